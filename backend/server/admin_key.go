@@ -13,8 +13,8 @@ import (
 // replaceKeyCommand is for a key that was lost or got about.
 func replaceKeyCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "replace-key", Short: "Have the database served with the key that is set now; what was made with the former " +
-			"one works no more", Args: cobra.NoArgs,
+		Use: "replace-key", Short: "Switch to the configured key; what was made with the old key stops working",
+		Args: cobra.NoArgs,
 		Long: `Have the database served with the key that is set now.
 
 Accounts, passwords and projects stay. Links, browser sessions, mailed links, project keys and sessions' secrets that

@@ -32,8 +32,8 @@ func trailCommand() *cobra.Command {
 		Use: "trail", Short: "Read what happened to links and the codes that asked for them, in the last 90 days", Args: cobra.NoArgs,
 		Long: `Read what happened to links and the codes that asked for them, in the last 90 days, newest first.
 
-The trail holds times and keyed hashes. What you name is hashed with the server's key and looked for; equal hashes in the
-listing are the same code, link, account or address.`,
+The trail holds times and keyed hashes. What you name is hashed with the server's key and searched for; equal
+hashes in the listing are the same code, link, account or address.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if _, err := netip.ParseAddr(asked.Address); asked.Address != "" && err != nil {
 				return errors.New("--address is not a network address")

@@ -9,9 +9,12 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/service-dev/service/backend/internal/app"
 	"github.com/service-dev/service/backend/internal/config"
@@ -27,6 +30,9 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	defer stop()
 	root := &cobra.Command{
 		Use: osservice.Name, Short: "The HTTP server: linking, accounts, simulator sessions",
+		Long: "Serves linking, accounts and simulator sessions over HTTP.\n" +
+			"To try it: SERVICE_BACKEND_HMAC_KEY=$(openssl rand -hex 32) service-backend\n" +
+			"To keep it running: sudo service-backend service install",
 		SilenceUsage: true, SilenceErrors: true, Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return supervised.Run(cmd.Context(), osservice.Name, func(ctx context.Context) error {
@@ -34,8 +40,7 @@ func Main(args []string, stdout, stderr io.Writer) int {
 			})
 		},
 	}
-	config.Flags(root.PersistentFlags())
-	root.AddCommand(adminCommand(), serviceCommand(), &cobra.Command{
+	root.AddCommand(settings(root.PersistentFlags()), adminCommand(), serviceCommand(), &cobra.Command{
 		Use: "version", Short: "Print version, commit and build time", Args: cobra.NoArgs,
 		Run: func(cmd *cobra.Command, _ []string) {
 			fmt.Fprintf(cmd.OutOrStdout(), "service-backend %s commit %s built %s\n",
@@ -56,6 +61,24 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	}
 	return 0
 }
+
+// settings adds the flags of the settings, and returns the help topic that lists them all. The help of commands shows
+// those that most servers set.
+func settings(flags *pflag.FlagSet) *cobra.Command {
+	var all pflag.FlagSet
+	config.Flags(&all)
+	config.Flags(flags)
+	usual := []string{"base-url", "config", "data-dir", "database", "hmac-key-file", "listen", "log-level"}
+	flags.VisitAll(func(f *pflag.Flag) { f.Hidden = !slices.Contains(usual, f.Name) })
+	return &cobra.Command{
+		Use: "settings", Short: "Every setting as a flag, with its default",
+		Long: "Each is also a line of the settings file (--config) and a variable; the documentation's page\n" +
+			"\"operating\" explains them.\n\n" + strings.TrimRight(all.FlagUsagesWrapped(helpWidth), "\n"),
+	}
+}
+
+// helpWidth is the width of the help on settings, in columns.
+const helpWidth = 100
 
 // serve serves until ctx ends, and drains.
 func serve(ctx context.Context, cmd *cobra.Command, stderr io.Writer) error {

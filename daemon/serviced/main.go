@@ -18,13 +18,17 @@ import (
 	"github.com/service-dev/service/proto/supervised"
 )
 
-const usage = `usage: serviced <command>
+const usage = `The daemon. Agents and servicectl start it when they need it: run servicectl instead.
 
-  run [--managed]     serve this person's agents and CLI until stopped; --managed for service managers (never idle)
-  service ACTION      install, uninstall, start, stop or status of this program as an OS service, in JSON for servicectl
+Usage:
+  serviced COMMAND
+
+Commands:
+  run [--managed]     Serve this person's agents and CLI; --managed for service managers (never idle)
+  service ACTION      install, uninstall, start, stop or status as an OS service, in JSON
   mcp --in-process [--tools local]
-                      serve one agent on standard input and output, where a sandbox forbids sockets
-  version             print the version
+                      Serve one agent on standard input and output, where a sandbox forbids sockets
+  version             Show the build
 
 SERVICE_CONFIG_DIR names the state directory (default ~/.service).
 `

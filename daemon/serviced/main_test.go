@@ -21,7 +21,7 @@ func TestBadUse(t *testing.T) {
 		{}, {"bogus"}, {"run", "--bogus"}, {"run", "x", "y"}, {"mcp"}, {"version", "x"}, {"run", "--managed", "--managed"},
 	} {
 		rc, out, errs := runMain(args...)
-		if rc != 2 || out != "" || !strings.Contains(errs, "usage: serviced") {
+		if rc != 2 || out != "" || !strings.Contains(errs, "serviced COMMAND") {
 			t.Errorf("%q: %d %q %q", args, rc, out, errs)
 		}
 	}

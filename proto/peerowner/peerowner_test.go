@@ -102,7 +102,8 @@ func (p *pcb) add(own, other netip.AddrPort, uid uint32, socket bool) {
 
 func TestFindInPCBList(t *testing.T) {
 	p := newPCB()
-	p.add(local4, peer4, 1, true) // the accepted end, which is not what is asked about
+	// The accepted end is not the one that is asked about.
+	p.add(local4, peer4, 1, true)
 	p.add(peer4, local4, 501, true)
 	p.add(peer6, local6, 502, true)
 	gone := netip.MustParseAddrPort("127.0.0.1:40001")

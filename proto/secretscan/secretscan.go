@@ -3,11 +3,16 @@
 // long that looks random.
 package secretscan
 
-import "regexp"
+import (
+	"regexp"
+	"strings"
+
+	"github.com/service-dev/service/proto/credential"
+)
 
 // known matches credentials with a known form: those of our backends, source hosts, clouds and AI providers, bearer
 // headers, JSON web tokens and private keys.
-var known = regexp.MustCompile(`(?i:\bs(vc|dc|pk|st|wb|ml|cl)_[A-Za-z0-9_-]{16})` +
+var known = regexp.MustCompile(`(?i:\b(` + strings.Join(credential.Prefixes(), "|") + `)[A-Za-z0-9_-]{16})` +
 	`|\b(ghp|gho|ghu|ghs|ghr|github_pat|glpat|xox[abprs])[_-][A-Za-z0-9_-]{12}` +
 	`|\b(sk|pk|rk)[-_][A-Za-z0-9_-]{16}|\bAKIA[0-9A-Z]{12}|\bAIza[0-9A-Za-z_-]{20}` +
 	`|\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{4}|(?i:\bbearer\s+[A-Za-z0-9._~+/=-]{8})|-----BEGIN [A-Z ]*PRIVATE KEY`)
@@ -30,7 +35,7 @@ func ContainsUserCode(s string) bool { return userCode.MatchString(s) }
 func ContainsToken[T ~string | ~[]byte](s T) bool {
 	for i := 0; i+tokenLeast < len(s); i++ {
 		starts := i == 0 || class(s[i-1]) == other
-		if starts && s[i+3] == '_' && ours(s[i]|0x20, s[i+1]|0x20, s[i+2]|0x20) && tokenAt(s, i+4) {
+		if starts && credential.HasPrefix(s[i:]) && tokenAt(s, i+4) {
 			return true
 		}
 	}
@@ -39,19 +44,6 @@ func ContainsToken[T ~string | ~[]byte](s T) bool {
 
 // tokenLeast is the minimum length of a credential of this service, including its prefix.
 const tokenLeast = 4 + 15
-
-// ours reports whether the three letters are a prefix of this service's credentials.
-func ours(a, b, c byte) bool {
-	if a != 's' {
-		return false
-	}
-	switch [2]byte{b, c} {
-	case [2]byte{'v', 'c'}, [2]byte{'d', 'c'}, [2]byte{'p', 'k'}, [2]byte{'s', 't'}, [2]byte{'w', 'b'},
-		[2]byte{'m', 'l'}, [2]byte{'c', 'l'}:
-		return true
-	}
-	return false
-}
 
 func tokenAt[T ~string | ~[]byte](s T, from int) bool {
 	n := 0

@@ -117,7 +117,7 @@ func Aggregate(ctx context.Context, rows Rows, batches []Batch, used int64) ([]O
 	return a.outcomes, rows.AddToCounters(ctx, a.boundedDeltas(known))
 }
 
-// aggregator holds what one call of Aggregate adds.
+// aggregator collects the changes of one call of Aggregate.
 type aggregator struct {
 	rate     int64
 	outcomes []Outcome
@@ -128,7 +128,7 @@ type aggregator struct {
 	active   map[InstallDay]ActiveHours
 }
 
-// newAggregator drops the events that are sampled out and those that repeat an id.
+// newAggregator returns an aggregator of the events that are neither sampled out nor repeat an id.
 func newAggregator(batches []Batch, used int64) *aggregator {
 	a := &aggregator{
 		rate: 1, outcomes: make([]Outcome, len(batches)), first: map[Key]*AnonymousEvent{}, batchOf: map[Key]int{},
@@ -155,7 +155,7 @@ func newAggregator(batches []Batch, used int64) *aggregator {
 	return a
 }
 
-// count counts the events with fresh ids; the other candidates are duplicates of events in the store.
+// count counts the events with fresh ids. The other candidates duplicate stored events.
 func (a *aggregator) count(fresh []Key) {
 	for _, id := range fresh {
 		e := a.first[id]
@@ -195,14 +195,15 @@ func (a *aggregator) add(period Period, e *AnonymousEvent) {
 	add(KindDevice, e.Device)
 }
 
-// mergeActive returns the rows to store, which are those that are new or changed, and counts the difference.
+// mergeActive returns the rows that are new or changed, and adds what they change in the counters.
 func (a *aggregator) mergeActive(stored map[InstallDay]ActiveHours) map[InstallDay]ActiveHours {
 	changed := map[InstallDay]ActiveHours{}
 	for install, now := range a.active {
 		was := stored[install]
 		next := ActiveHours{Hours: was.Hours | now.Hours, Weight: now.Weight}
 		if was.Weight > 0 {
-			next.Weight = min(was.Weight, now.Weight) // an install that was once counted for itself represents no others
+			// An install that was counted before sampling began stands for itself only.
+			next.Weight = min(was.Weight, now.Weight)
 		}
 		if next == was {
 			continue

@@ -17,7 +17,7 @@ import (
 	"go.yaml.in/yaml/v3"
 	"golang.org/x/net/http/httpguts"
 
-	"github.com/service-dev/service/backend/internal/secret"
+	"github.com/service-dev/service/proto/credential"
 )
 
 //go:embed providers.yaml
@@ -196,19 +196,13 @@ func (p provider) check(value string) (string, error) {
 	case strings.ContainsFunc(value, func(r rune) bool { return r <= ' ' || r > '~' }):
 		return "", &InvalidError{form +
 			" has no spaces and only plain letters, digits and signs. Copy it once more, without anything around it."}
-	case ourOwn(value):
+	case credential.HasPrefix(value):
 		return "", &InvalidError{"This is one of this service's own secrets, not a key of " + p.Name +
 			". Do not paste it anywhere; copy the key from " + p.Name + "'s own site."}
 	case !p.pattern.MatchString(value) || p.not != nil && p.not.MatchString(value):
 		return "", &InvalidError{form + " looks different. Check that you copied all of it, and from the right provider."}
 	}
 	return value, nil
-}
-
-func ourOwn(value string) bool {
-	prefixes := []string{secret.DeviceCode, secret.Token, secret.ProjectKey, secret.Session, secret.Browser,
-		secret.Mail, secret.Credential}
-	return slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(value, prefix) })
 }
 
 func hint(value string) string {

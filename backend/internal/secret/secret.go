@@ -12,17 +12,19 @@ import (
 	"hash/crc32"
 	"strings"
 	"sync"
+
+	"github.com/service-dev/service/proto/credential"
 )
 
-// Prefixes of credentials, so that secret scanners can spot them.
+// Prefixes of credentials, see package credential.
 const (
-	DeviceCode = "sdc_"
-	Token      = "svc_"
-	ProjectKey = "spk_"
-	Session    = "sst_"
-	Browser    = "swb_"
-	Mail       = "sml_" // in a link that was mailed
-	Credential = "scl_" // in a link to paste a credential
+	DeviceCode = credential.DeviceCode
+	Token      = credential.Token
+	ProjectKey = credential.ProjectKey
+	Session    = credential.Session
+	Browser    = credential.Browser
+	Mail       = credential.Mail
+	Credential = credential.Credential
 )
 
 const (

@@ -70,7 +70,8 @@ func FuzzTOML(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		before, ok := tomlRest(data)
 		added, err := file.add(data, shim)
-		if err != nil || !ok { // what is no TOML may become anything that is none
+		// Invalid TOML may become other invalid TOML.
+		if err != nil || !ok {
 			return
 		}
 		with, ok := tomlRest(added)

@@ -11,9 +11,8 @@ import (
 
 func (a *app) logout() *cobra.Command {
 	return query(a, "logout", "Forget the linked account on this machine",
-		"Deletes auth.json and no other file; the install id stays. Then it asks the backend to revoke the token, for at "+
-			"most 3 s.\n"+
-			"It succeeds when there was no link, too.",
+		"Deletes auth.json and no other file; the install id stays. Then it asks the backend to revoke the token,\n"+
+			"for at most 3 s. It also succeeds if there was no link.",
 		(*client.Client).Logout,
 		func(r *client.LoggedOut) any {
 			var revokeURL *string

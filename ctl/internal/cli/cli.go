@@ -65,6 +65,8 @@ func programName(args []string) string {
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use: a.name, Short: "Link this machine, and see what the service's daemon does",
+		Long: "Links this machine to an account, and shows what the service's daemon does.\n" +
+			"To begin: `servicectl agent add --all`, then `servicectl doctor`.",
 		SilenceUsage: true, SilenceErrors: true, Version: buildinfo.Version,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
@@ -73,7 +75,8 @@ func (a *app) root() *cobra.Command {
 	root.PersistentFlags().BoolVar(&a.json, "json", false, "print JSON")
 	root.AddCommand(a.login(), a.logout(), a.whoami(), a.acceptPrivacy(), a.declinePrivacy())
 	if a.name == "service-mcp" {
-		root.Short = "Carry MCP between a coding agent and the daemon (without a command), or link this machine"
+		root.Long = "Without a command it carries MCP between a coding agent, which starts it, and the daemon.\n" +
+			"To register it with your agents: `servicectl agent add --all`."
 		root.CompletionOptions.DisableDefaultCmd = true
 		return root
 	}

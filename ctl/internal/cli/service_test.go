@@ -30,7 +30,8 @@ func underSystemd(t *testing.T, story string) {
 	if !usersystemd.Enter(t, bin) {
 		return
 	}
-	home := os.Getenv("HOME") // systemd's own: it looks for units there
+	// The home of this systemd, which reads units from it.
+	home := os.Getenv("HOME")
 	if err := os.Mkdir(filepath.Join(home, "tools"), 0o700); err != nil {
 		t.Fatal(err)
 	}

@@ -14,9 +14,8 @@ import (
 
 func (a *app) session() *cobra.Command {
 	return group("session", "Look at glasses sessions, record, replay and run scenarios",
-		"Sessions are local ones (startLocalSimulation) and, with a linked account, those in the browser. Where an id is "+
-			"left out, the one\n"+
-			"that was used last from this directory is meant.",
+		"Sessions are local ones (startLocalSimulation) and, with a linked account, those in the browser.\n"+
+			"Without an id, a command uses the session that was used last from this directory.",
 		a.sessionList(), a.sessionShow(), a.sessionLog(), a.sessionPicture(), a.sessionSheet(), a.sessionClose(), a.sessionRecord(),
 		a.sessionReplay(),
 		a.sessionRun(), a.sessionEnv(), a.sessionSchema())

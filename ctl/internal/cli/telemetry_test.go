@@ -25,7 +25,8 @@ func telemetryFollows(ts *testscript.TestScript, _ bool, args []string) {
 		if strings.Contains(lines.Text(), "tool="+args[0]) {
 			break
 		}
-		if !called { // what was there before is told, so it follows
+		// A first line means that the follower has printed the older events and now follows.
+		if !called {
 			called = true
 			call, closeOuts := program(ts, []string{"servicectl", "tool", "call", args[0]})
 			err := call.Run()

@@ -140,7 +140,8 @@ func runChaos(t *testing.T, seed uint64) {
 			t.Errorf("the client hears %q: %v", line, err)
 		}
 		if answers[string(m.ID)]++; len(answers) == calls+1 {
-			_ = inW.Close() // what comes now is one too many
+			// Every call is answered, so any further answer would be one too many.
+			_ = inW.Close()
 		}
 	}
 	if !silent.Stop() {

@@ -100,7 +100,8 @@ func TestHandshake_DaemonEndsBeforeItAnswers(t *testing.T) {
 			d.put(`{"jsonrpc":"2.0","id":1,"result":{}}`)
 			r.hear()
 		}
-		r.until("the proxy has connected", r.linked) // else it is lost before it was one
+		// Otherwise the connection is lost before the proxy has it.
+		r.until("the proxy has connected", r.linked)
 		r.gone(d)
 		r.say(call)
 		for range 2 { // two that end at once
@@ -171,13 +172,15 @@ func TestHandshake_SilentDaemon(t *testing.T) {
 	d.put(`{"id":3,"result":{}}`)
 	r.hear()
 	r.gone(d)
-	r.say(`{"id":4,"method":"tools/list"}`) // the next one is to hear the replay, and says nothing
+	// The next daemon receives the replay and does not answer.
+	r.say(`{"id":4,"method":"tools/list"}`)
 	<-daemons
 	if got := r.hear(); !strings.Contains(got, `"id":4`) || !strings.Contains(got, "daemon_not_responding") {
 		t.Fatalf("answer = %s", got)
 	}
 	r.until("the pause between two attempts is over", rested)
-	r.say(`{"id":5,"method":"tools/list"}`) // this one takes us in, and does not answer the replay
+	// This daemon accepts the handshake and does not answer the replay.
+	r.say(`{"id":5,"method":"tools/list"}`)
 	conn = <-daemons
 	_, _ = io.WriteString(conn, `{"ok":true}`+"\n")
 	if got := r.hear(); !strings.Contains(got, `"id":5`) || !strings.Contains(got, "daemon_not_responding") {

@@ -36,9 +36,11 @@ func orphan(t *testing.T, proof time.Duration) (r *rig, end func(), done chan er
 const ping = `{"jsonrpc":"2.0","id":` + proofID + `,"method":"ping"}`
 
 func TestOrphan_EndsWithoutClient(t *testing.T) {
-	for _, reads := range []bool{true, false} { // a dead client's pipe may be full
+	// The pipe of a client that died may be full.
+	for _, reads := range []bool{true, false} {
 		r, end, done := orphan(t, 50*time.Millisecond)
-		r.say(`{"jsonrpc":"2.0","id":1,"method":"tools/call"}`) // a call that is in flight keeps it no longer
+		// A call in flight does not keep the proxy alive.
+		r.say(`{"jsonrpc":"2.0","id":1,"method":"tools/call"}`)
 		end()
 		if reads {
 			r.expect(ping)

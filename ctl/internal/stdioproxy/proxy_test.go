@@ -47,7 +47,8 @@ func TestProxy_AnswersTooLongLine(t *testing.T) {
 func TestProxy_AnswersUnusableIDOnce(t *testing.T) {
 	r := newRig(t)
 	d := r.daemon()
-	for _, id := range []string{"7.5", "1.0", "1e3", "12345678901234567890"} { // answered as they were written
+	// Ids come back as the client wrote them.
+	for _, id := range []string{"7.5", "1.0", "1e3", "12345678901234567890"} {
 		r.say(`{"jsonrpc":"2.0","id":` + id + `,"method":"tools/call","params":{"name":"x"}}`)
 		r.expect(`{"jsonrpc":"2.0","id":` + id + `,"error":{"code":-32600,"message":` + quote(badID) + `}}`)
 	}
@@ -55,7 +56,8 @@ func TestProxy_AnswersUnusableIDOnce(t *testing.T) {
 		r.say(`{"jsonrpc":"2.0","id":` + id + `,"method":"tools/call","params":{"name":"x"}}`)
 		r.expect(strings.TrimSuffix(rejection(nil, badID), "\n"))
 	}
-	r.say(`[{"jsonrpc":"2.0","id":7.5,"method":"ping"}]`) // the daemon refuses what is in a batch
+	// Batches are refused by the daemon, not here.
+	r.say(`[{"jsonrpc":"2.0","id":7.5,"method":"ping"}]`)
 	d.expect(`[{"jsonrpc":"2.0","id":7.5,"method":"ping"}]`)
 	r.say(`{"jsonrpc":"2.0","id":7,"method":"tools/call"}`)
 	d.expect(`{"jsonrpc":"2.0","id":7,"method":"tools/call"}`)
@@ -76,7 +78,8 @@ func TestProxy_AnswersUnusableIDOnce(t *testing.T) {
 // What a client waits for is answered under its id, also when nothing but the id can be read.
 func TestProxy_AnswersUnreadableMessage(t *testing.T) {
 	r := newRig(t)
-	var said sync.WaitGroup // an answer may come before the message has ended
+	// The answer may arrive before the message is written.
+	var said sync.WaitGroup
 	defer said.Wait()
 	d := r.daemon()
 	deep := strings.Repeat("[", maxDepth+1) + strings.Repeat("]", maxDepth+1)

@@ -121,7 +121,8 @@ func TestReconnect_ResendsUnansweredInitializeOnce(t *testing.T) {
 	if got := r.hear(); !strings.Contains(got, `"id":0,"error"`) {
 		t.Fatalf("answer = %s", got)
 	}
-	r.say(`{"id":1,"method":"tools/list"}`) // and no third daemon gets what is answered
+	// The next daemon does not receive `initialize`, which was answered.
+	r.say(`{"id":1,"method":"tools/list"}`)
 	d = r.daemon()
 	d.expect(`{"id":1,"method":"tools/list"}`)
 	d.put(`{"id":1,"result":{}}`)
@@ -159,7 +160,8 @@ func TestReconnect_SendsInitializeOncePerConnection(t *testing.T) {
 	r.say(initLine)
 	d.get()
 	d.Close()
-	ending := daemon{t: t, Conn: <-r.daemons} // it ends before it admits anybody
+	// This daemon ends before it accepts a handshake.
+	ending := daemon{t: t, Conn: <-r.daemons}
 	ending.r = bufio.NewReader(ending)
 	ending.get()
 	ending.expect(initLine)
@@ -243,11 +245,13 @@ func TestDisconnect_ReadsLastMessages(t *testing.T) {
 		d.expect(call)
 	}
 	long := `,"result":"` + strings.Repeat("x", 2*bufferSize) + `"}`
-	d.put(`{"id":1` + long) // the reader of the connection waits here until the client hears it
+	// The connection's reader blocks here until the client reads.
+	d.put(`{"id":1` + long)
 	d.put(`{"id":2` + long)
 	_ = d.Close()
 	r.say(`{"method":"notifications/anything"}`) // is not written
-	r.say(`{"method":"notifications/anything"}`) // taken: the write before it has failed
+	// The proxy accepts it, because the write before it has failed.
+	r.say(`{"method":"notifications/anything"}`)
 	r.expect(`{"id":1` + long)
 	r.expect(`{"id":2` + long)
 	if got := r.hear(); !strings.Contains(got, `"id":3`) || !strings.Contains(got, "daemon_restarted") {

@@ -85,7 +85,8 @@ func TestRepeat_KeepsBoundedSize(t *testing.T) {
 	if held > maxRepeatedSize || held < maxRepeatedSize/2 || held != l.kept {
 		t.Errorf("%d bytes are kept, counted %d", held, l.kept)
 	}
-	for range maxRepeatedSize / maxRepeated { // an id that is used again before it is answered
+	// Each id is used again before it is answered.
+	for range maxRepeatedSize / maxRepeated {
 		line := []byte(fmt.Sprintf(look, 0))
 		m := scan(line)
 		l.expect(m, false)

@@ -25,7 +25,8 @@ type rig struct {
 }
 
 func newRig(t *testing.T) *rig {
-	t.TempDir() // registers the removal of all such folders: it comes after the proxy has ended
+	// Registers the removal of the test's directories, so that it happens after the proxy has ended.
+	t.TempDir()
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
 	r := &rig{t: t, in: inW, out: bufio.NewReader(outR), pipe: outR, daemons: make(chan net.Conn, 8),
@@ -79,7 +80,8 @@ func socketPair(t *testing.T) (a, b net.Conn) {
 func (r *rig) say(line string) {
 	r.t.Helper()
 	if _, err := io.WriteString(r.in, line+"\n"); err != nil {
-		r.t.Error(err) // also called beside the test's goroutine
+		// Not Fatal: this is also called outside the test's goroutine.
+		r.t.Error(err)
 	}
 }
 
@@ -109,7 +111,8 @@ func (r *rig) daemon() *daemon {
 	r.t.Helper()
 	select {
 	case conn := <-r.daemons:
-		_ = conn.SetDeadline(time.Now().Add(time.Minute)) // a loaded machine takes its time over long lines
+		// A loaded machine may need long for long lines.
+		_ = conn.SetDeadline(time.Now().Add(time.Minute))
 		d := &daemon{t: r.t, Conn: conn, r: bufio.NewReader(conn)}
 		line := d.get()
 		if !strings.Contains(line, `"mcp":1`) || !strings.Contains(line, `"env":{"CI":"1"}`) ||

@@ -126,7 +126,8 @@ func TestTerminal_HidesInternalNames(t *testing.T) {
 		term.Consent(Consent{State: "accepted", By: by, File: "/x/consent"})
 	}
 	for _, by := range []string{"embedded", "SERVICE_BACKEND_URL"} {
-		lead, why := Uploading(false, by) // in a shell with a backend of its own, too
+		// This also holds in a shell that names another backend.
+		lead, why := Uploading(false, by)
 		term.Say("%s%s", lead.Text, why)
 		term.Telemetry(Telemetry{Consent: Consent{State: "unset", By: by}}, time.Now())
 	}

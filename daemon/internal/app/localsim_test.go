@@ -97,7 +97,8 @@ func TestGlassesOutliveSimulatorAndDaemon(t *testing.T) {
 	l.stop()
 	<-app.done
 	l = startLocals(t, dir)
-	for again := time.NewTicker(10 * time.Millisecond); ; <-again.C { // the door opens before anybody asks for it
+	// The listener opens by itself, before a client asks for it.
+	for again := time.NewTicker(10 * time.Millisecond); ; <-again.C {
 		c, err := net.DialTimeout("tcp", strings.Split(o.AppEndpoint, "/")[2], time.Second)
 		if err == nil {
 			_ = c.Close()

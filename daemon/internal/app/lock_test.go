@@ -262,7 +262,8 @@ func TestShortSocketDirectoryIsRemoved(t *testing.T) {
 			t.Errorf("%s: left %v, %v", name, left, err)
 		}
 
-		h := begin() // what is somebody else's stays
+		// Files of others stay.
+		h := begin()
 		other := filepath.Join(filepath.Dir(p.Adapters()), "other")
 		if err := os.WriteFile(other, nil, 0o600); err != nil {
 			t.Fatal(err)
@@ -282,14 +283,16 @@ func TestShortSocketDirectoryIsRemoved(t *testing.T) {
 			t.Errorf("%s, deleted: left %v, %v", name, left, err)
 		}
 
-		if err := prepareDirs(p); err != nil { // an heir that prepared before the daemon removed it
+		// A successor prepared the directories before the daemon removed them.
+		if err := prepareDirs(p); err != nil {
 			t.Fatal(err)
 		}
 		if err := os.RemoveAll(filepath.Dir(p.Adapters())); err != nil {
 			t.Fatal(err)
 		}
 		if p.Sockets == p.Run {
-			continue // removed above was only the adapters' place
+			// Only the adapters' directory was removed above.
+			continue
 		}
 		heir, err := acquire(t.Context(), p, Options{}, time.Now())
 		if err != nil {

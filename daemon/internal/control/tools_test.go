@@ -43,7 +43,8 @@ func TestCallTool(t *testing.T) {
 	if r, err := call(ctx, "wait", ""); err != nil || r.GetProgress().GetMessage() != "half" {
 		t.Fatalf("%v, %v", r, err)
 	}
-	cancel() // the call ends with its caller; the cleanup sees it
+	// The call ends with its caller, which the cleanup checks.
+	cancel()
 }
 
 // A session that a client's stream made ends with it: when the client lets go, when its connection breaks, and when the
@@ -89,7 +90,8 @@ func TestSessionEndsWithItsStream(t *testing.T) {
 
 	letGo, _ = opened(t, visit(t, path), "resumed")
 	letGo()
-	t.Run("daemon", func(daemon *testing.T) { // which ends with this, before the client
+	// The daemon ends with this subtest, before the client.
+	t.Run("daemon", func(daemon *testing.T) {
 		path, _ := serve(daemon, f, Limits{})
 		letGo, _ := opened(t, visit(t, path), "active")
 		t.Cleanup(letGo)

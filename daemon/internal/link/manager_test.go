@@ -106,7 +106,8 @@ func (f *fake) Embedded(context.Context) (id, baseURL string, err error) {
 }
 
 func (f *fake) Record(ctx context.Context, event string, fields map[string]any) {
-	f.manager.Polling() // never comes back where the manager records under its lock
+	// Deadlocks if the manager records while it holds its lock.
+	f.manager.Polling()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	outcome, _ := fields["outcome"].(string)

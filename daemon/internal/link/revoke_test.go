@@ -143,7 +143,8 @@ func TestRevoke_Offline(t *testing.T) {
 			t.Errorf("files %v", entries)
 		}
 	})
-	if n := len(f.ended()); n != 5 { // one more try when the manager ended
+	// The last attempt happens when the manager ends.
+	if n := len(f.ended()); n != 5 {
 		t.Errorf("%d tries", n)
 	}
 }

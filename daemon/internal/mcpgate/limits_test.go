@@ -43,7 +43,8 @@ func TestCallsOfOneStreamAreBounded(t *testing.T) {
 		hostile.send(fmt.Sprintf(slowCall, 1000+i))
 		wantBusy(t, hostile.receive(), float64(1000+i), "128 calls are running on this connection")
 	}
-	for i := range 2 * maxCalls { // what calls no tool is answered all the same
+	// Other requests than calls are still answered.
+	for i := range 2 * maxCalls {
 		hostile.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":"p%d","method":"ping"}`, i),
 			fmt.Sprintf(`{"jsonrpc":"2.0","id":"l%d","method":"tools/list"}`, i))
 		for range 2 {
@@ -193,7 +194,8 @@ func TestClientThatReadsLate(t *testing.T) {
 	}
 	ids := map[int]bool{}
 	for range calls {
-		line := late.line() // decoding all of them takes the race detector long
+		// Decoding every line is slow under the race detector.
+		line := late.line()
 		var id int
 		if _, err := fmt.Sscanf(line, `{"jsonrpc":"2.0","id":%d,"result"`, &id); err != nil || ids[id] ||
 			strings.Contains(line, `"isError":true`) {
@@ -211,7 +213,8 @@ func TestClientThatReadsLate(t *testing.T) {
 			t.Fatal("a stream whose client is gone stays")
 		}
 	}
-	if _, err := fmt.Fprintf(good.conn, big, 1); err != nil { // is not read: the daemon ends all the same
+	// Nobody reads this; the daemon must still end.
+	if _, err := fmt.Fprintf(good.conn, big, 1); err != nil {
 		t.Error(err)
 	}
 }
@@ -223,7 +226,8 @@ func TestFlow_UnreadOnAllStreams(t *testing.T) {
 		f, others := newFlowControl(), newFlowControl()
 		f.all, others.all = &all, &all
 		f.add(1, fewUnreadBytes, 0)
-		f.wait() // much less than one stream may have
+		// This is much less than the limit of one stream.
+		f.wait()
 		others.add(1, maxUnreadInAll, 0)
 		var isRead atomic.Bool
 		go func() {

@@ -26,7 +26,8 @@ func TestCallOverRealAdapter(t *testing.T) {
 		t.Fatalf("an adapter runs before it is needed: %s", got)
 	}
 	var all sync.WaitGroup
-	for range 20 { // one start, whoever comes first
+	// Whichever call is first, the adapter starts once.
+	for range 20 {
 		all.Go(func() {
 			if got, err := h.Health(t.Context(), backend.Target{BaseURL: srv.URL, InstallID: "inst_1"}); err != nil ||
 				got.Service != "fake" {

@@ -49,7 +49,8 @@ func TestNoiseIsDiagnosed(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
 	_, err := h.Health(ctx, backend.Target{BaseURL: "http://127.0.0.1:1", InstallID: "i"})
-	_ = err // the call may have been told of a later state; the status holds the reason
+	// The call may return a later state's error; the status holds the reason.
+	_ = err
 	eventually(t, "a reason", 3*time.Second, func() bool {
 		return strings.Contains(h.Plugins()[0].LastError, "something other than its handshake")
 	})

@@ -143,7 +143,8 @@ func TestASlowBackendKeepsItsAdapter(t *testing.T) {
 
 // A daemon that stops does not wait for an adapter that cannot hear it.
 func TestAStoppedAdapterDoesNotKeepTheHostFromStopping(t *testing.T) {
-	h, stop := serveProbing(t, time.Hour) // stopping alone is meant here
+	// An hour, because this test is about stopping only.
+	h, stop := serveProbing(t, time.Hour)
 	srv := httptest.NewServer(http.HandlerFunc(healthy))
 	defer srv.Close()
 	if _, err := h.Health(t.Context(), backend.Target{BaseURL: srv.URL, InstallID: "i"}); err != nil {

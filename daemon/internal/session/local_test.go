@@ -203,7 +203,8 @@ func TestLoad_RemovesExpiredSessions(t *testing.T) {
 	o := start(t, m, LocalRequest{Project: "com.example.app"})
 	over, end := context.WithCancel(t.Context())
 	end()
-	m.local.serve(over) // nothing of the session writes any more
+	// From here on nothing writes for the session.
+	m.local.serve(over)
 	for name, age := range map[string]time.Duration{"loc_aaaaaaaaaaaaaaaaaaaa": 0,
 		"loc_bbbbbbbbbbbbbbbbbbbb": 8 * 24 * time.Hour} {
 		path := filepath.Join(dir, Dir, name)

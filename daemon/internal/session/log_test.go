@@ -185,7 +185,8 @@ func TestLog_TrimsOldestRows(t *testing.T) {
 			if err := l.waitWritten(t.Context(), total); err != nil {
 				t.Fatal(err)
 			}
-			stop() // what is over is cut off before the writer ends
+			// The writer trims what exceeds the limit before it ends.
+			stop()
 			l, stop = openTestLog(t, path)
 			check(l)
 			if seq, ok := l.append(numbered(1), nil); !ok || seq != total+1 {

@@ -41,7 +41,8 @@ func TestManager_ContinuesAfterRestart(t *testing.T) {
 			a.Leave()
 			want := types(rowsOf(t, m, o.SessionID))
 			stop()
-			if how == "killed" { // session.json is old, and a row was not written whole
+			// session.json is old, and the last row is incomplete.
+			if how == "killed" {
 				write(t, filepath.Join(dir, Dir, o.SessionID, metaName), string(before))
 				torn, err := os.OpenFile(filepath.Join(dir, Dir, o.SessionID, eventsName), os.O_APPEND|os.O_WRONLY, 0)
 				if err != nil {
@@ -81,7 +82,8 @@ func TestVirtualTime_SurvivesRestart(t *testing.T) {
 	m := New(Options{StateDir: dir, Backend: f, Secrets: f, Events: f, Transports: tr, Endpoints: fakeEndpoints{}})
 	stop := serve(t, m)
 	o := start(t, m, LocalRequest{Project: "com.example.app", Clock: "virtual"})
-	if err := m.local.find(o.SessionID).state.save(); err != nil { // what the session does every second
+	// The session does this every second.
+	if err := m.local.find(o.SessionID).state.save(); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := m.Advance(t.Context(), o.SessionID, 1234); err != nil {
@@ -160,7 +162,8 @@ func TestWait_ReturnsNewRows(t *testing.T) {
 	if _, err := m.Close(t.Context(), backend.Target{}, o.SessionID); err != nil {
 		t.Fatal(err)
 	}
-	<-got // a closed session lets go of who waits
+	// Closing the session ends the wait.
+	<-got
 	if _, err := os.Stat(filepath.Dir(o.AppTokenFile)); !os.IsNotExist(err) {
 		t.Errorf("the folder is still there: %v", err)
 	}
@@ -176,12 +179,14 @@ func TestSettle_WaitsOnceForHangingApp(t *testing.T) {
 	p.mu.Unlock()
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if _, settled, err := m.Advance(ctx, o.SessionID, 10); settled { // it ends as given up, or just in time as not settled
+	// The call was either given up or returned unsettled just in time.
+	if _, settled, err := m.Advance(ctx, o.SessionID, 10); settled {
 		t.Errorf("settled, %v", err)
 	}
 	a.isStuck.Store(true)
 	base, settled, err := m.Advance(t.Context(), o.SessionID, 10)
-	if settled || err != nil || base != 10 && base != 20 { // the call that was given up may have moved the clock, or not
+	// The abandoned call may or may not have moved the clock.
+	if settled || err != nil || base != 10 && base != 20 {
 		t.Errorf("now %d, settled %v, %v", base, settled, err)
 	}
 	send(t, a, glasses.TypeDisplayShow, "a-1", hello)

@@ -58,7 +58,8 @@ func TestNoBetweenGateAndUploadIsObeyed(t *testing.T) {
 			}
 		}()
 		release()
-		if err := <-sent; err != nil && !errors.Is(err, statefile.ErrLocked) { // a slow machine may let go too late
+		// On a slow machine the lock may be released too late.
+		if err := <-sent; err != nil && !errors.Is(err, statefile.ErrLocked) {
 			t.Error(err)
 		}
 		<-decided
@@ -152,7 +153,8 @@ func TestUnreadableSegmentsStopNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	none := put(t, w.spool, ours, 2, string(line(t)))
-	_ = os.Chmod(none, 0) // the superuser reads it all the same
+	// Root can still read it.
+	_ = os.Chmod(none, 0)
 	for n, make := range map[int]func(path string) error{
 		3: func(path string) error { return os.MkdirAll(filepath.Join(path, "x"), 0o700) },
 		4: func(path string) error { return os.Symlink("/dev/null", path) },

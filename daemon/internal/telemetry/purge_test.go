@@ -53,15 +53,17 @@ func TestPurgeAsksEveryBackendThatWasSentEvents(t *testing.T) {
 		w.backend = url
 		w.upload1(t)
 	}
-	w.backend = third // an answer that is lost leaves its events there all the same
+	// If the answer is lost, the backend still has the events.
+	w.backend = third
 	w.refuse = down()
 	w.Record(as(t), telemetry.Linked, nil)
 	_, _ = w.send(t.Context())
 	w.refuse = nil
 
 	w.backend = config.EmbeddedURL
-	w.Decided(consent.Declined) // a no empties what waits and forgets nobody
-	w.Recorder = w.again()      // nor does a restart
+	// Declining empties the spool, but the backends to erase from stay known, also after a restart.
+	w.Decided(consent.Declined)
+	w.Recorder = w.again()
 	w.refuses = map[string]error{first: down()}
 	p, err := w.Purge(t.Context())
 	if err != nil || p.Backend != PurgeFailed || p.Deleted != 14 || len(w.purged) != 3 {

@@ -17,7 +17,8 @@ func TestUnwrittenEventsAreOneWarning(t *testing.T) {
 	if err := os.RemoveAll(filepath.Join(w.dir, Dir)); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(w.dir, Dir), nil, 0o600); err != nil { // neither log nor spool can be made
+	// A file in place of the directory: neither log nor spool can be created.
+	if err := os.WriteFile(filepath.Join(w.dir, Dir), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	var log strings.Builder

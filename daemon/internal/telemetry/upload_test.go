@@ -199,7 +199,8 @@ func TestDecliningEndsItAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.Decided(consent.Declined)
-	if err := <-sent; err != nil { // our own interruption is no failure
+	// An interruption of our own is not a failure.
+	if err := <-sent; err != nil {
 		t.Error(err)
 	}
 	w.entered = nil

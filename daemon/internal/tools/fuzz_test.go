@@ -72,7 +72,8 @@ func FuzzCalls(f *testing.F) {
 	f.Add(uint8(slices.Index(names, "recordSession")),
 		[]byte("{\"dir\":\"a\x7f\"}")) // what Go quotes otherwise than JSON
 	w := newWorld().linked()
-	w.latest, w.display.Model = testLocal, glasses.Models()[1] // without a panel there is no picture to write anywhere
+	// A model without a panel has no picture that a call could write.
+	w.latest, w.display.Model = testLocal, glasses.Models()[1]
 	catalogue := w.catalogue()
 	f.Fuzz(func(t *testing.T, which uint8, args []byte) {
 		w.controls, w.events = nil, nil

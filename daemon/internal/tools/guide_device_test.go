@@ -78,7 +78,8 @@ func TestGuides_ListExactlyTheErrorsThatOccur(t *testing.T) {
 		for _, code := range c.Errors {
 			switch code {
 			case glasses.CodeBadPayload, glasses.CodeTimeout, glasses.CodePlatform:
-				continue // the first is held against the parser, faults can be set to the others for any command
+				// The first is compared with the parser; the others can be injected into any command.
+				continue
 			}
 			if !came[code] {
 				t.Errorf("%s: its guide tells of %s, which no state brought", c.Type, code)

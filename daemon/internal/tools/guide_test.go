@@ -153,7 +153,8 @@ func TestGuides_BoundsAreThoseOfTheParser(t *testing.T) {
 				want bool
 			}{{*f.Min, true}, {*f.Max, true}, {*f.Max + 1, false}, {*f.Min - 1, false}} {
 				if probe.n < 0 && f.Type != "integer" || probe.n == 0 && !f.Required {
-					continue // nothing is shorter than nothing, and 0 is the default
+					// A length is never negative, and 0 stands for the default.
+					continue
 				}
 				payload := sample(c)
 				payload[f.Name] = sampleOf(f, &probe.n)

@@ -36,5 +36,6 @@ func TestPanicIsATypedRefusal(t *testing.T) {
 }
 
 func TestHostGone(t *testing.T) {
-	waitForHost(strings.NewReader("noise is no reason to stay")) // returns: the other end is closed
+	// Returns because the other end is closed.
+	waitForHost(strings.NewReader("noise is no reason to stay"))
 }

@@ -256,7 +256,8 @@ func TestBusyAndBad(t *testing.T) {
 	if got := b.code(b.do(glasses.TypeClockSleep, `{"ms":1}`)); got != "busy" {
 		t.Errorf("the 65th command answered %s", got)
 	}
-	b.must(glasses.TypeClockCancel, fmt.Sprintf(`{"id":"a-%d"}`, b.n-1)) // makes room, although all are taken
+	// Cancelling frees a place when all are taken.
+	b.must(glasses.TypeClockCancel, fmt.Sprintf(`{"id":"a-%d"}`, b.n-1))
 	b.must(glasses.TypeDisplayClear, "")
 	for typ, payload := range map[string]string{"display.show": `{}`, "speech.say": `{"text":""}`,
 		"camera.photo": `{"width":1}`, "sim.input": `{"kind":"wink"}`} {
@@ -310,7 +311,8 @@ func TestTimers_CancelAnswersASleepAtOnce(t *testing.T) {
 	if at, ok := b.d.Next(); !ok || at != 1000 {
 		t.Errorf("the next instant is %d, %v", at, ok)
 	}
-	b.must(glasses.TypeClockCancel, `{"id":"`+cancelled+`"}`) // it is over: no error, and no second answer
+	// Cancelling a finished one is no error and sends no second answer.
+	b.must(glasses.TypeClockCancel, `{"id":"`+cancelled+`"}`)
 	b.must(glasses.TypeClockCancel, `{"id":"nobody"}`)
 	b.wait(1000)
 	if b.code(kept) != "ok" {

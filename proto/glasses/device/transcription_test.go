@@ -79,7 +79,8 @@ func TestTranscription_StandsAsAnswered(t *testing.T) {
 		t.Error("a stop that was refused ended transcription")
 	}
 	b.must("sim.state", `{"link":"lost"}`)
-	b.must("transcription.stop", "") // it needs no glasses in reach
+	// Stopping works without glasses in reach.
+	b.must("transcription.stop", "")
 	b.must("sim.state", `{"link":"connected"}`)
 	if hears() {
 		t.Error("transcription resumed after its end")

@@ -1,0 +1,46 @@
+package cli
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"github.com/service-dev/service/ctl/internal/term"
+)
+
+// TestHelp_FitsOneScreen has every command print its help.
+func TestHelp_FitsOneScreen(t *testing.T) {
+	for _, name := range []string{"servicectl", "service-mcp"} {
+		var check func(cmd *cobra.Command)
+		check = func(cmd *cobra.Command) {
+			var out bytes.Buffer
+			cmd.SetOut(&out)
+			if err := cmd.Help(); err != nil {
+				t.Fatal(err)
+			}
+			lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+			if len(lines) > 40 {
+				t.Errorf("%s: %d lines", cmd.CommandPath(), len(lines))
+			}
+			for _, line := range lines {
+				if utf8.RuneCountInString(line) > 130 {
+					t.Errorf("%s: a line of more than 130 columns: %s", cmd.CommandPath(), line)
+				}
+			}
+			for _, child := range cmd.Commands() {
+				if !child.Hidden {
+					check(child)
+				}
+			}
+		}
+		a := &app{Terminal: term.New(&bytes.Buffer{}, &bytes.Buffer{}), name: name}
+		root := a.root()
+		check(root)
+		if !strings.Contains(root.Long, "`servicectl agent add --all`") {
+			t.Errorf("%s: its help names no next step", name)
+		}
+	}
+}

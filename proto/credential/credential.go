@@ -1,0 +1,37 @@
+// Package credential names the kinds of credentials that the backend issues. Each begins with a prefix of its own, so
+// that secret scanners, and this service's own logs and telemetry, recognise it.
+package credential
+
+// Prefixes of credentials: three letters and an underscore.
+const (
+	DeviceCode = "sdc_"
+	Token      = "svc_"
+	ProjectKey = "spk_"
+	Session    = "sst_"
+	Browser    = "swb_"
+	Mail       = "sml_" // in a link that was mailed
+	Credential = "scl_" // in a link to paste a credential
+)
+
+// prefixLength is the length of every prefix, in bytes.
+const prefixLength = len(Token)
+
+// Prefixes returns every prefix.
+func Prefixes() []string {
+	return []string{DeviceCode, Token, ProjectKey, Session, Browser, Mail, Credential}
+}
+
+// HasPrefix reports whether s begins with a prefix, in any case of letters. It does not allocate.
+func HasPrefix[T ~string | ~[]byte](s T) bool {
+	if len(s) < prefixLength || s[prefixLength-1] != '_' {
+		return false
+	}
+	switch [3]byte{s[0] | 0x20, s[1] | 0x20, s[2] | 0x20} {
+	case letters(DeviceCode), letters(Token), letters(ProjectKey), letters(Session), letters(Browser), letters(Mail),
+		letters(Credential):
+		return true
+	}
+	return false
+}
+
+func letters(prefix string) [3]byte { return [3]byte{prefix[0], prefix[1], prefix[2]} }
