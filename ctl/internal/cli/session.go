@@ -17,9 +17,8 @@ func (a *app) session() *cobra.Command {
 		"Sessions are local ones (startLocalSimulation) and, with a linked account, those in the browser. Where an id is "+
 			"left out, the one\n"+
 			"that was used last from this directory is meant.",
-		a.sessionList(), a.sessionShow(), a.sessionLog(), a.sessionPicture(), a.sessionSheet(), a.sessionClose(), a.sessionRecord(),
-		a.sessionReplay(),
-		a.sessionRun())
+		a.sessionList(), a.sessionShow(), a.sessionLog(), a.sessionPicture(), a.sessionSheet(), a.sessionClose(),
+		a.sessionRecord(), a.sessionReplay(), a.sessionRun())
 }
 
 // ask calls a tool and decodes its answer. A refusal is an error, and so is a call that needs an account.
