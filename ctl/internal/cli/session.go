@@ -16,9 +16,8 @@ func (a *app) session() *cobra.Command {
 	return group("session", "Look at glasses sessions, record, replay and run scenarios",
 		"Sessions are local ones (startLocalSimulation) and, with a linked account, those in the browser.\n"+
 			"Without an id, a command uses the session that was used last from this directory.",
-		a.sessionList(), a.sessionShow(), a.sessionLog(), a.sessionPicture(), a.sessionSheet(), a.sessionClose(), a.sessionRecord(),
-		a.sessionReplay(),
-		a.sessionRun(), a.sessionEnv(), a.sessionSchema())
+		a.sessionList(), a.sessionShow(), a.sessionLog(), a.sessionPicture(), a.sessionSheet(), a.sessionClose(),
+		a.sessionRecord(), a.sessionReplay(), a.sessionRun(), a.sessionEnv(), a.sessionSchema())
 }
 
 // ask calls a tool and decodes its answer. A refusal is an error, and so is a call that needs an account.

@@ -38,8 +38,8 @@ var (
 )
 
 // plainWords stand in a call without being the name of what is announced.
-var plainWords = []string{"for", "in", "if", "else", "await", "try", "as", "new", "const", "let", "this", "self", "string",
-	"true", "false", "True", "False", "None", "null", "nil", "ctx", "it"}
+var plainWords = []string{"for", "in", "if", "else", "await", "try", "as", "new", "const", "let", "this", "self",
+	"string", "true", "false", "True", "False", "None", "null", "nil", "ctx", "it"}
 
 // constants records the constants of a file, and the other names that it imports some by.
 func (in *inspector) constants(name, text string) {

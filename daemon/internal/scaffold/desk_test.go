@@ -139,6 +139,8 @@ func playDesk(p *peer) string {
 		{glasses.TypeWear, glasses.WearState{Worn: true}, nil},
 		{glasses.TypeLink, glasses.StateWord{State: glasses.LinkLost}, nil},
 		{glasses.TypeLink, glasses.StateWord{State: glasses.LinkConnected}, nil},
+		{glasses.TypeLink, glasses.StateWord{State: glasses.LinkDisconnected}, nil},
+		{glasses.TypeLink, glasses.StateWord{State: glasses.LinkLossy}, nil},
 		{glasses.TypeTranscription, glasses.TranscriptionState{Reason: glasses.CodePermissionDenied, Part: "speech",
 			By: glasses.ByPermission}, nil},
 		{glasses.TypePermission, glasses.PermissionState{Part: "speech", State: "denied"}, nil},
@@ -148,8 +150,13 @@ func playDesk(p *peer) string {
 		if step.fault != nil {
 			faults[step.fault[0]] = step.fault[1]
 		}
+		before := trace.Len()
 		p.send(step.typ, "g-"+string(rune('a'+i)), step.payload)
 		settle()
+		if step.payload == (glasses.StateWord{State: glasses.LinkLossy}) &&
+			!strings.Contains(trace.String()[before:], glasses.TypeDisplayShow) {
+			p.t.Error("the app does not draw for glasses that are back with a lossy link")
+		}
 	}
 	p.close(4410, "the session is closed")
 	return trace.String()

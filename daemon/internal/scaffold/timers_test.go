@@ -135,6 +135,32 @@ func TestTimers_NextWithTimeout(t *testing.T) {
 	})
 }
 
+func (p *peer) notConnected(f glasses.Frame) {
+	p.t.Helper()
+	p.send(glasses.TypeResult, f.ID, glasses.Result{Error: &glasses.Error{Code: glasses.CodeNotConnected,
+		Message: "no glasses are attached"}})
+}
+
+// Glasses that left and came back while the app was away: the welcome says that they are there, then the replay says
+// that they were not, and no link event follows.
+func TestTimers_EndureReplayedRefusal(t *testing.T) {
+	each(t, func(t *testing.T, start func(env ...string) *app) {
+		s := newService(t)
+		app := start("SERVICE_GLASSES_URL=" + s.url)
+		p := s.accept(7)
+		p.ok(p.expect(glasses.TypeDisplayShow, ""))
+		p.input("g-1", "long")
+		sleep := p.expectSleep(600_000)
+		p.cut()
+		p = s.accept(20)
+		p.notConnected(sleep)
+		p.ok(p.expectSleep(600_000))
+		p.ok(p.expectSleep(500))
+		p.expect("com.example.once", `{}`)
+		p.leave(app)
+	})
+}
+
 // A timer outlasts the longest sleep, and glasses that are away.
 func TestTimers_Endure(t *testing.T) {
 	each(t, func(t *testing.T, start func(env ...string) *app) {
@@ -142,10 +168,10 @@ func TestTimers_Endure(t *testing.T) {
 		p.input("g-1", "long")
 		p.ok(p.expectSleep(600_000))
 		rest := p.expectSleep(500)
-		p.send(glasses.TypeResult, rest.ID, glasses.Result{Error: &glasses.Error{Code: glasses.CodeNotConnected,
-			Message: "no glasses are attached"}})
+		p.send(glasses.TypeLink, "g-2", glasses.StateWord{State: glasses.LinkDisconnected})
+		p.notConnected(rest)
 		p.barrier("b-1") // it waits for glasses
-		p.send(glasses.TypeLink, "g-2", glasses.StateWord{State: glasses.LinkConnected})
+		p.send(glasses.TypeLink, "g-3", glasses.StateWord{State: glasses.LinkConnected})
 		p.ok(p.expectSleep(500))
 		p.expect("com.example.once", `{}`)
 		p.leave(app)

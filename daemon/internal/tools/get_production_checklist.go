@@ -60,8 +60,10 @@ func (t getProductionChecklist) run(_ context.Context, c call, args getProductio
 	if err != nil {
 		return nil, err
 	}
-	answer := checklistAnswer{Items: []checkItem{}, CannotPublishYet: guide.NotInThisVersion, Next: []nextCall{suggest("validateIntegration", `{}`,
-		"let the app's files be checked")}}
+	answer := checklistAnswer{
+		Items: []checkItem{}, CannotPublishYet: guide.NotInThisVersion,
+		Next: []nextCall{suggest("validateIntegration", `{}`, "let the app's files be checked")},
+	}
 	for _, item := range readGuide[[]checklistEntry]("checklist") {
 		concerns := len(item.Needs) == 0 || anyOf(item.Needs, wanted)
 		if concerns && (item.On == "" || args.Platform == "" || item.On == args.Platform) {

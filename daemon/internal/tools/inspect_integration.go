@@ -51,8 +51,8 @@ func (t inspectIntegration) run(ctx context.Context, c call, args integrationArg
 	a := inspectionAnswer{
 		Dir: in.Root, Project: in.Project, Languages: orEmpty(in.Languages), Modules: orEmpty(in.Modules),
 		Pages: orEmpty(in.Pages), Commands: orEmpty(in.Commands),
-		Capabilities: orEmpty(in.Capabilities), Phrases: orEmpty(in.Phrases), Unknown: orEmpty(in.UnknownPhrases), Declared: orEmpty(in.Declared),
-		Keys:      orEmpty(in.Keys),
+		Capabilities: orEmpty(in.Capabilities), Phrases: orEmpty(in.Phrases), Unknown: orEmpty(in.UnknownPhrases),
+		Declared: orEmpty(in.Declared), Keys: orEmpty(in.Keys),
 		FilesRead: in.FilesRead, Truncated: in.Truncated,
 		Next: []nextCall{suggest("validateIntegration", arguments(map[string]any{"dir": in.Root}),
 			"find what is wrong with it")},

@@ -135,9 +135,13 @@ func TestGenerate_ThenUseAndValidate(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.locally()
-	w.opened.DeviceModel = "even_g1"
+	w.opened.DeviceModel, w.opened.Project = "even_g1", "com.example.other"
 	w.page = rows(`{"seq":1,"kind":"result","type":"result","id":"a-1","sender":"glasses","payload":{"ok":true,` +
 		`"findings":[{"kind":"cut","path":"tree.children[4]","text":"Next"}]}}`)
+	if result, _ = w.in(dir, t, "validateIntegration", nil); strings.Contains(result.Text, "display_misfit") {
+		t.Errorf("a session of another project: %s", result.Text)
+	}
+	w.opened.Project = "com.example.app"
 	result, fields = w.in(dir, t, "validateIntegration", nil)
 	if fields["verdict"] != "ready" || fields["warnings"] != 1.0 || !strings.Contains(result.Text, "display_misfit") {
 		t.Errorf("a session that showed what does not fit: %s", result.Text)

@@ -9,7 +9,6 @@ import (
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/daemon/internal/scaffold"
-	"github.com/service-dev/service/daemon/internal/scenario"
 	"github.com/service-dev/service/daemon/internal/session"
 	"github.com/service-dev/service/proto/backendapi"
 	"github.com/service-dev/service/proto/glasses"
@@ -63,7 +62,7 @@ func (t validateIntegration) run(ctx context.Context, c call, args integrationAr
 	}
 	verdict, findings := scaffold.Validate(in)
 	if verdict != scaffold.VerdictNotIntegrated {
-		findings = append(findings, t.misfits(ctx, c.who)...)
+		findings = append(findings, t.misfits(ctx, c.who, in)...)
 		slices.SortStableFunc(findings, func(a, b scaffold.Finding) int {
 			return severityOrder(a.Severity) - severityOrder(b.Severity)
 		})
@@ -121,18 +120,30 @@ func severityOrder(severity string) int {
 	return slices.Index([]string{scaffold.SeverityError, scaffold.SeverityWarning, scaffold.SeverityInfo}, severity)
 }
 
-// misfits returns what the app showed in the directory's last local session that does not fit the glasses; files cannot
-// tell. It reads the last rows of the log.
-func (t validateIntegration) misfits(ctx context.Context, who caller.Caller) []scaffold.Finding {
-	id, ok := t.sessions.Latest(ctx, who)
-	if !ok || !session.IsLocal(id) {
-		return nil
+// misfits returns what the app showed in the last local session that does not fit the glasses; files cannot tell. The
+// session is the one that was used last from the inspected directory or the caller's, if it is of the same project. It
+// reads the last rows of the log.
+func (t validateIntegration) misfits(
+	ctx context.Context, who caller.Caller, in scaffold.Inspection,
+) []scaffold.Finding {
+	inspected := who
+	inspected.Cwd = in.Root
+	for _, from := range []caller.Caller{inspected, who} {
+		id, ok := t.sessions.Latest(ctx, from)
+		if !ok || !session.IsLocal(id) {
+			continue
+		}
+		s, err := t.sessions.Get(ctx, backend.Target{}, id)
+		if err == nil && (in.Project == "" || s.Project == in.Project) {
+			return t.misfitsOf(ctx, s)
+		}
 	}
-	s, err := t.sessions.Get(ctx, backend.Target{}, id)
-	if err != nil {
-		return nil
-	}
-	page, err := t.sessions.Since(ctx, backend.Target{}, id, max(s.LastSeq-session.MaxLimit, 0), session.MaxLimit)
+	return nil
+}
+
+func (t validateIntegration) misfitsOf(ctx context.Context, s backend.Session) []scaffold.Finding {
+	since := max(s.LastSeq-session.MaxLimit, 0)
+	page, err := t.sessions.Since(ctx, backend.Target{}, s.SessionID, since, session.MaxLimit)
 	if err != nil {
 		return nil
 	}
@@ -144,9 +155,9 @@ func (t validateIntegration) misfits(ctx context.Context, who caller.Caller) []s
 		}
 	}
 	var list []scaffold.Finding
-	for _, f := range scenario.Findings(rows, s.DeviceModel) {
+	for _, f := range lastFindings(rows, s.DeviceModel) {
 		list = append(list, scaffold.Finding{Severity: scaffold.SeverityWarning, Code: misfitFinding,
-			Message: fmt.Sprintf("in session %s on %s, %s", id, f.DeviceModel, f.Message()),
+			Message: fmt.Sprintf("in session %s on %s, %s", s.SessionID, f.DeviceModel, f.Message()),
 			FixHint: `see it with getDisplayState {"models":["all"]}; shorten it, or set overflow to scroll or paginate`})
 	}
 	return list

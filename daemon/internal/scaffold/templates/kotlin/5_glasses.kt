@@ -261,7 +261,8 @@ class Glasses internal constructor(settings: Settings) : Closeable {
             error["code"] == "not_connected" || error["code"] == "timeout" -> {
                 timer.left += timer.asked // it is not known how much of it has passed
                 timer.due = null
-                if (error["code"] == "timeout") sleepFor(timer) else stalled.add(timer)
+                if (error["code"] == "not_connected" && link == "disconnected") stalled.add(timer)
+                else sleepFor(timer) // also if glasses came while the app was away
             }
             error.isNotEmpty() -> throw GlassesError(error["code"].toString(), error["message"].toString())
             timer.left > 0 -> sleepFor(timer)

@@ -36,6 +36,11 @@ final class GlassesTimer: @unchecked Sendable {
     }
 }
 
+/// Whether the time of one next(timeoutMs:) has passed; guarded by the lock of Glasses.
+final class GlassesTimeout: @unchecked Sendable {
+    var hasPassed = false
+}
+
 /// One attached session. Take events with `for try await event in glasses.events`, one after the other, or with
 /// on(_:handler:). Handlers and timers run also while the program waits for a command. Every command throws a GlassesError when the glasses refuse it.
 public final class Glasses: @unchecked Sendable {
@@ -54,6 +59,7 @@ public final class Glasses: @unchecked Sendable {
     private var handlerCount = 0
     private var queue: [GlassesEvent] = []
     private var taker: CheckedContinuation<GlassesEvent?, Error>?
+    private var takerTimeout: GlassesTimeout? // of taker; nil if it waits without one
     private var timers: [String: GlassesTimer] = [:] // by the id of their clock.sleep
     private var stalled: [GlassesTimer] = [] // until glasses are attached
     private var seen: [String] = []
@@ -227,6 +233,10 @@ public final class Glasses: @unchecked Sendable {
 
     /// The next event without a handler; nil when the session is closed.
     public func next() async throws -> GlassesEvent? {
+        try await take(until: nil)
+    }
+
+    private func take(until timeout: GlassesTimeout?) async throws -> GlassesEvent? {
         rest()
         return try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<GlassesEvent?, Error>) in
             locked {
@@ -234,8 +244,11 @@ public final class Glasses: @unchecked Sendable {
                     hand(queue.removeFirst(), to: continuation)
                 } else if let ended = ended {
                     Glasses.finish(continuation, ended)
+                } else if timeout?.hasPassed == true { // before the program got here
+                    hand(nil, to: continuation)
                 } else {
                     taker = continuation
+                    takerTimeout = timeout
                 }
             }
         }
@@ -243,18 +256,20 @@ public final class Glasses: @unchecked Sendable {
 
     /// The next event without a handler; nil when none came within timeoutMs of the session's clock, or the session is closed.
     public func next(timeoutMs: Int) async throws -> GlassesEvent? {
-        let cancel = try after(timeoutMs) { [weak self] in self?.giveUp() }
+        if locked({ !queue.isEmpty || ended != nil }) { return try await next() }
+        let timeout = GlassesTimeout()
+        let cancel = try after(timeoutMs) { [weak self] in self?.giveUp(timeout) }
         defer { cancel() }
-        return try await next()
+        return try await take(until: timeout)
     }
 
-    private func giveUp() {
+    private func giveUp(_ timeout: GlassesTimeout) {
         locked {
-            guard let continuation = taker else { return }
+            timeout.hasPassed = true
+            // The program may wait for a later event already, or not yet for this one.
+            guard let continuation = taker, takerTimeout === timeout else { return }
             taker = nil
-            looping = true
-            working += 1
-            continuation.resume(returning: nil)
+            hand(nil, to: continuation)
         }
     }
 
@@ -326,7 +341,11 @@ public final class Glasses: @unchecked Sendable {
             if code == "not_connected" || code == "timeout" {
                 timer.left += timer.asked // it is not known how much of it has passed
                 timer.due = nil
-                if code == "timeout" { must { try sleep(timer) } } else { stalled.append(timer) }
+                if code == "not_connected" && link == "disconnected" {
+                    stalled.append(timer)
+                } else { // also if glasses came while the app was away
+                    must { try sleep(timer) }
+                }
             } else {
                 must { throw GlassesError(code: code, message: error["message"] as? String ?? "") }
             }
@@ -450,7 +469,7 @@ public final class Glasses: @unchecked Sendable {
         }
     }
 
-    private func hand(_ event: GlassesEvent, to continuation: CheckedContinuation<GlassesEvent?, Error>) {
+    private func hand(_ event: GlassesEvent?, to continuation: CheckedContinuation<GlassesEvent?, Error>) {
         looping = true
         working += 1
         continuation.resume(returning: event)

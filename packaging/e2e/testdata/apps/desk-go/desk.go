@@ -48,8 +48,8 @@ func (d *desk) handle(e event) {
 		d.tellHearing(p.Running, p.Reason, p.Part)
 	case e.typ == "permission", e.typ == "disabled", e.typ == "call":
 		d.listen()
-	case e.typ == "hinge" && p.State == "open", e.typ == "wear" && p.Worn, e.typ == "link" &&
-		p.State == "connected", e.typ == "device":
+	case e.typ == "hinge" && p.State == "open", e.typ == "wear" && p.Worn, e.typ == "device",
+		e.typ == "link" && (p.State == "connected" || p.State == "lossy"):
 		d.listen()
 		d.draw()
 	}

@@ -39,7 +39,7 @@ class Desk:
         elif type in ("permission", "disabled", "call"):
             self.listen()
         elif (type == "hinge" and payload["state"] == "open" or type == "wear" and payload["worn"]
-              or type == "link" and payload["state"] == "connected" or type == "device"):
+              or type == "link" and payload["state"] in ("connected", "lossy") or type == "device"):
             self.listen()
             self.draw()
 

@@ -33,7 +33,7 @@ class Desk {
     else if (type === "permission" || type === "disabled" || type === "call") await this.listen();
     else if (type === "hinge" && payload.state === "open") await this.resume();
     else if (type === "wear" && payload.worn) await this.resume();
-    else if (type === "link" && payload.state === "connected") await this.resume();
+    else if (type === "link" && ["connected", "lossy"].includes(payload.state)) await this.resume();
     else if (type === "device") await this.resume();
   }
 

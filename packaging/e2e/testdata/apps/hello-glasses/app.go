@@ -101,6 +101,9 @@ func heartbeat(ctx context.Context, ws *websocket.Conn) {
 	}
 }
 
+// isReachable reports whether the glasses of a link state can show something.
+func isReachable(link string) bool { return link == "connected" || link == "lossy" }
+
 func (a *app) handle(ctx context.Context, ws *websocket.Conn, f frame) error {
 	var p struct {
 		SessionID   string
@@ -131,14 +134,14 @@ func (a *app) handle(ctx context.Context, ws *websocket.Conn, f frame) error {
 				return err
 			}
 		}
-		if p.Link == "connected" && len(a.unsent) == 0 {
+		if isReachable(p.Link) && len(a.unsent) == 0 {
 			return a.show(ctx, ws)
 		}
 	case "barrier": // everything before it was handled
 		return write(ctx, ws, frame{V: 1, Type: f.Type, ID: f.ID, At: f.At, Payload: json.RawMessage("{}")})
 	case "link":
 		fmt.Printf("glasses %s\n", p.State)
-		if p.State == "connected" {
+		if isReachable(p.State) {
 			return a.show(ctx, ws)
 		}
 	case "input":

@@ -633,10 +633,10 @@ class Glasses:
         if error and error.get("code") in ("not_connected", "timeout"):
             timer.left += timer.asked  # it is not known how much of it has passed
             timer.due = None
-            if error["code"] == "timeout":
-                self._sleep(timer)
-            else:
+            if error["code"] == "not_connected" and self.link == "disconnected":
                 self._stalled.append(timer)
+            else:  # also if glasses came while the app was away
+                self._sleep(timer)
         elif error:
             raise GlassesError(error.get("code", "platform_error"), error.get("message", ""))
         elif timer.left > 0:

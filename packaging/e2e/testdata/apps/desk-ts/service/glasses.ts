@@ -640,8 +640,8 @@ export class Glasses {
     if (error?.code === "not_connected" || error?.code === "timeout") {
       timer.left += timer.asked; // it is not known how much of it has passed
       timer.due = undefined;
-      if (error.code === "timeout") this.#sleep(timer);
-      else this.#stalled.add(timer);
+      if (error.code === "not_connected" && this.link === "disconnected") this.#stalled.add(timer);
+      else this.#sleep(timer); // also if glasses came while the app was away
     } else if (error) {
       this.#work(() => {
         throw new GlassesError(error.code, error.message);

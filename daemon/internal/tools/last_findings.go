@@ -1,0 +1,72 @@
+package tools
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/service-dev/service/daemon/internal/scenario"
+	"github.com/service-dev/service/proto/glasses"
+)
+
+// earlierModel stands for the device model before the first change of it in the rows, which no row names.
+const earlierModel = "an earlier device model"
+
+// lastFindings returns what the results of display.show found and no later show on the same device model mended, i.e.
+// showed the same node without it. model is the device model after the last row.
+func lastFindings(rows []glasses.Event, model string) []scenario.Finding {
+	if slices.ContainsFunc(rows, func(e glasses.Event) bool { return e.Type == glasses.TypeDevice }) {
+		model = earlierModel
+	}
+	var list []scenario.Finding
+	asked := map[string]json.RawMessage{}
+	for _, e := range rows {
+		switch {
+		case e.Type == glasses.TypeDevice && e.Sender != glasses.SenderApp:
+			var p glasses.DeviceChange
+			if json.Unmarshal(e.Payload, &p) == nil {
+				model = p.DeviceModel.ID
+			}
+		case e.Kind == glasses.KindRequest && e.Type == glasses.TypeDisplayShow:
+			asked[e.ID] = e.Payload
+		case e.Kind == glasses.KindResult:
+			res, err := glasses.ParseResult(e.Payload)
+			if err != nil || !res.OK {
+				continue
+			}
+			if show, err := glasses.ParseShow(asked[e.ID]); err == nil {
+				shown := nodeNames(&show.Tree)
+				list = slices.DeleteFunc(list, func(f scenario.Finding) bool {
+					return f.DeviceModel == model && shown[nodeName(f.ID, f.Path)]
+				})
+			}
+			for _, f := range res.Findings {
+				if one := (scenario.Finding{DeviceModel: model, Finding: f}); !slices.Contains(list, one) {
+					list = append(list, one)
+				}
+			}
+		}
+	}
+	return list
+}
+
+// nodeName names a node across shows: by its id, or by its path.
+func nodeName(id, path string) string {
+	if id != "" {
+		return "#" + id
+	}
+	return path
+}
+
+func nodeNames(root *glasses.Node) map[string]bool {
+	names := map[string]bool{}
+	var visit func(n *glasses.Node, path string)
+	visit = func(n *glasses.Node, path string) {
+		names[nodeName(n.ID, path)] = true
+		for i := range n.Children {
+			visit(&n.Children[i], fmt.Sprintf("%s.children[%d]", path, i))
+		}
+	}
+	visit(root, "tree")
+	return names
+}
