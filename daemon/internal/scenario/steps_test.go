@@ -22,7 +22,7 @@ func listOf(t *testing.T, steps string) []scenario.Step {
 }
 
 func TestRunSteps_StopsAtTheFirstFailure(t *testing.T) {
-	s := show(glasses.FreshState(), glasses.Node{Type: glasses.NodeText, Text: "Milk"})
+	s := attended{show(glasses.FreshState(), glasses.Node{Type: glasses.NodeText, Text: "Milk"})}
 	report, err := New(s, s).RunSteps(t.Context(), StepsRequest{Files: ours, SessionID: "ses_abcdefgh", Steps: listOf(t,
 		`{"expectDisplay":{"text":["Milk"]}},{"picture":"list"},{"expect":{"type":"nothing","withinMs":0}},{"advance":1}`)})
 	if err != nil {
@@ -47,6 +47,13 @@ func TestRunSteps_StopsAtTheFirstFailure(t *testing.T) {
 	if text := report.End.Text(); len(text) != 1 || text[0] != "Milk" {
 		t.Errorf("at the end: %v", text)
 	}
+}
+
+// attended is a session with an app.
+type attended struct{ *showing }
+
+func (attended) Get(context.Context, backend.Target, string) (backend.Session, error) {
+	return backend.Session{Transport: backend.TransportBrowser, Pages: 1, Apps: 1}, nil
 }
 
 // unattended is a session without apps, or without a page.
