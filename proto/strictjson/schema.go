@@ -93,7 +93,12 @@ type Field struct {
 
 // Fields returns the fields of the object at a place such as steps[].input, those of inner objects after their object;
 // nil if it is no object.
-func (s *Shape[T]) Fields(place string) []Field {
+func (s *Shape[T]) Fields(place string) []Field { return s.find(place).describe("") }
+
+// Want says what the value at a place must be, e.g. "an integer from 0 to 100".
+func (s *Shape[T]) Want(place string) string { return s.find(place).want() }
+
+func (s *Shape[T]) find(place string) *node {
 	n := s.root
 	for part := range strings.SplitSeq(strings.ReplaceAll(place, "[]", ".[]"), ".") {
 		switch {
@@ -103,7 +108,7 @@ func (s *Shape[T]) Fields(place string) []Field {
 			n = n.fields[part].node
 		}
 	}
-	return n.describe("")
+	return n
 }
 
 func (n *node) describe(prefix string) (list []Field) {

@@ -12,6 +12,9 @@ import (
 // docsURI is the prefix of the URI of every page of the documentation; its id follows.
 const docsURI = "docs://service/"
 
+// schemaURI is the resource with the JSON Schema of scenarios.
+const schemaURI = scenario.SchemaURI
+
 // addPages offers the documentation as resources, which clients can show to people and attach to a conversation.
 func addPages(server *mcp.Server, pages []docs.Page) {
 	for _, page := range pages {
@@ -21,7 +24,7 @@ func addPages(server *mcp.Server, pages []docs.Page) {
 	}
 	if len(pages) > 0 {
 		addResource(server, &mcp.Resource{
-			URI: scenario.SchemaURI, Name: "scenario.schema.json", Title: "JSON Schema of scenario files",
+			URI: schemaURI, Name: "scenario.schema.json", Title: "JSON Schema of scenario files",
 			Description: "Every kind of step with its fields, for editors and for agents that write scenarios.",
 			MIMEType:    "application/schema+json",
 		}, string(scenario.Schema()))

@@ -87,6 +87,9 @@ func (x *run) join(ctx context.Context, since int64) error {
 	x.next, x.since, x.gaps = since, since, true
 	defer func() { x.gaps = false }()
 	s, err := x.r.sessions.Get(ctx, x.req.Target, x.req.SessionID)
+	if err == nil && s.Transport == backend.TransportBrowser && s.Pages == 0 {
+		return &backend.Problem{Code: backend.CodeNotConnected, Message: "no simulator page is open"}
+	}
 	for err == nil && s.Apps == 0 {
 		wait := time.Until(late)
 		if wait <= 0 {

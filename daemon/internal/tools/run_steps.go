@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/clientio"
@@ -126,21 +125,8 @@ func stepsError(err error) error {
 }
 
 func (t runSteps) runAll(ctx context.Context, io IO, req scenario.StepsRequest) (any, error) {
-	inner := ctx
-	if io.Progress == nil {
-		var cancel context.CancelFunc
-		inner, cancel = context.WithTimeout(ctx, replayQuiet)
-		defer cancel()
-	}
-	var report scenario.StepsReport
-	var err error
-	newProgress(io, waitLong*time.Second).during(ctx, fmt.Sprintf("running %d steps", len(req.Steps)),
-		func() { report, err = t.scenarios.RunSteps(inner, req) })
+	report, err := runQuietly(ctx, io, fmt.Sprintf("running %d steps", len(req.Steps)), t.scenarios.RunSteps, req)
 	if err != nil {
-		if ctx.Err() == nil && inner.Err() != nil {
-			return nil, &Error{Code: backend.CodeTimeout, Message: fmt.Sprintf("the steps took longer than %v", replayQuiet),
-				FixHint: `pass fewer steps, or use a session with clock "virtual"`}
-		}
 		return nil, controlProblem(err)
 	}
 	t.cursors.set(req.SessionID, report.Since)

@@ -1,7 +1,6 @@
 package tools
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"maps"
@@ -60,14 +59,12 @@ func strictly[A any](rules strictjson.Rules) func(json.RawMessage, *A) error {
 		return s
 	})
 	return func(args json.RawMessage, into *A) error {
-		args = bytes.TrimSpace(args)
-		if len(args) == 0 || string(args) == "null" {
-			args = json.RawMessage("{}")
+		names := fieldsOf(into)
+		args, err := objectOf(args, names)
+		if err != nil {
+			return err
 		}
-		if len(args) > maxArgs {
-			return invalidArguments("arguments are longer than 256 KiB", fieldsOf(into))
-		}
-		return argumentError(shape().Decode(args, into), fieldsOf(into))
+		return argumentError(shape().Decode(args, into), names)
 	}
 }
 

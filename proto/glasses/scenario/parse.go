@@ -71,6 +71,9 @@ func writeSchema() ([]byte, error) {
 // Fields returns the fields of a kind's value, for documentation; nil if it is no object.
 func (k Kind) Fields() []strictjson.Field { return stepsShape().Fields("steps[]." + k.Name) }
 
+// Want says what a kind's value must be.
+func (k Kind) Want() string { return stepsShape().Want("steps[]." + k.Name) }
+
 var stepPattern = regexp.MustCompile(`^steps\[(\d+)\]`)
 
 // numbered adds the example of a step to an error without one.
