@@ -111,43 +111,33 @@ func (t *Terminal) RunFailures(runs []Run) {
 	}
 }
 
-// Runs counts what came of several scenarios.
+// Runs is what came of several scenarios.
 type Runs struct {
-	Total, Passed, Failed, Broken, Interrupted, NotRun int
-	Took                                               time.Duration
-	// Files are the reports that were written, and Again is the command that runs the first failure alone.
+	// State is that of the worst run, and Verdict says what came of all, in a few words.
+	State, Verdict string
+	Took           time.Duration
+	// Files are the reports that were written, and Next is the next step.
 	Files []string
-	Again string
+	Next  string
 }
 
 // RunsVerdict prints the last lines of several runs, with the next step.
 func (t *Terminal) RunsVerdict(r Runs) {
-	if r.Passed == r.Total {
-		t.Say("%s  %d of %d passed, %.2f s", t.paint(Cell{"PASS", Good}), r.Passed, r.Total, r.Took.Seconds())
-	} else {
-		text := fmt.Sprintf("%d of %d failed", r.Failed, r.Total)
-		for _, also := range []struct {
-			count int
-			words string
-		}{{r.Broken, "could not be run"}, {r.Interrupted, "interrupted"}, {r.NotRun, "not run"}} {
-			if also.count > 0 {
-				text += fmt.Sprintf(", %d %s", also.count, also.words)
-			}
-		}
-		word := Cell{"FAIL", Bad}
-		switch {
-		case r.Interrupted > 0:
-			word = Cell{"STOP", Warning}
-		case r.Failed == 0:
-			word = Cell{"ERROR", Bad}
-		}
-		t.Say("%s  %s, %.2f s", t.paint(word), text, r.Took.Seconds())
+	word := runWords[r.State]
+	if r.State == "passed" {
+		word.Text = "PASS"
 	}
-	for _, file := range r.Files {
+	t.Say("%s  %s, %.2f s", t.paint(word), r.Verdict, r.Took.Seconds())
+	t.RunReports(r.Files, r.Next)
+}
+
+// RunReports names the reports that were written and the next step.
+func (t *Terminal) RunReports(files []string, next string) {
+	for _, file := range files {
 		t.Say("  report  %s", file)
 	}
-	if r.Again != "" {
-		t.Say("  next    %s", r.Again)
+	if next != "" {
+		t.Say("  next    %s", next)
 	}
 }
 
