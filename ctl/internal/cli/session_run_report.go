@@ -60,7 +60,7 @@ func (b *batch) suiteOf(i int, stopped bool) junit.Suite {
 	case interrupted:
 		s.Error = "interrupted: the run was ended before it was over"
 	case notRun:
-		s.NotRun = whyNot(stopped)
+		s.NotRun = whyNot[stopped]
 	}
 	s.Name = j.title()
 	if b.single {
@@ -69,12 +69,9 @@ func (b *batch) suiteOf(i int, stopped bool) junit.Suite {
 	return s
 }
 
-func whyNot(stopped bool) string {
-	if stopped {
-		return "interrupted: the command was ended before this run began"
-	}
-	return "not run: an earlier run failed"
-}
+// whyNot says why a run was not started; the key is whether the command was interrupted.
+var whyNot = map[bool]string{true: "interrupted: the command was ended before this run began",
+	false: "not run: an earlier run failed"}
 
 // page returns the batch as an HTML report. Pictures of runs that failed come first if not all fit.
 func (b *batch) page(stopped bool) page.Page {
@@ -104,7 +101,7 @@ func (b *batch) pageRun(i int, stopped bool) page.Run {
 	case interrupted:
 		r.Problem = "The run was ended before it was over."
 	case notRun:
-		r.Problem = whyNot(stopped)
+		r.Problem = whyNot[stopped]
 	}
 	if res.left != "" {
 		r.Notes = append(r.Notes, "The app ended before the run did ("+res.left+").")

@@ -143,10 +143,11 @@ func seconds(d time.Duration) string { return fmt.Sprintf("%.3f s", d.Seconds())
 
 // count writes a number with its noun.
 func count(n int, noun string) string {
+	plural := "s"
 	if n == 1 {
-		return "1 " + noun
+		plural = ""
 	}
-	return fmt.Sprintf("%d %ss", n, noun)
+	return fmt.Sprint(n, " ", noun, plural)
 }
 
 // Passed reports whether every run passed.

@@ -141,7 +141,7 @@ func (t *Terminal) RunReports(files []string, next string) {
 	}
 }
 
-// Watching tells that the runs wait for a change, and RunsAgain which file changed.
+// Watching tells that the runs wait for a change, and which files no longer count as one.
 func (t *Terminal) Watching(ignored []string) {
 	for _, path := range ignored {
 		t.Remark("the runs write %s themselves: its changes no longer count", path)
@@ -149,14 +149,14 @@ func (t *Terminal) Watching(ignored []string) {
 	t.Remark("Waiting for a change. Ctrl-C ends.")
 }
 
-// RunsAgain tells why everything runs again.
+// RunsAgain tells why everything runs again. more counts the other files that changed.
 func (t *Terminal) RunsAgain(path string, more int) {
-	also := ""
-	if more > 0 {
-		also = fmt.Sprintf(" and %d more", more)
-	}
 	t.Remark("")
-	t.Remark("%s%s changed", path, also)
+	if more == 0 {
+		t.Remark("%s changed", path)
+	} else {
+		t.Remark("%s and %d more changed", path, more)
+	}
 }
 
 // AppRuns tells that an app runs on a session until it ends, and AppEnded that both are over.
