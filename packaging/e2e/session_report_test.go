@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 
 	"github.com/service-dev/service/proto/glasses/scenario"
@@ -43,6 +45,14 @@ func TestSessionRun_HTMLReport(t *testing.T) {
 	}
 	evaluate[bool](t, browser, `document.querySelectorAll("details").forEach(d => { d.open = true }), true`)
 	lookAtReport(t, browser, axe, "-open")
+	run(t, browser, "print", chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
+		_, err := cdp.Call(ctx, target, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Media: "print"})
+		return err
+	}))
+	if shown := evaluate[string](t, browser, `getComputedStyle(document.querySelector(".stack")).display`); shown != "none" {
+		t.Errorf("on paper the slider is %s", shown)
+	}
+	picture(t, browser, "report-print")
 	if scripts := evaluate[int](t, browser, `document.querySelectorAll("body script").length`); scripts != 1 {
 		t.Errorf("the report has %d scripts", scripts)
 	}
@@ -76,6 +86,8 @@ func slideBetweenPictures(t *testing.T, browser context.Context) {
 	for _, at := range []string{"0", "30", "100"} {
 		seen[evaluate[string](t, browser, strings.Replace(clip, "%", at, 1))] = true
 	}
+	run(t, browser, "slide to the middle", until(`(() => { const r = document.querySelector(".stack input"); r.value = 25;
+		r.dispatchEvent(new Event("input")); return true })()`))
 	if len(seen) != 3 {
 		t.Errorf("the slider changes nothing: %v", seen)
 	}

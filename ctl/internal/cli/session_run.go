@@ -143,6 +143,7 @@ type batch struct {
 	temp    string // folder for pictures that only the HTML report needs; empty without one
 	started time.Time
 	took    time.Duration
+	written []string // the reports
 
 	mu      sync.Mutex // guards what follows
 	results []result
@@ -166,7 +167,7 @@ const (
 	passed
 	failed
 	broken      // could not be run
-	interrupted // by Ctrl-C
+	interrupted // by Ctrl-C; the last
 )
 
 // runBatch runs everything once and prints and writes the reports.

@@ -96,13 +96,8 @@ func (b *batch) print(ctx context.Context) error {
 	}
 	b.app.RunFailures(lines)
 	total := b.totals()
-	for _, file := range []string{b.options.junit, b.options.html} {
-		if file != "" {
-			total.Files = append(total.Files, file)
-		}
-	}
-	total.Again = b.again()
-	b.app.RunsVerdict(total)
+	b.app.RunsVerdict(term.Runs{State: states[total.worst()], Verdict: total.verdict(), Took: b.took, Files: b.written,
+		Next: b.next()})
 	return b.code(ctx)
 }
 
@@ -128,10 +123,11 @@ func (b *batch) printSingle() error {
 	if b.temp != "" {
 		report.forgetFiles()
 	}
-	if err := b.app.printReport(&report, reportOptions{}); err != nil {
-		return err
+	err := b.app.printReport(&report, reportOptions{})
+	if !b.app.json {
+		b.app.RunReports(b.written, b.next())
 	}
-	return nil
+	return err
 }
 
 // forgetFiles removes the names of pictures that are deleted when the command ends.
@@ -166,34 +162,54 @@ func dropFiles(value any) {
 	}
 }
 
-func (b *batch) totals() term.Runs {
-	total := term.Runs{Total: len(b.jobs), Took: b.took}
+// totals counts the runs by state.
+type totals [interrupted + 1]int
+
+func (b *batch) totals() (count totals) {
 	for _, res := range b.results {
-		switch res.state {
-		case passed:
-			total.Passed++
-		case failed:
-			total.Failed++
-		case broken:
-			total.Broken++
-		case interrupted:
-			total.Interrupted++
-		case notRun:
-			total.NotRun++
-		}
+		count[res.state]++
 	}
-	return total
+	return count
 }
 
-// code returns what makes the exit code: no if a run failed, cannot tell if one could not be made.
+// worst returns the state that the whole command has: a run that failed is a clear no, one that could not be made leaves
+// the question open.
+func (c totals) worst() runState {
+	for _, state := range []runState{interrupted, failed, broken, notRun} {
+		if c[state] > 0 {
+			return state
+		}
+	}
+	return passed
+}
+
+// verdict says what came of all runs.
+func (c totals) verdict() string {
+	all := 0
+	for _, n := range c {
+		all += n
+	}
+	if c[passed] == all {
+		return fmt.Sprintf("%d of %d passed", all, all)
+	}
+	text := fmt.Sprintf("%d of %d failed", c[failed], all)
+	words := map[runState]string{broken: "could not be run", interrupted: "interrupted", notRun: "not run"}
+	for _, state := range []runState{broken, interrupted, notRun} {
+		if c[state] > 0 {
+			text += fmt.Sprintf(", %d %s", c[state], words[state])
+		}
+	}
+	return text
+}
+
+// code returns what makes the exit code.
 func (b *batch) code(ctx context.Context) error {
-	total := b.totals()
-	switch {
+	switch worst := b.totals().worst(); {
 	case ctx.Err() != nil:
 		return context.Canceled
-	case total.Failed > 0:
+	case worst == failed:
 		return exit(exitNo)
-	case total.Passed < total.Total:
+	case worst != passed:
 		return exit(exitUnknown)
 	}
 	return nil
@@ -227,6 +243,6 @@ func (b *batch) object() map[string]any {
 		runs = append(runs, o)
 	}
 	total := b.totals()
-	return map[string]any{"total": total.Total, "passed": total.Passed, "failed": total.Failed, "errors": total.Broken,
-		"interrupted": total.Interrupted, "notRun": total.NotRun, "runs": runs}
+	return map[string]any{"total": len(b.jobs), "passed": total[passed], "failed": total[failed],
+		"errors": total[broken], "interrupted": total[interrupted], "notRun": total[notRun], "runs": runs}
 }

@@ -33,6 +33,7 @@ func (b *batch) writeReports(stopped bool) error {
 		if err := writeReport(file, junit.Encode(suites...)); err != nil {
 			return err
 		}
+		b.written = append(b.written, file)
 	}
 	if b.options.html == "" {
 		return nil
@@ -41,7 +42,11 @@ func (b *batch) writeReports(stopped bool) error {
 	if err != nil {
 		return err
 	}
-	return writeReport(b.options.html, data)
+	if err := writeReport(b.options.html, data); err != nil {
+		return err
+	}
+	b.written = append(b.written, b.options.html)
+	return nil
 }
 
 func (b *batch) suiteOf(i int, stopped bool) junit.Suite {
@@ -55,7 +60,7 @@ func (b *batch) suiteOf(i int, stopped bool) junit.Suite {
 	case interrupted:
 		s.Error = "interrupted: the run was ended before it was over"
 	case notRun:
-		s.NotRun = whyNot(stopped)
+		s.NotRun = whyNot[stopped]
 	}
 	s.Name = j.title()
 	if b.single {
@@ -64,16 +69,13 @@ func (b *batch) suiteOf(i int, stopped bool) junit.Suite {
 	return s
 }
 
-func whyNot(stopped bool) string {
-	if stopped {
-		return "interrupted: the command was ended before this run began"
-	}
-	return "not run: an earlier run failed"
-}
+// whyNot says why a run was not started; the key is whether the command was interrupted.
+var whyNot = map[bool]string{true: "interrupted: the command was ended before this run began",
+	false: "not run: an earlier run failed"}
 
 // page returns the batch as an HTML report. Pictures of runs that failed come first if not all fit.
 func (b *batch) page(stopped bool) page.Page {
-	p := page.Page{Command: b.line(b.args, b.options.models), At: b.started, Took: b.took, Interrupted: stopped}
+	p := page.Page{Verdict: b.totals().verdict(), Command: b.line(b.args, b.options.models), At: b.started, Took: b.took, Interrupted: stopped}
 	for i := range b.jobs {
 		p.Runs = append(p.Runs, b.pageRun(i, stopped))
 	}
@@ -99,7 +101,7 @@ func (b *batch) pageRun(i int, stopped bool) page.Run {
 	case interrupted:
 		r.Problem = "The run was ended before it was over."
 	case notRun:
-		r.Problem = whyNot(stopped)
+		r.Problem = whyNot[stopped]
 	}
 	if res.left != "" {
 		r.Notes = append(r.Notes, "The app ended before the run did ("+res.left+").")
@@ -115,13 +117,23 @@ func (b *batch) pageRun(i int, stopped bool) page.Run {
 		if n < len(j.scenario.Steps) {
 			expected := j.scenario.Steps[n]
 			expected.Note = "" // the step's name has it
-			if text, err := json.MarshalIndent(expected, "", "  "); err == nil {
-				step.Expected = string(text)
-			}
+			step.Expected = indented(expected)
 		}
 		r.Steps = append(r.Steps, step)
 	}
 	return r
+}
+
+// indented returns JSON for people, with every character as it is.
+func indented(v any) string {
+	var text strings.Builder
+	enc := json.NewEncoder(&text)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if enc.Encode(v) != nil {
+		return ""
+	}
+	return strings.TrimSpace(text.String())
 }
 
 // pictureBudget is how many more pictures a report may hold.
@@ -129,21 +141,15 @@ type pictureBudget struct{ count, bytes int }
 
 // load returns a picture, or counts it as left out.
 func (p *pictureBudget) load(file string, leftOut *int) page.Picture {
-	if file == "" {
-		return nil
-	}
 	info, err := os.Stat(file)
-	if err != nil {
-		return nil // it could not be kept
-	}
-	if p.count == 0 || info.Size() > int64(min(p.bytes, maxReportPicture)) {
+	switch {
+	case err != nil: // there is none
+		return nil
+	case p.count == 0 || info.Size() > int64(min(p.bytes, maxReportPicture)):
 		*leftOut++
 		return nil
 	}
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return nil
-	}
+	data, _ := os.ReadFile(file) // what cannot be read is not shown
 	p.count--
 	p.bytes -= len(data)
 	return data
@@ -210,11 +216,17 @@ func (r *report) film() []filmFrame {
 	return list
 }
 
-// again is the command that runs the first failure alone; empty if nothing failed.
-func (b *batch) again() string {
+// next is the command that runs the first failure alone, or what shows the only one; empty if nothing failed.
+func (b *batch) next() string {
 	for i, j := range b.jobs {
-		if b.results[i].state != failed || len(b.jobs) == 1 {
+		if b.results[i].state != failed {
 			continue
+		}
+		if len(b.jobs) == 1 {
+			if b.options.html == "" {
+				return "add --html report.html to see what the wearer saw"
+			}
+			return ""
 		}
 		var models []string
 		if j.model != "" {

@@ -60,17 +60,15 @@ func (o *runOptions) writes(path string) bool {
 // prints reports whether a path is where standard output or standard error go.
 func (a *app) prints(path string) bool {
 	info, err := os.Stat(path)
-	if err != nil {
-		return false
-	}
-	for _, stream := range []io.Writer{a.Out, a.Err} {
-		if file, ok := stream.(*os.File); ok {
-			if own, err := file.Stat(); err == nil && os.SameFile(own, info) {
-				return true
-			}
+	goesTo := func(stream io.Writer) bool {
+		file, ok := stream.(*os.File)
+		if !ok || err != nil {
+			return false
 		}
+		own, err := file.Stat()
+		return err == nil && os.SameFile(own, info)
 	}
-	return false
+	return goesTo(a.Out) || goesTo(a.Err)
 }
 
 // watchedFolders returns the working directory, the folders of the scenarios and those of their apps, each once and

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"html/template"
 	"image/png"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -17,6 +18,8 @@ import (
 
 // Page is the results of one command.
 type Page struct {
+	// Verdict says what came of all runs, in a few words.
+	Verdict string
 	// Command is what was run, as a person would type it.
 	Command string
 	At      time.Time
@@ -140,41 +143,16 @@ func seconds(d time.Duration) string { return fmt.Sprintf("%.3f s", d.Seconds())
 
 // count writes a number with its noun.
 func count(n int, noun string) string {
+	plural := "s"
 	if n == 1 {
-		return "1 " + noun
+		plural = ""
 	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
-
-// Of counts the runs in a state.
-func (p Page) Of(state State) int {
-	n := 0
-	for _, r := range p.Runs {
-		if r.State == state {
-			n++
-		}
-	}
-	return n
+	return fmt.Sprint(n, " ", noun, plural)
 }
 
 // Passed reports whether every run passed.
-func (p Page) Passed() bool { return p.Of(Passed) == len(p.Runs) }
-
-// Verdict says what came of all runs.
-func (p Page) Verdict() string {
-	if p.Passed() {
-		return fmt.Sprintf("%d of %d passed", len(p.Runs), len(p.Runs))
-	}
-	text := fmt.Sprintf("%d of %d failed", p.Of(Failed), len(p.Runs))
-	for _, also := range []struct {
-		state State
-		words string
-	}{{Broken, "could not be run"}, {Interrupted, "interrupted"}, {NotRun, "not run"}} {
-		if n := p.Of(also.state); n > 0 {
-			text += fmt.Sprintf(", %d %s", n, also.words)
-		}
-	}
-	return text
+func (p Page) Passed() bool {
+	return !slices.ContainsFunc(p.Runs, func(r Run) bool { return r.State != Passed })
 }
 
 // LeftOut counts the pictures that the page does not hold.

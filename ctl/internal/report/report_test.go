@@ -59,6 +59,7 @@ func results(tb testing.TB, text string) report.Page {
 	tb.Helper()
 	black, red := panel(tb, color.Black), panel(tb, color.RGBA{255, 0, 0, 255})
 	return report.Page{
+		Verdict: "1 of 4 failed, 1 could not be run, 1 not run",
 		Command: "servicectl session run " + text, At: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Took: time.Second,
 		Interrupted: true,
 		Runs: []report.Run{
@@ -96,7 +97,7 @@ func TestEncode_SaysWhatFailed(t *testing.T) {
 		counts["details"] != 1 || counts["link"] != 0 {
 		t.Errorf("%v", counts)
 	}
-	passed, err := report.Encode(report.Page{Runs: []report.Run{{Name: "a", State: report.Passed}}})
+	passed, err := report.Encode(report.Page{Verdict: "1 of 1 passed", Runs: []report.Run{{Name: "a", State: report.Passed}}})
 	if _, text := elements(t, passed); err != nil || !strings.Contains(text, "PASS") ||
 		!strings.Contains(text, "1 of 1 passed") || strings.Contains(text, "interrupted") {
 		t.Errorf("%v\n%s", err, text)

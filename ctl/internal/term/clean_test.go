@@ -43,7 +43,7 @@ func TestTerminal_StripsWhatDoesNotPrint(t *testing.T) {
 			Left: hostile, Output: hostile + "\n" + hostile}
 		term.RunLine(run, 90)
 		term.RunFailures([]Run{run})
-		term.RunsVerdict(Runs{Total: 2, Failed: 1, Broken: 1, Files: []string{hostile}, Again: hostile})
+		term.RunsVerdict(Runs{State: "failed", Verdict: hostile, Files: []string{hostile}, Next: hostile})
 		term.RunsAgain(hostile, 1)
 		term.Watching([]string{hostile})
 		term.AppRuns(hostile, hostile, hostile)

@@ -111,47 +111,37 @@ func (t *Terminal) RunFailures(runs []Run) {
 	}
 }
 
-// Runs counts what came of several scenarios.
+// Runs is what came of several scenarios.
 type Runs struct {
-	Total, Passed, Failed, Broken, Interrupted, NotRun int
-	Took                                               time.Duration
-	// Files are the reports that were written, and Again is the command that runs the first failure alone.
+	// State is that of the worst run, and Verdict says what came of all, in a few words.
+	State, Verdict string
+	Took           time.Duration
+	// Files are the reports that were written, and Next is the next step.
 	Files []string
-	Again string
+	Next  string
 }
 
 // RunsVerdict prints the last lines of several runs, with the next step.
 func (t *Terminal) RunsVerdict(r Runs) {
-	if r.Passed == r.Total {
-		t.Say("%s  %d of %d passed, %.2f s", t.paint(Cell{"PASS", Good}), r.Passed, r.Total, r.Took.Seconds())
-	} else {
-		text := fmt.Sprintf("%d of %d failed", r.Failed, r.Total)
-		for _, also := range []struct {
-			count int
-			words string
-		}{{r.Broken, "could not be run"}, {r.Interrupted, "interrupted"}, {r.NotRun, "not run"}} {
-			if also.count > 0 {
-				text += fmt.Sprintf(", %d %s", also.count, also.words)
-			}
-		}
-		word := Cell{"FAIL", Bad}
-		switch {
-		case r.Interrupted > 0:
-			word = Cell{"STOP", Warning}
-		case r.Failed == 0:
-			word = Cell{"ERROR", Bad}
-		}
-		t.Say("%s  %s, %.2f s", t.paint(word), text, r.Took.Seconds())
+	word := runWords[r.State]
+	if r.State == "passed" {
+		word.Text = "PASS"
 	}
-	for _, file := range r.Files {
+	t.Say("%s  %s, %.2f s", t.paint(word), r.Verdict, r.Took.Seconds())
+	t.RunReports(r.Files, r.Next)
+}
+
+// RunReports names the reports that were written and the next step.
+func (t *Terminal) RunReports(files []string, next string) {
+	for _, file := range files {
 		t.Say("  report  %s", file)
 	}
-	if r.Again != "" {
-		t.Say("  next    %s", r.Again)
+	if next != "" {
+		t.Say("  next    %s", next)
 	}
 }
 
-// Watching tells that the runs wait for a change, and RunsAgain which file changed.
+// Watching tells that the runs wait for a change, and which files no longer count as one.
 func (t *Terminal) Watching(ignored []string) {
 	for _, path := range ignored {
 		t.Remark("the runs write %s themselves: its changes no longer count", path)
@@ -159,14 +149,14 @@ func (t *Terminal) Watching(ignored []string) {
 	t.Remark("Waiting for a change. Ctrl-C ends.")
 }
 
-// RunsAgain tells why everything runs again.
+// RunsAgain tells why everything runs again. more counts the other files that changed.
 func (t *Terminal) RunsAgain(path string, more int) {
-	also := ""
-	if more > 0 {
-		also = fmt.Sprintf(" and %d more", more)
-	}
 	t.Remark("")
-	t.Remark("%s%s changed", path, also)
+	if more == 0 {
+		t.Remark("%s changed", path)
+	} else {
+		t.Remark("%s and %d more changed", path, more)
+	}
 }
 
 // AppRuns tells that an app runs on a session until it ends, and AppEnded that both are over.

@@ -163,7 +163,7 @@ func (s Span) has(t time.Time) bool {
 // does not count, and a file that two runs in a row wrote no longer does. Those are in written, once.
 func (w *Watcher) Next(ctx context.Context, run Span) (changed, written []string, err error) {
 	for {
-		if err := settle(ctx, w.hint, quiet, longest); err != nil {
+		if err := settle(ctx, w.hint); err != nil {
 			return nil, nil, err
 		}
 		w.mu.Lock()
@@ -206,7 +206,7 @@ func (w *Watcher) judge(path string, run Span) (counts, now bool) {
 }
 
 // settle waits for a hint, and then until none came for quiet, at most for longest.
-func settle(ctx context.Context, hint <-chan struct{}, quiet, longest time.Duration) error {
+func settle(ctx context.Context, hint <-chan struct{}) error {
 	select {
 	case <-hint:
 	case <-ctx.Done():

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -25,7 +26,7 @@ func TestSettle_TakesABurstAsOne(t *testing.T) {
 				hint <- struct{}{}
 			}
 		}()
-		if err := settle(t.Context(), hint, quiet, longest); err != nil {
+		if err := settle(t.Context(), hint); err != nil {
 			t.Fatal(err)
 		}
 		if took := time.Since(start); took != 5*60*time.Millisecond+quiet {
@@ -38,7 +39,8 @@ func TestSettle_EndsThoughChangesGoOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hint := make(chan struct{}, 1)
 		ctx, cancel := context.WithCancel(t.Context())
-		go func() {
+		var changes sync.WaitGroup
+		changes.Go(func() {
 			for ctx.Err() == nil {
 				select {
 				case hint <- struct{}{}:
@@ -46,14 +48,14 @@ func TestSettle_EndsThoughChangesGoOn(t *testing.T) {
 				}
 				time.Sleep(50 * time.Millisecond)
 			}
-		}()
+		})
 		start := time.Now()
-		err := settle(ctx, hint, quiet, longest)
-		cancel()
+		err := settle(ctx, hint)
 		if took := time.Since(start); err != nil || took != longest {
 			t.Errorf("%v after %v, want %v", err, took, longest)
 		}
-		synctest.Wait()
+		cancel()
+		changes.Wait()
 	})
 }
 
@@ -61,7 +63,7 @@ func TestSettle_EndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		if err := settle(ctx, nil, quiet, longest); !errors.Is(err, context.DeadlineExceeded) {
+		if err := settle(ctx, nil); !errors.Is(err, context.DeadlineExceeded) {
 			t.Error(err)
 		}
 	})

@@ -5,7 +5,7 @@ for (const compare of document.querySelectorAll(".compare")) {
   const range = stack.querySelector("input");
   const follow = () => {
     stack.querySelector(".over").style.setProperty("--at", `${range.value}%`);
-    range.setAttribute("aria-valuetext", `${range.value} % of the expected picture`);
+    range.setAttribute("aria-valuetext", `${range.value} % of the picture seen`);
   };
   range.addEventListener("input", follow);
   follow();

@@ -1,0 +1,119 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	page "github.com/service-dev/service/ctl/internal/report"
+)
+
+func put(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestFindJobs_TakesEveryScenarioOnce(t *testing.T) {
+	dir := t.TempDir()
+	const empty = `{"scenario":1,"name":"x","steps":[]}`
+	for name, text := range map[string]string{
+		"a.json": `{"scenario":1,"name":"x","steps":[{"advance":1}]}`, "b/a.json": empty, "package.json": `{"name":"x"}`,
+		"cut.json": `{"scenario":1,`, "list.json": `[]`, ".git/a.json": empty, "node_modules/a.json": empty,
+		"rec/scenario.json": `{"scenario":1,"name":"r","deviceModel":"even_g1","steps":[],"recorded":` +
+			`{"clock":"virtual","durationMs":0,"trace":[],"pictures":[]}}`, "rec/other.json": empty,
+	} {
+		put(t, filepath.Join(dir, name), text)
+	}
+	t.Chdir(dir)
+	jobs, single, err := findJobs([]string{".", "a.json"}, []string{"even_g1", "rayban_display"})
+	if err != nil || single {
+		t.Fatalf("%v, single %v", err, single)
+	}
+	var got []string
+	for _, j := range jobs {
+		name := j.title()
+		if j.invalid != nil {
+			name += " (invalid)"
+		}
+		got = append(got, name)
+	}
+	want := "a.json on even_g1, a.json on rayban_display, b/a.json (invalid), cut.json (invalid), rec"
+	if text := strings.Join(got, ", "); text != want && text != strings.ReplaceAll(want, "b/a.json (invalid)",
+		"b/a.json on even_g1, b/a.json on rayban_display") {
+		t.Errorf("found %s", text)
+	}
+	for arg, want := range map[string]bool{"a.json": true, "rec": true, "b": false} {
+		if _, single, err := findJobs([]string{arg}, nil); err != nil || single != want {
+			t.Errorf("%s: single %v, %v", arg, single, err)
+		}
+	}
+}
+
+func TestJobSlug_IsAFileName(t *testing.T) {
+	for _, name := range []string{"../../etc/passwd", "a\x00b/\n", strings.Repeat("é", 300), "C:\\x|y?", "..", ""} {
+		if slug := (job{name: name}).slug(); len(slug) > 80 || strings.ContainsAny(slug, "/\\\x00\n:|?") ||
+			strings.HasPrefix(slug, ".") {
+			t.Errorf("%q: %q", name, slug)
+		}
+	}
+}
+
+func TestWriteReport_ReplacesOrLeaves(t *testing.T) {
+	dir := t.TempDir()
+	file, link := filepath.Join(dir, "report.xml"), filepath.Join(dir, "link.xml")
+	put(t, file, "old")
+	if err := os.Symlink(file, link); err != nil {
+		t.Fatal(err)
+	}
+	if err := writeReport(link, []byte("new")); err != nil {
+		t.Fatal(err)
+	}
+	if data, err := os.ReadFile(file); err != nil || string(data) != "new" {
+		t.Errorf("%q, %v", data, err)
+	}
+	if info, err := os.Lstat(link); err != nil || info.Mode().IsRegular() {
+		t.Errorf("the link was replaced: %v", err)
+	}
+	if err := writeReport(filepath.Join(dir, "nosuch", "x"), nil); err == nil {
+		t.Error("a report in a missing folder was written")
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 2 {
+		t.Errorf("%v, %v", entries, err)
+	}
+}
+
+// Pictures over the bound are counted, and those of runs that failed come first.
+func TestPictureBudget_SaysWhatIsLeftOut(t *testing.T) {
+	dir := t.TempDir()
+	small, large := filepath.Join(dir, "small.png"), filepath.Join(dir, "large.png")
+	put(t, small, "12345")
+	put(t, large, strings.Repeat("x", 100))
+	budget := pictureBudget{count: 3, bytes: 20}
+	left := 0
+	for _, file := range []string{small, large, "", filepath.Join(dir, "nosuch.png"), small, small, small} {
+		budget.load(file, &left)
+	}
+	if left != 2 || budget.count != 0 || budget.bytes != 5 {
+		t.Errorf("%d left out, budget %+v", left, budget)
+	}
+	b := batch{options: runOptions{html: "x"}, jobs: []job{{name: "a"}, {name: "b"}}, results: []result{
+		{state: passed, report: &report{MoreFrames: 4}}, {state: failed, report: &report{}}}}
+	if p := b.page(false); p.LeftOut() != 4 || p.Passed() || p.Runs[1].State != page.Failed {
+		t.Errorf("%+v", p)
+	}
+}
+
+func TestShellWord_Quotes(t *testing.T) {
+	for word, want := range map[string]string{"a/b.json": "a/b.json", "": "''", "a b": "'a b'", "it's": `'it'\''s'`,
+		"$(x)": "'$(x)'", "--flag=1": "--flag=1"} {
+		if got := shellWord(word); got != want {
+			t.Errorf("%q: %s, want %s", word, got, want)
+		}
+	}
+}
