@@ -34,6 +34,9 @@ type run struct {
 	now     int64
 	since   int64          // rows after this one count for expectations
 	used    map[int64]bool // rows that an expectation has taken
+	marks   []int64        // the last row at the end of each step, to compare with a recording
+
+	artifacts map[int]int // how many differences of a step have pictures
 
 	drawing errgroup.Group // pictures
 	drawn   sync.Mutex     // guards report.Pictures
@@ -176,6 +179,9 @@ func (x *run) steps(ctx context.Context) error {
 		}
 		rep.AtMs = x.now - x.base
 		x.report.Steps = append(x.report.Steps, rep)
+		if err := x.mark(ctx); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -312,12 +318,6 @@ func (x *run) end(ctx context.Context) error {
 	if x.s.Recorded == nil {
 		return nil
 	}
-	got := traceOf(x.rows, x.base)
-	x.report.Diffs = append(x.report.Diffs, compareTrace(x.s.Recorded, got, x.virtual)...)
-	x.report.Diffs = append(x.report.Diffs, x.comparePictures(ctx, panels(x.rows, x.base, x.model))...)
-	if len(x.report.Diffs) > 0 {
-		x.report.Verdict = Fail
-	}
-	x.report.Diffs = x.report.Diffs[:min(len(x.report.Diffs), maxDiffs)]
+	x.compare(ctx)
 	return nil
 }

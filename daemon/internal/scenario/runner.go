@@ -73,11 +73,14 @@ type Report struct {
 	Verdict   string `json:"verdict"` // Pass or Fail
 	SessionID string `json:"sessionId"`
 	// DurationMs is the time on the session's clock from the attaching of the app to the end.
-	DurationMs int64        `json:"durationMs"`
-	Steps      []StepReport `json:"steps"`
-	// Diffs are the differences from the recording, the first maxDiffs; empty for a scenario without one.
-	Diffs    []Diff    `json:"diffs"`
-	Pictures []Picture `json:"pictures"`
+	DurationMs int64 `json:"durationMs"`
+	// Diffs are the differences from the recording in the order in which they happened, the first maxDiffs; empty for a
+	// scenario without one.
+	Diffs []Diff `json:"diffs"`
+	// MoreDiffs counts the others by kind.
+	MoreDiffs map[string]int `json:"moreDiffs,omitempty"`
+	Steps     []StepReport   `json:"steps"`
+	Pictures  []Picture      `json:"pictures"`
 	// Findings are what the app showed that does not fit the model, each once, the first maxFindings.
 	Findings []Finding `json:"findings"`
 	// MoreFindings counts the others.
@@ -98,13 +101,16 @@ type StepReport struct {
 
 // Diff is one difference between a recording and a run.
 type Diff struct {
-	Kind  string `json:"kind"`  // trace or picture
-	Index int    `json:"index"` // in the recording's trace or pictures
-	// Path is the place in a request, e.g. payload.tree.text.
-	Path    string `json:"path,omitempty"`
+	Kind string `json:"kind"` // one of the Diff constants
+	Step int    `json:"step"` // index of the step in the report
+	AtMs int64  `json:"atMs"` // in the run; of what is missing, in the recording
+	// Path is the place in the payload, e.g. payload.tree.children[1].text; of several the first.
+	Path string `json:"path,omitempty"`
+	// Message is what differs, e.g. display.show list[1]: "Calendar" -> "Kalender".
 	Message string `json:"message"`
-	Want    string `json:"want,omitempty"` // JSON, or a picture's SHA-256
-	Got     string `json:"got,omitempty"`
+	// Want and Got are what is missing or extra in a few words, or the two times.
+	Want string `json:"want,omitempty"`
+	Got  string `json:"got,omitempty"`
 	// Files of the two pictures and of what differs, where artifacts are kept.
 	WantFile string `json:"wantFile,omitempty"`
 	GotFile  string `json:"gotFile,omitempty"`
@@ -117,11 +123,11 @@ type Finding struct {
 	glasses.Finding
 }
 
-// Picture is a panel that a step stored, or that failed an expectation.
+// Picture is a panel that a step stored, that failed an expectation, or that belongs to a difference.
 type Picture struct {
 	Name   string `json:"name"`
 	AtMs   int64  `json:"atMs"`
-	SHA256 string `json:"sha256"`
+	SHA256 string `json:"sha256,omitempty"` // not of a picture of a difference
 	// File is its path, where artifacts are kept.
 	File string `json:"file,omitempty"`
 }
@@ -158,7 +164,8 @@ func (r *Runner) Run(ctx context.Context, req Request) (Report, error) {
 				Message: "making the folder for pictures: " + err.Error(), FixHint: "pass a folder that can be written"}
 		}
 	}
-	run := &run{r: r, req: req, s: s, dir: filepath.Dir(req.Path), used: map[int64]bool{}}
+	run := &run{r: r, req: req, s: s, dir: filepath.Dir(req.Path), used: map[int64]bool{},
+		artifacts: map[int]int{}}
 	run.report = Report{Name: s.Name, SessionID: req.SessionID, Verdict: Pass, Steps: []StepReport{}, Diffs: []Diff{},
 		Pictures: []Picture{}, Findings: []Finding{}}
 	run.drawing.SetLimit(maxDrawing)
