@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -43,7 +45,10 @@ func (a *app) sessionRecord() *cobra.Command {
 }
 
 // reportOptions are the flags of what prints a report.
-type reportOptions struct{ session, junit, pictures string }
+type reportOptions struct {
+	session, junit, pictures string
+	accept                   bool // what the app does now becomes the recording
+}
 
 func (o *reportOptions) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.junit, "junit", "", "also write the report as JUnit XML to this file")
@@ -65,6 +70,7 @@ func (a *app) sessionReplay() *cobra.Command {
 			return a.printReport(report, o)
 		}),
 	}
+	cmd.Flags().BoolVar(&o.accept, "accept", false, "after a wanted change: make what the app does now the recording")
 	cmd.Flags().StringVar(&o.session, "session", "", "the session (default: the one used last)")
 	o.flags(cmd)
 	return cmd
@@ -82,8 +88,10 @@ type report struct {
 		Kind, Path, Message, Want, Got string
 		WantFile, GotFile, DiffFile    string
 	}
-	Pictures []struct{ Name, File string }
-	Findings []struct {
+	MoreDiffs map[string]int
+	Accepted  bool
+	Pictures  []struct{ Name, File string }
+	Findings  []struct {
 		DeviceModel string
 		misfit
 	}
@@ -99,7 +107,7 @@ func replay(ctx context.Context, c *client.Client, file string, o reportOptions)
 	if err != nil {
 		return nil, err
 	}
-	args := withSession(o.session, map[string]any{"file": path})
+	args := withSession(o.session, map[string]any{"file": path, "allSteps": true, "accept": o.accept})
 	if o.pictures != "" {
 		if args["artifactsDir"], err = absolute(o.pictures); err != nil {
 			return nil, err
@@ -146,6 +154,12 @@ func (r *report) summary() term.Report {
 		if p.File != "" {
 			out.Pictures = append(out.Pictures, p.File)
 		}
+	}
+	for _, kind := range slices.Sorted(maps.Keys(r.MoreDiffs)) {
+		out.Notes = append(out.Notes, fmt.Sprintf("%d more differences: %s", r.MoreDiffs[kind], kind))
+	}
+	if r.Accepted {
+		out.Notes = append(out.Notes, "the recording is now what the app does")
 	}
 	out.Notes = append(out.Notes, r.misfits()...)
 	return out

@@ -3,6 +3,7 @@ package scenario
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -39,6 +40,8 @@ type Recording struct {
 	Requests int `json:"requests"`
 	Pictures int `json:"pictures"`
 	Media    int `json:"media"`
+	// Claims counts the steps that assert what held while the session was recorded.
+	Claims int `json:"claims"`
 	// Notes list what could not be recorded.
 	Notes []string `json:"notes"`
 }
@@ -63,8 +66,8 @@ func (r *Runner) Record(ctx context.Context, req RecordRequest) (Recording, erro
 		return Recording{}, &backend.Problem{Code: backend.CodeNotFound, Message: "the session's log holds nothing to record",
 			FixHint: "let the app attach and do something, then record; or pass a smaller since"}
 	}
-	rec := &recorder{base: rows[0].At, model: modelBefore(x.rows, rows[0].Seq, s.DeviceModel)}
-	rec.steps(rows)
+	rec := &recorder{base: rows[0].At, model: modelBefore(x.rows, rows[0].Seq, s.DeviceModel), virtual: x.virtual}
+	rec.steps(rows, r.journal.of(req.SessionID, rows[0].Seq))
 	end := rows[len(rows)-1].At
 	if x.virtual {
 		end = max(end, s.NowMs)
@@ -75,7 +78,7 @@ func (r *Runner) Record(ctx context.Context, req RecordRequest) (Recording, erro
 	sc.Recorded = &scenario.Recorded{Clock: s.Clock, DurationMs: end - rec.base, Trace: traceOf(rows, rec.base),
 		Pictures: []scenario.Picture{}}
 	out := Recording{Name: req.Name, Path: req.Path, DurationMs: sc.Recorded.DurationMs, Steps: len(sc.Steps),
-		Requests: len(sc.Recorded.Trace), Notes: []string{}}
+		Requests: len(sc.Recorded.Trace), Claims: rec.claims, Notes: notesOf(x.rows, rows[0].Seq)}
 	if err := r.write(ctx, req, &sc, rows, rec, &out); err != nil {
 		return Recording{}, &backend.Problem{Code: session.CodeStateUnwritable,
 			Message: "writing the recording: " + err.Error(),
@@ -94,10 +97,8 @@ func span(rows []glasses.Event, since int64) []glasses.Event {
 		if lastAttached(rows) < 0 {
 			return nil // no app was ever there
 		}
-		// The app was there before the cursor.
-		if first = slices.IndexFunc(rows, func(e glasses.Event) bool { return e.Seq > since }); first < 0 {
-			return nil
-		}
+		// The app was there before the cursor: a run of another build can only begin where that one attached.
+		first = lastAttached(rows)
 	}
 	return rows[first:]
 }
@@ -127,20 +128,48 @@ func modelBefore(rows []glasses.Event, seq int64, now string) string {
 	return model
 }
 
+// notesOf lists what happened to the glasses before the recording begins. A run begins with fresh glasses, as the app
+// gets their state when it attaches.
+func notesOf(rows []glasses.Event, first int64) []string {
+	notes := []string{}
+	for _, e := range rows {
+		if e.Seq >= first || e.Sender != glasses.SenderGlasses || e.Type == glasses.TypeDevice {
+			continue
+		}
+		if s, ok := stimulus(e); ok && (s.State != nil || s.Fault != nil) {
+			notes = append(notes, "the glasses were changed before the app attached ("+e.Type+"): a run begins with fresh "+
+				"glasses; start the app first, then change them")
+			break
+		}
+	}
+	return notes
+}
+
 // recorder converts rows to steps.
 type recorder struct {
-	base  int64
-	at    int64 // since base
-	model string
-	list  []scenario.Step
-	last  int // where a camera step goes: before what made the app take the photo
+	base    int64
+	at      int64 // since base
+	model   string
+	virtual bool
+	list    []scenario.Step
+	claims  int
+
+	last    int                // where a camera step goes: before what made the app take the photo
+	photos  map[string]photoAt // photos that are being taken, by the id of the command
+	merging int                // rank of the state that the last step sets, if the next row may join it; else 0
+	claimed map[int64]struct{} // rows that a claim waits for
 }
+
+// photoAt is where the camera step of a photo goes.
+type photoAt struct{ index int }
 
 // pass adds the time up to an instant of the session's clock.
 func (r *recorder) pass(at int64) {
-	if ms := at - r.base - r.at; ms > 0 {
+	for ms := at - r.base - r.at; ms > 0; ms = at - r.base - r.at {
+		ms = min(ms, scenario.MaxAdvance)
 		r.list = append(r.list, scenario.Step{Advance: &ms})
 		r.at += ms
+		r.merging = 0
 	}
 }
 
@@ -148,33 +177,155 @@ func (r *recorder) add(at int64, s scenario.Step) {
 	r.pass(at)
 	r.last = len(r.list)
 	r.list = append(r.list, s)
+	r.merging = 0
 }
 
-func (r *recorder) steps(rows []glasses.Event) {
-	r.list = []scenario.Step{}
+// steps converts the rows, and the entries of the journal between them.
+func (r *recorder) steps(rows []glasses.Event, noted []note) {
+	r.list, r.photos, r.claimed = []scenario.Step{}, map[string]photoAt{}, map[int64]struct{}{}
 	for _, e := range rows {
-		if e.Kind == glasses.KindResult {
+		for len(noted) > 0 && noted[0].after < e.Seq {
+			r.note(noted[0])
+			noted = noted[1:]
+		}
+		switch {
+		case e.Kind == glasses.KindResult:
 			r.photo(e)
-			continue
+		case e.Sender == glasses.SenderApp:
+			r.merging = 0
+			if e.Type == glasses.TypeCameraPhoto {
+				r.photos[e.ID] = r.beforePhoto(e.At)
+			}
+		case e.Sender == glasses.SenderGlasses:
+			r.stimulate(e)
 		}
-		if e.Sender != glasses.SenderGlasses {
-			continue
-		}
-		if s, ok := stimulus(e); ok {
-			r.add(e.At, s)
-		}
+	}
+	for _, n := range noted {
+		r.note(n)
 	}
 }
 
-// photo inserts what the camera saw before the last step.
+// stimulate adds the step of a row. States that one inject changed are rows at one instant, in the order in which the
+// glasses report them, with nothing of the app between: they become one step again, as the app must see them at once.
+func (r *recorder) stimulate(e glasses.Event) {
+	s, ok := stimulus(e)
+	if !ok {
+		return
+	}
+	rank := stateRank(e)
+	if r.merging > 0 && rank > r.merging && e.At-r.base == r.at {
+		mergeState(r.list[len(r.list)-1].State, s.State)
+		r.merging = rank
+		return
+	}
+	r.add(e.At, s)
+	r.merging = rank
+}
+
+// stateRank is the place of a state's row among those of one change, from 1; 0 for other rows.
+func stateRank(e glasses.Event) int {
+	if e.Type == glasses.TypePermission {
+		var p glasses.PermissionState
+		_ = json.Unmarshal(e.Payload, &p)
+		return 10 + slices.Index([]string{"camera", "microphone", "speech"}, p.Part)
+	}
+	order := []string{glasses.TypeBattery, glasses.TypeWear, glasses.TypeHinge, glasses.TypeThermal, glasses.TypeLink,
+		glasses.TypeRoute, glasses.TypeCall}
+	if i := slices.Index(order, e.Type); i >= 0 {
+		return 1 + i
+	}
+	if e.Type == glasses.TypeDisabled {
+		return 20
+	}
+	return 0
+}
+
+// mergeState adds to a patch what the next row changed.
+func mergeState(into, from *glasses.StatePatch) {
+	switch {
+	case from.Worn != nil:
+		into.Worn = from.Worn
+	case from.Hinge != nil:
+		into.Hinge = from.Hinge
+	case from.Thermal != nil:
+		into.Thermal = from.Thermal
+	case from.Link != nil:
+		into.Link = from.Link
+	case from.Route != nil:
+		into.Route = from.Route
+	case from.Call != nil:
+		into.Call = from.Call
+	case from.Disabled != nil:
+		into.Disabled = from.Disabled
+	case from.Permissions != nil:
+		if into.Permissions == nil {
+			into.Permissions = map[string]string{}
+		}
+		maps.Copy(into.Permissions, from.Permissions)
+	}
+}
+
+// note adds what left no row: a claim, or a movement of the head.
+func (r *recorder) note(n note) {
+	if n.row > 0 {
+		if _, ok := r.claimed[n.row]; ok {
+			return // a row meets one expectation
+		}
+		r.claimed[n.row] = struct{}{}
+	}
+	if n.step.Motion != nil {
+		r.add(n.at, n.step)
+		return
+	}
+	r.pass(n.at)
+	step := n.step
+	within := int64(0)
+	if !r.virtual {
+		within = scenario.DefaultWithin
+	}
+	switch {
+	case step.Expect != nil:
+		e := *step.Expect
+		e.WithinMs, step.Expect = &within, &e
+	case step.ExpectDisplay != nil:
+		e := *step.ExpectDisplay
+		e.WithinMs, step.ExpectDisplay = &within, &e
+	}
+	r.list = append(r.list, step)
+	r.merging = 0
+	r.claims++
+}
+
+// beforePhoto returns where the camera gets the picture of a photo that is asked for now: before the step at this
+// instant, or, if time made the app ask, before the millisecond in which it did.
+func (r *recorder) beforePhoto(at int64) photoAt {
+	if at-r.base > r.at {
+		r.pass(at - 1)
+		index := len(r.list)
+		r.pass(at)
+		return photoAt{index}
+	}
+	return photoAt{r.last}
+}
+
+// photo inserts what the camera saw.
 func (r *recorder) photo(e glasses.Event) {
 	res, err := glasses.ParseResult(e.Payload)
-	if err != nil || res.Media == nil || !strings.HasPrefix(res.Media.MIME, "image/") {
+	place, ok := r.photos[e.ID]
+	delete(r.photos, e.ID)
+	if err != nil || !ok || res.Media == nil || !strings.HasPrefix(res.Media.MIME, "image/") {
 		return
 	}
 	file := filepath.ToSlash(filepath.Join("media", res.Media.SHA256+".jpg"))
-	r.list = slices.Insert(r.list, r.last, scenario.Step{Camera: &file})
-	r.last++
+	r.list = slices.Insert(r.list, place.index, scenario.Step{Camera: &file})
+	if r.last >= place.index {
+		r.last++
+	}
+	for id, other := range r.photos {
+		if other.index >= place.index {
+			r.photos[id] = photoAt{other.index + 1}
+		}
+	}
 }
 
 // stimulus returns the step that makes the glasses send a row.
@@ -256,6 +407,7 @@ func (r *Runner) write(ctx context.Context, req RecordRequest, sc *scenario.Scen
 	sc.Steps = slices.DeleteFunc(sc.Steps, func(s scenario.Step) bool {
 		return s.Camera != nil && !slices.Contains(kept, filepath.Base(*s.Camera))
 	})
+	sc.Steps = joined(sc.Steps)
 	out.Steps, out.Media = len(sc.Steps), len(kept)
 	data, err := sc.Encode()
 	if err != nil {
@@ -265,6 +417,21 @@ func (r *Runner) write(ctx context.Context, req RecordRequest, sc *scenario.Scen
 		return err // e.g. longer than a scenario may be
 	}
 	return req.Files.Replace(ctx, req.Path, data, 0o600, 0o700)
+}
+
+// joined makes one step of times that pass one after the other.
+func joined(steps []scenario.Step) []scenario.Step {
+	list := []scenario.Step{}
+	for _, s := range steps {
+		if n := len(list); s.Advance != nil && n > 0 && list[n-1].Advance != nil {
+			if ms := *list[n-1].Advance + *s.Advance; ms <= scenario.MaxAdvance {
+				list[n-1].Advance = &ms
+				continue
+			}
+		}
+		list = append(list, s)
+	}
+	return list
 }
 
 // writeMedia writes what the camera took, by its hash, and returns the names.

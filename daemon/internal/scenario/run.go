@@ -319,5 +319,8 @@ func (x *run) end(ctx context.Context) error {
 		return nil
 	}
 	x.compare(ctx)
+	if x.req.Accept {
+		return x.accept(ctx)
+	}
 	return nil
 }

@@ -36,6 +36,7 @@ type MediaStore interface {
 type Runner struct {
 	sessions Sessions
 	media    MediaStore
+	journal  journal
 	// attachWait is how long a run waits for an app to attach, in real time.
 	attachWait time.Duration
 }
@@ -65,6 +66,8 @@ type Request struct {
 	Path string
 	// Artifacts is a folder, absolute, for pictures and differences; it is created. Empty stores none.
 	Artifacts string
+	// Accept makes what the app does now the recording's frames and pictures, if every step passes.
+	Accept bool
 }
 
 // Report is what came of a run.
@@ -77,6 +80,8 @@ type Report struct {
 	// Diffs are the differences from the recording in the order in which they happened, the first maxDiffs; empty for a
 	// scenario without one.
 	Diffs []Diff `json:"diffs"`
+	// Accepted is that the recording was changed to what the app does now, and that Diffs are what changed.
+	Accepted bool `json:"accepted,omitempty"`
 	// MoreDiffs counts the others by kind.
 	MoreDiffs map[string]int `json:"moreDiffs,omitempty"`
 	Steps     []StepReport   `json:"steps"`
@@ -157,6 +162,11 @@ func (r *Runner) Run(ctx context.Context, req Request) (Report, error) {
 	s, err := Load(ctx, req.Files, req.Path)
 	if err != nil {
 		return Report{}, err
+	}
+	if req.Accept {
+		if err := r.checkAccept(ctx, req, s); err != nil {
+			return Report{}, err
+		}
 	}
 	if req.Artifacts != "" {
 		if err := req.Files.MakeDir(ctx, req.Artifacts, 0o700); err != nil {

@@ -13,6 +13,7 @@ import (
 type expectDisplay struct {
 	sessionGate
 	sessions displayWatcher
+	notes    noter
 }
 
 // displayWatcher reads a display and waits until it may have changed.
@@ -88,6 +89,10 @@ func (t expectDisplay) run(ctx context.Context, c call, args expectDisplayArgs) 
 		if err != nil {
 			return nil, controlProblem(err)
 		}
+		if answer.Status == "pass" {
+			claim := args.expectation()
+			t.notes.Note(ctx, target, id, scenario.Step{ExpectDisplay: &claim}, 0, 0)
+		}
 		return answer, nil
 	})
 }
@@ -130,12 +135,16 @@ func (t expectDisplay) watch(ctx context.Context, target backend.Target, s backe
 	}
 }
 
+func (a expectDisplayArgs) expectation() scenario.ExpectDisplay {
+	return scenario.ExpectDisplay{Text: a.Text, Absent: a.Absent, Images: a.Images, AllowPartial: a.AllowPartial,
+		Focus: a.Focus, Picture: a.Picture}
+}
+
 func verdictOf(id string, d session.Display, args expectDisplayArgs) expectAnswer {
 	shown := displayOf(id, d)
 	answer := expectAnswer{Status: "pass", SessionID: id, DeviceModel: d.Model.ID, Text: shown.Text, Focus: d.Focus(),
 		Picture: shown.Picture, image: d.PNG}
-	answer.Missing = orEmpty(d.Unmet(scenario.ExpectDisplay{Text: args.Text, Absent: args.Absent, Images: args.Images,
-		AllowPartial: args.AllowPartial, Focus: args.Focus, Picture: args.Picture}))
+	answer.Missing = orEmpty(d.Unmet(args.expectation()))
 	answer.Summary = "It holds. " + shown.Summary
 	if len(answer.Missing) > 0 {
 		answer.Status, answer.Summary = "fail", "It does not hold: "+strings.Join(answer.Missing, "; ")+". "+shown.Summary

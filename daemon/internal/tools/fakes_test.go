@@ -20,6 +20,7 @@ import (
 	"github.com/service-dev/service/proto/clientio/local"
 	"github.com/service-dev/service/proto/glasses"
 	"github.com/service-dev/service/proto/glasses/render"
+	file "github.com/service-dev/service/proto/glasses/scenario"
 )
 
 const (
@@ -68,6 +69,7 @@ type world struct {
 	recorded scenario.RecordRequest
 	replayed scenario.Request
 	report   scenario.Report
+	noted    []file.Step
 	endless  bool
 
 	keys    *keys
@@ -283,6 +285,12 @@ func (w scenarios) Run(ctx context.Context, req scenario.Request) (scenario.Repo
 		return scenario.Report{}, ctx.Err()
 	}
 	return w.report, w.sessionErr
+}
+
+func (w scenarios) Note(_ context.Context, _ backend.Target, _ string, step file.Step, _, _ int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.noted = append(w.noted, step)
 }
 
 type browser struct{ *world }
