@@ -61,6 +61,7 @@ func (a *app) sessionReplay() *cobra.Command {
 		Use: "replay FILE --session ID", Short: "Run a recording or scenario on an open session whose app you started",
 		Args: cobra.ExactArgs(1),
 		Long: "FILE is a scenario or the folder of a recording. `session run` also opens the session and starts the app.\n" +
+			"--accept keeps the steps: what the recording claims must still hold.\n" +
 			"Exit code: 0 passed, 1 failed, 2 could not be run.",
 		RunE: a.connectedRun(func(ctx context.Context, c *client.Client, args []string) error {
 			report, err := replay(ctx, c, args[0], o)

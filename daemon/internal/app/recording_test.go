@@ -85,7 +85,7 @@ func menu(other bool) (begin func(*testApp), on func(*testApp, glasses.Frame)) {
 	list := func(a *testApp, texts ...string) {
 		tree := glasses.Node{Type: glasses.NodeList}
 		for _, text := range texts {
-			tree.Children = append(tree.Children, glasses.Node{Type: glasses.NodeText, ID: text, Text: text})
+			tree.Children = append(tree.Children, glasses.Node{Type: glasses.NodeText, Text: text})
 		}
 		a.ask(glasses.TypeDisplayShow, glasses.Show{Tree: tree})
 	}
