@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -46,6 +48,7 @@ type reportOptions struct {
 	session, junit, pictures string
 	model                    string // to run on instead of the scenario's; of session run
 	film                     bool   // also keep what the panel showed; of session run
+	accept                   bool   // what the app does now becomes the recording
 }
 
 func (o *reportOptions) flags(cmd *cobra.Command) {
@@ -59,6 +62,7 @@ func (a *app) sessionReplay() *cobra.Command {
 		Use: "replay FILE --session ID", Short: "Run a recording or scenario on an open session whose app you started",
 		Args: cobra.ExactArgs(1),
 		Long: "FILE is a scenario or the folder of a recording. `session run` also opens the session and starts the app.\n" +
+			"--accept keeps the steps: what the recording claims must still hold.\n" +
 			"Exit code: 0 passed, 1 failed, 2 could not be run.",
 		RunE: a.connectedRun(func(ctx context.Context, c *client.Client, args []string) error {
 			report, err := replay(ctx, c, args[0], o)
@@ -68,6 +72,7 @@ func (a *app) sessionReplay() *cobra.Command {
 			return a.printReport(report, o)
 		}),
 	}
+	cmd.Flags().BoolVar(&o.accept, "accept", false, "after a wanted change: make what the app does now the recording")
 	cmd.Flags().StringVar(&o.session, "session", "", "the session (default: the one used last)")
 	o.flags(cmd)
 	return cmd
@@ -85,7 +90,9 @@ type report struct {
 		Kind, Path, Message, Want, Got string
 		WantFile, GotFile, DiffFile    string
 	}
-	Pictures []struct {
+	MoreDiffs map[string]int
+	Accepted  bool
+	Pictures  []struct {
 		Name, File, SHA256 string
 		AtMs               int64
 	}
@@ -110,7 +117,7 @@ func replay(ctx context.Context, c *client.Client, file string, o reportOptions)
 	if err != nil {
 		return nil, err
 	}
-	args := withSession(o.session, map[string]any{"file": path})
+	args := withSession(o.session, map[string]any{"file": path, "allSteps": true, "accept": o.accept})
 	if o.pictures != "" {
 		if args["artifactsDir"], err = absolute(o.pictures); err != nil {
 			return nil, err
@@ -163,6 +170,12 @@ func (r *report) summary() term.Report {
 		if p.File != "" {
 			out.Pictures = append(out.Pictures, p.File)
 		}
+	}
+	for _, kind := range slices.Sorted(maps.Keys(r.MoreDiffs)) {
+		out.Notes = append(out.Notes, fmt.Sprintf("%d more differences: %s", r.MoreDiffs[kind], kind))
+	}
+	if r.Accepted {
+		out.Notes = append(out.Notes, "the recording is now what the app does")
 	}
 	out.Notes = append(out.Notes, r.misfits()...)
 	return out

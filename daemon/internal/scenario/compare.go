@@ -7,21 +7,27 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"image"
-	"image/color"
-	"image/draw"
-	"image/png"
 	"maps"
-	"path/filepath"
 	"slices"
+	"strings"
 
+	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/proto/glasses"
 	"github.com/service-dev/service/proto/glasses/render"
 	"github.com/service-dev/service/proto/glasses/scenario"
 )
 
-// maxDiffs bounds the differences in a report.
-const maxDiffs = 50
+// maxDiffs bounds the differences in a report, which agents read. The others are counted by kind.
+const maxDiffs = 12
+
+// Kinds of a difference.
+const (
+	DiffChanged = "changed" // another payload
+	DiffMissing = "missing" // in the recording only
+	DiffExtra   = "extra"   // in the run only
+	DiffPicture = "picture" // the same tree, and another picture
+	DiffTime    = "time"    // the same at another time
+)
 
 // traceOf returns what the app did, in order: its commands and events.
 func traceOf(rows []glasses.Event, base int64) []scenario.Request {
@@ -36,9 +42,10 @@ func traceOf(rows []glasses.Event, base int64) []scenario.Request {
 
 // panel is the display after a command of the app.
 type panel struct {
-	at    int64
-	model glasses.DeviceModel
-	view  glasses.View
+	at      int64
+	request int64 // the row of the command
+	model   glasses.DeviceModel
+	view    glasses.View
 }
 
 func (p panel) png() []byte {
@@ -83,7 +90,7 @@ func panels(rows []glasses.Event, base int64, model string) []panel {
 			} else {
 				view = glasses.View{Focus: -1}
 			}
-			list = append(list, panel{at: e.At - base, model: m, view: view})
+			list = append(list, panel{at: e.At - base, request: request.Seq, model: m, view: view})
 		}
 	}
 	return list
@@ -94,7 +101,7 @@ const maxFindings = 5
 
 // Findings returns what the results of display.show found, each once. model is the device model before the first row.
 func Findings(rows []glasses.Event, model string) []Finding {
-	list := []Finding{}
+	list, seen := []Finding{}, map[Finding]bool{}
 	for _, e := range rows {
 		if e.Type == glasses.TypeDevice {
 			var p glasses.DeviceChange
@@ -110,7 +117,8 @@ func Findings(rows []glasses.Event, model string) []Finding {
 			continue
 		}
 		for _, f := range res.Findings {
-			if one := (Finding{model, f}); !slices.Contains(list, one) {
+			if one := (Finding{model, f}); !seen[one] {
+				seen[one] = true
 				list = append(list, one)
 			}
 		}
@@ -123,37 +131,165 @@ func sum(data []byte) string {
 	return hex.EncodeToString(s[:])
 }
 
-// compareTrace returns where an app behaved differently than in the recording.
-func compareTrace(want *scenario.Recorded, got []scenario.Request, virtual bool) []Diff {
-	var diffs []Diff
-	add := func(i int, path, message, want, got string) {
-		diffs = append(diffs, Diff{Kind: "trace", Index: i, Path: path, Message: message, Want: want, Got: got})
-	}
-	compareTimes := virtual && want.Clock == "virtual"
-	for i := range max(len(want.Trace), len(got)) {
-		if i >= len(got) {
-			add(i, "", want.Trace[i].Type+" is missing", short(want.Trace[i].Payload), "")
-			continue
-		}
-		if i >= len(want.Trace) {
-			add(i, "", got[i].Type+" is unexpected", "", short(got[i].Payload))
-			continue
-		}
-		w, g := want.Trace[i], got[i]
-		if w.Type != g.Type {
-			add(i, "type", fmt.Sprintf("%s came instead of %s", g.Type, w.Type), w.Type, g.Type)
-			continue
-		}
-		wantPayload, _ := decoded(w.Payload)
-		gotPayload, _ := decoded(g.Payload)
-		if path := difference("payload", wantPayload, gotPayload); path != "" {
-			add(i, path, w.Type+" has another "+path, short(w.Payload), short(g.Payload))
-		}
-		if compareTimes && w.At != g.At {
-			add(i, "at", w.Type+" came at another time", fmt.Sprint(w.At), fmt.Sprint(g.At))
+// compare compares the run with its recording and reports the differences in the order in which they happened.
+func (x *run) compare(ctx context.Context) {
+	shown := panels(x.rows, x.base, x.model)
+	want, matched := recordedFrames(x.s.Recorded)
+	got := framesOf(x.rows, x.base, shown)
+	if !matched {
+		for i := range got {
+			got[i].picture = ""
 		}
 	}
-	return diffs
+	x.compareFrames(ctx, want, got)
+	if !matched {
+		x.comparePictures(ctx, shown)
+	}
+	if len(x.report.Diffs) > 0 {
+		x.report.Verdict = Fail
+	}
+}
+
+// compareFrames compares what the app did. Frames that are missing or extra shift nothing.
+func (x *run) compareFrames(ctx context.Context, want, got []frame) {
+	compareTimes := x.virtual && x.s.Recorded.Clock == backend.ClockVirtual
+	cost := func(i, j int) int {
+		w, g := &want[i], &got[j]
+		switch {
+		case w.typ != g.typ:
+			return never
+		case w.key != g.key:
+			return changeCost(w.leaves, g.leaves)
+		}
+		late := 0 // of frames that are alike, those at the same time belong together
+		if compareTimes && w.at != g.at {
+			late = 1
+		}
+		if w.picture != g.picture {
+			late += 2
+		}
+		return late
+	}
+	delay := int64(0)
+	for _, p := range align(len(want), len(got), cost) {
+		switch {
+		case p.got < 0:
+			w := want[p.want]
+			x.differ(ctx, Diff{Kind: DiffMissing, Step: x.stepAt(w.at), AtMs: w.at, Message: w.typ + " is missing",
+				Want: summaryOf(w)}, w.picture, nil)
+		case p.want < 0:
+			g := got[p.got]
+			x.differ(ctx, Diff{Kind: DiffExtra, Step: x.stepOf(g.seq), AtMs: g.at, Message: g.typ + " is extra",
+				Got: summaryOf(g)}, "", g.png)
+		default:
+			w, g := want[p.want], got[p.got]
+			d := Diff{Step: x.stepOf(g.seq), AtMs: g.at}
+			switch {
+			case w.key != g.key:
+				d.Kind = DiffChanged
+				d.Message, d.Path = changeMessage(w, g)
+				x.differ(ctx, d, w.picture, g.png)
+			case w.picture != g.picture:
+				d.Kind, d.Message = DiffPicture, w.typ+" is drawn differently"
+				x.differ(ctx, d, w.picture, g.png)
+			}
+			// A delay that lasts is one difference, not one of each later frame.
+			if shift := g.at - w.at; compareTimes && shift != delay {
+				delay = shift
+				d.Kind, d.Message, d.Path = DiffTime, w.typ+" came at another time", ""
+				d.Want, d.Got = fmt.Sprint(w.at), fmt.Sprint(g.at)
+				x.differ(ctx, d, "", nil)
+			}
+		}
+	}
+}
+
+// maxChanges bounds the changes that are named of one frame.
+const maxChanges = 3
+
+// changeMessage says what changed in a frame, and where first.
+func changeMessage(want, got frame) (message, path string) {
+	lines, path := changesOf(want.payload, got.payload)
+	message = want.typ + " " + strings.Join(lines[:min(len(lines), maxChanges)], "; ")
+	if more := len(lines) - maxChanges; more > 0 {
+		message += fmt.Sprintf("; and %d more", more)
+	}
+	return message, path
+}
+
+// summaryOf says what a frame holds.
+func summaryOf(f frame) string {
+	payload, _ := f.payload.(map[string]any)
+	if tree, ok := payload["tree"]; ok {
+		return strings.Join(textsOf(tree, nil), " / ")
+	}
+	return brief(f.payload)
+}
+
+// textsOf returns the first texts of a tree.
+func textsOf(node any, list []string) []string {
+	const enough = 4
+	n, _ := node.(map[string]any)
+	if text, ok := n["text"].(string); ok && text != "" && len(list) < enough {
+		list = append(list, brief(text))
+	}
+	children, _ := n["children"].([]any)
+	for _, child := range children {
+		list = textsOf(child, list)
+	}
+	return list
+}
+
+// mark remembers which rows came up to the end of a step.
+func (x *run) mark(ctx context.Context) error {
+	if x.s.Recorded == nil {
+		return nil
+	}
+	if err := x.fetch(ctx, 0); err != nil {
+		return err
+	}
+	x.marks = append(x.marks, x.next)
+	return nil
+}
+
+// stepOf returns the step during which a row came, by its index in the report.
+func (x *run) stepOf(seq int64) int {
+	i, _ := slices.BinarySearch(x.marks, seq)
+	return max(0, min(i, len(x.report.Steps)-1))
+}
+
+// stepAt returns the step at a time: of several at the same instant the last, which may have caused what is missing.
+func (x *run) stepAt(at int64) int {
+	step := 0
+	for i, s := range x.report.Steps {
+		if s.AtMs > at {
+			if i > 0 && x.report.Steps[i-1].AtMs == at {
+				return i - 1
+			}
+			return i
+		}
+		step = i
+	}
+	return step
+}
+
+// differ reports a difference, with the recorded and the new picture as far as there are any.
+func (x *run) differ(ctx context.Context, d Diff, want string, png func() []byte) {
+	if len(x.report.Diffs) >= maxDiffs {
+		if x.report.MoreDiffs == nil {
+			x.report.MoreDiffs = map[string]int{}
+		}
+		x.report.MoreDiffs[d.Kind]++
+		return
+	}
+	var got []byte
+	if png != nil {
+		got = png()
+	}
+	if want != "" || got != nil {
+		x.keepPictures(ctx, &d, want, got)
+	}
+	x.report.Diffs = append(x.report.Diffs, d)
 }
 
 // difference returns the path of the first place where two values differ, or "".
@@ -222,71 +358,3 @@ func short(raw []byte) string {
 }
 
 func sortedKeys(m map[string]any) []string { return slices.Sorted(maps.Keys(m)) }
-
-// comparePictures returns where the panel looked different than in the recording.
-func (x *run) comparePictures(ctx context.Context, got []panel) []Diff {
-	var diffs []Diff
-	want := x.s.Recorded.Pictures
-	for i := range max(len(want), len(got)) {
-		switch {
-		case i >= len(got):
-			diffs = append(diffs, Diff{Kind: "picture", Index: i, Message: "the panel was shown less often than recorded",
-				Want: want[i].SHA256})
-			return diffs
-		case i >= len(want):
-			diffs = append(diffs, Diff{Kind: "picture", Index: i, Message: "the panel was shown more often than recorded",
-				Got: sum(got[i].png())})
-			return diffs
-		}
-		picture := got[i].png()
-		if sum(picture) != want[i].SHA256 {
-			diffs = append(diffs, x.pictureDiff(ctx, i, want[i].SHA256, picture))
-		}
-	}
-	return diffs
-}
-
-// maxPicture bounds a recorded picture, in bytes.
-const maxPicture = 4 << 20
-
-func (x *run) pictureDiff(ctx context.Context, i int, want string, got []byte) Diff {
-	d := Diff{Kind: "picture", Index: i, Message: "the panel looks different", Want: want, Got: sum(got)}
-	d.GotFile = x.req.keep(ctx, fmt.Sprintf("picture-%d-got.png", i), got)
-	before, err := x.req.Files.Read(ctx, filepath.Join(x.dir, "pictures", want+".png"), maxPicture)
-	if err != nil || sum(before) != want {
-		return d
-	}
-	d.WantFile = x.req.keep(ctx, fmt.Sprintf("picture-%d-want.png", i), before)
-	if marked, count := marks(before, got); marked != nil {
-		d.Message = fmt.Sprintf("%d pixels of the panel are different", count)
-		d.DiffFile = x.req.keep(ctx, fmt.Sprintf("picture-%d-diff.png", i), marked)
-	}
-	return d
-}
-
-// marks returns the recorded picture, dimmed, with differing pixels in red; nil if the two pictures differ in size.
-func marks(want, got []byte) (picture []byte, count int) {
-	w, errW := png.Decode(bytes.NewReader(want))
-	g, errG := png.Decode(bytes.NewReader(got))
-	if errW != nil || errG != nil || w.Bounds() != g.Bounds() {
-		return nil, 0
-	}
-	out := image.NewNRGBA(w.Bounds())
-	draw.Draw(out, out.Bounds(), w, w.Bounds().Min, draw.Src)
-	for y := out.Rect.Min.Y; y < out.Rect.Max.Y; y++ {
-		for x := out.Rect.Min.X; x < out.Rect.Max.X; x++ {
-			c := out.NRGBAAt(x, y)
-			if color.NRGBAModel.Convert(w.At(x, y)) != color.NRGBAModel.Convert(g.At(x, y)) {
-				count++
-				out.SetNRGBA(x, y, color.NRGBA{R: 255, A: 255})
-				continue
-			}
-			out.SetNRGBA(x, y, color.NRGBA{c.R / 3, c.G / 3, c.B / 3, 255})
-		}
-	}
-	var b bytes.Buffer
-	if png.Encode(&b, out) != nil {
-		return nil, 0
-	}
-	return b.Bytes(), count
-}

@@ -63,6 +63,7 @@ func quoted(s string) string {
 // expect waits for a row, or checks that none comes.
 func (x *run) expect(ctx context.Context, e *scenario.Expect) error {
 	within := scenario.Within(e.WithinMs)
+	x.taken = glasses.Event{}
 	found, err := x.until(ctx, within, func() (bool, error) { return x.take(e), nil })
 	switch {
 	case err != nil:
@@ -84,7 +85,7 @@ func (x *run) take(e *scenario.Expect) bool {
 		if len(e.Payload) > 0 && subset("payload", e.Payload, row.Payload) != "" {
 			continue
 		}
-		x.used[row.Seq] = true
+		x.used[row.Seq], x.taken = true, row
 		return true
 	}
 	return false

@@ -39,6 +39,8 @@ type Recording struct {
 	Requests int `json:"requests"`
 	Pictures int `json:"pictures"`
 	Media    int `json:"media"`
+	// Claims counts the steps that assert what held while the session was recorded.
+	Claims int `json:"claims"`
 	// Notes list what could not be recorded.
 	Notes []string `json:"notes"`
 }
@@ -63,8 +65,8 @@ func (r *Runner) Record(ctx context.Context, req RecordRequest) (Recording, erro
 		return Recording{}, &backend.Problem{Code: backend.CodeNotFound, Message: "the session's log holds nothing to record",
 			FixHint: "let the app attach and do something, then record; or pass a smaller since"}
 	}
-	rec := &recorder{base: rows[0].At, model: modelBefore(x.rows, rows[0].Seq, s.DeviceModel)}
-	rec.steps(rows)
+	rec := &recorder{base: rows[0].At, model: modelBefore(x.rows, rows[0].Seq, s.DeviceModel), virtual: x.virtual}
+	rec.steps(rows, r.journal.of(req.SessionID, rows[0].Seq))
 	end := rows[len(rows)-1].At
 	if x.virtual {
 		end = max(end, s.NowMs)
@@ -75,7 +77,7 @@ func (r *Runner) Record(ctx context.Context, req RecordRequest) (Recording, erro
 	sc.Recorded = &scenario.Recorded{Clock: s.Clock, DurationMs: end - rec.base, Trace: traceOf(rows, rec.base),
 		Pictures: []scenario.Picture{}}
 	out := Recording{Name: req.Name, Path: req.Path, DurationMs: sc.Recorded.DurationMs, Steps: len(sc.Steps),
-		Requests: len(sc.Recorded.Trace), Notes: []string{}}
+		Requests: len(sc.Recorded.Trace), Claims: rec.claims, Notes: notesOf(x.rows, rows[0].Seq)}
 	if err := r.write(ctx, req, &sc, rows, rec, &out); err != nil {
 		return Recording{}, &backend.Problem{Code: session.CodeStateUnwritable,
 			Message: "writing the recording: " + err.Error(),
@@ -94,10 +96,8 @@ func span(rows []glasses.Event, since int64) []glasses.Event {
 		if lastAttached(rows) < 0 {
 			return nil // no app was ever there
 		}
-		// The app was there before the cursor.
-		if first = slices.IndexFunc(rows, func(e glasses.Event) bool { return e.Seq > since }); first < 0 {
-			return nil
-		}
+		// The app was there before the cursor: a run of another build can only begin where that one attached.
+		first = lastAttached(rows)
 	}
 	return rows[first:]
 }
@@ -127,113 +127,21 @@ func modelBefore(rows []glasses.Event, seq int64, now string) string {
 	return model
 }
 
-// recorder converts rows to steps.
-type recorder struct {
-	base  int64
-	at    int64 // since base
-	model string
-	list  []scenario.Step
-	last  int // where a camera step goes: before what made the app take the photo
-}
-
-// pass adds the time up to an instant of the session's clock.
-func (r *recorder) pass(at int64) {
-	if ms := at - r.base - r.at; ms > 0 {
-		r.list = append(r.list, scenario.Step{Advance: &ms})
-		r.at += ms
-	}
-}
-
-func (r *recorder) add(at int64, s scenario.Step) {
-	r.pass(at)
-	r.last = len(r.list)
-	r.list = append(r.list, s)
-}
-
-func (r *recorder) steps(rows []glasses.Event) {
-	r.list = []scenario.Step{}
+// notesOf lists what happened to the glasses before the recording begins. A run begins with fresh glasses, as the app
+// gets their state when it attaches.
+func notesOf(rows []glasses.Event, first int64) []string {
+	notes := []string{}
 	for _, e := range rows {
-		if e.Kind == glasses.KindResult {
-			r.photo(e)
+		if e.Seq >= first || e.Sender != glasses.SenderGlasses || e.Type == glasses.TypeDevice {
 			continue
 		}
-		if e.Sender != glasses.SenderGlasses {
-			continue
-		}
-		if s, ok := stimulus(e); ok {
-			r.add(e.At, s)
+		if s, ok := stimulus(e); ok && (s.State != nil || s.Fault != nil) {
+			notes = append(notes, "the glasses were changed before the app attached ("+e.Type+"): a run begins with fresh "+
+				"glasses; start the app first, then change them")
+			break
 		}
 	}
-}
-
-// photo inserts what the camera saw before the last step.
-func (r *recorder) photo(e glasses.Event) {
-	res, err := glasses.ParseResult(e.Payload)
-	if err != nil || res.Media == nil || !strings.HasPrefix(res.Media.MIME, "image/") {
-		return
-	}
-	file := filepath.ToSlash(filepath.Join("media", res.Media.SHA256+".jpg"))
-	r.list = slices.Insert(r.list, r.last, scenario.Step{Camera: &file})
-	r.last++
-}
-
-// stimulus returns the step that makes the glasses send a row.
-func stimulus(e glasses.Event) (s scenario.Step, ok bool) {
-	into := func(v any) bool { return json.Unmarshal(e.Payload, v) == nil }
-	patch := &glasses.StatePatch{}
-	switch e.Type {
-	case glasses.TypeInput:
-		s.Input = &glasses.Input{}
-		ok = into(s.Input)
-		s.Input.Target = "" // the glasses fill it in
-		return s, ok
-	case glasses.TypeTranscript:
-		s.Transcript = &glasses.Transcript{}
-		return s, into(s.Transcript)
-	case glasses.TypeFault:
-		s.Fault = &glasses.Fault{}
-		return s, into(s.Fault)
-	case glasses.TypeDevice:
-		var p glasses.DeviceChange
-		ok = into(&p)
-		s.Device = &p.DeviceModel.ID
-		return s, ok
-	case glasses.TypeBattery:
-		patch.Battery = &glasses.Battery{}
-		ok = into(patch.Battery)
-	case glasses.TypeWear:
-		var p glasses.WearState
-		ok = into(&p)
-		patch.Worn = &p.Worn
-	case glasses.TypeHinge, glasses.TypeThermal, glasses.TypeLink:
-		var p glasses.StateWord
-		ok = into(&p)
-		switch e.Type {
-		case glasses.TypeHinge:
-			patch.Hinge = &p.State
-		case glasses.TypeThermal:
-			patch.Thermal = &p.State
-		default:
-			patch.Link = &p.State
-		}
-	case glasses.TypeRoute:
-		var p glasses.RouteState
-		ok = into(&p)
-		patch.Route = &p.To
-	case glasses.TypeCall:
-		var p glasses.CallState
-		ok = into(&p)
-		patch.Call = &p.Active
-	case glasses.TypePermission:
-		var p glasses.PermissionState
-		ok = into(&p)
-		patch.Permissions = map[string]string{p.Part: p.State}
-	case glasses.TypeDisabled:
-		var p glasses.DisabledState
-		ok = into(&p)
-		patch.Disabled = &p.Parts
-	}
-	return scenario.Step{State: patch}, ok
+	return notes
 }
 
 // write writes the recording and its files; the scenario last, so that an existing scenario is complete.
@@ -256,6 +164,7 @@ func (r *Runner) write(ctx context.Context, req RecordRequest, sc *scenario.Scen
 	sc.Steps = slices.DeleteFunc(sc.Steps, func(s scenario.Step) bool {
 		return s.Camera != nil && !slices.Contains(kept, filepath.Base(*s.Camera))
 	})
+	sc.Steps = joined(sc.Steps)
 	out.Steps, out.Media = len(sc.Steps), len(kept)
 	data, err := sc.Encode()
 	if err != nil {

@@ -34,6 +34,10 @@ type run struct {
 	now     int64
 	since   int64          // rows after this one count for expectations
 	used    map[int64]bool // rows that an expectation has taken
+	taken   glasses.Event  // the row that the last expectation has taken
+	marks   []int64        // the last row at the end of each step, to compare with a recording
+
+	artifacts map[int]int // how many differences of a step have pictures
 
 	stopAtFailure bool // skip what comes after the first step that failed
 	keepPNG       bool // keep drawn pictures in the report
@@ -178,9 +182,14 @@ func (x *run) steps(ctx context.Context) error {
 			rep.Verdict, rep.Message = Fail, err.Error()
 			x.report.Verdict = Fail
 			broken = broken || x.stopAtFailure
+		} else if x.stopAtFailure {
+			x.claim(ctx, step)
 		}
 		rep.AtMs = x.now - x.base
 		x.report.Steps = append(x.report.Steps, rep)
+		if err := x.mark(ctx); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -321,12 +330,9 @@ func (x *run) end(ctx context.Context) error {
 	if x.s.Recorded == nil {
 		return nil
 	}
-	got := traceOf(x.rows, x.base)
-	x.report.Diffs = append(x.report.Diffs, compareTrace(x.s.Recorded, got, x.virtual)...)
-	x.report.Diffs = append(x.report.Diffs, x.comparePictures(ctx, panels(x.rows, x.base, x.model))...)
-	if len(x.report.Diffs) > 0 {
-		x.report.Verdict = Fail
+	x.compare(ctx)
+	if x.req.Accept {
+		return x.accept(ctx)
 	}
-	x.report.Diffs = x.report.Diffs[:min(len(x.report.Diffs), maxDiffs)]
 	return nil
 }

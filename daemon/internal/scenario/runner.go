@@ -36,6 +36,7 @@ type MediaStore interface {
 type Runner struct {
 	sessions Sessions
 	media    MediaStore
+	journal  journal
 	// attachWait is how long a run waits for an app to attach, in real time.
 	attachWait time.Duration
 }
@@ -69,6 +70,8 @@ type Request struct {
 	Artifacts string
 	// Film also stores a picture of each state of the panel, the first maxFrames.
 	Film bool
+	// Accept makes what the app does now the recording's frames and pictures, if every step passes.
+	Accept bool
 }
 
 // Report is what came of a run.
@@ -77,11 +80,16 @@ type Report struct {
 	Verdict   string `json:"verdict"` // Pass or Fail
 	SessionID string `json:"sessionId"`
 	// DurationMs is the time on the session's clock from the attaching of the app to the end.
-	DurationMs int64        `json:"durationMs"`
-	Steps      []StepReport `json:"steps"`
-	// Diffs are the differences from the recording, the first maxDiffs; empty for a scenario without one.
-	Diffs    []Diff    `json:"diffs"`
-	Pictures []Picture `json:"pictures"`
+	DurationMs int64 `json:"durationMs"`
+	// Diffs are the differences from the recording in the order in which they happened, the first maxDiffs; empty for a
+	// scenario without one.
+	Diffs []Diff `json:"diffs"`
+	// Accepted is that the recording was changed to what the app does now, and that Diffs are what changed.
+	Accepted bool `json:"accepted,omitempty"`
+	// MoreDiffs counts the others by kind.
+	MoreDiffs map[string]int `json:"moreDiffs,omitempty"`
+	Steps     []StepReport   `json:"steps"`
+	Pictures  []Picture      `json:"pictures"`
 	// Frames is what the panel showed, in order, if the request asked for a film.
 	Frames []Picture `json:"frames,omitempty"`
 	// MoreFrames counts the states of the panel that were not stored.
@@ -106,13 +114,16 @@ type StepReport struct {
 
 // Diff is one difference between a recording and a run.
 type Diff struct {
-	Kind  string `json:"kind"`  // trace or picture
-	Index int    `json:"index"` // in the recording's trace or pictures
-	// Path is the place in a request, e.g. payload.tree.text.
-	Path    string `json:"path,omitempty"`
+	Kind string `json:"kind"` // one of the Diff constants
+	Step int    `json:"step"` // index of the step in the report
+	AtMs int64  `json:"atMs"` // in the run; of what is missing, in the recording
+	// Path is the place in the payload, e.g. payload.tree.children[1].text; of several the first.
+	Path string `json:"path,omitempty"`
+	// Message is what differs, e.g. display.show list[1]: "Calendar" -> "Kalender".
 	Message string `json:"message"`
-	Want    string `json:"want,omitempty"` // JSON, or a picture's SHA-256
-	Got     string `json:"got,omitempty"`
+	// Want and Got are what is missing or extra in a few words, or the two times.
+	Want string `json:"want,omitempty"`
+	Got  string `json:"got,omitempty"`
 	// Files of the two pictures and of what differs, where artifacts are kept.
 	WantFile string `json:"wantFile,omitempty"`
 	GotFile  string `json:"gotFile,omitempty"`
@@ -125,11 +136,11 @@ type Finding struct {
 	glasses.Finding
 }
 
-// Picture is a panel that a step stored, or that failed an expectation.
+// Picture is a panel that a step stored, that failed an expectation, or that belongs to a difference.
 type Picture struct {
 	Name   string `json:"name"`
 	AtMs   int64  `json:"atMs"`
-	SHA256 string `json:"sha256"`
+	SHA256 string `json:"sha256,omitempty"` // not of a picture of a difference
 	// File is its path, where artifacts are kept.
 	File string `json:"file,omitempty"`
 	// PNG is the picture itself, of RunSteps only.
@@ -162,13 +173,19 @@ func (r *Runner) Run(ctx context.Context, req Request) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
+	if req.Accept {
+		if err := r.checkAccept(ctx, req, s); err != nil {
+			return Report{}, err
+		}
+	}
 	if err := onModel(&s, req.DeviceModel); err != nil {
 		return Report{}, err
 	}
 	if err := makeArtifacts(ctx, req); err != nil {
 		return Report{}, err
 	}
-	run := &run{r: r, req: req, s: s, dir: filepath.Dir(req.Path), used: map[int64]bool{}}
+	run := &run{r: r, req: req, s: s, dir: filepath.Dir(req.Path), used: map[int64]bool{},
+		artifacts: map[int]int{}}
 	run.report = Report{Name: s.Name, SessionID: req.SessionID, Verdict: Pass, Steps: []StepReport{}, Diffs: []Diff{},
 		Pictures: []Picture{}, Findings: []Finding{}}
 	run.drawing.SetLimit(maxDrawing)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"image"
 	"image/color"
 	"image/png"
@@ -43,48 +42,6 @@ func TestSubset(t *testing.T) {
 		if got := subset("payload", json.RawMessage(c.want), json.RawMessage(c.got)); got != c.says {
 			t.Errorf("%s in %s: %q, want %q", c.want, c.got, got, c.says)
 		}
-	}
-}
-
-func TestCompareTrace(t *testing.T) {
-	trace := func(items ...string) (list []scenario.Request) {
-		for i, item := range items {
-			typ, payload, _ := strings.Cut(item, " ")
-			list = append(list, scenario.Request{At: int64(i), Type: typ, Payload: json.RawMessage(payload)})
-		}
-		return list
-	}
-	recorded := &scenario.Recorded{Clock: "virtual", Trace: trace(`a {"x":1}`, `b {"y":[1,{"z":2}]}`, `c {}`)}
-	for name, c := range map[string]struct {
-		got  []scenario.Request
-		want string
-	}{
-		"the same":        {trace(`a {"x":1}`, `b {"y":[1,{"z":2}]}`, `c {}`), ""},
-		"other payload":   {trace(`a {"x":1}`, `b {"y":[1,{"z":3}]}`, `c {}`), "1 payload.y[1].z"},
-		"one more field":  {trace(`a {"x":1,"w":0}`, `b {"y":[1,{"z":2}]}`, `c {}`), "0 payload.w"},
-		"another command": {trace(`a {"x":1}`, `d {}`, `c {}`), "1 type"},
-		"one is missing":  {trace(`a {"x":1}`, `b {"y":[1,{"z":2}]}`), "2 c is missing"},
-		"one is too much": {trace(`a {"x":1}`, `b {"y":[1,{"z":2}]}`, `c {}`, `e {}`), "3 e is unexpected"},
-		"at another time": {append(trace(`a {"x":1}`, `b {"y":[1,{"z":2}]}`),
-			scenario.Request{At: 9, Type: "c", Payload: json.RawMessage(`{}`)}), "2 at"},
-		"list for a value": {trace(`a {"x":[1]}`, `b {"y":[1,{"z":2}]}`, `c {}`), "0 payload.x"},
-	} {
-		var said []string
-		for _, d := range compareTrace(recorded, c.got, true) {
-			what := d.Path
-			if what == "" {
-				what = d.Message
-			}
-			said = append(said, fmt.Sprint(d.Index, " ", what))
-		}
-		if got := strings.Join(said, "; "); got != c.want {
-			t.Errorf("%s: %q, want %q", name, got, c.want)
-		}
-	}
-	recorded.Clock = "real"
-	if diffs := compareTrace(recorded, append(recorded.Trace[:2:2],
-		scenario.Request{At: 9, Type: "c", Payload: json.RawMessage(`{}`)}), true); len(diffs) != 0 {
-		t.Errorf("times of a real clock were compared: %+v", diffs)
 	}
 }
 

@@ -156,7 +156,7 @@ func New(opts Options) *Catalogue {
 func (c *Catalogue) all(g *gate) []definition {
 	o := c.opts
 	r := sessionGate{gate: g, sessions: o.Sessions, cursors: newRecent[int64](maxCursors)}
-	in := injector{sessionGate: r, glasses: o.Sessions}
+	in := injector{sessionGate: r, glasses: o.Sessions, notes: o.Scenarios}
 	rec := records{gate: g, projects: o.Sessions}
 	return []definition{
 		// Discovery and guidance.
@@ -177,11 +177,11 @@ func (c *Catalogue) all(g *gate) []definition {
 		completeAuthLink{links: o.Links, retry: c.dispatch, retries: newRetries()}.definition(),
 		getSessionStatus{r}.definition(),
 		getEventLog{sessionGate: r, sessions: o.Sessions}.definition(),
-		waitForEvent{sessionGate: r, sessions: o.Sessions}.definition(),
+		waitForEvent{sessionGate: r, sessions: o.Sessions, notes: o.Scenarios}.definition(),
 		closeSession{sessionGate: r, sessions: o.Sessions}.definition(),
 		// The glasses of a session.
 		getDisplayState{sessionGate: r, sessions: o.Sessions}.definition(),
-		expectDisplay{sessionGate: r, sessions: o.Sessions}.definition(),
+		expectDisplay{sessionGate: r, sessions: o.Sessions, notes: o.Scenarios}.definition(),
 		injectInput{in}.definition(),
 		injectTranscript{in}.definition(),
 		injectSensor{in}.definition(),

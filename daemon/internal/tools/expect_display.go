@@ -14,6 +14,7 @@ import (
 type expectDisplay struct {
 	sessionGate
 	sessions displayWatcher
+	notes    noter
 }
 
 // displayWatcher reads a display and waits until it may have changed.
@@ -89,6 +90,11 @@ func (t expectDisplay) run(ctx context.Context, c call, args expectDisplayArgs) 
 		answer, err := t.watch(ctx, target, s, args, within)
 		if err != nil {
 			return nil, controlProblem(err)
+		}
+		if answer.Status == "pass" {
+			claim := args.ExpectDisplay
+			claim.WithinMs = nil
+			t.notes.Note(ctx, target, id, scenario.Step{ExpectDisplay: &claim}, 0, 0)
 		}
 		return answer, nil
 	})

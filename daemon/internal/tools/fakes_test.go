@@ -20,6 +20,7 @@ import (
 	"github.com/service-dev/service/proto/clientio/local"
 	"github.com/service-dev/service/proto/glasses"
 	"github.com/service-dev/service/proto/glasses/render"
+	file "github.com/service-dev/service/proto/glasses/scenario"
 )
 
 const (
@@ -70,6 +71,7 @@ type world struct {
 	report   scenario.Report
 	stepped  scenario.StepsRequest
 	steps    scenario.StepsReport
+	noted    []file.Step
 	endless  bool
 
 	keys    *keys
@@ -294,6 +296,12 @@ func (w scenarios) RunSteps(ctx context.Context, req scenario.StepsRequest) (sce
 		return scenario.StepsReport{}, ctx.Err()
 	}
 	return w.steps, w.sessionErr
+}
+
+func (w scenarios) Note(_ context.Context, _ backend.Target, _ string, step file.Step, _, _ int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.noted = append(w.noted, step)
 }
 
 type browser struct{ *world }

@@ -10,6 +10,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/clientio"
 	"github.com/service-dev/service/daemon/internal/scenario"
 	contract "github.com/service-dev/service/proto/clientio"
+	file "github.com/service-dev/service/proto/glasses/scenario"
 )
 
 type recordSession struct {
@@ -22,6 +23,12 @@ type Scenarios interface {
 	Record(ctx context.Context, req scenario.RecordRequest) (scenario.Recording, error)
 	Run(ctx context.Context, req scenario.Request) (scenario.Report, error)
 	stepRunner
+	noter
+}
+
+// noter remembers for a later recording what leaves no row in the event log.
+type noter interface {
+	Note(ctx context.Context, target backend.Target, id string, step file.Step, row, at int64)
 }
 
 type recordSessionArgs struct {
@@ -39,6 +46,7 @@ type recordAnswer struct {
 	DurationMs int64         `json:"durationMs"`
 	Steps      int           `json:"steps"`
 	Requests   int           `json:"requests"`
+	Claims     int           `json:"claims" jsonschema:"Expectations that held meanwhile, kept as steps."`
 	Pictures   int           `json:"pictures"`
 	Media      int           `json:"media"`
 	Notes      []string      `json:"notes" jsonschema:"What could not be recorded."`
@@ -83,7 +91,7 @@ func (t recordSession) run(ctx context.Context, c call, args recordSessionArgs) 
 		}
 		answer := recordAnswer{
 			Status: "recorded", SessionID: id, File: rec.Path, Name: rec.Name, DurationMs: rec.DurationMs, Steps: rec.Steps,
-			Requests: rec.Requests,
+			Requests: rec.Requests, Claims: rec.Claims,
 			Pictures: rec.Pictures, Media: rec.Media, Notes: rec.Notes,
 			Next: []nextCall{
 				suggest("startLocalSimulation", `{"fresh":true,"clock":"virtual"}`,
@@ -96,8 +104,9 @@ func (t recordSession) run(ctx context.Context, c call, args recordSessionArgs) 
 			answer.Notes = []string{}
 		}
 		answer.Contents = contentsOf(collector)
-		answer.Summary = fmt.Sprintf("%d ms of session %s are in %s: %d steps, %d requests of the app, %d pictures.",
-			rec.DurationMs, id, rec.Path, rec.Steps, rec.Requests, rec.Pictures)
+		answer.Summary = fmt.Sprintf("%d ms of session %s are in %s: %d steps, %d of them "+
+			"claims, %d requests of the app, %d pictures.", rec.DurationMs, id, rec.Path, rec.Steps, rec.Claims, rec.Requests,
+			rec.Pictures)
 		if collector != nil {
 			answer.Summary += notWritten
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/service-dev/service/daemon/internal/backend"
@@ -24,6 +25,8 @@ type replaySessionArgs struct {
 	DeviceModel  string `json:"deviceModel"`
 	ArtifactsDir string `json:"artifactsDir"`
 	Film         bool   `json:"film"`
+	Accept       bool   `json:"accept"`
+	AllSteps     bool   `json:"allSteps"`
 }
 
 type replayAnswer struct {
@@ -45,8 +48,11 @@ func (t replaySession) definition() definition {
 			on("durationMs", says("On the session's clock.")),
 			on("steps.verdict", oneOf("pass", "fail", "skipped")),
 			on("steps.message", says("Why it failed.")),
-			on("diffs", says("Where the app differed from the recording.")),
-			on("diffs.kind", oneOf("trace", "picture")),
+			on("steps", says("What did not pass; with allSteps every step.")),
+			on("diffs", says("Where the app differed from the recording, in order.")),
+			on("diffs.kind", oneOf(scenario.DiffChanged, scenario.DiffMissing, scenario.DiffExtra, scenario.DiffPicture,
+				scenario.DiffTime)),
+			on("moreDiffs", says("How many more there are, by kind.")),
 			on("rows", says("Rows of the event log that belong to the run.")),
 		),
 	}, t.run,
@@ -55,6 +61,7 @@ func (t replaySession) definition() definition {
 		on("deviceModel", says("Run on this model instead.")),
 		on("artifactsDir", says("A new or empty folder for pictures and their differences.")),
 		on("film", says("Also store what the panel showed, picture by picture.")),
+		on("accept", says("Make what the app does now the recording; its claims stay.")),
 	)
 }
 
@@ -69,16 +76,22 @@ func (t replaySession) run(ctx context.Context, c call, args replaySessionArgs) 
 	}
 	return t.onSession(ctx, c, args.SessionID, func(ctx context.Context, target backend.Target, id string) (any, error) {
 		return t.replay(ctx, c.io, scenario.Request{Files: clientio.FilesOf(c.who), Target: target, SessionID: id,
-			Path: file, DeviceModel: args.DeviceModel, Artifacts: artifacts, Film: args.Film})
+			Path: file, DeviceModel: args.DeviceModel, Artifacts: artifacts, Film: args.Film, Accept: args.Accept}, args.AllSteps)
 	})
 }
 
-func (t replaySession) replay(ctx context.Context, io IO, req scenario.Request) (any, error) {
+func (t replaySession) replay(ctx context.Context, io IO, req scenario.Request, allSteps bool) (any, error) {
 	report, err := runQuietly(ctx, io, "running "+filepath.Base(req.Path), t.scenarios.Run, req)
 	if err != nil {
 		return nil, err
 	}
-	return replayAnswer{Status: "done", SessionID: req.SessionID, Report: report, Summary: reportWords(report)}, nil
+	answer := replayAnswer{Status: "done", SessionID: req.SessionID, Report: report, Summary: reportWords(report)}
+	if !allSteps {
+		answer.Steps = slices.DeleteFunc(slices.Clone(report.Steps), func(s scenario.StepReport) bool {
+			return s.Verdict == scenario.Pass
+		})
+	}
+	return answer, nil
 }
 
 // runQuietly runs steps with progress; for a client that does not listen to it, at most replayQuiet.
@@ -99,20 +112,30 @@ func runQuietly[Q, R any](
 	return report, err
 }
 
+// reportWords begins with the first thing that went wrong.
 func reportWords(r scenario.Report) string {
 	failed, first := 0, ""
 	for _, step := range r.Steps {
 		if step.Verdict == scenario.Fail {
 			if failed++; first == "" {
-				first = fmt.Sprintf(" Step %d (%s): %s.", step.Index, step.Step, step.Message)
+				first = fmt.Sprintf("Step %d (%s): %s. ", step.Index, step.Step, step.Message)
 			}
 		}
 	}
-	if first == "" && len(r.Diffs) > 0 {
-		first = " First difference: " + r.Diffs[0].Message + "."
+	count := len(r.Diffs)
+	if count > 0 {
+		d := r.Diffs[0]
+		first = fmt.Sprintf("First divergence in step %d at %d ms: %s. ", d.Step, d.AtMs, d.Message) + first
 	}
-	return fmt.Sprintf("%s: %s after %d ms, %d of %d steps failed, %d differences.%s", r.Name, r.Verdict, r.DurationMs,
-		failed, len(r.Steps), len(r.Diffs), first)
+	for _, more := range r.MoreDiffs {
+		count += more
+	}
+	words := fmt.Sprintf("%s%s: %s after %d ms, %d of %d steps failed, %d differences.", first, r.Name, r.Verdict,
+		r.DurationMs, failed, len(r.Steps), count)
+	if r.Accepted {
+		words += " The recording is what the app does now."
+	}
+	return words
 }
 
 // scenarioFile returns the path of the scenario that the agent named, or that is in the folder that it named.

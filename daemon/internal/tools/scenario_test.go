@@ -64,11 +64,14 @@ func TestReplaySession(t *testing.T) {
 	w.report = scenario.Report{Findings: []scenario.Finding{}, Name: "main", Verdict: scenario.Fail, DurationMs: 9,
 		Steps: []scenario.StepReport{{Index: 2, Step: "expect display.show", Verdict: scenario.Fail,
 			Message: "nothing came"}},
-		Diffs: []scenario.Diff{{Kind: "trace", Message: "display.show is missing"}}, Pictures: []scenario.Picture{}}
+		Diffs:     []scenario.Diff{{Kind: scenario.DiffMissing, Step: 1, AtMs: 7, Message: "display.show is missing"}},
+		MoreDiffs: map[string]int{scenario.DiffExtra: 4}, Pictures: []scenario.Picture{}}
 	_, fields := w.call(t, "replaySession", `{"file":`+quote(filepath.Join(root,
 		"main"))+`,"artifactsDir":`+quote(filepath.Join(root, "out"))+`}`, IO{})
 	if summary, _ := fields["summary"].(string); fields["verdict"] != "fail" || fields["status"] != "done" ||
-		!strings.Contains(summary, "Step 2 (expect display.show): nothing came") {
+		!strings.Contains(summary, "Step 2 (expect display.show): nothing came") ||
+		!strings.HasPrefix(summary, "First divergence in step 1 at 7 ms: display.show is missing. ") ||
+		!strings.Contains(summary, "5 differences") {
 		t.Errorf("answered %v", fields)
 	}
 	if w.replayed.Path != filepath.Join(root, "main", "scenario.json") ||

@@ -10,11 +10,13 @@ import (
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/proto/backendapi"
 	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/proto/glasses/scenario"
 )
 
 type waitForEvent struct {
 	sessionGate
 	sessions eventWaiter
+	notes    noter
 }
 
 type eventWaiter interface {
@@ -92,8 +94,25 @@ func (t waitForEvent) run(ctx context.Context, c call, args waitForEventArgs) (a
 	wait := time.Duration(clamp(args.TimeoutSeconds, waitDefault, 1, most)) * time.Second
 	return t.onSession(ctx, c, args.SessionID, func(ctx context.Context, target backend.Target, id string) (any, error) {
 		since := clamp(args.Since, t.cursors.get(id), 0, 1<<53)
-		return t.wait(ctx, c.io, target, id, since, wait, filter)
+		answer, err := t.wait(ctx, c.io, target, id, since, wait, filter)
+		if found, ok := answer.(waitAnswer); ok && err == nil && found.Status == "found" {
+			t.noteClaim(ctx, target, id, args.Payload, found.Event)
+		}
+		return answer, err
 	})
+}
+
+// noteClaim remembers for a recording that this row came. Rows of the service are not the app's to repeat.
+func (t waitForEvent) noteClaim(ctx context.Context, target backend.Target, id string, payload, row json.RawMessage) {
+	var e glasses.Event
+	if json.Unmarshal(row, &e) != nil || e.Sender == glasses.SenderService {
+		return
+	}
+	if string(payload) == "null" {
+		payload = nil
+	}
+	t.notes.Note(ctx, target, id, scenario.Step{Expect: &scenario.Expect{Type: e.Type, Kind: e.Kind, Payload: payload}},
+		e.Seq, e.At)
 }
 
 func (t waitForEvent) wait(ctx context.Context, io IO, target backend.Target, id string, since int64,

@@ -1,0 +1,103 @@
+package scenario
+
+import "slices"
+
+// pair is one place of an alignment: an index in each of two lists, -1 where one of them has nothing.
+type pair struct{ want, got int }
+
+// Costs of an alignment. A change is cheaper than an entry that is missing beside one that is extra, so that a frame
+// with another label is one difference and not two.
+const (
+	gapCost    = 100
+	never      = 1 << 30 // two entries that cannot be each other
+	maxCells   = 1 << 20 // of one table; longer lists are aligned in windows
+	windowSize = 64
+)
+
+// align pairs the entries of two lists of the lengths n and m at the least cost in all. cost is 0 for entries that are
+// equal, and never for those that must not be paired.
+func align(n, m int, cost func(want, got int) int) []pair {
+	head := 0
+	for head < min(n, m) && cost(head, head) == 0 {
+		head++
+	}
+	tail := 0
+	for tail < min(n, m)-head && cost(n-1-tail, m-1-tail) == 0 {
+		tail++
+	}
+	list := make([]pair, 0, max(n, m))
+	for i := range head {
+		list = append(list, pair{i, i})
+	}
+	list = append(list, alignWindows(part{head, n - tail}, part{head, m - tail}, cost)...)
+	for i := range tail {
+		list = append(list, pair{n - tail + i, m - tail + i})
+	}
+	return list
+}
+
+// part is a part of a list, without its end.
+type part struct{ from, to int }
+
+func (s part) len() int { return s.to - s.from }
+
+func (s part) first(n int) part { return part{s.from, min(s.from+n, s.to)} }
+
+// alignWindows aligns long lists window by window, which bounds time and memory. Of each window only the first half is
+// kept, as the best end of a window depends on what follows.
+func alignWindows(want, got part, cost func(want, got int) int) (list []pair) {
+	for want.len()*got.len() > maxCells {
+		window := alignTable(want.first(windowSize), got.first(windowSize), cost)
+		for _, p := range window[:len(window)/2] {
+			list = append(list, p)
+			want.from = max(want.from, p.want+1)
+			got.from = max(got.from, p.got+1)
+		}
+	}
+	return append(list, alignTable(want, got, cost)...)
+}
+
+// alignTable aligns two parts by the table of all pairs.
+func alignTable(want, got part, cost func(want, got int) int) []pair {
+	n, m := want.len(), got.len()
+	const changed, missing, extra = 0, 1, 2
+	moves := make([]byte, (n+1)*(m+1))
+	costs, above := make([]int, m+1), make([]int, m+1)
+	for i := range n + 1 {
+		for j := range m + 1 {
+			best, move := never, byte(changed)
+			if i == 0 && j == 0 {
+				best = 0
+			}
+			if i > 0 && j > 0 {
+				if c := cost(want.from+i-1, got.from+j-1); c < never {
+					best = above[j-1] + c
+				}
+			}
+			if i > 0 && above[j]+gapCost < best {
+				best, move = above[j]+gapCost, missing
+			}
+			if j > 0 && costs[j-1]+gapCost < best {
+				best, move = costs[j-1]+gapCost, extra
+			}
+			costs[j], moves[i*(m+1)+j] = best, move
+		}
+		costs, above = above, costs
+	}
+	list := make([]pair, 0, max(n, m))
+	for i, j := n, m; i > 0 || j > 0; {
+		switch moves[i*(m+1)+j] {
+		case missing:
+			i--
+			list = append(list, pair{want.from + i, -1})
+		case extra:
+			j--
+			list = append(list, pair{-1, got.from + j})
+		default:
+			i, j = i-1, j-1
+			list = append(list, pair{want.from + i, got.from + j})
+		}
+	}
+	slices.Reverse(list)
+	return list
+}

@@ -1,0 +1,107 @@
+package scenario
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/proto/glasses/scenario"
+)
+
+// Bounds of the journal. What is older is forgotten, and then is not part of a recording.
+const (
+	maxJournals = 64   // sessions
+	maxNotes    = 2000 // of a session
+)
+
+// note is a step that leaves no row in the event log.
+type note struct {
+	after int64 // the last row before it
+	at    int64 // on the session's clock
+	row   int64 // the row that a claim waited for; 0 for none
+	step  scenario.Step
+}
+
+// journal keeps what was done with sessions and leaves no row in their logs: the expectations that held, which a
+// recording keeps as claims, and movements of the head. The zero value is empty.
+type journal struct {
+	mu       sync.Mutex
+	sessions map[string][]note
+	order    []string // of the sessions, the oldest first
+}
+
+func (j *journal) add(session string, n note) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.sessions == nil {
+		j.sessions = map[string][]note{}
+	}
+	if _, ok := j.sessions[session]; !ok {
+		if len(j.order) == maxJournals {
+			delete(j.sessions, j.order[0])
+			j.order = j.order[1:]
+		}
+		j.order = append(j.order, session)
+	}
+	list := append(j.sessions[session], n)
+	j.sessions[session] = list[max(0, len(list)-maxNotes):]
+}
+
+// of returns the notes from a row on, in order.
+func (j *journal) of(session string, from int64) (list []note) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, n := range j.sessions[session] {
+		if n.after >= from {
+			list = append(list, n)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b note) int { return cmp.Compare(a.after, b.after) })
+	return list
+}
+
+// claim notes a step of RunSteps that passed, as the tools note what they do. That no row came is no claim: a recording
+// says so by its frames.
+func (x *run) claim(ctx context.Context, step *scenario.Step) {
+	claim := scenario.Step{Motion: step.Motion, ExpectNothingClipped: step.ExpectNothingClipped}
+	var row glasses.Event
+	switch {
+	case step.ExpectDisplay != nil:
+		held := *step.ExpectDisplay
+		held.WithinMs = nil
+		claim.ExpectDisplay = &held
+	case step.Expect != nil && !step.Expect.Absent && x.taken.Sender != glasses.SenderService:
+		held := *step.Expect
+		held.WithinMs, row = nil, x.taken
+		claim.Expect = &held
+	case claim.Motion == nil && claim.ExpectNothingClipped == nil:
+		return
+	}
+	x.r.Note(ctx, x.req.Target, x.req.SessionID, claim, row.Seq, row.At)
+}
+
+// Note remembers an expectation that held in a session, or a movement of the head, for a later recording. row is the
+// row of the log that an expectation waited for, with its time at; both are 0 for what holds or happens now. A session
+// that cannot be read is not noted, as what was done counts more than the recording of it.
+func (r *Runner) Note(ctx context.Context, target backend.Target, id string, step scenario.Step, row, at int64) {
+	if e := step.ExpectDisplay; e != nil && e.Picture != "" {
+		claim := *e
+		claim.Picture = "" // the recording's own pictures say that, and can be accepted
+		if len(claim.Text)+len(claim.Absent)+len(claim.Images) == 0 && claim.Focus == nil {
+			return
+		}
+		step.ExpectDisplay = &claim
+	}
+	n := note{after: row, at: at, row: row, step: step}
+	if row == 0 {
+		s, err := r.sessions.Get(ctx, target, id)
+		if err != nil {
+			return
+		}
+		n.after, n.at = s.LastSeq, s.NowMs
+	}
+	r.journal.add(id, n)
+}

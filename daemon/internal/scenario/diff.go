@@ -1,0 +1,174 @@
+package scenario
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/service-dev/service/proto/glasses"
+)
+
+// maxValue bounds a value in a change, in characters.
+const maxValue = 60
+
+// changesOf returns what is different between two payloads of one type, a line each, e.g.
+// `list[1]: "Calendar" -> "Kalender"`, and the path of the first, e.g. payload.tree.children[1].text.
+func changesOf(want, got any) (lines []string, path string) {
+	c := &changes{}
+	c.compare("payload", "payload", want, got)
+	return c.lines, c.path
+}
+
+// changes collects what is different.
+type changes struct {
+	lines []string
+	path  string // of the first
+}
+
+func (c *changes) add(path, format string, args ...any) {
+	if len(c.lines) == 0 {
+		c.path = path
+	}
+	c.lines = append(c.lines, fmt.Sprintf(format, args...))
+}
+
+// compare compares two values. place is what a line calls them: within a tree their node, e.g. list[1].
+func (c *changes) compare(path, place string, want, got any) {
+	w, isObject := want.(map[string]any)
+	g, isObjectNow := got.(map[string]any)
+	if isObject && isObjectNow {
+		c.fields(path, place, w, g)
+		return
+	}
+	wantList, isList := want.([]any)
+	gotList, isListNow := got.([]any)
+	if isList && isListNow {
+		c.items(path, place, wantList, gotList)
+		return
+	}
+	if isObject || isObjectNow || isList || isListNow || want != got {
+		c.add(path, "%s: %s -> %s", place, brief(want), brief(got))
+	}
+}
+
+// fields compares two objects. The text of a node is what people know it by, so it is not named.
+func (c *changes) fields(path, place string, want, got map[string]any) {
+	names := sortedKeys(want)
+	for _, name := range sortedKeys(got) {
+		if _, ok := want[name]; !ok {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	inTree := isNode(want) && isNode(got)
+	for _, name := range names {
+		w, inWant := want[name]
+		g, inGot := got[name]
+		inner := place + "." + name
+		switch {
+		case name == "tree" && isNode(w) && isNode(g):
+			inner = nodeType(g)
+		case inTree && name == "text":
+			inner = place
+		case inTree && name == "children":
+			inner = place
+		case inTree:
+			inner = place + " " + name
+		}
+		switch {
+		case !inGot:
+			c.add(path+"."+name, "%s: - %s", inner, brief(w))
+		case !inWant:
+			c.add(path+"."+name, "%s: + %s", inner, brief(g))
+		default:
+			c.compare(path+"."+name, inner, w, g)
+		}
+	}
+}
+
+// items compares two lists by their alignment: an entry that was added or removed shifts nothing.
+func (c *changes) items(path, place string, want, got []any) {
+	keys := func(list []any) (keys []string) {
+		for _, v := range list {
+			keys = append(keys, canonical(v))
+		}
+		return keys
+	}
+	wantKeys, gotKeys := keys(want), keys(got)
+	wantLeaves, gotLeaves := leavesOfAll(want), leavesOfAll(got)
+	cost := func(i, j int) int {
+		if wantKeys[i] == gotKeys[j] {
+			return 0
+		}
+		return changeCost(wantLeaves[i], gotLeaves[j])
+	}
+	for _, p := range align(len(want), len(got), cost) {
+		switch {
+		case p.got < 0:
+			c.add(at(path, p.want), "%s: - %s", at(place, p.want), brief(want[p.want]))
+		case p.want < 0:
+			c.add(at(path, p.got), "%s: + %s", at(place, p.got), brief(got[p.got]))
+		case wantKeys[p.want] != gotKeys[p.got]:
+			inner := at(place, p.got)
+			if n := got[p.got]; isNode(n) && isNode(want[p.want]) && hasChildren(n) {
+				inner += "." + nodeType(n)
+			}
+			c.compare(at(path, p.got), inner, want[p.want], got[p.got])
+		}
+	}
+}
+
+func at(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]" }
+
+// nodeTypes are the types that an object of a tree has; custom events may have a field "type" too, to no harm.
+var nodeTypes = []string{glasses.NodeColumn, glasses.NodeRow, glasses.NodeText, glasses.NodeImage, glasses.NodeIcon,
+	glasses.NodeButton, glasses.NodeList, glasses.NodeProgress}
+
+func isNode(v any) bool { return slices.Contains(nodeTypes, nodeType(v)) }
+
+func nodeType(v any) string {
+	node, _ := v.(map[string]any)
+	typ, _ := node["type"].(string)
+	return typ
+}
+
+func hasChildren(v any) bool {
+	node, _ := v.(map[string]any)
+	_, ok := node["children"].([]any)
+	return ok
+}
+
+// brief is a value in a few words: a node by its type and text, everything else as JSON that is cut.
+func brief(v any) string {
+	if node, ok := v.(map[string]any); ok && isNode(v) {
+		words := nodeType(v)
+		for _, name := range []string{"text", "alt", "icon", "id"} {
+			if text, ok := node[name].(string); ok && text != "" {
+				return words + " " + brief(text)
+			}
+		}
+		if list, ok := node["children"].([]any); ok {
+			words += fmt.Sprintf(" of %d", len(list))
+		}
+		return words
+	}
+	text := canonical(v)
+	if utf8.RuneCountInString(text) > maxValue {
+		text = string([]rune(text)[:maxValue-1]) + "…"
+	}
+	return text
+}
+
+// canonical is a decoded value as JSON whose fields are in order.
+func canonical(v any) string {
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if enc.Encode(v) != nil {
+		return "?"
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}

@@ -1,0 +1,130 @@
+package scenario
+
+import (
+	"hash/maphash"
+	"slices"
+
+	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/proto/glasses/scenario"
+)
+
+// frame is a command or an event of the app, with the panel after it if it is a display command that succeeded.
+type frame struct {
+	at      int64
+	seq     int64 // of its row; 0 in a recording
+	typ     string
+	payload any
+	key     string   // equal for frames that are the same
+	leaves  []uint64 // what the payload holds, to tell how alike two frames are
+	picture string   // SHA-256 of the panel as PNG; empty for none
+	png     func() []byte
+}
+
+func newFrame(at int64, typ string, raw []byte) frame {
+	payload, ok := decoded(raw)
+	f := frame{at: at, typ: typ, payload: payload, key: typ + " " + canonical(payload), leaves: leavesOf(payload)}
+	if !ok {
+		f.key = typ + " " + string(raw)
+	}
+	return f
+}
+
+func isDisplay(typ string) bool {
+	return typ == glasses.TypeDisplayShow || typ == glasses.TypeDisplayClear
+}
+
+// recordedFrames returns the frames of a recording. A recording lists pictures only of display commands that
+// succeeded, and not of which: matched is false if some failed, and then no frame has a picture.
+func recordedFrames(rec *scenario.Recorded) (list []frame, matched bool) {
+	shown := []int{}
+	for i, r := range rec.Trace {
+		list = append(list, newFrame(r.At, r.Type, r.Payload))
+		if isDisplay(r.Type) {
+			shown = append(shown, i)
+		}
+	}
+	if len(shown) != len(rec.Pictures) {
+		return list, false
+	}
+	for i, at := range shown {
+		list[at].picture = rec.Pictures[i].SHA256
+	}
+	return list, true
+}
+
+// framesOf returns the frames of a log.
+func framesOf(rows []glasses.Event, base int64, shown []panel) (list []frame) {
+	of := map[int64]panel{}
+	for _, p := range shown {
+		of[p.request] = p
+	}
+	for _, e := range rows {
+		if e.Sender != glasses.SenderApp {
+			continue
+		}
+		f := newFrame(e.At-base, e.Type, e.Payload)
+		f.seq = e.Seq
+		if p, ok := of[e.Seq]; ok {
+			f.png = p.png
+			f.picture = sum(p.png())
+		}
+		list = append(list, f)
+	}
+	return list
+}
+
+// changeCost is what it costs to take one value for a change of another: the more they share, the less.
+func changeCost(want, got []uint64) int {
+	const least, spread = 40, 100
+	most := max(len(want), len(got), 1)
+	return least + spread*(most-shared(want, got))/most
+}
+
+// shared counts the entries that two sorted lists have in common.
+func shared(a, b []uint64) (count int) {
+	for len(a) > 0 && len(b) > 0 {
+		switch {
+		case a[0] < b[0]:
+			a = a[1:]
+		case a[0] > b[0]:
+			b = b[1:]
+		default:
+			count++
+			a, b = a[1:], b[1:]
+		}
+	}
+	return count
+}
+
+var leafSeed = maphash.MakeSeed()
+
+// leavesOf returns hashes of the fields and values in a payload, sorted. Where they are does not count, so that an
+// entry more in a list changes little.
+func leavesOf(v any) []uint64 {
+	var list []uint64
+	var collect func(name string, v any)
+	collect = func(name string, v any) {
+		switch v := v.(type) {
+		case map[string]any:
+			for field, inner := range v {
+				collect(field, inner)
+			}
+		case []any:
+			for _, inner := range v {
+				collect(name, inner)
+			}
+		default:
+			list = append(list, maphash.String(leafSeed, name+"="+canonical(v)))
+		}
+	}
+	collect("", v)
+	slices.Sort(list)
+	return list
+}
+
+func leavesOfAll(values []any) (list [][]uint64) {
+	for _, v := range values {
+		list = append(list, leavesOf(v))
+	}
+	return list
+}

@@ -1,0 +1,269 @@
+package scenario
+
+import (
+	"encoding/json"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/proto/glasses/scenario"
+)
+
+// recorder converts rows to steps.
+type recorder struct {
+	base    int64
+	at      int64 // since base
+	model   string
+	virtual bool
+	list    []scenario.Step
+	claims  int
+
+	last    int                // where a camera step goes: before what made the app take the photo
+	photos  map[string]photoAt // photos that are being taken, by the id of the command
+	merging int                // rank of the state that the last step sets, if the next row may join it; else 0
+	claimed map[int64]struct{} // rows that a claim waits for
+}
+
+// photoAt is where the camera step of a photo goes.
+type photoAt struct{ index int }
+
+// pass adds the time up to an instant of the session's clock.
+func (r *recorder) pass(at int64) {
+	for ms := at - r.base - r.at; ms > 0; ms = at - r.base - r.at {
+		ms = min(ms, scenario.MaxAdvance)
+		r.list = append(r.list, scenario.Step{Advance: &ms})
+		r.at += ms
+		r.merging = 0
+	}
+}
+
+func (r *recorder) add(at int64, s scenario.Step) {
+	r.pass(at)
+	r.last = len(r.list)
+	r.list = append(r.list, s)
+	r.merging = 0
+}
+
+// steps converts the rows, and the entries of the journal between them.
+func (r *recorder) steps(rows []glasses.Event, noted []note) {
+	r.list, r.photos, r.claimed = []scenario.Step{}, map[string]photoAt{}, map[int64]struct{}{}
+	for _, e := range rows {
+		for len(noted) > 0 && noted[0].after < e.Seq {
+			r.note(noted[0])
+			noted = noted[1:]
+		}
+		switch {
+		case e.Kind == glasses.KindResult:
+			r.photo(e)
+		case e.Sender == glasses.SenderApp:
+			r.merging = 0
+			if e.Type == glasses.TypeCameraPhoto {
+				r.photos[e.ID] = r.beforePhoto(e.At)
+			}
+		case e.Sender == glasses.SenderGlasses:
+			r.stimulate(e)
+		}
+	}
+	for _, n := range noted {
+		r.note(n)
+	}
+}
+
+// stimulate adds the step of a row. States that one inject changed are rows at one instant, in the order in which the
+// glasses report them, with nothing of the app between: they become one step again, as the app must see them at once.
+func (r *recorder) stimulate(e glasses.Event) {
+	s, ok := stimulus(e)
+	if !ok {
+		return
+	}
+	rank := stateRank(e)
+	if r.merging > 0 && rank > r.merging && e.At-r.base == r.at {
+		mergeState(r.list[len(r.list)-1].State, s.State)
+		r.merging = rank
+		return
+	}
+	r.add(e.At, s)
+	r.merging = rank
+}
+
+// stateRank is the place of a state's row among those of one change, from 1; 0 for other rows.
+func stateRank(e glasses.Event) int {
+	if e.Type == glasses.TypePermission {
+		var p glasses.PermissionState
+		_ = json.Unmarshal(e.Payload, &p)
+		return 10 + slices.Index([]string{"camera", "microphone", "speech"}, p.Part)
+	}
+	order := []string{glasses.TypeBattery, glasses.TypeWear, glasses.TypeHinge, glasses.TypeThermal, glasses.TypeLink,
+		glasses.TypeRoute, glasses.TypeCall}
+	if i := slices.Index(order, e.Type); i >= 0 {
+		return 1 + i
+	}
+	if e.Type == glasses.TypeDisabled {
+		return 20
+	}
+	return 0
+}
+
+// mergeState adds to a patch what the next row changed.
+func mergeState(into, from *glasses.StatePatch) {
+	switch {
+	case from.Worn != nil:
+		into.Worn = from.Worn
+	case from.Hinge != nil:
+		into.Hinge = from.Hinge
+	case from.Thermal != nil:
+		into.Thermal = from.Thermal
+	case from.Link != nil:
+		into.Link = from.Link
+	case from.Route != nil:
+		into.Route = from.Route
+	case from.Call != nil:
+		into.Call = from.Call
+	case from.Disabled != nil:
+		into.Disabled = from.Disabled
+	case from.Permissions != nil:
+		if into.Permissions == nil {
+			into.Permissions = map[string]string{}
+		}
+		maps.Copy(into.Permissions, from.Permissions)
+	}
+}
+
+// note adds what left no row: a claim, or a movement of the head.
+func (r *recorder) note(n note) {
+	if n.row > 0 {
+		if _, ok := r.claimed[n.row]; ok {
+			return // a row meets one expectation
+		}
+		r.claimed[n.row] = struct{}{}
+	}
+	if n.step.Motion != nil {
+		r.add(n.at, n.step)
+		return
+	}
+	r.pass(n.at)
+	step := n.step
+	within := int64(0)
+	if !r.virtual {
+		within = scenario.DefaultWithin
+	}
+	switch {
+	case step.Expect != nil:
+		e := *step.Expect
+		e.WithinMs, step.Expect = &within, &e
+	case step.ExpectDisplay != nil:
+		e := *step.ExpectDisplay
+		e.WithinMs, step.ExpectDisplay = &within, &e
+	}
+	r.list = append(r.list, step)
+	r.merging = 0
+	r.claims++
+}
+
+// beforePhoto returns where the camera gets the picture of a photo that is asked for now: before the step at this
+// instant, or, if time made the app ask, before the millisecond in which it did.
+func (r *recorder) beforePhoto(at int64) photoAt {
+	if at-r.base > r.at {
+		r.pass(at - 1)
+		index := len(r.list)
+		r.pass(at)
+		return photoAt{index}
+	}
+	return photoAt{r.last}
+}
+
+// photo inserts what the camera saw.
+func (r *recorder) photo(e glasses.Event) {
+	res, err := glasses.ParseResult(e.Payload)
+	place, ok := r.photos[e.ID]
+	delete(r.photos, e.ID)
+	if err != nil || !ok || res.Media == nil || !strings.HasPrefix(res.Media.MIME, "image/") {
+		return
+	}
+	file := filepath.ToSlash(filepath.Join("media", res.Media.SHA256+".jpg"))
+	r.list = slices.Insert(r.list, place.index, scenario.Step{Camera: &file})
+	if r.last >= place.index {
+		r.last++
+	}
+	for id, other := range r.photos {
+		if other.index >= place.index {
+			r.photos[id] = photoAt{other.index + 1}
+		}
+	}
+}
+
+// stimulus returns the step that makes the glasses send a row.
+func stimulus(e glasses.Event) (s scenario.Step, ok bool) {
+	into := func(v any) bool { return json.Unmarshal(e.Payload, v) == nil }
+	patch := &glasses.StatePatch{}
+	switch e.Type {
+	case glasses.TypeInput:
+		s.Input = &glasses.Input{}
+		ok = into(s.Input)
+		s.Input.Target = "" // the glasses fill it in
+		return s, ok
+	case glasses.TypeTranscript:
+		s.Transcript = &glasses.Transcript{}
+		return s, into(s.Transcript)
+	case glasses.TypeFault:
+		s.Fault = &glasses.Fault{}
+		return s, into(s.Fault)
+	case glasses.TypeDevice:
+		var p glasses.DeviceChange
+		ok = into(&p)
+		s.Device = &p.DeviceModel.ID
+		return s, ok
+	case glasses.TypeBattery:
+		patch.Battery = &glasses.Battery{}
+		ok = into(patch.Battery)
+	case glasses.TypeWear:
+		var p glasses.WearState
+		ok = into(&p)
+		patch.Worn = &p.Worn
+	case glasses.TypeHinge, glasses.TypeThermal, glasses.TypeLink:
+		var p glasses.StateWord
+		ok = into(&p)
+		switch e.Type {
+		case glasses.TypeHinge:
+			patch.Hinge = &p.State
+		case glasses.TypeThermal:
+			patch.Thermal = &p.State
+		default:
+			patch.Link = &p.State
+		}
+	case glasses.TypeRoute:
+		var p glasses.RouteState
+		ok = into(&p)
+		patch.Route = &p.To
+	case glasses.TypeCall:
+		var p glasses.CallState
+		ok = into(&p)
+		patch.Call = &p.Active
+	case glasses.TypePermission:
+		var p glasses.PermissionState
+		ok = into(&p)
+		patch.Permissions = map[string]string{p.Part: p.State}
+	case glasses.TypeDisabled:
+		var p glasses.DisabledState
+		ok = into(&p)
+		patch.Disabled = &p.Parts
+	}
+	return scenario.Step{State: patch}, ok
+}
+
+// joined makes one step of times that pass one after the other.
+func joined(steps []scenario.Step) []scenario.Step {
+	list := []scenario.Step{}
+	for _, s := range steps {
+		if n := len(list); s.Advance != nil && n > 0 && list[n-1].Advance != nil {
+			if ms := *list[n-1].Advance + *s.Advance; ms <= scenario.MaxAdvance {
+				list[n-1].Advance = &ms
+				continue
+			}
+		}
+		list = append(list, s)
+	}
+	return list
+}
