@@ -94,7 +94,7 @@ func TestOf_PanicsForARuleWithoutAPlace(t *testing.T) {
 			t.Error("a misspelt place was accepted")
 		}
 	}()
-	Of[thing](Rules{"nmae": {}})
+	Of[thing](Rules{"other": {}})
 }
 
 // FuzzDecode compares the decoder with an implementation of JSON Schema.

@@ -136,9 +136,10 @@ func (t *Terminal) RunReports(files []string, next string) {
 	for _, file := range files {
 		t.Say("  report  %s", file)
 	}
-	if next != "" {
-		t.Say("  next    %s", next)
+	if next == "" {
+		return
 	}
+	t.Say("  next    %s", next)
 }
 
 // Watching tells that the runs wait for a change, and which files no longer count as one.

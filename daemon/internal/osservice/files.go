@@ -2,6 +2,7 @@ package osservice
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io/fs"
 	"os"
@@ -70,6 +71,23 @@ func (f files) update(before map[string]string) (change string, err error) {
 		}
 	}
 	return change, nil
+}
+
+// update is what an install changed.
+type update struct {
+	change string            // Created, Updated or Unchanged
+	before map[string]string // the contents of the files before, by path
+	ran    bool              // the service ran
+}
+
+// writeOver is write for an install that may replace a service that runs, as status says.
+func (f files) writeOver(ctx context.Context, status func(context.Context) (Report, error)) (update, error) {
+	was, err := status(ctx)
+	if err != nil {
+		return update{}, err
+	}
+	change, before, err := f.write()
+	return update{change, before, was.runs()}, err
 }
 
 // restore gives the files the contents that they had before an update, and removes those that did not exist.

@@ -37,31 +37,27 @@ func (l *launchd) install(ctx context.Context) (Report, error) {
 	if err := plain(l.d); err != nil {
 		return Report{}, err
 	}
-	was, err := l.status(ctx)
+	u, err := l.files().writeOver(ctx, l.status)
 	if err != nil {
 		return Report{}, err
 	}
-	change, before, err := l.files().write()
-	if err != nil {
-		return Report{}, err
-	}
-	if change != Updated {
-		return startChanged(ctx, l.start, change)
+	if u.change != Updated {
+		return startChanged(ctx, l.start, u.change)
 	}
 	err = l.bootout(ctx) // the old agent is loaded
 	if err == nil {
 		var r Report
-		if r, err = startChanged(ctx, l.start, change); err == nil {
+		if r, err = startChanged(ctx, l.start, u.change); err == nil {
 			return r, nil
 		}
 	}
-	return Report{}, l.restore(ctx, before, was.runs(), err)
+	return Report{}, l.restore(ctx, u, err)
 }
 
 // restore brings back the agent that an update replaced, after it failed, and starts it if it ran.
-func (l *launchd) restore(ctx context.Context, before map[string]string, ran bool, failure error) error {
-	err := l.files().restore(before)
-	if err == nil && ran {
+func (l *launchd) restore(ctx context.Context, u update, failure error) error {
+	err := l.files().restore(u.before)
+	if err == nil && u.ran {
 		_ = l.bootout(ctx) // the new agent may be loaded; if the old one still is, start finds that it runs
 		_, err = l.start(ctx)
 	}

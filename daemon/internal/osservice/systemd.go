@@ -48,28 +48,24 @@ func (s *systemd) install(ctx context.Context) (Report, error) {
 	if err := statefile.EnsureDir(s.d.paths.Dir); err != nil {
 		return Report{}, &Error{CodeFile, err.Error(), "correct the directory, or set SERVICE_CONFIG_DIR to another"}
 	}
-	was, err := s.status(ctx)
+	u, err := s.files().writeOver(ctx, s.status)
 	if err != nil {
 		return Report{}, err
 	}
-	change, before, err := s.files().write()
-	if err != nil {
-		return Report{}, err
-	}
-	r, err := s.activate(ctx, change)
-	if err != nil && change == Updated {
-		return Report{}, s.restore(ctx, before, was.runs(), err)
+	r, err := s.activate(ctx, u.change)
+	if err != nil && u.change == Updated {
+		return Report{}, s.restore(ctx, u, err)
 	}
 	return r, err
 }
 
 // restore brings back the units that an update replaced, after it failed, and opens their sockets if they were open.
-func (s *systemd) restore(ctx context.Context, before map[string]string, open bool, failure error) error {
-	err := s.files().restore(before)
+func (s *systemd) restore(ctx context.Context, u update, failure error) error {
+	err := s.files().restore(u.before)
 	if err == nil {
 		err = s.all(ctx, []string{"daemon-reload"})
 	}
-	if err == nil && open {
+	if err == nil && u.ran {
 		_, err = s.start(ctx)
 	}
 	return restored(failure, err)

@@ -46,8 +46,8 @@ func (j *journal) add(session string, n note) {
 		}
 		j.order = append(j.order, session)
 	}
-	list := append(j.sessions[session], n)
-	j.sessions[session] = list[max(0, len(list)-maxNotes):]
+	j.sessions[session] = append(j.sessions[session], n)
+	j.sessions[session] = j.sessions[session][max(0, len(j.sessions[session])-maxNotes):]
 }
 
 // of returns the notes from a row on, in order.

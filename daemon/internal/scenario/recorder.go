@@ -2,7 +2,6 @@ package scenario
 
 import (
 	"encoding/json"
-	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -106,28 +105,11 @@ func stateRank(e glasses.Event) int {
 	return 0
 }
 
-// mergeState adds to a patch what the next row changed.
+// mergeState adds to a patch what the next row changed: a patch has no field for what it leaves alone.
 func mergeState(into, from *glasses.StatePatch) {
-	switch {
-	case from.Worn != nil:
-		into.Worn = from.Worn
-	case from.Hinge != nil:
-		into.Hinge = from.Hinge
-	case from.Thermal != nil:
-		into.Thermal = from.Thermal
-	case from.Link != nil:
-		into.Link = from.Link
-	case from.Route != nil:
-		into.Route = from.Route
-	case from.Call != nil:
-		into.Call = from.Call
-	case from.Disabled != nil:
-		into.Disabled = from.Disabled
-	case from.Permissions != nil:
-		if into.Permissions == nil {
-			into.Permissions = map[string]string{}
-		}
-		maps.Copy(into.Permissions, from.Permissions)
+	data, err := json.Marshal(from)
+	if err == nil {
+		_ = json.Unmarshal(data, into)
 	}
 }
 
