@@ -70,7 +70,7 @@ var exampleFiles = map[string]struct{ ext, run string }{
 func ExampleOf(language, topic string) (Example, error) {
 	kind, ok := exampleFiles[language]
 	if !ok {
-		return Example{}, &Error{CodeInvalidArguments, "language is not one of " + strings.Join(Languages(), ", "),
+		return Example{}, &Error{CodeInvalidRequest, "language is not one of " + strings.Join(Languages(), ", "),
 			"for another language search the documentation for \"protocol\" and write a client: it is JSON over a WebSocket"}
 	}
 	i := slices.IndexFunc(ExampleTopics(), func(t ExampleTopic) bool { return t.ID == topic })

@@ -47,10 +47,10 @@ func (e *Error) Error() string { return e.Message }
 
 // Codes of Error.
 const (
-	CodeInvalidArguments = "invalid_request"
-	CodeDrift            = "generated_file_changed" // a generated file was changed by hand
-	CodeFolder           = "folder_unusable"
-	CodeUnknownExample   = "unknown_example"
+	CodeInvalidRequest = "invalid_request"
+	CodeDrift          = "generated_file_changed" // a generated file was changed by hand
+	CodeFolder         = "folder_unusable"
+	CodeUnknownExample = "unknown_example"
 )
 
 //go:embed templates
@@ -62,7 +62,7 @@ var moduleNames = map[string]string{TypeScript: "glasses.ts", Python: "glasses.p
 // Normalise checks a request and returns its canonical form: capabilities in the guide's order, once each, with time.
 func Normalise(r Request) (Request, error) {
 	if !slices.Contains(Languages(), r.Language) {
-		return r, &Error{CodeInvalidArguments, "language is not one of " + strings.Join(Languages(), ", "),
+		return r, &Error{CodeInvalidRequest, "language is not one of " + strings.Join(Languages(), ", "),
 			"pass the language of the app; other languages speak the protocol themselves"}
 	}
 	asked := r.Capabilities
@@ -71,7 +71,7 @@ func Normalise(r Request) (Request, error) {
 	}
 	for _, id := range asked {
 		if _, ok := guide.CapabilityOf(id); !ok {
-			return r, &Error{CodeInvalidArguments, fmt.Sprintf("capability %q is not known", id),
+			return r, &Error{CodeInvalidRequest, fmt.Sprintf("capability %q is not known", id),
 				"capabilities are " + strings.Join(guide.CapabilityIDs(), ", ")}
 		}
 	}

@@ -128,7 +128,7 @@ func openProject(ctx context.Context, o Order) (*project, error) {
 		return nil, &Error{CodeFolder, "the working directory is not known", "call from the project's folder"}
 	}
 	if !filepath.IsLocal(dir) || filepath.Clean(dir) == "." {
-		return nil, &Error{CodeInvalidArguments, "dir is not a folder below the working directory",
+		return nil, &Error{CodeInvalidRequest, "dir is not a folder below the working directory",
 			`pass a relative path such as "service" or "src/service"`}
 	}
 	p := &project{files: o.Files.In(o.Root), dir: filepath.ToSlash(filepath.Clean(dir))}
@@ -163,7 +163,7 @@ var projectPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9
 // choose determines the project that the module belongs to.
 func (p *project) choose(ctx context.Context, o Order) error {
 	if o.Project != "" && (len(o.Project) > 155 || !projectPattern.MatchString(o.Project)) {
-		return &Error{CodeInvalidArguments, "project is not an app id in reverse-DNS form",
+		return &Error{CodeInvalidRequest, "project is not an app id in reverse-DNS form",
 			`pass an id such as "com.example.app", or leave it out`}
 	}
 	found, where, err := projectAbove(ctx, o.Files, o.Root)
@@ -173,7 +173,7 @@ func (p *project) choose(ctx context.Context, o Order) error {
 	p.named = found != ""
 	switch {
 	case found != "" && o.Project != "" && found != o.Project:
-		return &Error{CodeInvalidArguments, fmt.Sprintf("%s names the project %s", where, found),
+		return &Error{CodeInvalidRequest, fmt.Sprintf("%s names the project %s", where, found),
 			"leave project out, or change service.json first"}
 	case found != "":
 		p.project = found

@@ -156,9 +156,9 @@ func TestWriteRefuses(t *testing.T) {
 		name, code string
 		prepare    func(t *testing.T, root string, o *Order)
 	}{
-		{"a folder above", CodeInvalidArguments, func(_ *testing.T, _ string, o *Order) { o.Dir = "../elsewhere" }},
-		{"a folder elsewhere", CodeInvalidArguments, func(_ *testing.T, _ string, o *Order) { o.Dir = outside }},
-		{"the project itself", CodeInvalidArguments, func(_ *testing.T, _ string, o *Order) { o.Dir = "." }},
+		{"a folder above", CodeInvalidRequest, func(_ *testing.T, _ string, o *Order) { o.Dir = "../elsewhere" }},
+		{"a folder elsewhere", CodeInvalidRequest, func(_ *testing.T, _ string, o *Order) { o.Dir = outside }},
+		{"the project itself", CodeInvalidRequest, func(_ *testing.T, _ string, o *Order) { o.Dir = "." }},
 		{"no working directory", CodeFolder, func(_ *testing.T, _ string, o *Order) { o.Root = "" }},
 		{"a link that leads out", CodeFolder, func(t *testing.T, root string, _ *Order) {
 			if err := os.Symlink(outside, filepath.Join(root, "service")); err != nil {
@@ -178,8 +178,8 @@ func TestWriteRefuses(t *testing.T) {
 			write(t, filepath.Join(root, "service", ManifestName),
 				[]byte(`{"manifest":1,"modules":[{"files":[{"name":"../../x"}]}]}`))
 		}},
-		{"no app id", CodeInvalidArguments, func(_ *testing.T, _ string, o *Order) { o.Project = "My App" }},
-		{"another project", CodeInvalidArguments, func(t *testing.T, root string, _ *Order) {
+		{"no app id", CodeInvalidRequest, func(_ *testing.T, _ string, o *Order) { o.Project = "My App" }},
+		{"another project", CodeInvalidRequest, func(t *testing.T, root string, _ *Order) {
 			write(t, filepath.Join(root, ProjectFile), []byte(`{"project":"com.example.other"}`))
 		}},
 		{"a broken service.json", CodeFolder, func(t *testing.T, root string,

@@ -53,7 +53,7 @@ func TestFixtures_IgnoreNamesOutsideFolder(t *testing.T) {
 				who := caller.Caller{Cwd: t.TempDir(), IO: hostileClient{folder: folder, names: names}}
 				_, err := m.StartLocal(t.Context(), who,
 					LocalRequest{Project: "com.example.app", FixturesDir: "/fixtures", Fresh: true})
-				if code(err) != CodeInvalidArguments {
+				if code(err) != CodeInvalidRequest {
 					t.Errorf("taken: %v", err)
 				}
 				if _, err := os.Stat(outside); err == nil {

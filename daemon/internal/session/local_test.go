@@ -86,7 +86,7 @@ func TestStartLocal_RefusesBadArguments(t *testing.T) {
 		"clock": {Clock: "lunar"}, "model": {DeviceModel: "monocle"}, "fixtures": {FixturesDir: "/no/such/folder"},
 		"project": {Project: "x"},
 	} {
-		if _, err := m.StartLocal(t.Context(), from(""), req); code(err) != CodeInvalidArguments {
+		if _, err := m.StartLocal(t.Context(), from(""), req); code(err) != CodeInvalidRequest {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

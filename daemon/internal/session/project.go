@@ -158,7 +158,7 @@ func manifestProblem(path, why string) error {
 
 // invalid returns the problem of an argument.
 func invalid(message, hint string) error {
-	return problem(CodeInvalidArguments, message, hint)
+	return problem(CodeInvalidRequest, message, hint)
 }
 
 // projectsName is the file that remembers random app ids by directory.

@@ -303,9 +303,9 @@ func notFound() error {
 
 // Codes of this package's own problems.
 const (
-	CodeInvalidArguments = "invalid_request"
-	CodeInvalidManifest  = "invalid_manifest"
-	CodeStateUnwritable  = "state_unwritable"
+	CodeInvalidRequest  = "invalid_request"
+	CodeInvalidManifest = "invalid_manifest"
+	CodeStateUnwritable = "state_unwritable"
 )
 
 func problem(code, message, hint string) error {

@@ -175,12 +175,12 @@ func TestOpen_ChecksRequest(t *testing.T) {
 	}{
 		{Request{Project: "com.example.app", Platform: "ios", DeviceModel: "even_g1"}, ""},
 		{Request{Project: "com.example.My-App_2", Platform: "desktop"}, ""},
-		{Request{Project: "app"}, CodeInvalidArguments},
-		{Request{Project: "../../etc"}, CodeInvalidArguments},
-		{Request{Project: "a..b"}, CodeInvalidArguments},
-		{Request{Project: "a." + strings.Repeat("b", 200)}, CodeInvalidArguments},
-		{Request{Project: "a.b", Platform: "watch"}, CodeInvalidArguments},
-		{Request{Project: "a.b", DeviceModel: "x/../y"}, CodeInvalidArguments},
+		{Request{Project: "app"}, CodeInvalidRequest},
+		{Request{Project: "../../etc"}, CodeInvalidRequest},
+		{Request{Project: "a..b"}, CodeInvalidRequest},
+		{Request{Project: "a." + strings.Repeat("b", 200)}, CodeInvalidRequest},
+		{Request{Project: "a.b", Platform: "watch"}, CodeInvalidRequest},
+		{Request{Project: "a.b", DeviceModel: "x/../y"}, CodeInvalidRequest},
 	} {
 		m, f, _ := newManager(t)
 		_, err := m.Open(t.Context(), backend.Target{}, caller.Caller{}, test.req)
@@ -288,7 +288,7 @@ func TestOpen_ChoosesProject(t *testing.T) {
 	if got, err := m.Project(t.Context(), "a.b", from(deep)); got != "a.b" || err != nil {
 		t.Errorf("the argument does not win: %q, %v", got, err)
 	}
-	if _, err := m.Project(t.Context(), "../x", from(deep)); code(err) != CodeInvalidArguments {
+	if _, err := m.Project(t.Context(), "../x", from(deep)); code(err) != CodeInvalidRequest {
 		t.Errorf("no app id: %v", err)
 	}
 	if other, _ := open(there, Request{}); other == first {

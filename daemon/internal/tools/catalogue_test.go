@@ -97,7 +97,7 @@ func TestCall_RefusesWrongArguments(t *testing.T) {
 	} {
 		w := newWorld().linked()
 		result, fields := w.call(t, test.tool, test.args, IO{})
-		if !result.IsError || fields["code"] != CodeInvalidArguments || fields["retryable"] != false {
+		if !result.IsError || fields["code"] != CodeInvalidRequest || fields["retryable"] != false {
 			t.Errorf("%s %s: %v", test.tool, test.args, fields)
 		}
 		if message, _ := fields["message"].(string); !strings.Contains(message, test.mention) {

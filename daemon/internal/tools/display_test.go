@@ -37,7 +37,7 @@ func TestGetDisplayState(t *testing.T) {
 	}
 
 	if _, fields := w.call(t, "getDisplayState", `{"pictureFile":"/tmp/a.png"}`,
-		IO{}); fields["code"] != CodeInvalidArguments {
+		IO{}); fields["code"] != CodeInvalidRequest {
 		t.Errorf("a file to write: %v", fields)
 	}
 
@@ -184,7 +184,7 @@ func TestGetDisplayState_OnEveryModel(t *testing.T) {
 	if misfits["even_g1"] != 1 || misfits["rayban_display"] != 0 {
 		t.Errorf("findings: %v", misfits)
 	}
-	if _, fields := w.call(t, "getDisplayState", `{"models":["rayban_meta"]}`, IO{}); fields["code"] != CodeInvalidArguments {
+	if _, fields := w.call(t, "getDisplayState", `{"models":["rayban_meta"]}`, IO{}); fields["code"] != CodeInvalidRequest {
 		t.Errorf("a model without a display: %v", fields)
 	}
 }

@@ -185,7 +185,7 @@ func TestFresh_ClosesThePreviousSession(t *testing.T) {
 		}
 	}
 	if _, fields := newWorld().call(t, "startLocalSimulation", `{"closePrevious":true}`,
-		IO{}); fields["code"] != CodeInvalidArguments {
+		IO{}); fields["code"] != CodeInvalidRequest {
 		t.Errorf("without fresh: %v", fields)
 	}
 }

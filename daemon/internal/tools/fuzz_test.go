@@ -29,7 +29,7 @@ func FuzzArguments(f *testing.F) {
 		} {
 			err := decodeInto(data, into)
 			var refused *Error
-			if err != nil && (!errors.As(err, &refused) || refused.Code != CodeInvalidArguments || refused.FixHint == "") {
+			if err != nil && (!errors.As(err, &refused) || refused.Code != CodeInvalidRequest || refused.FixHint == "") {
 				t.Errorf("%q: %v", data, err)
 			}
 			if err == nil && len(bytes.TrimSpace(data)) > 0 && !json.Valid(data) {

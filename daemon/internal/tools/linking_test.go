@@ -230,7 +230,7 @@ func TestLinking_RetriesARecordTool(t *testing.T) {
 			retried["project"] != "com.example.app" {
 			t.Errorf("completed with %v", got)
 		}
-		if got := call(ctx, "getAssistantConfig", `{}`, tools.IO{}); got["code"] != tools.CodeInvalidArguments {
+		if got := call(ctx, "getAssistantConfig", `{}`, tools.IO{}); got["code"] != tools.CodeInvalidRequest {
 			t.Errorf("without a project: %v", got)
 		}
 		s.revoked = true

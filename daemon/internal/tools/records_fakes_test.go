@@ -129,7 +129,7 @@ func (r *accountRecords) ConnectionPageFile(_ context.Context, t backend.Target,
 // Project is what the fake's directory says, unless the argument names one.
 func (s sessions) Project(_ context.Context, argument string, who caller.Caller) (string, error) {
 	if argument == "not-an-id" {
-		return "", &backend.Problem{Code: CodeInvalidArguments, Message: "project is not an app id in reverse-DNS form",
+		return "", &backend.Problem{Code: CodeInvalidRequest, Message: "project is not an app id in reverse-DNS form",
 			FixHint: "pass an id"}
 	}
 	return cmp.Or(argument, s.here), nil

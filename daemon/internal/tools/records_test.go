@@ -59,7 +59,7 @@ func TestRecordTools_AreRepeatedAfterLinking(t *testing.T) {
 			}
 			switch {
 			case here == "" && name != "listProjects":
-				if hint, _ := linked.Retried["fixHint"].(string); linked.Retried["code"] != CodeInvalidArguments ||
+				if hint, _ := linked.Retried["fixHint"].(string); linked.Retried["code"] != CodeInvalidRequest ||
 					!strings.Contains(hint, "listProjects") {
 					t.Errorf("%s without a project: %v", name, linked.Retried)
 				}
@@ -161,7 +161,7 @@ func TestRecordTools_ReturnRefusals(t *testing.T) {
 		}
 		w.gated = nil
 		if _, fields := newWorld().record(t, name,
-			map[string]any{"project": "not-an-id"}); fields["code"] != CodeInvalidArguments {
+			map[string]any{"project": "not-an-id"}); fields["code"] != CodeInvalidRequest {
 			t.Errorf("%s of no app id asks for %v", name, fields)
 		}
 		w = newWorld().linked()
@@ -277,7 +277,7 @@ func TestCredentials(t *testing.T) {
 	for _, key := range []string{"sk-proj-CANARY0123456789", "CANARY", "canary/../x", strings.Repeat("canary", 20)} {
 		w = newWorld().linked()
 		result, fields := w.record(t, "setCredential", map[string]any{"provider": key})
-		if fields["code"] != CodeInvalidArguments || strings.Contains(result.Text, key) || w.account.calls != 0 {
+		if fields["code"] != CodeInvalidRequest || strings.Contains(result.Text, key) || w.account.calls != 0 {
 			t.Errorf("%s: %s", key, result.Text)
 		}
 	}
@@ -312,7 +312,7 @@ func TestProjectAnalytics(t *testing.T) {
 			"to": "2026-01-02"},
 		{"range": "7d", "from": "2026-01-01", "to": "2026-01-02"}, {"from": "2026-01-02", "to": "2026-01-02"},
 	} {
-		if _, fields := newWorld().record(t, "getProjectAnalytics", args); fields["code"] != CodeInvalidArguments {
+		if _, fields := newWorld().record(t, "getProjectAnalytics", args); fields["code"] != CodeInvalidRequest {
 			t.Errorf("%v: %v", args, fields)
 		}
 	}
@@ -350,7 +350,7 @@ func TestRecordChanges_NeedAVersionAndAField(t *testing.T) {
 			`{"version":-1,"sounds":true}`, `{"version":3}`, `{"version":"3"}`} {
 			w := newWorld()
 			_, fields := w.call(t, name, args, IO{})
-			if fields["code"] != CodeInvalidArguments || w.gated != nil {
+			if fields["code"] != CodeInvalidRequest || w.gated != nil {
 				t.Errorf("%s %s: %v", name, args, fields)
 			}
 		}
@@ -381,7 +381,7 @@ func TestConnectionPage_RefusesUnknownNamesInLists(t *testing.T) {
 	} {
 		w := newWorld().linked()
 		_, fields := w.call(t, "setConnectionPageConfig", args, IO{})
-		if fields["code"] != CodeInvalidArguments || fields["message"] != says || w.account.calls != 0 {
+		if fields["code"] != CodeInvalidRequest || fields["message"] != says || w.account.calls != 0 {
 			t.Errorf("%s: %v, asked %d times", args, fields, w.account.calls)
 		}
 	}

@@ -32,7 +32,7 @@ func (e *Error) Error() string { return e.Message }
 
 // invalid returns an error about arguments.
 func invalid(message, hint string) error {
-	return &Error{Code: CodeInvalidArguments, Message: message, FixHint: hint}
+	return &Error{Code: CodeInvalidRequest, Message: message, FixHint: hint}
 }
 
 // missing returns the error for a missing argument.
@@ -42,10 +42,10 @@ func missing(argument, hint string) error {
 
 // Codes of the catalogue's own errors.
 const (
-	CodeInvalidArguments = "invalid_request"
-	CodeInvalidConfig    = "invalid_config"
-	CodeCancelled        = "cancelled"
-	CodeInternal         = "internal_error"
+	CodeInvalidRequest = "invalid_request"
+	CodeInvalidConfig  = "invalid_config"
+	CodeCancelled      = "cancelled"
+	CodeInternal       = "internal_error"
 )
 
 // outcome is implemented by answers that are neither a plain success nor an error.

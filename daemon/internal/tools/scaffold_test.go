@@ -162,7 +162,7 @@ func TestGenerate_ThenUseAndValidate(t *testing.T) {
 		t.Errorf("%s", result.Text)
 	}
 	if result, _ := w.in(dir, t, "generateConnectionModule",
-		map[string]any{"language": "cobol"}); result.Outcome != CodeInvalidArguments {
+		map[string]any{"language": "cobol"}); result.Outcome != CodeInvalidRequest {
 		t.Errorf("%s", result.Text)
 	}
 }

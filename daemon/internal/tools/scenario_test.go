@@ -34,7 +34,7 @@ func TestRecordSession_OverwritesOnlyRecordings(t *testing.T) {
 	write(t, filepath.Join(root, "file"), "x")
 	for _, test := range []struct{ dir, code string }{
 		{"new/deep", ""}, {"recording", ""}, {"byhand", CodeFileExists}, {"project", CodeFileExists}, {"file",
-			CodeFileUnwritable}, {"", CodeInvalidArguments},
+			CodeFileUnwritable}, {"", CodeInvalidRequest},
 	} {
 		w := newWorld().locally()
 		dir := test.dir
@@ -79,7 +79,7 @@ func TestReplaySession(t *testing.T) {
 		t.Errorf("ran %+v", w.replayed)
 	}
 	for args, code := range map[string]string{
-		`{}`: CodeInvalidArguments, `{"file":"/no/such"}`: CodeFileUnreadable,
+		`{}`: CodeInvalidRequest, `{"file":"/no/such"}`: CodeFileUnreadable,
 		`{"file":` + quote(filepath.Join(root, "main")) + `,"artifactsDir":` + quote(filepath.Join(root, "full")) +
 			`}`: CodeFileExists,
 	} {

@@ -43,7 +43,7 @@ func TestSearchDocs_ReturnsPassages(t *testing.T) {
 	}
 	for _, args := range []string{`{}`, `{"query":" "}`, `{"query":"` + long + `x"}`,
 		`{"query":"a","topic":"cooking"}`} {
-		if _, r := ask(args); !r.IsError || r.Outcome != CodeInvalidArguments {
+		if _, r := ask(args); !r.IsError || r.Outcome != CodeInvalidRequest {
 			t.Errorf("%s: %s", args, r.Structured)
 		}
 	}
