@@ -26,8 +26,8 @@ func TestHelp_FitsOneScreen(t *testing.T) {
 				t.Errorf("%s: %d lines", cmd.CommandPath(), len(lines))
 			}
 			for _, line := range lines {
-				if utf8.RuneCountInString(line) > 130 {
-					t.Errorf("%s: a line of more than 130 columns: %s", cmd.CommandPath(), line)
+				if utf8.RuneCountInString(line) > 120 {
+					t.Errorf("%s: a line of more than 120 columns: %s", cmd.CommandPath(), line)
 				}
 			}
 			for _, child := range cmd.Commands() {

@@ -24,8 +24,8 @@ type sessionVariables struct {
 func (a *app) sessionEnv() *cobra.Command {
 	return &cobra.Command{
 		Use: "env [ID]", Short: "Print the variables with which an app finds the session", Args: cobra.MaximumNArgs(1),
-		Long: "Prints shell assignments of SERVICE_GLASSES_URL, SERVICE_GLASSES_SECRET_FILE and SERVICE_GLASSES_TRANSPORT: the " +
-			"secret itself stays in\nits file. It opens no session and starts no app; `session run -- COMMAND` does both.",
+		Long: "Prints shell assignments of SERVICE_GLASSES_URL, SERVICE_GLASSES_SECRET_FILE and SERVICE_GLASSES_TRANSPORT:\n" +
+			"the secret itself stays in its file. It opens no session and starts no app; `session run -- COMMAND` does both.",
 		Example: "  eval \"$(servicectl session env)\" && node app.js",
 		RunE: a.connectedRun(func(ctx context.Context, c *client.Client, args []string) error {
 			found, err := variablesOf(ctx, c, first(args))

@@ -76,7 +76,7 @@ func TestExamplesRun(t *testing.T) {
 					t.Fatal(err)
 				}
 				p := s.accept(0)
-				trace := playDesk(p)
+				trace := playDesk(p, false)
 				if err := cmd.Wait(); err != nil {
 					t.Errorf("it ended with %v: %s", err, out.String())
 				}

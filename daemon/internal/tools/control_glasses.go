@@ -77,10 +77,8 @@ func (t injector) inject(ctx context.Context, c call, id string, list []injectio
 
 // noteMotion remembers a movement of the head, which leaves no row, for a recording.
 func (t injector) noteMotion(ctx context.Context, target backend.Target, id string, in injection) {
-	raw, ok := in.payload.(json.RawMessage)
-	var motion glasses.Motion
-	if ok && in.typ == glasses.SimMotion && json.Unmarshal(raw, &motion) == nil {
-		t.notes.Note(ctx, target, id, scenario.Step{Motion: &motion}, 0, 0)
+	if motion, ok := in.payload.(*glasses.Motion); ok {
+		t.notes.Note(ctx, target, id, scenario.Step{Motion: motion}, 0, 0)
 	}
 }
 
