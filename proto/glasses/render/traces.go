@@ -4,7 +4,7 @@ import "image"
 
 // traces holds, for every pixel of a picture that is being painted, the texts that show in it: the pixel would have
 // another colour without them. One painting thus answers for all texts, where comparing two pictures for each text
-// takes hours for a tree of hundreds of large texts over each other.
+// takes many seconds for a tree of hundreds of large texts over each other.
 type traces struct {
 	rect  image.Rectangle
 	heads []int32 // index of the first trace of each pixel, row by row; 0 for none
