@@ -23,22 +23,23 @@ func Draw(m glasses.DeviceModel, v glasses.View) *image.NRGBA {
 	for i := 3; i < len(img.Pix); i += 4 {
 		img.Pix[i] = 0xff
 	}
-	newScene(sc, v).paint(img, nil)
+	s := newScene(sc, v)
+	s.paintOn(&canvas{img: img, q: sc.quantiser, pixels: maxPixels})
+	s.finish(img)
 	if m.Panel.Shape == glasses.ShapeRound {
 		maskRound(img)
 	}
 	return img
 }
 
-// paint draws the part of the panel that img covers, without the text of the box without.
-func (s *scene) paint(img *image.NRGBA, without *box) {
-	c := canvas{img: img, q: s.quantiser, pixels: maxPixels, without: without}
+// paintOn paints the part of the panel that c covers, in colours that finish has yet to round.
+func (s *scene) paintOn(c *canvas) {
 	s.walk(func(b *box, r, clip image.Rectangle) {
 		if r.Overlaps(clip) {
 			c.node(s, b, r, s.paintClip(r, clip))
 		}
 	})
-	s.finish(img)
+	s.painted += c.painted
 }
 
 // paintClip returns the part of the panel that a box at r paints, which leaves space for glyphs that extend beyond
@@ -53,8 +54,12 @@ type canvas struct {
 	q   quantiser
 	// pixels is how many pixels of pictures may still be decoded.
 	pixels int
-	// without is a box whose text is left out; nil for none.
-	without *box
+	// traces, if not nil, is told of every pixel; it has the same rectangle as img. text is the text that is being
+	// painted, nil for anything else.
+	traces *traces
+	text   *box
+	// painted counts the pixels that were painted.
+	painted int
 }
 
 // node paints one box: r is its place on the panel, clip the part that may be painted.
@@ -142,6 +147,10 @@ func (c *canvas) fill(r, clip image.Rectangle, ink rgb) {
 			row[i], row[i+1], row[i+2] = ink[0], ink[1], ink[2]
 		}
 	}
+	c.painted += r.Dx() * r.Dy()
+	if c.traces != nil {
+		c.traces.cover(r)
+	}
 }
 
 // frame paints the outline of a rectangle, w pixels wide, without the corners.
@@ -169,7 +178,12 @@ func (c *canvas) stamp(m *mask, x, y int, clip image.Rectangle, ink rgb) {
 		cover := m.pix[(py-y)*m.w+r.Min.X-x:]
 		row := c.img.Pix[c.img.PixOffset(r.Min.X, py):]
 		for i := range r.Dx() {
-			if a := c.q.cover(cover[i]); a > 0 {
+			switch a := c.q.cover(cover[i]); {
+			case a == 0:
+			case c.traces != nil:
+				c.painted += c.traces.mix(r.Min.X+i, py, row[4*i:], c.text, func(px []byte) { blend(px, ink, a) })
+			default:
+				c.painted++
 				blend(row[4*i:], ink, a)
 			}
 		}

@@ -135,14 +135,22 @@ func (c *canvas) picture(b *box, r, clip image.Rectangle, ink rgb) {
 	size := image.Pt(r.Dx(), min(r.Dy(), max(b.own.Y*r.Dx()/b.own.X, 1)))
 	for y := shown.Min.Y; y < min(shown.Max.Y, r.Min.Y+size.Y); y++ {
 		for x := shown.Min.X; x < shown.Max.X; x++ {
-			px := average(src, size, x-r.Min.X, y-r.Min.Y)
+			top := average(src, size, x-r.Min.X, y-r.Min.Y)
 			at := c.img.Pix[c.img.PixOffset(x, y):]
-			var over rgb
-			for k := range over {
-				over[k] = uint8(px[k] + (255-px[3])*int(at[k])/255)
+			over := func(px []byte) {
+				var mixed rgb
+				for k := range mixed {
+					mixed[k] = uint8(top[k] + (255-top[3])*int(px[k])/255)
+				}
+				mixed = c.q.picture(mixed, x, y)
+				copy(px, mixed[:])
 			}
-			over = c.q.picture(over, x, y)
-			at[0], at[1], at[2] = over[0], over[1], over[2]
+			if c.traces == nil {
+				c.painted++
+				over(at)
+			} else {
+				c.painted += c.traces.mix(x, y, at, nil, over)
+			}
 		}
 	}
 }

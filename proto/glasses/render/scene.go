@@ -18,6 +18,8 @@ type scene struct {
 	// Other scrollers follow the focus.
 	primary   *box
 	scrollers []*box // in drawing order
+	// painted counts the pixels that all paintings of the scene changed, each once for every colour that was mixed.
+	painted int
 }
 
 func newScene(sc screen, v glasses.View) *scene {

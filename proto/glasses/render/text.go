@@ -103,9 +103,8 @@ func (p *paragraph) height() int { return len(p.lines) * p.face.line }
 
 // paragraph paints the text of a text node or a button.
 func (c *canvas) paragraph(b *box, r, clip image.Rectangle, ink rgb) {
-	if b == c.without {
-		return
-	}
+	c.text = b
+	defer func() { c.text = nil }()
 	p := b.text
 	least := c.q.leastCover()
 	for i := p.firstBelow(clip.Min.Y - r.Min.Y - b.padY); i < len(p.lines); i++ {

@@ -3,6 +3,7 @@ package render
 import (
 	"image"
 	"strings"
+	"sync"
 
 	"github.com/service-dev/service/proto/glasses"
 )
@@ -50,6 +51,10 @@ func Inspect(m glasses.DeviceModel, v glasses.View) Inspection {
 	if !ok {
 		return Inspection{}
 	}
+	return s.inspect()
+}
+
+func (s *scene) inspect() Inspection {
 	var found Inspection
 	var painted []paintedBox
 	s.walk(func(b *box, r, clip image.Rectangle) {
@@ -65,9 +70,9 @@ func Inspect(m glasses.DeviceModel, v glasses.View) Inspection {
 			painted = append(painted, paintedBox{b, r, clip})
 		}
 	})
-	places := s.paintedPlaces()
+	places, traces := s.paintedPlaces(), sync.OnceValue(s.trace)
 	for _, p := range painted {
-		found.Texts = append(found.Texts, s.textOf(p, places))
+		found.Texts = append(found.Texts, s.textOf(p, places, traces))
 	}
 	return found
 }
@@ -119,10 +124,10 @@ func (s *scene) inks(b *box) (ink, ground rgb) {
 // lineView is how much of a line is on the picture.
 type lineView struct{ some, all bool }
 
-// textOf returns how much of a text is on the picture. places are those that other boxes paint.
-func (s *scene) textOf(p paintedBox, places []paintedPlace) Text {
+// textOf returns how much of a text is on the picture. places are those that other boxes paint; traces are expensive.
+func (s *scene) textOf(p paintedBox, places []paintedPlace, traces func() *traces) Text {
 	t := Text{ID: p.n.ID, Path: p.path(), Text: p.n.Text, Visible: VisibleNone}
-	views := s.linesOf(p, places)
+	views := s.linesOf(p, places, traces)
 	some, all := false, true
 	for i, v := range views {
 		line := p.text.lines[i]
@@ -149,8 +154,11 @@ func (s *scene) textOf(p paintedBox, places []paintedPlace) Text {
 
 // appendLine appends line i with the spaces that follow it, or a line feed if it is not included.
 func (p *paragraph) appendLine(text string, i int, included bool) string {
-	if !included {
-		return strings.TrimSuffix(text, "\n") + "\n"
+	switch {
+	case !included && strings.HasSuffix(text, "\n"): // without a copy: there may be thousands
+		return text
+	case !included:
+		return text + "\n"
 	}
 	to := len(p.glyphs)
 	if i+1 < len(p.lines) {
@@ -165,7 +173,7 @@ func (p *paragraph) appendLine(text string, i int, included bool) string {
 }
 
 // linesOf returns how much of each line of a text is on the picture.
-func (s *scene) linesOf(p paintedBox, places []paintedPlace) []lineView {
+func (s *scene) linesOf(p paintedBox, places []paintedPlace, traces func() *traces) []lineView {
 	views := make([]lineView, len(p.text.lines))
 	least, ok := s.leastSeen(s.inks(p.box))
 	if !ok || !p.r.Overlaps(p.clip) {
@@ -184,7 +192,7 @@ func (s *scene) linesOf(p paintedBox, places []paintedPlace) []lineView {
 		}
 		covered := isCovered(p.box, ink.Intersect(clip), places)
 		if covered || p.target == s.focus && p.n.Type == glasses.NodeButton && !ink.In(p.r) {
-			views[i] = s.compareLine(p, l, at, least)
+			views[i] = traces().lineOf(p, l, at, least)
 			continue
 		}
 		views[i].all = ink.In(clip)
@@ -208,15 +216,19 @@ func (p *paragraph) eachPixel(l textLine, at image.Point, least uint8, visit fun
 	}
 }
 
-// compareLine draws the place of a line with and without its text: what differs is what the wearer sees of it.
-func (s *scene) compareLine(p paintedBox, l textLine, at image.Point, least uint8) lineView {
-	place := p.text.inkOf(l, least).Add(at).Intersect(p.clip)
-	with, without := image.NewNRGBA(place), image.NewNRGBA(place)
-	s.paint(with, nil)
-	s.paint(without, p.box)
+// trace paints the scene and returns which text shows where.
+func (s *scene) trace() *traces {
+	c := canvas{img: image.NewNRGBA(s.area), q: s.quantiser, pixels: maxPixels, traces: newTraces(s.area)}
+	s.paintOn(&c)
+	c.traces.finish(&c)
+	return c.traces
+}
+
+// lineOf returns how much of a line is on the picture.
+func (t *traces) lineOf(p paintedBox, l textLine, at image.Point, least uint8) lineView {
 	v := lineView{all: true}
 	p.text.eachPixel(l, at, least, func(px image.Point) bool {
-		seen := px.In(place) && with.NRGBAAt(px.X, px.Y) != without.NRGBAAt(px.X, px.Y)
+		seen := px.In(p.clip) && t.has(px, p.box)
 		v.some = v.some || seen
 		v.all = v.all && seen
 		return !v.some || v.all
