@@ -78,15 +78,18 @@ func (a *app) sessionReplay() *cobra.Command {
 	return cmd
 }
 
+// reportStep is a step of a report.
+type reportStep struct {
+	Step, Verdict, Message string
+	AtMs                   int64
+}
+
 // report is what replaySession answers.
 type report struct {
 	Name, Verdict, SessionID string
 	DurationMs               int64
-	Steps                    []struct {
-		Step, Verdict, Message string
-		AtMs                   int64
-	}
-	Diffs []struct {
+	Steps                    []reportStep
+	Diffs                    []struct {
 		Kind, Path, Message, Want, Got string
 		WantFile, GotFile, DiffFile    string
 	}

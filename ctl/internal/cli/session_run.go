@@ -33,11 +33,12 @@ func (a *app) sessionRun() *cobra.Command {
 	var o runOptions
 	cmd := &cobra.Command{
 		Use: "run [FILE|FOLDER...] [-- COMMAND...]", Short: "Run scenarios headless: session, app, steps, report",
-		Long: "Runs scenarios, recordings and every scenario below folders, one after the other. Each run opens a local " +
-			"session (in virtual time\nunless the scenario says real), starts the app, runs the steps, ends the app and closes " +
-			"the session. The app is COMMAND, else\napp.command of the scenario; it gets SERVICE_GLASSES_URL, " +
-			"SERVICE_GLASSES_SECRET_FILE and SERVICE_GLASSES_TRANSPORT.\nNeeds no account, network or window. Without a FILE, " +
-			"COMMAND runs on a new session until it ends.\nExit code: 0 passed, 1 failed, 2 could not be run.",
+		Long: "Runs scenarios, recordings and every scenario below folders, one after the other. Each run opens a local\n" +
+			"session (in virtual time unless the scenario says real), starts the app, runs the steps, ends the app and\n" +
+			"closes the session. The app is COMMAND, else app.command of the scenario; it gets SERVICE_GLASSES_URL,\n" +
+			"SERVICE_GLASSES_SECRET_FILE and SERVICE_GLASSES_TRANSPORT. An app that fails before the end fails the run.\n" +
+			"Needs no account, network or window. Without a FILE, COMMAND runs on a new session until it ends.\n" +
+			"Exit code: 0 passed, 1 failed, 2 could not be run.",
 		Example: "  servicectl session run scenario.json --junit report.xml -- node app.js\n" +
 			"  servicectl session run tests --models even_g1,rayban_display --html report.html -- node app.js\n" +
 			"  servicectl session run tests --watch -- node app.js\n" +

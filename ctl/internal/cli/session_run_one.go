@@ -73,8 +73,11 @@ func (r *scenarioRun) do(ctx context.Context) (*report, error) {
 		return nil, err
 	}
 	report.output = r.output.String()
-	if left && report.Verdict != "pass" {
+	if left {
 		r.left = child.how()
+		if child.err != nil {
+			report.appFailed(r.left)
+		}
 	}
 	return report, nil
 }

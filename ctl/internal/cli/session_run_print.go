@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 	"unicode/utf8"
 
@@ -65,7 +66,10 @@ func (b *batch) lineOf(i int) term.Run {
 // failures returns what failed in a run.
 func (r *report) failures() (list []term.Failure) {
 	for i, s := range r.Steps {
-		if s.Verdict == "fail" {
+		switch {
+		case s.Step == stepAppRuns: // it is why others failed
+			list = slices.Insert(list, 0, term.Failure{What: s.Step, Why: s.Message})
+		case s.Verdict == "fail":
 			list = append(list, term.Failure{What: fmt.Sprintf("step %d  %s", i+1, s.Step), Why: s.Message})
 		}
 	}
@@ -77,6 +81,16 @@ func (r *report) failures() (list []term.Failure) {
 		list = append(list, f)
 	}
 	return list
+}
+
+// stepAppRuns is the step with which a run fails whose app failed, though all that was expected of it before held.
+const stepAppRuns = "the app runs to the end"
+
+// appFailed has the run fail because the app ended before it did, with an error.
+func (r *report) appFailed(how string) {
+	r.Verdict = "fail"
+	r.Steps = append(r.Steps, reportStep{Step: stepAppRuns, Verdict: "fail", AtMs: r.DurationMs,
+		Message: "the app ended before the run did (" + how + ")"})
 }
 
 // print prints what the runs came to and returns the error that makes the exit code.
@@ -113,10 +127,10 @@ func (b *batch) printSingle() error {
 	if res.report == nil {
 		return context.Canceled // before it began
 	}
+	if res.left != "" {
+		b.app.Remark("the app ended before the run did (%s)", res.left)
+	}
 	if res.state == failed {
-		if res.left != "" {
-			b.app.Remark("the app ended before the run did (%s)", res.left)
-		}
 		b.app.AppOutput(res.output)
 	}
 	report := *res.report

@@ -112,6 +112,15 @@ func TestAlign_ListsAreBoundedAndCounted(t *testing.T) {
 	}
 }
 
+// TestAlign_ComparesNoIDOfSleeps: an app names its commands anew in each run.
+func TestAlign_ComparesNoIDOfSleeps(t *testing.T) {
+	one := newFrame(0, glasses.TypeClockCancel, []byte(`{"id":"06d8d764a526-14"}`))
+	other := newFrame(0, glasses.TypeClockCancel, []byte(`{"id":"3783bdaaca4a-14"}`))
+	if one.key != other.key {
+		t.Errorf("%s differs from %s", one.key, other.key)
+	}
+}
+
 func TestAlign_TellsWhatDiffers(t *testing.T) {
 	want := []scenario.Request{screen(0, "a", "Calendar"), screen(100, "b", "c"), screen(200, "d")}
 	event := func(at int64) scenario.Request {
@@ -132,6 +141,8 @@ func TestAlign_TellsWhatDiffers(t *testing.T) {
 			[]scenario.Request{want[0], screen(50, "x", "y"), screen(100, "b", "C"), want[2]}, true,
 			[]string{"extra 50 display.show is extra", `changed 100 display.show list[1]: "c" -> "C"`}},
 		"a delay that lasts": {[]scenario.Request{want[0], screen(150, "b", "c"), screen(250, "d")}, true,
+			[]string{"time 150 display.show came at another time"}},
+		"a delay that ends": {[]scenario.Request{want[0], screen(150, "b", "c"), want[2]}, true,
 			[]string{"time 150 display.show came at another time"}},
 		"times of a real clock": {[]scenario.Request{want[0], screen(150, "b", "c"), screen(250, "d")}, false, nil},
 		"another command": {[]scenario.Request{want[0], event(100), want[2]}, true,

@@ -193,9 +193,11 @@ func (x *run) compareFrames(ctx context.Context, want, got []frame) {
 				d.Kind, d.Message = DiffPicture, w.typ+" is drawn differently"
 				x.differ(ctx, d, w.picture, g.png)
 			}
-			// A delay that lasts is one difference, not one of each later frame.
+			// A delay that lasts is one difference, not one of each later frame, and its end is none.
 			if shift := g.at - w.at; compareTimes && shift != delay {
-				delay = shift
+				if delay = shift; shift == 0 {
+					continue
+				}
 				d.Kind, d.Message, d.Path = DiffTime, w.typ+" came at another time", ""
 				d.Want, d.Got = fmt.Sprint(w.at), fmt.Sprint(g.at)
 				x.differ(ctx, d, "", nil)
