@@ -52,6 +52,8 @@ type decoder struct {
 	data  []byte
 	path  []string // parts: names with a dot, indices in brackets
 	nulls bool
+	// skipped is the path of the last value that stood for none.
+	skipped string
 	// examples are those of the objects around, the innermost last.
 	examples []string
 }
@@ -107,7 +109,8 @@ func (d *decoder) value(n *node, into reflect.Value) error {
 	if err != nil {
 		return d.notJSON(err)
 	}
-	if tok == nil && d.nulls {
+	if d.nulls && (tok == nil || tok == "" && n.isFixed()) {
+		d.skipped = d.at()
 		return nil
 	}
 	if n.kind == anything || n.kind == own {
@@ -176,7 +179,7 @@ func (d *decoder) skip(tok json.Token) error {
 	case json.Delim('{'):
 		return d.members(func(string) (*node, reflect.Value, error) {
 			return &node{}, reflect.New(reflect.TypeFor[json.RawMessage]()).Elem(), nil
-		})
+		}, func(string) {})
 	case json.Delim('['):
 		for i := 0; d.More(); i++ {
 			var item json.RawMessage
@@ -199,8 +202,9 @@ func (d *decoder) end() error {
 	return nil
 }
 
-// members reads the names and values of an object; target returns where a value goes.
-func (d *decoder) members(target func(name string) (*node, reflect.Value, error)) error {
+// members reads the names and values of an object; target returns where a value goes. missing is called for a value
+// that stands for none.
+func (d *decoder) members(target func(name string) (*node, reflect.Value, error), missing func(name string)) error {
 	seen := map[string]bool{}
 	for d.More() {
 		tok, err := d.Token()
@@ -216,12 +220,19 @@ func (d *decoder) members(target func(name string) (*node, reflect.Value, error)
 		if err != nil {
 			return err
 		}
+		d.skipped = ""
 		if err := d.within("."+name, n, into); err != nil {
 			return err
+		}
+		if d.skipped == strings.TrimPrefix(d.at()+"."+name, ".") {
+			missing(name)
 		}
 	}
 	return d.end()
 }
+
+// isFixed reports whether a text has one of some words or a form, so that an empty one can only mean none.
+func (n *node) isFixed() bool { return n.kind == text && (n.rule.Words != nil || n.pattern != nil) }
 
 func (d *decoder) object(n *node, into reflect.Value) error {
 	if n.rule.Example != "" {
@@ -238,7 +249,7 @@ func (d *decoder) object(n *node, into reflect.Value) error {
 		}
 		given = append(given, name)
 		return f.node, into.FieldByIndex(f.index), nil
-	})
+	}, func(string) { given = given[:len(given)-1] })
 	if err != nil {
 		return err
 	}
@@ -274,7 +285,7 @@ func (d *decoder) table(n *node, into reflect.Value) error {
 		}
 		names, values = append(names, name), append(values, reflect.New(into.Type().Elem()).Elem())
 		return n.inner, values[len(values)-1], nil
-	})
+	}, func(string) {})
 	for i, name := range names {
 		into.SetMapIndex(reflect.ValueOf(name), values[i])
 	}

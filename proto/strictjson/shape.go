@@ -58,7 +58,8 @@ func (r Rules) Under(place string) Rules {
 // A Shape is a Go type with its rules. It is safe for concurrent use.
 type Shape[T any] struct {
 	root *node
-	// Nulls accepts null for a missing value, as some clients write it.
+	// Nulls takes null for a missing value, and an empty text too where only some words or one form are allowed, as some
+	// clients write them.
 	Nulls bool
 }
 

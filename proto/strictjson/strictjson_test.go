@@ -88,6 +88,29 @@ func TestDecode_NamesPlaceExpectationAndExample(t *testing.T) {
 	}
 }
 
+// TestDecode_NullsStandForNone: agents with strict schemas write every argument, and null or "" for those they do not use.
+func TestDecode_NullsStandForNone(t *testing.T) {
+	lenient := *things
+	lenient.Nulls = true
+	for in, want := range map[string]string{
+		`{"name":"a","count":null,"parts":[{"a":"x","b":null}],"env":null,"data":null,"plain":null}`: "",
+		`{"name":"a","parts":[{"a":"","b":2}]}`:                                                      "",
+		`{"name":null}`:                                                                              "name: it is missing",
+		`{"name":""}`:                                                                                "name: it is missing",
+		`{"name":"a","parts":[{"a":null,"b":null}]}`:                                                 "parts[0]: it has none",
+		`{"name":"a","data":{"k":null},"inner":""}`:                                                  "",
+	} {
+		var got thing
+		err := lenient.Decode([]byte(in), &got)
+		if (err == nil) != (want == "") || err != nil && !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: %v", in, err)
+		}
+		if err == nil && (got.Count == nil || *got.Count != 3) {
+			t.Errorf("%s: the default of count is missing", in)
+		}
+	}
+}
+
 func TestOf_PanicsForARuleWithoutAPlace(t *testing.T) {
 	defer func() {
 		if recover() == nil {

@@ -85,12 +85,16 @@ func (c *child) ended() bool {
 	}
 }
 
+// failed reports whether the app itself ended with an error; what it started may have kept its output open. Call it
+// only after done.
+func (c *child) failed() bool { return c.cmd.ProcessState == nil || !c.cmd.ProcessState.Success() }
+
 // how describes how the app ended. Call it only after done.
 func (c *child) how() string {
-	if c.err != nil {
+	if c.cmd.ProcessState == nil {
 		return c.err.Error()
 	}
-	return "exit status 0"
+	return c.cmd.ProcessState.String()
 }
 
 // maxTail is how much of an app's output is kept, in bytes.

@@ -54,7 +54,7 @@ func (a *app) runApp(ctx context.Context, o runOptions, command []string) error 
 	if !o.quiet {
 		a.AppEnded(child.how())
 	}
-	if child.err != nil {
+	if child.failed() {
 		return exit(exitNo)
 	}
 	return nil

@@ -75,7 +75,7 @@ func (r *scenarioRun) do(ctx context.Context) (*report, error) {
 	report.output = r.output.String()
 	if left {
 		r.left = child.how()
-		if child.err != nil {
+		if child.failed() {
 			report.appFailed(r.left)
 		}
 	}

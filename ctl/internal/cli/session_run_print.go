@@ -88,9 +88,19 @@ const stepAppRuns = "the app runs to the end"
 
 // appFailed has the run fail because the app ended before it did, with an error.
 func (r *report) appFailed(how string) {
-	r.Verdict = "fail"
-	r.Steps = append(r.Steps, reportStep{Step: stepAppRuns, Verdict: "fail", AtMs: r.DurationMs,
-		Message: "the app ended before the run did (" + how + ")"})
+	step := reportStep{Step: stepAppRuns, Verdict: "fail", AtMs: r.DurationMs,
+		Message: "the app ended before the run did (" + how + ")"}
+	r.Verdict, r.Steps = "fail", append(r.Steps, step)
+	var object map[string]any
+	if json.Unmarshal(r.raw, &object) != nil {
+		return
+	}
+	steps, _ := object["steps"].([]any)
+	object["verdict"], object["steps"] = r.Verdict, append(steps, map[string]any{"index": len(steps), "step": step.Step,
+		"verdict": step.Verdict, "atMs": step.AtMs, "message": step.Message})
+	if raw, err := json.Marshal(object); err == nil {
+		r.raw = raw
+	}
 }
 
 // print prints what the runs came to and returns the error that makes the exit code.

@@ -155,6 +155,9 @@ func (p *pictureBudget) load(file string, leftOut *int) page.Picture {
 	return data
 }
 
+// differencePicture is the name of a picture that a difference from the recording leaves.
+var differencePicture = regexp.MustCompile(`^step-\d+(-\d+)?-(want|got|diff)$`)
+
 // failedPicture is the name of the picture that a failed step leaves.
 var failedPicture = regexp.MustCompile(`^step-(\d+)-failed$`)
 
@@ -201,6 +204,9 @@ func (r *report) film() []filmFrame {
 		list = append(list, filmFrame{at: f.AtMs, sha: f.SHA256, file: f.File})
 	}
 	for _, p := range r.Pictures {
+		if differencePicture.MatchString(p.Name) {
+			continue // it stands with its difference
+		}
 		f := filmFrame{at: p.AtMs, sha: p.SHA256, file: p.File, caption: p.Name}
 		if f.failed = failedPicture.MatchString(p.Name); f.failed {
 			f.caption = "a step failed"

@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -115,5 +117,21 @@ func TestShellWord_Quotes(t *testing.T) {
 		if got := shellWord(word); got != want {
 			t.Errorf("%q: %s, want %s", word, got, want)
 		}
+	}
+}
+
+// TestFilm_ShowsWhatTheWearerSaw: the pictures of a difference from the recording stand with that difference.
+func TestFilm_ShowsWhatTheWearerSaw(t *testing.T) {
+	var r report
+	if err := json.Unmarshal([]byte(`{"pictures":[{"name":"start","atMs":1},{"name":"step-2-want","atMs":2},
+		{"name":"step-2-3-got","atMs":2},{"name":"step-2-diff","atMs":2},{"name":"step-4-failed","atMs":3}]}`), &r); err != nil {
+		t.Fatal(err)
+	}
+	var captions []string
+	for _, f := range r.film() {
+		captions = append(captions, f.caption)
+	}
+	if want := []string{"start", "a step failed"}; !slices.Equal(captions, want) {
+		t.Errorf("%q, want %q", captions, want)
 	}
 }

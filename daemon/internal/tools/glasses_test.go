@@ -87,6 +87,7 @@ func TestInject_SendsControls(t *testing.T) {
 	_ = f.Close()
 	for _, test := range []struct{ tool, args, typ, payload string }{
 		{"injectInput", `{"kind":"tap","x":3,"y":4.0}`, "sim.input", `{"kind":"tap","x":3,"y":4}`},
+		{"injectInput", `{"kind":"tap","x":null,"target":null,"direction":""}`, "sim.input", `{"kind":"tap","x":0,"y":0}`},
 		{"injectInput", `{"target":"milk"}`, "sim.input", `{"x":0,"y":0,"target":"milk"}`},
 		{"injectInput", `{"kind":"navigate","direction":"down"}`, "sim.input",
 			`{"kind":"navigate","x":0,"y":0,"direction":"down"}`},
