@@ -18,7 +18,7 @@ const USD Amount = 1_000_000
 type HoldRequest struct {
 	Account string
 	Project string // counts towards the caps of this project; the ledger does not need to know it
-	Amount  Amount // upper bound of the call's cost, above 0
+	Amount  Amount // upper bound of the call's cost; 0 makes no hold
 }
 
 // Hold is money set aside for one call. Its process renews the lease while the call runs; a hold whose lease has run
@@ -32,7 +32,10 @@ type Hold struct {
 }
 
 // Call is what is counted of a call: numbers and words of closed sets. It holds no content, no user and no address.
+//
+// Account and Project are those of the hold where there is one.
 type Call struct {
+	Account    string
 	Project    string
 	Model      string
 	Kind       string // chat, responses or messages
@@ -48,12 +51,18 @@ type Call struct {
 // NoCredit reports that the account's balance does not cover a hold.
 type NoCredit struct{ Needed, Available Amount }
 
+// Code names the refusal to apps.
+func (*NoCredit) Code() string { return "no_credit" }
+
 func (e *NoCredit) Error() string {
 	return fmt.Sprintf("no credit: the call needs up to %s USD and %s USD are available", e.Needed, e.Available)
 }
 
 // Reserved reports that the balance covers a hold but calls in flight hold too much of it. A later try can succeed.
 type Reserved struct{ Needed, Available, Held Amount }
+
+// Code names the refusal to apps.
+func (*Reserved) Code() string { return "credit_reserved" }
 
 func (e *Reserved) Error() string {
 	return fmt.Sprintf("credit reserved: the call needs up to %s USD, %s USD are available and calls in flight hold %s USD",
@@ -63,6 +72,9 @@ func (e *Reserved) Error() string {
 // Unproved reports that the account's credit cannot be spent before its mail address is confirmed or an identity
 // provider is linked.
 type Unproved struct{}
+
+// Code names the refusal to apps.
+func (*Unproved) Code() string { return "credit_locked" }
 
 func (e *Unproved) Error() string {
 	return "credit locked: confirm the account's mail address or link an identity provider first"
@@ -85,6 +97,9 @@ type CapReached struct {
 	Used     Amount // spent and held of this period
 	ResetsAt time.Time
 }
+
+// Code names the refusal to apps.
+func (*CapReached) Code() string { return "cap_reached" }
 
 func (e *CapReached) Error() string {
 	return fmt.Sprintf("cap reached: %s USD of the %s's %s cap of %s USD are used; it resets at %s",
