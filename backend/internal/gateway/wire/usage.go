@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"strconv"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -188,4 +189,24 @@ func isResponse(kind string) bool {
 		return true
 	}
 	return false
+}
+
+// ErrorMessage returns the message of a provider's error, at most 500 bytes, or "".
+func ErrorMessage(body []byte) (message string) {
+	v := jsontext.Value(bytes.TrimSpace(body))
+	if v.Kind() != '{' || !v.IsValid(lenient...) {
+		return ""
+	}
+	_ = members(v, func(name string, v jsontext.Value) error {
+		if name != "error" || v.Kind() != '{' {
+			return nil
+		}
+		return members(v, func(name string, v jsontext.Value) error {
+			if name == "message" {
+				message, _ = stringOf(v)
+			}
+			return nil
+		}, lenient...)
+	}, lenient...)
+	return strings.ToValidUTF8(message[:min(len(message), 500)], "")
 }
