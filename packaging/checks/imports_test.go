@@ -120,7 +120,7 @@ func TestImports_PointDown(t *testing.T) {
 			{"audit"},
 			{"grants", "mail", "chart"},
 			{"link", "account", "projects", "assistant", "credentials", "connpage", "analytics", "telemetry", "oidc",
-				"passkey"},
+				"passkey", "credit"},
 			{"sessions"},
 			{"api", "web", "sqlstore", "relay"},
 			{"app", "storetest"},

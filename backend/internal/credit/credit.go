@@ -4,15 +4,10 @@
 package credit
 
 import (
+	"errors"
 	"fmt"
 	"time"
 )
-
-// Amount is money in micro-USD: 1,000,000 are one dollar.
-type Amount int64
-
-// USD is one dollar.
-const USD Amount = 1_000_000
 
 // HoldRequest asks to set money aside for one call.
 type HoldRequest struct {
@@ -48,6 +43,22 @@ type Call struct {
 	Duration   time.Duration
 }
 
+// Errors that callers branch on.
+var (
+	// ErrNoAccount is returned for an account that does not exist.
+	ErrNoAccount = errors.New("no such account")
+	// ErrNoHold is returned for an unknown hold: it was never made, its account was deleted, or it ended days ago.
+	ErrNoHold = errors.New("no such hold")
+	// ErrHoldEnded is returned when a hold is renewed that was settled, released or given back.
+	ErrHoldEnded = errors.New("hold has ended")
+	// ErrReferenceUsed is returned for a reference under which something else was booked.
+	ErrReferenceUsed = errors.New("reference was used for another transfer")
+	// ErrBadAmount is returned for an amount that is not above 0 or too large to book.
+	ErrBadAmount = errors.New("not an amount above 0 and of at most 1,000,000 USD")
+	// ErrNoBook is returned by a Store for an account that has no balance yet. The ledger then opens it.
+	ErrNoBook = errors.New("account has no balance yet")
+)
+
 // NoCredit reports that the account's balance does not cover a hold.
 type NoCredit struct{ Needed, Available Amount }
 
@@ -82,11 +93,18 @@ func (e *Unproved) Error() string {
 
 // The periods of a cap, and what it limits.
 const (
-	CapDay     = "day"
-	CapMonth   = "month"
-	OfProject  = "project"
-	OfAccount  = "account"
-	SourcePaid = "credit" // the Source of calls that the ledger pays for
+	CapDay    = "day"
+	CapMonth  = "month"
+	OfProject = "project"
+	OfAccount = "account"
+)
+
+// Words of a Call that the ledger itself knows: who paid, and how it ended. Any other outcome is a refusal's code.
+const (
+	SourceCredit     = "credit"
+	OutcomeOK        = "ok"
+	OutcomeFailed    = "failed"
+	OutcomeCancelled = "cancelled"
 )
 
 // CapReached reports that a hold would go beyond a spending cap.
@@ -104,17 +122,4 @@ func (*CapReached) Code() string { return "cap_reached" }
 func (e *CapReached) Error() string {
 	return fmt.Sprintf("cap reached: %s USD of the %s's %s cap of %s USD are used; it resets at %s",
 		e.Used, e.Of, e.Cap, e.Limit, e.ResetsAt.UTC().Format(time.RFC3339))
-}
-
-// String writes an amount in dollars with at least two and at most six decimals: 5.00, 0.0125, -1.50.
-func (a Amount) String() string {
-	sign, n := "", uint64(a)
-	if a < 0 {
-		sign, n = "-", -n
-	}
-	fraction := fmt.Sprintf("%06d", n%uint64(USD))
-	for len(fraction) > 2 && fraction[len(fraction)-1] == '0' {
-		fraction = fraction[:len(fraction)-1]
-	}
-	return fmt.Sprintf("%s%d.%s", sign, n/uint64(USD), fraction)
 }

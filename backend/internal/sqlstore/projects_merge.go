@@ -26,6 +26,9 @@ func (s *Store) MergeProjects(ctx context.Context, accountID, src, dst string, e
 		if err := moveProject(ctx, tx, accountID, from, into, e.ID); err != nil {
 			return err
 		}
+		if err := mergeCredit(ctx, tx, accountID, from, into); err != nil {
+			return err
+		}
 		if err := mergeAnalytics(ctx, tx, accountID, from, into); err != nil {
 			return err
 		}
