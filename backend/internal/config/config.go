@@ -42,6 +42,7 @@ type Config struct {
 	CredentialsKeys    string // text of the key file, current key first; "" disables stored credentials
 	CredentialsFrom    string // where CredentialsKeys was read, for errors
 	CredentialsFile    string // YAML file of providers; "" for the built-in ones
+	GatewayCatalogue   string // YAML file of the gateway's providers, models and prices; "" for none
 	AnalyticsQuota     int    // events of a project counted exactly per day
 	TelemetryMax       int    // usage events stored; 0 means telemetry.DefaultMaxRows
 	OIDCFile           string // YAML file of identity providers; "" for none
@@ -84,6 +85,7 @@ var settings = []setting{
 	{"credentials_key_file",
 		"file with keys that encrypt credentials, hexadecimal, 32 bytes each, one a line, the current one first", ""},
 	{"credential_providers", "YAML file with the providers whose keys projects may keep; default: built in", ""},
+	{"gateway_catalogue", "YAML file with the providers, models and prices of the AI gateway; empty: none are offered", ""},
 	{"analytics_daily_quota", "events of a project counted one by one in a day, more are sampled, 1000 to 1000000000",
 		2_000_000},
 	{"telemetry_max_events",
@@ -166,7 +168,7 @@ func build(v *viper.Viper, env secrets) (_ Config, err error) {
 		Database: v.GetString("database"), DataDir: v.GetString("data_dir"),
 		SupportContact: v.GetString("support_contact"), LogLevel: v.GetString("log_level"),
 		AssistantCatalogue: v.GetString("assistant_catalogue"), CredentialsFile: v.GetString("credential_providers"),
-		OIDCFile: v.GetString("oidc_providers"),
+		OIDCFile: v.GetString("oidc_providers"), GatewayCatalogue: v.GetString("gateway_catalogue"),
 	}
 	for _, n := range []struct {
 		key      string

@@ -103,9 +103,6 @@ func (c *call) takeHold(ctx context.Context, amount int64) error {
 		return err
 	}
 	c.hold = hold.ID
-	c.s.mu.Lock()
-	c.s.holds[hold.ID] = true
-	c.s.mu.Unlock()
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"net/http"
 	"sync"
 	"time"
@@ -85,11 +86,14 @@ type Service struct {
 	stopped bool
 	calls   sync.WaitGroup
 	running int
-	holds   map[string]bool // of running calls
-	bad     map[string]int  // bad receipts in a row, by model
+	holds   map[string]context.CancelCauseFunc // of running calls; what cuts them
+	bad     map[string]int                     // bad receipts in a row, by model
 }
 
-var errStopped = errors.New("the server stops")
+var (
+	errStopped   = errors.New("the server stops")
+	errUncovered = errors.New("the hold of the call has ended")
+)
 
 // New returns a Service.
 func New(o Options) *Service {
@@ -97,7 +101,7 @@ func New(o Options) *Service {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	s := &Service{Options: o, drains: make(chan struct{}, o.Limits.Drains), holds: map[string]bool{}, bad: map[string]int{}}
+	s := &Service{Options: o, drains: make(chan struct{}, o.Limits.Drains), holds: map[string]context.CancelCauseFunc{}, bad: map[string]int{}}
 	s.client = newClient()
 	s.ctx, s.stop = context.WithCancelCause(context.Background())
 	return s
@@ -126,14 +130,16 @@ func (s *Service) Serve(ctx context.Context) error {
 
 func (s *Service) renew(ctx context.Context) {
 	s.mu.Lock()
-	ids := make([]string, 0, len(s.holds))
-	for id := range s.holds {
-		ids = append(ids, id)
-	}
+	holds := maps.Clone(s.holds)
 	s.mu.Unlock()
-	for _, id := range ids {
-		if err := s.Purse.Renew(ctx, id); err != nil && ctx.Err() == nil {
-			s.Log.ErrorContext(ctx, "failed to renew the hold of a call", "err", err)
+	for id, cut := range holds {
+		err := s.Purse.Renew(ctx, id)
+		if err == nil || ctx.Err() != nil {
+			continue
+		}
+		s.Log.ErrorContext(ctx, "failed to renew the hold of a call", "err", err)
+		if errors.Is(err, credit.ErrHoldEnded) || errors.Is(err, credit.ErrNoHold) {
+			cut(errUncovered)
 		}
 	}
 }

@@ -126,7 +126,7 @@ func (a *Answer) event(text []byte) bool {
 		a.Final = a.Final || a.Seen && e.kind == "message_delta"
 	}
 	a.Failed = e.failed
-	return a.keepsAll || !e.nothing || e.usage == nil
+	return !a.Failed && (a.keepsAll || !e.nothing || e.usage == nil)
 }
 
 // hasMember reports whether data has a member of the quoted name that is not null.
