@@ -83,7 +83,7 @@ func startGateway(t *testing.T) *gatewayWorld {
 			t.Fatal(err)
 		}
 	}
-	w.backendUnderTest = startBackendWith(t, func(c *config.Config) { c.GatewayCatalogue = file },
+	w.backendUnderTest = startBackendWith(t, func(c *config.Config) { c.GatewayCatalogue, c.FreeCredit = file, "2.00" },
 		slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	var key backendapi.ProjectKey
 	if status := w.call("POST", "/api/projects/com.example.hello/keys", `{"name":"app"}`, &key); status >= 300 {
