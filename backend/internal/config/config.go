@@ -173,7 +173,7 @@ func build(v *viper.Viper, env secrets) (_ Config, err error) {
 		SupportContact: v.GetString("support_contact"), LogLevel: v.GetString("log_level"),
 		AssistantCatalogue: v.GetString("assistant_catalogue"), CredentialsFile: v.GetString("credential_providers"),
 		GatewayCatalogue: v.GetString("gateway_catalogue"),
-		OIDCFile: v.GetString("oidc_providers"), FreeCredit: v.GetString("free_credit"), TopUpURL: v.GetString("topup_url"),
+		OIDCFile:         v.GetString("oidc_providers"), FreeCredit: v.GetString("free_credit"), TopUpURL: v.GetString("topup_url"),
 	}
 	for _, n := range []struct {
 		key      string

@@ -49,11 +49,18 @@ type Provider struct {
 	headers        map[string]string
 }
 
-// key is a provider's key. It is never printed.
-type key string
+// key is a provider's key, or none. The pointer keeps it out of every printed form.
+type key struct{ text *string }
 
-func (key) String() string   { return "[provider key]" }
-func (key) GoString() string { return "[provider key]" }
+func newKey(text string) key { return key{&text} }
+
+// reveal returns the text, or "".
+func (k key) reveal() string {
+	if k.text == nil {
+		return ""
+	}
+	return *k.text
+}
 
 // Model is one model of the catalogue.
 type Model struct {
@@ -127,13 +134,13 @@ func LoadCatalogue(path string) (Catalogue, error) {
 func readKey(path string) (key, error) {
 	text, err := yamlfile.Read(path, maxKey)
 	if err != nil {
-		return "", err
+		return key{}, err
 	}
 	k := strings.TrimSpace(string(text))
 	if len(k) < 8 || strings.ContainsFunc(k, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return "", fmt.Errorf("%s holds no key: 8 or more plain characters without spaces are needed", path)
+		return key{}, fmt.Errorf("%s holds no key: 8 or more plain characters without spaces are needed", path)
 	}
-	return key(k), nil
+	return newKey(k), nil
 }
 
 func parseCatalogue(text []byte, readKey func(path string) (key, error)) (Catalogue, error) {

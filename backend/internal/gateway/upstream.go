@@ -95,8 +95,8 @@ func (c *call) post(ctx context.Context) (*http.Response, error) {
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept-Encoding", "identity")
 	r.Header.Set("User-Agent", "service-gateway")
-	if p.key != "" {
-		r.Header.Set(p.header, p.prefix+string(p.key))
+	if k := p.key.reveal(); k != "" {
+		r.Header.Set(p.header, p.prefix+k)
 	}
 	return c.s.client.Do(r)
 }
@@ -144,7 +144,7 @@ func (c *call) providerMessage(body []byte) string {
 
 // redact removes the provider's key from what it sent.
 func (c *call) redact(p []byte) []byte {
-	if k := c.model.Provider.key; k != "" && bytes.Contains(p, []byte(k)) {
+	if k := c.model.Provider.key.reveal(); k != "" && bytes.Contains(p, []byte(k)) {
 		return bytes.ReplaceAll(p, []byte(k), []byte("[removed]"))
 	}
 	return p
