@@ -183,11 +183,12 @@ func parseCatalogue(text []byte, readKey func(path string) (key, error)) (Catalo
 }
 
 func (c Catalogue) model(id string) *Model {
-	i := slices.IndexFunc(c.Models, func(m *Model) bool { return m.ID == id })
-	if i < 0 {
-		return nil
+	for _, m := range c.Models {
+		if m.ID == id {
+			return m
+		}
 	}
-	return c.Models[i]
+	return nil
 }
 
 var idForm = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)

@@ -103,7 +103,7 @@ func TestCatalogue_PrintsNoKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := c.Models[0].Provider
-	if text := fmt.Sprintf("%v %+v %#v %s", *p, *p, *p, p.key); strings.Contains(text, "canary") {
+	if text := fmt.Sprintf("%v %+v %#v %v", *p, *p, *p, p.key); strings.Contains(text, "canary") {
 		t.Error(text)
 	}
 	if err := os.WriteFile(keyFile, []byte("canary key with spaces"), 0o600); err != nil {

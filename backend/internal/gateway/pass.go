@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -107,9 +108,7 @@ func (t *transfer) answering() {
 }
 
 func (t *transfer) failUnanswered(ctx, upstream context.Context, err error) error {
-	if cause := context.Cause(upstream); cause != nil {
-		err = cause
-	}
+	err = cmp.Or(context.Cause(upstream), err)
 	r := result{outcome: outcomeFailed}
 	if t.left.Load() { // the provider may work on what it has read
 		r = result{outcomeCancelled, t.answer.Estimate(t.request.InputEstimate(t.model.imageTokens)), true}
@@ -234,9 +233,7 @@ func (t *transfer) outcome() string {
 
 // breakOff settles an answer that did not reach its end, by its receipt or by an estimate of what was seen.
 func (t *transfer) breakOff(ctx, upstream context.Context, err error) error {
-	if cause := context.Cause(upstream); cause != nil {
-		err = cause
-	}
+	err = cmp.Or(context.Cause(upstream), err)
 	r := result{outcome: outcomeFailed}
 	if t.left.Load() {
 		r = t.result(outcomeCancelled)

@@ -69,8 +69,8 @@ func (a *API) Mount(mux *http.ServeMux) {
 			a.call(w, r, who, api)
 		}))
 	}
-	mux.HandleFunc("GET /v1/models", a.authorised(a.listModels))
-	mux.HandleFunc("GET /v1/models/{id}", a.authorised(a.getModel))
+	mux.HandleFunc("GET /v1/models", a.authorised(a.withModels(allModels)))
+	mux.HandleFunc("GET /v1/models/{id}", a.authorised(a.withModels(oneModel)))
 	mux.HandleFunc("OPTIONS "+root, preflight)
 	mux.HandleFunc(root, func(w http.ResponseWriter, r *http.Request) { a.noRoute(w, r, mux) })
 }

@@ -35,27 +35,32 @@ func (a *API) models(r *http.Request, who gateway.Caller) ([]model, error) {
 	return list, nil
 }
 
-func (a *API) listModels(w http.ResponseWriter, r *http.Request, who gateway.Caller) {
-	list, err := a.models(r, who)
-	if err != nil {
-		a.fail(w, r, err)
-		return
-	}
-	httpjson.Write(w, a.Log, http.StatusOK, map[string]any{"object": "list", "data": list})
-}
-
-func (a *API) getModel(w http.ResponseWriter, r *http.Request, who gateway.Caller) {
-	list, err := a.models(r, who)
-	if err != nil {
-		a.fail(w, r, err)
-		return
-	}
-	for _, m := range list {
-		if m.ID == r.PathValue("id") {
-			httpjson.Write(w, a.Log, http.StatusOK, m)
+// withModels answers with what pick takes of the caller's models.
+func (a *API) withModels(pick func(list []model, r *http.Request) (any, error)) handler {
+	return func(w http.ResponseWriter, r *http.Request, who gateway.Caller) {
+		list, err := a.models(r, who)
+		var answer any
+		if err == nil {
+			answer, err = pick(list, r)
+		}
+		if err != nil {
+			a.fail(w, r, err)
 			return
 		}
+		httpjson.Write(w, a.Log, http.StatusOK, answer)
 	}
-	a.fail(w, r, &gateway.Refusal{Code: gateway.CodeModelNotFound, Param: "model",
-		Message: "there is no such model: GET /v1/models lists those that there are"})
+}
+
+func allModels(list []model, _ *http.Request) (any, error) {
+	return map[string]any{"object": "list", "data": list}, nil
+}
+
+func oneModel(list []model, r *http.Request) (any, error) {
+	for _, m := range list {
+		if m.ID == r.PathValue("id") {
+			return m, nil
+		}
+	}
+	return nil, &gateway.Refusal{Code: gateway.CodeModelNotFound, Param: "model",
+		Message: "there is no such model: GET /v1/models lists those that there are"}
 }

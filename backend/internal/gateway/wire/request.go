@@ -92,14 +92,7 @@ func (r *Request) Encode(model, outputField string, output int64) []byte {
 	return append(out, '}')
 }
 
+var outputFields = map[API]string{Chat: "max_completion_tokens", Responses: "max_output_tokens", Messages: "max_tokens"}
+
 // OutputField is the field that bounds the answer.
-func (a API) OutputField() string {
-	switch a {
-	case Chat:
-		return "max_completion_tokens"
-	case Responses:
-		return "max_output_tokens"
-	case Messages:
-	}
-	return "max_tokens"
-}
+func (a API) OutputField() string { return outputFields[a] }

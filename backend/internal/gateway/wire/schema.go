@@ -200,7 +200,7 @@ func list(most int, element rule) rule {
 		}
 		n := 0
 		d.out = append(d.out, '[')
-		err := elements(v, func(e jsontext.Value) error {
+		err := each(v, func(_ string, e jsontext.Value) error {
 			at := fmt.Sprintf("%s[%d]", path, n)
 			if n++; n > most {
 				return invalid(path, "has more than %d entries", most)
@@ -215,41 +215,28 @@ func list(most int, element rule) rule {
 	}
 }
 
-// elements calls f with each element of a valid array.
-func elements(v jsontext.Value, f func(jsontext.Value) error) error {
-	d := jsontext.NewDecoder(bytes.NewBuffer(v))
-	if _, err := d.ReadToken(); err != nil {
-		return err
-	}
-	for d.PeekKind() != ']' {
-		e, err := d.ReadValue()
-		if err != nil {
-			return err
-		}
-		if err := f(e); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// members calls f with each member of a valid object.
-func members(v jsontext.Value, f func(name string, v jsontext.Value) error, o ...jsontext.Options) error {
+// each calls f with each member of a valid object, or with each element of a valid array, whose name is empty.
+func each(v jsontext.Value, f func(name string, v jsontext.Value) error, o ...jsontext.Options) error {
 	d := jsontext.NewDecoder(bytes.NewBuffer(v), o...)
-	if _, err := d.ReadToken(); err != nil {
+	start, err := d.ReadToken()
+	if err != nil {
 		return err
 	}
-	for d.PeekKind() != '}' {
-		name, err := d.ReadToken()
-		if err != nil {
-			return err
+	isObject := start.Kind() == '{' // a token is valid until the next read
+	for d.PeekKind() != ']' && d.PeekKind() != '}' {
+		var name string
+		if isObject {
+			token, err := d.ReadToken()
+			if err != nil {
+				return err
+			}
+			name = token.String()
 		}
-		text := name.String() // the token is valid until the next read
 		value, err := d.ReadValue()
 		if err != nil {
 			return err
 		}
-		if err := f(text, value); err != nil {
+		if err := f(name, value); err != nil {
 			return err
 		}
 	}
@@ -267,7 +254,7 @@ func object(allowed fields, required ...string) rule {
 		}
 		d.out = append(d.out, '{')
 		start, seen := len(d.out), map[string]bool{}
-		err := members(v, func(name string, value jsontext.Value) error {
+		err := each(v, func(name string, value jsontext.Value) error {
 			r, ok := allowed[name]
 			if !ok {
 				return unsupported(join(path, name), "")
@@ -349,7 +336,7 @@ func variant(kind, fallback string, choices map[string]rule) rule {
 			return invalid(path, "is not an object")
 		}
 		chosen := fallback
-		if err := members(v, func(name string, value jsontext.Value) error {
+		if err := each(v, func(name string, value jsontext.Value) error {
 			if name == kind {
 				chosen, _ = stringOf(value)
 			}

@@ -79,7 +79,7 @@ type counts struct {
 
 func (c *counts) read(v jsontext.Value) {
 	c.in, c.cached, c.cacheWrite, c.out, c.total = -1, -1, -1, -1, -1
-	err := members(v, func(name string, v jsontext.Value) error {
+	err := each(v, func(name string, v jsontext.Value) error {
 		switch name {
 		case "prompt_tokens", "input_tokens":
 			c.count(&c.in, v)
@@ -103,7 +103,7 @@ func (c *counts) details(v jsontext.Value) {
 	switch v.Kind() {
 	case 'n':
 	case '{':
-		err := members(v, func(name string, v jsontext.Value) error {
+		err := each(v, func(name string, v jsontext.Value) error {
 			if name == "cached_tokens" {
 				c.count(&c.cached, v)
 			}
@@ -146,7 +146,7 @@ func readEvent(data []byte) (e event, ok bool) {
 		return e, false
 	}
 	e.nothing = true
-	err := members(v, e.member, lenient...)
+	err := each(v, e.member, lenient...)
 	e.failed = (e.failed || e.kind == "error") && !isResponse(e.kind)
 	return e, err == nil
 }
@@ -161,7 +161,7 @@ func (e *event) member(name string, v jsontext.Value) error {
 		e.setUsage(v)
 	case "message", "response":
 		if v.Kind() == '{' {
-			return members(v, func(name string, v jsontext.Value) error {
+			return each(v, func(name string, v jsontext.Value) error {
 				if name == "usage" {
 					e.setUsage(v)
 				}
@@ -197,11 +197,11 @@ func ErrorMessage(body []byte) (message string) {
 	if v.Kind() != '{' || !v.IsValid(lenient...) {
 		return ""
 	}
-	_ = members(v, func(name string, v jsontext.Value) error {
+	_ = each(v, func(name string, v jsontext.Value) error {
 		if name != "error" || v.Kind() != '{' {
 			return nil
 		}
-		return members(v, func(name string, v jsontext.Value) error {
+		return each(v, func(name string, v jsontext.Value) error {
 			if name == "message" {
 				message, _ = stringOf(v)
 			}
