@@ -35,6 +35,8 @@ type Catalogue struct {
 	Models []*Model
 	// Default is what Assistant means for a project without a setting of its own.
 	Default string
+
+	byID map[string]*Model
 }
 
 // Provider is a server of models.
@@ -165,7 +167,7 @@ func parseCatalogue(text []byte, readKey func(path string) (key, error)) (Catalo
 		}
 		providers[p.ID] = p
 	}
-	c := Catalogue{Default: file.Default}
+	c := Catalogue{Default: file.Default, byID: map[string]*Model{}}
 	for i, e := range file.Models {
 		m, err := e.model(providers)
 		if err == nil && c.model(m.ID) != nil {
@@ -174,7 +176,7 @@ func parseCatalogue(text []byte, readKey func(path string) (key, error)) (Catalo
 		if err != nil {
 			return Catalogue{}, fmt.Errorf("models, entry %d (%.64q): %w", i+1, e.ID, err)
 		}
-		c.Models = append(c.Models, m)
+		c.Models, c.byID[m.ID] = append(c.Models, m), m
 	}
 	if c.Default != "" && c.model(c.Default) == nil {
 		return Catalogue{}, fmt.Errorf("default_model: %.64q is not in models", c.Default)
@@ -182,14 +184,7 @@ func parseCatalogue(text []byte, readKey func(path string) (key, error)) (Catalo
 	return c, nil
 }
 
-func (c Catalogue) model(id string) *Model {
-	for _, m := range c.Models {
-		if m.ID == id {
-			return m
-		}
-	}
-	return nil
-}
+func (c Catalogue) model(id string) *Model { return c.byID[id] }
 
 var idForm = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
 

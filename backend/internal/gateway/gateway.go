@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/service-dev/service/backend/internal/credit"
+	"github.com/service-dev/service/backend/internal/periodic"
 )
 
 // Purse is the ledger.
@@ -110,25 +111,17 @@ func New(o Options) *Service {
 // Serve renews the holds of running calls until ctx ends. Then it cuts the calls that still run, and waits until they
 // are settled.
 func (s *Service) Serve(ctx context.Context) error {
-	tick := time.NewTicker(s.Limits.Renew)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-			s.renew(ctx)
-		case <-ctx.Done():
-			s.mu.Lock()
-			s.stopped = true
-			s.mu.Unlock()
-			s.stop(errStopped)
-			s.calls.Wait()
-			s.client.CloseIdleConnections()
-			return nil
-		}
-	}
+	err := periodic.Run(ctx, s.Limits.Renew, s.Log, "renew holds", s.renew)
+	s.mu.Lock()
+	s.stopped = true
+	s.mu.Unlock()
+	s.stop(errStopped)
+	s.calls.Wait()
+	s.client.CloseIdleConnections()
+	return err
 }
 
-func (s *Service) renew(ctx context.Context) {
+func (s *Service) renew(ctx context.Context) error {
 	s.mu.Lock()
 	holds := maps.Clone(s.holds)
 	s.mu.Unlock()
@@ -142,6 +135,7 @@ func (s *Service) renew(ctx context.Context) {
 			cut(errUncovered)
 		}
 	}
+	return nil
 }
 
 // begin counts a call, unless there are too many or the service stops.

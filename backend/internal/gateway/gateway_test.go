@@ -126,7 +126,7 @@ func newWorld(t *testing.T, posted credit.Amount, limits Limits) *world {
 	t.Helper()
 	checkLeaks := goleak.IgnoreCurrent()
 	w := &world{purse: newPurse(posted), provider: llmtest.Start()}
-	w.Service = New(Options{Purse: w.purse, Log: slog.New(slog.DiscardHandler), Limits: limits})
+	w.Service = New(Options{Purse: w.purse, Catalogue: Catalogue{byID: map[string]*Model{}}, Log: slog.New(slog.DiscardHandler), Limits: limits})
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- w.Serve(ctx) }()
@@ -144,8 +144,9 @@ func newWorld(t *testing.T, posted credit.Amount, limits Limits) *world {
 // add offers a model of the fake provider.
 func (w *world) add(id string) {
 	p := &Provider{ID: "fake", base: w.provider.URL, key: newKey(llmtest.Key), header: "Authorization", prefix: "Bearer "}
-	w.Catalogue.Models = append(w.Catalogue.Models, &Model{ID: id, Provider: p, API: wire.Chat, Prices: prices, upstream: id,
-		outputField: "max_completion_tokens", context: 2000, output: 500, defaultOutput: 100})
+	m := &Model{ID: id, Provider: p, API: wire.Chat, Prices: prices, upstream: id,
+		outputField: "max_completion_tokens", context: 2000, output: 500, defaultOutput: 100}
+	w.Catalogue.Models, w.Catalogue.byID[id] = append(w.Catalogue.Models, m), m
 }
 
 func body(model, more string) []byte {
@@ -208,16 +209,20 @@ func TestService_BoundsTheDrains(t *testing.T) {
 	}
 }
 
-func TestService_TimesOut(t *testing.T) {
-	w := newWorld(t, credit.USD, Limits{FirstByte: 20 * time.Millisecond, Idle: 20 * time.Millisecond})
+func TestService_RefusesIfTheProviderDoesNotAnswerInTime(t *testing.T) {
+	w := newWorld(t, credit.USD, Limits{FirstByte: time.Millisecond})
 	w.add(llmtest.Hangs)
-	w.add(llmtest.HangsInside)
 	if code := codeOf(w.do(t.Context(), body(llmtest.Hangs, ""), newRecorder())); code != CodeProviderTimeout {
 		t.Error(code)
 	}
 	if row, charged, holds := w.purse.last(); row.Outcome != "failed" || charged != 0 || holds != 0 {
 		t.Errorf("%+v %d", row, charged)
 	}
+}
+
+func TestService_BreaksOffIfTheProviderStopsSending(t *testing.T) {
+	w := newWorld(t, credit.USD, Limits{Idle: 2 * time.Second}) // long enough for the first event on a busy machine
+	w.add(llmtest.HangsInside)
 	if err := w.do(t.Context(), body(llmtest.HangsInside, ""), newRecorder()); !errors.Is(err, ErrBroken) {
 		t.Error(err)
 	}

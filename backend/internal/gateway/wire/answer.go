@@ -118,12 +118,13 @@ func (a *Answer) event(text []byte) bool {
 	if e.usage != nil {
 		a.report(a.api, e.usage, a.most)
 	}
-	switch {
-	case a.api == Responses:
+	switch a.api {
+	case Responses:
 		a.Ended = a.Ended || isResponse(e.kind)
-	case a.api == Messages:
+	case Messages:
 		a.Ended = a.Ended || e.kind == "message_stop"
 		a.Final = a.Final || a.Seen && e.kind == "message_delta"
+	case Chat: // ended by its last line
 	}
 	a.Failed = e.failed
 	return !a.Failed && (a.keepsAll || !e.nothing || e.usage == nil)

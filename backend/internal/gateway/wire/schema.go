@@ -233,10 +233,10 @@ func each(v jsontext.Value, f func(name string, v jsontext.Value) error, o ...js
 			name = token.String()
 		}
 		value, err := d.ReadValue()
-		if err != nil {
-			return err
+		if err == nil {
+			err = f(name, value)
 		}
-		if err := f(name, value); err != nil {
+		if err != nil {
 			return err
 		}
 	}
