@@ -72,10 +72,10 @@ func (a *App) compose(o Options) error {
 	mux := http.NewServeMux()
 	a.newAPI(f, o).Mount(mux)
 	mux.HandleFunc("GET /api/sessions/{id}/app", a.hub.ServeApp)
-	if err := a.mountGateway(mux, f, o); err != nil {
-		return err
-	}
 	pages, err := a.newPages(f, o)
+	if err == nil {
+		err = a.mountGateway(mux, f, o)
+	}
 	if err != nil {
 		return err
 	}

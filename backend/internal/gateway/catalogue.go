@@ -150,11 +150,8 @@ func parseCatalogue(text []byte, readKey func(path string) (key, error)) (Catalo
 	if err := yamlfile.Decode(text, &file); err != nil {
 		return Catalogue{}, err
 	}
-	if n := len(file.Providers); n == 0 || n > maxEntries {
-		return Catalogue{}, fmt.Errorf("providers: %d entries, 1 to %d are needed", n, maxEntries)
-	}
-	if n := len(file.Models); n == 0 || n > maxEntries {
-		return Catalogue{}, fmt.Errorf("models: %d entries, 1 to %d are needed", n, maxEntries)
+	if err := cmp.Or(checkCount("providers", len(file.Providers)), checkCount("models", len(file.Models))); err != nil {
+		return Catalogue{}, err
 	}
 	providers := map[string]*Provider{}
 	for i, e := range file.Providers {
@@ -182,6 +179,13 @@ func parseCatalogue(text []byte, readKey func(path string) (key, error)) (Catalo
 		return Catalogue{}, fmt.Errorf("default_model: %.64q is not in models", c.Default)
 	}
 	return c, nil
+}
+
+func checkCount(list string, n int) error {
+	if n >= 1 && n <= maxEntries {
+		return nil
+	}
+	return fmt.Errorf("%s: %d entries, 1 to %d are needed", list, n, maxEntries)
 }
 
 func (c Catalogue) model(id string) *Model { return c.byID[id] }
