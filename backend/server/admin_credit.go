@@ -117,10 +117,7 @@ func (o operator) tellCredit(ctx context.Context, a account.Account, booked *boo
 		return err
 	}
 	out := creditJSON{AccountID: a.ID, Reference: c.Book, Balance: c.Posted, Reserved: c.Held, Free: c.Free,
-		Locked: c.Locked, Booked: booked, Transfers: make([]transferJSON, 0, len(last))}
-	for _, t := range last {
-		out.Transfers = append(out.Transfers, transferRow(t))
-	}
+		Locked: c.Locked, Booked: booked, Transfers: transferRows(last)}
 	return o.print(out, func(w io.Writer) {
 		locked := ""
 		if c.Locked {
@@ -136,8 +133,14 @@ func (o operator) tellCredit(ctx context.Context, a account.Account, booked *boo
 	})
 }
 
-func transferRow(t credit.Transfer) transferJSON {
-	return transferJSON{At: stamp(t.At), ID: t.ID, Debit: t.Debit, Credit: t.Credit, Amount: t.Amount, Note: t.Note}
+func transferRows(all []credit.Transfer) []transferJSON {
+	rows := make([]transferJSON, 0, len(all))
+	for _, t := range all {
+		rows = append(rows, transferJSON{
+			At: stamp(t.At), ID: t.ID, Debit: t.Debit, Credit: t.Credit, Amount: t.Amount, Note: t.Note,
+		})
+	}
+	return rows
 }
 
 // cells shows what comes to the account as positive, and what goes as negative.
@@ -196,13 +199,10 @@ func (o operator) tellLedger(ctx context.Context) error {
 		OK: len(r.Differences) == 0, Accounts: r.Accounts, Balances: r.Posted, Reserved: r.Held, Free: r.Free,
 		PaidIn: r.PaidIn, Used: r.Used, Operator: r.Operator, Closed: r.Closed, OpenHolds: r.OpenHolds,
 		ExpiredHolds: r.ExpiredHolds, RunOutLeases: r.RunOutLeases, Differences: []ledgerDifferent{},
-		Shortfalls: []transferJSON{},
+		Shortfalls: transferRows(r.Shortfalls),
 	}
 	for _, d := range r.Differences {
 		out.Differences = append(out.Differences, ledgerDifferent{d.AccountID, d.What, d.Stored, d.Computed})
-	}
-	for _, t := range r.Shortfalls {
-		out.Shortfalls = append(out.Shortfalls, transferRow(t))
 	}
 	if err := o.print(out, func(w io.Writer) { out.write(w) }); err != nil || out.OK {
 		return err

@@ -1,13 +1,13 @@
 package server
 
 import (
+	"database/sql"
 	"encoding/json"
 	"strings"
 	"testing"
 
 	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/credit"
-	"github.com/service-dev/service/packaging/enginetest"
 )
 
 func (d *desk) creditOf(args ...string) creditJSON {
@@ -63,7 +63,12 @@ func TestAdminLedger_ReportsDifferences(t *testing.T) {
 			t.Errorf("exit %d, no %q in %s%s", code, want, out, errs)
 		}
 	}
-	if _, err := enginetest.Connect(t, d.file).Exec(`UPDATE credit_balances SET posted = posted + 1`); err != nil {
+	db, err := sql.Open("sqlite", "file:"+d.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.Exec(`UPDATE credit_balances SET posted = posted + 1`); err != nil {
 		t.Fatal(err)
 	}
 	code, out, errs = run("admin", "--database", d.file, "ledger")

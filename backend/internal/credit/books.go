@@ -76,9 +76,8 @@ const (
 func (l *Ledger) Grant(
 	ctx context.Context, accountID string, amount Amount, reference, note string, by audit.Actor,
 ) (bool, error) {
-	return l.transfer(ctx, Transfer{
-		ID: reference, AccountID: accountID, Debit: BookPaidIn, Amount: amount, Note: note,
-	}, "credit.added", "added", by)
+	t := Transfer{ID: reference, AccountID: accountID, Debit: BookPaidIn, Amount: amount, Note: note}
+	return l.transfer(ctx, t, "credit.added", "added", by)
 }
 
 // Take takes money back, once for each reference, but never what calls hold. It returns what Grant does, *NoCredit or

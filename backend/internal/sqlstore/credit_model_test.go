@@ -12,7 +12,6 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/service-dev/service/backend/internal/account"
 	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/credit"
 	"github.com/service-dev/service/backend/internal/sqlstore"
@@ -74,19 +73,6 @@ func newPurse(t *testing.T, rt *rapid.T, database string, run int) *purse {
 	return m
 }
 
-// addPurse stores an account with the model's projects.
-func addPurse(t *testing.T, store *sqlstore.Store, id string, now time.Time) {
-	t.Helper()
-	err := store.InsertAccount(t.Context(), account.Account{ID: id, Email: id + "@example.org", PasswordHash: "x",
-		Active: true, PrivacyAccepted: now, CreatedAt: now})
-	for _, p := range modelProjects {
-		err = errors.Join(err, sqlstore.Write(store, t.Context(), insertProject(id, p)))
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func (m *purse) open(rt *rapid.T) {
 	var err error
 	if m.store, err = sqlstore.Open(m.t.Context(), m.database, slog.New(slog.DiscardHandler)); err != nil {
@@ -96,10 +82,6 @@ func (m *purse) open(rt *rapid.T) {
 	if m.operator, err = operatorBook(m.t.Context(), m.ledger); err != nil { // runs share a database
 		rt.Fatal(err)
 	}
-}
-
-func newLedger(store *sqlstore.Store, now func() time.Time) *credit.Ledger {
-	return credit.New(credit.Options{Store: store, Hasher: modelHash, Free: 2 * credit.USD, Now: now})
 }
 
 func operatorBook(ctx context.Context, l *credit.Ledger) (credit.Amount, error) {
@@ -197,22 +179,6 @@ func (m *purse) hold(rt *rapid.T) {
 		day, _ := credit.Periods(m.now)
 		m.holds = append(m.holds, &modelHold{Hold: h, day: day, state: "open"})
 	}
-}
-
-func kindOfRefusal(err error) string {
-	for _, known := range []any{new(*credit.NoCredit), new(*credit.Reserved), new(*credit.CapReached)} {
-		if err != nil && errors.As(err, known) {
-			return fmt.Sprintf("%T", known)[1:]
-		}
-	}
-	if err != nil {
-		return err.Error()
-	}
-	return ""
-}
-
-func call(outcome string) credit.Call {
-	return credit.Call{Model: "small", Kind: "chat", Outcome: outcome, TextIn: 3, TextOut: 4}
 }
 
 func (m *purse) settle(rt *rapid.T, h *modelHold, charge credit.Amount, outcome string) {

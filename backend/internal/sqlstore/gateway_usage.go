@@ -99,7 +99,7 @@ func (s *Store) Refusals(ctx context.Context, q credit.UsageQuery) ([]credit.Ref
 // mergeCredit moves the gateway's rows of one project to another, in the transaction that merges the projects. Calls in
 // flight go on, and count in the other.
 func mergeCredit(ctx context.Context, tx *sql.Tx, accountID, from, into string) error {
-	for _, statement := range []string{
+	return moveRows(ctx, tx, accountID, from, into,
 		`UPDATE credit_balances SET held = held WHERE account_id = $1 AND $2 <> $3`, // no hold is made meanwhile
 		`UPDATE credit_holds SET project = $3 WHERE account_id = $1 AND project = $2`,
 		`INSERT INTO credit_spending (account_id, project, period, spent, held)
@@ -107,17 +107,11 @@ func mergeCredit(ctx context.Context, tx *sql.Tx, accountID, from, into string) 
 			WHERE account_id = $1 AND project = $2
 			ON CONFLICT (account_id, project, period) DO UPDATE SET spent = credit_spending.spent + excluded.spent,
 				held = credit_spending.held + excluded.held`,
-		`INSERT INTO gateway_usage (` + usageColumns + `)
-			SELECT account_id, CAST($3 AS TEXT), hour, model, kind, source, ` + usageSums + ` FROM gateway_usage
-			WHERE account_id = $1 AND app_id = $2 ` + addToUsage,
+		`INSERT INTO gateway_usage (`+usageColumns+`)
+			SELECT account_id, CAST($3 AS TEXT), hour, model, kind, source, `+usageSums+` FROM gateway_usage
+			WHERE account_id = $1 AND app_id = $2 `+addToUsage,
 		`UPDATE gateway_calls SET app_id = $3 WHERE account_id = $1 AND app_id = $2`,
 		`UPDATE gateway_settings SET app_id = $3 WHERE account_id = $1 AND app_id = $2 AND NOT EXISTS
 			(SELECT 1 FROM gateway_settings x WHERE x.account_id = $1 AND x.app_id = $3)`,
-	} {
-		if err := execTx(ctx, tx, "move project's credit", statement, accountID, from, into); err != nil {
-			return err
-		}
-	}
-	return execTx(ctx, tx, "move project's credit", `DELETE FROM credit_spending WHERE account_id = $1 AND project = $2`,
-		accountID, from)
+		`DELETE FROM credit_spending WHERE account_id = $1 AND project = $2 AND $2 <> $3`)
 }
