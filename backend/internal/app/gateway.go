@@ -20,7 +20,7 @@ func (a *App) mountGateway(mux *http.ServeMux, f *features, o Options) error {
 			o.Log.Warn("model not offered", "model", m.ID, "reason", m.Why)
 		}
 	}
-	calls := gateway.New(gateway.Options{Catalogue: catalogue, Purse: f.credit, Log: o.Log})
+	calls := gateway.New(gateway.Options{Catalogue: catalogue, Purse: f.credit, Keys: a.store, Log: o.Log})
 	a.last = append(a.last, calls)
 	modelapi.New(modelapi.Options{Keys: f.projects, Gateway: calls, Log: o.Log}).Mount(mux)
 	return nil

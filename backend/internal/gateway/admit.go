@@ -157,9 +157,7 @@ func (c *call) finish(ctx context.Context, r result) {
 	if err != nil { // the lease ends by itself, and the operator carries the call
 		c.s.Log.ErrorContext(ctx, "failed to settle a call", "model", c.model.ID, "err", err)
 	}
-	c.s.mu.Lock()
-	delete(c.s.holds, c.hold)
-	c.s.mu.Unlock()
+	c.s.forget(c)
 }
 
 func (c *call) settle(ctx context.Context, charge credit.Amount, row credit.Call, r result) error {

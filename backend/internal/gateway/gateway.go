@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"maps"
 	"net/http"
 	"sync"
 	"time"
@@ -25,6 +24,12 @@ type Purse interface {
 	Record(ctx context.Context, call credit.Call) error
 }
 
+// Keys knows which project keys still open their project.
+type Keys interface {
+	// LiveKeys returns those of the keys, by id, that are not revoked and whose account is active.
+	LiveKeys(ctx context.Context, ids []string) ([]string, error)
+}
+
 // Settings are what the owners of projects chose.
 type Settings interface {
 	// TextModel returns the id of the model that Assistant means, or "" for the catalogue's default.
@@ -35,6 +40,7 @@ type Settings interface {
 type Options struct {
 	Catalogue Catalogue
 	Purse     Purse
+	Keys      Keys
 	Settings  Settings // nil: every project has the catalogue's default
 	Log       *slog.Logger
 	Now       func() time.Time
@@ -50,6 +56,7 @@ type Limits struct {
 	Idle      time.Duration // between two reads of it; 60 s
 	Total     time.Duration // of a call; 10 min
 	Renew     time.Duration // between two renewals of a hold's lease; 20 s
+	KeyCheck  time.Duration // between two checks of the keys of running calls; 500 ms
 }
 
 const (
@@ -60,14 +67,16 @@ const (
 )
 
 func (l Limits) withDefaults() Limits {
-	d := Limits{1024, 64, 5 * time.Second, time.Minute, time.Minute, 10 * time.Minute, 20 * time.Second}
+	d := Limits{1024, 64, 5 * time.Second, time.Minute, time.Minute, 10 * time.Minute, 20 * time.Second,
+		500 * time.Millisecond}
 	for _, n := range []struct{ into, value *int }{{&l.Calls, &d.Calls}, {&l.Drains, &d.Drains}} {
 		if *n.into == 0 {
 			*n.into = *n.value
 		}
 	}
 	for _, n := range []struct{ into, value *time.Duration }{{&l.Drain, &d.Drain}, {&l.FirstByte, &d.FirstByte},
-		{&l.Idle, &d.Idle}, {&l.Total, &d.Total}, {&l.Renew, &d.Renew}} {
+		{&l.Idle, &d.Idle}, {&l.Total, &d.Total}, {&l.Renew, &d.Renew},
+		{&l.KeyCheck, &d.KeyCheck}} {
 		if *n.into == 0 {
 			*n.into = *n.value
 		}
@@ -87,13 +96,14 @@ type Service struct {
 	stopped bool
 	calls   sync.WaitGroup
 	running int
-	holds   map[string]context.CancelCauseFunc // of running calls; what cuts them
-	bad     map[string]int                     // bad receipts in a row, by model
+	cuts    map[*call]context.CancelCauseFunc // of calls that are not settled yet
+	bad     map[string]int                    // bad receipts in a row, by model
 }
 
 var (
 	errStopped   = errors.New("the server stops")
 	errUncovered = errors.New("the hold of the call has ended")
+	errRevoked   = errors.New("the call's key is revoked")
 )
 
 // New returns a Service.
@@ -102,16 +112,20 @@ func New(o Options) *Service {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	s := &Service{Options: o, drains: make(chan struct{}, o.Limits.Drains), holds: map[string]context.CancelCauseFunc{}, bad: map[string]int{}}
+	s := &Service{Options: o, drains: make(chan struct{}, o.Limits.Drains), cuts: map[*call]context.CancelCauseFunc{},
+		bad: map[string]int{}}
 	s.client = newClient()
 	s.ctx, s.stop = context.WithCancelCause(context.Background())
 	return s
 }
 
-// Serve renews the holds of running calls until ctx ends. Then it cuts the calls that still run, and waits until they
-// are settled.
+// Serve renews the holds of running calls and cuts those whose key is revoked, until ctx ends. Then it cuts the calls
+// that still run, and waits until they are settled.
 func (s *Service) Serve(ctx context.Context) error {
+	checked := make(chan error, 1)
+	go func() { checked <- periodic.Run(ctx, s.Limits.KeyCheck, s.Log, "check keys of calls", s.cutRevoked) }()
 	err := periodic.Run(ctx, s.Limits.Renew, s.Log, "renew holds", s.renew)
+	err = errors.Join(err, <-checked)
 	s.mu.Lock()
 	s.stopped = true
 	s.mu.Unlock()
@@ -119,23 +133,6 @@ func (s *Service) Serve(ctx context.Context) error {
 	s.calls.Wait()
 	s.client.CloseIdleConnections()
 	return err
-}
-
-func (s *Service) renew(ctx context.Context) error {
-	s.mu.Lock()
-	holds := maps.Clone(s.holds)
-	s.mu.Unlock()
-	for id, cut := range holds {
-		err := s.Purse.Renew(ctx, id)
-		if err == nil || ctx.Err() != nil {
-			continue
-		}
-		s.Log.ErrorContext(ctx, "failed to renew the hold of a call", "err", err)
-		if errors.Is(err, credit.ErrHoldEnded) || errors.Is(err, credit.ErrNoHold) {
-			cut(errUncovered)
-		}
-	}
-	return nil
 }
 
 // begin counts a call, unless there are too many or the service stops.
@@ -167,8 +164,8 @@ func (s *Service) Running() int {
 	return s.running
 }
 
-// Caller is an app.
-type Caller struct{ Account, Project string }
+// Caller is an app. Key is the id of the project key by which it calls.
+type Caller struct{ Account, Project, Key string }
 
 // Sink receives an answer.
 type Sink interface {

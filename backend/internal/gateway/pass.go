@@ -43,11 +43,7 @@ type transfer struct {
 func (c *call) pass(ctx context.Context, to Sink) error {
 	upstream, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
-	if c.hold != "" {
-		c.s.mu.Lock()
-		c.s.holds[c.hold] = cancel
-		c.s.mu.Unlock()
-	}
+	c.s.keep(c, cancel)
 	defer context.AfterFunc(c.s.ctx, func() { cancel(errStopped) })()
 	total := time.AfterFunc(c.s.Limits.Total, func() { cancel(errTotal) })
 	defer total.Stop()

@@ -10,6 +10,7 @@ import (
 
 // Codes of a Refusal. Those of wire and credit are used as they are.
 const (
+	CodeInvalidKey          = "invalid_key"
 	CodeModelNotFound       = "model_not_found"
 	CodeWrongAPI            = "wrong_api"
 	CodeRequestTooLarge     = "request_too_large"

@@ -156,6 +156,8 @@ func (c *call) unanswered(err error) *Refusal {
 	case errors.Is(err, errFirstByte), errors.Is(err, errTotal), errors.Is(err, errIdle):
 		return &Refusal{Code: CodeProviderTimeout, RetryAfter: busyRetry,
 			Message: "the model's provider did not answer in time: try again"}
+	case errors.Is(err, errRevoked):
+		return refuse(CodeInvalidKey, "the project key was revoked: keys are made on the project's page")
 	case errors.Is(err, errStopped), errors.Is(err, errUncovered):
 		return &Refusal{Code: CodeUnavailable, RetryAfter: time.Second, Message: "the server restarts: try again"}
 	case c.model.Provider.Local:

@@ -14,7 +14,6 @@ import (
 
 // Codes of this package, beside those of gateway.
 const (
-	codeInvalidKey       = "invalid_key"
 	codeNotFound         = "not_found"
 	codeMethodNotAllowed = "method_not_allowed"
 	codeTooLarge         = "body_too_large"
@@ -30,6 +29,7 @@ var statuses = map[string]int{
 	wire.InvalidValue:         http.StatusBadRequest,
 	wire.UnsupportedParameter: http.StatusBadRequest,
 
+	gateway.CodeInvalidKey:          http.StatusUnauthorized,
 	gateway.CodeModelNotFound:       http.StatusNotFound,
 	gateway.CodeWrongAPI:            http.StatusBadRequest,
 	gateway.CodeRequestTooLarge:     http.StatusPaymentRequired,
@@ -47,7 +47,6 @@ var statuses = map[string]int{
 	gateway.CodeProviderRefused:     http.StatusBadRequest,
 	gateway.CodeProviderError:       http.StatusBadGateway,
 
-	codeInvalidKey:       http.StatusUnauthorized,
 	codeNotFound:         http.StatusNotFound,
 	codeMethodNotAllowed: http.StatusMethodNotAllowed,
 	codeTooLarge:         http.StatusRequestEntityTooLarge,
@@ -123,7 +122,7 @@ func envelope(refusal *gateway.Refusal, status int, messages bool) any {
 
 // brokenFrame is the event before a stream breaks off.
 func brokenFrame(api wire.API) []byte {
-	const message = `"message":"the provider broke off its answer"`
+	const message = `"message":"the answer broke off"`
 	switch api {
 	case wire.Responses:
 		return []byte("event: error\ndata: {\"type\":\"error\",\"code\":\"provider_error\"," + message + ",\"param\":null}\n\n")

@@ -112,11 +112,11 @@ func (a *API) authorised(serve handler) http.HandlerFunc {
 				Message: fmt.Sprintf("too many calls with this project key: wait %d s", httpjson.Seconds(wait))})
 			return
 		}
-		serve(w, r, gateway.Caller{Account: owner.AccountID, Project: owner.Project})
+		serve(w, r, gateway.Caller{Account: owner.AccountID, Project: owner.Project, Key: owner.KeyID})
 	}
 }
 
-var errInvalidKey = &gateway.Refusal{Code: codeInvalidKey,
+var errInvalidKey = &gateway.Refusal{Code: gateway.CodeInvalidKey,
 	Message: "the project key is missing, unknown or revoked: keys are made on the project's page"}
 
 // owner finds the owner of the key, which clients send as a bearer token or as x-api-key.

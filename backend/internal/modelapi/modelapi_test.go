@@ -3,6 +3,8 @@ package modelapi
 import (
 	"bufio"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -25,6 +27,8 @@ import (
 // anyKey accepts every key.
 type anyKey struct{}
 
+func (anyKey) LiveKeys(_ context.Context, ids []string) ([]string, error) { return ids, nil }
+
 func (anyKey) Authenticate(context.Context, string) (projects.KeyOwner, error) {
 	return projects.KeyOwner{AccountID: "acc", Project: "com.example.app", KeyID: "key"}, nil
 }
@@ -34,6 +38,7 @@ type countingPurse struct {
 	mu    sync.Mutex
 	holds int
 	rows  chan credit.Call
+	fault error // of every hold
 }
 
 func (p *countingPurse) count(n int) {
@@ -43,6 +48,9 @@ func (p *countingPurse) count(n int) {
 }
 
 func (p *countingPurse) Hold(context.Context, credit.HoldRequest) (credit.Hold, error) {
+	if p.fault != nil {
+		return credit.Hold{}, p.fault
+	}
 	p.count(1)
 	return credit.Hold{ID: "h"}, nil
 }
@@ -67,13 +75,13 @@ type world struct {
 	url      string
 }
 
-func newWorld(t *testing.T, writeTimeout time.Duration) *world {
+func newWorld(t *testing.T, writeTimeout time.Duration, limits gateway.Limits) *world {
 	t.Helper()
 	w := &world{purse: &countingPurse{rows: make(chan credit.Call, 100)}, provider: llmtest.Start()}
 	t.Cleanup(w.provider.Close)
 	dir := t.TempDir()
 	text := fmt.Sprintf("providers: [{id: fake, base_url: '%s', key_file: %s/key}]\nmodels:\n", w.provider.URL, dir)
-	for _, id := range []string{"good", llmtest.AboveMax, llmtest.WaitsInside} {
+	for _, id := range []string{"good", llmtest.AboveMax, llmtest.WaitsInside, llmtest.Hangs} {
 		text += "  - {id: " + id + ", provider: fake, api: chat, context_tokens: 100000, output_tokens: 2000, " +
 			"prices_micro_usd_per_million: {text_in: 1, text_cached: 1, text_out: 1}}\n"
 	}
@@ -87,7 +95,7 @@ func newWorld(t *testing.T, writeTimeout time.Duration) *world {
 		t.Fatal(err)
 	}
 	log := slog.New(slog.DiscardHandler)
-	calls := gateway.New(gateway.Options{Catalogue: catalogue, Purse: w.purse, Log: log})
+	calls := gateway.New(gateway.Options{Catalogue: catalogue, Purse: w.purse, Keys: anyKey{}, Log: log, Limits: limits})
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- calls.Serve(ctx) }()
@@ -126,7 +134,7 @@ func (w *world) request(ctx context.Context, t *testing.T, model, more string) *
 
 // An app that does not read blocks neither the provider nor the charge.
 func TestCall_EndsForAnAppThatDoesNotRead(t *testing.T) {
-	w := newWorld(t, 50*time.Millisecond)
+	w := newWorld(t, 50*time.Millisecond, gateway.Limits{})
 	conn, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))
 	if err != nil {
 		t.Fatal(err)
@@ -144,7 +152,7 @@ func TestCall_EndsForAnAppThatDoesNotRead(t *testing.T) {
 }
 
 func TestCall_IsChargedWheneverTheAppLeaves(t *testing.T) {
-	w := newWorld(t, 0)
+	w := newWorld(t, 0, gateway.Limits{})
 	for events := range 12 {
 		ctx, leave := context.WithCancel(t.Context())
 		res := w.request(ctx, t, "good", "")
@@ -162,7 +170,7 @@ func TestCall_IsChargedWheneverTheAppLeaves(t *testing.T) {
 
 // Each event arrives while the provider still works: nothing collects them.
 func TestCall_FlushesEachEvent(t *testing.T) {
-	w := newWorld(t, 0)
+	w := newWorld(t, 0, gateway.Limits{})
 	res := w.request(t.Context(), t, llmtest.WaitsInside, "")
 	defer res.Body.Close()
 	if res.Header.Get("X-Accel-Buffering") != "no" || res.Header.Get("Cache-Control") != "no-cache, no-transform" ||
@@ -180,5 +188,29 @@ func TestCall_FlushesEachEvent(t *testing.T) {
 	}
 	if err != nil || !strings.Contains(string(rest), "[DONE]") {
 		t.Errorf("%v %q", err, rest)
+	}
+}
+
+// A provider that does not answer and a ledger that fails are refused in a way that official clients repeat.
+func TestCall_SaysWhenToTryAgain(t *testing.T) {
+	for _, c := range []struct {
+		model            string
+		fault            error
+		status           int
+		code, kind, wait string
+	}{
+		{llmtest.Hangs, nil, http.StatusGatewayTimeout, "provider_timeout", "api_error", "5"},
+		{"good", errors.New("the database is gone"), http.StatusServiceUnavailable, "unavailable", "api_error", "1"},
+	} {
+		w := newWorld(t, 0, gateway.Limits{FirstByte: time.Millisecond})
+		w.purse.fault = c.fault
+		res := w.request(t.Context(), t, c.model, "")
+		var e struct{ Error struct{ Code, Type string } }
+		err := json.NewDecoder(res.Body).Decode(&e)
+		res.Body.Close()
+		if err != nil || res.StatusCode != c.status || e.Error.Code != c.code || e.Error.Type != c.kind ||
+			res.Header.Get("Retry-After") != c.wait {
+			t.Errorf("%s: %d, Retry-After %q, %+v, %v", c.code, res.StatusCode, res.Header.Get("Retry-After"), e, err)
+		}
 	}
 }
