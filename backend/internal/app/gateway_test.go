@@ -12,8 +12,9 @@ import (
 	"github.com/service-dev/service/packaging/llmtest"
 )
 
-func TestGateway_ChargesWhatTheProviderReports(t *testing.T) {
-	w := startGateway(t)
+func TestGateway_ChargesWhatTheProviderReports(t *testing.T) { eachGateway(t, testCharges) }
+
+func testCharges(t *testing.T, w *gatewayWorld) {
 	for _, c := range []struct{ path, model, body, want string }{
 		{"/v1/chat/completions", "good", chatBody("assistant", ""), `"content":"Grüße to the world of small glasses 你好!"`},
 		{"/v1/chat/completions", "good", chatBody("good", `,"stream":true`), "data: [DONE]"},
@@ -71,8 +72,9 @@ func TestGateway_AsksTheProviderForNoMoreThanItHolds(t *testing.T) {
 
 // Every way in which a provider misbehaves ends in an answer or a refusal, with nothing held, and never charges more
 // than the hold.
-func TestGateway_OutlivesEveryProvider(t *testing.T) {
-	w := startGateway(t)
+func TestGateway_OutlivesEveryProvider(t *testing.T) { eachGateway(t, testProviders) }
+
+func testProviders(t *testing.T, w *gatewayWorld) {
 	for _, c := range []struct {
 		model   string
 		stream  bool
@@ -215,20 +217,11 @@ func TestGateway_RefusesInTheClientsOwnWords(t *testing.T) {
 }
 
 // An app that leaves is charged what the provider reports, since the answer is read on for a while.
-func TestGateway_ReadsOnWhenTheAppLeaves(t *testing.T) {
-	w := startGateway(t)
+func TestGateway_ReadsOnWhenTheAppLeaves(t *testing.T) { eachGateway(t, testReadsOn) }
+
+func testReadsOn(t *testing.T, w *gatewayWorld) {
 	ctx, leave := context.WithCancel(t.Context())
-	r, _ := http.NewRequestWithContext(ctx, "POST", w.url+"/v1/chat/completions",
-		strings.NewReader(chatBody(llmtest.WaitsInside, `,"stream":true`)))
-	r.Header.Set("Authorization", "Bearer "+w.key)
-	r.Header.Set("Content-Type", "application/json")
-	res, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := res.Body.Read(make([]byte, 10)); err != nil { // the first event arrives while the provider waits
-		t.Fatal(err)
-	}
+	res := w.begin(ctx, chatBody(llmtest.WaitsInside, `,"stream":true`))
 	leave()
 	res.Body.Close()
 	w.provider.Continue()

@@ -2,6 +2,7 @@ package app
 
 import (
 	"bytes"
+	"context"
 	"database/sql"
 	"encoding/json"
 	"fmt"
@@ -58,7 +59,16 @@ var gatewayModels = []string{"good", llmtest.SlowFirstByte, llmtest.WaitsInside,
 	llmtest.Status500, llmtest.Status529, llmtest.ErrorFrame, llmtest.ErrorInside, llmtest.HTML502, llmtest.HTML200,
 	llmtest.Redirects, llmtest.WrongLength, llmtest.Gzip, llmtest.EchoesKey, llmtest.AboveMax, llmtest.DropsAfterRead}
 
-func startGateway(t *testing.T) *gatewayWorld {
+// eachGateway runs f with a gateway on each database engine.
+func eachGateway(t *testing.T, f func(t *testing.T, w *gatewayWorld), changes ...func(*config.Config)) {
+	t.Helper()
+	enginetest.EachBlank(t, func(t *testing.T, database func(t *testing.T) string) {
+		address := database(t)
+		f(t, startGateway(t, append(changes, func(c *config.Config) { c.Database = address })...))
+	})
+}
+
+func startGateway(t *testing.T, changes ...func(*config.Config)) *gatewayWorld {
 	t.Helper()
 	w := &gatewayWorld{provider: llmtest.Start(), log: &logText{}}
 	t.Cleanup(w.provider.Close)
@@ -83,14 +93,48 @@ func startGateway(t *testing.T) *gatewayWorld {
 			t.Fatal(err)
 		}
 	}
-	w.backendUnderTest = startBackendWith(t, func(c *config.Config) { c.GatewayCatalogue, c.FreeCredit = file, "2.00" },
-		slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug})))
+	w.backendUnderTest = startBackendWith(t, func(c *config.Config) {
+		c.GatewayCatalogue, c.FreeCredit = file, "2.00"
+		for _, change := range changes {
+			change(c)
+		}
+	}, slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	var key backendapi.ProjectKey
 	if status := w.call("POST", "/api/projects/com.example.hello/keys", `{"name":"app"}`, &key); status >= 300 {
 		t.Fatalf("key: %d", status)
 	}
 	w.key, w.db = key.ProjectKey, enginetest.Connect(t, w.database)
 	return w
+}
+
+func (w *gatewayWorld) exec(statement string) {
+	w.t.Helper()
+	if _, err := w.db.Exec(statement); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// begin sends one call of the app and returns when the first word of its answer is there.
+func (w *gatewayWorld) begin(ctx context.Context, body string) *http.Response {
+	w.t.Helper()
+	r, err := http.NewRequestWithContext(ctx, "POST", w.url+"/v1/chat/completions", strings.NewReader(body))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+w.key)
+	r.Header.Set("Content-Type", "application/json")
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	part, text := make([]byte, 1000), ""
+	for !strings.Contains(text, "Grüße") { // arrives while the provider waits
+		n, err := res.Body.Read(part)
+		if text += string(part[:n]); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	return res
 }
 
 // ask sends one call of the app.
