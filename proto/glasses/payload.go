@@ -22,6 +22,13 @@ type AppInfo struct {
 	Version string `json:"version,omitempty"`
 }
 
+// AppAttached is the payload of the row app.attached.
+type AppAttached struct {
+	AppInfo
+	// Resumed is true for an app that was attached before and goes on: its hello had a cursor.
+	Resumed bool `json:"resumed,omitempty"`
+}
+
 const (
 	maxSecret  = 200
 	maxAppWord = 100

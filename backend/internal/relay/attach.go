@@ -167,7 +167,7 @@ func (h *Hub) attach(
 		s.announce(ctx, to, glasses.RowGlassesAttached, struct{}{})
 	} else {
 		s.takeOverTranscription(c.isBack)
-		s.announce(ctx, to, glasses.RowAppAttached, c.app)
+		s.announce(ctx, to, glasses.RowAppAttached, glasses.AppAttached{AppInfo: c.app, Resumed: c.isBack})
 	}
 	s.mu.Unlock()
 	if err := greet(ctx, stored, s); err != nil {

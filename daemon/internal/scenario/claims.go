@@ -3,10 +3,12 @@ package scenario
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"slices"
 	"sync"
 
 	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/proto/glasses"
 	"github.com/service-dev/service/proto/glasses/scenario"
 )
 
@@ -16,16 +18,17 @@ const (
 	maxNotes    = 2000 // of a session
 )
 
-// note is a step that leaves no row in the event log.
+// note is a step that leaves no row in the event log, or rows that do not tell what caused them.
 type note struct {
 	after int64 // the last row before it
+	until int64 // the last row that it caused; 0 for a claim
 	at    int64 // on the session's clock
 	row   int64 // the row that a claim waited for; 0 for none
 	step  scenario.Step
 }
 
-// journal keeps what was done with sessions and leaves no row in their logs: the expectations that held, which a
-// recording keeps as claims, and movements of the head. The zero value is empty.
+// journal keeps what a recording needs and the logs of sessions do not tell: the expectations that held, which it keeps
+// as claims, and injections. The zero value is empty.
 type journal struct {
 	mu       sync.Mutex
 	sessions map[string][]note
@@ -62,8 +65,8 @@ func (j *journal) of(session string, from int64) (list []note) {
 	return list
 }
 
-// Note remembers an expectation that held in a session, or a movement of the head, for a later recording. row is the
-// row of the log that an expectation waited for, with its time at; both are 0 for what holds or happens now. A session
+// Note remembers an expectation that held in a session for a later recording. row is the
+// row of the log that an expectation waited for, with its time at; both are 0 for what holds now. A session
 // that cannot be read is not noted, as what was done counts more than the recording of it.
 func (r *Runner) Note(ctx context.Context, target backend.Target, id string, step scenario.Step, row, at int64) {
 	if e := step.ExpectDisplay; e != nil && e.Picture != "" {
@@ -83,4 +86,60 @@ func (r *Runner) Note(ctx context.Context, target backend.Target, id string, ste
 		n.after, n.at = s.LastSeq, s.NowMs
 	}
 	r.journal.add(id, n)
+}
+
+// NoteInjection remembers what was done to the glasses of a session, which the rows that it caused do not tell: nothing
+// is logged of a movement of the head, and states or inputs of one injection are a row each. before is the last row
+// before it; the result is the last one now, or before if the session cannot be read.
+func (r *Runner) NoteInjection(ctx context.Context, target backend.Target, id, typ string, payload any,
+	before int64) int64 {
+	step, ok := injected(typ, payload)
+	if !ok {
+		return before
+	}
+	s, err := r.sessions.Get(ctx, target, id)
+	if err != nil {
+		return before
+	}
+	r.journal.add(id, note{after: before, until: s.LastSeq, at: s.NowMs, step: step})
+	return s.LastSeq
+}
+
+// injected returns the step of a control frame whose rows do not say what it was.
+func injected(typ string, payload any) (s scenario.Step, ok bool) {
+	raw, err := json.Marshal(payload)
+	if err != nil {
+		return s, false
+	}
+	parsed, err := glasses.ParseControl(typ, raw)
+	if err != nil {
+		return s, false
+	}
+	switch p := parsed.(type) {
+	case *glasses.Motion:
+		s.Motion = p
+		return s, true
+	case *glasses.StatePatch:
+		s.State = p
+		return s, string(raw) != "{}" // which only reads
+	case *glasses.Input:
+		s.Input = p
+		return s, p.ByTarget()
+	}
+	return s, false
+}
+
+// noteStep remembers for a recording what a step of a run did or found.
+func (x *run) noteStep(ctx context.Context, s *scenario.Step) {
+	row, at := int64(0), int64(0)
+	switch {
+	case s.Expect != nil && !s.Expect.Absent:
+		if x.taken.Sender == glasses.SenderService {
+			return // not the app's to repeat
+		}
+		row, at = x.taken.Seq, x.taken.At
+	case s.Expect == nil && s.ExpectDisplay == nil && s.ExpectNothingClipped == nil:
+		return
+	}
+	x.r.Note(ctx, x.req.Target, x.req.SessionID, *s, row, at)
 }

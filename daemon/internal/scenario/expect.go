@@ -83,7 +83,7 @@ func (x *run) take(e *scenario.Expect) bool {
 		if len(e.Payload) > 0 && subset("payload", e.Payload, row.Payload) != "" {
 			continue
 		}
-		x.used[row.Seq] = true
+		x.used[row.Seq], x.taken = true, row
 		return true
 	}
 	return false

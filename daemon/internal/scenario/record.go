@@ -86,18 +86,27 @@ func (r *Runner) Record(ctx context.Context, req RecordRequest) (Recording, erro
 	return out, nil
 }
 
-// span returns the part of a log to record: from the attaching of the app on.
+// span returns the part of a log to record. It begins where the app began that a run can begin again: with a cursor the
+// next one after it, otherwise the last that attached while no other was there. An app that resumes goes on.
 func span(rows []glasses.Event, since int64) []glasses.Event {
-	first := slices.IndexFunc(rows, func(e glasses.Event) bool {
-		return e.Seq > since &&
-			e.Type == glasses.RowAppAttached
-	})
-	if first < 0 {
-		if lastAttached(rows) < 0 {
-			return nil // no app was ever there
+	first, apps := -1, 0
+	for i, e := range rows {
+		switch {
+		case e.Sender != glasses.SenderService:
+		case e.Type == glasses.RowAppDetached:
+			apps = max(0, apps-1)
+		case e.Type == glasses.RowAppAttached:
+			if isNext := first < 0 || since == 0 && apps == 0; isNext && e.Seq > since && begins(e) {
+				first = i
+			}
+			apps++
 		}
-		// The app was there before the cursor: a run of another build can only begin where that one attached.
+	}
+	if first < 0 { // the app was there before the cursor, or there was none
 		first = lastAttached(rows)
+	}
+	if first < 0 {
+		return nil
 	}
 	return rows[first:]
 }

@@ -24,6 +24,7 @@ type recorder struct {
 	photos  map[string]photoAt // photos that are being taken, by the id of the command
 	merging int                // rank of the state that the last step sets, if the next row may join it; else 0
 	claimed map[int64]struct{} // rows that a claim waits for
+	covered note               // the last injection
 }
 
 // photoAt is where the camera step of a photo goes.
@@ -50,10 +51,7 @@ func (r *recorder) add(at int64, s scenario.Step) {
 func (r *recorder) steps(rows []glasses.Event, noted []note) {
 	r.list, r.photos, r.claimed = []scenario.Step{}, map[string]photoAt{}, map[int64]struct{}{}
 	for _, e := range rows {
-		for len(noted) > 0 && noted[0].after < e.Seq {
-			r.note(noted[0])
-			noted = noted[1:]
-		}
+		noted = r.notesBefore(e, noted)
 		switch {
 		case e.Kind == glasses.KindResult:
 			r.photo(e)
@@ -67,19 +65,53 @@ func (r *recorder) steps(rows []glasses.Event, noted []note) {
 		}
 	}
 	for _, n := range noted {
+		if !r.virtual {
+			n.at = min(n.at, rows[len(rows)-1].At)
+		}
 		r.note(n)
 	}
+}
+
+// notesBefore adds the notes before a row and returns the others. Claims about the rows of one injection come after all
+// of them.
+func (r *recorder) notesBefore(e glasses.Event, noted []note) []note {
+	n := 0
+	for n < len(noted) && noted[n].after < e.Seq {
+		n++
+	}
+	areClaims := !slices.ContainsFunc(noted[:n], func(n note) bool { return n.row == 0 })
+	if e.Sender == glasses.SenderGlasses && areClaims && (r.isCovered(e) || r.joins(e)) {
+		return noted
+	}
+	for _, one := range noted[:n] {
+		one.at = min(one.at, e.At) // the clock of another machine may be ahead
+		r.note(one)
+	}
+	return noted[n:]
+}
+
+// isCovered reports whether a row was caused by an injection that is a step already.
+func (r *recorder) isCovered(e glasses.Event) bool {
+	if e.Seq > r.covered.until {
+		return false
+	}
+	return r.covered.step.State != nil && stateRank(e) > 0 || r.covered.step.Input != nil && e.Type == glasses.TypeInput
+}
+
+// joins reports whether a row belongs to the states that the last step sets.
+func (r *recorder) joins(e glasses.Event) bool {
+	return r.merging > 0 && stateRank(e) > r.merging && e.At-r.base == r.at
 }
 
 // stimulate adds the step of a row. States that one inject changed are rows at one instant, in the order in which the
 // glasses report them, with nothing of the app between: they become one step again, as the app must see them at once.
 func (r *recorder) stimulate(e glasses.Event) {
 	s, ok := stimulus(e)
-	if !ok {
+	if !ok || r.isCovered(e) {
 		return
 	}
 	rank := stateRank(e)
-	if r.merging > 0 && rank > r.merging && e.At-r.base == r.at {
+	if r.joins(e) {
 		mergeState(r.list[len(r.list)-1].State, s.State)
 		r.merging = rank
 		return
@@ -131,7 +163,7 @@ func mergeState(into, from *glasses.StatePatch) {
 	}
 }
 
-// note adds what left no row: a claim, or a movement of the head.
+// note adds a claim or an injection.
 func (r *recorder) note(n note) {
 	if n.row > 0 {
 		if _, ok := r.claimed[n.row]; ok {
@@ -139,17 +171,21 @@ func (r *recorder) note(n note) {
 		}
 		r.claimed[n.row] = struct{}{}
 	}
-	if n.step.Motion != nil {
+	if n.until > 0 {
 		r.add(n.at, n.step)
+		r.covered = n
 		return
 	}
 	r.pass(n.at)
 	step := n.step
 	within := int64(0)
-	if !r.virtual {
+	if !r.virtual && (step.Expect == nil || !step.Expect.Absent) {
 		within = scenario.DefaultWithin
 	}
 	switch {
+	case step.ExpectNothingClipped != nil:
+		e := *step.ExpectNothingClipped
+		e.WithinMs, step.ExpectNothingClipped = &within, &e
 	case step.Expect != nil:
 		e := *step.Expect
 		e.WithinMs, step.Expect = &within, &e

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -34,6 +35,7 @@ type run struct {
 	now     int64
 	since   int64          // rows after this one count for expectations
 	used    map[int64]bool // rows that an expectation has taken
+	taken   glasses.Event  // the last of them
 	marks   []int64        // the last row at the end of each step, to compare with a recording
 
 	artifacts map[int]int // how many differences of a step have pictures
@@ -101,19 +103,36 @@ func (x *run) findApp(ctx context.Context, attached bool) error {
 	}
 }
 
+// lastAttached returns the index of the row with which the last app attached, or -1. An app that resumed did not begin
+// there; only of one whose beginning is gone is the last attaching taken.
 func lastAttached(rows []glasses.Event) int {
+	last := -1
 	for i := len(rows) - 1; i >= 0; i-- {
-		if rows[i].Type == glasses.RowAppAttached && rows[i].Sender == glasses.SenderService {
+		if begins(rows[i]) {
 			return i
 		}
+		if last < 0 && rows[i].Type == glasses.RowAppAttached && rows[i].Sender == glasses.SenderService {
+			last = i
+		}
 	}
-	return -1
+	return last
 }
 
+// begins reports whether an app attached with this row that was not attached before.
+func begins(e glasses.Event) bool {
+	var p glasses.AppAttached
+	return e.Type == glasses.RowAppAttached && e.Sender == glasses.SenderService &&
+		json.Unmarshal(e.Payload, &p) == nil && !p.Resumed
+}
+
+// left reports whether the last app that attached or detached detached.
 func left(rows []glasses.Event) bool {
-	for _, e := range rows {
-		if e.Type == glasses.RowAppDetached {
+	for _, e := range slices.Backward(rows) {
+		switch e.Type {
+		case glasses.RowAppDetached:
 			return true
+		case glasses.RowAppAttached:
+			return false
 		}
 	}
 	return false
@@ -176,6 +195,8 @@ func (x *run) steps(ctx context.Context) error {
 			}
 			rep.Verdict, rep.Message = Fail, err.Error()
 			x.report.Verdict = Fail
+		} else {
+			x.noteStep(ctx, step)
 		}
 		rep.AtMs = x.now - x.base
 		x.report.Steps = append(x.report.Steps, rep)
@@ -247,6 +268,7 @@ func (x *run) stimulate(ctx context.Context, typ string, payload any, file strin
 	if res.Error != nil {
 		return unmet("the glasses refused it: %s: %s", res.Error.Code, res.Error.Message)
 	}
+	x.r.NoteInjection(ctx, x.req.Target, x.req.SessionID, typ, payload, x.since)
 	return nil
 }
 

@@ -125,7 +125,7 @@ func (s *localSession) attachApp(a *App, helloID string) error {
 	a.sent.Store(1)
 	isFirst := len(s.apps.all()) == 0
 	s.apps.add(a)
-	s.logService(glasses.RowAppAttached, a.info)
+	s.logService(glasses.RowAppAttached, glasses.AppAttached{AppInfo: a.info, Resumed: a.since != nil})
 	if isFirst && m.Standing.Transcription != nil {
 		s.takeOverTranscription(a.since != nil)
 	}

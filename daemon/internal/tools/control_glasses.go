@@ -8,7 +8,6 @@ import (
 
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/proto/glasses"
-	"github.com/service-dev/service/proto/glasses/scenario"
 )
 
 // glassesControl sends control frames to the simulated glasses of a session.
@@ -58,6 +57,7 @@ func injectTool(name, title string) Tool {
 func (t injector) inject(ctx context.Context, c call, id string, list []injection, next ...nextCall) (any, error) {
 	return t.onSession(ctx, c, id, func(ctx context.Context, target backend.Target, id string) (any, error) {
 		answer := injectAnswer{Status: "ok", SessionID: id, Done: []string{}, Since: t.mark(ctx, target, id), Next: next}
+		before := answer.Since
 		for _, in := range list {
 			result, err := t.glasses.Control(ctx, target, id, in.typ, in.payload, in.media)
 			if err != nil {
@@ -66,22 +66,13 @@ func (t injector) inject(ctx context.Context, c call, id string, list []injectio
 			if result.Error != nil {
 				return nil, refusedBy(result.Error, in.typ, answer.Done)
 			}
-			t.noteMotion(ctx, target, id, in)
+			before = t.notes.NoteInjection(ctx, target, id, in.typ, in.payload, before)
 			answer.Done, answer.State = append(answer.Done, in.done), result.State
 		}
 		answer.Summary = fmt.Sprintf("Done in session %s: %s. What the app does about it comes after row %d of the "+
 			"event log.", id, strings.Join(answer.Done, "; "), answer.Since)
 		return answer, nil
 	})
-}
-
-// noteMotion remembers a movement of the head, which leaves no row, for a recording.
-func (t injector) noteMotion(ctx context.Context, target backend.Target, id string, in injection) {
-	raw, ok := in.payload.(json.RawMessage)
-	var motion glasses.Motion
-	if ok && in.typ == glasses.SimMotion && json.Unmarshal(raw, &motion) == nil {
-		t.notes.Note(ctx, target, id, scenario.Step{Motion: &motion}, 0, 0)
-	}
 }
 
 // refusedBy returns the error for a refusal by the glasses themselves.

@@ -293,6 +293,10 @@ func (w scenarios) Note(_ context.Context, _ backend.Target, _ string, step file
 	w.noted = append(w.noted, step)
 }
 
+func (w scenarios) NoteInjection(_ context.Context, _ backend.Target, _, _ string, _ any, before int64) int64 {
+	return before
+}
+
 type browser struct{ *world }
 
 func (b browser) Open(_ context.Context, _ caller.Caller, url string) (bool, string) {

@@ -25,9 +25,10 @@ type Scenarios interface {
 	noter
 }
 
-// noter remembers for a later recording what leaves no row in the event log.
+// noter remembers for a later recording what the event log does not tell.
 type noter interface {
 	Note(ctx context.Context, target backend.Target, id string, step file.Step, row, at int64)
+	NoteInjection(ctx context.Context, target backend.Target, id, typ string, payload any, before int64) int64
 }
 
 type recordSessionArgs struct {
