@@ -69,6 +69,8 @@ type testApp struct {
 	ws   *websocket.Conn
 	n    int
 	done chan struct{}
+	// batch, if not nil, is called after all frames of an instant.
+	batch func(a *testApp)
 	// on handles a frame of the glasses.
 	on func(a *testApp, f glasses.Frame)
 }
@@ -149,6 +151,9 @@ func (a *testApp) loop() {
 			return
 		}
 		if f.Type == glasses.TypeBarrier {
+			if a.batch != nil {
+				a.batch(a)
+			}
 			a.send(glasses.TypeBarrier, f.ID, struct{}{})
 			continue
 		}
