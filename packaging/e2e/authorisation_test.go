@@ -37,6 +37,7 @@ var toolArguments = map[string]map[string]any{
 		"state": map[string]any{"worn": true}}, "injectFault": {"sessionId": "{session}", "command": "camera.photo", "code": "timeout"},
 	"setDevice": {"sessionId": "{session}", "deviceModel": "even_g1"}, "advanceTime": {"sessionId": "{session}",
 		"ms": 1},
+	"runSteps":      {"sessionId": "{session}", "steps": []any{map[string]any{"advance": 1}}},
 	"recordSession": {"sessionId": "{session}", "dir": "recording"}, "replaySession": {"sessionId": "{session}",
 		"file": "recording.json"}, "whoAmI": {},
 	"listProjects": {}, "getAssistantConfig": {"project": app},

@@ -51,8 +51,8 @@ func TestLinking_Errors(t *testing.T) {
 
 	wantError(t, a.call("completeAuthLink", map[string]any{"deviceCode": "sdc_never_issued"}), "unknown_device_code",
 		false)
-	wantError(t, a.call("completeAuthLink", map[string]any{}), "invalid_arguments", false)
-	wantError(t, a.call("completeAuthLink", map[string]any{"deviceCode": "x", "surprise": 1}), "invalid_arguments",
+	wantError(t, a.call("completeAuthLink", map[string]any{}), "invalid_request", false)
+	wantError(t, a.call("completeAuthLink", map[string]any{"deviceCode": "x", "surprise": 1}), "invalid_request",
 		false)
 
 	code, url := ask(t, a)

@@ -29,7 +29,7 @@ const (
 )
 
 // codeInvalid is the Problem code for an invalid open request.
-const codeInvalid = "invalid_arguments"
+const codeInvalid = "invalid_request"
 
 // sim implements the Transport contract. Sessions share no other state.
 type sim struct {

@@ -19,7 +19,7 @@ func generate(body string) (string, error) {
 	parts := map[string]func() string{
 		"models": models, "glance": glance, "focus": focus, "protocol": protocol, "capabilities": capabilities,
 		"wake-words": wakeWords, "declarations": declarations, "events": events, "http-routes": httpRoutes,
-		"http-codes": httpCodes, "call-variables": callVariables,
+		"http-codes": httpCodes, "call-variables": callVariables, "steps": steps,
 	}
 	var out strings.Builder
 	for line := range strings.Lines(body) {

@@ -40,6 +40,11 @@ const (
 	ChipCustom    = "custom"
 )
 
+// Chips returns every chip.
+func Chips() []string {
+	return []string{ChipErrors, ChipVoice, ChipCamera, ChipDisplay, ChipLifecycle, ChipCustom}
+}
+
 // Types of rows that the service itself writes.
 const (
 	RowAppAttached     = "app.attached"

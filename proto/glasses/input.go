@@ -48,7 +48,7 @@ func InputKinds() []string {
 
 // Input is the payload of input.
 type Input struct {
-	Kind string `json:"kind"`
+	Kind string `json:"kind,omitempty"`
 	// X and Y are the panel pixel of a tap on a simulator's touch panel, from the top left; otherwise 0.
 	X int `json:"x"`
 	Y int `json:"y"`

@@ -19,7 +19,7 @@ func (a *app) session() *cobra.Command {
 			"that was used last from this directory is meant.",
 		a.sessionList(), a.sessionShow(), a.sessionLog(), a.sessionPicture(), a.sessionSheet(), a.sessionClose(), a.sessionRecord(),
 		a.sessionReplay(),
-		a.sessionRun())
+		a.sessionRun(), a.sessionEnv(), a.sessionSchema())
 }
 
 // ask calls a tool and decodes its answer. A refusal is an error, and so is a call that needs an account.

@@ -101,7 +101,7 @@ func tell[T any](hear func(*T), what *T) {
 // CallTool calls a tool as an agent would. arguments is a JSON object, as text.
 func (c *Client) CallTool(ctx context.Context, name, arguments string, progress func(*Progress)) (*Result, error) {
 	if !utf8.ValidString(name) || !utf8.ValidString(arguments) {
-		return nil, &Error{Code: "invalid_arguments", Message: "the name or the arguments of the call are not UTF-8",
+		return nil, &Error{Code: "invalid_request", Message: "the name or the arguments of the call are not UTF-8",
 			FixHint: "Write the arguments as JSON in UTF-8."}
 	}
 	c.serveIO()

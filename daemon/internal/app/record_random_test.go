@@ -189,7 +189,7 @@ func (d *driver) pass(ms int64) {
 // A recording passes on the same app whatever was done to the glasses, and however many things at one instant.
 func TestRecord_ReplaysWhateverWasDone(t *testing.T) {
 	l := startLocals(t, t.TempDir())
-	for seed := range uint64(20) {
+	for seed := range uint64(8) {
 		runner := scenario.New(l, l)
 		batches := seed%2 == 0
 		begin, on := echo(batches)
@@ -210,7 +210,7 @@ func TestRecord_ReplaysWhateverWasDone(t *testing.T) {
 			s, _ := scenario.Load(t.Context(), ours, path)
 			steps, _ := json.Marshal(s.Steps)
 			diffs, _ := json.MarshalIndent(r.Diffs[:min(len(r.Diffs), 2)], "", " ")
-			t.Errorf("seed %d: %d differences, %s\n%+v\n%s\n%s\n%s", seed, len(r.Diffs), diffs, rec.Notes,
+			t.Fatalf("seed %d: %d differences, %s\n%+v\n%s\n%s\n%s", seed, len(r.Diffs), diffs, rec.Notes,
 				strings.Join(d.did, "\n"), steps, failed(r))
 		}
 		for _, id := range []string{o.SessionID, again.SessionID} {
@@ -218,6 +218,55 @@ func TestRecord_ReplaysWhateverWasDone(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+	}
+}
+
+// What runSteps did and found is part of a recording like what single tools did.
+func TestRecord_KeepsWhatRunStepsClaimed(t *testing.T) {
+	l := startLocals(t, t.TempDir())
+	a := newAgent(t, l)
+	begin, on := echo(true)
+	o := startApp(t, l, backend.ClockVirtual, begin, on)
+	steps := json.RawMessage(`[
+		{"motion":{"ax":7}}, {"advance":500},
+		{"state":{"battery":{"level":9,"charging":false},"worn":true,"thermal":"warm","call":true}},
+		{"expect":{"type":"battery","payload":{"level":9}}},
+		{"expect":{"kind":"request","type":"display.show"}},
+		{"expect":{"type":"display.clear","absent":true,"withinMs":300}},
+		{"input":{"target":"next"}},
+		{"expectDisplay":{"text":["Next"],"focus":"next","withinMs":500}},
+		{"expectNothingClipped":{"models":["rayban_display"],"withinMs":0}}]`)
+	raw := a.call("runSteps", o.SessionID, map[string]any{"steps": steps})
+	var ran struct {
+		Verdict string
+		Steps   []scenario.StepReport
+	}
+	if err := json.Unmarshal(raw, &ran); err != nil || len(ran.Steps) != 9 {
+		t.Fatalf("%s, %v", raw, err)
+	}
+	claims := 0
+	for _, s := range ran.Steps {
+		if strings.HasPrefix(s.Step, "expect") && s.Verdict == scenario.Pass {
+			claims++
+		}
+	}
+	if claims < 4 {
+		t.Fatalf("too few steps held: %s", raw)
+	}
+	dir := filepath.Join(t.TempDir(), "recording")
+	a.record(o.SessionID, dir)
+	acts := map[string]int{}
+	for _, s := range loadRecording(t, dir).Steps {
+		acts[s.Act()]++
+	}
+	kept := acts["expect"] + acts["expectDisplay"] + acts["expectNothingClipped"]
+	if acts["motion"] != 1 || acts["state"] != 1 || acts["input"] != 1 || kept != claims {
+		t.Errorf("%d claims of %d, steps %v", kept, claims, acts)
+	}
+	begin, on = echo(true)
+	again := startApp(t, l, backend.ClockVirtual, begin, on)
+	if answer, raw := a.replay(again.SessionID, dir, map[string]any{}); answer.Verdict != scenario.Pass {
+		t.Errorf("%s", raw)
 	}
 }
 

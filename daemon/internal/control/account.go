@@ -55,7 +55,7 @@ func (s *Server) SetConsent(ctx context.Context, r *controlv1.SetConsentRequest)
 	ctx = withCaller(ctx, r.GetCaller())
 	if st := r.GetState(); st != "accepted" && st != "declined" {
 		return nil, refuse(codes.InvalidArgument, &controlv1.Error{
-			Code: "invalid_arguments", Message: "the telemetry decision is neither accepted nor declined",
+			Code: "invalid_request", Message: "the telemetry decision is neither accepted nor declined",
 			FixHint: "Use accept-privacy or decline-privacy.",
 		})
 	}

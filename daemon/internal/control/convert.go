@@ -67,7 +67,7 @@ func statusError(err error) error {
 		code = codes.Canceled
 	case "timeout":
 		code = codes.DeadlineExceeded
-	case "invalid_arguments":
+	case "invalid_request":
 		code = codes.InvalidArgument
 	}
 	return refuse(code, e)

@@ -242,7 +242,7 @@ func TestHelloRefusesStrangers(t *testing.T) {
 func TestConsentWords(t *testing.T) {
 	client := dial(t, &fake{})
 	_, err := client.SetConsent(t.Context(), &controlv1.SetConsentRequest{State: "maybe"})
-	if e := told(t, err); e.GetCode() != "invalid_arguments" {
+	if e := told(t, err); e.GetCode() != "invalid_request" {
 		t.Fatalf("%v", e)
 	}
 	if r, err := client.SetConsent(t.Context(), &controlv1.SetConsentRequest{State: "declined"}); err != nil ||

@@ -106,7 +106,7 @@ func parseArguments(text string) (json.RawMessage, error) {
 	}
 	if !json.Valid([]byte(text)) {
 		return nil, refuse(codes.InvalidArgument, &controlv1.Error{
-			Code: "invalid_arguments", Message: "the arguments are not JSON", FixHint: "Pass one JSON object, e.g. '{}'.",
+			Code: "invalid_request", Message: "the arguments are not JSON", FixHint: "Pass one JSON object, e.g. '{}'.",
 		})
 	}
 	return json.RawMessage(text), nil

@@ -32,7 +32,7 @@ func TestCallTool(t *testing.T) {
 		t.Fatalf("%v, %v", r, err)
 	}
 	_, err := call(t.Context(), "x", "{")
-	if e := told(t, err); e.GetCode() != "invalid_arguments" || status.Code(err) != codes.InvalidArgument {
+	if e := told(t, err); e.GetCode() != "invalid_request" || status.Code(err) != codes.InvalidArgument {
 		t.Fatalf("%v", e)
 	}
 	_, err = call(t.Context(), "panic", "")

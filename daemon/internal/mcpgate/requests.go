@@ -42,6 +42,7 @@ func newDeclared(opts Options) *declared {
 		d.pages = append(d.pages, docsURI+page.ID)
 	}
 	if len(d.pages) > 0 {
+		d.pages = append(d.pages, schemaURI)
 		methods = append(methods, "resources/list", "resources/templates/list", methodRead)
 	}
 	d.methods[protocolInitialize] = append([]string{methodInitialize, methodPing}, methods...)

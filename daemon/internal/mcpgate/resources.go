@@ -6,24 +6,37 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/service-dev/service/proto/docs"
+	"github.com/service-dev/service/proto/glasses/scenario"
 )
 
 // docsURI is the prefix of the URI of every page of the documentation; its id follows.
 const docsURI = "docs://service/"
 
+// schemaURI is the resource with the JSON Schema of scenarios.
+const schemaURI = scenario.SchemaURI
+
 // addPages offers the documentation as resources, which clients can show to people and attach to a conversation.
 func addPages(server *mcp.Server, pages []docs.Page) {
 	for _, page := range pages {
-		resource := &mcp.Resource{
+		addResource(server, &mcp.Resource{
 			URI: docsURI + page.ID, Name: page.ID, Title: page.Title, Description: page.Summary, MIMEType: "text/markdown",
-			Size: int64(len(page.Markdown)),
-		}
-		text := page.Markdown
-		server.AddResource(resource, func(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
-			return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: resource.URI, MIMEType: resource.MIMEType,
-				Text: text}}}, nil
-		})
+		}, page.Markdown)
 	}
+	if len(pages) > 0 {
+		addResource(server, &mcp.Resource{
+			URI: schemaURI, Name: "scenario.schema.json", Title: "JSON Schema of scenario files",
+			Description: "Every kind of step with its fields, for editors and for agents that write scenarios.",
+			MIMEType:    "application/schema+json",
+		}, string(scenario.Schema()))
+	}
+}
+
+func addResource(server *mcp.Server, resource *mcp.Resource, text string) {
+	resource.Size = int64(len(text))
+	server.AddResource(resource, func(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+		return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: resource.URI, MIMEType: resource.MIMEType,
+			Text: text}}}, nil
+	})
 }
 
 // capabilities returns what the server can do. Without them the SDK would advertise logging; the lists never change, so

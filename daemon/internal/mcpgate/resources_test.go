@@ -9,6 +9,7 @@ import (
 
 	"github.com/service-dev/service/daemon/internal/tools"
 	"github.com/service-dev/service/proto/docs"
+	"github.com/service-dev/service/proto/glasses/scenario"
 )
 
 // protocols runs a test for both ways of calling; meta goes into params beside the call's own.
@@ -47,20 +48,26 @@ func TestPagesAreResources(t *testing.T) {
 	protocols(t, Options{Catalogue: newFakeTools(), Pages: pages}, func(t *testing.T, c *client, meta string) {
 		c.send(`{"jsonrpc":"2.0","id":1,"method":"resources/list","params":{` + meta + `}}`)
 		list, _ := dig(c.receive(), "result", "resources").([]any)
-		if len(list) != len(pages) {
+		if len(list) != len(pages)+1 { // and the schema of scenarios
 			t.Fatalf("%d resources of %d pages", len(list), len(pages))
 		}
 		for _, r := range list {
 			resource, _ := r.(map[string]any)
 			page, ok := docs.Find(strings.TrimPrefix(resource["uri"].(string), "docs://service/"))
-			if !ok || resource["title"] != page.Title || resource["mimeType"] != "text/markdown" {
+			mime := "text/markdown"
+			if resource["uri"] == scenario.SchemaURI {
+				page, ok, mime = docs.Page{Title: "JSON Schema of scenario files", Markdown: string(scenario.Schema())}, true,
+					"application/schema+json"
+			}
+			if !ok || resource["title"] != page.Title || resource["mimeType"] != mime {
 				t.Errorf("resource %v", resource)
 			}
 			c.send(`{"jsonrpc":"2.0","id":2,"method":"resources/read","params":{"uri":"` + resource["uri"].(string) + `",` +
 				meta + `}}`)
-			contents, _ := dig(c.receive(), "result", "contents").([]any)
+			answer := c.receive()
+			contents, _ := dig(answer, "result", "contents").([]any)
 			if len(contents) != 1 || dig(contents[0].(map[string]any), "text") != page.Markdown {
-				t.Errorf("%s reads as %d contents", resource["uri"], len(contents))
+				t.Errorf("%s reads as %.300v", resource["uri"], answer)
 			}
 		}
 		c.send(`{"jsonrpc":"2.0","id":3,"method":"resources/read","params":{"uri":"docs://service/nope",` + meta + `}}`)

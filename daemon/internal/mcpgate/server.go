@@ -35,11 +35,12 @@ const instructionsHead = `Tools for building apps for smart glasses and proving 
 New here? Call getPlatformInfo first. In short:
 1. getCapabilityGuide for each capability the app needs; getPermissions for its platform; getCodeExample to start from; ` +
 	`searchDocs for questions.
-2. startLocalSimulation: simulated glasses, no account. Start the app with the variables in "environment"; ` +
-	`it reads its secret from appTokenFile: do not print or copy it.
+2. startLocalSimulation: simulated glasses, no account. Start the app with the variables in "environment" ` +
+	`(a shell: eval "$(servicectl session env)"); its secret is in appTokenFile: do not print or copy it.
 3. waitForEvent {"type":"app.attached"}, then getDisplayState.
 4. injectInput, injectTranscript, injectSensor, injectFault and setDevice do what the world does; expectDisplay and ` +
-	`waitForEvent prove the reaction; advanceTime moves a virtual clock; getEventLog tells what happened.
+	`waitForEvent prove the reaction; advanceTime moves a virtual clock; runSteps does a list of these in one call. ` +
+	`getEventLog tells what happened.
 5. recordSession keeps a good run; replaySession proves the next build. validateIntegration and ` +
 	`getProductionChecklist come last.
 

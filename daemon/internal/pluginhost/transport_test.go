@@ -172,11 +172,11 @@ func TestAttachIsRefused(t *testing.T) {
 		t.Errorf("a backend: %+v", p)
 	}
 	_, err = h.Attach(t.Context(), LocalSim, backend.TransportOpen{DeviceModel: "x"})
-	if p := code(t, err); p.Code != "invalid_arguments" {
+	if p := code(t, err); p.Code != "invalid_request" {
 		t.Errorf("an unknown model: %+v", p)
 	}
 	_, err = h.Attach(t.Context(), LocalSim, backend.TransportOpen{DeviceModel: "even_g1", FixturesDir: "/nowhere/at/all"})
-	if p := code(t, err); p.Code != "invalid_arguments" || !strings.Contains(p.Message, "fixtures") {
+	if p := code(t, err); p.Code != "invalid_request" || !strings.Contains(p.Message, "fixtures") {
 		t.Errorf("no fixtures: %+v", p)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

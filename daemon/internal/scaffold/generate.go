@@ -47,7 +47,7 @@ func (e *Error) Error() string { return e.Message }
 
 // Codes of Error.
 const (
-	CodeInvalidArguments = "invalid_arguments"
+	CodeInvalidArguments = "invalid_request"
 	CodeDrift            = "generated_file_changed" // a generated file was changed by hand
 	CodeFolder           = "folder_unusable"
 	CodeUnknownExample   = "unknown_example"

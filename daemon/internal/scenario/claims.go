@@ -27,6 +27,43 @@ type note struct {
 	step  scenario.Step
 }
 
+// covers reports whether a row was caused by an injection.
+func (n note) covers(e glasses.Event) bool {
+	if e.Sender != glasses.SenderGlasses || e.Seq <= n.after || e.Seq > n.until {
+		return false
+	}
+	return n.step.State != nil && stateRank(e) > 0 || n.step.Input != nil && e.Type == glasses.TypeInput
+}
+
+// placed returns the notes in the order of their steps. What an app did before it came to rest for an injection was
+// logged after the injection began: its place is just before the first row that it caused, or else after all rows. A
+// claim about a row comes before an injection after that row.
+func placed(rows []glasses.Event, noted []note) []note {
+	list := slices.Clone(noted)
+	for i, n := range list {
+		if n.until == 0 {
+			continue
+		}
+		list[i].after = n.until
+		from, _ := slices.BinarySearchFunc(rows, n.after+1, func(e glasses.Event, seq int64) int {
+			return cmp.Compare(e.Seq, seq)
+		})
+		for _, e := range rows[from:] {
+			if covered := n.covers(e); covered || e.Seq > n.until {
+				if covered {
+					list[i].after = e.Seq - 1
+				}
+				break
+			}
+		}
+	}
+	isRow := func(n note) int { return min(int(n.row), 1) }
+	slices.SortStableFunc(list, func(a, b note) int {
+		return cmp.Or(cmp.Compare(a.after, b.after), cmp.Compare(isRow(b), isRow(a)))
+	})
+	return list
+}
+
 // journal keeps what a recording needs and the logs of sessions do not tell: the expectations that held, which it keeps
 // as claims, and injections. The zero value is empty.
 type journal struct {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/service-dev/service/daemon/internal/session"
+	"github.com/service-dev/service/proto/glasses"
 	"github.com/service-dev/service/proto/glasses/scenario"
 )
 
@@ -34,7 +35,7 @@ func stepName(s *scenario.Step) string {
 		if s.Expect.Absent {
 			act += " no"
 		}
-		act += " " + s.Expect.Type
+		act += " " + rowWords(s.Expect)
 	case "expectDisplay":
 		if len(s.ExpectDisplay.Text) > 0 {
 			act += " " + quoted(strings.Join(s.ExpectDisplay.Text, " / "))
@@ -67,7 +68,7 @@ func (x *run) expect(ctx context.Context, e *scenario.Expect) error {
 	case err != nil:
 		return err
 	case found && e.Absent:
-		return unmet("%s came, though it should not", e.Type)
+		return unmet("%s came, though it should not", rowWords(e))
 	case !found && !e.Absent:
 		return unmet("no %s came within %d ms; %s", described(e), within, x.cameInstead(e))
 	}
@@ -77,7 +78,7 @@ func (x *run) expect(ctx context.Context, e *scenario.Expect) error {
 // take finds a row that matches the expectation and that no other has taken.
 func (x *run) take(e *scenario.Expect) bool {
 	for _, row := range x.rows {
-		if row.Seq <= x.since || x.used[row.Seq] || row.Type != e.Type || e.Kind != "" && row.Kind != e.Kind {
+		if row.Seq <= x.since || x.used[row.Seq] || !fits(row, e) {
 			continue
 		}
 		if len(e.Payload) > 0 && subset("payload", e.Payload, row.Payload) != "" {
@@ -89,11 +90,38 @@ func (x *run) take(e *scenario.Expect) bool {
 	return false
 }
 
+// fits reports whether a row is what is expected, apart from its payload.
+func fits(row glasses.Event, e *scenario.Expect) bool {
+	for _, f := range [][2]string{{e.Type, row.Type}, {e.Kind, row.Kind}, {e.Chip, row.Chip}, {e.Sender, row.Sender}} {
+		if f[0] != "" && f[0] != f[1] {
+			return false
+		}
+	}
+	return true
+}
+
+// rowWords describes which rows are expected, apart from their payload.
+func rowWords(e *scenario.Expect) string {
+	var list []string
+	if e.Type != "" {
+		list = append(list, e.Type)
+	}
+	for _, f := range [][2]string{{"kind", e.Kind}, {"chip", e.Chip}, {"sender", e.Sender}} {
+		if f[1] != "" && (f[0] != "kind" || e.Type == "") {
+			list = append(list, f[0]+" "+f[1])
+		}
+	}
+	if len(list) == 0 {
+		return "row"
+	}
+	return strings.Join(list, " ")
+}
+
 func described(e *scenario.Expect) string {
 	if len(e.Payload) == 0 {
-		return e.Type
+		return rowWords(e)
 	}
-	return e.Type + " with " + short(e.Payload)
+	return rowWords(e) + " with " + short(e.Payload)
 }
 
 // cameInstead describes what came instead: rows of the type that do not match, else all types.
@@ -103,7 +131,7 @@ func (x *run) cameInstead(e *scenario.Expect) string {
 		if row.Seq <= x.since {
 			continue
 		}
-		if row.Type == e.Type && len(e.Payload) > 0 && !x.used[row.Seq] {
+		if fits(row, e) && len(e.Payload) > 0 && !x.used[row.Seq] {
 			return "one came whose " + subset("payload", e.Payload, row.Payload)
 		}
 		if !slices.Contains(all, row.Type) {

@@ -50,6 +50,7 @@ func (r *recorder) add(at int64, s scenario.Step) {
 // steps converts the rows, and the entries of the journal between them.
 func (r *recorder) steps(rows []glasses.Event, noted []note) {
 	r.list, r.photos, r.claimed = []scenario.Step{}, map[string]photoAt{}, map[int64]struct{}{}
+	noted = placed(rows, noted)
 	for _, e := range rows {
 		noted = r.notesBefore(e, noted)
 		switch {
@@ -80,7 +81,7 @@ func (r *recorder) notesBefore(e glasses.Event, noted []note) []note {
 		n++
 	}
 	areClaims := !slices.ContainsFunc(noted[:n], func(n note) bool { return n.row == 0 })
-	if e.Sender == glasses.SenderGlasses && areClaims && (r.isCovered(e) || r.joins(e)) {
+	if e.Sender == glasses.SenderGlasses && areClaims && (r.covered.covers(e) || r.joins(e)) {
 		return noted
 	}
 	for _, one := range noted[:n] {
@@ -88,14 +89,6 @@ func (r *recorder) notesBefore(e glasses.Event, noted []note) []note {
 		r.note(one)
 	}
 	return noted[n:]
-}
-
-// isCovered reports whether a row was caused by an injection that is a step already.
-func (r *recorder) isCovered(e glasses.Event) bool {
-	if e.Seq > r.covered.until {
-		return false
-	}
-	return r.covered.step.State != nil && stateRank(e) > 0 || r.covered.step.Input != nil && e.Type == glasses.TypeInput
 }
 
 // joins reports whether a row belongs to the states that the last step sets.
@@ -107,7 +100,7 @@ func (r *recorder) joins(e glasses.Event) bool {
 // glasses report them, with nothing of the app between: they become one step again, as the app must see them at once.
 func (r *recorder) stimulate(e glasses.Event) {
 	s, ok := stimulus(e)
-	if !ok || r.isCovered(e) {
+	if !ok || r.covered.covers(e) {
 		return
 	}
 	rank := stateRank(e)

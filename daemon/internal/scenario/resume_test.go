@@ -125,3 +125,16 @@ func TestRecord_ClaimsAboutTheRowsOfOneInstant(t *testing.T) {
 		t.Errorf("%s, %v", steps, err)
 	}
 }
+
+// An app that was still busy when the next thing was done to its glasses did that before.
+func TestRecord_PlacesInjectionsAfterWhatTheAppDidBefore(t *testing.T) {
+	log := rows(attachedRow(`{"name":"app"}`), appEvent("a"), glasses.Event{Type: glasses.TypeBattery,
+		Sender: glasses.SenderGlasses, Payload: json.RawMessage(`{"level":9}`)}, appEvent("b"))
+	state, _ := injected(glasses.SimState, glasses.StatePatch{Battery: &glasses.Battery{Level: 9}})
+	motion, _ := injected(glasses.SimMotion, glasses.Motion{AX: 1})
+	list := placed(log, []note{{after: 1, until: 2, step: motion}, {after: 1, until: 4, step: state}, {after: 2, row: 2}})
+	if len(list) != 3 || list[0].row != 2 || list[1].step.Motion == nil || list[2].step.State == nil ||
+		list[2].after != 2 {
+		t.Errorf("%+v", list)
+	}
+}

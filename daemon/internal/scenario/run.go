@@ -40,6 +40,10 @@ type run struct {
 
 	artifacts map[int]int // how many differences of a step have pictures
 
+	stopAtFailure bool // skip what comes after the first step that failed
+	keepPNG       bool // keep drawn pictures in the report
+	gaps          bool // rows may be gone from the log before they were read
+
 	drawing errgroup.Group // pictures
 	drawn   sync.Mutex     // guards report.Pictures
 }
@@ -145,7 +149,7 @@ func (x *run) fetch(ctx context.Context, wait time.Duration) error {
 		if err != nil {
 			return err
 		}
-		if page.Truncated {
+		if page.Truncated && !x.gaps {
 			return &backend.Problem{Code: backend.CodeUnsupported,
 				Message: "rows of the event log went before they were read: the session wrote more than its log keeps",
 				FixHint: "let the app write less between two steps, or split the scenario"}
@@ -173,7 +177,7 @@ func (x *run) control(ctx context.Context, typ string, payload any, media []byte
 }
 
 // steps runs every step. After a step that could not be run the rest is skipped; after an unmet expectation the run
-// goes on.
+// goes on unless it stops at the first failure.
 func (x *run) steps(ctx context.Context) error {
 	broken := false
 	for i := range x.s.Steps {
@@ -195,6 +199,7 @@ func (x *run) steps(ctx context.Context) error {
 			}
 			rep.Verdict, rep.Message = Fail, err.Error()
 			x.report.Verdict = Fail
+			broken = broken || x.stopAtFailure
 		} else {
 			x.noteStep(ctx, step)
 		}
@@ -318,6 +323,9 @@ func (x *run) picture(ctx context.Context, name string, d session.Display) {
 		x.drawn.Lock()
 		defer x.drawn.Unlock()
 		x.report.Pictures[i].SHA256, x.report.Pictures[i].File = sum(png), file
+		if x.keepPNG {
+			x.report.Pictures[i].PNG = png
+		}
 		return nil
 	})
 }

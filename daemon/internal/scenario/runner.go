@@ -135,6 +135,8 @@ type Picture struct {
 	SHA256 string `json:"sha256,omitempty"` // not of a picture of a difference
 	// File is its path, where artifacts are kept.
 	File string `json:"file,omitempty"`
+	// PNG is the picture itself, of RunSteps only.
+	PNG []byte `json:"-"`
 }
 
 // Load reads a scenario's file. Errors are *backend.Problem.
@@ -151,7 +153,7 @@ func Load(ctx context.Context, files clientio.Files, path string) (scenario.Scen
 	s, err := scenario.Parse(data)
 	if err != nil {
 		return s, &backend.Problem{Code: CodeInvalidScenario, Message: fmt.Sprintf("%s: %v", filepath.Base(path), err),
-			FixHint: "correct the place that is named; searchDocs tells the format of scenarios"}
+			FixHint: "correct the place that is named; searchDocs scenario-steps has every field"}
 	}
 	return s, nil
 }
@@ -168,11 +170,8 @@ func (r *Runner) Run(ctx context.Context, req Request) (Report, error) {
 			return Report{}, err
 		}
 	}
-	if req.Artifacts != "" {
-		if err := req.Files.MakeDir(ctx, req.Artifacts, 0o700); err != nil {
-			return Report{}, &backend.Problem{Code: session.CodeStateUnwritable,
-				Message: "making the folder for pictures: " + err.Error(), FixHint: "pass a folder that can be written"}
-		}
+	if err := makeArtifacts(ctx, req); err != nil {
+		return Report{}, err
 	}
 	run := &run{r: r, req: req, s: s, dir: filepath.Dir(req.Path), used: map[int64]bool{},
 		artifacts: map[int]int{}}

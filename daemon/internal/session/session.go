@@ -303,7 +303,7 @@ func notFound() error {
 
 // Codes of this package's own problems.
 const (
-	CodeInvalidArguments = "invalid_arguments"
+	CodeInvalidArguments = "invalid_request"
 	CodeInvalidManifest  = "invalid_manifest"
 	CodeStateUnwritable  = "state_unwritable"
 )

@@ -17,14 +17,15 @@ const maxArgs = 256 << 10
 
 // decode reads a call's arguments into a struct. Names must be exactly those of the schema: an agent loses less by an
 // error than by a misspelt argument that is ignored.
-func decode(args json.RawMessage, into any) error {
-	args = bytes.TrimSpace(args)
-	if len(args) == 0 || string(args) == "null" {
-		args = json.RawMessage("{}")
-	}
+func decode[A any](args json.RawMessage, into *A) error {
+	return decodeInto(args, into)
+}
+
+func decodeInto(args json.RawMessage, into any) error {
 	names := fieldsOf(into)
-	if len(args) > maxArgs {
-		return invalidArguments("arguments are longer than 256 KiB", names)
+	args, err := objectOf(args, names)
+	if err != nil {
+		return err
 	}
 	var given map[string]json.RawMessage
 	if err := json.Unmarshal(args, &given); err != nil {
@@ -44,6 +45,18 @@ func decode(args json.RawMessage, into any) error {
 		return invalidArguments("an argument cannot be read", names)
 	}
 	return nil
+}
+
+// objectOf returns the arguments of a call, {} if it has none.
+func objectOf(args json.RawMessage, names []string) (json.RawMessage, error) {
+	args = bytes.TrimSpace(args)
+	if len(args) == 0 || string(args) == "null" {
+		return json.RawMessage("{}"), nil
+	}
+	if len(args) > maxArgs {
+		return nil, invalidArguments("arguments are longer than 256 KiB", names)
+	}
+	return args, nil
 }
 
 func invalidArguments(message string, names []string) error {

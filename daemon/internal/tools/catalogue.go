@@ -112,10 +112,15 @@ var descriptions = sync.OnceValue(func() map[string]string {
 // define returns the definition of a tool whose handler takes the arguments A; options complete their schema.
 func define[A any](tool Tool, run func(context.Context, call, A) (any, error), options ...option) definition {
 	tool.Description = descriptions()[tool.Name]
+	read := decode[A]
+	if shared, ok := any(*new(A)).(stepFields); ok {
+		options = append([]option{byRules(shared.rules())}, options...)
+		read = strictly[A](shared.rules())
+	}
 	tool.InputSchema = argumentsOf[A](options...)
 	return definition{Tool: tool, run: func(ctx context.Context, c call) (any, error) {
 		var args A
-		if err := decode(c.args, &args); err != nil {
+		if err := read(c.args, &args); err != nil {
 			return nil, err
 		}
 		return run(ctx, c, args)
@@ -183,6 +188,7 @@ func (c *Catalogue) all(g *gate) []definition {
 		injectFault{in}.definition(),
 		setDevice{in}.definition(),
 		advanceTime{sessionGate: r, sessions: o.Sessions}.definition(),
+		runSteps{sessionGate: r, scenarios: o.Scenarios}.definition(),
 		// Tests that stay.
 		recordSession{sessionGate: r, scenarios: o.Scenarios}.definition(),
 		replaySession{sessionGate: r, scenarios: o.Scenarios}.definition(),

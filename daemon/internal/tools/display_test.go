@@ -58,7 +58,7 @@ func TestExpectDisplay(t *testing.T) {
 			{`{"text":["Milk"],"withinMs":0}`, "fail", `"Milk" cannot be read`},
 			{`{"absent":["Done"],"withinMs":100}`, "fail", `"Done" can be seen`},
 			{`{"focus":"","withinMs":0}`, "fail", "focus"},
-			{`{"picture":"00","withinMs":0}`, "fail", "picture"},
+			{`{"picture":"` + strings.Repeat("0", 64) + `","withinMs":0}`, "fail", "picture"},
 		} {
 			w := newWorld().locally()
 			result, fields := w.call(t, "expectDisplay", test.args, IO{})

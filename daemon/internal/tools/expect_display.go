@@ -8,6 +8,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/session"
 	"github.com/service-dev/service/proto/glasses/scenario"
+	"github.com/service-dev/service/proto/strictjson"
 )
 
 type expectDisplay struct {
@@ -25,13 +26,13 @@ type displayWatcher interface {
 
 type expectDisplayArgs struct {
 	sessionArg
-	Text         []string `json:"text" jsonschema:"Each must be readable in full, e.g. [\"Milk\",\"2 of 5\"]."`
-	Absent       []string `json:"absent" jsonschema:"None may be readable."`
-	Images       []string `json:"images" jsonschema:"Alts or ids to be seen in full."`
-	AllowPartial bool     `json:"allowPartial" jsonschema:"What is partly seen counts."`
-	Focus        *string  `json:"focus" jsonschema:"Id of a node; empty: none."`
-	Picture      string   `json:"picture" jsonschema:"SHA-256, from getDisplayState."`
-	WithinMs     *integer `json:"withinMs" jsonschema:"0 to 50000."`
+	scenario.ExpectDisplay
+}
+
+func (expectDisplayArgs) rules() strictjson.Rules {
+	rules := kindRules("expectDisplay", `{"text":["Hello"]}`)
+	rules["withinMs"] = strictjson.Rule{What: "0 to 50000.", Default: int64(expectDefault)}
+	return rules
 }
 
 type expectAnswer struct {
@@ -69,9 +70,7 @@ func (t expectDisplay) definition() definition {
 		OutputSchema: gatedAnswersOf[expectAnswer]([]string{"pass", "fail"},
 			pictureHash,
 		),
-	}, t.run,
-		on("withinMs", byDefault(expectDefault)),
-	)
+	}, t.run)
 }
 
 func (t expectDisplay) run(ctx context.Context, c call, args expectDisplayArgs) (any, error) {
@@ -79,7 +78,10 @@ func (t expectDisplay) run(ctx context.Context, c call, args expectDisplayArgs) 
 		return nil, invalid("nothing is expected", `pass text, absent, images, focus or picture, e.g. {"text":["Hello"]}; `+
 			`getDisplayState only looks`)
 	}
-	within := clamp(args.WithinMs, expectDefault, 0, expectMost)
+	within := int64(expectDefault)
+	if args.WithinMs != nil {
+		within = min(max(*args.WithinMs, 0), expectMost)
+	}
 	return t.onSession(ctx, c, args.SessionID, func(ctx context.Context, target backend.Target, id string) (any, error) {
 		s, err := t.sessionGate.sessions.Get(ctx, target, id)
 		if err != nil {
@@ -90,8 +92,7 @@ func (t expectDisplay) run(ctx context.Context, c call, args expectDisplayArgs) 
 			return nil, controlProblem(err)
 		}
 		if answer.Status == "pass" {
-			claim := args.expectation()
-			t.notes.Note(ctx, target, id, scenario.Step{ExpectDisplay: &claim}, 0, 0)
+			t.notes.Note(ctx, target, id, scenario.Step{ExpectDisplay: &args.ExpectDisplay}, 0, 0)
 		}
 		return answer, nil
 	})
@@ -135,16 +136,11 @@ func (t expectDisplay) watch(ctx context.Context, target backend.Target, s backe
 	}
 }
 
-func (a expectDisplayArgs) expectation() scenario.ExpectDisplay {
-	return scenario.ExpectDisplay{Text: a.Text, Absent: a.Absent, Images: a.Images, AllowPartial: a.AllowPartial,
-		Focus: a.Focus, Picture: a.Picture}
-}
-
 func verdictOf(id string, d session.Display, args expectDisplayArgs) expectAnswer {
 	shown := displayOf(id, d)
 	answer := expectAnswer{Status: "pass", SessionID: id, DeviceModel: d.Model.ID, Text: shown.Text, Focus: d.Focus(),
 		Picture: shown.Picture, image: d.PNG}
-	answer.Missing = orEmpty(d.Unmet(args.expectation()))
+	answer.Missing = orEmpty(d.Unmet(args.ExpectDisplay))
 	answer.Summary = "It holds. " + shown.Summary
 	if len(answer.Missing) > 0 {
 		answer.Status, answer.Summary = "fail", "It does not hold: "+strings.Join(answer.Missing, "; ")+". "+shown.Summary

@@ -70,6 +70,8 @@ type world struct {
 	replayed scenario.Request
 	report   scenario.Report
 	noted    []file.Step
+	stepped  scenario.StepsRequest
+	steps    scenario.StepsReport
 	endless  bool
 
 	keys    *keys
@@ -295,6 +297,15 @@ func (w scenarios) Note(_ context.Context, _ backend.Target, _ string, step file
 
 func (w scenarios) NoteInjection(_ context.Context, _ backend.Target, _, _ string, _ any, before int64) int64 {
 	return before
+}
+
+func (w scenarios) RunSteps(ctx context.Context, req scenario.StepsRequest) (scenario.StepsReport, error) {
+	w.stepped = req
+	if w.endless {
+		<-ctx.Done()
+		return scenario.StepsReport{}, ctx.Err()
+	}
+	return w.steps, w.sessionErr
 }
 
 type browser struct{ *world }

@@ -27,7 +27,7 @@ func FuzzArguments(f *testing.F) {
 			&getPermissionsArgs{},
 			&setAssistantConfigArgs{}, &setConnectionPageConfigArgs{}, &getProjectAnalyticsArgs{}, &setCredentialArgs{},
 		} {
-			err := decode(data, into)
+			err := decodeInto(data, into)
 			var refused *Error
 			if err != nil && (!errors.As(err, &refused) || refused.Code != CodeInvalidArguments || refused.FixHint == "") {
 				t.Errorf("%q: %v", data, err)
@@ -51,7 +51,7 @@ func FuzzCalls(f *testing.F) {
 		"startLocalSimulation", "getSessionStatus",
 		"getEventLog", "waitForEvent", "getDisplayState", "expectDisplay", "injectInput", "injectTranscript",
 		"injectSensor", "injectFault", "setDevice",
-		"advanceTime", "recordSession", "replaySession", "closeSession", "listProjects", "getAssistantConfig",
+		"advanceTime", "runSteps", "recordSession", "replaySession", "closeSession", "listProjects", "getAssistantConfig",
 		"setAssistantConfig", "getCredentialStatus", "setCredential",
 		"getProjectAnalytics", "getConnectionPageConfig", "setConnectionPageConfig"}
 	for i, args := range []string{
@@ -61,7 +61,7 @@ func FuzzCalls(f *testing.F) {
 		`{"payload":{"a":[{"b":null}]},"timeoutSeconds":1e300}`, `{"picture":false}`,
 		`{"text":[""],"focus":null,"withinMs":-5}`, `{"kind":"tap","x":1e300,"y":-1}`, `{"text":"x","confidence":1e9}`,
 		`{"state":{"battery":{"level":101}}}`,
-		`{"code":"busy","times":-9}`, `{"deviceModel":"x"}`, `{"ms":1e18}`, `{"dir":"a\u0000"}`, `{"file":".."}`,
+		`{"code":"busy","times":-9}`, `{"deviceModel":"x"}`, `{"ms":1e18}`, `{"steps":[{"advance":1}]}`, `{"dir":"a\u0000"}`, `{"file":".."}`,
 		`{"sessionId":""}`,
 		`{}`, `{"project":"a.b"}`, `{"version":1e300,"voice":"","sounds":null}`, `{"project":""}`, `{"provider":"../x"}`,
 		`{"from":"9999-12-31","to":"0000-00-00T00:00:00Z"}`, `{"openBrowser":null}`,

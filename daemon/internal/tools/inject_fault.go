@@ -5,29 +5,30 @@ import (
 	"fmt"
 
 	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/proto/strictjson"
 )
 
 type injectFault struct{ injector }
 
 type injectFaultArgs struct {
 	sessionArg
-	Command   string   `json:"command" jsonschema:"E.g. camera.photo. Default: any."`
-	Code      string   `json:"code"`
-	LatencyMs integer  `json:"latencyMs" jsonschema:"0 to 60000."`
-	Times     *integer `json:"times" jsonschema:"1 to 1000 commands."`
-	Clear     bool     `json:"clear" jsonschema:"Forget all faults first."`
+	glasses.Fault
+}
+
+func (injectFaultArgs) rules() strictjson.Rules {
+	rules := kindRules("fault", `{"command":"camera.photo","code":"busy"}`)
+	command := rules["command"] // too many for a list of tools; getCapabilityGuide has them
+	command.Words, command.What, command.Form = nil, "E.g. camera.photo. Default: any.", "a command such as camera.photo"
+	rules["command"] = command
+	return rules
 }
 
 func (t injectFault) definition() definition {
-	return define(injectTool("injectFault", "Make commands fail"), t.run,
-		on("code", oneOf(glasses.CommandCodes()...)),
-		on("times", byDefault(1)),
-	)
+	return define(injectTool("injectFault", "Make commands fail"), t.run)
 }
 
 func (t injectFault) run(ctx context.Context, c call, args injectFaultArgs) (any, error) {
-	fault := glasses.Fault{Command: args.Command, Code: args.Code, LatencyMs: int64(args.LatencyMs),
-		Times: int(clamp(args.Times, 1, -1, 1001)), Clear: args.Clear}
+	fault := args.Fault
 	if err := checkControl(glasses.SimFault, fault); err != nil {
 		return nil, err
 	}

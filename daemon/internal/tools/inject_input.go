@@ -5,43 +5,35 @@ import (
 	"context"
 
 	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/proto/strictjson"
 )
 
 type injectInput struct{ injector }
 
 type injectInputArgs struct {
 	sessionArg
-	Kind      string  `json:"kind"`
-	Target    string  `json:"target" jsonschema:"Without kind: do what selects this id."`
-	X         integer `json:"x" jsonschema:"Of tap, in panel pixels."`
-	Y         integer `json:"y"`
-	Direction string  `json:"direction" jsonschema:"For swipe and navigate."`
-	Side      string  `json:"side" jsonschema:"If there are two touch bars."`
+	glasses.Input
+}
+
+func (injectInputArgs) rules() strictjson.Rules {
+	return kindRules("input", `{"kind":"tap","x":300,"y":240}`)
 }
 
 func (t injectInput) definition() definition {
-	return define(injectTool("injectInput", "Tap, swipe or select"), t.run,
-		on("kind", oneOf(glasses.InputKinds()...)),
-		on("direction", oneOf("up", "down", "left", "right")),
-		on("side", oneOf("left", "right")),
-	)
+	return define(injectTool("injectInput", "Tap, swipe or select"), t.run)
 }
 
 func (t injectInput) run(ctx context.Context, c call, args injectInputArgs) (any, error) {
-	input := glasses.Input{Kind: args.Kind, X: pixel(args.X), Y: pixel(args.Y), Direction: args.Direction,
-		Side: args.Side, Target: args.Target}
-	if args.Kind != "" && args.Target != "" {
-		return nil, invalid("kind and target exclude each other", `pass {"target":"done"} to select by id, or a kind `+
-			`such as {"kind":"tap"}`)
-	}
+	input := args.Input
+	input.X, input.Y = pixel(input.X), pixel(input.Y)
 	if err := checkControl(glasses.SimInput, input); err != nil {
 		return nil, err
 	}
-	injected := injection{typ: glasses.SimInput, payload: input, done: "input " + cmp.Or(args.Kind, args.Target)}
+	injected := injection{typ: glasses.SimInput, payload: input, done: "input " + cmp.Or(input.Kind, input.Target)}
 	return t.inject(ctx, c, args.SessionID, []injection{injected},
 		suggest("waitForEvent", `{"type":"display.show"}`, "wait for the app's next screen"),
 		suggest("getDisplayState", `{}`, "see what the wearer sees now"))
 }
 
 // pixel clamps a coordinate to what a payload can hold.
-func pixel(n integer) int { return int(min(max(int64(n), -glasses.MaxLength), glasses.MaxLength)) }
+func pixel(n int) int { return min(max(n, -glasses.MaxLength), glasses.MaxLength) }

@@ -9,31 +9,35 @@ import (
 
 	"github.com/service-dev/service/daemon/internal/session"
 	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/proto/glasses/scenario"
+	"github.com/service-dev/service/proto/strictjson"
 )
 
 type injectSensor struct{ injector }
 
 type injectSensorArgs struct {
 	sessionArg
-	State           rawOf[glasses.StatePatch] `json:"state"`
-	Motion          rawOf[map[string]int]     `json:"motion"`
-	CameraFile      string                    `json:"cameraFile"`
-	MicrophoneFile  string                    `json:"microphoneFile"`
-	ResetCamera     bool                      `json:"resetCamera" jsonschema:"Back to its own picture."`
-	ResetMicrophone bool                      `json:"resetMicrophone"`
+	State           *glasses.StatePatch `json:"state,omitempty"`
+	Motion          *glasses.Motion     `json:"motion,omitempty"`
+	CameraFile      string              `json:"cameraFile"`
+	MicrophoneFile  string              `json:"microphoneFile"`
+	ResetCamera     bool                `json:"resetCamera" jsonschema:"Back to its own picture."`
+	ResetMicrophone bool                `json:"resetMicrophone"`
+}
+
+func (injectSensorArgs) rules() strictjson.Rules {
+	rules := strictjson.Rules{"": {Example: `{"state":{"battery":{"level":5,"charging":false}}}`}}
+	for at, rule := range scenario.KindRules("state") {
+		rules["state."+at] = rule
+	}
+	return rules
 }
 
 func (t injectSensor) definition() definition {
 	return define(injectTool("injectSensor", "Change state, motion, camera or microphone"), t.run,
 		on("state", closed),
-		on("state.battery.level", says("Percent.")),
-		on("state.hinge", oneOf("open", "folded")),
-		on("state.thermal", oneOf("nominal", "warm", "critical")),
-		on("state.link", oneOf("connected", "lossy", "lost")),
-		on("state.route", oneOf("glasses", "phone")),
-		on("state.permissions", oneOf("granted", "denied"), says("Of camera, microphone, speech.")),
-		on("state.disabled", oneOf(partNames()...), says("All parts that are switched off.")),
-		on("motion", says("ax, ay, az in milli-g (at rest az is 1000), gx, gy, gz in millidegrees a second.")),
+		on("state.disabled", says("All parts that are switched off.")),
+		on("motion", opaque, says("ax, ay, az in milli-g (at rest az is 1000), gx, gy, gz in millidegrees a second.")),
 		on("cameraFile", says("A PNG or JPEG of up to 1 MiB that the camera sees from now on.")),
 		on("microphoneFile", says("A WAV of up to 1 MiB that the microphone hears.")),
 	)
@@ -75,31 +79,29 @@ func (t injectSensor) injections(ctx context.Context, c call, args injectSensorA
 				done: fmt.Sprintf("the %s has %s (%d bytes)", f.part, clip(f.path), len(data))})
 		}
 	}
-	for _, p := range []struct {
-		raw       json.RawMessage
-		typ, name string
-		known     any
-	}{
-		{args.State.RawMessage, glasses.SimState, "state", &glasses.StatePatch{}},
-		{args.Motion.RawMessage, glasses.SimMotion, "motion", &glasses.Motion{}},
-	} {
-		if len(p.raw) == 0 || string(p.raw) == "null" {
-			continue
-		}
-		if err := decodeInner(p.name, p.raw, p.known); err != nil {
+	if args.State != nil {
+		list = append(list, changeOf(glasses.SimState, "state", args.State))
+	}
+	if args.Motion != nil {
+		list = append(list, changeOf(glasses.SimMotion, "motion", args.Motion))
+	}
+	for _, in := range list {
+		if err := checkControl(in.typ, in.payload); err != nil {
 			return nil, err
 		}
-		if err := checkControl(p.typ, p.raw); err != nil {
-			return nil, err
-		}
-		list = append(list, injection{typ: p.typ, payload: p.raw, done: p.name + " " + clip(string(p.raw))})
 	}
 	return list, nil
 }
 
+// changeOf is the injection of a state or a motion.
+func changeOf[T any](typ, what string, payload *T) injection {
+	words, _ := json.Marshal(payload) // of a struct without interfaces, which never fails
+	return injection{typ: typ, payload: payload, done: what + " " + clip(string(words))}
+}
+
 // decodeInner decodes an argument that is an object; unknown fields are errors.
 func decodeInner(name string, raw json.RawMessage, into any) error {
-	err := decode(raw, into)
+	err := decodeInto(raw, into)
 	var refused *Error
 	if errors.As(err, &refused) {
 		return &Error{Code: refused.Code, Message: name + ": " + refused.Message,

@@ -6,36 +6,30 @@ import (
 	"fmt"
 
 	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/proto/strictjson"
 )
 
 type injectTranscript struct{ injector }
 
 type injectTranscriptArgs struct {
 	sessionArg
-	Text       string  `json:"text"`
-	Final      *bool   `json:"final" jsonschema:"false: may still change."`
-	Language   string  `json:"language" jsonschema:"E.g. en."`
-	Confidence integer `json:"confidence" jsonschema:"Percent."`
+	glasses.Transcript
+}
+
+func (injectTranscriptArgs) rules() strictjson.Rules {
+	return kindRules("transcript", `{"text":"add milk"}`)
 }
 
 func (t injectTranscript) definition() definition {
-	return define(injectTool("injectTranscript", "Say something to the glasses"), t.run,
-		required("text"),
-		on("text", says(fmt.Sprintf("1 to %d characters.", glasses.MaxSay))),
-		on("final", byDefault(true)),
-	)
+	return define(injectTool("injectTranscript", "Say something to the glasses"), t.run)
 }
 
 func (t injectTranscript) run(ctx context.Context, c call, args injectTranscriptArgs) (any, error) {
-	if args.Confidence < 0 || args.Confidence > 100 {
-		return nil, invalid("confidence goes from 0 to 100", "change the argument that the message names")
-	}
-	said := glasses.Transcript{Text: args.Text, Final: args.Final == nil || *args.Final, Language: args.Language,
-		Confidence: int(args.Confidence)}
+	said := args.Transcript
 	if err := checkControl(glasses.SimTranscript, said); err != nil {
 		return nil, err
 	}
-	injected := injection{typ: glasses.SimTranscript, payload: said, done: fmt.Sprintf("said %q", clip(args.Text))}
+	injected := injection{typ: glasses.SimTranscript, payload: said, done: fmt.Sprintf("said %q", clip(said.Text))}
 	return t.inject(ctx, c, args.SessionID, []injection{injected},
 		suggest("waitForEvent", `{"kind":"request"}`, "wait for what the app does about it"),
 		suggest("getDisplayState", `{}`, "see what the wearer sees now"))

@@ -22,6 +22,7 @@ type recordSession struct {
 type Scenarios interface {
 	Record(ctx context.Context, req scenario.RecordRequest) (scenario.Recording, error)
 	Run(ctx context.Context, req scenario.Request) (scenario.Report, error)
+	stepRunner
 	noter
 }
 

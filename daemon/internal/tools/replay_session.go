@@ -77,21 +77,8 @@ func (t replaySession) run(ctx context.Context, c call, args replaySessionArgs) 
 }
 
 func (t replaySession) replay(ctx context.Context, io IO, req scenario.Request, allSteps bool) (any, error) {
-	inner := ctx
-	if io.Progress == nil {
-		var cancel context.CancelFunc
-		inner, cancel = context.WithTimeout(ctx, replayQuiet)
-		defer cancel()
-	}
-	var report scenario.Report
-	var err error
-	newProgress(io, waitLong*time.Second).during(ctx, "running "+filepath.Base(req.Path),
-		func() { report, err = t.scenarios.Run(inner, req) })
+	report, err := runQuietly(ctx, io, "running "+filepath.Base(req.Path), t.scenarios.Run, req)
 	if err != nil {
-		if ctx.Err() == nil && inner.Err() != nil {
-			return nil, &Error{Code: backend.CodeTimeout, Message: fmt.Sprintf("the run took longer than %v", replayQuiet),
-				FixHint: `run it on a session with clock "virtual", or with "servicectl session run", which has no limit`}
-		}
 		return nil, err
 	}
 	answer := replayAnswer{Status: "done", SessionID: req.SessionID, Report: report, Summary: reportWords(report)}
@@ -101,6 +88,24 @@ func (t replaySession) replay(ctx context.Context, io IO, req scenario.Request, 
 		})
 	}
 	return answer, nil
+}
+
+// runQuietly runs steps with progress; for a client that does not listen to it, at most replayQuiet.
+func runQuietly[Q, R any](
+	ctx context.Context, io IO, doing string, run func(context.Context, Q) (R, error), req Q,
+) (report R, err error) {
+	inner := ctx
+	if io.Progress == nil {
+		var cancel context.CancelFunc
+		inner, cancel = context.WithTimeout(ctx, replayQuiet)
+		defer cancel()
+	}
+	newProgress(io, waitLong*time.Second).during(ctx, doing, func() { report, err = run(inner, req) })
+	if err != nil && ctx.Err() == nil && inner.Err() != nil {
+		err = &Error{Code: backend.CodeTimeout, Message: fmt.Sprintf("the run took longer than %v", replayQuiet),
+			FixHint: `run it on a session with clock "virtual", or with "servicectl session run", which has no limit`}
+	}
+	return report, err
 }
 
 // reportWords begins with the first thing that went wrong.

@@ -42,7 +42,7 @@ func missing(argument, hint string) error {
 
 // Codes of the catalogue's own errors.
 const (
-	CodeInvalidArguments = "invalid_arguments"
+	CodeInvalidArguments = "invalid_request"
 	CodeInvalidConfig    = "invalid_config"
 	CodeCancelled        = "cancelled"
 	CodeInternal         = "internal_error"

@@ -17,15 +17,15 @@ import (
 // github.com/google/jsonschema-go reads the same tag, but takes more than ten times as long, which every start of the
 // daemon would pay, and allows null by a list of types, which some clients refuse.
 type schema struct {
-	Type, Format, Pattern, Description      string
-	Enum, Required                          []string
-	Default                                 any
-	Minimum, MinLength, MaxLength, MaxItems *int
-	Items                                   *schema // of a list
-	Values                                  *schema // of an object whose properties may have any name
-	Properties                              properties
-	AnyOf                                   []*schema
-	Closed                                  bool // refuses other properties
+	Type, Format, Pattern, Description               string
+	Enum, Required                                   []string
+	Default                                          any
+	Minimum, Maximum, MinLength, MaxLength, MaxItems *int
+	Items                                            *schema // of a list
+	Values                                           *schema // of an object whose properties may have any name
+	Properties                                       properties
+	AnyOf                                            []*schema
+	Closed                                           bool // refuses other properties
 }
 
 // properties keep the order of the struct's fields, which is the order in which agents read them.
@@ -54,6 +54,7 @@ func (s *schema) appendTo(out []byte) []byte {
 	add("enum", s.Enum != nil, s.Enum)
 	add("default", s.Default != nil, s.Default)
 	add("minimum", s.Minimum != nil, s.Minimum)
+	add("maximum", s.Maximum != nil, s.Maximum)
 	add("minLength", s.MinLength != nil, s.MinLength)
 	add("maxLength", s.MaxLength != nil, s.MaxLength)
 	add("maxItems", s.MaxItems != nil, s.MaxItems)

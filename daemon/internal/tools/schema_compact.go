@@ -40,7 +40,7 @@ func commonFields() []string {
 }
 
 // leftOut are the keywords that a compact schema does not have.
-var leftOut = []string{"description", "format", "pattern", "enum", "default", "minimum", "minLength", "maxLength",
+var leftOut = []string{"description", "format", "pattern", "enum", "default", "minimum", "maximum", "minLength", "maxLength",
 	"maxItems", "required"}
 
 // bare removes the keywords of leftOut from a schema, and the properties of objects deeper than depth.

@@ -102,6 +102,9 @@ func mustHave(names ...string) func(*schema) {
 // closed refuses other properties than those that are named.
 func closed(s *schema) { s.Closed = true }
 
+// listOfObjects is the schema of a list that is decoded later.
+func listOfObjects(s *schema) { *s = schema{Type: "array", Items: &schema{Type: "object"}} }
+
 // opaque leaves the properties of an object out.
 func opaque(s *schema) {
 	inner := innermost(s)

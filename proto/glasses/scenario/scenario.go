@@ -22,11 +22,16 @@ const (
 	MaxTrace   = 100_000             // recorded requests
 )
 
+// SchemaURI names the JSON Schema of a scenario. MCP clients read it as a resource; `servicectl session schema` prints it.
+const SchemaURI = "docs://service/scenario.schema.json"
+
 // DefaultWithin is how long an expectation without withinMs waits, in ms of the session's clock.
 const DefaultWithin = 1000
 
 // Scenario is the content of one file.
 type Scenario struct {
+	// Schema is SchemaURI, for editors; it changes nothing.
+	Schema   string `json:"$schema,omitempty"`
 	Scenario int    `json:"scenario"` // Version
 	Name     string `json:"name"`
 	// DeviceModel is the id of a model; empty means that of the session.
@@ -76,9 +81,11 @@ type Step struct {
 // Expect is a row of the event log that must arrive, or with Absent must not, within WithinMs of the session's clock.
 // Only rows since the last step that made something happen match, each for one expectation.
 type Expect struct {
-	Type string `json:"type"`
-	// Kind is request, result or event; empty matches any.
-	Kind string `json:"kind,omitempty"`
+	// Type, Kind, Chip and Sender are those of the row; an empty one matches any.
+	Type   string `json:"type,omitempty"`
+	Kind   string `json:"kind,omitempty"`
+	Chip   string `json:"chip,omitempty"`
+	Sender string `json:"sender,omitempty"`
 	// Payload matches partially: objects may have more fields, lists and values must be equal.
 	Payload  json.RawMessage `json:"payload,omitempty"`
 	WithinMs *int64          `json:"withinMs,omitempty"` // 0 to MaxWithin; DefaultWithin when missing
@@ -166,12 +173,25 @@ func Within(ms *int64) int64 {
 	return *ms
 }
 
-// Encode returns the file of a scenario.
+// Encode returns the file of a scenario. It names the schema.
 func (s Scenario) Encode() ([]byte, error) {
-	s.Scenario = Version
+	s.Schema, s.Scenario, s.Steps = SchemaURI, Version, orEmpty(s.Steps)
+	if s.Recorded != nil {
+		recorded := *s.Recorded
+		recorded.Trace, recorded.Pictures = orEmpty(recorded.Trace), orEmpty(recorded.Pictures)
+		s.Recorded = &recorded
+	}
 	data, err := json.MarshalIndent(s, "", "  ")
 	if err != nil {
 		return nil, err
 	}
 	return append(data, '\n'), nil
+}
+
+// orEmpty returns a list that is written as [] and not as null.
+func orEmpty[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
 }

@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/service-dev/service/proto/glasses"
 )
 
 const whole = `{"scenario":1,"name":"all of it","deviceModel":"even_g1","clock":"virtual","fixturesDir":"fix",
@@ -51,53 +53,79 @@ func TestParseAndEncode(t *testing.T) {
 	}
 }
 
-// Every refusal names the place, so that whoever wrote the file finds it.
+// Every refusal names the place, what was expected there and an example, so that whoever wrote the file can mend it.
 func TestRefusals(t *testing.T) {
 	step := func(s string) string { return `{"scenario":1,"name":"x","steps":[{"advance":1},` + s + `]}` }
-	for _, c := range []struct{ in, path, says string }{
-		{`{`, "", "not JSON"},
-		{`{"scenario":1,"name":"x","steps":[]} {}`, "", "after the end"},
-		{`[]`, "", "array"},
-		{`{"scenario":2,"name":"x","steps":[]}`, "scenario", "this version supports 1"},
-		{`{"scenario":1,"steps":[]}`, "name", "1 to 100"},
-		{`{"scenario":1,"name":"x","stepps":[]}`, "stepps", "unknown field"},
-		{`{"scenario":1,"name":"x","name":"y","steps":[]}`, "name", "twice"},
-		{`{"scenario":1,"name":"x","clock":"lunar","steps":[]}`, "clock", "virtual or real"},
-		{`{"scenario":1,"name":"x","deviceModel":"monocle","steps":[]}`, "deviceModel", "known device model"},
-		{`{"scenario":1,"name":"x","app":{"command":[]},"steps":[]}`, "app.command", "program"},
-		{`{"scenario":1,"name":"x","app":{"comand":["a"]},"steps":[]}`, "app.comand", "command, dir, env"},
-		{step(`{}`), "steps[1]", "exactly one"},
-		{step(`{"note":"only"}`), "steps[1]", "exactly one"},
-		{step(`{"advance":1,"device":"even_g1"}`), "steps[1]", "exactly one"},
-		{step(`{"advance":-1}`), "steps[1].advance", "0 to"},
-		{step(`{"input":{"kind":"lick"}}`), "steps[1].input", "kind is not one of"},
-		{step(`{"input":{"target":"next","side":"left"}}`), "steps[1].input", "target without kind"},
-		{step(`{"input":{"kin":"tap"}}`), "steps[1].input.kin", "unknown field"},
-		{step(`{"state":{"battery":{"level":101}}}`), "steps[1].state", "0 to 100"},
-		{step(`{"device":"monocle"}`), "steps[1].device", "known device model"},
-		{step(`{"expect":{}}`), "steps[1].expect.type", "type of a row"},
-		{step(`{"expect":{"type":"a","kind":"reply"}}`), "steps[1].expect.kind", "request, result or event"},
-		{step(`{"expect":{"type":"a","payload":[]}}`), "steps[1].expect.payload", "object"},
-		{step(`{"expect":{"type":"a","withinMs":600001}}`), "steps[1].expect.withinMs", "600000"},
-		{step(`{"expectDisplay":{}}`), "steps[1].expectDisplay", "text, absent, images, focus or picture"},
-		{step(`{"expectDisplay":{"picture":"abc"}}`), "steps[1].expectDisplay.picture", "SHA-256"},
-		{step(`{"picture":"../x"}`), "steps[1].picture", "no path"},
-		{step(`{"fault":{"command":"display.show"}}`), "steps[1].fault", "needs code"},
-		{`{"scenario":1,"name":"x","steps":[],"recorded":{"clock":"virtual","pictures":[{"at":0,"sha256":"x"}],"trace":[]}}`, "recorded.pictures[0].sha256", "SHA-256"},
-		{strings.Repeat("[", 200) + strings.Repeat("]", 200), "", ""},
+	tap := `, e.g. {"input": {"kind": "tap", "x": 300, "y": 240}}`
+	kinds := "exactly one of input, transcript, state, motion, fault, device, camera, microphone, advance, expect, " +
+		"expectDisplay, expectNothingClipped, picture"
+	file := `, e.g. {"scenario": 1, "name": "tap counts", "steps": [{"advance": 1000}]}`
+	for _, c := range []struct{ in, says string }{
+		{`{`, "it is not JSON: it ends too early"},
+		{`{"scenario":1,"name":"x","steps":[]} {}`, "unexpected data after the end of the JSON"},
+		{`[]`, "it is a list; expected an object with $schema, scenario, name, deviceModel, clock, app, fixturesDir, steps, " +
+			"recorded" + file},
+		{`{"scenario":2,"name":"x","steps":[]}`, "scenario: it is 2; expected the integer 1" + file},
+		{`{"scenario":1,"steps":[]}`, "name: it is missing; expected a name of 1 to 100 printable characters" + file},
+		{`{"scenario":1,"name":"x","name":"y","steps":[]}`, "name: it occurs twice"},
+		{`{"scenario":1,"name":"x","clock":"lunar","steps":[]}`,
+			`clock: it is "lunar"; expected a string, one of virtual, real` + file},
+		{`{"scenario":1,"name":"x","app":{"command":[]},"steps":[]}`,
+			`app.command: it is empty; expected the program to start, e.g. {"command": ["node", "app.js"]}`},
+		{`{"scenario":1,"name":"x","app":{"comand":["a"]},"steps":[]}`,
+			`app.comand: unknown field; expected one of command, dir, env, e.g. {"command": ["node", "app.js"]}`},
+		{step(`{}`), `steps[1]: it has none of them; expected ` + kinds + `, e.g. {"advance": 1000}`},
+		{step(`null`), `steps[1]: it is null; expected an object with note, input, transcript, state, motion, fault, device, ` +
+			`camera, microphone, advance, expect, expectDisplay, expectNothingClipped, picture, e.g. {"advance": 1000}`},
+		{step(`{"advance":1,"device":"even_g1"}`),
+			`steps[1]: it has device and advance; expected ` + kinds + `, e.g. {"advance": 1000}`},
+		{step(`{"advance":"soon"}`),
+			`steps[1].advance: it is the string "soon"; expected an integer from 0 to 86400000, e.g. {"advance": 1000}`},
+		{step(`{"advance":1.5}`), "steps[1].advance: it is 1.5, which is not an integer; expected an integer from 0 to " +
+			`86400000, e.g. {"advance": 1000}`},
+		{step(`{"input":{"kind":"lick"}}`), `steps[1].input.kind: it is "lick"; expected a string, one of tap, doubleTap, ` +
+			`hold, swipe, select, navigate, back, capture` + tap},
+		{step(`{"input":{"kin":"tap"}}`),
+			`steps[1].input.kin: unknown field; expected one of kind, x, y, direction, side, target` + tap},
+		{step(`{"input":{"kind":"tap","target":"next"}}`),
+			`steps[1].input: it has kind and target; expected exactly one of kind, target` + tap},
+		{step(`{"input":{"target":"next","side":"left"}}`), `steps[1].input: sim.input payload: target without kind takes ` +
+			`no x, y, direction or side: the glasses choose the inputs` + tap},
+		{step(`{"state":{"battery":{"level":101}}}`), `steps[1].state.battery.level: it is 101; expected an integer from 0 ` +
+			`to 100, e.g. {"state": {"battery": {"level": 5, "charging": false}}}`},
+		{step(`{"state":{"permissions":{"nose":"denied"}}}`), `steps[1].state.permissions.nose: unknown name; expected one ` +
+			`of camera, microphone, speech, e.g. {"state": {"battery": {"level": 5, "charging": false}}}`},
+		{step(`{"device":"monocle"}`), `steps[1].device: it is "monocle"; expected a string, one of ` +
+			strings.Join(glasses.ModelIDs(), ", ") + `, e.g. {"device": "even_g1"}`},
+		{step(`{"expect":{"type":"a","payload":[]}}`),
+			`steps[1].expect.payload: it is a list; expected an object, e.g. {"expect": {"type": "display.show", "withinMs": 1000}}`},
+		{step(`{"expectDisplay":{}}`), `steps[1].expectDisplay: it has none of them; expected at least one of text, absent, ` +
+			`images, focus, picture, e.g. {"expectDisplay": {"text": ["Milk"], "absent": ["Eggs"]}}`},
+		{step(`{"expectDisplay":{"absent":"Milk"}}`), `steps[1].expectDisplay.absent: it is the string "Milk"; expected a ` +
+			`list, e.g. {"expectDisplay": {"text": ["Milk"], "absent": ["Eggs"]}}`},
+		{step(`{"expectNothingClipped":{"models":["audio_only"]}}`), `steps[1].expectNothingClipped.models[0]: it is ` +
+			`"audio_only"; expected a string, one of ` + strings.Join(panelModels(), ", ") +
+			`, e.g. {"expectNothingClipped": {"models": ["even_g1"]}}`},
+		{step(`{"picture":"../x"}`), `steps[1].picture: it is "../x"; expected a name of 1 to 100 printable characters ` +
+			`without a path or a leading dot, e.g. {"picture": "end"}`},
+		{step(`{"fault":{"command":"display.show"}}`), `steps[1].fault: it has none of them; expected at least one of code, ` +
+			`latencyMs, clear, e.g. {"fault": {"command": "camera.photo", "code": "busy"}}`},
 	} {
 		_, err := Parse([]byte(c.in))
 		var e *Error
-		if !errors.As(err, &e) {
-			t.Errorf("%s: %v", c.in, err)
-			continue
-		}
-		if c.says != "" && e.Path != c.path || !strings.Contains(e.Message, c.says) {
-			t.Errorf("%s:\n %q at %q; want %q at %q", c.in, e.Message, e.Path, c.says, c.path)
+		if !errors.As(err, &e) || e.Error() != c.says {
+			t.Errorf("%s:\n got  %v\n want %s", c.in, err, c.says)
 		}
 	}
-	if _, err := Parse([]byte(step(`{"advance":"soon"}`))); err == nil || !strings.Contains(err.Error(), "advance") {
-		t.Errorf("a string for a number: %v", err)
+}
+
+// Every example of the table is right itself.
+func TestKinds_ExamplesParse(t *testing.T) {
+	for _, k := range Kinds() {
+		steps, err := ParseSteps([]byte("[" + k.Example + "]"))
+		if err != nil || steps[0].Act() != k.Name {
+			t.Errorf("%s: %v", k.Name, err)
+		}
 	}
 }
 

@@ -1,0 +1,138 @@
+package scenario
+
+import (
+	"context"
+	"time"
+
+	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/daemon/internal/clientio"
+	"github.com/service-dev/service/daemon/internal/session"
+	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/proto/glasses/scenario"
+)
+
+// StepsRequest requests steps on an open session whose app goes on running, as an agent does while it works.
+type StepsRequest struct {
+	// Files are the client's, with the pictures and sounds of steps.
+	Files     clientio.Files
+	Target    backend.Target
+	SessionID string
+	Steps     []scenario.Step
+	// DeviceModel is the model that the steps are for; empty for that of the session.
+	DeviceModel string
+	// Dir is the folder to which paths in the steps are relative, absolute.
+	Dir string
+	// Artifacts is a folder, absolute, for pictures. Empty stores none.
+	Artifacts string
+	// Since excludes the rows up to this cursor from the expectations before the first step that makes something happen.
+	Since int64
+}
+
+// StepsReport is what came of the steps.
+type StepsReport struct {
+	Verdict string // Pass or Fail
+	// Steps are in order; those after the first failure are Skipped. AtMs counts from the beginning of the first.
+	Steps []StepReport
+	// NowMs is the session's clock at the end.
+	NowMs int64
+	// Since is the event log's last row before the last step that made something happen.
+	Since int64
+	// Pictures are those of steps, and that of a failed expectation.
+	Pictures []Picture
+	// Findings are what the app showed meanwhile that does not fit the model, the first maxFindings.
+	Findings []Finding
+	// End is the display after the last step.
+	End session.Display
+}
+
+// RunSteps runs steps and stops at the first that fails. A failure is not an error; errors are *backend.Problem: the
+// session is closed, no app attached.
+func (r *Runner) RunSteps(ctx context.Context, req StepsRequest) (StepsReport, error) {
+	x := &run{r: r, s: scenario.Scenario{DeviceModel: req.DeviceModel, Steps: req.Steps}, dir: req.Dir,
+		req:  Request{Files: req.Files, Target: req.Target, SessionID: req.SessionID, Artifacts: req.Artifacts},
+		used: map[int64]bool{}, stopAtFailure: true, keepPNG: true}
+	x.report = Report{Verdict: Pass, Steps: []StepReport{}, Pictures: []Picture{}}
+	x.drawing.SetLimit(maxDrawing)
+	report, err := x.onOpenSession(ctx, req.Since)
+	_ = x.drawing.Wait() // drawing never fails
+	if err != nil {
+		return StepsReport{}, err
+	}
+	report.Verdict, report.Steps, report.Pictures = x.report.Verdict, x.report.Steps, x.report.Pictures
+	return report, nil
+}
+
+func (x *run) onOpenSession(ctx context.Context, since int64) (StepsReport, error) {
+	if err := makeArtifacts(ctx, x.req); err != nil {
+		return StepsReport{}, err
+	}
+	if err := x.join(ctx, since); err != nil {
+		return StepsReport{}, err
+	}
+	if err := x.steps(ctx); err != nil {
+		return StepsReport{}, err
+	}
+	if err := x.fetch(ctx, 0); err != nil {
+		return StepsReport{}, err
+	}
+	found := Findings(x.rows, x.model)
+	end, err := x.display(ctx)
+	return StepsReport{NowMs: x.now, Since: x.since, Findings: found[:min(len(found), maxFindings)], End: end}, err
+}
+
+// join waits for an app and reads what of the log counts for the first expectations. Rows that the log no longer has do
+// not matter here.
+func (x *run) join(ctx context.Context, since int64) error {
+	late := time.Now().Add(x.r.attachWait)
+	x.next, x.since, x.gaps = since, since, true
+	defer func() { x.gaps = false }()
+	s, err := x.r.sessions.Get(ctx, x.req.Target, x.req.SessionID)
+	if err == nil && s.Transport == backend.TransportBrowser && s.Pages == 0 {
+		return &backend.Problem{Code: backend.CodeNotConnected, Message: "no simulator page is open"}
+	}
+	for err == nil && s.Apps == 0 {
+		wait := time.Until(late)
+		if wait <= 0 {
+			return &backend.Problem{Code: backend.CodeNotConnected, Message: "no app attached to the session in time",
+				FixHint: "start the app with the variables of startLocalSimulation (`servicectl session env` prints them), then " +
+					"repeat the call"}
+		}
+		if err := x.fetch(ctx, wait); err != nil {
+			return err
+		}
+		s, err = x.r.sessions.Get(ctx, x.req.Target, x.req.SessionID)
+	}
+	if err != nil {
+		return err
+	}
+	x.virtual, x.model, x.now, x.base = s.Clock == backend.ClockVirtual, s.DeviceModel, s.NowMs, s.NowMs
+	if want := x.s.DeviceModel; want != "" && want != s.DeviceModel {
+		choice := glasses.DeviceChoice{DeviceModel: want}
+		if err := x.stimulate(ctx, glasses.SimDevice, choice, ""); err != nil {
+			return problemOf(err)
+		}
+		x.model = want
+	}
+	return x.fetch(ctx, 0)
+}
+
+// problemOf returns the *backend.Problem of a step that could not be made.
+func problemOf(err error) error {
+	if unmet, ok := err.(*unmetExpectation); ok { //nolint:errorlint // it is never wrapped
+		return &backend.Problem{Code: glasses.CodeUnsupported, Message: unmet.message,
+			FixHint: "setDevice tells why; or leave the scenario's deviceModel out"}
+	}
+	return err
+}
+
+// makeArtifacts creates the folder for pictures, if there is one.
+func makeArtifacts(ctx context.Context, req Request) error {
+	if req.Artifacts == "" {
+		return nil
+	}
+	if err := req.Files.MakeDir(ctx, req.Artifacts, 0o700); err != nil {
+		return &backend.Problem{Code: session.CodeStateUnwritable, Message: "making the folder for pictures: " + err.Error(),
+			FixHint: "pass a folder that can be written"}
+	}
+	return nil
+}

@@ -1,0 +1,82 @@
+package scenario
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/proto/glasses/scenario"
+)
+
+func listOf(t *testing.T, steps string) []scenario.Step {
+	t.Helper()
+	list, err := scenario.ParseSteps([]byte("[" + steps + "]"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+func TestRunSteps_StopsAtTheFirstFailure(t *testing.T) {
+	s := attended{show(glasses.FreshState(), glasses.Node{Type: glasses.NodeText, Text: "Milk"})}
+	report, err := New(s, s).RunSteps(t.Context(), StepsRequest{Files: ours, SessionID: "ses_abcdefgh", Steps: listOf(t,
+		`{"expectDisplay":{"text":["Milk"]}},{"picture":"list"},{"expect":{"type":"nothing","withinMs":0}},{"advance":1}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var verdicts, pictures []string
+	for _, step := range report.Steps {
+		verdicts = append(verdicts, step.Verdict)
+	}
+	for _, p := range report.Pictures {
+		pictures = append(pictures, p.Name)
+		if len(p.PNG) == 0 || sum(p.PNG) != p.SHA256 {
+			t.Errorf("picture %s has %d bytes", p.Name, len(p.PNG))
+		}
+	}
+	if got := strings.Join(verdicts, " "); report.Verdict != Fail || got != "pass pass fail skipped" {
+		t.Errorf("%s: %s", report.Verdict, got)
+	}
+	if got := strings.Join(pictures, " "); got != "list" {
+		t.Errorf("pictures: %s", got)
+	}
+	if text := report.End.Text(); len(text) != 1 || text[0] != "Milk" {
+		t.Errorf("at the end: %v", text)
+	}
+}
+
+// attended is a session with an app.
+type attended struct{ *showing }
+
+func (attended) Get(context.Context, backend.Target, string) (backend.Session, error) {
+	return backend.Session{Transport: backend.TransportBrowser, Pages: 1, Apps: 1}, nil
+}
+
+// unattended is a session without apps, or without a page.
+type unattended struct {
+	*showing
+	pages int
+}
+
+func (u unattended) Get(context.Context, backend.Target, string) (backend.Session, error) {
+	return backend.Session{Transport: backend.TransportBrowser, Pages: u.pages}, nil
+}
+
+func TestRunSteps_NeedsAnApp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for pages, message := range []string{"no simulator page is open", "no app attached to the session in time"} {
+			s := unattended{show(glasses.FreshState(), glasses.Node{Type: glasses.NodeText, Text: "Milk"}), pages}
+			r := New(s, s)
+			r.attachWait = 0
+			_, err := r.RunSteps(t.Context(), StepsRequest{Files: ours, SessionID: "ses_abcdefgh"})
+			var problem *backend.Problem
+			if !errors.As(err, &problem) || problem.Code != backend.CodeNotConnected || problem.Message != message {
+				t.Errorf("with %d pages: %v", pages, err)
+			}
+		}
+	})
+}

@@ -1,0 +1,118 @@
+package tools
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/daemon/internal/scenario"
+	steps "github.com/service-dev/service/proto/glasses/scenario"
+)
+
+// TestSteps_AndToolsTakeTheSameFields compares each kind of step with the tool that does the same at once.
+func TestSteps_AndToolsTakeTheSameFields(t *testing.T) {
+	// What a tool has of its own: which session, and how its wait is bounded.
+	own := map[string][]string{"waitForEvent": {"since", "timeoutSeconds"}}
+	// What only a step has: it can look at what has not happened.
+	onlyStep := map[string][]string{"waitForEvent": {"absent", "withinMs"}}
+	for _, k := range steps.Kinds() {
+		if k.Tool == "" {
+			continue
+		}
+		properties := inputOf(t, k.Tool)
+		if k.Argument != "" {
+			if _, ok := properties[k.Argument]; !ok {
+				t.Errorf("%s: %s has no argument %s", k.Name, k.Tool, k.Argument)
+			}
+			continue
+		}
+		var fields []string
+		for _, f := range k.Fields() {
+			if slices.Contains(onlyStep[k.Tool], f.Name) {
+				continue
+			}
+			fields = append(fields, f.Name)
+			argument, ok := properties[f.Name].(map[string]any)
+			if !ok {
+				t.Errorf("%s takes %s, %s does not", k.Name, f.Name, k.Tool)
+				continue
+			}
+			if words, ok := argument["enum"].([]any); ok {
+				for _, word := range words {
+					if !strings.Contains(f.Want+",", " "+word.(string)+",") {
+						t.Errorf("%s.%s does not take %v, %s does", k.Name, f.Name, word, k.Tool)
+					}
+				}
+			}
+		}
+		for name := range properties {
+			if name != "sessionId" && !slices.Contains(fields, name) && !slices.Contains(own[k.Tool], name) {
+				t.Errorf("%s takes %s, the step %s does not", k.Tool, name, k.Name)
+			}
+		}
+	}
+}
+
+// inputOf returns the properties of a tool's arguments.
+func inputOf(t *testing.T, name string) map[string]any {
+	t.Helper()
+	for _, tool := range newWorld().catalogue().List() {
+		if tool.Name != name {
+			continue
+		}
+		var schema struct{ Properties map[string]any }
+		if err := json.Unmarshal(tool.InputSchema, &schema); err != nil {
+			t.Fatal(err)
+		}
+		return schema.Properties
+	}
+	t.Fatalf("there is no tool %s", name)
+	return nil
+}
+
+func TestRunSteps(t *testing.T) {
+	root := t.TempDir()
+	write(t, filepath.Join(root, "s.json"), `{"scenario":1,"name":"s","deviceModel":"even_g1","steps":[{"advance":5}]}`)
+	write(t, filepath.Join(root, "bad.json"), `{"scenario":1,"name":"s","steps":[{"advance":"5"}]}`)
+	w := newWorld().locally()
+	w.steps = scenario.StepsReport{Verdict: scenario.Fail, NowMs: 1005, Since: 9, End: w.display,
+		Steps: []scenario.StepReport{{Step: "advance 5 ms", Verdict: scenario.Pass},
+			{Index: 1, Step: "expect display.show", Verdict: scenario.Fail, Message: "nothing came"},
+			{Index: 2, Verdict: scenario.Skipped}},
+		Pictures: []scenario.Picture{{Name: "step-1-failed", PNG: []byte("png")}}}
+	result, fields := w.call(t, "runSteps", `{"steps":[{"advance":5},{"transcript":{"text":"hi"}}]}`, IO{})
+	summary, _ := fields["summary"].(string)
+	if fields["verdict"] != "fail" || fields["since"] != 9.0 || len(result.Images) != 1 ||
+		!strings.HasPrefix(summary, "fail: step 1 (expect display.show): nothing came; 1 steps after it were not run.") {
+		t.Errorf("answered %v with %d pictures", fields, len(result.Images))
+	}
+	if s := w.stepped.Steps; len(s) != 2 || !s[1].Transcript.Final {
+		t.Errorf("ran %+v", w.stepped)
+	}
+	w.steps.Verdict, w.steps.Steps, w.steps.Pictures = scenario.Pass, []scenario.StepReport{}, nil
+	result, fields = w.call(t, "runSteps", `{"file":`+quote(filepath.Join(root, "s.json"))+`}`, IO{})
+	if fields["verdict"] != "pass" || len(result.Images) != 1 {
+		t.Errorf("answered %v with %d pictures", fields, len(result.Images))
+	}
+	if w.stepped.DeviceModel != "even_g1" || w.stepped.Dir != root || len(w.stepped.Steps) != 1 {
+		t.Errorf("ran %+v", w.stepped)
+	}
+	_, fields = w.call(t, "runSteps", `{"file":`+quote(filepath.Join(root, "bad.json"))+`}`, IO{})
+	if message, _ := fields["message"].(string); !strings.HasPrefix(message, `bad.json: steps[0].advance: it is the string "5"; `+
+		`expected an integer from 0 to 86400000, e.g. {"advance": 1000}`) {
+		t.Errorf("a wrong file: %v", fields)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		w.endless = true
+		start := time.Now()
+		_, fields := w.call(t, "runSteps", `{"steps":[]}`, IO{})
+		if fields["code"] != backend.CodeTimeout || time.Since(start) >= time.Minute {
+			t.Errorf("steps without end: %v after %v", fields, time.Since(start))
+		}
+	})
+}

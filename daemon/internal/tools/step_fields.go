@@ -1,0 +1,98 @@
+package tools
+
+import (
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/service-dev/service/proto/glasses/scenario"
+	"github.com/service-dev/service/proto/strictjson"
+)
+
+// stepFields is implemented by arguments that are the fields of a kind of step. They are decoded by the rules of steps,
+// so that a tool and a step take the same.
+type stepFields interface{ rules() strictjson.Rules }
+
+// byRules describes arguments in a tool's schema as in that of scenarios.
+func byRules(rules strictjson.Rules) option {
+	return func(root *schema) {
+		for _, at := range slices.Sorted(maps.Keys(rules)) {
+			rule := rules[at]
+			path := strings.NewReplacer("[]", "", ".*", "").Replace(at)
+			if path == "" {
+				if rule.Required != nil {
+					required(rule.Required...)(root)
+				}
+				continue
+			}
+			on(path, func(s *schema) {
+				if rule.What != "" {
+					s.Description = rule.What
+				}
+				if rule.Words != nil {
+					oneOf(rule.Words...)(s)
+				}
+				s.Default = rule.Default
+				if inner := innermost(s); rule.Min != nil || rule.Max != nil {
+					inner.Minimum, inner.Maximum = intOf(rule.Min), intOf(rule.Max)
+				}
+			})(root)
+		}
+	}
+}
+
+func intOf(n *int64) *int {
+	if n == nil {
+		return nil
+	}
+	return new(int(*n))
+}
+
+// strictly returns a decoder by rules. It takes null for a missing argument, as some clients write it.
+func strictly[A any](rules strictjson.Rules) func(json.RawMessage, *A) error {
+	shape := sync.OnceValue(func() *strictjson.Shape[A] {
+		s := strictjson.Of[A](rules)
+		s.Nulls = true
+		return s
+	})
+	return func(args json.RawMessage, into *A) error {
+		names := fieldsOf(into)
+		args, err := objectOf(args, names)
+		if err != nil {
+			return err
+		}
+		return argumentError(shape().Decode(args, into), names)
+	}
+}
+
+// argumentError is the agent's error for arguments that strictjson refused.
+func argumentError(err error, names []string) error {
+	var refused *strictjson.Error
+	if !errors.As(err, &refused) {
+		return err
+	}
+	message := refused.Message
+	if refused.Path != "" {
+		message = "argument " + refused.Path + ": " + message
+	}
+	if refused.Want != "" {
+		message += "; expected " + refused.Want
+	}
+	hint := "this tool takes: " + strings.Join(names, ", ")
+	if refused.Example != "" {
+		hint += "; e.g. " + refused.Example
+	}
+	return invalid(message, hint)
+}
+
+// kindRules are the rules of a kind of step for arguments that are its fields; the example is that of the arguments.
+func kindRules(name, example string) strictjson.Rules {
+	rules := maps.Clone(scenario.KindRules(name))
+	whole := rules[""]
+	whole.Example = example
+	rules[""] = whole
+	return rules
+}

@@ -1,0 +1,45 @@
+package docs
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/service-dev/service/proto/glasses/scenario"
+)
+
+// steps returns a section for each kind of step, with its fields and an example.
+func steps() string {
+	var out strings.Builder
+	for _, k := range scenario.Kinds() {
+		fmt.Fprintf(&out, "## %s\n\n%s%s\n\nExample: `%s`\n\n", k.Name, k.What, sameAs(k), k.Example)
+		fields := k.Fields()
+		if len(fields) == 0 {
+			fmt.Fprintf(&out, "The value is %s.\n\n", k.Want())
+			continue
+		}
+		out.WriteString("| field | value | what |\n|---|---|---|\n")
+		for _, f := range fields {
+			what := f.What
+			if f.Required {
+				what = "Required. " + what
+			}
+			if f.Default != nil {
+				what += fmt.Sprintf(" Default: %v.", f.Default)
+			}
+			fmt.Fprintf(&out, "| `%s` | %s | %s |\n", f.Name, f.Want, strings.TrimSpace(what))
+		}
+		out.WriteString("\n")
+	}
+	return out.String()
+}
+
+// sameAs names the tool that does the same at once.
+func sameAs(k scenario.Kind) string {
+	switch {
+	case k.Tool == "":
+		return ""
+	case k.Argument != "":
+		return fmt.Sprintf(" The tool: `%s` with `%s`.", k.Tool, k.Argument)
+	}
+	return fmt.Sprintf(" The tool with the same fields: `%s`.", k.Tool)
+}
