@@ -85,7 +85,7 @@ func (j *journal) add(session string, n note) {
 		}
 		j.order = append(j.order, session)
 	}
-	list := append(j.sessions[session], n)
+	list := slices.Concat(j.sessions[session], []note{n})
 	j.sessions[session] = list[max(0, len(list)-maxNotes):]
 }
 
