@@ -116,7 +116,7 @@ func (m *model) poll(c *modelCode, now time.Time) string {
 		!now.Before(c.expires):
 		return outcome(link.ErrExpired) + none
 	case c.state == link.Pending:
-		if !c.polled.IsZero() && now.Sub(c.polled) < c.interval-500*time.Millisecond {
+		if !c.polled.IsZero() && now.Sub(c.polled) < c.interval-c.interval/4-500*time.Millisecond {
 			c.interval = min(c.interval+5*time.Second, time.Minute)
 		}
 		c.polled = now

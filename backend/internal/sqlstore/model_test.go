@@ -56,7 +56,7 @@ var (
 	modelTimes = link.Settings{CodeTTL: 10 * time.Minute, PollInterval: 5 * time.Second, Grace: 30 * time.Second,
 		UnusedAfter: time.Minute}
 	modelHash = secret.NewHasher([]byte("a key of thirty-two bytes or more"))
-	passes    = []time.Duration{200 * time.Millisecond, time.Second, 4400 * time.Millisecond, 4600 * time.Millisecond,
+	passes    = []time.Duration{200 * time.Millisecond, time.Second, 3200 * time.Millisecond, 3300 * time.Millisecond,
 		5 * time.Second, 20 * time.Second,
 		31 * time.Second, 59 * time.Second, 61 * time.Second, 5 * time.Minute, 10*time.Minute - time.Second, 10 * time.Minute,
 		25 * time.Hour}
