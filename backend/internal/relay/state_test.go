@@ -9,7 +9,7 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// standing reads until the page is told what stands.
+// standing waits until the page is told what the apps have set, and returns it.
 func (p *peer) standing() (s glasses.Standing) {
 	p.t.Helper()
 	p.want(glasses.SimStanding, &s)

@@ -39,8 +39,8 @@ func Open(ctx context.Context, database string, log *slog.Logger) (*Store, error
 	return s.prepare(ctx)
 }
 
-// createFile creates a SQLite file that only its owner may read; SQLite itself would create one that everybody may
-// read. SQLite gives the files beside it the same mode.
+// createFile creates a SQLite file that only its owner may read; SQLite itself would let everybody read it. SQLite
+// creates its journal files with the same mode.
 func createFile(database string) error {
 	if isPostgres(database) {
 		return nil
@@ -94,7 +94,7 @@ func open(database string) (*Store, error) {
 		db.SetMaxIdleConns(maxConns)
 		return &Store{reads: db, writes: db, engine: "postgres"}, nil
 	}
-	// A single writer that takes its lock at BEGIN, and readers beside it: otherwise writers fail with SQLITE_BUSY under
+	// One connection writes and takes its lock at BEGIN, others only read: otherwise writers fail with SQLITE_BUSY under
 	// load.
 	writes, err := openWriter(sqliteDSN(database, "immediate"))
 	if err != nil {

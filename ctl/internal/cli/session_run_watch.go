@@ -12,8 +12,8 @@ import (
 	"github.com/service-dev/service/ctl/internal/watch"
 )
 
-// watchRuns runs everything again whenever a file changes: a scenario, or what stands beside it or in the working
-// directory. Only Ctrl-C ends it, with what it started.
+// watchRuns runs everything again whenever a scenario changes, or another file in its folder or in the working
+// directory. Only Ctrl-C ends it, and the apps it started.
 func (a *app) watchRuns(ctx context.Context, o runOptions, args, command []string) error {
 	roots, err := watchedFolders(args, o)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package report writes the results of scenarios as one HTML page that needs nothing else: no server, no network, no
-// file beside it. It must not know how scenarios are run.
+// Package report writes the results of scenarios as one self-contained HTML page, which needs no server, no network and
+// no other file. It must not know how scenarios are run.
 package report
 
 import (
@@ -74,7 +74,7 @@ type Step struct {
 	At     time.Duration
 	// Verdict is pass, fail or skipped.
 	Verdict string
-	// Expected is the step as it stands in the file, Seen why it failed, and Panel what the wearer saw then.
+	// Expected is the step as the file has it, Seen is why it failed, and Panel is what the wearer saw then.
 	Expected, Seen string
 	Panel          Picture
 }
