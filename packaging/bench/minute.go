@@ -21,8 +21,9 @@ const (
 	minutePictures    = 6
 	minuteRuns        = 5
 	minuteFrame       = `{"v":1,"type":"display.show","id":"minute-100","at":0,"payload":{"tree":` + minuteTree + `}}`
-	minuteTree        = `{"type":"column","padding":8,"children":[` + minuteLine + `,` + minuteLine + `,` + minuteLine + `]}`
-	minuteLine        = `{"type":"text","text":"seconds 10"}`
+	minuteTree        = `{"type":"column","padding":8,"children":[` + minuteLine + `,` + minuteLine + `,` +
+		minuteLine + `]}`
+	minuteLine = `{"type":"text","text":"seconds 10"}`
 )
 
 // minute measures a scenario of 60 s of virtual time, with an app of its own process on loopback, 78 pictures on the

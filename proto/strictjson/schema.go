@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Schema returns the JSON Schema 2020-12 of what Decode accepts, for encoding/json. It says less than Decode checks only
-// where Error.Beyond is true.
+// Schema returns the JSON Schema 2020-12 of what Decode accepts, for encoding/json. It says less than Decode checks
+// only where Error.Beyond is true.
 func (s *Shape[T]) Schema() map[string]any { return s.root.schema() }
 
 func (n *node) schema() map[string]any {

@@ -1,6 +1,6 @@
-// Package strictjson decodes JSON that people and agents write by hand. A misspelt, repeated or missing name and a value
-// of the wrong type are errors that name the place, what was expected and an example. The same rules give the JSON
-// Schema of what is accepted.
+// Package strictjson decodes JSON that people and agents write by hand. A misspelt, repeated or missing name and a
+// value of the wrong type are errors that name the place, what was expected and an example. The same rules give the
+// JSON Schema of what is accepted.
 package strictjson
 
 import (

@@ -239,8 +239,8 @@ func (s *Service) decide(ctx context.Context, userCode string, to State, account
 }
 
 // Cancel ends a code that its client will no longer poll: it cannot be approved afterwards, and a token that was
-// never received is revoked. Cancelling a code again succeeds. It returns ErrUnknown if the code is unknown or its token
-// is in use.
+// never received is revoked. Cancelling a code again succeeds. It returns ErrUnknown if the code is unknown or its
+// token is in use.
 func (s *Service) Cancel(ctx context.Context, deviceCode string) error {
 	if !secret.Valid(secret.DeviceCode, deviceCode) {
 		return ErrUnknown

@@ -48,8 +48,8 @@ func open(file string) (target string, mode os.FileMode, data []byte, err error)
 	return target, info.Mode().Perm(), data, err
 }
 
-// refuseDangling returns an error if the missing file, or a directory above it, is a symbolic link whose target does not
-// exist: only the person knows whether the target is to be created or the link is to be removed.
+// refuseDangling returns an error if the missing file, or a directory above it, is a symbolic link whose target does
+// not exist: only the person knows whether the target is to be created or the link is to be removed.
 func refuseDangling(file string) error {
 	for path := file; ; path = filepath.Dir(path) {
 		if info, err := os.Lstat(path); err == nil || path == filepath.Dir(path) {

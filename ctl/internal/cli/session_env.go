@@ -69,8 +69,10 @@ func variablesOf(ctx context.Context, c *client.Client, id string) (found sessio
 		return found, err
 	}
 	if found.SessionID != latest.SessionID {
-		return found, &client.Error{Code: "not_found", Message: fmt.Sprintf("session %s is not the one that apps of %s attach "+
-			"to: that is %s", latest.SessionID, s.Project, found.SessionID), FixHint: "pass that id, or close the other session"}
+		return found, &client.Error{Code: "not_found",
+			Message: fmt.Sprintf("session %s is not the one that apps of %s attach to: that is %s", latest.SessionID, s.Project,
+				found.SessionID),
+			FixHint: "pass that id, or close the other session"}
 	}
 	return found, nil
 }

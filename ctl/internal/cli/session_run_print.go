@@ -196,8 +196,8 @@ func (b *batch) totals() (count totals) {
 	return count
 }
 
-// worst returns the state that the whole command has: a run that failed is a clear no, one that could not be made leaves
-// the question open.
+// worst returns the state that the whole command has: a run that failed is a clear no, one that could not be made
+// leaves the question open.
 func (c totals) worst() runState {
 	for _, state := range []runState{interrupted, failed, broken, notRun} {
 		if c[state] > 0 {

@@ -75,7 +75,8 @@ var whyNot = map[bool]string{true: "interrupted: the command was ended before th
 
 // page returns the batch as an HTML report. Pictures of runs that failed come first if not all fit.
 func (b *batch) page(stopped bool) page.Page {
-	p := page.Page{Verdict: b.totals().verdict(), Command: b.line(b.args, b.options.models), At: b.started, Took: b.took, Interrupted: stopped}
+	p := page.Page{Verdict: b.totals().verdict(), Command: b.line(b.args, b.options.models), At: b.started, Took: b.took,
+		Interrupted: stopped}
 	for i := range b.jobs {
 		p.Runs = append(p.Runs, b.pageRun(i, stopped))
 	}

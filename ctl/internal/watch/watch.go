@@ -47,8 +47,8 @@ type Watcher struct {
 	folders int
 }
 
-// New watches folders. Names that begin with a dot, backups and packages are not watched, nor what ignored reports. Call
-// Close.
+// New watches folders. Names that begin with a dot, backups and packages are not watched, nor what ignored reports.
+// Call Close.
 func New(roots []string, ignored func(path string) bool) (*Watcher, error) {
 	notify, err := fsnotify.NewWatcher()
 	if err != nil {

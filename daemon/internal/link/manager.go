@@ -112,8 +112,8 @@ func (noCodes) Find(string) (codes.Issued, bool, error) { return codes.Issued{},
 func (noCodes) Put(string, codes.Issued) error          { return nil }
 func (noCodes) Remove(string) error                     { return nil }
 
-// Serve ends waiting flows when an account is linked by other means. When ctx ends, it stops the polling, waits for it to
-// end and cancels the codes of unfinished logins.
+// Serve ends waiting flows when an account is linked by other means. When ctx ends, it stops the polling, waits for
+// it to end and cancels the codes of unfinished logins.
 func (m *Manager) Serve(ctx context.Context) error {
 	var changes <-chan account.Link
 	if m.Watch != nil {

@@ -17,8 +17,8 @@ const (
 	cancelTimeout = 5 * time.Second
 )
 
-// supersedeAll ends every flow whose backend has a live link by now. Each link is verified once, and all at the same time,
-// so that a backend that does not answer delays no other.
+// supersedeAll ends every flow whose backend has a live link by now. Each link is verified once, and all at the same
+// time, so that a backend that does not answer delays no other.
 func (m *Manager) supersedeAll(ctx context.Context) {
 	m.mu.Lock()
 	open := map[string][]*flow{} // by the backend's address
@@ -81,7 +81,8 @@ func (m *Manager) verifiedLinkAt(ctx context.Context, address string) (account.L
 		return account.Link{}, false
 	}
 	verified := m.Accounts.For(issuer)
-	return verified, verified.Linked() && verified.AuthToken == l.AuthToken // if it was replaced, its own change is reported
+	// The change of a link that was replaced meanwhile is reported by itself.
+	return verified, verified.Linked() && verified.AuthToken == l.AuthToken
 }
 
 // finishWith ends a flow with a link that was made by other means, and cancels the flow's code, unless the flow got an

@@ -87,7 +87,7 @@ func describeCost(c backendapi.AssistantCost) string {
 	case *now == *before:
 		return "A minute of conversation costs " + backendapi.Dollars(*now) + ", as before" + note + "."
 	default:
-		return fmt.Sprintf("A minute of conversation cost %s before and costs %s now%s.", backendapi.Dollars(*before), backendapi.Dollars(*now),
-			note)
+		return fmt.Sprintf("A minute of conversation cost %s before and costs %s now%s.", backendapi.Dollars(*before),
+			backendapi.Dollars(*now), note)
 	}
 }

@@ -76,7 +76,8 @@ func (t replaySession) run(ctx context.Context, c call, args replaySessionArgs) 
 	}
 	return t.onSession(ctx, c, args.SessionID, func(ctx context.Context, target backend.Target, id string) (any, error) {
 		return t.replay(ctx, c.io, scenario.Request{Files: clientio.FilesOf(c.who), Target: target, SessionID: id,
-			Path: file, DeviceModel: args.DeviceModel, Artifacts: artifacts, Film: args.Film, Accept: args.Accept}, args.AllSteps)
+			Path: file, DeviceModel: args.DeviceModel, Artifacts: artifacts, Film: args.Film, Accept: args.Accept},
+			args.AllSteps)
 	})
 }
 

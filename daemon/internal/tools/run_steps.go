@@ -64,7 +64,8 @@ func (t runSteps) definition() definition {
 			on("steps.verdict", oneOf("pass", "fail", "skipped")),
 		),
 	}, t.run,
-		on("steps", listOfObjects, says(`E.g. [{"input":{"target":"next"}},{"advance":1000},{"expectDisplay":{"text":["2 of 5"]}}].`)),
+		on("steps", listOfObjects,
+			says(`E.g. [{"input":{"target":"next"}},{"advance":1000},{"expectDisplay":{"text":["2 of 5"]}}].`)),
 	)
 }
 
@@ -139,7 +140,8 @@ func stepsAnswer(id string, r scenario.StepsReport) runStepsAnswer {
 	answer := runStepsAnswer{Status: "done", SessionID: id, Verdict: r.Verdict, Steps: r.Steps, NowMs: r.NowMs,
 		Since: r.Since, Text: shown.Text, Focus: r.End.Focus(), Pictures: r.Pictures, Findings: orEmpty(r.Findings)}
 	if len(r.Pictures) == 0 && shown.Picture != nil {
-		answer.Pictures = []scenario.Picture{{Name: "end", AtMs: lastAt(r.Steps), SHA256: shown.Picture.SHA256, PNG: r.End.PNG}}
+		answer.Pictures = []scenario.Picture{
+			{Name: "end", AtMs: lastAt(r.Steps), SHA256: shown.Picture.SHA256, PNG: r.End.PNG}}
 	}
 	for _, p := range answer.Pictures[max(0, len(answer.Pictures)-maxStepPictures):] {
 		if len(p.PNG) > 0 {

@@ -40,8 +40,8 @@ func commonFields() []string {
 }
 
 // leftOut are the keywords that a compact schema does not have.
-var leftOut = []string{"description", "format", "pattern", "enum", "default", "minimum", "maximum", "minLength", "maxLength",
-	"maxItems", "required"}
+var leftOut = []string{"description", "format", "pattern", "enum", "default", "minimum", "maximum", "minLength",
+	"maxLength", "maxItems", "required"}
 
 // bare removes the keywords of leftOut from a schema, and the properties of objects deeper than depth.
 func bare(schema any, depth int) any {

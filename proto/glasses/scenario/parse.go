@@ -13,8 +13,8 @@ import (
 	"github.com/service-dev/service/proto/strictjson"
 )
 
-// Error says why a file or a list of steps is not valid: the place, e.g. steps[3].expect.type, what is wrong there, what
-// was expected and an example.
+// Error says why a file or a list of steps is not valid: the place, e.g. steps[3].expect.type, what is wrong there,
+// what was expected and an example.
 type Error = strictjson.Error
 
 var (
@@ -37,8 +37,8 @@ func Parse(data []byte) (Scenario, error) {
 		return Scenario{}, numbered(err)
 	}
 	if s.App != nil && len(s.App.Command) == 0 {
-		return Scenario{}, &Error{Path: "app.command", Message: "it is empty", Want: "the program to start", Example: appExample,
-			Beyond: true}
+		return Scenario{}, &Error{Path: "app.command", Message: "it is empty", Want: "the program to start",
+			Example: appExample, Beyond: true}
 	}
 	return s, check(s.Steps)
 }

@@ -22,7 +22,8 @@ const (
 	MaxTrace   = 100_000             // recorded requests
 )
 
-// SchemaURI names the JSON Schema of a scenario. MCP clients read it as a resource; `servicectl session schema` prints it.
+// SchemaURI names the JSON Schema of a scenario. MCP clients read it as a resource; `servicectl session schema`
+// prints it.
 const SchemaURI = "docs://service/scenario.schema.json"
 
 // DefaultWithin is how long an expectation without withinMs waits, in ms of the session's clock.
