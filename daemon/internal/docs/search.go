@@ -17,7 +17,7 @@ const (
 	MaxLimit     = 20
 	MaxQuery     = 500   // characters; callers refuse longer ones, Search reads no further
 	maxPassage   = 1600  // bytes of a passage among others; its id returns the whole
-	maxAsked     = 16000 // bytes of a passage that was asked for by its id
+	maxAsked     = 16000 // bytes of a passage, or of a page's passages together, that were asked for by id
 )
 
 // Passage is one section that answers.
@@ -111,15 +111,19 @@ func (e *entry) count(text string) {
 
 // Search finds the best passages, best first. topic limits it to one subject, unless empty; limit is clamped. Words
 // that stand nowhere are ignored; the answer is empty when none is left. A query that is the id of a passage returns
-// that passage alone and whole, whatever the topic. A topic without a query returns how each of its pages begins.
+// that passage alone and whole, whatever the topic; the id of a page returns its passages in order, as many as fit, or
+// limit if that is positive. A topic without a query returns how each of its pages begins.
 func (x *Index) Search(query, topic string, limit int) []Passage {
-	if limit <= 0 {
-		limit = DefaultLimit
-	}
 	if cut := []rune(query); len(cut) > MaxQuery {
 		query = string(cut[:MaxQuery])
 	}
 	query = strings.TrimSpace(query)
+	if found := x.page(query, limit); len(found) > 0 {
+		return found
+	}
+	if limit <= 0 {
+		limit = DefaultLimit
+	}
 	if query == "" && topic != "" {
 		return x.overview(topic, min(limit, MaxLimit))
 	}
@@ -170,23 +174,6 @@ func (x *Index) overview(topic string, limit int) []Passage {
 		found = append(found, e.passage(0, maxPassage))
 	}
 	return found
-}
-
-// entryOf returns the section with an id. A heading over headings has no text of its own: then it is the first section
-// below it.
-func (x *Index) entryOf(id string) (entry, bool) {
-	name, _, _ := strings.Cut(id, "#")
-	page, _ := docs.Find(name)
-	from := slices.IndexFunc(page.Sections, func(s docs.Section) bool { return s.ID == id })
-	if from < 0 {
-		return entry{}, false
-	}
-	for _, s := range page.Sections[from:] {
-		if i := slices.IndexFunc(x.entries, func(e entry) bool { return e.section.ID == s.ID }); i >= 0 {
-			return x.entries[i], true
-		}
-	}
-	return entry{}, false
 }
 
 func (x *Index) score(e entry, asked []string) float64 {

@@ -139,7 +139,7 @@ func FuzzSearch(f *testing.F) {
 		found := New().Search(query, topic, 3)
 		asked := strings.TrimSpace(query)
 		if _, known := New().entryOf(asked); known {
-			if len(found) != 1 {
+			if len(found) == 0 || len(found) > 1 && found[0].Page != asked {
 				t.Errorf("the id %s finds %d passages", asked, len(found))
 			}
 			return
@@ -165,8 +165,8 @@ func TestSearch_FollowsEveryNext(t *testing.T) {
 			}
 			for _, next := range p.Next {
 				got := New().Search(next, topic, DefaultLimit)
-				page, _, _ := strings.Cut(next, "#")
-				if len(got) != 1 || got[0].Page != page || got[0].Passage == "" {
+				page, anchor, _ := strings.Cut(next, "#")
+				if len(got) == 0 || anchor != "" && len(got) != 1 || got[0].Page != page || got[0].Passage == "" {
 					t.Errorf("%s leads from %s to %+v", next, p.ID, got)
 				}
 				followed++
@@ -185,6 +185,57 @@ func TestSearch_ReturnsAPassageWhole(t *testing.T) {
 			if got := New().Search(s.ID, "", 1); s.Markdown != "" && (len(got) != 1 || got[0].Passage != s.Markdown) {
 				t.Errorf("%s is cut", s.ID)
 			}
+		}
+	}
+}
+
+// TestSearch_ReadsAPage reads each page by its id, and goes on with what next of the last passage names.
+func TestSearch_ReadsAPage(t *testing.T) {
+	for _, p := range docs.Pages() {
+		var want []string
+		for _, s := range p.Sections {
+			if s.Markdown != "" {
+				want = append(want, s.ID)
+			}
+		}
+		for _, limit := range []int{0, 2} {
+			var got []string
+			size := 0
+			found := New().Search(p.ID, "", limit)
+			for _, passage := range found {
+				got = append(got, passage.ID)
+				size += len(passage.Passage)
+			}
+			if limit > 0 && len(found) > limit || len(found) > 1 && size > maxAsked {
+				t.Errorf("%s: %d passages of %d bytes", p.ID, len(found), size)
+			}
+			got = append(got, found[len(found)-1].Next...)
+			if want := append(slices.Clone(want), p.Next...); !slices.Equal(got, want) {
+				t.Errorf("%s: passages and next are %v, want %v", p.ID, got, want)
+			}
+		}
+	}
+	if found := New().Search("scenario-steps", "", 0); len(found) < 5 {
+		t.Errorf("scenario-steps has %d passages", len(found))
+	}
+}
+
+func TestNearest_NamesAnIDForOneThatIsUnknown(t *testing.T) {
+	for query, want := range map[string]string{
+		"display#list":      "display#lists",
+		"Display#Lists":     "display#lists",
+		"display-lists":     "display#lists",
+		"camera#":           "",
+		"scenarios-steps":   "scenario-steps",
+		"record_replay":     "", // no id has an underscore: a name to search for
+		"display#lists":     "",
+		"record-replay":     "",
+		"how to show lists": "",
+		"lists":             "",
+		"":                  "",
+	} {
+		if got := New().Nearest(query); got != want {
+			t.Errorf("%q: nearest is %q, want %q", query, got, want)
 		}
 	}
 }

@@ -114,7 +114,7 @@ func (c *checker) modules() {
 			severity, message = SeverityInfo, "there is no generated module; the app speaks the protocol itself"
 		}
 		c.add(severity, FindNoModule, "", 0, message,
-			"call generateConnectionModule; for other languages searchDocs \"protocol\" tells how to write a client")
+			"call generateConnectionModule, or without an account getCodeExample with dir; for other languages searchDocs \"protocol\" tells how to write a client")
 		return
 	}
 	if len(c.in.Commands) == 0 {
@@ -135,8 +135,7 @@ func (c *checker) modules() {
 			case "changed":
 				hint := "move the change into a file of the app's own, then " + regenerate + " and force: true"
 				if m.FromExample {
-					hint = "move the change into a file of the app's own, and take the module from getCodeExample with " +
-						"includeModule"
+					hint = "move the change into a file of the app's own, delete this one, and call getCodeExample with dir"
 				}
 				c.add(SeverityError, FindDrift, f.Path, 0, "the generated file was changed by hand", hint)
 			case "missing":
@@ -180,7 +179,7 @@ func (c *checker) capabilities() {
 			if slices.Contains(capability.Commands, u.Name) && !slices.Contains(generated, capability.ID) {
 				c.add(SeverityError, FindCapability, u.File, u.Line,
 					fmt.Sprintf("%s needs the capability %s, which the module was not generated for", u.Name, capability.ID),
-					"call generateConnectionModule with "+capability.ID+" among the capabilities")
+					c.generateHint(capability))
 			}
 		}
 	}

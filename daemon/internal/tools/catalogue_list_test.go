@@ -35,6 +35,7 @@ func TestTools_ReadersAreReadOnly(t *testing.T) {
 	for _, tool := range newWorld().catalogue().List() {
 		looks := strings.HasPrefix(tool.Name, "get") || strings.HasPrefix(tool.Name, "list") ||
 			strings.HasPrefix(tool.Name, "search")
+		looks = looks && tool.Name != "getCodeExample" // it writes files if it is given dir
 		if looks && !tool.Annotations.ReadOnly {
 			t.Errorf("%s is not marked read-only", tool.Name)
 		}

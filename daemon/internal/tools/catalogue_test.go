@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"go.uber.org/goleak"
 
 	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/proto/glasses"
 	"github.com/service-dev/service/proto/telemetry"
 )
 
@@ -74,6 +76,39 @@ func TestTools_AreDescribed(t *testing.T) {
 			t.Errorf("%s: its schema does not say that it may ask for a link", tool.Name)
 		}
 	}
+}
+
+// TestSchemas_SayWhatIdsLookLike: an agent that calls a tool first must not have to guess a model's or an app's id.
+func TestSchemas_SayWhatIdsLookLike(t *testing.T) {
+	for tool, argument := range map[string]string{"getCapabilityGuide": "deviceModel",
+		"startLocalSimulation": "deviceModel", "setDevice": "deviceModel"} {
+		if got := argumentOf(t, tool, argument); !slices.Equal(got.Enum, glasses.ModelIDs()) {
+			t.Errorf("%s of %s is one of %v", argument, tool, got.Enum)
+		}
+	}
+	for _, tool := range []string{"startLocalSimulation", "createSimulatorSession", "generateConnectionModule"} {
+		if got := argumentOf(t, tool, "project"); !strings.Contains(got.Description, "com.example.app") {
+			t.Errorf("project of %s is described as %q", tool, got.Description)
+		}
+	}
+}
+
+// argumentOf returns an argument of a tool's input schema.
+func argumentOf(t *testing.T, tool, argument string) (found struct {
+	Description string
+	Enum        []string
+}) {
+	t.Helper()
+	list := newWorld().catalogue().List()
+	i := slices.IndexFunc(list, func(one Tool) bool { return one.Name == tool })
+	var schema struct{ Properties map[string]json.RawMessage }
+	if err := json.Unmarshal(list[i].InputSchema, &schema); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(schema.Properties[argument], &found); err != nil {
+		t.Fatalf("%s of %s: %v", argument, tool, err)
+	}
+	return found
 }
 
 func TestDescriptions_AreOfToolsThatExist(t *testing.T) {

@@ -23,7 +23,7 @@ type sessionOpener interface {
 }
 
 type createSimulatorSessionArgs struct {
-	Project     string `json:"project"`
+	Project     string `json:"project" jsonschema:"An app id such as com.example.app."`
 	Platform    string `json:"platform"`
 	DeviceModel string `json:"deviceModel"`
 	OpenBrowser *bool  `json:"openBrowser"`

@@ -35,7 +35,7 @@ type generateConnectionModule struct {
 type generateConnectionModuleArgs struct {
 	Language     string   `json:"language" jsonschema:"typescript: Node 22 or newer, and the web."`
 	Capabilities []string `json:"capabilities"`
-	Project      string   `json:"project"`
+	Project      string   `json:"project" jsonschema:"An app id such as com.example.app."`
 	Dir          string   `json:"dir"`
 	Force        bool     `json:"force" jsonschema:"Overwrite files changed by hand."`
 	Page         *bool    `json:"connectionPage" jsonschema:"Also write connect.html."`

@@ -74,6 +74,7 @@ func (t getCapabilityGuide) definition() definition {
 	), t.run,
 		required("capability"),
 		on("capability", oneOf(guideNames()...)),
+		on("deviceModel", oneOf(glasses.ModelIDs()...)),
 	)
 }
 

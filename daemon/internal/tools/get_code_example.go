@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/service-dev/service/daemon/internal/clientio"
 	"github.com/service-dev/service/daemon/internal/scaffold"
+	"github.com/service-dev/service/proto/glasses/guide"
 )
 
 type getCodeExample struct{}
@@ -13,11 +15,15 @@ type getCodeExampleArgs struct {
 	Language      string `json:"language" jsonschema:"typescript needs Node 22 or newer."`
 	Topic         string `json:"topic" jsonschema:"Start with hello."`
 	IncludeModule bool   `json:"includeModule"`
+
+	Capabilities []string `json:"capabilities" jsonschema:"The module has these too; implies includeModule."`
+	Dir          string   `json:"dir" jsonschema:"Writes example and module into this project folder; lists the files."`
 }
 
 type exampleFile struct {
 	Path    string `json:"path"`
-	Content string `json:"content"`
+	Content string `json:"content,omitempty"`
+	State   string `json:"state,omitempty"`
 }
 
 type codeExampleAnswer struct {
@@ -33,18 +39,23 @@ type codeExampleAnswer struct {
 }
 
 func (t getCodeExample) definition() definition {
-	return define(readOnly("getCodeExample", "Get a complete example",
-		answersOf[codeExampleAnswer](required("files", "run", "capabilities", "topics", "summary"),
+	return define(Tool{
+		Name: "getCodeExample", Title: "Get a complete example",
+		Annotations: Annotations{Idempotent: true},
+		OutputSchema: answersOf[codeExampleAnswer](required("files", "run", "capabilities", "topics", "summary"),
 			on("environment", says("What the app reads, and where its values come from.")),
+			on("files.state", oneOf("created", "updated", "unchanged", "kept"),
+				says("With dir. kept: the example was changed by hand.")),
 		),
-	), t.run,
+	}, t.run,
 		required("language"),
 		on("language", oneOf(scaffold.Languages()...)),
 		on("topic", oneOf(scaffold.ExampleTopicIDs()...), byDefault("hello")),
+		on("capabilities", oneOf(guide.CapabilityIDs()...)),
 	)
 }
 
-func (t getCodeExample) run(_ context.Context, c call, args getCodeExampleArgs) (any, error) {
+func (t getCodeExample) run(ctx context.Context, c call, args getCodeExampleArgs) (any, error) {
 	if args.Topic == "" {
 		args.Topic = scaffold.ExampleTopicIDs()[0]
 	}
@@ -54,14 +65,17 @@ func (t getCodeExample) run(_ context.Context, c call, args getCodeExampleArgs) 
 	}
 	a := codeExampleAnswer{
 		Language: e.Language, Topic: e.Topic, Run: e.Run, Capabilities: e.Capabilities, Topics: e.Topics,
-		Files: []exampleFile{{e.Name, e.Code}},
+		Files: []exampleFile{{Path: e.Name, Content: e.Code}},
 		Environment: map[string]string{
 			envGlassesURL:    "appEndpoint of startLocalSimulation or createSimulatorSession",
 			envGlassesSecret: "appTokenFile of the same answer",
 		},
 		Next: []nextCall{suggest("startLocalSimulation", `{}`, "get glasses for the app to attach to")},
 	}
-	if !args.IncludeModule {
+	if args.Dir != "" && clientio.FilesOf(c.who).Available() {
+		return t.place(ctx, c, args, e, a)
+	}
+	if !args.IncludeModule && args.Dir == "" && len(args.Capabilities) == 0 {
 		a.Next = append([]nextCall{suggest("generateConnectionModule",
 			arguments(map[string]any{"language": e.Language, "capabilities": e.Capabilities}),
 			"write the module that the app imports; without an account repeat this call with includeModule")}, a.Next...)
@@ -69,13 +83,37 @@ func (t getCodeExample) run(_ context.Context, c call, args getCodeExampleArgs) 
 			scaffold.DefaultDir)
 		return a, nil
 	}
-	module, err := scaffold.Generate(scaffold.Request{Language: e.Language, Capabilities: e.Capabilities})
+	module, capabilities, err := scaffold.ModuleOf(e, args.Capabilities)
 	if err != nil {
 		return nil, scaffoldError(err)
 	}
+	a.Capabilities = capabilities
 	for _, f := range module {
-		a.Files = append(a.Files, exampleFile{scaffold.DefaultDir + "/" + f.Name, string(f.Data)})
+		a.Files = append(a.Files, exampleFile{Path: scaffold.DefaultDir + "/" + f.Name, Content: string(f.Data)})
 	}
 	a.Summary = fmt.Sprintf("%s and its module: write the files, set the environment, and run it.", e.Name)
+	if args.Dir != "" {
+		a.Summary += " This client writes no files: write them yourself."
+	}
+	return a, nil
+}
+
+// place writes the example and its module into a folder.
+func (t getCodeExample) place(
+	ctx context.Context, c call, args getCodeExampleArgs, e scaffold.Example, a codeExampleAnswer,
+) (any, error) {
+	dir, err := pathOf(c.who, "dir", args.Dir)
+	if err != nil {
+		return nil, err
+	}
+	written, capabilities, err := scaffold.Place(ctx, clientio.FilesOf(c.who), dir, e, args.Capabilities)
+	if err != nil {
+		return nil, scaffoldError(err)
+	}
+	a.Capabilities, a.Files = capabilities, nil
+	for _, f := range written {
+		a.Files = append(a.Files, exampleFile{Path: f.Path, State: f.State})
+	}
+	a.Summary = fmt.Sprintf("%s and its module are in %s: set the environment, and run it.", e.Name, dir)
 	return a, nil
 }

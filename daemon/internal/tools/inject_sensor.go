@@ -37,7 +37,8 @@ func (t injectSensor) definition() definition {
 	return define(injectTool("injectSensor", "Change state, motion, camera or microphone"), t.run,
 		on("state", closed),
 		on("state.disabled", says("All parts that are switched off.")),
-		on("motion", opaque, says("ax, ay, az in milli-g (at rest az is 1000), gx, gy, gz in millidegrees a second.")),
+		on("motion", opaque, says("ax (right), ay (forward), az (up; 1000 at rest) in milli-g, gx (positive: looks up), "+
+			"gy (tilts right), gz (turns left) in millidegrees a second.")),
 		on("cameraFile", says("A PNG or JPEG of up to 1 MiB that the camera sees from now on.")),
 		on("microphoneFile", says("A WAV of up to 1 MiB that the microphone hears.")),
 	)

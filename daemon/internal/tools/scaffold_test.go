@@ -242,3 +242,80 @@ func TestCodeExamples(t *testing.T) {
 		t.Errorf("%s", result.Text)
 	}
 }
+
+// Without an account: take an example, use a capability that its module lacks, and follow the hint until it is ready.
+func TestCodeExamples_AddACapabilityWithoutAnAccount(t *testing.T) {
+	w, dir := newWorld(), t.TempDir()
+	args := map[string]any{"language": "python", "topic": "hello", "dir": dir}
+	result, fields := w.in("/", t, "getCodeExample", args)
+	if result.IsError || len(fields["files"].([]any)) != 2 || strings.Contains(result.Text, "def connect") {
+		t.Fatalf("%s", result.Text)
+	}
+	app := filepath.Join(dir, "hello.py")
+	data, err := os.ReadFile(app)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mine := string(data) + "\nglasses.photo()\n"
+	if err := os.WriteFile(app, []byte(mine), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	result, fields = w.in(dir, t, "validateIntegration", nil)
+	if fields["verdict"] != "needs_work" || !strings.Contains(result.Text, scaffold.FindCapability) ||
+		!strings.Contains(result.Text, "call getCodeExample") {
+		t.Errorf("%s", result.Text)
+	}
+	args["dir"], args["capabilities"] = ".", []string{"camera"}
+	if result, fields = w.in(dir, t, "getCodeExample", args); result.IsError ||
+		!strings.Contains(result.Text, `"capabilities":["display","camera","input","time"]`) ||
+		!strings.Contains(result.Text, "kept") {
+		t.Errorf("%s", result.Text)
+	}
+	if data, err := os.ReadFile(app); err != nil || string(data) != mine {
+		t.Errorf("%v: the app was overwritten", err)
+	}
+	if result, fields = w.in(dir, t, "validateIntegration", nil); fields["verdict"] != "ready" {
+		t.Errorf("%s", result.Text)
+	}
+	// Another example in the same folder takes nothing away from the module.
+	if result, _ = w.in(dir, t, "getCodeExample", map[string]any{"language": "python", "topic": "voice",
+		"dir": dir}); !strings.Contains(result.Text, `"display","camera","transcription"`) {
+		t.Errorf("%s", result.Text)
+	}
+	module := filepath.Join(dir, "service", "glasses.py")
+	if err := os.WriteFile(module, []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if result, _ = w.in(dir, t, "getCodeExample", args); result.Outcome != scaffold.CodeDrift {
+		t.Errorf("%s", result.Text)
+	}
+	if data, err := os.ReadFile(module); err != nil || string(data) != "mine" {
+		t.Errorf("%v: a module changed by hand was overwritten", err)
+	}
+}
+
+// A module of a project is written by generateConnectionModule only: its manifest would not fit another one.
+func TestCodeExamples_LeaveAProjectsModule(t *testing.T) {
+	w, dir := newWorld().linked(), t.TempDir()
+	w.keys = &keys{}
+	if result, _ := w.in(dir, t, "generateConnectionModule", map[string]any{"language": "python"}); result.IsError {
+		t.Fatalf("%s", result.Text)
+	}
+	if result, _ := w.in(dir, t, "getCodeExample", map[string]any{"language": "python", "dir": dir,
+		"capabilities": []string{"camera"}}); result.Outcome != CodeInvalidRequest {
+		t.Errorf("%s", result.Text)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "hello.py")); !os.IsNotExist(err) {
+		t.Errorf("the example was written: %v", err)
+	}
+}
+
+func TestCodeExamples_AnswerTextToAClientWithoutFiles(t *testing.T) {
+	ctx := caller.With(t.Context(), caller.Caller{Cwd: t.TempDir(), Client: "agent"})
+	result, fields := newWorld().callIn(ctx, t, "getCodeExample",
+		`{"language":"python","dir":"app","capabilities":["camera"]}`, IO{})
+	if result.IsError || !strings.Contains(result.Text, "This client writes no files") ||
+		len(fields["files"].([]any)) != 2 || !strings.Contains(result.Text, "camera.photo") {
+		t.Errorf("%s", result.Text)
+	}
+}

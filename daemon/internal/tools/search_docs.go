@@ -13,15 +13,17 @@ import (
 
 // Docs is the bundled documentation.
 type Docs interface {
-	// Search finds passages, best first, of one topic unless topic is empty; of a query that is a passage's id that one;
-	// without a query how the pages of the topic begin.
+	// Search finds passages, best first, of one topic unless topic is empty; of a query that is a passage's id that one,
+	// or a page's id all that fit; without a query how the pages of the topic begin.
 	Search(query, topic string, limit int) []docs.Passage
+	// Nearest returns the id that is most like a query that is written as an id and is none; otherwise "".
+	Nearest(query string) string
 }
 
 type searchDocs struct{ docs Docs }
 
 type searchDocsArgs struct {
-	Query string   `json:"query" jsonschema:"A question, or the id of a passage."`
+	Query string   `json:"query" jsonschema:"A question, or the id of a passage or page."`
 	Topic string   `json:"topic" jsonschema:"Without query: its overview."`
 	Limit *integer `json:"limit" jsonschema:"1 to 20."`
 }
@@ -61,11 +63,30 @@ func (t searchDocs) run(_ context.Context, c call, args searchDocsArgs) (any, er
 	if args.Topic != "" && !slices.Contains(corpus.Topics(), args.Topic) {
 		return nil, notOneOf("topic", corpus.Topics())
 	}
-	found := t.docs.Search(args.Query, args.Topic, int(clamp(args.Limit, docs.DefaultLimit, 1, docs.MaxLimit)))
+	nearest := t.docs.Nearest(args.Query)
+	if nearest != "" && strings.Contains(args.Query, "#") {
+		return nil, invalid(fmt.Sprintf("no passage has the id %q", args.Query),
+			fmt.Sprintf("the nearest id is %q; to search, ask in words", nearest))
+	}
+	limit := 0 // the page that is asked for, as far as it fits, or the default of a search
+	if args.Limit != nil {
+		limit = int(clamp(args.Limit, docs.DefaultLimit, 1, docs.MaxLimit))
+	}
+	found := t.docs.Search(args.Query, args.Topic, limit)
 	if len(found) == 0 {
-		return searchDocsAnswer{Passages: []docs.Passage{}, Topics: corpus.Topics(),
-			Summary: "Nothing was found. Ask in other words, or leave topic out."}, nil
+		summary := "Nothing was found. Ask in other words, or leave topic out."
+		if nearest != "" {
+			summary = fmt.Sprintf("No page has the id %q; the nearest id is %q.", args.Query, nearest)
+		}
+		return searchDocsAnswer{Passages: []docs.Passage{}, Topics: corpus.Topics(), Summary: summary}, nil
 	}
 	summary := fmt.Sprintf("%d passages; the best is %q (%s).", len(found), found[0].Title, found[0].ID)
+	if found[0].ID == strings.TrimSpace(args.Query) { // asked for by its id
+		summary = fmt.Sprintf("%d passages of %s in order; next of the last says what follows.", len(found), found[0].Page)
+	}
+	if nearest != "" {
+		summary = fmt.Sprintf("No page has the id %q; the nearest id is %q. What its words find: %s", args.Query, nearest,
+			summary)
+	}
 	return searchDocsAnswer{Passages: found, Summary: summary}, nil
 }

@@ -34,6 +34,22 @@ func TestSearchDocs_ReturnsPassages(t *testing.T) {
 		overview.Passages[0].ID != "getting-started" {
 		t.Errorf("%s", r.Structured)
 	}
+	if page, r := ask(`{"query":"scenario-steps"}`); len(page.Passages) < 6 || page.Passages[5].Page != "scenario-steps" {
+		t.Errorf("%s", r.Structured)
+	}
+	if page, r := ask(`{"query":"scenario-steps","limit":1}`); len(page.Passages) != 1 || len(page.Passages[0].Next) < 5 {
+		t.Errorf("%s", r.Structured)
+	}
+	if _, r := ask(`{"query":"display#list"}`); r.Outcome != CodeInvalidRequest ||
+		!strings.Contains(string(r.Structured), "display#lists") {
+		t.Errorf("%s", r.Structured)
+	}
+	for _, query := range []string{"scenarios-steps", "scenorio-stebs"} {
+		if other, r := ask(`{"query":"` + query + `"}`); !strings.HasPrefix(other.Summary, "No page has the id") ||
+			!strings.Contains(other.Summary, `"scenario-steps"`) {
+			t.Errorf("%s", r.Structured)
+		}
+	}
 	if nothing, r := ask(`{"query":"xyzzyquux"}`); r.IsError || len(nothing.Topics) == 0 || nothing.Passages == nil {
 		t.Errorf("%s", r.Structured)
 	}

@@ -20,7 +20,7 @@ type localStarter interface {
 }
 
 type startLocalSimulationArgs struct {
-	Project     string `json:"project"`
+	Project     string `json:"project" jsonschema:"An app id such as com.example.app."`
 	DeviceModel string `json:"deviceModel"`
 	Clock       string `json:"clock"`
 	FixturesDir string `json:"fixturesDir"`

@@ -108,7 +108,7 @@ func clash(a, b string) (code, message string) {
 		return PhraseSame, "it sounds the same as"
 	case strings.HasPrefix(a, b+" "), strings.HasPrefix(b, a+" "):
 		return PhraseBeginning, "one is the beginning of the other:"
-	case distance([]rune(a), []rune(b))*4 <= min(utf8.RuneCountInString(a), utf8.RuneCountInString(b)):
+	case EditDistance([]rune(a), []rune(b))*4 <= min(utf8.RuneCountInString(a), utf8.RuneCountInString(b)):
 		return PhraseAlike, "it is easily mistaken for"
 	}
 	return "", ""
@@ -131,8 +131,8 @@ func wakeWordIn(words []string) string {
 	return ""
 }
 
-// distance returns the Levenshtein distance of a and b. It is not bounded, as phrases are short.
-func distance(a, b []rune) int {
+// EditDistance returns the Levenshtein distance of a and b. It is not bounded, as phrases and names are short.
+func EditDistance(a, b []rune) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j

@@ -80,7 +80,8 @@ func actions() []Kind {
 				"disabled[]":    words("", parts...),
 			}},
 		{Name: "motion", What: "The head moves: acceleration in thousandths of g, rotation in thousandths of a degree " +
-			"per second.", Tool: "injectSensor", Argument: "motion", Example: `{"motion": {"ax": 1000}}`},
+			"per second; x right, y forward, z up.", Tool: "injectSensor", Argument: "motion",
+			Example: `{"motion": {"az": 1000, "gz": 90000}}`},
 		{Name: "fault", What: "The app's next commands fail or are late.", Tool: "injectFault",
 			Example: `{"fault": {"command": "camera.photo", "code": "busy"}}`,
 			rules: strictjson.Rules{
@@ -129,14 +130,14 @@ func expectations() []Kind {
 				"images":       says("Alts or ids to be seen in full."),
 				"allowPartial": says("What is partly seen counts."),
 				"focus":        says("Id of a node; empty: none."),
-				"picture":      {What: "SHA-256, from getDisplayState.", Pattern: hashPattern, Form: "a SHA-256 in lower-case hex"},
+				"picture":      {What: "SHA-256 of the picture, from getDisplayState or of a kept one.", Pattern: hashPattern, Form: "a SHA-256 in lower-case hex"},
 				"withinMs":     within(),
 			}},
 		{Name: "expectNothingClipped", What: "What is shown fits device models: nothing is clipped or cut, no word of a " +
-			"button is broken, and every target can be reached.", Expects: true,
+			"button is broken, and every target can be reached. {} means every model with a display.", Expects: true,
 			Example: `{"expectNothingClipped": {"models": ["even_g1"]}}`,
 			rules: strictjson.Rules{
-				"models":   says("Without it: all with a panel."),
+				"models":   says("Default: every model with a display."),
 				"models[]": words("", panelModels()...),
 				"withinMs": within(),
 			}},

@@ -1,0 +1,63 @@
+package docs_test
+
+import (
+	"image"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/proto/glasses/render"
+)
+
+// TestCaptions_StandAtTheBottom draws the recipe for captions on every panel: nothing is clipped, the last line is in the
+// lowest third, and without the empty column it is not. As many lines as the page says fit on every model.
+func TestCaptions_StandAtTheBottom(t *testing.T) {
+	all := blocks()
+	at := slices.IndexFunc(all, func(b block) bool { return b.page == "panels" && strings.Contains(b.text, `"grow":1`) })
+	if at < 0 {
+		t.Fatal("the recipe is gone")
+	}
+	f, err := glasses.Parse([]byte(strings.TrimSpace(all[at].text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	show, err := glasses.ParseShow(f.Payload)
+	if err != nil {
+		t.Fatal(err)
+	}
+	captions, above := show.Tree, show.Tree
+	line := captions.Children[len(captions.Children)-1]
+	above.Children = captions.Children[1:]
+	three := captions
+	three.Children = []glasses.Node{captions.Children[0], line, line, line}
+	for _, m := range glasses.Models() {
+		if m.Panel == nil {
+			continue
+		}
+		for name, tree := range map[string]glasses.Node{"the recipe": captions, "three lines": three} {
+			if found := render.Fit(m, render.Show(m, glasses.View{}, &tree)); len(found) > 0 {
+				t.Errorf("%s: %s: %+v", m.ID, name, found)
+			}
+		}
+		if low := lowest(render.Draw(m, render.Show(m, glasses.View{}, &captions))); low < 67 {
+			t.Errorf("%s: the last line ends at %d %% of the panel", m.ID, low)
+		}
+		if low := lowest(render.Draw(m, render.Show(m, glasses.View{}, &above))); low > 67 {
+			t.Errorf("%s: without the empty column the last line ends at %d %% of the panel", m.ID, low)
+		}
+	}
+}
+
+// lowest returns how far down the lowest pixel that is not black is, in percent of the height.
+func lowest(img *image.NRGBA) int {
+	b := img.Bounds()
+	for y := b.Max.Y - 1; y >= b.Min.Y; y-- {
+		for x := b.Min.X; x < b.Max.X; x++ {
+			if c := img.NRGBAAt(x, y); c.R|c.G|c.B != 0 {
+				return 100 * (y + 1 - b.Min.Y) / b.Dy()
+			}
+		}
+	}
+	return 0
+}
