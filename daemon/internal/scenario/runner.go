@@ -79,6 +79,8 @@ type Report struct {
 	Name      string `json:"name"`
 	Verdict   string `json:"verdict"` // Pass or Fail
 	SessionID string `json:"sessionId"`
+	// AppLeft says when the app left the session, if it did and was not back at the end, though no step expects it.
+	AppLeft string `json:"appLeft,omitempty"`
 	// DurationMs is the time on the session's clock from the attaching of the app to the end.
 	DurationMs int64 `json:"durationMs"`
 	// Diffs are the differences from the recording in the order in which they happened, the first maxDiffs; empty for a

@@ -31,6 +31,8 @@ type StepsRequest struct {
 // StepsReport is what came of the steps.
 type StepsReport struct {
 	Verdict string // Pass or Fail
+	// AppLeft says when the app left the session, if it did and was not back at the end, though no step expects it.
+	AppLeft string
 	// Steps are in order; those after the first failure are Skipped. AtMs counts from the beginning of the first.
 	Steps []StepReport
 	// NowMs is the session's clock at the end.
@@ -59,6 +61,7 @@ func (r *Runner) RunSteps(ctx context.Context, req StepsRequest) (StepsReport, e
 		return StepsReport{}, err
 	}
 	report.Verdict, report.Steps, report.Pictures = x.report.Verdict, x.report.Steps, x.report.Pictures
+	report.AppLeft = x.report.AppLeft
 	return report, nil
 }
 
@@ -73,6 +76,9 @@ func (x *run) onOpenSession(ctx context.Context, since int64) (StepsReport, erro
 		return StepsReport{}, err
 	}
 	if err := x.fetch(ctx, 0); err != nil {
+		return StepsReport{}, err
+	}
+	if err := x.checkApp(ctx); err != nil {
 		return StepsReport{}, err
 	}
 	found := Findings(x.rows, x.model)

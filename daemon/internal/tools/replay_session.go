@@ -128,6 +128,9 @@ func reportWords(r scenario.Report) string {
 		d := r.Diffs[0]
 		first = fmt.Sprintf("First divergence in step %d at %d ms: %s. ", d.Step, d.AtMs, d.Message) + first
 	}
+	if r.AppLeft != "" {
+		first = "Fail: " + r.AppLeft + ". " + first
+	}
 	for _, more := range r.MoreDiffs {
 		count += more
 	}

@@ -116,3 +116,15 @@ func TestRunSteps(t *testing.T) {
 		}
 	})
 }
+
+func TestRuns_SayFirstThatTheAppLeft(t *testing.T) {
+	const gone = "the app left the session at 5 ms and did not come back"
+	held := scenario.StepReport{Step: "advance 5 ms", Verdict: scenario.Pass}
+	steps := stepsWords(scenario.StepsReport{Verdict: scenario.Fail, AppLeft: gone, Steps: []scenario.StepReport{held}})
+	if !strings.HasPrefix(steps, "fail: "+gone) || strings.Contains(steps, "pass") {
+		t.Errorf("runSteps: %s", steps)
+	}
+	if replay := reportWords(scenario.Report{Verdict: scenario.Fail, AppLeft: gone}); !strings.HasPrefix(replay, "Fail: "+gone) {
+		t.Errorf("replaySession: %s", replay)
+	}
+}
