@@ -70,7 +70,8 @@ func TestRuns_FailIfTheAppLeft(t *testing.T) {
 func TestRecord_RemembersThatTheAppLeft(t *testing.T) {
 	s := appLeft(0)
 	path := filepath.Join(t.TempDir(), "rec.json")
-	if _, err := New(s, s).Record(t.Context(), RecordRequest{Files: ours, SessionID: "ses_abcdefgh", Path: path}); err != nil {
+	_, err := New(s, s).Record(t.Context(), RecordRequest{Files: ours, SessionID: "ses_abcdefgh", Path: path})
+	if err != nil {
 		t.Fatal(err)
 	}
 	s.asked = 0

@@ -51,6 +51,8 @@ const (
 	Pass    = "pass"
 	Fail    = "fail"
 	Skipped = "skipped" // a step after one that could not be done at all
+	// Unfinished is the verdict of RunSteps, and of the step during which it stopped, at the limit of its time.
+	Unfinished = "unfinished"
 )
 
 // CodeInvalidScenario is the code of a file that is not a scenario.

@@ -108,7 +108,7 @@ func runQuietly[Q, R any](
 	newProgress(io, waitLong*time.Second).during(ctx, doing, func() { report, err = run(inner, req) })
 	if err != nil && ctx.Err() == nil && inner.Err() != nil {
 		err = &Error{Code: backend.CodeTimeout, Message: fmt.Sprintf("the run took longer than %v", replayQuiet),
-			FixHint: `run it on a session with clock "virtual", or with "servicectl session run", which has no limit`}
+			FixHint: `run it with "servicectl session run", which has no limit; if the session's clock is real, use "virtual"`}
 	}
 	return report, err
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/clientio"
@@ -61,8 +62,8 @@ func (t runSteps) definition() definition {
 		Waits:    true,
 		Pictures: true,
 		OutputSchema: gatedAnswersOf[runStepsAnswer]([]string{"done"},
-			on("verdict", oneOf("pass", "fail")),
-			on("steps.verdict", oneOf("pass", "fail", "skipped")),
+			on("verdict", oneOf("pass", "fail", "unfinished")),
+			on("steps.verdict", oneOf("pass", "fail", "unfinished", "skipped")),
 		),
 	}, t.run,
 		on("steps", listOfObjects,
@@ -127,7 +128,14 @@ func stepsError(err error) error {
 }
 
 func (t runSteps) runAll(ctx context.Context, io IO, req scenario.StepsRequest) (any, error) {
-	report, err := runQuietly(ctx, io, fmt.Sprintf("running %d steps", len(req.Steps)), t.scenarios.RunSteps, req)
+	if io.Progress == nil {
+		req.Limit = replayQuiet
+	}
+	var report scenario.StepsReport
+	var err error
+	newProgress(io, waitLong*time.Second).during(ctx, fmt.Sprintf("running %d steps", len(req.Steps)), func() {
+		report, err = t.scenarios.RunSteps(ctx, req)
+	})
 	if err != nil {
 		return nil, controlProblem(err)
 	}
@@ -166,6 +174,10 @@ func stepsWords(r scenario.StepsReport) string {
 		left = "fail: " + r.AppLeft + ". "
 	}
 	for i, step := range r.Steps {
+		if step.Verdict == scenario.Unfinished {
+			return left + fmt.Sprintf("unfinished: step %d (%s): %s, at %d ms of the session's clock; %d steps after it "+
+				"were not run. Pass the rest in another call.", step.Index, step.Step, step.Message, r.NowMs, len(r.Steps)-i-1)
+		}
 		if step.Verdict == scenario.Fail {
 			return left + strings.TrimSuffix(fmt.Sprintf("fail: step %d (%s): %s", step.Index, step.Step, step.Message), ".") +
 				fmt.Sprintf("; %d steps after it were not run.", len(r.Steps)-i-1)
