@@ -50,8 +50,8 @@ type StepsReport struct {
 	End session.Display
 }
 
-// RunSteps runs steps and stops at the first that fails, or at the request's limit. Neither is an error; errors are *backend.Problem: the
-// session is closed, no app attached.
+// RunSteps runs steps and stops at the first that fails, or at the request's limit. Neither is an error; errors are
+// *backend.Problem: the session is closed, no app attached.
 func (r *Runner) RunSteps(ctx context.Context, req StepsRequest) (StepsReport, error) {
 	x := &run{r: r, s: scenario.Scenario{DeviceModel: req.DeviceModel, Steps: req.Steps}, dir: req.Dir,
 		req:  Request{Files: req.Files, Target: req.Target, SessionID: req.SessionID, Artifacts: req.Artifacts},

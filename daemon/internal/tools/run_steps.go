@@ -147,7 +147,8 @@ func stepsAnswer(id string, r scenario.StepsReport) runStepsAnswer {
 	r.End.PNG = r.End.Picture()
 	shown := displayOf(id, r.End)
 	answer := runStepsAnswer{Status: "done", SessionID: id, Verdict: r.Verdict, AppLeft: r.AppLeft, Steps: r.Steps,
-		NowMs: r.NowMs, Since: r.Since, Text: shown.Text, Focus: r.End.Focus(), Pictures: r.Pictures, Findings: orEmpty(r.Findings)}
+		NowMs: r.NowMs, Since: r.Since, Text: shown.Text, Focus: r.End.Focus(), Pictures: r.Pictures,
+		Findings: orEmpty(r.Findings)}
 	if len(r.Pictures) == 0 && shown.Picture != nil {
 		answer.Pictures = []scenario.Picture{
 			{Name: "end", AtMs: lastAt(r.Steps), SHA256: shown.Picture.SHA256, PNG: r.End.PNG}}
