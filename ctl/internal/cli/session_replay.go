@@ -87,6 +87,7 @@ type reportStep struct {
 // report is what replaySession answers.
 type report struct {
 	Name, Verdict, SessionID string
+	AppLeft                  string // when the app left the session or how it ended, if it should have stayed
 	DurationMs               int64
 	Steps                    []reportStep
 	Diffs                    []struct {
@@ -156,7 +157,7 @@ func (a *app) printReport(r *report, o reportOptions) error {
 }
 
 func (r *report) summary() term.Report {
-	out := term.Report{Name: r.Name, Verdict: r.Verdict, DurationMs: r.DurationMs, Took: r.took}
+	out := term.Report{Name: r.Name, Verdict: r.Verdict, AppLeft: r.AppLeft, DurationMs: r.DurationMs, Took: r.took}
 	for _, s := range r.Steps {
 		out.Steps = append(out.Steps, term.Step{Verdict: s.Verdict, Step: s.Step, Message: s.Message, AtMs: s.AtMs})
 	}
@@ -200,7 +201,7 @@ func (r *report) misfits() []string {
 func (r *report) suite() junit.Suite {
 	s := junit.Suite{Name: r.Name, Took: r.took, Output: r.output}
 	before := int64(0)
-	for i, step := range r.Steps {
+	for i, step := range r.allSteps() {
 		c := junit.Case{Name: fmt.Sprintf("%03d %s", i+1, step.Step), Seconds: float64(max(step.AtMs-before, 0)) / 1000}
 		before = step.AtMs
 		switch step.Verdict {

@@ -38,7 +38,7 @@ type scenarioRun struct {
 	scenario scenario.Scenario
 	opened   localSession
 	output   *outputTail // of the app; nil before it is started
-	left     string      // how the app ended before the run did, or ""
+	left     string      // how the app ended before the run did, if that is no failure, or ""
 
 	endSession func() // lets the daemon close the session
 }
@@ -73,11 +73,11 @@ func (r *scenarioRun) do(ctx context.Context) (*report, error) {
 		return nil, err
 	}
 	report.output = r.output.String()
-	if left {
+	switch {
+	case left && (child.failed() || report.AppLeft != ""):
+		report.appFailed(child.how())
+	case left:
 		r.left = child.how()
-		if child.failed() {
-			report.appFailed(r.left)
-		}
 	}
 	return report, nil
 }

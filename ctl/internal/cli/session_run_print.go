@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -65,11 +66,11 @@ func (b *batch) lineOf(i int) term.Run {
 
 // failures returns what failed in a run.
 func (r *report) failures() (list []term.Failure) {
+	if r.AppLeft != "" { // it is why others failed
+		list = append(list, term.Failure{What: stepAppRuns, Why: r.AppLeft})
+	}
 	for i, s := range r.Steps {
-		switch {
-		case s.Step == stepAppRuns: // it is why others failed
-			list = slices.Insert(list, 0, term.Failure{What: s.Step, Why: s.Message})
-		case s.Verdict == "fail":
+		if s.Verdict == "fail" {
 			list = append(list, term.Failure{What: fmt.Sprintf("step %d  %s", i+1, s.Step), Why: s.Message})
 		}
 	}
@@ -83,21 +84,28 @@ func (r *report) failures() (list []term.Failure) {
 	return list
 }
 
-// stepAppRuns is the step with which a run fails whose app failed, though all that was expected of it before held.
+// stepAppRuns is the step with which a run fails whose app did not stay, though all that was expected before held.
 const stepAppRuns = "the app runs to the end"
 
-// appFailed has the run fail because the app ended before it did, with an error.
+// allSteps returns the steps, with the one that failed because the app did not stay.
+func (r *report) allSteps() []reportStep {
+	if r.AppLeft == "" {
+		return r.Steps
+	}
+	return append(slices.Clone(r.Steps),
+		reportStep{Step: stepAppRuns, Verdict: "fail", AtMs: r.DurationMs, Message: r.AppLeft})
+}
+
+// appFailed has the run fail because the app's process ended before it did, with an error or though it left the
+// session in the middle. The report says both once.
 func (r *report) appFailed(how string) {
-	step := reportStep{Step: stepAppRuns, Verdict: "fail", AtMs: r.DurationMs,
-		Message: "the app ended before the run did (" + how + ")"}
-	r.Verdict, r.Steps = "fail", append(r.Steps, step)
+	r.Verdict = "fail"
+	r.AppLeft = cmp.Or(r.AppLeft, "the app ended before the run did") + " (" + how + ")"
 	var object map[string]any
 	if json.Unmarshal(r.raw, &object) != nil {
 		return
 	}
-	steps, _ := object["steps"].([]any)
-	object["verdict"], object["steps"] = r.Verdict, append(steps, map[string]any{"index": len(steps), "step": step.Step,
-		"verdict": step.Verdict, "atMs": step.AtMs, "message": step.Message})
+	object["verdict"], object["appLeft"] = r.Verdict, r.AppLeft
 	if raw, err := json.Marshal(object); err == nil {
 		r.raw = raw
 	}

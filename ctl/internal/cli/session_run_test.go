@@ -135,3 +135,25 @@ func TestFilm_ShowsWhatTheWearerSaw(t *testing.T) {
 		t.Errorf("%q, want %q", captions, want)
 	}
 }
+
+// An app that crashed has left its session too: the report says so once, first, and wherever it is read.
+func TestReport_SaysOnceThatTheAppLeft(t *testing.T) {
+	r := report{Name: "list", Verdict: "pass", DurationMs: 9, Steps: []reportStep{{Step: "advance 9 ms", Verdict: "pass"}},
+		AppLeft: "the app left the session at 5 ms and did not come back",
+		raw:     json.RawMessage(`{"verdict":"pass","steps":[]}`)}
+	r.appFailed("exit status 3")
+	const want = "the app left the session at 5 ms and did not come back (exit status 3)"
+	if list := r.failures(); len(list) != 1 || list[0].Why != want {
+		t.Errorf("failures %+v", list)
+	}
+	if sum := r.summary(); sum.AppLeft != want || len(sum.Steps) != 1 || sum.Verdict != "fail" {
+		t.Errorf("summary %+v", sum)
+	}
+	if cases := r.suite().Cases; len(cases) != 2 || cases[1].Failure != want {
+		t.Errorf("cases %+v", cases)
+	}
+	var object struct{ Verdict, AppLeft string }
+	if err := json.Unmarshal(r.raw, &object); err != nil || object.Verdict != "fail" || object.AppLeft != want {
+		t.Errorf("%s, %v", r.raw, err)
+	}
+}

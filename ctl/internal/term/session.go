@@ -62,6 +62,7 @@ type Diff struct {
 // Report is the result of a scenario.
 type Report struct {
 	Name, Verdict string
+	AppLeft       string // how the app left, if it should have stayed
 	DurationMs    int64
 	Took          time.Duration
 	Steps         []Step
@@ -73,6 +74,9 @@ type Report struct {
 // ScenarioReport prints a report: steps, differences, pictures and the verdict.
 func (t *Terminal) ScenarioReport(r Report) {
 	t.Say("%s", t.Bold(r.Name))
+	if r.AppLeft != "" {
+		t.Say("  %s %s", t.paint(stepWords["fail"]), r.AppLeft)
+	}
 	failed := 0
 	for i, s := range r.Steps {
 		word := stepWords[s.Verdict]

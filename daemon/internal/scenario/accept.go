@@ -39,6 +39,10 @@ func (r *Runner) checkAccept(ctx context.Context, req Request, s scenario.Scenar
 // accept makes what the app did the recording. The steps stay, and with them the claims: one that does not hold is for
 // a person to change.
 func (x *run) accept(ctx context.Context) error {
+	if x.report.AppLeft != "" {
+		return &backend.Problem{Code: CodeNotAccepted, Message: x.report.AppLeft,
+			FixHint: "keep the app running until the run is over, then accept"}
+	}
 	for _, s := range x.report.Steps {
 		if s.Verdict != Pass {
 			return &backend.Problem{Code: CodeNotAccepted,
@@ -51,6 +55,7 @@ func (x *run) accept(ctx context.Context) error {
 	}
 	rec := *x.s.Recorded
 	rec.Trace, rec.Pictures = traceOf(x.rows, x.base), []scenario.Picture{}
+	_, rec.AppLeft = leftAtEnd(x.rows)
 	for _, p := range panels(x.rows, x.base, x.model) {
 		data := p.png()
 		rec.Pictures = append(rec.Pictures, scenario.Picture{At: p.at, SHA256: sum(data)})

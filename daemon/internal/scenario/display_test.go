@@ -33,7 +33,13 @@ func show(state glasses.State, tree glasses.Node) *showing {
 	return s
 }
 
-func runSteps(t *testing.T, s *showing, steps string) Report {
+// glassesSession is what a test runs on.
+type glassesSession interface {
+	Sessions
+	MediaStore
+}
+
+func runSteps(t *testing.T, s glassesSession, steps string) Report {
 	t.Helper()
 	dir := t.TempDir()
 	if err := writeFile(t.Context(), ours, dir, ".", "s.json",

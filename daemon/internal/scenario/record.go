@@ -76,6 +76,7 @@ func (r *Runner) Record(ctx context.Context, req RecordRequest) (Recording, erro
 		Clock: backend.ClockVirtual, Steps: rec.list}
 	sc.Recorded = &scenario.Recorded{Clock: s.Clock, DurationMs: end - rec.base, Trace: traceOf(rows, rec.base),
 		Pictures: []scenario.Picture{}}
+	_, sc.Recorded.AppLeft = leftAtEnd(rows)
 	out := Recording{Name: req.Name, Path: req.Path, DurationMs: sc.Recorded.DurationMs, Steps: len(sc.Steps),
 		Requests: len(sc.Recorded.Trace), Claims: rec.claims, Notes: notesOf(x.rows, rows[0].Seq)}
 	if err := r.write(ctx, req, &sc, rows, rec, &out); err != nil {

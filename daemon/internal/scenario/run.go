@@ -327,6 +327,9 @@ func (x *run) end(ctx context.Context) error {
 	x.report.MoreFindings = len(found) - len(x.report.Findings)
 	x.report.DurationMs = x.now - x.base
 	x.film(ctx)
+	if err := x.checkApp(ctx); err != nil {
+		return err
+	}
 	if x.s.Recorded == nil {
 		return nil
 	}

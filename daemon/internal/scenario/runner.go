@@ -51,6 +51,8 @@ const (
 	Pass    = "pass"
 	Fail    = "fail"
 	Skipped = "skipped" // a step after one that could not be done at all
+	// Unfinished is the verdict of RunSteps, and of the step during which it stopped, at the limit of its time.
+	Unfinished = "unfinished"
 )
 
 // CodeInvalidScenario is the code of a file that is not a scenario.
@@ -79,6 +81,8 @@ type Report struct {
 	Name      string `json:"name"`
 	Verdict   string `json:"verdict"` // Pass or Fail
 	SessionID string `json:"sessionId"`
+	// AppLeft says when the app left the session, if it did and was not back at the end, though no step expects it.
+	AppLeft string `json:"appLeft,omitempty"`
 	// DurationMs is the time on the session's clock from the attaching of the app to the end.
 	DurationMs int64 `json:"durationMs"`
 	// Diffs are the differences from the recording in the order in which they happened, the first maxDiffs; empty for a

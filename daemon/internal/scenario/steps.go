@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/service-dev/service/daemon/internal/backend"
@@ -26,11 +27,15 @@ type StepsRequest struct {
 	Artifacts string
 	// Since excludes the rows up to this cursor from the expectations before the first step that makes something happen.
 	Since int64
+	// Limit is how long the steps may take in real time; 0 is no limit.
+	Limit time.Duration
 }
 
 // StepsReport is what came of the steps.
 type StepsReport struct {
-	Verdict string // Pass or Fail
+	Verdict string // Pass, Fail or Unfinished
+	// AppLeft says when the app left the session, if it did and was not back at the end, though no step expects it.
+	AppLeft string
 	// Steps are in order; those after the first failure are Skipped. AtMs counts from the beginning of the first.
 	Steps []StepReport
 	// NowMs is the session's clock at the end.
@@ -45,39 +50,76 @@ type StepsReport struct {
 	End session.Display
 }
 
-// RunSteps runs steps and stops at the first that fails. A failure is not an error; errors are *backend.Problem: the
-// session is closed, no app attached.
+// RunSteps runs steps and stops at the first that fails, or at the request's limit. Neither is an error; errors are
+// *backend.Problem: the session is closed, no app attached.
 func (r *Runner) RunSteps(ctx context.Context, req StepsRequest) (StepsReport, error) {
 	x := &run{r: r, s: scenario.Scenario{DeviceModel: req.DeviceModel, Steps: req.Steps}, dir: req.Dir,
 		req:  Request{Files: req.Files, Target: req.Target, SessionID: req.SessionID, Artifacts: req.Artifacts},
 		used: map[int64]bool{}, stopAtFailure: true, keepPNG: true}
 	x.report = Report{Verdict: Pass, Steps: []StepReport{}, Pictures: []Picture{}}
 	x.drawing.SetLimit(maxDrawing)
-	report, err := x.onOpenSession(ctx, req.Since)
+	report, err := x.onOpenSession(ctx, req.Since, req.Limit)
 	_ = x.drawing.Wait() // drawing never fails
 	if err != nil {
 		return StepsReport{}, err
 	}
 	report.Verdict, report.Steps, report.Pictures = x.report.Verdict, x.report.Steps, x.report.Pictures
+	report.AppLeft = x.report.AppLeft
 	return report, nil
 }
 
-func (x *run) onOpenSession(ctx context.Context, since int64) (StepsReport, error) {
+// wrapUp is how long reading the log and the display may take after the limit.
+const wrapUp = 5 * time.Second
+
+func (x *run) onOpenSession(ctx context.Context, since int64, limit time.Duration) (StepsReport, error) {
+	limited, cancel := ctx, context.CancelFunc(func() {})
+	if limit > 0 {
+		limited, cancel = context.WithTimeout(ctx, limit)
+	}
+	defer cancel()
 	if err := makeArtifacts(ctx, x.req); err != nil {
 		return StepsReport{}, err
 	}
-	if err := x.join(ctx, since); err != nil {
+	if err := x.join(limited, since); err != nil {
 		return StepsReport{}, err
 	}
-	if err := x.steps(ctx); err != nil {
-		return StepsReport{}, err
+	if err := x.steps(limited); err != nil {
+		if limited.Err() == nil || ctx.Err() != nil {
+			return StepsReport{}, err
+		}
+		var done context.CancelFunc
+		ctx, done = context.WithTimeout(ctx, wrapUp)
+		defer done()
+		if err := x.stopAtLimit(ctx, limit); err != nil {
+			return StepsReport{}, err
+		}
 	}
 	if err := x.fetch(ctx, 0); err != nil {
+		return StepsReport{}, err
+	}
+	if err := x.checkApp(ctx); err != nil {
 		return StepsReport{}, err
 	}
 	found := Findings(x.rows, x.model)
 	end, err := x.display(ctx)
 	return StepsReport{NowMs: x.now, Since: x.since, Findings: found[:min(len(found), maxFindings)], End: end}, err
+}
+
+// stopAtLimit reports the step during which the time was up, and the steps after it.
+func (x *run) stopAtLimit(ctx context.Context, limit time.Duration) error {
+	s, err := x.r.sessions.Get(ctx, x.req.Target, x.req.SessionID)
+	if err != nil {
+		return err
+	}
+	x.now = max(x.now, s.NowMs)
+	verdict, message := Unfinished, fmt.Sprintf("the call's limit of %v ended during this step", limit)
+	for i := len(x.report.Steps); i < len(x.s.Steps); i++ {
+		x.report.Verdict = Unfinished
+		x.report.Steps = append(x.report.Steps, StepReport{Index: i, Step: stepName(&x.s.Steps[i]), Verdict: verdict,
+			AtMs: x.now - x.base, Message: message})
+		verdict, message = Skipped, ""
+	}
+	return nil
 }
 
 // join waits for an app and reads what of the log counts for the first expectations. Rows that the log no longer has do

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/proto/glasses"
@@ -77,6 +78,39 @@ func TestRunSteps_NeedsAnApp(t *testing.T) {
 			if !errors.As(err, &problem) || problem.Code != backend.CodeNotConnected || problem.Message != message {
 				t.Errorf("with %d pages: %v", pages, err)
 			}
+		}
+	})
+}
+
+// slow is a session in real time whose clock goes on.
+type slow struct {
+	attended
+	begun time.Time
+}
+
+func (s slow) Get(ctx context.Context, target backend.Target, id string) (backend.Session, error) {
+	got, err := s.attended.Get(ctx, target, id)
+	got.NowMs = time.Since(s.begun).Milliseconds()
+	return got, err
+}
+
+func TestRunSteps_SaysWhereTheLimitStoppedThem(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := slow{attended{show(glasses.FreshState(), glasses.Node{Type: glasses.NodeText, Text: "Milk"})}, time.Now()}
+		report, err := New(s, s).RunSteps(t.Context(), StepsRequest{Files: ours, SessionID: "ses_abcdefgh",
+			Limit: 50 * time.Second, Steps: listOf(t, `{"advance":10000},{"advance":60000},{"advance":1}`)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var verdicts []string
+		for _, step := range report.Steps {
+			verdicts = append(verdicts, step.Verdict)
+		}
+		if got := strings.Join(verdicts, " "); report.Verdict != Unfinished || got != "pass unfinished skipped" {
+			t.Errorf("%s: %s", report.Verdict, got)
+		}
+		if report.NowMs != 50_000 || len(report.End.Text()) != 1 || !strings.Contains(report.Steps[1].Message, "50s") {
+			t.Errorf("at %d ms, %v, %q", report.NowMs, report.End.Text(), report.Steps[1].Message)
 		}
 	})
 }

@@ -291,10 +291,6 @@ func (w scenarios) Run(ctx context.Context, req scenario.Request) (scenario.Repo
 
 func (w scenarios) RunSteps(ctx context.Context, req scenario.StepsRequest) (scenario.StepsReport, error) {
 	w.stepped = req
-	if w.endless {
-		<-ctx.Done()
-		return scenario.StepsReport{}, ctx.Err()
-	}
 	return w.steps, w.sessionErr
 }
 

@@ -108,7 +108,7 @@ func runQuietly[Q, R any](
 	newProgress(io, waitLong*time.Second).during(ctx, doing, func() { report, err = run(inner, req) })
 	if err != nil && ctx.Err() == nil && inner.Err() != nil {
 		err = &Error{Code: backend.CodeTimeout, Message: fmt.Sprintf("the run took longer than %v", replayQuiet),
-			FixHint: `run it on a session with clock "virtual", or with "servicectl session run", which has no limit`}
+			FixHint: `run it with "servicectl session run", which has no limit; if the session's clock is real, use "virtual"`}
 	}
 	return report, err
 }
@@ -127,6 +127,9 @@ func reportWords(r scenario.Report) string {
 	if count > 0 {
 		d := r.Diffs[0]
 		first = fmt.Sprintf("First divergence in step %d at %d ms: %s. ", d.Step, d.AtMs, d.Message) + first
+	}
+	if r.AppLeft != "" {
+		first = "Fail: " + r.AppLeft + ". " + first
 	}
 	for _, more := range r.MoreDiffs {
 		count += more

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/clientio"
@@ -34,6 +35,7 @@ type runStepsAnswer struct {
 	Status    string                `json:"status"`
 	SessionID string                `json:"sessionId"`
 	Verdict   string                `json:"verdict"`
+	AppLeft   string                `json:"appLeft,omitempty"`
 	Steps     []scenario.StepReport `json:"steps"`
 	NowMs     int64                 `json:"nowMs" jsonschema:"The session's clock now."`
 	Since     int64                 `json:"since" jsonschema:"The event log's last row before the last action."`
@@ -60,8 +62,8 @@ func (t runSteps) definition() definition {
 		Waits:    true,
 		Pictures: true,
 		OutputSchema: gatedAnswersOf[runStepsAnswer]([]string{"done"},
-			on("verdict", oneOf("pass", "fail")),
-			on("steps.verdict", oneOf("pass", "fail", "skipped")),
+			on("verdict", oneOf("pass", "fail", "unfinished")),
+			on("steps.verdict", oneOf("pass", "fail", "unfinished", "skipped")),
 		),
 	}, t.run,
 		on("steps", listOfObjects,
@@ -126,7 +128,14 @@ func stepsError(err error) error {
 }
 
 func (t runSteps) runAll(ctx context.Context, io IO, req scenario.StepsRequest) (any, error) {
-	report, err := runQuietly(ctx, io, fmt.Sprintf("running %d steps", len(req.Steps)), t.scenarios.RunSteps, req)
+	if io.Progress == nil {
+		req.Limit = replayQuiet
+	}
+	var report scenario.StepsReport
+	var err error
+	newProgress(io, waitLong*time.Second).during(ctx, fmt.Sprintf("running %d steps", len(req.Steps)), func() {
+		report, err = t.scenarios.RunSteps(ctx, req)
+	})
 	if err != nil {
 		return nil, controlProblem(err)
 	}
@@ -137,8 +146,9 @@ func (t runSteps) runAll(ctx context.Context, io IO, req scenario.StepsRequest) 
 func stepsAnswer(id string, r scenario.StepsReport) runStepsAnswer {
 	r.End.PNG = r.End.Picture()
 	shown := displayOf(id, r.End)
-	answer := runStepsAnswer{Status: "done", SessionID: id, Verdict: r.Verdict, Steps: r.Steps, NowMs: r.NowMs,
-		Since: r.Since, Text: shown.Text, Focus: r.End.Focus(), Pictures: r.Pictures, Findings: orEmpty(r.Findings)}
+	answer := runStepsAnswer{Status: "done", SessionID: id, Verdict: r.Verdict, AppLeft: r.AppLeft, Steps: r.Steps,
+		NowMs: r.NowMs, Since: r.Since, Text: shown.Text, Focus: r.End.Focus(), Pictures: r.Pictures,
+		Findings: orEmpty(r.Findings)}
 	if len(r.Pictures) == 0 && shown.Picture != nil {
 		answer.Pictures = []scenario.Picture{
 			{Name: "end", AtMs: lastAt(r.Steps), SHA256: shown.Picture.SHA256, PNG: r.End.PNG}}
@@ -160,11 +170,22 @@ func lastAt(list []scenario.StepReport) int64 {
 }
 
 func stepsWords(r scenario.StepsReport) string {
+	left := ""
+	if r.AppLeft != "" {
+		left = "fail: " + r.AppLeft + ". "
+	}
 	for i, step := range r.Steps {
+		if step.Verdict == scenario.Unfinished {
+			return left + fmt.Sprintf("unfinished: step %d (%s): %s, at %d ms of the session's clock; %d steps after it "+
+				"were not run. Pass the rest in another call.", step.Index, step.Step, step.Message, r.NowMs, len(r.Steps)-i-1)
+		}
 		if step.Verdict == scenario.Fail {
-			return strings.TrimSuffix(fmt.Sprintf("fail: step %d (%s): %s", step.Index, step.Step, step.Message), ".") +
+			return left + strings.TrimSuffix(fmt.Sprintf("fail: step %d (%s): %s", step.Index, step.Step, step.Message), ".") +
 				fmt.Sprintf("; %d steps after it were not run.", len(r.Steps)-i-1)
 		}
+	}
+	if left != "" {
+		return fmt.Sprintf("%sIts %d steps held; the session's clock is at %d ms.", left, len(r.Steps), r.NowMs)
 	}
 	return fmt.Sprintf("pass: %d steps, the session's clock is at %d ms.", len(r.Steps), r.NowMs)
 }

@@ -6,10 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 
-	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/scenario"
 	steps "github.com/service-dev/service/proto/glasses/scenario"
 )
@@ -107,12 +104,27 @@ func TestRunSteps(t *testing.T) {
 		`expected an integer from 0 to 86400000, e.g. {"advance": 1000}`) {
 		t.Errorf("a wrong file: %v", fields)
 	}
-	synctest.Test(t, func(t *testing.T) {
-		w.endless = true
-		start := time.Now()
-		_, fields := w.call(t, "runSteps", `{"steps":[]}`, IO{})
-		if fields["code"] != backend.CodeTimeout || time.Since(start) >= time.Minute {
-			t.Errorf("steps without end: %v after %v", fields, time.Since(start))
-		}
-	})
+	w.steps.Verdict, w.steps.NowMs = scenario.Unfinished, 70_000
+	w.steps.Steps = []scenario.StepReport{{Step: "advance 90000 ms", Verdict: scenario.Unfinished, Message: "time is up"},
+		{Index: 1, Verdict: scenario.Skipped}}
+	_, fields = w.call(t, "runSteps", `{"steps":[{"advance":90000},{"advance":1}]}`, IO{})
+	summary, _ = fields["summary"].(string)
+	if fields["verdict"] != "unfinished" || fields["nowMs"] != 70_000.0 || w.stepped.Limit != replayQuiet ||
+		!strings.HasPrefix(summary, "unfinished: step 0 (advance 90000 ms): time is up, at 70000 ms") ||
+		strings.Contains(summary, "virtual") {
+		t.Errorf("at the limit of %v: %v", w.stepped.Limit, fields)
+	}
+}
+
+func TestRuns_SayFirstThatTheAppLeft(t *testing.T) {
+	const gone = "the app left the session at 5 ms and did not come back"
+	held := scenario.StepReport{Step: "advance 5 ms", Verdict: scenario.Pass}
+	steps := stepsWords(scenario.StepsReport{Verdict: scenario.Fail, AppLeft: gone, Steps: []scenario.StepReport{held}})
+	if !strings.HasPrefix(steps, "fail: "+gone) || strings.Contains(steps, "pass") {
+		t.Errorf("runSteps: %s", steps)
+	}
+	replay := reportWords(scenario.Report{Verdict: scenario.Fail, AppLeft: gone})
+	if !strings.HasPrefix(replay, "Fail: "+gone) {
+		t.Errorf("replaySession: %s", replay)
+	}
 }

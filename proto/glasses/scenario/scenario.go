@@ -121,10 +121,12 @@ type ExpectNothingClipped struct {
 // Recorded is what an app did. Times are ms since the app attached.
 type Recorded struct {
 	// Clock is the clock of the recording; times are compared only between virtual clocks.
-	Clock      string    `json:"clock"`
-	DurationMs int64     `json:"durationMs"`
-	Trace      []Request `json:"trace"`
-	Pictures   []Picture `json:"pictures"`
+	Clock      string `json:"clock"`
+	DurationMs int64  `json:"durationMs"`
+	// AppLeft reports whether the app had left at the end, as it may then in a run.
+	AppLeft  bool      `json:"appLeft,omitempty"`
+	Trace    []Request `json:"trace"`
+	Pictures []Picture `json:"pictures"`
 	// Media lists the files <sha256>.<ext> in the folder "media" next to the recording.
 	Media []string `json:"media,omitempty"`
 }

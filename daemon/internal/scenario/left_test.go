@@ -1,0 +1,82 @@
+package scenario
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+
+	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/proto/glasses"
+)
+
+// leaving is a session whose apps attach and leave as its rows say.
+type leaving struct {
+	*showing
+	asked int
+	apps  int // at the end
+}
+
+func (l *leaving) Get(context.Context, backend.Target, string) (backend.Session, error) {
+	s := backend.Session{Transport: backend.TransportBrowser, Clock: backend.ClockReal, Pages: 1,
+		Apps: 1, NowMs: 1000}
+	if l.asked++; l.asked > 1 {
+		s.Apps = l.apps
+	}
+	return s, nil
+}
+
+// appLeft returns a session that showed a tree before its app left at 2000 ms on the run's clock. more come after that.
+func appLeft(apps int, more ...string) *leaving {
+	l := &leaving{showing: show(glasses.FreshState(), glasses.Node{Type: glasses.NodeText, Text: "Milk"}), apps: apps}
+	for _, typ := range append([]string{glasses.RowAppDetached}, more...) {
+		l.rows = append(l.rows, glasses.Event{Type: typ, Sender: glasses.SenderService, Kind: glasses.KindEvent})
+	}
+	l.rows = rows(l.rows...)
+	return l
+}
+
+func TestRuns_FailIfTheAppLeft(t *testing.T) {
+	const gone = "the app left the session at 2000 ms and did not come back"
+	for name, c := range map[string]struct {
+		session *leaving
+		step    string
+		says    string
+	}{
+		"gone":       {appLeft(0), `{"expectDisplay":{"text":["Milk"]}}`, gone},
+		"back":       {appLeft(1, glasses.RowAppAttached), `{"expectDisplay":{"text":["Milk"]}}`, ""},
+		"of several": {appLeft(1), `{"picture":"end"}`, ""},
+		"wanted":     {appLeft(0), `{"expect":{"type":"app.detached"}}`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := c.session
+			steps, err := New(s, s).RunSteps(t.Context(), StepsRequest{Files: ours, SessionID: "ses_abcdefgh",
+				Steps: listOf(t, c.step)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if steps.AppLeft != c.says || (steps.Verdict == Fail) != (c.says != "") {
+				t.Errorf("steps: %s, %q", steps.Verdict, steps.AppLeft)
+			}
+			s.asked = 0
+			report := runSteps(t, s, c.step)
+			if report.AppLeft != c.says || (report.Verdict == Fail) != (c.says != "") {
+				t.Errorf("scenario: %s, %q", report.Verdict, report.AppLeft)
+			}
+		})
+	}
+}
+
+// An app that had ended before it was recorded may end in a replay, and need not.
+func TestRecord_RemembersThatTheAppLeft(t *testing.T) {
+	s := appLeft(0)
+	path := filepath.Join(t.TempDir(), "rec.json")
+	_, err := New(s, s).Record(t.Context(), RecordRequest{Files: ours, SessionID: "ses_abcdefgh", Path: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.asked = 0
+	report, err := New(s, s).Run(t.Context(), Request{Files: ours, SessionID: "ses_abcdefgh", Path: path})
+	if err != nil || report.Verdict != Pass {
+		t.Errorf("%+v, %v", report, err)
+	}
+}
