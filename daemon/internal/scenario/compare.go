@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/proto/glasses"
 	"github.com/service-dev/service/proto/glasses/render"
 	"github.com/service-dev/service/proto/glasses/scenario"
@@ -147,62 +146,6 @@ func (x *run) compare(ctx context.Context) {
 	}
 	if len(x.report.Diffs) > 0 {
 		x.report.Verdict = Fail
-	}
-}
-
-// compareFrames compares what the app did. Frames that are missing or extra shift nothing.
-func (x *run) compareFrames(ctx context.Context, want, got []frame) {
-	compareTimes := x.virtual && x.s.Recorded.Clock == backend.ClockVirtual
-	cost := func(i, j int) int {
-		w, g := &want[i], &got[j]
-		switch {
-		case w.typ != g.typ:
-			return never
-		case w.key != g.key:
-			return changeCost(w.leaves, g.leaves)
-		}
-		late := 0 // of frames that are alike, those at the same time belong together
-		if compareTimes && w.at != g.at {
-			late = 1
-		}
-		if w.picture != g.picture {
-			late += 2
-		}
-		return late
-	}
-	delay := int64(0)
-	for _, p := range align(len(want), len(got), cost) {
-		switch {
-		case p.got < 0:
-			w := want[p.want]
-			x.differ(ctx, Diff{Kind: DiffMissing, Step: x.stepAt(w.at), AtMs: w.at, Message: w.typ + " is missing",
-				Want: summaryOf(w)}, w.picture, nil)
-		case p.want < 0:
-			g := got[p.got]
-			x.differ(ctx, Diff{Kind: DiffExtra, Step: x.stepOf(g.seq), AtMs: g.at, Message: g.typ + " is extra",
-				Got: summaryOf(g)}, "", g.png)
-		default:
-			w, g := want[p.want], got[p.got]
-			d := Diff{Step: x.stepOf(g.seq), AtMs: g.at}
-			switch {
-			case w.key != g.key:
-				d.Kind = DiffChanged
-				d.Message, d.Path = changeMessage(w, g)
-				x.differ(ctx, d, w.picture, g.png)
-			case w.picture != g.picture:
-				d.Kind, d.Message = DiffPicture, w.typ+" is drawn differently"
-				x.differ(ctx, d, w.picture, g.png)
-			}
-			// A delay that lasts is one difference, not one of each later frame, and its end is none.
-			if shift := g.at - w.at; compareTimes && shift != delay {
-				if delay = shift; shift == 0 {
-					continue
-				}
-				d.Kind, d.Message, d.Path = DiffTime, w.typ+" came at another time", ""
-				d.Want, d.Got = fmt.Sprint(w.at), fmt.Sprint(g.at)
-				x.differ(ctx, d, "", nil)
-			}
-		}
 	}
 }
 
