@@ -152,14 +152,15 @@ func (x *run) compare(ctx context.Context) {
 // maxChanges bounds the changes that are named of one frame.
 const maxChanges = 3
 
-// changeMessage says what changed in a frame, and where first.
-func changeMessage(want, got frame) (message, path string) {
-	lines, path := changesOf(want.payload, got.payload)
-	message = want.typ + " " + strings.Join(lines[:min(len(lines), maxChanges)], "; ")
-	if more := len(lines) - maxChanges; more > 0 {
-		message += fmt.Sprintf("; and %d more", more)
+// changedFrame returns the difference between two frames of a type. same is equal for frames that changed alike.
+func changedFrame(want, got frame) (d Diff, same string) {
+	c := changesOf(want.payload, got.payload)
+	d = Diff{Kind: DiffChanged, Path: c.path}
+	d.Message = want.typ + " " + strings.Join(c.lines[:min(len(c.lines), maxChanges)], "; ")
+	if more := len(c.lines) - maxChanges; more > 0 {
+		d.Message += fmt.Sprintf("; and %d more", more)
 	}
-	return message, path
+	return d, want.typ + "\n" + strings.Join(c.same, "\n")
 }
 
 // summaryOf says what a frame holds.
@@ -218,8 +219,14 @@ func (x *run) stepAt(at int64) int {
 	return step
 }
 
-// differ reports a difference, with the recorded and the new picture as far as there are any.
-func (x *run) differ(ctx context.Context, d Diff, want string, png func() []byte) {
+// differ reports a difference, with the recorded and the new picture as far as there are any. Differences of a kind
+// that are the same are one, which counts them; an empty same is like no other.
+func (x *run) differ(ctx context.Context, d Diff, same, want string, png func() []byte) {
+	of := d.Kind + "\n" + same
+	if i, ok := x.groups[of]; ok && same != "" {
+		x.report.Diffs[i].Count = x.report.Diffs[i].Times() + 1
+		return
+	}
 	if len(x.report.Diffs) >= maxDiffs {
 		if x.report.MoreDiffs == nil {
 			x.report.MoreDiffs = map[string]int{}
@@ -234,6 +241,10 @@ func (x *run) differ(ctx context.Context, d Diff, want string, png func() []byte
 	if want != "" || got != nil {
 		x.keepPictures(ctx, &d, want, got)
 	}
+	if x.groups == nil {
+		x.groups = map[string]int{}
+	}
+	x.groups[of] = len(x.report.Diffs)
 	x.report.Diffs = append(x.report.Diffs, d)
 }
 

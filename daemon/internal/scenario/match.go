@@ -116,22 +116,23 @@ func (x *run) compareFrames(ctx context.Context, want, got []frame) {
 		case p.got < 0:
 			w := want[p.want]
 			x.differ(ctx, Diff{Kind: DiffMissing, Step: x.stepAt(w.at), AtMs: w.at, Message: w.typ + " is missing",
-				Want: summaryOf(w)}, w.picture, nil)
+				Want: summaryOf(w)}, w.key, w.picture, nil)
 		case p.want < 0:
 			g := got[p.got]
 			x.differ(ctx, Diff{Kind: DiffExtra, Step: x.stepOf(g.seq), AtMs: g.at, Message: g.typ + " is extra",
-				Got: summaryOf(g)}, "", g.png)
+				Got: summaryOf(g)}, g.key, "", g.png)
 		default:
 			w, g := want[p.want], got[p.got]
-			d := Diff{Step: x.stepOf(g.seq), AtMs: g.at}
+			d, same := Diff{}, ""
 			switch {
 			case w.key != g.key:
-				d.Kind = DiffChanged
-				d.Message, d.Path = changeMessage(w, g)
-				x.differ(ctx, d, w.picture, g.png)
+				d, same = changedFrame(w, g)
 			case w.picture != g.picture:
-				d.Kind, d.Message = DiffPicture, w.typ+" is drawn differently"
-				x.differ(ctx, d, w.picture, g.png)
+				d = Diff{Kind: DiffPicture, Message: w.typ + " is drawn differently"}
+				same = w.picture + " " + g.picture
+			}
+			if d.Step, d.AtMs = x.stepOf(g.seq), g.at; d.Kind != "" {
+				x.differ(ctx, d, same, w.picture, g.png)
 			}
 			// A delay that lasts is one difference, not one of each later frame, and its end is none.
 			if shift := g.at - w.at; timed && shift != delay {
@@ -140,7 +141,7 @@ func (x *run) compareFrames(ctx context.Context, want, got []frame) {
 				}
 				d.Kind, d.Message, d.Path = DiffTime, w.typ+" came at another time", ""
 				d.Want, d.Got = fmt.Sprint(w.at), fmt.Sprint(g.at)
-				x.differ(ctx, d, "", nil)
+				x.differ(ctx, d, "", "", nil)
 			}
 		}
 	}

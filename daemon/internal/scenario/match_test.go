@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -16,7 +17,7 @@ import (
 func kindsOf(r Report) map[string]int {
 	kinds := map[string]int{}
 	for _, d := range r.Diffs {
-		kinds[d.Kind]++
+		kinds[d.Kind] += d.Times()
 	}
 	for kind, n := range r.MoreDiffs {
 		kinds[kind] += n
@@ -124,4 +125,41 @@ func TestMatch_PairsOnlyWhatIsAlike(t *testing.T) {
 			t.Fatalf("%d of %d and %d of %d frames are paired", w, len(want), g, len(got))
 		}
 	})
+}
+
+// A label that is on each screen is one difference, however many screens there are; every frame is counted.
+func TestCompare_GroupsEqualChanges(t *testing.T) {
+	var want, got []scenario.Request
+	for i := range 30 {
+		want = append(want, screen(int64(i), fmt.Sprint(i), "Menu"))
+		switch {
+		case i%3 == 0:
+			got = append(got, screen(int64(i), fmt.Sprint(i), "Menü"))
+		case i == 1:
+			got = append(got, screen(int64(i), fmt.Sprint(i), "Mehr"))
+		default:
+			got = append(got, want[i])
+		}
+	}
+	got = append(got, screen(40, "again"), screen(50, "again"))
+	r := compared(t, want, got, true)
+	var said []string
+	for _, d := range r.Diffs {
+		said = append(said, fmt.Sprintf("%d× %s at %d", d.Times(), d.Message, d.AtMs))
+	}
+	if fmt.Sprintf("%q", said) != fmt.Sprintf("%q", []string{`10× display.show list[1]: "Menu" -> "Menü" at 0`,
+		`1× display.show list[1]: "Menu" -> "Mehr" at 1`, "2× display.show is extra at 40"}) || r.MoreDiffs != nil {
+		t.Errorf("%q, %v", said, r.MoreDiffs)
+	}
+}
+
+// The same change further down a list is the same; another value is not, though a message cuts it alike.
+func TestCompare_GroupsByWholeValues(t *testing.T) {
+	long := strings.Repeat("x", 200)
+	want := []scenario.Request{screen(0, "a", "b"), screen(1, "c", "a", "b"), screen(2, "a", "b")}
+	got := []scenario.Request{screen(0, "a", long), screen(1, "c", "a", long), screen(2, "a", long+"y")}
+	r := compared(t, want, got, true)
+	if len(r.Diffs) != 2 || r.Diffs[0].Times() != 2 || r.Diffs[1].Times() != 1 {
+		t.Errorf("%+v", r.Diffs)
+	}
 }

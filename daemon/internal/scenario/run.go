@@ -37,7 +37,8 @@ type run struct {
 	taken   glasses.Event  // the row that the last expectation has taken
 	marks   []int64        // the last row at the end of each step, to compare with a recording
 
-	artifacts map[int]int // how many differences of a step have pictures
+	groups    map[string]int // differences that are the same, as indexes in the report
+	artifacts map[int]int    // how many differences of a step have pictures
 
 	stopAtFailure bool // skip what comes after the first step that failed
 	keepPNG       bool // keep drawn pictures in the report
