@@ -3,8 +3,10 @@ package scenario
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/proto/glasses"
 )
 
 // Two frames that are not equal are one changed frame if they are alike: at the same moment they share a third of their
@@ -119,8 +121,9 @@ func (x *run) compareFrames(ctx context.Context, want, got []frame) {
 				Want: summaryOf(w)}, w.key, w.picture, nil)
 		case p.want < 0:
 			g := got[p.got]
-			x.differ(ctx, Diff{Kind: DiffExtra, Step: x.stepOf(g.seq), AtMs: g.at, Message: g.typ + " is extra",
-				Got: summaryOf(g)}, g.key, "", g.png)
+			why := x.extraWords(got, p.got)
+			x.differ(ctx, Diff{Kind: DiffExtra, Step: x.stepOf(g.seq), AtMs: g.at, Message: g.typ + " is extra" + why,
+				Got: summaryOf(g)}, g.key+why, "", g.png)
 		default:
 			w, g := want[p.want], got[p.got]
 			d, same := Diff{}, ""
@@ -145,4 +148,33 @@ func (x *run) compareFrames(ctx context.Context, want, got []frame) {
 			}
 		}
 	}
+}
+
+// extraWords tells of a display command that is extra and equal to the next one what came before it, and whether it
+// changed the panel; "" of other frames. An app that shows what it is about to show anyway is easily mended.
+func (x *run) extraWords(got []frame, i int) string {
+	g := got[i]
+	next := slices.IndexFunc(got[i+1:], func(f frame) bool { return isDisplay(f.typ) })
+	if !isDisplay(g.typ) || next < 0 || got[i+1+next].key != g.key {
+		return ""
+	}
+	words := ": the same as the next frame"
+	for _, row := range slices.Backward(x.rows) {
+		if row.Seq < g.seq && row.Kind != glasses.KindResult && row.Sender != glasses.SenderService {
+			words += ", after " + row.Type
+			break
+		}
+	}
+	if g.picture == "" {
+		return words
+	}
+	for _, f := range slices.Backward(got[:i]) {
+		if f.picture == g.picture {
+			return words + "; the panel did not change"
+		}
+		if f.picture != "" {
+			break
+		}
+	}
+	return words + "; the panel changed"
 }

@@ -148,7 +148,8 @@ func TestCompare_GroupsEqualChanges(t *testing.T) {
 		said = append(said, fmt.Sprintf("%d× %s at %d", d.Times(), d.Message, d.AtMs))
 	}
 	if fmt.Sprintf("%q", said) != fmt.Sprintf("%q", []string{`10× display.show list[1]: "Menu" -> "Menü" at 0`,
-		`1× display.show list[1]: "Menu" -> "Mehr" at 1`, "2× display.show is extra at 40"}) || r.MoreDiffs != nil {
+		`1× display.show list[1]: "Menu" -> "Mehr" at 1`, "1× display.show is extra: the same as the next frame, after display.show at 40",
+		"1× display.show is extra at 50"}) || r.MoreDiffs != nil {
 		t.Errorf("%q, %v", said, r.MoreDiffs)
 	}
 }
@@ -161,5 +162,39 @@ func TestCompare_GroupsByWholeValues(t *testing.T) {
 	r := compared(t, want, got, true)
 	if len(r.Diffs) != 2 || r.Diffs[0].Times() != 2 || r.Diffs[1].Times() != 1 {
 		t.Errorf("%+v", r.Diffs)
+	}
+}
+
+// An extra frame that is the same as the next one is told with what came before it and what it did to the panel.
+func TestCompare_SaysWhyAFrameIsExtra(t *testing.T) {
+	photo := scenario.Request{At: 900, Type: glasses.TypeCameraPhoto, Payload: json.RawMessage(`{}`)}
+	for _, test := range []struct {
+		trace []scenario.Request
+		says  string
+	}{
+		{[]scenario.Request{screen(0, "a"), photo, screen(950, "b"), screen(1000, "b")},
+			"display.show is extra: the same as the next frame, after camera.photo; the panel changed"},
+		{[]scenario.Request{screen(0, "a"), screen(0, "b"), photo, screen(950, "b"), screen(1000, "b")},
+			"display.show is extra: the same as the next frame, after camera.photo; the panel did not change"},
+		{[]scenario.Request{screen(0, "a"), photo, screen(950, "c"), screen(1000, "b")}, "display.show is extra"},
+	} {
+		x := &run{virtual: true, artifacts: map[int]int{}}
+		x.s.Recorded = &scenario.Recorded{Clock: "virtual"}
+		var shown []panel
+		m, _ := glasses.Model("even_g1")
+		for i, r := range test.trace {
+			seq := int64(i + 1)
+			x.rows = append(x.rows, glasses.Event{Seq: seq, At: r.At, Type: r.Type, Kind: glasses.KindRequest,
+				Sender: glasses.SenderApp, Payload: r.Payload})
+			if show, err := glasses.ParseShow(r.Payload); err == nil && r.Type == glasses.TypeDisplayShow {
+				shown = append(shown, panel{at: r.At, request: seq, model: m, view: glasses.View{Tree: &show.Tree, Focus: -1}})
+			}
+		}
+		got := framesOf(x.rows, 0, shown)
+		want := slices.Delete(slices.Clone(got), len(got)-2, len(got)-1)
+		x.compareFrames(t.Context(), want, got)
+		if len(x.report.Diffs) != 1 || x.report.Diffs[0].Message != test.says {
+			t.Errorf("%+v, want %q", x.report.Diffs, test.says)
+		}
 	}
 }
