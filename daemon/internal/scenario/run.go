@@ -164,7 +164,7 @@ func (x *run) control(ctx context.Context, typ string, payload any, media []byte
 func (x *run) steps(ctx context.Context) error {
 	broken := false
 	for i := range x.s.Steps {
-		step := &x.s.Steps[i]
+		step, began := &x.s.Steps[i], x.now
 		rep := StepReport{Index: i, Step: stepName(step), Verdict: Pass}
 		if broken {
 			rep.Verdict = Skipped
@@ -183,8 +183,8 @@ func (x *run) steps(ctx context.Context) error {
 			rep.Verdict, rep.Message = Fail, err.Error()
 			x.report.Verdict = Fail
 			broken = broken || x.stopAtFailure
-		} else if x.stopAtFailure {
-			x.claim(ctx, step)
+		} else {
+			x.claim(ctx, step, began)
 		}
 		rep.AtMs = x.now - x.base
 		x.report.Steps = append(x.report.Steps, rep)
