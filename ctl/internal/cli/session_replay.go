@@ -93,6 +93,7 @@ type report struct {
 	Diffs                    []struct {
 		Kind, Path, Message, Want, Got string
 		WantFile, GotFile, DiffFile    string
+		Count                          int
 	}
 	MoreDiffs map[string]int
 	Accepted  bool
@@ -162,6 +163,9 @@ func (r *report) summary() term.Report {
 		out.Steps = append(out.Steps, term.Step{Verdict: s.Verdict, Step: s.Step, Message: s.Message, AtMs: s.AtMs})
 	}
 	for _, d := range r.Diffs {
+		if d.Count > 1 {
+			d.Message += fmt.Sprintf(" (%d times)", d.Count)
+		}
 		diff := term.Diff{Kind: d.Kind, Path: d.Path, Message: d.Message, Want: d.Want, Got: d.Got}
 		for _, f := range []string{d.WantFile, d.GotFile, d.DiffFile} {
 			if f != "" {
@@ -213,6 +217,9 @@ func (r *report) suite() junit.Suite {
 		s.Cases = append(s.Cases, c)
 	}
 	for _, d := range r.Diffs {
+		if r.Accepted {
+			break // they are the recording now
+		}
 		s.Cases = append(s.Cases, junit.Case{Name: "as recorded: " + d.Kind + " " + d.Path,
 			Failure: fmt.Sprintf("%s\nwant %s\ngot  %s", d.Message, d.Want, d.Got)})
 	}

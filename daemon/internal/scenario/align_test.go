@@ -28,7 +28,10 @@ func compared(t interface{ Context() context.Context }, want, got []scenario.Req
 
 // total counts the differences, also those that are not listed.
 func total(r Report) int {
-	count := len(r.Diffs)
+	count := 0
+	for _, d := range r.Diffs {
+		count += d.Times()
+	}
 	for _, n := range r.MoreDiffs {
 		count += n
 	}

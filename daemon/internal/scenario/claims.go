@@ -17,13 +17,19 @@ const (
 	maxNotes    = 2000 // of a session
 )
 
-// note is a step that leaves no row in the event log.
+// note is a step that leaves no row in the event log, or what a person wrote about a step that does.
 type note struct {
 	after int64 // the last row before it
 	at    int64 // on the session's clock
 	row   int64 // the row that a claim waited for; 0 for none
 	step  scenario.Step
+	label *label // what was written about a step; then step is empty
+	// omitted is what a recording leaves out, in words; then step is empty.
+	omitted string
 }
+
+// label is the note of a step that a recording makes from rows, or from the time that passed.
+type label struct{ act, text string }
 
 // journal keeps what was done with sessions and leaves no row in their logs: the expectations that held, which a
 // recording keeps as claims, and movements of the head. The zero value is empty.
@@ -63,24 +69,43 @@ func (j *journal) of(session string, from int64) (list []note) {
 	return list
 }
 
-// claim notes a step of RunSteps that passed, as the tools note what they do. That no row came is no claim: a recording
-// says so by its frames.
-func (x *run) claim(ctx context.Context, step *scenario.Step) {
-	claim := scenario.Step{Motion: step.Motion, ExpectNothingClipped: step.ExpectNothingClipped}
+// claim notes a step that passed, as the tools note what they do. began is the session's clock before it. That no row
+// came is no claim: a recording says so by its frames.
+func (x *run) claim(ctx context.Context, step *scenario.Step, began int64) {
+	claim := scenario.Step{Note: step.Note, Motion: step.Motion, ExpectNothingClipped: step.ExpectNothingClipped,
+		Picture: step.Picture}
 	var row glasses.Event
 	switch {
 	case step.ExpectDisplay != nil:
 		held := *step.ExpectDisplay
 		held.WithinMs = nil
 		claim.ExpectDisplay = &held
-	case step.Expect != nil && !step.Expect.Absent && x.taken.Sender != glasses.SenderService:
+	case step.Expect != nil && step.Expect.Absent:
+		x.remember(note{omitted: "an expectation that something does not come, as the frames say that"})
+		return
+	case step.Expect != nil && x.taken.Sender == glasses.SenderService:
+		x.remember(note{omitted: "an expectation of a row of the service, which is not the app's to repeat"})
+		return
+	case step.Expect != nil:
 		held := *step.Expect
 		held.WithinMs, row = nil, x.taken
 		claim.Expect = &held
-	case claim.Motion == nil && claim.ExpectNothingClipped == nil:
+	case step.Microphone != nil:
+		x.remember(note{omitted: "a sound of the microphone"})
+		return
+	case claim.Motion == nil && claim.ExpectNothingClipped == nil && claim.Picture == nil:
+		if step.Note != "" {
+			x.remember(note{at: began, label: &label{step.Act(), step.Note}})
+		}
 		return
 	}
 	x.r.Note(ctx, x.req.Target, x.req.SessionID, claim, row.Seq, row.At)
+}
+
+// remember adds a note about a step of this run to the journal.
+func (x *run) remember(n note) {
+	n.after = x.next
+	x.r.journal.add(x.req.SessionID, n)
 }
 
 // Note remembers an expectation that held in a session, or a movement of the head, for a later recording. row is the

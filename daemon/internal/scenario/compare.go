@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/proto/glasses"
 	"github.com/service-dev/service/proto/glasses/render"
 	"github.com/service-dev/service/proto/glasses/scenario"
@@ -150,73 +149,18 @@ func (x *run) compare(ctx context.Context) {
 	}
 }
 
-// compareFrames compares what the app did. Frames that are missing or extra shift nothing.
-func (x *run) compareFrames(ctx context.Context, want, got []frame) {
-	compareTimes := x.virtual && x.s.Recorded.Clock == backend.ClockVirtual
-	cost := func(i, j int) int {
-		w, g := &want[i], &got[j]
-		switch {
-		case w.typ != g.typ:
-			return never
-		case w.key != g.key:
-			return changeCost(w.leaves, g.leaves)
-		}
-		late := 0 // of frames that are alike, those at the same time belong together
-		if compareTimes && w.at != g.at {
-			late = 1
-		}
-		if w.picture != g.picture {
-			late += 2
-		}
-		return late
-	}
-	delay := int64(0)
-	for _, p := range align(len(want), len(got), cost) {
-		switch {
-		case p.got < 0:
-			w := want[p.want]
-			x.differ(ctx, Diff{Kind: DiffMissing, Step: x.stepAt(w.at), AtMs: w.at, Message: w.typ + " is missing",
-				Want: summaryOf(w)}, w.picture, nil)
-		case p.want < 0:
-			g := got[p.got]
-			x.differ(ctx, Diff{Kind: DiffExtra, Step: x.stepOf(g.seq), AtMs: g.at, Message: g.typ + " is extra",
-				Got: summaryOf(g)}, "", g.png)
-		default:
-			w, g := want[p.want], got[p.got]
-			d := Diff{Step: x.stepOf(g.seq), AtMs: g.at}
-			switch {
-			case w.key != g.key:
-				d.Kind = DiffChanged
-				d.Message, d.Path = changeMessage(w, g)
-				x.differ(ctx, d, w.picture, g.png)
-			case w.picture != g.picture:
-				d.Kind, d.Message = DiffPicture, w.typ+" is drawn differently"
-				x.differ(ctx, d, w.picture, g.png)
-			}
-			// A delay that lasts is one difference, not one of each later frame, and its end is none.
-			if shift := g.at - w.at; compareTimes && shift != delay {
-				if delay = shift; shift == 0 {
-					continue
-				}
-				d.Kind, d.Message, d.Path = DiffTime, w.typ+" came at another time", ""
-				d.Want, d.Got = fmt.Sprint(w.at), fmt.Sprint(g.at)
-				x.differ(ctx, d, "", nil)
-			}
-		}
-	}
-}
-
 // maxChanges bounds the changes that are named of one frame.
 const maxChanges = 3
 
-// changeMessage says what changed in a frame, and where first.
-func changeMessage(want, got frame) (message, path string) {
-	lines, path := changesOf(want.payload, got.payload)
-	message = want.typ + " " + strings.Join(lines[:min(len(lines), maxChanges)], "; ")
-	if more := len(lines) - maxChanges; more > 0 {
-		message += fmt.Sprintf("; and %d more", more)
+// changedFrame returns the difference between two frames of a type. same is equal for frames that changed alike.
+func changedFrame(want, got frame) (d Diff, same string) {
+	c := changesOf(want.payload, got.payload)
+	d = Diff{Kind: DiffChanged, Path: c.path}
+	d.Message = want.typ + " " + strings.Join(c.lines[:min(len(c.lines), maxChanges)], "; ")
+	if more := len(c.lines) - maxChanges; more > 0 {
+		d.Message += fmt.Sprintf("; and %d more", more)
 	}
-	return message, path
+	return d, want.typ + "\n" + strings.Join(c.same, "\n")
 }
 
 // summaryOf says what a frame holds.
@@ -275,8 +219,14 @@ func (x *run) stepAt(at int64) int {
 	return step
 }
 
-// differ reports a difference, with the recorded and the new picture as far as there are any.
-func (x *run) differ(ctx context.Context, d Diff, want string, png func() []byte) {
+// differ reports a difference, with the recorded and the new picture as far as there are any. Differences of a kind
+// that are the same are one, which counts them; an empty same is like no other.
+func (x *run) differ(ctx context.Context, d Diff, same, want string, png func() []byte) {
+	of := d.Kind + "\n" + same
+	if i, ok := x.groups[of]; ok && same != "" {
+		x.report.Diffs[i].Count = x.report.Diffs[i].Times() + 1
+		return
+	}
 	if len(x.report.Diffs) >= maxDiffs {
 		if x.report.MoreDiffs == nil {
 			x.report.MoreDiffs = map[string]int{}
@@ -291,6 +241,10 @@ func (x *run) differ(ctx context.Context, d Diff, want string, png func() []byte
 	if want != "" || got != nil {
 		x.keepPictures(ctx, &d, want, got)
 	}
+	if x.groups == nil {
+		x.groups = map[string]int{}
+	}
+	x.groups[of] = len(x.report.Diffs)
 	x.report.Diffs = append(x.report.Diffs, d)
 }
 

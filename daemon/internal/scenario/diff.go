@@ -3,6 +3,7 @@ package scenario
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,25 +15,50 @@ import (
 // maxValue bounds a value in a change, in characters.
 const maxValue = 60
 
-// changesOf returns what is different between two payloads of one type, a line each, e.g.
-// `list[1]: "Calendar" -> "Kalender"`, and the path of the first, e.g. payload.tree.children[1].text.
-func changesOf(want, got any) (lines []string, path string) {
-	c := &changes{}
+// changesOf returns what is different between two payloads of one type.
+func changesOf(want, got any) changes {
+	c := changes{}
 	c.compare("payload", "payload", want, got)
-	return c.lines, c.path
+	return c
 }
 
 // changes collects what is different.
 type changes struct {
-	lines []string
-	path  string // of the first
+	lines []string // one each, e.g. `list[1]: "Calendar" -> "Kalender"`
+	path  string   // of the first, e.g. payload.tree.children[1].text
+	same  []string // equal for changes that are the same but for their index in a list
 }
 
-func (c *changes) add(path, format string, args ...any) {
+// gone stands for the value of what is in one of two payloads only.
+type gone struct{}
+
+func (c *changes) add(path, place string, want, got any) {
 	if len(c.lines) == 0 {
 		c.path = path
 	}
-	c.lines = append(c.lines, fmt.Sprintf(format, args...))
+	var line string
+	_, removed := got.(gone)
+	_, added := want.(gone)
+	switch {
+	case removed:
+		line = fmt.Sprintf("%s: - %s", place, brief(want))
+	case added:
+		line = fmt.Sprintf("%s: + %s", place, brief(got))
+	default:
+		line = fmt.Sprintf("%s: %s -> %s", place, brief(want), brief(got))
+	}
+	c.lines = append(c.lines, line)
+	c.same = append(c.same, fmt.Sprintf("%s: %s -> %s", anyIndex.ReplaceAllString(path, "[]"), canonicalOrGone(want),
+		canonicalOrGone(got)))
+}
+
+var anyIndex = regexp.MustCompile(`\[\d+\]`)
+
+func canonicalOrGone(v any) string {
+	if _, ok := v.(gone); ok {
+		return ""
+	}
+	return canonical(v)
 }
 
 // compare compares two values. place is what a line calls them: within a tree their node, e.g. list[1].
@@ -50,7 +76,7 @@ func (c *changes) compare(path, place string, want, got any) {
 		return
 	}
 	if isObject || isObjectNow || isList || isListNow || want != got {
-		c.add(path, "%s: %s -> %s", place, brief(want), brief(got))
+		c.add(path, place, want, got)
 	}
 }
 
@@ -80,9 +106,9 @@ func (c *changes) fields(path, place string, want, got map[string]any) {
 		}
 		switch {
 		case !inGot:
-			c.add(path+"."+name, "%s: - %s", inner, brief(w))
+			c.add(path+"."+name, inner, w, gone{})
 		case !inWant:
-			c.add(path+"."+name, "%s: + %s", inner, brief(g))
+			c.add(path+"."+name, inner, gone{}, g)
 		default:
 			c.compare(path+"."+name, inner, w, g)
 		}
@@ -108,9 +134,9 @@ func (c *changes) items(path, place string, want, got []any) {
 	for _, p := range align(len(want), len(got), cost) {
 		switch {
 		case p.got < 0:
-			c.add(at(path, p.want), "%s: - %s", at(place, p.want), brief(want[p.want]))
+			c.add(at(path, p.want), at(place, p.want), want[p.want], gone{})
 		case p.want < 0:
-			c.add(at(path, p.got), "%s: + %s", at(place, p.got), brief(got[p.got]))
+			c.add(at(path, p.got), at(place, p.got), gone{}, got[p.got])
 		case wantKeys[p.want] != gotKeys[p.got]:
 			inner := at(place, p.got)
 			if n := got[p.got]; isNode(n) && isNode(want[p.want]) && hasChildren(n) {

@@ -45,9 +45,9 @@ func TestChanges_NamePlaceAndValues(t *testing.T) {
 			if !okWant || !okGot {
 				t.Fatal("no JSON")
 			}
-			lines, path := changesOf(want, got)
-			if !slices.Equal(lines, test.lines) || path != test.path {
-				t.Errorf("%q at %q, want %q at %q", lines, path, test.lines, test.path)
+			c := changesOf(want, got)
+			if !slices.Equal(c.lines, test.lines) || c.path != test.path {
+				t.Errorf("%q at %q, want %q at %q", c.lines, c.path, test.lines, test.path)
 			}
 		})
 	}

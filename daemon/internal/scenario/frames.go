@@ -16,6 +16,7 @@ type frame struct {
 	payload any
 	key     string   // equal for frames that are the same
 	leaves  []uint64 // what the payload holds, to tell how alike two frames are
+	content []uint64 // what of it the wearer reads or sees; of a payload without a tree all of it
 	picture string   // SHA-256 of the panel as PNG; empty for none
 	png     func() []byte
 }
@@ -28,6 +29,10 @@ func newFrame(at int64, typ string, raw []byte) frame {
 	f := frame{at: at, typ: typ, payload: payload, key: typ + " " + canonical(payload), leaves: leavesOf(payload)}
 	if !ok {
 		f.key = typ + " " + string(raw)
+	}
+	f.content = f.leaves
+	if object, ok := payload.(map[string]any); ok && isNode(object["tree"]) {
+		f.content = contentOf(object["tree"])
 	}
 	return f
 }
@@ -103,7 +108,17 @@ var leafSeed = maphash.MakeSeed()
 
 // leavesOf returns hashes of the fields and values in a payload, sorted. Where they are does not count, so that an
 // entry more in a list changes little.
-func leavesOf(v any) []uint64 {
+func leavesOf(v any) []uint64 { return leavesWhere(v, func(string) bool { return true }) }
+
+// contentOf returns hashes of what a tree tells the wearer. Types, styles and sizes say little, as most trees of an app
+// have them in common.
+func contentOf(tree any) []uint64 {
+	told := []string{"text", "alt", "icon", "data", "value"}
+	return leavesWhere(tree, func(field string) bool { return slices.Contains(told, field) })
+}
+
+// leavesWhere returns the leaves of the fields that count.
+func leavesWhere(v any, counts func(field string) bool) []uint64 {
 	var list []uint64
 	var collect func(name string, v any)
 	collect = func(name string, v any) {
@@ -117,7 +132,9 @@ func leavesOf(v any) []uint64 {
 				collect(name, inner)
 			}
 		default:
-			list = append(list, maphash.String(leafSeed, name+"="+canonical(v)))
+			if counts(name) {
+				list = append(list, maphash.String(leafSeed, name+"="+canonical(v)))
+			}
 		}
 	}
 	collect("", v)

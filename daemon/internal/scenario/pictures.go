@@ -28,13 +28,13 @@ func (x *run) comparePictures(ctx context.Context, got []panel) {
 		case p.got < 0:
 			at := want[p.want].At
 			x.differ(ctx, Diff{Kind: DiffPicture, Step: x.stepAt(at), AtMs: at, Message: "a picture is missing"},
-				want[p.want].SHA256, nil)
+				want[p.want].SHA256, want[p.want].SHA256, nil)
 		case p.want < 0:
 			x.differ(ctx, Diff{Kind: DiffPicture, Step: x.stepOf(got[p.got].request), AtMs: got[p.got].at,
-				Message: "a picture is extra"}, "", got[p.got].png)
+				Message: "a picture is extra"}, sums[p.got], "", got[p.got].png)
 		case want[p.want].SHA256 != sums[p.got]:
 			x.differ(ctx, Diff{Kind: DiffPicture, Step: x.stepOf(got[p.got].request), AtMs: got[p.got].at,
-				Message: "the panel looks different"}, want[p.want].SHA256, got[p.got].png)
+				Message: "the panel looks different"}, want[p.want].SHA256+" "+sums[p.got], want[p.want].SHA256, got[p.got].png)
 		}
 	}
 }

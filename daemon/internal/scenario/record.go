@@ -72,13 +72,15 @@ func (r *Runner) Record(ctx context.Context, req RecordRequest) (Recording, erro
 		end = max(end, s.NowMs)
 	}
 	rec.pass(end)
+	omitted := rec.finish()
 	sc := scenario.Scenario{Scenario: scenario.Version, Name: req.Name, DeviceModel: rec.model,
 		Clock: backend.ClockVirtual, Steps: rec.list}
 	sc.Recorded = &scenario.Recorded{Clock: s.Clock, DurationMs: end - rec.base, Trace: traceOf(rows, rec.base),
 		Pictures: []scenario.Picture{}}
 	_, sc.Recorded.AppLeft = leftAtEnd(rows)
 	out := Recording{Name: req.Name, Path: req.Path, DurationMs: sc.Recorded.DurationMs, Steps: len(sc.Steps),
-		Requests: len(sc.Recorded.Trace), Claims: rec.claims, Notes: notesOf(x.rows, rows[0].Seq)}
+		Requests: len(sc.Recorded.Trace), Claims: rec.claims,
+		Notes: append(notesOf(x.rows, rows[0].Seq), omitted...)}
 	if err := r.write(ctx, req, &sc, rows, rec, &out); err != nil {
 		return Recording{}, &backend.Problem{Code: session.CodeStateUnwritable,
 			Message: "writing the recording: " + err.Error(),

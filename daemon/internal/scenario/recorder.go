@@ -23,6 +23,8 @@ type recorder struct {
 	photos  map[string]photoAt // photos that are being taken, by the id of the command
 	merging int                // rank of the state that the last step sets, if the next row may join it; else 0
 	claimed map[int64]struct{} // rows that a claim waits for
+	labels  []note             // what was written about steps that are still to come
+	omitted []string           // what is left out
 }
 
 // photoAt is where the camera step of a photo goes.
@@ -32,7 +34,7 @@ type photoAt struct{ index int }
 func (r *recorder) pass(at int64) {
 	for ms := at - r.base - r.at; ms > 0; ms = at - r.base - r.at {
 		ms = min(ms, scenario.MaxAdvance)
-		r.list = append(r.list, scenario.Step{Advance: &ms})
+		r.list = append(r.list, r.labelled(scenario.Step{Advance: &ms}))
 		r.at += ms
 		r.merging = 0
 	}
@@ -41,7 +43,7 @@ func (r *recorder) pass(at int64) {
 func (r *recorder) add(at int64, s scenario.Step) {
 	r.pass(at)
 	r.last = len(r.list)
-	r.list = append(r.list, s)
+	r.list = append(r.list, r.labelled(s))
 	r.merging = 0
 }
 
@@ -113,8 +115,21 @@ func mergeState(into, from *glasses.StatePatch) {
 	}
 }
 
-// note adds what left no row: a claim, or a movement of the head.
+// note adds what left no row: a claim, a movement of the head or a picture.
 func (r *recorder) note(n note) {
+	switch {
+	case n.label != nil:
+		r.labels = append(r.labels, n)
+		return
+	case n.omitted != "":
+		r.omitted = append(r.omitted, n.omitted)
+		return
+	case n.step.Picture != nil:
+		r.pass(n.at)
+		r.list = append(r.list, n.step)
+		r.merging = 0
+		return
+	}
 	if n.row > 0 {
 		if _, ok := r.claimed[n.row]; ok {
 			return // a row meets one expectation
@@ -165,7 +180,7 @@ func (r *recorder) photo(e glasses.Event) {
 		return
 	}
 	file := filepath.ToSlash(filepath.Join("media", res.Media.SHA256+".jpg"))
-	r.list = slices.Insert(r.list, place.index, scenario.Step{Camera: &file})
+	r.list = slices.Insert(r.list, place.index, r.labelled(scenario.Step{Camera: &file}))
 	if r.last >= place.index {
 		r.last++
 	}
@@ -239,7 +254,7 @@ func stimulus(e glasses.Event) (s scenario.Step, ok bool) {
 func joined(steps []scenario.Step) []scenario.Step {
 	list := []scenario.Step{}
 	for _, s := range steps {
-		if n := len(list); s.Advance != nil && n > 0 && list[n-1].Advance != nil {
+		if n := len(list); s.Advance != nil && s.Note == "" && n > 0 && list[n-1].Advance != nil {
 			if ms := *list[n-1].Advance + *s.Advance; ms <= scenario.MaxAdvance {
 				list[n-1].Advance = &ms
 				continue

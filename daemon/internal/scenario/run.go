@@ -37,7 +37,8 @@ type run struct {
 	taken   glasses.Event  // the row that the last expectation has taken
 	marks   []int64        // the last row at the end of each step, to compare with a recording
 
-	artifacts map[int]int // how many differences of a step have pictures
+	groups    map[string]int // differences that are the same, as indexes in the report
+	artifacts map[int]int    // how many differences of a step have pictures
 
 	stopAtFailure bool // skip what comes after the first step that failed
 	keepPNG       bool // keep drawn pictures in the report
@@ -163,7 +164,7 @@ func (x *run) control(ctx context.Context, typ string, payload any, media []byte
 func (x *run) steps(ctx context.Context) error {
 	broken := false
 	for i := range x.s.Steps {
-		step := &x.s.Steps[i]
+		step, began := &x.s.Steps[i], x.now
 		rep := StepReport{Index: i, Step: stepName(step), Verdict: Pass}
 		if broken {
 			rep.Verdict = Skipped
@@ -182,8 +183,8 @@ func (x *run) steps(ctx context.Context) error {
 			rep.Verdict, rep.Message = Fail, err.Error()
 			x.report.Verdict = Fail
 			broken = broken || x.stopAtFailure
-		} else if x.stopAtFailure {
-			x.claim(ctx, step)
+		} else {
+			x.claim(ctx, step, began)
 		}
 		rep.AtMs = x.now - x.base
 		x.report.Steps = append(x.report.Steps, rep)

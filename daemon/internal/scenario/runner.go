@@ -86,7 +86,7 @@ type Report struct {
 	// DurationMs is the time on the session's clock from the attaching of the app to the end.
 	DurationMs int64 `json:"durationMs"`
 	// Diffs are the differences from the recording in the order in which they happened, the first maxDiffs; empty for a
-	// scenario without one.
+	// scenario without one. Equal ones are one with a count.
 	Diffs []Diff `json:"diffs"`
 	// Accepted is that the recording was changed to what the app does now, and that Diffs are what changed.
 	Accepted bool `json:"accepted,omitempty"`
@@ -121,6 +121,8 @@ type Diff struct {
 	Kind string `json:"kind"` // one of the Diff constants
 	Step int    `json:"step"` // index of the step in the report
 	AtMs int64  `json:"atMs"` // in the run; of what is missing, in the recording
+	// Count is how often the same difference occurred; 0 if once. Step and AtMs are those of the first.
+	Count int `json:"count,omitempty"`
 	// Path is the place in the payload, e.g. payload.tree.children[1].text; of several the first.
 	Path string `json:"path,omitempty"`
 	// Message is what differs, e.g. display.show list[1]: "Calendar" -> "Kalender".
@@ -133,6 +135,9 @@ type Diff struct {
 	GotFile  string `json:"gotFile,omitempty"`
 	DiffFile string `json:"diffFile,omitempty"`
 }
+
+// Times returns how often the difference occurred.
+func (d Diff) Times() int { return max(d.Count, 1) }
 
 // Finding is something on the panel that does not fit a device model.
 type Finding struct {

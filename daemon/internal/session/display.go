@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/service-dev/service/proto/glasses"
@@ -83,6 +84,11 @@ func (d Display) Unmet(e scenario.ExpectDisplay) []string {
 			miss("%q cannot be read: %s", want, d.whyUnread(want))
 		}
 	}
+	if e.InOrder && len(unmet) == 0 {
+		if why := d.outOfOrder(e.Text, e.AllowPartial); why != "" {
+			miss("%s", why)
+		}
+	}
 	for _, unwanted := range e.Absent {
 		if d.canRead(unwanted, e.AllowPartial) || d.hasImage(unwanted, e.AllowPartial) {
 			miss("%q can be seen", unwanted)
@@ -112,6 +118,36 @@ func (d Display) canRead(want string, partial bool) bool {
 		}
 	}
 	return false
+}
+
+// outOfOrder returns why texts, each of which can be read, do not follow each other in reading order; "" if they do.
+func (d Display) outOfOrder(wanted []string, partial bool) string {
+	var legible []string
+	for _, t := range d.Shown.Texts {
+		text := t.Whole
+		if partial {
+			text = t.Seen
+		}
+		if t.Visible != render.VisibleNone && text != "" {
+			legible = append(legible, text)
+		}
+	}
+	places := make([]string, len(legible))
+	for i, text := range legible {
+		places[i] = fmt.Sprintf("%d. %q", i+1, text)
+	}
+	for i, want := range wanted {
+		for len(legible) > 0 && !strings.Contains(legible[0], want) {
+			legible = legible[1:]
+		}
+		if len(legible) == 0 {
+			return fmt.Sprintf("%q does not come after %q; from top to bottom: %s", want, wanted[max(i-1, 0)],
+				short(strings.Join(places, ", ")))
+		}
+		legible = slices.Clone(legible)
+		legible[0] = legible[0][strings.Index(legible[0], want)+len(want):] // two may be in one text
+	}
+	return ""
 }
 
 func (d Display) whyUnread(want string) string {

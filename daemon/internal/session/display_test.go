@@ -2,6 +2,8 @@ package session
 
 import (
 	"bytes"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/service-dev/service/proto/glasses"
@@ -48,5 +50,40 @@ func TestDisplay_ReadsLinesOfALongText(t *testing.T) {
 	}
 	if len(d.Text()) != 0 {
 		t.Errorf("a text that is cut is listed as readable: %q", d.Text())
+	}
+}
+
+// Texts that must be in order are, also two in one text; the answer says what came in which place.
+func TestDisplay_ReadsInOrder(t *testing.T) {
+	m, _ := glasses.Model("even_g1")
+	tree := glasses.Node{Type: glasses.NodeColumn}
+	for _, text := range []string{"Milk", "Eggs and ham", "Milk again"} {
+		tree.Children = append(tree.Children, glasses.Node{Type: glasses.NodeText, Text: text})
+	}
+	d := NewDisplay(m, glasses.FreshState(), render.Clamp(m, glasses.View{Tree: &tree}))
+	for _, test := range []struct {
+		text []string
+		says []string
+	}{
+		{[]string{"Milk", "Eggs"}, nil},
+		{[]string{"Eggs", "ham", "Milk"}, nil},
+		{[]string{"Milk", "Eggs", "Milk", "again"}, nil},
+		{[]string{"ham", "Eggs"}, []string{
+			`"Eggs" does not come after "ham"; from top to bottom: 1. "Milk", 2. "Eggs and ham", 3. "Milk again"`}},
+		{[]string{"again", "Milk"}, []string{
+			`"Milk" does not come after "again"; from top to bottom: 1. "Milk", 2. "Eggs and ham", 3. "Milk again"`}},
+		{[]string{"Eggs", "Eggs"}, []string{
+			`"Eggs" does not come after "Eggs"; from top to bottom: 1. "Milk", 2. "Eggs and ham", 3. "Milk again"`}},
+	} {
+		if unmet := d.Unmet(scenario.ExpectDisplay{Text: test.text, InOrder: true}); !slices.Equal(unmet, test.says) {
+			t.Errorf("%q: %q", test.text, unmet)
+		}
+		if unmet := d.Unmet(scenario.ExpectDisplay{Text: test.text}); len(unmet) > 0 {
+			t.Errorf("%q in any order: %q", test.text, unmet)
+		}
+	}
+	unmet := d.Unmet(scenario.ExpectDisplay{Text: []string{"Milk", "Bread"}, InOrder: true})
+	if len(unmet) != 1 || !strings.Contains(unmet[0], "cannot be read") {
+		t.Errorf("a text that is missing: %q", unmet)
 	}
 }

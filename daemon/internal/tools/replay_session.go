@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/service-dev/service/daemon/internal/backend"
@@ -33,7 +32,8 @@ type replayAnswer struct {
 	Status    string `json:"status"`
 	SessionID string `json:"sessionId"`
 	scenario.Report
-	Summary string `json:"summary"`
+	MoreSteps int    `json:"moreSteps,omitempty"`
+	Summary   string `json:"summary"`
 }
 
 // replayQuiet is how long a run may take if the client does not listen to progress.
@@ -86,13 +86,7 @@ func (t replaySession) replay(ctx context.Context, io IO, req scenario.Request, 
 	if err != nil {
 		return nil, err
 	}
-	answer := replayAnswer{Status: "done", SessionID: req.SessionID, Report: report, Summary: reportWords(report)}
-	if !allSteps {
-		answer.Steps = slices.DeleteFunc(slices.Clone(report.Steps), func(s scenario.StepReport) bool {
-			return s.Verdict == scenario.Pass
-		})
-	}
-	return answer, nil
+	return replayAnswerOf(req.SessionID, report, allSteps), nil
 }
 
 // runQuietly runs steps with progress; for a client that does not listen to it, at most replayQuiet.
@@ -111,35 +105,6 @@ func runQuietly[Q, R any](
 			FixHint: `run it with "servicectl session run", which has no limit; if the session's clock is real, use "virtual"`}
 	}
 	return report, err
-}
-
-// reportWords begins with the first thing that went wrong.
-func reportWords(r scenario.Report) string {
-	failed, first := 0, ""
-	for _, step := range r.Steps {
-		if step.Verdict == scenario.Fail {
-			if failed++; first == "" {
-				first = fmt.Sprintf("Step %d (%s): %s. ", step.Index, step.Step, step.Message)
-			}
-		}
-	}
-	count := len(r.Diffs)
-	if count > 0 {
-		d := r.Diffs[0]
-		first = fmt.Sprintf("First divergence in step %d at %d ms: %s. ", d.Step, d.AtMs, d.Message) + first
-	}
-	if r.AppLeft != "" {
-		first = "Fail: " + r.AppLeft + ". " + first
-	}
-	for _, more := range r.MoreDiffs {
-		count += more
-	}
-	words := fmt.Sprintf("%s%s: %s after %d ms, %d of %d steps failed, %d differences.", first, r.Name, r.Verdict,
-		r.DurationMs, failed, len(r.Steps), count)
-	if r.Accepted {
-		words += " The recording is what the app does now."
-	}
-	return words
 }
 
 // scenarioFile returns the path of the scenario that the agent named, or that is in the folder that it named.

@@ -1,6 +1,8 @@
 package tools
 
 import (
+	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -95,4 +97,55 @@ func TestReplaySession(t *testing.T) {
 			t.Errorf("a run without end: %v after %v", fields, time.Since(start))
 		}
 	})
+}
+
+// Accepted differences are no failure: the summary begins with what was taken in.
+func TestReplaySession_SaysWhatItAccepted(t *testing.T) {
+	words := reportWords(scenario.Report{Name: "main", Verdict: scenario.Pass, Accepted: true, Steps: []scenario.StepReport{{}},
+		Diffs: []scenario.Diff{{Kind: scenario.DiffChanged, Step: 3, AtMs: 7, Message: "display.show a -> b", Count: 11},
+			{Kind: scenario.DiffExtra, Message: "display.show is extra"}}, MoreDiffs: map[string]int{scenario.DiffExtra: 4}})
+	if !strings.HasPrefix(words, "Accepted: 11 changed, 5 extra taken into the recording") ||
+		strings.Contains(words, "divergence") || !strings.Contains(words, "main: pass") {
+		t.Error(words)
+	}
+}
+
+// However much differs or fails, an agent can afford to read the answer, and learns how much there is.
+func TestReplaySession_AnswerIsBoundedAndCounts(t *testing.T) {
+	r := scenario.Report{Name: "main", Verdict: scenario.Fail, Findings: []scenario.Finding{},
+		MoreDiffs: map[string]int{scenario.DiffExtra: 4}}
+	for i := range 12 {
+		file := fmt.Sprintf("/home/somebody/project/artifacts/step-%d-", i)
+		r.Diffs = append(r.Diffs, scenario.Diff{Kind: scenario.DiffChanged, Step: i, Count: 2,
+			Message: strings.Repeat("m", 300), WantFile: file + "want.png", GotFile: file + "got.png"})
+		r.Pictures = append(r.Pictures, scenario.Picture{File: file + "want.png"}, scenario.Picture{File: file + "got.png"})
+	}
+	r.Pictures = append(r.Pictures, scenario.Picture{Name: "end", File: "/home/somebody/project/artifacts/end.png"})
+	for i := range 9000 {
+		r.Steps = append(r.Steps, scenario.StepReport{Index: i, Verdict: scenario.Skipped, Step: "input tap"})
+	}
+	answer := replayAnswerOf("loc_a", r, false)
+	raw, err := json.Marshal(answer)
+	if err != nil || len(raw) >= maxReplay {
+		t.Errorf("%d bytes, %v", len(raw), err)
+	}
+	listed := 0
+	for _, d := range answer.Diffs {
+		listed += d.Times()
+	}
+	if listed == 0 || listed+answer.MoreDiffs[scenario.DiffChanged] != 24 || answer.MoreDiffs[scenario.DiffExtra] != 4 {
+		t.Errorf("%d listed, %v more", listed, answer.MoreDiffs)
+	}
+	if len(answer.Steps) == 0 || len(answer.Steps)+answer.MoreSteps != 9000 {
+		t.Errorf("%d steps, %d more", len(answer.Steps), answer.MoreSteps)
+	}
+	if !strings.Contains(answer.Summary, "28 differences") || len(answer.Pictures) != 1 {
+		t.Errorf("%q, %d pictures", answer.Summary, len(answer.Pictures))
+	}
+	if all := replayAnswerOf("loc_a", r, true); len(all.Steps) != 9000 || len(all.Diffs) != 12 {
+		t.Errorf("with all steps: %d steps, %d differences", len(all.Steps), len(all.Diffs))
+	}
+	if len(r.Diffs) != 12 || r.MoreDiffs[scenario.DiffChanged] != 0 {
+		t.Errorf("the report was changed: %v", r.MoreDiffs)
+	}
 }

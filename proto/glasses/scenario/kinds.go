@@ -126,6 +126,7 @@ func expectations() []Kind {
 			rules: strictjson.Rules{
 				"":             {AnyOf: []string{"text", "absent", "images", "focus", "picture"}},
 				"text":         says("Each must be readable in full, e.g. [\"Milk\",\"2 of 5\"]."),
+				"inOrder":      says("text from top to bottom."),
 				"absent":       says("None may be readable."),
 				"images":       says("Alts or ids to be seen in full."),
 				"allowPartial": says("What is partly seen counts."),

@@ -97,6 +97,8 @@ type Expect struct {
 type ExpectDisplay struct {
 	// Text lists texts that must all be on the panel in full, each as part of one node's text.
 	Text []string `json:"text,omitempty"`
+	// InOrder is that Text must be readable in this order from top to bottom.
+	InOrder bool `json:"inOrder,omitempty"`
 	// Absent lists texts, and alts or ids of images, that must not be on the panel in full.
 	Absent []string `json:"absent,omitempty"`
 	// Images lists alts or ids of images that must be on the panel in full.

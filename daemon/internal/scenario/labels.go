@@ -1,0 +1,58 @@
+package scenario
+
+import (
+	"fmt"
+
+	"github.com/service-dev/service/proto/glasses/scenario"
+)
+
+// labelled returns a step that the recorder is about to add with the note of the step that made it. In virtual time both
+// began at the same moment.
+func (r *recorder) labelled(s scenario.Step) scenario.Step {
+	for i, n := range r.labels {
+		if n.label.act != s.Act() || r.virtual && s.Camera == nil && n.at-r.base != r.at {
+			continue
+		}
+		if s.Note == "" {
+			s.Note = n.label.text
+			r.labels = append(r.labels[:i:i], r.labels[i+1:]...)
+		}
+		break
+	}
+	return s
+}
+
+// finish removes pictures whose name was used again later, and returns what is left out, a sentence each.
+func (r *recorder) finish() []string {
+	left := r.omitted
+	later := map[string]bool{}
+	for i := len(r.list) - 1; i >= 0; i-- {
+		name := r.list[i].Picture
+		switch {
+		case name == nil:
+		case later[*name]:
+			r.list = append(r.list[:i:i], r.list[i+1:]...)
+			left = append(left, fmt.Sprintf("a picture %q, as a later one has its name", *name))
+		default:
+			later[*name] = true
+		}
+	}
+	for _, n := range r.labels {
+		left = append(left, fmt.Sprintf("the note %q of a step %s", n.label.text, n.label.act))
+	}
+	count := map[string]int{}
+	for _, what := range left {
+		count[what]++
+	}
+	notes := []string{}
+	for _, what := range left {
+		switch n := count[what]; {
+		case n > 1:
+			notes = append(notes, fmt.Sprintf("left out %d times: %s", n, what))
+		case n == 1:
+			notes = append(notes, "left out: "+what)
+		}
+		delete(count, what)
+	}
+	return notes
+}

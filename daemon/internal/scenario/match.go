@@ -1,0 +1,180 @@
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/proto/glasses"
+)
+
+// Two frames that are not equal are one changed frame if they are alike: at the same moment they share a third of their
+// content, or have only one piece of it; up to farMs apart they share more than half. Anything else is a frame that is
+// missing and another one that is extra.
+const farMs = 1000
+
+// matcher pairs the frames of a recording with those of a run.
+type matcher struct {
+	want, got []frame
+	timed     bool // the times of both are virtual
+	// before and after are the delays of the nearest equal frames, by the index in want. A frame that is late like its
+	// neighbours is at its moment.
+	before, after []int64
+}
+
+// matchFrames aligns the frames of a recording and a run.
+func matchFrames(want, got []frame, timed bool) []pair {
+	m := &matcher{want: want, got: got, timed: timed}
+	if timed {
+		m.findDelays()
+	}
+	return align(len(want), len(got), m.cost)
+}
+
+// findDelays aligns the equal frames alone and notes how late each of them came.
+func (m *matcher) findDelays() {
+	n := len(m.want)
+	m.before, m.after = make([]int64, n), make([]int64, n)
+	known := make([]bool, n)
+	for _, p := range align(n, len(m.got), m.costOfEqual) {
+		if p.want >= 0 && p.got >= 0 {
+			known[p.want] = true
+			m.before[p.want] = m.got[p.got].at - m.want[p.want].at
+			m.after[p.want] = m.before[p.want]
+		}
+	}
+	for i := 1; i < n; i++ {
+		if !known[i] {
+			m.before[i] = m.before[i-1]
+		}
+	}
+	for i := n - 2; i >= 0; i-- {
+		if !known[i] {
+			m.after[i] = m.after[i+1]
+		}
+	}
+}
+
+// costOfEqual is what it costs to pair two frames of which nothing but time and picture may differ. Of frames that are
+// equal, those at the same time belong together.
+func (m *matcher) costOfEqual(i, j int) int {
+	w, g := &m.want[i], &m.got[j]
+	if w.key != g.key {
+		return never
+	}
+	late := 0
+	if m.timed && w.at != g.at {
+		late = 1
+	}
+	if w.picture != g.picture {
+		late += 2
+	}
+	return late
+}
+
+func (m *matcher) cost(i, j int) int {
+	w, g := &m.want[i], &m.got[j]
+	if w.key == g.key {
+		return m.costOfEqual(i, j)
+	}
+	apart := m.apart(i, j)
+	if w.typ != g.typ || !alike(w.content, g.content, apart) {
+		return never
+	}
+	cost := changeCost(w.leaves, g.leaves)
+	if apart > 0 {
+		cost++
+	}
+	return cost
+}
+
+// apart is how far from its moment a frame of the run is, in ms of virtual time.
+func (m *matcher) apart(i, j int) int64 {
+	if !m.timed {
+		return 0
+	}
+	late := m.got[j].at - m.want[i].at
+	return min(distance(late, 0), distance(late, m.before[i]), distance(late, m.after[i]))
+}
+
+func distance(a, b int64) int64 { return max(a-b, b-a) }
+
+// alike reports whether one content may have become the other within this time.
+func alike(want, got []uint64, apart int64) bool {
+	common, most := shared(want, got), max(len(want), len(got))
+	if apart == 0 {
+		return most <= 1 || 3*common >= most
+	}
+	return apart <= farMs && 2*common > most
+}
+
+// compareFrames compares what the app did. Frames that are missing or extra shift nothing.
+func (x *run) compareFrames(ctx context.Context, want, got []frame) {
+	timed := x.virtual && x.s.Recorded.Clock == backend.ClockVirtual
+	delay := int64(0)
+	for _, p := range matchFrames(want, got, timed) {
+		switch {
+		case p.got < 0:
+			w := want[p.want]
+			x.differ(ctx, Diff{Kind: DiffMissing, Step: x.stepAt(w.at), AtMs: w.at, Message: w.typ + " is missing",
+				Want: summaryOf(w)}, w.key, w.picture, nil)
+		case p.want < 0:
+			g := got[p.got]
+			why := x.extraWords(got, p.got)
+			x.differ(ctx, Diff{Kind: DiffExtra, Step: x.stepOf(g.seq), AtMs: g.at, Message: g.typ + " is extra" + why,
+				Got: summaryOf(g)}, g.key+why, "", g.png)
+		default:
+			w, g := want[p.want], got[p.got]
+			d, same := Diff{}, ""
+			switch {
+			case w.key != g.key:
+				d, same = changedFrame(w, g)
+			case w.picture != g.picture:
+				d = Diff{Kind: DiffPicture, Message: w.typ + " is drawn differently"}
+				same = w.picture + " " + g.picture
+			}
+			if d.Step, d.AtMs = x.stepOf(g.seq), g.at; d.Kind != "" {
+				x.differ(ctx, d, same, w.picture, g.png)
+			}
+			// A delay that lasts is one difference, not one of each later frame, and its end is none.
+			if shift := g.at - w.at; timed && shift != delay {
+				if delay = shift; shift == 0 {
+					continue
+				}
+				d.Kind, d.Message, d.Path = DiffTime, w.typ+" came at another time", ""
+				d.Want, d.Got = fmt.Sprint(w.at), fmt.Sprint(g.at)
+				x.differ(ctx, d, "", "", nil)
+			}
+		}
+	}
+}
+
+// extraWords tells of a display command that is extra and equal to the next one what came before it, and whether it
+// changed the panel; "" of other frames. An app that shows what it is about to show anyway is easily mended.
+func (x *run) extraWords(got []frame, i int) string {
+	g := got[i]
+	next := slices.IndexFunc(got[i+1:], func(f frame) bool { return isDisplay(f.typ) })
+	if !isDisplay(g.typ) || next < 0 || got[i+1+next].key != g.key {
+		return ""
+	}
+	words := ": the same as the next frame"
+	for _, row := range slices.Backward(x.rows) {
+		if row.Seq < g.seq && row.Kind != glasses.KindResult && row.Sender != glasses.SenderService {
+			words += ", after " + row.Type
+			break
+		}
+	}
+	if g.picture == "" {
+		return words
+	}
+	for _, f := range slices.Backward(got[:i]) {
+		if f.picture == g.picture {
+			return words + "; the panel did not change"
+		}
+		if f.picture != "" {
+			break
+		}
+	}
+	return words + "; the panel changed"
+}

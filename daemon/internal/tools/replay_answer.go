@@ -1,0 +1,138 @@
+package tools
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/service-dev/service/daemon/internal/scenario"
+)
+
+// maxReplay bounds the answer of replaySession, in bytes, but for the pictures of a film and for all steps. What is cut
+// is counted.
+const maxReplay = 4096
+
+// replayAnswerOf returns the answer to a run. It lists what did not pass; all steps only if asked for.
+func replayAnswerOf(id string, r scenario.Report, allSteps bool) replayAnswer {
+	answer := replayAnswer{Status: "done", SessionID: id, Report: r, Summary: reportWords(r)}
+	if allSteps {
+		return answer
+	}
+	answer.Steps = slices.DeleteFunc(slices.Clone(r.Steps), func(s scenario.StepReport) bool {
+		return s.Verdict == scenario.Pass
+	})
+	answer.cut(maxReplay)
+	return answer
+}
+
+// cut leaves out what is listed last until the answer is shorter than most bytes.
+func (a *replayAnswer) cut(most int) {
+	const enough = 40 // steps, of which no answer has room for more
+	a.cutSteps(enough)
+	a.MoreDiffs = maps.Clone(a.MoreDiffs)
+	for a.size() >= most {
+		switch {
+		case a.cutPictures(): // differences name them too
+		case len(a.Steps) > max(len(a.Diffs), 1):
+			a.cutSteps(len(a.Steps) - 1)
+		case len(a.Diffs) > 1:
+			a.cutDiff()
+		default:
+			return
+		}
+	}
+}
+
+// size is the length of the answer without the pictures of a film.
+func (a *replayAnswer) size() int {
+	rest := *a
+	rest.Frames = nil
+	raw, _ := json.Marshal(rest) // it always is JSON
+	return len(raw)
+}
+
+func (a *replayAnswer) cutSteps(most int) {
+	if more := len(a.Steps) - most; more > 0 {
+		a.MoreSteps += more
+		a.Steps = a.Steps[:most]
+	}
+}
+
+func (a *replayAnswer) cutDiff() {
+	last := a.Diffs[len(a.Diffs)-1]
+	a.Diffs = a.Diffs[:len(a.Diffs)-1]
+	if a.MoreDiffs == nil {
+		a.MoreDiffs = map[string]int{}
+	}
+	a.MoreDiffs[last.Kind] += last.Times()
+}
+
+// cutPictures leaves out the pictures of differences and reports whether there were any.
+func (a *replayAnswer) cutPictures() bool {
+	of := map[string]bool{}
+	for _, d := range a.Report.Diffs {
+		of[d.WantFile], of[d.GotFile], of[d.DiffFile] = true, true, true
+	}
+	kept := slices.DeleteFunc(slices.Clone(a.Pictures), func(p scenario.Picture) bool {
+		return p.File != "" && of[p.File]
+	})
+	cut := len(kept) < len(a.Pictures)
+	a.Pictures = kept
+	return cut
+}
+
+// reportWords begins with the first thing that went wrong, or with what was accepted.
+func reportWords(r scenario.Report) string {
+	failed, first := 0, ""
+	for _, step := range r.Steps {
+		if step.Verdict == scenario.Fail {
+			if failed++; first == "" {
+				first = fmt.Sprintf("Step %d (%s): %s. ", step.Index, step.Step, step.Message)
+			}
+		}
+	}
+	kinds, count := countsOf(r)
+	switch {
+	case r.Accepted:
+		first = fmt.Sprintf("Accepted: %s taken into the recording, which is what the app does now. ", kinds)
+	case len(r.Diffs) > 0:
+		first = fmt.Sprintf("First divergence in %s. ", diffWords(r.Diffs[0])) + first
+	}
+	if r.AppLeft != "" {
+		first = "Fail: " + r.AppLeft + ". " + first
+	}
+	words := fmt.Sprintf("%s%s: %s after %d ms, %d of %d steps failed", first, r.Name, r.Verdict, r.DurationMs, failed,
+		len(r.Steps))
+	if r.Accepted {
+		return words + fmt.Sprintf("; the first change was in %s.", diffWords(r.Diffs[0]))
+	}
+	return words + fmt.Sprintf(", %d differences.", count)
+}
+
+// diffWords says where a difference is and what.
+func diffWords(d scenario.Diff) string {
+	words := fmt.Sprintf("step %d at %d ms: %s", d.Step, d.AtMs, d.Message)
+	if d.Count > 1 {
+		words += fmt.Sprintf(" (%d times)", d.Count)
+	}
+	return words
+}
+
+// countsOf counts all differences, and says how many of each kind there are.
+func countsOf(r scenario.Report) (kinds string, count int) {
+	of := maps.Clone(r.MoreDiffs)
+	if of == nil {
+		of = map[string]int{}
+	}
+	for _, d := range r.Diffs {
+		of[d.Kind] += d.Times()
+	}
+	var list []string
+	for _, kind := range slices.Sorted(maps.Keys(of)) {
+		list = append(list, fmt.Sprintf("%d %s", of[kind], kind))
+		count += of[kind]
+	}
+	return strings.Join(list, ", "), count
+}
