@@ -72,7 +72,7 @@ func (a *replayAnswer) cutDiff() {
 // cutPictures leaves out the pictures of differences and reports whether there were any.
 func (a *replayAnswer) cutPictures() bool {
 	of := map[string]bool{}
-	for _, d := range a.Report.Diffs {
+	for _, d := range a.Diffs {
 		of[d.WantFile], of[d.GotFile], of[d.DiffFile] = true, true, true
 	}
 	kept := slices.DeleteFunc(slices.Clone(a.Pictures), func(p scenario.Picture) bool {

@@ -266,7 +266,7 @@ func TestCodeExamples_AddACapabilityWithoutAnAccount(t *testing.T) {
 		t.Errorf("%s", result.Text)
 	}
 	args["dir"], args["capabilities"] = ".", []string{"camera"}
-	if result, fields = w.in(dir, t, "getCodeExample", args); result.IsError ||
+	if result, _ = w.in(dir, t, "getCodeExample", args); result.IsError ||
 		!strings.Contains(result.Text, `"capabilities":["display","camera","input","time"]`) ||
 		!strings.Contains(result.Text, "kept") {
 		t.Errorf("%s", result.Text)
