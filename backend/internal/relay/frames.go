@@ -183,6 +183,9 @@ func (s *liveSession) applyEvent(ctx context.Context, f glasses.Frame) error {
 	}
 	if after, changed := s.state.Glasses.AfterEvent(f.Type, f.Payload); changed {
 		state := s.state
+		if glasses.PanelClears(state.Glasses.Link, after.Link) {
+			s.display = nil
+		}
 		state.Glasses = after
 		s.setState(state)
 	}

@@ -75,6 +75,36 @@ func TestWelcome_CarriesGlassesState(t *testing.T) {
 	}
 }
 
+// While the link is lost the panel keeps its picture; once it is back the panel is clear, also after a restart.
+func TestDisplay_IsClearAfterALostLink(t *testing.T) {
+	m := newMemory()
+	n := startNode(t, m, relay.Options{})
+	page, _ := n.page(t, "")
+	app, _ := n.app(t, "")
+	app.do(page, "display.show", "a-1", `{"tree":{"type":"text","text":"x"}}`)
+	for i, test := range []struct {
+		link    string
+		isClear bool
+	}{{"lossy", false}, {"connected", false}, {"lost", false}, {"connected", true}} {
+		id := fmt.Sprint("g-", i)
+		page.send("link", id, `{"state":"`+test.link+`"}`)
+		page.wantID("ack", id, nil)
+		for _, isRestart := range []bool{false, true} {
+			if isRestart {
+				_, _ = page.ws.CloseNow(), app.ws.CloseNow()
+				n.stop()
+				n = startNode(t, m, relay.Options{})
+			}
+			late, w := n.page(t, "")
+			if isClear := len(w.Display) == 0 || string(w.Display) == "null"; isClear != test.isClear {
+				t.Errorf("link %s, restart %v: the panel has %s", test.link, isRestart, w.Display)
+			}
+			page = late
+		}
+		app, _ = n.app(t, "")
+	}
+}
+
 func TestStanding_IsRestoredOnPages(t *testing.T) {
 	m := newMemory()
 	n := startNode(t, m, relay.Options{})
