@@ -82,6 +82,9 @@ func TestTimerExample_InEachLanguage(t *testing.T) {
 			advance(10_000)
 			shows("3", "Paused")
 			tap()
+			if got := a.call("injectFault", map[string]any{"dropApp": true}); got.IsError {
+				t.Errorf("injectFault: %v", got.Structured)
+			}
 			// A picture that comes late does not slow the countdown.
 			if got := a.call("injectFault", map[string]any{"command": "display.show", "latencyMs": 1500}); got.IsError {
 				t.Errorf("injectFault: %v", got.Structured)

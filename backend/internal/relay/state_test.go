@@ -105,6 +105,24 @@ func TestDisplay_IsClearAfterALostLink(t *testing.T) {
 	}
 }
 
+// A fault closes the connections of the apps and of no page; an app that comes back misses nothing.
+func TestFault_DropsApps(t *testing.T) {
+	n := startNode(t, newMemory(), relay.Options{})
+	page, _ := n.page(t, "")
+	app, w := n.app(t, "")
+	page.send("fault", "g-1", `{"dropApp":true}`)
+	page.wantID("ack", "g-1", nil)
+	app.wantClose(glasses.CloseRestart, glasses.DroppedByFault)
+	page.send("battery", "g-2", `{"level":9,"charging":false}`)
+	page.wantID("ack", "g-2", nil)
+	back, _ := n.app(t, fmt.Sprintf(`,"since":%d`, w.LastSeq))
+	back.wantID("battery", "g-2", nil)
+	page.send("fault", "g-1", `{"dropApp":true}`) // a repeat drops nobody
+	page.wantID("ack", "g-1", nil)
+	page.send("wear", "g-3", `{"worn":false}`)
+	back.wantID("wear", "g-3", nil)
+}
+
 func TestStanding_IsRestoredOnPages(t *testing.T) {
 	m := newMemory()
 	n := startNode(t, m, relay.Options{})

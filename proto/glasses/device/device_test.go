@@ -309,7 +309,9 @@ func TestLatency_DelaysTheEffect(t *testing.T) {
 		}
 		return ""
 	}
-	show := func(text string) string { return b.do(glasses.TypeDisplayShow, `{"tree":{"type":"text","text":"`+text+`"}}`) }
+	show := func(text string) string {
+		return b.do(glasses.TypeDisplayShow, `{"tree":{"type":"text","text":"`+text+`"}}`)
+	}
 	b.must(glasses.SimFault, `{"command":"display.show","latencyMs":1500}`)
 	first := show("first")
 	b.wait(500)
