@@ -59,7 +59,7 @@ func TestTimerExample_InEachLanguage(t *testing.T) {
 			shows := func(texts ...string) {
 				t.Helper()
 				if verdict := a.call("expectDisplay",
-					map[string]any{"text": texts}); verdict.Structured["status"] != "pass" {
+					map[string]any{"text": texts, "withinMs": 0}); verdict.Structured["status"] != "pass" {
 					t.Errorf("want %q: %v", texts, verdict.Structured)
 				}
 			}
@@ -82,6 +82,13 @@ func TestTimerExample_InEachLanguage(t *testing.T) {
 			advance(10_000)
 			shows("3", "Paused")
 			tap()
+			if got := a.call("injectFault", map[string]any{"dropApp": true}); got.IsError {
+				t.Errorf("injectFault: %v", got.Structured)
+			}
+			// A picture that comes late does not slow the countdown.
+			if got := a.call("injectFault", map[string]any{"command": "display.show", "latencyMs": 1500}); got.IsError {
+				t.Errorf("injectFault: %v", got.Structured)
+			}
 			advance(999)
 			shows("3", "Tap to pause")
 			advance(2001)

@@ -10,3 +10,6 @@ const (
 	CloseBadSecret   = 4401 // to a page: the person signed out
 	CloseSessionOver = 4410
 )
+
+// DroppedByFault is the reason with which CloseRestart ends the connection of an app after a Fault with DropApp.
+const DroppedByFault = "the connection was dropped by an injected fault; attach again"

@@ -1,6 +1,7 @@
 package glasses
 
 import (
+	"encoding/json"
 	"slices"
 	"unicode/utf8"
 )
@@ -46,12 +47,20 @@ type StatePatch struct {
 
 // Fault is the payload of sim.fault. With Code, the next Times commands of type Command fail with that error; with
 // LatencyMs alone they are delayed. An empty Command means every command. Clear first removes all earlier faults.
+// DropApp, which comes without Command, Code and LatencyMs, closes the connections of the apps, which attach again.
 type Fault struct {
 	Command   string `json:"command,omitempty"`
 	Code      string `json:"code,omitempty"`
 	LatencyMs int64  `json:"latencyMs,omitempty"` // 0 to 60 000
 	Times     int    `json:"times,omitempty"`     // 1 to 1000, default 1
 	Clear     bool   `json:"clear,omitempty"`
+	DropApp   bool   `json:"dropApp,omitempty"`
+}
+
+// DropsApp reports whether an event of the glasses says that the apps lose their connections.
+func DropsApp(typ string, payload []byte) bool {
+	var f Fault
+	return typ == TypeFault && json.Unmarshal(payload, &f) == nil && f.DropApp
 }
 
 // DeviceChoice is the payload of sim.device.
@@ -140,8 +149,12 @@ func (p *Fault) check() *Error {
 	if p.LatencyMs < 0 || p.LatencyMs > 60_000 {
 		return badPayload("latencyMs must be from 0 to 60000")
 	}
-	if p.Code == "" && p.LatencyMs == 0 && !p.Clear {
-		return badPayload("a fault needs code, latencyMs or clear")
+	isForCommand := p.Code != "" || p.LatencyMs > 0
+	if p.DropApp && (isForCommand || p.Command != "") {
+		return badPayload("dropApp goes without command, code and latencyMs")
+	}
+	if !isForCommand && !p.Clear && !p.DropApp {
+		return badPayload("a fault needs code, latencyMs, clear or dropApp")
 	}
 	return within("times", &p.Times, 1, 1, 1000)
 }

@@ -24,6 +24,10 @@ type Result struct {
 	// MoreFindings counts the others.
 	Findings     []Finding `json:"findings,omitempty"`
 	MoreFindings int       `json:"moreFindings,omitempty"`
+	// LateMs is how late the command reached the glasses because of faults, a lossy link or a late one before it. Faults
+	// are the injected ones that it took. Both explain a log; real glasses send neither, so apps ignore them.
+	LateMs int64   `json:"lateMs,omitempty"`
+	Faults []Fault `json:"faults,omitempty"`
 }
 
 // MaxFindings is how many findings a result names.

@@ -98,6 +98,10 @@ func (s State) Seen(v View) View {
 	return v
 }
 
+// PanelClears reports whether a change of the link from one state to another leaves a clear panel. While the link is
+// lost the glasses keep their last picture, which nobody can change; the connection after it begins with a clear panel.
+func PanelClears(from, to string) bool { return from == LinkLost && to != LinkLost }
+
 // AppState is the part of State that an app needs from the start: the welcome has it, and an event reports each
 // later change.
 type AppState struct {

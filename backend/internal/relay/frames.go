@@ -59,13 +59,21 @@ func (s *liveSession) handlePage(ctx context.Context, c *conn, f glasses.Frame, 
 	raw := bytes.Clone(m.data)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if f.Type != glasses.TypeResult && player == c.id && !s.broker.Knows(glasses.SenderGlasses, f) {
+	isNewEvent := f.Type != glasses.TypeResult && player == c.id && !s.broker.Knows(glasses.SenderGlasses, f)
+	if isNewEvent {
 		if err := s.applyEvent(ctx, f); err != nil {
 			s.refuse(c, f.ID, err)
 			return
 		}
 	}
 	s.perform(ctx, c, s.broker.FromGlasses(s.hub.Now(), c.id, player, f, raw))
+	if isNewEvent && glasses.DropsApp(f.Type, f.Payload) {
+		s.peersMu.Lock()
+		defer s.peersMu.Unlock()
+		for _, app := range s.apps {
+			app.end(glasses.CloseRestart, glasses.DroppedByFault)
+		}
+	}
 }
 
 // handleBinary handles a binary frame of a page: a piece of a stream, or the media of a result that follows. It takes
@@ -183,6 +191,9 @@ func (s *liveSession) applyEvent(ctx context.Context, f glasses.Frame) error {
 	}
 	if after, changed := s.state.Glasses.AfterEvent(f.Type, f.Payload); changed {
 		state := s.state
+		if glasses.PanelClears(state.Glasses.Link, after.Link) {
+			s.display = nil
+		}
 		state.Glasses = after
 		s.setState(state)
 	}

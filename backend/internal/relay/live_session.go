@@ -155,13 +155,27 @@ func (s *liveSession) load(ctx context.Context, stored sessions.Session) error {
 		}
 		s.setState(state)
 	}
-	last := memory.Display
-	isLaterDevice := func(e glasses.Event) bool { return e.Type == glasses.TypeDevice && e.Seq > last.Seq }
-	if last.Type == glasses.TypeDisplayShow && !slices.ContainsFunc(rows, isLaterDevice) { // a new panel is clear
+	if last := memory.Display; last.Type == glasses.TypeDisplayShow && !isCleared(rows, last.Seq) {
 		s.display = last.Payload
 	}
 	s.isLoaded = true
 	return nil
+}
+
+// isCleared reports whether an event after the row since has cleared the panel.
+func isCleared(rows []glasses.Event, since int64) bool {
+	var state glasses.State
+	for _, e := range rows {
+		if e.Seq <= since || e.Sender != glasses.SenderGlasses {
+			continue
+		}
+		before := state.Link
+		state, _ = state.AfterEvent(e.Type, e.Payload)
+		if e.Type == glasses.TypeDevice || glasses.PanelClears(before, state.Link) {
+			return true
+		}
+	}
+	return false
 }
 
 const touchEvery = time.Hour

@@ -75,6 +75,54 @@ func TestWelcome_CarriesGlassesState(t *testing.T) {
 	}
 }
 
+// While the link is lost the panel keeps its picture; once it is back the panel is clear, also after a restart.
+func TestDisplay_IsClearAfterALostLink(t *testing.T) {
+	m := newMemory()
+	n := startNode(t, m, relay.Options{})
+	page, _ := n.page(t, "")
+	app, _ := n.app(t, "")
+	app.do(page, "display.show", "a-1", `{"tree":{"type":"text","text":"x"}}`)
+	for i, test := range []struct {
+		link    string
+		isClear bool
+	}{{"lossy", false}, {"connected", false}, {"lost", false}, {"connected", true}} {
+		id := fmt.Sprint("g-", i)
+		page.send("link", id, `{"state":"`+test.link+`"}`)
+		page.wantID("ack", id, nil)
+		for _, isRestart := range []bool{false, true} {
+			if isRestart {
+				_, _ = page.ws.CloseNow(), app.ws.CloseNow()
+				n.stop()
+				n = startNode(t, m, relay.Options{})
+			}
+			late, w := n.page(t, "")
+			if isClear := len(w.Display) == 0 || string(w.Display) == "null"; isClear != test.isClear {
+				t.Errorf("link %s, restart %v: the panel has %s", test.link, isRestart, w.Display)
+			}
+			page = late
+		}
+		app, _ = n.app(t, "")
+	}
+}
+
+// A fault closes the connections of the apps and of no page; an app that comes back misses nothing.
+func TestFault_DropsApps(t *testing.T) {
+	n := startNode(t, newMemory(), relay.Options{})
+	page, _ := n.page(t, "")
+	app, w := n.app(t, "")
+	page.send("fault", "g-1", `{"dropApp":true}`)
+	page.wantID("ack", "g-1", nil)
+	app.wantClose(glasses.CloseRestart, glasses.DroppedByFault)
+	page.send("battery", "g-2", `{"level":9,"charging":false}`)
+	page.wantID("ack", "g-2", nil)
+	back, _ := n.app(t, fmt.Sprintf(`,"since":%d`, w.LastSeq))
+	back.wantID("battery", "g-2", nil)
+	page.send("fault", "g-1", `{"dropApp":true}`) // a repeat drops nobody
+	page.wantID("ack", "g-1", nil)
+	page.send("wear", "g-3", `{"worn":false}`)
+	back.wantID("wear", "g-3", nil)
+}
+
 func TestStanding_IsRestoredOnPages(t *testing.T) {
 	m := newMemory()
 	n := startNode(t, m, relay.Options{})

@@ -83,12 +83,36 @@ func (s *localSession) act(ctx context.Context, typ string, payload any, media [
 	if err := s.turns.exchange.take(ctx); err != nil {
 		return glasses.Result{}, err
 	}
+	apps := s.apps.all()
 	res, err := s.ask(ctx, typ, payload, media)
 	s.turns.exchange.give()
 	if err == nil {
+		if typ == glasses.SimFault && res.Error == nil && glasses.DropsApp(glasses.TypeFault, broker.Payload(payload)) {
+			s.waitReattached(ctx, apps)
+		}
 		s.settle(ctx)
 	}
 	return res, err
+}
+
+// waitReattached waits, for barrierTimeout at most, until as many apps are attached as those that lost their
+// connection: virtual time stands still while they come back.
+func (s *localSession) waitReattached(ctx context.Context, dropped []*App) {
+	ctx, cancel := context.WithTimeout(ctx, barrierTimeout)
+	defer cancel()
+	for _, a := range dropped {
+		select {
+		case <-a.gone:
+		case <-ctx.Done():
+			return
+		}
+	}
+	for {
+		newest := s.log.newest() // a row follows each app that attaches
+		if len(s.apps.all()) >= len(dropped) || s.log.waitWritten(ctx, newest+1) != nil {
+			return
+		}
+	}
 }
 
 // refusal returns the error of a control frame that the glasses refused, or err.

@@ -145,6 +145,10 @@ func (g *fakeGlasses) Send(data []byte, binary bool) error {
 		g.say(glasses.TypeInput, "g-"+string(rune('0'+g.events)), in)
 		res.State, res.View = &g.state, &g.view
 	case glasses.IsControl(f.Type):
+		if f.Type == glasses.SimFault {
+			g.events++
+			g.say(glasses.TypeFault, "g-"+string(rune('0'+g.events)), f.Payload)
+		}
 		if f.Type == glasses.SimStanding {
 			var s glasses.Standing
 			_ = json.Unmarshal(f.Payload, &s)

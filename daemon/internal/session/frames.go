@@ -154,6 +154,11 @@ func (s *localSession) handleGlasses(data []byte, binary bool) {
 		}
 	}
 	_ = s.perform(nil, s.broker.FromGlasses(s.now(), player, player, f, data))
+	if glasses.DropsApp(f.Type, f.Payload) {
+		for _, a := range s.apps.all() {
+			a.peer.End(glasses.CloseRestart, glasses.DroppedByFault)
+		}
+	}
 }
 
 // deliverControl passes the result of a control frame to its caller; false for every other result. mu is held.

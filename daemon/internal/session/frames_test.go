@@ -55,6 +55,36 @@ func (p *fakePeer) End(code int, _ string) {
 	}
 }
 
+// In virtual time a fault that drops the app returns once the app is back, so that what comes next finds it.
+func TestFault_WaitsForDroppedApp(t *testing.T) {
+	m := newLocal(t, t.TempDir(), &fakeTransports{}, nil)
+	o := start(t, m, LocalRequest{Project: "com.example.app", Clock: "virtual"})
+	first, _ := admit(t, m, o, nil)
+	seen := first.lastSeq
+	returned := make(chan error, 1)
+	go func() {
+		_, err := m.Control(t.Context(), backend.Target{}, o.SessionID, glasses.SimFault, glasses.Fault{DropApp: true}, nil)
+		returned <- err
+	}()
+	<-first.gone
+	select {
+	case err := <-returned:
+		t.Fatalf("it returned without the app: %v", err)
+	default:
+	}
+	_, back := admit(t, m, o, &seen)
+	if err := <-returned; err != nil {
+		t.Fatal(err)
+	}
+	want := "glasses.attached app.attached fault app.detached app.attached"
+	if got := types(rowsOf(t, m, o.SessionID)); got != want {
+		t.Errorf("rows %s\nwant %s", got, want)
+	}
+	if back.code != 0 {
+		t.Errorf("the app that came back is dropped too: %d", back.code)
+	}
+}
+
 // wait returns the first frame that fits, among those received and those to come.
 func (p *fakePeer) wait(t *testing.T, what string, fits func(glasses.Frame) bool) glasses.Frame {
 	t.Helper()

@@ -32,7 +32,11 @@ func (m *meta) applyEvent(row glasses.Event, answered *broker.Command) {
 	}
 	if row.Sender == glasses.SenderGlasses {
 		applyInput(s, row)
+		before := s.State.Link
 		s.State, _ = s.State.AfterEvent(row.Type, row.Payload)
+		if glasses.PanelClears(before, s.State.Link) {
+			s.View = glasses.View{Focus: -1}
+		}
 	}
 }
 

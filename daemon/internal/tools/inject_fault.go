@@ -32,12 +32,18 @@ func (t injectFault) run(ctx context.Context, c call, args injectFaultArgs) (any
 	if err := checkControl(glasses.SimFault, fault); err != nil {
 		return nil, err
 	}
+	next := suggest("waitForEvent", `{"chip":"errors","kind":"result"}`, "wait until a command has failed")
+	if fault.DropApp {
+		next = suggest("waitForEvent", `{"type":"app.attached"}`, "wait until the app is back")
+	}
 	injected := injection{typ: glasses.SimFault, payload: fault, done: faultWords(fault)}
-	return t.inject(ctx, c, args.SessionID, []injection{injected},
-		suggest("waitForEvent", `{"chip":"errors","kind":"result"}`, "wait until a command has failed"))
+	return t.inject(ctx, c, args.SessionID, []injection{injected}, next)
 }
 
 func faultWords(f glasses.Fault) string {
+	if f.DropApp {
+		return "the app's connection is closed"
+	}
 	if f.Code == "" && f.LatencyMs == 0 {
 		return "all faults are forgotten"
 	}

@@ -17,14 +17,16 @@ const (
 	maxSays    = 16       // texts waiting to be spoken
 	maxTree    = 56 << 10 // bytes of a tree as JSON: the answer to sim.state must fit a frame
 	lossyDelay = 400
-	// longestLate is the delay after which an answer is a timeout, including a delay set by a fault.
+	// longestLate is the delay after which a command times out, including a delay set by a fault.
 	longestLate = 10_000
 )
 
 // command is one command waiting for its result.
 type command struct {
 	id, typ string
-	late    int64 // delay of its result in ms
+	late    int64           // delay in ms, by faults and a lossy link
+	faults  []glasses.Fault // that it took
+	arrived bool            // the delay is over
 	done    bool
 }
 
@@ -57,7 +59,33 @@ func (d *Device) command(f glasses.Frame) {
 		d.fail(c, refused)
 		return
 	}
-	if err := need.refused(d.state); err != nil {
+	d.deliver(c, payload)
+}
+
+// deliver executes a command when it reaches the glasses. One part of the glasses gets its commands in their order: a
+// delayed show is not overtaken by the next. The clock is not a part of the glasses, so there only the answer is late.
+func (d *Device) deliver(c *command, payload any) {
+	part, _, _ := strings.Cut(c.typ, ".")
+	at := max(d.now+c.late, d.arrivals[part])
+	if part == "clock" || at == d.now {
+		d.arrive(c, payload)
+		return
+	}
+	c.late, d.arrivals[part] = at-d.now, at
+	d.after(c.late, nil, func() {
+		c.arrived = true
+		d.arrive(c, payload)
+	})
+}
+
+// arrive executes a command if the model and the state allow it.
+func (d *Device) arrive(c *command, payload any) {
+	need := needsOf(c.typ)
+	err := need.lacks(d.model) // may have changed meanwhile
+	if err == nil {
+		err = need.refused(d.state)
+	}
+	if err != nil {
 		d.fail(c, err)
 		return
 	}
@@ -169,12 +197,13 @@ func (d *Device) fail(c *command, err *glasses.Error) {
 	d.finish(c, glasses.Result{Error: err}, nil)
 }
 
-// finish answers a command once, after its delay. body holds the bytes of the result's media.
+// finish answers a command once, not before its delay is over. body holds the bytes of the result's media.
 func (d *Device) finish(c *command, r glasses.Result, body []byte) {
 	if c.done {
 		return
 	}
 	c.done = true
+	r.LateMs, r.Faults = c.late, c.faults
 	answer := func() {
 		d.pending--
 		if r.Media != nil {
@@ -182,7 +211,7 @@ func (d *Device) finish(c *command, r glasses.Result, body []byte) {
 		}
 		d.put(glasses.TypeResult, c.id, r)
 	}
-	if c.late == 0 {
+	if c.arrived || c.late == 0 {
 		answer()
 		return
 	}
@@ -193,20 +222,23 @@ func (d *Device) finish(c *command, r glasses.Result, body []byte) {
 func (d *Device) fault(c *command, need needs) (err *glasses.Error) {
 	late := false
 	kept := []glasses.Fault{}
+	take := func(f *glasses.Fault) {
+		c.late += f.LatencyMs
+		c.faults = append(c.faults, glasses.Fault{Command: f.Command, Code: f.Code, LatencyMs: f.LatencyMs})
+		f.Times--
+	}
 	for _, f := range d.state.Faults {
 		applies := f.Command == "" || f.Command == c.typ
 		switch {
 		case applies && f.Code != "" && err == nil:
 			err = need.faultOf(f.Code)
-			c.late += f.LatencyMs
+			take(&f)
 			if f.Code == glasses.CodeTimeout {
 				c.late += longestLate
 			}
-			f.Times--
 		case applies && f.Code == "" && !late:
 			late = true
-			c.late += f.LatencyMs
-			f.Times--
+			take(&f)
 		}
 		if f.Times > 0 {
 			kept = append(kept, f)

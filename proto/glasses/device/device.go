@@ -39,6 +39,8 @@ type Device struct {
 	pending int // commands without a result yet
 	// sleeping holds the commands that wait for the clock, by id.
 	sleeping map[string]*command
+	// arrivals are the times at which the last delayed command of each part reaches the glasses.
+	arrivals map[string]int64
 	says     []saying
 	streams  []*stream
 	capture  *capture
@@ -60,7 +62,7 @@ type Out struct {
 func New(model glasses.DeviceModel, o Options) *Device {
 	d := &Device{
 		model: model, state: glasses.FreshState(), view: clearView(), motion: glasses.Motion{AZ: 1000}, newID: o.NewID,
-		sleeping: map[string]*command{},
+		sleeping: map[string]*command{}, arrivals: map[string]int64{},
 	}
 	if d.newID == nil {
 		n := 0

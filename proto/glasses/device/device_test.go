@@ -300,6 +300,54 @@ func TestLatency(t *testing.T) {
 	}
 }
 
+// What a delayed command does comes with the delay, in the order of the commands, and the result names the fault.
+func TestLatency_DelaysTheEffect(t *testing.T) {
+	b := newBench(t, "rayban_display")
+	shown := func() string {
+		if tree := b.d.Snapshot().View.Tree; tree != nil {
+			return tree.Text
+		}
+		return ""
+	}
+	show := func(text string) string {
+		return b.do(glasses.TypeDisplayShow, `{"tree":{"type":"text","text":"`+text+`"}}`)
+	}
+	b.must(glasses.SimFault, `{"command":"display.show","latencyMs":1500}`)
+	first := show("first")
+	b.wait(500)
+	second := show("second")
+	b.must(glasses.TypeSoundPlay, `{"sound":"chime"}`) // another part of the glasses
+	b.wait(999)
+	if shown() != "" || b.code(first) != "none" || b.code(second) != "none" {
+		t.Errorf("early: %q is shown, answers %s and %s", shown(), b.code(first), b.code(second))
+	}
+	b.wait(1)
+	if shown() != "second" || b.code(first) != "ok" || b.code(second) != "ok" {
+		t.Errorf("%q is shown, answers %s and %s", shown(), b.code(first), b.code(second))
+	}
+	for id, want := range map[string]string{
+		first:  `{"ok":true,"lateMs":1500,"faults":[{"command":"display.show","latencyMs":1500}]}`,
+		second: `{"ok":true,"lateMs":1000}`, show("third"): `{"ok":true}`,
+	} {
+		if got, _ := json.Marshal(b.result(id)); string(got) != want {
+			t.Errorf("%s is answered %s, want %s", id, got, want)
+		}
+	}
+	b.must(glasses.SimFault, `{"code":"busy","latencyMs":100}`)
+	failed := show("never")
+	b.wait(100)
+	if got, _ := json.Marshal(b.result(failed).Faults); string(got) != `[{"code":"busy","latencyMs":100}]` {
+		t.Errorf("a failed command names %s", got)
+	}
+	b.must(glasses.SimState, `{"link":"lossy"}`)
+	late := show("late")
+	b.must(glasses.SimState, `{"hinge":"folded"}`)
+	b.wait(400)
+	if b.code(late) != "hinge_closed" || shown() != "third" {
+		t.Errorf("folded under way: %s, %q is shown", b.code(late), shown())
+	}
+}
+
 func TestTimers_CancelAnswersASleepAtOnce(t *testing.T) {
 	b := newBench(t, "rayban_display")
 	kept, cancelled := b.do(glasses.TypeClockSleep, `{"ms":1000}`), b.do(glasses.TypeClockSleep, `{"ms":500}`)

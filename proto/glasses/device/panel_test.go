@@ -40,6 +40,26 @@ func TestInput(t *testing.T) {
 		[]string{`input{"kind":"tap","x":0,"y":0,"side":"left","target":"one"}`})
 }
 
+// The glasses keep their last picture while the link is lost, and begin with a clear panel when it is back.
+func TestLostLink_ClearsThePanelWhenItIsBack(t *testing.T) {
+	for _, test := range []struct {
+		states  []string
+		isClear bool
+	}{
+		{[]string{"lost"}, false}, {[]string{"lossy"}, false}, {[]string{"lossy", "connected"}, false},
+		{[]string{"lost", "connected"}, true}, {[]string{"lost", "lossy"}, true},
+	} {
+		b := newBench(t, "rayban_display")
+		b.must("display.show", list)
+		for _, s := range test.states {
+			b.must("sim.state", `{"link":"`+s+`"}`)
+		}
+		if isClear := b.d.Snapshot().View.Tree == nil; isClear != test.isClear {
+			t.Errorf("link %v: clear %v", test.states, isClear)
+		}
+	}
+}
+
 func TestShow_ResultNamesWhatDoesNotFit(t *testing.T) {
 	b := newBench(t, "even_g1")
 	if f := b.result(b.do("display.show", list)).Findings; len(f) != 1 || f[0].Kind != glasses.FindingUnreachable ||

@@ -10,6 +10,9 @@ import (
 func (d *Device) patch(p glasses.StatePatch) {
 	before := d.state
 	d.state = before.Patched(p)
+	if glasses.PanelClears(before.Link, d.state.Link) {
+		d.view = clearView()
+	}
 	d.settleTranscription()
 	d.report(before)
 	d.settle()

@@ -82,15 +82,16 @@ func actions() []Kind {
 		{Name: "motion", What: "The head moves: acceleration in thousandths of g, rotation in thousandths of a degree " +
 			"per second; x right, y forward, z up.", Tool: "injectSensor", Argument: "motion",
 			Example: `{"motion": {"az": 1000, "gz": 90000}}`},
-		{Name: "fault", What: "The app's next commands fail or are late.", Tool: "injectFault",
+		{Name: "fault", What: "The app's next commands fail or are late, or it loses its connection.", Tool: "injectFault",
 			Example: `{"fault": {"command": "camera.photo", "code": "busy"}}`,
 			rules: strictjson.Rules{
-				"":          {AnyOf: []string{"code", "latencyMs", "clear"}},
+				"":          {AnyOf: []string{"code", "latencyMs", "clear", "dropApp"}},
 				"command":   words("Default: any.", glasses.CommandTypes()...),
 				"code":      words("", glasses.CommandCodes()...),
 				"latencyMs": integers("", 0, 60_000),
 				"times":     {What: "Commands.", Min: new(int64(1)), Max: new(int64(1000)), Default: int64(1)},
 				"clear":     says("Forget all faults first."),
+				"dropApp":   says("Without command, code, latencyMs: close the app's connection; it has to attach again."),
 			}},
 		{Name: "device", What: "The wearer puts on other glasses.", Tool: "setDevice", Argument: "deviceModel",
 			Example: `{"device": "even_g1"}`, rules: strictjson.Rules{"": words("", glasses.ModelIDs()...)}},

@@ -1,4 +1,5 @@
-// Counts down on the session's clock, which a test may run in virtual time. Meanwhile a tap pauses and resumes it, back starts anew.
+// Counts down on the session's clock, which a test may run in virtual time. It draws once for each change, and sets
+// the time of the next before it draws: late pictures do not slow it. A tap pauses and resumes it, back starts anew.
 import Foundation
 
 actor Countdown {
@@ -30,9 +31,10 @@ actor Countdown {
 
     func tick() async throws {
         left -= 1
-        if left == 0 { pause() }
+        let done = left == 0
+        stop = try done ? nil : glasses.after(1000) { try await self.tick() }
         try await draw()
-        if left == 0 { try await attempt { try await glasses.play("success") } }
+        if done { try await attempt { try await glasses.play("success") } }
     }
 
     func pause() {
@@ -43,7 +45,7 @@ actor Countdown {
     func start() throws {
         pause()
         if left == 0 { left = Countdown.seconds }
-        stop = try glasses.every(1000) { try await self.tick() }
+        stop = try glasses.after(1000) { try await self.tick() }
     }
 
     func handle(_ event: GlassesEvent) async throws {

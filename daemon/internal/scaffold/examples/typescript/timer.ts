@@ -1,4 +1,5 @@
-// Counts down on the session's clock, which a test may run in virtual time. Meanwhile a tap pauses and resumes it, back starts anew.
+// Counts down on the session's clock, which a test may run in virtual time. It draws once for each change, and sets
+// the time of the next before it draws: late pictures do not slow it. A tap pauses and resumes it, back starts anew.
 import { connect, GlassesError } from "./service/glasses.ts";
 
 const glasses = await connect({ app: { name: "Timer", version: "1.0" } });
@@ -26,9 +27,10 @@ function draw(): Promise<void> {
 }
 
 async function tick(): Promise<void> {
-  if (--left === 0) pause();
+  const done = --left === 0;
+  stop = done ? undefined : glasses.after(1000, tick);
   await draw();
-  if (left === 0) await attempt(glasses.play("success"));
+  if (done) await attempt(glasses.play("success"));
 }
 
 function pause(): void {
@@ -39,7 +41,7 @@ function pause(): void {
 function start(): void {
   pause();
   if (left === 0) left = seconds;
-  stop = glasses.every(1000, tick);
+  stop = glasses.after(1000, tick);
 }
 
 start();
