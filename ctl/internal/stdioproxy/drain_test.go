@@ -27,7 +27,7 @@ func TestEndOfInput_WaitsForAnswers(t *testing.T) {
 	}
 }
 
-// The daemon ends calls that wait for a person when the input has ended; the shim ends with it and tells why.
+// After the end of its input the daemon ends calls that wait for a person; the shim ends with them and reports why.
 func TestEndOfInput_EndsWithConnection(t *testing.T) {
 	r := newRig(t)
 	d := r.daemon()

@@ -12,20 +12,20 @@ import (
 	"time"
 )
 
-// rig is a proxy between a test that plays the client and one that plays the daemons.
+// rig connects a proxy to a test that acts as the client and as the daemons.
 type rig struct {
 	t       *testing.T
 	in      *io.PipeWriter
 	out     *bufio.Reader
-	pipe    *io.PipeReader // under out
-	daemons chan net.Conn  // our ends of the connections
-	refuse  chan error     // what the next attempts meet instead
+	pipe    *io.PipeReader // the read end of out
+	daemons chan net.Conn  // the test's ends of the connections
+	refuse  chan error     // errors for the next attempts to connect
 	done    chan error
 	proxy   *Proxy
 }
 
 func newRig(t *testing.T) *rig {
-	// Registers the removal of the test's directories, so that it happens after the proxy has ended.
+	// Called early so that the directories are removed after the proxy has ended.
 	t.TempDir()
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
@@ -80,12 +80,12 @@ func socketPair(t *testing.T) (a, b net.Conn) {
 func (r *rig) say(line string) {
 	r.t.Helper()
 	if _, err := io.WriteString(r.in, line+"\n"); err != nil {
-		// Not Fatal: this is also called outside the test's goroutine.
+		// Not Fatal: this also runs outside the test's goroutine.
 		r.t.Error(err)
 	}
 }
 
-// hear reads one line that the client gets; it must be JSON.
+// hear reads one line sent to the client; it must be JSON.
 func (r *rig) hear() string {
 	r.t.Helper()
 	timeout := time.AfterFunc(time.Minute, func() { _ = r.pipe.CloseWithError(errors.New("nothing for a minute")) })
@@ -100,7 +100,7 @@ func (r *rig) hear() string {
 	return strings.TrimSuffix(line, "\n")
 }
 
-// daemon is a test's end of one connection, past the handshake.
+// daemon is the test's end of one connection, after the handshake.
 type daemon struct {
 	t *testing.T
 	net.Conn
@@ -111,7 +111,7 @@ func (r *rig) daemon() *daemon {
 	r.t.Helper()
 	select {
 	case conn := <-r.daemons:
-		// A loaded machine may need long for long lines.
+		// Long lines may take long on a loaded machine.
 		_ = conn.SetDeadline(time.Now().Add(time.Minute))
 		d := &daemon{t: r.t, Conn: conn, r: bufio.NewReader(conn)}
 		line := d.get()
@@ -133,7 +133,7 @@ func (r *rig) linked() bool {
 	return r.proxy.conn != nil
 }
 
-// gone closes a daemon and waits until the proxy has seen it.
+// gone closes a daemon and waits until the proxy has noticed.
 func (r *rig) gone(d *daemon) {
 	r.t.Helper()
 	d.Close()
