@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// A service-mcp whose agent was killed ends even if another process holds the agent's end of the pipe; one whose
+// A service-mcp whose agent was killed ends even if another process holds the agent's end of the pipe. One whose
 // launcher ended continues.
 func TestServiceMCP_ParentGone(t *testing.T) {
 	t.Parallel()
@@ -28,7 +28,7 @@ func TestServiceMCP_ParentGone(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// This test is the process beside the agent: it holds the pipe's other end.
+		// This test acts as the other process: it holds the pipe's other end.
 		parent := exec.Command("sh", "-c", `"$0" <&3 & wait`, filepath.Join(w.bin, "service-mcp"))
 		parent.Env, parent.ExtraFiles, parent.Stdout = w.env, []*os.File{in}, out
 		if err := parent.Start(); err != nil {
