@@ -46,7 +46,7 @@ func TestHundredLogins_LeaveNoSecretInClear(t *testing.T) {
 		}
 		searchAll(t, b, dump(), secrets)
 		trail := b.admin("trail", "--json", "--limit", "1000")
-		// one code ended in a 401; each person who signs in views the page twice
+		// the 401 contained another code, and signing up shows the page a second time
 		for action, n := range map[string]int{"issue": 101, "view": 101, "approve": 100, "redeem": 100, "revoke": 100} {
 			if got := strings.Count(trail, `"`+action+`"`); got != n {
 				t.Errorf("%d lines of %s, want %d", got, action, n)
