@@ -94,7 +94,7 @@ func TestResume(t *testing.T) {
 	}
 	var p player
 	if err := p.start("no_such", "", "", "", "p"); err == nil {
-		t.Error("started as glasses that nobody knows")
+		t.Error("started with an unknown model")
 	}
 }
 

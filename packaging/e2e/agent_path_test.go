@@ -113,7 +113,7 @@ func (n newcomer) proposed(answer map[string]any, tool string) map[string]any {
 			return args
 		}
 	}
-	n.t.Fatalf("nobody proposes %s in %v", tool, calls)
+	n.t.Fatalf("no call of %s is proposed in %v", tool, calls)
 	return nil
 }
 

@@ -70,7 +70,7 @@ func TestContract_SameOnBothSimulators(t *testing.T) {
 		}
 	}
 	if diff := cmp.Diff(local.frames, browser.frames); diff != "" {
-		t.Errorf("what the app heard differs (local -, browser +):\n%s", diff)
+		t.Errorf("what the app received differs (local -, browser +):\n%s", diff)
 	}
 	if diff := cmp.Diff(local.rows, browser.rows); diff != "" {
 		t.Errorf("the event log differs (local -, browser +):\n%s", diff)

@@ -55,7 +55,7 @@ func TestDaemon_FewDescriptors(t *testing.T) {
 				case strings.Contains(line, `"too_many_clients"`):
 					refused++
 				default:
-					t.Errorf("an agent hears %q", line)
+					t.Errorf("an agent received %q", line)
 				}
 			}
 			if served == 0 || refused == 0 || took > 4*time.Second {

@@ -139,7 +139,7 @@ func refusedPage(t *testing.T, what, address string, o *websocket.DialOptions, w
 	ws, resp, err := websocket.Dial(ctx, address, o)
 	if err == nil {
 		ws.CloseNow()
-		t.Errorf("%s was let in", what)
+		t.Errorf("%s was accepted", what)
 	} else if resp == nil || resp.StatusCode != want {
 		t.Errorf("%s: %v, want %d", what, err, want)
 	}
@@ -259,7 +259,7 @@ func silentPage(t *testing.T, a arena, _ target) {
 	f, _ := app.next(0, "result", "lost")
 	if took := time.Since(began); !strings.Contains(string(f.Payload), `"timeout"`) || took < 10*time.Second ||
 		took > 14*time.Second {
-		t.Errorf("a command that nobody answers: %s after %v", f.Payload, took)
+		t.Errorf("an unanswered command: %s after %v", f.Payload, took)
 	}
 	from := p.place()
 	p.send("result", "lost", glasses.Result{OK: true})
@@ -267,7 +267,7 @@ func silentPage(t *testing.T, a arena, _ target) {
 		return f.Type == "error" &&
 			f.ID == "lost"
 	}); !ok {
-		t.Error("a result that comes too late was not refused")
+		t.Error("a late result was not refused")
 	}
 }
 

@@ -133,7 +133,7 @@ func (p *person) upToCallback(b *remoteBackend, answer string) string {
 	p.submit("/authorize", "say", answer)
 	p.client.CheckRedirect = nil
 	if callback == "" {
-		p.t.Fatalf("the provider sent nobody back (status %d):\n%s", p.status, p.text())
+		p.t.Fatalf("the provider did not redirect back (status %d):\n%s", p.status, p.text())
 	}
 	return callback
 }

@@ -64,7 +64,7 @@ func TestServiceMCP_ParentGone(t *testing.T) {
 			for range 2 {
 				if got := say(answer + "\n" + `{"jsonrpc":"2.0","id":5,"method":"ping"}`); !strings.Contains(got,
 					`"id":5`) {
-					t.Errorf("the session that lives hears %s", got)
+					t.Errorf("the running session received %s", got)
 				}
 				answer = ""
 				time.Sleep(6 * time.Second) // longer than the wait for a sign of life

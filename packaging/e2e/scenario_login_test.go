@@ -234,7 +234,7 @@ func TestLogin_BadOpener(t *testing.T) {
 			l := startLogin(w)
 			page := l.until("code")["verificationUrl"].(string)
 			if l.heard[0] != "code" {
-				t.Errorf("before the code came %v", l.heard)
+				t.Errorf("events before the code: %v", l.heard)
 			}
 			if said := l.until("opened"); said["opened"] != c.opened || said["reason"] != c.reason {
 				t.Errorf("it says %v", said)

@@ -84,7 +84,7 @@ func TestProvider_StoresNothingBeforeAgreement(t *testing.T) {
 	someone := newPerson(t)
 	someone.viaAcme(b)
 	if !strings.Contains(someone.text(), "does not vouch") {
-		t.Errorf("an address that nobody vouches for:\n%s", someone.text())
+		t.Errorf("an unverified address:\n%s", someone.text())
 	}
 	provider.Be(oidctest.Person{Subject: "s1", Email: "ada@example.org", EmailVerified: true})
 	for range 2 { // leaving the page that asks stores nothing, so the next sign-in asks again

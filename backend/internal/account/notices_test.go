@@ -99,7 +99,7 @@ func TestNewLinkMail_ContainsNoForeignLink(t *testing.T) {
 	text := strings.Join(append(m.Text, m.After...), "\n")
 	for _, link := range []string{"://", "www.", "evil.", "//EVIL。", "1.2.3”"} {
 		if strings.Contains(text, link) {
-			t.Errorf("%q stands in %s", link, text)
+			t.Errorf("%q is in %s", link, text)
 		}
 	}
 	for _, says := range []string{"Computer: “https[:]//evil[.]example/login”\n", "System: “www[.]evil[.]example”\n",

@@ -124,7 +124,7 @@ func TestRevokedWithoutASupportContact(t *testing.T) {
 	}
 	if p := w.call("GET", backendapi.PathAccount, "", "Authorization",
 		"Bearer "+token).authRequired(); strings.Contains(p.Detail, ";") {
-		t.Errorf("detail %q points to nobody", p.Detail)
+		t.Errorf("detail %q names no contact", p.Detail)
 	}
 }
 

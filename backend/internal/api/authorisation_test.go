@@ -122,7 +122,7 @@ func newMatrix(t *testing.T) *matrix {
 }
 
 // TestAuthorisation compares the status of every route for every caller with the golden table. Another account's
-// resource and a missing one must be answered alike.
+// resource and a missing one must get the same answer.
 func TestAuthorisation(t *testing.T) {
 	m := newMatrix(t)
 	var table strings.Builder
@@ -142,7 +142,7 @@ func TestAuthorisation(t *testing.T) {
 			case c.name == "other account":
 				foreign = got
 			case c.missing && about(rt) && (foreign.status != got.status || !bytes.Equal(foreign.body, got.body)):
-				t.Errorf("%s %s: another account's is told from a missing one:\n%.300s\n%.300s", rt.method, rt.path, foreign.body,
+				t.Errorf("%s %s: another account's resource and a missing one differ:\n%.300s\n%.300s", rt.method, rt.path, foreign.body,
 					got.body)
 			}
 		}

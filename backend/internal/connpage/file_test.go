@@ -68,7 +68,7 @@ func TestLargestFile(t *testing.T) {
 		t.Errorf("the page has %q", m)
 	}
 	if len(words) != len(guide.CapabilityIDs()) || strings.Count(text, `<li><strong>`) != len(words) {
-		t.Error("a capability has no plain words")
+		t.Error("a capability has no description")
 	}
 }
 

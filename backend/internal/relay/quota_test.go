@@ -97,6 +97,6 @@ func TestAttach_ReportsTruncatedCursor(t *testing.T) {
 		t.Error("the page is not told that rows are gone")
 	}
 	if _, w := n.page(t, fmt.Sprintf("?since=%d", oldest)); w.Truncated {
-		t.Error("the page is told of rows that it has seen")
+		t.Error("the page gets rows that it has seen")
 	}
 }

@@ -84,7 +84,7 @@ func TestStanding_IsRestoredOnPages(t *testing.T) {
 	app.send("transcription.start", "a2", `{}`)
 	var res glasses.Result
 	if app.wantID("result", "a2", &res); res.Error == nil || res.Error.Code != glasses.CodeNotConnected {
-		t.Errorf("nobody can listen: %+v", res)
+		t.Errorf("without glasses: %+v", res)
 	}
 	page, _ := n.page(t, "")
 	if s := page.standing(); encoded(t, s) != `{"phrases":["next page"],"transcription":null}` {
@@ -120,7 +120,7 @@ func TestStanding_IsRestoredOnPages(t *testing.T) {
 	n = startNode(t, m, relay.Options{})
 	page, _ = n.page(t, "")
 	if s := page.standing(); encoded(t, s) != `{"phrases":["next page"],"transcription":null}` {
-		t.Errorf("a page that is opened again starts the microphone for nobody: %+v", s)
+		t.Errorf("a page that is opened again starts the microphone without an app: %+v", s)
 	}
 	app, _ = n.app(t, fmt.Sprintf(`,"since":%d`, w.LastSeq))
 	if s := page.standing(); encoded(t, s) != both {
@@ -172,7 +172,7 @@ func TestStanding_EndsWithoutPage(t *testing.T) {
 	app.succeeded("a3")
 	page, _ = n.page(t, "")
 	if s := page.standing(); s.Transcription != nil {
-		t.Errorf("transcription stands after its end: %+v", s)
+		t.Errorf("transcription is still on after its end: %+v", s)
 	}
 }
 

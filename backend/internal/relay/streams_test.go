@@ -225,7 +225,7 @@ func TestNewestPage_IsPlayer(t *testing.T) {
 	first.wantID("display.clear", "a0", nil)
 	second, _ := n.page(t, "")
 	if !role(second) || role(first) {
-		t.Error("the newest page does not play alone")
+		t.Error("the newest page is not the only active one")
 	}
 	// The first page may still answer a command that it received before the takeover.
 	first.send("result", "a0", `{"ok":true}`)
@@ -248,7 +248,7 @@ func TestNewestPage_IsPlayer(t *testing.T) {
 	// Its successor gets the commands that the leaving page has not answered.
 	_ = second.ws.CloseNow()
 	if !role(first) {
-		t.Error("nobody plays after the newest page left")
+		t.Error("no page is active after the newest page left")
 	}
 	first.wantID("display.show", "a1", nil)
 	first.send("result", "a1", `{"ok":true}`)
@@ -285,7 +285,7 @@ func TestEvents_UpdateState(t *testing.T) {
 	}
 	late, w2 := n.app(t, fmt.Sprintf(`,"since":%d`, w.LastSeq))
 	if w2.DeviceModel.ID != "even_g1" || w2.Link != "lost" {
-		t.Errorf("a later app is told %s, %s", w2.DeviceModel.ID, w2.Link)
+		t.Errorf("a later app receives %s, %s", w2.DeviceModel.ID, w2.Link)
 	}
 	for range 8 {
 		isReplayed := func(f glasses.Frame) bool { return f.Seq > 0 }

@@ -78,7 +78,7 @@ func TestUpgrade_StateFollowsFromWholeLog(t *testing.T) {
 		t.Errorf("the page: %+v", w.Glasses)
 	}
 	if s := page.standing(); encoded(t, s) != `{"phrases":["next page"],"transcription":null}` {
-		t.Errorf("what stands: %+v", s)
+		t.Errorf("standing settings: %+v", s)
 	}
 	page.wantRow(glasses.RowGlassesAttached)
 	memory, err := store.Memory(t.Context(), testID)

@@ -62,7 +62,7 @@ func TestDashboard_WalkThrough(t *testing.T) {
 	s.do(chromedp.Navigate(site.URL + "/account/projects/" + hello))
 	if html := eval[string](s, `document.documentElement.outerHTML`); strings.Contains(html, "canary") ||
 		!strings.Contains(html, "nightly") {
-		t.Error("the new key is told twice, or not listed")
+		t.Error("the new key is shown twice, or not listed")
 	}
 	click(`a[href$="/keys/key2/revoke"]`, `document.querySelector("h1").innerText.includes("nightly")`)
 	click(`main button`, `document.body.innerText.includes("The key is revoked")`)

@@ -146,6 +146,6 @@ func TestPasskeys_NotOfferedWithoutScript(t *testing.T) {
 	f := newFakeSettings()
 	v := visit(t, newSite(t, f.fakeAccounts, f.all)).get("/signin").want(http.StatusOK)
 	if !strings.Contains(v.page, `data-begin="/signin/passkey/begin" hidden>`) {
-		t.Error("the passkey button stands without its script")
+		t.Error("the passkey button is visible without its script")
 	}
 }

@@ -43,7 +43,7 @@ func TestEmbeddedByAnotherSite_IsRefused(t *testing.T) {
 		}
 		wrong := v.page
 		if v.fetched(page, header...); v.status != http.StatusForbidden || v.page != wrong {
-			t.Errorf("%s: a right code is told from a wrong one: status %d", name, v.status)
+			t.Errorf("%s: a right code is answered differently from a wrong one: status %d", name, v.status)
 		}
 		if v.header.Get("Set-Cookie") != "" {
 			t.Errorf("%s: sets a cookie", name)

@@ -41,7 +41,7 @@ func TestSettings_RequireSignIn(t *testing.T) {
 		v.post(settingsPath+path, nil).want(http.StatusForbidden)
 	}
 	if f.writes != 0 || len(f.mails) != 0 || f.deleted != "" {
-		t.Error("something was changed for nobody")
+		t.Error("something was changed without a signed-in account")
 	}
 	bare := visit(t, newSite(t, f.fakeAccounts))
 	for _, path := range []string{settingsPath, "/forgot", "/reset", "/verify", "/goodbye"} {

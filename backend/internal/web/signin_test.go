@@ -312,7 +312,7 @@ func TestSignIn_PasswordChangedMeanwhile(t *testing.T) {
 	fields.Set("email", "ada@example.com")
 	fields.Set("password", f.people["ada@example.com"])
 	if v.post("/signin", fields).want(http.StatusSeeOther); v.header.Get("Location") != "/signin" {
-		t.Errorf("goes on to %q", v.header.Get("Location"))
+		t.Errorf("redirected to %q", v.header.Get("Location"))
 	}
 	v.get("/signin").want(http.StatusOK, "Password")
 }

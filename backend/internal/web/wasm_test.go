@@ -40,7 +40,7 @@ func TestProgram_IsServedGzipped(t *testing.T) {
 		r.Header.Set("If-None-Match", rw.Header().Get("ETag"))
 		again := httptest.NewRecorder()
 		if w.asset(again, r); again.Code != http.StatusNotModified || again.Body.Len() > 0 {
-			t.Errorf("asked again: %d with %d bytes", again.Code, again.Body.Len())
+			t.Errorf("second request: %d with %d bytes", again.Code, again.Body.Len())
 		}
 	}
 }

@@ -69,16 +69,16 @@ func TestAwaitParent(t *testing.T) {
 		select {
 		case got := <-lines:
 			if got != want {
-				t.Fatalf("heard %q, want %q", got, want)
+				t.Fatalf("got %q, want %q", got, want)
 			}
 		case <-time.After(limit):
-			t.Fatalf("not heard in %s: %q", limit, want)
+			t.Fatalf("no line within %s, want %q", limit, want)
 		}
 	}
 	next("watching", 20*time.Second)
 	select {
 	case got := <-lines:
-		t.Fatalf("heard %q while the parent lives", got)
+		t.Fatalf("got %q while the parent runs", got)
 	case <-time.After(100 * time.Millisecond):
 	}
 	_ = stdin.Close()

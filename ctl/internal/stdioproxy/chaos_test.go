@@ -84,7 +84,7 @@ func (c *chaos) serve(conn net.Conn) {
 			Method string
 		}
 		if err := json.Unmarshal(line, &m); err != nil {
-			c.t.Errorf("a daemon hears %q: %v", line, err)
+			c.t.Errorf("a daemon received %q: %v", line, err)
 			return
 		}
 		if m.ID == nil {
@@ -137,7 +137,7 @@ func runChaos(t *testing.T, seed uint64) {
 		}
 		var m struct{ ID json.RawMessage }
 		if err := json.Unmarshal(line, &m); err != nil {
-			t.Errorf("the client hears %q: %v", line, err)
+			t.Errorf("the client received %q: %v", line, err)
 		}
 		if answers[string(m.ID)]++; len(answers) == calls+1 {
 			// Every call has been answered, so any further answer is wrong.

@@ -107,7 +107,7 @@ func TestProxy_AnswersUnreadableMessage(t *testing.T) {
 		r.say(`{"jsonrpc":"2.0","result":{"a":"` + strings.Repeat("x", maxClientLine) + `"},"id":"ask"}`)
 	})
 	if got := d.get(); !strings.Contains(got, `"id":"ask","error"`) {
-		t.Errorf("the daemon hears %.100s", got)
+		t.Errorf("the daemon received %.100s", got)
 	}
 }
 

@@ -24,7 +24,7 @@ func TestRepeat_ReadsInFlightOnce(t *testing.T) {
 	d = r.daemon()
 	got := map[string]bool{d.get(): true, d.get(): true}
 	if !got[call] || !got[list] {
-		t.Fatalf("the next daemon hears %v", got)
+		t.Fatalf("the next daemon received %v", got)
 	}
 	d.put(`{"jsonrpc":"2.0","id":3,"result":{}}`)
 	r.expect(`{"jsonrpc":"2.0","id":3,"result":{}}`)

@@ -92,7 +92,7 @@ func (r *rig) hear() string {
 	defer timeout.Stop()
 	line, err := r.out.ReadString('\n')
 	if err != nil {
-		r.t.Fatalf("the client hears nothing: %v", err)
+		r.t.Fatalf("the client received nothing: %v", err)
 	}
 	if !json.Valid([]byte(line)) {
 		r.t.Fatalf("not JSON on stdout: %s", line)
@@ -122,7 +122,7 @@ func (r *rig) daemon() *daemon {
 		d.put(`{"ok":true,"protocol":1,"version":"1","repeatable":["look","listen"]}`)
 		return d
 	case <-time.After(10 * time.Second):
-		r.t.Fatal("nobody connects")
+		r.t.Fatal("the proxy does not connect")
 		return nil
 	}
 }
@@ -153,7 +153,7 @@ func (d *daemon) get() string {
 	d.t.Helper()
 	line, err := d.r.ReadString('\n')
 	if err != nil {
-		d.t.Fatalf("the daemon hears nothing: %v", err)
+		d.t.Fatalf("the daemon received nothing: %v", err)
 	}
 	return strings.TrimSuffix(line, "\n")
 }
@@ -168,14 +168,14 @@ func (d *daemon) put(line string) {
 func (d *daemon) expect(want string) {
 	d.t.Helper()
 	if got := d.get(); got != want {
-		d.t.Fatalf("the daemon hears %s, want %s", got, want)
+		d.t.Fatalf("the daemon received %s, want %s", got, want)
 	}
 }
 
 func (r *rig) expect(want string) {
 	r.t.Helper()
 	if got := r.hear(); got != want {
-		r.t.Fatalf("the client hears %s, want %s", got, want)
+		r.t.Fatalf("the client received %s, want %s", got, want)
 	}
 }
 

@@ -141,7 +141,7 @@ func (m *model) atOnce(t *rapid.T) {
 		won, ok = content{kind: "none"}, out
 	}
 	if !ok {
-		t.Fatalf("nobody asked for %+v", viewOf(l))
+		t.Fatalf("no action explains %+v", viewOf(l))
 	}
 	m.memory, m.file = won, won
 	if won.kind == "good" {

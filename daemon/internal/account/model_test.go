@@ -172,10 +172,10 @@ func (m *model) heard(t *rapid.T) {
 	select {
 	case l := <-m.watched:
 		if got := viewOf(l); got != m.want() {
-			t.Fatalf("the watcher heard %+v, want %+v", got, m.want())
+			t.Fatalf("the watcher received %+v, want %+v", got, m.want())
 		}
 	default:
-		t.Fatal("the watcher heard nothing of a change")
+		t.Fatal("the watcher did not receive a change")
 	}
 }
 

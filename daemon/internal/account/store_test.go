@@ -139,7 +139,7 @@ func TestSaveThatCannotWrite(t *testing.T) {
 		t.Error(err)
 	}
 	if l := s.Current(); !l.Linked() || l.Detail == "" {
-		t.Errorf("the link does not hold until the daemon ends, or nobody is told why: %+v", l)
+		t.Errorf("the link is not kept in memory, or without a reason: %+v", l)
 	}
 	s.Reload(t.Context()) // as after a change that the watch reported
 	if l, ok := s.Unsaved(); !ok || l.AuthToken != token || !s.Current().Linked() {

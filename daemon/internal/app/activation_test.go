@@ -88,7 +88,7 @@ func TestGivenSocketsThatNobodyFinds(t *testing.T) {
 				t.Fatal(err)
 			}
 			if h.activated || h.isLost() {
-				t.Error("it serves sockets that nobody finds")
+				t.Error("it serves unreachable sockets")
 			}
 			if _, err := sockets[p.Control].Accept(); err == nil {
 				t.Error("what was given is still open")

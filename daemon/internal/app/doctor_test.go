@@ -38,7 +38,7 @@ func TestDoctorSeesWhatStopsTheSwitches(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			if !c.asRoot && os.Getuid() == 0 {
-				t.Skip("SKIPPED: root may write everywhere; the story under systemd shows this as an ordinary user")
+				t.Skip("SKIPPED: root may write everywhere; the test under systemd covers this as an ordinary user")
 			}
 			t.Cleanup(func() {
 				for _, dir := range []string{d.paths.Dir, at()} {

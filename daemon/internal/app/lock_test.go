@@ -227,7 +227,7 @@ func TestLostSocketsAreNoticed(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !h.isLost() {
-				t.Errorf("%s is %s and nobody notices", of(p), name)
+				t.Errorf("%s is %s, which was not noticed", of(p), name)
 			}
 			h.release()
 			_, err = os.Stat(of(p))

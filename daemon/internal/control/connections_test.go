@@ -46,7 +46,7 @@ func (c *crowd) welcome(t *testing.T, pid int) controlv1.ControlClient {
 	t.Helper()
 	client, err := c.client(t, pid)
 	if err != nil {
-		t.Fatalf("process %d is not let in: %v", pid, err)
+		t.Fatalf("process %d was refused: %v", pid, err)
 	}
 	return client
 }
@@ -141,7 +141,7 @@ func TestIdleConnectionsMakeRoom(t *testing.T) {
 		t.Errorf("a client that was here before: %v", err)
 	}
 	if _, err := c.welcome(t, 3).Status(t.Context(), &controlv1.StatusRequest{}); err != nil {
-		t.Errorf("a client that comes later: %v", err)
+		t.Errorf("a later client: %v", err)
 	}
 	c.room.mu.Lock()
 	defer c.room.mu.Unlock()
@@ -172,7 +172,7 @@ func TestBusyConnectionsAreBounded(t *testing.T) {
 	_, err = c.client(t, 4)
 	wantRefusal(t, err, "too_many_connections", "4 connections have calls under way")
 	if _, err := good.Status(ctx, &controlv1.StatusRequest{}); err != nil {
-		t.Errorf("a client that was let in: %v", err)
+		t.Errorf("an admitted client: %v", err)
 	}
 	cancel()
 	settled(t, "there is room again", func() bool { _, err := c.client(t, 4); return err == nil })

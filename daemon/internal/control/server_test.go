@@ -263,7 +263,7 @@ func TestCheckPeerLetsOurselvesIn(t *testing.T) {
 	defer a.Close()
 	defer b.Close()
 	if CheckPeer(a) == nil {
-		t.Error("a pipe tells nothing of its other end and was let in")
+		t.Error("a pipe, whose peer is unknown, was accepted")
 	}
 }
 

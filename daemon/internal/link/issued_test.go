@@ -81,7 +81,7 @@ func TestComplete_AfterARestart(t *testing.T) {
 	})
 }
 
-// The remembered call goes to the backend that the code came from, whatever backend the completing call's shell names.
+// The remembered call is made at the backend that issued the code, whatever backend the completing call's shell names.
 func TestComplete_AfterARestartAtTheSameBackend(t *testing.T) {
 	m := New(Options{Config: &fake{}})
 	who := caller.Caller{Env: map[string]string{"SERVICE_BACKEND_URL": "https://a.test", "CI": "1"}}

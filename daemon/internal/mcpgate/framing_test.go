@@ -307,7 +307,7 @@ func TestTheDaemonsEndEndsCalls(t *testing.T) {
 	<-f.begun
 	cancel()
 	if err := <-f.ended; err == nil {
-		t.Error("the call went on")
+		t.Error("the call was not cancelled")
 	}
 	<-done
 	if n := gate.Clients(); n != 0 {

@@ -119,7 +119,7 @@ func TestCallsOfAllStreamsAreBounded(t *testing.T) {
 			break
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("%d calls are counted and nobody makes them", left)
+			t.Fatalf("%d calls are counted, but none is running", left)
 		}
 	}
 	second.send(`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"echo"}}`)

@@ -78,7 +78,7 @@ func TestCallsThatWaitEndWithTheClientsInput(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := <-f.ended; err == nil {
-		t.Error("the wait went on")
+		t.Error("the wait was not cancelled")
 	}
 	close(f.release)
 	if got := c.receive(); got["id"] != 2.0 || got["error"] != nil {
@@ -115,7 +115,7 @@ func TestLongCallsEndSomeTimeAfterTheClient(t *testing.T) {
 	<-f.begun
 	_ = c.conn.Close()
 	if err := <-f.ended; err == nil {
-		t.Error("the call went on without a client")
+		t.Error("the call continued without a client")
 	}
 }
 

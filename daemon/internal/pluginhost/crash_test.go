@@ -112,7 +112,7 @@ func TestAnotherUserCannotCallAnAdapter(t *testing.T) {
 		t.Fatal(err)
 	}
 	if said := asNobody(t, "PLUGINHOST_TEST_DIAL", found); said != strings.Repeat("permission denied\n", len(found)) {
-		t.Errorf("another user was told %q", said)
+		t.Errorf("another user received %q", said)
 	}
 	if _, err := h.Health(t.Context(), target); err != nil {
 		t.Errorf("the owner afterwards: %v", err)

@@ -241,7 +241,7 @@ func TestWatchSeesEveryWayToChange(t *testing.T) {
 	select {
 	case <-w.Gone():
 	default:
-		t.Error("nobody was told that the directory was gone")
+		t.Error("the missing directory was not reported")
 	}
 }
 

@@ -314,7 +314,7 @@ func TestNoticeIsToldOnce(t *testing.T) {
 	w := newWorld(t)
 	for _, quiet := range []string{"SERVICE_TELEMETRY=0", "DO_NOT_TRACK=1", "CI=1"} {
 		if _, _, ok := w.Take(shell(quiet)); ok {
-			t.Errorf("%s was told", quiet)
+			t.Errorf("the notice was shown despite %s", quiet)
 		}
 	}
 	var wg sync.WaitGroup
@@ -337,7 +337,7 @@ func TestNoticeIsToldOnce(t *testing.T) {
 	}
 	(<-claims)(false)
 	if !w.install.NoticeShownAt().IsZero() {
-		t.Error("remembered, though nobody saw it")
+		t.Error("recorded as shown, though no response was sent")
 	}
 	_, done, ok := w.Take(shell())
 	if !ok {
