@@ -1,4 +1,4 @@
-# The service: build, run, prove. `make help` lists what there is.
+# Builds, runs and tests the service. `make help` lists the targets.
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
 
@@ -12,8 +12,8 @@ FOR      ?= 10m
 GO       ?= go
 TESTS    ?= ./...
 RACE     ?= -race $(UNWATCHED:%=-gcflags=%=-race=false)
-# C translated to Go, and password hashing: the race detector slows them twentyfold and none of it is ours. What we do
-# with them is still watched, as is the order in which their locks put it.
+# C translated to Go, and password hashing: the race detector makes them twenty times slower, and none of it is our code.
+# Our accesses to them are still checked, and so are their locks.
 UNWATCHED = modernc.org/sqlite/lib modernc.org/libc golang.org/x/crypto/argon2
 BUF       = $(GO) tool -modfile=proto/tools/buf.mod buf
 NPM_DIR   = packaging/e2e/npm
@@ -21,20 +21,20 @@ TSC       = $(NPM_DIR)/node_modules/.bin/tsc
 GOLANGCI ?= $(shell command -v golangci-lint || echo $$($(GO) env GOPATH)/bin/golangci-lint)
 
 INFO = github.com/service-dev/service/proto/buildinfo
-# DEFAULT_BACKEND_URL compiles a distribution's own backend in; empty means that the embedded one serves.
+# DEFAULT_BACKEND_URL is a distribution's own backend, which is compiled in; empty means the embedded one.
 LDFLAGS = -s -w -X $(INFO).Version=$(VERSION) -X $(INFO).Commit=$(COMMIT) -X $(INFO).BuiltAt=$(BUILT_AT) \
           -X $(INFO).DefaultBackendURL=$(DEFAULT_BACKEND_URL)
 BUILD   = CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)'
 ADAPTERS = $(notdir $(filter-out plugins/internal,$(patsubst %/main.go,%,$(wildcard plugins/*/main.go))))
 
-# The simulator page's program: Go for the browser. Made anew only when a source of it changed.
+# The simulator page's program: Go for the browser. Rebuilt only if one of its sources changed.
 WASM_DIR     = backend/internal/web/wasm
 WASM_SOURCES = go.mod $(wildcard backend/simulator/*.go proto/glasses/*.go) \
                $(shell find proto/glasses/render proto/glasses/device proto/glasses/media -type f ! -name '*_test.go' ! -path '*/testdata/*')
 
 .PHONY: help build wasm run test test-full bare-test check lint generate fuzz bench soak screenshots npm agents-npm agents-test clean
 
-help: ## this list
+help: ## print this list
 	@echo "usage: make <target>"; echo
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-11s %s\n", $$1, $$2}' Makefile
 
@@ -55,18 +55,18 @@ $(WASM_DIR)/simulator.wasm.gz: $(WASM_SOURCES)
 $(WASM_DIR)/wasm_exec.js: $(shell $(GO) env GOROOT)/lib/wasm/wasm_exec.js
 	cp $< $@ && touch $@
 
-run: build ## walk through the main job: link an account, open a live simulator, run an example app (Ctrl-C ends it)
+run: build ## demonstrate the main workflow: link an account, open a live simulator, run an example app (Ctrl-C stops it)
 	@$(BIN)/servicectl demo --dir $(RUN_DIR)
 
-test: wasm ## every test, with the race detector; what is missing here is named and skipped alone (in CI it fails)
+test: wasm ## run every test with the race detector; skip those with missing requirements (in CI they fail)
 	@sh $(NPM_DIR)/setup.sh
 	$(GO) run ./packaging/gotest $(RACE) -count=1 -timeout 15m $(TESTS)
 
-test-full: wasm ## the same, with the scenarios at full size
+test-full: wasm ## like test, with all repetitions
 	@sh $(NPM_DIR)/setup.sh
 	SERVICE_TEST_FULL=1 $(GO) run ./packaging/gotest $(RACE) -count=1 -timeout 60m $(TESTS)
 
-bare-test: wasm ## the tests that start programs, as on a machine with Go, make, gcc and git only (Debian, as root)
+bare-test: wasm ## run the tests that start programs, as on a machine with only Go, make, gcc and git (Debian, as root)
 	@packaging/checks/bare.sh
 
 check: ## vet (Linux, macOS, Windows, WebAssembly), lint, type-check the pages, generated code and go.mod are clean, known vulnerabilities
@@ -93,10 +93,10 @@ fuzz: ## run every fuzz target for FUZZTIME each: inputs (default 3000x) or time
 bench: build ## measure speed and memory against a floor, in one table
 	$(GO) run ./packaging/bench -bin $(BIN)
 
-soak: build ## work for FOR (10m) under kills, full disks and jumping clocks, and count what is lost or leaks; SEED repeats a run
+soak: build ## run for FOR (10m) under kills, full disks and clock jumps, and count losses and leaks; SEED repeats a run
 	$(GO) run ./packaging/soak -bin $(BIN) -for $(FOR) $(if $(SEED),-seed $(SEED)) $(ARGS)
 
-screenshots: ## take the pictures of README anew, from the running main job
+screenshots: ## update the pictures of README from running programs
 	$(GO) run ./packaging/panels packaging/screenshots/panels.png
 	SERVICE_SCREENSHOTS=$(CURDIR)/packaging/screenshots $(GO) test -count=1 -run 'TestMainJob/embedded/modern' ./packaging/e2e
 	@set -e; pages=$$(mktemp -d); trap 'rm -rf "$$pages"' EXIT; \
@@ -107,11 +107,11 @@ screenshots: ## take the pictures of README anew, from the running main job
 npm: ## install the real MCP clients and the type checker that tests and check use
 	@sh $(NPM_DIR)/setup.sh --strict
 
-agents-npm: ## install the real coding agents of agents-test (1.5 GB; not ci: some registries lack packages of other systems)
+agents-npm: ## install the coding agents of agents-test (1.5 GB; not with npm ci: some registries lack packages for other systems)
 	cd packaging/agents/npm && npm install --no-save --no-fund --no-audit
 
-agents-test: wasm ## let real coding agents list the tools and work with them, against a scripted model on loopback
+agents-test: wasm ## run real coding agents with the tools and a scripted model on loopback
 	$(GO) test -tags agents -count=1 -v -timeout 5m ./packaging/agents
 
-clean: ## remove what build and run wrote
+clean: ## remove the output of build and run
 	rm -rf $(BIN) $(RUN_DIR) $(WASM_DIR)/simulator.wasm.gz $(WASM_DIR)/wasm_exec.js

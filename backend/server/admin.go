@@ -31,8 +31,8 @@ func adminCommand() *cobra.Command {
 	return admin
 }
 
-// operator is the features that look after accounts, on the server's database. What it changes stands in the account's
-// audit log and in the trail of linking, and running servers act on it with the next call.
+// operator contains the features with which an operator manages accounts, on the server's database. Changes are
+// recorded in the account's audit log and in the trail of linking, and running servers apply them at the next call.
 type operator struct {
 	accounts *account.Service
 	links    *link.Service
@@ -40,8 +40,8 @@ type operator struct {
 	json     bool
 }
 
-// operate runs f on the server's database. Changes and the trail need the server's key: hashes of any other lead
-// nowhere.
+// operate runs f on the server's database. Changes and the trail require the server's key, because hashes with another
+// key match nothing.
 func operate(cmd *cobra.Command, needsKey bool, f func(ctx context.Context, o operator) error) error {
 	c, err := config.Load(cmd.Flags())
 	if err != nil {
@@ -65,7 +65,7 @@ func operate(cmd *cobra.Command, needsKey bool, f func(ctx context.Context, o op
 	})
 }
 
-// operateOn is operate on the account that the operator named.
+// operateOn is operate for the account that the operator named.
 func operateOn(cmd *cobra.Command, idOrEmail string, needsKey bool,
 	f func(ctx context.Context, o operator, a account.Account) error) error {
 	return operate(cmd, needsKey, func(ctx context.Context, o operator) error {
@@ -77,7 +77,7 @@ func operateOn(cmd *cobra.Command, idOrEmail string, needsKey bool,
 	})
 }
 
-// checkKey refuses to go on without the key that the database is served with.
+// checkKey refuses to continue without the key of the database.
 func checkKey(ctx context.Context, s *sqlstore.Store, key []byte) error {
 	if len(key) == 0 {
 		return ErrNoKey
@@ -125,7 +125,7 @@ func explain(err, known error, text string) error {
 	return err
 }
 
-// print writes v as JSON where that was asked for, else what text writes, in aligned columns.
+// print writes v as JSON if requested, else what text writes, in aligned columns.
 func (o operator) print(v any, text func(w io.Writer)) error {
 	if o.json {
 		return printJSON(o.out, v)
@@ -147,7 +147,7 @@ func table[R any](w io.Writer, none, header string, rows []R, cells func(R) []st
 	}
 }
 
-// stamp is a time as it is printed, or "-".
+// stamp formats a time for output, or returns "-".
 func stamp(t time.Time) string {
 	if t.IsZero() {
 		return "-"
@@ -155,10 +155,10 @@ func stamp(t time.Time) string {
 	return t.UTC().Format(time.RFC3339)
 }
 
-// said is what an install says of itself, or "-".
+// said returns what an install reports about itself, or "-".
 func said(s string) string { return cmp.Or(s, "-") }
 
-// accountJSON is an account as the operator gets it.
+// accountJSON is an account as printed for the operator.
 type accountJSON struct {
 	ID         string `json:"accountId"`
 	Email      string `json:"email"`

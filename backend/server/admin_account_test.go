@@ -14,7 +14,7 @@ import (
 	"github.com/service-dev/service/backend/internal/sqlstore"
 )
 
-// The link that the operator prints works at the server, once.
+// The link that the operator's command prints works on the server, once.
 func TestAdminResetLink(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "service.db")
 	key := make([]byte, 32)

@@ -13,7 +13,7 @@ import (
 	"github.com/service-dev/service/backend/internal/sqlstore"
 )
 
-// rotateCredentialsKey moves what is stored to the first key of the key file.
+// rotateCredentialsKey encrypts stored credentials with the first key of the key file.
 func rotateCredentialsKey() *cobra.Command {
 	return &cobra.Command{
 		Use: "rotate-credentials-key", Short: "Put stored credentials under the first key of the key file", Args: cobra.NoArgs,
@@ -59,13 +59,13 @@ func rotate(cmd *cobra.Command, service *credentials.Service, keys credentials.K
 		fmt.Fprintln(cmd.OutOrStdout(), "nothing can be removed from the key file")
 		return nil
 	}
-	// Lines are told by their number as well: an id cannot be read off a key.
+	// Lines are identified by number as well, because the id of a key cannot be seen in the key.
 	fmt.Fprintf(cmd.OutOrStdout(), "may be removed from the key file, once every server was restarted with it: %s\n",
 		strings.Join(described(keys, unused), ", "))
 	return nil
 }
 
-// described names keys by id and by their place among the keys of the file.
+// described names keys by id and by their position in the key file.
 func described(keys credentials.Keys, ids []string) []string {
 	var all []string
 	for i, id := range keys.IDs() {

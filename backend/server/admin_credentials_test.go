@@ -16,7 +16,7 @@ import (
 	"github.com/service-dev/service/backend/internal/sqlstore"
 )
 
-// The operator puts a new key in front, rotates beside the running server, and takes the old key out.
+// The operator adds a new key as the first, rotates while the server runs, and removes the old key.
 func TestAdminRotateCredentialsKey(t *testing.T) {
 	dir := t.TempDir()
 	database, keyFile := filepath.Join(dir, "service.db"), filepath.Join(dir, "keys")

@@ -13,8 +13,8 @@ import (
 	"github.com/service-dev/service/backend/internal/config"
 )
 
-// A database belongs to the key that it was first served with: neither a server nor the operator goes on with another
-// one, which would leave wrong hashes or none that are found, until the operator says so.
+// A database belongs to the key that it was first served with. Server and admin commands refuse another key, which
+// would write wrong hashes or find none, until the operator confirms it.
 func TestAnotherKeyIsRefused(t *testing.T) {
 	d := newDesk(t)
 	other := strings.Repeat("9", 64)
@@ -32,7 +32,7 @@ func TestAnotherKeyIsRefused(t *testing.T) {
 		}
 		return err
 	}
-	if err := start(testKey); err != nil { // this database was of no key before
+	if err := start(testKey); err != nil { // this database belonged to no key before
 		t.Fatal(err)
 	}
 	commands := map[string]string{"trail": "", "suspend ada-id": "suspended", "restore ada-id": "active", "reset-link ada@example.org": "token=", "revoke --account ada-id": "no live link"}
@@ -70,7 +70,7 @@ func TestAnotherKeyIsRefused(t *testing.T) {
 	refused(testKey)
 }
 
-// An embedded backend whose key file was lost says so, instead of going on with everything forgotten.
+// If an embedded backend's key file was lost, it says so instead of continuing with every stored hash useless.
 func TestEmbeddedKeyThatWasLost(t *testing.T) {
 	dir := t.TempDir()
 	begin := func() error {
@@ -92,7 +92,7 @@ func TestEmbeddedKeyThatWasLost(t *testing.T) {
 	if err := begin(); !errors.Is(err, ErrOtherKey) || !strings.Contains(err.Error(), keyFile) || !strings.Contains(err.Error(), "put that one back") {
 		t.Errorf("%v", err)
 	}
-	t.Setenv("SERVICE_BACKEND_HMAC_KEY", "") // what the error names is all that the command needs
+	t.Setenv("SERVICE_BACKEND_HMAC_KEY", "") // the command needs only what the error names
 	d := desk{T: t, file: filepath.Join(dir, "service.db")}
 	if exit, out, errs := d.admin("replace-key", "--hmac-key-file", filepath.Join(dir, keyFile)); exit != 0 || !strings.Contains(out, "from now on") {
 		t.Errorf("exit %d, %q, %q", exit, out, errs)

@@ -13,7 +13,7 @@ import (
 	"github.com/service-dev/service/backend/internal/link"
 )
 
-// linkJSON is a link as the operator gets it; nothing of it is a secret.
+// linkJSON is a link as printed for the operator. It contains no secret.
 type linkJSON struct {
 	ID         string `json:"linkId"`
 	AccountID  string `json:"accountId"`

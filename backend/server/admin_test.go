@@ -19,7 +19,8 @@ import (
 	"github.com/service-dev/service/backend/internal/sqlstore"
 )
 
-// desk is an operator beside a running server: its database is open, and what the operator does counts at the next call.
+// desk is an operator beside a running server. The server's database is open, and the operator's changes take effect at
+// the next call.
 type desk struct {
 	*testing.T
 	file  string
@@ -50,7 +51,7 @@ func newDesk(t *testing.T) *desk {
 	return d
 }
 
-// mint links an install from an address and gives its token and its user code.
+// mint links an install from an address and returns its token and its user code.
 func (d *desk) mint(host, address string) (*link.Token, string) {
 	d.Helper()
 	ctx := link.WithAddress(d.Context(), address)
@@ -82,7 +83,7 @@ func (d *desk) live(tokens ...*link.Token) (n int) {
 	return n
 }
 
-// The operator revokes, suspends and restores while the server's database is open; it counts at the very next call.
+// The operator revokes, suspends and restores while the server runs; it takes effect at the very next call.
 func TestAdminLooksAfterAccounts(t *testing.T) {
 	d := newDesk(t)
 	maple, _ := d.mint("maple", "192.0.2.1")
@@ -139,7 +140,7 @@ func TestAdminLooksAfterAccounts(t *testing.T) {
 	}
 }
 
-// Scripts get the same as JSON.
+// Scripts get the same data as JSON.
 func TestAdminPrintsJSON(t *testing.T) {
 	d := newDesk(t)
 	token, userCode := d.mint("maple", "192.0.2.1")
@@ -169,7 +170,7 @@ func TestAdminPrintsJSON(t *testing.T) {
 	}
 }
 
-// The operator names things in clear, the trail knows hashes only; without a key it says nothing.
+// The operator enters plain values while the trail stores only hashes; without the key it finds nothing.
 func TestAdminTrail(t *testing.T) {
 	d := newDesk(t)
 	maple, code := d.mint("maple", "192.0.2.1")
@@ -231,7 +232,7 @@ func TestAdminTrail(t *testing.T) {
 	}
 }
 
-// A database that is away is no account that is gone.
+// An unavailable database is not reported as a missing account.
 func TestAdminTrailTellsOfADatabaseThatIsAway(t *testing.T) {
 	d := newDesk(t)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -15,7 +15,7 @@ import (
 	"github.com/service-dev/service/backend/internal/link"
 )
 
-// trailJSON is one line of the trail. Code, link, account and address are keyed hashes: equal ones are the same thing.
+// trailJSON is one line of the trail. Code, link, account and address are keyed hashes; equal hashes mean equal values.
 type trailJSON struct {
 	At      string `json:"at"`
 	Action  string `json:"action"`
@@ -75,8 +75,8 @@ func (o operator) tellTrail(ctx context.Context, asked link.Asked, who string) e
 	})
 }
 
-// everKnown gives the id of the account that the operator named. What is no address may be the id of an account that is
-// gone; the trail knows it still.
+// everKnown returns the id of the account that the operator named. Text that is not an address may be the id of a
+// deleted account, which the trail still contains.
 func (o operator) everKnown(ctx context.Context, who string) (string, error) {
 	a, err := o.accounts.Find(ctx, who)
 	switch {
@@ -90,5 +90,5 @@ func (o operator) everKnown(ctx context.Context, who string) (string, error) {
 	return strings.TrimSpace(who), nil
 }
 
-// short is as much of a hash as tells the lines of a listing apart.
+// short returns enough of a hash to distinguish the lines of a listing.
 func short(ref string) string { return said(ref[:min(len(ref), 10)]) }

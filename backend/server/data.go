@@ -20,19 +20,19 @@ const (
 	portFile = "port"
 )
 
-// kept is what an embedded backend remembers between starts.
+// kept is the data that an embedded backend keeps between starts.
 type kept struct {
 	key  []byte
 	seal string // encrypts credentials
 	id   string
-	port int // 0: none yet
+	port int // 0 if there is none yet
 }
 
 func openData(dir string) (kept, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return kept{}, fmt.Errorf("make the backend's directory: %w", err)
 	}
-	if err := os.Chmod(dir, 0o700); err != nil { // it may have stood there, open to others
+	if err := os.Chmod(dir, 0o700); err != nil { // it may have existed with access for others
 		return kept{}, fmt.Errorf("closing the backend's directory to others: %w", err)
 	}
 	keyText, err := readOrMake(dir, keyFile, 32)
@@ -62,7 +62,8 @@ func openData(dir string) (kept, error) {
 	return kept{key: key, seal: seal, id: id, port: port}, nil
 }
 
-// readOrMake reads a file, or makes it with n random bytes in hexadecimal. Of two that make it at once, one wins.
+// readOrMake reads a file, or creates it with n random bytes in hexadecimal. If two processes create it at once, one
+// wins.
 func readOrMake(dir, name string, n int) (string, error) {
 	path := filepath.Join(dir, name)
 	data, err := os.ReadFile(path)
@@ -80,7 +81,7 @@ func readOrMake(dir, name string, n int) (string, error) {
 	return strings.TrimSpace(string(data)), nil
 }
 
-// makeOnce puts a whole file in place unless one is there.
+// makeOnce puts a complete file in place unless it exists.
 func makeOnce(dir, name, content string) error {
 	temp, err := writeTemp(dir, name, content)
 	if err != nil {
@@ -105,7 +106,7 @@ func writeKept(dir, name, content string) error {
 	return nil
 }
 
-// writeTemp writes a synced 0600 file beside its later place.
+// writeTemp writes a synced file of mode 0600 beside its final path.
 func writeTemp(dir, name, content string) (string, error) {
 	f, err := os.CreateTemp(dir, "."+name+"-*")
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// TestHelp_FitsOneScreen expects every setting on a page of its own and short help everywhere else.
+// TestHelp_FitsOneScreen expects all settings on a separate page and short help everywhere else.
 func TestHelp_FitsOneScreen(t *testing.T) {
 	for _, command := range []string{"", "service", "service install", "admin", "admin trail", "settings"} {
 		var out, errOut bytes.Buffer

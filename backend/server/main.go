@@ -23,8 +23,8 @@ import (
 	"github.com/service-dev/service/proto/supervised"
 )
 
-// Main runs service-backend and returns its exit code: 0, or 1 after an error; the commands of `service` return 1 for
-// no and 2 for an error.
+// Main runs service-backend and returns its exit code: 0, or 1 after an error; the commands of `service` return 1 for a
+// negative answer and 2 for an error.
 func Main(args []string, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -63,7 +63,7 @@ func Main(args []string, stdout, stderr io.Writer) int {
 }
 
 // settings adds the flags of the settings, and returns the help topic that lists them all. The help of commands shows
-// those that most servers set.
+// only the most common ones.
 func settings(flags *pflag.FlagSet) *cobra.Command {
 	var all pflag.FlagSet
 	config.Flags(&all)
@@ -80,7 +80,7 @@ func settings(flags *pflag.FlagSet) *cobra.Command {
 // helpWidth is the width of the help on settings, in columns.
 const helpWidth = 100
 
-// serve serves until ctx ends, and drains.
+// serve serves until ctx ends, and then drains.
 func serve(ctx context.Context, cmd *cobra.Command, stderr io.Writer) error {
 	c, err := config.Load(cmd.Flags())
 	var level slog.Level

@@ -12,7 +12,7 @@ import (
 
 const testKey = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
 
-// run is service-backend with the arguments.
+// run runs service-backend with the arguments.
 func run(args ...string) (code int, stdout, stderr string) {
 	var out, errs bytes.Buffer
 	code = Main(args, &out, &errs)

@@ -12,19 +12,19 @@ import (
 	"github.com/service-dev/service/proto/peerowner"
 )
 
-// wordFile holds the word that people enter to sign up or in, where one is asked for.
+// wordFile contains the word that people enter to sign up or in, if one is required.
 const wordFile = "sign-in-word"
 
-// protection is what keeps the other users of this machine out.
+// protection keeps the other users of this machine out.
 type protection struct {
-	// listeners refuse other users' connections, where their owners can be learnt.
+	// listeners refuse other users' connections if the owners of connections can be determined.
 	listeners []net.Listener
-	// word is what sign-up and sign-in ask for where they cannot; it is empty otherwise.
+	// word is required to sign up and in if they cannot be determined; it is empty otherwise.
 	word string
 }
 
-// protect puts the check of who connects in front of the listeners. Whether the system tells is asked once, here: what
-// a stranger does later must not take the check away.
+// protect adds the check of the connections' owners to the listeners. Whether the system reports owners is determined
+// once, here, so that another user cannot disable the check later.
 func protect(o Options, listeners []net.Listener) (protection, error) {
 	probe := o.Probe
 	if probe == nil {
@@ -47,23 +47,23 @@ func protect(o Options, listeners []net.Listener) (protection, error) {
 	return p, nil
 }
 
-// mustSignInAgain reports whether browsers may have shown their cookies to somebody else since the last start, which
-// that one could use. Browsers send the cookies of localhost to whoever has the port. Where other users' connections
-// are refused a cookie is of no use to them; still, a port that had to change was somebody else's.
+// mustSignInAgain reports whether browsers may have sent their cookies to another user since the last start, who could
+// use them. Browsers send the cookies of localhost to whoever has the port. A cookie is useless to another user if
+// their connections are refused; still, if the port had to change, another program has had the old one.
 func mustSignInAgain(before, now int, p protection) bool {
 	return before != now || p.word != ""
 }
 
-// wordLetters have no vowels, so that no word comes out, and none that are mistaken for another.
+// wordLetters contains no vowels, so that no real word results, and no letters that look alike.
 const wordLetters = "bcdfghjkmnpqrstvwxz"
 
-// newWord draws a word of ten letters, which are 42 bits.
+// newWord returns ten random letters, which are 42 bits.
 func newWord() string {
 	word := make([]byte, 0, 10)
 	var b [1]byte
 	for len(word) < cap(word) {
 		_, _ = rand.Read(b[:])                                      // never fails (crypto/rand)
-		if limit := 256 - 256%len(wordLetters); int(b[0]) < limit { // beyond it some letters would come more often
+		if limit := 256 - 256%len(wordLetters); int(b[0]) < limit { // beyond the limit some letters would be more likely
 			word = append(word, wordLetters[int(b[0])%len(wordLetters)])
 		}
 	}

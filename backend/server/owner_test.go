@@ -15,7 +15,7 @@ import (
 	"testing"
 )
 
-// serveWith runs an embedded backend as start does, on a system that does or does not tell owners.
+// serveWith runs an embedded backend as start does, on a system that can or cannot look up the owners of connections.
 func serveWith(t *testing.T, dir string, probe func() error) (s *Server, stop func()) {
 	t.Helper()
 	s, err := New(t.Context(), Options{DataDir: dir, Probe: probe})
@@ -50,7 +50,7 @@ func newVisitor(t *testing.T) *visitor {
 	return &visitor{t, &http.Client{Jar: jar, Transport: transport}}
 }
 
-// get returns a page and where redirects led.
+// get returns a page and the path where redirects ended.
 func (v *visitor) get(address string) (page, path string) {
 	v.t.Helper()
 	resp, err := v.client.Get(address)
@@ -92,8 +92,8 @@ const (
 	adaPassword = "a password of ten letters"
 )
 
-// Where the owner of a connection cannot be learnt, nobody signs up or in without the word of a file that only its owner
-// reads, and each start has another one.
+// If the owners of connections cannot be determined, signing up or in requires the sign-in word, which is in a file that
+// only the service's user can read. Each start creates a new one.
 func TestSignInAsksForTheWordWhereOwnersAreUnknown(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "backend")
 	unknown := func() error { return errors.New("no such table") }
@@ -124,7 +124,7 @@ func TestSignInAsksForTheWordWhereOwnersAreUnknown(t *testing.T) {
 	if s.SignInWord() == word {
 		t.Error("the word is the one of the start before")
 	}
-	// The listener was not ours for a while, and owners are unknown: the browser is signed out and told why.
+	// Another process may have had the port, and owners are unknown: the browser is signed out and told why.
 	page, at := ada.get(s.URL() + "/account")
 	if at != "/signin" || !strings.Contains(page, "Every browser was signed out") {
 		t.Errorf("after a restart the browser is at %s", at)
@@ -137,7 +137,8 @@ func TestSignInAsksForTheWordWhereOwnersAreUnknown(t *testing.T) {
 	}
 }
 
-// Where owners are known there is no word, and a restart at the same port signs nobody out; one at another port does.
+// If owners can be determined, no sign-in word is needed. A restart on the same port keeps browsers signed in; one on
+// another port does not.
 func TestBrowserSessionsEndWhenThePortHadToChange(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "backend")
 	known := func() error { return nil }

@@ -20,12 +20,13 @@ import (
 
 // Options configure an embedded backend.
 type Options struct {
-	// DataDir holds the database, the key, the instance's id and its port; it is made when absent and kept at 0700.
+	// DataDir contains the database, the key, the instance's id and its port; it is created if missing and kept at mode
+	// 0700.
 	DataDir string
 	Log     *slog.Logger
 	// CodeTTL and PollInterval override the defaults; for tests.
 	CodeTTL, PollInterval time.Duration
-	// Probe reports whether the owners of connections can be learnt; nil asks the system. For tests.
+	// Probe reports whether the owners of connections can be determined; nil asks the system. For tests.
 	Probe func() error
 }
 
@@ -37,7 +38,7 @@ type Server struct {
 	listeners []net.Listener
 }
 
-// New opens the data directory and starts to listen; nothing is answered before Serve.
+// New opens the data directory and starts to listen; requests are answered only during Serve.
 func New(ctx context.Context, o Options) (*Server, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -74,7 +75,7 @@ func New(ctx context.Context, o Options) (*Server, error) {
 		}
 		return nil, err
 	}
-	// The port is kept last: a start that ends before this point must not hide from the next one that it changed.
+	// The port is saved last: a start that fails before must not hide from the next one that it changed.
 	if port != kept.port {
 		if err := writeKept(o.DataDir, portFile, strconv.Itoa(port)); err != nil {
 			closeAll(listeners)
@@ -85,10 +86,10 @@ func New(ctx context.Context, o Options) (*Server, error) {
 	return s, nil
 }
 
-// ErrOtherKey tells that a data directory's key is not its database's. That does not heal by itself.
+// ErrOtherKey reports that a data directory's key does not match its database. A retry does not help.
 var ErrOtherKey = sqlstore.ErrOtherKey
 
-// otherKeyError is ErrOtherKey in words for somebody who never set a key.
+// otherKeyError is ErrOtherKey with a text for people who never set a key.
 type otherKeyError struct{ database, key string }
 
 func (e *otherKeyError) Error() string {
@@ -101,18 +102,19 @@ func (e *otherKeyError) Error() string {
 
 func (e *otherKeyError) Unwrap() error { return ErrOtherKey }
 
-// ID is the instance's name, stable for the life of the data directory.
+// ID returns the instance's name, which is stable for the life of the data directory.
 func (s *Server) ID() string { return s.id }
 
-// SignInWord is what people must enter to sign up or in, because other users' browsers cannot be told from theirs. It
-// is empty where they can.
+// SignInWord returns the word that people must enter to sign up or in because the owners of connections cannot be
+// determined. It is empty otherwise.
 func (s *Server) SignInWord() string { return s.word }
 
-// URL is http://localhost:PORT; the port is kept over restarts where it can be.
+// URL returns http://localhost:PORT; the port is kept across restarts if possible.
 func (s *Server) URL() string { return s.url }
 
-// LoopbackURL is the address by which this process calls the backend with secrets. It is a listener of ours for
-// certain: by the name localhost, another user's listener on ::1 could answer if that address came up after the start.
+// LoopbackURL returns the address with which this process calls the backend with secrets. It is certainly our own
+// listener: for the name localhost, another user's listener on ::1 could answer if that address became available after
+// the start.
 func (s *Server) LoopbackURL() string { return "http://" + s.listeners[0].Addr().String() }
 
 // Handler serves every route, for callers inside the process.
@@ -123,11 +125,11 @@ func (s *Server) Activity(ctx context.Context) (connections, pendingCodes int, e
 	return s.app.Activity(ctx)
 }
 
-// Serve answers until ctx ends and drains. It returns when everything is closed.
+// Serve serves until ctx ends and then drains. It returns when everything is closed.
 func (s *Server) Serve(ctx context.Context) error { return s.app.Serve(ctx, s.listeners...) }
 
-// listen takes the port on 127.0.0.1 and, where there is one, on ::1: a browser may mean either by localhost, so a port
-// that somebody else has on one of them is of no use. Port 0, or one that is taken, gives a new one.
+// listen listens on the port on 127.0.0.1 and, if available, on ::1. Browsers may use either for localhost, so a port
+// that another process has on one of them is useless. Port 0, or one in use, selects a new port.
 func listen(ctx context.Context, port int) ([]net.Listener, int, error) {
 	hosts := []string{"127.0.0.1"}
 	if probe, err := listenOn(ctx, "::1", 0); err == nil {
@@ -147,7 +149,7 @@ func listen(ctx context.Context, port int) ([]net.Listener, int, error) {
 	}
 }
 
-// listenAll takes one port on every host.
+// listenAll listens on one port on every host.
 func listenAll(ctx context.Context, hosts []string, port int) ([]net.Listener, int, error) {
 	var listeners []net.Listener
 	for _, host := range hosts {

@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// start runs an embedded backend on dir until the returned stop, which waits for it.
+// start runs an embedded backend in dir until stop is called, which waits for its end.
 func start(t *testing.T, dir string) (s *Server, stop func()) {
 	t.Helper()
 	s, err := New(t.Context(), Options{DataDir: dir})
@@ -58,7 +58,7 @@ func poll(t *testing.T, base, deviceCode string) int {
 	return res.StatusCode
 }
 
-// What a restart must not change: the instance's id, its address, and the codes that are known.
+// A restart keeps the instance's id, its address and the known codes.
 func TestRestart(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state", "backend")
 	first, stop := start(t, dir)
@@ -123,7 +123,7 @@ func mode(t *testing.T, path string, want os.FileMode) {
 	}
 }
 
-// A port that someone else has taken, on either address of localhost, is left to them.
+// A port in use by another process, on either address of localhost, is not taken.
 func TestTakenPort(t *testing.T) {
 	for network, host := range map[string]string{"tcp4": "127.0.0.1", "tcp6": "::1"} {
 		t.Run(network, func(t *testing.T) {
@@ -164,7 +164,7 @@ func TestPortFileThatMakesNoSense(t *testing.T) {
 	}
 }
 
-// Without its key every stored hash is worthless: a damaged one is refused and left as it is.
+// Without its key every stored hash is useless, so a damaged key file is refused and left unchanged.
 func TestDamagedKeyIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	_, stop := start(t, dir)
@@ -194,7 +194,7 @@ func TestDirectoryThatCannotBe(t *testing.T) {
 	}
 }
 
-// Of many that make the key at once, all get the same one.
+// If many processes create the key at once, all get the same one.
 func TestKeyIsMadeOnce(t *testing.T) {
 	dir := t.TempDir()
 	got := make(chan string, 20)

@@ -17,12 +17,12 @@ import (
 	"github.com/service-dev/service/backend/internal/osservice"
 )
 
-// exitCode is the error of a command that has printed its answer.
+// exitCode is the error of a command that has already printed its answer.
 type exitCode int
 
 func (c exitCode) Error() string { return fmt.Sprintf("exit code %d", int(c)) }
 
-// Exit codes of the commands of `service`, as of the command line interface.
+// Exit codes of the commands of `service`, as documented for the command line.
 const (
 	exitNo      exitCode = 1
 	exitUnknown exitCode = 2
@@ -61,7 +61,7 @@ func serviceCommand() *cobra.Command {
 	return parent
 }
 
-// control carries out one action and prints the outcome.
+// control runs one action and prints the outcome.
 func control(cmd *cobra.Command, action string, o osservice.Options) error {
 	asJSON, err := cmd.Flags().GetBool("json")
 	if err != nil {
@@ -86,7 +86,7 @@ func control(cmd *cobra.Command, action string, o osservice.Options) error {
 	return err
 }
 
-// onlyOwnFlags refuses settings as flags, which a service would not get.
+// onlyOwnFlags refuses settings as flags, because a service would not get them.
 func onlyOwnFlags(cmd *cobra.Command, action string) (err error) {
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		if f.Name == "json" || action == "install" && (f.Name == "config" || f.Name == "user") {
@@ -185,7 +185,7 @@ func reportRows(r osservice.Report) [][2]string {
 	}...)
 }
 
-// nextStep returns what a person does next; empty when nothing is left to do.
+// nextStep returns what a person should do next; empty if nothing is left to do.
 func nextStep(action string, r osservice.Report) string {
 	switch {
 	case r.Change == osservice.Removed:
@@ -204,7 +204,7 @@ func nextStep(action string, r osservice.Report) string {
 	return ""
 }
 
-// checkSettings prints what the service manager has to know of the settings, if this process can serve with them.
+// checkSettings prints what the service manager needs to know about the settings, if this process can serve with them.
 func checkSettings(cmd *cobra.Command, _ []string) error {
 	c, err := config.Load(cmd.Flags())
 	if err != nil {

@@ -50,7 +50,7 @@ const (
 	dataDir  = "/var/lib/service-backend"
 )
 
-// outcome is what one command printed.
+// outcome is the output of one command.
 type outcome struct {
 	code        int
 	out, errOut string
@@ -189,7 +189,7 @@ func TestServiceUnderSystemd(t *testing.T) {
 		}
 	}
 	service(t, 1, "uninstall")
-	if r := serviceJSON(t, 0, "install"); r.Change != "created" || len(r.Created) != 0 { // it takes up what was left
+	if r := serviceJSON(t, 0, "install"); r.Change != "created" || len(r.Created) != 0 { // it reuses what was left
 		t.Errorf("installed again: %+v", r)
 	}
 	healthy(t)
@@ -237,7 +237,7 @@ func checkPrivacy(t *testing.T) {
 	}
 }
 
-// TestServiceRefusalsUnderSystemd has the commands refuse what they must not change or cannot run.
+// TestServiceRefusalsUnderSystemd checks that the commands refuse to change foreign files or to do what cannot work.
 func TestServiceRefusalsUnderSystemd(t *testing.T) {
 	t.Parallel()
 	if !usersystemd.EnterSystem(t, bin) {
@@ -275,7 +275,7 @@ func TestServiceRefusalsUnderSystemd(t *testing.T) {
 			t.Fatal(err)
 		}
 		cmd := exec.Command(program, "service", "install", "--config", path)
-		cmd.Env = append(os.Environ(), "SERVICE_BACKEND_HMAC_KEY="+strings.Repeat("ab", 32)) // a service does not have it
+		cmd.Env = append(os.Environ(), "SERVICE_BACKEND_HMAC_KEY="+strings.Repeat("ab", 32)) // a service does not have this variable
 		contains(t, run(t, 2, cmd).errOut, "the user service-backend cannot run the server with "+path,
 			"hmac_key_file", "next: ")
 		if _, err := os.Lstat(unitFile); err == nil {
@@ -285,7 +285,7 @@ func TestServiceRefusalsUnderSystemd(t *testing.T) {
 	t.Run("a server that cannot start", cannotStart)
 }
 
-// refusesForeign has no action change a unit that install did not write.
+// refusesForeign checks that no action changes a unit that install did not write.
 func refusesForeign(t *testing.T, path string) {
 	const theirs = "[Service]\nExecStart=/bin/sleep 1000\n"
 	if err := os.WriteFile(path, []byte(theirs), 0o644); err != nil {
@@ -303,7 +303,7 @@ func refusesForeign(t *testing.T, path string) {
 	}
 }
 
-// cannotStart occupies the server's port; the service recovers when that is free and it is started again.
+// cannotStart occupies the server's port; the service recovers once the port is free and it is started again.
 func cannotStart(t *testing.T) {
 	busy := &http.Server{Addr: "localhost:8080"}
 	done := make(chan error, 1)
@@ -336,7 +336,7 @@ func cannotStart(t *testing.T) {
 	service(t, 0, "uninstall")
 }
 
-// TestDocumentedInstallation runs the commands of the page, in their order.
+// TestDocumentedInstallation runs the commands of the page in order.
 func TestDocumentedInstallation(t *testing.T) {
 	t.Parallel()
 	if !usersystemd.EnterSystem(t, bin) {

@@ -11,7 +11,7 @@ import (
 	"github.com/service-dev/service/proto/glasses/render"
 )
 
-// main offers the device to the page as globalThis.glasses. The page's one thread is the only caller, so no lock is
+// main exposes the device to the page as globalThis.glasses. The page's single thread is the only caller, so no lock is
 // needed.
 func main() {
 	var p player
@@ -80,7 +80,7 @@ func arrayOf(b []byte) js.Value {
 	return v
 }
 
-// answer takes (now, ask, bytes or null, {code, message} or null).
+// answer expects (now, ask, bytes or null, {code, message} or null).
 func answer(p *player, a []js.Value) {
 	var m device.Material
 	var refusal *glasses.Error
@@ -92,7 +92,7 @@ func answer(p *player, a []js.Value) {
 	p.dev.Answer(millis(a[0]), a[1].Int(), m, refusal)
 }
 
-// next returns when something is due, in milliseconds; -1 for never.
+// next returns the time of the next due step in milliseconds, or -1 for none.
 func next(p *player) any {
 	if at, ok := p.dev.Next(); ok {
 		return float64(at)
@@ -140,7 +140,7 @@ func picture(p *player) any {
 	return v
 }
 
-// refusalOf returns why the page has no picture. Only its camera can be refused by the person.
+// refusalOf returns the error for a missing picture. Only the page's camera can be refused by the person.
 func refusalOf(code, message string) *glasses.Error {
 	refusal := &glasses.Error{Code: code, Message: message}
 	if code == glasses.CodePermissionDenied {

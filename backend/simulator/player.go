@@ -18,7 +18,7 @@ type player struct {
 }
 
 // start creates the device from a model, the snapshot that the page stored before a reload ("" for none), and what the
-// service knows: the display.show payload that is on the panel (null if it is clear) and the state of the glasses
+// service knows: the payload of the current display.show (null if the panel is clear) and the state of the glasses
 // (null to keep that of the snapshot). Ids of events begin with prefix, which is unique to this page.
 func (p *player) start(model, stored, display, state, prefix string) error {
 	m, ok := glasses.Model(model)
@@ -37,9 +37,9 @@ func (p *player) start(model, stored, display, state, prefix string) error {
 	return nil
 }
 
-// resume merges the page's snapshot with the service's state. The service wins, since another page may have played the
-// glasses in between. Streams end, since nobody feeds them after a reload; the service restores phrases and
-// transcription by sim.standing.
+// resume merges the page's snapshot with the service's state, which takes precedence because another page may have
+// acted as the glasses in between. Streams end, since nobody feeds them after a reload; the service restores phrases
+// and transcription with sim.standing.
 func resume(m glasses.DeviceModel, stored, display, state string) (glasses.Snapshot, error) {
 	fresh := glasses.Snapshot{DeviceModel: m.ID, State: glasses.FreshState(), View: glasses.View{Focus: -1}}
 	s := fresh
@@ -71,8 +71,7 @@ func resume(m glasses.DeviceModel, stored, display, state string) (glasses.Snaps
 	return s, nil
 }
 
-// agrees reports whether the device is this model, shows this and has this state; then a new WebSocket needs no new
-// start.
+// agrees reports whether the device has this model, display and state; then a new WebSocket requires no new start.
 func (p *player) agrees(model, display, state string) bool {
 	tree, err := shown(display)
 	if err != nil {
@@ -87,7 +86,7 @@ func (p *player) agrees(model, display, state string) bool {
 	return isState && s.DeviceModel == model && reflect.DeepEqual(tree, s.View.Tree)
 }
 
-// known returns the state of the glasses according to the service; nil if it says none.
+// known returns the state of the glasses according to the service; nil if it sent none.
 func known(state string) (g *glasses.AppState, err error) {
 	if state == "" {
 		return nil, nil

@@ -14,7 +14,7 @@ const (
 	oneText    = `{"tree":{"type":"text","text":"Hello"}}`
 )
 
-// stored is what a page keeps: Even G1, folded, a stream running, the second button focused.
+// stored returns what a page stores: Even G1, folded, a running stream, the second button focused.
 func stored(t testing.TB, model, display string) string {
 	t.Helper()
 	tree, err := shown(display)
@@ -30,8 +30,8 @@ func stored(t testing.TB, model, display string) string {
 	return string(data)
 }
 
-// TestResume_TakesTheServicesState checks that the service's state wins over what the page stored: another page may
-// have played the glasses in between.
+// TestResume_TakesTheServicesState checks that the service's state takes precedence over the page's stored state,
+// because another page may have acted as the glasses in between.
 func TestResume_TakesTheServicesState(t *testing.T) {
 	state := glasses.FreshState()
 	state.Battery.Level, state.Permissions = 15, map[string]string{"camera": "denied", "microphone": "granted", "speech": "granted"}
@@ -94,7 +94,7 @@ func TestResume(t *testing.T) {
 	}
 	var p player
 	if err := p.start("no_such", "", "", "", "p"); err == nil {
-		t.Error("started as glasses that nobody knows")
+		t.Error("started with an unknown model")
 	}
 }
 
@@ -122,7 +122,7 @@ func TestReading(t *testing.T) {
 	}
 }
 
-// Whatever lies in the browser's storage, the glasses start.
+// Whatever the browser's storage contains, the glasses start.
 func FuzzResume(f *testing.F) {
 	f.Add("", twoButtons)
 	f.Add(stored(f, "even_g1", twoButtons), twoButtons)

@@ -1,5 +1,5 @@
-// Command service-mcp is what a coding agent spawns: without arguments, or with --tools NAME, it carries MCP between
-// its stdio and the user's daemon, with arguments it is the person's command line, run by servicectl.
+// Command service-mcp is the program that a coding agent spawns. Without arguments, or with --tools NAME, it forwards
+// MCP between its stdio and the user's daemon. With other arguments it runs servicectl, the person's command line.
 package main
 
 import (
@@ -25,7 +25,8 @@ func main() {
 	os.Exit(serve(toolset))
 }
 
-// toolsetOf reads the arguments with which an agent starts the shim: none, or --tools NAME. ok is false for a person's.
+// toolsetOf parses the arguments with which an agent starts the shim: none, or --tools NAME. ok is false for the
+// arguments of a person.
 func toolsetOf(args []string) (name string, ok bool) {
 	switch {
 	case len(args) == 0:
@@ -38,7 +39,7 @@ func toolsetOf(args []string) (name string, ok bool) {
 	return "", false
 }
 
-// run replaces this process by a program of ours; it returns only when that is impossible.
+// run replaces this process with another of our programs. It returns only if that is impossible.
 func run(name string, argv []string) int {
 	path, err := dialer.Beside(name)
 	if err == nil {
@@ -69,7 +70,7 @@ func serve(toolset string) int {
 	})
 	var sandbox *dialer.SandboxError
 	if err := p.Open(ctx); errors.As(err, &sandbox) && readable(daemon.Paths.Dir) {
-		// Nothing was read from stdin yet, so another program can take over the conversation.
+		// Nothing has been read from stdin yet, so another program can take over the stream.
 		if code := run("serviced", inProcess(toolset)); code != 2 {
 			return code
 		}
@@ -81,7 +82,7 @@ func serve(toolset string) int {
 }
 
 // startClientIO runs `servicectl client-io`, which opens pages and reads and writes files for the daemon with the
-// agent's own rights and environment. The token goes over its stdin, whose end tells it that this process is gone.
+// agent's own rights and environment. The token is sent over its stdin, which closes when this process ends.
 func startClientIO(token string) {
 	path, err := dialer.Beside("servicectl")
 	if err != nil {
@@ -103,7 +104,7 @@ func startClientIO(token string) {
 	null.Close()
 	if err != nil {
 		out.Close()
-		return // the daemon's wait ends, and it says that nothing can be read or written
+		return // the daemon stops waiting and reports that files cannot be used
 	}
 	go func() { // ends with the child; keeps its stdin open until then
 		_, _ = out.WriteString(token + "\n")
@@ -112,7 +113,7 @@ func startClientIO(token string) {
 	}()
 }
 
-// inProcess is the command line of a daemon in the agent's own sandbox.
+// inProcess returns the command line of a daemon in the agent's own sandbox.
 func inProcess(toolset string) []string {
 	argv := []string{"serviced", "mcp", "--in-process"}
 	if toolset != rendezvous.ToolsetAll {
@@ -121,13 +122,13 @@ func inProcess(toolset string) []string {
 	return argv
 }
 
-// readable is whether a daemon in this process could use the state directory at all.
+// readable reports whether a daemon in this process could use the state directory at all.
 func readable(dir string) bool {
 	_, err := os.Lstat(dir + string(os.PathSeparator) + ".")
 	return !errors.Is(err, os.ErrPermission)
 }
 
-// explain explains to the agent why there is no daemon; nil for errors without a known cause.
+// explain explains to the agent why there is no daemon; it returns nil for errors without a known cause.
 func explain(daemon dialer.Daemon, err error) *stdioproxy.Failure {
 	if errors.Is(err, stdioproxy.ErrSilent) {
 		err = daemon.NotResponding()

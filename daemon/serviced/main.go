@@ -1,4 +1,4 @@
-// Command serviced is the daemon: one for each person and state directory. Package daemon/internal/app does the work.
+// Command serviced is the daemon, one for each user and state directory. Package daemon/internal/app does the work.
 package main
 
 import (
@@ -92,8 +92,8 @@ func unbounded(w io.Writer) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// control carries out an action at the service manager for servicectl. It prints one JSON object: a report, or an error
-// with its next step.
+// control runs an action of the service manager for servicectl. It prints one JSON object: a report, or an error with
+// its next step.
 func control(action string, stdout, stderr io.Writer) int {
 	ctx, stop := osservice.WithSignals(context.Background())
 	defer stop()
@@ -114,7 +114,7 @@ func control(action string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// inProcess serves one agent on standard input and output. Child processes do not get that input.
+// inProcess serves one agent on standard input and output. Child processes do not inherit that input.
 func inProcess(toolset string, stdin io.Reader, stdout, stderr io.Writer) int {
 	if null, err := os.Open(os.DevNull); err == nil {
 		os.Stdin = null

@@ -33,7 +33,8 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// A plain file of a service manager gets only the last lines, because nothing rotates it.
+// Output into a plain file that a service manager set up is limited to the last lines, because nothing rotates the
+// file.
 func TestPlainFilesAreUnbounded(t *testing.T) {
 	file, err := os.Create(filepath.Join(t.TempDir(), "serviced.stderr"))
 	if err != nil {
@@ -53,7 +54,7 @@ func TestPlainFilesAreUnbounded(t *testing.T) {
 	}
 }
 
-// A daemon does not start on settings that it cannot use.
+// A daemon refuses to start with invalid settings.
 func TestUnusableConfig(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("SERVICE_CONFIG_DIR", dir)

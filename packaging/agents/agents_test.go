@@ -1,7 +1,7 @@
 //go:build agents && linux
 
-// Real coding agents judge here what `servicectl agent add` writes and whether they can work with the tools: each lists
-// the server, and goes through a loop of calls with a scripted model on loopback.
+// These tests run real coding agents to check the configuration that `servicectl agent add` writes and whether agents
+// can use the tools. Each agent lists the server, and makes a series of calls driven by a scripted model on loopback.
 
 package agents
 
@@ -22,10 +22,10 @@ import (
 	"github.com/service-dev/service/packaging/agents/model"
 )
 
-// bin is where TestMain built the programs.
+// bin is the directory with the programs that TestMain built.
 var bin string
 
-// report is what every agent did, one line each.
+// report collects one line of results for each agent.
 var report struct {
 	sync.Mutex
 	lines []string
@@ -64,20 +64,20 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// agent is one coding agent and how it is made to talk to the scripted model and to nobody else.
+// agent is a coding agent, and the settings with which it talks to the scripted model only.
 type agent struct {
-	id      string // for servicectl agent add
+	id      string // the name for `servicectl agent add`
 	program string // in node_modules/.bin
 	// files are written into the home directory first; {project} and {model} in them stand for the directory and the
 	// model's URL.
 	files map[string]string
 	env   []string
 	run   []string
-	// listed is what `mcp list` says of the server.
+	// listed is what `mcp list` prints about the server.
 	listed string
-	// keepsBack is whether tools are given to the model only when it searches for them.
+	// keepsBack reports whether the model sees tools only after it searched for them.
 	keepsBack bool
-	// pictures is whether those in answers reach the model.
+	// pictures reports whether pictures in answers reach the model.
 	pictures bool
 }
 
@@ -99,7 +99,7 @@ wire_api = "responses"
 env_key = "LOOP_KEY"
 `},
 		env: []string{"LOOP_KEY=x"},
-		// As it comes: without a person it refuses what asks for approval.
+		// With its defaults it refuses everything that needs approval if no person is present.
 		run: []string{"exec", "--skip-git-repo-check", "go"},
 	},
 	{
@@ -147,8 +147,8 @@ env_key = "LOOP_KEY"
 	},
 }
 
-// script opens simulated glasses, does something to them, looks at them and closes them: calls that read, calls that
-// change, an answer with a picture, and calls without a session id.
+// script opens simulated glasses, uses and inspects them, and closes them. It includes read-only calls, calls that
+// change something, an answer with a picture, and calls without a session id.
 var script = []model.Step{
 	{Tool: "startLocalSimulation", Arguments: `{"project":"com.example.loop","clock":"virtual"}`},
 	{Tool: "injectInput", Arguments: `{"kind":"tap","x":1,"y":1}`},
@@ -156,13 +156,13 @@ var script = []model.Step{
 	{Tool: "closeSession", Arguments: `{}`},
 }
 
-// expected is a part of what must come back to the model of each call of the script.
+// expected is, for each call of the script, a part of the answer that the model must receive.
 var expected = []string{"com.example.loop", "input tap", "rayban_display", "is closed"}
 
 func TestAgents(t *testing.T) {
 	for _, a := range all {
 		t.Run(a.id, func(t *testing.T) {
-			t.Parallel() // they wait most of the time
+			t.Parallel() // agents wait most of the time
 			p := newPlace(t, a)
 			p.register("")
 			p.list()
@@ -178,7 +178,7 @@ func TestAgents(t *testing.T) {
 	}
 }
 
-// TestLocalToolset: an agent that was registered with --tools local is not told of the account's tools.
+// TestLocalToolset: an agent that was registered with --tools local does not see the account's tools.
 func TestLocalToolset(t *testing.T) {
 	p := newPlace(t, all[0])
 	p.register("local")
@@ -192,7 +192,7 @@ func TestLocalToolset(t *testing.T) {
 	tell("%-12s --tools local: the account's tools are not listed", p.agent.id)
 }
 
-// place is one agent on a machine of its own.
+// place is one agent on its own simulated machine.
 type place struct {
 	*testing.T
 	agent         agent
@@ -232,7 +232,7 @@ func newPlace(t *testing.T, a agent) *place {
 	}
 	t.Cleanup(func() {
 		_, _ = p.command(time.Minute, filepath.Join(bin, "servicectl"), "daemon", "stop")
-		_ = os.RemoveAll(home) // what an agent still writes is no finding
+		_ = os.RemoveAll(home) // ignore what an agent still writes
 	})
 	return p
 }
@@ -248,7 +248,7 @@ func (p *place) write(name, text string) {
 	}
 }
 
-// command runs a program in the project and returns what it printed.
+// command runs a program in the project and returns its output.
 func (p *place) command(limit time.Duration, name string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
@@ -265,7 +265,7 @@ func (p *place) program() string {
 	return filepath.Join("npm", "node_modules", ".bin", p.agent.program)
 }
 
-// must runs the agent and fails the test when the agent fails.
+// must runs the agent and fails the test if the agent fails.
 func (p *place) must(limit time.Duration, args ...string) string {
 	p.Helper()
 	program, err := filepath.Abs(p.program())
@@ -300,7 +300,7 @@ func (p *place) register(toolset string) {
 	}
 }
 
-// list returns the entry as the agent itself lists it.
+// list checks how the agent itself lists the server.
 func (p *place) list() {
 	p.Helper()
 	out := p.must(time.Minute, "mcp", "list")
@@ -309,7 +309,7 @@ func (p *place) list() {
 	}
 }
 
-// loop lets the agent work until the model says that it is done, and returns what came back to the model.
+// loop runs the agent until the model says that it is done, and returns the answers that the model received.
 func (p *place) loop() []model.Answer {
 	p.Helper()
 	out := p.must(3*time.Minute, p.agent.run...)
@@ -331,7 +331,7 @@ func (p *place) loop() []model.Answer {
 	return answers
 }
 
-// offered checks that every tool of the list reached the model.
+// offered checks that every tool in tools/list reached the model.
 func (p *place) offered() {
 	p.Helper()
 	out, err := p.command(time.Minute, filepath.Join(bin, "servicectl"), "tool", "list", "--json")

@@ -1,3 +1,3 @@
-// Package agents holds what real coding agents are tried with. Its tests have the build tag agents, because the agents
-// are large: make agents-npm installs them, make agents-test runs them.
+// Package agents contains the tests with real coding agents. They have the build tag agents, because the agents are
+// large: make agents-npm installs them, make agents-test runs them.
 package agents

@@ -12,11 +12,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// fenced tells the test binary that it runs in a network of its own.
+// fenced is the variable that tells the test binary that it already runs in a separate network.
 const fenced = "SERVICE_AGENTS_FENCED"
 
-// fence runs the tests in a network namespace that has loopback and nothing else, so that no agent can reach anybody.
-// Where the system allows none, it says so and the tests rely on the agents' own switches.
+// fence runs the tests in a network namespace that has only loopback, so that no agent can reach the internet. If the
+// system does not allow that, fence prints a note and the tests rely on the agents' own switches.
 func fence() (done bool, code int) {
 	if os.Getenv(fenced) != "" {
 		if err := raiseLoopback(); err != nil {
@@ -44,7 +44,7 @@ func fence() (done bool, code int) {
 	return true, 0
 }
 
-// raiseLoopback brings lo up, which a new namespace has down.
+// raiseLoopback activates lo, which is down in a new namespace.
 func raiseLoopback() error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

@@ -1,8 +1,8 @@
 #!/bin/bash
-# Runs `make test` as on a machine that has Go, make, gcc and git, and none of the other programs that tests use, in a
-# mount namespace of its own, without CI. It runs the packages whose tests may start programs (those that call
-# reaper.Run, which packaging/checks holds to be all): the results of the others are the same. It fails when a test fails
-# for want of a program, and when a missing program is not told. It needs root and Debian. Arguments replace the packages.
+# Runs `make test` without CI in a separate mount namespace that has Go, make, gcc and git, but none of the other programs
+# that tests use. It runs only the packages whose tests may start programs (they call reaper.Run, which packaging/checks
+# enforces), because the results of the others are the same. It fails if a test fails because a program is missing, and if
+# a missing program is not reported. It needs root and Debian. Arguments replace the packages.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 parts=(chromium PostgreSQL npm python3 kotlinc systemd)
@@ -20,8 +20,8 @@ place=$BARE_PLACE
 mount -t tmpfs -o mode=755 tmpfs "$place"
 mkdir "$place/bin" "$place/usr" "$place/usr/bin" "$place/usr/lib"
 mount --bind /usr/bin "$place/usr/bin"
-mount --bind /usr/lib "$place/usr/lib" # gcc looks for its parts beside itself
-# Programs of Debian's essential packages and of the four; alternatives by name.
+mount --bind /usr/lib "$place/usr/lib" # gcc finds its components relative to itself
+# Programs of Debian's essential packages and of the packages of the four; alternatives by name.
 packages=$(dpkg-query -Wf '${Package} ${Essential} ${Status}\n' | awk '$2 == "yes" || /^(gcc|cpp|binutils)[-a-z0-9]* .* installed$/ || /^(make|git) / { print $1 }')
 programs=$(dpkg -L $packages | sed -nE 's#^(/usr)?/bin/([^/]+)$#\2#p' | sort -u)
 for program in $programs cc awk which; do
@@ -37,7 +37,7 @@ mount --bind "$place/bin" /usr/bin
 export PATH="$BARE_GO:/usr/bin:/bin"
 hash -r
 
-# Races are looked for where every program is. Of the store's tests only those on PostgreSQL differ.
+# Races are detected where every program is available. Of the store's tests only those on PostgreSQL differ.
 store='./backend/internal/sqlstore ./backend/internal/storetest'
 tests=$(git grep -l 'os\.Exit(reaper\.Run(' -- '*_test.go' | xargs -n1 dirname | sed 's#^#./#' | sort -u | grep -vxF "${store// /$'\n'}")
 log=$place/log
@@ -45,6 +45,6 @@ status=0
 make test RACE= TESTS="${*:-$(echo $tests)}" 2>&1 | tee "$log" || status=1
 [ $# -gt 0 ] || make test RACE= TESTS="-run /postgres $store" 2>&1 | tee -a "$log" || status=1
 for part in "${parts[@]}"; do
-	grep -qi "SKIPP.*$part" "$log" || { echo "nothing said that $part is missing"; status=1; }
+	grep -qi "SKIPP.*$part" "$log" || { echo "no test reported that $part is missing"; status=1; }
 done
 exit "$status"

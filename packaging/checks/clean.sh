@@ -1,5 +1,5 @@
 #!/bin/sh
-# Fails when generated code or go.mod differs from what the sources say. Works on a copy, so it changes nothing here.
+# Fails if generated code or go.mod does not match the sources. Works on a copy, so nothing is changed here.
 set -eu
 copy=$(mktemp -d)
 trap 'rm -rf "$copy"' EXIT

@@ -118,7 +118,7 @@ func TestFiles_ReferToNothingOutside(t *testing.T) {
 	for _, name := range strings.Fields(string(out)) {
 		found := outsideReference.FindString(readDocument(t, name))
 		if found != "" && name != "packaging/checks/documents_test.go" {
-			t.Errorf("%s refers to %q, which nobody has who has this repository: say what it says", name, found)
+			t.Errorf("%s refers to %q, which is not in this repository: state the content instead", name, found)
 		}
 	}
 }

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Runs every fuzz target of the module; the first crash ends it. The budget is go's -fuzztime: a time (20s) or a number
-# of inputs (3000x). Only a number is fit for CI: a target whose time runs out while a worker is busy may fail with
-# "context deadline exceeded" though it found nothing.
+# Runs every fuzz target of the module and stops at the first crash. The argument is go's -fuzztime: a time (20s) or a
+# number of inputs (3000x). Use a number in CI: a target whose time expires while a worker is busy may fail with
+# "context deadline exceeded" although it found nothing.
 set -eu
 budget=${1:-3000x}
 grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n1 dirname | sort -u | while read -r dir; do

@@ -156,7 +156,7 @@ func TestImports_PointDown(t *testing.T) {
 
 // The daemon touches no file that a client names: only a client's own process executes operations on files.
 func TestImports_OnlyClientsTouchFiles(t *testing.T) {
-	// the latter where a sandbox makes both one process
+	// the latter where a sandbox makes daemon and client one process
 	allowed := []string{"ctl/internal/clientio", "daemon/internal/app"}
 	for _, p := range packages(t) {
 		from := strings.TrimPrefix(p.ImportPath, module)

@@ -11,10 +11,10 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds of what a reader must take in at once.
+// Limits that keep code readable.
 const (
 	maxFileLines = 400
-	// maxFunctionLines is not for tests: their tables and stories read best in one piece.
+	// maxFunctionLines does not apply to tests: their tables and sequences read best in one piece.
 	maxFunctionLines = 80
 	maxColumns       = 120
 	// maxLongLines is the share of lines over maxColumns, in 1/1000: some texts and statements are clearer on one line.

@@ -19,7 +19,7 @@ var logKeys = []string{
 	"status", "try", "type", "version",
 }
 
-// A message says the outcome first: it begins with neither an article nor an activity.
+// A message says the outcome first: it begins neither with an article nor with an activity.
 var logMessage = regexp.MustCompile(`^[a-z]\S*( .*[^.!:;])?$`)
 
 func TestLogs_OutcomeFirstAndOneKeyPerIdea(t *testing.T) {

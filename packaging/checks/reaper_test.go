@@ -13,7 +13,7 @@ var starters = []string{"os/exec", "github.com/chromedp/chromedp", module + "pac
 	module + "packaging/enginetest",
 	module + "packaging/usersystemd", module + "ctl/internal/dialer"}
 
-// Processes started by a test end with its binary: a TestMain of such packages uses the reaper.
+// Processes started by a test end with its binary, because the TestMain of such packages uses the reaper.
 func TestProcesses_EndWithTests(t *testing.T) {
 	looked := 0
 	for _, p := range packages(t) {

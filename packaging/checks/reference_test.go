@@ -43,7 +43,7 @@ func markdownOf(t *testing.T, ids ...string) string {
 	return text.String()
 }
 
-// TestEveryVariableIsDocumented finds the variables of the service in the code of its local programs.
+// TestEveryVariableIsDocumented finds the environment variables in the code of the local programs.
 func TestEveryVariableIsDocumented(t *testing.T) {
 	page := markdownOf(t, "state-files")
 	name := regexp.MustCompile(`"(SERVICE_[A-Z][A-Z_]+|NO_COLOR|XDG_RUNTIME_DIR|DO_NOT_TRACK)"`)
@@ -64,12 +64,12 @@ func TestEveryVariableIsDocumented(t *testing.T) {
 func TestEveryToolErrorIsDocumented(t *testing.T) {
 	pages := markdownOf(t, "tool-results", "errors", "troubleshooting", "http-api")
 	code := regexp.MustCompile(`(?m)^\s*(?:const )?[cC]ode[A-Z]\w*\s*=\s*"([a-z_]+)"|\bCode: "([a-z_]+)"`)
-	// Codes that reach people at the command line, or another part of the daemon, and no tool.
+	// Codes that only the command line or another part of the daemon receives, never a tool.
 	elsewhere := []string{"invalid_preface", "refused", "polling_aborted"}
 	found := 0
 	sources(t, func(path, text string) {
 		if strings.Contains(path, "osservice") || strings.Contains(path, filepath.Join("internal", "control")) {
-			return // what servicectl prints for itself
+			return // servicectl's own output
 		}
 		for _, m := range code.FindAllStringSubmatch(text, -1) {
 			name := m[1] + m[2]

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// repeatLines is how many lines in a row count as a repeat when they occur twice.
+	// repeatLines is how many consecutive lines count as a repeat if they occur twice.
 	repeatLines = 6
 	// maxRepeated is how many lines of functions may belong to a repeat. It only goes down: it was 4,972 when the check
 	// was written, half of which was its goal.
@@ -78,7 +78,7 @@ func worst(repeated map[sourceLine]bool) string {
 	return most(count)
 }
 
-// most lists the ten names with the highest counts.
+// most returns the ten names with the highest counts.
 func most(count map[string]int) string {
 	names := slices.SortedFunc(maps.Keys(count), func(a, b string) int { return count[b] - count[a] })
 	var out strings.Builder
@@ -88,7 +88,7 @@ func most(count map[string]int) string {
 	return out.String()
 }
 
-// goFiles lists the Go files of the repository that people write, by their paths in it.
+// goFiles returns the paths of the repository's hand-written Go files.
 func goFiles(t *testing.T, tests bool) []string {
 	t.Helper()
 	out, err := exec.Command("git", "-C", root, "ls-files", "*.go").Output()

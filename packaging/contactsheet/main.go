@@ -94,7 +94,7 @@ func write(out string, sheet *image.RGBA) error {
 	return f.Close()
 }
 
-// colours are greys, which text and surfaces are made of, and a cube for the rest.
+// colours returns greys, of which text and surfaces consist, and a colour cube for everything else.
 func colours() color.Palette {
 	var all color.Palette
 	for i := range 40 {

@@ -15,13 +15,13 @@ import (
 
 const app = "com.example.records"
 
-// accountTools are the tools that are about a project's records, with arguments that work. A tool that
-// changes something takes the version from the tool that reads it.
+// accountTools are the tools for a project's records, with valid arguments. A tool that changes a record gets its
+// version from the tool that reads it.
 var accountTools = []struct {
-	name, reads string // reads: the tool that tells the version
+	name, reads string // reads is the tool that returns the version
 	args        map[string]any
-	capability  string // empty: no grant is needed
-	field       string // of the assistant's config
+	capability  string // empty if no grant is needed
+	field       string // in the assistant's configuration
 	level       string
 }{
 	{name: "listProjects", args: map[string]any{}},
@@ -121,7 +121,7 @@ func TestAccountTools(t *testing.T) {
 	}
 }
 
-// grantsInTheDashboard sets each grant to Off and back in Chromium and calls the tools in between.
+// grantsInTheDashboard sets each grant to Off and back in Chromium, and calls the tools after each change.
 func grantsInTheDashboard(t *testing.T, b *remoteBackend, a *agent) {
 	browser := newBrowser(t)
 	run(t, browser, "sign in", chromedp.Navigate(b.url+"/signin?next=/account/mcp-access"),

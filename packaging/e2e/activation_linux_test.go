@@ -22,7 +22,7 @@ func TestSocketActivation(t *testing.T) {
 	if given, own := activations(w); given+own != 0 {
 		t.Fatal("a daemon runs before anybody came")
 	}
-	if out, errs, exit := w.ctl("status"); exit != 1 { // which starts none
+	if out, errs, exit := w.ctl("status"); exit != 1 { // status starts no daemon
 		t.Fatalf("status before anybody came: exit %d: %s%s", exit, out, errs)
 	}
 	if given, own := activations(w); given+own != 0 {
@@ -37,7 +37,7 @@ func TestSocketActivation(t *testing.T) {
 	}
 	must(t, "READY=1 is heard", a.heard("READY=1"))
 	must(t, "the watchdog is answered", a.heard("WATCHDOG=1"))
-	if _, errs, exit := w.ctl("doctor"); exit != 0 { // it starts an adapter
+	if _, errs, exit := w.ctl("doctor"); exit != 0 { // doctor starts an adapter
 		t.Errorf("doctor: exit %d: %s", exit, errs)
 	}
 	pid := w.daemonPID()
@@ -70,7 +70,7 @@ func TestSocketActivation(t *testing.T) {
 	}
 	must(t, "STOPPING=1 is heard", a.heard("STOPPING=1"))
 	a.untouched()
-	// by the other socket
+	// over the other socket
 	if line, err := firstAnswer(w, initialize); err != nil || !strings.Contains(line, `"serverInfo"`) {
 		t.Errorf("an agent after the stop: %s, %v", line, err)
 	}
@@ -125,7 +125,7 @@ func sockets(t *testing.T, pid int) map[string]string {
 	return held
 }
 
-// Daemons end when idle while clients exist, and no client notices: a new connection waits at the socket.
+// Daemons stop when idle although clients exist, and no client notices, because a new connection waits at the socket.
 func TestSocketActivation_IdleDaemonLosesNothing(t *testing.T) {
 	t.Parallel()
 	times := full(40, 4)
@@ -143,7 +143,7 @@ func TestSocketActivation_IdleDaemonLosesNothing(t *testing.T) {
 		var clients sync.WaitGroup
 		for i, ask := range []func(*world) error{coldWhoami, coldInitialize, coldWhoami, coldInitialize} {
 			clients.Go(func() {
-				time.Sleep(time.Duration(i) * rand.N(20*time.Millisecond)) // anywhere in its last moments
+				time.Sleep(time.Duration(i) * rand.N(20*time.Millisecond)) // at a random moment while it is stopping
 				if err := ask(w); err != nil {
 					t.Error(err)
 				}
@@ -157,8 +157,8 @@ func TestSocketActivation_IdleDaemonLosesNothing(t *testing.T) {
 	}
 }
 
-// A service installed while a client's daemon runs takes over: that daemon finishes and ends, the service's daemon
-// waits for it, and a connected agent continues.
+// A service that is installed while a client's daemon runs takes over. That daemon finishes and stops, the service's
+// daemon waits for it, and a connected agent continues.
 func TestSocketActivation_ServiceTakesOver(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
@@ -202,7 +202,7 @@ func TestSocketActivation_DeletedSockets(t *testing.T) {
 		t.Fatal("the daemon outlived its sockets by 10 s")
 	}
 	out, errs, exit := w.ctl("status", "--json")
-	if exit == 1 { // nobody listens: the next client that wants something starts one
+	if exit == 1 { // nobody listens, so the next client that needs a daemon starts one
 		w.ctl("plugin", "list")
 		out, errs, exit = w.ctl("status", "--json")
 	}

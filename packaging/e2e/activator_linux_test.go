@@ -14,20 +14,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// activator does what systemd does with serviced.socket and serviced.service, in the open: it listens, starts the daemon
-// when somebody connects, hears what it says, and starts it again with the first connection after its end.
+// activator acts like systemd with serviced.socket and serviced.service: it listens, starts the daemon on the first
+// connection, receives its notifications, and starts it again on the first connection after it ended.
 type activator struct {
 	w      *world
 	files  []*os.File // the sockets
 	inodes map[string]os.FileInfo
 	notify string
-	stops  chan struct{} // gets something when a daemon says that it stops
+	stops  chan struct{} // receives a value when a daemon reports that it is stopping
 	end    context.CancelFunc
 	done   chan struct{}
 
 	mu    sync.Mutex
 	said  []string
-	ended []string // how each daemon ended
+	ended []string // the error or nil of each daemon's process
 }
 
 // startActivator listens on the daemon's sockets, replacing existing ones.
@@ -95,7 +95,7 @@ func (a *activator) hear(conn *net.UnixConn) {
 	}
 }
 
-// keep starts one daemon after the other until ctx ends.
+// keep starts one daemon after another until ctx ends.
 func (a *activator) keep(ctx context.Context, hear *net.UnixConn) {
 	defer close(a.done)
 	defer hear.Close()
@@ -107,7 +107,7 @@ func (a *activator) keep(ctx context.Context, hear *net.UnixConn) {
 		cmd.Dir, cmd.ExtraFiles = "/", a.files
 		cmd.Cancel = func() error {
 			_ = cmd.Process.Signal(syscall.SIGTERM)
-			return os.ErrProcessDone // how it ends is what counts
+			return os.ErrProcessDone // the daemon's exit status decides
 		}
 		out, err := cmd.CombinedOutput()
 		a.mu.Lock()
@@ -119,7 +119,7 @@ func (a *activator) keep(ctx context.Context, hear *net.UnixConn) {
 	}
 }
 
-// wanted waits until a connection waits at a socket; it returns false if ctx ended.
+// wanted waits until a connection is pending at a socket, and returns false if ctx ended.
 func (a *activator) wanted(ctx context.Context) bool {
 	fds := make([]unix.PollFd, len(a.files))
 	for ctx.Err() == nil {
@@ -133,7 +133,7 @@ func (a *activator) wanted(ctx context.Context) bool {
 	return false
 }
 
-// heard reports whether the daemon notified a line with this prefix.
+// heard returns a function that reports whether a daemon sent a notification with this prefix.
 func (a *activator) heard(start string) func() bool {
 	return func() bool {
 		a.mu.Lock()

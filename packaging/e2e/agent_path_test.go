@@ -17,7 +17,7 @@ import (
 	"github.com/coder/websocket"
 )
 
-// An agent that knows only service-mcp builds an app and tests it. Everything it does comes from an answer: the order
+// An agent that knows only service-mcp builds and tests an app. Everything it does is taken from an answer: the order
 // of the tools, the frames, the variables, the arguments.
 func TestAgent_BuildsAppFromToolAnswers(t *testing.T) {
 	t.Parallel()
@@ -93,7 +93,7 @@ type newcomer struct {
 	dir   string
 }
 
-// ask calls a tool and expects a success with a summary.
+// ask calls a tool and expects success with a summary.
 func (n newcomer) ask(tool string, args map[string]any) map[string]any {
 	n.t.Helper()
 	r := n.agent.call(tool, args)
@@ -103,7 +103,7 @@ func (n newcomer) ask(tool string, args map[string]any) map[string]any {
 	return r.Structured
 }
 
-// proposed returns the call of a tool that an answer proposes.
+// proposed returns the call of a tool that an answer suggests.
 func (n newcomer) proposed(answer map[string]any, tool string) map[string]any {
 	n.t.Helper()
 	calls, _ := answer["nextCalls"].([]any)
@@ -113,7 +113,7 @@ func (n newcomer) proposed(answer map[string]any, tool string) map[string]any {
 			return args
 		}
 	}
-	n.t.Fatalf("nobody proposes %s in %v", tool, calls)
+	n.t.Fatalf("no call of %s is proposed in %v", tool, calls)
 	return nil
 }
 
@@ -175,7 +175,7 @@ func (n newcomer) tap(display map[string]any, id string) map[string]any {
 	return nil
 }
 
-// startApp runs the app that the agent writes: it attaches as the answers say, shows the guide's example, and shows
+// startApp runs the app that the agent writes. It attaches as the answers say, shows the guide's example, and shows
 // words when its button is tapped. end stops it.
 func (n newcomer) startApp(attach, session, screen map[string]any, words string) (end func()) {
 	n.t.Helper()

@@ -23,7 +23,7 @@ type agent struct {
 	mu      sync.Mutex
 	next    int
 	waiting map[int]chan agentLine
-	// elicited gets each URL elicitation; progressed each progress message.
+	// elicited receives each URL elicitation, progressed each progress message.
 	elicited   chan map[string]any
 	progressed chan map[string]any
 }
@@ -42,7 +42,7 @@ type rpcError struct {
 	Message string `json:"message"`
 }
 
-// toolResult is what a tools/call came back with.
+// toolResult is the result of tools/call.
 type toolResult struct {
 	IsError    bool           `json:"isError"`
 	Structured map[string]any `json:"structuredContent"`
@@ -69,8 +69,7 @@ func needAgent(t *testing.T) {
 	nodeTool(t, "node/bin/node")
 }
 
-// startAgent starts an agent that speaks the protocol generation ("legacy" or "modern"); elicit declares URL
-// elicitation.
+// startAgent starts an agent that uses the protocol generation ("legacy" or "modern"). elicit declares URL elicitation.
 func startAgent(w *world, protocol string, elicit bool) *agent {
 	t := w.t
 	t.Helper()
@@ -177,7 +176,7 @@ func (a *agent) write(message map[string]any) {
 	}
 }
 
-// start begins a call and returns its number, for cancel, and the channel of its answer.
+// start begins a call and returns its number for cancel, and a channel that receives its answer.
 func (a *agent) start(tool string, args map[string]any, progress bool, timeout time.Duration) (int, <-chan agentLine) {
 	a.t.Helper()
 	return a.send(map[string]any{"call": tool, "args": args, "progress": progress, "timeoutMs": timeout.Milliseconds()})
@@ -196,7 +195,7 @@ func (a *agent) wait(ch <-chan agentLine) toolResult {
 		if err := json.Unmarshal(line.Result, &result); err != nil {
 			a.t.Fatal(err)
 		}
-		if result.Structured == nil && len(result.Content) > 0 { // an answer with pictures is text alone
+		if result.Structured == nil && len(result.Content) > 0 { // an answer with pictures has only text content
 			if err := json.Unmarshal([]byte(result.Content[0].Text), &result.Structured); err != nil {
 				a.t.Fatalf("an answer that is no JSON: %v", err)
 			}

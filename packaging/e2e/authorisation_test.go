@@ -15,8 +15,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden tables anew")
 
-// toolArguments are arguments that work where the caller may do it; {session} is a browser session of the owner. A tool
-// that is not listed fails the test, so that a new one gets its row.
+// toolArguments are arguments that succeed if the caller is allowed to; {session} is a browser session of the owner. A
+// tool without arguments here fails the test, so that each new tool gets a row.
 var toolArguments = map[string]map[string]any{
 	"getPlatformInfo": {}, "getCapabilityGuide": {"capability": "display"}, "getPermissions": {"platform": "web"}, "getVoiceCommandGuidance": {},
 	"getProductionChecklist": {}, "searchDocs": {"query": "photo"},
@@ -48,8 +48,9 @@ var toolArguments = map[string]map[string]any{
 	"setConnectionPageConfig": {"project": app, "version": "{version}", "title": "x"},
 }
 
-// The answers of every tool for the unlinked, another account, the revoked, the suspended and the owner at each grant
-// level match the table in testdata/authorisation.md. closeSession is last, as the others need the session.
+// The answers of every tool match the table in testdata/authorisation.md, for callers that are unlinked, of another
+// account, revoked, suspended, or the owner at each grant level. closeSession is last because the others need the
+// session.
 func TestToolAuthorisation(t *testing.T) {
 	t.Parallel()
 	database := filepath.Join(t.TempDir(), "service.db")
@@ -81,7 +82,7 @@ func TestToolAuthorisation(t *testing.T) {
 					v = session
 				case app:
 					if a != owner && (name == "createSimulatorSession" || name == "generateConnectionModule") {
-						v = "com.example.mine" // else the project would be theirs too: ids are the account's own
+						v = "com.example.mine" // otherwise they would own the project too, because ids are unique only within an account
 					}
 				case "{version}":
 					v = 0

@@ -22,7 +22,7 @@ func needBrowser(t *testing.T) string {
 	return path
 }
 
-// newBrowser starts a headless Chromium with its own profile, as one person's browser.
+// newBrowser starts a headless Chromium with its own profile, which is one person's browser.
 func newBrowser(t *testing.T, more ...chromedp.ExecAllocatorOption) context.Context {
 	t.Helper()
 	path := needBrowser(t)

@@ -10,8 +10,9 @@ import (
 	"testing"
 )
 
-// Secrets are planted wherever a person, an agent, a shipped app or an operator enters one, and searched for in every
-// log, page, tool answer, telemetry file and database dump. A secret may occur only where it was handed over.
+// Secrets are entered wherever a person, an agent, a shipped app or an operator can enter one, and searched for in
+// every log, page, tool answer, telemetry file and database dump. A secret may occur only in the answer or page that
+// issues it.
 func TestSecrets_LeakNowhere(t *testing.T) {
 	for _, engine := range []string{"sqlite", "postgres"} {
 		t.Run(engine, func(t *testing.T) {
@@ -51,8 +52,7 @@ func TestSecrets_LeakNowhere(t *testing.T) {
 	}
 }
 
-// canaryDay creates and uses every kind of secret. It adds them to secrets, and returns the output of pages and
-// tools.
+// canaryDay creates and uses every kind of secret. It adds them to secrets, and returns the output of pages and tools.
 func canaryDay(t *testing.T, b *remoteBackend, w *world, mail *mailbox, secrets map[string]string) map[string]string {
 	t.Helper()
 	var answers, pages strings.Builder
@@ -66,7 +66,7 @@ func canaryDay(t *testing.T, b *remoteBackend, w *world, mail *mailbox, secrets 
 		answers.Write(data)
 		return r
 	}
-	asked := a.call("listProjects", map[string]any{}) // it hands the device code over
+	asked := a.call("listProjects", map[string]any{}) // its answer contains the device code
 	secrets["device code"] = asked.str(t, "deviceCode")
 	someone := newPerson(t)
 	someone.seen, someone.mail = &pages, mail
@@ -81,7 +81,7 @@ func canaryDay(t *testing.T, b *remoteBackend, w *world, mail *mailbox, secrets 
 	call("generateConnectionModule", map[string]any{"project": app, "language": "python"})
 	secrets["project key"] = keptKey(t, w)
 	sendAnalytics(t, b, w)
-	// it hands the link over
+	// its answer contains the link
 	link := a.call("setCredential", map[string]any{"project": app, "provider": "openai", "openBrowser": false})
 	address := link.str(t, "url")
 	secrets["credential link"] = address[strings.LastIndex(address, "/")+1:]
@@ -124,7 +124,7 @@ func readAll(t *testing.T, file string) string {
 	return string(data)
 }
 
-// filesBelow returns every file of a folder except those meant to hold a secret.
+// filesBelow returns the content of every file in a folder except those meant to hold a secret.
 func filesBelow(t *testing.T, dir string, but ...string) string {
 	t.Helper()
 	var all strings.Builder

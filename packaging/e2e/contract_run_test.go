@@ -31,7 +31,7 @@ type contractRun struct {
 	app *socket
 
 	said   contractRecord
-	delays map[string]step // commands whose result is still to come
+	delays map[string]step // commands whose result is still outstanding
 	sent   map[string]time.Time
 }
 
@@ -62,7 +62,7 @@ func runContract(t *testing.T, here *world, a *agent, where string, steps []step
 	return w.said
 }
 
-// contractRows returns the rows of app and glasses with their ids, except for those of events.
+// contractRows returns the rows of app and glasses with their ids; rows of events lose theirs.
 func contractRows(rows []map[string]any, slow map[string]bool) []map[string]any {
 	var kept []map[string]any
 	for _, row := range rows {
@@ -92,7 +92,8 @@ func plainFrame(f appFrame) map[string]any {
 	return plain
 }
 
-// shapeOfMedia removes what depends on the host's own material; each step compares that where it is equal.
+// shapeOfMedia removes what depends on the host's own images and sounds; where these are equal, the step itself
+// compares them.
 func shapeOfMedia(payload any) any {
 	fields, _ := payload.(map[string]any)
 	if m, ok := fields["media"].(map[string]any); ok {
@@ -158,7 +159,7 @@ func (w *contractRun) control(got map[string]any, when string, list []control) {
 	}
 }
 
-// result waits for the result of a command and returns its index among the frames.
+// result waits for the result of a command and returns its index in the list of frames.
 func (w *contractRun) result(from int, id string, s step, into ...map[string]any) int {
 	w.t.Helper()
 	f, at := w.app.next(from, glasses.TypeResult, id)
@@ -191,7 +192,7 @@ func (w *contractRun) media(got map[string]any, s step, id string, from int, m g
 	if m.SHA256 != hex.EncodeToString(sum[:]) || m.Bytes != len(f.body) {
 		w.t.Errorf("%s: the result says %+v of %d other bytes", s.send, m, len(f.body))
 	}
-	img, err := jpeg.Decode(bytes.NewReader(f.body)) // of a clip: its first picture
+	img, err := jpeg.Decode(bytes.NewReader(f.body)) // for a clip, its first picture
 	if err != nil || img.Bounds().Dx() != m.Width || img.Bounds().Dy() != m.Height {
 		w.t.Errorf("%s: %+v: %v", s.send, m, err)
 	}
@@ -200,7 +201,7 @@ func (w *contractRun) media(got map[string]any, s step, id string, from int, m g
 	}
 }
 
-// hears waits for the step's events; those of streams follow the result, which is at after.
+// hears waits for the step's events. Those of streams follow the result, which is at index after.
 func (w *contractRun) hears(got map[string]any, s step, from, after int) {
 	w.t.Helper()
 	places := map[bool]int{false: from, true: after + 1}
@@ -218,7 +219,7 @@ func (w *contractRun) hears(got map[string]any, s step, from, after int) {
 			w.t.Errorf("%s: %v", typ, err)
 		}
 		w.piece(typ, s, f.body, m)
-		if s.own { // which of its own it was is chance
+		if s.own { // which of its own pictures or sounds arrived is random
 			m.SHA256, m.Bytes, m.Width, m.Height = "", 0, 0, 0
 		}
 		got[name] = m
@@ -243,7 +244,7 @@ func (w *contractRun) piece(typ string, s step, body []byte, m glasses.Media) {
 	if strings.Contains(s.payload, "8000") {
 		rate = 8000
 	}
-	if len(body) != 2*rate/10 || m.SampleRate != rate || m.DurationMs != 100 { // two bytes each
+	if len(body) != 2*rate/10 || m.SampleRate != rate || m.DurationMs != 100 { // two bytes per sample
 		w.t.Errorf("%s has %d bytes: %+v", typ, len(body), m)
 	}
 }

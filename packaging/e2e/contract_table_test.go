@@ -9,21 +9,21 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// step is one command of an app, what an agent does to the glasses around it, and what the app must hear.
+// step is one command of an app, the changes that an agent makes around it, and the events that the app must receive.
 type step struct {
-	before  []control // done first
-	send    string    // the command; empty: only controls
+	before  []control // run first
+	send    string    // the command; empty if the step has only controls
 	payload string
-	after   []control // done once the command is acknowledged, before its result is awaited
-	want    string    // code of the result; empty: it succeeds
-	hears   []string  // types of events, in order; those of streams come after the result
-	own     bool      // camera or microphone are the transport's own: only the shape can be compared
-	later   bool      // the result is awaited by the step that settles, or at the end of everything
+	after   []control // run once the command is acknowledged, before its result is awaited
+	want    string    // code of the result; empty for success
+	hears   []string  // types of events, in order; those of streams follow the result
+	own     bool      // camera or microphone are the transport's own, so only the shape is compared
+	later   bool      // the result is awaited by the step that settles, or at the very end
 	settles bool
-	ms      int // the result comes no earlier
+	ms      int // the result arrives no earlier
 }
 
-// control is one call of an agent's tool; code is the refusal that it must get, empty for none.
+// control is one call of an agent's tool; code is the expected refusal, empty for none.
 type control struct {
 	tool string
 	args string
@@ -51,7 +51,7 @@ const (
 	longClip  = `{"durationMs":2500,"fps":5,"width":320}`
 )
 
-// contractSteps is the whole contract, ordered so that each step leaves the glasses as it found them. camera and
+// contractSteps returns the whole contract, ordered so that each step restores the state of the glasses. camera and
 // microphone are files.
 func contractSteps(camera, microphone string) []step {
 	steps := []step{
@@ -116,7 +116,7 @@ func voiceSteps(file string) []step {
 	}
 }
 
-// inputSteps makes every kind of input on the models that support it.
+// inputSteps returns every kind of input on the models that support it.
 func inputSteps() []step {
 	return []step{
 		{send: "display.show", payload: showGo},
@@ -150,7 +150,7 @@ func inputSteps() []step {
 	}
 }
 
-// stateSteps changes every part of the state, including those that stop running streams.
+// stateSteps returns changes of every part of the state, including those that stop running streams.
 func stateSteps() []step {
 	start := func(stream string) step { return step{send: stream + ".start"} }
 	stop := func(stream string) step { return step{send: stream + ".stop"} }
@@ -187,7 +187,7 @@ func stateSteps() []step {
 
 func (s step) refusedWith(code string) step { s.want = code; return s }
 
-// refusedSteps has each error caused by the state, for each command that it applies to.
+// refusedSteps returns each error caused by the state, for each command that it applies to.
 func refusedSteps() []step {
 	commands := map[string]string{"display.show": showGo, "speech.say": sayHello, "sound.play": playChime,
 		"camera.video": clip}
@@ -219,7 +219,7 @@ func refusedSteps() []step {
 			"permission_denied", []string{"permission"}, p.types...)
 		under(`{"disabled":["`+p.part+`"]}`, `{"disabled":[]}`, "disabled_by_user", []string{"disabled"}, p.types...)
 	}
-	// When several hold, the first of PROTOCOL.md's order answers.
+	// If several apply, the first in PROTOCOL.md's order is reported.
 	all := []string{`"link":"lost"`, `"hinge":"folded"`, `"thermal":"critical"`, `"permissions":{"camera":"denied"}`,
 		`"disabled":["camera"]`}
 	undo := []string{`"link":"connected"`, `"hinge":"open"`, `"thermal":"nominal"`,
@@ -237,7 +237,7 @@ func refusedSteps() []step {
 	return steps
 }
 
-// payloadSteps has the invalid payloads of each command.
+// payloadSteps returns the invalid payloads of each command.
 func payloadSteps() []step {
 	var steps []step
 	for _, bad := range [][2]string{
@@ -255,7 +255,7 @@ func payloadSteps() []step {
 	return steps
 }
 
-// faultSteps has every code as a fault of one command, of any command, and delayed.
+// faultSteps returns every code as a fault of one command, of any command, and delayed.
 func faultSteps() []step {
 	steps := []step{
 		{before: []control{fault(`{"latencyMs":300}`)}, send: "clock.sleep", payload: `{"ms":0}`,
@@ -270,7 +270,7 @@ func faultSteps() []step {
 	}
 	for _, code := range glasses.CommandCodes() {
 		if code == glasses.CodeTimeout {
-			continue // it takes ten seconds and is under way since the beginning
+			continue // it takes ten seconds and has been running since the beginning
 		}
 		args, _ := json.Marshal(map[string]string{"command": "clock.sleep", "code": code})
 		steps = append(steps, step{before: []control{fault(string(args))}, send: "clock.sleep", payload: `{"ms":0}`,
@@ -279,7 +279,7 @@ func faultSteps() []step {
 	return steps
 }
 
-// modelSteps has the commands for which a model lacks the part.
+// modelSteps returns the commands for which a model lacks the hardware.
 func modelSteps() []step {
 	steps := []step{{before: []control{wear("even_g1")}, hears: []string{"device"}}}
 	for _, typ := range [][2]string{{"camera.photo", ""}, {"camera.video", clip}, {"video.start", ""},

@@ -23,7 +23,7 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// Every command has its result, every error its cause and every event its payload, equal field by field on the local
+// Every command has its result, every error its cause and every event its payload, field by field the same on the local
 // simulator and on the simulator page of a real backend.
 func TestContract_SameOnBothSimulators(t *testing.T) {
 	t.Parallel()
@@ -37,7 +37,7 @@ func TestContract_SameOnBothSimulators(t *testing.T) {
 	for _, where := range []string{"local", "browser"} {
 		said[where] = &contractRecord{}
 	}
-	// Both run at once, each with an agent of its own. The group ends when both have.
+	// Both run at once, each with its own agent. The group ends when both have.
 	t.Run("transports", func(t *testing.T) {
 		for where, into := range said {
 			t.Run(where, func(t *testing.T) {
@@ -70,14 +70,14 @@ func TestContract_SameOnBothSimulators(t *testing.T) {
 		}
 	}
 	if diff := cmp.Diff(local.frames, browser.frames); diff != "" {
-		t.Errorf("what the app heard differs (local -, browser +):\n%s", diff)
+		t.Errorf("what the app received differs (local -, browser +):\n%s", diff)
 	}
 	if diff := cmp.Diff(local.rows, browser.rows); diff != "" {
 		t.Errorf("the event log differs (local -, browser +):\n%s", diff)
 	}
 }
 
-// wholeContract compares the table with the protocol: nothing may be missing.
+// wholeContract checks that the steps cover everything in the protocol.
 func wholeContract(t *testing.T, steps []step) {
 	t.Helper()
 	seen := map[string]bool{}
@@ -123,7 +123,7 @@ func fixtures(t *testing.T) (camera, microphone string) {
 	if err := png.Encode(&b, img); err != nil {
 		t.Fatal(err)
 	}
-	pcm := make([]byte, 2*16000) // a second
+	pcm := make([]byte, 2*16000) // one second
 	for i := range len(pcm) / 2 {
 		pcm[2*i], pcm[2*i+1] = byte(i*7), byte(i/100)
 	}
@@ -138,7 +138,7 @@ func fixtures(t *testing.T) (camera, microphone string) {
 	return camera, microphone
 }
 
-// contractSession opens a session with glasses attached and attaches a bare app.
+// contractSession opens a session with glasses, and attaches an app that only sends and receives frames.
 func contractSession(t *testing.T, w *world, a *agent, where string) (id string, app *socket, leave, back func()) {
 	t.Helper()
 	var s toolResult
@@ -188,7 +188,7 @@ func killAdapter(t *testing.T, w *world) {
 	t.Fatal("the daemon has no local simulator")
 }
 
-// departure detaches the glasses while a command waits, and attaches them again.
+// departure detaches the glasses while a command is waiting, and attaches them again.
 func (w *contractRun) departure(leave, back func()) map[string]any {
 	w.t.Helper()
 	got, from := map[string]any{}, w.app.place()

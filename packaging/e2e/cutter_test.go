@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// cutter is a proxy between a daemon and its backend that cuts the connection when a token is on its way back.
+// cutter is a proxy between a daemon and its backend that closes the connection when an answer with a token passes.
 type cutter struct {
 	url string
 }

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// With few descriptors the daemon serves as many agents as fit and refuses the others at once, at a limit of 18 with
-// the descriptor that it reserves for that.
+// With few descriptors the daemon serves as many agents as it can and refuses the others at once. At a limit of 18 it
+// refuses them with the one descriptor that it reserves for that.
 func TestDaemon_FewDescriptors(t *testing.T) {
 	t.Parallel()
 	for _, limit := range []int{64, 18} {
@@ -39,7 +39,7 @@ func TestDaemon_FewDescriptors(t *testing.T) {
 					line, leave := attached(t, w)
 					answers[i] = line
 					asking.Done()
-					<-left // an agent that was let in keeps its place
+					<-left // an admitted agent stays connected
 					leave()
 				})
 			}
@@ -55,7 +55,7 @@ func TestDaemon_FewDescriptors(t *testing.T) {
 				case strings.Contains(line, `"too_many_clients"`):
 					refused++
 				default:
-					t.Errorf("an agent hears %q", line)
+					t.Errorf("an agent received %q", line)
 				}
 			}
 			if served == 0 || refused == 0 || took > 4*time.Second {
@@ -65,7 +65,7 @@ func TestDaemon_FewDescriptors(t *testing.T) {
 	}
 }
 
-// attached returns the answer to an agent's initialize; the agent stays until leave.
+// attached returns the answer to an agent's initialize; the agent stays connected until leave is called.
 func attached(t *testing.T, w *world) (line string, leave func()) {
 	cmd := w.command("service-mcp")
 	stdin, errIn := cmd.StdinPipe()

@@ -10,11 +10,12 @@ import (
 	"strings"
 	"testing"
 
-	_ "modernc.org/sqlite" // reads the backend's file from outside
+	_ "modernc.org/sqlite" // reads the backend's database file from this process
 )
 
-// After a linked person's day a dump of the database contains no install id next to an account, and no code, token or
-// secret in clear. With SERVICE_UPDATE_DUMPS the dumps become the starting point of later migration tests.
+// After a linked person has used the service for a day, a database dump contains no install id next to an account, and
+// no code, token or secret in plain text. With SERVICE_UPDATE_DUMPS the dumps are stored as inputs of later migration
+// tests.
 func TestDumpHoldsNoSecret(t *testing.T) {
 	for _, engine := range []string{"sqlite", "postgres"} {
 		t.Run(engine, func(t *testing.T) {
@@ -59,7 +60,7 @@ func newDatabase(t *testing.T, engine string) (database string, dump func() stri
 	return database, func() string { return dumpSQLite(t, database) }
 }
 
-// linkedDay runs login, simulator, logout and login, and returns every secret seen on the way.
+// linkedDay runs login, simulator, logout and login again, and returns every secret that it saw.
 func linkedDay(t *testing.T, w *world) map[string]string {
 	t.Helper()
 	seen := map[string]string{"password": password}

@@ -72,7 +72,7 @@ func TestLinking_Errors(t *testing.T) {
 	if out := b.admin("revoke", "--email", "errors@example.org"); !strings.Contains(out, "revoked 1") {
 		t.Errorf("admin revoke: %s", out)
 	}
-	for range 2 { // the backend's 401, then the daemon's own knowledge
+	for range 2 { // first the backend's 401, then the daemon's own knowledge
 		r := a.call("createSimulatorSession", map[string]any{"project": "com.example.errors", "openBrowser": false})
 		if r.str(t, "status") != "auth_required" || r.str(t, "reason") != "revoked" {
 			t.Errorf("after revocation: %v", r.Structured)
@@ -96,7 +96,7 @@ func TestBackend_Unreachable(t *testing.T) {
 	if took := time.Since(start); took > 45*time.Second {
 		t.Errorf("it took %s to say so", took)
 	}
-	// The network recovers: the same code goes on.
+	// The network recovers, and the same code is still polled.
 	b.start()
 	newPerson(t).approve(url, "back@example.org")
 	checkLinked(t, w, a.call("completeAuthLink", map[string]any{"deviceCode": code}))
@@ -119,7 +119,7 @@ func TestBackend_InvalidResponse(t *testing.T) {
 	}
 }
 
-// The connection is cut after the commit and before the token arrives.
+// The connection breaks after the commit and before the token arrives.
 func TestRedemption_ConnectionCutAfterCommit(t *testing.T) {
 	t.Parallel()
 	b := startBackend(t, newPostgres(t), "SERVICE_BACKEND_LINK_UNUSED_TOKEN_AFTER=2")

@@ -18,7 +18,7 @@ import (
 	"github.com/coder/websocket"
 )
 
-// Whatever arrives at its two sockets, the daemon answers or closes the connection, and continues to serve.
+// Whatever it receives on its two sockets, the daemon answers or closes the connection, and continues to serve.
 func TestDaemonSockets_SurviveGarbage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
@@ -66,7 +66,7 @@ func say(t *testing.T, socket, text, want string) string {
 	}
 	defer conn.Close()
 	conn.SetWriteDeadline(time.Now().Add(5 * time.Second))
-	_, _ = io.WriteString(conn, text) // a door may close before it has heard everything
+	_, _ = io.WriteString(conn, text) // the daemon may close the socket before it has read everything
 	limit := 10 * time.Second
 	if want == "" {
 		limit = 200 * time.Millisecond
@@ -82,7 +82,7 @@ func say(t *testing.T, socket, text, want string) string {
 	}
 }
 
-// An app that sends garbage is told so and affects nobody else.
+// An app that sends garbage gets an error and affects nobody else.
 func TestAppEndpoint_SurvivesGarbage(t *testing.T) {
 	t.Parallel()
 	b := startBackend(t, "")
@@ -125,7 +125,7 @@ func TestAppEndpoint_SurvivesGarbage(t *testing.T) {
 	}
 }
 
-// Unreadable install.json and config.yaml cause a clear error or a defined state, and nothing is lost.
+// An unreadable install.json or config.yaml leads to a clear error or a defined state, and nothing is lost.
 func TestStateFiles_Unreadable(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "backend_url: [not, a, url\n")
@@ -150,7 +150,7 @@ func TestStateFiles_Unreadable(t *testing.T) {
 		t.Errorf("the broken install.json is kept as %v", kept)
 	}
 
-	// Under a running daemon nothing of what counted before is lost.
+	// A running daemon keeps its previous settings.
 	pid := w.daemonPID()
 	write(t, config, []byte("log_level: loud\n"))
 	write(t, filepath.Join(w.dir, "auth.json"), []byte(`{"authToken":7,`))

@@ -14,7 +14,7 @@ import (
 
 var projectKey = regexp.MustCompile(`spk_[A-Za-z0-9_-]{20,}`)
 
-// A linked agent generates the module in every language, with one key that it never sees, and its example runs.
+// A linked agent generates the module in every language with one key that the agent never sees, and the example runs.
 func TestGeneratedModule_AttachesInEveryLanguage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
@@ -79,7 +79,7 @@ func TestGeneratedModule_AttachesInEveryLanguage(t *testing.T) {
 	}
 }
 
-// keyStaysPut checks that the project key is only in one ignored 0600 file, and nowhere else that an agent, a
+// keyStaysPut checks that the project key is only in one ignored file of mode 0600, and nowhere else that an agent, a
 // repository or a log can see.
 func keyStaysPut(t *testing.T, w *world, dir, said string) {
 	t.Helper()
@@ -115,7 +115,7 @@ func keyStaysPut(t *testing.T, w *world, dir, said string) {
 	}
 }
 
-// runGenerated runs the example of an answer on the generated module.
+// runGenerated runs the example from the answer with the generated module.
 func runGenerated(t *testing.T, w *world, a *agent, dir string) {
 	t.Helper()
 	python, err := exec.LookPath("python3")

@@ -21,14 +21,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// proof is what a run of a scenario left: the event log without times and ids, and the panel's picture.
+// proof is what a run of a scenario left behind: the event log without times and ids, and the panel's picture.
 type proof struct {
 	rows     []map[string]any
 	pictures []any
 	panel    []byte
 }
 
-// One app in three languages leaves the same log and pictures on the local simulator and on the simulator page.
+// The same app in three languages leaves the same log and pictures on the local simulator and on the simulator page.
 func TestExampleApps_SameOnBothSimulators(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
@@ -100,7 +100,7 @@ func deskApps(t *testing.T) map[string][]string {
 	}
 }
 
-// prove runs the desk scenario against an app on a fresh session.
+// prove runs the desk scenario against an app in a fresh session.
 func prove(t *testing.T, w *world, a *agent, browser context.Context, app []string, where string) proof {
 	t.Helper()
 	var s toolResult

@@ -53,7 +53,7 @@ func badHellos(t *testing.T, _ arena, s target) {
 	} {
 		app := dial(t, c.endpoint, nil)
 		app.listen()
-		_ = app.ws.Write(t.Context(), c.kind, []byte(c.first)) // it may be cut off on the way
+		_ = app.ws.Write(t.Context(), c.kind, []byte(c.first)) // the connection may be closed meanwhile
 		if code := app.closed(10 * time.Second); code != c.want {
 			t.Errorf("%s: closed with %d, want %d", c.name, code, c.want)
 		}
@@ -117,7 +117,7 @@ func badFrames(t *testing.T, a arena, s target) {
 			t.Error("a binary frame of an app was not refused")
 		}
 	}
-	// An id is used once: the same frame is acknowledged again, another one refused.
+	// An id is used once: the identical frame is acknowledged again, a different one with the same id is refused.
 	app.send("clock.sleep", "once", glasses.Sleep{})
 	_, at := app.next(0, "ack", "once")
 	app.next(0, "result", "once")
@@ -133,7 +133,7 @@ func badFrames(t *testing.T, a arena, s target) {
 	other.next(0, "result", "own")
 
 	var got []string
-	eventually(5*time.Second, func() bool { // rows are written a moment after the frames went out
+	eventually(5*time.Second, func() bool { // rows are written shortly after the frames were sent
 		got = nil
 		for _, row := range a.rows(t, s.id)[before:] {
 			if id, _ := row["id"].(string); row["sender"] != "service" || row["type"] == "result" {
@@ -156,7 +156,7 @@ func wantAck(t *testing.T, s *socket, id string) {
 	}
 }
 
-// badTrees sends trees that must be refused by bad_payload before they cost anything.
+// badTrees sends trees that must be refused as bad_payload before they cost anything.
 func badTrees(t *testing.T, a arena, s target) {
 	app := attach(t, s.endpoint, s.secret)
 	nest := func(n int) string {
@@ -172,7 +172,7 @@ func badTrees(t *testing.T, a arena, s target) {
 		app.send("display.show", id, json.RawMessage(`{"tree":`+tree+`}`))
 		f, _ := app.next(0, "result", id)
 		if strings.Contains(tree, bomb()) && a.site != nil {
-			continue // pictures are decoded by the glasses, and these are made by hand
+			continue // the glasses decode pictures, and these glasses are scripted
 		}
 		if !strings.Contains(string(f.Payload), `"bad_payload"`) {
 			t.Errorf("tree %.60s: %s", tree, f.Payload)
@@ -200,7 +200,7 @@ func tooBig(t *testing.T, _ arena, s target) {
 			t.Errorf("%d bytes: closed with %d", c.size, code)
 		}
 	}
-	app := attach(t, s.endpoint, s.secret) // the biggest frame that is none too big
+	app := attach(t, s.endpoint, s.secret) // the largest allowed frame
 	frame := `{"v":1,"type":"com.example.big","id":"big","at":0,"payload":{"x":"`
 	app.write(websocket.MessageText, []byte(frame+strings.Repeat("x", glasses.MaxFrame-len(frame)-3)+`"}}`))
 	app.next(0, "ack", "big")
@@ -209,7 +209,7 @@ func tooBig(t *testing.T, _ arena, s target) {
 // foreignRequests sends what a foreign web page could send to the loopback endpoint.
 func foreignRequests(t *testing.T, a arena, s target) {
 	if a.where != "local" {
-		return // a backend's apps may run in pages of any site; the secret decides
+		return // apps of a backend may run in pages of any site; the secret decides
 	}
 	u, err := url.Parse(s.endpoint)
 	if err != nil {

@@ -43,8 +43,8 @@ func barrierStorm(t *testing.T, a arena, s target) {
 	}
 }
 
-// share limits a number of frames to what an app of a browser session may send: the backend accepts 200 a second from
-// all together.
+// share limits a number of frames to what an app of a browser session may send, because the backend accepts 200 a
+// second from all apps together.
 func (a arena) share(frames int) int {
 	if a.where == "browser" {
 		return min(frames, 2000)
@@ -52,8 +52,8 @@ func (a arena) share(frames int) int {
 	return frames
 }
 
-// flood sends 10,000 frames without reading an answer: each is acknowledged in the end, or the app is told that it is
-// too slow.
+// flood sends 10,000 frames without reading an answer. Either each is acknowledged in the end, or the app is
+// disconnected as too slow.
 func flood(t *testing.T, a arena, s target) {
 	frames := a.share(10_000)
 	app := attach(t, s.endpoint, s.secret)
@@ -83,7 +83,7 @@ func flood(t *testing.T, a arena, s target) {
 	t.Logf("%d acknowledged, closed: %v", acks(), other.ended())
 }
 
-// eager has several apps send as fast as they can while reading everything: they share the capacity with others.
+// eager lets several apps send as fast as they can while reading everything; other apps must still be served.
 func eager(t *testing.T, a arena, s target) {
 	const apps = 4
 	frames := a.share(apps*3000) / apps
@@ -119,7 +119,7 @@ func eager(t *testing.T, a arena, s target) {
 	}
 }
 
-// slowReader requests pictures without end and reads none of them.
+// slowReader requests pictures endlessly and reads none of them.
 func slowReader(t *testing.T, a arena, s target) {
 	app := dial(t, s.endpoint, nil)
 	app.write(websocket.MessageText, []byte(hello(s.secret)))
@@ -128,7 +128,7 @@ func slowReader(t *testing.T, a arena, s target) {
 		if app.ws.Write(t.Context(), websocket.MessageText, frame) != nil {
 			break
 		}
-		time.Sleep(5 * time.Millisecond) // it is in no hurry: only its answers are too many
+		time.Sleep(5 * time.Millisecond) // slow enough not to hit the rate limit: only the unread answers are too many
 	}
 	app.listen()
 	wantSlow(t, app)
@@ -142,10 +142,10 @@ func wantSlow(t *testing.T, s *socket) {
 	}
 }
 
-// stubbornApp declares barriers but does not answer them: time advances nevertheless, and the agent is told.
+// stubbornApp declares barriers but does not answer them. Time advances nevertheless, and the agent gets a note.
 func stubbornApp(t *testing.T, a arena, _ target) {
 	if a.agent == nil {
-		return // a browser session's time is real
+		return // a browser session uses real time
 	}
 	s := a.agent.call("startLocalSimulation", map[string]any{"fresh": true, "clock": "virtual"})
 	app := dial(t, s.str(t, "appEndpoint"), nil)
@@ -183,7 +183,7 @@ func halfOpen(t *testing.T, a arena, s target) {
 	mustLeave(t, a, s, "app")
 }
 
-// mustLeave waits until an app or the glasses have detached by themselves.
+// mustLeave waits until an app or the glasses have been detached.
 func mustLeave(t *testing.T, a arena, s target, who string) {
 	t.Helper()
 	began := time.Now()
@@ -200,7 +200,7 @@ func mustLeave(t *testing.T, a arena, s target, who string) {
 	}
 }
 
-// halfRequest starts a request and never finishes it; another speaks no WebSocket after the upgrade.
+// halfRequest starts a request and never finishes it, or sends no valid WebSocket frames after the upgrade.
 func halfRequest(t *testing.T, _ arena, s target) {
 	u, err := url.Parse(s.endpoint)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// site is a backend as seen by one account.
+// site is a backend as one account uses it.
 type site struct {
 	b      *remoteBackend
 	token  string
@@ -95,7 +95,7 @@ func (s *site) dialling() *websocket.DialOptions {
 	return &websocket.DialOptions{HTTPClient: s.person.client, HTTPHeader: http.Header{"Origin": {s.b.url}}}
 }
 
-// page attaches a passive page of this person.
+// page attaches a page that only receives.
 func (s *site) page(t *testing.T, id string) *socket {
 	t.Helper()
 	p := dial(t, s.live(id), s.dialling())
@@ -104,7 +104,7 @@ func (s *site) page(t *testing.T, id string) *socket {
 	return p
 }
 
-// puppet attaches a page that answers every command with ok; a photo with as many bytes as fit.
+// puppet attaches a page that answers every command with ok, and a photo with as many bytes as allowed.
 func (s *site) puppet(t *testing.T, id string) {
 	t.Helper()
 	p := s.page(t, id)
@@ -139,7 +139,7 @@ func refusedPage(t *testing.T, what, address string, o *websocket.DialOptions, w
 	ws, resp, err := websocket.Dial(ctx, address, o)
 	if err == nil {
 		ws.CloseNow()
-		t.Errorf("%s was let in", what)
+		t.Errorf("%s was accepted", what)
 	} else if resp == nil || resp.StatusCode != want {
 		t.Errorf("%s: %v, want %d", what, err, want)
 	}
@@ -179,7 +179,7 @@ func badPages(t *testing.T, a arena, hostile target) {
 		"a binary frame": {websocket.MessageBinary,
 			glasses.MaxBinary + 1}, "a text frame of megabytes": {websocket.MessageText, glasses.MaxBinary - 1}} {
 		p := a.site.page(t, s.id)
-		_ = p.ws.Write(t.Context(), data.kind, bytes.Repeat([]byte(" "), data.size)) // it may be cut off on the way
+		_ = p.ws.Write(t.Context(), data.kind, bytes.Repeat([]byte(" "), data.size)) // the connection may be closed meanwhile
 		if code := p.closed(15 * time.Second); code != websocket.StatusMessageTooBig {
 			t.Errorf("%s that is too big: closed with %d", what, code)
 		}
@@ -209,7 +209,7 @@ func badPageFrames(t *testing.T, a arena, s target) {
 		p.send(bad.typ, id, json.RawMessage(bad.payload))
 		wantRefusal(t, p, id, bad.code)
 	}
-	// It still plays the glasses.
+	// The page still acts as the glasses.
 	app.send("clock.sleep", "after", glasses.Sleep{})
 	p.next(0, "clock.sleep", "after")
 	p.send("result", "after", glasses.Result{OK: true})
@@ -246,7 +246,7 @@ func badPageBytes(t *testing.T, a arena, s target) {
 	}
 }
 
-// silentPage never answers: the app gets timeout after a little over ten seconds.
+// silentPage never answers, so the app gets timeout after a little over ten seconds.
 func silentPage(t *testing.T, a arena, _ target) {
 	if a.site == nil {
 		return
@@ -259,7 +259,7 @@ func silentPage(t *testing.T, a arena, _ target) {
 	f, _ := app.next(0, "result", "lost")
 	if took := time.Since(began); !strings.Contains(string(f.Payload), `"timeout"`) || took < 10*time.Second ||
 		took > 14*time.Second {
-		t.Errorf("a command that nobody answers: %s after %v", f.Payload, took)
+		t.Errorf("an unanswered command: %s after %v", f.Payload, took)
 	}
 	from := p.place()
 	p.send("result", "lost", glasses.Result{OK: true})
@@ -267,7 +267,7 @@ func silentPage(t *testing.T, a arena, _ target) {
 		return f.Type == "error" &&
 			f.ID == "lost"
 	}); !ok {
-		t.Error("a result that comes too late was not refused")
+		t.Error("a late result was not refused")
 	}
 }
 
@@ -281,7 +281,7 @@ func halfOpenPage(t *testing.T, a arena, _ target) {
 	mustLeave(t, a, s, "glasses")
 }
 
-// slowPage reads nothing of what the app shows: it is disconnected, and the app is told so for each command.
+// slowPage reads none of the app's frames. It is disconnected, and the app gets an error for each command.
 func slowPage(t *testing.T, a arena, _ target) {
 	if a.site == nil {
 		return
@@ -295,14 +295,14 @@ func slowPage(t *testing.T, a arena, _ target) {
 	})
 	const shows = 400
 	tree := fmt.Sprintf(`{"tree":{"type":"text","text":%q}}`, strings.Repeat("x", 60_000))
-	for i := range shows { // a busy machine may cut the app off before it has sent all
+	for i := range shows { // on a busy machine the app may be disconnected before it has sent all
 		if !app.trySend("display.show", fmt.Sprintf("show-%d", i), json.RawMessage(tree)) {
 			break
 		}
 	}
 	p.listen()
 	wantSlow(t, p)
-	var again *socket // so many answers at once may be too many for the app; then it does what PROTOCOL.md says
+	var again *socket // the app may be too slow for so many answers at once; then it reconnects as PROTOCOL.md says
 	for i := range shows {
 		id := fmt.Sprintf("show-%d", i)
 		is := func(typ string) func(appFrame) bool {
@@ -318,7 +318,7 @@ func slowPage(t *testing.T, a arena, _ target) {
 			}
 			f, _, _ = again.find(0, 15*time.Second, is("result"))
 		}
-		// What was asked long before the page was cut off has waited its ten seconds.
+		// Commands sent long before the page was disconnected may have reached their timeout of ten seconds.
 		if !strings.Contains(string(f.Payload), `"not_connected"`) &&
 			!strings.Contains(string(f.Payload), `"timeout"`) {
 			t.Fatalf("%s: %s; the app has %d frames, came back: %v", id, f.Payload, len(app.all()), again != nil)
@@ -326,7 +326,7 @@ func slowPage(t *testing.T, a arena, _ target) {
 	}
 }
 
-// otherAccounts tries what only a session's own account may do.
+// otherAccounts tries everything that is reserved for the session's own account.
 func otherAccounts(t *testing.T, a arena, s target) {
 	if a.site == nil {
 		return

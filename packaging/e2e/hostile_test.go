@@ -24,25 +24,25 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// arena is one transport on which hostile peers do their worst beside a session that behaves.
+// arena is one transport on which hostile peers are tested beside a well-behaved session.
 type arena struct {
 	where string
-	// open makes another session with glasses on that answer, unless bare.
+	// open creates another session, with glasses that answer unless bare is set.
 	open func(t *testing.T, bare bool) target
 	// rows reads a session's whole log.
 	rows func(t *testing.T, id string) []map[string]any
-	// pid is the process that stands between apps and glasses.
+	// pid is the process between apps and glasses.
 	pid int
-	// agent drives sessions in virtual time; nil where there are none.
+	// agent drives sessions in virtual time; nil if the transport has none.
 	agent *agent
-	// site is where pages attach; nil where there are none.
+	// site is where pages attach; nil if the transport has none.
 	site *site
 }
 
 // target is a session that is attacked.
 type target struct{ id, endpoint, secret string }
 
-// Hostile apps and pages get the close code or the error that PROTOCOL.md promises, disturb nobody, and leave nothing
+// Hostile apps and pages get the close code or error that PROTOCOL.md specifies, disturb nobody, and leave nothing
 // behind.
 func TestHostileAppsAndPages(t *testing.T) {
 	t.Parallel()
@@ -79,7 +79,7 @@ func attackAll(t *testing.T, a arena) {
 	patient.Wait()
 }
 
-// bystander is an app that behaves, in a session of its own.
+// bystander is a well-behaved app with its own session.
 type bystander struct {
 	app   *socket
 	stop  chan struct{}
@@ -91,7 +91,7 @@ type bystander struct {
 
 const patience = 2 * time.Second
 
-// watch has a well-behaved app send commands all the time.
+// watch makes a well-behaved app send commands continuously.
 func watch(t *testing.T, app *socket) *bystander {
 	b := &bystander{app: app, stop: make(chan struct{}), done: make(chan struct{})}
 	go func() {
@@ -134,7 +134,7 @@ func (b *bystander) end() {
 	<-b.done
 }
 
-// checkLog compares the bystander's log with what it sent: exactly those rows in that order.
+// checkLog compares the bystander's log with what it sent: the same rows in the same order.
 func (b *bystander) checkLog(t *testing.T, log func() []map[string]any) {
 	t.Helper()
 	b.end()
@@ -147,7 +147,7 @@ func (b *bystander) checkLog(t *testing.T, log func() []map[string]any) {
 	for _, id := range b.sent {
 		want = append(want, id+" request app", id+" result glasses")
 	}
-	eventually(patience, func() bool { // rows are written a moment after the frames went out
+	eventually(patience, func() bool { // rows are written shortly after the frames were sent
 		got = nil
 		for _, row := range log() {
 			if typ := row["type"].(string); !strings.HasSuffix(typ, ".attached") {
@@ -203,7 +203,8 @@ func noise(t *testing.T) string {
 	return path
 }
 
-// browserArena returns a backend with simulator pages: Ada, who behaves, uses Chromium; Mallory's are scripted.
+// browserArena returns a backend with simulator pages. Ada, who is well-behaved, uses Chromium; Mallory's pages are
+// scripted.
 func browserArena(t *testing.T) arena {
 	b := startBackend(t, "")
 	ada, mallory := newSite(t, b, "ada@example.org"), newSite(t, b, "mallory@example.org")
@@ -268,8 +269,7 @@ func usageOf(t *testing.T, pid int) usage {
 	return u
 }
 
-// Limits of what may stay behind: files of readers that the store opened meanwhile, logs of sessions, and memory that
-// Go has not yet returned.
+// Allowed growth: files that the store opened for reading, session logs, and memory that Go has not yet returned.
 const (
 	spareFiles = 32
 	mostMemory = 300 << 10 // kB

@@ -16,8 +16,8 @@ import (
 
 const leavingApp = "com.example.leaving"
 
-// The export contains what a person has here but no secret. After the deletion nothing of the account works, and a
-// dump of the database, or SQLite's file, has no trace of it, although an app was still connected.
+// The export contains everything of the person except secrets. After the deletion nothing of the account works, and
+// neither a dump nor SQLite's file has a trace of it, although an app was still connected.
 func TestAccount_ExportAndDeletion(t *testing.T) {
 	for _, engine := range []string{"sqlite", "postgres"} {
 		t.Run(engine, func(t *testing.T) {
@@ -65,10 +65,10 @@ func TestAccount_ExportAndDeletion(t *testing.T) {
 			}
 			must(t, "a mail says that the account is deleted",
 				func() bool { return mail.told("leaver@example.org", "deleted") })
-			b.stop() // whatever was still to be written is written now
+			b.stop() // pending writes are finished before it stops
 			text := dump()
 			if engine == "sqlite" {
-				text += readAll(t, database) // its free pages too
+				text += readAll(t, database) // including its free pages
 			}
 			if !strings.Contains(text, "stays@example.org") {
 				t.Error("the dump lacks what should be there")
@@ -82,7 +82,7 @@ func TestAccount_ExportAndDeletion(t *testing.T) {
 	}
 }
 
-// belongings is what an account has: secrets by name, and working addresses.
+// belongings is what an account owns: secrets by name, and working addresses.
 type belongings struct {
 	secrets             map[string]string
 	pageURL, sessionURL string
@@ -184,7 +184,7 @@ func checkExport(t *testing.T, someone *person, has belongings) string {
 	return account[0].ID
 }
 
-// leave deletes the account after two attempts that must fail.
+// leave deletes the account after two attempts that must be refused.
 func leave(t *testing.T, b *remoteBackend, someone *person) {
 	t.Helper()
 	const page = "/account/settings/delete"
@@ -243,7 +243,7 @@ func (m *mailbox) told(to, word string) bool {
 	return false
 }
 
-// device is a browser of that name.
+// device is the User-Agent of a browser.
 type device string
 
 func (d device) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -258,8 +258,8 @@ const (
 	edge    = device("Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/141.0.0.0 Safari/537.36 Edg/141.0.0.0")
 )
 
-// One browser ends another one's session from the settings, ends all others, or does so by a new password; never a
-// stranger's.
+// In the settings, a person can end one other browser session, end all others, or end them by changing the password;
+// sessions of other accounts are never affected.
 func TestBrowserSessions_EndedFromSettings(t *testing.T) {
 	for name, database := range map[string]func(t *testing.T) string{
 		"sqlite":   func(t *testing.T) string { return filepath.Join(t.TempDir(), "service.db") },
@@ -296,7 +296,7 @@ func TestBrowserSessions_EndedFromSettings(t *testing.T) {
 			}
 			end := endingForm(desk.browserRow("Safari on iPhone"))
 			stranger.open(settings)
-			_, fields := stranger.form("/account/settings/export") // any form's token will do
+			_, fields := stranger.form("/account/settings/export") // the token of any form will do
 			if stranger.post(b.url+end, fields, ""); stranger.status != http.StatusNotFound || !in(phone) {
 				t.Errorf("a stranger ends a browser session: %d", stranger.status)
 			}
@@ -350,7 +350,7 @@ func textBelow(node *html.Node) string {
 	return strings.TrimSpace(b.String())
 }
 
-// endingForm returns the action of the row's form; empty without one.
+// endingForm returns the action of the row's form, or "" if the row has none.
 func endingForm(row *html.Node) string {
 	for n := range row.Descendants() {
 		if n.Data == "form" {

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// A waiting call ends when auth.json gets a link for its backend in another way, and the code that it waited for cannot
-// be approved afterwards.
+// A waiting call ends if auth.json gets a link for its backend in another way. The code that it waited for can no
+// longer be approved.
 func TestWait_EndsWhenLinkedElsewhere(t *testing.T) {
 	t.Parallel()
 	b := startBackend(t, "")
@@ -43,7 +43,7 @@ func TestWait_EndsWhenLinkedElsewhere(t *testing.T) {
 	}
 }
 
-// A call that asked the person through its client ends the same way.
+// A call that asked the person through its client ends in the same way.
 func TestInlineWait_EndsWhenLinkedElsewhere(t *testing.T) {
 	t.Parallel()
 	b := startBackend(t, "")
@@ -73,7 +73,7 @@ func copyLink(t *testing.T, w *world, backendURL, email string) {
 	}
 }
 
-// wantCancelled waits until the page of an abandoned code offers no approval any more.
+// wantCancelled waits until the page of an abandoned code no longer offers approval.
 func wantCancelled(t *testing.T, page string) {
 	t.Helper()
 	visitor := newPerson(t)

@@ -18,14 +18,14 @@ import (
 	"github.com/emersion/go-smtp"
 )
 
-// mailbox is a real SMTP server that keeps what it is sent.
+// mailbox is a real SMTP server that keeps the mails it receives.
 type mailbox struct {
 	port string
 	mu   sync.Mutex
 	got  []letter
 }
 
-// letter is one mail: whom it is to, and its text with the transfer encoding undone.
+// letter is one mail: its recipient, subject, and decoded text.
 type letter struct{ to, subject, text string }
 
 func startMail(t *testing.T) *mailbox {
@@ -44,7 +44,7 @@ func startMail(t *testing.T) *mailbox {
 		_ = server.Serve(listener)
 	}()
 	t.Cleanup(func() {
-		// the server knows of it only once Serve has begun, which a test that is skipped at once does not wait for
+		// Shutdown closes the listener only after Serve has begun, which a skipped test does not wait for
 		listener.Close()
 		server.Close()
 		<-done
@@ -52,7 +52,7 @@ func startMail(t *testing.T) *mailbox {
 	return m
 }
 
-// delivery is one connection to the mailbox.
+// delivery is one SMTP connection.
 type delivery struct {
 	box *mailbox
 	to  string
@@ -85,7 +85,7 @@ func (d *delivery) Data(r io.Reader) error {
 	if err != nil {
 		return err
 	}
-	// Every part of our mails is quoted-printable or plain; a boundary line survives the decoding.
+	// Every part of our mails is quoted-printable or plain; boundary lines are unaffected by the decoding.
 	text, err := io.ReadAll(quotedprintable.NewReader(strings.NewReader(string(body))))
 	if err != nil {
 		text = body
@@ -102,7 +102,7 @@ func (d *delivery) Logout() error { return nil }
 
 var mailedToken = regexp.MustCompile(`(/[a-z]+)\?token=(sml_[A-Za-z0-9_-]+)`)
 
-// token waits for a mail with a link to the path, takes it out of the box and gives the link's token.
+// token waits for a mail with a link to the path, removes it from the mailbox and returns the link's token.
 func (m *mailbox) token(t *testing.T, path string) string {
 	t.Helper()
 	var token string

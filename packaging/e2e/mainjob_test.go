@@ -20,7 +20,7 @@ import (
 
 const password = "correct horse battery"
 
-// The main job works on both backends and in both protocol generations of MCP.
+// The main workflow works with both backends and both protocol generations of MCP.
 func TestMainJob(t *testing.T) {
 	backends := map[string]func(t *testing.T) *world{
 		"embedded": func(t *testing.T) *world { return newWorld(t, "") },
@@ -77,7 +77,7 @@ func mainJob(t *testing.T, w *world, protocol string) {
 	waitForText(t, browser, "#panel", "1")
 	picture(t, browser, "simulator")
 
-	for _, want := range []string{"display.show", "input"} { // rows are written a moment after the frames went out
+	for _, want := range []string{"display.show", "input"} { // rows are written shortly after the frames were sent
 		must(t, "the event log has "+want, func() bool {
 			return strings.Contains(eventTypes(t, a.call("getEventLog",
 				map[string]any{"sessionId": session.str(t, "sessionId")})), want)
@@ -89,7 +89,7 @@ func mainJob(t *testing.T, w *world, protocol string) {
 	}
 }
 
-// checkLinked checks every field of completeAuthLink's success.
+// checkLinked checks every field of completeAuthLink's successful answer.
 func checkLinked(t *testing.T, w *world, r toolResult) {
 	t.Helper()
 	if r.IsError || r.Structured["linked"] != true || r.Structured["tier"] != "free_account" {
@@ -128,7 +128,7 @@ func checkLinked(t *testing.T, w *world, r toolResult) {
 	}
 }
 
-// secretStaysPut checks that the session secret is in a 0600 file and nowhere that the agent sees.
+// secretStaysPut checks that the session secret is in a file of mode 0600 and nowhere that the agent sees.
 func secretStaysPut(t *testing.T, w *world, session toolResult) {
 	t.Helper()
 	file := session.str(t, "appTokenFile")
@@ -173,7 +173,7 @@ func eventTypes(t *testing.T, rows toolResult) string {
 	return strings.Join(types, " ")
 }
 
-// approve does what a new person does on the activation page: compare the code, sign up, approve.
+// approve acts as a new person on the activation page: it compares the code, signs up and approves.
 func approve(t *testing.T, browser context.Context, url, code, email string) {
 	t.Helper()
 	run(t, browser, "open the activation page", chromedp.Navigate(url), chromedp.WaitVisible("#user-code"))
@@ -221,7 +221,7 @@ func until(js string) chromedp.Action[chromedp.Void] {
 	}
 }
 
-// picture saves a screenshot, for README and review: make screenshots.
+// picture saves a screenshot for README and reviews: make screenshots.
 func picture(t *testing.T, browser context.Context, name string) {
 	t.Helper()
 	dir := os.Getenv("SERVICE_SCREENSHOTS")

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// Every run of a minute of virtual time leaves the same log and the same pictures to the byte.
+// Every run of a minute of virtual time leaves byte for byte the same log and pictures.
 func TestVirtualTime_IsDeterministic(t *testing.T) {
 	t.Parallel()
 	runs := 100

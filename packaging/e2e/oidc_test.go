@@ -18,8 +18,8 @@ import (
 	"github.com/service-dev/service/packaging/oidctest"
 )
 
-// A person with an agent's code signs up with a provider in Chromium, approves that very code, returns without being
-// asked again, and can disconnect the provider once there is another way to sign in.
+// A person with an agent's code signs up with a provider in Chromium and approves that same code. Later they sign in
+// again without another question, and can disconnect the provider once there is another way to sign in.
 func TestProvider_SignUpApprovesDeviceCode(t *testing.T) {
 	t.Parallel()
 	provider, b := startProvider(t, "")
@@ -73,7 +73,7 @@ func TestProvider_SignUpApprovesDeviceCode(t *testing.T) {
 	}
 }
 
-// throughAcme presses the provider's button and answers on its page.
+// throughAcme presses the provider's button and answers on the provider's page.
 func throughAcme(t *testing.T, browser context.Context, answer string) {
 	t.Helper()
 	button := `form[action^="` + acme + `"] button`
@@ -84,8 +84,7 @@ func throughAcme(t *testing.T, browser context.Context, answer string) {
 		chromedp.Click("#"+answer))
 }
 
-// staysOnThisSite checks that a form of our pages cannot be sent to the provider; the page in between redirects
-// people.
+// staysOnThisSite checks that forms of our pages cannot post to the provider; an intermediate page redirects instead.
 func staysOnThisSite(t *testing.T, browser context.Context, provider *oidctest.Provider) {
 	t.Helper()
 	run(t, browser, "try a form to the provider", until(fmt.Sprintf(`(() => {
@@ -134,16 +133,16 @@ func (p *person) upToCallback(b *remoteBackend, answer string) string {
 	p.submit("/authorize", "say", answer)
 	p.client.CheckRedirect = nil
 	if callback == "" {
-		p.t.Fatalf("the provider sent nobody back (status %d):\n%s", p.status, p.text())
+		p.t.Fatalf("the provider did not redirect back (status %d):\n%s", p.status, p.text())
 	}
 	return callback
 }
 
-// broken are the ways in which signing in with a provider goes wrong, and what the page says then.
+// broken are the ways in which signing in with a provider can fail, and the text of the page shown then.
 var broken = []struct {
 	name   string
 	faults oidctest.Faults
-	who    oidctest.Person // empty: somebody whom the provider vouches for
+	who    oidctest.Person // empty: a person that the provider vouches for
 	says   string
 }{
 	{name: "denied", says: "cancelled"},
@@ -157,7 +156,7 @@ var broken = []struct {
 		EmailVerified: true}, says: "never confirmed"},
 }
 
-// Whatever goes wrong, a page names a next step, nobody is signed in, no row is left, and the log at debug level has
+// Whatever fails, a page offers a next step, nobody is signed in, no row is left, and the log at debug level contains
 // no secret.
 func TestProvider_Errors(t *testing.T) {
 	for _, engine := range []string{"sqlite", "postgres"} {
@@ -219,7 +218,7 @@ func TestProvider_Errors(t *testing.T) {
 	}
 }
 
-// strangeCallbacks sends answers to the wrong browser, twice, or with another person's code.
+// strangeCallbacks sends a provider's answers to the wrong browser, twice, or with another person's code.
 func strangeCallbacks(t *testing.T, b *remoteBackend, provider *oidctest.Provider, visitor func() *person,
 	done func(name, says string, p *person)) {
 	t.Helper()
@@ -255,7 +254,7 @@ func strangeCallbacks(t *testing.T, b *remoteBackend, provider *oidctest.Provide
 	}
 }
 
-// swapCode returns the callback with the code of another one.
+// swapCode returns the callback with the code of another callback.
 func swapCode(t *testing.T, callback, other string) string {
 	t.Helper()
 	theirs, err := url.Parse(other)
@@ -272,7 +271,7 @@ func swapCode(t *testing.T, callback, other string) string {
 	return own.String()
 }
 
-// calmRefusal checks an error page: what it says, where it leads, and that nobody is signed in.
+// calmRefusal checks an error page: its text, its next step, and that nobody is signed in.
 func calmRefusal(t *testing.T, b *remoteBackend, name, says string, p *person) {
 	t.Helper()
 	text := p.text()

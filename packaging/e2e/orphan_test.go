@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// A service-mcp whose agent was killed ends even if another process holds the agent's end of the pipe; one whose
+// A service-mcp whose agent was killed ends even if another process holds the agent's end of the pipe. One whose
 // launcher ended continues.
 func TestServiceMCP_ParentGone(t *testing.T) {
 	t.Parallel()
@@ -28,7 +28,7 @@ func TestServiceMCP_ParentGone(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// This test is the process beside the agent: it holds the pipe's other end.
+		// This test acts as the other process: it holds the pipe's other end.
 		parent := exec.Command("sh", "-c", `"$0" <&3 & wait`, filepath.Join(w.bin, "service-mcp"))
 		parent.Env, parent.ExtraFiles, parent.Stdout = w.env, []*os.File{in}, out
 		if err := parent.Start(); err != nil {
@@ -64,7 +64,7 @@ func TestServiceMCP_ParentGone(t *testing.T) {
 			for range 2 {
 				if got := say(answer + "\n" + `{"jsonrpc":"2.0","id":5,"method":"ping"}`); !strings.Contains(got,
 					`"id":5`) {
-					t.Errorf("the session that lives hears %s", got)
+					t.Errorf("the running session received %s", got)
 				}
 				answer = ""
 				time.Sleep(6 * time.Second) // longer than the wait for a sign of life

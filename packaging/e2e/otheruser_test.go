@@ -25,11 +25,12 @@ import (
 	"github.com/service-dev/service/packaging/browser"
 )
 
-// stranger is the variable that makes this test binary the program of another user of the machine: it holds what that
-// one does, as words.
+// stranger is the variable that makes this test binary act as another user of the machine. It contains the action and
+// its arguments.
 const stranger = "E2E_STRANGER"
 
-// asStranger runs this test binary as another user, from a place where that one may run it.
+// asStranger returns a command that runs this test binary as another user, from a directory where that user may execute
+// it.
 func asStranger(t *testing.T, does ...string) *exec.Cmd {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -54,7 +55,7 @@ func asStranger(t *testing.T, does ...string) *exec.Cmd {
 	return cmd
 }
 
-// strangerSays is what the stranger's program prints, in full.
+// strangerSays returns the complete output of the stranger's program.
 func strangerSays(t *testing.T, does ...string) string {
 	t.Helper()
 	out, err := asStranger(t, does...).CombinedOutput()
@@ -64,7 +65,7 @@ func strangerSays(t *testing.T, does ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// playStranger does what the words say and prints what came of it.
+// playStranger performs the action and prints the result.
 func playStranger(does []string) {
 	switch does[0] {
 	case "approve":
@@ -90,7 +91,7 @@ func playStranger(does []string) {
 	}
 }
 
-// attachApp says hello at an app's endpoint and waits for the welcome.
+// attachApp sends hello to an app's endpoint and waits for the welcome.
 func attachApp(endpoint, secret string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
@@ -114,8 +115,8 @@ func attachApp(endpoint, secret string) error {
 	return nil
 }
 
-// holdPort takes a port of localhost while its owner is away, prints a line for each secret that comes in, and lets go
-// when its input ends.
+// holdPort listens on a localhost port that its owner has released, prints a line for each secret that it receives, and
+// stops when its input ends.
 func holdPort(port string) {
 	handler := http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Upgrade") == "" {
@@ -145,7 +146,7 @@ func holdPort(port string) {
 	_, _ = io.Copy(io.Discard, os.Stdin)
 }
 
-// thief is a stranger who holds a port.
+// thief is another user's process that holds a port.
 type thief struct {
 	t     *testing.T
 	cmd   *exec.Cmd
@@ -199,7 +200,7 @@ func portOf(t *testing.T, address string) string {
 	return u.Port()
 }
 
-// stopDaemon stops the daemon, and with it the adapters.
+// stopDaemon stops the daemon and with it the adapters.
 func (w *world) stopDaemon() {
 	w.t.Helper()
 	pid := w.daemonPID()
@@ -209,8 +210,8 @@ func (w *world) stopDaemon() {
 	}
 }
 
-// Another user of the machine who reads the URL in the arguments of xdg-open cannot sign up there and approve in the
-// owner's place; the owner's own approval goes through.
+// Another user of the machine who reads the URL in the arguments of xdg-open cannot sign up there and approve instead
+// of the owner. The owner's own approval succeeds.
 func TestActivationPage_AnotherUserCannotApprove(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
@@ -246,7 +247,7 @@ func TestActivationPage_AnotherUserCannotApprove(t *testing.T) {
 	}
 }
 
-// signedIn is a browser that linked and is signed in, and its cookie.
+// signedIn returns a browser that linked the machine and is signed in, and its cookie.
 func signedIn(t *testing.T, w *world) (ada *browser.Browser, site *url.URL, cookie string) {
 	t.Helper()
 	ada, err := browser.New()
@@ -270,10 +271,10 @@ func signedIn(t *testing.T, w *world) (ada *browser.Browser, site *url.URL, cook
 	return ada, site, strings.TrimSuffix(cookie, "; ")
 }
 
-// backendURL starts the daemon when it does not run, and tells where its embedded backend is.
+// backendURL returns the URL of the daemon's embedded backend, and starts the daemon if necessary.
 func backendURL(t *testing.T, w *world) string {
 	t.Helper()
-	w.ctl("tool", "call", "listProjects") // needs the backend
+	w.ctl("tool", "call", "listProjects") // a tool that needs the backend
 	out, errs, _ := w.ctl("status", "--json")
 	var status map[string]any
 	if err := json.Unmarshal([]byte(out), &status); err != nil {
@@ -286,8 +287,8 @@ func backendURL(t *testing.T, w *world) string {
 	return "http://localhost:" + strings.TrimSpace(string(port))
 }
 
-// Another user takes the embedded backend's port while the daemon is down, and the owner's browser shows it its cookie.
-// That cookie opens nothing: not for the other user, and, where the port had to change, for nobody.
+// While the daemon is down, another user takes the embedded backend's port and receives the cookie of the owner's
+// browser. The cookie is useless to that user, and to anybody if the port had to change.
 func TestEmbeddedBackend_StolenCookieIsUseless(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
@@ -342,8 +343,8 @@ func startLocal(t *testing.T, w *world) (s localSession, secret string) {
 	return s, string(data)
 }
 
-// An app that comes back while the daemon is down shows its secret to whoever has the port. That secret opens nothing:
-// not for another user, and, where the port had to change, for nobody.
+// An app that reconnects while the daemon is down sends its secret to whoever has taken the port. The secret is useless
+// to another user, and to anybody if the port had to change.
 func TestAppEndpoint_StolenSecretIsUseless(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")

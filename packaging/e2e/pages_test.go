@@ -19,7 +19,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// maxPage bounds what a page loads in bytes, the simulator with its renderer apart.
+// maxPage limits what a page loads, in bytes; the simulator page with its renderer is exempt.
 const maxPage = 100_000
 
 // accountPages are the pages of a signed-in person; {app} is a project's id.
@@ -41,7 +41,7 @@ var accountPages = []struct{ name, path string }{
 	{"not-found", "/account/projects/com.example.nobody"},
 }
 
-// visitorPages are the pages of a person who is not signed in.
+// visitorPages are the pages for people who are not signed in.
 var visitorPages = []struct{ name, path string }{
 	{"home-visitor", "/"}, {"signin", "/signin"}, {"signup", "/signup"}, {"forgot", "/forgot"}, {"goodbye", "/goodbye"},
 	{"signup-sent", "/signup/sent"}, {"signup-confirm", "/signup/confirm?token=sml_any"},
@@ -190,7 +190,7 @@ func keptKey(t *testing.T, w *world) string {
 	return key
 }
 
-// sendAnalytics sends what a shipped app would, and returns the answer.
+// sendAnalytics sends events as a shipped app would, and returns the answer.
 func sendAnalytics(t *testing.T, b *remoteBackend, w *world) map[string]any {
 	t.Helper()
 	var events []map[string]any

@@ -13,16 +13,16 @@ import (
 	"golang.org/x/net/html"
 )
 
-// person is somebody at a browser without scripts: cookies, forms, nothing else.
+// person uses a browser without scripts: only cookies and forms.
 type person struct {
 	t      *testing.T
 	client *http.Client
 	page   *html.Node
 	at     *url.URL
 	status int
-	seen   *strings.Builder // every page as it came, where somebody wants to know
-	mail   *mailbox         // where the backend's mail arrives; nil: it sends none
-	mailed string           // token of the mail that finished the sign-up
+	seen   *strings.Builder // if set, collects the text of every page
+	mail   *mailbox         // receives the backend's mail; nil if it sends none
+	mailed string           // the token in the mail that finished the sign-up
 }
 
 func newPerson(t *testing.T) *person {
@@ -59,7 +59,7 @@ func (p *person) take(resp *http.Response, err error) {
 	p.at, p.status = resp.Request.URL, resp.StatusCode
 }
 
-// form finds the page's form whose action has the path, with its hidden fields.
+// form finds the page's form whose action has the path, and its hidden fields.
 func (p *person) form(path string) (action string, fields url.Values) {
 	p.t.Helper()
 	for n := range p.page.Descendants() {
@@ -82,7 +82,7 @@ func (p *person) form(path string) (action string, fields url.Values) {
 	return "", nil
 }
 
-// submit fills in and sends the form for path.
+// submit fills in and sends the form with the given path.
 func (p *person) submit(path string, more ...string) {
 	p.t.Helper()
 	action, fields := p.form(path)
@@ -92,7 +92,7 @@ func (p *person) submit(path string, more ...string) {
 	p.post(action, fields, "")
 }
 
-// post sends fields as a browser on the given origin would; empty means the page's own.
+// post sends fields as a browser would from the given origin; empty means the page's own.
 func (p *person) post(action string, fields url.Values, origin string) {
 	p.t.Helper()
 	req, err := http.NewRequest(http.MethodPost, action, strings.NewReader(fields.Encode()))
@@ -112,7 +112,7 @@ func (p *person) post(action string, fields url.Values, origin string) {
 	p.take(resp, err)
 }
 
-// signUp makes an account with the form of the page, and finishes it by the mailed link where mail is sent.
+// signUp creates an account with the page's form, and follows the mailed link if the backend sends mail.
 func (p *person) signUp(email string) {
 	p.t.Helper()
 	p.submit("/signup", "email", email, "password", password, "accept", "yes")
@@ -138,7 +138,7 @@ func (p *person) approve(verificationURL, email string) {
 	}
 }
 
-// deny says no without signing in.
+// deny refuses the code without signing in.
 func (p *person) deny(verificationURL string) {
 	p.t.Helper()
 	p.open(verificationURL)
@@ -164,7 +164,7 @@ func attr(n *html.Node, name string) string {
 	return ""
 }
 
-// grantAll sets every grant of a project to the level, on the page of agents' access.
+// grantAll sets every grant of a project to the level, on the page for agents' access.
 func (p *person) grantAll(project, level string) {
 	p.t.Helper()
 	for n := range p.page.Descendants() {

@@ -12,7 +12,7 @@ import (
 
 var cluster = sync.OnceValues(pgtest.Start)
 
-// newPostgres gives the URL of an empty database on the test binary's own server; TestMain stops it.
+// newPostgres returns the URL of an empty database on the test binary's own server, which TestMain stops.
 func newPostgres(t *testing.T) string {
 	t.Helper()
 	c, err := cluster()

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// rawClient speaks MCP on mcp.sock without service-mcp, as a program can that is allowed the socket and nothing else.
+// rawClient speaks MCP on mcp.sock without service-mcp, like a sandboxed program that may use only the socket.
 type rawClient struct {
 	t    *testing.T
 	conn net.Conn
@@ -23,7 +23,7 @@ type rawClient struct {
 	next int
 }
 
-// dialRaw connects and initializes; handshake holds fields of the first line beside those that it must have.
+// dialRaw connects and initializes; handshake contains additional fields for the first line.
 func dialRaw(w *world, handshake map[string]any) *rawClient {
 	w.t.Helper()
 	conn, err := net.Dial("unix", filepath.Join(w.dir, "run", "mcp.sock"))
@@ -67,7 +67,7 @@ func (c *rawClient) read() map[string]any {
 	return message
 }
 
-// request sends a request and returns its result; other messages are passed by.
+// request sends a request and returns its result; other messages are ignored.
 func (c *rawClient) request(method string, params map[string]any) map[string]any {
 	c.t.Helper()
 	c.next++
@@ -84,7 +84,7 @@ func (c *rawClient) request(method string, params map[string]any) map[string]any
 	}
 }
 
-// call returns what a tool answers, structured or, where it declares no schema, from its text.
+// call returns a tool's answer: structured content, or its text if it declares no schema.
 func (c *rawClient) call(tool string, args map[string]any) map[string]any {
 	c.t.Helper()
 	result := c.request("tools/call", map[string]any{"name": tool, "arguments": args})
@@ -108,8 +108,8 @@ func linkByHand(w *world, email string) {
 	l.exit()
 }
 
-// A client must not choose a program that the daemon runs: no variable of its handshake reaches a command, and a page is
-// opened by the client's own process or not at all.
+// A client must not choose a program that the daemon runs: no variable of its handshake reaches a command, and only the
+// client's own process can open a page.
 func TestRawClient_StartsNoProgram(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
@@ -118,7 +118,7 @@ func TestRawClient_StartsNoProgram(t *testing.T) {
 	if err := os.WriteFile(evil, []byte("#!/bin/sh\necho \"$@\" >> '"+ran+"'\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	// as the real one does
+	// as the real xdg-open does
 	w.setOpener(`if [ -n "$BROWSER" ]; then exec "$BROWSER" "$1"; fi; echo "$1" >> '` + w.opened + `'`)
 	w.ctl("whoami")
 	desktop := map[string]any{"BROWSER": evil, "DISPLAY": ":99", "PATH": filepath.Dir(evil),
@@ -142,8 +142,8 @@ func TestRawClient_StartsNoProgram(t *testing.T) {
 	}
 }
 
-// A client must not have the daemon read or write files: what is to be written comes in the answer, what is to be read
-// is refused with a code of its own.
+// A client must not make the daemon read or write files: content to be written is returned in the answer, and reading
+// is refused with its own error code.
 func TestRawClient_TouchesNoFile(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
@@ -196,7 +196,7 @@ func TestRawClient_TouchesNoFile(t *testing.T) {
 	}
 }
 
-// listing names every file below root with its size, but for those below except.
+// listing returns the name and size of every file below root, except those below except.
 func listing(t *testing.T, root, except string) string {
 	t.Helper()
 	var names []string
@@ -228,8 +228,8 @@ func readText(t *testing.T, path string) string {
 	return strings.TrimSpace(string(data))
 }
 
-// Through service-mcp the same calls use files, with the agent's own rights: the process that carries them out is the
-// agent's child, and ends with it.
+// Through service-mcp the same calls use files with the agent's own rights, because service-mcp, a child of the agent,
+// carries them out.
 func TestServiceMCP_CarriesOperationsOut(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")

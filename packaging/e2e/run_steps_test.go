@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// deskSteps are made by an agent in one call; the last step before the end fails.
+// deskSteps are run in one call; the last step before the end fails.
 const deskSteps = `[
 	{"expectDisplay": {"text": ["Desk"], "withinMs": 20000}},
 	{"state": {"battery": {"level": 9, "charging": false}}},
@@ -65,7 +65,7 @@ func TestRunSteps_SameOnBothSimulators(t *testing.T) {
 	}
 }
 
-// whatHappened returns what of a report does not depend on the simulator's clock.
+// whatHappened returns the parts of a report that do not depend on the simulator's clock.
 func whatHappened(t *testing.T, report toolResult) map[string]any {
 	t.Helper()
 	r := report.Structured

@@ -40,13 +40,13 @@ func firstAnswer(w *world, line string) (string, error) {
 	return bufio.NewReader(stdout).ReadString('\n')
 }
 
-// starts counts the daemons that started in the directory.
+// starts counts the daemons that were started in the directory.
 func starts(w *world) int {
 	log, _ := os.ReadFile(filepath.Join(w.dir, "log", "serviced.log"))
 	return strings.Count(string(log), `"daemon started"`)
 }
 
-// 20 cold clients at the same time start one daemon and get 20 good answers.
+// 20 simultaneous clients without a daemon start one daemon and get 20 good answers.
 func TestColdClients_StartOneDaemon(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
@@ -108,7 +108,7 @@ func TestSecondDaemon_IsRefused(t *testing.T) {
 	}
 }
 
-// An agent's connection outlives its daemon, whatever ends it.
+// An agent's connection survives the end of its daemon, whatever the cause.
 func TestAgent_OutlivesDaemons(t *testing.T) {
 	t.Parallel()
 	b := startBackend(t, "")
@@ -133,9 +133,9 @@ func TestAgent_OutlivesDaemons(t *testing.T) {
 			}
 
 			pid = w.daemonPID()
-			syscall.Kill(pid, syscall.SIGSTOP) // the call arrives and is not looked at
+			syscall.Kill(pid, syscall.SIGSTOP) // the call arrives but is not handled
 			_, reading := a.start("whoAmI", map[string]any{}, false, time.Minute)
-			time.Sleep(100 * time.Millisecond) // for the agent to write it; too early is harmless
+			time.Sleep(100 * time.Millisecond) // lets the agent write it; being too early is harmless
 			syscall.Kill(pid, syscall.SIGKILL)
 			if r := a.wait(reading); r.IsError || r.str(t, "installId") != install {
 				t.Errorf("a call that only reads, in flight at kill -9: %v", r.Structured)
@@ -151,7 +151,7 @@ func TestAgent_OutlivesDaemons(t *testing.T) {
 
 			pid = w.daemonPID()
 			if err := os.RemoveAll(w.dir); err != nil && !os.IsNotExist(err) {
-				t.Log(err) // the daemon may write while we delete
+				t.Log(err) // the daemon may write during the deletion
 				os.RemoveAll(w.dir)
 			}
 			if !waitGone(pid, 10*time.Second) {
@@ -171,7 +171,7 @@ func TestAgent_OutlivesDaemons(t *testing.T) {
 func whoAmI(t *testing.T, a *agent) string {
 	t.Helper()
 	r := a.call("whoAmI", map[string]any{})
-	if r.Structured["code"] == "daemon_restarted" { // the call met a daemon on its way out; what it says is: again
+	if r.Structured["code"] == "daemon_restarted" { // the daemon was already stopping; its answer asks for a retry
 		r = a.call("whoAmI", map[string]any{})
 	}
 	if r.IsError {

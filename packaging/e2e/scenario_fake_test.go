@@ -19,7 +19,7 @@ const (
 	fakeToken    = "svc_fake_token_of_a_scripted_backend"
 )
 
-// fake is a backend that gives one code and answers polls by a script; the last step is repeated.
+// fake is a backend that issues one code and answers polls from a script; the last step is repeated.
 type fake struct {
 	url    string
 	script []http.HandlerFunc
@@ -98,7 +98,7 @@ func fakeAccount() map[string]any {
 		"linkedAt": "2026-01-02T03:04:05Z", "expiresAt": nil}
 }
 
-// The steps of a script.
+// Steps of a script.
 func pending(seconds int) http.HandlerFunc {
 	return func(rw http.ResponseWriter, _ *http.Request) {
 		reply(rw, map[string]any{"pending": true, "pollIntervalSeconds": seconds})
@@ -122,7 +122,7 @@ func status(code int, header ...string) http.HandlerFunc {
 
 func reset(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
 
-// A wait survives every kind of error, respects every interval, and ends in success.
+// A wait survives every kind of error, respects every interval and ends in success.
 func TestPolling_SurvivesErrors(t *testing.T) {
 	t.Parallel()
 	f := newFake(t, "https://example.org/activate?code="+fakeUserCode, []http.HandlerFunc{

@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// login is a running `servicectl login` without a terminal: one JSON object a line.
+// login is a running `servicectl login` without a terminal, which prints one JSON object per line.
 type login struct {
 	t     *testing.T
 	cmd   *exec.Cmd
@@ -37,7 +37,7 @@ func startLogin(w *world, args ...string) *login {
 		t.Fatal(err)
 	}
 	l.cmd.Stderr = &l.errs
-	// A standard input that stays open and silent: whoever waits for a key waits for ever.
+	// A standard input that stays open and silent, so waiting for a key never ends.
 	in, silent, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -91,7 +91,7 @@ func (l *login) until(event string) map[string]any {
 	}
 }
 
-// exit waits for the end of the process and returns its exit code; -1 after a signal.
+// exit waits for the process to end and returns its exit code, or -1 after a signal.
 func (l *login) exit() int {
 	l.t.Helper()
 	for line := range l.lines {
@@ -105,7 +105,7 @@ func (l *login) exit() int {
 // link links the machine as a new person and returns login's last line.
 func link(w *world, email string) map[string]any {
 	w.t.Helper()
-	l := startLogin(w, "--json", "--replace") // the same lines as without, since there is no terminal
+	l := startLogin(w, "--json", "--replace") // --json prints the same lines, as there is no terminal
 	newPerson(w.t).approve(l.until("code")["verificationUrl"].(string), email)
 	linked := l.until("linked")
 	if code := l.exit(); code != 0 || linked["linked"] != true {
@@ -114,7 +114,8 @@ func link(w *world, email string) map[string]any {
 	return linked
 }
 
-// After Ctrl-C or the client's death at any step of login nothing is left behind, and nothing links later.
+// If login is interrupted at any step, by Ctrl-C or because its process died, nothing is left behind and nothing is
+// linked later.
 func TestLogin_Interrupted(t *testing.T) {
 	t.Parallel()
 	b := startBackend(t, "")
@@ -142,7 +143,7 @@ func cutLoginShort(t *testing.T, b *remoteBackend, step string, signal syscall.S
 		}
 	}
 	w := newWorld(t, "", "SERVICE_BACKEND_URL="+s.url)
-	w.ctl("whoami") // the daemon is up
+	w.ctl("whoami") // starts the daemon
 	l := startLogin(w)
 	page := ""
 	if step == "asking" {
@@ -165,9 +166,9 @@ func cutLoginShort(t *testing.T, b *remoteBackend, step string, signal syscall.S
 	if page != "" {
 		wantCancelled(t, page)
 	}
-	time.Sleep(1700 * time.Millisecond) // longer than the poll interval: what must not happen has no event to wait for
+	time.Sleep(1700 * time.Millisecond) // longer than the poll interval: there is no event to wait for when nothing must happen
 	for _, at := range s.polls("") {
-		if late := at.Sub(ended); late > 500*time.Millisecond { // one may have been on its way
+		if late := at.Sub(ended); late > 500*time.Millisecond { // one may have been under way
 			t.Errorf("a poll %s after the end", late)
 		}
 	}
@@ -209,10 +210,10 @@ func (w *world) setOpener(script string) {
 	} else if err := os.WriteFile(path, []byte("#!/bin/sh\n"+script+"\n"), 0o755); err != nil {
 		w.t.Fatal(err)
 	}
-	w.env = append(w.env, "PATH="+tools) // a real xdg-open of this machine must not take its place
+	w.env = append(w.env, "PATH="+tools) // so that a real xdg-open on this machine is not used
 }
 
-// Whatever the opener does, login first shows code and URL and then continues.
+// Whatever the opener does, login shows code and URL first and then continues.
 func TestLogin_BadOpener(t *testing.T) {
 	t.Parallel()
 	b := startBackend(t, "")
@@ -233,7 +234,7 @@ func TestLogin_BadOpener(t *testing.T) {
 			l := startLogin(w)
 			page := l.until("code")["verificationUrl"].(string)
 			if l.heard[0] != "code" {
-				t.Errorf("before the code came %v", l.heard)
+				t.Errorf("events before the code: %v", l.heard)
 			}
 			if said := l.until("opened"); said["opened"] != c.opened || said["reason"] != c.reason {
 				t.Errorf("it says %v", said)
@@ -247,13 +248,13 @@ func TestLogin_BadOpener(t *testing.T) {
 	}
 }
 
-// Without auto-open, or for an address that is not a web page, no process is started but the text is shown.
+// Without auto-open, or if the address is not a web page, no process is started but the text is shown.
 func TestLogin_OpensNothing(t *testing.T) {
 	t.Parallel()
 	pages := map[string]string{
 		"file": "file:///etc/passwd", "script": "javascript:alert(1)", "option": "-a Calc", "no host": "http:///activate?code=BCDF-GHJK",
 		"disabled": "https://example.org/activate?code=BCDF-GHJK",
-		// The one that is opened, by one process and as it is.
+		// This one is opened, by one process and unchanged.
 		"metacharacters": `https://example.org/activate?code=BCDF-GHJK&x=$(touch${IFS}x);'"|&&%20>x` + "`x`",
 	}
 	for name, page := range pages {

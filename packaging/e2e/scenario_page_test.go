@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// issued is a device code, requested as by a daemon.
+// issued is a device code that was requested as a daemon would.
 type issued struct {
 	DeviceCode, UserCode, VerificationURL string
 }
@@ -86,7 +86,7 @@ func TestActivationPage_ApprovalIsBoundToBrowser(t *testing.T) {
 	}
 }
 
-// A page of another site, or a form without its token, changes nothing; neither does any GET or HEAD.
+// Requests from a page of another site or without the form's token change nothing, and neither does any GET or HEAD.
 func TestPages_ForeignPostsChangeNothing(t *testing.T) {
 	t.Parallel()
 	b := startBackend(t, "")
@@ -126,7 +126,7 @@ func TestPages_ForeignPostsChangeNothing(t *testing.T) {
 	code.mustBePending(t, b, "a HEAD")
 }
 
-// The activation page shows what the person must check and follows the rules for its headers and content.
+// The activation page shows what the person must check, and its headers and content follow the rules.
 func TestActivationPage_Content(t *testing.T) {
 	t.Parallel()
 	b := startBackend(t, "")

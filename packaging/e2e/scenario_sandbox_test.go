@@ -16,10 +16,10 @@ import (
 	"time"
 )
 
-// nobody is the user of the sandboxed agent if these tests run as root, whom no file mode stops.
+// nobody is the sandboxed agent's user if these tests run as root, because file modes do not restrict root.
 const nobody = 65534
 
-// sandboxed prepares a machine whose sockets exist but may not be used: connecting gives EACCES. calls counts
+// sandboxed prepares a machine whose sockets exist but must not be used: connecting fails with EACCES. calls counts
 // connections that succeed nevertheless.
 func sandboxed(t *testing.T) (w *world, as func(*exec.Cmd) *exec.Cmd) {
 	t.Helper()
@@ -56,7 +56,7 @@ func sandboxed(t *testing.T) (w *world, as func(*exec.Cmd) *exec.Cmd) {
 			t.Fatal(err)
 		}
 	}
-	if err := os.Chmod(filepath.Dir(bin), 0o755); err != nil { // the programs are ours to run, not to change
+	if err := os.Chmod(filepath.Dir(bin), 0o755); err != nil { // the sandboxed user may run the programs but not change them
 		t.Fatal(err)
 	}
 	return w, func(cmd *exec.Cmd) *exec.Cmd {
@@ -65,8 +65,8 @@ func sandboxed(t *testing.T) (w *world, as func(*exec.Cmd) *exec.Cmd) {
 	}
 }
 
-// If a sandbox forbids the sockets, service-mcp serves the tools in its own process, names what to allow, and starts
-// no daemon.
+// If a sandbox forbids the sockets, service-mcp serves the tools in its own process, says what to allow, and starts no
+// daemon.
 func TestSandbox_ServesToolsInProcess(t *testing.T) {
 	t.Parallel()
 	w, as := sandboxed(t)

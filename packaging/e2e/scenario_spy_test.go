@@ -21,10 +21,10 @@ const (
 	tokenPath = "/api/auth/device/token"
 )
 
-// spy stands between a daemon and its backend and notes what passes.
+// spy is a proxy between a daemon and its backend that records requests.
 type spy struct {
 	url string
-	// hold, if set, is called with each request before it goes on.
+	// hold, if set, is called with each request before it is forwarded.
 	hold func(passed)
 
 	mu   sync.Mutex
@@ -82,7 +82,7 @@ func (s *spy) polls(deviceCode string) []time.Time {
 	return at
 }
 
-// askByHand makes the gated call with `servicectl tool call` and returns the code.
+// askByHand makes a call that needs an account with `servicectl tool call`, and returns the code.
 func askByHand(w *world) (deviceCode, verificationURL string) {
 	w.t.Helper()
 	out, errs, _ := w.ctl("tool", "call", "createSimulatorSession",
@@ -94,5 +94,5 @@ func askByHand(w *world) (deviceCode, verificationURL string) {
 	return answer.DeviceCode, answer.VerificationURL
 }
 
-// recorded counts occurrences of text in the local telemetry log.
+// recorded counts the occurrences of text in the local telemetry log.
 func recorded(w *world, text string) int { return strings.Count(events(w), text) }

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// With URL elicitation the first call links the account by itself.
+// With URL elicitation the first call links the account without further calls.
 func TestElicitation_LinksInOneCall(t *testing.T) {
 	t.Parallel()
 	b := startBackend(t, "")
@@ -43,8 +43,8 @@ func TestElicitation_LinksInOneCall(t *testing.T) {
 	}
 }
 
-// Polls are reported as progress, a cancelled call ends at once while polling continues, and two calls share one
-// series of polls.
+// Polls are reported as progress, a cancelled call ends at once while polling continues, and two calls share one series
+// of polls.
 func TestPolling_ContinuesInDaemon(t *testing.T) {
 	t.Parallel()
 	for _, protocol := range []string{"legacy", "modern"} {
@@ -55,7 +55,7 @@ func TestPolling_ContinuesInDaemon(t *testing.T) {
 			w := newWorld(t, "", "SERVICE_BACKEND_URL="+s.url)
 			a := startAgent(w, protocol, false)
 			code, page := ask(t, a)
-			// clamped to 600 and 1
+			// limited to 600 and 1
 			args := map[string]any{"deviceCode": code, "maxWaitSeconds": 601, "pollIntervalSeconds": 0}
 
 			first, cancelled := a.start("completeAuthLink", args, true, time.Minute)
@@ -87,7 +87,7 @@ func TestPolling_ContinuesInDaemon(t *testing.T) {
 	}
 }
 
-// A wait has bounds, and an approval is not lost after the only call has timed out.
+// A wait is bounded, and an approval is not lost even if the only waiting call has timed out.
 func TestCompleteAuthLink_WaitIsClamped(t *testing.T) {
 	t.Parallel()
 	b := startBackend(t, "")

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// whoami reports each state by its exit code and in one stable form, and never prints the token.
+// whoami reports each state with its exit code in a stable form, and never prints the token.
 func TestWhoami_StatesAndExitCodes(t *testing.T) {
 	t.Parallel()
 	b := startBackend(t, "")
@@ -25,7 +25,7 @@ func TestWhoami_StatesAndExitCodes(t *testing.T) {
 		if err := json.Unmarshal([]byte(out), &answer); err != nil {
 			t.Fatalf("%s: %v: %s%s", state, err, out, errs)
 		}
-		delete(answer, "detail") // present when there is something to explain
+		delete(answer, "detail") // only present if there is something to explain
 		want := []string{"accountId", "backendUrl", "expiresAt", "installId", "linked", "linkedAt", "state", "tier",
 			"verifiedAgeSeconds"}
 		if got := slices.Sorted(maps.Keys(answer)); !slices.Equal(got, want) {
@@ -116,7 +116,7 @@ func TestDaemon_TwoShellsKeepTheirSettings(t *testing.T) {
 			t.Errorf("a call that did not follow its shell: %s", wrong)
 		}
 	}
-	// A shell's backend gets no telemetry of a daemon whose own one is another.
+	// A backend that only a shell names gets no telemetry if the daemon's own backend is another.
 	for shell, want := range map[*world][2]string{a: {first.url, "SERVICE_BACKEND_URL"},
 		b: {second.url, "SERVICE_TELEMETRY"}} {
 		out, _, _ := shell.ctl("status", "--json")

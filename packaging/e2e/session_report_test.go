@@ -18,8 +18,8 @@ import (
 	"github.com/service-dev/service/proto/glasses/scenario"
 )
 
-// The report of session run opens from a disk, loads nothing, and is readable for everybody: axe-core finds nothing in
-// it, light, dark, on a phone and unfolded. The slider compares what was recorded with what was seen.
+// The report of session run opens from a local file, loads nothing, and is accessible: axe-core finds nothing in it,
+// light, dark, on a phone and with sections opened. The slider compares recorded and actual pictures.
 func TestSessionRun_HTMLReport(t *testing.T) {
 	t.Parallel()
 	axe, browser := axeSource(t), newBrowser(t)
@@ -77,7 +77,7 @@ func lookAtReport(t *testing.T, browser context.Context, axe, how string) {
 	emulate(t, browser, "light", 1200, 900)
 }
 
-// slideBetweenPictures moves the slider from what was expected to what was seen.
+// slideBetweenPictures moves the slider from the expected to the actual picture.
 func slideBetweenPictures(t *testing.T, browser context.Context) {
 	t.Helper()
 	const clip = `(() => { const r = document.querySelector(".stack input"); r.value = %; r.dispatchEvent(new Event("input"));
@@ -93,8 +93,8 @@ func slideBetweenPictures(t *testing.T, browser context.Context) {
 	}
 }
 
-// reportWithFailures runs a scenario that passes, one that fails, a recording of another picture and a file with a
-// mistake, and returns the path of the report.
+// reportWithFailures runs a scenario that passes, one that fails, a recording with a different picture and an invalid
+// file, and returns the path of the report.
 func reportWithFailures(t *testing.T, w *world) string {
 	t.Helper()
 	app := filepath.Join(t.TempDir(), "hello-glasses")
@@ -119,7 +119,7 @@ func reportWithFailures(t *testing.T, w *world) string {
 	return page
 }
 
-// recordHello records one tap, and puts the first picture into the place of the second.
+// recordHello records one tap, and replaces the second picture with the first.
 func recordHello(t *testing.T, w *world, app, dir string) {
 	t.Helper()
 	call := func(args ...string) string {
@@ -145,7 +145,7 @@ func recordHello(t *testing.T, w *world, app, dir string) {
 	call("tool", "call", "expectDisplay", `{"text":["Taps: 1"]}`)
 	call("session", "record", s.SessionID, dir)
 	call("session", "close", s.SessionID)
-	_ = hello.Wait() // the session's end is an error for it
+	_ = hello.Wait() // the app exits with an error when its session ends
 	file := filepath.Join(dir, "scenario.json")
 	data, err := os.ReadFile(file)
 	if err != nil {

@@ -50,8 +50,8 @@ func (p *person) viaAcme(b *remoteBackend) {
 	p.t.Fatalf("the page leads nowhere (status %d):\n%s", p.status, p.text())
 }
 
-// Nothing is stored before the agreement, every broken answer is refused with a page, and only an address verified by
-// the provider counts.
+// Nothing is stored before the person agrees, every invalid answer is refused with a page, and only an address verified
+// by the provider counts.
 func TestProvider_StoresNothingBeforeAgreement(t *testing.T) {
 	t.Parallel()
 	provider, b := startProvider(t, newPostgres(t))
@@ -84,10 +84,10 @@ func TestProvider_StoresNothingBeforeAgreement(t *testing.T) {
 	someone := newPerson(t)
 	someone.viaAcme(b)
 	if !strings.Contains(someone.text(), "does not vouch") {
-		t.Errorf("an address that nobody vouches for:\n%s", someone.text())
+		t.Errorf("an unverified address:\n%s", someone.text())
 	}
 	provider.Be(oidctest.Person{Subject: "s1", Email: "ada@example.org", EmailVerified: true})
-	for range 2 { // leaving the page that asks stores nothing, so it asks again
+	for range 2 { // leaving the page that asks stores nothing, so the next sign-in asks again
 		someone.viaAcme(b)
 		if someone.at.Path != "/signin/welcome" {
 			t.Fatalf("at %s:\n%s", someone.at, someone.text())
@@ -100,7 +100,7 @@ func TestProvider_StoresNothingBeforeAgreement(t *testing.T) {
 		t.Errorf("a known person is at %s:\n%s", known.at, known.text())
 	}
 
-	squatter := newPerson(t) // somebody made an account with bob's address
+	squatter := newPerson(t) // somebody else created an account with bob's address
 	squatter.open(b.url + "/signup")
 	squatter.submit("/signup", "email", "bob@example.org", "password", password, "accept", "yes")
 	provider.Be(oidctest.Person{Subject: "s2", Email: "bob@example.org", EmailVerified: true})
@@ -153,7 +153,7 @@ func TestPasskeys_AccountWithoutPassword(t *testing.T) {
 		until(`location.pathname === "/signin/welcome"`))
 }
 
-// exportScript sends the export's form as the button would, and leaves the file's text in the page.
+// exportScript submits the export form as the button would, and leaves the file's text in the page.
 const exportScript = `(() => {
 	const form = document.querySelector('form[action$="/export"]');
 	const request = new XMLHttpRequest();

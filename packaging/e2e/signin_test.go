@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Links that a real SMTP server received verify an address and reset a password; each works once.
+// Mailed links, received by a real SMTP server, verify an address and reset a password. Each works once.
 func TestMailedLinks_WorkOnce(t *testing.T) {
 	t.Parallel()
 	mail := startMail(t)
@@ -28,8 +28,8 @@ func TestMailedLinks_WorkOnce(t *testing.T) {
 	resetWorksOnce(t, b, mail, ada)
 }
 
-// signUpTellsNobodyWhoHasAnAccount checks that the page does not reveal who has an account: the mail does, and its
-// reader needs the password that was chosen.
+// signUpTellsNobodyWhoHasAnAccount checks that the page does not reveal whether an address has an account. Only the
+// mail does, and its reader needs the chosen password.
 func signUpTellsNobodyWhoHasAnAccount(t *testing.T, b *remoteBackend, mail *mailbox, reader *person) {
 	t.Helper()
 	var told []string
@@ -50,7 +50,7 @@ func signUpTellsNobodyWhoHasAnAccount(t *testing.T, b *remoteBackend, mail *mail
 	}
 }
 
-// confirmNeedsSignIn checks that a new address is confirmed only by somebody signed in to the account, as another
+// confirmNeedsSignIn checks that a new address is confirmed only by somebody signed in to the account, because another
 // person may read the mail.
 func confirmNeedsSignIn(t *testing.T, b *remoteBackend, mail *mailbox, ada, reader *person) {
 	t.Helper()
@@ -125,7 +125,7 @@ func resetWorksOnce(t *testing.T, b *remoteBackend, mail *mailbox, ada *person) 
 	}
 }
 
-// newSecrets creates the other secrets: a second browser, a reset link, a rotated key, a new password.
+// newSecrets creates the other secrets: a second browser session, a reset link, a rotated key, a new password.
 func newSecrets(t *testing.T, b *remoteBackend, someone *person, mail *mailbox, secrets map[string]string) {
 	t.Helper()
 	other := newPerson(t)

@@ -33,8 +33,8 @@ type simulated struct {
 	browser context.Context
 
 	app *websocket.Conn
-	// incoming is what the app receives. It is read all the time, as the service drops an app that answers no pings
-	// while the test waits for the page.
+	// incoming is what the app receives. It is read continuously, because the service drops an app that answers no
+	// pings while the test waits for the page.
 	incoming chan message
 	heard    []appFrame
 	sent     int
@@ -201,7 +201,7 @@ func (s *simulated) must(r glasses.Result) glasses.Result {
 const trails = `{"tree":{"type":"column","gap":12,"padding":24,"children":[{"type":"text","text":"Trails near you","style":"title"},
 	{"type":"button","id":"ridge","text":"Ridge walk"},{"type":"button","id":"lake","text":"Round the lake"}]}}`
 
-// wantCanvas compares the page's pixels with trails as the renderer of this process draws it.
+// wantCanvas compares the page's pixels with the trails view as the renderer of this process draws it.
 func (s *simulated) wantCanvas(model string, focus int) {
 	s.t.Helper()
 	show, err := glasses.ParseShow([]byte(trails))

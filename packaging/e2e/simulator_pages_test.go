@@ -27,8 +27,8 @@ const (
 	looksOn = `!document.querySelector("#mirror").hidden && document.querySelector("#controls").disabled`
 )
 
-// Of two pages the newest acts as the glasses; the other observes, and takes over with the same state when it is
-// alone.
+// Of two pages the newest acts as the glasses. The other observes, and takes over with the same state when it is the
+// only one left.
 func TestSimulatorPages_NewestIsActive(t *testing.T) {
 	t.Parallel()
 	s := newSimulated(t, "rayban_display")
@@ -78,7 +78,7 @@ func TestSimulatorPage_ShowsDeadService(t *testing.T) {
 	}
 	defer process.Signal(syscall.SIGCONT)
 	begin := time.Now()
-	tapPanel(t, s.browser) // on its way when the service stopped
+	tapPanel(t, s.browser) // still being sent when the service stopped
 	ctx, cancel := context.WithTimeout(s.browser, 10*time.Second)
 	defer cancel()
 	if err := chromedp.Do(ctx, until(`document.querySelector("#socket").dataset.state !== "up"`)); err != nil {
@@ -92,8 +92,8 @@ func TestSimulatorPage_ShowsDeadService(t *testing.T) {
 	s.next(glasses.TypeInput, "")
 }
 
-// A page that is reloaded takes over what stands, and its glasses resume transcription when what prevented it is over.
-// It does not listen while no app is attached.
+// A reloaded page takes over the current state, and its glasses resume transcription when the obstacle is gone. It does
+// not listen while no app is attached.
 func TestSimulatorPage_TakesOverWhatStands(t *testing.T) {
 	t.Parallel()
 	s := newSimulated(t, "rayban_display")

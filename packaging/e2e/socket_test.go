@@ -17,7 +17,7 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// socket is an app on a bare WebSocket: it keeps everything that it hears, in order.
+// socket is an app on a plain WebSocket that keeps every frame it receives, in order.
 type socket struct {
 	t  *testing.T
 	ws *websocket.Conn
@@ -25,7 +25,7 @@ type socket struct {
 	mu    sync.Mutex
 	heard []appFrame
 	err   error         // why reading ended
-	moved chan struct{} // closed and made anew with each frame
+	moved chan struct{} // closed and replaced with each frame
 	done  chan struct{}
 }
 

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// A stopped daemon is reported within seconds with its process and a fix, and the fix works.
+// If the daemon's process is stopped (SIGSTOP), commands say so within seconds, with the process and a fix that works.
 func TestStoppedDaemon_IsReported(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
@@ -45,7 +45,7 @@ func TestStoppedDaemon_IsReported(t *testing.T) {
 	for _, command := range []string{"whoami", "status", "doctor"} {
 		begun = time.Now()
 		out, errs, _ := w.ctl(command, "--json")
-		if command == "doctor" { // which tells of the daemon as one check among others
+		if command == "doctor" { // doctor reports the daemon as one check among others
 			out = strings.Replace(out, "did not answer", "daemon_not_responding", 1)
 		}
 		names(command, out+errs, time.Since(begun))

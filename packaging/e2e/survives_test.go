@@ -11,8 +11,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// A browser session survives a reload and restarts of app, daemon and backend and half a minute without a network,
-// and its log has every row once and in order.
+// A browser session survives a reload, restarts of app, daemon and backend, and half a minute without a network. Its
+// log has every row once and in order.
 func TestBrowserSessionSurvives(t *testing.T) {
 	t.Parallel()
 	b := startBackend(t, "")
@@ -27,7 +27,7 @@ func TestBrowserSessionSurvives(t *testing.T) {
 
 	live := `document.querySelector("#simulator").dataset.live === "yes"`
 	taps, since := 0, 0.0
-	// tap goes back one entry and waits until the app has drawn that, wherever it was a moment ago.
+	// tap goes back one entry and waits until the app has drawn it, whatever it showed before.
 	tap := func(after string) {
 		t.Helper()
 		taps++
@@ -45,7 +45,7 @@ func TestBrowserSessionSurvives(t *testing.T) {
 			since = next
 		}
 	}
-	// within waits until the page tells that it is not live, which it does within three seconds on an idle machine.
+	// within waits until the page shows that it is not live, which takes at most three seconds on an idle machine.
 	within := func(what string) {
 		t.Helper()
 		lost := time.Now()
@@ -77,7 +77,7 @@ func TestBrowserSessionSurvives(t *testing.T) {
 
 	b.cmd.Process.Signal(syscall.SIGSTOP)
 	within("a silent network")
-	time.Sleep(30 * time.Second) // the thirty seconds are the test
+	time.Sleep(30 * time.Second) // the thirty seconds are what is tested
 	b.cmd.Process.Signal(syscall.SIGCONT)
 	run(t, browser, "come back", until(live))
 	tap("30 s of silence")

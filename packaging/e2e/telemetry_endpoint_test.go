@@ -21,23 +21,23 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-// endpoint stands before a backend and keeps every request about telemetry.
+// endpoint is a proxy before a backend that keeps every telemetry request.
 type endpoint struct {
 	url string
 
 	mu   sync.Mutex
 	seen []told
-	deaf bool // answers are lost on their way back
+	deaf bool // answers are lost on the way back
 }
 
-// told is one request about telemetry.
+// told is one telemetry request.
 type told struct {
 	method string
 	header http.Header
 	body   []byte
 }
 
-// newEndpoint returns a proxy to backend; to nowhere if that is empty.
+// newEndpoint returns a proxy to backend, or without a backend if that is empty.
 func newEndpoint(t *testing.T, backend string) *endpoint {
 	t.Helper()
 	target, err := url.Parse(backend)
@@ -97,7 +97,7 @@ func stopDaemon(w *world) {
 	}
 }
 
-// telemetryStatus is what `servicectl telemetry status` says.
+// telemetryStatus is the answer of `servicectl telemetry status`.
 type telemetryStatus struct {
 	UploadAllowed bool
 	DecidedBy     string

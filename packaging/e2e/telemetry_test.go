@@ -23,7 +23,7 @@ func mentionsNotice(text string) bool { return strings.Contains(text, "telemetry
 // one carries the notice. Uploads contain only the listed fields, under the install id alone. A batch whose answer
 // was lost counts once. Purge deletes everything everywhere.
 func TestTelemetry_FromInstallToPurge(t *testing.T) {
-	for engine, shims := range map[string]int{"sqlite": 1, "postgres": 10} { // one agent, or ten that find no daemon
+	for engine, shims := range map[string]int{"sqlite": 1, "postgres": 10} { // one agent, or ten that all find no daemon
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()
 			database, dump := newDatabase(t, engine)
@@ -62,7 +62,7 @@ func TestTelemetry_FromInstallToPurge(t *testing.T) {
 				t.Errorf("%d of ten answers carry the notice", carried)
 			}
 
-			// The backend takes the batch, and the daemon never hears of it.
+			// The backend accepts the batch, but the daemon does not receive the answer.
 			e.lose(true)
 			stopDaemon(w)
 			if s := w.telemetry(); s.Waiting != 11 || s.DecidedBy != "default" || s.NoticeShownAt == nil {
@@ -139,7 +139,7 @@ func checkUploads(t *testing.T, w *world, e *endpoint) {
 	}
 }
 
-// A linked install uploads only as the install: no token, account or code is sent with its events.
+// A linked install uploads only as an install: no token, account or code is sent with its events.
 func TestTelemetry_LinkedInstallSendsNoAccount(t *testing.T) {
 	b := startBackend(t, "")
 	e := newEndpoint(t, b.url)
@@ -183,8 +183,8 @@ func TestTelemetry_LinkedInstallSendsNoAccount(t *testing.T) {
 	saysNothingOfTheComputer(t, e)
 }
 
-// saysNothingOfTheComputer compares the requests, including the words in them, with the list. It does not search for
-// the computer's name: one such as "vm" or "linux" occurs in random ids and in words.
+// saysNothingOfTheComputer checks that requests contain only listed fields and values. It does not search for the
+// computer's name, because a name such as "vm" or "linux" also occurs in random ids and in words.
 func saysNothingOfTheComputer(t *testing.T, e *endpoint) {
 	t.Helper()
 	words := map[string][]string{
@@ -230,7 +230,7 @@ func TestTelemetry_SwitchesStopUploads(t *testing.T) {
 			t.Parallel()
 			e := newEndpoint(t, "http://localhost:9")
 			w := newWorld(t, "backend_url: "+e.url+"\n", c.variable)
-			if c.consent == "decline-privacy" { // even what waited from before stays
+			if c.consent == "decline-privacy" { // events from before the decision are not sent either
 				w.ctl("tool", "call", "getPlatformInfo")
 				if s := w.telemetry(); s.Waiting == 0 {
 					t.Errorf("nothing waits: %+v", s)
@@ -244,7 +244,7 @@ func TestTelemetry_SwitchesStopUploads(t *testing.T) {
 					t.Error("a decision was made, and the notice still came")
 				}
 			}
-			w.ctl("login", "--json") // its events are of this shell too; the backend does not answer
+			w.ctl("login", "--json") // its events belong to this shell too; the backend does not answer
 			if s := w.telemetry(); s.UploadAllowed || s.DecidedBy != c.by || s.Waiting != 0 {
 				t.Errorf("%+v", s)
 			}

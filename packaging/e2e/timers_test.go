@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// exampleInto writes what getCodeExample answers into a folder of its own, and returns the folder.
+// exampleInto writes the answer of getCodeExample into a new folder and returns the folder.
 func exampleInto(t *testing.T, a *agent, language, topic string) string {
 	t.Helper()
 	got := a.call("getCodeExample", map[string]any{"language": language, "topic": topic, "includeModule": true})
@@ -38,8 +38,8 @@ func writeInto(t *testing.T, path, text string) {
 	}
 }
 
-// The timer of getCodeExample counts down in virtual time while taps pause and resume it. Swift is not run: there is no
-// compiler for this machine.
+// The timer of getCodeExample counts down in virtual time while taps pause and resume it. Swift is not run because
+// there is no compiler for this machine.
 func TestTimerExample_InEachLanguage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
@@ -101,7 +101,7 @@ func TestTimerExample_InEachLanguage(t *testing.T) {
 	}
 }
 
-// timerApp returns how to start the timer of getCodeExample.
+// timerApp returns the command that starts the timer of getCodeExample.
 func timerApp(t *testing.T, a *agent, language string) []string {
 	t.Helper()
 	dir := exampleInto(t, a, language, "timer")
@@ -129,7 +129,7 @@ func program(t *testing.T, name string) string {
 	return path
 }
 
-// Compiled to JavaScript the module runs on Node 22, and on Node 20 once its WebSocket is switched on; before that its
+// Compiled to JavaScript, the module runs on Node 22, and on Node 20 once its WebSocket is enabled; before that its
 // error says how.
 func TestTypeScriptModule_OnNode20AndNewer(t *testing.T) {
 	t.Parallel()
@@ -181,7 +181,7 @@ func TestTypeScriptModule_OnNode20AndNewer(t *testing.T) {
 	}
 }
 
-// node20 returns Node 20: the one of npm/node20, or the machine's if that is its version.
+// node20 returns the path of Node 20: npm/node20, or the machine's if it has that version.
 func node20(t *testing.T) string {
 	t.Helper()
 	path, err := filepath.Abs(filepath.Join("npm", "node20", "node_modules", ".bin", "node"))

@@ -21,7 +21,7 @@ func (w *world) ask(request string, program string, args ...string) map[string]a
 	return answer
 }
 
-// An agent registered for the local toolset gets it from the daemon and from the daemon in its own sandbox.
+// An agent registered for the local toolset gets it from a daemon, and from `serviced mcp --in-process` in a sandbox.
 func TestToolset_Local(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")

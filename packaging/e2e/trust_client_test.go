@@ -28,7 +28,7 @@ func trustEngines(t *testing.T, test func(t *testing.T, b *remoteBackend, dump f
 	}
 }
 
-// full returns the size of a test: all with make test-full, otherwise some.
+// full returns the number of repetitions: all with make test-full, otherwise some.
 func full(all, some int) int {
 	if os.Getenv("SERVICE_TEST_FULL") != "" {
 		return all
@@ -36,7 +36,7 @@ func full(all, some int) int {
 	return some
 }
 
-// wire calls the backend from an address of this machine, without any program of ours in between.
+// wire calls the backend from a given address of this machine, without any of our programs in between.
 type wire struct {
 	t      *testing.T
 	url    string
@@ -61,7 +61,7 @@ func newWire(t *testing.T, b *remoteBackend, address string) *wire {
 	return &wire{t: t, url: b.url, client: &http.Client{Transport: transport, Jar: jar}}
 }
 
-// send makes one request; headers come in pairs.
+// send makes one request; headers are given in pairs.
 func (w *wire) send(method, path, body string, headers ...string) httpReply {
 	w.t.Helper()
 	req, err := http.NewRequestWithContext(w.t.Context(), method, w.url+path, strings.NewReader(body))

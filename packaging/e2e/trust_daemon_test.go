@@ -33,7 +33,7 @@ func openStream(t *testing.T, w *world) (*stream, string) {
 	}
 	t.Cleanup(func() { conn.Close() })
 	_ = conn.SetDeadline(time.Now().Add(time.Minute))
-	_, _ = io.WriteString(conn, handshakeLine) // one that is refused may be closed by now
+	_, _ = io.WriteString(conn, handshakeLine) // a refused stream may already be closed
 	s := &stream{Conn: conn, lines: bufio.NewReaderSize(conn, 64<<10)}
 	return s, s.line(t)
 }
@@ -48,7 +48,7 @@ func (s *stream) line(t *testing.T) string {
 }
 
 // One process opens as many streams, connections and calls as it can. Each one over the limit is refused with the
-// reason. The same daemon still serves a person and an agent, and afterwards nothing of it is left.
+// reason. The same daemon still serves a person and an agent, and nothing is left afterwards.
 func TestDaemon_ProcessExhaustsLimits(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
@@ -113,7 +113,7 @@ func TestDaemon_ProcessExhaustsLimits(t *testing.T) {
 	}
 }
 
-// crowdCalls makes more calls than one stream may have, which wait for an event that never comes, and returns the
+// crowdCalls makes more calls than one stream may have, each waiting for an event that never occurs, and returns the
 // first refusal.
 func crowdCalls(t *testing.T, streams []*stream) string {
 	t.Helper()
@@ -141,21 +141,21 @@ func crowdCalls(t *testing.T, streams []*stream) string {
 	return s.line(t)
 }
 
-// descriptorsOf counts a process's open files; 0 if that is unknown.
+// descriptorsOf counts a process's open files, or returns 0 if that is unknown.
 func descriptorsOf(t *testing.T, pid int) int {
 	t.Helper()
 	entries, _ := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
 	return len(entries)
 }
 
-// After kill -9 on the daemon its adapters end within 3 s; the next daemon starts others and leaves none of their
+// After kill -9 on the daemon its adapters end within 3 s. The next daemon starts new ones and leaves none of their
 // directories behind.
 func TestAdapters_EndWithDaemon(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
 	work := func() []int {
 		t.Helper()
-		// of localsim, and of backendlocal
+		// the processes of localsim and of backendlocal
 		for _, args := range [][]string{{"tool", "call", "startLocalSimulation"}, {"doctor"}} {
 			if out, errs, exit := w.ctl(args...); exit != 0 {
 				t.Fatalf("servicectl %v: exit %d: %s%s", args, exit, out, errs)

@@ -12,9 +12,8 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-// After a hundred logins neither a dump of the database nor the log at debug level contains a device code, a user
-// code, a token, the install id or a cookie in clear; nor does the audit trail contain an address of a person or a
-// computer.
+// After a hundred logins neither a dump of the database nor the log at debug level contains a device code, user code,
+// token, install id or cookie in plain text, and the audit trail contains no address of a person or computer.
 func TestHundredLogins_LeaveNoSecretInClear(t *testing.T) {
 	trustEngines(t, func(t *testing.T, b *remoteBackend, dump func() string) {
 		w := newWire(t, b, here)
@@ -47,7 +46,7 @@ func TestHundredLogins_LeaveNoSecretInClear(t *testing.T) {
 		}
 		searchAll(t, b, dump(), secrets)
 		trail := b.admin("trail", "--json", "--limit", "1000")
-		// the 401 has a code; who signs in views twice
+		// the 401 contained another code, and signing up shows the page a second time
 		for action, n := range map[string]int{"issue": 101, "view": 101, "approve": 100, "redeem": 100, "revoke": 100} {
 			if got := strings.Count(trail, `"`+action+`"`); got != n {
 				t.Errorf("%d lines of %s, want %d", got, action, n)
@@ -88,7 +87,7 @@ func searchAll(t *testing.T, b *remoteBackend, dump string, secrets map[string]s
 	}
 }
 
-// Ten thousand posts from one address without a credential are capped with Retry-After; rows and memory stay bounded,
+// Ten thousand posts from one address without a credential are limited with Retry-After. Rows and memory stay bounded,
 // and other addresses are served as before. A body that is too large gets 413, a malformed one 400.
 func TestDeviceCodes_FloodIsCapped(t *testing.T) {
 	if runtime.GOOS != "linux" {

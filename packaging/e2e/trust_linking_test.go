@@ -15,12 +15,12 @@ import (
 
 const (
 	here      = "127.0.0.1"
-	elsewhere = "127.0.0.2" // another address of this machine, which Linux alone has without being told
+	elsewhere = "127.0.0.2" // another loopback address, which works without configuration on Linux only
 )
 
-// More than ten wrong user codes a minute from one address look like every other unknown code, whatever the address
-// claims to be. A right code in between changes nothing; other addresses and polling continue. All spellings of one
-// code are one code and count together.
+// More than ten wrong user codes a minute from one address are answered like any unknown code, whatever the address
+// claims to be. A correct code in between changes nothing, and other addresses and polling continue. All spellings of a
+// code count as one.
 func TestUserCodes_GuessingLearnsNothing(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		missing(t, "a second loopback address", "run this on Linux")
@@ -58,7 +58,7 @@ func TestUserCodes_GuessingLearnsNothing(t *testing.T) {
 				t.Errorf("wrong code %d: status %d, and another body is %v", i+2, r.status, r.body != gone.body)
 			}
 		}
-		// Ten are gone by now, unless this machine is so slow that one came back meanwhile.
+		// All ten attempts are used up by now, unless this machine is so slow that one was granted meanwhile.
 		after := look(w, right.UserCode)
 		for i := 0; after.status == http.StatusOK && i < 50; i++ {
 			look(w, wrong)
@@ -91,8 +91,8 @@ func envOf(b *remoteBackend, name string) string {
 	return ""
 }
 
-// guessDeviceCodes polls codes that were never issued: every answer is that of an unknown code, and the known one
-// still works.
+// guessDeviceCodes polls codes that were never issued. Every answer is that of an unknown code, and the known one still
+// works.
 func guessDeviceCodes(t *testing.T, w *wire, known string) {
 	t.Helper()
 	var unknown string
@@ -111,8 +111,8 @@ func guessDeviceCodes(t *testing.T, w *wire, known string) {
 	}
 }
 
-// Polling a code far too fast is answered pending 200 times with growing intervals up to the cap, even across a
-// restart. After the approval the very next poll gets the token although it is early.
+// 200 polls of a code in quick succession are all answered pending, with intervals that grow up to the maximum, even
+// across a restart. After the approval the very next poll gets the token although it is early.
 func TestPolling_TooFastIsSlowedNotDenied(t *testing.T) {
 	trustEngines(t, func(t *testing.T, b *remoteBackend, _ func() string) {
 		w := newWire(t, b, here)
@@ -123,13 +123,13 @@ func TestPolling_TooFastIsSlowedNotDenied(t *testing.T) {
 				b.stop()
 				b.start()
 			}
-			hasty := time.Since(last) < time.Duration(expected)*time.Second-time.Second // else this machine was asleep
+			hasty := time.Since(last) < time.Duration(expected)*time.Second-time.Second // otherwise this machine was asleep
 			last = time.Now()
 			r := w.poll(code.DeviceCode)
 			r.is(t, http.StatusOK)
 			var p backendapi.Pending
 			r.into(t, &p)
-			// The first poll of a process cannot be too early for it: it keeps the interval that is stored.
+			// A process cannot know whether its first poll is too early, so it keeps the stored interval.
 			switch {
 			case i == 0 || i == 6 || i == 100:
 			case hasty:

@@ -41,8 +41,8 @@ func authToken(t *testing.T, w *world) string {
 	return file.AuthToken
 }
 
-// Neither a login nor an agent replaces a live link of another account without the person's request; the new token is
-// revoked. With the request, the old one is. A logout revokes the token that it deletes.
+// Neither a login nor an agent replaces a live link of another account unless the person requests it; the new token is
+// revoked. With the request, the old one is revoked. A logout revokes the token that it deletes.
 func TestLiveLink_ReplacedOnlyOnRequest(t *testing.T) {
 	t.Parallel()
 	f := newFake(t, "https://example.org/activate", []http.HandlerFunc{approved})
@@ -73,7 +73,7 @@ func TestLiveLink_ReplacedOnlyOnRequest(t *testing.T) {
 	}
 }
 
-// If the disk is full the login reports that and exits with 2, and the daemon writes auth.json once there is space.
+// If the disk is full, login says so and exits with 2, and the daemon writes auth.json once there is space.
 func TestLogin_DiskFull(t *testing.T) {
 	t.Parallel()
 	f := newFake(t, "https://example.org/activate", []http.HandlerFunc{approved})

@@ -14,7 +14,7 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-// apiRoute is a row of the table of routes that the API package keeps with its tests.
+// apiRoute is a row of the route table in the tests of the API package.
 type apiRoute struct{ method, path, needs string }
 
 func apiRoutes(t *testing.T) (all []apiRoute) {
@@ -35,7 +35,7 @@ func apiRoutes(t *testing.T) (all []apiRoute) {
 	return all
 }
 
-// on replaces the placeholders of the path.
+// on fills in the placeholders of the path.
 func (r apiRoute) on(session, project string) string {
 	id := "openai"
 	if strings.HasPrefix(r.path, backendapi.PathSessions) {
@@ -44,13 +44,13 @@ func (r apiRoute) on(session, project string) string {
 	return strings.NewReplacer("{project}", project, "{id}", id).Replace(r.path)
 }
 
-// linked reports whether a route requires a link; about, whether it concerns one object of the account.
+// linked reports whether a route requires a link, about whether it concerns one object of the account.
 func (r apiRoute) linked() bool { return r.needs != "nothing" && r.needs != "a project key" }
 func (r apiRoute) about() bool {
 	return r.linked() && strings.Contains(r.path, "{") && !strings.HasSuffix(r.path, "/keys")
 }
 
-// An account suspended between approval and the next poll gets no token; if restored in time, it does.
+// An account suspended between approval and the next poll gets no token. If it is restored in time, it does.
 func TestRedemption_SuspendedAccount(t *testing.T) {
 	trustEngines(t, func(t *testing.T, b *remoteBackend, _ func() string) {
 		w := newWire(t, b, here)
@@ -76,7 +76,7 @@ func TestRedemption_SuspendedAccount(t *testing.T) {
 	})
 }
 
-// After a link is revoked on the account's page, the next call on every route gets 401, and open connections end.
+// After a link is revoked on the account page, the next call of every route gets 401, and open connections are closed.
 func TestRevokedLink_RefusedOnEveryRoute(t *testing.T) {
 	trustEngines(t, func(t *testing.T, b *remoteBackend, _ func() string) {
 		w := newWire(t, b, here)
@@ -93,7 +93,7 @@ func TestRevokedLink_RefusedOnEveryRoute(t *testing.T) {
 		s.person.open(b.url + "/account")
 		s.person.revokeOnly()
 		for name, sock := range map[string]*socket{"app": app, "page": page} {
-			// Nobody looks at a session by itself before six seconds have passed: it was the revocation that ended it.
+			// Without a revocation, a session is first checked after six seconds, so the revocation closed it.
 			if code := sock.closed(5 * time.Second); code != 4410 {
 				t.Errorf("the %s was closed with %d", name, code)
 			}
@@ -114,7 +114,7 @@ func TestRevokedLink_RefusedOnEveryRoute(t *testing.T) {
 			if err != nil {
 				t.Errorf("a poll that waited for rows: %v", err)
 			}
-		case <-time.After(10 * time.Second): // it may wait for 25
+		case <-time.After(10 * time.Second): // without the revocation it would wait for 25
 			t.Error("a poll still waits for rows")
 		}
 		if quiet.ended() {
@@ -159,8 +159,8 @@ func (p *person) revokeOnly() {
 	p.t.Fatalf("%s lists no link:\n%s", p.at, p.text())
 }
 
-// A grant set to Off is permission_denied with the capability's name at the very next call, and another account's
-// project and session are indistinguishable from ones that never existed, on every route.
+// A grant set to Off leads to permission_denied with the capability's name at the very next call. Another account's
+// project and session are answered like ones that do not exist, on every route.
 func TestAPI_GrantsAndOtherAccounts(t *testing.T) {
 	trustEngines(t, func(t *testing.T, b *remoteBackend, _ func() string) {
 		w := newWire(t, b, here)
@@ -200,7 +200,7 @@ func TestAPI_GrantsAndOtherAccounts(t *testing.T) {
 	})
 }
 
-// The owner of an account is notified of each new link: by mail if there is a mail server, and on their page.
+// The account owner is notified of each new link: by mail if there is a mail server, and on the account page.
 func TestNewLink_NotifiesOwner(t *testing.T) {
 	t.Parallel()
 	mail := startMail(t)

@@ -38,8 +38,8 @@ func (w *world) install(t *testing.T) {
 // nextVersion is the version of future builds.
 const nextVersion = "9.0.0"
 
-// nextBuild builds programs as a later release would be, into a directory of the test. protocol, unless 0, is the
-// only protocol that they support.
+// nextBuild builds programs as a later release would, into a temporary directory. protocol, unless 0, is the only
+// protocol that they support.
 func nextBuild(t *testing.T, protocol int, programs ...string) string {
 	t.Helper()
 	root, err := filepath.Abs(filepath.Join("..", ".."))
@@ -102,15 +102,15 @@ func statusOf(t *testing.T, w *world) daemonStatus {
 	return s
 }
 
-// taps are the inputs that agents at work asked for: each has a place of its own, so that one done twice shows.
+// taps are the inputs that working agents requested. Each has its own position, so that a repeated one is noticed.
 type taps struct {
 	mu    sync.Mutex
 	next  int
-	done  map[string]bool // answered with yes
-	maybe map[string]bool // answered by an error that leaves it open
+	done  map[string]bool // answered with success
+	maybe map[string]bool // answered with an error after which the input may or may not have happened
 }
 
-// work taps until stop is closed. Every call must be answered by a result or by a retryable error.
+// work taps until stop is closed. Every call must be answered with a result or a retryable error.
 func (p *taps) work(t *testing.T, a *agent, session string, stop <-chan struct{}) {
 	for {
 		select {
@@ -156,7 +156,7 @@ func (p *taps) count() int {
 	return len(p.done)
 }
 
-// The daemon's program is replaced while agents are working. Status reports it. After the restart the same agents
+// The daemon's program is replaced while agents are working, and status reports it. After the restart the same agents
 // continue with the new daemon in the same session: every call was answered, and nothing was done twice.
 func TestUpgrade_KeepsAgentsConnected(t *testing.T) {
 	t.Parallel()
@@ -247,8 +247,8 @@ func (p *taps) check(t *testing.T, rows []map[string]any) {
 	}
 }
 
-// If the two ends on one machine have incompatible builds, in either direction, each learns which one is too old and
-// what to do, and after that both work.
+// If two programs on one machine have incompatible builds, in either direction, the error says which is too old and
+// what to do, and afterwards both work.
 func TestProtocolMismatch_NamesOutdatedSide(t *testing.T) {
 	t.Parallel()
 	next := nextBuild(t, 2, "./daemon/serviced", "./ctl/servicectl", "./ctl/service-mcp")
@@ -312,7 +312,7 @@ func wantMismatch(t *testing.T, w *world, message, fix string) {
 	}
 }
 
-// shim is a service-mcp whose client is this test.
+// shim is a service-mcp process whose client is this test.
 type shim struct {
 	t     *testing.T
 	in    interface{ Write([]byte) (int, error) }

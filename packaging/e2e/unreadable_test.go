@@ -13,7 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// An unreadable message costs a client one answer and nothing else, whichever client it is.
+// An unreadable message costs any client one answer and nothing else.
 func TestUnreadableMessages_CostOneAnswer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
@@ -40,7 +40,7 @@ func TestUnreadableMessages_CostOneAnswer(t *testing.T) {
 	}
 }
 
-// goClientSurvives drives the official Go client, and injects lines into its stream that no client would write.
+// goClientSurvives drives the official Go client and injects lines into its stream that no client would write.
 func goClientSurvives(t *testing.T, w *world, huge map[string]any) {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()

@@ -19,7 +19,7 @@ import (
 	"github.com/service-dev/service/packaging/reaper"
 )
 
-// started is the PostgreSQL server of this test binary, once a test has needed one.
+// started is the PostgreSQL server of this test binary, once a test has used one.
 var started atomic.Pointer[pgtest.Cluster]
 
 // bin is the directory into which TestMain built the programs.
@@ -53,7 +53,7 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// missing skips a test on a person's machine and fails it in CI.
+// missing skips a test on a developer's machine and fails it in CI.
 func missing(t *testing.T, what, how string) {
 	t.Helper()
 	if os.Getenv("CI") == "true" {
@@ -62,17 +62,17 @@ func missing(t *testing.T, what, how string) {
 	t.Skipf("SKIPPED, %s is missing: %s", what, how)
 }
 
-// world is one person's machine: a state directory, an environment and a browser opener that only takes notes.
+// world is one person's machine: a state directory, an environment, and a browser opener that only records URLs.
 type world struct {
 	t       *testing.T
 	bin     string // where its programs are
 	dir     string // SERVICE_CONFIG_DIR
 	project string // where agents work
-	opened  string // the opener's notes, one URL a line
+	opened  string // the recorded URLs, one per line
 	env     []string
 }
 
-// newWorld creates a clean machine; config is its config.yaml, or empty. Variables are KEY=VALUE.
+// newWorld creates a fresh machine; config is the content of its config.yaml or empty. Variables are KEY=VALUE.
 func newWorld(t *testing.T, config string, variables ...string) *world {
 	t.Helper()
 	root, err := os.MkdirTemp("", "w")
@@ -143,7 +143,7 @@ func (w *world) ctl(args ...string) (stdout, stderr string, code int) {
 	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
 }
 
-// daemonPID returns the pid in run/daemon.json; 0 if there is none.
+// daemonPID returns the pid in run/daemon.json, or 0 if there is none.
 func (w *world) daemonPID() int {
 	var record struct{ PID int }
 	if !readJSON(filepath.Join(w.dir, "run", "daemon.json"), &record) {
@@ -162,7 +162,7 @@ func waitGone(pid int, limit time.Duration) bool {
 	return eventually(limit, func() bool { return syscall.Kill(pid, 0) != nil })
 }
 
-// eventually polls until yes or the limit, because other processes offer no event to wait for.
+// eventually polls until yes returns true or the limit has passed, because other processes offer no event to wait for.
 func eventually(limit time.Duration, yes func() bool) bool {
 	deadline := time.Now().Add(limit)
 	for !yes() {

@@ -34,7 +34,7 @@ func Run(m *testing.M) int {
 	return m.Run()
 }
 
-// Postgres returns the cluster that Run started. It ends the test, by pgtest.Missing, if there is none.
+// Postgres returns the cluster that Run started. If there is none, it ends the test with pgtest.Missing.
 func Postgres(t testing.TB) *pgtest.Cluster {
 	t.Helper()
 	if postgres == nil {
@@ -55,8 +55,8 @@ func EachBlank(t *testing.T, f func(t *testing.T, database func(t *testing.T) st
 	})
 }
 
-// EachMigrated is EachBlank with databases that migrate has migrated. They are copies of one: migrating each of them
-// would take a third of the store's tests' time.
+// EachMigrated is EachBlank with databases that migrate has migrated. They are copies of one, because migrating each
+// would take a third of the time of the store's tests.
 func EachMigrated(
 	t *testing.T, migrate func(t *testing.T, address string), f func(t *testing.T, database func(t *testing.T) string),
 ) {
@@ -81,7 +81,7 @@ func EachMigrated(
 	})
 }
 
-// IsPostgres reports whether an address is one of a PostgreSQL database.
+// IsPostgres reports whether an address is that of a PostgreSQL database.
 func IsPostgres(address string) bool { return strings.HasPrefix(address, "postgres") }
 
 // Connect opens a database as an operator's own client does.

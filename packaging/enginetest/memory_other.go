@@ -2,5 +2,5 @@
 
 package enginetest
 
-// UseMemory does nothing: only Linux has a file system in memory at a known place.
+// UseMemory does nothing: only Linux has an in-memory file system at a known path.
 func UseMemory() {}

@@ -92,7 +92,7 @@ func (r *report) take(e event) {
 	switch {
 	case e.Action == "build-output":
 		fmt.Fprint(r.out, e.Output)
-	case e.Action == "output" && strings.HasPrefix(e.Output, "=== "): // a test begins, pauses or goes on
+	case e.Action == "output" && strings.HasPrefix(e.Output, "=== "): // a test begins, pauses or continues
 	case e.Action == "output":
 		r.output[e.Package] = append(r.output[e.Package], line{e.Test, e.Output})
 		if _, reason, found := strings.Cut(e.Output, skipMark); found {

@@ -1,7 +1,7 @@
 // Package oidctest is an OpenID Connect provider for tests: its own port, its own RSA key, discovery, JWKS,
-// authorisation with PKCE (S256 only) and a token endpoint, with faults to order. It asks nobody for a password:
-// every visitor is signed in as the person that the test has named. It knows nothing of the backend and must never
-// serve anything but tests.
+// authorisation with PKCE (S256 only) and a token endpoint, with configurable faults. It requires no password: every
+// visitor is signed in as the person that the test has named. It knows nothing about the backend and must never be used
+// outside of tests.
 package oidctest
 
 import (
@@ -23,32 +23,32 @@ import (
 	"time"
 )
 
-// Client is the one client that the provider knows.
+// Client is the only client that the provider knows.
 const (
 	ClientID     = "service"
 	ClientSecret = "canary-client-secret"
 )
 
-// Person is who signs in.
+// Person is the person who signs in.
 type Person struct {
 	Subject       string
 	Email         string
 	EmailVerified bool
 }
 
-// Faults spoil an answer. The zero value is none.
+// Faults make answers invalid. The zero value changes nothing.
 type Faults struct {
-	Deny          bool   // the person says no
+	Deny          bool   // the person declines
 	TokenStatus   int    // the token endpoint answers with this status instead
 	Nonce         string // in place of the right one
 	Audience      string // in place of the client
 	Issuer        string // in place of the provider
 	Expired       bool   // the token is an hour old
 	Unsigned      bool   // alg none
-	ForeignKey    bool   // signed with a key that JWKS does not hold
+	ForeignKey    bool   // signed with a key that is not in JWKS
 	NoIDToken     bool   // an answer without an id_token
 	DiscoveryDown bool   // discovery answers 503
-	SecretInBody  bool   // the client's secret is wanted in the body, as discovery says; in the header otherwise
+	SecretInBody  bool   // require the client's secret in the body, as discovery says; otherwise in the header
 }
 
 // Provider is one running provider.
@@ -71,7 +71,7 @@ type Provider struct {
 	refused []string
 }
 
-// askPage wants who the person is and where the form goes.
+// askPage is a template with the name of the person and the target of the form.
 const askPage = `<!doctype html><html lang="en"><title>Test provider</title><h1>Sign in as %s?</h1>
 <form method="post" action="%s"><button id="yes" name="say" value="yes">Yes</button><button id="no" name="say" value="no">No</button></form></html>`
 
@@ -117,21 +117,21 @@ func (p *Provider) Close() {
 	<-p.done
 }
 
-// Be names the person who signs in from now on.
+// Be sets the person who signs in from now on.
 func (p *Provider) Be(who Person) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.person = who
 }
 
-// Spoil orders faults from now on.
+// Spoil sets the faults of all further answers.
 func (p *Provider) Spoil(f Faults) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.faults = f
 }
 
-// Calls counts the calls of a path.
+// Calls returns the number of calls of a path.
 func (p *Provider) Calls(path string) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -145,14 +145,14 @@ func (p *Provider) Ask() {
 	p.asking = true
 }
 
-// Secrets are the states, nonces, codes, verifiers and tokens that went over the counter so far.
+// Secrets returns all states, nonces, codes, verifiers and tokens so far.
 func (p *Provider) Secrets() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.secrets)
 }
 
-// Refusals name what was wrong with each refused call of the token endpoint: client, code, redirect_uri or
+// Refusals lists what was wrong with each refused call of the token endpoint: client, code, redirect_uri or
 // code_verifier.
 func (p *Provider) Refusals() []string {
 	p.mu.Lock()
@@ -306,7 +306,7 @@ func (p *Provider) sign(g grant, f Faults) string {
 	sum := sha256.Sum256([]byte(text))
 	signature, err := rsa.SignPKCS1v15(rand.Reader, key, crypto.SHA256, sum[:])
 	if err != nil {
-		panic(err) // a key of 2048 bits signs a hash
+		panic(err) // a key of 2048 bits can always sign a hash
 	}
 	return text + "." + encode(signature)
 }
@@ -323,7 +323,7 @@ func encode(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
 func marshal(v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // maps of texts and numbers
+		panic(err) // maps of strings and numbers always encode
 	}
 	return b
 }

@@ -26,7 +26,7 @@ const (
 	label  = 40
 )
 
-// columns are the device models as they stand in the picture.
+// columns are the device models in the order of the picture.
 var columns = [][]string{{"rayban_display", "even_g1"}, {"brilliant_frame", "even_g2"},
 	{"android_xr_display", "brilliant_halo"}}
 
@@ -77,7 +77,7 @@ func place(sheet *image.NRGBA, x, y int, picture *image.NRGBA) {
 	draw.Draw(sheet, picture.Bounds().Add(image.Pt(x, y)), picture, image.Point{}, draw.Over)
 }
 
-// caption is drawn by the renderer too, on a panel of its own; its black becomes transparent, as it is on glasses.
+// caption draws the caption with the renderer, on a separate panel; its black becomes transparent, as on glasses.
 func caption(m glasses.DeviceModel) *image.NRGBA {
 	strip := glasses.DeviceModel{Panel: &glasses.Panel{Width: 600, Height: label, Shape: glasses.ShapeRect,
 		Colour: glasses.ColourRGB, Bits: 24}}

@@ -31,8 +31,8 @@ type Cluster struct {
 // ErrMissing means that this machine has no PostgreSQL server.
 var ErrMissing = errors.New("PostgreSQL is not installed (apt-get install postgresql)")
 
-// Start makes and starts a cluster in a temporary directory. It ends with this process, however this process ends.
-// Commits do not wait for the disk: processes are killed in tests, but no machine loses its power.
+// Start creates and starts a cluster in a temporary directory. It ends with this process, however this process ends.
+// Commits do not wait for the disk, because tests kill processes but do not cut the machine's power.
 func Start() (*Cluster, error) { return start("fsync=off") }
 
 // StartDurable is Start with commits that wait for the disk, as those of a server do.
@@ -84,7 +84,7 @@ func (c *Cluster) start(setting string) error {
 
 func (c *Cluster) data() string { return filepath.Join(c.dir, "data") }
 
-// run runs a program of PostgreSQL, as its own user when this is root (it refuses to run as root).
+// run runs a program of PostgreSQL, as a separate user if this process is root, because it refuses to run as root.
 func (c *Cluster) run(name string, args ...string) error {
 	cmd := exec.Command(filepath.Join(c.bin, name), args...)
 	cmd.Dir = c.dir
@@ -106,7 +106,7 @@ func (c *Cluster) run(name string, args ...string) error {
 	return nil
 }
 
-// Stop ends the server and removes everything.
+// Stop stops the server and removes its files.
 func (c *Cluster) Stop() {
 	_ = c.admin.Close()
 	if err := c.run("pg_ctl", "-D", c.data(), "-m", "immediate", "-w", "stop"); err != nil {
@@ -144,7 +144,7 @@ func databaseName(t testing.TB, address string) string {
 	return strings.TrimPrefix(u.Path, "/")
 }
 
-// copyOf makes a database that goes with its test: a hundred of them fill a gigabyte.
+// copyOf creates a database that is deleted after its test, because a hundred of them fill a gigabyte.
 func (c *Cluster) copyOf(t testing.TB, template string) string {
 	t.Helper()
 	name, err := c.create(template)
@@ -165,9 +165,9 @@ func (c *Cluster) create(template string) (name string, err error) {
 	return name, err
 }
 
-// address is the URL of a database.
+// address returns the URL of a database.
 func (c *Cluster) address(name string) string {
-	host := strings.ReplaceAll(url.QueryEscape(c.dir), "+", "%20") // pgx takes a plus for itself
+	host := strings.ReplaceAll(url.QueryEscape(c.dir), "+", "%20") // pgx does not decode a plus sign
 	return "postgres://service@/" + name + "?host=" + host
 }
 
@@ -202,7 +202,7 @@ func (c *Cluster) Load(t testing.TB, database, file string) {
 	}
 }
 
-// Missing skips loudly on a person's machine and fails in CI.
+// Missing skips with a clear message on a developer's machine and fails in CI.
 func Missing(t testing.TB) {
 	t.Helper()
 	if os.Getenv("CI") == "true" {

@@ -40,7 +40,7 @@ func Watch(dir string) (release func(), err error) {
 	watchdog.Env = []string{variable + "=" + dir}
 	watchdog.Dir = "/"
 	watchdog.Stdin = held
-	// A session of its own: what is sent to the test's process group does not reach it.
+	// A separate session, so that signals to the test's process group do not reach it.
 	watchdog.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := watchdog.Start(); err != nil {
 		ours.Close()

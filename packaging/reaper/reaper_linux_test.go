@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// role tells this binary to be the test binary whose end is looked at.
+// role makes this binary act as the test binary whose end is observed.
 const role = "SERVICE_TEST_REAPER_ROLE"
 
 func TestMain(m *testing.M) {
@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// endLike starts children of every kind, says that they run, and ends as it is told.
+// endLike starts children of every kind, reports that they run, and ends in the given way.
 func endLike(how string) int {
 	dir := os.Getenv("TMPDIR")
 	home := filepath.Join(dir, "home")
@@ -31,9 +31,9 @@ func endLike(how string) int {
 	}
 	for _, c := range []*exec.Cmd{
 		{Env: os.Environ()},             // inherits the environment
-		{Env: []string{"HOME=" + home}}, // names the directory in one of its own
-		{Env: []string{}, Dir: home},    // works there
-		{Env: os.Environ(), SysProcAttr: &syscall.SysProcAttr{Setsid: true}}, // left its group, as a daemon does
+		{Env: []string{"HOME=" + home}}, // the directory only in its own environment
+		{Env: []string{}, Dir: home},    // as its working directory
+		{Env: os.Environ(), SysProcAttr: &syscall.SysProcAttr{Setsid: true}}, // outside the process group, like a daemon
 	} {
 		c.Path, c.Args = "/bin/sh", []string{"sh", "-c", `trap "" TERM; echo ready; while :; do sleep 60 & wait; done`}
 		c.Stderr = os.Stderr
@@ -55,7 +55,7 @@ func endLike(how string) int {
 	case "killed":
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	case "interrupted":
-		_ = syscall.Kill(0, syscall.SIGINT) // its whole group, as Ctrl-C does
+		_ = syscall.Kill(0, syscall.SIGINT) // to the whole group, as Ctrl-C does
 		select {}
 	}
 	return 0
@@ -72,7 +72,7 @@ func TestNothingOutlivesTheBinary(t *testing.T) {
 			cmd := exec.Command(self)
 			cmd.Env = append(os.Environ(), role+"="+how)
 			cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-			cmd.WaitDelay = limit // what outlives it holds its stderr
+			cmd.WaitDelay = limit // children that survive keep its stderr open
 			out, err := cmd.Output()
 			if (err == nil) != (how == "returned") {
 				t.Errorf("it ended with %v", err)

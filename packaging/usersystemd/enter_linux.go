@@ -31,9 +31,9 @@ const (
 )
 
 // Enter runs the calling test again under an ordinary user's systemd, with $HOME/tools and the directory bin first in
-// PATH. It returns true inside, where the test continues when systemd is up, and false outside after the run has
-// passed. A failed run fails the test. Where something that it needs is missing the test is skipped with the reason,
-// and fails in CI.
+// PATH. It returns true inside, where the test continues once systemd is up, and false outside after the run has
+// passed. A failed run fails the test. If a requirement is missing, the test is skipped with the reason, or fails in
+// CI.
 func Enter(t *testing.T, bin string) bool {
 	t.Helper()
 	if Inside() {
@@ -45,8 +45,8 @@ func Enter(t *testing.T, bin string) bool {
 }
 
 // EnterSystem runs the calling test again as root under a system's systemd, with the programs of the directory bin in
-// /usr/local/bin and a network of its own. /etc and /var are the machine's with changes that end with the test.
-// Otherwise it is as Enter.
+// /usr/local/bin and a separate network. /etc and /var are the machine's, with changes that end with the test.
+// Otherwise it works like Enter.
 func EnterSystem(t *testing.T, bin string) bool {
 	t.Helper()
 	if Inside() {
@@ -74,7 +74,8 @@ func raiseLoopback() error {
 	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, lo)
 }
 
-// run runs the calling test inside what script sets up, or skips it where the machine lacks one of the tools.
+// run runs the calling test inside the environment that script sets up, or skips it if the machine lacks one of the
+// tools.
 func run(t *testing.T, bin, script string, tools ...string) {
 	t.Helper()
 	systemd := program(t)
@@ -120,7 +121,7 @@ func run(t *testing.T, bin, script string, tools ...string) {
 // directory creates the test's directory: home, run and tmp belong to the user, the others are mount points.
 func directory(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "sd") // short, because it holds sockets
+	dir, err := os.MkdirTemp("", "sd") // short, because it contains sockets
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +141,7 @@ func directory(t *testing.T) string {
 	return dir
 }
 
-// cgroup2 returns where the unified hierarchy is mounted, or "".
+// cgroup2 returns the mount point of the unified hierarchy, or "".
 func cgroup2() string {
 	mounts, _ := os.ReadFile("/proc/self/mounts")
 	for line := range strings.Lines(string(mounts)) {

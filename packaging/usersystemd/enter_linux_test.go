@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// A run that is ended from outside, as by a test's limit, leaves no control group on the machine.
+// A run that is killed, for example by a test's time limit, leaves no control group behind.
 func TestEndedRunLeavesNoGroup(t *testing.T) {
 	groups := cgroup2()
 	if os.Getuid() != 0 || groups == "" {

@@ -1,19 +1,19 @@
-# Runs one test of a test binary under a systemd of an ordinary user that lives for this test only: in a control group,
-# and in namespaces of mounts, processes and control groups, made anew. Nothing of the machine's own is changed.
-# Arguments: the machine's cgroup2 mount, the test's directory, the user's number, the test binary, its folder, the test.
+# Runs one test of a test binary under the systemd of an ordinary user that exists for this test only: in a control group,
+# and in new namespaces of mounts, processes and control groups. It changes nothing on the machine.
+# Arguments: the machine's cgroup2 mount, the test's directory, the user id, the test binary, its directory, the test.
 set -u
 groups=$1 dir=$2 user=$3 exe=$4 src=$5 name=$6
 group=$groups/service-test-${dir##*/}
 cleanup() { find "$group" -depth -type d -exec rmdir {} \; 2>/dev/null; }
 trap cleanup EXIT
-trap 'exit 143' TERM INT # for dash runs no EXIT trap when a signal ends it
+trap 'exit 143' TERM INT # because dash runs no EXIT trap if a signal ends it
 mkdir "$group" && chown "$user" "$group" "$group/cgroup.procs" "$group/cgroup.subtree_control" || exit 77
 
 export dir user exe src name
 sh -c 'echo $$ >"$1/cgroup.procs" && exec unshare --mount --pid --fork --mount-proc --cgroup --kill-child sh -c "$2"' sh "$group" '
 	set -eu
 	mount --make-rprivate /
-	mount -t tmpfs tmpfs /run && mkdir -p /run/systemd/system # systemctl and systemd look for it
+	mount -t tmpfs tmpfs /run && mkdir -p /run/systemd/system # required by systemctl and systemd
 	umount -R -l /sys/fs/cgroup && mount -t cgroup2 none /sys/fs/cgroup
 	mount --bind "$(dirname "$exe")" "$dir/exe" && mount --bind "$src" "$dir/src" && mount --bind "$BIN" "$dir/bin"
 	cd "$dir/src"

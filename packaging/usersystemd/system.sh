@@ -1,12 +1,12 @@
-# Runs one test of a test binary, as root, under a system's systemd that lives for this test only: in a control group, and
-# in namespaces of mounts, processes, networks and control groups. /etc, /var and /usr/local/bin are layers that end with it.
-# Arguments: the machine's cgroup2 mount, the test's directory, unused, the test binary, its folder, the test.
+# Runs one test of a test binary, as root, under a system's systemd that exists for this test only: in a control group,
+# and in namespaces of mounts, processes, networks and control groups. /etc, /var and /usr/local/bin are temporary layers.
+# Arguments: the machine's cgroup2 mount, the test's directory, unused, the test binary, its directory, the test.
 set -u
 groups=$1 dir=$2 exe=$4 src=$5 name=$6
 group=$groups/service-test-${dir##*/}
 cleanup() { find "$group" -depth -type d -exec rmdir {} \; 2>/dev/null; }
 trap cleanup EXIT
-trap 'exit 143' TERM INT # dash runs no EXIT trap when a signal ends it
+trap 'exit 143' TERM INT # because dash runs no EXIT trap if a signal ends it
 mkdir "$group" || exit 77
 
 export dir exe src name
@@ -22,7 +22,7 @@ sh -c 'echo $$ >"$1/cgroup.procs" && exec unshare --mount --net --pid --fork --m
 	mount -t tmpfs -o mode=755 tmpfs /usr/local/bin && cp "$BIN"/* /usr/local/bin/
 	mount -t tmpfs tmpfs /run && mkdir -p /run/systemd/system
 	umount -R -l /sys/fs/cgroup && mount -t cgroup2 none /sys/fs/cgroup
-	# Of the machine'"'"'s units only the targets: nothing of its own may start here.
+	# Only the targets of the machine are available, so that none of its services start.
 	units=/usr/lib/systemd/system
 	[ -d "$units" ] || units=/lib/systemd/system
 	mkdir "$layers/units" && cp "$units"/*.target "$layers/units/" && mount --bind "$layers/units" "$units"

@@ -24,7 +24,7 @@ func problem(t *testing.T, err error) (codes.Code, *pluginv1.Problem) {
 	return 0, nil
 }
 
-// A key that is not the database's stays so however often somebody tries: what heals it is named.
+// A key that does not match the database is reported as permanent at every attempt, with the fix.
 func TestLostKeyIsNotToBeTriedAgain(t *testing.T) {
 	dir := t.TempDir()
 	describe := func() error {
@@ -59,7 +59,7 @@ func TestLostKeyIsNotToBeTriedAgain(t *testing.T) {
 	}
 }
 
-// Calls with a token go to our own listener by number: another user may answer by the name localhost.
+// Calls with a token use our own listener's IP address, because another user may listen on the name localhost.
 func TestCallsGoToOurOwnListener(t *testing.T) {
 	l := newLocal(nil)
 	d, err := l.Describe(t.Context(), &pluginv1.DescribeRequest{ConfigDir: []byte(t.TempDir())})

@@ -1,6 +1,5 @@
-// Command service-plugin-backendlocal is the adapter to the embedded backend: it runs the backend in this process, on
-// loopback, and talks to it over HTTP as to any other. It is the only package through which one component may import
-// another.
+// Command service-plugin-backendlocal is the adapter to the embedded backend: it runs the backend in its own process,
+// on loopback, and calls it over HTTP like any other. It is the only package in which one component may import another.
 package main
 
 import (

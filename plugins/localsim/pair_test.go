@@ -16,7 +16,7 @@ import (
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
-// serveSim runs the adapter behind a connection, until the test ends.
+// serveSim serves the adapter over a connection until the test ends.
 func serveSim(t *testing.T) pluginv1.TransportClient {
 	t.Helper()
 	s := newSim(slog.New(slog.DiscardHandler))
@@ -42,12 +42,12 @@ func serveSim(t *testing.T) pluginv1.TransportClient {
 	return pluginv1.NewTransportClient(conn)
 }
 
-// pair is a session's glasses as the daemon has them.
+// pair is a session's glasses as the daemon sees them.
 type pair struct {
 	t      *testing.T
 	stream grpc.BidiStreamingClient[pluginv1.AttachRequest, pluginv1.AttachResponse]
 	n      int
-	frames []glasses.Frame // what came that answered nothing, since the last take
+	frames []glasses.Frame // frames received since the last take, without results
 	bodies map[string][]byte
 }
 
@@ -76,7 +76,7 @@ func (p *pair) send(m *pluginv1.AttachRequest) {
 	}
 }
 
-// start sends a frame and gives its id.
+// start sends a frame and returns its id.
 func (p *pair) start(typ, payload string) string {
 	p.t.Helper()
 	p.n++
@@ -86,7 +86,7 @@ func (p *pair) start(typ, payload string) string {
 	return id
 }
 
-// next is the next frame that comes.
+// next returns the next frame received.
 func (p *pair) next() glasses.Frame {
 	p.t.Helper()
 	m, err := p.stream.Recv()
@@ -107,7 +107,7 @@ func (p *pair) next() glasses.Frame {
 	return f
 }
 
-// await waits for the result of id; other frames are kept.
+// await waits for the result of id and keeps other frames.
 func (p *pair) await(id string) glasses.Result {
 	p.t.Helper()
 	for {
@@ -128,7 +128,7 @@ func (p *pair) do(typ, payload string) glasses.Result {
 	return p.await(p.start(typ, payload))
 }
 
-// must is do with an answer that is ok.
+// must is do for a command that must succeed.
 func (p *pair) must(typ, payload string) glasses.Result {
 	p.t.Helper()
 	r := p.do(typ, payload)
@@ -138,7 +138,7 @@ func (p *pair) must(typ, payload string) glasses.Result {
 	return r
 }
 
-// advance moves virtual time to an instant, step by step, and gives the number of steps.
+// advance moves virtual time to an instant, step by step, and returns the number of steps.
 func (p *pair) advance(to int64) (steps int) {
 	p.t.Helper()
 	for {
@@ -149,7 +149,7 @@ func (p *pair) advance(to int64) (steps int) {
 	}
 }
 
-// take lists the frames since the last take, as "at type payload".
+// take returns the frames since the last take, as "at type payload".
 func (p *pair) take() []string {
 	var list []string
 	for _, f := range p.frames {

@@ -65,7 +65,7 @@ func TestRealTime(t *testing.T) {
 	}
 }
 
-// TestOneCannotDisturbAnother: what one session sends wrongly is answered there, and no other session feels it.
+// TestOneCannotDisturbAnother: an invalid message of one session is answered there and affects no other session.
 func TestOneCannotDisturbAnother(t *testing.T) {
 	c := serveSim(t)
 	good, bad := attach(t, c, &pluginv1.AttachOpen{VirtualClock: true}), attach(t, c,
@@ -84,7 +84,7 @@ func TestOneCannotDisturbAnother(t *testing.T) {
 	if r := bad.do("sim.camera", "{}"); r.Error != nil {
 		t.Errorf("it did not go on: %+v", r.Error)
 	}
-	// more than gRPC takes
+	// more than gRPC accepts
 	bad.send(&pluginv1.AttachRequest{Message: &pluginv1.AttachRequest_Frame{Frame: make([]byte, 5<<20)}})
 	good.must("display.show", `{"tree":{"type":"text","text":"still here"}}`)
 	if _, err := bad.stream.Recv(); err == nil {
@@ -185,7 +185,7 @@ func TestFixtures(t *testing.T) {
 	if got := len(media.SplitJPEGs(p.bodies[id], 100)); got != 4 {
 		t.Errorf("%d frames in the clip", got)
 	}
-	// A photo that is taken away is told, and so is a link that leads out of the folder.
+	// A photo that cannot be read any more is reported, and so is a link out of the folder.
 	p.frames = nil
 	secret := filepath.Join(t.TempDir(), "secret.jpg")
 	if err := os.WriteFile(secret, photos[0], 0o600); err != nil {

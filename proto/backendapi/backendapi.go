@@ -1,6 +1,5 @@
-// Package backendapi is the HTTP contract of a backend: paths, header names, JSON shapes and error codes. Golden
-// files in testdata show every shape on the wire. The package knows neither how a backend answers nor how a client
-// calls.
+// Package backendapi is the HTTP contract of a backend: paths, header names, JSON shapes and error codes. Golden files
+// in testdata show every shape on the wire. The package contains neither server nor client code.
 package backendapi
 
 import "encoding/json"
@@ -160,7 +159,7 @@ type EventPage struct {
 	Events []json.RawMessage `json:"events"`
 	Next   int64             `json:"next"`
 	More   bool              `json:"more"`
-	// Truncated reports that rows after the cursor of the request are gone.
+	// Truncated reports that rows after the cursor of the request are no longer stored.
 	Truncated bool `json:"truncated,omitempty"`
 }
 

@@ -66,7 +66,7 @@ var event = AnalyticsEvent{ID: "e-1", Type: "event", Name: "photo.taken", At: 17
 	AppVersion: "1.4.0",
 	Platform:   "ios", DeviceModel: "rayban_display"}
 
-// examples holds every shape; the key names the golden file.
+// examples contains a value of every shape; the key is the name of the golden file.
 var examples = map[string]any{
 	"device_code_request": DeviceCodeRequest{Scope: ScopeAccountFull},
 	"device_code":         deviceCode,
@@ -204,7 +204,7 @@ func TestEveryShapeStandsAsItsGoldenFile(t *testing.T) {
 	}
 }
 
-// compactRaw undoes the indentation of the golden file inside raw JSON.
+// compactRaw removes the golden file's indentation inside raw JSON.
 func compactRaw(t *testing.T, shape any) {
 	t.Helper()
 	switch v := shape.(type) {
@@ -257,12 +257,12 @@ func TestNoShapeWithoutAGoldenFile(t *testing.T) {
 	}
 }
 
-// What a client in another language relies on: one flat object, whole numbers as digits, null where nothing is.
+// Clients in other languages rely on this: one flat object, integers written as digits, null for absent values.
 func TestShapesInDetail(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		fields map[string]string // name -> its JSON
-		count  int               // fields of the object; more would be nesting or an addition
+		count  int               // number of fields of the object; a higher one means a nested or additional field
 	}{
 		{"token", map[string]string{"expiresAt": "null", "authToken": `"svc_example"`, "tier": `"free_account"`}, 5},
 		{"token_legacy", map[string]string{"expiresAt": `"2027-01-02T03:04:05.000Z"`}, 5},
@@ -300,7 +300,7 @@ func TestShapesInDetail(t *testing.T) {
 	}
 }
 
-// A fraction is not an integer of this contract, whichever side sends it.
+// A fraction is not accepted as an integer, whichever side sends it.
 func TestFractionsAreRefused(t *testing.T) {
 	for _, body := range []string{`{"pollIntervalSeconds":5.5}`, `{"pollIntervalSeconds":"5"}`,
 		`{"pollIntervalSeconds":1e99}`} {

@@ -3,7 +3,7 @@ package buildinfo
 import "testing"
 
 func TestCompare(t *testing.T) {
-	// In ascending order; those of one line are equal.
+	// In ascending order; versions on one line are equal.
 	ordered := [][]string{
 		{"0.9.9"}, {"1.0.0-alpha"}, {"1.0.0-alpha.1"}, {"1.0.0-alpha.beta"}, {"1.0.0-beta"}, {"1.0.0-beta.2"}, {"1.0.0-beta.11"}, {"1.0.0-rc.1"},
 		{"1.0.0", "1.0.0+build.7", "v1.0.0"}, {"1.0.1"}, {"1.2.0", "1.2.0+deb12"}, {"1.10.0"}, {"2.0.0"}, {"10.0.0"},

@@ -1,5 +1,5 @@
-// Package credential names the kinds of credentials that the backend issues. Each begins with a prefix of its own, so
-// that secret scanners, and this service's own logs and telemetry, recognise it.
+// Package credential names the kinds of credentials that the backend issues. Each kind has its own prefix, by which
+// secret scanners and this service's logs and telemetry recognise it.
 package credential
 
 // Prefixes of credentials: three letters and an underscore.

@@ -23,14 +23,14 @@ func TestExamplesRunOnGlasses(t *testing.T) {
 				t.Fatal(err)
 			}
 			if f.Type == glasses.SimAdvance || !glasses.IsCommand(f.Type) && !glasses.IsControl(f.Type) {
-				continue // the host's clock, hello, barrier and events of the app's own
+				continue // frames of the host's clock, hello, barriers, and the app's own events
 			}
 			now += 10_000
 			d.Handle(now, f, nil)
 			d.Tick(now + 5000)
 			ran++
 			for _, out := range d.Take() {
-				// A photo waits for its host, which is not here.
+				// A photo needs the host, which this test does not have.
 				if r, err := glasses.ParseResult(out.Frame.Payload); out.Ask == nil &&
 					out.Frame.Type == glasses.TypeResult && out.Frame.ID == f.ID && (err != nil || r.Error != nil) {
 					t.Errorf("%s: %s\nis answered by %s", b.page, line, out.Frame.Payload)

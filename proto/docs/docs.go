@@ -35,8 +35,7 @@ type Page struct {
 	Next []string
 	// Sections are its parts in order; the first is the text before any heading.
 	Sections []Section
-	// Reference is true for a page to look things up in; a search prefers the others, which explain how to do
-	// something.
+	// Reference is true for a reference page. A search prefers other pages, which explain how to do something.
 	Reference bool
 
 	order int
@@ -55,7 +54,7 @@ type Section struct {
 var load = sync.OnceValue(func() []Page {
 	pages, err := read()
 	if err != nil {
-		panic("docs: parse embedded pages: " + err.Error()) // a build error that every test finds
+		panic("docs: parse embedded pages: " + err.Error()) // a mistake in a page, which every test finds
 	}
 	return pages
 })

@@ -19,7 +19,7 @@ func TestEveryTopicHasPages(t *testing.T) {
 	}
 }
 
-// TestLinksLead checks links in texts and what to read next.
+// TestLinksLead checks links in texts and in the lists of further reading.
 func TestLinksLead(t *testing.T) {
 	ids := map[string]bool{}
 	for _, p := range docs.Pages() {

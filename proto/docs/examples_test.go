@@ -12,7 +12,7 @@ import (
 	"github.com/service-dev/service/proto/glasses/scenario"
 )
 
-// block is one fenced block of code: its language and the word after it.
+// block is one fenced block of code, with its language and the word after it.
 type block struct{ page, language, kind, text string }
 
 func blocks() []block {
@@ -42,7 +42,8 @@ func blocks() []block {
 	return list
 }
 
-// TestExamples checks every block: frames and scenarios are read as their receivers would, programs by their languages.
+// TestExamples checks every block: frames and scenarios with the parsers of their receivers, programs with their
+// compilers or interpreters.
 func TestExamples(t *testing.T) {
 	seen := map[string]int{}
 	for _, b := range blocks() {
@@ -54,7 +55,7 @@ func TestExamples(t *testing.T) {
 			checkProgram(t, b, "python3", "-c", "import ast,sys; ast.parse(sys.stdin.read())")
 		case "js":
 			checkProgram(t, b, "node", "--check", "--input-type=module", "-")
-		case "ts": // checked by daemon/internal/docs, together with the module that is generated
+		case "ts": // checked by daemon/internal/docs, together with the generated module
 		case "sh":
 			checkProgram(t, b, "sh", "-n")
 		case "yaml":
@@ -70,7 +71,7 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// missing says what is not checked; CI must have everything.
+// missing reports a block that cannot be checked here, which fails in CI.
 func missing(t *testing.T, program string, b block) {
 	t.Helper()
 	if os.Getenv("CI") != "" {
@@ -82,7 +83,7 @@ func missing(t *testing.T, program string, b block) {
 func checkJSON(t *testing.T, b block) {
 	t.Helper()
 	switch b.kind {
-	case "data": // an answer of HTTP or of a tool
+	case "data": // an answer of the HTTP interface or of a tool
 		if !json.Valid([]byte(b.text)) {
 			t.Errorf("%s: not JSON\n%s", b.page, b.text)
 		}

@@ -64,7 +64,7 @@ func glance() string {
 	return out.String()
 }
 
-// focus returns one table of what selects and moves the focus on each model with a panel.
+// focus returns one table of the inputs that select and move the focus on each model with a panel.
 func focus() string {
 	var out strings.Builder
 	out.WriteString("| model id | focus |\n|---|---|\n")
@@ -138,7 +138,7 @@ func panelOf(p *glasses.Panel) string {
 	return text
 }
 
-// fidelity lists the facts that are not documented by the maker.
+// fidelity lists the facts that the maker does not document.
 func fidelity(marks map[string]string) string {
 	var other []string
 	for part, mark := range marks {
@@ -230,7 +230,7 @@ func httpCodes() string {
 	return out.String()
 }
 
-// variableUses describes rendezvous.Variables, as that package must stay small.
+// variableUses describes rendezvous.Variables. It is not in that package, which must stay small.
 var variableUses = map[string]string{
 	"SERVICE_BACKEND_URL": "URL of the backend for this call, `https://…`, or `http://…` on loopback; " +
 		"`embedded` for the embedded one. Wins over `backend_url`, unless `backend_fixed` is set",
@@ -240,8 +240,8 @@ var variableUses = map[string]string{
 	"CI":                   "as `DO_NOT_TRACK`",
 }
 
-// callVariables returns a table of the variables that the daemon receives from its caller. An unknown one has an
-// empty cell, which a test finds.
+// callVariables returns a table of the variables that the daemon receives from its caller. A variable without a
+// description gets an empty cell, which a test finds.
 func callVariables() string {
 	var out strings.Builder
 	out.WriteString("| variable | meaning |\n|---|---|\n")

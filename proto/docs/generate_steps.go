@@ -33,7 +33,7 @@ func steps() string {
 	return out.String()
 }
 
-// sameAs names the tool that does the same at once.
+// sameAs names the tool with the same effect as a step.
 func sameAs(k scenario.Kind) string {
 	switch {
 	case k.Tool == "":

@@ -10,8 +10,9 @@ import (
 	"github.com/service-dev/service/proto/glasses/render"
 )
 
-// TestCaptions_StandAtTheBottom draws the recipe for captions on every panel: nothing is clipped, the last line is in the
-// lowest third, and without the empty column it is not. As many lines as the page says fit on every model.
+// TestCaptions_StandAtTheBottom draws the recipe for captions on every panel. Nothing may be clipped, and the last line
+// must be in the lowest third, which it is not without the empty column. Every model must fit as many lines as the page
+// says.
 func TestCaptions_StandAtTheBottom(t *testing.T) {
 	all := blocks()
 	at := slices.IndexFunc(all, func(b block) bool { return b.page == "panels" && strings.Contains(b.text, `"grow":1`) })
@@ -49,7 +50,7 @@ func TestCaptions_StandAtTheBottom(t *testing.T) {
 	}
 }
 
-// lowest returns how far down the lowest pixel that is not black is, in percent of the height.
+// lowest returns the position of the lowest pixel that is not black, in percent of the height.
 func lowest(img *image.NRGBA) int {
 	b := img.Bounds()
 	for y := b.Max.Y - 1; y >= b.Min.Y; y-- {

@@ -9,7 +9,7 @@ import (
 	"github.com/service-dev/service/proto/telemetry"
 )
 
-// TestPrivacyPageNamesEveryEvent holds what people are told is collected against what can be collected.
+// TestPrivacyPageNamesEveryEvent compares the page with the events that the programs can record.
 func TestPrivacyPageNamesEveryEvent(t *testing.T) {
 	collected := section(t, "privacy", "privacy#what-is-collected")
 	rows := 0
@@ -39,7 +39,7 @@ func TestPrivacyPageNamesEveryEvent(t *testing.T) {
 	}
 }
 
-// section returns the text of a section of a page.
+// section returns the text of one section of a page.
 func section(t *testing.T, page, id string) string {
 	t.Helper()
 	p, ok := docs.Find(page)

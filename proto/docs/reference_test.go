@@ -11,7 +11,7 @@ import (
 	"github.com/service-dev/service/proto/rendezvous"
 )
 
-// codeSpans returns every word that a page prints as code, in spans and in blocks.
+// codeSpans returns every word that a page shows as code, in spans and in blocks.
 func codeSpans(t *testing.T, id string) map[string]bool {
 	t.Helper()
 	page, ok := docs.Find(id)
@@ -27,7 +27,7 @@ func codeSpans(t *testing.T, id string) map[string]bool {
 	return words
 }
 
-// TestHTTPReferenceNamesEveryField holds the page to the JSON fields and headers of proto/backendapi.
+// TestHTTPReferenceNamesEveryField checks that the page lists the JSON fields and headers of proto/backendapi.
 func TestHTTPReferenceNamesEveryField(t *testing.T) {
 	words := codeSpans(t, "http-api")
 	files, err := filepath.Glob("../backendapi/*.go")
@@ -61,7 +61,7 @@ func TestHTTPReferenceNamesEveryField(t *testing.T) {
 	}
 }
 
-// TestStateReferenceNamesEveryVariable holds the page to the variables that the programs read.
+// TestStateReferenceNamesEveryVariable checks that the page lists the variables that the programs read.
 func TestStateReferenceNamesEveryVariable(t *testing.T) {
 	page, _ := docs.Find("state-files")
 	for _, name := range rendezvous.Variables {

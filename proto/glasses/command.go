@@ -28,11 +28,11 @@ const (
 	// TypeClockSleep is answered when its time has passed on the session's clock. An app that waits this way behaves
 	// the same in real and in virtual time.
 	TypeClockSleep = "clock.sleep"
-	// TypeClockCancel answers a clock.sleep at once, so that a timer that nobody needs any more occupies nothing.
+	// TypeClockCancel ends a clock.sleep early, so that a timer that is no longer needed does not count as pending.
 	TypeClockCancel = "clock.cancel"
 )
 
-// Commands returns every command of this version with its chip, in the order in which people see them.
+// Commands returns every command of this version with its chip, in display order.
 func Commands() []CommandInfo {
 	return []CommandInfo{
 		{TypeDisplayShow, ChipDisplay}, {TypeDisplayClear, ChipDisplay},
@@ -120,7 +120,7 @@ type Sleep struct {
 
 // Cancel is the payload of clock.cancel.
 type Cancel struct {
-	ID string `json:"id"` // of a clock.sleep; one that was answered already is no error
+	ID string `json:"id"` // of a clock.sleep; one that was answered already is not an error
 }
 
 // Bounds of commands.

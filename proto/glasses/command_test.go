@@ -145,7 +145,7 @@ func FuzzParseBinary(f *testing.F) {
 		}
 		again, err := glasses.EncodeBinary(frame, body)
 		if err != nil {
-			// Writing the header again made it longer than the limit.
+			// Encoded again, the header may exceed the limit.
 			return
 		}
 		if _, b, err := glasses.ParseBinary(again); err != nil || !bytes.Equal(b, body) {

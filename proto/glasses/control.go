@@ -7,7 +7,7 @@ import (
 )
 
 // Control frames drive simulated glasses on behalf of an agent, a scenario or a person. Each is answered by a result
-// of the same id with state and view. They never come from an app and are not logged; the events that they cause are.
+// of the same id, with state and view. Apps cannot send them. They are not logged, but the events that they cause are.
 const (
 	SimInput      = "sim.input"      // Input: the wearer uses the controls
 	SimTranscript = "sim.transcript" // Transcript: somebody speaks
@@ -18,7 +18,7 @@ const (
 	SimCamera     = "sim.camera"     // what the camera sees: a binary frame with a picture, or {} for the host's camera
 	SimMicrophone = "sim.microphone" // what the microphone hears: a binary frame with a WAV, or {} as for sim.camera
 	SimAdvance    = "sim.advance"    // Advance: moves virtual time
-	// SimStanding is Standing: the service restores what apps set. Agents and scenarios cannot send it.
+	// SimStanding is Standing: the service restores the settings made by apps. Agents and scenarios cannot send it.
 	SimStanding = "sim.standing"
 )
 
@@ -78,7 +78,7 @@ type Advance struct {
 // Clock is the answer to sim.advance.
 type Clock struct {
 	NowMs int64 `json:"nowMs"`
-	// Reached is true if nothing is left to happen up to the requested time.
+	// Reached is true if nothing is pending up to the requested time.
 	Reached bool `json:"reached"`
 }
 

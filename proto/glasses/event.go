@@ -88,9 +88,9 @@ func ChipOf(typ string) string {
 	return ChipCustom
 }
 
-// MaySend returns an error if sender, SenderApp or SenderGlasses, may not send frames of this type: frames of the
-// service, events of the glasses from an app, and commands from the glasses. An app may send transcription: apps used
-// the name for an event of their own before the glasses did.
+// MaySend returns an error if sender, SenderApp or SenderGlasses, may not send frames of this type: neither may send
+// frames of the service, apps may not send events of the glasses, and glasses may not send commands. Apps may send
+// transcription, because they used that name for their own event before the glasses did.
 func MaySend(sender, typ string) *Error {
 	switch typ {
 	case TypeHello, TypeWelcome, TypeAck, TypeError, TypeRow, TypeCursor, TypePeers, TypeRole, TypeBeat:

@@ -48,7 +48,7 @@ type Frame struct {
 type Error struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
-	// Part is the part that permission_denied and disabled_by_user are about: camera, microphone or speech.
+	// Part is the part that permission_denied and disabled_by_user refer to: camera, microphone or speech.
 	Part string `json:"part,omitempty"`
 	// By is what refused the part: ByPermission or BySwitch.
 	By string `json:"by,omitempty"`
@@ -57,8 +57,8 @@ type Error struct {
 // Error returns the message without the code.
 func (e *Error) Error() string { return e.Message }
 
-// Parse decodes one text frame of a peer. The error is an *Error with code bad_frame; the returned frame then has its
-// id if that was readable, so that the refusal can name it.
+// Parse decodes one text frame of a peer. The error is an *Error with code bad_frame. The returned frame then has its
+// id if that could be read, so that the refusal can name it.
 func Parse(data []byte) (Frame, error) {
 	if len(data) > MaxFrame {
 		return Frame{}, badFrame("frame is %d bytes, the limit is %d", len(data), MaxFrame)

@@ -15,7 +15,7 @@ const (
 	TypeCall       = "call"       // {active}
 	TypePermission = "permission" // {part, state}
 	TypeDisabled   = "disabled"   // {parts}
-	// TypeTranscription is TranscriptionState: transcription stopped although the app did not stop it, or goes on.
+	// TypeTranscription is TranscriptionState: transcription stopped although the app did not stop it, or resumed.
 	TypeTranscription = "transcription"
 	TypeDevice        = "device" // DeviceChange
 	TypeFault         = "fault"  // Fault: a fault was set; logged only, apps ignore it
@@ -121,8 +121,8 @@ type (
 	// TranscriptionState is the payload of transcription.
 	TranscriptionState struct {
 		Running bool `json:"running"`
-		// Reason is the code with which transcription.start would be refused now; empty while it runs, and after the
-		// service has ended it for an app that attached anew.
+		// Reason is the code with which transcription.start would be refused now. It is empty while transcription runs,
+		// and after the service ended it for an app that attached anew.
 		Reason string `json:"reason,omitempty"`
 		// Part and By are those of the refusal.
 		Part string `json:"part,omitempty"`
@@ -138,7 +138,7 @@ func IsStream(typ string) bool {
 	return typ == TypeMotion || typ == TypeAudioChunk || typ == TypeVideoFrame || typ == TypeMedia
 }
 
-// FromGlasses reports whether typ is an event or a binary frame of the glasses, which is relayed to apps and, except
+// FromGlasses reports whether typ is an event or a binary frame of the glasses. Those are relayed to apps and, except
 // for transcription, refused from them.
 func FromGlasses(typ string) bool {
 	switch typ {

@@ -38,7 +38,7 @@ type Panel struct {
 	TextLines int `json:"textLines,omitempty"`
 }
 
-// Camera is the camera of a device model, by its largest picture.
+// Camera is the camera of a device model; the size is that of its largest picture.
 type Camera struct {
 	Width  int `json:"width"`
 	Height int `json:"height"`
@@ -58,10 +58,10 @@ const (
 	Guessed    = "guessed"
 )
 
-// DefaultDeviceModel is the model of a new session that names none.
+// DefaultDeviceModel is the model of a new session for which none is chosen.
 const DefaultDeviceModel = "rayban_display"
 
-// Models returns the known device models, in the order in which people see them.
+// Models returns the known device models, in display order.
 func Models() []DeviceModel {
 	return []DeviceModel{
 		{

@@ -77,10 +77,11 @@ type Welcome struct {
 	DeviceModel DeviceModel `json:"deviceModel"`
 	Link        string      `json:"link"`
 	LastSeq     int64       `json:"lastSeq"`
-	// Glasses is the state of the glasses now; while none are attached, that of the last ones, or a fresh one.
+	// Glasses is the current state of the glasses; while none are attached, the state of the last ones, or the initial
+	// one.
 	Glasses AppState `json:"glasses"`
-	// Truncated reports that rows after the hello's since are gone, because the event log keeps a limited number for
-	// a limited time.
+	// Truncated reports that rows after the hello's since are no longer stored, because the event log keeps a limited
+	// number for a limited time.
 	Truncated bool `json:"truncated,omitempty"`
 }
 
@@ -89,17 +90,17 @@ type PageWelcome struct {
 	SessionID   string      `json:"sessionId"`
 	DeviceModel DeviceModel `json:"deviceModel"`
 	LastSeq     int64       `json:"lastSeq"`
-	// Display is the payload of the display.show on the panel now; null while it is clear.
+	// Display is the payload of the current display.show; null if the panel is clear.
 	Display json.RawMessage `json:"display"`
-	// Glasses is the state with which the page's glasses start; null if the service does not know it, and the page keeps
+	// Glasses is the state with which the page's glasses start; null if the service does not know it and the page keeps
 	// its own.
 	Glasses *AppState `json:"glasses"`
-	// Truncated reports that rows after the page's cursor are gone.
+	// Truncated reports that rows after the page's cursor are no longer stored.
 	Truncated bool `json:"truncated,omitempty"`
 }
 
-// Role is the payload of role. Of several pages of a session the newest acts as the glasses; the others only show
-// what the app sends and answer nothing. When it detaches, the newest of the others takes over.
+// Role is the payload of role. Of several pages of a session the newest acts as the glasses; the others only show what
+// the app sends and answer nothing. When it detaches, the newest of the others takes over.
 type Role struct {
 	Active bool `json:"active"`
 }

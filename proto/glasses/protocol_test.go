@@ -9,7 +9,7 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// TestProtocolExamples reads every frame that PROTOCOL.md prints as its receiver would.
+// TestProtocolExamples reads every frame in PROTOCOL.md as its receiver would.
 func TestProtocolExamples(t *testing.T) {
 	data, err := os.ReadFile("PROTOCOL.md")
 	if err != nil {
@@ -72,7 +72,7 @@ func checkExample(t *testing.T, from, line string) {
 	}
 }
 
-// TestProtocolNamesEverything keeps the document whole: every type, code and model field that code knows is told.
+// TestProtocolNamesEverything checks that the document mentions every type, code and model field in the code.
 func TestProtocolNamesEverything(t *testing.T) {
 	data, err := os.ReadFile("PROTOCOL.md")
 	if err != nil {

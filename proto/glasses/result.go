@@ -13,14 +13,15 @@ type Result struct {
 	OK    bool   `json:"ok,omitempty"`
 	Error *Error `json:"error,omitempty"`
 
-	// Media describes what camera.photo or camera.video took. Its bytes arrive just before, in a binary media frame.
+	// Media describes the result of camera.photo or camera.video. Its bytes arrive just before, in a binary media
+	// frame.
 	Media *Media `json:"media,omitempty"`
 	// State and View answer sim.state and every sim.* change.
 	State *State `json:"state,omitempty"`
 	View  *View  `json:"view,omitempty"`
 	// Clock answers sim.advance.
 	Clock *Clock `json:"clock,omitempty"`
-	// Findings are what of a display.show the wearer cannot see or reach on this model, the first MaxFindings;
+	// Findings list the parts of a display.show that the wearer cannot see or reach on this model, at most MaxFindings;
 	// MoreFindings counts the others.
 	Findings     []Finding `json:"findings,omitempty"`
 	MoreFindings int       `json:"moreFindings,omitempty"`
@@ -30,10 +31,10 @@ type Result struct {
 	Faults []Fault `json:"faults,omitempty"`
 }
 
-// MaxFindings is how many findings a result names.
+// MaxFindings is how many findings a result contains.
 const MaxFindings = 20
 
-// Finding is one thing on a panel that does not fit the device model, wherever the wearer scrolls.
+// Finding is a part of a tree that does not fit the device model at any scroll position.
 type Finding struct {
 	// Kind is one of the Finding constants.
 	Kind string `json:"kind"`
@@ -44,7 +45,7 @@ type Finding struct {
 	Text string `json:"text,omitempty"`
 }
 
-// Message says in a few words what does not fit.
+// Message describes the finding in a few words.
 func (f Finding) Message() string {
 	words := map[string]string{
 		FindingClipped: "is never on the panel as a whole", FindingCut: "is a target that is never on the panel as a whole",
@@ -94,12 +95,12 @@ func ParseResult(payload []byte) (Result, error) {
 	return r, nil
 }
 
-// Codes of Error. The first two answer a frame, the third sim.input, the others a command.
+// Codes of Error. The first two refuse a frame, the third a sim.input, the others a command.
 const (
 	CodeBadFrame = "bad_frame"
 	CodeIDReused = "id_reused"
 
-	CodeUnreachable = "unreachable" // the wearer has no inputs that lead to the target
+	CodeUnreachable = "unreachable" // no inputs of the wearer lead to the target
 
 	CodeBadPayload       = "bad_payload"       // the command's payload is not valid for its type
 	CodeNotConnected     = "not_connected"     // no glasses are attached, or their connection is lost
@@ -114,7 +115,7 @@ const (
 	CodePlatform         = "platform_error"    // the glasses or their platform failed
 )
 
-// CommandCodes returns the codes that can answer a command, which faults may also use.
+// CommandCodes returns the codes with which a command can fail; faults may use the same.
 func CommandCodes() []string {
 	return []string{CodeNotConnected, CodePermissionDenied, CodeThermalCritical, CodeHingeClosed, CodeBusy, CodePaused,
 		CodeDisabledByUser, CodeUnsupported, CodeTimeout, CodePlatform}
@@ -124,7 +125,7 @@ func badPayload(format string, args ...any) *Error {
 	return &Error{Code: CodeBadPayload, Message: fmt.Sprintf(format, args...)}
 }
 
-// plain describes a JSON error without Go's names of types.
+// plain describes a JSON error without Go type names.
 func plain(err error) string {
 	var typed *json.UnmarshalTypeError
 	if errors.As(err, &typed) {

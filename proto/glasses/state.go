@@ -20,9 +20,9 @@ type State struct {
 	Disabled []string `json:"disabled"`
 	// Running lists the active streams: audio, transcription, video, motion.
 	Running []string `json:"running"`
-	// Phrases are those that the app announced last.
+	// Phrases are the phrases that the app announced last.
 	Phrases []string `json:"phrases"`
-	// Faults are those still waiting for a command.
+	// Faults are the faults that no command has used up yet.
 	Faults []Fault `json:"faults"`
 }
 
@@ -102,7 +102,7 @@ func (s State) Seen(v View) View {
 // lost the glasses keep their last picture, which nobody can change; the connection after it begins with a clear panel.
 func PanelClears(from, to string) bool { return from == LinkLost && to != LinkLost }
 
-// AppState is the part of State that an app needs from the start: the welcome has it, and an event reports each
+// AppState is the part of State that an app needs from the start. The welcome contains it, and an event reports each
 // later change.
 type AppState struct {
 	Battery Battery `json:"battery"`
@@ -121,8 +121,8 @@ type AppState struct {
 	Clock string `json:"clock"`
 }
 
-// ForApp returns the part of the state that the welcome tells an app. link is what the app is told of the connection to
-// the glasses, clock the session's.
+// ForApp returns the part of the state for the welcome of an app. link is the state of the connection as reported to
+// the app, clock the session's clock.
 func (s State) ForApp(link, clock string) AppState {
 	return AppState{
 		Battery: s.Battery, Worn: s.Worn, Hinge: s.Hinge, Thermal: s.Thermal, Link: link, Route: s.Route, Call: s.Call,
@@ -130,7 +130,7 @@ func (s State) ForApp(link, clock string) AppState {
 	}
 }
 
-// Patch returns what g says as a patch. That no glasses are attached is no state of glasses and left out.
+// Patch returns g as a patch. A missing connection is not a state of the glasses and is left out.
 func (g AppState) Patch() StatePatch {
 	p := StatePatch{
 		Battery: &g.Battery, Worn: &g.Worn, Hinge: &g.Hinge, Thermal: &g.Thermal, Route: &g.Route, Call: &g.Call,
@@ -142,13 +142,13 @@ func (g AppState) Patch() StatePatch {
 	return p
 }
 
-// Standing is what apps set that outlives the glasses. It is the payload of sim.standing, with which the service
-// restores it on glasses that attach.
+// Standing is what apps have set and what outlives the glasses. As the payload of sim.standing, the service restores it
+// on glasses that attach.
 type Standing struct {
-	// Phrases are those that an app announced last.
+	// Phrases are the phrases that an app announced last.
 	Phrases []string `json:"phrases"`
-	// Transcription is the transcription.start that stands; nil while transcription is off. The service leaves it out
-	// of sim.standing while no app is attached.
+	// Transcription is the transcription.start in effect; nil while transcription is off. The service leaves it out of
+	// sim.standing while no app is attached.
 	Transcription *TranscriptionStart `json:"transcription"`
 }
 
@@ -162,7 +162,7 @@ type View struct {
 	Scroll int `json:"scroll"`
 }
 
-// Snapshot is everything a pair of glasses remembers, which a simulator restores after a restart.
+// Snapshot is the complete state of a pair of glasses, which a simulator restores after a restart.
 type Snapshot struct {
 	DeviceModel string `json:"deviceModel"`
 	State       State  `json:"state"`

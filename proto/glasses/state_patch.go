@@ -34,8 +34,8 @@ func set[T any](to, value *T) {
 	}
 }
 
-// AfterEvent returns the state after an event of the glasses. ok is false for events that are not about the state and
-// for those with an invalid payload, which change nothing.
+// AfterEvent returns the state after an event of the glasses. ok is false for events that do not concern the state and
+// for invalid payloads, which change nothing.
 func (s State) AfterEvent(typ string, payload []byte) (after State, ok bool) {
 	var p StatePatch
 	read := patchReaders[typ]
@@ -45,7 +45,7 @@ func (s State) AfterEvent(typ string, payload []byte) (after State, ok bool) {
 	return s.Patched(p), true
 }
 
-// patchReaders read the events about the state as patches.
+// patchReaders decode the events that report the state into patches.
 var patchReaders = map[string]func(payload []byte, p *StatePatch) error{
 	TypeBattery: patchReader(func(p *StatePatch, b Battery) { p.Battery = &b }),
 	TypeWear:    patchReader(func(p *StatePatch, w WearState) { p.Worn = &w.Worn }),

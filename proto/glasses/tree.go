@@ -10,7 +10,7 @@ import (
 
 // Node types of a display tree. A node of unknown type is kept and drawn as an empty box.
 const (
-	NodeColumn   = "column"   // children on top of each other, downwards
+	NodeColumn   = "column"   // children below each other
 	NodeRow      = "row"      // children side by side
 	NodeText     = "text"     // text, wrapped between words
 	NodeImage    = "image"    // data: base64 of a PNG or JPEG
@@ -62,11 +62,11 @@ type Node struct {
 	Width    int    `json:"width,omitempty"`  // of image, icon, progress; 0 means the natural size
 	Height   int    `json:"height,omitempty"` // as Width
 	Data     string `json:"data,omitempty"`   // of image
-	// Alt says in words what an image shows; tests and people without the picture read it. It is not drawn.
+	// Alt describes an image in words, for tests and for people who do not see it. It is not drawn.
 	Alt   string `json:"alt,omitempty"`
 	Icon  string `json:"icon,omitempty"`
 	Value int    `json:"value,omitempty"` // of progress
-	// Focus is the id of the target that gets the focus when the tree is shown. Only the root of a tree has it.
+	// Focus is the id of the target that gets the focus when the tree is shown. Only the root of a tree may have it.
 	Focus string `json:"focus,omitempty"`
 }
 
@@ -185,7 +185,7 @@ func ParseColour(s string) (rgb [3]byte, ok bool) {
 	return rgb, err == nil
 }
 
-// enum is a field that is empty or has one of the allowed values.
+// enum is a field that must be empty or one of the allowed values.
 type enum struct {
 	name, value string
 	allowed     []string

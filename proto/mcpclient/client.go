@@ -1,5 +1,5 @@
 // Package mcpclient is a small MCP client over the stdio of a child process. It can call tools, report progress and
-// notice protocol errors of the server. It must not know the tools nor how the server works.
+// notice protocol errors of the server. It must not know the tools or how the server works.
 package mcpclient
 
 import (
@@ -81,7 +81,8 @@ type message struct {
 	Error  *Error          `json:"error,omitempty"`
 }
 
-// Start starts a server and, unless the client is stateless, shakes hands. The server must end with its input.
+// Start starts a server and, unless the client is stateless, sends initialize. The server must exit when its input
+// ends.
 func Start(ctx context.Context, cmd *exec.Cmd, o Options) (*Client, error) {
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
@@ -221,7 +222,7 @@ func (c *Client) receive(line []byte) {
 		c.unexpected("a line is no message", line)
 	case m.Method == "notifications/progress":
 		c.progress(m.Params)
-	case m.Method != "" && m.ID != nil: // a request for what this client does not offer
+	case m.Method != "" && m.ID != nil: // a request that this client does not support
 		_ = c.write(map[string]any{"jsonrpc": "2.0", "id": *m.ID, "error": Error{Code: -32601, Message: "method not found"}})
 	case m.Method != "":
 	case m.ID == nil:

@@ -15,7 +15,7 @@ import (
 	"github.com/service-dev/service/packaging/reaper"
 )
 
-// TestMain lets a process of this test be the server.
+// TestMain also lets this test binary act as the server.
 func TestMain(m *testing.M) {
 	if os.Getenv("MCPCLIENT_TEST_ROLE") == "server" {
 		serve()

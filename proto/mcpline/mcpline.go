@@ -1,5 +1,5 @@
-// Package mcpline extracts the id of a JSON-RPC message that cannot be parsed: one that is too long to buffer, nested
-// too deeply, or broken. Clients wait for an answer with the id that they sent, and several end their session at an
+// Package mcpline extracts the id of a JSON-RPC message that cannot be parsed because it is too long to buffer, nested
+// too deeply, or broken. Clients wait for an answer with the id that they sent, and several end their session on an
 // answer without one. service-mcp and the daemon share it; service-mcp may not import encoding/json.
 package mcpline
 

@@ -66,7 +66,7 @@ func TestHeadHoldsLittle(t *testing.T) {
 	}
 }
 
-// FuzzHead holds the id of a valid object to encoding/json's word, and any id to being a JSON scalar.
+// FuzzHead compares the id of a valid object with encoding/json's, and checks that any id is a JSON scalar.
 func FuzzHead(f *testing.F) {
 	for _, s := range []string{`{"id":1,"method":"a"}`, `{"a":{"id":1},"id":"x\\"}`, `{"id":-0.5E3}`,
 		`{"id":1 ,"x":[{}]}`, `{"id":"`, `{"a":"\"","id":7}}`} {

@@ -19,7 +19,7 @@ import (
 	"github.com/service-dev/service/packaging/reaper"
 )
 
-// dialTo is the variable that makes this test binary a program that connects to an address and waits to be told to end.
+// dialTo is the variable that makes this test binary connect to an address and wait until its input ends.
 const dialTo = "PEEROWNER_TEST_DIAL"
 
 func TestMain(m *testing.M) {
@@ -44,7 +44,7 @@ func addresses(conn net.Conn) (peer, local netip.AddrPort) {
 	return plain(conn.RemoteAddr().(*net.TCPAddr).AddrPort()), plain(conn.LocalAddr().(*net.TCPAddr).AddrPort())
 }
 
-// The lookups are alike, for each family.
+// Both lookups agree, for each address family.
 func TestLookups(t *testing.T) {
 	for network, host := range map[string]string{"tcp4": "127.0.0.1", "tcp6": "::1"} {
 		client, conn := pair(t, network, host)
@@ -70,7 +70,7 @@ func TestLookups(t *testing.T) {
 	}
 }
 
-// The kernel's lookup falls back to a listener at the address; that one is not the other end.
+// The kernel's lookup falls back to a listener at the address, which is not the peer.
 func TestAListenerIsNotTheOtherEnd(t *testing.T) {
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
@@ -86,7 +86,7 @@ func TestAListenerIsNotTheOtherEnd(t *testing.T) {
 	}
 }
 
-// A program may speak IPv4 through an IPv6 socket.
+// A program may use IPv4 through an IPv6 socket.
 func TestCheck_IPv4ThroughAnIPv6Socket(t *testing.T) {
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
@@ -116,7 +116,7 @@ func TestCheck_IPv4ThroughAnIPv6Socket(t *testing.T) {
 	}
 }
 
-// Who closed the other end, or reset it, cannot be told from root by the owner that the kernel shows.
+// The kernel reports a closed or reset peer as owned by root, so it cannot be identified.
 func TestCheck_RefusesAClosedPeer(t *testing.T) {
 	for name, leave := range map[string]func(*net.TCPConn){
 		"closed": func(c *net.TCPConn) { c.Close() },
@@ -136,7 +136,7 @@ func TestCheck_RefusesAClosedPeer(t *testing.T) {
 	}
 }
 
-// A guarded listener refuses another user before anything is read, and lets its own user in afterwards.
+// A guarded listener refuses another user before anything is read, and accepts its own user afterwards.
 func TestGuard_RefusesAnotherUser(t *testing.T) {
 	if os.Getuid() != 0 {
 		if os.Getenv("CI") == "true" {
@@ -182,7 +182,8 @@ func TestGuard_RefusesAnotherUser(t *testing.T) {
 	}
 }
 
-// asNobody is this test binary as another user, from a place where that one may run it.
+// asNobody returns a command that runs this test binary as another user, from a directory where that user may execute
+// it.
 func asNobody(t *testing.T, address string) *exec.Cmd {
 	t.Helper()
 	dir, err := os.MkdirTemp("/tmp", "peerowner")

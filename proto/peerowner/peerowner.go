@@ -50,11 +50,11 @@ func plain(a netip.AddrPort) netip.AddrPort {
 	return netip.AddrPortFrom(a.Addr().Unmap().WithZone(""), a.Port())
 }
 
-// probeWait limits Probe's connection to itself.
+// probeWait limits how long Probe waits for its own connection.
 const probeWait = 5 * time.Second
 
 // Probe checks with a connection of this process to itself whether Check works on this system. Call it once before a
-// listener relies on Check, so that the answer does not depend on what a stranger does later.
+// listener relies on Check, so that the result does not depend on what another user does later.
 func Probe() error {
 	l, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {
@@ -111,7 +111,7 @@ func (g *guarded) Accept() (net.Conn, error) {
 			return conn, nil
 		}
 		conn.Close()
-		if !errors.Is(refused, ErrNoOwner) { // a caller that has left is not worth a report
+		if !errors.Is(refused, ErrNoOwner) { // not for a caller that has disconnected
 			g.note(refused)
 		}
 	}

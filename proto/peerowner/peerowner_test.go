@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// pair is a connection of this process to itself; client is the end that is asked about.
+// pair returns a connection of this process to itself; client is the end whose owner is looked up.
 func pair(t *testing.T, network, host string) (client, accepted net.Conn) {
 	t.Helper()
 	l, err := net.Listen(network, net.JoinHostPort(host, "0"))
@@ -53,7 +53,7 @@ func TestCheck_RefusesWhatIsNotTCP(t *testing.T) {
 	}
 }
 
-// Addresses as the lookups get them.
+// Addresses in the form in which the lookups receive them.
 var (
 	peer4  = netip.MustParseAddrPort("127.0.0.1:40000")
 	local4 = netip.MustParseAddrPort("127.0.0.1:8080")
@@ -61,7 +61,7 @@ var (
 	local6 = netip.MustParseAddrPort("[::1]:8080")
 )
 
-// pcb builds a list as macOS gives it.
+// pcb builds a list in the format of macOS.
 type pcb struct{ list []byte }
 
 func newPCB() *pcb {
@@ -102,7 +102,7 @@ func (p *pcb) add(own, other netip.AddrPort, uid uint32, socket bool) {
 
 func TestFindInPCBList(t *testing.T) {
 	p := newPCB()
-	// The accepted end is not the one that is asked about.
+	// The accepted end is not the one that is looked up.
 	p.add(local4, peer4, 1, true)
 	p.add(peer4, local4, 501, true)
 	p.add(peer6, local6, 502, true)
@@ -163,7 +163,7 @@ func TestFindInTCPTable(t *testing.T) {
 	}
 }
 
-// A listener lets its own user in, and goes on after it refused somebody.
+// A listener accepts its own user, and continues after it refused another.
 func TestGuard(t *testing.T) {
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package rendezvous is where the daemon and its clients meet: the state directory, the socket paths, the caller's
-// variables, the protocol range and the handshake of an MCP stream. Both sides compute them here and so agree.
+// Package rendezvous defines how clients find and talk to the daemon: the state directory, the socket paths, the
+// caller's variables, the protocol range and the handshake of an MCP stream. Both sides use it and therefore agree.
 // service-mcp imports it, so it must not import packages that slow start-up (encoding/json, gRPC, net).
 package rendezvous
 
@@ -36,8 +36,8 @@ const (
 	LogName      = "serviced.log"
 )
 
-// Variables are the environment variables of the caller that a call follows. SERVICE_CONFIG_DIR is not included, as
-// it selects the daemon; nor are variables about opening pages, as the caller's own process opens them.
+// Variables are the environment variables of the caller that apply to a call. SERVICE_CONFIG_DIR is not included, as it
+// selects the daemon; nor are variables about opening pages, as the caller's own process opens them.
 var Variables = []string{"SERVICE_BACKEND_URL", "SERVICE_NO_AUTO_OPEN", "SERVICE_TELEMETRY", "DO_NOT_TRACK", "CI"}
 
 // MaxVariable is the longest value in bytes that is passed on; longer ones are left out.

@@ -39,8 +39,8 @@ func TestDir(t *testing.T) {
 	}
 }
 
-// However long the state directory and TMPDIR are, sockets and the adapters' directory stay within what every
-// platform takes; two directories never meet, and every program of a user computes the same.
+// However long the state directory and TMPDIR are, the paths of sockets and of the adapters' directory stay within
+// every platform's limit. Two directories never share paths, and all programs of a user compute the same ones.
 func TestPathsStayShort(t *testing.T) {
 	t.Setenv("TMPDIR", "/tmp/"+strings.Repeat("t", 150))
 	for _, runtime := range []string{"", "/run/user/1000", "relative", "/" + strings.Repeat("r", 60)} {

@@ -1,6 +1,6 @@
-// Package secretscan recognises credentials in text that is about to be stored or sent. It prefers false positives:
-// callers drop what it finds. It knows the credentials of this service, those of well-known services, and anything
-// long that looks random.
+// Package secretscan recognises credentials in text that is about to be stored or sent. It prefers false positives,
+// because callers drop what it finds. It recognises the credentials of this service, those of well-known services, and
+// anything long that looks random.
 package secretscan
 
 import (
@@ -21,7 +21,7 @@ var known = regexp.MustCompile(`(?i:\b(` + strings.Join(credential.Prefixes(), "
 var userCode = regexp.MustCompile(`(?i)\b[BCDFGHJKLMNPQRSTVWXZ]{4}-?[BCDFGHJKLMNPQRSTVWXZ]{4}\b`)
 
 // randomRun is the minimum length of a run of letters and digits that counts as random if it mixes them as only
-// machines do.
+// generators do.
 const randomRun = 24
 
 // Contains reports whether s contains something that may be a credential.
@@ -90,7 +90,7 @@ func class(c byte) kind {
 	return other
 }
 
-// mixed reports whether a run has a digit and changes its kind of character at least every fifth time, or is
+// mixed reports whether a run contains a digit and changes its kind of character at least every fifth time, or is
 // hexadecimal with several digits.
 func mixed[T ~string | ~[]byte](run T) bool {
 	changes, digits, hexadecimal := 0, 0, true

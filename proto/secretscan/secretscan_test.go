@@ -33,7 +33,7 @@ func TestContains_Credentials(t *testing.T) {
 			found++
 		}
 	}
-	if found < 800 { // a '/' or '+' may cut a run short
+	if found < 800 { // a '/' or '+' may interrupt a run
 		t.Errorf("%d of 1000 random texts were found", found)
 	}
 	if !ContainsUserCode("WDJB-MJHT") || !ContainsUserCode("x wdjbmjht") || ContainsUserCode("claude-code 1.0") {

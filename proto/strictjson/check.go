@@ -59,7 +59,7 @@ func common(names, given []string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !slices.Contains(given, name) })
 }
 
-// want says in words what a value must be.
+// want describes the valid values.
 func (n *node) want() string {
 	r := n.rule
 	switch n.kind {
@@ -100,7 +100,7 @@ func (n *node) want() string {
 	return "another value"
 }
 
-// typeOf says what a token begins.
+// typeOf names the type of value that begins with a token.
 func typeOf(tok json.Token) string {
 	switch v := tok.(type) {
 	case json.Delim:

@@ -14,17 +14,18 @@ import (
 	"unicode/utf8"
 )
 
-// Error says why a document was refused.
+// Error explains why a document was refused.
 type Error struct {
-	// Path is the place, e.g. steps[3].input.kind; empty for the whole document.
+	// Path is the position, e.g. steps[3].input.kind; empty for the whole document.
 	Path string
-	// Message is what is wrong there.
+	// Message says what is wrong there.
 	Message string
 	// Want is what was expected, e.g. "an integer from 0 to 100"; empty if Message says it all.
 	Want string
-	// Example is JSON that is right there, or around it; empty if there is none.
+	// Example is valid JSON for that position or around it; empty if there is none.
 	Example string
-	// Beyond is true for what no JSON Schema can say: a repeated name, too deep nesting, text that is not JSON.
+	// Beyond is true for rules that JSON Schema cannot express: a repeated name, too deep nesting, text that is not
+	// JSON.
 	Beyond bool
 }
 
@@ -52,13 +53,13 @@ type decoder struct {
 	data  []byte
 	path  []string // parts: names with a dot, indices in brackets
 	nulls bool
-	// skipped is the path of the last value that stood for none.
+	// skipped is the path of the last value that was treated as missing.
 	skipped string
-	// examples are those of the objects around, the innermost last.
+	// examples are those of the enclosing objects, the innermost last.
 	examples []string
 }
 
-// Decode decodes a document into a value, which may hold defaults. The error is an *Error.
+// Decode decodes a document into a value, which may already contain defaults. The error is an *Error.
 func (s *Shape[T]) Decode(data []byte, into *T) error {
 	if !utf8.Valid(data) {
 		return &Error{Message: "it is not UTF-8", Beyond: true}
@@ -150,7 +151,7 @@ func (d *decoder) value(n *node, into reflect.Value) error {
 	return d.refuse(n, "it is %s", typeOf(tok))
 }
 
-// raw keeps a value as it is written. from is the offset before its first token.
+// raw keeps a value as written. from is the offset before its first token.
 func (d *decoder) raw(n *node, tok json.Token, from int64, into reflect.Value) error {
 	if n.rule.Object && tok != json.Delim('{') {
 		return d.refuse(n, "it is %s", typeOf(tok))
@@ -202,8 +203,8 @@ func (d *decoder) end() error {
 	return nil
 }
 
-// members reads the names and values of an object; target returns where a value goes. missing is called for a value
-// that stands for none.
+// members reads the names and values of an object. target returns the destination of a value; missing is called for a
+// value that is treated as missing.
 func (d *decoder) members(target func(name string) (*node, reflect.Value, error), missing func(name string)) error {
 	seen := map[string]bool{}
 	for d.More() {
@@ -231,7 +232,8 @@ func (d *decoder) members(target func(name string) (*node, reflect.Value, error)
 	return d.end()
 }
 
-// isFixed reports whether a text has one of some words or a form, so that an empty one can only mean none.
+// isFixed reports whether a text must be one of some words or have a form, so that an empty one can only mean a missing
+// value.
 func (n *node) isFixed() bool { return n.kind == text && (n.rule.Words != nil || n.pattern != nil) }
 
 func (d *decoder) object(n *node, into reflect.Value) error {

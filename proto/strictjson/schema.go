@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Schema returns the JSON Schema 2020-12 of what Decode accepts, for encoding/json. It says less than Decode checks
-// only where Error.Beyond is true.
+// Schema returns the JSON Schema 2020-12 of the documents that Decode accepts, for encoding/json. It is less strict
+// than Decode only where Error.Beyond is true.
 func (s *Shape[T]) Schema() map[string]any { return s.root.schema() }
 
 func (n *node) schema() map[string]any {
@@ -83,19 +83,19 @@ func (n *node) objectSchema(out map[string]any) {
 
 // Field is a field of an object, for documentation.
 type Field struct {
-	// Name is its place below the object, e.g. battery.level.
+	// Name is its position below the object, e.g. battery.level.
 	Name string
-	// What describes it and Want says what it must be.
+	// What describes the field, and Want its valid values.
 	What, Want string
 	Required   bool
 	Default    any
 }
 
-// Fields returns the fields of the object at a place such as steps[].input, those of inner objects after their object;
-// nil if it is no object.
+// Fields returns the fields of the object at a position such as steps[].input, those of inner objects after their
+// object; nil if it is not an object.
 func (s *Shape[T]) Fields(place string) []Field { return s.find(place).describe("") }
 
-// Want says what the value at a place must be, e.g. "an integer from 0 to 100".
+// Want describes the valid values at a position, e.g. "an integer from 0 to 100".
 func (s *Shape[T]) Want(place string) string { return s.find(place).want() }
 
 func (s *Shape[T]) find(place string) *node {

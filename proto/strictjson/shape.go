@@ -1,6 +1,6 @@
-// Package strictjson decodes JSON that people and agents write by hand. A misspelt, repeated or missing name and a
-// value of the wrong type are errors that name the place, what was expected and an example. The same rules give the
-// JSON Schema of what is accepted.
+// Package strictjson decodes JSON that people and agents write by hand. For a misspelt, repeated or missing name and
+// for a value of the wrong type, the error names the position, what was expected and an example. The same rules produce
+// the JSON Schema of the accepted documents.
 package strictjson
 
 import (
@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// Rule is what a value must be beyond its Go type. The zero value adds nothing.
+// Rule restricts a value beyond its Go type. The zero value adds nothing.
 type Rule struct {
 	// What describes the value in a few words.
 	What string
@@ -32,17 +32,18 @@ type Rule struct {
 	Required, ExactlyOne, AnyOf []string
 	// Object restricts a json.RawMessage to objects.
 	Object bool
-	// Default is the value of a field that an object does not have: a string, a bool or an int64; nil for the zero value.
+	// Default is the value of a missing field: a string, a bool or an int64; nil for the zero value.
 	Default any
-	// Example is right JSON for errors: the value, or an object around it. Values inside without one use the same.
+	// Example is valid JSON for errors: the value, or an object around it. Values inside without an example use the
+	// same.
 	Example string
 }
 
-// Rules are the rules of values by their place, such as steps[].input.kind; * stands for any name of a map and the
+// Rules are the rules of values by their position, such as steps[].input.kind; * stands for any name of a map and the
 // empty string for the document.
 type Rules map[string]Rule
 
-// Under returns the rules of what is inside a place, relative to it.
+// Under returns the rules for values inside a position, relative to it.
 func (r Rules) Under(place string) Rules {
 	inner := Rules{}
 	for at, rule := range r {
@@ -58,12 +59,12 @@ func (r Rules) Under(place string) Rules {
 // A Shape is a Go type with its rules. It is safe for concurrent use.
 type Shape[T any] struct {
 	root *node
-	// Nulls takes null for a missing value, and an empty text too where only some words or one form are allowed, as some
-	// clients write them.
+	// Nulls accepts null for a missing value, as some clients write it, and also an empty text where only some words or
+	// one form are allowed.
 	Nulls bool
 }
 
-// Of returns the shape of T. A rule without a place in T is a mistake of the program and panics.
+// Of returns the shape of T. A rule for a position that T does not have is a programming error and panics.
 func Of[T any](rules Rules) *Shape[T] {
 	used := map[string]bool{}
 	root := build(reflect.TypeFor[T](), "", rules, used)
@@ -81,7 +82,7 @@ type kind int
 const (
 	anything kind = iota
 	object
-	table // an object whose names are data
+	table // an object with arbitrary names
 	list
 	text
 	integer

@@ -88,7 +88,8 @@ func TestDecode_NamesPlaceExpectationAndExample(t *testing.T) {
 	}
 }
 
-// TestDecode_NullsStandForNone: agents with strict schemas write every argument, and null or "" for those they do not use.
+// TestDecode_NullsStandForNone: agents with strict schemas send every argument, and null or "" for those that they do
+// not use.
 func TestDecode_NullsStandForNone(t *testing.T) {
 	lenient := *things
 	lenient.Nulls = true

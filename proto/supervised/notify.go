@@ -24,7 +24,7 @@ type Notifier struct {
 }
 
 // NewNotifier returns the Notifier that the environment describes, and removes its variables so that child processes do
-// not report in the program's place.
+// not send notifications themselves.
 func NewNotifier() *Notifier {
 	n := &Notifier{socket: os.Getenv(notifySocket)}
 	usec, pid := os.Getenv(watchdogUSec), os.Getenv(watchdogPID)
@@ -39,17 +39,17 @@ func NewNotifier() *Notifier {
 	return n
 }
 
-// Ready reports that the program serves.
+// Ready reports that the program is serving.
 func (n *Notifier) Ready() { n.send("READY=1\nSTATUS=serving") }
 
-// Stopping reports that the program drains, and why.
+// Stopping reports that the program is shutting down, and why.
 func (n *Notifier) Stopping(why string) { n.send("STOPPING=1\nSTATUS=stopping: " + why) }
 
 // Waiting reports what the program waits for before it is ready.
 func (n *Notifier) Waiting(what string) { n.send("STATUS=" + what) }
 
-// Alive resets the watchdog, at most once in a third of its limit. Call it from the loop that must not hang, on every
-// turn and from one goroutine only.
+// Alive resets the watchdog, at most once in a third of its limit. Call it on every turn of the loop that must not
+// hang, from one goroutine only.
 func (n *Notifier) Alive(now time.Time) {
 	if n == nil || n.interval <= 0 || now.Sub(n.last) < n.interval && !now.Before(n.last) {
 		return

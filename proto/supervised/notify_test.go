@@ -14,7 +14,7 @@ import (
 // listen receives notifications as a service manager does.
 func listen(t *testing.T) (path string, next func() string) {
 	t.Helper()
-	dir, err := os.MkdirTemp("/tmp", "n") // a socket path must be short
+	dir, err := os.MkdirTemp("/tmp", "n") // socket paths must be short
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +53,7 @@ func TestNotifier_ReportsState(t *testing.T) {
 	n.Alive(start)
 	n.Alive(start.Add(9 * time.Second)) // too early
 	n.Alive(start.Add(10 * time.Second))
-	n.Alive(start.Add(-time.Hour)) // the clock went back
+	n.Alive(start.Add(-time.Hour)) // the clock was set back
 	n.Stopping("it was idle")
 	for _, want := range []string{
 		"STATUS=waiting", "READY=1\nSTATUS=serving", "WATCHDOG=1", "WATCHDOG=1", "WATCHDOG=1",

@@ -1,6 +1,6 @@
-// Package supervised is what a long-running program does for the service manager that started it: it ends when the
-// manager asks it to, reports its state, and writes its log where the manager keeps it. Without a service manager it
-// changes nothing.
+// Package supervised connects a long-running program to the service manager that started it: the program ends when the
+// manager asks, reports its state, and writes its log where the manager keeps it. Without a service manager it changes
+// nothing.
 package supervised
 
 import (

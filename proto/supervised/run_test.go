@@ -33,7 +33,7 @@ func TestRun_WaitsForTheProgramToDrain(t *testing.T) {
 	}
 }
 
-// TestProgram_EndsWithStop calls the service interface as the Windows Service Control Manager makes it be called.
+// TestProgram_EndsWithStop calls the service interface as the Windows Service Control Manager does.
 func TestProgram_EndsWithStop(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	want := errors.New("drain")

@@ -1,7 +1,7 @@
 package telemetry
 
-// Limits of names and versions. They accept what programs call themselves and reject what only a generator produces:
-// a credential that somebody configured as the name of a client must not be reported.
+// Limits of names and versions. They accept the names that programs use for themselves and reject what only a generator
+// produces: a credential that somebody configured as the name of a client must not be reported.
 const (
 	maxName        = 40
 	maxNameDigits  = 8
@@ -10,7 +10,7 @@ const (
 	maxVersionRun  = 16
 )
 
-// fits reports whether a text is of a kind.
+// fits reports whether a text is valid for a kind.
 func fits[T ~[]byte | ~string](kind Kind, s T) bool {
 	switch kind {
 	case Name:
@@ -47,8 +47,8 @@ func isName[T ~[]byte | ~string](s T) bool {
 	return digits <= maxNameDigits && changes <= maxNameChanges
 }
 
-// isVersion accepts what begins with a number, optionally after a v, in parts that are short enough for dates and
-// revisions; and the two words that stand for no version.
+// isVersion accepts text that begins with a number, optionally after a v, and whose parts are short enough for dates
+// and revisions; and the two words for a missing version.
 func isVersion[T ~[]byte | ~string](s T) bool {
 	switch string(s) {
 	case Other, "dev", "unknown":

@@ -22,7 +22,7 @@ func event(name, fields string) Event {
 func TestCheck(t *testing.T) {
 	for _, c := range []struct {
 		name, fields string
-		wrong        string // a part of what is said; empty: nothing is wrong
+		wrong        string // part of the error; empty if valid
 	}{
 		{ToolCalled, `{"tool":"whoAmI","outcome":"ok","durationMs":12,"client":"claude-code","clientVersion":"2.1.0 (beta)"}`, "clientVersion: not a version"},
 		{ToolCalled, `{"tool":"whoAmI","outcome":"ok","durationMs":12,"client":"claude-code","clientVersion":"2.1.0"}`, ""},
@@ -125,8 +125,8 @@ func TestHotPathMakesNoGarbage(t *testing.T) {
 	}
 }
 
-// FuzzPlain holds the short way against the strict one: what both can read, they read alike, and the short way takes
-// nothing that is no JSON.
+// FuzzPlain compares the fast parser with the strict one: what both accept, they decode alike, and the fast one accepts
+// nothing that is not JSON.
 func FuzzPlain(f *testing.F) {
 	for _, seed := range []string{
 		`{"events":[]}`, `{"events":[],"dropped":7}`, `{"events":[{}]}`, `[]`, ``,
@@ -167,7 +167,7 @@ func FuzzPlain(f *testing.F) {
 	})
 }
 
-// same tells whether two objects have the same fields, in whatever order.
+// same reports whether two objects have the same fields, in any order.
 func same(a, b []byte) bool {
 	var x, y map[string]json.RawMessage
 	if json.Unmarshal(a, &x) != nil || json.Unmarshal(b, &y) != nil || len(x) != len(y) {
@@ -198,7 +198,7 @@ func BenchmarkPlain(b *testing.B) {
 	}
 }
 
-// A credential that was given as a client's name or version is told by neither end.
+// A client name or version that contains a credential is neither sent nor accepted.
 func TestCheck_NamesAndVersions(t *testing.T) {
 	token := "aGVsbG8td29ybGQtdGhpcy1pcy1hLXRlc3QtdG9rZW4wMDEyMzQ"
 	for _, c := range []struct {

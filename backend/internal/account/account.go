@@ -23,15 +23,15 @@ type Service struct {
 	Mail Outbox
 	// SiteURL is the base URL of mailed links, without a trailing slash.
 	SiteURL string
-	// Ended is called after browser sessions or links of an account were ended here, so that whatever they opened
-	// ends at once instead of at its next check. It may be nil.
+	// Ended is called after browser sessions or links of an account were ended in this process, so that everything
+	// opened with them ends at once instead of at its next check. It may be nil.
 	Ended func(accountID string)
 
 	store Store
 	hash  secret.Hasher
 	log   *slog.Logger
 	now   func() time.Time
-	// Work that waits for Serve: forgotten passwords, new links and sign-ups to mail about.
+	// Work that waits for Serve: forgotten passwords, new links and sign-ups that need a mail.
 	forgot  chan string
 	linked  chan newLink
 	signUps chan mailedSignUp

@@ -209,7 +209,7 @@ func TestFoldEmail_KeepsLookalikesApart(t *testing.T) {
 	if err != nil || kim.Email != "kim@example.org" {
 		t.Fatalf("%+v, %v", kim, err)
 	}
-	const kelvin = "\u212Aim@example.org" // strings.ToLower makes this kim@example.org
+	const kelvin = "\u212Aim@example.org" // strings.ToLower converts this to kim@example.org
 	if _, err := s.SignIn(t.Context(), kelvin, password, ""); !errors.Is(err, ErrBadCredentials) {
 		t.Errorf("another mailbox signs in: %v", err)
 	}

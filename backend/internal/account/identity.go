@@ -61,8 +61,8 @@ func (s *Service) Identities(ctx context.Context, accountID string) ([]LinkedIde
 	return s.store.Identities(ctx, accountID)
 }
 
-// LinkIdentity lets an identity sign in to the account and mails a notice. The identity's address may differ from the
-// account's. It returns ErrIdentityTaken if the identity is linked to another account.
+// LinkIdentity allows an identity to sign in to the account and mails a notice. The identity's address may differ from
+// the account's. It returns ErrIdentityTaken if the identity is linked to another account.
 func (s *Service) LinkIdentity(ctx context.Context, accountID string, id Identity, by audit.Actor) error {
 	if id.Provider == "" || id.Subject == "" {
 		return ErrNotFound

@@ -59,8 +59,8 @@ func (l *letters) Queue(m mail.Message) error {
 	return nil
 }
 
-// A client that waits for a new link's token is not delayed by the mailed notice, even while the database hangs. The
-// notice is dropped after its timeout, later ones are sent, and Serve waits for the remaining ones when it ends.
+// A client that waits for a new link's token is not delayed by the mailed notice, even if the database hangs. The
+// notice is dropped after its timeout, later ones are sent, and Serve finishes the remaining ones before it returns.
 func TestLinkMade_NeverBlocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, out := &blockingStore{held: true}, &letters{}
@@ -75,7 +75,7 @@ func TestLinkMade_NeverBlocks(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- s.Serve(ctx) }()
-		time.Sleep(2 * drainTimeout) // virtual time of the bubble; the notice is dropped
+		time.Sleep(2 * drainTimeout) // virtual time in the bubble; the notice is dropped
 		synctest.Wait()
 		store.held = false
 		s.LinkMade("ada", NewLink{Host: "two"})
@@ -99,7 +99,7 @@ func TestNewLinkMail_ContainsNoForeignLink(t *testing.T) {
 	text := strings.Join(append(m.Text, m.After...), "\n")
 	for _, link := range []string{"://", "www.", "evil.", "//EVIL。", "1.2.3”"} {
 		if strings.Contains(text, link) {
-			t.Errorf("%q stands in %s", link, text)
+			t.Errorf("%q is in %s", link, text)
 		}
 	}
 	for _, says := range []string{"Computer: “https[:]//evil[.]example/login”\n", "System: “www[.]evil[.]example”\n",
@@ -114,7 +114,7 @@ func TestNewLinkMail_ContainsNoForeignLink(t *testing.T) {
 	}
 }
 
-// Whoever loses access to an account immediately loses what that access opened.
+// If access to an account ends, everything opened with that access ends at once.
 func TestEnded_Called(t *testing.T) {
 	s := NewService(&blockingStore{}, secret.NewHasher(make([]byte, 32)), slog.New(slog.DiscardHandler), nil)
 	ends := 0

@@ -17,7 +17,7 @@ type PendingSignUp struct {
 	CreatedAt, ExpiresAt      time.Time
 }
 
-// mailedSignUp is a sign-up to mail about. Its link is secret.
+// mailedSignUp is a sign-up for which a mail is queued. Its link is secret.
 type mailedSignUp struct{ email, link string }
 
 // RequestSignUp queues a mail to a person who accepted the privacy policy: a link that finishes the sign-up, or a
@@ -48,9 +48,9 @@ func (s *Service) RequestSignUp(ctx context.Context, email, password, next strin
 	return nil
 }
 
-// FinishSignUp creates the account of a mailed sign-up and returns the path to continue at. It requires the password
-// that was chosen: whoever reads the mail may be somebody else, and must not get an account whose password another
-// person knows. It returns ErrBadToken, ErrEmailTaken, ErrBadCredentials or a *TooManyGuessesError.
+// FinishSignUp creates the account of a mailed sign-up and returns the path to continue at. It requires the chosen
+// password, because whoever reads the mail may be another person, who must not get an account whose password somebody
+// else knows. It returns ErrBadToken, ErrEmailTaken, ErrBadCredentials or a *TooManyGuessesError.
 func (s *Service) FinishSignUp(ctx context.Context, token, password string) (Account, string, error) {
 	if !secret.Valid(secret.Mail, token) {
 		return Account{}, "", ErrBadToken

@@ -176,7 +176,7 @@ type GuessStore interface {
 	// TakeGuess spends one of limit guesses and returns 0. One guess is restored each interval. If none is left, it
 	// returns how long until the next is restored.
 	TakeGuess(ctx context.Context, key string, now time.Time, interval time.Duration, limit int) (time.Duration, error)
-	// ReturnGuess gives a spent guess back.
+	// ReturnGuess returns a spent guess.
 	ReturnGuess(ctx context.Context, key string, now time.Time, interval time.Duration) error
 	// SweepGuesses deletes allowances that are full again.
 	SweepGuesses(ctx context.Context, now time.Time) error

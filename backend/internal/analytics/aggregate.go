@@ -202,7 +202,7 @@ func (a *aggregator) mergeActive(stored map[InstallDay]ActiveHours) map[InstallD
 		was := stored[install]
 		next := ActiveHours{Hours: was.Hours | now.Hours, Weight: now.Weight}
 		if was.Weight > 0 {
-			// An install that was counted before sampling began stands for itself only.
+			// An install that was counted before sampling began represents itself only.
 			next.Weight = min(was.Weight, now.Weight)
 		}
 		if next == was {

@@ -9,7 +9,7 @@ import (
 const minForTrend = 20
 
 // reading summarises a report in two to four sentences. past is the report of the preceding range of the same length,
-// without names; worst maps each error to the version with the most of it.
+// without names; worst maps each error to the version in which it is most frequent.
 func reading(r, past Report, worst map[string]Count) string {
 	all, before := r.Sessions+r.Events+r.Errors, past.Sessions+past.Events+past.Errors
 	length := count(int64(len(r.Series)), r.Interval)

@@ -13,7 +13,7 @@ import (
 const (
 	MaxHours = 7 * 24 // points of an hourly report
 	MaxDays  = 90     // points of a daily report
-	maxNamed = 20     // names in a list; the rest counts as Other
+	maxNamed = 20     // names in a list; the others are counted as Other
 )
 
 // Report returns the usage of an app. Hourly reports have up to MaxHours points and begin within HourlyRetention;
@@ -175,7 +175,7 @@ func (c Counter) addTo(sessions, events, failures *int64) {
 	}
 }
 
-// mostFrequent returns the most frequent names, followed by the rest as Other.
+// mostFrequent returns the most frequent names, followed by the sum of the others as Other.
 func mostFrequent(all []Count) []Count {
 	slices.SortFunc(all, func(a, b Count) int { return cmp.Or(cmp.Compare(b.N, a.N), cmp.Compare(a.Name, b.Name)) })
 	out, rest := make([]Count, 0, min(len(all), maxNamed)+1), int64(0)
@@ -192,7 +192,7 @@ func mostFrequent(all []Count) []Count {
 	return out
 }
 
-// worstVersions returns, for each error, the version with the most of it.
+// worstVersions returns, for each error, the version in which it is most frequent.
 func worstVersions(counters []Counter) map[string]Count {
 	worst := map[string]Count{}
 	for _, c := range counters {

@@ -49,8 +49,8 @@ func (a *API) changeAssistant(c *call) (any, error) {
 	return answer, nil
 }
 
-// redact keeps a refusal from revealing what the grants hide: the conversation model, which its list of voices and
-// the fact that it is no longer offered would identify.
+// redact keeps a refusal from revealing what the grants hide: the conversation model, which its list of voices and the
+// note that it is no longer offered would identify.
 func redact(err error, g grants.Grants) error {
 	var invalid *assistant.InvalidError
 	if !errors.As(err, &invalid) || invalid.Tells == "" || g.Of(grants.Assistant, invalid.Tells).Allows(grants.Read) {

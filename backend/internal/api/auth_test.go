@@ -124,7 +124,7 @@ func TestRevokedWithoutASupportContact(t *testing.T) {
 	}
 	if p := w.call("GET", backendapi.PathAccount, "", "Authorization",
 		"Bearer "+token).authRequired(); strings.Contains(p.Detail, ";") {
-		t.Errorf("detail %q points to nobody", p.Detail)
+		t.Errorf("detail %q names no contact", p.Detail)
 	}
 }
 
@@ -146,7 +146,7 @@ func TestAccount_OfToken(t *testing.T) {
 	}
 }
 
-// The device code in a 401 works like one that was requested.
+// The device code in a 401 works like a requested one.
 func TestFromAuthRequiredToLinked(t *testing.T) {
 	w := newWorld(t)
 	p := w.call("POST", backendapi.PathSessions, `{"project":"com.example.hello"}`, backendapi.HeaderInstallID,

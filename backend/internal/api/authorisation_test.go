@@ -51,12 +51,12 @@ type matrix struct {
 	turn   bool
 }
 
-// caller is one column: who calls, with which grants on ada's project, and whose resources it names.
+// caller is one column: who calls, with which grants on ada's project, and whose resources the path names.
 type caller struct {
 	name    string
 	headers func(m *matrix) []string
-	grants  grants.Level // empty: the defaults
-	missing bool         // names resources that never existed
+	grants  grants.Level // empty for the defaults
+	missing bool         // the path names resources that never existed
 }
 
 func bearer(name string) func(m *matrix) []string {
@@ -122,7 +122,7 @@ func newMatrix(t *testing.T) *matrix {
 }
 
 // TestAuthorisation compares the status of every route for every caller with the golden table. Another account's
-// resource and a missing one must be answered alike.
+// resource and a missing one must get the same answer.
 func TestAuthorisation(t *testing.T) {
 	m := newMatrix(t)
 	var table strings.Builder
@@ -142,7 +142,7 @@ func TestAuthorisation(t *testing.T) {
 			case c.name == "other account":
 				foreign = got
 			case c.missing && about(rt) && (foreign.status != got.status || !bytes.Equal(foreign.body, got.body)):
-				t.Errorf("%s %s: another account's is told from a missing one:\n%.300s\n%.300s", rt.method, rt.path, foreign.body,
+				t.Errorf("%s %s: another account's resource and a missing one differ:\n%.300s\n%.300s", rt.method, rt.path, foreign.body,
 					got.body)
 			}
 		}
@@ -162,7 +162,7 @@ func TestAuthorisation(t *testing.T) {
 	}
 }
 
-// about reports whether a route names one resource of an account. A project is created by its first key.
+// about reports whether a route concerns one resource of an account. A project is created by its first key.
 func about(rt route) bool {
 	return strings.Contains(rt.path, "{") && !strings.HasSuffix(rt.path, "/keys")
 }
@@ -189,7 +189,7 @@ func cell(got answer) string {
 	return fmt.Sprintf("%d %s", got.status, p.Code)
 }
 
-// ask sends one request. check verifies that only the owner can have ended the session it names.
+// ask sends one request. check verifies that only the owner was able to end the session in the path.
 func (m *matrix) ask(rt route, c caller) (got answer, check func()) {
 	m.Helper()
 	g := grants.Default()
@@ -211,7 +211,7 @@ func (m *matrix) ask(rt route, c caller) (got answer, check func()) {
 		project, session = "com.example.never", "ses_never"
 	}
 	if strings.HasSuffix(rt.path, "/keys") {
-		project += ".keyed" // a key creates its project, for the other account too
+		project += ".keyed" // a key creates its project, also for the other account
 	}
 	id := "openai"
 	if ofSession {
@@ -226,7 +226,7 @@ func (m *matrix) ask(rt route, c caller) (got answer, check func()) {
 		body = fmt.Sprintf(body, m.version(rt.path), m.turn)
 	}
 	got = m.call(rt.method, strings.NewReplacer("{project}", project, "{id}", id).Replace(rt.path), body, c.headers(m)...)
-	if rt.path == backendapi.PathAccountLink { // it revoked the link that called it
+	if rt.path == backendapi.PathAccountLink { // it revoked the link that it was called with
 		m.tokens["owner"], m.tokens["other"] = m.link(), m.linkOf(m.bob)
 	}
 	return got, func() {

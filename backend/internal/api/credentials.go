@@ -11,7 +11,7 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-// Credentials lists credentials and makes links for entering them. No credential passes through this API.
+// Credentials lists credentials and creates links for entering them. No credential passes through this API.
 type Credentials interface {
 	Status(ctx context.Context, accountID, project string) ([]credentials.Credential, error)
 	NewLink(ctx context.Context, accountID, project, provider string, by audit.Actor) (credentials.Link, error)

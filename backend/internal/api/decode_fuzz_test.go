@@ -43,8 +43,8 @@ func TestStrictNestedBodies(t *testing.T) {
 	}
 }
 
-// FuzzDecodeNested compares the strict decoder of nested bodies with encoding/json, and the names it accepts with a
-// separate walk.
+// FuzzDecodeNested compares the strict decoder of nested bodies with encoding/json, and the field names it accepts with
+// a separate walk.
 func FuzzDecodeNested(f *testing.F) {
 	for _, seed := range []string{
 		`{"version":1,"title":"T","phrases":[{"phrase":"hi","does":"x"}],"toggles":[{"id":"a","label":"A","on":true}],"capabilities":["camera"]}`,
@@ -81,7 +81,7 @@ var nestedNames = map[string][]string{
 	"toggles": {"id", "label", "on"},
 }
 
-// names walks one value whose objects may have the names in at.
+// names checks the field names in one value, whose path is at.
 func names(d *json.Decoder, at string) error {
 	token, err := d.Token()
 	if err != nil {

@@ -25,7 +25,7 @@ func TestIssueCode(t *testing.T) {
 	}
 }
 
-// Cancelling a code revokes its token if nobody has received it, and keeps a token that is in use.
+// Cancelling a code revokes its token if no client received it, and keeps a token that is in use.
 func TestCancel_RedeemedCode(t *testing.T) {
 	for _, used := range []bool{false, true} {
 		w := newWorld(t)
@@ -42,7 +42,7 @@ func TestCancel_RedeemedCode(t *testing.T) {
 		}
 		w.cancel(c.DeviceCode).is(http.StatusNoContent)
 		w.call("GET", backendapi.PathAccount, "", bearer...).is(http.StatusUnauthorized)
-		w.cancel(c.DeviceCode).is(http.StatusNoContent) // the client did not get the first answer
+		w.cancel(c.DeviceCode).is(http.StatusNoContent) // repeated because the client did not receive the first answer
 	}
 	newWorld(t).cancel("sdc_never-issued").problem(http.StatusNotFound, "unknown_device_code")
 }
@@ -135,7 +135,7 @@ func TestPollBodies(t *testing.T) {
 	}
 }
 
-// A person decides by what the requester says about itself, so nothing in it may change how the page reads.
+// People decide by what the requester says about itself, so nothing in it may change how the page reads.
 func TestRequester_IsSanitised(t *testing.T) {
 	w := newWorld(t)
 	code := w.issue(

@@ -47,9 +47,9 @@ func (l *busyLinks) Poll(ctx context.Context, code string) (link.Poll, error) {
 
 func (l *busyLinks) Throttled(context.Context) { l.throttled++ }
 
-// A client that polls unknown codes always gets the answer for an unknown code and delays nobody else: above a limit
-// two of its polls run at a time, and when their queue is full the rest are told to retry later. A known code is never
-// answered as unknown.
+// A client that polls unknown codes always gets the answer for an unknown code and delays nobody else. Above a limit,
+// two of its polls run at a time, and once their queue is full the others are told to retry later. A known code is
+// never reported as unknown.
 func TestGuessedDeviceCodes_QueuePerAddress(t *testing.T) {
 	l := &busyLinks{known: secret.New(secret.DeviceCode)}
 	w := newWorld(t, func(o *Options) { l.Links, o.Links = o.Links, l })
@@ -77,7 +77,7 @@ func TestGuessedDeviceCodes_QueuePerAddress(t *testing.T) {
 			<-l.entered
 		}
 	}
-	for range 100 - waitingPerAddress - runningPerAddress { // the rest finds the queue full
+	for range 100 - waitingPerAddress - runningPerAddress { // the others find the queue full
 		if got := <-answers; got.status != http.StatusTooManyRequests || got.header.Get("Retry-After") == "" {
 			t.Errorf("%d %s", got.status, got.body)
 		}
@@ -85,7 +85,7 @@ func TestGuessedDeviceCodes_QueuePerAddress(t *testing.T) {
 	other := make(chan answer, 1)
 	go func() { other <- poll(l.known, "192.0.2.2") }()
 	<-l.entered                  // another address is not affected
-	for range guessesPerMinute { // nor is another address that guessed: it has a queue of its own
+	for range guessesPerMinute { // nor is another address that guesses: it has its own queue
 		w.api.guesses.Take("192.0.2.3")
 	}
 	third := make(chan answer, 1)
@@ -109,7 +109,7 @@ func TestGuessedDeviceCodes_QueuePerAddress(t *testing.T) {
 	}
 }
 
-// Addresses that guess are also limited together, in running and in queued polls, and an IPv6 network counts as one
+// Addresses that guess are also limited together, in running and in queued polls. An IPv6 network counts as one
 // address.
 func TestAddressQueue_IsBoundedInTotal(t *testing.T) {
 	all := newAddressQueue()

@@ -58,7 +58,7 @@ func allowAnyOrigin(w http.ResponseWriter, _ *http.Request) {
 
 func (a *API) ingest(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Access-Control-Allow-Origin", "*")
-	w.Header().Set("Cross-Origin-Resource-Policy", "cross-origin") // apps are on sites of their own
+	w.Header().Set("Cross-Origin-Resource-Policy", "cross-origin") // apps run on other sites
 	w.Header().Set("Access-Control-Expose-Headers", "Retry-After")
 	owner, err := a.keyOwner(r)
 	if err != nil {

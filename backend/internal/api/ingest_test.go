@@ -18,7 +18,7 @@ import (
 	"github.com/service-dev/service/proto/docs"
 )
 
-// shipped is a world in which an app uploads batches with a project key.
+// shipped returns a world in which an app uploads batches with a project key.
 func shipped(t *testing.T) (w *world, key string) {
 	w = newWorld(t, func(o *Options) {
 		o.Keys, o.Ingest = o.Projects.(ProjectKeys), o.Analytics.(*analytics.Service)
@@ -198,7 +198,7 @@ func FuzzBatch(f *testing.F) {
 	})
 }
 
-// TestDocumentedBatch sends the batch printed in the documentation, whose times the shell fills in.
+// TestDocumentedBatch sends the batch shown in the documentation, with the times that the shell would fill in.
 func TestDocumentedBatch(t *testing.T) {
 	w, key := shipped(t)
 	for _, p := range docs.Pages() {

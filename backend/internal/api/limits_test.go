@@ -19,7 +19,8 @@ import (
 	"github.com/service-dev/service/proto/buildinfo"
 )
 
-// One address is limited: its existing codes continue, other addresses are served, and refused requests store nothing.
+// An address is limited: its existing codes can still be polled, other addresses are served, and refused requests store
+// nothing.
 func TestDeviceCodes_AreLimitedPerAddress(t *testing.T) {
 	const limit = 5
 	w := newWorld(t, func(o *Options) { o.CodesPerMinute = limit })
@@ -60,7 +61,7 @@ func TestDeviceCodes_AreLimitedPerNetworkOnIPv6(t *testing.T) {
 	w.issue(ipHeader, "192.0.2.2")
 }
 
-// A revoked install learns of its revocation even after its address has used up its codes.
+// A revoked install is told of the revocation even if its address has used up its codes.
 func TestInvalidToken_IsReportedWithoutCode(t *testing.T) {
 	w := newWorld(t, func(o *Options) { o.CodesPerMinute = 1 })
 	token := w.link()
@@ -162,7 +163,7 @@ func TestInternalErrors_AreNotRevealed(t *testing.T) {
 	}
 }
 
-// After a day of linking neither the database nor the log contains a credential in clear text or an install id.
+// After a day of linking, neither database nor log contains a credential in plain text or an install id.
 func TestSecrets_AreNotStoredOrLogged(t *testing.T) {
 	w := newWorld(t)
 	canaries := map[string]string{installID: "install id"}

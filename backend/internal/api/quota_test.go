@@ -12,7 +12,7 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// The number of sessions is unlimited; their rate is not.
+// The number of sessions is unlimited; their rate is limited.
 func TestSessions_AreRateLimited(t *testing.T) {
 	w := newWorld(t)
 	bearer := []string{"Authorization", "Bearer " + w.link()}
@@ -31,7 +31,7 @@ func TestSessions_AreRateLimited(t *testing.T) {
 	w.call("POST", backendapi.PathSessions, fresh, bearer...).is(http.StatusCreated)
 }
 
-// A cursor before the oldest row is answered with truncated once; the next cursor is past the gap.
+// A cursor before the oldest row is answered with truncated once; the next cursor is after the gap.
 func TestTruncatedCursor(t *testing.T) {
 	w := newWorld(t)
 	bearer := []string{"Authorization", "Bearer " + w.link()}

@@ -50,7 +50,7 @@ func TestMergedProjects(t *testing.T) {
 	}
 }
 
-// "you" on the pages is "the account's owner" for an agent.
+// The actor shown as "you" on the pages is "the account's owner" for an agent.
 func TestActorOrNull(t *testing.T) {
 	for was, want := range map[string]string{
 		"you":                               "the account's owner",
@@ -66,7 +66,7 @@ func TestActorOrNull(t *testing.T) {
 	}
 }
 
-// TestChanges_NameWhatDiffers sets one field to what it is and another to something else.
+// TestChanges_NameWhatDiffers sets one field to its current value and another to a different one.
 func TestChanges_NameWhatDiffers(t *testing.T) {
 	w, bearer := newAgent(t)
 	w.grant(func(g *grants.Grants) {

@@ -21,7 +21,7 @@ const (
 	pagePath   = appPath + backendapi.PathConnectionPage
 )
 
-// agent is a linked install of ada's account, which has the project.
+// newAgent returns a linked install of ada's account, which has the project.
 func newAgent(t *testing.T) (*world, []string) {
 	t.Helper()
 	w := newWorld(t)
@@ -110,7 +110,7 @@ func TestAssistantConfig(t *testing.T) {
 	}
 }
 
-// Fields hidden by the grants are null. A change that the grants do not allow is refused by name, and the whole
+// Fields hidden by the grants are null. If a change is not allowed by the grants, the refusal names it and the whole
 // request changes nothing.
 func TestAssistantGrants(t *testing.T) {
 	w, bearer := newAgent(t)
@@ -162,7 +162,7 @@ func TestAssistantGrants(t *testing.T) {
 	}
 }
 
-// A voice that the conversation model does not support is refused with the same text whatever the hidden model is.
+// The refusal of a voice that the conversation model does not support is the same whatever the hidden model is.
 func TestAssistant_RefusalDoesNotRevealHiddenModel(t *testing.T) {
 	w, bearer := newAgent(t)
 	w.call("PATCH", assistPath, `{"version":0,"realtimeModel":"realtime-swift"}`, bearer...).is(http.StatusOK)

@@ -38,7 +38,7 @@ type route struct {
 	raw          http.HandlerFunc              // instead of handler, for callers that are no installs
 }
 
-// call is one request on its way through enforce.
+// call is one request being handled by enforce.
 type call struct {
 	*http.Request
 	w       http.ResponseWriter

@@ -38,7 +38,7 @@ func (a answer) receipt(accepted, duplicates, rejected int64) {
 	}
 }
 
-// used is an event of the current time.
+// used returns an event with the current time.
 func (w *world) used(name, fields string) string {
 	if fields != "" {
 		fields = `,"fields":` + fields
@@ -55,7 +55,7 @@ func TestTelemetry_CountsEachEventOnce(t *testing.T) {
 		w.used(wire.Linked, ""))
 	w.upload(body).receipt(2, 0, 0)
 	w.upload(body).receipt(0, 2, 0)
-	w.pass(26 * time.Hour) // sent again when the backend is back
+	w.pass(26 * time.Hour) // uploaded again when the backend is back
 	w.upload(body).receipt(0, 2, 0)
 	w.upload(`{"events":[]}`).receipt(0, 0, 0)
 	w.upload(`{"events":[],"dropped":12}`).receipt(0, 0, 0)
@@ -223,7 +223,7 @@ func TestTelemetry_EventsAreLimitedPerAddress(t *testing.T) {
 	upload("192.0.2.1").receipt(wire.MaxBatch, 0, 0)
 }
 
-// A full store answers that it is full, and when to retry.
+// A full store says that it is full and when to retry.
 func TestTelemetry_RefusesEventsWhenFull(t *testing.T) {
 	w := newWorld(t, func(o *Options) { o.Telemetry.(*telemetry.Service).MaxRows = 3 })
 	w.upload(batchOf(w.used(wire.Linked, ""), w.used(wire.Linked, ""), w.used(wire.Linked, ""))).receipt(3, 0, 0)

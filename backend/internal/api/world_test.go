@@ -36,7 +36,7 @@ const (
 	ipHeader  = "X-Test-Ip"
 )
 
-// world is the routes over the real services and a SQLite file, on a clock that the test controls.
+// world serves the routes with the real services and a SQLite file, with a clock that the test controls.
 type world struct {
 	*testing.T
 	mux   *http.ServeMux

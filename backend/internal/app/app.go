@@ -28,7 +28,7 @@ type Options struct {
 	Embedded bool
 	// InstanceID is part of the cookies' names.
 	InstanceID string
-	// SignInWord must be entered to sign up or in; "" asks for none.
+	// SignInWord must be entered to sign up or in; "" requires none.
 	SignInWord string
 	// EndBrowserSessions signs every browser out at the start, because somebody else may have their cookies.
 	EndBrowserSessions bool
@@ -44,7 +44,7 @@ type App struct {
 	hub       *relay.Hub
 	signedOut bool     // browsers were signed out at the start
 	serving   []server // run beside the requests
-	last      []server // process what requests leave behind; each ends after all requests and the previous ones
+	last      []server // finish work that requests left; each ends after all requests and the previous ones
 	addresses *clientAddresses
 	handler   http.Handler
 }

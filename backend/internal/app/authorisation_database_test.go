@@ -98,7 +98,7 @@ func (d *database) dump() map[string]table {
 	}
 	all := map[string]table{}
 	for _, name := range d.texts(list) {
-		// Viewing a code adds a line to the linking trail, whoever views it; that has tests of its own.
+		// Viewing a code adds a line to the linking trail, whoever views it; separate tests cover that.
 		if name != "goose_db_version" && name != "link_trail" {
 			all[name] = d.read("SELECT * FROM " + name)
 		}

@@ -12,11 +12,11 @@ import (
 	"testing"
 )
 
-// reach is who may use a route.
+// reach says who may use a route.
 type reach int
 
 const (
-	// owned: it names something of the owner's. Nobody else may learn whether that exists.
+	// owned: it names a resource of the owner. Nobody else may learn whether it exists.
 	owned reach = iota
 	// self: it concerns whoever is signed in.
 	self
@@ -24,16 +24,16 @@ const (
 	open
 )
 
-// visit is one request of the walk. In path and form, the first {name} is something of the owner's (authWorld.things),
+// visit is one request of the test. In path and form, the first {name} is a resource of the owner (authWorld.things),
 // and {own} is a project name that every account uses.
 type visit struct {
 	pattern string
 	whose   reach
-	path    string // default: the pattern's own
+	path    string // default: the pattern itself
 	form    string // of a POST, URL-encoded
 	first   string // page to open first, for its cookies and its "seen" token
 	acts    bool   // the owner's request changes the database
-	refused bool   // only the count of refusals changes
+	refused bool   // only the counter of refusals changes
 	public  bool   // caches may store the answer
 	framed  bool   // other sites may frame the answer
 	socket  bool   // it upgrades to a WebSocket
@@ -44,7 +44,7 @@ const (
 	twin    = "/account/projects/{own}"
 )
 
-// walk has every HTML route at least once.
+// walk contains every HTML route at least once.
 var walk = []visit{
 	{pattern: "GET /{$}", path: "/", whose: open},
 	{pattern: "GET /privacy", whose: open},
@@ -125,7 +125,7 @@ var walk = []visit{
 	{pattern: "POST /account/projects/{id}/credentials/{provider}/remove", path: project + "/credentials/openai/remove",
 		acts: true},
 	{pattern: "GET /account/projects/{id}/connection-page", path: project + "/connection-page"},
-	// Only the first GET of one's own page stores something: the page's future address.
+	// Only the first GET of a person's own page stores something: the page's future address.
 	{pattern: "GET /account/projects/{id}/connection-page", path: twin + "/connection-page", whose: self, acts: true},
 	{pattern: "POST /account/projects/{id}/connection-page", path: project + "/connection-page", acts: true,
 		form: "version={pageVersion}&title=Changed&theme=dark&accent=%230b6b68"},
@@ -135,7 +135,7 @@ var walk = []visit{
 	{pattern: "GET /account/projects/{id}/analytics", path: project + "/analytics"},
 	{pattern: "GET /account/projects/{id}/analytics.csv", path: project + "/analytics.csv"},
 
-	// The same for a project whose name others use too: only the account distinguishes them.
+	// The same for a project whose name other accounts use too, so that only the account tells them apart.
 	{pattern: "GET /account/projects/{id}", path: twin, whose: self},
 	{pattern: "POST /account/projects/{id}", path: twin, whose: self, form: "name=Renamed", acts: true},
 	{pattern: "POST /account/projects/{id}/keys", path: twin + "/keys", whose: self, form: "name=ci", acts: true},
@@ -206,7 +206,7 @@ var walk = []visit{
 		acts: true},
 }
 
-// The walk covers exactly the HTML routes that are mounted.
+// The list covers exactly the HTML routes that are mounted.
 func TestAuthorisation_CoversEveryRoute(t *testing.T) {
 	mounted := mountedRoutes(t, "../web")
 	if len(mounted) < 80 {
@@ -228,9 +228,9 @@ func TestAuthorisation_CoversEveryRoute(t *testing.T) {
 	}
 }
 
-// mountedRoutes reads the patterns of every call of mux.Handle and mux.HandleFunc, which are literals, constants,
-// concatenations of both, or the variable of a loop over a list of them, and the keys of the map in every call of
-// mount. It fails the test for anything else, so that no route is missed.
+// mountedRoutes reads the patterns of every call of mux.Handle and mux.HandleFunc, and the keys of the map in every
+// call of mount. A pattern may be a literal, a constant, a concatenation of both, or the variable of a loop over a list
+// of them. For anything else the test fails, so that no route is missed.
 func mountedRoutes(t *testing.T, dir string) []string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
@@ -281,8 +281,8 @@ func (s *source) visit(n ast.Node) bool {
 	case *ast.RangeStmt:
 		s.loop(n)
 	case *ast.FuncDecl:
-		if n.Name.Name == "mount" { // the callers supply its pattern
-			s.calls += 2 // the declaration's text, and its mux.Handle
+		if n.Name.Name == "mount" { // its callers supply the pattern
+			s.calls += 2 // the declaration's own name, and its mux.Handle
 			return false
 		}
 	case *ast.CallExpr:

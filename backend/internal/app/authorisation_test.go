@@ -22,8 +22,8 @@ var update = flag.Bool("update", false, "write testdata/authorisation.md")
 
 const authTable = "testdata/authorisation.md"
 
-// Every page route is requested as every kind of visitor: what is the owner's is reachable by the owner alone, on both
-// engines.
+// Every page route is requested as every kind of visitor, on both engines: what belongs to the owner is accessible to
+// the owner only.
 func TestAuthorisation_EveryRouteForEverybody(t *testing.T) {
 	t.Run("sqlite", func(t *testing.T) {
 		t.Parallel()
@@ -83,7 +83,7 @@ another origin, each of them is a 403 that changes nothing. The suspended accoun
 func (h *authWorld) walk() string {
 	out := tableHead
 	for _, v := range walk {
-		if h.db.lite { // requests that do not touch the database run on one engine
+		if h.db.lite { // requests that do not use the database run on one engine only
 			h.checkRefusals(v)
 		}
 		cells := []string{v.name()}
@@ -146,8 +146,8 @@ const (
 	fromElsewhere
 )
 
-// answer is the outcome of a request. text is its reproducible part, with placeholders for names of things; leads is
-// its Location, treated alike.
+// answer is the result of a request. text is its reproducible part, with placeholders for names of things; leads is its
+// Location in the same form.
 type answer struct {
 	status      int
 	header      http.Header
@@ -168,7 +168,7 @@ func (a answer) cell() string {
 
 var seenOf = regexp.MustCompile(`name="seen" value="([^"]+)"`)
 
-// try sends the request as one of the browsers, naming things or their non-existing counterparts, and undoes its
+// try sends the request as one of the browsers, for things that exist or for their missing counterparts, and undoes its
 // effect.
 func (h *authWorld) try(b *browser, v visit, things map[string]string) answer {
 	h.t.Helper()
@@ -206,7 +206,7 @@ func (h *authWorld) ask(b *browser, v visit, things map[string]string, how manne
 	}
 	all := fmt.Sprintln(a.status)
 	for _, name := range slices.Sorted(maps.Keys(a.header)) {
-		if name != "Set-Cookie" { // a new visitor gets a different one each time; likewise the token below
+		if name != "Set-Cookie" { // a new visitor gets a different one each time; the token below is replaced for the same reason
 			all += name + ": " + strings.Join(a.header[name], ", ") + "\n"
 		}
 	}
@@ -215,8 +215,8 @@ func (h *authWorld) ask(b *browser, v visit, things map[string]string, how manne
 }
 
 // valuesOf returns the values of the placeholders of a visit. A mailed password-reset link is the owner's secret, so
-// others guess it. The link that confirms an address is known to others too, for example to whoever reads the mail of
-// an address that the owner entered.
+// others have to guess it. Others may know the link that confirms an address, for example whoever reads the mail of an
+// address that the owner entered.
 func (h *authWorld) valuesOf(b *browser, things map[string]string) map[string]string {
 	values := maps.Clone(h.things)
 	maps.Copy(values, things)

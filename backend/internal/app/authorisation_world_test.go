@@ -29,13 +29,13 @@ import (
 
 const (
 	siteURL = "https://service.example"
-	// canary is part of every text of the owner's: no answer to anybody else may contain it.
+	// canary is part of every text of the owner; no answer to anybody else may contain it.
 	canary = "canary"
-	// pastedKey is a credential's value: no answer to anybody may contain it.
+	// pastedKey is a credential's value; no answer to anybody may contain it.
 	pastedKey = "sk-pasted-0123456789-0123456789"
 )
 
-// authWorld is a backend in which an owner has one of everything and others try to reach it.
+// authWorld is a backend in which an owner has one of everything and others try to access it.
 type authWorld struct {
 	t       *testing.T
 	app     *App
@@ -43,9 +43,9 @@ type authWorld struct {
 	db      *database
 	calls   int
 	owner   *browser
-	others  []*browser // visitor, another account, a suspended one
+	others  []*browser // a visitor, another account, a suspended account
 	things  map[string]string
-	missing map[string]string // well-formed names that do not exist, by the keys of things
+	missing map[string]string // well-formed names that do not exist, with the keys of things
 }
 
 // browser is a visitor with the cookie and tokens received so far.
@@ -62,7 +62,7 @@ func newAuthWorld(t *testing.T, where string) *authWorld {
 		CodeTTL: 10 * time.Minute, PollInterval: 5 * time.Second, Grace: 30 * time.Second, UnusedAfter: time.Minute,
 		CodesPerMinute: 60, SessionsPerMinute: 100_000,
 		CredentialsKeys: hex.EncodeToString([]byte(strings.Repeat("c", 32))), AnalyticsQuota: 1000,
-		// No mail is sent: the sender does not run.
+		// No mail is sent, because the sender does not run.
 		Mail: config.Mail{Host: "localhost", Port: 25, From: "service@service.example", TLS: "none"},
 	}}
 	o.Config.OIDCFile, o.Config.CredentialsFile = outside(t)
@@ -76,7 +76,7 @@ func newAuthWorld(t *testing.T, where string) *authWorld {
 		t.Fatal(err)
 	}
 	h := &authWorld{t: t, app: a, db: openDatabase(t, where)}
-	// The same services over the same store, to create things there.
+	// The same services on the same store, to create things directly.
 	h.f, err = (&App{config: o.Config, log: o.Log, store: a.store}).features(o, site)
 	h.must(err)
 	h.fill()
@@ -84,7 +84,7 @@ func newAuthWorld(t *testing.T, where string) *authWorld {
 	return h
 }
 
-// outside is the backend's surroundings: a sign-in provider, and an AI provider that accepts every key.
+// outside starts what a backend depends on: a sign-in provider, and an AI provider that accepts every key.
 func outside(t *testing.T) (oidcFile, credentialsFile string) {
 	t.Helper()
 	var address string
@@ -131,7 +131,7 @@ func (h *authWorld) fill() {
 	h.things, h.missing = map[string]string{"pasted": pastedKey, "password": testPassword}, map[string]string{}
 	second := h.signInAs(&browser{name: "the owner's second browser"}, h.owner.email)
 	for _, b := range []*browser{h.owner, other, suspended} {
-		h.link(b, "com.example.own") // every account has one of this name
+		h.link(b, "com.example.own") // every account has one with this name
 	}
 	h.name("project", "com.example."+canary, "com.example.nobody")
 	h.name("alias", "com.example.old"+canary, "com.example.never")
@@ -147,7 +147,7 @@ func (h *authWorld) fill() {
 	h.db.exec("UPDATE accounts SET state = 'suspended' WHERE id = $1", suspended.account)
 }
 
-// name records a thing and a counterpart that does not exist; missing "" derives one by changing the last character.
+// name records a thing and a counterpart that does not exist; if missing is "", it changes the last character.
 func (h *authWorld) name(name, thing, missing string) {
 	h.t.Helper()
 	if thing == "" {
@@ -169,7 +169,7 @@ func (h *authWorld) signUp(name, email string) *browser {
 
 var csrfOf = regexp.MustCompile(`name="csrf" value="([^"]+)"`)
 
-// signInAs signs in through the page; without an address it stops there, as a visitor with a cookie.
+// signInAs signs in on the page; without an address it stops there, as a visitor with a cookie.
 func (h *authWorld) signInAs(b *browser, email string) *browser {
 	h.t.Helper()
 	h.visit(b, request{method: http.MethodGet, path: "/signin"})
@@ -185,7 +185,7 @@ func (h *authWorld) signInAs(b *browser, email string) *browser {
 	return b
 }
 
-// visit stores the cookie and the token of an answer.
+// visit keeps the cookie and the token of an answer.
 func (h *authWorld) visit(b *browser, q request) {
 	h.t.Helper()
 	res, body := h.send(b, q)
@@ -199,7 +199,7 @@ func (h *authWorld) visit(b *browser, q request) {
 	}
 }
 
-// link links an install of the account and opens a session of a project with it.
+// link links an install to the account and opens a session of a project with it.
 func (h *authWorld) link(b *browser, project string) (linkID string) {
 	h.t.Helper()
 	ctx := h.t.Context()
@@ -251,7 +251,7 @@ func (h *authWorld) config(linkID string) {
 	h.name("paste", paste.ID, secret.New(secret.Credential))
 }
 
-// basics gives a project of the owner's a name, a key, a credential and some usage.
+// basics gives a project of the owner a name, a key, a credential and some usage.
 func (h *authWorld) basics(project string) (keyID string) {
 	h.t.Helper()
 	ctx, id := h.t.Context(), h.owner.account
@@ -319,7 +319,7 @@ type request struct {
 	socket       bool           // it requests a WebSocket
 }
 
-// send sends the request from an unused address: rate limits are tested elsewhere.
+// send sends the request from a new address each time, because rate limits are tested elsewhere.
 func (h *authWorld) send(b *browser, q request) (*http.Response, string) {
 	h.t.Helper()
 	r := httptest.NewRequestWithContext(context.WithoutCancel(h.t.Context()), q.method, siteURL+q.path,

@@ -19,8 +19,8 @@ type clientAddresses struct {
 	warned  sync.Once
 }
 
-// ip returns the client's address: that of the connection, or, if a trusted proxy made it, the last address of
-// X-Forwarded-For that is no trusted proxy.
+// ip returns the client's address: that of the connection, or, if a trusted proxy made it, the last address in
+// X-Forwarded-For that is not a trusted proxy.
 func (c *clientAddresses) ip(r *http.Request) string {
 	ip, _ := c.find(r)
 	return ip

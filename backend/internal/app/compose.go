@@ -66,7 +66,7 @@ func (a *App) compose(o Options) error {
 	}
 	a.links = f.links
 	a.serving = append(a.serving, f.links, a.hub, f.sessions, f.audit, f.analytics, f.telemetry)
-	a.last = append(a.last, f.accounts, f.mail) // accounts pass their mail to f.mail
+	a.last = append(a.last, f.accounts, f.mail) // accounts queues its mail with f.mail
 	mux := http.NewServeMux()
 	a.newAPI(f, o).Mount(mux)
 	mux.HandleFunc("GET /api/sessions/{id}/app", a.hub.ServeApp)

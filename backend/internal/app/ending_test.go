@@ -15,7 +15,7 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-// The page says why it ended: the person was signed out, or (revoked by another process) the session is over.
+// The page says why it ended: the person was signed out, or (if another process revoked the link) the session is over.
 func TestSimulatorPage_Ends(t *testing.T) {
 	b := startBackend(t)
 	browser := newBrowser(t)

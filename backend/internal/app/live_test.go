@@ -11,7 +11,7 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-// A waiting poll is answered by the row it waits for.
+// A waiting poll returns as soon as the row it waits for exists.
 func TestEvents_Wait(t *testing.T) {
 	b := startBackend(t)
 	var s backendapi.Session
@@ -51,7 +51,7 @@ func TestEvents_Wait(t *testing.T) {
 	}
 }
 
-// A client that logs out revokes its own link and ends what it had open.
+// A client that logs out revokes its own link, which ends its open streams.
 func TestRevokeOwnLink_EndsItsStreams(t *testing.T) {
 	b := startBackend(t)
 	var s backendapi.Session

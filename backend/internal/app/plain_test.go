@@ -17,7 +17,7 @@ import (
 	"github.com/service-dev/service/backend/internal/config"
 )
 
-// newApp creates an operator's backend for the address that people and programs open.
+// newApp creates a backend as an operator runs it, at the given public address.
 func newApp(t *testing.T, address string) *App {
 	t.Helper()
 	a, err := New(t.Context(), Options{Log: slog.New(slog.DiscardHandler), Config: config.Config{
@@ -32,7 +32,7 @@ func newApp(t *testing.T, address string) *App {
 	return a
 }
 
-// An operator's backend on this machine is used in a browser by plain http, where browsers reject Secure cookies.
+// A backend on this machine is used in a browser over plain http, where browsers reject Secure cookies.
 func TestPlainHTTP_OnThisMachine(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -56,7 +56,7 @@ func TestPlainHTTP_OnThisMachine(t *testing.T) {
 	see(t, browser, ".email", "ada@example.org")
 }
 
-// Every answer says who may embed it and, where the public address is https, requires https from then on.
+// Every answer says who may embed it. If the public address is https, it also requires https from then on.
 func TestPolicies_OnEveryAnswer(t *testing.T) {
 	const year = "max-age=31536000"
 	for address, hsts := range map[string]string{"https://service.example": year, "http://localhost:8080": ""} {

@@ -27,14 +27,14 @@ import (
 
 const testPassword = "correct horse battery"
 
-// backendUnderTest is a whole backend on SQLite with one linked account.
+// backendUnderTest is a complete backend on SQLite with one linked account.
 type backendUnderTest struct {
 	t     *testing.T
 	url   string
 	token string
-	// database is the directory of its data.
+	// database is the directory with its data.
 	database string
-	// restart ends the backend and serves the same data at the same address again.
+	// restart stops the backend and serves the same data at the same address again.
 	restart func()
 }
 
@@ -129,7 +129,7 @@ func (b *backendUnderTest) call(method, path, body string, into any) int {
 	return res.StatusCode
 }
 
-// startApp runs the example app on the session, as its own process. stop ends it as Ctrl-C does.
+// startApp runs the example app in the session, in its own process. stop ends it as Ctrl-C does.
 func (b *backendUnderTest) startApp(s backendapi.Session) (stop func()) {
 	b.t.Helper()
 	var minted backendapi.SessionSecret
@@ -268,7 +268,7 @@ func see(t *testing.T, ctx context.Context, selector, text string) {
 	t.Fatalf("%s never showed %q:\n%s", selector, text, body)
 }
 
-// shot saves a screenshot where SCREENSHOTS names a directory.
+// shot saves a screenshot if SCREENSHOTS names a directory.
 func shot(t *testing.T, ctx context.Context, name string) {
 	t.Helper()
 	dir := os.Getenv("SCREENSHOTS")

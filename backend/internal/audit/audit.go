@@ -1,5 +1,5 @@
 // Package audit records who read and changed an account's data: agents, the account holder, the operator. It knows
-// neither what a change means nor SQL: the feature that makes a change hands its entry to the store together with the
+// neither what a change means nor SQL: the feature that makes a change passes its entry to the store together with the
 // change.
 package audit
 

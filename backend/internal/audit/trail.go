@@ -7,7 +7,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// TrailAction is what happened to a link, or to the code that asks for one.
+// TrailAction is what happened to a link, or to the code that requests one.
 type TrailAction string
 
 // The actions of the trail of linking.
@@ -37,12 +37,12 @@ func AnybodysTrail() []TrailAction {
 	return []TrailAction{TrailIssue, TrailView, TrailThrottle, TrailDeny, TrailCancel}
 }
 
-// TrailRef hashes what a line is about; kind separates an address from an account of the same text. The hash hides
+// TrailRef hashes the subject of a line; kind separates an address from an account of the same text. The hash hides
 // values that are no longer stored from a reader of the database. It cannot hide those that still are: equal times
 // reveal that a line belongs to a row.
 type TrailRef func(kind, value string) string
 
-// NewTrailRef returns a TrailRef by the backend's keyed hash. The ref of an empty value is empty.
+// NewTrailRef returns a TrailRef that uses the backend's keyed hash. The ref of an empty value is empty.
 func NewTrailRef(hash func(kind, value string) string) TrailRef {
 	return func(kind, value string) string {
 		if value == "" {
@@ -52,19 +52,20 @@ func NewTrailRef(hash func(kind, value string) string) TrailRef {
 	}
 }
 
-// Trace describes the line that a change leaves in the operator's trail of linking. The store inserts it in the
-// transaction of the change, which determines what it is about. The zero Trace leaves no line.
+// Trace describes the line that a change adds to the operator's trail of linking. The store inserts it in the
+// transaction of the change, which determines its subject. The zero Trace adds no line.
 type Trace struct {
 	Action TrailAction
 	At     time.Time
-	// Address is where the call came from, in clear; it is stored as a hash.
+	// Address is the caller's address in plain text; it is stored as a hash.
 	Address string
 	// Once, if not empty, stores only the first of the lines with the same text.
 	Once string
 	Ref  TrailRef
 }
 
-// TrailLine is a stored line: a time and hashes. Code is of a user code, Account of an account's id, Link of a link's.
+// TrailLine is a stored line: a time and hashes. Code is the hash of a user code, Account of an account's id, Link of a
+// link's.
 type TrailLine struct {
 	ID                           string
 	At                           time.Time
@@ -87,7 +88,7 @@ func (t Trace) Line(codeHash, linkID, accountID string) TrailLine {
 }
 
 // PlainAddress returns the canonical form of a network address, so that all its forms have one hash, or s itself if it
-// is none.
+// is not an address.
 func PlainAddress(s string) string {
 	a, err := netip.ParseAddr(s)
 	if err != nil {

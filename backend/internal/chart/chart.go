@@ -1,6 +1,6 @@
-// Package chart draws numbers as small SVG pictures that a page can hold as they are: with a title and a description
-// for who does not see them, colours by class and currentColor, and neither script nor style inside. It knows nothing
-// of what the numbers mean and nothing of pages.
+// Package chart draws numbers as small SVG pictures for inclusion in a page. Each has a title and a description for
+// people who do not see it, colours by class and currentColor, and contains neither script nor style. The package knows
+// nothing about the meaning of the numbers or about pages.
 package chart
 
 import (
@@ -11,10 +11,10 @@ import (
 	"strings"
 )
 
-// Point is one value of a series; Label says when, or what.
+// Point is one value of a series; Label is its time or its name.
 type Point struct {
 	Label string
-	N     int64 // below 0 counts as 0
+	N     int64 // negative numbers count as 0
 }
 
 // Chart is a picture to be drawn. ID is unique in its page and consists of letters, digits and -.
@@ -23,7 +23,8 @@ type Chart struct {
 	Points          []Point
 }
 
-// Size of a series in its own units; the page scales it. A card is about as wide, and text on a phone stays readable.
+// Size of a series in its own units; the page scales it. A card has about this width, and text stays readable on a
+// phone.
 const (
 	width, height = 440, 180
 	left, right   = 48, 8
@@ -62,9 +63,9 @@ func (c Chart) Bars() string {
 	return c.svg(height, b.String())
 }
 
-// Ranks draws each point as a bar of its own, with its name above and its number behind it.
+// Ranks draws each point as a separate bar, with its name above and its number beside it.
 func (c Chart) Ranks() string {
-	const row, room, letters = 40, 90, 48 // letters of a name that fit above its bar; its table has all of them
+	const row, room, letters = 40, 90, 48 // letters of a name that fit above its bar; the table has the full name
 	most := int64(1)
 	for _, p := range c.Points {
 		most = max(most, p.N)
@@ -87,7 +88,7 @@ func (c Chart) svg(h int, inside string) string {
 		width, h, c.ID, c.ID, c.ID, html.EscapeString(clean(c.Title)), c.ID, html.EscapeString(clean(c.Desc)), inside)
 }
 
-// scale places values and labels.
+// scale positions values and labels.
 type scale struct {
 	points []Point
 	ticks  []int64
@@ -120,7 +121,7 @@ func (s scale) axis() string {
 	return b.String()
 }
 
-// dots carry the numbers for who points at them; of long series they would hide the line.
+// dots show the numbers on hover; in long series they would hide the line.
 func (s scale) dots() string {
 	var b strings.Builder
 	for i, p := range s.points {
@@ -148,11 +149,11 @@ func tip(p Point) string {
 	return html.EscapeString(clean(p.Label)) + ": " + strconv.FormatInt(p.N, 10)
 }
 
-// Ticks returns 2 to 6 round numbers from 0 to most or beyond: steps of 1, 2 or 5 times a power of ten.
+// Ticks returns 2 to 6 round numbers from 0 to at least most: steps of 1, 2 or 5 times a power of ten.
 func Ticks(most int64) []int64 {
 	step := int64(1)
 	for i := 0; (most-1)/step >= 5 && step < math.MaxInt64/10; i++ {
-		if i%3 == 1 { // 1, 2, 5, 10: only from 2 to 5 it does not double
+		if i%3 == 1 { // the series is 1, 2, 5, 10: only the step from 2 to 5 is not a doubling
 			step = step / 2 * 5
 		} else {
 			step *= 2
@@ -184,7 +185,7 @@ func Short(n int64) string {
 	return fmt.Sprintf("%d%c", whole, "kMGTPE"[unit])
 }
 
-// num writes a coordinate with one digit behind the point at most.
+// num formats a coordinate with at most one decimal.
 func num(f float64) string { return strconv.FormatFloat(math.Round(f*10)/10, 'f', -1, 64) }
 
 // clip shortens a text to at most most characters.
@@ -195,7 +196,7 @@ func clip(s string, most int) string {
 	return s
 }
 
-// clean removes what XML cannot contain.
+// clean removes characters that XML cannot contain.
 func clean(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < 0x20 || r == 0xFFFE || r == 0xFFFF || r == 0xFFFD {

@@ -252,7 +252,7 @@ func (c *Config) checkURLs() error {
 	if c.SiteURL == "" {
 		c.SiteURL = c.BaseURL
 	}
-	for _, a := range []struct { // base_url first: site_url may default to it
+	for _, a := range []struct { // base_url first, because site_url may default to it
 		key     string
 		address *string
 	}{{"base_url", &c.BaseURL}, {"site_url", &c.SiteURL}} {

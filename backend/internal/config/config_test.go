@@ -13,7 +13,7 @@ import (
 
 const keyHex = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
 
-// load reads the settings as service-backend does; env comes in pairs.
+// load reads the settings as service-backend does; env contains names and values in turn.
 func load(t testing.TB, args []string, env ...string) (Config, error) {
 	t.Helper()
 	for i := 0; i < len(env); i += 2 {
@@ -51,7 +51,7 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// Flags win over variables, variables over the file, the file over defaults.
+// Flags take precedence over variables, variables over the file, the file over defaults.
 func TestPrecedence(t *testing.T) {
 	file := write(t, "backend.yaml",
 		"link_code_ttl: 100\nlink_poll_interval: 10\nsupport_contact: file\nlog_level: warn\n")
@@ -87,7 +87,7 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// A value that cannot be used is refused by the name of its setting, wherever it comes from.
+// The error for an invalid value names its setting, wherever it was set.
 func TestLoad_ErrorsNameTheSetting(t *testing.T) {
 	for _, tc := range []struct{ key, value string }{
 		{"listen", "8080"}, {"listen", ""},
@@ -122,7 +122,7 @@ func names(t *testing.T, err error, setting string) {
 	}
 }
 
-// A listen address without a host is no address for programs: base_url has to be said.
+// Programs cannot connect to a listen address without a host, so base_url must be set.
 func TestListen_OnEveryAddressRequiresBaseURL(t *testing.T) {
 	_, err := load(t, []string{"--listen", ":8080"})
 	names(t, err, "base_url")
@@ -197,7 +197,7 @@ func TestKey_Refused(t *testing.T) {
 	}
 }
 
-// FuzzConfigFile: any file gives settings within their bounds, or an error that names the file or a setting.
+// FuzzConfigFile: any file leads to settings within their bounds, or to an error that names the file or a setting.
 func FuzzConfigFile(f *testing.F) {
 	for _, seed := range []string{
 		"", "listen: localhost:1\n", "link_code_ttl: 600\nlog_level: debug\n", "link_code_ttl: 1e3\n",

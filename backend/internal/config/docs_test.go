@@ -18,7 +18,7 @@ func operatingPage(t *testing.T) string {
 	return p.Markdown
 }
 
-// TestOperatingPage_NamesEverySetting holds the tables of settings against the settings: names, defaults, ranges.
+// TestOperatingPage_NamesEverySetting compares the page's tables with the settings: names, defaults, ranges.
 func TestOperatingPage_NamesEverySetting(t *testing.T) {
 	page := operatingPage(t)
 	rows := regexp.MustCompile("(?m)^\\| `(--[a-z-]+)` \\| `(SERVICE_BACKEND_[A-Z_]+)` \\| (.*?) \\| (.*) \\|$").FindAllStringSubmatch(page, -1)
@@ -59,7 +59,7 @@ func TestOperatingPage_NamesEverySetting(t *testing.T) {
 	}
 }
 
-// TestOperatingPage_ExampleLoads loads the printed settings file, with keys of the test's own.
+// TestOperatingPage_ExampleLoads loads the settings file from the page, with the test's own keys.
 func TestOperatingPage_ExampleLoads(t *testing.T) {
 	_, text, ok := strings.Cut(operatingPage(t), "```yaml\n# /etc/service/backend.yaml\n")
 	if !ok {

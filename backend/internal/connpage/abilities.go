@@ -2,7 +2,7 @@ package connpage
 
 import "github.com/service-dev/service/proto/glasses/guide"
 
-// ability says in plain words, to who wears the glasses, what an app does with them.
+// ability describes, in plain words for the wearer, one thing that an app does with the glasses.
 type ability struct{ Name, About string }
 
 var words = map[string]ability{

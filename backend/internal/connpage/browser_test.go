@@ -16,7 +16,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// embedder is an app's own page with the connection page in a frame. It keeps what the frame says.
+// embedder is an app's page that shows the connection page in a frame and keeps the messages from it.
 const embedder = `<!doctype html><title>App</title><iframe id="frame" width="420" height="900"></iframe>
 <script>window.got = []; addEventListener("message", (e) => got.push(e.data)); document.getElementById("frame").src = "/page";</script>`
 
@@ -26,7 +26,7 @@ type window struct {
 	url string
 }
 
-// openWindow starts a browser beside a server with the page at /page and an app around it at /.
+// openWindow starts a browser and a server with the page at /page and an embedding app at /.
 func openWindow(t *testing.T, p Page) *window {
 	t.Helper()
 	path, err := exec.LookPath("chromium")
@@ -98,7 +98,7 @@ func (w *window) scheme(name string) {
 	}))
 }
 
-// picture keeps what a person sees, for eyes, where SCREENSHOTS names a directory.
+// picture saves a screenshot for review if SCREENSHOTS names a directory.
 func (w *window) picture(name string, width, height int64) {
 	dir := os.Getenv("SCREENSHOTS")
 	if dir == "" {
@@ -114,8 +114,8 @@ func (w *window) picture(name string, width, height int64) {
 	}
 }
 
-// An app in whose frame the page is: it hears of the page, tells it how the glasses are, and follows the switches, all
-// by keyboard; nothing is refused by the page's own policy.
+// The page in an app's frame: it announces itself, shows the state of the glasses that the app reports, and reports its
+// switches, all operated by keyboard. The page's own policy blocks nothing.
 func TestPage_InsideApp(t *testing.T) {
 	w := openWindow(t, chef())
 	console := chromedp.Console(w.ctx)
@@ -139,7 +139,7 @@ func TestPage_InsideApp(t *testing.T) {
 	w.do(chromedp.KeyEvent(" "))
 	w.see(`got.some((m) => m.type === "glasses.toggle" && m.id === "captions" && m.on === false)`)
 
-	// Nonsense changes nothing; a status without details shows none.
+	// Invalid messages change nothing; a status without details shows none.
 	w.run(`for (const m of [null, 1, "{", {type: "glasses.status", state: "constructor"}, {type: "other", state: "disconnected"}]) frames[0].postMessage(m, "*")`)
 	w.run(`frames[0].postMessage(JSON.stringify({type: "glasses.status", state: "connected", battery: "full"}), "*")`)
 	w.see(page + `.querySelector("#message").hidden && ` + page + `.querySelector("#facts").hidden && ` + page +
@@ -148,7 +148,7 @@ func TestPage_InsideApp(t *testing.T) {
 	w.see(`got.some((m) => m.type === "glasses.disconnect") && ` + page +
 		`.querySelector("#state").textContent === "Not connected"`)
 
-	// A switch is as it was left when the page comes back.
+	// A switch keeps its position when the page is loaded again.
 	w.do(chromedp.Navigate(w.url + "/"))
 	w.see(`got.some((m) => m.type === "glasses.ready" && m.toggles.captions === false)`)
 	w.run(`console.log("the end")`)
@@ -160,7 +160,7 @@ func TestPage_InsideApp(t *testing.T) {
 	}
 }
 
-// Without an app around it the page says so; the bridges of apps' web views reach it and are reached.
+// Without an embedding app the page says so. In apps' web views it can exchange messages through their bridges.
 func TestPage_WithoutAppAndInWebViews(t *testing.T) {
 	w := openWindow(t, chef())
 	w.do(chromedp.Navigate(w.url + "/page"))
@@ -184,7 +184,7 @@ func TestPage_WithoutAppAndInWebViews(t *testing.T) {
 	w.stumbles()
 }
 
-// stumbles runs axe-core where AXE names its file.
+// stumbles runs axe-core if AXE names its file.
 func (w *window) stumbles() {
 	file := os.Getenv("AXE")
 	if file == "" {

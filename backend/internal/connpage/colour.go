@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// Surfaces on which the accent stands, and how far it must stand out (WCAG 2.2, 1.4.3).
+// Surfaces behind the accent, and the required contrast (WCAG 2.2, 1.4.3).
 const (
 	lightSurface = rgb(0xffffff)
 	darkSurface  = rgb(0x191d1f)
@@ -20,10 +20,10 @@ type rgb uint32
 func (c rgb) String() string { return fmt.Sprintf("#%06x", uint32(c)) }
 
 // colours returns CSS variables for both themes: the accent, moved towards black or white until it is readable on the
-// theme's surface, and the text colour that reads best on it. So every accent works in both themes.
+// theme's surface, and the text colour that is most readable on it. So every accent works in both themes.
 func colours(accent string) string {
 	n, err := strconv.ParseUint(accent[min(1, len(accent)):], 16, 24)
-	if err != nil { // a stored page was checked; this is for a Page made by hand
+	if err != nil { // stored pages were checked; a Page created in code may not be
 		n, _ = strconv.ParseUint(defaultAccent[1:], 16, 24)
 	}
 	light, dark := readable(rgb(n), lightSurface, 0), readable(rgb(n), darkSurface, 0xffffff)

@@ -12,7 +12,7 @@ const (
 	defaultAccent = "#0b6b68"
 )
 
-// config holds the settings of a page, as stored. An audit entry holds the changed ones.
+// config contains the stored settings of a page. An audit entry contains the changed ones.
 type config struct {
 	Title        *string   `json:"title,omitempty"`
 	Description  *string   `json:"description,omitempty"`
@@ -36,7 +36,7 @@ type toggle struct {
 	On    bool   `json:"on"`
 }
 
-// defaults are a project's page before anybody changes it.
+// defaults returns a project's page before its first change.
 func defaults(project, name string) Page {
 	return Page{Project: project, Title: defaultTitle(name), Theme: defaultTheme, Accent: defaultAccent,
 		Capabilities: []string{}, Phrases: []Phrase{}, Toggles: []Toggle{}}
@@ -48,7 +48,7 @@ func defaultTitle(name string) string {
 	return string(title[:min(len(title), maxTitle)])
 }
 
-// toPage reads a stored page.
+// toPage converts a stored page.
 func (s Stored) toPage() (Page, error) {
 	p := defaults(s.Project, s.Name)
 	if len(s.Config) > 0 {
@@ -75,7 +75,7 @@ func byWhom(s Stored) string {
 	return "agent on " + s.Host
 }
 
-// apply puts the fields of the change onto the page.
+// apply applies the change to the page.
 func (c Change) apply(p *Page) {
 	set(&p.Title, c.Title)
 	set(&p.Description, c.Description)
@@ -94,7 +94,7 @@ func set[T any](field *T, to *T) {
 	}
 }
 
-// difference returns the fields of p that are not as in other, for storing and for undoing.
+// difference returns the fields of p that differ from other, for storing and for undoing.
 func difference(p, other Page) (c config, names []string) {
 	note := func(differs bool, name string, keep func()) {
 		if differs {
@@ -128,7 +128,7 @@ func whole(p Page) config {
 		&p.SupportURL, &p.PrivacyURL}
 }
 
-// change is the fields as a change without a version.
+// change returns the fields as a change without a version.
 func (c config) change() Change {
 	change := Change{Title: c.Title, Description: c.Description, Theme: c.Theme, Accent: c.Accent,
 		Capabilities: c.Capabilities,

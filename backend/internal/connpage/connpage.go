@@ -1,4 +1,4 @@
-// Package connpage is the page on which an app's user connects glasses: its config, its look, and the one HTML file
+// Package connpage manages the page on which an app's user connects glasses: its settings, its look, and the HTML file
 // that is hosted here, previewed in the dashboard and shipped with apps. It knows neither accounts nor SQL.
 package connpage
 
@@ -9,11 +9,11 @@ import (
 
 // Errors that callers check for.
 var (
-	// ErrConflict is returned for a change of an old version of the config; see ConflictError.
+	// ErrConflict is returned for a change of an old version of the page; see ConflictError.
 	ErrConflict = errors.New("the page has changed since it was read")
 	// ErrNotFound is returned if no page has the id.
 	ErrNotFound = errors.New("there is no such page")
-	// ErrNotUndoable is returned for an entry that is no change of this page, or was undone.
+	// ErrNotUndoable is returned for an entry that is not a change of this page, or was undone already.
 	ErrNotUndoable = errors.New("there is nothing to undo")
 )
 
@@ -26,7 +26,7 @@ func (e *ConflictError) Error() string { return ErrConflict.Error() }
 // Is makes it an ErrConflict.
 func (e *ConflictError) Is(target error) bool { return target == ErrConflict }
 
-// InvalidError is a value that is never accepted; Message says why.
+// InvalidError reports a value that is never accepted; Message says why.
 type InvalidError struct{ Field, Message string }
 
 // Error returns the message.

@@ -26,13 +26,13 @@ var (
 // FileName is the name of the file.
 const FileName = "connect.html"
 
-// File renders the page as the one HTML file that ships with an app; name is what to call it.
+// File renders the page as the HTML file that ships with an app; name is the suggested file name.
 func (s *Service) File(p Page) (name string, html []byte, err error) {
 	d, err := Render(p, Live)
 	return FileName, d.HTML, err
 }
 
-// State is what a rendered page shows.
+// State selects what a rendered page shows.
 type State int
 
 // States of a rendered page.
@@ -44,14 +44,14 @@ const (
 	Connected
 )
 
-// Document is a rendered page. Policy is the Content-Security-Policy that it also carries itself, to be sent with it;
-// frame-ancestors, which works in a header only, is not in it.
+// Document is a rendered page. Policy is its Content-Security-Policy, which the page also contains, to be sent as a
+// header; frame-ancestors works only in a header and is not included.
 type Document struct {
 	HTML   []byte
 	Policy string
 }
 
-// view is what the template gets.
+// view is the data of the template.
 type view struct {
 	Page
 	Can      []ability
@@ -67,7 +67,7 @@ type view struct {
 // Render returns the page's HTML. Equal pages have equal bytes.
 func Render(p Page, state State) (Document, error) {
 	v := view{Page: p, Can: abilities(p.Capabilities), Scheme: "light dark", Live: state == Live, On: state == Connected,
-		// All of these are ours, or a colour whose form was checked.
+		// All of these are constants, or a colour whose form was checked.
 		Messages: template.HTML("<!--\n" + pageMessages + "-->"), //nolint:gosec // our own constant
 		Style:    template.CSS(colours(p.Accent) + pageCSS),      //nolint:gosec // our own, with derived colours
 		Script:   template.JS(pageJS)}                            //nolint:gosec // our own constant
@@ -82,7 +82,7 @@ func Render(p Page, state State) (Document, error) {
 	return Document{HTML: out.Bytes(), Policy: v.Policy}, nil
 }
 
-// policy allows exactly this style and this script, and no connection to anywhere.
+// policy allows exactly this style and this script, and no connections.
 func policy(style, script string, live bool) string {
 	parts := []string{"default-src 'none'", "style-src " + hashOf(style), "base-uri 'none'", "form-action 'none'"}
 	if live {

@@ -12,7 +12,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// chef is a page with everything.
+// chef returns a page that uses every setting.
 func chef() Page {
 	p := defaults("com.example.chef", "Chef")
 	p.PageID, p.Version, p.Title, p.Accent = "cp_abcdefghij234567abcd", 3, "Sous-chef", "#b3541e"
@@ -44,7 +44,7 @@ func TestGoldenFile(t *testing.T) {
 	}
 }
 
-// The largest page stays small, and nothing in it comes from elsewhere or can leave the place it was put in.
+// The largest page stays small, loads nothing from elsewhere, and cannot navigate the frame around it.
 func TestLargestFile(t *testing.T) {
 	const nasty = `</script><script>alert(1)</script><img src=x onerror=alert(1)>"'`
 	fill := func(n int) string { return nasty + strings.Repeat("é", n-len(nasty)) }
@@ -68,7 +68,7 @@ func TestLargestFile(t *testing.T) {
 		t.Errorf("the page has %q", m)
 	}
 	if len(words) != len(guide.CapabilityIDs()) || strings.Count(text, `<li><strong>`) != len(words) {
-		t.Error("a capability has no plain words")
+		t.Error("a capability has no description")
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/service-dev/service/backend/internal/audit"
 )
 
-// Actions of the audit's entries.
+// Actions of the audit entries.
 const (
 	actionChanged = "page.changed"
 	actionUndone  = "page.undone"
@@ -65,7 +65,7 @@ func newPageID() string {
 	return "cp_" + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(b[:]))[:20]
 }
 
-// Change changes a page and returns it before and after. A change of nothing is not stored. The error may be a
+// Change changes a page and returns it before and after. An empty change is not stored. The error may be a
 // *ConflictError or an *InvalidError.
 func (s *Service) Change(
 	ctx context.Context, account, project string, c Change, by audit.Actor,
@@ -85,8 +85,8 @@ func (s *Service) Change(
 	return before, after, err
 }
 
-// Undo restores what the change of an entry changed. It returns a *ConflictError if one of those fields was changed
-// again since, and ErrNotUndoable if the entry is no such change or was undone.
+// Undo restores the values from before the change of an entry. It returns a *ConflictError if one of those fields was
+// changed again since, and ErrNotUndoable if the entry is not such a change or was undone already.
 func (s *Service) Undo(ctx context.Context, account string, e audit.Entry, by audit.Actor) error {
 	if e.AccountID != account || !e.Undoable() || (e.Action != actionChanged && e.Action != actionUndone) {
 		return ErrNotUndoable

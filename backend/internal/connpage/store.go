@@ -8,18 +8,18 @@ import (
 	"github.com/service-dev/service/backend/internal/audit"
 )
 
-// Stored is a page as stored. Config is the settings as JSON, empty while they are the defaults.
+// Stored is a page as stored. Config contains the settings as JSON, and is empty while they are the defaults.
 type Stored struct {
 	AccountID, Project, PageID string
 	Version                    int64
 	Config                     json.RawMessage
 	UpdatedAt                  time.Time // zero: never
 	By                         audit.Actor
-	// Host is where the agent of By runs, Name what the project is called; read only.
+	// Host is the computer of the agent in By, Name the name of the project; both are read only.
 	Host, Name string
 }
 
-// Store keeps pages. Every method is atomic; those that change something also insert the entry.
+// Store stores pages. Every method is atomic; those that change something also insert the entry.
 type Store interface {
 	// ConnectionPage returns ErrNotFound if there is none.
 	ConnectionPage(ctx context.Context, account, project string) (Stored, error)

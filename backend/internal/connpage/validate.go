@@ -12,7 +12,7 @@ import (
 	"github.com/service-dev/service/proto/glasses/guide"
 )
 
-// Bounds of a page's texts, in characters, and lists.
+// Bounds of a page's texts, in characters, and of its lists.
 const (
 	maxTitle       = 80
 	maxDescription = 400
@@ -24,7 +24,7 @@ const (
 	maxURL         = 500
 )
 
-// Themes that a page can have.
+// Themes returns the themes of a page.
 func Themes() []string { return []string{"auto", "light", "dark"} }
 
 var (
@@ -32,7 +32,7 @@ var (
 	toggleForm = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,31}$`)
 )
 
-// clean returns the change with its texts trimmed, or an *InvalidError about the first field that cannot be.
+// clean returns the change with its texts trimmed, or an *InvalidError about the first invalid field.
 func clean(c Change) (Change, error) {
 	steps := []func(*Change) error{
 		func(c *Change) error { return text(c.Title, "title", 1, maxTitle, func(s string) { c.Title = &s }) },
@@ -149,7 +149,7 @@ func cleanToggles(c *Change) error {
 	})
 }
 
-// link takes https addresses only: the page is shown inside apps, where anything else leads astray.
+// link accepts only https addresses: the page is shown inside apps, where other schemes could be misleading.
 func link(s *string, field string, keep func(string)) error {
 	if s == nil {
 		return nil

@@ -51,7 +51,7 @@ func TestClean(t *testing.T) {
 	}
 }
 
-// Every accent that can be set is readable in both themes, and so is text on it.
+// Every allowed accent is readable in both themes, and so is text on it.
 func TestColours_EveryAccentIsReadable(t *testing.T) {
 	for n := uint32(0); n <= 0xffffff; n += 0x010307 {
 		for _, theme := range []struct{ surface, towards rgb }{{lightSurface, 0}, {darkSurface, 0xffffff}} {
@@ -75,7 +75,7 @@ func TestDefaultTitle(t *testing.T) {
 	}
 }
 
-// FuzzClean: whatever passes renders, within the size that the page promises.
+// FuzzClean: whatever is accepted renders within the promised size.
 func FuzzClean(f *testing.F) {
 	f.Add("Sous-chef", "Cooks with you", "#0b6b68", "captions", "Captions", "https://example.org")
 	f.Add("</title><script>", "{{.}}", "#ffffff", "a", "<!-- -->", "https://example.org/\"><x>")

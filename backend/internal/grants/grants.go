@@ -1,11 +1,11 @@
-// Package grants is what an account lets agents do with a project's data: a level for each capability, one
-// for each field of the assistant's config. It decides and knows neither routes nor SQL. The connection page and the
-// browser simulator need no grant.
+// Package grants defines what an account allows agents to do with a project's data: a level for each capability, and
+// one for each field of the assistant's configuration. It decides and knows neither routes nor SQL. The connection page
+// and the browser simulator need no grant.
 package grants
 
 import "fmt"
 
-// Capability is what a grant applies to.
+// Capability is the kind of data that a grant applies to.
 type Capability string
 
 // The capabilities.
@@ -18,7 +18,7 @@ const (
 // Level is how much a grant allows.
 type Level string
 
-// The levels, each including those before.
+// The levels. Each includes those before it.
 const (
 	Off       Level = "off"
 	Read      Level = "read"
@@ -41,7 +41,7 @@ func (l Level) rank() int {
 	return 0
 }
 
-// Fields of the assistant's config that have a grant each.
+// Fields of the assistant's configuration, each with its own grant.
 const (
 	RealtimeModel = "realtimeModel"
 	Voice         = "voice"
@@ -50,7 +50,7 @@ const (
 	Sounds        = "sounds"
 )
 
-// Fields lists them in the order in which they are displayed.
+// Fields lists them in display order.
 func Fields() []string { return []string{RealtimeModel, Voice, MemoryModel, SessionMemory, Sounds} }
 
 // Grants are the levels of one project.
@@ -69,8 +69,8 @@ func Default() Grants {
 	return g
 }
 
-// Of returns the level of a capability. For the assistant's config it is that of field, or with field empty the
-// highest of all fields.
+// Of returns the level of a capability. For the assistant's configuration it is the level of field, or if field is
+// empty the highest of all fields.
 func (g Grants) Of(c Capability, field string) Level {
 	switch c {
 	case Credentials:

@@ -8,7 +8,7 @@ import (
 	"github.com/service-dev/service/backend/internal/grants"
 )
 
-// What each level lets through, for each that is needed.
+// What each granted level allows, for each required level.
 func TestLevels(t *testing.T) {
 	for _, c := range []struct {
 		granted, needed grants.Level
@@ -32,7 +32,7 @@ func TestLevels(t *testing.T) {
 	}
 }
 
-// The assistant's config has a level for each field; as a whole it has the highest.
+// Each field of the assistant's configuration has a level; the configuration as a whole has the highest of them.
 func TestFields(t *testing.T) {
 	g := grants.Default()
 	for _, f := range grants.Fields() {

@@ -13,7 +13,7 @@ import (
 // ErrNoProject is returned for an unknown project.
 var ErrNoProject = errors.New("no such project")
 
-// InvalidError is an unknown level, or a field without one; Message is for people.
+// InvalidError reports an unknown level, or a field without a level; Message is for people.
 type InvalidError struct{ Message string }
 
 // Error returns the message.
@@ -26,11 +26,11 @@ type Row struct {
 	Level      Level
 }
 
-// Store keeps the levels that differ from the default.
+// Store stores the levels that differ from the default.
 type Store interface {
 	GrantRows(ctx context.Context, accountID, project string) ([]Row, error)
-	// SetGrantRows replaces the rows in one step, with the entry that tell returns for the former rows. If tell returns
-	// false, nothing is written. It returns ErrNoProject for an unknown project.
+	// SetGrantRows replaces the rows in one transaction, with the entry that tell returns for the former rows. If tell
+	// returns false, nothing is written. It returns ErrNoProject for an unknown project.
 	SetGrantRows(ctx context.Context, accountID, project string, rows []Row, tell func(was []Row) (audit.Entry,
 		bool)) error
 }
@@ -50,8 +50,8 @@ func (s *Service) Of(ctx context.Context, accountID, project string) (Grants, er
 	return fromRows(rows), nil
 }
 
-// Set replaces the grants of a project, from the next read on. Only the account holder may call it, never an agent.
-// The error may be an *InvalidError or ErrNoProject.
+// Set replaces the grants of a project, effective from the next read. Only the account holder may call it, never an
+// agent. The error may be an *InvalidError or ErrNoProject.
 func (s *Service) Set(ctx context.Context, accountID, project string, g Grants, by audit.Actor) error {
 	if err := g.check(); err != nil {
 		return err
@@ -67,7 +67,7 @@ func (s *Service) Set(ctx context.Context, accountID, project string, g Grants, 
 	return nil
 }
 
-// each calls visit for every level, in the order in which they are displayed.
+// each calls visit for every level, in display order.
 func each(visit func(c Capability, field string)) {
 	for _, f := range Fields() {
 		visit(Assistant, f)

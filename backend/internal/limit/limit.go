@@ -1,5 +1,5 @@
-// Package limit counts attempts by address, in this process only: what must hold across replicas belongs into the
-// store. It knows nothing of what is attempted.
+// Package limit counts attempts by address, in this process only; limits across replicas belong into the store. It does
+// not know what is attempted.
 package limit
 
 import (

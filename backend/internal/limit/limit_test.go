@@ -47,7 +47,7 @@ func TestLimiter_FloodKeepsOtherCounts(t *testing.T) {
 			kept++
 		}
 	}
-	// who is forgotten is up to chance: about half of the last ones stay
+	// random callers are dropped, so about half of the last ones stay
 	if len(l.callers) > maxCallers || kept < maxCallers/4 {
 		t.Errorf("%d callers, %d of the last ones remembered", len(l.callers), kept)
 	}

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// alphabet has no vowels and nothing that looks like a digit (RFC 8628 section 6.1).
+// alphabet has no vowels and no letters that look like digits (RFC 8628 section 6.1).
 const alphabet = "BCDFGHJKLMNPQRSTVWXZ"
 
 const userCodeLetters = 8

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// chiSquare returns how far counts are from all being equal.
+// chiSquare returns how much counts deviate from a uniform distribution.
 func chiSquare(counts []int) float64 {
 	total := 0
 	for _, n := range counts {
@@ -20,9 +20,9 @@ func chiSquare(counts []int) float64 {
 	return sum
 }
 
-// Tests a million codes (a tenth in CI): the right alphabet, and every letter as likely as any other at every place.
-// With 19 degrees of freedom a fair draw exceeds 90 once in 10^10 runs; favouring 16 of the 20 letters, as a plain
-// remainder would, gives over 200.
+// Draws a million codes (a tenth in CI) and checks the alphabet and that every letter is equally likely at every
+// position. With 19 degrees of freedom a fair draw exceeds 90 once in 10^10 runs; preferring 16 of the 20 letters, as a
+// plain remainder would, gives over 200.
 func TestNewUserCode_IsUniform(t *testing.T) {
 	codes := 100_000
 	if os.Getenv("SERVICE_TEST_FULL") != "" {
@@ -49,7 +49,7 @@ func TestNewUserCode_IsUniform(t *testing.T) {
 	}
 }
 
-// Every form of a code is the same code.
+// Every spelling of a code is normalised to the same code.
 func TestNormalizeUserCode(t *testing.T) {
 	for _, s := range []string{"WDJB-MJHT", "wdjb mjht", "WDJBMJHT", "wdjb-mjht", " wDjB--MjHt ", "w d j b m j h t"} {
 		if got, ok := NormalizeUserCode(s); !ok || got != "WDJB-MJHT" {
@@ -65,7 +65,7 @@ func TestNormalizeUserCode(t *testing.T) {
 	}
 }
 
-// FuzzNormalizeUserCode: one code has one normal form, and nothing else has any.
+// FuzzNormalizeUserCode: a code has exactly one normal form, and nothing else is accepted.
 func FuzzNormalizeUserCode(f *testing.F) {
 	for _, seed := range []string{"WDJB-MJHT", "wdjb mjht", "", "-", "AEIO-UYAE", "WDJBMJHT\x00", "\xff\xfe", "WDJBMJHTX",
 		strings.Repeat(" ", 33)} {

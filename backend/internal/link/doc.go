@@ -1,5 +1,5 @@
-// Package link is the device authorization grant (RFC 8628) and the tokens it mints. It knows no
-// HTTP, no SQL and no page.
+// Package link implements the device authorization grant (RFC 8628) and the tokens it issues. It knows no HTTP, no SQL
+// and no page.
 //
 // A device code moves through these states, each step one conditional change in the store:
 //

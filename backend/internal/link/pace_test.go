@@ -9,7 +9,7 @@ import (
 	"github.com/service-dev/service/backend/internal/secret"
 )
 
-// raisedStore keeps the interval that a code was raised to.
+// raisedStore stores the raised interval of a code.
 type raisedStore struct {
 	CodeStore
 	interval time.Duration
@@ -22,8 +22,8 @@ func (s *raisedStore) RaiseInterval(_ context.Context, _ string, interval time.D
 	return nil
 }
 
-// paced polls for the code's ten minutes, waiting what the client makes of each interval, and returns what the store
-// saw.
+// paced polls for the ten minutes of a code's life. wait converts each interval into the client's actual delay. It
+// returns the store for inspection.
 func paced(t *testing.T, wait func(time.Duration) time.Duration) *raisedStore {
 	t.Helper()
 	store := &raisedStore{interval: 5 * time.Second}
@@ -37,8 +37,7 @@ func paced(t *testing.T, wait func(time.Duration) time.Duration) *raisedStore {
 	return store
 }
 
-// A client that honours every interval by a clock of its own, which runs up to 30 % fast, is not slowed down step by
-// step.
+// A client that honours every interval by its own clock, which is up to 30 % fast, is not slowed down step by step.
 func TestPace_FastClock(t *testing.T) {
 	for _, percent := range []time.Duration{0, 2, 10, 20, 30} {
 		store := paced(t, func(interval time.Duration) time.Duration { return interval * 100 / (100 + percent) })

@@ -10,7 +10,7 @@ import (
 	"github.com/service-dev/service/backend/internal/secret"
 )
 
-// revoking revokes as many links as it is told.
+// revoking is a store that revokes the given number of links.
 type revoking struct {
 	TokenStores
 	n int
@@ -20,7 +20,7 @@ func (r revoking) RevokeLinks(context.Context, string, time.Time, audit.Entry, a
 	return r.n, nil
 }
 
-// What a revocation ends is told by whose it is, and nothing is told when there was nothing to revoke.
+// A revocation is reported with the account and link concerned, and only if something was revoked.
 func TestRevoked_ReceivesAccount(t *testing.T) {
 	for _, n := range []int{0, 1} {
 		var told []string

@@ -141,7 +141,7 @@ func (s *Service) redeem(ctx context.Context, hash string, expires, now time.Tim
 	s.forget(hash)
 	s.log.InfoContext(ctx, "link made", "account", link.AccountID, "link", link.ID)
 	if s.Made != nil {
-		s.Made(link) // even if the caller is gone: the account holder should know
+		s.Made(link) // even if the caller is gone, so that the account holder knows
 	}
 	return Poll{Token: &Token{AuthToken: token, Principal: Principal{
 		AccountID: link.AccountID, LinkID: link.ID, Tier: TierFreeAccount, LinkedAt: link.LinkedAt,

@@ -13,7 +13,7 @@ import (
 	"github.com/service-dev/service/backend/internal/secret"
 )
 
-// takenStore answers that the first codes it is given are taken.
+// takenStore reports the first codes that it is given as taken.
 type takenStore struct {
 	CodeStore
 	taken int
@@ -36,7 +36,7 @@ func startOn(store *takenStore) (Issued, error) {
 	return s.Start(context.Background(), Requester{Host: "maple"})
 }
 
-// A code that is taken is drawn again.
+// If a code is taken, another one is drawn.
 func TestStart_DrawsTakenCodeAgain(t *testing.T) {
 	for taken := range 5 {
 		store := &takenStore{taken: taken, err: ErrDuplicate}
@@ -71,7 +71,7 @@ func TestStart_GivesUpAfterCollisions(t *testing.T) {
 	}
 }
 
-// The memory of who polled when is bounded, whatever is polled.
+// The memory of recent polls is bounded, whatever is polled.
 func TestPace_MemoryIsBounded(t *testing.T) {
 	s := NewService(nil, nil, secret.NewHasher(make([]byte, 32)), Settings{}, slog.New(slog.DiscardHandler), nil)
 	for i := range 2*maxPaced + 10 {

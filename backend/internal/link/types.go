@@ -40,7 +40,7 @@ var (
 	ErrTokenExpired = errors.New("token expired")
 )
 
-// Requester describes the client that asks for a link, in its own words. IP is the address of its request.
+// Requester describes the client that requests a link, as it describes itself. IP is the address of its request.
 type Requester struct{ Host, OS, Client, IP string }
 
 // Code is a device code as stored.

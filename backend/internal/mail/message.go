@@ -1,6 +1,6 @@
-// Package mail sends mail to account holders through the operator's SMTP server: a bounded queue, one sender, retries
-// after temporary errors. It knows neither accounts nor what a link in a mail does, and logs neither addresses nor
-// links.
+// Package mail sends mail to account holders through the operator's SMTP server, with a bounded queue, one sender, and
+// retries after temporary errors. It knows neither accounts nor what a link in a mail does, and logs neither addresses
+// nor links.
 package mail
 
 // Message is a mail to one person.

@@ -24,10 +24,10 @@ import (
 	"github.com/service-dev/service/backend/internal/config"
 )
 
-// server is a real SMTP server with faults to order.
+// server is a real SMTP server with configurable failures.
 type server struct {
 	mu      sync.Mutex
-	refuse  []error // for the next messages
+	refuse  []error // errors for the next messages
 	user    string  // who signed in
 	arrived chan string
 	secured bool
@@ -117,7 +117,7 @@ func (b *book) String() string {
 	return b.text.String()
 }
 
-// waitFor waits until the log says so.
+// waitFor waits until the log contains the words.
 func (b *book) waitFor(t *testing.T, words string) {
 	t.Helper()
 	late := time.After(30 * time.Second)
@@ -211,13 +211,13 @@ func TestSender_EncryptedServers(t *testing.T) {
 	}
 	server.mu.Unlock()
 
-	stranger, log := run(t, Options{Mail: m}) // does not trust the certificate
+	stranger, log := run(t, Options{Mail: m}) // it does not trust the certificate
 	if err := stranger.Queue(letter); err != nil {
 		t.Fatal(err)
 	}
 	log.waitFor(t, "dropped mail")
 	if len(server.arrived) != 0 {
-		t.Error("a mail went to a server that nobody vouches for")
+		t.Error("a mail was sent to a server with an untrusted certificate")
 	}
 }
 
@@ -259,7 +259,7 @@ func TestSender_RetriesTemporaryRefusals(t *testing.T) {
 	server.letter(t)
 }
 
-// A server that says nothing holds nobody up for longer than the drainTimeout at the end.
+// A server that never answers delays the stop by at most drainTimeout.
 func TestSender_HangingServer(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/service-dev/service/proto/docs"
 )
 
-// TestDocumentedProvidersParse reads the file of providers that the documentation prints.
+// TestDocumentedProvidersParse parses the provider file shown in the documentation.
 func TestDocumentedProvidersParse(t *testing.T) {
 	page, ok := docs.Find("operating")
 	if !ok {

@@ -39,7 +39,7 @@ func started(t *testing.T, now func() time.Time) (*oidctest.Provider, *Service) 
 	return p, s
 }
 
-// visit does what the browser does: it goes to the provider and comes back with an answer.
+// visit acts as the browser: it goes to the provider and returns with its answer.
 func visit(t *testing.T, a Attempt) url.Values {
 	t.Helper()
 	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}

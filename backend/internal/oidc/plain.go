@@ -13,7 +13,8 @@ import (
 // errPlain refuses an address to which others on the network could read the client secret and codes, or forge keys.
 var errPlain = errors.New("plain http to another machine")
 
-// isPrivate reports whether nobody on the network can read requests to u: they use https or stay on this machine.
+// isPrivate reports whether nobody on the network can read requests to u, because they use https or stay on this
+// machine.
 func isPrivate(u *url.URL) bool {
 	ip := net.ParseIP(u.Hostname())
 	own := u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()

@@ -13,12 +13,12 @@ import (
 	"time"
 )
 
-// leakyProvider describes itself with the addresses of a test, and notes what reaches hosts other than its own.
+// leakyProvider publishes the addresses that a test chooses, and records requests to hosts other than its own.
 type leakyProvider struct {
 	*httptest.Server
 	mu     sync.Mutex
 	leaked []string
-	// endpoints by their name in the description, and where the paths of its own redirect to.
+	// endpoints by their names in the description, and the redirect targets of the provider's own paths.
 	endpoints, redirects map[string]string
 }
 
@@ -27,7 +27,7 @@ func startLeaky(t *testing.T, endpoints, redirects map[string]string) (*leakyPro
 	p := &leakyProvider{endpoints: endpoints, redirects: redirects}
 	p.Server = httptest.NewServer(http.HandlerFunc(p.answer))
 	t.Cleanup(p.Close)
-	// Every name leads to the test's server, so that a request to another machine would be seen and not sent.
+	// Every host name leads to the test's server, so that a request to another machine is seen instead of sent.
 	everywhere := &http.Transport{DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, network, p.Listener.Addr().String())
 	}}
@@ -62,7 +62,7 @@ func (p *leakyProvider) answer(w http.ResponseWriter, r *http.Request) {
 		p.URL, says["authorization_endpoint"], says["token_endpoint"], says["jwks_uri"])
 }
 
-// Whatever a provider says of itself or redirects to, no secret and no code leaves by plain http for another machine.
+// Whatever a provider publishes or redirects to, no secret and no code is sent to another machine over plain http.
 func TestClient_RefusesPlainHTTP(t *testing.T) {
 	const plain = "http://login.acme.example"
 	for name, tc := range map[string]struct{ endpoints, redirects map[string]string }{
@@ -96,7 +96,7 @@ func TestClient_RefusesPlainHTTP(t *testing.T) {
 	}
 }
 
-// A form is not sent on, also not by https: the provider that is named gets the secret and nobody else.
+// A redirect of a form is not followed, not even over https: only the configured provider gets the secret.
 func TestClient_FollowsNoRedirectOfForm(t *testing.T) {
 	p, s := startLeaky(t, nil, nil)
 	p.redirects = map[string]string{"/token": p.URL + "/elsewhere"}
@@ -117,7 +117,7 @@ func TestClient_FollowsNoRedirectOfForm(t *testing.T) {
 	}
 }
 
-// noting keeps the paths that were asked for.
+// noting records the requested paths.
 type noting struct {
 	http.RoundTripper
 	asked *[]string

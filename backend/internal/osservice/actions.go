@@ -14,13 +14,14 @@ import (
 	"github.com/kardianos/service"
 )
 
-// Options are what a person can choose at install. Empty fields mean what is installed, or else the Defaults.
+// Options are the choices of a person at install. Empty fields mean the values of the installed service, or else the
+// Defaults.
 type Options struct{ Settings, User string }
 
 // Actions are the actions of Control.
 var Actions = []string{"install", "uninstall", "start", "stop", "restart", "status"}
 
-// Control carries out one of Actions. Errors that a person can act on are *Error.
+// Control runs one of Actions. Errors that a person can fix are *Error.
 func Control(ctx context.Context, action string, o Options) (Report, error) {
 	m, err := detect(service.Platform(), string(filepath.Separator))
 	if err != nil {
@@ -75,8 +76,8 @@ func fileError(err error) error {
 	return &Error{CodeFile, err.Error(), "correct the file or its directory, then try again"}
 }
 
-// install creates what the server needs, has the server check it as the service's user, registers the service and
-// starts it. If an update fails, the service runs as before. The next install completes one that was interrupted.
+// install creates what the server needs, lets the server check it as the service's user, registers the service and
+// starts it. If an update fails, the service runs as before. The next install completes an interrupted one.
 func (m manager) install(ctx context.Context, old string, was spec, o Options) (Report, error) {
 	s, created, err := prepare(ctx, was, o)
 	if err != nil {
@@ -112,7 +113,7 @@ func (m manager) install(ctx context.Context, old string, was spec, o Options) (
 	return r, nil
 }
 
-// prepare returns what the service manager shall run, and what was created for it.
+// prepare returns what the service manager should run, and the files that were created for it.
 func prepare(ctx context.Context, was spec, o Options) (spec, []string, error) {
 	settings, data, name := Defaults()
 	s := spec{Settings: cmp.Or(o.Settings, was.Settings, settings), Data: data, User: cmp.Or(o.User, was.User, name)}
@@ -146,8 +147,7 @@ type registered struct {
 	runs    bool
 }
 
-// register makes the service manager know the service as s describes it. If an update fails, the service is registered
-// and runs as before.
+// register registers the service as described by s. If an update fails, the service is registered and runs as before.
 func (m manager) register(ctx context.Context, c control, s spec, before registered) (change string, err error) {
 	if before.text == m.text(s) && m.starts() {
 		return Unchanged, nil
@@ -171,16 +171,16 @@ func (m manager) register(ctx context.Context, c control, s spec, before registe
 	return Updated, nil
 }
 
-// restore registers the service as it was before a failed update, and starts it if it ran. It returns the failure, with
-// what could not be restored.
+// restore registers the service as it was before a failed update, and starts it if it ran. It returns the failure,
+// together with what could not be restored.
 func (m manager) restore(ctx context.Context, before registered, failure error) error {
 	var err error
 	if text, _, bad := m.read(); bad != nil || text != before.text || !m.starts() {
 		if bad == nil {
-			_ = m.remove(before.control) // it may be registered by half
+			_ = m.remove(before.control) // it may be partly registered
 		}
 		if err = m.create(before.control); err != nil && m.path != "" {
-			_ = os.WriteFile(m.path, []byte(before.text), m.mode) // the next install reads its settings there
+			_ = os.WriteFile(m.path, []byte(before.text), m.mode) // the next install reads its settings from this file
 		}
 	}
 	if err == nil && before.runs {
@@ -193,7 +193,7 @@ func (m manager) restore(ctx context.Context, before registered, failure error) 
 	return &Error{CodeRefused, fmt.Sprintf("%v; the service does not run as before either: %v", failure, err), hint}
 }
 
-// create registers the service, and takes back what a failed registration left.
+// create registers the service, and removes what a failed registration left behind.
 func (m manager) create(c control) error {
 	err := c.Install()
 	if err == nil && m.path != "" {
@@ -207,7 +207,7 @@ func (m manager) create(c control) error {
 	return err
 }
 
-// remove takes the service from the service manager.
+// remove unregisters the service.
 func (m manager) remove(c control) error {
 	if err := c.Uninstall(); err != nil {
 		return err
@@ -219,7 +219,7 @@ func (m manager) remove(c control) error {
 	return err
 }
 
-// uninstall stops and removes the service, and reports what stays.
+// uninstall stops and removes the service, and reports what remains.
 func (m manager) uninstall(ctx context.Context, c control, s spec) (Report, error) {
 	if err := m.stop(ctx, c, s); err != nil {
 		return Report{}, err
@@ -243,7 +243,7 @@ func (m manager) start(ctx context.Context, c control, s spec) error {
 	case state == StateRunning:
 		return nil
 	case m.system == "launchd":
-		_ = c.Stop() // one that is loaded without running cannot be loaded again
+		_ = c.Stop() // a service that is loaded without running cannot be loaded again
 	case state == StateFailed:
 		m.forgetFailure(ctx)
 	}
@@ -254,10 +254,10 @@ func (m manager) start(ctx context.Context, c control, s spec) error {
 	return m.refused("start", s, c.Start())
 }
 
-// forgetFailure lets systemd start a unit again that failed too often, and forget one that is removed.
+// forgetFailure allows systemd to start a unit again that failed too often, and to forget one that was removed.
 func (m manager) forgetFailure(ctx context.Context) {
 	if m.system == "systemd" {
-		// It fails for a unit that did not fail.
+		// It fails for a unit that has not failed.
 		_ = exec.CommandContext(ctx, "systemctl", "reset-failed", m.name+".service").Run()
 	}
 }

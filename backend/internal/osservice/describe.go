@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// mark is in every description that install wrote.
+// mark is contained in every description that install wrote.
 const mark = "Written by `service-backend service install`; `service-backend service uninstall` removes it."
 
-// header returns the lines that begin a description: the mark, and what parse reads back.
+// header returns the first lines of a description: the mark, and the values that parse reads back.
 func (s spec) header(prefix string) string {
 	var b strings.Builder
 	for _, line := range []string{
@@ -43,11 +43,11 @@ func parse(text string) (spec, bool) {
 //go:embed templates
 var templates embed.FS
 
-// describe returns the function that fills in the template name.
+// describe returns a function that fills in the template name.
 func describe(name string) func(spec) string {
 	text, err := templates.ReadFile("templates/" + name)
 	if err != nil {
-		panic(err) // it is not embedded
+		panic(err) // the template is not embedded
 	}
 	return func(s spec) string {
 		return strings.NewReplacer("{{header}}", s.header("# "), "{{program}}", s.Program, "{{settings}}", s.Settings,
@@ -55,7 +55,7 @@ func describe(name string) func(spec) string {
 	}
 }
 
-// describeWindows returns the description of a Windows service, which shows what kardianos/service registers elsewhere.
+// describeWindows returns the description of a Windows service. Elsewhere kardianos/service registers a file instead.
 func describeWindows(s spec) string { return "HTTP server of the service.\n" + s.header("") }
 
 // logFile is where OpenRC and SysV init write the log.

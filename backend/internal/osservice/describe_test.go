@@ -23,7 +23,7 @@ var sample = spec{
 	User: "service-backend", Stop: 40,
 }
 
-// golden compares got with a file of testdata, or writes that with UPDATE_GOLDEN=1.
+// golden compares got with a file of testdata; UPDATE_GOLDEN=1 writes it.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", name)
@@ -122,7 +122,7 @@ func refused(t *testing.T, err error, code string) {
 	}
 }
 
-// TestSystemdAcceptsTheUnit has the machine's systemd read the unit and rate what it forbids itself.
+// TestSystemdAcceptsTheUnit lets the installed systemd verify the unit and rate its sandboxing.
 func TestSystemdAcceptsTheUnit(t *testing.T) {
 	if _, err := exec.LookPath("systemd-analyze"); err != nil {
 		if os.Getenv("CI") == "true" {
@@ -148,7 +148,7 @@ func TestSystemdAcceptsTheUnit(t *testing.T) {
 	}
 }
 
-// TestScripts_AreShell has a shell parse the scripts.
+// TestScripts_AreShell lets a shell parse the scripts.
 func TestScripts_AreShell(t *testing.T) {
 	if _, err := exec.LookPath("sh"); err != nil {
 		t.Skip("SKIPPED: there is no sh")
@@ -160,7 +160,7 @@ func TestScripts_AreShell(t *testing.T) {
 	}
 }
 
-// TestSysVScript runs the script by itself, with a server that ends at SIGTERM.
+// TestSysVScript runs the script with a server that stops on SIGTERM.
 func TestSysVScript(t *testing.T) {
 	if !usersystemd.EnterSystem(t, serverDir(t)) {
 		return
@@ -212,7 +212,7 @@ func serverDir(t *testing.T) string {
 	return dir
 }
 
-// TestRunAs_HasTheUsersGroups reads a file that only a second group of the user may read.
+// TestRunAs_HasTheUsersGroups reads a file that is readable only with a supplementary group of the user.
 func TestRunAs_HasTheUsersGroups(t *testing.T) {
 	if !usersystemd.EnterSystem(t, serverDir(t)) {
 		return

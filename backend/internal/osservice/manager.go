@@ -22,22 +22,22 @@ type manager struct {
 	mode   os.FileMode
 	option string // kardianos/service's key for the description's text
 	text   func(spec) string
-	// others are where a package would have put a service of the same name.
+	// others are the paths where a package would install a service of the same name.
 	others []string
-	// boot matches a file that exists when the service starts with the system; empty when installing implies it.
+	// boot matches a file that exists if the service starts with the system; empty if installing implies that.
 	boot string
-	// links matches what kardianos/service leaves when it uninstalls.
+	// links matches files that kardianos/service leaves behind when it uninstalls.
 	links string
 	logs  func(spec) string
 }
 
-// unitDirs are where systemd reads units from, beside the directory that install writes to.
+// unitDirs are the directories from which systemd reads units, besides the one that install writes to.
 var unitDirs = []string{
 	"/etc/systemd/system.control", "/run/systemd/system.control", "/run/systemd/transient", "/run/systemd/system",
 	"/usr/local/lib/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system",
 }
 
-// managers are the service managers that are supported, by kardianos/service's names for them.
+// managers returns the supported service managers, by kardianos/service's names for them.
 func managers() map[string]manager {
 	unit := Name + ".service"
 	script := filepath.Join("/etc/init.d", Name)
@@ -89,7 +89,7 @@ func detect(platform, root string) (manager, error) {
 	if _, err := os.Stat(filepath.Join(root, sign)); err != nil {
 		ok = false
 	}
-	if m.system == "SysV init" { // assumed where nothing else is found
+	if m.system == "SysV init" { // assumed if nothing else is found
 		first, _ := os.ReadFile(filepath.Join(root, "proc/1/comm"))
 		_, err := exec.LookPath("service")
 		ok = ok && err == nil && string(first) == "init\n"
@@ -102,7 +102,7 @@ func detect(platform, root string) (manager, error) {
 	return m, nil
 }
 
-// control is kardianos/service's handle of the service.
+// control is kardianos/service's handle for the service.
 type control interface {
 	Install() error
 	Uninstall() error
@@ -112,7 +112,7 @@ type control interface {
 	Status() (service.Status, error)
 }
 
-// config is what kardianos/service registers: the service s, with the description text.
+// config returns the service s, with the description text, in the form that kardianos/service registers.
 func (m manager) config(s spec, text string) *service.Config {
 	c := &service.Config{
 		Name: m.name, DisplayName: Name, Description: "HTTP server of the service", Executable: s.Program, UserName: s.User,
@@ -127,13 +127,13 @@ func (m manager) config(s spec, text string) *service.Config {
 	return c
 }
 
-// open returns the handle of the service s with the description text.
+// open returns the handle for the service s with the description text.
 func (m manager) open(s spec, text string) (control, error) {
 	return service.New(nil, m.config(s, text))
 }
 
-// read returns the description that is registered; fs.ErrNotExist when there is none. One that install did not write is
-// an error.
+// read returns the registered description, or fs.ErrNotExist if there is none. A description that install did not write
+// is an error.
 func (m manager) read() (string, spec, error) {
 	for _, path := range m.others {
 		if _, err := os.Lstat(path); err == nil {
@@ -159,7 +159,7 @@ func (m manager) foreign(path string) error {
 		"manage it with " + m.system + " itself, or remove it first"}
 }
 
-// readFile reads a description, and refuses symbolic links: systemd's masks are links.
+// readFile reads a description, and refuses symbolic links, because systemd's masks are links.
 func readFile(path string) (string, error) {
 	info, err := os.Lstat(path)
 	if err != nil {
@@ -185,7 +185,7 @@ func (m manager) starts() bool {
 // state asks the service manager about a service that is installed.
 func (m manager) state(ctx context.Context, c control) (state string, pid int, detail string) {
 	if m.system == "systemd" {
-		return m.unitState(ctx) // kardianos/service takes a unit that systemd restarts again and again for running
+		return m.unitState(ctx) // kardianos/service reports a unit that systemd keeps restarting as running
 	}
 	status, err := c.Status()
 	switch {

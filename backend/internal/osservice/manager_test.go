@@ -16,7 +16,7 @@ import (
 	"github.com/kardianos/service"
 )
 
-// fake is a service manager that registers files. A failing action does half of its work.
+// fake is a service manager that registers files. A failing install leaves its file behind.
 type fake struct {
 	path, text string
 	fails      map[string]bool
@@ -65,7 +65,7 @@ func (f *fake) Status() (service.Status, error) {
 	return service.StatusStopped, nil
 }
 
-// in returns OpenRC with its files in a directory of the test, and its handle.
+// in returns OpenRC with its files in a temporary directory, and its fake service.
 func in(t *testing.T) (manager, *fake) {
 	t.Helper()
 	dir := t.TempDir()
@@ -100,7 +100,7 @@ func TestRegister_CreatesUpdatesAndLeavesAlone(t *testing.T) {
 	if diff := cmp.Diff([]string{"stop", "uninstall", "install"}, f.calls); diff != "" {
 		t.Error(diff)
 	}
-	m.boot = filepath.Join(t.TempDir(), "none") // disabled by a person, or by an install that was interrupted
+	m.boot = filepath.Join(t.TempDir(), "none") // disabled by a person or by an interrupted install
 	if change, err := m.register(t.Context(), f, sample, registered{text: text}); err != nil || change != Updated {
 		t.Errorf("%q, %v", change, err)
 	}
@@ -114,7 +114,7 @@ func TestRegister_LeavesNothingHalfDone(t *testing.T) {
 	if _, err := os.Stat(m.path); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a file is left: %v", err)
 	}
-	f.fails["uninstall"] = true // the manager does not even forget it
+	f.fails["uninstall"] = true // unregistering fails as well
 	_, err = m.register(t.Context(), f, sample, registered{})
 	refused(t, err, CodeRefused)
 	if _, err := os.Stat(m.path); !errors.Is(err, fs.ErrNotExist) {
@@ -122,7 +122,7 @@ func TestRegister_LeavesNothingHalfDone(t *testing.T) {
 	}
 }
 
-// TestRegister_RestoresWhatRanBeforeAFailedUpdate has each step of an update fail.
+// TestRegister_RestoresWhatRanBeforeAFailedUpdate makes each step of an update fail.
 func TestRegister_RestoresWhatRanBeforeAFailedUpdate(t *testing.T) {
 	for _, step := range []string{"stop", "uninstall", "install"} {
 		for _, runs := range []bool{true, false} {
@@ -155,8 +155,8 @@ func TestRegister_RestoresWhatRanBeforeAFailedUpdate(t *testing.T) {
 	}
 }
 
-// TestRegister_KeepsTheDescriptionItCannotRestore expects the settings of the service where the next install looks for
-// them, and an error that names both failures.
+// TestRegister_KeepsTheDescriptionItCannotRestore expects the service's settings where the next install looks for them,
+// and an error that names both failures.
 func TestRegister_KeepsTheDescriptionItCannotRestore(t *testing.T) {
 	m, f := in(t)
 	was := &fake{path: m.path, text: f.text + "# old\n", fails: map[string]bool{}}
@@ -225,7 +225,7 @@ func TestRead_RefusesWhatOthersInstalled(t *testing.T) {
 	refused(t, err, CodeForeign)
 }
 
-// TestDetect_RefusesAServiceManagerThatDoesNotRun has each one installed only, then run.
+// TestDetect_RefusesAServiceManagerThatDoesNotRun simulates each manager as only installed, then as running.
 func TestDetect_RefusesAServiceManagerThatDoesNotRun(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	if err := os.WriteFile(filepath.Join(os.Getenv("PATH"), "service"), []byte("#!/bin/sh\n"), 0o755); err != nil {
@@ -243,7 +243,7 @@ func TestDetect_RefusesAServiceManagerThatDoesNotRun(t *testing.T) {
 			}
 		}
 		if platform == "unix-systemv" {
-			_, err := detect(platform, root) // a container
+			_, err := detect(platform, root) // in a container
 			refused(t, err, CodeNoManager)
 			if err := os.WriteFile(filepath.Join(root, "proc/1/comm"), []byte("init\n"), 0o644); err != nil {
 				t.Fatal(err)

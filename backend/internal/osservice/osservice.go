@@ -2,8 +2,9 @@
 // the Windows Service Control Manager. It creates what the server needs (a user, settings, keys, a data directory) and
 // describes the service. kardianos/service registers, starts and stops it.
 //
-// kardianos/service removes a service of the same name whoever installed it, may leave half of an installation behind
-// and reports little. So every description carries a mark, and nothing without that mark is changed.
+// kardianos/service removes a service of the same name even if somebody else installed it, may leave a partial
+// installation behind, and reports little. So every description contains a mark, and nothing without that mark is
+// changed.
 package osservice
 
 import (
@@ -14,7 +15,7 @@ import (
 	"strings"
 )
 
-// Name is the service's name at the service manager, and its user's on Linux.
+// Name is the name of the service, and of its user on Linux.
 const Name = "service-backend"
 
 // Codes of errors.
@@ -49,7 +50,7 @@ const (
 	StateUnknown  = "unknown"
 )
 
-// What install or uninstall did to the registration.
+// The changes of a registration by install or uninstall.
 const (
 	Created   = "created"
 	Updated   = "updated"
@@ -57,7 +58,7 @@ const (
 	Removed   = "removed"
 )
 
-// Report is the service as its manager knows it.
+// Report describes the service as its manager reports it.
 type Report struct {
 	System   string `json:"system"`
 	Name     string `json:"name"`
@@ -71,7 +72,7 @@ type Report struct {
 	User     string `json:"user,omitempty"`
 	Outdated bool   `json:"outdated"` // install would write another description
 	PID      int    `json:"pid,omitempty"`
-	Detail   string `json:"detail,omitempty"` // what the manager reports about a failure
+	Detail   string `json:"detail,omitempty"` // the manager's message about a failure
 	// Created lists what install created for the server, Kept what uninstall left.
 	Created []string `json:"created,omitempty"`
 	Kept    []string `json:"kept,omitempty"`
@@ -79,7 +80,7 @@ type Report struct {
 	Logs string `json:"logs,omitempty"`
 }
 
-// spec is what the service manager has to run.
+// spec describes the program that the service manager runs.
 type spec struct {
 	Program  string
 	Settings string // path of the settings file
@@ -94,10 +95,10 @@ var (
 	plainUser  = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*$`)
 )
 
-// validate refuses what a unit or a shell script would not take literally.
+// validate refuses values that a unit or a shell script would interpret.
 func (s spec) validate(goos string) error {
 	pattern := plainPath
-	if goos == "darwin" || goos == "windows" { // these descriptions are no scripts
+	if goos == "darwin" || goos == "windows" { // these descriptions are not scripts
 		pattern = spacedPath
 	}
 	for _, path := range []string{s.Program, s.Settings, s.Data} {
@@ -126,7 +127,7 @@ func defaults(goos string) (settings, data, userName string) {
 	return "/etc/service/backend.yaml", "/var/lib/" + Name, Name
 }
 
-// lookup reports whether the user exists.
+// lookup returns the user, or nil if there is no such user.
 func lookup(name string) (*user.User, error) {
 	u, err := user.Lookup(name)
 	var unknown user.UnknownUserError

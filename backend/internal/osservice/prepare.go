@@ -19,8 +19,8 @@ import (
 	"time"
 )
 
-// ensureUser returns the service's user, which it creates where the system has a standard command for that. Windows has
-// an account for each service; the user is nil there.
+// ensureUser returns the service's user and creates it if the system has a standard command for that. Windows has an
+// account for each service; there the user is nil.
 func ensureUser(ctx context.Context, s spec) (u *user.User, created []string, err error) {
 	if runtime.GOOS == "windows" {
 		return nil, nil, nil
@@ -68,8 +68,8 @@ func (s spec) files() []string {
 	return []string{s.Settings, filepath.Join(dir, "hmac.key"), filepath.Join(dir, "credentials.key")}
 }
 
-// ensureFiles writes a settings file with new keys and a data directory, unless the settings file exists. It is written
-// last, so that an interrupted install begins anew; a key that exists is kept.
+// ensureFiles writes a settings file with new keys and creates a data directory, unless the settings file exists. That
+// file is written last, so that an interrupted install starts again; an existing key is kept.
 func ensureFiles(s spec, u *user.User) (created []string, err error) {
 	files := s.files()
 	if _, err := os.Stat(s.Settings); !errors.Is(err, fs.ErrNotExist) {
@@ -115,7 +115,7 @@ func ensureData(dir string, u *user.User) (created []string, err error) {
 	return []string{dir}, own(dir, u, 0o700)
 }
 
-// write creates a file that only the user can read, at once.
+// write creates a file that only the user can read, from the start.
 func write(path string, data []byte, u *user.User, mode os.FileMode) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".new-*") // mode 0600
 	if err != nil {
@@ -132,14 +132,14 @@ func write(path string, data []byte, u *user.User, mode os.FileMode) error {
 	return os.Rename(f.Name(), path)
 }
 
-// Checked is what `service-backend service check` prints: what the service manager has to know of the settings.
+// Checked is the output of `service-backend service check`: what the service manager needs to know about the settings.
 type Checked struct {
 	Data         string `json:"data"`         // directory of the SQLite file; empty with PostgreSQL
 	DrainSeconds int    `json:"drainSeconds"` // how long open requests may take after the stop signal
 }
 
-// check has the program read the settings as the service will: as its user and without variables of this shell. It
-// completes s by what the program found.
+// check runs the program to read the settings as the service will: as its user and without variables of this shell. It
+// adds the results to s.
 func (s *spec) check(ctx context.Context, u *user.User) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -171,6 +171,6 @@ func (s *spec) check(ctx context.Context, u *user.User) error {
 		s.Data = checked.Data
 		return nil
 	}
-	_, err = ensureData(s.Data, u) // a service needs a directory of its own also when PostgreSQL has the data
+	_, err = ensureData(s.Data, u) // a service needs its own directory even if the data is in PostgreSQL
 	return err
 }

@@ -13,12 +13,12 @@ import (
 
 func isRoot() bool { return os.Geteuid() == 0 }
 
-// description returns the text of the file path.
+// description returns the content of the file at path.
 func description(path, _ string) (string, error) { return readFile(path) }
 
 func programData() string { return "" }
 
-// own gives a file to the service's user alone.
+// own makes the service's user the owner of a file.
 func own(path string, u *user.User, mode os.FileMode) error {
 	c, err := credential(u)
 	if err == nil {
@@ -30,7 +30,7 @@ func own(path string, u *user.User, mode os.FileMode) error {
 	return err
 }
 
-// runAs has a command run as the user with all of the user's groups, as service managers do.
+// runAs makes a command run as the user with all of the user's groups, as service managers do.
 func runAs(cmd *exec.Cmd, u *user.User) error {
 	c, err := credential(u)
 	if err != nil {
@@ -51,5 +51,5 @@ func credential(u *user.User) (*syscall.Credential, error) {
 	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, errors.Join(badUID, badGID)
 }
 
-// finish does nothing: every file belongs to the user already.
+// finish does nothing, because every file belongs to the user already.
 func finish(spec, []string) error { return nil }

@@ -46,7 +46,7 @@ func programData() string {
 	return `C:\ProgramData`
 }
 
-// own does nothing: finish sets the access rights, when Windows knows the service's account.
+// own does nothing: finish sets the access rights once Windows knows the service's account.
 func own(string, *user.User, os.FileMode) error { return nil }
 
 func runAs(*exec.Cmd, *user.User) error { return nil }

@@ -28,7 +28,7 @@ type device struct {
 	handle  []byte
 	counter uint32
 	origin  string
-	flags   byte // of every answer: user present and verified
+	flags   byte // in every answer: user present and verified
 }
 
 func newDevice(t *testing.T) *device {
@@ -47,7 +47,7 @@ func (d *device) client(kind, challenge string) []byte {
 	return text
 }
 
-// state is the authenticator data: RP id hash, flags and more of them, counter.
+// state returns the authenticator data: RP id hash, flags combined with more, and counter.
 func (d *device) state(more byte) []byte {
 	host := sha256.Sum256([]byte("glasses.example"))
 	return binary.BigEndian.AppendUint32(append(host[:], d.flags|more), d.counter)
@@ -115,7 +115,7 @@ func (d *device) sign(t *testing.T, options []byte) []byte {
 	return text
 }
 
-// memoryStore is one account's; the suite of the stores holds the real ones.
+// memoryStore is the store of one account; storetest tests the real ones.
 type memoryStore struct {
 	holder Holder
 
@@ -133,7 +133,7 @@ func (m *memoryStore) PasskeyHolder(_ context.Context, id string) (Holder, error
 	return h, nil
 }
 
-// TryCeremony counts in a map that several services may share, as processes share a database.
+// TryCeremony counts in a map that several services can share, as processes share a database.
 func (m *memoryStore) TryCeremony(_ context.Context, challenge string, _, _ time.Time, most int) (bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

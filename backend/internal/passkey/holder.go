@@ -19,7 +19,7 @@ func (h Holder) WebAuthnName() string { return h.Email }
 // WebAuthnDisplayName returns the name that the authenticator shows.
 func (h Holder) WebAuthnDisplayName() string { return h.Email }
 
-// WebAuthnCredentials returns the credentials that can be decoded; one that cannot never signs anybody in.
+// WebAuthnCredentials returns the credentials that can be decoded; the others cannot sign anybody in.
 func (h Holder) WebAuthnCredentials() []webauthn.Credential {
 	var all []webauthn.Credential
 	for _, p := range h.Passkeys {

@@ -1,6 +1,6 @@
 // Package passkey registers an account's passkeys (WebAuthn) and signs in with them. The state of a ceremony between
-// its two steps is kept in the browser, encrypted, for five minutes. The package knows neither pages nor SQL, and
-// only the id and address of accounts.
+// its two steps is kept in the browser, encrypted, for five minutes. The package knows neither pages nor SQL, and only
+// the id and address of accounts.
 package passkey
 
 import (
@@ -148,7 +148,7 @@ func New(o Options) (*Service, error) {
 	return &Service{store: o.Store, web: web, added: o.Added, now: o.Now, seal: seal}, nil
 }
 
-// algorithms contains at least one that each authenticator supports.
+// algorithms includes at least one that each authenticator supports.
 var algorithms = []protocol.CredentialParameter{
 	{Type: protocol.PublicKeyCredentialType, Algorithm: webauthncose.AlgES256},
 	{Type: protocol.PublicKeyCredentialType, Algorithm: webauthncose.AlgEdDSA},
@@ -336,7 +336,7 @@ func named(name string) string {
 	return name
 }
 
-// take stores what checking the next answer requires, which excludes the attestation.
+// take stores what is needed to check the next answer, which excludes the attestation.
 func (p *Stored) take(c *webauthn.Credential) error {
 	kept := *c
 	kept.Attestation = webauthn.CredentialAttestation{}

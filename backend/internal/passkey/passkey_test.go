@@ -65,7 +65,7 @@ func TestRegisterAndSignIn(t *testing.T) {
 	if err != nil || len(all) != 1 || !all[0].UsedAt.Equal(*now) || store.holder.Passkeys[0].SignCount != 2 {
 		t.Errorf("%+v, %v", all, err)
 	}
-	d.counter = 0 // as a copy would say that was made before
+	d.counter = 0 // as for a copy made earlier
 	if _, err := login(t, s, d); !errors.Is(err, ErrClone) {
 		t.Errorf("a counter that went back: %v", err)
 	}
@@ -138,7 +138,7 @@ func TestFinish_RefusesWrongAnswers(t *testing.T) {
 	}
 }
 
-// A passkey is the whole sign-in, so a device that only felt a touch is not enough.
+// A passkey is the whole sign-in, so a device that only detected a touch is not enough.
 func TestFinish_RequiresUserVerification(t *testing.T) {
 	s, _, _ := newService(t)
 	d := newDevice(t)
@@ -180,7 +180,8 @@ func TestNew_RefusesIPAddresses(t *testing.T) {
 	}
 }
 
-// A challenge counts once in all processes together, is not used up by wrong answers, and takes few of those.
+// A challenge can be used once across all processes. Wrong answers do not use it up, but only a few of them are
+// accepted.
 func TestCeremony_CountsOnce(t *testing.T) {
 	one, store, _ := newService(t)
 	two, err := New(Options{Store: store, SiteURL: site, Key: make([]byte, 32), Now: one.now})

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Run calls f at once and then at every interval until ctx ends, and returns nil. It logs errors of f with what f does,
-// as in "failed to sweep links"; log may be nil.
+// Run calls f at once and then at every interval until ctx ends, and returns nil. It logs errors of f with a
+// description of f, as in "failed to sweep links"; log may be nil.
 func Run(
 	ctx context.Context, interval time.Duration, log *slog.Logger, what string, f func(context.Context) error,
 ) error {

@@ -16,7 +16,7 @@ import (
 
 // Bounds of a project's keys.
 const (
-	MaxKeys    = 50  // live ones of a project
+	MaxKeys    = 50  // live keys of a project
 	MaxKeyName = 100 // characters
 	// RevokedFor is how long revoked keys are kept and listed. RevokedKept is how many of them are kept per project;
 	// the oldest are deleted first.
@@ -24,7 +24,7 @@ const (
 	RevokedKept = 100
 	hintChars   = 4
 	prefixLen   = len(secret.ProjectKey) + 4
-	// usedEvery is how often the use of a key is written down at most.
+	// usedEvery is the shortest time between two recorded uses of a key.
 	usedEvery = 5 * time.Minute
 )
 
@@ -34,7 +34,7 @@ var (
 	ErrTooManyKeys = errors.New("the project has as many keys as it can have")
 	// ErrNoKey is returned if the project has no live key with the id.
 	ErrNoKey = errors.New("the project has no such key")
-	// ErrUnknownKey is returned for a key that was never minted or is revoked, and for one of a suspended account, so
+	// ErrUnknownKey is returned for a key that was never issued or is revoked, and for one of a suspended account, so
 	// that they cannot be told apart.
 	ErrUnknownKey = errors.New("the project key is unknown or revoked")
 )
@@ -48,14 +48,14 @@ type Key struct {
 	CreatedAt    time.Time
 }
 
-// KeyInfo is a key without its secret. Times are zero for what did not happen.
+// KeyInfo is a key without its secret. Times are zero for events that did not happen.
 type KeyInfo struct {
 	ID, Name, Hint, Prefix           string
 	CreatedAt, LastUsedAt, RevokedAt time.Time
-	By                               string // who made it, for people; empty: not known
+	By                               string // who created it, for people; empty if unknown
 }
 
-// KeyOwner is what a key gives access to.
+// KeyOwner identifies what a key gives access to.
 type KeyOwner struct{ AccountID, Project, KeyID string }
 
 // StoredKey is a key as stored.
@@ -67,18 +67,18 @@ type StoredKey struct {
 	By                 audit.Actor
 }
 
-// Keys keeps the hashes of keys. Every method is atomic. Those that change something also delete the project's revoked
+// Keys stores the hashes of keys. Every method is atomic. Those that change something also delete the project's revoked
 // keys beyond RevokedFor and RevokedKept.
 type Keys interface {
-	// AddProjectKey inserts a key, and its project if that is new (an alias stands for the project it was merged into).
-	// It returns ErrTooManyKeys if the project has limit live keys, even with concurrent calls, or ErrTooManyProjects.
-	// The entry gets the project's real id and sorts after that of the project's creation.
+	// AddProjectKey inserts a key, and its project if that is new (an alias means the project it was merged into). It
+	// returns ErrTooManyKeys if the project has limit live keys, even with concurrent calls, or ErrTooManyProjects. The
+	// entry gets the project's real id and sorts after the entry for the project's creation.
 	AddProjectKey(ctx context.Context, k StoredKey, limit int, e audit.Entry) error
 	// ProjectKeys lists keys, live ones first, newest first.
 	ProjectKeys(ctx context.Context, accountID, project string) ([]KeyInfo, error)
 	// RotateProjectKey revokes a live key and stores k in its place, or returns ErrNoKey.
 	RotateProjectKey(ctx context.Context, keyID string, k StoredKey, e audit.Entry) error
-	// RevokeProjectKey revokes a key, or returns ErrNoKey. Doing it again is not an error and writes no entry.
+	// RevokeProjectKey revokes a key, or returns ErrNoKey. Revoking it again is not an error and writes no entry.
 	RevokeProjectKey(ctx context.Context, keyID string, e audit.Entry) error
 }
 
@@ -166,8 +166,8 @@ func (s *Service) RotateKey(ctx context.Context, accountID, id, keyID string, by
 	return k, nil
 }
 
-// RevokeKey makes a key unusable from its next use on. The error may be ErrNotFound or ErrNoKey; doing it again is not
-// an error.
+// RevokeKey makes a key unusable from its next use on. The error may be ErrNotFound or ErrNoKey; revoking it again is
+// not an error.
 func (s *Service) RevokeKey(ctx context.Context, accountID, id, keyID string, by audit.Actor) error {
 	id, err := s.Resolve(ctx, accountID, id)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package projects is what the backend knows of an app that an account builds: that it exists, what its id may look
-// like, its name and platforms, and the keys that its builds carry. It must not know SQL or HTTP.
+// Package projects manages the apps that accounts build: their ids, names and platforms, and the keys that their builds
+// contain. It must not know SQL or HTTP.
 package projects
 
 import (
@@ -28,7 +28,7 @@ var (
 	ErrSameProject = errors.New("both are the same project")
 )
 
-// InvalidError is a request that can never succeed; Message is for people.
+// InvalidError reports a request that can never succeed; Message is for people.
 type InvalidError struct{ Message string }
 
 // Error returns the message.
@@ -37,19 +37,19 @@ func (e *InvalidError) Error() string { return e.Message }
 // Project is an app of an account. Times are UTC, millisecond precision.
 type Project struct {
 	ID          string // the app id
-	DisplayName string // never empty: DefaultName(ID) when nobody has given one
+	DisplayName string // never empty: DefaultName(ID) if no name was given
 	Platforms   []string
 	CreatedAt   time.Time
-	// LastActiveAt is the last activity of its sessions and the last use of its keys; zero: never.
+	// LastActiveAt is the last activity of its sessions or the last use of its keys; zero if there was none.
 	LastActiveAt time.Time
-	Keys         int // live ones
+	Keys         int // live keys
 	OpenSessions int
 }
 
 var idForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)+$`)
 
-// CheckID reports whether id is an app id: reverse-DNS, two segments or more, of ASCII letters, digits, - and _. The
-// ids that a daemon makes up for a directory without a manifest (app.local.<random>) have the same form.
+// CheckID reports whether id is an app id: reverse-DNS with at least two segments of ASCII letters, digits, - and _.
+// The ids that a daemon generates for a directory without a manifest (app.local.<random>) have the same form.
 func CheckID(id string) error {
 	switch {
 	case id == "":
@@ -62,10 +62,10 @@ func CheckID(id string) error {
 	return nil
 }
 
-// Platforms lists the platforms of apps in the order in which they are displayed.
+// Platforms lists the platforms of apps in display order.
 func Platforms() []string { return []string{"ios", "android", "web", "desktop"} }
 
-// commonEnds are last segments of app ids that say nothing about the app.
+// commonEnds are last segments of app ids that do not describe the app.
 var commonEnds = []string{"app", "ios", "android", "web", "desktop", "mobile", "debug", "dev"}
 
 // DefaultName returns a readable name from the end of an app id: Hello for com.example.hello, Example app for
@@ -84,7 +84,7 @@ func DefaultName(id string) string {
 	return strings.ToUpper(name[:1]) + name[1:]
 }
 
-// checkPlatforms returns them sorted and without duplicates, or an *InvalidError.
+// checkPlatforms returns the platforms sorted and without duplicates, or an *InvalidError.
 func checkPlatforms(platforms []string) ([]string, error) {
 	for _, p := range platforms {
 		if !slices.Contains(Platforms(), p) {

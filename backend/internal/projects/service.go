@@ -12,14 +12,14 @@ import (
 	"github.com/service-dev/service/backend/internal/secret"
 )
 
-// Catalog keeps projects. Every method is atomic and takes ids that are projects or aliases of the account.
+// Catalog stores projects. Every method is atomic and accepts ids of projects or aliases of the account.
 type Catalog interface {
 	// Projects lists the projects of an account by id, or only the one with that id unless it is empty. Sessions count as
 	// open at now.
 	Projects(ctx context.Context, accountID, id string, now time.Time) ([]Project, error)
 	// ProjectID returns the id itself or the one it was merged into, or ErrNotFound.
 	ProjectID(ctx context.Context, accountID, id string) (string, error)
-	// ChangeProject stores what change makes of name and platforms, with its entry. If change returns false, nothing is
+	// ChangeProject stores the name and platforms that change sets, with its entry. If change returns false, nothing is
 	// written.
 	ChangeProject(ctx context.Context, accountID, id string, change func(p *Project) (audit.Entry, bool)) error
 	// MergeProjects moves keys, sessions, analytics and audit entries of from to into, and the assistant's config,
@@ -29,14 +29,14 @@ type Catalog interface {
 	DeleteProject(ctx context.Context, accountID, id string, e audit.Entry) (open []string, err error)
 }
 
-// Store keeps projects and the hashes of their keys.
+// Store stores projects and the hashes of their keys.
 type Store interface {
 	Catalog
 	Keys
 	Owners
 }
 
-// Live is where sessions are attached.
+// Live is the relay, to which sessions are attached.
 type Live interface {
 	// Closed ends every connection of a session.
 	Closed(sessionID string)
@@ -46,7 +46,7 @@ type Live interface {
 type Service struct {
 	Store  Store
 	Hasher secret.Hasher
-	Live   Live // nil: nothing is ever attached
+	Live   Live // nil if nothing can be attached
 	Now    func() time.Time
 }
 
@@ -59,8 +59,8 @@ func (s *Service) List(ctx context.Context, accountID string) ([]Project, error)
 	return all, nil
 }
 
-// Get returns a project of the account, or ErrNotFound. id may be one that was merged into another, whose id the
-// result then has.
+// Get returns a project of the account, or ErrNotFound. id may be that of a project that was merged into another one,
+// whose id the result then has.
 func (s *Service) Get(ctx context.Context, accountID, id string) (Project, error) {
 	id, err := s.Resolve(ctx, accountID, id)
 	if err != nil {
@@ -76,7 +76,7 @@ func (s *Service) Get(ctx context.Context, accountID, id string) (Project, error
 	return all[0], nil
 }
 
-// Resolve returns only the real id of a project, by one point read.
+// Resolve returns only the real id of a project, with one point read.
 func (s *Service) Resolve(ctx context.Context, accountID, id string) (string, error) {
 	if CheckID(id) != nil {
 		return "", ErrNotFound

@@ -63,7 +63,7 @@ func (h *Hub) ServePage(
 	})
 }
 
-// takeOver upgrades a request and continues in a new goroutine, so that net/http frees what it keeps for a request.
+// takeOver upgrades a request and continues in a new goroutine, so that net/http frees the memory of the request.
 // attach returns the attached peer, or nil after it has closed the connection.
 func (h *Hub) takeOver(
 	rw http.ResponseWriter, r *http.Request, o *websocket.AcceptOptions, attach func(*conn) *peer,
@@ -101,7 +101,7 @@ func (h *Hub) beginServing() bool {
 	return true
 }
 
-// recovered keeps a panic while one peer is served from ending the process.
+// recovered keeps a panic in the service of one peer from ending the process.
 func (h *Hub) recovered(c *conn) {
 	if p := recover(); p != nil {
 		h.Logger.Error("panic while serving a peer", "panic", p, "stack", string(debug.Stack()))
@@ -134,13 +134,13 @@ type peer struct {
 	unsubscribe func()
 }
 
-// attach attaches a connection to a session; nil when it was refused or is gone already. greet writes the welcome and
-// the replay.
+// attach attaches a connection to a session; it returns nil if the connection was refused or is already gone. greet
+// writes the welcome and the replay.
 func (h *Hub) attach(
 	c *conn, to audience, id string, greet func(context.Context, sessions.Session, *liveSession) error,
 ) *peer {
 	if h.isAway.Load() {
-		// Attaching waits for the writer: callers that retry would pile up.
+		// Attaching waits for the writer, so callers that retry would accumulate.
 		_ = c.ws.Close(glasses.CloseStore, notReadable)
 		return nil
 	}
@@ -178,7 +178,7 @@ func (h *Hub) attach(
 	return p
 }
 
-// serve reads what the peer sends until it is gone. Its stack is small: mostly nothing else runs for the peer.
+// serve reads what the peer sends until it is gone. Its stack is small, because usually nothing else runs for the peer.
 func (p *peer) serve() {
 	defer p.leave()
 	defer p.session.hub.serving.Done()
@@ -192,8 +192,8 @@ func (p *peer) serve() {
 
 func (p *peer) handle(m message) { p.session.handle(context.Background(), p.conn, p.sender, m) }
 
-// leave stops the peer's goroutines and detaches it, in one step: no command comes between those that are handed over,
-// and no page between its leaving and the announcement.
+// leave stops the peer's goroutines and detaches it in one step: no command can come between those that are handed
+// over, and no page between its leaving and the announcement.
 func (p *peer) leave() {
 	s, ctx := p.session, context.Background()
 	defer s.hub.release(s)
@@ -253,7 +253,7 @@ func (s *liveSession) greetPage(ctx context.Context, c *conn, stored sessions.Se
 	})
 }
 
-// closeRefused closes with the code that tells a client whether retrying makes sense.
+// closeRefused closes with a code that tells the client whether a retry makes sense.
 func (h *Hub) closeRefused(ws *websocket.Conn, err error) {
 	switch {
 	case errors.Is(err, sessions.ErrBadSecret), errors.Is(err, sessions.ErrNotFound):
@@ -268,12 +268,12 @@ func (h *Hub) closeRefused(ws *websocket.Conn, err error) {
 	}
 }
 
-// errTrimmed ends an attachment whose rows were deleted during the replay. The peer reconnects and learns that the
-// log was truncated.
+// errTrimmed ends an attachment whose rows were deleted during the replay. The peer reconnects and is told that the log
+// was truncated.
 var errTrimmed = errors.New("rows were deleted over the quota while they were replayed")
 
-// replay passes on the rows after since up to the session's LastSeq; later ones are in the peer's queue already. Rows
-// that were gone when the session was read are left out: the welcome says so.
+// replay passes on the rows after since up to the session's LastSeq; later ones are already in the peer's queue. Rows
+// that were no longer stored when the session was read are left out, which the welcome reports.
 func (h *Hub) replay(ctx context.Context, stored sessions.Session, since int64, pass func(glasses.Event) error) error {
 	since = max(since, stored.FirstSeq-1)
 	for since < stored.LastSeq {

@@ -19,7 +19,7 @@ import (
 type awayLog struct {
 	*memory
 	left  atomic.Int64
-	tried chan struct{} // gets a value from each attempt
+	tried chan struct{} // receives a value for each attempt
 }
 
 func (l *awayLog) AppendEvents(ctx context.Context, rows []sessions.Row, q sessions.Quota) error {
@@ -33,8 +33,8 @@ func (l *awayLog) AppendEvents(ctx context.Context, rows []sessions.Row, q sessi
 	return l.memory.AppendEvents(ctx, rows, q)
 }
 
-// A store that is unavailable for long costs no row, in particular none of the service itself, which nobody sends
-// again.
+// No row is lost while the store is unavailable for long. This matters most for the service's own rows, which no peer
+// sends again.
 func TestWriter_KeepsRowsWhileStoreIsUnavailable(t *testing.T) {
 	m := newMemory()
 	l := &awayLog{memory: m, tried: make(chan struct{}, 1)}

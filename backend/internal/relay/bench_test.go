@@ -23,7 +23,7 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// crowd is a log and a register of any number of sessions; it stores nothing.
+// crowd is a log and a register for any number of sessions; it stores nothing.
 type crowd struct{ *memory }
 
 func (c crowd) Open(ctx context.Context, id, _ string) (sessions.Session, error) {
@@ -52,7 +52,7 @@ func (crowd) SessionEvents(context.Context, string, int64, int) ([]glasses.Event
 
 func (crowd) Memory(context.Context, string) (sessions.Memory, error) { return sessions.Memory{}, nil }
 
-// relayServer returns the address of a hub; bareServer that of a relay with nothing in between.
+// relayServer returns the address of a hub, bareServer that of a relay that only forwards.
 func relayServer(b testing.TB) string {
 	m := crowd{newMemory()}
 	hub := relay.New(relay.Options{Sessions: m, Log: m})
@@ -141,7 +141,7 @@ func pairs(b testing.TB, url string, n int) []pair {
 	return all
 }
 
-// BenchmarkStream measures stream frames from page to app, with 16 of a session under way at once.
+// BenchmarkStream measures stream frames from page to app, with 16 of a session in flight.
 func BenchmarkStream(b *testing.B) {
 	for _, sessions := range []int{1, 500} {
 		for _, size := range []int{200, 100_000} {
@@ -200,7 +200,7 @@ func BenchmarkIdle(b *testing.B) {
 				pairs(b, url, 10)
 				before := held(b, url)
 				pairs(b, url, n)
-				time.Sleep(3 * time.Second) // beats have gone out
+				time.Sleep(3 * time.Second) // until heartbeats have been sent
 				b.ReportMetric(float64(held(b, url)-before)/n/1024, "KB/pair")
 			}
 		})
@@ -233,19 +233,19 @@ func serverProcess(b *testing.B, name string) string {
 	return ""
 }
 
-// BenchmarkServer runs in the other process of BenchmarkIdle.
+// BenchmarkServer runs in BenchmarkIdle's separate process.
 func BenchmarkServer(b *testing.B) {
 	start := map[string]func(testing.TB) string{"relay": relayServer, "bare": bareServer}[os.Getenv(serverEnv)]
 	if start == nil {
 		b.Skip("runs in a process of its own")
 	}
 	fmt.Println("\nserving " + start(b))
-	<-time.After(time.Minute) // killed before
+	<-time.After(time.Minute) // killed earlier
 }
 
-// serveHeld answers with the memory in use.
+// serveHeld returns the memory in use.
 func serveHeld(rw http.ResponseWriter, _ *http.Request) {
-	for range 6 { // each halves the stacks that are not used
+	for range 6 { // each run halves the unused stacks
 		runtime.GC()
 	}
 	var m runtime.MemStats

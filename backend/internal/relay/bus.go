@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// audience is the side of a session that a message is for.
+// audience is the side of a session that a message is sent to.
 type audience int
 
 const (
@@ -15,12 +15,12 @@ const (
 )
 
 // delivery accepts a message and must not block. It returns nil, or a channel that is closed once the receiver has
-// caught up, for which the sender of a stream may wait.
+// caught up; the sender of a stream may wait for that.
 type delivery func(m message) (relieved <-chan struct{})
 
 // Bus carries encoded frames from the process that holds a sender to those that hold the receivers.
 type Bus interface {
-	// Publish returns what one of the receivers' deliveries returned.
+	// Publish returns the result of one of the receivers' deliveries.
 	Publish(session string, to audience, m message) (relieved <-chan struct{})
 	Subscribe(session string, to audience, deliver delivery) (cancel func())
 	Close()

@@ -33,9 +33,9 @@ func (h *Hub) runChecks(ctx context.Context) {
 	}
 }
 
-// Ended checks the sessions of a link now, or with linkID "" those of all links of the account: it was revoked, or its
-// person was signed out or blocked, in this process. Peers of closed sessions are told before it returns, unless the
-// store does not answer within two seconds; then the next rounds of maintenance check again.
+// Ended checks the sessions of a link now, or if linkID is "" those of all links of the account, because in this
+// process the link was revoked, or the person was signed out or blocked. Peers of closed sessions are told before it
+// returns, unless the store does not answer within two seconds; then the next rounds of maintenance check again.
 func (h *Hub) Ended(accountID, linkID string) {
 	h.endings.Add(1)
 	ctx, cancel := context.WithTimeout(h.life, checkTimeout)
@@ -43,7 +43,8 @@ func (h *Hub) Ended(accountID, linkID string) {
 	h.check(ctx, h.holdOwned(accountID, linkID))
 }
 
-// holdDue holds the sessions whose last check was before an instant, the longest ago first; each must be released.
+// holdDue holds the sessions whose last check was before an instant, those with the oldest check first; each must be
+// released.
 func (h *Hub) holdDue(before time.Time) []*liveSession {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -82,7 +83,7 @@ func (h *Hub) holdWhere(match func(*liveSession) bool) []*liveSession {
 	return all
 }
 
-// markDue has a session checked in the next round.
+// markDue marks a session to be checked in the next round.
 func (h *Hub) markDue(s *liveSession) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -156,8 +157,8 @@ func (h *Hub) endClosed(ctx context.Context, batch []*liveSession) (stillOpen []
 	return stillOpen
 }
 
-// keepAlive ends pages whose person signed out and extends the life of an open session; a session that a slow store
-// holds up is extended in a later round.
+// keepAlive ends pages whose person signed out and extends the life of an open session. If a slow store delays that,
+// the session is extended in a later round.
 func (s *liveSession) keepAlive(ctx context.Context) {
 	s.peersMu.Lock()
 	pages := slices.Clone(s.pages)

@@ -30,7 +30,7 @@ func (l *manySessions) SomeSessions(_ context.Context, ids []string) (found []se
 	return found, l.away
 }
 
-// revokedWhileAttaching is a session whose link is revoked after a peer's attach has read it.
+// revokedWhileAttaching revokes a session's link just after an attaching peer has read the session.
 type revokedWhileAttaching struct {
 	Log
 	hub   *Hub
@@ -44,7 +44,7 @@ func (l *revokedWhileAttaching) Session(_ context.Context, id string) (sessions.
 		ExpiresAt: time.Now().Add(time.Hour)}, nil
 }
 
-// A peer that attaches while its link is revoked is checked in the next round.
+// A peer that attaches while its link is being revoked is checked in the next round.
 func TestEnded_FindsPeerThatIsAttaching(t *testing.T) {
 	l := &revokedWhileAttaching{}
 	h := New(Options{Log: l, Sessions: openSessions{}})
@@ -65,7 +65,7 @@ func TestEnded_FindsPeerThatIsAttaching(t *testing.T) {
 	}
 }
 
-// openSessions keeps every session open.
+// openSessions reports every session as open.
 type openSessions struct{ Sessions }
 
 func (openSessions) Touch(context.Context, string) error { return nil }
@@ -86,8 +86,8 @@ func newManySessions(t *testing.T, n int) (*Hub, *manySessions) {
 	return h, l
 }
 
-// One round of maintenance checks every session that is due, however many there are, with few queries: those that were
-// checked the longest ago come first, and none is left for later.
+// One round of maintenance checks every session that is due with few queries, however many there are: those with the
+// oldest check come first, and none is left for later.
 func TestCheck_CoversEverySessionInOneRound(t *testing.T) {
 	const count = 2000
 	h, l := newManySessions(t, count)
@@ -111,7 +111,7 @@ func TestCheck_CoversEverySessionInOneRound(t *testing.T) {
 	}
 }
 
-// Revoking delays nobody else: only the sessions of the link, or of the account, are queried.
+// A revocation delays nobody else: only the sessions of the link or account are queried.
 func TestEnded_ChecksOnlyItsOwnSessions(t *testing.T) {
 	h, l := newManySessions(t, 2000)
 	for _, tc := range []struct {

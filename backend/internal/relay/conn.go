@@ -14,14 +14,14 @@ import (
 	"github.com/service-dev/service/proto/glasses/broker"
 )
 
-// Reasons of closing that several places give.
+// Close reasons that are used in several places.
 const (
 	restarts    = "the service restarts"
 	notStored   = "the frame could not be stored; reconnect and send it again"
 	notReadable = "the session could not be read; try again"
 )
 
-// Bounds of what waits for one peer, besides Options.OutboxSize.
+// Bounds of the queue of one peer, besides Options.OutboxSize.
 const (
 	maxQueued       = 16 << 20 // bytes
 	maxStreamBytes  = 4 << 20
@@ -42,7 +42,7 @@ type conn struct {
 	dropped    *atomic.Int64 // stream frames that were dropped
 	sizeHint   int           // size of the last frame that was read
 
-	lastBeat, lastPing time.Time    // for runMaintenance alone
+	lastBeat, lastPing time.Time    // used by runMaintenance only
 	received           atomic.Int64 // frames that were read
 	pinging            atomic.Bool
 	left               chan struct{} // closed when the peer is gone
@@ -72,8 +72,8 @@ func (h *Hub) newConn(ws *websocket.Conn, w *wire) *conn {
 	}
 }
 
-// send queues a message and never blocks. A peer that is too far behind is cut off, or loses the frame if it belongs to
-// a stream. The sender of a stream may wait for the returned channel, which is nil for a peer that keeps up.
+// send queues a message and never blocks. A peer that is too far behind is disconnected, or loses the frame if it
+// belongs to a stream. The sender of a stream may wait for the returned channel, which is nil for a peer that keeps up.
 func (c *conn) send(m message) (relieved <-chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -127,7 +127,7 @@ func (c *conn) startWriter() {
 	}
 }
 
-// startQueue starts writing what is queued, once the greeting is written.
+// startQueue starts writing the queue, once the greeting is written.
 func (c *conn) startQueue() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -137,7 +137,7 @@ func (c *conn) startQueue() {
 	}
 }
 
-// end closes the connection with a reason, after what is queued was sent. Only the first call counts.
+// end closes the connection with a reason, after queued frames were sent. Only the first call has an effect.
 func (c *conn) end(code websocket.StatusCode, reason string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -182,7 +182,7 @@ func releaseAll(batch []message) {
 	}
 }
 
-// writeAll writes a batch; its frames leave together where they fit.
+// writeAll writes a batch; frames are sent together as far as they fit.
 func (c *conn) writeAll(batch []message) bool {
 	c.wire.cork()
 	for i, m := range batch {
@@ -234,7 +234,7 @@ func (c *conn) next(limit int) (message, bool) {
 	if kind == websocket.MessageText {
 		limit = glasses.MaxFrame
 	}
-	b := newBuffer(c.sizeHint + 1) // one more, to reach the end without growing
+	b := newBuffer(c.sizeHint + 1) // one more, to detect the end without growing
 	for {
 		if len(b.data) == cap(b.data) {
 			b = b.grow()
@@ -278,9 +278,9 @@ func (c *conn) finish() {
 	c.relieve()
 }
 
-// ping closes the connection of a peer that within wait neither answers nor sends a frame; the answer of a peer that is
-// slowed down comes behind its frames. At most one ping is under way. A peer that is ending is not pinged: finish may
-// wait for its last goroutine already.
+// ping closes the connection of a peer that neither answers nor sends a frame within wait; the answer of a peer that is
+// slowed down is queued behind its frames. At most one ping is under way. A peer that is ending is not pinged, because
+// finish may already wait for its last goroutine.
 func (c *conn) ping(wait time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

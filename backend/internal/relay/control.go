@@ -18,10 +18,10 @@ import (
 // controlPrefix starts the ids of control frames.
 const controlPrefix = "ctl-"
 
-// Control sends a control frame to the page that plays a session's glasses and returns the payload of its result, which
-// may be an error of the glasses. With media the frame is a binary one. It returns sessions.ErrNoGlasses when no page
-// is open, and sessions.ErrNoAnswer when it does not answer within ControlWait. Neither frame is logged; what they
-// cause is.
+// Control sends a control frame to the page that acts as a session's glasses and returns the payload of its result,
+// which may be an error of the glasses. With media the frame is binary. It returns sessions.ErrNoGlasses if no page is
+// open, and sessions.ErrNoAnswer if the page does not answer within ControlWait. Control frames and their results are
+// not logged; the events that they cause are.
 func (h *Hub) Control(
 	ctx context.Context, sessionID, typ string, payload json.RawMessage, media []byte,
 ) (json.RawMessage, error) {
@@ -101,8 +101,8 @@ func (s *liveSession) forgetControl(id string) {
 	delete(s.controls, id)
 }
 
-// deliverControl passes the result of a control frame to its caller; false for a result of another frame. A result
-// whose caller has given up is still acknowledged.
+// deliverControl passes the result of a control frame to its caller; it returns false for a result of another frame. A
+// result whose caller has given up is still acknowledged.
 func (s *liveSession) deliverControl(c *conn, f glasses.Frame) bool {
 	if !strings.HasPrefix(f.ID, controlPrefix) {
 		return false

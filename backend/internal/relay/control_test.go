@@ -96,7 +96,7 @@ func TestControl(t *testing.T) {
 	}
 }
 
-// Control frames go only to the page that plays the glasses.
+// Control frames are sent only to the page that acts as the glasses.
 func TestControl_AsksThePlayer(t *testing.T) {
 	n := startNode(t, newMemory(), relay.Options{})
 	mirror, _ := n.page(t, "")

@@ -10,8 +10,8 @@ import (
 	"github.com/service-dev/service/backend/internal/sessions"
 )
 
-// A session that was deleted with its project does not return: its last row must not make the one writer, and with it
-// every other session, wait for retries.
+// A session that was deleted with its project is not recreated. Its last row must not block the only writer, and so
+// every other session, with retries.
 func TestWriter_SkipsRowOfDeletedSession(t *testing.T) {
 	m := newMemory()
 	n := startNode(t, m, relay.Options{})

@@ -18,7 +18,7 @@ func TestHub_EndsPeersOfSessionClosedElsewhere(t *testing.T) {
 	page, _ := n.page(t, "")
 	app, _ := n.app(t, "")
 	var wg sync.WaitGroup
-	for _, p := range []*peer{page, app} { // at once: a peer that does not read answers no ping
+	for _, p := range []*peer{page, app} { // concurrently, because a peer that does not read answers no ping
 		wg.Go(func() {
 			if err := p.ending(); websocket.CloseStatus(err) != 4410 {
 				t.Errorf("closed with %v", err)
@@ -48,12 +48,12 @@ func TestHub_EndsSignedOutPage(t *testing.T) {
 	page.want("beat", nil)
 	m.signedOut.Store(true)
 	page.wantClose(4401, "sign in")
-	app, _ := n.app(t, "") // the session goes on
+	app, _ := n.app(t, "") // the session continues
 	app.send("com.example.thing", "c1", `{}`)
 	app.wantID("ack", "c1", nil)
 }
 
-// A link that is revoked in this process ends its sessions at once, not only in the next round of checks.
+// A link that is revoked in this process ends its sessions at once, without waiting for the next round of checks.
 func TestEnded_EndsPeersOfLink(t *testing.T) {
 	m := newMemory()
 	n := startNode(t, m, relay.Options{PingEvery: time.Hour, BeatEvery: 20 * time.Millisecond})

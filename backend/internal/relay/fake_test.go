@@ -17,18 +17,18 @@ const (
 	testSecret = "right"
 )
 
-// memory is a log and a register of one session in memory; the SQL implementation has its own tests.
+// memory is a log and a register of one session in memory; the SQL implementation has separate tests.
 type memory struct {
 	mu     sync.Mutex
 	s      sessions.Session
 	rows   []glasses.Event
 	ok     map[int64]bool
 	state  *sessions.State
-	gate   chan struct{} // when set, AppendEvents waits for it
+	gate   chan struct{} // if set, AppendEvents waits for it
 	refuse error
-	away   error // what Session answers
+	away   error // the error of Session
 
-	signedOut atomic.Bool // the person at the pages
+	signedOut atomic.Bool // the person who opened the pages
 }
 
 func newMemory() *memory {

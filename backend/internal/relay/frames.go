@@ -13,20 +13,20 @@ import (
 	"github.com/service-dev/service/proto/glasses/broker"
 )
 
-// handle handles one frame of a peer. Its bytes are relayed as they came, so that unknown fields survive.
+// handle handles one frame of a peer. Its bytes are relayed unchanged, so that unknown fields survive.
 func (s *liveSession) handle(ctx context.Context, c *conn, sender string, m message) {
 	if m.kind == websocket.MessageBinary {
 		s.handleBinary(c, sender, m)
 		return
 	}
 	f, err := broker.Admit(sender, m.data)
-	if f.Type != glasses.TypeMotion && f.Type != glasses.TypeBarrier { // a stream, and what is ignored
+	if f.Type != glasses.TypeMotion && f.Type != glasses.TypeBarrier { // neither a stream nor a frame that is ignored
 		s.limits.wait(s.hub.life, sender)
 	}
 	switch {
 	case err != nil:
 		s.refuse(c, f.ID, err)
-	case f.Type == glasses.TypeBarrier: // belongs to virtual time, which a backend's sessions do not have
+	case f.Type == glasses.TypeBarrier: // used in virtual time only, which a backend's sessions do not have
 	case sender == glasses.SenderApp:
 		s.handleApp(ctx, c, f, m.data)
 	default:
@@ -85,7 +85,7 @@ func (s *liveSession) handleBinary(c *conn, sender string, m message) {
 		return
 	}
 	if s.active.Load() != c {
-		return // a page that is no longer the player may be in the middle of a stream
+		return // a page that no longer acts as the glasses may still be sending a stream
 	}
 	m.stream = f.Type != glasses.TypeMedia
 	if m.stream {
@@ -94,8 +94,8 @@ func (s *liveSession) handleBinary(c *conn, sender string, m message) {
 	s.relayStream(c, m)
 }
 
-// relayStream sends a frame of a stream to the apps. When one of them cannot keep up, the page is delayed for a moment
-// before frames are dropped.
+// relayStream sends a frame of a stream to the apps. If one of them cannot keep up, the page is delayed briefly before
+// frames are dropped.
 func (s *liveSession) relayStream(c *conn, m message) {
 	relieved := s.hub.bus.Publish(s.id, toApps, m)
 	if relieved == nil {
@@ -112,7 +112,7 @@ func (s *liveSession) refuse(c *conn, id string, err error) {
 	c.sendText(broker.ErrorFrame(s.hub.Now(), id, err))
 }
 
-// perform carries out what the broker decided about a frame of from, which is nil for decisions without one. mu is
+// perform executes the broker's decisions about a frame of from, which is nil for decisions without a frame. mu is
 // held.
 func (s *liveSession) perform(ctx context.Context, from *conn, outputs []broker.Output) {
 	for _, o := range outputs {
@@ -121,7 +121,7 @@ func (s *liveSession) perform(ctx context.Context, from *conn, outputs []broker.
 			from.sendText(o.Data)
 		case broker.ToApps:
 			s.hub.bus.Publish(s.id, toApps, text(o.Data))
-		case broker.ToGlasses: // the page that plays the glasses answers, the others draw
+		case broker.ToGlasses: // the page that acts as the glasses answers, the others draw
 			s.hub.bus.Publish(s.id, toPages, text(o.Data))
 		case broker.Acknowledge: // the log finds the row and acknowledges it
 			s.appendRow(ctx, from, o.Row, false)
@@ -142,7 +142,7 @@ func (s *liveSession) perform(ctx context.Context, from *conn, outputs []broker.
 	s.pending.Store(int64(s.broker.Pending()))
 }
 
-// applyResult keeps what a command that succeeded changed for peers that attach later. mu is held.
+// applyResult stores the effect of a successful command for peers that attach later. mu is held.
 func (s *liveSession) applyResult(answered *broker.Command) {
 	if answered == nil {
 		return
@@ -168,7 +168,7 @@ func badPayload(message string) error {
 	return &glasses.Error{Code: glasses.CodeBadPayload, Message: message}
 }
 
-// applyEvent keeps what an event says for peers that attach later. An error refuses the event. mu is held.
+// applyEvent stores the effect of an event for peers that attach later. An error refuses the event. mu is held.
 func (s *liveSession) applyEvent(ctx context.Context, f glasses.Frame) error {
 	switch f.Type {
 	case glasses.TypeLink:

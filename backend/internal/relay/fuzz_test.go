@@ -12,7 +12,7 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// Whatever a page and an app of one session send, text or binary, those of another session are not affected.
+// Whatever a page and an app of one session send, text or binary, another session is not affected.
 func FuzzHostilePeers(f *testing.F) {
 	for _, seed := range []string{
 		`{"v":1,"type":"display.show","id":"a1","at":1,"payload":{"tree":{"type":"text"}}}`,

@@ -11,7 +11,7 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// The successor of a page that left gets its unanswered commands in the app's order, so that the last display wins.
+// The page that takes over gets the unanswered commands in the app's order, so that the last display wins.
 func TestHandOver_KeepsOrder(t *testing.T) {
 	n := startNode(t, newMemory(), relay.Options{})
 	next, _ := n.page(t, "")
@@ -24,7 +24,7 @@ func TestHandOver_KeepsOrder(t *testing.T) {
 		}
 		app.send(typ, fmt.Sprint("a", i), payload)
 		page.wantID(typ, fmt.Sprint("a", i), nil)
-		next.wantID(typ, fmt.Sprint("a", i), nil) // as the mirror
+		next.wantID(typ, fmt.Sprint("a", i), nil) // it gets them as an observer already
 	}
 	_ = page.ws.CloseNow()
 	for i := range 12 {
@@ -35,7 +35,8 @@ func TestHandOver_KeepsOrder(t *testing.T) {
 	}
 }
 
-// A page that was asked before a restart may answer after it, even if another page is the player then.
+// A page that received a command before a restart may answer after it, even if another page acts as the glasses by
+// then.
 func TestResult_IsAcceptedFromAnyPageAfterRestart(t *testing.T) {
 	m := newMemory()
 	n := startNode(t, m, relay.Options{})
@@ -51,7 +52,7 @@ func TestResult_IsAcceptedFromAnyPageAfterRestart(t *testing.T) {
 	n.stop()
 
 	rows, _ := m.SessionEvents(t.Context(), testID, 0, 100)
-	m.mu.Lock() // as a restart without warning leaves it: nobody answered
+	m.mu.Lock() // the state after a crash: no command was answered
 	m.rows = nil
 	for _, e := range rows {
 		if e.Kind != glasses.KindResult {

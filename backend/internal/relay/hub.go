@@ -21,18 +21,18 @@ type Sessions interface {
 	Open(ctx context.Context, id, secret string) (sessions.Session, error)
 	// Touch extends the life of an open session.
 	Touch(ctx context.Context, id string) error
-	// SetModel saves that the glasses of an open session are of another model now.
+	// SetModel stores the new device model of an open session.
 	SetModel(ctx context.Context, id, model string) error
 }
 
 // Log is the durable event log.
 type Log interface {
-	// AppendEvents commits the rows and their states in one transaction, sets each row's Seq, and marks rows that were
-	// there already. Over a quota the oldest rows are deleted.
+	// AppendEvents commits the rows and their states in one transaction, sets each row's Seq, and marks rows that
+	// existed already. Over a quota the oldest rows are deleted.
 	AppendEvents(ctx context.Context, rows []sessions.Row, q sessions.Quota) error
-	// SessionEvents returns up to limit rows with seq above since, in order; only before the first may be a gap.
+	// SessionEvents returns up to limit rows with seq above since, in order. Only rows before the first may be missing.
 	SessionEvents(ctx context.Context, sessionID string, since int64, limit int) ([]glasses.Event, error)
-	// Memory returns what a session remembers, even of rows that were deleted over a quota.
+	// Memory returns what a session remembers, even from rows that were deleted over a quota.
 	Memory(ctx context.Context, sessionID string) (sessions.Memory, error)
 	// Session returns the session's present state.
 	Session(ctx context.Context, id string) (sessions.Session, error)
@@ -47,23 +47,23 @@ type Options struct {
 	Quota    sessions.Quota // of the event log; sessions.DefaultQuota
 	Logger   *slog.Logger
 	Now      func() time.Time
-	// SiteHosts are further hosts whose pages may attach, e.g. when a proxy rewrites Host.
+	// SiteHosts are additional hosts whose pages may attach, e.g. if a proxy rewrites Host.
 	SiteHosts []string
 
 	HelloWait   time.Duration // for an app's first frame; 5 s
-	PingEvery   time.Duration // 8 s; a peer that does not answer within as much again is gone
+	PingEvery   time.Duration // 8 s; a peer that does not answer within the same time again is gone
 	BeatEvery   time.Duration // between the heartbeats of a page; 1 s
-	CommandWait time.Duration // until a command without a result is answered timeout; 10.5 s, plus its own duration
+	CommandWait time.Duration // until a command without a result is answered with timeout; 10.5 s, plus its own duration
 	ControlWait time.Duration // until a control frame without a result fails; 10 s
 	CountEvery  time.Duration // between the rows that count a stream; 10 s
-	RetryPause  time.Duration // before the second attempt to write rows; it doubles before the next ones; 200 ms
-	FrameRate   int           // frames a second of a session's apps, and of its pages, without streams; 200
-	FrameBurst  int           // and at once; 400
-	QueueSize   int           // rows that wait for the writer; 1024
-	OutboxSize  int           // frames that wait for one peer; 256
+	RetryPause  time.Duration // before the second attempt to write rows; doubled before each further one; 200 ms
+	FrameRate   int           // frames per second of a session's apps, and of its pages, without streams; 200
+	FrameBurst  int           // the same in one burst; 400
+	QueueSize   int           // rows queued for the writer; 1024
+	OutboxSize  int           // frames queued for one peer; 256
 }
 
-// Hub holds the live side of all sessions of this process.
+// Hub manages the live sessions of this process.
 type Hub struct {
 	Options
 	bus      Bus
@@ -109,8 +109,8 @@ func New(o Options) *Hub {
 	}
 }
 
-// Serve writes rows until ctx ends. Then it tells every peer to come back later, waits for their goroutines, and
-// commits what is queued.
+// Serve writes rows until ctx ends. Then it tells every peer to reconnect later, waits for their goroutines, and
+// commits the queue.
 func (h *Hub) Serve(ctx context.Context) error {
 	stop := make(chan struct{})
 	var writer sync.WaitGroup
@@ -178,7 +178,7 @@ func (h *Hub) Switched(ctx context.Context, sessionID, model string) {
 	s.logService(ctx, glasses.TypeDevice, glasses.DeviceChange{DeviceModel: m})
 }
 
-// hold finds or makes the live side of a session and keeps it until release. It fails once the hub is closing.
+// hold finds or creates the live side of a session and keeps it until release. It fails once the hub is closing.
 func (h *Hub) hold(sessionID string) (*liveSession, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -206,7 +206,7 @@ func (h *Hub) release(s *liveSession) {
 	h.serving.Done()
 }
 
-// frame encodes a frame of the service itself.
+// frame encodes a frame of the service.
 func (h *Hub) frame(typ, id string, payload any) []byte {
 	return broker.Encode(h.Now(), typ, id, payload)
 }

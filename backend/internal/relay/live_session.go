@@ -18,11 +18,11 @@ import (
 	"github.com/service-dev/service/proto/glasses/broker"
 )
 
-// maxRecent is how many frames a session remembers without asking the log.
+// maxRecent is how many frames a session keeps in memory without reading the log.
 const maxRecent = 512
 
-// liveSession is the part of a session that lives in this process while a peer is attached or a call is under way. It
-// reads what it needs of the past from the log.
+// liveSession is the state of a session in this process while a peer is attached or a call is under way. It reads what
+// it needs of the past from the log.
 //
 // Locks nest in the order mu, peersMu, Hub.mu; streamsMu and conn.mu come last.
 type liveSession struct {
@@ -36,14 +36,14 @@ type liveSession struct {
 	mu       sync.Mutex
 	isLoaded bool
 	broker   *broker.Broker
-	display  json.RawMessage // payload of the display.show on the panel; nil when clear
+	display  json.RawMessage // payload of the current display.show; nil if the panel is clear
 	touched  time.Time
 	state    sessions.State
 	isSaved  bool // the log has state, or will have it with a queued row
 	isLinked bool // whether the apps were last told that a page is attached
 
 	pending atomic.Int64                   // of broker.Pending, without mu
-	active  atomic.Pointer[conn]           // the page that plays the glasses: the newest one
+	active  atomic.Pointer[conn]           // the page that acts as the glasses: the newest one
 	owner   atomic.Pointer[sessions.Owner] // nil until a peer was attached
 
 	streamsMu sync.Mutex
@@ -72,8 +72,8 @@ const MaxPeers = 64
 
 var errTooManyPeers = errors.New("too many are attached to this session")
 
-// attach adds a peer: everything up to the returned session's LastSeq is in the log, everything after it reaches the
-// peer over its connection. It returns sessions.ErrClosed for a closed session and errTooManyPeers for a full one.
+// attach adds a peer: everything up to the returned session's LastSeq is in the log, everything after it is sent over
+// the connection. It returns sessions.ErrClosed for a closed session and errTooManyPeers for a full one.
 func (s *liveSession) attach(ctx context.Context, c *conn, to audience) (sessions.Session, func(), error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -104,7 +104,7 @@ func (s *liveSession) attach(ctx context.Context, c *conn, to audience) (session
 	*peers = append(*peers, c)
 	s.owner.Store(&stored.Owner)
 	if s.hub.endings.Load() != endings {
-		s.hub.markDue(s) // Ended may have looked before this peer was attached
+		s.hub.markDue(s) // Ended may have run before this peer was attached
 	}
 	if to == toPages {
 		s.electPlayer()
@@ -128,8 +128,8 @@ func (s *liveSession) flushRows(ctx context.Context) error {
 	}
 }
 
-// load reads from the log what a new process does not know: recent frames, commands without a result, what the panel
-// shows, and the session's state.
+// load reads from the log what a new process does not know: recent frames, commands without a result, the content of
+// the panel, and the session's state.
 func (s *liveSession) load(ctx context.Context, stored sessions.Session) error {
 	if s.isLoaded {
 		return nil
@@ -195,7 +195,7 @@ func (s *liveSession) peersOf(to audience) *[]*conn {
 	return &s.apps
 }
 
-// player returns the id of the page that plays the glasses.
+// player returns the id of the page that acts as the glasses.
 func (s *liveSession) player() broker.PeerID {
 	if c := s.active.Load(); c != nil {
 		return c.id
@@ -203,7 +203,8 @@ func (s *liveSession) player() broker.PeerID {
 	return broker.Nobody
 }
 
-// electPlayer makes the newest page the player and tells the pages whose role changes. mu and peersMu are held.
+// electPlayer makes the newest page act as the glasses and notifies the pages whose role changes. mu and peersMu are
+// held.
 func (s *liveSession) electPlayer() {
 	var newest *conn
 	if n := len(s.pages); n > 0 {
@@ -239,7 +240,7 @@ func (s *liveSession) peers() glasses.Peers {
 	return p
 }
 
-// announce tells the peers that one of them came or left, and appends a row about it. mu is held.
+// announce notifies the peers that one of them attached or left, and appends a row about it. mu is held.
 func (s *liveSession) announce(ctx context.Context, to audience, row string, payload any) {
 	if pages := s.pageCount(); to == toPages && pages == 0 {
 		s.logStreams(ctx, (*broker.StreamCounter).TakeAll)
@@ -279,16 +280,16 @@ func (s *liveSession) removePeer(c *conn, to audience, unsubscribe func()) {
 	if to == toPages {
 		s.electPlayer()
 	} else if len(s.apps) == 0 && s.state.Standing.Transcription != nil {
-		s.sendStanding() // nobody listens any more
+		s.sendStanding() // nobody receives transcripts any more
 	}
 	s.hub.conns.Add(-1)
 }
 
-// handOver sends the player what a page that left has not answered. mu is held.
+// handOver sends the player the commands that a page that left has not answered. mu is held.
 func (s *liveSession) handOver(left *conn) {
 	next := s.active.Load()
 	if next == nil {
-		return // announce answers
+		return // announce answers them
 	}
 	for _, frame := range s.broker.HandOver(left.id, next.id) {
 		next.sendText(frame)
@@ -303,7 +304,7 @@ func (s *liveSession) endPeers(code websocket.StatusCode, reason string) {
 	}
 }
 
-// logService appends a row of the service itself. mu is held.
+// logService appends a row of the service. mu is held.
 func (s *liveSession) logService(ctx context.Context, typ string, payload any) {
 	row := broker.ServiceRow(s.hub.Now(), typ, payload)
 	row.ID = "svc-" + rand.Text()

@@ -9,7 +9,7 @@ import (
 	"github.com/service-dev/service/proto/glasses/broker"
 )
 
-// runMaintenance does what is due in all sessions until ctx ends: heartbeats, pings, commands whose deadline has
+// runMaintenance does the periodic work of all sessions until ctx ends: heartbeats, pings, commands whose deadline has
 // passed, stream counts, and checks for sessions that are over. One goroutine replaces a ticker for each peer.
 func (h *Hub) runMaintenance(ctx context.Context) {
 	var checks sync.WaitGroup
@@ -66,7 +66,7 @@ func (c *conn) pingIfDue(now time.Time, every time.Duration) {
 	}
 }
 
-// hasDeadlines reports, without mu, whether expire has anything to look at.
+// hasDeadlines reports, without mu, whether expire has work to do.
 func (s *liveSession) hasDeadlines() bool {
 	if s.pending.Load() > 0 {
 		return true
@@ -76,8 +76,8 @@ func (s *liveSession) hasDeadlines() bool {
 	return s.streams.IsRunning()
 }
 
-// expire answers commands whose deadline has passed, and logs stream counts that are due. It skips a session that a
-// slow store holds up.
+// expire answers commands whose deadline has passed, and logs stream counts that are due. It skips a session that is
+// blocked by a slow store.
 func (s *liveSession) expire(ctx context.Context) {
 	if !s.mu.TryLock() {
 		return

@@ -10,7 +10,7 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// message is one encoded frame on its way to peers. Its bytes are shared and must not change.
+// message is one encoded frame for peers. Its bytes are shared and must not change.
 type message struct {
 	data []byte
 	kind websocket.MessageType
@@ -42,7 +42,7 @@ func (m message) release() {
 	}
 }
 
-// buffer is memory for one frame that was read, shared by all who write it.
+// buffer is memory for one received frame, shared by all who write it.
 type buffer struct {
 	data  []byte
 	users atomic.Int32

@@ -16,7 +16,7 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// node is one backend process: a hub behind real sockets. stop ends it as a restart does.
+// node is one backend process: a hub on real sockets. stop ends it as a restart does.
 type node struct {
 	*relay.Hub
 	url  string
@@ -164,7 +164,7 @@ func (p *peer) wantRow(typ string) glasses.Event {
 
 // ending reads until the connection ends and returns its error.
 func (p *peer) ending() error {
-	for end := time.Now().Add(patience); time.Now().Before(end); { // beats go on for ever
+	for end := time.Now().Add(patience); time.Now().Before(end); { // heartbeats never stop
 		if _, err := p.next(); err != nil {
 			return err
 		}

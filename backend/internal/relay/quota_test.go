@@ -21,8 +21,8 @@ func TestNew_SetsDefaults(t *testing.T) {
 	}
 }
 
-// A sender over its session's limit is slowed down: nothing is lost, and it does not count as dead although its answers
-// to pings wait behind its frames.
+// A sender over its session's limit is slowed down. Nothing is lost, and it is not considered dead although its answers
+// to pings are queued behind its frames.
 func TestRateLimit_SlowsFastSender(t *testing.T) {
 	const rate, burst, frames = 100, 20, 120
 	n := startNode(t, newMemory(), relay.Options{FrameRate: rate, FrameBurst: burst, PingEvery: 200 * time.Millisecond})
@@ -97,6 +97,6 @@ func TestAttach_ReportsTruncatedCursor(t *testing.T) {
 		t.Error("the page is not told that rows are gone")
 	}
 	if _, w := n.page(t, fmt.Sprintf("?since=%d", oldest)); w.Truncated {
-		t.Error("the page is told of rows that it has seen")
+		t.Error("the page gets rows that it has seen")
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// rateLimits bound the frames a second of a session's apps and of its pages. They are apart because results must not
-// wait behind the commands that they answer.
+// rateLimits bound the frames per second of a session's apps and of its pages. They are separate because results must
+// not wait behind the commands that they answer.
 type rateLimits struct{ apps, pages *rate.Limiter }
 
 func (h *Hub) newRateLimits() rateLimits {
@@ -18,7 +18,7 @@ func (h *Hub) newRateLimits() rateLimits {
 	return rateLimits{apps: limiter(), pages: limiter()}
 }
 
-// wait delays a sender that is over its limit, until ctx ends. Nothing is refused: what it has sent waits in its
+// wait delays a sender that is over its limit, until ctx ends. Nothing is refused; further frames stay in its
 // connection.
 func (l rateLimits) wait(ctx context.Context, sender string) {
 	limiter := l.pages
@@ -40,7 +40,7 @@ func (l rateLimits) isFull() bool {
 	return l.apps.Tokens() >= float64(l.apps.Burst()) && l.pages.Tokens() >= float64(l.pages.Burst())
 }
 
-// saveLimits keeps what a session has used up after every peer has left, so that attaching again does not give a new
+// saveLimits keeps what a session has used up after every peer has left, so that attaching again does not grant a new
 // burst. mu is held.
 func (h *Hub) saveLimits(s *liveSession) {
 	if !s.limits.isFull() {

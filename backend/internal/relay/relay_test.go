@@ -304,7 +304,7 @@ func TestSlowStore_SlowsSenders(t *testing.T) {
 			}
 		}
 	}()
-	// The store stands still, so 6 MB cannot all be taken in: the writer must be held up before the gate opens.
+	// The store is blocked and 6 MB exceed its buffers, so the writer must block before the gate opens.
 	select {
 	case <-sent:
 		t.Error("nothing pushed back")

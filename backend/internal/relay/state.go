@@ -14,7 +14,7 @@ func (s *liveSession) setState(state sessions.State) {
 	s.state, s.isSaved = state, false
 }
 
-// stateFromRows computes the state of a session whose log has none. Where the first rows are gone it is partial.
+// stateFromRows computes the state of a session whose log has none. If the first rows were deleted, it is partial.
 func (h *Hub) stateFromRows(ctx context.Context, stored sessions.Session) (sessions.State, error) {
 	state := sessions.FreshState()
 	state.IsPartial = stored.FirstSeq > 1
@@ -24,7 +24,7 @@ func (h *Hub) stateFromRows(ctx context.Context, stored sessions.Session) (sessi
 		if err != nil {
 			return state, err
 		}
-		if len(rows) == 0 { // all are gone
+		if len(rows) == 0 { // all were deleted
 			break
 		}
 		for _, e := range rows {
@@ -35,7 +35,8 @@ func (h *Hub) stateFromRows(ctx context.Context, stored sessions.Session) (sessi
 	return state, nil
 }
 
-// stateAfter returns the state after a row. asked holds the commands without a result that may change what stands.
+// stateAfter returns the state after a row. asked contains the commands without a result that may change the standing
+// settings.
 func stateAfter(state sessions.State, e glasses.Event, asked map[string]broker.Command) sessions.State {
 	switch {
 	case e.Kind == glasses.KindRequest:
@@ -54,16 +55,16 @@ func stateAfter(state sessions.State, e glasses.Event, asked map[string]broker.C
 	return state
 }
 
-// setStanding changes what stands. mu is held.
+// setStanding changes the standing settings. mu is held.
 func (s *liveSession) setStanding(standing glasses.Standing) {
 	state := s.state
 	state.Standing = standing
 	s.setState(state)
 }
 
-// sendStanding restores on the page that plays the glasses what the apps set, also if that is nothing: a page that
-// comes back may still listen for an app that has stopped. Without a page it does nothing: the one
-// that opens next gets it. mu and peersMu are held.
+// sendStanding restores the settings of the apps on the page that acts as the glasses, even if there are none: a page
+// that returns may still listen for an app that has stopped. Without a page it does nothing, because the next page gets
+// them when it opens. mu and peersMu are held.
 func (s *liveSession) sendStanding() {
 	player, standing := s.active.Load(), s.state.Standing
 	if player == nil {
@@ -72,8 +73,8 @@ func (s *liveSession) sendStanding() {
 	player.sendText(s.hub.frame(glasses.SimStanding, controlPrefix+rand.Text(), broker.ForGlasses(standing, len(s.apps))))
 }
 
-// takeOverTranscription resumes transcription for the first app that attaches if it comes back, and ends it for a new
-// one, which did not start it. The row of the end tells the app that did, should it be back later. mu is held.
+// takeOverTranscription resumes transcription if the first app that attaches is the one that started it, and ends it
+// for a new app. The row of the end tells the former app if it returns later. mu is held.
 func (s *liveSession) takeOverTranscription(ctx context.Context, isBack bool) {
 	standing := s.state.Standing
 	if standing.Transcription == nil {

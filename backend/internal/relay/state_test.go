@@ -9,14 +9,14 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// standing waits until the page is told what the apps have set, and returns it.
+// standing waits until the page receives the current settings of the apps, and returns them.
 func (p *peer) standing() (s glasses.Standing) {
 	p.t.Helper()
 	p.want(glasses.SimStanding, &s)
 	return s
 }
 
-// do sends a command of an app that the page accepts.
+// do sends a command of an app, which the page accepts.
 func (p *peer) do(page *peer, typ, id, payload string) {
 	p.t.Helper()
 	p.send(typ, id, payload)
@@ -66,7 +66,7 @@ func TestWelcome_CarriesGlassesState(t *testing.T) {
 		_ = p.ws.CloseNow()
 	}
 	n.stop()
-	m.trim(m.s.LastSeq + 1) // not one row is left
+	m.trim(m.s.LastSeq + 1) // no row is left
 	n = startNode(t, m, relay.Options{})
 	_, second := n.page(t, "")
 	_, w = n.app(t, "")
@@ -132,18 +132,18 @@ func TestStanding_IsRestoredOnPages(t *testing.T) {
 	app.send("transcription.start", "a2", `{}`)
 	var res glasses.Result
 	if app.wantID("result", "a2", &res); res.Error == nil || res.Error.Code != glasses.CodeNotConnected {
-		t.Errorf("nobody can listen: %+v", res)
+		t.Errorf("without glasses: %+v", res)
 	}
 	page, _ := n.page(t, "")
 	if s := page.standing(); encoded(t, s) != `{"phrases":["next page"],"transcription":null}` {
 		t.Errorf("a page that opens later: %+v", s)
 	}
-	app.send("transcription.start", "a3", `{"language":"en"}`) // refused by the glasses: it must not stand
+	app.send("transcription.start", "a3", `{"language":"en"}`) // refused by the glasses, so it must not be kept
 	page.wantID("transcription.start", "a3", nil)
 	page.send("result", "a3", `{"error":{"code":"busy","message":"a phone call is active"}}`)
 	app.wantID("result", "a3", nil)
 	app.do(page, "transcription.start", "a4", `{"language":"de"}`)
-	app.send("transcription.stop", "a5", `{}`) // a stop that is refused changes nothing
+	app.send("transcription.stop", "a5", `{}`) // a refused stop changes nothing
 	page.wantID("transcription.stop", "a5", nil)
 	page.send("result", "a5", `{"error":{"code":"platform_error","message":"no"}}`)
 	app.wantID("result", "a5", nil)
@@ -158,7 +158,7 @@ func TestStanding_IsRestoredOnPages(t *testing.T) {
 		t.Errorf("the first page again: %+v", s)
 	}
 
-	_ = app.ws.CloseNow() // nobody listens now
+	_ = app.ws.CloseNow() // no app is left to receive transcripts
 	if s := page.standing(); encoded(t, s) != `{"phrases":["next page"],"transcription":null}` {
 		t.Errorf("without an app: %+v", s)
 	}
@@ -168,7 +168,7 @@ func TestStanding_IsRestoredOnPages(t *testing.T) {
 	n = startNode(t, m, relay.Options{})
 	page, _ = n.page(t, "")
 	if s := page.standing(); encoded(t, s) != `{"phrases":["next page"],"transcription":null}` {
-		t.Errorf("a page that is opened again starts the microphone for nobody: %+v", s)
+		t.Errorf("a page that is opened again starts the microphone without an app: %+v", s)
 	}
 	app, _ = n.app(t, fmt.Sprintf(`,"since":%d`, w.LastSeq))
 	if s := page.standing(); encoded(t, s) != both {
@@ -185,7 +185,7 @@ func TestStanding_IsRestoredOnPages(t *testing.T) {
 	app.do(again, "transcription.start", "b1", `{}`)
 }
 
-// TestStanding_ReportsEndByNewApp checks that an app whose transcription ended learns it when it is back.
+// TestStanding_ReportsEndByNewApp checks that an app whose transcription ended is told so when it reconnects.
 func TestStanding_ReportsEndByNewApp(t *testing.T) {
 	m := newMemory()
 	n := startNode(t, m, relay.Options{})
@@ -198,7 +198,7 @@ func TestStanding_ReportsEndByNewApp(t *testing.T) {
 	cursor := m.s.LastSeq
 	m.mu.Unlock()
 	n = startNode(t, m, relay.Options{})
-	n.app(t, "") // another app attaches before the first is back
+	n.app(t, "") // another app attaches before the first one returns
 	back, _ := n.app(t, fmt.Sprintf(`,"since":%d`, cursor))
 	var ended glasses.TranscriptionState
 	if back.want(glasses.TypeTranscription, &ended); ended != (glasses.TranscriptionState{}) {
@@ -220,7 +220,7 @@ func TestStanding_EndsWithoutPage(t *testing.T) {
 	app.succeeded("a3")
 	page, _ = n.page(t, "")
 	if s := page.standing(); s.Transcription != nil {
-		t.Errorf("transcription stands after its end: %+v", s)
+		t.Errorf("transcription is still on after its end: %+v", s)
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// binary returns a binary frame as glasses send it.
+// binary returns a binary frame in the format of the glasses.
 func binary(t testing.TB, typ, id, payload string, body []byte) []byte {
 	t.Helper()
 	data, err := glasses.EncodeBinary(glasses.Frame{Type: typ, ID: id, At: 1, Payload: json.RawMessage(payload)}, body)
@@ -192,7 +192,7 @@ func TestStalledApp_LosesOnlyStreamFrames(t *testing.T) {
 	stalled.wantText("last")
 }
 
-// wantText reads, past binary messages too, until a text frame with this id.
+// wantText reads until a text frame with this id, skipping binary messages.
 func (p *peer) wantText(id string) {
 	p.t.Helper()
 	for {
@@ -225,12 +225,12 @@ func TestNewestPage_IsPlayer(t *testing.T) {
 	first.wantID("display.clear", "a0", nil)
 	second, _ := n.page(t, "")
 	if !role(second) || role(first) {
-		t.Error("the newest page does not play alone")
+		t.Error("the newest page is not the only active one")
 	}
-	// What the first was asked before it was taken over from, it may still answer.
+	// The first page may still answer a command that it received before the takeover.
 	first.send("result", "a0", `{"ok":true}`)
 	app.wantID("result", "a0", nil)
-	// The mirror draws too, and nobody hears it.
+	// The observing page draws too, but its answers are refused.
 	app.send("display.show", "a1", hello)
 	first.wantID("display.show", "a1", nil)
 	second.wantID("display.show", "a1", nil)
@@ -239,16 +239,16 @@ func TestNewestPage_IsPlayer(t *testing.T) {
 	first.send("input", "i1", `{"kind":"tap","x":1,"y":1}`)
 	first.wantID("error", "i1", nil)
 	first.blob(binary(t, "video.frame", "g1", `{}`, []byte("mirror")))
-	first.send("input", "i2", `{"kind":"tap","x":1,"y":1}`) // once it is refused, the mirror's stream was handled
+	first.send("input", "i2", `{"kind":"tap","x":1,"y":1}`) // once this is refused, the stream frame before it was handled
 	first.wantID("error", "i2", nil)
 	second.blob(binary(t, "video.frame", "g2", `{}`, []byte("glasses")))
 	if got := app.wantBlob(); !bytes.HasSuffix(got, []byte("glasses")) {
 		t.Errorf("the app got %q", got)
 	}
-	// Its successor is asked what the page that leaves has not answered.
+	// Its successor gets the commands that the leaving page has not answered.
 	_ = second.ws.CloseNow()
 	if !role(first) {
-		t.Error("nobody plays after the newest page left")
+		t.Error("no page is active after the newest page left")
 	}
 	first.wantID("display.show", "a1", nil)
 	first.send("result", "a1", `{"ok":true}`)
@@ -285,7 +285,7 @@ func TestEvents_UpdateState(t *testing.T) {
 	}
 	late, w2 := n.app(t, fmt.Sprintf(`,"since":%d`, w.LastSeq))
 	if w2.DeviceModel.ID != "even_g1" || w2.Link != "lost" {
-		t.Errorf("a later app is told %s, %s", w2.DeviceModel.ID, w2.Link)
+		t.Errorf("a later app receives %s, %s", w2.DeviceModel.ID, w2.Link)
 	}
 	for range 8 {
 		isReplayed := func(f glasses.Frame) bool { return f.Seq > 0 }

@@ -23,11 +23,11 @@ var earlierRows = []glasses.Event{
 	{Sender: "app", Kind: "request", Type: "transcription.start", ID: "a2", Payload: []byte(`{"language":"de"}`)},
 	{Sender: "glasses", Kind: "result", Type: "result", ID: "a2",
 		Payload: []byte(`{"error":{"code":"busy","message":"a phone call is active"}}`)},
-	{Sender: "app", Kind: "event", Type: "wear", ID: "a3", Payload: []byte(`{"worn":false}`)}, // not what glasses say
+	{Sender: "app", Kind: "event", Type: "wear", ID: "a3", Payload: []byte(`{"worn":false}`)}, // not what the glasses reported
 	{Sender: "glasses", Kind: "event", Type: "thermal", ID: "g2", Payload: []byte(`{"state":"warm"}`)},
 }
 
-// newEarlierDatabase returns an upgraded database with a session of before the upgrade, whose log begins with first.
+// newEarlierDatabase returns an upgraded database with a session from before the upgrade, whose log begins with first.
 func newEarlierDatabase(t *testing.T, first int) *sqlstore.Store {
 	t.Helper()
 	where := filepath.Join(t.TempDir(), "service.db")
@@ -78,7 +78,7 @@ func TestUpgrade_StateFollowsFromWholeLog(t *testing.T) {
 		t.Errorf("the page: %+v", w.Glasses)
 	}
 	if s := page.standing(); encoded(t, s) != `{"phrases":["next page"],"transcription":null}` {
-		t.Errorf("what stands: %+v", s)
+		t.Errorf("standing settings: %+v", s)
 	}
 	page.wantRow(glasses.RowGlassesAttached)
 	memory, err := store.Memory(t.Context(), testID)
@@ -89,7 +89,7 @@ func TestUpgrade_StateFollowsFromWholeLog(t *testing.T) {
 
 func TestUpgrade_StateIsUnknownWithTrimmedLog(t *testing.T) {
 	store, m := newEarlierDatabase(t, len(earlierRows)), newMemory()
-	for _, id := range []string{"p1", "p2"} { // also after a restart, with a state that was stored since
+	for _, id := range []string{"p1", "p2"} { // also after a restart, with a state that was stored in between
 		n := serve(t, m, store, m, relay.Options{})
 		page, w := n.page(t, "")
 		if w.Glasses != nil {

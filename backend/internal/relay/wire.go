@@ -10,10 +10,10 @@ import (
 )
 
 const (
-	// readBuffer and writeBuffer are what an idle connection keeps, in bytes.
+	// readBuffer and writeBuffer are the buffers of an idle connection, in bytes.
 	readBuffer  = 512
 	writeBuffer = 64
-	// burstBuffer is what a busy connection borrows from a pool to read or write more at once.
+	// burstBuffer is the size of the buffer that a busy connection borrows from a pool.
 	burstBuffer = 32 << 10
 	// writeTimeout is how long one write to a peer may take.
 	writeTimeout = 10 * time.Second
@@ -21,12 +21,12 @@ const (
 
 var bursts = sync.Pool{New: func() any { b := make([]byte, burstBuffer); return &b }}
 
-// wire is the connection below a WebSocket. net/http would keep 4 KB for each direction as long as the socket lives; a
-// wire keeps next to nothing while it is idle, and reads and writes in big pieces while it is busy.
+// wire is the connection below a WebSocket. net/http would keep 4 KB for each direction as long as the socket exists; a
+// wire keeps almost nothing while it is idle, and reads and writes in large pieces while it is busy.
 type wire struct {
 	net.Conn
 
-	// For the reading goroutine alone.
+	// Used by the reading goroutine only.
 	early []byte  // arrived with the handshake
 	burst *[]byte // nil unless there is more to read from it
 	ahead []byte  // the unread part of burst
@@ -44,7 +44,7 @@ type hijack struct {
 	wire *wire
 }
 
-// Hijack returns the connection with small buffers of its own (http.Hijacker).
+// Hijack returns the connection with its own small buffers (http.Hijacker).
 func (h *hijack) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	c, rw, err := http.NewResponseController(h.ResponseWriter).Hijack()
 	if err != nil {
@@ -56,7 +56,7 @@ func (h *hijack) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return h.wire, bufio.NewReadWriter(r, w), nil
 }
 
-// Read reads in small pieces until one is full, and then as much as there is.
+// Read reads in small pieces until one is full, and then as much as is available.
 func (w *wire) Read(p []byte) (int, error) {
 	switch {
 	case len(w.early) > 0:
@@ -89,7 +89,7 @@ func (w *wire) freeBurst() {
 	}
 }
 
-// Write holds p back while corked, as far as the buffer allows.
+// Write buffers p while corked, as far as the buffer allows.
 func (w *wire) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -117,14 +117,14 @@ func (w *wire) writeNow(p []byte) (int, error) {
 	return w.Conn.Write(p)
 }
 
-// cork makes writes wait for uncork, so that many frames leave at once.
+// cork delays writes until uncork, so that many frames are sent at once.
 func (w *wire) cork() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.corked = true
 }
 
-// uncork writes what waits and returns the buffer.
+// uncork writes the buffered data and returns the buffer.
 func (w *wire) uncork() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

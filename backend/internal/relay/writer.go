@@ -10,8 +10,8 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// entry is one row on its way to the log, or, with flushed set, a mark that is closed once everything before it is
-// committed and published.
+// entry is one row to be written to the log. If flushed is set it is a mark instead, closed once everything before it
+// is committed and published.
 type entry struct {
 	row     sessions.Row
 	from    *conn // acknowledged after the commit; nil for rows of the service
@@ -25,8 +25,7 @@ const (
 	maxPause      = 5 * time.Second
 )
 
-// write commits everything that waits in one transaction, again and again. It returns when stop is closed and the queue
-// is empty.
+// write repeatedly commits the whole queue in one transaction. It returns when stop is closed and the queue is empty.
 func (h *Hub) write(ctx context.Context, stop <-chan struct{}) {
 	for {
 		select {
@@ -68,7 +67,7 @@ func (h *Hub) commit(ctx context.Context, batch []entry) {
 	}
 	if len(rows) > 0 {
 		switch err := h.appendRows(ctx, rows); {
-		case errors.Is(err, sessions.ErrUnavailable): // no row is at fault, and the hub is closing
+		case errors.Is(err, sessions.ErrUnavailable): // no row is to blame, and the hub is closing
 			h.giveUp(ctx, batch, err)
 			return
 		case err != nil:
@@ -89,7 +88,7 @@ func (h *Hub) commit(ctx context.Context, batch []entry) {
 }
 
 // appendRows retries while the store is unavailable, because nobody would send a row of the service again. Meanwhile
-// the queue fills up and delays the senders. Once the hub is closing there are commitTries.
+// the queue fills up and delays the senders. Once the hub is closing it tries at most commitTries times.
 func (h *Hub) appendRows(ctx context.Context, rows []sessions.Row) error {
 	var err error
 	for try := 0; try < commitTries || errors.Is(err, sessions.ErrUnavailable) && h.life.Err() == nil; try++ {
@@ -100,7 +99,7 @@ func (h *Hub) appendRows(ctx context.Context, rows []sessions.Row) error {
 		once, cancel := context.WithTimeout(ctx, commitTimeout)
 		err = h.Log.AppendEvents(once, rows, h.Quota)
 		cancel()
-		if err == nil || errors.Is(err, sessions.ErrNotFound) { // retrying does not help the row of a deleted session
+		if err == nil || errors.Is(err, sessions.ErrNotFound) { // retrying does not help for the row of a deleted session
 			h.isAway.Store(false)
 			return err
 		}
@@ -118,7 +117,7 @@ func (h *Hub) pause(d time.Duration) {
 	}
 }
 
-// giveUp loses a batch.
+// giveUp drops a batch.
 func (h *Hub) giveUp(ctx context.Context, batch []entry, err error) {
 	h.Logger.ErrorContext(ctx, "event rows lost", "rows", len(batch), "err", err)
 	for _, e := range batch {
@@ -130,7 +129,7 @@ func (h *Hub) giveUp(ctx context.Context, batch []entry, err error) {
 	}
 }
 
-// commitOneByOne finds the row that makes a batch fail. Its sender is cut off, so that it sends the frame again.
+// commitOneByOne finds the row that makes a batch fail. Its sender is disconnected, so that it sends the frame again.
 func (h *Hub) commitOneByOne(ctx context.Context, batch []entry) {
 	for _, e := range batch {
 		if e.flushed != nil {

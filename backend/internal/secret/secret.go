@@ -1,5 +1,5 @@
-// Package secret makes the backend's random credentials and the keyed hashes that are stored in their place. It knows
-// nothing of what a credential is for.
+// Package secret generates the backend's random credentials and computes the keyed hashes that are stored instead of
+// them. It does not know the purpose of a credential.
 package secret
 
 import (
@@ -30,7 +30,7 @@ const (
 const (
 	randomBytes = 32
 	randomChars = 43 // base64url of 32 bytes, unpadded
-	tailChars   = 6  // base62 of the CRC-32 of what stands before it
+	tailChars   = 6  // base62 of the CRC-32 of the preceding text
 )
 
 const base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -43,7 +43,8 @@ func New(prefix string) string {
 	return body + tail(body)
 }
 
-// Valid reports whether s has the form of New(prefix) with the right tail, so that the store need not look up noise.
+// Valid reports whether s has the form of New(prefix) with the right tail, so that random input causes no query of the
+// store.
 func Valid(prefix, s string) bool {
 	if len(s) != len(prefix)+randomChars+tailChars || !strings.HasPrefix(s, prefix) {
 		return false
@@ -62,7 +63,7 @@ func tail(body string) string {
 	return string(out[:])
 }
 
-// Hasher computes what may be stored of credentials.
+// of *mac: creating one costs more than using it
 type Hasher struct{ macs *sync.Pool } // of *mac: making one costs more than using it
 
 // mac is a keyed HMAC with reusable buffers.
@@ -85,7 +86,7 @@ func (h Hasher) Hash(kind, credential string) string {
 	m.Reset()
 	m.buf = append(append(append(m.buf[:0], kind...), 0), credential...)
 	m.Write(m.buf)
-	clear(m.buf) // no credential stays
+	clear(m.buf) // no part of the credential remains
 	m.buf = m.Sum(m.buf[:0])
 	text := hex.EncodeToString(m.buf)
 	h.macs.Put(m)

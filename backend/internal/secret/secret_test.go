@@ -25,7 +25,7 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// One wrong character anywhere is noticed without a look into the store.
+// One wrong character anywhere is detected without querying the store.
 func TestValid_NoticesOneWrongCharacter(t *testing.T) {
 	s := New(Token)
 	for i := range s {
@@ -55,7 +55,7 @@ func TestHash(t *testing.T) {
 	}
 }
 
-// FuzzValidSecret: what passes has its prefix, its length and its own tail; nothing panics.
+// FuzzValidSecret: an accepted secret has its prefix, its length and a matching checksum; nothing panics.
 func FuzzValidSecret(f *testing.F) {
 	f.Add(Token, New(Token))
 	f.Add(DeviceCode, New(Token))
@@ -75,7 +75,7 @@ func FuzzValidSecret(f *testing.F) {
 	})
 }
 
-// Hashing costs far under a millisecond a poll.
+// Hashing costs far less than a millisecond per poll.
 func BenchmarkHash(b *testing.B) {
 	h := NewHasher([]byte("a key of thirty-two bytes or more"))
 	code := New(DeviceCode)

@@ -27,7 +27,7 @@ const MaxSecrets = 1000
 // RowOverhead approximates the short columns of a row and its part of the indexes, in bytes.
 const RowOverhead = 64
 
-// Bytes returns what the row counts against a quota.
+// Bytes returns how much the row counts against a quota.
 func (r Row) Bytes() int64 {
 	return int64(RowOverhead + len(r.Event.ID) + len(r.Event.Type) + len(r.Event.Payload))
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// Mint is what the store needs to create or resume a session in one step.
+// Mint contains what the store needs to create or resume a session in one step.
 type Mint struct {
 	// New is the row to insert if there is nothing to resume. Its DeviceModel is never empty.
 	New Session
@@ -28,11 +28,11 @@ type Mint struct {
 	Now       time.Time
 }
 
-// Store keeps sessions. Every method is atomic.
+// Store stores sessions. Every method is atomic.
 type Store interface {
-	// MintSession extends and returns the current open session of New's owner, project and platform, or inserts New. Any
-	// number of concurrent callers get one session. was is its device model before the call. The error may be a
-	// *PacedError.
+	// MintSession extends and returns the current open session of New's owner, project and platform, or inserts New.
+	// Any number of concurrent callers get the same session. was is its device model before the call. The error may be
+	// a *PacedError.
 	MintSession(ctx context.Context, m Mint) (s Session, created bool, was string, err error)
 	// Session returns ErrNotFound for an unknown one. A session whose link is revoked or whose account is not active is
 	// closed, and it expires no later than its link.
@@ -47,7 +47,7 @@ type Store interface {
 	SetSessionModel(ctx context.Context, id, model string, now time.Time) error
 }
 
-// Secrets keeps app secrets as hashes.
+// Secrets stores app secrets as hashes.
 type Secrets interface {
 	AddSessionSecret(ctx context.Context, sessionID, hash string, now time.Time) error
 	// HasSessionSecret reports whether the session has this secret. A revoked one counts only after the session was
@@ -57,15 +57,15 @@ type Secrets interface {
 
 // Log is the durable event log.
 type Log interface {
-	// SessionEvents returns up to limit rows with seq above since, in order. Rows are numbered without gaps: if the first
-	// is not the one after since, those between were deleted.
+	// SessionEvents returns up to limit rows with seq above since, in order. Rows are numbered without gaps: if the
+	// first is not the one after since, those between were deleted.
 	SessionEvents(ctx context.Context, sessionID string, since int64, limit int) ([]glasses.Event, error)
 	// SweepLogs deletes the rows of sessions that were closed or not active since idle, and those of accounts beyond the
 	// quota.
 	SweepLogs(ctx context.Context, idle time.Time, q Quota) error
 }
 
-// Attached is the live side.
+// Attached is the relay.
 type Attached interface {
 	// Attached returns who is attached.
 	Attached(sessionID string) Live
@@ -265,8 +265,8 @@ func (s *Service) Sweep(ctx context.Context) error {
 	return s.Log.SweepLogs(ctx, s.now().Add(-IdleKept), DefaultQuota)
 }
 
-// Control sends a request to the simulated glasses of an open session and returns the payload of their result, even if
-// that is an error of theirs. It returns ErrNotFound, ErrClosed, ErrNoGlasses or ErrNoAnswer.
+// Control sends a request to the simulated glasses of an open session and returns the payload of their result, which
+// may be an error of the glasses. It returns ErrNotFound, ErrClosed, ErrNoGlasses or ErrNoAnswer.
 func (s *Service) Control(
 	ctx context.Context, accountID, id, typ string, payload json.RawMessage, media []byte,
 ) (json.RawMessage, error) {
@@ -319,7 +319,7 @@ func (s *Service) hash(sst string) string { return s.Hasher.Hash("session secret
 // now returns the time in the store's precision, so that results equal what later reads return.
 func (s *Service) now() time.Time { return s.Now().UTC().Truncate(time.Millisecond) }
 
-// newID is not a secret: 20 base32 characters only make it unique.
+// newID returns 20 base32 characters, which are unique but not secret.
 func newID() string {
 	var b [13]byte
 	_, _ = rand.Read(b[:]) // never fails (crypto/rand)

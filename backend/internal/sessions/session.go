@@ -13,7 +13,7 @@ import (
 // Lifetime is how long a session stays open after its last activity.
 const Lifetime = 24 * time.Hour
 
-// DefaultPlatform is the platform of a request that names none.
+// DefaultPlatform is the platform if a request names none.
 const DefaultPlatform = "web"
 
 // States of a session.
@@ -36,17 +36,17 @@ var (
 	ErrTooManyWaiters = errors.New("too many wait for events already")
 	// ErrUnavailable is returned if the store is unavailable; rows that it refused may be accepted later.
 	ErrUnavailable = errors.New("the store is not available")
-	// ErrBadSecret is returned for a secret that opens no such session.
+	// ErrBadSecret is returned for a secret that does not belong to the session.
 	ErrBadSecret = errors.New("secret does not belong to this session")
 )
 
-// InvalidError is a request that can never succeed; Message is for people.
+// InvalidError reports a request that can never succeed; Message is for people.
 type InvalidError struct{ Message string }
 
 // Error returns the message.
 func (e *InvalidError) Error() string { return e.Message }
 
-// Owner is whom a session is created for: the account and the link (token) that asked.
+// Owner is the account and the link (token) for which a session is created.
 type Owner struct{ AccountID, LinkID string }
 
 // Session is one browser-simulator session. Times are UTC, millisecond precision.
@@ -78,8 +78,8 @@ func (s Session) State(now time.Time) string {
 // Request describes the session to create or resume.
 type Request struct {
 	Project     string
-	Platform    string // empty: DefaultPlatform
-	DeviceModel string // empty: keep the session's own, or the default for a new one
+	Platform    string // empty means DefaultPlatform
+	DeviceModel string // empty keeps the session's own, or means the default for a new one
 	Fresh       bool
 }
 
@@ -113,7 +113,7 @@ func knownModels() string {
 	return strings.Join(ids, ", ")
 }
 
-// Live is who is attached to a session.
+// Live describes who is attached to a session.
 type Live struct {
 	Apps  []glasses.AppInfo
 	Pages int
@@ -124,7 +124,7 @@ type Row struct {
 	SessionID string
 	Event     glasses.Event
 	OK        bool
-	// State is the session's state after the row, if it changed; the store keeps it with the row.
+	// State is the session's state after the row, if it changed; the store stores it with the row.
 	State *State
 	// Duplicate is set by the store if the row existed; Event.Seq is then its number.
 	Duplicate bool

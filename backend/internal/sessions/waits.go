@@ -2,7 +2,7 @@ package sessions
 
 import "sync"
 
-// maxAccountWaits bounds the calls of one account that wait for events, so that it cannot exhaust what all share.
+// maxAccountWaits bounds the calls of one account that wait for events, so that it cannot exhaust the shared capacity.
 const maxAccountWaits = 100
 
 // waits counts the waiting calls of each account.

@@ -10,11 +10,11 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// open is a store, a log and a live side on which every session is open and nothing ever happens.
+// open is a store, a log and a relay in which every session is open and no event ever occurs.
 type open struct {
 	Store
 	Log
-	watching chan struct{} // gets a value from each call that waits
+	watching chan struct{} // receives a value from each waiting call
 }
 
 func (open) Session(_ context.Context, id string) (Session, error) {

@@ -10,7 +10,7 @@ import (
 	wire "github.com/service-dev/service/proto/telemetry"
 )
 
-// Bounds of what is held, since anybody may send.
+// Bounds of what is stored, because anybody may send events.
 const (
 	DefaultMaxRows = 5_000_000
 	// MaxOfDay bounds the events of one install and day, in each backend process.
@@ -22,7 +22,7 @@ const (
 // ErrFull is returned when Options.MaxRows events are stored. The next sweep deletes the oldest.
 var ErrFull = errors.New("no more events can be kept now")
 
-// total estimates how many events are stored: the last count and what changed since then.
+// total estimates how many events are stored: the last count and the changes since.
 type total struct {
 	counted, changed atomic.Int64
 	warned           atomic.Int64 // Unix ms
@@ -32,7 +32,7 @@ func (t *total) change(n int64) { t.changed.Add(n) }
 
 func (t *total) rows() int64 { return t.counted.Load() + t.changed.Load() }
 
-// count counts again. What changes meanwhile is counted twice at worst.
+// count counts again. Changes during the count are counted twice at worst.
 func (t *total) count(ctx context.Context, store Store) error {
 	before := t.changed.Load()
 	n, err := store.TelemetryRows(ctx)
@@ -42,7 +42,7 @@ func (t *total) count(ctx context.Context, store Store) error {
 	return err
 }
 
-// room returns ErrFull when there is none, and says so in the log once an hour.
+// room returns ErrFull if the store is full, and logs that at most once an hour.
 func (s *Service) room(ctx context.Context, now time.Time) error {
 	if s.total.rows() < s.MaxRows {
 		return nil
@@ -67,8 +67,8 @@ type installDay struct {
 	day int64
 }
 
-// take counts the records for which their days have capacity, and returns them. An erasure may reset the counters
-// while the store is read, so the records are counted only when all of their days are known at the same time.
+// take counts the records for which their days have capacity, and returns them. An erasure may reset the counters while
+// the store is read, so the records are counted only when all of their days are known at the same time.
 func (d *daily) take(ctx context.Context, store Store, of Install, records []wire.Record) ([]wire.Record, error) {
 	for {
 		within, ask, unknown := d.try(of, records)
@@ -100,7 +100,7 @@ func (d *daily) try(of Install, records []wire.Record) (within []wire.Record, as
 	return d.within(of, records), ask, false
 }
 
-// within requires mu and every day to be known.
+// within requires that mu is held and that every day is known.
 func (d *daily) within(of Install, records []wire.Record) []wire.Record {
 	return only(records, func(r *wire.Record) bool { return d.add(of, r) })
 }
@@ -126,8 +126,8 @@ func (d *daily) learn(key installDay, n int) {
 	}
 }
 
-// settle uncounts the records that were not stored: only kept of them were new. Duplicates of several days stay
-// counted until the next sweep, since their days are not known.
+// settle corrects the counts for records that were not stored: only kept of them were new. Duplicates of several days
+// stay counted until the next sweep, because their days are not known.
 func (d *daily) settle(of Install, records []wire.Record, kept int) {
 	for i := range records {
 		if kept > 0 && Day(&records[i]) != Day(&records[0]) {

@@ -10,7 +10,7 @@ import (
 	wire "github.com/service-dev/service/proto/telemetry"
 )
 
-// counted is a store that is asked about days and keeps nothing.
+// counted is a store that answers how many events a day has and stores nothing.
 type counted struct {
 	Store
 	ofDay func(day int64) int
@@ -32,7 +32,7 @@ func ofDays(now time.Time, days int) []wire.Record {
 	return records
 }
 
-// A sweep while the store is asked makes everybody unknown: what was known of the first day is asked for again.
+// A sweep during the query clears all cached counts, so the count of the first day is queried again.
 func TestSweep_WhileDayIsRead(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	today, swept := DayOf(now.UnixMilli()), false
@@ -56,7 +56,7 @@ func TestSweep_WhileDayIsRead(t *testing.T) {
 	}
 }
 
-// Events come while everything is swept.
+// Events arrive while everything is swept.
 func TestIngest_DuringSweep(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	s := New(Options{Hasher: secret.NewHasher(make([]byte, 32)), Now: func() time.Time { return now },

@@ -1,7 +1,7 @@
-// Package telemetry keeps what installs tell about their use: events of the one list in proto/telemetry, each
-// once however often it is sent, under a keyed hash of the install id, for Kept. It knows neither accounts nor HTTP.
-// Times are kept to the hour, and of an event's id the part without its time: otherwise the moment of a link would lead
-// from the link's row to an install. Where an hour saw one link alone, it still does.
+// Package telemetry stores usage events of installs: the events declared in proto/telemetry, each once however often it
+// is sent, under a keyed hash of the install id, for Kept. It knows neither accounts nor HTTP. Times are rounded to the
+// hour, and of an event's id only the part without its time is stored: otherwise the time of a link would connect the
+// link's row with an install. If only one link was made within an hour, it still does.
 package telemetry
 
 import (
@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	// Kept is how old an event may become, counted from when it happened and from when it came, whichever was first.
+	// Kept is the maximum age of an event, counted from when it happened or arrived, whichever was first.
 	Kept = 90 * 24 * time.Hour
 	// ahead is how far the clock of an install may be fast.
 	ahead = 24 * time.Hour
@@ -37,7 +37,8 @@ type Batch struct {
 	Records    []wire.Record
 }
 
-// Key distinguishes the events of an install and day: the random half of the id. The other half is the millisecond.
+// Key distinguishes the events of an install and day. It is the random half of the id; the other half contains the
+// millisecond.
 func Key(r *wire.Record) int64 {
 	return int64(binary.BigEndian.Uint64(r.ID[8:])) //nolint:gosec // all 64 bits, whichever their sign
 }
@@ -62,7 +63,7 @@ func DayOf(ms int64) int64 {
 	return d
 }
 
-// Store keeps records. Every method is atomic.
+// Store stores records. Every method is atomic.
 type Store interface {
 	// AddTelemetry inserts the records that are new and returns how many.
 	AddTelemetry(ctx context.Context, b Batch) (fresh int, err error)
@@ -82,8 +83,8 @@ type Store interface {
 type Options struct {
 	Store  Store
 	Hasher secret.Hasher
-	Now    func() time.Time // nil: the clock
-	Log    *slog.Logger     // of sweeps that did not work, and of a full store; nil: nowhere
+	Now    func() time.Time // nil means the system clock
+	Log    *slog.Logger     // for failed sweeps and a full store; nil discards
 	// MaxRows bounds the events in total; 0 is DefaultMaxRows. It is enforced by an estimate between two sweeps.
 	MaxRows int64
 }
@@ -108,8 +109,8 @@ func New(o Options) *Service {
 // Receipt counts the records of a batch by outcome.
 type Receipt struct {
 	Accepted   int
-	Duplicates int // came before, or stand twice in the batch
-	Rejected   int // of no time that is kept, or more than MaxOfDay
+	Duplicates int // sent before, or twice in the batch
+	Rejected   int // outside the times that are stored, or beyond MaxOfDay
 }
 
 // Ingest stores records of an install, or returns ErrFull.
@@ -145,11 +146,11 @@ func (s *Service) Ingest(ctx context.Context, installID string, records []wire.R
 	return out, nil
 }
 
-// oldest is the time (Unix ms) before which everything goes: what is left does not become older than Kept until the
-// next sweep.
+// oldest returns the time (Unix ms) before which everything is deleted, so that what remains does not become older than
+// Kept until the next sweep.
 func oldest(now time.Time) int64 { return now.Add(sweepEvery - Kept).UnixMilli() }
 
-// timely returns the records that no sweep would delete and that are not of the future. It does not change records.
+// timely returns the records that no sweep would delete and that are not in the future. It does not change records.
 func (s *Service) timely(records []wire.Record, now time.Time) []wire.Record {
 	from, to := oldest(now), now.Add(ahead).UnixMilli()
 	return only(records, func(r *wire.Record) bool { return Hour(r.At) >= from && r.At <= to })
@@ -172,7 +173,7 @@ func only(records []wire.Record, f func(*wire.Record) bool) []wire.Record {
 	return records
 }
 
-// once deletes records whose id stood before. Ids rise with time, so that mostly a look at the neighbour will do.
+// once removes records whose id occurred before. Ids increase with time, so comparing neighbours usually suffices.
 func once(records []wire.Record) []wire.Record {
 	rising := true
 	for i := 1; i < len(records) && rising; i++ {
@@ -193,10 +194,10 @@ func once(records []wire.Record) []wire.Record {
 }
 
 // Purge erases everything of an install and returns how many events. It does so in parts; a later call continues one
-// that was cut short.
+// that was interrupted.
 func (s *Service) Purge(ctx context.Context, installID string) (int64, error) {
 	now, of := s.Now().UTC(), s.install(installID)
-	// A day more at both ends: the clock moves while events are kept, and sweeps come late.
+	// A day more at both ends, because the clock advances while events are stored, and sweeps are late.
 	from, to := DayOf(now.Add(-Kept).UnixMilli())-1, DayOf(now.Add(ahead).UnixMilli())+1
 	defer s.days.forget(of)
 	deleted, err := s.inParts(ctx, -1, func(limit int) (int64, error) {
@@ -209,7 +210,8 @@ func (s *Service) Purge(ctx context.Context, installID string) (int64, error) {
 	return deleted, nil
 }
 
-// inParts deletes part after part, at most so many records in all (below 0: no matter how many), until nothing is left.
+// inParts deletes part after part until nothing is left, at most the given number of records in total (no limit if
+// negative).
 func (s *Service) inParts(
 	ctx context.Context, most int64, part func(limit int) (int64, error),
 ) (deleted int64, err error) {
@@ -242,7 +244,7 @@ func (s *Service) install(id string) Install {
 
 const (
 	sweepEvery = time.Hour
-	partRows   = 2000 // deleted in one transaction: other writes wait no longer than this takes
+	partRows   = 2000 // deleted in one transaction, which limits how long other writes wait
 )
 
 // Serve runs Sweep periodically until ctx ends.

@@ -35,8 +35,8 @@ func (w *Web) accountPage(c *call, mode string) error {
 	return w.showForm(c, http.StatusOK, accountForm{Mode: mode, Next: nextOf(c)})
 }
 
-// showForm renders the form on the activation page if it leads back there, so that the code stays in sight, else on its
-// own page.
+// showForm renders the form on the activation page if next leads there, so that the code stays visible, else on its own
+// page.
 func (w *Web) showForm(c *call, status int, f accountForm) error {
 	if code := activationCode(f.Next); code != "" {
 		return w.showActivation(c, status, code, f)
@@ -84,7 +84,7 @@ func (w *Web) signIn(c *call) error {
 	if !w.wordOK(c) {
 		return w.rejectForm(c, f, "word", badWord)
 	}
-	// Input that cannot be right is refused alike, without the cost of a hash.
+	// Input that cannot be correct is refused with the same answer, without the cost of a hash.
 	err := account.ErrBadCredentials
 	var owner account.Account
 	n := utf8.RuneCountInString(password)
@@ -109,7 +109,7 @@ func (w *Web) signIn(c *call) error {
 	return w.showForm(c, http.StatusUnprocessableEntity, f)
 }
 
-// wordOK reports whether the form contains the sign-in word, where one is required: only those who can read the state
+// wordOK reports whether the form contains the sign-in word, if one is required. Only people who can read the state
 // directory or run the tools know it.
 func (w *Web) wordOK(c *call) bool {
 	if w.SignInWord == "" {

@@ -27,7 +27,7 @@ func TestSignUp_ShowsErrorsBesideTheFields(t *testing.T) {
 			for _, next := range []string{"/", page} {
 				v := visit(t, site).get(withNext("/signup", next))
 				if next == page {
-					v.want(http.StatusOK, code) // the code stays in sight
+					v.want(http.StatusOK, code) // the code stays visible
 				}
 				form := v.tokens()
 				form.Set("email", tc.email)
@@ -114,7 +114,7 @@ func TestSignIn_ChangesCookieAndToken(t *testing.T) {
 	v.post("/signout", v.tokens()).want(http.StatusSeeOther)
 	v.get("/").want(http.StatusOK, "You are not signed in")
 	v.client.Jar.SetCookies(u, []*http.Cookie{signedIn})
-	v.get("/").want(http.StatusOK, "You are not signed in") // the old cookie is dead on the server too
+	v.get("/").want(http.StatusOK, "You are not signed in") // the server no longer accepts the old cookie
 }
 
 func TestSignOut_ReturnsToTheCode(t *testing.T) {

@@ -19,7 +19,7 @@ type activation struct {
 	Granted   []string // what an approval allows
 	Manage    bool     // whether there are pages to limit and revoke it on
 	Seen      string   // binds Approve and Deny to this browser session and code
-	Approve   string   // form URLs; the code is in them and in no input
+	Approve   string   // form URLs, which contain the code; no input does
 	Deny      string
 	SignOut   string
 	Form      accountForm // shown if nobody is signed in
@@ -32,7 +32,7 @@ type fact struct {
 	Note  string
 }
 
-// activate shows who asks for a link and how to decide. It never changes anything.
+// activate shows who requests a link and how to decide. It never changes anything.
 func (w *Web) activate(c *call) error {
 	given := c.URL.Query().Get("code")
 	if given == "" {
@@ -91,7 +91,7 @@ func (w *Web) pending(c *call, code string) (link.Code, error) {
 	return req, err
 }
 
-// caller adds the address and browser to the context, for the record of linking.
+// caller adds the address and browser to the context, for the trail of linking.
 func (w *Web) caller(c *call) context.Context {
 	return link.WithBrowser(link.WithAddress(c.Context(), w.ClientIP(c.Request)), c.browserID)
 }
@@ -143,7 +143,7 @@ func (w *Web) denied(c *call) error {
 func (w *Web) requesterFacts(c *call, req link.Code) []fact {
 	ip := fact{Name: "Network address", Value: printable(req.Requester.IP)}
 	if req.Requester.IP == w.ClientIP(c.Request) {
-		ip.Note = "maybe a proxy's" // if everybody has a proxy's address, equal addresses mean nothing
+		ip.Note = "maybe a proxy's" // if everybody has the address of a proxy, equal addresses mean nothing
 		if w.AddressKnown(c.Request) {
 			ip.Note = "same as this browser"
 		}

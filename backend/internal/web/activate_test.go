@@ -35,7 +35,7 @@ func TestActivation_DenyWithoutAccount(t *testing.T) {
 	}
 }
 
-// S3: whoever was not shown the page of a code cannot decide it, even signed in and with tokens of their own.
+// A browser that was not shown the page of a code cannot decide on it, even if it is signed in and has its own tokens.
 func TestActivation_OtherBrowserCannotDecide(t *testing.T) {
 	f := newFake(code, "BBBB-CCCC")
 	site := newSite(t, f)
@@ -62,7 +62,7 @@ func TestActivation_OtherBrowserCannotDecide(t *testing.T) {
 	}
 }
 
-// S4: right cookie and right code are not enough.
+// The right cookie and the right code are not enough for a cross-site post.
 func TestCrossSitePost_ChangesNothing(t *testing.T) {
 	f := newFake(code)
 	site := newSite(t, f)
@@ -123,7 +123,7 @@ func TestGet_ChangesNothing(t *testing.T) {
 	v.get(page).want(http.StatusOK, "Approve")
 }
 
-// S5: who asks is told, the code is text and nowhere an input, decisions are visible.
+// The page says who asks, shows the code as text and never in an input, and has visible buttons for both decisions.
 func TestActivation_ShowsTheRequester(t *testing.T) {
 	site := newSite(t, newFake(code))
 	v := visit(t, site)
@@ -147,7 +147,8 @@ func TestActivation_ShowsTheRequester(t *testing.T) {
 	}
 }
 
-// Being asked from this browser's address says something only where that is not a proxy's, which everybody has.
+// That the request came from this browser's address means something only if the address is not that of a proxy, which
+// all clients share.
 func TestActivation_ComparesOnlyKnownAddresses(t *testing.T) {
 	for name, tc := range map[string]struct {
 		address string
@@ -200,7 +201,7 @@ func TestActivation_InvalidCodesLookTheSame(t *testing.T) {
 	}
 }
 
-// S7: the ten wrong codes of a minute, without a network in between.
+// Ten wrong codes a minute are allowed; then even a right code gets the answer for a wrong one.
 func TestActivation_GuessingIsThrottledWithTheSameAnswer(t *testing.T) {
 	f := newFake(code)
 	address := "192.0.2.1"

@@ -15,7 +15,7 @@ import (
 	"github.com/service-dev/service/backend/internal/chart"
 )
 
-// AnalyticsReports counts what a shipped app did. The project must be the account's.
+// AnalyticsReports reports the usage of a shipped app. The project must be the account's.
 type AnalyticsReports interface {
 	Report(ctx context.Context, account, project string, q analytics.Query) (analytics.Report, error)
 }
@@ -169,7 +169,7 @@ func overTime(
 	return plot
 }
 
-// byName plots how often each name came up.
+// byName plots how often each name occurred.
 func byName(id, title, what, none, file string, counts []analytics.Count) analyticsPlot {
 	plot := analyticsPlot{ID: id, Title: title, File: file + "&list=" + id, What: what, Count: "Count"}
 	for _, c := range counts {
@@ -228,7 +228,7 @@ func (w *Web) analyticsFile(c *call) error {
 	return nil
 }
 
-// plainCell keeps a spreadsheet from reading a name that an app sent as a formula.
+// plainCell keeps a spreadsheet from interpreting a name that an app sent as a formula.
 func plainCell(s string) string {
 	if s != "" && strings.ContainsAny(s[:1], "=+-@") {
 		return "'" + s

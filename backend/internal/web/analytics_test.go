@@ -10,7 +10,7 @@ import (
 	"github.com/service-dev/service/backend/internal/analytics"
 )
 
-// fakeCounts reports one app of Ada's, or nothing.
+// fakeCounts reports one app of ada's, or nothing.
 type fakeCounts struct {
 	empty, rough bool
 	asked        *analytics.Query

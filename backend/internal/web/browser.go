@@ -51,8 +51,8 @@ func (w *Web) cookieValue(c *call, suffix string, limit int) string {
 	return cookie.Value
 }
 
-// identify finds the browser session of the request's cookie. A visitor without a usable cookie gets a new one, which
-// stores nothing on the server.
+// identify finds the browser session of the request's cookie. A visitor without a valid cookie gets a new one, for
+// which the server stores nothing.
 func (w *Web) identify(c *call) error {
 	c.browserID = w.cookieValue(c, "", maxCookie)
 	if len(c.browserID) <= len(visitorPrefix)+minCookieID {
@@ -90,7 +90,7 @@ func (w *Web) newVisitor(c *call) {
 	w.setCookie(c, "", c.browserID, sessionLife)
 }
 
-// openSession signs the browser in. The new cookie invalidates the CSRF tokens of the time before the sign-in.
+// openSession signs the browser in. The new cookie invalidates CSRF tokens from before the sign-in.
 func (w *Web) openSession(c *call, owner account.Account, method string) error {
 	if err := w.closeSession(c); err != nil {
 		return err

@@ -8,9 +8,9 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// stumbles names what somebody with a screen reader, a keyboard or weak eyes would stumble over: controls without a
-// name, ids used twice, targets that are too small, text with less contrast than WCAG 2.2 AA asks for. Disabled
-// controls are exempt there.
+// stumbles lists obstacles for people who use a screen reader or a keyboard or see poorly: controls without a name,
+// repeated ids, targets that are too small, text with less contrast than WCAG 2.2 AA requires (disabled controls are
+// exempt).
 const stumbles = `(() => {
 	const wrong = [];
 	const ids = new Set();
@@ -27,7 +27,7 @@ const stumbles = `(() => {
 	const light = ([r, g, b]) => { const f = [r, g, b].map((v) => (v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4); return 0.2126 * f[0] + 0.7152 * f[1] + 0.0722 * f[2]; };
 	const behind = (e) => {
 		for (; e; e = e.parentElement) {
-			if (e.matches(".stage")) return [35, 48, 47]; // the lightest of its gradient
+			if (e.matches(".stage")) return [35, 48, 47]; // the lightest colour of its gradient
 			const c = parse(getComputedStyle(e).backgroundColor);
 			if (c.length === 3 || c[3] === 1) return c;
 		}
@@ -57,7 +57,7 @@ func TestSimulatorPage_IsAccessible(t *testing.T) {
 			}
 			s.showMenu()
 			s.result(s.command(glasses.TypePhrasesAnnounce, glasses.Announce{Phrases: []string{"next page", "stop"}}))
-			s.result(s.command(glasses.TypeCameraPhoto, struct{}{})) // refused: the page says so
+			s.result(s.command(glasses.TypeCameraPhoto, struct{}{})) // refused, and the page says so
 			s.do(chromedp.Click("#worn"), chromedp.Click(".filter"),
 				chromedp.Evaluate[chromedp.Void](`document.querySelectorAll("details").forEach((d) => { d.open = true; })`))
 			for _, width := range []int64{1280, 390, 320} {

@@ -14,7 +14,7 @@ import (
 	"github.com/service-dev/service/backend/internal/grants"
 )
 
-// walkIn opens a browser, signed in as the account holder, at the overview.
+// walkIn opens a browser at the overview, signed in as the account holder.
 func walkIn(t *testing.T, site *httptest.Server, flags ...string) *pageTest {
 	t.Helper()
 	s := &pageTest{t: t, ctx: newBrowser(t, flags), site: site}
@@ -36,7 +36,7 @@ func agentChange(t *testing.T, h *fakeDashboard, voice string) {
 	}
 }
 
-// A grant is changed, a key made and revoked, an agent's change undone, as a person does it.
+// A person changes a grant, creates and revokes a key, and undoes an agent's change.
 func TestDashboard_WalkThrough(t *testing.T) {
 	h := newFakeDashboard()
 	agentChange(t, h, "harbor")
@@ -62,7 +62,7 @@ func TestDashboard_WalkThrough(t *testing.T) {
 	s.do(chromedp.Navigate(site.URL + "/account/projects/" + hello))
 	if html := eval[string](s, `document.documentElement.outerHTML`); strings.Contains(html, "canary") ||
 		!strings.Contains(html, "nightly") {
-		t.Error("the new key is told twice, or not listed")
+		t.Error("the new key is shown twice, or not listed")
 	}
 	click(`a[href$="/keys/key2/revoke"]`, `document.querySelector("h1").innerText.includes("nightly")`)
 	click(`main button`, `document.body.innerText.includes("The key is revoked")`)
@@ -74,7 +74,7 @@ func TestDashboard_WalkThrough(t *testing.T) {
 	}
 }
 
-// What answers a form is for everyone too: a key told once, values that cannot be, a conflict.
+// Answers to forms are accessible as well: a key that is shown once, invalid values, a conflict.
 func TestForms_AreAccessible(t *testing.T) {
 	h := newFakeDashboard()
 	site, _ := dashboardSite(t, h)
@@ -113,7 +113,7 @@ func TestForms_AreAccessible(t *testing.T) {
 	look("answer-credential")
 }
 
-// dashboardPages are looked at by eye and by machine.
+// dashboardPages are checked automatically and saved as screenshots for review.
 var dashboardPages = []struct{ name, path string }{
 	{"overview", "/account"}, {"projects", "/account/projects"}, {"project", "/account/projects/" + hello},
 	{"assistant", "/account/projects/" + hello + "/assistant"},
@@ -146,8 +146,8 @@ func TestDashboard_IsAccessible(t *testing.T) {
 	}
 }
 
-// The preview is the real page, framed without script, in either of its states. What it shows cannot be read from
-// outside, only seen.
+// The preview is the real page in a frame without scripts, in either state. The embedding page cannot read its content,
+// so only pixels can be compared.
 func TestPreview_IsShown(t *testing.T) {
 	site, _ := dashboardSite(t, newFakeDashboard())
 	s := walkIn(t, site)

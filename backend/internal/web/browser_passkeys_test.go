@@ -19,7 +19,7 @@ import (
 	"github.com/service-dev/service/backend/internal/passkey"
 )
 
-// keyStore keeps the passkeys of ada in memory for the real passkey service.
+// keyStore keeps ada's passkeys in memory for the real passkey service.
 type keyStore struct {
 	mu   sync.Mutex
 	keys []passkey.Stored
@@ -64,8 +64,8 @@ func (s *keyStore) DeletePasskey(_ context.Context, id string, _ audit.Entry) er
 	return nil
 }
 
-// newPasskeyStage is a browser with an authenticator of its own, at a site with the real passkey service. WebAuthn
-// wants a host name, so the site is localhost.
+// newPasskeyStage returns a browser with its own authenticator, on a site with the real passkey service. WebAuthn
+// requires a host name, so the site is localhost.
 func newPasskeyStage(t *testing.T) (*pageTest, webauthn.AuthenticatorID) {
 	t.Helper()
 	f := newFakeSettings()
@@ -125,7 +125,7 @@ func TestPasskey_RegisterUseAndRemove(t *testing.T) {
 	s.do(chromedp.Click(".who button"))
 	s.see(`!document.querySelector(".who")`)
 	s.open("/signin")
-	s.do(chromedp.Click("form[data-passkey] button")) // the authenticator still has it
+	s.do(chromedp.Click("form[data-passkey] button")) // the authenticator still has the passkey
 	s.see(`document.querySelector("[role=alert]")?.innerText.includes("was not accepted")`)
 
 	if _, err := chromedp.Run(s.ctx, func(ctx context.Context, target *chromedp.Target) (cdp.Empty, error) {
@@ -134,7 +134,7 @@ func TestPasskey_RegisterUseAndRemove(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	s.open(page) // on the activation page too
+	s.open(page) // also on the activation page
 	s.do(chromedp.Click("form[data-passkey] button"))
 	s.see(`document.querySelector("[data-trouble]").innerText.includes("cancelled")`)
 	if text := s.text("#user-code"); !strings.Contains(text, code) {
@@ -146,6 +146,6 @@ func TestPasskeys_NotOfferedWithoutScript(t *testing.T) {
 	f := newFakeSettings()
 	v := visit(t, newSite(t, f.fakeAccounts, f.all)).get("/signin").want(http.StatusOK)
 	if !strings.Contains(v.page, `data-begin="/signin/passkey/begin" hidden>`) {
-		t.Error("the passkey button stands without its script")
+		t.Error("the passkey button is visible without its script")
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/service-dev/service/backend/internal/passkey"
 )
 
-// newSettingsPageTest is a browser at the sign-in pages, and what they run on.
+// newSettingsPageTest returns a browser at the sign-in pages, and the fake services behind them.
 func newSettingsPageTest(t *testing.T, change ...func(*Options)) (*pageTest, *fakeSettings) {
 	t.Helper()
 	f := newFakeSettings()
@@ -41,7 +41,7 @@ func (s *pageTest) signInAsAda() {
 	s.see(`document.querySelector("h1").textContent === "Account settings"`)
 }
 
-// scheme makes the page light or dark.
+// scheme sets the colour scheme of the page, light or dark.
 func (s *pageTest) scheme(name string) {
 	s.t.Helper()
 	s.do(chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
@@ -52,7 +52,7 @@ func (s *pageTest) scheme(name string) {
 	}))
 }
 
-// tabs presses Tab through the page's main part and names what got the focus.
+// tabs presses Tab n times in the page's main part and returns the names of the focused elements.
 func (s *pageTest) tabs(n int) (names []string) {
 	s.t.Helper()
 	for range n {
@@ -67,7 +67,7 @@ func (s *pageTest) tabs(n int) (names []string) {
 func TestSignIn_ByKeyboard(t *testing.T) {
 	s, _ := newSettingsPageTest(t)
 	s.open("/signin")
-	s.see(`document.querySelector("form[data-passkey]").checkVisibility()`) // by script
+	s.see(`document.querySelector("form[data-passkey]").checkVisibility()`) // a script shows it
 	got := strings.Join(s.tabs(9), " | ")
 	if want := "Skip to content | Service | E-mail | Password | Sign in | Forgot your password? | Continue with Acme | Sign in with a passkey | Create an account"; got != want {
 		t.Errorf("the order is\n%s, want\n%s", got, want)
@@ -111,7 +111,7 @@ func TestProvider_IsReachedWithUnchangedPolicy(t *testing.T) {
 	s.see(`document.body.innerText.includes("bob@example.org") && location.pathname === "/"`)
 }
 
-// Every page of sign-in and settings in both schemes and three widths, with much on it.
+// Every page of sign-in and settings, in both colour schemes and three widths, with much content.
 func TestSettings_AreAccessible(t *testing.T) {
 	s, f := newSettingsPageTest(t)
 	check := func(name string) {

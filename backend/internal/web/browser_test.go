@@ -65,7 +65,7 @@ func (s *pageTest) do(steps ...chromedp.Action[chromedp.Void]) {
 func (s *pageTest) see(js string) {
 	s.t.Helper()
 	for end := time.Now().Add(15 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		// An error is a page on its way to the next one.
+		// Evaluation fails while the page navigates.
 		if yes, err := chromedp.Run(s.ctx, chromedp.Evaluate[bool]("Boolean("+js+")")); err == nil && yes {
 			return
 		}
@@ -88,7 +88,7 @@ func (s *pageTest) text(selector string) string {
 	return text
 }
 
-// picture keeps what a person sees, for eyes, where SCREENSHOTS names a directory.
+// picture saves a screenshot for review if SCREENSHOTS names a directory.
 func (s *pageTest) picture(name string) {
 	s.t.Helper()
 	dir := os.Getenv("SCREENSHOTS")

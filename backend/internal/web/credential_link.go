@@ -10,7 +10,7 @@ import (
 	"github.com/service-dev/service/backend/internal/credentials"
 )
 
-// CredentialLinks are the links to paste a credential on. Errors are package credentials'.
+// CredentialLinks are the links for pasting a credential. Errors are those of package credentials.
 type CredentialLinks interface {
 	Link(ctx context.Context, account, linkID string) (credentials.Link, error)
 	CredentialTester
@@ -34,7 +34,7 @@ type savedPage struct {
 	Problem string
 }
 
-// mountCredential adds the page of a link to paste a credential on, and those that follow it.
+// mountCredential adds the page of a link for pasting a credential, and the pages that follow it.
 func (w *Web) mountCredential(mux *http.ServeMux) {
 	if w.CredentialLinks == nil {
 		return

@@ -16,13 +16,13 @@ import (
 	"github.com/service-dev/service/backend/internal/credentials"
 )
 
-// fakeCredentialLinks holds one link of ada's, and keeps what is set.
+// fakeCredentialLinks has one link of ada's and keeps what is stored with it.
 type fakeCredentialLinks struct {
 	mu     sync.Mutex
 	used   bool
 	value  string
 	result string
-	fail   error // of Set and Test
+	fail   error // the error of Set and Test
 }
 
 const pasteID = "scl_link-of-ada"
@@ -84,7 +84,7 @@ func TestCredentialLink_Paste(t *testing.T) {
 		o.CredentialLinks = f
 		o.Log = slog.New(slog.NewTextHandler(&log, nil))
 	})
-	// Whoever is not signed in does that first and comes back.
+	// A visitor who is not signed in signs in first and is returned here.
 	v := visit(t, site).get(pastePage).want(http.StatusSeeOther)
 	v.get(v.header.Get("Location")).want(http.StatusOK)
 	v.signUp("ada@example.com", pastePage).want(http.StatusOK, "com.example.app", "Own AI", "the agent on &lt;b&gt;maple",
@@ -127,7 +127,7 @@ func TestCredentialLink_OnlyForItsAccount(t *testing.T) {
 	bob := visit(t, site).get("/signup").signUp("bob@example.com", "/privacy")
 	bob.get(pastePage).want(http.StatusGone, "This link has expired", "bob@example.com")
 	ada := visit(t, site).get("/signup").signUp("ada@example.com", pastePage).want(http.StatusOK)
-	// The page of another link with bob's own tokens.
+	// The page of another link, with bob's own tokens.
 	tokens := bob.get("/").tokens()
 	tokens.Set("value", pasteValue)
 	bob.post(pastePage, tokens).want(http.StatusGone)

@@ -12,7 +12,7 @@ const (
 	seenField = "seen" // in the approve and deny forms
 )
 
-// csrfToken returns what every form of this browser session must send back.
+// csrfToken returns the token that every form of this browser session must send back.
 func (w *Web) csrfToken(c *call) string { return w.sign("csrf", c.browserID) }
 
 // seenToken proves that this browser session was shown the page of this code.

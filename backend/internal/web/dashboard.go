@@ -70,14 +70,14 @@ func showTime(t time.Time) shownTime {
 	return shownTime{t.Format(time.RFC3339), t.Format("2 Jan 2006, 15:04 UTC")}
 }
 
-// confirmation is the data of the template "dashboard_confirm", which asks before something that cannot be undone. If
-// Expect is set, you type it into the field "typed".
+// confirmation is the data of the template "dashboard_confirm", which asks before an action that cannot be undone. If
+// Expect is set, it must be typed into the field "typed".
 type confirmation struct {
 	formErrors
 	Nav     string // for the template "account-nav"
 	Title   string
 	Text    []string
-	Action  string // where the answer is posted
+	Action  string // where the confirmation is posted
 	Hidden  map[string]string
 	Label   string // of the button
 	Expect  string

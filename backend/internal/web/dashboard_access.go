@@ -33,8 +33,8 @@ type accessGroup struct {
 	Rows         []accessRow
 }
 
-// accessRow is one set of radio buttons. Name is that of the inputs; their ids begin with ID, which no other project
-// has.
+// accessRow is one group of radio buttons. Name is the name of the inputs; their ids begin with ID, which is unique to
+// the project.
 type accessRow struct {
 	Name, ID, Title, About string
 	Choices                []levelChoice
@@ -112,7 +112,7 @@ func (w *Web) access(c *call) error {
 	return w.render(c, http.StatusOK, "dashboard_access", page)
 }
 
-// accessOrder moves the project of ?project= to the front and returns those that do not fit separately.
+// accessOrder moves the project of ?project= to the front and returns the projects that do not fit separately.
 func (w *Web) accessOrder(c *call, all []projects.Project) (shown, rest []projects.Project) {
 	if id := c.URL.Query().Get("project"); id != "" {
 		if p, err := w.Dashboard.Projects.Get(c.Context(), c.account.ID, id); err == nil {

@@ -17,10 +17,10 @@ type assistantPage struct {
 	Done     *notice
 	Nav      projectNav
 	Version  int64
-	Was      map[string]string // values when the form was opened, by field: what differs from them was edited
+	Was      map[string]string // values when the form was opened, by field; fields that differ were edited
 	Sets     []radioSet
 	Switches []choice
-	Changed  []string // what somebody else changed meanwhile
+	Changed  []string // fields that somebody else changed meanwhile
 	ChangedBy,
 	CostNow, CostThen string // "" if unknown
 	Priced    bool // whether the operator has set prices
@@ -65,7 +65,7 @@ func withValues(c assistant.Config, v map[string]string) assistant.Config {
 	return c
 }
 
-// changeOf contains only the fields that differ, so that it does not overwrite what others change.
+// changeOf contains only the fields that differ, so that it does not overwrite changes by others.
 func changeOf(version int64, was, now map[string]string) assistant.Change {
 	c := assistant.Change{Version: version}
 	text := func(field string) *string {
@@ -205,7 +205,7 @@ func (w *Web) changeAssistant(c *call) error {
 	return c.done(err, path, "saved")
 }
 
-// merge keeps what was edited in the form and takes the rest from the stored values.
+// merge keeps what was edited in the form and takes the other values from the store.
 func merge(was, entered, stored map[string]string) map[string]string {
 	v := map[string]string{}
 	for _, field := range grants.Fields() {

@@ -36,7 +36,7 @@ type activityRow struct {
 	Undone             bool
 }
 
-// actionTitles are the actions whose title is not made from their name.
+// actionTitles are the actions whose title is not derived from their name.
 var actionTitles = map[string]string{
 	"project.merged": "Projects merged",
 	"key.minted":     "Project key made", "key.rotated": "Project key rotated", "key.revoked": "Project key revoked",
@@ -83,7 +83,7 @@ var grantLabels = func() *strings.Replacer {
 	return strings.NewReplacer(pairs...)
 }()
 
-// actorOf names the actor. The name of an agent's computer comes from its client.
+// actorOf names the actor. The name of an agent's computer is provided by its client.
 func actorOf(e audit.Entry) string {
 	switch e.Actor.Kind {
 	case audit.KindPerson:

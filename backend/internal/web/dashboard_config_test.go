@@ -12,7 +12,7 @@ import (
 
 var agentActor = audit.Agent("link1")
 
-// shown are the hidden fields with which the assistant's form tells what it showed first.
+// shown are the hidden fields with which the assistant's form submits the values that it originally showed.
 var shown = []string{"was-realtimeModel", "standard", "was-voice", "ember", "was-memoryModel", "compact",
 	"was-sessionMemory", "on", "was-sounds", "off"}
 
@@ -139,7 +139,7 @@ func TestActivity_PagesFiltersAndUndoes(t *testing.T) {
 	v.get("/account/audit?project="+hello).want(http.StatusOK, `<span class="badge">undone</span>`,
 		"Assistant change undone").lacks(undo)
 	v.post(undo, v.tokens()).onward().want(http.StatusOK, "There is nothing to undo")
-	// no config
+	// there is no configuration
 	v.post("/account/audit/"+h.entries[1].ID+"/undo", v.tokens()).onward().want(http.StatusOK, "There is nothing to undo")
 	v.post("/account/audit/none/undo", v.tokens()).want(http.StatusNotFound)
 }

@@ -14,13 +14,13 @@ import (
 	"github.com/service-dev/service/proto/glasses/guide"
 )
 
-// Rows of the form: those that exist and a few empty ones, at most as many as a page may have.
+// Rows of the form: existing ones and a few empty ones, at most as many as a page may have.
 const (
 	emptyRows = 3
 	maxRows   = 20
 )
 
-// previewPolicy also lets the page frame its own preview.
+// previewPolicy additionally allows the page to frame its own preview.
 const previewPolicy = contentPolicy + "; frame-src 'self'"
 
 // connectionPage is the data of the template "dashboard_connection_page".
@@ -186,13 +186,13 @@ func (c *call) formVersion() int64 {
 	return version
 }
 
-// inputOf returns the id of a field's input: does-1 for phrases[0].does.
+// inputOf returns the id of a field's input, e.g. does-1 for phrases[0].does.
 func inputOf(field string) string {
 	m := rowField.FindStringSubmatch(field)
 	if m == nil {
 		return field
 	}
-	i, _ := strconv.Atoi(m[2]) // digits, and few
+	i, _ := strconv.Atoi(m[2]) // digits, and few of them
 	if m[1] == "toggles" {
 		return rowID("toggle-"+m[3], i)
 	}

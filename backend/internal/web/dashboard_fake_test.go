@@ -19,7 +19,7 @@ import (
 	"github.com/service-dev/service/backend/internal/projects"
 )
 
-// Who and what the dashboard's tests are about.
+// The accounts and projects of the dashboard tests.
 const (
 	ada      = "ada@example.org"
 	adaID    = "id-" + ada
@@ -30,10 +30,10 @@ const (
 
 var then = time.Date(2026, 11, 20, 9, 30, 0, 0, time.UTC)
 
-// fakeDashboard stands for every service of the dashboard, for one account. Its methods with the same name in two
-// services are in the small types below it.
+// fakeDashboard implements every service of the dashboard for one account. Methods with the same name in two services
+// are on the small types below it.
 type fakeDashboard struct {
-	merging  error // what a merge is refused with
+	merging  error // the error of a merge
 	mu       sync.Mutex
 	projects []projects.Project
 	keys     []projects.KeyInfo
@@ -44,8 +44,8 @@ type fakeDashboard struct {
 	page     connpage.Page
 	secrets  map[string]string // provider -> value
 	tested   string
-	lost     bool // the key that what is set is encrypted with
-	sealed   bool // there is a key to encrypt with
+	lost     bool // the key that stored secrets are encrypted with is lost
+	sealed   bool // a key for encryption exists
 	calls    []string
 }
 
@@ -89,7 +89,7 @@ func (h *fakeDashboard) dashboard() *Dashboard {
 		Credentials: fakeCredentials{h}, Pages: fakePages{h}, Links: h}
 }
 
-// note writes an entry and what was called; the caller holds mu.
+// note adds an audit entry and records the call; the caller holds mu.
 func (h *fakeDashboard) note(by audit.Actor, action, project, summary string) *audit.Entry {
 	h.calls = append(h.calls, strings.TrimSpace(action+" "+project))
 	e := audit.New(then.Add(time.Duration(len(h.entries))*time.Minute), adaID, by, action, project, summary)
@@ -284,7 +284,7 @@ func dashboardSite(t *testing.T, h *fakeDashboard, change ...func(*Options)) (*h
 	}}, change...)...), core
 }
 
-// signedIn is a browser of the account with this address.
+// signedIn returns a browser that is signed in with this address.
 func signedIn(t *testing.T, site *httptest.Server, email string) *visitor {
 	t.Helper()
 	v := visit(t, site).get("/signin")

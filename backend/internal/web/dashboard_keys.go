@@ -31,7 +31,7 @@ type newKeyPage struct {
 	Rotated bool
 }
 
-// mintKey answers with the key itself, which is on no later page, in no URL and not stored.
+// mintKey answers with the key itself, which appears on no later page, in no URL, and is not stored.
 func (w *Web) mintKey(c *call) error {
 	name := c.PostFormValue("name")
 	k, err := w.Dashboard.Keys.MintKey(c.Context(), c.account.ID, c.project.ID, name, audit.Person())

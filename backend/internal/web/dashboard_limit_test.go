@@ -8,7 +8,7 @@ import (
 	"github.com/service-dev/service/backend/internal/projects"
 )
 
-// Two merges of the same projects at once: the one that lost finds them to be one.
+// Of two concurrent merges of the same projects, the second finds that they are already one.
 func TestMerge_LostRaceIsNotAnInternalError(t *testing.T) {
 	h := newFakeDashboard()
 	h.merging = projects.ErrSameProject
@@ -18,7 +18,7 @@ func TestMerge_LostRaceIsNotAnInternalError(t *testing.T) {
 }
 
 func TestChanges_AreLimitedPerAccount(t *testing.T) {
-	h, now := newFakeDashboard(), time.Now() // nothing comes back while a slow machine makes the requests
+	h, now := newFakeDashboard(), time.Now() // a fixed time, so that a slow machine does not let the limit recover
 	site, _ := dashboardSite(t, h, func(o *Options) { o.Now = func() time.Time { return now } })
 	v := signedIn(t, site, ada).get(helloPath)
 	form := v.form("name", "laptop")
@@ -27,7 +27,7 @@ func TestChanges_AreLimitedPerAccount(t *testing.T) {
 	}
 	made := len(h.called())
 	v.post(helloPath+"/keys", form).want(http.StatusTooManyRequests, "Too many attempts", "Nothing was changed")
-	// It is one limit for every form, on whichever browser.
+	// All forms and browsers share one limit.
 	v.post("/account/links/link1/revoke", form).want(http.StatusTooManyRequests)
 	second := signedIn(t, site, ada).get(helloPath)
 	second.post(helloPath, second.form("name", "Hello")).want(http.StatusTooManyRequests)

@@ -7,7 +7,7 @@ import (
 	"github.com/service-dev/service/backend/internal/projects"
 )
 
-// mergePage asks before a project becomes part of ?into=, another one of the account.
+// mergePage asks before a project is merged into ?into=, another one of the account.
 func (w *Web) mergePage(c *call) error {
 	into, err := w.mergeTarget(c, c.URL.Query().Get("into"))
 	if err != nil {

@@ -28,10 +28,10 @@ type overviewPage struct {
 	Backend  string // URL for agents; "" if unknown
 }
 
-// linkRow is one linked agent. What it reports about itself is cleaned by printable.
+// linkRow is one linked agent. What it reports about itself is sanitized by printable.
 type linkRow struct {
 	Host, System, Program string
-	Address, LastAddress  string // where it was linked from, and where it last called from
+	Address, LastAddress  string // the addresses from which it was linked and from which it last called
 	Linked, First, Used   shownTime
 	New                   bool // linked within newFor
 	Revoke                string
@@ -74,7 +74,7 @@ func newLinkRow(l link.Link, now time.Time) linkRow {
 	}
 }
 
-// liveLinks leaves out the revoked and the expired ones.
+// liveLinks returns the links without revoked and expired ones.
 func (w *Web) liveLinks(c *call) ([]link.Link, error) {
 	all, err := w.Dashboard.Links.Links(c.Context(), c.account.ID)
 	now := w.Now()

@@ -29,10 +29,10 @@ func (d *Dashboard) complete() bool {
 		d.Credentials != nil && d.Pages != nil && d.Links != nil
 }
 
-// Projects are an account's apps. Errors are package projects'.
+// Projects are an account's apps. Errors are those of package projects.
 type Projects interface {
 	List(ctx context.Context, account string) ([]projects.Project, error)
-	// Get also accepts the id of a project that was merged into another one; the result's ID is no alias.
+	// Get also accepts the id of a project that was merged into another one; the result's ID is never an alias.
 	Get(ctx context.Context, account, id string) (projects.Project, error)
 	Update(ctx context.Context, account, id, displayName string, platforms []string, by audit.Actor) (
 		projects.Project, error)
@@ -40,7 +40,7 @@ type Projects interface {
 	Delete(ctx context.Context, account, id string, by audit.Actor) error
 }
 
-// ProjectKeys are the keys of a project. Errors are package projects'.
+// ProjectKeys are the keys of a project. Errors are those of package projects.
 type ProjectKeys interface {
 	Keys(ctx context.Context, account, id string) ([]projects.KeyInfo, error)
 	MintKey(ctx context.Context, account, id, name string, by audit.Actor) (projects.Key, error)
@@ -48,19 +48,19 @@ type ProjectKeys interface {
 	RevokeKey(ctx context.Context, account, id, keyID string, by audit.Actor) error
 }
 
-// AccessGrants are what agents may do with a project. Errors are package grants'.
+// AccessGrants define what agents may do with a project. Errors are those of package grants.
 type AccessGrants interface {
 	Of(ctx context.Context, account, project string) (grants.Grants, error)
 	Set(ctx context.Context, account, project string, g grants.Grants, by audit.Actor) error
 }
 
-// AuditLog lists what was read and changed. Errors are package audit's.
+// AuditLog lists what was read and changed. Errors are those of package audit.
 type AuditLog interface {
 	List(ctx context.Context, account string, f audit.Filter) ([]audit.Entry, error)
 	Get(ctx context.Context, account, id string) (audit.Entry, error)
 }
 
-// Assistants are the settings of voice assistants. Errors are package assistant's.
+// Assistants are the settings of voice assistants. Errors are those of package assistant.
 type Assistants interface {
 	Get(ctx context.Context, account, project string) (assistant.Config, error)
 	Change(ctx context.Context, account, project string, change assistant.Change, by audit.Actor) (
@@ -71,9 +71,9 @@ type Assistants interface {
 	Cost(c assistant.Config) *int64
 }
 
-// StoredCredentials are a project's own keys of AI providers. Errors are package credentials'.
+// StoredCredentials are a project's own keys of AI providers. Errors are those of package credentials.
 type StoredCredentials interface {
-	// Configured reports whether anything can be set at all.
+	// Configured reports whether credentials can be stored at all.
 	Configured() bool
 	Remove(ctx context.Context, account, project, provider string, by audit.Actor) error
 	CredentialTester
@@ -86,7 +86,7 @@ type CredentialTester interface {
 	Test(ctx context.Context, account, project, provider string, by audit.Actor) (result string, err error)
 }
 
-// ConnectionPages are the pages on which an app's users connect glasses. Errors are package connpage's.
+// ConnectionPages are the pages on which an app's users connect glasses. Errors are those of package connpage.
 type ConnectionPages interface {
 	Get(ctx context.Context, account, project string) (connpage.Page, error)
 	Change(ctx context.Context, account, project string, change connpage.Change, by audit.Actor) (
@@ -96,7 +96,7 @@ type ConnectionPages interface {
 	File(p connpage.Page) (name string, html []byte, err error)
 }
 
-// AgentLinks are the links of an account to its agents. Errors are package link's.
+// AgentLinks are the links of an account to its agents. Errors are those of package link.
 type AgentLinks interface {
 	Links(ctx context.Context, account string) ([]link.Link, error)
 	RevokeLink(ctx context.Context, account, linkID string, by audit.Actor) error

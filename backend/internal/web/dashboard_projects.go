@@ -65,7 +65,7 @@ type projectPage struct {
 	Keys      []keyRow
 	Revoked   []keyRow
 	KeyName   string
-	Others    []projects.Project // that it can be merged into
+	Others    []projects.Project // projects into which it can be merged
 }
 
 // choice is a checkbox or a radio button.
@@ -97,7 +97,7 @@ func newProjectPage(p projects.Project) projectPage {
 
 func (w *Web) project(c *call) error { return w.showProject(c, newProjectPage(c.project)) }
 
-// showProject adds what the page shows besides its forms.
+// showProject adds the content of the page besides its forms.
 func (w *Web) showProject(c *call, page projectPage) error {
 	keys, err := w.Dashboard.Keys.Keys(c.Context(), c.account.ID, c.project.ID)
 	if err != nil {

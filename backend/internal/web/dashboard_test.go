@@ -15,7 +15,7 @@ import (
 
 const helloPath = "/account/projects/" + hello
 
-// form is the last page's tokens with fields, as name, value, name, value.
+// form returns the last page's tokens with the given fields, as name, value, name, value.
 func (v *visitor) form(fields ...string) url.Values {
 	form := v.tokens()
 	for i := 0; i+1 < len(fields); i += 2 {
@@ -34,7 +34,7 @@ func (v *visitor) lacks(texts ...string) *visitor {
 	return v
 }
 
-// everyPage are the dashboard's pages, and everyForm what they post, of one project each.
+// everyPage lists the dashboard's pages, and everyForm the forms they post, for one project each.
 var (
 	projectPages = []string{"", "/assistant", "/credentials", "/connection-page", "/connection-page/file",
 		"/connection-page/preview", "/delete",
@@ -85,7 +85,7 @@ func TestDashboard_RequiresSignIn(t *testing.T) {
 	}
 }
 
-// What belongs to another account looks like what is not there.
+// What belongs to another account is answered like something that does not exist.
 func TestDashboard_ForeignProjectLooksMissing(t *testing.T) {
 	h := newFakeDashboard()
 	h.note(agentActor, "assistant.changed", hello, "voice").Before = []byte(`{}`)
@@ -97,7 +97,7 @@ func TestDashboard_ForeignProjectLooksMissing(t *testing.T) {
 	missing := "/account/projects/com.example.missing"
 	for _, p := range projectPages {
 		if p == "/connection-page/preview" {
-			continue // its own service answers
+			continue // handled by another service
 		}
 		theirs := eve.get(helloPath + p).want(http.StatusNotFound).page
 		if none := eve.get(missing + p).want(http.StatusNotFound).page; none != theirs {
@@ -167,7 +167,7 @@ func TestMergeAndDelete_AskFirst(t *testing.T) {
 	h := newFakeDashboard()
 	site, _ := dashboardSite(t, h)
 	v := signedIn(t, site, ada)
-	v.get(helloPath + "/merge?into=" + hello).want(http.StatusNotFound) // into itself
+	v.get(helloPath + "/merge?into=" + hello).want(http.StatusNotFound) // a merge into itself
 	v.get(helloPath + "/merge?into=" + foreign).want(http.StatusNotFound)
 	v.get(helloPath+"/merge?into=com.example.other").want(http.StatusOK, "cannot be undone")
 	v.post(helloPath+"/merge", v.form("into", "com.example.other")).onward().want(http.StatusOK, "Merged.")
@@ -213,7 +213,7 @@ func TestLinks_Revoke(t *testing.T) {
 	v.post("/account/links/revoke-all", v.tokens()).onward().want(http.StatusOK, "All links are revoked")
 }
 
-// A link of the last seven days is marked: whoever did not make it should see that.
+// Links of the last seven days are marked, so that a person notices one that somebody else made.
 func TestLinks_NewOnesAreMarked(t *testing.T) {
 	for age, marked := range map[time.Duration]bool{time.Hour: true, 7*24*time.Hour - time.Minute: true, 7*24*time.Hour +
 		time.Minute: false} {
@@ -227,7 +227,7 @@ func TestLinks_NewOnesAreMarked(t *testing.T) {
 	}
 }
 
-// Nobody can put words on a page by a link.
+// The address of a page cannot determine the text of its notices.
 func TestNotices_AreNotFromTheAddress(t *testing.T) {
 	site, _ := dashboardSite(t, newFakeDashboard())
 	v := signedIn(t, site, ada)
@@ -244,7 +244,7 @@ func TestHome_LinksToTheDashboard(t *testing.T) {
 	signedIn(t, newSite(t, without), ada).get("/").want(http.StatusOK).lacks(`href="/account"`)
 }
 
-// Whoever has as many projects as there can be still gets small pages.
+// The pages stay small for an account with the maximum number of projects.
 func TestManyProjects(t *testing.T) {
 	h := newFakeDashboard()
 	for i := range projects.MaxProjects - len(h.projects) {
@@ -256,7 +256,7 @@ func TestManyProjects(t *testing.T) {
 	}
 	site, _ := dashboardSite(t, h)
 	v := signedIn(t, site, ada)
-	const most = 100_000 - 20_000 // the style sheet comes on top
+	const most = 100_000 - 20_000 // the rest is for the style sheet
 	for _, p := range append([]string{helloPath, "/account/projects?after=com.example.one-of-many-397"}, accountPages...) {
 		if v.get(p).want(http.StatusOK); len(v.page) > most {
 			t.Errorf("%s has %d bytes", p, len(v.page))

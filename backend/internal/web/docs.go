@@ -31,7 +31,7 @@ type docsLink struct {
 	Here                bool
 }
 
-// docsSet is the documentation by path, rendered once: it is the same for everybody.
+// docsSet is the documentation by path. It is rendered once, because it is the same for everybody.
 type docsSet map[string]docsFile
 
 type docsFile struct {
@@ -60,8 +60,8 @@ var topicTitles = map[string]string{
 	"conversation_memory":    "Memory",
 }
 
-// mountDocs adds /docs, /docs/<id>, its source /docs/<id>.md, and llms.txt. None needs an account, sets a cookie or
-// differs by reader, so that caches may keep it. The pages are rendered at the first request.
+// mountDocs adds /docs, /docs/<id>, its source /docs/<id>.md, and llms.txt. They need no account, set no cookie and are
+// the same for every reader, so that caches may keep them. The pages are rendered at the first request.
 func (w *Web) mountDocs(mux *http.ServeMux) {
 	set := sync.OnceValues(w.renderDocs)
 	serve := http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
@@ -133,7 +133,7 @@ func docsTopics(here string) []docsTopic {
 	return list
 }
 
-// docsNext lists what to read next by title.
+// docsNext lists further reading by title.
 func docsNext(p docs.Page) []docsLink {
 	var list []docsLink
 	for _, id := range p.Next {

@@ -10,9 +10,9 @@ import (
 	"github.com/service-dev/service/proto/docs"
 )
 
-// markdown renders the part of Markdown that the documentation is written in: headings, paragraphs, lists,
-// fenced code, tables, and inline code, emphasis and links. All text is escaped; links lead to pages of the
-// documentation or to https URLs. The title, which is the only heading of the first level, is left to the template.
+// markdown renders the subset of Markdown that the documentation uses: headings, paragraphs, lists, fenced code,
+// tables, and inline code, emphasis and links. All text is escaped; links lead to pages of the documentation or to
+// https URLs. The title, which is the only heading of the first level, is left to the template.
 func markdown(text string) (template.HTML, []docsLink) {
 	m := &mdWriter{lines: strings.Split(strings.ReplaceAll(text, "\r\n", "\n"), "\n")}
 	for m.at < len(m.lines) {
@@ -86,13 +86,13 @@ func (m *mdWriter) code() {
 		text = append(text, m.lines[m.at])
 	}
 	m.at++
-	// tabindex, since it scrolls sideways and the keyboard must be able to reach it.
+	// focusable, because it scrolls sideways and the keyboard must be able to reach it
 	fmt.Fprintf(&m.out, "<pre tabindex=\"0\" data-language=\"%s\"><code>%s</code></pre>\n",
 		html.EscapeString(language), html.EscapeString(strings.Join(text, "\n")))
 }
 
-// list renders a list. Indented lines below an item belong to it. A numbered list keeps its first number, so that one
-// continues after a block between two items.
+// list renders a list. Indented lines below an item belong to it. A numbered list keeps its first number, so that it
+// can continue after a block between two items.
 func (m *mdWriter) list(tag string, item *regexp.Regexp) {
 	start := ""
 	if first := item.FindStringSubmatch(m.lines[m.at])[1]; tag == "ol" && first != "1" {
@@ -187,7 +187,7 @@ func inline(text string) string {
 	return out.String()
 }
 
-// anchor renders a link to a page, a section or an https URL; any other stays text.
+// anchor renders a link to a page, a section or an https URL; any other link stays text.
 func anchor(label, to string) string {
 	page, _, _ := strings.Cut(to, "#")
 	if _, ok := docs.Find(page); ok {

@@ -9,7 +9,8 @@ import (
 	"github.com/service-dev/service/proto/docs"
 )
 
-// TestDocs_AreCompleteAndPublic walks every page as a stranger: it is there, its links lead, caches may keep it.
+// TestDocs_AreCompleteAndPublic requests every page as an unknown visitor: the page exists, its links work, and caches
+// may keep it.
 func TestDocs_AreCompleteAndPublic(t *testing.T) {
 	site := newSite(t, newFake())
 	v := visit(t, site)

@@ -23,7 +23,7 @@ import (
 type errorPage struct {
 	Title string
 	Text  string
-	Next  string // what you can do now
+	Next  string // what the person can do now
 }
 
 var errorPages = map[int]errorPage{
@@ -45,7 +45,7 @@ var errorPages = map[int]errorPage{
 	},
 }
 
-// fail answers with the error page for err. Details go to the log only, and never with the query.
+// fail answers with the error page for err. Details are only logged, and never with the query.
 func (w *Web) fail(c *call, err error) {
 	status := http.StatusInternalServerError
 	switch {
@@ -63,8 +63,8 @@ func (w *Web) fail(c *call, err error) {
 	}
 }
 
-// notFoundErrors are those of what does not exist, belongs to another account, or was deleted or merged a moment ago.
-// Handlers return them as they are.
+// notFoundErrors are the errors for what does not exist, belongs to another account, or was just deleted or merged.
+// Handlers return them unchanged.
 var notFoundErrors = []error{
 	errNotFound, account.ErrNotFound, assistant.ErrNoProject, audit.ErrNotFound, connpage.ErrNotFound,
 	credentials.ErrNotSet,

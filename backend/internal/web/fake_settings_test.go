@@ -16,28 +16,28 @@ import (
 	"github.com/service-dev/service/backend/internal/passkey"
 )
 
-// fakeSettings stands for the sign-in services in memory, on top of a fakeAccounts's accounts. Tokens are words.
+// fakeSettings implements the sign-in services in memory, with the accounts of a fakeAccounts. Tokens are plain words.
 type fakeSettings struct {
 	*fakeAccounts
 	mail       bool
-	verified   map[string]bool // account ids
+	verified   map[string]bool // by account id
 	visits     map[string]account.Visit
-	since      map[string]time.Time // sessions by secret
-	tokens     map[string]string    // mailed: token -> account id
+	since      map[string]time.Time // of sessions, by secret
+	tokens     map[string]string    // mailed token to account id
 	mails      []string
 	identities map[string][]account.LinkedIdentity
-	identity   oidc.Identity // what the provider says next
-	refusal    error         // what it refuses with
+	identity   oidc.Identity // the provider's next answer
+	refusal    error         // the provider's next error
 	signInErr  error
-	site       string // where the provider lives
+	site       string // the provider's address
 	keys       []passkey.Passkey
 	deleted    string
-	revoked    account.Access // by the last reset
+	revoked    account.Access // by the last password reset
 	asked      account.PendingSignUp
 	exportErr  error
-	exportSize int           // of what the export holds more, in bytes
+	exportSize int           // additional size of the export, in bytes
 	exported   chan struct{} // closed when the export is written
-	exporting  func()        // called while it is
+	exporting  func()        // called while the export is written
 }
 
 func newFakeSettings() *fakeSettings {
@@ -48,7 +48,7 @@ func newFakeSettings() *fakeSettings {
 	}
 }
 
-// all gives the pages every part of the fake.
+// all sets every service of the pages to the fake.
 func (f *fakeSettings) all(o *Options) { o.Accounts, o.Settings, o.Providers, o.Passkeys = f, f, f, f }
 
 func (f *fakeSettings) OpenSession(ctx context.Context, id string, v account.Visit) (string, error) {
@@ -187,7 +187,7 @@ func (f *fakeSettings) SignInWith(ctx context.Context, id account.Identity) (acc
 	return account.Account{}, account.ErrNeedsConsent
 }
 
-// RequestSignUp knows one mailed link, for the address without an account; passwords of sign-ups are kept as they are.
+// RequestSignUp knows one mailed link, for an address without an account. Passwords of sign-ups are stored unhashed.
 func (f *fakeSettings) RequestSignUp(_ context.Context, email, password, next string) error {
 	f.mails = append(f.mails, email)
 	f.asked = account.PendingSignUp{Email: email, PasswordHash: password, Next: next}
@@ -335,7 +335,7 @@ func (f *fakeSettings) Remove(_ context.Context, _, id string, _ audit.Actor) er
 
 var errDisk = errors.New("disk full")
 
-// onward goes where the last answer sent the browser, on this site.
+// onward follows the last answer's redirect on this site.
 func (v *visitor) onward() *visitor {
 	v.t.Helper()
 	v.want(http.StatusSeeOther)
@@ -352,7 +352,7 @@ func (v *visitor) send(path string, pairs ...string) *visitor {
 	return v.post(path, form)
 }
 
-// another is a second browser at the same site.
+// another returns a second browser on the same site.
 func another(v *visitor) *visitor {
 	v.t.Helper()
 	return visit(v.t, &httptest.Server{URL: v.site})

@@ -18,17 +18,17 @@ import (
 	"github.com/service-dev/service/backend/internal/link"
 )
 
-// fakeAccounts stands for accounts, sessions and links in memory, and counts what was written.
+// fakeAccounts implements accounts, sessions and links in memory, and counts writes.
 type fakeAccounts struct {
-	changed string // the password that each account gets right after it was signed in to
+	changed string // the password that each account gets right after a sign-in
 
 	mu       sync.Mutex
-	people   map[string]string // e-mail -> password
+	people   map[string]string // e-mail address to password
 	sessions map[string]account.Account
 	pending  map[string]link.Code
-	approved map[string]string // code -> account id
+	approved map[string]string // code to account id
 	denied   map[string]bool
-	browsers []string // names that browsers signed in under
+	browsers []string // names under which browsers signed in
 	spent    bool     // no password is checked for browsers without a name
 	opened   int
 	writes   int
@@ -171,7 +171,7 @@ func newSite(t *testing.T, f *fakeAccounts, change ...func(*Options)) *httptest.
 	return s
 }
 
-// visitor is one browser: its own cookies, redirects followed by hand.
+// visitor is one browser with its own cookies; redirects are followed explicitly.
 type visitor struct {
 	t      *testing.T
 	site   string
@@ -213,7 +213,7 @@ func (v *visitor) get(path string) *visitor {
 	return v.do(req)
 }
 
-// post sends a form from our own page unless the header says otherwise.
+// post sends a form as our own page does unless the header says otherwise.
 func (v *visitor) post(path string, form url.Values, header ...string) *visitor {
 	v.t.Helper()
 	req, err := http.NewRequest(http.MethodPost, v.site+path, strings.NewReader(form.Encode()))
@@ -232,7 +232,7 @@ func (v *visitor) post(path string, form url.Values, header ...string) *visitor 
 
 var hidden = regexp.MustCompile(`name="(csrf|seen)" value="([^"]*)"`)
 
-// tokens are the hidden fields of the last page.
+// tokens returns the hidden fields of the last page.
 func (v *visitor) tokens() url.Values {
 	form := url.Values{}
 	for _, m := range hidden.FindAllStringSubmatch(v.page, -1) {
@@ -254,7 +254,7 @@ func (v *visitor) want(status int, texts ...string) *visitor {
 	return v
 }
 
-// signUp makes an account with the form that the last page shows and follows the redirect.
+// signUp creates an account with the form on the last page and follows the redirect.
 func (v *visitor) signUp(email, next string) *visitor {
 	v.t.Helper()
 	form := v.tokens()

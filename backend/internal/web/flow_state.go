@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// A step of signing in keeps what the next one needs in a cookie of its own, for a few minutes. The cookie is signed,
-// so it cannot be forged, and except for flowVerify bound to the browser session, so it cannot be moved to another
+// A step of signing in stores what the next one needs in a separate cookie for a few minutes. The cookie is signed, so
+// it cannot be forged, and except for flowVerify bound to the browser session, so it cannot be moved to another
 // browser.
 const (
 	flowOIDC    = "oidc"    // the attempt at a sign-in provider
@@ -29,7 +29,7 @@ type flowState struct {
 	Value json.RawMessage `json:"v"`
 }
 
-// saveFlow keeps a value in this browser for flowLife: the first one that is short enough for a cookie.
+// saveFlow stores a value in this browser for flowLife: the first of values that is short enough for a cookie.
 func (w *Web) saveFlow(c *call, flow string, values ...any) error {
 	size := 0
 	for _, value := range values {
@@ -45,8 +45,8 @@ func (w *Web) saveFlow(c *call, flow string, values ...any) error {
 	return fmt.Errorf("save state of flow %s: %d bytes exceed the limit of %d", flow, size, maxFlowState)
 }
 
-// loadFlow reads what saveFlow kept. It returns false if the cookie is missing, forged, expired or of another browser
-// session.
+// loadFlow reads the value stored by saveFlow. It returns false if the cookie is missing, forged, expired or of another
+// browser session.
 func (w *Web) loadFlow(c *call, flow string, into any) bool {
 	body, signature, _ := strings.Cut(w.cookieValue(c, "-"+flow, maxFlowState), ".")
 	if !equal(signature, w.signFlow(c, flow, body)) {
@@ -78,14 +78,14 @@ func (w *Web) encodeFlow(c *call, flow string, value any) (string, error) {
 	return body + "." + w.signFlow(c, flow, body), nil
 }
 
-// signFlow binds the state to the browser session. flowVerify outlives the sign-in that it asks for: whoever has the
+// signFlow binds the state to the browser session. flowVerify outlives the sign-in that it requires: whoever has the
 // link may open it in any browser, and the token is valid for its own account only.
 func (w *Web) signFlow(c *call, flow, body string) string {
 	browserID := c.browserID
 	if flow == flowVerify {
 		browserID = ""
 	}
-	return w.sign("moment", flow, browserID, body) // an older version that serves beside this one signs it so
+	return w.sign("moment", flow, browserID, body) // the purpose that older versions, which may run beside this one, use as well
 }
 
 // encodeJSON does not escape &, < and >, which would take six bytes each.

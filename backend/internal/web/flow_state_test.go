@@ -14,7 +14,7 @@ func flowWeb(now func() time.Time) *Web {
 	return &Web{Options: Options{Key: []byte(strings.Repeat("k", 32)), Now: now, Embedded: true}, cookie: "service-x"}
 }
 
-// flowCall is a request of a browser session with these cookies.
+// flowCall returns a request of a browser session with these cookies.
 func flowCall(browserID string, cookies ...*http.Cookie) *call {
 	c := &call{Request: httptest.NewRequest(http.MethodGet, "/", nil), rw: httptest.NewRecorder(), browserID: browserID}
 	for _, cookie := range cookies {
@@ -62,7 +62,8 @@ func TestFlowState_ExpiresAndIsBoundToItsBrowser(t *testing.T) {
 	}
 }
 
-// JSON escapes some bytes of a return path with six: it is kept unchanged or dropped, and never prevents the sign-in.
+// JSON needs six bytes for some bytes of a return path. The path is kept unchanged or dropped, and never prevents the
+// sign-in.
 func TestFlowState_DropsReturnPathThatIsTooLong(t *testing.T) {
 	w := flowWeb(time.Now)
 	for filler, kept := range map[string]bool{"&": true, "<": true, "\"": true, "\xff": false} {

@@ -27,8 +27,8 @@ type accountForm struct {
 	Email    string
 	Accepted bool
 
-	// Set by Web.complete: whether the form asks for the sign-in word, and explains that everybody was signed out; and
-	// the sign-in methods that this backend has.
+	// Set by Web.complete: whether the form requires the sign-in word, whether it explains that everybody was signed
+	// out, and the sign-in methods of this backend.
 	NeedsWord, SignedOut bool
 	Providers            []providerButton
 	Passkeys             string // URL that a passkey's response is posted to
@@ -40,7 +40,7 @@ type accountForm struct {
 	Min    int    // characters of a password
 }
 
-// links sets the URLs. here is the page that contains the form, or "" if it is the form's own page.
+// links sets the URLs. here is the page that contains the form, or "" if the form has its own page.
 func (f accountForm) links(here string) accountForm {
 	f.Action = withNext("/"+f.Mode, f.Next)
 	other := signIn
@@ -55,7 +55,7 @@ func (f accountForm) links(here string) accountForm {
 	return f
 }
 
-// readForm returns the password apart, so that it never gets back into a page.
+// readForm returns the password separately, so that it is never rendered into a page.
 func readForm(c *call, mode string) (f accountForm, password string) {
 	f = accountForm{Mode: mode, Next: nextOf(c), Accepted: c.PostFormValue("accept") != ""}
 	f.Email = strings.TrimSpace(c.PostFormValue("email"))
@@ -91,7 +91,7 @@ func isPlausibleEmail(s string) bool {
 	return err == nil && a.Address == s
 }
 
-// passwordValue returns "" for what is too long to be a password.
+// passwordValue returns "" for text that is too long to be a password.
 func passwordValue(c *call) string {
 	password := c.PostFormValue("password")
 	if len(password) > 4*maxPassword {

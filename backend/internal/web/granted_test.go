@@ -8,7 +8,7 @@ import (
 	"github.com/service-dev/service/backend/internal/grants"
 )
 
-// Whoever approves reads before it what every part of the account is opened for, and where that is changed.
+// Before approving, a person reads which access every part of the account gets and where to change that.
 func TestActivation_ShowsWhatIsGranted(t *testing.T) {
 	f := newFake(code)
 	v := visit(t,
@@ -23,7 +23,7 @@ func TestActivation_ShowsWhatIsGranted(t *testing.T) {
 	}
 }
 
-// What is said follows the defaults that hold: a part that they close is not promised.
+// The text follows the current defaults: a part that they close is not listed as granted.
 func TestGranted_FollowsTheGrants(t *testing.T) {
 	g := grants.Default()
 	g.Analytics, g.Credentials = grants.Off, grants.Read

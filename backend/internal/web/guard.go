@@ -17,7 +17,7 @@ var (
 	errForbidden = errors.New("forbidden")
 )
 
-// call is one request on its way through page.
+// call is one request being handled by page.
 type call struct {
 	*http.Request
 	rw        http.ResponseWriter
@@ -71,9 +71,9 @@ func (w *Web) serve(c *call, h handler) error {
 	return h(c)
 }
 
-// signedIn wraps every page below /account. Visitors are sent to /signin and return to the page that they wanted to
-// read; a form posted without being signed in is not repeated and leads to the dashboard. It also limits how much one
-// account may change, in however many browsers it is signed in.
+// signedIn wraps every page below /account. Visitors are sent to /signin and then return to the page that they
+// requested; a form posted without being signed in is not repeated and leads to the dashboard. It also limits how many
+// changes one account may make, in all browsers together.
 func (w *Web) signedIn(h handler) http.Handler {
 	return w.page(func(c *call) error {
 		switch {
@@ -88,8 +88,8 @@ func (w *Web) signedIn(h handler) http.Handler {
 	})
 }
 
-// withProject is signedIn for the account's project {id} of the path. The alias of a merged project redirects to the
-// project that it became part of.
+// withProject is signedIn for the account's project {id} in the path. The alias of a merged project redirects to the
+// project that it was merged into.
 func (w *Web) withProject(h handler) http.Handler {
 	return w.signedIn(func(c *call) (err error) {
 		if c.project, err = w.Dashboard.Projects.Get(c.Context(), c.account.ID, c.PathValue("id")); err != nil {
@@ -115,7 +115,8 @@ func isRead(r *http.Request) bool { return r.Method == http.MethodGet || r.Metho
 
 // isEmbedded reports whether another site made the browser load this page as part of its own: as an image, a frame or a
 // script, or in advance. The user does not know about such a request, so it must neither look anything up nor count
-// against them. Browsers say so in Fetch Metadata headers; a request without them passes, since anybody can omit them.
+// against them. Browsers indicate that in Fetch Metadata headers; a request without them passes, since anybody can omit
+// them.
 func isEmbedded(r *http.Request) bool {
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "", "none", "same-origin":

@@ -15,7 +15,7 @@ func (w *Web) home(c *call) error {
 
 // privacyPage is the data of the template "privacy".
 type privacyPage struct {
-	Events   []wire.Description // all that an install may report
+	Events   []wire.Description // every event that an install may report
 	KeptDays int
 	// Limits of the event logs of simulator sessions, and how long they are kept after the last use.
 	LogDays, LogRows, LogMegabytes, LogGigabytes int64

@@ -9,7 +9,7 @@ import (
 	"github.com/service-dev/service/backend/internal/account"
 )
 
-// A known browser has signed in with an e-mail address before. It holds a signed cookie for that address, so that wrong
+// A known browser has signed in with an e-mail address before. It has a signed cookie for that address, so that wrong
 // passwords from elsewhere do not count against it. The cookie alone grants nothing.
 
 const (
@@ -17,7 +17,7 @@ const (
 	maxKnownBrowser  = 200 // bytes of the cookie
 )
 
-// rememberBrowser gives this browser a new name for an address.
+// rememberBrowser assigns this browser a new name for an address.
 func (w *Web) rememberBrowser(c *call, email string) {
 	email = account.FoldEmail(email)
 	body := strconv.FormatInt(w.Now().Add(knownBrowserLife).Unix(), 36) + "." + rand.Text()
@@ -44,7 +44,8 @@ func (w *Web) knownBrowser(c *call, email string) string {
 	return name
 }
 
-// knownBrowserSuffix contains a keyed hash of the address: a browser may know several, and none can be read from it.
+// knownBrowserSuffix contains a keyed hash of the address, because a browser may know several and none must be readable
+// from the name.
 func (w *Web) knownBrowserSuffix(email string) string {
 	return "-known-" + w.sign("known cookie", email)[:8]
 }

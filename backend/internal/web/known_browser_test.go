@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// A browser that has signed in goes on being known by its address, also signed out; others are not, and nobody can make
-// or carry over what it is known by.
+// A browser that has signed in is still recognised by its address after it signed out; others are not. Nobody can forge
+// or transfer what identifies it.
 func TestKnownBrowser_SignsInUnderItsName(t *testing.T) {
 	now := time.Now()
 	f := newFake()

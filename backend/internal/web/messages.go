@@ -5,13 +5,13 @@ import (
 	"net/url"
 )
 
-// formErrors is what is wrong with a submitted form. Page types embed it; the template "summary" shows it.
+// formErrors describes the problems of a submitted form. Page types embed it; the template "summary" shows it.
 type formErrors struct {
-	Problem string // with the form as a whole
+	Problem string // a problem of the form as a whole
 	Fields  []fieldError
 }
 
-// fieldError is what is wrong with one field; Field is the id of its input.
+// fieldError is the problem of one field; Field is the id of its input.
 type fieldError struct{ Field, Text string }
 
 func (f *formErrors) add(field, text string) { f.Fields = append(f.Fields, fieldError{field, text}) }
@@ -37,20 +37,20 @@ func (f formErrors) status() int {
 	return http.StatusOK
 }
 
-// message is the data of the template "message": one statement and a link to go on.
+// message is the data of the template "message": one statement and a link to continue.
 type message struct {
 	Title string
 	Text  []string
 	Href  string
 	Label string
-	Quiet bool // the link is no next step, only a way out
+	Quiet bool // the link is only a way out, not the next step
 }
 
 func (w *Web) showMessage(c *call, status int, m message) error {
 	return w.render(c, status, "message", m)
 }
 
-// showTooMany answers an attempt over the limit where there is no form to show again.
+// showTooMany answers an attempt over the limit if there is no form to show again.
 func (w *Web) showTooMany(c *call) error {
 	c.rw.Header().Set("Retry-After", "60")
 	return w.showMessage(c, http.StatusTooManyRequests, message{
@@ -59,8 +59,8 @@ func (w *Web) showTooMany(c *call) error {
 	})
 }
 
-// notice is the line on a page about what was just done. The address carries only its code, so that nobody can choose
-// the text.
+// notice is the line on a page about an action that was just done. The address contains only its code, so that nobody
+// can choose the text.
 type notice struct {
 	Text string
 	Bad  bool
@@ -107,7 +107,7 @@ var notices = map[string]notice{
 	"browsers": {Text: "All other browsers are signed out."},
 }
 
-// notice returns the notice of the query's code, or nil.
+// notice returns the notice for the code in the query, or nil.
 func (c *call) notice() *notice {
 	if n, ok := notices[c.URL.Query().Get("done")]; ok {
 		return &n

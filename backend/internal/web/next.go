@@ -27,7 +27,7 @@ func localPath(next string) string {
 	}
 	switch u.Path {
 	case "/signin", "/signup", "/signout":
-		return "/" // would redirect in a circle
+		return "/" // would be a redirect loop
 	}
 	return next
 }

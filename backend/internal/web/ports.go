@@ -7,13 +7,13 @@ import (
 	"github.com/service-dev/service/backend/internal/link"
 )
 
-// Account is what pages need to know of the signed-in account.
+// Account contains what pages need to know about the signed-in account.
 type Account struct {
 	ID    string
 	Email string
 }
 
-// Accounts creates accounts, checks passwords and stores browser sessions. Errors are package account's.
+// Accounts creates accounts, checks passwords and stores browser sessions. Errors are those of package account.
 type Accounts interface {
 	SignUp(ctx context.Context, email, password string) (account.Account, error)
 	// SignIn takes the name of a browser that signed in with this address before, or "".
@@ -24,7 +24,7 @@ type Accounts interface {
 	CloseSession(ctx context.Context, secret string) error
 }
 
-// Links shows and decides pending link requests. Errors are package link's.
+// Links shows and decides pending link requests. Errors are those of package link.
 type Links interface {
 	View(ctx context.Context, userCode string) (link.Code, error)
 	Approve(ctx context.Context, userCode, accountID string) error

@@ -8,7 +8,7 @@ import (
 	"github.com/service-dev/service/proto/telemetry"
 )
 
-// T4: what people read of the events is the list that both ends hold them to, with when, how to see, stop and erase.
+// The privacy page lists the same events as the code, and says when they are sent and how to see, stop and erase them.
 func TestPrivacyPage_ListsEveryEvent(t *testing.T) {
 	site := newSite(t, newFake(), func(o *Options) { o.Embedded = false })
 	v := visit(t, site).get("/").want(http.StatusOK, `href="/privacy"`).get("/privacy").want(http.StatusOK,

@@ -21,7 +21,7 @@ var templateFiles embed.FS
 //go:embed assets
 var assetFiles embed.FS
 
-// view is the data of every template; that of the page itself is in Data.
+// view is the data of every template; Data is specific to the page.
 type view struct {
 	Account   *Account // nil if nobody is signed in
 	CSRF      string   // for the hidden field "csrf" of every form
@@ -90,7 +90,7 @@ func findTemplates(assets assetSet) (templateSet, error) {
 	return pages, nil
 }
 
-// assetSet holds the static files by name. Their URL contains a hash of the content, so browsers may cache them for
+// assetSet contains the static files by name. Their URL contains a hash of the content, so browsers may cache them for
 // ever.
 type assetSet map[string]asset
 
@@ -138,7 +138,7 @@ func (s assetSet) add(name string, read func() []byte, gzipped bool) {
 	})}
 }
 
-// contentType does not depend on the machine's MIME table for what the pages use: it may be wrong or missing.
+// contentType does not use the machine's MIME table for the files of the pages, because it may be wrong or missing.
 func contentType(name string) string {
 	switch path.Ext(name) {
 	case ".css":
@@ -174,7 +174,7 @@ func (w *Web) asset(rw http.ResponseWriter, r *http.Request) {
 	file := a.load()
 	h := rw.Header()
 	setHeaders(h)
-	// Without the version, as where one module imports another, a browser asks each time whether its copy is current.
+	// Without the version, as if one module imports another, a browser asks each time whether its copy is current.
 	h.Set("Cache-Control", "no-cache")
 	if r.URL.Query().Get("v") == file.version {
 		h.Set("Cache-Control", "public, max-age=31536000, immutable")

@@ -14,7 +14,7 @@ const (
 	lastMethod   = "Set a password or add another way to sign in first: this is the only way left."
 )
 
-// mountSettings adds the pages of the further sign-in methods, of mailed links, and of the account's own settings.
+// mountSettings adds the pages of additional sign-in methods, of mailed links, and of the account's settings.
 func (w *Web) mountSettings(mux *http.ServeMux) {
 	if w.Settings == nil {
 		return

@@ -19,7 +19,7 @@ const (
 	mailQueueFull    = "Try again in a few minutes. Too much mail is waiting to be sent."
 )
 
-// mailProblem explains why a mail was not sent, or returns "" if err is about something else.
+// mailProblem explains why a mail was not sent, or returns "" for other errors.
 func mailProblem(err error) string {
 	switch {
 	case errors.Is(err, account.ErrTooManyMails):
@@ -30,7 +30,7 @@ func mailProblem(err error) string {
 	return ""
 }
 
-// passwordProblem explains why the current password was refused, or returns "" if err is about something else.
+// passwordProblem explains why the current password was refused, or returns "" for other errors.
 func passwordProblem(err error) string {
 	var spent *account.TooManyGuessesError
 	switch {
@@ -42,7 +42,7 @@ func passwordProblem(err error) string {
 	return ""
 }
 
-// changeEmail sends a link to the new address; without mail nobody could prove that it is theirs.
+// changeEmail sends a link to the new address. Without mail nobody could prove that they own it.
 func (w *Web) changeEmail(c *call) error {
 	if !w.Settings.CanMail() {
 		return errNotFound
@@ -119,7 +119,7 @@ func (w *Web) changePassword(c *call) error {
 }
 
 // isUnproven reports whether the request may come from somebody else who found the browser open: the account has no
-// password to ask for, and the sign-in is not recent.
+// password to enter, and the sign-in is not recent.
 func (w *Web) isUnproven(c *call) (bool, error) {
 	owner, err := w.Settings.ByID(c.Context(), c.account.ID)
 	if err != nil || owner.HasPassword() {
@@ -128,8 +128,8 @@ func (w *Web) isUnproven(c *call) (bool, error) {
 	return w.isStale(c)
 }
 
-// freshSignIn is how recent a sign-in must be to add a sign-in method and, without a password to ask for, to set one,
-// to change the address or to delete the account.
+// freshSignIn is how recent a sign-in must be for adding a sign-in method and, if there is no password to enter, for
+// setting one, changing the address or deleting the account.
 const freshSignIn = 10 * time.Minute
 
 // isStale reports whether this browser signed in longer than freshSignIn ago.

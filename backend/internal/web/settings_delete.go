@@ -16,7 +16,7 @@ import (
 const downloadTime = 10 * time.Minute
 
 // export answers with the account's data as a file. The file is complete before its first byte is sent, so that a slow
-// reader holds a file and not one of the few connections to the database.
+// reader occupies a file and not one of the few database connections.
 func (w *Web) export(c *call) error {
 	file, err := openTempFile()
 	if err != nil {
@@ -34,7 +34,7 @@ func (w *Web) export(c *call) error {
 		return fmt.Errorf("read export: %w", err)
 	}
 	connection := http.NewResponseController(c.rw)
-	_ = connection.SetWriteDeadline(time.Now().Add(downloadTime)) // only a test's recorder has none to set
+	_ = connection.SetWriteDeadline(time.Now().Add(downloadTime)) // fails only for a test's recorder
 	h := c.rw.Header()
 	h.Set("Content-Type", "application/json")
 	h.Set("Content-Length", strconv.FormatInt(size, 10)) // so that a truncated file is noticed
@@ -51,7 +51,7 @@ type deletePage struct {
 	Email       string
 	Typed       string
 	HasPassword bool
-	Stale       bool // no password to ask for, and the sign-in is not recent
+	Stale       bool // there is no password to enter, and the sign-in is not recent
 }
 
 func (w *Web) deleteForm(c *call) error {
@@ -72,7 +72,7 @@ func (w *Web) newDeletePage(c *call) (p deletePage, err error) {
 	return p, err
 }
 
-// deleteAccount deletes everything if the address was typed and the request is proven to be the account owner's.
+// deleteAccount deletes everything if the address was typed and the request was proven to be the account owner's.
 func (w *Web) deleteAccount(c *call) error {
 	p, err := w.newDeletePage(c)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/service-dev/service/backend/internal/passkey"
 )
 
-// Settings serves the settings of an account and mailed links. Errors are package account's.
+// Settings serves the settings of an account and mailed links. Errors are those of package account.
 type Settings interface {
 	Profiles
 	Browsers
@@ -55,7 +55,7 @@ type Mails interface {
 	ResetPassword(ctx context.Context, token, newPassword string, revoke account.Access) (account.Account, error)
 }
 
-// Identities are the accounts that people have at sign-in providers.
+// Identities are people's accounts at sign-in providers.
 type Identities interface {
 	SignInWith(ctx context.Context, id account.Identity) (account.Account, error)
 	SignUpWith(ctx context.Context, id account.Identity) (account.Account, error)
@@ -64,20 +64,20 @@ type Identities interface {
 	Unlink(ctx context.Context, accountID, provider, subject string, by audit.Actor) error
 }
 
-// DataRights exports and deletes everything about an account.
+// DataRights exports and deletes all data of an account.
 type DataRights interface {
 	Export(ctx context.Context, accountID string, to io.Writer, by audit.Actor) error
 	Delete(ctx context.Context, accountID string, by audit.Actor) error
 }
 
-// Providers are the OpenID Connect providers that people may sign in with. Errors are package oidc's.
+// Providers are the OpenID Connect providers for signing in. Errors are those of package oidc.
 type Providers interface {
 	Providers() []oidc.Provider
 	Begin(ctx context.Context, provider, redirectURL string) (oidc.Attempt, error)
 	Finish(ctx context.Context, a oidc.Attempt, answer url.Values) (oidc.Identity, error)
 }
 
-// Passkeys adds, lists and uses passkeys. Errors are package passkey's.
+// Passkeys adds, lists and uses passkeys. Errors are those of package passkey.
 type Passkeys interface {
 	PasskeySignIn
 	PasskeyManager

@@ -14,7 +14,7 @@ import (
 
 const adaPassword = "correct horse battery"
 
-// settled is ada, signed in and looking at her settings.
+// settled returns ada, signed in and on her settings page.
 func settled(t *testing.T, change ...func(*Options)) (*fakeSettings, *visitor) {
 	t.Helper()
 	f := newFakeSettings()
@@ -41,7 +41,7 @@ func TestSettings_RequireSignIn(t *testing.T) {
 		v.post(settingsPath+path, nil).want(http.StatusForbidden)
 	}
 	if f.writes != 0 || len(f.mails) != 0 || f.deleted != "" {
-		t.Error("something was changed for nobody")
+		t.Error("something was changed without a signed-in account")
 	}
 	bare := visit(t, newSite(t, f.fakeAccounts))
 	for _, path := range []string{settingsPath, "/forgot", "/reset", "/verify", "/goodbye"} {
@@ -73,7 +73,7 @@ func TestSettings_ChangePassword(t *testing.T) {
 	}
 }
 
-// A change to an address that has an account is answered like any other.
+// Changing to an address that has an account is answered like any other change.
 func TestSettings_ChangeEmailDoesNotRevealAccounts(t *testing.T) {
 	f, v := settled(t)
 	f.people["bob@example.org"] = "x"
@@ -146,14 +146,14 @@ func TestSettings_Browsers(t *testing.T) {
 		t.Fatal(err)
 	}
 	v.send(settingsPath+"/browsers/end-others").onward().want(http.StatusOK, "All other browsers are signed out")
-	if len(f.sessions) != 2 { // ada's here, bob's there
+	if len(f.sessions) != 2 { // ada's in one browser, bob's in the other
 		t.Errorf("%d sessions are open", len(f.sessions))
 	}
 }
 
 func TestSettings_Passkeys(t *testing.T) {
 	f, v := settled(t)
-	// no challenge
+	// without a challenge
 	v.send(settingsPath+"/passkeys", "name", "my laptop", "credential", "k1").want(http.StatusUnprocessableEntity,
 		"was not added")
 	v.send(settingsPath+"/passkeys/begin").want(http.StatusOK, `"challenge"`)
@@ -167,7 +167,7 @@ func TestSettings_Passkeys(t *testing.T) {
 	w.send("/signin/passkey/begin").want(http.StatusOK, `"challenge"`)
 	w.get("/signin?next=/privacy").want(http.StatusOK, "Sign in with a passkey").send("/signin/passkey?next=/privacy",
 		"credential", "nobody's").want(http.StatusUnprocessableEntity, "was not accepted")
-	w.send("/signin/passkey", "credential", "k1").want(http.StatusUnprocessableEntity) // the challenge is spent
+	w.send("/signin/passkey", "credential", "k1").want(http.StatusUnprocessableEntity) // the challenge was used already
 	w.send("/signin/passkey/begin")
 	w.get("/signin").send("/signin/passkey", "credential", "clone").want(http.StatusUnprocessableEntity,
 		"seems to be a copy")
@@ -195,7 +195,8 @@ func TestExport_IsAFile(t *testing.T) {
 	}
 }
 
-// A process that is killed while it writes or sends an export leaves nothing of it: the file has no name at that time.
+// A process that is killed while it writes or sends an export leaves nothing behind, because the file has no name by
+// then.
 func TestExport_LeavesNoFile(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("there the file has a name, and the kernel deletes it with its last handle")
@@ -232,7 +233,7 @@ func TestExport_SlowReaderHoldsNoConnection(t *testing.T) {
 	}
 	defer res.Body.Close()
 	select {
-	case <-f.exported: // and nothing of the body was read
+	case <-f.exported: // nothing of the body was read
 	case <-time.After(10 * time.Second):
 		t.Error("the account is still being read while the browser does not")
 	}
@@ -279,7 +280,7 @@ func TestSettings_WithoutPasswordRequireFreshSignIn(t *testing.T) {
 		"deleted")
 }
 
-// With or without a password: what is added here signs in for good.
+// With or without a password: anything added here can sign in permanently.
 func TestSettings_NewSignInMethodRequiresFreshSignIn(t *testing.T) {
 	now := time.Now()
 	f, v := settled(t, func(o *Options) { o.Now = func() time.Time { return now } })

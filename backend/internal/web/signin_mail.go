@@ -63,7 +63,7 @@ func (w *Web) forgotSent(c *call) error {
 }
 
 // mailForm serves the page of a mailed link. It moves the link's token from the address into the flow's state and
-// redirects to the address without it, then calls show. Links without a token show a way to get a new one.
+// redirects to the address without it, then calls show. Links without a token lead to a way to get a new one.
 func (w *Web) mailForm(c *call, flow string, expired message, show func() error) error {
 	if token := c.URL.Query().Get("token"); token != "" && len(token) <= maxMailToken {
 		if err := w.saveFlow(c, flow, token); err != nil {
@@ -78,7 +78,7 @@ func (w *Web) mailForm(c *call, flow string, expired message, show func() error)
 	return show()
 }
 
-// What expired links lead to.
+// The targets of expired links.
 var (
 	askAgain    = message{Href: "/forgot", Label: "Ask for a new link"}
 	signUpAgain = message{Href: "/signup", Label: "Sign up again"}
@@ -93,7 +93,7 @@ func (w *Web) showExpired(c *call, m message) error {
 	return w.showMessage(c, http.StatusNotFound, m)
 }
 
-// resetPage is the data of the template "reset". Links, Passkeys and Providers are what can be revoked as well.
+// resetPage is the data of the template "reset". Links, Passkeys and Providers can be revoked as well.
 type resetPage struct {
 	formErrors
 	Min                        int
@@ -150,8 +150,8 @@ func (w *Web) verifyForm(c *call) error {
 	})
 }
 
-// verify confirms the address only if the browser is signed in to the account that asked for the mail. Who reads the
-// mail proves no more than that the address is theirs: somebody else may have created the account with it.
+// verify confirms the address only if the browser is signed in to the account that requested the mail. Reading the mail
+// only proves ownership of the address: somebody else may have created the account with it.
 func (w *Web) verify(c *call) error {
 	if !c.isSignedIn() {
 		return c.redirect(verifyPath)

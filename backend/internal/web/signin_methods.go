@@ -4,8 +4,8 @@ import "github.com/service-dev/service/backend/internal/limit"
 
 // Attempts per minute and address.
 const (
-	mailsPerMinute   = 6  // of what sends mail
-	changesPerMinute = 30 // of what changes an account or asks for its password
+	mailsPerMinute   = 6  // requests that send mail
+	changesPerMinute = 30 // requests that change an account or require its password
 )
 
 // rateLimits are the limits of the sign-in and settings pages.
@@ -15,13 +15,13 @@ func newRateLimits(o Options) rateLimits {
 	return rateLimits{mails: limit.New(mailsPerMinute, o.Now), changes: limit.New(changesPerMinute, o.Now)}
 }
 
-// providerButton signs in with a provider.
+// providerButton is a button for signing in with a provider.
 type providerButton struct {
 	Name   string
 	Action string
 }
 
-// complete adds the sign-in methods that this backend has to the account form.
+// complete adds the sign-in methods of this backend to the account form.
 func (w *Web) complete(f accountForm) accountForm {
 	f.NeedsWord, f.SignedOut = w.SignInWord != "", w.SignedOut
 	if w.Settings == nil {

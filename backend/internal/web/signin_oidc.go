@@ -10,7 +10,7 @@ import (
 	"github.com/service-dev/service/backend/internal/oidc"
 )
 
-// providerAttempt is what the callback of a provider needs.
+// providerAttempt contains what the callback of a provider needs.
 type providerAttempt struct {
 	Attempt oidc.Attempt `json:"a"`
 	Next    string       `json:"n"`
@@ -39,9 +39,9 @@ func (w *Web) linkProvider(c *call) error {
 	return w.leaveForProvider(c, providerAttempt{Next: settingsPath, Link: c.account.ID}, settingsPath)
 }
 
-// leaveForProvider sends the browser to a provider through a page of ours that moves on by itself. A redirect would be
-// part of the form's submission, which the policy restricts to this site (form-action), as would every redirect of the
-// provider; so the policy need not know the providers' hosts.
+// leaveForProvider sends the browser to a provider through an intermediate page that redirects by itself. A direct
+// redirect would be part of the form's submission, which the policy restricts to this site (form-action), as would
+// every redirect of the provider; with the page, the policy need not list the providers' hosts.
 func (w *Web) leaveForProvider(c *call, state providerAttempt, back string) error {
 	id := c.PathValue("provider")
 	attempt, err := w.Providers.Begin(c.Context(), id, w.origin(c)+"/signin/oidc/"+url.PathEscape(id)+"/callback")
@@ -151,7 +151,7 @@ func (w *Web) acceptWelcome(c *call) error {
 		return w.showWelcome(c, f)
 	}
 	owner, err := w.Settings.SignUpWith(c.Context(), who.Identity)
-	if errors.Is(err, account.ErrIdentityTaken) { // another tab was quicker
+	if errors.Is(err, account.ErrIdentityTaken) { // another tab was faster
 		owner, err = w.Settings.SignInWith(c.Context(), who.Identity)
 	}
 	w.endFlow(c, flowWelcome)

@@ -27,7 +27,7 @@ func (w *Web) beginPasskey(c *call) error {
 	return w.sendChallenge(c, options, sealed)
 }
 
-// sendChallenge sends options to the script and keeps in this browser what the response is checked with.
+// sendChallenge sends options to the script and stores in this browser what is needed to check the response.
 func (w *Web) sendChallenge(c *call, options []byte, sealed string) error {
 	if err := w.saveFlow(c, flowPasskey, sealed); err != nil {
 		return err
@@ -42,7 +42,7 @@ func (c *call) sendJSON(status int, body []byte) {
 	_, _ = c.rw.Write(body) // the browser may be gone
 }
 
-// takeChallenge returns what sendChallenge kept, once.
+// takeChallenge returns what sendChallenge stored, once.
 func (w *Web) takeChallenge(c *call) (sealed string) {
 	w.loadFlow(c, flowPasskey, &sealed)
 	w.endFlow(c, flowPasskey)
@@ -74,7 +74,7 @@ func (w *Web) signInWithPasskey(c *call) error {
 }
 
 // beginNewPasskey sends a challenge only soon after a sign-in, and addPasskey accepts no response without one: somebody
-// who finds a browser open must not be able to keep the account.
+// who finds a browser open must not be able to take over the account.
 func (w *Web) beginNewPasskey(c *call) error {
 	stale, err := w.isStale(c)
 	if err != nil {

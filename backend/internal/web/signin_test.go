@@ -14,7 +14,7 @@ const (
 	callback = acme + "/callback?code=c0de&state=st4te"
 )
 
-// atProvider is a visitor who was sent to the provider.
+// atProvider returns a visitor who was sent to the provider.
 func atProvider(t *testing.T, next string) (*fakeSettings, *visitor) {
 	t.Helper()
 	f := newFakeSettings()
@@ -34,7 +34,7 @@ func atProvider(t *testing.T, next string) (*fakeSettings, *visitor) {
 func TestProvider_NewIdentityIsAskedForConsent(t *testing.T) {
 	f, v := atProvider(t, "/privacy")
 	v.get(callback).onward().want(http.StatusOK, "Create an account with Acme", "ada@example.org", "Nothing is stored so far")
-	v.get("/signin/welcome").want(http.StatusOK) // a reload asks again
+	v.get("/signin/welcome").want(http.StatusOK) // reloading shows the question again
 	if len(f.people)+len(f.identities)+f.writes != 0 {
 		t.Fatal("something was stored before the agreement")
 	}
@@ -44,7 +44,7 @@ func TestProvider_NewIdentityIsAskedForConsent(t *testing.T) {
 		t.Errorf("went to %s with %v", got, f.identities)
 	}
 	v.get("/").want(http.StatusOK, "ada@example.org")
-	v.get("/signin/welcome").want(http.StatusSeeOther) // over
+	v.get("/signin/welcome").want(http.StatusSeeOther) // finished
 	for _, visit := range f.visits {
 		if visit.Method != "oidc:acme" {
 			t.Errorf("opened %+v", visit)
@@ -57,7 +57,7 @@ func TestProvider_KnownIdentityReturnsToTheCode(t *testing.T) {
 	f.people["ada@example.org"] = ""
 	f.identities["id-ada@example.org"] = []account.LinkedIdentity{{Provider: "acme", Subject: "s1"}}
 	v.get(callback).onward().want(http.StatusOK, code, "Approve")
-	v.get(callback).want(http.StatusBadRequest, "took too long") // an answer counts once
+	v.get(callback).want(http.StatusBadRequest, "took too long") // an answer is accepted once
 }
 
 func TestProvider_UnrequestedAnswersAreRefused(t *testing.T) {
@@ -125,7 +125,7 @@ func TestProvider_LinkOnlyForTheAccountThatAsked(t *testing.T) {
 	f.identity = oidc.Identity{Provider: "acme", Subject: "s1"}
 	v.send(settingsPath + "/providers/acme/link")
 	v.get(settingsPath).send("/signout").onward()
-	v.get(callback).want(http.StatusBadRequest) // the moment was the signed-in browser's
+	v.get(callback).want(http.StatusBadRequest) // the attempt belonged to the signed-in browser
 	if len(f.identities) != 0 {
 		t.Error("linked for somebody who is gone")
 	}
@@ -146,7 +146,7 @@ func TestForgotPassword(t *testing.T) {
 	}
 	form := v.get("/forgot").tokens()
 	form.Set("email", "ada@example.org")
-	for range mailsPerMinute - 3 { // the first three were above
+	for range mailsPerMinute - 3 { // three were sent above
 		v.post("/forgot", form).want(http.StatusSeeOther)
 	}
 	v.get("/forgot").send("/forgot", "email", "ada@example.org").want(http.StatusTooManyRequests, "Too many attempts",
@@ -210,7 +210,7 @@ func TestVerifyEmail(t *testing.T) {
 	v.get("/verify?token=sml_one").onward().send("/verify").want(http.StatusNotFound, "no longer works")
 }
 
-// Whoever made an account with another's address must not get it confirmed by a press of that other's.
+// If somebody created an account with another person's address, that person's click must not confirm it.
 func TestVerifyEmail_OnlyForTheSignedInAccount(t *testing.T) {
 	f, v := settled(t)
 	f.people["bob@example.org"] = adaPassword
@@ -229,14 +229,14 @@ func TestVerifyEmail_OnlyForTheSignedInAccount(t *testing.T) {
 	}
 	w.get("/signin?next=/verify").send("/signin?next=/verify", "email", "bob@example.org", "password",
 		adaPassword).onward().
-		want(http.StatusOK, "signed in as <strong>bob@example.org") // the link is remembered over the sign-in
+		want(http.StatusOK, "signed in as <strong>bob@example.org") // the link is remembered during the sign-in
 	w.send("/verify").onward().want(http.StatusOK, "the address is confirmed")
 	if !f.verified["id-bob@example.org"] {
 		t.Error("not confirmed")
 	}
 }
 
-// Where mail is sent, signing up answers alike for every address; a mailed link and the password that was chosen
+// If the backend sends mail, a sign-up is answered the same for every address. The mailed link and the chosen password
 // finish it.
 func TestSignUpByMail_DoesNotRevealAccounts(t *testing.T) {
 	f := newFakeSettings()
@@ -265,7 +265,7 @@ func TestSignUpByMail_DoesNotRevealAccounts(t *testing.T) {
 	}
 
 	ask("ada@example.org")
-	v := visit(t, site).get("/signup/confirm?token=sml_signup") // in another browser, too
+	v := visit(t, site).get("/signup/confirm?token=sml_signup") // also in another browser
 	v.onward().want(http.StatusOK, "Finish signing up")
 	if strings.Contains(v.page, "sml_") {
 		t.Error("the page carries the token")
@@ -301,7 +301,7 @@ func TestSignIn_RecordsMethodAndAddress(t *testing.T) {
 	v.get(settingsPath).want(http.StatusOK, "with the password")
 }
 
-// A password that is changed while somebody signs in with the old one signs them out with all others.
+// If the password is changed while somebody signs in with the old one, that sign-in ends with all others.
 func TestSignIn_PasswordChangedMeanwhile(t *testing.T) {
 	f := newFake(code)
 	v := visit(t, newSite(t, f))
@@ -312,7 +312,7 @@ func TestSignIn_PasswordChangedMeanwhile(t *testing.T) {
 	fields.Set("email", "ada@example.com")
 	fields.Set("password", f.people["ada@example.com"])
 	if v.post("/signin", fields).want(http.StatusSeeOther); v.header.Get("Location") != "/signin" {
-		t.Errorf("goes on to %q", v.header.Get("Location"))
+		t.Errorf("redirected to %q", v.header.Get("Location"))
 	}
 	v.get("/signin").want(http.StatusOK, "Password")
 }

@@ -77,7 +77,7 @@ func (w *Web) simulator(c *call) error {
 	})
 }
 
-// simulatorLive serves the page's WebSocket. It is a GET, but nothing happens before the origin was checked.
+// simulatorLive serves the page's WebSocket. It is a GET, but has no effect before the origin was checked.
 func (w *Web) simulatorLive(c *call) error {
 	if !c.isSignedIn() {
 		http.Error(c.rw, "sign in first", http.StatusUnauthorized)

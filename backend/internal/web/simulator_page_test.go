@@ -36,7 +36,7 @@ func (s *pageTest) showMenu() {
 	s.see(`document.querySelector("#display").innerText.includes("Ridge walk")`)
 }
 
-// pixels are the canvas as the person sees it, before scaling.
+// pixels returns the canvas before scaling, as the person sees it.
 func (s *pageTest) pixels() []byte {
 	s.t.Helper()
 	text := eval[string](s,
@@ -49,13 +49,13 @@ func (s *pageTest) pixels() []byte {
 	return data
 }
 
-// wantPixels holds the canvas against the renderer run natively.
+// wantPixels compares the canvas with the renderer run natively.
 func (s *pageTest) wantPixels(model string, v glasses.View) {
 	s.t.Helper()
 	m, _ := glasses.Model(model)
 	want := render.Draw(m, render.Clamp(m, v)).Pix
 	var got []byte
-	for range 50 { // the picture is drawn with the screen's next frame
+	for range 50 { // the picture is drawn with the next frame of the screen
 		if got = s.pixels(); bytes.Equal(got, want) {
 			return
 		}
@@ -126,7 +126,7 @@ func TestSimulatorPage_KeepsStateOverReload(t *testing.T) {
 	s.do(chromedp.Focus("#panel"), chromedp.KeyEvent(kb.ArrowDown), chromedp.Click("#folded"),
 		chromedp.Click(`[data-permission="camera"]`))
 	s.next(glasses.TypePermission, "")
-	s.welcome.Glasses.Hinge = glasses.HingeFolded // as the service follows the events
+	s.welcome.Glasses.Hinge = glasses.HingeFolded // as the service does when it applies the event
 	s.welcome.Glasses.Permissions[glasses.PartCamera] = glasses.PermissionDenied
 	s.do(chromedp.Reload())
 	s.see(`document.querySelector("#socket")?.dataset.state === "up" && document.querySelector("#folded").checked`)
@@ -213,7 +213,7 @@ func TestSimulatorPage_Hears(t *testing.T) {
 	s.result(s.command(glasses.TypePhrasesAnnounce, glasses.Announce{Phrases: []string{"next page", "stop"}}))
 	s.see(`document.querySelectorAll("#phrases button").length === 2`)
 	s.do(chromedp.Click("#phrases button"))
-	s.see(`!document.querySelector("#notice").hidden`) // nobody listens yet
+	s.see(`!document.querySelector("#notice").hidden`) // no app listens yet
 	s.result(s.command(glasses.TypeTranscriptionStart, struct{}{}))
 	s.see(`document.querySelector("#say-state").textContent === "The app listens."`)
 	s.do(chromedp.Click("#phrases button"))
@@ -240,7 +240,7 @@ func TestSimulatorPage_Hears(t *testing.T) {
 	}
 }
 
-// Without --use-fake-ui the headless browser refuses the camera by itself.
+// Without --use-fake-ui the headless browser denies camera access by itself.
 func TestSimulatorPage_CameraRefused(t *testing.T) {
 	s := newPageTest(t, "rayban_display", "use-fake-device-for-media-stream")
 	if r := s.result(s.command(glasses.TypeCameraPhoto, glasses.Photo{Width: 320})); r.Error == nil ||
@@ -268,7 +268,7 @@ func TestSimulatorPage_Mirror(t *testing.T) {
 	s.do(chromedp.Click("#panel"))
 	s.picture("mirror")
 	if heard := s.types(); len(heard) > 0 {
-		t.Errorf("a page that looks on sent %v", heard)
+		t.Errorf("an observing page sent %v", heard)
 	}
 	s.send(glasses.TypeRole, "", glasses.Role{Active: true})
 	s.see(`document.querySelector("#mirror").hidden`)
@@ -277,7 +277,8 @@ func TestSimulatorPage_Mirror(t *testing.T) {
 	}
 }
 
-// A page that looked on when its session ended offers nothing that cannot be done, and calls nobody the glasses.
+// A page that only observed when its session ended offers no action that is impossible, and no longer names a page that
+// acts as the glasses.
 func TestSimulatorPage_MirrorWhenSessionEnds(t *testing.T) {
 	s := newPageTest(t, "rayban_display")
 	s.send(glasses.TypeRole, "", glasses.Role{Active: false})
@@ -290,8 +291,7 @@ func TestSimulatorPage_MirrorWhenSessionEnds(t *testing.T) {
 	s.see(`document.querySelector("#mirror").hidden && !document.querySelector("#peers").innerText.includes("another page")`)
 }
 
-// A socket that dies without a word is soon not shown as live any more (three seconds on an idle machine), and the page
-// comes back.
+// A dead socket is shown as not live soon (within three seconds on an idle machine), and the page reconnects.
 func TestSimulatorPage_DetectsDeadSocket(t *testing.T) {
 	s := newPageTest(t, "rayban_display")
 	s.mu.Lock()
@@ -323,7 +323,7 @@ func TestSimulatorPage_LogAndFaults(t *testing.T) {
 	s.command("com.example.score", map[string]int{"points": 3})
 	s.see(`document.querySelectorAll("#log > li").length === 6`)
 	s.picture("log")
-	// A screen reader is told how many there are when the person asked, not at every event.
+	// A screen reader announces the count when the person asks for it, not at every event.
 	s.see(`document.querySelector("#log-count").ariaLive === "off"`)
 	s.do(chromedp.Click(`.filter[data-chip="errors"]`))
 	s.see(`document.querySelector("#log-count").ariaLive === "polite" && document.querySelectorAll("#log > li").length === 2 && document.querySelector("#log-count").textContent === "2 of 6 events"`)
@@ -358,7 +358,7 @@ func TestSimulatorPage_WithoutItsProgram(t *testing.T) {
 	}
 }
 
-// With SCREENSHOTS set, other models too and the dark scheme, for eyes.
+// With SCREENSHOTS set, it also covers other models and the dark scheme for review.
 func TestSimulatorPage_OtherModel(t *testing.T) {
 	s := newPageTest(t, "system_audio")
 	s.see(`document.querySelector("#no-panel").innerText.includes("no display") && document.querySelector("#panel").hidden`)

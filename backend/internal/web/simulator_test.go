@@ -20,7 +20,7 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// pageTest is a simulator page in a real browser, and the service it talks to, played by the test.
+// pageTest is a simulator page in a real browser; the test acts as the service that it connects to.
 type pageTest struct {
 	t       *testing.T
 	ctx     context.Context
@@ -30,7 +30,7 @@ type pageTest struct {
 
 	mu    sync.Mutex
 	page  *websocket.Conn
-	mute  bool // the socket stays open and says nothing
+	mute  bool // the socket stays open but sends nothing
 	heard []heardFrame
 	rows  int64
 	count int
@@ -43,10 +43,10 @@ type heardFrame struct {
 
 const pageTestSession = "ses_aaaaaaaaaaaaaaaaaaaa"
 
-// withoutProgram is a flag of newPageTest's own: the server was built without `make wasm`.
+// withoutProgram is an additional flag of newPageTest: the server was built without `make wasm`.
 const withoutProgram = "without-program"
 
-// newPageTest opens the page, signed in. Flags are Chromium's, as name=value or a name.
+// newPageTest opens the page, signed in. Flags are Chromium's, as name=value or name.
 func newPageTest(t *testing.T, model string, flags ...string) *pageTest {
 	t.Helper()
 	s := &pageTest{t: t}
@@ -134,7 +134,7 @@ func (s *pageTest) beat(ctx context.Context) {
 	}
 }
 
-// take writes down what the page says and acknowledges it, with a row of the log.
+// take records a frame from the page and acknowledges it with a row of the log.
 func (s *pageTest) take(kind websocket.MessageType, data []byte) {
 	var f glasses.Frame
 	var body []byte
@@ -190,10 +190,10 @@ func (s *pageTest) send(typ, id string, payload any) {
 	if s.mute || s.page == nil {
 		return
 	}
-	_ = s.page.Write(context.Background(), websocket.MessageText, data) // the page may be on its way
+	_ = s.page.Write(context.Background(), websocket.MessageText, data) // the page may be navigating
 }
 
-// sendBinary gives a binary frame to the page.
+// sendBinary sends a binary frame to the page.
 func (s *pageTest) sendBinary(typ, id string, body []byte) {
 	s.t.Helper()
 	data, err := glasses.EncodeBinary(glasses.Frame{Type: typ, ID: id, At: 1, Payload: json.RawMessage("{}")}, body)
@@ -205,7 +205,7 @@ func (s *pageTest) sendBinary(typ, id string, body []byte) {
 	_ = s.page.Write(context.Background(), websocket.MessageBinary, data)
 }
 
-// command is a command of the app; it gives the id.
+// command sends a command of the app and returns its id.
 func (s *pageTest) command(typ string, payload any) string {
 	s.mu.Lock()
 	s.count++
@@ -221,7 +221,7 @@ func (s *pageTest) command(typ string, payload any) string {
 	return id
 }
 
-// next waits for a frame of this type (and id, unless empty) and takes it out of what was heard.
+// next waits for a frame of this type (and id, unless empty) and removes it from the received frames.
 func (s *pageTest) next(typ, id string) heardFrame {
 	s.t.Helper()
 	for end := time.Now().Add(15 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {

@@ -22,8 +22,8 @@ func capital(s string) string {
 // maxPrintable bounds what printable returns, in characters.
 const maxPrintable = 100
 
-// printable cleans text that a client sent: one line, without invisible characters and those that change the
-// direction of writing, and not too long.
+// printable sanitizes text that a client sent: one line of limited length, without invisible characters and those that
+// change the direction of writing.
 func printable(s string) string {
 	clean := strings.Map(func(c rune) rune {
 		if !unicode.IsPrint(c) || c == unicode.ReplacementChar {
@@ -52,7 +52,7 @@ func oneLine(s string) string {
 
 func clockTime(t time.Time) string { return t.UTC().Format("15:04 UTC") }
 
-// ago is exact to the minute, within a day to the hour, and before that a date; "" for the zero time.
+// ago returns the age of a time in minutes, within a day in hours, and otherwise its date; "" for the zero time.
 func ago(t, now time.Time) string {
 	if t.IsZero() {
 		return ""

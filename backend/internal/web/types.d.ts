@@ -1,4 +1,4 @@
-// What the pages use and the standard libraries of the type checker do not have.
+// Declarations that the pages use and the type checker's libraries lack.
 
 declare class AudioWorkletProcessor {
   readonly port: MessagePort;
@@ -6,10 +6,10 @@ declare class AudioWorkletProcessor {
 
 declare function registerProcessor(name: string, of: new (options: any) => AudioWorkletProcessor): void;
 
-/** Samples a second of the worklet's context. */
+/** Samples per second of the worklet's context. */
 declare const sampleRate: number;
 
-/** A speech recogniser, where the browser has one. */
+/** A speech recogniser, which only some browsers have. */
 interface Recogniser {
   lang: string;
   continuous: boolean;
@@ -32,7 +32,7 @@ interface GoProgram {
   run(instance: WebAssembly.Instance): Promise<void>;
 }
 
-/** What the Go program offers (backend/simulator). JSON travels as text. */
+/** The interface of the Go program (backend/simulator). JSON is passed as text. */
 interface GlassesProgram {
   words(): string;
   start(model: string, stored: string, display: string, state: string, prefix: string): string;

@@ -2,7 +2,7 @@ package web
 
 import "strings"
 
-// The order matters: most browsers also name those that they want to be taken for.
+// The order matters, because most browsers also include the names of other browsers.
 var (
 	browserNames = []string{
 		"edg/", "Edge", "edga/", "Edge", "edgios/", "Edge", "opr/", "Opera", "samsungbrowser/", "Samsung Internet",
@@ -15,7 +15,7 @@ var (
 	}
 )
 
-// deviceName returns which browser on which system a User-Agent header claims to be.
+// deviceName returns the browser and system that a User-Agent header names.
 func deviceName(userAgent string) string {
 	agent := strings.ToLower(userAgent)
 	browser, system := firstName(agent, browserNames), firstName(agent, systemNames)

@@ -48,7 +48,7 @@ func (s assetSet) program() map[string]string {
 func (c content) unpack() []byte {
 	r, err := gzip.NewReader(bytes.NewReader(c.body))
 	if err != nil {
-		panic(err) // embedded, as `make wasm` wrote it
+		panic(err) // embedded as `make wasm` wrote it
 	}
 	var out bytes.Buffer
 	if _, err := io.Copy(&out, r); err != nil { // #nosec G110 -- our own file

@@ -23,7 +23,7 @@ func packed(t *testing.T, text string) []byte {
 	return b.Bytes()
 }
 
-// The program travels packed to who takes it so, and unpacked to everybody else.
+// The program is sent compressed to clients that accept it, and uncompressed to all others.
 func TestProgram_IsServedGzipped(t *testing.T) {
 	w := &Web{assets: assetSet{}}
 	w.assets.add(programName, func() []byte { return packed(t, "\x00asm") }, true)
@@ -40,12 +40,12 @@ func TestProgram_IsServedGzipped(t *testing.T) {
 		r.Header.Set("If-None-Match", rw.Header().Get("ETag"))
 		again := httptest.NewRecorder()
 		if w.asset(again, r); again.Code != http.StatusNotModified || again.Body.Len() > 0 {
-			t.Errorf("asked again: %d with %d bytes", again.Code, again.Body.Len())
+			t.Errorf("second request: %d with %d bytes", again.Code, again.Body.Len())
 		}
 	}
 }
 
-// Only the simulator page may compile WebAssembly; nothing may come from elsewhere.
+// Only the simulator page may compile WebAssembly, and nothing may be loaded from elsewhere.
 func TestPolicy_OnlyTheSimulatorMayCompile(t *testing.T) {
 	for name, policy := range map[string]string{"simulator": simulatorPolicy, "others": contentPolicy} {
 		if strings.Contains(policy, "wasm-unsafe-eval") != (name == "simulator") {
@@ -59,7 +59,7 @@ func TestPolicy_OnlyTheSimulatorMayCompile(t *testing.T) {
 	}
 }
 
-// Pages are parsed when they are first shown, so a mistake in a seldom one must be found here.
+// Templates are parsed on first use, so this test finds mistakes in rarely shown pages.
 func TestTemplates_Parse(t *testing.T) {
 	assets, err := findAssets()
 	if err != nil {

@@ -24,12 +24,12 @@ type Options struct {
 	Simulators Simulators
 	// Dashboard serves the pages below /account about projects, grants and the audit log; nil omits them.
 	Dashboard *Dashboard
-	// CredentialLinks serves the page to paste a credential on; nil omits it.
+	// CredentialLinks serves the page for pasting a credential; nil omits it.
 	CredentialLinks CredentialLinks
 	// HostedPages serves /connect/{id} and its preview; nil omits them.
 	HostedPages HostedPages
-	// Analytics serves the analytics page of a project; nil omits it. Shipped apps send to IngestURL; "" is /api/analytics
-	// of SiteURL.
+	// Analytics serves the analytics page of a project; nil omits it. Shipped apps send events to IngestURL; "" means
+	// /api/analytics of SiteURL.
 	Analytics AnalyticsReports
 	IngestURL string
 	// Settings serves the account's own settings and mailed links; nil omits them, and Providers and Passkeys with them.
@@ -45,8 +45,8 @@ type Options struct {
 	SiteURL string
 	// Embedded is set if the daemon on your own computer runs this backend, with plain HTTP on localhost.
 	Embedded bool
-	// SignInWord must be entered to sign up or in with a password on systems where the owner of a connection is unknown;
-	// "" asks for none.
+	// SignInWord must be entered to sign up or in with a password on systems where the owner of a connection is
+	// unknown; "" requires none.
 	SignInWord string
 	// SignedOut makes the sign-in page explain that every browser was signed out at the start.
 	SignedOut bool
@@ -76,7 +76,7 @@ type Web struct {
 	assets     assetSet
 	origins    *http.CrossOriginProtection
 	cookie     string // name of the session cookie; those of other cookies begin with it
-	secure     bool   // whether cookies are, as they are over https
+	secure     bool   // whether cookies are Secure, as over https
 	signIns    *limit.Limiter
 	codes      *limit.Limiter
 	changes    *limit.Limiter

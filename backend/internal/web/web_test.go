@@ -48,7 +48,7 @@ func TestCookieOfAnInstance(t *testing.T) {
 		{false, "", "http://127.0.0.1:8080", "service-8080", false},
 		{false, "", "http://localhost:8081", "service-8081", false},
 		{false, "", "http://[::1]:8080", "service-8080", false},
-		{false, "", "http://glasses.example", "__Host-service", true}, // config refuses it; cookies stay what they are
+		{false, "", "http://glasses.example", "__Host-service", true}, // config refuses this address; the cookies do not change
 	} {
 		site := newSite(t, newFake(), func(o *Options) {
 			o.Embedded, o.InstanceID, o.SiteURL = tc.embedded, tc.instance,
@@ -66,7 +66,7 @@ func TestCookieOfAnInstance(t *testing.T) {
 	}
 }
 
-// strictJar keeps no Secure cookie of plain HTTP, as Safari and older browsers do also on this machine.
+// strictJar drops Secure cookies of plain http, as Safari and older browsers do even on this machine.
 type strictJar struct{ http.CookieJar }
 
 func (j strictJar) SetCookies(u *url.URL, cookies []*http.Cookie) {

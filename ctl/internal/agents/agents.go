@@ -25,20 +25,20 @@ type format interface {
 	snippet(p Program) string
 }
 
-// Agent is a coding agent and where it keeps its configuration.
+// Agent is a coding agent with the location of its configuration.
 type Agent struct {
-	// ID is the word of the command line, e.g. claude-code.
+	// ID is the name on the command line, e.g. claude-code.
 	ID string
-	// Name is the product's.
+	// Name is the name of the product.
 	Name string
-	// File is the configuration of this user, whether it is there or not.
+	// File is this user's configuration file, which need not exist.
 	File string
-	// signs are paths and programs of which one is there when the agent is.
+	// signs are paths and programs; if one of them exists, the agent is installed.
 	signs  []string
 	format format
 }
 
-// Place is what the agents' paths depend on.
+// Place determines the agents' paths.
 type Place struct {
 	OS   string // as runtime.GOOS
 	Home string
@@ -46,7 +46,7 @@ type Place struct {
 	Getenv func(string) string
 }
 
-// Here is this machine and this user.
+// Here returns the place of this machine and this user.
 func Here() (Place, error) {
 	home, err := rendezvous.Home()
 	if err != nil {
@@ -55,7 +55,7 @@ func Here() (Place, error) {
 	return Place{OS: runtime.GOOS, Home: home, Getenv: os.Getenv}, nil
 }
 
-// All lists the agents that can be registered with, in the order in which people are shown them.
+// All lists the supported agents, in display order.
 func All(p Place) []Agent {
 	app := p.appData()
 	claude := filepath.Join(p.Home, ".claude.json")
@@ -96,7 +96,7 @@ func All(p Place) []Agent {
 	}
 }
 
-// appData is where desktop programs keep their settings.
+// appData returns the directory in which desktop programs store their settings.
 func (p Place) appData() string {
 	switch p.OS {
 	case "darwin":
@@ -110,7 +110,7 @@ func (p Place) appData() string {
 	return p.xdgConfig()
 }
 
-// xdgConfig is where programs of the XDG kind keep their settings, on every system.
+// xdgConfig returns the XDG configuration directory, which some programs use on every system.
 func (p Place) xdgConfig() string {
 	if dir := p.Getenv("XDG_CONFIG_HOME"); filepath.IsAbs(dir) {
 		return dir
@@ -128,7 +128,7 @@ func firstThere(files ...string) string {
 	return files[0]
 }
 
-// Found reports whether the agent is installed, judging by its directory, its configuration or its program.
+// Found reports whether the agent is installed, according to its directory, its configuration or its program.
 func (a Agent) Found() bool {
 	for _, sign := range a.signs {
 		if !filepath.IsAbs(sign) {
@@ -147,12 +147,12 @@ const (
 	StateNotFound      = "not_found"
 	StateNotRegistered = "not_registered"
 	StateRegistered    = "registered"
-	StateOther         = "other_path" // registered, but with another program
-	StateUnreadable    = "unreadable" // its file cannot be read or understood
+	StateOther         = "other_path" // registered with another program
+	StateUnreadable    = "unreadable" // its file cannot be read or parsed
 )
 
-// State reports whether service-mcp is registered, for any toolset. now is the registered program. The error is non-nil
-// with StateUnreadable.
+// State reports whether service-mcp is registered, for any toolset. now is the registered program. The error is set if
+// the state is StateUnreadable.
 func (a Agent) State(command string) (state string, now Program, err error) {
 	if !a.Found() {
 		return StateNotFound, Program{}, nil
@@ -174,10 +174,10 @@ func (a Agent) State(command string) (state string, now Program, err error) {
 	return StateRegistered, now, nil
 }
 
-// Snippet is what a person pastes into a file that is not changed for them.
+// Snippet returns the text that a person adds to a file that is not edited automatically.
 func (a Agent) Snippet(p Program) string { return a.format.snippet(p) }
 
-// Change is what was done to a file, or would be.
+// Change describes an edit of a file, made or only planned.
 type Change struct {
 	Before, After []byte
 }
@@ -185,7 +185,7 @@ type Change struct {
 // Changed reports whether anything differs.
 func (c Change) Changed() bool { return !bytes.Equal(c.Before, c.After) }
 
-// Add registers p, whose command is an absolute path. With dry nothing is written. Other keys are untouched: an edit
+// Add registers p, whose command is an absolute path. With dry nothing is written. Other keys stay unchanged: an edit
 // that would change one is an error and nothing is written.
 func (a Agent) Add(p Program, dry bool) (Change, error) {
 	return a.change(dry, func(data []byte) ([]byte, error) {
@@ -214,7 +214,7 @@ func (a Agent) Remove(dry bool) (Change, error) {
 	})
 }
 
-// change reads, edits, compares what should not have changed, and writes.
+// change reads the file, edits it, checks that everything else is unchanged, and writes it.
 func (a Agent) change(dry bool, edit func([]byte) ([]byte, error)) (Change, error) {
 	var c Change
 	err := rewrite(a.File, dry, func(data []byte) ([]byte, error) {

@@ -239,8 +239,8 @@ func find(t *testing.T, p Place, id string) Agent {
 	return Agent{}
 }
 
-// TestFormat_ChangesToolsetInPlace registers, changes the toolset, and changes it back: everything else stays, and the
-// same registration twice is no change.
+// TestFormat_ChangesToolsetInPlace registers, changes the toolset and changes it back. Everything else stays, and
+// repeating a registration changes nothing.
 func TestFormat_ChangesToolsetInPlace(t *testing.T) {
 	local := Shim(shimPath, "local")
 	place := Place{OS: "linux", Home: t.TempDir(), Getenv: func(string) string { return "" }}
@@ -279,7 +279,7 @@ func TestJSONFile_AddsMissingArguments(t *testing.T) {
 	}
 }
 
-// TestTOMLFile_ForwardsVariables: what a person names stays, what service-mcp needs is added, once.
+// TestTOMLFile_ForwardsVariables: variables that a person listed stay, and those that service-mcp needs are added once.
 func TestTOMLFile_ForwardsVariables(t *testing.T) {
 	for _, name := range rendezvous.Variables {
 		if !slices.Contains(forwarded, name) {

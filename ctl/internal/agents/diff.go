@@ -2,7 +2,7 @@ package agents
 
 import "strings"
 
-// Diff shows the lines that differ, with - and + before them; empty when none do.
+// Diff returns the changed lines with a leading - or +; empty if there are none.
 func (c Change) Diff() string {
 	if !c.Changed() {
 		return ""

@@ -9,8 +9,8 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// TestAgent_SnippetMatchesSchema: what is written for editors that no package can try is held against what they publish
-// of their files.
+// TestAgent_SnippetMatchesSchema checks snippets for editors that no package installs against the schemas that their
+// makers publish.
 func TestAgent_SnippetMatchesSchema(t *testing.T) {
 	place := Place{OS: "linux", Home: t.TempDir(), Getenv: func(string) string { return "" }}
 	for _, id := range []string{"vscode", "cursor", "claude-desktop"} {

@@ -8,7 +8,7 @@ import (
 	"github.com/pelletier/go-toml/v2"
 )
 
-// FuzzJSON: whatever the file holds, an edit that is made leaves JSON in which all else is as it was.
+// FuzzJSON: whatever the file contains, a successful edit leaves valid JSON in which everything else is unchanged.
 func FuzzJSON(f *testing.F) {
 	for _, s := range []string{"", "{}", `{"":[]}`, `{"mcpServers":{}}`,
 		"{\n // c\n \"mcpServers\": {\"a\": [1, 2,], /* x */ },\n}",
@@ -36,7 +36,7 @@ func FuzzJSON(f *testing.F) {
 	})
 }
 
-// jsonRest reads the file with the standard library and drops the entry.
+// jsonRest decodes the file with the standard library and drops the entry.
 func jsonRest(t *testing.T, data []byte) map[string]any {
 	rest := map[string]any{}
 	if blank(data) {
@@ -58,7 +58,7 @@ func jsonRest(t *testing.T, data []byte) map[string]any {
 	return rest
 }
 
-// FuzzTOML: an edit of a file that is TOML leaves TOML in which all else is as it was.
+// FuzzTOML: an edit of valid TOML leaves valid TOML in which everything else is unchanged.
 func FuzzTOML(f *testing.F) {
 	for _, s := range []string{"", "a = 1\n", "[mcp_servers.service]\ncommand = " +
 		"'x'\n[mcp_servers.service.env]\nA='b'\n[b]\nc=[1,\n2]", "a = \"\"\"\n[x]\"\"\"\"\n",
@@ -88,7 +88,7 @@ func FuzzTOML(f *testing.F) {
 	})
 }
 
-// tomlRest reads the file with a complete TOML library and drops the entry.
+// tomlRest decodes the file with a complete TOML library and drops the entry.
 func tomlRest(data []byte) (map[string]any, bool) {
 	rest := map[string]any{}
 	if toml.Unmarshal(data, &rest) != nil {

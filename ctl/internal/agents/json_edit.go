@@ -21,7 +21,7 @@ const byteOrderMark = "\xef\xbb\xbf"
 // commas.
 type jsonFile struct {
 	key string // mcpServers, or servers
-	// before and after are what the agent wants in an entry around the program.
+	// before and after are the members of an entry around the program that the agent requires.
 	before, after []pair
 	oneList       bool // the program and its arguments are one list under "command"
 }
@@ -29,7 +29,7 @@ type jsonFile struct {
 // pair is a key and its value as JSON.
 type pair struct{ key, value string }
 
-// entry is what is registered.
+// entry returns the members to register.
 func (f jsonFile) entry(p Program) []pair {
 	e := slices.Clone(f.before)
 	if f.oneList {
@@ -58,7 +58,7 @@ func layout(pairs []pair, indent, unit, newline string) string {
 type jsonDocument struct {
 	root    hujson.Value
 	object  *hujson.Object // the root's
-	servers *hujson.Object // nil when the root has none
+	servers *hujson.Object // nil if the root has none
 	bom     bool
 }
 
@@ -69,7 +69,7 @@ func (f jsonFile) parse(data []byte) (d jsonDocument, err error) {
 	if !utf8.Valid(text) {
 		return d, fmt.Errorf("%w: it is not UTF-8", errNotJSON)
 	}
-	// The library wants a newline behind a comment that ends the file.
+	// The library requires a newline after a comment that ends the file.
 	if d.root, err = hujson.Parse(append(bytes.Clone(text), '\n')); err != nil {
 		return d, fmt.Errorf("%w: %s", errNotJSON, strings.TrimPrefix(err.Error(), "hujson: "))
 	}
@@ -87,7 +87,7 @@ func (f jsonFile) parse(data []byte) (d jsonDocument, err error) {
 	return d, nil
 }
 
-// entry returns the index of our entry in the servers, -1 when it is missing.
+// entry returns the index of our entry in the servers, or -1.
 func (d jsonDocument) entry() (int, error) {
 	if d.servers == nil {
 		return -1, nil
@@ -104,7 +104,7 @@ func (d jsonDocument) pack() []byte {
 	return text
 }
 
-// indexOf returns the index of an object's member, -1 when it is missing. A key that occurs twice is an error.
+// indexOf returns the index of an object's member, or -1. A key that occurs twice is an error.
 func indexOf(object *hujson.Object, key string) (int, error) {
 	found := -1
 	for i, m := range object.Members {
@@ -183,8 +183,8 @@ func (f jsonFile) add(data []byte, p Program) ([]byte, error) {
 	return d.pack(), nil
 }
 
-// refuseForeign refuses to touch an entry of our name that is another kind of server, such as one at a URL with its
-// credentials: it is not ours.
+// refuseForeign refuses to change an entry of our name that is another kind of server, such as one at a URL with
+// credentials, because we did not write it.
 func refuseForeign(value hujson.Value) error {
 	object, isObject := value.Value.(*hujson.Object)
 	if !isObject || len(object.Members) == 0 {
@@ -196,7 +196,7 @@ func refuseForeign(value hujson.Value) error {
 	return fmt.Errorf("%w: its server %q is of another kind; rename or remove that one", errNotJSON, entryName)
 }
 
-// update points an existing entry at p. Its other members, such as its environment, are kept.
+// update sets the program of an existing entry to p. Its other members, such as its environment, are kept.
 func (f jsonFile) update(value *hujson.Value, style style, entry string, p Program) error {
 	object, isObject := value.Value.(*hujson.Object)
 	if !isObject {
@@ -272,7 +272,7 @@ func trimLine(extra hujson.Extra) hujson.Extra {
 	return bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r"))
 }
 
-// others is the file's content without the entry, for comparison.
+// others returns the file's content without the entry, for comparison.
 func (f jsonFile) others(data []byte) (string, error) {
 	if blank(data) {
 		return "{}", nil
@@ -284,7 +284,7 @@ func (f jsonFile) others(data []byte) (string, error) {
 	if i, err := d.entry(); err == nil && i >= 0 {
 		d.servers.Members = slices.Delete(d.servers.Members, i, i+1)
 	}
-	if d.servers != nil && len(d.servers.Members) == 0 { // an empty object says what none says
+	if d.servers != nil && len(d.servers.Members) == 0 { // an empty object means the same as none
 		i, _ := indexOf(d.object, f.key)
 		d.object.Members = slices.Delete(d.object.Members, i, i+1)
 	}
@@ -295,7 +295,7 @@ func blank(data []byte) bool {
 	return len(bytes.TrimSpace(bytes.TrimPrefix(data, []byte(byteOrderMark)))) == 0
 }
 
-// quote writes a JSON string without escaping what HTML would want escaped.
+// quote writes a JSON string without HTML escapes.
 func quote(s string) []byte {
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)

@@ -7,7 +7,7 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// style is how a file is laid out. New lines of an edit follow it.
+// style describes the layout of a file, which new lines follow.
 type style struct{ newline, unit string }
 
 func styleOf(data []byte, root *hujson.Object) style {
@@ -35,7 +35,7 @@ func (s style) insert(object *hujson.Object, key, value, indent string) {
 	switch n := len(object.Members); {
 	case n > 0:
 		last := &object.Members[n-1].Value
-		if last.AfterExtra != nil { // whoever writes trailing commas wants this one too
+		if last.AfterExtra != nil { // follow a file that uses trailing commas
 			added.Value.AfterExtra = hujson.Extra{}
 		}
 		beside, rest = splitLine(rest)
@@ -44,7 +44,7 @@ func (s style) insert(object *hujson.Object, key, value, indent string) {
 		}
 	case blank(rest):
 		rest = nil
-	case !oneLine: // comments, which stay behind the new member
+	case !oneLine: // comments, which stay after the new member
 		end = ""
 	}
 	added.Name.BeforeExtra = append(bytes.Clone(beside), line...)

@@ -8,13 +8,13 @@ import (
 	"github.com/service-dev/service/proto/rendezvous"
 )
 
-// Program is what an agent starts: an absolute path and its arguments.
+// Program is the command that an agent starts: an absolute path and its arguments.
 type Program struct {
 	Command string
 	Args    []string
 }
 
-// Shim is service-mcp at a path, started for a toolset.
+// Shim returns the program service-mcp at a path, started for a toolset.
 func Shim(path, toolset string) Program {
 	if toolset == rendezvous.ToolsetAll {
 		return Program{Command: path}
@@ -39,7 +39,7 @@ func (p Program) equal(other Program) bool {
 
 func (p Program) String() string { return strings.Join(append([]string{p.Command}, p.Args...), " ") }
 
-// list writes strings as an array, which is the same in JSON and TOML.
+// list encodes strings as an array, in the syntax shared by JSON and TOML.
 func list(words []string) string {
 	quoted := make([]string, len(words))
 	for i, w := range words {
@@ -48,16 +48,15 @@ func list(words []string) string {
 	return "[" + strings.Join(quoted, ", ") + "]"
 }
 
-// listOf reads an array of strings; nil for anything else.
+// listOf decodes an array of strings; nil for anything else.
 func listOf(data []byte) []string {
 	var words []string
 	_ = json.Unmarshal(data, &words)
 	return words
 }
 
-// forwarded are the variables that service-mcp and the browser that it opens need: which state directory and backend,
-// the person's switches, and the desktop. Codex starts servers with a handful of its own and those that the entry
-// names.
+// forwarded are the variables that service-mcp and the browser that it opens need: state directory, backend, the
+// person's switches, and the desktop. Codex passes only a few variables and those named in the entry.
 var forwarded = []string{
 	"SERVICE_CONFIG_DIR", "SERVICE_BACKEND_URL", "SERVICE_NO_AUTO_OPEN", "SERVICE_TELEMETRY", "DO_NOT_TRACK", "CI",
 	"XDG_RUNTIME_DIR", "DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "XDG_CURRENT_DESKTOP", "DBUS_SESSION_BUS_ADDRESS",

@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 )
 
-// rewrite replaces a file by the result of edit. It writes a temporary file and renames it, keeps the mode and follows
-// a symbolic link. If an agent writes the file at the same time, the edit is repeated.
+// rewrite replaces a file with the result of edit. It writes a temporary file and renames it, keeps the mode and
+// follows a symbolic link. If an agent writes the file at the same time, the edit is repeated.
 func rewrite(file string, dry bool, edit func([]byte) ([]byte, error)) error {
 	for range 5 {
 		target, mode, before, err := open(file)
@@ -49,7 +49,7 @@ func open(file string) (target string, mode os.FileMode, data []byte, err error)
 }
 
 // refuseDangling returns an error if the missing file, or a directory above it, is a symbolic link whose target does
-// not exist: only the person knows whether the target is to be created or the link is to be removed.
+// not exist. Only the person knows whether to create the target or to remove the link.
 func refuseDangling(file string) error {
 	for path := file; ; path = filepath.Dir(path) {
 		if info, err := os.Lstat(path); err == nil || path == filepath.Dir(path) {
@@ -72,7 +72,7 @@ func replace(target string, mode os.FileMode, before, after []byte) (done bool, 
 	if err != nil {
 		return false, err
 	}
-	defer os.Remove(temp.Name()) //nolint:errcheck // gone already when all went well
+	defer os.Remove(temp.Name()) //nolint:errcheck // no longer exists if all went well
 	_, err = temp.Write(after)
 	if err == nil {
 		err = temp.Chmod(mode)

@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// tomlFile is Codex's configuration: one table for each server, [mcp_servers.NAME]. Its statements are found line by
-// line, strings and arrays of many lines included; what is written in another way than tables is refused.
+// tomlFile is Codex's configuration, with one table for each server: [mcp_servers.NAME]. Its statements are found line
+// by line, including strings and arrays of several lines. Servers that are not written as tables are refused.
 type tomlFile struct{}
 
 var errNotTOML = errors.New("the file is not TOML that can be changed safely")
@@ -20,12 +20,12 @@ const tomlTable = "mcp_servers"
 
 // statement is a header or a key with its value.
 type statement struct {
-	start, end int      // without the line's end
+	start, end int      // without the line end
 	header     bool     // [..] or [[..]]
 	array      bool     // [[..]]
 	path       []string // of the header, or of the key
 	value      int      // where the value begins
-	table      []string // the header that it stands under
+	table      []string // path of the header above it
 }
 
 // readTOML finds the statements of data.
@@ -112,7 +112,7 @@ func readStatement(data []byte, pos int) (s statement, next int, err error) {
 	return s, lineEnd(data, pos), nil
 }
 
-// readPath reads a dotted key and the blanks around it.
+// readPath reads a dotted key and the white space around it.
 func readPath(data []byte, pos int) ([]string, int, error) {
 	var path []string
 	for {
@@ -156,7 +156,7 @@ func readKey(data []byte, pos int) (string, int, error) {
 	return string(data[pos:end]), end, nil
 }
 
-// stringEnd steps over a string of any of TOML's four kinds.
+// stringEnd returns the position after a string of any of TOML's four kinds.
 func stringEnd(data []byte, pos int) (int, error) {
 	q := data[pos : pos+1]
 	triple := bytes.Repeat(q, 3)
@@ -171,7 +171,7 @@ func stringEnd(data []byte, pos int) (int, error) {
 			at += 2
 		case bytes.HasPrefix(data[at:], end):
 			at += len(end)
-			for n := 0; long && n < 2 && at < len(data) && data[at] == q[0]; n++ { // quotes may stand before the end
+			for n := 0; long && n < 2 && at < len(data) && data[at] == q[0]; n++ { // up to two quotes may precede the closing ones
 				at++
 			}
 			return at, nil
@@ -184,7 +184,7 @@ func stringEnd(data []byte, pos int) (int, error) {
 	return 0, errors.New("a string has no end")
 }
 
-// valueEnd steps over a value: to the end of the line, a comment, or the bracket that closes it.
+// valueEnd returns the position after a value, which ends with the line, at a comment, or at the closing bracket.
 func valueEnd(data []byte, pos int) (int, error) {
 	depth, end := 0, pos
 	for pos < len(data) {
@@ -229,7 +229,7 @@ func mine(path []string) bool {
 	return len(path) >= 2 && path[0] == tomlTable && path[1] == entryName
 }
 
-// own picks the statements of the entry. Ways of writing it that are no plain table are errors.
+// own returns the statements of the entry. An entry that is not a plain table is an error.
 func own(list []statement) (table []statement, err error) {
 	headers := 0
 	for _, s := range list {

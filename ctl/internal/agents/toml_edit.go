@@ -43,7 +43,7 @@ func (tomlFile) registered(data []byte) (now Program, ok bool, err error) {
 	return now, true, nil
 }
 
-// tomlStrings reads an array of strings; ok is false for anything else.
+// tomlStrings decodes an array of strings; ok is false for anything else.
 func tomlStrings(value []byte) (words []string, ok bool) {
 	if len(value) < 2 || value[0] != '[' || value[len(value)-1] != ']' {
 		return nil, false
@@ -75,7 +75,7 @@ func tomlString(value []byte) string {
 		return string(value[1 : len(value)-1])
 	}
 	var s string
-	_ = json.Unmarshal(value, &s) // TOML's basic strings are JSON's but for rare escapes
+	_ = json.Unmarshal(value, &s) // except for rare escapes, TOML's basic strings are JSON strings
 	return s
 }
 
@@ -105,7 +105,7 @@ func (f tomlFile) add(data []byte, p Program) ([]byte, error) {
 	return f.update(data, table, p, newline)
 }
 
-// update points an existing entry at p and adds the variables that it needs. Its other keys are kept.
+// update sets the program of an existing entry to p and adds the variables that it needs. Its other keys are kept.
 func (f tomlFile) update(data []byte, table []statement, p Program, newline string) ([]byte, error) {
 	for _, key := range []string{"url", "bearer_token_env_var"} {
 		if _, ok := direct(table, key); ok {
@@ -121,7 +121,7 @@ func (f tomlFile) update(data []byte, table []statement, p Program, newline stri
 		return nil, err
 	}
 	var edits []edit
-	at := lineEnd(data, table[i].end) // new keys stand below the header
+	at := lineEnd(data, table[i].end) // new keys are inserted below the header
 	set := func(key, value string, same bool) {
 		switch s, ok := direct(table, key); {
 		case ok && !same:
@@ -139,8 +139,8 @@ func (f tomlFile) update(data []byte, table []statement, p Program, newline stri
 	return apply(data, edits), nil
 }
 
-// withForwarded returns the entry's env_vars completed by those that service-mcp needs. ok is false if none is missing
-// or the list cannot be read.
+// withForwarded returns the entry's env_vars with the missing ones that service-mcp needs. ok is false if none is
+// missing or the list cannot be read.
 func withForwarded(data []byte, table []statement) (value string, ok bool) {
 	var names []string
 	if s, there := direct(table, "env_vars"); there {
@@ -186,7 +186,7 @@ func (tomlFile) remove(data []byte) ([]byte, error) {
 	return apply(data, edits), nil
 }
 
-// others is every statement but the entry's, for comparison.
+// others returns every statement except the entry's, for comparison.
 func (tomlFile) others(data []byte) (string, error) {
 	list, err := readTOML(data)
 	if err != nil {

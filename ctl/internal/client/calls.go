@@ -9,13 +9,13 @@ import (
 	controlv1 "github.com/service-dev/service/proto/control/v1"
 )
 
-// Status returns what the daemon is doing.
+// Status returns the state of the daemon.
 func (c *Client) Status(ctx context.Context) (*Status, error) {
 	r, err := c.api.Status(ctx, &controlv1.StatusRequest{Caller: c.caller})
 	return r, refusal(err)
 }
 
-// Whoami returns the identity the daemon acts as, from its last check or after a new one.
+// Whoami returns the install and its link, from the stored verdict or after asking the backend.
 func (c *Client) Whoami(ctx context.Context, refresh bool) (*Identity, error) {
 	r, err := c.api.Whoami(ctx, &controlv1.WhoamiRequest{Caller: c.caller, Refresh: refresh})
 	return r, refusal(err)
@@ -119,7 +119,7 @@ func (c *Client) CallTool(ctx context.Context, name, arguments string, progress 
 			tell(progress, e.Progress)
 		case *controlv1.CallToolResponse_Result:
 			if e.Result.GetNotice() != "" {
-				_, _ = stream.Recv() // the call ends once the daemon has remembered that the notice was told
+				_, _ = stream.Recv() // the call ends once the daemon has recorded that the notice was shown
 			}
 			return e.Result, nil
 		}

@@ -35,9 +35,9 @@ type (
 	Identity = controlv1.WhoamiResponse
 	// Link is the account link as the daemon sees it.
 	Link = controlv1.Link
-	// Consent is the telemetry decision and what follows from it.
+	// Consent is the telemetry decision and its effect for this caller.
 	Consent = controlv1.Consent
-	// Backend is where the caller's calls go.
+	// Backend is the backend of the caller's calls.
 	Backend = controlv1.Backend
 	// Plugin is one adapter.
 	Plugin = controlv1.Plugin
@@ -74,7 +74,7 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Message }
 
-// CodeNoAnswer is the Code of a daemon that took the connection and said nothing in time.
+// CodeNoAnswer is the Code of a daemon that accepted the connection and sent nothing in time.
 const CodeNoAnswer = dialer.CodeNotResponding
 
 // CodeGone is the Code of a daemon that ended before it answered.
@@ -101,11 +101,11 @@ type Client struct {
 
 // Options control Open.
 type Options struct {
-	// Program is the client's name for the daemon, e.g. "servicectl".
+	// Program is the name that the client sends to the daemon, e.g. "servicectl".
 	Program string
 	// Running makes Open fail unless a daemon runs already.
 	Running bool
-	// Lean omits the protocol exchange, and so a round trip, before calls that never changed.
+	// Lean omits the protocol exchange, which saves a round trip for calls that never changed.
 	Lean bool
 }
 
@@ -146,7 +146,7 @@ func open(ctx context.Context, o Options) (*Client, error) {
 	answer, cancel := context.WithTimeout(ctx, dialer.AnswerTimeout)
 	defer cancel()
 	err = c.awaitSettings(answer)
-	if err != nil && ctx.Err() == nil && !daemon.Held() { // a service manager took the connection and is starting it
+	if err != nil && ctx.Err() == nil && !daemon.Held() { // a service manager accepted the connection and is starting the daemon
 		answer, cancel = context.WithTimeout(ctx, dialer.StartTimeout)
 		defer cancel()
 		err = c.awaitSettings(answer)
@@ -164,9 +164,9 @@ func open(ctx context.Context, o Options) (*Client, error) {
 	return c, nil
 }
 
-// awaitSettings waits for the daemon's first frame, because a stopped process accepts connections and sends nothing. A
-// connection that ends before or after that frame is the first call's to make again or to report. The channel's state
-// cannot tell: a connection may come and go between two looks at it.
+// awaitSettings waits for the daemon's first frame, because a stopped process accepts connections and sends nothing. If
+// a connection ends before or after that frame, the first call reconnects or reports it. The channel's state is no
+// help: a connection may appear and end between two checks.
 func (c *Client) awaitSettings(ctx context.Context) error {
 	c.conn.Connect()
 	select {
@@ -218,7 +218,7 @@ func connect(ctx context.Context, d dialer.Daemon, running bool) (dialer.Conn, e
 }
 
 // dial passes gRPC the existing connection and closes spoke when the daemon has sent something on it or has ended it.
-// After it breaks, a running daemon is dialled again.
+// After it breaks, gRPC connects to a running daemon again.
 func dial(d dialer.Daemon, first dialer.Conn) (conn *grpc.ClientConn, spoke <-chan struct{}, err error) {
 	given, closed := make(chan dialer.Conn, 1), make(chan struct{})
 	given <- first
@@ -277,7 +277,7 @@ func (c *Client) serveIO() {
 		}
 		ctx, cancel := context.WithCancel(context.Background())
 		c.caller.ClientIo, c.endIO = token, cancel
-		c.servingIO.Go(func() { _ = clientio.Serve(ctx, conn) }) // its end is the call's to tell
+		c.servingIO.Go(func() { _ = clientio.Serve(ctx, conn) }) // the call reports why it ended
 	})
 }
 

@@ -21,7 +21,7 @@ import (
 	"github.com/service-dev/service/proto/rendezvous"
 )
 
-// otherDaemon is a daemon of another build: it answers Hello as a test wants it to.
+// otherDaemon is a daemon of another build; each test sets its answer to Hello.
 type otherDaemon struct {
 	controlv1.UnimplementedControlServer
 	hello func(*controlv1.HelloRequest) (*controlv1.HelloResponse, error)
@@ -37,7 +37,7 @@ func serve(t *testing.T, d controlv1.ControlServer) {
 	serveOn(t, d, func(l net.Listener) net.Listener { return l })
 }
 
-// serveOn is serve with connections from what listener makes of the socket's.
+// serveOn is serve with connections from a wrapped listener.
 func serveOn(t *testing.T, d controlv1.ControlServer, listener func(net.Listener) net.Listener) {
 	t.Helper()
 	dir, err := os.MkdirTemp("/tmp", "c")
@@ -61,7 +61,7 @@ func serveOn(t *testing.T, d controlv1.ControlServer, listener func(net.Listener
 	t.Cleanup(func() { g.Stop(); <-done })
 }
 
-// A daemon of another protocol range, in either direction, makes a readable refusal with the way out, whether the
+// A daemon with another protocol range, newer or older, leads to a readable error that says what to do, whether the
 // daemon refuses or leaves that to the client.
 func TestOpen_RefusesOtherProtocols(t *testing.T) {
 	old := &controlv1.HelloResponse{Version: "0.0.1"}
@@ -100,7 +100,7 @@ func answering(r *controlv1.HelloResponse, err error) controlv1.ControlServer {
 	return &otherDaemon{hello: func(*controlv1.HelloRequest) (*controlv1.HelloResponse, error) { return r, err }}
 }
 
-// A wider range on the other end is no reason to refuse.
+// A daemon that supports more protocol versions is not refused.
 func TestOpen_OverlappingProtocols(t *testing.T) {
 	var asked *controlv1.HelloRequest
 	serve(t, &otherDaemon{hello: func(r *controlv1.HelloRequest) (*controlv1.HelloResponse, error) {
@@ -118,7 +118,7 @@ func TestOpen_OverlappingProtocols(t *testing.T) {
 	}
 }
 
-// A daemon that takes the connection and never answers is told of by what it is, not by a gRPC code.
+// If a daemon accepts the connection and never answers, the error says so instead of showing a gRPC code.
 func TestOpen_SilentDaemon(t *testing.T) {
 	serve(t, &otherDaemon{hello: func(*controlv1.HelloRequest) (*controlv1.HelloResponse, error) {
 		return nil, status.FromContextError(context.DeadlineExceeded).Err()
@@ -140,11 +140,11 @@ func TestOpen_NotRunning(t *testing.T) {
 	}
 }
 
-// endingDaemons are daemons that end right after they greeted a client: every other connection meets one.
+// endingDaemons simulates daemons that end right after greeting a client: every other connection reaches one.
 type endingDaemons struct {
 	net.Listener
 	connections int
-	held        []net.Conn // a connection that nobody holds is closed by the collector
+	held        []net.Conn // referenced so that the garbage collector does not close them
 }
 
 func (l *endingDaemons) Accept() (net.Conn, error) {
@@ -158,7 +158,7 @@ func (l *endingDaemons) Accept() (net.Conn, error) {
 	return conn, err
 }
 
-// A daemon that ends just after a connection was made is no daemon that does not answer: the next one is asked.
+// If a daemon ends just after a connection was made, the client connects to the next one instead of reporting silence.
 func TestOpen_DaemonEndsAfterFirstFrame(t *testing.T) {
 	hello := &controlv1.HelloResponse{ProtocolMin: rendezvous.ProtocolMin, ProtocolMax: rendezvous.ProtocolMax}
 	serveOn(t, answering(hello, nil),

@@ -10,12 +10,12 @@ import (
 	"github.com/service-dev/service/ctl/internal/dialer"
 )
 
-// netConn wraps reach's descriptor for gRPC.
+// netConn wraps the dialer's descriptor for gRPC.
 func netConn(conn dialer.Conn) (net.Conn, error) {
 	file, ok := conn.(*os.File)
 	if !ok {
 		return nil, fmt.Errorf("use a connection of type %T", conn)
 	}
-	defer file.Close() // FileConn holds a copy
+	defer file.Close() // FileConn has a copy
 	return net.FileConn(file)
 }

@@ -9,11 +9,11 @@ import (
 type (
 	// Telemetry returns what is recorded and where it is sent.
 	Telemetry = controlv1.TelemetryResponse
-	// Purged is what an erasure did.
+	// Purged is the result of an erasure.
 	Purged = controlv1.PurgeTelemetryResponse
 )
 
-// Telemetry tells what is recorded and where it goes.
+// Telemetry returns what is recorded and where it is sent.
 func (c *Client) Telemetry(ctx context.Context) (*Telemetry, error) {
 	r, err := c.api.Telemetry(ctx, &controlv1.TelemetryRequest{Caller: c.caller})
 	return r, refusal(err)

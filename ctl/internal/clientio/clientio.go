@@ -1,5 +1,5 @@
-// Package clientio connects a client's own process to the daemon, so that it carries out what the daemon asks of it
-// (proto/clientio). It must not know why it is asked.
+// Package clientio connects a client's own process to the daemon and carries out the operations that the daemon
+// requests (proto/clientio). It must not know their purpose.
 package clientio
 
 import (
@@ -86,7 +86,7 @@ func Serve(ctx context.Context, conn io.ReadWriteCloser) error {
 	return ignoreEnd(ctx, lines.Err())
 }
 
-// ignoreEnd leaves out what the end of ctx caused.
+// ignoreEnd removes errors that the end of ctx caused.
 func ignoreEnd(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil

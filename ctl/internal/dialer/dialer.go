@@ -1,5 +1,5 @@
-// Package dialer finds this user's daemon, connects to its sockets and starts it if needed. service-mcp imports it and
-// must start fast, so it uses no gRPC, no encoding/json, no command line and no net where the platform allows. It does
+// Package dialer finds this user's daemon, connects to its sockets and starts it if necessary. service-mcp imports it
+// and must start fast, so it does not use gRPC, encoding/json, a command-line library or, where possible, net. It does
 // not know what is sent over a socket.
 package dialer
 
@@ -30,11 +30,11 @@ type Conn = io.ReadWriteCloser
 // Daemon describes the daemon of one state directory.
 type Daemon struct {
 	Paths rendezvous.Paths
-	// Program is the path of serviced: beside the running executable.
+	// Program is the path of serviced, in the directory of the running executable.
 	Program string
 	// Starter is the path of a program that calls StartDetached for StarterVerb; empty for none. It starts Program and
-	// ends at once, so that the daemon, which all of a person's clients share, is no descendant of the one that started
-	// it: agents end the processes that they started with all that these have started.
+	// exits at once, so that the daemon, which all of a person's clients share, is not a descendant of the client that
+	// started it: agents kill the processes that they started with all descendants.
 	Starter string
 }
 
@@ -89,9 +89,9 @@ var ErrNotRunning = errors.New("the daemon is not running")
 // SandboxError means that a sandbox forbids this process the daemon's socket or directory. Retrying or starting a
 // daemon does not help.
 type SandboxError struct {
-	// Path is what has to be allowed.
+	// Path must be allowed in the sandbox.
 	Path string
-	// Directory is true when it is the state directory itself that may not be written.
+	// Directory is true if the state directory itself must not be written.
 	Directory bool
 	Err       error
 }
@@ -137,7 +137,7 @@ func (e *NotRespondingError) Fix() string {
 // NotResponding returns the error for a daemon that does not answer.
 func (d Daemon) NotResponding() *NotRespondingError { return &NotRespondingError{PID: d.PID()} }
 
-// UnsafeError means that others than this user control a directory.
+// UnsafeError means that other users control a directory.
 type UnsafeError struct{ Path, Reason, Fix string }
 
 func (e *UnsafeError) Error() string { return "refusing " + e.Path + ": " + e.Reason }
@@ -145,7 +145,7 @@ func (e *UnsafeError) Error() string { return "refusing " + e.Path + ": " + e.Re
 // StartError means that a daemon could not be started.
 type StartError struct {
 	Reason string
-	// Log is where the daemon writes.
+	// Log is the file to which the daemon writes.
 	Log string
 }
 
@@ -189,7 +189,7 @@ func (d Daemon) Connect(ctx context.Context, socket string) (Conn, error) {
 	if conn, err = d.Dial(socket); !errors.Is(err, ErrNotRunning) {
 		return conn, err
 	}
-	// A start may fail because another daemon is just ending, or because the new one is ended before it is ready.
+	// A start may fail because another daemon is just stopping, or because the new one is stopped before it is ready.
 	for try := 1; ; try++ {
 		startErr := d.start(ctx)
 		var failed *StartError
@@ -203,7 +203,7 @@ func (d Daemon) Connect(ctx context.Context, socket string) (Conn, error) {
 }
 
 // dialStarted connects after a start. A failed start is ignored while another daemon holds the directory: either the
-// service manager has just started it, or it is about to end.
+// service manager has just started it, or it is about to stop.
 func (d Daemon) dialStarted(ctx context.Context, socket string, startErr error) (Conn, error) {
 	late := time.Now().Add(2 * time.Second)
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, 160*time.Millisecond) {
@@ -245,7 +245,7 @@ func (d Daemon) PID() int {
 	if err != nil {
 		return 0
 	}
-	_, rest, _ := strings.Cut(string(data), `"pid":`) // encoding/json is too dear for the shim
+	_, rest, _ := strings.Cut(string(data), `"pid":`) // encoding/json is too expensive for the shim
 	number, _, _ := strings.Cut(rest, ",")
 	pid, err := strconv.Atoi(strings.TrimRight(strings.TrimSpace(number), "}"))
 	if err != nil || pid < 0 {
@@ -254,8 +254,8 @@ func (d Daemon) PID() int {
 	return pid
 }
 
-// Held reports whether a daemon holds the directory, which it does from before it serves until after it has ended. It
-// does not block.
+// Held reports whether a daemon holds the directory, which it does from before it serves until it exits. It does not
+// block.
 func (d Daemon) Held() bool {
 	file, err := os.OpenFile(filepath.Join(d.Paths.Run, rendezvous.DaemonLock), os.O_RDWR, 0)
 	if err != nil {
@@ -276,7 +276,7 @@ func lock(ctx context.Context, path string) (unlock func(), err error) {
 		err := lockFile(file)
 		select {
 		case got <- err:
-		case <-ctx.Done(): // nobody waits any more; this process may live long
+		case <-ctx.Done(): // nobody is waiting any more, and this process may run for a long time
 			file.Close()
 		}
 	}()

@@ -16,7 +16,7 @@ import (
 	"github.com/service-dev/service/proto/rendezvous"
 )
 
-// fakeDaemon notes each start, and is ready when the test's listener is.
+// fakeDaemon records each start, and is ready when the test's listener is.
 const fakeDaemon = `#!/bin/sh
 answer=$(cat "$SERVICE_CONFIG_DIR/answer")
 echo started >> "$SERVICE_CONFIG_DIR/starts"
@@ -71,7 +71,7 @@ func (d Daemon) starts(t *testing.T) int {
 
 func TestConnect_ManyClientsStartOneDaemon(t *testing.T) {
 	d := newDaemon(t, "ready\n")
-	// The listener appears with the first start, as a daemon's would before it says that it is ready.
+	// The listener appears with the first start, as a daemon's would before it reports that it is ready.
 	go func() {
 		for d.starts(t) == 0 {
 			time.Sleep(time.Millisecond)
@@ -124,7 +124,8 @@ func TestConnect_DaemonGetsCleanEnvironment(t *testing.T) {
 	}
 }
 
-// An agent that ends its server ends what that has started too. The daemon, which other agents use, is not among it.
+// An agent that ends its server kills everything that it started. The daemon, which other agents use, must not be among
+// it.
 func TestConnect_DaemonIsNoChildOfTheClient(t *testing.T) {
 	d := newDaemon(t, "error: enough\n")
 	for _, starter := range []string{d.Starter, d.Starter + "-missing", "/bin/false"} {
@@ -227,7 +228,7 @@ func TestDial_StartsNothing(t *testing.T) {
 	}
 }
 
-// A daemon that is ending holds the directory longer than it serves: the client waits for it and starts the next.
+// A daemon that is stopping holds the lock longer than it serves: the client waits for it and starts the next.
 func TestConnect_DaemonIsEnding(t *testing.T) {
 	d := newDaemon(t, "error: another serviced runs\n")
 	if err := d.prepare(); err != nil {
@@ -263,7 +264,7 @@ func TestConnect_DaemonIsEnding(t *testing.T) {
 	}
 }
 
-// A client that gave up waiting for a lock must not get it later and keep it: shims live long.
+// A client that gave up waiting for a lock must not acquire it later, because a shim runs long and would keep it.
 func TestLock_ReleasedAfterCancel(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	unlock, err := lock(t.Context(), path)

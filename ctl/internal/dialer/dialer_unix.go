@@ -13,8 +13,8 @@ import (
 	"github.com/service-dev/service/proto/rendezvous"
 )
 
-// dial uses system calls: package net costs service-mcp a megabyte. The descriptor is non-blocking, so that os.File
-// polls it and Close unblocks a Read.
+// dial uses system calls, because package net adds a megabyte to service-mcp. The descriptor is non-blocking, so that
+// os.File polls it and Close unblocks a Read.
 func dial(path string) (Conn, error) {
 	syscall.ForkLock.RLock()
 	fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
@@ -25,7 +25,7 @@ func dial(path string) (Conn, error) {
 	if err != nil {
 		return nil, sandboxed(path, false, os.NewSyscallError("socket", err))
 	}
-	// A connect waits while the daemon's queue of connections is full; the send timeout bounds that.
+	// A connect blocks while the daemon's queue of connections is full; the send timeout bounds that.
 	wait := syscall.NsecToTimeval(AnswerTimeout.Nanoseconds())
 	_ = syscall.SetsockoptTimeval(fd, syscall.SOL_SOCKET, syscall.SO_SNDTIMEO, &wait)
 	for {
@@ -55,7 +55,7 @@ func dialError(path string, err error) error {
 	return sandboxed(path, false, os.NewSyscallError("connect", err))
 }
 
-// sandboxed turns a refusal by the system into a *SandboxError and leaves other errors as they are.
+// sandboxed converts a refusal by the system into a *SandboxError and leaves other errors unchanged.
 func sandboxed(path string, directory bool, err error) error {
 	if errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EACCES) || errors.Is(err, syscall.EROFS) {
 		return &SandboxError{Path: path, Directory: directory, Err: err}
@@ -63,7 +63,7 @@ func sandboxed(path string, directory bool, err error) error {
 	return err
 }
 
-// checkDirs refuses directories that others than this user control. Missing directories are fine.
+// checkDirs refuses directories that other users control. Missing directories are accepted.
 func (d Daemon) checkDirs() error {
 	dirs := []string{d.Paths.Dir, d.Paths.Run}
 	if d.Paths.Sockets != d.Paths.Run {
@@ -116,7 +116,7 @@ func isLocked(file *os.File) bool {
 	return syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == syscall.EWOULDBLOCK
 }
 
-// spawn starts the daemon in a session of its own, with the readiness pipe as descriptor 3.
+// spawn starts the daemon in its own session, with the readiness pipe as descriptor 3.
 func spawn(path string, argv, env []string, stdio []*os.File, ready *os.File) (*os.Process, error) {
 	return os.StartProcess(path, argv, &os.ProcAttr{
 		Dir:   "/",

@@ -33,7 +33,8 @@ func sandboxed(path string, directory bool, err error) error {
 	return err
 }
 
-// checkDirs refuses links; who may write is the profile directory's access list, which is the user's own.
+// checkDirs refuses links. Write access is determined by the access list of the profile directory, which only this user
+// controls.
 func (d Daemon) checkDirs() error {
 	for _, dir := range []string{d.Paths.Dir, d.Paths.Run} {
 		info, err := os.Lstat(dir)

@@ -20,7 +20,7 @@ func awaitExit(parent int) bool {
 		return errors.Is(err, syscall.ESRCH)
 	}
 	if os.Getppid() != parent {
-		return true // it ended before, and its number may be another's
+		return true // it has already exited, and its pid may have been reused
 	}
 	event := make([]syscall.Kevent_t, 1)
 	for {

@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-// sysPidfdOpen has one number on every architecture.
+// sysPidfdOpen is the same on every architecture.
 const sysPidfdOpen = 434
 
 // awaitExit waits for the end of the parent with a pidfd, which needs no thread. It returns false if there is none
@@ -18,7 +18,7 @@ func awaitExit(parent int) bool {
 	file := os.NewFile(fd, "parent")
 	defer file.Close()
 	if os.Getppid() != parent {
-		return true // it ended before, and its number may be another's
+		return true // it has already exited, and its pid may have been reused
 	}
 	raw, err := file.SyscallConn()
 	if err != nil {
@@ -27,7 +27,7 @@ func awaitExit(parent int) bool {
 	ended := false
 	err = raw.Read(func(uintptr) bool {
 		was := ended
-		ended = true // the second look comes when the descriptor is readable: the process has ended
+		ended = true // the second call means that the descriptor is readable: the process has exited
 		return was
 	})
 	return err == nil

@@ -12,7 +12,8 @@ import (
 	"github.com/service-dev/service/packaging/reaper"
 )
 
-// TestMain lets a process of this test be the parent, or the child that watches it, or a daemon's starter.
+// TestMain also lets this test binary act as the parent, as the child that watches it, or as a process that starts a
+// daemon.
 func TestMain(m *testing.M) {
 	if program, ok := IsStarter(os.Args); ok {
 		os.Exit(StartDetached(program))
@@ -25,7 +26,7 @@ func TestMain(m *testing.M) {
 		if err := child.Start(); err != nil {
 			os.Exit(1)
 		}
-		_, _ = io.Copy(io.Discard, os.Stdin) // ends with the test's word
+		_, _ = io.Copy(io.Discard, os.Stdin) // until the test closes stdin
 		os.Exit(0)
 	case "child":
 		parent := os.Getppid()
@@ -68,16 +69,16 @@ func TestAwaitParent(t *testing.T) {
 		select {
 		case got := <-lines:
 			if got != want {
-				t.Fatalf("heard %q, want %q", got, want)
+				t.Fatalf("got %q, want %q", got, want)
 			}
 		case <-time.After(limit):
-			t.Fatalf("not heard in %s: %q", limit, want)
+			t.Fatalf("no line within %s, want %q", limit, want)
 		}
 	}
 	next("watching", 20*time.Second)
 	select {
 	case got := <-lines:
-		t.Fatalf("heard %q while the parent lives", got)
+		t.Fatalf("got %q while the parent runs", got)
 	case <-time.After(100 * time.Millisecond):
 	}
 	_ = stdin.Close()

@@ -2,7 +2,8 @@ package dialer
 
 import "golang.org/x/sys/windows"
 
-// awaitExit waits for the end of the parent. A process with its id that is younger than this one is another.
+// awaitExit waits for the end of the parent. A process with the same id that is younger than this one is not the
+// parent.
 func awaitExit(parent int) bool {
 	process, err := windows.OpenProcess(windows.SYNCHRONIZE|windows.PROCESS_QUERY_LIMITED_INFORMATION, false,
 		uint32(parent))

@@ -58,7 +58,7 @@ func (d Daemon) run(env []string, stdio []*os.File, ready *os.File) error {
 	if err != nil {
 		return err
 	}
-	go func() { _, _ = process.Wait() }() // a shim lives longer than a daemon, which must not stay behind as a zombie
+	go func() { _, _ = process.Wait() }() // a shim outlives a daemon, which must not stay behind as a zombie
 	return nil
 }
 
@@ -125,7 +125,7 @@ func readLine(r io.Reader) string {
 	return string(buf[:n])
 }
 
-// kept are the variables a daemon is started with, besides LC_* and XDG_*. All others belong to the caller's requests.
+// kept are the variables that a daemon is started with, besides LC_* and XDG_*. All others are sent with each request.
 var kept = []string{
 	"PATH", "HOME", "USER", "LOGNAME", "LANG", "TMPDIR", "TZ", "SHELL",
 	// Windows
@@ -133,7 +133,7 @@ var kept = []string{
 	"PATHEXT", "ComSpec",
 }
 
-// daemonEnv is the daemon's environment: its directory by name and what any program needs.
+// daemonEnv returns the daemon's environment: its directory and what every program needs.
 func daemonEnv(dir string) []string {
 	env := []string{"SERVICE_CONFIG_DIR=" + dir}
 	for _, name := range kept {

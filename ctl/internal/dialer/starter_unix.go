@@ -13,7 +13,7 @@ import (
 // StarterVerb is the first argument of a starter (Daemon.Starter); the second is the daemon's program.
 const StarterVerb = "start-daemon"
 
-// starterBeside returns the smallest of the programs beside the daemon's.
+// starterBeside returns the smallest of the programs in the daemon's directory.
 func starterBeside(program string) string { return filepath.Join(filepath.Dir(program), "service-mcp") }
 
 // StartDetached starts the daemon with this process's descriptors and environment and returns the exit code. The daemon

@@ -1,6 +1,6 @@
 package dialer
 
-// StarterVerb is the first argument of a starter, of which there is none here.
+// StarterVerb is the first argument of a starter. There is none on this system.
 const StarterVerb = "start-daemon"
 
 // starterBeside returns "": there is no starter for this system, so the daemon is a child of its client.

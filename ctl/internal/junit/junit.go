@@ -1,4 +1,4 @@
-// Package junit writes test results as the JUnit XML that CI systems read. It must not know what was tested.
+// Package junit writes test results as JUnit XML, which CI systems read. It must not know what was tested.
 package junit
 
 import (
@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// Suite is what one file of tests came to.
+// Suite is the result of one test file.
 type Suite struct {
 	Name string
 	// Took is real time.
 	Took  time.Duration
 	Cases []Case
-	// Error is the reason why the suite could not run to its end.
+	// Error is why the suite could not be completed.
 	Error string
-	// NotRun is the reason why the suite was not started.
+	// NotRun is why the suite was not started.
 	NotRun string
-	// Output is what the tested program printed.
+	// Output is the output of the tested program.
 	Output string
 }
 
@@ -65,7 +65,7 @@ type xmlText struct {
 	Text    string `xml:",chardata"`
 }
 
-// Encode writes suites as one file. Characters that XML cannot hold are replaced.
+// Encode returns suites as one file. Characters that XML cannot represent are replaced.
 func Encode(suites ...Suite) []byte {
 	var all xmlSuites
 	var took time.Duration
@@ -118,7 +118,7 @@ func suiteOf(s Suite) xmlSuite {
 	return out
 }
 
-// text puts the first line where CI systems show it beside the name.
+// text puts the first line into the attribute that CI systems show beside the name.
 func text(s string) *xmlText {
 	first, _, _ := strings.Cut(s, "\n")
 	return &xmlText{Message: first, Text: s}

@@ -78,7 +78,7 @@ const (
 const invalidRequest = "-32600"
 
 // rejection returns the line that reports a rejected message to the client under its id. Without a usable id it is a
-// notification, because several clients end the session at an answer whose id is null.
+// notification, because several clients end the session on an answer whose id is null.
 func rejection(id []byte, why string) string {
 	if id == nil {
 		return `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"error","logger":"service-mcp","data":` +

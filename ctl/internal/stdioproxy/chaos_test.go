@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// Whatever daemons do, each request is answered once, a call of a tool that only reads is handled at most twice and any
+// Whatever daemons do, each request is answered exactly once. A call of a read-only tool is handled at most twice, any
 // other call at most once.
 func TestProxy_RandomDaemonFailures(t *testing.T) {
 	seeds := 15
@@ -27,7 +27,7 @@ func TestProxy_RandomDaemonFailures(t *testing.T) {
 	}
 }
 
-// chaos makes daemons with a will of their own.
+// chaos runs daemons that fail at random.
 type chaos struct {
 	t       *testing.T
 	daemons sync.WaitGroup
@@ -55,7 +55,7 @@ func (c *chaos) connect(context.Context) (io.ReadWriteCloser, error) {
 	return theirs, nil
 }
 
-// serve is a daemon's life: it refuses or dies before the handshake, after it, or after some lines.
+// serve is the life of a daemon: it refuses or dies before the handshake, after it, or after some lines.
 func (c *chaos) serve(conn net.Conn) {
 	const refusal = `{"ok":false,"code":"too_many_clients","message":"full","fixHint":"wait"}` + "\n"
 	in, fate := bufio.NewReader(conn), c.draw(8)
@@ -84,7 +84,7 @@ func (c *chaos) serve(conn net.Conn) {
 			Method string
 		}
 		if err := json.Unmarshal(line, &m); err != nil {
-			c.t.Errorf("a daemon hears %q: %v", line, err)
+			c.t.Errorf("a daemon received %q: %v", line, err)
 			return
 		}
 		if m.ID == nil {
@@ -137,10 +137,10 @@ func runChaos(t *testing.T, seed uint64) {
 		}
 		var m struct{ ID json.RawMessage }
 		if err := json.Unmarshal(line, &m); err != nil {
-			t.Errorf("the client hears %q: %v", line, err)
+			t.Errorf("the client received %q: %v", line, err)
 		}
 		if answers[string(m.ID)]++; len(answers) == calls+1 {
-			// Every call is answered, so any further answer would be one too many.
+			// Every call has been answered, so any further answer is wrong.
 			_ = inW.Close()
 		}
 	}

@@ -18,7 +18,7 @@ func TestEndOfInput_WaitsForAnswers(t *testing.T) {
 	d.get()
 	_ = r.in.Close()
 	if _, err := d.r.ReadByte(); err != io.EOF {
-		t.Fatalf("the daemon does not hear the end: %v", err)
+		t.Fatalf("the daemon does not see the end: %v", err)
 	}
 	d.put(`{"id":1,"result":{}}`)
 	r.expect(`{"id":1,"result":{}}`)
@@ -27,7 +27,7 @@ func TestEndOfInput_WaitsForAnswers(t *testing.T) {
 	}
 }
 
-// The daemon ends calls that wait for a person when the input has ended; the shim ends with it and tells why.
+// After the end of its input the daemon ends calls that wait for a person; the shim ends with them and reports why.
 func TestEndOfInput_EndsWithConnection(t *testing.T) {
 	r := newRig(t)
 	d := r.daemon()
@@ -35,7 +35,7 @@ func TestEndOfInput_EndsWithConnection(t *testing.T) {
 	d.get()
 	_ = r.in.Close()
 	if _, err := d.r.ReadByte(); err != io.EOF {
-		t.Fatalf("the daemon does not hear the end: %v", err)
+		t.Fatalf("the daemon does not see the end: %v", err)
 	}
 	d.Close()
 	if got := r.hear(); !strings.Contains(got, `"id":1`) || !strings.Contains(got, "input_closed") {

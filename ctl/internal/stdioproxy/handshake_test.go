@@ -38,7 +38,7 @@ func TestHandshake_RefusalAnswersRequests(t *testing.T) {
 		conn.Close()
 	}
 	refuse(<-r.daemons)
-	go func() { // however often it tries
+	go func() { // for any number of attempts
 		for {
 			select {
 			case conn := <-r.daemons:
@@ -54,7 +54,7 @@ func TestHandshake_RefusalAnswersRequests(t *testing.T) {
 	}
 }
 
-// A daemon with too many clients says so and closes before it reads; the write that fails then must not hide its
+// A daemon with too many clients says so and closes without reading. The client's failed write must not hide that
 // reason.
 func TestHandshake_RefusedBeforeItIsRead(t *testing.T) {
 	inR, inW := io.Pipe()
@@ -88,7 +88,7 @@ func TestHandshake_RefusedBeforeItIsRead(t *testing.T) {
 	}
 }
 
-// A daemon that dies leaves its socket open for a moment: who dials it then is accepted by nobody.
+// The socket of a dying daemon stays open for a moment: a connection made then is never accepted.
 func TestHandshake_DaemonEndsBeforeItAnswers(t *testing.T) {
 	call := `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"whoAmI","arguments":{}}}`
 	for _, initialized := range []bool{false, true} {
@@ -100,11 +100,11 @@ func TestHandshake_DaemonEndsBeforeItAnswers(t *testing.T) {
 			d.put(`{"jsonrpc":"2.0","id":1,"result":{}}`)
 			r.hear()
 		}
-		// Otherwise the connection is lost before the proxy has it.
+		// Otherwise the connection is lost before the proxy uses it.
 		r.until("the proxy has connected", r.linked)
 		r.gone(d)
 		r.say(call)
-		for range 2 { // two that end at once
+		for range 2 { // two daemons that end at once
 			_ = (<-r.daemons).Close()
 		}
 		next := r.daemon()
@@ -118,7 +118,7 @@ func TestHandshake_DaemonEndsBeforeItAnswers(t *testing.T) {
 	}
 }
 
-// A daemon that takes the connection and says nothing costs the client a bounded wait, at its start and later.
+// If a daemon accepts the connection and says nothing, the client waits for a bounded time, at its start and later.
 func TestHandshake_SilentDaemon(t *testing.T) {
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
@@ -192,7 +192,7 @@ func TestHandshake_SilentDaemon(t *testing.T) {
 	}
 }
 
-// A daemon that a service manager is starting has longer than one that hangs.
+// A daemon that is being started by a service manager gets more time than one that hangs.
 func TestHandshake_StartingDaemonGetsMoreTime(t *testing.T) {
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
@@ -216,7 +216,7 @@ func TestHandshake_StartingDaemonGetsMoreTime(t *testing.T) {
 	r := &rig{t: t, in: inW, out: bufio.NewReader(outR), pipe: outR, proxy: p}
 	r.say(`{"id":1,"method":"initialize"}`)
 	conn := <-daemons
-	<-uses // the first wait is over
+	<-uses // the first wait has ended
 	d := &daemon{t: t, Conn: conn, r: bufio.NewReader(conn)}
 	d.get()
 	d.put(`{"ok":true}`)

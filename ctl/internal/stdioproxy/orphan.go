@@ -6,9 +6,9 @@ import "time"
 const proofID = `"service-mcp-proof"`
 
 // watchClient closes abandoned when both the parent process and the client are gone. The end of the parent alone proves
-// nothing, because it may have been a launcher (npx, sh -c). So the client is pinged; once it answers, only the end of
-// In ends the process. Otherwise service-mcp would outlive a killed agent for as long as another process holds its
-// pipe.
+// nothing, because it may have been a launcher (npx, sh -c). So the client is pinged; if it answers, only the end of In
+// ends the process. Without this check service-mcp would outlive a killed agent for as long as another process holds
+// its pipe.
 func (p *Proxy) watchClient(abandoned chan<- struct{}) {
 	p.opts.Orphaned()
 	p.proofFrom.Store(time.Now().Add(p.opts.ProofTimeout / 5).UnixNano())
@@ -29,7 +29,7 @@ func (p *Proxy) watchClient(abandoned chan<- struct{}) {
 	}
 }
 
-// noteActivity treats any message as a sign of life, once those that a dead client left in the pipe have been read.
+// noteActivity treats any message as a sign of life, after those that a dead client left in the pipe have been read.
 func (p *Proxy) noteActivity() {
 	if from := p.proofFrom.Load(); from > 0 && time.Now().UnixNano() > from {
 		p.markAlive()

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// orphan is a proxy whose parent ends when told, with In held open by somebody else.
+// orphan is a proxy whose parent ends on request while another process holds In open.
 func orphan(t *testing.T, proof time.Duration) (r *rig, end func(), done chan error) {
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
@@ -36,7 +36,7 @@ func orphan(t *testing.T, proof time.Duration) (r *rig, end func(), done chan er
 const ping = `{"jsonrpc":"2.0","id":` + proofID + `,"method":"ping"}`
 
 func TestOrphan_EndsWithoutClient(t *testing.T) {
-	// The pipe of a client that died may be full.
+	// The pipe to a dead client may be full.
 	for _, reads := range []bool{true, false} {
 		r, end, done := orphan(t, 50*time.Millisecond)
 		// A call in flight does not keep the proxy alive.
@@ -68,7 +68,7 @@ func TestOrphan_StaysWithClient(t *testing.T) {
 			r, end, done := orphan(t, proof)
 			end()
 			r.expect(ping)
-			if strings.Contains(sign, "method") { // long after the parent's end
+			if strings.Contains(sign, "method") { // well after the parent's end
 				r.proxy.proofFrom.Store(1)
 			}
 			r.say(sign)

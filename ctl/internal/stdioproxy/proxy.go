@@ -13,7 +13,7 @@ import (
 	"github.com/service-dev/service/proto/mcpline"
 )
 
-// Options are the parts of a Pump. Zero durations mean the defaults.
+// Options configure a Proxy. Zero durations mean the defaults.
 type Options struct {
 	In  io.Reader
 	Out io.Writer
@@ -21,8 +21,8 @@ type Options struct {
 	Connect func(context.Context) (io.ReadWriteCloser, error)
 	// HalfClose closes the sending side of a connection; it may be nil.
 	HalfClose func(io.ReadWriteCloser) error
-	// Running reports whether a daemon runs, so that one started by another client is used at once even if Connect
-	// failed a moment ago. It may be nil.
+	// Running reports whether a daemon runs, so that one started by another client is used at once even if Connect has
+	// just failed. It may be nil.
 	Running func() bool
 	// Explain translates an error of Connect for the agent; it may be nil.
 	Explain   func(error) *Failure
@@ -70,7 +70,7 @@ type Proxy struct {
 	connDone      sync.WaitGroup
 	connecting    sync.Mutex
 	alive         chan struct{} // capacity 1: the client sent a sign of life
-	proofFrom     atomic.Int64  // Unix nanoseconds from which any message is a sign of life; 0 until asked for
+	proofFrom     atomic.Int64  // Unix nanoseconds from which any message is a sign of life; 0 until one is requested
 }
 
 type state int
@@ -198,8 +198,9 @@ func (p *Proxy) forward(ctx context.Context, m message, line []byte) error {
 	}
 }
 
-// closeAfterRead leaves a connection to its reader after a failed write. What the daemon sent before it closed is still
-// to be read: its answer to the handshake, or why it refused, and results. The reader then answers the open requests.
+// closeAfterRead leaves a connection to its reader after a failed write. Data that the daemon sent before it closed
+// still has to be read: its answer to the handshake, the reason of a refusal, and results. The reader then answers the
+// open requests.
 func (p *Proxy) closeAfterRead(c *connection) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -47,7 +47,7 @@ func TestProxy_AnswersTooLongLine(t *testing.T) {
 func TestProxy_AnswersUnusableIDOnce(t *testing.T) {
 	r := newRig(t)
 	d := r.daemon()
-	// Ids come back as the client wrote them.
+	// Ids are returned exactly as the client wrote them.
 	for _, id := range []string{"7.5", "1.0", "1e3", "12345678901234567890"} {
 		r.say(`{"jsonrpc":"2.0","id":` + id + `,"method":"tools/call","params":{"name":"x"}}`)
 		r.expect(`{"jsonrpc":"2.0","id":` + id + `,"error":{"code":-32600,"message":` + quote(badID) + `}}`)
@@ -56,7 +56,7 @@ func TestProxy_AnswersUnusableIDOnce(t *testing.T) {
 		r.say(`{"jsonrpc":"2.0","id":` + id + `,"method":"tools/call","params":{"name":"x"}}`)
 		r.expect(strings.TrimSuffix(rejection(nil, badID), "\n"))
 	}
-	// Batches are refused by the daemon, not here.
+	// The daemon refuses batches, not the proxy.
 	r.say(`[{"jsonrpc":"2.0","id":7.5,"method":"ping"}]`)
 	d.expect(`[{"jsonrpc":"2.0","id":7.5,"method":"ping"}]`)
 	r.say(`{"jsonrpc":"2.0","id":7,"method":"tools/call"}`)
@@ -75,7 +75,7 @@ func TestProxy_AnswersUnusableIDOnce(t *testing.T) {
 	}
 }
 
-// What a client waits for is answered under its id, also when nothing but the id can be read.
+// A request is answered under its id even if nothing but the id can be read.
 func TestProxy_AnswersUnreadableMessage(t *testing.T) {
 	r := newRig(t)
 	// The answer may arrive before the message is written.
@@ -99,7 +99,7 @@ func TestProxy_AnswersUnreadableMessage(t *testing.T) {
 			t.Errorf("%.60s: %+v, %v", line, got, err)
 		}
 	}
-	// nobody asked
+	// a response that nobody waits for
 	said.Go(func() { r.say(`{"jsonrpc":"2.0","id":9,"result":{"a":"` + strings.Repeat("x", maxClientLine) + `"}}`) })
 	d.put(`{"id":"ask","method":"elicitation/create"}`)
 	r.hear()
@@ -107,7 +107,7 @@ func TestProxy_AnswersUnreadableMessage(t *testing.T) {
 		r.say(`{"jsonrpc":"2.0","result":{"a":"` + strings.Repeat("x", maxClientLine) + `"},"id":"ask"}`)
 	})
 	if got := d.get(); !strings.Contains(got, `"id":"ask","error"`) {
-		t.Errorf("the daemon hears %.100s", got)
+		t.Errorf("the daemon received %.100s", got)
 	}
 }
 

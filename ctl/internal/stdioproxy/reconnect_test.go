@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// The answers to a batch come in one array, whoever gives them.
+// The answers to a batch are sent as one array, whether the daemon or the proxy creates them.
 func TestDisconnect_AnswersBatchInOneArray(t *testing.T) {
 	r := newRig(t)
 	d := r.daemon()
@@ -29,7 +29,7 @@ func TestDisconnect_AnswersBatchInOneArray(t *testing.T) {
 	}
 }
 
-// A client that uses an id twice has two answers, and the end of its input waits for both.
+// A client that uses an id twice gets two answers, and the end of its input waits for both.
 func TestDisconnect_AnswersRepeatedIDTwice(t *testing.T) {
 	r := newRig(t)
 	d := r.daemon()
@@ -121,7 +121,7 @@ func TestReconnect_ResendsUnansweredInitializeOnce(t *testing.T) {
 	if got := r.hear(); !strings.Contains(got, `"id":0,"error"`) {
 		t.Fatalf("answer = %s", got)
 	}
-	// The next daemon does not receive `initialize`, which was answered.
+	// The next daemon does not receive `initialize` again as a request, because it was answered.
 	r.say(`{"id":1,"method":"tools/list"}`)
 	d = r.daemon()
 	d.expect(`{"id":1,"method":"tools/list"}`)
@@ -129,7 +129,7 @@ func TestReconnect_ResendsUnansweredInitializeOnce(t *testing.T) {
 	r.expect(`{"id":1,"result":{}}`)
 }
 
-// If a daemon ends during the replay of initialize, the proxy tries the next daemon and the client sees no error.
+// If a daemon ends while initialize is replayed, the proxy tries the next daemon and the client sees no error.
 func TestReconnect_DaemonEndsDuringReplay(t *testing.T) {
 	const initLine, list = `{"id":0,"method":"initialize"}`, `{"id":1,"method":"tools/list"}`
 	r := newRig(t)
@@ -186,7 +186,7 @@ func TestReconnect_DropsAnswersForEarlierDaemon(t *testing.T) {
 	d.expect(`{"method":"after"}`)
 }
 
-// An attempt that failed is followed by a pause, but not once there is a daemon again, whoever started it.
+// A failed attempt is followed by a pause, which ends early if a daemon appears, whoever started it.
 func TestReconnect_UsesDaemonOfAnotherClientAtOnce(t *testing.T) {
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
@@ -235,7 +235,7 @@ func TestReconnect_UsesDaemonOfAnotherClientAtOnce(t *testing.T) {
 	}
 }
 
-// What a daemon said last is heard, also when a message no longer reaches it.
+// A daemon's last messages are read even if a message to it could no longer be written.
 func TestDisconnect_ReadsLastMessages(t *testing.T) {
 	r := newRig(t)
 	d := r.daemon()
@@ -249,7 +249,7 @@ func TestDisconnect_ReadsLastMessages(t *testing.T) {
 	d.put(`{"id":1` + long)
 	d.put(`{"id":2` + long)
 	_ = d.Close()
-	r.say(`{"method":"notifications/anything"}`) // is not written
+	r.say(`{"method":"notifications/anything"}`) // cannot be written
 	// The proxy accepts it, because the write before it has failed.
 	r.say(`{"method":"notifications/anything"}`)
 	r.expect(`{"id":1` + long)

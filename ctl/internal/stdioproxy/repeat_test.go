@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A call that only reads goes to the next daemon, once; so does a request for a list.
+// A read-only call is repeated once, on the next daemon, and so is a request for a list.
 func TestRepeat_ReadsInFlightOnce(t *testing.T) {
 	r := newRig(t)
 	d := r.daemon()
@@ -24,17 +24,18 @@ func TestRepeat_ReadsInFlightOnce(t *testing.T) {
 	d = r.daemon()
 	got := map[string]bool{d.get(): true, d.get(): true}
 	if !got[call] || !got[list] {
-		t.Fatalf("the next daemon hears %v", got)
+		t.Fatalf("the next daemon received %v", got)
 	}
 	d.put(`{"jsonrpc":"2.0","id":3,"result":{}}`)
 	r.expect(`{"jsonrpc":"2.0","id":3,"result":{}}`)
-	d.Close() // a second death is told
+	d.Close() // a second failure is reported
 	if got := r.hear(); !strings.Contains(got, `"id":1`) || !strings.Contains(got, "daemon_restarted") {
 		t.Fatalf("after two daemons: %s", got)
 	}
 }
 
-// What was sent before the daemon took us in is repeated alike, and a call that was cancelled meanwhile is not.
+// What was sent before the daemon accepted the handshake is repeated as well, except a call that was cancelled
+// meanwhile.
 func TestRepeat_NotAfterCancel(t *testing.T) {
 	r := newRig(t)
 	r.until("the proxy has connected", r.linked)
@@ -52,7 +53,8 @@ func TestRepeat_NotAfterCancel(t *testing.T) {
 	d.expect(`{"method":"after"}`)
 }
 
-// Calls that share an id are not repeated, because only one of them would be answered. Each gets daemon_restarted.
+// Calls that share an id are not repeated, because only one of them would be answered. Each fails with
+// daemon_restarted.
 func TestRepeat_NotWithSharedID(t *testing.T) {
 	r := newRig(t)
 	d := r.daemon()
@@ -85,7 +87,7 @@ func TestRepeat_KeepsBoundedSize(t *testing.T) {
 	if held > maxRepeatedSize || held < maxRepeatedSize/2 || held != l.kept {
 		t.Errorf("%d bytes are kept, counted %d", held, l.kept)
 	}
-	// Each id is used again before it is answered.
+	// Each id is reused before it is answered.
 	for range maxRepeatedSize / maxRepeated {
 		line := []byte(fmt.Sprintf(look, 0))
 		m := scan(line)

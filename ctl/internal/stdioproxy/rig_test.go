@@ -12,20 +12,20 @@ import (
 	"time"
 )
 
-// rig is a proxy between a test that plays the client and one that plays the daemons.
+// rig connects a proxy to a test that acts as the client and as the daemons.
 type rig struct {
 	t       *testing.T
 	in      *io.PipeWriter
 	out     *bufio.Reader
-	pipe    *io.PipeReader // under out
-	daemons chan net.Conn  // our ends of the connections
-	refuse  chan error     // what the next attempts meet instead
+	pipe    *io.PipeReader // the read end of out
+	daemons chan net.Conn  // the test's ends of the connections
+	refuse  chan error     // errors for the next attempts to connect
 	done    chan error
 	proxy   *Proxy
 }
 
 func newRig(t *testing.T) *rig {
-	// Registers the removal of the test's directories, so that it happens after the proxy has ended.
+	// Called early so that the directories are removed after the proxy has ended.
 	t.TempDir()
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
@@ -80,19 +80,19 @@ func socketPair(t *testing.T) (a, b net.Conn) {
 func (r *rig) say(line string) {
 	r.t.Helper()
 	if _, err := io.WriteString(r.in, line+"\n"); err != nil {
-		// Not Fatal: this is also called outside the test's goroutine.
+		// Not Fatal: this also runs outside the test's goroutine.
 		r.t.Error(err)
 	}
 }
 
-// hear reads one line that the client gets; it must be JSON.
+// hear reads one line sent to the client; it must be JSON.
 func (r *rig) hear() string {
 	r.t.Helper()
 	timeout := time.AfterFunc(time.Minute, func() { _ = r.pipe.CloseWithError(errors.New("nothing for a minute")) })
 	defer timeout.Stop()
 	line, err := r.out.ReadString('\n')
 	if err != nil {
-		r.t.Fatalf("the client hears nothing: %v", err)
+		r.t.Fatalf("the client received nothing: %v", err)
 	}
 	if !json.Valid([]byte(line)) {
 		r.t.Fatalf("not JSON on stdout: %s", line)
@@ -100,7 +100,7 @@ func (r *rig) hear() string {
 	return strings.TrimSuffix(line, "\n")
 }
 
-// daemon is a test's end of one connection, past the handshake.
+// daemon is the test's end of one connection, after the handshake.
 type daemon struct {
 	t *testing.T
 	net.Conn
@@ -111,7 +111,7 @@ func (r *rig) daemon() *daemon {
 	r.t.Helper()
 	select {
 	case conn := <-r.daemons:
-		// A loaded machine may need long for long lines.
+		// Long lines may take long on a loaded machine.
 		_ = conn.SetDeadline(time.Now().Add(time.Minute))
 		d := &daemon{t: r.t, Conn: conn, r: bufio.NewReader(conn)}
 		line := d.get()
@@ -122,7 +122,7 @@ func (r *rig) daemon() *daemon {
 		d.put(`{"ok":true,"protocol":1,"version":"1","repeatable":["look","listen"]}`)
 		return d
 	case <-time.After(10 * time.Second):
-		r.t.Fatal("nobody connects")
+		r.t.Fatal("the proxy does not connect")
 		return nil
 	}
 }
@@ -133,7 +133,7 @@ func (r *rig) linked() bool {
 	return r.proxy.conn != nil
 }
 
-// gone closes a daemon and waits until the proxy has seen it.
+// gone closes a daemon and waits until the proxy has noticed.
 func (r *rig) gone(d *daemon) {
 	r.t.Helper()
 	d.Close()
@@ -153,7 +153,7 @@ func (d *daemon) get() string {
 	d.t.Helper()
 	line, err := d.r.ReadString('\n')
 	if err != nil {
-		d.t.Fatalf("the daemon hears nothing: %v", err)
+		d.t.Fatalf("the daemon received nothing: %v", err)
 	}
 	return strings.TrimSuffix(line, "\n")
 }
@@ -168,14 +168,14 @@ func (d *daemon) put(line string) {
 func (d *daemon) expect(want string) {
 	d.t.Helper()
 	if got := d.get(); got != want {
-		d.t.Fatalf("the daemon hears %s, want %s", got, want)
+		d.t.Fatalf("the daemon received %s, want %s", got, want)
 	}
 }
 
 func (r *rig) expect(want string) {
 	r.t.Helper()
 	if got := r.hear(); got != want {
-		r.t.Fatalf("the client hears %s, want %s", got, want)
+		r.t.Fatalf("the client received %s, want %s", got, want)
 	}
 }
 

@@ -69,7 +69,7 @@ func TestQuote(t *testing.T) {
 	}
 }
 
-// FuzzScan holds the scanner to encoding/json's word on what is JSON, and on id and method.
+// FuzzScan compares the scanner with encoding/json: which text is valid JSON, and its id and method.
 func FuzzScan(f *testing.F) {
 	for _, s := range []string{
 		`{"id":1,"method":"a"}`, `{"id":"\ud83d\ude00\ud800x","method":"\u0000"}`, `[{"id":1.50e+3}]`,

@@ -23,5 +23,5 @@ func (t *Terminal) AgentChanged(word, name, file, problem, snippet, diff string,
 	}
 }
 
-// indent puts text in from the margin, without an empty line at its end.
+// indent indents text and removes an empty line at its end.
 func indent(text string) safeText { return indentBy(text, 4) }

@@ -16,7 +16,7 @@ import (
 type safeText string
 
 // printable returns text on one line without unprintable characters: control characters, escape sequences, marks that
-// reorder or hide text. White space becomes a blank.
+// reorder or hide text. White space becomes a space.
 func printable(s string) string {
 	if isPrintable(s) {
 		return s
@@ -25,7 +25,7 @@ func printable(s string) string {
 		switch {
 		case unicode.IsPrint(r):
 			return r
-		case unicode.IsSpace(r) && r != '\u0085': // which is a control character first
+		case unicode.IsSpace(r) && r != '\u0085': // U+0085 is a control character as well
 			return ' '
 		}
 		return -1
@@ -70,7 +70,7 @@ func sanitizeArgs(args []any) []any {
 }
 
 // Stream returns a writer to w for output of other programs, such as a log or an app. It keeps lines and tabs and drops
-// everything else that does not print.
+// all other unprintable characters.
 func Stream(w io.Writer) io.Writer { return &stream{to: w} }
 
 type stream struct {
@@ -96,7 +96,7 @@ func (s *stream) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// encode writes v as JSON in which everything that does not print is escaped.
+// encode writes v as JSON and escapes all unprintable characters.
 func encode(w io.Writer, v any, indent string) error {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -109,7 +109,7 @@ func encode(w io.Writer, v any, indent string) error {
 	return err
 }
 
-// escaped replaces what does not print in JSON by its escape: outside of strings JSON has nothing but ASCII.
+// escaped escapes unprintable characters in JSON. Outside of strings JSON contains only ASCII.
 func escaped(data []byte) []byte {
 	if !bytes.ContainsFunc(data, isHidden) {
 		return data

@@ -12,10 +12,10 @@ import (
 	"unicode"
 )
 
-// hostile is what a backend or an app may write to steer a terminal.
+// hostile is text with which a backend or an app could try to control a terminal.
 const hostile = "a\x1b[2J\x1b]52;c;ZXZpbA==\x07b\u009b31mc\x7f\r\u202ed\u2028e\xff"
 
-// Whatever a command says, nothing of others' text steers the terminal, with colours and without.
+// Text of others never controls the terminal, with colours or without.
 func TestTerminal_StripsWhatDoesNotPrint(t *testing.T) {
 	for _, colour := range []bool{false, true} {
 		var b bytes.Buffer
@@ -70,7 +70,7 @@ func TestTerminal_StripsWhatDoesNotPrint(t *testing.T) {
 	}
 }
 
-// A field of one line cannot make another.
+// A field with a line break cannot add a row.
 func TestEventRow_StaysOneLine(t *testing.T) {
 	var b bytes.Buffer
 	term := &Terminal{Out: &b, Err: io.Discard}
@@ -80,7 +80,7 @@ func TestEventRow_StaysOneLine(t *testing.T) {
 	}
 }
 
-// JSON keeps its meaning and shows nothing that does not print.
+// Escaped JSON keeps its meaning and contains no unprintable characters.
 func TestTerminal_JSONEscapes(t *testing.T) {
 	in := map[string]any{"a": "x\x1b\u009b\x7f\u202e\U000e0041é漢", "raw": json.RawMessage("{\"b\":\"\u009b\x7f\"}")}
 	for name, write := range map[string]func(*Terminal) error{
@@ -102,7 +102,7 @@ func TestTerminal_JSONEscapes(t *testing.T) {
 	}
 }
 
-// A character that two writes divide arrives whole.
+// A character split between two writes arrives intact.
 func TestStream(t *testing.T) {
 	in := "größe 漢字 \x1b[31mred\tx\n" + hostile + "\n"
 	var whole bytes.Buffer

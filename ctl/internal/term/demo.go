@@ -37,7 +37,7 @@ func (t *Terminal) QR(url string) {
 	t.Say("")
 }
 
-// DemoWaiting is the countdown where nothing moves.
+// DemoWaiting prints the remaining time if the terminal cannot overwrite lines.
 func (t *Terminal) DemoWaiting(left time.Duration) {
 	t.Say("  Waiting for approval, %s left.", Span(max(left, 0)))
 }
@@ -85,7 +85,7 @@ func (t *Terminal) DemoAttach(shim string) {
 	t.Say("Running until Ctrl-C.")
 }
 
-// Attachment is how one coding agent is configured for service-mcp.
+// Attachment describes how one coding agent is configured for service-mcp.
 type Attachment struct {
 	Agent string
 	Lines []string

@@ -11,7 +11,7 @@ import (
 // Severity selects the colour of a text.
 type Severity int
 
-// The moods.
+// The severities.
 const (
 	Plain Severity = iota
 	Good
@@ -36,7 +36,7 @@ func (t *Terminal) paint(c Cell) safeText {
 	return safeText("\x1b[" + code + "m" + printable(c.Text) + "\x1b[0m")
 }
 
-// Fact is a name with its value: Lead is coloured, Rest follows it.
+// Fact is a name with its value: Lead is coloured, followed by Rest.
 type Fact struct {
 	Name string
 	Lead Cell
@@ -132,10 +132,10 @@ func (t *Terminal) Checks(list []Check) {
 	}
 }
 
-// lowered returns a sentence in the form it has after a colon.
+// lowered returns a sentence with a small first letter, for use after a colon.
 func lowered(s string) string {
 	first, size := utf8.DecodeRuneInString(s)
-	if second, _ := utf8.DecodeRuneInString(s[size:]); unicode.IsLower(second) { // a word, and no name of a variable
+	if second, _ := utf8.DecodeRuneInString(s[size:]); unicode.IsLower(second) { // a word, not the name of a variable
 		first = unicode.ToLower(first)
 	}
 	return string(first) + strings.TrimSuffix(s[size:], ".")
@@ -190,10 +190,10 @@ func pad(s string, wide int) string {
 	return s + strings.Repeat(" ", max(0, wide-utf8.RuneCountInString(s)))
 }
 
-// narrowest is the fewest columns in which wrapped text can still be read.
+// narrowest is the minimum number of columns in which wrapped text is readable.
 const narrowest = 30
 
-// wrap breaks text at blanks for what the terminal has left behind indent columns; elsewhere it is one line.
+// wrap breaks text at spaces into the columns that remain after indent; if the width is unknown it returns one line.
 func (t *Terminal) wrap(text string, indent int) []string {
 	room := t.Width - indent
 	if room < narrowest || utf8.RuneCountInString(text) <= room {

@@ -12,7 +12,7 @@ func plain(width int) (*Terminal, *bytes.Buffer) {
 	return &Terminal{Out: &out, Err: &out, Width: width}, &out
 }
 
-// Columns line up by what is seen, coloured or not, and no line ends in blanks.
+// Columns align by visible width, with colours or without, and no line ends in spaces.
 func TestTerminal_ColumnsAlign(t *testing.T) {
 	for _, colour := range []bool{false, true} {
 		term, out := plain(0)
@@ -38,7 +38,7 @@ func TestTerminal_ColumnsAlign(t *testing.T) {
 	}
 }
 
-// Long findings go on under their own column where the width is known; into a pipe each is one line.
+// Long findings wrap within their column if the terminal's width is known; in a pipe each is one line.
 func TestChecks_WrapLongText(t *testing.T) {
 	list := []Check{
 		{"disk", "fail", strings.Repeat("word ", 12) + "end", "do " + strings.Repeat("this ", 12) + "now"},
@@ -78,7 +78,7 @@ func TestChecks_Summary(t *testing.T) {
 	}
 }
 
-// The switch that won is told in words; one that a later daemon names, by its name.
+// The switch that decided is explained in words; one that only a later daemon knows is shown by its name.
 func TestUploading_ExplainsTheSwitch(t *testing.T) {
 	for _, by := range []string{"consent", "SERVICE_TELEMETRY", "DO_NOT_TRACK", "CI", "SERVICE_BACKEND_URL", "embedded",
 		"notice", "consent_unreadable"} {
@@ -118,7 +118,7 @@ func TestSince(t *testing.T) {
 	}
 }
 
-// No internal word reaches a person: neither an embedded backend's id nor a switch's name as if it spoke.
+// No internal name is shown to a person: neither an embedded backend's id nor a switch's identifier.
 func TestTerminal_HidesInternalNames(t *testing.T) {
 	var b bytes.Buffer
 	term := &Terminal{Out: &b, Err: &b}
@@ -126,7 +126,7 @@ func TestTerminal_HidesInternalNames(t *testing.T) {
 		term.Consent(Consent{State: "accepted", By: by, File: "/x/consent"})
 	}
 	for _, by := range []string{"embedded", "SERVICE_BACKEND_URL"} {
-		// This also holds in a shell that names another backend.
+		// The same holds in a shell that names another backend.
 		lead, why := Uploading(false, by)
 		term.Say("%s%s", lead.Text, why)
 		term.Telemetry(Telemetry{Consent: Consent{State: "unset", By: by}}, time.Now())

@@ -14,11 +14,11 @@ import (
 	"golang.org/x/term"
 )
 
-// Instruction is what the person must check before approving.
+// Instruction tells the person what to check before approving.
 const Instruction = "Check that the 8-character code on the page is the code shown here. If they differ, do not " +
 	"approve."
 
-// Notice describes how long login waits.
+// Notice says how long login waits.
 func Notice(seconds uint32) string {
 	return fmt.Sprintf("Polling for up to %d s for your approval; Ctrl-C cancels.", seconds)
 }
@@ -62,11 +62,11 @@ func (t *Terminal) Browser(opened bool, reason string) {
 	}
 }
 
-// Link is a new link. WriteError is the reason why File could not be written. RevokeAt is where to revoke the replaced
-// token if the backend could not be asked to.
+// Link is a new link. WriteError is why File could not be written. RevokeAt is where to revoke the replaced token if
+// the backend could not be asked.
 type Link struct{ Account, Tier, File, WriteError, RevokeAt string }
 
-// WriteHint is the next step of a link that could not be written.
+// WriteHint is the next step if a link could not be written.
 const WriteHint = "Make room for the file. The daemon writes it as soon as it can; if the daemon ends before, it " +
 	"revokes the token and you link again."
 
@@ -88,7 +88,7 @@ func ReplaceQuestion(accountID, backendURL string) string {
 		accountID, BackendName(backendURL))
 }
 
-// BackendName returns a backend's address for people, who cannot know what "embedded:<id>" means.
+// BackendName returns a backend's address as shown to people, to whom "embedded:<id>" means nothing.
 func BackendName(url string) string {
 	if url == "" || strings.HasPrefix(url, "embedded:") {
 		return "the embedded backend"
@@ -96,7 +96,7 @@ func BackendName(url string) string {
 	return url
 }
 
-// Confirm asks a question on the terminal. Anything but y or yes means no, and so does an input that is no terminal.
+// Confirm asks a question on the terminal. Anything but y or yes means no, and so does input that is not a terminal.
 func (t *Terminal) Confirm(ctx context.Context, in io.Reader, question string) (bool, error) {
 	file, ok := in.(*os.File)
 	if !ok || !term.IsTerminal(int(file.Fd())) {
@@ -104,7 +104,7 @@ func (t *Terminal) Confirm(ctx context.Context, in io.Reader, question string) (
 	}
 	fmt.Fprintf(t.Err, "%s [y/N] ", printable(question))
 	answer := make(chan string, 1)
-	go func() { // ends with the process when nobody answers
+	go func() { // ends with the process if nobody answers
 		line, _ := bufio.NewReader(file).ReadString('\n')
 		answer <- line
 	}()
@@ -121,7 +121,7 @@ func isYes(line string) bool {
 	return word == "y" || word == "yes"
 }
 
-// loginFailures explains failed logins, by error code. The daemon's texts are for agents: they speak of the person and
+// loginFailures explains failed logins, by error code. The daemon's texts are for agents: they refer to the person and
 // name tools. An empty message keeps the daemon's.
 var loginFailures = map[string]struct{ message, next string }{
 	"device_code_denied": {"you declined on the approval page",

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// agentWords are what only an agent can follow.
+// agentWords are terms that only an agent understands.
 var agentWords = regexp.MustCompile(`createSimulatorSession|completeAuthLink|deviceCode|[Tt]he person|they `)
 
 func TestLoginProblem_SpeaksToThePerson(t *testing.T) {

@@ -7,16 +7,16 @@ import (
 	"unicode/utf8"
 )
 
-// Run is what came of one of several scenarios.
+// Run is the result of one scenario out of several.
 type Run struct {
 	Name string
 	// State is passed, failed, error, interrupted or not run.
 	State    string
 	Duration time.Duration // on the session's clock
 	Took     time.Duration
-	// Failures are the steps and differences that failed, or why the run could not be made.
+	// Failures are the steps and differences that failed, or why the run was not possible.
 	Failures []Failure
-	// Left is how the app ended before the run did, and Output what it printed last.
+	// Left is how the app ended before the run did, and Output the end of its output.
 	Left, Output string
 }
 
@@ -32,7 +32,7 @@ const (
 var runWords = map[string]Cell{"passed": {"ok", Good}, "failed": {"FAIL", Bad}, "error": {"ERROR", Bad},
 	"interrupted": {"STOP", Warning}, "not run": {"skip", Faint}}
 
-// RunProgress shows what runs now, on a terminal that can move lines. An empty text removes it.
+// RunProgress shows the current run on a terminal that can overwrite lines. An empty text removes it.
 func (t *Terminal) RunProgress(text string) {
 	if !t.Moves {
 		return
@@ -47,7 +47,7 @@ func (t *Terminal) RunProgress(text string) {
 	fmt.Fprint(t.Out, "  "+text)
 }
 
-// RunLine prints the result of a run on one line, and why it failed below it. wide is the width of the names.
+// RunLine prints the result of a run on one line, followed by its failures. wide is the width of the names.
 func (t *Terminal) RunLine(r Run, wide int) {
 	word := runWords[r.State]
 	pad := strings.Repeat(" ", max(0, 5-len(word.Text)))
@@ -78,7 +78,7 @@ func (t *Terminal) failure(f Failure, margin string) {
 	}
 }
 
-// RunFailures repeats at the end what failed, with the last words of the app.
+// RunFailures repeats all failures at the end, with the last output of the app.
 func (t *Terminal) RunFailures(runs []Run) {
 	first := true
 	for _, r := range runs {
@@ -111,12 +111,12 @@ func (t *Terminal) RunFailures(runs []Run) {
 	}
 }
 
-// Runs is what came of several scenarios.
+// Runs is the result of several scenarios.
 type Runs struct {
-	// State is that of the worst run, and Verdict says what came of all, in a few words.
+	// State is that of the worst run, and Verdict summarises all in a few words.
 	State, Verdict string
 	Took           time.Duration
-	// Files are the reports that were written, and Next is the next step.
+	// Files are the reports that were written; Next is the next step.
 	Files []string
 	Next  string
 }
@@ -131,7 +131,7 @@ func (t *Terminal) RunsVerdict(r Runs) {
 	t.RunReports(r.Files, r.Next)
 }
 
-// RunReports names the reports that were written and the next step.
+// RunReports prints the paths of the written reports and the next step.
 func (t *Terminal) RunReports(files []string, next string) {
 	for _, file := range files {
 		t.Say("  report  %s", file)
@@ -142,7 +142,7 @@ func (t *Terminal) RunReports(files []string, next string) {
 	t.Say("  next    %s", next)
 }
 
-// Watching tells that the runs wait for a change, and which files no longer count as one.
+// Watching prints that the runs wait for a change, and which files are now ignored.
 func (t *Terminal) Watching(ignored []string) {
 	for _, path := range ignored {
 		t.Remark("the runs write %s themselves: its changes no longer count", path)
@@ -150,7 +150,7 @@ func (t *Terminal) Watching(ignored []string) {
 	t.Remark("Waiting for a change. Ctrl-C ends.")
 }
 
-// RunsAgain tells why everything runs again. more counts the other files that changed.
+// RunsAgain prints why everything runs again. more counts the other files that changed.
 func (t *Terminal) RunsAgain(path string, more int) {
 	t.Remark("")
 	if more == 0 {
@@ -160,10 +160,10 @@ func (t *Terminal) RunsAgain(path string, more int) {
 	}
 }
 
-// AppRuns tells that an app runs on a session until it ends, and AppEnded that both are over.
+// AppRuns prints that an app runs in a session until it ends.
 func (t *Terminal) AppRuns(session, model, clock string) {
 	t.Remark("Session %s is open: %s, clock %s. Ctrl-C ends it and the app.", session, model, clock)
 }
 
-// AppEnded tells how the app ended.
+// AppEnded prints how the app ended.
 func (t *Terminal) AppEnded(how string) { t.Remark("The app ended (%s). Its session is closed.", how) }

@@ -20,7 +20,7 @@ type Service struct {
 	Detail         string   `json:"detail,omitempty"`
 }
 
-// ServedBy is the daemon that answers.
+// ServedBy describes the running daemon.
 type ServedBy struct {
 	PID             int64  `json:"pid"`
 	Version         string `json:"version"`
@@ -92,7 +92,7 @@ func ServiceHealth(s Service) (detail, next string) {
 		return "not installed: clients start the daemon on demand", ""
 	}
 	detail = fmt.Sprintf("%s, kept by %s, as %s", serviceState(s), s.System, s.Name)
-	if s.State == "unknown" && s.Detail == "" && !s.ProgramMissing && !s.Outdated { // Windows does not tell
+	if s.State == "unknown" && s.Detail == "" && !s.ProgramMissing && !s.Outdated { // Windows does not report it
 		return fmt.Sprintf("installed, kept by %s, as %s", s.System, s.Name), ""
 	}
 	return detail, serviceFix("status", s, nil)

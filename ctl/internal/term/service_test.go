@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestServiceHealth: what doctor says in a line, with a next step where a person has to do something and nowhere else.
+// TestServiceHealth: doctor reports the service in a line, with a next step only if the person has to do something.
 func TestServiceHealth(t *testing.T) {
 	base := Service{System: "systemd", Name: "serviced", State: "running", PID: 7, AtLogin: true, Program: "/bin/serviced"}
 	for name, c := range map[string]struct {

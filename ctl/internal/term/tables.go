@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Never stands for a missing end of a token.
+// Never is printed for a token that does not expire.
 const Never = "never"
 
 // Dash returns "-" for an unknown value.

@@ -57,7 +57,7 @@ func (t *Terminal) Telemetry(s Telemetry, now time.Time) {
 	t.Remark("  next: `servicectl telemetry tail` shows the events; %s`servicectl telemetry purge` erases", stop)
 }
 
-// switches explain what decided about the upload. A decision of the person is not among them.
+// switches explain which switch decided about the upload. A decision of the person is not among them.
 var switches = map[string]string{
 	"SERVICE_TELEMETRY":   "SERVICE_TELEMETRY is off in this shell",
 	"DO_NOT_TRACK":        "DO_NOT_TRACK is set in this shell",
@@ -83,7 +83,7 @@ func Switch(by string, allowed bool) string {
 	return "you declined with decline-privacy"
 }
 
-// TelemetryEvent prints one line of the local log. A line that is no known event is quoted.
+// TelemetryEvent prints one line of the local log. A line that is not a known event is quoted.
 func (t *Terminal) TelemetryEvent(line []byte) {
 	var e telemetry.Event
 	if json.Unmarshal(line, &e) != nil {
@@ -110,7 +110,7 @@ func (t *Terminal) TelemetryEvent(line []byte) {
 // NoTelemetry reports that nothing was recorded.
 func (t *Terminal) NoTelemetry(file string) { t.Remark("nothing is recorded yet (%s)", file) }
 
-// Purged is what an erasure did; Backend is erased, nothing or failed.
+// Purged is the result of an erasure; Backend is erased, nothing or failed.
 type Purged struct {
 	Local, Waiting, Deleted int64
 	Backend, Detail         string
@@ -138,7 +138,7 @@ func (t *Terminal) Purged(p Purged) {
 	}
 }
 
-// Notice prints a notice beside an answer.
+// Notice prints a notice after an answer.
 func (t *Terminal) Notice(text string) {
 	if text != "" {
 		t.Remark("%s", block(text))

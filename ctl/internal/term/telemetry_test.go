@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Whatever stands in the log, no control character of it reaches the terminal.
+// Control characters in the log never reach the terminal.
 func TestTelemetryEvent_StripsControlCharacters(t *testing.T) {
 	const event = `{"id":"01939d3a-6a53-7c4e-8f00-0123456789ab","at":"2026-01-02T03:04:05.678Z",` +
 		`"name":"account.login_completed","fields":{"outcome":"success"}}`
@@ -30,7 +30,7 @@ func TestTelemetryEvent_StripsControlCharacters(t *testing.T) {
 	}
 }
 
-// The next step is one that there is: nothing stops an upload that is off for good.
+// The suggested next step must be possible: an upload that is permanently off cannot be stopped.
 func TestTelemetry_NextSteps(t *testing.T) {
 	for _, c := range []struct {
 		state, url string

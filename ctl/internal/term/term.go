@@ -1,7 +1,7 @@
-// Package term prints everything that the clients tell people. Answers go to standard output, remarks and errors to
-// standard error. Nothing moves or is coloured unless a terminal reads it (and not with NO_COLOR or TERM=dumb). An
-// error ends with the next step, a secret is never printed, and text of others is sanitized. It must not know the
-// daemon or the commands.
+// Package term prints every text that the clients address to people. Answers are written to standard output, remarks
+// and errors to standard error. Colours and moving lines are only used on a terminal (colours not with NO_COLOR or
+// TERM=dumb). An error ends with the next step, a secret is never printed, and text of others is sanitized. The package
+// must not know the daemon or the commands.
 package term
 
 import (

@@ -102,7 +102,7 @@ func (m *model) actions() map[string]func(*rapid.T) {
 	}
 }
 
-// atOnce lets logins, a logout and the watch meet: afterwards memory and file say the same, and one of them won.
+// atOnce runs logins, a logout and a reload concurrently. Afterwards memory and file must agree on one of the outcomes.
 func (m *model) atOnce(t *rapid.T) {
 	if m.file.kind == "link" {
 		t.Skip("nobody can write")
@@ -114,7 +114,7 @@ func (m *model) atOnce(t *rapid.T) {
 		l := m.link(t)
 		c := contentOf(l)
 		if old, ok := possible[c.token]; ok {
-			l.ExpiresAt = nil // one token has one end
+			l.ExpiresAt = nil // the same token always has the same expiry
 			if c = old; !c.expires.IsZero() {
 				l.ExpiresAt = &c.expires
 			}
@@ -126,7 +126,8 @@ func (m *model) atOnce(t *rapid.T) {
 	if out {
 		all.Go(func() { _, _ = m.store.Delete() })
 	}
-	// the bubble's time stands still while others wait for a lock, and with it the second look
+	// In the bubble, time does not advance while other goroutines wait for a lock, so Reload could not retry a broken
+	// file.
 	if m.file.kind != "broken" {
 		all.Go(func() { m.store.Reload(context.Background()) })
 	}
@@ -140,7 +141,7 @@ func (m *model) atOnce(t *rapid.T) {
 		won, ok = content{kind: "none"}, out
 	}
 	if !ok {
-		t.Fatalf("nobody asked for %+v", viewOf(l))
+		t.Fatalf("no action explains %+v", viewOf(l))
 	}
 	m.memory, m.file = won, won
 	if won.kind == "good" {

@@ -21,7 +21,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The model's vocabulary: a token says by itself at which backend it was minted.
+// The values that the model draws from. A token's name says which backend issued it.
 const defaultBackend = "https://d"
 
 var (
@@ -34,17 +34,17 @@ var (
 		`{"accountId":"x","theirs":1}`}
 )
 
-// content is auth.json as the model sees it.
+// content is the model's view of auth.json.
 type content struct {
 	kind    string // none, good, broken, link
 	token   string
 	expires time.Time // zero for never
-	theirs  bool      // it holds a field of somebody else, which a login keeps
-	text    string    // exact, as long as nobody but the outside wrote it
+	theirs  bool      // it has a field of another program, which a login keeps
+	text    string    // the exact text, if another program wrote it
 }
 
-// model is what a store of a few lines would be: a file, what was last read of it or said to it, and what backends
-// said.
+// model is the reference implementation: the file's content, the link in memory, and what the backends have said about
+// tokens.
 type model struct {
 	dir      string
 	now      time.Time
@@ -76,7 +76,7 @@ func (m *model) close() {
 	<-m.served
 }
 
-// view is what a caller can tell about a link.
+// view is what a caller can observe of a link.
 type view struct {
 	state                   State
 	token, account, backend string
@@ -87,7 +87,7 @@ func viewOf(l Link) view {
 	return view{l.State, l.AuthToken.Reveal(), l.AccountID, l.BackendURL, l.Verified.OK}
 }
 
-// want is what Current must tell.
+// want returns what Current must return.
 func (m *model) want() view {
 	c := m.memory
 	switch c.kind {
@@ -107,7 +107,7 @@ func (m *model) want() view {
 
 func accountOf(token string) string { return "acc_" + token }
 
-// wantFor is what For must tell: no token for a backend that did not mint it.
+// wantFor returns what For must return: no token for a backend that did not issue it.
 func (m *model) wantFor(backend string) view {
 	v := m.want()
 	if v.token == "" {
@@ -121,7 +121,7 @@ func (m *model) wantFor(backend string) view {
 	return v
 }
 
-// check holds store and file against the model.
+// check compares store and file with the model.
 func (m *model) check(t *rapid.T) {
 	if got := viewOf(m.store.Current()); got != m.want() {
 		t.Fatalf("current: %+v, want %+v", got, m.want())
@@ -142,7 +142,7 @@ func (m *model) check(t *rapid.T) {
 	case kind != "link":
 		m.checkFile(t, info)
 	}
-	if entries, _ := os.ReadDir(m.dir); len(entries) > 2 { // auth.json and what the link leads to
+	if entries, _ := os.ReadDir(m.dir); len(entries) > 2 { // auth.json and the target of the symbolic link
 		t.Fatalf("something is left behind: %v", entries)
 	}
 }
@@ -167,19 +167,20 @@ func (m *model) checkFile(t *rapid.T, info fs.FileInfo) {
 	}
 }
 
-// heard checks that a watcher that comes late gets the latest word. Time passes without one.
+// heard checks that a watcher that reads late gets the latest state, without time passing.
 func (m *model) heard(t *rapid.T) {
 	select {
 	case l := <-m.watched:
 		if got := viewOf(l); got != m.want() {
-			t.Fatalf("the watcher heard %+v, want %+v", got, m.want())
+			t.Fatalf("the watcher received %+v, want %+v", got, m.want())
 		}
 	default:
-		t.Fatal("the watcher heard nothing of a change")
+		t.Fatal("the watcher did not receive a change")
 	}
 }
 
-// amid makes a change while others read: they see the state before it or the one after, and never another's token.
+// amid makes a change while other goroutines read. They must see the state before or after it, never another backend's
+// token.
 func (m *model) amid(t *rapid.T, change func()) {
 	before := m.want()
 	seen := make(chan view, 64)
@@ -226,7 +227,7 @@ func contentOf(l Link) content {
 	return c
 }
 
-// outside writes auth.json as another program does: in place, or by a rename.
+// outside writes auth.json as another program would: in place, or by a rename.
 func (m *model) outside(t *rapid.T, text string) {
 	if m.file.kind == "link" || rapid.Bool().Draw(t, "by rename") {
 		aside := filepath.Join(m.dir, "aside")
@@ -240,33 +241,34 @@ func (m *model) outside(t *rapid.T, text string) {
 	}
 }
 
-// signal lets the store follow the file, as the directory watch makes it.
+// signal reports a file change to the store, as the directory watch does.
 func (m *model) signal() {
 	m.changed <- struct{}{}
 	time.Sleep(2 * settleTime)
 	switch {
 	case !m.unsaved:
 		m.memory = m.file
-	case m.file.kind != "link": // there is room now
+	case m.file.kind != "link": // the file can be written again
 		m.saved(m.memory)
 	}
 }
 
-// saved notes that a link was written over what the file held.
+// saved records in the model that a link was written over the file's content.
 func (m *model) saved(c content) {
 	c.theirs = m.file.theirs
 	m.file, m.unsaved = c, false
 }
 
-// changedOutside notes what the file is now. The watch tells a store that waits to write before its own next try.
+// changedOutside records the file's new content. The watch wakes a store with an unsaved link before its own next
+// attempt.
 func (m *model) changedOutside(c content) {
 	if m.file = c; m.unsaved {
 		m.signal()
 	}
 }
 
-// T3: whatever order logins, logouts, other programs, the watch, backends and restarts come in, the store says what the
-// file says, keeps what others wrote, and shows a token to no backend but its own.
+// In any order of logins, logouts, restarts and changes by other programs and backends, the store agrees with the file,
+// keeps fields that others wrote, and returns a token only for the backend that issued it.
 func TestStoreAgainstAModel(t *testing.T) {
 	if os.Getenv("SERVICE_TEST_FULL") != "" {
 		if err := flag.Set("rapid.checks", "1000"); err != nil {
@@ -276,7 +278,7 @@ func TestStoreAgainstAModel(t *testing.T) {
 	root := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		n := 0
-		// A bubble has no deadline to ask for.
+		// Hides Deadline, which cannot be called in a bubble.
 		rapid.Check(struct{ testing.TB }{t}, func(rt *rapid.T) {
 			n++
 			m := &model{dir: filepath.Join(root, fmt.Sprint(n)), now: time.Now(), file: content{kind: "none"}}

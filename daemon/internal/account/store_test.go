@@ -139,9 +139,9 @@ func TestSaveThatCannotWrite(t *testing.T) {
 		t.Error(err)
 	}
 	if l := s.Current(); !l.Linked() || l.Detail == "" {
-		t.Errorf("the link does not hold until the daemon ends, or nobody is told why: %+v", l)
+		t.Errorf("the link is not kept in memory, or without a reason: %+v", l)
 	}
-	s.Reload(t.Context()) // the watch saw something
+	s.Reload(t.Context()) // as after a change that the watch reported
 	if l, ok := s.Unsaved(); !ok || l.AuthToken != token || !s.Current().Linked() {
 		t.Error("the file, which is older, replaced the link")
 	}
@@ -157,7 +157,7 @@ func TestSaveThatCannotWrite(t *testing.T) {
 	}
 }
 
-// A logout while the link waits to be written leaves nothing to be written.
+// A logout while a link is unsaved leaves nothing to write.
 func TestDelete_UnsavedLink(t *testing.T) {
 	dir := t.TempDir()
 	s := Open(Options{Dir: dir})
@@ -176,7 +176,7 @@ func TestDelete_UnsavedLink(t *testing.T) {
 	}
 }
 
-// Serve writes the link once there is room, without anybody asking.
+// Serve writes an unsaved link by itself as soon as the file can be written.
 func TestServe_WritesTheUnsavedLink(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -205,7 +205,7 @@ func TestServe_WritesTheUnsavedLink(t *testing.T) {
 	})
 }
 
-// A file that others may read is tightened before it is used, and the person is told until they link again.
+// A file that others can read is tightened before it is used, and a warning is shown until the person links again.
 func TestOpen_TightensTheFile(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("modes mean nothing on Windows")
@@ -234,7 +234,7 @@ func TestOpen_TightensTheFile(t *testing.T) {
 	}
 }
 
-// What stands in the file reaches headers, terminals and agents: it is held to the forms of a backend's answer.
+// The file's values end up in headers, terminals and agent contexts, so they are validated like a backend's answer.
 func TestParse_Forms(t *testing.T) {
 	for name, file := range map[string]string{
 		"token with a space":   `{"authToken":"a b","accountId":"acc"}`,
@@ -256,7 +256,7 @@ func TestParse_Forms(t *testing.T) {
 	}
 }
 
-// The snapshot follows the file: the right state in under a second.
+// The snapshot follows a change of the file in under a second.
 func TestFollowsTheFile(t *testing.T) {
 	dir := t.TempDir()
 	watch := statefile.NewWatch(dir, slog.New(slog.DiscardHandler))
@@ -327,7 +327,7 @@ func FuzzParse(f *testing.F) {
 		}
 		out, err := format(data, l)
 		if err != nil {
-			return // a time that RFC 3339 cannot hold
+			return // RFC 3339 cannot represent this time
 		}
 		again, err := parse(out)
 		if err != nil || again.AuthToken != l.AuthToken || again.AccountID != l.AccountID {
@@ -336,7 +336,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// A file that is removed right after it was written is noticed, although it is again as the watch saw it last.
+// A file that is removed right after Save is noticed, although the watch last saw no file either.
 func TestServe_FileRemovedRightAfterSave(t *testing.T) {
 	dir := t.TempDir()
 	watch := statefile.NewWatch(dir, slog.New(slog.DiscardHandler))

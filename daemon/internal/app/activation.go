@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// handoverWait is how long a daemon started by the service manager waits for one that a client started. The
-	// latter soon finds its sockets replaced (watchInterval) and finishes the work it has begun.
+	// handoverWait is how long a daemon started by the service manager waits for one that a client started. That one
+	// soon notices that its sockets were replaced (watchInterval) and finishes its work.
 	handoverWait = 25 * time.Second
 	// lockWait is how long any other daemon waits: clients briefly take the lock to see whether it is held, and a
 	// daemon that is stopping releases it soon.

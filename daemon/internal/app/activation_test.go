@@ -11,7 +11,7 @@ import (
 	"github.com/service-dev/service/proto/rendezvous"
 )
 
-// given makes sockets as a service manager does: they outlive the daemon.
+// given creates sockets as a service manager does, so they outlive the daemon.
 func given(t *testing.T, p rendezvous.Paths) Listeners {
 	t.Helper()
 	made := Listeners{}
@@ -56,7 +56,7 @@ func TestGivenSocketsStay(t *testing.T) {
 	}
 }
 
-// Given sockets that no client finds are let go, and the daemon has its own.
+// Inherited sockets at paths that no client uses are closed, and the daemon creates its own.
 func TestGivenSocketsThatNobodyFinds(t *testing.T) {
 	spoil := map[string]func(string) error{
 		"deleted": os.Remove,
@@ -88,7 +88,7 @@ func TestGivenSocketsThatNobodyFinds(t *testing.T) {
 				t.Fatal(err)
 			}
 			if h.activated || h.isLost() {
-				t.Error("it serves sockets that nobody finds")
+				t.Error("it serves unreachable sockets")
 			}
 			if _, err := sockets[p.Control].Accept(); err == nil {
 				t.Error("what was given is still open")
@@ -101,7 +101,7 @@ func TestGivenSocketsThatNobodyFinds(t *testing.T) {
 	}
 }
 
-// told notes what a service manager hears.
+// told records what the service manager is sent.
 type told struct {
 	noopNotifier
 	waiting chan string

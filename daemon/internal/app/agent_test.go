@@ -16,7 +16,7 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// tool calls a tool on behalf of a shell in cwd and gives its structured answer.
+// tool calls a tool on behalf of a shell in cwd and decodes its structured answer.
 func (d *testDaemon) tool(t *testing.T, cwd, name, arguments string, into any) {
 	t.Helper()
 	stream, err := d.ctl.CallTool(t.Context(), &controlv1.CallToolRequest{Name: name, Arguments: arguments,
@@ -41,8 +41,8 @@ func (d *testDaemon) tool(t *testing.T, cwd, name, arguments string, into any) {
 	}
 }
 
-// TestLocalSimulationByTools is what an agent does without an account, over a whole daemon; the app that is attached
-// keeps the daemon from stopping when idle, and no longer.
+// TestLocalSimulationByTools does what an agent can do without an account, against a complete daemon. An attached app
+// keeps the daemon from its idle stop; without it the daemon stops.
 func TestLocalSimulationByTools(t *testing.T) {
 	dir, cwd := short(t), t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "config.yaml"), []byte("idle_timeout: 1\n"), 0o600); err != nil {
@@ -69,7 +69,7 @@ func TestLocalSimulationByTools(t *testing.T) {
 	select {
 	case <-d.stopOnError:
 		t.Fatal("the daemon stopped under an app")
-	case <-time.After(2500 * time.Millisecond): // more than twice its patience
+	case <-time.After(2500 * time.Millisecond): // more than twice idle_timeout
 	}
 	app.leave()
 	d.end(t)

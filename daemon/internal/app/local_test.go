@@ -27,7 +27,7 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// locals are the real parts that serve local sessions: adapter processes, app server, sessions.
+// locals are the real components that serve local sessions: adapter processes, app server, sessions.
 type locals struct {
 	*session.Manager
 	host *pluginhost.Host
@@ -63,17 +63,17 @@ func startLocals(t testing.TB, dir string) *locals {
 var _ scenario.Sessions = (*session.Manager)(nil)
 var _ appserver.Sessions = (*session.Manager)(nil)
 
-// testApp is an app as people write them: a loop over frames, and answers to them.
+// testApp is an app as users write them: a loop that receives frames and answers them.
 type testApp struct {
 	t    testing.TB
 	ws   *websocket.Conn
 	n    int
 	done chan struct{}
-	// on handles a frame of the glasses.
+	// on handles a frame from the glasses.
 	on func(a *testApp, f glasses.Frame)
 }
 
-// attach starts the app; it has been welcomed when this returns.
+// attach starts the app and returns once it has received its welcome.
 func attach(t testing.TB, o session.Opened, barrier bool, begin func(a *testApp),
 	on func(a *testApp, f glasses.Frame)) *testApp {
 	t.Helper()
@@ -117,7 +117,7 @@ func (a *testApp) send(typ, id string, payload any) {
 	_ = a.ws.Write(context.Background(), websocket.MessageText, data)
 }
 
-// ask sends a command under an id of its own.
+// ask sends a command under a new id.
 func (a *testApp) ask(typ string, payload any) string {
 	a.n++
 	id := fmt.Sprintf("a-%d", a.n)
@@ -162,7 +162,7 @@ func text(s string) glasses.Show {
 	}}}
 }
 
-// counter shows a count, counts taps, and counts by itself every two seconds.
+// counter is an app that shows a count, which taps and a timer of two seconds increment.
 func counter() (begin func(*testApp), on func(*testApp, glasses.Frame)) {
 	count, sleeping := 0, ""
 	show := func(a *testApp) { a.ask(glasses.TypeDisplayShow, text(fmt.Sprintf("count %d", count))) }
@@ -205,7 +205,7 @@ func write(t testing.TB, path, body string) string {
 	return path
 }
 
-// runMinute runs the scenario on a fresh session and gives the report, the log's text, and how long it took.
+// runMinute runs the scenario in a fresh session and returns the report, the log's text and the time it took.
 func runMinute(t testing.TB, l *locals, path string) (scenario.Report, string, time.Duration) {
 	t.Helper()
 	o, err := l.StartLocal(t.Context(), caller.Caller{},
@@ -237,7 +237,8 @@ func runMinute(t testing.TB, l *locals, path string) (scenario.Report, string, t
 	return report, log.String(), took
 }
 
-// TestAMinuteInVirtualTime is the promise to CI: the same log and the same pictures every time, in no time.
+// TestAMinuteInVirtualTime checks that runs in virtual time, as in CI, always produce the same log and pictures, and
+// quickly.
 func TestAMinuteInVirtualTime(t *testing.T) {
 	l := startLocals(t, t.TempDir())
 	path := write(t, filepath.Join(t.TempDir(), "minute.json"), minute)

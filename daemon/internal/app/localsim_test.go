@@ -20,7 +20,7 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// until waits for a row of the log.
+// until waits for a matching row of the log.
 func (l *locals) until(t *testing.T, id string, since int64, fits func(glasses.Event) bool) glasses.Event {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -43,7 +43,7 @@ func (l *locals) until(t *testing.T, id string, since int64, fits func(glasses.E
 	}
 }
 
-// The simulator dies, and then the daemon: glasses and app go on as they were, and no row is lost.
+// If the simulator and then the daemon are killed, glasses and app continue in the same state and no row is lost.
 func TestGlassesOutliveSimulatorAndDaemon(t *testing.T) {
 	dir := t.TempDir()
 	l := startLocals(t, dir)
@@ -97,7 +97,7 @@ func TestGlassesOutliveSimulatorAndDaemon(t *testing.T) {
 	l.stop()
 	<-app.done
 	l = startLocals(t, dir)
-	// The listener opens by itself, before a client asks for it.
+	// The daemon opens the listener at its start, before any client calls.
 	for again := time.NewTicker(10 * time.Millisecond); ; <-again.C {
 		c, err := net.DialTimeout("tcp", strings.Split(o.AppEndpoint, "/")[2], time.Second)
 		if err == nil {
@@ -117,7 +117,7 @@ func TestGlassesOutliveSimulatorAndDaemon(t *testing.T) {
 	again.leave()
 }
 
-// Streams are relayed whole and counted in the log.
+// Streams are relayed completely and counted in the log.
 func TestStreams(t *testing.T) {
 	l := startLocals(t, t.TempDir())
 	var mu sync.Mutex
@@ -170,7 +170,7 @@ func TestStreams(t *testing.T) {
 	}
 }
 
-// Every answer to a control frame and every refusal reaches the agent as the glasses gave it.
+// Every answer to a control frame and every refusal reaches the agent unchanged.
 func TestControlAnswers(t *testing.T) {
 	l := startLocals(t, t.TempDir())
 	o, err := l.StartLocal(t.Context(), caller.Caller{},

@@ -16,7 +16,7 @@ import (
 	"github.com/service-dev/service/proto/rendezvous"
 )
 
-// short is a directory whose sockets fit, removed when the test ends.
+// short returns a directory whose path is short enough for sockets. It is removed when the test ends.
 func short(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/tmp", "d")
@@ -45,11 +45,12 @@ func mode(t *testing.T, path string) os.FileMode {
 	return info.Mode().Perm()
 }
 
-// A directory that is a symbolic link, another's or writable by others is refused with the reason; 0755 is tightened.
+// A directory that is a symbolic link, is owned by another user or is writable by others is refused with the reason;
+// 0755 is tightened.
 func TestDirectories(t *testing.T) {
 	cases := map[string]struct {
 		make func(t *testing.T, dir string)
-		want string // part of the refusal; empty: accepted
+		want string // part of the refusal; empty if accepted
 	}{
 		"missing": {func(*testing.T, string) {}, ""},
 		"0755":    {func(_ *testing.T, d string) { os.Mkdir(d, 0o755) }, ""},
@@ -89,7 +90,7 @@ func TestDirectories(t *testing.T) {
 	}
 }
 
-// Sockets whose path would pass the limit get a shorter one.
+// Sockets whose path would exceed the limit get a shorter one.
 func TestLongDirectoryHasShortSockets(t *testing.T) {
 	dir := filepath.Join(short(t), strings.Repeat("x", 120))
 	t.Setenv("XDG_RUNTIME_DIR", short(t))
@@ -108,7 +109,7 @@ func TestLongDirectoryHasShortSockets(t *testing.T) {
 	}
 }
 
-// A second daemon for a directory is refused by name, and the living one's sockets are not touched.
+// A second daemon for a directory is refused with an error that names the first, whose sockets stay untouched.
 func TestSecondDaemonTouchesNothing(t *testing.T) {
 	p := paths(t, short(t))
 	if err := prepareDirs(p); err != nil {
@@ -145,7 +146,7 @@ func TestSecondDaemonTouchesNothing(t *testing.T) {
 	again.release()
 }
 
-// What a dead daemon left at the sockets' paths is no hindrance.
+// Files that a dead daemon left at the socket paths are replaced.
 func TestStaleSocketsAreReplaced(t *testing.T) {
 	p := paths(t, short(t))
 	if err := prepareDirs(p); err != nil {
@@ -226,7 +227,7 @@ func TestLostSocketsAreNoticed(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !h.isLost() {
-				t.Errorf("%s is %s and nobody notices", of(p), name)
+				t.Errorf("%s is %s, which was not noticed", of(p), name)
 			}
 			h.release()
 			_, err = os.Stat(of(p))
@@ -262,7 +263,7 @@ func TestShortSocketDirectoryIsRemoved(t *testing.T) {
 			t.Errorf("%s: left %v, %v", name, left, err)
 		}
 
-		// Files of others stay.
+		// Files of other programs stay.
 		h := begin()
 		other := filepath.Join(filepath.Dir(p.Adapters()), "other")
 		if err := os.WriteFile(other, nil, 0o600); err != nil {
@@ -274,7 +275,7 @@ func TestShortSocketDirectoryIsRemoved(t *testing.T) {
 		}
 		_ = os.Remove(other)
 
-		h = begin() // with the state directory gone
+		h = begin() // with the state directory deleted
 		if err := os.RemoveAll(p.Dir); err != nil {
 			t.Fatal(err)
 		}
@@ -283,7 +284,7 @@ func TestShortSocketDirectoryIsRemoved(t *testing.T) {
 			t.Errorf("%s, deleted: left %v, %v", name, left, err)
 		}
 
-		// A successor prepared the directories before the daemon removed them.
+		// A successor prepared the directories before the old daemon removed them.
 		if err := prepareDirs(p); err != nil {
 			t.Fatal(err)
 		}
@@ -315,9 +316,9 @@ func TestIdleness(t *testing.T) {
 		adapter bool
 		want    bool
 	}{
-		{50, 0, false, false, false}, {99, 0, false, false, false}, {99, 1, false, false, false}, // somebody called
-		{150, 1, true, false, false},                                // an agent is there
-		{200, 1, false, true, false}, {260, 1, false, false, false}, // a page was there
+		{50, 0, false, false, false}, {99, 0, false, false, false}, {99, 1, false, false, false}, // a call
+		{150, 1, true, false, false},                                // an agent is connected
+		{200, 1, false, true, false}, {260, 1, false, false, false}, // a page was open
 		{299, 1, false, false, false}, {301, 1, false, false, true},
 	}
 	for _, s := range steps {
@@ -359,7 +360,7 @@ func TestOldLogIsSetAside(t *testing.T) {
 	}
 }
 
-// A client that looks whether the lock is held takes it for a moment; a daemon that starts just then is not refused.
+// A client that checks whether the lock is held takes it briefly. A daemon that starts at that moment is not refused.
 func TestTake_LockHeldForAMoment(t *testing.T) {
 	p, err := rendezvous.PathsOf(t.TempDir())
 	if err != nil {

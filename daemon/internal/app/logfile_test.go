@@ -11,7 +11,8 @@ import (
 	"github.com/service-dev/service/proto/rendezvous"
 )
 
-// TestLogIsBoundedWhileRunning: a managed daemon may run for months, and its log is set aside all the same.
+// TestLogIsBoundedWhileRunning: the log is also rotated while the daemon runs, because a managed daemon may run for
+// months.
 func TestLogIsBoundedWhileRunning(t *testing.T) {
 	for name, spoil := range map[string]func(t *testing.T, path string){
 		"": func(*testing.T, string) {},

@@ -13,7 +13,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/scenario"
 )
 
-// What a person wrote about steps stays in the recording, as do pictures; what does not is named.
+// Notes and picture steps that a person added stay when a recording is updated; steps that cannot stay are named.
 func TestRecord_KeepsNotesAndPictures(t *testing.T) {
 	l := startLocals(t, t.TempDir())
 	a := newAgent(t, l)

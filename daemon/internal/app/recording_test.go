@@ -28,7 +28,7 @@ import (
 	file "github.com/service-dev/service/proto/glasses/scenario"
 )
 
-// noTelemetry records nothing.
+// noTelemetry discards all events.
 type noTelemetry struct{}
 
 func (noTelemetry) Record(context.Context, string, map[string]any) {}
@@ -44,7 +44,7 @@ func newAgent(t *testing.T, l *locals) *agent {
 		Now: time.Now})}
 }
 
-// call returns the answer as it is sent.
+// call returns the encoded answer.
 func (a *agent) call(name, id string, args map[string]any) []byte {
 	a.t.Helper()
 	args["sessionId"] = id
@@ -79,7 +79,8 @@ func (a *agent) record(id, dir string) {
 	}
 }
 
-// menu is an app that shows another list with each tap. With other it says Kalender, and shows a list more.
+// menu is an app that shows another list after each tap. If other is set, one label is "Kalender" and it shows one more
+// list.
 func menu(other bool) (begin func(*testApp), on func(*testApp, glasses.Frame)) {
 	taps := 0
 	list := func(a *testApp, texts ...string) {
@@ -107,7 +108,7 @@ func menu(other bool) (begin func(*testApp), on func(*testApp, glasses.Frame)) {
 	return begin, on
 }
 
-// recordMenu records the menu with ten taps and the claims in between, and returns the folder.
+// recordMenu records the menu app with ten taps and expectations in between, and returns the folder.
 func recordMenu(t *testing.T, l *locals, a *agent) string {
 	t.Helper()
 	begin, on := menu(false)
@@ -146,7 +147,7 @@ func loadRecording(t *testing.T, dir string) file.Scenario {
 	return s
 }
 
-// A changed label, a frame more and a wrong picture are all named in one answer that an agent can afford to read.
+// A changed label, an additional frame and a wrong picture are all named in one answer of bounded size.
 func TestReplay_AnswerNamesEveryDivergence(t *testing.T) {
 	l := startLocals(t, t.TempDir())
 	a := newAgent(t, l)
@@ -207,7 +208,7 @@ func TestReplay_AnswerNamesEveryDivergence(t *testing.T) {
 	}
 }
 
-// Accepting a wanted change updates frames and pictures, and keeps what the agent claimed.
+// Accepting an intended change updates frames and pictures and keeps the agent's expectations.
 func TestReplay_AcceptKeepsTheClaims(t *testing.T) {
 	l := startLocals(t, t.TempDir())
 	a := newAgent(t, l)
@@ -239,7 +240,7 @@ func TestReplay_AcceptKeepsTheClaims(t *testing.T) {
 		len(answer.Diffs) != 0 {
 		t.Errorf("after accepting: %s", raw)
 	}
-	// The first app is now the one that differs; what it does not show is a claim that no accepting changes.
+	// Now the first app is the one that differs. An expectation that it does not meet is not changed by accepting.
 	change(t, dir, func(s *file.Scenario) {
 		i := slices.IndexFunc(s.Steps, func(s file.Step) bool { return s.ExpectDisplay != nil })
 		s.Steps[i].ExpectDisplay.Text = []string{"Never"}
@@ -256,7 +257,7 @@ func TestReplay_AcceptKeepsTheClaims(t *testing.T) {
 	}
 }
 
-// listener shows what reaches it, and takes a photo with each tap.
+// listener is an app that shows each input, sensor and state frame it receives, and takes a photo on each input.
 func listener() (begin func(*testApp), on func(*testApp, glasses.Frame)) {
 	count := 0
 	taken := map[string]bool{}
@@ -287,7 +288,7 @@ func listener() (begin func(*testApp), on func(*testApp, glasses.Frame)) {
 	return begin, on
 }
 
-// act does something random with the glasses, or claims what holds.
+// act does something random with the glasses, or adds an expectation that holds.
 func (a *agent) act(id string, r *rand.Rand, picture string) {
 	switch r.IntN(8) {
 	case 0:

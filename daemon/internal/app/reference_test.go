@@ -20,7 +20,7 @@ import (
 	"github.com/service-dev/service/proto/docs"
 )
 
-// documentedFiles returns the patterns of the paths that the reference of the state directory lists.
+// documentedFiles returns the path patterns that the reference page of the state directory lists.
 func documentedFiles(t *testing.T) (page string, paths []*regexp.Regexp) {
 	t.Helper()
 	p, ok := docs.Find("state-files")
@@ -43,8 +43,8 @@ func documentedFiles(t *testing.T) (page string, paths []*regexp.Regexp) {
 	return p.Markdown, paths
 }
 
-// TestStateReferenceNamesEveryFile runs a daemon with a local session, the embedded backend and a link, and holds the
-// page to the files and JSON fields that are there then.
+// TestStateReferenceNamesEveryFile runs a daemon with a local session, the embedded backend and a link, and checks that
+// the page lists every file and JSON field that exists then.
 func TestStateReferenceNamesEveryFile(t *testing.T) {
 	page, documented := documentedFiles(t)
 	d := start(t, short(t), Options{})
@@ -68,7 +68,7 @@ func TestStateReferenceNamesEveryFile(t *testing.T) {
 	if _, err := d.ctl.SetConsent(t.Context(), &controlv1.SetConsentRequest{State: "declined"}); err != nil {
 		t.Fatal(err)
 	}
-	// Saved in another process, as it were: the daemon does not link here.
+	// As if another process had saved it: the daemon does not link in this test.
 	link := account.Link{
 		AuthToken: "svc_x", AccountID: "a", LinkedAt: time.Now(), Scope: "account_full", BackendURL: "https://b.example",
 	}
@@ -78,7 +78,7 @@ func TestStateReferenceNamesEveryFile(t *testing.T) {
 	seen := map[string]bool{}
 	err := filepath.WalkDir(d.paths.Dir, func(path string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() {
-			return nil // removed meanwhile
+			return nil // removed in the meantime
 		}
 		rel, err := filepath.Rel(d.paths.Dir, path)
 		if err != nil || strings.HasPrefix(rel, "run/a/") || strings.Contains(rel, ".tmp-") ||
@@ -113,7 +113,8 @@ func TestStateReferenceNamesEveryFile(t *testing.T) {
 	}
 }
 
-// checkFields holds the page to the fields of a JSON file, and of the objects in its lists and maps of directories.
+// checkFields checks that the page lists the fields of a JSON file, including objects in its lists and in maps keyed by
+// directory.
 func checkFields(t *testing.T, page, name, path string) {
 	t.Helper()
 	data, err := os.ReadFile(path)

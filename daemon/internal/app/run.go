@@ -27,7 +27,7 @@ type Options struct {
 	// Sockets are the service manager's, on which clients already wait; such a daemon stops when idle, because the next
 	// client starts it again.
 	Sockets Listeners
-	// Notify reports the daemon's state; nil for nobody.
+	// Notify reports the daemon's state to the service manager; it may be nil.
 	Notify Notifier
 	// AdapterDir holds the adapters; empty means this executable's directory.
 	AdapterDir string
@@ -37,13 +37,13 @@ type Options struct {
 	Now     func() time.Time
 
 	activated bool // Sockets are in use
-	// Of tests: further parts, and another stopLimit.
+	// For tests: additional components, and another stopLimit.
 	further   []component
 	stopLimit time.Duration
 }
 
-// Run runs a daemon. It returns nil after a regular end: ctx ended, a client asked, the daemon was idle, or its
-// directory or a socket was deleted. ErrRunning means that another daemon has the directory.
+// Run runs a daemon. It returns nil after a regular stop: ctx ended, a client requested it, the daemon was idle, or its
+// directory or a socket was deleted. ErrRunning means that another daemon uses the directory.
 func Run(ctx context.Context, o Options) error {
 	if o.Now == nil {
 		o.Now = systemClock
@@ -107,18 +107,18 @@ func statePaths(dir string) (rendezvous.Paths, error) {
 	return rendezvous.PathsOf(dir)
 }
 
-// The reasons of a regular end.
+// The reasons of a regular stop.
 var (
 	errAsked   = errors.New("a client asked it to stop")
 	errIdle    = errors.New("it was idle")
 	errDeleted = errors.New("its directory or a socket was deleted")
 )
 
-// stopLimit bounds how long the components may take to end. Clients wait a little longer for the daemon to end.
+// stopLimit bounds how long the components may take to stop. Clients wait a little longer for the daemon to exit.
 const stopLimit = 15 * time.Second
 
-// serve runs the components until there is a reason to end and they have ended. A component that does not end, for
-// example because a file system hangs, is left behind: it ends with the process.
+// serve runs the components until there is a reason to stop and all have stopped. A component that does not stop, for
+// example because a file system hangs, is abandoned: it ends with the process.
 func (d *daemon) serve(ctx context.Context, h *instance) error {
 	stopping := make(chan struct{})
 	stopOnError := make(chan error, 1)
@@ -143,8 +143,8 @@ func (d *daemon) stuck() error {
 	return fmt.Errorf("stop: %s did not end in %v", strings.Join(d.components.left(), ", "), d.stopLimit)
 }
 
-// serveComponents runs the two sockets on top of the background components until there is a reason to end; then it
-// calls stopping. The sockets close first: calls under way still need the other components.
+// serveComponents runs the two sockets on top of the background components until there is a reason to stop; then it
+// calls stopping. The sockets close first, because calls under way still need the other components.
 func (d *daemon) serveComponents(ctx context.Context, h *instance, stopping func()) error {
 	back, endBack := context.WithCancel(context.WithoutCancel(ctx))
 	defer endBack()
@@ -165,7 +165,7 @@ func (d *daemon) serveComponents(ctx context.Context, h *instance, stopping func
 	}
 	doors.Go(func() error {
 		select {
-		case <-back.Done(): // a lasting part failed
+		case <-back.Done(): // a background component failed
 			endFront(errors.New("a component of the daemon ended"))
 		case <-front.Done():
 		}
@@ -182,7 +182,7 @@ func (d *daemon) serveComponents(ctx context.Context, h *instance, stopping func
 	return err
 }
 
-// stopOnError ends the other components if one fails.
+// stopOnError stops the other components if one fails.
 func stopOnError(end context.CancelCauseFunc, err error) error {
 	if err != nil {
 		end(err)
@@ -190,7 +190,7 @@ func stopOnError(end context.CancelCauseFunc, err error) error {
 	return err
 }
 
-// why returns the reason of the end, for the log.
+// why returns the reason of the stop, for the log.
 func (d *daemon) why() string {
 	err, _ := d.reason.Load().(error)
 	return reasonOf(err)

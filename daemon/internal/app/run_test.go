@@ -26,7 +26,7 @@ import (
 	"github.com/service-dev/service/proto/rendezvous"
 )
 
-// adapterDir holds the really built adapters with their manifest.
+// adapterDir contains the compiled adapters and their manifest.
 var adapterDir string
 
 func TestMain(m *testing.M) {
@@ -60,7 +60,7 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// daemon runs in this process until the test ends.
+// testDaemon is a daemon that runs in this process until the test ends.
 type testDaemon struct {
 	paths       rendezvous.Paths
 	stop        context.CancelFunc
@@ -107,7 +107,7 @@ func start(t *testing.T, dir string, o Options) *testDaemon {
 	return d
 }
 
-// end waits for the orderly end. It may be called again.
+// end waits until the daemon has stopped cleanly. It may be called again.
 func (d *testDaemon) end(t *testing.T) {
 	t.Helper()
 	select {

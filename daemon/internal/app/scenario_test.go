@@ -20,7 +20,7 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// ours are the files of this process.
+// ours accesses the files of this process.
 var ours = clientio.FilesOf(caller.Caller{IO: local.New()})
 
 // startApp opens a session and attaches an app to it.
@@ -46,7 +46,8 @@ func runFile(t *testing.T, l *locals, id, path, artifacts string) scenario.Repor
 	return report
 }
 
-// A recording runs against the same app and passes; against one that does otherwise it tells what is different.
+// A recording replays successfully against the same app; against an app that behaves differently, the report shows the
+// differences.
 func TestRecordAndReplay(t *testing.T) {
 	l := startLocals(t, t.TempDir())
 	dir := t.TempDir()
@@ -71,7 +72,7 @@ func TestRecordAndReplay(t *testing.T) {
 	if r := runFile(t, l, o.SessionID, path, ""); r.Verdict != scenario.Pass || len(r.Diffs) != 0 || r.DurationMs != 7500 {
 		t.Errorf("the same app: %+v", r)
 	}
-	// This one counts from 100 on after the first tap.
+	// This app counts from 100 after the first tap.
 	count := 0
 	o = startApp(t, l, backend.ClockVirtual, begin, func(a *testApp, f glasses.Frame) {
 		if f.Type == glasses.TypeInput {
@@ -103,7 +104,7 @@ func TestRecordAndReplay(t *testing.T) {
 	}
 }
 
-// The photo that an app took is what a run's camera sees.
+// In a replay the camera shows the photo that was taken while recording.
 func TestRecordKeepsPhotos(t *testing.T) {
 	l := startLocals(t, t.TempDir())
 	dir := t.TempDir()
@@ -138,7 +139,7 @@ func TestRecordKeepsPhotos(t *testing.T) {
 	}
 }
 
-// A report tells what was missed, by every kind of step, and goes on.
+// A report lists the failure of every kind of step, and the run continues after it.
 func TestWhatWasMissed(t *testing.T) {
 	l := startLocals(t, t.TempDir())
 	dir := t.TempDir()

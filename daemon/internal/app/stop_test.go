@@ -14,7 +14,7 @@ import (
 	controlv1 "github.com/service-dev/service/proto/control/v1"
 )
 
-// A part that hangs does not keep the daemon from ending, and is named.
+// A component that hangs does not keep the daemon from stopping, and is named.
 func TestStopIsBounded(t *testing.T) {
 	free := make(chan struct{})
 	t.Cleanup(func() { close(free) })
@@ -28,13 +28,13 @@ func TestStopIsBounded(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "stubborn part did not end") {
 			t.Errorf("it ended with %v", err)
 		}
-		d.stopOnError <- nil // for the cleanup of start
+		d.stopOnError <- nil // for the cleanup that start registered
 	case <-time.After(10 * time.Second):
 		t.Fatal("the daemon does not end")
 	}
 }
 
-// A daemon whose config.yaml became unusable goes on with the settings of before, and says so.
+// A daemon whose config.yaml became invalid keeps its previous settings and reports the problem.
 func TestStatusTellsOfUnusableConfig(t *testing.T) {
 	dir := short(t)
 	path := filepath.Join(dir, config.FileName)
@@ -70,7 +70,7 @@ func TestStatusTellsOfUnusableConfig(t *testing.T) {
 	})
 }
 
-// eventually waits for what another goroutine does without telling.
+// eventually polls for an effect of another goroutine.
 func eventually(t *testing.T, what string, yes func() bool) {
 	t.Helper()
 	for late := time.Now().Add(10 * time.Second); !yes(); time.Sleep(10 * time.Millisecond) {

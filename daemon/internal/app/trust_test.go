@@ -19,13 +19,13 @@ import (
 	controlv1 "github.com/service-dev/service/proto/control/v1"
 )
 
-// stranger is the variable that makes this test binary another user's program: it holds sockets.
+// stranger is the variable that lets this test binary act as another user's program. It contains socket paths.
 const stranger = "APP_TEST_STRANGER"
 
-// nobody is the user that owns nothing here.
+// nobody is a user id that owns nothing on this system.
 const nobody = 65534
 
-// speakAsStranger speaks at sockets as another user and prints what it hears, one line each.
+// speakAsStranger connects to the sockets as another user and prints each answer on a line.
 func speakAsStranger(paths []string) {
 	for _, path := range paths {
 		conn, err := net.Dial("unix", path)
@@ -34,20 +34,20 @@ func speakAsStranger(paths []string) {
 			continue
 		}
 		_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
-		// Either door's first words: of HTTP/2 with empty settings, and of an agent's stream with a call.
+		// The first bytes of either protocol: HTTP/2 with empty settings, or an agent's handshake and a request.
 		hello := "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00"
 		if strings.HasSuffix(path, "mcp.sock") {
 			hello = `{"mcp":1,"protocolMin":1,"protocolMax":1}` + "\n" + `{"jsonrpc":"2.0","id":1,"method":"ping"}` + "\n"
 		}
-		_, _ = io.WriteString(conn, hello) // it may be closed by now
+		_, _ = io.WriteString(conn, hello) // it may be closed already
 		heard, _ := io.ReadAll(conn)
 		conn.Close()
 		fmt.Printf("%q\n", heard)
 	}
 }
 
-// A process of another user that can reach the sockets, because modes were forced open, is refused before any
-// handler runs, at both doors; the owner goes on.
+// A process of another user that can reach the sockets, because their modes were opened up, is refused on both before
+// any handler runs. The owner is still served.
 func TestAnotherUserIsRefused(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("SKIPPED: to become another user needs root")
@@ -100,7 +100,7 @@ func TestAnotherUserIsRefused(t *testing.T) {
 	}
 }
 
-// with copies the adapters and puts a shell script in the place of one.
+// with copies the adapters and replaces one with a shell script.
 func with(t *testing.T, name, script string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -128,8 +128,8 @@ func with(t *testing.T, name, script string) string {
 var elsewhere = &controlv1.Caller{Env: map[string]string{"SERVICE_BACKEND_URL": "http://127.0.0.1:1",
 	"SERVICE_NO_AUTO_OPEN": "1"}}
 
-// While an adapter hangs at its start, every other question to the daemon is answered, the calls that wait for it
-// end with their callers, and the daemon stops when it is told to.
+// While an adapter hangs at its start, the daemon answers all other requests, the calls that wait for it end with their
+// callers, and the daemon can be stopped.
 func TestHangingAdapterBlocksNobody(t *testing.T) {
 	d := start(t, short(t), Options{AdapterDir: with(t, "backendhttp", "exec sleep 1000\n")})
 	waiting, giveUp := context.WithCancel(t.Context())
@@ -168,7 +168,7 @@ func TestHangingAdapterBlocksNobody(t *testing.T) {
 	d.end(t)
 }
 
-// Five crashes within a minute, and one adapter rests; status tells why and until when, and all else works.
+// Five crashes within a minute open one adapter's breaker. Status says why and until when, and everything else works.
 func TestBreakerLeavesTheRestAlone(t *testing.T) {
 	d := start(t, short(t), Options{AdapterDir: with(t, "backendhttp", "exit 3\n")})
 	await(t, "the breaker is open", func() bool {
@@ -196,7 +196,7 @@ func TestBreakerLeavesTheRestAlone(t *testing.T) {
 	}
 }
 
-// callTool calls a tool and gives its result.
+// callTool calls a tool and returns its result.
 func (d *testDaemon) callTool(ctx context.Context, name string, who *controlv1.Caller) (*controlv1.ToolResult, error) {
 	if who == nil {
 		who = &controlv1.Caller{Env: map[string]string{"SERVICE_NO_AUTO_OPEN": "1"}}
@@ -211,7 +211,7 @@ func (d *testDaemon) callTool(ctx context.Context, name string, who *controlv1.C
 	return nil, err
 }
 
-// adapter is the state of one adapter, as status tells it.
+// adapter returns the state of one adapter as status reports it.
 func (d *testDaemon) adapter(t *testing.T, name string) *controlv1.Plugin {
 	t.Helper()
 	st, err := d.ctl.Status(t.Context(), &controlv1.StatusRequest{})
@@ -236,7 +236,7 @@ func await(t *testing.T, what string, yes func() bool) {
 	}
 }
 
-// Status tells that the program was replaced, or is gone, and counts what is held.
+// Status reports whether the program was replaced or deleted, and counts open resources.
 func TestStatusOfTheDaemonItself(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "serviced")
 	put := func(text string) {

@@ -8,7 +8,7 @@ import (
 // watchInterval is how often the daemon checks whether its directory still exists and whether it is idle.
 const watchInterval = time.Second
 
-// watch ends the daemon when its directory or a socket was deleted, or when it is idle.
+// watch stops the daemon when its directory or a socket was deleted, or when it is idle.
 func (d *daemon) watch(ctx context.Context, h *instance) {
 	tick := time.NewTicker(watchInterval)
 	defer tick.Stop()
@@ -19,7 +19,7 @@ func (d *daemon) watch(ctx context.Context, h *instance) {
 			return
 		case <-tick.C:
 		}
-		d.notify.Alive(time.Now()) // always the system clock: it is the service manager's
+		d.notify.Alive(time.Now()) // always the system clock, which the service manager uses
 		if h.isLost() {
 			d.end(errDeleted)
 			return
@@ -37,7 +37,7 @@ func (d *daemon) watch(ctx context.Context, h *instance) {
 }
 
 // busy reports whether an agent is connected, a person's call is under way, a code is being polled, an app is attached,
-// or a link waits for space on the disk and would be lost.
+// or an unsaved link waits for disk space and would be lost.
 func (d *daemon) busy() bool {
 	if _, unsaved := d.accounts.Unsaved(); unsaved {
 		return true

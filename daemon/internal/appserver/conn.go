@@ -74,8 +74,8 @@ func (c *conn) Send(data []byte, binary, stream bool) {
 	}
 }
 
-// End closes the connection with a reason, after what is queued was sent if the app receives it in time. Only the first
-// call counts.
+// End closes the connection with a reason, after queued frames were sent if the app receives them in time. Only the
+// first call has an effect.
 func (c *conn) End(code int, reason string) {
 	c.once.Do(func() {
 		c.code, c.reason = websocket.StatusCode(code), reason
@@ -100,7 +100,7 @@ func (s *Server) serveApp(rw http.ResponseWriter, r *http.Request) {
 	defer func() { _ = ws.CloseNow() }()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
 	defer cancel()
-	defer context.AfterFunc(s.life, func() { // a hello that is being read ends with the daemon
+	defer context.AfterFunc(s.life, func() { // aborts reading a hello when the daemon stops
 		time.AfterFunc(writeTimeout, cancel)
 	})()
 	if s.pending.Add(1) > maxPending {
@@ -214,7 +214,7 @@ func (c *conn) drain(ctx context.Context, pingEvery time.Duration) {
 	}
 }
 
-// flush writes what is queued.
+// flush writes the queued frames.
 func (c *conn) flush(ctx context.Context) error {
 	for batch := c.take(); len(batch) > 0; batch = c.take() {
 		for _, m := range batch {

@@ -25,7 +25,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// fakeGlasses answer every command at once; a picture comes before the answer to display.show.
+// fakeGlasses answer every command at once; a picture precedes the answer to display.show.
 type fakeGlasses struct {
 	out  chan message
 	gone chan struct{}
@@ -124,7 +124,7 @@ func send(t *testing.T, ws *websocket.Conn, frame string) {
 	}
 }
 
-// until reads frames until one fits, or the connection ends.
+// until reads frames until one matches or the connection ends.
 func until(t *testing.T, ws *websocket.Conn, fits func(glasses.Frame) bool) (glasses.Frame, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)

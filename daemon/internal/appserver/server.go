@@ -42,10 +42,10 @@ type Options struct {
 	Log *slog.Logger
 
 	HelloWait  time.Duration // for an app's first frame; 5 s
-	PingEvery  time.Duration // 8 s; an app that does not answer within as much again is gone
-	OutboxSize int           // frames that wait for one app; 4096, and a quarter as many of streams
-	OutboxMax  int           // bytes of all of them; 32 MiB, of which streams take a quarter
-	FrameRate  int           // frames a second that are read from one app, and at once; 2000
+	PingEvery  time.Duration // 8 s; an app that does not answer within the same time again is gone
+	OutboxSize int           // frames queued for one app; 4096, and a quarter as many stream frames
+	OutboxMax  int           // bytes of all queued frames; 32 MiB, of which stream frames may use a quarter
+	FrameRate  int           // frames read from one app per second, and in one burst; 2000
 
 	// Probe reports whether the owners of connections can be determined; nil asks the system. For tests.
 	Probe func() error
@@ -144,10 +144,10 @@ func (s *Server) listen() (base string, err error) {
 	return s.base, nil
 }
 
-// listenOwn listens for connections of this user only; other users of this machine share the loopback address. An app
-// that reconnects while no daemon runs sends its secret to whoever listens on the port. Other users cannot use it where
-// their connections are refused. Even so, secrets are replaced if the port had to change, since another program has the
-// old one, and at every start if owners cannot be determined.
+// listenOwn listens for connections of this user only, because other users of this machine share the loopback address.
+// An app that reconnects while no daemon runs sends its secret to whoever listens on the port. Other users cannot use
+// it while their connections are refused. Nevertheless, secrets are replaced if the port had to change, since another
+// program has the old one, and at every start if owners cannot be determined.
 func (s *Server) listenOwn() (net.Listener, error) {
 	l, isSame, err := s.listenSaved()
 	if err != nil {

@@ -294,10 +294,10 @@ func TestServer_ReplacesExposedSecrets(t *testing.T) {
 	}
 }
 
-// An app that does not answer pings is detached: its machine sleeps, or its cable is unplugged.
+// An app that does not answer pings is detached, for example because its machine sleeps or its cable is unplugged.
 func TestServer_DetachesSilentApp(t *testing.T) {
 	m, s, _ := serve(t, t.TempDir(), Options{PingEvery: 50 * time.Millisecond})
-	attach(t, s) // it reads nothing from here on, so it answers no ping
+	attach(t, s) // nothing reads this connection, so it answers no ping
 	page, err := m.Wait(t.Context(), backend.Target{}, s.SessionID, 2, 10, 10*time.Second)
 	if err != nil || len(page.Events) == 0 || !strings.Contains(string(page.Events[0]), glasses.RowAppDetached) {
 		t.Errorf("%s, %v", page.Events, err)

@@ -102,7 +102,7 @@ type Session struct {
 // version control ignores.
 type ProjectKey struct {
 	Key string
-	// Hint is the key's last characters, to recognise it by.
+	// Hint is the key's last characters, by which people recognise it.
 	Hint      string
 	CreatedAt time.Time
 }

@@ -21,8 +21,8 @@ type TransportOpen struct {
 
 // Glasses is an attached pair. Send and Receive may each be used by one goroutine at a time, Close by any number.
 type Glasses interface {
-	// Send passes on one frame without waiting for the glasses. An error is a *Problem: they are gone, or so far
-	// behind that the frame was dropped.
+	// Send sends one frame without waiting for the glasses. An error is a *Problem: they are gone, or so far behind
+	// that the frame was dropped.
 	Send(frame []byte, binary bool) error
 	// Receive waits for the next frame. The error is that of ctx, or a *Problem after the glasses are gone for good
 	// and everything they sent was received.

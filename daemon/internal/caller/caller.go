@@ -48,8 +48,7 @@ func From(ctx context.Context) Caller {
 	return c
 }
 
-// New returns a caller from a client's description of itself, without anything that the allow-list of
-// proto/rendezvous and its bounds exclude.
+// New returns a caller from a client's description of itself, limited to the allow-list and bounds of proto/rendezvous.
 func New(env map[string]string, cwd, client, version string) Caller {
 	c := Caller{Env: map[string]string{}, Client: Printable(client), Version: Printable(version)}
 	for name, value := range env {

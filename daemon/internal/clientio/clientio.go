@@ -24,13 +24,13 @@ const (
 	connectWait = 10 * time.Second
 	// answerWait bounds how long a request may take: a file may be on a mount that hangs.
 	answerWait = 20 * time.Second
-	// idleWait is how long the connection of an agent's client may be idle before it is closed, so that its process can
-	// end.
+	// idleWait is how long the connection of an agent's client may be idle before it is closed, so that the client's
+	// process can exit.
 	idleWait = time.Minute
 	// maxConnections bounds the connections that clients opened without being asked.
 	maxConnections = 64
-	// largeAnswer is the size in bytes from which on requests and answers count as large, and maxLarge how many of them
-	// are under way at once, over all clients: each is held in memory.
+	// largeAnswer is the size in bytes from which requests and answers count as large. maxLarge is how many of them may
+	// be under way at once for all clients, because each is held in memory.
 	largeAnswer = 4 << 20
 	maxLarge    = 4
 )
@@ -44,8 +44,8 @@ type Registry struct {
 	open     map[string]*conn        // by token; opened by the client unasked
 }
 
-// pendingConn is a connection that a client was asked for. It is only handed over while a call waits for it: later
-// nobody would use or close it.
+// pendingConn is a connection that a client was asked for. It is only handed over while a call waits for it, because
+// later nobody would use or close it.
 type pendingConn struct {
 	conn chan *conn    // unbuffered
 	over chan struct{} // closed when the call stops waiting
@@ -64,9 +64,9 @@ type Lines interface {
 	Next(max int) ([]byte, error)
 }
 
-// Serve serves a connection that a handshake opened, until it ends. answer reports to the client whether it is
-// accepted; from then on its calls find it. A connection that sends anything unasked is closed, and no more is read
-// than a response may have.
+// Serve serves a connection that a handshake opened, until it ends. answer tells the client whether it is accepted;
+// from then on its calls find it. A connection that sends data unasked is closed, and no more is read than a response
+// may have.
 func (r *Registry) Serve(h clientio.Handshake, stream io.WriteCloser, lines Lines, answer func(taken bool) error) {
 	c := &conn{stream: stream, large: r.large, answers: make(chan []byte), closed: make(chan struct{})}
 	defer c.close()
@@ -125,7 +125,7 @@ func (r *Registry) forget(token string, c *conn) {
 	}
 }
 
-// ForToken returns the client that opened a connection under token before its call, or nil.
+// ForToken returns the client that opened a connection with token before its call, or nil.
 func (r *Registry) ForToken(token string) caller.IO {
 	if !clientio.IsToken(token) {
 		return nil
@@ -139,8 +139,7 @@ func (r *Registry) ForToken(token string) caller.IO {
 	return c
 }
 
-// ForStream returns a client that is asked for a connection when one is needed: ask sends it the token. Close it with
-// the stream.
+// ForStream returns a client that connects on request: ask sends it the token. Close it together with the stream.
 func (r *Registry) ForStream(ask func(token string) error) *Client {
 	return NewClient(func(ctx context.Context) (*conn, error) { return r.requestConn(ctx, ask) })
 }

@@ -19,12 +19,12 @@ import (
 	"github.com/service-dev/service/proto/clientio"
 )
 
-// process is a client's own process in a test: it connects when it is asked and answers by a function.
+// process stands in for a client's process: it connects when asked and answers requests with a function.
 type process struct {
 	registry *Registry
-	answer   func(r clientio.Request) any // nil: no answer; a string is sent as it is
-	taken    func()                       // called when the client hears that it is taken
-	late     chan struct{}                // where set, connections wait for it to be closed
+	answer   func(r clientio.Request) any // nil for no answer; a string is sent unchanged
+	taken    func()                       // called when the client learns that it was accepted
+	late     chan struct{}                // if set, it connects only after this is closed
 
 	mu    sync.Mutex
 	asked int
@@ -247,7 +247,7 @@ func TestRegistry_MatchesTokens(t *testing.T) {
 		if _, err := FilesOf(caller.Caller{IO: io}).Read(t.Context(), "/a", 9); err != nil {
 			t.Error(err)
 		}
-		go p.connect(clientio.Handshake{Token: token}) // a second one under the same token is closed
+		go p.connect(clientio.Handshake{Token: token}) // a second connection with the same token is closed
 		synctest.Wait()
 		if registry.ForToken(token) != io {
 			t.Error("a second connection took the first one's place")
@@ -262,7 +262,7 @@ func TestRegistry_MatchesTokens(t *testing.T) {
 	})
 }
 
-// What a client may make the daemon hold is bounded by what the daemon asked for.
+// A client can make the daemon hold only as much data as the daemon requested.
 func TestServe_ClosesWhoSpeaksUnasked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &process{registry: NewRegistry(), answer: ok}
@@ -318,7 +318,7 @@ func TestLargeRequestsTakeTurns(t *testing.T) {
 	})
 }
 
-// A client makes its call as soon as it hears that it is taken: the call must find it.
+// A client calls a tool as soon as it learns that it was accepted, so it must be registered before.
 func TestServe_IsKnownBeforeTheClientHears(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const token = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"

@@ -12,7 +12,7 @@ import (
 	"github.com/service-dev/service/proto/clientio"
 )
 
-// Collector replaces a client whose process writes no files: it keeps the files for the response of the call. It has no
+// Collector replaces a client whose process writes no files: it collects them for the response of the call. It has no
 // files to read. It is safe for concurrent use.
 type Collector struct {
 	mu    sync.Mutex

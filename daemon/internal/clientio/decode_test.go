@@ -8,7 +8,7 @@ import (
 	"github.com/service-dev/service/proto/clientio"
 )
 
-// The answer to a read may be long. It must not become many times as long by what it also says.
+// The answer to a read may be long, but other fields in it must not multiply the memory that decoding takes.
 func TestDecode_EntriesThatNobodyAskedForAreNotMade(t *testing.T) {
 	line := []byte(`{"id":1,"data":"AA==","entries":[{}` + strings.Repeat(",{}", 1<<20) + `]}`)
 	var before, after runtime.MemStats

@@ -1,5 +1,5 @@
 // Package codes stores the device codes that were issued to this install, so that completeAuthLink accepts no others
-// and goes on after a restart of the daemon. run/codes.json holds keyed hashes of the codes, never the codes. The
+// and continues after a restart of the daemon. run/codes.json contains keyed hashes of the codes, never the codes. The
 // package knows neither the backend nor the tools.
 package codes
 
@@ -24,7 +24,7 @@ import (
 // FileName is the file's name inside the run directory.
 const FileName = "codes.json"
 
-// Bounds of the file. An entry is kept for keepAfter beyond the expiry of its code, so that a late caller learns that
+// Bounds of the file. An entry is kept for keepAfter beyond the expiry of its code, so that a late caller is told that
 // the code expired rather than that it is unknown.
 const (
 	maxEntries = 64
@@ -81,7 +81,7 @@ func New(runDir string, now func() time.Time, log *slog.Logger) *Store {
 	return &Store{path: filepath.Join(runDir, FileName), now: now, log: log}
 }
 
-// Find returns what is stored of a code; ok is false if it was not issued here or was removed.
+// Find returns the stored data of a code; ok is false if it was not issued here or was removed.
 func (s *Store) Find(deviceCode string) (issued Issued, ok bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,7 +94,7 @@ func (s *Store) Find(deviceCode string) (issued Issued, ok bool, err error) {
 	return Issued{Backend: e.Backend, Expires: time.Unix(e.Expires, 0), Call: e.Call}, true, nil
 }
 
-// Put stores a code, or replaces what is stored of it. The oldest codes make room.
+// Put stores a code or replaces its data. If there are too many, the oldest are removed.
 func (s *Store) Put(deviceCode string, issued Issued) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,7 +127,7 @@ func (s *Store) Remove(deviceCode string) error {
 	return s.save()
 }
 
-// storableCall returns the call as it may be stored, or nil.
+// storableCall returns the call in the form that may be stored, or nil.
 func storableCall(c *Call) *Call {
 	if c == nil || len(c.Args) > maxArgs || secretscan.Contains(string(c.Args)) {
 		return nil

@@ -43,7 +43,7 @@ const (
 type Config struct {
 	// BackendURL is a checked URL, EmbeddedURL, or empty if the file names none.
 	BackendURL string
-	// BackendFixed refuses calls whose environment names another backend than this configuration's.
+	// BackendFixed refuses calls whose environment names a backend other than this configuration's.
 	BackendFixed bool
 	// IdleTimeout is 0 for a daemon that never stops by itself.
 	IdleTimeout time.Duration
@@ -57,7 +57,7 @@ func Default() *Config { return &Config{IdleTimeout: DefaultIdleTimeout} }
 type Error struct {
 	// Source is the path of config.yaml, or the name of a variable.
 	Source string
-	// Key is the setting's name; empty when the source as a whole is wrong.
+	// Key is the setting's name; empty if the whole source is wrong.
 	Key     string
 	Problem string
 	// Fix says what to write instead; it is empty if Problem is clear enough.
@@ -138,7 +138,7 @@ const (
 	KindRemote   = "remote"
 )
 
-// EmbeddedURL is the embedded backend, also as the value of a setting, where "embedded" is accepted, too.
+// EmbeddedURL is the embedded backend, also as the value of a setting, where "embedded" is accepted too.
 const EmbeddedURL = "embedded:"
 
 // The sources of a backend, in order of precedence.

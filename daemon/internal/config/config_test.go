@@ -72,7 +72,7 @@ func TestBackendOrder(t *testing.T) {
 	}
 }
 
-// Where the person fixed the backend, no client takes calls elsewhere.
+// If the backend is fixed in config.yaml, no client can direct calls elsewhere.
 func TestBackend_Fixed(t *testing.T) {
 	env := func(url string) caller.Caller { return caller.Caller{Env: map[string]string{variable: url}} }
 	for text, own := range map[string]string{
@@ -98,7 +98,7 @@ func TestBackend_Fixed(t *testing.T) {
 	}
 }
 
-// A token never travels over the network in the clear.
+// A token is never sent over the network unencrypted.
 func TestBackend_PlainHTTP(t *testing.T) {
 	for address, loopback := range map[string]bool{
 		"http://localhost:8080": true, "http://LOCALHOST": true, "http://127.0.0.1:1": true, "http://127.9.8.7": true,
@@ -119,19 +119,19 @@ func TestBackend_PlainHTTP(t *testing.T) {
 	}
 }
 
-// serve runs a store until the test ends. The function it returns puts text in the file's place and waits until the
-// store has looked at it.
+// serve runs a store until the test ends. The returned function replaces the file with text and waits until the store
+// has read it.
 func serve(t *testing.T, s *Store, changed chan<- struct{}) (put func(text string)) {
 	t.Helper()
 	go func() { _ = s.Serve(t.Context()) }()
 	return func(text string) {
 		t.Helper()
-		whole := filepath.Join(t.TempDir(), FileName) // the reading of before may still go on: it must not see half a file
+		whole := filepath.Join(t.TempDir(), FileName) // written aside first: an earlier read may still be under way and must not see half a file
 		if err := errors.Join(os.WriteFile(whole, []byte(text), 0o600), os.Rename(whole, s.Path())); err != nil {
 			t.Fatal(err)
 		}
 		changed <- struct{}{}
-		changed <- struct{}{} // taken only after the first was dealt with
+		changed <- struct{}{} // received only after the first was handled
 	}
 }
 
@@ -183,18 +183,18 @@ func TestEmptyAtStart(t *testing.T) {
 	}
 }
 
-// lines are those of a log.
+// lines receives the lines of a log.
 type lines chan string
 
 func (l lines) Write(p []byte) (int, error) { l <- string(p); return len(p), nil }
 
-// until waits for a line that holds word.
+// until waits for a line that contains word.
 func (l lines) until(word string) {
 	for !strings.Contains(<-l, word) {
 	}
 }
 
-// A mount that hangs holds up neither the start nor the end; when it answers at last, that counts.
+// A file system that hangs delays neither start nor stop. Once it answers, the result is used.
 func TestFileSystemDoesNotAnswer(t *testing.T) {
 	changed := make(chan struct{})
 	said := make(lines, 16)
@@ -206,7 +206,7 @@ func TestFileSystemDoesNotAnswer(t *testing.T) {
 	if err := s.open(); !errors.As(err, &e) || !strings.Contains(err.Error(), "does not answer") {
 		t.Fatalf("start: %v", err)
 	}
-	answer <- "" // the read of the start
+	answer <- "" // for the read at the start
 	s.current.Store(&Config{IdleTimeout: 7 * time.Second})
 
 	ctx, cancel := context.WithCancel(t.Context())
@@ -218,9 +218,9 @@ func TestFileSystemDoesNotAnswer(t *testing.T) {
 	if err := s.Problem(); err == nil || s.Current().IdleTimeout != 7*time.Second {
 		t.Errorf("%v, %+v", err, s.Current())
 	}
-	answer <- "idle_timeout: 8" // of the first change
+	answer <- "idle_timeout: 8" // for the first change
 	said.until("loaded")
-	answer <- "idle_timeout: 9" // of the second, which waited for the first
+	answer <- "idle_timeout: 9" // for the second, which waited for the first
 	said.until("loaded")
 	if err := s.Problem(); err != nil || s.Current().IdleTimeout != 9*time.Second {
 		t.Errorf("%v, %+v", err, s.Current())

@@ -7,7 +7,7 @@ import (
 	"github.com/service-dev/service/proto/docs"
 )
 
-// TestReferenceNamesEveryKey holds the documentation to the keys of config.yaml.
+// TestReferenceNamesEveryKey checks that the reference page lists every key of config.yaml.
 func TestReferenceNamesEveryKey(t *testing.T) {
 	page, ok := docs.Find("state-files")
 	if !ok {

@@ -63,8 +63,7 @@ func (s *Store) open() error {
 // Current returns the configuration in use.
 func (s *Store) Current() *Config { return s.current.Load() }
 
-// Problem returns why the file in its present form is not in use, or nil. Current then returns the last usable
-// configuration.
+// Problem returns why the current file is not in use, or nil. Current then returns the last valid configuration.
 func (s *Store) Problem() error {
 	if p := s.problem.Load(); p != nil {
 		return p
@@ -75,7 +74,7 @@ func (s *Store) Problem() error {
 // Path returns the file's absolute path, whether it exists or not.
 func (s *Store) Path() string { return s.path }
 
-// Serve follows the file until ctx ends. A change that cannot be used leaves the configuration as it was.
+// Serve follows the file until ctx ends. An invalid change leaves the configuration as it was.
 func (s *Store) Serve(ctx context.Context) error {
 	var pending <-chan loaded // a read that took longer than wait; no second read is started meanwhile
 	rereading := false
@@ -140,8 +139,8 @@ type loaded struct {
 	empty   bool // an editor or a full disk may have truncated it, so it does not select the defaults
 }
 
-// load reads the file in its own goroutine, because a mount that hangs may block it for ever. Unlike readers of state
-// files it follows symbolic links: people keep their settings elsewhere.
+// load reads the file in a separate goroutine, because a mount that hangs may block it for ever. Unlike readers of
+// state files it follows symbolic links, because people may keep their settings elsewhere.
 func (s *Store) load() <-chan loaded {
 	done := make(chan loaded, 1)
 	go func() {

@@ -1,5 +1,5 @@
-// Package consent stores the person's telemetry decision in the file consent. It knows nothing of events or of the
-// other switches that stop an upload.
+// Package consent stores the person's telemetry decision in the file consent. It knows neither events nor the other
+// switches that stop an upload.
 package consent
 
 import (
@@ -15,7 +15,7 @@ import (
 // State is a telemetry decision.
 type State string
 
-// The states of the file, and Unreadable, if the decision is unknown.
+// The states of the file, and Unreadable if the decision is unknown.
 const (
 	Accepted   State = "accepted"
 	Declined   State = "declined"
@@ -26,7 +26,7 @@ const (
 // FileName is the file's name inside the state directory.
 const FileName = "consent"
 
-// maxFile bounds what is read of the file, in bytes.
+// maxFile bounds how much of the file is read, in bytes.
 const maxFile = 4 << 10
 
 // Store reads and writes the decision. It caches nothing, so a change by another program takes effect at once.

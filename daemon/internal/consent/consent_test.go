@@ -20,7 +20,7 @@ func TestDecisions(t *testing.T) {
 	}
 	_ = os.WriteFile(s.Path(), []byte("perhaps"), 0o600)
 	if state, err := s.Get(); state != Unreadable || err == nil {
-		t.Error("a word nobody knows is", state, err)
+		t.Error("an unknown word is", state, err)
 	}
 	for _, word := range []State{"perhaps", Unreadable} {
 		if s.Set(word) == nil {

@@ -79,8 +79,8 @@ func newConnLimiter(l Limits, log *slog.Logger) *connLimiter {
 	}
 }
 
-// admit admits a connection, replacing an idle one if there are too many. If none is idle, its calls are refused with
-// the reason; nil means that there is not even room for that.
+// admit admits a connection, replacing an idle one if there are too many. If none is idle, the new connection's calls
+// are refused with the reason; nil means that there is no room even for that.
 func (h *connLimiter) admit(conn net.Conn) *limitedConn {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -134,7 +134,7 @@ func (h *connLimiter) evictIdle() bool {
 	return h.evict(0)
 }
 
-// evict closes the connection that has been idle longest, of one process or (0) of any. mu is held.
+// evict closes the connection that has been idle longest, of one process or, if pid is 0, of any. mu is held.
 func (h *connLimiter) evict(pid int) bool {
 	var oldest *limitedConn
 	for g := range h.open {
@@ -159,7 +159,7 @@ func (h *connLimiter) of(pid int) *process {
 	return p
 }
 
-// remove forgets a connection; further calls do nothing. mu is held.
+// remove forgets a connection; repeated calls do nothing. mu is held.
 func (h *connLimiter) remove(g *limitedConn) {
 	g.once.Do(func() {
 		delete(h.open, g)
@@ -245,7 +245,8 @@ func tooManyCalls(message string) *controlv1.Error {
 		FixHint: "Wait until calls have ended, or end the program that makes them, then try again."}
 }
 
-// connCredentials are the transport credentials of the socket: none, but they let each call find its connection.
+// connCredentials are the transport credentials of the socket. They authenticate nothing, but let each call find its
+// connection.
 type connCredentials struct {
 	credentials.TransportCredentials
 }

@@ -15,7 +15,7 @@ import (
 	controlv1 "github.com/service-dev/service/proto/control/v1"
 )
 
-// crowd is a door at which processes of any number appear: the one that is set connects next.
+// crowd is a server whose clients appear to come from the process id that next holds.
 type crowd struct {
 	path string
 	next atomic.Int64
@@ -33,7 +33,7 @@ func gather(t *testing.T, limits Limits) *crowd {
 	return c
 }
 
-// client is a connection of a process, which has said hello.
+// client connects as the process pid and calls Hello.
 func (c *crowd) client(t *testing.T, pid int) (controlv1.ControlClient, error) {
 	t.Helper()
 	c.next.Store(int64(pid))
@@ -46,12 +46,12 @@ func (c *crowd) welcome(t *testing.T, pid int) controlv1.ControlClient {
 	t.Helper()
 	client, err := c.client(t, pid)
 	if err != nil {
-		t.Fatalf("process %d is not let in: %v", pid, err)
+		t.Fatalf("process %d was refused: %v", pid, err)
 	}
 	return client
 }
 
-// wait makes a call that lasts until ctx ends; the error is the refusal.
+// wait makes a call that lasts until ctx ends, and returns the error of a refused call.
 func wait(ctx context.Context, client controlv1.ControlClient) error {
 	stream, err := client.CallTool(ctx, &controlv1.CallToolRequest{Name: "wait"})
 	if err == nil {
@@ -71,8 +71,8 @@ func wantRefusal(t *testing.T, err error, code, message string) {
 	}
 }
 
-// One process that opens call after call is refused at half of what there is, in words; a well-behaved client beside it
-// is served, and whoever asks for the status always.
+// A process that opens call after call is refused at half of the total, with an error that says so. A well-behaved
+// client beside it is served, and status requests always are.
 func TestCallsAreBounded(t *testing.T) {
 	c := gather(t, Limits{Calls: 8})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -119,7 +119,7 @@ func TestCallsAreBounded(t *testing.T) {
 	})
 }
 
-// One process that opens connections and does nothing loses its own idle ones; others keep theirs.
+// A process that opens connections without using them loses its own idle ones; other processes keep theirs.
 func TestIdleConnectionsMakeRoom(t *testing.T) {
 	c := gather(t, Limits{Connections: 8})
 	good := c.welcome(t, 2)
@@ -141,7 +141,7 @@ func TestIdleConnectionsMakeRoom(t *testing.T) {
 		t.Errorf("a client that was here before: %v", err)
 	}
 	if _, err := c.welcome(t, 3).Status(t.Context(), &controlv1.StatusRequest{}); err != nil {
-		t.Errorf("a client that comes later: %v", err)
+		t.Errorf("a later client: %v", err)
 	}
 	c.room.mu.Lock()
 	defer c.room.mu.Unlock()
@@ -150,7 +150,7 @@ func TestIdleConnectionsMakeRoom(t *testing.T) {
 	}
 }
 
-// Connections with calls under way are not taken from anybody: who is one too many hears why.
+// Connections with calls under way are not closed to admit another, which is refused with the reason.
 func TestBusyConnectionsAreBounded(t *testing.T) {
 	c := gather(t, Limits{Connections: 4, Calls: 64})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -172,13 +172,13 @@ func TestBusyConnectionsAreBounded(t *testing.T) {
 	_, err = c.client(t, 4)
 	wantRefusal(t, err, "too_many_connections", "4 connections have calls under way")
 	if _, err := good.Status(ctx, &controlv1.StatusRequest{}); err != nil {
-		t.Errorf("a client that was let in: %v", err)
+		t.Errorf("an admitted client: %v", err)
 	}
 	cancel()
 	settled(t, "there is room again", func() bool { _, err := c.client(t, 4); return err == nil })
 }
 
-// A message above the limit is refused, and its connection goes on.
+// A message above the limit is refused, and its connection stays usable.
 func TestMessagesAreBounded(t *testing.T) {
 	client := dial(t, &fake{})
 	stream, err := client.CallTool(t.Context(), &controlv1.CallToolRequest{Name: "x",

@@ -17,7 +17,7 @@ import (
 type Accounts interface {
 	// InstallID returns the anonymous id of this install.
 	InstallID() string
-	// Link returns the snapshot; its State is OtherBackend if another backend minted the link.
+	// Link returns the snapshot; its State is OtherBackend if another backend issued the link.
 	Link(ctx context.Context) account.Link
 	// Verify asks the backend about the token and returns the link with its verdict. Without a token it does nothing.
 	Verify(ctx context.Context) account.Link
@@ -78,7 +78,7 @@ type About struct {
 	PID     int
 	Started time.Time
 	Managed bool
-	// SocketActivated daemons were given their sockets by the service manager.
+	// SocketActivated is true if the sockets were created by the service manager.
 	SocketActivated bool
 	// Program is the executable; empty if unknown.
 	Program string

@@ -22,7 +22,7 @@ import (
 	"github.com/service-dev/service/proto/wiretext"
 )
 
-// Limits of the socket. A message holds at most a tool's arguments; a person has a handful of terminals.
+// Limits of the socket. A message contains at most a tool's arguments, and a person has only a few terminals.
 const (
 	maxMessage = 4 << 20
 	maxHeaders = 64 << 10

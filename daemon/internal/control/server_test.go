@@ -24,9 +24,9 @@ import (
 	controlv1 "github.com/service-dev/service/proto/control/v1"
 )
 
-// fake is a daemon of a few lines. Its fields are set before it is served.
+// fake is a minimal daemon. Its fields are set before it is served.
 type fake struct {
-	notice   func(sent bool) // when set, the notice is due
+	notice   func(sent bool) // if set, the notice is due
 	link     account.Link
 	verified account.Link
 	begin    error
@@ -38,7 +38,7 @@ type fake struct {
 	mu      sync.Mutex
 	callers []caller.Caller
 	stopped bool
-	closed  chan string // sessions, when set
+	closed  chan string // ids of closed sessions, if set
 }
 
 func (f *fake) seen(ctx context.Context) {
@@ -110,7 +110,7 @@ func dial(t *testing.T, f *fake) controlv1.ControlClient {
 	return visit(t, path)
 }
 
-// visit connects.
+// visit connects to a socket.
 func visit(t *testing.T, path string) controlv1.ControlClient {
 	t.Helper()
 	conn, err := grpc.NewClient("unix:"+path, grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -263,11 +263,11 @@ func TestCheckPeerLetsOurselvesIn(t *testing.T) {
 	defer a.Close()
 	defer b.Close()
 	if CheckPeer(a) == nil {
-		t.Error("a pipe tells nothing of its other end and was let in")
+		t.Error("a pipe, whose peer is unknown, was accepted")
 	}
 }
 
-// What is not UTF-8, as paths of older systems are, reaches the client in a form that it can read.
+// Text that is not UTF-8, such as paths on older systems, reaches the client in valid UTF-8.
 func TestTextsThatAreNotUTF8(t *testing.T) {
 	f := &fake{plugins: []Plugin{{Name: "x", Path: "/caf\xe9/x", LastError: "open /caf\xe9"}}}
 	c := dial(t, f)

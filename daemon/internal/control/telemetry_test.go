@@ -50,7 +50,7 @@ func TestTelemetryIsToldAsItIs(t *testing.T) {
 	}
 }
 
-// The notice counts as shown only when the answer was sent to somebody who is still there.
+// The notice counts as shown only if the answer was sent to a client that is still connected.
 func TestNoticeIsGivenBackWhenTheClientWent(t *testing.T) {
 	gone, leave := context.WithCancel(t.Context())
 	leave()
@@ -71,7 +71,7 @@ func TestNoticeIsGivenBackWhenTheClientWent(t *testing.T) {
 	}
 }
 
-// What became of the backends' part is told also where this machine failed.
+// The outcome of the backends' part is also reported if the local part failed.
 func TestFailedPurgeTellsWhatTheBackendDid(t *testing.T) {
 	for want, p := range map[string]TelemetryPurged{
 		"no rights; the backend erased all its events, 3":      {Backend: "erased", Deleted: 3},

@@ -43,12 +43,12 @@ func TestCallTool(t *testing.T) {
 	if r, err := call(ctx, "wait", ""); err != nil || r.GetProgress().GetMessage() != "half" {
 		t.Fatalf("%v, %v", r, err)
 	}
-	// The call ends with its caller, which the cleanup checks.
+	// The call ends with its caller; the cleanup checks that.
 	cancel()
 }
 
-// A session that a client's stream made ends with it: when the client lets go, when its connection breaks, and when the
-// daemon ends. One that was there before stays.
+// A session that a client's stream created ends with the stream: when the client cancels it, when its connection
+// breaks, and when the daemon stops. A session that existed before stays.
 func TestSessionEndsWithItsStream(t *testing.T) {
 	opened := func(t *testing.T, ctl controlv1.ControlClient, status string) (context.CancelFunc,
 		grpc.ServerStreamingClient[controlv1.OpenLocalSessionResponse]) {
@@ -90,7 +90,7 @@ func TestSessionEndsWithItsStream(t *testing.T) {
 
 	letGo, _ = opened(t, visit(t, path), "resumed")
 	letGo()
-	// The daemon ends with this subtest, before the client.
+	// The daemon stops with this subtest, before the client.
 	t.Run("daemon", func(daemon *testing.T) {
 		path, _ := serve(daemon, f, Limits{})
 		letGo, _ := opened(t, visit(t, path), "active")

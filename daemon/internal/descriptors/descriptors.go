@@ -1,4 +1,4 @@
-// Package descriptors keeps the daemon within its limit on open files: it returns how many connections fit, and
+// Package descriptors keeps the daemon within its limit on open files: it computes how many connections fit, and
 // reserves one descriptor so that a client above that number still receives the reason for its refusal.
 package descriptors
 
@@ -39,7 +39,7 @@ func NewReserve() *Reserve {
 	return r
 }
 
-// Fill takes the descriptor again, when it was spent and one is free.
+// Fill reserves the descriptor again if it was spent and one is free.
 func (r *Reserve) Fill() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -57,8 +57,8 @@ type deadliner interface {
 	SetDeadline(time.Time) error
 }
 
-// acceptWait bounds the wait for the connection that the reserve is spent on: there may be none, because the system
-// refuses an accept before it checks for one.
+// acceptWait bounds the wait for the connection that the reserve is spent on. There may be none, because the system
+// refuses an accept before it checks for a connection.
 const acceptWait = 50 * time.Millisecond
 
 // Accept spends the reserve on a connection after an accept failed with err; nil if err has another reason, or if

@@ -27,7 +27,7 @@ func TestReserveIsSpentOnWhoWaits(t *testing.T) {
 	r := NewReserve()
 	exhausted := exhaustion()
 	if conn := r.Accept(l, exhausted); conn != nil || r.file == nil {
-		t.Errorf("nobody waits: %v, the reserve is %v", conn, r.file)
+		t.Errorf("without a client: %v, the reserve is %v", conn, r.file)
 	}
 	client, err := net.Dial("unix", path)
 	if err != nil {

@@ -7,11 +7,11 @@ import (
 	"syscall"
 )
 
-// limit is 0: handles are as many as memory allows.
+// limit is 0: the number of handles is limited by memory only.
 func limit() int { return 0 }
 
-// wsaEMFILE is Winsock's refusal for want of a socket.
+// wsaEMFILE is Winsock's error when there are no more sockets.
 const wsaEMFILE = syscall.Errno(10024)
 
-// Exhausted reports whether an accept failed for want of a socket.
+// Exhausted reports whether an accept failed because there are no more sockets.
 func Exhausted(err error) bool { return errors.Is(err, wsaEMFILE) }

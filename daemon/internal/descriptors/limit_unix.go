@@ -14,13 +14,13 @@ func limit() int {
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &r) != nil {
 		return 0
 	}
-	if r.Cur > math.MaxInt32 { // unlimited, in whatever type the system counts
+	if r.Cur > math.MaxInt32 { // unlimited, whatever integer type the system uses
 		return math.MaxInt32
 	}
 	return int(r.Cur)
 }
 
-// Exhausted reports whether an accept failed for want of a descriptor.
+// Exhausted reports whether an accept failed because there are no more descriptors.
 func Exhausted(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/service-dev/service/proto/glasses/guide"
 )
 
-// TestModuleExamplesFitTheModule checks the examples that use a generated module against the module that is generated.
+// TestModuleExamplesFitTheModule checks the examples that use a generated module against that module.
 func TestModuleExamplesFitTheModule(t *testing.T) {
 	root := t.TempDir()
 	for _, language := range []string{scaffold.TypeScript, scaffold.Python} {
@@ -51,7 +51,7 @@ func TestModuleExamplesFitTheModule(t *testing.T) {
 	}
 }
 
-// pythonNames imports the module and looks for every attribute of glasses that the example uses.
+// pythonNames imports the module and checks every attribute of glasses that the example uses.
 const pythonNames = `import ast
 from service import glasses
 tree = ast.parse(open("app.py").read())

@@ -9,8 +9,8 @@ import (
 	"github.com/service-dev/service/proto/glasses/guide"
 )
 
-// page returns the passages of a page in order, whole, as many as fit into an answer; next of the last one names the
-// others. A limit of 0 or less is none. It is empty if no page has the id.
+// page returns the complete passages of a page in order, as many as fit into an answer; next of the last one names the
+// others. A limit of 0 or less means none. It is empty if no page has the id.
 func (x *Index) page(id string, limit int) []Passage {
 	if limit <= 0 {
 		limit = len(x.entries)
@@ -39,8 +39,8 @@ func (x *Index) page(id string, limit int) []Passage {
 	return found
 }
 
-// entryOf returns the section with an id. A heading over headings has no text of its own: then it is the first section
-// below it.
+// entryOf returns the section with an id. A heading that is followed by another heading has no text, so the first
+// section below it is returned.
 func (x *Index) entryOf(id string) (entry, bool) {
 	name, _, _ := strings.Cut(id, "#")
 	page, _ := docs.Find(name)
@@ -56,11 +56,11 @@ func (x *Index) entryOf(id string) (entry, bool) {
 	return entry{}, false
 }
 
-// idForm matches a query that is written as an id: no spaces, and a dash or the mark of an anchor.
+// idForm matches a query in the form of an id: no spaces, and a dash or an anchor.
 var idForm = regexp.MustCompile(`^[A-Za-z0-9]+(-+[A-Za-z0-9]+)*(#[A-Za-z0-9-]+|-[A-Za-z0-9]+)$`)
 
-// Nearest returns the known id that is most like a query that is written as an id and is none: of the page that the query
-// names, or of any, and a page's rather than a section's. It returns "" for every other query.
+// Nearest returns the known id that is most similar to a query in the form of an id that does not exist. It prefers ids
+// of the page that the query names, and pages to sections. It returns "" for every other query.
 func (x *Index) Nearest(query string) string {
 	query = strings.TrimSpace(query)
 	if _, known := x.entryOf(query); known || len(query) > MaxQuery || !idForm.MatchString(query) {

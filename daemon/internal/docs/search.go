@@ -1,5 +1,6 @@
 // Package docs searches the bundled documentation (proto/docs): BM25 over its sections, in memory, with a light stemmer
-// and extra weight for titles. It returns passages and what to read next; it knows neither tools nor sessions.
+// and extra weight for titles. It returns passages and suggestions for further reading; it knows neither tools nor
+// sessions.
 package docs
 
 import (
@@ -15,43 +16,43 @@ import (
 const (
 	DefaultLimit = 5
 	MaxLimit     = 20
-	MaxQuery     = 500   // characters; callers refuse longer ones, Search reads no further
-	maxPassage   = 1600  // bytes of a passage among others; its id returns the whole
-	maxAsked     = 16000 // bytes of a passage, or of a page's passages together, that were asked for by id
+	MaxQuery     = 500   // characters; callers refuse longer queries, Search ignores the rest
+	maxPassage   = 1600  // bytes of a passage in a list of results; its id returns the complete passage
+	maxAsked     = 16000 // bytes of a passage, or of a page's passages together, requested by id
 )
 
-// Passage is one section that answers.
+// Passage is one section that matches.
 type Passage struct {
 	// ID is page or page#anchor.
 	ID string `json:"id"`
-	// Page and Title say where it stands: the page's id, and its title with the section's.
+	// Page and Title locate the passage: the page's id, and the titles of page and section.
 	Page  string `json:"page"`
 	Title string `json:"title"`
 	Topic string `json:"topic"`
-	// Passage is Markdown; a long one is cut at a line.
+	// Passage is Markdown; a long one is cut at the end of a line.
 	Passage string `json:"passage"`
-	// Score is comparable within one answer only; thousandths.
+	// Score is in thousandths and comparable within one answer only.
 	Score int `json:"score"`
-	// Next are ids of what to read after it.
+	// Next lists ids for further reading.
 	Next []string `json:"next"`
 }
 
-// BM25's usual constants, and how much a word counts in a title.
+// BM25's usual constants, and the weight of a word in a title.
 const (
 	k1          = 1.2
 	b           = 0.75
 	titleWeight = 3
 )
 
-// referenceWeight is what a passage of a reference page counts beside one that says how to do something. A reference
-// names every word there is, and would otherwise stand before the answer.
+// referenceWeight is the weight of a passage of a reference page. A reference mentions almost every word, and would
+// otherwise rank before the page that explains how to do something.
 const referenceWeight = 0.6
 
 // Index is the corpus, ready to be searched. It does not change.
 type Index struct {
 	entries []entry
 
-	// Of the pages that are no reference, so that a reference does not change what is found among them.
+	// Counted over pages that are not references, so that references do not change the ranking of the others.
 	guides int            // sections
 	df     map[string]int // in how many sections a term is
 	mean   float64        // length of a section in terms
@@ -74,7 +75,7 @@ func build(pages []docs.Page) *Index {
 	for _, page := range pages {
 		for _, section := range page.Sections {
 			if section.Markdown == "" {
-				continue // a heading over headings
+				continue // a heading without text of its own
 			}
 			e := entry{page: page, section: section, tf: map[string]float64{}, title: map[string]bool{}}
 			for _, term := range terms(section.Title) {
@@ -109,10 +110,10 @@ func (e *entry) count(text string) {
 	}
 }
 
-// Search finds the best passages, best first. topic limits it to one subject, unless empty; limit is clamped. Words
-// that stand nowhere are ignored; the answer is empty when none is left. A query that is the id of a passage returns
-// that passage alone and whole, whatever the topic; the id of a page returns its passages in order, as many as fit, or
-// limit if that is positive. A topic without a query returns how each of its pages begins.
+// Search returns the best passages, best first. topic, unless empty, limits it to one subject; limit is clamped. Words
+// that occur nowhere are ignored; the answer is empty if none is left. A query that is the id of a passage returns only
+// that passage, complete, whatever the topic; the id of a page returns its passages in order, as many as fit, or limit
+// if that is positive. A topic without a query returns the beginning of each of its pages.
 func (x *Index) Search(query, topic string, limit int) []Passage {
 	if cut := []rune(query); len(cut) > MaxQuery {
 		query = string(cut[:MaxQuery])
@@ -186,7 +187,7 @@ func (x *Index) score(e entry, asked []string) float64 {
 		n := float64(x.df[term])
 		idf := math.Log(1 + (float64(x.guides)-n+0.5)/(n+0.5))
 		sum += idf * tf * (k1 + 1) / (tf + k1*(1-b+b*e.length/x.mean))
-		if e.title[term] { // a title of one word is about that word, one of four is about four things
+		if e.title[term] { // a short title is more specific to its words than a long one
 			sum += titleWeight * idf / float64(1+len(e.title))
 		}
 	}
@@ -209,7 +210,7 @@ func (e entry) passage(score float64, most int) Passage {
 	return p
 }
 
-// following is the section after this one on the page.
+// following returns the next section on the page.
 func (e entry) following() (string, bool) {
 	for i, s := range e.page.Sections {
 		if s.ID == e.section.ID && i+1 < len(e.page.Sections) {

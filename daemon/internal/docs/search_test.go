@@ -28,7 +28,7 @@ func readQuestions(t *testing.T) []question {
 	return questions
 }
 
-// TestQuestions asks what people ask, and expects the passage that answers among the first three (issue 3, G6).
+// TestQuestions asks typical questions and expects the passage with the answer among the first three results.
 func TestQuestions(t *testing.T) {
 	questions := readQuestions(t)
 	known := map[string]bool{}
@@ -60,7 +60,7 @@ func TestQuestions(t *testing.T) {
 	}
 }
 
-// TestGuidesComeBeforeReferences: what a guide answers, a reference does not answer first.
+// TestGuidesComeBeforeReferences: if both a guide and a reference answer a question, the guide comes first.
 func TestGuidesComeBeforeReferences(t *testing.T) {
 	reference := map[string]bool{}
 	var guides []docs.Page
@@ -155,7 +155,7 @@ func FuzzSearch(f *testing.F) {
 	})
 }
 
-// TestSearch_FollowsEveryNext reads on by each id that an answer names, also when a topic was asked for before.
+// TestSearch_FollowsEveryNext follows each id in an answer's next, also after a search restricted to a topic.
 func TestSearch_FollowsEveryNext(t *testing.T) {
 	followed := 0
 	for _, topic := range docs.Topics() {
@@ -178,7 +178,7 @@ func TestSearch_FollowsEveryNext(t *testing.T) {
 	}
 }
 
-// TestSearch_ReturnsAPassageWhole: among others a passage may be cut, alone it is not.
+// TestSearch_ReturnsAPassageWhole: a passage may be cut in a list of results, but not as the only one.
 func TestSearch_ReturnsAPassageWhole(t *testing.T) {
 	for _, p := range docs.Pages() {
 		for _, s := range p.Sections {
@@ -189,7 +189,7 @@ func TestSearch_ReturnsAPassageWhole(t *testing.T) {
 	}
 }
 
-// TestSearch_ReadsAPage reads each page by its id, and goes on with what next of the last passage names.
+// TestSearch_ReadsAPage reads each page by its id and continues with the next of its last passage.
 func TestSearch_ReadsAPage(t *testing.T) {
 	for _, p := range docs.Pages() {
 		var want []string
@@ -227,7 +227,7 @@ func TestNearest_NamesAnIDForOneThatIsUnknown(t *testing.T) {
 		"display-lists":     "display#lists",
 		"camera#":           "",
 		"scenarios-steps":   "scenario-steps",
-		"record_replay":     "", // no id has an underscore: a name to search for
+		"record_replay":     "", // no id contains an underscore, so this is a name to search for
 		"display#lists":     "",
 		"record-replay":     "",
 		"how to show lists": "",

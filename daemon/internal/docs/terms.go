@@ -5,7 +5,7 @@ import (
 	"unicode"
 )
 
-// stop are words without meaning for a search.
+// stop are words that a search ignores.
 var stop = func() map[string]bool {
 	m := map[string]bool{}
 	for _, w := range strings.Fields(`a an and are as at be been but by can could did do does for from had has have how i if in into is it its just like
@@ -16,7 +16,7 @@ var stop = func() map[string]bool {
 	return m
 }()
 
-// synonyms maps words that people use for one thing to one of them, as stems.
+// synonyms maps stems of words with the same meaning to one of them.
 var synonyms = func() map[string]string {
 	m := map[string]string{}
 	for _, line := range strings.Split(`show display screen panel

@@ -26,7 +26,7 @@ const FileName = "install.json"
 // lockName is the file whose lock is held while install.json is changed.
 const lockName = "install.lock"
 
-// maxFile bounds what is read of the file, in bytes.
+// maxFile bounds how much of the file is read, in bytes.
 const maxFile = 64 << 10
 
 // Install is the identity of this install. Its id does not change while a daemon runs.

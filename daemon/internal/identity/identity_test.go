@@ -55,8 +55,8 @@ func TestOtherFieldsSurvive(t *testing.T) {
 	}
 }
 
-// What the install has seen is kept beside what others wrote, is seen by another process, and is never written into the
-// file of another install.
+// What an install has seen is stored beside fields of other programs, is visible to other processes, and is never
+// written into the file of another install.
 func TestWhatWasSeenIsRemembered(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, FileName)
@@ -96,7 +96,7 @@ func TestWhatWasSeenIsRemembered(t *testing.T) {
 	}
 }
 
-// Two processes that remember something at once lose nothing of each other.
+// Two processes that write at once do not lose each other's changes.
 func TestTwoProcessesRemember(t *testing.T) {
 	dir := t.TempDir()
 	for i := range 20 {
@@ -116,7 +116,7 @@ func TestTwoProcessesRemember(t *testing.T) {
 		} {
 			both.Go(func() {
 				err := change()
-				for errors.Is(err, statefile.ErrLocked) { // a slow disk
+				for errors.Is(err, statefile.ErrLocked) { // the disk is slow
 					err = change()
 				}
 				if err != nil {

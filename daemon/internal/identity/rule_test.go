@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The bounds are those of a backend's own check (backend/internal/api): an id that it refuses would strand the install.
+// The bounds equal those of the backend (backend/internal/api): an install whose id it refuses could never link.
 func TestRuleOfInstallID(t *testing.T) {
 	for id, want := range map[string]bool{
 		"inst_abcd": true, "inst_" + strings.Repeat("x", 64): true, "inst_A-b_9": true,

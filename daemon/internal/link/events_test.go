@@ -6,7 +6,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/caller"
 )
 
-// The events of a flow belong to the shell that asked for its code, also those of its polls, which nobody's call makes.
+// All events of a flow, including those of background polls, belong to the shell that requested its code.
 func TestEventsBelongToWhoAsked(t *testing.T) {
 	run(t, []answer{pending(0), approved}, func(t *testing.T, m *Manager, f *fake, _ string) {
 		attempt, err := m.Start(t.Context(), caller.Caller{Env: map[string]string{"SERVICE_TELEMETRY": "0"}}, false)

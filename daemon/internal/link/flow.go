@@ -44,7 +44,8 @@ type flow struct {
 }
 
 // result is the outcome of one run of polls. Its fields are set before done is closed and never change afterwards, so
-// that a waiter reads the result it waited for even if the flow was restarted.
+// result is the outcome of one run of polls. Its fields are set before done is closed and never change afterwards, so
+// that a waiter gets the result it waited for even if the flow was restarted.
 type result struct {
 	done    chan struct{}
 	outcome Outcome
@@ -112,8 +113,8 @@ func (w Wait) bounded() Wait {
 	return w
 }
 
-// Complete waits for the approval of a code. It starts the polling of the code or joins it; when ctx ends, the call
-// ends and the polling goes on. Outcomes are kept for later calls. Errors are *backend.Problem or ctx's.
+// Complete waits for the approval of a code. It starts the polling of the code or joins it. When ctx ends, the call
+// ends and the polling continues. Outcomes are kept for later calls. Errors are *backend.Problem or ctx's.
 func (m *Manager) Complete(ctx context.Context, who caller.Caller, deviceCode string, wait Wait) (Outcome, error) {
 	wait = wait.bounded()
 	if deviceCode == "" || len(deviceCode) > maxDeviceCode {
@@ -124,7 +125,7 @@ func (m *Manager) Complete(ctx context.Context, who caller.Caller, deviceCode st
 		return Outcome{}, err
 	}
 	m.supersede(ctx, f)
-	// Reported before the person approves in vain.
+	// Reported now, so that the person does not approve in vain.
 	if other, ok := m.conflictingLinkAt(ctx, f.target.BaseURL); ok && m.pending(f) {
 		return Outcome{}, conflict(other)
 	}
@@ -189,8 +190,8 @@ func (m *Manager) restoreFlow(who caller.Caller, deviceCode string) (*flow, erro
 	return f, nil
 }
 
-// callerAt returns the caller in the directory and at the backend of a stored call. The environment of its own caller
-// was never stored.
+// callerAt returns the caller with the directory and backend of a stored call. The environment of that call's own
+// caller was never stored.
 func (m *Manager) callerAt(who caller.Caller, cwd, backendURL string) caller.Caller {
 	who.Cwd = cwd
 	if address, err := m.addressOf(who); err == nil && liveKey(address) == liveKey(backendURL) {
@@ -246,7 +247,7 @@ func (m *Manager) await(ctx context.Context, f *flow, wait Wait) (Outcome, error
 	}
 }
 
-// heartbeat is how often a waiter is called while polls are further apart: it must be called at least every 20 s.
+// heartbeat is how often a waiter is called if polls are further apart: it must be called at least every 20 s.
 const heartbeat = 15 * time.Second
 
 func closed(c <-chan struct{}) bool {
@@ -258,14 +259,14 @@ func closed(c <-chan struct{}) bool {
 	}
 }
 
-// Attempt is one login: a code of its own that is polled only during Wait.
+// Attempt is one login: its own code, which is polled only during Wait.
 type Attempt struct {
 	m    *Manager
 	f    *flow
 	code Code
 }
 
-// Code returns what the person needs.
+// Code returns the code that the person needs.
 func (a *Attempt) Code() Code { return a.code }
 
 // Wait polls until there is an outcome. If ctx ends first, the polling stops and nothing is linked afterwards.
@@ -289,7 +290,7 @@ func (a *Attempt) Wait(ctx context.Context, wait Wait) (Outcome, error) {
 	return Outcome{}, err
 }
 
-// abort ends a login's flow for good, and cancels its code unless there was an outcome first.
+// abort permanently ends a login's flow, and cancels its code unless there was an outcome first.
 func (m *Manager) abort(f *flow) {
 	m.mu.Lock()
 	if f.polling && !f.saving {
@@ -306,7 +307,7 @@ func (m *Manager) abort(f *flow) {
 	}
 }
 
-// requester returns the requester for the activation page. A client name that looks like a credential is left out.
+// requester describes the requester for the activation page. A client name that looks like a credential is left out.
 func requester(who caller.Caller) backend.Requester {
 	host, _ := os.Hostname()
 	r := backend.Requester{Host: host, OS: runtime.GOOS + "/" + runtime.GOARCH, Client: who.Client}

@@ -15,7 +15,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/codes"
 )
 
-// A code that somebody else asked for links their account here: it is refused without asking the backend.
+// A code that somebody else requested would link their account here, so it is refused without asking the backend.
 func TestComplete_CodeNotIssuedHere(t *testing.T) {
 	run(t, []answer{approved}, func(t *testing.T, m *Manager, f *fake, dir string) {
 		_, err := m.Complete(t.Context(), caller.Caller{}, "sdc_of_somebody_else", Wait{})
@@ -29,7 +29,7 @@ func TestComplete_CodeNotIssuedHere(t *testing.T) {
 	})
 }
 
-// A restart of the daemon between the question and the approval loses neither the code nor the call that needed it.
+// A restart of the daemon between request and approval loses neither the code nor the call that needed it.
 func TestComplete_AfterARestart(t *testing.T) {
 	dir := t.TempDir()
 	var code string
@@ -81,7 +81,7 @@ func TestComplete_AfterARestart(t *testing.T) {
 	})
 }
 
-// The remembered call goes to the backend that asked for the link, whatever the shell of the completing call says.
+// The remembered call is made at the backend that issued the code, whatever backend the completing call's shell names.
 func TestComplete_AfterARestartAtTheSameBackend(t *testing.T) {
 	m := New(Options{Config: &fake{}})
 	who := caller.Caller{Env: map[string]string{"SERVICE_BACKEND_URL": "https://a.test", "CI": "1"}}

@@ -11,8 +11,8 @@ import (
 	"github.com/service-dev/service/daemon/internal/caller"
 )
 
-// A client that starts login after login is refused at 64 that are polled, in words; who was polled before goes on, and
-// once logins have ended there is room again.
+// A client that starts login after login is refused once 64 are polled, with an error that says so. Logins before that
+// continue, and ended logins make room for new ones.
 func TestLoginsThatArePolledAreBounded(t *testing.T) {
 	run(t, []answer{pending(5 * time.Second)}, func(t *testing.T, m *Manager, f *fake, _ string) {
 		code := ask(t, m)

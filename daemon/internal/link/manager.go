@@ -82,7 +82,7 @@ type Manager struct {
 
 	mu      sync.Mutex
 	flows   map[string]*flow // by device code
-	live    map[string]*flow // the one live code of each backend, by liveKey
+	live    map[string]*flow // the live code of each backend, by liveKey
 	polling int
 	// revoking counts the tokens that are kept to be revoked.
 	revoking int
@@ -112,8 +112,8 @@ func (noCodes) Find(string) (codes.Issued, bool, error) { return codes.Issued{},
 func (noCodes) Put(string, codes.Issued) error          { return nil }
 func (noCodes) Remove(string) error                     { return nil }
 
-// Serve ends waiting flows when an account is linked by other means. When ctx ends, it stops the polling, waits for
-// it to end and cancels the codes of unfinished logins.
+// Serve ends waiting flows when an account is linked by other means. When ctx ends, it stops the polling, waits for its
+// end and cancels the codes of unfinished logins.
 func (m *Manager) Serve(ctx context.Context) error {
 	var changes <-chan account.Link
 	if m.Watch != nil {
@@ -153,7 +153,7 @@ func (m *Manager) Target(ctx context.Context, who caller.Caller) (backend.Target
 	target := backend.Target{BaseURL: address, InstallID: m.InstallID, Requester: requester(who)}
 	l := m.Accounts.For(address)
 	if l.Linked() && address == backend.EmbeddedURL {
-		// Whether the token belongs to this embedded backend is only known once the backend has reported its id.
+		// Whether the token belongs to this embedded backend is known only after the backend reported its id.
 		if target.BaseURL, err = m.backendIDAt(ctx, address); err != nil {
 			return backend.Target{}, account.Link{}, err
 		}
@@ -186,8 +186,8 @@ func (m *Manager) backendIDAt(ctx context.Context, address string) (string, erro
 // Revoked records that the backend refused a token.
 func (m *Manager) Revoked(token string) { m.Accounts.MarkRevoked(token) }
 
-// Verify asks the backend whether it honours the caller's token, and returns the link with the verdict. If the backend
-// cannot be reached, the stored verdict stays and only the returned link says so.
+// Verify asks the backend whether it accepts the caller's token, and returns the link with the verdict. If the backend
+// cannot be reached, the stored verdict stays and only the returned link reports the failure.
 func (m *Manager) Verify(ctx context.Context, who caller.Caller) account.Link {
 	ctx, cancel := context.WithTimeout(ctx, verifyTimeout)
 	defer cancel()
@@ -217,7 +217,7 @@ func (m *Manager) verifyCaller(ctx context.Context, who caller.Caller) account.L
 	return l
 }
 
-// verify asks the backend whether it honours a token, and stores its verdict. It returns an error if the backend could
+// verify asks the backend whether it accepts a token, and stores its verdict. It returns an error if the backend could
 // not be asked.
 func (m *Manager) verify(ctx context.Context, target backend.Target) error {
 	_, err := m.Backend.Account(ctx, target)
@@ -343,7 +343,7 @@ func (m *Manager) recordExpired(flows []*flow) {
 	}
 }
 
-// keep stores a flow and drops flows that are over. The caller must record those that expired. m.mu is held.
+// keep stores a flow and removes flows that are over. The caller must record those that expired. m.mu is held.
 func (m *Manager) keep(f *flow) (expired []*flow) {
 	now := m.Now()
 	var oldest *flow
@@ -374,7 +374,7 @@ func (m *Manager) drop(code string, f *flow, expired []*flow) []*flow {
 	return expired
 }
 
-// codeOf returns a flow's code as a person needs it. m.mu is held.
+// codeOf returns a flow's code in the form shown to a person. m.mu is held.
 func (m *Manager) codeOf(f *flow, fresh bool) Code {
 	c := Code{DeviceCode: f.code, BackendURL: f.target.BaseURL, Fresh: fresh,
 		Replaces: account.Link{State: account.NotLinked}}

@@ -18,24 +18,24 @@ import (
 	"github.com/service-dev/service/daemon/internal/config"
 )
 
-// fake is a backend in memory: poll i gets script[i], the last one for ever.
+// fake is a backend in memory: poll i receives script[i], later polls the last entry.
 type fake struct {
 	mu      sync.Mutex
 	script  []answer
 	at      []time.Time
 	issued  int
 	events  []string
-	shells  []string      // the switch of each event's caller
-	hold    chan struct{} // when set, a poll waits for it and not for its context
+	shells  []string      // the switch in each event's caller
+	hold    chan struct{} // if set, a poll waits for it and ignores its context
 	manager *Manager
 	polling int
 	most    int
 	dead    map[string]bool // tokens that the backend refuses
-	mute    bool            // the backend does not answer about tokens
+	mute    bool            // the backend does not answer questions about tokens
 	asked   []string        // the tokens that the backend was asked about
 	offline bool            // tokens cannot be revoked
 	revoked []string
-	// cancelled are the device codes that the client gave up.
+	// cancelled are the device codes that the client cancelled.
 	cancelled []string
 }
 
@@ -152,13 +152,13 @@ func pending(interval time.Duration) answer {
 	return answer{poll: backend.Poll{PollInterval: interval}}
 }
 
-// run gives a manager over the script, in a bubble of virtual time.
+// run starts a manager against the script, in a bubble of virtual time.
 func run(t *testing.T, script []answer, test func(t *testing.T, m *Manager, f *fake, dir string)) {
 	t.Helper()
 	runWith(t, t.TempDir(), script, test)
 }
 
-// runWith is run on a state directory that may hold something.
+// runWith is run with a state directory that may have content.
 func runWith(t *testing.T, dir string, script []answer, test func(t *testing.T, m *Manager, f *fake, dir string)) {
 	t.Helper()
 	if err := os.MkdirAll(runDir(dir), 0o700); err != nil {
@@ -282,7 +282,7 @@ func TestRefusals(t *testing.T) {
 				code := ask(t, m)
 				_, err := complete(t, m, code, Wait{})
 				if name == "window is over" {
-					wantCode(t, err, CodeAuthTimeout) // the call's own 600 s end before the grace
+					wantCode(t, err, CodeAuthTimeout) // the call's own limit of 600 s is reached before the grace period ends
 					_, err = complete(t, m, code, Wait{})
 				}
 				wantCode(t, err, c.code)
@@ -320,8 +320,8 @@ func TestIntervals(t *testing.T) {
 	}
 }
 
-// Polling belongs to the daemon: two waiters make one stream of polls, a cancelled one leaves at once, a second
-// call on the same code gets the outcome, and progress never rests for 20 s.
+// Polling belongs to the daemon: two waiters share one series of polls, a cancelled one returns at once, a second call
+// with the same code gets the outcome, and progress is sent at least every 20 s.
 func TestPollingBelongsToTheDaemon(t *testing.T) {
 	run(t, []answer{pending(60 * time.Second), pending(60 * time.Second), pending(60 * time.Second), approved},
 		func(t *testing.T, m *Manager, f *fake, _ string) {
@@ -363,8 +363,8 @@ func TestPollingBelongsToTheDaemon(t *testing.T) {
 		})
 }
 
-// Whenever the login is cancelled, nothing is linked afterwards, even when the approval's
-// answer is already on its way.
+// Whenever a login is cancelled, nothing is linked afterwards, even if the answer to its approval is already on its
+// way.
 func TestCancelledLogin(t *testing.T) {
 	run(t, []answer{approved}, func(t *testing.T, m *Manager, f *fake, dir string) {
 		f.hold = make(chan struct{})

@@ -9,8 +9,8 @@ import (
 	"github.com/service-dev/service/daemon/internal/backend"
 )
 
-// pacer is a backend with a clock of its own, which raises the interval by 5 s at each poll that comes too early. The
-// manager's clock runs faster by the factor.
+// pacer is a backend that raises the interval by 5 s after each poll that comes too early by its own clock. The
+// manager's clock is faster by the factor.
 type pacer struct {
 	*fake
 	faster   float64
@@ -33,7 +33,8 @@ func (p *pacer) PollDeviceToken(context.Context, backend.Target, string) (backen
 	return backend.Poll{PollInterval: p.interval}, nil
 }
 
-// An honest client whose clock is fast hears of a raise once at most, even from a backend without any tolerance.
+// A well-behaved client whose clock runs fast has its interval raised at most once, even by a backend without any
+// tolerance.
 func TestPoll_FastClock(t *testing.T) {
 	for _, percent := range []int{0, 2, 4, 5, 10, 20, 30} {
 		t.Run(fmt.Sprint(percent, " percent"), func(t *testing.T) {

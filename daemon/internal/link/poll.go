@@ -71,7 +71,7 @@ func (m *Manager) poll(ctx context.Context, f *flow) {
 		}
 		answer, err := m.ask(ctx, f, since.Add(unreachableAfter))
 		if m.stopped(ctx, f, err == nil && answer.Token != nil) {
-			if err == nil && answer.Token != nil { // it came too late, and nobody else has it
+			if err == nil && answer.Token != nil { // the token arrived too late, and nobody else has it
 				m.Revoke(context.WithoutCancel(ctx), account.Link{
 					AuthToken: account.Secret(answer.Token.AuthToken), BackendURL: f.target.BaseURL,
 				})
@@ -88,9 +88,9 @@ func (m *Manager) poll(ctx context.Context, f *flow) {
 		case err == nil:
 			failures = 0
 			gap = m.scheduleNext(f, answer.PollInterval, "")
-			m.supersede(ctx, f) // by a link that could not be verified when it appeared
+			m.supersede(ctx, f) // a link that could not be verified when it appeared may supersede it now
 		case problem.HTTPStatus == http.StatusTooManyRequests:
-			failures = 0 // an answer: the backend is there
+			failures = 0 // an answer: the backend is reachable
 			gap = m.scheduleRetry(f, 1, problem)
 		case isTransient(problem) && failures+1 < maxFailures && m.Now().Before(since.Add(unreachableAfter)):
 			failures++
@@ -110,15 +110,15 @@ func (m *Manager) poll(ctx context.Context, f *flow) {
 	}
 }
 
-// ask makes one poll, which may take until the backend counts as unreachable.
+// ask makes one poll, which may take until the backend is considered unreachable.
 func (m *Manager) ask(ctx context.Context, f *flow, until time.Time) (backend.Poll, error) {
 	ctx, cancel := context.WithTimeout(ctx, min(max(until.Sub(m.Now()), time.Second), pollTimeout))
 	defer cancel()
 	return m.Backend.PollDeviceToken(ctx, f.target, f.code.DeviceCode)
 }
 
-// stopped reports whether the polling was stopped. With a token in hand this is the last chance to stop: from now on
-// the link is saved.
+// stopped reports whether the polling was stopped. If there is a token, this is the last chance to stop before the link
+// is saved.
 func (m *Manager) stopped(ctx context.Context, f *flow, token bool) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -147,7 +147,7 @@ func (m *Manager) scheduleNext(f *flow, interval time.Duration, note string) tim
 	next := backendInterval(interval)
 	f.intervalRaised = f.intervalRaised || f.count > 0 && next > f.interval
 	f.interval = next
-	f.answerLost = false // the code is still unused, so nothing was lost
+	f.answerLost = false // the code is unused, so no approval was lost
 	m.notifyWaiters(f, note)
 	return max(f.pollGap(), f.minInterval)
 }
@@ -219,14 +219,14 @@ func (m *Manager) save(ctx context.Context, l account.Link) (file AuthFile, revo
 	return file, m.Revoke(ctx, before)
 }
 
-// verifyFresh verifies a new token, so that waiters learn of one that does not work.
+// verifyFresh verifies a new token, so that waiters are told of one that does not work.
 func (m *Manager) verifyFresh(ctx context.Context, f *flow, t backend.Token) {
 	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
 	_ = m.verify(ctx, backend.Target{BaseURL: f.target.BaseURL, Bearer: t.AuthToken, Requester: f.target.Requester})
 }
 
-// refused ends a flow with the problem that fits the backend's answer.
+// refused ends a flow with the problem for the backend's answer.
 func (m *Manager) refused(f *flow, p *backend.Problem) {
 	m.mu.Lock()
 	f.count++
@@ -254,7 +254,7 @@ func (m *Manager) setOutcome(f *flow, out Outcome, problem *backend.Problem) *re
 	if problem != nil {
 		f.end.err = problem
 	}
-	if f.polling { // from here on, whoever restarts the flow starts a new poller
+	if f.polling { // a waiter that restarts the flow from now on starts a new poller
 		f.stop()
 		f.polling, f.saving = false, false
 		m.polling--
@@ -273,7 +273,7 @@ func (m *Manager) announce(f *flow, end *result, word string) {
 			m.Log.Warn("failed to remove a used device code", "err", err)
 		}
 	}
-	// Recorded before anybody learns of the outcome, so that it is there when they look.
+	// Recorded before anybody receives the outcome, so that it can be seen by then.
 	m.completed(f.who, word)
 	close(end.done)
 }

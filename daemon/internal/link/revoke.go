@@ -50,7 +50,7 @@ func (m *Manager) revoke(ctx context.Context, target backend.Target) (done, retr
 	err := m.Backend.RevokeLink(ctx, target)
 	problem := asProblem(err)
 	switch {
-	case err == nil, problem.Code == backend.CodeAuthRequired: // the backend does not honour it
+	case err == nil, problem.Code == backend.CodeAuthRequired: // the backend no longer accepts it
 		return true, false
 	case ctx.Err() != nil, isTransient(problem):
 		return false, true
@@ -118,8 +118,8 @@ func (m *Manager) current() account.Link {
 }
 
 // conflictingLink returns the live link that a link to an account at a backend would replace, if there is one. An empty
-// accountID stands for an account that is not known yet. The link's own backend is asked whether it still honours it: a
-// revoked link does not conflict.
+// accountID means that the account is not known yet. The link's own backend is asked whether it still accepts it,
+// because a revoked link does not conflict.
 func (m *Manager) conflictingLink(ctx context.Context, issuer, accountID string) (l account.Link, ok bool) {
 	l = m.Accounts.For(issuer)
 	if l.State != account.OtherBackend && (accountID == "" || l.AccountID == accountID) {

@@ -13,7 +13,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/caller"
 )
 
-// linkTo makes a link that stands before the test begins.
+// linkTo creates a link that exists before the test begins.
 func linkTo(t *testing.T, m *Manager, l account.Link) {
 	t.Helper()
 	if err := m.Accounts.Save(l); err != nil {
@@ -23,8 +23,8 @@ func linkTo(t *testing.T, m *Manager, l account.Link) {
 
 const here = "embedded:one"
 
-// An approval does not replace a live link: at another backend it is refused, and at the same one the wait ends with
-// the link that is there.
+// An approval does not replace a live link: one at another backend is refused, and one at the same backend ends the
+// wait with the existing link.
 func TestComplete_LinkConflict(t *testing.T) {
 	passed := time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC)
 	for name, c := range map[string]struct {
@@ -49,7 +49,7 @@ func TestComplete_LinkConflict(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			run(t, []answer{approved}, func(t *testing.T, m *Manager, f *fake, _ string) {
-				code := ask(t, m) // while nothing was linked
+				code := ask(t, m) // requested before anything was linked
 				f.dead = map[string]bool{"old": c.dead}
 				linkTo(t, m, c.before)
 				out, err := complete(t, m, code, Wait{})
@@ -78,7 +78,7 @@ func TestComplete_LinkConflict(t *testing.T) {
 	}
 }
 
-// A login replaces a live link only when the person said so, and then revokes its token.
+// A login replaces a live link only if the person confirmed it, and then revokes its token.
 func TestLogin_Replace(t *testing.T) {
 	before := account.Link{AuthToken: "old", AccountID: "other", BackendURL: here}
 	login := func(t *testing.T, m *Manager, replace bool) error {
@@ -118,7 +118,7 @@ func TestLogin_Replace(t *testing.T) {
 	})
 }
 
-// A token that cannot be revoked is told, kept in memory, tried again, and a last time when the daemon ends.
+// A token that cannot be revoked is reported, kept in memory, retried, and tried a last time when the daemon stops.
 func TestRevoke_Offline(t *testing.T) {
 	l := account.Link{State: account.Linked, AuthToken: "old", BackendURL: "https://other.test/"}
 	var f *fake
@@ -143,7 +143,7 @@ func TestRevoke_Offline(t *testing.T) {
 			t.Errorf("files %v", entries)
 		}
 	})
-	// The last attempt happens when the manager ends.
+	// The last attempt happens when the manager stops.
 	if n := len(f.ended()); n != 5 {
 		t.Errorf("%d tries", n)
 	}
@@ -155,7 +155,7 @@ func (f *fake) setOffline(offline bool) {
 	f.offline = offline
 }
 
-// ended lists the tokens that were to be revoked.
+// ended returns the tokens whose revocation was requested.
 func (f *fake) ended() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -173,7 +173,7 @@ func TestRevoke_NothingToRevoke(t *testing.T) {
 	})
 }
 
-// A backend that hangs delays nobody for longer than the limit.
+// A backend that hangs delays a caller at most until the limit.
 func TestRevoke_Hangs(t *testing.T) {
 	run(t, []answer{approved}, func(t *testing.T, m *Manager, f *fake, _ string) {
 		m.Backend = hanging{f}
@@ -192,8 +192,8 @@ func (hanging) RevokeLink(ctx context.Context, _ backend.Target) error {
 	return ctx.Err()
 }
 
-// A link that could not be written holds in memory; the token that it replaces stays in the file and is not revoked;
-// and when the daemon ends before there is room, the backend hears that the new one is not needed.
+// A link that could not be written is valid in memory. The token that it replaces stays in the file and is not revoked.
+// If the daemon stops before the file could be written, it revokes the new token.
 func TestComplete_NoRoomForTheFile(t *testing.T) {
 	var f *fake
 	run(t, []answer{approved}, func(t *testing.T, m *Manager, backend *fake, dir string) {
@@ -217,7 +217,7 @@ func TestComplete_NoRoomForTheFile(t *testing.T) {
 	}
 }
 
-// Who is asked to link at another backend hears of the present link only while its backend honours it.
+// A request to link at another backend mentions the present link only if its backend still accepts it.
 func TestAsk_ReplacesALiveLinkOnly(t *testing.T) {
 	for _, dead := range []bool{false, true} {
 		run(t, []answer{approved}, func(t *testing.T, m *Manager, f *fake, _ string) {

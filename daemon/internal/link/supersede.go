@@ -11,14 +11,14 @@ import (
 )
 
 const (
-	// verifyLinkTimeout bounds the question whether a backend honours a link that another program made.
+	// verifyLinkTimeout bounds the request that asks whether a backend accepts a link that another program saved.
 	verifyLinkTimeout = 5 * time.Second
 	// cancelTimeout bounds the request that cancels an abandoned code.
 	cancelTimeout = 5 * time.Second
 )
 
-// supersedeAll ends every flow whose backend has a live link by now. Each link is verified once, and all at the same
-// time, so that a backend that does not answer delays no other.
+// supersedeAll ends every flow whose backend now has a live link. Each link is verified once, and all concurrently, so
+// that a backend that does not answer delays no other.
 func (m *Manager) supersedeAll(ctx context.Context) {
 	m.mu.Lock()
 	open := map[string][]*flow{} // by the backend's address
@@ -45,8 +45,8 @@ func (m *Manager) supersedeAll(ctx context.Context) {
 // is being saved. A login is never superseded, because the person asked for it. m.mu is held.
 func (f *flow) supersedable() bool { return f.finished.IsZero() && !f.saving && !f.exclusive }
 
-// supersede ends a flow with success if auth.json holds a link for its backend that the backend honours, however it got
-// there.
+// supersede ends a flow with success if auth.json contains a link for its backend that the backend accepts, however it
+// got there.
 func (m *Manager) supersede(ctx context.Context, f *flow) {
 	m.mu.Lock()
 	open := f.supersedable()
@@ -59,8 +59,8 @@ func (m *Manager) supersede(ctx context.Context, f *flow) {
 	}
 }
 
-// verifiedLinkAt returns the link of the backend at address if the backend honours it now. While the backend cannot be
-// asked, the link counts as none: it may have been revoked.
+// verifiedLinkAt returns the link of the backend at address if the backend accepts it now. While the backend cannot be
+// asked, there is none: the link may have been revoked.
 func (m *Manager) verifiedLinkAt(ctx context.Context, address string) (account.Link, bool) {
 	if !m.Accounts.For(address).Linked() {
 		return account.Link{}, false
@@ -81,11 +81,11 @@ func (m *Manager) verifiedLinkAt(ctx context.Context, address string) (account.L
 		return account.Link{}, false
 	}
 	verified := m.Accounts.For(issuer)
-	// The change of a link that was replaced meanwhile is reported by itself.
+	// If the link was replaced meanwhile, that change is reported separately.
 	return verified, verified.Linked() && verified.AuthToken == l.AuthToken
 }
 
-// finishWith ends a flow with a link that was made by other means, and cancels the flow's code, unless the flow got an
+// finishWith ends a flow with a link that was saved by other means, and cancels the flow's code, unless the flow got an
 // outcome or a token meanwhile.
 func (m *Manager) finishWith(f *flow, l account.Link) {
 	m.mu.Lock()
@@ -112,7 +112,7 @@ func (m *Manager) fileOf(l account.Link) AuthFile {
 	return file
 }
 
-// cancelCode asks the backend, in the background, to cancel the code of an abandoned flow: its page then says so, and a
+// cancelCode asks the backend, in the background, to cancel the code of an abandoned flow. Its page then says so, and a
 // poll that is under way leaves no token behind.
 func (m *Manager) cancelCode(f *flow) {
 	m.mu.Lock()
@@ -124,8 +124,8 @@ func (m *Manager) cancelCode(f *flow) {
 	m.pollers.Go(func() { m.requestCancel(f) })
 }
 
-// cancelLogins cancels the codes of the logins that the end of the daemon interrupts, and waits for the answers: nobody
-// will poll these codes again. The codes of agents stay for the next daemon.
+// cancelLogins cancels the codes of the logins that the daemon's stop interrupts, because nobody will poll them again,
+// and waits for the answers. The codes of agents stay for the next daemon.
 func (m *Manager) cancelLogins() {
 	m.mu.Lock()
 	var open []*flow

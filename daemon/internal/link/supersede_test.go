@@ -12,11 +12,11 @@ import (
 	"github.com/service-dev/service/daemon/internal/caller"
 )
 
-// outcome is what a Complete in the background ended with.
+// outcome is the result of a Complete in the background.
 type outcome struct {
 	Outcome
 	err error
-	// after is how long it waited.
+	// after is how long Complete waited.
 	after time.Duration
 }
 
@@ -32,7 +32,7 @@ func completing(t *testing.T, m *Manager, deviceCode string) <-chan outcome {
 	return done
 }
 
-// linkAt is a link that came into auth.json without the flow under test.
+// linkAt returns a link that reached auth.json without the flow under test.
 func linkAt(token, backendURL string) account.Link {
 	return account.Link{AuthToken: account.Secret(token), AccountID: "other", Tier: account.TierFree,
 		LinkedAt: time.Unix(2, 0), BackendURL: backendURL}
@@ -105,7 +105,8 @@ func TestComplete_WaitsOnForLinkThatDoesNotCount(t *testing.T) {
 	}
 }
 
-// A link that the backend was not reachable to confirm may be revoked, so the wait goes on until it is confirmed.
+// A link that could not be verified because the backend is unreachable may be revoked, so the wait continues until it
+// is verified.
 func TestComplete_WaitsOnForLinkThatCannotBeVerified(t *testing.T) {
 	run(t, []answer{pending(5 * time.Second)}, func(t *testing.T, m *Manager, f *fake, _ string) {
 		f.mute = true
@@ -129,7 +130,7 @@ func TestComplete_WaitsOnForLinkThatCannotBeVerified(t *testing.T) {
 	})
 }
 
-// Several codes of one backend need one question about the link that makes them unnecessary.
+// Several codes of one backend need one request to verify the link that supersedes them.
 func TestSupersedeAll_VerifiesLinkOnce(t *testing.T) {
 	run(t, []answer{pending(5 * time.Second)}, func(t *testing.T, m *Manager, f *fake, _ string) {
 		first := ask(t, m)
@@ -151,7 +152,7 @@ func TestSupersedeAll_VerifiesLinkOnce(t *testing.T) {
 	})
 }
 
-// A login is the person's own wish: a link that appears meanwhile does not end it.
+// A person started the login on purpose, so a link that appears meanwhile does not end it.
 func TestLogin_IsNotSuperseded(t *testing.T) {
 	run(t, []answer{pending(5 * time.Second), pending(5 * time.Second), approved},
 		func(t *testing.T, m *Manager, f *fake, _ string) {
@@ -184,7 +185,7 @@ func TestLogin_CancelledCancelsItsCode(t *testing.T) {
 	})
 }
 
-// The end of the daemon ends a login, so its code is cancelled. An agent's code stays for the next daemon.
+// When the daemon stops, a login ends and its code is cancelled. An agent's code stays valid for the next daemon.
 func TestLogin_EndOfDaemonCancelsItsCode(t *testing.T) {
 	var backendOf *fake
 	var waiting, started string
@@ -209,7 +210,8 @@ func TestLogin_EndOfDaemonCancelsItsCode(t *testing.T) {
 	}
 }
 
-// A token that a poll in flight brings after the flow was superseded is dropped; the backend revokes it with the code.
+// A token that arrives in a poll after the flow was superseded is dropped; the backend revokes it together with the
+// code.
 func TestComplete_PollInFlightLosesToAnotherLink(t *testing.T) {
 	run(t, []answer{approved}, func(t *testing.T, m *Manager, f *fake, _ string) {
 		f.hold = make(chan struct{})

@@ -39,7 +39,8 @@ const (
 	MaxInterval     = 30 * time.Second
 )
 
-// GatedCall is the call that asked for a code. It is opaque here: tools repeats it once the code is approved.
+// GatedCall is the call that asked for a code. This package does not interpret it; tools repeats it once the code is
+// approved.
 type GatedCall struct {
 	Tool   string
 	Args   json.RawMessage

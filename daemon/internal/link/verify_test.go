@@ -11,7 +11,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/config"
 )
 
-// replacingBackend has another program replace the link while it answers the first call.
+// replacingBackend lets another program replace the link while it answers the first call.
 type replacingBackend struct {
 	Backend
 	asked   []string
@@ -27,7 +27,7 @@ func (b *replacingBackend) Account(_ context.Context, t backend.Target) (backend
 	return backend.Account{}, b.err
 }
 
-// verifying returns a manager of a real account store that holds a link with the token first.
+// verifying returns a manager with a real account store whose link has the token "first".
 func verifying(t *testing.T) (m *Manager, b *replacingBackend, who caller.Caller) {
 	t.Helper()
 	const address = "https://backend.test"
@@ -49,8 +49,8 @@ func verifying(t *testing.T) (m *Manager, b *replacingBackend, who caller.Caller
 	return New(Options{Backend: b, Accounts: accounts, Config: settings}), b, who
 }
 
-// A link that is replaced while the backend is asked about the old one is verified, too: the verdict is yes or no, not
-// unknown.
+// If a link is replaced while the backend is asked about the old one, the new one is verified as well, so that the
+// result is yes or no and never unknown.
 func TestVerify_LinkReplacedMeanwhile(t *testing.T) {
 	m, b, who := verifying(t)
 	l := m.Verify(t.Context(), who)

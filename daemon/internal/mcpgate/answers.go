@@ -6,7 +6,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
-// answer sends a response, unless its call was cancelled: MCP requires silence then. A call counts as running until
+// answer sends a response, unless its call was cancelled: MCP forbids a response then. A call counts as running until
 // there is room for its response.
 func (w *stream) answer(response *jsonrpc.Response) error {
 	response.Error = clientError(response.Error)
@@ -92,16 +92,16 @@ func (w *stream) answerCall(c *call, data []byte, done noticeDone) error {
 	return err
 }
 
-// drop uncounts the responses of a batch that will never be written. mu is held.
+// drop stops counting the responses of a batch that will never be written. mu is held.
 func (w *stream) drop(group *batch) {
 	w.flow.hold(-group.held)
 	w.flow.add(0, -group.held, 0)
 	group.held, group.answers = 0, nil
 }
 
-// refuse reports that a message was not accepted, under its id. Without an id that can be repeated it sends a
-// notification: a response with the id null ends the session of several clients. In a batch, which those clients never
-// send, the id is null as JSON-RPC requires.
+// refuse reports that a message was not accepted, under its id. Without a usable id it sends a notification, because a
+// response with the id null ends the session of several clients. In a batch, which those clients never send, the id is
+// null as JSON-RPC requires.
 func (w *stream) refuse(group *batch, id json.RawMessage, code int, message string) {
 	if group == nil && id == nil {
 		w.send(nil, errorNotification(message))
@@ -132,7 +132,7 @@ func errorNotification(message string) []byte {
 // send writes a response that did not come from a session, or keeps it until its batch is complete.
 func (w *stream) send(group *batch, data []byte) {
 	if group == nil {
-		_ = w.write(data) // a broken stream shows at the next read
+		_ = w.write(data) // the next read reports a broken stream
 		return
 	}
 	w.mu.Lock()
@@ -159,7 +159,7 @@ func (w *stream) answerBatchWithoutCalls(group *batch) {
 		return
 	}
 	data, _ := json.Marshal(answers) // raw messages of our own
-	_ = w.put(data, held)            // a broken stream shows at the next read
+	_ = w.put(data, held)            // the next read reports a broken stream
 }
 
 func (w *stream) write(data []byte) error {

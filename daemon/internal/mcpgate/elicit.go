@@ -10,8 +10,8 @@ import (
 	"github.com/service-dev/service/daemon/internal/tools"
 )
 
-// elicitor asks the person, through the client, to open a URL. A client that initialized is asked during the call; a
-// stateless one receives the question as the result and repeats the call with the answer.
+// elicitor asks the person, through the client, to open a URL. A client that sent initialize is asked during the call.
+// A stateless one receives the question as the result and repeats the call with the answer.
 type elicitor struct {
 	req *mcp.CallToolRequest
 	// deferred is the question that becomes the result.
@@ -20,7 +20,7 @@ type elicitor struct {
 	asked string
 }
 
-// inputKey names the one question of a stateless call.
+// inputKey is the name of the only question of a stateless call.
 const inputKey = "open_link"
 
 func elicitorOf(req *mcp.CallToolRequest) *elicitor { return &elicitor{req: req} }
@@ -62,7 +62,7 @@ func (a *elicitor) deferQuestion(_ context.Context, message, url string) (bool, 
 	return false, tools.ErrDeferred
 }
 
-// complete notifies the client that the person is done with the URL.
+// complete notifies the client that the URL is no longer needed.
 func (a *elicitor) complete(ctx context.Context, result tools.Result) {
 	if a.asked == "" || result.Outcome != tools.OutcomeOK {
 		return

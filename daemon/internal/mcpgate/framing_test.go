@@ -40,7 +40,7 @@ func TestLinesThatAreNoMessage(t *testing.T) {
 	}
 }
 
-// What a client waits for is answered under its id, also when nothing but the id can be read.
+// A request is answered under its id even if nothing but the id can be read.
 func TestUnreadableMessagesAreAnsweredUnderTheirID(t *testing.T) {
 	c, _ := started(t, Options{Catalogue: newFakeTools()})
 	c.initialize()
@@ -65,7 +65,7 @@ func TestUnreadableMessagesAreAnsweredUnderTheirID(t *testing.T) {
 	}
 }
 
-// An answer that is too long to be read still ends the wait of the one who asked.
+// A response that is too long to be read still ends the wait of the request it answers.
 func TestUnreadableAnswerEndsTheQuestion(t *testing.T) {
 	c, _ := started(t, Options{Catalogue: newFakeTools()})
 	c.send(strings.Replace(initialize, `"capabilities":{}`, `"capabilities":{"elicitation":{"url":{}}}`, 1), initialized,
@@ -170,7 +170,8 @@ func TestBatch(t *testing.T) {
 	}
 }
 
-// Each element of a batch that wants an answer has it inside the array, also one that is no message.
+// Each element of a batch that expects an answer gets it inside the array, including elements that are not valid
+// messages.
 func TestBatchWithElementsThatAreRefused(t *testing.T) {
 	for _, test := range []struct{ name, line, ids string }{
 		{"beside good ones", `[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"1.0","id":2,"method":"ping"},{"jsonrpc":"2.0","id":3.0,"method":"ping"},7,{"jsonrpc":"2.0","id":1,"method":"ping"}]`, "[1 2 3 <nil> 1]"},
@@ -270,7 +271,8 @@ func TestInstructionsFit(t *testing.T) {
 	}
 }
 
-// TestInstructions_SayWhatIsNotInThisVersion holds for both toolsets, because either agent may promise it to a person.
+// TestInstructions_SayWhatIsNotInThisVersion checks both toolsets, because agents with either could promise such
+// features.
 func TestInstructions_SayWhatIsNotInThisVersion(t *testing.T) {
 	for _, said := range []string{instructions, localInstructions} {
 		for _, want := range []string{"Real glasses", "hosted assistant", "not in this version", "published"} {
@@ -281,7 +283,8 @@ func TestInstructions_SayWhatIsNotInThisVersion(t *testing.T) {
 	}
 }
 
-// TestInstructions_DescribeSharedArguments looks for the arguments whose schemas have no description.
+// TestInstructions_DescribeSharedArguments checks that the arguments without a description in their schemas are
+// explained.
 func TestInstructions_DescribeSharedArguments(t *testing.T) {
 	for _, want := range []string{"sessionId defaults to", "project, an app id", "openBrowser is"} {
 		if !strings.Contains(instructions, want) {
@@ -304,7 +307,7 @@ func TestTheDaemonsEndEndsCalls(t *testing.T) {
 	<-f.begun
 	cancel()
 	if err := <-f.ended; err == nil {
-		t.Error("the call went on")
+		t.Error("the call was not cancelled")
 	}
 	<-done
 	if n := gate.Clients(); n != 0 {

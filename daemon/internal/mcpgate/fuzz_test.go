@@ -74,7 +74,7 @@ func FuzzLines(f *testing.F) {
 	})
 }
 
-// FuzzStream feeds a session arbitrary lines; it must answer in JSON lines and end with the stream.
+// FuzzStream sends arbitrary lines to a session, which must answer in JSON lines and end with the stream.
 func FuzzStream(f *testing.F) {
 	echo := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{}}}`
 	f.Add([]byte(initialize + "\n" + initialized + "\n" + echo))
@@ -87,7 +87,7 @@ func FuzzStream(f *testing.F) {
 		fake := newFakeTools()
 		close(fake.release)
 		var out bytes.Buffer
-		// The word keeps the fuzzer from filling the fake's bounded channels.
+		// Skipped so that the fuzzer cannot fill the fake's bounded channels.
 		if bytes.Contains(data, []byte("slow")) {
 			return
 		}

@@ -1,6 +1,6 @@
 // Package mcpgate serves agents on mcp.sock: it reads the handshake of a stream, frames MCP messages and runs one MCP
-// session for each connection, in both protocol generations. It calls the catalogue for everything that a tool does and
-// knows nothing about it; the instructions to the agent about the server as a whole are here.
+// session for each connection, in both protocol generations. The catalogue implements the tools, of which this package
+// knows nothing. It contains the instructions to the agent about the server as a whole.
 package mcpgate
 
 import (
@@ -41,20 +41,20 @@ type Options struct {
 	Pages []docs.Page
 	// Version is the build version that clients see.
 	Version string
-	// MaxConnections is 256 by default, or fewer if the limit on open files is low; a client above it is refused.
+	// MaxConnections is 256 by default, or fewer if the limit on open files is low; further clients are refused.
 	MaxConnections int
 	// MaxCalls bounds the calls that run at a time on all streams; 512 by default.
 	MaxCalls int
 	// Process returns the pid at the other end, 0 if unknown; nil means unknown. A process may have half of the streams.
 	Process func(net.Conn) int
-	// DrainGrace is how long calls may run on after the client closed its end; 2 s by default. Those of tools that wait
-	// for a person or an app end at once.
+	// DrainGrace is how long calls may continue after the client closed its end; 2 s by default. Calls of tools that
+	// wait for a person or an app are cancelled at once.
 	DrainGrace time.Duration
-	// Admit looks at a connection before a byte is read; an error refuses it with that reason. Nil admits everyone.
+	// Admit checks a connection before a byte is read; an error refuses it with that reason. Nil admits everyone.
 	Admit func(net.Conn) error
 	// ClientIO receives the connections over which clients carry out operations for the daemon (proto/clientio).
 	ClientIO *clientio.Registry
-	// Notices have something to tell the person beside an answer; nil never has.
+	// Notices may add a text for the person to an answer; nil adds none.
 	Notices Notices
 	Log     *slog.Logger
 }
@@ -130,7 +130,8 @@ func (g *Gate) Serve(ctx context.Context, l net.Listener) error {
 	}
 }
 
-// refuseExhausted refuses a client for want of descriptors. It never waits: a new connection has room for a line.
+// refuseExhausted refuses a client because there are no more descriptors. It never waits, because a new connection has
+// buffer space for a line.
 func refuseExhausted(conn net.Conn, version string) {
 	_ = conn.SetWriteDeadline(time.Now().Add(time.Second))
 	_ = reply(conn, handshakeReply{
@@ -178,7 +179,7 @@ func (g *Gate) ServeConn(ctx context.Context, conn net.Conn) {
 		return
 	}
 	if h, ok := readClientIOHandshake(line); ok {
-		g.clients.Add(-1) // it belongs to a client that is already counted
+		g.clients.Add(-1) // the connection belongs to a client that is already counted
 		defer g.clients.Add(1)
 		g.serveClientIO(conn, lines, h)
 		return
@@ -204,7 +205,7 @@ func (g *Gate) ServeConn(ctx context.Context, conn net.Conn) {
 	}
 }
 
-// serveClientIO serves a connection on which the daemon sends the requests.
+// serveClientIO serves a connection on which the daemon sends requests to the client.
 func (g *Gate) serveClientIO(conn net.Conn, lines *lineReader, h contract.Handshake) {
 	_ = conn.SetReadDeadline(time.Time{})
 	g.opts.ClientIO.Serve(h, conn, clientLines{lines}, func(taken bool) error {
@@ -313,10 +314,10 @@ func (g *Gate) serve(ctx context.Context, w *stream, who caller.Caller) error {
 		e.sendEOF()
 	}
 	if w.cut != nil {
-		_ = w.cut() // or a response could wait for ever to be written
+		_ = w.cut() // otherwise writing a response could block for ever
 	}
 	for _, session := range sessions {
-		_ = session.Wait() // what ended the stream is known already
+		_ = session.Wait() // the reason of the end is already known
 	}
 	return err
 }

@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// fakeTools is a catalogue whose tools do what a test needs of a connection.
+// fakeTools is a catalogue of tools for testing connections.
 type fakeTools struct {
 	mu      sync.Mutex
 	callers []caller.Caller
@@ -98,7 +98,7 @@ func (f *fakeTools) lastCaller() caller.Caller {
 	return f.callers[len(f.callers)-1]
 }
 
-// client speaks lines with a gate.
+// client exchanges lines with a gate.
 type client struct {
 	t    *testing.T
 	conn net.Conn
@@ -174,7 +174,7 @@ func (c *client) receive() map[string]any {
 	return m
 }
 
-// dig walks objects by key.
+// dig returns the value under nested keys.
 func dig(m map[string]any, keys ...string) any {
 	var v any = m
 	for _, key := range keys {
@@ -203,7 +203,8 @@ func (c *client) initialize() {
 	c.send(initialized)
 }
 
-// The handshake names the tools that only read, may be called twice and keep nobody waiting.
+// The answer to the handshake names the read-only tools, which may be called twice without anybody waiting for a
+// person.
 func TestHandshakeNamesRepeatableTools(t *testing.T) {
 	dial, _ := start(t, Options{Catalogue: newFakeTools()})
 	c := dial()

@@ -10,7 +10,8 @@ import (
 	"github.com/service-dev/service/proto/rendezvous"
 )
 
-// handshake is the line that opens a stream (proto/rendezvous). Unknown fields are left to later protocols.
+// handshake is the line that opens a stream (proto/rendezvous). Unknown fields are ignored, because later protocols may
+// add some.
 type handshake struct {
 	MCP         int               `json:"mcp"`
 	ProtocolMin int               `json:"protocolMin"`
@@ -37,7 +38,7 @@ type handshakeReply struct {
 	Code     string `json:"code,omitempty"`
 	Message  string `json:"message,omitempty"`
 	FixHint  string `json:"fixHint,omitempty"`
-	// Repeatable are the tools whose calls the client may send again, once, when this daemon dies before it answers.
+	// Repeatable are the tools whose calls the client may send again, once, if this daemon dies before it answers.
 	Repeatable []string `json:"repeatable,omitempty"`
 }
 

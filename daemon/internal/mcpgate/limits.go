@@ -11,7 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
-// limiter counts what all streams hold.
+// limiter counts streams, calls and unread bytes of all streams.
 type limiter struct {
 	streams   int                // per process
 	calls     int                // of all streams
@@ -72,7 +72,7 @@ func (r *limiter) acquireCall() bool {
 	return true
 }
 
-// releaseCalls uncounts n calls.
+// releaseCalls releases n calls.
 func (r *limiter) releaseCalls(n int) {
 	if r == nil {
 		return
@@ -82,16 +82,16 @@ func (r *limiter) releaseCalls(n int) {
 	r.running -= n
 }
 
-// What the client of a stream may leave unread before the stream is not read any more. A client that reads slowly, or
-// is suspended for an hour, still gets every response.
+// Limits of what a client may leave unread before its stream is not read further. A client that reads slowly, or is
+// suspended for an hour, still gets every response.
 const (
 	maxUnreadMessages = 1024
 	maxUnreadBytes    = 8 << 20
 )
 
-// A client may open many streams and read none of them. While all streams together hold maxUnreadInAll bytes, a stream
-// that holds fewUnreadBytes is not read, and a further response of largeAnswer bytes becomes an error unless the client
-// reads within readWait. Clients that read their responses notice nothing.
+// A client may open many streams and read none of them. While all streams together have maxUnreadInAll bytes, a stream
+// with fewUnreadBytes is not read, and a further response of largeAnswer bytes becomes an error unless the client reads
+// within readWait. Clients that read their responses are not affected.
 const (
 	maxUnreadInAll = 64 << 20
 	fewUnreadBytes = 256 << 10
@@ -106,7 +106,7 @@ type flowControl struct {
 	messages int           // waiting to be written
 	bytes    int           // waiting to be written
 	held     int           // of bytes: waiting for the rest of a batch, whatever the client reads
-	quick    int           // unanswered requests that call no tool: they wait their turn and are not refused
+	quick    int           // unanswered requests that call no tool: they are queued and not refused
 	unread   int           // the limit of bytes
 	all      *atomic.Int64 // bytes waiting to be written on all streams
 }
@@ -135,7 +135,7 @@ func (f *flowControl) hold(n int) {
 	f.changed.Broadcast()
 }
 
-// wait returns when the stream may be read. On a broken stream it returns soon: pending writes fail.
+// wait returns when the stream may be read. On a broken stream it returns soon, because pending writes fail.
 func (f *flowControl) wait() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -144,7 +144,7 @@ func (f *flowControl) wait() {
 	}
 }
 
-// limit returns how many bytes may be unread before the stream is not read any more.
+// limit returns how many bytes may be unread before the stream is not read further.
 func (f *flowControl) limit() int {
 	if f.isSharedLimitReached() {
 		return min(f.unread, fewUnreadBytes)
@@ -155,7 +155,7 @@ func (f *flowControl) limit() int {
 func (f *flowControl) isSharedLimitReached() bool { return f.all.Load() >= maxUnreadInAll }
 
 // reserve counts a response of n bytes that waits to be written; it returns false if there is no room. If all streams
-// hold too much, the client has patience to read what it already has.
+// together have too much, it waits up to patience for the client to read.
 func (f *flowControl) reserve(n int, patience time.Duration) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -185,7 +185,7 @@ func (f *flowControl) fits(n int) bool {
 	return n < largeAnswer || f.bytes < fewUnreadBytes || !f.isSharedLimitReached()
 }
 
-// codeTooManyCalls refuses a call above a limit, codeTooManyUnread an answer.
+// codeTooManyCalls refuses a call above a limit, codeTooManyUnread a response.
 const (
 	codeTooManyCalls  = "too_many_calls"
 	codeTooManyUnread = "too_many_unread"

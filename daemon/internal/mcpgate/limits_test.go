@@ -14,7 +14,7 @@ import (
 
 const slowCall = `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"slow"}}`
 
-// wantBusy is a refusal that the agent can read, under the id of its request.
+// wantBusy checks for a refusal that an agent can read, under the id of its request.
 func wantBusy(t *testing.T, got map[string]any, id float64, message string) {
 	t.Helper()
 	if got["id"] != id || dig(got, "result", "isError") != true ||
@@ -25,8 +25,8 @@ func wantBusy(t *testing.T, got map[string]any, id float64, message string) {
 	}
 }
 
-// One agent that asks and asks has each call above its limit answered by an error that says so; an agent beside it is
-// served, and the first goes on once calls have ended.
+// Each call of an agent above its limit is answered with an error that says so. An agent beside it is served, and the
+// first is served again once some of its calls have ended.
 func TestCallsOfOneStreamAreBounded(t *testing.T) {
 	f := newFakeTools()
 	f.begun = make(chan struct{}, maxCalls)
@@ -43,7 +43,7 @@ func TestCallsOfOneStreamAreBounded(t *testing.T) {
 		hostile.send(fmt.Sprintf(slowCall, 1000+i))
 		wantBusy(t, hostile.receive(), float64(1000+i), "128 calls are running on this connection")
 	}
-	// Other requests than calls are still answered.
+	// Requests other than calls are still answered.
 	for i := range 2 * maxCalls {
 		hostile.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":"p%d","method":"ping"}`, i),
 			fmt.Sprintf(`{"jsonrpc":"2.0","id":"l%d","method":"tools/list"}`, i))
@@ -69,7 +69,7 @@ func TestCallsOfOneStreamAreBounded(t *testing.T) {
 	}
 }
 
-// Requests that call no tool may come faster than they are answered: they wait their turn.
+// Requests that call no tool may arrive faster than they are answered; they are queued.
 func TestQuickRequestsWaitTheirTurn(t *testing.T) {
 	c, _ := started(t, Options{Catalogue: newFakeTools()})
 	c.initialize()
@@ -88,7 +88,7 @@ func TestQuickRequestsWaitTheirTurn(t *testing.T) {
 	}
 }
 
-// All streams together may have no more calls than MaxCalls; what a stream held is free once it ends.
+// All streams together have at most MaxCalls calls; the calls of a stream are released when it ends.
 func TestCallsOfAllStreamsAreBounded(t *testing.T) {
 	f := newFakeTools()
 	dial, gate := start(t, Options{Catalogue: f, MaxCalls: 4, DrainGrace: time.Millisecond})
@@ -119,7 +119,7 @@ func TestCallsOfAllStreamsAreBounded(t *testing.T) {
 			break
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("%d calls are counted and nobody makes them", left)
+			t.Fatalf("%d calls are counted, but none is running", left)
 		}
 	}
 	second.send(`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"echo"}}`)
@@ -128,7 +128,7 @@ func TestCallsOfAllStreamsAreBounded(t *testing.T) {
 	}
 }
 
-// One process may have half of the streams; another is let in beside it.
+// One process may open half of the streams; another process can still connect.
 func TestStreamsOfOneProcessAreBounded(t *testing.T) {
 	var pid atomic.Int64
 	dial, gate := start(t, Options{Catalogue: newFakeTools(), MaxConnections: 4,
@@ -151,7 +151,7 @@ func TestStreamsOfOneProcessAreBounded(t *testing.T) {
 	pid.Store(1)
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
 		again := dial()
-		// fails when it was refused already; the answer is there all the same
+		// Fails if it was refused already; the answer can still be read.
 		_, _ = again.conn.Write([]byte(goodHandshake + "\n"))
 		if again.receive()["ok"] == true {
 			break
@@ -162,8 +162,8 @@ func TestStreamsOfOneProcessAreBounded(t *testing.T) {
 	}
 }
 
-// A client that stops reading for as long as it likes gets every answer once it reads again, and what waits for it is
-// bounded: its stream is read no more. Others read on, and the end of the daemon does not wait for it.
+// A client that stops reading gets every answer once it reads again. What is queued for it is bounded, because the gate
+// stops reading its stream. Other clients are unaffected, and the daemon stops without waiting for it.
 func TestClientThatReadsLate(t *testing.T) {
 	dial, gate := start(t, Options{Catalogue: newFakeTools(), DrainGrace: time.Millisecond})
 	gate.unread = 128 << 10
@@ -213,20 +213,20 @@ func TestClientThatReadsLate(t *testing.T) {
 			t.Fatal("a stream whose client is gone stays")
 		}
 	}
-	// Nobody reads this; the daemon must still end.
+	// This is never read; the daemon must still stop.
 	if _, err := fmt.Fprintf(good.conn, big, 1); err != nil {
 		t.Error(err)
 	}
 }
 
-// When the streams of all clients hold much that is not read, one that holds some of it is not read further.
+// If the streams of all clients together have much unread output, a stream with some of it is not read further.
 func TestFlow_UnreadOnAllStreams(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var all atomic.Int64
 		f, others := newFlowControl(), newFlowControl()
 		f.all, others.all = &all, &all
 		f.add(1, fewUnreadBytes, 0)
-		// This is much less than the limit of one stream.
+		// This is far below the limit of one stream.
 		f.wait()
 		others.add(1, maxUnreadInAll, 0)
 		var isRead atomic.Bool
@@ -246,8 +246,7 @@ func TestFlow_UnreadOnAllStreams(t *testing.T) {
 	})
 }
 
-// Beside others that have much unread, a client that reads gets every answer. Nothing of a stream that is gone stays
-// counted.
+// Beside clients with much unread output, a client that reads gets every answer. An ended stream no longer counts.
 func TestUnreadAnswersOnAllStreams(t *testing.T) {
 	dial, gate := start(t, Options{Catalogue: newFakeTools()})
 	deaf, good := join(dial), join(dial)
@@ -279,7 +278,7 @@ func TestUnreadAnswersOnAllStreams(t *testing.T) {
 	})
 }
 
-// Beside others that have much unread, a client whose calls end all at once gets every answer as long as it reads.
+// Beside clients with much unread output, a client whose calls all end at once gets every answer as long as it reads.
 func TestUnreadAnswersOfOneThatReads(t *testing.T) {
 	f := newFakeTools()
 	dial, gate := start(t, Options{Catalogue: f})
@@ -304,7 +303,7 @@ func TestUnreadAnswersOfOneThatReads(t *testing.T) {
 		func() bool { return gate.limiter.unread.Load() == maxUnreadInAll })
 }
 
-// The answers to a batch count while they wait for the last of them, and no longer than their stream lasts.
+// The answers to a batch count as unread while they wait for the last of them, but not after their stream has ended.
 func TestUnreadAnswersToABatch(t *testing.T) {
 	f := newFakeTools()
 	dial, gate := start(t, Options{Catalogue: f, DrainGrace: time.Millisecond})
@@ -364,7 +363,7 @@ func TestFlow_TakesNoLargeAnswerMore(t *testing.T) {
 	}
 }
 
-// within waits until ok.
+// within waits until ok returns true.
 func within(t *testing.T, problem string, ok func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(15 * time.Second); !ok(); time.Sleep(5 * time.Millisecond) {
@@ -374,7 +373,7 @@ func within(t *testing.T, problem string, ok func() bool) {
 	}
 }
 
-// join opens a stream and initializes.
+// join opens a stream and sends initialize.
 func join(dial func() *client) *client {
 	c := dial()
 	c.send(goodHandshake)

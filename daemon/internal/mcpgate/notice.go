@@ -8,7 +8,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/caller"
 )
 
-// Notices are texts for the person that the response to a tool call carries beside its content.
+// Notices are texts for the person that are added to the response to a tool call.
 type Notices interface {
 	// Take claims the notice for one response; ok is false if there is none. done must be called once, with whether the
 	// response was written to the client.
@@ -49,7 +49,8 @@ func (w *stream) attachNotice(c *call, response *jsonrpc.Response) noticeDone {
 	return done
 }
 
-// appendText adds a block of text to a result; ok is false for one without content, such as a question to the person.
+// appendText adds a block of text to a result. ok is false for a result without content, such as a question to the
+// person.
 func appendText(result json.RawMessage, text string) (with json.RawMessage, ok bool) {
 	var fields map[string]json.RawMessage
 	var content []json.RawMessage

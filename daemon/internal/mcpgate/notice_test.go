@@ -12,12 +12,12 @@ import (
 	"github.com/service-dev/service/daemon/internal/caller"
 )
 
-// onceTold is a notice that is due until it was written.
+// onceTold is a notice that is due until one answer carried it.
 type onceTold struct {
 	mu         sync.Mutex
 	taken      bool
 	noticeDone int
-	returned   chan struct{} // a signal for each claim that was given back
+	returned   chan struct{} // receives a value for each claim that was released
 }
 
 func newOnceTold() *onceTold { return &onceTold{returned: make(chan struct{}, 16)} }
@@ -45,7 +45,7 @@ func (o *onceTold) done(written bool) {
 
 const echo = `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"echo","arguments":{"a":%d}}}`
 
-// Of ten first calls at once exactly one carries the notice, as its last block of text and nowhere else.
+// Of ten concurrent first calls exactly one answer carries the notice, as its last text block and nowhere else.
 func TestOneOfManyAnswersCarriesTheNotice(t *testing.T) {
 	notices := newOnceTold()
 	c, _ := started(t, Options{Catalogue: newFakeTools(), Notices: notices})
@@ -86,7 +86,7 @@ func TestOneOfManyAnswersCarriesTheNotice(t *testing.T) {
 
 func TestStatelessAnswerCarriesTheNotice(t *testing.T) {
 	c, _ := started(t, Options{Catalogue: newFakeTools(), Notices: newOnceTold()})
-	// A question to the person has no content; its claim is given back.
+	// A request for the person's input has no content, so its claim is released.
 	c.send(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"link","arguments":{},` + modernURL + `}}`)
 	if got := c.receive(); dig(got, "result", "resultType") != "input_required" ||
 		strings.Contains(fmt.Sprint(got), "by the way") {
@@ -99,7 +99,7 @@ func TestStatelessAnswerCarriesTheNotice(t *testing.T) {
 	}
 }
 
-// A call that was cancelled, or whose client went away, leaves the notice to the next.
+// If a call was cancelled or its client disconnected, the next call carries the notice.
 func TestNoticeOfAnUnreadAnswerIsGivenBack(t *testing.T) {
 	notices, f := newOnceTold(), newFakeTools()
 	dial, _ := start(t, Options{Catalogue: f, Notices: notices})
@@ -132,7 +132,7 @@ func TestNoticeOfAnUnreadAnswerIsGivenBack(t *testing.T) {
 	}
 }
 
-// The answers of a batch are written together, and the notice with them.
+// The answers of a batch are written together, with the notice among them.
 func TestBatchCarriesTheNotice(t *testing.T) {
 	notices, f := newOnceTold(), newFakeTools()
 	dial, _ := start(t, Options{Catalogue: f, Notices: notices})
@@ -145,7 +145,7 @@ func TestBatchCarriesTheNotice(t *testing.T) {
 		t.Errorf("told %d times", got)
 	}
 
-	// A batch that is never complete gives it back.
+	// A batch that is never completed releases its claim.
 	notices = newOnceTold()
 	dial, _ = start(t, Options{Catalogue: f, Notices: notices})
 	c = dial()
@@ -161,7 +161,7 @@ func TestBatchCarriesTheNotice(t *testing.T) {
 	<-notices.returned
 }
 
-// Half of a batch was answered when its client went away; nobody will answer the rest.
+// The client disconnected when half of its batch was answered, so the batch is never completed.
 func TestNoticeOfHalfABatchIsGivenBack(t *testing.T) {
 	notices := newOnceTold()
 	w := newStream(strings.NewReader(""), nil, io.Discard)

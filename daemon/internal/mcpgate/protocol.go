@@ -72,7 +72,7 @@ const (
 	protocolStateless
 )
 
-// firstStateless is the first protocol revision without initialize; a request says its revision in _meta.
+// firstStateless is the first protocol revision without initialize; a request names its revision in _meta.
 const (
 	firstStateless = "2026-07-28"
 	metaVersion    = "io.modelcontextprotocol/protocolVersion"

@@ -14,8 +14,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// The SDK answers methods of capabilities that the server does not declare, and its errors quote what a client sent and
-// name Go types. So requests are checked here before it sees them, and its errors before they are sent.
+// The SDK answers methods of capabilities that the server does not declare, and its errors quote the client and name Go
+// types. So requests are checked here before the SDK gets them, and its errors before they are sent.
 
 // Methods of MCP that this package names.
 const (
@@ -25,11 +25,11 @@ const (
 	methodRead       = "resources/read"
 )
 
-// declared is what the server offers: the methods of each protocol generation, its tools and its resources.
+// declared describes what the server offers: the methods of each protocol generation, its tools and its resources.
 type declared struct {
 	methods [2][]string // by the index of stream.protocols
 	tools   []string
-	pages   []string // addresses
+	pages   []string // URIs
 }
 
 func newDeclared(opts Options) *declared {
@@ -108,7 +108,7 @@ func (d *declared) knows(method string) bool {
 	return slices.Contains(d.methods[protocolInitialize], method) || slices.Contains(d.methods[protocolStateless], method)
 }
 
-// unsupportedVersion refuses a call that says no revision, or one that is none, where no session was begun.
+// unsupportedVersion refuses a call without a valid revision if no session was begun.
 func unsupportedVersion(params map[string]json.RawMessage) *jsonrpc.Error {
 	version, _ := jsonField(params["_meta"], metaVersion)
 	requested := text(version)
@@ -185,15 +185,15 @@ func bounded(s string, n int) string {
 	return s[:n] + "..."
 }
 
-// sdkDecodeError are the SDK's errors of decoding, which repeat the input and name Go's types.
+// sdkDecodeError matches the SDK's decoding errors, which repeat the input and name Go types.
 var sdkDecodeError = regexp.MustCompile(`unmarshal|json: |mcp\.|\bGo (struct|value|type)\b`)
 
-// clientError returns an error of the SDK as it may be sent: with a code, short, and without Go types.
+// clientError returns an error of the SDK in the form that may be sent: with a code, short, and without Go types.
 func clientError(err error) error {
 	if err == nil {
 		return nil
 	}
-	// those without a code came at the wrong time
+	// errors without a code are about messages at the wrong time
 	out := jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: err.Error()}
 	var coded *jsonrpc.Error
 	if errors.As(err, &coded) {

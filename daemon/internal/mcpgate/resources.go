@@ -9,7 +9,7 @@ import (
 	"github.com/service-dev/service/proto/glasses/scenario"
 )
 
-// docsURI is the prefix of the URI of every page of the documentation; its id follows.
+// docsURI is the prefix of the URI of every documentation page; the page's id follows.
 const docsURI = "docs://service/"
 
 // schemaURI is the resource with the JSON Schema of scenarios.
@@ -39,8 +39,8 @@ func addResource(server *mcp.Server, resource *mcp.Resource, text string) {
 	})
 }
 
-// capabilities returns what the server can do. Without them the SDK would advertise logging; the lists never change, so
-// no changes are announced.
+// capabilities returns the capabilities of the server. Otherwise the SDK would advertise logging. The lists never
+// change, so no changes are announced.
 func capabilities(pages []docs.Page) *mcp.ServerCapabilities {
 	c := &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}}
 	if len(pages) > 0 {

@@ -12,7 +12,7 @@ import (
 	"github.com/service-dev/service/proto/glasses/scenario"
 )
 
-// protocols runs a test for both ways of calling; meta goes into params beside the call's own.
+// protocols runs a test for both protocol generations; meta is added to the params of each call.
 func protocols(t *testing.T, opts Options, tell func(t *testing.T, c *client, meta string)) {
 	t.Run("initialize", func(t *testing.T) {
 		c, _ := started(t, opts)
@@ -25,7 +25,7 @@ func protocols(t *testing.T, opts Options, tell func(t *testing.T, c *client, me
 	})
 }
 
-// TestPicturesComeAfterTheText: without structured content, beside which some clients drop pictures.
+// TestPicturesComeAfterTheText: such answers have no structured content, because some clients drop pictures beside it.
 func TestPicturesComeAfterTheText(t *testing.T) {
 	protocols(t, Options{Catalogue: newFakeTools()}, func(t *testing.T, c *client, meta string) {
 		c.send(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"picture","arguments":{},` + meta + `}}`)
@@ -48,7 +48,7 @@ func TestPagesAreResources(t *testing.T) {
 	protocols(t, Options{Catalogue: newFakeTools(), Pages: pages}, func(t *testing.T, c *client, meta string) {
 		c.send(`{"jsonrpc":"2.0","id":1,"method":"resources/list","params":{` + meta + `}}`)
 		list, _ := dig(c.receive(), "result", "resources").([]any)
-		if len(list) != len(pages)+1 { // and the schema of scenarios
+		if len(list) != len(pages)+1 { // plus the schema of scenarios
 			t.Fatalf("%d resources of %d pages", len(list), len(pages))
 		}
 		for _, r := range list {
@@ -94,7 +94,7 @@ func TestCapabilitiesSayWhatIsThere(t *testing.T) {
 	}
 }
 
-// TestInstructionsNameToolsThatExist holds the words about the server as a whole against the catalogue.
+// TestInstructionsNameToolsThatExist checks that every tool named in the server's instructions exists.
 func TestInstructionsNameToolsThatExist(t *testing.T) {
 	known := map[string]bool{}
 	for _, tool := range tools.New(tools.Options{}).List() {

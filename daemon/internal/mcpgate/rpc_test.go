@@ -10,7 +10,7 @@ import (
 	"github.com/service-dev/service/proto/docs"
 )
 
-// request is a call with params that are JSON object members; none may be empty.
+// request encodes a call whose params have the given JSON members; none may be empty.
 func request(id int, method string, members ...string) string {
 	var given []string
 	for _, m := range members {
@@ -29,7 +29,7 @@ func TestUndeclaredMethodsAreNotFound(t *testing.T) {
 			{"prompts/list", ""}, {"prompts/get", `"name":"x"`}, {"logging/setLevel", `"level":"bogus"`}, {"logging/setLevel",
 				`"level":"info"`},
 			{"completion/complete", `"ref":{"type":"ref/prompt","name":"x"},"argument":{"name":"a","value":"b"}`},
-			// no pages, no resources
+			// no pages or resources
 			{"resources/list", ""}, {"resources/templates/list", ""}, {"resources/read", `"uri":"docs://service/x"`},
 			{"resources/subscribe", `"uri":"docs://service/x"`}, {"resources/unsubscribe", `"uri":"docs://service/x"`},
 			{"tasks/list", ""}, {"notifications/initialized", ""}, {"no/such", ""},
@@ -66,7 +66,7 @@ func TestDeclaredMethodsAnswer(t *testing.T) {
 	})
 }
 
-// TestMissingResource: revisions with initialize have a code of their own for it, later ones call the params invalid.
+// TestMissingResource: revisions with initialize define an error code for it, later ones use invalid params.
 func TestMissingResource(t *testing.T) {
 	read := func(c *client, members ...string) map[string]any {
 		c.send(request(1, "resources/read", append(members, `"uri":"docs://service/nope"`)...))
@@ -109,7 +109,7 @@ func TestRequestsWithoutTheirMeta(t *testing.T) {
 	}
 }
 
-// TestErrorsQuoteLittle: whatever a client sends, an error is short, and speaks of JSON and not of Go.
+// TestErrorsQuoteLittle: whatever a client sends, an error is short and mentions JSON, not Go.
 func TestErrorsQuoteLittle(t *testing.T) {
 	long := strings.Repeat("x", 200<<10)
 	protocols(t, Options{Catalogue: newFakeTools(), Pages: docs.Pages()}, func(t *testing.T, c *client, meta string) {
@@ -173,7 +173,7 @@ func checkShort(t *testing.T, what, line string) {
 	}
 }
 
-// TestToolListFits: every agent reads the list, or carries it, from its first call on.
+// TestToolListFits: the list is bounded, because every agent loads it into its context.
 func TestToolListFits(t *testing.T) {
 	protocols(t, Options{Catalogue: tools.New(tools.Options{})}, func(t *testing.T, c *client, meta string) {
 		c.send(request(1, "tools/list", meta))
@@ -198,7 +198,7 @@ func TestToolListFits(t *testing.T) {
 	})
 }
 
-// toolNames lists what tools/list names.
+// toolNames returns the tool names in tools/list.
 func (c *client) toolNames(meta string) []string {
 	c.t.Helper()
 	c.send(request(90, "tools/list", meta))
@@ -258,7 +258,7 @@ func TestUnknownToolsetIsRefused(t *testing.T) {
 	checkShort(t, "toolset", fmt.Sprint(answer))
 }
 
-// deaf records nothing.
+// deaf discards all events.
 type deaf struct{}
 
 func (deaf) Record(context.Context, string, map[string]any) {}

@@ -65,7 +65,7 @@ func TestAnswersComeAfterTheClientClosedItsEnd(t *testing.T) {
 	}
 }
 
-// A call that waits for a person or an app ends with its client's input, others still have their time.
+// When a client's input ends, calls that wait for a person or an app are cancelled, and other calls may still finish.
 func TestCallsThatWaitEndWithTheClientsInput(t *testing.T) {
 	f := newFakeTools()
 	c, _ := started(t, Options{Catalogue: f, DrainGrace: time.Minute})
@@ -78,7 +78,7 @@ func TestCallsThatWaitEndWithTheClientsInput(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := <-f.ended; err == nil {
-		t.Error("the wait went on")
+		t.Error("the wait was not cancelled")
 	}
 	close(f.release)
 	if got := c.receive(); got["id"] != 2.0 || got["error"] != nil {
@@ -89,7 +89,7 @@ func TestCallsThatWaitEndWithTheClientsInput(t *testing.T) {
 	}
 }
 
-// A question that nobody can answer any more is answered for them.
+// A question to the person is cancelled when the client can no longer answer it.
 func TestQuestionsEndWithTheClientsInput(t *testing.T) {
 	c, _ := started(t, Options{Catalogue: newFakeTools(), DrainGrace: time.Minute})
 	c.send(strings.Replace(initialize, `"capabilities":{}`, `"capabilities":{"elicitation":{"url":{}}}`, 1), initialized,
@@ -115,7 +115,7 @@ func TestLongCallsEndSomeTimeAfterTheClient(t *testing.T) {
 	<-f.begun
 	_ = c.conn.Close()
 	if err := <-f.ended; err == nil {
-		t.Error("the call went on without a client")
+		t.Error("the call continued without a client")
 	}
 }
 

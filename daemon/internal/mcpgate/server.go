@@ -13,8 +13,8 @@ import (
 	"github.com/service-dev/service/proto/glasses/guide"
 )
 
-// instructions are read by the agent once for each connection; some clients cut them at 2,000 characters. What the
-// arguments of many tools mean stands only here.
+// instructions are read by the agent once per connection; some clients cut them at 2,000 characters. They are the only
+// place that explains the arguments shared by many tools.
 const instructions = instructionsHead + `
 
 The tools on the account's projects (first listProjects), ` +
@@ -58,7 +58,7 @@ func newServer(opts Options) *mcp.Server {
 			Instructions: instructions,
 			Capabilities: capabilities(opts.Pages),
 			SetCacheable: cacheable,
-			// The SDK's log would be one of clients' mistakes, some with their content.
+			// The SDK would log clients' mistakes, some with their content.
 			Logger: slog.New(slog.DiscardHandler),
 		})
 	list := opts.Catalogue.List()
@@ -110,8 +110,8 @@ func inToolset(list []tools.Tool) mcp.Middleware {
 	}
 }
 
-// handler adapts a tool of the catalogue to MCP. It never returns an error: whatever goes wrong in a tool is a result
-// that the agent can read.
+// handler adapts a tool of the catalogue to MCP. It never returns an error: every failure of a tool is a result that
+// the agent can read.
 func handler(catalogue Catalogue, name string) mcp.ToolHandler {
 	return func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		ask := elicitorOf(req)
@@ -124,7 +124,7 @@ func handler(catalogue Catalogue, name string) mcp.ToolHandler {
 		}
 		ask.complete(ctx, result)
 		answer := &mcp.CallToolResult{Content: contentOf(result), IsError: result.IsError}
-		if len(result.Images) == 0 { // clients that read structured content drop the pictures beside it
+		if len(result.Images) == 0 { // clients that read structured content drop pictures beside it
 			answer.StructuredContent = result.Structured
 		}
 		return answer, nil
@@ -160,7 +160,7 @@ func progressOf(ctx context.Context, req *mcp.CallToolRequest) func(done, total 
 		if ctx.Err() != nil {
 			return
 		}
-		// A stream that broke ends the call by itself.
+		// A broken stream ends the call anyway.
 		_ = req.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{
 			ProgressToken: token, Progress: done, Total: total, Message: message,
 		})

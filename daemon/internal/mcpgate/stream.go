@@ -19,10 +19,10 @@ import (
 // maxCalls bounds the tool calls that run at a time for one connection, and its other unanswered requests.
 const maxCalls = 128
 
-// stream frames the messages of one connection. The SDK keeps one protocol state for a session and ends it at the first
-// line that it does not understand; but a client may probe with server/discover and then initialize, and a stray line
-// must not cost a session. So stream reads the lines itself, answers those that are not messages, and passes the others
-// to one of two SDK sessions: one for clients that initialize, one for the stateless protocol.
+// stream frames the messages of one connection. The SDK keeps one protocol state per session and ends the session at
+// the first line that it does not understand. But a client may probe with server/discover and then send initialize, and
+// a stray line must not end a session. So stream reads the lines itself, answers those that are not messages, and
+// passes the others to one of two SDK sessions: one for clients that send initialize, one for the stateless protocol.
 type stream struct {
 	lines     *lineReader
 	protocols [2]*protocolConn
@@ -59,7 +59,7 @@ type call struct {
 	batch     *batch
 }
 
-// patience returns how long the response may wait for the client to read. For a batch that is zero: its responses are
+// patience returns how long the response may wait for the client to read. It is zero in a batch, whose responses are
 // written together.
 func (c *call) patience() time.Duration {
 	if c != nil && c.batch != nil {
@@ -142,7 +142,7 @@ func (w *stream) take(ctx context.Context, line []byte, open func(*protocolConn)
 	return nil
 }
 
-// unread handles a message of which only the head can be read. It reports the loss to whoever waits for an answer: the
+// unread handles a message of which only the head can be read. It reports the loss to the side that waits for it: the
 // client, or a session if the message answers one of its requests.
 func (w *stream) unread(ctx context.Context, h *mcpline.Head, code int, why string,
 	open func(*protocolConn) error) error {
@@ -178,7 +178,7 @@ func (w *stream) admit(parts []json.RawMessage, group *batch) []jsonrpc.Message 
 		req, isRequest := m.(*jsonrpc.Request)
 		if problem == "" && isRequest {
 			if id, present := jsonField(req.Params, "requestId"); req.Method == cancelled && present && !validID(id) {
-				continue // it names no call, but would after rounding
+				continue // it identifies no call, but would after rounding
 			}
 			var refuseBusy bool
 			if problem, refuseBusy = w.register(req, group); refuseBusy {
@@ -337,8 +337,8 @@ func (w *stream) deliver(ctx context.Context, m jsonrpc.Message, open func(*prot
 	return nil
 }
 
-// drain waits until every call is answered, at most for grace: a client that writes its calls, closes its end and reads
-// on gets its responses. It cancels calls that wait for a person or an app.
+// drain waits until every call is answered, at most for grace, so that a client that writes its calls, closes its end
+// and keeps reading gets its responses. It cancels calls that wait for a person or an app.
 func (w *stream) drain(ctx context.Context, grace time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, grace)
 	defer cancel()
@@ -360,8 +360,8 @@ func (w *stream) drain(ctx context.Context, grace time.Duration) {
 	}
 }
 
-// abandoned returns the messages that end what nobody waits for any more: cancellations of calls that wait for a person
-// or an app, and responses to requests that the client cannot answer any more. mu is held.
+// abandoned returns the messages that end what nobody can complete any more: cancellations of calls that wait for a
+// person or an app, and responses to requests that the client can no longer answer. mu is held.
 func (w *stream) abandoned() []jsonrpc.Message {
 	var messages []jsonrpc.Message
 	for id, c := range w.calls {

@@ -7,14 +7,14 @@ import (
 	"github.com/service-dev/service/daemon/internal/tools"
 )
 
-// What an agent may have to read of tools/list, in bytes. A model reads names, descriptions and input schemas in every
-// conversation; clients read the rest.
+// Bounds of what an agent may have to read of tools/list, in bytes. A model reads names, descriptions and input schemas
+// in every conversation; only clients read the rest.
 const (
 	maxToolsRead = 26_000
 	maxToolsList = 48_000
 )
 
-// TestToolsList_IsSmall measures the answer as it is on the wire, and what of it is shown to a model.
+// TestToolsList_IsSmall measures the encoded answer, and the part of it that a model sees.
 func TestToolsList_IsSmall(t *testing.T) {
 	opts := Options{Catalogue: tools.New(tools.Options{})}
 	protocols(t, opts, func(t *testing.T, c *client, meta string) {

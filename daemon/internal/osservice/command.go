@@ -13,7 +13,7 @@ import (
 const (
 	// commandTime bounds one command of a service manager, which may wait for the daemon to drain.
 	commandTime = 90 * time.Second
-	// maxOutput bounds the bytes that are kept of a command's output.
+	// maxOutput bounds how many bytes of a command's output are kept.
 	maxOutput = 64 << 10
 )
 

@@ -11,13 +11,13 @@ import (
 	"github.com/service-dev/service/daemon/internal/statefile"
 )
 
-// maxFile bounds the bytes of a service's file that is read.
+// maxFile bounds how much of a service's file is read, in bytes.
 const maxFile = 64 << 10
 
 // file is a file of the service.
 type file struct{ path, content string }
 
-// files are the files of the service, each of which contains sign, whatever version wrote it.
+// files are the files of the service. Each contains sign, whatever version wrote it.
 type files struct {
 	sign string
 	list []file
@@ -39,8 +39,8 @@ func (f files) read() (map[string]string, error) {
 	return contents, nil
 }
 
-// write updates the files and returns the contents before, by path. If install did not write one of them, or one cannot
-// be written, it changes none.
+// write updates the files and returns the contents before, by path. If one of them was not written by install or cannot
+// be written, none is changed.
 func (f files) write() (change string, before map[string]string, err error) {
 	if before, err = f.read(); err != nil {
 		return "", nil, err
@@ -80,7 +80,7 @@ type update struct {
 	ran    bool              // the service ran
 }
 
-// writeOver is write for an install that may replace a service that runs, as status says.
+// writeOver is write for an install that may replace a running service; status reports whether it runs.
 func (f files) writeOver(ctx context.Context, status func(context.Context) (Report, error)) (update, error) {
 	was, err := status(ctx)
 	if err != nil {
@@ -90,7 +90,7 @@ func (f files) writeOver(ctx context.Context, status func(context.Context) (Repo
 	return update{change, before, was.runs()}, err
 }
 
-// restore gives the files the contents that they had before an update, and removes those that did not exist.
+// restore restores the contents that the files had before an update, and removes those that did not exist.
 func (f files) restore(before map[string]string) error {
 	var failed error
 	for _, one := range f.list {
@@ -121,7 +121,7 @@ func remove(paths ...string) (removed []string, err error) {
 }
 
 // readOwn reads a file that install wrote, which contains sign. It returns fs.ErrNotExist if there is none, and refuses
-// any other file: that is the person's.
+// any other file, because that one is the person's.
 func readOwn(path, sign string) ([]byte, error) {
 	hint := "move " + path + " away, then try again"
 	data, err := statefile.Read(path, maxFile)

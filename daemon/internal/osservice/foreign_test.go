@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestForeignFilesStay has every action leave alone what the person wrote under the service's names.
+// TestForeignFilesStay checks that no action touches files that a person wrote under the service's names.
 func TestForeignFilesStay(t *testing.T) {
 	const theirs = "[Service]\nExecStart=/usr/bin/mine\n"
 	managers := map[string]func(daemon, runner) (m manager, paths []string){
@@ -53,7 +53,7 @@ func TestForeignFilesStay(t *testing.T) {
 	}
 }
 
-// changed fails the test if the service manager was asked one of the commands.
+// changed fails the test if one of the commands was sent to the service manager.
 func changed(t *testing.T, f *fake, commands ...string) {
 	t.Helper()
 	asked := strings.Join(f.asked, "\n")
@@ -64,7 +64,7 @@ func changed(t *testing.T, f *fake, commands ...string) {
 	}
 }
 
-// TestForeignLinkStays has uninstall leave a link to another program's socket of the same name.
+// TestForeignLinkStays checks that uninstall leaves a socket link to another program in place.
 func TestForeignLinkStays(t *testing.T) {
 	s := newSystemd(here(t), "", (&fake{}).run)
 	wants := filepath.Join(s.dir, "sockets.target.wants")

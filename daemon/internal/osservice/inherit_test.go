@@ -24,7 +24,7 @@ func TestPassedDescriptors(t *testing.T) {
 	}
 }
 
-// TestOtherDescriptorsAreRefused: what is no listening Unix socket belongs to another unit.
+// TestOtherDescriptorsAreRefused: a descriptor that is not a listening Unix socket belongs to another unit.
 func TestOtherDescriptorsAreRefused(t *testing.T) {
 	tcp, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -54,7 +54,7 @@ func (l *launchd) install(ctx context.Context) (Report, error) {
 	return Report{}, l.restore(ctx, u, err)
 }
 
-// restore brings back the agent that an update replaced, after it failed, and starts it if it ran.
+// restore restores the agent that a failed update replaced, and starts it if it ran.
 func (l *launchd) restore(ctx context.Context, u update, failure error) error {
 	err := l.files().restore(u.before)
 	if err == nil && u.ran {
@@ -157,8 +157,8 @@ const (
 	unloadTime = 40 * time.Second
 )
 
-// bootout unloads the agent, which ends the daemon, and waits until launchd has forgotten it: launchd does not load an
-// agent that it is still unloading. An agent that is not loaded is not an error.
+// bootout unloads the agent, which ends the daemon, and waits until launchd has forgotten it, because launchd does not
+// load an agent that it is still unloading. An agent that is not loaded is not an error.
 func (l *launchd) bootout(ctx context.Context) error {
 	if !l.loaded(ctx) {
 		return nil

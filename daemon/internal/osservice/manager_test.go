@@ -14,7 +14,7 @@ import (
 	"github.com/service-dev/service/proto/rendezvous"
 )
 
-// fake answers the commands of a service manager by the beginning of the command line, and records them.
+// fake answers commands of a service manager by the prefix of the command line, and records them.
 type fake struct {
 	answers map[string]outcome
 	asked   []string
@@ -32,7 +32,7 @@ func (f *fake) run(_ context.Context, program string, args ...string) outcome {
 	return found
 }
 
-// here returns a daemon whose home and program exist.
+// here returns a daemon whose home directory and program exist.
 func here(t *testing.T) daemon {
 	t.Helper()
 	home := t.TempDir()
@@ -83,7 +83,7 @@ func TestSystemdThatDoesNotAnswer(t *testing.T) {
 			_, err = s.start(t.Context())
 			refusedWith(t, err, CodeNotInstalled, "not installed")
 
-			if _, _, err := s.files().write(); err != nil { // installed in better days
+			if _, _, err := s.files().write(); err != nil { // installed while that was still possible
 				t.Fatal(err)
 			}
 			r, err := s.status(t.Context())
@@ -141,7 +141,7 @@ func TestSystemdRefusals(t *testing.T) {
 		}
 		_, err := newSystemd(d, "", (&fake{}).run).install(t.Context())
 		refusedWith(t, err, CodeFile, "symbolic link")
-		for sign, systemd := range map[string]bool{unitSign: true, plistSign: false} { // a Mac has no systemctl
+		for sign, systemd := range map[string]bool{unitSign: true, plistSign: false} { // macOS has no systemctl
 			var e *Error
 			if _, err := readOwn(path, sign); !errors.As(err, &e) || strings.Contains(e.FixHint, "systemctl") != systemd {
 				t.Errorf("%s: %+v", sign, e)
@@ -184,7 +184,7 @@ func TestSystemdStates(t *testing.T) {
 
 const launchdTarget = "gui/501/dev.service.serviced"
 
-// The answers of `launchctl print` about an agent that is not loaded, and one that runs.
+// The output of `launchctl print` for an agent that is not loaded, and for one that runs.
 var (
 	notLoaded = outcome{code: 113, errs: "Could not find service"}
 	running   = outcome{out: launchdTarget + " = {\n\tactive count = 1\n\tstate = running\n\n\tpid = 42\n" +
@@ -223,7 +223,7 @@ func TestLaunchdInstall(t *testing.T) {
 	refusedWith(t, err, CodeNoManager, "launchctl is not there")
 }
 
-// TestLaunchdUpdate has launchd take a while to unload the old agent; only then is the new one loaded.
+// TestLaunchdUpdate: launchd takes a while to unload the old agent, and the new one is loaded only after that.
 func TestLaunchdUpdate(t *testing.T) {
 	f := &fake{answers: map[string]outcome{"launchctl print": running}}
 	l := newLaunchd(here(t), 501, f.run)
@@ -251,7 +251,7 @@ func TestLaunchdUpdate(t *testing.T) {
 	printed := "launchctl print " + launchdTarget
 	want := []string{
 		printed, printed, "launchctl bootout " + launchdTarget, printed, printed, printed,
-		printed, // it is gone
+		printed, // it is unloaded
 		printed, printed, "launchctl bootstrap gui/501 " + l.path, "launchctl kickstart " + launchdTarget, printed,
 	}
 	if diff := cmp.Diff(want, f.asked); err != nil || r.Change != Updated || diff != "" {
@@ -266,7 +266,7 @@ func TestLaunchdUninstall(t *testing.T) {
 	f.answers["launchctl bootout"] = outcome{code: inProgress}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	refusedWith(t, l.bootout(ctx), CodeRefused, "launchctl bootout: ") // it never ends
+	refusedWith(t, l.bootout(ctx), CodeRefused, "launchctl bootout: ") // it is never unloaded
 	f.answers["launchctl bootout"] = outcome{code: 5, errs: "Boot-out failed: 5: Input/output error"}
 	_, err := l.uninstall(t.Context())
 	refusedWith(t, err, CodeRefused, "Boot-out failed")
@@ -344,7 +344,7 @@ func TestSchedulerLife(t *testing.T) {
 	refusedWith(t, err, CodeUnsupported, "default directory")
 }
 
-// TestDirectoriesAreServicesOfTheirOwn expects a service for each state directory.
+// TestDirectoriesAreServicesOfTheirOwn: each state directory has its own service.
 func TestDirectoriesAreServicesOfTheirOwn(t *testing.T) {
 	home := t.TempDir()
 	t.Setenv("HOME", home)

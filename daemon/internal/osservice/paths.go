@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// plain refuses paths that a service's file cannot hold as one word: a line end begins another setting in a unit, XML
-// cannot hold most control characters, and no service manager takes invalid UTF-8.
+// plain refuses paths that a service's file cannot contain as one word: a line end begins another setting in a unit,
+// XML cannot represent most control characters, and no service manager accepts invalid UTF-8.
 func plain(d daemon) error {
 	for _, p := range []struct{ what, path string }{
 		{"state directory", d.paths.Dir}, {"control socket", d.paths.Control}, {"MCP socket", d.paths.MCP},
@@ -25,7 +25,7 @@ func plain(d daemon) error {
 // isSpecial reports whether r is a control character, or ends a line for some reader.
 func isSpecial(r rune) bool { return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' }
 
-// plainTask refuses a program whose path the Task Scheduler would change: it expands %NAME% and $(NAME).
+// plainTask refuses a program whose path the Task Scheduler would change, because it expands %NAME% and $(NAME).
 func plainTask(d daemon) error {
 	if strings.Count(d.program, "%") > 1 || strings.Contains(d.program, "$(") {
 		return &Error{CodeUnsupported, "the task scheduler takes a part of the program's path for a variable: " + d.program,

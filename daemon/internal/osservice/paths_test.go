@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// A path that would be more than a word of a service's file is refused by each manager, before anything is written or
-// asked.
+// A path that contains a control character or invalid UTF-8 is refused for each manager before anything is written or
+// run.
 func TestPathsThatNoFileCanHoldAreRefused(t *testing.T) {
 	managers := map[string]func(d daemon, run runner) manager{
 		"systemd":        func(d daemon, run runner) manager { return newSystemd(d, "", run) },

@@ -6,5 +6,5 @@ import "syscall"
 
 func leaveConsole() {}
 
-// closeOnExec keeps a descriptor from child processes.
+// closeOnExec prevents child processes from inheriting a descriptor.
 func closeOnExec(fd uintptr) { syscall.CloseOnExec(int(fd)) }

@@ -11,5 +11,5 @@ func leaveConsole() {
 	_, _, _ = windows.NewLazySystemDLL("kernel32.dll").NewProc("FreeConsole").Call()
 }
 
-// closeOnExec keeps a handle from child processes.
+// closeOnExec prevents child processes from inheriting a handle.
 func closeOnExec(fd uintptr) { syscall.CloseOnExec(syscall.Handle(fd)) }

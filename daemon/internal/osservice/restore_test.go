@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestInstall_RestoresWhatRanBeforeAFailedUpdate has a service manager refuse a new version's service.
+// TestInstall_RestoresWhatRanBeforeAFailedUpdate lets a service manager refuse a new version's service.
 func TestInstall_RestoresWhatRanBeforeAFailedUpdate(t *testing.T) {
 	d := here(t)
 	older := d
@@ -92,7 +92,7 @@ func TestInstall_RestoresWhatRanBeforeAFailedUpdate(t *testing.T) {
 	}
 }
 
-// loading has launchd run an agent from the start, and again after each kickstart that run does not refuse.
+// loading answers as launchd does while it unloads an agent and loads it again, unless run refuses the kickstart.
 func loading(f *fake, run runner) runner {
 	f.answers["launchctl print"] = running
 	return func(ctx context.Context, program string, args ...string) outcome {

@@ -33,7 +33,7 @@ func accountName() string {
 	return u.Username
 }
 
-// taskSign is in every task that install created.
+// taskSign is contained in every task that install created.
 const taskSign = "Written by servicectl service install"
 
 //go:embed templates/task.xml
@@ -137,7 +137,7 @@ func (s *scheduler) stop(ctx context.Context) (Report, error) {
 	if err != nil {
 		return r, err
 	}
-	s.run(ctx, "schtasks", "/End", "/TN", s.d.name) // fails if it does not run
+	s.run(ctx, "schtasks", "/End", "/TN", s.d.name) // fails if the task does not run
 	return r, nil
 }
 
@@ -150,8 +150,8 @@ func (s *scheduler) present(ctx context.Context, missing error) (Report, error) 
 	return r, err
 }
 
-// status does not report whether the daemon runs: schtasks prints that in the system's language only. The daemon itself
-// can be asked.
+// status does not report whether the daemon runs, because schtasks prints that only in the system's language. Ask the
+// daemon itself.
 func (s *scheduler) status(ctx context.Context) (Report, error) {
 	r := Report{System: "task scheduler", Name: s.d.name, State: StateAbsent, Files: []string{}}
 	o := s.run(ctx, "schtasks", "/Query", "/TN", s.d.name, "/XML")

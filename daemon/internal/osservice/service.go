@@ -11,7 +11,7 @@ import (
 	"github.com/service-dev/service/proto/rendezvous"
 )
 
-// Codes of errors that a person can act on.
+// Codes of errors that a person can fix.
 const (
 	CodeNoManager    = "no_service_manager" // none is installed, or none answers for this user
 	CodeNotInstalled = "service_not_installed"
@@ -29,14 +29,14 @@ func (e *Error) Error() string { return e.Message }
 // States of an installed service.
 const (
 	StateAbsent    = "not_installed"
-	StateStopped   = "stopped"   // installed, but neither does the daemon run nor does anything listen for it
+	StateStopped   = "stopped"   // installed, but the daemon does not run and nothing listens on its sockets
 	StateListening = "listening" // the next client starts the daemon
 	StateRunning   = "running"
 	StateFailed    = "failed"
-	StateUnknown   = "unknown" // installed, but the service manager does not report it
+	StateUnknown   = "unknown" // installed, but the service manager does not report the state
 )
 
-// What install or uninstall did.
+// The changes that install and uninstall report.
 const (
 	Created   = "created"
 	Updated   = "updated" // the content differed
@@ -44,13 +44,13 @@ const (
 	Removed   = "removed"
 )
 
-// Report describes the service as its manager knows it.
+// Report describes the service as its manager reports it.
 type Report struct {
 	// System is systemd, launchd or task scheduler, Name the name of the service there.
 	System string `json:"system"`
 	Name   string `json:"name"`
 	State  string `json:"state"`
-	// Change is what install or uninstall did, and empty for other actions.
+	// Change is the change by install or uninstall, and empty for other actions.
 	Change string `json:"change,omitempty"`
 	// AtLogin reports whether the service starts at login.
 	AtLogin bool     `json:"atLogin"`
@@ -77,8 +77,8 @@ type manager interface {
 // Actions are the actions of Control.
 var Actions = []string{"install", "uninstall", "start", "stop", "status"}
 
-// Control carries out one of Actions for the daemon of the environment's state directory. Errors that a person can act
-// on are *Error.
+// Control runs one of Actions for the daemon of the environment's state directory. Errors that a person can fix are
+// *Error.
 func Control(ctx context.Context, action string) (Report, error) {
 	m, err := system()
 	if err != nil {
@@ -100,7 +100,7 @@ func actions(m manager) map[string]func(context.Context) (Report, error) {
 
 // daemon is what the service manager runs.
 type daemon struct {
-	name    string // serviced, with a suffix for every state directory but the default
+	name    string // serviced, with a suffix for every state directory other than the default
 	program string
 	home    string
 	paths   rendezvous.Paths
@@ -130,7 +130,7 @@ func describe() (daemon, error) {
 	}
 	usual := paths.Dir == filepath.Join(home, ".service")
 	d := daemon{name: Name, program: program, home: home, paths: paths, usual: usual}
-	if !d.usual { // each directory has a daemon of its own
+	if !d.usual { // each directory has its own daemon
 		sum := fnv.New32a()
 		_, _ = sum.Write([]byte(paths.Dir))
 		d.name = fmt.Sprintf("%s-%08x", Name, sum.Sum32())
@@ -160,15 +160,14 @@ func (r *Report) setProgram(program string) {
 	r.Program, r.ProgramMissing = program, program != "" && !isProgram(program)
 }
 
-// startChanged starts what an install wrote and reports its change.
+// startChanged starts the service after install and reports the change.
 func startChanged(ctx context.Context, start func(context.Context) (Report, error), change string) (Report, error) {
 	r, err := start(ctx)
 	r.Change = change
 	return r, err
 }
 
-// restored returns the failure of an update after which the service was restored, with the reason if err says that it
-// was not.
+// restored returns the failure of an update after which the service was restored, and adds err if that failed too.
 func restored(failure, err error) error {
 	if err == nil {
 		return failure
@@ -194,15 +193,15 @@ func startable(r Report, err error) (Report, error) {
 	return r, nil
 }
 
-// onDemand is the next step where no service manager can be used.
+// onDemand is the next step if no service manager can be used.
 const onDemand = "nothing is lost: any client starts the daemon on demand"
 
-// nothing is the error of uninstall when the service is not installed.
+// nothing is the error of uninstall if the service is not installed.
 func nothing() error {
 	return &Error{CodeNotInstalled, "the service is not installed", "nothing is left to do"}
 }
 
-// absent is the error of other actions when the service is not installed.
+// absent is the error of other actions if the service is not installed.
 func absent() error {
 	return &Error{CodeNotInstalled, "the service is not installed", "run `servicectl service install`"}
 }

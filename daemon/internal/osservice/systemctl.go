@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// shown are systemd's properties of the two units.
+// shown contains systemd's properties of the two units.
 type shown struct{ socket, service map[string]string }
 
 func stateOf(u shown) (state string, pid int, detail string) {

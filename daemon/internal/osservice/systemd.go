@@ -59,7 +59,7 @@ func (s *systemd) install(ctx context.Context) (Report, error) {
 	return r, err
 }
 
-// restore brings back the units that an update replaced, after it failed, and opens their sockets if they were open.
+// restore restores the units that a failed update replaced, and opens their sockets if they were open.
 func (s *systemd) restore(ctx context.Context, u update, failure error) error {
 	err := s.files().restore(u.before)
 	if err == nil {
@@ -71,7 +71,7 @@ func (s *systemd) restore(ctx context.Context, u update, failure error) error {
 	return restored(failure, err)
 }
 
-// activate has systemd use the units that were written.
+// activate makes systemd use the units that were written.
 func (s *systemd) activate(ctx context.Context, change string) (Report, error) {
 	if err := s.all(ctx, []string{"daemon-reload"}); err != nil {
 		return Report{}, err
@@ -82,7 +82,7 @@ func (s *systemd) activate(ctx context.Context, change string) (Report, error) {
 		return Report{}, s.unseen(seen.socket)
 	}
 	steps := [][]string{{"enable", s.socket()}}
-	if change == Updated { // the old files' daemon runs
+	if change == Updated { // the daemon of the old files runs
 		steps = append(steps, []string{"stop", s.socket(), s.service()})
 	}
 	if err := s.all(ctx, steps...); err != nil {
@@ -91,7 +91,7 @@ func (s *systemd) activate(ctx context.Context, change string) (Report, error) {
 	return startChanged(ctx, s.start, change)
 }
 
-// writable refuses paths that a unit cannot hold.
+// writable refuses paths that a unit cannot contain.
 func (s *systemd) writable() error {
 	if err := plain(s.d); err != nil {
 		return err
@@ -141,7 +141,7 @@ func (s *systemd) uninstall(ctx context.Context) (Report, error) {
 	if r.Files, err = remove(paths...); err != nil {
 		return Report{}, err
 	}
-	_ = os.Remove(wants) // fails if other units are in it
+	_ = os.Remove(wants) // fails if it contains other units
 	if len(r.Files) == 0 {
 		return r, nothing()
 	}
@@ -162,8 +162,8 @@ func (s *systemd) isOwnLink(link string) bool {
 	return err == nil && target == s.socketPath()
 }
 
-// start opens the sockets again unless the daemon runs on them: after the directory was deleted, or a client started a
-// daemon, others are at their paths.
+// start opens the sockets again unless the daemon runs on them: if the directory was deleted or a client started a
+// daemon, other sockets are at their paths.
 func (s *systemd) start(ctx context.Context) (Report, error) {
 	r, err := startable(s.status(ctx))
 	if err != nil || r.State == StateRunning {

@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// unitSign is in every unit that install wrote.
+// unitSign is contained in every unit that install wrote.
 const unitSign = "# Written by `servicectl service install`"
 
 //go:embed templates/serviced.socket
 var socketTemplate string
 
-// socketUnit returns the unit of the sockets that clients dial, so that the first client starts the daemon.
+// socketUnit returns the unit of the sockets that clients connect to, so that the first client starts the daemon.
 func socketUnit(d daemon) string {
 	return expand(socketTemplate, "name", d.name, "control", specifiers(d.paths.Control), "mcp", specifiers(d.paths.MCP))
 }
@@ -19,10 +19,10 @@ func socketUnit(d daemon) string {
 //go:embed templates/serviced.service
 var serviceTemplate string
 
-// serviceUnit returns the daemon's unit. It forbids what no part of the daemon does, as far as that needs neither
-// privileges nor user namespaces: where those are forbidden, options such as ProtectSystem or PrivateTmp would keep the
-// daemon from starting. The browser is opened outside this unit (package opener), because browsers need what is
-// forbidden here and outlive the daemon.
+// serviceUnit returns the daemon's unit. It forbids everything that no part of the daemon does, as far as that requires
+// neither privileges nor user namespaces: where those are forbidden, options such as ProtectSystem or PrivateTmp would
+// keep the daemon from starting. The browser is opened outside this unit, because browsers need what is forbidden here
+// and outlive the daemon.
 func serviceUnit(d daemon) string {
 	environment := quoted("SERVICE_CONFIG_DIR=" + d.paths.Dir)
 	return expand(serviceTemplate, "name", d.name, "program", quoted(d.program), "environment", environment)

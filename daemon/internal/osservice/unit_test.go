@@ -13,7 +13,7 @@ import (
 	"github.com/service-dev/service/proto/rendezvous"
 )
 
-// sample is a daemon with plain paths.
+// sample is a daemon with simple paths.
 var sample = daemon{
 	name: "serviced", program: "/opt/service/bin/serviced", home: "/home/ada", usual: true,
 	paths: rendezvous.Paths{
@@ -22,7 +22,7 @@ var sample = daemon{
 	},
 }
 
-// golden compares with a file of testdata; UPDATE_GOLDEN=1 writes it.
+// golden compares got with a file of testdata; UPDATE_GOLDEN=1 writes it.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", name)
@@ -47,8 +47,8 @@ func TestWhatIsInstalled(t *testing.T) {
 	golden(t, "task.xml", taskXML(sample, `DESK\ada`))
 }
 
-// TestSystemdAcceptsTheUnits has the machine's own systemd read the units, with plain names and with hard ones, and
-// rate what the service forbids itself.
+// TestSystemdAcceptsTheUnits lets the installed systemd verify the units, with simple and with difficult paths, and
+// rate their sandboxing.
 func TestSystemdAcceptsTheUnits(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("SKIPPED: systemd runs on Linux only")
@@ -94,12 +94,12 @@ func TestSystemdAcceptsTheUnits(t *testing.T) {
 				return string(out)
 			}
 			for _, f := range s.files().list {
-				// It exits with 0 even where it does not know an option.
+				// systemd-analyze exits with 0 even for an option that it does not know.
 				if out := analyze("--man=no", "verify", f.path); strings.TrimSpace(out) != "" {
 					t.Errorf("%s: %s", filepath.Base(f.path), out)
 				}
 			}
-			// In hundredths; a unit that forbids nothing has more than 9.
+			// In hundredths; a unit without sandboxing has more than 9.
 			analyze("security", "--offline=true", "--threshold=70", s.files().list[1].path)
 		})
 	}
@@ -148,7 +148,7 @@ func TestProperties(t *testing.T) {
 	}
 }
 
-// FuzzManagersWords: whatever a service manager or a file says is read without harm.
+// FuzzManagersWords: output of a service manager or content of a file never causes a panic.
 func FuzzManagersWords(f *testing.F) {
 	f.Add(serviceUnit(sample))
 	f.Add(agentPlist(sample, "x"))

@@ -45,7 +45,7 @@ type adapter struct {
 	status  PluginStatus
 	inst    *instance // set while running
 	crashes []time.Time
-	// permanent is why it does not start, if the adapter reported a problem that does not pass by itself.
+	// permanent is the problem that an adapter reported if it does not start and a retry does not help.
 	permanent *backend.Problem
 	refused   error     // why the file was refused, in the state Refused
 	resume    time.Time // end of the backoff; monotonic, so that setting the clock does not prolong it
@@ -221,7 +221,7 @@ func (a *adapter) running() *instance {
 	return a.inst
 }
 
-// unavailable returns the problem of a call that finds no running adapter. mu is held.
+// unavailable returns the problem of a call if no adapter runs. mu is held.
 func (a *adapter) unavailable() *backend.Problem {
 	if a.status.State == Refused {
 		return &backend.Problem{

@@ -61,7 +61,7 @@ func callWithin[Req, Resp any](
 	return resp, err
 }
 
-// embeddedReset returns the refusal to send a token of one embedded backend to its successor, which has other data.
+// embeddedReset refuses to send a token of one embedded backend to its successor, which has other data.
 func embeddedReset() *backend.Problem {
 	return &backend.Problem{
 		Code:    backend.CodeAuthRequired,
@@ -162,14 +162,14 @@ func (h *Host) ListSessions(ctx context.Context, t backend.Target) ([]backend.Se
 	return list, nil
 }
 
-// CloseSession closes a session; closing it again returns the same.
+// CloseSession closes a session. It may be repeated.
 func (h *Host) CloseSession(ctx context.Context, t backend.Target, id string) (backend.Session, error) {
 	r, err := call(ctx, h, t, pluginv1.BackendClient.CloseSession,
 		&pluginv1.CloseSessionRequest{Target: target(t), SessionId: id})
 	return session(r.GetSession()), err
 }
 
-// MintSessionSecret mints one more app secret for an open session. The result is a secret.
+// MintSessionSecret creates another app secret for an open session. The result is a secret.
 func (h *Host) MintSessionSecret(ctx context.Context, t backend.Target, id string) (string, error) {
 	r, err := call(ctx, h, t, pluginv1.BackendClient.MintSessionSecret,
 		&pluginv1.MintSessionSecretRequest{Target: target(t), SessionId: id})
@@ -216,7 +216,7 @@ func (h *Host) Control(
 	return r.GetResult(), err
 }
 
-// MintProjectKey mints a key for a project of the linked account, labelled name.
+// MintProjectKey creates a key for a project of the linked account, labelled name.
 func (h *Host) MintProjectKey(ctx context.Context, t backend.Target, project, name string) (backend.ProjectKey, error) {
 	r, err := call(ctx, h, t, pluginv1.BackendClient.MintProjectKey,
 		&pluginv1.MintProjectKeyRequest{Target: target(t), Project: project, Name: name})

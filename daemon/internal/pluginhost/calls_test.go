@@ -12,7 +12,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/backend"
 )
 
-// What is asked of a session and of a project goes through the real adapter and comes back whole.
+// Calls on sessions and projects pass through the real adapter without loss in either direction.
 func TestSessionCallsOverRealAdapter(t *testing.T) {
 	h, _ := serve(t, install(t))
 	picture := bytes.Repeat([]byte{0xff}, 1<<20)

@@ -85,7 +85,7 @@ func timestamp(s string) time.Time {
 	return t
 }
 
-// problemOf returns the problem that an RPC's error carries. Without one the adapter itself failed, or ctx expired.
+// problemOf returns the problem in an RPC's error. Without one the adapter itself failed, or ctx expired.
 func problemOf(ctx context.Context, name string, err error) error {
 	st := status.Convert(err)
 	for _, d := range st.Details() {

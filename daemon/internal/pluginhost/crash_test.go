@@ -19,8 +19,8 @@ import (
 	"github.com/service-dev/service/daemon/internal/backend"
 )
 
-// After 200 cycles of kill -9 and restart (20 in CI) goroutines, descriptors and socket directories are back where
-// they were. The clock runs ahead, so that the breaker stays closed.
+// After 200 cycles of kill -9 and restart (20 in CI), the numbers of goroutines, descriptors and socket directories are
+// back where they began. The clock runs ahead so that the breaker stays closed.
 func TestManyCrashesLeaveNothing(t *testing.T) {
 	cycles := 20
 	if os.Getenv("SERVICE_TEST_FULL") != "" {
@@ -83,8 +83,8 @@ func TestManyCrashesLeaveNothing(t *testing.T) {
 	}
 }
 
-// Another user cannot call an adapter: its socket lies in a directory that only its owner may pass, even when the
-// directories above and the socket itself were thrown open.
+// Another user cannot call an adapter: its socket is in a directory that only its owner can enter, even if the
+// directories above and the socket itself were opened up.
 func TestAnotherUserCannotCallAnAdapter(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("SKIPPED: to become another user needs root")
@@ -112,7 +112,7 @@ func TestAnotherUserCannotCallAnAdapter(t *testing.T) {
 		t.Fatal(err)
 	}
 	if said := asNobody(t, "PLUGINHOST_TEST_DIAL", found); said != strings.Repeat("permission denied\n", len(found)) {
-		t.Errorf("another user was told %q", said)
+		t.Errorf("another user received %q", said)
 	}
 	if _, err := h.Health(t.Context(), target); err != nil {
 		t.Errorf("the owner afterwards: %v", err)

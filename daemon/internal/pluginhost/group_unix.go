@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// ownGroup keeps the terminal's Ctrl-C from the adapter and lets its children be killed with it.
+// ownGroup protects the adapter from the terminal's Ctrl-C and lets its children be killed with it.
 func ownGroup(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
 
 func killGroup(cmd *exec.Cmd) error {

@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-// ownGroup keeps the console's Ctrl-C from the adapter.
+// ownGroup protects the adapter from the console's Ctrl-C.
 func ownGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP}
 }

@@ -26,7 +26,7 @@ func TestCallOverRealAdapter(t *testing.T) {
 		t.Fatalf("an adapter runs before it is needed: %s", got)
 	}
 	var all sync.WaitGroup
-	// Whichever call is first, the adapter starts once.
+	// However many first calls are concurrent, the adapter starts once.
 	for range 20 {
 		all.Go(func() {
 			if got, err := h.Health(t.Context(), backend.Target{BaseURL: srv.URL, InstallID: "inst_1"}); err != nil ||
@@ -56,8 +56,8 @@ func TestRefusalsAreTyped(t *testing.T) {
 	}
 }
 
-// An adapter of which one byte differs is refused by its checksum, and so is everything that is not the file that
-// was installed: a link out of the directory, a file that others may write, one that the manifest does not name.
+// An adapter that differs in one byte fails its checksum. Whatever else is not the installed file is refused too: a
+// link out of the directory, a file that others can write, one that the manifest does not list.
 func TestFilesThatMustNotRun(t *testing.T) {
 	cases := map[string]func(t *testing.T, dir, file string){
 		"one byte flipped": func(t *testing.T, _, file string) {
@@ -130,7 +130,7 @@ func TestRefusedFileIsLookedAtAgain(t *testing.T) {
 	}
 }
 
-// An adapter's environment holds no token and no SERVICE_* secret, and a TMPDIR of 150 characters does no harm.
+// An adapter's environment contains no token and no SERVICE_* secret, and a TMPDIR of 150 characters does no harm.
 func TestEnvironmentIsOurs(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("reads /proc")
@@ -145,7 +145,7 @@ func TestEnvironmentIsOurs(t *testing.T) {
 	}
 	srv := httptest.NewServer(http.HandlerFunc(healthy))
 	defer srv.Close()
-	// The token of a call goes with the call alone.
+	// A call's token is passed with the call only.
 	_, _ = h.Account(t.Context(), backend.Target{BaseURL: srv.URL, Bearer: "svc_hush"})
 	if _, err := h.Health(t.Context(), backend.Target{BaseURL: srv.URL, InstallID: "i"}); err != nil {
 		t.Fatal(err)

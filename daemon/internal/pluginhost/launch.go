@@ -21,7 +21,7 @@ import (
 	"github.com/service-dev/service/proto/wiretext"
 )
 
-// startTimeout bounds the handshake of an adapter, describeTimeout its Describe: the embedded backend may have to
+// startTimeout bounds the handshake of an adapter, describeTimeout its Describe, as the embedded backend may have to
 // migrate its database.
 const (
 	startTimeout    = 10 * time.Second
@@ -53,7 +53,7 @@ func (i *instance) pid() int {
 	return n
 }
 
-// wait returns when the process has ended or is stuck, or ctx ends.
+// wait returns when the process has ended or is stuck, or when ctx ends.
 func (i *instance) wait(ctx context.Context) error {
 	select {
 	case <-i.proc.done:
@@ -68,8 +68,8 @@ func (i *instance) wait(ctx context.Context) error {
 // stopWait is how long a process may take to exit before it is killed; go-plugin waits without a limit.
 const stopWait = 3 * time.Second
 
-// stop asks the process to exit, kills what is left of its group and removes its directory. A stuck process is killed
-// at once.
+// stop asks the process to exit, kills the rest of its group and removes its directory. A stuck process is killed at
+// once.
 func (i *instance) stop() {
 	wait := stopWait
 	if i.isStuck() {
@@ -135,7 +135,7 @@ func (h *Host) launch(ctx context.Context, a *adapter) (*instance, error) {
 	return inst, nil
 }
 
-// connect makes the handshake and reads the adapter's description. It gives up when ctx ends.
+// connect performs the handshake and reads the adapter's description. It gives up when ctx ends.
 func (h *Host) connect(ctx context.Context, name string, inst *instance, started <-chan *process) error {
 	ctx, cancel := context.WithTimeout(ctx, describeTimeout)
 	defer cancel()
@@ -197,7 +197,7 @@ func startError(err error) error {
 	return err
 }
 
-// adapterPlugin gives go-plugin's caller the adapter's connection, whatever it serves.
+// adapterPlugin exposes the adapter's connection, whatever the adapter serves.
 type adapterPlugin struct{ plugin.NetRPCUnsupportedPlugin }
 
 func (*adapterPlugin) GRPCServer(*plugin.GRPCBroker, *grpc.Server) error {

@@ -13,8 +13,8 @@ import (
 	"github.com/service-dev/service/daemon/internal/backend"
 )
 
-// TestEmbeddedBackend runs the really built backendlocal: a code is issued, the id and the port outlive a crash, and
-// no token goes to another instance.
+// TestEmbeddedBackend runs the compiled backendlocal: it issues a code, its id and port survive a crash, and another
+// instance never receives a token.
 func TestEmbeddedBackend(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "service-plugin-backendlocal")
@@ -61,7 +61,7 @@ func TestEmbeddedBackend(t *testing.T) {
 	old := h.Plugins()[1].PID
 	proc, _ := os.FindProcess(old)
 	_ = proc.Kill()
-	for h.Plugins()[1].PID == old { // the host notices by itself
+	for h.Plugins()[1].PID == old { // the host notices without a call
 		runtime.Gosched()
 	}
 	id2, url2, err := h.Embedded(t.Context())

@@ -19,7 +19,7 @@ import (
 	"github.com/service-dev/service/packaging/reaper"
 )
 
-// built is the directory with the really built adapters.
+// built is the directory with the compiled adapters.
 var built string
 
 func TestMain(m *testing.M) {
@@ -44,7 +44,7 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// install copies the adapters into a directory of the test's own, with a manifest.
+// install copies the adapters and a manifest into a temporary directory.
 func install(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -65,7 +65,7 @@ func write(t *testing.T, path string, data []byte, mode os.FileMode) {
 	}
 }
 
-// serve starts a host that is stopped, and awaited, when the test ends.
+// serve starts a host. When the test ends, the host is stopped and waited for.
 func serve(t *testing.T, dir string) (*Host, *lines) {
 	t.Helper()
 	sockets, err := os.Getenv("PLUGINHOST_TEST_SOCKETS"), error(nil)
@@ -126,7 +126,7 @@ func code(t *testing.T, err error) *backend.Problem {
 	return p
 }
 
-// descriptors counts this process's open files; 0 where that cannot be told.
+// descriptors counts this process's open files, or returns 0 where the system cannot report them.
 func descriptors() int {
 	list, _ := os.ReadDir("/proc/self/fd")
 	return len(list)

@@ -32,7 +32,7 @@ func checkOwners(dir, path string) error {
 			return err
 		}
 	}
-	// dir may be a symbolic link, which whoever can write beside it could redirect.
+	// dir may be a symbolic link, which anybody who can write beside it could redirect.
 	abs, err := filepath.Abs(dir)
 	if err != nil {
 		return err
@@ -40,14 +40,14 @@ func checkOwners(dir, path string) error {
 	return checkDirectories(abs)
 }
 
-// checkDirectories checks dir and, where they matter, the directories above it.
+// checkDirectories checks dir and, if they matter, the directories above it.
 func checkDirectories(dir string) error {
 	for first := true; ; first = false {
 		info, err := os.Stat(dir)
 		if err != nil {
 			return err
 		}
-		// In a directory with the sticky bit, such as /tmp, others cannot replace what is not theirs.
+		// In a directory with the sticky bit, such as /tmp, others cannot replace what they do not own.
 		if sticky := info.Mode()&fs.ModeSticky != 0; first || !sticky {
 			if err := checkAccess(dir, info); err != nil {
 				return err

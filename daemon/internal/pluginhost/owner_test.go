@@ -11,17 +11,18 @@ import (
 	"github.com/service-dev/service/daemon/internal/backend"
 )
 
-// An adapter that somebody else could replace is not run; the refusal names the path, its mode and the command to run.
+// An adapter that another user could replace is not run. The refusal names the path, its mode and the command that
+// fixes it.
 func TestAnAdapterThatOthersCouldReplaceIsRefused(t *testing.T) {
 	binary := "service-plugin-" + HTTP
 	for _, c := range []struct {
 		name string
-		path string // what is wrong, below the folder over the adapters'
+		path string // the path with the wrong owner or mode, relative to the parent of the adapters' folder
 		mode os.FileMode
-		own  bool // by another user or group instead
+		own  bool // wrong because another user or group owns it
 		uid  int
 		gid  int
-		fix  string // empty: it is run
+		fix  string // empty if the adapter runs
 		said string
 	}{
 		{name: "as it was installed", path: ".", mode: 0o755},

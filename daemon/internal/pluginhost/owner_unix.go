@@ -13,11 +13,11 @@ import (
 	"syscall"
 )
 
-// ancestorsMatter: whoever can write a directory can replace what is below it.
+// ancestorsMatter: anybody who can write a directory can replace what is below it.
 const ancestorsMatter = true
 
 // checkAccess refuses a path that belongs to another user or that others may write. A group counts as others unless
-// only this user and root are in it: where each user has a group of their own, a checkout is group-writable by default.
+// only this user and root are in it: if each user has a private group, a checkout is group-writable by default.
 func checkAccess(path string, info fs.FileInfo) error {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
@@ -37,8 +37,8 @@ func checkAccess(path string, info fs.FileInfo) error {
 	return nil
 }
 
-// isUnmapped reports whether uid stands for all users outside the user namespace. To a sandboxed process the system
-// directories belong to it.
+// isUnmapped reports whether uid represents all users outside the user namespace. To a sandboxed process, system
+// directories appear to belong to it.
 func isUnmapped(uid uint32) bool {
 	overflow, err := os.ReadFile("/proc/sys/kernel/overflowuid")
 	if err != nil || strings.TrimSpace(string(overflow)) != strconv.FormatUint(uint64(uid), 10) {
@@ -55,8 +55,8 @@ func isUnmapped(uid uint32) bool {
 // adminGroup is macOS' group of administrators, who may become root anyway; its members are not in /etc/group.
 const adminGroup = 80
 
-// isPrivateGroup reports whether only this user and root are in a group. A group that /etc/group does not name, because
-// accounts are kept elsewhere, is private if it has the user's number.
+// isPrivateGroup reports whether only this user and root are in a group. If accounts are stored elsewhere and
+// /etc/group does not list the group, it is private if it has the user's number.
 func isPrivateGroup(gid, uid int) bool {
 	if gid == 0 {
 		return true
@@ -86,14 +86,14 @@ func isPrivateGroupIn(passwd, group string, gid, uid int) bool {
 		switch id, err := strconv.Atoi(f[2]); {
 		case err == nil && (id == uid || id == 0):
 			ours = append(ours, f[0])
-		case f[3] == strconv.Itoa(gid): // the main group of somebody else
+		case f[3] == strconv.Itoa(gid): // the main group of another user
 			return false
 		}
 	}
 	return !slices.ContainsFunc(members, func(name string) bool { return !slices.Contains(ours, name) })
 }
 
-// readTable reads the lines of passwd(5) or group(5); none when the file cannot be read.
+// readTable reads the lines of passwd(5) or group(5), or none if the file cannot be read.
 func readTable(path string) (lines [][]string) {
 	f, err := os.Open(path)
 	if err != nil {

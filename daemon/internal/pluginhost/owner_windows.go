@@ -60,7 +60,7 @@ func checkAccess(path string, _ fs.FileInfo) error {
 const mayWrite = windows.FILE_WRITE_DATA | windows.FILE_APPEND_DATA | windows.DELETE | windows.WRITE_DAC |
 	windows.WRITE_OWNER | windows.GENERIC_WRITE | windows.GENERIC_ALL
 
-// trustedInstaller owns what Windows itself installed.
+// trustedInstaller owns the files that Windows itself installed.
 const trustedInstaller = "S-1-5-80-956008885-3418522649-1831038044-1853292631-2271478464"
 
 func isTrusted(sid *windows.SID) bool {

@@ -14,15 +14,15 @@ import (
 	"github.com/service-dev/service/daemon/internal/backend"
 )
 
-// Rules for finding a process that runs but is suspended or hangs. A slow backend does not matter: the adapter answers
-// a probe by itself, however long a call takes.
+// Rules for detecting a process that runs but is suspended or hangs. A slow backend does not matter, because the
+// adapter answers a probe itself, however long a call takes.
 const (
 	probeEvery = 2 * time.Second // while a call or an attachment is under way
 	probeWait  = 3 * time.Second
-	// idleProbes is how many times less often an idle adapter is probed: the embedded backend serves pages that the host
-	// does not see.
+	// idleProbes is how many times less often an idle adapter is probed. It is probed at all because the embedded
+	// backend serves pages that the host does not see.
 	idleProbes = 8
-	// probeMisses in a row make an adapter stuck: a machine under load may be late once.
+	// probeMisses in a row make an adapter stuck; one may be due to load.
 	probeMisses = 2
 )
 
@@ -64,7 +64,7 @@ func (i *instance) watch(ctx context.Context, every, wait time.Duration) {
 	}
 }
 
-// probe reports whether the process answers a health check, whatever the answer is.
+// probe reports whether the process answers a health check, with whatever status.
 func probe(ctx context.Context, health healthv1.HealthClient, wait time.Duration) (answered bool) {
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()

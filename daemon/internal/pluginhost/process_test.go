@@ -21,7 +21,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/backend"
 )
 
-// script installs a shell script in the place of the adapter.
+// script installs a shell script in place of the adapter.
 func script(t *testing.T, body string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -43,7 +43,7 @@ func eventually(t *testing.T, what string, within time.Duration, ok func() bool)
 	}
 }
 
-// What is not a handshake on an adapter's standard output is told with what it was.
+// If an adapter prints something other than a handshake on standard output, the error quotes it.
 func TestNoiseIsDiagnosed(t *testing.T) {
 	h, _ := serve(t, script(t, "echo hello world\nexec cat\n"))
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
@@ -56,7 +56,7 @@ func TestNoiseIsDiagnosed(t *testing.T) {
 	})
 }
 
-// An adapter of a newer protocol is refused in words that say what to install.
+// An adapter of a newer protocol is refused with an error that says what to install.
 func TestNewerProtocolIsReadable(t *testing.T) {
 	h, _ := serve(t, script(t, "echo '1|99|unix|/nowhere|grpc|'\nexec cat\n"))
 	_, err := h.Health(t.Context(), backend.Target{BaseURL: "http://127.0.0.1:1", InstallID: "i"})
@@ -80,7 +80,7 @@ func TestStderrReachesTheLog(t *testing.T) {
 	})
 }
 
-// An adapter that hangs at its start holds up its own callers, as long as they care to wait, and nobody else.
+// An adapter that hangs at its start delays its own callers until they give up, and nobody else.
 func TestOneThatHangsBlocksNobody(t *testing.T) {
 	h, _ := serve(t, script(t, "exec sleep 1000\n"))
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
@@ -113,7 +113,7 @@ func TestChildrenGoWithTheirAdapter(t *testing.T) {
 	eventually(t, "the child's end", 4*time.Second, func() bool { return gone(pid) })
 }
 
-// Kill -9 on the daemon, and its adapters are gone in 3 s. The daemon here is a host in a process of its own.
+// The adapters of a daemon killed with kill -9 end within 3 s. The daemon here is a host in a separate process.
 func TestDaemonKilled(t *testing.T) {
 	if dir := os.Getenv("PLUGINHOST_TEST_DIR"); dir != "" {
 		h, _ := serve(t, dir)
@@ -155,14 +155,14 @@ func TestDaemonKilled(t *testing.T) {
 	eventually(t, "the adapter's end", 3*time.Second, func() bool { return gone(pid) })
 }
 
-// nobody is the user that owns nothing here.
+// nobody is a user id that owns nothing on this system.
 const nobody = 65534
 
-// asNobody runs this test binary as another user, with the paths in a variable that TestMain looks at, and gives what
-// it printed.
+// asNobody runs this test binary as another user, with the paths in a variable that TestMain reads, and returns its
+// output.
 func asNobody(t *testing.T, variable string, paths []string) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("/tmp", "n") // where nobody may read
+	dir, err := os.MkdirTemp("/tmp", "n") // a directory that nobody can read
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -109,8 +109,8 @@ func record[R any](ctx context.Context, h *Host, t backend.Target, req *pluginv1
 	return readRecord[R](req.GetKind(), resp.GetBody())
 }
 
-// readRecord rejects unknown fields: the adapter is of the same version and sends none. Its error does not quote the
-// body.
+// readRecord rejects unknown fields, because the adapter has the same version and sends none. Its error does not quote
+// the body.
 func readRecord[R any](kind string, body []byte) (R, error) {
 	var r, none R
 	d := json.NewDecoder(bytes.NewReader(body))

@@ -24,7 +24,7 @@ func golden(t *testing.T, name string) []byte {
 	return data
 }
 
-// again reads a record and writes it.
+// again decodes a record and encodes it again.
 func again[R any](t *testing.T, name string) {
 	t.Helper()
 	want := golden(t, name)
@@ -44,7 +44,7 @@ func again[R any](t *testing.T, name string) {
 	}
 }
 
-// The daemon's records are the contract's, field by field, both ways.
+// Every field of the contract's records survives decoding and encoding by the daemon.
 func TestRecordsAreThoseOfTheContract(t *testing.T) {
 	type projects struct {
 		Projects []backendapi.Project `json:"projects"`
@@ -95,7 +95,7 @@ func FuzzReadRecord(f *testing.F) {
 	})
 }
 
-// What is asked of records goes through the real adapter and comes back whole.
+// Calls on records pass through the real adapter without loss in either direction.
 func TestRecordCallsOverRealAdapter(t *testing.T) {
 	h, _ := serve(t, install(t))
 	const home = "/api/projects/com.example.hello/"

@@ -15,8 +15,8 @@ import (
 	"github.com/service-dev/service/daemon/internal/backend"
 )
 
-// Kill -9 in mid-call is a typed error in under two seconds, the adapter is started again, and its status tells
-// when and why it crashed.
+// A call whose adapter is killed ends with a typed error in under two seconds. The adapter is restarted, and its status
+// says when and why it crashed.
 func TestKilledInMidCall(t *testing.T) {
 	h, _ := serve(t, install(t))
 	arrived, release := make(chan struct{}, 8), make(chan struct{})
@@ -43,7 +43,7 @@ func TestKilledInMidCall(t *testing.T) {
 	if took := time.Since(begin); took > 2*time.Second || p.Code != backend.CodeAdapterUnavailable || !p.Retryable {
 		t.Fatalf("after %v: %+v", took, p)
 	}
-	// It is started again by itself, and calls wait for it.
+	// It is restarted without a call, and calls wait for it.
 	deadline := time.Now().Add(5 * time.Second)
 	for {
 		_, err := h.Health(t.Context(), target)
@@ -62,8 +62,8 @@ func TestKilledInMidCall(t *testing.T) {
 	}
 }
 
-// Five crashes within a minute open the breaker: calls are refused at once with the time to come back, nothing is
-// started meanwhile, and the other adapters are as they were.
+// Five crashes within a minute open the breaker: calls are refused at once with the time of the next start, nothing is
+// started before that, and other adapters are unaffected.
 func TestBreakerOpens(t *testing.T) {
 	h, _ := serve(t, install(t))
 	srv := httptest.NewServer(http.HandlerFunc(healthy))
@@ -104,7 +104,7 @@ func TestBreakerOpens(t *testing.T) {
 	}
 }
 
-// A clock that is set forward neither shortens a pause nor makes calls wait for its end.
+// A clock that is set forward neither shortens a pause nor makes calls wait until its end.
 func TestMovedClockKeepsNobodyWaiting(t *testing.T) {
 	a := newAdapter(&Host{now: func() time.Time { return time.Now().Add(24 * time.Hour) }, life: t.Context()}, "x", "/x")
 	a.status.State, a.resume = Backoff, time.Now().Add(breakerPause)
@@ -117,7 +117,8 @@ func TestMovedClockKeepsNobodyWaiting(t *testing.T) {
 	}
 }
 
-// What the adapter says does not pass by itself is told so, with what heals it; a crash later is only a crash.
+// A failure that the adapter calls permanent is reported as such, with its fix. A later crash is reported as retryable
+// again.
 func TestLastingCauseIsNotToBeTriedAgain(t *testing.T) {
 	a := newAdapter(&Host{now: time.Now, life: t.Context()}, "x", "/x")
 	ended, cancel := context.WithCancel(t.Context())

@@ -44,7 +44,7 @@ func newProcess(path, dir string, env []string, log *slog.Logger, onStart func(*
 	}
 	p.wait = sync.OnceValue(func() error {
 		err := p.cmd.Wait()
-		_ = killGroup(p.cmd) // what it left behind
+		_ = killGroup(p.cmd) // children that it left behind
 		p.log.flush()
 		p.stdin.Close()
 		close(p.done)
@@ -76,7 +76,7 @@ func (p *process) Kill(context.Context) error {
 		return nil
 	}
 	select {
-	case <-p.done: // the pid may be another process's by now
+	case <-p.done: // another process may have the pid by now
 		return nil
 	default:
 	}
@@ -119,8 +119,8 @@ func workDir() string {
 	return "/"
 }
 
-// allowedVariables are the variables of the daemon's environment that an adapter gets: those to run a program, to find
-// certificates and to use a proxy. No SERVICE_* variable is among them.
+// allowedVariables are the variables of the daemon's environment that an adapter gets: those needed to run a program,
+// to find certificates and to use a proxy. No SERVICE_* variable is among them.
 var allowedVariables = []string{
 	"PATH", "HOME", "LANG", "LC_ALL", "TZ", "USER", "LOGNAME",
 	"SSL_CERT_FILE", "SSL_CERT_DIR",
@@ -128,7 +128,8 @@ var allowedVariables = []string{
 	"SystemRoot", "SystemDrive", "USERPROFILE", "LOCALAPPDATA", "APPDATA", "ProgramData",
 }
 
-// environment returns all that an adapter sees: the allowed variables, go-plugin's own and the directory of this start.
+// environment returns the complete environment of an adapter: the allowed variables, go-plugin's own and the directory
+// of this start.
 func environment(handshake []string, dir string) []string {
 	env := make([]string, 0, len(allowedVariables)+len(handshake)+4)
 	for _, name := range allowedVariables {

@@ -19,7 +19,8 @@ import (
 	"github.com/service-dev/service/daemon/internal/backend"
 )
 
-// serveProbing is a host that finds a stuck adapter sooner than usual, by probes that often; stop ends it and waits.
+// serveProbing starts a host that probes adapters at the given interval, which is shorter than usual. stop ends it and
+// waits.
 func serveProbing(t *testing.T, every time.Duration) (h *Host, stop func()) {
 	t.Helper()
 	sockets, err := os.MkdirTemp("/tmp", "a")
@@ -41,7 +42,7 @@ func serveProbing(t *testing.T, every time.Duration) (h *Host, stop func()) {
 	return h, stop
 }
 
-// freeze stops a process and, where the system tells, waits until each of its threads stands.
+// freeze stops a process and, on Linux, waits until each of its threads is stopped.
 func freeze(t *testing.T, pid int) {
 	t.Helper()
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
@@ -58,8 +59,8 @@ func freeze(t *testing.T, pid int) {
 	})
 }
 
-// An adapter that was stopped (SIGSTOP) is replaced: the call that was hit is told so in seconds, in words that name
-// the adapter and not the network, and the next one gets an answer.
+// An adapter that was stopped (SIGSTOP) is replaced. The call under way fails within seconds, with an error that blames
+// the adapter and not the network, and the next call is answered.
 func TestAStoppedAdapterIsReplaced(t *testing.T) {
 	h, _ := serveProbing(t, 200*time.Millisecond)
 	srv := httptest.NewServer(http.HandlerFunc(healthy))
@@ -93,7 +94,7 @@ func TestAStoppedAdapterIsReplaced(t *testing.T) {
 	}
 }
 
-// An adapter that nobody calls is found too: the embedded backend's pages hang on it.
+// A stopped adapter is also replaced if nobody calls it, because the embedded backend's pages depend on it.
 func TestAStoppedAdapterIsReplacedWithoutACall(t *testing.T) {
 	h, _ := serveProbing(t, 200*time.Millisecond)
 	srv := httptest.NewServer(http.HandlerFunc(healthy))
@@ -109,7 +110,7 @@ func TestAStoppedAdapterIsReplacedWithoutACall(t *testing.T) {
 	})
 }
 
-// A backend that takes its time is not the adapter's fault: the call waits, and the process stays.
+// A slow backend is not the adapter's fault: the call waits and the process stays.
 func TestASlowBackendKeepsItsAdapter(t *testing.T) {
 	h, _ := serveProbing(t, 200*time.Millisecond)
 	release := make(chan struct{})
@@ -126,7 +127,7 @@ func TestASlowBackendKeepsItsAdapter(t *testing.T) {
 		_, err := h.Health(t.Context(), backend.Target{BaseURL: srv.URL, InstallID: "i"})
 		ended <- err
 	}()
-	// Longer than it takes to find a stuck adapter, which is what would be mistaken.
+	// Longer than it takes to detect a stuck adapter.
 	select {
 	case err := <-ended:
 		t.Fatalf("ended early: %v", err)
@@ -141,9 +142,9 @@ func TestASlowBackendKeepsItsAdapter(t *testing.T) {
 	}
 }
 
-// A daemon that stops does not wait for an adapter that cannot hear it.
+// A host that stops does not wait for an adapter that cannot react.
 func TestAStoppedAdapterDoesNotKeepTheHostFromStopping(t *testing.T) {
-	// An hour, because this test is about stopping only.
+	// An hour, so that no probe interferes.
 	h, stop := serveProbing(t, time.Hour)
 	srv := httptest.NewServer(http.HandlerFunc(healthy))
 	defer srv.Close()
@@ -162,7 +163,8 @@ func TestAStoppedAdapterDoesNotKeepTheHostFromStopping(t *testing.T) {
 	}
 }
 
-// A caller who is less patient than the probes is not sent to look at the network either.
+// A caller whose deadline is shorter than the probe interval gets an error about the adapter too, not about the
+// network.
 func TestAnImpatientCallerIsToldOfTheAdapter(t *testing.T) {
 	h, _ := serveProbing(t, 200*time.Millisecond)
 	srv := httptest.NewServer(http.HandlerFunc(healthy))

@@ -19,13 +19,13 @@ func (h *Host) UploadTelemetry(ctx context.Context, t backend.Target,
 	}, err
 }
 
-// PurgeTelemetry erases what the backend holds of the target's install id and returns how many events that were.
+// PurgeTelemetry erases the backend's events of the target's install id and returns their number.
 func (h *Host) PurgeTelemetry(ctx context.Context, t backend.Target) (deleted int64, err error) {
 	r, err := call(ctx, h, t, pluginv1.BackendClient.PurgeTelemetry, &pluginv1.PurgeTelemetryRequest{Target: anonymous(t)})
 	return r.GetDeleted(), err
 }
 
-// anonymous returns the target with the install id and nothing else of the caller.
+// anonymous returns the target with the install id and nothing else about the caller.
 func anonymous(t backend.Target) *pluginv1.Target {
 	return target(backend.Target{BaseURL: t.BaseURL, InstallID: t.InstallID})
 }

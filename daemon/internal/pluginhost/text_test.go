@@ -11,7 +11,7 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-// A state directory and a folder of fixtures whose names are not UTF-8 serve as others do.
+// A state directory and a folder of fixtures work if their names are not UTF-8.
 func TestPathsThatAreNotUTF8(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "caf\xe9")
 	if err := os.Mkdir(dir, 0o700); err != nil {
@@ -41,7 +41,7 @@ func TestPathsThatAreNotUTF8(t *testing.T) {
 	}
 }
 
-// Other texts that are not UTF-8 are no reason for an error of the transport.
+// Other texts that are not UTF-8 cause no transport error.
 func TestTextsThatAreNotUTF8(t *testing.T) {
 	h, _ := serve(t, install(t))
 	_, _, err := h.CreateSession(t.Context(), backend.Target{BaseURL: "http://127.0.0.1:1/\xff", InstallID: "inst_1",

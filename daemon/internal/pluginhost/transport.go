@@ -11,8 +11,8 @@ import (
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
-// maxQueued bounds the frames that wait in each direction of an attachment. A full queue refuses frames to the glasses,
-// and blocks the adapter in the other direction.
+// maxQueued bounds the queued frames in each direction of an attachment. If the queue to the glasses is full, frames
+// are refused; if the other one is full, the adapter blocks.
 const maxQueued = 256
 
 type (
@@ -31,12 +31,13 @@ type attachment struct {
 	life    context.Context
 	out     chan *pluginv1.AttachRequest
 	in      chan inbound
-	closed  error // why in was closed; set before that
+	closed  error // why in was closed; set before closing it
 	workers sync.WaitGroup
 }
 
-// Attach starts the transport adapter of this name if it does not run, and attaches a session's glasses. ctx bounds the
-// opening only; the glasses stay until Close, the adapter's end or the host's. Errors are *backend.Problem or ctx's.
+// Attach attaches a session's glasses with the transport adapter of this name, which it starts if necessary. ctx bounds
+// only the opening; the glasses stay until Close, or until the adapter or the host ends. Errors are *backend.Problem or
+// ctx's.
 func (h *Host) Attach(ctx context.Context, name string, open backend.TransportOpen) (backend.Glasses, error) {
 	a, ok := h.adapters[name]
 	if !ok || !isTransport(name) {
@@ -103,7 +104,7 @@ func (g *attachment) open(c pluginv1.TransportClient, request *pluginv1.AttachRe
 // read receives the glasses' frames until the stream ends.
 func (g *attachment) read() {
 	defer close(g.in)
-	defer g.end() // ends write, too
+	defer g.end() // ends write as well
 	for {
 		m, err := g.stream.Recv()
 		if err != nil {
@@ -136,7 +137,7 @@ func (g *attachment) write() {
 		select {
 		case m := <-g.out:
 			if g.stream.Send(m) != nil {
-				return // read learns why
+				return // read gets the reason
 			}
 		case <-g.life.Done():
 			return

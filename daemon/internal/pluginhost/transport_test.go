@@ -26,7 +26,7 @@ var buildLocalSim = sync.OnceValues(func() ([]byte, error) {
 	return os.ReadFile(file)
 })
 
-// installLocalSim puts the really built adapter and a manifest into a directory of the test's own.
+// installLocalSim puts the compiled adapter and a manifest into a temporary directory.
 func installLocalSim(t testing.TB) string {
 	t.Helper()
 	data, err := buildLocalSim()
@@ -55,7 +55,7 @@ func attach(t *testing.T, h *Host, virtual bool) backend.Glasses {
 	return g
 }
 
-// ask sends a frame and waits for its result; seen is told of the frames that come before it.
+// ask sends a frame and waits for its result; seen is called with the frames that arrive before it.
 func ask(t *testing.T, g backend.Glasses, typ, id, payload string, seen func(glasses.Frame)) glasses.Result {
 	t.Helper()
 	if err := g.Send(fmt.Appendf(nil, `{"v":1,"type":%q,"id":%q,"at":0,"payload":%s}`, typ, id, payload),
@@ -194,7 +194,7 @@ func TestAttachIsRefused(t *testing.T) {
 	}
 }
 
-// TestNobodyReceives: a session that does not listen costs a bounded queue, and its Send never waits.
+// TestNobodyReceives: if nobody receives a session's frames, its bounded queue fills and Send fails without waiting.
 func TestNobodyReceives(t *testing.T) {
 	h, _ := serve(t, installLocalSim(t))
 	g := attach(t, h, true)
@@ -215,7 +215,7 @@ func TestNobodyReceives(t *testing.T) {
 	}
 }
 
-// TestSpeed measures what the tools feel: the round trip of a command, and a minute of virtual time with 100 events.
+// TestSpeed measures what tools depend on: the round trip of a command, and a minute of virtual time with 100 events.
 func TestSpeed(t *testing.T) {
 	h, _ := serve(t, installLocalSim(t))
 	begin := time.Now()

@@ -14,24 +14,24 @@ import (
 	"github.com/hashicorp/go-plugin"
 )
 
-// Manifest is the file beside the binaries that holds the checksums of the adapters that ship: lines of
-// a SHA-256 in hexadecimal, two spaces and a file name.
+// Manifest is the file beside the binaries with the checksums of the shipped adapters. Each line is a SHA-256 in
+// hexadecimal, two spaces and a file name.
 const Manifest = "plugins.sha256"
 
 // maxManifestLines bounds the manifest; a handful is normal.
 const maxManifestLines = 256
 
-// refusal is why a file must not run, and what a person does about it.
+// refusal is why a file must not run, and how a person fixes that.
 type refusal struct{ reason, fixHint string }
 
 func (r *refusal) Error() string { return r.reason }
 
-// reinstall is the fix hint of refusals without one of their own.
+// reinstall is the default fix hint of a refusal.
 const reinstall = "Install the service again so that its binaries and plugins.sha256 belong together, then try again."
 
 func refuse(format string, args ...any) error { return refuseWith(reinstall, format, args...) }
 
-// refuseWith is refuse with a fix hint of its own.
+// refuseWith is refuse with a specific fix hint.
 func refuseWith(fixHint, format string, args ...any) error {
 	return &refusal{fmt.Sprintf(format, args...), fixHint}
 }
@@ -39,7 +39,7 @@ func refuseWith(fixHint, format string, args ...any) error {
 // runHint returns the hint to run a command.
 func runHint(command string) string { return "Run `" + command + "`, then try again." }
 
-// FixHint returns what a person does about an error of Check.
+// FixHint returns how a person fixes an error of Check.
 func FixHint(err error) string {
 	var r *refusal
 	if errors.As(err, &r) {

@@ -1,4 +1,4 @@
-// Package ratelog keeps a lasting condition, such as a full disk or a refused client, from filling the log.
+// Package ratelog prevents a persistent condition, such as a full disk or a refused client, from filling the log.
 package ratelog
 
 import (

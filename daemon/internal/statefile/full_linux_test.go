@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// A disk that is full leaves the old content whole and nothing half-written beside it.
+// On a full disk the old content stays complete, and no partial file is left beside it.
 func TestFullDisk(t *testing.T) {
 	dir := t.TempDir()
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=64k"); err != nil {

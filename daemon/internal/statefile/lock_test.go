@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A second holder gets an error that names the file, and not one about time.
+// If another process holds the lock, the error names the file and is not a timeout.
 func TestLockOfAnotherIsNamed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.lock")
 	inner := false

@@ -19,7 +19,7 @@ import (
 	"github.com/service-dev/service/packaging/reaper"
 )
 
-// TestMain also is the writer that a test kills: it replaces a file until it dies.
+// TestMain can also act as the writer that a test kills: it replaces a file until it dies.
 func TestMain(m *testing.M) {
 	if path := os.Getenv("STATEFILE_WRITER"); path != "" {
 		for i := 0; ; i++ {
@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	os.Exit(reaper.Run(m.Run))
 }
 
-// content is 64 KB that tell whether they are whole.
+// content returns 64 KB from which a reader can tell whether they are complete.
 func content(i int) []byte {
 	return bytes.Repeat([]byte{byte('a' + i%26)}, 64<<10)
 }
@@ -241,12 +241,11 @@ func TestWatchSeesEveryWayToChange(t *testing.T) {
 	select {
 	case <-w.Gone():
 	default:
-		t.Error("nobody was told that the directory was gone")
+		t.Error("the missing directory was not reported")
 	}
 }
 
-// A file with a secret that others may reach is tightened before it is read, and a symbolic link's target is left
-// alone.
+// A secret file that others can access is tightened before it is read; the target of a symbolic link is left alone.
 func TestReadPrivate(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("modes mean nothing on Windows")

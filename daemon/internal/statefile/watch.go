@@ -13,8 +13,8 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// Timing of a watch. A burst of events causes one check, at most debounce after its first event. The polls find
-// changes without an event, and a directory that was created again.
+// Timing of a watch. A burst of events causes one check, at most debounce after its first event. Polling finds changes
+// without an event, and a directory that was created again.
 const (
 	debounce = 60 * time.Millisecond
 	slowPoll = 2 * time.Second
@@ -24,8 +24,8 @@ const (
 // maxWatched bounds how much of a file is compared, in bytes.
 const maxWatched = 1 << 20
 
-// Watch reports when the contents of named files of one directory changed, whoever changed them and however: in place,
-// by rename, or with the whole directory. A signal is a hint to read the file again.
+// Watch reports when the contents of named files in one directory change, whoever changes them and however: in place,
+// by rename, or together with the directory. A signal is a hint to read the file again.
 type Watch struct {
 	dir string
 	log *slog.Logger
@@ -59,10 +59,10 @@ func (w *Watch) Changed(name string) <-chan struct{} {
 	return f.hint
 }
 
-// Gone returns a channel that receives a signal when the directory is found missing.
+// Gone returns a channel that receives a signal when the directory is missing.
 func (w *Watch) Gone() <-chan struct{} { return w.gone }
 
-// Serve watches until ctx ends. It polls if the system's notification is not available.
+// Serve watches until ctx ends. If system notifications are not available, it polls.
 func (w *Watch) Serve(ctx context.Context) error {
 	notify, err := fsnotify.NewWatcher()
 	if err != nil {
@@ -115,7 +115,7 @@ func (s *watching) run(ctx context.Context) error {
 	}
 }
 
-// attach finds the directory by name again: it may have been deleted, moved away or created anew.
+// attach finds the directory by name again, because it may have been deleted, moved away or created anew.
 func (s *watching) attach() {
 	info, err := os.Stat(s.dir)
 	if err != nil {

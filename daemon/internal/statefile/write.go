@@ -22,7 +22,7 @@ var ErrTooLarge = errors.New("is larger than expected")
 // ErrNotRegular refuses a directory, pipe, socket or device in place of a file.
 var ErrNotRegular = errors.New("it is not a file")
 
-// tempMark is in the name of every temporary file, so that those of a killed writer can be found.
+// tempMark is contained in the name of every temporary file, so that those of a killed writer can be found.
 const tempMark = ".tmp-"
 
 // Read reads a file of at most limit bytes. The error is fs.ErrNotExist, ErrSymlink, ErrTooLarge or the system's.
@@ -37,7 +37,7 @@ func Read(path string, limit int64) ([]byte, error) {
 	return readAll(path, info, limit, openPlain)
 }
 
-// ReadFollowing is Read for a file that may be a symbolic link, as people's own settings often are. Like Read it
+// ReadFollowing is Read for a file that may be a symbolic link, as settings edited by people often are. Like Read it
 // refuses a pipe or a device without blocking on it.
 func ReadFollowing(path string, limit int64) ([]byte, error) {
 	info, err := os.Stat(path)

@@ -17,14 +17,14 @@ const countersName = "state.json"
 // maxHolders bounds the backends that may hold events of this install at the same time.
 const maxHolders = 16
 
-// counters is its content.
+// counters is the content of the file.
 type counters struct {
 	// Dropped counts lost events that were not reported to the backend yet.
 	Dropped int64 `json:"dropped"`
 	// UploadedAt is when the last batch was uploaded, in Unix ms, and Uploaded how many events it had.
 	UploadedAt int64 `json:"uploadedAt"`
 	Uploaded   int   `json:"uploaded"`
-	// Holders are the backends that received events and were not asked to erase them since.
+	// Holders are the backends that received events and have not been asked to erase them since.
 	Holders []string `json:"holders,omitempty"`
 }
 
@@ -59,7 +59,7 @@ func (t counterFile) addDropped(n int64) error {
 	return t.change(func(c *counters) { c.Dropped += n })
 }
 
-// hold records, before events are sent to a backend, that it holds some: the answer may be lost although the events
+// hold records, before events are sent to a backend, that it has some: the answer may be lost although the events
 // arrived.
 func (s *spool) hold(url string) error {
 	if slices.Contains(s.counterFile.read().Holders, url) {
@@ -75,7 +75,7 @@ func (s *spool) hold(url string) error {
 	})
 }
 
-// erased removes holders that hold no events any more, and the file when none is left.
+// erased removes backends that have no events any more, and the file if none is left.
 func (s *spool) erased(urls []string) error {
 	return s.withLock(func() error {
 		left := slices.DeleteFunc(s.counterFile.read().Holders, func(url string) bool { return slices.Contains(urls, url) })

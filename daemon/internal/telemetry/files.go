@@ -48,8 +48,8 @@ func checkDir(dir string) error {
 	return err
 }
 
-// appendLine appends a line to a file. It first ends a torn line, and removes a line that could not be written
-// completely, so that a full disk costs one event and not its neighbours.
+// appendLine appends a line to a file. It first terminates a torn line, and removes a line that could not be written
+// completely, so that a full disk loses one event and not the next one.
 func appendLine(path string, line []byte) error {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
 	if err != nil {

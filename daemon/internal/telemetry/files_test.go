@@ -9,7 +9,7 @@ import (
 	"github.com/service-dev/service/proto/telemetry"
 )
 
-// A torn line costs itself and not the event after it.
+// A torn line loses its own event but not the next one.
 func TestTornLineCostsOneEvent(t *testing.T) {
 	w := told(t)
 	for range 3 {
@@ -33,7 +33,7 @@ func TestTornLineCostsOneEvent(t *testing.T) {
 	}
 }
 
-// Processes that turn the same log at once lose no generation.
+// Processes that rotate the same log at once lose no generation.
 func TestTwoProcessesTurnTheLog(t *testing.T) {
 	for range 40 {
 		dir := filepath.Join(t.TempDir(), Dir)

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// A disk that is full leaves no half of a line behind.
+// A full disk leaves no partial line behind.
 func TestFullDiskLeavesWholeLines(t *testing.T) {
 	dir := t.TempDir()
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=16k"); err != nil {

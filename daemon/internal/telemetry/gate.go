@@ -9,7 +9,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/consent"
 )
 
-// The switches that decide about an upload, as Gate returns them.
+// The switches that decide about an upload, as returned by Gate.
 const (
 	ByEnv               = "SERVICE_TELEMETRY"
 	ByDNT               = "DO_NOT_TRACK"
@@ -17,13 +17,13 @@ const (
 	ByConsent           = "consent"
 	ByUnreadableConsent = "consent_unreadable"  // the decision is unknown
 	ByEmbedded          = "embedded"            // there is no backend to upload to
-	ByBackend           = "SERVICE_BACKEND_URL" // this shell's calls go to another backend
+	ByBackend           = "SERVICE_BACKEND_URL" // this shell uses another backend
 	ByNotice            = "notice"              // the first-run notice was not shown yet
 	ByDefault           = "default"
 )
 
 // Gate reports whether the caller's events may be uploaded, and which switch decided, strongest first. The shell's own
-// switches win over the stored decision; none of them is ever stored.
+// switches take precedence over the stored decision; they are never stored.
 func (r *Recorder) Gate(who caller.Caller) (allowed bool, decidedBy string) {
 	allowed, decidedBy, _ = r.gate(who)
 	return allowed, decidedBy
@@ -69,15 +69,15 @@ func disabledBy(who caller.Caller) string {
 	return ""
 }
 
-// isNo reports whether a variable is one of the usual words for no.
+// isNo reports whether a variable has one of the usual values for no.
 func isNo(value string) bool {
 	return slices.Contains([]string{"0", "no", "off", "false"}, strings.ToLower(value))
 }
 
 func isYes(value string) bool { return value != "" && !isNo(value) }
 
-// usesBackend reports whether the caller uses the daemon's own backend: what it does with another backend is not
-// reported to this one.
+// usesBackend reports whether the caller uses the daemon's own backend. Events about the use of another backend are not
+// sent to this one.
 func (r *Recorder) usesBackend(own config.Backend, who caller.Caller) bool {
 	if who.Env["SERVICE_BACKEND_URL"] == "" {
 		return true

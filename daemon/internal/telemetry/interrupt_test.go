@@ -15,7 +15,7 @@ import (
 	"github.com/service-dev/service/proto/telemetry"
 )
 
-// otherProcess has the lock of the spool until the returned function is called.
+// otherProcess holds the spool's lock until the returned function is called.
 func otherProcess(t *testing.T, w *world) (release func()) {
 	t.Helper()
 	held, let, gone := make(chan struct{}), make(chan struct{}), make(chan struct{})
@@ -31,8 +31,8 @@ func otherProcess(t *testing.T, w *world) (release func()) {
 	return func() { close(let); <-gone }
 }
 
-// A no that is stored after a try had asked the gate, while it waits for its batch, is obeyed: one that this daemon
-// took, and one that another program wrote.
+// Consent may be declined after an upload has checked it and while it waits for its batch. Nothing is sent then,
+// whether this daemon or another program stored the decision.
 func TestNoBetweenGateAndUploadIsObeyed(t *testing.T) {
 	for _, ours := range []bool{true, false} {
 		w := told(t)
@@ -69,7 +69,7 @@ func TestNoBetweenGateAndUploadIsObeyed(t *testing.T) {
 	}
 }
 
-// A no counts though the spool cannot be emptied just now; the next try empties it and sends nothing.
+// Declining takes effect even if the spool is locked at that moment; the next attempt empties it and sends nothing.
 func TestNoCountsWhileTheSpoolIsLocked(t *testing.T) {
 	w := told(t)
 	w.Record(as(t), telemetry.Linked, nil)
@@ -89,7 +89,7 @@ func TestNoCountsWhileTheSpoolIsLocked(t *testing.T) {
 	}
 }
 
-// An erasure during an upload is no failure of the upload: nothing is told of one, and nothing waits for a back-off.
+// An erasure that interrupts an upload is not a failed upload: no error is reported and no back-off begins.
 func TestInterruptionIsNoFailure(t *testing.T) {
 	w := told(t)
 	w.entered = make(chan struct{})
@@ -106,7 +106,7 @@ func TestInterruptionIsNoFailure(t *testing.T) {
 	}
 }
 
-// What was decided and cannot be read is no decision: nothing is uploaded, and nothing that waits is thrown away.
+// If the stored decision cannot be read, nothing is uploaded and nothing is deleted from the spool.
 func TestUnreadableConsentIsNoDecision(t *testing.T) {
 	w := told(t)
 	w.Record(as(t), telemetry.Linked, nil)
@@ -127,7 +127,7 @@ func TestUnreadableConsentIsNoDecision(t *testing.T) {
 	}
 }
 
-// Events go to the backend that they were recorded for and to no other.
+// Events are sent only to the backend that they were recorded for.
 func TestEventsGoToTheirOwnBackend(t *testing.T) {
 	w := told(t)
 	w.Record(as(t), telemetry.Linked, nil)
@@ -145,7 +145,7 @@ func TestEventsGoToTheirOwnBackend(t *testing.T) {
 	}
 }
 
-// A segment that cannot be read costs its events and stops nothing; the status tells of it.
+// A segment that cannot be read loses its events but blocks nothing, and status reports it.
 func TestUnreadableSegmentsStopNothing(t *testing.T) {
 	w := told(t)
 	w.Record(as(t), telemetry.Linked, nil)
@@ -163,7 +163,7 @@ func TestUnreadableSegmentsStopNothing(t *testing.T) {
 			t.Log(err)
 		}
 	}
-	// A segment that cannot even be sealed stays and is passed over.
+	// A segment that cannot even be sealed stays and is skipped.
 	put(t, w.spool, ours, 5, string(line(t)))
 	if err := os.MkdirAll(filepath.Join(w.spool.dir, strings.TrimSuffix(named(ours, 5), segmentEnd)+sentMark+segmentEnd),
 		0o700); err != nil {
@@ -179,7 +179,7 @@ func TestUnreadableSegmentsStopNothing(t *testing.T) {
 		t.Errorf("%+v, %d dropped", s, w.batches[0].Dropped)
 	}
 	w.upload1(t)
-	if err := w.flush(t.Context()); err != nil || w.Status(shell()).LastError != "" { // it is over
+	if err := w.flush(t.Context()); err != nil || w.Status(shell()).LastError != "" { // the problem is solved
 		t.Errorf("%v, %+v", err, w.Status(shell()))
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/consent"
 )
 
-// notice records whether a response is currently carrying the first-run notice.
+// notice records whether a response with the first-run notice is under way.
 type notice struct {
 	sync.Mutex
 	taken bool
@@ -48,7 +48,7 @@ func (r *Recorder) settle(written bool) {
 	}
 }
 
-// noticeText returns the notice: what is collected, that it is on, how to stop it.
+// noticeText returns the notice: what is collected, that it is on, and how to turn it off.
 func (r *Recorder) noticeText() string {
 	where := "uploaded to its backend"
 	if own, err := r.o.Backend(caller.Caller{}); err != nil || own.Kind == config.KindEmbedded {

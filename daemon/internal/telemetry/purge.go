@@ -28,9 +28,9 @@ const (
 	PurgeFailed  = "failed"
 )
 
-// Purge erases the local log, the spool, and what backends hold of this install: the daemon's own backend and each
-// that received events before. It asks them whatever the switches say, because it withdraws what was sent. A backend
-// that cannot be reached is remembered for the next purge. The error concerns this machine.
+// Purge erases the local log, the spool, and this install's events at backends: the daemon's own backend and each that
+// received events before. It asks them whatever the switches say, because erasing withdraws what was sent. A backend
+// that cannot be reached is remembered for the next purge. The error concerns this machine only.
 func (r *Recorder) Purge(ctx context.Context) (p Purged, err error) {
 	err = r.withLock(func() error {
 		local, logErr := r.log.clear()
@@ -59,7 +59,7 @@ func (r *Recorder) Purge(ctx context.Context) (p Purged, err error) {
 	return p, err
 }
 
-// eraseAtBackends asks backends, in parallel, to erase what they hold of this install. err names each that did not.
+// eraseAtBackends asks backends, in parallel, to erase this install's events. err names each that did not.
 func (r *Recorder) eraseAtBackends(ctx context.Context, urls []string) (erased []string, deleted int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, uploadWait)
 	defer cancel()

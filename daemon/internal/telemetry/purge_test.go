@@ -14,7 +14,7 @@ import (
 	"github.com/service-dev/service/proto/telemetry"
 )
 
-// upload records one event and sends it.
+// upload1 records one event and sends it.
 func (w *world) upload1(t *testing.T) {
 	t.Helper()
 	w.Record(as(t), telemetry.Linked, nil)
@@ -45,7 +45,7 @@ func TestPurge(t *testing.T) {
 	}
 }
 
-// Every backend that events were sent to is asked, also after the configuration forgot it, until it has erased them.
+// A purge asks every backend that received events, even one that is no longer configured, until it has erased them.
 func TestPurgeAsksEveryBackendThatWasSentEvents(t *testing.T) {
 	const first, second, third = "https://first.example", "https://second.example", "https://third.example"
 	w := told(t)
@@ -53,7 +53,7 @@ func TestPurgeAsksEveryBackendThatWasSentEvents(t *testing.T) {
 		w.backend = url
 		w.upload1(t)
 	}
-	// If the answer is lost, the backend still has the events.
+	// If the answer is lost, the backend may have the events.
 	w.backend = third
 	w.refuse = down()
 	w.Record(as(t), telemetry.Linked, nil)
@@ -61,7 +61,7 @@ func TestPurgeAsksEveryBackendThatWasSentEvents(t *testing.T) {
 	w.refuse = nil
 
 	w.backend = config.EmbeddedURL
-	// Declining empties the spool, but the backends to erase from stay known, also after a restart.
+	// Declining empties the spool, but the backends to erase from stay recorded, also across a restart.
 	w.Decided(consent.Declined)
 	w.Recorder = w.again()
 	w.refuses = map[string]error{first: down()}
@@ -81,7 +81,7 @@ func TestPurgeAsksEveryBackendThatWasSentEvents(t *testing.T) {
 	}
 }
 
-// More backends than can be remembered get nothing, which is told.
+// Once the list of backends to erase from is full, no other backend is sent events, and the error says so.
 func TestNoBackendHoldsEventsUnremembered(t *testing.T) {
 	w := told(t)
 	for i := range maxHolders {
@@ -100,7 +100,7 @@ func TestNoBackendHoldsEventsUnremembered(t *testing.T) {
 	w.upload1(t)
 }
 
-// Directories that lead elsewhere, and names that are not ours, are left alone.
+// Symbolic links to other directories and files with other names are left alone.
 func TestForeignFilesAreNotErased(t *testing.T) {
 	for _, link := range []string{Dir, filepath.Join(Dir, spoolDir)} {
 		w := told(t)

@@ -17,12 +17,12 @@ import (
 	"github.com/service-dev/service/proto/telemetry"
 )
 
-// The spool: segments of JSON lines in Dir/spoolDir. A segment is never longer than a batch. Its name begins with a
-// UUIDv7, so that names sort by age, and continues with the mark of the backend that its events are for.
+// The spool consists of segments of JSON lines in Dir/spoolDir. A segment is never longer than a batch. Its name begins
+// with a UUIDv7, so that names sort by age, followed by the mark of the backend that its events are for.
 const (
 	spoolDir   = "spool"
 	segmentEnd = ".jsonl"
-	// sentMark is in the name of a segment that was passed to the uploader: nothing is appended to it any more.
+	// sentMark is in the name of a segment that was passed to the uploader; nothing more is appended to it.
 	sentMark   = ".sent"
 	lockName   = "spool.lock"
 	spoolCap   = 4 << 20                   // bytes of all segments
@@ -178,9 +178,9 @@ type batch struct {
 }
 
 // next seals the oldest segments that make one batch for a backend and reads them. Lines that are not events count as
-// lost. An unreadable segment counts as lost and is deleted, or skipped if it cannot be. Events for another backend
-// are deleted, as are segments that were sent before and could not be deleted then. An empty batch means that nothing
-// waits.
+// lost. An unreadable segment counts as lost and is deleted, or skipped if it cannot be. Events for another backend are
+// deleted, as are segments that were sent before and could not be deleted then. An empty batch means that nothing is
+// spooled.
 func (s *spool) next(url string) (l batch, err error) {
 	mark := markOf(url)
 	err = s.withLock(func() error {
@@ -278,8 +278,8 @@ func (s *spool) drop(l batch, change func(*counters)) error {
 	})
 }
 
-// clear deletes all waiting events and the count of lost events, and returns how many events waited. Files that
-// cannot be deleted are reported in the error and do not stop the others.
+// clear deletes all spooled events and the count of lost events, and returns how many were spooled. Files that cannot
+// be deleted are reported in the error and do not stop the others.
 func (s *spool) clear() (events int64, err error) {
 	err = s.withLock(func() error {
 		segments, _, err := s.segments()
@@ -295,7 +295,7 @@ func (s *spool) clear() (events int64, err error) {
 	return events, err
 }
 
-// waiting returns how many events wait and how many bytes they take.
+// waiting returns the number of spooled events and their size in bytes.
 func (s *spool) waiting() (events int, bytes int64) {
 	segments, total, err := s.segments()
 	if err != nil {

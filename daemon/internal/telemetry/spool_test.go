@@ -27,7 +27,7 @@ func line(t testing.TB) []byte {
 	return append(data, '\n')
 }
 
-// named is the name of a segment that is older than those of now; n orders it among such.
+// named returns the name of a segment that is older than current ones; n orders such segments.
 func named(url string, n int) string {
 	return fmt.Sprintf("00000000-0000-7000-8000-%012d.%s.jsonl", n, markOf(url))
 }
@@ -69,14 +69,14 @@ func TestFullSpoolLosesTheOldestAndCountsThem(t *testing.T) {
 	}
 }
 
-// What a killed writer or anybody else left in the spool costs those lines and nothing more.
+// Lines that a killed writer or another program left in the spool are skipped; nothing else is lost.
 func TestForeignBytesInTheSpool(t *testing.T) {
 	s := newSpool(newLockedDir(filepath.Join(t.TempDir(), Dir)))
 	fill(t, s, 2)
 	good := string(line(t))
 	for i, text := range []string{
-		good + good[:30],        // torn
-		"\x00\x00\xff\n" + good, // zeros
+		good + good[:30],        // torn line
+		"\x00\x00\xff\n" + good, // zero bytes
 		strings.Repeat("x", maxLine+1) + "\n",
 		strings.Replace(good, telemetry.Linked, "else.where", 1) + strings.Replace(good, "}", `,"secret":"x"}`, 1),
 		"",
@@ -118,7 +118,7 @@ func TestForeignBytesInTheSpool(t *testing.T) {
 	}
 }
 
-// stuck has a spool that cannot delete the segments of which part is in the name.
+// stuck makes deleting fail for segments whose names contain part.
 func stuck(s *spool, part string) {
 	s.unlink = func(path string) error {
 		if strings.Contains(filepath.Base(path), part) {
@@ -128,7 +128,7 @@ func stuck(s *spool, part string) {
 	}
 }
 
-// A segment that cannot be deleted keeps no other from being erased, and the error names it.
+// A segment that cannot be deleted does not keep others from being erased, and the error names it.
 func TestClearGoesOnAfterWhatCannotBeDeleted(t *testing.T) {
 	s := newSpool(newLockedDir(filepath.Join(t.TempDir(), Dir)))
 	for n := range 3 {
@@ -144,7 +144,7 @@ func TestClearGoesOnAfterWhatCannotBeDeleted(t *testing.T) {
 	}
 }
 
-// Segments of early builds name no backend: they are counted and erased, and never sent.
+// Segments of early builds name no backend; they are counted and erased but never sent.
 func TestSegmentsWithoutABackendAreErased(t *testing.T) {
 	s := newSpool(newLockedDir(filepath.Join(t.TempDir(), Dir)))
 	old := func() {
@@ -168,7 +168,7 @@ func TestSegmentsWithoutABackendAreErased(t *testing.T) {
 	}
 }
 
-// Two processes of one directory, of which one uploads: nothing is lost between them and nothing is sent twice.
+// If two processes share a directory and one uploads, nothing is lost and nothing is sent twice.
 func TestTwoProcessesShareTheSpool(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), Dir)
 	daemon, other := newSpool(newLockedDir(dir)), newSpool(newLockedDir(dir))
@@ -191,7 +191,7 @@ func TestTwoProcessesShareTheSpool(t *testing.T) {
 	collect := func() {
 		l, err := daemon.next(ours)
 		if err != nil {
-			return // the other has the lock
+			return // the other process holds the lock
 		}
 		for _, e := range l.Events {
 			if seen[e.ID] {
@@ -219,7 +219,7 @@ func TestTwoProcessesShareTheSpool(t *testing.T) {
 	}
 }
 
-// A state directory that was deleted stays deleted.
+// A deleted state directory is not created again.
 func TestDeletedDirectoryIsNotMadeAgain(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "gone")
 	if _, err := newSpool(newLockedDir(filepath.Join(dir, Dir))).add(ours, line(t)); err == nil {

@@ -9,23 +9,23 @@ import (
 
 // Status is the state of telemetry for one caller.
 type Status struct {
-	// Allowed and DecidedBy are Gate's answer.
+	// Allowed and DecidedBy are the results of Gate.
 	Allowed   bool
 	DecidedBy string
 	LogFile   string
 	// BackendURL receives the events; empty if there is none.
 	BackendURL string
-	// NoticeAt is zero while the notice was not shown.
+	// NoticeAt is zero until the notice is shown.
 	NoticeAt time.Time
-	// Waiting events take Bytes of Cap; Dropped were lost since the last upload.
+	// Waiting events use Bytes of Cap; Dropped were lost since the last upload.
 	Waiting             int
 	Bytes, Cap, Dropped int64
-	// UploadedAt is zero before the first upload, of Uploaded events.
+	// UploadedAt is the time of the last upload, of Uploaded events; zero before the first.
 	UploadedAt time.Time
 	Uploaded   int
 	// LastError is why the last upload failed, or why the spool could not be read or deleted; empty if all went well.
 	LastError string
-	// Next is when the next upload is; zero if nothing waits or nothing may be sent.
+	// Next is when the next upload is; zero if nothing is spooled or nothing may be sent.
 	Next time.Time
 }
 

@@ -1,7 +1,7 @@
-// Package telemetry records events about the use of the service, only those of proto/telemetry: always in a local log
-// that the person can read, and in a spool until they are uploaded if the person's switches allow it. It issues the
-// first-run notice, before which nothing is uploaded. The package knows no account and no transport; its Uploader
-// reaches the backend.
+// Package telemetry records events about the use of the service, only those declared in proto/telemetry: always in a
+// local log that the person can read, and in a spool until they are uploaded if the person's switches allow it. It
+// issues the first-run notice, before which nothing is uploaded. The package knows no account and no transport; its
+// Uploader reaches the backend.
 package telemetry
 
 import (
@@ -32,7 +32,7 @@ type Consents interface {
 	Get() (consent.State, error)
 }
 
-// Memory is what the install remembers.
+// Memory is what the install stores.
 type Memory interface {
 	// NoticeShownAt returns the zero time until the first-run notice was shown.
 	NoticeShownAt() time.Time
@@ -57,7 +57,7 @@ type Options struct {
 	Version  string
 	Consents Consents
 	Memory   Memory
-	// Backend returns the backend of a caller's calls; that of the zero Caller is the daemon's own, which receives the
+	// Backend returns the backend of a caller's calls. For the zero Caller it is the daemon's own, which receives the
 	// events.
 	Backend  func(caller.Caller) (config.Backend, error)
 	Uploader Uploader
@@ -67,7 +67,7 @@ type Options struct {
 	Jitter func() float64
 }
 
-// warnEvery is how often the log reports events that cannot be written.
+// warnEvery is how often events that cannot be written are logged.
 const warnEvery = time.Minute
 
 // Recorder records and uploads events. It is safe for concurrent use.
@@ -97,9 +97,9 @@ func New(o Options) *Recorder {
 		writeFailures: ratelog.New(o.Log, warnEvery, o.Now)}
 }
 
-// Record writes an event to the local log, and to the spool if the caller's switches may allow its upload. Fields
-// that are not on the list are dropped, and texts are shortened to its limits. A failure is only logged: telemetry
-// never disturbs the work.
+// Record writes an event to the local log, and to the spool if the caller's switches may allow its upload. Fields that
+// are not declared are dropped, and texts are shortened to the declared limits. A failure is only logged: telemetry
+// never disturbs other work.
 func (r *Recorder) Record(ctx context.Context, name string, fields map[string]any) {
 	who := caller.From(ctx)
 	if r.starting.CompareAndSwap(true, false) {
@@ -121,7 +121,7 @@ func (r *Recorder) write(who caller.Caller, name string, fields map[string]any) 
 	}
 }
 
-// format encodes an event; one that is not on the list is an error.
+// format encodes an event; an undeclared one is an error.
 func (r *Recorder) format(name string, fields map[string]any) (line []byte, err error) {
 	d, known := telemetry.Of(name)
 	if !known {
@@ -152,7 +152,7 @@ func (r *Recorder) spoolEvent(who caller.Caller, line []byte) error {
 	return err
 }
 
-// selectFields returns the fields of the list and adds those that the recorder knows.
+// selectFields returns the declared fields and adds those that the recorder knows.
 func (r *Recorder) selectFields(d telemetry.Description, fields map[string]any) map[string]json.RawMessage {
 	own := map[string]any{"version": r.o.Version, "os": runtime.GOOS, "arch": runtime.GOARCH}
 	kept := make(map[string]json.RawMessage, len(d.Fields))

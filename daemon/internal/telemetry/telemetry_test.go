@@ -23,22 +23,22 @@ import (
 
 const ours = "https://backend.example"
 
-// world is an install with a backend that takes notes.
+// world is an install with a backend that records requests.
 type world struct {
 	*Recorder
 	consent *consent.Store
 	install *identity.Install
 	dir     string
-	backend string // the daemon's own
-	looked  func() // when set, is called where the gate looks at it
+	backend string // the daemon's configured backend
+	looked  func() // if set, called when the gate reads backend
 
 	mu      sync.Mutex
 	batches []telemetry.Batch
 	targets []backend.Target
-	purged  []string // at which backends
+	purged  []string // the backends that were asked to erase
 	refuse  error
-	refuses map[string]error // what each backend's erasure meets, before refuse
-	entered chan struct{}    // when set, an upload says that it is under way and waits for its end
+	refuses map[string]error // each backend's error for an erasure; takes precedence over refuse
+	entered chan struct{}    // if set, an upload sends on it when it begins and then blocks
 }
 
 func newWorld(t testing.TB) *world {
@@ -54,7 +54,7 @@ func newWorld(t testing.TB) *world {
 	return w
 }
 
-// again is the recorder of another start of the daemon.
+// again returns the recorder of a restarted daemon.
 func (w *world) again() *Recorder {
 	return New(Options{
 		Dir: w.dir, InstallID: w.install.ID(), Version: "1.2.3", Consents: w.consent, Memory: w.install,
@@ -104,7 +104,7 @@ func (w *world) PurgeTelemetry(_ context.Context, t backend.Target) (int64, erro
 	return 7, w.refuse
 }
 
-// told is an install whose notice was shown.
+// told returns an install whose notice was shown.
 func told(t testing.TB) *world {
 	w := newWorld(t)
 	if err := w.install.SetNoticeShownAt(time.Now()); err != nil {
@@ -151,7 +151,7 @@ func as(t *testing.T, pairs ...string) context.Context {
 	return caller.With(t.Context(), shell(pairs...))
 }
 
-// The log and the uploaded bodies hold the same events, with the fields of the list and no others.
+// The log and the uploaded bodies contain the same events, with exactly the declared fields.
 func TestOnlyListedFieldsAreWritten(t *testing.T) {
 	w := told(t)
 	w.Record(as(t), telemetry.ToolCalled, map[string]any{
@@ -203,7 +203,7 @@ func TestWordsNameProgramsOnly(t *testing.T) {
 	}
 }
 
-// The switches, strongest first; what a shell with its own switch records is not even spooled.
+// The switches, strongest first. Events from a shell with its own switch are not even spooled.
 func TestGateNamesTheSwitchThatWon(t *testing.T) {
 	for _, c := range []struct {
 		env     string
@@ -256,7 +256,7 @@ func TestGateNamesTheSwitchThatWon(t *testing.T) {
 	}
 }
 
-// The first start is told once, with the first caller, whose switches decide about it.
+// The first start is recorded once, with the first caller, whose switches decide whether it is uploaded.
 func TestFirstStartIsToldOnce(t *testing.T) {
 	w := told(t)
 	w.Started()
@@ -286,7 +286,7 @@ func TestFirstStartIsToldOnce(t *testing.T) {
 	}
 }
 
-// Another build of the same version, and an older version, are no update.
+// Another build of the same version and an older version do not count as updates.
 func TestOnlyANewerVersionIsAnUpdate(t *testing.T) {
 	for last, want := range map[string]int{
 		"1.2.2": 1, "1.2.3-rc.1": 1, "1.2.3": 0, "1.2.3+deb12": 0, "1.3.0": 0, "dev": 1,
@@ -309,12 +309,12 @@ func TestOnlyANewerVersionIsAnUpdate(t *testing.T) {
 	}
 }
 
-// Of many calls at once one tells it; a call whose client went away gives it back.
+// Of many concurrent calls exactly one shows the notice; a call whose client disconnected releases its claim.
 func TestNoticeIsToldOnce(t *testing.T) {
 	w := newWorld(t)
 	for _, quiet := range []string{"SERVICE_TELEMETRY=0", "DO_NOT_TRACK=1", "CI=1"} {
 		if _, _, ok := w.Take(shell(quiet)); ok {
-			t.Errorf("%s was told", quiet)
+			t.Errorf("the notice was shown despite %s", quiet)
 		}
 	}
 	var wg sync.WaitGroup
@@ -337,7 +337,7 @@ func TestNoticeIsToldOnce(t *testing.T) {
 	}
 	(<-claims)(false)
 	if !w.install.NoticeShownAt().IsZero() {
-		t.Error("remembered, though nobody saw it")
+		t.Error("recorded as shown, though no response was sent")
 	}
 	_, done, ok := w.Take(shell())
 	if !ok {
@@ -361,7 +361,7 @@ func TestDecisionMakesTheNoticeUnnecessary(t *testing.T) {
 	}
 }
 
-// A token or a code that a client gives as its name is neither spooled nor logged.
+// A client name that contains a token or a code is neither spooled nor logged.
 func TestRecord_ClientThatIsASecret(t *testing.T) {
 	for _, secret := range []string{"svc_aGVsbG8td29ybGQtdGhpcy1pcy1hLXRlc3QtdG9rZW4wMDEyMzQ",
 		"sdc_aGVsbG8td29ybGQtdGhpcy1pcy1hLXRlc3QtdG9rZW4wMDEyMzQ", "WDJB-MJHT",

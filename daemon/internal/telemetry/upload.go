@@ -19,7 +19,7 @@ import (
 // When uploads happen.
 const (
 	flushEvery = time.Minute
-	// drainWait bounds the one upload when the daemon ends.
+	// drainWait bounds the last upload when the daemon stops.
 	drainWait  = 2 * time.Second
 	uploadWait = 30 * time.Second
 	minBackoff = time.Second
@@ -34,8 +34,8 @@ type upload struct {
 	sending sync.Mutex
 
 	mu     sync.Mutex
-	cancel context.CancelCauseFunc // ends the try under way
-	last   string                  // the outcome of the last try; empty if it was accepted
+	cancel context.CancelCauseFunc // ends the attempt under way
+	last   string                  // the outcome of the last attempt; empty if it was accepted
 	// the last problem of reading or emptying the spool; empty once it is solved
 	spoolProblem string
 	isNew        bool // the problem was reported since the flush began
@@ -43,7 +43,7 @@ type upload struct {
 	failures     int
 }
 
-// Serve uploads waiting events: every minute, when a batch is complete, and once more when ctx ends.
+// Serve uploads spooled events: every minute, when a batch is complete, and once more when ctx ends.
 func (r *Recorder) Serve(ctx context.Context) error {
 	timer := time.NewTimer(r.plan(nil))
 	defer timer.Stop()
@@ -65,7 +65,7 @@ func (r *Recorder) Serve(ctx context.Context) error {
 	}
 }
 
-// flush sends batches until nothing waits or one fails. Solved problems of the spool are only cleared at its end, so
+// flush sends batches until nothing is left or one fails. Solved problems of the spool are cleared only at its end, so
 // that a person can see them.
 func (r *Recorder) flush(ctx context.Context) error {
 	r.upload.mu.Lock()
@@ -86,8 +86,8 @@ func (r *Recorder) flush(ctx context.Context) error {
 // errInterrupted ends an upload because of a decision or a purge: nothing failed, so there is no back-off.
 var errInterrupted = errors.New("interrupted by a decision of the person")
 
-// send makes one attempt with the oldest batch; more reports that it was uploaded and that others may wait. The
-// attempt can be interrupted from the start, so that nothing is sent that a decision stored meanwhile forbids.
+// send makes one attempt with the oldest batch; more reports that it was uploaded and that others may follow. The
+// attempt can be interrupted from the start, so that nothing is sent after a decision that forbids it.
 func (r *Recorder) send(ctx context.Context) (more bool, err error) {
 	r.upload.sending.Lock()
 	defer r.upload.sending.Unlock()

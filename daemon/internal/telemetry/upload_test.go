@@ -31,7 +31,7 @@ func serve(t *testing.T, w *world) (stop func()) {
 	}
 }
 
-// Nothing goes before the notice was shown; then all that waited does.
+// Nothing is sent before the notice was shown; then all spooled events are.
 func TestEventsWaitForTheNotice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -56,7 +56,7 @@ func TestEventsWaitForTheNotice(t *testing.T) {
 	})
 }
 
-// A complete batch does not wait for the minute, and the end of the daemon does not either.
+// A complete batch is sent without waiting for the minute, and so is the rest when the daemon stops.
 func TestFullBatchAndDrainAreUploadedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := told(t)
@@ -70,13 +70,14 @@ func TestFullBatchAndDrainAreUploadedAtOnce(t *testing.T) {
 		}
 		w.Record(as(t), telemetry.Linked, nil)
 		stop()
-		if n := len(w.events()); n != telemetry.MaxBatch+2 { // with install.started
+		if n := len(w.events()); n != telemetry.MaxBatch+2 { // plus install.started
 			t.Errorf("%d events", n)
 		}
 	})
 }
 
-// A backend that is down is asked less and less often; what waits survives the daemon and arrives once it is back.
+// A backend that is down is tried less and less often. Spooled events survive a restart of the daemon and are sent once
+// the backend is back.
 func TestBackendThatIsDownIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := told(t)
@@ -105,8 +106,8 @@ func TestBackendThatIsDownIsWaitedFor(t *testing.T) {
 	})
 }
 
-// A batch that was taken and cannot be deleted is not sent again and holds up no newer one; the status tells of it
-// until it is gone.
+// A batch that was accepted and cannot be deleted is not sent again and does not block newer ones. Status reports it
+// until it is deleted.
 func TestSentBatchThatCannotBeDeletedIsSentOnce(t *testing.T) {
 	w := told(t)
 	w.Record(as(t), telemetry.Linked, nil)
@@ -161,7 +162,7 @@ func TestBackoff(t *testing.T) {
 	}
 }
 
-// A batch that will never be taken is dropped, and the next one says how many were lost.
+// A batch that the backend rejects for good is dropped, and the next one says how many events were lost.
 func TestRefusedBatchIsDroppedAndCounted(t *testing.T) {
 	w := told(t)
 	for status, dropped := range map[int]bool{400: true, 404: true, 413: true, 408: false, 429: false, 500: false,
@@ -187,7 +188,7 @@ func TestRefusedBatchIsDroppedAndCounted(t *testing.T) {
 	}
 }
 
-// A no cuts an upload short, empties the spool, and no request follows it.
+// Declining aborts an upload and empties the spool, and no request follows.
 func TestDecliningEndsItAtOnce(t *testing.T) {
 	w := told(t)
 	w.entered = make(chan struct{})
@@ -199,7 +200,7 @@ func TestDecliningEndsItAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.Decided(consent.Declined)
-	// An interruption of our own is not a failure.
+	// An interruption by the daemon itself is not a failure.
 	if err := <-sent; err != nil {
 		t.Error(err)
 	}
@@ -208,7 +209,7 @@ func TestDecliningEndsItAtOnce(t *testing.T) {
 	if s := w.Status(shell()); s.Waiting != 0 || len(w.batches) != 0 {
 		t.Errorf("%+v, %d requests", s, len(w.batches))
 	}
-	// A no that another program wrote into the file counts as well.
+	// A decision that another program wrote into the file counts as well.
 	_ = w.consent.Set(consent.Unset)
 	w.Record(as(t), telemetry.Linked, nil)
 	_ = w.consent.Set(consent.Declined)

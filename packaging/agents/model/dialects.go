@@ -15,7 +15,7 @@ type part struct {
 	ToolUseID string `json:"tool_use_id"`
 }
 
-// answerOf reads content that is a text or a list of parts.
+// answerOf decodes content that is a text or a list of parts.
 func answerOf(raw json.RawMessage) Answer {
 	var a Answer
 	if json.Unmarshal(raw, &a.Text) == nil {
@@ -59,7 +59,7 @@ func (responses) read(body []byte) (conversation, error) {
 		CallID string `json:"call_id"`
 		Output json.RawMessage
 	}
-	_ = json.Unmarshal(in.Input, &items) // a text has no answers in it
+	_ = json.Unmarshal(in.Input, &items) // if it is a text, it contains no answers
 	for _, item := range items {
 		if item.Type == "function_call_output" {
 			c.answered(item.CallID, answerOf(item.Output))
@@ -98,7 +98,7 @@ func (responses) write(w http.ResponseWriter, r reply, stream bool) {
 		event{"response.completed", map[string]any{"type": "response.completed", "response": whole}})
 }
 
-// chat is OpenAI's Chat Completions API, which many serve.
+// chat is OpenAI's Chat Completions API, which many other services implement.
 type chat struct{}
 
 func (chat) read(body []byte) (conversation, error) {
@@ -123,7 +123,7 @@ func (chat) read(body []byte) (conversation, error) {
 		switch {
 		case m.Role == "tool":
 			c.answered(m.ToolCallID, a)
-		case m.Role == "user" && len(c.answers) > 0: // a tool's message holds text only, pictures come behind it
+		case m.Role == "user" && len(c.answers) > 0: // a tool message contains text only, and pictures follow it
 			c.answers[len(c.answers)-1].Images += a.Images
 		}
 	}
@@ -171,7 +171,7 @@ func (messages) read(body []byte) (conversation, error) {
 	}
 	for _, m := range in.Messages {
 		var parts []part
-		_ = json.Unmarshal(m.Content, &parts) // a text has no answers in it
+		_ = json.Unmarshal(m.Content, &parts) // if it is a text, it contains no answers
 		for _, p := range parts {
 			if p.Type == "tool_result" {
 				c.answered(p.ToolUseID, answerOf(p.Content))

@@ -13,11 +13,11 @@ import (
 
 // Step is one call that the model makes.
 type Step struct {
-	Tool      string // as the server names it; agents put something before it
+	Tool      string // as the server names it; agents add a prefix
 	Arguments string // a JSON object
 }
 
-// Answer is what came back to the model of a call.
+// Answer is what the model received for a call.
 type Answer struct {
 	Text   string
 	Images int
@@ -43,14 +43,14 @@ type Server struct {
 // New returns a model with a script.
 func New(script []Step) *Server { return &Server{script: script} }
 
-// Answers returns what came back of the script's calls, in order, and whether the model got to its end.
+// Answers returns the answers to the script's calls, in order, and whether the model reached its end.
 func (s *Server) Answers() (answers []Answer, finished bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]Answer(nil), s.answers...), s.done
 }
 
-// Offered returns the names of the tools that the agent gave to the model.
+// Offered returns the names of the tools that the agent offered to the model.
 func (s *Server) Offered() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -64,7 +64,7 @@ func (s *Server) Seen() string {
 	return strings.Join(s.seen, "\n")
 }
 
-// conversation is a request in the words that every interface has.
+// conversation is a request in a form common to all interfaces.
 type conversation struct {
 	tools   []tool
 	answers []Answer
@@ -131,7 +131,7 @@ func dialectOf(r *http.Request) dialect {
 	return nil
 }
 
-// other answers what agents ask beside the model itself.
+// other answers requests of agents other than those to the model.
 func other(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case strings.HasSuffix(r.URL.Path, "/models"):
@@ -152,8 +152,8 @@ func (s *Server) note(r *http.Request, c conversation) {
 	s.seen = append(s.seen, fmt.Sprintf("%s %s: %d tools, %d answers", r.Method, r.URL.Path, len(c.tools), len(c.answers)))
 }
 
-// next returns the model's turn in a conversation, whose state follows from its messages. Requests without the script's
-// tools are for the agent itself, such as for a title.
+// next returns the model's next turn, which follows from the messages of a conversation. Requests without the script's
+// tools are the agent's own, for example for a title.
 func (s *Server) next(c conversation) reply {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -183,14 +183,14 @@ func (s *Server) next(c conversation) reply {
 	return reply{text: "ok"}
 }
 
-// Some agents keep tools back until the model searches for them.
+// Some agents hide tools until the model searches for them.
 const (
-	searchID    = "search_" // what the id of such a call begins with
+	searchID    = "search_" // prefix of the id of such a call
 	searched    = "mcp__service__"
 	maxSearches = 10
 )
 
-// answered adds what came back of a call.
+// answered adds the answer to a call.
 func (c *conversation) answered(id string, a Answer) {
 	if strings.HasPrefix(id, searchID) {
 		c.searches++
@@ -201,7 +201,7 @@ func (c *conversation) answered(id string, a Answer) {
 
 func writeJSON(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(v) // an agent that went away is its test's finding
+	_ = json.NewEncoder(w).Encode(v) // if the agent has disconnected, its test notices
 }
 
 // event is one of a stream of server-sent events.

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestModel_EveryInterface: the model calls the tool that it was given, takes the answer and its picture, and says that
-// it is done.
+// TestModel_EveryInterface: the model calls the tool that it was given, accepts the answer with its picture, and says
+// that it is done.
 func TestModel_EveryInterface(t *testing.T) {
 	for name, c := range map[string]struct{ path, first, call, second string }{
 		"responses": {
@@ -60,7 +60,7 @@ func TestModel_EveryInterface(t *testing.T) {
 	}
 }
 
-// TestModel_SearchesForHiddenTools: a search is no answer of the script.
+// TestModel_SearchesForHiddenTools: a search for tools does not count as an answer of the script.
 func TestModel_SearchesForHiddenTools(t *testing.T) {
 	s := New([]Step{{"look", `{}`}})
 	got := post(t, s, "/v1/chat/completions", `{"messages":[],"tools":[{"function":{"name":"tool_search"}}]}`)

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Installs the npm tools that tests and `make check` use, where they are not what package-lock.json says: here, and Node 20
-# in node20. An install that fails changes nothing. With --strict what cannot be installed is a failure; without it it is
-# told, and the tests that need it are skipped.
+# Installs the npm tools that tests and `make check` use, unless they match package-lock.json already: here, and Node 20
+# in node20. A failed install changes nothing. With --strict it is an error; otherwise it is reported, and the tests that
+# need the tools are skipped.
 set -eu
 cd "$(dirname "$0")"
 strict=${1-}
@@ -14,7 +14,7 @@ fresh=
 trap '[ -z "$fresh" ] || rm -rf "$fresh"' EXIT
 trap 'exit 130' HUP INT TERM
 
-# install FOLDER runs npm ci in a copy of a folder and takes its node_modules over.
+# install FOLDER runs npm ci in a copy of a folder and moves its node_modules here.
 install() {
 	stamp=$1/node_modules/.installed
 	wanted=$(cat "$1/package.json" "$1/package-lock.json" .npmrc | cksum)

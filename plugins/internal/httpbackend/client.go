@@ -117,7 +117,7 @@ func (s *Server) do(ctx context.Context, r request) error {
 	return nil
 }
 
-// decode calls the function decode, for one large answer at a time across all calls.
+// decode decodes an answer; across all calls, only one large answer is decoded at a time.
 func (s *Server) decode(ctx context.Context, body []byte, out any) error {
 	if len(body) > largeBody {
 		select {

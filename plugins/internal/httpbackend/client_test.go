@@ -29,7 +29,7 @@ func problemOf(t *testing.T, err error) *pluginv1.Problem {
 	return nil
 }
 
-// answer serves one canned answer to everything.
+// answer starts a server that returns the same answer to every request.
 func answer(t *testing.T, st int, header map[string]string, body string) *pluginv1.Target {
 	t.Helper()
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -235,7 +235,8 @@ func TestRetryAfterForms(t *testing.T) {
 	}
 }
 
-// FuzzAnswers feeds any bytes as any answer: what is accepted has all it must, and nothing panics.
+// FuzzAnswers reads arbitrary bytes as each kind of answer: an accepted answer has all required fields, and nothing
+// panics.
 func FuzzAnswers(f *testing.F) {
 	golden, _ := filepath.Glob("../../../proto/backendapi/testdata/*.json")
 	for _, path := range golden {
@@ -262,7 +263,7 @@ func FuzzAnswers(f *testing.F) {
 	})
 }
 
-// permission_denied is a grant's word and comes with our body; a proxy's or another site's 403 is no answer of ours.
+// A permission_denied from our backend has our body. A 403 of a proxy or another site is not about a grant.
 func TestForeignForbiddenIsNoGrant(t *testing.T) {
 	target := answer(t, http.StatusForbidden, map[string]string{"Content-Type": "text/html"}, "<h1>Forbidden</h1>")
 	_, err := New("x").CreateSession(t.Context(), &pluginv1.CreateSessionRequest{Target: target})

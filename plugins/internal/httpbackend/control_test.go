@@ -11,13 +11,13 @@ import (
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
-// recorded serves one canned answer and keeps the last request.
+// recorded starts a server that returns one fixed answer and records the last request.
 func recorded(t *testing.T, status int, body string) (target *pluginv1.Target, last *http.Request, sent *[]byte) {
 	t.Helper()
 	last, sent = &http.Request{}, new([]byte)
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		*sent, _ = io.ReadAll(r.Body)
-		*last = *r //nolint:govet // read after the exchange
+		*last = *r //nolint:govet // read only after the exchange
 		w.WriteHeader(status)
 		_, _ = io.WriteString(w, body)
 	}))
@@ -51,7 +51,7 @@ func TestControlCarriesMediaAndResult(t *testing.T) {
 	}
 }
 
-// The page's silence is no fault of the backend's.
+// A simulator page that does not answer is not the backend's fault.
 func TestControlRefusals(t *testing.T) {
 	for status, code := range map[int]string{504: "timeout", 409: "not_connected"} {
 		target, _, _ := recorded(t, status, `{"code":"`+code+`","detail":"x","retryable":true}`)

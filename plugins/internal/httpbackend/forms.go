@@ -14,14 +14,14 @@ import (
 	"unicode/utf8"
 )
 
-// form reports whether a value is acceptable for a field. Empty values are not checked; required lists what may not
-// be missing.
+// form reports whether a value is acceptable for a field. Empty values are not checked; required lists the fields that
+// must not be empty.
 type form func(value string) bool
 
 // forms maps the JSON names of all texts in all answers of a backend to their forms. An answer with a text without a
 // form is refused, so a new field needs a line here.
 var forms = map[string]form{
-	// Credentials. The format of authToken is up to the backend; that of RFC 6750 fits into a header.
+	// Credentials. The format of authToken is up to the backend; a token of RFC 6750 fits into a header.
 	"authToken":  token68(4096),
 	"deviceCode": visible(512),
 	"projectKey": token68(512),
@@ -51,7 +51,7 @@ var forms = map[string]form{
 	"closedAt": timestamp, "updatedAt": timestamp, "setAt": timestamp, "testedAt": timestamp,
 	"from": timestamp, "to": timestamp, "at": timestamp,
 
-	// URLs. Whether verificationUrl may be opened is decided where it is opened; it is shown in any case.
+	// URLs. Whether verificationUrl may be opened is decided by the code that opens it; it is shown in any case.
 	"verificationUrl": printableASCII(512),
 	"sessionUrl":      encrypted(address("http", "https")),
 	"appEndpoint":     encrypted(address("ws", "wss")),
@@ -239,7 +239,7 @@ func timestamp(s string) bool {
 	return err == nil && len(s) <= 40
 }
 
-// encrypted accepts plain http or ws only for this machine, because secrets travel there.
+// encrypted accepts plain http or ws only for this machine, because such URLs are sent secrets.
 func encrypted(f form) form {
 	return func(s string) bool {
 		u, err := url.Parse(s)

@@ -12,7 +12,7 @@ import (
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
-// Agents that wait for events must not keep everybody else from the backend.
+// Agents that wait for events must not block other calls to the backend.
 func TestManyThatWaitHoldNobodyUp(t *testing.T) {
 	const waiters = 60
 	var waiting sync.WaitGroup

@@ -57,7 +57,7 @@ type problemBody struct {
 	CurrentVersion int64 `json:"currentVersion"`
 }
 
-// misfitHint is the fixHint for every answer that is not in the contract.
+// misfitHint is the fix hint for every answer that does not match the contract.
 const misfitHint = "Update the service, or check SERVICE_BACKEND_URL: the backend does not match this version."
 
 // Limits of a refusal's texts, in characters.
@@ -95,7 +95,7 @@ func refusal(resp *http.Response, body []byte, statuses map[int]string) error {
 	case statuses[st] != "":
 		p.Code = statuses[st]
 	case statuses != nil && st != http.StatusTooManyRequests:
-		// Not an answer of this route: it comes from something in between, perhaps temporarily.
+		// Not an answer of this route: it was sent by something in between, perhaps temporarily.
 		p.Code, b.Retryable, p.FixHint = codeUnreachable, nil, misfitHint
 	case p.Code == "":
 		p.Code = cmp.Or(bareStatuses[st], codeInvalidResponse)
@@ -134,7 +134,7 @@ func (b problemBody) record(p *pluginv1.Problem) {
 	}
 }
 
-// redirected returns the problem of a redirect. While polling it may be temporary, such as the sign-in page of a
+// redirected returns the problem of a redirect. During polling it may be temporary, such as the sign-in page of a
 // network.
 func redirected(resp *http.Response, polling bool) error {
 	host := "elsewhere"

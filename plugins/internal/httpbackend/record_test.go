@@ -14,7 +14,7 @@ import (
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
-// golden is a body of the contract.
+// golden returns one of the contract's example bodies.
 func golden(t *testing.T, name string) string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("..", "..", "..", "proto", "backendapi", "testdata", name+".json"))
@@ -24,7 +24,7 @@ func golden(t *testing.T, name string) string {
 	return string(data)
 }
 
-// pageFile is the golden file with a sum that holds.
+// pageFile is the golden file with a correct checksum.
 func pageFile(t *testing.T) string {
 	return strings.Replace(golden(t, "connection_page_file"), "00ff",
 		"fe26c59e91ac8de694b2531dc3bdc1b7faf471d3d7e4e00870af60f5f22897cb", 1)
@@ -87,7 +87,7 @@ func TestRecordsGoWhereTheContractSays(t *testing.T) {
 	}
 }
 
-// plain undoes what encoders differ in: < and > may be written in two ways.
+// plain removes differences between encoders: < and > may be escaped or not.
 func plain(t *testing.T, data []byte) string {
 	t.Helper()
 	var b bytes.Buffer

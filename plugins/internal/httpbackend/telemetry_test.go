@@ -12,7 +12,7 @@ import (
 
 const usage = `{"events":[{"id":"01939d3a-6a53-7c4e-8f00-0123456789ab","at":"2026-01-02T03:04:05.678Z","name":"account.linked"}]}`
 
-// of is the target as a daemon names it for usage events.
+// of returns the target as a daemon sets it for usage events.
 func of(target *pluginv1.Target) *pluginv1.Target {
 	target.Credential = &pluginv1.Target_InstallId{InstallId: "inst_1"}
 	target.Requester = &pluginv1.Requester{Host: "adas-laptop", Os: "linux", Client: "claude"}
@@ -44,7 +44,7 @@ func TestPurgeTelemetry(t *testing.T) {
 	onlyInstall(t, last.Header)
 }
 
-// onlyInstall fails where a request tells more of who asks than the install id.
+// onlyInstall fails if a request identifies its sender by more than the install id.
 func onlyInstall(t *testing.T, h http.Header) {
 	t.Helper()
 	if h.Get(backendapi.HeaderInstallID) != "inst_1" {
@@ -58,7 +58,7 @@ func onlyInstall(t *testing.T, h http.Header) {
 	}
 }
 
-// Usage is never tied to an account, whatever the daemon hands over.
+// Usage events are never sent with a token, even if the daemon passes one.
 func TestTelemetryNeverCarriesAToken(t *testing.T) {
 	target, last, _ := recorded(t, http.StatusAccepted, `{"accepted":1,"duplicates":0,"rejected":0}`)
 	for _, target := range []*pluginv1.Target{target, {BaseUrl: target.GetBaseUrl()}} {
@@ -84,7 +84,7 @@ func TestTelemetryNeverCarriesAToken(t *testing.T) {
 	}
 }
 
-// What may be sent again is told from what may not, and the pause that the backend asks for is passed on.
+// Retryable refusals are distinguished from permanent ones, and the pause that the backend requests is passed on.
 func TestTelemetryRefusals(t *testing.T) {
 	for _, c := range []struct {
 		status     int

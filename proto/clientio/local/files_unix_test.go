@@ -127,7 +127,7 @@ func TestRead_RefusesWhatIsNoFile(t *testing.T) {
 func TestFind_LooksUpward(t *testing.T) {
 	dir := t.TempDir()
 	deep := filepath.Join(dir, "a", "b", "c")
-	// a folder of that name is passed by
+	// a folder of that name is ignored
 	if err := os.MkdirAll(filepath.Join(deep, "service.json"), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +145,7 @@ func TestFind_LooksUpward(t *testing.T) {
 	}
 }
 
-// Names of older systems are not UTF-8; they reach the file system as they are.
+// Names on older systems may not be UTF-8; they reach the file system unchanged.
 func TestPath_KeepsEveryByte(t *testing.T) {
 	sent := clientio.Request{Op: clientio.Write, Path: clientio.Path(filepath.Join(t.TempDir(), "caf\xe9")),
 		Data: []byte("x"), Mode: 0o600}
@@ -189,7 +189,7 @@ func FuzzExecutor(f *testing.F) {
 	})
 }
 
-// What another user puts into /tmp says nothing about the projects of those who work below it.
+// A service.json that another user puts into /tmp does not apply to projects below it.
 func TestFind_PassesByWhatOthersPlant(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root makes files of other users")
@@ -214,7 +214,7 @@ func TestFind_PassesByWhatOthersPlant(t *testing.T) {
 		r := clientio.Request{Op: clientio.Find, Path: clientio.Path(work), Name: "service.json", Limit: 99}
 		return string(ask(t, r).Data)
 	}
-	if got := find(); got != "planted" { // a colleague's
+	if got := find(); got != "planted" { // owned by a colleague
 		t.Errorf("in a folder that only its owner writes to it found %q", got)
 	}
 	if err := os.Chmod(shared, 0o777|os.ModeSticky); err != nil {
@@ -223,12 +223,12 @@ func TestFind_PassesByWhatOthersPlant(t *testing.T) {
 	if got := find(); got != "ours" {
 		t.Errorf("it found %q", got)
 	}
-	write(filepath.Join(shared, "service.json"), strings.Repeat("planted", 99), 65534) // longer than may be read
+	write(filepath.Join(shared, "service.json"), strings.Repeat("planted", 99), 65534) // longer than the limit
 	if got := find(); got != "ours" {
 		t.Errorf("above one that is too long it found %q", got)
 	}
 	write(filepath.Join(dir, "elsewhere"), "another project of ours", 0)
-	for _, target := range []string{filepath.Join(dir, "elsewhere"), "service.json"} { // the second leads to itself
+	for _, target := range []string{filepath.Join(dir, "elsewhere"), "service.json"} { // the second points to itself
 		link := filepath.Join(shared, "service.json")
 		if err := errors.Join(os.Remove(link), os.Symlink(target, link), os.Lchown(link, 65534, 65534)); err != nil {
 			t.Fatal(err)

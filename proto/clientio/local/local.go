@@ -1,7 +1,7 @@
-// Package local executes the operations of proto/clientio in this process, with its rights and in its environment: it
-// opens a page in the person's browser, and reads and writes files. It validates the form of each request and leaves
-// permissions to the system. Only a client's own process may use it, and the daemon only in the process that an
-// agent's sandbox forces it to share. It does not know why anything is opened, read or written.
+// Package local executes the operations of proto/clientio in this process, with its rights and environment: it opens
+// pages in the person's browser, and reads and writes files. It validates the form of each request and leaves
+// permissions to the system. Only a client's own process may use it, or a daemon that has to run inside an agent's
+// process because of a sandbox. It does not know why anything is opened, read or written.
 package local
 
 import (

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// failWait is how long open waits for a command that fails at once; a working one has handed over or continues by
-	// then.
+	// failWait is how long open waits for a command that fails at once; a working one has finished or is still running
+	// by then.
 	failWait = 300 * time.Millisecond
 	// hangWait is the time after which a hanging command is killed.
 	hangWait = 60 * time.Second

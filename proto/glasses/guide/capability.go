@@ -23,7 +23,7 @@ type Capability struct {
 	About string
 	// Commands and Events are the frame types that belong to it.
 	Commands, Events []string
-	// Part is what the wearer may refuse or switch off for it: camera, microphone or speech; empty for none.
+	// Part is the part that the wearer may refuse or switch off: camera, microphone or speech; empty for none.
 	Part string
 }
 

@@ -2,7 +2,8 @@ package guide
 
 import "github.com/service-dev/service/proto/glasses"
 
-// FocusWords says what selects a target on a model with a panel and what moves the focus; "" for one without a panel.
+// FocusWords describes which inputs select a target and move the focus on a model with a panel; "" for one without a
+// panel.
 func FocusWords(m glasses.DeviceModel) string {
 	if m.Panel == nil {
 		return ""

@@ -17,8 +17,8 @@ const (
 	maxPhraseChars   = 100
 )
 
-// WakeWords returns what assistants on phones and glasses listen for, in lower case. A phrase that contains one wakes
-// the assistant, and the app never hears it.
+// WakeWords returns the words that activate assistants on phones and glasses, in lower case. A phrase that contains one
+// activates the assistant, and the app never receives it.
 func WakeWords() []string {
 	return []string{"hey meta", "hey facebook", "hey google", "ok google", "okay google", "hey siri", "siri", "alexa",
 		"hey even", "hey copilot", "hey bixby", "hi bixby", "hey cortana"}

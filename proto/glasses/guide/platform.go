@@ -1,6 +1,6 @@
 package guide
 
-// NotInThisVersion says what agents must not promise to a person.
+// NotInThisVersion lists what agents must not promise to a person.
 const NotInThisVersion = "Real glasses and the hosted assistant are not in this version: no app can be published yet."
 
 // Platforms returns the platforms that apps are built for.
@@ -101,7 +101,7 @@ func desktop() []Declaration {
 	}
 }
 
-// Ask describes how an app requests access to a part of the glasses, and what it does when the wearer refuses.
+// Ask describes how an app requests access to a part of the glasses, and how it continues if the wearer refuses.
 type Ask struct {
 	Part    string `json:"part"`
 	When    string `json:"when"`

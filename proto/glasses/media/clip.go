@@ -8,7 +8,7 @@ import (
 // MaxFrames is the maximum number of frames of a clip: 30 s at 30 frames per second.
 const MaxFrames = 900
 
-// pixelsPerByte is what ClipWidth assumes of a JPEG of medium quality.
+// pixelsPerByte is the compression that ClipWidth assumes for a JPEG of medium quality.
 const pixelsPerByte = 6
 
 // ClipWidth returns the largest frame width, up to width, at which a clip with that many frames fits a binary frame

@@ -14,7 +14,7 @@ import (
 	"github.com/service-dev/service/proto/glasses/media"
 )
 
-// noise is the picture that JPEG likes least.
+// noise returns the picture that JPEG compresses worst.
 func noise(w, h int) []byte {
 	r := rand.New(rand.NewPCG(1, 2))
 	img := image.NewRGBA(image.Rect(0, 0, w, h))
@@ -46,7 +46,7 @@ func TestJPEG(t *testing.T) {
 		t.Errorf("tall: %d by %d, %v", p.Width, p.Height, err)
 	}
 	bomb := bytes.Clone(tall.Bytes())
-	binary.BigEndian.PutUint32(bomb[16:], 1<<30) // the width, before the checksum is looked at
+	binary.BigEndian.PutUint32(bomb[16:], 1<<30) // the width, which is read before the checksum
 	for name, data := range map[string][]byte{"empty": nil, "GIF": []byte("GIF89a\x01\x00\x01\x00"),
 		"cut": small[:200], "bomb": bomb} {
 		if _, err := media.JPEG(data, 64); err == nil {
@@ -84,13 +84,13 @@ func TestClip(t *testing.T) {
 	}
 }
 
-// riff composes a WAV file.
+// riff builds a WAV file.
 func riff(format []uint16, data []byte) []byte {
 	var b bytes.Buffer
 	b.WriteString("RIFF\xff\xff\xff\xffWAVELIST\x03\x00\x00\x00abc\x00fmt ")
 	_ = binary.Write(&b, binary.LittleEndian, uint32(2*len(format)))
 	_ = binary.Write(&b, binary.LittleEndian, format)
-	b.WriteString("data\xff\xff\xff\xff") // as streams write it
+	b.WriteString("data\xff\xff\xff\xff") // unknown length, as streams write it
 	b.Write(data)
 	return b.Bytes()
 }

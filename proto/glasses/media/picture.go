@@ -1,6 +1,6 @@
-// Package media fits pictures, clips and sounds to glasses: JPEGs of limited width, clips that fit a binary frame,
-// sound in chunks of 100 ms. It uses integers only, so that results are identical on every platform, and limits what
-// it reads. It does not know where media come from or go to.
+// Package media converts pictures, clips and sounds for glasses: JPEGs of limited width, clips that fit a binary frame,
+// sound in chunks of 100 ms. It computes with integers only, so that results are identical on every platform, and
+// limits what it reads. It does not know where media come from or go to.
 package media
 
 import (

@@ -85,8 +85,8 @@ func (b *box) within(offset int) int {
 	return offset
 }
 
-// reveal returns the offset nearest to the given one at which t, a descendant of b, is visible; its top if it is
-// higher than b.
+// reveal returns the offset nearest to the given one at which t, a descendant of b, is visible; if t is higher than b,
+// the one that shows its top.
 func (b *box) reveal(t *box, offset int) int {
 	top := t.y - b.inner(b.rect()).Min.Y
 	for p := t.parent; p != b; p = p.parent {

@@ -12,7 +12,7 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// golden is one picture of every model with a panel.
+// golden is one picture, drawn on every model with a panel.
 type golden struct {
 	name string
 	tree string // JSON; PICTURE stands for a small picture
@@ -55,7 +55,7 @@ func goldens() []golden {
 	}
 }
 
-// view is the golden's view on any model.
+// of returns the golden's view on a model.
 func (g golden) of(t testing.TB) glasses.View {
 	t.Helper()
 	tree := bytes.ReplaceAll([]byte(g.tree), []byte("PICTURE"),
@@ -69,7 +69,7 @@ func (g golden) of(t testing.TB) glasses.View {
 	return v
 }
 
-// gradient is a picture with every shade, and a hole.
+// gradient returns a picture with every shade and a transparent hole.
 func gradient(w, h int) []byte {
 	img := image.NewNRGBA(image.Rect(0, 0, w, h))
 	for y := range h {

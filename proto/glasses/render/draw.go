@@ -1,5 +1,5 @@
 // Package render draws a display tree on the panel of a device model, identical to the pixel on every platform,
-// natively or as WebAssembly in a browser. It uses integers only, has no I/O and no clock, and does not know
+// natively or as WebAssembly in a browser. It computes with integers only, has no I/O and no clock, and does not know
 // sessions, transports or its callers.
 package render
 
@@ -32,7 +32,7 @@ func Draw(m glasses.DeviceModel, v glasses.View) *image.NRGBA {
 	return img
 }
 
-// paintOn paints the part of the panel that c covers, in colours that finish has yet to round.
+// paintOn paints the part of the panel that c covers, in colours that finish still has to round.
 func (s *scene) paintOn(c *canvas) {
 	s.walk(func(b *box, r, clip image.Rectangle) {
 		if r.Overlaps(clip) {
@@ -54,8 +54,8 @@ type canvas struct {
 	q   quantiser
 	// pixels is how many pixels of pictures may still be decoded.
 	pixels int
-	// traces, if not nil, is told of every pixel; it has the same rectangle as img. text is the text that is being
-	// painted, nil for anything else.
+	// traces, if not nil, records which texts affect each pixel; it has the same rectangle as img. text is the text
+	// that is being painted, nil for anything else.
 	traces *traces
 	text   *box
 	// painted counts the pixels that were painted.

@@ -153,7 +153,7 @@ func FuzzDraw(f *testing.F) {
 			return
 		}
 		show, err := glasses.ParseShow(payload)
-		if err != nil { // most bytes are no tree: let them choose one
+		if err != nil { // most inputs are not a tree, so derive one from the bytes
 			var seed [32]byte
 			copy(seed[:], payload)
 			tree, _ := json.Marshal(glasses.Show{Tree: randomTree(rand.New(rand.NewChaCha8(seed)), 1+len(payload)%6)})

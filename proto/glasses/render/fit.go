@@ -8,16 +8,17 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// maxFitViews is how many positions of focus and scroll Fit looks at. What only a later one shows counts as not shown.
+// maxFitViews is how many combinations of focus and scroll position Fit examines. What only later ones show counts as
+// not shown.
 const maxFitViews = 2000
 
 // maxFindingText bounds the text of a finding in bytes: the findings of a show are part of its result, which is one
 // frame.
 const maxFindingText = 120
 
-// Fit returns what of a view's tree the wearer cannot see or reach on this model, in drawing order: whatever the
-// model's inputs do with focus and scroll. A model whose wearer cannot navigate stays at the view. It is empty for a
-// model without panel and for a clear panel.
+// Fit returns the parts of a view's tree that the wearer cannot see or reach on this model with any of its inputs, in
+// drawing order. On a model without navigation only the given view is examined. The result is empty for a model without
+// panel and for a clear panel.
 func Fit(m glasses.DeviceModel, v glasses.View) []glasses.Finding {
 	s, ok := laidOut(m, v)
 	if !ok || s.root == nil {
@@ -33,11 +34,11 @@ func Fit(m glasses.DeviceModel, v glasses.View) []glasses.Finding {
 	return f.findings()
 }
 
-// fitting collects what was seen of a scene.
+// fitting records what was visible in the examined views of a scene.
 type fitting struct {
 	*scene
 	views   int
-	fits    map[*box]bool   // targets and images that were on the panel as a whole
+	fits    map[*box]bool   // targets and images that were completely on the panel
 	lines   map[*box][]bool // of each text, the lines that were
 	focused []bool          // of each target, whether it had the focus
 }
@@ -54,7 +55,7 @@ func (f *fitting) travel(direction string) {
 	}
 }
 
-// look notes what is on the panel as a whole. It reads only lines on the panel: a long text has thousands.
+// look records what is completely on the panel. It reads only lines on the panel, because a long text has thousands.
 func (f *fitting) look() {
 	f.views++
 	if f.focus >= 0 {
@@ -94,7 +95,7 @@ func (f *fitting) lookAtLines(b *box, r, clip image.Rectangle) {
 	}
 }
 
-// findings returns what was never seen or reached. The content of a target that is cut is not told again.
+// findings returns what was never visible or reachable. The content of a target that is cut is not reported separately.
 func (f *fitting) findings() []glasses.Finding {
 	var found []glasses.Finding
 	add := func(kind string, b *box) {

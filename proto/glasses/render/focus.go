@@ -9,10 +9,10 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// Show returns the view of a tree that replaces another view. The focus goes to the target that the tree's focus
-// names, else it stays on the target with the id that has it, else it goes to the first target. With a focus that
-// stays the scroll position stays too, as far as the content still reaches, and moves only to keep a focused target in
-// sight. Otherwise the view starts at the top, or at the target that the tree's focus names.
+// Show returns the view of a tree that replaces another view. The focus moves to the target named by the tree's focus,
+// else it stays on the target with the same id, else it moves to the first target. If the focus stays, the scroll
+// position stays too as far as the new content allows, and changes only to keep a focused target visible. Otherwise the
+// view starts at the top, or at the target named by the tree's focus.
 func Show(m glasses.DeviceModel, before glasses.View, tree *glasses.Node) glasses.View {
 	s, ok := laidOut(m, glasses.View{Tree: tree})
 	if !ok {
@@ -48,8 +48,8 @@ func focusedID(v glasses.View) string {
 	return ""
 }
 
-// Use returns the view after an input of the wearer, and the id of the target that it addressed: the one that a
-// simulator's panel was tapped on, that was selected, or that has the focus now. On models without select a tap
+// Use returns the view after an input of the wearer, and the id of the target that the input addressed: the one that
+// was tapped on a simulator's panel, that was selected, or that now has the focus. On models without select a tap
 // without coordinates selects, and on models without navigate a swipe navigates. Every other input changes nothing.
 func Use(m glasses.DeviceModel, v glasses.View, in glasses.Input) (after glasses.View, target string) {
 	s, ok := laidOut(m, v)
@@ -72,9 +72,9 @@ func Use(m glasses.DeviceModel, v glasses.View, in glasses.Input) (after glasses
 	return after, focusedID(after)
 }
 
-// Reach returns the fewest inputs with which the wearer of a model moves the focus to a target with this id and
-// selects it. The target must be in sight, at least in part, when it is selected. Taps at a place are left out: only a
-// simulator's panel can be touched. The error has code unreachable, or unsupported for a model without a panel.
+// Reach returns the fewest inputs with which the wearer of a model moves the focus to a target with this id and selects
+// it. The target must be at least partly visible when it is selected. Taps at a position are not considered, because
+// only a simulator's panel can be touched. The error has code unreachable, or unsupported for a model without a panel.
 func Reach(m glasses.DeviceModel, v glasses.View, id string) ([]glasses.Input, *glasses.Error) {
 	s, ok := laidOut(m, v)
 	if !ok {
@@ -105,13 +105,13 @@ func Reach(m glasses.DeviceModel, v glasses.View, id string) ([]glasses.Input, *
 		focus, strings.Join(m.Inputs, ", "))
 }
 
-// path returns the fewest moves, each up or down, after which done reports true; ok is false if no moves lead there.
-// Without canMove only the present place counts. The scene is left at another place.
+// path returns the fewest moves, each up or down, after which done returns true; ok is false if there are none. Without
+// canMove only the present position is checked. The scene is left at another position.
 func (s *scene) path(canMove bool, done func() bool) (moves []string, ok bool) {
 	type place struct{ focus, scroll int }
 	type visit struct {
 		place
-		from      int // index of the visit before, -1 for the first
+		from      int // index of the previous visit, -1 for the first
 		direction string
 	}
 	visits := []visit{{place: place{s.focus, s.scroll()}, from: -1}}
@@ -166,7 +166,8 @@ func (s *scene) view(tree *glasses.Node) glasses.View {
 	return glasses.View{Tree: tree, Focus: s.focus, Scroll: s.scroll()}
 }
 
-// named returns the index of the target with an id, -1 for none. Of several the one at index near wins, else the first.
+// named returns the index of the target with an id, -1 for none. Of several it prefers the one at index near, then the
+// first.
 func (s *scene) named(id string, near int) int {
 	is := func(t *box) bool { return t.n.ID == id }
 	switch {
@@ -189,7 +190,7 @@ func (s *scene) at(p image.Point) int {
 	return hit
 }
 
-// shows reports whether some of a target is on the panel.
+// shows reports whether a target is at least partly on the panel.
 func (s *scene) shows(t *box) bool {
 	shown := false
 	s.walk(func(b *box, r, clip image.Rectangle) {
@@ -198,7 +199,7 @@ func (s *scene) shows(t *box) bool {
 	return shown
 }
 
-// inSight reports whether the primary scroller need not scroll to show the focused target.
+// inSight reports whether the focused target is visible without scrolling the primary scroller.
 func (s *scene) inSight() bool {
 	b := s.primary
 	return b == nil || s.focus < 0 || !b.has(s.targets[s.focus]) || b.reveal(s.targets[s.focus], b.offset) == b.offset
@@ -211,7 +212,7 @@ func (s *scene) reveal() {
 	}
 }
 
-// move does what Navigate describes.
+// move implements Navigate.
 func (s *scene) move(direction string) {
 	step := map[string]int{"down": 1, "right": 1, "up": -1, "left": -1}[direction]
 	next := s.focus + step
@@ -225,7 +226,7 @@ func (s *scene) move(direction string) {
 		s.reveal()
 	case b != nil:
 		by := b.page()
-		if !b.paginates() { // one line stays visible as context
+		if !b.paginates() { // one line of the previous page stays visible as context
 			by = max(by-s.body.line, by/2, 1)
 		}
 		s.point(s.focus, b.offset+step*by)

@@ -10,7 +10,7 @@ import (
 	"github.com/service-dev/service/proto/glasses/render"
 )
 
-// buttons is a column of buttons with these ids.
+// buttons returns a column of buttons with these ids.
 func buttons(ids ...string) *glasses.Node {
 	tree := &glasses.Node{Type: glasses.NodeColumn}
 	for _, id := range ids {
@@ -53,7 +53,7 @@ func TestShow_KeepsTheFocusOfAnIDThatSurvives(t *testing.T) {
 	}
 }
 
-// A show of the same tree changes nothing, wherever the wearer scrolled, as long as a target with an id has the focus.
+// Showing the same tree again changes nothing at any scroll position, as long as a target with an id has the focus.
 func TestShow_OfTheSameTreeChangesNothing(t *testing.T) {
 	r := rand.New(rand.NewPCG(21, 22))
 	kept := 0
@@ -76,7 +76,7 @@ func TestShow_OfTheSameTreeChangesNothing(t *testing.T) {
 	}
 }
 
-// A focused entry stays in sight when entries before it are added or removed.
+// A focused entry stays visible when entries before it are added or removed.
 func TestShow_ScrollsToTheFocusThatItKeeps(t *testing.T) {
 	for _, m := range panels() {
 		for _, overflow := range []string{glasses.OverflowScroll, glasses.OverflowPaginate} {

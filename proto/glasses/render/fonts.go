@@ -24,7 +24,7 @@ type glyph struct {
 	mask
 }
 
-// Fonts are parsed when the first text is drawn, so that a program that never draws does not pay for them.
+// Fonts are parsed when the first text is drawn, so that programs that never draw do not spend time on it.
 var (
 	regular = sync.OnceValue(func() *sfnt.Font { return parseFont(goregular.TTF) })
 	bold    = sync.OnceValue(func() *sfnt.Font { return parseFont(gobold.TTF) })

@@ -13,7 +13,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden pictures anew")
 
-// iconRows shows every icon.
+// iconRows returns a tree with every icon.
 func iconRows() glasses.Node {
 	tree := glasses.Node{Type: glasses.NodeColumn, Gap: 6}
 	for i, name := range render.Icons() {

@@ -50,8 +50,8 @@ func checkImages(n *glasses.Node, path string, depth int, left *int) *glasses.Er
 	return nil
 }
 
-// pictureSize returns the declared size of a picture without decoding it. A size over maxPixels is returned as one
-// that is.
+// pictureSize returns the declared size of a picture without decoding it, limited so that the product of its sides does
+// not overflow.
 func pictureSize(data string) (image.Point, error) {
 	raw, err := base64.StdEncoding.DecodeString(data)
 	if err != nil {
@@ -85,8 +85,8 @@ func decode(data string) (*image.RGBA, error) {
 	return out, nil
 }
 
-// pictureBounds returns the size of an image node in a place of width w: its natural or requested size in its
-// proportions, and at most what the panel shows.
+// pictureBounds returns the size of an image node in a space of width w: its natural or requested size with its
+// proportions, limited by the panel.
 func (s *scene) pictureBounds(b *box, w int) image.Point {
 	size := b.own
 	if size.X == 0 {
@@ -110,7 +110,7 @@ func fit(own, room image.Point) image.Point {
 	return image.Pt(max(own.X*room.Y/own.Y, 1), max(room.Y, 1))
 }
 
-// picture paints an image node; one that cannot be decoded is a crossed box.
+// picture paints an image node; a picture that cannot be decoded is shown as a crossed box.
 func (c *canvas) picture(b *box, r, clip image.Rectangle, ink rgb) {
 	r = b.inner(r)
 	clip = clip.Intersect(r)

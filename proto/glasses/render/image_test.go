@@ -27,7 +27,7 @@ func encoded(t testing.TB, w, h int) []byte {
 	return out.Bytes()
 }
 
-// claim is a PNG whose header says another size than its pixels have.
+// claim returns a PNG whose header declares another size than its pixels have.
 func claim(t testing.TB, w, h uint32) []byte {
 	data := encoded(t, 8, 8)
 	for i := range 4 {
@@ -55,7 +55,7 @@ func TestCheckImages(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		tree glasses.Node
-		says string // of the refusal; empty when there is none
+		says string // part of the refusal; empty if accepted
 	}{
 		"none":         {tree: column()},
 		"png":          {tree: column(picture(gradient(10, 10)))},
@@ -76,7 +76,7 @@ func TestCheckImages(t *testing.T) {
 			!strings.Contains(err.Message, c.says)) {
 			t.Errorf("%s: %v", name, err)
 		}
-		render.Draw(panels()[0], glasses.View{Tree: &c.tree}) // draws something in any case
+		render.Draw(panels()[0], glasses.View{Tree: &c.tree}) // draws something even if the image is refused
 	}
 }
 

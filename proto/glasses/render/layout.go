@@ -6,8 +6,8 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// layout places every box: first widths and the heights that follow from them, then positions, where columns share
-// out the remaining height.
+// layout positions every box: first widths and the resulting heights, then positions, where columns distribute the
+// remaining height.
 func (s *scene) layout() {
 	s.measure(s.root, s.area.Dx())
 	s.place(s.root, s.area.Min.X, s.area.Min.Y, s.area.Dy())
@@ -91,7 +91,7 @@ func (s *scene) rowWidths(b *box, in int) []int {
 	return widths
 }
 
-// grow distributes what is left among the children with a Grow share.
+// grow distributes the remaining space among the children with a Grow share.
 func grow(kids []*box, sizes []int, left int) {
 	shares := 0
 	for _, k := range kids {

@@ -14,7 +14,7 @@ import (
 	"github.com/service-dev/service/proto/glasses/render"
 )
 
-// randomTree is any tree, of few words and small lengths so that its nodes meet each other.
+// randomTree returns a random tree with few words and small lengths, so that its nodes are likely to overlap.
 func randomTree(r *rand.Rand, depth int) glasses.Node {
 	pick := func(words ...string) string { return words[r.IntN(len(words))] }
 	n := glasses.Node{
@@ -111,7 +111,7 @@ func TestClampIsIdempotentAndInBounds(t *testing.T) {
 	}
 }
 
-// list is n entries, some of which are buttons and some of several lines.
+// list returns n entries, some of which are buttons and some several lines long.
 func list(n int, overflow string) glasses.Node {
 	tree := glasses.Node{Type: glasses.NodeList, Overflow: overflow, Gap: 3}
 	for i := range n {
@@ -158,7 +158,7 @@ func TestNavigationReachesEveryTargetAndShowsIt(t *testing.T) {
 	}
 }
 
-// seen fails when no point of the focused target is on the panel, or a tap on it meets another.
+// seen fails if no point of the focused target is on the panel, or if a tap on it hits another target.
 func seen(t *testing.T, m glasses.DeviceModel, v glasses.View, name string) {
 	t.Helper()
 	target := render.Targets(m, v)[v.Focus]

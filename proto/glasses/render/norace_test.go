@@ -2,5 +2,5 @@
 
 package render
 
-// misreadTrees is how many misread trees TestInspect_IsWhatThePixelsSay meets.
+// misreadTrees is how many trees with hidden text TestInspect_IsWhatThePixelsSay examines.
 const misreadTrees = 1000

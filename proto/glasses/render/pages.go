@@ -2,8 +2,8 @@ package render
 
 import "github.com/service-dev/service/proto/glasses"
 
-// flow moves the content of a paginating box so that no page break cuts a line of text, a picture or a target; it
-// starts on the next page instead. What is higher than a page is cut.
+// flow moves the content of a paginating box so that no page break cuts a line of text, a picture or a target, which
+// starts on the next page instead. Content higher than a page is cut.
 func (b *box) flow() {
 	p := pager{top: b.inner(b.rect()).Min.Y, page: b.page()}
 	shift, end := 0, p.top

@@ -9,7 +9,7 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// TestEveryLineIsOnOnePage looks at the layout itself: which line is whole on which page.
+// TestEveryLineIsOnOnePage checks in the layout which line is completely on which page.
 func TestEveryLineIsOnOnePage(t *testing.T) {
 	tree := glasses.Node{Type: glasses.NodeColumn, Overflow: glasses.OverflowPaginate, Gap: 5, Children: []glasses.Node{
 		{Type: glasses.NodeText, Style: glasses.StyleTitle, Text: "title"},

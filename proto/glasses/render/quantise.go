@@ -16,8 +16,8 @@ type quantiser struct {
 	levels int // shades of a green panel
 }
 
-// framePalette is the default palette of Brilliant Frame (its documentation, "display", names and colours of the 16
-// entries).
+// framePalette is the default palette of Brilliant Frame, from its documentation ("display", names and colours of the
+// 16 entries).
 var framePalette = [16]rgb{
 	{0x00, 0x00, 0x00}, {0xff, 0xff, 0xff}, {0x9d, 0x9d, 0x9d}, {0xbe, 0x26, 0x33},
 	{0xe0, 0x6f, 0x8b}, {0x49, 0x3c, 0x2b}, {0xa4, 0x64, 0x22}, {0xeb, 0x89, 0x31},
@@ -74,7 +74,7 @@ func (q quantiser) leastCover() uint8 {
 	return 1
 }
 
-// leastSeen returns the coverage from which ink on ground looks unlike the ground; false if none does.
+// leastSeen returns the coverage from which ink on ground differs visibly from the ground; false if none does.
 func (q quantiser) leastSeen(ink, ground rgb) (least uint8, ok bool) {
 	a := sort.Search(256, func(a int) bool {
 		px := ground
@@ -134,7 +134,7 @@ func (q quantiser) finish(img *image.NRGBA) {
 	}
 }
 
-// brightness is between perceived brightness and the strongest component, so that no pure colour is dark on a green
+// brightness is between perceived brightness and the strongest component, so that no pure colour looks dark on a green
 // panel.
 func brightness(c rgb) uint8 {
 	eye := (299*int(c[0]) + 587*int(c[1]) + 114*int(c[2]) + 500) / 1000

@@ -2,6 +2,6 @@
 
 package render
 
-// misreadTrees is how many misread trees TestInspect_IsWhatThePixelsSay meets; with the race detector each takes ten
-// times as long.
+// misreadTrees is how many trees with hidden text TestInspect_IsWhatThePixelsSay examines. Each takes ten times as long
+// with the race detector.
 const misreadTrees = 40

@@ -18,7 +18,7 @@ type scene struct {
 	// Other scrollers follow the focus.
 	primary   *box
 	scrollers []*box // in drawing order
-	// painted counts the pixels that all paintings of the scene changed, each once for every colour that was mixed.
+	// painted counts pixel changes of all paintings of the scene, one for every blended colour.
 	painted int
 }
 
@@ -160,7 +160,7 @@ func (s *scene) iconSize(n *glasses.Node) int {
 	return min(or(n.Width, glasses.MaxLength), or(n.Height, glasses.MaxLength), or(max(n.Width, n.Height), s.body.line))
 }
 
-// labelPages replaces dots by a label where the dots of all pages do not fit, and reports whether it did so anywhere.
+// labelPages replaces page dots by a label where the dots do not fit, and reports whether it did so anywhere.
 func (s *scene) labelPages() bool {
 	any := false
 	for _, b := range s.scrollers {

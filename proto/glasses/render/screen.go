@@ -8,7 +8,7 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// screen is what layout and drawing need to know about a panel.
+// screen contains what layout and drawing need to know about a panel.
 type screen struct {
 	// area is the usable area: the panel, or the inscribed square of a round one.
 	area image.Rectangle
@@ -83,7 +83,7 @@ func (s *screen) styled(style string) face {
 	return s.body
 }
 
-// TextSize is how a model draws a style of text.
+// TextSize describes how a model draws a style of text.
 type TextSize struct {
 	Style string
 	// Size is the height of the font and Line the distance between baselines, in panel pixels.
@@ -106,7 +106,7 @@ func TextSizes(m glasses.DeviceModel) []TextSize {
 	return sizes
 }
 
-// TextSizeWords describes TextSizes in a line; empty for a model without panel.
+// TextSizeWords describes TextSizes on one line; empty for a model without panel.
 func TextSizeWords(m glasses.DeviceModel) string {
 	var words []string
 	for _, s := range TextSizes(m) {

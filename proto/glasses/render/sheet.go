@@ -15,7 +15,8 @@ const (
 	sheetWidth   = 1300 // of a row of panels
 )
 
-// Sheet returns a contact sheet: a new tree on each model with a panel, under its name and the number of its findings.
+// Sheet returns a contact sheet: a new tree on each model with a panel, with the model's name and the number of
+// findings.
 func Sheet(models []glasses.DeviceModel, tree *glasses.Node) *image.NRGBA {
 	type panel struct {
 		picture *image.NRGBA

@@ -12,13 +12,14 @@ type Target struct {
 	ID string
 	// Path is the path of the node in its tree, e.g. tree.children[0].
 	Path string
-	// Rect is its place on the panel. If it is scrolled out of view or clipped, Rect is outside the panel or covered.
+	// Rect is its position on the panel. If it is scrolled out of view or clipped, Rect is outside the panel or
+	// covered.
 	Rect image.Rectangle
 	// Visible is how much of Rect is on the panel: VisibleFull, VisiblePartial or VisibleNone.
 	Visible string
 }
 
-// Targets returns what can have the focus, in drawing order. View.Focus is an index into it.
+// Targets returns the nodes that can have the focus, in drawing order. View.Focus is an index into it.
 func Targets(m glasses.DeviceModel, v glasses.View) []Target {
 	s, ok := laidOut(m, v)
 	if !ok {

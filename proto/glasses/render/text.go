@@ -122,10 +122,10 @@ func (p *paragraph) firstBelow(y int) int {
 	return sort.Search(len(p.lines), func(i int) bool { return p.lines[i].top+p.face.line >= y })
 }
 
-// lineAt returns the top left of a line of b, where b is at r. It returns false for a line that is left out: one of
-// which a quarter or more is cut off at the bottom, except in scrollers, where it hints at more content. Where glyphs
-// extend beyond their line, such as the tail of a j, and would be cut, the line is moved so that they are not. least is
-// the coverage from which the panel shows a pixel.
+// lineAt returns the top left of a line of b, where b is at r. It returns false for a line that is left out because a
+// quarter or more of it is cut off at the bottom; in scrollers such a line is drawn as a hint at more content. If
+// glyphs extend beyond their line, such as the tail of a j, and would be cut, the line is moved so that they are not.
+// least is the coverage from which the panel shows a pixel.
 func (b *box) lineAt(l textLine, r, clip image.Rectangle, least uint8) (image.Point, bool) {
 	p := b.text
 	in := image.Rect(r.Min.X+b.padX, r.Min.Y+b.padY, r.Max.X-b.padX, r.Max.Y-b.padY)
@@ -150,8 +150,8 @@ func (b *box) lineAt(l textLine, r, clip image.Rectangle, least uint8) (image.Po
 	return at, true
 }
 
-// moveInside returns how far ink from..to moves so that it lies within low..high, if its line, first..last, does and if
-// there is space; otherwise 0.
+// moveInside returns how far to move the ink from..to so that it lies within low..high, provided that its line,
+// first..last, lies within it and there is space; otherwise 0.
 func moveInside(from, to, first, last, low, high int) int {
 	switch {
 	case first < low || last > high || to-from > high-low:

@@ -2,9 +2,9 @@ package render
 
 import "image"
 
-// traces holds, for every pixel of a picture that is being painted, the texts that show in it: the pixel would have
-// another colour without them. One painting thus answers for all texts, where comparing two pictures for each text
-// takes many seconds for a tree of hundreds of large texts over each other.
+// traces records, for every pixel of a picture that is being painted, the texts that affect it: without them the pixel
+// would have another colour. One painting thus answers for all texts. Comparing two pictures for each text takes many
+// seconds for a tree of hundreds of large overlapping texts.
 type traces struct {
 	rect  image.Rectangle
 	heads []int32 // index of the first trace of each pixel, row by row; 0 for none
@@ -12,7 +12,7 @@ type traces struct {
 	free  int32   // first of the traces that are not in use, 0 for none
 }
 
-// trace is a text that shows in a pixel.
+// trace is a text that affects a pixel.
 type trace struct {
 	text    *box
 	without rgb   // colour of the pixel without the text
@@ -39,8 +39,8 @@ func (t *traces) cover(r image.Rectangle) {
 	}
 }
 
-// mix paints the pixel x, y, whose colour is px, and the colours that it would have without each text. text is the one
-// that is being painted, nil for anything else. It returns how many colours were mixed.
+// mix paints the pixel x, y, whose colour is px, and the colours that it would have without each text. text is the text
+// that is being painted, nil for anything else. It returns how many colours were blended.
 func (t *traces) mix(x, y int, px []byte, text *box, mix func(px []byte)) int {
 	before, known, mixed := rgb(px), false, 1
 	mix(px)
@@ -54,7 +54,7 @@ func (t *traces) mix(x, y int, px []byte, text *box, mix func(px []byte)) int {
 			mix(tr.without[:])
 			mixed++
 		}
-		if tr.without == after { // and stays so: whatever is painted next changes both alike
+		if tr.without == after { // later painting changes both colours in the same way
 			t.remove(link)
 		} else {
 			link = &tr.next
@@ -101,7 +101,7 @@ func (t *traces) finish(c *canvas) {
 	}
 }
 
-// has reports whether a text shows in a pixel.
+// has reports whether a text affects a pixel.
 func (t *traces) has(px image.Point, text *box) bool {
 	if !px.In(t.rect) {
 		return false

@@ -15,7 +15,7 @@ const (
 	VisibleNone    = "none"
 )
 
-// Inspection is what a tree puts on a panel, in drawing order.
+// Inspection describes what a tree shows on a panel, in drawing order.
 type Inspection struct {
 	Texts   []Text
 	Targets []Target
@@ -40,7 +40,7 @@ type Image struct {
 	ID, Path string
 	// Alt is the node's description of the image.
 	Alt string
-	// Rect is its place on the panel, or beyond it.
+	// Rect is its position, which may be outside the panel.
 	Rect    image.Rectangle
 	Visible string
 }
@@ -106,13 +106,13 @@ func targetOf(b *box, r, clip image.Rectangle) Target {
 	return Target{ID: b.n.ID, Path: b.path(), Rect: r, Visible: visiblePart(r, clip)}
 }
 
-// paintedBox is a box with its place and the part of the panel that it may paint.
+// paintedBox is a box with its position and the part of the panel that it may paint.
 type paintedBox struct {
 	*box
 	r, clip image.Rectangle
 }
 
-// inks returns the colour of the text of b and of what is below it.
+// inks returns the colours of the text of b and of the ground below it.
 func (s *scene) inks(b *box) (ink, ground rgb) {
 	ink = s.ink(b.n.Colour)
 	if b.n.Type == glasses.NodeButton && b.target == s.focus {
@@ -124,7 +124,8 @@ func (s *scene) inks(b *box) (ink, ground rgb) {
 // lineView is how much of a line is on the picture.
 type lineView struct{ some, all bool }
 
-// textOf returns how much of a text is on the picture. places are those that other boxes paint; traces are expensive.
+// textOf returns how much of a text is on the picture. places are the areas that other boxes paint; traces are
+// expensive.
 func (s *scene) textOf(p paintedBox, places []paintedPlace, traces func() *traces) Text {
 	t := Text{ID: p.n.ID, Path: p.path(), Text: p.n.Text, Visible: VisibleNone}
 	views := s.linesOf(p, places, traces)
@@ -135,7 +136,7 @@ func (s *scene) textOf(p paintedBox, places []paintedPlace, traces func() *trace
 		some = some || v.some
 		all = all && (v.all || blank)
 		whole, seen := v.all, v.some
-		if blank { // between two lines that can be read
+		if blank { // between two readable lines
 			whole, seen = i > 0 && views[i-1].all, i > 0 && views[i-1].some
 		}
 		t.Whole = p.text.appendLine(t.Whole, i, whole)
@@ -216,7 +217,7 @@ func (p *paragraph) eachPixel(l textLine, at image.Point, least uint8, visit fun
 	}
 }
 
-// trace paints the scene and returns which text shows where.
+// trace paints the scene and returns which texts affect which pixels.
 func (s *scene) trace() *traces {
 	c := canvas{img: image.NewNRGBA(s.area), q: s.quantiser, pixels: maxPixels, traces: newTraces(s.area)}
 	s.paintOn(&c)

@@ -38,7 +38,7 @@ func crowdedTrees() []crowdedTree {
 	row := func(kids []glasses.Node) glasses.Node {
 		return glasses.Node{Type: glasses.NodeRow, Children: kids}
 	}
-	// narrow leaves a row 58 pixels of the widest panel, so that most children have no width and are at the same place.
+	// narrow leaves a row 58 pixels of the widest panel, so that most children have no width and the same position.
 	narrow := func(kids []glasses.Node) glasses.Node {
 		return row([]glasses.Node{row(kids), {Type: glasses.NodeProgress, Width: 542, Height: 5}})
 	}
@@ -78,7 +78,7 @@ func veilPicture() string {
 	return encoded(img)
 }
 
-// bigPicture returns a picture of as many pixels as a tree may have.
+// bigPicture returns a picture with as many pixels as a tree may have.
 func bigPicture() string {
 	return encoded(image.NewPaletted(image.Rect(0, 0, 2048, 2048), color.Palette{color.White}))
 }
@@ -108,14 +108,14 @@ func (c crowdedTree) accepted(tb testing.TB) *glasses.Node {
 	return &show.Tree
 }
 
-// maxPaintedPerPixel is how many colours Inspect may mix for each pixel of a panel, for the worst tree.
+// maxPaintedPerPixel is how many colours Inspect may blend for each pixel of a panel in the worst tree.
 const maxPaintedPerPixel = 40
 
 // TestInspect_PaintsABoundedNumberOfPixels inspects trees whose texts cover each other hundreds of times.
 func TestInspect_PaintsABoundedNumberOfPixels(t *testing.T) {
 	for _, c := range crowdedTrees() {
 		tree := c.accepted(t)
-		for _, id := range []string{"rayban_display", "brilliant_frame"} { // with and without soft edges
+		for _, id := range []string{"rayban_display", "brilliant_frame"} { // with and without antialiasing
 			m, _ := glasses.Model(id)
 			s, _ := laidOut(m, Clamp(m, glasses.View{Tree: tree}))
 			s.inspect()

@@ -12,7 +12,7 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// smallTree returns a tree of few nodes that meet each other: overlong rows, nested scrollers, large paddings.
+// smallTree returns a tree of few nodes that are likely to overlap: overlong rows, nested scrollers, large paddings.
 func smallTree(r *rand.Rand, depth int) glasses.Node {
 	pick := func(words ...string) string { return words[r.IntN(len(words))] }
 	n := glasses.Node{
@@ -37,7 +37,7 @@ func smallTree(r *rand.Rand, depth int) glasses.Node {
 	return n
 }
 
-// seededView returns one case: a tree on a model with a panel, with focus and scroll.
+// seededView returns one case: a tree on a model with a panel, with focus and scroll position.
 func seededView(seed uint64) (glasses.DeviceModel, glasses.View) {
 	r := rand.New(rand.NewPCG(seed, 12))
 	var models []glasses.DeviceModel
@@ -61,7 +61,7 @@ func pixelsSay(s *scene, p paintedBox) string {
 	return amount(differing(with, func(row int) []byte { return without.Pix[row*without.Stride:] }), unclipped(s, p))
 }
 
-// amount says how much shown pixels of all are.
+// amount names the share of pixels that are shown.
 func amount(shown, all int) string {
 	switch shown {
 	case 0:
@@ -122,8 +122,8 @@ func differing(a *image.NRGBA, b func(row int) []byte) int {
 	return n
 }
 
-// checkInspect compares Inspect with the pixels and returns how many texts are not fully visible, i.e. which a rule
-// that looks only at the tree gets wrong.
+// checkInspect compares Inspect with the pixels and returns the number of texts that are not fully visible; a rule that
+// considers only the tree misreads those.
 func checkInspect(t *testing.T, seed uint64) (misread int) {
 	m, v := seededView(seed)
 	s, _ := laidOut(m, v)
@@ -146,8 +146,7 @@ func checkInspect(t *testing.T, seed uint64) (misread int) {
 	return misread
 }
 
-// TestInspect_IsWhatThePixelsSay draws seeded trees until misreadTrees were met in which not every text is on the
-// picture.
+// TestInspect_IsWhatThePixelsSay draws seeded trees until misreadTrees of them had text that is not completely visible.
 func TestInspect_IsWhatThePixelsSay(t *testing.T) {
 	const workers = 4
 	var seed, misread atomic.Uint64
@@ -165,8 +164,7 @@ func TestInspect_IsWhatThePixelsSay(t *testing.T) {
 	t.Logf("%d trees, %d of them misread by a rule that looks at the tree alone", seed.Load(), misread.Load())
 }
 
-// TestInspect_FindsTheMarkerColour looks for one red text among blue nodes on the pictures of Draw, where colours are
-// not lost.
+// TestInspect_FindsTheMarkerColour looks for one red text among blue nodes in the pictures of Draw, which keep colours.
 func TestInspect_FindsTheMarkerColour(t *testing.T) {
 	checked := 0
 	for seed := uint64(1); seed <= 60; seed++ {

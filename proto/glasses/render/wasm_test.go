@@ -16,7 +16,8 @@ import (
 	"github.com/service-dev/service/proto/glasses/render"
 )
 
-// TestWasmDrawsTheSame draws every golden in WebAssembly, as a browser does, and compares it with what this process draws.
+// TestWasmDrawsTheSame draws every golden in WebAssembly, as a browser does, and compares it with what this process
+// draws.
 func TestWasmDrawsTheSame(t *testing.T) {
 	node, err := exec.LookPath("node")
 	if err != nil {

@@ -1,14 +1,14 @@
 // What the simulated camera sees: this computer's webcam once an app asks, a picture file, or the built-in test picture.
-// A webcam that the person refuses is never replaced behind their back.
+// If the person refuses the webcam, it is never replaced silently.
 import { sleep } from "./timer.js";
 
 /** @typedef {"webcam"|"file"|"test"} Source */
 
-const idleAfter = 5_000; // ms after the last picture until the webcam's light goes out
-const maxBytes = 1_800_000; // of a photo or clip: a binary frame holds 2 MB
+const idleAfter = 5_000; // ms after the last picture until the webcam is switched off
+const maxBytes = 1_800_000; // of a photo or clip, because a binary frame has at most 2 MB
 const qualities = [0.9, 0.75, 0.5, 0.3, 0.15];
 
-/** Why there is no picture, with a code for the app. */
+/** The reason for a missing picture, with a code for the app. */
 export class NoPicture extends Error {
   /** @param {string} code @param {string} message */
   constructor(code, message) {
@@ -63,10 +63,10 @@ export class Camera {
     }
   }
 
-  /** A video stream begins: the webcam stays on until stop. */
+  /** Begins a video stream: the webcam stays on until stop. */
   start() {
     this.streaming = true;
-    this.ready().catch(() => {}); // the first frame tells the app
+    this.ready().catch(() => {}); // the first frame reports the error to the app
   }
 
   stop() {
@@ -75,7 +75,7 @@ export class Camera {
   }
 
   /**
-   * One picture as a JPEG of at most that width.
+   * Returns a picture as a JPEG of at most the given width.
    * @param {number} width
    */
   async photo(width) {
@@ -86,7 +86,7 @@ export class Camera {
   }
 
   /**
-   * A clip: JPEGs one after the other.
+   * Returns a clip: concatenated JPEGs.
    * @param {number} durationMs
    * @param {number} fps
    * @param {number} width
@@ -106,7 +106,7 @@ export class Camera {
     return new Uint8Array(await new Blob(frames).arrayBuffer());
   }
 
-  /** Makes sure that there is something to take a picture of, or throws NoPicture. */
+  /** Prepares the source of pictures, or throws NoPicture. */
   async ready() {
     if (this.source === "test") return;
     if (this.source === "file") {
@@ -132,12 +132,12 @@ export class Camera {
       throw new NoPicture("platform_error", "this computer's camera is missing or in use; the simulator page offers other pictures");
     }
     if (this.source !== "webcam") {
-      this.close(); // the person chose otherwise while the browser asked
+      this.close(); // the person chose another source while the browser asked
       return;
     }
     for (const track of this.stream.getTracks()) track.addEventListener("ended", () => this.lost());
     this.parts.video.srcObject = this.stream;
-    await this.parts.video.play().catch(() => {}); // grab sees whether there is a picture
+    await this.parts.video.play().catch(() => {}); // grab checks whether there is a picture
     this.tell("live");
     this.preview();
   }
@@ -147,7 +147,7 @@ export class Camera {
     if (this.source === "webcam") this.tell("taken");
   }
 
-  /** Lets the webcam go a little after its last use. */
+  /** Switches the webcam off some time after its last use. */
   rest() {
     clearTimeout(this.idle);
     if (this.streaming) return;
@@ -182,7 +182,7 @@ export class Camera {
   }
 
   /**
-   * Draws what the camera sees now, at most that wide.
+   * Draws the current picture of the camera, at most width pixels wide.
    * @param {HTMLCanvasElement} canvas
    * @param {number} width
    */
@@ -214,7 +214,7 @@ export class Camera {
     this.parts.state.textContent = short;
     this.parts.state.dataset.state = state;
     this.parts.help.textContent = long;
-    if (state !== "off") this.parts.card.open = true; // nobody is filmed behind a fold
+    if (state !== "off") this.parts.card.open = true; // an active camera must be visible
     this.preview();
   }
 }
@@ -236,7 +236,7 @@ const words = {
 const bars = ["#e8e8e8", "#e8d33f", "#43c8d6", "#48b85c", "#c255b8", "#d34b42", "#3f5fd0"];
 
 /**
- * Colour bars with a mark that moves with the time, so that two frames differ.
+ * Draws colour bars with a mark that moves over time, so that any two frames differ.
  * @param {CanvasRenderingContext2D} c
  * @param {number} w
  * @param {number} h

@@ -1,4 +1,4 @@
-// A worker that keeps time for the page: a page in the background gets its own timers late, and the glasses must not be.
+// A worker with timers for the page: browsers delay the timers of pages in the background, and the glasses must be on time.
 
 /** @type {Map<number, ReturnType<typeof setTimeout>>} */
 const timers = new Map();

@@ -1,4 +1,4 @@
-// What the person at the page does to the glasses: another model, another state, inputs, phrases, faults.
+// The controls of the page with which a person changes the glasses: model, state, inputs, phrases, faults.
 
 /** @typedef {import("./device.js").Model} Model */
 /** @typedef {import("./device.js").GlassesState} GlassesState */
@@ -33,7 +33,7 @@ const sided = ["even_g1"]; // models with a touch bar on each temple
 
 export class Controls {
   /**
-   * @param {(type: string, payload: unknown) => boolean} control does it to the glasses
+   * @param {(type: string, payload: unknown) => boolean} control sends a control frame to the glasses
    */
   constructor(control) {
     this.control = control;
@@ -74,7 +74,7 @@ export class Controls {
   /** @param {unknown} change */
   patch(change) {
     this.control("sim.state", change);
-    if (this.state) this.showState(this.state); // also when the glasses did not take it
+    if (this.state) this.showState(this.state); // even if the glasses refused the change
   }
 
   /** @param {string} text */
@@ -158,7 +158,7 @@ export class Controls {
     for (const box of boxes("enabled")) box.checked = !s.disabled.includes(box.dataset.enabled ?? "");
     const now = condition(s);
     const said = document.getElementById("condition");
-    if (said && said.textContent !== now) said.textContent = now; // each write is spoken
+    if (said && said.textContent !== now) said.textContent = now; // screen readers announce each write
     const listens = s.running.includes("transcription");
     document.getElementById("say-state")?.replaceChildren(listens ? "The app listens." : "The app does not listen: transcription is off.");
     this.showPhrases(s.phrases);
@@ -176,7 +176,7 @@ export class Controls {
 }
 
 /**
- * What keeps the wearer from seeing or hearing, as the app is told.
+ * Lists what keeps the wearer from seeing or hearing, as reported to the app.
  * @param {GlassesState} s
  */
 function condition(s) {
@@ -231,7 +231,7 @@ function button(label, act) {
 }
 
 /**
- * The model in a line, with what nobody has documented or measured.
+ * Describes the model on one line, including facts that are neither documented nor measured.
  * @param {Model} m
  */
 function facts(m) {

@@ -1,4 +1,4 @@
-// The device: the glasses as Go code in WebAssembly. This module loads it, keeps its time and hands out what it says.
+// The device: the glasses as Go code in WebAssembly. This module loads it, runs its timers and passes on its output.
 import { Timer } from "./timer.js";
 
 /** @typedef {import("./live.js").Frame} Frame */
@@ -13,7 +13,7 @@ import { Timer } from "./timer.js";
 /** @param {unknown} value */
 const json = (value) => (value ? JSON.stringify(value) : "");
 
-const streams = ["motion", "audio.chunk", "video.frame"]; // they change nothing
+const streams = ["motion", "audio.chunk", "video.frame"]; // they do not change the state
 
 export class Device {
   /**
@@ -25,12 +25,12 @@ export class Device {
     this.program = undefined;
     this.running = false;
     this.last = "";
-    this.turn = 0; // of start: an answer to glasses of before is not for these
+    this.turn = 0; // increased by start, so that answers to earlier glasses are ignored
     this.due = new Timer(() => this.tick());
   }
 
   /**
-   * Loads the program; it fails where the browser has no WebAssembly or the network goes.
+   * Loads the program. It fails if the browser has no WebAssembly or the network fails.
    * @param {{wasm: string, loader: string}} from
    * @param {() => void} ended called when the program has died
    */
@@ -53,7 +53,7 @@ export class Device {
   }
 
   /**
-   * Begins anew from what was stored, what the service says is on the panel, and the state that it knows, if any.
+   * Starts the glasses from the stored snapshot, the display and, if known, the state according to the service.
    * @param {string} model
    * @param {string} stored
    * @param {unknown} display
@@ -71,7 +71,7 @@ export class Device {
   }
 
   /**
-   * Whether the glasses are these, showing this, in this state.
+   * Reports whether the glasses have this model, display and state.
    * @param {string} model
    * @param {unknown} display
    * @param {unknown} state
@@ -81,7 +81,7 @@ export class Device {
   }
 
   /**
-   * Gives a frame of the service to the glasses.
+   * Passes a frame of the service to the glasses.
    * @param {string | Uint8Array} data
    */
   handle(data) {
@@ -92,7 +92,7 @@ export class Device {
   }
 
   /**
-   * Does something to the glasses on behalf of the person at the page; true when they took it.
+   * Sends a control frame on behalf of the person at the page; returns whether the glasses accepted it.
    * @param {string} type
    * @param {unknown} payload
    */
@@ -123,8 +123,8 @@ export class Device {
   }
 
   /**
-   * Hands out what came of the last call, sets the clock for what is due next, and tells of a change.
-   * @param {boolean} [look] whether to look for a change though nothing but streams came out
+   * Passes on the output of the last call, sets the timer for the next step, and reports a changed state.
+   * @param {boolean} [look] check for a changed state even if there were only stream frames
    */
   settle(look = true) {
     const program = this.program;

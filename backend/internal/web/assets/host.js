@@ -1,4 +1,4 @@
-// Does what the glasses ask of this computer: pictures, sound, speech.
+// Fulfils the requests of the glasses to this computer: pictures, sound, speech.
 import { NoPicture } from "./camera.js";
 
 /** @typedef {import("./device.js").Ask} Ask */
@@ -64,7 +64,7 @@ export class Host {
     );
   }
 
-  /** Stops everything: another page plays the glasses, or these are over. */
+  /** Stops everything, because another page acts as the glasses or the session has ended. */
   stop() {
     this.camera.stop();
     this.microphone.stop();

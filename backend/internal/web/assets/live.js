@@ -1,10 +1,10 @@
-// The page's socket: it attaches again by itself, with its cursor, and sends again what was not acknowledged.
+// The page's socket. It reconnects by itself with its cursor, and resends frames that were not acknowledged.
 
 /** @typedef {{v: number, type: string, id?: string, at: number, seq?: number, payload: any}} Frame */
 /** @typedef {"down"|"up"|"quiet"|"lost"|"over"|"out"} State */
 
-const quietAfter = 2_200; // ms without a frame (a beat comes every second) after which nothing on the page counts as live
-const deadAfter = 6_000; // ms after which the socket is given up
+const quietAfter = 2_200; // ms without a frame (there is a heartbeat every second) after which the page is not shown as live
+const deadAfter = 6_000; // ms without a frame after which the page reconnects
 const firstWait = 400; // ms
 const longestWait = 8_000; // ms
 const maxUnacknowledged = 200;
@@ -21,7 +21,7 @@ export class Live {
     this.wait = firstWait;
     /** @type {State} */
     this.state = "down";
-    /** What the log's owner has not confirmed: its text, and the media that goes before it.
+    /** Frames that were not acknowledged, with the media that precedes them.
      * @type {Map<string, {text: string, media?: Uint8Array<ArrayBuffer>}>} */
     this.unacknowledged = new Map();
     /** @type {Map<string, Uint8Array<ArrayBuffer>>} */
@@ -51,7 +51,7 @@ export class Live {
   /**
    * Sends a frame and keeps it until it is acknowledged.
    * @param {Frame} f
-   * @param {string} text the frame as it goes out
+   * @param {string} text the encoded frame
    */
   keep(f, text) {
     const id = f.id ?? "";
@@ -68,7 +68,7 @@ export class Live {
   }
 
   /**
-   * Sends what nobody acknowledges: streams, and answers to agents.
+   * Sends data that is not acknowledged: streams, and answers to agents.
    * @param {string | Uint8Array<ArrayBuffer>} data
    */
   pass(data) {
@@ -76,7 +76,7 @@ export class Live {
   }
 
   /**
-   * Sends the media of a result, which keep gets right after it.
+   * Sends the media of a result, which must be passed to keep right afterwards.
    * @param {string} id
    * @param {Uint8Array<ArrayBuffer>} data
    */
@@ -157,7 +157,7 @@ export class Live {
     this.on.state(state);
   }
 
-  /** A socket can die without a word; the page must not look alive then. */
+  /** A socket can die silently; the page must not look live then. */
   watch() {
     if (!this.socket) return;
     const silent = Date.now() - this.heard;
@@ -165,7 +165,7 @@ export class Live {
     else if (silent > quietAfter && this.state === "up") this.tell("quiet");
   }
 
-  /** Gives the socket up without waiting for its own end, which a dead network never brings. */
+  /** Abandons the socket without waiting for its close event, which never comes on a dead network. */
   fail() {
     const socket = this.socket;
     if (!socket) return;

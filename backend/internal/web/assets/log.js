@@ -1,9 +1,9 @@
-// The event log as the page shows it: the newest rows below, followed while the person is at the end.
+// The event log on the page: the newest rows are at the bottom, and the list follows them while it is scrolled to the end.
 
 /** @typedef {{seq: number, at: number, kind: string, chip: string, type: string, id: string, sender: string, payload: unknown}} Row */
 
 const maxShown = 500; // rows in the page at once
-const maxKept = 20_000; // rows for search and export; the log's owner keeps everything
+const maxKept = 20_000; // rows for search and export; the service keeps more
 
 export class Log {
   /**
@@ -17,7 +17,7 @@ export class Log {
     this.rows = [];
     this.last = 0;
     this.found = 0;
-    this.follow = true; // the person is at the end
+    this.follow = true; // the list is scrolled to the end
     parts.list.addEventListener("scroll", () => (this.follow = parts.list.scrollTop + parts.list.clientHeight >= parts.list.scrollHeight - 24));
     new ResizeObserver(() => this.toEnd()).observe(parts.list);
     for (const filter of parts.filters) {
@@ -31,7 +31,7 @@ export class Log {
   }
 
   /**
-   * Adds a row; false if it was there already.
+   * Adds a row; returns false if it exists already.
    * @param {Row} row
    */
   add(row) {
@@ -47,7 +47,7 @@ export class Log {
       while (list.childElementCount > maxShown) list.firstElementChild?.remove();
       this.toEnd();
     }
-    this.parts.count.ariaLive = "off"; // a screen reader that says every number can say nothing else
+    this.parts.count.ariaLive = "off"; // otherwise a screen reader would announce every number
     this.tell();
     return true;
   }
@@ -65,7 +65,7 @@ export class Log {
     list.replaceChildren(...found.slice(-maxShown).map(({ row }) => item(row)));
     this.follow = true;
     this.toEnd();
-    this.parts.count.ariaLive = "polite"; // who filters or searches wants to hear what it found
+    this.parts.count.ariaLive = "polite"; // announce the result of a filter or search
     this.tell();
   }
 
@@ -114,7 +114,7 @@ function item(row) {
 /** @param {Row} row */
 function full(row) {
   const pre = document.createElement("pre");
-  pre.tabIndex = 0; // it scrolls
+  pre.tabIndex = 0; // focusable, because it scrolls
   pre.textContent = JSON.stringify(row, null, 2);
   return pre;
 }

@@ -34,7 +34,7 @@ export function showSocket(state) {
 }
 
 /**
- * Says why something that the person did was not done, until they do the next thing.
+ * Shows why an action of the person was not performed, until the next action.
  * @param {string} text
  */
 export function remark(text) {
@@ -58,7 +58,7 @@ export function notice(text) {
 
 /**
  * @param {{apps: {name: string, version?: string}[], pages: number}} peers
- * @param {boolean} active whether this page plays the glasses
+ * @param {boolean} active whether this page acts as the glasses
  */
 export function showPeers(peers, active) {
   const list = page("peers");

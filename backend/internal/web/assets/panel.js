@@ -1,5 +1,5 @@
-// The glasses' panel: the pixels that the renderer gives, at a size at which they stay crisp, and what a person does to
-// it by pointer and keyboard. What it shows is also there as text.
+// The glasses' panel: the pixels of the renderer at a size at which they stay crisp, and the person's inputs by pointer
+// and keyboard. Its content is also available as text.
 
 /** @typedef {import("./device.js").Model} Model */
 /** @typedef {{kind: string, x?: number, y?: number, direction?: string, side?: string}} Input */
@@ -49,7 +49,7 @@ export class Panel {
   }
 
   /**
-   * Scales the panel to its place: to whole device pixels where that fills it well, else smoothly.
+   * Scales the panel to the available space: to whole device pixels if that fills it well, else smoothly.
    */
   fit() {
     const shape = this.model?.panel;
@@ -67,7 +67,7 @@ export class Panel {
   }
 
   /**
-   * Shows pixels, and what they say as text.
+   * Shows pixels, and their content as text.
    * @param {{width: number, height: number, data: Uint8Array<ArrayBuffer>} | null} picture
    * @param {{lines: string[], focus: string}} reading
    * @param {boolean} clear
@@ -80,7 +80,7 @@ export class Panel {
     }
     idle.hidden = !clear;
     const text = clear ? "The panel is clear." : reading.lines.join("\n");
-    // Only a change is written: each write is spoken.
+    // Only changes are written, because screen readers announce each write.
     if (this.text !== text) lines.replaceChildren(...text.split("\n").map(paragraph));
     this.text = text;
     const at = reading.focus ? `Focus: ${reading.focus}` : "";
@@ -114,7 +114,7 @@ export class Panel {
 }
 
 /**
- * What a key means to this model: one without select has tap instead, one without navigate swipes.
+ * Returns the input for a key on this model: tap if it has no select, swipe if it has no navigate.
  * @param {Model} model
  * @param {string} key
  * @returns {Input | null}
@@ -143,7 +143,7 @@ function keyHelp(model) {
 }
 
 /**
- * A place on the screen in panel pixels.
+ * Converts a position on the screen to panel pixels.
  * @param {number} at
  * @param {number} size
  * @param {number} pixels

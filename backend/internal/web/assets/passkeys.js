@@ -1,5 +1,5 @@
-// Passkeys: forms marked data-passkey="get" (sign in) or "create" (add one) ask the browser for a credential, put it into
-// their hidden field and are sent like any other form, so that the answers are ordinary pages.
+// Passkeys: forms marked data-passkey="get" (sign in) or "create" (add one) request a credential from the
+// browser, put it into their hidden field and are submitted like any other form, so that the answers are ordinary pages.
 
 /** @param {string} text base64url */
 function bytes(text) {
@@ -20,7 +20,7 @@ function descriptors(list) {
 }
 
 /**
- * The new credential, in the form that servers read (WebAuthn level 3, toJSON).
+ * Returns the new credential in the form that servers read (WebAuthn level 3, toJSON).
  * @param {any} options
  */
 async function create(options) {
@@ -37,7 +37,7 @@ async function create(options) {
 }
 
 /**
- * A passkey's signature.
+ * Returns a passkey's signature.
  * @param {any} options
  */
 async function get(options) {

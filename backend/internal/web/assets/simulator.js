@@ -1,5 +1,5 @@
-// The simulator page: it plays the glasses. The device itself is Go (device.js); this module joins it to the socket, to
-// this computer and to what the person sees. What goes over the socket is told in proto/glasses/PROTOCOL.md.
+// The simulator page, which acts as the glasses. The device itself is Go (device.js); this module connects it to the
+// socket, to this computer and to the page. proto/glasses/PROTOCOL.md describes the frames on the socket.
 // Types are checked by `tsc --noEmit --checkJs` (tsconfig.json above).
 import { Camera } from "./camera.js";
 import { Controls, get } from "./controls.js";
@@ -45,19 +45,19 @@ const log = new Log({
 }, setup.session);
 const live = new Live(setup.live, { frame: onFrame, binary: onBinary, state: onState });
 
-/** Whether this page plays the glasses; of several the newest does. */
+/** Whether this page acts as the glasses; of several pages the newest does. */
 let active = true;
-/** While the page learns what happened before, nothing it does is news. */
+/** While the page catches up with the past, its output is not sent. */
 let learning = false;
 /** @type {{deviceModel: Model, display: unknown, glasses: unknown, lastSeq: number} | null} */
 let welcome = null;
-let known = -1; // the welcome includes what rows up to here say
+let known = -1; // the welcome includes the effects of rows up to here
 /** @type {{f: Frame, data: string | Uint8Array}[]} */
 let waiting = [];
 /** @type {{type: string, payload: any}[]} */
 let lessons = [];
 /** @type {Set<string>} */
-const asked = new Set(); // ids of control frames, whose results nobody acknowledges
+const asked = new Set(); // ids of control frames, whose results are not acknowledged
 /** @type {Model} */
 let model = setup.model;
 /** @type {{apps: {name: string, version?: string}[], pages: number}} */
@@ -109,7 +109,7 @@ function onBinary(data) {
 }
 
 /**
- * A frame for the glasses. A page that only looks on follows the panel and answers nothing.
+ * Handles a frame for the glasses. A page that only observes follows the panel and answers nothing.
  * @param {Frame} f
  * @param {string | Uint8Array} data
  */
@@ -121,7 +121,7 @@ function take(f, data) {
   else if (waiting.length < maxWaiting) waiting.push({ f, data });
 }
 
-/** Why the program does not run; the page itself says so when it was built without. */
+/** Why the program does not run; if the page was built without it, the page itself says so. */
 let broken = setup.program ? "" : "missing";
 
 /** @param {Frame} f */
@@ -133,7 +133,7 @@ function refuse(f) {
 }
 
 /**
- * What the glasses say goes out; streams and answers to agents are not acknowledged.
+ * Sends a frame of the glasses; streams and answers to agents are not acknowledged.
  * @param {Frame} f
  * @param {string} text
  * @param {Uint8Array<ArrayBuffer>} [body]
@@ -149,7 +149,7 @@ function onOut(f, text, body) {
   else live.keep(f, text);
 }
 
-/** Starts the device once both the program and the service's word on the panel are there. */
+/** Starts the device once the program is loaded and the service has sent its welcome. */
 function begin() {
   if (!device.program || !welcome || broken) return;
   const id = welcome.deviceModel.id;
@@ -165,7 +165,7 @@ function begin() {
   ready();
 }
 
-/** State that a row tells of, as a change of state.
+/** Converts an event in a row to a change of state.
  * @type {Record<string, (p: any) => unknown>} */
 const told = {
   battery: (p) => ({ battery: p }),
@@ -180,7 +180,7 @@ const told = {
 };
 
 /**
- * Follows what another page's glasses go through while this page only looks on.
+ * Applies the events of another page's glasses while this page only observes.
  * @param {import("./log.js").Row} row
  */
 function learn(row) {
@@ -211,7 +211,7 @@ function setRole(now) {
     active = false;
     if (device.running) {
       /** @type {Snapshot} */
-      const s = JSON.parse(device.last); // streams and captures end here: the other page has its own
+      const s = JSON.parse(device.last); // streams and captures end here, because the other page has its own
       device.start(s.deviceModel, device.last, s.view.tree ? { tree: s.view.tree } : null);
     }
   }
@@ -229,12 +229,12 @@ function onState(state) {
   ready();
 }
 
-/** Lets the person act only where it reaches an app. */
+/** Enables the controls only while they reach an app. */
 function ready() {
   const up = live.state === "up" && device.running;
   const on = up && active;
   root.dataset.live = up ? "yes" : "no";
-  page("mirror").hidden = active || live.state !== "up"; // without a socket nobody knows who plays
+  page("mirror").hidden = active || live.state !== "up"; // without a socket it is unknown which page is active
   panel.setLive(on);
   controls.setEnabled(on);
 }
@@ -262,14 +262,14 @@ function draw() {
   if (performance.getEntriesByName("first-picture").length === 0) performance.mark("first-picture");
 }
 
-/** A reload of the page must not put other glasses on the wearer. */
+/** Stores the glasses, so that they stay the same after a reload of the page. */
 function save() {
   clearTimeout(saving);
   saving = 0;
   try {
     if (device.running) sessionStorage.setItem(store, device.last);
   } catch {
-    // Full or forbidden: a reload then starts from what the service knows.
+    // Full or forbidden: a reload then starts from the state that the service knows.
   }
 }
 
@@ -301,7 +301,7 @@ function fail(why) {
   ready();
 }
 
-// A narrow page begins with its parts folded, so that panel, voice and log are near each other.
+// On a narrow page sections are collapsed at first, so that panel, voice and log are close together.
 if (matchMedia("(max-width: 44rem)").matches) for (const fold of document.querySelectorAll(".folds")) fold.removeAttribute("open");
 page("take-over").addEventListener("click", () => location.reload());
 addEventListener("pagehide", save);

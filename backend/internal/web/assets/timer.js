@@ -1,4 +1,4 @@
-// Timers that are on time though the page is in the background.
+// Timers that are on time even if the page is in the background.
 
 const clock = new Worker("/assets/clock.js");
 /** @type {Map<number, () => void>} */
@@ -7,7 +7,7 @@ let last = 0;
 
 clock.addEventListener("message", (e) => acts.get(e.data)?.());
 
-/** One act that can be put off, brought forward or called off. */
+/** A scheduled action that can be moved or cancelled. */
 export class Timer {
   /** @param {() => void} act */
   constructor(act) {

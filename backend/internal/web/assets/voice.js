@@ -1,10 +1,10 @@
-// Sound both ways: speech and sounds of the glasses, the microphone, and what the wearer says.
+// Sound in both directions: speech and sounds of the glasses, the microphone, and recognised speech of the wearer.
 import { sleep } from "./timer.js";
 
 const chunkMs = 100;
-const longestWait = 400; // ms that a chunk waits for the microphone before silence fills it up
+const longestWait = 400; // ms that a chunk waits for the microphone before it is filled with silence
 
-/** Speaks and plays; what is said is also there to read. */
+/** Speaks and plays sounds; speech is also shown as text. */
 export class Speaker {
   /**
    * @param {HTMLElement} caption
@@ -41,7 +41,7 @@ export class Speaker {
     this.tell(`♪ ${sound}`);
     if (this.mute.checked) return;
     this.context ??= new AudioContext();
-    this.context.resume().catch(() => {}); // no sound before the person did something on the page
+    this.context.resume().catch(() => {}); // browsers allow no sound before the first action of the person
     let at = this.context.currentTime;
     for (const [hertz, seconds] of tunes[sound] ?? []) {
       tone(this.context, hertz, at, seconds);
@@ -89,7 +89,7 @@ export class Microphone {
     /** @type {Int16Array[]} */
     this.heard = [];
     this.samples = 0;
-    this.turn = 0; // of open and close: what was asked before the last one is over
+    this.turn = 0; // increased by open and close, so that earlier requests are ignored
     /** @type {(() => void)[]} */
     this.close = [];
     this.tell("off");
@@ -135,12 +135,12 @@ export class Microphone {
   take(samples, rate) {
     this.heard.push(samples);
     this.samples += samples.length;
-    while (this.samples > rate) this.samples -= this.heard.shift()?.length ?? 0; // a second behind is too much
+    while (this.samples > rate) this.samples -= this.heard.shift()?.length ?? 0; // drop what is more than a second behind
     this.wake?.();
   }
 
   /**
-   * The next 100 ms, filled up with silence where the microphone gives nothing.
+   * Returns the next 100 ms, with silence where the microphone has no sound.
    * @param {number} rate
    */
   async chunk(rate) {
@@ -181,7 +181,7 @@ const microphoneWords = {
   missing: "None: the app hears silence",
 };
 
-/** Recognises what the wearer says, where the browser can and the person wants it. */
+/** Recognises the wearer's speech if the browser supports it and the person enabled it. */
 export class Ears {
   /**
    * @param {HTMLInputElement} wanted

@@ -26,7 +26,7 @@ type frame struct {
 	data []byte // of a binary frame
 }
 
-// event is what the glasses said, with the fields that this app looks at.
+// event is an event of the glasses, with the fields that this app uses.
 type event struct {
 	typ     string
 	payload struct {
@@ -36,24 +36,25 @@ type event struct {
 	}
 }
 
-// glassesError is why the glasses refused a command, or why there are none any more (code closed).
+// glassesError is why the glasses refused a command, or why they are gone (code closed).
 type glassesError struct{ Code, Message string }
 
 func (e *glassesError) Error() string { return e.Message + " (" + e.Code + ")" }
 
-// client is one attached session. A goroutine reads and reconnects; the app calls command and next from one other.
+// client is one attached session. One goroutine reads and reconnects; command and next are called from another one
+// only.
 type client struct {
 	url, secret string
 	cancel      context.CancelFunc
 	reader      sync.WaitGroup
 
-	inbox  chan frame // what the app has not looked at
+	inbox  chan frame // frames that the app has not handled yet
 	ended  chan struct{}
 	why    error // set before ended is closed
 	events []event
-	seen   map[string]bool // ids of events that came: one may come twice
+	seen   map[string]bool // ids of received events, because an event may arrive twice
 
-	mu     sync.Mutex // guards what follows, and the order of writes
+	mu     sync.Mutex // guards the fields below and the order of writes
 	ws     *websocket.Conn
 	prefix string
 	count  int
@@ -109,8 +110,8 @@ func (c *client) command(typ string, payload any) (data []byte, err error) {
 	return data, nil
 }
 
-// look takes one frame. Here the app waits for the glasses, so that barriers are answered. What belongs to the command id
-// goes to answer.
+// look handles one frame. The app waits for the glasses here, so barriers are answered. Frames of the command id are
+// stored in answer.
 func (c *client) look(id string, answer *frame) error {
 	var f frame
 	select {
@@ -165,7 +166,7 @@ func (c *client) frame(typ string, payload any) frame {
 	return frame{V: 1, Type: typ, ID: fmt.Sprintf("%s-%d", c.prefix, c.count), At: now(), Payload: raw}
 }
 
-// write sends if there is a connection; an error is the reader's to notice.
+// write sends the frame if there is a connection; the reader notices errors.
 func (c *client) write(f frame) {
 	if c.ws == nil {
 		return
@@ -177,7 +178,7 @@ func (c *client) write(f frame) {
 	}
 }
 
-// serve keeps the app attached until ctx ends, or until the service says that coming back makes no sense.
+// serve keeps the app attached until ctx ends, or until the service says that reconnecting is useless.
 func (c *client) serve(ctx context.Context) {
 	defer close(c.ended)
 	for pause := 300 * time.Millisecond; ; pause = min(pause*2, 10*time.Second) {
@@ -248,13 +249,13 @@ func (c *client) read(ctx context.Context, ws *websocket.Conn) error {
 	}
 }
 
-// take keeps the books of the connection and tells whether the frame is for the app.
+// take updates the state of the connection and reports whether the frame is for the app.
 func (c *client) take(f frame, ws *websocket.Conn) bool {
 	var p struct {
 		LastSeq, Seq int64
 		ID           string
 	}
-	_ = json.Unmarshal(f.Payload, &p) // a payload of another form has nothing for the books
+	_ = json.Unmarshal(f.Payload, &p) // a payload of another form does not change that state
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.see(f.Seq)

@@ -17,10 +17,10 @@ type desk struct {
 	glasses *client
 	index   int
 	status  string
-	hears   bool // transcription was started: it stands from then on
+	hears   bool // transcription was started and is kept by the service
 }
 
-// run ends with the error closed, or another that no later command would survive.
+// run ends with the error closed, or another one after which no command would succeed.
 func (d *desk) run() error {
 	d.attempt("phrases.announce", node{"phrases": []string{"next item", "go back", "take a photo"}})
 	d.listen()
@@ -55,7 +55,7 @@ func (d *desk) handle(e event) {
 	}
 }
 
-// listen starts transcription unless it stands already. One that was refused is tried again when the state changes.
+// listen starts transcription unless it is running. If it was refused, it is tried again when the state changes.
 func (d *desk) listen() {
 	if d.hears {
 		return
@@ -64,7 +64,7 @@ func (d *desk) listen() {
 	d.hears = refused == ""
 }
 
-// tellHearing tells the wearer that their word is not heard because they did not allow it.
+// tellHearing tells the wearer that the app cannot hear them because they did not allow it.
 func (d *desk) tellHearing(running bool, reason, part string) {
 	switch {
 	case reason == "permission_denied" || reason == "disabled_by_user":
@@ -147,15 +147,15 @@ func (d *desk) warn(level int) {
 
 func (d *desk) speak(text string) { d.attempt("speech.say", node{"text": text}) }
 
-// draw shows the state. Folded glasses refuse it; they get it when they are opened.
+// draw shows the state. Folded glasses refuse it and get it when they are opened.
 func (d *desk) draw() {
 	if _, refused := d.attempt("display.show", node{"tree": d.tree()}); refused == "hinge_closed" {
 		d.status = "The glasses were folded"
 	}
 }
 
-// attempt returns a command's bytes and the code of what the glasses refused, or "". It reports a refusal on stderr and
-// in the event log. What ends the session comes out of the next call of next.
+// attempt returns a command's bytes and the code with which the glasses refused it, or "". It reports a refusal on
+// stderr and in the event log. An error that ends the session is returned by the next call of next.
 func (d *desk) attempt(typ string, payload node) (data []byte, refused string) {
 	data, err := d.glasses.command(typ, payload)
 	if err == nil {

@@ -22,16 +22,16 @@ type frame struct {
 	Payload json.RawMessage `json:"payload"`
 }
 
-// app is what must survive a lost connection.
+// app is the state that survives a lost connection.
 type app struct {
 	endpoint, tokenFile string
 
-	prefix string // makes our ids new in every run; an id is used once in a session
+	prefix string // makes our ids unique to this run, because an id is used once per session
 	count  int
 	taps   int
-	cursor *int64          // how far we have seen the session; nil before the first welcome
+	cursor *int64          // the last row that we have seen; nil before the first welcome
 	unsent []frame         // sent, but not acknowledged: sent again after a reconnect
-	seen   map[string]bool // taps that were handled; a frame may come twice
+	seen   map[string]bool // taps that were handled; a frame may arrive twice
 	shown  string          // the id of the last display.show
 }
 
@@ -62,7 +62,7 @@ func (a *app) connect(ctx context.Context) error {
 	alive, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go heartbeat(alive, ws)
-	go func() { // Ctrl-C: say goodbye instead of vanishing
+	go func() { // on Ctrl-C, close the connection properly
 		<-alive.Done()
 		if ctx.Err() != nil {
 			ws.Close(websocket.StatusNormalClosure, "done")
@@ -101,7 +101,7 @@ func heartbeat(ctx context.Context, ws *websocket.Conn) {
 	}
 }
 
-// isReachable reports whether the glasses of a link state can show something.
+// isReachable reports whether glasses with this link state can show something.
 func isReachable(link string) bool { return link == "connected" || link == "lossy" }
 
 func (a *app) handle(ctx context.Context, ws *websocket.Conn, f frame) error {
@@ -164,7 +164,7 @@ func (a *app) handle(ctx context.Context, ws *websocket.Conn, f frame) error {
 		fmt.Printf("refused: %s\n", p.Message)
 		a.acknowledged(f.ID)
 	}
-	return nil // types that we do not know are none of our business
+	return nil // unknown types are ignored
 }
 
 func (a *app) see(seq int64) {

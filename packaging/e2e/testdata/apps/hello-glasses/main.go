@@ -41,7 +41,7 @@ const (
 	longestPause = 10 * time.Second
 )
 
-// run keeps the app connected until ctx ends, or until the service says that coming back makes no sense.
+// run keeps the app connected until ctx ends, or until the service says that reconnecting is useless.
 func (a *app) run(ctx context.Context) error {
 	pause := firstPause
 	for {
@@ -66,7 +66,7 @@ func (a *app) run(ctx context.Context) error {
 	}
 }
 
-// final tells whether the service refused us for good: a bad hello, a wrong secret, a closed session.
+// final reports whether the service refused us permanently: a bad hello, a wrong secret, a closed session.
 func final(err error) bool {
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, os.ErrPermission) {
 		return true

@@ -1,5 +1,5 @@
-// Command minute is an example app that does something every second of the session's clock and at each input, the same
-// in every run: what proves that runs in virtual time are alike. It reads SERVICE_GLASSES_URL and
+// Command minute is an example app that does something at every second of the session's clock and at each input. It
+// does the same in every run, which proves that runs in virtual time are identical. It reads SERVICE_GLASSES_URL and
 // SERVICE_GLASSES_SECRET_FILE and ends with its connection.
 package main
 
@@ -28,7 +28,7 @@ func main() {
 	}
 }
 
-// run says hello and takes frames until the session closes the connection.
+// run sends hello and handles frames until the session closes the connection.
 func run(ctx context.Context) error {
 	secret, err := os.ReadFile(os.Getenv("SERVICE_GLASSES_SECRET_FILE"))
 	if err != nil {
