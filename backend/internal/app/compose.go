@@ -16,6 +16,7 @@ import (
 	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/connpage"
 	"github.com/service-dev/service/backend/internal/credentials"
+	"github.com/service-dev/service/backend/internal/credit"
 	"github.com/service-dev/service/backend/internal/grants"
 	"github.com/service-dev/service/backend/internal/link"
 	"github.com/service-dev/service/backend/internal/mail"
@@ -51,6 +52,7 @@ type features struct {
 	providers   *oidc.Service
 	passkeys    *passkey.Service
 	telemetry   *telemetry.Service
+	credit      *credit.Ledger
 }
 
 // compose creates the features and the handler of the API and pages.
@@ -65,12 +67,15 @@ func (a *App) compose(o Options) error {
 		return err
 	}
 	a.links = f.links
-	a.serving = append(a.serving, f.links, a.hub, f.sessions, f.audit, f.analytics, f.telemetry)
+	a.serving = append(a.serving, f.links, a.hub, f.sessions, f.audit, f.analytics, f.telemetry, f.credit)
 	a.last = append(a.last, f.accounts, f.mail) // accounts pass their mail to f.mail
 	mux := http.NewServeMux()
 	a.newAPI(f, o).Mount(mux)
 	mux.HandleFunc("GET /api/sessions/{id}/app", a.hub.ServeApp)
 	pages, err := a.newPages(f, o)
+	if err == nil {
+		err = a.mountGateway(mux, f, o)
+	}
 	if err != nil {
 		return err
 	}
@@ -114,6 +119,9 @@ func (a *App) features(o Options, site *url.URL) (*features, error) {
 		return nil, err
 	}
 	f.mail, f.accounts.Mail, f.accounts.SiteURL = post, post, c.SiteURL
+	if f.credit, err = NewLedger(c, a.store, o.Log); err != nil {
+		return nil, err
+	}
 	f.links.Revoked, f.links.Made = a.hub.Ended, f.notifyOfLink
 	f.accounts.Ended = func(accountID string) { a.hub.Ended(accountID, "") }
 	if f.providers, err = oidc.Load(c.OIDCFile, nil); err != nil {

@@ -1,17 +1,16 @@
 package assistant
 
 import (
-	"bytes"
 	_ "embed"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/service-dev/service/backend/internal/yamlfile"
 )
 
 // Bounds of a catalogue.
@@ -65,14 +64,9 @@ func LoadCatalogue(path string) (Catalogue, error) {
 	if path == "" {
 		return parse("the built-in catalogue", builtIn)
 	}
-	f, err := os.Open(path)
+	data, err := yamlfile.Read(path, MaxCatalogueBytes)
 	if err != nil {
-		return Catalogue{}, fmt.Errorf("open assistant catalogue: %w", err)
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, MaxCatalogueBytes+1))
-	if err != nil {
-		return Catalogue{}, fmt.Errorf("read %s: %w", path, err)
+		return Catalogue{}, fmt.Errorf("read assistant catalogue: %w", err)
 	}
 	return parse(path, data)
 }
@@ -82,16 +76,8 @@ func parse(name string, data []byte) (Catalogue, error) {
 		return Catalogue{}, fmt.Errorf("%s: the file is over %d KB", name, MaxCatalogueBytes>>10)
 	}
 	var c Catalogue
-	d := yaml.NewDecoder(bytes.NewReader(data))
-	d.KnownFields(true)
-	if err := d.Decode(&c); err != nil {
-		if errors.Is(err, io.EOF) {
-			err = errors.New("the file is empty")
-		}
+	if err := yamlfile.Decode(data, &c); err != nil {
 		return Catalogue{}, fmt.Errorf("%s: %w", name, err)
-	}
-	if err := d.Decode(new(any)); !errors.Is(err, io.EOF) {
-		return Catalogue{}, fmt.Errorf("%s: the file holds more than one document", name)
 	}
 	var tree yaml.Node
 	if err := yaml.Unmarshal(data, &tree); err != nil {

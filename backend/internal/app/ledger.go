@@ -1,0 +1,27 @@
+package app
+
+import (
+	"cmp"
+	"fmt"
+	"log/slog"
+
+	"github.com/service-dev/service/backend/internal/config"
+	"github.com/service-dev/service/backend/internal/credit"
+	"github.com/service-dev/service/backend/internal/secret"
+)
+
+// maxFree bounds the free credit of an account.
+const maxFree = 1000 * credit.USD
+
+// NewLedger returns the ledger of a configuration, for the server and for an operator's commands. Where the server can
+// send mail, nobody spends before the address is proved.
+func NewLedger(c config.Config, store credit.Store, log *slog.Logger) (*credit.Ledger, error) {
+	free, err := credit.ParseAmount(cmp.Or(c.FreeCredit, "0.00"))
+	if err != nil || free > maxFree {
+		return nil, fmt.Errorf("setting free_credit: %q is not an amount from 0.00 to 1000.00", c.FreeCredit)
+	}
+	return credit.New(credit.Options{
+		Store: store, Hasher: secret.NewHasher(c.HMACKey), Free: free, NeedsProof: c.Mail.Host != "",
+		TopUpURL: c.TopUpURL, Log: log,
+	}), nil
+}
