@@ -79,13 +79,17 @@ var walk = []visit{
 	{pattern: "GET /s/{id}/live", path: "/s/{session}/live", socket: true},
 	{pattern: "GET /connect/{pageId}", path: "/connect/{page}", whose: open, public: true, framed: true},
 
-	{pattern: "GET /account", whose: self},
+	// The first look at one's credit opens its balance.
+	{pattern: "GET /account", whose: self, acts: true},
 	{pattern: "GET /account/links/{link}/revoke"},
 	{pattern: "POST /account/links/{link}/revoke", acts: true},
 	{pattern: "GET /account/links/revoke-all", whose: self},
 	{pattern: "POST /account/links/revoke-all", whose: self, acts: true},
 	{pattern: "GET /account/projects", whose: self},
 	{pattern: "GET /account/projects", path: "/account/projects?after={project}", whose: self},
+	{pattern: "GET /account/credit", whose: self, acts: true},
+	{pattern: "GET /account/credit", path: "/account/credit?page=2", whose: self, acts: true},
+	{pattern: "POST /account/credit/caps", form: "cap-day=0.50&cap-month=5", whose: self, acts: true},
 	{pattern: "GET /account/mcp-access", path: "/account/mcp-access?project={project}", whose: self},
 	{pattern: "POST /account/mcp-access", form: "project={project}&analytics=off", acts: true},
 	{pattern: "GET /account/audit", whose: self},

@@ -181,7 +181,7 @@ func (a *App) newPages(f *features, o Options) (*web.Web, error) {
 		Accounts: f.accounts, Links: f.links, Simulators: simulators{f.sessions, a.hub, c.BaseURL},
 		Dashboard: &web.Dashboard{
 			Projects: f.projects, Keys: f.projects, Grants: f.grants, Audit: f.audit, Assistant: f.assistant,
-			Credentials: f.credentials, Pages: f.pages, Links: f.links,
+			Credentials: f.credentials, Pages: f.pages, Links: f.links, Credit: f.credit,
 		},
 		CredentialLinks: f.credentials, HostedPages: f.pages, Analytics: f.analytics, IngestURL: c.BaseURL + "/api/analytics",
 		Settings: f.accounts, Providers: f.providers,

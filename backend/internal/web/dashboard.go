@@ -19,6 +19,8 @@ func (w *Web) mountDashboard(mux *http.ServeMux) {
 		"GET /account/links/revoke-all":     w.revokeAllLinksPage,
 		"POST /account/links/revoke-all":    w.revokeAllLinks,
 		"GET /account/projects":             w.listProjects,
+		"GET /account/credit":               w.credit,
+		"POST /account/credit/caps":         w.changeAccountCaps,
 		"GET /account/mcp-access":           w.access,
 		"POST /account/mcp-access":          w.changeAccess,
 		"GET /account/audit":                w.activity,

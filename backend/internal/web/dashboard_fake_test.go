@@ -47,6 +47,7 @@ type fakeDashboard struct {
 	lost     bool // the key that what is set is encrypted with
 	sealed   bool // there is a key to encrypt with
 	calls    []string
+	credit   *fakeCredit
 }
 
 type (
@@ -61,6 +62,7 @@ type (
 func newFakeDashboard() *fakeDashboard {
 	h := &fakeDashboard{grants: map[string]grants.Grants{}, secrets: map[string]string{}, sealed: true,
 		tested: credentials.TestOK}
+	h.credit = newFakeCredit(h)
 	h.projects = []projects.Project{
 		{ID: hello, DisplayName: "Hello", Platforms: []string{"ios", "web"}, CreatedAt: then,
 			LastActiveAt: then.Add(time.Hour), Keys: 1, OpenSessions: 2},
@@ -86,7 +88,7 @@ func newFakeDashboard() *fakeDashboard {
 func (h *fakeDashboard) dashboard() *Dashboard {
 	return &Dashboard{Projects: fakeProjects{h}, Keys: fakeProjects{h}, Grants: fakeGrants{h}, Audit: fakeAudit{h},
 		Assistant:   fakeAssistant{h},
-		Credentials: fakeCredentials{h}, Pages: fakePages{h}, Links: h}
+		Credentials: fakeCredentials{h}, Pages: fakePages{h}, Links: h, Credit: h.credit}
 }
 
 // note writes an entry and what was called; the caller holds mu.

@@ -7,6 +7,7 @@ import (
 	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/connpage"
 	"github.com/service-dev/service/backend/internal/credentials"
+	"github.com/service-dev/service/backend/internal/credit"
 	"github.com/service-dev/service/backend/internal/grants"
 	"github.com/service-dev/service/backend/internal/link"
 	"github.com/service-dev/service/backend/internal/projects"
@@ -22,11 +23,12 @@ type Dashboard struct {
 	Credentials StoredCredentials
 	Pages       ConnectionPages
 	Links       AgentLinks
+	Credit      Credit
 }
 
 func (d *Dashboard) complete() bool {
 	return d.Projects != nil && d.Keys != nil && d.Grants != nil && d.Audit != nil && d.Assistant != nil &&
-		d.Credentials != nil && d.Pages != nil && d.Links != nil
+		d.Credentials != nil && d.Pages != nil && d.Links != nil && d.Credit != nil
 }
 
 // Projects are an account's apps. Errors are package projects'.
@@ -101,4 +103,22 @@ type AgentLinks interface {
 	Links(ctx context.Context, account string) ([]link.Link, error)
 	RevokeLink(ctx context.Context, account, linkID string, by audit.Actor) error
 	RevokeAll(ctx context.Context, account string, by audit.Actor) (int, error)
+}
+
+// Credit is the prepaid credit of accounts, with the caps of its spending. Errors are package credit's.
+type Credit interface {
+	// Account opens the account's balance at its first look.
+	Account(ctx context.Context, accountID string) (credit.Account, error)
+	// Transfers are the newest first.
+	Transfers(ctx context.Context, accountID string, skip, limit int) ([]credit.Transfer, error)
+	Project(ctx context.Context, accountID, project string) (credit.Project, error)
+	// SetCaps sets those of the account if project is empty.
+	SetCaps(ctx context.Context, accountID, project string, c credit.Caps, by audit.Actor) error
+	CallCounts
+}
+
+// CallCounts are what was counted of calls to models.
+type CallCounts interface {
+	Usage(ctx context.Context, q credit.UsageQuery, row func(credit.UsageRow) error) error
+	Refusals(ctx context.Context, q credit.UsageQuery) ([]credit.Refusal, error)
 }

@@ -65,6 +65,7 @@ type projectPage struct {
 	Keys      []keyRow
 	Revoked   []keyRow
 	KeyName   string
+	Spent     creditLine
 	Others    []projects.Project // that it can be merged into
 }
 
@@ -105,6 +106,9 @@ func (w *Web) showProject(c *call, page projectPage) error {
 	}
 	all, err := w.Dashboard.Projects.List(c.Context(), c.account.ID)
 	if err != nil {
+		return err
+	}
+	if page.Spent, err = w.projectLine(c); err != nil {
 		return err
 	}
 	page.Done, page.Nav, page.Project = c.notice(), c.projectNav(""), c.project

@@ -41,10 +41,10 @@ var (
 		"/merge?into=com.example.other", "/keys/key1/rotate", "/keys/key1/revoke", "/credentials/openai/remove"}
 	projectForms = []string{"", "/keys", "/keys/key1/rotate", "/keys/key1/revoke", "/merge", "/delete", "/assistant",
 		"/credentials/openai", "/credentials/openai/test", "/credentials/openai/remove", "/connection-page"}
-	accountPages = []string{"/account", "/account/projects", "/account/mcp-access", "/account/audit",
+	accountPages = []string{"/account", creditPath, "/account/projects", "/account/mcp-access", "/account/audit",
 		"/account/links/link1/revoke", "/account/links/revoke-all"}
 	accountForms = []string{"/account/links/link1/revoke", "/account/links/revoke-all", "/account/mcp-access",
-		"/account/audit/x/undo"}
+		"/account/audit/x/undo", creditPath + "/caps"}
 )
 
 func TestDashboard_RequiresSignIn(t *testing.T) {
