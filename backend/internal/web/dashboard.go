@@ -45,6 +45,8 @@ func (w *Web) mountDashboard(mux *http.ServeMux) {
 		"POST" + one + "/credentials/{provider}/test":   w.testCredential,
 		"GET" + one + "/credentials/{provider}/remove":  w.removeCredentialPage,
 		"POST" + one + "/credentials/{provider}/remove": w.removeCredential,
+		"GET" + one + "/gateway":                        w.gateway,
+		"POST" + one + "/gateway/caps":                  w.changeProjectCaps,
 		"GET" + one + "/connection-page":                w.connectionPage,
 		"POST" + one + "/connection-page":               w.changeConnectionPage,
 		"GET" + one + "/connection-page/file":           w.connectionPageFile,

@@ -117,7 +117,7 @@ type capsForm struct {
 // capLine is one cap of a capsForm.
 type capLine struct{ ID, Label, Value, Spent string }
 
-const noCaps = "as much as the account's credit"
+const noCaps = "the account's whole credit"
 
 func newCapsForm(action string, saved credit.Caps, day, month credit.Spent, entered *capsForm) capsForm {
 	form := capsForm{Action: action + "/caps", Of: credit.OfProject, day: capValue(saved.Day), month: capValue(saved.Month),

@@ -50,7 +50,7 @@ func TestCredit_SaysWhatWaitsAndWhereToPay(t *testing.T) {
 func TestCredit_CapsTellTheCostBeforeAndAfter(t *testing.T) {
 	h := newFakeDashboard()
 	site, _ := dashboardSite(t, h)
-	v := signedIn(t, site, ada).get(creditPath).want(http.StatusOK, "as much as the account&#39;s credit")
+	v := signedIn(t, site, ada).get(creditPath).want(http.StatusOK, "the account&#39;s whole credit")
 	caps := creditPath + "/caps"
 	v.post(caps, v.form("cap-day", "0.50", "cap-month", "", "act", "cost")).want(http.StatusOK, "<strong>$15.50</strong>",
 		`value="0.50"`)

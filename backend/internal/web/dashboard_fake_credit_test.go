@@ -7,6 +7,8 @@ import (
 
 	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/credit"
+	"github.com/service-dev/service/backend/internal/gateway"
+	"github.com/service-dev/service/backend/internal/gateway/wire"
 )
 
 // fakeCredit is the credit of one account and its projects.
@@ -88,4 +90,43 @@ func (f *fakeCredit) Refusals(_ context.Context, q credit.UsageQuery) ([]credit.
 		return nil, nil
 	}
 	return f.refusals, nil
+}
+
+type fakeModels struct{ *fakeDashboard }
+
+func (f fakeModels) Available(context.Context, gateway.Caller) ([]gateway.Availability, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.models, nil
+}
+
+// spendOnModels makes a fortnight of calls, and models of every kind.
+func (f *fakeCredit) spendOnModels(now time.Time) {
+	paid := &gateway.Provider{ID: "openai", Name: "OpenAI"}
+	standard := &gateway.Model{ID: "standard", Name: "Standard", Provider: paid, API: wire.Chat,
+		Prices: wire.Prices{In: 250_000, Cached: 25_000, Out: 2_000_000}}
+	careful := &gateway.Model{ID: "careful", Name: "Careful", Provider: &gateway.Provider{ID: "anthropic",
+		Name: "Anthropic"}, API: wire.Messages, Prices: wire.Prices{In: 1_000_000, Cached: 100_000, Out: 5_000_000}}
+	local := &gateway.Model{ID: "local-small", Name: "Local", Provider: &gateway.Provider{ID: "ollama",
+		Name: "Ollama on this machine", Local: true}, API: wire.Chat}
+	unpriced := &gateway.Model{ID: "new", Name: "New", Provider: paid, API: wire.Responses, Why: "no price for text_cached"}
+	f.models = []gateway.Availability{{ID: gateway.Assistant, Model: standard}, {ID: "standard", Model: standard},
+		{ID: "careful", Model: careful}, {ID: "local-small", Model: local},
+		{ID: "new", Model: unpriced, Why: unpriced.Why}}
+	for day := range 14 {
+		at := now.Add(-time.Duration(day) * 24 * time.Hour).Truncate(time.Hour)
+		for i, m := range []struct{ model, kind, source string }{{"standard", "chat", "credit"},
+			{"careful", "messages", "credit"}, {"local-small", "chat", "local"}} {
+			u := credit.UsageRow{Project: hello, Model: m.model, Kind: m.kind, Source: m.source, Hour: at,
+				Calls: int64(20 - day), Failed: int64(day % 3), TextIn: int64(4000 * (day + 1)), TextCached: 1000,
+				TextOut: int64(900 * (14 - day))}
+			if m.source == "credit" {
+				u.Charged = credit.Amount(2_600*(14-day) + 900*i*day)
+			}
+			f.usage = append(f.usage, u)
+		}
+	}
+	f.refusals = []credit.Refusal{{Code: gateway.CodeCapReached, Count: 12, LastAt: now.Add(-time.Hour)},
+		{Code: wire.UnsupportedParameter, Count: 3, LastAt: now.Add(-30 * time.Hour)},
+		{Code: "something_new", Count: 1, LastAt: now.Add(-40 * time.Hour)}}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/connpage"
 	"github.com/service-dev/service/backend/internal/credentials"
+	"github.com/service-dev/service/backend/internal/gateway"
 	"github.com/service-dev/service/backend/internal/grants"
 	"github.com/service-dev/service/backend/internal/link"
 	"github.com/service-dev/service/backend/internal/projects"
@@ -48,6 +49,7 @@ type fakeDashboard struct {
 	sealed   bool // there is a key to encrypt with
 	calls    []string
 	credit   *fakeCredit
+	models   []gateway.Availability
 }
 
 type (
@@ -88,7 +90,8 @@ func newFakeDashboard() *fakeDashboard {
 func (h *fakeDashboard) dashboard() *Dashboard {
 	return &Dashboard{Projects: fakeProjects{h}, Keys: fakeProjects{h}, Grants: fakeGrants{h}, Audit: fakeAudit{h},
 		Assistant:   fakeAssistant{h},
-		Credentials: fakeCredentials{h}, Pages: fakePages{h}, Links: h, Credit: h.credit}
+		Credentials: fakeCredentials{h}, Pages: fakePages{h}, Links: h, Credit: h.credit,
+		Models: fakeModels{h}}
 }
 
 // note writes an entry and what was called; the caller holds mu.

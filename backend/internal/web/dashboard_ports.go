@@ -8,6 +8,7 @@ import (
 	"github.com/service-dev/service/backend/internal/connpage"
 	"github.com/service-dev/service/backend/internal/credentials"
 	"github.com/service-dev/service/backend/internal/credit"
+	"github.com/service-dev/service/backend/internal/gateway"
 	"github.com/service-dev/service/backend/internal/grants"
 	"github.com/service-dev/service/backend/internal/link"
 	"github.com/service-dev/service/backend/internal/projects"
@@ -24,11 +25,12 @@ type Dashboard struct {
 	Pages       ConnectionPages
 	Links       AgentLinks
 	Credit      Credit
+	Models      Models
 }
 
 func (d *Dashboard) complete() bool {
 	return d.Projects != nil && d.Keys != nil && d.Grants != nil && d.Audit != nil && d.Assistant != nil &&
-		d.Credentials != nil && d.Pages != nil && d.Links != nil && d.Credit != nil
+		d.Credentials != nil && d.Pages != nil && d.Links != nil && d.Credit != nil && d.Models != nil
 }
 
 // Projects are an account's apps. Errors are package projects'.
@@ -121,4 +123,9 @@ type Credit interface {
 type CallCounts interface {
 	Usage(ctx context.Context, q credit.UsageQuery, row func(credit.UsageRow) error) error
 	Refusals(ctx context.Context, q credit.UsageQuery) ([]credit.Refusal, error)
+}
+
+// Models are those that a project's app can call.
+type Models interface {
+	Available(ctx context.Context, who gateway.Caller) ([]gateway.Availability, error)
 }
