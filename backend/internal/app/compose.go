@@ -17,6 +17,7 @@ import (
 	"github.com/service-dev/service/backend/internal/connpage"
 	"github.com/service-dev/service/backend/internal/credentials"
 	"github.com/service-dev/service/backend/internal/credit"
+	"github.com/service-dev/service/backend/internal/gateway"
 	"github.com/service-dev/service/backend/internal/grants"
 	"github.com/service-dev/service/backend/internal/link"
 	"github.com/service-dev/service/backend/internal/mail"
@@ -53,6 +54,7 @@ type features struct {
 	passkeys    *passkey.Service
 	telemetry   *telemetry.Service
 	credit      *credit.Ledger
+	gateway     *gateway.Service
 }
 
 // compose creates the features and the handler of the API and pages.
@@ -68,14 +70,12 @@ func (a *App) compose(o Options) error {
 	}
 	a.links = f.links
 	a.serving = append(a.serving, f.links, a.hub, f.sessions, f.audit, f.analytics, f.telemetry, f.credit)
-	a.last = append(a.last, f.accounts, f.mail) // accounts pass their mail to f.mail
+	a.last = append(a.last, f.accounts, f.mail, f.gateway) // accounts pass their mail to f.mail
 	mux := http.NewServeMux()
 	a.newAPI(f, o).Mount(mux)
 	mux.HandleFunc("GET /api/sessions/{id}/app", a.hub.ServeApp)
+	mountGateway(mux, f, o)
 	pages, err := a.newPages(f, o)
-	if err == nil {
-		err = a.mountGateway(mux, f, o)
-	}
 	if err != nil {
 		return err
 	}
@@ -120,6 +120,9 @@ func (a *App) features(o Options, site *url.URL) (*features, error) {
 	}
 	f.mail, f.accounts.Mail, f.accounts.SiteURL = post, post, c.SiteURL
 	if f.credit, err = NewLedger(c, a.store, o.Log); err != nil {
+		return nil, err
+	}
+	if err := a.newGateway(f, o); err != nil {
 		return nil, err
 	}
 	f.links.Revoked, f.links.Made = a.hub.Ended, f.notifyOfLink

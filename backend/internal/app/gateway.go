@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/service-dev/service/backend/internal/assistant"
 	"github.com/service-dev/service/backend/internal/gateway"
 	"github.com/service-dev/service/backend/internal/modelapi"
 )
 
-// mountGateway adds the gateway's routes. Calls that still run when the requests have ended are settled before the
-// database closes.
-func (a *App) mountGateway(mux *http.ServeMux, f *features, o Options) error {
+// newGateway loads the models.
+func (a *App) newGateway(f *features, o Options) error {
 	catalogue, err := gateway.LoadCatalogue(a.config.GatewayCatalogue)
 	if err != nil {
 		return fmt.Errorf("setting gateway_catalogue: %w", err)
@@ -20,8 +20,26 @@ func (a *App) mountGateway(mux *http.ServeMux, f *features, o Options) error {
 			o.Log.Warn("model not offered", "model", m.ID, "reason", m.Why)
 		}
 	}
-	calls := gateway.New(gateway.Options{Catalogue: catalogue, Purse: f.credit, Keys: a.store, Log: o.Log})
-	a.last = append(a.last, calls)
-	modelapi.New(modelapi.Options{Keys: f.projects, Gateway: calls, Log: o.Log}).Mount(mux)
+	f.gateway = gateway.New(gateway.Options{
+		Catalogue: catalogue, Purse: f.credit, Keys: a.store, Settings: f.assistant, Log: o.Log,
+	})
+	f.assistant.TextModels = f.textModels
 	return nil
+}
+
+// textModels are what a project's assistant can be set to.
+func (f *features) textModels() (models []assistant.TextModel, standard string) {
+	all, standard := f.gateway.TextModels()
+	for _, a := range all {
+		price := a.Model.Prices
+		models = append(models, assistant.TextModel{
+			ID: a.ID, Name: a.Model.Name, Description: a.Model.Description, Why: a.Why,
+			Price: assistant.TokenPrice{In: price.In, Cached: price.Cached, Out: price.Out},
+		})
+	}
+	return models, standard
+}
+
+func mountGateway(mux *http.ServeMux, f *features, o Options) {
+	modelapi.New(modelapi.Options{Keys: f.projects, Gateway: f.gateway, Log: o.Log}).Mount(mux)
 }

@@ -178,24 +178,6 @@ type Sink interface {
 // ErrBroken is returned for an answer that broke off after its beginning was written.
 var ErrBroken = errors.New("the answer broke off")
 
-// Offered lists the models that who may use, and what Assistant means, or "".
-func (s *Service) Offered(ctx context.Context, who Caller) (models []*Model, assistant string, err error) {
-	for _, m := range s.Catalogue.Models {
-		if s.why(m) == "" {
-			models = append(models, m)
-		}
-	}
-	m, err := s.find(ctx, who, Assistant)
-	var refusal *Refusal
-	switch {
-	case err == nil:
-		assistant = m.ID
-	case errors.As(err, &refusal) && refusal.cause == nil: // there is none
-		err = nil
-	}
-	return models, assistant, err
-}
-
 // why returns the reason for which a model is not offered, or "".
 func (s *Service) why(m *Model) string {
 	s.mu.Lock()
@@ -238,15 +220,24 @@ func (s *Service) find(ctx context.Context, who Caller, id string) (*Model, erro
 		}
 	}
 	m := s.Catalogue.model(id)
-	if m == nil {
-		return nil, &Refusal{Code: CodeModelNotFound, Param: "model",
-			Message: "there is no model " + clip(asked) + ": GET /v1/models lists those that there are"}
+	switch {
+	case m == nil && asked == Assistant && id == "":
+		return nil, noModel("this project has chosen no model for " + Assistant + " and the operator has set no default: choose " +
+			"one on the project's page")
+	case m == nil && asked == Assistant:
+		return nil, noModel("the model that this project has chosen for " + Assistant + " is no longer offered: choose " +
+			"another on the project's page")
+	case m == nil:
+		return nil, noModel("there is no model " + clip(asked) + ": GET /v1/models lists those that there are")
 	}
 	if why := s.why(m); why != "" {
-		return nil, &Refusal{Code: CodeModelNotFound, Param: "model",
-			Message: "the model " + m.ID + " is not offered: " + why}
+		return nil, noModel("the model " + m.ID + " is not offered: " + why)
 	}
 	return m, nil
+}
+
+func noModel(message string) error {
+	return &Refusal{Code: CodeModelNotFound, Param: "model", Message: message}
 }
 
 func clip(text string) string { return text[:min(len(text), 64)] }

@@ -176,9 +176,9 @@ func TestService_HidesAModelWithBadReceipts(t *testing.T) {
 	if code := codeOf(w.do(t.Context(), body(llmtest.UsageStrings, ""), newRecorder())); code != CodeModelNotFound {
 		t.Error(code)
 	}
-	models, _, err := w.Offered(t.Context(), Caller{})
-	if err != nil || len(models) != 1 || models[0].ID != "good" {
-		t.Errorf("%v %v", models, err)
+	models, err := w.Available(t.Context(), Caller{})
+	if err != nil || len(models) != 3 || models[1].ID != llmtest.UsageStrings || models[1].Why == "" || models[2].Why != "" {
+		t.Errorf("%+v %v", models, err)
 	}
 }
 

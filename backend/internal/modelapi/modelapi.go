@@ -26,7 +26,7 @@ type Keys interface {
 // Gateway serves calls.
 type Gateway interface {
 	Do(ctx context.Context, who gateway.Caller, api wire.API, body []byte, to gateway.Sink) error
-	Offered(ctx context.Context, who gateway.Caller) (models []*gateway.Model, assistant string, err error)
+	Available(ctx context.Context, who gateway.Caller) ([]gateway.Availability, error)
 }
 
 // Options configure the interface.
