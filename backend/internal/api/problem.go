@@ -170,6 +170,7 @@ var settings = map[string]string{
 	string(grants.Assistant): "Assistant config", string(grants.Credentials): "Credentials",
 	string(grants.Analytics): "Analytics",
 	grants.RealtimeModel:     "realtime model", grants.Voice: "voice", grants.MemoryModel: "memory model",
+	grants.TextModel: "text model", grants.GatewayUsage: "gateway usage",
 	grants.SessionMemory: "session memory", grants.Sounds: "sounds",
 	string(grants.Off): "Off", string(grants.Read): "Read", string(grants.ReadWrite): "Read + Write",
 }

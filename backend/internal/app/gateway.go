@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/service-dev/service/backend/internal/assistant"
 	"github.com/service-dev/service/backend/internal/gateway"
 	"github.com/service-dev/service/backend/internal/modelapi"
 )
@@ -20,9 +21,23 @@ func (a *App) newGateway(f *features, o Options) error {
 		}
 	}
 	f.gateway = gateway.New(gateway.Options{
-		Catalogue: catalogue, Purse: f.credit, Keys: a.store, Log: o.Log,
+		Catalogue: catalogue, Purse: f.credit, Keys: a.store, Settings: f.assistant, Log: o.Log,
 	})
+	f.assistant.TextModels = f.textModels
 	return nil
+}
+
+// textModels are what a project's assistant can be set to.
+func (f *features) textModels() (models []assistant.TextModel, standard string) {
+	all, standard := f.gateway.TextModels()
+	for _, a := range all {
+		price := a.Model.Prices
+		models = append(models, assistant.TextModel{
+			ID: a.ID, Name: a.Model.Name, Description: a.Model.Description, Why: a.Why,
+			Price: assistant.TokenPrice{In: price.In, Cached: price.Cached, Out: price.Out},
+		})
+	}
+	return models, standard
 }
 
 func mountGateway(mux *http.ServeMux, f *features, o Options) {

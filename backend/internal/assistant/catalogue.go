@@ -28,6 +28,10 @@ type Catalogue struct {
 	MemoryModels   []Model  `yaml:"memory_models"`
 	Voices         []Voice  `yaml:"voices"`
 	Defaults       Defaults `yaml:"defaults"`
+
+	// TextModels are those of the gateway's catalogue, and DefaultText is what a project uses that has chosen none, or "".
+	TextModels  []TextModel `yaml:"-"`
+	DefaultText string      `yaml:"-"`
 }
 
 // Model is one choice. Price is micro-dollars for a minute of conversation, nil if none is set.
@@ -240,6 +244,7 @@ func (c Catalogue) Gone(config Config) []string {
 		{config.RealtimeModel, c.realtime(config.RealtimeModel) != nil},
 		{config.Voice, c.voice(config.Voice) != nil},
 		{config.MemoryModel, c.memory(config.MemoryModel) != nil},
+		{config.TextModel, config.TextModel == "" || c.text(config.TextModel) != nil},
 	} {
 		if !used.offered {
 			gone = append(gone, used.id)

@@ -222,7 +222,7 @@ func (f fakeGrants) Of(_ context.Context, _, project string) (grants.Grants, err
 func (f fakeGrants) Set(_ context.Context, _, project string, g grants.Grants, by audit.Actor) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if !g.Analytics.Valid() || !g.Credentials.Valid() {
+	if known := grants.Levels(""); !slices.Contains(known, g.Analytics) || !slices.Contains(known, g.Credentials) {
 		return &grants.InvalidError{Message: "the level is none"}
 	}
 	f.grants[project] = g
