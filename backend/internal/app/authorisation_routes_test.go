@@ -139,6 +139,8 @@ var walk = []visit{
 	{pattern: "GET /account/projects/{id}/gateway", path: project + "/gateway"},
 	{pattern: "POST /account/projects/{id}/gateway/caps", path: project + "/gateway/caps", form: "cap-day=0.50",
 		acts: true},
+	{pattern: "POST /account/projects/{id}/gateway/key-source", path: project + "/gateway/key-source", form: "source=own",
+		acts: true},
 	{pattern: "GET /account/projects/{id}/analytics", path: project + "/analytics"},
 	{pattern: "GET /account/projects/{id}/analytics.csv", path: project + "/analytics.csv"},
 
@@ -167,6 +169,8 @@ var walk = []visit{
 	{pattern: "GET /account/projects/{id}/gateway", path: twin + "/gateway", whose: self},
 	{pattern: "POST /account/projects/{id}/gateway/caps", path: twin + "/gateway/caps", form: "cap-month=5", whose: self,
 		acts: true},
+	{pattern: "POST /account/projects/{id}/gateway/key-source", path: twin + "/gateway/key-source", form: "source=own",
+		whose: self, acts: true},
 	{pattern: "GET /account/projects/{id}/analytics", path: twin + "/analytics", whose: self},
 	{pattern: "GET /account/projects/{id}/analytics.csv", path: twin + "/analytics.csv?list=events", whose: self},
 	{pattern: "POST /account/projects/{id}/connection-page", path: twin + "/connection-page", whose: self, acts: true,

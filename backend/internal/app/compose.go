@@ -122,6 +122,9 @@ func (a *App) features(o Options, site *url.URL) (*features, error) {
 	if f.credit, err = NewLedger(c, a.store, o.Log); err != nil {
 		return nil, err
 	}
+	if f.credentials, err = a.newCredentials(o, hash); err != nil {
+		return nil, err
+	}
 	if err := a.newGateway(f, o); err != nil {
 		return nil, err
 	}
@@ -140,8 +143,7 @@ func (a *App) features(o Options, site *url.URL) (*features, error) {
 	if err != nil && !errors.Is(err, passkey.ErrAddress) {
 		return nil, err
 	}
-	f.credentials, err = a.newCredentials(o, hash)
-	return f, err
+	return f, nil
 }
 
 // notifyOfLink mails the account's owner that an agent was linked.
@@ -185,6 +187,7 @@ func (a *App) newPages(f *features, o Options) (*web.Web, error) {
 		Dashboard: &web.Dashboard{
 			Projects: f.projects, Keys: f.projects, Grants: f.grants, Audit: f.audit, Assistant: f.assistant,
 			Credentials: f.credentials, Pages: f.pages, Links: f.links, Credit: f.credit, Models: f.gateway,
+			KeySources: gateway.KeySources{Store: a.store, Now: time.Now},
 		},
 		CredentialLinks: f.credentials, HostedPages: f.pages, Analytics: f.analytics, IngestURL: c.BaseURL + "/api/analytics",
 		Settings: f.accounts, Providers: f.providers,

@@ -102,6 +102,8 @@ const (
 // Words of a Call that the ledger itself knows: who paid, and how it ended. Any other outcome is a refusal's code.
 const (
 	SourceCredit     = "credit"
+	SourceOwnKey     = "own_key"
+	SourceLocal      = "local"
 	OutcomeOK        = "ok"
 	OutcomeFailed    = "failed"
 	OutcomeCancelled = "cancelled"

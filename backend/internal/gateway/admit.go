@@ -17,7 +17,9 @@ type call struct {
 	request *wire.Request
 	model   *Model
 	body    []byte // for the provider
-	hold    string // "" for a call that costs nothing
+	own     bool   // the project's own key pays
+	key     key    // of the provider: the project's or the operator's
+	hold    string // "" for a call that costs nothing here
 	started time.Time
 }
 
@@ -42,16 +44,22 @@ func (c *call) admit(ctx context.Context, api wire.API, body []byte) (err error)
 	if c.request, err = wire.Decode(api, body); err != nil {
 		return err
 	}
-	if c.model, err = c.s.find(ctx, c.who, c.request.Model); err != nil {
+	if c.model, c.own, err = c.s.find(ctx, c.who, c.request.Model); err != nil {
 		return err
 	}
 	m := c.model
+	c.key = m.Provider.key
 	switch {
 	case m.API != api:
 		return &Refusal{Code: CodeWrongAPI, Param: "model",
 			Message: "the model " + m.ID + " is called by POST /v1" + m.API.Path()}
 	case c.request.Images > 0 && m.imageTokens == 0:
 		return &Refusal{Code: wire.UnsupportedParameter, Param: "messages", Message: "the model " + m.ID + " reads no images"}
+	}
+	if c.own {
+		if err := c.takeOwnKey(ctx); err != nil {
+			return err
+		}
 	}
 	input := c.inputBound()
 	output := min(m.output, m.defaultOutput)
@@ -74,7 +82,7 @@ func (c *call) inputBound() int64 {
 // covers.
 func (c *call) reserve(ctx context.Context, input, output int64) (int64, error) {
 	prices := c.model.Prices
-	if prices.Free() {
+	if c.own || prices.Free() {
 		return output, nil
 	}
 	err := c.takeHold(ctx, prices.Bound(input, output))
@@ -126,12 +134,15 @@ func (c *call) recordRefusal(ctx context.Context, api wire.API, refusal *Refusal
 
 // row is what is counted of the call.
 func (c *call) row(outcome string) credit.Call {
-	row := credit.Call{Account: c.who.Account, Project: c.who.Project, Source: "credit", Outcome: outcome,
+	row := credit.Call{Account: c.who.Account, Project: c.who.Project, Source: credit.SourceCredit, Outcome: outcome,
 		Duration: c.s.Now().Sub(c.started)}
 	if c.model != nil {
 		row.Model, row.Kind = c.model.ID, string(c.model.API)
-		if c.model.Provider.Local {
-			row.Source = "local"
+		switch {
+		case c.model.Provider.Local:
+			row.Source = credit.SourceLocal
+		case c.own:
+			row.Source = credit.SourceOwnKey
 		}
 	}
 	return row

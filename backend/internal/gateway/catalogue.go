@@ -44,6 +44,8 @@ type Provider struct {
 	ID, Name string
 	// Local providers run on a machine of the operator and cost nothing.
 	Local bool
+	// OwnKeys is the provider of credentials whose keys projects can call it with, or empty.
+	OwnKeys string
 
 	base           string
 	key            key
@@ -92,6 +94,7 @@ type providerEntry struct {
 	Prefix  *string           `yaml:"prefix"`
 	Headers map[string]string `yaml:"headers"`
 	Local   bool              `yaml:"local"`
+	OwnKeys string            `yaml:"own_keys"`
 }
 
 type modelEntry struct {
@@ -181,6 +184,16 @@ func parseCatalogue(text []byte, readKey func(path string) (key, error)) (Catalo
 	return c, nil
 }
 
+// CheckOwnKeys returns an error unless each own_keys names a known provider of credentials.
+func (c Catalogue) CheckOwnKeys(known func(id string) bool) error {
+	for _, m := range c.Models {
+		if p := m.Provider; p.OwnKeys != "" && !known(p.OwnKeys) {
+			return fmt.Errorf("providers, %q: own_keys: %.64q is not a provider of credentials", p.ID, p.OwnKeys)
+		}
+	}
+	return nil
+}
+
 func checkCount(list string, n int) error {
 	if n >= 1 && n <= maxEntries {
 		return nil
@@ -193,8 +206,8 @@ func (c Catalogue) model(id string) *Model { return c.byID[id] }
 var idForm = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
 
 func (e providerEntry) provider(readKey func(string) (key, error)) (*Provider, error) {
-	p := &Provider{ID: e.ID, Name: cmp.Or(e.Name, e.ID), Local: e.Local, header: cmp.Or(e.Header, "Authorization"),
-		headers: e.Headers}
+	p := &Provider{ID: e.ID, Name: cmp.Or(e.Name, e.ID), Local: e.Local, OwnKeys: e.OwnKeys,
+		header: cmp.Or(e.Header, "Authorization"), headers: e.Headers}
 	if e.Prefix != nil {
 		p.prefix = *e.Prefix
 	} else if e.Header == "" {
@@ -211,8 +224,10 @@ func (e providerEntry) provider(readKey func(string) (key, error)) (*Provider, e
 		return nil, errors.New("base_url is no http or https address with a host, without user, query and fragment")
 	case u.Scheme == "http" && !isThisMachine(u.Hostname()) && (!e.Local || e.KeyFile != ""):
 		return nil, errors.New("base_url: plain http to another machine is for local providers without a key only")
-	case e.KeyFile == "" && !e.Local:
-		return nil, errors.New("key_file is missing: only local providers need none")
+	case e.KeyFile == "" && !e.Local && e.OwnKeys == "":
+		return nil, errors.New("key_file is missing: only local providers and those with own_keys need none")
+	case e.OwnKeys != "" && e.Local:
+		return nil, errors.New("own_keys: a local provider costs nothing")
 	}
 	p.base = strings.TrimRight(u.String(), "/")
 	if e.KeyFile != "" {
@@ -301,8 +316,11 @@ func (m *Model) price(e priceEntry) error {
 			*class.into = int64(*class.given)
 		}
 	}
-	if missing != nil {
+	switch {
+	case missing != nil:
 		m.Why = "no price for " + strings.Join(missing, ", ")
+	case m.Provider.key == key{} && !m.Provider.Local:
+		m.Why = "the operator has no key of " + m.Provider.Name + ": only a project's own key can call it"
 	}
 	return nil
 }

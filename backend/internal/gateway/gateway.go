@@ -42,6 +42,7 @@ type Options struct {
 	Purse     Purse
 	Keys      Keys
 	Settings  Settings // nil: every project has the catalogue's default
+	OwnKeys   OwnKeys  // nil: credit pays for every project
 	Log       *slog.Logger
 	Now       func() time.Time
 	Limits    Limits
@@ -178,7 +179,7 @@ type Sink interface {
 // ErrBroken is returned for an answer that broke off after its beginning was written.
 var ErrBroken = errors.New("the answer broke off")
 
-// why returns the reason for which a model is not offered, or "".
+// why returns the reason for which a model is not offered to projects that pay by credit, or "".
 func (s *Service) why(m *Model) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -201,8 +202,26 @@ func (s *Service) noteReceipt(m *Model, bad bool) {
 	}
 }
 
-// find returns the model of an id, which may be Assistant.
-func (s *Service) find(ctx context.Context, who Caller, id string) (*Model, error) {
+// find returns the model of an id, which may be Assistant, and whether the project's own key pays for it.
+func (s *Service) find(ctx context.Context, who Caller, id string) (m *Model, own bool, err error) {
+	if m, err = s.named(ctx, who, id); err != nil {
+		return nil, false, err
+	}
+	if own, err = s.paysItself(ctx, who, m); err != nil {
+		return nil, false, err
+	}
+	why := m.whyNotOwn()
+	if !own {
+		why = s.why(m)
+	}
+	if why != "" {
+		return nil, false, noModel("the model " + m.ID + " is not offered: " + why)
+	}
+	return m, own, nil
+}
+
+// named returns the model of an id, whether it is offered or not.
+func (s *Service) named(ctx context.Context, who Caller, id string) (*Model, error) {
 	if len(s.Catalogue.Models) == 0 {
 		return nil, refuse(CodeNotConfigured, "the operator of this backend has set up no models")
 	}
@@ -229,9 +248,6 @@ func (s *Service) find(ctx context.Context, who Caller, id string) (*Model, erro
 			"another on the project's page")
 	case m == nil:
 		return nil, noModel("there is no model " + clip(asked) + ": GET /v1/models lists those that there are")
-	}
-	if why := s.why(m); why != "" {
-		return nil, noModel("the model " + m.ID + " is not offered: " + why)
 	}
 	return m, nil
 }

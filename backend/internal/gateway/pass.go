@@ -59,8 +59,8 @@ func (c *call) pass(ctx context.Context, to Sink) error {
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		refusal := c.refused(response)
-		c.finish(ctx, result{outcome: outcomeFailed})
+		refusal := c.refused(ctx, response)
+		c.finish(ctx, result{outcome: refusal.outcome()})
 		return refusal
 	}
 	t.answering()
@@ -104,13 +104,13 @@ func (t *transfer) answering() {
 }
 
 func (t *transfer) failUnanswered(ctx, upstream context.Context, err error) error {
-	err = cmp.Or(context.Cause(upstream), err)
-	r := result{outcome: outcomeFailed}
+	refusal := t.unanswered(cmp.Or(context.Cause(upstream), err))
+	r := result{outcome: refusal.outcome()}
 	if t.left.Load() { // the provider may work on what it has read
 		r = result{outcomeCancelled, t.answer.Estimate(t.request.InputEstimate(t.model.imageTokens)), true}
 	}
 	t.finish(ctx, r)
-	return t.unanswered(err)
+	return refusal
 }
 
 // passWhole passes an answer that is not streamed. It is charged before the app receives it.

@@ -21,6 +21,8 @@ const (
 	CodeTooManyCalls        = "too_many_calls"
 	CodeNotConfigured       = "not_configured"
 	CodeUnavailable         = "unavailable"
+	CodeOwnKeyMissing       = "own_key_missing"
+	CodeOwnKeyRefused       = "own_key_refused"
 	CodeProviderBusy        = "provider_busy"
 	CodeProviderTimeout     = "provider_timeout"
 	CodeProviderUnavailable = "provider_unavailable"
@@ -45,6 +47,14 @@ func (e *Refusal) Error() string { return e.Message }
 
 // Unwrap returns the cause, which apps do not see.
 func (e *Refusal) Unwrap() error { return e.cause }
+
+// outcome is how a call that its provider did not serve is counted: by its code if its owner can do something about it.
+func (e *Refusal) outcome() string {
+	if e.Code == CodeOwnKeyRefused || e.Code == CodeProviderUnreachable {
+		return e.Code
+	}
+	return outcomeFailed
+}
 
 func refuse(code, message string) *Refusal { return &Refusal{Code: code, Message: message} }
 

@@ -95,7 +95,7 @@ func (c *call) post(ctx context.Context) (*http.Response, error) {
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept-Encoding", "identity")
 	r.Header.Set("User-Agent", "service-gateway")
-	if k := p.key.reveal(); k != "" {
+	if k := c.key.reveal(); k != "" {
 		r.Header.Set(p.header, p.prefix+k)
 	}
 	return c.s.client.Do(r)
@@ -109,11 +109,13 @@ const (
 
 // refused explains a status other than 200. The body of a provider reaches an app only where it says what is wrong
 // with the request, without the key.
-func (c *call) refused(r *http.Response) *Refusal {
+func (c *call) refused(ctx context.Context, r *http.Response) *Refusal {
 	body, _ := io.ReadAll(io.LimitReader(r.Body, maxErrorBody))
 	p, status := c.model.Provider, r.StatusCode
 	spent := status == http.StatusTooManyRequests && bytes.Contains(body, []byte("insufficient_quota"))
 	switch {
+	case c.refusesOwnKey(status, spent):
+		return c.ownKeyRefused(ctx)
 	case (status == http.StatusBadRequest || status == http.StatusRequestEntityTooLarge ||
 		status == http.StatusUnprocessableEntity) && !spent:
 		return &Refusal{Code: CodeProviderRefused, Message: "the provider refused the request: " + c.providerMessage(body)}
@@ -144,7 +146,7 @@ func (c *call) providerMessage(body []byte) string {
 
 // redact removes the provider's key from what it sent.
 func (c *call) redact(p []byte) []byte {
-	if k := c.model.Provider.key.reveal(); k != "" && bytes.Contains(p, []byte(k)) {
+	if k := c.key.reveal(); k != "" && bytes.Contains(p, []byte(k)) {
 		return bytes.ReplaceAll(p, []byte(k), []byte("[removed]"))
 	}
 	return p

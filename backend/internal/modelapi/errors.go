@@ -37,6 +37,8 @@ var statuses = map[string]int{
 	gateway.CodeCreditReserved:      http.StatusTooManyRequests,
 	gateway.CodeCreditLocked:        http.StatusForbidden,
 	gateway.CodeCapReached:          http.StatusPaymentRequired,
+	gateway.CodeOwnKeyMissing:       http.StatusForbidden,
+	gateway.CodeOwnKeyRefused:       http.StatusForbidden,
 	gateway.CodeTooManyCalls:        http.StatusServiceUnavailable,
 	gateway.CodeNotConfigured:       http.StatusServiceUnavailable,
 	gateway.CodeUnavailable:         http.StatusServiceUnavailable,

@@ -47,6 +47,7 @@ func (w *Web) mountDashboard(mux *http.ServeMux) {
 		"POST" + one + "/credentials/{provider}/remove": w.removeCredential,
 		"GET" + one + "/gateway":                        w.gateway,
 		"POST" + one + "/gateway/caps":                  w.changeProjectCaps,
+		"POST" + one + "/gateway/key-source":            w.changeKeySource,
 		"GET" + one + "/connection-page":                w.connectionPage,
 		"POST" + one + "/connection-page":               w.changeConnectionPage,
 		"GET" + one + "/connection-page/file":           w.connectionPageFile,

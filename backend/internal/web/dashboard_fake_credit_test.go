@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -19,6 +20,7 @@ type fakeCredit struct {
 	transfers []credit.Transfer
 	usage     []credit.UsageRow
 	refusals  []credit.Refusal
+	source    string // what pays; "" is credit
 }
 
 func newFakeCredit(h *fakeDashboard) *fakeCredit {
@@ -102,7 +104,7 @@ func (f fakeModels) Available(context.Context, gateway.Caller) ([]gateway.Availa
 
 // spendOnModels makes a fortnight of calls, and models of every kind.
 func (f *fakeCredit) spendOnModels(now time.Time) {
-	paid := &gateway.Provider{ID: "openai", Name: "OpenAI"}
+	paid := &gateway.Provider{ID: "openai", Name: "OpenAI", OwnKeys: "openai"}
 	standard := &gateway.Model{ID: "standard", Name: "Standard", Provider: paid, API: wire.Chat,
 		Prices: wire.Prices{In: 250_000, Cached: 25_000, Out: 2_000_000}}
 	careful := &gateway.Model{ID: "careful", Name: "Careful", Provider: &gateway.Provider{ID: "anthropic",
@@ -129,4 +131,21 @@ func (f *fakeCredit) spendOnModels(now time.Time) {
 	f.refusals = []credit.Refusal{{Code: gateway.CodeCapReached, Count: 12, LastAt: now.Add(-time.Hour)},
 		{Code: wire.UnsupportedParameter, Count: 3, LastAt: now.Add(-30 * time.Hour)},
 		{Code: "something_new", Count: 1, LastAt: now.Add(-40 * time.Hour)}}
+}
+
+func (f *fakeCredit) KeySource(context.Context, string, string) (string, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return cmp.Or(f.source, gateway.KeySourceCredit), nil
+}
+
+func (f *fakeCredit) SetKeySource(_ context.Context, _, project, source string, by audit.Actor) error {
+	if source != gateway.KeySourceCredit && source != gateway.KeySourceOwn {
+		return gateway.ErrKeySource
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.source = source
+	f.note(by, "gateway.key_source_changed", project, source)
+	return nil
 }

@@ -91,7 +91,7 @@ func (h *fakeDashboard) dashboard() *Dashboard {
 	return &Dashboard{Projects: fakeProjects{h}, Keys: fakeProjects{h}, Grants: fakeGrants{h}, Audit: fakeAudit{h},
 		Assistant:   fakeAssistant{h},
 		Credentials: fakeCredentials{h}, Pages: fakePages{h}, Links: h, Credit: h.credit,
-		Models: fakeModels{h}}
+		Models: fakeModels{h}, KeySources: h.credit}
 }
 
 // note writes an entry and what was called; the caller holds mu.

@@ -11,7 +11,6 @@ import (
 	"github.com/service-dev/service/backend/internal/chart"
 	"github.com/service-dev/service/backend/internal/credit"
 	"github.com/service-dev/service/backend/internal/gateway"
-	"github.com/service-dev/service/backend/internal/gateway/wire"
 	"github.com/service-dev/service/proto/backendapi"
 )
 
@@ -29,6 +28,7 @@ type gatewayPage struct {
 	More     bool        // there are more
 	Refusals []refusalRow
 	Caps     capsForm
+	Payer    payerForm
 	Models   []modelRow
 	BaseURL  string
 	Compared string // the tokens that Models compares the cost of; "" without any
@@ -244,7 +244,8 @@ func (s *sums) table(interval string) (rows []spendRow) {
 
 // sources are the words for who paid.
 var sources = map[string]string{
-	credit.SourceCredit: "credit", "own_key": "own key", "local": "local, free", "script": "script, free",
+	credit.SourceCredit: "credit", credit.SourceOwnKey: "own key", credit.SourceLocal: "local, free",
+	"script": "script, free",
 }
 
 func paidBy(source string) string {
@@ -264,17 +265,20 @@ func (w *Web) addModels(c *call, page *gatewayPage) error {
 		return err
 	}
 	var used spending
-	now := w.Now()
+	now, ifCredit, prices := w.Now(), credit.Amount(0), pricesOf(all)
 	err = w.Dashboard.Credit.Usage(c.Context(), credit.UsageQuery{AccountID: c.account.ID, Project: c.project.ID,
 		From: now.AddDate(0, 0, -comparedDays), To: now}, func(u credit.UsageRow) error {
 		used.add(u)
+		ifCredit += ifCreditPaid(u, prices)
 		return nil
 	})
+	if err == nil {
+		page.Payer, err = w.payer(c, all, ifCredit)
+	}
 	if err != nil {
 		return err
 	}
-	usage := wire.Usage{In: min(used.in, wire.MaxTokens), Cached: min(used.cached, wire.MaxTokens),
-		Out: min(used.out, wire.MaxTokens)}
+	usage := tokensOf(used.in, used.cached, used.out)
 	if used.calls > 0 {
 		page.Compared = fmt.Sprintf("%s tokens in and %s out, in %d days", grouped(used.in), grouped(used.out), comparedDays)
 	}

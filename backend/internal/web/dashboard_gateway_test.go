@@ -52,7 +52,8 @@ func TestGateway_SaysWhatToDoAboutRefusals(t *testing.T) {
 // Every code that a call can be refused with before it reaches a provider has a text of its own.
 func TestGateway_EveryRefusalHasAText(t *testing.T) {
 	for _, code := range []string{gateway.CodeModelNotFound, gateway.CodeWrongAPI, gateway.CodeRequestTooLarge,
-		gateway.CodeNoCredit, gateway.CodeCreditReserved, gateway.CodeCreditLocked, gateway.CodeCapReached,
+		gateway.CodeOwnKeyMissing, gateway.CodeOwnKeyRefused, gateway.CodeProviderUnreachable, gateway.CodeNoCredit,
+		gateway.CodeCreditReserved, gateway.CodeCreditLocked, gateway.CodeCapReached,
 		gateway.CodeTooManyCalls, gateway.CodeNotConfigured, gateway.CodeUnavailable, wire.InvalidJSON, wire.InvalidValue,
 		wire.UnsupportedParameter, (&credit.NoCredit{}).Code(), (&credit.CapReached{}).Code()} {
 		if text, ok := refusalTexts[code]; !ok || text.What == "" || text.Next == "" {
@@ -83,4 +84,26 @@ func TestGateway_CapsAreThoseOfTheProject(t *testing.T) {
 	if c := h.credit.caps[hello]; c.Day != nil || c.Month == nil || *c.Month != 2_500_000 || len(h.credit.caps) != 1 {
 		t.Errorf("caps %+v", h.credit.caps)
 	}
+}
+
+func TestGateway_WhatPaysTellsTheCostOfBoth(t *testing.T) {
+	h := newFakeDashboard()
+	site, _ := dashboardSite(t, h)
+	v := signedIn(t, site, ada).get(helloGateway).lacks("What pays")
+	h.credit.spendOnModels(time.Now())
+	at := time.Now().Add(-48 * time.Hour).Truncate(time.Hour)
+	h.credit.usage = []credit.UsageRow{
+		{Project: hello, Model: "standard", Source: credit.SourceCredit, Hour: at, Calls: 1, Charged: 250_000},
+		{Project: hello, Model: "standard", Source: credit.SourceOwnKey, Hour: at, Calls: 1, TextOut: 1_000_000},
+	}
+	h.secrets["openai"] = "sk-canary-wxyz"
+	v.get(helloGateway).want(http.StatusOK, "cost <strong>$2.25</strong> if credit pays", `value="credit" required checked`,
+		"OpenAI", "standard (own key)")
+	v.lacks("canary")
+	v.post(helloGateway+"/key-source", v.form("source", "both")).want(http.StatusUnprocessableEntity, "Choose what pays.")
+	v.get(helloGateway)
+	v.post(helloGateway+"/key-source", v.form("source", "own")).onward().want(http.StatusOK, "It applies from the next call",
+		`value="own" required checked`)
+	h.models = nil // the operator no longer takes own keys: the way back stays
+	v.get(helloGateway).want(http.StatusOK, "What pays")
 }

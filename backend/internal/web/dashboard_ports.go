@@ -26,11 +26,13 @@ type Dashboard struct {
 	Links       AgentLinks
 	Credit      Credit
 	Models      Models
+	KeySources  KeySources
 }
 
 func (d *Dashboard) complete() bool {
 	return d.Projects != nil && d.Keys != nil && d.Grants != nil && d.Audit != nil && d.Assistant != nil &&
-		d.Credentials != nil && d.Pages != nil && d.Links != nil && d.Credit != nil && d.Models != nil
+		d.Credentials != nil && d.Pages != nil && d.Links != nil && d.Credit != nil && d.Models != nil &&
+		d.KeySources != nil
 }
 
 // Projects are an account's apps. Errors are package projects'.
@@ -128,4 +130,10 @@ type CallCounts interface {
 // Models are those that a project's app can call.
 type Models interface {
 	Available(ctx context.Context, who gateway.Caller) ([]gateway.Availability, error)
+}
+
+// KeySources are what pays for the calls of projects. Errors are package gateway's.
+type KeySources interface {
+	KeySource(ctx context.Context, account, project string) (string, error)
+	SetKeySource(ctx context.Context, account, project, source string, by audit.Actor) error
 }

@@ -12,6 +12,7 @@ const (
 	pageCredit  = creditPath + "#topup"
 	pageModels  = "#models"
 	pageCaps    = "#caps"
+	pagePayer   = "#payer"
 	pageRequest = "/docs/managed-gateway#requests"
 )
 
@@ -25,6 +26,12 @@ var refusalTexts = map[string]refusalText{
 		"Raise the cap of this project or of the account, or wait until it resets.", pageCaps, "Caps"},
 	gateway.CodeRequestTooLarge: {"The credit covered only a shorter answer than the app asked for.",
 		"Add credit, or have the app ask for fewer tokens.", pageCredit, "Credit"},
+	gateway.CodeOwnKeyMissing: {"Own keys pay, and the project has none for the model's provider.",
+		"Store a key, or let credit pay.", pagePayer, "What pays"},
+	gateway.CodeOwnKeyRefused: {"The provider refused the project's own key, or its budget there is spent.",
+		"Test the key and replace it, or look at your budget at the provider. Credit does not stand in.", pagePayer,
+		"What pays"},
+	gateway.CodeProviderUnreachable: {"A local server of models did not answer.", "Start it.", pageModels, "Models"},
 	gateway.CodeModelNotFound: {"The app asked for a model that is not available.",
 		"Have it ask for assistant or for a model of the list below.", pageModels, "Models"},
 	gateway.CodeWrongAPI: {"The app called a model by another interface than the model has.",
