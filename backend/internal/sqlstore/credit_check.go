@@ -96,6 +96,7 @@ func (s *Store) PruneCredit(ctx context.Context, p credit.Prune) error {
 	for _, one := range []statement{
 		stmt(`DELETE FROM credit_holds WHERE state <> 'open' AND created_at < $1`, toMS(p.Holds)),
 		stmt(`DELETE FROM credit_spending WHERE period < $1 AND held = 0`, p.Period),
+		stmt(`DELETE FROM credit_notices WHERE day < $1`, p.Period),
 		stmt(`DELETE FROM credit_free_grants WHERE at < $1`, toMS(p.Grants.Truncate(24*time.Hour))),
 		stmt(`DELETE FROM gateway_usage WHERE hour < $1`, toMS(p.Usage)),
 		stmt(`DELETE FROM gateway_calls WHERE at < $1`, toMS(p.Calls)),

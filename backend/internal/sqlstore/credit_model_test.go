@@ -299,7 +299,7 @@ func (m *purse) transfer(rt *rapid.T, sign credit.Amount) {
 
 func (m *purse) setCaps(rt *rapid.T) {
 	project := rapid.SampledFrom(append([]string{""}, modelProjects...)).Draw(rt, "project")
-	var c credit.Caps
+	c := credit.Caps{Version: m.caps[project].Version}
 	for _, one := range []**credit.Amount{&c.Day, &c.Month} {
 		if a := credit.Amount(rapid.Int64Range(-1_000_000, 2_000_000).Draw(rt, "cap")); a >= 0 {
 			*one = &a
@@ -308,7 +308,22 @@ func (m *purse) setCaps(rt *rapid.T) {
 	if err := m.ledger.SetCaps(m.t.Context(), m.account, project, c, audit.Person()); err != nil {
 		rt.Fatal(err)
 	}
+	if !slices.Equal(values(c), values(m.caps[project])) {
+		c.Version++
+	}
 	m.caps[project] = c
+}
+
+// values are the caps, -1 where there is none.
+func values(c credit.Caps) (all []credit.Amount) {
+	for _, one := range []*credit.Amount{c.Day, c.Month} {
+		if one == nil {
+			all = append(all, -1)
+		} else {
+			all = append(all, *one)
+		}
+	}
+	return all
 }
 
 // checkEvery is after how many steps every sum is compared with the model.
