@@ -61,7 +61,7 @@ func operate(cmd *cobra.Command, needsKey bool, f func(ctx context.Context, o op
 			return err
 		}
 		hash, quiet := secret.NewHasher(c.HMACKey), slog.New(slog.DiscardHandler)
-		ledger, err := app.NewLedger(c, s, quiet)
+		ledger, err := app.NewLedger(c, s, quiet, nil)
 		if err != nil {
 			return err
 		}

@@ -69,8 +69,7 @@ func (a *App) compose(o Options) error {
 		return err
 	}
 	a.links = f.links
-	a.serving = append(a.serving, f.links, a.hub, f.sessions, f.audit, f.analytics, f.telemetry, f.credit)
-	a.last = append(a.last, f.accounts, f.mail, f.gateway) // accounts pass their mail to f.mail
+	a.serving = append(a.serving, f.links, a.hub, f.sessions, f.audit, f.analytics, f.telemetry)
 	mux := http.NewServeMux()
 	a.newAPI(f, o).Mount(mux)
 	mux.HandleFunc("GET /api/sessions/{id}/app", a.hub.ServeApp)
@@ -79,6 +78,8 @@ func (a *App) compose(o Options) error {
 	if err != nil {
 		return err
 	}
+	// Calls, spending and accounts pass their mail on to f.mail.
+	a.last = append(a.last, f.gateway, f.credit, f.accounts, f.mail)
 	pages.Mount(mux)
 	a.handler = logRequests(o.Log, withPolicies(site.Scheme == "https", textOnly(mux)))
 	if o.Embedded {
@@ -119,7 +120,7 @@ func (a *App) features(o Options, site *url.URL) (*features, error) {
 		return nil, err
 	}
 	f.mail, f.accounts.Mail, f.accounts.SiteURL = post, post, c.SiteURL
-	if f.credit, err = NewLedger(c, a.store, o.Log); err != nil {
+	if f.credit, err = NewLedger(c, a.store, o.Log, f.notifyOfSpending); err != nil {
 		return nil, err
 	}
 	if f.credentials, err = a.newCredentials(o, hash); err != nil {

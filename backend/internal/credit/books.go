@@ -113,26 +113,6 @@ func (l *Ledger) transfer(
 	return booked, nil
 }
 
-// SetCaps sets the caps of a project, or of the account if project is empty. A cap below what is spent refuses further
-// calls until it resets.
-func (l *Ledger) SetCaps(ctx context.Context, accountID, project string, c Caps, by audit.Actor) error {
-	for _, one := range []*Amount{c.Day, c.Month} {
-		if one != nil && (*one < 0 || *one > MaxAmount) {
-			return fmt.Errorf("set caps: %w", ErrBadAmount)
-		}
-	}
-	e := audit.New(l.now(), accountID, by, "credit.caps_changed", project,
-		fmt.Sprintf("spending caps: %s a day, %s a month", capText(c.Day), capText(c.Month)))
-	return l.withBook(ctx, accountID, func() error { return l.o.Store.SetCreditCaps(ctx, c, e) })
-}
-
-func capText(c *Amount) string {
-	if c == nil {
-		return "none"
-	}
-	return c.String() + " USD"
-}
-
 // Project is what a project has of its caps.
 type Project struct {
 	Caps       Caps

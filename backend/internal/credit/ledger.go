@@ -20,6 +20,8 @@ const (
 	// SweepEvery is the time between two sweeps.
 	SweepEvery = 20 * time.Second
 	checkEvery = time.Hour
+	// lastNotices bounds the notices of what was spent since the last sweep when Serve ends.
+	lastNotices = 5 * time.Second
 
 	holdsKept = 7 * 24 * time.Hour // for settling once more, and for admin ledger
 	spentKept = 62 * 24 * time.Hour
@@ -37,14 +39,19 @@ type Options struct {
 	// NeedsProof has spending wait until the account's address is confirmed or an identity provider is linked. It is set
 	// where the server can send mail.
 	NeedsProof bool
-	TopUpURL   string           // page of a payment provider; "" for none
-	Log        *slog.Logger     // nil discards
-	Now        func() time.Time // nil is time.Now
+	TopUpURL   string // page of a payment provider; "" for none
+	// Notify mails a notice to the account's owner; nil where no mail can be sent. It must not block.
+	Notify func(context.Context, Notice)
+	Log    *slog.Logger     // nil discards
+	Now    func() time.Time // nil is time.Now
 }
 
 // Ledger holds, charges and gives back credit. Its methods are safe for concurrent use and by several processes on one
 // database.
-type Ledger struct{ o Options }
+type Ledger struct {
+	o     Options
+	watch watch
+}
 
 // New returns a ledger. Serve runs its maintenance.
 func New(o Options) *Ledger {
@@ -54,7 +61,7 @@ func New(o Options) *Ledger {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Ledger{o}
+	return &Ledger{o: o}
 }
 
 // now is cut to what is stored.
@@ -84,6 +91,7 @@ func (l *Ledger) Hold(ctx context.Context, r HoldRequest) (Hold, error) {
 	h.ID, h.LeaseUntil = uuid.Must(uuid.NewV7()).String(), now.Add(Lease)
 	err := l.withBook(ctx, r.Account, func() error { return l.o.Store.InsertHold(ctx, h, now) })
 	if err != nil {
+		l.noteCapped(r, err)
 		return Hold{}, fmt.Errorf("hold credit: %w", err)
 	}
 	return h, nil
@@ -113,6 +121,7 @@ func (l *Ledger) Settle(ctx context.Context, id string, charge Amount, call Call
 	if err != nil {
 		return 0, fmt.Errorf("settle hold %s: %w", id, err)
 	}
+	l.noteCall(call, charged)
 	return charged, nil
 }
 
@@ -129,6 +138,7 @@ func (l *Ledger) Record(ctx context.Context, call Call) error {
 	if err != nil {
 		return fmt.Errorf("record call: %w", err)
 	}
+	l.noteCall(call, 0)
 	return nil
 }
 
@@ -155,17 +165,20 @@ func (l *Ledger) withBook(ctx context.Context, accountID string, f func() error)
 	return f()
 }
 
-// Serve sweeps and checks the ledger until ctx ends.
+// Serve sweeps and checks the ledger, and sends notices, until ctx ends.
 func (l *Ledger) Serve(ctx context.Context) error {
 	var checked time.Time
-	return periodic.Run(ctx, SweepEvery, l.o.Log, "look after the ledger", func(ctx context.Context) error {
-		err := l.Sweep(ctx)
+	err := periodic.Run(ctx, SweepEvery, l.o.Log, "look after the ledger", func(ctx context.Context) error {
+		err := errors.Join(l.Sweep(ctx), l.SendNotices(ctx))
 		if now := l.now(); now.Sub(checked) >= checkEvery {
 			checked = now
 			err = errors.Join(err, l.prune(ctx), l.alarm(ctx))
 		}
 		return err
 	})
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastNotices)
+	defer cancel()
+	return errors.Join(err, l.SendNotices(ctx))
 }
 
 // Sweep gives back the holds whose lease has run out, of this process and of others.

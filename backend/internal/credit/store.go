@@ -64,13 +64,17 @@ type BookStore interface {
 
 // CapStore keeps spending caps.
 type CapStore interface {
-	// SetCreditCaps sets the caps of the entry's project, or without a project of its account. It returns ErrNoBook, or
-	// projects.ErrNotFound.
-	SetCreditCaps(ctx context.Context, c Caps, e audit.Entry) error
+	// SetCreditCaps sets the caps of the entry's project, or without a project of its account, over those of c.Version. It
+	// marks the entry undone, unless that is empty, as undone by e. It returns a *ConflictError, ErrNotUndoable, ErrNoBook
+	// or projects.ErrNotFound.
+	SetCreditCaps(ctx context.Context, c Caps, e audit.Entry, undone string) error
 	// CreditCaps returns the caps of a project, or of the account if project is empty.
 	CreditCaps(ctx context.Context, accountID, project string) (Caps, error)
 	// Spending returns what a project, or the account if project is empty, spent and holds in the periods of at.
 	Spending(ctx context.Context, accountID, project string, at time.Time) (day, month Spent, err error)
+	// ClaimNotice reports whether a notice is to be mailed on a day: none about the same was on that day, and none about
+	// the same period, unless calls are refused.
+	ClaimNotice(ctx context.Context, n Notice, period, day string) (bool, error)
 }
 
 // UsageStore reads what calls were counted.
@@ -93,6 +97,7 @@ type Balance struct {
 	Book         string // its name in transfers; it says nothing about the account
 	Posted, Held Amount // Held is part of Posted
 	Free         Amount // free credit that was granted
+	Filled       Amount // what was posted when money last came in or was taken back
 	OpenedAt     time.Time
 }
 
@@ -126,8 +131,11 @@ type Transfer struct {
 	Note          string
 }
 
-// Caps limit what is spent in a day and a month of UTC; nil does not limit.
-type Caps struct{ Day, Month *Amount }
+// Caps limit what is spent in a day and a month of UTC; nil does not limit. Version counts changes, 0 if there was none.
+type Caps struct {
+	Day, Month *Amount
+	Version    int64
+}
 
 // Spent is what was spent and is held in a period.
 type Spent struct{ Spent, Held Amount }

@@ -51,6 +51,7 @@ var exportSections = []exportSection{
 	},
 	{"creditHolds", "credit_holds", "id, project, amount, charged, state, day, created_at", ofAccount},
 	{"creditSpending", "credit_spending", "*", ofAccount},
+	{"creditNotices", "credit_notices", "*", ofAccount},
 	{"gatewaySettings", "gateway_settings", "*", ofAccount},
 	{"gatewayUsage", "gateway_usage", "app_id, hour AS hour_at, model, kind, source, " + usageSums, ofAccount},
 	{"gatewayCalls", "gateway_calls", "*", ofAccount},

@@ -11,14 +11,15 @@ import (
 	"github.com/service-dev/service/backend/internal/account"
 	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/credit"
+	"github.com/service-dev/service/backend/internal/projects"
 )
 
 // Balance returns credit.ErrNoBook if the account has none yet.
 func (s *Store) Balance(ctx context.Context, accountID string) (credit.Balance, error) {
 	return queryOne(ctx, s.reads, credit.ErrNoBook, func(row scanner) (b credit.Balance, err error) {
-		err = row.Scan(&b.Book, &b.Posted, &b.Held, intoTime(&b.OpenedAt), &b.Free)
+		err = row.Scan(&b.Book, &b.Posted, &b.Held, intoTime(&b.OpenedAt), &b.Filled, &b.Free)
 		return b, err
-	}, `SELECT b.book, b.posted, b.held, b.opened_at, COALESCE(t.amount, 0)
+	}, `SELECT b.book, b.posted, b.held, b.opened_at, b.filled, COALESCE(t.amount, 0)
 		FROM credit_balances b LEFT JOIN credit_transfers t ON t.id = 'free:' || b.book WHERE b.account_id = $1`, accountID)
 }
 
@@ -55,8 +56,8 @@ func (s *Store) OpenBook(ctx context.Context, b credit.NewBook) error {
 		if granted {
 			free = int64(b.Free)
 		}
-		err = execTx(ctx, tx, "open credit balance", `INSERT INTO credit_balances (account_id, book, posted, held, opened_at)
-			VALUES ($1, $2, $3, 0, $4)`, b.AccountID, b.Book, free, toMS(b.At))
+		err = execTx(ctx, tx, "open credit balance", `INSERT INTO credit_balances
+				(account_id, book, posted, held, opened_at, filled) VALUES ($1, $2, $3, 0, $4, $3)`, b.AccountID, b.Book, free, toMS(b.At))
 		if err != nil {
 			return err
 		}
@@ -125,8 +126,9 @@ func (s *Store) bookTransfer(ctx context.Context, tx *sql.Tx, t credit.Transfer,
 			return false, refused
 		}
 	}
-	err = execTx(ctx, tx, "book transfer", `UPDATE credit_balances SET posted = posted + $2 WHERE account_id = $1`,
-		t.AccountID, delta)
+	err = execAll(ctx, tx, "book transfer",
+		stmt(`UPDATE credit_balances SET posted = posted + $2, filled = posted + $2 WHERE account_id = $1`, t.AccountID, delta),
+		tellAgain(t.AccountID, "", credit.OfBalance))
 	if err != nil {
 		return false, err
 	}
@@ -163,18 +165,69 @@ func (s *Store) Transfers(ctx context.Context, accountID string, skip, limit int
 }
 
 // SetCreditCaps sets the caps of the entry's project, or of its account.
-func (s *Store) SetCreditCaps(ctx context.Context, c credit.Caps, e audit.Entry) error {
+func (s *Store) SetCreditCaps(ctx context.Context, c credit.Caps, e audit.Entry, undone string) error {
 	return s.writeAudited(ctx, e, func(tx *sql.Tx) error {
-		if e.Project == "" {
-			return mustChange(ctx, tx, credit.ErrNoBook, "set caps",
-				`UPDATE credit_balances SET day_cap = $2, month_cap = $3 WHERE account_id = $1`,
-				e.AccountID, amountOrNull(c.Day), amountOrNull(c.Month))
+		if undone != "" {
+			if err := markUndone(ctx, tx, credit.ErrNotUndoable, e.AccountID, undone, e.ID); err != nil {
+				return err
+			}
 		}
-		return execTx(ctx, tx, "set caps", `INSERT INTO gateway_settings (account_id, app_id, day_cap, month_cap)
-			VALUES ($1, $2, $3, $4) ON CONFLICT (account_id, app_id)
-			DO UPDATE SET day_cap = excluded.day_cap, month_cap = excluded.month_cap`,
-			e.AccountID, e.Project, amountOrNull(c.Day), amountOrNull(c.Month))
+		table, where, ids := "credit_balances", "account_id = $1", []any{e.AccountID}
+		if e.Project != "" {
+			table, where, ids = "gateway_settings", "account_id = $1 AND app_id = $2", append(ids, e.Project)
+			err := execTx(ctx, tx, "set caps", `INSERT INTO gateway_settings (account_id, app_id) VALUES ($1, $2)
+				ON CONFLICT (account_id, app_id) DO NOTHING`, ids...)
+			if err != nil {
+				return err
+			}
+		}
+		return saveCaps(ctx, tx, c, e, table, where, ids)
 	})
+}
+
+// saveCaps changes the caps in one row of a table.
+func saveCaps(
+	ctx context.Context, tx *sql.Tx, c credit.Caps, e audit.Entry, table, where string, ids []any,
+) error {
+	//nolint:gosec // constants
+	current, err := queryValue[int64](ctx, tx, "SELECT caps_version FROM "+table+" WHERE "+where, ids...)
+	if err != nil {
+		return replaceNoRows(err, credit.ErrNoBook)
+	}
+	n := len(ids)
+	saved, err := changed(ctx, tx, "set caps", fmt.Sprintf(`UPDATE %s SET day_cap = $%d, month_cap = $%d,
+		caps_version = caps_version + 1 WHERE %s AND caps_version = $%d`, table, n+1, n+2, where, n+3),
+		append(ids, amountOrNull(c.Day), amountOrNull(c.Month), c.Version)...)
+	switch {
+	case err != nil:
+		return err
+	case !saved:
+		return &credit.ConflictError{Current: current}
+	}
+	return execAll(ctx, tx, "tell again", tellAgain(e.AccountID, e.Project, credit.CapDay),
+		tellAgain(e.AccountID, e.Project, credit.CapMonth))
+}
+
+// tellAgain lets people be told of a limit that was changed.
+func tellAgain(accountID, project, what string) statement {
+	return stmt(`UPDATE credit_notices SET period = '' WHERE account_id = $1 AND project = $2 AND what = $3`, accountID,
+		project, what)
+}
+
+// ClaimNotice reports whether a notice is to be mailed on a day.
+func (s *Store) ClaimNotice(ctx context.Context, n credit.Notice, period, day string) (claimed bool, err error) {
+	err = s.write(ctx, func(tx *sql.Tx) (err error) {
+		claimed, err = changed(ctx, tx, "claim notice", `INSERT INTO credit_notices (account_id, project, what, period, day)
+			VALUES ($1, $2, $3, $4, $5) ON CONFLICT (account_id, project, what)
+			DO UPDATE SET period = excluded.period, day = excluded.day
+			WHERE credit_notices.day < excluded.day AND (credit_notices.period <> excluded.period OR $6 = 1)`,
+			n.AccountID, n.Project, n.Of, period, day, boolInt(n.Refused))
+		return err
+	})
+	if errors.Is(err, projects.ErrNotFound) { // the account was deleted meanwhile
+		return false, nil
+	}
+	return claimed && err == nil, err
 }
 
 func amountOrNull(a *credit.Amount) sql.NullInt64 {
@@ -186,12 +239,12 @@ func amountOrNull(a *credit.Amount) sql.NullInt64 {
 
 // CreditCaps returns the caps of a project, or of the account; without a row there are none.
 func (s *Store) CreditCaps(ctx context.Context, accountID, project string) (c credit.Caps, err error) {
-	query, args := `SELECT day_cap, month_cap FROM credit_balances WHERE account_id = $1`, []any{accountID}
+	query, args := `SELECT day_cap, month_cap, caps_version FROM credit_balances WHERE account_id = $1`, []any{accountID}
 	if project != "" {
-		query = `SELECT day_cap, month_cap FROM gateway_settings WHERE account_id = $1 AND app_id = $2`
+		query = `SELECT day_cap, month_cap, caps_version FROM gateway_settings WHERE account_id = $1 AND app_id = $2`
 		args = append(args, project)
 	}
-	err = s.reads.QueryRowContext(ctx, query, args...).Scan(&c.Day, &c.Month)
+	err = s.reads.QueryRowContext(ctx, query, args...).Scan(&c.Day, &c.Month, &c.Version)
 	return c, replaceNoRows(err, nil)
 }
 

@@ -96,6 +96,7 @@ func (s *Store) PruneCredit(ctx context.Context, p credit.Prune) error {
 	for _, one := range []statement{
 		stmt(`DELETE FROM credit_holds WHERE state <> 'open' AND created_at < $1`, toMS(p.Holds)),
 		stmt(`DELETE FROM credit_spending WHERE period < $1 AND held = 0`, p.Period),
+		stmt(`DELETE FROM credit_notices WHERE day < $1`, p.Period),
 		stmt(`DELETE FROM credit_free_grants WHERE at < $1`, toMS(p.Grants.Truncate(24*time.Hour))),
 		stmt(`DELETE FROM gateway_usage WHERE hour < $1`, toMS(p.Usage)),
 		stmt(`DELETE FROM gateway_calls WHERE at < $1`, toMS(p.Calls)),
@@ -112,11 +113,10 @@ func (s *Store) PruneCredit(ctx context.Context, p credit.Prune) error {
 	if err != nil {
 		return fmt.Errorf("list projects with many calls: %w", err)
 	}
+	const prune = `DELETE FROM gateway_calls WHERE account_id = $1 AND app_id = $2 AND id IN
+		(SELECT id FROM gateway_calls WHERE account_id = $1 AND app_id = $2 ORDER BY at DESC, id DESC LIMIT $4 OFFSET $3)`
 	for _, f := range all {
-		_, err := s.exec(ctx, "prune calls", `DELETE FROM gateway_calls WHERE account_id = $1 AND app_id = $2 AND id IN
-			(SELECT id FROM gateway_calls WHERE account_id = $1 AND app_id = $2 ORDER BY at DESC, id DESC LIMIT $4 OFFSET $3)`,
-			f.account, f.project, p.CallsOfProject, 1_000_000)
-		if err != nil {
+		if _, err := s.exec(ctx, "prune calls", prune, f.account, f.project, p.CallsOfProject, 1_000_000); err != nil {
 			return err
 		}
 	}

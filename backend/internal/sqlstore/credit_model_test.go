@@ -17,9 +17,10 @@ import (
 	"github.com/service-dev/service/backend/internal/sqlstore"
 )
 
-// The ledger on a real database, driven at random, does what a small model says, and adds up after each step: a balance
-// is what came in less what went out, what is held is what open holds hold, 0 <= held <= posted, a hold is resolved
-// once, no admission exceeds a cap, and after a sweep no open hold is older than its lease.
+// The ledger on a real database, driven at random, does what a small model says: a balance is what came in less what
+// went out, what is held is what open holds hold, 0 <= held <= posted, a hold is resolved once, no admission exceeds a
+// cap, and after a sweep no open hold is older than its lease. The balance is compared after each step. The other sums
+// are compared at the end and on the way: a wrong one stays wrong.
 func TestCredit_FollowsModel(t *testing.T) {
 	setRapid(t)
 	eachEngine(t, func(t *testing.T, database func(t *testing.T) string) {
@@ -110,6 +111,9 @@ func (m *purse) actions() map[string]func(*rapid.T) {
 		"take":    func(rt *rapid.T) { m.transfer(rt, -1) },
 		"caps":    m.setCaps,
 		"reopen": func(rt *rapid.T) {
+			if rapid.IntRange(0, 4).Draw(rt, "rarely, since it takes long") > 0 {
+				rt.Skip()
+			}
 			m.close()
 			m.open(rt)
 		},
@@ -295,7 +299,7 @@ func (m *purse) transfer(rt *rapid.T, sign credit.Amount) {
 
 func (m *purse) setCaps(rt *rapid.T) {
 	project := rapid.SampledFrom(append([]string{""}, modelProjects...)).Draw(rt, "project")
-	var c credit.Caps
+	c := credit.Caps{Version: m.caps[project].Version}
 	for _, one := range []**credit.Amount{&c.Day, &c.Month} {
 		if a := credit.Amount(rapid.Int64Range(-1_000_000, 2_000_000).Draw(rt, "cap")); a >= 0 {
 			*one = &a
@@ -304,25 +308,47 @@ func (m *purse) setCaps(rt *rapid.T) {
 	if err := m.ledger.SetCaps(m.t.Context(), m.account, project, c, audit.Person()); err != nil {
 		rt.Fatal(err)
 	}
+	if !slices.Equal(values(c), values(m.caps[project])) {
+		c.Version++
+	}
 	m.caps[project] = c
 }
 
-// check compares the account with the model.
+// values are the caps, -1 where there is none.
+func values(c credit.Caps) (all []credit.Amount) {
+	for _, one := range []*credit.Amount{c.Day, c.Month} {
+		if one == nil {
+			all = append(all, -1)
+		} else {
+			all = append(all, *one)
+		}
+	}
+	return all
+}
+
+// checkEvery is after how many steps every sum is compared with the model.
+const checkEvery = 10
+
+// check compares the balance with the model.
 func (m *purse) check(rt *rapid.T) {
-	ctx := m.t.Context()
-	a, err := m.ledger.Account(ctx, m.account)
-	if err != nil {
-		rt.Fatal(err)
+	b, err := m.store.Balance(m.t.Context(), m.account)
+	if errors.Is(err, credit.ErrNoBook) && len(m.holds) == 0 { // nothing has opened it yet
+		return
 	}
-	if held := m.held(isAnyHold); a.Posted != m.posted || a.Held != held || a.Free != 2*credit.USD {
-		rt.Fatalf("balance %s, held %s; the model says %s, %s", a.Posted, a.Held, m.posted, held)
+	if held := m.held(isAnyHold); err != nil || b.Posted != m.posted || b.Held != held || b.Free != 2*credit.USD ||
+		b.Held < 0 || b.Held > b.Posted {
+		rt.Fatalf("balance %s, held %s (%v); the model says %s, %s", b.Posted, b.Held, err, m.posted, held)
 	}
-	if a.Held < 0 || a.Held > a.Posted {
-		rt.Fatalf("balance %s, held %s", a.Posted, a.Held)
+	if m.steps++; m.steps%checkEvery == 0 {
+		m.checkBooks(rt)
 	}
+}
+
+// checkSpending compares what counts to caps with the model.
+func (m *purse) checkSpending(rt *rapid.T) {
 	day, month := credit.Periods(m.now)
 	for _, project := range append([]string{""}, modelProjects...) {
-		p, err := m.ledger.Project(ctx, m.account, project)
+		p, err := m.ledger.Project(m.t.Context(), m.account, project)
 		if err != nil {
 			rt.Fatal(err)
 		}
@@ -331,9 +357,6 @@ func (m *purse) check(rt *rapid.T) {
 			rt.Fatalf("spending of %q: %+v, %+v; the model says %s, %s", project, p.Day, p.Month, m.used(project, day),
 				m.used(project, month))
 		}
-	}
-	if m.steps++; m.steps%4 == 0 {
-		m.checkBooks(rt)
 	}
 }
 
@@ -346,6 +369,7 @@ func (m *purse) checkBooks(rt *rapid.T) {
 	if r.Free+r.PaidIn+r.Operator != r.Posted+r.Used+r.Closed {
 		rt.Fatalf("the books do not sum to zero: %+v", r)
 	}
+	m.checkSpending(rt)
 	m.checkUsage(rt)
 }
 

@@ -76,7 +76,7 @@ func mergedProjects(t *testing.T, f *purses) {
 	other := must(f.Hold(t.Context(), credit.HoldRequest{Account: "ada", Project: otherID, Amount: 200_000}))(t)
 	must(f.Settle(t.Context(), other.ID, 200_000, credit.Call{Model: "small", Kind: "chat", Outcome: credit.OutcomeOK}))(t)
 	open := must(f.hold(t, 100_000))(t)
-	fatal(t, f.SetCaps(t.Context(), "ada", appID, credit.Caps{Day: amount(650_000)}, audit.Person()))
+	f.setCaps(t, appID, amount(650_000), nil)
 	fatal(t, f.store.MergeProjects(t.Context(), "ada", appID, otherID, audit.New(f.clock.now(), "ada", audit.Person(),
 		"project.merged", otherID, "merged")))
 	p := must(f.Project(t.Context(), "ada", otherID))(t)
