@@ -46,6 +46,7 @@ func (w *Web) mountDashboard(mux *http.ServeMux) {
 		"GET" + one + "/credentials/{provider}/remove":  w.removeCredentialPage,
 		"POST" + one + "/credentials/{provider}/remove": w.removeCredential,
 		"GET" + one + "/gateway":                        w.gateway,
+		"GET /projects/{id}/gateway":                    w.gatewayAddress, // of mails
 		"POST" + one + "/gateway/caps":                  w.changeProjectCaps,
 		"POST" + one + "/gateway/key-source":            w.changeKeySource,
 		"GET" + one + "/connection-page":                w.connectionPage,

@@ -21,6 +21,7 @@ const (
 type creditPage struct {
 	formErrors
 	Done      *notice
+	Notices   []string // of what most is spent
 	Credit    credit.Account
 	Totals    []analyticsTotal
 	Free      string
@@ -66,6 +67,9 @@ func (w *Web) showCredit(c *call, f formErrors, entered *capsForm) error {
 	if len(list) > listedTransfers {
 		list, page.Older = list[:listedTransfers], fmt.Sprintf("%s?page=%d#transfers", creditPath, n+1)
 	}
+	if page.Notices, err = w.spendingNotices(c, ""); err != nil {
+		return err
+	}
 	for _, t := range list {
 		page.Transfers = append(page.Transfers, newTransferRow(t))
 	}
@@ -110,7 +114,7 @@ type capsForm struct {
 	Action     string
 	Lines      []capLine
 	Now, Then  string // the most that a month can cost as saved, and as entered; Then is "" where nothing was entered
-	Of         string // whose caps they are: credit.OfProject or credit.OfAccount
+	Version    int64  // of the caps as they were read
 	day, month string // as entered
 }
 
@@ -120,11 +124,8 @@ type capLine struct{ ID, Label, Value, Spent string }
 const noCaps = "the account's whole credit"
 
 func newCapsForm(action string, saved credit.Caps, day, month credit.Spent, entered *capsForm) capsForm {
-	form := capsForm{Action: action + "/caps", Of: credit.OfProject, day: capValue(saved.Day), month: capValue(saved.Month),
+	form := capsForm{Action: action + "/caps", Version: saved.Version, day: capValue(saved.Day), month: capValue(saved.Month),
 		Now: mostOfMonth(saved)}
-	if action == creditPath {
-		form.Of = credit.OfAccount
-	}
 	if entered != nil {
 		form.day, form.month, form.Then = entered.day, entered.month, entered.Then
 	}
@@ -186,12 +187,14 @@ func readCaps(c *call, f *formErrors) (caps credit.Caps, entered capsForm) {
 func (w *Web) changeCaps(c *call, project, path string, show func(formErrors, *capsForm) error) error {
 	var f formErrors
 	caps, entered := readCaps(c, &f)
+	caps.Version = c.formVersion()
 	if f.Failed() || c.PostFormValue("act") == "cost" {
 		return show(f, &entered)
 	}
 	err := w.Dashboard.Credit.SetCaps(c.Context(), c.account.ID, project, caps, audit.Person())
-	if errors.Is(err, credit.ErrBadAmount) {
-		f.add("cap-day", sentence(err.Error()))
+	if errors.Is(err, credit.ErrConflict) {
+		f.Problem = "The caps were changed since you opened this page, and yours are not saved yet. " +
+			"What is stored now is under Activity. Save to replace it with what is entered below."
 		return show(f, &entered)
 	}
 	return c.done(err, path, "caps")
@@ -207,15 +210,33 @@ func (w *Web) changeAccountCaps(c *call) error {
 type creditLine struct {
 	Available, Today, Month string
 	Locked                  bool
+	Notices                 []string
 }
 
 func (w *Web) accountLine(c *call) (creditLine, error) {
 	own, err := w.Dashboard.Credit.Account(c.Context(), c.account.ID)
+	if err != nil {
+		return creditLine{}, err
+	}
+	notices, err := w.spendingNotices(c, "")
 	return creditLine{Available: dollars(own.Available()), Today: dollars(own.Day.Spent), Month: dollars(own.Month.Spent),
-		Locked: own.Locked}, err
+		Locked: own.Locked, Notices: notices}, err
+}
+
+// spendingNotices says of which caps, and whether of the credit, most is spent.
+func (w *Web) spendingNotices(c *call, project string) (texts []string, err error) {
+	all, err := w.Dashboard.Credit.Notices(c.Context(), c.account.ID, project)
+	for _, n := range all {
+		texts = append(texts, n.Text())
+	}
+	return texts, err
 }
 
 func (w *Web) projectLine(c *call) (creditLine, error) {
 	p, err := w.Dashboard.Credit.Project(c.Context(), c.account.ID, c.project.ID)
-	return creditLine{Today: dollars(p.Day.Spent), Month: dollars(p.Month.Spent)}, err
+	if err != nil {
+		return creditLine{}, err
+	}
+	notices, err := w.spendingNotices(c, c.project.ID)
+	return creditLine{Today: dollars(p.Day.Spent), Month: dollars(p.Month.Spent), Notices: notices}, err
 }

@@ -52,7 +52,7 @@ func TestCredit_CapsTellTheCostBeforeAndAfter(t *testing.T) {
 	site, _ := dashboardSite(t, h)
 	v := signedIn(t, site, ada).get(creditPath).want(http.StatusOK, "the account&#39;s whole credit")
 	caps := creditPath + "/caps"
-	v.post(caps, v.form("cap-day", "0.50", "cap-month", "", "act", "cost")).want(http.StatusOK, "<strong>$15.50</strong>",
+	v.post(caps, v.form("version", "0", "cap-day", "0.50", "cap-month", "", "act", "cost")).want(http.StatusOK, "<strong>$15.50</strong>",
 		`value="0.50"`)
 	if len(h.called()) > 0 {
 		t.Fatal("showing the cost saved something")
@@ -61,10 +61,42 @@ func TestCredit_CapsTellTheCostBeforeAndAfter(t *testing.T) {
 		`id="cap-day-error"`, `id="cap-month-error"`, "<title>Error:")
 	v.post(caps, v.form("cap-day", "9999999", "cap-month", "")).want(http.StatusUnprocessableEntity, `id="cap-day-error"`)
 	v.get(creditPath)
-	v.post(caps, v.form("cap-day", "$0.50", "cap-month", "3")).onward().want(http.StatusOK, "It applies from the next call",
+	v.post(caps, v.form("version", "0", "cap-day", "$0.50", "cap-month", "3")).onward().want(http.StatusOK, "It applies from the next call",
 		`value="0.50"`, `value="3.00"`, "at most <strong>$3.00</strong>")
-	v.post(caps, v.form("cap-day", "0", "cap-month", "")).onward().want(http.StatusOK, "at most <strong>$0.00</strong>")
+	stale := v.form("cap-day", "0", "cap-month", "")
+	stale.Set("version", "0")
+	v.post(caps, stale).want(http.StatusUnprocessableEntity, "The caps were changed since you opened this page", `value="1"`)
+	v.post(caps, v.form("version", "1", "cap-day", "0", "cap-month", "")).onward().want(http.StatusOK, "at most <strong>$0.00</strong>")
 	if c := h.credit.caps[""]; c.Day == nil || *c.Day != 0 || c.Month != nil {
+		t.Errorf("caps %+v", c)
+	}
+}
+
+// The banner is on every page that tells of spending, a project's only on that project's.
+func TestCredit_BannerWhenMostIsSpent(t *testing.T) {
+	h := newFakeDashboard()
+	h.credit.notices = []credit.Notice{{Of: credit.OfBalance, Limit: 2 * credit.USD, Spent: 1_700_000},
+		{Project: hello, Of: credit.CapDay, Limit: 500_000, Spent: 450_000, ResetsAt: then}}
+	site, _ := dashboardSite(t, h)
+	v := signedIn(t, site, ada)
+	for _, path := range []string{"/account", creditPath} {
+		v.get(path).want(http.StatusOK, "0.30 USD of credit are left of 2.00 USD").lacks("of its cap")
+	}
+	for _, path := range []string{helloPath, helloGateway} {
+		v.get(path).want(http.StatusOK, "0.30 USD of credit are left", "has spent 0.45 USD of its cap of 0.50 USD a day")
+	}
+	v.get("/account/projects/com.example.other/gateway").want(http.StatusOK, "credit are left").lacks("of its cap")
+	signedIn(t, site, "eve@example.org").get(creditPath).want(http.StatusOK).lacks("credit are left")
+}
+
+func TestCredit_CapsCanBeUndone(t *testing.T) {
+	h := newFakeDashboard()
+	site, _ := dashboardSite(t, h)
+	v := signedIn(t, site, ada).get(helloGateway)
+	v.post(helloGateway+"/caps", v.form("version", "0", "cap-day", "1", "cap-month", "")).want(http.StatusSeeOther)
+	v.get("/account/audit").want(http.StatusOK, "Spending caps changed", "/undo")
+	v.post("/account/audit/"+h.entries[0].ID+"/undo", v.form()).onward().want(http.StatusOK, "Undone.")
+	if c := h.credit.caps[hello]; c.Day != nil {
 		t.Errorf("caps %+v", c)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/service-dev/service/backend/internal/audit"
@@ -20,6 +21,7 @@ type fakeCredit struct {
 	transfers []credit.Transfer
 	usage     []credit.UsageRow
 	refusals  []credit.Refusal
+	notices   []credit.Notice
 	source    string // what pays; "" is credit
 }
 
@@ -67,9 +69,32 @@ func (f *fakeCredit) Project(_ context.Context, _, project string) (credit.Proje
 func (f *fakeCredit) SetCaps(_ context.Context, _, project string, c credit.Caps, by audit.Actor) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if was := f.caps[project].Version; c.Version != was {
+		return &credit.ConflictError{Current: was}
+	}
+	c.Version++
 	f.caps[project] = c
-	f.note(by, "credit.caps_changed", project, "spending caps")
+	f.note(by, "credit.caps_changed", project, "spending caps").Before = []byte(`{"day":null}`)
 	return nil
+}
+
+func (f *fakeCredit) UndoCaps(_ context.Context, _ string, e audit.Entry, by audit.Actor) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.caps[e.Project] = credit.Caps{Version: f.caps[e.Project].Version + 1}
+	f.note(by, "credit.caps_undone", e.Project, "spending caps")
+	return nil
+}
+
+func (f *fakeCredit) Notices(_ context.Context, account, project string) ([]credit.Notice, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if account != adaID {
+		return nil, nil
+	}
+	return slices.DeleteFunc(slices.Clone(f.notices), func(n credit.Notice) bool {
+		return n.Project != "" && n.Project != project
+	}), nil
 }
 
 func (f *fakeCredit) Usage(_ context.Context, q credit.UsageQuery, row func(credit.UsageRow) error) error {

@@ -18,6 +18,7 @@ import (
 type gatewayPage struct {
 	formErrors
 	Done     *notice
+	Notices  []string // of what most is spent
 	Nav      projectNav
 	Ranges   []analyticsRange
 	Range    analyticsRange
@@ -67,6 +68,8 @@ func gatewayPath(project string) string { return projectPath(project) + "/gatewa
 
 func (w *Web) gateway(c *call) error { return w.showGateway(c, formErrors{}, nil) }
 
+func (w *Web) gatewayAddress(c *call) error { return c.redirect(gatewayPath(c.project.ID)) }
+
 // showGateway renders the page; entered are the caps of a form that was posted, or nil.
 func (w *Web) showGateway(c *call, f formErrors, entered *capsForm) error {
 	own, err := w.Dashboard.Credit.Project(c.Context(), c.account.ID, c.project.ID)
@@ -77,6 +80,9 @@ func (w *Web) showGateway(c *call, f formErrors, entered *capsForm) error {
 	page := gatewayPage{formErrors: f, Done: c.notice(), Nav: c.projectNav("gateway"), Ranges: rangesAt(span), Range: span,
 		BaseURL: strings.TrimSuffix(w.ingestURL(), ingestPath),
 		Caps:    newCapsForm(path, own.Caps, own.Day, own.Month, entered)}
+	if page.Notices, err = w.spendingNotices(c, c.project.ID); err != nil {
+		return err
+	}
 	if err := w.addSpending(c, &page); err != nil {
 		return err
 	}

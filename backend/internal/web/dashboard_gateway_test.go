@@ -76,11 +76,11 @@ func TestGateway_ListsModelsWithPriceAndReason(t *testing.T) {
 func TestGateway_CapsAreThoseOfTheProject(t *testing.T) {
 	h := newFakeDashboard()
 	site, _ := dashboardSite(t, h)
-	v := signedIn(t, site, ada).get(helloGateway)
+	v := signedIn(t, site, ada).get("/projects/" + hello + "/gateway").onward()
 	caps := helloGateway + "/caps"
 	v.post(caps, v.form("cap-day", "x", "cap-month", "")).want(http.StatusUnprocessableEntity, `id="cap-day-error"`)
-	v.post(caps, v.form("cap-day", "", "cap-month", "2.50", "act", "cost")).want(http.StatusOK, "<strong>$2.50</strong>")
-	v.post(caps, v.form("cap-day", "", "cap-month", "2.50")).onward().want(http.StatusOK, "It applies from the next call")
+	v.post(caps, v.form("version", "0", "cap-day", "", "cap-month", "2.50", "act", "cost")).want(http.StatusOK, "<strong>$2.50</strong>")
+	v.post(caps, v.form("version", "0", "cap-day", "", "cap-month", "2.50")).onward().want(http.StatusOK, "It applies from the next call")
 	if c := h.credit.caps[hello]; c.Day != nil || c.Month == nil || *c.Month != 2_500_000 || len(h.credit.caps) != 1 {
 		t.Errorf("caps %+v", h.credit.caps)
 	}

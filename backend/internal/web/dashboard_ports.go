@@ -116,9 +116,17 @@ type Credit interface {
 	// Transfers are the newest first.
 	Transfers(ctx context.Context, accountID string, skip, limit int) ([]credit.Transfer, error)
 	Project(ctx context.Context, accountID, project string) (credit.Project, error)
+	// Notices are about caps and a balance of which most is spent; without a project, those of the account.
+	Notices(ctx context.Context, accountID, project string) ([]credit.Notice, error)
+	CapChanges
+	CallCounts
+}
+
+// CapChanges changes spending caps.
+type CapChanges interface {
 	// SetCaps sets those of the account if project is empty.
 	SetCaps(ctx context.Context, accountID, project string, c credit.Caps, by audit.Actor) error
-	CallCounts
+	UndoCaps(ctx context.Context, accountID string, e audit.Entry, by audit.Actor) error
 }
 
 // CallCounts are what was counted of calls to models.
