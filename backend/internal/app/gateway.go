@@ -3,10 +3,12 @@ package app
 import (
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/service-dev/service/backend/internal/assistant"
 	"github.com/service-dev/service/backend/internal/gateway"
 	"github.com/service-dev/service/backend/internal/modelapi"
+	"github.com/service-dev/service/backend/internal/usage"
 )
 
 // newGateway loads the models.
@@ -24,6 +26,7 @@ func (a *App) newGateway(f *features, o Options) error {
 		Catalogue: catalogue, Purse: f.credit, Keys: a.store, Settings: f.assistant, Log: o.Log,
 	})
 	f.assistant.TextModels = f.textModels
+	f.usage = &usage.Service{Ledger: f.credit, Models: f.gateway, Now: time.Now}
 	return nil
 }
 
