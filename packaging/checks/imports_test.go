@@ -122,6 +122,7 @@ func TestImports_PointDown(t *testing.T) {
 			{"link", "account", "projects", "assistant", "credentials", "connpage", "analytics", "telemetry", "oidc",
 				"passkey", "credit"},
 			{"sessions", "gateway"},
+			{"usage"},
 			{"api", "modelapi", "web", "sqlstore", "relay"},
 			{"app", "storetest"},
 		},

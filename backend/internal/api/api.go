@@ -42,10 +42,11 @@ type Options struct {
 	Grants Grants
 	Audit  AuditReads
 	// Records of a project.
-	Assistant   Assistant
-	Credentials Credentials
-	Analytics   AnalyticsReports
-	Pages       ConnectionPages
+	Assistant    Assistant
+	Credentials  Credentials
+	Analytics    AnalyticsReports
+	GatewayUsage GatewayUsage
+	Pages        ConnectionPages
 	// Keys and Ingest serve shipped apps; nil omits their route.
 	Keys   ProjectKeys
 	Ingest Ingester

@@ -28,6 +28,7 @@ import (
 	"github.com/service-dev/service/backend/internal/secret"
 	"github.com/service-dev/service/backend/internal/sessions"
 	"github.com/service-dev/service/backend/internal/telemetry"
+	"github.com/service-dev/service/backend/internal/usage"
 	"github.com/service-dev/service/backend/internal/web"
 	"github.com/service-dev/service/proto/buildinfo"
 )
@@ -55,6 +56,7 @@ type features struct {
 	telemetry   *telemetry.Service
 	credit      *credit.Ledger
 	gateway     *gateway.Service
+	usage       *usage.Service
 }
 
 // compose creates the features and the handler of the API and pages.
@@ -175,7 +177,7 @@ func (a *App) newAPI(f *features, o Options) *api.API {
 	return api.New(api.Options{
 		Links: f.links, Sessions: f.sessions, Projects: f.projects, Grants: f.grants, Audit: f.audit,
 		Assistant: f.assistant, Credentials: f.credentials, Analytics: f.analytics, Pages: f.pages,
-		Keys: f.projects, Ingest: f.analytics, Telemetry: f.telemetry,
+		GatewayUsage: f.usage, Keys: f.projects, Ingest: f.analytics, Telemetry: f.telemetry,
 		SiteURL: c.SiteURL, BaseURL: c.BaseURL, SupportContact: c.SupportContact,
 		ClientIP: a.addresses.ip, CodesPerMinute: c.CodesPerMinute, Ready: a.store.Ping, Log: o.Log,
 	})

@@ -11,6 +11,7 @@ import (
 	"github.com/service-dev/service/backend/internal/credentials"
 	"github.com/service-dev/service/backend/internal/gateway"
 	"github.com/service-dev/service/backend/internal/modelapi"
+	"github.com/service-dev/service/backend/internal/usage"
 )
 
 // newGateway loads the models.
@@ -32,6 +33,7 @@ func (a *App) newGateway(f *features, o Options) error {
 		OwnKeys: ownKeys{gateway.KeySources{Store: a.store, Now: time.Now}, f.credentials}, Log: o.Log,
 	})
 	f.assistant.TextModels = f.textModels
+	f.usage = &usage.Service{Ledger: f.credit, Models: f.gateway, Now: time.Now}
 	return nil
 }
 
