@@ -22,9 +22,13 @@ var nextSteps = map[string]string{
 	gateway.CodeCreditReserved:  waitABit + ": other calls hold the credit until they end",
 	gateway.CodeCreditLocked:    "the owner confirms the account's mail address on the settings page",
 	gateway.CodeCapReached:      "the owner raises the cap on the project's gateway page, or waits until it resets",
-	gateway.CodeTooManyCalls:    waitABit,
-	gateway.CodeNotConfigured:   "the operator of the backend sets gateway_catalogue",
-	gateway.CodeUnavailable:     waitABit,
+	gateway.CodeOwnKeyMissing: "own keys pay, and there is none for the model's provider: call setCredential, or the owner " +
+		"lets credit pay on the project's gateway page",
+	gateway.CodeOwnKeyRefused:       "the provider refused the project's own key: call setCredential to replace it",
+	gateway.CodeProviderUnreachable: "start the local server of models",
+	gateway.CodeTooManyCalls:        waitABit,
+	gateway.CodeNotConfigured:       "the operator of the backend sets gateway_catalogue",
+	gateway.CodeUnavailable:         waitABit,
 }
 
 // next returns the next step for a refusal.
