@@ -14,20 +14,22 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/service-dev/service/backend/internal/account"
+	"github.com/service-dev/service/backend/internal/app"
 	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/config"
+	"github.com/service-dev/service/backend/internal/credit"
 	"github.com/service-dev/service/backend/internal/link"
 	"github.com/service-dev/service/backend/internal/secret"
 	"github.com/service-dev/service/backend/internal/sqlstore"
 )
 
 func adminCommand() *cobra.Command {
-	admin := &cobra.Command{Use: "admin", Short: "Look after accounts, links, passwords and the credentials' keys, on " +
+	admin := &cobra.Command{Use: "admin", Short: "Look after accounts, links, credit, passwords and the credentials' keys, on " +
 		"the database itself"}
 	admin.AddCommand(accountCommand(), linksCommand(), revokeCommand(),
 		activeCommand("suspend", "Shut an account: nobody signs in and its links are refused, until restore", false),
 		activeCommand("restore", "Open a suspended account again, with the links that it had", true), trailCommand(),
-		resetLinkCommand(), rotateCredentialsKey(), replaceKeyCommand())
+		creditCommand(), ledgerCommand(), resetLinkCommand(), rotateCredentialsKey(), replaceKeyCommand())
 	return admin
 }
 
@@ -36,6 +38,7 @@ func adminCommand() *cobra.Command {
 type operator struct {
 	accounts *account.Service
 	links    *link.Service
+	credit   *credit.Ledger
 	out      io.Writer
 	json     bool
 }
@@ -58,7 +61,12 @@ func operate(cmd *cobra.Command, needsKey bool, f func(ctx context.Context, o op
 			return err
 		}
 		hash, quiet := secret.NewHasher(c.HMACKey), slog.New(slog.DiscardHandler)
+		ledger, err := app.NewLedger(c, s, quiet, nil)
+		if err != nil {
+			return err
+		}
 		return f(cmd.Context(), operator{
+			credit:   ledger,
 			accounts: account.NewService(s, hash, quiet, nil), links: link.NewService(s, s, hash, link.Settings{}, quiet, nil),
 			out: cmd.OutOrStdout(), json: asJSON,
 		})

@@ -116,13 +116,14 @@ func TestImports_PointDown(t *testing.T) {
 			{"app"},
 		},
 		"backend/internal/": {
-			{"config", "secret", "limit", "periodic", "osservice"},
+			{"config", "secret", "limit", "periodic", "osservice", "httpjson", "yamlfile"},
 			{"audit"},
 			{"grants", "mail", "chart"},
 			{"link", "account", "projects", "assistant", "credentials", "connpage", "analytics", "telemetry", "oidc",
-				"passkey"},
-			{"sessions"},
-			{"api", "web", "sqlstore", "relay"},
+				"passkey", "credit"},
+			{"sessions", "gateway"},
+			{"usage"},
+			{"api", "modelapi", "web", "sqlstore", "relay"},
 			{"app", "storetest"},
 		},
 	}

@@ -15,8 +15,8 @@ import (
 // logKeys are the attributes of log records: one key per idea.
 var logKeys = []string{
 	"account", "activated", "adapter", "address", "backend", "code", "control", "count", "err", "event", "events", "leftOut",
-	"link", "managed", "method", "mode", "ms", "panic", "path", "pid", "reason", "revoked", "rows", "session", "stack",
-	"status", "try", "type", "version",
+	"link", "managed", "method", "mode", "model", "ms", "panic", "path", "pid", "provider", "reason", "revoked", "rows",
+	"session", "stack", "status", "try", "type", "version",
 }
 
 // A message says the outcome first: it begins neither with an article nor with an activity.

@@ -164,7 +164,7 @@ func attr(n *html.Node, name string) string {
 	return ""
 }
 
-// grantAll sets every grant of a project to the level, on the page for agents' access.
+// grantAll sets every grant of a project to the level, or to the highest that it has, on the page of agents' access.
 func (p *person) grantAll(project, level string) {
 	p.t.Helper()
 	for n := range p.page.Descendants() {
@@ -185,7 +185,9 @@ func (p *person) grantAll(project, level string) {
 				fields.Set(attr(in, "name"), attr(in, "value"))
 				about = about || attr(in, "value") == project
 			case "radio":
-				fields.Set(attr(in, "name"), level)
+				if name := attr(in, "name"); fields.Get(name) != level {
+					fields.Set(name, attr(in, "value"))
+				}
 				radios++
 			}
 		}

@@ -44,8 +44,27 @@ func number(n int64) *int64 { return &n }
 
 func yes(b bool) *bool { return &b }
 
-var access = Access{AssistantConfig: map[string]string{"realtimeModel": LevelReadWrite, "voice": LevelRead},
+var access = Access{AssistantConfig: map[string]string{"realtimeModel": LevelReadWrite, "voice": LevelRead,
+	"textModel": LevelReadWrite, "gatewayUsage": LevelRead},
 	Credentials: LevelReadWrite, Analytics: LevelRead}
+
+var sums = GatewaySums{Calls: 41, Failed: 2, Cancelled: 1, Refused: 3, Estimated: 1, MicroUSD: 126800, TextIn: 9000,
+	TextCached: 400, TextOut: 12000}
+
+var gatewayUsage = GatewayUsage{Project: "com.example.hello",
+	Range:    GatewayRange{From: "2026-01-02T00:00:00.000Z", To: "2026-01-02T03:04:05.000Z"},
+	Interval: "day",
+	Credit:   GatewayCredit{BalanceMicroUSD: 1873200, ReservedMicroUSD: 20000, FreeMicroUSD: 2000000},
+	Caps: GatewayCaps{Day: &GatewayCap{LimitMicroUSD: 500000, SpentMicroUSD: 126800, ReservedMicroUSD: 20000,
+		ResetsAt: "2026-01-03T00:00:00.000Z"}},
+	Totals: sums, ByModel: []GatewayOfModel{{"standard", sums}}, BySource: []GatewayOfSource{{"credit", sums}},
+	Series: []GatewayPoint{{At: "2026-01-02T00:00:00.000Z", Calls: 41, Failed: 2, Refused: 3, MicroUSD: 126800}},
+	Refusals: []GatewayRefusal{{Code: "cap_reached", Count: 3, LastAt: "2026-01-02T03:00:00.000Z",
+		FixHint: "ask the owner to raise the cap"}},
+	KeySource: text("credit"),
+	Models: []GatewayModel{{ID: "assistant", API: text("chat"), Resolves: text("standard"), Available: true},
+		{ID: "careful", API: text("messages"), Why: text("no price for text_out")}},
+	Summary: "41 calls cost $0.1268."}
 
 var project = Project{Project: "com.example.hello", DisplayName: "Hello", Platforms: []string{"ios", "android"},
 	CreatedAt:    "2026-01-02T03:04:05.000Z",
@@ -56,6 +75,9 @@ var choices = AssistantChoices{
 		Voices: []string{"ember"}, MicroUSDPerMinute: number(60000)}},
 	MemoryModels: []AssistantModel{{ID: "memory-1", Name: "Memory", Description: "short"}},
 	Voices:       []AssistantVoice{{ID: "ember", Name: "Ember", Description: "warm"}},
+	TextModels: []TextModel{{ID: "standard", Name: "Standard", Description: "plain", Default: true,
+		MicroUSDPerMillion: TokenPrice{In: 250000, Cached: 25000, Out: 2000000}},
+		{ID: "careful", Name: "Careful", Description: "slow", Why: text("no price for text_out")}},
 }
 
 var credential = Credential{Provider: "openai", Name: "OpenAI", Set: true, Hint: text("...wxyz"),
@@ -114,19 +136,25 @@ var examples = map[string]any{
 	"project_list_empty": ProjectList{Projects: []Project{}},
 	"assistant_config": AssistantConfig{Project: "com.example.hello", Version: 4, RealtimeModel: text("realtime-1"),
 		Voice:       text("ember"),
-		MemoryModel: text("memory-1"), SessionMemory: yes(true), Sounds: yes(false), UpdatedAt: text("2026-01-02T03:04:05.000Z"), UpdatedBy: text("agent on laptop"),
+		MemoryModel: text("memory-1"), TextModel: text(""), SessionMemory: yes(true), Sounds: yes(false), UpdatedAt: text("2026-01-02T03:04:05.000Z"), UpdatedBy: text("agent on laptop"),
 		Access: access.AssistantConfig, Choices: choices, Cost: AssistantCost{MicroUSDPerMinute: number(61000),
-			BeforeMicroUSDPerMinute: number(81000), Note: "estimate"}},
+			BeforeMicroUSDPerMinute: number(81000), TextModel: &choices.TextModels[0].MicroUSDPerMillion,
+			BeforeTextModel: &TokenPrice{}, Note: "estimate"}},
 	"assistant_config_hidden": AssistantConfig{Project: "com.example.hello",
 		Access: map[string]string{"voice": LevelOff},
 		Choices: AssistantChoices{RealtimeModels: []AssistantModel{}, MemoryModels: []AssistantModel{},
-			Voices: []AssistantVoice{}}},
+			Voices: []AssistantVoice{}, TextModels: []TextModel{}}},
 	"assistant_choices": choices,
 	"assistant_model":   choices.RealtimeModels[0],
 	"assistant_voice":   choices.Voices[0],
-	"assistant_cost":    AssistantCost{Note: "no prices are set"},
-	"assistant_change":  AssistantChange{Version: 4, Voice: text("ember"), Sounds: yes(false)},
-	"credential":        credential,
+	"text_model":        choices.TextModels[1],
+	"token_price":       choices.TextModels[0].MicroUSDPerMillion,
+	"gateway_usage":     gatewayUsage,
+	"gateway_usage_hidden": GatewayUsage{Project: "com.example.hello", Range: gatewayUsage.Range, Interval: "day",
+		Series: []GatewayPoint{}, Refusals: []GatewayRefusal{}, Models: gatewayUsage.Models[1:]},
+	"assistant_cost":   AssistantCost{Note: "no prices are set"},
+	"assistant_change": AssistantChange{Version: 4, Voice: text("ember"), Sounds: yes(false)},
+	"credential":       credential,
 	"credential_list": CredentialList{Project: "com.example.hello",
 		Credentials: []Credential{credential, {Provider: "other", Name: "Other"}}},
 	"credential_link": CredentialLink{Provider: "openai",

@@ -74,7 +74,8 @@ type ProjectList struct {
 	Projects []Project `json:"projects"`
 }
 
-// AssistantConfig is the configuration of a project's voice assistant. A field hidden by the grants is null; Access
+// AssistantConfig is the configuration of a project's voice assistant. TextModel is the model that apps get which ask the
+// AI gateway for "assistant", empty for the operator's default. A field hidden by the grants is null; Access
 // has the levels. Version counts changes, 0 before the first.
 type AssistantConfig struct {
 	Project       string            `json:"project"`
@@ -82,6 +83,7 @@ type AssistantConfig struct {
 	RealtimeModel *string           `json:"realtimeModel"`
 	Voice         *string           `json:"voice"`
 	MemoryModel   *string           `json:"memoryModel"`
+	TextModel     *string           `json:"textModel"`
 	SessionMemory *bool             `json:"sessionMemory"`
 	Sounds        *bool             `json:"sounds"`
 	UpdatedAt     *string           `json:"updatedAt"`
@@ -98,6 +100,25 @@ type AssistantChoices struct {
 	RealtimeModels []AssistantModel `json:"realtimeModels"`
 	MemoryModels   []AssistantModel `json:"memoryModels"`
 	Voices         []AssistantVoice `json:"voices"`
+	TextModels     []TextModel      `json:"textModels"`
+}
+
+// TextModel is one model of the AI gateway. Default is the one that projects use which have chosen none. Why is the reason
+// for which it cannot be chosen now, null if it can.
+type TextModel struct {
+	ID                 string     `json:"id"`
+	Name               string     `json:"name"`
+	Description        string     `json:"description"`
+	Default            bool       `json:"default"`
+	Why                *string    `json:"why"`
+	MicroUSDPerMillion TokenPrice `json:"microUsdPerMillion"`
+}
+
+// TokenPrice is what a million tokens cost in micro-dollars: of input, of input read from a cache, and of output.
+type TokenPrice struct {
+	In     int64 `json:"in"`
+	Cached int64 `json:"cached"`
+	Out    int64 `json:"out"`
 }
 
 // AssistantModel is one model. Voices are the ids that a realtime model can speak with. The price is in micro-dollars
@@ -118,11 +139,14 @@ type AssistantVoice struct {
 }
 
 // AssistantCost is the price of a minute of conversation with this config in micro-dollars, and its price before the
-// change that this answers. Null means unknown, because a price is not set or a field is hidden.
+// change that this answers; and of a million tokens of the text model. Null means unknown, because a price is not set or
+// a field is hidden.
 type AssistantCost struct {
-	MicroUSDPerMinute       *int64 `json:"microUsdPerMinute"`
-	BeforeMicroUSDPerMinute *int64 `json:"beforeMicroUsdPerMinute"`
-	Note                    string `json:"note"`
+	MicroUSDPerMinute       *int64      `json:"microUsdPerMinute"`
+	BeforeMicroUSDPerMinute *int64      `json:"beforeMicroUsdPerMinute"`
+	TextModel               *TokenPrice `json:"textModel"`
+	BeforeTextModel         *TokenPrice `json:"beforeTextModel"`
+	Note                    string      `json:"note"`
 }
 
 // AssistantChange is the body of PATCH: the version that was read, and the fields to change.
@@ -131,6 +155,7 @@ type AssistantChange struct {
 	RealtimeModel *string `json:"realtimeModel,omitempty"`
 	Voice         *string `json:"voice,omitempty"`
 	MemoryModel   *string `json:"memoryModel,omitempty"`
+	TextModel     *string `json:"textModel,omitempty"`
 	SessionMemory *bool   `json:"sessionMemory,omitempty"`
 	Sounds        *bool   `json:"sounds,omitempty"`
 }

@@ -69,6 +69,8 @@ var routes = []Route{
 		Does: "read the assistant's settings"},
 	{Method: patch, Path: projectPath + PathAssistant, Caller: Owner, Capability: CapabilityAssistant,
 		Level: LevelReadWrite, Does: "change the assistant's settings"},
+	{Method: get, Path: projectPath + PathGatewayUsage, Caller: Owner, Capability: CapabilityAssistant, Level: LevelRead,
+		Does: "report what calls through the AI gateway cost"},
 	{Method: get, Path: projectPath + PathCredentials, Caller: Owner, Capability: CapabilityCredentials, Level: LevelRead,
 		Does: "tell which providers have a key"},
 	{Method: post, Path: projectPath + PathCredentialLink, Caller: Owner, Capability: CapabilityCredentials,

@@ -56,7 +56,7 @@ func (s *Service) Delete(ctx context.Context, accountID string, by audit.Actor) 
 	if err != nil {
 		return err
 	}
-	if err := s.store.DeleteAccount(ctx, accountID); err != nil {
+	if err := s.store.DeleteAccount(ctx, accountID, s.now()); err != nil {
 		return err
 	}
 	s.ended(accountID)

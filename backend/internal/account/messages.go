@@ -125,6 +125,12 @@ func newLinkMail(a Account, l NewLink, page string) mail.Message {
 		"See linked agents and revoke", page)
 }
 
+func spendingMail(a Account, text, page string) mail.Message {
+	return withLink(toOwner(a, "Most of your AI credit or of a cap is spent", text,
+		"You get such a mail at most once a day for each cap, and for the balance."),
+		"See what was spent", page)
+}
+
 func deletedMail(a Account) mail.Message {
 	return toOwner(a, "Your account is deleted",
 		"Your account and everything that belonged to it were deleted. There is no way back.",

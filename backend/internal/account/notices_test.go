@@ -49,7 +49,7 @@ func (s *blockingStore) SetPassword(context.Context, string, string, string, aud
 	return nil
 }
 
-func (s *blockingStore) DeleteAccount(context.Context, string) error { return nil }
+func (s *blockingStore) DeleteAccount(context.Context, string, time.Time) error { return nil }
 
 type letters struct{ sent []mail.Message }
 

@@ -254,8 +254,9 @@ type IdentityStore interface {
 type DataStore interface {
 	// ExportAccount calls row with every row of an account, section by section, without secrets.
 	ExportAccount(ctx context.Context, accountID string, row func(section string, fields map[string]any) error) error
-	// DeleteAccount deletes the account and everything that belongs to it, or returns ErrNotFound.
-	DeleteAccount(ctx context.Context, accountID string) error
+	// DeleteAccount deletes the account and everything that belongs to it, or returns ErrNotFound. What is left of its
+	// credit is booked at that time.
+	DeleteAccount(ctx context.Context, accountID string, at time.Time) error
 	InsertAudit(ctx context.Context, e audit.Entry) error
 }
 

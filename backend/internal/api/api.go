@@ -4,16 +4,15 @@ package api
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"log/slog"
 	"net/http"
 	"strings"
 	"sync"
 	"time"
-	"unicode"
 
 	"github.com/service-dev/service/backend/internal/audit"
+	"github.com/service-dev/service/backend/internal/httpjson"
 	"github.com/service-dev/service/backend/internal/limit"
 	"github.com/service-dev/service/backend/internal/link"
 	"github.com/service-dev/service/proto/backendapi"
@@ -43,10 +42,11 @@ type Options struct {
 	Grants Grants
 	Audit  AuditReads
 	// Records of a project.
-	Assistant   Assistant
-	Credentials Credentials
-	Analytics   AnalyticsReports
-	Pages       ConnectionPages
+	Assistant    Assistant
+	Credentials  Credentials
+	Analytics    AnalyticsReports
+	GatewayUsage GatewayUsage
+	Pages        ConnectionPages
 	// Keys and Ingest serve shipped apps; nil omits their route.
 	Keys   ProjectKeys
 	Ingest Ingester
@@ -108,14 +108,7 @@ func (a *API) Mount(mux *http.ServeMux) {
 const anyAPI = "/api/"
 
 func (a *API) noRoute(w http.ResponseWriter, r *http.Request, mux *http.ServeMux) {
-	var allow []string
-	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPatch, http.MethodDelete} {
-		other := r.Clone(r.Context())
-		other.Method = method
-		if _, pattern := mux.Handler(other); pattern != anyAPI {
-			allow = append(allow, method)
-		}
-	}
+	allow := httpjson.AllowedMethods(mux, r, anyAPI)
 	if len(allow) > 0 {
 		w.Header().Set("Allow", strings.Join(allow, ", "))
 		a.fail(w, r, refusal(backendapi.CodeMethodNotAllowed,
@@ -203,38 +196,6 @@ func timeOrNull(t time.Time) *string {
 func timestamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
 
 // answer writes v as JSON, or no body with status 204, and forbids caching.
-func (a *API) answer(w http.ResponseWriter, status int, v any) {
-	if status == http.StatusNoContent {
-		w.Header().Set("Cache-Control", "no-store")
-		w.WriteHeader(status)
-		return
-	}
-	body, err := json.Marshal(v)
-	if err != nil {
-		a.Log.Error("failed to encode answer", "err", err)
-		w.WriteHeader(http.StatusInternalServerError)
-		return
-	}
-	h := w.Header()
-	if h.Get("Content-Type") == "" {
-		h.Set("Content-Type", "application/json")
-	}
-	h.Set("Cache-Control", "no-store")
-	h.Set("X-Content-Type-Options", "nosniff")
-	w.WriteHeader(status)
-	_, _ = w.Write(append(body, '\n'))
-}
+func (a *API) answer(w http.ResponseWriter, status int, v any) { httpjson.Write(w, a.Log, status, v) }
 
-// clip shortens text of a request and drops unprintable characters before it is answered or stored.
-func clip(s string, limit int) string {
-	s = strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) || r == unicode.ReplacementChar {
-			return -1 // control, bidirectional and invisible characters could make the activation page misleading
-		}
-		return r
-	}, s)
-	if runes := []rune(s); len(runes) > limit {
-		return string(runes[:limit])
-	}
-	return s
-}
+func clip(s string, limit int) string { return httpjson.Clip(s, limit) }

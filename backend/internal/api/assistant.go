@@ -33,7 +33,7 @@ func assistantFields(c *call) ([]string, error) {
 		return nil, err
 	}
 	change := assistant.Change{Version: body.Version, RealtimeModel: body.RealtimeModel, Voice: body.Voice,
-		MemoryModel: body.MemoryModel, SessionMemory: body.SessionMemory, Sounds: body.Sounds}
+		MemoryModel: body.MemoryModel, TextModel: body.TextModel, SessionMemory: body.SessionMemory, Sounds: body.Sounds}
 	c.body = change
 	return change.Names(), nil
 }
@@ -69,10 +69,17 @@ func (a *API) assistantOf(config assistant.Config, before *assistant.Config,
 		RealtimeModel: visible(g, grants.RealtimeModel, config.RealtimeModel),
 		Voice:         visible(g, grants.Voice, config.Voice),
 		MemoryModel:   visible(g, grants.MemoryModel, config.MemoryModel),
+		TextModel:     visible(g, grants.TextModel, config.TextModel),
 		SessionMemory: visible(g, grants.SessionMemory, config.SessionMemory),
 		Sounds:        visible(g, grants.Sounds, config.Sounds),
 	}
 	out.Cost = a.costOf(config, before, out)
+	if out.TextModel != nil {
+		out.Cost.TextModel = priceOf(a.Assistant.Choices().TextPrice(config))
+		if before != nil {
+			out.Cost.BeforeTextModel = priceOf(a.Assistant.Choices().TextPrice(*before))
+		}
+	}
 	return out
 }
 
@@ -95,9 +102,9 @@ func (a *API) costOf(config assistant.Config, before *assistant.Config,
 		cost.BeforeMicroUSDPerMinute = a.Assistant.Cost(*before)
 	}
 	gone := a.Assistant.Choices().Gone(config)
-	if seen.Voice == nil { // its id stays hidden
-		gone = slices.DeleteFunc(slices.Clone(gone), func(id string) bool { return id == config.Voice })
-	}
+	gone = slices.DeleteFunc(gone, func(id string) bool { // those of hidden fields stay hidden
+		return seen.Voice == nil && id == config.Voice || seen.TextModel == nil && id == config.TextModel
+	})
 	switch {
 	case len(gone) > 0:
 		cost.Note = strings.Join(gone, ", ") + " is set and no longer offered: it can be kept or left, not chosen again"
@@ -117,11 +124,22 @@ func assistantAccess(g grants.Grants) map[string]string {
 	return access
 }
 
+func priceOf(p *assistant.TokenPrice) *backendapi.TokenPrice {
+	if p == nil {
+		return nil
+	}
+	return &backendapi.TokenPrice{In: p.In, Cached: p.Cached, Out: p.Out}
+}
+
 func choicesOf(c assistant.Catalogue) backendapi.AssistantChoices {
 	return backendapi.AssistantChoices{
 		RealtimeModels: convert(c.RealtimeModels, modelOf), MemoryModels: convert(c.MemoryModels, modelOf),
 		Voices: convert(c.Voices, func(v assistant.Voice) backendapi.AssistantVoice {
 			return backendapi.AssistantVoice{ID: v.ID, Name: v.Name, Description: v.Description}
+		}),
+		TextModels: convert(c.TextModels, func(m assistant.TextModel) backendapi.TextModel {
+			return backendapi.TextModel{ID: m.ID, Name: m.Name, Description: m.Description, Default: m.ID == c.DefaultText,
+				Why: textOrNull(m.Why), MicroUSDPerMillion: *priceOf(&m.Price)}
 		}),
 	}
 }

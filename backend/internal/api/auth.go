@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/service-dev/service/backend/internal/httpjson"
 	"github.com/service-dev/service/backend/internal/link"
 	"github.com/service-dev/service/proto/backendapi"
 )
@@ -27,8 +28,8 @@ func (a *API) authenticate(w http.ResponseWriter, r *http.Request) (who link.Pri
 		a.authRequired(w, r, "this needs a linked account")
 		return who, false
 	}
-	scheme, token, _ := strings.Cut(authorization, " ")
-	if !strings.EqualFold(scheme, "Bearer") || token == "" || len(authorization) > 512 {
+	token, isBearer := httpjson.Bearer(authorization)
+	if !isBearer {
 		a.fail(w, r, invalidRequest("Authorization is not of the form Bearer <token>", "send the token of auth.json"))
 		return who, false
 	}

@@ -5,13 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"mime"
 	"net/http"
 	"reflect"
 	"slices"
 	"strings"
 
+	"github.com/service-dev/service/backend/internal/httpjson"
 	"github.com/service-dev/service/proto/backendapi"
 )
 
@@ -41,48 +40,20 @@ func withBody[T any](handle func(c *call, body T) (any, error)) func(*call) (any
 
 // readBody reads JSON of at most limit bytes, or returns a Refusal.
 func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
-	if err := checkContentType(r); err != nil {
-		return nil, err
-	}
-	data, err := readAll(r, http.MaxBytesReader(w, r.Body, limit), limit)
-	if errors.Is(err, errTooLarge) {
+	data, err := httpjson.ReadBody(w, r, limit)
+	switch {
+	case errors.Is(err, httpjson.ErrTooLarge):
 		return nil, refusal(backendapi.CodeTooLarge, fmt.Sprintf("the body is over %d KB", limit>>10), "send a smaller one")
-	}
-	if err != nil {
+	case errors.Is(err, httpjson.ErrNotJSON):
+		return nil, notJSON
+	case err != nil:
 		return nil, invalidRequest("the body ended early", "send it again")
 	}
 	return data, nil
 }
 
-func checkContentType(r *http.Request) error {
-	const want = "application/json"
-	given := r.Header.Get("Content-Type")
-	if given == want { // the usual case
-		return nil
-	}
-	if kind, _, err := mime.ParseMediaType(given); err != nil || kind != want {
-		return refusal(backendapi.CodeUnsupportedMedia, "the body is not application/json",
-			"set Content-Type: application/json")
-	}
-	return nil
-}
-
-var errTooLarge = errors.New("the body is too large")
-
-// readAll reads the body, into a single buffer if its length is declared. It returns errTooLarge for more than limit
-// bytes.
-func readAll(r *http.Request, body io.Reader, limit int64) ([]byte, error) {
-	var data bytes.Buffer
-	if n := r.ContentLength; n > 0 && n <= limit {
-		data.Grow(int(n) + bytes.MinRead)
-	}
-	_, err := data.ReadFrom(body)
-	var tooLarge *http.MaxBytesError
-	if errors.As(err, &tooLarge) || int64(data.Len()) > limit {
-		return nil, errTooLarge
-	}
-	return data.Bytes(), err
-}
+var notJSON = refusal(backendapi.CodeUnsupportedMedia, "the body is not application/json",
+	"set Content-Type: application/json")
 
 func decodeBytes(data []byte, into any) error {
 	if decodeFlat(data, into) {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/service-dev/service/backend/internal/analytics"
+	"github.com/service-dev/service/backend/internal/httpjson"
 	"github.com/service-dev/service/backend/internal/projects"
 	"github.com/service-dev/service/proto/backendapi"
 )
@@ -47,19 +48,11 @@ func (a *API) ingestRoutes() []route {
 }
 
 func allowAnyOrigin(w http.ResponseWriter, _ *http.Request) {
-	h := w.Header()
-	h.Set("Access-Control-Allow-Origin", "*")
-	h.Set("Cross-Origin-Resource-Policy", "cross-origin")
-	h.Set("Access-Control-Allow-Methods", http.MethodPost)
-	h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Content-Encoding")
-	h.Set("Access-Control-Max-Age", "86400")
-	w.WriteHeader(http.StatusNoContent)
+	httpjson.Preflight(w, http.MethodPost, "Authorization, Content-Type, Content-Encoding")
 }
 
 func (a *API) ingest(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Access-Control-Allow-Origin", "*")
-	w.Header().Set("Cross-Origin-Resource-Policy", "cross-origin") // apps run on other sites
-	w.Header().Set("Access-Control-Expose-Headers", "Retry-After")
+	httpjson.AllowAnyOrigin(w)
 	owner, err := a.keyOwner(r)
 	if err != nil {
 		w.Header().Set("WWW-Authenticate", "Bearer")
@@ -95,8 +88,8 @@ func (a *API) ingestBatch(w http.ResponseWriter, r *http.Request, owner projects
 }
 
 func (a *API) keyOwner(r *http.Request) (projects.KeyOwner, error) {
-	scheme, key, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	if !strings.EqualFold(scheme, "Bearer") || len(key) > 512 {
+	key, ok := httpjson.Bearer(r.Header.Get("Authorization"))
+	if !ok {
 		return projects.KeyOwner{}, invalidKey("the request carries no project key")
 	}
 	owner, err := a.Keys.Authenticate(r.Context(), key)
@@ -113,8 +106,8 @@ func invalidKey(what string) *Refusal {
 
 // readBatch reads and unpacks the body; it is at most MaxBatchBytes, packed and unpacked.
 func readBatch(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	if err := checkContentType(r); err != nil {
-		return nil, err
+	if err := httpjson.CheckContentType(r); err != nil {
+		return nil, notJSON
 	}
 	body := io.Reader(http.MaxBytesReader(w, r.Body, backendapi.MaxBatchBytes))
 	switch strings.ToLower(r.Header.Get("Content-Encoding")) {
@@ -129,8 +122,8 @@ func readBatch(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 		return nil, refusal(backendapi.CodeUnsupportedMedia, "the Content-Encoding is not gzip",
 			"send gzip, or no Content-Encoding")
 	}
-	data, err := readAll(r, body, backendapi.MaxBatchBytes)
-	if errors.Is(err, errTooLarge) {
+	data, err := httpjson.ReadAll(r, body, backendapi.MaxBatchBytes)
+	if errors.Is(err, httpjson.ErrTooLarge) {
 		return nil, refusal(backendapi.CodeTooLarge,
 			fmt.Sprintf("the batch is over %d KB", backendapi.MaxBatchBytes>>10), "send it in parts")
 	}

@@ -3,7 +3,6 @@ package api
 import (
 	"errors"
 	"fmt"
-	"math"
 	"net/http"
 	"strconv"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"github.com/service-dev/service/backend/internal/connpage"
 	"github.com/service-dev/service/backend/internal/credentials"
 	"github.com/service-dev/service/backend/internal/grants"
+	"github.com/service-dev/service/backend/internal/httpjson"
 	"github.com/service-dev/service/backend/internal/link"
 	"github.com/service-dev/service/backend/internal/projects"
 	"github.com/service-dev/service/backend/internal/sessions"
@@ -48,7 +48,7 @@ func tooMany(wait time.Duration) *Refusal {
 	return rateLimited(wait, "too many requests from this address", "wait %d s and try again")
 }
 
-func seconds(d time.Duration) int { return max(1, int(math.Ceil(d.Seconds()))) }
+func seconds(d time.Duration) int { return httpjson.Seconds(d) }
 
 // codeInfos finds the status and title of a code.
 var codeInfos = func() map[string]backendapi.CodeInfo {
@@ -170,6 +170,7 @@ var settings = map[string]string{
 	string(grants.Assistant): "Assistant config", string(grants.Credentials): "Credentials",
 	string(grants.Analytics): "Analytics",
 	grants.RealtimeModel:     "realtime model", grants.Voice: "voice", grants.MemoryModel: "memory model",
+	grants.TextModel: "text model", grants.GatewayUsage: "gateway usage",
 	grants.SessionMemory: "session memory", grants.Sounds: "sounds",
 	string(grants.Off): "Off", string(grants.Read): "Read", string(grants.ReadWrite): "Read + Write",
 }

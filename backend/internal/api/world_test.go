@@ -20,6 +20,7 @@ import (
 	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/connpage"
 	"github.com/service-dev/service/backend/internal/credentials"
+	"github.com/service-dev/service/backend/internal/credit"
 	"github.com/service-dev/service/backend/internal/grants"
 	"github.com/service-dev/service/backend/internal/link"
 	"github.com/service-dev/service/backend/internal/projects"
@@ -27,6 +28,7 @@ import (
 	"github.com/service-dev/service/backend/internal/sessions"
 	"github.com/service-dev/service/backend/internal/sqlstore"
 	"github.com/service-dev/service/backend/internal/telemetry"
+	"github.com/service-dev/service/backend/internal/usage"
 	"github.com/service-dev/service/proto/backendapi"
 )
 
@@ -116,6 +118,8 @@ func (w *world) records(hash secret.Hasher, o *Options) {
 	o.Analytics, o.Keys, o.Ingest = counts, w.projects, counts
 	o.Telemetry = telemetry.New(telemetry.Options{Store: w.store, Hasher: hash, Now: w.now})
 	o.Pages = &connpage.Service{Store: w.store, Now: w.now}
+	ledger := credit.New(credit.Options{Store: w.store, Hasher: hash, Free: 2 * credit.USD, Now: w.now})
+	o.GatewayUsage = &usage.Service{Ledger: ledger, Models: twoModels{}, Now: w.now}
 }
 
 func (w *world) now() time.Time {

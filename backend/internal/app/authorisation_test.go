@@ -2,7 +2,6 @@ package app
 
 import (
 	"cmp"
-	"errors"
 	"flag"
 	"fmt"
 	"maps"
@@ -15,7 +14,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/service-dev/service/packaging/pgtest"
+	"github.com/service-dev/service/packaging/enginetest"
 )
 
 var update = flag.Bool("update", false, "write testdata/authorisation.md")
@@ -40,15 +39,7 @@ func TestAuthorisation_EveryRouteForEverybody(t *testing.T) {
 			t.Skip("the table is written from SQLite")
 		}
 		t.Parallel()
-		cluster, err := pgtest.Start()
-		if errors.Is(err, pgtest.ErrMissing) {
-			pgtest.Missing(t)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(cluster.Stop)
-		compareTable(t, newAuthWorld(t, cluster.Database(t)).walk())
+		compareTable(t, newAuthWorld(t, enginetest.Postgres(t).Database(t)).walk())
 	})
 }
 

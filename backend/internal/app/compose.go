@@ -16,6 +16,8 @@ import (
 	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/connpage"
 	"github.com/service-dev/service/backend/internal/credentials"
+	"github.com/service-dev/service/backend/internal/credit"
+	"github.com/service-dev/service/backend/internal/gateway"
 	"github.com/service-dev/service/backend/internal/grants"
 	"github.com/service-dev/service/backend/internal/link"
 	"github.com/service-dev/service/backend/internal/mail"
@@ -26,6 +28,7 @@ import (
 	"github.com/service-dev/service/backend/internal/secret"
 	"github.com/service-dev/service/backend/internal/sessions"
 	"github.com/service-dev/service/backend/internal/telemetry"
+	"github.com/service-dev/service/backend/internal/usage"
 	"github.com/service-dev/service/backend/internal/web"
 	"github.com/service-dev/service/proto/buildinfo"
 )
@@ -51,6 +54,9 @@ type features struct {
 	providers   *oidc.Service
 	passkeys    *passkey.Service
 	telemetry   *telemetry.Service
+	credit      *credit.Ledger
+	gateway     *gateway.Service
+	usage       *usage.Service
 }
 
 // compose creates the features and the handler of the API and pages.
@@ -66,14 +72,16 @@ func (a *App) compose(o Options) error {
 	}
 	a.links = f.links
 	a.serving = append(a.serving, f.links, a.hub, f.sessions, f.audit, f.analytics, f.telemetry)
-	a.last = append(a.last, f.accounts, f.mail) // accounts queues its mail with f.mail
 	mux := http.NewServeMux()
 	a.newAPI(f, o).Mount(mux)
 	mux.HandleFunc("GET /api/sessions/{id}/app", a.hub.ServeApp)
+	mountGateway(mux, f, o)
 	pages, err := a.newPages(f, o)
 	if err != nil {
 		return err
 	}
+	// Calls, spending and accounts pass their mail on to f.mail.
+	a.last = append(a.last, f.gateway, f.credit, f.accounts, f.mail)
 	pages.Mount(mux)
 	a.handler = logRequests(o.Log, withPolicies(site.Scheme == "https", textOnly(mux)))
 	if o.Embedded {
@@ -114,6 +122,15 @@ func (a *App) features(o Options, site *url.URL) (*features, error) {
 		return nil, err
 	}
 	f.mail, f.accounts.Mail, f.accounts.SiteURL = post, post, c.SiteURL
+	if f.credit, err = NewLedger(c, a.store, o.Log, f.notifyOfSpending); err != nil {
+		return nil, err
+	}
+	if f.credentials, err = a.newCredentials(o, hash); err != nil {
+		return nil, err
+	}
+	if err := a.newGateway(f, o); err != nil {
+		return nil, err
+	}
 	f.links.Revoked, f.links.Made = a.hub.Ended, f.notifyOfLink
 	f.accounts.Ended = func(accountID string) { a.hub.Ended(accountID, "") }
 	if f.providers, err = oidc.Load(c.OIDCFile, nil); err != nil {
@@ -129,8 +146,7 @@ func (a *App) features(o Options, site *url.URL) (*features, error) {
 	if err != nil && !errors.Is(err, passkey.ErrAddress) {
 		return nil, err
 	}
-	f.credentials, err = a.newCredentials(o, hash)
-	return f, err
+	return f, nil
 }
 
 // notifyOfLink mails the account's owner that an agent was linked.
@@ -161,7 +177,7 @@ func (a *App) newAPI(f *features, o Options) *api.API {
 	return api.New(api.Options{
 		Links: f.links, Sessions: f.sessions, Projects: f.projects, Grants: f.grants, Audit: f.audit,
 		Assistant: f.assistant, Credentials: f.credentials, Analytics: f.analytics, Pages: f.pages,
-		Keys: f.projects, Ingest: f.analytics, Telemetry: f.telemetry,
+		GatewayUsage: f.usage, Keys: f.projects, Ingest: f.analytics, Telemetry: f.telemetry,
 		SiteURL: c.SiteURL, BaseURL: c.BaseURL, SupportContact: c.SupportContact,
 		ClientIP: a.addresses.ip, CodesPerMinute: c.CodesPerMinute, Ready: a.store.Ping, Log: o.Log,
 	})
@@ -173,7 +189,8 @@ func (a *App) newPages(f *features, o Options) (*web.Web, error) {
 		Accounts: f.accounts, Links: f.links, Simulators: simulators{f.sessions, a.hub, c.BaseURL},
 		Dashboard: &web.Dashboard{
 			Projects: f.projects, Keys: f.projects, Grants: f.grants, Audit: f.audit, Assistant: f.assistant,
-			Credentials: f.credentials, Pages: f.pages, Links: f.links,
+			Credentials: f.credentials, Pages: f.pages, Links: f.links, Credit: f.credit, Models: f.gateway,
+			KeySources: gateway.KeySources{Store: a.store, Now: time.Now},
 		},
 		CredentialLinks: f.credentials, HostedPages: f.pages, Analytics: f.analytics, IngestURL: c.BaseURL + "/api/analytics",
 		Settings: f.accounts, Providers: f.providers,

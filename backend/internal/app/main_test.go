@@ -4,7 +4,8 @@ import (
 	"os"
 	"testing"
 
+	"github.com/service-dev/service/packaging/enginetest"
 	"github.com/service-dev/service/packaging/reaper"
 )
 
-func TestMain(m *testing.M) { os.Exit(reaper.Run(m.Run)) }
+func TestMain(m *testing.M) { os.Exit(reaper.Run(func() int { return enginetest.Run(m) })) }

@@ -40,6 +40,12 @@ type backendUnderTest struct {
 
 func startBackend(t *testing.T) *backendUnderTest {
 	t.Helper()
+	return startBackendWith(t, func(*config.Config) {}, slog.New(slog.DiscardHandler))
+}
+
+// startBackendWith starts a backend with changed settings and a log.
+func startBackendWith(t *testing.T, change func(*config.Config), log *slog.Logger) *backendUnderTest {
+	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -52,10 +58,11 @@ func startBackend(t *testing.T) *backendUnderTest {
 		CodeTTL: 10 * time.Minute, PollInterval: 5 * time.Second, Grace: 30 * time.Second, UnusedAfter: time.Minute,
 		CodesPerMinute: 60, DrainTimeout: 2 * time.Second,
 	}
+	change(&c)
 	b.database = c.Database
 	var stop func()
 	serve := func(l net.Listener) *App {
-		a, err := New(t.Context(), Options{Config: c, Embedded: true, InstanceID: "test", Log: slog.New(slog.DiscardHandler)})
+		a, err := New(t.Context(), Options{Config: c, Embedded: true, InstanceID: "test", Log: log})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -46,6 +46,7 @@ type Config struct {
 	RealtimeModel string
 	Voice         string
 	MemoryModel   string
+	TextModel     string // what the gateway's model "assistant" means; "" for the operator's default
 	SessionMemory bool
 	Sounds        bool
 	UpdatedAt     time.Time // zero: never
@@ -58,6 +59,7 @@ type Change struct {
 	RealtimeModel *string
 	Voice         *string
 	MemoryModel   *string
+	TextModel     *string
 	SessionMemory *bool
 	Sounds        *bool
 }

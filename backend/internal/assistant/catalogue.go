@@ -1,17 +1,16 @@
 package assistant
 
 import (
-	"bytes"
 	_ "embed"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/service-dev/service/backend/internal/yamlfile"
 )
 
 // Bounds of a catalogue.
@@ -29,6 +28,10 @@ type Catalogue struct {
 	MemoryModels   []Model  `yaml:"memory_models"`
 	Voices         []Voice  `yaml:"voices"`
 	Defaults       Defaults `yaml:"defaults"`
+
+	// TextModels are those of the gateway's catalogue, and DefaultText is what a project uses that has chosen none, or "".
+	TextModels  []TextModel `yaml:"-"`
+	DefaultText string      `yaml:"-"`
 }
 
 // Model is one choice. Price is micro-dollars for a minute of conversation, nil if none is set.
@@ -65,14 +68,9 @@ func LoadCatalogue(path string) (Catalogue, error) {
 	if path == "" {
 		return parse("the built-in catalogue", builtIn)
 	}
-	f, err := os.Open(path)
+	data, err := yamlfile.Read(path, MaxCatalogueBytes)
 	if err != nil {
-		return Catalogue{}, fmt.Errorf("open assistant catalogue: %w", err)
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, MaxCatalogueBytes+1))
-	if err != nil {
-		return Catalogue{}, fmt.Errorf("read %s: %w", path, err)
+		return Catalogue{}, fmt.Errorf("read assistant catalogue: %w", err)
 	}
 	return parse(path, data)
 }
@@ -82,16 +80,8 @@ func parse(name string, data []byte) (Catalogue, error) {
 		return Catalogue{}, fmt.Errorf("%s: the file is over %d KB", name, MaxCatalogueBytes>>10)
 	}
 	var c Catalogue
-	d := yaml.NewDecoder(bytes.NewReader(data))
-	d.KnownFields(true)
-	if err := d.Decode(&c); err != nil {
-		if errors.Is(err, io.EOF) {
-			err = errors.New("the file is empty")
-		}
+	if err := yamlfile.Decode(data, &c); err != nil {
 		return Catalogue{}, fmt.Errorf("%s: %w", name, err)
-	}
-	if err := d.Decode(new(any)); !errors.Is(err, io.EOF) {
-		return Catalogue{}, fmt.Errorf("%s: the file holds more than one document", name)
 	}
 	var tree yaml.Node
 	if err := yaml.Unmarshal(data, &tree); err != nil {
@@ -254,6 +244,7 @@ func (c Catalogue) Gone(config Config) []string {
 		{config.RealtimeModel, c.realtime(config.RealtimeModel) != nil},
 		{config.Voice, c.voice(config.Voice) != nil},
 		{config.MemoryModel, c.memory(config.MemoryModel) != nil},
+		{config.TextModel, config.TextModel == "" || c.text(config.TextModel) != nil},
 	} {
 		if !used.offered {
 			gone = append(gone, used.id)

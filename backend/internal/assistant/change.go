@@ -15,25 +15,26 @@ type fields struct {
 	RealtimeModel *string `json:"realtimeModel,omitempty"`
 	Voice         *string `json:"voice,omitempty"`
 	MemoryModel   *string `json:"memoryModel,omitempty"`
+	TextModel     *string `json:"textModel,omitempty"`
 	SessionMemory *bool   `json:"sessionMemory,omitempty"`
 	Sounds        *bool   `json:"sounds,omitempty"`
 }
 
 func (c Change) fields() fields {
-	return fields{c.RealtimeModel, c.Voice, c.MemoryModel, c.SessionMemory, c.Sounds}
+	return fields{c.RealtimeModel, c.Voice, c.MemoryModel, c.TextModel, c.SessionMemory, c.Sounds}
 }
 
 func (c Change) empty() bool { return c.fields() == fields{} }
 
 func (c Change) apply(to Config) (Config, []difference) { return c.fields().apply(to) }
 
-// Names lists the fields of a change, in the order of grants.Fields.
+// Names lists the fields of a change, in the order of grants.Settings.
 func (c Change) Names() []string {
 	var names []string
-	for i, there := range []bool{c.RealtimeModel != nil, c.Voice != nil, c.MemoryModel != nil, c.SessionMemory != nil,
-		c.Sounds != nil} {
+	for i, there := range []bool{c.RealtimeModel != nil, c.Voice != nil, c.MemoryModel != nil, c.TextModel != nil,
+		c.SessionMemory != nil, c.Sounds != nil} {
 		if there {
-			names = append(names, grants.Fields()[i])
+			names = append(names, grants.Settings()[i])
 		}
 	}
 	return names
@@ -51,6 +52,7 @@ func (f fields) apply(c Config) (Config, []difference) {
 	diff = set(diff, grants.RealtimeModel, &c.RealtimeModel, f.RealtimeModel)
 	diff = set(diff, grants.Voice, &c.Voice, f.Voice)
 	diff = set(diff, grants.MemoryModel, &c.MemoryModel, f.MemoryModel)
+	diff = set(diff, grants.TextModel, &c.TextModel, f.TextModel)
 	diff = set(diff, grants.SessionMemory, &c.SessionMemory, f.SessionMemory)
 	diff = set(diff, grants.Sounds, &c.Sounds, f.Sounds)
 	return c, diff
@@ -89,7 +91,8 @@ func summary(diff []difference) string {
 
 // labels are what people call fields that have another name than in the interface.
 var labels = map[string]string{
-	grants.RealtimeModel: "realtime model", grants.MemoryModel: "memory model", grants.SessionMemory: "session memory",
+	grants.RealtimeModel: "realtime model", grants.MemoryModel: "memory model", grants.TextModel: "text model",
+	grants.SessionMemory: "session memory",
 }
 
 func label(field string) string {
@@ -102,6 +105,8 @@ func value(v any) string {
 		return "on"
 	case false:
 		return "off"
+	case "":
+		return "the default"
 	}
 	return fmt.Sprint(v)
 }
@@ -111,6 +116,11 @@ func value(v any) string {
 func (c Catalogue) fits(before, after Config) error {
 	if after.MemoryModel != before.MemoryModel && c.memory(after.MemoryModel) == nil {
 		return notOffered(grants.MemoryModel, after.MemoryModel, modelIDs(c.MemoryModels))
+	}
+	if after.TextModel != before.TextModel {
+		if err := c.fitsText(after.TextModel); err != nil {
+			return err
+		}
 	}
 	newModel, newVoice := after.RealtimeModel != before.RealtimeModel, after.Voice != before.Voice
 	if newVoice && c.voice(after.Voice) == nil {

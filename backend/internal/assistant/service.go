@@ -34,11 +34,19 @@ type Store interface {
 type Service struct {
 	Store     Store
 	Catalogue Catalogue
-	Now       func() time.Time
+	// TextModels returns the gateway's models and its default, or ""; nil where there is no gateway.
+	TextModels func() (models []TextModel, standard string)
+	Now        func() time.Time
 }
 
 // Choices returns what can be chosen.
-func (s *Service) Choices() Catalogue { return s.Catalogue }
+func (s *Service) Choices() Catalogue {
+	c := s.Catalogue
+	if s.TextModels != nil {
+		c.TextModels, c.DefaultText = s.TextModels()
+	}
+	return c
+}
 
 // Get returns a project's config, or the catalogue's defaults.
 func (s *Service) Get(ctx context.Context, account, project string) (Config, error) {
@@ -74,7 +82,7 @@ func (s *Service) Change(
 	if len(diff) == 0 {
 		return before, before, nil
 	}
-	if err := s.Catalogue.fits(before, after); err != nil {
+	if err := s.Choices().fits(before, after); err != nil {
 		return Config{}, Config{}, err
 	}
 	next, e, err := s.next(account, after, diff, by, ActionChanged)
@@ -110,7 +118,7 @@ func (s *Service) Undo(ctx context.Context, account string, e audit.Entry, by au
 	if len(diff) == 0 {
 		return ErrNotUndoable
 	}
-	if err := s.Catalogue.fits(now, after); err != nil {
+	if err := s.Choices().fits(now, after); err != nil {
 		return err
 	}
 	next, undo, err := s.next(account, after, diff, by, ActionUndone)

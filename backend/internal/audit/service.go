@@ -70,9 +70,10 @@ func (s *Service) Get(ctx context.Context, accountID, id string) (Entry, error) 
 
 // reads describes each kind of read to the account holder.
 var reads = map[string]string{
-	"assistant.read":   "read the assistant's config",
-	"credentials.read": "read which credentials are set",
-	"analytics.read":   "read the analytics",
+	"assistant.read":     "read the assistant's config",
+	"credentials.read":   "read which credentials are set",
+	"analytics.read":     "read the analytics",
+	"gateway_usage.read": "read what calls through the AI gateway cost",
 }
 
 // Read records that something was read, once in ReadWindow for each link, project and action.

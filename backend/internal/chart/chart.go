@@ -21,6 +21,24 @@ type Point struct {
 type Chart struct {
 	ID, Title, Desc string
 	Points          []Point
+	Format          func(n int64) string // of the numbers; nil for counts
+}
+
+// short formats a number where there is little space.
+func (c Chart) short(n int64) string {
+	if c.Format != nil {
+		return c.Format(n)
+	}
+	return Short(n)
+}
+
+// tip is the text of a point.
+func (c Chart) tip(p Point) string {
+	n := strconv.FormatInt(p.N, 10)
+	if c.Format != nil {
+		n = c.Format(p.N)
+	}
+	return html.EscapeString(clean(p.Label)) + ": " + html.EscapeString(n)
 }
 
 // Size of a series in its own units; the page scales it. A card has about this width, and text stays readable on a
@@ -57,7 +75,7 @@ func (c Chart) Bars() string {
 	for i, p := range c.Points {
 		y := s.y(p.N)
 		fmt.Fprintf(&b, `<rect class="chart-bar" x="%s" y="%s" width="%s" height="%s"><title>%s</title></rect>`,
-			num(s.middle(i)-s.step*.36), num(y), num(s.step*.72), num(s.y(0)-y), tip(p))
+			num(s.middle(i)-s.step*.36), num(y), num(s.step*.72), num(s.y(0)-y), c.tip(p))
 	}
 	b.WriteString(s.times())
 	return c.svg(height, b.String())
@@ -77,7 +95,7 @@ func (c Chart) Ranks() string {
 			`<rect class="chart-bar" x="0" y="%s" width="%s" height="14" rx="2"/>`+
 			`<text class="chart-number" x="%s" y="%s">%s</text>`,
 			num(y+13), html.EscapeString(clean(clip(p.Label, letters))), num(y+19), num(max(1, long)), num(long+6), num(y+31),
-			Short(p.N))
+			html.EscapeString(c.short(p.N)))
 	}
 	return c.svg(max(1, len(c.Points))*row, b.String())
 }
@@ -90,6 +108,7 @@ func (c Chart) svg(h int, inside string) string {
 
 // scale positions values and labels.
 type scale struct {
+	chart  Chart
 	points []Point
 	ticks  []int64
 	step   float64
@@ -100,7 +119,7 @@ func (c Chart) scale() scale {
 	for _, p := range c.Points {
 		most = max(most, p.N)
 	}
-	return scale{points: c.Points, ticks: Ticks(most), step: float64(width-left-right) / float64(max(1, len(c.Points)))}
+	return scale{chart: c, points: c.Points, ticks: Ticks(most), step: float64(width-left-right) / float64(max(1, len(c.Points)))}
 }
 
 func (s scale) middle(i int) float64 { return left + (float64(i)+.5)*s.step }
@@ -116,7 +135,7 @@ func (s scale) axis() string {
 		y := s.y(t)
 		fmt.Fprintf(&b, `<path class="chart-grid" d="M%d,%s H%d"/>`+
 			`<text class="chart-tick" x="%d" y="%s" text-anchor="end">%s</text>`,
-			left, num(y), width-right, left-6, num(y+4), Short(t))
+			left, num(y), width-right, left-6, num(y+4), html.EscapeString(s.chart.short(t)))
 	}
 	return b.String()
 }
@@ -130,7 +149,7 @@ func (s scale) dots() string {
 			radius = "1.5"
 		}
 		fmt.Fprintf(&b, `<circle class="chart-dot" cx="%s" cy="%s" r="%s"><title>%s</title></circle>`, num(s.middle(i)),
-			num(s.y(p.N)), radius, tip(p))
+			num(s.y(p.N)), radius, s.chart.tip(p))
 	}
 	return b.String()
 }
@@ -145,11 +164,7 @@ func (s scale) times() string {
 	return b.String()
 }
 
-func tip(p Point) string {
-	return html.EscapeString(clean(p.Label)) + ": " + strconv.FormatInt(p.N, 10)
-}
-
-// Ticks returns 2 to 6 round numbers from 0 to at least most: steps of 1, 2 or 5 times a power of ten.
+// Ticks returns 2 to 6 round numbers from 0 to most or beyond: steps of 1, 2 or 5 times a power of ten.
 func Ticks(most int64) []int64 {
 	step := int64(1)
 	for i := 0; (most-1)/step >= 5 && step < math.MaxInt64/10; i++ {

@@ -42,10 +42,13 @@ type Config struct {
 	CredentialsKeys    string // text of the key file, current key first; "" disables stored credentials
 	CredentialsFrom    string // where CredentialsKeys was read, for errors
 	CredentialsFile    string // YAML file of providers; "" for the built-in ones
+	GatewayCatalogue   string // YAML file of the gateway's providers, models and prices; "" for none
 	AnalyticsQuota     int    // events of a project counted exactly per day
 	TelemetryMax       int    // usage events stored; 0 means telemetry.DefaultMaxRows
 	OIDCFile           string // YAML file of identity providers; "" for none
 	Mail               Mail
+	FreeCredit         string // USD that each account may spend on models, such as 2.00
+	TopUpURL           string // page where people pay in; "" for none
 }
 
 // Mail is the SMTP server that sends mail to account owners. Without a Host, no mail is sent.
@@ -84,6 +87,7 @@ var settings = []setting{
 	{"credentials_key_file",
 		"file with keys that encrypt credentials, hexadecimal, 32 bytes each, one a line, the current one first", ""},
 	{"credential_providers", "YAML file with the providers whose keys projects may keep; default: built in", ""},
+	{"gateway_catalogue", "YAML file with the providers, models and prices of the AI gateway; empty: none are offered", ""},
 	{"analytics_daily_quota", "events of a project counted one by one in a day, more are sampled, 1000 to 1000000000",
 		2_000_000},
 	{"telemetry_max_events",
@@ -95,6 +99,8 @@ var settings = []setting{
 	{"smtp_password_file", "file with its password", ""},
 	{"smtp_from", "sender of the mail, e.g. Service <service@example.org>", ""},
 	{"smtp_tls", "starttls, tls or none (for this machine only)", "starttls"},
+	{"free_credit", "USD that each account may spend on models without paying in, 0.00 to 1000.00", "2.00"},
+	{"topup_url", "https page of your payment provider where people pay in; empty: nobody can", ""},
 	{"drain_timeout", "seconds that open requests may go on after the stop signal, 0 to 600", 10},
 }
 
@@ -166,7 +172,8 @@ func build(v *viper.Viper, env secrets) (_ Config, err error) {
 		Database: v.GetString("database"), DataDir: v.GetString("data_dir"),
 		SupportContact: v.GetString("support_contact"), LogLevel: v.GetString("log_level"),
 		AssistantCatalogue: v.GetString("assistant_catalogue"), CredentialsFile: v.GetString("credential_providers"),
-		OIDCFile: v.GetString("oidc_providers"),
+		GatewayCatalogue: v.GetString("gateway_catalogue"),
+		OIDCFile:         v.GetString("oidc_providers"), FreeCredit: v.GetString("free_credit"), TopUpURL: v.GetString("topup_url"),
 	}
 	for _, n := range []struct {
 		key      string
@@ -199,7 +206,7 @@ func build(v *viper.Viper, env secrets) (_ Config, err error) {
 			return Config{}, err
 		}
 	}
-	if err := c.checkURLs(); err != nil {
+	if err := errors.Join(c.checkURLs(), c.checkTopUp()); err != nil {
 		return Config{}, err
 	}
 	if c.TrustedProxies, err = parseNetworks(v.GetString("trusted_proxies")); err != nil {
@@ -266,6 +273,18 @@ func (c *Config) checkURLs() error {
 				"signed in; end TLS in a proxy and give its https address", a.key)
 		}
 		*a.address = strings.TrimRight(*a.address, "/")
+	}
+	return nil
+}
+
+func (c *Config) checkTopUp() error {
+	if c.TopUpURL == "" {
+		return nil
+	}
+	u, err := url.Parse(c.TopUpURL)
+	if err != nil || u.Hostname() == "" || u.User != nil ||
+		u.Scheme != "https" && (u.Scheme != "http" || !isThisMachine(u.Hostname())) {
+		return errors.New("setting topup_url: not an https address with a host")
 	}
 	return nil
 }
@@ -360,5 +379,6 @@ func Embedded(dir, url string, key []byte, credentialsKey string) Config {
 		CodeTTL: 10 * time.Minute, PollInterval: 5 * time.Second, Grace: 30 * time.Second, UnusedAfter: time.Minute,
 		CodesPerMinute: 60, SessionsPerMinute: 30, LogLevel: "info", DrainTimeout: 3 * time.Second, AnalyticsQuota: 2_000_000,
 		CredentialsKeys: credentialsKey, CredentialsFrom: "the embedded backend's credentials key",
+		FreeCredit: "2.00",
 	}
 }

@@ -1,6 +1,7 @@
 package credentials
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -37,6 +38,25 @@ func (s *Service) Test(ctx context.Context, account, project, provider string, b
 		return "", fmt.Errorf("save test's result: %w", err)
 	}
 	return c.TestResult, nil
+}
+
+// NoteRefused stores that the provider refused the credential in use, as the result of a test. Repeats change nothing.
+func (s *Service) NoteRefused(ctx context.Context, account, project, provider string) error {
+	c, err := s.o.Store.Credential(ctx, account, project, provider)
+	if err != nil {
+		return fmt.Errorf("read credential: %w", err)
+	}
+	if c.TestResult == TestRefused {
+		return nil
+	}
+	p, _ := s.o.Providers.find(provider)
+	c.TestResult, c.TestedAt = TestRefused, s.now()
+	entry := audit.New(c.TestedAt, account, audit.Actor{Kind: audit.KindBackend}, "credential.refused", project,
+		"key of "+cmp.Or(p.Name, provider)+" refused by the provider")
+	if err := s.o.Store.MarkTested(ctx, c, entry); err != nil {
+		return fmt.Errorf("save refusal: %w", err)
+	}
+	return nil
 }
 
 // ask sends the value in a header and only to the provider's own address. Only the status of the answer counts.

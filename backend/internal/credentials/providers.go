@@ -1,22 +1,19 @@
 package credentials
 
 import (
-	"bytes"
 	_ "embed" // the built-in providers
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
 	"golang.org/x/net/http/httpguts"
 
+	"github.com/service-dev/service/backend/internal/yamlfile"
 	"github.com/service-dev/service/proto/credential"
 )
 
@@ -68,17 +65,9 @@ func LoadProviders(path string) (Catalogue, error) {
 	if path == "" {
 		return parseProviders(builtIn)
 	}
-	f, err := os.Open(path)
+	text, err := yamlfile.Read(path, maxFile)
 	if err != nil {
 		return Catalogue{}, fmt.Errorf("read providers of credentials: %w", err)
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err != nil {
-		return Catalogue{}, fmt.Errorf("read providers of credentials: %w", err)
-	}
-	if len(text) > maxFile {
-		return Catalogue{}, fmt.Errorf("read %s: it is larger than %d bytes", path, maxFile)
 	}
 	c, err := parseProviders(text)
 	if err != nil {
@@ -89,13 +78,8 @@ func LoadProviders(path string) (Catalogue, error) {
 
 func parseProviders(text []byte) (Catalogue, error) {
 	var file providerFile
-	dec := yaml.NewDecoder(bytes.NewReader(text))
-	dec.KnownFields(true)
-	if err := dec.Decode(&file); err != nil {
+	if err := yamlfile.Decode(text, &file); err != nil {
 		return Catalogue{}, err
-	}
-	if err := dec.Decode(new(any)); !errors.Is(err, io.EOF) {
-		return Catalogue{}, errors.New("there is more than one document")
 	}
 	if n := len(file.Providers); n == 0 || n > maxProviders {
 		return Catalogue{}, fmt.Errorf("there are %d providers, 1 to %d are needed", n, maxProviders)

@@ -57,6 +57,12 @@ func (s *Service) Providers() []Provider {
 	return all
 }
 
+// Knows reports whether there is such a provider.
+func (s *Service) Knows(provider string) bool {
+	_, ok := s.o.Providers.find(provider)
+	return ok
+}
+
 // Configured reports whether there is a key to encrypt with.
 func (s *Service) Configured() bool { return !s.o.Keys.Empty() }
 

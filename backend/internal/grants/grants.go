@@ -25,9 +25,6 @@ const (
 	ReadWrite Level = "read_write"
 )
 
-// Valid reports whether l is one of the three levels.
-func (l Level) Valid() bool { return l == Off || l == Read || l == ReadWrite }
-
 // Allows reports whether l includes needed.
 func (l Level) Allows(needed Level) bool { return l.rank() >= needed.rank() }
 
@@ -41,17 +38,33 @@ func (l Level) rank() int {
 	return 0
 }
 
-// Fields of the assistant's configuration, each with its own grant.
+// Fields of the capability Assistant that have a grant each. GatewayUsage is no setting: what the project's calls through
+// the gateway cost can be read only.
 const (
 	RealtimeModel = "realtimeModel"
 	Voice         = "voice"
 	MemoryModel   = "memoryModel"
+	TextModel     = "textModel"
 	SessionMemory = "sessionMemory"
 	Sounds        = "sounds"
+	GatewayUsage  = "gatewayUsage"
 )
 
-// Fields lists them in display order.
-func Fields() []string { return []string{RealtimeModel, Voice, MemoryModel, SessionMemory, Sounds} }
+// Fields lists them in the order in which they are displayed.
+func Fields() []string { return append(Settings(), GatewayUsage) }
+
+// Settings lists those that are fields of the assistant's config.
+func Settings() []string {
+	return []string{RealtimeModel, Voice, MemoryModel, TextModel, SessionMemory, Sounds}
+}
+
+// Levels lists the levels that a capability, or a field of it, can have.
+func Levels(field string) []Level {
+	if field == GatewayUsage {
+		return []Level{Off, Read}
+	}
+	return []Level{Off, Read, ReadWrite}
+}
 
 // Grants are the levels of one project.
 type Grants struct {
@@ -63,14 +76,15 @@ type Grants struct {
 // Default returns the grants of a project that nobody has changed.
 func Default() Grants {
 	g := Grants{Assistant: map[string]Level{}, Credentials: ReadWrite, Analytics: Read}
-	for _, f := range Fields() {
+	for _, f := range Settings() {
 		g.Assistant[f] = ReadWrite
 	}
+	g.Assistant[GatewayUsage] = Read
 	return g
 }
 
-// Of returns the level of a capability. For the assistant's configuration it is the level of field, or if field is
-// empty the highest of all fields.
+// Of returns the level of a capability. For the assistant's config it is that of field, or with field empty the
+// highest of all its settings.
 func (g Grants) Of(c Capability, field string) Level {
 	switch c {
 	case Credentials:
@@ -82,8 +96,8 @@ func (g Grants) Of(c Capability, field string) Level {
 			return g.Assistant[field]
 		}
 		highest := Off
-		for _, l := range g.Assistant {
-			if l.Allows(highest) {
+		for _, f := range Settings() {
+			if l := g.Assistant[f]; l.Allows(highest) {
 				highest = l
 			}
 		}

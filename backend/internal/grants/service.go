@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -78,8 +79,8 @@ func each(visit func(c Capability, field string)) {
 
 func (g Grants) check() (err error) {
 	each(func(c Capability, field string) {
-		if l := g.Of(c, field); err == nil && !l.Valid() {
-			err = &InvalidError{fmt.Sprintf("the level of %s is not off, read or read_write", name(c, field))}
+		if l := g.Of(c, field); err == nil && !slices.Contains(Levels(field), l) {
+			err = &InvalidError{fmt.Sprintf("the level of %s is not one of %v", name(c, field), Levels(field))}
 		}
 	})
 	if err == nil && len(g.Assistant) != len(Fields()) {

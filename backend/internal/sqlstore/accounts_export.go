@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/service-dev/service/backend/internal/account"
 )
@@ -43,6 +44,17 @@ var exportSections = []exportSection{
 		"analyticsSums", "analytics_sums s JOIN analytics_projects p ON p.id = s.project",
 		"p.app_id, s.span, s.at AS slot, s.kind, s.name, s.n", "p." + ofAccount,
 	},
+	{"creditBalance", "credit_balances", "*", ofAccount},
+	{
+		"creditTransfers", "credit_transfers", "*", `debit IN (SELECT book FROM credit_balances WHERE account_id = $1)
+			OR credit IN (SELECT book FROM credit_balances WHERE account_id = $1)`,
+	},
+	{"creditHolds", "credit_holds", "id, project, amount, charged, state, day, created_at", ofAccount},
+	{"creditSpending", "credit_spending", "*", ofAccount},
+	{"creditNotices", "credit_notices", "*", ofAccount},
+	{"gatewaySettings", "gateway_settings", "*", ofAccount},
+	{"gatewayUsage", "gateway_usage", "app_id, hour AS hour_at, model, kind, source, " + usageSums, ofAccount},
+	{"gatewayCalls", "gateway_calls", "*", ofAccount},
 	{"audit", "audit", "*", ofAccount},
 	{"sessions", "sessions", "*", ofAccount},
 	{"sessionLogs", "account_logs", "*", ofAccount},
@@ -55,7 +67,7 @@ var exportSections = []exportSection{
 // to no account, and unfinished sign-ups, which anybody may have begun.
 var notExported = []string{
 	"link_trail", "password_guesses", "sign_ups", "settings", "telemetry_events", "analytics_seen", "analytics_installs",
-	"analytics_salts", "session_secrets", "passkey_ceremonies", "goose_db_version",
+	"analytics_salts", "session_secrets", "passkey_ceremonies", "credit_free_grants", "goose_db_version",
 }
 
 // neverExported are columns that no section contains, even if it selects "*".
@@ -128,10 +140,13 @@ func readable(column string, value any) any {
 	return value
 }
 
-// DeleteAccount deletes the account and, by foreign keys, everything that belongs to it. It returns account.ErrNotFound
-// for an unknown account.
-func (s *Store) DeleteAccount(ctx context.Context, accountID string) error {
+// DeleteAccount deletes the account and, by foreign keys, everything that belongs to it. Its transfers stay, under the
+// name of a book that leads to nobody any more. It returns account.ErrNotFound for an unknown account.
+func (s *Store) DeleteAccount(ctx context.Context, accountID string, at time.Time) error {
 	err := s.write(ctx, func(tx *sql.Tx) error {
+		if err := closeBook(ctx, tx, accountID, at); err != nil {
+			return err
+		}
 		return mustChange(ctx, tx, account.ErrNotFound, "delete account", "DELETE FROM accounts WHERE id = $1", accountID)
 	})
 	if err == nil {

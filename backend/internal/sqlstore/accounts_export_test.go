@@ -62,7 +62,7 @@ func TestDeleteAccount_TruncatesJournal(t *testing.T) {
 		}
 	}
 	insert()
-	if err := s.DeleteAccount(t.Context(), "a"); err != nil {
+	if err := s.DeleteAccount(t.Context(), "a", time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	if left := filesWith(t, dir, email); left != nil {
@@ -79,7 +79,7 @@ func TestDeleteAccount_TruncatesJournal(t *testing.T) {
 	if err := reader.QueryRow("SELECT COUNT(*) FROM accounts").Scan(&n); err != nil || n != 1 {
 		t.Fatalf("%d accounts, %v", n, err)
 	}
-	if err := s.DeleteAccount(t.Context(), "a"); err != nil {
+	if err := s.DeleteAccount(t.Context(), "a", time.Now()); err != nil {
 		t.Errorf("beside a reader: %v", err)
 	}
 	if err := reader.Rollback(); err != nil {

@@ -15,11 +15,11 @@ func (s *Store) AssistantConfig(ctx context.Context, accountID, project string) 
 	initial := assistant.Stored{Config: assistant.Config{Project: project}}
 	config, err := queryOne(ctx, s.reads, sql.ErrNoRows, func(row scanner) (assistant.Stored, error) {
 		c := initial
-		err := row.Scan(&c.Version, &c.RealtimeModel, &c.Voice, &c.MemoryModel, &c.SessionMemory, &c.Sounds,
-			intoTime(&c.UpdatedAt), &c.By.Kind, &c.By.LinkID, intoText(&c.Host))
+		err := row.Scan(&c.Version, &c.RealtimeModel, &c.Voice, &c.MemoryModel, &c.TextModel, &c.SessionMemory,
+			&c.Sounds, intoTime(&c.UpdatedAt), &c.By.Kind, &c.By.LinkID, intoText(&c.Host))
 		return c, err
-	}, `SELECT c.version, c.realtime_model, c.voice, c.memory_model, c.session_memory, c.sounds,
-			c.updated_at, c.updated_by, c.updated_link, l.host
+	}, `SELECT c.version, c.realtime_model, c.voice, c.memory_model, c.text_model, c.session_memory,
+			c.sounds, c.updated_at, c.updated_by, c.updated_link, l.host
 		FROM assistant_configs c LEFT JOIN links l ON l.id = c.updated_link AND l.account_id = c.account_id
 		WHERE c.account_id = $1 AND c.app_id = $2`, accountID, project)
 	switch {
@@ -56,15 +56,15 @@ func saveAssistant(ctx context.Context, tx *sql.Tx, accountID string, c assistan
 	}
 	values := []any{
 		accountID, c.Project, c.Version, c.RealtimeModel, c.Voice, c.MemoryModel, boolInt(c.SessionMemory), boolInt(c.Sounds),
-		toMS(c.UpdatedAt), c.By.Kind, c.By.LinkID,
+		toMS(c.UpdatedAt), c.By.Kind, c.By.LinkID, c.TextModel,
 	}
 	text := `UPDATE assistant_configs SET version = $3, realtime_model = $4, voice = $5, memory_model = $6,
-		session_memory = $7, sounds = $8, updated_at = $9, updated_by = $10, updated_link = $11
-		WHERE account_id = $1 AND app_id = $2 AND version = $12`
+		session_memory = $7, sounds = $8, updated_at = $9, updated_by = $10, updated_link = $11,
+		text_model = $12 WHERE account_id = $1 AND app_id = $2 AND version = $13`
 	if c.Version == 1 {
 		text = `INSERT INTO assistant_configs (account_id, app_id, version, realtime_model, voice, memory_model,
-				session_memory, sounds, updated_at, updated_by, updated_link)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) ON CONFLICT (account_id, app_id) DO NOTHING`
+				session_memory, sounds, updated_at, updated_by, updated_link, text_model)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) ON CONFLICT (account_id, app_id) DO NOTHING`
 	} else {
 		values = append(values, c.Version-1)
 	}

@@ -1,6 +1,7 @@
 package sqlstore_test
 
 import (
+	"database/sql"
 	"log/slog"
 	"os"
 	"testing"
@@ -40,4 +41,12 @@ func openStore(t *testing.T, address string) *sqlstore.Store {
 		t.Fatal(err)
 	}
 	return s
+}
+
+// insertProject inserts a project's row.
+func insertProject(accountID, project string) func(tx *sql.Tx) error {
+	return func(tx *sql.Tx) error {
+		_, err := tx.Exec("INSERT INTO projects (account_id, app_id, created_at) VALUES ($1, $2, 1)", accountID, project)
+		return err
+	}
 }

@@ -23,6 +23,23 @@ import (
 // The device-code machine on a real database, driven with whatever comes to a random mind, does what a small
 // model says: one operation after the other, and two at once as if one had come first.
 func TestDeviceCodes_FollowModel(t *testing.T) {
+	setRapid(t)
+	eachEngine(t, func(t *testing.T, database func(t *testing.T) string) {
+		where, runs := database(t), 0
+		// One database serves all runs: each has accounts of its own, and a year in which all before is long over.
+		rapid.Check(t, func(rt *rapid.T) {
+			runs++
+			m := newMachine(t, rt, where, runs)
+			defer m.close()
+			rt.Repeat(m.actions())
+			m.checkTrail(rt)
+		})
+	})
+}
+
+// setRapid sets how much a model is tried, unless the command line says so.
+func setRapid(t *testing.T) {
+	t.Helper()
 	checks, steps := "20", "40"
 	if os.Getenv("SERVICE_TEST_FULL") != "" {
 		checks, steps = "500", "80"
@@ -37,17 +54,6 @@ func TestDeviceCodes_FollowModel(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	eachEngine(t, func(t *testing.T, database func(t *testing.T) string) {
-		where, runs := database(t), 0
-		// One database serves all runs: each has accounts of its own, and a year in which all before is long over.
-		rapid.Check(t, func(rt *rapid.T) {
-			runs++
-			m := newMachine(t, rt, where, runs)
-			defer m.close()
-			rt.Repeat(m.actions())
-			m.checkTrail(rt)
-		})
-	})
 }
 
 const people = 2

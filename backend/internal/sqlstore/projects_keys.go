@@ -110,6 +110,12 @@ func (s *Store) KeyByHash(ctx context.Context, hash string) (owner projects.KeyO
 	return owner, used, err
 }
 
+// LiveKeys returns those of the keys that KeyByHash would find, in any order. ids are at most a few hundred.
+func (s *Store) LiveKeys(ctx context.Context, ids []string) ([]string, error) {
+	return queryAll(ctx, s.reads, value[string], `SELECT k.id FROM project_keys k JOIN accounts a ON a.id = k.account_id
+		WHERE k.revoked_at IS NULL AND a.state = 'active' AND k.id IN `+placeholders(len(ids), 1), anys(ids)...)
+}
+
 // MarkKeyUsed records a use unless one after since is recorded.
 func (s *Store) MarkKeyUsed(ctx context.Context, keyID string, now, since time.Time) error {
 	_, err := s.exec(ctx, "touch project key", `UPDATE project_keys SET last_used_at = $1

@@ -26,6 +26,9 @@ func (s *Store) MergeProjects(ctx context.Context, accountID, src, dst string, e
 		if err := moveProject(ctx, tx, accountID, from, into, e.ID); err != nil {
 			return err
 		}
+		if err := mergeCredit(ctx, tx, accountID, from, into); err != nil {
+			return err
+		}
 		if err := mergeAnalytics(ctx, tx, accountID, from, into); err != nil {
 			return err
 		}
@@ -73,7 +76,7 @@ func moveProject(ctx context.Context, tx *sql.Tx, accountID, from, into, by stri
 	if err := markAllUndone(ctx, tx, accountID, from, by); err != nil {
 		return err
 	}
-	for _, statement := range []string{
+	return moveRows(ctx, tx, accountID, from, into,
 		`UPDATE project_keys SET app_id = $3 WHERE account_id = $1 AND app_id = $2`,
 		`UPDATE sessions SET is_current = 0 WHERE account_id = $1 AND app_id = $2 AND is_current = 1
 			AND EXISTS (SELECT 1 FROM sessions x WHERE x.account_id = $1 AND x.app_id = $3
@@ -86,8 +89,12 @@ func moveProject(ctx context.Context, tx *sql.Tx, accountID, from, into, by stri
 		`UPDATE connection_pages SET app_id = $3 WHERE account_id = $1 AND app_id = $2 AND NOT EXISTS
 			(SELECT 1 FROM connection_pages x WHERE x.account_id = $1 AND x.app_id = $3)`,
 		`UPDATE assistant_configs SET app_id = $3 WHERE account_id = $1 AND app_id = $2 AND NOT EXISTS
-			(SELECT 1 FROM assistant_configs x WHERE x.account_id = $1 AND x.app_id = $3)`,
-	} {
+			(SELECT 1 FROM assistant_configs x WHERE x.account_id = $1 AND x.app_id = $3)`)
+}
+
+// moveRows runs statements whose parameters are the account and the ids of both projects.
+func moveRows(ctx context.Context, tx *sql.Tx, accountID, from, into string, statements ...string) error {
+	for _, statement := range statements {
 		if err := execTx(ctx, tx, "move project", statement, accountID, from, into); err != nil {
 			return err
 		}

@@ -149,6 +149,15 @@ func execAll(ctx context.Context, tx *sql.Tx, purpose string, statements ...stat
 	return nil
 }
 
+// anys returns texts as the arguments of a query.
+func anys(texts []string) []any {
+	args := make([]any, 0, len(texts))
+	for _, text := range texts {
+		args = append(args, text)
+	}
+	return args
+}
+
 func toMS(t time.Time) int64 { return t.UnixMilli() }
 
 func fromMS(ms int64) time.Time { return time.UnixMilli(ms).UTC() }

@@ -151,11 +151,7 @@ func (s *Store) SomeSessions(ctx context.Context, ids []string) ([]sessions.Sess
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	args := make([]any, 0, len(ids))
-	for _, id := range ids {
-		args = append(args, id)
-	}
-	return listSessions(ctx, s.reads, `id IN `+placeholders(len(ids), 1), args...)
+	return listSessions(ctx, s.reads, `id IN `+placeholders(len(ids), 1), anys(ids)...)
 }
 
 func listSessions(ctx context.Context, q querier, condition string, args ...any) ([]sessions.Session, error) {

@@ -106,6 +106,9 @@ func keyOpens(t *testing.T, f *projectFixture) {
 	}
 	f.store.exec("UPDATE accounts SET state = 'suspended' WHERE id = 'ada'")
 	want(t, "a suspended account's key", errOf(f.Authenticate(t.Context(), k.Secret)), projects.ErrUnknownKey)
+	if live, err := f.store.LiveKeys(t.Context(), []string{k.ID}); err != nil || len(live) != 0 {
+		t.Errorf("live keys of a suspended account: %v, %v", live, err)
+	}
 	f.store.exec("UPDATE accounts SET state = 'active' WHERE id = 'ada'")
 	want(t, "active again", errOf(f.Authenticate(t.Context(), k.Secret)), nil)
 }
@@ -183,6 +186,10 @@ func revokeKey(t *testing.T, f *projectFixture) {
 	}
 	want(t, "the revoked key", errOf(f.Authenticate(t.Context(), k.Secret)), projects.ErrUnknownKey)
 	want(t, "the other key", errOf(f.Authenticate(t.Context(), stays.Secret)), nil)
+	live, err := f.store.LiveKeys(t.Context(), []string{k.ID, stays.ID, "nonsense"})
+	if err != nil || len(live) != 1 || live[0] != stays.ID {
+		t.Errorf("live keys %v, %v", live, err)
+	}
 	want(t, "none", f.RevokeKey(t.Context(), "ada", app, "nonsense", audit.Person()), projects.ErrNoKey)
 	f.key(t, other)
 	want(t, "through another project", f.RevokeKey(t.Context(), "ada", other, stays.ID, audit.Person()), projects.ErrNoKey)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"html/template"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -54,13 +55,29 @@ func rangeOf(c *call) analyticsRange {
 	return analyticsRanges[1]
 }
 
-func (a analyticsRange) query(now time.Time) analytics.Query {
-	step := 24 * time.Hour
-	if a.interval == analytics.Hour {
-		step = time.Hour
+// rangesAt lists the ranges to choose from, of which one is shown.
+func rangesAt(shown analyticsRange) []analyticsRange {
+	all := slices.Clone(analyticsRanges)
+	for i := range all {
+		all[i].Here = all[i].Name == shown.Name
 	}
-	return analytics.Query{From: now.Add(-time.Duration(a.points-1) * step), To: now, Interval: a.interval}
+	return all
 }
+
+func (a analyticsRange) query(now time.Time) analytics.Query {
+	return analytics.Query{From: now.Add(-time.Duration(a.points-1) * a.length()), To: now, Interval: a.interval}
+}
+
+// length is the length of the interval.
+func (a analyticsRange) length() time.Duration {
+	if a.interval == analytics.Hour {
+		return time.Hour
+	}
+	return 24 * time.Hour
+}
+
+// Interval is what the numbers are summed by: hour or day.
+func (a analyticsRange) Interval() string { return a.interval }
 
 // analyticsView is the data of the template "analytics".
 type analyticsView struct {
@@ -96,23 +113,25 @@ func (w *Web) analyticsPage(c *call) error {
 		return err
 	}
 	page := analyticsView{
-		Nav: c.projectNav("analytics"), Range: span, From: showTime(report.From), To: showTime(report.To),
+		Nav: c.projectNav("analytics"), Ranges: rangesAt(span), Range: span, From: showTime(report.From), To: showTime(report.To),
 		Reading: report.Reading, Rough: report.Estimated,
 		Empty:  report.Sessions+report.Events+report.Errors == 0,
-		Ingest: cmp.Or(w.IngestURL, strings.TrimSuffix(w.SiteURL, "/")+"/api/analytics"), Day: report.Interval,
+		Ingest: w.ingestURL(), Day: report.Interval,
 		Totals: []analyticsTotal{
 			{"Sessions", grouped(report.Sessions)}, {"Events", grouped(report.Events)}, {"Errors", grouped(report.Errors)},
 			{"Active installs, busiest day", grouped(report.PeakActiveInstalls)},
 		},
 	}
-	for _, one := range analyticsRanges {
-		one.Here = one.Name == span.Name
-		page.Ranges = append(page.Ranges, one)
-	}
 	if !page.Empty {
 		page.Plots = plotsOf(report, page.Nav.Path+"/analytics.csv?range="+span.Name)
 	}
 	return w.render(c, http.StatusOK, "analytics", page)
+}
+
+const ingestPath = "/api/analytics"
+
+func (w *Web) ingestURL() string {
+	return cmp.Or(w.IngestURL, strings.TrimSuffix(w.SiteURL, "/")+ingestPath)
 }
 
 func plotsOf(r analytics.Report, file string) []analyticsPlot {
@@ -141,6 +160,14 @@ func plotsOf(r analytics.Report, file string) []analyticsPlot {
 	return plots
 }
 
+// timeForms are the forms of an hour or a day, short and long.
+func timeForms(interval string) (short, long string) {
+	if interval == analytics.Hour {
+		return "15:04", "2 Jan, 15:04"
+	}
+	return "2 Jan", "Mon 2 Jan 2006"
+}
+
 // overTime plots one number of each hour or day.
 func overTime(
 	id, title string, r analytics.Report, draw func(chart.Chart) string, n func(analytics.Point) int64,
@@ -149,10 +176,7 @@ func overTime(
 	if id == "installs" {
 		plot.Count = "Installs"
 	}
-	form, long := "2 Jan", "Mon 2 Jan 2006"
-	if r.Interval == analytics.Hour {
-		form, long = "15:04", "2 Jan, 15:04"
-	}
+	form, long := timeForms(r.Interval)
 	picture := chart.Chart{ID: "plot-" + id, Title: title}
 	most := 0
 	for i, p := range r.Series {

@@ -16,7 +16,8 @@ const stumbles = `(() => {
 	const ids = new Set();
 	for (const e of document.querySelectorAll("[id]")) { if (ids.has(e.id)) wrong.push("id twice: " + e.id); ids.add(e.id); }
 	for (const e of document.querySelectorAll("input:not([type=hidden]), select, button, summary, [role=application], video, [role=img]")) {
-		const name = e.ariaLabel || e.labels?.[0]?.textContent || (e.matches("button, summary") && e.textContent);
+		const name = e.ariaLabel || e.labels?.[0]?.textContent || (e.matches("button, summary") ? e.textContent :
+			document.getElementById(e.getAttribute("aria-labelledby")?.split(" ")[0])?.textContent);
 		if (!name?.trim()) wrong.push("no name: " + e.outerHTML.slice(0, 80));
 		const box = e.getBoundingClientRect();
 		if (box.width && e.matches("button, select, summary") && box.height < 24) wrong.push("small: " + e.outerHTML.slice(0, 80));

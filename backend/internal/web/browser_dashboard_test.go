@@ -118,6 +118,7 @@ var dashboardPages = []struct{ name, path string }{
 	{"overview", "/account"}, {"projects", "/account/projects"}, {"project", "/account/projects/" + hello},
 	{"assistant", "/account/projects/" + hello + "/assistant"},
 	{"credentials", "/account/projects/" + hello + "/credentials"},
+	{"gateway", "/account/projects/" + hello + "/gateway?range=30d"}, {"credit", "/account/credit"},
 	{"connection-page", "/account/projects/" + hello + "/connection-page"}, {"access", "/account/mcp-access"},
 	{"audit", "/account/audit"},
 	{"delete", "/account/projects/" + hello + "/delete"}, {"revoke", "/account/links/link1/revoke"}, {"home", "/"},
@@ -130,6 +131,8 @@ func TestDashboard_IsAccessible(t *testing.T) {
 			h := newFakeDashboard()
 			agentChange(t, h, "harbor")
 			h.secrets["openai"] = "sk-canary-wxyz"
+			h.credit.spend(60)
+			h.credit.spendOnModels(time.Now())
 			site, _ := dashboardSite(t, h)
 			s := walkIn(t, site, flags...)
 			for _, p := range dashboardPages {

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/grants"
@@ -59,8 +60,10 @@ var fieldAbout = map[string]string{
 	grants.RealtimeModel: "which model talks with your app's users",
 	grants.Voice:         "which voice they hear",
 	grants.MemoryModel:   "what is kept from one conversation to the next",
+	grants.TextModel:     "which model your app gets when it asks the AI gateway for \"assistant\"",
 	grants.SessionMemory: "what is kept within a conversation",
 	grants.Sounds:        "the short sounds of listening and thinking",
+	grants.GatewayUsage:  "what the app's calls through the AI gateway cost, its caps and your credit; there is nothing to write",
 }
 
 // accessGroups returns the radio buttons of one project; their ids begin with prefix.
@@ -68,7 +71,8 @@ func accessGroups(prefix string, g grants.Grants) []accessGroup {
 	standard := grants.Default()
 	row := func(name, title, about string, level, standard grants.Level) accessRow {
 		r := accessRow{Name: name, ID: prefix + ":" + name, Title: title, About: about}
-		for _, option := range levelNames {
+		levels := grants.Levels(strings.TrimPrefix(name, fieldPrefix))
+		for _, option := range levelNames[:len(levels)] {
 			option.On, option.Default = option.Level == level, option.Level == standard
 			r.Choices = append(r.Choices, option)
 		}

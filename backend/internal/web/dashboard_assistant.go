@@ -23,9 +23,10 @@ type assistantPage struct {
 	Changed  []string // fields that somebody else changed meanwhile
 	ChangedBy,
 	CostNow, CostThen string // "" if unknown
-	Priced    bool // whether the operator has set prices
-	Updated   shownTime
-	UpdatedBy string
+	TextNow, TextThen string // of the text model; "" if there is none
+	Priced            bool   // whether the operator has set prices
+	Updated           shownTime
+	UpdatedBy         string
 }
 
 // radioSet is the data of the template "radio-cards".
@@ -39,15 +40,17 @@ var settingNames = map[string]string{
 	grants.RealtimeModel: "Conversation model",
 	grants.Voice:         "Voice",
 	grants.MemoryModel:   "Memory between conversations",
+	grants.TextModel:     "Text model",
 	grants.SessionMemory: "Memory within a conversation",
 	grants.Sounds:        "Sounds",
+	grants.GatewayUsage:  "AI gateway usage",
 }
 
 // valuesOf returns a config's fields as form values.
 func valuesOf(c assistant.Config) map[string]string {
 	return map[string]string{
 		grants.RealtimeModel: c.RealtimeModel, grants.Voice: c.Voice, grants.MemoryModel: c.MemoryModel,
-		grants.SessionMemory: onOff(c.SessionMemory), grants.Sounds: onOff(c.Sounds),
+		grants.TextModel: c.TextModel, grants.SessionMemory: onOff(c.SessionMemory), grants.Sounds: onOff(c.Sounds),
 	}
 }
 
@@ -61,6 +64,7 @@ func onOff(on bool) string {
 // withValues returns the config with the values of a form.
 func withValues(c assistant.Config, v map[string]string) assistant.Config {
 	c.RealtimeModel, c.Voice, c.MemoryModel = v[grants.RealtimeModel], v[grants.Voice], v[grants.MemoryModel]
+	c.TextModel = v[grants.TextModel]
 	c.SessionMemory, c.Sounds = v[grants.SessionMemory] == "on", v[grants.Sounds] == "on"
 	return c
 }
@@ -81,6 +85,7 @@ func changeOf(version int64, was, now map[string]string) assistant.Change {
 		return nil
 	}
 	c.RealtimeModel, c.Voice, c.MemoryModel = text(grants.RealtimeModel), text(grants.Voice), text(grants.MemoryModel)
+	c.TextModel = text(grants.TextModel)
 	c.SessionMemory, c.Sounds = flag(grants.SessionMemory), flag(grants.Sounds)
 	return c
 }
@@ -95,7 +100,8 @@ func (w *Web) assistant(c *call) error {
 
 // showAssistant renders the form with the values v; config is the stored one.
 func (w *Web) showAssistant(c *call, config assistant.Config, v map[string]string, page assistantPage) error {
-	page.Sets = radioSets(w.Dashboard.Assistant.Choices(), v)
+	all := w.Dashboard.Assistant.Choices()
+	page.Sets = radioSets(all, v)
 	for i := range page.Sets {
 		page.Sets[i].Error = page.Error(page.Sets[i].Name)
 	}
@@ -115,7 +121,10 @@ func (w *Web) showAssistant(c *call, config assistant.Config, v map[string]strin
 		if cost := w.Dashboard.Assistant.Cost(entered); cost != nil {
 			page.CostThen, page.Priced = backendapi.Dollars(*cost), true
 		}
+		page.TextThen = tokenPriceText(all.TextPrice(entered))
 	}
+	page.TextNow = tokenPriceText(all.TextPrice(config))
+	page.Priced = page.Priced || page.TextNow != "" || page.TextThen != ""
 	return w.render(c, page.status(), "dashboard_assistant", page)
 }
 
@@ -144,7 +153,38 @@ func radioSets(all assistant.Catalogue, v map[string]string) []radioSet {
 	set := func(field string, choices []choice) radioSet {
 		return radioSet{Name: field, Legend: settingNames[field], Choices: selectChoice(choices, v[field])}
 	}
-	return []radioSet{set(grants.RealtimeModel, realtime), set(grants.Voice, voices), set(grants.MemoryModel, memory)}
+	sets := []radioSet{set(grants.RealtimeModel, realtime), set(grants.Voice, voices), set(grants.MemoryModel, memory)}
+	if len(all.TextModels) > 0 || v[grants.TextModel] != "" {
+		sets = append(sets, set(grants.TextModel, textModelChoices(all)))
+	}
+	return sets
+}
+
+// textModelChoices are the models of the AI gateway; the first follows the operator.
+func textModelChoices(all assistant.Catalogue) []choice {
+	standard := choice{Label: "The default", About: "What the operator chooses; now none is set."}
+	var choices []choice
+	for _, m := range all.TextModels {
+		if m.ID == all.DefaultText {
+			standard.About = "What the operator chooses; now " + m.Name + "."
+		}
+		about := strings.TrimSpace(m.Description + " " + sentence(tokenPriceText(&m.Price)))
+		if m.Why != "" {
+			about = "Not offered now: " + m.Why + "."
+		}
+		choices = append(choices, choice{ID: m.ID, Label: m.Name, About: about})
+	}
+	return append([]choice{standard}, choices...)
+}
+
+func tokenPriceText(p *assistant.TokenPrice) string {
+	switch {
+	case p == nil:
+		return ""
+	case *p == assistant.TokenPrice{}:
+		return "free"
+	}
+	return backendapi.Dollars(p.In) + " for a million tokens in, " + backendapi.Dollars(p.Out) + " out"
 }
 
 // selectChoice selects one choice and adds it if the operator no longer offers it.
@@ -167,7 +207,7 @@ func priceText(price *int64) string {
 
 func (w *Web) changeAssistant(c *call) error {
 	was, now := map[string]string{}, map[string]string{}
-	for _, field := range grants.Fields() {
+	for _, field := range grants.Settings() {
 		was[field], now[field] = c.PostFormValue("was-"+field), c.PostFormValue(field)
 	}
 	for _, field := range []string{grants.SessionMemory, grants.Sounds} {
@@ -208,7 +248,7 @@ func (w *Web) changeAssistant(c *call) error {
 // merge keeps what was edited in the form and takes the other values from the store.
 func merge(was, entered, stored map[string]string) map[string]string {
 	v := map[string]string{}
-	for _, field := range grants.Fields() {
+	for _, field := range grants.Settings() {
 		v[field] = stored[field]
 		if entered[field] != was[field] {
 			v[field] = entered[field]
@@ -220,10 +260,17 @@ func merge(was, entered, stored map[string]string) map[string]string {
 // differences lists each field whose value changed.
 func differences(was, now map[string]string) []string {
 	var lines []string
-	for _, field := range grants.Fields() {
+	for _, field := range grants.Settings() {
 		if was[field] != now[field] {
-			lines = append(lines, settingNames[field]+": "+printable(was[field])+" → "+printable(now[field]))
+			lines = append(lines, settingNames[field]+": "+valueText(was[field])+" → "+valueText(now[field]))
 		}
 	}
 	return lines
+}
+
+func valueText(v string) string {
+	if v == "" {
+		return "the default"
+	}
+	return printable(v)
 }

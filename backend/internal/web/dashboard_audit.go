@@ -10,6 +10,7 @@ import (
 	"github.com/service-dev/service/backend/internal/assistant"
 	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/connpage"
+	"github.com/service-dev/service/backend/internal/credit"
 	"github.com/service-dev/service/backend/internal/grants"
 	"github.com/service-dev/service/backend/internal/projects"
 )
@@ -42,8 +43,10 @@ var actionTitles = map[string]string{
 	"key.minted":     "Project key made", "key.rotated": "Project key rotated", "key.revoked": "Project key revoked",
 	"grants.changed": "Agent access changed", "assistant.undone": "Assistant change undone",
 	"page.read": "Connection page read", "page.changed": "Connection page changed",
-	"page.undone": "Connection page change undone", "credential.link": "Link to paste a credential made",
-	"link.revoked": "Agent's link revoked", "account.email_asked": "Change of the e-mail address requested",
+	"page.undone": "Connection page change undone", "credit.caps_changed": "Spending caps changed",
+	"credit.caps_undone": "Change of spending caps undone", "gateway.key_source_changed": "What pays for calls changed",
+	"credential.link": "Link to paste a credential made",
+	"link.revoked":    "Agent's link revoked", "account.email_asked": "Change of the e-mail address requested",
 	"account.email_changed": "E-mail address changed", "account.email_verified": "E-mail address confirmed",
 	"account.exported": "Data downloaded", "account.identity_linked": "Sign-in provider linked",
 	"account.identity_unlinked": "Sign-in provider unlinked", "account.passkey_added": "Passkey added",
@@ -122,7 +125,7 @@ func activityRows(entries []audit.Entry, list []projects.Project) []activityRow 
 // undoFeature returns the feature that can undo an entry, which is the noun of its action, or "".
 func undoFeature(e audit.Entry) string {
 	noun, _, _ := strings.Cut(e.Action, ".")
-	if noun == "assistant" || noun == "page" {
+	if slices.Contains([]string{"assistant", "page", "credit"}, noun) {
 		return noun
 	}
 	return ""
@@ -187,15 +190,18 @@ func (w *Web) undo(c *call) error {
 		err = w.Dashboard.Assistant.Undo(c.Context(), c.account.ID, e, audit.Person())
 	case "page":
 		err = w.Dashboard.Pages.Undo(c.Context(), c.account.ID, e, audit.Person())
+	case "credit":
+		err = w.Dashboard.Credit.UndoCaps(c.Context(), c.account.ID, e, audit.Person())
 	default:
 		err = assistant.ErrNotUndoable
 	}
 	code := "undone"
 	var invalid *assistant.InvalidError
 	switch {
-	case errors.Is(err, assistant.ErrConflict), errors.Is(err, connpage.ErrConflict):
+	case isAny(err, []error{assistant.ErrConflict, connpage.ErrConflict, credit.ErrConflict}):
 		code, err = "undo-conflict", nil
-	case errors.Is(err, assistant.ErrNotUndoable), errors.Is(err, connpage.ErrNotUndoable), errors.As(err, &invalid):
+	case isAny(err, []error{assistant.ErrNotUndoable, connpage.ErrNotUndoable, credit.ErrNotUndoable}),
+		errors.As(err, &invalid):
 		code, err = "undo-gone", nil
 	}
 	return c.done(err, activityPath("", ""), code)

@@ -42,6 +42,24 @@ func TestAssistantForm_ChangesOnlyEditedFields(t *testing.T) {
 	}
 }
 
+func TestAssistantForm_TextModel(t *testing.T) {
+	h := newFakeDashboard()
+	site, _ := dashboardSite(t, h)
+	path := helloPath + "/assistant"
+	v := signedIn(t, site, ada).get(path).want(http.StatusOK, "What the operator chooses; now Plain.",
+		"Short. $0.25 for a million tokens in, $2.00 out.", "Not offered now: no price for text_out.",
+		"As saved, a minute of conversation costs <strong>$0.05</strong>. The text model as saved: <strong>$0.25 for",
+		`name="textModel" value="" required checked`)
+	form := assistantForm(v, "3", "standard", "ember")
+	form["textModel"], form["was-sounds"], form["act"] = []string{"local"}, []string{"off"}, []string{"cost"}
+	v.post(path, form).want(http.StatusOK, "$2.00 out</strong>. The text model chosen above: <strong>free</strong>.",
+		`name="textModel" value="local" required checked`)
+	delete(form, "act")
+	v.post(path, form).onward().want(http.StatusOK, "Saved.", "The text model as saved: <strong>free</strong>.")
+	h.with(func() { h.config.TextModel, h.config.Version = "gone", 9 })
+	v.post(path, form).want(http.StatusUnprocessableEntity, "changed since you opened", "Text model: the default → gone")
+}
+
 func TestAssistantForm_ConflictKeepsInput(t *testing.T) {
 	h := newFakeDashboard()
 	site, _ := dashboardSite(t, h)

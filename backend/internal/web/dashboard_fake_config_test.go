@@ -38,6 +38,9 @@ func (f fakeAssistant) Change(_ context.Context, _, project string, c assistant.
 	if c.RealtimeModel != nil {
 		f.config.RealtimeModel = *c.RealtimeModel
 	}
+	if c.TextModel != nil {
+		f.config.TextModel = *c.TextModel
+	}
 	if c.Sounds != nil {
 		f.config.Sounds = *c.Sounds
 	}
@@ -76,6 +79,10 @@ func (f fakeAssistant) Choices() assistant.Catalogue {
 		MemoryModels: []assistant.Model{{ID: "compact", Name: "Compact", Description: "A short summary.", Price: price(0)}},
 		Voices: []assistant.Voice{{ID: "ember", Name: "Ember", Description: "Warm."},
 			{ID: "harbor", Name: "Harbor", Description: "Calm."}},
+		TextModels: []assistant.TextModel{{ID: "plain", Name: "Plain", Description: "Short.",
+			Price: assistant.TokenPrice{In: 250_000, Out: 2_000_000}}, {ID: "local", Name: "Local"},
+			{ID: "unpriced", Name: "Unpriced", Why: "no price for text_out"}},
+		DefaultText: "plain",
 	}
 }
 

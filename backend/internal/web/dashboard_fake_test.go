@@ -14,6 +14,7 @@ import (
 	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/connpage"
 	"github.com/service-dev/service/backend/internal/credentials"
+	"github.com/service-dev/service/backend/internal/gateway"
 	"github.com/service-dev/service/backend/internal/grants"
 	"github.com/service-dev/service/backend/internal/link"
 	"github.com/service-dev/service/backend/internal/projects"
@@ -47,6 +48,8 @@ type fakeDashboard struct {
 	lost     bool // the key that stored secrets are encrypted with is lost
 	sealed   bool // a key for encryption exists
 	calls    []string
+	credit   *fakeCredit
+	models   []gateway.Availability
 }
 
 type (
@@ -61,6 +64,7 @@ type (
 func newFakeDashboard() *fakeDashboard {
 	h := &fakeDashboard{grants: map[string]grants.Grants{}, secrets: map[string]string{}, sealed: true,
 		tested: credentials.TestOK}
+	h.credit = newFakeCredit(h)
 	h.projects = []projects.Project{
 		{ID: hello, DisplayName: "Hello", Platforms: []string{"ios", "web"}, CreatedAt: then,
 			LastActiveAt: then.Add(time.Hour), Keys: 1, OpenSessions: 2},
@@ -86,7 +90,8 @@ func newFakeDashboard() *fakeDashboard {
 func (h *fakeDashboard) dashboard() *Dashboard {
 	return &Dashboard{Projects: fakeProjects{h}, Keys: fakeProjects{h}, Grants: fakeGrants{h}, Audit: fakeAudit{h},
 		Assistant:   fakeAssistant{h},
-		Credentials: fakeCredentials{h}, Pages: fakePages{h}, Links: h}
+		Credentials: fakeCredentials{h}, Pages: fakePages{h}, Links: h, Credit: h.credit,
+		Models: fakeModels{h}, KeySources: h.credit}
 }
 
 // note adds an audit entry and records the call; the caller holds mu.
@@ -217,7 +222,7 @@ func (f fakeGrants) Of(_ context.Context, _, project string) (grants.Grants, err
 func (f fakeGrants) Set(_ context.Context, _, project string, g grants.Grants, by audit.Actor) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if !g.Analytics.Valid() || !g.Credentials.Valid() {
+	if known := grants.Levels(""); !slices.Contains(known, g.Analytics) || !slices.Contains(known, g.Credentials) {
 		return &grants.InvalidError{Message: "the level is none"}
 	}
 	f.grants[project] = g

@@ -25,6 +25,7 @@ type overviewPage struct {
 	Links    []linkRow
 	Unshown  int // links that are not listed
 	Activity []activityRow
+	Credit   creditLine
 	Backend  string // URL for agents; "" if unknown
 }
 
@@ -54,6 +55,9 @@ func (w *Web) overview(c *call) error {
 		return err
 	}
 	page := overviewPage{Done: c.notice(), Activity: activityRows(entries, list), Backend: w.SiteURL}
+	if page.Credit, err = w.accountLine(c); err != nil {
+		return err
+	}
 	rows := projectRows(list)
 	slices.SortStableFunc(rows, func(a, b projectRow) int { return cmp.Compare(b.Active.ISO, a.Active.ISO) })
 	page.Projects = rows[:min(len(rows), overviewProjects)]

@@ -7,6 +7,8 @@ import (
 	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/connpage"
 	"github.com/service-dev/service/backend/internal/credentials"
+	"github.com/service-dev/service/backend/internal/credit"
+	"github.com/service-dev/service/backend/internal/gateway"
 	"github.com/service-dev/service/backend/internal/grants"
 	"github.com/service-dev/service/backend/internal/link"
 	"github.com/service-dev/service/backend/internal/projects"
@@ -22,11 +24,15 @@ type Dashboard struct {
 	Credentials StoredCredentials
 	Pages       ConnectionPages
 	Links       AgentLinks
+	Credit      Credit
+	Models      Models
+	KeySources  KeySources
 }
 
 func (d *Dashboard) complete() bool {
 	return d.Projects != nil && d.Keys != nil && d.Grants != nil && d.Audit != nil && d.Assistant != nil &&
-		d.Credentials != nil && d.Pages != nil && d.Links != nil
+		d.Credentials != nil && d.Pages != nil && d.Links != nil && d.Credit != nil && d.Models != nil &&
+		d.KeySources != nil
 }
 
 // Projects are an account's apps. Errors are those of package projects.
@@ -101,4 +107,41 @@ type AgentLinks interface {
 	Links(ctx context.Context, account string) ([]link.Link, error)
 	RevokeLink(ctx context.Context, account, linkID string, by audit.Actor) error
 	RevokeAll(ctx context.Context, account string, by audit.Actor) (int, error)
+}
+
+// Credit is the prepaid credit of accounts, with the caps of its spending. Errors are package credit's.
+type Credit interface {
+	// Account opens the account's balance at its first look.
+	Account(ctx context.Context, accountID string) (credit.Account, error)
+	// Transfers are the newest first.
+	Transfers(ctx context.Context, accountID string, skip, limit int) ([]credit.Transfer, error)
+	Project(ctx context.Context, accountID, project string) (credit.Project, error)
+	// Notices are about caps and a balance of which most is spent; without a project, those of the account.
+	Notices(ctx context.Context, accountID, project string) ([]credit.Notice, error)
+	CapChanges
+	CallCounts
+}
+
+// CapChanges changes spending caps.
+type CapChanges interface {
+	// SetCaps sets those of the account if project is empty.
+	SetCaps(ctx context.Context, accountID, project string, c credit.Caps, by audit.Actor) error
+	UndoCaps(ctx context.Context, accountID string, e audit.Entry, by audit.Actor) error
+}
+
+// CallCounts are what was counted of calls to models.
+type CallCounts interface {
+	Usage(ctx context.Context, q credit.UsageQuery, row func(credit.UsageRow) error) error
+	Refusals(ctx context.Context, q credit.UsageQuery) ([]credit.Refusal, error)
+}
+
+// Models are those that a project's app can call.
+type Models interface {
+	Available(ctx context.Context, who gateway.Caller) ([]gateway.Availability, error)
+}
+
+// KeySources are what pays for the calls of projects. Errors are package gateway's.
+type KeySources interface {
+	KeySource(ctx context.Context, account, project string) (string, error)
+	SetKeySource(ctx context.Context, account, project, source string, by audit.Actor) error
 }

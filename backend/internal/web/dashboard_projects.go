@@ -65,7 +65,8 @@ type projectPage struct {
 	Keys      []keyRow
 	Revoked   []keyRow
 	KeyName   string
-	Others    []projects.Project // projects into which it can be merged
+	Spent     creditLine
+	Others    []projects.Project // that it can be merged into
 }
 
 // choice is a checkbox or a radio button.
@@ -105,6 +106,9 @@ func (w *Web) showProject(c *call, page projectPage) error {
 	}
 	all, err := w.Dashboard.Projects.List(c.Context(), c.account.ID)
 	if err != nil {
+		return err
+	}
+	if page.Spent, err = w.projectLine(c); err != nil {
 		return err
 	}
 	page.Done, page.Nav, page.Project = c.notice(), c.projectNav(""), c.project

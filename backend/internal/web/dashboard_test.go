@@ -36,15 +36,17 @@ func (v *visitor) lacks(texts ...string) *visitor {
 
 // everyPage lists the dashboard's pages, and everyForm the forms they post, for one project each.
 var (
-	projectPages = []string{"", "/assistant", "/credentials", "/connection-page", "/connection-page/file",
+	projectPages = []string{"", "/assistant", "/credentials", "/gateway", "/gateway?range=24h", "/connection-page",
+		"/connection-page/file",
 		"/connection-page/preview", "/delete",
 		"/merge?into=com.example.other", "/keys/key1/rotate", "/keys/key1/revoke", "/credentials/openai/remove"}
 	projectForms = []string{"", "/keys", "/keys/key1/rotate", "/keys/key1/revoke", "/merge", "/delete", "/assistant",
-		"/credentials/openai", "/credentials/openai/test", "/credentials/openai/remove", "/connection-page"}
-	accountPages = []string{"/account", "/account/projects", "/account/mcp-access", "/account/audit",
+		"/credentials/openai", "/credentials/openai/test", "/credentials/openai/remove", "/connection-page",
+		"/gateway/caps", "/gateway/key-source"}
+	accountPages = []string{"/account", creditPath, "/account/projects", "/account/mcp-access", "/account/audit",
 		"/account/links/link1/revoke", "/account/links/revoke-all"}
 	accountForms = []string{"/account/links/link1/revoke", "/account/links/revoke-all", "/account/mcp-access",
-		"/account/audit/x/undo"}
+		"/account/audit/x/undo", creditPath + "/caps"}
 )
 
 func TestDashboard_RequiresSignIn(t *testing.T) {

@@ -25,5 +25,8 @@ func granted(g grants.Grants) []string {
 		case grants.Off:
 		}
 	}
+	if g.Of(grants.Assistant, grants.GatewayUsage).Allows(grants.Read) {
+		list = append(list, "Read what a project's calls through the AI gateway cost, and your credit")
+	}
 	return append(list, "Read and change a project's connection page")
 }

@@ -69,6 +69,8 @@ type notice struct {
 var notices = map[string]notice{
 	"saved":         {Text: "Saved."},
 	"unchanged":     {Text: "Nothing was different, so nothing was changed."},
+	"key-source":    {Text: "Saved. It applies from the next call."},
+	"caps":          {Text: "Saved. It applies from the next call."},
 	"access":        {Text: "Saved. It applies from the agent's next call."},
 	"revoked-key":   {Text: "The key is revoked. It no longer works."},
 	"revoked-link":  {Text: "Revoked. That agent's next call is refused until you link it again."},

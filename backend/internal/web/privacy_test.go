@@ -16,7 +16,11 @@ func TestPrivacyPage_ListsEveryEvent(t *testing.T) {
 		"Nothing is sent before",
 		"random half of the event's id and the hours in which it happened and came",
 		"a keyed hash of the account's id, for 90 days",
-		"The event log goes when the session is closed, and 30 days after", "100000 rows and 64 MB", "together 1 GB")
+		"The event log goes when the session is closed, and 30 days after", "100000 rows and 64 MB", "together 1 GB",
+		"numbers only, never what was said, by whom or from where",
+		"hour for 400 days, single calls for 30 days, at most 10,000 of a project",
+		"keyed hashes of the e-mail address and the network that it was granted to are kept for 90 days",
+		"under a random name that leads to nobody any more", "Credit that is left is lost")
 	visit(t, newSite(t, newFake(), func(o *Options) { o.Embedded = true })).get("/privacy").want(http.StatusOK,
 		"Nothing is sent: this backend")
 	for _, d := range telemetry.List() {

@@ -22,6 +22,7 @@ type assistantAnswer struct {
 // assistantFields completes the schema of answers that hold a configuration.
 var assistantFields = with(
 	on("version", notNegative, says("Counts changes. Pass it to setAssistantConfig.")),
+	on("textModel", says("What apps get that ask the AI gateway for assistant; empty: the operator's default.")),
 	on("sessionMemory", says("Whether the assistant remembers what was said earlier in a session.")),
 	on("sounds", says("Whether it plays sounds, e.g. when it begins to listen.")),
 	on("updatedAt", format("date-time")),
@@ -29,11 +30,16 @@ var assistantFields = with(
 	on("choices", says("The ids that this backend accepts.")),
 	on("choices.realtimeModels.voices", says("Voices that it can speak with.")),
 	on("choices.memoryModels.voices", says("Voices that it can speak with.")),
+	on("choices.textModels.why", says("Why it cannot be chosen now.")),
 	assistantCost,
 	recordErrors,
 )
 
-var assistantCost = on("cost", says("Of a minute of conversation, in millionths of a US dollar; null: not known."))
+var assistantCost = with(
+	on("cost", says("In millionths of a US dollar; null: not known.")),
+	on("cost.textModel", says("Of a million tokens.")),
+	on("cost.beforeTextModel", opaque),
+)
 
 func getAssistantConfig(r records, source assistantReader) definition {
 	return readRecord(r, "getAssistantConfig", "Read the assistant's settings", source, assistantReader.Assistant,
@@ -49,6 +55,7 @@ func tidyAssistant(c backendapi.AssistantConfig) backendapi.AssistantConfig {
 	c.Choices.RealtimeModels = orEmpty(c.Choices.RealtimeModels)
 	c.Choices.MemoryModels = orEmpty(c.Choices.MemoryModels)
 	c.Choices.Voices = orEmpty(c.Choices.Voices)
+	c.Choices.TextModels = orEmpty(c.Choices.TextModels)
 	return c
 }
 
@@ -56,11 +63,18 @@ func describeAssistant(c backendapi.AssistantConfig) string {
 	const hidden = "hidden from agents"
 	parts := []string{
 		"realtime model " + orNot(c.RealtimeModel, hidden), "voice " + orNot(c.Voice, hidden),
-		"memory model " + orNot(c.MemoryModel, hidden),
+		"memory model " + orNot(c.MemoryModel, hidden), "text model " + textModelWord(c.TextModel, hidden),
 		"memory within a session " + onOff(c.SessionMemory, hidden), "sounds " + onOff(c.Sounds, hidden),
 	}
 	return fmt.Sprintf("The assistant of %s at version %d: %s. %s", c.Project, c.Version, strings.Join(parts, ", "),
 		describeCost(c.Cost))
+}
+
+func textModelWord(id *string, hidden string) string {
+	if id != nil && *id == "" {
+		return "the operator's default"
+	}
+	return orNot(id, hidden)
 }
 
 func onOff(on *bool, hidden string) string {
@@ -73,8 +87,24 @@ func onOff(on *bool, hidden string) string {
 	return "off"
 }
 
-// describeCost returns what a minute costs, and what it cost before a change.
+// describeCost returns what a minute and the text model cost, and what they cost before a change.
 func describeCost(c backendapi.AssistantCost) string {
+	words := describeMinute(c)
+	if c.TextModel == nil {
+		return words
+	}
+	words += " A million tokens of the text model cost " + tokenPrices(*c.TextModel)
+	if c.BeforeTextModel != nil && *c.BeforeTextModel != *c.TextModel {
+		words += ", before " + tokenPrices(*c.BeforeTextModel)
+	}
+	return words + "."
+}
+
+func tokenPrices(p backendapi.TokenPrice) string {
+	return backendapi.Dollars(p.In) + " in and " + backendapi.Dollars(p.Out) + " out"
+}
+
+func describeMinute(c backendapi.AssistantCost) string {
 	note := ""
 	if c.Note != "" {
 		note = " (" + strings.TrimSuffix(c.Note, ".") + ")"

@@ -32,6 +32,7 @@ type changedAssistantAnswer struct {
 	RealtimeModel *string                  `json:"realtimeModel,omitempty"`
 	Voice         *string                  `json:"voice,omitempty"`
 	MemoryModel   *string                  `json:"memoryModel,omitempty"`
+	TextModel     *string                  `json:"textModel,omitempty"`
 	SessionMemory *bool                    `json:"sessionMemory,omitempty"`
 	Sounds        *bool                    `json:"sounds,omitempty"`
 	Cost          backendapi.AssistantCost `json:"cost"`
@@ -46,6 +47,7 @@ func (t setAssistantConfig) definition() definition {
 		on("realtimeModel", says("An id of choices.realtimeModels.")),
 		on("voice", says("An id of choices.voices that the model can speak with.")),
 		on("memoryModel", says("An id of choices.memoryModels.")),
+		on("textModel", says("An id of choices.textModels, or empty.")),
 		on("sessionMemory", says("Remember what was said earlier in a session.")),
 	)
 }

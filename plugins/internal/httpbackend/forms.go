@@ -43,6 +43,7 @@ var forms = map[string]form{
 	"state": name(32), "platform": name(64), "platforms": name(64), "deviceModel": name(64), "theme": name(32),
 	"capabilities": name(64), "testResult": name(32), "interval": name(32), "approximate": text(100),
 	"realtimeModel": name(128), "voice": name(128), "memoryModel": name(128), "voices": name(128),
+	"textModel": name(128), "why": prose(1000),
 	"access": name(64), "assistantConfig": name(64), "credentials": name(64), "analytics": name(64),
 	"accent": name(32), "sha256": name(64), "changed": name(64),
 

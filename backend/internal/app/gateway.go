@@ -1,0 +1,82 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/service-dev/service/backend/internal/assistant"
+	"github.com/service-dev/service/backend/internal/credentials"
+	"github.com/service-dev/service/backend/internal/gateway"
+	"github.com/service-dev/service/backend/internal/modelapi"
+	"github.com/service-dev/service/backend/internal/usage"
+)
+
+// newGateway loads the models.
+func (a *App) newGateway(f *features, o Options) error {
+	catalogue, err := gateway.LoadCatalogue(a.config.GatewayCatalogue)
+	if err != nil {
+		return fmt.Errorf("setting gateway_catalogue: %w", err)
+	}
+	for _, m := range catalogue.Models {
+		if m.Why != "" {
+			o.Log.Warn("model not offered", "model", m.ID, "reason", m.Why)
+		}
+	}
+	if err := catalogue.CheckOwnKeys(f.credentials.Knows); err != nil {
+		return fmt.Errorf("setting gateway_catalogue: %w", err)
+	}
+	f.gateway = gateway.New(gateway.Options{
+		Catalogue: catalogue, Purse: f.credit, Keys: a.store, Settings: f.assistant,
+		OwnKeys: ownKeys{gateway.KeySources{Store: a.store, Now: time.Now}, f.credentials}, Log: o.Log,
+	})
+	f.assistant.TextModels = f.textModels
+	f.usage = &usage.Service{Ledger: f.credit, Models: f.gateway, Now: time.Now}
+	return nil
+}
+
+// textModels are what a project's assistant can be set to.
+func (f *features) textModels() (models []assistant.TextModel, standard string) {
+	all, standard := f.gateway.TextModels()
+	for _, a := range all {
+		price := a.Model.Prices
+		models = append(models, assistant.TextModel{
+			ID: a.ID, Name: a.Model.Name, Description: a.Model.Description, Why: a.Why,
+			Price: assistant.TokenPrice{In: price.In, Cached: price.Cached, Out: price.Out},
+		})
+	}
+	return models, standard
+}
+
+func mountGateway(mux *http.ServeMux, f *features, o Options) {
+	modelapi.New(modelapi.Options{Keys: f.projects, Gateway: f.gateway, Log: o.Log}).Mount(mux)
+}
+
+// ownKeys are the stored credentials of projects, as keys that calls are paid with.
+type ownKeys struct {
+	gateway.KeySources
+	credentials *credentials.Service
+}
+
+func (k ownKeys) OwnKey(ctx context.Context, account, project, provider string) (string, error) {
+	value, err := k.credentials.Open(ctx, account, project, provider)
+	if errors.Is(err, credentials.ErrNotSet) {
+		err = gateway.ErrNoOwnKey
+	}
+	return value, err
+}
+
+func (k ownKeys) OwnKeysSet(ctx context.Context, account, project string) (map[string]bool, error) {
+	all, err := k.credentials.Status(ctx, account, project)
+	set := map[string]bool{}
+	for _, c := range all {
+		set[c.Provider.ID] = c.Set
+	}
+	return set, err
+}
+
+func (k ownKeys) OwnKeyRefused(ctx context.Context, account, project, provider string) error {
+	return k.credentials.NoteRefused(ctx, account, project, provider)
+}

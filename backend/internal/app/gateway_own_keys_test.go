@@ -1,0 +1,148 @@
+package app
+
+import (
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/service-dev/service/backend/internal/config"
+	"github.com/service-dev/service/packaging/llmtest"
+)
+
+// pagesOf is the linked account, signed in to the pages.
+type pagesOf struct {
+	w      *gatewayWorld
+	client http.Client
+	csrf   string
+}
+
+func (w *gatewayWorld) signIn() *pagesOf {
+	w.t.Helper()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	b := &pagesOf{w: w, client: http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error {
+		return http.ErrUseLastResponse
+	}}}
+	b.get("/signin")
+	status := b.post("/signin", url.Values{"email": {"ada@example.org"}, "password": {testPassword}})
+	if b.get("/account/settings"); status != http.StatusSeeOther {
+		w.t.Fatalf("sign in: %d", status)
+	}
+	return b
+}
+
+func (b *pagesOf) get(path string) string {
+	b.w.t.Helper()
+	res, err := b.client.Get(b.w.url + path)
+	if err != nil {
+		b.w.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		b.w.t.Fatal(err)
+	}
+	if m := csrfOf.FindSubmatch(text); m != nil {
+		b.csrf = string(m[1])
+	}
+	return string(text)
+}
+
+func (b *pagesOf) post(path string, form url.Values) int {
+	b.w.t.Helper()
+	form.Set("csrf", b.csrf)
+	res, err := b.client.PostForm(b.w.url+path, form)
+	if err != nil {
+		b.w.t.Fatal(err)
+	}
+	res.Body.Close()
+	return res.StatusCode
+}
+
+// withOwnKeys has the fake provider take the projects' own keys of OpenAI.
+func withOwnKeys(t *testing.T) func(*config.Config) {
+	return func(c *config.Config) {
+		text, err := os.ReadFile(c.GatewayCatalogue)
+		if err != nil {
+			t.Fatal(err)
+		}
+		changed := strings.Replace(string(text), "{id: fake,", "{id: fake, own_keys: openai,", 1)
+		providers := filepath.Join(filepath.Dir(c.GatewayCatalogue), "providers.yaml")
+		for name, text := range map[string]string{c.GatewayCatalogue: changed, providers: "providers:\n  - {id: openai, " +
+			"name: OpenAI, pattern: '.', test: {url: 'http://127.0.0.1:1/', header: Authorization, prefix: 'Bearer '}}\n"} {
+			if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		c.CredentialsFile, c.CredentialsKeys = providers, strings.Repeat("a1", 32)
+	}
+}
+
+// A project's own key is a purse of its own: it pays alone, or nothing is called.
+func TestGateway_OwnKeyPaysAlone(t *testing.T) {
+	eachGateway(t, func(t *testing.T, w *gatewayWorld) {
+		const page = "/account/projects/com.example.hello"
+		body := `{"model":"good","messages":[{"role":"user","content":"Hi"}]}`
+		unpriced := strings.Replace(body, "good", "unpriced", 1)
+		b := w.signIn()
+		set := func(path string, form url.Values) {
+			t.Helper()
+			if status := b.post(page+path, form); status != http.StatusSeeOther {
+				t.Fatalf("POST %s: %d", path, status)
+			}
+		}
+		want := func(body string, status int, code string) string {
+			t.Helper()
+			res, answer := w.ask("POST", "/v1/chat/completions", body)
+			if res.StatusCode != status || !strings.Contains(answer, code) {
+				t.Errorf("%s: %d %s, want %d %s", body, res.StatusCode, answer, status, code)
+			}
+			return answer
+		}
+		want(unpriced, 404, "model_not_found")
+		set("/gateway/key-source", url.Values{"source": {"own"}})
+		calls := len(w.provider.Book())
+		want(body, 403, "own_key_missing")
+		if n := len(w.provider.Book()); n != calls {
+			t.Fatal("a call without a key reached the provider")
+		}
+		set("/credentials/openai", url.Values{"value": {llmtest.Key}})
+		b.get("/account/credit")
+		balance, _ := w.balance()
+		want(body, 200, "Grüße")
+		want(unpriced, 200, "Grüße")
+		if now, _ := w.balance(); now != balance {
+			t.Errorf("the balance was %d and is %d", balance, now)
+		}
+		const refusedKey = "sk-refused-canary-000000"
+		set("/credentials/openai", url.Values{"value": {refusedKey}})
+		if answer := want(body, 403, "own_key_refused"); strings.Contains(answer, "canary") {
+			t.Errorf("the key is in %s", answer)
+		}
+		want(body, 403, "own_key_refused")
+		if text := b.get(page + "/credentials"); !strings.Contains(text, "refused by the provider") {
+			t.Error("the owner does not see that the key is refused")
+		}
+		text := b.get(page + "/gateway")
+		for _, part := range []string{"own_key_refused", "own_key_missing", "own key"} {
+			if !strings.Contains(text, part) {
+				t.Errorf("the page lacks %q", part)
+			}
+		}
+		set("/gateway/key-source", url.Values{"source": {"credit"}})
+		want(body, 200, "Grüße")
+		if now, _ := w.balance(); now >= balance {
+			t.Errorf("credit did not pay: %d", now)
+		}
+		if strings.Contains(w.log.String(), "canary") {
+			t.Error("the key is in the log")
+		}
+	}, withOwnKeys(t))
+}

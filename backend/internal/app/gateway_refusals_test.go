@@ -1,0 +1,104 @@
+package app
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/service-dev/service/backend/internal/config"
+	"github.com/service-dev/service/packaging/llmtest"
+)
+
+// refused checks a refusal as official clients read it, and returns its members.
+func (w *gatewayWorld) refused(path, body string, status int, code, kind, retryAfter string) map[string]any {
+	w.t.Helper()
+	res, text := w.ask("POST", path, body)
+	e := errorOf(w.t, text)
+	if res.StatusCode != status || e["code"] != code || e["type"] != kind || res.Header.Get("Retry-After") != retryAfter {
+		w.t.Errorf("%s: %d, Retry-After %q, %v", path, res.StatusCode, res.Header.Get("Retry-After"), e)
+	}
+	if row := w.last(); row.Outcome != code || row.MicroUSD != 0 {
+		w.t.Errorf("counted %+v", row)
+	}
+	return e
+}
+
+func TestGateway_RefusesWhatTheCreditDoesNotAllow(t *testing.T) {
+	eachGateway(t, testCreditRefusals, func(c *config.Config) {
+		c.FreeCredit = "0.02"
+		c.Mail = config.Mail{Host: "127.0.0.1", Port: 1, From: "service@example.org", TLS: "none"}
+	})
+}
+
+func testCreditRefusals(t *testing.T, w *gatewayWorld) {
+	const chat, messages = "/v1/chat/completions", "/v1/messages"
+	w.refused(chat, chatBody("good", ""), http.StatusForbidden, "credit_locked", "permission_error", "")
+	w.exec("UPDATE accounts SET verified_at = 1")
+
+	res := w.begin(t.Context(), chatBody(llmtest.WaitsInside, `,"stream":true,"max_tokens":1000`))
+	defer res.Body.Close()
+	e := w.refused(chat, chatBody("good", `,"max_tokens":1000`), http.StatusTooManyRequests, "credit_reserved",
+		"rate_limit_error", "2")
+	if needed, available := e["needed"].(float64), e["available"].(float64); needed <= available || needed > 20_000 {
+		t.Errorf("%v", e)
+	}
+	w.provider.Continue()
+	if _, err := io.Copy(io.Discard, res.Body); err != nil {
+		t.Fatal(err)
+	}
+
+	w.exec("UPDATE credit_balances SET day_cap = 1")
+	e = w.refused(chat, chatBody("good", ""), http.StatusPaymentRequired, "cap_reached", "insufficient_quota", "")
+	resets, err := time.Parse(time.RFC3339, e["resetsAt"].(string))
+	if err != nil || e["cap"] != "day" || e["of"] != "account" || e["limit"] != 1.0 || resets.Hour() != 0 {
+		t.Errorf("%v", e)
+	}
+	w.exec("UPDATE credit_balances SET day_cap = NULL")
+	w.exec("INSERT INTO gateway_settings (account_id, app_id, month_cap) SELECT account_id, app_id, 0 FROM projects")
+	e = w.refused(messages, chatBody("msg-good", `,"max_tokens":1`), http.StatusPaymentRequired, "cap_reached",
+		"billing_error", "")
+	if e["cap"] != "month" || e["of"] != "project" {
+		t.Errorf("%v", e)
+	}
+	w.exec("DELETE FROM gateway_settings")
+	if res, text := w.ask("POST", chat, chatBody("good", "")); res.StatusCode != http.StatusOK {
+		t.Errorf("without caps: %d %s", res.StatusCode, text)
+	}
+}
+
+func TestGateway_SaysThatNoModelsAreSetUp(t *testing.T) {
+	w := startGateway(t, func(c *config.Config) { c.GatewayCatalogue = "" })
+	w.refused("/v1/chat/completions", chatBody("good", ""), http.StatusServiceUnavailable, "not_configured", "api_error", "")
+	w.refused("/v1/messages", chatBody("good", `,"max_tokens":1`), http.StatusServiceUnavailable, "not_configured",
+		"overloaded_error", "")
+	if res, text := w.ask("GET", "/v1/models", ""); res.StatusCode != http.StatusOK || !strings.Contains(text, `"data":[]`) {
+		t.Errorf("models: %d %s", res.StatusCode, text)
+	}
+}
+
+// A key that any process revokes opens nothing more, not even the rest of an answer.
+func TestGateway_CutsTheAnswerOfARevokedKey(t *testing.T) { eachGateway(t, testRevoked) }
+
+func testRevoked(t *testing.T, w *gatewayWorld) {
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second) // the gateway's own limit is a minute
+	defer cancel()
+	res := w.begin(ctx, chatBody(llmtest.HangsInside, `,"stream":true`))
+	defer res.Body.Close()
+	w.exec("UPDATE project_keys SET revoked_at = 1")
+	text, err := io.ReadAll(res.Body)
+	if err == nil || ctx.Err() != nil || !strings.Contains(string(text), "the answer broke off") {
+		t.Errorf("%v, %q", err, text)
+	}
+	if row := w.last(); row.Outcome != "failed" || !row.Estimated || row.MicroUSD == 0 {
+		t.Errorf("counted %+v", row)
+	}
+	if _, held := w.balance(); held != 0 {
+		t.Errorf("%d held", held)
+	}
+	if again, _ := w.ask("POST", "/v1/chat/completions", chatBody("good", "")); again.StatusCode != http.StatusUnauthorized {
+		t.Errorf("the next call: %d", again.StatusCode)
+	}
+}

@@ -1,0 +1,43 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+
+	"github.com/service-dev/service/backend/internal/config"
+	"github.com/service-dev/service/backend/internal/credit"
+	"github.com/service-dev/service/backend/internal/secret"
+)
+
+// maxFree bounds the free credit of an account.
+const maxFree = 1000 * credit.USD
+
+// NewLedger returns the ledger of a configuration, for the server and for an operator's commands, which pass nil for
+// notify. Where the server can send mail, nobody spends before the address is proved, and notices are mailed.
+func NewLedger(
+	c config.Config, store credit.Store, log *slog.Logger, notify func(context.Context, credit.Notice),
+) (*credit.Ledger, error) {
+	free, err := credit.ParseAmount(cmp.Or(c.FreeCredit, "0.00"))
+	if err != nil || free > maxFree {
+		return nil, fmt.Errorf("setting free_credit: %q is not an amount from 0.00 to 1000.00", c.FreeCredit)
+	}
+	o := credit.Options{
+		Store: store, Hasher: secret.NewHasher(c.HMACKey), Free: free, NeedsProof: c.Mail.Host != "",
+		TopUpURL: c.TopUpURL, Log: log,
+	}
+	if c.Mail.Host != "" {
+		o.Notify = notify
+	}
+	return credit.New(o), nil
+}
+
+// notifyOfSpending mails the account's owner that most of a cap or of the credit is spent.
+func (f *features) notifyOfSpending(ctx context.Context, n credit.Notice) {
+	page := "/account/credit"
+	if n.Project != "" {
+		page = "/projects/" + n.Project + "/gateway"
+	}
+	f.accounts.SpendingNotice(ctx, n.AccountID, n.Text(), page)
+}

@@ -1,0 +1,64 @@
+package assistant
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"github.com/service-dev/service/backend/internal/grants"
+)
+
+// TextModel is a model of the gateway that answers in text.
+type TextModel struct {
+	ID, Name, Description string
+	Why                   string // the reason for which it is not offered now, or empty
+	Price                 TokenPrice
+}
+
+// TokenPrice is what a million tokens cost, in micro-dollars.
+type TokenPrice struct{ In, Cached, Out int64 }
+
+// TextModel returns the id of the model that a project's assistant uses, or "" for the operator's default.
+func (s *Service) TextModel(ctx context.Context, account, project string) (string, error) {
+	stored, err := s.Store.AssistantConfig(ctx, account, project)
+	if err != nil {
+		return "", fmt.Errorf("read assistant config: %w", err)
+	}
+	return stored.TextModel, nil
+}
+
+// TextPrice returns what the text model of a config costs; nil if there is none or it is no longer offered.
+func (c Catalogue) TextPrice(config Config) *TokenPrice {
+	m := c.text(cmp.Or(config.TextModel, c.DefaultText))
+	if m == nil {
+		return nil
+	}
+	return &m.Price
+}
+
+func (c Catalogue) text(id string) *TextModel {
+	return find(c.TextModels, id, func(m TextModel) string { return m.ID })
+}
+
+// fitsText returns an *InvalidError unless the model is offered. The default can always be chosen.
+func (c Catalogue) fitsText(id string) error {
+	m := c.text(id)
+	switch {
+	case id == "":
+		return nil
+	case m != nil && m.Why != "":
+		return &InvalidError{Field: grants.TextModel, Message: "textModel " + id + " is not offered now: " + m.Why}
+	case m != nil:
+		return nil
+	case len(c.TextModels) == 0:
+		return &InvalidError{Field: grants.TextModel,
+			Message: "the operator of this backend has set up no text models: leave textModel empty"}
+	}
+	ids := []string{}
+	for _, m := range c.TextModels {
+		if m.Why == "" {
+			ids = append(ids, m.ID)
+		}
+	}
+	return notOffered(grants.TextModel, id, ids)
+}

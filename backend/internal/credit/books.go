@@ -1,0 +1,159 @@
+package credit
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/service-dev/service/backend/internal/audit"
+)
+
+// Account is what a person sees of an account's credit.
+type Account struct {
+	Balance
+	Caps       Caps
+	Day, Month Spent
+	Locked     bool   // *Unproved is what a hold fails with
+	TopUpURL   string // where the person pays in; "" where nobody can
+}
+
+// Account returns an account's credit. Its first look opens the balance and grants the free credit.
+func (l *Ledger) Account(ctx context.Context, accountID string) (a Account, err error) {
+	err = l.withBook(ctx, accountID, func() (err error) {
+		a.Balance, err = l.o.Store.Balance(ctx, accountID)
+		return err
+	})
+	if err != nil {
+		return Account{}, fmt.Errorf("read credit: %w", err)
+	}
+	if a.Caps, err = l.o.Store.CreditCaps(ctx, accountID, ""); err != nil {
+		return Account{}, fmt.Errorf("read credit: %w", err)
+	}
+	if a.Day, a.Month, err = l.o.Store.Spending(ctx, accountID, "", l.now()); err != nil {
+		return Account{}, fmt.Errorf("read credit: %w", err)
+	}
+	if l.o.NeedsProof {
+		who, err := l.o.Store.CreditHolder(ctx, accountID)
+		if err != nil {
+			return Account{}, fmt.Errorf("read credit: %w", err)
+		}
+		a.Locked = !who.Proved
+	}
+	a.TopUpURL = l.topUpURL(a.Book)
+	return a, nil
+}
+
+// topUpURL adds the account's book as the parameter account, which the payment's notice brings back.
+func (l *Ledger) topUpURL(book string) string {
+	u, err := url.Parse(l.o.TopUpURL)
+	if err != nil || l.o.TopUpURL == "" {
+		return ""
+	}
+	q := u.Query()
+	q.Set("account", book)
+	u.RawQuery = q.Encode()
+	return u.String()
+}
+
+// Transfers lists an account's transfers, newest first, without the first skip.
+func (l *Ledger) Transfers(ctx context.Context, accountID string, skip, limit int) ([]Transfer, error) {
+	return l.o.Store.Transfers(ctx, accountID, skip, limit)
+}
+
+// Bounds of a reference and a note, in bytes.
+const (
+	maxReference = 100
+	maxNote      = 200
+)
+
+// Grant adds money that was paid in, once for each reference, such as the number of an invoice or of a payment. It is
+// the only way by which money comes in but for the free credit, and what a payment provider's notice has to call. It
+// reports whether this call added it. It returns ErrBadAmount, ErrReferenceUsed or ErrNoAccount.
+func (l *Ledger) Grant(
+	ctx context.Context, accountID string, amount Amount, reference, note string, by audit.Actor,
+) (bool, error) {
+	t := Transfer{ID: reference, AccountID: accountID, Debit: BookPaidIn, Amount: amount, Note: note}
+	return l.transfer(ctx, t, "credit.added", "added", by)
+}
+
+// Take takes money back, once for each reference, but never what calls hold. It returns what Grant does, *NoCredit or
+// *Reserved.
+func (l *Ledger) Take(
+	ctx context.Context, accountID string, amount Amount, reference, note string, by audit.Actor,
+) (bool, error) {
+	return l.transfer(ctx, Transfer{
+		ID: reference, AccountID: accountID, Credit: BookPaidIn, Amount: amount, Note: note,
+	}, "credit.taken", "took", by)
+}
+
+func (l *Ledger) transfer(
+	ctx context.Context, t Transfer, action, verb string, by audit.Actor,
+) (booked bool, err error) {
+	if t.Amount <= 0 || t.Amount > MaxAmount {
+		return false, ErrBadAmount
+	}
+	reference, note := strings.TrimSpace(t.ID), strings.TrimSpace(t.Note)
+	if reference == "" || len(reference) > maxReference || len(note) > maxNote {
+		return false, fmt.Errorf("a transfer needs a reference of 1 to %d bytes, and a note of at most %d", maxReference,
+			maxNote)
+	}
+	t.ID, t.Note, t.At = "reference:"+reference, note, l.now()
+	e := audit.New(t.At, t.AccountID, by, action, "", fmt.Sprintf("%s %s USD of credit (%s)", verb, t.Amount, reference))
+	err = l.withBook(ctx, t.AccountID, func() (err error) {
+		booked, err = l.o.Store.InsertTransfer(ctx, t, e)
+		return err
+	})
+	if err != nil {
+		return false, fmt.Errorf("book transfer: %w", err)
+	}
+	return booked, nil
+}
+
+// Project is what a project has of its caps.
+type Project struct {
+	Caps       Caps
+	Day, Month Spent
+}
+
+// Project returns the caps of a project and what it spent of them.
+func (l *Ledger) Project(ctx context.Context, accountID, project string) (p Project, err error) {
+	if p.Caps, err = l.o.Store.CreditCaps(ctx, accountID, project); err != nil {
+		return Project{}, fmt.Errorf("read caps: %w", err)
+	}
+	if p.Day, p.Month, err = l.o.Store.Spending(ctx, accountID, project, l.now()); err != nil {
+		return Project{}, fmt.Errorf("read spending: %w", err)
+	}
+	return p, nil
+}
+
+// Usage calls row with the sums of q, by hour, project, model, kind and source.
+func (l *Ledger) Usage(ctx context.Context, q UsageQuery, row func(UsageRow) error) error {
+	return l.o.Store.Usage(ctx, q, row)
+}
+
+// Refusals counts the refused calls of q by code, of the last CallsKept and MaxCalls.
+func (l *Ledger) Refusals(ctx context.Context, q UsageQuery) ([]Refusal, error) {
+	return l.o.Store.Refusals(ctx, q)
+}
+
+// open opens an account's balance and decides on its free credit.
+func (l *Ledger) open(ctx context.Context, accountID string) error {
+	who, err := l.o.Store.CreditHolder(ctx, accountID)
+	if err != nil {
+		return err
+	}
+	now := l.now()
+	b := NewBook{
+		AccountID: accountID, Book: "acct_" + strings.ReplaceAll(uuid.NewString(), "-", ""), Free: l.o.Free, At: now,
+		AddressHash: l.o.Hasher.Hash("free credit address", addressOf(who.Email)), NetworkLimit: maxOfNetwork,
+		Since: now.Truncate(24 * time.Hour).Add(-grantKept),
+	}
+	if network := networkOf(who.IP); network != "" {
+		b.NetworkHash = l.o.Hasher.Hash("free credit network", network)
+	}
+	return l.o.Store.OpenBook(ctx, b)
+}

@@ -1,0 +1,227 @@
+package credit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/service-dev/service/backend/internal/periodic"
+	"github.com/service-dev/service/backend/internal/secret"
+)
+
+// Lifetimes.
+const (
+	// Lease is how long a hold lasts without Renew. A process that dies gives its holds back within Lease and SweepEvery.
+	Lease = time.Minute
+	// SweepEvery is the time between two sweeps.
+	SweepEvery = 20 * time.Second
+	checkEvery = time.Hour
+	// lastNotices bounds the notices of what was spent since the last sweep when Serve ends.
+	lastNotices = 5 * time.Second
+
+	holdsKept = 7 * 24 * time.Hour // for settling once more, and for admin ledger
+	spentKept = 62 * 24 * time.Hour
+	usageKept = 400 * 24 * time.Hour
+	// CallsKept and MaxCalls bound the single calls of a project; hourly sums are kept longer.
+	CallsKept = 30 * 24 * time.Hour
+	MaxCalls  = 10_000
+)
+
+// Options configure a Ledger.
+type Options struct {
+	Store  Store
+	Hasher secret.Hasher
+	Free   Amount // of each account
+	// NeedsProof has spending wait until the account's address is confirmed or an identity provider is linked. It is set
+	// where the server can send mail.
+	NeedsProof bool
+	TopUpURL   string // page of a payment provider; "" for none
+	// Notify mails a notice to the account's owner; nil where no mail can be sent. It must not block.
+	Notify func(context.Context, Notice)
+	Log    *slog.Logger     // nil discards
+	Now    func() time.Time // nil is time.Now
+}
+
+// Ledger holds, charges and gives back credit. Its methods are safe for concurrent use and by several processes on one
+// database.
+type Ledger struct {
+	o     Options
+	watch watch
+}
+
+// New returns a ledger. Serve runs its maintenance.
+func New(o Options) *Ledger {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Ledger{o: o}
+}
+
+// now is cut to what is stored.
+func (l *Ledger) now() time.Time { return l.o.Now().UTC().Truncate(time.Millisecond) }
+
+// Hold sets the amount aside until Settle, Release or the end of its lease. It counts towards the caps of the day and
+// month, in UTC, in which it was made. It fails with *NoCredit, *Reserved, *Unproved, *CapReached or ErrNoAccount; of
+// these *Reserved passes by itself. A hold of nothing has no ID, and is not stored.
+func (l *Ledger) Hold(ctx context.Context, r HoldRequest) (Hold, error) {
+	if r.Amount < 0 || r.Amount > MaxAmount {
+		return Hold{}, fmt.Errorf("hold %d: %w", r.Amount, ErrBadAmount)
+	}
+	h := Hold{Account: r.Account, Project: r.Project, Amount: r.Amount}
+	if r.Amount == 0 {
+		return h, nil
+	}
+	if l.o.NeedsProof {
+		who, err := l.o.Store.CreditHolder(ctx, r.Account)
+		if err != nil {
+			return Hold{}, fmt.Errorf("hold credit: %w", err)
+		}
+		if !who.Proved {
+			return Hold{}, &Unproved{}
+		}
+	}
+	now := l.now()
+	h.ID, h.LeaseUntil = uuid.Must(uuid.NewV7()).String(), now.Add(Lease)
+	err := l.withBook(ctx, r.Account, func() error { return l.o.Store.InsertHold(ctx, h, now) })
+	if err != nil {
+		l.noteCapped(r, err)
+		return Hold{}, fmt.Errorf("hold credit: %w", err)
+	}
+	return h, nil
+}
+
+// Renew extends the lease of a call that takes long; call it at least every Lease/3. It fails with ErrHoldEnded or
+// ErrNoHold, and the call has to be cut then: what it costs from now on is no longer covered.
+func (l *Ledger) Renew(ctx context.Context, id string) error {
+	if id == "" {
+		return nil
+	}
+	return l.o.Store.RenewHold(ctx, id, l.now().Add(Lease))
+}
+
+// Settle charges the call, never more than its hold, gives back the rest and counts the call, in one transaction. It
+// returns what was charged. Of several settles and releases of one hold the first counts, and the others return its
+// charge. A hold that a sweep gave back charges nothing, however late its call ends. What a call costs beyond the
+// charge is booked on the operator. Settle fails with ErrNoHold for an unknown hold.
+func (l *Ledger) Settle(ctx context.Context, id string, charge Amount, call Call) (Amount, error) {
+	if id == "" {
+		return 0, l.Record(ctx, call)
+	}
+	call.Source = SourceCredit
+	charged, err := l.o.Store.SettleHold(ctx, Settlement{
+		HoldID: id, Charge: min(max(charge, 0), MaxAmount), Call: call.bounded(), At: l.now(),
+	})
+	if err != nil {
+		return 0, fmt.Errorf("settle hold %s: %w", id, err)
+	}
+	l.noteCall(call, charged)
+	return charged, nil
+}
+
+// Release gives the hold back and counts the call, without a charge.
+func (l *Ledger) Release(ctx context.Context, id string, call Call) error {
+	_, err := l.Settle(ctx, id, 0, call)
+	return err
+}
+
+// Record counts a call without money: one of another source than credit, or a refusal. A call of an unknown project is
+// not counted.
+func (l *Ledger) Record(ctx context.Context, call Call) error {
+	err := l.o.Store.RecordCall(ctx, uuid.Must(uuid.NewV7()).String(), call.bounded(), l.now())
+	if err != nil {
+		return fmt.Errorf("record call: %w", err)
+	}
+	l.noteCall(call, 0)
+	return nil
+}
+
+// maxCount bounds each number that is added up, so that no sum can overflow.
+const maxCount = 1_000_000_000_000
+
+func (c Call) bounded() Call {
+	for _, n := range []*int64{&c.TextIn, &c.TextCached, &c.TextOut} {
+		*n = min(max(*n, 0), maxCount)
+	}
+	c.Duration = min(max(c.Duration, 0), maxCount*time.Microsecond)
+	return c
+}
+
+// withBook runs f, and again after it opened the account's balance if f asks for that.
+func (l *Ledger) withBook(ctx context.Context, accountID string, f func() error) error {
+	err := f()
+	if !errors.Is(err, ErrNoBook) {
+		return err
+	}
+	if err := l.open(ctx, accountID); err != nil {
+		return err
+	}
+	return f()
+}
+
+// Serve sweeps and checks the ledger, and sends notices, until ctx ends.
+func (l *Ledger) Serve(ctx context.Context) error {
+	var checked time.Time
+	err := periodic.Run(ctx, SweepEvery, l.o.Log, "look after the ledger", func(ctx context.Context) error {
+		err := errors.Join(l.Sweep(ctx), l.SendNotices(ctx))
+		if now := l.now(); now.Sub(checked) >= checkEvery {
+			checked = now
+			err = errors.Join(err, l.prune(ctx), l.alarm(ctx))
+		}
+		return err
+	})
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastNotices)
+	defer cancel()
+	return errors.Join(err, l.SendNotices(ctx))
+}
+
+// Sweep gives back the holds whose lease has run out, of this process and of others.
+func (l *Ledger) Sweep(ctx context.Context) error {
+	n, err := l.o.Store.ExpireHolds(ctx, l.now())
+	if n > 0 {
+		l.o.Log.WarnContext(ctx, "gave back credit of calls that were not renewed", "holds", n)
+	}
+	return err
+}
+
+func (l *Ledger) prune(ctx context.Context) error {
+	now := l.now()
+	day, _ := Periods(now.Add(-spentKept))
+	return l.o.Store.PruneCredit(ctx, Prune{
+		Holds: now.Add(-holdsKept), Usage: now.Add(-usageKept), Calls: now.Add(-CallsKept), Grants: now.Add(-grantKept),
+		Period: day[:len("2006-01")], CallsOfProject: MaxCalls,
+	})
+}
+
+// Check recomputes every sum of the ledger from its rows. It repairs nothing: a difference is a fault to look into.
+func (l *Ledger) Check(ctx context.Context) (Report, error) {
+	return l.o.Store.CheckCredit(ctx, l.now())
+}
+
+// alarm logs each difference.
+func (l *Ledger) alarm(ctx context.Context) error {
+	report, err := l.Check(ctx)
+	for _, d := range report.Differences {
+		l.o.Log.ErrorContext(ctx, "the ledger does not add up", "account", d.AccountID, "sum", d.What,
+			"stored", d.Stored.String(), "computed", d.Computed.String())
+	}
+	return err
+}
+
+// Periods returns the names of the day and month of UTC that a time is in, like 2026-01-02 and 2026-01.
+func Periods(t time.Time) (day, month string) {
+	day = t.UTC().Format(time.DateOnly)
+	return day, day[:len("2006-01")]
+}
+
+// Resets returns when the day and the month of UTC that a time is in end.
+func Resets(t time.Time) (day, month time.Time) {
+	y, m, d := t.UTC().Date()
+	return time.Date(y, m, d+1, 0, 0, 0, 0, time.UTC), time.Date(y, m+1, 1, 0, 0, 0, 0, time.UTC)
+}

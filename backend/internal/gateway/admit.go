@@ -1,0 +1,186 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/service-dev/service/backend/internal/credit"
+	"github.com/service-dev/service/backend/internal/gateway/wire"
+)
+
+// call is one admitted call.
+type call struct {
+	s       *Service
+	who     Caller
+	request *wire.Request
+	model   *Model
+	body    []byte // for the provider
+	own     bool   // the project's own key pays
+	key     key    // of the provider: the project's or the operator's
+	hold    string // "" for a call that costs nothing here
+	started time.Time
+}
+
+// Do serves one call. Before the answer has begun, the error is a *Refusal; afterwards it is ErrBroken, or nil if the
+// app has left.
+func (s *Service) Do(ctx context.Context, who Caller, api wire.API, body []byte, to Sink) error {
+	if err := s.begin(); err != nil {
+		return err
+	}
+	defer s.end()
+	c := &call{s: s, who: who, started: s.Now()}
+	if err := c.admit(ctx, api, body); err != nil {
+		refusal := refusalOf(err)
+		c.recordRefusal(ctx, api, refusal)
+		return refusal
+	}
+	return c.pass(ctx, to)
+}
+
+// admit decodes the request, bounds what it can cost and holds that amount.
+func (c *call) admit(ctx context.Context, api wire.API, body []byte) (err error) {
+	if c.request, err = wire.Decode(api, body); err != nil {
+		return err
+	}
+	if c.model, c.own, err = c.s.find(ctx, c.who, c.request.Model); err != nil {
+		return err
+	}
+	m := c.model
+	c.key = m.Provider.key
+	switch {
+	case m.API != api:
+		return &Refusal{Code: CodeWrongAPI, Param: "model",
+			Message: "the model " + m.ID + " is called by POST /v1" + m.API.Path()}
+	case c.request.Images > 0 && m.imageTokens == 0:
+		return &Refusal{Code: wire.UnsupportedParameter, Param: "messages", Message: "the model " + m.ID + " reads no images"}
+	}
+	if c.own {
+		if err := c.takeOwnKey(ctx); err != nil {
+			return err
+		}
+	}
+	input := c.inputBound()
+	output := min(m.output, m.defaultOutput)
+	if c.request.Output > 0 {
+		output = min(m.output, c.request.Output)
+	}
+	if output, err = c.reserve(ctx, input, output); err != nil {
+		return err
+	}
+	c.body = c.request.Encode(m.upstream, m.outputField, output)
+	return nil
+}
+
+// inputBound is what the provider can count as input at most: it reads no more than the model's context.
+func (c *call) inputBound() int64 {
+	return min(c.request.InputBound(c.model.imageTokens), c.model.context)
+}
+
+// reserve holds the price of input and output. If nobody asked for a bound, the answer is bounded by what the credit
+// covers.
+func (c *call) reserve(ctx context.Context, input, output int64) (int64, error) {
+	prices := c.model.Prices
+	if c.own || prices.Free() {
+		return output, nil
+	}
+	err := c.takeHold(ctx, prices.Bound(input, output))
+	var none *credit.NoCredit
+	if !errors.As(err, &none) {
+		return output, err
+	}
+	covered := min(prices.Affords(int64(none.Available), input), output)
+	switch {
+	case covered < 1:
+		return 0, err
+	case c.request.Output > 0 || covered < minShrunk:
+		return 0, &Refusal{Code: CodeRequestTooLarge,
+			Message: fmt.Sprintf("the credit covers an answer of %d tokens: ask for that many, or shorten the input", covered),
+			Money: map[string]any{"needed": none.Needed, "available": none.Available,
+				"affordableOutputTokens": covered}}
+	}
+	return covered, c.takeHold(ctx, prices.Bound(input, covered))
+}
+
+func (c *call) takeHold(ctx context.Context, amount int64) error {
+	hold, err := c.s.Purse.Hold(ctx, credit.HoldRequest{
+		Account: c.who.Account, Project: c.who.Project, Amount: credit.Amount(amount),
+	})
+	if err != nil {
+		return err
+	}
+	c.hold = hold.ID
+	return nil
+}
+
+// settleContext outlives the app's request: what was used is charged whoever waits for it.
+func settleContext(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
+}
+
+func (c *call) recordRefusal(ctx context.Context, api wire.API, refusal *Refusal) {
+	row := c.row(refusal.Code)
+	row.Kind = string(api)
+	ctx, cancel := settleContext(ctx)
+	defer cancel()
+	if err := c.s.Purse.Record(ctx, row); err != nil {
+		c.s.Log.ErrorContext(ctx, "failed to record a refused call", "err", err)
+	}
+	if refusal.cause != nil {
+		c.s.Log.ErrorContext(ctx, "failed to admit a call", "err", refusal.cause)
+	}
+}
+
+// row is what is counted of the call.
+func (c *call) row(outcome string) credit.Call {
+	row := credit.Call{Account: c.who.Account, Project: c.who.Project, Source: credit.SourceCredit, Outcome: outcome,
+		Duration: c.s.Now().Sub(c.started)}
+	if c.model != nil {
+		row.Model, row.Kind = c.model.ID, string(c.model.API)
+		switch {
+		case c.model.Provider.Local:
+			row.Source = credit.SourceLocal
+		case c.own:
+			row.Source = credit.SourceOwnKey
+		}
+	}
+	return row
+}
+
+// finish releases the hold or charges the usage, and counts the call.
+func (c *call) finish(ctx context.Context, r result) {
+	ctx, cancel := settleContext(ctx)
+	defer cancel()
+	row := c.row(r.outcome)
+	row.TextIn, row.TextCached, row.TextOut = r.usage.In-r.usage.Cached, r.usage.Cached, r.usage.Out
+	row.Estimated = r.estimated
+	charge := credit.Amount(c.model.Prices.Of(r.usage))
+	var err error
+	switch {
+	case c.hold == "":
+		err = c.s.Purse.Record(ctx, row)
+	case charge == 0:
+		err = c.s.Purse.Release(ctx, c.hold, row)
+	default:
+		err = c.settle(ctx, charge, row, r)
+	}
+	if err != nil { // the lease ends by itself, and the operator carries the call
+		c.s.Log.ErrorContext(ctx, "failed to settle a call", "model", c.model.ID, "err", err)
+	}
+	c.s.forget(c)
+}
+
+func (c *call) settle(ctx context.Context, charge credit.Amount, row credit.Call, r result) error {
+	charged, err := c.s.Purse.Settle(ctx, c.hold, charge, row)
+	if err != nil {
+		return err
+	}
+	if charged < charge {
+		c.s.Log.WarnContext(ctx, "call cost more than its hold", "model", c.model.ID, "cost", charge, "charged", charged)
+	}
+	if r.outcome == outcomeOK {
+		c.s.noteReceipt(c.model, r.estimated || charged < charge)
+	}
+	return nil
+}

@@ -1,0 +1,326 @@
+package gateway
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+
+	"golang.org/x/net/http/httpguts"
+
+	"github.com/service-dev/service/backend/internal/gateway/wire"
+	"github.com/service-dev/service/backend/internal/yamlfile"
+)
+
+// Bounds of a catalogue.
+const (
+	maxCatalogue  = 256 << 10 // bytes
+	maxEntries    = 200
+	maxText       = 500 // characters
+	maxKey        = 4 << 10
+	maxContext    = 10_000_000 // tokens
+	defaultOutput = 1024
+)
+
+// Assistant is the id of the model that a project's settings choose.
+const Assistant = "assistant"
+
+// Catalogue is the operator's list of providers, models and prices. The zero value offers nothing.
+type Catalogue struct {
+	Models []*Model
+	// Default is what Assistant means for a project without a setting of its own.
+	Default string
+
+	byID map[string]*Model
+}
+
+// Provider is a server of models.
+type Provider struct {
+	ID, Name string
+	// Local providers run on a machine of the operator and cost nothing.
+	Local bool
+	// OwnKeys is the provider of credentials whose keys projects can call it with, or empty.
+	OwnKeys string
+
+	base           string
+	key            key
+	header, prefix string
+	headers        map[string]string
+}
+
+// key is a provider's key, or none. The pointer keeps it out of every printed form.
+type key struct{ text *string }
+
+func newKey(text string) key { return key{&text} }
+
+// reveal returns the text, or "".
+func (k key) reveal() string {
+	if k.text == nil {
+		return ""
+	}
+	return *k.text
+}
+
+// Model is one model of the catalogue.
+type Model struct {
+	ID, Name, Description string
+	Provider              *Provider
+	API                   wire.API
+	Prices                wire.Prices
+	// Why is the reason for which the model is not offered, or empty.
+	Why string
+
+	upstream, outputField                       string
+	context, output, defaultOutput, imageTokens int64
+}
+
+type catalogueFile struct {
+	Providers []providerEntry `yaml:"providers"`
+	Models    []modelEntry    `yaml:"models"`
+	Default   string          `yaml:"default_model"`
+}
+
+type providerEntry struct {
+	ID      string            `yaml:"id"`
+	Name    string            `yaml:"name"`
+	BaseURL string            `yaml:"base_url"`
+	KeyFile string            `yaml:"key_file"`
+	Header  string            `yaml:"header"`
+	Prefix  *string           `yaml:"prefix"`
+	Headers map[string]string `yaml:"headers"`
+	Local   bool              `yaml:"local"`
+	OwnKeys string            `yaml:"own_keys"`
+}
+
+type modelEntry struct {
+	ID            string         `yaml:"id"`
+	Name          string         `yaml:"name"`
+	Description   string         `yaml:"description"`
+	Provider      string         `yaml:"provider"`
+	ProviderModel string         `yaml:"provider_model"`
+	API           wire.API       `yaml:"api"`
+	OutputField   string         `yaml:"output_field"`
+	Context       yamlfile.Whole `yaml:"context_tokens"`
+	Output        yamlfile.Whole `yaml:"output_tokens"`
+	DefaultOutput yamlfile.Whole `yaml:"default_output_tokens"`
+	ImageTokens   yamlfile.Whole `yaml:"image_tokens"`
+	Prices        priceEntry     `yaml:"prices_micro_usd_per_million"`
+}
+
+type priceEntry struct {
+	In         *yamlfile.Whole `yaml:"text_in"`
+	Cached     *yamlfile.Whole `yaml:"text_cached"`
+	CacheWrite *yamlfile.Whole `yaml:"text_cache_write"`
+	Out        *yamlfile.Whole `yaml:"text_out"`
+}
+
+// LoadCatalogue reads the operator's YAML file and the key files that it names. With an empty path it returns an empty
+// catalogue. An error names the entry and never contains a key.
+func LoadCatalogue(path string) (Catalogue, error) {
+	if path == "" {
+		return Catalogue{}, nil
+	}
+	text, err := yamlfile.Read(path, maxCatalogue)
+	if err != nil {
+		return Catalogue{}, fmt.Errorf("read catalogue: %w", err)
+	}
+	c, err := parseCatalogue(text, readKey)
+	if err != nil {
+		return Catalogue{}, fmt.Errorf("%s: %w", path, err)
+	}
+	return c, nil
+}
+
+func readKey(path string) (key, error) {
+	text, err := yamlfile.Read(path, maxKey)
+	if err != nil {
+		return key{}, err
+	}
+	k := strings.TrimSpace(string(text))
+	if len(k) < 8 || strings.ContainsFunc(k, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return key{}, fmt.Errorf("%s holds no key: 8 or more plain characters without spaces are needed", path)
+	}
+	return newKey(k), nil
+}
+
+func parseCatalogue(text []byte, readKey func(path string) (key, error)) (Catalogue, error) {
+	var file catalogueFile
+	if err := yamlfile.Decode(text, &file); err != nil {
+		return Catalogue{}, err
+	}
+	if err := cmp.Or(checkCount("providers", len(file.Providers)), checkCount("models", len(file.Models))); err != nil {
+		return Catalogue{}, err
+	}
+	providers := map[string]*Provider{}
+	for i, e := range file.Providers {
+		p, err := e.provider(readKey)
+		if err == nil && providers[p.ID] != nil {
+			err = errors.New("the id occurs twice")
+		}
+		if err != nil {
+			return Catalogue{}, fmt.Errorf("providers, entry %d (%.64q): %w", i+1, e.ID, err)
+		}
+		providers[p.ID] = p
+	}
+	c := Catalogue{Default: file.Default, byID: map[string]*Model{}}
+	for i, e := range file.Models {
+		m, err := e.model(providers)
+		if err == nil && c.model(m.ID) != nil {
+			err = errors.New("the id occurs twice")
+		}
+		if err != nil {
+			return Catalogue{}, fmt.Errorf("models, entry %d (%.64q): %w", i+1, e.ID, err)
+		}
+		c.Models, c.byID[m.ID] = append(c.Models, m), m
+	}
+	if c.Default != "" && c.model(c.Default) == nil {
+		return Catalogue{}, fmt.Errorf("default_model: %.64q is not in models", c.Default)
+	}
+	return c, nil
+}
+
+// CheckOwnKeys returns an error unless each own_keys names a known provider of credentials.
+func (c Catalogue) CheckOwnKeys(known func(id string) bool) error {
+	for _, m := range c.Models {
+		if p := m.Provider; p.OwnKeys != "" && !known(p.OwnKeys) {
+			return fmt.Errorf("providers, %q: own_keys: %.64q is not a provider of credentials", p.ID, p.OwnKeys)
+		}
+	}
+	return nil
+}
+
+func checkCount(list string, n int) error {
+	if n >= 1 && n <= maxEntries {
+		return nil
+	}
+	return fmt.Errorf("%s: %d entries, 1 to %d are needed", list, n, maxEntries)
+}
+
+func (c Catalogue) model(id string) *Model { return c.byID[id] }
+
+var idForm = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
+
+func (e providerEntry) provider(readKey func(string) (key, error)) (*Provider, error) {
+	p := &Provider{ID: e.ID, Name: cmp.Or(e.Name, e.ID), Local: e.Local, OwnKeys: e.OwnKeys,
+		header: cmp.Or(e.Header, "Authorization"), headers: e.Headers}
+	if e.Prefix != nil {
+		p.prefix = *e.Prefix
+	} else if e.Header == "" {
+		p.prefix = "Bearer "
+	}
+	u, err := url.Parse(e.BaseURL)
+	switch {
+	case !idForm.MatchString(e.ID):
+		return nil, errors.New("id is not 1 to 64 lower case letters, digits, dots, - and _")
+	case len([]rune(p.Name)) > maxText:
+		return nil, fmt.Errorf("name is over %d characters", maxText)
+	case err != nil || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" ||
+		u.Scheme != "https" && u.Scheme != "http":
+		return nil, errors.New("base_url is no http or https address with a host, without user, query and fragment")
+	case u.Scheme == "http" && !isThisMachine(u.Hostname()) && (!e.Local || e.KeyFile != ""):
+		return nil, errors.New("base_url: plain http to another machine is for local providers without a key only")
+	case e.KeyFile == "" && !e.Local && e.OwnKeys == "":
+		return nil, errors.New("key_file is missing: only local providers and those with own_keys need none")
+	case e.OwnKeys != "" && e.Local:
+		return nil, errors.New("own_keys: a local provider costs nothing")
+	}
+	p.base = strings.TrimRight(u.String(), "/")
+	if e.KeyFile != "" {
+		if p.key, err = readKey(e.KeyFile); err != nil {
+			return nil, fmt.Errorf("key_file: %w", err)
+		}
+	}
+	return p, p.checkHeaders()
+}
+
+func (p *Provider) checkHeaders() error {
+	if !httpguts.ValidHeaderFieldName(p.header) || !httpguts.ValidHeaderFieldValue(p.prefix) {
+		return errors.New("header or prefix cannot be sent")
+	}
+	own := []string{p.header, "Authorization", "Accept-Encoding", "Content-Type", "Content-Length", "Host",
+		"Idempotency-Key", "X-Idempotency-Key", "Connection", "Transfer-Encoding"}
+	for name, value := range p.headers {
+		if !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidHeaderFieldValue(value) {
+			return fmt.Errorf("headers: %.40q cannot be sent", name)
+		}
+		if slices.ContainsFunc(own, func(o string) bool { return strings.EqualFold(o, name) }) {
+			return fmt.Errorf("headers: %s is not for this list; a key belongs into key_file", http.CanonicalHeaderKey(name))
+		}
+	}
+	return nil
+}
+
+func isThisMachine(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+func (e modelEntry) model(providers map[string]*Provider) (*Model, error) {
+	m := &Model{
+		ID: e.ID, Name: cmp.Or(e.Name, e.ID), Description: e.Description, Provider: providers[e.Provider], API: e.API,
+		upstream: cmp.Or(e.ProviderModel, e.ID), outputField: cmp.Or(e.OutputField, e.API.OutputField()),
+		context: int64(e.Context), output: int64(e.Output), imageTokens: int64(e.ImageTokens),
+	}
+	m.defaultOutput = cmp.Or(int64(e.DefaultOutput), min(defaultOutput, m.output))
+	switch {
+	case !idForm.MatchString(e.ID) || e.ID == Assistant:
+		return nil, errors.New("id is not 1 to 64 lower case letters, digits, dots, - and _, or it is assistant")
+	case len([]rune(m.Name)) > maxText || len([]rune(m.Description)) > maxText || len(m.upstream) > maxText:
+		return nil, fmt.Errorf("name, description or provider_model is over %d characters", maxText)
+	case m.Provider == nil:
+		return nil, fmt.Errorf("provider: %.64q is not in providers", e.Provider)
+	case !slices.Contains(wire.APIs, e.API):
+		return nil, fmt.Errorf("api: %.40q is not chat, responses or messages", e.API)
+	case m.outputField != e.API.OutputField() && (e.API != wire.Chat || m.outputField != "max_tokens"):
+		return nil, fmt.Errorf("output_field: %.40q is not a field of this api", m.outputField)
+	case m.context < 1 || m.context > maxContext:
+		return nil, fmt.Errorf("context_tokens is not 1 to %d", maxContext)
+	case m.output < 1 || m.output > m.context:
+		return nil, errors.New("output_tokens is not 1 to context_tokens")
+	case m.defaultOutput < 1 || m.defaultOutput > m.output:
+		return nil, errors.New("default_output_tokens is not 1 to output_tokens")
+	case m.imageTokens < 0 || m.imageTokens > m.context:
+		return nil, errors.New("image_tokens is not 0 to context_tokens")
+	}
+	return m, m.price(e.Prices)
+}
+
+// price sets the prices. A model without a price for a class that it can use is not offered.
+func (m *Model) price(e priceEntry) error {
+	var missing []string
+	for _, class := range []struct {
+		name  string
+		given *yamlfile.Whole
+		into  *int64
+		used  bool
+	}{
+		{"text_in", e.In, &m.Prices.In, true},
+		{"text_cached", e.Cached, &m.Prices.Cached, true},
+		{"text_cache_write", e.CacheWrite, &m.Prices.CacheWrite, m.API == wire.Messages},
+		{"text_out", e.Out, &m.Prices.Out, true},
+	} {
+		switch {
+		case class.given == nil && class.used && !m.Provider.Local:
+			missing = append(missing, class.name)
+		case class.given == nil:
+		case *class.given < 0 || *class.given > wire.MaxPrice:
+			return fmt.Errorf("%s is not 0 to %d", class.name, int64(wire.MaxPrice))
+		case *class.given > 0 && m.Provider.Local:
+			return fmt.Errorf("%s: models of a local provider cost nothing", class.name)
+		default:
+			*class.into = int64(*class.given)
+		}
+	}
+	switch {
+	case missing != nil:
+		m.Why = "no price for " + strings.Join(missing, ", ")
+	case m.Provider.key == key{} && !m.Provider.Local:
+		m.Why = "the operator has no key of " + m.Provider.Name + ": only a project's own key can call it"
+	}
+	return nil
+}

@@ -1,0 +1,259 @@
+// Package gateway passes the calls of apps to providers of models and charges them. A call is admitted only if its
+// account's credit covers the most that it can cost: the money is held before the first byte goes to the provider, and
+// no call costs more than its hold. Content is neither stored nor logged.
+package gateway
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/service-dev/service/backend/internal/credit"
+	"github.com/service-dev/service/backend/internal/periodic"
+)
+
+// Purse is the ledger.
+type Purse interface {
+	Hold(ctx context.Context, r credit.HoldRequest) (credit.Hold, error)
+	Renew(ctx context.Context, id string) error
+	Settle(ctx context.Context, id string, charge credit.Amount, call credit.Call) (credit.Amount, error)
+	Release(ctx context.Context, id string, call credit.Call) error
+	Record(ctx context.Context, call credit.Call) error
+}
+
+// Keys knows which project keys still open their project.
+type Keys interface {
+	// LiveKeys returns those of the keys, by id, that are not revoked and whose account is active.
+	LiveKeys(ctx context.Context, ids []string) ([]string, error)
+}
+
+// Settings are what the owners of projects chose.
+type Settings interface {
+	// TextModel returns the id of the model that Assistant means, or "" for the catalogue's default.
+	TextModel(ctx context.Context, account, project string) (string, error)
+}
+
+// Options configure a Service.
+type Options struct {
+	Catalogue Catalogue
+	Purse     Purse
+	Keys      Keys
+	Settings  Settings // nil: every project has the catalogue's default
+	OwnKeys   OwnKeys  // nil: credit pays for every project
+	Log       *slog.Logger
+	Now       func() time.Time
+	Limits    Limits
+}
+
+// Limits bound the calls. Zero values mean the defaults.
+type Limits struct {
+	Calls     int           // at once; 1,024
+	Drains    int           // answers read on although their app has left, at once; 64
+	Drain     time.Duration // how long; 5 s
+	FirstByte time.Duration // until the provider's answer starts; 60 s
+	Idle      time.Duration // between two reads of it; 60 s
+	Total     time.Duration // of a call; 10 min
+	Renew     time.Duration // between two renewals of a hold's lease; 20 s
+	KeyCheck  time.Duration // between two checks of the keys of running calls; 500 ms
+}
+
+const (
+	settleTimeout  = 10 * time.Second
+	maxAnswer      = 8 << 20 // bytes of an answer that is not streamed
+	maxBadReceipts = 3       // of a model in a row, until it is hidden
+	minShrunk      = 64      // tokens: the shortest answer that is bounded by what the credit covers
+)
+
+func (l Limits) withDefaults() Limits {
+	d := Limits{1024, 64, 5 * time.Second, time.Minute, time.Minute, 10 * time.Minute, 20 * time.Second,
+		500 * time.Millisecond}
+	for _, n := range []struct{ into, value *int }{{&l.Calls, &d.Calls}, {&l.Drains, &d.Drains}} {
+		if *n.into == 0 {
+			*n.into = *n.value
+		}
+	}
+	for _, n := range []struct{ into, value *time.Duration }{{&l.Drain, &d.Drain}, {&l.FirstByte, &d.FirstByte},
+		{&l.Idle, &d.Idle}, {&l.Total, &d.Total}, {&l.Renew, &d.Renew},
+		{&l.KeyCheck, &d.KeyCheck}} {
+		if *n.into == 0 {
+			*n.into = *n.value
+		}
+	}
+	return l
+}
+
+// Service passes calls. Serve must run while it does.
+type Service struct {
+	Options
+	client *http.Client
+	drains chan struct{}
+	ctx    context.Context // ends when Serve does
+	stop   context.CancelCauseFunc
+
+	mu      sync.Mutex
+	stopped bool
+	calls   sync.WaitGroup
+	running int
+	cuts    map[*call]context.CancelCauseFunc // of calls that are not settled yet
+	bad     map[string]int                    // bad receipts in a row, by model
+}
+
+var (
+	errStopped   = errors.New("the server stops")
+	errUncovered = errors.New("the hold of the call has ended")
+	errRevoked   = errors.New("the call's key is revoked")
+)
+
+// New returns a Service.
+func New(o Options) *Service {
+	o.Limits = o.Limits.withDefaults()
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	s := &Service{Options: o, drains: make(chan struct{}, o.Limits.Drains), cuts: map[*call]context.CancelCauseFunc{},
+		bad: map[string]int{}}
+	s.client = newClient()
+	s.ctx, s.stop = context.WithCancelCause(context.Background())
+	return s
+}
+
+// Serve renews the holds of running calls and cuts those whose key is revoked, until ctx ends. Then it cuts the calls
+// that still run, and waits until they are settled.
+func (s *Service) Serve(ctx context.Context) error {
+	checked := make(chan error, 1)
+	go func() { checked <- periodic.Run(ctx, s.Limits.KeyCheck, s.Log, "check keys of calls", s.cutRevoked) }()
+	err := periodic.Run(ctx, s.Limits.Renew, s.Log, "renew holds", s.renew)
+	err = errors.Join(err, <-checked)
+	s.mu.Lock()
+	s.stopped = true
+	s.mu.Unlock()
+	s.stop(errStopped)
+	s.calls.Wait()
+	s.client.CloseIdleConnections()
+	return err
+}
+
+// begin counts a call, unless there are too many or the service stops.
+func (s *Service) begin() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.stopped:
+		return &Refusal{Code: CodeUnavailable, Message: "the server restarts: try again", RetryAfter: 2 * time.Second}
+	case s.running >= s.Limits.Calls:
+		return &Refusal{Code: CodeTooManyCalls, Message: "too many calls at once: try again", RetryAfter: time.Second}
+	}
+	s.running++
+	s.calls.Add(1)
+	return nil
+}
+
+func (s *Service) end() {
+	s.mu.Lock()
+	s.running--
+	s.mu.Unlock()
+	s.calls.Done()
+}
+
+// Running returns how many calls run.
+func (s *Service) Running() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.running
+}
+
+// Caller is an app. Key is the id of the project key by which it calls.
+type Caller struct{ Account, Project, Key string }
+
+// Sink receives an answer.
+type Sink interface {
+	// Begin is called once, before the first Write.
+	Begin(streamed bool)
+	// Write returns an error if the app has left.
+	Write(p []byte) error
+}
+
+// ErrBroken is returned for an answer that broke off after its beginning was written.
+var ErrBroken = errors.New("the answer broke off")
+
+// why returns the reason for which a model is not offered to projects that pay by credit, or "".
+func (s *Service) why(m *Model) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.bad[m.ID] >= maxBadReceipts {
+		return "its provider's last receipts could not be right: the operator has to look"
+	}
+	return m.Why
+}
+
+// noteReceipt counts bad receipts of a model that costs something.
+func (s *Service) noteReceipt(m *Model, bad bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !bad {
+		delete(s.bad, m.ID)
+		return
+	}
+	if s.bad[m.ID]++; s.bad[m.ID] == maxBadReceipts {
+		s.Log.Error("model hidden: its last receipts could not be right", "model", m.ID, "provider", m.Provider.ID)
+	}
+}
+
+// find returns the model of an id, which may be Assistant, and whether the project's own key pays for it.
+func (s *Service) find(ctx context.Context, who Caller, id string) (m *Model, own bool, err error) {
+	if m, err = s.named(ctx, who, id); err != nil {
+		return nil, false, err
+	}
+	if own, err = s.paysItself(ctx, who, m); err != nil {
+		return nil, false, err
+	}
+	why := m.whyNotOwn()
+	if !own {
+		why = s.why(m)
+	}
+	if why != "" {
+		return nil, false, noModel("the model " + m.ID + " is not offered: " + why)
+	}
+	return m, own, nil
+}
+
+// named returns the model of an id, whether it is offered or not.
+func (s *Service) named(ctx context.Context, who Caller, id string) (*Model, error) {
+	if len(s.Catalogue.Models) == 0 {
+		return nil, refuse(CodeNotConfigured, "the operator of this backend has set up no models")
+	}
+	asked := id
+	if id == Assistant {
+		id = s.Catalogue.Default
+		if s.Settings != nil {
+			chosen, err := s.Settings.TextModel(ctx, who.Account, who.Project)
+			if err != nil {
+				return nil, refusalOf(err)
+			}
+			if chosen != "" {
+				id = chosen
+			}
+		}
+	}
+	m := s.Catalogue.model(id)
+	switch {
+	case m == nil && asked == Assistant && id == "":
+		return nil, noModel("this project has chosen no model for " + Assistant + " and the operator has set no default: choose " +
+			"one on the project's page")
+	case m == nil && asked == Assistant:
+		return nil, noModel("the model that this project has chosen for " + Assistant + " is no longer offered: choose " +
+			"another on the project's page")
+	case m == nil:
+		return nil, noModel("there is no model " + clip(asked) + ": GET /v1/models lists those that there are")
+	}
+	return m, nil
+}
+
+func noModel(message string) error {
+	return &Refusal{Code: CodeModelNotFound, Param: "model", Message: message}
+}
+
+func clip(text string) string { return text[:min(len(text), 64)] }

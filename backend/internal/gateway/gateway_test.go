@@ -1,0 +1,247 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/service-dev/service/backend/internal/credit"
+	"github.com/service-dev/service/packaging/llmtest"
+)
+
+func TestService_CancelsAnAnswerThatNobodyReadsAfterTheDrain(t *testing.T) {
+	w := newWorld(t, credit.USD, Limits{Drain: time.Millisecond})
+	w.add(llmtest.HangsInside)
+	ctx, leave := context.WithCancel(t.Context())
+	app := newRecorder()
+	go func() {
+		<-app.wrote
+		leave()
+	}()
+	if err := w.do(ctx, body(llmtest.HangsInside, ""), app); err != nil {
+		t.Errorf("an app that has left gets %v", err)
+	}
+	row, charged, holds := w.purse.last()
+	if row.Outcome != "cancelled" || !row.Estimated || charged == 0 || charged > 2*300+10*100 || holds != 0 {
+		t.Errorf("%+v, charged %d, %d holds", row, charged, holds)
+	}
+}
+
+// An answer is cancelled at once if its app leaves while every place for a drain is taken.
+func TestService_BoundsTheDrains(t *testing.T) {
+	w := newWorld(t, credit.USD, Limits{Drains: 1, Drain: time.Hour})
+	w.add(llmtest.WaitsInside)
+	leaveAfterTheFirstEvent := func() <-chan error {
+		ctx, leave := context.WithCancel(context.Background())
+		app, done := newRecorder(), make(chan error, 1)
+		go func() { done <- w.do(ctx, body(llmtest.WaitsInside, ""), app) }()
+		<-app.wrote
+		leave()
+		return done
+	}
+	w.drains <- struct{}{}
+	<-leaveAfterTheFirstEvent()
+	if row, _, _ := w.purse.last(); row.Outcome != "cancelled" || !row.Estimated {
+		t.Errorf("%+v", row)
+	}
+	<-w.drains
+	done := leaveAfterTheFirstEvent()
+	w.provider.Continue()
+	<-done
+	if row, _, holds := w.purse.last(); row.Estimated || row.TextOut != 9 || holds != 0 || len(w.drains) != 0 {
+		t.Errorf("%+v, %d holds, %d drains", row, holds, len(w.drains))
+	}
+}
+
+func TestService_RefusesIfTheProviderDoesNotAnswerInTime(t *testing.T) {
+	w := newWorld(t, credit.USD, Limits{FirstByte: time.Millisecond})
+	w.add(llmtest.Hangs)
+	if code := codeOf(w.do(t.Context(), body(llmtest.Hangs, ""), newRecorder())); code != CodeProviderTimeout {
+		t.Error(code)
+	}
+	if row, charged, holds := w.purse.last(); row.Outcome != "failed" || charged != 0 || holds != 0 {
+		t.Errorf("%+v %d", row, charged)
+	}
+}
+
+func TestService_BreaksOffIfTheProviderStopsSending(t *testing.T) {
+	w := newWorld(t, credit.USD, Limits{Idle: 2 * time.Second}) // long enough for the first event on a busy machine
+	w.add(llmtest.HangsInside)
+	if err := w.do(t.Context(), body(llmtest.HangsInside, ""), newRecorder()); !errors.Is(err, ErrBroken) {
+		t.Error(err)
+	}
+	if row, charged, holds := w.purse.last(); row.Outcome != "failed" || !row.Estimated || charged == 0 || holds != 0 {
+		t.Errorf("%+v %d", row, charged)
+	}
+}
+
+func TestService_SettlesWhatRunsWhenItStops(t *testing.T) {
+	w := newWorld(t, credit.USD, Limits{})
+	w.add(llmtest.HangsInside)
+	app := newRecorder()
+	done := make(chan error, 1)
+	go func() { done <- w.do(context.Background(), body(llmtest.HangsInside, ""), app) }()
+	<-app.wrote
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	if err := w.Serve(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; !errors.Is(err, ErrBroken) {
+		t.Error(err)
+	}
+	if row, _, holds := w.purse.last(); row.Outcome != "failed" || holds != 0 {
+		t.Errorf("%+v, %d holds", row, holds)
+	}
+	if code := codeOf(w.do(t.Context(), body("good", ""), app)); code != CodeUnavailable {
+		t.Error(code)
+	}
+}
+
+func TestService_RenewsHoldsAndCutsWhatIsNoLongerCovered(t *testing.T) {
+	w := newWorld(t, credit.USD, Limits{Renew: time.Millisecond})
+	w.add(llmtest.HangsInside)
+	done := make(chan error, 1)
+	go func() { done <- w.do(context.Background(), body(llmtest.HangsInside, ""), newRecorder()) }()
+	<-w.purse.renewed
+	w.purse.mu.Lock()
+	w.purse.renew = credit.ErrHoldEnded
+	w.purse.mu.Unlock()
+	if err := <-done; err == nil {
+		t.Error("the call ended well")
+	}
+}
+
+// A call ends when its key is revoked, whether its answer has begun or not, and is charged what was seen of the answer.
+func TestService_CutsCallsOfARevokedKey(t *testing.T) {
+	w := newWorld(t, credit.USD, Limits{KeyCheck: time.Millisecond})
+	w.add(llmtest.HangsInside)
+	w.add(llmtest.Hangs)
+	w.add("good")
+	app, begun, silent := newRecorder(), make(chan error, 1), make(chan error, 1)
+	go func() { begun <- w.do(context.Background(), body(llmtest.HangsInside, ""), app) }()
+	for !strings.Contains(app.String(), "Grüße") {
+		<-app.wrote
+	}
+	go func() { silent <- w.do(context.Background(), body(llmtest.Hangs, ""), newRecorder()) }()
+	w.keys.live.Delete("key")
+	if err := <-begun; !errors.Is(err, ErrBroken) {
+		t.Errorf("a stream that has begun: %v", err)
+	}
+	if code := codeOf(<-silent); code != CodeInvalidKey {
+		t.Errorf("a call without an answer yet: %q", code)
+	}
+	if _, _, holds := w.purse.last(); holds != 0 || len(w.kept()) != 0 || w.purse.posted == credit.USD {
+		t.Errorf("%d holds, %d calls, %s left", holds, len(w.kept()), w.purse.posted)
+	}
+	w.keys.live.Store("key", true)
+	if err := w.do(t.Context(), body("good", ""), newRecorder()); err != nil {
+		t.Errorf("a live key: %v", err)
+	}
+}
+
+// The credit bounds an answer for which the app asked no bound; one that was asked for is refused with the number.
+func TestService_BoundsTheAnswerByTheCredit(t *testing.T) {
+	w := newWorld(t, 1200, Limits{})
+	w.add("good")
+	if err := w.do(t.Context(), body("good", ""), newRecorder()); err != nil {
+		t.Fatal(err)
+	}
+	asked, _ := w.provider.Book()[0].Body["max_completion_tokens"].(float64)
+	if asked < minShrunk || asked >= 100 {
+		t.Errorf("asked for %v tokens", asked)
+	}
+	w.purse.last()
+	err := w.do(t.Context(), body("good", `,"max_tokens":500`), newRecorder())
+	var refusal *Refusal
+	if !errors.As(err, &refusal) || refusal.Code != CodeRequestTooLarge || refusal.Money["affordableOutputTokens"] == nil {
+		t.Errorf("%+v", err)
+	}
+}
+
+func TestService_HidesAModelWithBadReceipts(t *testing.T) {
+	w := newWorld(t, credit.USD, Limits{})
+	w.add(llmtest.UsageStrings)
+	w.add("good")
+	for range maxBadReceipts {
+		if err := w.do(t.Context(), body(llmtest.UsageStrings, ""), newRecorder()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if code := codeOf(w.do(t.Context(), body(llmtest.UsageStrings, ""), newRecorder())); code != CodeModelNotFound {
+		t.Error(code)
+	}
+	models, err := w.Available(t.Context(), Caller{})
+	if err != nil || len(models) != 3 || models[1].ID != llmtest.UsageStrings || models[1].Why == "" || models[2].Why != "" {
+		t.Errorf("%+v %v", models, err)
+	}
+}
+
+// A connection that the provider closed while it was idle fails without a written byte, and the call succeeds on a new
+// one. A request that was read is never sent twice.
+func TestService_RetriesOnlyWhatWasNeverWritten(t *testing.T) {
+	w := newWorld(t, credit.USD, Limits{})
+	w.add("good")
+	w.add(llmtest.DropsAfterRead)
+	dials := 0
+	dialer := &net.Dialer{}
+	w.client.Transport.(*http.Transport).DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		if dials++; dials == 1 {
+			return nil, errors.New("connection refused")
+		}
+		conn, err := dialer.DialContext(ctx, network, address)
+		return &countedConn{Conn: conn}, err
+	}
+	if err := w.do(t.Context(), body("good", ""), newRecorder()); err != nil || dials != 2 {
+		t.Errorf("%v after %d dials", err, dials)
+	}
+	if code := codeOf(w.do(t.Context(), body(llmtest.DropsAfterRead, ""), newRecorder())); code != CodeProviderUnavailable {
+		t.Error(code)
+	}
+	if n := len(w.provider.Book()); n != 2 {
+		t.Errorf("the provider received %d requests", n)
+	}
+}
+
+// Many calls at once on little money: the balance never falls below zero, and when all have ended a call succeeds.
+func TestService_NeverSpendsMoreThanThereIs(t *testing.T) {
+	w := newWorld(t, 20_000, Limits{})
+	w.add("good")
+	var calls sync.WaitGroup
+	for range 50 {
+		calls.Go(func() {
+			err := w.do(context.Background(), body("good", `,"max_tokens":100`), newRecorder())
+			if code := codeOf(err); err != nil && code != CodeCreditReserved && code != CodeNoCredit && code != CodeRequestTooLarge {
+				t.Errorf("%s: %v", code, err)
+			}
+		})
+	}
+	calls.Wait()
+	if w.purse.posted < 0 || len(w.purse.holds) != 0 || w.Running() != 0 {
+		t.Errorf("%d left, %d holds, %d calls", w.purse.posted, len(w.purse.holds), w.Running())
+	}
+	if err := w.do(t.Context(), body("good", `,"max_tokens":100`), newRecorder()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestService_RefusesMoreCallsThanItsBound(t *testing.T) {
+	w := newWorld(t, credit.USD, Limits{Calls: 1})
+	w.add(llmtest.WaitsInside)
+	app := newRecorder()
+	done := make(chan error, 1)
+	go func() { done <- w.do(context.Background(), body(llmtest.WaitsInside, ""), app) }()
+	<-app.wrote
+	if code := codeOf(w.do(t.Context(), body(llmtest.WaitsInside, ""), app)); code != CodeTooManyCalls {
+		t.Error(code)
+	}
+	w.provider.Continue()
+	if err := <-done; err != nil || !strings.HasSuffix(app.text.String(), "[DONE]\n\n") {
+		t.Error(err)
+	}
+}

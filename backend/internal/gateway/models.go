@@ -1,0 +1,79 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+
+	"github.com/service-dev/service/backend/internal/gateway/wire"
+)
+
+// Availability is a model id that an app can ask for, and what comes of it.
+type Availability struct {
+	ID string
+	// Model is the one that answers; nil if Assistant means none.
+	Model *Model
+	// Why is the reason for which there is no answer, and what to do, or empty.
+	Why string
+}
+
+// Available lists Assistant and every model of the catalogue.
+func (s *Service) Available(ctx context.Context, who Caller) ([]Availability, error) {
+	assistant := Availability{ID: Assistant}
+	m, _, err := s.find(ctx, who, Assistant)
+	var refusal *Refusal
+	switch {
+	case err == nil:
+		assistant.Model = m
+	case errors.As(err, &refusal) && refusal.cause == nil:
+		assistant.Why = refusal.Message
+	default:
+		return nil, err
+	}
+	list := []Availability{assistant}
+	keys, err := s.ownKeysOf(ctx, who)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range s.Catalogue.Models {
+		list = append(list, Availability{m.ID, m, s.whyFor(m, keys)})
+	}
+	return list, nil
+}
+
+// ownKeysOf returns which keys of its own a project has, or nil if credit pays for its calls.
+func (s *Service) ownKeysOf(ctx context.Context, who Caller) (map[string]bool, error) {
+	if s.OwnKeys == nil {
+		return nil, nil
+	}
+	source, err := s.OwnKeys.KeySource(ctx, who.Account, who.Project)
+	if err != nil || source != KeySourceOwn {
+		return nil, err
+	}
+	keys, err := s.OwnKeys.OwnKeysSet(ctx, who.Account, who.Project)
+	if keys == nil {
+		keys = map[string]bool{}
+	}
+	return keys, err
+}
+
+// whyFor returns the reason for which a project cannot call a model, or "". keys are those that it pays with, or nil.
+func (s *Service) whyFor(m *Model, keys map[string]bool) string {
+	switch {
+	case keys == nil || m.Provider.Local:
+		return s.why(m)
+	case m.Provider.OwnKeys != "" && !keys[m.Provider.OwnKeys]:
+		return "this project pays with its own keys and has none for " + m.Provider.Name
+	}
+	return m.whyNotOwn()
+}
+
+// TextModels lists the models that Assistant can be set to, and the id of the default. Apps ask for Assistant by the
+// chat interface.
+func (s *Service) TextModels() (models []Availability, standard string) {
+	for _, m := range s.Catalogue.Models {
+		if m.API == wire.Chat {
+			models = append(models, Availability{m.ID, m, s.why(m)})
+		}
+	}
+	return models, s.Catalogue.Default
+}

@@ -1,0 +1,258 @@
+package gateway
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/service-dev/service/backend/internal/gateway/wire"
+)
+
+// Outcomes of calls that reached a provider.
+const (
+	outcomeOK        = "ok"
+	outcomeFailed    = "failed"
+	outcomeCancelled = "cancelled"
+)
+
+// result is what is counted of a call.
+type result struct {
+	outcome   string
+	usage     wire.Usage
+	estimated bool
+}
+
+// transfer is the answer of one call on its way.
+type transfer struct {
+	*call
+	to     Sink
+	answer *wire.Answer
+	cancel context.CancelCauseFunc // of the request to the provider
+	timer  *time.Timer             // of its next byte
+	left   atomic.Bool             // the app has left
+	begun  bool                    // something was written to the app
+}
+
+// pass sends the request, passes the answer on and settles the call.
+func (c *call) pass(ctx context.Context, to Sink) error {
+	upstream, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer cancel(nil)
+	c.s.keep(c, cancel)
+	defer context.AfterFunc(c.s.ctx, func() { cancel(errStopped) })()
+	total := time.AfterFunc(c.s.Limits.Total, func() { cancel(errTotal) })
+	defer total.Stop()
+	// A report of ten times the context cannot be true.
+	t := &transfer{call: c, to: to, cancel: cancel, answer: wire.NewAnswer(c.request, 10*c.model.context)}
+	defer t.drainWhenLeft(ctx)()
+
+	t.timer = time.AfterFunc(c.s.Limits.FirstByte, func() { cancel(errFirstByte) })
+	defer func() { t.timer.Stop() }() // the timer at the end
+	response, err := c.send(upstream)
+	if err != nil {
+		return t.failUnanswered(ctx, upstream, err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		refusal := c.refused(ctx, response)
+		c.finish(ctx, result{outcome: refusal.outcome()})
+		return refusal
+	}
+	t.answering()
+	if !c.request.Stream {
+		return t.passWhole(ctx, upstream, response)
+	}
+	return t.passStream(ctx, upstream, response)
+}
+
+// drainWhenLeft reads the answer on for a while when the app has left, because its usage comes last. If too many
+// answers are drained already, the request is cancelled. The returned function frees what this needs.
+func (t *transfer) drainWhenLeft(ctx context.Context) func() {
+	var timer atomic.Pointer[time.Timer]
+	ended := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(ended)
+		t.left.Store(true)
+		select {
+		case t.s.drains <- struct{}{}:
+			timer.Store(time.AfterFunc(t.s.Limits.Drain, func() { t.cancel(errLeft) }))
+		default:
+			t.cancel(errLeft)
+		}
+	})
+	return func() {
+		if stop() {
+			return
+		}
+		<-ended
+		if drain := timer.Load(); drain != nil {
+			drain.Stop()
+			<-t.s.drains
+		}
+	}
+}
+
+// answering replaces the limit of the first byte by the one between two reads.
+func (t *transfer) answering() {
+	t.timer.Stop()
+	t.timer = time.AfterFunc(t.s.Limits.Idle, func() { t.cancel(errIdle) })
+}
+
+func (t *transfer) failUnanswered(ctx, upstream context.Context, err error) error {
+	refusal := t.unanswered(cmp.Or(context.Cause(upstream), err))
+	r := result{outcome: refusal.outcome()}
+	if t.left.Load() { // the provider may work on what it has read
+		r = result{outcomeCancelled, t.answer.Estimate(t.request.InputEstimate(t.model.imageTokens)), true}
+	}
+	t.finish(ctx, r)
+	return refusal
+}
+
+// passWhole passes an answer that is not streamed. It is charged before the app receives it.
+func (t *transfer) passWhole(ctx, upstream context.Context, response *http.Response) error {
+	body, err := t.readWhole(response)
+	switch {
+	case err != nil:
+		return t.breakOff(ctx, upstream, err)
+	case !t.answer.Whole(body):
+		t.finish(ctx, result{outcome: outcomeFailed})
+		return &Refusal{Code: CodeProviderError, RetryAfter: busyRetry,
+			Message: "the model's provider sent something that is no answer: try again"}
+	case t.answer.Failed:
+		return t.breakOff(ctx, upstream, errProvider)
+	}
+	t.finish(ctx, t.result(t.outcome()))
+	if t.left.Load() {
+		return nil
+	}
+	t.to.Begin(false)
+	_ = t.to.Write(t.redact(body)) // an app that has left gets no error
+	return nil
+}
+
+var (
+	errProvider = errors.New("the provider reported an error")
+	errTooLarge = errors.New("the answer is too large")
+)
+
+func (t *transfer) readWhole(response *http.Response) ([]byte, error) {
+	if encoding := response.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
+		return nil, errProvider
+	}
+	var body bytes.Buffer
+	_, err := body.ReadFrom(io.LimitReader(&resetting{t, response.Body}, maxAnswer+1))
+	if err == nil && body.Len() > maxAnswer {
+		err = errTooLarge
+	}
+	return body.Bytes(), err
+}
+
+// resetting starts the limit between two reads anew at each read.
+type resetting struct {
+	t    *transfer
+	from io.Reader
+}
+
+func (r *resetting) Read(p []byte) (int, error) {
+	n, err := r.from.Read(p)
+	r.t.timer.Reset(r.t.s.Limits.Idle)
+	return n, err
+}
+
+// passStream passes events as they arrive. Nothing is written before the first one, so that an error in its place can
+// still be answered with a status.
+func (t *transfer) passStream(ctx, upstream context.Context, response *http.Response) error {
+	kind, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
+	encoding := response.Header.Get("Content-Encoding")
+	if kind != "text/event-stream" || encoding != "" && encoding != "identity" {
+		return t.passNoStream(ctx, upstream, response)
+	}
+	read, written := make([]byte, 32<<10), make([]byte, 0, 32<<10)
+	from := &resetting{t, response.Body}
+	for {
+		n, err := from.Read(read)
+		out, tooLarge := t.answer.Feed(written[:0], read[:n])
+		if errors.Is(err, io.EOF) {
+			out = t.answer.Finish(out)
+		}
+		t.write(out)
+		switch {
+		case t.answer.Failed:
+			return t.breakOff(ctx, upstream, errProvider)
+		case tooLarge != nil:
+			return t.breakOff(ctx, upstream, tooLarge)
+		case errors.Is(err, io.EOF) && !t.answer.Ended && !t.answer.Final:
+			return t.breakOff(ctx, upstream, io.ErrUnexpectedEOF)
+		case errors.Is(err, io.EOF):
+			t.finish(ctx, t.result(t.outcome()))
+			return nil
+		case err != nil:
+			return t.breakOff(ctx, upstream, err)
+		}
+	}
+}
+
+// passNoStream handles a provider that does not stream although it was asked to: usually it reports an error.
+func (t *transfer) passNoStream(ctx, upstream context.Context, response *http.Response) error {
+	if body, err := t.readWhole(response); err != nil || t.answer.Whole(body) {
+		return t.breakOff(ctx, upstream, errProvider)
+	}
+	t.finish(ctx, result{outcome: outcomeFailed})
+	return t.busy("")
+}
+
+// write passes events to the app, unless it has left.
+func (t *transfer) write(p []byte) {
+	if len(p) == 0 || t.left.Load() {
+		return
+	}
+	if !t.begun {
+		t.begun = true
+		t.to.Begin(true)
+	}
+	if t.to.Write(t.redact(p)) != nil {
+		t.left.Store(true) // the server ends the request's context, which starts the drain
+	}
+}
+
+func (t *transfer) outcome() string {
+	if t.left.Load() {
+		return outcomeCancelled
+	}
+	return outcomeOK
+}
+
+// breakOff settles an answer that did not reach its end, by its receipt or by an estimate of what was seen.
+func (t *transfer) breakOff(ctx, upstream context.Context, err error) error {
+	err = cmp.Or(context.Cause(upstream), err)
+	r := result{outcome: outcomeFailed}
+	if t.left.Load() {
+		r = t.result(outcomeCancelled)
+	} else if t.answer.Seen || t.answer.HasText() {
+		r = t.result(outcomeFailed)
+	}
+	t.finish(ctx, r)
+	switch {
+	case t.left.Load():
+		return nil
+	case t.begun:
+		return ErrBroken
+	case errors.Is(err, errProvider), errors.Is(err, wire.ErrEventTooLarge), errors.Is(err, io.ErrUnexpectedEOF):
+		return t.busy("")
+	}
+	return t.unanswered(err)
+}
+
+// result returns the usage of the answer: the provider's report, or else an estimate.
+func (t *transfer) result(outcome string) result {
+	a := t.answer
+	if a.Final && !a.Malformed {
+		return result{outcome, a.Usage, a.Unequal}
+	}
+	return result{outcome, a.Estimate(t.request.InputEstimate(t.model.imageTokens)), true}
+}

@@ -1,0 +1,98 @@
+package gateway
+
+import (
+	"errors"
+	"time"
+
+	"github.com/service-dev/service/backend/internal/credit"
+	"github.com/service-dev/service/backend/internal/gateway/wire"
+)
+
+// Codes of a Refusal. Those of wire and credit are used as they are.
+const (
+	CodeInvalidKey          = "invalid_key"
+	CodeModelNotFound       = "model_not_found"
+	CodeWrongAPI            = "wrong_api"
+	CodeRequestTooLarge     = "request_too_large"
+	CodeNoCredit            = "no_credit"
+	CodeCreditReserved      = "credit_reserved"
+	CodeCreditLocked        = "credit_locked"
+	CodeCapReached          = "cap_reached"
+	CodeTooManyCalls        = "too_many_calls"
+	CodeNotConfigured       = "not_configured"
+	CodeUnavailable         = "unavailable"
+	CodeOwnKeyMissing       = "own_key_missing"
+	CodeOwnKeyRefused       = "own_key_refused"
+	CodeProviderBusy        = "provider_busy"
+	CodeProviderTimeout     = "provider_timeout"
+	CodeProviderUnavailable = "provider_unavailable"
+	CodeProviderUnreachable = "provider_unreachable"
+	CodeProviderRefused     = "provider_refused"
+	CodeProviderError       = "provider_error"
+)
+
+// Refusal is a call without an answer: why, and what to do next.
+type Refusal struct {
+	Code, Message string
+	Param         string        // the field of the request, if it is about one
+	RetryAfter    time.Duration // 0 if waiting does not help
+	// Money are amounts that explain the refusal, in micro-USD and tokens, by name.
+	Money map[string]any
+
+	cause error
+}
+
+// Error returns the message.
+func (e *Refusal) Error() string { return e.Message }
+
+// Unwrap returns the cause, which apps do not see.
+func (e *Refusal) Unwrap() error { return e.cause }
+
+// outcome is how a call that its provider did not serve is counted: by its code if its owner can do something about it.
+func (e *Refusal) outcome() string {
+	if e.Code == CodeOwnKeyRefused || e.Code == CodeProviderUnreachable {
+		return e.Code
+	}
+	return outcomeFailed
+}
+
+func refuse(code, message string) *Refusal { return &Refusal{Code: code, Message: message} }
+
+// retryReserved is how soon money of other calls may be free again.
+const retryReserved = 2 * time.Second
+
+// refusalOf explains why a hold or a decoding failed.
+func refusalOf(err error) *Refusal {
+	var (
+		refusal  *Refusal
+		field    *wire.FieldError
+		none     *credit.NoCredit
+		reserved *credit.Reserved
+		unproved *credit.Unproved
+		capped   *credit.CapReached
+	)
+	switch {
+	case errors.As(err, &refusal):
+		return refusal
+	case errors.As(err, &field):
+		return &Refusal{Code: field.Code, Message: field.Message, Param: field.Param}
+	case errors.As(err, &none):
+		return &Refusal{Code: CodeNoCredit,
+			Message: "the account has too little credit for this call: its owner sees the balance on the account's page",
+			Money:   map[string]any{"needed": none.Needed, "available": none.Available}}
+	case errors.As(err, &reserved):
+		return &Refusal{Code: CodeCreditReserved, RetryAfter: retryReserved,
+			Message: "calls in flight have reserved the account's credit: try again when they have ended",
+			Money:   map[string]any{"needed": reserved.Needed, "available": reserved.Available}}
+	case errors.As(err, &unproved):
+		return refuse(CodeCreditLocked, "the account's owner has to confirm the mail address before credit can be spent")
+	case errors.As(err, &capped):
+		return &Refusal{Code: CodeCapReached,
+			Message: "the " + capped.Of + "'s spending cap of this " + capped.Cap + " is reached: its owner can raise it, or " +
+				"wait until it resets",
+			Money: map[string]any{"cap": capped.Cap, "of": capped.Of, "limit": capped.Limit,
+				"resetsAt": capped.ResetsAt.UTC().Format(time.RFC3339)}}
+	}
+	return &Refusal{Code: CodeUnavailable, Message: "the gateway cannot serve now: try again", RetryAfter: time.Second,
+		cause: err}
+}

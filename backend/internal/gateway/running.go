@@ -1,0 +1,74 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+
+	"github.com/service-dev/service/backend/internal/credit"
+)
+
+// keysAtOnce is how many keys one query checks.
+const keysAtOnce = 256
+
+// keep makes a call known to renew and cutRevoked, until forget.
+func (s *Service) keep(c *call, cut context.CancelCauseFunc) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cuts[c] = cut
+}
+
+func (s *Service) forget(c *call) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.cuts, c)
+}
+
+func (s *Service) kept() map[*call]context.CancelCauseFunc {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.cuts)
+}
+
+// renew extends the leases of the holds, and cuts the calls whose hold has ended.
+func (s *Service) renew(ctx context.Context) error {
+	for c, cut := range s.kept() {
+		if c.hold == "" {
+			continue
+		}
+		err := s.Purse.Renew(ctx, c.hold)
+		if err == nil || ctx.Err() != nil {
+			continue
+		}
+		s.Log.ErrorContext(ctx, "failed to renew the hold of a call", "err", err)
+		if errors.Is(err, credit.ErrHoldEnded) || errors.Is(err, credit.ErrNoHold) {
+			cut(errUncovered)
+		}
+	}
+	return nil
+}
+
+// cutRevoked cuts the calls whose key opens nothing any more. It asks the store, because another process may have
+// revoked the key. Calls whose key cannot be checked continue.
+func (s *Service) cutRevoked(ctx context.Context) error {
+	calls, ids := s.kept(), map[string]bool{}
+	for c := range calls {
+		ids[c.who.Key] = true
+	}
+	for batch := range slices.Chunk(slices.Collect(maps.Keys(ids)), keysAtOnce) {
+		live, err := s.Keys.LiveKeys(ctx, batch)
+		if err != nil {
+			return err
+		}
+		for _, id := range live {
+			delete(ids, id)
+		}
+	}
+	for c, cut := range calls {
+		if ids[c.who.Key] {
+			cut(errRevoked)
+		}
+	}
+	return nil
+}

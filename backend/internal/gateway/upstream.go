@@ -1,0 +1,172 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/service-dev/service/backend/internal/gateway/wire"
+)
+
+// Reasons for which a call is cut.
+var (
+	errFirstByte = errors.New("the provider did not answer in time")
+	errIdle      = errors.New("the provider stopped sending")
+	errTotal     = errors.New("the call took too long")
+	errLeft      = errors.New("the app left")
+)
+
+// newClient returns a client that follows no redirects, since they would lead the key elsewhere, and that speaks
+// HTTP/1.1, where each connection carries one call.
+func newClient() *http.Client {
+	dialer := &net.Dialer{Timeout: 10 * time.Second}
+	return &http.Client{
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		Transport: &http.Transport{
+			DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+				conn, err := dialer.DialContext(ctx, network, address)
+				if err != nil {
+					return nil, err
+				}
+				return &countedConn{Conn: conn}, nil
+			},
+			TLSHandshakeTimeout: 10 * time.Second, IdleConnTimeout: 30 * time.Second, MaxIdleConnsPerHost: 64,
+			DisableCompression: true, MaxResponseHeaderBytes: 64 << 10,
+			TLSNextProto: map[string]func(string, *tls.Conn) http.RoundTripper{},
+		},
+	}
+}
+
+// countedConn counts what was written, to know whether a failed request can have reached the provider.
+type countedConn struct {
+	net.Conn
+	written atomic.Int64
+}
+
+func (c *countedConn) Write(p []byte) (int, error) {
+	n, err := c.Conn.Write(p)
+	c.written.Add(int64(n))
+	return n, err
+}
+
+// send posts the body. A request of which not one byte was written is sent once more; any other might be billed twice.
+func (c *call) send(ctx context.Context) (*http.Response, error) {
+	for attempt := 0; ; attempt++ {
+		var conn *countedConn
+		var before int64
+		traced := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) {
+			under := info.Conn
+			if secured, ok := under.(*tls.Conn); ok {
+				under = secured.NetConn()
+			}
+			if conn, _ = under.(*countedConn); conn != nil {
+				before = conn.written.Load()
+			}
+		}})
+		response, err := c.post(traced)
+		if err == nil || attempt > 0 || ctx.Err() != nil || conn != nil && conn.written.Load() != before {
+			return response, err
+		}
+	}
+}
+
+func (c *call) post(ctx context.Context) (*http.Response, error) {
+	p := c.model.Provider
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, p.base+c.model.API.Path(), bytes.NewReader(c.body))
+	if err != nil {
+		return nil, err
+	}
+	r.GetBody = nil // the transport must not send a request twice
+	if c.model.API == wire.Messages {
+		r.Header.Set("anthropic-version", "2023-06-01")
+	}
+	for name, value := range p.headers {
+		r.Header.Set(name, value)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept-Encoding", "identity")
+	r.Header.Set("User-Agent", "service-gateway")
+	if k := c.key.reveal(); k != "" {
+		r.Header.Set(p.header, p.prefix+k)
+	}
+	return c.s.client.Do(r)
+}
+
+const (
+	maxErrorBody  = 64 << 10
+	maxRetryAfter = time.Minute
+	busyRetry     = 5 * time.Second
+)
+
+// refused explains a status other than 200. The body of a provider reaches an app only where it says what is wrong
+// with the request, without the key.
+func (c *call) refused(ctx context.Context, r *http.Response) *Refusal {
+	body, _ := io.ReadAll(io.LimitReader(r.Body, maxErrorBody))
+	p, status := c.model.Provider, r.StatusCode
+	spent := status == http.StatusTooManyRequests && bytes.Contains(body, []byte("insufficient_quota"))
+	switch {
+	case c.refusesOwnKey(status, spent):
+		return c.ownKeyRefused(ctx)
+	case (status == http.StatusBadRequest || status == http.StatusRequestEntityTooLarge ||
+		status == http.StatusUnprocessableEntity) && !spent:
+		return &Refusal{Code: CodeProviderRefused, Message: "the provider refused the request: " + c.providerMessage(body)}
+	case status == http.StatusTooManyRequests && !spent, status >= 500 || status == http.StatusRequestTimeout:
+		return c.busy(r.Header.Get("Retry-After"))
+	}
+	// The key, its budget, the model's name or a redirect: only the operator can mend it.
+	c.s.Log.Error("provider refused the operator's request", "provider", p.ID, "model", c.model.ID, "status", status)
+	return &Refusal{Code: CodeProviderUnavailable, RetryAfter: maxRetryAfter,
+		Message: "the model's provider is not available: the operator of this backend has been told"}
+}
+
+func (c *call) busy(retryAfter string) *Refusal {
+	wait := busyRetry
+	if n, err := strconv.Atoi(strings.TrimSpace(retryAfter)); err == nil && n >= 1 {
+		wait = min(time.Duration(min(n, 3600))*time.Second, maxRetryAfter)
+	}
+	return &Refusal{Code: CodeProviderBusy, RetryAfter: wait, Message: "the model's provider is busy: try again"}
+}
+
+func (c *call) providerMessage(body []byte) string {
+	message := wire.ErrorMessage(body)
+	if message == "" {
+		return "it gave no reason"
+	}
+	return string(c.redact([]byte(message)))
+}
+
+// redact removes the provider's key from what it sent.
+func (c *call) redact(p []byte) []byte {
+	if k := c.key.reveal(); k != "" && bytes.Contains(p, []byte(k)) {
+		return bytes.ReplaceAll(p, []byte(k), []byte("[removed]"))
+	}
+	return p
+}
+
+// unanswered explains a request without a response.
+func (c *call) unanswered(err error) *Refusal {
+	switch {
+	case errors.Is(err, errFirstByte), errors.Is(err, errTotal), errors.Is(err, errIdle):
+		return &Refusal{Code: CodeProviderTimeout, RetryAfter: busyRetry,
+			Message: "the model's provider did not answer in time: try again"}
+	case errors.Is(err, errRevoked):
+		return refuse(CodeInvalidKey, "the project key was revoked: keys are made on the project's page")
+	case errors.Is(err, errStopped), errors.Is(err, errUncovered):
+		return &Refusal{Code: CodeUnavailable, RetryAfter: time.Second, Message: "the server restarts: try again"}
+	case c.model.Provider.Local:
+		return &Refusal{Code: CodeProviderUnreachable, RetryAfter: busyRetry,
+			Message: "the local provider " + c.model.Provider.ID + " does not answer: start it"}
+	}
+	c.s.Log.Warn("provider did not answer", "provider", c.model.Provider.ID, "model", c.model.ID)
+	return &Refusal{Code: CodeProviderUnavailable, RetryAfter: busyRetry,
+		Message: "the model's provider does not answer: try again"}
+}

@@ -1,0 +1,220 @@
+package wire
+
+import (
+	"bytes"
+	"errors"
+)
+
+// MaxEvent is the largest event of a stream, in bytes.
+const MaxEvent = 1 << 20
+
+// ErrEventTooLarge is returned for an event above MaxEvent: no text model sends such a one.
+var ErrEventTooLarge = errors.New("an event of the provider is too large")
+
+// Answer reads a provider's answer while it passes.
+type Answer struct {
+	Receipt
+	// Failed is set if the provider reported an error in its answer, Ended if the answer has its end.
+	Failed, Ended bool
+	api           API
+	keepsAll      bool  // the app asked for the chunk with the usage
+	most          int64 // tokens of a report that can be true
+	pending       []byte
+	events        int64 // that carry text
+	text          int64 // bytes of it
+}
+
+// NewAnswer returns the reader of one answer. most is the highest count of tokens that can be true.
+func NewAnswer(r *Request, most int64) *Answer {
+	return &Answer{api: r.API, keepsAll: r.WantsUsage || r.API != Chat, most: min(most, MaxTokens)}
+}
+
+// Whole reads an answer that is not streamed and reports whether it is a JSON object.
+func (a *Answer) Whole(body []byte) bool {
+	e, ok := readEvent(body)
+	if !ok {
+		return false
+	}
+	a.Failed, a.Ended = e.failed, true
+	a.count(body, wholeTexts)
+	if e.usage != nil {
+		a.report(a.api, e.usage, a.most)
+		a.Final = a.Seen
+	}
+	return true
+}
+
+// Feed reads the next bytes of a stream and appends to out the complete events that the app receives.
+func (a *Answer) Feed(out, p []byte) ([]byte, error) {
+	a.pending = append(a.pending, p...)
+	start := 0
+	for {
+		end := eventEnd(a.pending[start:])
+		if end < 0 {
+			break
+		}
+		e := a.pending[start : start+end]
+		if start += end; a.event(e) {
+			out = append(out, e...)
+		}
+		if a.Failed {
+			break
+		}
+	}
+	a.pending = append(a.pending[:0], a.pending[start:]...)
+	if len(a.pending) > MaxEvent {
+		return out, ErrEventTooLarge
+	}
+	return out, nil
+}
+
+// Finish reads what is left when the stream has ended, for a provider that does not end its last event.
+func (a *Answer) Finish(out []byte) []byte {
+	data, _ := eventData(a.pending)
+	if _, ok := readEvent(data); ok || string(data) == done {
+		if a.event(a.pending) && !a.Failed {
+			out = append(append(out, bytes.TrimRight(a.pending, "\r\n")...), "\n\n"...)
+		}
+	}
+	a.pending = nil
+	return out
+}
+
+// eventEnd returns the length of the first event with its blank line, or -1.
+func eventEnd(p []byte) int {
+	for at := 0; ; {
+		i := bytes.IndexByte(p[at:], '\n')
+		if i < 0 {
+			return -1
+		}
+		line := p[at : at+i]
+		if at += i + 1; len(bytes.TrimSuffix(line, []byte("\r"))) == 0 {
+			return at
+		}
+	}
+}
+
+// done is the data of the last event of the chat interface.
+const done = "[DONE]"
+
+// event reads one event and reports whether the app receives it.
+func (a *Answer) event(text []byte) bool {
+	data, hasData := eventData(text)
+	switch {
+	case !hasData:
+		return true
+	case string(data) == done:
+		a.Ended = true
+		return true
+	}
+	a.count(data, streamTexts[a.api])
+	if !hasMember(data, `"usage"`) && !hasMember(data, `"error"`) && !bytes.Contains(data, []byte("message_stop")) {
+		return true // most events: decoding them would cost more than all the rest
+	}
+	e, ok := readEvent(data)
+	if !ok {
+		return true
+	}
+	if e.usage != nil {
+		a.report(a.api, e.usage, a.most)
+	}
+	switch a.api {
+	case Responses:
+		a.Ended = a.Ended || isResponse(e.kind)
+	case Messages:
+		a.Ended = a.Ended || e.kind == "message_stop"
+		a.Final = a.Final || a.Seen && e.kind == "message_delta"
+	case Chat: // ended by its last line
+	}
+	a.Failed = e.failed
+	return !a.Failed && (a.keepsAll || !e.nothing || e.usage == nil)
+}
+
+// hasMember reports whether data has a member of the quoted name that is not null.
+func hasMember(data []byte, name string) bool {
+	for {
+		i := bytes.Index(data, []byte(name))
+		if i < 0 {
+			return false
+		}
+		data = bytes.TrimLeft(data[i+len(name):], " \t\r\n:")
+		if !bytes.HasPrefix(data, []byte("null")) {
+			return true
+		}
+	}
+}
+
+// eventData joins the data lines of an event.
+func eventData(text []byte) (data []byte, ok bool) {
+	for line := range bytes.Lines(text) {
+		value, found := bytes.CutPrefix(bytes.TrimRight(line, "\r\n"), []byte("data:"))
+		if !found {
+			continue
+		}
+		value = bytes.TrimPrefix(value, []byte(" "))
+		if ok {
+			data = append(append(bytes.Clone(data), '\n'), value...)
+			continue
+		}
+		data, ok = value, true
+	}
+	return data, ok
+}
+
+// Members with the text of an answer: of events that add to it, and of a whole answer.
+var (
+	streamTexts = map[API][]string{
+		Chat:      {`"content"`, `"arguments"`, `"reasoning_content"`, `"refusal"`},
+		Responses: {`"delta"`},
+		Messages:  {`"text"`, `"partial_json"`, `"thinking"`},
+	}
+	wholeTexts = []string{`"content"`, `"text"`, `"arguments"`, `"reasoning_content"`, `"refusal"`, `"thinking"`}
+)
+
+// count adds the text of data, for an estimate.
+func (a *Answer) count(data []byte, names []string) {
+	before := a.text
+	for _, name := range names {
+		for rest := data; ; {
+			i := bytes.Index(rest, []byte(name))
+			if i < 0 {
+				break
+			}
+			rest = bytes.TrimLeft(rest[i+len(name):], " \t\r\n:")
+			a.text += stringLength(rest)
+		}
+	}
+	if a.text > before {
+		a.events++
+	}
+}
+
+// stringLength returns the length of the JSON string at the start of data, or 0.
+func stringLength(data []byte) int64 {
+	if len(data) == 0 || data[0] != '"' {
+		return 0
+	}
+	for i := 1; i < len(data); i++ {
+		switch data[i] {
+		case '\\':
+			i++
+		case '"':
+			return int64(i - 1)
+		}
+	}
+	return 0
+}
+
+// Estimate returns what the seen part of the answer probably used: exact counts where the provider reported them,
+// and otherwise the usual size of the input and of the text.
+func (a *Answer) Estimate(input int64) Usage {
+	u := a.Usage
+	if !a.Seen {
+		u = Usage{In: min(input, a.most)}
+	}
+	u.Out = min(max(u.Out, a.events, (a.text+3)/4), a.most)
+	return u
+}
+
+// HasText reports whether any text of the answer was seen.
+func (a *Answer) HasText() bool { return a.text > 0 }

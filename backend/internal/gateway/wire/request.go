@@ -1,0 +1,98 @@
+package wire
+
+import (
+	"bytes"
+	"strconv"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Bounds of fields.
+const (
+	maxName     = 256 // bytes
+	maxOutput   = 1_000_000_000
+	maxTools    = 128
+	perMessage  = 16 // tokens that a provider may add to a message, such as its role
+	perRequest  = 64 // tokens that a provider may add to a request
+	textInBytes = MaxBody
+)
+
+// Request is a decoded request.
+type Request struct {
+	API    API
+	Model  string // as the app names it
+	Stream bool
+	// WantsUsage is set if the app asked for the chunk with the usage of a stream.
+	WantsUsage bool
+	// Output is the asked bound of the answer in tokens, 0 if none was asked.
+	Output int64
+	Images int64
+
+	body     []byte // an object without what Encode adds
+	text     int64  // bytes
+	messages int64
+}
+
+// Decode reads the body of a request. The error is a *FieldError.
+func Decode(api API, body []byte) (*Request, error) {
+	if err := checkText(body); err != nil {
+		return nil, err
+	}
+	d := &decoder{out: make([]byte, 0, len(body)), taken: map[string]jsontext.Value{}}
+	if err := schemas[api](d, "", bytes.TrimSpace(body)); err != nil {
+		return nil, err
+	}
+	r := &Request{
+		API: api, body: d.out, Images: int64(d.images), text: int64(len(d.out) - d.imageBytes),
+		messages: int64(bytes.Count(d.out, []byte(`"role":`)) + bytes.Count(d.out, []byte(`"type":`))),
+		Stream:   string(d.taken["stream"]) == "true",
+	}
+	r.Model, _ = stringOf(d.taken["model"])
+	for _, name := range []string{"max_tokens", "max_completion_tokens", "max_output_tokens"} {
+		if n, err := strconv.ParseInt(string(d.taken[name]), 10, 64); err == nil && (r.Output == 0 || n < r.Output) {
+			r.Output = n
+		}
+	}
+	if options := d.taken["stream_options"]; options != nil {
+		r.WantsUsage = bytes.Contains(options, []byte("true"))
+	}
+	return r, nil
+}
+
+// InputBound is an upper bound of the input in tokens: a token of a byte-level vocabulary is at least one byte.
+// imageTokens is the bound of one image.
+func (r *Request) InputBound(imageTokens int64) int64 {
+	return r.text + perMessage*r.messages + perRequest + r.Images*imageTokens
+}
+
+// InputEstimate is the usual size of such an input in tokens, for calls whose usage was never told.
+func (r *Request) InputEstimate(imageTokens int64) int64 { return (r.text+3)/4 + r.Images*imageTokens }
+
+// Encode returns the body for a provider: the model by the provider's name, and the answer bounded to output tokens in
+// the field that the provider reads.
+func (r *Request) Encode(model, outputField string, output int64) []byte {
+	out := append(make([]byte, 0, len(r.body)+len(model)+128), r.body[:len(r.body)-1]...)
+	add := func(name, value string) {
+		if out[len(out)-1] != '{' {
+			out = append(out, ',')
+		}
+		out = append(append(append(out, '"'), name...), `":`...)
+		out = append(out, value...)
+	}
+	quoted, _ := jsontext.AppendQuote(nil, model) // the catalogue's names are plain
+	add("model", string(quoted))
+	add(outputField, strconv.FormatInt(output, 10))
+	add("stream", strconv.FormatBool(r.Stream))
+	switch {
+	case r.API == Responses:
+		add("store", "false")
+	case r.API == Chat && r.Stream:
+		add("stream_options", `{"include_usage":true}`)
+	}
+	return append(out, '}')
+}
+
+var outputFields = map[API]string{Chat: "max_completion_tokens", Responses: "max_output_tokens", Messages: "max_tokens"}
+
+// OutputField is the field that bounds the answer.
+func (a API) OutputField() string { return outputFields[a] }

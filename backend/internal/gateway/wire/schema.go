@@ -1,0 +1,363 @@
+package wire
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Bounds of a body.
+const (
+	MaxBody   = 4 << 20 // bytes
+	maxDepth  = 32
+	maxNumber = 64  // characters
+	maxList   = 512 // messages, or parts of one
+)
+
+// Codes of a FieldError.
+const (
+	InvalidJSON          = "invalid_json"
+	InvalidValue         = "invalid_value"
+	UnsupportedParameter = "unsupported_parameter"
+)
+
+// FieldError is a mistake in a request. Param is the path of the field, such as messages[0].role.
+type FieldError struct{ Code, Param, Message string }
+
+// Error returns the message.
+func (e *FieldError) Error() string { return e.Message }
+
+func invalid(path, format string, args ...any) error {
+	return &FieldError{InvalidValue, path, path + " " + fmt.Sprintf(format, args...)}
+}
+
+func unsupported(path, why string) error {
+	return &FieldError{UnsupportedParameter, path, path + " is not supported here" + why}
+}
+
+// decoder is the state of decoding one body.
+type decoder struct {
+	out        []byte                    // the body encoded anew
+	taken      map[string]jsontext.Value // top-level fields that are not part of out
+	images     int
+	imageBytes int
+}
+
+// rule checks a value and appends its encoding to d.out. It appends nothing to leave the field out.
+type rule func(d *decoder, path string, v jsontext.Value) error
+
+// checkText refuses what two parsers could read differently: repeated names, invalid UTF-8, numbers that no float64
+// can hold. It also bounds the depth.
+func checkText(body []byte) error {
+	d := jsontext.NewDecoder(bytes.NewBuffer(body))
+	for ended := false; ; ended = d.StackDepth() == 0 {
+		token, err := d.ReadToken()
+		switch {
+		case errors.Is(err, io.EOF) && ended:
+			return nil
+		case errors.Is(err, jsontext.ErrDuplicateName):
+			return &FieldError{InvalidJSON, "", "the body has a name twice in one object"}
+		case err != nil:
+			return &FieldError{InvalidJSON, "", "the body is not one valid JSON object"}
+		case d.StackDepth() > maxDepth:
+			return &FieldError{InvalidJSON, "", fmt.Sprintf("the body is nested deeper than %d levels", maxDepth)}
+		case ended || d.StackDepth() == 0 && token.Kind() != '}':
+			return &FieldError{InvalidJSON, "", "the body is not one JSON object"}
+		case token.Kind() == '0' && !isNumber(token.String()):
+			return &FieldError{InvalidJSON, "", "the body has a number out of range"}
+		}
+	}
+}
+
+func isNumber(text string) bool {
+	f, err := strconv.ParseFloat(text, 64)
+	return err == nil && len(text) <= maxNumber && !math.IsInf(f, 0)
+}
+
+// text accepts a string of at most limit bytes.
+func text(limit int) rule {
+	return func(d *decoder, path string, v jsontext.Value) error {
+		s, ok := stringOf(v)
+		switch {
+		case !ok:
+			return invalid(path, "is not a string")
+		case len(s) > limit:
+			return invalid(path, "is over %d bytes", limit)
+		}
+		return d.quote(s)
+	}
+}
+
+func stringOf(v jsontext.Value) (string, bool) {
+	if v.Kind() != '"' {
+		return "", false
+	}
+	s, err := jsontext.AppendUnquote(nil, v)
+	return string(s), err == nil
+}
+
+// word accepts one of a set of strings.
+func word(choices ...string) rule {
+	return func(d *decoder, path string, v jsontext.Value) error {
+		if s, ok := stringOf(v); ok && slices.Contains(choices, s) {
+			return d.quote(s)
+		}
+		return invalid(path, "is not %s", strings.Join(choices, " or "))
+	}
+}
+
+// number accepts a number between least and most.
+func number(least, most float64) rule {
+	return func(d *decoder, path string, v jsontext.Value) error {
+		f, err := strconv.ParseFloat(string(v), 64)
+		if v.Kind() != '0' || err != nil || f < least || f > most {
+			return invalid(path, "is not a number from %v to %v", least, most)
+		}
+		return d.raw(v)
+	}
+}
+
+// integer accepts a whole number between least and most.
+func integer(least, most int64) rule {
+	return func(d *decoder, path string, v jsontext.Value) error {
+		n, err := strconv.ParseInt(string(v), 10, 64)
+		if v.Kind() != '0' || err != nil || n < least || n > most {
+			return invalid(path, "is not a whole number from %d to %d", least, most)
+		}
+		return d.raw(strconv.AppendInt(nil, n, 10))
+	}
+}
+
+func boolean(d *decoder, path string, v jsontext.Value) error {
+	if k := v.Kind(); k != 't' && k != 'f' {
+		return invalid(path, "is not true or false")
+	}
+	return d.raw(v)
+}
+
+// only accepts one value and refuses others as unsupported; why may say what to do instead.
+func only(value, why string) rule {
+	return func(d *decoder, path string, v jsontext.Value) error {
+		if string(v) != value {
+			return unsupported(path, " with a value other than "+value+why)
+		}
+		return d.raw(v)
+	}
+}
+
+// dropped accepts a value and leaves it out.
+func dropped(*decoder, string, jsontext.Value) error { return nil }
+
+// anything accepts any value. The caller makes sure that none can spend money.
+func anything(d *decoder, path string, v jsontext.Value) (err error) {
+	if d.out, err = jsontext.AppendFormat(d.out, v); err != nil {
+		return invalid(path, "is not valid JSON")
+	}
+	return nil
+}
+
+// anyObject accepts any object, such as a JSON schema.
+func anyObject(d *decoder, path string, v jsontext.Value) error {
+	if v.Kind() != '{' {
+		return invalid(path, "is not an object")
+	}
+	return anything(d, path, v)
+}
+
+// orNull leaves a null out.
+func orNull(r rule) rule {
+	return func(d *decoder, path string, v jsontext.Value) error {
+		if v.Kind() == 'n' {
+			return nil
+		}
+		return r(d, path, v)
+	}
+}
+
+// byKind chooses the rule of a string, of an array or of an object; a missing rule refuses.
+func byKind(str, array, object rule) rule {
+	return func(d *decoder, path string, v jsontext.Value) error {
+		r := map[jsontext.Kind]rule{'"': str, '[': array, '{': object}[v.Kind()]
+		if r == nil {
+			return invalid(path, "has the wrong type")
+		}
+		return r(d, path, v)
+	}
+}
+
+// list accepts an array of at most most elements.
+func list(most int, element rule) rule {
+	return func(d *decoder, path string, v jsontext.Value) error {
+		if v.Kind() != '[' {
+			return invalid(path, "is not a list")
+		}
+		n := 0
+		d.out = append(d.out, '[')
+		err := each(v, func(_ string, e jsontext.Value) error {
+			at := fmt.Sprintf("%s[%d]", path, n)
+			if n++; n > most {
+				return invalid(path, "has more than %d entries", most)
+			}
+			if n > 1 {
+				d.out = append(d.out, ',')
+			}
+			return element(d, at, e)
+		})
+		d.out = append(d.out, ']')
+		return err
+	}
+}
+
+// each calls f with each member of a valid object, or with each element of a valid array, whose name is empty.
+func each(v jsontext.Value, f func(name string, v jsontext.Value) error, o ...jsontext.Options) error {
+	d := jsontext.NewDecoder(bytes.NewBuffer(v), o...)
+	start, err := d.ReadToken()
+	if err != nil {
+		return err
+	}
+	isObject := start.Kind() == '{' // a token is valid until the next read
+	for d.PeekKind() != ']' && d.PeekKind() != '}' {
+		var name string
+		if isObject {
+			token, err := d.ReadToken()
+			if err != nil {
+				return err
+			}
+			name = token.String()
+		}
+		value, err := d.ReadValue()
+		if err == nil {
+			err = f(name, value)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fields are the allowed members of an object.
+type fields map[string]rule
+
+// object accepts an object with no other members than allowed ones, and with all required ones.
+func object(allowed fields, required ...string) rule {
+	return func(d *decoder, path string, v jsontext.Value) error {
+		if v.Kind() != '{' {
+			return invalid(path, "is not an object")
+		}
+		d.out = append(d.out, '{')
+		start, seen := len(d.out), map[string]bool{}
+		err := each(v, func(name string, value jsontext.Value) error {
+			r, ok := allowed[name]
+			if !ok {
+				return unsupported(join(path, name), "")
+			}
+			seen[name] = true
+			return d.member(r, start, join(path, name), name, value)
+		})
+		if err != nil {
+			return err
+		}
+		for _, name := range required {
+			if !seen[name] {
+				return invalid(join(path, name), "is missing")
+			}
+		}
+		d.out = append(d.out, '}')
+		return nil
+	}
+}
+
+// member appends a member to the object whose members start at start, unless r leaves it out.
+func (d *decoder) member(r rule, start int, path, name string, v jsontext.Value) error {
+	before := len(d.out)
+	if before > start {
+		d.out = append(d.out, ',')
+	}
+	if err := d.quote(name); err != nil {
+		return err
+	}
+	d.out = append(d.out, ':')
+	empty := len(d.out)
+	if err := r(d, path, v); err != nil {
+		return err
+	}
+	if len(d.out) == empty {
+		d.out = d.out[:before]
+	}
+	return nil
+}
+
+func (d *decoder) quote(s string) (err error) {
+	d.out, err = jsontext.AppendQuote(d.out, s)
+	return err
+}
+
+func (d *decoder) raw(text []byte) error {
+	d.out = append(d.out, text...)
+	return nil
+}
+
+// take checks a top-level field and keeps its value apart from the encoded body.
+func take(r rule) rule {
+	return func(d *decoder, path string, v jsontext.Value) error {
+		before := len(d.out)
+		if err := r(d, path, v); err != nil {
+			return err
+		}
+		if len(d.out) > before {
+			d.taken[path], d.out = v.Clone(), d.out[:before]
+		}
+		return nil
+	}
+}
+
+// image counts an image, whose size says nothing about its tokens.
+func image(r rule) rule {
+	return func(d *decoder, path string, v jsontext.Value) error {
+		before := len(d.out)
+		err := r(d, path, v)
+		d.images, d.imageBytes = d.images+1, d.imageBytes+len(d.out)-before
+		return err
+	}
+}
+
+// variant is an object whose member kind selects its rule; fallback is the kind of objects without that member.
+func variant(kind, fallback string, choices map[string]rule) rule {
+	return func(d *decoder, path string, v jsontext.Value) error {
+		if v.Kind() != '{' {
+			return invalid(path, "is not an object")
+		}
+		chosen := fallback
+		if err := each(v, func(name string, value jsontext.Value) error {
+			if name == kind {
+				chosen, _ = stringOf(value)
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
+		r, ok := choices[chosen]
+		if !ok {
+			return unsupported(join(path, kind), " with the value "+strconv.Quote(clip(chosen)))
+		}
+		return r(d, path, v)
+	}
+}
+
+func clip(s string) string { return strings.ToValidUTF8(s[:min(len(s), 40)], "") }
+
+func join(path, name string) string {
+	name = clip(name)
+	if path == "" {
+		return name
+	}
+	return path + "." + name
+}

@@ -1,0 +1,203 @@
+package wire
+
+// The allow-lists. A field that is missing here is refused: hosted tools, stored prompts and conversations, other
+// service tiers, several answers and predictions spend tokens that the bound of a call does not cover.
+var (
+	anyText   = text(textInBytes)
+	name      = text(maxName)
+	onlyNull  = orNull(only("null", ""))
+	noMore    = only("1", ": send one request for each answer")
+	oneOutput = orNull(integer(1, maxOutput))
+	unit      = orNull(number(0, 1))
+
+	schemas = map[API]rule{Chat: chatBody, Responses: responsesBody, Messages: messagesBody}
+)
+
+// common are fields of all interfaces.
+func common(own fields) fields {
+	all := fields{
+		"model": take(name), "stream": take(orNull(boolean)), "temperature": orNull(number(0, 2)), "top_p": unit,
+	}
+	for field, r := range own {
+		all[field] = r
+	}
+	return all
+}
+
+// function is the description of a tool that the app itself runs.
+var function = fields{
+	"name": name, "description": orNull(anyText), "parameters": orNull(anyObject), "strict": orNull(boolean),
+}
+
+func functionWithType() fields {
+	f := fields{"type": word("function")}
+	for field, r := range function {
+		f[field] = r
+	}
+	return f
+}
+
+// format of an answer, with the schema's members beside its type or in an object of its own.
+func format(schema rule) rule {
+	return variant("type", "", map[string]rule{
+		"text":        object(fields{"type": anything}),
+		"json_object": object(fields{"type": anything}),
+		"json_schema": schema,
+	})
+}
+
+var jsonSchema = fields{
+	"name": name, "description": orNull(anyText), "schema": anyObject, "strict": orNull(boolean),
+}
+
+// The chat completions interface.
+var (
+	chatText  = object(fields{"type": word("text"), "text": anyText}, "text")
+	chatImage = image(object(fields{
+		"type": word("image_url"),
+		"image_url": object(fields{
+			"url": anyText, "detail": orNull(word("auto", "low", "high", "original")),
+		}, "url"),
+	}, "image_url"))
+	chatRefusal = object(fields{"type": word("refusal"), "refusal": anyText}, "refusal")
+
+	texts = byKind(anyText, list(maxList, variant("type", "", map[string]rule{"text": chatText})), nil)
+
+	chatCall = object(fields{
+		"id": name, "type": word("function"),
+		"function": object(fields{"name": name, "arguments": anyText}, "name"),
+		"index":    dropped,
+	}, "id", "function")
+
+	chatMessage = variant("role", "", map[string]rule{
+		"developer": object(fields{"role": anything, "content": texts, "name": name}, "content"),
+		"system":    object(fields{"role": anything, "content": texts, "name": name}, "content"),
+		"user": object(fields{"role": anything, "name": name,
+			"content": byKind(anyText, list(maxList, variant("type", "",
+				map[string]rule{"text": chatText, "image_url": chatImage})), nil)}, "content"),
+		// Apps send back the message that they received, with fields that say nothing.
+		"assistant": object(fields{"role": anything, "name": name, "refusal": orNull(anyText),
+			"content": orNull(byKind(anyText, list(maxList, variant("type", "",
+				map[string]rule{"text": chatText, "refusal": chatRefusal})), nil)),
+			"tool_calls": orNull(list(maxTools, chatCall)), "audio": onlyNull, "function_call": onlyNull,
+			"annotations": dropped, "reasoning_content": dropped}),
+		"tool": object(fields{"role": anything, "content": texts, "tool_call_id": name}, "content", "tool_call_id"),
+	})
+
+	chatBody = object(common(fields{
+		"messages":   list(maxList, chatMessage),
+		"max_tokens": take(oneOutput), "max_completion_tokens": take(oneOutput),
+		"stream_options": take(orNull(object(fields{"include_usage": orNull(boolean), "include_obfuscation": dropped}))),
+		"n":              take(orNull(noMore)), "store": take(orNull(only("false", ""))),
+		"frequency_penalty": orNull(number(-2, 2)), "presence_penalty": orNull(number(-2, 2)),
+		"stop": orNull(byKind(name, list(16, name), nil)), "seed": orNull(integer(-1<<53, 1<<53)),
+		"tools": orNull(list(maxTools, variant("type", "", map[string]rule{
+			"function": object(fields{"type": anything, "function": object(function, "name")}, "function"),
+		}))),
+		"tool_choice": byKind(word("none", "auto", "required"), nil, object(fields{
+			"type": word("function"), "function": object(fields{"name": name}, "name"),
+		}, "type", "function")),
+		"parallel_tool_calls": boolean,
+		"response_format": orNull(format(object(fields{
+			"type": anything, "json_schema": object(jsonSchema, "name"),
+		}, "json_schema"))),
+		"reasoning_effort": orNull(name), "verbosity": orNull(word("low", "medium", "high")),
+		"logit_bias": orNull(anyObject), "logprobs": orNull(boolean), "top_logprobs": orNull(integer(0, 20)),
+		"user": orNull(name), "safety_identifier": orNull(name), "prompt_cache_key": orNull(name),
+	}), "model", "messages")
+)
+
+// The responses interface.
+var (
+	inputText  = object(fields{"type": word("input_text"), "text": anyText}, "text")
+	inputImage = image(object(fields{"type": word("input_image"), "image_url": anyText,
+		"detail": orNull(word("auto", "low", "high", "original")), "file_id": onlyNull}, "image_url"))
+	outputText = object(fields{"type": word("output_text"), "text": anyText, "annotations": dropped,
+		"logprobs": dropped}, "text")
+
+	inputParts = map[string]rule{"input_text": inputText, "input_image": inputImage}
+
+	responsesItem = variant("type", "message", map[string]rule{
+		"message": object(fields{
+			"type": anything, "role": word("user", "assistant", "system", "developer"), "id": name, "status": name,
+			"phase": orNull(name),
+			"content": byKind(anyText, list(maxList, variant("type", "", map[string]rule{
+				"input_text": inputText, "input_image": inputImage, "output_text": outputText, "refusal": chatRefusal,
+			})), nil),
+		}, "role", "content"),
+		"function_call": object(fields{"type": anything, "id": name, "call_id": name, "name": name,
+			"arguments": anyText, "status": orNull(name)}, "call_id", "name"),
+		"function_call_output": object(fields{"type": anything, "id": orNull(name), "call_id": name,
+			"output": byKind(anyText, list(maxList, variant("type", "", inputParts)), nil),
+			"status": orNull(name)}, "call_id", "output"),
+		"reasoning": object(fields{"type": anything, "id": name, "status": orNull(name), "content": dropped,
+			"encrypted_content": orNull(anyText),
+			"summary":           list(maxList, object(fields{"type": word("summary_text"), "text": anyText}, "text"))}),
+	})
+
+	responsesBody = object(common(fields{
+		"input":        byKind(anyText, list(maxList, responsesItem), nil),
+		"instructions": orNull(anyText), "max_output_tokens": take(oneOutput),
+		"stream_options": take(orNull(object(fields{"include_obfuscation": orNull(boolean)}))),
+		"store":          take(orNull(only("false", ": nothing is stored"))), "background": take(orNull(only("false", ""))),
+		"previous_response_id": onlyNull, "conversation": onlyNull, "prompt": onlyNull,
+		"include": orNull(list(8, word("reasoning.encrypted_content"))),
+		"tools": orNull(list(maxTools, variant("type", "", map[string]rule{
+			"function": object(functionWithType(), "name"),
+		}))),
+		"tool_choice": byKind(word("none", "auto", "required"), nil,
+			object(fields{"type": word("function"), "name": name}, "type", "name")),
+		"parallel_tool_calls": orNull(boolean), "truncation": orNull(word("disabled", "auto")),
+		"text": orNull(object(fields{"verbosity": orNull(word("low", "medium", "high")),
+			"format": format(object(fields{"type": anything, "name": name, "description": orNull(anyText),
+				"schema": anyObject, "strict": orNull(boolean)}, "name", "schema"))})),
+		"reasoning":    orNull(object(fields{"effort": orNull(name), "summary": orNull(name)})),
+		"top_logprobs": orNull(integer(0, 20)),
+		"user":         orNull(name), "safety_identifier": orNull(name), "prompt_cache_key": orNull(name),
+	}), "model", "input")
+)
+
+// The messages interface.
+var (
+	// Only the cache of five minutes: the one of an hour has another price.
+	cacheControl = orNull(object(fields{"type": word("ephemeral"), "ttl": orNull(word("5m"))}, "type"))
+
+	textBlock = object(fields{"type": anything, "text": anyText, "cache_control": cacheControl,
+		"citations": onlyNull}, "text")
+	imageBlock = image(object(fields{"type": anything, "cache_control": cacheControl,
+		"source": variant("type", "", map[string]rule{
+			"base64": object(fields{"type": anything, "media_type": name, "data": anyText}, "media_type", "data"),
+			"url":    object(fields{"type": anything, "url": anyText}, "url"),
+		})}, "source"))
+	resultBlock = object(fields{"type": anything, "tool_use_id": name, "is_error": orNull(boolean),
+		"cache_control": cacheControl, "content": byKind(anyText, list(maxList,
+			variant("type", "", map[string]rule{"text": textBlock, "image": imageBlock})), nil)}, "tool_use_id")
+
+	messagesBody = object(common(fields{
+		"messages": list(maxList, object(fields{
+			"role": word("user", "assistant"),
+			"content": byKind(anyText, list(maxList, variant("type", "", map[string]rule{
+				"text": textBlock, "image": imageBlock, "tool_result": resultBlock,
+				"tool_use": object(fields{"type": anything, "id": name, "name": name, "input": anyObject,
+					"caller": dropped, "cache_control": cacheControl}, "id", "name", "input"),
+				"thinking":          object(fields{"type": anything, "thinking": anyText, "signature": anyText}),
+				"redacted_thinking": object(fields{"type": anything, "data": anyText}),
+			})), nil),
+		}, "role", "content")),
+		"max_tokens": take(oneOutput), "top_k": orNull(integer(0, 1<<31)),
+		"system": orNull(byKind(anyText, list(maxList,
+			variant("type", "", map[string]rule{"text": textBlock})), nil)),
+		"stop_sequences": orNull(list(64, name)),
+		"tools": orNull(list(maxTools, variant("type", "custom", map[string]rule{
+			"custom": object(fields{"type": anything, "name": name, "description": anyText, "input_schema": anyObject,
+				"strict": orNull(boolean), "cache_control": cacheControl}, "name", "input_schema"),
+		}))),
+		"tool_choice": orNull(object(fields{"type": word("auto", "any", "tool", "none"), "name": name,
+			"disable_parallel_tool_use": boolean}, "type")),
+		"thinking": orNull(object(fields{"type": word("enabled", "disabled", "adaptive"),
+			"budget_tokens": integer(1, maxOutput), "display": name}, "type")),
+		"output_config": orNull(object(fields{"effort": orNull(name)})),
+		"metadata":      orNull(object(fields{"user_id": orNull(name)})),
+		"service_tier":  orNull(word("standard_only")),
+	}), "model", "messages")
+)

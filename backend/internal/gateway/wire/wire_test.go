@@ -1,0 +1,307 @@
+package wire
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+func decode(t *testing.T, api API, body string) *Request {
+	t.Helper()
+	r, err := Decode(api, []byte(body))
+	if err != nil {
+		t.Fatalf("%s: %v", body, err)
+	}
+	return r
+}
+
+const hello = `"messages":[{"role":"user","content":"Hello"}]`
+
+func TestDecode_RefusesWhatCouldSpendMore(t *testing.T) {
+	deep := strings.Repeat(`{"a":`, 100) + "1" + strings.Repeat("}", 100)
+	for _, c := range []struct {
+		api               API
+		body, code, param string
+	}{
+		{Chat, `{"model":"m","model":"n",` + hello + `}`, InvalidJSON, ""},
+		{Chat, `{"model":"m","messages":[{"role":"user","role":"system","content":"x"}]}`, InvalidJSON, ""},
+		{Chat, `{"model":"m","mod\u0065l":"n",` + hello + `}`, InvalidJSON, ""},
+		{Chat, `{"model":"m","seed":` + deep + `,` + hello + `}`, InvalidJSON, ""},
+		{Chat, `{"model":"m","temperature":1e400,` + hello + `}`, InvalidJSON, ""},
+		{Chat, "{\"model\":\"m\xff\"," + hello + `}`, InvalidJSON, ""},
+		{Chat, `[]`, InvalidJSON, ""},
+		{Chat, `{"model":"m",` + hello + `} {}`, InvalidJSON, ""},
+		{Chat, ``, InvalidJSON, ""},
+		{Chat, `null`, InvalidJSON, ""},
+		{Chat, `{` + hello + `}`, InvalidValue, "model"},
+		{Chat, `{"model":"m"}`, InvalidValue, "messages"},
+		{Chat, `{"model":"m","max_tokens":-1,` + hello + `}`, InvalidValue, "max_tokens"},
+		{Chat, `{"model":"m","max_tokens":0,` + hello + `}`, InvalidValue, "max_tokens"},
+		{Chat, `{"model":"m","max_tokens":1e18,` + hello + `}`, InvalidValue, "max_tokens"},
+		{Chat, `{"model":"m","max_tokens":1000000000000000000,` + hello + `}`, InvalidValue, "max_tokens"},
+		{Chat, `{"model":"m","max_tokens":"5",` + hello + `}`, InvalidValue, "max_tokens"},
+		{Chat, `{"model":"m","max_completion_tokens":1.5,` + hello + `}`, InvalidValue, "max_completion_tokens"},
+		{Chat, `{"model":"m","n":100,` + hello + `}`, UnsupportedParameter, "n"},
+		{Chat, `{"model":"m","store":true,` + hello + `}`, UnsupportedParameter, "store"},
+		{Chat, `{"model":"m","service_tier":"priority",` + hello + `}`, UnsupportedParameter, "service_tier"},
+		{Chat, `{"model":"m","web_search_options":{},` + hello + `}`, UnsupportedParameter, "web_search_options"},
+		{Chat, `{"model":"m","prediction":{},` + hello + `}`, UnsupportedParameter, "prediction"},
+		{Chat, `{"model":"m","modalities":["audio"],` + hello + `}`, UnsupportedParameter, "modalities"},
+		{Chat, `{"model":"m","Model":"n",` + hello + `}`, UnsupportedParameter, "Model"},
+		{Chat, `{"model":"m","tools":[{"type":"web_search"}],` + hello + `}`, UnsupportedParameter, "tools[0].type"},
+		{Chat, `{"model":"m","tools":[{"function":{"name":"f"}}],` + hello + `}`, UnsupportedParameter, "tools[0].type"},
+		{Chat, `{"model":"m","messages":[{"role":"user","content":[{"type":"input_audio","input_audio":{}}]}]}`,
+			UnsupportedParameter, "messages[0].content[0].type"},
+		{Chat, `{"model":"m","messages":[{"role":"assistant","audio":{"id":"a"}}]}`, UnsupportedParameter,
+			"messages[0].audio"},
+		{Responses, `{"model":"m","input":"x","previous_response_id":"r"}`, UnsupportedParameter, "previous_response_id"},
+		{Responses, `{"model":"m","input":"x","prompt":{"id":"pmpt_1"}}`, UnsupportedParameter, "prompt"},
+		{Responses, `{"model":"m","input":"x","background":true}`, UnsupportedParameter, "background"},
+		{Responses, `{"model":"m","input":"x","tools":[{"type":"mcp"}]}`, UnsupportedParameter, "tools[0].type"},
+		{Responses, `{"model":"m","input":[{"type":"item_reference","id":"x"}]}`, UnsupportedParameter, "input[0].type"},
+		{Messages, `{"model":"m","max_tokens":5,"mcp_servers":[],` + hello + `}`, UnsupportedParameter, "mcp_servers"},
+		{Messages, `{"model":"m","max_tokens":5,"tools":[{"type":"web_search_20250305","name":"w"}],` + hello + `}`,
+			UnsupportedParameter, "tools[0].type"},
+		{Messages, `{"model":"m","max_tokens":5,"service_tier":"auto",` + hello + `}`, InvalidValue, "service_tier"},
+		{Messages, `{"model":"m","system":[{"type":"text","text":"x","cache_control":{"type":"ephemeral","ttl":"1h"}}],` +
+			hello + `}`, InvalidValue, "system[0].cache_control.ttl"},
+	} {
+		_, err := Decode(c.api, []byte(c.body))
+		var field *FieldError
+		if !errors.As(err, &field) || field.Code != c.code || field.Param != c.param {
+			t.Errorf("%s: %+v (%v), want %s of %q", c.body, field, err, c.code, c.param)
+		}
+	}
+}
+
+func TestRequest_EncodesAnewWithItsBounds(t *testing.T) {
+	for _, c := range []struct {
+		api         API
+		body, field string
+		want        string
+	}{
+		{Chat, ` { "model" : "assistant", "max_tokens": 9, "stream":true, "n": 1, "stream_options":null,
+			"messages" : [ {"role":"user","content":"H\u0069"} ], "seed": 7, "max_completion_tokens": 8 } `, "max_tokens",
+			`{"messages":[{"role":"user","content":"Hi"}],"seed":7,"model":"up","max_tokens":8,"stream":true,` +
+				`"stream_options":{"include_usage":true}}`},
+		{Responses, `{"model":"m","input":"x","store":false,"max_output_tokens":8}`, "max_output_tokens",
+			`{"input":"x","model":"up","max_output_tokens":8,"stream":false,"store":false}`},
+		{Messages, `{"max_tokens":8,` + hello + `,"model":"m"}`, "max_tokens",
+			`{` + hello + `,"model":"up","max_tokens":8,"stream":false}`},
+	} {
+		r := decode(t, c.api, c.body)
+		if got := string(r.Encode("up", c.field, r.Output)); got != c.want || r.Output != 8 {
+			t.Errorf("%d\n%s, want\n%s", r.Output, got, c.want)
+		}
+	}
+}
+
+// An app sends back the message that the official client returned to it.
+func TestDecode_AcceptsTheMessagesThatProvidersAnswer(t *testing.T) {
+	r := decode(t, Chat, `{"model":"m","messages":[{"role":"user","content":"Hi"},
+		{"role":"assistant","content":null,"refusal":null,"annotations":[],"audio":null,"function_call":null,
+		 "tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":"{}"}}]},
+		{"role":"tool","tool_call_id":"c1","content":"42"}],
+		"tools":[{"type":"function","function":{"name":"f","parameters":{"type":"object"}}}],"tool_choice":"auto"}`)
+	if body := string(r.Encode("m", "max_tokens", 1)); strings.Contains(body, "annotations") ||
+		!strings.Contains(body, `"tool_calls":[{"id":"c1"`) {
+		t.Error(body)
+	}
+	decode(t, Responses, `{"model":"m","input":[{"role":"user","content":[{"type":"input_text","text":"x"}]},
+		{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"abc","status":null},
+		{"type":"function_call","id":"fc_1","call_id":"c","name":"f","arguments":"{}","status":"completed"},
+		{"type":"function_call_output","call_id":"c","output":"1"}],"store":false,"include":["reasoning.encrypted_content"]}`)
+	decode(t, Messages, `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"x"},
+		{"role":"assistant","content":[{"type":"thinking","thinking":"t","signature":"s"},
+		 {"type":"tool_use","id":"t1","name":"f","input":{}}]},
+		{"role":"user","content":[{"type":"tool_result","tool_use_id":"t1","content":"1"}]}],
+		"tools":[{"name":"f","input_schema":{"type":"object"}}]}`)
+}
+
+func TestRequest_BoundsItsInput(t *testing.T) {
+	data := strings.Repeat("A", 100_000)
+	r := decode(t, Chat, `{"model":"m","messages":[{"role":"user","content":[{"type":"text","text":"What is this?"},
+		{"type":"image_url","image_url":{"url":"data:image/png;base64,`+data+`"}}]}]}`)
+	if r.Images != 1 || r.InputBound(1000) < 1013 || r.InputBound(1000) > 1500 {
+		t.Errorf("%d images, bound %d", r.Images, r.InputBound(1000))
+	}
+	if got := decode(t, Chat, `{"model":"m",`+hello+`}`).InputBound(0); got < 5 || got > 200 {
+		t.Errorf("bound %d", got)
+	}
+}
+
+func TestPrices_RoundUpOnceAndNeverOverflow(t *testing.T) {
+	p := Prices{In: 250_000, Cached: 25_000, CacheWrite: 312_500, Out: 2_000_000}
+	if got := p.Of(Usage{In: 3, Cached: 1, Out: 1}); got != 3 { // 0.5 + 0.025 + 2 = 2.525
+		t.Errorf("%d", got)
+	}
+	if got := p.Of(Usage{}); got != 0 {
+		t.Errorf("%d", got)
+	}
+	most := Prices{MaxPrice, MaxPrice, MaxPrice, MaxPrice}
+	if got := most.Of(Usage{In: MaxTokens, Out: MaxTokens}); got != 2*MaxTokens*MaxPrice/1_000_000 {
+		t.Errorf("%d", got)
+	}
+	if got := most.Bound(MaxTokens, MaxTokens); got != 2*MaxTokens*MaxPrice/1_000_000 {
+		t.Errorf("%d", got)
+	}
+	for amount := range int64(500) {
+		n := p.Affords(amount, 100)
+		if n >= 0 && p.Bound(100, n) > amount || p.Bound(100, max(n, -1)+1) <= amount {
+			t.Errorf("%d covers %d", amount, n)
+		}
+	}
+}
+
+func TestAnswer_ReadsUsageInEveryShape(t *testing.T) {
+	chat := `{"id":"1","object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":"Hi"}}],"usage":null}`
+	for name, c := range map[string]struct {
+		api    API
+		events []string
+		want   Usage
+		flags  string
+	}{
+		"empty choices": {Chat, []string{chat, `{"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":5,
+			"prompt_tokens_details":{"cached_tokens":2},"completion_tokens_details":{"reasoning_tokens":3}}}`},
+			Usage{In: 7, Cached: 2, Out: 5}, "final"},
+		"null choices":    {Chat, []string{`{"choices":null,"usage":{"prompt_tokens":7,"completion_tokens":5}}`}, Usage{In: 7, Out: 5}, "final"},
+		"no choices":      {Chat, []string{`{"usage" : {"prompt_tokens":7,"completion_tokens":5}}`}, Usage{In: 7, Out: 5}, "final"},
+		"with a delta":    {Chat, []string{`{"choices":[{"delta":{}}],"usage":{"prompt_tokens":7,"completion_tokens":5}}`}, Usage{In: 7, Out: 5}, "final"},
+		"last one counts": {Chat, []string{`{"usage":{"prompt_tokens":7,"completion_tokens":1}}`, `{"usage":{"prompt_tokens":7,"completion_tokens":5}}`, chat}, Usage{In: 7, Out: 5}, "final"},
+		"hits":            {Chat, []string{`{"usage":{"prompt_tokens":7,"completion_tokens":5,"prompt_cache_hit_tokens":4}}`}, Usage{In: 7, Cached: 4, Out: 5}, "final"},
+		"hidden thoughts": {Chat, []string{`{"usage":{"prompt_tokens":7,"completion_tokens":5,"total_tokens":20}}`}, Usage{In: 7, Out: 13}, "final unequal"},
+		"strings":         {Chat, []string{`{"usage":{"prompt_tokens":"7","completion_tokens":5}}`}, Usage{}, "malformed"},
+		"negative":        {Chat, []string{`{"usage":{"prompt_tokens":7,"completion_tokens":5,"prompt_tokens_details":{"cached_tokens":-1}}}`}, Usage{}, "malformed"},
+		"too many":        {Chat, []string{`{"usage":{"prompt_tokens":7,"completion_tokens":1000000000000000000}}`}, Usage{}, "malformed"},
+		"1e18":            {Chat, []string{`{"usage":{"prompt_tokens":1e18,"completion_tokens":1}}`}, Usage{}, "malformed"},
+		"cached above":    {Chat, []string{`{"usage":{"prompt_tokens":1,"completion_tokens":1,"prompt_tokens_details":{"cached_tokens":2}}}`}, Usage{}, "malformed"},
+		"not an object":   {Chat, []string{`{"usage":[1]}`}, Usage{}, "malformed"},
+		"none":            {Chat, []string{chat}, Usage{}, ""},
+		"completed": {Responses, []string{`{"type":"response.completed","response":{"error":null,"usage":{"input_tokens":9,
+			"input_tokens_details":{"cached_tokens":3},"output_tokens":4,"output_tokens_details":{"reasoning_tokens":1}}}}`},
+			Usage{In: 9, Cached: 3, Out: 4}, "final ended"},
+		"failed": {Responses, []string{`{"type":"response.failed","response":{"error":{"code":"x"},"usage":{"input_tokens":9,"output_tokens":4}}}`},
+			Usage{In: 9, Out: 4}, "final ended"},
+		"incomplete": {Responses, []string{`{"type":"response.incomplete","response":{"usage":{"input_tokens":9,"output_tokens":4}}}`},
+			Usage{In: 9, Out: 4}, "final ended"},
+		"messages": {Messages, []string{
+			`{"type":"message_start","message":{"usage":{"input_tokens":10,"cache_creation_input_tokens":20,"cache_read_input_tokens":30,"output_tokens":1}}}`,
+			`{"type":"message_delta","delta":{},"usage":{"output_tokens":15}}`, `{"type":"message_stop"}`},
+			Usage{In: 60, Cached: 30, CacheWrite: 20, Out: 15}, "final ended"},
+		"messages cut": {Messages, []string{`{"type":"message_start","message":{"usage":{"input_tokens":10,"output_tokens":1}}}`},
+			Usage{In: 10, Out: 1}, "seen"},
+		"error frame": {Chat, []string{`{"error":{"message":"overloaded"}}`}, Usage{}, "failed"},
+		"error event": {Messages, []string{`{"type":"error","error":{"type":"overloaded_error"}}`}, Usage{}, "failed"},
+	} {
+		for _, end := range []string{"\n", "\r\n"} {
+			a := NewAnswer(&Request{API: c.api}, 10_000)
+			var text string
+			for _, e := range c.events {
+				text += "data: " + strings.ReplaceAll(e, "\n", "") + end + end
+			}
+			for i := range len(text) { // one byte at a time
+				if _, err := a.Feed(nil, []byte(text[i:i+1])); err != nil {
+					t.Fatal(err)
+				}
+			}
+			a.Finish(nil)
+			flags := map[string]bool{"final": a.Final, "seen": a.Seen && !a.Final, "malformed": a.Malformed,
+				"unequal": a.Unequal, "failed": a.Failed, "ended": a.Ended}
+			for flag, set := range flags {
+				if set != strings.Contains(" "+c.flags+" ", " "+flag+" ") {
+					t.Errorf("%s: %s is %t", name, flag, set)
+				}
+			}
+			if a.Usage != c.want {
+				t.Errorf("%s: %+v, want %+v", name, a.Usage, c.want)
+			}
+		}
+	}
+}
+
+func TestAnswer_DropsTheUsageThatNobodyAskedFor(t *testing.T) {
+	text := "data: {\"choices\":[{\"delta\":{\"content\":\"\u00e9\"}}],\"usage\":null}\n\n: comment\n\n" +
+		"data: {\"choices\":[],\"usage\":{\"prompt_tokens\":1,\"completion_tokens\":1}}\n\ndata: [DONE]\n\n"
+	for _, wants := range []bool{false, true} {
+		a := NewAnswer(&Request{API: Chat, WantsUsage: wants}, 100)
+		out, err := a.Feed(nil, []byte(text))
+		if got := strings.Contains(string(out), "prompt_tokens"); err != nil || got != wants || !a.Ended ||
+			!strings.Contains(string(out), "comment") || !strings.HasSuffix(string(out), "[DONE]\n\n") {
+			t.Errorf("asked %t: %v %q", wants, err, out)
+		}
+	}
+	a := NewAnswer(&Request{API: Chat}, 100)
+	if _, err := a.Feed(nil, []byte("data: "+strings.Repeat("x", MaxEvent))); !errors.Is(err, ErrEventTooLarge) {
+		t.Error(err)
+	}
+}
+
+func TestAnswer_EstimatesFromTheTextSeen(t *testing.T) {
+	a := NewAnswer(&Request{API: Chat}, 1000)
+	for range 10 {
+		_, _ = a.Feed(nil, []byte(`data: {"choices":[{"delta":{"content":"four and \"eight\""}}]}`+"\n\n"))
+	}
+	if got := a.Estimate(33); got.In != 33 || got.Out != 45 || !a.HasText() {
+		t.Errorf("%+v", got)
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	f.Add(0, `{"model":"m",`+hello+`,"stream":true}`)
+	f.Add(1, `{"model":"m","input":[{"role":"user","content":[{"type":"input_text","text":"x"}]}]}`)
+	f.Add(2, `{"model":"m","max_tokens":4,"system":"s",`+hello+`}`)
+	f.Fuzz(func(t *testing.T, api int, body string) {
+		a := APIs[((api%3)+3)%3]
+		r, err := Decode(a, []byte(body))
+		if err != nil {
+			var field *FieldError
+			if !errors.As(err, &field) {
+				t.Fatalf("%T %v", err, err)
+			}
+			return
+		}
+		out := r.Encode("up", a.OutputField(), 77)
+		var got map[string]json.RawMessage
+		if err := json.Unmarshal(out, &got); err != nil || string(got["model"]) != `"up"` ||
+			string(got[a.OutputField()]) != "77" || checkText(out) != nil {
+			t.Fatalf("%s: %v", out, err)
+		}
+		if r.InputBound(0) < int64(len(got["messages"])+len(got["input"])) && r.Images == 0 {
+			t.Fatalf("bound %d of %s", r.InputBound(0), out)
+		}
+		again, err := Decode(a, out) // what is sent would be accepted
+		if err != nil || a != Chat && again.Output != 77 {
+			t.Fatalf("%s: %v", out, err)
+		}
+	})
+}
+
+func FuzzAnswer(f *testing.F) {
+	f.Add(0, 3, "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":1,\"completion_tokens\":1}}\r\n\r\ndata: [DONE]\n\n")
+	f.Add(2, 1, "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"usage\":{\"input_tokens\":3}}}\n\n")
+	f.Fuzz(func(t *testing.T, api, size int, text string) {
+		r := &Request{API: APIs[((api%3)+3)%3], WantsUsage: true}
+		size = max(1, size)
+		a, whole := NewAnswer(r, 1000), NewAnswer(r, 1000)
+		var out []byte
+		for rest := []byte(text); len(rest) > 0 && !a.Failed; {
+			n := min(size, len(rest))
+			out, _ = a.Feed(out, rest[:n])
+			rest = rest[n:]
+		}
+		want, _ := whole.Feed(nil, []byte(text))
+		if a.Usage != whole.Usage || string(out) != string(want) || !strings.HasPrefix(text, string(out)) {
+			t.Fatalf("%+v %q in parts, %+v %q at once", a.Usage, out, whole.Usage, want)
+		}
+		a.Finish(nil)
+		u := a.Estimate(5)
+		for _, n := range []int64{u.In, u.Cached, u.CacheWrite, u.Out, u.In - u.Cached - u.CacheWrite} {
+			if n < 0 || n > 3000 {
+				t.Fatal(fmt.Sprint(u))
+			}
+		}
+		NewAnswer(r, 1000).Whole([]byte(text))
+	})
+}

@@ -1,0 +1,182 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/service-dev/service/backend/internal/credit"
+	"github.com/service-dev/service/backend/internal/gateway/wire"
+	"github.com/service-dev/service/packaging/llmtest"
+)
+
+// memoryPurse is a ledger of one account that can be told to fail.
+type memoryPurse struct {
+	mu      sync.Mutex
+	posted  credit.Amount
+	holds   map[string]credit.Amount
+	next    int
+	rows    []credit.Call
+	charged []credit.Amount
+	renewed chan string
+	renew   error
+	settled chan struct{} // receives one value for each counted call
+}
+
+func newPurse(posted credit.Amount) *memoryPurse {
+	return &memoryPurse{posted: posted, holds: map[string]credit.Amount{}, renewed: make(chan string, 1000),
+		settled: make(chan struct{}, 1000)}
+}
+
+func (p *memoryPurse) Hold(_ context.Context, r credit.HoldRequest) (credit.Hold, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var held credit.Amount
+	for _, h := range p.holds {
+		held += h
+	}
+	if r.Amount > p.posted {
+		return credit.Hold{}, &credit.NoCredit{Needed: r.Amount, Available: p.posted - held}
+	}
+	if r.Amount > p.posted-held {
+		return credit.Hold{}, &credit.Reserved{Needed: r.Amount, Available: p.posted - held}
+	}
+	p.next++
+	id := string(rune('a' + p.next))
+	p.holds[id] = r.Amount
+	return credit.Hold{ID: id, Amount: r.Amount}, nil
+}
+
+func (p *memoryPurse) Renew(_ context.Context, id string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.renewed <- id
+	return p.renew
+}
+
+func (p *memoryPurse) Settle(_ context.Context, id string, charge credit.Amount, call credit.Call) (credit.Amount, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	charge = min(charge, p.holds[id])
+	delete(p.holds, id)
+	p.posted -= charge
+	p.rows, p.charged = append(p.rows, call), append(p.charged, charge)
+	p.settled <- struct{}{}
+	return charge, nil
+}
+
+func (p *memoryPurse) Release(ctx context.Context, id string, call credit.Call) error {
+	_, err := p.Settle(ctx, id, 0, call)
+	return err
+}
+
+func (p *memoryPurse) Record(_ context.Context, call credit.Call) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.rows, p.charged = append(p.rows, call), append(p.charged, 0)
+	p.settled <- struct{}{}
+	return nil
+}
+
+// last waits for the next counted call and returns it, with its charge and what is still held.
+func (p *memoryPurse) last() (call credit.Call, charged credit.Amount, holds int) {
+	<-p.settled
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.rows[len(p.rows)-1], p.charged[len(p.charged)-1], len(p.holds)
+}
+
+// liveKeys are the keys that were not revoked.
+type liveKeys struct{ live sync.Map }
+
+func (k *liveKeys) LiveKeys(_ context.Context, ids []string) (live []string, _ error) {
+	for _, id := range ids {
+		if _, ok := k.live.Load(id); ok {
+			live = append(live, id)
+		}
+	}
+	return live, nil
+}
+
+// recorder is an app.
+type recorder struct {
+	mu    sync.Mutex
+	text  bytes.Buffer
+	wrote chan struct{}
+}
+
+func newRecorder() *recorder { return &recorder{wrote: make(chan struct{}, 1000)} }
+
+func (r *recorder) Begin(bool) {}
+func (r *recorder) Write(p []byte) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.text.Write(p)
+	r.wrote <- struct{}{}
+	return nil
+}
+
+func (r *recorder) String() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.text.String()
+}
+
+// world is a service with a fake provider.
+type world struct {
+	*Service
+	purse    *memoryPurse
+	keys     *liveKeys
+	provider *llmtest.Provider
+}
+
+var prices = wire.Prices{In: 2_000_000, Cached: 1_000_000, Out: 10_000_000}
+
+func newWorld(t *testing.T, posted credit.Amount, limits Limits) *world {
+	t.Helper()
+	checkLeaks := goleak.IgnoreCurrent()
+	w := &world{purse: newPurse(posted), keys: &liveKeys{}, provider: llmtest.Start()}
+	w.keys.live.Store("key", true)
+	w.Service = New(Options{Purse: w.purse, Keys: w.keys, Catalogue: Catalogue{byID: map[string]*Model{}}, Log: slog.New(slog.DiscardHandler), Limits: limits})
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- w.Serve(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		w.provider.Close()
+		goleak.VerifyNone(t, checkLeaks)
+	})
+	return w
+}
+
+// add offers a model of the fake provider.
+func (w *world) add(id string) {
+	p := &Provider{ID: "fake", base: w.provider.URL, key: newKey(llmtest.Key), header: "Authorization", prefix: "Bearer "}
+	m := &Model{ID: id, Provider: p, API: wire.Chat, Prices: prices, upstream: id,
+		outputField: "max_completion_tokens", context: 2000, output: 500, defaultOutput: 100}
+	w.Catalogue.Models, w.Catalogue.byID[id] = append(w.Catalogue.Models, m), m
+}
+
+func body(model, more string) []byte {
+	return []byte(`{"model":"` + model + `","stream":true,"messages":[{"role":"user","content":"Hello"}]` + more + `}`)
+}
+
+func (w *world) do(ctx context.Context, text []byte, to Sink) error {
+	return w.Do(ctx, Caller{"acc", "com.example.app", "key"}, wire.Chat, text, to)
+}
+
+func codeOf(err error) string {
+	var refusal *Refusal
+	if errors.As(err, &refusal) {
+		return refusal.Code
+	}
+	return ""
+}

@@ -1,0 +1,136 @@
+package modelapi
+
+import (
+	"errors"
+	"maps"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/service-dev/service/backend/internal/gateway"
+	"github.com/service-dev/service/backend/internal/gateway/wire"
+	"github.com/service-dev/service/backend/internal/httpjson"
+)
+
+// Codes of this package, beside those of gateway.
+const (
+	codeNotFound         = "not_found"
+	codeMethodNotAllowed = "method_not_allowed"
+	codeTooLarge         = "body_too_large"
+	codeUnsupportedMedia = "unsupported_media_type"
+	codeRateLimited      = "rate_limited"
+	codeInternal         = "internal_error"
+)
+
+// statuses are the statuses of the codes. Official clients repeat a call after 408, 409, 429 and 5xx by themselves, so
+// what lasts has another one.
+var statuses = map[string]int{
+	wire.InvalidJSON:          http.StatusBadRequest,
+	wire.InvalidValue:         http.StatusBadRequest,
+	wire.UnsupportedParameter: http.StatusBadRequest,
+
+	gateway.CodeInvalidKey:          http.StatusUnauthorized,
+	gateway.CodeModelNotFound:       http.StatusNotFound,
+	gateway.CodeWrongAPI:            http.StatusBadRequest,
+	gateway.CodeRequestTooLarge:     http.StatusPaymentRequired,
+	gateway.CodeNoCredit:            http.StatusPaymentRequired,
+	gateway.CodeCreditReserved:      http.StatusTooManyRequests,
+	gateway.CodeCreditLocked:        http.StatusForbidden,
+	gateway.CodeCapReached:          http.StatusPaymentRequired,
+	gateway.CodeOwnKeyMissing:       http.StatusForbidden,
+	gateway.CodeOwnKeyRefused:       http.StatusForbidden,
+	gateway.CodeTooManyCalls:        http.StatusServiceUnavailable,
+	gateway.CodeNotConfigured:       http.StatusServiceUnavailable,
+	gateway.CodeUnavailable:         http.StatusServiceUnavailable,
+	gateway.CodeProviderBusy:        http.StatusServiceUnavailable,
+	gateway.CodeProviderTimeout:     http.StatusGatewayTimeout,
+	gateway.CodeProviderUnavailable: http.StatusServiceUnavailable,
+	gateway.CodeProviderUnreachable: http.StatusServiceUnavailable,
+	gateway.CodeProviderRefused:     http.StatusBadRequest,
+	gateway.CodeProviderError:       http.StatusBadGateway,
+
+	codeNotFound:         http.StatusNotFound,
+	codeMethodNotAllowed: http.StatusMethodNotAllowed,
+	codeTooLarge:         http.StatusRequestEntityTooLarge,
+	codeUnsupportedMedia: http.StatusUnsupportedMediaType,
+	codeRateLimited:      http.StatusTooManyRequests,
+	codeInternal:         http.StatusInternalServerError,
+}
+
+// types are the types of errors by status: of the chat and responses interfaces, and of the messages interface.
+var types = map[int][2]string{
+	http.StatusUnauthorized:          {"authentication_error", "authentication_error"},
+	http.StatusPaymentRequired:       {"insufficient_quota", "billing_error"},
+	http.StatusForbidden:             {"permission_error", "permission_error"},
+	http.StatusNotFound:              {"not_found_error", "not_found_error"},
+	http.StatusRequestEntityTooLarge: {"invalid_request_error", "request_too_large"},
+	http.StatusTooManyRequests:       {"rate_limit_error", "rate_limit_error"},
+	http.StatusInternalServerError:   {"api_error", "api_error"},
+	http.StatusBadGateway:            {"api_error", "api_error"},
+	http.StatusServiceUnavailable:    {"api_error", "overloaded_error"},
+	http.StatusGatewayTimeout:        {"api_error", "timeout_error"},
+}
+
+func typeOf(status int, messages bool) string {
+	both, ok := types[status]
+	switch {
+	case !ok:
+		return "invalid_request_error"
+	case messages:
+		return both[1]
+	}
+	return both[0]
+}
+
+// fail answers with an error in the shape of the route's interface.
+func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
+	var refusal *gateway.Refusal
+	if !errors.As(err, &refusal) {
+		if r.Context().Err() != nil {
+			return // the client is gone
+		}
+		a.Log.ErrorContext(r.Context(), "failed to serve request", "method", r.Method, "path", r.URL.Path, "err", err)
+		refusal = &gateway.Refusal{Code: codeInternal, Message: "something went wrong here: try again"}
+	}
+	status := statuses[refusal.Code]
+	if status == 0 {
+		status = http.StatusInternalServerError
+	}
+	if refusal.RetryAfter > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(httpjson.Seconds(refusal.RetryAfter)))
+	}
+	if status == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+	}
+	httpjson.Write(w, a.Log, status, envelope(refusal, status, isMessages(r)))
+}
+
+func isMessages(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, wire.Messages.Path()) }
+
+// envelope is the body of an error. Clients ignore the members that they do not know.
+func envelope(refusal *gateway.Refusal, status int, messages bool) any {
+	detail := map[string]any{"message": refusal.Message, "type": typeOf(status, messages), "param": nil,
+		"code": refusal.Code}
+	if refusal.Param != "" {
+		detail["param"] = refusal.Param
+	}
+	maps.Copy(detail, refusal.Money)
+	body := map[string]any{"error": detail}
+	if messages {
+		body["type"] = "error"
+	}
+	return body
+}
+
+// brokenFrame is the event before a stream breaks off.
+func brokenFrame(api wire.API) []byte {
+	const message = `"message":"the answer broke off"`
+	switch api {
+	case wire.Responses:
+		return []byte("event: error\ndata: {\"type\":\"error\",\"code\":\"provider_error\"," + message + ",\"param\":null}\n\n")
+	case wire.Messages:
+		return []byte("event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"api_error\"," + message + "}}\n\n")
+	case wire.Chat:
+	}
+	return []byte("data: {\"error\":{\"type\":\"api_error\",\"code\":\"provider_error\"," + message + ",\"param\":null}}\n\n")
+}

@@ -1,0 +1,205 @@
+// Package modelapi serves /v1, the interface that official clients of model providers speak: an app changes only base
+// address and key. It knows the shapes of requests and errors and no rule of the gateway.
+package modelapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/service-dev/service/backend/internal/gateway"
+	"github.com/service-dev/service/backend/internal/gateway/wire"
+	"github.com/service-dev/service/backend/internal/httpjson"
+	"github.com/service-dev/service/backend/internal/limit"
+	"github.com/service-dev/service/backend/internal/projects"
+)
+
+// Keys finds the owner of a project key, or returns projects.ErrUnknownKey.
+type Keys interface {
+	Authenticate(ctx context.Context, key string) (projects.KeyOwner, error)
+}
+
+// Gateway serves calls.
+type Gateway interface {
+	Do(ctx context.Context, who gateway.Caller, api wire.API, body []byte, to gateway.Sink) error
+	Available(ctx context.Context, who gateway.Caller) ([]gateway.Availability, error)
+}
+
+// Options configure the interface.
+type Options struct {
+	Keys    Keys
+	Gateway Gateway
+	Log     *slog.Logger
+	Now     func() time.Time
+	// WriteTimeout is how long an app may take to receive a part of an answer; 30 s if 0.
+	WriteTimeout time.Duration
+}
+
+// API serves the routes.
+type API struct {
+	Options
+	calls *limit.Limiter
+}
+
+const (
+	callsPerMinute = 600 // of a project key
+	root           = "/v1/"
+)
+
+// New returns an API.
+func New(o Options) *API {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.WriteTimeout == 0 {
+		o.WriteTimeout = 30 * time.Second
+	}
+	return &API{Options: o, calls: limit.New(callsPerMinute, o.Now)}
+}
+
+// Mount adds the routes to mux. Apps in browsers call from any origin: there is no cookie to misuse, and the key is the
+// authorisation.
+func (a *API) Mount(mux *http.ServeMux) {
+	for _, api := range wire.APIs {
+		mux.HandleFunc("POST /v1"+api.Path(), a.authorised(func(w http.ResponseWriter, r *http.Request, who gateway.Caller) {
+			a.call(w, r, who, api)
+		}))
+	}
+	mux.HandleFunc("GET /v1/models", a.authorised(a.withModels(allModels)))
+	mux.HandleFunc("GET /v1/models/{id}", a.authorised(a.withModels(oneModel)))
+	mux.HandleFunc("OPTIONS "+root, preflight)
+	mux.HandleFunc(root, func(w http.ResponseWriter, r *http.Request) { a.noRoute(w, r, mux) })
+}
+
+// preflight allows every header that is asked for: official clients send many of their own.
+func preflight(w http.ResponseWriter, r *http.Request) {
+	asked := httpjson.Clip(r.Header.Get("Access-Control-Request-Headers"), 2000)
+	if asked == "" {
+		asked = "Authorization, Content-Type"
+	}
+	httpjson.Preflight(w, "GET, POST", asked)
+}
+
+func (a *API) noRoute(w http.ResponseWriter, r *http.Request, mux *http.ServeMux) {
+	httpjson.AllowAnyOrigin(w)
+	if allow := httpjson.AllowedMethods(mux, r, root); len(allow) > 0 {
+		w.Header().Set("Allow", strings.Join(allow, ", "))
+		a.fail(w, r, &gateway.Refusal{Code: codeMethodNotAllowed, Message: "use " + strings.Join(allow, " or ")})
+		return
+	}
+	a.fail(w, r, &gateway.Refusal{Code: codeNotFound, Message: "there is no " + httpjson.Clip(r.Method, 20) + " " +
+		httpjson.Clip(r.URL.Path, 100) + ": the gateway serves /v1/models, /v1/chat/completions, /v1/responses and " +
+		"/v1/messages"})
+}
+
+type handler func(w http.ResponseWriter, r *http.Request, who gateway.Caller)
+
+// authorised wraps every route: it checks the project key and limits the rate of its calls.
+func (a *API) authorised(serve handler) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		httpjson.AllowAnyOrigin(w)
+		owner, err := a.owner(r)
+		if err != nil {
+			a.fail(w, r, err)
+			return
+		}
+		if wait := a.calls.Take(owner.KeyID); wait > 0 {
+			a.fail(w, r, &gateway.Refusal{Code: codeRateLimited, RetryAfter: wait,
+				Message: fmt.Sprintf("too many calls with this project key: wait %d s", httpjson.Seconds(wait))})
+			return
+		}
+		serve(w, r, gateway.Caller{Account: owner.AccountID, Project: owner.Project, Key: owner.KeyID})
+	}
+}
+
+var errInvalidKey = &gateway.Refusal{Code: gateway.CodeInvalidKey,
+	Message: "the project key is missing, unknown or revoked: keys are made on the project's page"}
+
+// owner finds the owner of the key, which clients send as a bearer token or as x-api-key.
+func (a *API) owner(r *http.Request) (projects.KeyOwner, error) {
+	key := r.Header.Get("X-Api-Key")
+	if authorization := r.Header.Get("Authorization"); authorization != "" {
+		token, ok := httpjson.Bearer(authorization)
+		if !ok || key != "" && key != token {
+			return projects.KeyOwner{}, errInvalidKey
+		}
+		key = token
+	}
+	owner, err := a.Keys.Authenticate(r.Context(), key)
+	if errors.Is(err, projects.ErrUnknownKey) {
+		err = errInvalidKey
+	}
+	return owner, err
+}
+
+// call serves one call of an interface.
+func (a *API) call(w http.ResponseWriter, r *http.Request, who gateway.Caller, api wire.API) {
+	body, err := readBody(w, r)
+	if err != nil {
+		a.fail(w, r, err)
+		return
+	}
+	// The server's read timeout is for requests: while an answer is streamed, it would end the connection.
+	control := http.NewResponseController(w)
+	if err := control.SetReadDeadline(time.Time{}); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return
+	}
+	s := &sink{w: w, control: control, timeout: a.WriteTimeout}
+	err = a.Gateway.Do(r.Context(), who, api, body, s)
+	switch {
+	case errors.Is(err, gateway.ErrBroken):
+		_ = s.Write(brokenFrame(api))
+		panic(http.ErrAbortHandler) // a clean end would pass for a complete answer
+	case err != nil:
+		a.fail(w, r, err)
+	}
+}
+
+func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	body, err := httpjson.ReadBody(w, r, wire.MaxBody)
+	switch {
+	case errors.Is(err, httpjson.ErrTooLarge):
+		return nil, &gateway.Refusal{Code: codeTooLarge, Message: fmt.Sprintf("the body is over %d MB", wire.MaxBody>>20)}
+	case errors.Is(err, httpjson.ErrNotJSON):
+		return nil, &gateway.Refusal{Code: codeUnsupportedMedia, Message: "set Content-Type: application/json"}
+	case err != nil:
+		return nil, &gateway.Refusal{Code: wire.InvalidJSON, Message: "the body ended early: send it again"}
+	}
+	return body, nil
+}
+
+// sink writes an answer and flushes each part.
+type sink struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+	timeout time.Duration
+}
+
+// Begin writes the headers. No proxy may collect or change the parts of a stream.
+func (s *sink) Begin(streamed bool) {
+	h := s.w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+	if streamed {
+		h.Set("Content-Type", "text/event-stream; charset=utf-8")
+		h.Set("Cache-Control", "no-cache, no-transform")
+		h.Set("X-Accel-Buffering", "no")
+	}
+	s.w.WriteHeader(http.StatusOK)
+}
+
+// Write returns an error if the app has left or takes too long.
+func (s *sink) Write(p []byte) error {
+	if err := s.control.SetWriteDeadline(time.Now().Add(s.timeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return err
+	}
+	if _, err := s.w.Write(p); err != nil {
+		return err
+	}
+	return s.control.Flush()
+}

@@ -1,0 +1,216 @@
+package modelapi
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/service-dev/service/backend/internal/credit"
+	"github.com/service-dev/service/backend/internal/gateway"
+	"github.com/service-dev/service/backend/internal/projects"
+	"github.com/service-dev/service/packaging/llmtest"
+)
+
+// anyKey accepts every key.
+type anyKey struct{}
+
+func (anyKey) LiveKeys(_ context.Context, ids []string) ([]string, error) { return ids, nil }
+
+func (anyKey) Authenticate(context.Context, string) (projects.KeyOwner, error) {
+	return projects.KeyOwner{AccountID: "acc", Project: "com.example.app", KeyID: "key"}, nil
+}
+
+// countingPurse has money for everything.
+type countingPurse struct {
+	mu    sync.Mutex
+	holds int
+	rows  chan credit.Call
+	fault error // of every hold
+}
+
+func (p *countingPurse) count(n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.holds += n
+}
+
+func (p *countingPurse) Hold(context.Context, credit.HoldRequest) (credit.Hold, error) {
+	if p.fault != nil {
+		return credit.Hold{}, p.fault
+	}
+	p.count(1)
+	return credit.Hold{ID: "h"}, nil
+}
+func (p *countingPurse) Renew(context.Context, string) error { return nil }
+func (p *countingPurse) Settle(_ context.Context, _ string, charge credit.Amount, c credit.Call) (credit.Amount, error) {
+	p.count(-1)
+	p.rows <- c
+	return charge, nil
+}
+func (p *countingPurse) Release(ctx context.Context, id string, c credit.Call) error {
+	_, err := p.Settle(ctx, id, 0, c)
+	return err
+}
+func (p *countingPurse) Record(_ context.Context, c credit.Call) error {
+	p.rows <- c
+	return nil
+}
+
+type world struct {
+	purse    *countingPurse
+	provider *llmtest.Provider
+	url      string
+}
+
+func newWorld(t *testing.T, writeTimeout time.Duration, limits gateway.Limits) *world {
+	t.Helper()
+	w := &world{purse: &countingPurse{rows: make(chan credit.Call, 100)}, provider: llmtest.Start()}
+	t.Cleanup(w.provider.Close)
+	dir := t.TempDir()
+	text := fmt.Sprintf("providers: [{id: fake, base_url: '%s', key_file: %s/key}]\nmodels:\n", w.provider.URL, dir)
+	for _, id := range []string{"good", llmtest.AboveMax, llmtest.WaitsInside, llmtest.Hangs} {
+		text += "  - {id: " + id + ", provider: fake, api: chat, context_tokens: 100000, output_tokens: 2000, " +
+			"prices_micro_usd_per_million: {text_in: 1, text_cached: 1, text_out: 1}}\n"
+	}
+	for name, text := range map[string]string{"key": llmtest.Key, "gateway.yaml": text} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	catalogue, err := gateway.LoadCatalogue(filepath.Join(dir, "gateway.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := slog.New(slog.DiscardHandler)
+	calls := gateway.New(gateway.Options{Catalogue: catalogue, Purse: w.purse, Keys: anyKey{}, Log: log, Limits: limits})
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- calls.Serve(ctx) }()
+	mux := http.NewServeMux()
+	New(Options{Keys: anyKey{}, Gateway: calls, Log: log, WriteTimeout: writeTimeout}).Mount(mux)
+	server := httptest.NewServer(mux)
+	w.url = server.URL
+	t.Cleanup(func() {
+		server.CloseClientConnections()
+		server.Close()
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		if w.purse.holds != 0 {
+			t.Errorf("%d holds are left", w.purse.holds)
+		}
+	})
+	return w
+}
+
+func (w *world) request(ctx context.Context, t *testing.T, model, more string) *http.Response {
+	t.Helper()
+	r, err := http.NewRequestWithContext(ctx, "POST", w.url+"/v1/chat/completions", strings.NewReader(
+		`{"model":"`+model+`","stream":true,"messages":[{"role":"user","content":"Hello"}]`+more+`}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res
+}
+
+// An app that does not read blocks neither the provider nor the charge.
+func TestCall_EndsForAnAppThatDoesNotRead(t *testing.T) {
+	w := newWorld(t, 50*time.Millisecond, gateway.Limits{})
+	conn, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	body := `{"model":"above-max","stream":true,"max_tokens":1000,"messages":[{"role":"user","content":"Hello"}]}`
+	if _, err := fmt.Fprintf(conn, "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"+
+		"Content-Length: %d\r\n\r\n%s", len(body), body); err != nil {
+		t.Fatal(err)
+	}
+	row := <-w.purse.rows
+	if row.Outcome != "cancelled" || row.TextOut == 0 {
+		t.Errorf("%+v", row)
+	}
+}
+
+func TestCall_IsChargedWheneverTheAppLeaves(t *testing.T) {
+	w := newWorld(t, 0, gateway.Limits{})
+	for events := range 12 {
+		ctx, leave := context.WithCancel(t.Context())
+		res := w.request(ctx, t, "good", "")
+		lines := bufio.NewScanner(res.Body)
+		for n := 0; n < 2*events && lines.Scan(); n++ {
+			continue // an event is two lines
+		}
+		leave()
+		res.Body.Close()
+		if row := <-w.purse.rows; row.TextOut != 9 && !row.Estimated {
+			t.Errorf("left after %d events: %+v", events, row)
+		}
+	}
+}
+
+// Each event arrives while the provider still works: nothing collects them.
+func TestCall_FlushesEachEvent(t *testing.T) {
+	w := newWorld(t, 0, gateway.Limits{})
+	res := w.request(t.Context(), t, llmtest.WaitsInside, "")
+	defer res.Body.Close()
+	if res.Header.Get("X-Accel-Buffering") != "no" || res.Header.Get("Cache-Control") != "no-cache, no-transform" ||
+		res.Header.Get("Content-Type") != "text/event-stream; charset=utf-8" || res.Header.Get("Content-Encoding") != "" {
+		t.Errorf("%v", res.Header)
+	}
+	lines := bufio.NewScanner(res.Body)
+	for lines.Scan() && !strings.Contains(lines.Text(), "Grüße") {
+		continue
+	}
+	w.provider.Continue() // only after the first word has arrived
+	rest, err := io.ReadAll(res.Body)
+	for lines.Scan() {
+		rest = append(rest, lines.Bytes()...)
+	}
+	if err != nil || !strings.Contains(string(rest), "[DONE]") {
+		t.Errorf("%v %q", err, rest)
+	}
+}
+
+// A provider that does not answer and a ledger that fails are refused in a way that official clients repeat.
+func TestCall_SaysWhenToTryAgain(t *testing.T) {
+	for _, c := range []struct {
+		model            string
+		fault            error
+		status           int
+		code, kind, wait string
+	}{
+		{llmtest.Hangs, nil, http.StatusGatewayTimeout, "provider_timeout", "api_error", "5"},
+		{"good", errors.New("the database is gone"), http.StatusServiceUnavailable, "unavailable", "api_error", "1"},
+	} {
+		w := newWorld(t, 0, gateway.Limits{FirstByte: time.Millisecond})
+		w.purse.fault = c.fault
+		res := w.request(t.Context(), t, c.model, "")
+		var e struct{ Error struct{ Code, Type string } }
+		err := json.NewDecoder(res.Body).Decode(&e)
+		res.Body.Close()
+		if err != nil || res.StatusCode != c.status || e.Error.Code != c.code || e.Error.Type != c.kind ||
+			res.Header.Get("Retry-After") != c.wait {
+			t.Errorf("%s: %d, Retry-After %q, %+v, %v", c.code, res.StatusCode, res.Header.Get("Retry-After"), e, err)
+		}
+	}
+}

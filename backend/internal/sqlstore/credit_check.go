@@ -1,0 +1,124 @@
+package sqlstore
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/service-dev/service/backend/internal/credit"
+)
+
+// differences are the sums of the ledger that do not follow from its rows. Each is one statement, so that it sees one
+// moment of a ledger in use. The columns are the account, what differs, the stored and the computed sum.
+var differences = []string{
+	`SELECT account_id, 'posted', posted, computed FROM (SELECT b.account_id, b.posted,
+			CAST(COALESCE((SELECT SUM(amount) FROM credit_transfers WHERE credit = b.book), 0)
+				- COALESCE((SELECT SUM(amount) FROM credit_transfers WHERE debit = b.book), 0) AS BIGINT) AS computed
+		FROM credit_balances b) x WHERE posted <> computed`,
+	`SELECT account_id, 'held', held, computed FROM (SELECT b.account_id, b.held, CAST(COALESCE((SELECT SUM(h.amount)
+			FROM credit_holds h WHERE h.account_id = b.account_id AND h.state = 'open'), 0) AS BIGINT) AS computed
+		FROM credit_balances b) x WHERE held <> computed`,
+	`SELECT account_id, 'held of ' || project || ' in ' || period, held, computed
+		FROM (SELECT s.account_id, s.project, s.period, s.held, CAST(COALESCE((SELECT SUM(h.amount) FROM credit_holds h
+				WHERE h.account_id = s.account_id AND h.state = 'open' AND (s.project = '' OR h.project = s.project)
+					AND (h.day = s.period OR SUBSTR(h.day, 1, 7) = s.period)), 0) AS BIGINT) AS computed
+			FROM credit_spending s) x WHERE held <> computed`,
+	// A project's spending is part of its account's.
+	`SELECT account_id, 'spent in ' || period, spent, computed
+		FROM (SELECT s.account_id, s.period, s.spent, CAST(COALESCE((SELECT SUM(p.spent) FROM credit_spending p
+				WHERE p.account_id = s.account_id AND p.period = s.period AND p.project <> ''), 0) AS BIGINT) AS computed
+			FROM credit_spending s WHERE s.project = '') x WHERE spent < computed`,
+	`SELECT h.account_id, 'charge of ' || h.id, h.charged, COALESCE(t.amount, 0)
+		FROM credit_holds h LEFT JOIN credit_transfers t ON t.id = 'call:' || h.id
+		WHERE h.charged <> COALESCE(t.amount, 0)`,
+	`SELECT h.account_id, 'state of ' || h.id, h.charged, COALESCE(t.amount, 0)
+		FROM credit_holds h JOIN credit_transfers t ON t.id = 'call:' || h.id OR t.id = 'late:' || h.id
+		WHERE h.state NOT IN ('settled', 'late')`,
+}
+
+// CheckCredit recomputes the sums of the ledger.
+func (s *Store) CheckCredit(ctx context.Context, now time.Time) (r credit.Report, err error) {
+	err = s.reads.QueryRowContext(ctx, `SELECT COUNT(*), CAST(COALESCE(SUM(posted), 0) AS BIGINT),
+			CAST(COALESCE(SUM(held), 0) AS BIGINT) FROM credit_balances`).Scan(&r.Accounts, &r.Posted, &r.Held)
+	if err != nil {
+		return r, fmt.Errorf("sum credit balances: %w", err)
+	}
+	err = s.reads.QueryRowContext(ctx, `SELECT COALESCE(SUM(CASE WHEN state = 'open' THEN 1 ELSE 0 END), 0),
+			COALESCE(SUM(CASE WHEN state IN ('expired', 'late') THEN 1 ELSE 0 END), 0),
+			COALESCE(SUM(CASE WHEN state = 'open' AND lease_until < $1 THEN 1 ELSE 0 END), 0) FROM credit_holds`, toMS(now)).
+		Scan(&r.OpenHolds, &r.ExpiredHolds, &r.RunOutLeases)
+	if err != nil {
+		return r, fmt.Errorf("count holds: %w", err)
+	}
+	if err := s.sumBooks(ctx, &r); err != nil {
+		return r, fmt.Errorf("sum books: %w", err)
+	}
+	for _, query := range differences {
+		found, err := queryAll(ctx, s.reads, func(row scanner) (d credit.Difference, err error) {
+			err = row.Scan(&d.AccountID, &d.What, &d.Stored, &d.Computed)
+			return d, err
+		}, query+` LIMIT 100`)
+		if err != nil {
+			return r, fmt.Errorf("check ledger: %w", err)
+		}
+		r.Differences = append(r.Differences, found...)
+	}
+	r.Shortfalls, err = queryAll(ctx, s.reads, scanTransfer, selectTransfer+` WHERE debit = $1
+		ORDER BY at DESC, id DESC LIMIT 20`, credit.BookOperator)
+	if err != nil {
+		return r, fmt.Errorf("list shortfalls: %w", err)
+	}
+	return r, nil
+}
+
+// sumBooks sums the books of the service: what came from them less what went back.
+func (s *Store) sumBooks(ctx context.Context, r *credit.Report) error {
+	for book, into := range map[string]*credit.Amount{
+		credit.BookFree: &r.Free, credit.BookPaidIn: &r.PaidIn, credit.BookUsed: &r.Used,
+		credit.BookOperator: &r.Operator, credit.BookClosed: &r.Closed,
+	} {
+		net, err := queryValue[credit.Amount](ctx, s.reads, `SELECT CAST(
+				COALESCE((SELECT SUM(amount) FROM credit_transfers WHERE debit = $1), 0)
+				- COALESCE((SELECT SUM(amount) FROM credit_transfers WHERE credit = $1), 0) AS BIGINT)`, book)
+		if err != nil {
+			return err
+		}
+		if book == credit.BookUsed || book == credit.BookClosed {
+			net = -net
+		}
+		*into = net
+	}
+	return nil
+}
+
+// PruneCredit deletes what is kept for a limited time.
+func (s *Store) PruneCredit(ctx context.Context, p credit.Prune) error {
+	for _, one := range []statement{
+		stmt(`DELETE FROM credit_holds WHERE state <> 'open' AND created_at < $1`, toMS(p.Holds)),
+		stmt(`DELETE FROM credit_spending WHERE period < $1 AND held = 0`, p.Period),
+		stmt(`DELETE FROM credit_notices WHERE day < $1`, p.Period),
+		stmt(`DELETE FROM credit_free_grants WHERE at < $1`, toMS(p.Grants.Truncate(24*time.Hour))),
+		stmt(`DELETE FROM gateway_usage WHERE hour < $1`, toMS(p.Usage)),
+		stmt(`DELETE FROM gateway_calls WHERE at < $1`, toMS(p.Calls)),
+	} {
+		if _, err := s.exec(ctx, "prune credit", one.text, one.args...); err != nil {
+			return err
+		}
+	}
+	type full struct{ account, project string }
+	all, err := queryAll(ctx, s.reads, func(row scanner) (f full, err error) {
+		err = row.Scan(&f.account, &f.project)
+		return f, err
+	}, `SELECT account_id, app_id FROM gateway_calls GROUP BY account_id, app_id HAVING COUNT(*) > $1`, p.CallsOfProject)
+	if err != nil {
+		return fmt.Errorf("list projects with many calls: %w", err)
+	}
+	const prune = `DELETE FROM gateway_calls WHERE account_id = $1 AND app_id = $2 AND id IN
+		(SELECT id FROM gateway_calls WHERE account_id = $1 AND app_id = $2 ORDER BY at DESC, id DESC LIMIT $4 OFFSET $3)`
+	for _, f := range all {
+		if _, err := s.exec(ctx, "prune calls", prune, f.account, f.project, p.CallsOfProject, 1_000_000); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,45 @@
+package sqlstore_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/service-dev/service/backend/internal/account"
+	"github.com/service-dev/service/backend/internal/credit"
+	"github.com/service-dev/service/backend/internal/sqlstore"
+)
+
+// addPurse stores an account with the model's projects.
+func addPurse(t *testing.T, store *sqlstore.Store, id string, now time.Time) {
+	t.Helper()
+	err := store.InsertAccount(t.Context(), account.Account{ID: id, Email: id + "@example.org", PasswordHash: "x",
+		Active: true, PrivacyAccepted: now, CreatedAt: now})
+	for _, p := range modelProjects {
+		err = errors.Join(err, sqlstore.Write(store, t.Context(), insertProject(id, p)))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func newLedger(store *sqlstore.Store, now func() time.Time) *credit.Ledger {
+	return credit.New(credit.Options{Store: store, Hasher: modelHash, Free: 2 * credit.USD, Now: now})
+}
+
+func kindOfRefusal(err error) string {
+	for _, known := range []any{new(*credit.NoCredit), new(*credit.Reserved), new(*credit.CapReached)} {
+		if err != nil && errors.As(err, known) {
+			return fmt.Sprintf("%T", known)[1:]
+		}
+	}
+	if err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+func call(outcome string) credit.Call {
+	return credit.Call{Model: "small", Kind: "chat", Outcome: outcome, TextIn: 3, TextOut: 4}
+}

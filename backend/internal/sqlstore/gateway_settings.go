@@ -1,0 +1,28 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+
+	"github.com/service-dev/service/backend/internal/audit"
+	"github.com/service-dev/service/backend/internal/gateway"
+)
+
+// KeySource returns what pays for a project's calls to models.
+func (s *Store) KeySource(ctx context.Context, account, project string) (string, error) {
+	source, err := queryValue[string](ctx, s.reads, `SELECT key_source FROM gateway_settings
+		WHERE account_id = $1 AND app_id = $2`, account, project)
+	if source == "" {
+		source = gateway.KeySourceCredit
+	}
+	return source, replaceNoRows(err, nil)
+}
+
+// SetKeySource sets what pays for the calls of the entry's project.
+func (s *Store) SetKeySource(ctx context.Context, source string, e audit.Entry) error {
+	return s.writeAudited(ctx, e, func(tx *sql.Tx) error {
+		return execTx(ctx, tx, "set key source", `INSERT INTO gateway_settings (account_id, app_id, key_source)
+			VALUES ($1, $2, $3) ON CONFLICT (account_id, app_id) DO UPDATE SET key_source = excluded.key_source`,
+			e.AccountID, e.Project, source)
+	})
+}

@@ -1,0 +1,86 @@
+package sqlstore_test
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/pressly/goose/v3"
+
+	"github.com/service-dev/service/backend/internal/grants"
+	"github.com/service-dev/service/packaging/enginetest"
+)
+
+// Who had limited every field of the assistant's config limits the fields that came later too. All other rows are as they
+// were, and a config without a text model has the operator's default.
+func TestMigrate_LimitsOfAllFieldsHoldForNewOnes(t *testing.T) {
+	enginetest.EachBlank(t, func(t *testing.T, database func(t *testing.T) string) {
+		where := database(t)
+		db := enginetest.Connect(t, where)
+		dialect := goose.DialectSQLite3
+		if enginetest.IsPostgres(where) {
+			dialect = goose.DialectPostgres
+		}
+		provider, err := goose.NewProvider(dialect, db, os.DirFS("migrations"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := provider.UpTo(t.Context(), 24); err != nil {
+			t.Fatal(err)
+		}
+		exec := func(format string, args ...any) {
+			t.Helper()
+			if _, err := db.ExecContext(t.Context(), fmt.Sprintf(format, args...)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		exec(`INSERT INTO accounts (id, email, password_hash, state, privacy_accepted_at, created_at)
+			VALUES ('ada', 'ada@example.org', 'x', 'active', 1, 1)`)
+		former := map[string]map[string]grants.Level{
+			"all.off":  {"realtimeModel": "off", "voice": "off", "memoryModel": "off", "sessionMemory": "off", "sounds": "off"},
+			"all.read": {"realtimeModel": "off", "voice": "read", "memoryModel": "read", "sessionMemory": "off", "sounds": "off"},
+			"some.off": {"realtimeModel": "off", "voice": "off", "memoryModel": "off", "sessionMemory": "off"},
+			"default":  {},
+		}
+		for project, levels := range former {
+			exec(`INSERT INTO projects (account_id, app_id, created_at) VALUES ('ada', '%s', 1)`, project)
+			exec(`INSERT INTO assistant_configs (account_id, app_id, version, realtime_model, voice, memory_model, session_memory,
+				sounds, updated_at, updated_by, updated_link) VALUES ('ada', '%s', 3, 'r', 'v', 'm', 1, 0, 5, 'person', '')`, project)
+			exec(`INSERT INTO project_grants (account_id, app_id, capability, field, level)
+				VALUES ('ada', '%s', 'credentials', '', 'off')`, project)
+			for field, level := range levels {
+				exec(`INSERT INTO project_grants (account_id, app_id, capability, field, level)
+					VALUES ('ada', '%s', 'assistant_config', '%s', '%s')`, project, field, level)
+			}
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+		s := openStore(t, where)
+		defer s.Close()
+		service := &grants.Service{Store: s}
+		for project, levels := range former {
+			want := grants.Default()
+			want.Credentials = grants.Off
+			for field, level := range levels {
+				want.Assistant[field] = level
+			}
+			switch project {
+			case "all.off":
+				want.Assistant[grants.TextModel], want.Assistant[grants.GatewayUsage] = grants.Off, grants.Off
+			case "all.read":
+				want.Assistant[grants.TextModel] = grants.Read
+			}
+			got, err := service.Of(t.Context(), "ada", project)
+			if diff := cmp.Diff(want, got); diff != "" || err != nil {
+				t.Errorf("%s: %v %s", project, err, diff)
+			}
+			config, err := s.AssistantConfig(t.Context(), "ada", project)
+			if err != nil || config.Version != 3 || config.RealtimeModel != "r" || config.Voice != "v" ||
+				config.MemoryModel != "m" || config.TextModel != "" || !config.SessionMemory || config.Sounds {
+				t.Errorf("%s: %+v, %v", project, config, err)
+			}
+		}
+	})
+}

@@ -1,0 +1,6 @@
+-- +goose Up
+-- What pays for a project's calls to models: credit, or own for its own keys.
+ALTER TABLE gateway_settings ADD COLUMN key_source TEXT NOT NULL DEFAULT 'credit';
+
+-- +goose Down
+ALTER TABLE gateway_settings DROP COLUMN key_source;

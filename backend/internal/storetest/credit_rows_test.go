@@ -1,0 +1,146 @@
+package storetest
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/service-dev/service/backend/internal/account"
+	"github.com/service-dev/service/backend/internal/audit"
+	"github.com/service-dev/service/backend/internal/credit"
+)
+
+func deletedAccount(t *testing.T, f *purses) {
+	f.spend(t, 300_000)
+	must(f.Grant(t.Context(), "ada", credit.USD, "INV-7", "paid", audit.Operator()))(t)
+	open := must(f.hold(t, 100_000))(t)
+	accounts := account.NewService(f.store, hash, slog.New(slog.DiscardHandler), f.clock.now)
+	var export bytes.Buffer
+	fatal(t, accounts.Export(t.Context(), "ada", &export, audit.Person()))
+	for _, part := range []string{`"creditBalance"`, `"creditTransfers"`, `"reference:INV-7"`, `"creditHolds"`,
+		`"creditSpending"`, `"gatewayUsage"`, `"gatewayCalls"`, `"micro_usd":300000`} {
+		if !strings.Contains(export.String(), part) {
+			t.Errorf("the export has no %s: %s", part, export.String())
+		}
+	}
+	fatal(t, accounts.Delete(t.Context(), "ada", audit.Person()))
+	if dump := f.store.dump(); strings.Contains(dump, "ada") {
+		t.Errorf("something leads to the account: %s", dump)
+	}
+	r := f.sound(t)
+	if r.Closed != 2_700_000 || r.Used != 300_000 || r.PaidIn != credit.USD || r.Accounts != 0 {
+		t.Errorf("%+v", r)
+	}
+	want(t, "settle of its call", errOf(f.Settle(t.Context(), open.ID, 1, credit.Call{Outcome: credit.OutcomeOK})),
+		credit.ErrNoHold)
+	if booked, err := f.Grant(t.Context(), "bob", credit.USD, "INV-7", "", audit.Operator()); booked || err == nil {
+		t.Errorf("a reference was booked again: %v, %v", booked, err)
+	}
+}
+
+func (f *purses) usage(t *testing.T, accountID, project string) (u credit.UsageRow) {
+	t.Helper()
+	fatal(t, f.Usage(t.Context(), credit.UsageQuery{AccountID: accountID, Project: project, To: f.clock.now().Add(time.Hour)},
+		func(row credit.UsageRow) error {
+			u.Calls, u.Failed, u.Refused = u.Calls+row.Calls, u.Failed+row.Failed, u.Refused+row.Refused
+			u.Cancelled, u.Estimated = u.Cancelled+row.Cancelled, u.Estimated+row.Estimated
+			u.TextIn, u.TextCached, u.TextOut = u.TextIn+row.TextIn, u.TextCached+row.TextCached, u.TextOut+row.TextOut
+			u.Duration, u.Charged = u.Duration+row.Duration, u.Charged+row.Charged
+			return nil
+		}))
+	return u
+}
+
+func deletedProject(t *testing.T, f *purses) {
+	h := must(f.hold(t, 100_000))(t)
+	must(f.store.DeleteProject(t.Context(), "ada", appID, audit.New(f.clock.now(), "ada", audit.Person(), "project.deleted",
+		appID, appID)))(t)
+	if got := must(f.Settle(t.Context(), h.ID, 60_000, credit.Call{Outcome: credit.OutcomeOK}))(t); got != 60_000 {
+		t.Errorf("charged %s", got)
+	}
+	fatal(t, f.Record(t.Context(), credit.Call{Account: "ada", Project: appID, Outcome: "no_credit"}))
+	if u := f.usage(t, "ada", ""); u.Calls != 0 {
+		t.Errorf("%+v", u)
+	}
+	if a := must(f.Account(t.Context(), "ada"))(t); a.Posted != 2*credit.USD-60_000 || a.Day.Spent != 60_000 {
+		t.Errorf("%+v", a)
+	}
+	f.sound(t)
+}
+
+func mergedProjects(t *testing.T, f *purses) {
+	f.spend(t, 300_000)
+	other := must(f.Hold(t.Context(), credit.HoldRequest{Account: "ada", Project: otherID, Amount: 200_000}))(t)
+	must(f.Settle(t.Context(), other.ID, 200_000, credit.Call{Model: "small", Kind: "chat", Outcome: credit.OutcomeOK}))(t)
+	open := must(f.hold(t, 100_000))(t)
+	f.setCaps(t, appID, amount(650_000), nil)
+	fatal(t, f.store.MergeProjects(t.Context(), "ada", appID, otherID, audit.New(f.clock.now(), "ada", audit.Person(),
+		"project.merged", otherID, "merged")))
+	p := must(f.Project(t.Context(), "ada", otherID))(t)
+	if p.Day.Spent != 500_000 || p.Day.Held != 100_000 || p.Caps.Day == nil || *p.Caps.Day != 650_000 {
+		t.Errorf("%+v", p)
+	}
+	must(f.Settle(t.Context(), open.ID, 100_000, credit.Call{Model: "small", Kind: "chat", Outcome: credit.OutcomeFailed}))(t)
+	if u := f.usage(t, "ada", otherID); u.Calls != 3 || u.Charged != 600_000 || u.Failed != 1 {
+		t.Errorf("%+v", u)
+	}
+	if p := must(f.Project(t.Context(), "ada", otherID))(t); p.Day.Spent != 600_000 || p.Day.Held != 0 {
+		t.Errorf("%+v", p)
+	}
+	f.sound(t)
+}
+
+func callsCounted(t *testing.T, f *purses) {
+	call := credit.Call{Account: "ada", Project: appID, Model: "echo", Kind: "chat", Source: "script", TextIn: 10,
+		TextCached: 4, TextOut: 6, Duration: 1500 * time.Millisecond}
+	for _, outcome := range []string{"ok", "ok", "failed", "cancelled", "cap_reached", "no_credit", "no_credit"} {
+		call.Outcome, call.Estimated = outcome, outcome == "cancelled"
+		fatal(t, f.Record(t.Context(), call))
+	}
+	want := credit.UsageRow{Calls: 4, Failed: 1, Cancelled: 1, Refused: 3, Estimated: 1, TextIn: 70, TextCached: 28,
+		TextOut: 42, Duration: 10500 * time.Millisecond}
+	if got := f.usage(t, "ada", appID); got != want {
+		t.Errorf("%+v", got)
+	}
+	if got := f.usage(t, "bob", appID); got != (credit.UsageRow{}) {
+		t.Errorf("another account's project: %+v", got)
+	}
+	refusals := must(f.Refusals(t.Context(), credit.UsageQuery{AccountID: "ada", Project: appID,
+		To: f.clock.now().Add(time.Hour)}))(t)
+	if len(refusals) != 2 || refusals[0].Code != "no_credit" || refusals[0].Count != 2 ||
+		!refusals[0].LastAt.Equal(f.clock.now()) {
+		t.Errorf("%+v", refusals)
+	}
+}
+
+func oldRowsGo(t *testing.T, f *purses) {
+	f.spend(t, 100_000)
+	open := must(f.hold(t, 100_000))(t)
+	for i := range 5 {
+		f.clock.pass(time.Second)
+		fatal(t, f.Record(t.Context(), credit.Call{Account: "ada", Project: appID, Outcome: fmt.Sprint("code", i)}))
+	}
+	now := f.clock.now()
+	fatal(t, f.store.PruneCredit(t.Context(), credit.Prune{Holds: now.Add(time.Hour), CallsOfProject: 2}))
+	latest := must(f.Refusals(t.Context(), credit.UsageQuery{AccountID: "ada", Project: appID, To: now.Add(time.Hour)}))(t)
+	if len(latest) != 2 || latest[0].Code != "code3" || latest[1].Code != "code4" {
+		t.Errorf("the latest calls: %+v", latest)
+	}
+	if n := f.store.count("SELECT COUNT(*) FROM credit_holds"); n != 1 {
+		t.Errorf("%d holds are left, of which one is open", n)
+	}
+	later := now.Add(500 * 24 * time.Hour)
+	fatal(t, f.store.PruneCredit(t.Context(), credit.Prune{Holds: later, Usage: later, Calls: later, Grants: later,
+		Period: "9999", CallsOfProject: 1}))
+	for table, want := range map[string]int{"gateway_usage": 0, "gateway_calls": 0, "credit_free_grants": 0,
+		"credit_spending": 4, "credit_transfers": 2} { // what a hold is part of stays, and every transfer
+		if n := f.store.count("SELECT COUNT(*) FROM " + table); n != want {
+			t.Errorf("%d rows of %s, want %d", n, table, want)
+		}
+	}
+	fatal(t, f.Release(t.Context(), open.ID, credit.Call{Outcome: credit.OutcomeFailed}))
+	f.sound(t)
+}

@@ -1,0 +1,245 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/service-dev/service/backend/internal/account"
+	"github.com/service-dev/service/backend/internal/audit"
+	"github.com/service-dev/service/backend/internal/credit"
+)
+
+// purses is the ledger with ada's and bob's projects.
+type purses struct {
+	*tenants
+	*credit.Ledger
+	store *database
+}
+
+func TestCredit(t *testing.T) {
+	eachEngine(t, map[string]func(*testing.T, *purses){
+		"free credit is granted once":           grantedOnce,
+		"free credit is not farmed":             notFarmed,
+		"spending waits for a proof":            waitsForProof,
+		"caps over midnight":                    capsOverMidnight,
+		"caps refuse with a number":             capsRefuse,
+		"many calls on little credit":           manyCallsOnLittle,
+		"cost above the hold is the operator's": shortfall,
+		"deleted account leaves nobody":         deletedAccount,
+		"deleted project":                       deletedProject,
+		"merged projects":                       mergedProjects,
+		"calls are counted":                     callsCounted,
+		"old rows go":                           oldRowsGo,
+	}, func(t *testing.T, db *database, test func(*testing.T, *purses)) {
+		f := newTenants(t, db)
+		test(t, &purses{f, newCreditLedger(db, f.clock, false), db})
+	})
+}
+
+func newCreditLedger(db *database, c *clock, needsProof bool) *credit.Ledger {
+	return credit.New(credit.Options{Store: db, Hasher: hash, Free: 2 * credit.USD, NeedsProof: needsProof, Now: c.now,
+		TopUpURL: "https://pay.example/in?plan=a"})
+}
+
+func (f *purses) hold(t *testing.T, amount credit.Amount) (credit.Hold, error) {
+	return f.Hold(t.Context(), credit.HoldRequest{Account: "ada", Project: appID, Amount: amount})
+}
+
+// spend charges a call of ada's.
+func (f *purses) spend(t *testing.T, amount credit.Amount) {
+	t.Helper()
+	h := must(f.hold(t, amount))(t)
+	must(f.Settle(t.Context(), h.ID, amount, credit.Call{Model: "small", Kind: "chat", Outcome: credit.OutcomeOK}))(t)
+}
+
+// sound fails the test if the ledger does not add up.
+func (f *purses) sound(t *testing.T) credit.Report {
+	t.Helper()
+	r := must(f.Check(t.Context()))(t)
+	if len(r.Differences) > 0 || r.Free+r.PaidIn+r.Operator != r.Posted+r.Used+r.Closed {
+		t.Errorf("the ledger does not add up: %+v", r)
+	}
+	return r
+}
+
+func grantedOnce(t *testing.T, f *purses) {
+	won, _ := race(t, 8, isAny(), func(int) error { return errOf(f.Account(t.Context(), "ada")) })
+	a := must(f.Account(t.Context(), "ada"))(t)
+	if won != 8 || a.Posted != 2*credit.USD || a.Free != 2*credit.USD || a.Held != 0 || a.Locked {
+		t.Errorf("%d looks, %+v", won, a)
+	}
+	if want := "https://pay.example/in?account=" + a.Book + "&plan=a"; a.TopUpURL != want || strings.Contains(a.Book, "ada") {
+		t.Errorf("%s, want %s", a.TopUpURL, want)
+	}
+	// The first hold opens a balance too.
+	must(f.Hold(t.Context(), credit.HoldRequest{Account: "bob", Amount: credit.USD}))(t)
+	if all := must(f.Transfers(t.Context(), "bob", 0, 10))(t); len(all) != 1 || all[0].Debit != credit.BookFree ||
+		all[0].Credit != "" {
+		t.Errorf("%+v", all)
+	}
+	want(t, "unknown account", errOf(f.Account(t.Context(), "nobody")), credit.ErrNoAccount)
+	want(t, "hold of one", errOf(f.Hold(t.Context(), credit.HoldRequest{Account: "nobody", Amount: 1})), credit.ErrNoAccount)
+	f.sound(t)
+}
+
+func notFarmed(t *testing.T, f *purses) {
+	free := func(id string) credit.Amount { return must(f.Account(t.Context(), id))(t).Free }
+	if free("ada") == 0 {
+		t.Error("ada has none")
+	}
+	addAccount(t, f.store, f.clock, "ada2", "ADA+again@example.org")
+	if free("ada2") != 0 {
+		t.Error("another spelling of an address got it again")
+	}
+	fatal(t, f.store.DeleteAccount(t.Context(), "ada", f.clock.now()))
+	addAccount(t, f.store, f.clock, "ada3", "ada@example.org")
+	if free("ada3") != 0 {
+		t.Error("it was granted again after the account was deleted")
+	}
+	f.clock.pass(91 * 24 * time.Hour)
+	addAccount(t, f.store, f.clock, "ada4", "ada+later@example.org")
+	if free("ada4") == 0 {
+		t.Error("after 90 days it was not granted")
+	}
+	granted := 0
+	for i := range 25 {
+		id := fmt.Sprint("student", i)
+		addAccount(t, f.store, f.clock, id, id+"@example.org")
+		fatal(t, f.store.InsertWebSession(t.Context(), id, account.BrowserSession{ID: id, Hash: id,
+			Visit:     account.Visit{IP: fmt.Sprint("8.8.4.", i)},
+			CreatedAt: f.clock.now(), UsedAt: f.clock.now(), ExpiresAt: f.clock.now().Add(time.Hour)}))
+		if free(id) > 0 {
+			granted++
+		}
+	}
+	if granted != 20 {
+		t.Errorf("%d accounts of one network got it", granted)
+	}
+	if dump := f.store.dump(); strings.Contains(dump, "credit_free_grants [ada") || strings.Contains(dump, "8.8.4.0/24") {
+		t.Error("an address or a network is stored in clear")
+	}
+	f.sound(t)
+}
+
+func waitsForProof(t *testing.T, f *purses) {
+	l := newCreditLedger(f.store, f.clock, true)
+	hold := func(id string) error {
+		return errOf(l.Hold(t.Context(), credit.HoldRequest{Account: id, Project: appID, Amount: 1}))
+	}
+	var unproved *credit.Unproved
+	if a := must(l.Account(t.Context(), "ada"))(t); !a.Locked || a.Posted != 2*credit.USD {
+		t.Errorf("%+v", a)
+	}
+	if err := hold("ada"); !errors.As(err, &unproved) || unproved.Code() != "credit_locked" {
+		t.Errorf("unproved: %v", err)
+	}
+	must(f.store.InsertIdentity(t.Context(), account.LinkedIdentity{Provider: "acme", Subject: "1", LinkedAt: f.clock.now(),
+		UsedAt: f.clock.now()}, audit.New(f.clock.now(), "ada", audit.Person(), "x", "", "x")))(t)
+	want(t, "with a provider", hold("ada"), nil)
+	f.store.exec("UPDATE accounts SET verified_at = 1 WHERE id = 'bob'")
+	want(t, "with a confirmed address", hold("bob"), nil)
+	want(t, "unknown", hold("nobody"), credit.ErrNoAccount)
+}
+
+func amount(a credit.Amount) *credit.Amount { return &a }
+
+func capsOverMidnight(t *testing.T, f *purses) {
+	f.clock.at = time.Date(2026, 1, 31, 23, 59, 30, 0, time.UTC)
+	must(f.Account(t.Context(), "ada"))(t)
+	f.setCaps(t, appID, amount(500_000), amount(600_000))
+	late := must(f.hold(t, 400_000))(t)
+	f.clock.pass(40 * time.Second) // the next day, and the next month
+	next := must(f.hold(t, 500_000))(t)
+	var reached *credit.CapReached
+	if err := errOf(f.hold(t, 1)); !errors.As(err, &reached) || reached.Used != 500_000 {
+		t.Errorf("the new day's cap: %v", err)
+	}
+	must(f.Settle(t.Context(), late.ID, 300_000, credit.Call{Outcome: credit.OutcomeOK}))(t)
+	p := must(f.Project(t.Context(), "ada", appID))(t)
+	if p.Day.Spent != 0 || p.Day.Held != 500_000 || p.Month != p.Day {
+		t.Errorf("yesterday's call counts today: %+v", p)
+	}
+	f.clock.pass(-time.Minute) // the clock is put back: the cap of the day before still counts its call
+	if err := errOf(f.hold(t, 200_001)); !errors.As(err, &reached) || reached.Used != 300_000 {
+		t.Errorf("the old day's cap: %v", err)
+	}
+	must(f.hold(t, 200_000))(t)
+	fatal(t, f.Release(t.Context(), next.ID, credit.Call{Outcome: credit.OutcomeFailed}))
+	f.sound(t)
+}
+
+func capsRefuse(t *testing.T, f *purses) {
+	must(f.Account(t.Context(), "ada"))(t)
+	f.spend(t, 300_000)
+	for _, test := range []struct {
+		project string
+		caps    credit.Caps
+		want    credit.CapReached
+	}{
+		{appID, credit.Caps{Day: amount(400_000)}, credit.CapReached{Cap: "day", Of: "project"}},
+		{appID, credit.Caps{Month: amount(400_000)}, credit.CapReached{Cap: "month", Of: "project"}},
+		{"", credit.Caps{Day: amount(400_000)}, credit.CapReached{Cap: "day", Of: "account"}},
+		{"", credit.Caps{Month: amount(400_000)}, credit.CapReached{Cap: "month", Of: "account"}},
+	} {
+		f.setCaps(t, test.project, test.caps.Day, test.caps.Month)
+		var got *credit.CapReached
+		if err := errOf(f.hold(t, 100_001)); !errors.As(err, &got) || got.Cap != test.want.Cap || got.Of != test.want.Of ||
+			got.Limit != 400_000 || got.Used != 300_000 || !got.ResetsAt.After(f.clock.now()) {
+			t.Errorf("%+v: %v", test.want, err)
+		}
+		fatal(t, f.Release(t.Context(), must(f.hold(t, 100_000))(t).ID, credit.Call{Outcome: credit.OutcomeFailed}))
+		f.setCaps(t, test.project, nil, nil)
+	}
+	if n := len(f.entries(t, "credit.caps_changed")); n != 8 {
+		t.Errorf("%d audit entries", n)
+	}
+}
+
+// Two hundred calls at once on five cents: whoever is refused for the sake of the others is told so, and nothing is
+// spent twice.
+func manyCallsOnLittle(t *testing.T, f *purses) {
+	must(f.Account(t.Context(), "ada"))(t)
+	must(f.Take(t.Context(), "ada", 1_950_000, "leave five cents", "", audit.Operator()))(t)
+	refused := func(err error) bool {
+		var reserved *credit.Reserved
+		return errors.As(err, &reserved) && reserved.Code() == "credit_reserved" && reserved.Available >= 0
+	}
+	holds := make([]credit.Hold, 200)
+	won, lost := race(t, len(holds), refused, func(i int) (err error) {
+		holds[i], err = f.hold(t, 1_000)
+		return err
+	})
+	if won != 50 || lost != 150 {
+		t.Errorf("%d held, %d refused", won, lost)
+	}
+	race(t, len(holds), isAny(), func(i int) error {
+		if holds[i].ID == "" {
+			return nil
+		}
+		return errOf(f.Settle(t.Context(), holds[i].ID, 500, credit.Call{Outcome: credit.OutcomeOK}))
+	})
+	if a := must(f.Account(t.Context(), "ada"))(t); a.Posted != 25_000 || a.Held != 0 {
+		t.Errorf("%+v", a)
+	}
+	must(f.hold(t, 25_000))(t)
+	f.sound(t)
+}
+
+func shortfall(t *testing.T, f *purses) {
+	h := must(f.hold(t, 1_000))(t)
+	huge := credit.Call{Model: "small", Kind: "chat", Outcome: credit.OutcomeOK, TextIn: 1e18, TextOut: -5}
+	if got := must(f.Settle(t.Context(), h.ID, 5_000, huge))(t); got != 1_000 {
+		t.Errorf("charged %s", got)
+	}
+	want(t, "unknown hold", errOf(f.Settle(t.Context(), "no such", 1, huge)), credit.ErrNoHold)
+	want(t, "negative", errOf(f.hold(t, -1)), credit.ErrBadAmount)
+	none := must(f.hold(t, 0))(t)
+	must(f.Settle(t.Context(), none.ID, 7, credit.Call{Account: "ada", Project: appID, Outcome: credit.OutcomeOK}))(t)
+	r := f.sound(t)
+	if r.Operator != 4_000 || r.Used != 5_000 || len(r.Shortfalls) != 1 || r.Shortfalls[0].ID != "short:"+h.ID {
+		t.Errorf("%+v", r)
+	}
+}

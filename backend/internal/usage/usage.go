@@ -1,0 +1,215 @@
+// Package usage reports what a project's calls through the AI gateway cost: sums, caps, the account's credit, refusals
+// with the next step, and which models apps get. Agents and owners read the same report. It knows neither HTTP nor SQL.
+package usage
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/service-dev/service/backend/internal/credit"
+	"github.com/service-dev/service/backend/internal/gateway"
+)
+
+// Ledger is what a report needs of the ledger.
+type Ledger interface {
+	Account(ctx context.Context, accountID string) (credit.Account, error)
+	Project(ctx context.Context, accountID, project string) (credit.Project, error)
+	Usage(ctx context.Context, q credit.UsageQuery, row func(credit.UsageRow) error) error
+	Refusals(ctx context.Context, q credit.UsageQuery) ([]credit.Refusal, error)
+}
+
+// Models lists the models that a project's apps can ask for.
+type Models interface {
+	Available(ctx context.Context, who gateway.Caller) ([]gateway.Availability, error)
+}
+
+// Service makes reports. Its callers must have checked that the project belongs to the account.
+type Service struct {
+	Ledger Ledger
+	Models Models
+	Now    func() time.Time
+}
+
+// Unit is the length of a point of the series.
+type Unit time.Duration
+
+// The units.
+const (
+	Hour = Unit(time.Hour)
+	Day  = Unit(24 * time.Hour)
+)
+
+// Query asks for the last Points hours or days of UTC, the present one included.
+type Query struct {
+	Unit   Unit
+	Points int
+}
+
+// Report is what a project's calls cost.
+type Report struct {
+	From, To time.Time
+	Unit     Unit
+
+	Credit credit.Account
+	// KeySource is what pays for calls of models that cost something: the account's credit, until a project can choose
+	// another.
+	KeySource         string
+	Caps              []Cap // those that are set, of the project and of its account
+	Totals            Sums
+	ByModel, BySource []Part // the dearest first
+	Series            []Point
+	Refusals          []Refusal
+	Models            []gateway.Availability
+}
+
+// Cap is a spending cap and what the present period has used of it.
+type Cap struct {
+	Of, Period string // credit.OfProject or OfAccount, credit.CapDay or CapMonth
+	Limit      credit.Amount
+	Used       credit.Spent
+	ResetsAt   time.Time
+}
+
+// Sums add up calls. Refused calls count in Refused only.
+type Sums struct {
+	Calls, Failed, Cancelled, Refused, Estimated int64
+	TextIn, TextCached, TextOut                  int64
+	Charged                                      credit.Amount
+}
+
+func (s *Sums) add(r credit.UsageRow) {
+	s.Calls += r.Calls
+	s.Failed += r.Failed
+	s.Cancelled += r.Cancelled
+	s.Refused += r.Refused
+	s.Estimated += r.Estimated
+	s.TextIn += r.TextIn
+	s.TextCached += r.TextCached
+	s.TextOut += r.TextOut
+	s.Charged += r.Charged
+}
+
+// Part is the share of a model or of a source.
+type Part struct {
+	Name string
+	Sums
+}
+
+// Point is an hour or a day, which begins At.
+type Point struct {
+	At time.Time
+	Sums
+}
+
+// Refusal counts refused calls of one code. Next is what to do about it.
+type Refusal struct {
+	credit.Refusal
+	Next string
+}
+
+// Report reports on a project.
+func (s *Service) Report(ctx context.Context, account, project string, q Query) (r Report, err error) {
+	now := s.Now().UTC()
+	unit := time.Duration(q.Unit)
+	r.From, r.To, r.Unit = now.Truncate(unit).Add(-time.Duration(q.Points-1)*unit), now, q.Unit
+	for i := range q.Points {
+		r.Series = append(r.Series, Point{At: r.From.Add(time.Duration(i) * unit)})
+	}
+	r.KeySource = credit.SourceCredit
+	if r.Credit, err = s.Ledger.Account(ctx, account); err != nil {
+		return Report{}, err
+	}
+	own, err := s.Ledger.Project(ctx, account, project)
+	if err != nil {
+		return Report{}, err
+	}
+	r.addCaps(credit.OfProject, own.Caps, own.Day, own.Month)
+	r.addCaps(credit.OfAccount, r.Credit.Caps, r.Credit.Day, r.Credit.Month)
+	of := credit.UsageQuery{AccountID: account, Project: project, From: r.From, To: now.Add(time.Millisecond)}
+	if err := s.Ledger.Usage(ctx, of, func(row credit.UsageRow) error { r.add(row); return nil }); err != nil {
+		return Report{}, fmt.Errorf("read usage: %w", err)
+	}
+	for _, parts := range [][]Part{r.ByModel, r.BySource} {
+		slices.SortStableFunc(parts, func(a, b Part) int { return cmp.Compare(b.Charged, a.Charged) })
+	}
+	refusals, err := s.Ledger.Refusals(ctx, of)
+	if err != nil {
+		return Report{}, fmt.Errorf("read refusals: %w", err)
+	}
+	for _, one := range refusals {
+		r.Refusals = append(r.Refusals, Refusal{one, next(one.Code)})
+	}
+	r.Models, err = s.Models.Available(ctx, gateway.Caller{Account: account, Project: project})
+	return r, err
+}
+
+func (r *Report) add(row credit.UsageRow) {
+	r.Totals.add(row)
+	if row.Model != "" { // of refused calls that named none of the models it is empty
+		r.ByModel = addPart(r.ByModel, row.Model, row)
+	}
+	r.BySource = addPart(r.BySource, row.Source, row)
+	r.Series[row.Hour.Sub(r.From)/time.Duration(r.Unit)].Sums.add(row)
+}
+
+func addPart(parts []Part, name string, row credit.UsageRow) []Part {
+	i := slices.IndexFunc(parts, func(p Part) bool { return p.Name == name })
+	if i < 0 {
+		i, parts = len(parts), append(parts, Part{Name: name})
+	}
+	parts[i].add(row)
+	return parts
+}
+
+// Summary says the report in words.
+func (r Report) Summary() string {
+	words := []string{fmt.Sprintf("%d calls cost %s in the last %d %s.", r.Totals.Calls, dollars(r.Totals.Charged),
+		len(r.Series), r.unitName())}
+	for _, c := range r.Caps {
+		words = append(words, fmt.Sprintf("%s of the %s's %s cap of %s are spent.", dollars(c.Used.Spent), c.Of, c.Period,
+			dollars(c.Limit)))
+	}
+	left := dollars(r.Credit.Posted) + " of credit left"
+	if r.Credit.Held > 0 {
+		left += ", " + dollars(r.Credit.Held) + " of it reserved by calls in flight"
+	}
+	words = append(words, left+".")
+	if r.Credit.Locked {
+		words = append(words, "It cannot be spent before the owner has confirmed the account's mail address.")
+	}
+	if n := r.Totals.Failed; n > 0 {
+		words = append(words, fmt.Sprintf("%d calls failed at the provider.", n))
+	}
+	if n := r.Totals.Refused; n > 0 {
+		why := ""
+		if len(r.Refusals) > 0 {
+			why = ", most often " + r.Refusals[0].Code + ": " + r.Refusals[0].Next
+		}
+		words = append(words, fmt.Sprintf("%d calls were refused%s.", n, why))
+	}
+	return strings.Join(words, " ")
+}
+
+func (r Report) unitName() string {
+	if r.Unit == Hour {
+		return "hours"
+	}
+	return "days"
+}
+
+func dollars(a credit.Amount) string { return "$" + a.String() }
+
+// addCaps adds the caps that are set.
+func (r *Report) addCaps(of string, caps credit.Caps, day, month credit.Spent) {
+	dayEnds, monthEnds := credit.Resets(r.To)
+	if caps.Day != nil {
+		r.Caps = append(r.Caps, Cap{of, credit.CapDay, *caps.Day, day, dayEnds})
+	}
+	if caps.Month != nil {
+		r.Caps = append(r.Caps, Cap{of, credit.CapMonth, *caps.Month, month, monthEnds})
+	}
+}

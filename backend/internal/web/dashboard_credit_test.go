@@ -1,0 +1,102 @@
+package web
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/service-dev/service/backend/internal/credit"
+)
+
+func TestCredit_ShowsBalanceAndEveryTransfer(t *testing.T) {
+	h := newFakeDashboard()
+	h.credit.spend(120)
+	h.credit.transfers = append([]credit.Transfer{
+		{ID: "reference:INV-8", Credit: credit.BookPaidIn, Amount: 500_000, At: then, Note: "refund <b>"},
+		{ID: "reference:INV-7", Debit: credit.BookPaidIn, Amount: 5_000_000, At: then},
+	}, h.credit.transfers...)
+	site, _ := dashboardSite(t, h)
+	v := signedIn(t, site, ada).get(creditPath).want(http.StatusOK, "$1.8532", "$0.02", "$0.0125", "$0.1268",
+		"$2.00, granted once", h.credit.account.Book, "This backend has no payment page", "INV-8 · refund &lt;b&gt;", "−$0.50",
+		"Paid in", "&#43;$5.00", "Older")
+	v.lacks("Newer", "credit_locked", "Free credit</th>", "Pay in</a>")
+	rows := strings.Count(v.page, `data-label="Amount"`)
+	for _, page := range []string{"?page=2", "?page=3"} {
+		v.get(creditPath+page).want(http.StatusOK, "Newer")
+		rows += strings.Count(v.page, `data-label="Amount"`)
+	}
+	if rows != len(h.credit.transfers) {
+		t.Errorf("%d transfers on three pages, there are %d", rows, len(h.credit.transfers))
+	}
+	v.want(http.StatusOK, "Free credit<", "&#43;$2.00").lacks("Older")
+	for _, odd := range []string{"?page=0", "?page=-1", "?page=x", "?page=99999999999999999999"} {
+		v.get(creditPath+odd).want(http.StatusOK, "INV-8")
+	}
+}
+
+func TestCredit_SaysWhatWaitsAndWhereToPay(t *testing.T) {
+	h := newFakeDashboard()
+	h.credit.account.Locked = true
+	h.credit.account.TopUpURL = "https://pay.example.org/?account=acct_x"
+	site, _ := dashboardSite(t, h)
+	v := signedIn(t, site, ada)
+	v.get(creditPath).want(http.StatusOK, "Confirm your mail address", `href="https://pay.example.org/?account=acct_x"`)
+	v.lacks("This backend has no payment page")
+	v.get("/account").want(http.StatusOK, "$1.8532 available; spent $0.0125 today and $0.1268 this month",
+		"Confirm your mail address")
+	v.get(helloPath).want(http.StatusOK, "Calls to models cost $0.0125 today and $0.1268 this month")
+}
+
+func TestCredit_CapsTellTheCostBeforeAndAfter(t *testing.T) {
+	h := newFakeDashboard()
+	site, _ := dashboardSite(t, h)
+	v := signedIn(t, site, ada).get(creditPath).want(http.StatusOK, "the account&#39;s whole credit")
+	caps := creditPath + "/caps"
+	v.post(caps, v.form("version", "0", "cap-day", "0.50", "cap-month", "", "act", "cost")).want(http.StatusOK, "<strong>$15.50</strong>",
+		`value="0.50"`)
+	if len(h.called()) > 0 {
+		t.Fatal("showing the cost saved something")
+	}
+	v.post(caps, v.form("cap-day", "a lot", "cap-month", "-1")).want(http.StatusUnprocessableEntity, `value="a lot"`,
+		`id="cap-day-error"`, `id="cap-month-error"`, "<title>Error:")
+	v.post(caps, v.form("cap-day", "9999999", "cap-month", "")).want(http.StatusUnprocessableEntity, `id="cap-day-error"`)
+	v.get(creditPath)
+	v.post(caps, v.form("version", "0", "cap-day", "$0.50", "cap-month", "3")).onward().want(http.StatusOK, "It applies from the next call",
+		`value="0.50"`, `value="3.00"`, "at most <strong>$3.00</strong>")
+	stale := v.form("cap-day", "0", "cap-month", "")
+	stale.Set("version", "0")
+	v.post(caps, stale).want(http.StatusUnprocessableEntity, "The caps were changed since you opened this page", `value="1"`)
+	v.post(caps, v.form("version", "1", "cap-day", "0", "cap-month", "")).onward().want(http.StatusOK, "at most <strong>$0.00</strong>")
+	if c := h.credit.caps[""]; c.Day == nil || *c.Day != 0 || c.Month != nil {
+		t.Errorf("caps %+v", c)
+	}
+}
+
+// The banner is on every page that tells of spending, a project's only on that project's.
+func TestCredit_BannerWhenMostIsSpent(t *testing.T) {
+	h := newFakeDashboard()
+	h.credit.notices = []credit.Notice{{Of: credit.OfBalance, Limit: 2 * credit.USD, Spent: 1_700_000},
+		{Project: hello, Of: credit.CapDay, Limit: 500_000, Spent: 450_000, ResetsAt: then}}
+	site, _ := dashboardSite(t, h)
+	v := signedIn(t, site, ada)
+	for _, path := range []string{"/account", creditPath} {
+		v.get(path).want(http.StatusOK, "0.30 USD of credit are left of 2.00 USD").lacks("of its cap")
+	}
+	for _, path := range []string{helloPath, helloGateway} {
+		v.get(path).want(http.StatusOK, "0.30 USD of credit are left", "has spent 0.45 USD of its cap of 0.50 USD a day")
+	}
+	v.get("/account/projects/com.example.other/gateway").want(http.StatusOK, "credit are left").lacks("of its cap")
+	signedIn(t, site, "eve@example.org").get(creditPath).want(http.StatusOK).lacks("credit are left")
+}
+
+func TestCredit_CapsCanBeUndone(t *testing.T) {
+	h := newFakeDashboard()
+	site, _ := dashboardSite(t, h)
+	v := signedIn(t, site, ada).get(helloGateway)
+	v.post(helloGateway+"/caps", v.form("version", "0", "cap-day", "1", "cap-month", "")).want(http.StatusSeeOther)
+	v.get("/account/audit").want(http.StatusOK, "Spending caps changed", "/undo")
+	v.post("/account/audit/"+h.entries[0].ID+"/undo", v.form()).onward().want(http.StatusOK, "Undone.")
+	if c := h.credit.caps[hello]; c.Day != nil {
+		t.Errorf("caps %+v", c)
+	}
+}

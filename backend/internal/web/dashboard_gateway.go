@@ -1,0 +1,316 @@
+package web
+
+import (
+	"fmt"
+	"html/template"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/service-dev/service/backend/internal/analytics"
+	"github.com/service-dev/service/backend/internal/chart"
+	"github.com/service-dev/service/backend/internal/credit"
+	"github.com/service-dev/service/backend/internal/gateway"
+	"github.com/service-dev/service/proto/backendapi"
+)
+
+// gatewayPage is the data of the template "dashboard_gateway".
+type gatewayPage struct {
+	formErrors
+	Done     *notice
+	Notices  []string // of what most is spent
+	Nav      projectNav
+	Ranges   []analyticsRange
+	Range    analyticsRange
+	From, To shownTime
+	Totals   []analyticsTotal
+	Plots    []spendPlot // nil if nothing was called
+	Days     []spendRow  // by day or hour and model, at most listedSpending
+	More     bool        // there are more
+	Refusals []refusalRow
+	Caps     capsForm
+	Payer    payerForm
+	Models   []modelRow
+	BaseURL  string
+	Compared string // the tokens that Models compares the cost of; "" without any
+}
+
+// spendPlot is a chart and the table of its numbers.
+type spendPlot struct {
+	ID, Title, What string
+	Picture         template.HTML
+	Rows            []spendRow
+}
+
+// spendRow is a row of numbers about calls; Label is a time or a model.
+type spendRow struct {
+	Label, Model, PaidBy           string
+	Calls, Failed, In, Out, Amount string
+}
+
+type refusalRow struct {
+	Code  string
+	Text  refusalText
+	Count string
+	Last  shownTime
+}
+
+// modelRow is a model that apps can ask for, or why they cannot.
+type modelRow struct {
+	gateway.Availability
+	About, Reason       string
+	Called, Price, Cost string
+}
+
+const listedSpending = 150
+
+func gatewayPath(project string) string { return projectPath(project) + "/gateway" }
+
+func (w *Web) gateway(c *call) error { return w.showGateway(c, formErrors{}, nil) }
+
+func (w *Web) gatewayAddress(c *call) error { return c.redirect(gatewayPath(c.project.ID)) }
+
+// showGateway renders the page; entered are the caps of a form that was posted, or nil.
+func (w *Web) showGateway(c *call, f formErrors, entered *capsForm) error {
+	own, err := w.Dashboard.Credit.Project(c.Context(), c.account.ID, c.project.ID)
+	if err != nil {
+		return err
+	}
+	span, path := rangeOf(c), gatewayPath(c.project.ID)
+	page := gatewayPage{formErrors: f, Done: c.notice(), Nav: c.projectNav("gateway"), Ranges: rangesAt(span), Range: span,
+		BaseURL: strings.TrimSuffix(w.ingestURL(), ingestPath),
+		Caps:    newCapsForm(path, own.Caps, own.Day, own.Month, entered)}
+	if page.Notices, err = w.spendingNotices(c, c.project.ID); err != nil {
+		return err
+	}
+	if err := w.addSpending(c, &page); err != nil {
+		return err
+	}
+	if err := w.addModels(c, &page); err != nil {
+		return err
+	}
+	return w.render(c, page.status(), "dashboard_gateway", page)
+}
+
+func (w *Web) changeProjectCaps(c *call) error {
+	return w.changeCaps(c, c.project.ID, gatewayPath(c.project.ID), func(f formErrors, entered *capsForm) error {
+		return w.showGateway(c, f, entered)
+	})
+}
+
+// spending sums calls.
+type spending struct {
+	calls, failed, cancelled, estimated, in, cached, out int64
+	charged                                              credit.Amount
+}
+
+func (s *spending) add(u credit.UsageRow) {
+	s.calls, s.failed, s.cancelled = s.calls+u.Calls, s.failed+u.Failed, s.cancelled+u.Cancelled
+	s.in, s.cached, s.out = s.in+u.TextIn+u.TextCached, s.cached+u.TextCached, s.out+u.TextOut
+	s.estimated, s.charged = s.estimated+u.Estimated, s.charged+u.Charged
+}
+
+func (s *spending) row(label string) spendRow {
+	return spendRow{Label: label, Calls: grouped(s.calls), Failed: grouped(s.failed), In: grouped(s.in),
+		Out: grouped(s.out), Amount: dollars(s.charged)}
+}
+
+// modelSource is what spending is told apart by.
+type modelSource struct{ model, source string }
+
+// sums are the calls of a range by time, by model and source, and by all of them.
+type sums struct {
+	total spending
+	times []time.Time // every hour or day of the range
+	at    map[time.Time]*spending
+	by    map[modelSource]*spending
+	both  map[time.Time]map[modelSource]*spending
+}
+
+func newSums(q analytics.Query, step time.Duration) *sums {
+	s := &sums{at: map[time.Time]*spending{}, by: map[modelSource]*spending{},
+		both: map[time.Time]map[modelSource]*spending{}}
+	for t := q.From; !t.After(q.To); t = t.Add(step) {
+		s.times, s.at[t], s.both[t] = append(s.times, t), &spending{}, map[modelSource]*spending{}
+	}
+	return s
+}
+
+func (s *sums) add(u credit.UsageRow, step time.Duration) {
+	t, key := u.Hour.UTC().Truncate(step), modelSource{u.Model, u.Source}
+	if u.Calls == 0 || s.at[t] == nil {
+		return
+	}
+	s.total.add(u)
+	s.at[t].add(u)
+	for _, by := range []map[modelSource]*spending{s.by, s.both[t]} {
+		if by[key] == nil {
+			by[key] = &spending{}
+		}
+		by[key].add(u)
+	}
+}
+
+// dearest sorts the dearest first, and by name where they cost the same.
+func dearest(by map[modelSource]*spending) []modelSource {
+	var keys []modelSource
+	for k := range by {
+		keys = append(keys, k)
+	}
+	slices.SortFunc(keys, func(a, b modelSource) int {
+		if d := by[b].charged - by[a].charged; d != 0 {
+			return int(max(-1, min(1, d)))
+		}
+		return strings.Compare(a.model+" "+a.source, b.model+" "+b.source)
+	})
+	return keys
+}
+
+// addSpending adds what calls cost in the range, and which were refused.
+func (w *Web) addSpending(c *call, page *gatewayPage) error {
+	step := page.Range.length()
+	q := page.Range.query(w.Now().UTC())
+	q.From, q.To = q.From.Truncate(step), q.To.Truncate(step)
+	s := newSums(q, step)
+	of := credit.UsageQuery{AccountID: c.account.ID, Project: c.project.ID, From: q.From, To: w.Now()}
+	err := w.Dashboard.Credit.Usage(c.Context(), of, func(u credit.UsageRow) error {
+		s.add(u, step)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	page.From, page.To = showTime(q.From), showTime(w.Now())
+	page.Totals = []analyticsTotal{
+		{"Spent", dollars(s.total.charged)}, {"Calls", grouped(s.total.calls)}, {"Failed", grouped(s.total.failed)},
+		{"Tokens in", grouped(s.total.in)}, {"Tokens out", grouped(s.total.out)},
+	}
+	if s.total.calls > 0 {
+		page.Plots = []spendPlot{s.overTime(page.Range.interval), s.byModel()}
+		page.Days = s.table(page.Range.interval)
+		page.More = len(page.Days) > listedSpending
+		page.Days = page.Days[:min(len(page.Days), listedSpending)]
+	}
+	refusals, err := w.Dashboard.Credit.Refusals(c.Context(), of)
+	for _, r := range refusals {
+		page.Refusals = append(page.Refusals, refusalRow{r.Code, refusalTextOf(r.Code), grouped(r.Count), showTime(r.LastAt)})
+	}
+	return err
+}
+
+func (s *sums) overTime(interval string) spendPlot {
+	plot := spendPlot{ID: "time", Title: "Spending by " + interval, What: capital(interval) + " (UTC)"}
+	picture := chart.Chart{ID: "plot-time", Title: plot.Title, Format: backendapi.Dollars}
+	short, long := timeForms(interval)
+	most := s.times[0]
+	for _, t := range s.times {
+		picture.Points = append(picture.Points, chart.Point{Label: t.Format(short), N: int64(s.at[t].charged)})
+		plot.Rows = append(plot.Rows, s.at[t].row(t.Format(long)))
+		if s.at[t].charged > s.at[most].charged {
+			most = t
+		}
+	}
+	picture.Desc = fmt.Sprintf("The most is %s on %s. The table has every number.", dollars(s.at[most].charged),
+		most.Format(long))
+	plot.Picture = template.HTML(picture.Bars()) //nolint:gosec // package chart escapes its input
+	return plot
+}
+
+func (s *sums) byModel() spendPlot {
+	plot := spendPlot{ID: "model", Title: "Spending by model", What: "Model"}
+	picture := chart.Chart{ID: "plot-model", Title: plot.Title, Format: backendapi.Dollars}
+	const drawn = 8
+	for _, key := range dearest(s.by) {
+		label := key.model
+		if by := paidBy(key.source); key.source != credit.SourceCredit {
+			label += " (" + by + ")"
+		}
+		plot.Rows = append(plot.Rows, s.by[key].row(label))
+		if len(picture.Points) < drawn {
+			picture.Points = append(picture.Points, chart.Point{Label: label, N: int64(s.by[key].charged)})
+		}
+	}
+	picture.Desc = fmt.Sprintf("The dearest is %s, %s. The table has every number.", plot.Rows[0].Label, plot.Rows[0].Amount)
+	plot.Picture = template.HTML(picture.Ranks()) //nolint:gosec // package chart escapes its input
+	return plot
+}
+
+// table lists the newest first.
+func (s *sums) table(interval string) (rows []spendRow) {
+	_, long := timeForms(interval)
+	for _, t := range slices.Backward(s.times) {
+		for _, key := range dearest(s.both[t]) {
+			row := s.both[t][key].row(t.Format(long))
+			row.Model, row.PaidBy = key.model, paidBy(key.source)
+			rows = append(rows, row)
+		}
+	}
+	return rows
+}
+
+// sources are the words for who paid.
+var sources = map[string]string{
+	credit.SourceCredit: "credit", credit.SourceOwnKey: "own key", credit.SourceLocal: "local, free",
+	"script": "script, free",
+}
+
+func paidBy(source string) string {
+	if text, ok := sources[source]; ok {
+		return text
+	}
+	return source
+}
+
+// comparedDays is the time whose tokens the models' cost is compared by.
+const comparedDays = 30
+
+// addModels lists the models, why one is not available, and what the tokens of the last days would cost with it.
+func (w *Web) addModels(c *call, page *gatewayPage) error {
+	all, err := w.Dashboard.Models.Available(c.Context(), gateway.Caller{Account: c.account.ID, Project: c.project.ID})
+	if err != nil {
+		return err
+	}
+	var used spending
+	now, ifCredit, prices := w.Now(), credit.Amount(0), pricesOf(all)
+	err = w.Dashboard.Credit.Usage(c.Context(), credit.UsageQuery{AccountID: c.account.ID, Project: c.project.ID,
+		From: now.AddDate(0, 0, -comparedDays), To: now}, func(u credit.UsageRow) error {
+		used.add(u)
+		ifCredit += ifCreditPaid(u, prices)
+		return nil
+	})
+	if err == nil {
+		page.Payer, err = w.payer(c, all, ifCredit)
+	}
+	if err != nil {
+		return err
+	}
+	usage := tokensOf(used.in, used.cached, used.out)
+	if used.calls > 0 {
+		page.Compared = fmt.Sprintf("%s tokens in and %s out, in %d days", grouped(used.in), grouped(used.out), comparedDays)
+	}
+	for _, a := range all {
+		row := modelRow{Availability: a, Reason: capital(a.Why)}
+		if m := a.Model; m != nil {
+			row.About, row.Called = m.Name+", "+m.Provider.Name, "POST /v1"+m.API.Path()
+			if row.Price = priceOf(m); row.Price != "" {
+				row.Cost = backendapi.Dollars(m.Prices.Of(usage))
+			}
+			if a.ID != m.ID {
+				row.About = "means " + m.ID
+			}
+		}
+		page.Models = append(page.Models, row)
+	}
+	return nil
+}
+
+// priceOf returns what a million tokens cost, or "" if that is not known.
+func priceOf(m *gateway.Model) string {
+	switch {
+	case m.Provider.Local:
+		return "free"
+	case m.Why != "":
+		return ""
+	}
+	return fmt.Sprintf("%s in, %s out", backendapi.Dollars(m.Prices.In), backendapi.Dollars(m.Prices.Out))
+}

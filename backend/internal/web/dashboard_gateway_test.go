@@ -1,0 +1,109 @@
+package web
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/service-dev/service/backend/internal/credit"
+	"github.com/service-dev/service/backend/internal/gateway"
+	"github.com/service-dev/service/backend/internal/gateway/wire"
+)
+
+const helloGateway = helloPath + "/gateway"
+
+// The totals, the picture's table and the rows by day and model come from the same calls.
+func TestGateway_ShowsSpendingByDayAndModel(t *testing.T) {
+	h := newFakeDashboard()
+	now := time.Now().UTC()
+	h.credit.usage = []credit.UsageRow{
+		{Project: hello, Model: "standard", Source: credit.SourceCredit, Hour: now.Truncate(time.Hour), Calls: 3, Failed: 1,
+			TextIn: 1000, TextCached: 200, TextOut: 300, Charged: 1_250},
+		{Project: hello, Model: "careful", Source: credit.SourceCredit, Hour: now.Add(-72 * time.Hour).Truncate(time.Hour),
+			Calls: 1, TextIn: 50, TextOut: 5, Charged: 7_001},
+		{Project: hello, Model: "local <b>", Source: "local", Hour: now.Truncate(time.Hour), Calls: 9, TextIn: 5, TextOut: 6},
+		{Project: hello, Model: "standard", Source: credit.SourceCredit, Hour: now.Truncate(time.Hour), Refused: 7},
+		{Project: "com.example.other", Model: "secret-model", Hour: now.Truncate(time.Hour), Calls: 1, Charged: 5_000_000},
+	}
+	site, _ := dashboardSite(t, h)
+	v := signedIn(t, site, ada).get(helloGateway).want(http.StatusOK, "$0.008251", "<dd>13</dd>", "<dd>1</dd>",
+		"<dd>1,255</dd>", "<dd>311</dd>", `<svg class="chart"`, "$0.007001", "$0.00125", "local &lt;b&gt;", "local, free",
+		"The dearest is careful, $0.007001", now.Format("Mon 2 Jan 2006"), now.AddDate(0, 0, -3).Format("Mon 2 Jan 2006"))
+	v.lacks("secret-model", "$5.00", "No model was called")
+	if n := strings.Count(v.page, `data-label="Tokens in"`); n != 3 {
+		t.Errorf("%d rows by day and model", n)
+	}
+	v.get(helloGateway+"?range=24h").want(http.StatusOK, "$0.00125", "Spending by hour").lacks("careful")
+	v.get("/account/projects/com.example.other/gateway?range=90d").want(http.StatusOK, "secret-model")
+}
+
+func TestGateway_SaysWhatToDoAboutRefusals(t *testing.T) {
+	h := newFakeDashboard()
+	h.credit.spendOnModels(time.Now())
+	h.credit.usage = nil
+	site, _ := dashboardSite(t, h)
+	v := signedIn(t, site, ada).get(helloGateway).want(http.StatusOK, "No model was called in this range",
+		"http://service.example.org/v1", "A spending cap was reached.", "Raise the cap of this project", "cap_reached",
+		"something_new", "The error that the app got says what to do", `data-label="Calls" class="number">12<`)
+	v.lacks("Your last 30 days", "<svg class=\"chart\"")
+}
+
+// Every code that a call can be refused with before it reaches a provider has a text of its own.
+func TestGateway_EveryRefusalHasAText(t *testing.T) {
+	for _, code := range []string{gateway.CodeModelNotFound, gateway.CodeWrongAPI, gateway.CodeRequestTooLarge,
+		gateway.CodeOwnKeyMissing, gateway.CodeOwnKeyRefused, gateway.CodeProviderUnreachable, gateway.CodeNoCredit,
+		gateway.CodeCreditReserved, gateway.CodeCreditLocked, gateway.CodeCapReached,
+		gateway.CodeTooManyCalls, gateway.CodeNotConfigured, gateway.CodeUnavailable, wire.InvalidJSON, wire.InvalidValue,
+		wire.UnsupportedParameter, (&credit.NoCredit{}).Code(), (&credit.CapReached{}).Code()} {
+		if text, ok := refusalTexts[code]; !ok || text.What == "" || text.Next == "" {
+			t.Errorf("%s has no text", code)
+		}
+	}
+}
+
+func TestGateway_ListsModelsWithPriceAndReason(t *testing.T) {
+	h := newFakeDashboard()
+	h.credit.spendOnModels(time.Now())
+	h.credit.usage = []credit.UsageRow{{Project: hello, Model: "standard", Source: "credit", Calls: 1,
+		Hour: time.Now().Add(-20 * 24 * time.Hour).Truncate(time.Hour), TextIn: 1_000_000, TextOut: 500_000, Charged: 1_250_000}}
+	site, _ := dashboardSite(t, h)
+	signedIn(t, site, ada).get(helloGateway).want(http.StatusOK, "means standard", "$0.25 in, $2.00 out",
+		`data-label="30 days">$1.25<`, `data-label="30 days">$3.50<`, "POST /v1/messages", "free", "Careful, Anthropic",
+		"No price for text_cached", `data-label="A million">unknown<`, "1,000,000 tokens in and 500,000 out, in 30 days")
+}
+
+func TestGateway_CapsAreThoseOfTheProject(t *testing.T) {
+	h := newFakeDashboard()
+	site, _ := dashboardSite(t, h)
+	v := signedIn(t, site, ada).get("/projects/" + hello + "/gateway").onward()
+	caps := helloGateway + "/caps"
+	v.post(caps, v.form("cap-day", "x", "cap-month", "")).want(http.StatusUnprocessableEntity, `id="cap-day-error"`)
+	v.post(caps, v.form("version", "0", "cap-day", "", "cap-month", "2.50", "act", "cost")).want(http.StatusOK, "<strong>$2.50</strong>")
+	v.post(caps, v.form("version", "0", "cap-day", "", "cap-month", "2.50")).onward().want(http.StatusOK, "It applies from the next call")
+	if c := h.credit.caps[hello]; c.Day != nil || c.Month == nil || *c.Month != 2_500_000 || len(h.credit.caps) != 1 {
+		t.Errorf("caps %+v", h.credit.caps)
+	}
+}
+
+func TestGateway_WhatPaysTellsTheCostOfBoth(t *testing.T) {
+	h := newFakeDashboard()
+	site, _ := dashboardSite(t, h)
+	v := signedIn(t, site, ada).get(helloGateway).lacks("What pays")
+	h.credit.spendOnModels(time.Now())
+	at := time.Now().Add(-48 * time.Hour).Truncate(time.Hour)
+	h.credit.usage = []credit.UsageRow{
+		{Project: hello, Model: "standard", Source: credit.SourceCredit, Hour: at, Calls: 1, Charged: 250_000},
+		{Project: hello, Model: "standard", Source: credit.SourceOwnKey, Hour: at, Calls: 1, TextOut: 1_000_000},
+	}
+	h.secrets["openai"] = "sk-canary-wxyz"
+	v.get(helloGateway).want(http.StatusOK, "cost <strong>$2.25</strong> if credit pays", `value="credit" required checked`,
+		"OpenAI", "standard (own key)")
+	v.lacks("canary")
+	v.post(helloGateway+"/key-source", v.form("source", "both")).want(http.StatusUnprocessableEntity, "Choose what pays.")
+	v.get(helloGateway)
+	v.post(helloGateway+"/key-source", v.form("source", "own")).onward().want(http.StatusOK, "It applies from the next call",
+		`value="own" required checked`)
+	h.models = nil // the operator no longer takes own keys: the way back stays
+	v.get(helloGateway).want(http.StatusOK, "What pays")
+}

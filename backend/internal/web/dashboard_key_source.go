@@ -1,0 +1,80 @@
+package web
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/service-dev/service/backend/internal/audit"
+	"github.com/service-dev/service/backend/internal/credentials"
+	"github.com/service-dev/service/backend/internal/credit"
+	"github.com/service-dev/service/backend/internal/gateway"
+	"github.com/service-dev/service/backend/internal/gateway/wire"
+)
+
+// payerForm is what pays for a project's calls, in the template "dashboard_gateway".
+type payerForm struct {
+	Set      radioSet
+	Keys     []credentialRow // of the providers that take own keys
+	Offered  bool            // some provider takes own keys, or they pay already
+	IfCredit string          // cost of the last days if credit pays
+}
+
+func (w *Web) changeKeySource(c *call) error {
+	err := w.Dashboard.KeySources.SetKeySource(c.Context(), c.account.ID, c.project.ID, c.PostFormValue("source"),
+		audit.Person())
+	if errors.Is(err, gateway.ErrKeySource) {
+		return w.showGateway(c, formErrors{Problem: "Choose what pays."}, nil)
+	}
+	return c.done(err, gatewayPath(c.project.ID), "key-source")
+}
+
+func (w *Web) payer(c *call, all []gateway.Availability, ifCredit credit.Amount) (payerForm, error) {
+	source, err := w.Dashboard.KeySources.KeySource(c.Context(), c.account.ID, c.project.ID)
+	if err != nil {
+		return payerForm{}, err
+	}
+	form := payerForm{IfCredit: dollars(ifCredit), Offered: source == gateway.KeySourceOwn}
+	form.Set = radioSet{Name: "source", Legend: "What pays for calls", Choices: selectChoice([]choice{
+		{ID: gateway.KeySourceCredit, Label: "Credit",
+			About: "The account's prepaid credit, with the keys of this backend's operator."},
+		{ID: gateway.KeySourceOwn, Label: "Own keys",
+			About: "This project's own keys. Their providers bill you; here a call costs nothing and no cap counts."},
+	}, source)}
+	list, err := w.Dashboard.Credentials.Status(c.Context(), c.account.ID, c.project.ID)
+	for _, one := range list {
+		if slices.ContainsFunc(all, func(a gateway.Availability) bool { return takesKeys(a, one) }) {
+			form.Offered = true
+			form.Keys = append(form.Keys, credentialRow{Credential: one, Result: testResults[one.TestResult],
+				Tested: showTime(one.TestedAt)})
+		}
+	}
+	return form, err
+}
+
+func takesKeys(a gateway.Availability, c credentials.Credential) bool {
+	return a.Model != nil && a.Model.Provider.OwnKeys == c.Provider.ID
+}
+
+// pricesOf returns the prices of models by id.
+func pricesOf(all []gateway.Availability) map[string]wire.Prices {
+	prices := map[string]wire.Prices{}
+	for _, a := range all {
+		if a.Model != nil {
+			prices[a.ID] = a.Model.Prices
+		}
+	}
+	return prices
+}
+
+// ifCreditPaid is what calls cost, or would have cost if credit had paid.
+func ifCreditPaid(u credit.UsageRow, prices map[string]wire.Prices) credit.Amount {
+	if u.Source != credit.SourceOwnKey {
+		return u.Charged
+	}
+	return credit.Amount(prices[u.Model].Of(tokensOf(u.TextIn+u.TextCached, u.TextCached, u.TextOut)))
+}
+
+// tokensOf bounds counts, so that no price overflows.
+func tokensOf(in, cached, out int64) wire.Usage {
+	return wire.Usage{In: min(in, wire.MaxTokens), Cached: min(cached, wire.MaxTokens), Out: min(out, wire.MaxTokens)}
+}

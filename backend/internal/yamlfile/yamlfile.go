@@ -1,0 +1,59 @@
+// Package yamlfile reads the operator's YAML files strictly: unknown fields, second documents and files above a limit
+// are errors.
+package yamlfile
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Read returns the text of a file of at most limit bytes.
+func Read(path string, limit int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err != nil {
+		return nil, err
+	}
+	if int64(len(text)) > limit {
+		return nil, fmt.Errorf("read %s: the file is over %d KB", path, limit>>10)
+	}
+	return text, nil
+}
+
+// Decode decodes the one document of text.
+func Decode(text []byte, into any) error {
+	d := yaml.NewDecoder(bytes.NewReader(text))
+	d.KnownFields(true)
+	if err := d.Decode(into); err != nil {
+		if errors.Is(err, io.EOF) {
+			err = errors.New("the file is empty")
+		}
+		return err
+	}
+	if err := d.Decode(new(any)); !errors.Is(err, io.EOF) {
+		return errors.New("the file holds more than one document")
+	}
+	return nil
+}
+
+// Whole is a whole number. Decoding an int64 would accept a fraction and truncate it.
+type Whole int64
+
+// UnmarshalYAML accepts whole numbers only.
+func (w *Whole) UnmarshalYAML(n *yaml.Node) error {
+	var value int64
+	if n.Tag != "!!int" || n.Decode(&value) != nil {
+		return fmt.Errorf("line %d: %.40q is not a whole number", n.Line, n.Value)
+	}
+	*w = Whole(value)
+	return nil
+}

@@ -1,0 +1,272 @@
+// Package llmtest is a provider of models for tests: the chat completions, responses and messages interfaces on a port
+// of its own. It keeps a book of what it delivered, and misbehaves as the name of the model says. Its answers are
+// words, one token each. It must never serve anything but tests.
+package llmtest
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Key is the provider's key; it refuses any other.
+const Key = "canary-provider-key-3f9d2c"
+
+// Behaviours are names of models. Any other name, such as "good", is a model that does what it should.
+const (
+	SlowFirstByte    = "slow-first-byte" // waits for Continue before it answers
+	WaitsInside      = "waits-inside"    // waits for Continue after its first event
+	Hangs            = "hangs"           // never answers
+	HangsInside      = "hangs-inside"    // never goes on after its first event
+	OneByte          = "one-byte"        // writes byte by byte
+	LongLine         = "long-line"       // sends a line of more than 1 MB
+	CRLF             = "crlf"
+	UsageNull        = "usage-null-choices"
+	UsageNoChoices   = "usage-no-choices"
+	UsageWithDelta   = "usage-with-delta"
+	UsageNone        = "usage-none"
+	UsageTwice       = "usage-twice"
+	UsageStrings     = "usage-strings"
+	UsageNegative    = "usage-negative"
+	UsageHuge        = "usage-huge"
+	UsageIsNull      = "usage-null"
+	CachedAbove      = "cached-above-input"
+	CutBeforeUsage   = "cut-before-usage"
+	CutAfterUsage    = "cut-after-usage"
+	Status401        = "status-401"
+	Status404        = "status-404"
+	Status400EchoKey = "status-400-echo-key"
+	Status429        = "status-429"
+	Status429Retry   = "status-429-retry" // with Retry-After: 7
+	Status429Spent   = "status-429-spent" // its account has no quota left
+	Status500        = "status-500"
+	Status529        = "status-529"
+	ErrorFrame       = "error-frame" // 200, then an error in place of the first event
+	ErrorInside      = "error-inside"
+	HTML502          = "html-502"
+	HTML200          = "html-200"
+	Redirects        = "redirects"
+	WrongLength      = "wrong-length" // declares more bytes than it sends
+	Gzip             = "gzip"         // packs although nobody asked
+	EchoesKey        = "echoes-key"   // in its answer
+	AboveMax         = "above-max"    // answers more tokens than it was allowed
+	DropsAfterRead   = "drops-after-read"
+)
+
+// Call is an entry of the book.
+type Call struct {
+	Path, Model string
+	Header      http.Header
+	Body        map[string]any
+	In, Out     int64 // tokens that the provider would bill
+	Done        bool  // the answer was sent to its end
+}
+
+// Provider is one running provider.
+type Provider struct {
+	URL string // base address, with /v1
+
+	server *httptest.Server
+	gate   chan struct{}
+	mu     sync.Mutex
+	book   []*Call
+}
+
+// Start starts a provider. Close ends it.
+func Start() *Provider {
+	p := &Provider{gate: make(chan struct{}, 1000)}
+	p.server = httptest.NewServer(http.HandlerFunc(p.serve))
+	p.URL = p.server.URL + "/v1"
+	return p
+}
+
+// Close cuts every connection and ends the provider.
+func (p *Provider) Close() {
+	p.server.CloseClientConnections()
+	p.server.Close()
+}
+
+// Continue lets one call that waits go on.
+func (p *Provider) Continue() { p.gate <- struct{}{} }
+
+// Book returns a copy of the entries.
+func (p *Provider) Book() []Call {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	out := make([]Call, len(p.book))
+	for i, c := range p.book {
+		out[i] = *c
+	}
+	return out
+}
+
+// Billed returns the tokens of all entries.
+func (p *Provider) Billed() (in, out int64) {
+	for _, c := range p.Book() {
+		in, out = in+c.In, out+c.Out
+	}
+	return in, out
+}
+
+func (p *Provider) serve(w http.ResponseWriter, r *http.Request) {
+	text, err := io.ReadAll(r.Body)
+	c := &Call{Path: r.URL.Path, Header: r.Header.Clone(), Body: map[string]any{}}
+	if err == nil {
+		err = json.Unmarshal(text, &c.Body)
+	}
+	c.Model, _ = c.Body["model"].(string)
+	p.mu.Lock()
+	p.book = append(p.book, c)
+	p.mu.Unlock()
+	switch {
+	case err != nil:
+		http.Error(w, "the body is no JSON", http.StatusBadRequest)
+	case r.Header.Get("Authorization") != "Bearer "+Key && r.Header.Get("X-Api-Key") != Key:
+		writeError(w, http.StatusUnauthorized, "Incorrect API key provided: "+r.Header.Get("Authorization"))
+	case !p.fails(w, r, c.Model):
+		p.answer(w, r, c, text)
+	}
+}
+
+// fails answers for a model that does not answer as it should, and reports whether it did.
+func (p *Provider) fails(w http.ResponseWriter, r *http.Request, model string) bool {
+	switch model {
+	case Hangs:
+		<-r.Context().Done()
+	case SlowFirstByte:
+		p.wait(r)
+		return false
+	case Status401:
+		writeError(w, http.StatusUnauthorized, "Incorrect API key provided: "+Key)
+	case Status404:
+		writeError(w, http.StatusNotFound, "The model does not exist")
+	case Status400EchoKey:
+		writeError(w, http.StatusBadRequest, "Unsupported value with key "+Key)
+	case Status429Retry:
+		w.Header().Set("Retry-After", "7")
+		writeError(w, http.StatusTooManyRequests, "Rate limit reached")
+	case Status429:
+		writeError(w, http.StatusTooManyRequests, "Rate limit reached")
+	case Status429Spent:
+		w.WriteHeader(http.StatusTooManyRequests)
+		_, _ = io.WriteString(w, `{"error":{"message":"You exceeded your current quota","code":"insufficient_quota"}}`)
+	case Status500:
+		writeError(w, http.StatusInternalServerError, "The server had an error")
+	case Status529:
+		writeError(w, 529, "Overloaded")
+	case HTML502:
+		w.WriteHeader(http.StatusBadGateway)
+		_, _ = io.WriteString(w, "<html>Bad gateway</html>")
+	case HTML200:
+		_, _ = io.WriteString(w, "<html>Welcome</html>")
+	case Redirects:
+		http.Redirect(w, r, "/v1/elsewhere", http.StatusTemporaryRedirect)
+	case DropsAfterRead:
+		panic(http.ErrAbortHandler)
+	default:
+		return false
+	}
+	return true
+}
+
+func writeError(w http.ResponseWriter, status int, message string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(map[string]any{"error": map[string]any{"message": message}})
+}
+
+func (p *Provider) wait(r *http.Request) {
+	select {
+	case <-p.gate:
+	case <-r.Context().Done():
+	}
+}
+
+// words of an answer, among them ones of several bytes.
+var words = []string{"Grüße", " to", " the", " world", " of", " small", " glasses", " 你好", "!"}
+
+// output returns how many tokens a call gets: as many as there are words, or as it is allowed.
+func output(body map[string]any, model string) int {
+	n := len(words)
+	for _, field := range []string{"max_tokens", "max_completion_tokens", "max_output_tokens"} {
+		if most, ok := body[field].(float64); ok {
+			n = min(n, int(most))
+			if model == AboveMax {
+				n = int(most) * 50
+			}
+		}
+	}
+	return n
+}
+
+func text(n int, model string) []string {
+	if model == EchoesKey {
+		return []string{"Your key is ", Key, "."}
+	}
+	var out []string
+	for i := range n {
+		out = append(out, words[i%len(words)])
+	}
+	return out
+}
+
+// answer sends an answer, whole or streamed, and enters it into the book.
+func (p *Provider) answer(w http.ResponseWriter, r *http.Request, c *Call, body []byte) {
+	tokens := text(output(c.Body, c.Model), c.Model)
+	in, out := int64(len(body)/4+1), int64(len(tokens))
+	api := strings.TrimPrefix(c.Path, "/v1/")
+	p.mu.Lock()
+	c.In = in
+	p.mu.Unlock()
+	streamed, _ := c.Body["stream"].(bool)
+	s := &stream{p: p, w: w, r: r, c: c, usage: usage(api, c.Model, in, out), api: api}
+	if !streamed {
+		s.whole(strings.Join(tokens, ""))
+		return
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	s.send(tokens)
+}
+
+func (p *Provider) enter(c *Call, out int, done bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c.Out, c.Done = max(c.Out, int64(out)), done
+}
+
+// usage is the report of a call, in the shape of its interface and as false as the model's name says.
+func usage(api, model string, in, out int64) any {
+	names := [3]string{"input_tokens", "output_tokens", "input_tokens_details"}
+	if api == "chat/completions" {
+		names = [3]string{"prompt_tokens", "completion_tokens", "prompt_tokens_details"}
+	}
+	u := map[string]any{names[0]: in, names[1]: out}
+	if api != "messages" {
+		u["total_tokens"] = in + out
+		u[names[2]] = map[string]any{"cached_tokens": in / 2}
+	}
+	switch model {
+	case UsageStrings:
+		u[names[0]] = "12"
+	case UsageNegative:
+		u[names[2]] = map[string]any{"cached_tokens": -1}
+		u["cache_read_input_tokens"] = -1
+	case UsageHuge:
+		u[names[1]] = json.Number("1000000000000000000")
+	case CachedAbove:
+		u[names[2]] = map[string]any{"cached_tokens": in + 1}
+	case UsageIsNull:
+		return nil
+	}
+	return u
+}
+
+// Cached returns how many tokens of the input a call's report says were cached.
+func Cached(in int64) int64 { return in / 2 }
+
+// hides reports whether a model keeps its usage to itself.
+func hides(model string) bool { return slices.Contains([]string{UsageNone, CutBeforeUsage}, model) }
