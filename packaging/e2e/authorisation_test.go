@@ -44,7 +44,7 @@ var toolArguments = map[string]map[string]any{
 	"setAssistantConfig":  {"project": app, "version": "{version}", "sounds": true},
 	"getCredentialStatus": {"project": app}, "setCredential": {"project": app, "provider": "openai",
 		"openBrowser": false},
-	"getProjectAnalytics": {"project": app}, "getConnectionPageConfig": {"project": app},
+	"getGatewayUsage": {"project": app}, "getProjectAnalytics": {"project": app}, "getConnectionPageConfig": {"project": app},
 	"setConnectionPageConfig": {"project": app, "version": "{version}", "title": "x"},
 }
 

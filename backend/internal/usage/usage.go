@@ -153,7 +153,7 @@ func (r *Report) add(row credit.UsageRow) {
 		r.ByModel = addPart(r.ByModel, row.Model, row)
 	}
 	r.BySource = addPart(r.BySource, row.Source, row)
-	r.Series[row.Hour.Sub(r.From)/time.Duration(r.Unit)].Sums.add(row)
+	r.Series[row.Hour.Sub(r.From)/time.Duration(r.Unit)].add(row)
 }
 
 func addPart(parts []Part, name string, row credit.UsageRow) []Part {

@@ -5,3 +5,8 @@ package backend
 type AnalyticsQuery struct {
 	Range, From, To, Interval string
 }
+
+// UsageQuery selects a report on calls through the AI gateway. The backend chooses values for empty fields.
+type UsageQuery struct {
+	Range, Interval string
+}

@@ -18,6 +18,7 @@ const (
 	kindCredentials        = "credentials"
 	kindCredentialLink     = "credential_link"
 	kindAnalytics          = "analytics"
+	kindGatewayUsage       = "gateway_usage"
 	kindConnectionPage     = "connection_page"
 	kindConnectionPageFile = "connection_page_file"
 )
@@ -61,9 +62,23 @@ func (h *Host) Analytics(
 	ctx context.Context, t backend.Target, project string, q backend.AnalyticsQuery,
 ) (backendapi.AnalyticsReport, error) {
 	query := map[string]string{"range": q.Range, "from": q.From, "to": q.To, "interval": q.Interval}
-	maps.DeleteFunc(query, func(_, value string) bool { return value == "" })
-	req := &pluginv1.RecordRequest{Kind: kindAnalytics, Project: project, Query: query}
+	req := &pluginv1.RecordRequest{Kind: kindAnalytics, Project: project, Query: given(query)}
 	return record[backendapi.AnalyticsReport](ctx, h, t, req)
+}
+
+// GatewayUsage returns what a project's calls through the AI gateway cost.
+func (h *Host) GatewayUsage(
+	ctx context.Context, t backend.Target, project string, q backend.UsageQuery,
+) (backendapi.GatewayUsage, error) {
+	query := given(map[string]string{"range": q.Range, "interval": q.Interval})
+	req := &pluginv1.RecordRequest{Kind: kindGatewayUsage, Project: project, Query: query}
+	return record[backendapi.GatewayUsage](ctx, h, t, req)
+}
+
+// given removes the parameters that are empty.
+func given(query map[string]string) map[string]string {
+	maps.DeleteFunc(query, func(_, value string) bool { return value == "" })
+	return query
 }
 
 // ConnectionPage returns the settings of a project's connection page.

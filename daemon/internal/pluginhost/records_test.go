@@ -67,6 +67,8 @@ func TestRecordsAreThoseOfTheContract(t *testing.T) {
 	again[backendapi.AnalyticsTotals](t, "analytics_totals")
 	again[backendapi.AnalyticsPoint](t, "analytics_point")
 	again[backendapi.AnalyticsCount](t, "analytics_count")
+	again[backendapi.GatewayUsage](t, "gateway_usage")
+	again[backendapi.GatewayUsage](t, "gateway_usage_hidden")
 	again[backendapi.ConnectionPage](t, "connection_page")
 	again[backendapi.ConnectionPagePhrase](t, "connection_page_phrase")
 	again[backendapi.ConnectionPageToggle](t, "connection_page_toggle")

@@ -198,6 +198,7 @@ func (c *Catalogue) all(g *gate) []definition {
 		setAssistantConfig{records: rec, source: o.Records}.definition(),
 		getCredentialStatus(rec, o.Records),
 		setCredential{records: rec, source: o.Records, browser: o.Browser}.definition(),
+		getGatewayUsage{records: rec, source: o.Records}.definition(),
 		getProjectAnalytics{records: rec, source: o.Records}.definition(),
 		getConnectionPageConfig(rec, o.Records),
 		setConnectionPageConfig{records: rec, source: o.Records}.definition(),

@@ -25,7 +25,7 @@ func FuzzArguments(f *testing.F) {
 			&createSimulatorSessionArgs{}, &completeAuthLinkArgs{}, &getEventLogArgs{}, &closeSessionArgs{}, &struct{}{},
 			&waitForEventArgs{}, &expectDisplayArgs{}, &injectSensorArgs{}, &injectFaultArgs{}, &recordSessionArgs{},
 			&getPermissionsArgs{},
-			&setAssistantConfigArgs{}, &setConnectionPageConfigArgs{}, &getProjectAnalyticsArgs{}, &setCredentialArgs{},
+			&setAssistantConfigArgs{}, &setConnectionPageConfigArgs{}, &getProjectAnalyticsArgs{}, &getGatewayUsageArgs{}, &setCredentialArgs{},
 		} {
 			err := decodeInto(data, into)
 			var refused *Error
@@ -53,7 +53,7 @@ func FuzzCalls(f *testing.F) {
 		"injectSensor", "injectFault", "setDevice",
 		"advanceTime", "runSteps", "recordSession", "replaySession", "closeSession", "listProjects", "getAssistantConfig",
 		"setAssistantConfig", "getCredentialStatus", "setCredential",
-		"getProjectAnalytics", "getConnectionPageConfig", "setConnectionPageConfig"}
+		"getProjectAnalytics", "getGatewayUsage", "getConnectionPageConfig", "setConnectionPageConfig"}
 	for i, args := range []string{
 		`{"capability":"display","deviceModel":"even_g1"}`, `{"platform":"ios","capabilities":["camera"]}`,
 		`{"phrases":["hey siri","\u0000"]}`, `{"platform":"web"}`,

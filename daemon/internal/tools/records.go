@@ -21,6 +21,7 @@ type Records interface {
 	credentialReader
 	credentialLinker
 	analyticsReader
+	gatewayUsageReader
 	pageReader
 	pageChanger
 	pageFiler

@@ -17,10 +17,12 @@ type accountRecords struct {
 	page      backendapi.ConnectionPage
 	html      string
 	report    backendapi.AnalyticsReport
+	usage     backendapi.GatewayUsage
 
 	calls   int
 	asked   string // project
 	query   backend.AnalyticsQuery
+	spent   backend.UsageQuery
 	changed backendapi.AssistantChange
 	paged   backendapi.ConnectionPageChange
 }
@@ -43,6 +45,9 @@ func someRecords() accountRecords {
 			To: "2026-01-02T00:00:00.000Z", Interval: "day",
 			Totals:    backendapi.AnalyticsTotals{Sessions: 3, Events: 2, Errors: 1, PeakActiveInstalls: 7},
 			Estimated: true, Reading: "Quiet."},
+		usage: backendapi.GatewayUsage{Project: "com.example.app", Interval: "day",
+			Range:  backendapi.GatewayRange{From: "2026-01-01T00:00:00.000Z", To: "2026-01-02T00:00:00.000Z"},
+			Totals: backendapi.GatewaySums{Calls: 41, MicroUSD: 126_800}, Summary: "41 calls cost $0.1268."},
 	}
 }
 
@@ -100,6 +105,12 @@ func (r *accountRecords) Analytics(_ context.Context, t backend.Target, project 
 	q backend.AnalyticsQuery) (backendapi.AnalyticsReport, error) {
 	r.query = q
 	return r.report, r.authorise(t, project)
+}
+
+func (r *accountRecords) GatewayUsage(_ context.Context, t backend.Target, project string,
+	q backend.UsageQuery) (backendapi.GatewayUsage, error) {
+	r.spent = q
+	return r.usage, r.authorise(t, project)
 }
 
 func (r *accountRecords) ConnectionPage(_ context.Context, t backend.Target,

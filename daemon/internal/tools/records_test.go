@@ -18,6 +18,7 @@ import (
 // recordTools are the tools about records, with arguments that work.
 var recordTools = map[string]map[string]any{
 	"listProjects": {}, "getAssistantConfig": {}, "getCredentialStatus": {}, "getProjectAnalytics": {},
+	"getGatewayUsage":         {},
 	"getConnectionPageConfig": {},
 	"setAssistantConfig":      {"version": 4, "voice": "slate"},
 	"setCredential":           {"provider": "openai"},

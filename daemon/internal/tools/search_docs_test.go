@@ -68,7 +68,7 @@ func TestSearchDocs_ReturnsPassages(t *testing.T) {
 // TestDocs_NameToolsThatExist checks tool names in the documentation. Pages may name planned tools if they say so.
 func TestDocs_NameToolsThatExist(t *testing.T) {
 	known := map[string]bool{
-		"getAssistantConfig": true, "setAssistantConfig": true, "getGatewayUsage": true, "setCredential": true,
+		"getAssistantConfig": true, "setAssistantConfig": true, "setCredential": true,
 		"getCredentialStatus":      true,
 		"generateConnectionModule": true, "validateIntegration": true, "inspectIntegration": true, "getCodeExample": true,
 		// Not tools: of JavaScript, fields of a credential, an argument and a step of scenarios.

@@ -43,14 +43,15 @@ var forms = map[string]form{
 	"state": name(32), "platform": name(64), "platforms": name(64), "deviceModel": name(64), "theme": name(32),
 	"capabilities": name(64), "testResult": name(32), "interval": name(32), "approximate": text(100),
 	"realtimeModel": name(128), "voice": name(128), "memoryModel": name(128), "voices": name(128),
-	"textModel": name(128), "why": prose(1000),
+	"textModel": name(128), "why": prose(1000), "model": name(128), "resolves": name(128), "api": name(32),
+	"source": name(32), "keySource": name(32), "code": name(64),
 	"access": name(64), "assistantConfig": name(64), "credentials": name(64), "analytics": name(64),
 	"accent": name(32), "sha256": name(64), "changed": name(64),
 
 	// Times.
 	"linkedAt": timestamp, "expiresAt": timestamp, "createdAt": timestamp, "lastActiveAt": timestamp,
 	"closedAt": timestamp, "updatedAt": timestamp, "setAt": timestamp, "testedAt": timestamp,
-	"from": timestamp, "to": timestamp, "at": timestamp,
+	"from": timestamp, "to": timestamp, "at": timestamp, "resetsAt": timestamp, "lastAt": timestamp,
 
 	// URLs. Whether verificationUrl may be opened is decided by the code that opens it; it is shown in any case.
 	"verificationUrl": printableASCII(512),
@@ -64,7 +65,8 @@ var forms = map[string]form{
 
 	// Texts for people.
 	"displayName": text(200), "name": text(200), "title": text(200), "label": text(200), "phrase": text(200),
-	"does": text(500), "description": prose(4000), "note": prose(1000), "reading": prose(2000), "html": prose(maxBody),
+	"does": text(500), "description": prose(4000), "note": prose(1000), "reading": prose(2000), "summary": prose(2000),
+	"fixHint": prose(1000), "html": prose(maxBody),
 
 	// Health.
 	"service": text(64), "version": text(64), "commit": text(64), "builtAt": text(64), "phase": text(64),

@@ -42,6 +42,8 @@ var recordRoutes = map[recordKey]recordRoute{
 		newAnswer[backendapi.CredentialLink]},
 	{"analytics", false}: {http.MethodGet, backendapi.PathAnalytics, false,
 		newAnswer[backendapi.AnalyticsReport]},
+	{"gateway_usage", false}: {http.MethodGet, backendapi.PathGatewayUsage, false,
+		newAnswer[backendapi.GatewayUsage]},
 	{"connection_page", false}: {http.MethodGet, backendapi.PathConnectionPage, false,
 		newAnswer[backendapi.ConnectionPage]},
 	{"connection_page", true}: {http.MethodPatch, backendapi.PathConnectionPage, false,

@@ -32,6 +32,7 @@ var required = map[reflect.Type][]string{
 	reflect.TypeFor[backendapi.Credential]():         {"provider"},
 	reflect.TypeFor[backendapi.CredentialLink]():     {"provider", "url", "expiresAt"},
 	reflect.TypeFor[backendapi.AnalyticsReport]():    {"project", "interval", "from", "to", "series"},
+	reflect.TypeFor[backendapi.GatewayUsage]():       {"project", "range", "interval", "series", "models", "summary"},
 	reflect.TypeFor[backendapi.ConnectionPage]():     {"project", "theme", "pageUrl"},
 	reflect.TypeFor[backendapi.ConnectionPageFile](): {"name", "html"},
 	reflect.TypeFor[receipt]():                       {"accepted", "duplicates", "rejected"},
