@@ -127,27 +127,26 @@ func (b *bench) gatewayOn(engine, database string, _ ...string) error {
 // chat makes one call and reads its answer; first receives the time until the first byte.
 func (c *chats) chat(client *http.Client, url string, first *[]time.Duration) error {
 	start := time.Now()
-	resp, err := c.open(client, url, llmtest.Good)
+	answer, err := c.open(client, url, llmtest.Good)
 	if err != nil {
 		return err
 	}
-	defer resp.Body.Close()
-	text := make([]byte, 1, 4<<10)
-	if _, err := io.ReadFull(resp.Body, text); err != nil {
+	defer answer.Close()
+	if _, err := io.ReadFull(answer, make([]byte, 1)); err != nil {
 		return err
 	}
 	if first != nil {
 		*first = append(*first, time.Since(start))
 	}
-	rest, err := io.ReadAll(resp.Body)
+	rest, err := io.ReadAll(answer)
 	if err != nil || !bytes.HasSuffix(rest, []byte("data: [DONE]\n\n")) {
 		c.cut.Add(1)
 	}
 	return nil
 }
 
-// open begins one call.
-func (c *chats) open(client *http.Client, url, model string) (*http.Response, error) {
+// open begins one call and returns its answer.
+func (c *chats) open(client *http.Client, url, model string) (io.ReadCloser, error) {
 	req, err := http.NewRequest(http.MethodPost, url+"/v1/chat/completions", strings.NewReader(`{"model":"`+model+
 		`","stream":true,"stream_options":{"include_usage":true},"messages":[{"role":"user","content":"Say something short."}]}`))
 	if err != nil {
@@ -156,12 +155,15 @@ func (c *chats) open(client *http.Client, url, model string) (*http.Response, er
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Authorization", "Bearer "+c.keys[int(c.next.Add(1))%len(c.keys)])
 	resp, err := client.Do(req)
-	if err == nil && resp.StatusCode != http.StatusOK {
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode != http.StatusOK {
 		text, _ := io.ReadAll(io.LimitReader(resp.Body, 200))
 		resp.Body.Close()
-		err = fmt.Errorf("a chat was answered with %d %s", resp.StatusCode, text)
+		return nil, fmt.Errorf("a chat was answered with %d %s", resp.StatusCode, text)
 	}
-	return resp, err
+	return resp.Body, nil
 }
 
 // openStreams measures the memory of a fresh backend while streams are open.
@@ -170,22 +172,22 @@ func (b *bench) openStreams(c *chats, client *http.Client, engine string) error 
 	if err != nil {
 		return err
 	}
-	var open []*http.Response
+	var open []io.ReadCloser
 	defer func() {
-		for _, resp := range open {
-			_, _ = io.Copy(io.Discard, resp.Body)
-			resp.Body.Close()
+		for _, answer := range open {
+			_, _ = io.Copy(io.Discard, answer)
+			answer.Close()
 		}
 	}()
 	for range openStreams {
-		resp, err := c.open(client, c.backend.url, "waits")
+		answer, err := c.open(client, c.backend.url, "waits")
 		if err != nil {
 			return err
 		}
-		if _, err := resp.Body.Read(make([]byte, 1)); err != nil {
+		open = append(open, answer)
+		if _, err := answer.Read(make([]byte, 1)); err != nil {
 			return err
 		}
-		open = append(open, resp)
 	}
 	rss, _, err := memory(c.backend.pid)
 	if err != nil {
