@@ -8,8 +8,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"sync/atomic"
 )
@@ -53,11 +53,6 @@ func main() {
 	http.HandleFunc("GET /book", func(w http.ResponseWriter, _ *http.Request) {
 		json.NewEncoder(w).Encode(map[string]int64{"calls": calls.Load(), "in": in.Load(), "out": tokens * calls.Load()})
 	})
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		panic(err)
-	}
-	fmt.Printf("http://%s\n", l.Addr())
-	go http.Serve(l, nil)
+	fmt.Println(httptest.NewServer(http.DefaultServeMux).URL)
 	io.Copy(io.Discard, os.Stdin) // until the bench is done
 }

@@ -7,8 +7,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
 	"os"
@@ -60,11 +60,6 @@ func main() {
 			return nil
 		},
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		panic(err)
-	}
-	fmt.Printf("http://%s\n", l.Addr())
-	go http.Serve(l, proxy)
+	fmt.Println(httptest.NewServer(proxy).URL)
 	io.Copy(io.Discard, os.Stdin) // until the bench is done
 }
