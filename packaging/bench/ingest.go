@@ -34,11 +34,11 @@ func (b *bench) ingestOn(engine, database string, bareArgs ...string) error {
 	defer backend.stop()
 	var keys []string
 	for range ingestKeys { // many, because each may send so much a minute
-		var k struct{ ProjectKey string }
-		if err := who.post("/api/projects/"+ingestApp+"/keys", map[string]any{"name": "bench"}, &k); err != nil {
+		key, err := who.ProjectKey(ingestApp)
+		if err != nil {
 			return err
 		}
-		keys = append(keys, k.ProjectKey)
+		keys = append(keys, key)
 	}
 	bare, err := b.startBare("bareingest", bareArgs...)
 	if err != nil {
@@ -75,7 +75,7 @@ func (b *bench) ingestOn(engine, database string, bareArgs ...string) error {
 		var times []time.Duration
 		for range pageRuns {
 			err := measure(&times, func() error {
-				page, _, err := who.browser.Get(backend.url + "/account/projects/" + ingestApp + "/analytics?range=" + span)
+				page, _, err := who.Browser.Get(backend.url + "/account/projects/" + ingestApp + "/analytics?range=" + span)
 				if err == nil && !strings.Contains(page, "<svg class=\"chart\"") {
 					err = errors.New("the analytics page has no plot")
 				}

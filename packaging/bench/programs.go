@@ -21,6 +21,7 @@ import (
 type server struct {
 	url  string
 	pid  int
+	env  []string // of a backend
 	stop func()
 }
 
@@ -50,7 +51,7 @@ func (b *bench) startBackend(database string, settings ...string) (*server, erro
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	s := &server{url: url, pid: cmd.Process.Pid, stop: func() {
+	s := &server{url: url, pid: cmd.Process.Pid, env: cmd.Env, stop: func() {
 		cmd.Process.Kill()
 		cmd.Wait()
 	}}
@@ -67,8 +68,8 @@ func (b *bench) startBackend(database string, settings ...string) (*server, erro
 }
 
 // startLinked starts a backend and links an account there.
-func (b *bench) startLinked(database string) (*server, *linked, error) {
-	backend, err := b.startBackend(database)
+func (b *bench) startLinked(database string, settings ...string) (*server, *linked, error) {
+	backend, err := b.startBackend(database, settings...)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -120,7 +120,7 @@ func settled(ours, bare int) (int64, int64) {
 
 // ourPairs attaches n pages and apps to sessions of their own. Readers drain what nobody here looks at.
 func ourPairs(ctx context.Context, who *linked, n int) ([]*pair, error) {
-	ws := "ws" + strings.TrimPrefix(who.base, "http")
+	ws := "ws" + strings.TrimPrefix(who.Base, "http")
 	pairs := make([]*pair, n)
 	for i := range pairs {
 		id, secret, err := who.session(i)
@@ -128,7 +128,7 @@ func ourPairs(ctx context.Context, who *linked, n int) ([]*pair, error) {
 			return nil, fmt.Errorf("open session %d: %w", i, err)
 		}
 		page, err := dial(ctx, ws+"/s/"+id+"/live", &websocket.DialOptions{
-			HTTPClient: who.browser.Client(), HTTPHeader: http.Header{"Origin": {who.base}}})
+			HTTPClient: who.Browser.Client(), HTTPHeader: http.Header{"Origin": {who.Base}}})
 		if err != nil {
 			return nil, fmt.Errorf("attach page %d: %w", i, err)
 		}

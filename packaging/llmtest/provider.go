@@ -11,13 +11,15 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 )
 
 // Key is the provider's key; it refuses any other.
 const Key = "canary-provider-key-3f9d2c"
 
-// Behaviours are names of models. Any other name, such as "good", is a model that does what it should.
+// Behaviours are names of models. Any other name than these is a model that does what it should, as Good is.
 const (
+	Good             = "good"
 	SlowFirstByte    = "slow-first-byte" // waits for Continue before it answers
 	WaitsInside      = "waits-inside"    // waits for Continue after its first event
 	Hangs            = "hangs"           // never answers
@@ -37,6 +39,8 @@ const (
 	CachedAbove      = "cached-above-input"
 	CutBeforeUsage   = "cut-before-usage"
 	CutAfterUsage    = "cut-after-usage"
+	EndsEarly        = "ends-early" // without its last event, as if it were complete
+	HangsAtEnd       = "hangs-at-end"
 	Status401        = "status-401"
 	Status404        = "status-404"
 	Status400EchoKey = "status-400-echo-key"
@@ -44,8 +48,11 @@ const (
 	Status429Retry   = "status-429-retry" // with Retry-After: 7
 	Status429Spent   = "status-429-spent" // its account has no quota left
 	Status500        = "status-500"
+	Status500Retry   = "status-500-retry" // with a Retry-After that is a date
 	Status529        = "status-529"
-	ErrorFrame       = "error-frame" // 200, then an error in place of the first event
+	Status529Retry   = "status-529-retry" // with Retry-After: 9
+	FailsOnce        = "fails-once"       // with 503 and Retry-After: 1, and then answers
+	ErrorFrame       = "error-frame"      // 200, then an error in place of the first event
 	ErrorInside      = "error-inside"
 	HTML502          = "html-502"
 	HTML200          = "html-200"
@@ -72,6 +79,7 @@ type Provider struct {
 
 	server *httptest.Server
 	gate   chan struct{}
+	once   atomic.Bool // FailsOnce has failed
 	mu     sync.Mutex
 	book   []*Call
 }
@@ -156,8 +164,20 @@ func (p *Provider) fails(w http.ResponseWriter, r *http.Request, model string) b
 		_, _ = io.WriteString(w, `{"error":{"message":"You exceeded your current quota","code":"insufficient_quota"}}`)
 	case Status500:
 		writeError(w, http.StatusInternalServerError, "The server had an error")
+	case Status500Retry:
+		w.Header().Set("Retry-After", "Fri, 01 Jan 2100 00:00:00 GMT")
+		writeError(w, http.StatusInternalServerError, "The server had an error")
 	case Status529:
 		writeError(w, 529, "Overloaded")
+	case Status529Retry:
+		w.Header().Set("Retry-After", "9")
+		writeError(w, 529, "Overloaded")
+	case FailsOnce:
+		if p.once.Swap(true) {
+			return false
+		}
+		w.Header().Set("Retry-After", "1")
+		writeError(w, http.StatusServiceUnavailable, "Try again")
 	case HTML502:
 		w.WriteHeader(http.StatusBadGateway)
 		_, _ = io.WriteString(w, "<html>Bad gateway</html>")
@@ -214,28 +234,27 @@ func text(n int, model string) []string {
 	return out
 }
 
-// answer sends an answer, whole or streamed, and enters it into the book.
+// answer sends an answer, whole or streamed.
 func (p *Provider) answer(w http.ResponseWriter, r *http.Request, c *Call, body []byte) {
+	s := &stream{p: p, w: w, r: r, c: c, api: strings.TrimPrefix(c.Path, "/v1/"), in: int64(len(body)/4 + 1)}
 	tokens := text(output(c.Body, c.Model), c.Model)
-	in, out := int64(len(body)/4+1), int64(len(tokens))
-	api := strings.TrimPrefix(c.Path, "/v1/")
-	p.mu.Lock()
-	c.In = in
-	p.mu.Unlock()
-	streamed, _ := c.Body["stream"].(bool)
-	s := &stream{p: p, w: w, r: r, c: c, usage: usage(api, c.Model, in, out), api: api}
-	if !streamed {
-		s.whole(strings.Join(tokens, ""))
+	if s.tool = s.toolToCall(); s.tool != "" {
+		tokens = arguments
+	}
+	s.usage = usage(s.api, c.Model, s.in, int64(len(tokens)))
+	if streamed, _ := c.Body["stream"].(bool); !streamed {
+		s.whole(tokens)
 		return
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	s.send(tokens)
 }
 
-func (p *Provider) enter(c *Call, out int, done bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	c.Out, c.Done = max(c.Out, int64(out)), done
+// enter notes in the book that so many tokens were delivered. Nothing is billed before the first.
+func (s *stream) enter(out int, done bool) {
+	s.p.mu.Lock()
+	defer s.p.mu.Unlock()
+	s.c.In, s.c.Out, s.c.Done = s.in, int64(out), done
 }
 
 // usage is the report of a call, in the shape of its interface and as false as the model's name says.
@@ -267,6 +286,18 @@ func usage(api, model string, in, out int64) any {
 
 // Cached returns how many tokens of the input a call's report says were cached.
 func Cached(in int64) int64 { return in / 2 }
+
+// Prices are micro-USD a token.
+type Prices struct{ In, Cached, Out int64 }
+
+// Bill returns what a call costs, in micro-USD.
+func (c Call) Bill(p Prices) int64 {
+	cached := Cached(c.In)
+	if c.Path == "/v1/messages" {
+		cached = 0
+	}
+	return (c.In-cached)*p.In + cached*p.Cached + c.Out*p.Out
+}
 
 // hides reports whether a model keeps its usage to itself.
 func hides(model string) bool { return slices.Contains([]string{UsageNone, CutBeforeUsage}, model) }

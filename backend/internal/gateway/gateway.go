@@ -62,9 +62,10 @@ type Limits struct {
 
 const (
 	settleTimeout  = 10 * time.Second
-	maxAnswer      = 8 << 20 // bytes of an answer that is not streamed
-	maxBadReceipts = 3       // of a model in a row, until it is hidden
-	minShrunk      = 64      // tokens: the shortest answer that is bounded by what the credit covers
+	maxAnswer      = 8 << 20     // bytes of an answer that is not streamed
+	maxBadReceipts = 3           // of a model in a row, until it is hidden
+	minShrunk      = 64          // tokens: the shortest answer that is bounded by what the credit covers
+	afterEnd       = time.Second // until a complete stream is ended for a provider that does not
 )
 
 func (l Limits) withDefaults() Limits {

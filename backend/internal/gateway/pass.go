@@ -36,6 +36,7 @@ type transfer struct {
 	cancel context.CancelCauseFunc // of the request to the provider
 	timer  *time.Timer             // of its next byte
 	left   atomic.Bool             // the app has left
+	missed bool                    // it left before it had the whole answer
 	begun  bool                    // something was written to the app
 }
 
@@ -126,8 +127,9 @@ func (t *transfer) passWhole(ctx, upstream context.Context, response *http.Respo
 	case t.answer.Failed:
 		return t.breakOff(ctx, upstream, errProvider)
 	}
+	t.missed = t.left.Load()
 	t.finish(ctx, t.result(t.outcome()))
-	if t.left.Load() {
+	if t.missed {
 		return nil
 	}
 	t.to.Begin(false)
@@ -188,11 +190,13 @@ func (t *transfer) passStream(ctx, upstream context.Context, response *http.Resp
 			return t.breakOff(ctx, upstream, tooLarge)
 		case errors.Is(err, io.EOF) && !t.answer.Ended && !t.answer.Final:
 			return t.breakOff(ctx, upstream, io.ErrUnexpectedEOF)
-		case errors.Is(err, io.EOF):
+		case errors.Is(err, io.EOF), err != nil && t.answer.Ended:
 			t.finish(ctx, t.result(t.outcome()))
 			return nil
 		case err != nil:
 			return t.breakOff(ctx, upstream, err)
+		case t.answer.Ended: // apps wait for the end of the connection, whose provider may keep it open
+			t.timer.Reset(min(afterEnd, t.s.Limits.Idle))
 		}
 	}
 }
@@ -208,7 +212,11 @@ func (t *transfer) passNoStream(ctx, upstream context.Context, response *http.Re
 
 // write passes events to the app, unless it has left.
 func (t *transfer) write(p []byte) {
-	if len(p) == 0 || t.left.Load() {
+	if len(p) == 0 {
+		return
+	}
+	if t.left.Load() {
+		t.missed = true
 		return
 	}
 	if !t.begun {
@@ -216,12 +224,13 @@ func (t *transfer) write(p []byte) {
 		t.to.Begin(true)
 	}
 	if t.to.Write(t.redact(p)) != nil {
+		t.missed = true
 		t.left.Store(true) // the server ends the request's context, which starts the drain
 	}
 }
 
 func (t *transfer) outcome() string {
-	if t.left.Load() {
+	if t.missed {
 		return outcomeCancelled
 	}
 	return outcomeOK

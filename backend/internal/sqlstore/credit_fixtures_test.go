@@ -12,7 +12,7 @@ import (
 )
 
 // addPurse stores an account with the model's projects.
-func addPurse(t *testing.T, store *sqlstore.Store, id string, now time.Time) {
+func addPurse(t testing.TB, store *sqlstore.Store, id string, now time.Time) {
 	t.Helper()
 	err := store.InsertAccount(t.Context(), account.Account{ID: id, Email: id + "@example.org", PasswordHash: "x",
 		Active: true, PrivacyAccepted: now, CreatedAt: now})

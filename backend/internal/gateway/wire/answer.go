@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"errors"
+	"slices"
 )
 
 // MaxEvent is the largest event of a stream, in bytes.
@@ -108,7 +109,7 @@ func (a *Answer) event(text []byte) bool {
 		return true
 	}
 	a.count(data, streamTexts[a.api])
-	if !hasMember(data, `"usage"`) && !hasMember(data, `"error"`) && !bytes.Contains(data, []byte("message_stop")) {
+	if !hasMember(data, `"usage"`) && !hasMember(data, `"error"`) && !a.mayEnd(data) {
 		return true // most events: decoding them would cost more than all the rest
 	}
 	e, ok := readEvent(data)
@@ -128,6 +129,17 @@ func (a *Answer) event(text []byte) bool {
 	}
 	a.Failed = e.failed
 	return !a.Failed && (a.keepsAll || !e.nothing || e.usage == nil)
+}
+
+// lastEvents are the types of the events that end a stream, where no line of its own does.
+var lastEvents = map[API][]string{
+	Responses: {`"response.completed"`, `"response.incomplete"`, `"response.failed"`},
+	Messages:  {`"message_stop"`},
+}
+
+// mayEnd reports whether an event has the type of a last one; text can hold it too.
+func (a *Answer) mayEnd(data []byte) bool {
+	return slices.ContainsFunc(lastEvents[a.api], func(kind string) bool { return bytes.Contains(data, []byte(kind)) })
 }
 
 // hasMember reports whether data has a member of the quoted name that is not null.

@@ -65,7 +65,7 @@ var (
 
 	chatCall = object(fields{
 		"id": name, "type": word("function"),
-		"function": object(fields{"name": name, "arguments": anyText}, "name"),
+		"function": object(fields{"name": name, "arguments": anyText, "parsed_arguments": dropped}, "name"),
 		"index":    dropped,
 	}, "id", "function")
 
@@ -75,12 +75,12 @@ var (
 		"user": object(fields{"role": anything, "name": name,
 			"content": byKind(anyText, list(maxList, variant("type", "",
 				map[string]rule{"text": chatText, "image_url": chatImage})), nil)}, "content"),
-		// Apps send back the message that they received, with fields that say nothing.
+		// Apps send back the message that they received, with fields that say nothing and those that clients add.
 		"assistant": object(fields{"role": anything, "name": name, "refusal": orNull(anyText),
 			"content": orNull(byKind(anyText, list(maxList, variant("type", "",
 				map[string]rule{"text": chatText, "refusal": chatRefusal})), nil)),
 			"tool_calls": orNull(list(maxTools, chatCall)), "audio": onlyNull, "function_call": onlyNull,
-			"annotations": dropped, "reasoning_content": dropped}),
+			"annotations": dropped, "reasoning_content": dropped, "parsed": dropped}),
 		"tool": object(fields{"role": anything, "content": texts, "tool_call_id": name}, "content", "tool_call_id"),
 	})
 
@@ -113,7 +113,7 @@ var (
 	inputImage = image(object(fields{"type": word("input_image"), "image_url": anyText,
 		"detail": orNull(word("auto", "low", "high", "original")), "file_id": onlyNull}, "image_url"))
 	outputText = object(fields{"type": word("output_text"), "text": anyText, "annotations": dropped,
-		"logprobs": dropped}, "text")
+		"logprobs": dropped, "parsed": dropped}, "text")
 
 	inputParts = map[string]rule{"input_text": inputText, "input_image": inputImage}
 
@@ -126,7 +126,7 @@ var (
 			})), nil),
 		}, "role", "content"),
 		"function_call": object(fields{"type": anything, "id": name, "call_id": name, "name": name,
-			"arguments": anyText, "status": orNull(name)}, "call_id", "name"),
+			"arguments": anyText, "parsed_arguments": dropped, "status": orNull(name)}, "call_id", "name"),
 		"function_call_output": object(fields{"type": anything, "id": orNull(name), "call_id": name,
 			"output": byKind(anyText, list(maxList, variant("type", "", inputParts)), nil),
 			"status": orNull(name)}, "call_id", "output"),

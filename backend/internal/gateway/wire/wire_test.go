@@ -305,3 +305,36 @@ func FuzzAnswer(f *testing.F) {
 		NewAnswer(r, 1000).Whole([]byte(text))
 	})
 }
+
+// A stream has its end although its provider keeps the usage to itself.
+func TestAnswer_EndsWithoutUsage(t *testing.T) {
+	for api, last := range map[API]string{
+		Responses: "event: response.completed\ndata: {\"type\":\"response.completed\",\"response\":{\"usage\":null}}\n\n",
+		Messages:  "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n",
+		Chat:      "data: [DONE]\n\n",
+	} {
+		a := NewAnswer(&Request{API: api}, 1000)
+		if out, err := a.Feed(nil, []byte(last)); err != nil || string(out) != last || !a.Ended || a.Final {
+			t.Errorf("%s: %q, %v, ended %v", api, out, err, a.Ended)
+		}
+	}
+}
+
+// Official clients put the message that they received back into the next request, with fields of their own.
+func TestDecode_DropsWhatClientsAdd(t *testing.T) {
+	call := `"name":"f","arguments":"{}","parsed_arguments":{}`
+	for api, body := range map[API]string{
+		Chat: `{"model":"m","messages":[{"role":"user","content":"x"},{"role":"assistant","content":null,"parsed":null,` +
+			`"tool_calls":[{"id":"1","type":"function","function":{` + call + `}}]},` +
+			`{"role":"tool","tool_call_id":"1","content":"y"}]}`,
+		Responses: `{"model":"m","input":[{"type":"function_call","call_id":"1",` + call + `},{"role":"assistant",` +
+			`"content":[{"type":"output_text","text":"x","annotations":[],"parsed":null}]}]}`,
+	} {
+		r, err := Decode(api, []byte(body))
+		if err != nil {
+			t.Errorf("%s: %v", api, err)
+		} else if out := r.Encode("m", api.OutputField(), 10); strings.Contains(string(out), "parsed") {
+			t.Errorf("%s: %s", api, out)
+		}
+	}
+}

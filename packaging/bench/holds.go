@@ -1,0 +1,37 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os/exec"
+	"regexp"
+	"strconv"
+)
+
+const holdRounds = 3
+
+var holdRate = regexp.MustCompile(`BenchmarkCredit_Holds/(ours|bare)\S*\s.*?([0-9.]+) holds/s`)
+
+// holds measures how many holds 100 clients of one account make in a second on PostgreSQL, beside one statement for
+// each. No request does only that, so the store's own benchmark is run.
+func (b *bench) holds() error {
+	out, err := exec.Command("go", "test", "-run", "^$", "-bench", "BenchmarkCredit_Holds", "-benchtime", "2s", "-count",
+		strconv.Itoa(holdRounds), "./backend/internal/sqlstore").CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%w\n%s", err, out)
+	}
+	rates := map[string][]float64{}
+	for _, found := range holdRate.FindAllStringSubmatch(string(out), -1) {
+		rate, err := strconv.ParseFloat(found[2], 64)
+		if err != nil {
+			return err
+		}
+		rates[found[1]] = append(rates[found[1]], rate)
+	}
+	if len(rates["ours"]) != holdRounds || len(rates["bare"]) != holdRounds {
+		return errors.New("the benchmark was not run: is PostgreSQL missing?")
+	}
+	b.rows = append(b.rows, ratesRow("holds of 100 clients of one account, PostgreSQL / one statement for each",
+		middle(rates["ours"]), middle(rates["bare"]), ">= 1500 /s"))
+	return nil
+}

@@ -1,0 +1,86 @@
+package browser
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+)
+
+// Linked is a person with an account at a backend, and the token of the install that they linked.
+type Linked struct {
+	Base    string
+	Browser *Browser
+	Token   string
+}
+
+// Link signs up as a new person and goes through the device-code flow as they and their agent do.
+func Link(base, email, password string) (*Linked, error) {
+	who, err := New()
+	if err != nil {
+		return nil, err
+	}
+	l := &Linked{Base: base, Browser: who}
+	var code struct{ DeviceCode, VerificationURL string }
+	if err := l.Post("/api/auth/device/code", map[string]any{"scope": "account_full"}, &code); err != nil {
+		return nil, err
+	}
+	if err := who.Approve(code.VerificationURL, email, password); err != nil {
+		return nil, err
+	}
+	var got struct {
+		AuthToken string
+		Pending   bool
+	}
+	for range 60 {
+		if err := l.Post("/api/auth/device/token", map[string]any{"deviceCode": code.DeviceCode}, &got); err != nil {
+			return nil, err
+		}
+		if !got.Pending {
+			break
+		}
+		time.Sleep(time.Second)
+	}
+	l.Token = got.AuthToken
+	return l, nil
+}
+
+// Post makes one call, as the install until there is a token.
+func (l *Linked) Post(path string, body, into any) error {
+	data, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	req, err := http.NewRequest(http.MethodPost, l.Base+path, bytes.NewReader(data))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	if l.Token != "" {
+		req.Header.Set("Authorization", "Bearer "+l.Token)
+	} else {
+		req.Header.Set("X-Service-Install-Id", "inst_browser")
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return err
+	}
+	if resp.StatusCode >= 300 {
+		return fmt.Errorf("POST %s answered %d: %.200s", path, resp.StatusCode, answer)
+	}
+	return json.Unmarshal(answer, into)
+}
+
+// ProjectKey makes a key of a project for an app.
+func (l *Linked) ProjectKey(project string) (string, error) {
+	var key struct{ ProjectKey string }
+	err := l.Post("/api/projects/"+project+"/keys", map[string]any{"name": "app"}, &key)
+	return key.ProjectKey, err
+}

@@ -1,0 +1,249 @@
+//go:build unix
+
+package e2e
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/service-dev/service/packaging/llmtest"
+)
+
+const modelText = "Grüße to the world of small glasses 你好!"
+
+// What becomes of a call: the whole answer and the provider's bill as the charge, an answer whose charge is an estimate,
+// a stream that breaks off with an error of the client, or the code of a refusal that costs nothing.
+const (
+	answered  = "answered"
+	estimated = "estimated"
+	brokenOff = "broken off"
+	billedToo = "broken off, but billed"
+)
+
+// misbehaviours are what becomes of a call that is not streamed, and of one that is.
+var misbehaviours = []struct{ model, whole, stream string }{
+	{llmtest.Good, answered, answered},
+	{llmtest.SlowFirstByte, answered, answered},
+	{llmtest.WaitsInside, answered, answered},
+	{llmtest.OneByte, answered, answered},
+	{llmtest.LongLine, answered, brokenOff},
+	{llmtest.CRLF, answered, answered},
+	{llmtest.UsageNull, answered, answered},
+	{llmtest.UsageNoChoices, answered, answered},
+	{llmtest.UsageWithDelta, answered, answered},
+	{llmtest.UsageTwice, answered, answered},
+	{llmtest.UsageNone, estimated, estimated},
+	{llmtest.UsageIsNull, estimated, estimated},
+	{llmtest.UsageStrings, estimated, estimated},
+	{llmtest.UsageNegative, estimated, estimated},
+	{llmtest.UsageHuge, estimated, estimated},
+	{llmtest.CachedAbove, estimated, estimated},
+	{llmtest.CutBeforeUsage, estimated, brokenOff},
+	{llmtest.CutAfterUsage, answered, billedToo},
+	{llmtest.EndsEarly, answered, brokenOff},
+	{llmtest.HangsAtEnd, answered, answered},
+	{llmtest.ErrorInside, answered, brokenOff},
+	{llmtest.ErrorFrame, "provider_busy", "provider_busy"},
+	{llmtest.Status401, "provider_unavailable", "provider_unavailable"},
+	{llmtest.Status404, "provider_unavailable", "provider_unavailable"},
+	{llmtest.Status400EchoKey, "provider_refused", "provider_refused"},
+	{llmtest.Status429, "provider_busy", "provider_busy"},
+	{llmtest.Status429Retry, "provider_busy", "provider_busy"},
+	{llmtest.Status429Spent, "provider_unavailable", "provider_unavailable"},
+	{llmtest.Status500, "provider_busy", "provider_busy"},
+	{llmtest.Status500Retry, "provider_busy", "provider_busy"},
+	{llmtest.Status529, "provider_busy", "provider_busy"},
+	{llmtest.Status529Retry, "provider_busy", "provider_busy"},
+	{llmtest.HTML502, "provider_busy", "provider_busy"},
+	{llmtest.HTML200, "provider_error", "provider_busy"},
+	{llmtest.Redirects, "provider_unavailable", "provider_unavailable"},
+	{llmtest.WrongLength, "provider_busy", answered},
+	{llmtest.Gzip, "provider_busy", answered},
+	{llmtest.EchoesKey, answered, answered},
+	{llmtest.AboveMax, answered, answered},
+	{llmtest.DropsAfterRead, "provider_unavailable", "provider_unavailable"},
+}
+
+// refusalNames are the documented errors of the two clients for the statuses of the gateway's refusals.
+var refusalNames = map[string]struct {
+	openai, anthropic string
+	status            int
+}{
+	"provider_busy":        {"InternalServerError", "ServiceUnavailableError", 503},
+	"provider_unavailable": {"InternalServerError", "ServiceUnavailableError", 503},
+	"provider_error":       {"InternalServerError", "InternalServerError", 502},
+	"provider_refused":     {"BadRequestError", "BadRequestError", 400},
+}
+
+// The official clients, with nothing but base URL and key changed, get an answer or one of their documented errors
+// however the provider misbehaves, and what the provider bills is what the ledger booked.
+func TestModelClients_OutliveEveryProvider(t *testing.T) {
+	t.Parallel()
+	var models []string
+	for _, m := range misbehaviours {
+		models = append(models, m.model)
+	}
+	g := startGateway(t, "", models...)
+	for _, m := range misbehaviours {
+		for how, want := range map[string]string{"": m.whole, "stream": m.stream} {
+			used, bill, calls := g.settled().Used, g.bill(), len(g.provider.Book())
+			for _, api := range []string{"chat", "responses", "messages"} {
+				g.provider.Continue() // for the models that wait
+				g.checkReply(api, m.model, how, want)
+			}
+			used, bill = g.settled().Used-used, g.bill()-bill
+			switch exact := want == answered || want == billedToo; {
+			case exact && used != bill, want == estimated && (used <= 0 || bill <= 0), used < 0,
+				refusalNames[want].status > 0 && used != 0:
+				t.Errorf("%s %s: booked %d micro-USD, the provider bills %d: %s", m.model, how, used, bill, want)
+			}
+			if n := len(g.provider.Book()) - calls; n != 3 {
+				t.Errorf("%s %s: the provider received %d requests for 3 calls", m.model, how, n)
+			}
+		}
+	}
+	if l := g.ledger(); !l.OK || l.Operator == 0 || l.Balances != 2_000_000-l.Used+l.Operator {
+		t.Errorf("%+v: the operator carries what %s costs beyond its hold, and nothing else", l, llmtest.AboveMax)
+	}
+}
+
+// checkReply makes one call and checks what the client made of it.
+func (g *gatewayWorld) checkReply(api, model, how, want string) {
+	g.t.Helper()
+	r := g.app.ask(api, model, how, nil)
+	if api == "responses" && want == billedToo {
+		want = answered // its last event is the one with the usage
+	}
+	refusal, refused := refusalNames[want]
+	var text string
+	if r.Error == nil {
+		text = r.Text + answerText(api, r.Answer)
+	}
+	switch {
+	case refused:
+		name := refusal.openai
+		if api == "messages" {
+			name = refusal.anthropic
+		}
+		if e := r.Error; e == nil || e.Name != name || e.Status != refusal.status || e.Code != want {
+			g.t.Errorf("%s %s %s: %+v, want %s with %s", model, api, how, r.Error, name, want)
+		}
+	case want == brokenOff || want == billedToo:
+		if e := r.Error; e == nil || e.Name != "APIError" || e.Status != 0 ||
+			!strings.Contains(e.Message, "the answer broke off") {
+			g.t.Errorf("%s %s %s: %+v, want a stream that breaks off", model, api, how, r.Error)
+		}
+	case r.Error != nil:
+		g.t.Errorf("%s %s %s: %+v", model, api, how, r.Error)
+	case model == llmtest.EchoesKey && text != "Your key is [removed].", model == llmtest.AboveMax && len(text) < 1000,
+		model != llmtest.EchoesKey && model != llmtest.AboveMax && text != modelText:
+		g.t.Errorf("%s %s %s: %.200q", model, api, how, text)
+	}
+	if r.Error != nil && strings.Contains(r.Error.Message, llmtest.Key) || strings.Contains(text, llmtest.Key) {
+		g.t.Errorf("%s %s %s: the app received the provider's key", model, api, how)
+	}
+}
+
+// The clients' own readers of streams put the answers together, and a tool's result goes back to the model.
+func TestModelClients_CallTools(t *testing.T) {
+	t.Parallel()
+	g := startGateway(t, "", llmtest.Good)
+	for _, how := range []string{"", "helper"} {
+		for api, tool := range modelTools {
+			before := g.settled().Used
+			first := g.app.ask(api, llmtest.Good, how, map[string]any{"tools": []any{tool}})
+			if first.Error != nil {
+				t.Fatalf("%s %s: %+v", api, how, first.Error)
+			}
+			body := askBody(api, llmtest.Good, map[string]any{"tools": []any{tool}})
+			answerTool(t, api, body, first.Answer)
+			second := g.app.do(modelRequest{API: api, Body: body, How: how})
+			if second.Error != nil || answerText(api, second.Answer) != modelText {
+				t.Errorf("%s %s: %+v %v", api, how, second.Error, second.Answer)
+			}
+			if used := g.settled().Used - before; used <= 0 {
+				t.Errorf("%s %s: booked %d", api, how, used)
+			}
+		}
+	}
+	if used, bill := g.settled().Used, g.bill(); used != bill {
+		t.Errorf("booked %d, the provider bills %d", used, bill)
+	}
+	plain := g.app.ask("chat", llmtest.Good, "stream", map[string]any{"stream_options": map[string]any{"include_usage": true}})
+	if usage, _ := plain.Last["usage"].(map[string]any); plain.Error != nil || usage["completion_tokens"] != 9.0 {
+		t.Errorf("a stream with usage: %+v %v", plain.Error, plain.Last)
+	}
+	models := g.app.do(modelRequest{API: "models"})
+	for client, list := range models.Answer {
+		var ids []string
+		for _, m := range list.([]any) {
+			ids = append(ids, m.(map[string]any)["id"].(string))
+		}
+		slices.Sort(ids)
+		if got := strings.Join(ids, " "); got != "assistant good msg-good resp-good" {
+			t.Errorf("the client of %s lists %s", client, got)
+		}
+	}
+	if models.Error != nil || len(models.Answer) != 2 {
+		t.Errorf("models: %+v", models)
+	}
+}
+
+// An app that leaves is charged for what the provider delivered; a client repeats what passes, and only that.
+func TestModelClients_LeaveAndRepeat(t *testing.T) {
+	t.Parallel()
+	g := startGateway(t, "", llmtest.Good, llmtest.Hangs, llmtest.HangsInside, llmtest.FailsOnce)
+	impatient := map[string]any{"maxRetries": 0, "timeout": 500}
+	for _, api := range []string{"chat", "messages"} {
+		r := g.app.do(modelRequest{api, askBody(api, llmtest.Hangs, nil), "", impatient})
+		if r.Error == nil || r.Error.Name != "APIConnectionTimeoutError" {
+			t.Errorf("%s: %+v", api, r.Error)
+		}
+		if r = g.app.ask(api, llmtest.HangsInside, "leave", nil); r.Error != nil || r.Text != "Grüße" {
+			t.Errorf("%s: left with %q, %+v", api, r.Text, r.Error)
+		}
+	}
+	estimates := g.settled()
+	if estimates.Used == 0 || estimates.Operator != 0 {
+		t.Errorf("calls that their app left: %+v", estimates)
+	}
+	bill := g.bill()
+	if r := g.app.ask("chat", llmtest.Good, "leave", nil); r.Error != nil || r.Text != "Grüße" {
+		t.Errorf("left with %q, %+v", r.Text, r.Error)
+	}
+	if used, billed := g.settled().Used-estimates.Used, g.bill()-bill; used != billed || billed == 0 {
+		t.Errorf("an answer that its app left: booked %d, the provider bills %d", used, billed)
+	}
+
+	calls, used, bill := len(g.provider.Book()), g.ledger().Used, g.bill()
+	if r := g.app.do(modelRequest{API: "chat", Body: askBody("chat", llmtest.FailsOnce, nil)}); r.Error != nil {
+		t.Errorf("a call that passes the second time: %+v", r.Error)
+	}
+	l := g.settled()
+	if n := len(g.provider.Book()) - calls; n != 2 || l.Used-used != g.bill()-bill || l.Used == used {
+		t.Errorf("%d requests, booked %d, billed %d", n, l.Used-used, g.bill()-bill)
+	}
+	for name, body := range map[string]map[string]any{
+		"NotFoundError":   askBody("chat", "nothing", nil),
+		"BadRequestError": askBody("chat", llmtest.Good, map[string]any{"n": 2}),
+	} {
+		calls = len(g.provider.Book())
+		r := g.app.do(modelRequest{API: "chat", Body: body})
+		if r.Error == nil || r.Error.Name != name || len(g.provider.Book()) != calls {
+			t.Errorf("%+v, want %s", r.Error, name)
+		}
+	}
+	g.backend.admin("credit", "ada@example.org", "--take", "1.99", "--reference", "all")
+	r := g.app.do(modelRequest{API: "messages", Body: askBody("messages", llmtest.Good, map[string]any{"max_tokens": 1000})})
+	if r.Error == nil || r.Error.Status != 402 || r.Error.Code != "request_too_large" && r.Error.Code != "no_credit" {
+		t.Errorf("without credit: %+v", r.Error)
+	}
+	stranger := startModelApp(t, g.backend.url, "spk_"+strings.Repeat("x", 30))
+	for _, api := range []string{"chat", "messages"} {
+		r := stranger.do(modelRequest{API: api, Body: askBody(api, llmtest.Good, nil)})
+		if r.Error == nil || r.Error.Name != "AuthenticationError" || r.Error.Code != "invalid_key" {
+			t.Errorf("%s with a wrong key: %+v", api, r.Error)
+		}
+	}
+}

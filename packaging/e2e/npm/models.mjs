@@ -1,0 +1,66 @@
+// An app for the end-to-end tests: the official clients of model providers, configured by nothing but the base URLs and
+// keys in their usual variables, driven by lines of JSON.
+//
+// in:  {"api":"chat|responses|messages|models","body":{...},"how":"stream|leave|helper","options":{"maxRetries":0}}
+// out: {"answer":{...}} | {"text":"...","last":{...}} | {"text":"...","error":{"name":"RateLimitError","status":429,...}}
+//
+// stream reads the events one by one, leave stops at the first text, and helper lets the client put them together.
+// Options are those of the client.
+import { createInterface } from "node:readline";
+import Anthropic from "@anthropic-ai/sdk";
+import OpenAI from "openai";
+
+const openai = new OpenAI();
+const anthropic = new Anthropic();
+const apis = {
+  chat: {
+    create: (body, options) => openai.chat.completions.create(body, options),
+    stream: (body, options) => openai.chat.completions.stream(body, options).finalChatCompletion(),
+    // As apps do: every chunk has a choice, unless they ask for the usage.
+    text: (chunk, body) =>
+      (body.stream_options?.include_usage ? chunk.choices[0]?.delta : chunk.choices[0].delta)?.content,
+  },
+  responses: {
+    create: (body, options) => openai.responses.create(body, options),
+    stream: (body, options) => openai.responses.stream(body, options).finalResponse(),
+    text: (event) => event.type === "response.output_text.delta" && event.delta,
+  },
+  messages: {
+    create: (body, options) => anthropic.messages.create(body, options),
+    stream: (body, options) => anthropic.messages.stream(body, options).finalMessage(),
+    text: (event) => event.type === "content_block_delta" && event.delta.text,
+  },
+  models: {
+    create: async () => ({ openai: (await openai.models.list()).data, anthropic: (await anthropic.models.list()).data }),
+  },
+};
+
+async function call({ api, body, how, options }) {
+  const { create, stream, text } = apis[api];
+  const said = { text: "" };
+  try {
+    if (how === "helper") {
+      said.answer = await stream(body, options);
+    } else if (how) {
+      for await (const event of await create({ ...body, stream: true }, options)) {
+        said.text += text(event, body) || "";
+        said.last = event;
+        if (how === "leave" && said.text) break;
+      }
+    } else {
+      said.answer = await create(body, options);
+    }
+  } catch (error) {
+    const detail = error.error?.error ?? error.error ?? {};
+    said.error = {
+      name: error.constructor.name,
+      status: error.status ?? 0,
+      code: error.code ?? detail.code ?? "",
+      type: error.type ?? detail.type ?? "",
+      message: String(error.message),
+      isAPIError: error instanceof OpenAI.APIError || error instanceof Anthropic.APIError,
+    };
+  }
+  process.stdout.write(JSON.stringify(said) + "\n");
+}
+createInterface({ input: process.stdin }).on("line", (line) => call(JSON.parse(line)));

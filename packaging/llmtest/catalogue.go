@@ -1,0 +1,34 @@
+package llmtest
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// CataloguePrices are what the models of a catalogue by WriteCatalogue cost.
+var CataloguePrices = Prices{In: 2, Cached: 1, Out: 10}
+
+// WriteCatalogue writes a gateway's catalogue into dir, with the key beside it, and returns its path. Each model is
+// offered three times: by its name as a chat model, and with resp- and msg- before it for the two other interfaces.
+func WriteCatalogue(dir, providerURL string, models ...string) (path string, err error) {
+	path = filepath.Join(dir, "gateway.yaml")
+	key := filepath.Join(dir, "provider.key")
+	text := fmt.Sprintf("providers:\n  - {id: fake, base_url: '%s', key_file: '%s'}\nmodels:\n", providerURL, key)
+	for _, model := range models {
+		for prefix, api := range map[string]string{"": "chat", "resp-": "responses", "msg-": "messages"} {
+			text += fmt.Sprintf("  - {id: %s%s, provider: fake, provider_model: %s, api: %s, context_tokens: 10000, "+
+				"output_tokens: 1000, default_output_tokens: 100, prices_micro_usd_per_million: {text_in: %d000000, "+
+				"text_cached: %d000000, text_cache_write: 3000000, text_out: %d000000}}\n", prefix, model, model, api,
+				CataloguePrices.In, CataloguePrices.Cached, CataloguePrices.Out)
+		}
+	}
+	if slices.Contains(models, Good) {
+		text += "default_model: " + Good + "\n"
+	}
+	if err := os.WriteFile(key, []byte(Key+"\n"), 0o600); err != nil {
+		return "", err
+	}
+	return path, os.WriteFile(path, []byte(text), 0o600)
+}
