@@ -28,7 +28,6 @@ const (
 	CodeToolNotOffered = "script_tool_not_offered"
 	codeInvalidJSON    = "invalid_json"
 	codeInvalidValue   = "invalid_value"
-	codeModelNotFound  = "model_not_found"
 )
 
 // refusals are the codes of the gateway that a script can answer, with what the gateway answers besides.

@@ -16,6 +16,10 @@ const (
 	Model     = "script"
 )
 
+// ErrNoModel is the failure of a request for another model.
+var ErrNoModel = &Failure{Status: http.StatusNotFound, Type: "not_found_error", Code: "model_not_found", Param: "model",
+	Message: "there is no such model: ask for assistant or script"}
+
 // Request is what a script reads of a body of POST /v1/chat/completions.
 type Request struct {
 	Model string
@@ -74,8 +78,7 @@ func ParseRequest(body []byte) (*Request, error) {
 	r := &Request{Model: b.Model, Stream: b.Stream != nil && *b.Stream}
 	r.IncludeUsage = b.StreamOptions != nil && b.StreamOptions.IncludeUsage != nil && *b.StreamOptions.IncludeUsage
 	if r.Model != Assistant && r.Model != Model {
-		return nil, &Failure{Status: http.StatusNotFound, Type: "not_found_error", Code: codeModelNotFound, Param: "model",
-			Message: "there is no such model: ask for assistant or script"}
+		return nil, ErrNoModel
 	}
 	if string(b.ToolChoice) != `"none"` {
 		for _, t := range b.Tools {
