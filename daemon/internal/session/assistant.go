@@ -36,6 +36,32 @@ func (s *localSession) setScript(script *assistantscript.Script) error {
 	return nil
 }
 
+// AssistantScript returns the script of a local session's assistant, or nil.
+func (m *Manager) AssistantScript(id string) *assistantscript.Script {
+	s := m.local.find(id)
+	if s == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.script
+}
+
+// SetAssistantScript gives a session's assistant a script. Errors are *backend.Problem.
+func (m *Manager) SetAssistantScript(
+	_ context.Context, _ backend.Target, id string, script *assistantscript.Script,
+) error {
+	if !IsLocal(id) {
+		return problem(backend.CodeUnsupported, "only local sessions have assistant scripts",
+			"open the session with startLocalSimulation")
+	}
+	s := m.local.find(id)
+	if s == nil {
+		return notFound()
+	}
+	return s.setScript(script)
+}
+
 // loadScript reads the script that the session was given. mu is held.
 func (s *localSession) loadScript() {
 	data, err := statefile.Read(filepath.Join(s.folder(), scriptName), assistantscript.MaxFile)
