@@ -11,6 +11,7 @@ const (
 	Browser    = "swb_"
 	Mail       = "sml_" // in a link that was mailed
 	Credential = "scl_" // in a link to paste a credential
+	Gateway    = "sgt_" // opens the AI gateway to the apps of a session
 )
 
 // prefixLength is the length of every prefix, in bytes.
@@ -18,7 +19,7 @@ const prefixLength = len(Token)
 
 // Prefixes returns every prefix.
 func Prefixes() []string {
-	return []string{DeviceCode, Token, ProjectKey, Session, Browser, Mail, Credential}
+	return []string{DeviceCode, Token, ProjectKey, Session, Browser, Mail, Credential, Gateway}
 }
 
 // HasPrefix reports whether s begins with a prefix, in any case of letters. It does not allocate.
@@ -28,7 +29,7 @@ func HasPrefix[T ~string | ~[]byte](s T) bool {
 	}
 	switch [3]byte{s[0] | 0x20, s[1] | 0x20, s[2] | 0x20} {
 	case letters(DeviceCode), letters(Token), letters(ProjectKey), letters(Session), letters(Browser), letters(Mail),
-		letters(Credential):
+		letters(Credential), letters(Gateway):
 		return true
 	}
 	return false

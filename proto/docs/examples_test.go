@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/service-dev/service/proto/assistantscript"
 	"github.com/service-dev/service/proto/docs"
 	"github.com/service-dev/service/proto/glasses"
 	"github.com/service-dev/service/proto/glasses/scenario"
@@ -63,7 +64,7 @@ func TestExamples(t *testing.T) {
 			t.Errorf("%s: a block of %q, which nothing checks", b.page, b.language)
 		}
 	}
-	kinds := []string{"json app", "json glasses", "json control", "json scenario", "py ", "js ", "ts ", "sh "}
+	kinds := []string{"json app", "json glasses", "json control", "json scenario", "json assistant-script", "py ", "js ", "ts ", "sh "}
 	for _, want := range kinds {
 		if seen[want] == 0 {
 			t.Errorf("there is no example of %q", want)
@@ -88,8 +89,12 @@ func checkJSON(t *testing.T, b block) {
 			t.Errorf("%s: not JSON\n%s", b.page, b.text)
 		}
 		return
-	case "scenario":
-		if _, err := scenario.Parse([]byte(b.text)); err != nil {
+	case "scenario", "assistant-script":
+		_, err := scenario.Parse([]byte(b.text))
+		if b.kind == "assistant-script" {
+			_, err = assistantscript.Parse([]byte(b.text))
+		}
+		if err != nil {
 			t.Errorf("%s: %v\n%s", b.page, err, b.text)
 		}
 		return

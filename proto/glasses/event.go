@@ -53,6 +53,8 @@ const (
 	RowGlassesDetached = "glasses.detached"
 	RowStreamCounted   = "stream.counted" // StreamCount: a stream that ended, or one second of it
 	RowSessionClosed   = "session.closed"
+	// RowToolCalled is a ToolCalled: an answer of the app's assistant called one of its tools.
+	RowToolCalled = "assistant.tool_called"
 )
 
 // KindOf returns the row kind of a frame type.
@@ -74,7 +76,7 @@ func ChipOf(typ string) string {
 	switch typ {
 	case TypeInput:
 		return ChipDisplay
-	case TypeTranscript, TypeTranscription, TypeSpeech, TypeAudioChunk:
+	case TypeTranscript, TypeTranscription, TypeSpeech, TypeAudioChunk, RowToolCalled:
 		return ChipVoice
 	case TypeMedia, TypeVideoFrame:
 		return ChipCamera
@@ -93,7 +95,8 @@ func ChipOf(typ string) string {
 // transcription, because they used that name for their own event before the glasses did.
 func MaySend(sender, typ string) *Error {
 	switch typ {
-	case TypeHello, TypeWelcome, TypeAck, TypeError, TypeRow, TypeCursor, TypePeers, TypeRole, TypeBeat:
+	case TypeHello, TypeWelcome, TypeAck, TypeError, TypeRow, TypeCursor, TypePeers, TypeRole, TypeBeat,
+		TypeGatewayToken:
 		return badFrame("%s may not be sent by a peer", typ)
 	}
 	switch {

@@ -29,6 +29,8 @@ const (
 	TypePeers   = "peers"   // service -> page, who is attached
 	TypeRole    = "role"    // service -> page, whether it acts as the glasses
 	TypeBeat    = "beat"    // service -> page, heartbeat
+	// TypeGatewayToken is a frame service -> app with a Gateway: another token for calls of the assistant.
+	TypeGatewayToken = "gateway.token"
 )
 
 // Frame is the envelope of everything on the wire. Payload stays raw, so that unknown fields survive.

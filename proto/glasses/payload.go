@@ -1,8 +1,10 @@
 package glasses
 
 import (
+	"bytes"
 	"encoding/json"
 	"strings"
+	"time"
 	"unicode"
 )
 
@@ -83,6 +85,49 @@ type Welcome struct {
 	// Truncated reports that rows after the hello's since are no longer stored, because the event log keeps a limited
 	// number for a limited time.
 	Truncated bool `json:"truncated,omitempty"`
+	// Gateway is where the app's assistant calls models; nil if there is nowhere.
+	Gateway *Gateway `json:"gateway,omitempty"`
+}
+
+// Gateway is where an app calls AI models. Never log Token.
+type Gateway struct {
+	// URL is the base address of an interface like OpenAI's; it ends in /v1.
+	URL string `json:"url"`
+	// Token opens it as a bearer token, for GatewayTokenLife or until the session ends.
+	Token string `json:"token"`
+}
+
+// GatewayTokenLife is how long a token of a Gateway is valid, and GatewayTokenRenew how long before its end an attached
+// app receives another one.
+const (
+	GatewayTokenLife  = time.Hour
+	GatewayTokenRenew = 10 * time.Minute
+)
+
+// ToolCalled is the payload of assistant.tool_called.
+type ToolCalled struct {
+	Name string `json:"name"`
+	// Arguments are those of the call, if they are an object of at most MaxToolArguments; otherwise null.
+	Arguments json.RawMessage `json:"arguments"`
+}
+
+// MaxToolArguments is the most bytes of arguments in a row.
+const MaxToolArguments = 4 << 10
+
+// NewToolCalled returns the payload for a call with the JSON text of its arguments.
+func NewToolCalled(name, arguments string) ToolCalled {
+	var kept bytes.Buffer
+	if len(arguments) > MaxToolArguments || !strings.HasPrefix(strings.TrimSpace(arguments), "{") ||
+		json.Compact(&kept, []byte(arguments)) != nil {
+		return ToolCalled{Name: name}
+	}
+	return ToolCalled{Name: name, Arguments: kept.Bytes()}
+}
+
+// BarrierAnswer is the payload of an app's answer to barrier.
+type BarrierAnswer struct {
+	// Calls is how many calls of the gateway the app waits for; nil if it does not count them.
+	Calls *int `json:"calls,omitempty"`
 }
 
 // PageWelcome is the payload of the first frame to a page.

@@ -32,6 +32,10 @@ type Sessions interface {
 	Attach(id string, hello glasses.Hello, helloID string, peer session.Peer) (*session.App, error)
 	// RenewSecrets replaces the secret of every session.
 	RenewSecrets() error
+	// OpensAssistant reports whether token opens the assistant of a session, and AskAssistant answers a chat request by
+	// it once the answer is due. The error is a *assistantscript.Failure, or that of ctx.
+	OpensAssistant(token string) bool
+	AskAssistant(ctx context.Context, token string, body []byte) (session.AssistantReply, error)
 }
 
 // Options are the parameters of a Server. Dir and Log are required; the durations and sizes have defaults that tests
@@ -114,6 +118,12 @@ func (s *Server) AppEndpoint(_ context.Context, id string) (string, error) {
 	return base + "/api/sessions/" + url.PathEscape(id) + "/app", nil
 }
 
+// GatewayURL starts listening if necessary and returns the base address at which assistants call models.
+func (s *Server) GatewayURL(context.Context) (string, error) {
+	base, err := s.listen()
+	return "http" + strings.TrimPrefix(base, "ws") + gatewayPath, err
+}
+
 var errClosing = errors.New("the daemon is stopping")
 
 func (s *Server) listen() (base string, err error) {
@@ -131,6 +141,7 @@ func (s *Server) listen() (base string, err error) {
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /api/sessions/{id}/app", s.serveApp)
+	s.mountGateway(mux)
 	s.server = &http.Server{
 		Handler: requireLocal(mux), ReadHeaderTimeout: 5 * time.Second, MaxHeaderBytes: 16 << 10, IdleTimeout: time.Minute,
 		ErrorLog: slog.NewLogLogger(s.o.Log.Handler(), slog.LevelDebug),

@@ -31,14 +31,17 @@ type App struct {
 	// Welcome is the first frame for the app, before those of Replay and those that are sent to its Peer.
 	Welcome []byte
 
+	gatewayURL      string
+	tokenEnds       time.Time   // of its newest token of the gateway; guarded by the session's lock
+	hasGateway      atomic.Bool // it received a token
 	answersBarriers bool
 	sent            atomic.Int64 // frames that it may react to
 	handled         atomic.Int64 // of them, those that it has certainly handled
 	isStuck         atomic.Bool  // it did not come to rest in time
 
 	mu       sync.Mutex
-	barriers map[string]chan struct{} // barriers without an answer; each is closed by it
-	active   chan struct{}            // closed and replaced when the app sends or receives something
+	barriers map[string]chan int // barriers without an answer; each receives how many calls the app waits for, or -1
+	active   chan struct{}       // closed and replaced when the app sends or receives something
 	gone     chan struct{}
 	once     sync.Once
 }
@@ -97,8 +100,13 @@ func (m *Manager) Attach(id string, hello glasses.Hello, helloID string, peer Pe
 	}
 	a := &App{
 		session: s, peer: peer, info: hello.App, answersBarriers: hello.Barrier, since: hello.Since,
-		barriers: map[string]chan struct{}{}, active: make(chan struct{}), gone: make(chan struct{}),
+		barriers: map[string]chan int{}, active: make(chan struct{}), gone: make(chan struct{}),
 	}
+	url, err := m.opts.Endpoints.GatewayURL(context.Background())
+	if err != nil {
+		return nil, &Refusal{glasses.CloseRestart, "the service is stopping"}
+	}
+	a.gatewayURL = url
 	if err := s.attachApp(a, helloID); err != nil {
 		return nil, err
 	}
@@ -120,7 +128,7 @@ func (s *localSession) attachApp(a *App, helloID string) error {
 	a.Welcome = s.frame(glasses.TypeWelcome, helloID, glasses.Welcome{
 		SessionID: s.id, DeviceModel: model, Link: link, LastSeq: a.lastSeq,
 		Glasses:   m.Snapshot.State.ForApp(link, m.Clock),
-		Truncated: a.since != nil && *a.since < s.log.oldest()-1,
+		Truncated: a.since != nil && *a.since < s.log.oldest()-1, Gateway: s.newGateway(a),
 	})
 	a.sent.Store(1)
 	isFirst := len(s.apps.all()) == 0
@@ -210,11 +218,16 @@ func (a *App) noteActivity() {
 }
 
 // barrierAnswered notes the app's answer to a barrier.
-func (a *App) barrierAnswered(id string) {
+func (a *App) barrierAnswered(f glasses.Frame) {
+	calls := -1
+	var answer glasses.BarrierAnswer
+	if json.Unmarshal(f.Payload, &answer) == nil && answer.Calls != nil && *answer.Calls >= 0 {
+		calls = *answer.Calls
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if answered, ok := a.barriers[id]; ok {
-		close(answered)
-		delete(a.barriers, id)
+	if answered, ok := a.barriers[f.ID]; ok {
+		answered <- calls
+		delete(a.barriers, f.ID)
 	}
 }

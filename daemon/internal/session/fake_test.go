@@ -201,6 +201,8 @@ func (fakeEndpoints) AppEndpoint(_ context.Context, id string) (string, error) {
 	return "ws://127.0.0.1:1/api/sessions/" + id + "/app", nil
 }
 
+func (fakeEndpoints) GatewayURL(context.Context) (string, error) { return "http://127.0.0.1:1/v1", nil }
+
 // noPages is a backend without sessions.
 type noPages struct{}
 

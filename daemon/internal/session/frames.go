@@ -25,7 +25,7 @@ func (a *App) Handle(ctx context.Context, raw []byte, binary bool) {
 		return
 	}
 	if f.Type == glasses.TypeBarrier {
-		a.barrierAnswered(f.ID)
+		a.barrierAnswered(f)
 		return
 	}
 	if s.turns.exchange.take(ctx) != nil {

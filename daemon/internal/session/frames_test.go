@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -20,8 +21,9 @@ type fakePeer struct {
 	frames []glasses.Frame
 	code   int
 	got    chan struct{}
-	// app, if set, answers barriers.
-	app *App
+	// app, if set, answers barriers; with calls it says how many calls of the gateway it waits for.
+	app   *App
+	calls *atomic.Int32
 }
 
 func newPeer() *fakePeer { return &fakePeer{got: make(chan struct{}, 1024)} }
@@ -35,10 +37,14 @@ func (p *fakePeer) Send(data []byte, binary, _ bool) {
 	}
 	p.mu.Lock()
 	p.frames = append(p.frames, f)
-	app := p.app
+	app, payload := p.app, "{}"
+	if p.calls != nil {
+		payload = fmt.Sprintf(`{"calls":%d}`, p.calls.Load())
+	}
 	p.mu.Unlock()
 	if f.Type == glasses.TypeBarrier && app != nil {
-		go app.Handle(context.Background(), []byte(fmt.Sprintf(`{"v":1,"type":"barrier","id":%q,"at":0}`, f.ID)), false)
+		answer := fmt.Sprintf(`{"v":1,"type":"barrier","id":%q,"at":0,"payload":%s}`, f.ID, payload)
+		go app.Handle(context.Background(), []byte(answer), false)
 	}
 	select {
 	case p.got <- struct{}{}:

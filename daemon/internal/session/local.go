@@ -21,6 +21,10 @@ func (m *Manager) StartLocal(ctx context.Context, who caller.Caller, req LocalRe
 	if err != nil {
 		return Opened{}, err
 	}
+	script, err := ReadScript(ctx, who, req.AssistantScript)
+	if err != nil {
+		return Opened{}, err
+	}
 	unlock := m.minting.lock(want.Project + "\x00" + want.Dir)
 	defer unlock()
 	s, created := m.local.match(want, req), false
@@ -31,7 +35,10 @@ func (m *Manager) StartLocal(ctx context.Context, who caller.Caller, req LocalRe
 		}
 	}
 	var opened Opened
-	if err = s.copyFixtures(ctx, clientio.FilesOf(who), want.FixturesDir); err == nil {
+	if err = s.copyFixtures(ctx, clientio.FilesOf(who), want.FixturesDir); err == nil && script != nil {
+		err = s.setScript(script)
+	}
+	if err == nil {
 		opened, err = m.prepare(ctx, s, created, req.DeviceModel)
 	}
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/proto/assistantscript"
 	"github.com/service-dev/service/proto/glasses"
 	"github.com/service-dev/service/proto/glasses/broker"
 )
@@ -52,6 +53,10 @@ type localSession struct {
 	broker  *broker.Broker
 	streams *broker.StreamCounter
 	media   mediaStore
+	life    context.Context // of the goroutines
+	script  *assistantscript.Script
+	calls   map[*assistantCall]bool // of the assistant, whose answers wait for their time
+	asked   int                     // calls so far
 
 	end context.CancelFunc
 	wg  sync.WaitGroup
@@ -104,7 +109,8 @@ func (s *localSession) wake() error {
 	s.log, s.isLive = log, true
 	log.written, log.broken = s.rowsWritten, s.logBroken
 	ctx, end := context.WithCancel(s.owner.life)
-	s.end = end
+	s.end, s.life, s.calls = end, ctx, map[*assistantCall]bool{}
+	s.loadScript()
 	// The writer ends last, so that the rows of the others are written.
 	writerCtx, endWriter := context.WithCancel(context.WithoutCancel(ctx))
 	s.wg.Go(func() { log.serve(writerCtx) })
@@ -224,7 +230,13 @@ func (s *localSession) nextDue() (at int64, ok bool) {
 	if isCounting && (!isPending || count.Before(deadline)) {
 		deadline = count
 	}
-	return deadline.UnixMilli(), isPending || isCounting
+	at, ok = deadline.UnixMilli(), isPending || isCounting
+	for c := range s.calls {
+		if !ok || c.due < at {
+			at, ok = c.due, true
+		}
+	}
+	return at, ok
 }
 
 // expire logs stream counts that are due and answers commands whose deadline has passed. mu is held.
@@ -232,6 +244,7 @@ func (s *localSession) expire() {
 	now := s.now()
 	s.logStreams(s.streams.TakeDue(now))
 	_ = s.perform(nil, s.broker.ExpireCommands(now))
+	s.deliverAnswers(now.UnixMilli())
 }
 
 // runMaintenance does what is due in real time, until ctx ends.
@@ -249,6 +262,7 @@ func (s *localSession) runMaintenance(ctx context.Context) {
 			s.expire()
 			s.mu.Unlock()
 		}
+		s.renewTokens()
 		_ = s.state.save() // it logs its failure
 	}
 }

@@ -45,6 +45,8 @@ type localSessions struct {
 	life       context.Context
 	end        context.CancelFunc
 	attached   atomic.Int64 // apps
+	endpoints  Endpoints
+	tokens     gatewayTokens
 
 	mu       sync.Mutex // taken before stateFile.mu, never together with localSession.mu
 	isLoaded bool
@@ -200,6 +202,7 @@ func (l *localSessions) remove(s *localSession, code int, reason string) {
 	}
 	l.mu.Unlock()
 	s.stop(code, reason)
+	l.tokens.end(s)
 	if err := os.RemoveAll(s.folder()); err != nil {
 		l.log.Warn("failed to remove session folder", "session", s.id, "err", err)
 	}
@@ -216,6 +219,7 @@ func (l *localSessions) restart(s *localSession) {
 	if m, ok := l.readMeta(s.id); ok {
 		l.open[s.id] = newLocalSession(l, m)
 	}
+	l.tokens.end(s)
 	l.wg.Go(func() { s.stop(glasses.CloseStore, "the event log could not be written; try again") })
 }
 

@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"github.com/service-dev/service/daemon/internal/statefile"
+	"github.com/service-dev/service/proto/credential"
 )
 
 // appSecret is the secret that opens a local session to apps. The file holds it; the state only has its hash.
@@ -45,7 +46,7 @@ func (s *appSecret) renew() error {
 
 // replace writes a new secret. mu is held.
 func (s *appSecret) replace() error {
-	secret := newSecret()
+	secret := newSecret(credential.Session)
 	if err := statefile.Write(s.path, []byte(secret)); err != nil {
 		return stateProblem("write the session's app token", err)
 	}
@@ -68,11 +69,11 @@ func hashSecret(secret string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// newSecret returns a secret in the form of the backend's session secrets, so that secret scanners find it too.
-func newSecret() string {
+// newSecret returns a secret in the form of the backend's, so that secret scanners find it too.
+func newSecret(prefix string) string {
 	var random [32]byte
 	rand.Read(random[:])
-	body := "sst_" + base64.RawURLEncoding.EncodeToString(random[:])
+	body := prefix + base64.RawURLEncoding.EncodeToString(random[:])
 	const base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 	var checksum [6]byte
 	sum := crc32.ChecksumIEEE([]byte(body))

@@ -102,7 +102,7 @@ func New(opts Options) *Manager {
 	often := ratelog.New(opts.Log, warnEvery, opts.Now)
 	local := &localSessions{
 		root: root, transports: opts.Transports, refused: opts.LocalRefused, now: opts.Now, log: opts.Log, often: often,
-		open: map[string]*localSession{},
+		open: map[string]*localSession{}, endpoints: opts.Endpoints,
 	}
 	local.life, local.end = context.WithCancel(context.Background())
 	return &Manager{

@@ -24,6 +24,8 @@ const localSim = "localsim"
 type Endpoints interface {
 	// AppEndpoint starts the app server if necessary and returns the WebSocket address of a session.
 	AppEndpoint(ctx context.Context, id string) (string, error)
+	// GatewayURL is the base address at which the assistants of apps call models.
+	GatewayURL(ctx context.Context) (string, error)
 }
 
 // Live is what a backend does with a session besides storing it. Errors are *backend.Problem.
@@ -47,6 +49,9 @@ type LocalRequest struct {
 	Clock       string // backend.ClockVirtual or backend.ClockReal
 	// FixturesDir is relative to the caller's directory unless it is absolute.
 	FixturesDir string
+	// AssistantScript is the path of a script, or of a scenario with one, relative like FixturesDir. Empty leaves the
+	// session's as it is.
+	AssistantScript string
 	// Fresh asks for another session even if one is open for the project and the directory.
 	Fresh bool
 }

@@ -15,6 +15,7 @@ const (
 	controlTimeout = 10 * time.Second      // for the result of a control frame
 	barrierTimeout = 10 * time.Second      // for an app's answer to a barrier
 	quietPeriod    = 50 * time.Millisecond // without a frame, after which an app without barriers is at rest
+	callPause      = 2 * time.Millisecond  // between two barriers while a request or an answer of the gateway is on its way
 	maxRounds      = 1000                  // barriers of an app before it counts as one that never rests
 )
 
@@ -143,25 +144,45 @@ func (a *App) rest(ctx context.Context) bool {
 	return true
 }
 
-// waitBarrier waits until the app answers a barrier.
+// waitBarrier waits until the app answers a barrier, and until no call of its assistant is on its way.
 func (a *App) waitBarrier(ctx context.Context) bool {
+	for {
+		calls, ok := a.askBarrier(ctx)
+		switch {
+		case !ok:
+			return false
+		case calls < 0 && a.hasGateway.Load():
+			return a.waitQuiet(ctx)
+		case calls <= a.session.waitingCalls(a):
+			return true
+		}
+		select {
+		case <-time.After(callPause):
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// askBarrier sends a barrier. calls is how many calls of the gateway the app waits for, or -1 if it does not count them.
+func (a *App) askBarrier(ctx context.Context) (calls int, ok bool) {
 	id := a.session.newID("bar")
-	answered := make(chan struct{})
+	answered := make(chan int, 1)
 	a.mu.Lock()
 	a.barriers[id] = answered
 	a.mu.Unlock()
 	a.peer.Send(a.session.frame(glasses.TypeBarrier, id, struct{}{}), false, false)
 	select {
-	case <-answered:
-		return true
+	case calls = <-answered:
+		return calls, true
 	case <-a.gone:
-		return true
+		return 0, true
 	case <-ctx.Done():
 	}
 	a.mu.Lock()
 	delete(a.barriers, id)
 	a.mu.Unlock()
-	return false
+	return 0, false
 }
 
 // waitQuiet waits until nothing was sent to or by the app for quietPeriod.

@@ -43,6 +43,15 @@ func (a freshArgs) check() error {
 	return nil
 }
 
+// scriptArg is the argument with a script that answers the app's assistant.
+type scriptArg struct {
+	AssistantScript string `json:"assistantScript"`
+}
+
+func scriptSays() option {
+	return on("assistantScript", says("A file that answers the app's assistant: searchDocs assistant-scripts."))
+}
+
 // previousSession is the session of a directory that a fresh one replaces.
 type previousSession interface {
 	sessionFinder

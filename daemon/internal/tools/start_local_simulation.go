@@ -24,6 +24,7 @@ type startLocalSimulationArgs struct {
 	DeviceModel string `json:"deviceModel"`
 	Clock       string `json:"clock"`
 	FixturesDir string `json:"fixturesDir"`
+	scriptArg
 	freshArgs
 }
 
@@ -56,6 +57,7 @@ func (t startLocalSimulation) definition() definition {
 		on("clock", oneOf("real", "virtual"), says("Default: that of the open session, or real.")),
 		on("fixturesDir", says("A folder with pictures (.jpg, .png) for the camera and sounds (.wav) for the "+
 			"microphone.")),
+		scriptSays(),
 	)
 }
 
@@ -66,7 +68,7 @@ func (t startLocalSimulation) run(ctx context.Context, c call, args startLocalSi
 	before := args.replacing(ctx, t.previous, c.who)
 	s, err := t.sessions.StartLocal(ctx, c.who, session.LocalRequest{
 		Project: args.Project, DeviceModel: args.DeviceModel, Clock: args.Clock, FixturesDir: args.FixturesDir,
-		Fresh: args.Fresh,
+		AssistantScript: args.AssistantScript, Fresh: args.Fresh,
 	})
 	if err != nil {
 		return nil, err

@@ -1,6 +1,9 @@
 package scenario
 
 import (
+	"maps"
+
+	"github.com/service-dev/service/proto/assistantscript"
 	"github.com/service-dev/service/proto/glasses"
 	"github.com/service-dev/service/proto/strictjson"
 )
@@ -211,6 +214,7 @@ func rulesOfFile() strictjson.Rules {
 	rules := rulesOfSteps("steps")
 	version := integers("The version of the format.", Version, Version)
 	version.Example = `{"scenario": 1, "name": "tap counts", "steps": [{"advance": 1000}]}`
+	maps.Copy(rules, assistantscript.ListRules("assistant.rules"))
 	for at, rule := range map[string]strictjson.Rule{
 		"":         {Required: []string{"scenario", "name", "steps"}, Example: version.Example},
 		"scenario": version,
@@ -220,9 +224,12 @@ func rulesOfFile() strictjson.Rules {
 		"clock":       clock,
 		"app": {What: "How servicectl session run starts the app.", Required: []string{"command"},
 			Example: appExample},
-		"app.command":                says("The program and its arguments."),
-		"app.dir":                    says("Its working directory, relative to this file's."),
-		"fixturesDir":                says("The folder with fixtures of camera and microphone."),
+		"app.command": says("The program and its arguments."),
+		"app.dir":     says("Its working directory, relative to this file's."),
+		"fixturesDir": says("The folder with fixtures of camera and microphone."),
+		"assistant": {What: "A script for the app's assistant: its rules, or a file.",
+			ExactlyOne: []string{"file", "rules"}, Example: `{"file": "assistant.json"}`},
+		"assistant.file":             {MinLength: 1, Form: "the path of an assistant script"},
 		"recorded":                   {What: "What the app did in a recording.", Required: []string{"clock"}},
 		"recorded.clock":             words("", "virtual", "real"),
 		"recorded.trace":             {MaxItems: MaxTrace},

@@ -40,6 +40,11 @@ func Parse(data []byte) (Scenario, error) {
 		return Scenario{}, &Error{Path: "app.command", Message: "it is empty", Want: "the program to start",
 			Example: appExample, Beyond: true}
 	}
+	if script := s.Assistant.Script(); script != nil {
+		if err := script.Check("assistant.rules"); err != nil {
+			return Scenario{}, err
+		}
+	}
 	return s, check(s.Steps)
 }
 

@@ -6,6 +6,7 @@ package scenario
 import (
 	"encoding/json"
 
+	"github.com/service-dev/service/proto/assistantscript"
 	"github.com/service-dev/service/proto/glasses"
 )
 
@@ -44,9 +45,27 @@ type Scenario struct {
 	// FixturesDir is the folder with the fixtures of camera and microphone; a relative path starts at the file's
 	// folder.
 	FixturesDir string `json:"fixturesDir,omitempty"`
-	Steps       []Step `json:"steps"`
+	// Assistant answers the calls of the app's assistant.
+	Assistant *Assistant `json:"assistant,omitempty"`
+	Steps     []Step     `json:"steps"`
 	// Recorded is what the app did during the recording; a run compares with it.
 	Recorded *Recorded `json:"recorded,omitempty"`
+}
+
+// Assistant is an assistant script: exactly one of its fields is set.
+type Assistant struct {
+	// File is the path of the script; a relative path starts at the scenario's folder.
+	File string `json:"file,omitempty"`
+	// Rules are the script itself.
+	Rules []assistantscript.Rule `json:"rules,omitempty"`
+}
+
+// Script returns the script that the scenario itself holds, or nil.
+func (a *Assistant) Script() *assistantscript.Script {
+	if a == nil || a.File != "" {
+		return nil
+	}
+	return &assistantscript.Script{Rules: a.Rules}
 }
 
 // App is how to start an app: a command with arguments, a working directory relative to the file's folder, and

@@ -1,0 +1,179 @@
+package appserver
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/service-dev/service/daemon/internal/session"
+	"github.com/service-dev/service/proto/assistantscript"
+)
+
+// The assistants of apps call models at this server, which looks like OpenAI's. Scripts answer.
+
+const (
+	gatewayPath  = "/v1"
+	maxChat      = 1 << 20 // bytes of a request
+	bodyTimeout  = 10 * time.Second
+	maxBearer    = 256
+	bearerScheme = "Bearer "
+)
+
+func (s *Server) mountGateway(mux *http.ServeMux) {
+	mux.HandleFunc("POST "+gatewayPath+"/chat/completions", s.withToken(s.chat))
+	mux.HandleFunc("GET "+gatewayPath+"/models", s.withToken(listModels))
+	mux.HandleFunc("GET "+gatewayPath+"/models/{id}", s.withToken(oneModel))
+	mux.HandleFunc("OPTIONS "+gatewayPath+"/", preflight)
+	mux.HandleFunc(gatewayPath+"/", func(w http.ResponseWriter, r *http.Request) {
+		allowOrigin(w, r)
+		fail(w, &assistantscript.Failure{Status: http.StatusNotFound, Type: "not_found_error", Code: "not_found",
+			Message: "a local session serves GET /v1/models and POST /v1/chat/completions"})
+	})
+}
+
+// allowOrigin lets the page read the answer that requireLocal has let through: one of this machine.
+func allowOrigin(w http.ResponseWriter, r *http.Request) {
+	if origin := r.Header.Get("Origin"); origin != "" {
+		w.Header().Set("Access-Control-Allow-Origin", origin)
+		w.Header().Set("Access-Control-Expose-Headers", "Retry-After")
+		w.Header().Add("Vary", "Origin")
+	}
+}
+
+func preflight(w http.ResponseWriter, r *http.Request) {
+	allowOrigin(w, r)
+	w.Header().Set("Access-Control-Allow-Methods", "GET, POST")
+	w.Header().Set("Access-Control-Allow-Headers", r.Header.Get("Access-Control-Request-Headers"))
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// withToken serves requests whose token opens a session's assistant.
+func (s *Server) withToken(serve func(w http.ResponseWriter, r *http.Request, token string)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if !s.beginServing() {
+			http.Error(w, errClosing.Error(), http.StatusServiceUnavailable)
+			return
+		}
+		defer s.wg.Done()
+		allowOrigin(w, r)
+		token := r.Header.Get("X-Api-Key")
+		if h := r.Header.Get("Authorization"); len(h) > len(bearerScheme) && len(h) <= maxBearer &&
+			strings.EqualFold(h[:len(bearerScheme)], bearerScheme) {
+			token = h[len(bearerScheme):]
+		}
+		if !s.sessions.OpensAssistant(token) {
+			fail(w, session.ErrGatewayToken)
+			return
+		}
+		serve(w, r, token)
+	}
+}
+
+func (s *Server) chat(w http.ResponseWriter, r *http.Request, token string) {
+	body, err := readChat(w, r)
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	reply, err := s.sessions.AskAssistant(r.Context(), token, body)
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	if !reply.Request.Stream {
+		writeJSON(w, http.StatusOK, reply.Completion(reply.ID, reply.Created))
+		return
+	}
+	h := w.Header()
+	h.Set("Content-Type", "text/event-stream; charset=utf-8")
+	h.Set("Cache-Control", "no-cache, no-transform")
+	control := http.NewResponseController(w)
+	_ = control.SetWriteDeadline(time.Now().Add(writeTimeout))
+	for _, event := range reply.Events(reply.ID, reply.Created, reply.Request.IncludeUsage) {
+		if _, err := w.Write(event); err != nil || control.Flush() != nil {
+			return // the app has left
+		}
+	}
+}
+
+func readChat(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	refuse := func(status int, code, message string) error {
+		return &assistantscript.Failure{Status: status, Type: "invalid_request_error", Code: code, Message: message}
+	}
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
+		return nil, refuse(http.StatusUnsupportedMediaType, "unsupported_media_type", "set Content-Type: application/json")
+	}
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Now().Add(bodyTimeout))
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxChat))
+	_ = control.SetReadDeadline(time.Time{}) // the answer may take longer
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		return nil, refuse(http.StatusRequestEntityTooLarge, "body_too_large", fmt.Sprintf("the body is over %d MB", maxChat>>20))
+	case err != nil:
+		return nil, refuse(http.StatusBadRequest, "invalid_json", "the body ended early: send it again")
+	}
+	return body, nil
+}
+
+type model struct {
+	ID      string `json:"id"`
+	Object  string `json:"object"`
+	Created int64  `json:"created"`
+	OwnedBy string `json:"owned_by"`
+}
+
+func models() []model {
+	return []model{{ID: assistantscript.Assistant, Object: "model", OwnedBy: "service"},
+		{ID: assistantscript.Model, Object: "model", OwnedBy: "service"}}
+}
+
+func listModels(w http.ResponseWriter, _ *http.Request, _ string) {
+	encodeJSON(w, map[string]any{"object": "list", "data": models()})
+}
+
+func oneModel(w http.ResponseWriter, r *http.Request, _ string) {
+	for _, m := range models() {
+		if m.ID == r.PathValue("id") {
+			encodeJSON(w, m)
+			return
+		}
+	}
+	fail(w, assistantscript.ErrNoModel)
+}
+
+func encodeJSON(w http.ResponseWriter, v any) {
+	data, err := json.Marshal(v)
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	writeJSON(w, http.StatusOK, data)
+}
+
+// fail answers with the interface's error object. An error that is no *assistantscript.Failure is that of an app that
+// has left.
+func fail(w http.ResponseWriter, err error) {
+	var f *assistantscript.Failure
+	if !errors.As(err, &f) {
+		return
+	}
+	if f.RetryAfter > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(f.RetryAfter))
+	}
+	writeJSON(w, f.Status, f.Body())
+}
+
+func writeJSON(w http.ResponseWriter, status int, data []byte) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	_, _ = w.Write(data)
+}

@@ -1,0 +1,262 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"path/filepath"
+	"time"
+
+	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/daemon/internal/statefile"
+	"github.com/service-dev/service/proto/assistantscript"
+	"github.com/service-dev/service/proto/glasses"
+)
+
+// scriptName is the file in a local session's folder with its assistant script.
+const scriptName = "assistant.json"
+
+// maxCalls is how many answers of one session's assistant may wait for their time.
+const maxCalls = 64
+
+// setScript gives the session's assistant a script. Apps that are attached learn of the gateway.
+func (s *localSession) setScript(script *assistantscript.Script) error {
+	if err := s.wake(); err != nil {
+		return err
+	}
+	if err := statefile.Write(filepath.Join(s.folder(), scriptName), script.Encode()); err != nil {
+		return stateProblem("keep the assistant script", err)
+	}
+	s.mu.Lock()
+	s.script = script
+	s.mu.Unlock()
+	s.renewTokens()
+	return nil
+}
+
+// AssistantScript returns the script of a local session's assistant, or nil.
+func (m *Manager) AssistantScript(id string) *assistantscript.Script {
+	s := m.local.find(id)
+	if s == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.script
+}
+
+// SetAssistantScript gives a session's assistant a script. Errors are *backend.Problem.
+func (m *Manager) SetAssistantScript(
+	_ context.Context, _ backend.Target, id string, script *assistantscript.Script,
+) error {
+	if !IsLocal(id) {
+		return problem(backend.CodeUnsupported, "only local sessions have assistant scripts",
+			"open the session with startLocalSimulation")
+	}
+	s := m.local.find(id)
+	if s == nil {
+		return notFound()
+	}
+	return s.setScript(script)
+}
+
+// loadScript reads the script that the session was given. mu is held.
+func (s *localSession) loadScript() {
+	data, err := statefile.Read(filepath.Join(s.folder(), scriptName), assistantscript.MaxFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	if err == nil {
+		s.script, err = assistantscript.Parse(data)
+	}
+	if err != nil {
+		s.owner.log.Warn("failed to read assistant script", "session", s.id, "err", err)
+	}
+}
+
+// newGateway returns what an app is told of the gateway, with a new token; nil if the session has no script. mu is held.
+func (s *localSession) newGateway(a *App) *glasses.Gateway {
+	if s.script == nil {
+		return nil
+	}
+	a.tokenEnds = s.owner.now().Add(glasses.GatewayTokenLife)
+	a.hasGateway.Store(true)
+	return &glasses.Gateway{URL: a.gatewayURL, Token: s.owner.tokens.mint(a, s.owner.now())}
+}
+
+// renewTokens sends the attached apps a token if theirs end soon, or if they have none.
+func (s *localSession) renewTokens() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.script == nil || s.isOver {
+		return
+	}
+	for _, a := range s.apps.all() {
+		if a.tokenEnds.Sub(s.owner.now()) < glasses.GatewayTokenRenew {
+			a.peer.Send(s.frame(glasses.TypeGatewayToken, s.newID("gateway"), s.newGateway(a)), false, false)
+		}
+	}
+}
+
+// AssistantReply is an answer of a session's assistant that is due now.
+type AssistantReply struct {
+	assistantscript.Answer
+	Request *assistantscript.Request
+	// ID names the answer, Created is the session's time in seconds.
+	ID      string
+	Created int64
+}
+
+// assistantCall is a call whose answer waits for its time.
+type assistantCall struct {
+	app    *App
+	answer *assistantscript.Answer
+	due    int64         // ms of the session's clock
+	isDue  chan struct{} // closed when it is
+}
+
+// OpensAssistant reports whether token opens the assistant of a session.
+func (m *Manager) OpensAssistant(token string) bool {
+	_, ok := m.local.tokens.find(token, m.opts.Now())
+	return ok
+}
+
+// ErrGatewayToken is the failure of a token that opens no session's assistant.
+var (
+	ErrGatewayToken = &assistantscript.Failure{Status: http.StatusUnauthorized, Type: "authentication_error",
+		Code: "invalid_key", Message: "the token is missing, unknown or over: attach to the session, its welcome has one"}
+	errManyCalls = &assistantscript.Failure{Status: http.StatusServiceUnavailable, Type: "api_error",
+		Code: "too_many_calls", Message: "too many calls at once: try again", RetryAfter: 1}
+)
+
+// AskAssistant answers the body of a chat request by the script of the session that token belongs to, once the answer is
+// due on the session's clock. The error is a *assistantscript.Failure, or that of ctx.
+func (m *Manager) AskAssistant(ctx context.Context, token string, body []byte) (AssistantReply, error) {
+	app, ok := m.local.tokens.find(token, m.opts.Now())
+	if !ok {
+		return AssistantReply{}, ErrGatewayToken
+	}
+	var err error
+	reply := AssistantReply{}
+	if reply.Request, err = assistantscript.ParseRequest(body); err == nil {
+		reply, err = app.session.askAssistant(ctx, app, reply)
+	}
+	return reply, err
+}
+
+func (s *localSession) askAssistant(ctx context.Context, app *App, reply AssistantReply) (AssistantReply, error) {
+	c, err := s.beginCall(app, &reply)
+	if err == nil {
+		err = s.waitDue(ctx, c)
+	}
+	if err != nil {
+		return AssistantReply{}, err
+	}
+	reply.Created = s.now().Unix()
+	if reply.Failure != nil {
+		return reply, reply.Failure
+	}
+	return reply, nil
+}
+
+// beginCall sets the answer and id of a reply and returns the call that waits for its time.
+func (s *localSession) beginCall(app *App, reply *AssistantReply) (*assistantCall, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.isOver || s.script == nil:
+		return nil, ErrGatewayToken
+	case len(s.calls) >= maxCalls:
+		return nil, errManyCalls
+	}
+	s.asked++
+	reply.Answer, reply.ID = s.script.Answer(reply.Request), fmt.Sprintf("chatcmpl-%d", s.asked)
+	c := &assistantCall{app: app, answer: &reply.Answer, isDue: make(chan struct{}),
+		due: s.state.nowMs() + reply.Delay.Milliseconds()}
+	s.calls[c] = true
+	if reply.Delay == 0 {
+		s.deliver(c)
+	}
+	return c, nil
+}
+
+// waitDue waits until the answer of a call is due.
+func (s *localSession) waitDue(ctx context.Context, c *assistantCall) error {
+	var passed <-chan time.Time // real time
+	if !s.isVirtual() {
+		timer := time.NewTimer(c.answer.Delay)
+		defer timer.Stop()
+		passed = timer.C
+	}
+	select {
+	case <-c.isDue:
+		return nil
+	case <-passed:
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.deliver(c)
+		return nil
+	case <-ctx.Done():
+	case <-s.life.Done():
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.calls, c)
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return ErrGatewayToken
+}
+
+// deliver lets a call have its answer. mu is held.
+func (s *localSession) deliver(c *assistantCall) {
+	if !s.calls[c] {
+		return
+	}
+	delete(s.calls, c)
+	for _, call := range c.answer.Calls {
+		s.logService(glasses.RowToolCalled, glasses.NewToolCalled(call.Name, call.Arguments))
+	}
+	c.app.sent.Add(1) // it reacts to an answer as to a frame
+	c.app.noteActivity()
+	close(c.isDue)
+}
+
+// deliverAnswers lets the calls whose time has come have their answers, the earliest first. mu is held.
+func (s *localSession) deliverAnswers(now int64) {
+	for {
+		var next *assistantCall
+		for c := range s.calls {
+			if c.due <= now && (next == nil || c.due < next.due) {
+				next = c
+			}
+		}
+		if next == nil {
+			return
+		}
+		s.deliver(next)
+	}
+}
+
+// waitingCalls returns how many calls of an app wait for the session's clock.
+func (s *localSession) waitingCalls(a *App) (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.calls {
+		if c.app == a {
+			n++
+		}
+	}
+	return n
+}
+
+func scriptProblem(path string, err error) error {
+	var p *backend.Problem
+	if errors.As(err, &p) {
+		return p
+	}
+	return problem(CodeInvalidRequest, fmt.Sprintf("assistantScript %s: %v", path, err),
+		"correct the place that is named; searchDocs assistant-scripts has every field")
+}

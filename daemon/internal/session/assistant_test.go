@@ -1,0 +1,295 @@
+package session
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/proto/assistantscript"
+	"github.com/service-dev/service/proto/glasses"
+)
+
+const listScript = `{"rules": [
+  {"when": {"contains": "milk"}, "reply": {"toolCall": {"name": "add_item", "arguments": {"item": "milk"}}}},
+  {"when": {"contains": "slow"}, "reply": {"text": "At last.", "delayMs": 1000}},
+  {"when": {"contains": "long"}, "reply": {"toolCall": {"name": "add_item", "arguments": {"item": "` +
+	`LONG"}}}}]}`
+
+// scripted opens a session with listScript and attaches an app that counts its calls.
+func scripted(t *testing.T, m *Manager, clock string) (Opened, *App, *fakePeer, glasses.Gateway) {
+	t.Helper()
+	dir := t.TempDir()
+	long := strings.Replace(listScript, "LONG", strings.Repeat("x", glasses.MaxToolArguments), 1)
+	if err := os.WriteFile(filepath.Join(dir, "script.json"), []byte(long), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o, err := m.StartLocal(t.Context(), from(dir),
+		LocalRequest{Project: "com.example.app", Clock: clock, AssistantScript: "script.json"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, p := admit(t, m, o, nil)
+	p.mu.Lock()
+	p.calls = &atomic.Int32{}
+	p.mu.Unlock()
+	w := welcome(t, a)
+	if w.Gateway == nil || w.Gateway.URL != "http://127.0.0.1:1/v1" || !strings.HasPrefix(w.Gateway.Token, "sgt_") {
+		t.Fatalf("%+v", w.Gateway)
+	}
+	return o, a, p, *w.Gateway
+}
+
+func chat(text string) []byte {
+	return []byte(`{"model":"assistant","messages":[{"role":"user","content":"` + text + `"}],` +
+		`"tools":[{"type":"function","function":{"name":"add_item"}}]}`)
+}
+
+func failure(err error) string {
+	var f *assistantscript.Failure
+	if errors.As(err, &f) {
+		return f.Code
+	}
+	return "none"
+}
+
+func TestAssistant_CallsOfToolsAreInTheLog(t *testing.T) {
+	m := newLocal(t, t.TempDir(), &fakeTransports{}, nil)
+	o, a, _, g := scripted(t, m, backend.ClockVirtual)
+	defer a.Leave()
+	for _, text := range []string{"buy milk", "long"} {
+		if reply, err := m.AskAssistant(t.Context(), g.Token, chat(text)); err != nil || len(reply.Calls) != 1 {
+			t.Fatalf("%+v %v", reply, err)
+		}
+	}
+	rows := rowsOf(t, m, o.SessionID)
+	last := rows[len(rows)-2:]
+	if e := last[0]; e.Type != glasses.RowToolCalled || e.Sender != glasses.SenderService || e.Chip != glasses.ChipVoice ||
+		string(e.Payload) != `{"name":"add_item","arguments":{"item":"milk"}}` {
+		t.Errorf("%+v %s", e, e.Payload)
+	}
+	if e := last[1]; string(e.Payload) != `{"name":"add_item","arguments":null}` {
+		t.Errorf("arguments over the limit: %.100s", e.Payload)
+	}
+}
+
+func TestAssistant_DelayPassesOnTheSessionsClock(t *testing.T) {
+	m := newLocal(t, t.TempDir(), &fakeTransports{}, nil)
+	o, a, p, g := scripted(t, m, backend.ClockVirtual)
+	defer a.Leave()
+	p.calls.Store(1)
+	answered := make(chan AssistantReply, 1)
+	go func() {
+		reply, err := m.AskAssistant(context.Background(), g.Token, chat("slow"))
+		if err != nil {
+			t.Error(err)
+		}
+		p.calls.Store(0)
+		answered <- reply
+	}()
+	advance := func(ms, want int64) {
+		t.Helper()
+		if now, settled, err := m.Advance(t.Context(), o.SessionID, ms); now != want || !settled || err != nil {
+			t.Errorf("now %d, settled %v, %v", now, settled, err)
+		}
+	}
+	advance(999, 999)
+	select {
+	case <-answered:
+		t.Error("answered before its time")
+	default:
+	}
+	advance(1, 1000)
+	if reply := <-answered; reply.Text != "At last." || reply.Created != 1 || reply.ID != "chatcmpl-1" {
+		t.Errorf("%+v", reply)
+	}
+}
+
+// A request that the app has sent may not have arrived: until then time must not pass.
+func TestAssistant_TimeWaitsForACallOnItsWay(t *testing.T) {
+	m := newLocal(t, t.TempDir(), &fakeTransports{}, nil)
+	o, a, p, g := scripted(t, m, backend.ClockVirtual)
+	defer a.Leave()
+	send(t, a, glasses.TypeDisplayShow, "a-1", hello) // its result is something to react to
+	p.calls.Store(1)
+	advanced := make(chan int64, 1)
+	go func() {
+		now, settled, err := m.Advance(context.Background(), o.SessionID, 100)
+		if !settled || err != nil {
+			t.Errorf("settled %v, %v", settled, err)
+		}
+		advanced <- now
+	}()
+	barriers := 0
+	p.wait(t, "the third barrier", func(f glasses.Frame) bool {
+		if f.Type == glasses.TypeBarrier {
+			barriers++
+		}
+		return barriers >= 3
+	})
+	if s, err := m.Get(t.Context(), backend.Target{}, o.SessionID); err != nil || s.NowMs != 0 {
+		t.Errorf("the clock is at %d, %v", s.NowMs, err)
+	}
+	if _, err := m.AskAssistant(t.Context(), g.Token, chat("milk")); err != nil {
+		t.Error(err)
+	}
+	p.calls.Store(0)
+	if now := <-advanced; now != 100 {
+		t.Errorf("now %d", now)
+	}
+	for _, e := range rowsOf(t, m, o.SessionID) {
+		if e.Type == glasses.RowToolCalled && e.At != 0 {
+			t.Errorf("called at %d", e.At)
+		}
+	}
+}
+
+func TestAssistant_ScriptMayComeLaterAndStays(t *testing.T) {
+	dir, work := t.TempDir(), t.TempDir()
+	m := New(Options{StateDir: dir, Transports: &fakeTransports{}, Endpoints: fakeEndpoints{}})
+	stop := serve(t, m)
+	o := start(t, m, LocalRequest{Project: "com.example.app"})
+	a, p := admit(t, m, o, nil)
+	if w := welcome(t, a); w.Gateway != nil {
+		t.Errorf("%+v", w.Gateway)
+	}
+	file := `{"scenario":1,"name":"x","assistant":{"rules":[{"when":{"always":true},"reply":{"text":"Hi"}}]},"steps":[]}`
+	path := filepath.Join(work, "scenario.json")
+	if err := os.WriteFile(path, []byte(file), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	again := start(t, m, LocalRequest{Project: "com.example.app", AssistantScript: path})
+	if again.SessionID != o.SessionID {
+		t.Fatalf("another session: %+v", again)
+	}
+	f := p.wait(t, "a token", func(f glasses.Frame) bool { return f.Type == glasses.TypeGatewayToken })
+	var g glasses.Gateway
+	if err := json.Unmarshal(f.Payload, &g); err != nil {
+		t.Fatal(err)
+	}
+	if reply, err := m.AskAssistant(t.Context(), g.Token, chat("hello")); err != nil || reply.Text != "Hi" {
+		t.Errorf("%+v %v", reply, err)
+	}
+	a.Leave()
+	stop()
+	m = newLocal(t, dir, &fakeTransports{}, nil)
+	a, _ = admit(t, m, o, nil)
+	w := welcome(t, a)
+	if w.Gateway == nil {
+		t.Fatal("the script is gone after a restart")
+	}
+	if _, err := m.AskAssistant(t.Context(), g.Token, chat("hello")); failure(err) != "invalid_key" {
+		t.Errorf("a token of the daemon before: %v", err)
+	}
+	if reply, err := m.AskAssistant(t.Context(), w.Gateway.Token, chat("hello")); err != nil || reply.Text != "Hi" {
+		t.Errorf("%+v %v", reply, err)
+	}
+	a.Leave()
+}
+
+func TestGatewayToken_IsRenewedAndEnds(t *testing.T) {
+	var now atomic.Int64
+	now.Store(1_000_000)
+	m := newLocal(t, t.TempDir(), &fakeTransports{}, func() time.Time { return time.Unix(now.Load(), 0) })
+	o, a, p, first := scripted(t, m, backend.ClockReal)
+	s := m.local.find(o.SessionID)
+	s.renewTokens()
+	now.Add(int64((glasses.GatewayTokenLife - glasses.GatewayTokenRenew).Seconds()) + 1)
+	s.renewTokens()
+	f := p.wait(t, "another token", func(f glasses.Frame) bool { return f.Type == glasses.TypeGatewayToken })
+	var second glasses.Gateway
+	if err := json.Unmarshal(f.Payload, &second); err != nil || second.Token == first.Token {
+		t.Fatalf("%s %v", f.Payload, err)
+	}
+	for _, token := range []string{first.Token, second.Token} {
+		if !m.OpensAssistant(token) {
+			t.Error("a token ended early")
+		}
+	}
+	now.Add(int64(glasses.GatewayTokenRenew.Seconds()))
+	if m.OpensAssistant(first.Token) || !m.OpensAssistant(second.Token) || m.OpensAssistant("") {
+		t.Error("the first token must be over, the second not")
+	}
+	if _, err := m.AskAssistant(t.Context(), first.Token, chat("milk")); failure(err) != "invalid_key" {
+		t.Errorf("%v", err)
+	}
+	a.Leave()
+}
+
+func TestAssistant_EndOfTheSessionCutsCalls(t *testing.T) {
+	m := newLocal(t, t.TempDir(), &fakeTransports{}, nil)
+	o, a, _, g := scripted(t, m, backend.ClockVirtual)
+	ended := make(chan error, 1)
+	go func() {
+		_, err := m.AskAssistant(context.Background(), g.Token, chat("slow"))
+		ended <- err
+	}()
+	for m.local.find(o.SessionID).waitingCalls(a) == 0 {
+		runtime.Gosched()
+	}
+	if _, err := m.Close(t.Context(), backend.Target{}, o.SessionID); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; failure(err) != "invalid_key" {
+		t.Errorf("%v", err)
+	}
+	if m.OpensAssistant(g.Token) {
+		t.Error("the token outlives its session")
+	}
+}
+
+// A token stands in no file and in no line of the log, also not as a part of a request that fails.
+func TestGatewayToken_IsWrittenNowhere(t *testing.T) {
+	dir := t.TempDir()
+	var logged lockedBuffer
+	m := New(Options{StateDir: dir, Transports: &fakeTransports{}, Endpoints: fakeEndpoints{},
+		Log: slog.New(slog.NewTextHandler(&logged, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+	stop := serve(t, m)
+	o, a, _, g := scripted(t, m, backend.ClockVirtual)
+	_, _ = m.AskAssistant(t.Context(), g.Token, []byte("{"))
+	_, _ = m.AskAssistant(t.Context(), g.Token+"x", chat("milk"))
+	_ = rowsOf(t, m, o.SessionID)
+	a.Leave()
+	stop()
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		if bytes.Contains(data, []byte(g.Token)) {
+			t.Errorf("%s has the token", path)
+		}
+		return err
+	})
+	if err != nil || strings.Contains(logged.String(), g.Token) {
+		t.Errorf("%v, or the log has the token", err)
+	}
+}
+
+type lockedBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}

@@ -1,0 +1,55 @@
+package session
+
+import (
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/service-dev/service/proto/credential"
+	"github.com/service-dev/service/proto/glasses"
+)
+
+// gatewayTokens are the tokens with which the apps of local sessions call their assistants. They are in memory only: an
+// app that attaches again receives another one.
+type gatewayTokens struct {
+	mu     sync.Mutex // a leaf: no other lock is taken while it is held
+	byHash map[string]gatewayToken
+}
+
+type gatewayToken struct {
+	app  *App
+	ends time.Time
+}
+
+// maxGatewayTokens is how many tokens there may be until those that are over are removed.
+const maxGatewayTokens = 10_000
+
+// mint returns a new token of an app.
+func (t *gatewayTokens) mint(a *App, now time.Time) string {
+	token := newSecret(credential.Gateway)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.byHash == nil {
+		t.byHash = map[string]gatewayToken{}
+	}
+	if len(t.byHash) >= maxGatewayTokens {
+		maps.DeleteFunc(t.byHash, func(_ string, g gatewayToken) bool { return !now.Before(g.ends) })
+	}
+	t.byHash[hashSecret(token)] = gatewayToken{app: a, ends: now.Add(glasses.GatewayTokenLife)}
+	return token
+}
+
+// find returns the app whose token this is.
+func (t *gatewayTokens) find(token string, now time.Time) (*App, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	g, ok := t.byHash[hashSecret(token)]
+	return g.app, ok && now.Before(g.ends)
+}
+
+// end ends the tokens of a session.
+func (t *gatewayTokens) end(s *localSession) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	maps.DeleteFunc(t.byHash, func(_ string, g gatewayToken) bool { return g.app.session == s })
+}

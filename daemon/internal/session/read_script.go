@@ -1,0 +1,78 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"path/filepath"
+
+	"github.com/service-dev/service/daemon/internal/caller"
+	"github.com/service-dev/service/daemon/internal/clientio"
+	"github.com/service-dev/service/proto/assistantscript"
+	"github.com/service-dev/service/proto/glasses/scenario"
+)
+
+// ReadScript reads an assistant script through the client's process. path is that of a script, or of a scenario with
+// one; relative paths start at the caller's directory. Without a path there is no script. Errors are *backend.Problem.
+func ReadScript(ctx context.Context, who caller.Caller, path string) (*assistantscript.Script, error) {
+	if path == "" {
+		return nil, nil
+	}
+	files := clientio.FilesOf(who)
+	data, full, err := readBeside(ctx, files, who.Cwd, path)
+	if err != nil {
+		return nil, scriptProblem(path, err)
+	}
+	var probe struct {
+		Scenario json.RawMessage `json:"scenario"`
+	}
+	if json.Unmarshal(data, &probe) != nil || probe.Scenario == nil {
+		script, err := assistantscript.Parse(data)
+		if err != nil {
+			return nil, scriptProblem(path, err)
+		}
+		return script, nil
+	}
+	s, err := scenario.Parse(data)
+	if err == nil && s.Assistant == nil {
+		err = errors.New("the scenario has no field assistant")
+	}
+	if err != nil {
+		return nil, scriptProblem(path, err)
+	}
+	return ScriptOf(ctx, files, filepath.Dir(full), s.Assistant)
+}
+
+// ScriptOf returns the script of a scenario in the folder dir; nil if it has none. Errors are *backend.Problem.
+func ScriptOf(
+	ctx context.Context, files clientio.Files, dir string, a *scenario.Assistant,
+) (*assistantscript.Script, error) {
+	if script := a.Script(); a == nil || script != nil {
+		return script, nil
+	}
+	data, _, err := readBeside(ctx, files, dir, a.File)
+	if err != nil {
+		return nil, scriptProblem(a.File, err)
+	}
+	script, err := assistantscript.Parse(data)
+	if err != nil {
+		return nil, scriptProblem(a.File, err)
+	}
+	return script, nil
+}
+
+func readBeside(ctx context.Context, files clientio.Files, dir, path string) (data []byte, full string, err error) {
+	full = filepath.Clean(path)
+	if !filepath.IsAbs(full) {
+		full = filepath.Join(dir, full)
+	}
+	if !filepath.IsAbs(full) {
+		return nil, full, errors.New("the path is relative, and the working directory is not known")
+	}
+	data, err = files.Read(ctx, full, scenario.MaxFile)
+	if clientio.IsUnavailable(err) {
+		err = problem(clientio.CodeUnavailable, err.Error(),
+			"connect through service-mcp or use servicectl, or leave assistantScript out")
+	}
+	return data, full, err
+}

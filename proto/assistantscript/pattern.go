@@ -1,0 +1,35 @@
+package assistantscript
+
+import (
+	"errors"
+	"regexp/syntax"
+	"strings"
+)
+
+// patternCost returns about how many instructions a pattern has once its repetitions are written out. It is computed
+// before they are, because a few characters can stand for millions.
+func patternCost(pattern string) (int, error) {
+	re, err := syntax.Parse(pattern, syntax.Perl)
+	if err != nil {
+		var refused *syntax.Error
+		if errors.As(err, &refused) {
+			return 0, errors.New(strings.TrimSpace("it is not valid: " + refused.Code.String()))
+		}
+		return 0, err
+	}
+	return cost(re), nil
+}
+
+func cost(re *syntax.Regexp) int {
+	n := 1
+	if re.Op == syntax.OpLiteral {
+		n = len(re.Rune)
+	}
+	for _, sub := range re.Sub {
+		n = min(n+cost(sub), maxPatterns+1)
+	}
+	if re.Op == syntax.OpRepeat {
+		n = min(n*max(re.Min, re.Max, 1), maxPatterns+1)
+	}
+	return n
+}

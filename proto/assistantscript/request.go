@@ -1,0 +1,146 @@
+package assistantscript
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// Ids of the model that a script is.
+const (
+	Assistant = "assistant"
+	Model     = "script"
+)
+
+// ErrNoModel is the failure of a request for another model.
+var ErrNoModel = &Failure{Status: http.StatusNotFound, Type: "not_found_error", Code: "model_not_found", Param: "model",
+	Message: "there is no such model: ask for assistant or script"}
+
+// Request is what a script reads of a body of POST /v1/chat/completions.
+type Request struct {
+	Model string
+	// Stream asks for chunks, IncludeUsage for one with the usage at their end.
+	Stream, IncludeUsage bool
+
+	text       string // of the last message
+	toolResult string // name of the tool whose result it is; empty for the user's
+	tools      []string
+	toolCalls  int // of the conversation so far
+	bytes      int // of its texts
+}
+
+type chatBody struct {
+	Model         string        `json:"model"`
+	Stream        *bool         `json:"stream"`
+	StreamOptions *chatOptions  `json:"stream_options"`
+	Messages      []chatMessage `json:"messages"`
+	Tools         []struct {
+		Function struct {
+			Name string `json:"name"`
+		} `json:"function"`
+	} `json:"tools"`
+	ToolChoice jsontext.Value `json:"tool_choice"`
+}
+
+type chatOptions struct {
+	IncludeUsage *bool `json:"include_usage"`
+}
+
+type chatMessage struct {
+	Role       string         `json:"role"`
+	Content    jsontext.Value `json:"content"`
+	ToolCallID string         `json:"tool_call_id"`
+	ToolCalls  []struct {
+		ID       string `json:"id"`
+		Function struct {
+			Name      string `json:"name"`
+			Arguments string `json:"arguments"`
+		} `json:"function"`
+	} `json:"tool_calls"`
+}
+
+// ParseRequest decodes a body. A repeated name is an error; fields that no script reads are ignored. The error is a
+// *Failure.
+func ParseRequest(body []byte) (*Request, error) {
+	var b chatBody
+	if err := json.Unmarshal(body, &b); err != nil {
+		var wrong *json.SemanticError
+		if errors.As(err, &wrong) {
+			at := strings.ReplaceAll(strings.TrimPrefix(string(wrong.JSONPointer), "/"), "/", ".")
+			return nil, invalid(codeInvalidValue, at, "%s has a wrong type", at)
+		}
+		return nil, invalid(codeInvalidJSON, "", "the body is not JSON, or a name occurs twice")
+	}
+	r := &Request{Model: b.Model, Stream: b.Stream != nil && *b.Stream}
+	r.IncludeUsage = b.StreamOptions != nil && b.StreamOptions.IncludeUsage != nil && *b.StreamOptions.IncludeUsage
+	if r.Model != Assistant && r.Model != Model {
+		return nil, ErrNoModel
+	}
+	if string(b.ToolChoice) != `"none"` {
+		for _, t := range b.Tools {
+			r.tools = append(r.tools, t.Function.Name)
+		}
+	}
+	return r, r.read(b.Messages)
+}
+
+// read takes in the conversation.
+func (r *Request) read(messages []chatMessage) error {
+	if len(messages) == 0 {
+		return invalid(codeInvalidValue, "messages", "messages is missing or empty")
+	}
+	called := map[string]string{} // names of tools by the ids of their calls
+	for _, m := range messages {
+		if !slices.Contains([]string{"system", "developer", "user", "assistant", "tool"}, m.Role) {
+			return invalid(codeInvalidValue, "messages", "a message has a role that is not known")
+		}
+		text, err := textOf(m.Content)
+		if err != nil {
+			return err
+		}
+		r.bytes += len(text)
+		for _, c := range m.ToolCalls {
+			called[c.ID] = c.Function.Name
+			r.toolCalls++
+			r.bytes += len(c.Function.Name) + len(c.Function.Arguments)
+		}
+		r.text, r.toolResult = strings.ToValidUTF8(text[:min(len(text), maxMatched)], ""), ""
+		if m.Role != "tool" {
+			continue
+		}
+		if r.toolResult = called[m.ToolCallID]; r.toolResult == "" {
+			return invalid(codeInvalidValue, "messages", "a tool message answers no call of a message before it")
+		}
+	}
+	if last := messages[len(messages)-1].Role; last != "user" && last != "tool" {
+		return invalid(codeInvalidValue, "messages",
+			"the last message is of the %s: it must be the user's, or a tool's result", last)
+	}
+	return nil
+}
+
+// textOf joins the texts of a message's content.
+func textOf(content jsontext.Value) (string, error) {
+	switch content.Kind() {
+	case 0, 'n':
+		return "", nil
+	case '"':
+		var text string
+		return text, json.Unmarshal(content, &text)
+	}
+	var parts []struct {
+		Text string `json:"text"`
+	}
+	if err := json.Unmarshal(content, &parts); err != nil {
+		return "", invalid(codeInvalidValue, "messages", "the content of a message is neither a text nor a list of parts")
+	}
+	var texts []string
+	for _, p := range parts {
+		texts = append(texts, p.Text)
+	}
+	return strings.Join(texts, " "), nil
+}

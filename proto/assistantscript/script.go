@@ -1,0 +1,193 @@
+// Package assistantscript answers chat requests of apps by a script instead of a model, so that tests of apps cost
+// nothing and always have the same result. A script is a JSON file with rules: the first one that matches the end of
+// the conversation has the answer. The package reads scripts and requests and writes answers as the interface
+// /v1/chat/completions does; it knows neither files, nor HTTP, nor time.
+package assistantscript
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+	"sync"
+
+	"github.com/service-dev/service/proto/strictjson"
+)
+
+// Bounds of a script.
+const (
+	MaxFile      = 64 << 10 // bytes
+	MaxRules     = 200
+	MaxToolCalls = 16      // of one reply
+	MaxDelay     = 60_000  // ms
+	maxContains  = 500     // characters
+	maxPattern   = 200     // characters of one pattern
+	maxPatterns  = 2000    // instructions of all patterns together, which bounds the time to match
+	maxText      = 8000    // characters of a reply
+	maxMatched   = 4 << 10 // bytes of a message that conditions see
+	toolName     = `^[a-zA-Z0-9_-]{1,64}$`
+	toolNameForm = "a name of 1 to 64 letters, digits, _ and -"
+)
+
+// Script is the content of one file.
+type Script struct {
+	Rules []Rule `json:"rules"`
+}
+
+// Rule is a condition with the answer to give if it is the first that holds.
+type Rule struct {
+	When  When  `json:"when"`
+	Reply Reply `json:"reply"`
+}
+
+// When is a condition about the last message of a request. All of its fields must hold.
+type When struct {
+	// Contains is part of the message's text, whatever the case.
+	Contains string `json:"contains,omitempty"`
+	// Pattern is a regular expression (RE2) for part of the message's text.
+	Pattern string `json:"pattern,omitempty"`
+	// ToolResult is the name of the tool whose result the message is. Without it the message must be the user's.
+	ToolResult string `json:"toolResult,omitempty"`
+	// Always holds for every message, and stands alone.
+	Always bool `json:"always,omitempty"`
+
+	pattern *regexp.Regexp
+}
+
+// Reply is an answer: exactly one of Text, ToolCall, ToolCalls and Error.
+type Reply struct {
+	Text      string     `json:"text,omitempty"`
+	ToolCall  *ToolCall  `json:"toolCall,omitempty"`
+	ToolCalls []ToolCall `json:"toolCalls,omitempty"`
+	Error     *Error     `json:"error,omitempty"`
+	// DelayMs is how long the answer takes on the session's clock, in ms.
+	DelayMs int64 `json:"delayMs,omitempty"`
+}
+
+// ToolCall is a call of one of the app's tools.
+type ToolCall struct {
+	Name      string          `json:"name"`
+	Arguments json.RawMessage `json:"arguments,omitempty"` // an object; {} if missing
+}
+
+// Error is a refusal, as the gateway would answer it.
+type Error struct {
+	Code    string `json:"code"`              // one of Codes
+	Message string `json:"message,omitempty"` // a text of its own if missing
+}
+
+const ruleExample = `{"when": {"contains": "milk"}, "reply": {"text": "Milk is on the list."}}`
+
+func ms(what string, low, high int64) strictjson.Rule {
+	return strictjson.Rule{What: what, Min: &low, Max: &high}
+}
+
+// ListRules are what a list of rules at this place of a document must be.
+func ListRules(place string) strictjson.Rules {
+	rule := place + "[]"
+	call := func(at string) strictjson.Rules {
+		return strictjson.Rules{
+			at:                {Required: []string{"name"}, Example: `{"name": "add_item", "arguments": {"item": "milk"}}`},
+			at + ".name":      {What: "A tool that the request offers.", Pattern: toolName, Form: toolNameForm},
+			at + ".arguments": {What: "{} if missing.", Object: true},
+		}
+	}
+	rules := strictjson.Rules{
+		place: {What: "The first that matches has the answer.", MaxItems: MaxRules, Example: "[" + ruleExample + "]"},
+		rule:  {Required: []string{"when", "reply"}, Example: ruleExample},
+		rule + ".when": {What: "What the last message of the request must be.",
+			AnyOf: []string{"contains", "pattern", "toolResult", "always"}, Example: `{"contains": "milk"}`},
+		rule + ".when.contains": {What: "Part of its text, whatever the case.", MinLength: 1, MaxLength: maxContains},
+		rule + ".when.pattern": {What: "A regular expression (RE2) for part of its text.", MinLength: 1,
+			MaxLength: maxPattern},
+		rule + ".when.toolResult": {What: "The tool whose result it is. Without it, the message must be the user's.",
+			Pattern: toolName, Form: toolNameForm},
+		rule + ".when.always": {What: "true, alone: any message."},
+		rule + ".reply": {ExactlyOne: []string{"text", "toolCall", "toolCalls", "error"},
+			Example: `{"text": "Milk is on the list."}`},
+		rule + ".reply.text":       {MinLength: 1, MaxLength: maxText},
+		rule + ".reply.toolCalls":  {MaxItems: MaxToolCalls, What: "Several calls in one answer."},
+		rule + ".reply.error":      {Required: []string{"code"}, Example: `{"code": "provider_busy"}`},
+		rule + ".reply.error.code": {Words: Codes()},
+		rule + ".reply.error.message": {MinLength: 1, MaxLength: maxContains,
+			What: "For the app; a text of its own if missing."},
+		rule + ".reply.delayMs": ms("How long the answer takes, in ms of the session's clock.", 0, MaxDelay),
+	}
+	for _, at := range []string{rule + ".reply.toolCall", rule + ".reply.toolCalls[]"} {
+		for place, r := range call(at) {
+			rules[place] = r
+		}
+	}
+	return rules
+}
+
+var shape = sync.OnceValue(func() *strictjson.Shape[Script] {
+	rules := ListRules("rules")
+	rules[""] = strictjson.Rule{Required: []string{"rules"}, Example: `{"rules": [` + ruleExample + `]}`}
+	return strictjson.Of[Script](rules)
+})
+
+// Parse decodes and checks a script. The error is a *strictjson.Error, whose path starts with rules[N].
+func Parse(data []byte) (*Script, error) {
+	if len(data) > MaxFile {
+		return nil, &strictjson.Error{Message: fmt.Sprintf("the script has %d bytes, the limit is %d", len(data), MaxFile),
+			Beyond: true}
+	}
+	var s Script
+	if err := shape().Decode(data, &s); err != nil {
+		return nil, err
+	}
+	if err := s.Check("rules"); err != nil {
+		return nil, err
+	}
+	return &s, nil
+}
+
+// Check checks what concerns several fields, and makes a script that was decoded elsewhere ready to answer. place is
+// where its rules stand. The error is a *strictjson.Error.
+func (s *Script) Check(place string) error {
+	refuse := func(at, message, want string) error {
+		return &strictjson.Error{Path: at, Message: message, Want: want, Example: ruleExample, Beyond: true}
+	}
+	if len(s.Rules) == 0 {
+		return refuse(place, "it is empty", "at least one rule")
+	}
+	size := 0
+	for i := range s.Rules {
+		rule, at := &s.Rules[i], fmt.Sprintf("%s[%d]", place, i)
+		w := &rule.When
+		if alone := w.Contains+w.Pattern+w.ToolResult == ""; w.Always != alone {
+			return refuse(at+".when.always", "it is together with other fields, or false", "true alone, or none of it")
+		}
+		if w.Pattern != "" {
+			cost, err := patternCost(w.Pattern)
+			if err != nil {
+				return refuse(at+".when.pattern", err.Error(), "a regular expression in RE2 syntax")
+			}
+			if size += cost; size > maxPatterns {
+				return refuse(at+".when.pattern", "the patterns are too large together", "fewer or smaller repetitions")
+			}
+			w.pattern = regexp.MustCompile(w.Pattern) // patternCost has parsed it
+		}
+		if rule.Reply.ToolCalls != nil && len(rule.Reply.ToolCalls) == 0 {
+			return refuse(at+".reply.toolCalls", "it is empty", "at least one call")
+		}
+	}
+	return nil
+}
+
+// Encode returns the script as a file.
+func (s *Script) Encode() []byte { return encode(s) }
+
+// holds reports whether the condition holds for the end of a request.
+func (w *When) holds(r *Request) bool {
+	switch {
+	case w.Always:
+		return true
+	case r.toolResult != w.ToolResult:
+		return false
+	case w.Contains != "" && !strings.Contains(strings.ToLower(r.text), strings.ToLower(w.Contains)):
+		return false
+	}
+	return w.pattern == nil || w.pattern.MatchString(r.text)
+}
