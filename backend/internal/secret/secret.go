@@ -63,8 +63,8 @@ func tail(body string) string {
 	return string(out[:])
 }
 
-// of *mac: creating one costs more than using it
-type Hasher struct{ macs *sync.Pool } // of *mac: making one costs more than using it
+// Hasher computes what may be stored of credentials.
+type Hasher struct{ macs *sync.Pool } // of *mac: creating one costs more than using it
 
 // mac is a keyed HMAC with reusable buffers.
 type mac struct {
