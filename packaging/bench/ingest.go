@@ -32,8 +32,8 @@ func (b *bench) ingestOn(engine, database string, bareArgs ...string) error {
 		return err
 	}
 	defer backend.stop()
-	keys, err := who.projectKeys(ingestKeys) // many, because each may send so much a minute
-	if err != nil {
+	var keys []string // many, because each may send so much a minute
+	if keys, err = who.projectKeys(ingestKeys); err != nil {
 		return err
 	}
 	bare, err := b.startBare("bareingest", bareArgs...)
