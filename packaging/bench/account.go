@@ -31,3 +31,13 @@ func (l *linked) session(n int) (id, secret string, err error) {
 	err = l.Post("/api/sessions/"+s.SessionID+"/secrets", map[string]any{}, &minted)
 	return s.SessionID, minted.AppSecret, err
 }
+
+// projectKeys makes n keys of one project.
+func (l *linked) projectKeys(n int) (keys []string, err error) {
+	for len(keys) < n && err == nil {
+		var key string
+		key, err = l.ProjectKey(ingestApp)
+		keys = append(keys, key)
+	}
+	return keys, err
+}

@@ -66,13 +66,9 @@ func (b *bench) startChats(database string) (c *chats, stop func(), err error) {
 		if err != nil {
 			return nil, err
 		}
-		for range gatewayKeys {
-			key, err := who.ProjectKey("com.example.bench")
-			if err != nil {
-				backend.stop()
-				return nil, err
-			}
-			c.keys = append(c.keys, key)
+		if c.keys, err = who.projectKeys(gatewayKeys); err != nil {
+			backend.stop()
+			return nil, err
 		}
 		return backend, nil
 	})

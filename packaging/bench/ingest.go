@@ -32,13 +32,9 @@ func (b *bench) ingestOn(engine, database string, bareArgs ...string) error {
 		return err
 	}
 	defer backend.stop()
-	var keys []string
-	for range ingestKeys { // many, because each may send so much a minute
-		key, err := who.ProjectKey(ingestApp)
-		if err != nil {
-			return err
-		}
-		keys = append(keys, key)
+	var keys []string // many, because each may send so much a minute
+	if keys, err = who.projectKeys(ingestKeys); err != nil {
+		return err
 	}
 	bare, err := b.startBare("bareingest", bareArgs...)
 	if err != nil {
