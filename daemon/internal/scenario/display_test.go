@@ -43,7 +43,7 @@ func show(state glasses.State, tree glasses.Node) *showing {
 // glassesSession is what a test runs on.
 type glassesSession interface {
 	Sessions
-	MediaStore
+	Store
 }
 
 func runSteps(t *testing.T, s glassesSession, steps string) Report {
