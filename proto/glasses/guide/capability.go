@@ -59,8 +59,8 @@ func Capabilities() []Capability {
 			}},
 		{ID: Phrases, About: "Announce which phrases the app understands, so that people and agents can say them.",
 			Commands: []string{glasses.TypePhrasesAnnounce}},
-		{ID: Assistant, About: "Ask a language model through the session's AI gateway: streamed text and calls of the app's tools."},
-		{ID: Time, About: "Wait on the session's clock, so that the app behaves the same in real and in virtual time.",
+		{ID: Assistant, About: "Ask a language model, which may call the app's tools."},
+		{ID: Time, About: "Wait on the session's clock, alike in real and in virtual time.",
 			Commands: []string{glasses.TypeClockSleep, glasses.TypeClockCancel}},
 	}
 }
