@@ -188,8 +188,8 @@ func (a *Answer) Events(id string, created int64, includeUsage bool) [][]byte {
 // encode encodes an object of ours, which always succeeds.
 func encode(v any) []byte {
 	data, err := json.Marshal(v)
-	if err != nil {
-		panic("assistantscript: " + err.Error())
+	if err == nil {
+		return data
 	}
-	return data
+	panic("assistantscript: " + err.Error())
 }

@@ -2,7 +2,6 @@ package assistantscript
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
@@ -91,9 +90,5 @@ func (f *Failure) Body() []byte {
 	if f.Param != "" {
 		d.Param = &f.Param
 	}
-	data, err := json.Marshal(map[string]detail{"error": d})
-	if err != nil { // every value of the type can be encoded
-		panic("assistantscript: " + err.Error())
-	}
-	return data
+	return encode(map[string]detail{"error": d})
 }

@@ -177,13 +177,7 @@ func (s *Script) Check(place string) error {
 }
 
 // Encode returns the script as a file.
-func (s *Script) Encode() []byte {
-	data, err := json.Marshal(s)
-	if err != nil { // every value of the type can be encoded
-		panic("assistantscript: " + err.Error())
-	}
-	return data
-}
+func (s *Script) Encode() []byte { return encode(s) }
 
 // holds reports whether the condition holds for the end of a request.
 func (w *When) holds(r *Request) bool {

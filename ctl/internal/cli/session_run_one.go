@@ -89,7 +89,7 @@ func (r *scenarioRun) start(ctx context.Context) error {
 	}
 	model := cmp.Or(r.options.model, r.scenario.DeviceModel)
 	for name, value := range map[string]string{"deviceModel": model, "project": r.project,
-		"fixturesDir": r.beside(r.scenario.FixturesDir)} {
+		"fixturesDir": r.beside(r.scenario.FixturesDir), "assistantScript": r.script()} {
 		if value != "" {
 			args[name] = value
 		}
@@ -108,6 +108,14 @@ func (r *scenarioRun) start(ctx context.Context) error {
 	}
 	r.endSession, r.options.session = end, r.opened.SessionID
 	return nil
+}
+
+// script returns the path of the scenario if it has a script for the app's assistant.
+func (r *scenarioRun) script() string {
+	if r.scenario.Assistant == nil {
+		return ""
+	}
+	return r.file
 }
 
 // beside resolves a path relative to the scenario's folder. An empty path stays empty.

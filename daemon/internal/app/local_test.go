@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -71,6 +72,9 @@ type testApp struct {
 	done chan struct{}
 	// on handles a frame of the glasses.
 	on func(a *testApp, f glasses.Frame)
+	// gateway is where its assistant calls models, calls how many calls it waits for.
+	gateway *glasses.Gateway
+	calls   atomic.Int32
 }
 
 // attach starts the app; it has been welcomed when this returns.
@@ -92,9 +96,12 @@ func attach(t testing.TB, o session.Opened, barrier bool, begin func(a *testApp)
 	a := &testApp{t: t, ws: ws, on: on, done: make(chan struct{})}
 	a.send(glasses.TypeHello, "hello-1", glasses.Hello{Secret: string(secret), App: glasses.AppInfo{Name: "test app"},
 		Barrier: barrier})
-	if f, _ := a.read(); f.Type != glasses.TypeWelcome {
+	f, _ := a.read()
+	var w glasses.Welcome
+	if err := json.Unmarshal(f.Payload, &w); err != nil || f.Type != glasses.TypeWelcome {
 		t.Fatalf("no welcome but %s %s", f.Type, f.Payload)
 	}
+	a.gateway = w.Gateway
 	if begin != nil {
 		begin(a)
 	}
@@ -149,7 +156,8 @@ func (a *testApp) loop() {
 			return
 		}
 		if f.Type == glasses.TypeBarrier {
-			a.send(glasses.TypeBarrier, f.ID, struct{}{})
+			calls := int(a.calls.Load())
+			a.send(glasses.TypeBarrier, f.ID, glasses.BarrierAnswer{Calls: &calls})
 			continue
 		}
 		a.on(a, f)

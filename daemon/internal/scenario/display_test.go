@@ -9,6 +9,7 @@ import (
 
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/session"
+	"github.com/service-dev/service/proto/assistantscript"
 	"github.com/service-dev/service/proto/glasses"
 	"github.com/service-dev/service/proto/glasses/render"
 )
@@ -17,6 +18,12 @@ import (
 type showing struct {
 	pageOnly
 	display session.Display
+}
+
+func (*pageOnly) AssistantScript(string) *assistantscript.Script { return nil }
+
+func (*pageOnly) SetAssistantScript(context.Context, backend.Target, string, *assistantscript.Script) error {
+	return nil
 }
 
 func (s *showing) Look(context.Context, backend.Target, string) (session.Display, error) {

@@ -74,6 +74,9 @@ func (r *Runner) Record(ctx context.Context, req RecordRequest) (Recording, erro
 	rec.pass(end)
 	sc := scenario.Scenario{Scenario: scenario.Version, Name: req.Name, DeviceModel: rec.model,
 		Clock: backend.ClockVirtual, Steps: rec.list}
+	if script := r.store.AssistantScript(req.SessionID); script != nil {
+		sc.Assistant = &scenario.Assistant{Rules: script.Rules}
+	}
 	sc.Recorded = &scenario.Recorded{Clock: s.Clock, DurationMs: end - rec.base, Trace: traceOf(rows, rec.base),
 		Pictures: []scenario.Picture{}}
 	out := Recording{Name: req.Name, Path: req.Path, DurationMs: sc.Recorded.DurationMs, Steps: len(sc.Steps),
@@ -184,7 +187,7 @@ func (r *Runner) writeMedia(ctx context.Context, req RecordRequest, dir string, 
 		if e.Kind != glasses.KindResult || err != nil || res.Media == nil {
 			continue
 		}
-		name, body, err := r.media.Media(req.SessionID, res.Media.SHA256)
+		name, body, err := r.store.Media(req.SessionID, res.Media.SHA256)
 		if err != nil {
 			out.Notes = append(out.Notes,
 				"media "+res.Media.SHA256+" is not kept: a run takes the simulator's own pictures instead")

@@ -67,6 +67,9 @@ func (x *run) begin(ctx context.Context) error {
 		return err
 	}
 	x.virtual = s.Clock == backend.ClockVirtual
+	if err := x.setScript(ctx); err != nil {
+		return err
+	}
 	if x.s.DeviceModel != "" && x.s.DeviceModel != s.DeviceModel {
 		res, err := x.control(ctx, glasses.SimDevice, glasses.DeviceChoice{DeviceModel: x.s.DeviceModel}, nil)
 		if err != nil {
@@ -80,6 +83,15 @@ func (x *run) begin(ctx context.Context) error {
 	x.model = s.DeviceModel
 	x.now = s.NowMs
 	return x.findApp(ctx, s.Apps > 0)
+}
+
+// setScript gives the session's assistant the scenario's script, if it has one.
+func (x *run) setScript(ctx context.Context) error {
+	script, err := session.ScriptOf(ctx, x.req.Files, x.dir, x.s.Assistant)
+	if err != nil || script == nil {
+		return err
+	}
+	return x.r.store.SetAssistantScript(ctx, x.req.Target, x.req.SessionID, script)
 }
 
 // findApp waits for the row with which the app attached, where the run begins.

@@ -12,6 +12,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/clientio"
 	"github.com/service-dev/service/daemon/internal/session"
+	"github.com/service-dev/service/proto/assistantscript"
 	"github.com/service-dev/service/proto/backendapi"
 	"github.com/service-dev/service/proto/glasses"
 	"github.com/service-dev/service/proto/glasses/scenario"
@@ -27,23 +28,28 @@ type Sessions interface {
 	Look(ctx context.Context, target backend.Target, id string) (session.Display, error)
 }
 
-// MediaStore returns what a local session's camera and microphone took.
-type MediaStore interface {
+// Store keeps what belongs to a session besides its log.
+type Store interface {
+	// Media returns what a local session's camera or microphone took.
 	Media(id, sha string) (name string, body []byte, err error)
+	// AssistantScript returns the script of a local session's assistant, or nil.
+	AssistantScript(id string) *assistantscript.Script
+	// SetAssistantScript gives a session's assistant a script. The error is a *backend.Problem.
+	SetAssistantScript(ctx context.Context, target backend.Target, id string, script *assistantscript.Script) error
 }
 
 // Runner runs and records scenarios. It is safe for concurrent use on different sessions.
 type Runner struct {
 	sessions Sessions
-	media    MediaStore
+	store    Store
 	journal  journal
 	// attachWait is how long a run waits for an app to attach, in real time.
 	attachWait time.Duration
 }
 
 // New returns a runner.
-func New(sessions Sessions, media MediaStore) *Runner {
-	return &Runner{sessions: sessions, media: media, attachWait: 30 * time.Second}
+func New(sessions Sessions, store Store) *Runner {
+	return &Runner{sessions: sessions, store: store, attachWait: 30 * time.Second}
 }
 
 // Verdicts of a report and of its steps.

@@ -20,6 +20,8 @@ type StepsRequest struct {
 	Steps     []scenario.Step
 	// DeviceModel is the model that the steps are for; empty for that of the session.
 	DeviceModel string
+	// Assistant is a script that answers the app's assistant from now on, if any.
+	Assistant *scenario.Assistant
 	// Dir is the folder to which paths in the steps are relative, absolute.
 	Dir string
 	// Artifacts is a folder, absolute, for pictures. Empty stores none.
@@ -48,7 +50,8 @@ type StepsReport struct {
 // RunSteps runs steps and stops at the first that fails. A failure is not an error; errors are *backend.Problem: the
 // session is closed, no app attached.
 func (r *Runner) RunSteps(ctx context.Context, req StepsRequest) (StepsReport, error) {
-	x := &run{r: r, s: scenario.Scenario{DeviceModel: req.DeviceModel, Steps: req.Steps}, dir: req.Dir,
+	x := &run{r: r, dir: req.Dir,
+		s:    scenario.Scenario{DeviceModel: req.DeviceModel, Assistant: req.Assistant, Steps: req.Steps},
 		req:  Request{Files: req.Files, Target: req.Target, SessionID: req.SessionID, Artifacts: req.Artifacts},
 		used: map[int64]bool{}, stopAtFailure: true, keepPNG: true}
 	x.report = Report{Verdict: Pass, Steps: []StepReport{}, Pictures: []Picture{}}
@@ -64,6 +67,9 @@ func (r *Runner) RunSteps(ctx context.Context, req StepsRequest) (StepsReport, e
 
 func (x *run) onOpenSession(ctx context.Context, since int64) (StepsReport, error) {
 	if err := makeArtifacts(ctx, x.req); err != nil {
+		return StepsReport{}, err
+	}
+	if err := x.setScript(ctx); err != nil {
 		return StepsReport{}, err
 	}
 	if err := x.join(ctx, since); err != nil {

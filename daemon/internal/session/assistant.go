@@ -36,6 +36,32 @@ func (s *localSession) setScript(script *assistantscript.Script) error {
 	return nil
 }
 
+// AssistantScript returns the script of a local session's assistant, or nil.
+func (m *Manager) AssistantScript(id string) *assistantscript.Script {
+	s := m.local.find(id)
+	if s == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.script
+}
+
+// SetAssistantScript gives a session's assistant a script. Errors are *backend.Problem.
+func (m *Manager) SetAssistantScript(
+	_ context.Context, _ backend.Target, id string, script *assistantscript.Script,
+) error {
+	if !IsLocal(id) {
+		return problem(backend.CodeUnsupported, "only local sessions have assistant scripts",
+			"open the session with startLocalSimulation")
+	}
+	s := m.local.find(id)
+	if s == nil {
+		return notFound()
+	}
+	return s.setScript(script)
+}
+
 // loadScript reads the script that the session was given. mu is held.
 func (s *localSession) loadScript() {
 	data, err := statefile.Read(filepath.Join(s.folder(), scriptName), assistantscript.MaxFile)
@@ -57,7 +83,7 @@ func (s *localSession) newGateway(a *App) *glasses.Gateway {
 	}
 	a.tokenEnds = s.owner.now().Add(glasses.GatewayTokenLife)
 	a.hasGateway.Store(true)
-	return &glasses.Gateway{URL: a.gatewayURL, Token: s.owner.tokens.mint(s, a, s.owner.now())}
+	return &glasses.Gateway{URL: a.gatewayURL, Token: s.owner.tokens.mint(a, s.owner.now())}
 }
 
 // renewTokens sends the attached apps a token if theirs end soon, or if they have none.
@@ -112,36 +138,20 @@ func (m *Manager) AskAssistant(ctx context.Context, token string, body []byte) (
 	if !ok {
 		return AssistantReply{}, ErrGatewayToken
 	}
-	request, err := assistantscript.ParseRequest(body)
-	if err != nil {
-		return AssistantReply{}, err
+	var err error
+	reply := AssistantReply{}
+	if reply.Request, err = assistantscript.ParseRequest(body); err == nil {
+		reply, err = app.session.askAssistant(ctx, app, reply)
 	}
-	return app.session.askAssistant(ctx, app, request)
+	return reply, err
 }
 
-func (s *localSession) askAssistant(
-	ctx context.Context, app *App, request *assistantscript.Request,
-) (AssistantReply, error) {
-	s.mu.Lock()
-	if s.isOver || s.script == nil {
-		s.mu.Unlock()
-		return AssistantReply{}, ErrGatewayToken
+func (s *localSession) askAssistant(ctx context.Context, app *App, reply AssistantReply) (AssistantReply, error) {
+	c, err := s.beginCall(app, &reply)
+	if err == nil {
+		err = s.waitDue(ctx, c)
 	}
-	if len(s.calls) >= maxCalls {
-		s.mu.Unlock()
-		return AssistantReply{}, errManyCalls
-	}
-	s.asked++
-	reply := AssistantReply{Answer: s.script.Answer(request), Request: request,
-		ID: fmt.Sprintf("chatcmpl-%d", s.asked)}
-	c := &assistantCall{app: app, answer: &reply.Answer, isDue: make(chan struct{}),
-		due: s.state.nowMs() + reply.Delay.Milliseconds()}
-	s.calls[c] = true
-	if reply.Delay == 0 {
-		s.deliver(c)
-	}
-	s.mu.Unlock()
-	if err := s.waitDue(ctx, c); err != nil {
+	if err != nil {
 		return AssistantReply{}, err
 	}
 	reply.Created = s.now().Unix()
@@ -149,6 +159,27 @@ func (s *localSession) askAssistant(
 		return reply, reply.Failure
 	}
 	return reply, nil
+}
+
+// beginCall sets the answer and id of a reply and returns the call that waits for its time.
+func (s *localSession) beginCall(app *App, reply *AssistantReply) (*assistantCall, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.isOver || s.script == nil:
+		return nil, ErrGatewayToken
+	case len(s.calls) >= maxCalls:
+		return nil, errManyCalls
+	}
+	s.asked++
+	reply.Answer, reply.ID = s.script.Answer(reply.Request), fmt.Sprintf("chatcmpl-%d", s.asked)
+	c := &assistantCall{app: app, answer: &reply.Answer, isDue: make(chan struct{}),
+		due: s.state.nowMs() + reply.Delay.Milliseconds()}
+	s.calls[c] = true
+	if reply.Delay == 0 {
+		s.deliver(c)
+	}
+	return c, nil
 }
 
 // waitDue waits until the answer of a call is due.

@@ -21,11 +21,11 @@ type gatewayToken struct {
 	ends time.Time
 }
 
-// maxGatewayTokens bounds the tokens of all sessions.
+// maxGatewayTokens is how many tokens there may be until those that are over are removed.
 const maxGatewayTokens = 10_000
 
 // mint returns a new token of an app.
-func (t *gatewayTokens) mint(s *localSession, a *App, now time.Time) string {
+func (t *gatewayTokens) mint(a *App, now time.Time) string {
 	token := newSecret(credential.Gateway)
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -33,19 +33,10 @@ func (t *gatewayTokens) mint(s *localSession, a *App, now time.Time) string {
 		t.byHash = map[string]gatewayToken{}
 	}
 	if len(t.byHash) >= maxGatewayTokens {
-		maps.DeleteFunc(t.byHash, func(_ string, g gatewayToken) bool { return !now.Before(g.ends) || isGone(g.app) })
+		maps.DeleteFunc(t.byHash, func(_ string, g gatewayToken) bool { return !now.Before(g.ends) })
 	}
 	t.byHash[hashSecret(token)] = gatewayToken{app: a, ends: now.Add(glasses.GatewayTokenLife)}
 	return token
-}
-
-func isGone(a *App) bool {
-	select {
-	case <-a.gone:
-		return true
-	default:
-		return false
-	}
 }
 
 // find returns the app whose token this is.

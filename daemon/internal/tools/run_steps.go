@@ -104,7 +104,7 @@ func (t runSteps) requestOf(ctx context.Context, c call, args runStepsArgs) (sce
 		return req, err
 	}
 	s, err := scenario.Load(ctx, req.Files, file)
-	req.Steps, req.DeviceModel, req.Dir = s.Steps, s.DeviceModel, filepath.Dir(file)
+	req.Steps, req.DeviceModel, req.Assistant, req.Dir = s.Steps, s.DeviceModel, s.Assistant, filepath.Dir(file)
 	return req, err
 }
 
