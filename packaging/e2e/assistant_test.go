@@ -3,7 +3,11 @@
 package e2e
 
 import (
+	"encoding/xml"
+	"fmt"
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -69,4 +73,102 @@ func TestAssistantExample_InEachLanguage(t *testing.T) {
 			shows("And bread", "I cannot answer now.")
 		})
 	}
+}
+
+// junitReport is what the test reads of a JUnit file.
+type junitReport struct {
+	Failures int `xml:"failures,attr"`
+	Suites   []struct {
+		Cases []struct {
+			Name    string    `xml:"name,attr"`
+			Failure *struct{} `xml:"failure"`
+		} `xml:"testcase"`
+	} `xml:"testsuite"`
+}
+
+// passage returns the block of code that begins with fence in a passage of the documentation.
+func passage(t *testing.T, a *agent, id, fence string) string {
+	t.Helper()
+	found := a.call("searchDocs", map[string]any{"query": id})
+	for _, p := range found.Structured["passages"].([]any) {
+		text, _ := p.(map[string]any)["passage"].(string)
+		if _, code, ok := strings.Cut(text, "```"+fence+"\n"); ok {
+			code, _, _ = strings.Cut(code, "```")
+			return code
+		}
+	}
+	t.Fatalf("%s has no %s: %v", id, fence, found.Structured)
+	return ""
+}
+
+// An agent adds an assistant to the example app and tests it headless. All that it writes is from answers of tools.
+func TestAgent_AddsAnAssistant(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "")
+	needAgent(t)
+	a := startAgent(w, "modern", false)
+	guide := a.call("getCapabilityGuide", map[string]any{"capability": "assistant"})
+	if guide.IsError || !strings.Contains(fmt.Sprint(guide.Structured), "stopAsking") {
+		t.Fatalf("getCapabilityGuide: %v", guide.Structured)
+	}
+	// The module of the topic assistant serves the app of the topic hello too.
+	dir := exampleInto(t, a, "typescript", "assistant")
+	hello := a.call("getCodeExample", map[string]any{"language": "typescript", "topic": "hello"})
+	code := hello.Structured["files"].([]any)[0].(map[string]any)["content"].(string)
+	const start = "await draw();\n"
+	if strings.Count(code, "\n"+start) != 1 {
+		t.Fatalf("hello.ts has changed:\n%s", code)
+	}
+	code = strings.Replace(code, "\n"+start, "\n"+start+"await answerQuestions(glasses);\n", 1)
+	writeInto(t, filepath.Join(dir, "hello.ts"), "import { answerQuestions } from \"./questions.ts\";\n"+code)
+	writeInto(t, filepath.Join(dir, "questions.ts"), passage(t, a, "app-assistant#in-an-app", "ts assistant"))
+	file := filepath.Join(dir, "milk.json")
+	milk := passage(t, a, "app-assistant#test-it", "json scenario")
+	writeInto(t, file, milk)
+
+	report := filepath.Join(dir, "report.xml")
+	out, errs, exit := w.ctl("session", "run", file, "--junit", report, "--", nodeTool(t, "node/bin/node"),
+		filepath.Join(dir, "hello.ts"))
+	if exit != 0 {
+		t.Fatalf("session run exits with %d: %s%s", exit, out, errs)
+	}
+	called := toolCases(t, report)
+	if len(called) != 1 || strings.HasPrefix(called[0], "failed") {
+		t.Errorf("%q", called)
+	}
+
+	// A script that does not call the tool fails that test case.
+	writeInto(t, file, strings.Replace(milk, `{"contains": "milk"}`, `{"contains": "eggs"}`, 1))
+	if _, _, exit := w.ctl("session", "run", file, "--junit", report, "--", nodeTool(t, "node/bin/node"),
+		filepath.Join(dir, "hello.ts")); exit != 1 {
+		t.Errorf("session run exits with %d", exit)
+	}
+	if called := toolCases(t, report); len(called) != 1 || !strings.HasPrefix(called[0], "failed") {
+		t.Errorf("%q", called)
+	}
+}
+
+// toolCases returns the test cases of a JUnit file that are about a call of a tool.
+func toolCases(t *testing.T, report string) (names []string) {
+	t.Helper()
+	data, err := os.ReadFile(report)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r junitReport
+	if err := xml.Unmarshal(data, &r); err != nil {
+		t.Fatal(err)
+	}
+	for _, suite := range r.Suites {
+		for _, c := range suite.Cases {
+			if !strings.Contains(c.Name, "assistant.tool_called") {
+				continue
+			}
+			if c.Failure != nil {
+				c.Name = fmt.Sprintf("failed: %s", c.Name)
+			}
+			names = append(names, c.Name)
+		}
+	}
+	return names
 }
