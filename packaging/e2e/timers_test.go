@@ -49,7 +49,7 @@ func TestTimerExample_InEachLanguage(t *testing.T) {
 	for _, language := range []string{"typescript", "python", "kotlin"} {
 		t.Run(language, func(t *testing.T) {
 			a.t = t
-			app := timerApp(t, a, language)
+			app := exampleApp(t, a, language, "timer")
 			s := a.call("startLocalSimulation", map[string]any{"fresh": true, "clock": "virtual"})
 			startApp(t, w, app, s)
 			if row := a.call("waitForEvent", map[string]any{"type": "display.show",
@@ -101,18 +101,18 @@ func TestTimerExample_InEachLanguage(t *testing.T) {
 	}
 }
 
-// timerApp returns the command that starts the timer of getCodeExample.
-func timerApp(t *testing.T, a *agent, language string) []string {
+// exampleApp returns how to start an example of getCodeExample.
+func exampleApp(t *testing.T, a *agent, language, topic string) []string {
 	t.Helper()
-	dir := exampleInto(t, a, language, "timer")
+	dir := exampleInto(t, a, language, topic)
 	switch language {
 	case "typescript":
-		return []string{nodeTool(t, "node/bin/node"), filepath.Join(dir, "timer.ts")}
+		return []string{nodeTool(t, "node/bin/node"), filepath.Join(dir, topic+".ts")}
 	case "python":
-		return []string{program(t, "python3"), "-B", filepath.Join(dir, "timer.py")}
+		return []string{program(t, "python3"), "-B", filepath.Join(dir, topic+".py")}
 	}
 	jar := filepath.Join(dir, "app.jar")
-	compile := exec.Command(program(t, "kotlinc"), "timer.kt", "service/Glasses.kt", "-include-runtime", "-d", jar)
+	compile := exec.Command(program(t, "kotlinc"), topic+".kt", "service/Glasses.kt", "-include-runtime", "-d", jar)
 	compile.Dir = dir
 	if out, err := compile.CombinedOutput(); err != nil {
 		t.Fatalf("kotlinc: %v\n%s", err, out)

@@ -16,6 +16,7 @@ var words = map[string]ability{
 	guide.Input:         {"Taps and swipes", "Reacts when you touch your glasses."},
 	guide.State:         {"Battery and wear", "Knows whether you wear your glasses and how full their battery is."},
 	guide.Phrases:       {"Spoken commands", "Understands phrases that you say."},
+	guide.Assistant:     {"Assistant", "Answers you with the help of a language model."},
 	guide.Time:          {"Timers", "Can wait and remind you later."},
 }
 

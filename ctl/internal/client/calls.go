@@ -129,6 +129,7 @@ func (c *Client) CallTool(ctx context.Context, name, arguments string, progress 
 // OpenLocalSession calls startLocalSimulation for a session that lives no longer than this process. The daemon closes
 // it when end is called, when the client is closed and when the process ends.
 func (c *Client) OpenLocalSession(ctx context.Context, arguments string) (r *Result, end func(), err error) {
+	c.serveIO()
 	held, end := context.WithCancel(context.WithoutCancel(ctx))
 	asking := context.AfterFunc(ctx, end)
 	defer asking()

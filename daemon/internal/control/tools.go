@@ -55,7 +55,7 @@ func (s *Server) CallTool(r *controlv1.CallToolRequest,
 // stay open and keep the daemon busy.
 func (s *Server) OpenLocalSession(r *controlv1.OpenLocalSessionRequest,
 	stream grpc.ServerStreamingServer[controlv1.OpenLocalSessionResponse]) error {
-	ctx := withCaller(stream.Context(), r.GetCaller())
+	ctx := s.withClient(stream.Context(), r.GetCaller())
 	args, err := parseArguments(r.GetArguments())
 	if err != nil {
 		return err

@@ -30,10 +30,12 @@ func TestModuleExamplesFitTheModule(t *testing.T) {
 	}
 	write(t, filepath.Join(root, "app.ts"), exampleOf(t, "```ts module\n"))
 	write(t, filepath.Join(root, "assistant.ts"), exampleOf(t, "```ts\n"))
+	write(t, filepath.Join(root, "questions.ts"), exampleOf(t, "```ts assistant\n"))
 	write(t, filepath.Join(root, "app.py"), exampleOf(t, "```py module\n"))
 	for _, check := range [][]string{
 		{tsc, "--noEmit", "--strict", "--target", "es2022", "--module", "es2022", "--moduleResolution", "bundler",
-			"--allowImportingTsExtensions", "--lib", "ES2023,DOM,DOM.Iterable", "app.ts", "assistant.ts"},
+			"--allowImportingTsExtensions", "--lib", "ES2023,DOM,DOM.Iterable", "app.ts", "assistant.ts",
+			"questions.ts"},
 		{"python3", "-c", pythonNames},
 	} {
 		if _, err := exec.LookPath(check[0]); err != nil {

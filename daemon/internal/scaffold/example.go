@@ -45,6 +45,8 @@ func ExampleTopics() []ExampleTopic {
 		{"streams", "Raw sound and movement by handlers.", []string{guide.Microphone, guide.Motion, guide.Input}},
 		{"timer", "A countdown on the session's clock, which goes on while the wearer taps; tests run it in virtual time.",
 			[]string{guide.Display, guide.Sound, guide.Input, guide.State}},
+		{"assistant", "A spoken question, answered by a language model that calls the app's tool; tests answer by a script.",
+			[]string{guide.Display, guide.Transcription, guide.Speech, guide.Input, guide.Assistant}},
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 )
 
 // Version of the generated module. It grows with every change that an app could notice.
-const Version = "1.1"
+const Version = "1.2"
 
 // Languages that a module can be generated for.
 const (

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -28,6 +29,8 @@ type service struct {
 	t     *testing.T
 	url   string
 	conns chan *peer
+	// gateway is what welcomes say of the AI gateway.
+	gateway *glasses.Gateway
 }
 
 // peer is one connection of the app.
@@ -78,7 +81,8 @@ func (s *service) accept(lastSeq int64) *peer {
 		p.hello, p.seq = h, lastSeq
 		model, _ := glasses.Model(glasses.DefaultDeviceModel)
 		p.send(glasses.TypeWelcome, f.ID, glasses.Welcome{SessionID: "loc_x", DeviceModel: model, Link: "connected",
-			LastSeq: lastSeq, Glasses: glasses.FreshState().ForApp(glasses.LinkConnected, glasses.ClockVirtual)})
+			LastSeq: lastSeq, Glasses: glasses.FreshState().ForApp(glasses.LinkConnected, glasses.ClockVirtual),
+			Gateway: s.gateway})
 		return p
 	case <-time.After(20 * time.Second):
 		s.t.Fatal("no app attached")
@@ -170,8 +174,14 @@ func (p *peer) ok(f glasses.Frame) { p.send(glasses.TypeResult, f.ID, glasses.Re
 
 func (p *peer) barrier(id string) {
 	p.t.Helper()
+	p.barrierDuring(0, id)
+}
+
+// barrierDuring sends a barrier while calls of the AI gateway are under way.
+func (p *peer) barrierDuring(calls int, id string) {
+	p.t.Helper()
 	p.send(glasses.TypeBarrier, id, struct{}{})
-	if f := p.expect(glasses.TypeBarrier, ""); f.ID != id {
+	if f := p.expect(glasses.TypeBarrier, fmt.Sprintf(`{"calls":%d}`, calls)); f.ID != id {
 		p.t.Fatalf("barrier %s was answered as %s", id, f.ID)
 	}
 }

@@ -10,7 +10,13 @@ import (
 // startProbe attaches a probe that waits for events.
 func startProbe(t *testing.T, start func(env ...string) *app) (*app, *peer) {
 	t.Helper()
+	return startProbeWith(t, start, nil)
+}
+
+func startProbeWith(t *testing.T, start func(env ...string) *app, gateway *glasses.Gateway) (*app, *peer) {
+	t.Helper()
 	s := newService(t)
+	s.gateway = gateway
 	app := start("SERVICE_GLASSES_URL=" + s.url)
 	p := s.accept(7)
 	p.ok(p.expect(glasses.TypeDisplayShow, `{"tree":{"type":"text","text":"ready"}}`))

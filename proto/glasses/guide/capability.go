@@ -14,6 +14,7 @@ const (
 	Input         = "input"
 	State         = "state"
 	Phrases       = "phrases"
+	Assistant     = "assistant"
 	Time          = "time"
 )
 
@@ -58,7 +59,8 @@ func Capabilities() []Capability {
 			}},
 		{ID: Phrases, About: "Announce which phrases the app understands, so that people and agents can say them.",
 			Commands: []string{glasses.TypePhrasesAnnounce}},
-		{ID: Time, About: "Wait on the session's clock, so that the app behaves the same in real and in virtual time.",
+		{ID: Assistant, About: "Ask a language model, which may call the app's tools."},
+		{ID: Time, About: "Wait on the session's clock, alike in real and in virtual time.",
 			Commands: []string{glasses.TypeClockSleep, glasses.TypeClockCancel}},
 	}
 }
@@ -97,7 +99,7 @@ func Has(m glasses.DeviceModel, capability string) bool {
 		return m.Motion
 	case Input:
 		return len(m.Inputs) > 0
-	case State, Phrases, Time:
+	case State, Phrases, Assistant, Time:
 		return true
 	}
 	return false

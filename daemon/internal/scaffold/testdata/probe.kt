@@ -1,12 +1,32 @@
 // An app for the tests: it tells by log frames what it saw.
+import service.AssistantAnswer
+import service.AssistantTool
 import service.Event
 import service.Glasses
 import service.GlassesError
 import service.Settings
 import service.connect
 
+fun ask(glasses: Glasses, question: String) {
+    val city = mapOf("type" to "object", "properties" to mapOf("city" to mapOf("type" to "string")), "required" to listOf("city"))
+    val tools = listOf(
+        AssistantTool("weather", "Tells the weather.", city) {
+            glasses.sleep(500)
+            mapOf("celsius" to 21, "city" to it["city"])
+        },
+        AssistantTool("photo", "Takes a photo.") { "${glasses.photo(640).data.size} bytes" }
+    )
+    glasses.on("battery") { glasses.stopAsking() }
+    tell(glasses, glasses.ask(question, "Be brief.", tools) { glasses.log("com.example.text", mapOf("text" to it)) })
+}
+
+fun tell(glasses: Glasses, answer: AssistantAnswer) =
+    glasses.log("com.example.answer", mapOf("text" to answer.text, "roles" to answer.messages.map { it["role"] }))
+
 fun handle(glasses: Glasses, event: Event) {
-    when (val target = event.payload["target"].toString()) {
+    val target = event.payload["target"].toString()
+    if (target.startsWith("ask ")) return ask(glasses, target.substring(4))
+    when (target) {
         "photo" -> {
             val photo = glasses.photo(640)
             glasses.log("com.example.photo", mapOf("bytes" to photo.data.size, "first" to (photo.data[0].toInt() and 255), "width" to photo.width))
@@ -34,6 +54,10 @@ fun handle(glasses: Glasses, event: Event) {
             val next = glasses.next(400)
             glasses.log("com.example.next", mapOf("target" to (next?.payload?.get("target") ?: "none")))
         }
+        "converse" -> {
+            val messages = glasses.ask("Hello").messages
+            tell(glasses, glasses.ask(messages + mapOf("role" to "user", "content" to "Bye")))
+        }
         "never" -> glasses.every(0) {}
         "state" -> glasses.log("com.example.state", glasses.initialState)
         "sleep" -> {
@@ -54,7 +78,8 @@ fun main() {
             } catch (e: GlassesError) {
                 if (e.code == "closed") throw e
                 val part = if (e.part == "") emptyMap() else mapOf("part" to e.part, "by" to e.by)
-                glasses.log("com.example.error", mapOf("code" to e.code, "message" to e.message) + part)
+                val hint = if (e.fixHint == "") emptyMap() else mapOf("fixHint" to e.fixHint, "retryAfterMs" to e.retryAfterMs)
+                glasses.log("com.example.error", mapOf("code" to e.code, "message" to e.message) + part + hint)
             }
         }
         println("closed")

@@ -1,10 +1,35 @@
 # An app for the tests: it tells by log frames what it saw.
-from service.glasses import GlassesError, connect
+from service.glasses import AssistantTool, GlassesError, connect
+
+
+def ask(glasses, question):
+    def weather(given):
+        glasses.sleep(500)
+        return {"celsius": 21, "city": given["city"]}
+
+    tools = [
+        AssistantTool("weather", "Tells the weather.", weather,
+                      {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}),
+        AssistantTool("photo", "Takes a photo.", lambda given: "%d bytes" % len(glasses.photo(640).data)),
+    ]
+    glasses.on("battery", lambda e: glasses.stop_asking())
+    answer = glasses.ask(question, system="Be brief.", tools=tools,
+                         on_text=lambda text: glasses.log("com.example.text", {"text": text}))
+    tell(glasses, answer)
+
+
+def tell(glasses, answer):
+    glasses.log("com.example.answer", {"text": answer.text, "roles": [m["role"] for m in answer.messages]})
 
 
 def handle(glasses, event):
     target = event.payload.get("target")
-    if target == "photo":
+    if target.startswith("ask "):
+        ask(glasses, target[4:])
+    elif target == "converse":
+        first = glasses.ask("Hello")
+        tell(glasses, glasses.ask(first.messages + [{"role": "user", "content": "Bye"}]))
+    elif target == "photo":
         photo = glasses.photo(640)
         glasses.log("com.example.photo", {"bytes": len(photo.data), "first": photo.data[0], "width": photo.width})
     elif target == "audio":
@@ -56,7 +81,8 @@ try:
                 handle(glasses, event)
             except GlassesError as e:
                 part = {"part": e.part, "by": e.by} if e.part else {}
-                glasses.log("com.example.error", {"code": e.code, "message": e.message, **part})
+                hint = {"fixHint": e.fix_hint, "retryAfterMs": e.retry_after_ms} if e.fix_hint else {}
+                glasses.log("com.example.error", {"code": e.code, "message": e.message, **part, **hint})
     print("closed")
 except GlassesError as e:
     print(e.code)

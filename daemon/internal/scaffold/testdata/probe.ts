@@ -1,5 +1,27 @@
 // An app for the tests: it tells by log frames what it saw.
-import { connect, GlassesError } from "./service/glasses.ts";
+import { type AssistantAnswer, type AssistantTool, connect, type Glasses, GlassesError } from "./service/glasses.ts";
+
+async function ask(glasses: Glasses, question: string): Promise<void> {
+  const tools: AssistantTool[] = [
+    {
+      name: "weather", description: "Tells the weather.",
+      parameters: { type: "object", properties: { city: { type: "string" } }, required: ["city"] },
+      async run({ city }) {
+        await glasses.sleep(500);
+        return { celsius: 21, city };
+      },
+    },
+    { name: "photo", description: "Takes a photo.", run: async () => `${(await glasses.photo(640)).bytes.length} bytes` },
+  ];
+  glasses.on("battery", () => glasses.stopAsking());
+  tell(glasses, await glasses.ask(question, {
+    system: "Be brief.", tools, onText: (text) => glasses.log("com.example.text", { text }),
+  }));
+}
+
+function tell(glasses: Glasses, { text, messages }: AssistantAnswer): void {
+  glasses.log("com.example.answer", { text, roles: messages.map(({ role }) => role) });
+}
 
 try {
   const glasses = await connect({ app: { name: "probe", version: "1" } });
@@ -7,6 +29,10 @@ try {
   for await (const event of glasses.events()) {
     if (event.type !== "input") continue;
     try {
+      if (event.payload.target?.startsWith("ask ")) {
+        await ask(glasses, event.payload.target.slice(4));
+        continue;
+      }
       switch (event.payload.target) {
         case "photo": {
           const photo = await glasses.photo(640);
@@ -43,6 +69,11 @@ try {
           glasses.log("com.example.next", { target: next ? next.payload.target : "none" });
           break;
         }
+        case "converse": {
+          const { messages } = await glasses.ask("Hello");
+          tell(glasses, await glasses.ask([...messages, { role: "user", content: "Bye" }]));
+          break;
+        }
         case "never":
           glasses.every(0, () => {});
           break;
@@ -58,7 +89,8 @@ try {
       }
     } catch (e) {
       if (!(e instanceof GlassesError)) throw e;
-      glasses.log("com.example.error", { code: e.code, message: e.message, part: e.part, by: e.by });
+      glasses.log("com.example.error", { code: e.code, message: e.message, part: e.part, by: e.by,
+        fixHint: e.fixHint, retryAfterMs: e.fixHint && (e.retryAfterMs ?? 0) });
     }
   }
   console.log("closed");

@@ -1,11 +1,20 @@
 package service
 
+//: if assistant
+import java.io.ByteArrayOutputStream
+//: end
 import java.io.Closeable
 import java.io.DataInputStream
 import java.io.IOException
+//: if assistant
+import java.io.InputStream
+//: end
 import java.io.OutputStream
 import java.net.InetSocketAddress
 import java.net.Socket
+//: if assistant
+import java.net.SocketTimeoutException
+//: end
 import java.net.URI
 import java.security.MessageDigest
 import java.security.SecureRandom
@@ -23,7 +32,16 @@ import javax.net.ssl.SSLSocketFactory
  * and media_lost. New codes may come. With permission_denied and disabled_by_user part is camera, microphone or speech,
  * and by permission or switch.
  */
-class GlassesError(val code: String, message: String, val part: String = "", val by: String = "") : Exception(message)
+class GlassesError(val code: String, message: String, val part: String = "", val by: String = "") : Exception(message) {
+    //: if assistant
+    /** Of ask: what to do next. */
+    var fixHint = ""
+        internal set
+    /** Of ask: when to ask again; 0 if waiting does not help. */
+    var retryAfterMs = 0L
+        internal set
+    //: end
+}
 
 /** What the glasses said. data is there on frames of a stream. */
 class Event(val type: String, val id: String, val at: Long, val payload: Map<String, Any?>, val data: ByteArray?)

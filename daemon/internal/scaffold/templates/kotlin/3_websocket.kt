@@ -1,6 +1,43 @@
 private const val MAX_MESSAGE = 4 shl 20 // bytes
 private const val QUIET_MS = 30000 // the service pings every 8 seconds
 
+private fun isSecure(uri: URI): Boolean = uri.scheme == "wss" || uri.scheme == "https"
+
+private fun portOf(uri: URI): Int = if (uri.port > 0) uri.port else if (isSecure(uri)) 443 else 80
+
+/** Connects to an endpoint, by TLS if it asks for that. A read that takes longer than quietMs fails. */
+private fun open(uri: URI, quietMs: Int): Socket {
+    val plain = Socket()
+    try {
+        plain.connect(InetSocketAddress(uri.host.trim('[', ']'), portOf(uri)), 10000)
+        plain.tcpNoDelay = true
+        return (if (isSecure(uri)) secured(plain, uri.host, portOf(uri)) else plain).apply { soTimeout = quietMs }
+    } catch (e: Exception) {
+        plain.close()
+        throw e
+    }
+}
+
+private fun secured(plain: Socket, host: String, port: Int): Socket {
+    val socket = (SSLSocketFactory.getDefault() as SSLSocketFactory).createSocket(plain, host, port, true) as SSLSocket
+    val parameters: SSLParameters = socket.sslParameters
+    parameters.endpointIdentificationAlgorithm = "HTTPS" // the certificate must be this host's
+    socket.sslParameters = parameters
+    socket.startHandshake()
+    return socket
+}
+
+/** A line of an HTTP header. */
+private fun line(input: DataInputStream): String {
+    val out = StringBuilder()
+    while (out.length < 8192) {
+        val c = input.readUnsignedByte()
+        if (c == 10) return out.toString().trim()
+        out.append(c.toChar())
+    }
+    throw IOException("the endpoint does not speak HTTP")
+}
+
 /** A client of RFC 6455: messages of one connection. It needs only sockets, so that it runs on a JVM and on Android. */
 private class WebSocket(uri: URI) {
     @Volatile var closeCode = 1006
@@ -11,42 +48,27 @@ private class WebSocket(uri: URI) {
     private val output: OutputStream
 
     init {
-        val secure = uri.scheme == "wss"
-        val port = if (uri.port > 0) uri.port else if (secure) 443 else 80
-        val plain = Socket()
+        socket = open(uri, QUIET_MS)
         try {
-            plain.connect(InetSocketAddress(uri.host.trim('[', ']'), port), 10000)
-            plain.tcpNoDelay = true
-            socket = if (secure) secured(plain, uri.host, port) else plain
-            socket.soTimeout = QUIET_MS
             input = DataInputStream(socket.getInputStream().buffered())
             output = socket.getOutputStream()
-            handshake(uri, port)
+            handshake(uri)
         } catch (e: Exception) {
-            plain.close()
+            socket.close()
             throw e
         }
     }
 
-    private fun secured(plain: Socket, host: String, port: Int): Socket {
-        val socket = (SSLSocketFactory.getDefault() as SSLSocketFactory).createSocket(plain, host, port, true) as SSLSocket
-        val parameters: SSLParameters = socket.sslParameters
-        parameters.endpointIdentificationAlgorithm = "HTTPS" // the certificate must be this host's
-        socket.sslParameters = parameters
-        socket.startHandshake()
-        return socket
-    }
-
-    private fun handshake(uri: URI, port: Int) {
+    private fun handshake(uri: URI) {
         val key = Base64.getEncoder().encodeToString(ByteArray(16).also { random.nextBytes(it) })
         val path = (uri.rawPath ?: "").ifEmpty { "/" } + if (uri.rawQuery != null) "?" + uri.rawQuery else ""
-        output.write(("GET $path HTTP/1.1\r\nHost: ${uri.host}:$port\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n" +
+        output.write(("GET $path HTTP/1.1\r\nHost: ${uri.host}:${portOf(uri)}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n" +
             "Sec-WebSocket-Key: $key\r\nSec-WebSocket-Version: 13\r\n\r\n").toByteArray())
         output.flush()
-        val status = line()
+        val status = line(input)
         var accepted = ""
         for (i in 0 until 100) {
-            val header = line()
+            val header = line(input)
             if (header == "") break
             if (header.substringBefore(':').trim().toLowerCase() == "sec-websocket-accept") accepted = header.substringAfter(':').trim()
         }
@@ -54,16 +76,6 @@ private class WebSocket(uri: URI) {
         if (status.split(' ').getOrNull(1) != "101" || accepted != Base64.getEncoder().encodeToString(digest)) {
             throw IOException("the endpoint does not speak WebSocket")
         }
-    }
-
-    private fun line(): String {
-        val out = StringBuilder()
-        while (out.length < 8192) {
-            val c = input.readUnsignedByte()
-            if (c == 10) return out.toString().trim()
-            out.append(c.toChar())
-        }
-        throw IOException("the endpoint does not speak WebSocket")
     }
 
     fun send(text: String) = send(1, text.toByteArray())

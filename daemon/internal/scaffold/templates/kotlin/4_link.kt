@@ -51,9 +51,9 @@ private class Link(
         id
     }
 
-    /** Answers a barrier of the service. */
-    fun passed(id: String) = synchronized(lock) {
-        if (attached) write(encode("barrier", id, emptyMap()))
+    /** Answers a barrier of the service. calls of the AI gateway are under way. */
+    fun passed(id: String, calls: Int) = synchronized(lock) {
+        if (attached) write(encode("barrier", id, mapOf("calls" to calls)))
     }
 
     fun close(why: GlassesError) {

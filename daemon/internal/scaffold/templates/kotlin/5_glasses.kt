@@ -43,6 +43,11 @@ class Glasses internal constructor(settings: Settings) : Closeable {
     private val dueTimers = ArrayDeque<Timer>() // whose turn it is
     private val running = HashSet<Any>() // timers, and types of events whose handlers run
     private val seen = LinkedHashSet<String>()
+    private var calls = 0 // to the AI gateway, under way
+    //: if assistant
+    private var gateway: Map<String, Any?> = emptyMap() // url and token of the AI gateway, if the session has one
+    private var stops = 0 // how often stopAsking was called
+    //: end
     private val way = Link(target(settings), linkedMapOf("name" to settings.name, "version" to settings.version), { inbox.put(it) }) {
         ended = it
         inbox.put(Frame("end", "", 0, 0, emptyMap(), null))
@@ -131,6 +136,101 @@ class Glasses internal constructor(settings: Settings) : Closeable {
     fun startMotion(hz: Int? = null, handler: (Event) -> Unit) = start("motion.start", mapOf("hz" to hz), "motion", handler)
 
     fun stopMotion() = stop("motion.stop", "motion")
+
+    //: end
+    //: if assistant
+    /** Asks the model of the session's AI gateway a question, see the other ask. */
+    fun ask(question: String, system: String? = null, tools: List<AssistantTool> = emptyList(), onText: (String) -> Unit = {}): AssistantAnswer =
+        ask(listOf(mapOf("role" to "user", "content" to question)), system, tools, onText)
+
+    /**
+     * Asks the model of the session's AI gateway for the next message of a conversation, as AssistantAnswer.messages is one.
+     * onText gets the text of the model's message so far, whenever more of it came. When the model calls a tool, its run is
+     * called here, and the model answers again, up to 8 times. Virtual time stands while the gateway works. Handlers and
+     * timers run meanwhile. Errors have fixHint, and retryAfterMs if waiting helps: no_gateway, cancelled, gateway_unreachable,
+     * gateway_timeout, answer_broken, bad_answer, too_many_rounds, and those of the gateway: no_credit, credit_reserved,
+     * credit_locked, cap_reached, request_too_large, model_not_found, not_configured, provider_busy, ...
+     */
+    fun ask(conversation: List<Map<String, Any?>>, system: String? = null, tools: List<AssistantTool> = emptyList(), onText: (String) -> Unit = {}): AssistantAnswer {
+        val messages = ArrayList(conversation)
+        val before = if (system == null) emptyList() else listOf(mapOf("role" to "system", "content" to system))
+        val request = linkedMapOf<String, Any?>("model" to "assistant", "stream" to true)
+        if (tools.isNotEmpty()) request["tools"] = tools.map { it.described() }
+        val began = stops
+        for (round in 0 until MAX_ROUNDS) {
+            val message = reply(Json.write(request + ("messages" to before + messages)).toByteArray(), began, onText)
+            messages.add(message)
+            val toolCalls = message["tool_calls"] as? List<*> ?: return AssistantAnswer(message["content"].toString(), messages)
+            for (call in toolCalls) {
+                messages.add(use(objectOf(call), tools))
+                checkStop(began)
+            }
+        }
+        throw assistantError("too_many_rounds", "the model still calls tools after $MAX_ROUNDS answers")
+    }
+
+    /** Ends every ask under way, e.g. from a handler: it throws the code cancelled. */
+    fun stopAsking() {
+        stops++
+    }
+
+    private fun checkStop(began: Int) {
+        if (stops != began) throw assistantError("cancelled", "the app stopped asking")
+    }
+
+    /** The model's next message. A token that ended on the way is replaced once. */
+    private fun reply(body: ByteArray, began: Int, onText: (String) -> Unit): Map<String, Any?> {
+        val to = gateway
+        try {
+            return exchange(to, body, began, onText)
+        } catch (e: GlassesError) {
+            if (e.code != "invalid_key" || gateway == to) throw e
+        }
+        return exchange(gateway, body, began, onText)
+    }
+
+    private fun exchange(to: Map<String, Any?>, body: ByteArray, began: Int, onText: (String) -> Unit): Map<String, Any?> {
+        if (to.isEmpty()) throw assistantError("no_gateway", "this session has no AI gateway")
+        calls++
+        val quiet = if (initialState["clock"] == "virtual") 0 else ASSISTANT_QUIET_MS // a clock that stands says nothing of the gateway
+        val call = AssistantCall(to, body, quiet, { calls-- }) { call, part ->
+            inbox.put(Frame("", "", 0, 0, mapOf("call" to call, "part" to part), null))
+        }
+        try {
+            while (true) {
+                until { call.parts.isNotEmpty() || stops != began }
+                checkStop(began)
+                when (val part = call.parts.remove()) {
+                    is GlassesError -> throw part
+                    is Map<*, *> -> return objectOf(part)
+                    else -> onText(part.toString())
+                }
+            }
+        } finally {
+            call.close()
+        }
+    }
+
+    /** Runs the tool of a call. What the model did wrong, and what the glasses refuse, is told to the model. */
+    private fun use(call: Map<String, Any?>, tools: List<AssistantTool>): Map<String, Any?> {
+        val function = objectOf(call["function"])
+        val tool = tools.firstOrNull { it.name == function["name"] }
+        val text = function["arguments"].toString()
+        val given = try {
+            Json.parse(text.ifEmpty { "{}" }) as? Map<*, *>
+        } catch (e: IOException) {
+            null
+        }
+        val result = if (tool == null) mapOf("error" to "there is no tool of this name")
+        else if (given == null) mapOf("error" to "the arguments are not a JSON object")
+        else try {
+            tool.run(objectOf(given))
+        } catch (e: GlassesError) {
+            if (e === ended || e.code == "cancelled") throw e
+            mapOf("error" to mapOf("code" to e.code, "message" to e.message))
+        }
+        return mapOf("role" to "tool", "tool_call_id" to call["id"], "content" to (result as? String ?: Json.write(result)))
+    }
 
     //: end
     /** Waits on the session's clock, which may be virtual. Use it instead of Thread.sleep. */
@@ -323,8 +423,16 @@ class Glasses internal constructor(settings: Settings) : Closeable {
     }
 
     private fun look(frame: Frame) {
+        //: if assistant
+        (frame.payload["call"] as? AssistantCall)?.let { return it.take(frame.payload["part"]) }
+        //: end
         when (frame.type) {
-            "barrier" -> way.passed(frame.id)
+            "barrier" -> way.passed(frame.id, calls)
+            "gateway.token" -> { // no event: it holds a secret
+                //: if assistant
+                gateway = frame.payload
+                //: end
+            }
             "result" -> {
                 val timer = timers.remove(frame.id)
                 if (timer != null) tick(timer, frame) else if (results.containsKey(frame.id)) results[frame.id] = frame.payload
@@ -332,6 +440,9 @@ class Glasses internal constructor(settings: Settings) : Closeable {
             "media" -> if (results.containsKey(frame.id) && frame.data != null) media[frame.id] = frame.data
             "welcome" -> {
                 initialState = objectOf(frame.payload["glasses"])
+                //: if assistant
+                gateway = objectOf(frame.payload["gateway"])
+                //: end
                 device = objectOf(frame.payload["deviceModel"])
                 keep(Event("connection", "", frame.at, mapOf("state" to "online"), null))
                 if (frame.payload["link"] != "disconnected") resume()

@@ -2,6 +2,9 @@ import base64
 import collections
 import functools
 import hashlib
+#: if assistant
+import http.client
+#: end
 import json
 import os
 import socket
@@ -11,7 +14,7 @@ import sys
 import threading
 import time
 import urllib.parse
-from typing import Any, Callable, Dict, Iterator, List, Optional
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional
 
 
 class GlassesError(Exception):
@@ -30,6 +33,10 @@ class GlassesError(Exception):
         self.message = message
         self.part = part
         self.by = by
+        #: if assistant
+        self.fix_hint = ""  # of ask: what to do next
+        self.retry_after_ms = 0  # of ask: when to ask again; 0 if waiting does not help
+        #: end
 
 
 class Event:

@@ -48,11 +48,11 @@ class _Link:
                 self._write(text)
             return id
 
-    def passed(self, id: str) -> None:
-        """Answers a barrier of the service."""
+    def passed(self, id: str, calls: int) -> None:
+        """Answers a barrier of the service. calls of the AI gateway are under way."""
         with self._lock:
             if self._attached:
-                self._write(self._encode("barrier", id, {}))
+                self._write(self._encode("barrier", id, {"calls": calls}))
 
     def close(self, why: GlassesError) -> None:
         with self._lock:

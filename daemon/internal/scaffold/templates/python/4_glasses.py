@@ -60,6 +60,11 @@ class Glasses:
         self._due = []  # type: List[_Timer]  # whose turn it is
         self._running = []  # type: List[Any]  # timers, and types of events whose handlers run
         self._seen = collections.OrderedDict()  # type: Dict[str, bool]
+        self._calls = 0  # to the AI gateway, under way
+        #: if assistant
+        self._gateway = {}  # type: Dict[str, str]  # url and token of the AI gateway, if the session has one
+        self._stops = 0  # how often stop_asking was called
+        #: end
         self._link = _Link(url, secret, app, self._receive, self._end)
 
     def __enter__(self) -> "Glasses":
@@ -154,6 +159,98 @@ class Glasses:
 
     def stop_motion(self) -> None:
         self._stop("motion.stop", "motion")
+
+    #: end
+    #: if assistant
+    def ask(self, question: Any, *, system: Optional[str] = None, tools: Iterable["AssistantTool"] = (),
+            on_text: Optional[Callable[[str], Any]] = None) -> "AssistantAnswer":
+        """Asks the model of the session's AI gateway. question is a text, or a conversation: a list of messages as
+        AssistantAnswer.messages is one.
+
+        on_text gets the text of the model's message so far, whenever more of it came. When the model calls a tool, its run is
+        called here, and the model answers again, up to 8 times. Virtual time stands while the gateway works. Handlers and timers
+        run meanwhile. Errors have fix_hint, and retry_after_ms if waiting helps: no_gateway, cancelled, gateway_unreachable,
+        gateway_timeout, answer_broken, bad_answer, too_many_rounds, and those of the gateway: no_credit, credit_reserved,
+        credit_locked, cap_reached, request_too_large, model_not_found, not_configured, provider_busy, ...
+        """
+        messages = [{"role": "user", "content": question}] if isinstance(question, str) else list(question)
+        tools = list(tools)
+        request = {"model": "assistant", "stream": True}  # type: Dict[str, Any]
+        if tools:
+            request["tools"] = [tool._described() for tool in tools]
+        before = [{"role": "system", "content": system}] if system else []
+        stops = self._stops
+        for _ in range(_MAX_ROUNDS):
+            message = self._reply(dict(request, messages=before + messages), stops, on_text)
+            messages.append(message)
+            if "tool_calls" not in message:
+                return AssistantAnswer(message["content"], messages)
+            for call in message["tool_calls"]:
+                messages.append(self._use(call, tools))
+                self._check_stop(stops)
+        raise _assistant_error("too_many_rounds", "the model still calls tools after %d answers" % _MAX_ROUNDS)
+
+    def stop_asking(self) -> None:
+        """Ends every ask under way, e.g. from a handler: it raises the code cancelled."""
+        self._stops += 1
+
+    def _check_stop(self, stops: int) -> None:
+        if self._stops != stops:
+            raise _assistant_error("cancelled", "the app stopped asking")
+
+    def _reply(self, request: Dict[str, Any], stops: int, on_text: Optional[Callable[[str], Any]]) -> Dict[str, Any]:
+        """The model's next message. A token that ended on the way is replaced once."""
+        body = json.dumps(request, ensure_ascii=False, separators=(",", ":")).encode()
+        quiet = None if self.initial_state.get("clock") == "virtual" else _QUIET  # a clock that stands says nothing of the gateway
+        for again in (False, True):
+            gateway = self._gateway
+            if not gateway:
+                raise _assistant_error("no_gateway", "this session has no AI gateway")
+            try:
+                return self._exchange(_AssistantCall(gateway, body, quiet, self._receive), stops, on_text)
+            except GlassesError as e:
+                if again or e.code != "invalid_key" or self._gateway == gateway:
+                    raise
+        raise AssertionError("not reached")
+
+    def _exchange(self, call: "_AssistantCall", stops: int, on_text: Optional[Callable[[str], Any]]) -> Dict[str, Any]:
+        self._calls += 1
+        call.ended = lambda: setattr(self, "_calls", self._calls - 1)
+        try:
+            while True:
+                self._until(lambda: call.parts or self._stops != stops)
+                self._check_stop(stops)
+                part = call.parts.popleft()
+                if isinstance(part, GlassesError):
+                    raise part
+                if isinstance(part, dict):
+                    return part
+                if on_text:
+                    on_text(part)
+        finally:
+            call.close()
+
+    def _use(self, call: Dict[str, Any], tools: List["AssistantTool"]) -> Dict[str, Any]:
+        """Runs the tool of a call. What the model did wrong, and what the glasses refuse, is told to the model."""
+        function = call["function"]
+        named = [tool for tool in tools if tool.name == function["name"]]
+        try:
+            arguments = json.loads(function["arguments"] or "{}")
+        except ValueError:
+            arguments = None
+        if not named:
+            result = {"error": "there is no tool of this name"}  # type: Any
+        elif not isinstance(arguments, dict):
+            result = {"error": "the arguments are not a JSON object"}
+        else:
+            try:
+                result = named[0].run(arguments)
+            except GlassesError as e:
+                if e is self._ended or e.code == "cancelled":
+                    raise
+                result = {"error": {"code": e.code, "message": e.message}}
+        content = result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
+        return {"role": "tool", "tool_call_id": call["id"], "content": content}
 
     #: end
     def sleep(self, ms: int) -> None:
@@ -323,6 +420,11 @@ class Glasses:
                         raise self._ended
                     self._changed.wait()
                 frame, data = self._inbox.popleft()
+            #: if assistant
+            if isinstance(frame, _AssistantCall):
+                frame.take(data)
+                continue
+            #: end
             self._look(frame, data)
 
     def _work(self) -> bool:
@@ -362,7 +464,12 @@ class Glasses:
     def _look(self, frame: Dict[str, Any], data: Optional[bytes]) -> None:
         type, id, payload = frame["type"], frame["id"], frame["payload"]
         if type == "barrier":
-            self._link.passed(id)
+            self._link.passed(id, self._calls)
+        elif type == "gateway.token":
+            #: if assistant
+            self._gateway = payload
+            #: end
+            pass  # no event: it holds a secret
         elif type == "result":
             if id in self._timers:
                 self._tick(self._timers.pop(id), frame["at"], payload.get("error"))
@@ -374,6 +481,9 @@ class Glasses:
         elif type == "welcome":
             self.device = payload["deviceModel"]
             self.initial_state = payload.get("glasses", {})
+            #: if assistant
+            self._gateway = payload.get("gateway", {})
+            #: end
             self._keep(Event("connection", "", frame["at"], {"state": "online"}))
             if payload["link"] != "disconnected":
                 self._resume()

@@ -16,6 +16,12 @@ public struct GlassesError: Error, LocalizedError {
     public let message: String
     public var part = ""
     public var by = ""
+    //: if assistant
+    /// Of ask: what to do next.
+    public var fixHint = ""
+    /// Of ask: when to ask again; 0 if waiting does not help.
+    public var retryAfterMs = 0
+    //: end
 
     public var errorDescription: String? { message }
 }

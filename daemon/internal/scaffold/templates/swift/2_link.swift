@@ -94,10 +94,10 @@ final class GlassesLink: @unchecked Sendable {
         }
     }
 
-    /// Answers a barrier of the service.
-    func passed(_ id: String) {
+    /// Answers a barrier of the service. calls of the AI gateway are under way.
+    func passed(_ id: String, calls: Int) {
         locked {
-            if attached, let text = try? encode("barrier", id, [:]) { write(text) }
+            if attached, let text = try? encode("barrier", id, ["calls": calls]) { write(text) }
         }
     }
 

@@ -65,10 +65,17 @@ public final class Glasses: @unchecked Sendable {
     private var seen: [String] = []
     private var ended: GlassesError?
     // Barriers are answered when nothing works but waits for the glasses: handlers and a loop over next() count as working,
-    // each command under way takes one of them off.
+    // each command under way takes one of them off, and so does each wait for the AI gateway.
     private var working = 0
     private var looping = false
     private var barriers: [String] = []
+    private var callCount = 0 // to the AI gateway, under way
+    private var gatewayWaits = 0 // of them, those that wait for it
+    //: if assistant
+    private var gateway: JSONObject = [:] // url and token of the AI gateway, if the session has one
+    private var calls: [AssistantCall] = [] // to the gateway, under way
+    private var stops = 0 // how often stopAsking was called
+    //: end
 
     /// Attaches to the session and returns once it is welcomed. Errors: not_configured, simulator_refused,
     /// transport_unavailable, refused, not_connected.
@@ -195,6 +202,130 @@ public final class Glasses: @unchecked Sendable {
 
     public func stopMotion() async throws {
         try await stop("motion.stop", "motion")
+    }
+
+    //: end
+    //: if assistant
+    /// Asks the model of the session's AI gateway a question, see ask(conversation:).
+    public func ask(_ question: String, system: String? = nil, tools: [AssistantTool] = [],
+                    onText: @Sendable (String) async throws -> Void = { _ in }) async throws -> AssistantAnswer {
+        try await ask(conversation: [["role": "user", "content": question]], system: system, tools: tools, onText: onText)
+    }
+
+    /// Asks the model of the session's AI gateway for the next message of a conversation, as AssistantAnswer.messages is one.
+    /// onText gets the text of the model's message so far, whenever more of it came. When the model calls a tool, its run is
+    /// called here, and the model answers again, up to 8 times. Virtual time stands while the gateway works. Errors have
+    /// fixHint, and retryAfterMs if waiting helps: no_gateway, cancelled, gateway_unreachable, gateway_timeout,
+    /// answer_broken, bad_answer, too_many_rounds, and those of the gateway: no_credit, credit_reserved, credit_locked,
+    /// cap_reached, request_too_large, model_not_found, not_configured, provider_busy, ...
+    public func ask(conversation: [JSONObject], system: String? = nil, tools: [AssistantTool] = [],
+                    onText: @Sendable (String) async throws -> Void = { _ in }) async throws -> AssistantAnswer {
+        var messages = conversation
+        let before: [JSONObject] = system.map { [["role": "system", "content": $0]] } ?? []
+        let began = locked { stops }
+        for _ in 0..<AssistantReply.maxRounds {
+            var request: JSONObject = ["model": "assistant", "stream": true, "messages": before + messages]
+            if !tools.isEmpty { request["tools"] = tools.map { $0.described } }
+            let reply = try await self.reply(to: request, began, onText)
+            messages.append(reply.message)
+            if reply.calls.isEmpty { return AssistantAnswer(text: reply.text, messages: messages) }
+            for call in reply.calls {
+                messages.append(try await use(call, tools))
+                try checkStop(began)
+            }
+        }
+        throw GlassesError.assistant("too_many_rounds", "the model still calls tools after \(AssistantReply.maxRounds) answers")
+    }
+
+    /// Ends every ask under way: it throws the code cancelled.
+    public func stopAsking() {
+        locked {
+            stops += 1
+            for call in calls { call.stop() }
+        }
+    }
+
+    private func checkStop(_ began: Int) throws {
+        try locked {
+            if let ended = ended { throw ended }
+            if stops != began { throw GlassesError.assistant("cancelled", "the app stopped asking") }
+        }
+    }
+
+    /// The model's next message. A token that ended on the way is replaced once.
+    private func reply(to request: JSONObject, _ began: Int, _ onText: @Sendable (String) async throws -> Void) async throws -> AssistantReply {
+        let token = locked { gateway["token"] as? String }
+        do {
+            return try await exchange(request, began, onText)
+        } catch let error as GlassesError {
+            let isNew: Bool = locked { gateway["token"] as? String != token }
+            if error.code != "invalid_key" || !isNew { throw error }
+        }
+        return try await exchange(request, began, onText)
+    }
+
+    private func exchange(_ request: JSONObject, _ began: Int, _ onText: @Sendable (String) async throws -> Void) async throws -> AssistantReply {
+        try checkStop(began)
+        let call = AssistantCall(try AssistantReply.request(request, locked { gateway }, isVirtual: initialState["clock"] as? String == "virtual"))
+        locked {
+            calls.append(call)
+            callCount += 1
+        }
+        defer {
+            call.stop()
+            locked {
+                calls.removeAll { $0 === call }
+                callCount -= 1
+            }
+        }
+        var reply = AssistantReply()
+        var parts = call.parts.makeAsyncIterator()
+        do {
+            while !reply.isComplete {
+                guard let part = try await next(&parts) else { break }
+                let texts = try reply.take(part)
+                for text in texts {
+                    try await onText(text)
+                    try checkStop(began)
+                }
+            }
+            try reply.end()
+        } catch {
+            try checkStop(began)
+            throw reply.explained(error)
+        }
+        return reply
+    }
+
+    private func next(_ parts: inout AsyncThrowingStream<AssistantCall.Part, Error>.AsyncIterator) async throws -> AssistantCall.Part? {
+        locked { gatewayWaits += 1 }
+        check()
+        defer { locked { gatewayWaits -= 1 } }
+        return try await parts.next()
+    }
+
+    /// Runs the tool of a call. What the model did wrong, and what the glasses refuse, is told to the model.
+    private func use(_ call: AssistantReply.ToolCall, _ tools: [AssistantTool]) async throws -> JSONObject {
+        let text = call.arguments.isEmpty ? "{}" : call.arguments
+        var result: Any
+        if let tool = tools.first(where: { $0.name == call.name }) {
+            if let given = (try? JSONSerialization.jsonObject(with: Data(text.utf8))) as? JSONObject {
+                do {
+                    result = try await tool.run(given)
+                } catch let error as GlassesError where error.code != "closed" && error.code != "cancelled" {
+                    result = ["error": ["code": error.code, "message": error.message]]
+                }
+            } else {
+                result = ["error": "the arguments are not a JSON object"]
+            }
+        } else {
+            result = ["error": "there is no tool of this name"]
+        }
+        if !(result is String) {
+            let data = try JSONSerialization.data(withJSONObject: result, options: [.fragmentsAllowed, .sortedKeys])
+            result = String(decoding: data, as: UTF8.self)
+        }
+        return ["role": "tool", "tool_call_id": call.id, "content": result]
     }
 
     //: end
@@ -402,6 +533,9 @@ public final class Glasses: @unchecked Sendable {
             let waiter: CheckedContinuation<Void, Error>? = locked {
                 described = frame.payload["deviceModel"] as? JSONObject ?? [:]
                 stateAtWelcome = frame.payload["glasses"] as? JSONObject ?? [:]
+                //: if assistant
+                gateway = frame.payload["gateway"] as? JSONObject ?? [:]
+                //: end
                 defer { welcome = nil }
                 return welcome
             }
@@ -415,6 +549,11 @@ public final class Glasses: @unchecked Sendable {
         case "barrier":
             locked { barriers.append(frame.id) }
             check()
+        case "gateway.token": // no event: it holds a secret
+            //: if assistant
+            locked { gateway = frame.payload }
+            //: end
+            break
         case "connection":
             locked { barriers = [] } // the service asks again
             emit(GlassesEvent(type: frame.type, id: "", at: frame.at, payload: frame.payload, data: nil), queued: false)
@@ -493,12 +632,11 @@ public final class Glasses: @unchecked Sendable {
         if locked({ barriers.isEmpty }) { return }
         Task {
             await Task.yield()
-            let passed: [String] = self.locked {
-                if self.working > self.waiting.count { return [] } // what works now will check again
-                defer { self.barriers = [] }
-                return self.barriers
+            self.locked {
+                if self.working > self.waiting.count + self.gatewayWaits { return } // what works now will check again
+                for id in self.barriers { self.way.passed(id, calls: self.callCount) }
+                self.barriers = []
             }
-            for id in passed { self.way.passed(id) }
         }
     }
 
@@ -513,6 +651,9 @@ public final class Glasses: @unchecked Sendable {
             stalled = []
             if let continuation = taker { Glasses.finish(continuation, why) }
             taker = nil
+            //: if assistant
+            for call in calls { call.stop() }
+            //: end
         }
     }
 

@@ -13,6 +13,12 @@ export class GlassesError extends Error {
   readonly part?: "camera" | "microphone" | "speech";
   /** With part: whether the wearer did not allow it or switched it off. */
   readonly by?: "permission" | "switch";
+  //: if assistant
+  /** Of ask: what to do next. */
+  fixHint?: string;
+  /** Of ask: when to ask again; left out if waiting does not help. */
+  retryAfterMs?: number;
+  //: end
   constructor(code: ErrorCode, message: string, refused: { part?: GlassesError["part"]; by?: GlassesError["by"] } = {}) {
     super(message);
     this.name = "GlassesError";
@@ -86,6 +92,42 @@ export interface Media {
   width: number;
   height: number;
   durationMs: number;
+}
+
+//: end
+//: if assistant
+/** Something that the model may call. */
+export interface AssistantTool {
+  name: string;
+  description: string;
+  /** The JSON Schema of the arguments, an object. */
+  parameters?: object;
+  /** Gets the arguments and returns what the model is told: a text, or what JSON can hold. */
+  // eslint-disable-next-line @typescript-eslint/no-explicit-any
+  run(given: any): unknown;
+}
+
+/** One message of a conversation with the model. */
+export interface AssistantMessage {
+  role: "system" | "user" | "assistant" | "tool";
+  content: string;
+  tool_calls?: { id: string; type: "function"; function: { name: string; arguments: string } }[];
+  tool_call_id?: string;
+}
+
+export interface AssistantOptions {
+  /** What the model is told before the conversation. */
+  system?: string;
+  tools?: AssistantTool[];
+  /** Gets the text of the model's message so far, whenever more of it came. */
+  onText?: (text: string) => void | Promise<void>;
+}
+
+/** The model's answer. To ask on, pass [...messages, { role: "user", content: "..." }]. */
+export interface AssistantAnswer {
+  text: string;
+  /** Without the system text. */
+  messages: AssistantMessage[];
 }
 
 //: end

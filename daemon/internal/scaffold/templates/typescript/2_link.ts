@@ -51,9 +51,9 @@ class Link {
     return id;
   }
 
-  /** passed answers a barrier of the service. */
-  passed(id: string): void {
-    if (this.#attached) this.#socket!.send(JSON.stringify({ v: 1, type: "barrier", id, at: Date.now(), payload: {} }));
+  /** passed answers a barrier of the service. calls of the AI gateway are under way. */
+  passed(id: string, calls: number): void {
+    if (this.#attached) this.#socket!.send(JSON.stringify({ v: 1, type: "barrier", id, at: Date.now(), payload: { calls } }));
   }
 
   close(why: GlassesError): void {

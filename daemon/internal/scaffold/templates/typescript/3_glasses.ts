@@ -56,11 +56,17 @@ export class Glasses {
   #stalled = new Set<Timer>(); // until glasses are attached
   #ended?: GlassesError;
   // Barriers are answered when nothing works but waits for the glasses: handlers and a loop over events() count as
-  // working, each command under way takes one of them off.
+  // working, each command under way takes one of them off, and so does each wait for the AI gateway.
   #working = 0;
   #looping = false;
   #barriers: string[] = [];
   #checking = false;
+  #calls = 0; // to the AI gateway, under way
+  #gatewayWaits = 0; // of them, those that wait for it
+  //: if assistant
+  #gateway?: Gateway;
+  #asking = new Set<AbortController>();
+  //: end
 
   /** Use connect. */
   constructor(to: Target, app: Settings["app"]) {
@@ -74,6 +80,9 @@ export class Glasses {
       if (frame.type === "welcome") {
         this.device = frame.payload.deviceModel;
         this.initialState = frame.payload.glasses;
+        //: if assistant
+        this.#gateway = frame.payload.gateway;
+        //: end
         welcomed();
         this.#emit({ type: "connection", id: "", at: frame.at, payload: { state: "online" } }, false);
         if (frame.payload.link !== "disconnected") this.#resume();
@@ -184,6 +193,100 @@ export class Glasses {
 
   async stopMotion(): Promise<void> {
     await this.#stop("motion.stop", "motion");
+  }
+
+  //: end
+  //: if assistant
+  /**
+   * Asks the model of the session's AI gateway. question is a text, or a conversation as AssistantAnswer.messages is one.
+   * When the model calls a tool, its run is called here, and the model answers again, up to 8 times. Virtual time stands
+   * while the gateway works. Errors have fixHint, and retryAfterMs if waiting helps: no_gateway, cancelled,
+   * gateway_unreachable, gateway_timeout, answer_broken, bad_answer, too_many_rounds, and those of the gateway: no_credit,
+   * credit_reserved, credit_locked, cap_reached, request_too_large, model_not_found, not_configured, provider_busy, ...
+   */
+  async ask(question: string | AssistantMessage[], { system, tools = [], onText }: AssistantOptions = {}): Promise<AssistantAnswer> {
+    if (this.#ended) throw this.#ended;
+    const messages: AssistantMessage[] = typeof question === "string" ? [{ role: "user", content: question }] : [...question];
+    const before: AssistantMessage[] = system ? [{ role: "system", content: system }] : [];
+    const described = tools.map(({ name, description, parameters = { type: "object", properties: {} } }) => ({
+      type: "function", function: { name, description, parameters },
+    }));
+    const stop = new AbortController();
+    this.#asking.add(stop);
+    try {
+      for (let round = 0; round < maxRounds; round++) {
+        const request = { model: "assistant", stream: true, messages: [...before, ...messages], tools: described.length ? described : undefined };
+        const message = await this.#reply(JSON.stringify(request), stop, onText);
+        messages.push(message);
+        if (!message.tool_calls) return { text: message.content, messages };
+        for (const call of message.tool_calls) {
+          messages.push(await this.#use(call, tools));
+          stop.signal.throwIfAborted();
+        }
+      }
+      throw assistantError("too_many_rounds", `the model still calls tools after ${maxRounds} answers`);
+    } finally {
+      this.#asking.delete(stop);
+    }
+  }
+
+  /** Ends every ask under way: it rejects with the code cancelled. */
+  stopAsking(): void {
+    this.#stopAsking(assistantError("cancelled", "the app stopped asking"));
+  }
+
+  #stopAsking(why: GlassesError): void {
+    for (const stop of this.#asking) stop.abort(why);
+  }
+
+  /** reply gets the model's next message. A token that ended on the way is replaced once. */
+  async #reply(body: string, stop: AbortController, onText: AssistantOptions["onText"]): Promise<AssistantMessage> {
+    const quietLimit = this.initialState?.clock === "virtual" ? undefined : quiet; // a clock that stands says nothing of the gateway
+    for (let again = false; ; again = true) {
+      const gateway = this.#gateway;
+      if (!gateway) throw assistantError("no_gateway", "this session has no AI gateway");
+      try {
+        this.#calls++;
+        return await new AssistantCall(gateway, stop, quietLimit, (work) => this.#waitForGateway(work)).message(body, onText);
+      } catch (e) {
+        if (again || !(e instanceof GlassesError) || e.code !== "invalid_key" || this.#gateway?.token === gateway.token) throw e;
+      } finally {
+        this.#calls--;
+      }
+    }
+  }
+
+  async #waitForGateway<T>(work: Promise<T>): Promise<T> {
+    this.#gatewayWaits++;
+    this.#check();
+    try {
+      return await work;
+    } finally {
+      this.#gatewayWaits--;
+    }
+  }
+
+  /** use runs the tool of a call. What the model did wrong, and what the glasses refuse, is told to the model. */
+  async #use({ id, function: { name, arguments: text } }: AssistantToolCall, tools: AssistantTool[]): Promise<AssistantMessage> {
+    const tool = tools.find((tool) => tool.name === name);
+    let given: unknown;
+    try {
+      given = JSON.parse(text || "{}");
+    } catch {
+      // told below
+    }
+    let result: unknown;
+    if (!tool) result = { error: "there is no tool of this name" };
+    else if (!given || typeof given !== "object" || Array.isArray(given)) result = { error: "the arguments are not a JSON object" };
+    else {
+      try {
+        result = await tool.run(given);
+      } catch (e) {
+        if (!(e instanceof GlassesError) || e === this.#ended || e.code === "cancelled") throw e;
+        result = { error: { code: e.code, message: e.message } };
+      }
+    }
+    return { role: "tool", tool_call_id: id, content: typeof result === "string" ? result : JSON.stringify(result ?? null) };
   }
 
   //: end
@@ -304,6 +407,11 @@ export class Glasses {
       case "barrier":
         this.#barriers.push(frame.id);
         this.#check();
+        break;
+      case "gateway.token": // no event: it holds a secret
+        //: if assistant
+        this.#gateway = frame.payload;
+        //: end
         break;
       case "connection":
         if (frame.payload.state === "offline") this.#barriers = []; // the service asks again
@@ -449,8 +557,8 @@ export class Glasses {
     this.#checking = true;
     turn(() => {
       this.#checking = false;
-      if (this.#working > this.#waiting.size) return; // what works now will check again
-      for (const id of this.#barriers.splice(0)) this.#link.passed(id);
+      if (this.#working > this.#waiting.size + this.#gatewayWaits) return; // what works now will check again
+      for (const id of this.#barriers.splice(0)) this.#link.passed(id, this.#calls);
     });
   }
 
@@ -462,6 +570,9 @@ export class Glasses {
     this.#stalled.clear();
     this.#taker?.reject(why);
     this.#taker = undefined;
+    //: if assistant
+    this.#stopAsking(why);
+    //: end
   }
 }
 

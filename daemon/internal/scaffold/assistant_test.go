@@ -1,0 +1,292 @@
+package scaffold
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/service-dev/service/proto/glasses"
+)
+
+// An answer that calls a tool, then one in text: virtual time stands during both and passes in the tool.
+func TestAssistant_AnswersAfterToolCalls(t *testing.T) {
+	each(t, func(t *testing.T, start func(env ...string) *app) {
+		app, p, g := startAssistant(t, start)
+		p.barrier("b-1")
+		p.input("g-1", "ask Wie warm ist es in Köln?")
+		call := g.next()
+		if call.token != "Bearer "+gatewayToken || call.body.Model != "assistant" || !call.body.Stream ||
+			len(call.body.Messages) != 2 || call.body.Messages[0].Content != "Be brief." ||
+			call.body.Messages[1].Content != "Wie warm ist es in Köln?" {
+			t.Errorf("%s %s", call.token, call.raw)
+		}
+		if !sameJSON(call.body.Tools, `[{"type":"function","function":{"name":"weather","description":"Tells the weather.",`+
+			`"parameters":{"type":"object","properties":{"city":{"type":"string"}},"required":["city"]}}},`+
+			`{"type":"function","function":{"name":"photo","description":"Takes a photo.",`+
+			`"parameters":{"type":"object","properties":{}}}}]`) {
+			t.Errorf("%s", call.body.Tools)
+		}
+		p.barrierDuring(1, "b-2")
+		call.tool(0, "weather", `{"city":"Köln"}`)
+		p.barrierDuring(1, "b-3")
+		call.end()
+		sleep := p.expectSleep(500)
+		p.barrier("b-4")
+		p.ok(sleep)
+
+		call = g.next()
+		last := call.body.Messages[len(call.body.Messages)-1]
+		if last.Role != "tool" || last.ToolCallID != "call_1" ||
+			!sameJSON(json.RawMessage(last.Content), `{"celsius":21,"city":"Köln"}`) {
+			t.Errorf("%s", call.raw)
+		}
+		p.barrierDuring(1, "b-5")
+		call.text("Grüße: ")
+		p.expect("com.example.text", `{"text":"Grüße: "}`)
+		call.text("21 Grad.")
+		p.expect("com.example.text", `{"text":"Grüße: 21 Grad."}`)
+		call.end()
+		p.expect("com.example.answer",
+			`{"text":"Grüße: 21 Grad.","roles":["user","assistant","tool","assistant"]}`)
+		p.barrier("b-6")
+		p.leave(app)
+	})
+}
+
+// What the model gets wrong and what the glasses refuse is told to the model; several calls run one after the other.
+func TestAssistant_TellsTheModelWhatFailed(t *testing.T) {
+	each(t, func(t *testing.T, start func(env ...string) *app) {
+		app, p, g := startAssistant(t, start)
+		p.input("g-1", "ask me")
+		call := g.next()
+		call.tool(0, "photo", "")
+		call.tool(1, "taxi", "{}")
+		call.tool(2, "weather", "[1]")
+		call.tool(3, "weather", `{"city`)
+		call.end()
+		p.send(glasses.TypeResult, p.expect(glasses.TypeCameraPhoto, "").ID, glasses.Result{Error: &glasses.Error{
+			Code: glasses.CodePermissionDenied, Message: "refused by the person"}})
+		call = g.next()
+		results := call.body.Messages[len(call.body.Messages)-4:]
+		for i, want := range []string{`{"error":{"code":"permission_denied","message":"refused by the person"}}`,
+			`{"error":"there is no tool of this name"}`, `{"error":"the arguments are not a JSON object"}`,
+			`{"error":"the arguments are not a JSON object"}`} {
+			if !sameJSON(json.RawMessage(results[i].Content), want) {
+				t.Errorf("%d: %s, want %s", i, results[i].Content, want)
+			}
+		}
+		call.text("Sorry.")
+		p.expect("com.example.text", `{"text":"Sorry."}`)
+		call.end()
+		p.expect("com.example.answer", "")
+		p.leave(app)
+	})
+}
+
+func TestAssistant_AsksOn(t *testing.T) {
+	each(t, func(t *testing.T, start func(env ...string) *app) {
+		app, p, g := startAssistant(t, start)
+		p.input("g-1", "converse")
+		call := g.next()
+		if call.body.Tools != nil {
+			t.Errorf("%s", call.raw)
+		}
+		call.text("Hi.")
+		call.end()
+		call = g.next()
+		if m := call.body.Messages; len(m) != 3 || m[1].Content != "Hi." || m[2].Content != "Bye" {
+			t.Errorf("%s", call.raw)
+		}
+		call.send("data: {\"choices\":[{\"delta\":{\"content\":\"B\"},\"finish_reason\":\"stop\"}]}\r\n\r\n: comment\r\n\r\n")
+		call.send("data: {\"choices\":null,\"usage\":{}}\r\n\r\n")
+		call.ended <- false // without [DONE], as some servers do
+		p.expect("com.example.answer", `{"text":"B","roles":["user","assistant","user","assistant"]}`)
+		p.leave(app)
+	})
+}
+
+// refusals are answers that are none, and what the app is told.
+var refusals = []struct {
+	name       string
+	answer     func(c *gatewayCall)
+	code, hint string
+	retry      float64
+}{
+	{"no credit", func(c *gatewayCall) { c.refuse(402, "no_credit", "too little credit", "") }, "no_credit", "credit page", 0},
+	{"cap", func(c *gatewayCall) { c.refuse(402, "cap_reached", "the cap is reached", "") }, "cap_reached", "raises the cap", 0},
+	{"reserved", func(c *gatewayCall) { c.refuse(429, "credit_reserved", "reserved", "2") }, "credit_reserved", "ask again", 2000},
+	{"busy", func(c *gatewayCall) { c.refuse(503, "provider_busy", "busy", "5") }, "provider_busy", "ask again", 5000},
+	{"new code", func(c *gatewayCall) { c.refuse(400, "odd_request", "odd", "Wed, 21 Oct") }, "odd_request", "change what is asked", 0},
+	{"revoked", func(c *gatewayCall) { c.refuse(401, "invalid_key", "over", "") }, "invalid_key", "session", 0},
+	{"no envelope", func(c *gatewayCall) {
+		c.w.WriteHeader(502)
+		c.send("<html>")
+		c.ended <- false
+	}, "gateway_error", "ask again", 0},
+	{"error inside", func(c *gatewayCall) {
+		c.text("Gr")
+		c.send("data: {\"error\":{\"code\":\"provider_error\",\"message\":\"the answer broke off\"}}\n\n")
+		c.ended <- true
+	}, "provider_error", "ask again", 0},
+	{"cut", func(c *gatewayCall) {
+		c.text("Gr")
+		c.ended <- true
+	}, "answer_broken", "ask again", 0},
+	{"early end", func(c *gatewayCall) {
+		c.text("Gr")
+		c.ended <- false
+	}, "answer_broken", "ask again", 0},
+	{"not JSON", func(c *gatewayCall) {
+		c.send("data: {\"choices\":[\n\n")
+		c.ended <- false
+	}, "bad_answer", "ask again", 0},
+	{"other shape", func(c *gatewayCall) {
+		c.delta(`{"tool_calls":[{"index":7,"function":{"name":"weather"}}]}`)
+		c.ended <- false
+	}, "bad_answer", "ask again", 0},
+	{"too long", func(c *gatewayCall) {
+		c.send("data: " + strings.Repeat("x", 1<<20) + "\n\n")
+		<-c.gone
+	}, "bad_answer", "ask again", 0},
+}
+
+func TestAssistant_NamesRefusals(t *testing.T) {
+	each(t, func(t *testing.T, start func(env ...string) *app) {
+		app, p, g := startAssistant(t, start)
+		for _, r := range refusals {
+			p.input("g-"+r.name, "ask me")
+			r.answer(g.next())
+			p.expectRefusal(r.name, r.code, r.hint, r.retry)
+		}
+		p.barrier("b-1")
+		p.leave(app)
+	})
+}
+
+// expectRefusal expects that the app reports an error of ask, after what came of its text.
+func (p *peer) expectRefusal(name, code, hint string, retry float64) {
+	p.t.Helper()
+	f, _ := p.next()
+	for p.ack(f); f.Type == "com.example.text"; p.ack(f) {
+		f, _ = p.next()
+	}
+	var got struct {
+		Code, Message, FixHint string
+		RetryAfterMs           float64
+	}
+	if err := json.Unmarshal(f.Payload, &got); err != nil || f.Type != "com.example.error" || got.Code != code ||
+		!strings.Contains(got.FixHint, hint) || got.Message == "" || got.RetryAfterMs != retry ||
+		strings.Contains(string(f.Payload), "sgt_") {
+		p.t.Errorf("%s: %s %s, want %s and %q", name, f.Type, f.Payload, code, hint)
+	}
+}
+
+func TestAssistant_RefusesWithoutGateway(t *testing.T) {
+	gone := httptest.NewServer(nil)
+	gone.Close()
+	// Somebody else's server must never see the token.
+	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		t.Errorf("the app followed to %s with %q", r.URL, r.Header.Get("Authorization"))
+	}))
+	defer other.Close()
+	moved := httptest.NewServer(http.RedirectHandler(other.URL, http.StatusTemporaryRedirect))
+	defer moved.Close()
+	for _, test := range []struct {
+		gateway    *glasses.Gateway
+		code, hint string
+	}{
+		{nil, "no_gateway", "assistantScript"},
+		{&glasses.Gateway{URL: gone.URL + "/v1", Token: gatewayToken}, "gateway_unreachable", "ask again"},
+		{&glasses.Gateway{URL: moved.URL + "/v1", Token: gatewayToken}, "gateway_", ""},
+	} {
+		t.Run(test.code, func(t *testing.T) {
+			each(t, func(t *testing.T, start func(env ...string) *app) {
+				app, p := startProbeWith(t, start, test.gateway)
+				p.input("g-1", "ask me")
+				f := p.expect("com.example.error", "")
+				if payload := string(f.Payload); !strings.Contains(payload, test.code) || !strings.Contains(payload, test.hint) ||
+					strings.Contains(payload, "sgt_") {
+					t.Errorf("%s", payload)
+				}
+				p.leave(app)
+			})
+		})
+	}
+}
+
+func TestAssistant_BoundsTheRounds(t *testing.T) {
+	each(t, func(t *testing.T, start func(env ...string) *app) {
+		app, p, g := startAssistant(t, start)
+		p.input("g-1", "ask me")
+		for range 8 {
+			call := g.next()
+			call.tool(0, "taxi", "{}")
+			call.end()
+		}
+		p.expectRefusal("rounds", "too_many_rounds", "tools", 0)
+		p.leave(app)
+	})
+}
+
+// A token that ended while a call was on its way is replaced once. The frame with the new one is no event for the app.
+func TestAssistant_RenewsItsToken(t *testing.T) {
+	each(t, func(t *testing.T, start func(env ...string) *app) {
+		app, p, g := startAssistant(t, start)
+		p.input("g-1", "ask me")
+		call := g.next()
+		p.send(glasses.TypeGatewayToken, "gateway-1", glasses.Gateway{URL: g.url, Token: "sgt_second"})
+		p.barrierDuring(1, "b-1")
+		call.refuse(401, "invalid_key", "over", "")
+		if call = g.next(); call.token != "Bearer sgt_second" {
+			t.Errorf("asked again with %q", call.token)
+		}
+		call.refuse(401, "invalid_key", "over", "")
+		p.expectRefusal("second", "invalid_key", "session", 0)
+
+		p.input("g-2", "wait")
+		sleep := p.expectSleep(400)
+		p.send(glasses.TypeGatewayToken, "gateway-2", glasses.Gateway{URL: g.url, Token: "sgt_third"})
+		p.ok(sleep)
+		p.expect("com.example.next", `{"target":"none"}`)
+		p.leave(app)
+	})
+}
+
+// stopAsking ends the request, also inside a tool, and the end of the session does.
+func TestAssistant_Stops(t *testing.T) {
+	each(t, func(t *testing.T, start func(env ...string) *app) {
+		app, p, g := startAssistant(t, start)
+		stop := func(id string) { p.send(glasses.TypeBattery, id, glasses.Battery{Level: 4}) }
+		p.input("g-1", "ask me")
+		call := g.next()
+		stop("g-2")
+		p.expectRefusal("before the answer", "cancelled", "", 0)
+		<-call.gone
+		p.barrier("b-1")
+
+		p.input("g-3", "ask me")
+		call = g.next()
+		call.text("Gr")
+		p.expect("com.example.text", "")
+		stop("g-4")
+		p.expectRefusal("inside the answer", "cancelled", "", 0)
+		<-call.gone
+
+		p.input("g-5", "ask me")
+		call = g.next()
+		call.tool(0, "weather", `{"city":"Rome"}`)
+		call.end()
+		sleep := p.expectSleep(500)
+		stop("g-6")
+		p.barrier("b-2")
+		p.ok(sleep)
+		p.expectRefusal("inside a tool", "cancelled", "", 0)
+
+		p.input("g-7", "ask me")
+		call = g.next()
+		p.leave(app)
+		<-call.gone
+	})
+}

@@ -1,0 +1,238 @@
+
+//: if assistant
+private const val MAX_ROUNDS = 8 // answers of the model to one question
+private const val MAX_ANSWER = 1 shl 20 // bytes of one
+private const val MAX_CALLS = 64 // of tools in one answer
+private const val ASSISTANT_QUIET_MS = 120000 // without a byte from the gateway
+
+private val fixHints = mapOf(
+    "no_gateway" to "start the session with an assistantScript, which needs no account, or link an account",
+    "no_credit" to "the account's owner tops it up on the credit page; an assistantScript costs nothing",
+    "cap_reached" to "the owner raises the cap on the project's gateway page, or wait until it resets",
+    "credit_reserved" to "ask again when the calls that have reserved the credit have ended",
+    "credit_locked" to "the account's owner confirms the mail address",
+    "request_too_large" to "send fewer or shorter messages",
+    "invalid_key" to "attach to a session that still runs",
+    "model_not_found" to "choose a textModel with setAssistantConfig",
+    "not_configured" to "the backend's operator sets up a provider; until then use an assistantScript",
+    "cancelled" to "ask again when the wearer wants an answer",
+    "too_many_rounds" to "make the tools' results say clearly that they are complete",
+    "bad_answer" to "ask again; if it stays, choose another textModel"
+)
+
+private fun assistantError(code: String, message: String, status: Int = 0, wait: String = ""): GlassesError {
+    val waitingHelps = status == 0 || status == 408 || status == 429 || status >= 500
+    return GlassesError(code, message).apply {
+        fixHint = fixHints[code] ?: if (waitingHelps) "ask again" else "change what is asked as the message says"
+        if (Regex("[0-9]{1,6}").matches(wait)) retryAfterMs = wait.toLong() * 1000
+    }
+}
+
+/**
+ * Something that the model may call. parameters is the JSON Schema of its arguments, an object; run gets the arguments and
+ * returns what the model is told: a text, or what JSON can hold.
+ */
+class AssistantTool(
+    val name: String,
+    val description: String,
+    val parameters: Map<String, Any?> = mapOf("type" to "object", "properties" to emptyMap<String, Any?>()),
+    val run: (Map<String, Any?>) -> Any?
+) {
+    internal fun described(): Map<String, Any?> =
+        mapOf("type" to "function", "function" to mapOf("name" to name, "description" to description, "parameters" to parameters))
+}
+
+/** The model's answer. To ask on, pass messages + mapOf("role" to "user", "content" to "..."); they are without the system text. */
+class AssistantAnswer(val text: String, val messages: List<Map<String, Any?>>)
+
+/**
+ * One request to the AI gateway. A thread sends it and reads the answer, and the app's thread takes its parts: the text so
+ * far, and last the whole message or a GlassesError.
+ */
+private class AssistantCall(
+    private val gateway: Map<String, Any?>,
+    private val body: ByteArray,
+    private val quietMs: Int, // 0: for ever
+    private var ended: () -> Unit,
+    private val put: (AssistantCall, Any) -> Unit
+) : Closeable {
+    val parts = ArrayDeque<Any>()
+    private val text = StringBuilder()
+    private val toolCalls = ArrayList<ToolCall>()
+    private var finished = false
+    private val lock = Object() // guards what follows
+    private var socket: Socket? = null
+    private var closed = false
+    private val thread = Thread({ run() }, "glasses-assistant")
+
+    private class ToolCall(var id: String = "", var name: String = "", val arguments: StringBuilder = StringBuilder())
+
+    init {
+        thread.isDaemon = true
+        thread.start()
+    }
+
+    /** Keeps a part for ask. The last one ends the call. */
+    fun take(part: Any?) {
+        if (part !is String) end()
+        parts.add(part)
+    }
+
+    private fun end() {
+        ended()
+        ended = {}
+    }
+
+    override fun close() {
+        end()
+        val open = synchronized(lock) {
+            closed = true
+            socket
+        }
+        open?.close()
+        thread.join(5000)
+    }
+
+    /** Texts of errors may quote what was sent, with the token: only their kinds are told. */
+    private fun run() {
+        val last: Any = try {
+            exchange()
+        } catch (e: GlassesError) {
+            e
+        } catch (e: SocketTimeoutException) {
+            if (socket == null) unreachable(e)
+            else assistantError("gateway_timeout", "the AI gateway sent nothing for ${ASSISTANT_QUIET_MS / 1000} s")
+        } catch (e: IOException) {
+            if (socket == null) unreachable(e) else assistantError("answer_broken", "the answer broke off (${e.javaClass.simpleName})")
+        } catch (e: RuntimeException) {
+            assistantError("bad_answer", "the AI gateway sent something that is no answer (${e.javaClass.simpleName})")
+        }
+        put(this, last)
+    }
+
+    private fun unreachable(e: IOException) = assistantError("gateway_unreachable", "the AI gateway cannot be reached (${e.javaClass.simpleName})")
+
+    private fun exchange(): Map<String, Any?> {
+        val uri = URI(gateway["url"].toString())
+        val open = open(uri, quietMs)
+        try {
+            synchronized(lock) {
+                if (closed) throw IOException("closed")
+                socket = open
+            }
+            val output = open.getOutputStream()
+            output.write(("POST ${uri.rawPath}/chat/completions HTTP/1.1\r\nHost: ${uri.host}:${portOf(uri)}\r\n" +
+                "Authorization: Bearer ${gateway["token"]}\r\nContent-Type: application/json\r\nAccept: text/event-stream\r\n" +
+                "Content-Length: ${body.size}\r\nConnection: close\r\n\r\n").toByteArray() + body)
+            output.flush()
+            return answer(DataInputStream(open.getInputStream().buffered()))
+        } finally {
+            open.close()
+        }
+    }
+
+    private fun answer(input: DataInputStream): Map<String, Any?> {
+        val status = line(input).split(' ').getOrNull(1)?.toIntOrNull() ?: throw IOException("no HTTP")
+        val headers = HashMap<String, String>()
+        for (i in 0 until 100) {
+            val header = line(input)
+            if (header == "") break
+            headers[header.substringBefore(':').trim().toLowerCase()] = header.substringAfter(':').trim()
+        }
+        val chunked = headers["transfer-encoding"]?.toLowerCase() == "chunked"
+        val content = AssistantBody(input, chunked, if (chunked) 0 else headers["content-length"]?.toLongOrNull() ?: -1)
+        if (status != 200) throw refusal(status, headers["retry-after"] ?: "", content)
+        return read(content)
+    }
+
+    private fun refusal(status: Int, wait: String, content: AssistantBody): GlassesError {
+        val error = try {
+            objectOf(objectOf(Json.parse(String(content.readBytes())))["error"])
+        } catch (e: IOException) {
+            emptyMap<String, Any?>()
+        }
+        val code = error["code"] as? String ?: "gateway_error"
+        return assistantError(code, error["message"] as? String ?: "the AI gateway answered with status $status", status, wait)
+    }
+
+    private fun read(content: AssistantBody): Map<String, Any?> {
+        while (true) {
+            val line = content.line()
+            if (line == null && !finished) throw assistantError("answer_broken", "the answer broke off")
+            if (line != null && !line.startsWith("data:")) continue
+            val data = line?.substring(5)?.trim() ?: "[DONE]"
+            if (data == "[DONE]") break
+            chunk(parse(data))
+        }
+        val message = linkedMapOf<String, Any?>("role" to "assistant", "content" to text.toString())
+        if (toolCalls.isNotEmpty()) {
+            message["tool_calls"] = toolCalls.map {
+                mapOf("id" to it.id, "type" to "function", "function" to mapOf("name" to it.name, "arguments" to it.arguments.toString()))
+            }
+        }
+        return message
+    }
+
+    private fun parse(data: String): Map<String, Any?> = try {
+        objectOf(Json.parse(data))
+    } catch (e: IOException) {
+        throw assistantError("bad_answer", "the AI gateway sent something that is no answer")
+    }
+
+    private fun chunk(chunk: Map<String, Any?>) {
+        val error = objectOf(chunk["error"])
+        if (error.isNotEmpty()) {
+            throw assistantError(error["code"] as? String ?: "provider_error", error["message"] as? String ?: "the answer broke off")
+        }
+        val choice = objectOf((chunk["choices"] as? List<*>)?.firstOrNull())
+        if (choice["finish_reason"] != null) finished = true
+        val delta = objectOf(choice["delta"])
+        for (part in delta["tool_calls"] as? List<*> ?: emptyList<Any?>()) toolCall(objectOf(part))
+        val more = delta["content"] as? String ?: ""
+        if (more == "") return
+        text.append(more)
+        put(this, text.toString())
+    }
+
+    private fun toolCall(part: Map<String, Any?>) {
+        val index = (part["index"] as? Number)?.toInt() ?: toolCalls.size
+        if (index == toolCalls.size && index < MAX_CALLS) toolCalls.add(ToolCall())
+        val call = toolCalls[index]
+        if (call.id == "") call.id = part["id"] as? String ?: ""
+        val function = objectOf(part["function"])
+        call.name += function["name"] as? String ?: ""
+        call.arguments.append(function["arguments"] as? String ?: "")
+    }
+}
+
+/** The body of an HTTP answer. left are the bytes of its chunk, or of all; less than 0: it ends with the connection. */
+private class AssistantBody(private val input: DataInputStream, private val chunked: Boolean, private var left: Long) : InputStream() {
+    private var lastChunk = false
+    private var total = 0
+
+    override fun read(): Int {
+        if (chunked && left == 0L && !lastChunk) {
+            val size = line(input).ifEmpty { line(input) } // the line before it ends the last chunk
+            left = size.substringBefore(';').trim().toLongOrNull(16) ?: throw IOException("no chunk")
+            lastChunk = left == 0L
+        }
+        if (left == 0L) return -1
+        val byte = input.read()
+        if (byte < 0 && left > 0) throw IOException("the answer broke off")
+        if (left > 0) left--
+        if (++total > MAX_ANSWER) throw assistantError("bad_answer", "the answer is over 1 MB")
+        return byte
+    }
+
+    /** The next line; null at the end. */
+    fun line(): String? {
+        val out = ByteArrayOutputStream()
+        while (true) {
+            val byte = read()
+            if (byte == 10 || byte < 0 && out.size() > 0) return String(out.toByteArray())
+            if (byte < 0) return null
+            out.write(byte)
+        }
+    }
+}
+//: end

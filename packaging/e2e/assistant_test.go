@@ -1,0 +1,174 @@
+//go:build unix
+
+package e2e
+
+import (
+	"encoding/xml"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const milkScript = `{"rules": [
+	{"when": {"contains": "milk"}, "reply": {"toolCall": {"name": "add_item", "arguments": {"item": "milk"}}}},
+	{"when": {"toolResult": "add_item"}, "reply": {"text": "It is on the list.", "delayMs": 3000}},
+	{"when": {"contains": "bread"}, "reply": {"error": {"code": "no_credit"}}}
+]}`
+
+// The assistant of getCodeExample answers a spoken question after a call of its tool, in virtual time and without an
+// account. Swift is not run: there is no compiler for this machine.
+func TestAssistantExample_InEachLanguage(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "")
+	needAgent(t)
+	a := startAgent(w, "modern", false)
+	defer func() { a.t = t }()
+	script := filepath.Join(t.TempDir(), "assistant.json")
+	writeInto(t, script, milkScript)
+	for _, language := range []string{"typescript", "python", "kotlin"} {
+		t.Run(language, func(t *testing.T) {
+			a.t = t
+			app := exampleApp(t, a, language, "assistant")
+			s := a.call("startLocalSimulation", map[string]any{"fresh": true, "clock": "virtual",
+				"deviceModel": "rayban_display", "assistantScript": script})
+			startApp(t, w, app, s)
+			sees := func(typ string, payload map[string]any) {
+				t.Helper()
+				if row := a.call("waitForEvent", map[string]any{"type": typ, "payload": payload,
+					"timeoutSeconds": 20}); row.Structured["status"] != "found" {
+					t.Fatalf("%s %v: %v", typ, payload, row.Structured)
+				}
+			}
+			shows := func(texts ...string) {
+				t.Helper()
+				if verdict := a.call("expectDisplay", map[string]any{"text": texts}); verdict.Structured["status"] != "pass" {
+					t.Errorf("want %q: %v", texts, verdict.Structured)
+				}
+			}
+			advance := func(ms int) {
+				t.Helper()
+				if moved := a.call("advanceTime", map[string]any{"ms": ms}); moved.IsError ||
+					moved.Structured["settled"] != true {
+					t.Errorf("advanceTime: %v", moved.Structured)
+				}
+			}
+			sees("transcription.start", map[string]any{})
+			say := func(text string) {
+				t.Helper()
+				if said := a.call("injectTranscript", map[string]any{"text": text}); said.IsError {
+					t.Fatalf("injectTranscript: %v", said.Structured)
+				}
+			}
+			say("We need milk")
+			sees("assistant.tool_called", map[string]any{"name": "add_item", "arguments": map[string]any{"item": "milk"}})
+			advance(2990)
+			shows("We need milk", "…")
+			advance(10)
+			shows("We need milk", "It is on the list.")
+			sees("speech.say", map[string]any{"text": "It is on the list."})
+			say("And bread")
+			advance(0)
+			shows("And bread", "I cannot answer now.")
+		})
+	}
+}
+
+// junitReport is what the test reads of a JUnit file.
+type junitReport struct {
+	Failures int `xml:"failures,attr"`
+	Suites   []struct {
+		Cases []struct {
+			Name    string    `xml:"name,attr"`
+			Failure *struct{} `xml:"failure"`
+		} `xml:"testcase"`
+	} `xml:"testsuite"`
+}
+
+// passage returns the block of code that begins with fence in a passage of the documentation.
+func passage(t *testing.T, a *agent, id, fence string) string {
+	t.Helper()
+	found := a.call("searchDocs", map[string]any{"query": id})
+	for _, p := range found.Structured["passages"].([]any) {
+		text, _ := p.(map[string]any)["passage"].(string)
+		if _, code, ok := strings.Cut(text, "```"+fence+"\n"); ok {
+			code, _, _ = strings.Cut(code, "```")
+			return code
+		}
+	}
+	t.Fatalf("%s has no %s: %v", id, fence, found.Structured)
+	return ""
+}
+
+// An agent adds an assistant to the example app and tests it headless. All that it writes is from answers of tools.
+func TestAgent_AddsAnAssistant(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "")
+	needAgent(t)
+	a := startAgent(w, "modern", false)
+	guide := a.call("getCapabilityGuide", map[string]any{"capability": "assistant"})
+	if guide.IsError || !strings.Contains(fmt.Sprint(guide.Structured), "stopAsking") {
+		t.Fatalf("getCapabilityGuide: %v", guide.Structured)
+	}
+	// The module of the topic assistant serves the app of the topic hello too.
+	dir := exampleInto(t, a, "typescript", "assistant")
+	hello := a.call("getCodeExample", map[string]any{"language": "typescript", "topic": "hello"})
+	code := hello.Structured["files"].([]any)[0].(map[string]any)["content"].(string)
+	const start = "await draw();\n"
+	if strings.Count(code, "\n"+start) != 1 {
+		t.Fatalf("hello.ts has changed:\n%s", code)
+	}
+	code = strings.Replace(code, "\n"+start, "\n"+start+"await answerQuestions(glasses);\n", 1)
+	writeInto(t, filepath.Join(dir, "hello.ts"), "import { answerQuestions } from \"./questions.ts\";\n"+code)
+	writeInto(t, filepath.Join(dir, "questions.ts"), passage(t, a, "app-assistant#in-an-app", "ts assistant"))
+	file := filepath.Join(dir, "milk.json")
+	milk := passage(t, a, "app-assistant#test-it", "json scenario")
+	writeInto(t, file, milk)
+
+	report := filepath.Join(dir, "report.xml")
+	out, errs, exit := w.ctl("session", "run", file, "--junit", report, "--", nodeTool(t, "node/bin/node"),
+		filepath.Join(dir, "hello.ts"))
+	if exit != 0 {
+		t.Fatalf("session run exits with %d: %s%s", exit, out, errs)
+	}
+	called := toolCases(t, report)
+	if len(called) != 1 || strings.HasPrefix(called[0], "failed") {
+		t.Errorf("%q", called)
+	}
+
+	// A script that does not call the tool fails that test case.
+	writeInto(t, file, strings.Replace(milk, `{"contains": "milk"}`, `{"contains": "eggs"}`, 1))
+	if _, _, exit := w.ctl("session", "run", file, "--junit", report, "--", nodeTool(t, "node/bin/node"),
+		filepath.Join(dir, "hello.ts")); exit != 1 {
+		t.Errorf("session run exits with %d", exit)
+	}
+	if called := toolCases(t, report); len(called) != 1 || !strings.HasPrefix(called[0], "failed") {
+		t.Errorf("%q", called)
+	}
+}
+
+// toolCases returns the test cases of a JUnit file that are about a call of a tool.
+func toolCases(t *testing.T, report string) (names []string) {
+	t.Helper()
+	data, err := os.ReadFile(report)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r junitReport
+	if err := xml.Unmarshal(data, &r); err != nil {
+		t.Fatal(err)
+	}
+	for _, suite := range r.Suites {
+		for _, c := range suite.Cases {
+			if !strings.Contains(c.Name, "assistant.tool_called") {
+				continue
+			}
+			if c.Failure != nil {
+				c.Name = fmt.Sprintf("failed: %s", c.Name)
+			}
+			names = append(names, c.Name)
+		}
+	}
+	return names
+}
