@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -179,14 +180,21 @@ func (r *report) summary() term.Report {
 			out.Pictures = append(out.Pictures, p.File)
 		}
 	}
-	for _, kind := range slices.Sorted(maps.Keys(r.MoreDiffs)) {
-		out.Notes = append(out.Notes, fmt.Sprintf("%d more differences: %s", r.MoreDiffs[kind], kind))
-	}
+	out.Notes = append(out.Notes, r.moreDiffs()...)
 	if r.Accepted {
 		out.Notes = append(out.Notes, "the recording is now what the app does")
 	}
 	out.Notes = append(out.Notes, r.misfits()...)
 	return out
+}
+
+// moreDiffs returns how many differences the report does not list, a line for each kind.
+func (r *report) moreDiffs() []string {
+	var lines []string
+	for _, kind := range slices.Sorted(maps.Keys(r.MoreDiffs)) {
+		lines = append(lines, fmt.Sprintf("%d more differences: %s", r.MoreDiffs[kind], kind))
+	}
+	return lines
 }
 
 // misfits returns what the app showed that does not fit the glasses, a line each.
@@ -216,12 +224,17 @@ func (r *report) suite() junit.Suite {
 		}
 		s.Cases = append(s.Cases, c)
 	}
-	for _, d := range r.Diffs {
-		if r.Accepted {
-			break // they are the recording now
+	if !r.Accepted { // otherwise they are the recording now
+		recorded := func(what, failure string) {
+			name := fmt.Sprintf("%03d as recorded: %s", len(s.Cases)+1, what)
+			s.Cases = append(s.Cases, junit.Case{Name: name, Failure: failure})
 		}
-		s.Cases = append(s.Cases, junit.Case{Name: "as recorded: " + d.Kind + " " + d.Path,
-			Failure: fmt.Sprintf("%s\nwant %s\ngot  %s", d.Message, d.Want, d.Got)})
+		for _, d := range r.Diffs {
+			recorded(strings.TrimSpace(d.Kind+" "+d.Path), fmt.Sprintf("%s\nwant %s\ngot  %s", d.Message, d.Want, d.Got))
+		}
+		for _, line := range r.moreDiffs() {
+			recorded(line, line)
+		}
 	}
 	if len(s.Cases) == 0 {
 		s.Cases = []junit.Case{{Name: "as recorded"}}

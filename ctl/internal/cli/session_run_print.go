@@ -81,6 +81,9 @@ func (r *report) failures() (list []term.Failure) {
 		}
 		list = append(list, f)
 	}
+	for _, line := range r.moreDiffs() {
+		list = append(list, term.Failure{What: "not as recorded: " + line})
+	}
 	return list
 }
 

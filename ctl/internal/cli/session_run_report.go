@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -111,7 +112,7 @@ func (b *batch) pageRun(i int, stopped bool) page.Run {
 		return r
 	}
 	r.Duration = time.Duration(res.report.DurationMs) * time.Millisecond
-	r.Notes = append(r.Notes, res.report.misfits()...)
+	r.Notes = append(append(r.Notes, res.report.moreDiffs()...), res.report.misfits()...)
 	for n, s := range res.report.allSteps() {
 		step := page.Step{Number: n + 1, Name: s.Step, At: time.Duration(s.AtMs) * time.Millisecond, Verdict: s.Verdict,
 			Seen: s.Message}
@@ -170,15 +171,12 @@ func (p *pictureBudget) fill(run *page.Run, r *report) {
 			Marked: p.load(d.DiffFile, &run.LeftOut)})
 	}
 	for _, picture := range r.Pictures {
-		at := time.Duration(picture.AtMs) * time.Millisecond
-		if failedPicture.MatchString(picture.Name) {
-			for i := range run.Steps {
-				s := &run.Steps[i]
-				if s.Verdict == "fail" && s.At == at && s.Panel == nil {
-					s.Panel = p.load(picture.File, &run.LeftOut)
-					break
-				}
-			}
+		named := failedPicture.FindStringSubmatch(picture.Name)
+		if named == nil {
+			continue
+		}
+		if number, err := strconv.Atoi(named[1]); err == nil && number >= 1 && number <= len(run.Steps) {
+			run.Steps[number-1].Panel = p.load(picture.File, &run.LeftOut)
 		}
 	}
 	run.LeftOut += r.MoreFrames

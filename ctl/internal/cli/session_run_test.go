@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -133,6 +134,46 @@ func TestFilm_ShowsWhatTheWearerSaw(t *testing.T) {
 	}
 	if want := []string{"start", "a step failed"}; !slices.Equal(captions, want) {
 		t.Errorf("%q, want %q", captions, want)
+	}
+}
+
+// A failed step has its own picture, also beside another that failed at the same time without one.
+func TestPage_PutsAPictureWithItsStep(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "step-2-failed.png")
+	put(t, file, "png")
+	r := &report{Steps: []reportStep{{Verdict: "fail", AtMs: 5}, {Verdict: "fail", AtMs: 5}}}
+	if err := json.Unmarshal([]byte(`[{"name":"step-2-failed","atMs":5,"file":`+strconv.Quote(file)+`},
+		{"name":"step-9-failed","atMs":5,"file":`+strconv.Quote(file)+`}]`), &r.Pictures); err != nil {
+		t.Fatal(err)
+	}
+	b := batch{options: runOptions{html: "x"}, jobs: []job{{name: "a"}}, results: []result{{state: failed, report: r}}}
+	steps := b.page(false).Runs[0].Steps
+	if steps[0].Panel != nil || string(steps[1].Panel) != "png" {
+		t.Errorf("%+v", steps)
+	}
+}
+
+// Differences that a report counts and does not list are in each form of it, and no two cases share a name.
+func TestReports_CountEveryDifference(t *testing.T) {
+	r := &report{Name: "list", Verdict: "fail", Steps: []reportStep{{Step: "advance 9 ms", Verdict: "pass"}}}
+	if err := json.Unmarshal([]byte(`{"diffs":[{"kind":"extra","message":"display.show is extra"},
+		{"kind":"extra","message":"speech.say is extra"}],"moreDiffs":{"missing":7}}`), r); err != nil {
+		t.Fatal(err)
+	}
+	const want = "7 more differences: missing"
+	b := batch{options: runOptions{html: "x"}, jobs: []job{{name: "a"}}, results: []result{{state: failed, report: r}}}
+	if notes := b.page(false).Runs[0].Notes; !slices.Contains(notes, want) {
+		t.Errorf("HTML: %q", notes)
+	}
+	if list := r.failures(); len(list) != 3 || !strings.Contains(list[2].What, want) {
+		t.Errorf("terminal: %+v", list)
+	}
+	names := map[string]bool{}
+	for _, c := range r.suite().Cases {
+		names[c.Name] = true
+	}
+	if len(names) != 4 || !names["004 as recorded: "+want] {
+		t.Errorf("JUnit: %v", names)
 	}
 }
 

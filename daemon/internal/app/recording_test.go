@@ -176,8 +176,8 @@ func TestReplay_AnswerNamesEveryDivergence(t *testing.T) {
 	} {
 		d := answer.Diffs[i]
 		if d.Kind != want.kind || d.AtMs != want.atMs || !strings.Contains(d.Message, want.mention) ||
-			s.Steps[d.Step].Input == nil {
-			t.Errorf("difference %d in step %s: %+v", i, s.Steps[d.Step].Act(), d)
+			s.Steps[d.Step-1].Input == nil {
+			t.Errorf("difference %d in step %s: %+v", i, s.Steps[d.Step-1].Act(), d)
 		}
 		for _, path := range []string{d.WantFile, d.GotFile, d.DiffFile} {
 			if path == "" {

@@ -46,7 +46,7 @@ func (x *run) accept(ctx context.Context) error {
 	for _, s := range x.report.Steps {
 		if s.Verdict != Pass {
 			return &backend.Problem{Code: CodeNotAccepted,
-				Message: fmt.Sprintf("step %d (%s) does not hold: %s", s.Index, s.Step, s.Message),
+				Message: fmt.Sprintf("step %d (%s) does not hold: %s", s.Number, s.Step, s.Message),
 				FixHint: "mend the app; or, if the claim is wrong now, change or remove that step in " + x.req.Path}
 		}
 	}

@@ -60,8 +60,15 @@ func panels(rows []glasses.Event, base int64, model string) []panel {
 	m, _ := glasses.Model(model)
 	asked := map[string]glasses.Event{}
 	view := glasses.View{Focus: -1}
+	var state glasses.State
 	var list []panel
 	for _, e := range rows {
+		if e.Sender == glasses.SenderGlasses {
+			link := state.Link
+			if state, _ = state.AfterEvent(e.Type, e.Payload); glasses.PanelClears(link, state.Link) {
+				view = glasses.View{Focus: -1}
+			}
+		}
 		switch {
 		case e.Kind == glasses.KindRequest && (e.Type == glasses.TypeDisplayShow || e.Type == glasses.TypeDisplayClear):
 			asked[e.ID] = e
@@ -198,23 +205,23 @@ func (x *run) mark(ctx context.Context) error {
 	return nil
 }
 
-// stepOf returns the step during which a row came, by its index in the report.
+// stepOf returns the number of the step during which a row came.
 func (x *run) stepOf(seq int64) int {
 	i, _ := slices.BinarySearch(x.marks, seq)
-	return max(0, min(i, len(x.report.Steps)-1))
+	return max(1, min(i+1, len(x.report.Steps)))
 }
 
-// stepAt returns the step at a time: of several at the same instant the last, which may have caused what is missing.
+// stepAt returns the number of the step at a time: of several at the same instant the last, which may have caused what is missing.
 func (x *run) stepAt(at int64) int {
-	step := 0
+	step := 1
 	for i, s := range x.report.Steps {
 		if s.AtMs > at {
 			if i > 0 && x.report.Steps[i-1].AtMs == at {
-				return i - 1
+				return i
 			}
-			return i
+			return i + 1
 		}
-		step = i
+		step = i + 1
 	}
 	return step
 }

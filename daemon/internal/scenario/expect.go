@@ -205,7 +205,7 @@ func (x *run) untilDisplay(
 		return err
 	}
 	if last.Model.Panel != nil {
-		x.picture(ctx, fmt.Sprintf("step-%d-failed", i), last)
+		x.picture(ctx, fmt.Sprintf("step-%d-failed", i+1), last)
 	}
 	return unmet("%s", strings.Join(why, "; "))
 }

@@ -24,7 +24,14 @@ func TestPanels_KeepTheFocus(t *testing.T) {
 	rows = append(rows, command("2", glasses.TypeDisplayShow, tree)...)
 	rows = append(rows, command("3", glasses.TypeDisplayClear, `{}`)...)
 	rows = append(rows, command("4", glasses.TypeDisplayShow, tree)...)
-	want := []int{0, 1, -1, 0}
+	navigate := rows[2]
+	rows = append(rows, navigate)
+	for _, state := range []string{"lost", "connected"} { // the panel is clear when the link is back
+		rows = append(rows, glasses.Event{Kind: glasses.KindEvent, Type: glasses.TypeLink, Sender: glasses.SenderGlasses,
+			Payload: json.RawMessage(`{"state":"` + state + `"}`)})
+	}
+	rows = append(rows, command("5", glasses.TypeDisplayShow, tree)...)
+	want := []int{0, 1, -1, 0, 0}
 	list := panels(rows, 0, "rayban_display")
 	if len(list) != len(want) {
 		t.Fatalf("%d panels, want %d", len(list), len(want))

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"sync"
 	"time"
 
@@ -177,7 +178,7 @@ func (x *run) steps(ctx context.Context) error {
 	broken := false
 	for i := range x.s.Steps {
 		step, began := &x.s.Steps[i], x.now
-		rep := StepReport{Index: i, Step: stepName(step), Verdict: Pass}
+		rep := StepReport{Number: i + 1, Step: stepName(step), Verdict: Pass}
 		if broken {
 			rep.Verdict = Skipped
 		} else if err := x.step(ctx, i, step); err != nil {
@@ -236,7 +237,7 @@ func (x *run) step(ctx context.Context, i int, s *scenario.Step) error {
 		if d.Model.Panel == nil {
 			return unmet("%s has no panel to take a picture of", d.Model.ID)
 		}
-		x.picture(ctx, *s.Picture, d)
+		x.picture(ctx, pictureName(*s.Picture), d)
 		return nil
 	}
 }
@@ -300,6 +301,17 @@ func (x *run) pass(ctx context.Context, ms int64) error {
 
 func (x *run) display(ctx context.Context) (session.Display, error) {
 	return x.r.sessions.Look(ctx, x.req.Target, x.req.SessionID)
+}
+
+// artifactName is the name of a picture that the run itself stores, also where names differ in case only.
+var artifactName = regexp.MustCompile(`(?i)^(step-\d+-.*|frame-\d+)$`)
+
+// pictureName is the name of the picture that a step stores; it is never that of one which the run stores.
+func pictureName(named string) string {
+	if artifactName.MatchString(named) {
+		return "picture-" + named
+	}
+	return named
 }
 
 // maxDrawing is how many pictures are drawn concurrently with the run.

@@ -114,8 +114,8 @@ type Report struct {
 
 // StepReport is the result of a step.
 type StepReport struct {
-	Index   int    `json:"index"` // from 0
-	Step    string `json:"step"`  // what it is, in a few words
+	Number  int    `json:"number"` // from 1
+	Step    string `json:"step"`   // what it is, in a few words
 	Verdict string `json:"verdict"`
 	AtMs    int64  `json:"atMs"` // the session's clock after it, since the app attached
 	// Message is why it failed.
@@ -125,7 +125,7 @@ type StepReport struct {
 // Diff is one difference between a recording and a run.
 type Diff struct {
 	Kind string `json:"kind"` // one of the Diff constants
-	Step int    `json:"step"` // index of the step in the report
+	Step int    `json:"step"` // number of the step, from 1
 	AtMs int64  `json:"atMs"` // in the run; of what is missing, in the recording
 	// Count is how often the same difference occurred; 0 if once. Step and AtMs are those of the first.
 	Count int `json:"count,omitempty"`

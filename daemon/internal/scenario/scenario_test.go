@@ -45,6 +45,17 @@ func TestSubset(t *testing.T) {
 	}
 }
 
+// The name of a step's picture is never that of one which the run stores by itself.
+func TestPictureName_TakesNoOther(t *testing.T) {
+	for name, want := range map[string]string{"end": "end", "frame-001": "picture-frame-001",
+		"Frame-001": "picture-Frame-001", "step-1-want": "picture-step-1-want", "step-2-failed": "picture-step-2-failed",
+		"frame": "frame", "step-two": "step-two", "steps-1-2": "steps-1-2"} {
+		if got := pictureName(name); got != want {
+			t.Errorf("%q is stored as %q, want %q", name, got, want)
+		}
+	}
+}
+
 func TestMarks(t *testing.T) {
 	draw := func(w int, set ...image.Point) []byte {
 		img := image.NewNRGBA(image.Rect(0, 0, w, 4))

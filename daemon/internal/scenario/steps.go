@@ -121,7 +121,7 @@ func (x *run) stopAtLimit(ctx context.Context, limit time.Duration) error {
 	verdict, message := Unfinished, fmt.Sprintf("the call's limit of %v ended during this step", limit)
 	for i := len(x.report.Steps); i < len(x.s.Steps); i++ {
 		x.report.Verdict = Unfinished
-		x.report.Steps = append(x.report.Steps, StepReport{Index: i, Step: stepName(&x.s.Steps[i]), Verdict: verdict,
+		x.report.Steps = append(x.report.Steps, StepReport{Number: i + 1, Step: stepName(&x.s.Steps[i]), Verdict: verdict,
 			AtMs: x.now - x.base, Message: message})
 		verdict, message = Skipped, ""
 	}

@@ -89,7 +89,7 @@ func reportWords(r scenario.Report) string {
 	for _, step := range r.Steps {
 		if step.Verdict == scenario.Fail {
 			if failed++; first == "" {
-				first = fmt.Sprintf("Step %d (%s): %s. ", step.Index, step.Step, step.Message)
+				first = fmt.Sprintf("Step %d (%s): %s. ", step.Number, step.Step, step.Message)
 			}
 		}
 	}

@@ -177,10 +177,10 @@ func stepsWords(r scenario.StepsReport) string {
 	for i, step := range r.Steps {
 		if step.Verdict == scenario.Unfinished {
 			return left + fmt.Sprintf("unfinished: step %d (%s): %s, at %d ms of the session's clock; %d steps after it "+
-				"were not run. Pass the rest in another call.", step.Index, step.Step, step.Message, r.NowMs, len(r.Steps)-i-1)
+				"were not run. Pass the rest in another call.", step.Number, step.Step, step.Message, r.NowMs, len(r.Steps)-i-1)
 		}
 		if step.Verdict == scenario.Fail {
-			return left + strings.TrimSuffix(fmt.Sprintf("fail: step %d (%s): %s", step.Index, step.Step, step.Message), ".") +
+			return left + strings.TrimSuffix(fmt.Sprintf("fail: step %d (%s): %s", step.Number, step.Step, step.Message), ".") +
 				fmt.Sprintf("; %d steps after it were not run.", len(r.Steps)-i-1)
 		}
 	}

@@ -78,14 +78,14 @@ func TestRunSteps(t *testing.T) {
 	write(t, filepath.Join(root, "bad.json"), `{"scenario":1,"name":"s","steps":[{"advance":"5"}]}`)
 	w := newWorld().locally()
 	w.steps = scenario.StepsReport{Verdict: scenario.Fail, NowMs: 1005, Since: 9, End: w.display,
-		Steps: []scenario.StepReport{{Step: "advance 5 ms", Verdict: scenario.Pass},
-			{Index: 1, Step: "expect display.show", Verdict: scenario.Fail, Message: "nothing came"},
-			{Index: 2, Verdict: scenario.Skipped}},
-		Pictures: []scenario.Picture{{Name: "step-1-failed", PNG: []byte("png")}}}
+		Steps: []scenario.StepReport{{Number: 1, Step: "advance 5 ms", Verdict: scenario.Pass},
+			{Number: 2, Step: "expect display.show", Verdict: scenario.Fail, Message: "nothing came"},
+			{Number: 3, Verdict: scenario.Skipped}},
+		Pictures: []scenario.Picture{{Name: "step-2-failed", PNG: []byte("png")}}}
 	result, fields := w.call(t, "runSteps", `{"steps":[{"advance":5},{"transcript":{"text":"hi"}}]}`, IO{})
 	summary, _ := fields["summary"].(string)
 	if fields["verdict"] != "fail" || fields["since"] != 9.0 || len(result.Images) != 1 ||
-		!strings.HasPrefix(summary, "fail: step 1 (expect display.show): nothing came; 1 steps after it were not run.") {
+		!strings.HasPrefix(summary, "fail: step 2 (expect display.show): nothing came; 1 steps after it were not run.") {
 		t.Errorf("answered %v with %d pictures", fields, len(result.Images))
 	}
 	if s := w.stepped.Steps; len(s) != 2 || !s[1].Transcript.Final {
@@ -105,12 +105,12 @@ func TestRunSteps(t *testing.T) {
 		t.Errorf("a wrong file: %v", fields)
 	}
 	w.steps.Verdict, w.steps.NowMs = scenario.Unfinished, 70_000
-	w.steps.Steps = []scenario.StepReport{{Step: "advance 90000 ms", Verdict: scenario.Unfinished, Message: "time is up"},
-		{Index: 1, Verdict: scenario.Skipped}}
+	w.steps.Steps = []scenario.StepReport{{Number: 1, Step: "advance 90000 ms", Verdict: scenario.Unfinished, Message: "time is up"},
+		{Number: 2, Verdict: scenario.Skipped}}
 	_, fields = w.call(t, "runSteps", `{"steps":[{"advance":90000},{"advance":1}]}`, IO{})
 	summary, _ = fields["summary"].(string)
 	if fields["verdict"] != "unfinished" || fields["nowMs"] != 70_000.0 || w.stepped.Limit != replayQuiet ||
-		!strings.HasPrefix(summary, "unfinished: step 0 (advance 90000 ms): time is up, at 70000 ms") ||
+		!strings.HasPrefix(summary, "unfinished: step 1 (advance 90000 ms): time is up, at 70000 ms") ||
 		strings.Contains(summary, "virtual") {
 		t.Errorf("at the limit of %v: %v", w.stepped.Limit, fields)
 	}

@@ -64,7 +64,7 @@ func TestReplaySession(t *testing.T) {
 	write(t, filepath.Join(root, "full", "x"), "x")
 	w := newWorld().locally()
 	w.report = scenario.Report{Findings: []scenario.Finding{}, Name: "main", Verdict: scenario.Fail, DurationMs: 9,
-		Steps: []scenario.StepReport{{Index: 2, Step: "expect display.show", Verdict: scenario.Fail,
+		Steps: []scenario.StepReport{{Number: 2, Step: "expect display.show", Verdict: scenario.Fail,
 			Message: "nothing came"}},
 		Diffs:     []scenario.Diff{{Kind: scenario.DiffMissing, Step: 1, AtMs: 7, Message: "display.show is missing"}},
 		MoreDiffs: map[string]int{scenario.DiffExtra: 4}, Pictures: []scenario.Picture{}}
@@ -122,7 +122,7 @@ func TestReplaySession_AnswerIsBoundedAndCounts(t *testing.T) {
 	}
 	r.Pictures = append(r.Pictures, scenario.Picture{Name: "end", File: "/home/somebody/project/artifacts/end.png"})
 	for i := range 9000 {
-		r.Steps = append(r.Steps, scenario.StepReport{Index: i, Verdict: scenario.Skipped, Step: "input tap"})
+		r.Steps = append(r.Steps, scenario.StepReport{Number: i, Verdict: scenario.Skipped, Step: "input tap"})
 	}
 	answer := replayAnswerOf("loc_a", r, false)
 	raw, err := json.Marshal(answer)
