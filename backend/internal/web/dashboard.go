@@ -6,53 +6,65 @@ import (
 	"time"
 )
 
+// oneProject is the path of a project's pages, in patterns.
+const oneProject = " /account/projects/{id}"
+
+// accountPages are those about projects, credit, grants and the audit log.
+var accountPages = map[string]func(*Web, *call) error{
+	"GET /account":                      (*Web).overview,
+	"GET /account/links/{link}/revoke":  (*Web).revokeLinkPage,
+	"POST /account/links/{link}/revoke": (*Web).revokeLink,
+	"GET /account/links/revoke-all":     (*Web).revokeAllLinksPage,
+	"POST /account/links/revoke-all":    (*Web).revokeAllLinks,
+	"GET /account/projects":             (*Web).listProjects,
+	"GET /account/credit":               (*Web).credit,
+	"POST /account/credit/caps":         (*Web).changeAccountCaps,
+	"GET /account/mcp-access":           (*Web).access,
+	"POST /account/mcp-access":          (*Web).changeAccess,
+	"GET /account/audit":                (*Web).activity,
+	"POST /account/audit/{entry}/undo":  (*Web).undo,
+}
+
+// projectPages are those of one project.
+var projectPages = map[string]func(*Web, *call) error{
+	"GET" + oneProject:                                     (*Web).project,
+	"POST" + oneProject:                                    (*Web).changeProject,
+	"POST" + oneProject + "/keys":                          (*Web).mintKey,
+	"GET" + oneProject + "/keys/{key}/rotate":              (*Web).rotateKeyPage,
+	"POST" + oneProject + "/keys/{key}/rotate":             (*Web).rotateKey,
+	"GET" + oneProject + "/keys/{key}/revoke":              (*Web).revokeKeyPage,
+	"POST" + oneProject + "/keys/{key}/revoke":             (*Web).revokeKey,
+	"GET" + oneProject + "/merge":                          (*Web).mergePage,
+	"POST" + oneProject + "/merge":                         (*Web).merge,
+	"GET" + oneProject + "/delete":                         (*Web).deletePage,
+	"POST" + oneProject + "/delete":                        (*Web).deleteProject,
+	"GET" + oneProject + "/assistant":                      (*Web).assistant,
+	"POST" + oneProject + "/assistant":                     (*Web).changeAssistant,
+	"GET" + oneProject + "/credentials":                    (*Web).credentials,
+	"POST" + oneProject + "/credentials/{provider}":        (*Web).setCredential,
+	"POST" + oneProject + "/credentials/{provider}/test":   (*Web).testCredential,
+	"GET" + oneProject + "/credentials/{provider}/remove":  (*Web).removeCredentialPage,
+	"POST" + oneProject + "/credentials/{provider}/remove": (*Web).removeCredential,
+	"GET" + oneProject + "/gateway":                        (*Web).gateway,
+	"GET /projects/{id}/gateway":                           (*Web).gatewayAddress, // of mails
+	"POST" + oneProject + "/gateway/caps":                  (*Web).changeProjectCaps,
+	"POST" + oneProject + "/gateway/key-source":            (*Web).changeKeySource,
+	"GET" + oneProject + "/connection-page":                (*Web).connectionPage,
+	"POST" + oneProject + "/connection-page":               (*Web).changeConnectionPage,
+	"GET" + oneProject + "/connection-page/file":           (*Web).connectionPageFile,
+}
+
 // mountDashboard adds the pages below /account about projects, grants and the audit log.
 func (w *Web) mountDashboard(mux *http.ServeMux) {
 	if w.Dashboard == nil {
 		return
 	}
-	const one = " /account/projects/{id}"
-	mount(mux, w.signedIn, map[string]handler{
-		"GET /account":                      w.overview,
-		"GET /account/links/{link}/revoke":  w.revokeLinkPage,
-		"POST /account/links/{link}/revoke": w.revokeLink,
-		"GET /account/links/revoke-all":     w.revokeAllLinksPage,
-		"POST /account/links/revoke-all":    w.revokeAllLinks,
-		"GET /account/projects":             w.listProjects,
-		"GET /account/credit":               w.credit,
-		"POST /account/credit/caps":         w.changeAccountCaps,
-		"GET /account/mcp-access":           w.access,
-		"POST /account/mcp-access":          w.changeAccess,
-		"GET /account/audit":                w.activity,
-		"POST /account/audit/{entry}/undo":  w.undo,
-	})
-	mount(mux, w.withProject, map[string]handler{
-		"GET" + one:                                     w.project,
-		"POST" + one:                                    w.changeProject,
-		"POST" + one + "/keys":                          w.mintKey,
-		"GET" + one + "/keys/{key}/rotate":              w.rotateKeyPage,
-		"POST" + one + "/keys/{key}/rotate":             w.rotateKey,
-		"GET" + one + "/keys/{key}/revoke":              w.revokeKeyPage,
-		"POST" + one + "/keys/{key}/revoke":             w.revokeKey,
-		"GET" + one + "/merge":                          w.mergePage,
-		"POST" + one + "/merge":                         w.merge,
-		"GET" + one + "/delete":                         w.deletePage,
-		"POST" + one + "/delete":                        w.deleteProject,
-		"GET" + one + "/assistant":                      w.assistant,
-		"POST" + one + "/assistant":                     w.changeAssistant,
-		"GET" + one + "/credentials":                    w.credentials,
-		"POST" + one + "/credentials/{provider}":        w.setCredential,
-		"POST" + one + "/credentials/{provider}/test":   w.testCredential,
-		"GET" + one + "/credentials/{provider}/remove":  w.removeCredentialPage,
-		"POST" + one + "/credentials/{provider}/remove": w.removeCredential,
-		"GET" + one + "/gateway":                        w.gateway,
-		"GET /projects/{id}/gateway":                    w.gatewayAddress, // of mails
-		"POST" + one + "/gateway/caps":                  w.changeProjectCaps,
-		"POST" + one + "/gateway/key-source":            w.changeKeySource,
-		"GET" + one + "/connection-page":                w.connectionPage,
-		"POST" + one + "/connection-page":               w.changeConnectionPage,
-		"GET" + one + "/connection-page/file":           w.connectionPageFile,
-	})
+	for pattern, h := range accountPages {
+		mux.Handle(pattern, w.signedIn(func(c *call) error { return h(w, c) }))
+	}
+	for pattern, h := range projectPages {
+		mux.Handle(pattern, w.withProject(func(c *call) error { return h(w, c) }))
+	}
 }
 
 func projectPath(id string) string { return "/account/projects/" + url.PathEscape(id) }

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"fmt"
 	"html/template"
 	"slices"
@@ -254,12 +255,7 @@ var sources = map[string]string{
 	"script": "script, free",
 }
 
-func paidBy(source string) string {
-	if text, ok := sources[source]; ok {
-		return text
-	}
-	return source
-}
+func paidBy(source string) string { return cmp.Or(sources[source], source) }
 
 // comparedDays is the time whose tokens the models' cost is compared by.
 const comparedDays = 30

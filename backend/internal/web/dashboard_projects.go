@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"net/url"
@@ -77,12 +78,7 @@ type choice struct {
 
 var platformNames = map[string]string{"ios": "iOS", "android": "Android", "web": "Web", "desktop": "Desktop"}
 
-func platformName(id string) string {
-	if name, ok := platformNames[id]; ok {
-		return name
-	}
-	return id
-}
+func platformName(id string) string { return cmp.Or(platformNames[id], id) }
 
 func platformChoices(on []string) []choice {
 	var all []choice

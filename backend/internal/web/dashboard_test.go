@@ -36,14 +36,14 @@ func (v *visitor) lacks(texts ...string) *visitor {
 
 // everyPage lists the dashboard's pages, and everyForm the forms they post, for one project each.
 var (
-	projectPages = []string{"", "/assistant", "/credentials", "/gateway", "/gateway?range=24h", "/connection-page",
+	pagesOfProject = []string{"", "/assistant", "/credentials", "/gateway", "/gateway?range=24h", "/connection-page",
 		"/connection-page/file",
 		"/connection-page/preview", "/delete",
 		"/merge?into=com.example.other", "/keys/key1/rotate", "/keys/key1/revoke", "/credentials/openai/remove"}
 	projectForms = []string{"", "/keys", "/keys/key1/rotate", "/keys/key1/revoke", "/merge", "/delete", "/assistant",
 		"/credentials/openai", "/credentials/openai/test", "/credentials/openai/remove", "/connection-page",
 		"/gateway/caps", "/gateway/key-source"}
-	accountPages = []string{"/account", creditPath, "/account/projects", "/account/mcp-access", "/account/audit",
+	pagesOfAccount = []string{"/account", creditPath, "/account/projects", "/account/mcp-access", "/account/audit",
 		"/account/links/link1/revoke", "/account/links/revoke-all"}
 	accountForms = []string{"/account/links/link1/revoke", "/account/links/revoke-all", "/account/mcp-access",
 		"/account/audit/x/undo", creditPath + "/caps"}
@@ -54,8 +54,8 @@ func TestDashboard_RequiresSignIn(t *testing.T) {
 	h.secrets["openai"] = "sk-canary-wxyz"
 	site, _ := dashboardSite(t, h)
 	var pages, forms []string
-	pages, forms = append(pages, accountPages...), append(forms, accountForms...)
-	for _, p := range projectPages {
+	pages, forms = append(pages, pagesOfAccount...), append(forms, accountForms...)
+	for _, p := range pagesOfProject {
 		pages = append(pages, helloPath+p)
 	}
 	for _, p := range projectForms {
@@ -97,7 +97,7 @@ func TestDashboard_ForeignProjectLooksMissing(t *testing.T) {
 	form := eve.tokens()
 	form.Set("into", "com.example.other")
 	missing := "/account/projects/com.example.missing"
-	for _, p := range projectPages {
+	for _, p := range pagesOfProject {
 		if p == "/connection-page/preview" {
 			continue // handled by another service
 		}
@@ -259,7 +259,7 @@ func TestManyProjects(t *testing.T) {
 	site, _ := dashboardSite(t, h)
 	v := signedIn(t, site, ada)
 	const most = 100_000 - 20_000 // the rest is for the style sheet
-	for _, p := range append([]string{helloPath, "/account/projects?after=com.example.one-of-many-397"}, accountPages...) {
+	for _, p := range append([]string{helloPath, "/account/projects?after=com.example.one-of-many-397"}, pagesOfAccount...) {
 		if v.get(p).want(http.StatusOK); len(v.page) > most {
 			t.Errorf("%s has %d bytes", p, len(v.page))
 		}

@@ -101,22 +101,22 @@ func (n needs) faultOf(code string) *glasses.Error {
 	return reason(code)
 }
 
-// reason returns the standard error of a code.
-func reason(code string) *glasses.Error {
-	messages := map[string]string{
-		glasses.CodeNotConnected:     "the glasses are out of reach",
-		glasses.CodePermissionDenied: "the wearer did not allow it",
-		glasses.CodeThermalCritical:  "the glasses are too hot",
-		glasses.CodeHingeClosed:      "the glasses are folded",
-		glasses.CodeBusy:             "a phone call is active",
-		glasses.CodePaused:           "the glasses are not worn",
-		glasses.CodeDisabledByUser:   "the wearer switched it off",
-		glasses.CodeUnsupported:      "the glasses have no such part",
-		glasses.CodeTimeout:          "the glasses did not answer in time",
-		glasses.CodePlatform:         "the glasses had an internal error",
-	}
-	return refuse(code, messages[code])
+// messages are the standard words of each code.
+var messages = map[string]string{
+	glasses.CodeNotConnected:     "the glasses are out of reach",
+	glasses.CodePermissionDenied: "the wearer did not allow it",
+	glasses.CodeThermalCritical:  "the glasses are too hot",
+	glasses.CodeHingeClosed:      "the glasses are folded",
+	glasses.CodeBusy:             "a phone call is active",
+	glasses.CodePaused:           "the glasses are not worn",
+	glasses.CodeDisabledByUser:   "the wearer switched it off",
+	glasses.CodeUnsupported:      "the glasses have no such part",
+	glasses.CodeTimeout:          "the glasses did not answer in time",
+	glasses.CodePlatform:         "the glasses had an internal error",
 }
+
+// reason returns the standard error of a code.
+func reason(code string) *glasses.Error { return refuse(code, messages[code]) }
 
 func refuse(code, message string) *glasses.Error {
 	return &glasses.Error{Code: code, Message: message}
