@@ -17,6 +17,7 @@ type gateway struct {
 	t     *testing.T
 	url   string
 	calls chan *gatewayCall
+	over  chan struct{} // closed at the end of the test
 }
 
 // gatewayCall is a request of an app that waits for its answer.
@@ -41,10 +42,13 @@ type chatRequest struct {
 }
 
 func newGateway(t *testing.T) *gateway {
-	g := &gateway{t: t, calls: make(chan *gatewayCall)}
+	g := &gateway{t: t, calls: make(chan *gatewayCall), over: make(chan struct{})}
 	server := httptest.NewServer(http.HandlerFunc(g.serve))
-	t.Cleanup(server.Close)
-	t.Cleanup(server.CloseClientConnections)
+	t.Cleanup(func() {
+		close(g.over)
+		server.CloseClientConnections()
+		server.Close()
+	})
 	g.url = server.URL + "/v1"
 	return g
 }
@@ -67,7 +71,7 @@ func (g *gateway) serve(w http.ResponseWriter, r *http.Request) {
 		if broken {
 			panic(http.ErrAbortHandler)
 		}
-	case <-call.gone:
+	case <-g.over: // not when the app has left: the test may still write
 	}
 }
 
