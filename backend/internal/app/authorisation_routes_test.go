@@ -245,7 +245,7 @@ func TestAuthorisation_CoversEveryRoute(t *testing.T) {
 
 // mountedRoutes reads the patterns of every call of mux.Handle and mux.HandleFunc, and the keys of the map in every
 // call of mount. A pattern may be a literal, a constant, a concatenation of both, or the variable of a loop over a list
-// of them. For anything else the test fails, so that no route is missed.
+// or a map of them. For anything else the test fails, so that no route is missed.
 func mountedRoutes(t *testing.T, dir string) []string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
@@ -334,12 +334,20 @@ func (s *source) mount(n *ast.CallExpr) bool {
 }
 
 func (s *source) loop(n *ast.RangeStmt) {
-	list, ok := n.X.(*ast.CompositeLit)
+	from := n.X
+	if table, ok := from.(*ast.Ident); ok {
+		from = s.constants[table.Name]
+	}
+	list, ok := from.(*ast.CompositeLit)
 	if !ok {
 		return
 	}
 	for _, e := range list.Elts {
-		if value, ok := n.Value.(*ast.Ident); ok {
+		variable := n.Value
+		if row, ok := e.(*ast.KeyValueExpr); ok { // the keys of a map are the patterns
+			e, variable = row.Key, n.Key
+		}
+		if value, ok := variable.(*ast.Ident); ok {
 			s.loops[value.Name] = append(s.loops[value.Name], e)
 		}
 	}

@@ -121,7 +121,7 @@ func testProviders(t *testing.T, w *gatewayWorld) {
 		{llmtest.Redirects, true, 503, "provider_unavailable", "failed", "60"},
 		{llmtest.Status400EchoKey, true, 400, "provider_refused", "failed", ""},
 		{llmtest.DropsAfterRead, true, 503, "provider_unavailable", "failed", "5"},
-		{"absent", true, 503, "provider_unreachable", "failed", "5"},
+		{"absent", true, 503, "provider_unreachable", "provider_unreachable", "5"},
 	} {
 		posted := int64(2_000_000)
 		if len(w.calls()) > 0 {
