@@ -186,8 +186,12 @@ func (s *stream) last(text string) {
 	if report != nil {
 		s.chatUsage(report)
 	}
-	if s.c.Model == CutAfterUsage {
+	switch s.c.Model {
+	case CutAfterUsage:
 		panic(http.ErrAbortHandler)
+	case HangsAfterUsage:
+		<-s.r.Context().Done()
+		return
 	}
 	s.write("data: [DONE]\n\n")
 }
