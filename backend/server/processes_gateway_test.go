@@ -183,7 +183,7 @@ func TestGateway_ThreeServersShareAnAccount(t *testing.T) {
 		for range 2 {
 			workers.Go(func() {
 				for n := range 12 {
-					code := p.ask([]string{"good", llmtest.AboveMax, "good", llmtest.Status500}[n%4])
+					code := p.ask([]string{llmtest.Status500, "good", llmtest.AboveMax, "good"}[n%4])
 					mu.Lock()
 					codes[code]++
 					mu.Unlock()
