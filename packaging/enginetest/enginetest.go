@@ -87,7 +87,7 @@ func IsPostgres(address string) bool { return strings.HasPrefix(address, "postgr
 // Connect opens a database as an operator's own client does.
 func Connect(t testing.TB, address string) *sql.DB {
 	t.Helper()
-	driver, name := "sqlite", "file:"+address
+	driver, name := "sqlite", "file:"+address+"?_pragma=busy_timeout(10000)"
 	if IsPostgres(address) {
 		driver, name = "pgx", address
 	}

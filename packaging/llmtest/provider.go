@@ -57,10 +57,11 @@ const (
 	HTML502          = "html-502"
 	HTML200          = "html-200"
 	Redirects        = "redirects"
-	WrongLength      = "wrong-length" // declares more bytes than it sends
-	Gzip             = "gzip"         // packs although nobody asked
-	EchoesKey        = "echoes-key"   // in its answer
-	AboveMax         = "above-max"    // answers more tokens than it was allowed
+	WrongLength      = "wrong-length"      // declares more bytes than it sends
+	Gzip             = "gzip"              // packs although nobody asked
+	EchoesKey        = "echoes-key"        // in its answer
+	HangsAfterUsage  = "hangs-after-usage" // never goes on after the report of its usage
+	AboveMax         = "above-max"         // answers more tokens than it was allowed
 	DropsAfterRead   = "drops-after-read"
 )
 

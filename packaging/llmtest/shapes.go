@@ -162,14 +162,14 @@ func (s *stream) last(text string) {
 		s.event("content_block_stop", object{"type": "content_block_stop", "index": 0})
 		s.event("message_delta", object{"type": "message_delta",
 			"delta": object{"stop_reason": s.stopReason(), "stop_sequence": nil}, "usage": report})
-		s.cutAfterUsage()
+		s.afterUsage()
 		s.event("message_stop", object{"type": "message_stop"})
 	default:
 		s.delta(object{}, s.stopReason())
 		if report != nil {
 			s.chatUsage(report)
 		}
-		s.cutAfterUsage()
+		s.afterUsage()
 		s.write("data: [DONE]\n\n")
 	}
 }
@@ -186,12 +186,16 @@ func (s *stream) lastOfResponses(text string, report any) {
 	answer := s.wholeAnswer(text)
 	answer["usage"] = report
 	s.responsesEvent("response.completed", object{"response": answer})
-	s.cutAfterUsage()
+	s.afterUsage()
 }
 
-func (s *stream) cutAfterUsage() {
-	if s.c.Model == CutAfterUsage {
+// afterUsage misbehaves between the report of the usage and the end, as the model's name says.
+func (s *stream) afterUsage() {
+	switch s.c.Model {
+	case CutAfterUsage:
 		panic(http.ErrAbortHandler)
+	case HangsAfterUsage:
+		<-s.r.Context().Done()
 	}
 }
 

@@ -150,6 +150,7 @@ func (c *call) row(outcome string) credit.Call {
 
 // finish releases the hold or charges the usage, and counts the call.
 func (c *call) finish(ctx context.Context, r result) {
+	c.s.forget(c) // its lease lasts longer than settling may take
 	ctx, cancel := settleContext(ctx)
 	defer cancel()
 	row := c.row(r.outcome)
@@ -168,7 +169,6 @@ func (c *call) finish(ctx context.Context, r result) {
 	if err != nil { // the lease ends by itself, and the operator carries the call
 		c.s.Log.ErrorContext(ctx, "failed to settle a call", "model", c.model.ID, "err", err)
 	}
-	c.s.forget(c)
 }
 
 func (c *call) settle(ctx context.Context, charge credit.Amount, row credit.Call, r result) error {

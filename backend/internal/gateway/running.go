@@ -31,6 +31,12 @@ func (s *Service) kept() map[*call]context.CancelCauseFunc {
 	return maps.Clone(s.cuts)
 }
 
+func (s *Service) keeps(c *call) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.cuts[c] != nil
+}
+
 // renew extends the leases of the holds, and cuts the calls whose hold has ended.
 func (s *Service) renew(ctx context.Context) error {
 	for c, cut := range s.kept() {
@@ -38,7 +44,7 @@ func (s *Service) renew(ctx context.Context) error {
 			continue
 		}
 		err := s.Purse.Renew(ctx, c.hold)
-		if err == nil || ctx.Err() != nil {
+		if err == nil || ctx.Err() != nil || !s.keeps(c) { // it was settled meanwhile
 			continue
 		}
 		s.Log.ErrorContext(ctx, "failed to renew the hold of a call", "err", err)

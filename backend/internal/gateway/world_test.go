@@ -137,12 +137,16 @@ type world struct {
 
 var prices = wire.Prices{In: 2_000_000, Cached: 1_000_000, Out: 10_000_000}
 
-func newWorld(t *testing.T, posted credit.Amount, limits Limits) *world {
+func newWorld(t *testing.T, posted credit.Amount, limits Limits, change ...func(*Options)) *world {
 	t.Helper()
 	checkLeaks := goleak.IgnoreCurrent()
 	w := &world{purse: newPurse(posted), keys: &liveKeys{}, provider: llmtest.Start()}
 	w.keys.live.Store("key", true)
-	w.Service = New(Options{Purse: w.purse, Keys: w.keys, Catalogue: Catalogue{byID: map[string]*Model{}}, Log: slog.New(slog.DiscardHandler), Limits: limits})
+	o := Options{Purse: w.purse, Keys: w.keys, Catalogue: Catalogue{byID: map[string]*Model{}}, Log: slog.New(slog.DiscardHandler), Limits: limits}
+	for _, f := range change {
+		f(&o)
+	}
+	w.Service = New(o)
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- w.Serve(ctx) }()

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/service-dev/service/backend/internal/gateway"
 	"github.com/service-dev/service/backend/internal/gateway/wire"
@@ -19,7 +20,6 @@ const (
 	codeTooLarge         = "body_too_large"
 	codeUnsupportedMedia = "unsupported_media_type"
 	codeRateLimited      = "rate_limited"
-	codeInternal         = "internal_error"
 )
 
 // statuses are the statuses of the codes. Official clients repeat a call after 408, 409, 429 and 5xx by themselves, so
@@ -54,7 +54,6 @@ var statuses = map[string]int{
 	codeTooLarge:         http.StatusRequestEntityTooLarge,
 	codeUnsupportedMedia: http.StatusUnsupportedMediaType,
 	codeRateLimited:      http.StatusTooManyRequests,
-	codeInternal:         http.StatusInternalServerError,
 }
 
 // types are the types of errors by status: of the chat and responses interfaces, and of the messages interface.
@@ -90,7 +89,8 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 			return // the client is gone
 		}
 		a.Log.ErrorContext(r.Context(), "failed to serve request", "method", r.Method, "path", r.URL.Path, "err", err)
-		refusal = &gateway.Refusal{Code: codeInternal, Message: "something went wrong here: try again"}
+		refusal = &gateway.Refusal{Code: gateway.CodeUnavailable, RetryAfter: time.Second,
+			Message: "the gateway cannot serve now: try again"}
 	}
 	status := statuses[refusal.Code]
 	if status == 0 {

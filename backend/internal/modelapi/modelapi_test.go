@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -24,13 +25,15 @@ import (
 	"github.com/service-dev/service/packaging/llmtest"
 )
 
-// anyKey accepts every key.
+// anyKey accepts every key, as another one each time, since the calls of one are limited.
 type anyKey struct{}
+
+var keyNumber atomic.Int64
 
 func (anyKey) LiveKeys(_ context.Context, ids []string) ([]string, error) { return ids, nil }
 
 func (anyKey) Authenticate(context.Context, string) (projects.KeyOwner, error) {
-	return projects.KeyOwner{AccountID: "acc", Project: "com.example.app", KeyID: "key"}, nil
+	return projects.KeyOwner{AccountID: "acc", Project: "com.example.app", KeyID: fmt.Sprint(keyNumber.Add(1))}, nil
 }
 
 // countingPurse has money for everything.

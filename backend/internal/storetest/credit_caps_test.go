@@ -68,6 +68,8 @@ func capsVersioned(t *testing.T, f *purses) {
 		}
 		f.store.exec("DELETE FROM audit")
 	}
+	f.setCaps(t, appID, amount(0), amount(0))
+	must(f.Hold(t.Context(), credit.HoldRequest{Account: "bob", Project: appID, Amount: 1}))(t) // his project of the same id
 	want(t, "unknown project", f.SetCaps(t.Context(), "ada", "com.example.none", credit.Caps{Day: amount(1)}, audit.Person()),
 		projects.ErrNotFound)
 	want(t, "unknown account", f.SetCaps(t.Context(), "nobody", "", credit.Caps{Day: amount(1)}, audit.Person()),

@@ -56,6 +56,8 @@ func TestDecode_RefusesWhatCouldSpendMore(t *testing.T) {
 			UnsupportedParameter, "messages[0].content[0].type"},
 		{Chat, `{"model":"m","messages":[{"role":"assistant","audio":{"id":"a"}}]}`, UnsupportedParameter,
 			"messages[0].audio"},
+		{Chat, `{"model":"m","messages":[{"role":"user","content":[{"text":"` + strings.Repeat("x", 1<<20) +
+			`","type":"input_audio"}]}]}`, UnsupportedParameter, "messages[0].content[0].type"},
 		{Responses, `{"model":"m","input":"x","previous_response_id":"r"}`, UnsupportedParameter, "previous_response_id"},
 		{Responses, `{"model":"m","input":"x","prompt":{"id":"pmpt_1"}}`, UnsupportedParameter, "prompt"},
 		{Responses, `{"model":"m","input":"x","background":true}`, UnsupportedParameter, "background"},

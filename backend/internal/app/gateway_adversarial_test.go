@@ -1,0 +1,235 @@
+package app
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/service-dev/service/backend/internal/audit"
+	"github.com/service-dev/service/backend/internal/config"
+	"github.com/service-dev/service/backend/internal/sqlstore"
+	"github.com/service-dev/service/packaging/llmtest"
+)
+
+// Two hundred calls at once on five cents, which cover all of them one after the other: a call is either answered or
+// told to try again, never that there is no credit.
+func TestGateway_TwoHundredCallsOnFiveCents(t *testing.T) {
+	eachGateway(t, testManyCalls, func(c *config.Config) { c.FreeCredit = "0.05" })
+}
+
+func testManyCalls(t *testing.T, w *gatewayWorld) {
+	var calls sync.WaitGroup
+	for range 200 {
+		calls.Go(func() {
+			res, body := w.ask("POST", "/v1/chat/completions", chatBody("good", `,"max_tokens":100`))
+			if res.StatusCode != http.StatusOK && !strings.Contains(body, `"credit_reserved"`) {
+				t.Errorf("%d %s", res.StatusCode, body)
+			}
+		})
+	}
+	calls.Wait()
+	spent := int64(0)
+	for _, row := range w.calls() {
+		spent += row.MicroUSD
+	}
+	if posted, held := w.balance(); posted != 50_000-spent || held != 0 || spent == 0 {
+		t.Errorf("balance %d, held %d after %d", posted, held, spent)
+	}
+	if res, body := w.ask("POST", "/v1/chat/completions", chatBody("good", "")); res.StatusCode != http.StatusOK {
+		t.Errorf("afterwards: %d %s", res.StatusCode, body)
+	}
+}
+
+// Whatever is called and however the provider misbehaves, what it bills is what the account pays and the operator
+// carries, or the call is marked as estimated.
+func TestGateway_LedgerEqualsTheProvidersBook(t *testing.T) {
+	if err := flag.Set("rapid.checks", "5"); err != nil {
+		t.Fatal(err)
+	}
+	eachGateway(t, func(t *testing.T, w *gatewayWorld) {
+		rapid.Check(t, func(rt *rapid.T) {
+			for range 12 {
+				w.compareCall(rt)
+			}
+		})
+		if used := w.sum("credit = 'used'"); used == 0 || used != 2_000_000-w.posted()+w.sum("debit = 'operator'") {
+			t.Errorf("used %d", used)
+		}
+	})
+}
+
+func (w *gatewayWorld) sum(of string) (n int64) {
+	w.t.Helper()
+	if err := w.db.QueryRow(`SELECT CAST(COALESCE(SUM(amount), 0) AS BIGINT) FROM credit_transfers WHERE ` + of).
+		Scan(&n); err != nil {
+		w.t.Fatal(err)
+	}
+	return n
+}
+
+func (w *gatewayWorld) posted() int64 {
+	posted, _ := w.balance()
+	return posted
+}
+
+// compareCall makes a call of any kind and compares what it cost with the provider's book.
+func (w *gatewayWorld) compareCall(rt *rapid.T) {
+	model := rapid.SampledFrom([]string{"good", llmtest.OneByte, llmtest.UsageNull, llmtest.UsageWithDelta,
+		llmtest.AboveMax, llmtest.UsageNone, llmtest.CutAfterUsage, llmtest.CutBeforeUsage, llmtest.Status500,
+		llmtest.ErrorInside, llmtest.UsageHuge}).Draw(rt, "model")
+	api := rapid.SampledFrom([]string{"", "resp-", "msg-"}).Draw(rt, "interface")
+	more := fmt.Sprintf(`,"max_tokens":%d,"stream":%t`, rapid.IntRange(1, 2000).Draw(rt, "bound"),
+		rapid.Bool().Draw(rt, "streamed"))
+	path, body := "/v1/chat/completions", chatBody(api+model, more)
+	switch api {
+	case "resp-":
+		path = "/v1/responses"
+		body = `{"model":"` + api + model + `","input":"Hello"` + strings.Replace(more, "max_tokens", "max_output_tokens", 1) + `}`
+	case "msg-":
+		path = "/v1/messages"
+	}
+	book, carried := len(w.provider.Book()), w.sum("debit = 'operator'")
+	res, text := w.ask("POST", path, body)
+	row := w.last()
+	carried = w.sum("debit = 'operator'") - carried
+	if _, held := w.balance(); held != 0 || row.MicroUSD > 3*10_000+10*1000 {
+		rt.Fatalf("%s: %d held, %+v", body, held, row)
+	}
+	if row.Estimated {
+		return
+	}
+	billed := int64(0)
+	if entries := w.provider.Book()[book:]; len(entries) == 1 && row.In+row.Out > 0 {
+		c := entries[0]
+		cached := llmtest.Cached(c.In)
+		if api == "msg-" {
+			cached = 0
+		}
+		billed = 2*(c.In-cached) + cached + 10*c.Out
+	}
+	if row.MicroUSD+carried != billed {
+		rt.Fatalf("%s: billed %d, charged %d, carried %d: %d %.200s", body, billed, row.MicroUSD, carried, res.StatusCode, text)
+	}
+}
+
+// A provider that drops a connection after it has read the request receives it once, whatever an app's header says.
+func TestGateway_SendsADroppedCallOnce(t *testing.T) {
+	w := startGateway(t)
+	for _, header := range [][]string{nil, {"Idempotency-Key", "k-1"}, {"X-Idempotency-Key", "k-2"}} {
+		before := len(w.provider.Book())
+		res, body := w.ask("POST", "/v1/chat/completions", chatBody(llmtest.DropsAfterRead, ""), header...)
+		if n := len(w.provider.Book()) - before; n != 1 || res.StatusCode != http.StatusServiceUnavailable {
+			t.Errorf("%v: %d requests, %d %s", header, n, res.StatusCode, body)
+		}
+	}
+}
+
+// A suspended account and a deleted project end their calls, wherever that was decided.
+func TestGateway_CutsTheAnswerOfWhatIsGone(t *testing.T) {
+	for name, end := range map[string]func(w *gatewayWorld){
+		"suspended account": func(w *gatewayWorld) { w.exec("UPDATE accounts SET state = 'suspended'") },
+		"deleted project": func(w *gatewayWorld) {
+			const project = "com.example.hello"
+			w.change(func(s *sqlstore.Store, ada string) error {
+				_, err := s.DeleteProject(t.Context(), ada, project, audit.New(time.Now(), ada, audit.Person(), "project.deleted",
+					project, project))
+				return err
+			})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			eachGateway(t, func(t *testing.T, w *gatewayWorld) {
+				res := w.begin(t.Context(), chatBody(llmtest.HangsInside, `,"stream":true`))
+				defer res.Body.Close()
+				end(w)
+				text, err := io.ReadAll(res.Body) // the provider says nothing for a minute
+				if err == nil || !strings.Contains(string(text), "the answer broke off") {
+					t.Errorf("%v, %q", err, text)
+				}
+				if posted, held := w.balance(); held != 0 || posted == 2_000_000 {
+					t.Errorf("balance %d, held %d", posted, held)
+				}
+				if again, _ := w.ask("POST", "/v1/chat/completions", chatBody("good", "")); again.StatusCode !=
+					http.StatusUnauthorized {
+					t.Errorf("the next call: %d", again.StatusCode)
+				}
+			})
+		})
+	}
+}
+
+// A cap that is lowered while an answer is streamed lets it end, and refuses the next call.
+func TestGateway_CapIsLoweredDuringACall(t *testing.T) {
+	eachGateway(t, func(t *testing.T, w *gatewayWorld) {
+		res := w.begin(t.Context(), chatBody(llmtest.WaitsInside, `,"stream":true`))
+		defer res.Body.Close()
+		w.exec("INSERT INTO gateway_settings (account_id, app_id, day_cap) SELECT account_id, app_id, 1 FROM projects")
+		w.provider.Continue()
+		if text, err := io.ReadAll(res.Body); err != nil || !strings.Contains(string(text), "[DONE]") {
+			t.Errorf("%v, %q", err, text)
+		}
+		w.refused("/v1/chat/completions", chatBody("good", ""), http.StatusPaymentRequired, "cap_reached",
+			"insufficient_quota", "")
+	})
+}
+
+// The key of a project that was merged into another opens that one, whose caps count what it spends.
+func TestGateway_MergedProjectPays(t *testing.T) {
+	eachGateway(t, func(t *testing.T, w *gatewayWorld) {
+		const from, into = "com.example.hello", "com.example.other"
+		if status := w.call("POST", "/api/projects/"+into+"/keys", `{"name":"app"}`, nil); status >= 300 {
+			t.Fatalf("key: %d", status)
+		}
+		res := w.begin(t.Context(), chatBody(llmtest.WaitsInside, `,"stream":true`))
+		defer res.Body.Close()
+		w.merge(from, into)
+		w.provider.Continue()
+		if text, err := io.ReadAll(res.Body); err != nil || !strings.Contains(string(text), "[DONE]") {
+			t.Errorf("a call in flight: %v, %q", err, text)
+		}
+		w.ask("POST", "/v1/chat/completions", chatBody("good", ""))
+		var calls, inProject, inAccount int64
+		err := w.db.QueryRow(`SELECT (SELECT COUNT(*) FROM gateway_calls WHERE app_id = $1),
+			(SELECT MAX(spent) FROM credit_spending WHERE project = $1), (SELECT MAX(spent) FROM credit_spending WHERE
+			project = '')`, into).Scan(&calls, &inProject, &inAccount)
+		if err != nil || calls != 2 || inProject == 0 || inProject != inAccount {
+			t.Errorf("%d calls, %d of %d spent: %v", calls, inProject, inAccount, err)
+		}
+		w.exec("INSERT INTO gateway_settings (account_id, app_id, day_cap) SELECT account_id, app_id, 1 FROM projects " +
+			"WHERE app_id = '" + into + "'")
+		w.refused("/v1/chat/completions", chatBody("good", ""), http.StatusPaymentRequired, "cap_reached",
+			"insufficient_quota", "")
+	})
+}
+
+func (w *gatewayWorld) merge(from, into string) {
+	w.t.Helper()
+	w.change(func(s *sqlstore.Store, ada string) error {
+		return s.MergeProjects(w.t.Context(), ada, from, into, audit.New(time.Now(), ada, audit.Person(), "project.merged",
+			into, "merged"))
+	})
+}
+
+// change is a change that another process makes.
+func (w *gatewayWorld) change(f func(s *sqlstore.Store, ada string) error) {
+	w.t.Helper()
+	store, err := sqlstore.Attach(w.t.Context(), w.database)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer store.Close()
+	var ada string
+	if err := w.db.QueryRow("SELECT id FROM accounts").Scan(&ada); err != nil {
+		w.t.Fatal(err)
+	}
+	if err := f(store, ada); err != nil {
+		w.t.Fatal(err)
+	}
+}

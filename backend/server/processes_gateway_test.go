@@ -1,0 +1,266 @@
+//go:build unix
+
+package server
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/service-dev/service/packaging/enginetest"
+	"github.com/service-dev/service/packaging/llmtest"
+)
+
+const freeCredit = 2_000_000
+
+// A server that is killed at any point of a call has charged it once, or another gives the money back. The provider
+// receives the call at most once.
+func TestGateway_ServerIsKilled(t *testing.T) {
+	points := []struct {
+		name     string
+		reach    func(s *servers, p *serverProcess)
+		requests int
+		charged  bool
+	}{
+		{"held", func(s *servers, p *serverProcess) {
+			p.background("silent")
+			s.until("a hold", func() bool { return s.number("SELECT COUNT(*) FROM credit_holds WHERE state = 'open'") == 1 })
+		}, 0, false},
+		{"sent", func(s *servers, p *serverProcess) {
+			p.background(llmtest.Hangs)
+			s.until("the request", func() bool { return len(s.provider.Book()) == 1 })
+		}, 1, false},
+		{"first byte", func(s *servers, p *serverProcess) {
+			_, closed := p.begin(llmtest.WaitsInside, "Grüße")
+			s.Cleanup(closed)
+		}, 1, false},
+		{"usage reported", func(s *servers, p *serverProcess) {
+			_, closed := p.begin(llmtest.HangsAfterUsage, "prompt_tokens")
+			s.Cleanup(closed)
+		}, 1, false},
+		{"settling", func(s *servers, p *serverProcess) {
+			stream, closed := p.begin(llmtest.WaitsInside, "Grüße")
+			s.Cleanup(closed)
+			unblock := s.blockSettling()
+			s.provider.Continue()
+			scanTo(s, stream, "[DONE]")
+			if enginetest.IsPostgres(s.database) { // it stands in the middle of its transaction
+				s.until("a transaction that waits", func() bool {
+					return s.number("SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND "+
+						"wait_event_type = 'Lock'") > 0
+				})
+			}
+			p.signal(os.Kill)
+			unblock()
+		}, 1, false},
+		{"settled", func(s *servers, p *serverProcess) {
+			_, closed := p.begin("good", "[DONE]")
+			s.Cleanup(closed)
+			s.until("the charge", func() bool { return s.number("SELECT held FROM credit_balances") == 0 })
+		}, 1, true},
+	}
+	enginetest.EachBlank(t, func(t *testing.T, database func(t *testing.T) string) {
+		for _, point := range points {
+			t.Run(point.name, func(t *testing.T) {
+				s := newServers(t, database(t))
+				p := s.start()
+				point.reach(s, p)
+				p.signal(os.Kill)
+				posted := s.number("SELECT posted FROM credit_balances")
+				if held := s.number("SELECT held FROM credit_balances"); (held == 0) != point.charged || held > posted {
+					t.Errorf("%d held of %d", held, posted)
+				}
+				s.exec("UPDATE credit_holds SET lease_until = 1 WHERE state = 'open'") // a minute later
+				s.start()
+				s.until("the money is back", func() bool { return s.number("SELECT held FROM credit_balances") == 0 })
+				posted = s.number("SELECT posted FROM credit_balances")
+				if spent := s.number("SELECT COALESCE(SUM(micro_usd), 0) FROM gateway_calls"); posted != freeCredit-spent ||
+					(spent > 0) != point.charged {
+					t.Errorf("balance %d, %d counted", posted, spent)
+				}
+				if n := len(s.provider.Book()); n != point.requests {
+					t.Errorf("the provider received %d requests", n)
+				}
+				s.ledger()
+			})
+		}
+	})
+}
+
+// blockSettling has other transactions wait before they change a balance, until the returned function is called.
+func (s *servers) blockSettling() (unblock func()) {
+	s.Helper()
+	conn, err := s.db.Conn(s.ctx)
+	if err != nil {
+		s.Fatal(err)
+	}
+	begin := "BEGIN IMMEDIATE"
+	if enginetest.IsPostgres(s.database) {
+		begin = "BEGIN"
+	}
+	for _, statement := range []string{begin, "UPDATE credit_balances SET held = held"} {
+		if _, err := conn.ExecContext(s.ctx, statement); err != nil {
+			s.Fatal(err)
+		}
+	}
+	return func() {
+		if _, err := conn.ExecContext(s.ctx, "ROLLBACK"); err != nil {
+			s.Error(err)
+		}
+		_ = conn.Close()
+	}
+}
+
+// A server that stands still for longer than its lease has lost its hold: the account does not pay for the call, which
+// ends afterwards, and the operator does.
+func TestGateway_ServerStandsStill(t *testing.T) {
+	enginetest.EachBlank(t, func(t *testing.T, database func(t *testing.T) string) {
+		s := newServers(t, database(t))
+		p := s.start()
+		stream, closed := p.begin(llmtest.WaitsInside, "Grüße")
+		defer closed()
+		if err := p.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+		s.exec("UPDATE credit_holds SET lease_until = 1")
+		s.start()
+		s.until("the money is back", func() bool { return s.number("SELECT held FROM credit_balances") == 0 })
+		s.provider.Continue()
+		if err := p.cmd.Process.Signal(syscall.SIGCONT); err != nil {
+			t.Fatal(err)
+		}
+		for stream.Scan() {
+			continue
+		}
+		s.until("the call is counted", func() bool { return s.number("SELECT COUNT(*) FROM gateway_calls") == 1 })
+		carried := s.number("SELECT COALESCE(SUM(amount), 0) FROM credit_transfers WHERE debit = 'operator'")
+		if posted := s.number("SELECT posted FROM credit_balances"); posted != freeCredit || carried == 0 {
+			t.Errorf("balance %d, the operator carries %d", posted, carried)
+		}
+		s.ledger()
+	})
+}
+
+// A dump of a server's goroutines holds no key and nothing of what was said.
+func TestGateway_DumpHoldsNoSecret(t *testing.T) {
+	s := newServers(t, t.TempDir()+"/service.db")
+	p := s.start()
+	_, closed := p.begin(llmtest.WaitsInside, "Grüße")
+	defer closed()
+	p.signal(syscall.SIGQUIT)
+	text := p.log.String()
+	if !strings.Contains(text, "goroutine ") || !strings.Contains(text, "gateway.(*transfer)") {
+		t.Fatalf("no dump of the call: %s", text)
+	}
+	for _, secret := range []string{llmtest.Key, s.key, testKey, "canary-content", "Grüße"} {
+		if strings.Contains(text, secret) {
+			t.Errorf("the dump holds %q", secret)
+		}
+	}
+}
+
+// Three servers on one PostgreSQL spend one account's credit at once, up to a cap. Whoever looks sees neither an
+// overdraft nor more than the cap; in the end the ledger says what the provider's book says, to the micro-dollar.
+func TestGateway_ThreeServersShareAnAccount(t *testing.T) {
+	s := newServers(t, enginetest.Postgres(t).Database(t))
+	const limit = 10_000
+	processes := []*serverProcess{s.start(), s.start(), s.start()}
+	s.exec("INSERT INTO gateway_settings (account_id, app_id, day_cap) VALUES ('ada-id', '" + processProject + "', 10000)")
+	looking, stop := context.WithCancel(s.ctx)
+	var looker, workers sync.WaitGroup
+	looker.Go(func() { s.watchMoney(looking, limit) })
+	var mu sync.Mutex
+	codes := map[string]int{}
+	for _, p := range processes {
+		for range 2 {
+			workers.Go(func() {
+				for n := range 12 {
+					code := p.ask([]string{llmtest.Status500, "good", llmtest.AboveMax, "good"}[n%4])
+					mu.Lock()
+					codes[code]++
+					mu.Unlock()
+				}
+			})
+		}
+	}
+	workers.Wait()
+	s.until("every call is settled", func() bool { return s.number("SELECT held FROM credit_balances") == 0 })
+	stop()
+	looker.Wait()
+	known := []string{"ok", "provider_busy", "cap_reached", "credit_reserved", "model_not_found"}
+	for code := range codes {
+		if !slices.Contains(known, code) {
+			t.Errorf("%d calls ended with %s", codes[code], code)
+		}
+	}
+	if codes["ok"] == 0 || codes["cap_reached"] == 0 || codes["provider_busy"] == 0 {
+		t.Errorf("%v", codes)
+	}
+	s.compareBooks()
+}
+
+// compareBooks compares the ledger with the provider's book.
+func (s *servers) compareBooks() {
+	s.Helper()
+	var ledger struct {
+		OK       bool  `json:"ok"`
+		Balances int64 `json:"balancesMicroUsd"`
+		Used     int64 `json:"usedMicroUsd"`
+		Operator int64 `json:"operatorMicroUsd"`
+	}
+	if err := json.Unmarshal([]byte(s.ledger()), &ledger); err != nil {
+		s.Fatal(err)
+	}
+	billed := int64(0)
+	for _, c := range s.provider.Book() {
+		if c.Done {
+			cached := llmtest.Cached(c.In)
+			billed += 2*(c.In-cached) + cached + 10*c.Out
+		}
+	}
+	counted := s.number("SELECT CAST(COALESCE(SUM(micro_usd), 0) AS BIGINT) FROM gateway_usage")
+	if ledger.Used != billed || ledger.Balances != freeCredit-(billed-ledger.Operator) ||
+		counted != billed-ledger.Operator || ledger.Operator == 0 {
+		s.Errorf("the provider billed %d, %+v, %d counted", billed, ledger, counted)
+	}
+}
+
+// watchMoney looks at the balance and the project's spending until ctx ends.
+func (s *servers) watchMoney(ctx context.Context, limit int64) {
+	for ctx.Err() == nil {
+		var posted, held, used int64
+		err := s.db.QueryRowContext(ctx, `SELECT COALESCE(SUM(posted), 0), COALESCE(SUM(held), 0), (SELECT COALESCE(MAX(spent +
+			held), 0) FROM credit_spending WHERE project <> '') FROM credit_balances`).Scan(&posted, &held, &used)
+		if ctx.Err() == nil && (err != nil || held < 0 || held > posted || used > limit) {
+			s.Errorf("posted %d, held %d, %d of the cap of %d, %v", posted, held, used, limit, err)
+			return
+		}
+	}
+}
+
+// ask makes a call and returns how it ended.
+func (p *serverProcess) ask(model string) string {
+	res, err := p.request(p.s.ctx, model)
+	if err != nil {
+		return err.Error()
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(bufio.NewReader(res.Body))
+	if err != nil {
+		return err.Error()
+	}
+	if res.StatusCode == http.StatusOK {
+		return "ok"
+	}
+	var e struct{ Error struct{ Code string } }
+	_ = json.Unmarshal(text, &e)
+	return e.Error.Code
+}
