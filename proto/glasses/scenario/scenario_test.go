@@ -109,7 +109,7 @@ func TestRefusals(t *testing.T) {
 		{step(`{"picture":"../x"}`), `steps[1].picture: it is "../x"; expected a name of 1 to 100 printable characters ` +
 			`without a path or a leading dot, e.g. {"picture": "end"}`},
 		{step(`{"fault":{"command":"display.show"}}`), `steps[1].fault: it has none of them; expected at least one of code, ` +
-			`latencyMs, clear, e.g. {"fault": {"command": "camera.photo", "code": "busy"}}`},
+			`latencyMs, clear, dropApp, e.g. {"fault": {"command": "camera.photo", "code": "busy"}}`},
 	} {
 		_, err := Parse([]byte(c.in))
 		var e *Error
