@@ -92,8 +92,8 @@ const (
 	adaPassword = "a password of ten letters"
 )
 
-// If the owners of connections cannot be determined, signing up or in requires the sign-in word, which is in a file that
-// only the service's user can read. Each start creates a new one.
+// If the owners of connections cannot be determined, signing up or in requires the sign-in word, which is in a file
+// that only the service's user can read. Each start creates a new one.
 func TestSignInAsksForTheWordWhereOwnersAreUnknown(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "backend")
 	unknown := func() error { return errors.New("no such table") }

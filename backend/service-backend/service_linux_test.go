@@ -275,7 +275,8 @@ func TestServiceRefusalsUnderSystemd(t *testing.T) {
 			t.Fatal(err)
 		}
 		cmd := exec.Command(program, "service", "install", "--config", path)
-		cmd.Env = append(os.Environ(), "SERVICE_BACKEND_HMAC_KEY="+strings.Repeat("ab", 32)) // a service does not have this variable
+		// A service does not have this variable.
+		cmd.Env = append(os.Environ(), "SERVICE_BACKEND_HMAC_KEY="+strings.Repeat("ab", 32))
 		contains(t, run(t, 2, cmd).errOut, "the user service-backend cannot run the server with "+path,
 			"hmac_key_file", "next: ")
 		if _, err := os.Lstat(unitFile); err == nil {

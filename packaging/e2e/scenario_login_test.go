@@ -166,7 +166,8 @@ func cutLoginShort(t *testing.T, b *remoteBackend, step string, signal syscall.S
 	if page != "" {
 		wantCancelled(t, page)
 	}
-	time.Sleep(1700 * time.Millisecond) // longer than the poll interval: there is no event to wait for when nothing must happen
+	// Longer than the poll interval: there is no event to wait for when nothing must happen.
+	time.Sleep(1700 * time.Millisecond)
 	for _, at := range s.polls("") {
 		if late := at.Sub(ended); late > 500*time.Millisecond { // one may have been under way
 			t.Errorf("a poll %s after the end", late)

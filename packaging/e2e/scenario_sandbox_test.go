@@ -56,7 +56,8 @@ func sandboxed(t *testing.T) (w *world, as func(*exec.Cmd) *exec.Cmd) {
 			t.Fatal(err)
 		}
 	}
-	if err := os.Chmod(filepath.Dir(bin), 0o755); err != nil { // the sandboxed user may run the programs but not change them
+	// The sandboxed user may run the programs but not change them.
+	if err := os.Chmod(filepath.Dir(bin), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	return w, func(cmd *exec.Cmd) *exec.Cmd {

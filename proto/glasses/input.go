@@ -69,9 +69,10 @@ type Transcript struct {
 	Confidence int    `json:"confidence,omitempty"` // percent; 0 if unknown
 }
 
-// Motion is the payload of motion: acceleration in thousandths of g, rotation in thousandths of a degree per second. The
-// axes are the head's: x points to the wearer's right, y forward, z up. Rotation follows the right-hand rule: positive GX
-// looks up, positive GY tilts to the right shoulder, positive GZ turns to the left. Acceleration points up at rest.
+// Motion is the payload of motion: acceleration in thousandths of g, rotation in thousandths of a degree per second.
+// The axes are the head's: x points to the wearer's right, y forward, z up. Rotation follows the right-hand rule:
+// positive GX looks up, positive GY tilts to the right shoulder, positive GZ turns to the left. Acceleration points up
+// at rest.
 type Motion struct {
 	AX int `json:"ax"`
 	AY int `json:"ay"`

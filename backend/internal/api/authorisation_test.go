@@ -142,7 +142,8 @@ func TestAuthorisation(t *testing.T) {
 			case c.name == "other account":
 				foreign = got
 			case c.missing && about(rt) && (foreign.status != got.status || !bytes.Equal(foreign.body, got.body)):
-				t.Errorf("%s %s: another account's resource and a missing one differ:\n%.300s\n%.300s", rt.method, rt.path, foreign.body,
+				t.Errorf("%s %s: another account's resource and a missing one differ:\n%.300s\n%.300s", rt.method, rt.path,
+					foreign.body,
 					got.body)
 			}
 		}

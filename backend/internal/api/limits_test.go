@@ -61,7 +61,7 @@ func TestDeviceCodes_AreLimitedPerNetworkOnIPv6(t *testing.T) {
 	w.issue(ipHeader, "192.0.2.2")
 }
 
-// A revoked install is told of the revocation even if its address has used up its codes.
+// The refusal of a revoked token says so even if its address may start no more links this minute.
 func TestInvalidToken_IsReportedWithoutCode(t *testing.T) {
 	w := newWorld(t, func(o *Options) { o.CodesPerMinute = 1 })
 	token := w.link()

@@ -206,7 +206,8 @@ func (h *authWorld) ask(b *browser, v visit, things map[string]string, how manne
 	}
 	all := fmt.Sprintln(a.status)
 	for _, name := range slices.Sorted(maps.Keys(a.header)) {
-		if name != "Set-Cookie" { // a new visitor gets a different one each time; the token below is replaced for the same reason
+		// A new visitor gets a different one each time; the token below is replaced for the same reason.
+		if name != "Set-Cookie" {
 			all += name + ": " + strings.Join(a.header[name], ", ") + "\n"
 		}
 	}

@@ -63,7 +63,7 @@ func (c Chart) Bars() string {
 	return c.svg(height, b.String())
 }
 
-// Ranks draws each point as a separate bar, with its name above and its number beside it.
+// Ranks draws one bar for each point, with the label above it and the number on its right.
 func (c Chart) Ranks() string {
 	const row, room, letters = 40, 90, 48 // letters of a name that fit above its bar; the table has the full name
 	most := int64(1)

@@ -268,8 +268,8 @@ func (h *Hub) closeRefused(ws *websocket.Conn, err error) {
 	}
 }
 
-// errTrimmed ends an attachment whose rows were deleted during the replay. The peer reconnects and is told that the log
-// was truncated.
+// errTrimmed ends an attachment whose rows were deleted during the replay. After it
+// reconnects, the peer learns that the log was truncated.
 var errTrimmed = errors.New("rows were deleted over the quota while they were replayed")
 
 // replay passes on the rows after since up to the session's LastSeq; later ones are already in the peer's queue. Rows

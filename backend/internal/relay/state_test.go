@@ -185,7 +185,7 @@ func TestStanding_IsRestoredOnPages(t *testing.T) {
 	app.do(again, "transcription.start", "b1", `{}`)
 }
 
-// TestStanding_ReportsEndByNewApp checks that an app whose transcription ended is told so when it reconnects.
+// TestStanding_ReportsEndByNewApp checks that an app learns on reconnecting that its transcription ended.
 func TestStanding_ReportsEndByNewApp(t *testing.T) {
 	m := newMemory()
 	n := startNode(t, m, relay.Options{})

@@ -23,7 +23,8 @@ var earlierRows = []glasses.Event{
 	{Sender: "app", Kind: "request", Type: "transcription.start", ID: "a2", Payload: []byte(`{"language":"de"}`)},
 	{Sender: "glasses", Kind: "result", Type: "result", ID: "a2",
 		Payload: []byte(`{"error":{"code":"busy","message":"a phone call is active"}}`)},
-	{Sender: "app", Kind: "event", Type: "wear", ID: "a3", Payload: []byte(`{"worn":false}`)}, // not what the glasses reported
+	// Not what the glasses reported.
+	{Sender: "app", Kind: "event", Type: "wear", ID: "a3", Payload: []byte(`{"worn":false}`)},
 	{Sender: "glasses", Kind: "event", Type: "thermal", ID: "g2", Payload: []byte(`{"state":"warm"}`)},
 }
 

@@ -85,7 +85,8 @@ func (w *Web) signFlow(c *call, flow, body string) string {
 	if flow == flowVerify {
 		browserID = ""
 	}
-	return w.sign("moment", flow, browserID, body) // the purpose that older versions, which may run beside this one, use as well
+	// The purpose that older versions, which may run beside this one, use as well.
+	return w.sign("moment", flow, browserID, body)
 }
 
 // encodeJSON does not escape &, < and >, which would take six bytes each.

@@ -48,7 +48,8 @@ func TestCookieOfAnInstance(t *testing.T) {
 		{false, "", "http://127.0.0.1:8080", "service-8080", false},
 		{false, "", "http://localhost:8081", "service-8081", false},
 		{false, "", "http://[::1]:8080", "service-8080", false},
-		{false, "", "http://glasses.example", "__Host-service", true}, // config refuses this address; the cookies do not change
+		// Config refuses this address; the cookies do not change.
+		{false, "", "http://glasses.example", "__Host-service", true},
 	} {
 		site := newSite(t, newFake(), func(o *Options) {
 			o.Embedded, o.InstanceID, o.SiteURL = tc.embedded, tc.instance,

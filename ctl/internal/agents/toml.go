@@ -171,7 +171,8 @@ func stringEnd(data []byte, pos int) (int, error) {
 			at += 2
 		case bytes.HasPrefix(data[at:], end):
 			at += len(end)
-			for n := 0; long && n < 2 && at < len(data) && data[at] == q[0]; n++ { // up to two quotes may precede the closing ones
+			// Up to two quotes may precede the closing ones.
+			for n := 0; long && n < 2 && at < len(data) && data[at] == q[0]; n++ {
 				at++
 			}
 			return at, nil

@@ -124,7 +124,8 @@ func TestShellWord_Quotes(t *testing.T) {
 func TestFilm_ShowsWhatTheWearerSaw(t *testing.T) {
 	var r report
 	if err := json.Unmarshal([]byte(`{"pictures":[{"name":"start","atMs":1},{"name":"step-2-want","atMs":2},
-		{"name":"step-2-3-got","atMs":2},{"name":"step-2-diff","atMs":2},{"name":"step-4-failed","atMs":3}]}`), &r); err != nil {
+		{"name":"step-2-3-got","atMs":2},{"name":"step-2-diff","atMs":2},
+		{"name":"step-4-failed","atMs":3}]}`), &r); err != nil {
 		t.Fatal(err)
 	}
 	var captions []string

@@ -146,7 +146,8 @@ func open(ctx context.Context, o Options) (*Client, error) {
 	answer, cancel := context.WithTimeout(ctx, dialer.AnswerTimeout)
 	defer cancel()
 	err = c.awaitSettings(answer)
-	if err != nil && ctx.Err() == nil && !daemon.Held() { // a service manager accepted the connection and is starting the daemon
+	// A service manager accepted the connection and is starting the daemon.
+	if err != nil && ctx.Err() == nil && !daemon.Held() {
 		answer, cancel = context.WithTimeout(ctx, dialer.StartTimeout)
 		defer cancel()
 		err = c.awaitSettings(answer)

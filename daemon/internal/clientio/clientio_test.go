@@ -19,7 +19,7 @@ import (
 	"github.com/service-dev/service/proto/clientio"
 )
 
-// process stands in for a client's process: it connects when asked and answers requests with a function.
+// process is a fake client: it connects when asked, and answer handles the requests it gets.
 type process struct {
 	registry *Registry
 	answer   func(r clientio.Request) any // nil for no answer; a string is sent unchanged

@@ -24,8 +24,8 @@ import (
 // FileName is the file's name inside the run directory.
 const FileName = "codes.json"
 
-// Bounds of the file. An entry is kept for keepAfter beyond the expiry of its code, so that a late caller is told that
-// the code expired rather than that it is unknown.
+// Bounds of the file. An entry is kept for keepAfter beyond the expiry of its code, so that a late call learns
+// that its code expired, not that it is unknown.
 const (
 	maxEntries = 64
 	maxFile    = 2 << 20

@@ -126,7 +126,8 @@ func serve(t *testing.T, s *Store, changed chan<- struct{}) (put func(text strin
 	go func() { _ = s.Serve(t.Context()) }()
 	return func(text string) {
 		t.Helper()
-		whole := filepath.Join(t.TempDir(), FileName) // written aside first: an earlier read may still be under way and must not see half a file
+		// Written aside first: an earlier read may still be under way and must not see half a file.
+		whole := filepath.Join(t.TempDir(), FileName)
 		if err := errors.Join(os.WriteFile(whole, []byte(text), 0o600), os.Rename(whole, s.Path())); err != nil {
 			t.Fatal(err)
 		}

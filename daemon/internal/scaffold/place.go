@@ -25,9 +25,9 @@ func ModuleOf(e Example, more []string) (files []File, capabilities []string, er
 	return files, r.Capabilities, err
 }
 
-// Place writes an example and its module into the folder root, which is absolute. The module has the capabilities of the
-// example, more, and those that it has there already. An example that was changed by hand is kept. A module that was
-// changed by hand, or that belongs to a project, is reported and nothing is written. Errors are *Error.
+// Place writes an example and its module into the folder root, which is absolute. The module gets the capabilities of
+// the example, those in more, and those that an existing module has. An example that was changed by hand is kept. A
+// module that was changed by hand, or that belongs to a project, is reported and nothing is written. Errors are *Error.
 func Place(
 	ctx context.Context, files clientio.Files, root string, e Example, more []string,
 ) (written []WrittenFile, capabilities []string, err error) {
@@ -73,7 +73,7 @@ func Place(
 	return append([]WrittenFile{{e.Name, state}}, p.written...), capabilities, nil
 }
 
-// exampleModule returns the capabilities of a module's file that is there already; none if there is none. A file that is
+// exampleModule returns the capabilities of an existing module file, or none if there is no such file. A file that is
 // not as it was generated is an error.
 func (p *project) exampleModule(ctx context.Context, language string, f File) ([]string, error) {
 	name := path.Join(p.dir, f.Name)

@@ -114,7 +114,8 @@ func (c *checker) modules() {
 			severity, message = SeverityInfo, "there is no generated module; the app speaks the protocol itself"
 		}
 		c.add(severity, FindNoModule, "", 0, message,
-			"call generateConnectionModule, or without an account getCodeExample with dir; for other languages searchDocs \"protocol\" tells how to write a client")
+			"call generateConnectionModule, or without an account getCodeExample with dir; "+
+				"for other languages searchDocs \"protocol\" tells how to write a client")
 		return
 	}
 	if len(c.in.Commands) == 0 {

@@ -6,8 +6,8 @@ import (
 	"github.com/service-dev/service/proto/glasses/scenario"
 )
 
-// labelled returns a step that the recorder is about to add with the note of the step that made it. In virtual time both
-// began at the same moment.
+// labelled returns a step that the recorder is about to add, with the note of the step that made it. In virtual time
+// both began at the same moment.
 func (r *recorder) labelled(s scenario.Step) scenario.Step {
 	for i, n := range r.labels {
 		if n.label.act != s.Act() || r.virtual && s.Camera == nil && n.at-r.base != r.at {

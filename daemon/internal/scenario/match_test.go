@@ -148,7 +148,8 @@ func TestCompare_GroupsEqualChanges(t *testing.T) {
 		said = append(said, fmt.Sprintf("%d× %s at %d", d.Times(), d.Message, d.AtMs))
 	}
 	if fmt.Sprintf("%q", said) != fmt.Sprintf("%q", []string{`10× display.show list[1]: "Menu" -> "Menü" at 0`,
-		`1× display.show list[1]: "Menu" -> "Mehr" at 1`, "1× display.show is extra: the same as the next frame, after display.show at 40",
+		`1× display.show list[1]: "Menu" -> "Mehr" at 1`,
+		"1× display.show is extra: the same as the next frame, after display.show at 40",
 		"1× display.show is extra at 50"}) || r.MoreDiffs != nil {
 		t.Errorf("%q, %v", said, r.MoreDiffs)
 	}

@@ -219,7 +219,7 @@ func TestStanding_OfEarlierVersion(t *testing.T) {
 	}
 }
 
-// TestStanding_ReportsEndByNewApp checks that an app whose transcription ended learns it when it is back.
+// TestStanding_ReportsEndByNewApp checks that an app learns on reconnecting that its transcription ended.
 func TestStanding_ReportsEndByNewApp(t *testing.T) {
 	m := newLocal(t, t.TempDir(), &fakeTransports{}, nil)
 	o := start(t, m, LocalRequest{Project: "com.example.app", Clock: "virtual"})

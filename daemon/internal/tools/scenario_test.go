@@ -101,7 +101,8 @@ func TestReplaySession(t *testing.T) {
 
 // Accepted differences are no failure: the summary begins with what was taken in.
 func TestReplaySession_SaysWhatItAccepted(t *testing.T) {
-	words := reportWords(scenario.Report{Name: "main", Verdict: scenario.Pass, Accepted: true, Steps: []scenario.StepReport{{}},
+	words := reportWords(scenario.Report{Name: "main", Verdict: scenario.Pass, Accepted: true,
+		Steps: []scenario.StepReport{{}},
 		Diffs: []scenario.Diff{{Kind: scenario.DiffChanged, Step: 3, AtMs: 7, Message: "display.show a -> b", Count: 11},
 			{Kind: scenario.DiffExtra, Message: "display.show is extra"}}, MoreDiffs: map[string]int{scenario.DiffExtra: 4}})
 	if !strings.HasPrefix(words, "Accepted: 11 changed, 5 extra taken into the recording") ||

@@ -132,8 +132,9 @@ func expectations() []Kind {
 				"images":       says("Alts or ids to be seen in full."),
 				"allowPartial": says("What is partly seen counts."),
 				"focus":        says("Id of a node; empty: none."),
-				"picture":      {What: "SHA-256 of the picture, from getDisplayState or of a kept one.", Pattern: hashPattern, Form: "a SHA-256 in lower-case hex"},
-				"withinMs":     within(),
+				"picture": {What: "SHA-256 of the picture, from getDisplayState or of a kept one.", Pattern: hashPattern,
+					Form: "a SHA-256 in lower-case hex"},
+				"withinMs": within(),
 			}},
 		{Name: "expectNothingClipped", What: "What is shown fits device models: nothing is clipped or cut, no word of a " +
 			"button is broken, and every target can be reached. {} means every model with a display.", Expects: true,
