@@ -52,7 +52,7 @@ var refusals = map[string]Failure{
 	"provider_unavailable": {Status: http.StatusServiceUnavailable, Type: "api_error", RetryAfter: 1,
 		Message: "the model's provider is not available"},
 	"provider_error": {Status: http.StatusBadGateway, Type: "api_error", RetryAfter: 1,
-		Message: "the model's provider sent something that is no answer: try again"},
+		Message: "the model's provider sent an invalid answer: try again"},
 	"provider_refused": {Status: http.StatusBadRequest, Type: "invalid_request_error",
 		Message: "the provider refused the request"},
 }

@@ -58,8 +58,8 @@ func readBoth[T any](
 	return ofFrom, ofInto, err
 }
 
-// lockProjectRow keeps others from adding anything below a project until the transaction ends, since an insertion that
-// refers to its row waits. SQLite has a single writer and needs no lock.
+// lockProjectRow keeps others from adding rows below a project until the transaction ends: an insertion that references
+// the project's row waits. SQLite has a single writer and needs no lock.
 func (s *Store) lockProjectRow(ctx context.Context, tx *sql.Tx, accountID, id string) error {
 	if s.engine != "postgres" {
 		return nil

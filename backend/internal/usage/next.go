@@ -10,7 +10,7 @@ const (
 	waitABit   = "the app repeats the call after the seconds of Retry-After"
 )
 
-// nextSteps say what to do about refusals, to owners and to agents.
+// nextSteps tell owners and agents what to do about refusals.
 var nextSteps = map[string]string{
 	wire.InvalidJSON:            fixRequest,
 	wire.InvalidValue:           fixRequest,
@@ -25,7 +25,7 @@ var nextSteps = map[string]string{
 	gateway.CodeOwnKeyMissing: "own keys pay, and there is none for the model's provider: call setCredential, or the owner " +
 		"lets credit pay on the project's gateway page",
 	gateway.CodeOwnKeyRefused:       "the provider refused the project's own key: call setCredential to replace it",
-	gateway.CodeProviderUnreachable: "start the local server of models",
+	gateway.CodeProviderUnreachable: "start the local model server",
 	gateway.CodeTooManyCalls:        waitABit,
 	gateway.CodeNotConfigured:       "the operator of the backend sets gateway_catalogue",
 	gateway.CodeUnavailable:         waitABit,

@@ -17,8 +17,8 @@ type needs struct {
 	noCall bool     // no active phone call
 }
 
-// needsOf is the table of commands. Those that stop something need only the link: stopping what is not running
-// succeeds. Phrases and the end of transcription need not even that: they stand whether or not glasses are in reach.
+// needsOf is the table of commands. Stop commands need only the link: stopping something that is not running succeeds.
+// Announcing phrases and stopping transcription do not even need the link: they take effect without glasses in reach.
 func needsOf(typ string) needs {
 	camera, mic, speech := glasses.PartCamera, glasses.PartMicrophone, glasses.PartSpeech
 	switch typ {
@@ -101,7 +101,7 @@ func (n needs) faultOf(code string) *glasses.Error {
 	return reason(code)
 }
 
-// messages are the standard words of each code.
+// messages are the standard messages of the codes.
 var messages = map[string]string{
 	glasses.CodeNotConnected:     "the glasses are out of reach",
 	glasses.CodePermissionDenied: "the wearer did not allow it",
