@@ -60,11 +60,11 @@ func (w *testbed) offerModels() (env []string, err error) {
 	if err != nil {
 		return nil, err
 	}
+	keys := filepath.Join(dir, "keys.yaml")
 	text, err := os.ReadFile(catalogue)
 	if err != nil {
 		return nil, err
 	}
-	keys := filepath.Join(dir, "keys.yaml")
 	for path, text := range map[string]string{
 		catalogue: strings.Replace(string(text), "{id: fake,", "{id: fake, own_keys: "+ownKeys+",", 1),
 		keys: "providers:\n  - {id: " + ownKeys + ", name: OpenAI, pattern: '.', test: {url: 'http://127.0.0.1:1/', " +
@@ -86,10 +86,11 @@ func (s *soak) startApps() error {
 		if a.key, err = a.owner.ProjectKey(a.project); err != nil {
 			return err
 		}
-		if n == modelApps-1 {
-			err = a.payByOwnKey()
-		} else if n == 0 {
+		switch n {
+		case 0:
 			err = a.raiseCap()
+		case modelApps - 1:
+			err = a.payByOwnKey()
 		}
 		if err != nil {
 			return fmt.Errorf("set up %s: %w", a.project, err)

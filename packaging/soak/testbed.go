@@ -257,11 +257,11 @@ func (w *testbed) remove() {
 	if w.backend != nil {
 		w.backend.kill()
 	}
-	if w.provider != nil {
-		w.provider.Close()
-	}
 	for _, p := range w.processes() {
 		kill(p.pid)
+	}
+	if w.provider != nil {
+		w.provider.Close()
 	}
 	if w.mounted {
 		_ = syscall.Unmount(w.disk, syscall.MNT_DETACH)
