@@ -103,14 +103,30 @@ func (p *Provider) Close() {
 func (p *Provider) Continue() { p.gate <- struct{}{} }
 
 // Book returns a copy of the recorded calls.
-func (p *Provider) Book() []Call {
+func (p *Provider) Book() []Call { return p.Since(0) }
+
+// Since returns a copy of the recorded calls without the first n.
+func (p *Provider) Since(n int) []Call {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	out := make([]Call, len(p.book))
-	for i, c := range p.book {
+	out := make([]Call, len(p.book)-n)
+	for i, c := range p.book[n:] {
 		out[i] = *c
 	}
 	return out
+}
+
+// Len returns how many calls are recorded.
+func (p *Provider) Len() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.book)
+}
+
+// CloseIdle closes the connections on which nothing is under way.
+func (p *Provider) CloseIdle() {
+	p.server.Config.SetKeepAlivesEnabled(false)
+	p.server.Config.SetKeepAlivesEnabled(true)
 }
 
 // Billed returns the tokens of all recorded calls.

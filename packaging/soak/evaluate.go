@@ -58,6 +58,7 @@ func (s *soak) evaluate(before []string) error {
 	} else {
 		s.compare("the backend, without its database", served, anew, slack, nil)
 	}
+	s.compareMoney()
 	return s.end(before, shims)
 }
 

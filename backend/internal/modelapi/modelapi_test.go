@@ -72,15 +72,26 @@ func (p *countingPurse) Record(_ context.Context, c credit.Call) error {
 	return nil
 }
 
+func (p *countingPurse) left() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.holds
+}
+
 type world struct {
 	purse    *countingPurse
 	provider *llmtest.Provider
 	url      string
+	closed   chan struct{} // receives a value for each connection that the server has closed
 }
+
+// smallBuffer is the size of a connection's buffers, in bytes, so that an app that does not read is soon noticed.
+const smallBuffer = 4096
 
 func newWorld(t *testing.T, writeTimeout time.Duration, limits gateway.Limits) *world {
 	t.Helper()
-	w := &world{purse: &countingPurse{rows: make(chan credit.Call, 100)}, provider: llmtest.Start()}
+	w := &world{purse: &countingPurse{rows: make(chan credit.Call, 100)}, provider: llmtest.Start(),
+		closed: make(chan struct{}, 10_000)}
 	t.Cleanup(w.provider.Close)
 	dir := t.TempDir()
 	text := fmt.Sprintf("providers: [{id: fake, base_url: '%s', key_file: %s/key}]\nmodels:\n", w.provider.URL, dir)
@@ -104,7 +115,19 @@ func newWorld(t *testing.T, writeTimeout time.Duration, limits gateway.Limits) *
 	go func() { done <- calls.Serve(ctx) }()
 	mux := http.NewServeMux()
 	New(Options{Keys: anyKey{}, Gateway: calls, Log: log, WriteTimeout: writeTimeout}).Mount(mux)
-	server := httptest.NewServer(mux)
+	server := httptest.NewUnstartedServer(mux)
+	server.Config.ConnContext = func(ctx context.Context, conn net.Conn) context.Context {
+		if err := conn.(*net.TCPConn).SetWriteBuffer(smallBuffer); err != nil {
+			t.Error(err)
+		}
+		return ctx
+	}
+	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateClosed {
+			w.closed <- struct{}{}
+		}
+	}
+	server.Start()
 	w.url = server.URL
 	t.Cleanup(func() {
 		server.CloseClientConnections()
@@ -113,8 +136,8 @@ func newWorld(t *testing.T, writeTimeout time.Duration, limits gateway.Limits) *
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
-		if w.purse.holds != 0 {
-			t.Errorf("%d holds are left", w.purse.holds)
+		if n := w.purse.left(); n != 0 {
+			t.Errorf("%d holds are left", n)
 		}
 	})
 	return w
@@ -138,16 +161,7 @@ func (w *world) request(ctx context.Context, t *testing.T, model, more string) *
 // An app that does not read blocks neither the provider nor the charge.
 func TestCall_EndsForAnAppThatDoesNotRead(t *testing.T) {
 	w := newWorld(t, 50*time.Millisecond, gateway.Limits{})
-	conn, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	body := `{"model":"above-max","stream":true,"max_tokens":1000,"messages":[{"role":"user","content":"Hello"}]}`
-	if _, err := fmt.Fprintf(conn, "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"+
-		"Content-Length: %d\r\n\r\n%s", len(body), body); err != nil {
-		t.Fatal(err)
-	}
+	defer w.longAnswer(t).Close()
 	row := <-w.purse.rows
 	if row.Outcome != "cancelled" || row.TextOut == 0 {
 		t.Errorf("%+v", row)
