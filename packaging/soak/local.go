@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// localLog is what an agent knows of its local session's event log.
+// localLog is an agent's knowledge of its local session's event log.
 type localLog struct {
 	id    string
 	since int64 // the last row that was read
