@@ -182,7 +182,7 @@ func (r *Runner) write(ctx context.Context, req RecordRequest, sc *scenario.Scen
 	return req.Files.Replace(ctx, req.Path, data, 0o600, 0o700)
 }
 
-// writeMedia writes what the camera took, by its hash, and returns the names.
+// writeMedia writes the camera's pictures and clips, named by their hash, and returns the names.
 func (r *Runner) writeMedia(ctx context.Context, req RecordRequest, dir string, rows []glasses.Event,
 	out *Recording) (kept []string, err error) {
 	for _, e := range rows {

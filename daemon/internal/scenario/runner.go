@@ -131,7 +131,7 @@ type Diff struct {
 	Count int `json:"count,omitempty"`
 	// Path is the place in the payload, e.g. payload.tree.children[1].text; of several the first.
 	Path string `json:"path,omitempty"`
-	// Message is what differs, e.g. display.show list[1]: "Calendar" -> "Kalender".
+	// Message describes the difference, e.g. display.show list[1]: "Calendar" -> "Kalender".
 	Message string `json:"message"`
 	// Want and Got describe what is missing or extra, or are the two times.
 	Want string `json:"want,omitempty"`

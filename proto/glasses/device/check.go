@@ -6,7 +6,7 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// needs is what a command requires of the model and of the state, in the order of the checks.
+// needs are a command's requirements on the model and the state, in the order of the checks.
 type needs struct {
 	part   string // panel, camera, microphone, speaker, motion
 	link   bool

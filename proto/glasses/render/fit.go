@@ -95,7 +95,8 @@ func (f *fitting) lookAtLines(b *box, r, clip image.Rectangle) {
 	}
 }
 
-// findings returns what was never visible or reachable. The content of a target that is cut is not reported separately.
+// findings reports the parts that were never visible or reachable. It does not report the content of a cut target
+// separately.
 func (f *fitting) findings() []glasses.Finding {
 	var found []glasses.Finding
 	add := func(kind string, b *box) {
