@@ -152,7 +152,7 @@ func (s *sums) add(u credit.UsageRow, step time.Duration) {
 	}
 }
 
-// dearest sorts by cost, the most expensive first, and by name for equal costs.
+// dearest orders by cost, the most expensive first, and by name for equal costs.
 func dearest(by map[modelSource]*spending) []modelSource {
 	var keys []modelSource
 	for k := range by {

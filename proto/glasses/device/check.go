@@ -82,7 +82,7 @@ func (n needs) refused(s glasses.State) *glasses.Error {
 	return nil
 }
 
-// partRefused returns the error for a part that the wearer did not allow or switched off, as code says.
+// partRefused returns the error for a part that the wearer did not allow or switched off; code says which.
 func partRefused(code, part string) *glasses.Error {
 	if code == glasses.CodePermissionDenied {
 		return &glasses.Error{

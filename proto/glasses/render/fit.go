@@ -8,8 +8,8 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// maxFitViews is how many combinations of focus and scroll position Fit examines. What only later ones show counts as
-// not shown.
+// maxFitViews is how many combinations of focus and scroll position Fit examines. Content that only later ones show
+// counts as not shown.
 const maxFitViews = 2000
 
 // maxFindingText bounds the text of a finding in bytes: the findings of a show are part of its result, which is one
