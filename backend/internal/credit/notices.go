@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// OfBalance is the Of of a Notice about the balance; the others are CapDay and CapMonth.
+// OfBalance marks a Notice about the balance. Notices about caps have CapDay or CapMonth.
 const OfBalance = "balance"
 
 // noticeAt is the spent share of a cap or of the balance, in percent, at which a notice is sent.
@@ -93,7 +93,7 @@ func (l *Ledger) limits(ctx context.Context, accountID, project string) (all []N
 		period: OfBalance}), nil
 }
 
-// watched is a project whose spending changed, or one of whose calls was refused because of the limit of.
+// watched is a project whose spending changed, or one of whose calls was refused because of a limit.
 type watched struct{ account, project, of string }
 
 // watch remembers the projects that SendNotices has to check. They are lost when the process ends; the next call adds
