@@ -307,7 +307,7 @@ func Cached(in int64) int64 { return in / 2 }
 // Prices are micro-USD a token.
 type Prices struct{ In, Cached, Out int64 }
 
-// Bill returns what a call costs, in micro-USD.
+// Bill returns the price of a call, in micro-USD.
 func (c Call) Bill(p Prices) int64 {
 	cached := Cached(c.In)
 	if c.Path == "/v1/messages" {

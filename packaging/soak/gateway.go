@@ -18,11 +18,11 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-// gateway is what the run knows of the money that models cost.
+// gateway is the run's knowledge of the money that models cost.
 type gateway struct {
 	apps []*modelApp
-	// calling is held for reading from the start of calls until their charge is known, so that whoever holds it for
-	// writing finds every app at rest.
+	// calling is held for reading from the start of calls until their charge is known, so that every app is at rest
+	// while it is held for writing.
 	calling sync.RWMutex
 }
 
@@ -39,7 +39,7 @@ const (
 var honest = []string{llmtest.Good, llmtest.OneByte, llmtest.CRLF, llmtest.UsageNull, llmtest.UsageNoChoices,
 	llmtest.UsageWithDelta, llmtest.HangsAtEnd, llmtest.EchoesKey}
 
-// dishonest are the others. The apps leave the calls of those that hang.
+// dishonest are all other models. The apps abandon the calls of models that hang.
 var dishonest = append([]string{llmtest.UsageNone, llmtest.UsageTwice, llmtest.UsageStrings, llmtest.UsageNegative,
 	llmtest.UsageHuge, llmtest.UsageIsNull, llmtest.CachedAbove, llmtest.LongLine, llmtest.CutBeforeUsage,
 	llmtest.CutAfterUsage, llmtest.EndsEarly, llmtest.ErrorInside, llmtest.ErrorFrame, llmtest.Status401, llmtest.Status404,
@@ -100,7 +100,7 @@ func (s *soak) startApps() error {
 	return nil
 }
 
-// ledger is what the operator sees of the ledger.
+// ledger is the operator's view of the ledger.
 type ledger struct {
 	OK        bool
 	Used      int64 `json:"usedMicroUsd"`
@@ -120,7 +120,7 @@ func (s *soak) readLedger() (l ledger, err error) {
 	return l, err
 }
 
-// checkLedger compares the ledger with what was charged, again and again, until ctx ends.
+// checkLedger compares the ledger with the charges again and again, until ctx ends.
 func (s *soak) checkLedger(ctx context.Context) {
 	for pause(ctx, ledgerChecks); ctx.Err() == nil; pause(ctx, ledgerChecks) {
 		s.gateway.calling.Lock()
@@ -142,7 +142,7 @@ func (s *soak) compareLedger() {
 	s.results.answered("ledger compared at rest", ok)
 }
 
-// compareMoney compares every view of the money with the others and with the provider's book.
+// compareMoney compares every view of the money with the others and with the provider's records.
 func (s *soak) compareMoney() {
 	var l ledger
 	if !eventually(swept, func() bool { l, _ = s.readLedger(); return l.OpenHolds == 0 && l.OK }) {
@@ -155,7 +155,7 @@ func (s *soak) compareMoney() {
 	s.compareBook()
 }
 
-// compareViews compares what the project's page, the API and the tool say with what the app saw.
+// compareViews compares the project's page, the API and the tool with the app's own observations.
 func (a *modelApp) compareViews(s *soak) {
 	page, _, err := a.owner.Browser.Get(a.owner.Base + a.page())
 	if want := "<dt>Spent</dt><dd>" + backendapi.Dollars(a.seen.MicroUSD) + "</dd>"; !strings.Contains(page, want) {
@@ -176,8 +176,8 @@ func (a *modelApp) compareViews(s *soak) {
 	}
 }
 
-// compareBook compares the provider's book with the charges. What it bills for answers that reached their app was
-// charged to the micro-dollar; what it bills besides is listed by the reason for which it was not.
+// compareBook compares the provider's records with the charges. The provider's bill for answers that reached their app
+// must have been charged to the micro-dollar; the rest of the bill is listed by the reason why it was not charged.
 func (s *soak) compareBook() {
 	known, charged, calls := map[string]string{}, map[string]int64{}, map[string]int{}
 	for _, a := range s.gateway.apps {

@@ -187,7 +187,7 @@ func (s *soak) useEverything() error {
 	return nil
 }
 
-// workUnderFaults lets agents and terminals work during faults, until the time is over.
+// workUnderFaults lets agents and terminals work during faults, until the time is up.
 func (s *soak) workUnderFaults(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, s.length)
 	defer cancel()

@@ -35,7 +35,7 @@ type modelApp struct {
 	ownKey             bool
 	cap                int // of a day, in cents; 0 for none
 
-	seen    backendapi.GatewaySums // of the last reading
+	seen    backendapi.GatewaySums // at the last reading
 	ends    map[string]string      // of the calls, by id
 	charged map[string]int64       // by how calls ended, in micro-USD
 }
@@ -44,20 +44,20 @@ func newModelApp(s *soak, n int) *modelApp {
 	return &modelApp{soak: s, name: fmt.Sprintf("model app %d", n), project: fmt.Sprintf("com.example.models%d", n),
 		owner: s.people[1-n*len(s.people)/modelApps], rng: s.random(uint64(300 + n)), ends: map[string]string{},
 		charged: map[string]int64{},
-		// A connection for each call: whether a process got a call is known by whether it accepted the connection.
+		// A connection for each call: a process has received a call exactly if it accepted the connection.
 		client: &http.Client{Timeout: callTimeout, Transport: &http.Transport{DisableKeepAlives: true}}}
 }
 
 // Outcomes of calls to models, beside ok and the codes of refusals.
 const (
 	noBackend  = "backend_unreachable"
-	notSent    = "not sent" // nobody listened
+	notSent    = "not sent" // no process listened
 	left       = "left"
 	brokeOff   = "broke off"
 	capReached = "cap_reached"
 )
 
-// refusals are what a provider that fails may cause. A model whose receipts are false is hidden.
+// refusals are the refusals that a failing provider may cause. A model with false usage reports is hidden.
 var refusals = []string{brokeOff, "provider_busy", "provider_unavailable", "provider_error", "provider_refused",
 	"own_key_refused", "model_not_found"}
 
@@ -77,7 +77,7 @@ const maxInput = 5000
 type modelCall struct {
 	id, api, model  string
 	streamed, tools bool
-	leaves          bool // its app leaves it once the provider has it
+	leaves          bool // its app disconnects once the provider has the call
 	output          int  // tokens at most
 	outcome         string
 }
@@ -94,7 +94,7 @@ func (a *modelApp) work(ctx context.Context) {
 	}
 }
 
-// draw returns a call. The provider answers most of them as it should.
+// draw returns a random call. The provider answers most calls correctly.
 func (a *modelApp) draw() *modelCall {
 	a.n++
 	c := &modelCall{id: fmt.Sprintf("%s/%d", a.project, a.n), api: []string{"chat", "responses", "messages"}[a.rng.IntN(3)],
@@ -110,8 +110,8 @@ func (a *modelApp) draw() *modelCall {
 	return c
 }
 
-// callAndCompare makes one call, or some at once, and compares what they cost with the provider's book. A call that
-// failed for now is repeated once.
+// callAndCompare makes one call, or some at once, and compares their cost with the provider's records. It repeats a
+// call that failed temporarily once.
 func (a *modelApp) callAndCompare() {
 	calls := []*modelCall{a.draw()}
 	for a.rng.IntN(3) == 0 && calls[0].honest() {
@@ -133,7 +133,7 @@ func (a *modelApp) callAndCompare() {
 	}
 }
 
-// makeCalls makes calls at once and compares what they cost.
+// makeCalls makes calls at once and compares their cost.
 func (a *modelApp) makeCalls(calls []*modelCall) {
 	since, kills, from := time.Now(), a.backend.kills.Load(), a.provider.Len()
 	var all sync.WaitGroup
@@ -162,10 +162,10 @@ func (a *modelApp) makeCalls(calls []*modelCall) {
 	a.account(calls, now, counted, a.provider.Since(from))
 }
 
-// counted waits until the usage counts n more calls than before, or the process that got them is dead.
+// counted waits until the usage counts n more calls than before, or the process that received them is dead.
 func (a *modelApp) counted(n int, kills int64) (now backendapi.GatewayUsage, counted int, err error) {
 	done := eventually(recovery, func() bool {
-		killed := a.backend.kills.Load() != kills // before the usage is read, which is final then
+		killed := a.backend.kills.Load() != kills // checked before the usage is read, which is then final
 		now, err = a.usage()
 		counted = int(now.Totals.Calls + now.Totals.Refused - a.seen.Calls - a.seen.Refused)
 		return err == nil && (killed || counted >= n)
@@ -176,8 +176,8 @@ func (a *modelApp) counted(n int, kills int64) (now backendapi.GatewayUsage, cou
 	return now, counted, err
 }
 
-// account compares what calls cost by the usage with the book. counted is how many of them the usage counts: others were
-// cut by a kill, and cost nothing.
+// account compares the cost of calls in the usage with the provider's records. counted is how many of them the usage
+// counts: the others were cut by a kill and cost nothing.
 func (a *modelApp) account(calls []*modelCall, now backendapi.GatewayUsage, counted int, book []llmtest.Call) {
 	charged, guessed := now.Totals.MicroUSD-a.seen.MicroUSD, now.Totals.Estimated > a.seen.Estimated
 	a.seen = now.Totals
@@ -227,7 +227,7 @@ func (a *modelApp) account(calls []*modelCall, now backendapi.GatewayUsage, coun
 	}
 }
 
-// callID returns the id of a call in the provider's book: what its app said.
+// callID returns the id of a call in the provider's records, which is the text that its app sent.
 func callID(c llmtest.Call) string {
 	said, _ := c.Body["messages"].([]any)
 	if len(said) == 0 {
@@ -261,10 +261,10 @@ func (c *modelCall) body() []byte {
 	return data
 }
 
-// lastEvents are how complete streams end.
+// lastEvents are the ends of complete streams.
 var lastEvents = map[string]string{"chat": "data: [DONE]", "responses": "response.completed", "messages": "message_stop"}
 
-// call makes a call. from is the length of the provider's book before it.
+// call makes a call. from is the number of the provider's records before it.
 func (a *modelApp) call(c *modelCall, from int) (outcome string) {
 	ctx, cancel := context.WithCancel(context.Background())
 	if c.leaves {

@@ -29,7 +29,7 @@ const (
 	codeInvalidValue   = "invalid_value"
 )
 
-// refusals are the codes of the gateway that a script can answer, with what the gateway answers besides.
+// refusals are the gateway's codes that a script can answer with, and the rest of the gateway's answer for each.
 var refusals = map[string]Failure{
 	"no_credit": {Status: http.StatusPaymentRequired, Type: "insufficient_quota",
 		Message: "the account has too little credit for this call"},

@@ -7,8 +7,8 @@ const PathGatewayUsage = "/gateway/usage"
 // FieldGatewayUsage is the field of CapabilityAssistant whose grant PathGatewayUsage needs.
 const FieldGatewayUsage = "gatewayUsage"
 
-// GatewayUsage is what a project's calls through the AI gateway cost. Money is in micro-dollars, times are UTC, and the
-// range is of whole hours or days. ByModel, and Resolves of the models, are null if the grants hide the text model;
+// GatewayUsage is the cost of a project's calls through the AI gateway. Money is in micro-dollars, times are UTC, and
+// the range is of whole hours or days. ByModel, and Resolves of the models, are null if the grants hide the text model;
 // BySource and KeySource are if they hide the credentials. Refused calls count in Refused only.
 type GatewayUsage struct {
 	Project  string            `json:"project"`
@@ -33,8 +33,8 @@ type GatewayRange struct {
 	To   string `json:"to"`
 }
 
-// GatewayCredit is the account's prepaid credit. Reserved is the part of the balance that calls in flight hold, Free what
-// was granted for nothing. Locked credit cannot be spent before the owner has proved the mail address.
+// GatewayCredit is the account's prepaid credit. Reserved is the part of the balance that calls in flight hold, Free
+// what was granted for nothing. Locked credit cannot be spent before the owner has proved the mail address.
 type GatewayCredit struct {
 	BalanceMicroUSD  int64 `json:"balanceMicroUsd"`
 	ReservedMicroUSD int64 `json:"reservedMicroUsd"`
@@ -50,7 +50,7 @@ type GatewayCaps struct {
 	AccountMonth *GatewayCap `json:"accountMonth"`
 }
 
-// GatewayCap is a cap, and what the present day or month has used of it. Calls in flight count with what they reserved.
+// GatewayCap is a cap and its usage in the current day or month. Calls in flight count with their reserved amount.
 type GatewayCap struct {
 	LimitMicroUSD    int64  `json:"limitMicroUsd"`
 	SpentMicroUSD    int64  `json:"spentMicroUsd"`

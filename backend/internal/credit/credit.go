@@ -91,7 +91,7 @@ func (e *Unproved) Error() string {
 	return "credit locked: confirm the account's mail address or link an identity provider first"
 }
 
-// The periods of a cap, and what it limits.
+// The periods of a cap, and the things that it limits.
 const (
 	CapDay    = "day"
 	CapMonth  = "month"

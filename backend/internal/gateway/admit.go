@@ -39,7 +39,7 @@ func (s *Service) Do(ctx context.Context, who Caller, api wire.API, body []byte,
 	return c.pass(ctx, to)
 }
 
-// admit decodes the request, bounds what it can cost and holds that amount.
+// admit decodes the request, computes the most that it can cost and holds that amount.
 func (c *call) admit(ctx context.Context, api wire.API, body []byte) (err error) {
 	if c.request, err = wire.Decode(api, body); err != nil {
 		return err

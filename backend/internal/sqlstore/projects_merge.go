@@ -10,7 +10,7 @@ import (
 	"github.com/service-dev/service/backend/internal/projects"
 )
 
-// MergeProjects moves what the project src owns to dst and leaves an alias. Either may be given by an alias.
+// MergeProjects moves everything that the project src owns to dst and leaves an alias. Either may be given by an alias.
 func (s *Store) MergeProjects(ctx context.Context, accountID, src, dst string, e audit.Entry) error {
 	return s.writeProjects(ctx, accountID, func(tx *sql.Tx) error {
 		from, into, err := readBoth(ctx, tx, resolveProject, accountID, src, dst)
@@ -47,7 +47,7 @@ func (s *Store) MergeProjects(ctx context.Context, accountID, src, dst string, e
 	})
 }
 
-// readBoth returns what read returns for two projects of the account.
+// readBoth returns the results of read for two projects of the account.
 func readBoth[T any](
 	ctx context.Context, q querier, read func(_ context.Context, _ querier, accountID, id string) (T, error),
 	accountID, from, into string,

@@ -37,7 +37,7 @@ func (c writerConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	return writer, nil
 }
 
-// as returns what the driver opened as a T, or closes it if it lacks a method of T.
+// as converts an object that the driver opened to a T, or closes it if it lacks a method of T.
 func as[T any](opened io.Closer, err error) (T, error) {
 	if err != nil {
 		return *new(T), err

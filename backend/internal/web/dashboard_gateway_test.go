@@ -49,7 +49,7 @@ func TestGateway_SaysWhatToDoAboutRefusals(t *testing.T) {
 	v.lacks("Your last 30 days", "<svg class=\"chart\"")
 }
 
-// Every code that a call can be refused with before it reaches a provider has a text of its own.
+// Every code with which a call can be refused before it reaches a provider has its own text.
 func TestGateway_EveryRefusalHasAText(t *testing.T) {
 	for _, code := range []string{gateway.CodeModelNotFound, gateway.CodeWrongAPI, gateway.CodeRequestTooLarge,
 		gateway.CodeOwnKeyMissing, gateway.CodeOwnKeyRefused, gateway.CodeProviderUnreachable, gateway.CodeNoCredit,
@@ -104,6 +104,6 @@ func TestGateway_WhatPaysTellsTheCostOfBoth(t *testing.T) {
 	v.get(helloGateway)
 	v.post(helloGateway+"/key-source", v.form("source", "own")).onward().want(http.StatusOK, "It applies from the next call",
 		`value="own" required checked`)
-	h.models = nil // the operator no longer takes own keys: the way back stays
+	h.models = nil // the operator no longer accepts own keys, but switching back stays possible
 	v.get(helloGateway).want(http.StatusOK, "What pays")
 }

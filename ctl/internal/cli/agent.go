@@ -57,7 +57,7 @@ func (a *app) changeAgents(word, short string, change agentChange) *cobra.Comman
 	return cmd
 }
 
-// agentRow is what --json shows of an agent.
+// agentRow is an agent in the output of --json.
 type agentRow struct {
 	ID      string `json:"id"`
 	Name    string `json:"name"`

@@ -48,7 +48,7 @@ func chips() []string {
 		glasses.ChipCustom}
 }
 
-// logPage is what getEventLog answers.
+// logPage is the answer of getEventLog.
 type logPage struct {
 	SessionID string
 	Events    []json.RawMessage

@@ -85,7 +85,7 @@ type reportStep struct {
 	AtMs                   int64
 }
 
-// report is what replaySession answers.
+// report is the answer of replaySession.
 type report struct {
 	Name, Verdict, SessionID string
 	AppLeft                  string // when the app left or how it ended, if it should have stayed

@@ -43,7 +43,7 @@ type scenarioRun struct {
 	endSession func() // lets the daemon close the session
 }
 
-// localSession is what startLocalSimulation answers.
+// localSession is the answer of startLocalSimulation.
 type localSession struct {
 	SessionID, DeviceModel, AppEndpoint, AppTokenFile string
 }

@@ -64,7 +64,7 @@ func (b *batch) lineOf(i int) term.Run {
 	return r
 }
 
-// failures returns what failed in a run.
+// failures returns the failures of a run.
 func (r *report) failures() (list []term.Failure) {
 	if r.AppLeft != "" { // first, because other failures may follow from it
 		list = append(list, term.Failure{What: stepAppRuns, Why: r.AppLeft})

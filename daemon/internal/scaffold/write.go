@@ -207,7 +207,7 @@ func projectAbove(ctx context.Context, files clientio.Files, dir string) (projec
 	return "", "", nil
 }
 
-// changedFiles returns the existing files that are neither what would be written nor what was generated last.
+// changedFiles returns the existing files whose content is neither the new one nor the one generated last.
 func (p *project) changedFiles(ctx context.Context, files []File) []string {
 	var changed []string
 	for _, f := range files {

@@ -23,7 +23,7 @@ const (
 	countEvery  = 10 * time.Second
 	// leaveTimeout is how long a session that ends waits for its apps to leave.
 	leaveTimeout = 2 * time.Second
-	// maintenanceEvery is how often a session looks for what is due, in real time.
+	// maintenanceEvery is how often a session checks for due work, in real time.
 	maintenanceEvery = time.Second
 )
 
@@ -45,7 +45,7 @@ type localSession struct {
 	turns     turns
 	lastID    atomic.Int64 // of the service's own frames
 
-	// mu orders what is relayed with what is logged, which makes a replay followed by live frames exact.
+	// mu keeps relaying and logging in the same order, so that a replay followed by live frames is exact.
 	mu      sync.Mutex
 	isLive  bool // log and goroutines exist
 	isOver  bool // closed, or the daemon ends
@@ -247,7 +247,7 @@ func (s *localSession) expire() {
 	s.deliverAnswers(now.UnixMilli())
 }
 
-// runMaintenance does what is due in real time, until ctx ends.
+// runMaintenance does the work that is due in real time, until ctx ends.
 func (s *localSession) runMaintenance(ctx context.Context) {
 	tick := time.NewTicker(maintenanceEvery)
 	defer tick.Stop()

@@ -9,7 +9,7 @@ import (
 	"github.com/service-dev/service/proto/glasses/render"
 )
 
-// The snapshot is what glasses continue from after a restart. It follows the rows of the log, so that after a kill the
+// Glasses continue from the snapshot after a restart. It follows the rows of the log, so that after a kill the
 // saved snapshot and the rows since restore it. Its maps and slices are replaced, never changed.
 
 // applyEvent applies a row to the snapshot and to the standing state. answered is the command that a result answers.
@@ -40,7 +40,7 @@ func (m *meta) applyEvent(row glasses.Event, answered *broker.Command) {
 	}
 }
 
-// applyCommand applies what a command that succeeded has changed.
+// applyCommand applies the changes of a successful command.
 func applyCommand(s *glasses.Snapshot, c *broker.Command) {
 	parsed, _ := glasses.ParseCommand(c.Type, c.Payload)
 	switch c.Type {

@@ -52,7 +52,7 @@ func pathOf(who caller.Caller, argument, path string) (string, error) {
 	return filepath.Join(who.Cwd, path), nil
 }
 
-// listDir returns an argument's path and what is in that folder: nothing if it does not exist.
+// listDir returns an argument's path and the content of that folder, which is empty if the folder does not exist.
 func listDir(
 	ctx context.Context, who caller.Caller, files clientio.Files, argument, path string,
 ) (dir string, entries []contract.Entry, err error) {

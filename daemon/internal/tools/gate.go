@@ -32,7 +32,7 @@ type AuthRequired struct {
 	Summary    string `json:"summary"`
 }
 
-// linkRequest is what the person needs to link an account. Every gated tool's output schema has these properties.
+// linkRequest holds what the person needs to link an account. Every gated tool's output schema has these properties.
 type linkRequest struct {
 	Reason           string `json:"reason" jsonschema:"With auth_required: what is wrong with the link."`
 	DeviceCode       string `json:"deviceCode" jsonschema:"With auth_required: for completeAuthLink, not for the person."`

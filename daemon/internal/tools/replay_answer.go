@@ -27,7 +27,7 @@ func replayAnswerOf(id string, r scenario.Report, allSteps bool) replayAnswer {
 	return answer
 }
 
-// cut leaves out what is listed last until the answer is shorter than most bytes.
+// cut leaves out the last entries until the answer is shorter than most bytes.
 func (a *replayAnswer) cut(most int) {
 	const enough = 40 // steps; no answer has room for more
 	a.cutSteps(enough)

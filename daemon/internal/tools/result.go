@@ -76,7 +76,7 @@ func resultOf(out any, err error) Result {
 	return result
 }
 
-// maxErrorText is the most bytes of message and fixHint, which may quote what a caller sent.
+// maxErrorText is the most bytes of message and fixHint, which may quote the caller's text.
 const maxErrorText = 600
 
 func failure(e *Error) Result {

@@ -6,7 +6,7 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// needs is what a command requires of the model and of the state, in the order of the checks.
+// needs are a command's requirements on the model and the state, in the order of the checks.
 type needs struct {
 	part   string // panel, camera, microphone, speaker, motion
 	link   bool
@@ -82,7 +82,7 @@ func (n needs) refused(s glasses.State) *glasses.Error {
 	return nil
 }
 
-// partRefused returns the error for a part that the wearer did not allow or switched off, as code says.
+// partRefused returns the error for a part that the wearer did not allow or switched off; code says which.
 func partRefused(code, part string) *glasses.Error {
 	if code == glasses.CodePermissionDenied {
 		return &glasses.Error{

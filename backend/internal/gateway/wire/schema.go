@@ -44,7 +44,7 @@ func unsupported(path, why string) error {
 
 // decoder is the state of decoding one body.
 type decoder struct {
-	out        []byte                    // the body encoded anew
+	out        []byte                    // the body as encoded again
 	taken      map[string]jsontext.Value // top-level fields that are not part of out
 	images     int
 	imageBytes int

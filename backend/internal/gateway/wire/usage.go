@@ -115,7 +115,7 @@ func (c *counts) details(v jsontext.Value) {
 	}
 }
 
-// count reads a whole number from 0 to most; null is no count.
+// count reads a whole number from 0 to most; null is not a count.
 func (c *counts) count(into *int64, v jsontext.Value) {
 	if v.Kind() == 'n' {
 		return
