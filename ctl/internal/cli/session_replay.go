@@ -75,7 +75,7 @@ func (a *app) sessionReplay() *cobra.Command {
 			return a.printReport(report, o)
 		}),
 	}
-	cmd.Flags().BoolVar(&o.accept, "accept", false, "after a wanted change: make what the app does now the recording")
+	cmd.Flags().BoolVar(&o.accept, "accept", false, "after an intended change: record what the app does now")
 	cmd.Flags().IntSliceVar(&o.acceptSteps, "accept-steps", nil, "accept only what differs in these steps, e.g. 3,7")
 	cmd.MarkFlagsMutuallyExclusive("accept", "accept-steps")
 	cmd.Flags().StringVar(&o.session, "session", "", "the session (default: the one used last)")
