@@ -38,7 +38,7 @@ func TestParseKeys(t *testing.T) {
 	}
 	for name, text := range map[string]string{
 		"line 2": keyLine(1) + "\n" + keyLine(2)[2:], "line 1": keyLine(1) + "00", "line 3": "\n\nnot a key",
-		"already": keyLine(1) + "\n" + keyLine(1),
+		"repeats": keyLine(1) + "\n" + keyLine(1),
 	} {
 		if _, err := ParseKeys(text); err == nil || !strings.Contains(err.Error(), name) || strings.Contains(err.Error(),
 			"0101") || strings.Contains(err.Error(), "not a key") {

@@ -79,6 +79,7 @@ func (p *countingPurse) left() int {
 }
 
 type world struct {
+	api      *API
 	purse    *countingPurse
 	provider *llmtest.Provider
 	url      string
@@ -90,14 +91,29 @@ const smallBuffer = 4096
 
 func newWorld(t *testing.T, writeTimeout time.Duration, limits gateway.Limits) *world {
 	t.Helper()
+	return newWorldOf(t, anyKey{}, writeTimeout, limits)
+}
+
+// keyring knows the keys of apps.
+type keyring interface {
+	Keys
+	gateway.Keys
+}
+
+func newWorldOf(t *testing.T, keys keyring, writeTimeout time.Duration, limits gateway.Limits) *world {
+	t.Helper()
 	w := &world{purse: &countingPurse{rows: make(chan credit.Call, 100)}, provider: llmtest.Start(),
 		closed: make(chan struct{}, 10_000)}
 	t.Cleanup(w.provider.Close)
 	dir := t.TempDir()
 	text := fmt.Sprintf("providers: [{id: fake, base_url: '%s', key_file: %s/key}]\nmodels:\n", w.provider.URL, dir)
-	for _, id := range []string{"good", llmtest.AboveMax, llmtest.WaitsInside, llmtest.Hangs} {
-		text += "  - {id: " + id + ", provider: fake, api: chat, context_tokens: 100000, output_tokens: 2000, " +
-			"prices_micro_usd_per_million: {text_in: 1, text_cached: 1, text_out: 1}}\n"
+	for _, id := range []string{"good", llmtest.AboveMax, llmtest.WaitsInside, llmtest.Hangs, "responses", "messages"} {
+		api := "chat"
+		if id == "responses" || id == "messages" {
+			api = id
+		}
+		text += "  - {id: " + id + ", provider: fake, api: " + api + ", context_tokens: 100000, output_tokens: 2000, " +
+			"prices_micro_usd_per_million: {text_in: 1, text_cached: 1, text_cache_write: 1, text_out: 1}}\n"
 	}
 	for name, text := range map[string]string{"key": llmtest.Key, "gateway.yaml": text} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
@@ -109,12 +125,13 @@ func newWorld(t *testing.T, writeTimeout time.Duration, limits gateway.Limits) *
 		t.Fatal(err)
 	}
 	log := slog.New(slog.DiscardHandler)
-	calls := gateway.New(gateway.Options{Catalogue: catalogue, Purse: w.purse, Keys: anyKey{}, Log: log, Limits: limits})
+	calls := gateway.New(gateway.Options{Catalogue: catalogue, Purse: w.purse, Keys: keys, Log: log, Limits: limits})
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- calls.Serve(ctx) }()
 	mux := http.NewServeMux()
-	New(Options{Keys: anyKey{}, Gateway: calls, Log: log, WriteTimeout: writeTimeout}).Mount(mux)
+	w.api = New(Options{Keys: keys, Gateway: calls, Log: log, WriteTimeout: writeTimeout})
+	w.api.Mount(mux)
 	server := httptest.NewUnstartedServer(mux)
 	server.Config.ConnContext = func(ctx context.Context, conn net.Conn) context.Context {
 		if err := conn.(*net.TCPConn).SetWriteBuffer(smallBuffer); err != nil {

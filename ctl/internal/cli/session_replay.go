@@ -50,6 +50,7 @@ type reportOptions struct {
 	model                    string // to run on instead of the scenario's; of session run
 	film                     bool   // also keep what the panel showed; of session run
 	accept                   bool   // what the app does now becomes the recording
+	acceptSteps              []int  // or only what it does in the steps of these numbers
 }
 
 func (o *reportOptions) flags(cmd *cobra.Command) {
@@ -63,7 +64,8 @@ func (a *app) sessionReplay() *cobra.Command {
 		Use: "replay FILE --session ID", Short: "Run a recording or scenario on an open session whose app you started",
 		Args: cobra.ExactArgs(1),
 		Long: "FILE is a scenario or the folder of a recording. `session run` also opens the session and starts the app.\n" +
-			"--accept keeps the steps: what the recording claims must still hold.\n" +
+			"--accept keeps the steps: what the recording claims must still hold. --accept-steps 3,7 takes only the\n" +
+			"differences of these steps, as the report numbers them, and reports the others.\n" +
 			"Exit code: 0 passed, 1 failed, 2 could not be run.",
 		RunE: a.connectedRun(func(ctx context.Context, c *client.Client, args []string) error {
 			report, err := replay(ctx, c, args[0], o)
@@ -74,6 +76,8 @@ func (a *app) sessionReplay() *cobra.Command {
 		}),
 	}
 	cmd.Flags().BoolVar(&o.accept, "accept", false, "after an intended change: record what the app does now")
+	cmd.Flags().IntSliceVar(&o.acceptSteps, "accept-steps", nil, "accept only what differs in these steps, e.g. 3,7")
+	cmd.MarkFlagsMutuallyExclusive("accept", "accept-steps")
 	cmd.Flags().StringVar(&o.session, "session", "", "the session (default: the one used last)")
 	o.flags(cmd)
 	return cmd
@@ -92,13 +96,17 @@ type report struct {
 	DurationMs               int64
 	Steps                    []reportStep
 	Diffs                    []struct {
+		Step                           int
 		Kind, Path, Message, Want, Got string
 		WantFile, GotFile, DiffFile    string
 		Count                          int
+		AlsoSteps                      []int
 	}
 	MoreDiffs map[string]int
 	Accepted  bool
-	Pictures  []struct {
+
+	AcceptedSteps, DifferingSteps []int
+	Pictures                      []struct {
 		Name, File, SHA256 string
 		AtMs               int64
 	}
@@ -124,6 +132,9 @@ func replay(ctx context.Context, c *client.Client, file string, o reportOptions)
 		return nil, err
 	}
 	args := withSession(o.session, map[string]any{"file": path, "allSteps": true, "accept": o.accept})
+	if len(o.acceptSteps) > 0 {
+		args["acceptSteps"] = o.acceptSteps
+	}
 	if o.pictures != "" {
 		if args["artifactsDir"], err = absolute(o.pictures); err != nil {
 			return nil, err
@@ -165,9 +176,13 @@ func (r *report) summary() term.Report {
 	}
 	for _, d := range r.Diffs {
 		if d.Count > 1 {
-			d.Message += fmt.Sprintf(" (%d times)", d.Count)
+			d.Message += fmt.Sprintf(" (%d times", d.Count)
+			if len(d.AlsoSteps) > 0 {
+				d.Message += ", also in " + stepList(d.AlsoSteps)
+			}
+			d.Message += ")"
 		}
-		diff := term.Diff{Kind: d.Kind, Path: d.Path, Message: d.Message, Want: d.Want, Got: d.Got}
+		diff := term.Diff{Step: d.Step, Kind: d.Kind, Path: d.Path, Message: d.Message, Want: d.Want, Got: d.Got}
 		for _, f := range []string{d.WantFile, d.GotFile, d.DiffFile} {
 			if f != "" {
 				diff.Files = append(diff.Files, f)
@@ -184,8 +199,18 @@ func (r *report) summary() term.Report {
 	if r.Accepted {
 		out.Notes = append(out.Notes, "the recording was updated to the app's new behaviour")
 	}
+	if len(r.AcceptedSteps) > 0 {
+		out.Notes = append(out.Notes, "taken into the recording: "+stepList(r.AcceptedSteps))
+		if len(r.DifferingSteps) > 0 {
+			out.Notes = append(out.Notes, "still different: "+stepList(r.DifferingSteps))
+		}
+	}
 	out.Notes = append(out.Notes, r.misfits()...)
 	return out
+}
+
+func stepList(numbers []int) string {
+	return "step " + strings.ReplaceAll(strings.Trim(fmt.Sprint(numbers), "[]"), " ", ", ")
 }
 
 // moreDiffs returns how many differences the report does not list, a line for each kind.

@@ -75,7 +75,8 @@ func (r *report) failures() (list []term.Failure) {
 		}
 	}
 	for _, d := range r.summary().Diffs {
-		f := term.Failure{What: "not as recorded: " + d.Kind + " " + d.Path, Why: d.Message}
+		f := term.Failure{Why: d.Message,
+			What: fmt.Sprintf("step %d  not as recorded: %s %s", d.Step, d.Kind, d.Path)}
 		if d.Want != "" || d.Got != "" {
 			f.Why += fmt.Sprintf("\nwant %s\ngot  %s", term.Dash(d.Want), term.Dash(d.Got))
 		}

@@ -228,20 +228,24 @@ func (x *run) stepAt(at int64) int {
 	return step
 }
 
-// differ reports a difference, with the recorded and the new picture if they exist. Differences of a kind with the same
-// non-empty value of same are reported as one with a count.
-func (x *run) differ(ctx context.Context, d Diff, same, want string, png func() []byte) {
+// differ reports a difference, with the recorded and the new picture as far as there are any. Differences of a kind
+// that are the same are one, which counts them; an empty same is like no other. It returns true, and reports nothing,
+// if the difference is to be accepted.
+func (x *run) differ(ctx context.Context, d Diff, same, want string, png func() []byte) (accepted bool) {
+	if x.merged.takes(d) {
+		return true
+	}
 	of := d.Kind + "\n" + same
 	if i, ok := x.groups[of]; ok && same != "" {
-		x.report.Diffs[i].Count = x.report.Diffs[i].Times() + 1
-		return
+		x.report.Diffs[i].again(d.Step)
+		return false
 	}
 	if len(x.report.Diffs) >= maxDiffs {
 		if x.report.MoreDiffs == nil {
 			x.report.MoreDiffs = map[string]int{}
 		}
 		x.report.MoreDiffs[d.Kind]++
-		return
+		return false
 	}
 	var got []byte
 	if png != nil {
@@ -255,6 +259,18 @@ func (x *run) differ(ctx context.Context, d Diff, same, want string, png func() 
 	}
 	x.groups[of] = len(x.report.Diffs)
 	x.report.Diffs = append(x.report.Diffs, d)
+	return false
+}
+
+// maxAlsoSteps bounds the steps that a difference lists.
+const maxAlsoSteps = 20
+
+// again counts the difference once more.
+func (d *Diff) again(step int) {
+	d.Count = d.Times() + 1
+	if step != d.Step && len(d.AlsoSteps) < maxAlsoSteps && !slices.Contains(d.AlsoSteps, step) {
+		d.AlsoSteps = append(d.AlsoSteps, step)
+	}
 }
 
 // difference returns the path of the first place where two values differ, or "".

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"encoding/json"
 	"hash/maphash"
 	"slices"
 
@@ -13,20 +14,24 @@ type frame struct {
 	at      int64
 	seq     int64 // of its row; 0 in a recording
 	typ     string
+	raw     json.RawMessage
 	payload any
 	key     string   // equal for equal frames
 	leaves  []uint64 // hashes of the payload's values, to measure how similar two frames are
 	content []uint64 // hashes of the part that the wearer sees; of all of a payload without a tree
 	picture string   // SHA-256 of the panel as PNG; empty for none
+	drawn   int64    // when the panel showed it
 	png     func() []byte
 }
 
 func newFrame(at int64, typ string, raw []byte) frame {
+	whole := raw
 	if typ == glasses.TypeClockCancel {
 		raw = []byte("{}") // it names a sleep by its id, and ids differ from run to run
 	}
 	payload, ok := decoded(raw)
-	f := frame{at: at, typ: typ, payload: payload, key: typ + " " + canonical(payload), leaves: leavesOf(payload)}
+	f := frame{at: at, typ: typ, raw: whole, payload: payload, key: typ + " " + canonical(payload),
+		leaves: leavesOf(payload)}
 	if !ok {
 		f.key = typ + " " + string(raw)
 	}
@@ -55,7 +60,7 @@ func recordedFrames(rec *scenario.Recorded) (list []frame, matched bool) {
 		return list, false
 	}
 	for i, at := range shown {
-		list[at].picture = rec.Pictures[i].SHA256
+		list[at].picture, list[at].drawn = rec.Pictures[i].SHA256, rec.Pictures[i].At
 	}
 	return list, true
 }
@@ -73,7 +78,7 @@ func framesOf(rows []glasses.Event, base int64, shown []panel) (list []frame) {
 		f := newFrame(e.At-base, e.Type, e.Payload)
 		f.seq = e.Seq
 		if p, ok := of[e.Seq]; ok {
-			f.png = p.png
+			f.png, f.drawn = p.png, p.at
 			f.picture = sum(p.png())
 		}
 		list = append(list, f)

@@ -117,41 +117,68 @@ func (x *run) compareFrames(ctx context.Context, want, got []frame) {
 		switch {
 		case p.got < 0:
 			w := want[p.want]
-			x.differ(ctx, Diff{Kind: DiffMissing, Step: x.stepAt(w.at), AtMs: w.at, Message: w.typ + " is missing",
-				Want: summaryOf(w)}, w.key, w.picture, nil)
+			accepted := x.differ(ctx, Diff{Kind: DiffMissing, Step: x.stepAt(w.at), AtMs: w.at,
+				Message: w.typ + " is missing", Want: summaryOf(w)}, w.key, w.picture, nil)
+			if !accepted {
+				x.merged.add(w, w.at+x.merged.late, false)
+			}
 		case p.want < 0:
 			g := got[p.got]
 			why := x.extraWords(got, p.got)
-			x.differ(ctx, Diff{Kind: DiffExtra, Step: x.stepOf(g.seq), AtMs: g.at, Message: g.typ + " is extra" + why,
-				Got: summaryOf(g)}, g.key+why, "", g.png)
+			accepted := x.differ(ctx, Diff{Kind: DiffExtra, Step: x.stepOf(g.seq), AtMs: g.at,
+				Message: g.typ + " is extra" + why, Got: summaryOf(g)}, g.key+why, "", g.png)
+			if accepted {
+				x.merged.add(g, g.at-delay+x.merged.late, false)
+			}
 		default:
 			w, g := want[p.want], got[p.got]
-			d, same := Diff{}, ""
-			switch {
-			case w.key != g.key:
-				d, same = changedFrame(w, g)
-			case w.picture != g.picture:
-				d = Diff{Kind: DiffPicture, Message: w.typ + " is drawn differently"}
-				same = w.picture + " " + g.picture
+			kept := x.comparePair(ctx, w, g)
+			if timed {
+				delay = x.compareTimes(ctx, w, g, delay)
 			}
-			if d.Step, d.AtMs = x.stepOf(g.seq), g.at; d.Kind != "" {
-				x.differ(ctx, d, same, w.picture, g.png)
-			}
-			// A lasting delay is one difference, not one for each later frame, and its end is not a difference.
-			if shift := g.at - w.at; timed && shift != delay {
-				if delay = shift; shift == 0 {
-					continue
-				}
-				d.Kind, d.Message, d.Path = DiffTime, w.typ+" came at another time", ""
-				d.Want, d.Got = fmt.Sprint(w.at), fmt.Sprint(g.at)
-				x.differ(ctx, d, "", "", nil)
-			}
+			x.merged.add(kept, w.at+x.merged.late, true)
 		}
 	}
 }
 
-// extraWords describes an extra display command that equals the next one: what came before it, and whether it changed
-// the panel. It returns "" for other frames. An app that shows the same screen twice in a row is easily fixed.
+// comparePair compares two frames that are paired, without their times, and returns which of them the recording keeps.
+func (x *run) comparePair(ctx context.Context, w, g frame) frame {
+	d, same := Diff{}, ""
+	switch {
+	case w.key != g.key:
+		d, same = changedFrame(w, g)
+	case w.picture != g.picture:
+		d = Diff{Kind: DiffPicture, Message: w.typ + " is drawn differently"}
+		same = w.picture + " " + g.picture
+	default:
+		return w
+	}
+	if d.Step, d.AtMs = x.stepOf(g.seq), g.at; x.differ(ctx, d, same, w.picture, g.png) {
+		return g
+	}
+	return w
+}
+
+// compareTimes compares the times of two frames that are paired, and returns how late the run is now. A delay that
+// lasts is one difference, not one of each later frame, and its end is none.
+func (x *run) compareTimes(ctx context.Context, w, g frame, delay int64) int64 {
+	now := g.at - w.at
+	if now == 0 {
+		x.merged.late = 0
+	}
+	if now == delay || now == 0 {
+		return now
+	}
+	d := Diff{Kind: DiffTime, Step: x.stepOf(g.seq), AtMs: g.at, Message: w.typ + " came at another time",
+		Want: fmt.Sprint(w.at), Got: fmt.Sprint(g.at)}
+	if x.differ(ctx, d, "", "", nil) {
+		x.merged.late += now - delay
+	}
+	return now
+}
+
+// extraWords tells of a display command that is extra and equal to the next one what came before it, and whether it
+// changed the panel; "" of other frames. An app that shows what it is about to show anyway is easily mended.
 func (x *run) extraWords(got []frame, i int) string {
 	g := got[i]
 	next := slices.IndexFunc(got[i+1:], func(f frame) bool { return isDisplay(f.typ) })

@@ -40,6 +40,7 @@ type run struct {
 
 	groups    map[string]int // equal differences, as indexes in the report
 	artifacts map[int]int    // how many differences of a step have pictures
+	merged    merger         // the recording with the differences of accepted steps
 
 	stopAtFailure bool // skip the steps after the first failure
 	keepPNG       bool // keep drawn pictures in the report
@@ -359,8 +360,11 @@ func (x *run) end(ctx context.Context) error {
 		return nil
 	}
 	x.compare(ctx)
-	if x.req.Accept {
+	switch {
+	case x.req.Accept:
 		return x.accept(ctx)
+	case len(x.req.AcceptSteps) > 0:
+		return x.acceptSteps(ctx)
 	}
 	return nil
 }

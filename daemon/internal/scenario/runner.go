@@ -80,6 +80,9 @@ type Request struct {
 	Film bool
 	// Accept replaces the recording's frames and pictures with those of this run, if every step passes.
 	Accept bool
+	// AcceptSteps are numbers of steps, from 1. Only their differences are taken into the recording, if these steps
+	// pass; everything else of the recording stays. It excludes Accept.
+	AcceptSteps []int
 }
 
 // Report is the result of a run.
@@ -96,6 +99,11 @@ type Report struct {
 	Diffs []Diff `json:"diffs"`
 	// Accepted reports that the recording was updated to what the app does now; Diffs are the changes.
 	Accepted bool `json:"accepted,omitempty"`
+	// AcceptedSteps are the steps whose differences were taken into the recording, of a request with AcceptSteps.
+	// AcceptedDiffs counts these by kind, and Diffs are then those that are left, of the steps DifferingSteps.
+	AcceptedSteps  []int          `json:"acceptedSteps,omitempty"`
+	AcceptedDiffs  map[string]int `json:"acceptedDiffs,omitempty"`
+	DifferingSteps []int          `json:"differingSteps,omitempty"`
 	// MoreDiffs counts the others by kind.
 	MoreDiffs map[string]int `json:"moreDiffs,omitempty"`
 	Steps     []StepReport   `json:"steps"`
@@ -129,6 +137,8 @@ type Diff struct {
 	AtMs int64  `json:"atMs"` // in the run, or for something missing, in the recording
 	// Count is how often the same difference occurred; 0 if once. Step and AtMs are those of the first.
 	Count int `json:"count,omitempty"`
+	// AlsoSteps are the other steps in which the same difference occurred, the first maxAlsoSteps.
+	AlsoSteps []int `json:"alsoSteps,omitempty"`
 	// Path is the place in the payload, e.g. payload.tree.children[1].text; of several the first.
 	Path string `json:"path,omitempty"`
 	// Message describes the difference, e.g. display.show list[1]: "Calendar" -> "Kalender".
@@ -188,7 +198,7 @@ func (r *Runner) Run(ctx context.Context, req Request) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	if req.Accept {
+	if req.Accept || len(req.AcceptSteps) > 0 {
 		if err := r.checkAccept(ctx, req, s); err != nil {
 			return Report{}, err
 		}
@@ -200,7 +210,7 @@ func (r *Runner) Run(ctx context.Context, req Request) (Report, error) {
 		return Report{}, err
 	}
 	run := &run{r: r, req: req, s: s, dir: filepath.Dir(req.Path), used: map[int64]bool{},
-		artifacts: map[int]int{}}
+		artifacts: map[int]int{}, merged: merger{steps: req.AcceptSteps}}
 	run.report = Report{Name: s.Name, SessionID: req.SessionID, Verdict: Pass, Steps: []StepReport{}, Diffs: []Diff{},
 		Pictures: []Picture{}, Findings: []Finding{}}
 	run.drawing.SetLimit(maxDrawing)

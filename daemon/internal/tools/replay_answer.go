@@ -93,7 +93,7 @@ func reportWords(r scenario.Report) string {
 			}
 		}
 	}
-	kinds, count := countsOf(r)
+	kinds, count := countsOf(r.Diffs, r.MoreDiffs)
 	switch {
 	case r.Accepted:
 		first = fmt.Sprintf("Accepted: %s taken into the recording, which is what the app does now. ", kinds)
@@ -102,6 +102,13 @@ func reportWords(r scenario.Report) string {
 	}
 	if r.AppLeft != "" {
 		first = "Fail: " + r.AppLeft + ". " + first
+	}
+	if len(r.AcceptedSteps) > 0 {
+		taken, _ := countsOf(nil, r.AcceptedDiffs)
+		first = fmt.Sprintf("Accepted of %s: %s taken into the recording. ", stepWords(r.AcceptedSteps), taken) + first
+		if len(r.DifferingSteps) > 0 {
+			first += fmt.Sprintf("Still different: %s. ", stepWords(r.DifferingSteps))
+		}
 	}
 	words := fmt.Sprintf("%s%s: %s after %d ms, %d of %d steps failed", first, r.Name, r.Verdict, r.DurationMs, failed,
 		len(r.Steps))
@@ -120,13 +127,18 @@ func diffWords(d scenario.Diff) string {
 	return words
 }
 
-// countsOf counts all differences, and says how many of each kind there are.
-func countsOf(r scenario.Report) (kinds string, count int) {
-	of := maps.Clone(r.MoreDiffs)
+// stepWords lists steps by their numbers.
+func stepWords(numbers []int) string {
+	return "step " + strings.ReplaceAll(strings.Trim(fmt.Sprint(numbers), "[]"), " ", ", ")
+}
+
+// countsOf counts differences, and says how many of each kind there are.
+func countsOf(diffs []scenario.Diff, more map[string]int) (kinds string, count int) {
+	of := maps.Clone(more)
 	if of == nil {
 		of = map[string]int{}
 	}
-	for _, d := range r.Diffs {
+	for _, d := range diffs {
 		of[d.Kind] += d.Times()
 	}
 	var list []string
