@@ -35,7 +35,7 @@ func (a *app) changeAgents(word, short string, change agentChange) *cobra.Comman
 	var toolset string
 	cmd := &cobra.Command{
 		Use: word + " NAME... | --all", Short: short,
-		Long: short + ". Names are those of `servicectl agent list`; --all means every agent found on this " +
+		Long: short + ".\nNames are those of `servicectl agent list`; --all means every agent found on this " +
 			"machine.\nExit code: 0 done, 1 no agent was found, 2 a file was left alone.",
 		Example: "  servicectl agent " + word + " claude-code cursor\n  servicectl agent " + word + " --all --dry-run",
 		RunE: func(_ *cobra.Command, names []string) error {

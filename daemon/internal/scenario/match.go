@@ -143,15 +143,12 @@ func (x *run) compareFrames(ctx context.Context, want, got []frame) {
 
 // comparePair compares two frames that are paired, without their times, and returns which of them the recording keeps.
 func (x *run) comparePair(ctx context.Context, w, g frame) frame {
-	d, same := Diff{}, ""
-	switch {
-	case w.key != g.key:
-		d, same = changedFrame(w, g)
-	case w.picture != g.picture:
-		d = Diff{Kind: DiffPicture, Message: w.typ + " is drawn differently"}
-		same = w.picture + " " + g.picture
-	default:
+	if w.key == g.key && w.picture == g.picture {
 		return w
+	}
+	d, same := Diff{Kind: DiffPicture, Message: w.typ + " is drawn differently"}, w.picture+" "+g.picture
+	if w.key != g.key {
+		d, same = changedFrame(w, g)
 	}
 	if d.Step, d.AtMs = x.stepOf(g.seq), g.at; x.differ(ctx, d, same, w.picture, g.png) {
 		return g
