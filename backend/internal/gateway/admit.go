@@ -95,10 +95,10 @@ func (c *call) reserve(ctx context.Context, input, output int64) (int64, error) 
 	case covered < 1:
 		return 0, err
 	case c.request.Output > 0 || covered < minShrunk:
-		return 0, &Refusal{Code: CodeRequestTooLarge,
-			Message: fmt.Sprintf("the credit covers an answer of %d tokens: ask for that many, or shorten the input", covered),
-			Money: map[string]any{"needed": none.Needed, "available": none.Available,
-				"affordableOutputTokens": covered}}
+		money := noCredit(none)
+		money["affordableOutputTokens"] = covered
+		return 0, &Refusal{Code: CodeRequestTooLarge, Money: money,
+			Message: fmt.Sprintf("the credit covers an answer of %d tokens: ask for that many, or shorten the input", covered)}
 	}
 	return covered, c.takeHold(ctx, prices.Bound(input, covered))
 }

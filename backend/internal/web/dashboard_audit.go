@@ -113,9 +113,9 @@ func activityRows(entries []audit.Entry, list []projects.Project) []activityRow 
 			Project: e.Project, When: showTime(e.At), Undone: e.UndoneBy != ""}
 		if exists[e.Project] {
 			row.ProjectPath = projectPath(e.Project)
-			if e.Undoable() && undoFeature(e) != "" {
-				row.Undo = "/account/audit/" + url.PathEscape(e.ID) + "/undo"
-			}
+		}
+		if (exists[e.Project] || e.Project == "") && e.Undoable() && undoFeature(e) != "" {
+			row.Undo = "/account/audit/" + url.PathEscape(e.ID) + "/undo"
 		}
 		rows[i] = row
 	}
