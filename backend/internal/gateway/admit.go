@@ -49,6 +49,11 @@ func (c *call) admit(ctx context.Context, api wire.API, body []byte) (err error)
 	}
 	m := c.model
 	c.key = m.Provider.key
+	if m.Provider.keyed {
+		if c.key, err = c.s.Servers.key(ctx, c.who, m.Provider.ID); err != nil {
+			return fmt.Errorf("read the key of the local server: %w", err)
+		}
+	}
 	switch {
 	case m.API != api:
 		return &Refusal{Code: CodeWrongAPI, Param: "model",

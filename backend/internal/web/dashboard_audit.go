@@ -45,6 +45,7 @@ var actionTitles = map[string]string{
 	"page.read": "Connection page read", "page.changed": "Connection page changed",
 	"page.undone": "Connection page change undone", "credit.caps_changed": "Spending caps changed",
 	"credit.caps_undone": "Change of spending caps undone", "gateway.key_source_changed": "What pays for calls changed",
+	"gateway.server_added": "Local server added", "gateway.server_removed": "Local server removed",
 	"credential.link": "Link to paste a credential made",
 	"link.revoked":    "Agent's link revoked", "account.email_asked": "Change of the e-mail address requested",
 	"account.email_changed": "E-mail address changed", "account.email_verified": "E-mail address confirmed",

@@ -33,6 +33,7 @@ type gatewayPage struct {
 	Caps     capsForm
 	Payer    payerForm
 	PaidBy   string // what pays for calls
+	Servers  serversForm
 	Models   []modelRow
 	BaseURL  string
 	Compared string // the tokens that Models compares the cost of; "" without any
@@ -91,6 +92,9 @@ func (w *Web) showGateway(c *call, f formErrors, entered *capsForm) error {
 		return err
 	}
 	if err := w.addModels(c, &page); err != nil {
+		return err
+	}
+	if page.Servers, err = w.servers(c); err != nil {
 		return err
 	}
 	return w.render(c, page.status(), "dashboard_gateway", page)
