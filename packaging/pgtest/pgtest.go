@@ -23,6 +23,7 @@ import (
 // Cluster is a running server. Start it in TestMain and stop it there.
 type Cluster struct {
 	dir, bin string
+	options  string // of the server
 	release  func()
 	admin    *sql.DB
 	next     atomic.Int32
@@ -77,10 +78,37 @@ func (c *Cluster) start(setting string) error {
 		"-N"); err != nil {
 		return err
 	}
-	options := fmt.Sprintf("-k '%s' -c listen_addresses='' -c max_connections=200 -c shared_buffers=64MB -c %s",
+	c.options = fmt.Sprintf("-k '%s' -c listen_addresses='' -c max_connections=200 -c shared_buffers=64MB -c %s",
 		c.dir, setting)
-	return c.run("pg_ctl", "-D", c.data(), "-w", "-t", "60", "-o", options, "-l", filepath.Join(c.dir, "log"), "start")
+	return c.launch()
 }
+
+func (c *Cluster) launch() error {
+	return c.run("pg_ctl", "-D", c.data(), "-w", "-t", "60", "-o", c.options, "-l", filepath.Join(c.dir, "log"), "start")
+}
+
+func (c *Cluster) halt() error {
+	return c.run("pg_ctl", "-D", c.data(), "-m", "immediate", "-w", "stop")
+}
+
+// Halt stops the server as a crash does. Resume starts it again.
+func (c *Cluster) Halt(t testing.TB) {
+	t.Helper()
+	if err := c.halt(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Resume starts a server that Halt has stopped.
+func (c *Cluster) Resume(t testing.TB) {
+	t.Helper()
+	if err := c.launch(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Files returns the directory with every byte that the server stores, of all databases.
+func (c *Cluster) Files() string { return c.data() }
 
 func (c *Cluster) data() string { return filepath.Join(c.dir, "data") }
 
@@ -109,7 +137,7 @@ func (c *Cluster) run(name string, args ...string) error {
 // Stop stops the server and removes its files.
 func (c *Cluster) Stop() {
 	_ = c.admin.Close()
-	if err := c.run("pg_ctl", "-D", c.data(), "-m", "immediate", "-w", "stop"); err != nil {
+	if err := c.halt(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	}
 	c.release()

@@ -7,8 +7,8 @@ const PathGatewayUsage = "/gateway/usage"
 // FieldGatewayUsage is the field of CapabilityAssistant whose grant PathGatewayUsage needs.
 const FieldGatewayUsage = "gatewayUsage"
 
-// GatewayUsage is what a project's calls through the AI gateway cost. Money is in micro-dollars, times are UTC, and the
-// range is of whole hours or days. ByModel, and Resolves of the models, are null if the grants hide the text model;
+// GatewayUsage is the cost of a project's calls through the AI gateway. Money is in micro-dollars, times are UTC, and
+// the range is of whole hours or days. ByModel, and Resolves of the models, are null if the grants hide the text model;
 // BySource and KeySource are if they hide the credentials. Refused calls count in Refused only.
 type GatewayUsage struct {
 	Project  string            `json:"project"`
@@ -53,7 +53,7 @@ type GatewayCaps struct {
 	AccountMonth *GatewayCap `json:"accountMonth"`
 }
 
-// GatewayCap is a cap, and what the present day or month has used of it. Calls in flight count with what they reserved.
+// GatewayCap is a cap and its usage in the current day or month. Calls in flight count with their reserved amount.
 type GatewayCap struct {
 	LimitMicroUSD    int64  `json:"limitMicroUsd"`
 	SpentMicroUSD    int64  `json:"spentMicroUsd"`

@@ -41,7 +41,7 @@ func (a *App) newGateway(f *features, o Options) error {
 	return nil
 }
 
-// textModels are what a project's assistant can be set to.
+// textModels are the models that a project's assistant can be set to.
 func (f *features) textModels() (models []assistant.TextModel, standard string) {
 	all, standard := f.gateway.TextModels()
 	for _, a := range all {
@@ -58,7 +58,7 @@ func mountGateway(mux *http.ServeMux, f *features, o Options) {
 	modelapi.New(modelapi.Options{Keys: f.projects, Gateway: f.gateway, Log: o.Log}).Mount(mux)
 }
 
-// ownKeys are the stored credentials of projects, as keys that calls are paid with.
+// ownKeys are the stored credentials of projects, as keys that pay for calls.
 type ownKeys struct {
 	gateway.KeySources
 	credentials *credentials.Service

@@ -107,7 +107,7 @@ func TestGateway_SaysThatNoModelsAreSetUp(t *testing.T) {
 	}
 }
 
-// A key that any process revokes opens nothing more, not even the rest of an answer.
+// A key that any process revokes is invalid at once, even for the rest of an answer.
 func TestGateway_CutsTheAnswerOfARevokedKey(t *testing.T) { eachGateway(t, testRevoked) }
 
 func testRevoked(t *testing.T, w *gatewayWorld) {

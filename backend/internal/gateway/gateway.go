@@ -25,13 +25,13 @@ type Purse interface {
 	Record(ctx context.Context, call credit.Call) error
 }
 
-// Keys knows which project keys still open their project.
+// Keys knows which project keys are still valid.
 type Keys interface {
-	// LiveKeys returns those of the keys, by id, that are not revoked and whose account is active.
+	// LiveKeys returns the ids of the given keys that are not revoked and whose account is active.
 	LiveKeys(ctx context.Context, ids []string) ([]string, error)
 }
 
-// Settings are what the owners of projects chose.
+// Settings are the choices of project owners.
 type Settings interface {
 	// TextModel returns the id of the model that Assistant means, or "" for the catalogue's default.
 	TextModel(ctx context.Context, account, project string) (string, error)
@@ -55,9 +55,9 @@ type Options struct {
 type Limits struct {
 	Calls     int           // at once; 1,024
 	Drains    int           // answers read on although their app has left, at once; 64
-	Drain     time.Duration // how long; 5 s
+	Drain     time.Duration // how long such an answer is read; 5 s
 	FirstByte time.Duration // until the provider's answer starts; 60 s
-	Idle      time.Duration // between two reads of it; 60 s
+	Idle      time.Duration // between two reads of the answer; 60 s
 	Total     time.Duration // of a call; 10 min
 	Renew     time.Duration // between two renewals of a hold's lease; 20 s
 	KeyCheck  time.Duration // between two checks of the keys of running calls; 500 ms
@@ -67,8 +67,8 @@ const (
 	settleTimeout  = 10 * time.Second
 	maxAnswer      = 8 << 20     // bytes of an answer that is not streamed
 	maxBadReceipts = 3           // of a model in a row, until it is hidden
-	minShrunk      = 64          // tokens: the shortest answer that is bounded by what the credit covers
-	afterEnd       = time.Second // until a complete stream is ended for a provider that does not
+	minShrunk      = 64          // tokens of the shortest answer to which the credit may limit a call
+	afterEnd       = time.Second // how long a provider may keep a complete stream open
 )
 
 func (l Limits) withDefaults() Limits {
@@ -89,7 +89,7 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// Service passes calls. Serve must run while it does.
+// Service passes calls to providers. Serve must run meanwhile.
 type Service struct {
 	Options
 	client *http.Client
@@ -107,7 +107,7 @@ type Service struct {
 
 var (
 	errStopped   = errors.New("the server stops")
-	errUncovered = errors.New("the hold of the call has ended")
+	errUncovered = errors.New("the call's hold has ended")
 	errRevoked   = errors.New("the call's key is revoked")
 )
 
@@ -188,12 +188,12 @@ func (s *Service) why(m *Model) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.bad[m.ID] >= maxBadReceipts {
-		return "its provider's last receipts could not be right: the operator has to look"
+		return "its provider's last usage reports were impossible: the operator has to check it"
 	}
 	return m.Why
 }
 
-// noteReceipt counts bad receipts of a model that costs something.
+// noteReceipt counts bad receipts of a model that is not free.
 func (s *Service) noteReceipt(m *Model, bad bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -202,7 +202,7 @@ func (s *Service) noteReceipt(m *Model, bad bool) {
 		return
 	}
 	if s.bad[m.ID]++; s.bad[m.ID] == maxBadReceipts {
-		s.Log.Error("model hidden: its last receipts could not be right", "model", m.ID, "provider", m.Provider.ID)
+		s.Log.Error("model hidden: its last usage reports were impossible", "model", m.ID, "provider", m.Provider.ID)
 	}
 }
 
@@ -261,7 +261,7 @@ func (s *Service) named(ctx context.Context, who Caller, id string) (*Model, err
 		return nil, noModel("the model that this project has chosen for " + Assistant + " is no longer offered: choose " +
 			"another on the project's page")
 	case m == nil:
-		return nil, noModel("there is no model " + clip(asked) + ": GET /v1/models lists those that there are")
+		return nil, noModel("there is no model " + clip(asked) + ": GET /v1/models lists the models that exist")
 	}
 	return m, nil
 }

@@ -8,12 +8,12 @@ import (
 	"github.com/service-dev/service/backend/internal/gateway/wire"
 )
 
-// Availability is a model id that an app can ask for, and what comes of it.
+// Availability is a model id that an app can ask for, and the model that it leads to.
 type Availability struct {
 	ID string
 	// Model is the one that answers; nil if Assistant means none.
 	Model *Model
-	// Why is the reason for which there is no answer, and what to do, or empty.
+	// Why says why the id cannot be called and what to do, or is empty.
 	Why string
 }
 
@@ -61,7 +61,7 @@ func (s *Service) ownKeysOf(ctx context.Context, who Caller) (map[string]bool, e
 	return keys, err
 }
 
-// whyFor returns the reason for which a project cannot call a model, or "". keys are those that it pays with, or nil.
+// whyFor says why a project cannot call a model, or returns "". keys are the own keys that it pays with, or nil.
 func (s *Service) whyFor(m *Model, keys map[string]bool) string {
 	switch {
 	case keys == nil || m.Provider.Local:

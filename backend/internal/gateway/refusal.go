@@ -31,7 +31,7 @@ const (
 	CodeProviderError       = "provider_error"
 )
 
-// Refusal is a call without an answer: why, and what to do next.
+// Refusal says why a call got no answer, and what to do next.
 type Refusal struct {
 	Code, Message string
 	Param         string        // the field of the request, if it is about one
@@ -48,7 +48,7 @@ func (e *Refusal) Error() string { return e.Message }
 // Unwrap returns the cause, which apps do not see.
 func (e *Refusal) Unwrap() error { return e.cause }
 
-// outcome is how a call that its provider did not serve is counted: by its code if its owner can do something about it.
+// outcome is how a call that its provider did not serve is counted: under its code if its owner can act on it.
 func (e *Refusal) outcome() string {
 	if e.Code == CodeOwnKeyRefused || e.Code == CodeProviderUnreachable {
 		return e.Code
@@ -67,10 +67,10 @@ func noCredit(e *credit.NoCredit) map[string]any {
 	return money
 }
 
-// retryReserved is how soon money of other calls may be free again.
+// retryReserved is how soon credit that other calls hold may be free again.
 const retryReserved = 2 * time.Second
 
-// refusalOf explains why a hold or a decoding failed.
+// refusalOf converts an error of a hold or of decoding to a Refusal.
 func refusalOf(err error) *Refusal {
 	var (
 		refusal  *Refusal

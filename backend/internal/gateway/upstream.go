@@ -27,8 +27,8 @@ var (
 	errLeft      = errors.New("the app left")
 )
 
-// newClient returns a client that follows no redirects, since they would lead the key elsewhere, and that speaks
-// HTTP/1.1, where each connection carries one call. allow decides about each address before it connects; nil allows all.
+// newClient returns a client that follows no redirects, which would send the key elsewhere, and that speaks HTTP/1.1,
+// where each connection carries one call. allow decides about each address before it connects; nil allows all.
 func newClient(allow func(network, address string, _ syscall.RawConn) error) *http.Client {
 	dialer := &net.Dialer{Timeout: 10 * time.Second, Control: allow}
 	return &http.Client{
@@ -58,7 +58,7 @@ func localOnly(_, address string, _ syscall.RawConn) error {
 	return nil
 }
 
-// countedConn counts what was written, to know whether a failed request can have reached the provider.
+// countedConn counts the written bytes, to know whether a failed request can have reached the provider.
 type countedConn struct {
 	net.Conn
 	written atomic.Int64
@@ -70,7 +70,7 @@ func (c *countedConn) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// send posts the body. A request of which not one byte was written is sent once more; any other might be billed twice.
+// send posts the body. It repeats a request once if not a single byte was written; any other might be billed twice.
 func (c *call) send(ctx context.Context) (*http.Response, error) {
 	for attempt := 0; ; attempt++ {
 		var conn *countedConn
@@ -122,8 +122,8 @@ const (
 	busyRetry     = 5 * time.Second
 )
 
-// refused explains a status other than 200. The body of a provider reaches an app only where it says what is wrong
-// with the request, without the key.
+// refused explains a status other than 200. An app sees the provider's body, without the key, only if it says what is
+// wrong with the request.
 func (c *call) refused(ctx context.Context, r *http.Response) *Refusal {
 	body, _ := io.ReadAll(io.LimitReader(r.Body, maxErrorBody))
 	p, status := c.model.Provider, r.StatusCode
@@ -141,7 +141,7 @@ func (c *call) refused(ctx context.Context, r *http.Response) *Refusal {
 		return refuse(CodeProviderUnreachable, "the local server "+p.ID+" refused the call: its owner checks it on the "+
 			"project's gateway page")
 	}
-	// The key, its budget, the model's name or a redirect: only the operator can mend it.
+	// The key, its budget, the model's name or a redirect: only the operator can fix it.
 	c.s.Log.Error("provider refused the operator's request", "provider", p.ID, "model", c.model.ID, "status", status)
 	return &Refusal{Code: CodeProviderUnavailable, RetryAfter: maxRetryAfter,
 		Message: "the model's provider is not available: the operator of this backend has been told"}
@@ -158,12 +158,12 @@ func (c *call) busy(retryAfter string) *Refusal {
 func (c *call) providerMessage(body []byte) string {
 	message := wire.ErrorMessage(body)
 	if message == "" {
-		return "it gave no reason"
+		return "no reason given"
 	}
 	return string(c.redact([]byte(message)))
 }
 
-// redact removes the provider's key from what it sent.
+// redact removes the provider's key from the bytes that the provider sent.
 func (c *call) redact(p []byte) []byte {
 	if k := c.key.reveal(); k != "" && bytes.Contains(p, []byte(k)) {
 		return bytes.ReplaceAll(p, []byte(k), []byte("[removed]"))

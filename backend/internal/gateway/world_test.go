@@ -15,7 +15,7 @@ import (
 	"github.com/service-dev/service/packaging/llmtest"
 )
 
-// memoryPurse is a ledger of one account that can be told to fail.
+// memoryPurse is a ledger of one account that fails on request.
 type memoryPurse struct {
 	mu      sync.Mutex
 	posted  credit.Amount
@@ -83,7 +83,7 @@ func (p *memoryPurse) Record(_ context.Context, call credit.Call) error {
 	return nil
 }
 
-// last waits for the next counted call and returns it, with its charge and what is still held.
+// last waits for the next counted call and returns it, with its charge and the amount still held.
 func (p *memoryPurse) last() (call credit.Call, charged credit.Amount, holds int) {
 	<-p.settled
 	p.mu.Lock()
@@ -162,8 +162,10 @@ func newWorld(t *testing.T, posted credit.Amount, limits Limits, change ...func(
 }
 
 // add offers a model of the fake provider.
-func (w *world) add(id string) {
-	p := &Provider{ID: "fake", base: w.provider.URL, key: newKey(llmtest.Key), header: "Authorization", prefix: "Bearer "}
+func (w *world) add(id string) { w.addAt(id, w.provider.URL) }
+
+func (w *world) addAt(id, base string) {
+	p := &Provider{ID: "fake", base: base, key: newKey(llmtest.Key), header: "Authorization", prefix: "Bearer "}
 	m := &Model{ID: id, Provider: p, API: wire.Chat, Prices: prices, upstream: id,
 		outputField: "max_completion_tokens", context: 2000, output: 500, defaultOutput: 100}
 	w.Catalogue.Models, w.Catalogue.byID[id] = append(w.Catalogue.Models, m), m

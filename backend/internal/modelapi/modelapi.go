@@ -1,5 +1,5 @@
-// Package modelapi serves /v1, the interface that official clients of model providers speak: an app changes only base
-// address and key. It knows the shapes of requests and errors and no rule of the gateway.
+// Package modelapi serves /v1, the interface that official clients of model providers speak: an app changes only its
+// base address and key. It knows the shapes of requests and errors, and none of the gateway's rules.
 package modelapi
 
 import (
@@ -61,16 +61,28 @@ func New(o Options) *API {
 	return &API{Options: o, calls: limit.New(callsPerMinute, o.Now)}
 }
 
+// route is served with a project key.
+type route struct {
+	pattern string
+	serve   handler
+}
+
+// table lists every route that serves something. A new one belongs here, so that it is authorised.
+func (a *API) table() []route {
+	routes := []route{{"GET /v1/models", a.withModels(allModels)}, {"GET /v1/models/{id}", a.withModels(oneModel)}}
+	for _, api := range wire.APIs {
+		routes = append(routes, route{"POST /v1" + api.Path(),
+			func(w http.ResponseWriter, r *http.Request, who gateway.Caller) { a.call(w, r, who, api) }})
+	}
+	return routes
+}
+
 // Mount adds the routes to mux. Apps in browsers call from any origin: there is no cookie to misuse, and the key is the
 // authorisation.
 func (a *API) Mount(mux *http.ServeMux) {
-	for _, api := range wire.APIs {
-		mux.HandleFunc("POST /v1"+api.Path(), a.authorised(func(w http.ResponseWriter, r *http.Request, who gateway.Caller) {
-			a.call(w, r, who, api)
-		}))
+	for _, rt := range a.table() {
+		mux.HandleFunc(rt.pattern, a.authorised(rt.serve))
 	}
-	mux.HandleFunc("GET /v1/models", a.authorised(a.withModels(allModels)))
-	mux.HandleFunc("GET /v1/models/{id}", a.authorised(a.withModels(oneModel)))
 	mux.HandleFunc("OPTIONS "+root, preflight)
 	mux.HandleFunc(root, func(w http.ResponseWriter, r *http.Request) { a.noRoute(w, r, mux) })
 }
@@ -153,7 +165,7 @@ func (a *API) call(w http.ResponseWriter, r *http.Request, who gateway.Caller, a
 	switch {
 	case errors.Is(err, gateway.ErrBroken):
 		_ = s.Write(brokenFrame(api))
-		panic(http.ErrAbortHandler) // a clean end would pass for a complete answer
+		panic(http.ErrAbortHandler) // a clean end would look like a complete answer
 	case err != nil:
 		a.fail(w, r, err)
 	}

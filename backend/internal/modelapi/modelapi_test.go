@@ -25,7 +25,7 @@ import (
 	"github.com/service-dev/service/packaging/llmtest"
 )
 
-// anyKey accepts every key, as another one each time, since the calls of one are limited.
+// anyKey accepts every key and treats each call as one of a new key, because the calls of a key are limited.
 type anyKey struct{}
 
 var keyNumber atomic.Int64
@@ -36,7 +36,7 @@ func (anyKey) Authenticate(context.Context, string) (projects.KeyOwner, error) {
 	return projects.KeyOwner{AccountID: "acc", Project: "com.example.app", KeyID: fmt.Sprint(keyNumber.Add(1))}, nil
 }
 
-// countingPurse has money for everything.
+// countingPurse has credit for every call.
 type countingPurse struct {
 	mu    sync.Mutex
 	holds int
@@ -72,21 +72,48 @@ func (p *countingPurse) Record(_ context.Context, c credit.Call) error {
 	return nil
 }
 
+func (p *countingPurse) left() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.holds
+}
+
 type world struct {
+	api      *API
 	purse    *countingPurse
 	provider *llmtest.Provider
 	url      string
+	closed   chan struct{} // receives a value for each connection that the server has closed
 }
+
+// smallBuffer is the size of a connection's buffers, in bytes, so that an app that does not read is soon noticed.
+const smallBuffer = 4096
 
 func newWorld(t *testing.T, writeTimeout time.Duration, limits gateway.Limits) *world {
 	t.Helper()
-	w := &world{purse: &countingPurse{rows: make(chan credit.Call, 100)}, provider: llmtest.Start()}
+	return newWorldOf(t, anyKey{}, writeTimeout, limits)
+}
+
+// keyring knows the keys of apps.
+type keyring interface {
+	Keys
+	gateway.Keys
+}
+
+func newWorldOf(t *testing.T, keys keyring, writeTimeout time.Duration, limits gateway.Limits) *world {
+	t.Helper()
+	w := &world{purse: &countingPurse{rows: make(chan credit.Call, 100)}, provider: llmtest.Start(),
+		closed: make(chan struct{}, 10_000)}
 	t.Cleanup(w.provider.Close)
 	dir := t.TempDir()
 	text := fmt.Sprintf("providers: [{id: fake, base_url: '%s', key_file: %s/key}]\nmodels:\n", w.provider.URL, dir)
-	for _, id := range []string{"good", llmtest.AboveMax, llmtest.WaitsInside, llmtest.Hangs} {
-		text += "  - {id: " + id + ", provider: fake, api: chat, context_tokens: 100000, output_tokens: 2000, " +
-			"prices_micro_usd_per_million: {text_in: 1, text_cached: 1, text_out: 1}}\n"
+	for _, id := range []string{"good", llmtest.AboveMax, llmtest.WaitsInside, llmtest.Hangs, "responses", "messages"} {
+		api := "chat"
+		if id == "responses" || id == "messages" {
+			api = id
+		}
+		text += "  - {id: " + id + ", provider: fake, api: " + api + ", context_tokens: 100000, output_tokens: 2000, " +
+			"prices_micro_usd_per_million: {text_in: 1, text_cached: 1, text_cache_write: 1, text_out: 1}}\n"
 	}
 	for name, text := range map[string]string{"key": llmtest.Key, "gateway.yaml": text} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
@@ -98,13 +125,26 @@ func newWorld(t *testing.T, writeTimeout time.Duration, limits gateway.Limits) *
 		t.Fatal(err)
 	}
 	log := slog.New(slog.DiscardHandler)
-	calls := gateway.New(gateway.Options{Catalogue: catalogue, Purse: w.purse, Keys: anyKey{}, Log: log, Limits: limits})
+	calls := gateway.New(gateway.Options{Catalogue: catalogue, Purse: w.purse, Keys: keys, Log: log, Limits: limits})
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- calls.Serve(ctx) }()
 	mux := http.NewServeMux()
-	New(Options{Keys: anyKey{}, Gateway: calls, Log: log, WriteTimeout: writeTimeout}).Mount(mux)
-	server := httptest.NewServer(mux)
+	w.api = New(Options{Keys: keys, Gateway: calls, Log: log, WriteTimeout: writeTimeout})
+	w.api.Mount(mux)
+	server := httptest.NewUnstartedServer(mux)
+	server.Config.ConnContext = func(ctx context.Context, conn net.Conn) context.Context {
+		if err := conn.(*net.TCPConn).SetWriteBuffer(smallBuffer); err != nil {
+			t.Error(err)
+		}
+		return ctx
+	}
+	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateClosed {
+			w.closed <- struct{}{}
+		}
+	}
+	server.Start()
 	w.url = server.URL
 	t.Cleanup(func() {
 		server.CloseClientConnections()
@@ -113,8 +153,8 @@ func newWorld(t *testing.T, writeTimeout time.Duration, limits gateway.Limits) *
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
-		if w.purse.holds != 0 {
-			t.Errorf("%d holds are left", w.purse.holds)
+		if n := w.purse.left(); n != 0 {
+			t.Errorf("%d holds are left", n)
 		}
 	})
 	return w
@@ -138,16 +178,7 @@ func (w *world) request(ctx context.Context, t *testing.T, model, more string) *
 // An app that does not read blocks neither the provider nor the charge.
 func TestCall_EndsForAnAppThatDoesNotRead(t *testing.T) {
 	w := newWorld(t, 50*time.Millisecond, gateway.Limits{})
-	conn, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	body := `{"model":"above-max","stream":true,"max_tokens":1000,"messages":[{"role":"user","content":"Hello"}]}`
-	if _, err := fmt.Fprintf(conn, "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"+
-		"Content-Length: %d\r\n\r\n%s", len(body), body); err != nil {
-		t.Fatal(err)
-	}
+	defer w.longAnswer(t).Close()
 	row := <-w.purse.rows
 	if row.Outcome != "cancelled" || row.TextOut == 0 {
 		t.Errorf("%+v", row)
@@ -161,7 +192,7 @@ func TestCall_IsChargedWheneverTheAppLeaves(t *testing.T) {
 		res := w.request(ctx, t, "good", "")
 		lines := bufio.NewScanner(res.Body)
 		for n := 0; n < 2*events && lines.Scan(); n++ {
-			continue // an event is two lines
+			continue // an event has two lines
 		}
 		leave()
 		res.Body.Close()
@@ -171,7 +202,7 @@ func TestCall_IsChargedWheneverTheAppLeaves(t *testing.T) {
 	}
 }
 
-// Each event arrives while the provider still works: nothing collects them.
+// Each event arrives while the provider is still working: nothing buffers them.
 func TestCall_FlushesEachEvent(t *testing.T) {
 	w := newWorld(t, 0, gateway.Limits{})
 	res := w.request(t.Context(), t, llmtest.WaitsInside, "")
@@ -194,7 +225,7 @@ func TestCall_FlushesEachEvent(t *testing.T) {
 	}
 }
 
-// A provider that does not answer and a ledger that fails are refused in a way that official clients repeat.
+// If the provider does not answer or the ledger fails, the refusal makes official clients repeat the call.
 func TestCall_SaysWhenToTryAgain(t *testing.T) {
 	for _, c := range []struct {
 		model            string

@@ -20,25 +20,25 @@ import (
 // transaction: under load they share the cost of a single commit.
 //
 // Invariants:
-//   - A caller is answered after its transaction has reached the disk, also when its own write failed: it may have
-//     failed because of what another write of the batch had written.
+//   - A caller is answered after its transaction has reached the disk, even if its own write failed: the failure may
+//     depend on rows that another write of the batch has written.
 //   - A write takes effect as a whole or not at all, and its failure never affects another's outcome. It may run
-//     several times, so it must keep nothing from one run to the next.
+//     several times, so it must not keep state from one run to the next.
 //   - A caller whose context ends before its write begins is answered at once, and the write never runs. After that
 //     the caller waits, because the running function uses the caller's variables.
-//   - A statement that has begun is never cancelled (openWriter sees to it). SQLite answers an interrupted INSERT,
+//   - A statement that has begun is never cancelled (openWriter ensures that). SQLite answers an interrupted INSERT,
 //     UPDATE or DELETE by rolling back the whole transaction, and with it the other writes of the batch.
 //   - If SQLite rolls the transaction back by itself, as when the disk is full, no later statement of the batch may
 //     run: outside a transaction each would be committed on its own. The connection refuses them with errRolledBack.
 //
-// A batch runs in up to three passes. The first has no savepoints, which would cost it a sixth of its time and are
-// seldom needed. If a write fails, the batch is rolled back and runs again with a savepoint around each write. If a
-// write breaks that transaction too, each write runs in a transaction of its own.
+// A batch runs in up to three passes. The first has no savepoints, which would take a sixth of its time and are seldom
+// needed. If a write fails, the batch is rolled back and runs again with a savepoint around each write. If a write
+// breaks that transaction too, each write runs in a transaction of its own.
 //
-// Batching is adaptive. Callers that were answered together often return together, so a writer that committed whatever
-// waits would split them into two halves for good, each waiting for the other's commit. The writer therefore waits for
-// as many writes as were under way at the last commit, but only for half of the time that a commit takes and never
-// longer than maxBatchDelay. A lone caller is never delayed.
+// Batching is adaptive. Callers that were answered together often return together. A writer that committed as soon as
+// anything waits would split them permanently into two halves, each waiting for the other's commit. The writer
+// therefore waits for as many writes as were under way at the last commit, but only for half of the time that a commit
+// takes and never longer than maxBatchDelay. It never delays a lone caller.
 const (
 	maxBatch      = 64  // writes in one transaction, so that the last of them does not wait long
 	maxQueued     = 256 // queued writes; further callers block until there is room
@@ -61,7 +61,7 @@ type batchWriter struct {
 	closed bool
 }
 
-// pendingWrite is a write that was not answered yet.
+// pendingWrite is a write whose caller has no answer yet.
 type pendingWrite struct {
 	ctx     context.Context
 	run     func(tx *sql.Tx) error
@@ -82,9 +82,9 @@ func newBatchWriter(db *sql.DB) *batchWriter {
 	return w
 }
 
-// do runs f in a transaction and returns when it is committed, or returns f's error when nothing of it is. If ctx ends
-// before f runs, do returns at once; later it only keeps statements that are given ctx from starting. A panic of f
-// continues in the caller.
+// do runs f in a transaction and returns once it is committed. If f fails, do returns f's error and nothing is
+// committed. If ctx ends before f runs, do returns at once; later, the end of ctx only keeps statements that use it
+// from starting. A panic of f continues in the caller.
 func (w *batchWriter) do(ctx context.Context, f func(tx *sql.Tx) error) error {
 	p := &pendingWrite{ctx: ctx, run: f, done: make(chan struct{})}
 	if err := w.enqueue(p); err != nil {
@@ -176,7 +176,7 @@ func (w *batchWriter) next(until <-chan time.Time) (*pendingWrite, bool) {
 	}
 }
 
-// commit answers every write of a batch, after up to three passes.
+// commit runs a batch in up to three passes and answers every write of it.
 func (w *batchWriter) commit(batch []*pendingWrite) {
 	for _, p := range w.attempt(w.attempt(batch, false), true) {
 		w.attempt([]*pendingWrite{p}, false)
@@ -204,7 +204,7 @@ func (w *batchWriter) attempt(batch []*pendingWrite, savepoints bool) (undecided
 		err = tx.Commit()
 		w.active = len(ran) + len(w.queue)
 	}
-	if errors.Is(err, errRolledBack) { // by a statement whose error the write ignored
+	if errors.Is(err, errRolledBack) { // the write ignored the error of a statement
 		broken = err
 	}
 	if broken != nil {
@@ -228,7 +228,7 @@ func (w *batchWriter) attempt(batch []*pendingWrite, savepoints bool) (undecided
 }
 
 // runAll runs one write after the other until one breaks the transaction. A write may end its goroutine, as t.FailNow
-// does, so runAll starts one for them.
+// does, so runAll runs them in a separate goroutine.
 func runAll(batch []*pendingWrite, tx *sql.Tx, savepoints bool) (ran, rest []*pendingWrite, broken error) {
 	exited := make(chan struct{})
 	go func() {
@@ -279,7 +279,7 @@ func (p *pendingWrite) call(tx *sql.Tx) (err error) {
 	return p.run(tx)
 }
 
-// claim reports whether the write is now the caller's to run or to withdraw.
+// claim reports whether the caller of claim may now run or withdraw the write.
 func (p *pendingWrite) claim() bool { return p.claimed.CompareAndSwap(false, true) }
 
 // expired reports whether the write's context has ended, and then answers a caller that still waits.

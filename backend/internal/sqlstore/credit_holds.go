@@ -11,8 +11,8 @@ import (
 	"github.com/service-dev/service/backend/internal/projects"
 )
 
-// InsertHold sets money aside. A refusal writes nothing and is no error of the write, since an error would run the other
-// writes of the batch again.
+// InsertHold sets money aside. A refusal writes nothing and is not an error of the write, since an error would run the
+// other writes of the batch again.
 func (s *Store) InsertHold(ctx context.Context, h credit.Hold, at time.Time) error {
 	var refused error
 	err := s.write(ctx, func(tx *sql.Tx) (err error) {
@@ -48,7 +48,7 @@ type cap struct {
 // admitHold locks the account's balance until the transaction ends, and returns why the hold is refused, or nil.
 func (s *Store) admitHold(ctx context.Context, tx *sql.Tx, h credit.Hold, at time.Time) (refused, err error) {
 	var posted, held int64
-	// In the order in which they are named to apps.
+	// In the order in which apps are told of them.
 	caps := []cap{{of: credit.OfProject, period: credit.CapDay}, {of: credit.OfProject, period: credit.CapMonth},
 		{of: credit.OfAccount, period: credit.CapDay}, {of: credit.OfAccount, period: credit.CapMonth}}
 	err = tx.QueryRowContext(ctx, `SELECT b.posted, b.held, g.day_cap, g.month_cap, b.day_cap, b.month_cap
@@ -117,7 +117,8 @@ func (c cap) check(ctx context.Context, tx *sql.Tx, h credit.Hold, at time.Time)
 		ResetsAt: resets}, nil
 }
 
-// addSpending adds to what the account and its project hold in a day and its month. The caller locked the balance.
+// addSpending adds to the held amounts of the account and its project in a day and its month. The caller has locked the
+// balance.
 func addSpending(ctx context.Context, tx *sql.Tx, accountID, project, day string, held int64) error {
 	month := day[:len("2006-01")]
 	const insert, add = `INSERT INTO credit_spending (account_id, project, period, spent, held) VALUES
@@ -160,8 +161,8 @@ func scanEndedHold(row scanner) (h endedHold, err error) {
 	return h, err
 }
 
-// giveBack subtracts an ended hold from the sums of held money and its charge from the balance. It returns the account's
-// book.
+// giveBack subtracts an ended hold from the sums of held money and its charge from the balance. It returns the
+// account's book.
 func (h endedHold) giveBack(ctx context.Context, tx *sql.Tx) (book string, err error) {
 	book, err = queryValue[string](ctx, tx, `UPDATE credit_balances SET held = held - $2, posted = posted - $3
 		WHERE account_id = $1 RETURNING book`, h.account, h.amount, h.charged)
@@ -175,7 +176,7 @@ func (h endedHold) giveBack(ctx context.Context, tx *sql.Tx) (book string, err e
 
 // SettleHold charges an open hold and counts the call, all in one transaction.
 func (s *Store) SettleHold(ctx context.Context, in credit.Settlement) (charged credit.Amount, err error) {
-	for range 3 { // again if the project was deleted meanwhile: then there is nothing to count the call in
+	for range 3 { // again if the project was deleted meanwhile: then the call is not counted
 		err = s.write(ctx, func(tx *sql.Tx) error {
 			charged, err = settle(ctx, tx, in)
 			return err
@@ -214,8 +215,8 @@ func settle(ctx context.Context, tx *sql.Tx, in credit.Settlement) (credit.Amoun
 	return credit.Amount(h.charged), countCall(ctx, tx, h.id, ofHold(in.Call, h), h.charged, in.At)
 }
 
-// settleEnded settles a hold that is not open: a repeat has no effect, and the operator carries the cost of a call whose
-// hold was given back.
+// settleEnded settles a hold that is not open: a repeat has no effect, and the operator pays for a call whose hold was
+// given back.
 func settleEnded(ctx context.Context, tx *sql.Tx, in credit.Settlement) (credit.Amount, error) {
 	h, err := scanEndedHold(tx.QueryRowContext(ctx, `UPDATE credit_holds SET state = 'late'
 		WHERE id = $1 AND state = 'expired' RETURNING `+endedHoldColumns, in.HoldID))

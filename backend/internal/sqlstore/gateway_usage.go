@@ -97,7 +97,7 @@ func (s *Store) Refusals(ctx context.Context, q credit.UsageQuery) ([]credit.Ref
 }
 
 // mergeCredit moves the gateway's rows of one project to another, in the transaction that merges the projects. Calls in
-// flight go on, and count in the other.
+// flight continue, and count in the other.
 func mergeCredit(ctx context.Context, tx *sql.Tx, accountID, from, into string) error {
 	return moveRows(ctx, tx, accountID, from, into,
 		`UPDATE credit_balances SET held = held WHERE account_id = $1 AND $2 <> $3`, // no hold is made meanwhile

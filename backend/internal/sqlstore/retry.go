@@ -68,8 +68,8 @@ func isConflict(err error) bool {
 	return errors.As(err, &pg) && (pg.Code == "40001" || pg.Code == "40P01")
 }
 
-// isOutage reports whether PostgreSQL could not be reached, was lost or refuses writes for now. Then what was not
-// committed is rolled back.
+// isOutage reports whether PostgreSQL could not be reached, was lost or refuses writes for now. In these cases an
+// uncommitted transaction is rolled back.
 func isOutage(err error) bool {
 	var refused *pgconn.PgError
 	if errors.As(err, &refused) {
@@ -90,8 +90,8 @@ func isAny(err error, targets ...error) bool {
 	return slices.ContainsFunc(targets, func(target error) bool { return errors.Is(err, target) })
 }
 
-// isUnavailable reports whether a write failed because of the database's state, not because of what was written, so
-// that it may succeed later.
+// isUnavailable reports whether a write failed because of the database's state rather than its own content, so that it
+// may succeed later.
 func isUnavailable(err error) bool {
 	var pg *pgconn.PgError
 	var lite *sqlite.Error

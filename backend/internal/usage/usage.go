@@ -1,5 +1,6 @@
-// Package usage reports what a project's calls through the AI gateway cost: sums, caps, the account's credit, refusals
-// with the next step, and which models apps get. Agents and owners read the same report. It knows neither HTTP nor SQL.
+// Package usage reports the cost of a project's calls through the AI gateway: sums, caps, the account's credit,
+// refusals with the next step, and which models apps get. Agents and owners read the same report. The package knows
+// neither HTTP nor SQL.
 package usage
 
 import (
@@ -14,7 +15,7 @@ import (
 	"github.com/service-dev/service/backend/internal/gateway"
 )
 
-// Ledger is what a report needs of the ledger.
+// Ledger is the part of the ledger that a report needs.
 type Ledger interface {
 	Account(ctx context.Context, accountID string) (credit.Account, error)
 	Project(ctx context.Context, accountID, project string) (credit.Project, error)
@@ -70,28 +71,28 @@ const (
 	Day  = Unit(24 * time.Hour)
 )
 
-// Query asks for the last Points hours or days of UTC, the present one included.
+// Query asks for the last Points hours or days in UTC, including the current one.
 type Query struct {
 	Unit   Unit
 	Points int
 }
 
-// Report is what a project's calls cost.
+// Report is the cost of a project's calls.
 type Report struct {
 	From, To time.Time
 	Unit     Unit
 
 	Credit            credit.Account
 	KeySource         string // of PaysFor
-	Caps              []Cap  // those that are set, of the project and of its account
+	Caps              []Cap  // the caps that are set, of the project and its account
 	Totals            Sums
-	ByModel, BySource []Part // the dearest first
+	ByModel, BySource []Part // the most expensive first
 	Series            []Point
 	Refusals          []Refusal
 	Models            []gateway.Availability
 }
 
-// Cap is a spending cap and what the present period has used of it.
+// Cap is a spending cap and how much of it the current period has used.
 type Cap struct {
 	Of, Period string // credit.OfProject or OfAccount, credit.CapDay or CapMonth
 	Limit      credit.Amount
@@ -124,7 +125,7 @@ type Part struct {
 	Sums
 }
 
-// Point is an hour or a day, which begins At.
+// Point is an hour or a day that begins at At.
 type Point struct {
 	At time.Time
 	Sums
@@ -182,7 +183,7 @@ func (s *Service) Report(ctx context.Context, account, project string, q Query) 
 
 func (r *Report) add(row credit.UsageRow) {
 	r.Totals.add(row)
-	if row.Model != "" { // of refused calls that named none of the models it is empty
+	if row.Model != "" { // empty for refused calls that named no known model
 		r.ByModel = addPart(r.ByModel, row.Model, row)
 	}
 	r.BySource = addPart(r.BySource, row.Source, row)
@@ -198,7 +199,7 @@ func addPart(parts []Part, name string, row credit.UsageRow) []Part {
 	return parts
 }
 
-// Summary says the report in words.
+// Summary describes the report in words.
 func (r Report) Summary() string {
 	words := []string{fmt.Sprintf("%d calls cost %s in the last %d %s.", r.Totals.Calls, dollars(r.Totals.Charged),
 		len(r.Series), r.unitName())}

@@ -14,8 +14,8 @@ import (
 	"github.com/service-dev/service/backend/internal/gateway/wire"
 )
 
-// A refusal that a call can end with has a next step. Calls whose provider failed are no refusals, and those without a key
-// are of no project.
+// Every refusal that can end a call has a next step. Calls whose provider failed are not refusals, and calls without a
+// key belong to no project.
 func TestNext_KnowsEveryRefusal(t *testing.T) {
 	file, err := parser.ParseFile(token.NewFileSet(), "../gateway/refusal.go", nil, 0)
 	if err != nil {

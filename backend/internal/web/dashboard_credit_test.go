@@ -72,7 +72,7 @@ func TestCredit_CapsTellTheCostBeforeAndAfter(t *testing.T) {
 	}
 }
 
-// The banner is on every page that tells of spending, a project's only on that project's.
+// The banner is on every page about spending, a project's banner only on that project's pages.
 func TestCredit_BannerWhenMostIsSpent(t *testing.T) {
 	h := newFakeDashboard()
 	h.credit.notices = []credit.Notice{{Of: credit.OfBalance, Limit: 2 * credit.USD, Spent: 1_700_000},

@@ -22,7 +22,7 @@ type fakeCredit struct {
 	usage     []credit.UsageRow
 	refusals  []credit.Refusal
 	notices   []credit.Notice
-	source    string // what pays; "" is credit
+	source    string // the key source; "" is credit
 }
 
 func newFakeCredit(h *fakeDashboard) *fakeCredit {
@@ -33,7 +33,7 @@ func newFakeCredit(h *fakeDashboard) *fakeCredit {
 	}}
 }
 
-// spend makes n calls' transfers, after the free credit.
+// spend sets the transfers to the free credit followed by n calls.
 func (f *fakeCredit) spend(n int) {
 	f.transfers = []credit.Transfer{{ID: "free:x", Debit: credit.BookFree, Amount: 2_000_000, At: then}}
 	for i := range n {
@@ -127,7 +127,7 @@ func (f fakeModels) Available(context.Context, gateway.Caller) ([]gateway.Availa
 	return f.models, nil
 }
 
-// spendOnModels makes a fortnight of calls, and models of every kind.
+// spendOnModels adds two weeks of calls and models of every kind.
 func (f *fakeCredit) spendOnModels(now time.Time) {
 	paid := &gateway.Provider{ID: "openai", Name: "OpenAI", OwnKeys: "openai"}
 	standard := &gateway.Model{ID: "standard", Name: "Standard", Provider: paid, API: wire.Chat,

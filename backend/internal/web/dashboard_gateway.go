@@ -20,7 +20,7 @@ import (
 type gatewayPage struct {
 	formErrors
 	Done     *notice
-	Notices  []string // of what most is spent
+	Notices  []string // about limits of which most is spent
 	Nav      projectNav
 	Ranges   []analyticsRange
 	Range    analyticsRange
@@ -36,7 +36,7 @@ type gatewayPage struct {
 	Servers  serversForm
 	Models   []modelRow
 	BaseURL  string
-	Compared string // the tokens that Models compares the cost of; "" without any
+	Compared string // the tokens whose cost Models compares; "" if there are none
 }
 
 // spendPlot is a chart and the table of its numbers.
@@ -123,7 +123,7 @@ func (s *spending) row(label string) spendRow {
 		Out: grouped(s.out), Amount: dollars(s.charged)}
 }
 
-// modelSource is what spending is told apart by.
+// modelSource is the key by which spending is grouped.
 type modelSource struct{ model, source string }
 
 // sums are the calls of a range by time, by model and source, and by all of them.
@@ -159,7 +159,7 @@ func (s *sums) add(u credit.UsageRow, step time.Duration) {
 	}
 }
 
-// dearest sorts the dearest first, and by name where they cost the same.
+// dearest orders by cost, the most expensive first, and by name for equal costs.
 func dearest(by map[modelSource]*spending) []modelSource {
 	var keys []modelSource
 	for k := range by {
@@ -174,7 +174,7 @@ func dearest(by map[modelSource]*spending) []modelSource {
 	return keys
 }
 
-// addSpending adds what calls cost in the range, and which were refused.
+// addSpending adds the cost of the calls in the range, and the refused calls.
 func (w *Web) addSpending(c *call, page *gatewayPage) error {
 	step := page.Range.length()
 	q := page.Range.query(w.Now().UTC())
@@ -265,10 +265,10 @@ var sources = map[string]string{
 
 func paidBy(source string) string { return cmp.Or(sources[source], source) }
 
-// comparedDays is the time whose tokens the models' cost is compared by.
+// comparedDays is the period whose tokens are used to compare the cost of models.
 const comparedDays = 30
 
-// addModels lists the models, why one is not available, and what the tokens of the last days would cost with it.
+// addModels lists the models, why one is not available, and the cost of the last days' tokens with each.
 func (w *Web) addModels(c *call, page *gatewayPage) error {
 	all, err := w.Dashboard.Models.Available(c.Context(), gateway.Caller{Account: c.account.ID, Project: c.project.ID})
 	if err != nil {
@@ -314,7 +314,7 @@ func (w *Web) addModels(c *call, page *gatewayPage) error {
 	return nil
 }
 
-// priceOf returns what a million tokens cost, or "" if that is not known.
+// priceOf returns the price of a million tokens, or "" if it is not known.
 func priceOf(m *gateway.Model) string {
 	switch {
 	case m.Provider.Local:

@@ -115,6 +115,6 @@ func TestGateway_WhatPaysTellsTheCostOfBoth(t *testing.T) {
 	v.get(helloGateway)
 	v.post(helloGateway+"/key-source", v.form("source", "own")).onward().want(http.StatusOK, "It applies from the next call",
 		`value="own" required checked`)
-	h.models = nil // the operator no longer takes own keys: the way back stays
+	h.models = nil // the operator no longer accepts own keys, but switching back stays possible
 	v.get(helloGateway).want(http.StatusOK, "What pays")
 }

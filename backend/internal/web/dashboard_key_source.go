@@ -11,11 +11,11 @@ import (
 	"github.com/service-dev/service/backend/internal/gateway/wire"
 )
 
-// payerForm is what pays for a project's calls, in the template "dashboard_gateway".
+// payerForm is the form for the key source of a project, in the template "dashboard_gateway".
 type payerForm struct {
 	Set      radioSet
-	Keys     []credentialRow // of the providers that take own keys
-	Offered  bool            // some provider takes own keys, or they pay already
+	Keys     []credentialRow // of the providers that accept own keys
+	Offered  bool            // some provider accepts own keys, or own keys pay already
 	IfCredit string          // cost of the last days if credit pays
 }
 
@@ -62,7 +62,7 @@ func pricesOf(all []gateway.Availability) map[string]wire.Prices {
 	return prices
 }
 
-// ifCreditPaid is what calls cost, or would have cost if credit had paid.
+// ifCreditPaid is the cost of calls, or what it would have been if credit had paid.
 func ifCreditPaid(u credit.UsageRow, prices map[string]wire.Prices) credit.Amount {
 	if u.Source != credit.SourceOwnKey {
 		return u.Charged

@@ -131,7 +131,7 @@ type CapChanges interface {
 	UndoCaps(ctx context.Context, accountID string, e audit.Entry, by audit.Actor) error
 }
 
-// CallCounts are what was counted of calls to models.
+// CallCounts are the counts of calls to models.
 type CallCounts interface {
 	Usage(ctx context.Context, q credit.UsageQuery, row func(credit.UsageRow) error) error
 	Refusals(ctx context.Context, q credit.UsageQuery) ([]credit.Refusal, error)
@@ -142,7 +142,7 @@ type Models interface {
 	Available(ctx context.Context, who gateway.Caller) ([]gateway.Availability, error)
 }
 
-// KeySources are what pays for the calls of projects. Errors are package gateway's.
+// KeySources read and change who pays for the calls of projects. Errors are package gateway's.
 type KeySources interface {
 	KeySource(ctx context.Context, account, project string) (string, error)
 	SetKeySource(ctx context.Context, account, project, source string, by audit.Actor) error

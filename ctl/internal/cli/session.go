@@ -58,7 +58,7 @@ func decodeResult(tool string, r *client.Result, into any) (json.RawMessage, err
 	return raw, nil
 }
 
-// withSession adds a session id to the arguments of a call. Without an id the latest session is meant.
+// withSession adds a session id to the arguments of a call. Without an id, the call uses the latest session.
 func withSession(id string, args map[string]any) map[string]any {
 	if id != "" {
 		args["sessionId"] = id

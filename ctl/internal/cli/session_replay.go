@@ -44,7 +44,7 @@ func (a *app) sessionRecord() *cobra.Command {
 	return cmd
 }
 
-// reportOptions are the flags of what prints a report.
+// reportOptions are the flags of commands that print a report.
 type reportOptions struct {
 	session, junit, pictures string
 	model                    string // to run on instead of the scenario's; of session run
@@ -73,7 +73,7 @@ func (a *app) sessionReplay() *cobra.Command {
 			return a.printReport(report, o)
 		}),
 	}
-	cmd.Flags().BoolVar(&o.accept, "accept", false, "after a wanted change: make what the app does now the recording")
+	cmd.Flags().BoolVar(&o.accept, "accept", false, "after an intended change: record what the app does now")
 	cmd.Flags().StringVar(&o.session, "session", "", "the session (default: the one used last)")
 	o.flags(cmd)
 	return cmd
@@ -85,10 +85,10 @@ type reportStep struct {
 	AtMs                   int64
 }
 
-// report is what replaySession answers.
+// report is the answer of replaySession.
 type report struct {
 	Name, Verdict, SessionID string
-	AppLeft                  string // when the app left the session or how it ended, if it should have stayed
+	AppLeft                  string // when the app left or how it ended, if it should have stayed
 	DurationMs               int64
 	Steps                    []reportStep
 	Diffs                    []struct {
@@ -115,7 +115,7 @@ type report struct {
 
 	raw    json.RawMessage
 	took   time.Duration
-	output string // of the app, where we started it
+	output string // the app's, if this command started it
 }
 
 func replay(ctx context.Context, c *client.Client, file string, o reportOptions) (*report, error) {
@@ -182,7 +182,7 @@ func (r *report) summary() term.Report {
 	}
 	out.Notes = append(out.Notes, r.moreDiffs()...)
 	if r.Accepted {
-		out.Notes = append(out.Notes, "the recording is now what the app does")
+		out.Notes = append(out.Notes, "the recording was updated to the app's new behaviour")
 	}
 	out.Notes = append(out.Notes, r.misfits()...)
 	return out
@@ -224,7 +224,7 @@ func (r *report) suite() junit.Suite {
 		}
 		s.Cases = append(s.Cases, c)
 	}
-	if !r.Accepted { // otherwise they are the recording now
+	if !r.Accepted { // accepted differences are part of the recording now
 		recorded := func(what, failure string) {
 			name := fmt.Sprintf("%03d as recorded: %s", len(s.Cases)+1, what)
 			s.Cases = append(s.Cases, junit.Case{Name: name, Failure: failure})

@@ -1,5 +1,5 @@
-// Package watch notices when a person changes files below folders, and tells that from what programs write that run
-// in between. It must not know what is run.
+// Package watch reports when a person changes files below folders, and distinguishes that from files that programs
+// write in between. It must not know which programs run.
 package watch
 
 import (
@@ -19,11 +19,11 @@ import (
 // Bounds of a watch.
 const (
 	maxFolders = 2000
-	maxPending = 4096 // changed paths that nobody has asked for yet
+	maxPending = 4096 // changed paths that Next has not returned yet
 )
 
-// Timing of a burst of changes, such as a save of several files: it is over after quiet without a change, and at most
-// after longest.
+// Timing of a burst of changes, such as a save of several files: it ends after quiet without a change, and at the
+// latest after longest.
 const (
 	quiet   = 100 * time.Millisecond
 	longest = time.Second
@@ -39,7 +39,7 @@ type Watcher struct {
 	pump    sync.WaitGroup
 	hint    chan struct{} // holds one signal
 
-	known   map[string]bool // files that a person had or made
+	known   map[string]bool // files that existed or that a person created
 	strikes map[string]int  // how often in a row a run wrote a known file
 
 	mu      sync.Mutex // guards what follows
@@ -47,8 +47,8 @@ type Watcher struct {
 	folders int
 }
 
-// New watches folders. Names that begin with a dot, backups and packages are not watched, nor what ignored reports.
-// Call Close.
+// New watches folders. It does not watch names that begin with a dot, backups, packages, or paths for which ignored
+// returns true. Call Close.
 func New(roots []string, ignored func(path string) bool) (*Watcher, error) {
 	notify, err := fsnotify.NewWatcher()
 	if err != nil {
@@ -83,7 +83,7 @@ func (w *Watcher) add(root string, found func(file string)) error {
 		case err != nil && path == root:
 			return err
 		case err != nil:
-			return nil // it went, or it is not ours to read
+			return nil // it was deleted, or we may not read it
 		case path != root && w.skips(path):
 			if entry.IsDir() {
 				return filepath.SkipDir
@@ -104,14 +104,14 @@ func (w *Watcher) add(root string, found func(file string)) error {
 	})
 }
 
-// skips reports whether a path is nothing that a person edits.
+// skips reports whether a path is one that people do not edit.
 func (w *Watcher) skips(path string) bool {
 	name := filepath.Base(path)
 	return strings.HasPrefix(name, ".") || strings.HasSuffix(name, "~") || name == "node_modules" ||
 		name == "__pycache__" || w.ignored(path)
 }
 
-// follow notes changed paths until the watch is closed.
+// follow records changed paths until the watch is closed.
 func (w *Watcher) follow() {
 	for {
 		select {
@@ -133,7 +133,7 @@ func (w *Watcher) follow() {
 func (w *Watcher) note(e fsnotify.Event) {
 	if info, err := os.Lstat(e.Name); err == nil && info.IsDir() {
 		if e.Has(fsnotify.Create) {
-			_ = w.add(e.Name, w.change) // a folder that cannot be watched any more has gone again
+			_ = w.add(e.Name, w.change) // a folder that cannot be watched was deleted again
 		}
 		return
 	}
@@ -186,11 +186,11 @@ func (w *Watcher) Next(ctx context.Context, run Span) (changed, written []string
 	}
 }
 
-// judge reports whether a change counts, and if not whether that is so from now on.
+// judge reports whether a change counts, and if not, whether it never will.
 func (w *Watcher) judge(path string, run Span) (counts, now bool) {
 	info, err := os.Stat(path)
 	switch {
-	case err != nil: // it went
+	case err != nil: // it was deleted
 		was := w.known[path]
 		delete(w.known, path)
 		return was, false

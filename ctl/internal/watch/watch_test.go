@@ -141,7 +141,7 @@ func TestWatcher_NoticesWhatAPersonChanges(t *testing.T) {
 	}
 }
 
-// A run that writes files does not cause the next run for ever.
+// A run that writes files does not trigger the next run endlessly.
 func TestWatcher_ForgetsWhatRunsWrite(t *testing.T) {
 	p := newProject(t, "app.js", "app.log")
 	run := Span{time.Now().Add(-time.Minute), time.Now().Add(-30 * time.Second)}

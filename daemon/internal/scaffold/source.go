@@ -46,7 +46,7 @@ var (
 	simulatorPattern   = regexp.MustCompile(`SERVICE_GLASSES_TRANSPORT["']?\s*[=:]\s*["']?simulator`)
 )
 
-// source inspects one file of the app's own.
+// source inspects one file of the app itself.
 func (in *inspector) source(name string) {
 	data := in.read(name)
 	if data == nil || bytes.IndexByte(data[:min(len(data), 4096)], 0) >= 0 || in.generated[name] {
@@ -55,7 +55,7 @@ func (in *inspector) source(name string) {
 	text, config := string(data), isConfig(path.Base(name))
 	if strings.Contains(text[:min(len(text), 400)], generatedBy) {
 		in.exampleModule(name, data)
-		return // what a module could do is nothing that the app does
+		return // a module's own commands are not the app's
 	}
 	code := !config && usesPattern.MatchString(text)
 	if !config {
@@ -184,7 +184,7 @@ func (in *inspector) phrases(name, text string) {
 var modulePattern = regexp.MustCompile(`Glasses module (\S+) for ([a-z, ]+)\.`)
 
 // exampleModule records a generated module that no manifest names, such as one that came with an example. It is intact
-// if the same is generated now; that of another version cannot be compared.
+// if this version generates the same file; a module of another version cannot be compared.
 func (in *inspector) exampleModule(name string, data []byte) {
 	m := modulePattern.FindSubmatch(data[:min(len(data), 400)])
 	if m == nil || len(in.found.Modules) >= maxExampleModules {

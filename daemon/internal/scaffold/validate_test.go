@@ -12,7 +12,7 @@ import (
 	"github.com/service-dev/service/proto/glasses/guide"
 )
 
-// codes lists the findings that are no mere information, as code@file:line.
+// codes lists the errors and warnings, as code@file:line.
 func codes(findings []Finding) []string {
 	var list []string
 	for _, f := range findings {
@@ -214,8 +214,8 @@ func FuzzSource(f *testing.F) {
 	})
 }
 
-// TestValidate_FindsPhrasesByName announces phrases that stand elsewhere: in the same file, in another one, under
-// another name, and where nobody can find them.
+// TestValidate_FindsPhrasesByName announces phrases by name: defined in the same file, in another one, under another
+// name, and where they cannot be found.
 func TestValidate_FindsPhrasesByName(t *testing.T) {
 	const clash, unknown = "phrase_problem", "phrases_not_found"
 	for _, test := range []struct {

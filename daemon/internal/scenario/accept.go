@@ -13,7 +13,7 @@ import (
 // CodeNotAccepted is the code of a run that cannot become the recording.
 const CodeNotAccepted = "not_accepted"
 
-// checkAccept refuses, before anything is run, to accept what could not be compared with the recording.
+// checkAccept refuses, before anything is run, to accept a run that cannot be compared with the recording.
 func (r *Runner) checkAccept(ctx context.Context, req Request, s scenario.Scenario) error {
 	if s.Recorded == nil {
 		return &backend.Problem{Code: CodeNotAccepted, Message: "the scenario has no recording to update",
@@ -36,8 +36,8 @@ func (r *Runner) checkAccept(ctx context.Context, req Request, s scenario.Scenar
 	return nil
 }
 
-// accept makes what the app did the recording. The steps stay, and with them the claims: one that does not hold is for
-// a person to change.
+// accept replaces the recording with what the app did. The steps and their claims stay: a person has to change a claim
+// that does not hold.
 func (x *run) accept(ctx context.Context) error {
 	if x.report.AppLeft != "" {
 		return &backend.Problem{Code: CodeNotAccepted, Message: x.report.AppLeft,
@@ -47,7 +47,7 @@ func (x *run) accept(ctx context.Context) error {
 		if s.Verdict != Pass {
 			return &backend.Problem{Code: CodeNotAccepted,
 				Message: fmt.Sprintf("step %d (%s) does not hold: %s", s.Number, s.Step, s.Message),
-				FixHint: "mend the app; or, if the claim is wrong now, change or remove that step in " + x.req.Path}
+				FixHint: "fix the app; or, if the claim is now wrong, change or remove that step in " + x.req.Path}
 		}
 	}
 	if len(x.report.Diffs) == 0 {

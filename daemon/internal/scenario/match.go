@@ -9,17 +9,17 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// Two frames that are not equal are one changed frame if they are alike: at the same moment they share a third of their
-// content, or have only one piece of it; up to farMs apart they share more than half. Anything else is a frame that is
-// missing and another one that is extra.
+// Two frames that are not equal count as one changed frame if they are similar: at the same moment they share a third
+// of their content or have only one piece of it; up to farMs apart they share more than half. Otherwise one frame is
+// missing and the other is extra.
 const farMs = 1000
 
 // matcher pairs the frames of a recording with those of a run.
 type matcher struct {
 	want, got []frame
 	timed     bool // the times of both are virtual
-	// before and after are the delays of the nearest equal frames, by the index in want. A frame that is late like its
-	// neighbours is at its moment.
+	// before and after are the delays of the nearest equal frames, by the index in want. A frame as late as its
+	// neighbours counts as being on time.
 	before, after []int64
 }
 
@@ -32,7 +32,7 @@ func matchFrames(want, got []frame, timed bool) []pair {
 	return align(len(want), len(got), m.cost)
 }
 
-// findDelays aligns the equal frames alone and notes how late each of them came.
+// findDelays aligns only the equal frames and records how late each of them came.
 func (m *matcher) findDelays() {
 	n := len(m.want)
 	m.before, m.after = make([]int64, n), make([]int64, n)
@@ -56,8 +56,8 @@ func (m *matcher) findDelays() {
 	}
 }
 
-// costOfEqual is what it costs to pair two frames of which nothing but time and picture may differ. Of frames that are
-// equal, those at the same time belong together.
+// costOfEqual is the cost of pairing two frames that may differ only in time and picture. Among equal frames it prefers
+// those at the same time.
 func (m *matcher) costOfEqual(i, j int) int {
 	w, g := &m.want[i], &m.got[j]
 	if w.key != g.key {
@@ -89,7 +89,7 @@ func (m *matcher) cost(i, j int) int {
 	return cost
 }
 
-// apart is how far from its moment a frame of the run is, in ms of virtual time.
+// apart is how far a frame of the run is from its expected moment, in ms of virtual time.
 func (m *matcher) apart(i, j int) int64 {
 	if !m.timed {
 		return 0
@@ -100,7 +100,7 @@ func (m *matcher) apart(i, j int) int64 {
 
 func distance(a, b int64) int64 { return max(a-b, b-a) }
 
-// alike reports whether one content may have become the other within this time.
+// alike reports whether one frame may be a change of the other, given the time between them.
 func alike(want, got []uint64, apart int64) bool {
 	common, most := shared(want, got), max(len(want), len(got))
 	if apart == 0 {
@@ -109,7 +109,7 @@ func alike(want, got []uint64, apart int64) bool {
 	return apart <= farMs && 2*common > most
 }
 
-// compareFrames compares what the app did. Frames that are missing or extra shift nothing.
+// compareFrames compares what the app did. Missing or extra frames do not shift the others.
 func (x *run) compareFrames(ctx context.Context, want, got []frame) {
 	timed := x.virtual && x.s.Recorded.Clock == backend.ClockVirtual
 	delay := int64(0)
@@ -137,7 +137,7 @@ func (x *run) compareFrames(ctx context.Context, want, got []frame) {
 			if d.Step, d.AtMs = x.stepOf(g.seq), g.at; d.Kind != "" {
 				x.differ(ctx, d, same, w.picture, g.png)
 			}
-			// A delay that lasts is one difference, not one of each later frame, and its end is none.
+			// A lasting delay is one difference, not one for each later frame, and its end is not a difference.
 			if shift := g.at - w.at; timed && shift != delay {
 				if delay = shift; shift == 0 {
 					continue
@@ -150,8 +150,8 @@ func (x *run) compareFrames(ctx context.Context, want, got []frame) {
 	}
 }
 
-// extraWords tells of a display command that is extra and equal to the next one what came before it, and whether it
-// changed the panel; "" of other frames. An app that shows what it is about to show anyway is easily mended.
+// extraWords describes an extra display command that equals the next one: what came before it, and whether it changed
+// the panel. It returns "" for other frames. An app that shows the same screen twice in a row is easily fixed.
 func (x *run) extraWords(got []frame, i int) string {
 	g := got[i]
 	next := slices.IndexFunc(got[i+1:], func(f frame) bool { return isDisplay(f.typ) })

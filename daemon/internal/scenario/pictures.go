@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 )
 
-// comparePictures compares the pictures by themselves.
+// comparePictures compares the pictures independently of the frames.
 func (x *run) comparePictures(ctx context.Context, got []panel) {
 	want, sums := x.s.Recorded.Pictures, make([]string, len(got))
 	for i, p := range got {

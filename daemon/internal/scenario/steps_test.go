@@ -50,7 +50,7 @@ func TestRunSteps_StopsAtTheFirstFailure(t *testing.T) {
 	}
 }
 
-// attended is a session with an app.
+// attended is a session with an app attached.
 type attended struct{ *showing }
 
 func (attended) Get(context.Context, backend.Target, string) (backend.Session, error) {
@@ -82,7 +82,7 @@ func TestRunSteps_NeedsAnApp(t *testing.T) {
 	})
 }
 
-// slow is a session in real time whose clock goes on.
+// slow is a session in real time whose clock advances.
 type slow struct {
 	attended
 	begun time.Time

@@ -10,8 +10,8 @@ import (
 	"github.com/service-dev/service/daemon/internal/scenario"
 )
 
-// maxReplay bounds the answer of replaySession, in bytes, but for the pictures of a film and for all steps. What is cut
-// is counted.
+// maxReplay bounds the answer of replaySession, in bytes, not counting the pictures of a film or the list of all steps.
+// The answer says how much was left out.
 const maxReplay = 4096
 
 // replayAnswerOf returns the answer to a run. It lists what did not pass; all steps only if asked for.
@@ -27,9 +27,9 @@ func replayAnswerOf(id string, r scenario.Report, allSteps bool) replayAnswer {
 	return answer
 }
 
-// cut leaves out what is listed last until the answer is shorter than most bytes.
+// cut leaves out the last entries until the answer is shorter than most bytes.
 func (a *replayAnswer) cut(most int) {
-	const enough = 40 // steps, of which no answer has room for more
+	const enough = 40 // steps; no answer has room for more
 	a.cutSteps(enough)
 	a.MoreDiffs = maps.Clone(a.MoreDiffs)
 	for a.size() >= most {
@@ -49,7 +49,7 @@ func (a *replayAnswer) cut(most int) {
 func (a *replayAnswer) size() int {
 	rest := *a
 	rest.Frames = nil
-	raw, _ := json.Marshal(rest) // it always is JSON
+	raw, _ := json.Marshal(rest) // these values always encode
 	return len(raw)
 }
 
@@ -83,7 +83,7 @@ func (a *replayAnswer) cutPictures() bool {
 	return cut
 }
 
-// reportWords begins with the first thing that went wrong, or with what was accepted.
+// reportWords summarizes a report. It begins with the first failure, or with what was accepted.
 func reportWords(r scenario.Report) string {
 	failed, first := 0, ""
 	for _, step := range r.Steps {
@@ -111,7 +111,7 @@ func reportWords(r scenario.Report) string {
 	return words + fmt.Sprintf(", %d differences.", count)
 }
 
-// diffWords says where a difference is and what.
+// diffWords describes a difference and where it is.
 func diffWords(d scenario.Diff) string {
 	words := fmt.Sprintf("step %d at %d ms: %s", d.Step, d.AtMs, d.Message)
 	if d.Count > 1 {

@@ -253,7 +253,7 @@ func isCovered(b *box, r image.Rectangle, places []paintedPlace) bool {
 	return false
 }
 
-// paintedPlaces returns what all boxes paint.
+// paintedPlaces returns the places that all boxes paint.
 func (s *scene) paintedPlaces() []paintedPlace {
 	var places []paintedPlace
 	s.walk(func(b *box, r, clip image.Rectangle) {

@@ -1,0 +1,86 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/service-dev/service/backend/internal/credit"
+)
+
+// silentProvider begins an answer and then says nothing. It has no socket, so that the clock of a test moves while
+// calls wait for it.
+type silentProvider struct{}
+
+func (silentProvider) RoundTrip(r *http.Request) (*http.Response, error) {
+	read, written := io.Pipe()
+	go func() {
+		_, err := io.WriteString(written, `data: {"choices":[{"index":0,"delta":{"content":"Hello"}}]}`+"\n\n")
+		if err == nil {
+			<-r.Context().Done()
+			err = context.Cause(r.Context())
+		}
+		_ = written.CloseWithError(err)
+	}()
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: read,
+		Request: r}, nil
+}
+
+// slowKeys answer after a while.
+type slowKeys struct {
+	liveKeys
+	delay time.Duration
+}
+
+func (k *slowKeys) LiveKeys(ctx context.Context, ids []string) ([]string, error) {
+	live, err := k.liveKeys.LiveKeys(ctx, ids)
+	time.Sleep(k.delay)
+	return live, err
+}
+
+// With the limits of a server, a call whose key is no longer valid ends within a second, whenever between two checks
+// that happens. The clock is the test's: what bounds the second is the interval of the checks and two of their queries.
+func TestService_CutsARevokedCallWithinASecond(t *testing.T) {
+	for _, delay := range []time.Duration{0, 200 * time.Millisecond} {
+		synctest.Test(t, func(t *testing.T) {
+			purse, keys := newPurse(credit.USD), &slowKeys{delay: delay}
+			s := New(Options{Purse: purse, Keys: keys, Catalogue: Catalogue{byID: map[string]*Model{}},
+				Log: slog.New(slog.DiscardHandler)})
+			w := &world{Service: s, purse: purse, keys: &keys.liveKeys}
+			s.client = &http.Client{Transport: silentProvider{}}
+			w.addAt("good", "http://provider.invalid/v1")
+			ctx, stop := context.WithCancel(t.Context())
+			served := make(chan error, 1)
+			go func() { served <- s.Serve(ctx) }()
+			for after := range 20 {
+				w.keys.live.Store("key", true)
+				done := make(chan error, 1)
+				go func() { done <- w.do(ctx, body("good", ""), newRecorder()) }()
+				time.Sleep(3*time.Second + time.Duration(after)*37*time.Millisecond)
+				if len(done) > 0 || len(s.kept()) != 1 {
+					t.Fatalf("the call ended: %v", <-done)
+				}
+				w.keys.live.Delete("key")
+				revoked := time.Now()
+				if err := <-done; !errors.Is(err, ErrBroken) {
+					t.Errorf("the call ended with %v", err)
+				}
+				if took := time.Since(revoked); took > time.Second {
+					t.Errorf("queries of %s: the call ended %s after its key was revoked", delay, took)
+				}
+				if _, _, holds := purse.last(); holds != 0 {
+					t.Errorf("%d holds are left", holds)
+				}
+			}
+			stop()
+			if err := <-served; err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}

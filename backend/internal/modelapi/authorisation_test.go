@@ -1,0 +1,191 @@
+package modelapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/service-dev/service/backend/internal/account"
+	"github.com/service-dev/service/backend/internal/audit"
+	"github.com/service-dev/service/backend/internal/gateway"
+	"github.com/service-dev/service/backend/internal/link"
+	"github.com/service-dev/service/backend/internal/projects"
+	"github.com/service-dev/service/backend/internal/secret"
+	"github.com/service-dev/service/backend/internal/sqlstore"
+	"github.com/service-dev/service/packaging/enginetest"
+)
+
+var update = flag.Bool("update", false, "write testdata/authorisation.md anew")
+
+const authorisationFile = "testdata/authorisation.md"
+
+// requests are the bodies of routes, by pattern.
+var requests = map[string]string{
+	"POST /v1/chat/completions": `{"model":"good","messages":[{"role":"user","content":"Hello"}]}`,
+	"POST /v1/responses":        `{"model":"responses","input":"Hello"}`,
+	"POST /v1/messages":         `{"model":"messages","max_tokens":9,"messages":[{"role":"user","content":"Hello"}]}`,
+}
+
+// storedKeys are the keys of a database.
+type storedKeys struct {
+	*projects.Service
+	store *sqlstore.Store
+}
+
+func (k storedKeys) LiveKeys(ctx context.Context, ids []string) ([]string, error) {
+	return k.store.LiveKeys(ctx, ids)
+}
+
+// column is a caller: its name and the header that it sends.
+type column struct{ name, header, value string }
+
+// callers are those who may hold a credential of this backend, or of none.
+func callers(t *testing.T, keys storedKeys, links *link.Service, file string) (columns []column) {
+	t.Helper()
+	ctx := t.Context()
+	tokens := map[string]string{}
+	for _, name := range []string{"ada", "bob", "carol"} {
+		err := keys.store.InsertAccount(ctx, account.Account{ID: name, Email: name + "@example.org", PasswordHash: "x",
+			Active: true, PrivacyAccepted: time.Now(), CreatedAt: time.Now()})
+		key, keyErr := keys.MintKey(ctx, name, "com.example.app", "app", audit.Person())
+		if err = errors.Join(err, keyErr); err != nil {
+			t.Fatal(err)
+		}
+		tokens[name] = key.Secret
+	}
+	revoked, err := keys.MintKey(ctx, "ada", "com.example.app", "old", audit.Person())
+	err = errors.Join(err, keys.RevokeKey(ctx, "ada", "com.example.app", revoked.ID, audit.Person()))
+	code, linkErr := links.Start(ctx, link.Requester{Host: "maple"})
+	err = errors.Join(err, linkErr, links.Approve(ctx, code.UserCode, "ada"))
+	poll, linkErr := links.Poll(ctx, code.DeviceCode)
+	if err = errors.Join(err, linkErr); err != nil {
+		t.Fatal(err)
+	}
+	db := enginetest.Connect(t, file)
+	if _, err := db.ExecContext(ctx, "UPDATE accounts SET state = 'suspended' WHERE id = 'carol'"); err != nil {
+		t.Fatal(err)
+	}
+	const bearer = "Authorization"
+	return []column{
+		{"nothing", "Accept", "*/*"}, {"garbage", bearer, "Bearer garbage"}, {"install id", "X-Service-Install-Id", "i-1"},
+		{"an agent's token", bearer, "Bearer " + poll.Token.AuthToken}, {"a revoked key", bearer, "Bearer " + revoked.Secret},
+		{"a suspended account's key", bearer, "Bearer " + tokens["carol"]}, {"ada's key", bearer, "Bearer " + tokens["ada"]},
+		{"ada's key as x-api-key", "X-Api-Key", tokens["ada"]}, {"bob's key", bearer, "Bearer " + tokens["bob"]},
+	}
+}
+
+// TestAuthorisation calls every route as everybody and compares status, error and who pays with the golden table.
+func TestAuthorisation(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "service.db")
+	store, err := sqlstore.Open(t.Context(), file, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	hash := secret.NewHasher([]byte("a key of thirty-two bytes or more"))
+	keys := storedKeys{&projects.Service{Store: store, Hasher: hash, Now: time.Now}, store}
+	columns := callers(t, keys, link.NewService(store, store, hash, link.Settings{CodeTTL: time.Minute,
+		PollInterval: time.Second, Grace: time.Minute, UnusedAfter: time.Minute}, slog.New(slog.DiscardHandler), time.Now), file)
+	w := newWorldOf(t, keys, 0, gateway.Limits{})
+	var table strings.Builder
+	table.WriteString("# Who may call the interface of models\n\nWritten by `go test ./backend/internal/modelapi -run " +
+		"TestAuthorisation -update`. Each cell is the status, the code of a refusal, and who pays.\n\n| route |")
+	for _, c := range columns {
+		table.WriteString(" " + c.name + " |")
+	}
+	table.WriteString("\n|---|" + strings.Repeat("---|", len(columns)) + "\n")
+	for _, rt := range w.api.table() {
+		table.WriteString("| " + rt.pattern + " |")
+		for _, c := range columns {
+			table.WriteString(" " + w.cell(t, rt.pattern, c) + " |")
+		}
+		table.WriteString("\n")
+	}
+	if *update {
+		if err := os.WriteFile(authorisationFile, []byte(table.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want, err := os.ReadFile(authorisationFile); err != nil || string(want) != table.String() {
+		t.Errorf("the table has changed (%v); if that is meant, run with -update and read the difference:\n%s", err, &table)
+	}
+}
+
+// cell sends one request and returns what came of it.
+func (w *world) cell(t *testing.T, pattern string, c column) string {
+	t.Helper()
+	method, path, _ := strings.Cut(pattern, " ")
+	body, ok := requests[pattern]
+	if method == http.MethodPost && !ok {
+		t.Fatalf("%s: the test has no body for it", pattern)
+	}
+	r, err := http.NewRequestWithContext(t.Context(), method, w.url+strings.Replace(path, "{id}", "good", 1),
+		strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set(c.header, c.value)
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res.StatusCode != http.StatusOK {
+		var e struct{ Error struct{ Code string } }
+		if err := json.Unmarshal(text, &e); err != nil || len(w.purse.rows) > 0 {
+			t.Errorf("%s by %s: %v, %s", pattern, c.name, err, text)
+		}
+		return fmt.Sprintf("%d %s", res.StatusCode, e.Error.Code)
+	}
+	if method == http.MethodPost {
+		return "200, " + (<-w.purse.rows).Account + " pays"
+	}
+	return "200"
+}
+
+// Every route is mounted from the table, so that the test above covers it. Preflights and what no route takes are not.
+func TestMount_OnlyTheTable(t *testing.T) {
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mounted []string
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		set := token.NewFileSet()
+		tree, err := parser.ParseFile(set, file, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(tree, func(n ast.Node) bool {
+			if s, ok := n.(*ast.SelectorExpr); ok && (s.Sel.Name == "HandleFunc" || s.Sel.Name == "Handle") {
+				mounted = append(mounted, file)
+			}
+			return true
+		})
+	}
+	if !slices.Equal(mounted, []string{"modelapi.go", "modelapi.go", "modelapi.go"}) {
+		t.Errorf("routes are mounted in %v: the table, preflights and what no route takes are 3", mounted)
+	}
+}
