@@ -52,7 +52,9 @@ const serversPath = "/account/projects/com.example.hello/gateway/servers"
 func (w *gatewayWorld) offered() string {
 	w.t.Helper()
 	res, text := w.ask("GET", "/v1/models", "")
-	var list struct{ Data []struct{ ID, Resolves string } }
+	var list struct {
+		Data []struct{ ID, Resolves string }
+	}
 	if err := json.Unmarshal([]byte(text), &list); err != nil || res.StatusCode != http.StatusOK {
 		w.t.Fatalf("%d %s: %v", res.StatusCode, text, err)
 	}

@@ -27,7 +27,7 @@ func TestServers_AddedCheckedRemoved(t *testing.T) {
 		helloServers+"/ollama/check").lacks("secret-x")
 	v.post(helloServers+"/ollama/check", v.form()).onward().want(http.StatusOK, "no models yet", "it does not answer")
 	v.post(helloServers+"/nothing/check", v.form()).want(http.StatusNotFound)
-	v.get(helloServers+"/nothing/remove").want(http.StatusNotFound)
+	v.get(helloServers + "/nothing/remove").want(http.StatusNotFound)
 	v.get(helloServers+"/ollama/remove").want(http.StatusOK, "Remove the local server ollama?")
 	v.post(helloServers+"/ollama/remove", v.form()).onward().want(http.StatusOK, "The local server is removed").
 		lacks("http://localhost:11434/v1</bdi>")
