@@ -20,11 +20,12 @@ type GatewayUsage struct {
 	ByModel  []GatewayOfModel  `json:"byModel"`
 	BySource []GatewayOfSource `json:"bySource"`
 	// Series has a point for each hour or day, also for those without calls.
-	Series    []GatewayPoint   `json:"series"`
-	Refusals  []GatewayRefusal `json:"refusals"`
-	KeySource *string          `json:"keySource"`
-	Models    []GatewayModel   `json:"models"`
-	Summary   string           `json:"summary"`
+	Series   []GatewayPoint   `json:"series"`
+	Refusals []GatewayRefusal `json:"refusals"`
+	// KeySource is what pays for the next call: credit, own_key, local or script; none if no model is available.
+	KeySource *string        `json:"keySource"`
+	Models    []GatewayModel `json:"models"`
+	Summary   string         `json:"summary"`
 }
 
 // GatewayRange is from a time until before another.
@@ -33,13 +34,15 @@ type GatewayRange struct {
 	To   string `json:"to"`
 }
 
-// GatewayCredit is the account's prepaid credit. Reserved is the part of the balance that calls in flight hold, Free
-// what was granted for nothing. Locked credit cannot be spent before the owner has proved the mail address.
+// GatewayCredit is the account's prepaid credit. Reserved is the part of the balance that calls in flight hold, Free what
+// was granted for nothing. Locked credit cannot be spent before the owner has proved the mail address. TopUp is the page
+// where the owner pays in, or null if the backend has none.
 type GatewayCredit struct {
-	BalanceMicroUSD  int64 `json:"balanceMicroUsd"`
-	ReservedMicroUSD int64 `json:"reservedMicroUsd"`
-	FreeMicroUSD     int64 `json:"freeMicroUsd"`
-	Locked           bool  `json:"locked"`
+	BalanceMicroUSD  int64   `json:"balanceMicroUsd"`
+	ReservedMicroUSD int64   `json:"reservedMicroUsd"`
+	FreeMicroUSD     int64   `json:"freeMicroUsd"`
+	Locked           bool    `json:"locked"`
+	TopUp            *string `json:"topUp"`
 }
 
 // GatewayCaps are the spending caps of the project and of its account; null does not limit.

@@ -71,6 +71,7 @@ func usageOf(project string, r usage.Report, g grants.Grants) backendapi.Gateway
 		Credit: backendapi.GatewayCredit{
 			BalanceMicroUSD: int64(r.Credit.Posted), ReservedMicroUSD: int64(r.Credit.Held),
 			FreeMicroUSD: int64(r.Credit.Free), Locked: r.Credit.Locked,
+			TopUp: textOrNull(r.Credit.TopUpURL),
 		},
 		Caps: capsOf(r.Caps), Totals: sumsOf(r.Totals),
 		Series: convert(r.Series, func(p usage.Point) backendapi.GatewayPoint {
@@ -79,7 +80,7 @@ func usageOf(project string, r usage.Report, g grants.Grants) backendapi.Gateway
 		}),
 		Refusals: convert(r.Refusals, func(one usage.Refusal) backendapi.GatewayRefusal {
 			return backendapi.GatewayRefusal{Code: one.Code, Count: one.Count, LastAt: timestamp(one.LastAt),
-				FixHint: one.Next}
+				FixHint: one.Hint()}
 		}),
 		Models: convert(r.Models, func(m gateway.Availability) backendapi.GatewayModel {
 			return gatewayModelOf(m, showModel)

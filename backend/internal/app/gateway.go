@@ -28,12 +28,16 @@ func (a *App) newGateway(f *features, o Options) error {
 	if err := catalogue.CheckOwnKeys(f.credentials.Knows); err != nil {
 		return fmt.Errorf("setting gateway_catalogue: %w", err)
 	}
+	if o.Embedded {
+		f.servers = gateway.NewLocalServers(a.store, f.credentials, time.Now)
+	}
+	sources := gateway.KeySources{Store: a.store, Now: time.Now}
 	f.gateway = gateway.New(gateway.Options{
 		Catalogue: catalogue, Purse: f.credit, Keys: a.store, Settings: f.assistant,
-		OwnKeys: ownKeys{gateway.KeySources{Store: a.store, Now: time.Now}, f.credentials}, Log: o.Log,
+		OwnKeys: ownKeys{sources, f.credentials}, Servers: f.servers, Log: o.Log,
 	})
 	f.assistant.TextModels = f.textModels
-	f.usage = &usage.Service{Ledger: f.credit, Models: f.gateway, Now: time.Now}
+	f.usage = &usage.Service{Ledger: f.credit, Models: f.gateway, KeySources: sources, Now: time.Now}
 	return nil
 }
 

@@ -167,14 +167,19 @@ func (s *Service) Set(ctx context.Context, account, project, provider, value, li
 	if err != nil {
 		return err
 	}
-	e, err := s.o.Keys.seal(owner{account, project, provider}, value)
+	return s.put(ctx, owner{account, project, provider}, value, linkHash, p.Name, by)
+}
+
+// put seals and stores a value. name is whose key it is, for people.
+func (s *Service) put(ctx context.Context, o owner, value, linkHash, name string, by audit.Actor) error {
+	e, err := s.o.Keys.seal(o, value)
 	if err != nil {
 		return err
 	}
 	now := s.now()
-	c := Stored{AccountID: account, Project: project, Provider: provider, SealedFor: project,
+	c := Stored{AccountID: o.account, Project: o.project, Provider: o.provider, SealedFor: o.project,
 		Sealed: e.sealed, Wrapped: e.wrapped, KeyID: e.keyID, Hint: hint(value), SetAt: now}
-	entry := audit.New(now, account, by, "credential.set", project, "key of "+p.Name+" set")
+	entry := audit.New(now, o.account, by, "credential.set", o.project, "key of "+name+" set")
 	if err := s.o.Store.PutCredential(ctx, c, linkHash, entry); err != nil {
 		return fmt.Errorf("save credential: %w", err)
 	}

@@ -59,6 +59,19 @@ func (l *Ledger) topUpURL(book string) string {
 	return u.String()
 }
 
+// topUpOf returns where an account's owner pays in, or "". It completes a refusal, so it does not fail itself.
+func (l *Ledger) topUpOf(ctx context.Context, accountID string) string {
+	if l.o.TopUpURL == "" {
+		return ""
+	}
+	b, err := l.o.Store.Balance(ctx, accountID)
+	if err != nil {
+		l.o.Log.WarnContext(ctx, "failed to read where to pay in", "account", accountID, "err", err)
+		return ""
+	}
+	return l.topUpURL(b.Book)
+}
+
 // Transfers lists an account's transfers, newest first, without the first skip.
 func (l *Ledger) Transfers(ctx context.Context, accountID string, skip, limit int) ([]Transfer, error) {
 	return l.o.Store.Transfers(ctx, accountID, skip, limit)

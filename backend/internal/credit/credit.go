@@ -60,7 +60,10 @@ var (
 )
 
 // NoCredit reports that the account's balance does not cover a hold.
-type NoCredit struct{ Needed, Available Amount }
+type NoCredit struct {
+	Needed, Available Amount
+	TopUp             string // where the account's owner pays in; "" where nobody can
+}
 
 // Code names the refusal to apps.
 func (*NoCredit) Code() string { return "no_credit" }
@@ -104,6 +107,7 @@ const (
 	SourceCredit     = "credit"
 	SourceOwnKey     = "own_key"
 	SourceLocal      = "local"
+	SourceScript     = "script"
 	OutcomeOK        = "ok"
 	OutcomeFailed    = "failed"
 	OutcomeCancelled = "cancelled"

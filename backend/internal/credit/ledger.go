@@ -93,6 +93,9 @@ func (l *Ledger) Hold(ctx context.Context, r HoldRequest) (Hold, error) {
 	err := l.withBook(ctx, r.Account, func() error { return l.o.Store.InsertHold(ctx, h, now) })
 	if err != nil {
 		l.noteCapped(r, err)
+		if none := (*NoCredit)(nil); errors.As(err, &none) {
+			none.TopUp = l.topUpOf(ctx, r.Account)
+		}
 		return Hold{}, fmt.Errorf("hold credit: %w", err)
 	}
 	return h, nil

@@ -49,6 +49,11 @@ func (c *call) admit(ctx context.Context, api wire.API, body []byte) (err error)
 	}
 	m := c.model
 	c.key = m.Provider.key
+	if m.Provider.keyed {
+		if c.key, err = c.s.Servers.key(ctx, c.who, m.Provider.ID); err != nil {
+			return fmt.Errorf("read the key of the local server: %w", err)
+		}
+	}
 	switch {
 	case m.API != api:
 		return &Refusal{Code: CodeWrongAPI, Param: "model",
@@ -94,10 +99,10 @@ func (c *call) reserve(ctx context.Context, input, output int64) (int64, error) 
 	case covered < 1:
 		return 0, err
 	case c.request.Output > 0 || covered < minShrunk:
-		return 0, &Refusal{Code: CodeRequestTooLarge,
-			Message: fmt.Sprintf("the credit covers an answer of %d tokens: ask for that many, or shorten the input", covered),
-			Money: map[string]any{"needed": none.Needed, "available": none.Available,
-				"affordableOutputTokens": covered}}
+		money := noCredit(none)
+		money["affordableOutputTokens"] = covered
+		return 0, &Refusal{Code: CodeRequestTooLarge, Money: money,
+			Message: fmt.Sprintf("the credit covers an answer of %d tokens: ask for that many, or shorten the input", covered)}
 	}
 	return covered, c.takeHold(ctx, prices.Bound(input, covered))
 }

@@ -47,6 +47,7 @@ type Provider struct {
 	// OwnKeys is the provider of credentials whose keys projects can call it with, or empty.
 	OwnKeys string
 
+	added, keyed   bool // it is a LocalServer, and has a key
 	base           string
 	key            key
 	header, prefix string

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -43,9 +44,11 @@ type Options struct {
 	Keys      Keys
 	Settings  Settings // nil: every project has the catalogue's default
 	OwnKeys   OwnKeys  // nil: credit pays for every project
-	Log       *slog.Logger
-	Now       func() time.Time
-	Limits    Limits
+	// Servers are those that people add themselves; nil where only the operator decides.
+	Servers *LocalServers
+	Log     *slog.Logger
+	Now     func() time.Time
+	Limits  Limits
 }
 
 // Limits bound the calls. Zero values mean the defaults.
@@ -116,7 +119,7 @@ func New(o Options) *Service {
 	}
 	s := &Service{Options: o, drains: make(chan struct{}, o.Limits.Drains), cuts: map[*call]context.CancelCauseFunc{},
 		bad: map[string]int{}}
-	s.client = newClient()
+	s.client = newClient(nil)
 	s.ctx, s.stop = context.WithCancelCause(context.Background())
 	return s
 }
@@ -223,8 +226,12 @@ func (s *Service) find(ctx context.Context, who Caller, id string) (m *Model, ow
 
 // named returns the model of an id, whether it is offered or not.
 func (s *Service) named(ctx context.Context, who Caller, id string) (*Model, error) {
-	if len(s.Catalogue.Models) == 0 {
-		return nil, refuse(CodeNotConfigured, "the operator of this backend has set up no models")
+	added, err := s.Servers.models(ctx, who)
+	if err != nil {
+		return nil, refusalOf(err)
+	}
+	if len(s.Catalogue.Models)+len(added) == 0 {
+		return nil, s.notConfigured()
 	}
 	asked := id
 	if id == Assistant {
@@ -239,7 +246,13 @@ func (s *Service) named(ctx context.Context, who Caller, id string) (*Model, err
 			}
 		}
 	}
+	if asked == Assistant && id == "" && len(added) > 0 {
+		return added[0], nil
+	}
 	m := s.Catalogue.model(id)
+	if i := slices.IndexFunc(added, func(one *Model) bool { return one.ID == id }); m == nil && i >= 0 {
+		m = added[i]
+	}
 	switch {
 	case m == nil && asked == Assistant && id == "":
 		return nil, noModel("this project has chosen no model for " + Assistant + " and the operator has set no default: choose " +
@@ -251,6 +264,13 @@ func (s *Service) named(ctx context.Context, who Caller, id string) (*Model, err
 		return nil, noModel("there is no model " + clip(asked) + ": GET /v1/models lists the models that exist")
 	}
 	return m, nil
+}
+
+func (s *Service) notConfigured() error {
+	if s.Servers != nil {
+		return refuse(CodeNotConfigured, "there are no models yet: add a local server on the project's gateway page")
+	}
+	return refuse(CodeNotConfigured, "the operator of this backend has set up no models")
 }
 
 func noModel(message string) error {

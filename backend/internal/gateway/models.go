@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/service-dev/service/backend/internal/gateway/wire"
 )
@@ -16,7 +17,7 @@ type Availability struct {
 	Why string
 }
 
-// Available lists Assistant and every model of the catalogue.
+// Available lists Assistant, every model of the catalogue and those of the servers that the project's owner added.
 func (s *Service) Available(ctx context.Context, who Caller) ([]Availability, error) {
 	assistant := Availability{ID: Assistant}
 	m, _, err := s.find(ctx, who, Assistant)
@@ -34,7 +35,11 @@ func (s *Service) Available(ctx context.Context, who Caller) ([]Availability, er
 	if err != nil {
 		return nil, err
 	}
-	for _, m := range s.Catalogue.Models {
+	added, err := s.Servers.models(ctx, who)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range slices.Concat(s.Catalogue.Models, added) {
 		list = append(list, Availability{m.ID, m, s.whyFor(m, keys)})
 	}
 	return list, nil

@@ -36,7 +36,7 @@ type Refusal struct {
 	Code, Message string
 	Param         string        // the field of the request, if it is about one
 	RetryAfter    time.Duration // 0 if waiting does not help
-	// Money are amounts that explain the refusal, in micro-USD and tokens, by name.
+	// Money are amounts that explain the refusal, in micro-USD and tokens, and where to pay in, by name.
 	Money map[string]any
 
 	cause error
@@ -57,6 +57,15 @@ func (e *Refusal) outcome() string {
 }
 
 func refuse(code, message string) *Refusal { return &Refusal{Code: code, Message: message} }
+
+// noCredit are the amounts of a call that the credit does not cover, and where the owner pays in.
+func noCredit(e *credit.NoCredit) map[string]any {
+	money := map[string]any{"needed": e.Needed, "available": e.Available}
+	if e.TopUp != "" {
+		money["topUp"] = e.TopUp
+	}
+	return money
+}
 
 // retryReserved is how soon credit that other calls hold may be free again.
 const retryReserved = 2 * time.Second
@@ -79,7 +88,7 @@ func refusalOf(err error) *Refusal {
 	case errors.As(err, &none):
 		return &Refusal{Code: CodeNoCredit,
 			Message: "the account has too little credit for this call: its owner sees the balance on the account's page",
-			Money:   map[string]any{"needed": none.Needed, "available": none.Available}}
+			Money:   noCredit(none)}
 	case errors.As(err, &reserved):
 		return &Refusal{Code: CodeCreditReserved, RetryAfter: retryReserved,
 			Message: "calls in flight have reserved the account's credit: try again when they have ended",

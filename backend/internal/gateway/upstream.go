@@ -9,9 +9,11 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptrace"
+	"net/netip"
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/service-dev/service/backend/internal/gateway/wire"
@@ -26,9 +28,9 @@ var (
 )
 
 // newClient returns a client that follows no redirects, which would send the key elsewhere, and that speaks HTTP/1.1,
-// where each connection carries one call.
-func newClient() *http.Client {
-	dialer := &net.Dialer{Timeout: 10 * time.Second}
+// where each connection carries one call. allow decides about each address before it connects; nil allows all.
+func newClient(allow func(network, address string, _ syscall.RawConn) error) *http.Client {
+	dialer := &net.Dialer{Timeout: 10 * time.Second, Control: allow}
 	return &http.Client{
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Transport: &http.Transport{
@@ -44,6 +46,16 @@ func newClient() *http.Client {
 			TLSNextProto: map[string]func(string, *tls.Conn) http.RoundTripper{},
 		},
 	}
+}
+
+// localOnly allows addresses of this machine and of private networks, after names were resolved. Addresses of the link
+// are not among them: at clouds, secrets of the machine are read there.
+func localOnly(_, address string, _ syscall.RawConn) error {
+	at, err := netip.ParseAddrPort(address)
+	if ip := at.Addr().Unmap(); err != nil || !ip.IsLoopback() && !ip.IsPrivate() {
+		return ErrNotLocal
+	}
+	return nil
 }
 
 // countedConn counts the written bytes, to know whether a failed request can have reached the provider.
@@ -98,6 +110,9 @@ func (c *call) post(ctx context.Context) (*http.Response, error) {
 	if k := c.key.reveal(); k != "" {
 		r.Header.Set(p.header, p.prefix+k)
 	}
+	if p.added {
+		return c.s.Servers.client.Do(r)
+	}
 	return c.s.client.Do(r)
 }
 
@@ -121,6 +136,10 @@ func (c *call) refused(ctx context.Context, r *http.Response) *Refusal {
 		return &Refusal{Code: CodeProviderRefused, Message: "the provider refused the request: " + c.providerMessage(body)}
 	case status == http.StatusTooManyRequests && !spent, status >= 500 || status == http.StatusRequestTimeout:
 		return c.busy(r.Header.Get("Retry-After"))
+	}
+	if p.added {
+		return refuse(CodeProviderUnreachable, "the local server "+p.ID+" refused the call: its owner checks it on the "+
+			"project's gateway page")
 	}
 	// The key, its budget, the model's name or a redirect: only the operator can fix it.
 	c.s.Log.Error("provider refused the operator's request", "provider", p.ID, "model", c.model.ID, "status", status)

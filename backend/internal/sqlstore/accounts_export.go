@@ -53,6 +53,7 @@ var exportSections = []exportSection{
 	{"creditSpending", "credit_spending", "*", ofAccount},
 	{"creditNotices", "credit_notices", "*", ofAccount},
 	{"gatewaySettings", "gateway_settings", "*", ofAccount},
+	{"localServers", "local_servers", "*", ofAccount},
 	{"gatewayUsage", "gateway_usage", "app_id, hour AS hour_at, model, kind, source, " + usageSums, ofAccount},
 	{"gatewayCalls", "gateway_calls", "*", ofAccount},
 	{"audit", "audit", "*", ofAccount},

@@ -113,6 +113,8 @@ func mergeCredit(ctx context.Context, tx *sql.Tx, accountID, from, into string) 
 		`UPDATE gateway_calls SET app_id = $3 WHERE account_id = $1 AND app_id = $2`,
 		`UPDATE gateway_settings SET app_id = $3 WHERE account_id = $1 AND app_id = $2 AND NOT EXISTS
 			(SELECT 1 FROM gateway_settings x WHERE x.account_id = $1 AND x.app_id = $3)`,
+		`UPDATE local_servers SET app_id = $3 WHERE account_id = $1 AND app_id = $2 AND NOT EXISTS
+			(SELECT 1 FROM local_servers x WHERE x.account_id = $1 AND x.app_id = $3 AND x.id = local_servers.id)`,
 		`DELETE FROM credit_spending WHERE account_id = $1 AND project = $2 AND $2 <> $3`,
 		`DELETE FROM credit_notices WHERE account_id = $1 AND project = $2 AND $2 <> $3`)
 }

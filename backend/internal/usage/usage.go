@@ -28,11 +28,38 @@ type Models interface {
 	Available(ctx context.Context, who gateway.Caller) ([]gateway.Availability, error)
 }
 
+// KeySources knows whether credit or own keys pay for a project's calls.
+type KeySources interface {
+	KeySource(ctx context.Context, account, project string) (string, error)
+}
+
 // Service makes reports. Its callers must have checked that the project belongs to the account.
 type Service struct {
-	Ledger Ledger
-	Models Models
-	Now    func() time.Time
+	Ledger     Ledger
+	Models     Models
+	KeySources KeySources
+	Now        func() time.Time
+}
+
+// NothingPays is the key source of a project that no model is available to.
+const NothingPays = "none"
+
+// PaysFor returns what pays for a project's next call: the source of the model assistant, or else of the first model
+// that is available. setting is the project's choice. Where no model is available, scripted tells whether scripts
+// answered.
+func PaysFor(setting string, models []gateway.Availability, scripted bool) string {
+	available := slices.IndexFunc(models, func(a gateway.Availability) bool { return a.Why == "" && a.Model != nil })
+	switch {
+	case available >= 0 && models[available].Model.Provider.Local:
+		return credit.SourceLocal
+	case setting == gateway.KeySourceOwn:
+		return credit.SourceOwnKey
+	case available >= 0:
+		return credit.SourceCredit
+	case scripted:
+		return credit.SourceScript
+	}
+	return NothingPays
 }
 
 // Unit is the length of a point of the series.
@@ -55,11 +82,9 @@ type Report struct {
 	From, To time.Time
 	Unit     Unit
 
-	Credit credit.Account
-	// KeySource says who pays for calls of models that are not free: the account's credit, until a project can choose
-	// otherwise.
-	KeySource         string
-	Caps              []Cap // the caps that are set, of the project and its account
+	Credit            credit.Account
+	KeySource         string // of PaysFor
+	Caps              []Cap  // the caps that are set, of the project and its account
 	Totals            Sums
 	ByModel, BySource []Part // the most expensive first
 	Series            []Point
@@ -106,10 +131,10 @@ type Point struct {
 	Sums
 }
 
-// Refusal counts refused calls of one code. Next says what to do about them.
+// Refusal counts refused calls of one code, with what to do about it.
 type Refusal struct {
 	credit.Refusal
-	Next string
+	Step
 }
 
 // Report reports on a project.
@@ -120,7 +145,6 @@ func (s *Service) Report(ctx context.Context, account, project string, q Query) 
 	for i := range q.Points {
 		r.Series = append(r.Series, Point{At: r.From.Add(time.Duration(i) * unit)})
 	}
-	r.KeySource = credit.SourceCredit
 	if r.Credit, err = s.Ledger.Account(ctx, account); err != nil {
 		return Report{}, err
 	}
@@ -142,10 +166,19 @@ func (s *Service) Report(ctx context.Context, account, project string, q Query) 
 		return Report{}, fmt.Errorf("read refusals: %w", err)
 	}
 	for _, one := range refusals {
-		r.Refusals = append(r.Refusals, Refusal{one, next(one.Code)})
+		r.Refusals = append(r.Refusals, Refusal{one, StepFor(one.Code)})
 	}
-	r.Models, err = s.Models.Available(ctx, gateway.Caller{Account: account, Project: project})
-	return r, err
+	if r.Models, err = s.Models.Available(ctx, gateway.Caller{Account: account, Project: project}); err != nil {
+		return Report{}, err
+	}
+	setting, err := s.KeySources.KeySource(ctx, account, project)
+	if err != nil {
+		return Report{}, fmt.Errorf("read key source: %w", err)
+	}
+	r.KeySource = PaysFor(setting, r.Models, slices.ContainsFunc(r.BySource, func(p Part) bool {
+		return p.Name == credit.SourceScript && p.Calls > 0
+	}))
+	return r, nil
 }
 
 func (r *Report) add(row credit.UsageRow) {
@@ -186,11 +219,11 @@ func (r Report) Summary() string {
 		words = append(words, fmt.Sprintf("%d calls failed at the provider.", n))
 	}
 	if n := r.Totals.Refused; n > 0 {
-		why := ""
+		why := "."
 		if len(r.Refusals) > 0 {
-			why = ", most often " + r.Refusals[0].Code + ": " + r.Refusals[0].Next
+			why = ", most often " + r.Refusals[0].Code + ". " + r.Refusals[0].Hint()
 		}
-		words = append(words, fmt.Sprintf("%d calls were refused%s.", n, why))
+		words = append(words, fmt.Sprintf("%d calls were refused%s", n, why))
 	}
 	return strings.Join(words, " ")
 }

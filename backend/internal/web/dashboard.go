@@ -54,6 +54,14 @@ var projectPages = map[string]func(*Web, *call) error{
 	"GET" + oneProject + "/connection-page/file":           (*Web).connectionPageFile,
 }
 
+// serverPages are those of local servers, which only a backend on the person's own machine has.
+var serverPages = map[string]func(*Web, *call) error{
+	"POST" + oneProject + "/gateway/servers":                 (*Web).addServer,
+	"POST" + oneProject + "/gateway/servers/{server}/check":  (*Web).checkServer,
+	"GET" + oneProject + "/gateway/servers/{server}/remove":  (*Web).removeServerPage,
+	"POST" + oneProject + "/gateway/servers/{server}/remove": (*Web).removeServer,
+}
+
 // mountDashboard adds the pages below /account about projects, grants and the audit log.
 func (w *Web) mountDashboard(mux *http.ServeMux) {
 	if w.Dashboard == nil {
@@ -62,8 +70,14 @@ func (w *Web) mountDashboard(mux *http.ServeMux) {
 	for pattern, h := range accountPages {
 		mux.Handle(pattern, w.signedIn(func(c *call) error { return h(w, c) }))
 	}
-	for pattern, h := range projectPages {
-		mux.Handle(pattern, w.withProject(func(c *call) error { return h(w, c) }))
+	pages := []map[string]func(*Web, *call) error{projectPages}
+	if w.Dashboard.LocalServers != nil {
+		pages = append(pages, serverPages)
+	}
+	for _, each := range pages {
+		for pattern, h := range each {
+			mux.Handle(pattern, w.withProject(func(c *call) error { return h(w, c) }))
+		}
 	}
 }
 

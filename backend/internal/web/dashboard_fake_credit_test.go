@@ -174,3 +174,44 @@ func (f *fakeCredit) SetKeySource(_ context.Context, _, project, source string, 
 	f.note(by, "gateway.key_source_changed", project, source)
 	return nil
 }
+
+// fakeServers are the local servers of hello.
+type fakeServers struct {
+	*fakeDashboard
+	list []gateway.LocalServer
+	err  error // of Add
+}
+
+func (f *fakeServers) List(_ context.Context, _, project string) ([]gateway.LocalServer, error) {
+	if project != hello {
+		return nil, nil
+	}
+	return f.list, nil
+}
+
+func (f *fakeServers) Add(_ context.Context, _, project, id, address, key string, by audit.Actor) (
+	gateway.LocalServer, error) {
+	if f.err != nil {
+		return gateway.LocalServer{}, f.err
+	}
+	s := gateway.LocalServer{ID: id, BaseURL: address, Keyed: key != "", Models: []string{"a", "b"}, Checked: then}
+	f.list = append(f.list, s)
+	f.note(by, "gateway.server_added", project, id)
+	return s, nil
+}
+
+func (f *fakeServers) Check(_ context.Context, _, _, id string) (gateway.LocalServer, error) {
+	for i := range f.list {
+		if f.list[i].ID == id {
+			f.list[i].Problem = "it does not answer: start it, then check again"
+			return f.list[i], nil
+		}
+	}
+	return gateway.LocalServer{}, gateway.ErrNoServer
+}
+
+func (f *fakeServers) Remove(_ context.Context, _, project, id string, by audit.Actor) error {
+	f.list = slices.DeleteFunc(f.list, func(s gateway.LocalServer) bool { return s.ID == id })
+	f.note(by, "gateway.server_removed", project, id)
+	return nil
+}

@@ -28,11 +28,7 @@ func (w *Web) changeKeySource(c *call) error {
 	return c.done(err, gatewayPath(c.project.ID), "key-source")
 }
 
-func (w *Web) payer(c *call, all []gateway.Availability, ifCredit credit.Amount) (payerForm, error) {
-	source, err := w.Dashboard.KeySources.KeySource(c.Context(), c.account.ID, c.project.ID)
-	if err != nil {
-		return payerForm{}, err
-	}
+func (w *Web) payer(c *call, source string, all []gateway.Availability, ifCredit credit.Amount) (payerForm, error) {
 	form := payerForm{IfCredit: dollars(ifCredit), Offered: source == gateway.KeySourceOwn}
 	form.Set = radioSet{Name: "source", Legend: "What pays for calls", Choices: selectChoice([]choice{
 		{ID: gateway.KeySourceCredit, Label: "Credit",

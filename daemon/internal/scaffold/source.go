@@ -41,6 +41,7 @@ var (
 	placeholderPattern = regexp.MustCompile(`(?i)\bYOUR[_-][A-Z0-9_-]+|<your[^>\n]{0,40}>|\b(REPLACE|CHANGE)[_-]?(ME|THIS)\b|\bINSERT[_-][A-Z0-9_-]*(KEY|TOKEN|SECRET|URL)\b|["'=:]\s*["']?x{3,}["']?\s*$|["'=:]\s*["']?(spk|sst)_(x+|\.\.\.|…)`)
 	todoPattern        = regexp.MustCompile(`\bTODO\b|\bFIXME\b`)
 	secretPattern      = regexp.MustCompile(`\b(spk|sst|svc|sdc)_[A-Za-z0-9_-]{20,}`)
+	providerPattern    = regexp.MustCompile(`\bsk-[A-Za-z0-9_-]{20,}|\bAIza[0-9A-Za-z_-]{30,}|\bgsk_[A-Za-z0-9]{20,}`)
 	endpointPattern    = regexp.MustCompile(`wss?://[^\s"'<>]*/api/sessions/[a-z]+_[a-z2-7]+`)
 	simulatorPattern   = regexp.MustCompile(`SERVICE_GLASSES_TRANSPORT["']?\s*[=:]\s*["']?simulator`)
 )
@@ -107,6 +108,9 @@ func (in *inspector) line(name string, number int, line string, config bool) {
 	}
 	if m := secretPattern.FindStringSubmatch(line); m != nil {
 		classify(FindSecret, m[1]+"_…")
+	}
+	if key := providerPattern.FindString(line); key != "" {
+		classify(FindProviderKey, key[:3]+"…")
 	}
 	if !config && endpointPattern.MatchString(line) {
 		classify(FindEndpoint, "")

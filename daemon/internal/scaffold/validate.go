@@ -34,6 +34,7 @@ const (
 	FindPhrase      = "phrase_problem"
 	FindPlaceholder = "placeholder"
 	FindSecret      = "secret_in_file"
+	FindProviderKey = "provider_key_in_file"
 	FindEndpoint    = "endpoint_in_source"
 	FindSimulator   = "simulator_in_production"
 	FindKeyMissing  = "key_missing"
@@ -283,6 +284,9 @@ func (c *checker) lineFindings() {
 		case FindSecret:
 			c.add(SeverityError, m.code, m.file, m.line, "a secret ("+m.word+") stands in the file",
 				"take it out and mint another; secrets stay in ignored files that the module reads")
+		case FindProviderKey:
+			c.add(SeverityError, m.code, m.file, m.line, "a key of an AI provider ("+m.word+") stands in the file",
+				"take it out and revoke it at the provider; call models through the AI gateway or your own server")
 		case FindEndpoint:
 			c.add(SeverityWarning, m.code, m.file, m.line,
 				"the address of one session stands in the source; it is gone when the session is", "leave url out: the module "+

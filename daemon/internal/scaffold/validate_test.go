@@ -83,6 +83,8 @@ func TestValidate(t *testing.T) {
 			[]string{"placeholder@settings.json:1"}},
 		{"a secret in the source", add("app.py", "KEY = '"+testKey+"'\n"), VerdictNeedsWork,
 			[]string{"secret_in_file@app.py:8"}},
+		{"a provider's key in the source", add("app.py", "KEY = 'sk-"+"proj-0123456789abcdefghij'\n"), VerdictNeedsWork,
+			[]string{"provider_key_in_file@app.py:8"}},
 		{"an endpoint in the source", add("app.py", "U = 'ws://127.0.0.1:4000/api/sessions/loc_abcdefgh234567abcdef/app'\n"),
 			VerdictReady, []string{"endpoint_in_source@app.py:8"}},
 		{"a simulator in production", add(".env.production", "SERVICE_GLASSES_TRANSPORT=simulator\n"), VerdictNeedsWork,

@@ -165,7 +165,7 @@ func (c *Catalogue) all(g *gate) []definition {
 		getCapabilityGuide{}.definition(),
 		getPermissions{}.definition(),
 		getVoiceCommandGuidance{}.definition(),
-		getProductionChecklist{}.definition(),
+		getProductionChecklist{records: rec, source: o.Records}.definition(),
 		searchDocs{docs: o.Docs}.definition(),
 		// The project.
 		getCodeExample{}.definition(),
