@@ -65,7 +65,7 @@ var refusals = []string{brokeOff, "provider_busy", "provider_unavailable", "prov
 const (
 	answered     = "answered"
 	ofOwnKey     = "paid by an own key"
-	guessedUsage = "whose usage was estimated"
+	falseReceipt = "without a true receipt"
 	failed       = "refused or broken off"
 	cut          = "cut by a killed backend"
 )
@@ -153,7 +153,10 @@ func (a *modelApp) makeCalls(calls []*modelCall) {
 			a.checkOutcome(a.name, call, c.outcome, since, c.model)
 		}
 	}
-	calls = slices.DeleteFunc(calls, func(c *modelCall) bool { return c.outcome == notSent })
+	calls = slices.DeleteFunc(slices.Clone(calls), func(c *modelCall) bool { return c.outcome == notSent })
+	if len(calls) == 0 {
+		return
+	}
 	now, counted, err := a.counted(len(calls), kills)
 	if err != nil {
 		a.results.report("%s: the usage within %s: %v", a.name, recovery, err)
@@ -190,7 +193,7 @@ func (a *modelApp) account(calls []*modelCall, now backendapi.GatewayUsage, coun
 			}
 		}
 		may := []int64{bill}
-		if c.outcome != ok && c.outcome != left {
+		if c.outcome != ok && (c.outcome != left || !c.honest()) {
 			end = failed
 		}
 		if end == failed || counted < len(calls) {
@@ -204,13 +207,14 @@ func (a *modelApp) account(calls []*modelCall, now backendapi.GatewayUsage, coun
 		}
 		possible, most = sums, most+llmtest.CataloguePrices.Out*int64(c.output)+maxInput
 	}
-	wrong := !slices.Contains(possible, charged)
+	wrong, honest := !slices.Contains(possible, charged), calls[0].honest() // and so are all that are made at once
 	switch {
 	case a.ownKey:
 		end, wrong = ofOwnKey, charged != 0
-	case guessed:
-		end, wrong = guessedUsage, charged < 0 || charged > most ||
-			slices.ContainsFunc(calls, func(c *modelCall) bool { return c.honest() })
+	case guessed && honest:
+		wrong = true
+	case guessed || wrong && !honest:
+		end, wrong = falseReceipt, charged < 0 || charged > most
 	case counted < len(calls):
 		end = cut
 	}
