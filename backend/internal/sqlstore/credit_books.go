@@ -61,7 +61,7 @@ func (s *Store) OpenBook(ctx context.Context, b credit.NewBook) error {
 		if err != nil {
 			return err
 		}
-		return insertTransfer(ctx, tx, "free:"+b.Book, credit.BookFree, b.Book, free, b.At, "")
+		return execAll(ctx, tx, "grant free credit", transferOf("free:"+b.Book, credit.BookFree, b.Book, free, b.At, "")...)
 	})
 }
 
@@ -126,13 +126,10 @@ func (s *Store) bookTransfer(ctx context.Context, tx *sql.Tx, t credit.Transfer,
 			return false, refused
 		}
 	}
-	err = execAll(ctx, tx, "book transfer",
+	err = execAll(ctx, tx, "book transfer", append(transferOf(t.ID, t.Debit, t.Credit, int64(t.Amount), t.At, t.Note),
 		stmt(`UPDATE credit_balances SET posted = posted + $2, filled = posted + $2 WHERE account_id = $1`, t.AccountID, delta),
-		tellAgain(t.AccountID, "", credit.OfBalance))
+		tellAgain(t.AccountID, "", credit.OfBalance))...)
 	if err != nil {
-		return false, err
-	}
-	if err := insertTransfer(ctx, tx, t.ID, t.Debit, t.Credit, int64(t.Amount), t.At, t.Note); err != nil {
 		return false, err
 	}
 	return true, insertAudit(ctx, tx, e)

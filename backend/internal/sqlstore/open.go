@@ -92,7 +92,9 @@ func open(database string) (*Store, error) {
 		}
 		db.SetMaxOpenConns(maxConns)
 		db.SetMaxIdleConns(maxConns)
-		return &Store{reads: db, writes: db, engine: "postgres"}, nil
+		s := &Store{reads: db, writes: db, engine: "postgres"}
+		s.credit = s.newCreditQueue()
+		return s, nil
 	}
 	// One connection writes and takes its lock at BEGIN, others only read: otherwise writers fail with SQLITE_BUSY
 	// under load.
@@ -112,9 +114,11 @@ func open(database string) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open %s: %w", database, err), writes.Close(), reads.Close())
 	}
-	return &Store{
+	s := &Store{
 		reads: reads, writes: writes, batches: newBatchWriter(writes), engine: "sqlite", path: database, file: file,
-	}, nil
+	}
+	s.credit = s.newCreditQueue()
+	return s, nil
 }
 
 func isPostgres(database string) bool {
@@ -193,6 +197,7 @@ func (s *Store) lockMigrations(ctx context.Context) (unlock func() error, err er
 
 // Close commits the writes that wait and closes the database.
 func (s *Store) Close() error {
+	s.credit.close()
 	if s.batches != nil {
 		s.batches.close()
 	}

@@ -136,7 +136,12 @@ func (s *Store) commit(ctx context.Context, tx *sql.Tx) error {
 	if err != nil {
 		return errors.Join(err, ignoreDone(tx.Rollback()))
 	}
-	err = tx.Commit()
+	return s.settleCommit(ctx, id, tx.Commit())
+}
+
+// settleCommit returns the error of a commit of the transaction id, which is NULL if nothing was written, or nil if it
+// was committed nevertheless.
+func (s *Store) settleCommit(ctx context.Context, id sql.NullString, err error) error {
 	if err == nil || !id.Valid || isConflict(err) || !isOutage(err) && ctx.Err() == nil {
 		return err
 	}

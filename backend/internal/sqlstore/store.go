@@ -20,8 +20,9 @@ type Store struct {
 	reads         *sql.DB
 	writes        *sql.DB
 	batches       *batchWriter // of SQLite; nil on PostgreSQL, where each write has its own transaction
-	engine        string       // sqlite | postgres
-	path          string       // of a SQLite file
+	credit        *batchQueue[*creditOp]
+	engine        string // sqlite | postgres
+	path          string // of a SQLite file
 	file          os.FileInfo
 	tracksCommits bool // whether PostgreSQL can report the outcome of a transaction
 
