@@ -157,6 +157,8 @@ func (d Display) whyUnread(want string) string {
 		case !strings.Contains(t.Text, want):
 		case d.DarkReason() != "":
 			return d.DarkReason()
+		case t.Missing != "" && !strings.Contains(t.Whole, want):
+			return "no font here has " + t.Missing
 		case strings.Contains(t.Seen, want) && t.Visible != render.VisibleNone:
 			return "only part of it is on the panel"
 		default:

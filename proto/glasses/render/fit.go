@@ -121,6 +121,12 @@ func (f *fitting) findings() []glasses.Finding {
 		if b.target >= 0 && !f.focused[b.target] {
 			add(glasses.FindingUnreachable, b)
 		}
+		if b.text != nil {
+			if missing := b.text.missing(); missing != "" {
+				add(glasses.FindingMissingGlyph, b)
+				found[len(found)-1].Missing = missing
+			}
+		}
 	})
 	return found
 }
