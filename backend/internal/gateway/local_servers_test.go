@@ -10,7 +10,7 @@ import (
 func TestLocalBase(t *testing.T) {
 	for address, want := range map[string]string{
 		"http://localhost:11434":         "http://localhost:11434/v1",
-		" http://localhost:11434/v1/ ":   "http://localhost:11434/v1",
+		"\thttp://localhost:11434/v1/\n": "http://localhost:11434/v1",
 		"https://192.168.1.20/openai/v1": "https://192.168.1.20/openai/v1",
 		"localhost:11434":                "", "ftp://localhost": "", "http://": "", "http://u:p@localhost": "",
 		"http://localhost/?a=b": "", "http://localhost/#x": "", "http://localhost:x": "", "": "",

@@ -184,12 +184,11 @@ func (g *creditGroup) giveBack(ctx context.Context) error {
 		sums[day].amount += h.amount
 		sums[day].charged += h.charged
 	}
+	var statements []statement
 	for _, day := range slices.SortedFunc(maps.Keys(sums), compareDays) {
-		if err := g.tx.exec(ctx, sums[day].subtractSpending()); err != nil {
-			return err
-		}
+		statements = append(statements, sums[day].subtractSpending())
 	}
-	return nil
+	return g.tx.exec(ctx, statements...)
 }
 
 func (p *purse) change(posted, held int64) {
@@ -230,6 +229,7 @@ func (op *creditOp) day() dayKey {
 
 // admitAll inserts the holds that the balances and caps cover.
 func (g *creditGroup) admitAll(ctx context.Context) error {
+	var statements []statement
 	for _, op := range g.ops {
 		h := op.hold
 		if h.ID == "" {
@@ -244,15 +244,12 @@ func (g *creditGroup) admitAll(ctx context.Context) error {
 		for _, k := range day.periods() {
 			g.spent[k] += int64(h.Amount)
 		}
-		err := g.tx.exec(ctx, stmt(`INSERT INTO credit_holds
+		statements = append(statements, stmt(`INSERT INTO credit_holds
 				(id, account_id, project, amount, charged, state, day, created_at, lease_until)
 			VALUES ($1, $2, $3, $4, 0, 'open', $5, $6, $7)`,
 			h.ID, h.Account, h.Project, int64(h.Amount), day.day, toMS(op.at), toMS(h.LeaseUntil)))
-		if err != nil {
-			return err
-		}
 	}
-	return nil
+	return g.tx.exec(ctx, statements...)
 }
 
 // periods are the sums to which a hold of the day counts.
@@ -299,42 +296,35 @@ func (g *creditGroup) admit(op *creditOp) error {
 
 // changeSums adds the group's changes to balances and spending.
 func (g *creditGroup) changeSums(ctx context.Context) error {
+	var statements []statement
 	for _, id := range slices.Sorted(maps.Keys(g.purses)) {
-		p := g.purses[id]
-		if p == nil || p.addPosted == 0 && p.addHeld == 0 {
-			continue
-		}
-		err := g.tx.exec(ctx, stmt(`UPDATE credit_balances SET held = held + $2, posted = posted + $3 WHERE account_id = $1`,
-			id, p.addHeld, p.addPosted))
-		if err != nil {
-			return err
+		if p := g.purses[id]; p != nil && (p.addPosted != 0 || p.addHeld != 0) {
+			statements = append(statements, stmt(`UPDATE credit_balances SET held = held + $2, posted = posted + $3
+				WHERE account_id = $1`, id, p.addHeld, p.addPosted))
 		}
 	}
 	for _, day := range slices.SortedFunc(maps.Keys(g.held), compareDays) {
-		if err := g.tx.exec(ctx, day.addSpending(g.held[day])); err != nil {
-			return err
-		}
+		statements = append(statements, day.addSpending(g.held[day]))
 	}
-	return nil
+	return g.tx.exec(ctx, statements...)
 }
 
 // book inserts the transfers of the settlements.
 func (g *creditGroup) book(ctx context.Context) error {
-	for _, op := range g.settlements(func(op *creditOp) bool { return op.ended.id != "" }) {
-		id, charge := op.ended.id, int64(op.settle.Charge)
-		var transfers []statement
-		if op.late {
-			transfers = transferOf("late:"+id, credit.BookOperator, credit.BookUsed, charge, op.at, "")
-		} else {
-			book := g.purses[op.ended.account].book
-			transfers = append(transferOf("call:"+id, book, credit.BookUsed, op.ended.charged, op.at, ""),
-				transferOf("short:"+id, credit.BookOperator, credit.BookUsed, charge-op.ended.charged, op.at, "")...)
-		}
-		if err := g.tx.exec(ctx, transfers...); err != nil {
-			return err
-		}
+	var transfers []statement
+	add := func(op *creditOp, kind, debit string, amount int64) {
+		transfers = append(transfers, transferOf(kind+op.ended.id, debit, credit.BookUsed, amount, op.at, "")...)
 	}
-	return nil
+	for _, op := range g.settlements(func(op *creditOp) bool { return op.ended.id != "" }) {
+		charge := int64(op.settle.Charge)
+		if op.late {
+			add(op, "late:", credit.BookOperator, charge)
+			continue
+		}
+		add(op, "call:", g.purses[op.ended.account].book, op.ended.charged)
+		add(op, "short:", credit.BookOperator, charge-op.ended.charged)
+	}
+	return g.tx.exec(ctx, transfers...)
 }
 
 // query runs statements whose rows are read.

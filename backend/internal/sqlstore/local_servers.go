@@ -32,26 +32,22 @@ func (s *Store) PutLocalServer(ctx context.Context, l gateway.LocalServer, most 
 	if err != nil {
 		return err
 	}
-	keyed := 0
-	if l.Keyed {
-		keyed = 1
-	}
 	return s.writeAudited(ctx, e, func(tx *sql.Tx) error {
 		if err := lockProject(ctx, tx, projects.ErrNotFound, e.AccountID, e.Project); err != nil {
 			return err
 		}
 		others, err := queryValue[int](ctx, tx, `SELECT COUNT(*) FROM local_servers
 			WHERE account_id = $1 AND app_id = $2 AND id <> $3`, e.AccountID, e.Project, l.ID)
-		if err != nil {
+		switch {
+		case err != nil:
 			return err
-		}
-		if others >= most {
+		case others >= most:
 			return gateway.ErrServers
 		}
 		return execTx(ctx, tx, "save local server", `INSERT INTO local_servers (account_id, app_id, id, base_url, models,
 				keyed, problem, checked_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
 			ON CONFLICT (account_id, app_id, id) DO UPDATE SET base_url = $4, models = $5, keyed = $6, problem = $7,
-				checked_at = $8`, e.AccountID, e.Project, l.ID, l.BaseURL, string(models), keyed, l.Problem, toMS(l.Checked))
+				checked_at = $8`, e.AccountID, e.Project, l.ID, l.BaseURL, string(models), boolInt(l.Keyed), l.Problem, toMS(l.Checked))
 	})
 }
 

@@ -75,10 +75,10 @@ func (w *Web) checkServer(c *call) error {
 
 // found reports an unknown server as a missing page.
 func found(err error) error {
-	if errors.Is(err, gateway.ErrNoServer) {
-		return errNotFound
+	if !errors.Is(err, gateway.ErrNoServer) {
+		return err
 	}
-	return err
+	return errNotFound
 }
 
 func (w *Web) removeServerPage(c *call) error {

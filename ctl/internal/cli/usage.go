@@ -27,8 +27,9 @@ func (a *app) usage() *cobra.Command {
 			return a.oneCall(cmd.Context(), "getGatewayUsage", args, &u, func() { a.showUsage(u) })
 		},
 	}
-	cmd.Flags().StringVar(&project, "project", "", "id of the project; default: the one of this directory")
-	cmd.Flags().StringVar(&span, "range", "", "24h, 7d, 30d or 90d; default 7d")
+	flags := cmd.Flags()
+	flags.StringVar(&project, "project", "", "id of the project; default: the one of this directory")
+	flags.StringVar(&span, "range", "", "24h, 7d, 30d or 90d; default 7d")
 	return cmd
 }
 
@@ -97,14 +98,14 @@ func spentText(s backendapi.GatewaySums) string {
 }
 
 func creditText(c backendapi.GatewayCredit) string {
-	text := backendapi.Dollars(c.BalanceMicroUSD)
+	parts := []string{backendapi.Dollars(c.BalanceMicroUSD)}
 	if c.ReservedMicroUSD > 0 {
-		text += ", " + backendapi.Dollars(c.ReservedMicroUSD) + " of it reserved by calls in flight"
+		parts = append(parts, backendapi.Dollars(c.ReservedMicroUSD)+" of it reserved by calls in flight")
 	}
 	if c.Locked {
-		text += ", locked"
+		parts = append(parts, "locked")
 	}
-	return text
+	return strings.Join(parts, ", ")
 }
 
 // assistantOf returns the model that apps get by the name assistant.
