@@ -69,31 +69,39 @@ func testCreditRefusals(t *testing.T, w *gatewayWorld) {
 	}
 }
 
-// The app, the agent and the owner are told where to pay in, if there is such a place.
+// The app, the agent and the owner are told where to pay in.
 func TestGateway_NoCreditNamesWhereToPayIn(t *testing.T) {
 	const payPage = "https://pay.example.org/in"
-	none := func(c *config.Config) { c.FreeCredit = "0.00" }
-	for _, address := range []string{payPage, ""} {
-		eachGateway(t, func(t *testing.T, w *gatewayWorld) {
-			told := map[any]bool{}
-			for _, call := range [][3]string{{"/v1/chat/completions", chatBody("good", ""), "insufficient_quota"},
-				{"/v1/responses", `{"model":"resp-good","input":"Hello"}`, "insufficient_quota"},
-				{"/v1/messages", chatBody("msg-good", `,"max_tokens":9`), "billing_error"}} {
-				e := w.refused(call[0], call[1], http.StatusPaymentRequired, "no_credit", call[2], "")
-				told[e["topUp"]] = true
-			}
-			usage, page := w.usage("").Credit.TopUp, w.signIn().get("/account/credit")
-			if address == "" {
-				if len(told) != 1 || !told[nil] || usage != nil || strings.Contains(page, "Pay in") {
-					t.Errorf("%v, %v", told, usage)
-				}
-				return
-			}
-			if usage == nil || !strings.HasPrefix(*usage, payPage+"?account=acct_") || len(told) != 1 || !told[*usage] ||
-				!strings.Contains(page, `href="`+*usage+`"`) {
-				t.Errorf("%v, %v", told, usage)
-			}
-		}, none, func(c *config.Config) { c.TopUpURL = address })
+	eachGateway(t, func(t *testing.T, w *gatewayWorld) {
+		topUp := w.usage("").Credit.TopUp
+		if topUp == nil || !strings.HasPrefix(*topUp, payPage+"?account=acct_") {
+			t.Fatalf("the agent is told %v", topUp)
+		}
+		w.refusedTopUp(*topUp)
+		if page := w.signIn().get("/account/credit"); !strings.Contains(page, `href="`+*topUp+`"`) {
+			t.Error("the page does not lead there")
+		}
+	}, func(c *config.Config) { c.FreeCredit, c.TopUpURL = "0.00", payPage })
+}
+
+func TestGateway_NoCreditWithoutAPaymentPage(t *testing.T) {
+	w := startGateway(t, func(c *config.Config) { c.FreeCredit = "0.00" })
+	w.refusedTopUp(nil)
+	if page := w.signIn().get("/account/credit"); w.usage("").Credit.TopUp != nil || strings.Contains(page, "Pay in") {
+		t.Error("somebody is led nowhere")
+	}
+}
+
+// refusedTopUp checks that each interface refuses a call without credit, and names where to pay in.
+func (w *gatewayWorld) refusedTopUp(want any) {
+	w.t.Helper()
+	for _, call := range [][3]string{{"/v1/chat/completions", chatBody("good", ""), "insufficient_quota"},
+		{"/v1/responses", `{"model":"resp-good","input":"Hello"}`, "insufficient_quota"},
+		{"/v1/messages", chatBody("msg-good", `,"max_tokens":9`), "billing_error"}} {
+		e := w.refused(call[0], call[1], http.StatusPaymentRequired, "no_credit", call[2], "")
+		if e["topUp"] != want {
+			w.t.Errorf("%s: %v, want %v", call[0], e["topUp"], want)
+		}
 	}
 }
 

@@ -18,7 +18,8 @@ const maxServerKey = 1000
 // *InvalidError, and never contains the value.
 func (s *Service) SetServerKey(ctx context.Context, account, project, server, value string, by audit.Actor) error {
 	value = strings.TrimSpace(value)
-	if value == "" || len(value) > maxServerKey || strings.ContainsFunc(value, func(r rune) bool { return r <= ' ' || r > '~' }) {
+	odd := func(r rune) bool { return r <= ' ' || r > '~' }
+	if value == "" || len(value) > maxServerKey || strings.ContainsFunc(value, odd) {
 		return &InvalidError{Message: fmt.Sprintf("A key is 1 to %d plain characters without spaces.", maxServerKey)}
 	}
 	return s.put(ctx, owner{account, project, serverPrefix + server}, value, "", "local server "+server, by)

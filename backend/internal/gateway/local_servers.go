@@ -101,6 +101,7 @@ func (l *LocalServers) Add(
 	if !idForm.MatchString(id) {
 		return LocalServer{}, ErrServerID
 	}
+	key = strings.TrimSpace(key)
 	base, err := localBase(address)
 	if err != nil {
 		return LocalServer{}, err
@@ -256,8 +257,8 @@ func (l *LocalServers) models(ctx context.Context, who Caller) (list []*Model, e
 		return nil, fmt.Errorf("read local servers: %w", err)
 	}
 	for _, s := range servers {
-		p := &Provider{ID: s.ID, Name: s.ID, Local: true, added: true, keyed: s.Keyed, base: s.BaseURL, header: "Authorization",
-			prefix: "Bearer "}
+		p := &Provider{ID: s.ID, Name: s.ID, Local: true, added: true, keyed: s.Keyed, base: s.BaseURL,
+			header: "Authorization", prefix: "Bearer "}
 		for _, name := range s.Models {
 			list = append(list, &Model{ID: s.ID + "/" + name, Name: name, Description: "On your own server.", Provider: p,
 				API: wire.Chat, upstream: name, outputField: localOutputField, context: localContext, output: localOutput,

@@ -25,7 +25,7 @@ func TestServers_AddedCheckedRemoved(t *testing.T) {
 	v.post(helloServers, v.form("server-id", "ollama", "server-url", "http://localhost:11434/v1", "server-key", "secret-x")).
 		onward().want(http.StatusOK, "The local server answers", "http://localhost:11434/v1", ", with a key",
 		helloServers+"/ollama/check").lacks("secret-x")
-	v.post(helloServers+"/ollama/check", v.form()).onward().want(http.StatusOK, "no models yet", "it does not answer")
+	v.post(helloServers+"/ollama/check", v.form()).onward().want(http.StatusOK, "does not answer as it should", "it does not answer")
 	v.post(helloServers+"/nothing/check", v.form()).want(http.StatusNotFound)
 	v.get(helloServers + "/nothing/remove").want(http.StatusNotFound)
 	v.get(helloServers+"/ollama/remove").want(http.StatusOK, "Remove the local server ollama?")

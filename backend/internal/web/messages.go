@@ -71,7 +71,7 @@ var notices = map[string]notice{
 	"unchanged":     {Text: "Nothing was different, so nothing was changed."},
 	"key-source":    {Text: "Saved. It applies from the next call."},
 	"server-ok":     {Text: "The local server answers. Its models are in the list below."},
-	"server-silent": {Bad: true, Text: "The local server is kept, but it has no models yet: see what is wrong below."},
+	"server-silent": {Bad: true, Text: "The local server does not answer as it should. What is wrong is below."},
 	"server-gone":   {Text: "The local server is removed. Its models are no longer offered."},
 	"caps":          {Text: "Saved. It applies from the next call."},
 	"access":        {Text: "Saved. It applies from the agent's next call."},

@@ -109,7 +109,7 @@ func (in *inspector) line(name string, number int, line string, config bool) {
 	if m := secretPattern.FindStringSubmatch(line); m != nil {
 		classify(FindSecret, m[1]+"_…")
 	}
-	if key := providerPattern.FindString(line); key != "" {
+	if key := providerPattern.FindString(line); strings.ContainsAny(key, "0123456789") { // words have none
 		classify(FindProviderKey, key[:3]+"…")
 	}
 	if !config && endpointPattern.MatchString(line) {
