@@ -56,8 +56,14 @@ func (s *Store) retry(ctx context.Context, once func() error) error {
 	}
 }
 
-// dropIdle closes idle connections: they may lead to a server that has become the standby.
+// dropIdle closes idle connections: they may lead to a server that has become the standby. Only one goroutine does it at
+// a time: while SetMaxIdleConns(0) closes them, another SetMaxIdleConns would let the pool reuse the list of those to be
+// closed, and connections in use would be closed instead.
 func (s *Store) dropIdle() {
+	if !s.dropping.TryLock() {
+		return
+	}
+	defer s.dropping.Unlock()
 	s.writes.SetMaxIdleConns(0)
 	s.writes.SetMaxIdleConns(maxConns)
 }

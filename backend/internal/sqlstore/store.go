@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"sync"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"modernc.org/sqlite"
@@ -25,6 +26,7 @@ type Store struct {
 	path          string // of a SQLite file
 	file          os.FileInfo
 	tracksCommits bool // whether PostgreSQL can report the outcome of a transaction
+	dropping      sync.Mutex
 
 	progress *sql.Stmt // the most frequent read
 }
