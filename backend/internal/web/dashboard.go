@@ -70,14 +70,14 @@ func (w *Web) mountDashboard(mux *http.ServeMux) {
 	for pattern, h := range accountPages {
 		mux.Handle(pattern, w.signedIn(func(c *call) error { return h(w, c) }))
 	}
-	pages := []map[string]func(*Web, *call) error{projectPages}
-	if w.Dashboard.LocalServers != nil {
-		pages = append(pages, serverPages)
+	for pattern, h := range projectPages {
+		mux.Handle(pattern, w.withProject(func(c *call) error { return h(w, c) }))
 	}
-	for _, each := range pages {
-		for pattern, h := range each {
-			mux.Handle(pattern, w.withProject(func(c *call) error { return h(w, c) }))
-		}
+	if w.Dashboard.LocalServers == nil {
+		return
+	}
+	for pattern, h := range serverPages {
+		mux.Handle(pattern, w.withProject(func(c *call) error { return h(w, c) }))
 	}
 }
 
