@@ -13,7 +13,8 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
+
+	"github.com/service-dev/service/ctl/internal/printable"
 )
 
 // Page is the results of one command.
@@ -111,7 +112,7 @@ var (
 var page = template.Must(template.New("page").Funcs(template.FuncMap{
 	"style":  func() template.CSS { return template.CSS(pageCSS) },
 	"script": func() template.JS { return template.JS(pageJS) },
-	"clean":  clean, "seconds": seconds, "count": count,
+	"clean":  printable.Lines, "seconds": seconds, "count": count,
 }).Parse(strings.Replace(pageHTML, "POLICY", "default-src 'none'; img-src data:; style-src "+hash(pageCSS)+
 	"; script-src "+hash(pageJS)+"; base-uri 'none'; form-action 'none'", 1)))
 
@@ -127,17 +128,6 @@ func Encode(p Page) ([]byte, error) {
 		return nil, fmt.Errorf("write the HTML report: %w", err)
 	}
 	return b.Bytes(), nil
-}
-
-// clean replaces unprintable characters, such as control characters and marks that reorder or hide text, and keeps
-// lines.
-func clean(text string) string {
-	return strings.Map(func(r rune) rune {
-		if r == '\n' || r == '\t' || unicode.IsPrint(r) {
-			return r
-		}
-		return unicode.ReplacementChar
-	}, strings.ToValidUTF8(text, "\uFFFD"))
 }
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%.3f s", d.Seconds()) }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -44,7 +45,7 @@ type Watcher struct {
 
 	mu      sync.Mutex // guards what follows
 	pending map[string]bool
-	folders int
+	folders map[string]bool // that are watched
 }
 
 // New watches folders. It does not watch names that begin with a dot, backups, packages, or paths for which ignored
@@ -55,7 +56,7 @@ func New(roots []string, ignored func(path string) bool) (*Watcher, error) {
 		return nil, fmt.Errorf("watch files: %w", err)
 	}
 	w := &Watcher{ignored: ignored, notify: notify, hint: make(chan struct{}, 1), known: map[string]bool{},
-		strikes: map[string]int{}, pending: map[string]bool{}}
+		strikes: map[string]int{}, pending: map[string]bool{}, folders: map[string]bool{}}
 	for _, root := range roots {
 		if err := w.add(root, func(file string) { w.known[file] = true }); err != nil {
 			return nil, fmt.Errorf("watch %s: %w", root, closing(notify, err))
@@ -76,9 +77,15 @@ func (w *Watcher) Close() {
 	w.pump.Wait()
 }
 
-// add watches a folder with those below it and calls found for every file.
+// add watches a folder with those below it and calls found for every file. The folder may be a symbolic link; links
+// below it are not followed.
 func (w *Watcher) add(root string, found func(file string)) error {
-	return filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+	real, err := filepath.EvalSymlinks(root)
+	if err != nil {
+		return err
+	}
+	return filepath.WalkDir(real, func(path string, entry fs.DirEntry, err error) error {
+		path = root + strings.TrimPrefix(path, real)
 		switch {
 		case err != nil && path == root:
 			return err
@@ -94,8 +101,8 @@ func (w *Watcher) add(root string, found func(file string)) error {
 			return nil
 		}
 		w.mu.Lock()
-		w.folders++
-		over := w.folders > maxFolders
+		w.folders[path] = true
+		over := len(w.folders) > maxFolders
 		w.mu.Unlock()
 		if over {
 			return fmt.Errorf("there are more than %d folders; start it in the folder of the app", maxFolders)
@@ -131,6 +138,9 @@ func (w *Watcher) follow() {
 }
 
 func (w *Watcher) note(e fsnotify.Event) {
+	if e.Has(fsnotify.Remove) || e.Has(fsnotify.Rename) {
+		w.forget(e.Name)
+	}
 	if info, err := os.Lstat(e.Name); err == nil && info.IsDir() {
 		if e.Has(fsnotify.Create) {
 			_ = w.add(e.Name, w.change) // a folder that cannot be watched was deleted again
@@ -138,6 +148,18 @@ func (w *Watcher) note(e fsnotify.Event) {
 		return
 	}
 	w.change(e.Name)
+}
+
+// forget makes room for other folders in place of one that went, with those below it.
+func (w *Watcher) forget(folder string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.folders[folder] {
+		return
+	}
+	maps.DeleteFunc(w.folders, func(path string, _ bool) bool {
+		return path == folder || strings.HasPrefix(path, folder+string(filepath.Separator))
+	})
 }
 
 func (w *Watcher) change(path string) {
@@ -193,6 +215,7 @@ func (w *Watcher) judge(path string, run Span) (counts, now bool) {
 	case err != nil: // it was deleted
 		was := w.known[path]
 		delete(w.known, path)
+		delete(w.strikes, path)
 		return was, false
 	case !run.has(info.ModTime()):
 		w.known[path] = true

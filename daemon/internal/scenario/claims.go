@@ -3,6 +3,7 @@ package scenario
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"slices"
 	"sync"
 
@@ -11,10 +12,11 @@ import (
 	"github.com/service-dev/service/proto/glasses/scenario"
 )
 
-// Bounds of the journal. Older notes are dropped and then missing from a recording.
+// Bounds of the journal. What is older is forgotten; a recording says so.
 const (
-	maxJournals = 64   // sessions
-	maxNotes    = 2000 // of a session
+	maxJournals  = 64      // sessions
+	maxNotes     = 2000    // of a session
+	maxNoteBytes = 1 << 20 // of a session, as JSON
 )
 
 // note is a step that leaves no row in the event log, or a person's note about a step that does.
@@ -26,6 +28,8 @@ type note struct {
 	label *label // a person's note about a step; then step is empty
 	// omitted describes something that a recording leaves out; then step is empty.
 	omitted string
+
+	bytes int // its size in the journal
 }
 
 // label is the note of a step that a recording derives from rows or from elapsed time.
@@ -35,38 +39,65 @@ type label struct{ act, text string }
 // as claims, and movements of the head. The zero value is empty.
 type journal struct {
 	mu       sync.Mutex
-	sessions map[string][]note
+	sessions map[string]*notes
 	order    []string // of the sessions, the oldest first
 }
 
+// notes are those of a session.
+type notes struct {
+	list  []note
+	bytes int
+	lost  int64 // after of the last one that was forgotten, -1 for none
+}
+
 func (j *journal) add(session string, n note) {
+	raw, err := json.Marshal(n.step)
+	if err != nil {
+		return // a step that was run always is JSON
+	}
+	n.bytes = len(raw) + len(n.omitted)
+	if n.label != nil {
+		n.bytes += len(n.label.text)
+	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.sessions == nil {
-		j.sessions = map[string][]note{}
+		j.sessions = map[string]*notes{}
 	}
-	if _, ok := j.sessions[session]; !ok {
+	of := j.sessions[session]
+	if of == nil {
 		if len(j.order) == maxJournals {
 			delete(j.sessions, j.order[0])
 			j.order = j.order[1:]
 		}
 		j.order = append(j.order, session)
+		of = &notes{lost: -1}
+		j.sessions[session] = of
 	}
-	j.sessions[session] = append(j.sessions[session], n)
-	j.sessions[session] = j.sessions[session][max(0, len(j.sessions[session])-maxNotes):]
+	of.list = append(of.list, n)
+	of.bytes += n.bytes
+	for len(of.list) > maxNotes || of.bytes > maxNoteBytes {
+		of.lost = max(of.lost, of.list[0].after)
+		of.bytes -= of.list[0].bytes
+		of.list = of.list[1:]
+	}
 }
 
-// of returns the notes from a row on, in order.
-func (j *journal) of(session string, from int64) (list []note) {
+// of returns the notes from a row on, in order. whole is false if some of them were forgotten.
+func (j *journal) of(session string, from int64) (list []note, whole bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	for _, n := range j.sessions[session] {
+	of := j.sessions[session]
+	if of == nil {
+		return nil, true
+	}
+	for _, n := range of.list {
 		if n.after >= from {
 			list = append(list, n)
 		}
 	}
 	slices.SortStableFunc(list, func(a, b note) int { return cmp.Compare(a.after, b.after) })
-	return list
+	return list, of.lost < from
 }
 
 // claim records a step that passed, as the tools do for their own calls. began is the session's clock before the step.

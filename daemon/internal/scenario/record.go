@@ -3,6 +3,7 @@ package scenario
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -66,13 +67,18 @@ func (r *Runner) Record(ctx context.Context, req RecordRequest) (Recording, erro
 			FixHint: "let the app attach and do something, then record; or pass a smaller since"}
 	}
 	rec := &recorder{base: rows[0].At, model: modelBefore(x.rows, rows[0].Seq, s.DeviceModel), virtual: x.virtual}
-	rec.steps(rows, r.journal.of(req.SessionID, rows[0].Seq))
+	noted, whole := r.journal.of(req.SessionID, rows[0].Seq)
+	rec.steps(rows, noted)
 	end := rows[len(rows)-1].At
 	if x.virtual {
 		end = max(end, s.NowMs)
 	}
 	rec.pass(end)
 	omitted := rec.finish()
+	if !whole {
+		omitted = append(omitted, fmt.Sprintf("left out: the oldest expectations, as the service keeps the last %d of a "+
+			"session and %d MB", maxNotes, maxNoteBytes>>20))
+	}
 	sc := scenario.Scenario{Scenario: scenario.Version, Name: req.Name, DeviceModel: rec.model,
 		Clock: backend.ClockVirtual, Steps: rec.list}
 	if script := r.store.AssistantScript(req.SessionID); script != nil {

@@ -318,11 +318,17 @@ func pictureName(named string) string {
 // maxDrawing is how many pictures are drawn concurrently with the run.
 const maxDrawing = 2
 
-// picture draws and stores a panel while the run continues.
+// KeptPNGs is how many pictures the report of RunSteps contains as PNG: the last ones.
+const KeptPNGs = 4
+
+// picture draws and stores a panel while the run goes on.
 func (x *run) picture(ctx context.Context, name string, d session.Display) {
 	x.drawn.Lock()
 	i := len(x.report.Pictures)
 	x.report.Pictures = append(x.report.Pictures, Picture{Name: name, AtMs: x.now - x.base})
+	if i >= KeptPNGs {
+		x.report.Pictures[i-KeptPNGs].PNG = nil
+	}
 	x.drawn.Unlock()
 	x.drawing.Go(func() error {
 		png := d.Picture()
@@ -330,7 +336,7 @@ func (x *run) picture(ctx context.Context, name string, d session.Display) {
 		x.drawn.Lock()
 		defer x.drawn.Unlock()
 		x.report.Pictures[i].SHA256, x.report.Pictures[i].File = sum(png), file
-		if x.keepPNG {
+		if x.keepPNG && i+KeptPNGs >= len(x.report.Pictures) {
 			x.report.Pictures[i].PNG = png
 		}
 		return nil

@@ -168,7 +168,7 @@ type Picture struct {
 	SHA256 string `json:"sha256,omitempty"` // not of a picture of a difference
 	// File is its path, if artifacts are kept.
 	File string `json:"file,omitempty"`
-	// PNG is the picture itself; only RunSteps sets it.
+	// PNG is the picture itself, of RunSteps only and of the last KeptPNGs.
 	PNG []byte `json:"-"`
 }
 

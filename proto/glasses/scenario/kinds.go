@@ -20,6 +20,8 @@ type Kind struct {
 	// Tool is the tool that does the same in a single call, or "" if there is none. Argument is the argument that takes
 	// the step's value; if it is empty, the arguments are the value's fields.
 	Tool, Argument string
+	// OnlyStep are the fields of the value that the tool does not take.
+	OnlyStep []string
 	// Example is a whole step.
 	Example string
 	// rules are the rules of the value, by the place in it.
@@ -114,7 +116,7 @@ func expectations() []Kind {
 	return []Kind{
 		{Name: "expect", What: "A row of the event log must come, or with absent must not. Only rows since the last step " +
 			"that made something happen count, each for one expectation.", Expects: true,
-			Tool: "waitForEvent", Example: `{"expect": {"type": "display.show", "withinMs": 1000}}`,
+			Tool: "waitForEvent", OnlyStep: []string{"absent", "withinMs"}, Example: `{"expect": {"type": "display.show", "withinMs": 1000}}`,
 			rules: strictjson.Rules{
 				"":         {AnyOf: []string{"type", "kind", "chip", "sender", "payload"}},
 				"type":     {What: "E.g. display.show, input, app.attached.", MinLength: 1, MaxLength: glasses.MaxType},
