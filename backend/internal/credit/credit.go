@@ -104,6 +104,7 @@ const (
 	SourceCredit     = "credit"
 	SourceOwnKey     = "own_key"
 	SourceLocal      = "local"
+	SourceScript     = "script"
 	OutcomeOK        = "ok"
 	OutcomeFailed    = "failed"
 	OutcomeCancelled = "cancelled"

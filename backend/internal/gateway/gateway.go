@@ -13,6 +13,7 @@ import (
 
 	"github.com/service-dev/service/backend/internal/credit"
 	"github.com/service-dev/service/backend/internal/periodic"
+	"github.com/service-dev/service/proto/assistantscript"
 )
 
 // Purse is the ledger.
@@ -24,10 +25,18 @@ type Purse interface {
 	Record(ctx context.Context, call credit.Call) error
 }
 
-// Keys knows which project keys still open their project.
+// Keys knows which project keys still open their project, and which sessions are open.
 type Keys interface {
-	// LiveKeys returns those of the keys, by id, that are not revoked and whose account is active.
+	// LiveKeys returns those of the keys, as in Caller, that are not revoked and whose account is active.
 	LiveKeys(ctx context.Context, ids []string) ([]string, error)
+}
+
+// Sessions are the simulator sessions whose apps call.
+type Sessions interface {
+	// Script returns the script of a session's assistant, or nil.
+	Script(ctx context.Context, id string) (*assistantscript.Script, error)
+	// ToolCalled notes in a session's event log that an answer calls a tool. arguments is the text of the call's.
+	ToolCalled(ctx context.Context, id, name, arguments string)
 }
 
 // Settings are what the owners of projects chose.
@@ -41,6 +50,7 @@ type Options struct {
 	Catalogue Catalogue
 	Purse     Purse
 	Keys      Keys
+	Sessions  Sessions // nil: there are none
 	Settings  Settings // nil: every project has the catalogue's default
 	OwnKeys   OwnKeys  // nil: credit pays for every project
 	Log       *slog.Logger
@@ -100,6 +110,7 @@ type Service struct {
 	running int
 	cuts    map[*call]context.CancelCauseFunc // of calls that are not settled yet
 	bad     map[string]int                    // bad receipts in a row, by model
+	scripts map[string]int                    // calls that scripts answer, by session
 }
 
 var (
@@ -115,7 +126,7 @@ func New(o Options) *Service {
 		o.Now = time.Now
 	}
 	s := &Service{Options: o, drains: make(chan struct{}, o.Limits.Drains), cuts: map[*call]context.CancelCauseFunc{},
-		bad: map[string]int{}}
+		bad: map[string]int{}, scripts: map[string]int{}}
 	s.client = newClient()
 	s.ctx, s.stop = context.WithCancelCause(context.Background())
 	return s
@@ -166,8 +177,12 @@ func (s *Service) Running() int {
 	return s.running
 }
 
-// Caller is an app. Key is the id of the project key by which it calls.
-type Caller struct{ Account, Project, Key string }
+// Caller is an app. Key is the id of the project key by which it calls, or of its session.
+type Caller struct {
+	Account, Project, Key string
+	// Session is the simulator session whose token it uses; empty for a project key.
+	Session string
+}
 
 // Sink receives an answer.
 type Sink interface {
