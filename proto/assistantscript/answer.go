@@ -186,11 +186,14 @@ func (a *Answer) Events(id string, created int64, includeUsage bool) [][]byte {
 	return append(events, []byte("data: [DONE]\n\n"))
 }
 
-// encode encodes one of our own types, which always succeeds.
+// encode encodes one of our own types, which always succeeds. It escapes nothing for HTML, which could make a script too
+// large to be read again.
 func encode(v any) []byte {
-	data, err := json.Marshal(v)
-	if err == nil {
-		return data
+	var data bytes.Buffer
+	e := json.NewEncoder(&data)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		panic("assistantscript: " + err.Error())
 	}
-	panic("assistantscript: " + err.Error())
+	return bytes.TrimSuffix(data.Bytes(), []byte("\n"))
 }

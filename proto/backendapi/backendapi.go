@@ -16,6 +16,8 @@ const (
 	PathProjects     = "/api/projects"
 	PathHealth       = "/api/health"
 	PathTelemetry    = "/api/telemetry"
+	// PathAssistantScript is below a session: POST an assistant script -> Session.
+	PathAssistantScript = "/assistant-script"
 )
 
 // Headers. A request has the install id or a bearer token, never both. The other three describe the requester; they

@@ -60,6 +60,7 @@ var routes = []Route{
 	{Method: post, Path: sessionPath + "/secrets", Caller: Linked, Does: "mint an app secret"},
 	{Method: get, Path: sessionPath + "/events", Caller: Linked, Does: "read the event log, or wait for a row"},
 	{Method: post, Path: sessionPath + "/control", Caller: Linked, Does: "send a control frame to the simulator page"},
+	{Method: post, Path: sessionPath + PathAssistantScript, Caller: Linked, Does: "give the app's assistant a script"},
 	{Method: get, Path: sessionPath + "/app", Caller: SessionApp, WebSocket: true, Does: "attach an app"},
 	{Method: get, Path: "/s/{id}/live", Caller: PageSession, WebSocket: true, Does: "attach a simulator page"},
 

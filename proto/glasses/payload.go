@@ -14,6 +14,9 @@ type Hello struct {
 	App    AppInfo `json:"app"`
 	// Barrier declares that the app answers barrier frames.
 	Barrier bool `json:"barrier,omitempty"`
+	// Gateway declares that the app takes gateway.token frames. Others receive none: older modules would pass the token on
+	// to the app as an event.
+	Gateway bool `json:"gateway,omitempty"`
 	// Since requests the events and results after this cursor; nil requests none.
 	Since *int64 `json:"since,omitempty"`
 }

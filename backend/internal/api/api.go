@@ -36,6 +36,7 @@ type Options struct {
 	Links Links
 	// Sessions serves /api/sessions.
 	Sessions Sessions
+	Scripts  Scripts
 	// Projects serves /api/projects and finds the account of a project.
 	Projects Projects
 	// Grants are what an account allows agents to do; Audit records what they read.

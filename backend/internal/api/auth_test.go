@@ -21,6 +21,7 @@ var accountRoutes = []struct{ method, path, body string }{
 	{"GET", backendapi.PathSessions + "/ses_x", ""},
 	{"DELETE", backendapi.PathSessions + "/ses_x", ""},
 	{"POST", backendapi.PathSessions + "/ses_x/secrets", ""},
+	{"POST", backendapi.PathSessions + "/ses_x" + backendapi.PathAssistantScript, ""},
 	{"GET", backendapi.PathSessions + "/ses_x/events", ""},
 	{"GET", backendapi.PathProjects, ""},
 	{"GET", assistPath, ""},

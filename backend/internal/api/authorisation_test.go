@@ -28,6 +28,8 @@ var update = flag.Bool("update", false, "write testdata/authorisation.md anew")
 
 const authorisationFile = "testdata/authorisation.md"
 
+const oneRule = `{"rules":[{"when":{"always":true},"reply":{"text":"Hi"}}]}`
+
 // bodies are the request bodies by route; %d is the current version.
 var bodies = map[string]string{
 	"POST " + backendapi.PathDeviceCode:   `{"scope":"account_full"}`,
@@ -36,6 +38,7 @@ var bodies = map[string]string{
 	// a session creates its project
 	"POST " + backendapi.PathSessions:                                      `{"project":"com.example.played"}`,
 	"POST " + backendapi.PathSessions + "/{id}/control":                    `{"type":"sim.battery","payload":{}}`,
+	"POST " + backendapi.PathSessions + "/{id}/assistant-script":           oneRule,
 	"POST " + backendapi.PathProjects + "/{project}/keys":                  `{"name":"laptop"}`,
 	"PATCH " + backendapi.PathProjects + "/{project}/assistant":            `{"version":%d,"sounds":%t}`,
 	"PATCH " + backendapi.PathProjects + "/{project}/connection-page":      `{"version":%d,"title":"Title %t"}`,

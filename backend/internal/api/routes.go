@@ -80,6 +80,7 @@ func (a *API) table() []route {
 		{method: get, path: session + "/events", level: linked, query: []string{"since", "limit", "waitMs"},
 			handler: a.listEvents},
 		{method: post, path: session + "/control", level: linked, handler: a.control},
+		{method: post, path: session + backendapi.PathAssistantScript, level: linked, handler: a.setScript},
 
 		{method: get, path: backendapi.PathProjects, level: linked, handler: a.listProjects},
 		// The first key creates the project, so the project in the path need not exist.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/service-dev/service/backend/internal/sessions"
+	"github.com/service-dev/service/proto/assistantscript"
 	"github.com/service-dev/service/proto/backendapi"
 )
 
@@ -27,6 +28,11 @@ type SessionDetails interface {
 	Events(ctx context.Context, accountID, id string, since int64, limit int, wait time.Duration) (sessions.Page, error)
 	Control(ctx context.Context, accountID, id, typ string, payload json.RawMessage, media []byte) (json.RawMessage, error)
 	Attached(id string) sessions.Live
+}
+
+// Scripts gives the assistants of sessions scripts.
+type Scripts interface {
+	SetScript(ctx context.Context, accountID, id string, text []byte) error
 }
 
 func (a *API) createSession(c *call, body backendapi.SessionRequest) (any, error) {
@@ -114,6 +120,20 @@ func (a *API) control(c *call) (any, error) {
 	}
 	result, err := a.Sessions.Control(c.Context(), c.who.AccountID, c.PathValue("id"), body.Type, body.Payload, body.Media)
 	return backendapi.Controlled{Result: result}, err
+}
+
+// maxScript bounds the body of a script, which may have spaces that its own limit does not count.
+const maxScript = 2 * assistantscript.MaxFile
+
+func (a *API) setScript(c *call) (any, error) {
+	text, err := readBody(c.w, c.Request, maxScript)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.Scripts.SetScript(c.Context(), c.who.AccountID, c.PathValue("id"), text); err != nil {
+		return nil, err
+	}
+	return a.getSession(c)
 }
 
 // queryInt reads a non-negative integer from the query; 0 if it is absent.

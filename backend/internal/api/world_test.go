@@ -30,6 +30,7 @@ import (
 	"github.com/service-dev/service/backend/internal/telemetry"
 	"github.com/service-dev/service/backend/internal/usage"
 	"github.com/service-dev/service/proto/backendapi"
+	"github.com/service-dev/service/proto/glasses"
 )
 
 const (
@@ -73,9 +74,10 @@ func newWorld(t *testing.T, change ...func(*Options)) *world {
 		CodeTTL: 10 * time.Minute, PollInterval: 5 * time.Second, Grace: 30 * time.Second, UnusedAfter: time.Minute,
 	}, log, w.now)
 	w.ada = w.person("0b0e7e1c-6f0a-4b1e-9a55-2f4f9ad6a001", "ada")
+	live := &sessions.Service{Store: store, Secrets: store, Log: store, Hasher: hash, Live: nobody{}, Now: w.now}
 	o := Options{
 		Links: w.links, SiteURL: site, BaseURL: "https://api.glasses.example", SupportContact: "help@example.org",
-		Sessions: &sessions.Service{Store: store, Secrets: store, Log: store, Hasher: hash, Live: nobody{}, Now: w.now},
+		Sessions: live, Scripts: &sessions.Assistants{Sessions: live, Store: store, Live: nobody{}},
 		ClientIP: func(r *http.Request) string { return r.Header.Get(ipHeader) }, CodesPerMinute: 1000,
 		Ready: store.Ping, Log: log, Now: w.now,
 	}
@@ -137,7 +139,10 @@ func (w *world) pass(d time.Duration) {
 // nobody is a live session that nobody is attached to.
 type nobody struct{}
 
-func (nobody) Attached(string) sessions.Live            { return sessions.Live{} }
+func (nobody) Attached(string) sessions.Live          { return sessions.Live{} }
+func (nobody) GatewayChanged(context.Context, string) {}
+func (nobody) ToolCalled(context.Context, string, glasses.ToolCalled) {
+}
 func (nobody) Closed(string)                            {}
 func (nobody) Switched(context.Context, string, string) {}
 

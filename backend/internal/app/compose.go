@@ -44,6 +44,7 @@ type features struct {
 	mail        *mail.Sender
 	accounts    *account.Service
 	sessions    *sessions.Service
+	assistants  *sessions.Assistants
 	projects    *projects.Service
 	grants      *grants.Service
 	audit       *audit.Service
@@ -110,8 +111,10 @@ func (a *App) features(o Options, site *url.URL) (*features, error) {
 			Store: a.store, Hasher: hash, MaxRows: int64(c.TelemetryMax), Log: o.Log,
 		}),
 	}
-	a.hub = relay.New(relay.Options{Sessions: f.sessions, Log: a.store, Logger: o.Log, SiteHosts: []string{site.Host}})
-	f.sessions.Live = a.hub
+	f.assistants = &sessions.Assistants{Sessions: f.sessions, Store: a.store, URL: c.BaseURL + "/v1"}
+	a.hub = relay.New(relay.Options{Sessions: f.sessions, Gateways: f.assistants, Log: a.store, Logger: o.Log,
+		SiteHosts: []string{site.Host}})
+	f.sessions.Live, f.assistants.Live = a.hub, a.hub
 	f.projects = &projects.Service{Store: a.store, Hasher: hash, Live: a.hub, Now: time.Now}
 	catalogue, err := assistant.LoadCatalogue(c.AssistantCatalogue)
 	if err != nil {
@@ -176,7 +179,7 @@ func (a *App) newCredentials(o Options, hash secret.Hasher) (*credentials.Servic
 func (a *App) newAPI(f *features, o Options) *api.API {
 	c := a.config
 	return api.New(api.Options{
-		Links: f.links, Sessions: f.sessions, Projects: f.projects, Grants: f.grants, Audit: f.audit,
+		Links: f.links, Sessions: f.sessions, Scripts: f.assistants, Projects: f.projects, Grants: f.grants, Audit: f.audit,
 		Assistant: f.assistant, Credentials: f.credentials, Analytics: f.analytics, Pages: f.pages,
 		GatewayUsage: f.usage, Keys: f.projects, Ingest: f.analytics, Telemetry: f.telemetry,
 		SiteURL: c.SiteURL, BaseURL: c.BaseURL, SupportContact: c.SupportContact,

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/service-dev/service/backend/internal/assistant"
 	"github.com/service-dev/service/backend/internal/credentials"
 	"github.com/service-dev/service/backend/internal/gateway"
 	"github.com/service-dev/service/backend/internal/modelapi"
+	"github.com/service-dev/service/backend/internal/sqlstore"
 	"github.com/service-dev/service/backend/internal/usage"
 )
 
@@ -33,10 +35,10 @@ func (a *App) newGateway(f *features, o Options) error {
 	}
 	sources := gateway.KeySources{Store: a.store, Now: time.Now}
 	f.gateway = gateway.New(gateway.Options{
-		Catalogue: catalogue, Purse: f.credit, Keys: a.store, Settings: f.assistant,
+		Catalogue: catalogue, Purse: f.credit, Keys: callerKeys{a.store}, Sessions: f.assistants, Settings: f.assistant,
 		OwnKeys: ownKeys{sources, f.credentials}, Servers: f.servers, Log: o.Log,
 	})
-	f.assistant.TextModels = f.textModels
+	f.assistant.TextModels, f.assistants.HasModels = f.textModels, len(catalogue.Models) > 0
 	f.usage = &usage.Service{Ledger: f.credit, Models: f.gateway, KeySources: sources, Now: time.Now}
 	return nil
 }
@@ -55,7 +57,26 @@ func (f *features) textModels() (models []assistant.TextModel, standard string) 
 }
 
 func mountGateway(mux *http.ServeMux, f *features, o Options) {
-	modelapi.New(modelapi.Options{Keys: f.projects, Gateway: f.gateway, Log: o.Log}).Mount(mux)
+	modelapi.New(modelapi.Options{Keys: f.projects, Sessions: f.assistants, Gateway: f.gateway, Log: o.Log}).Mount(mux)
+}
+
+// callerKeys are the keys of running calls: project keys, and open sessions.
+type callerKeys struct{ *sqlstore.Store }
+
+func (k callerKeys) LiveKeys(ctx context.Context, ids []string) ([]string, error) {
+	live, err := k.Store.LiveKeys(ctx, ids)
+	if err != nil || len(live) == len(ids) {
+		return live, err
+	}
+	found, err := k.SomeSessions(ctx, slices.DeleteFunc(slices.Clone(ids), func(id string) bool {
+		return slices.Contains(live, id)
+	}))
+	for _, s := range found {
+		if s.Open(time.Now()) {
+			live = append(live, s.ID)
+		}
+	}
+	return live, err
 }
 
 // ownKeys are the stored credentials of projects, as keys that pay for calls.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/service-dev/service/backend/internal/credit"
 	"github.com/service-dev/service/backend/internal/gateway/wire"
+	"github.com/service-dev/service/proto/assistantscript"
 )
 
 // call is one admitted call.
@@ -16,10 +17,11 @@ type call struct {
 	who     Caller
 	request *wire.Request
 	model   *Model
-	body    []byte // for the provider
-	own     bool   // the project pays with its own key
-	key     key    // of the provider: the project's or the operator's
-	hold    string // "" for a call that costs nothing here
+	script  *assistantscript.Script // answers instead of a provider; nil for all others
+	body    []byte                  // for the provider
+	own     bool                    // the project pays with its own key
+	key     key                     // of the provider: the project's or the operator's
+	hold    string                  // "" for a call that costs nothing here
 	started time.Time
 }
 
@@ -36,6 +38,9 @@ func (s *Service) Do(ctx context.Context, who Caller, api wire.API, body []byte,
 		c.recordRefusal(ctx, api, refusal)
 		return refusal
 	}
+	if c.script != nil {
+		return c.playScript(ctx, body, to)
+	}
 	return c.pass(ctx, to)
 }
 
@@ -44,8 +49,13 @@ func (c *call) admit(ctx context.Context, api wire.API, body []byte) (err error)
 	if c.request, err = wire.Decode(api, body); err != nil {
 		return err
 	}
-	if c.model, c.own, err = c.s.find(ctx, c.who, c.request.Model); err != nil {
+	if c.script, err = c.s.script(ctx, c.who, c.request.Model); err != nil {
 		return err
+	}
+	if c.model = scriptModel; c.script == nil {
+		if c.model, c.own, err = c.s.find(ctx, c.who, c.request.Model); err != nil {
+			return err
+		}
 	}
 	m := c.model
 	c.key = m.Provider.key
@@ -58,6 +68,8 @@ func (c *call) admit(ctx context.Context, api wire.API, body []byte) (err error)
 	case m.API != api:
 		return &Refusal{Code: CodeWrongAPI, Param: "model",
 			Message: "the model " + m.ID + " is called by POST /v1" + m.API.Path()}
+	case c.script != nil:
+		return nil
 	case c.request.Images > 0 && m.imageTokens == 0:
 		return &Refusal{Code: wire.UnsupportedParameter, Param: "messages", Message: "the model " + m.ID + " reads no images"}
 	}
@@ -143,6 +155,8 @@ func (c *call) row(outcome string) credit.Call {
 	if c.model != nil {
 		row.Model, row.Kind = c.model.ID, string(c.model.API)
 		switch {
+		case c.script != nil:
+			row.Source = credit.SourceScript
 		case c.model.Provider.Local:
 			row.Source = credit.SourceLocal
 		case c.own:

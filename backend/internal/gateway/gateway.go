@@ -14,6 +14,7 @@ import (
 
 	"github.com/service-dev/service/backend/internal/credit"
 	"github.com/service-dev/service/backend/internal/periodic"
+	"github.com/service-dev/service/proto/assistantscript"
 )
 
 // Purse is the ledger.
@@ -25,10 +26,18 @@ type Purse interface {
 	Record(ctx context.Context, call credit.Call) error
 }
 
-// Keys knows which project keys are still valid.
+// Keys knows which project keys are still valid and which sessions are open.
 type Keys interface {
-	// LiveKeys returns the ids of the given keys that are not revoked and whose account is active.
+	// LiveKeys returns the ids of the given keys, as in Caller, that are not revoked and whose account is active.
 	LiveKeys(ctx context.Context, ids []string) ([]string, error)
+}
+
+// Sessions are the simulator sessions whose apps call.
+type Sessions interface {
+	// Script returns the script of a session's assistant, or nil.
+	Script(ctx context.Context, id string) (*assistantscript.Script, error)
+	// ToolCalled notes in a session's event log that an answer calls a tool. arguments is the text of the call's.
+	ToolCalled(ctx context.Context, id, name, arguments string)
 }
 
 // Settings are the choices of project owners.
@@ -42,6 +51,7 @@ type Options struct {
 	Catalogue Catalogue
 	Purse     Purse
 	Keys      Keys
+	Sessions  Sessions // nil: there are none
 	Settings  Settings // nil: every project has the catalogue's default
 	OwnKeys   OwnKeys  // nil: credit pays for every project
 	// Servers are those that people add themselves; nil where only the operator decides.
@@ -103,6 +113,7 @@ type Service struct {
 	running int
 	cuts    map[*call]context.CancelCauseFunc // of calls that are not settled yet
 	bad     map[string]int                    // bad receipts in a row, by model
+	scripts map[string]int                    // calls that scripts answer, by session
 }
 
 var (
@@ -118,7 +129,7 @@ func New(o Options) *Service {
 		o.Now = time.Now
 	}
 	s := &Service{Options: o, drains: make(chan struct{}, o.Limits.Drains), cuts: map[*call]context.CancelCauseFunc{},
-		bad: map[string]int{}}
+		bad: map[string]int{}, scripts: map[string]int{}}
 	s.client = newClient(nil)
 	s.ctx, s.stop = context.WithCancelCause(context.Background())
 	return s
@@ -169,8 +180,12 @@ func (s *Service) Running() int {
 	return s.running
 }
 
-// Caller is an app. Key is the id of the project key by which it calls.
-type Caller struct{ Account, Project, Key string }
+// Caller is an app. Key is the id of the project key by which it calls, or of its session.
+type Caller struct {
+	Account, Project, Key string
+	// Session is the simulator session whose token it uses; empty for a project key.
+	Session string
+}
 
 // Sink receives an answer.
 type Sink interface {

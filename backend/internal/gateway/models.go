@@ -19,19 +19,11 @@ type Availability struct {
 
 // Available lists Assistant, every model of the catalogue and those of the servers that the project's owner added.
 func (s *Service) Available(ctx context.Context, who Caller) ([]Availability, error) {
-	assistant := Availability{ID: Assistant}
-	m, _, err := s.find(ctx, who, Assistant)
-	var refusal *Refusal
-	switch {
-	case err == nil:
-		assistant.Model = m
-	case errors.As(err, &refusal) && refusal.cause == nil:
-		assistant.Why = refusal.Message
-	default:
-		return nil, err
+	list, err := s.assistants(ctx, who)
+	var keys map[string]bool
+	if err == nil {
+		keys, err = s.ownKeysOf(ctx, who)
 	}
-	list := []Availability{assistant}
-	keys, err := s.ownKeysOf(ctx, who)
 	if err != nil {
 		return nil, err
 	}
@@ -43,6 +35,26 @@ func (s *Service) Available(ctx context.Context, who Caller) ([]Availability, er
 		list = append(list, Availability{m.ID, m, s.whyFor(m, keys)})
 	}
 	return list, nil
+}
+
+// assistants lists what Assistant means: a session's script, which has an id too, or the model that the project chose.
+func (s *Service) assistants(ctx context.Context, who Caller) ([]Availability, error) {
+	script, err := s.script(ctx, who, Assistant)
+	switch {
+	case err != nil:
+		return nil, err
+	case script != nil:
+		return []Availability{{ID: Assistant, Model: scriptModel}, {ID: scriptModel.ID, Model: scriptModel}}, nil
+	}
+	m, _, err := s.find(ctx, who, Assistant)
+	var refusal *Refusal
+	switch {
+	case err == nil:
+		return []Availability{{ID: Assistant, Model: m}}, nil
+	case errors.As(err, &refusal) && refusal.cause == nil:
+		return []Availability{{ID: Assistant, Why: refusal.Message}}, nil
+	}
+	return nil, err
 }
 
 // ownKeysOf returns which keys of its own a project has, or nil if credit pays for its calls.

@@ -50,6 +50,9 @@ func (c *call) pass(ctx context.Context, to Sink) error {
 	defer total.Stop()
 	// A usage report of more than ten times the context cannot be true.
 	t := &transfer{call: c, to: to, cancel: cancel, answer: wire.NewAnswer(c.request, 10*c.model.context)}
+	if c.who.Session != "" {
+		t.answer.CollectTools()
+	}
 	defer t.drainWhenLeft(ctx)()
 
 	t.timer = time.AfterFunc(c.s.Limits.FirstByte, func() { cancel(errFirstByte) })
@@ -132,6 +135,7 @@ func (t *transfer) passWhole(ctx, upstream context.Context, response *http.Respo
 	if t.missed {
 		return nil
 	}
+	t.noteTools(ctx)
 	t.to.Begin(false)
 	_ = t.to.Write(t.redact(body)) // an app that has left is not an error
 	return nil
@@ -182,6 +186,7 @@ func (t *transfer) passStream(ctx, upstream context.Context, response *http.Resp
 		if errors.Is(err, io.EOF) {
 			out = t.answer.Finish(out)
 		}
+		t.noteTools(ctx)
 		t.write(out)
 		switch {
 		case t.answer.Failed:
@@ -226,6 +231,16 @@ func (t *transfer) write(p []byte) {
 	if t.to.Write(t.redact(p)) != nil {
 		t.missed = true
 		t.left.Store(true) // the server ends the request's context, which starts the drain
+	}
+}
+
+// noteTools notes the calls of tools that the app is about to receive, so that the session's event log has them before
+// what the app does about them.
+func (t *transfer) noteTools(ctx context.Context) {
+	for _, tool := range t.answer.TakeTools() {
+		if !t.left.Load() {
+			t.s.Sessions.ToolCalled(ctx, t.who.Session, tool.Name, tool.Arguments)
+		}
 	}
 }
 

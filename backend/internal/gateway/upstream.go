@@ -177,6 +177,8 @@ func (c *call) unanswered(err error) *Refusal {
 	case errors.Is(err, errFirstByte), errors.Is(err, errTotal), errors.Is(err, errIdle):
 		return &Refusal{Code: CodeProviderTimeout, RetryAfter: busyRetry,
 			Message: "the model's provider did not answer in time: try again"}
+	case errors.Is(err, errRevoked) && c.who.Session != "":
+		return refuse(CodeInvalidKey, "the session is over: open one and attach to it, its welcome has a token")
 	case errors.Is(err, errRevoked):
 		return refuse(CodeInvalidKey, "the project key was revoked: keys are made on the project's page")
 	case errors.Is(err, errStopped), errors.Is(err, errUncovered):

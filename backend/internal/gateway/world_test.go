@@ -176,7 +176,7 @@ func body(model, more string) []byte {
 }
 
 func (w *world) do(ctx context.Context, text []byte, to Sink) error {
-	return w.Do(ctx, Caller{"acc", "com.example.app", "key"}, wire.Chat, text, to)
+	return w.Do(ctx, Caller{Account: "acc", Project: "com.example.app", Key: "key"}, wire.Chat, text, to)
 }
 
 func codeOf(err error) string {

@@ -11,6 +11,7 @@ import (
 	"github.com/service-dev/service/backend/internal/gateway"
 	"github.com/service-dev/service/backend/internal/gateway/wire"
 	"github.com/service-dev/service/backend/internal/httpjson"
+	"github.com/service-dev/service/proto/assistantscript"
 )
 
 // Codes of this package, beside those of gateway.
@@ -48,6 +49,9 @@ var statuses = map[string]int{
 	gateway.CodeProviderUnreachable: http.StatusServiceUnavailable,
 	gateway.CodeProviderRefused:     http.StatusBadRequest,
 	gateway.CodeProviderError:       http.StatusBadGateway,
+
+	assistantscript.CodeNoRule:         http.StatusBadRequest,
+	assistantscript.CodeToolNotOffered: http.StatusBadRequest,
 
 	codeNotFound:         http.StatusNotFound,
 	codeMethodNotAllowed: http.StatusMethodNotAllowed,

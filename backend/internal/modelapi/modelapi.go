@@ -16,11 +16,18 @@ import (
 	"github.com/service-dev/service/backend/internal/httpjson"
 	"github.com/service-dev/service/backend/internal/limit"
 	"github.com/service-dev/service/backend/internal/projects"
+	"github.com/service-dev/service/backend/internal/secret"
+	"github.com/service-dev/service/backend/internal/sessions"
 )
 
 // Keys finds the owner of a project key, or returns projects.ErrUnknownKey.
 type Keys interface {
 	Authenticate(ctx context.Context, key string) (projects.KeyOwner, error)
+}
+
+// Sessions finds the open simulator session of a gateway token, or returns sessions.ErrBadSecret.
+type Sessions interface {
+	Open(ctx context.Context, token string) (sessions.Session, error)
 }
 
 // Gateway serves calls.
@@ -31,10 +38,11 @@ type Gateway interface {
 
 // Options configure the interface.
 type Options struct {
-	Keys    Keys
-	Gateway Gateway
-	Log     *slog.Logger
-	Now     func() time.Time
+	Keys     Keys
+	Sessions Sessions
+	Gateway  Gateway
+	Log      *slog.Logger
+	Now      func() time.Time
 	// WriteTimeout is how long an app may take to receive a part of an answer; 30 s if 0.
 	WriteTimeout time.Duration
 }
@@ -46,7 +54,7 @@ type API struct {
 }
 
 const (
-	callsPerMinute = 600 // of a project key
+	callsPerMinute = 600 // of a project key, or of a session
 	root           = "/v1/"
 )
 
@@ -110,42 +118,54 @@ func (a *API) noRoute(w http.ResponseWriter, r *http.Request, mux *http.ServeMux
 
 type handler func(w http.ResponseWriter, r *http.Request, who gateway.Caller)
 
-// authorised wraps every route: it checks the project key and limits the rate of its calls.
+// authorised wraps every route: it checks the key or token and limits the rate of its calls.
 func (a *API) authorised(serve handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		httpjson.AllowAnyOrigin(w)
-		owner, err := a.owner(r)
+		who, err := a.caller(r)
 		if err != nil {
 			a.fail(w, r, err)
 			return
 		}
-		if wait := a.calls.Take(owner.KeyID); wait > 0 {
+		if wait := a.calls.Take(who.Key); wait > 0 {
 			a.fail(w, r, &gateway.Refusal{Code: codeRateLimited, RetryAfter: wait,
-				Message: fmt.Sprintf("too many calls with this project key: wait %d s", httpjson.Seconds(wait))})
+				Message: fmt.Sprintf("too many calls with this key: wait %d s", httpjson.Seconds(wait))})
 			return
 		}
-		serve(w, r, gateway.Caller{Account: owner.AccountID, Project: owner.Project, Key: owner.KeyID})
+		serve(w, r, who)
 	}
 }
 
-var errInvalidKey = &gateway.Refusal{Code: gateway.CodeInvalidKey,
-	Message: "the project key is missing, unknown or revoked: keys are made on the project's page"}
+var (
+	errInvalidKey = &gateway.Refusal{Code: gateway.CodeInvalidKey,
+		Message: "the project key is missing, unknown or revoked: keys are made on the project's page"}
+	errInvalidToken = &gateway.Refusal{Code: gateway.CodeInvalidKey,
+		Message: "the token is unknown or over: attach to the session, its welcome has one"}
+)
 
-// owner finds the owner of the key, which clients send as a bearer token or as x-api-key.
-func (a *API) owner(r *http.Request) (projects.KeyOwner, error) {
+// caller finds whose key it is, which clients send as a bearer token or as x-api-key: a project key, or the token of a
+// simulator session.
+func (a *API) caller(r *http.Request) (gateway.Caller, error) {
 	key := r.Header.Get("X-Api-Key")
 	if authorization := r.Header.Get("Authorization"); authorization != "" {
 		token, ok := httpjson.Bearer(authorization)
 		if !ok || key != "" && key != token {
-			return projects.KeyOwner{}, errInvalidKey
+			return gateway.Caller{}, errInvalidKey
 		}
 		key = token
+	}
+	if strings.HasPrefix(key, secret.Gateway) {
+		s, err := a.Sessions.Open(r.Context(), key)
+		if errors.Is(err, sessions.ErrBadSecret) {
+			err = errInvalidToken
+		}
+		return gateway.Caller{Account: s.Owner.AccountID, Project: s.Project, Key: s.ID, Session: s.ID}, err
 	}
 	owner, err := a.Keys.Authenticate(r.Context(), key)
 	if errors.Is(err, projects.ErrUnknownKey) {
 		err = errInvalidKey
 	}
-	return owner, err
+	return gateway.Caller{Account: owner.AccountID, Project: owner.Project, Key: owner.KeyID}, err
 }
 
 // call serves one call of an interface.

@@ -34,7 +34,7 @@ func (h *Hub) ServeApp(rw http.ResponseWriter, r *http.Request) {
 			h.closeRefused(c.ws, err)
 			return nil
 		}
-		c.app, c.isBack = hello.App, hello.Since != nil
+		c.app, c.isBack, c.takesTokens = hello.App, hello.Since != nil, hello.Gateway
 		return h.attach(c, toApps, id, func(ctx context.Context, stored sessions.Session, s *liveSession) error {
 			return s.greetApp(ctx, c, stored, frame.ID, hello.Since)
 		})
@@ -216,7 +216,7 @@ func (s *liveSession) greetApp(
 	state := s.glassesForApp()
 	welcome := glasses.Welcome{
 		SessionID: s.id, DeviceModel: model, Link: state.Link, LastSeq: stored.LastSeq, Glasses: state,
-		Truncated: since != nil && *since < stored.FirstSeq-1,
+		Truncated: since != nil && *since < stored.FirstSeq-1, Gateway: s.newGateway(ctx, c),
 	}
 	if err := c.greet(s.hub.frame(glasses.TypeWelcome, helloID, welcome)); err != nil || since == nil {
 		return err

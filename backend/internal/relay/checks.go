@@ -157,7 +157,7 @@ func (h *Hub) endClosed(ctx context.Context, batch []*liveSession) (stillOpen []
 	return stillOpen
 }
 
-// keepAlive ends pages whose person signed out and extends the life of an open session. If a slow store delays that,
+// keepAlive ends pages whose person signed out, renews tokens of apps and extends the life of an open session. If a slow store delays that,
 // the session is extended in a later round.
 func (s *liveSession) keepAlive(ctx context.Context) {
 	s.peersMu.Lock()
@@ -166,6 +166,7 @@ func (s *liveSession) keepAlive(ctx context.Context) {
 	for _, c := range pages {
 		c.checkSignedIn(ctx)
 	}
+	s.renewTokens(ctx, false)
 	if !s.mu.TryLock() {
 		return
 	}

@@ -37,6 +37,10 @@ type conn struct {
 	wire   *wire
 	app    glasses.AppInfo // of an app
 	isBack bool            // an app that attaches again with its cursor
+	// takesTokens reports that an app takes frames with another token for the AI gateway. tokenEnds is when its token
+	// does, zero if it has none; guarded by peersMu.
+	takesTokens bool
+	tokenEnds   time.Time
 	// isSignedIn reports, for a page, whether its person is still signed in.
 	isSignedIn func(context.Context) bool
 	dropped    *atomic.Int64 // stream frames that were dropped

@@ -43,6 +43,7 @@ type Log interface {
 // Options are the parameters of a Hub. The durations have defaults that tests shorten.
 type Options struct {
 	Sessions Sessions
+	Gateways Gateways // nil: there are none
 	Log      Log
 	Quota    sessions.Quota // of the event log; sessions.DefaultQuota
 	Logger   *slog.Logger

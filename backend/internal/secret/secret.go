@@ -25,6 +25,7 @@ const (
 	Browser    = credential.Browser
 	Mail       = credential.Mail
 	Credential = credential.Credential
+	Gateway    = credential.Gateway
 )
 
 const (

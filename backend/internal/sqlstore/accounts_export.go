@@ -61,6 +61,7 @@ var exportSections = []exportSection{
 	{"sessionLogs", "account_logs", "*", ofAccount},
 	{"sessionDisplays", "session_displays", "*", "session_id IN (SELECT id FROM sessions WHERE account_id = $1)"},
 	{"sessionStates", "session_states", "*", "session_id IN (SELECT id FROM sessions WHERE account_id = $1)"},
+	{"sessionScripts", "session_scripts", "*", "session_id IN (SELECT id FROM sessions WHERE account_id = $1)"},
 	{"sessionEvents", "events", "*", "session_id IN (SELECT id FROM sessions WHERE account_id = $1)"},
 }
 
@@ -68,7 +69,8 @@ var exportSections = []exportSection{
 // and unfinished sign-ups, which anybody may have begun.
 var notExported = []string{
 	"link_trail", "password_guesses", "sign_ups", "settings", "telemetry_events", "analytics_seen", "analytics_installs",
-	"analytics_salts", "session_secrets", "passkey_ceremonies", "credit_free_grants", "goose_db_version",
+	"analytics_salts", "session_secrets", "session_gateway_tokens", "passkey_ceremonies", "credit_free_grants",
+	"goose_db_version",
 }
 
 // neverExported are columns that no section contains, even if it selects "*".

@@ -162,7 +162,8 @@ func listSessions(ctx context.Context, q querier, condition string, args ...any)
 	return list, nil
 }
 
-// CloseSession closes a session, revokes its secrets and deletes its rows. It reports whether this call closed it.
+// CloseSession closes a session, revokes its secrets and deletes its rows and its assistant script. It reports whether
+// this call closed it.
 func (s *Store) CloseSession(
 	ctx context.Context, id string, now time.Time,
 ) (got sessions.Session, closed bool, err error) {
@@ -177,6 +178,9 @@ func (s *Store) CloseSession(
 			return err
 		}
 		if err := emptyLog(ctx, tx, id, l); err != nil {
+			return err
+		}
+		if err := endGateway(ctx, tx, id); err != nil {
 			return err
 		}
 		err = execTx(ctx, tx, "revoke session secrets",

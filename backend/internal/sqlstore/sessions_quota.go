@@ -202,9 +202,12 @@ func (s *Store) purgeLog(ctx context.Context, id string) (more bool, err error) 
 	return more, err
 }
 
-// SweepLogs deletes the rows of sessions that were closed or not active since idle, and those of accounts beyond the
-// quota.
+// SweepLogs deletes the rows and scripts of sessions that were closed or not active since idle, and rows of accounts
+// beyond the quota.
 func (s *Store) SweepLogs(ctx context.Context, idle time.Time, q sessions.Quota) error {
+	if err := s.sweepGateways(ctx, idle); err != nil {
+		return err
+	}
 	finished, err := queryAll(ctx, s.reads, value[string], `SELECT id FROM sessions
 		WHERE oldest_at IS NOT NULL AND (closed_at IS NOT NULL OR last_active_at < $1)`, toMS(idle))
 	if err != nil {

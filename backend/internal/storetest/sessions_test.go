@@ -30,6 +30,7 @@ var sessionTests = map[string]func(*testing.T, *sessionFixture){
 	"bytes of an account":          accountQuota,
 	"rows go at deletion":          deletedLog,
 	"rows of idle sessions":        idleLog,
+	"scripts and gateway tokens":   gatewayOfSession,
 	"rows of a deleted project":    deletedProjectLog,
 	"mints are paced":              pacedMints,
 	"secrets are bounded":          boundedSecrets,

@@ -147,7 +147,8 @@ func (d *daemon) issuedCodes() link.IssuedCodes {
 // the local sessions of a daemon that may run beside it.
 func (d *daemon) assembleSessions() {
 	o := session.Options{
-		StateDir: d.paths.Dir, Backend: d.host, Secrets: d.host, Events: d.host, Live: d.host, Log: d.log, Now: d.now,
+		StateDir: d.paths.Dir, Backend: d.host, Secrets: d.host, Events: d.host, Live: d.host, Scripts: d.host,
+		Log: d.log, Now: d.now,
 	}
 	if d.blocked != nil {
 		o.LocalRefused = d.blocked

@@ -216,6 +216,13 @@ func (h *Host) Control(
 	return r.GetResult(), err
 }
 
+// SetAssistantScript gives the assistant of a session's apps a script.
+func (h *Host) SetAssistantScript(ctx context.Context, t backend.Target, id string, script []byte) error {
+	_, err := call(ctx, h, t, pluginv1.BackendClient.SetAssistantScript,
+		&pluginv1.SetAssistantScriptRequest{Target: target(t), SessionId: id, Script: script})
+	return err
+}
+
 // MintProjectKey creates a key for a project of the linked account, labelled name.
 func (h *Host) MintProjectKey(ctx context.Context, t backend.Target, project, name string) (backend.ProjectKey, error) {
 	r, err := call(ctx, h, t, pluginv1.BackendClient.MintProjectKey,

@@ -32,7 +32,7 @@ type Sessions interface {
 type Store interface {
 	// Media returns what a local session's camera or microphone took.
 	Media(id, sha string) (name string, body []byte, err error)
-	// AssistantScript returns the script of a local session's assistant, or nil.
+	// AssistantScript returns the script of a session's assistant, or nil.
 	AssistantScript(id string) *assistantscript.Script
 	// SetAssistantScript gives a session's assistant a script. The error is a *backend.Problem.
 	SetAssistantScript(ctx context.Context, target backend.Target, id string, script *assistantscript.Script) error

@@ -35,6 +35,7 @@ type App struct {
 	tokenEnds       time.Time   // expiry of its newest gateway token; guarded by the session's lock
 	hasGateway      atomic.Bool // it received a gateway token
 	answersBarriers bool
+	takesTokens     bool         // gateway.token frames
 	sent            atomic.Int64 // frames that it may react to
 	handled         atomic.Int64 // the ones among them that it has certainly handled
 	isStuck         atomic.Bool  // it did not come to rest in time
@@ -99,7 +100,8 @@ func (m *Manager) Attach(id string, hello glasses.Hello, helloID string, peer Pe
 		return nil, &Refusal{glasses.CloseStore, "the session could not be read; try again"}
 	}
 	a := &App{
-		session: s, peer: peer, info: hello.App, answersBarriers: hello.Barrier, since: hello.Since,
+		session: s, peer: peer, info: hello.App, answersBarriers: hello.Barrier, takesTokens: hello.Gateway,
+		since:    hello.Since,
 		barriers: map[string]chan int{}, active: make(chan struct{}), gone: make(chan struct{}),
 	}
 	url, err := m.opts.Endpoints.GatewayURL(context.Background())

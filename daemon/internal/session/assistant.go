@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"net/http"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -15,7 +17,7 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// scriptName is the file in a local session's folder with its assistant script.
+// scriptName is the file in a session's folder with its assistant script.
 const scriptName = "assistant.json"
 
 // maxCalls is how many answers of one session's assistant may wait for their time.
@@ -36,8 +38,16 @@ func (s *localSession) setScript(script *assistantscript.Script) error {
 	return nil
 }
 
-// AssistantScript returns the script of a local session's assistant, or nil.
+// AssistantScript returns the script of a session's assistant, or nil: of a browser session the one that this daemon has
+// set.
 func (m *Manager) AssistantScript(id string) *assistantscript.Script {
+	switch {
+	case IsLocal(id):
+	case !validID(id):
+		return nil
+	default:
+		return readScriptFile(m.folder(id), id, m.opts.Log)
+	}
 	s := m.local.find(id)
 	if s == nil {
 		return nil
@@ -49,11 +59,10 @@ func (m *Manager) AssistantScript(id string) *assistantscript.Script {
 
 // SetAssistantScript gives a session's assistant a script. Errors are *backend.Problem.
 func (m *Manager) SetAssistantScript(
-	_ context.Context, _ backend.Target, id string, script *assistantscript.Script,
+	ctx context.Context, target backend.Target, id string, script *assistantscript.Script,
 ) error {
 	if !IsLocal(id) {
-		return problem(backend.CodeUnsupported, "only local sessions have assistant scripts",
-			"open the session with startLocalSimulation")
+		return m.setBrowserScript(ctx, target, id, script)
 	}
 	s := m.local.find(id)
 	if s == nil {
@@ -62,18 +71,48 @@ func (m *Manager) SetAssistantScript(
 	return s.setScript(script)
 }
 
-// loadScript reads the script that the session was given. mu is held.
-func (s *localSession) loadScript() {
-	data, err := statefile.Read(filepath.Join(s.folder(), scriptName), assistantscript.MaxFile)
-	if errors.Is(err, fs.ErrNotExist) {
-		return
+// setBrowserScript passes the script on to the backend and keeps a copy, for recordings.
+func (m *Manager) setBrowserScript(
+	ctx context.Context, target backend.Target, id string, script *assistantscript.Script,
+) error {
+	if !validID(id) {
+		return notFound()
 	}
+	if err := m.opts.Scripts.SetAssistantScript(ctx, target, id, script.Encode()); err != nil {
+		return err
+	}
+	unlock := m.minting.lock(id)
+	defer unlock()
+	err := os.MkdirAll(m.folder(id), 0o700)
 	if err == nil {
-		s.script, err = assistantscript.Parse(data)
+		err = statefile.Write(filepath.Join(m.folder(id), scriptName), script.Encode())
 	}
 	if err != nil {
-		s.owner.log.Warn("failed to read assistant script", "session", s.id, "err", err)
+		return stateProblem("keep the assistant script", err)
 	}
+	return nil
+}
+
+// loadScript reads the script that the session was given. mu is held.
+func (s *localSession) loadScript() {
+	s.script = readScriptFile(s.folder(), s.id, s.owner.log)
+}
+
+// readScriptFile returns the script in a session's folder, or nil.
+func readScriptFile(folder, session string, log *slog.Logger) *assistantscript.Script {
+	data, err := statefile.Read(filepath.Join(folder, scriptName), assistantscript.MaxFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	var script *assistantscript.Script
+	if err == nil {
+		script, err = assistantscript.Parse(data)
+	}
+	if err != nil {
+		log.Warn("failed to read assistant script", "session", session, "err", err)
+		return nil
+	}
+	return script
 }
 
 // newGateway returns the gateway's address and a new token for an app; nil if the session has no script. mu is held.
@@ -94,7 +133,7 @@ func (s *localSession) renewTokens() {
 		return
 	}
 	for _, a := range s.apps.all() {
-		if a.tokenEnds.Sub(s.owner.now()) < glasses.GatewayTokenRenew {
+		if a.takesTokens && a.tokenEnds.Sub(s.owner.now()) < glasses.GatewayTokenRenew {
 			a.peer.Send(s.frame(glasses.TypeGatewayToken, s.newID("gateway"), s.newGateway(a)), false, false)
 		}
 	}

@@ -163,7 +163,8 @@ func admit(t *testing.T, m *Manager, o Opened, since *int64) (*App, *fakePeer) {
 	}
 	p := newPeer()
 	a, err := m.Attach(o.SessionID,
-		glasses.Hello{Secret: string(secret), App: glasses.AppInfo{Name: "app"}, Barrier: true, Since: since}, "h-1", p)
+		glasses.Hello{Secret: string(secret), App: glasses.AppInfo{Name: "app"}, Barrier: true, Gateway: true,
+			Since: since}, "h-1", p)
 	if err != nil {
 		t.Fatal(err)
 	}

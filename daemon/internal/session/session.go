@@ -21,6 +21,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/caller"
 	"github.com/service-dev/service/daemon/internal/ratelog"
 	"github.com/service-dev/service/daemon/internal/statefile"
+	"github.com/service-dev/service/proto/assistantscript"
 	"github.com/service-dev/service/proto/backendapi"
 )
 
@@ -42,6 +43,11 @@ type Secrets interface {
 // Events reads a session's log.
 type Events interface {
 	ListEvents(ctx context.Context, target backend.Target, id string, since int64, limit int) (backendapi.EventPage, error)
+}
+
+// Scripts gives the assistants of browser sessions scripts.
+type Scripts interface {
+	SetAssistantScript(ctx context.Context, target backend.Target, id string, script []byte) error
 }
 
 // Dir is the folder in the state directory that this package writes.
@@ -67,6 +73,7 @@ type Options struct {
 	Secrets  Secrets
 	Events   Events
 	Live     Live
+	Scripts  Scripts
 
 	// Transports and Endpoints serve local sessions. Without them every local session fails with LocalRefused.
 	Transports   Transports
@@ -132,6 +139,9 @@ type Request struct {
 	Project     string
 	Platform    string
 	DeviceModel string
+	// AssistantScript is the path of a script, or of a scenario with one; a relative path starts at the caller's directory.
+	// Empty leaves the script that the session has.
+	AssistantScript string
 	// Fresh asks for another session even if one is open.
 	Fresh bool
 }
@@ -156,6 +166,10 @@ func (m *Manager) Open(ctx context.Context, target backend.Target, who caller.Ca
 		return Opened{}, err
 	}
 	project, err := m.projectOf(ctx, req.Project, who)
+	var script *assistantscript.Script
+	if err == nil {
+		script, err = ReadScript(ctx, who, req.AssistantScript)
+	}
 	if err != nil {
 		return Opened{}, err
 	}
@@ -172,6 +186,11 @@ func (m *Manager) Open(ctx context.Context, target backend.Target, who caller.Ca
 	path, err := m.token(ctx, target, s.SessionID, created)
 	if err != nil {
 		return Opened{}, err
+	}
+	if script != nil {
+		if err := m.SetAssistantScript(ctx, target, s.SessionID, script); err != nil {
+			return Opened{}, err
+		}
 	}
 	m.latest.set(who.Cwd, s.SessionID)
 	return Opened{Session: m.browser(s), Created: created, AppTokenFile: path}, nil

@@ -27,6 +27,7 @@ type createSimulatorSessionArgs struct {
 	Platform    string `json:"platform"`
 	DeviceModel string `json:"deviceModel"`
 	OpenBrowser *bool  `json:"openBrowser"`
+	scriptArg
 	freshArgs
 }
 
@@ -114,7 +115,7 @@ func (t createSimulatorSession) definition() definition {
 	}, t.run,
 		on("platform", oneOf(guide.Platforms()...), byDefault("web")),
 		on("deviceModel", says("An id of getPlatformInfo.")),
-		on("openBrowser", says("Default: if the session is new.")),
+		on("openBrowser", says("Default: if the session is new.")), scriptSays(),
 	)
 }
 
@@ -125,7 +126,8 @@ func (t createSimulatorSession) run(ctx context.Context, c call, args createSimu
 	return t.gate.run(ctx, c, args.OpenBrowser, func(ctx context.Context, target backend.Target) (any, error) {
 		before := args.replacing(ctx, t.previous, c.who)
 		opened, err := t.sessions.Open(ctx, target, c.who, session.Request{
-			Project: args.Project, Platform: args.Platform, DeviceModel: args.DeviceModel, Fresh: args.Fresh,
+			Project: args.Project, Platform: args.Platform, DeviceModel: args.DeviceModel,
+			AssistantScript: args.AssistantScript, Fresh: args.Fresh,
 		})
 		if err != nil {
 			return nil, err

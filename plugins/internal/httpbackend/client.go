@@ -146,9 +146,12 @@ func (r request) succeeded(status int) bool {
 func build(ctx context.Context, base string, r request) (*http.Request, error) {
 	var body io.Reader
 	if r.in != nil {
-		b, err := json.Marshal(r.in)
-		if err != nil {
-			return nil, status.Error(codes.Internal, "encode request")
+		b, isRaw := r.in.(json.RawMessage)
+		if !isRaw { // marshalling would escape it for HTML, so that it may become too long
+			var err error
+			if b, err = json.Marshal(r.in); err != nil {
+				return nil, status.Error(codes.Internal, "encode request")
+			}
 		}
 		body = bytes.NewReader(b)
 	}

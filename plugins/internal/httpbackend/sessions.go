@@ -114,6 +114,20 @@ func (s *Server) Control(ctx context.Context, r *pluginv1.ControlRequest) (*plug
 	return &pluginv1.ControlResponse{Result: out.Result}, err
 }
 
+// SetAssistantScript gives the assistant of a session's apps a script.
+func (s *Server) SetAssistantScript(
+	ctx context.Context, r *pluginv1.SetAssistantScriptRequest,
+) (*pluginv1.SetAssistantScriptResponse, error) {
+	if !json.Valid(r.GetScript()) {
+		return nil, unfit("the script is not JSON", "Send a JSON object.")
+	}
+	_, err := fetch[backendapi.Session](ctx, s, request{
+		target: r.GetTarget(), method: http.MethodPost,
+		path: sessionPath(r.GetSessionId()) + backendapi.PathAssistantScript, in: json.RawMessage(r.GetScript()),
+	})
+	return &pluginv1.SetAssistantScriptResponse{}, err
+}
+
 // MintProjectKey creates a project key.
 func (s *Server) MintProjectKey(
 	ctx context.Context, r *pluginv1.MintProjectKeyRequest,

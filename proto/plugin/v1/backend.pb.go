@@ -2325,6 +2325,103 @@ func (x *ControlResponse) GetResult() []byte {
 	return nil
 }
 
+type SetAssistantScriptRequest struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Target    *Target                `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
+	SessionId string                 `protobuf:"bytes,2,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
+	// The script as JSON (proto/assistantscript), at most 64 KiB.
+	Script        []byte `protobuf:"bytes,3,opt,name=script,proto3" json:"script,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetAssistantScriptRequest) Reset() {
+	*x = SetAssistantScriptRequest{}
+	mi := &file_plugin_v1_backend_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetAssistantScriptRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetAssistantScriptRequest) ProtoMessage() {}
+
+func (x *SetAssistantScriptRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_plugin_v1_backend_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetAssistantScriptRequest.ProtoReflect.Descriptor instead.
+func (*SetAssistantScriptRequest) Descriptor() ([]byte, []int) {
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{37}
+}
+
+func (x *SetAssistantScriptRequest) GetTarget() *Target {
+	if x != nil {
+		return x.Target
+	}
+	return nil
+}
+
+func (x *SetAssistantScriptRequest) GetSessionId() string {
+	if x != nil {
+		return x.SessionId
+	}
+	return ""
+}
+
+func (x *SetAssistantScriptRequest) GetScript() []byte {
+	if x != nil {
+		return x.Script
+	}
+	return nil
+}
+
+type SetAssistantScriptResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetAssistantScriptResponse) Reset() {
+	*x = SetAssistantScriptResponse{}
+	mi := &file_plugin_v1_backend_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetAssistantScriptResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetAssistantScriptResponse) ProtoMessage() {}
+
+func (x *SetAssistantScriptResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_plugin_v1_backend_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetAssistantScriptResponse.ProtoReflect.Descriptor instead.
+func (*SetAssistantScriptResponse) Descriptor() ([]byte, []int) {
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{38}
+}
+
 type MintProjectKeyRequest struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Target *Target                `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
@@ -2338,7 +2435,7 @@ type MintProjectKeyRequest struct {
 
 func (x *MintProjectKeyRequest) Reset() {
 	*x = MintProjectKeyRequest{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[37]
+	mi := &file_plugin_v1_backend_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2350,7 +2447,7 @@ func (x *MintProjectKeyRequest) String() string {
 func (*MintProjectKeyRequest) ProtoMessage() {}
 
 func (x *MintProjectKeyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[37]
+	mi := &file_plugin_v1_backend_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2363,7 +2460,7 @@ func (x *MintProjectKeyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MintProjectKeyRequest.ProtoReflect.Descriptor instead.
 func (*MintProjectKeyRequest) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{37}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *MintProjectKeyRequest) GetTarget() *Target {
@@ -2401,7 +2498,7 @@ type MintProjectKeyResponse struct {
 
 func (x *MintProjectKeyResponse) Reset() {
 	*x = MintProjectKeyResponse{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[38]
+	mi := &file_plugin_v1_backend_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2413,7 +2510,7 @@ func (x *MintProjectKeyResponse) String() string {
 func (*MintProjectKeyResponse) ProtoMessage() {}
 
 func (x *MintProjectKeyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[38]
+	mi := &file_plugin_v1_backend_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2426,7 +2523,7 @@ func (x *MintProjectKeyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MintProjectKeyResponse.ProtoReflect.Descriptor instead.
 func (*MintProjectKeyResponse) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{38}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *MintProjectKeyResponse) GetProjectKey() string {
@@ -2471,7 +2568,7 @@ type RecordRequest struct {
 
 func (x *RecordRequest) Reset() {
 	*x = RecordRequest{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[39]
+	mi := &file_plugin_v1_backend_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2483,7 +2580,7 @@ func (x *RecordRequest) String() string {
 func (*RecordRequest) ProtoMessage() {}
 
 func (x *RecordRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[39]
+	mi := &file_plugin_v1_backend_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2496,7 +2593,7 @@ func (x *RecordRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordRequest.ProtoReflect.Descriptor instead.
 func (*RecordRequest) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{39}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *RecordRequest) GetTarget() *Target {
@@ -2558,7 +2655,7 @@ type RecordResponse struct {
 
 func (x *RecordResponse) Reset() {
 	*x = RecordResponse{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[40]
+	mi := &file_plugin_v1_backend_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2570,7 +2667,7 @@ func (x *RecordResponse) String() string {
 func (*RecordResponse) ProtoMessage() {}
 
 func (x *RecordResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[40]
+	mi := &file_plugin_v1_backend_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2583,7 +2680,7 @@ func (x *RecordResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordResponse.ProtoReflect.Descriptor instead.
 func (*RecordResponse) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{40}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *RecordResponse) GetBody() []byte {
@@ -2604,7 +2701,7 @@ type UploadTelemetryRequest struct {
 
 func (x *UploadTelemetryRequest) Reset() {
 	*x = UploadTelemetryRequest{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[41]
+	mi := &file_plugin_v1_backend_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2616,7 +2713,7 @@ func (x *UploadTelemetryRequest) String() string {
 func (*UploadTelemetryRequest) ProtoMessage() {}
 
 func (x *UploadTelemetryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[41]
+	mi := &file_plugin_v1_backend_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2629,7 +2726,7 @@ func (x *UploadTelemetryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UploadTelemetryRequest.ProtoReflect.Descriptor instead.
 func (*UploadTelemetryRequest) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{41}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *UploadTelemetryRequest) GetTarget() *Target {
@@ -2658,7 +2755,7 @@ type UploadTelemetryResponse struct {
 
 func (x *UploadTelemetryResponse) Reset() {
 	*x = UploadTelemetryResponse{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[42]
+	mi := &file_plugin_v1_backend_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2670,7 +2767,7 @@ func (x *UploadTelemetryResponse) String() string {
 func (*UploadTelemetryResponse) ProtoMessage() {}
 
 func (x *UploadTelemetryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[42]
+	mi := &file_plugin_v1_backend_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2683,7 +2780,7 @@ func (x *UploadTelemetryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UploadTelemetryResponse.ProtoReflect.Descriptor instead.
 func (*UploadTelemetryResponse) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{42}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *UploadTelemetryResponse) GetAccepted() uint32 {
@@ -2716,7 +2813,7 @@ type PurgeTelemetryRequest struct {
 
 func (x *PurgeTelemetryRequest) Reset() {
 	*x = PurgeTelemetryRequest{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[43]
+	mi := &file_plugin_v1_backend_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2728,7 +2825,7 @@ func (x *PurgeTelemetryRequest) String() string {
 func (*PurgeTelemetryRequest) ProtoMessage() {}
 
 func (x *PurgeTelemetryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[43]
+	mi := &file_plugin_v1_backend_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2741,7 +2838,7 @@ func (x *PurgeTelemetryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeTelemetryRequest.ProtoReflect.Descriptor instead.
 func (*PurgeTelemetryRequest) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{43}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *PurgeTelemetryRequest) GetTarget() *Target {
@@ -2761,7 +2858,7 @@ type PurgeTelemetryResponse struct {
 
 func (x *PurgeTelemetryResponse) Reset() {
 	*x = PurgeTelemetryResponse{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[44]
+	mi := &file_plugin_v1_backend_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2773,7 +2870,7 @@ func (x *PurgeTelemetryResponse) String() string {
 func (*PurgeTelemetryResponse) ProtoMessage() {}
 
 func (x *PurgeTelemetryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[44]
+	mi := &file_plugin_v1_backend_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2786,7 +2883,7 @@ func (x *PurgeTelemetryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeTelemetryResponse.ProtoReflect.Descriptor instead.
 func (*PurgeTelemetryResponse) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{44}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *PurgeTelemetryResponse) GetDeleted() int64 {
@@ -2985,7 +3082,13 @@ const file_plugin_v1_backend_proto_rawDesc = "" +
 	"\apayload\x18\x04 \x01(\fR\apayload\x12\x14\n" +
 	"\x05media\x18\x05 \x01(\fR\x05media\")\n" +
 	"\x0fControlResponse\x12\x16\n" +
-	"\x06result\x18\x01 \x01(\fR\x06result\"x\n" +
+	"\x06result\x18\x01 \x01(\fR\x06result\"\x85\x01\n" +
+	"\x19SetAssistantScriptRequest\x121\n" +
+	"\x06target\x18\x01 \x01(\v2\x19.service.plugin.v1.TargetR\x06target\x12\x1d\n" +
+	"\n" +
+	"session_id\x18\x02 \x01(\tR\tsessionId\x12\x16\n" +
+	"\x06script\x18\x03 \x01(\fR\x06script\"\x1c\n" +
+	"\x1aSetAssistantScriptResponse\"x\n" +
 	"\x15MintProjectKeyRequest\x121\n" +
 	"\x06target\x18\x01 \x01(\v2\x19.service.plugin.v1.TargetR\x06target\x12\x18\n" +
 	"\aproject\x18\x02 \x01(\tR\aproject\x12\x12\n" +
@@ -3022,7 +3125,7 @@ const file_plugin_v1_backend_proto_rawDesc = "" +
 	"\x15PurgeTelemetryRequest\x121\n" +
 	"\x06target\x18\x01 \x01(\v2\x19.service.plugin.v1.TargetR\x06target\"2\n" +
 	"\x16PurgeTelemetryResponse\x12\x18\n" +
-	"\adeleted\x18\x01 \x01(\x03R\adeleted2\x9e\x0e\n" +
+	"\adeleted\x18\x01 \x01(\x03R\adeleted2\x91\x0f\n" +
 	"\aBackend\x12S\n" +
 	"\bDescribe\x12\".service.plugin.v1.DescribeRequest\x1a#.service.plugin.v1.DescribeResponse\x12S\n" +
 	"\bActivity\x12\".service.plugin.v1.ActivityRequest\x1a#.service.plugin.v1.ActivityResponse\x12M\n" +
@@ -3042,7 +3145,8 @@ const file_plugin_v1_backend_proto_rawDesc = "" +
 	"\x11MintSessionSecret\x12+.service.plugin.v1.MintSessionSecretRequest\x1a,.service.plugin.v1.MintSessionSecretResponse\x12Y\n" +
 	"\n" +
 	"ListEvents\x12$.service.plugin.v1.ListEventsRequest\x1a%.service.plugin.v1.ListEventsResponse\x12P\n" +
-	"\aControl\x12!.service.plugin.v1.ControlRequest\x1a\".service.plugin.v1.ControlResponse\x12e\n" +
+	"\aControl\x12!.service.plugin.v1.ControlRequest\x1a\".service.plugin.v1.ControlResponse\x12q\n" +
+	"\x12SetAssistantScript\x12,.service.plugin.v1.SetAssistantScriptRequest\x1a-.service.plugin.v1.SetAssistantScriptResponse\x12e\n" +
 	"\x0eMintProjectKey\x12(.service.plugin.v1.MintProjectKeyRequest\x1a).service.plugin.v1.MintProjectKeyResponse\x12M\n" +
 	"\x06Record\x12 .service.plugin.v1.RecordRequest\x1a!.service.plugin.v1.RecordResponse\x12h\n" +
 	"\x0fUploadTelemetry\x12).service.plugin.v1.UploadTelemetryRequest\x1a*.service.plugin.v1.UploadTelemetryResponse\x12e\n" +
@@ -3060,61 +3164,63 @@ func file_plugin_v1_backend_proto_rawDescGZIP() []byte {
 	return file_plugin_v1_backend_proto_rawDescData
 }
 
-var file_plugin_v1_backend_proto_msgTypes = make([]protoimpl.MessageInfo, 47)
+var file_plugin_v1_backend_proto_msgTypes = make([]protoimpl.MessageInfo, 49)
 var file_plugin_v1_backend_proto_goTypes = []any{
-	(*Target)(nil),                    // 0: service.plugin.v1.Target
-	(*Requester)(nil),                 // 1: service.plugin.v1.Requester
-	(*Problem)(nil),                   // 2: service.plugin.v1.Problem
-	(*DeviceCode)(nil),                // 3: service.plugin.v1.DeviceCode
-	(*DescribeRequest)(nil),           // 4: service.plugin.v1.DescribeRequest
-	(*DescribeResponse)(nil),          // 5: service.plugin.v1.DescribeResponse
-	(*ActivityRequest)(nil),           // 6: service.plugin.v1.ActivityRequest
-	(*ActivityResponse)(nil),          // 7: service.plugin.v1.ActivityResponse
-	(*HealthRequest)(nil),             // 8: service.plugin.v1.HealthRequest
-	(*HealthResponse)(nil),            // 9: service.plugin.v1.HealthResponse
-	(*IssueDeviceCodeRequest)(nil),    // 10: service.plugin.v1.IssueDeviceCodeRequest
-	(*IssueDeviceCodeResponse)(nil),   // 11: service.plugin.v1.IssueDeviceCodeResponse
-	(*PollDeviceTokenRequest)(nil),    // 12: service.plugin.v1.PollDeviceTokenRequest
-	(*PollDeviceTokenResponse)(nil),   // 13: service.plugin.v1.PollDeviceTokenResponse
-	(*Pending)(nil),                   // 14: service.plugin.v1.Pending
-	(*Token)(nil),                     // 15: service.plugin.v1.Token
-	(*CancelDeviceCodeRequest)(nil),   // 16: service.plugin.v1.CancelDeviceCodeRequest
-	(*CancelDeviceCodeResponse)(nil),  // 17: service.plugin.v1.CancelDeviceCodeResponse
-	(*GetAccountRequest)(nil),         // 18: service.plugin.v1.GetAccountRequest
-	(*GetAccountResponse)(nil),        // 19: service.plugin.v1.GetAccountResponse
-	(*RevokeLinkRequest)(nil),         // 20: service.plugin.v1.RevokeLinkRequest
-	(*RevokeLinkResponse)(nil),        // 21: service.plugin.v1.RevokeLinkResponse
-	(*Session)(nil),                   // 22: service.plugin.v1.Session
-	(*CreateSessionRequest)(nil),      // 23: service.plugin.v1.CreateSessionRequest
-	(*CreateSessionResponse)(nil),     // 24: service.plugin.v1.CreateSessionResponse
-	(*GetSessionRequest)(nil),         // 25: service.plugin.v1.GetSessionRequest
-	(*GetSessionResponse)(nil),        // 26: service.plugin.v1.GetSessionResponse
-	(*ListSessionsRequest)(nil),       // 27: service.plugin.v1.ListSessionsRequest
-	(*ListSessionsResponse)(nil),      // 28: service.plugin.v1.ListSessionsResponse
-	(*CloseSessionRequest)(nil),       // 29: service.plugin.v1.CloseSessionRequest
-	(*CloseSessionResponse)(nil),      // 30: service.plugin.v1.CloseSessionResponse
-	(*MintSessionSecretRequest)(nil),  // 31: service.plugin.v1.MintSessionSecretRequest
-	(*MintSessionSecretResponse)(nil), // 32: service.plugin.v1.MintSessionSecretResponse
-	(*ListEventsRequest)(nil),         // 33: service.plugin.v1.ListEventsRequest
-	(*ListEventsResponse)(nil),        // 34: service.plugin.v1.ListEventsResponse
-	(*ControlRequest)(nil),            // 35: service.plugin.v1.ControlRequest
-	(*ControlResponse)(nil),           // 36: service.plugin.v1.ControlResponse
-	(*MintProjectKeyRequest)(nil),     // 37: service.plugin.v1.MintProjectKeyRequest
-	(*MintProjectKeyResponse)(nil),    // 38: service.plugin.v1.MintProjectKeyResponse
-	(*RecordRequest)(nil),             // 39: service.plugin.v1.RecordRequest
-	(*RecordResponse)(nil),            // 40: service.plugin.v1.RecordResponse
-	(*UploadTelemetryRequest)(nil),    // 41: service.plugin.v1.UploadTelemetryRequest
-	(*UploadTelemetryResponse)(nil),   // 42: service.plugin.v1.UploadTelemetryResponse
-	(*PurgeTelemetryRequest)(nil),     // 43: service.plugin.v1.PurgeTelemetryRequest
-	(*PurgeTelemetryResponse)(nil),    // 44: service.plugin.v1.PurgeTelemetryResponse
-	nil,                               // 45: service.plugin.v1.HealthResponse.HintsEntry
-	nil,                               // 46: service.plugin.v1.RecordRequest.QueryEntry
+	(*Target)(nil),                     // 0: service.plugin.v1.Target
+	(*Requester)(nil),                  // 1: service.plugin.v1.Requester
+	(*Problem)(nil),                    // 2: service.plugin.v1.Problem
+	(*DeviceCode)(nil),                 // 3: service.plugin.v1.DeviceCode
+	(*DescribeRequest)(nil),            // 4: service.plugin.v1.DescribeRequest
+	(*DescribeResponse)(nil),           // 5: service.plugin.v1.DescribeResponse
+	(*ActivityRequest)(nil),            // 6: service.plugin.v1.ActivityRequest
+	(*ActivityResponse)(nil),           // 7: service.plugin.v1.ActivityResponse
+	(*HealthRequest)(nil),              // 8: service.plugin.v1.HealthRequest
+	(*HealthResponse)(nil),             // 9: service.plugin.v1.HealthResponse
+	(*IssueDeviceCodeRequest)(nil),     // 10: service.plugin.v1.IssueDeviceCodeRequest
+	(*IssueDeviceCodeResponse)(nil),    // 11: service.plugin.v1.IssueDeviceCodeResponse
+	(*PollDeviceTokenRequest)(nil),     // 12: service.plugin.v1.PollDeviceTokenRequest
+	(*PollDeviceTokenResponse)(nil),    // 13: service.plugin.v1.PollDeviceTokenResponse
+	(*Pending)(nil),                    // 14: service.plugin.v1.Pending
+	(*Token)(nil),                      // 15: service.plugin.v1.Token
+	(*CancelDeviceCodeRequest)(nil),    // 16: service.plugin.v1.CancelDeviceCodeRequest
+	(*CancelDeviceCodeResponse)(nil),   // 17: service.plugin.v1.CancelDeviceCodeResponse
+	(*GetAccountRequest)(nil),          // 18: service.plugin.v1.GetAccountRequest
+	(*GetAccountResponse)(nil),         // 19: service.plugin.v1.GetAccountResponse
+	(*RevokeLinkRequest)(nil),          // 20: service.plugin.v1.RevokeLinkRequest
+	(*RevokeLinkResponse)(nil),         // 21: service.plugin.v1.RevokeLinkResponse
+	(*Session)(nil),                    // 22: service.plugin.v1.Session
+	(*CreateSessionRequest)(nil),       // 23: service.plugin.v1.CreateSessionRequest
+	(*CreateSessionResponse)(nil),      // 24: service.plugin.v1.CreateSessionResponse
+	(*GetSessionRequest)(nil),          // 25: service.plugin.v1.GetSessionRequest
+	(*GetSessionResponse)(nil),         // 26: service.plugin.v1.GetSessionResponse
+	(*ListSessionsRequest)(nil),        // 27: service.plugin.v1.ListSessionsRequest
+	(*ListSessionsResponse)(nil),       // 28: service.plugin.v1.ListSessionsResponse
+	(*CloseSessionRequest)(nil),        // 29: service.plugin.v1.CloseSessionRequest
+	(*CloseSessionResponse)(nil),       // 30: service.plugin.v1.CloseSessionResponse
+	(*MintSessionSecretRequest)(nil),   // 31: service.plugin.v1.MintSessionSecretRequest
+	(*MintSessionSecretResponse)(nil),  // 32: service.plugin.v1.MintSessionSecretResponse
+	(*ListEventsRequest)(nil),          // 33: service.plugin.v1.ListEventsRequest
+	(*ListEventsResponse)(nil),         // 34: service.plugin.v1.ListEventsResponse
+	(*ControlRequest)(nil),             // 35: service.plugin.v1.ControlRequest
+	(*ControlResponse)(nil),            // 36: service.plugin.v1.ControlResponse
+	(*SetAssistantScriptRequest)(nil),  // 37: service.plugin.v1.SetAssistantScriptRequest
+	(*SetAssistantScriptResponse)(nil), // 38: service.plugin.v1.SetAssistantScriptResponse
+	(*MintProjectKeyRequest)(nil),      // 39: service.plugin.v1.MintProjectKeyRequest
+	(*MintProjectKeyResponse)(nil),     // 40: service.plugin.v1.MintProjectKeyResponse
+	(*RecordRequest)(nil),              // 41: service.plugin.v1.RecordRequest
+	(*RecordResponse)(nil),             // 42: service.plugin.v1.RecordResponse
+	(*UploadTelemetryRequest)(nil),     // 43: service.plugin.v1.UploadTelemetryRequest
+	(*UploadTelemetryResponse)(nil),    // 44: service.plugin.v1.UploadTelemetryResponse
+	(*PurgeTelemetryRequest)(nil),      // 45: service.plugin.v1.PurgeTelemetryRequest
+	(*PurgeTelemetryResponse)(nil),     // 46: service.plugin.v1.PurgeTelemetryResponse
+	nil,                                // 47: service.plugin.v1.HealthResponse.HintsEntry
+	nil,                                // 48: service.plugin.v1.RecordRequest.QueryEntry
 }
 var file_plugin_v1_backend_proto_depIdxs = []int32{
 	1,  // 0: service.plugin.v1.Target.requester:type_name -> service.plugin.v1.Requester
 	3,  // 1: service.plugin.v1.Problem.device_code:type_name -> service.plugin.v1.DeviceCode
 	0,  // 2: service.plugin.v1.HealthRequest.target:type_name -> service.plugin.v1.Target
-	45, // 3: service.plugin.v1.HealthResponse.hints:type_name -> service.plugin.v1.HealthResponse.HintsEntry
+	47, // 3: service.plugin.v1.HealthResponse.hints:type_name -> service.plugin.v1.HealthResponse.HintsEntry
 	0,  // 4: service.plugin.v1.IssueDeviceCodeRequest.target:type_name -> service.plugin.v1.Target
 	3,  // 5: service.plugin.v1.IssueDeviceCodeResponse.device_code:type_name -> service.plugin.v1.DeviceCode
 	0,  // 6: service.plugin.v1.PollDeviceTokenRequest.target:type_name -> service.plugin.v1.Target
@@ -3134,54 +3240,57 @@ var file_plugin_v1_backend_proto_depIdxs = []int32{
 	0,  // 20: service.plugin.v1.MintSessionSecretRequest.target:type_name -> service.plugin.v1.Target
 	0,  // 21: service.plugin.v1.ListEventsRequest.target:type_name -> service.plugin.v1.Target
 	0,  // 22: service.plugin.v1.ControlRequest.target:type_name -> service.plugin.v1.Target
-	0,  // 23: service.plugin.v1.MintProjectKeyRequest.target:type_name -> service.plugin.v1.Target
-	0,  // 24: service.plugin.v1.RecordRequest.target:type_name -> service.plugin.v1.Target
-	46, // 25: service.plugin.v1.RecordRequest.query:type_name -> service.plugin.v1.RecordRequest.QueryEntry
-	0,  // 26: service.plugin.v1.UploadTelemetryRequest.target:type_name -> service.plugin.v1.Target
-	0,  // 27: service.plugin.v1.PurgeTelemetryRequest.target:type_name -> service.plugin.v1.Target
-	4,  // 28: service.plugin.v1.Backend.Describe:input_type -> service.plugin.v1.DescribeRequest
-	6,  // 29: service.plugin.v1.Backend.Activity:input_type -> service.plugin.v1.ActivityRequest
-	8,  // 30: service.plugin.v1.Backend.Health:input_type -> service.plugin.v1.HealthRequest
-	10, // 31: service.plugin.v1.Backend.IssueDeviceCode:input_type -> service.plugin.v1.IssueDeviceCodeRequest
-	12, // 32: service.plugin.v1.Backend.PollDeviceToken:input_type -> service.plugin.v1.PollDeviceTokenRequest
-	16, // 33: service.plugin.v1.Backend.CancelDeviceCode:input_type -> service.plugin.v1.CancelDeviceCodeRequest
-	18, // 34: service.plugin.v1.Backend.GetAccount:input_type -> service.plugin.v1.GetAccountRequest
-	20, // 35: service.plugin.v1.Backend.RevokeLink:input_type -> service.plugin.v1.RevokeLinkRequest
-	23, // 36: service.plugin.v1.Backend.CreateSession:input_type -> service.plugin.v1.CreateSessionRequest
-	25, // 37: service.plugin.v1.Backend.GetSession:input_type -> service.plugin.v1.GetSessionRequest
-	27, // 38: service.plugin.v1.Backend.ListSessions:input_type -> service.plugin.v1.ListSessionsRequest
-	29, // 39: service.plugin.v1.Backend.CloseSession:input_type -> service.plugin.v1.CloseSessionRequest
-	31, // 40: service.plugin.v1.Backend.MintSessionSecret:input_type -> service.plugin.v1.MintSessionSecretRequest
-	33, // 41: service.plugin.v1.Backend.ListEvents:input_type -> service.plugin.v1.ListEventsRequest
-	35, // 42: service.plugin.v1.Backend.Control:input_type -> service.plugin.v1.ControlRequest
-	37, // 43: service.plugin.v1.Backend.MintProjectKey:input_type -> service.plugin.v1.MintProjectKeyRequest
-	39, // 44: service.plugin.v1.Backend.Record:input_type -> service.plugin.v1.RecordRequest
-	41, // 45: service.plugin.v1.Backend.UploadTelemetry:input_type -> service.plugin.v1.UploadTelemetryRequest
-	43, // 46: service.plugin.v1.Backend.PurgeTelemetry:input_type -> service.plugin.v1.PurgeTelemetryRequest
-	5,  // 47: service.plugin.v1.Backend.Describe:output_type -> service.plugin.v1.DescribeResponse
-	7,  // 48: service.plugin.v1.Backend.Activity:output_type -> service.plugin.v1.ActivityResponse
-	9,  // 49: service.plugin.v1.Backend.Health:output_type -> service.plugin.v1.HealthResponse
-	11, // 50: service.plugin.v1.Backend.IssueDeviceCode:output_type -> service.plugin.v1.IssueDeviceCodeResponse
-	13, // 51: service.plugin.v1.Backend.PollDeviceToken:output_type -> service.plugin.v1.PollDeviceTokenResponse
-	17, // 52: service.plugin.v1.Backend.CancelDeviceCode:output_type -> service.plugin.v1.CancelDeviceCodeResponse
-	19, // 53: service.plugin.v1.Backend.GetAccount:output_type -> service.plugin.v1.GetAccountResponse
-	21, // 54: service.plugin.v1.Backend.RevokeLink:output_type -> service.plugin.v1.RevokeLinkResponse
-	24, // 55: service.plugin.v1.Backend.CreateSession:output_type -> service.plugin.v1.CreateSessionResponse
-	26, // 56: service.plugin.v1.Backend.GetSession:output_type -> service.plugin.v1.GetSessionResponse
-	28, // 57: service.plugin.v1.Backend.ListSessions:output_type -> service.plugin.v1.ListSessionsResponse
-	30, // 58: service.plugin.v1.Backend.CloseSession:output_type -> service.plugin.v1.CloseSessionResponse
-	32, // 59: service.plugin.v1.Backend.MintSessionSecret:output_type -> service.plugin.v1.MintSessionSecretResponse
-	34, // 60: service.plugin.v1.Backend.ListEvents:output_type -> service.plugin.v1.ListEventsResponse
-	36, // 61: service.plugin.v1.Backend.Control:output_type -> service.plugin.v1.ControlResponse
-	38, // 62: service.plugin.v1.Backend.MintProjectKey:output_type -> service.plugin.v1.MintProjectKeyResponse
-	40, // 63: service.plugin.v1.Backend.Record:output_type -> service.plugin.v1.RecordResponse
-	42, // 64: service.plugin.v1.Backend.UploadTelemetry:output_type -> service.plugin.v1.UploadTelemetryResponse
-	44, // 65: service.plugin.v1.Backend.PurgeTelemetry:output_type -> service.plugin.v1.PurgeTelemetryResponse
-	47, // [47:66] is the sub-list for method output_type
-	28, // [28:47] is the sub-list for method input_type
-	28, // [28:28] is the sub-list for extension type_name
-	28, // [28:28] is the sub-list for extension extendee
-	0,  // [0:28] is the sub-list for field type_name
+	0,  // 23: service.plugin.v1.SetAssistantScriptRequest.target:type_name -> service.plugin.v1.Target
+	0,  // 24: service.plugin.v1.MintProjectKeyRequest.target:type_name -> service.plugin.v1.Target
+	0,  // 25: service.plugin.v1.RecordRequest.target:type_name -> service.plugin.v1.Target
+	48, // 26: service.plugin.v1.RecordRequest.query:type_name -> service.plugin.v1.RecordRequest.QueryEntry
+	0,  // 27: service.plugin.v1.UploadTelemetryRequest.target:type_name -> service.plugin.v1.Target
+	0,  // 28: service.plugin.v1.PurgeTelemetryRequest.target:type_name -> service.plugin.v1.Target
+	4,  // 29: service.plugin.v1.Backend.Describe:input_type -> service.plugin.v1.DescribeRequest
+	6,  // 30: service.plugin.v1.Backend.Activity:input_type -> service.plugin.v1.ActivityRequest
+	8,  // 31: service.plugin.v1.Backend.Health:input_type -> service.plugin.v1.HealthRequest
+	10, // 32: service.plugin.v1.Backend.IssueDeviceCode:input_type -> service.plugin.v1.IssueDeviceCodeRequest
+	12, // 33: service.plugin.v1.Backend.PollDeviceToken:input_type -> service.plugin.v1.PollDeviceTokenRequest
+	16, // 34: service.plugin.v1.Backend.CancelDeviceCode:input_type -> service.plugin.v1.CancelDeviceCodeRequest
+	18, // 35: service.plugin.v1.Backend.GetAccount:input_type -> service.plugin.v1.GetAccountRequest
+	20, // 36: service.plugin.v1.Backend.RevokeLink:input_type -> service.plugin.v1.RevokeLinkRequest
+	23, // 37: service.plugin.v1.Backend.CreateSession:input_type -> service.plugin.v1.CreateSessionRequest
+	25, // 38: service.plugin.v1.Backend.GetSession:input_type -> service.plugin.v1.GetSessionRequest
+	27, // 39: service.plugin.v1.Backend.ListSessions:input_type -> service.plugin.v1.ListSessionsRequest
+	29, // 40: service.plugin.v1.Backend.CloseSession:input_type -> service.plugin.v1.CloseSessionRequest
+	31, // 41: service.plugin.v1.Backend.MintSessionSecret:input_type -> service.plugin.v1.MintSessionSecretRequest
+	33, // 42: service.plugin.v1.Backend.ListEvents:input_type -> service.plugin.v1.ListEventsRequest
+	35, // 43: service.plugin.v1.Backend.Control:input_type -> service.plugin.v1.ControlRequest
+	37, // 44: service.plugin.v1.Backend.SetAssistantScript:input_type -> service.plugin.v1.SetAssistantScriptRequest
+	39, // 45: service.plugin.v1.Backend.MintProjectKey:input_type -> service.plugin.v1.MintProjectKeyRequest
+	41, // 46: service.plugin.v1.Backend.Record:input_type -> service.plugin.v1.RecordRequest
+	43, // 47: service.plugin.v1.Backend.UploadTelemetry:input_type -> service.plugin.v1.UploadTelemetryRequest
+	45, // 48: service.plugin.v1.Backend.PurgeTelemetry:input_type -> service.plugin.v1.PurgeTelemetryRequest
+	5,  // 49: service.plugin.v1.Backend.Describe:output_type -> service.plugin.v1.DescribeResponse
+	7,  // 50: service.plugin.v1.Backend.Activity:output_type -> service.plugin.v1.ActivityResponse
+	9,  // 51: service.plugin.v1.Backend.Health:output_type -> service.plugin.v1.HealthResponse
+	11, // 52: service.plugin.v1.Backend.IssueDeviceCode:output_type -> service.plugin.v1.IssueDeviceCodeResponse
+	13, // 53: service.plugin.v1.Backend.PollDeviceToken:output_type -> service.plugin.v1.PollDeviceTokenResponse
+	17, // 54: service.plugin.v1.Backend.CancelDeviceCode:output_type -> service.plugin.v1.CancelDeviceCodeResponse
+	19, // 55: service.plugin.v1.Backend.GetAccount:output_type -> service.plugin.v1.GetAccountResponse
+	21, // 56: service.plugin.v1.Backend.RevokeLink:output_type -> service.plugin.v1.RevokeLinkResponse
+	24, // 57: service.plugin.v1.Backend.CreateSession:output_type -> service.plugin.v1.CreateSessionResponse
+	26, // 58: service.plugin.v1.Backend.GetSession:output_type -> service.plugin.v1.GetSessionResponse
+	28, // 59: service.plugin.v1.Backend.ListSessions:output_type -> service.plugin.v1.ListSessionsResponse
+	30, // 60: service.plugin.v1.Backend.CloseSession:output_type -> service.plugin.v1.CloseSessionResponse
+	32, // 61: service.plugin.v1.Backend.MintSessionSecret:output_type -> service.plugin.v1.MintSessionSecretResponse
+	34, // 62: service.plugin.v1.Backend.ListEvents:output_type -> service.plugin.v1.ListEventsResponse
+	36, // 63: service.plugin.v1.Backend.Control:output_type -> service.plugin.v1.ControlResponse
+	38, // 64: service.plugin.v1.Backend.SetAssistantScript:output_type -> service.plugin.v1.SetAssistantScriptResponse
+	40, // 65: service.plugin.v1.Backend.MintProjectKey:output_type -> service.plugin.v1.MintProjectKeyResponse
+	42, // 66: service.plugin.v1.Backend.Record:output_type -> service.plugin.v1.RecordResponse
+	44, // 67: service.plugin.v1.Backend.UploadTelemetry:output_type -> service.plugin.v1.UploadTelemetryResponse
+	46, // 68: service.plugin.v1.Backend.PurgeTelemetry:output_type -> service.plugin.v1.PurgeTelemetryResponse
+	49, // [49:69] is the sub-list for method output_type
+	29, // [29:49] is the sub-list for method input_type
+	29, // [29:29] is the sub-list for extension type_name
+	29, // [29:29] is the sub-list for extension extendee
+	0,  // [0:29] is the sub-list for field type_name
 }
 
 func init() { file_plugin_v1_backend_proto_init() }
@@ -3205,7 +3314,7 @@ func file_plugin_v1_backend_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_plugin_v1_backend_proto_rawDesc), len(file_plugin_v1_backend_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   47,
+			NumMessages:   49,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -24,25 +24,26 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	Backend_Describe_FullMethodName          = "/service.plugin.v1.Backend/Describe"
-	Backend_Activity_FullMethodName          = "/service.plugin.v1.Backend/Activity"
-	Backend_Health_FullMethodName            = "/service.plugin.v1.Backend/Health"
-	Backend_IssueDeviceCode_FullMethodName   = "/service.plugin.v1.Backend/IssueDeviceCode"
-	Backend_PollDeviceToken_FullMethodName   = "/service.plugin.v1.Backend/PollDeviceToken"
-	Backend_CancelDeviceCode_FullMethodName  = "/service.plugin.v1.Backend/CancelDeviceCode"
-	Backend_GetAccount_FullMethodName        = "/service.plugin.v1.Backend/GetAccount"
-	Backend_RevokeLink_FullMethodName        = "/service.plugin.v1.Backend/RevokeLink"
-	Backend_CreateSession_FullMethodName     = "/service.plugin.v1.Backend/CreateSession"
-	Backend_GetSession_FullMethodName        = "/service.plugin.v1.Backend/GetSession"
-	Backend_ListSessions_FullMethodName      = "/service.plugin.v1.Backend/ListSessions"
-	Backend_CloseSession_FullMethodName      = "/service.plugin.v1.Backend/CloseSession"
-	Backend_MintSessionSecret_FullMethodName = "/service.plugin.v1.Backend/MintSessionSecret"
-	Backend_ListEvents_FullMethodName        = "/service.plugin.v1.Backend/ListEvents"
-	Backend_Control_FullMethodName           = "/service.plugin.v1.Backend/Control"
-	Backend_MintProjectKey_FullMethodName    = "/service.plugin.v1.Backend/MintProjectKey"
-	Backend_Record_FullMethodName            = "/service.plugin.v1.Backend/Record"
-	Backend_UploadTelemetry_FullMethodName   = "/service.plugin.v1.Backend/UploadTelemetry"
-	Backend_PurgeTelemetry_FullMethodName    = "/service.plugin.v1.Backend/PurgeTelemetry"
+	Backend_Describe_FullMethodName           = "/service.plugin.v1.Backend/Describe"
+	Backend_Activity_FullMethodName           = "/service.plugin.v1.Backend/Activity"
+	Backend_Health_FullMethodName             = "/service.plugin.v1.Backend/Health"
+	Backend_IssueDeviceCode_FullMethodName    = "/service.plugin.v1.Backend/IssueDeviceCode"
+	Backend_PollDeviceToken_FullMethodName    = "/service.plugin.v1.Backend/PollDeviceToken"
+	Backend_CancelDeviceCode_FullMethodName   = "/service.plugin.v1.Backend/CancelDeviceCode"
+	Backend_GetAccount_FullMethodName         = "/service.plugin.v1.Backend/GetAccount"
+	Backend_RevokeLink_FullMethodName         = "/service.plugin.v1.Backend/RevokeLink"
+	Backend_CreateSession_FullMethodName      = "/service.plugin.v1.Backend/CreateSession"
+	Backend_GetSession_FullMethodName         = "/service.plugin.v1.Backend/GetSession"
+	Backend_ListSessions_FullMethodName       = "/service.plugin.v1.Backend/ListSessions"
+	Backend_CloseSession_FullMethodName       = "/service.plugin.v1.Backend/CloseSession"
+	Backend_MintSessionSecret_FullMethodName  = "/service.plugin.v1.Backend/MintSessionSecret"
+	Backend_ListEvents_FullMethodName         = "/service.plugin.v1.Backend/ListEvents"
+	Backend_Control_FullMethodName            = "/service.plugin.v1.Backend/Control"
+	Backend_SetAssistantScript_FullMethodName = "/service.plugin.v1.Backend/SetAssistantScript"
+	Backend_MintProjectKey_FullMethodName     = "/service.plugin.v1.Backend/MintProjectKey"
+	Backend_Record_FullMethodName             = "/service.plugin.v1.Backend/Record"
+	Backend_UploadTelemetry_FullMethodName    = "/service.plugin.v1.Backend/UploadTelemetry"
+	Backend_PurgeTelemetry_FullMethodName     = "/service.plugin.v1.Backend/PurgeTelemetry"
 )
 
 // BackendClient is the client API for Backend service.
@@ -84,6 +85,8 @@ type BackendClient interface {
 	ListEvents(ctx context.Context, in *ListEventsRequest, opts ...grpc.CallOption) (*ListEventsResponse, error)
 	// Control sends one control frame to the simulated glasses of a session and returns its result.
 	Control(ctx context.Context, in *ControlRequest, opts ...grpc.CallOption) (*ControlResponse, error)
+	// SetAssistantScript gives the assistant of a session's apps a script.
+	SetAssistantScript(ctx context.Context, in *SetAssistantScriptRequest, opts ...grpc.CallOption) (*SetAssistantScriptResponse, error)
 	// MintProjectKey creates a key for a project of the linked account.
 	MintProjectKey(ctx context.Context, in *MintProjectKeyRequest, opts ...grpc.CallOption) (*MintProjectKeyResponse, error)
 	// Record reads or changes one record of the account: its projects, or a record of one of them. The bodies are those
@@ -253,6 +256,16 @@ func (c *backendClient) Control(ctx context.Context, in *ControlRequest, opts ..
 	return out, nil
 }
 
+func (c *backendClient) SetAssistantScript(ctx context.Context, in *SetAssistantScriptRequest, opts ...grpc.CallOption) (*SetAssistantScriptResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(SetAssistantScriptResponse)
+	err := c.cc.Invoke(ctx, Backend_SetAssistantScript_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *backendClient) MintProjectKey(ctx context.Context, in *MintProjectKeyRequest, opts ...grpc.CallOption) (*MintProjectKeyResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(MintProjectKeyResponse)
@@ -332,6 +345,8 @@ type BackendServer interface {
 	ListEvents(context.Context, *ListEventsRequest) (*ListEventsResponse, error)
 	// Control sends one control frame to the simulated glasses of a session and returns its result.
 	Control(context.Context, *ControlRequest) (*ControlResponse, error)
+	// SetAssistantScript gives the assistant of a session's apps a script.
+	SetAssistantScript(context.Context, *SetAssistantScriptRequest) (*SetAssistantScriptResponse, error)
 	// MintProjectKey creates a key for a project of the linked account.
 	MintProjectKey(context.Context, *MintProjectKeyRequest) (*MintProjectKeyResponse, error)
 	// Record reads or changes one record of the account: its projects, or a record of one of them. The bodies are those
@@ -395,6 +410,9 @@ func (UnimplementedBackendServer) ListEvents(context.Context, *ListEventsRequest
 }
 func (UnimplementedBackendServer) Control(context.Context, *ControlRequest) (*ControlResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Control not implemented")
+}
+func (UnimplementedBackendServer) SetAssistantScript(context.Context, *SetAssistantScriptRequest) (*SetAssistantScriptResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method SetAssistantScript not implemented")
 }
 func (UnimplementedBackendServer) MintProjectKey(context.Context, *MintProjectKeyRequest) (*MintProjectKeyResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method MintProjectKey not implemented")
@@ -699,6 +717,24 @@ func _Backend_Control_Handler(srv interface{}, ctx context.Context, dec func(int
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Backend_SetAssistantScript_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SetAssistantScriptRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(BackendServer).SetAssistantScript(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Backend_SetAssistantScript_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(BackendServer).SetAssistantScript(ctx, req.(*SetAssistantScriptRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Backend_MintProjectKey_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(MintProjectKeyRequest)
 	if err := dec(in); err != nil {
@@ -837,6 +873,10 @@ var Backend_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Control",
 			Handler:    _Backend_Control_Handler,
+		},
+		{
+			MethodName: "SetAssistantScript",
+			Handler:    _Backend_SetAssistantScript_Handler,
 		},
 		{
 			MethodName: "MintProjectKey",

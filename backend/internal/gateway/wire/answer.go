@@ -23,6 +23,7 @@ type Answer struct {
 	pending       []byte
 	events        int64 // that carry text
 	text          int64 // bytes of it
+	tools         *toolCalls
 }
 
 // NewAnswer returns the reader of one answer. most is the highest count of tokens that can be true.
@@ -38,6 +39,9 @@ func (a *Answer) Whole(body []byte) bool {
 	}
 	a.Failed, a.Ended = e.failed, true
 	a.count(body, wholeTexts)
+	if a.tools != nil {
+		a.tools.whole(body)
+	}
 	if e.usage != nil {
 		a.report(a.api, e.usage, a.most)
 		a.Final = a.Seen
@@ -106,9 +110,15 @@ func (a *Answer) event(text []byte) bool {
 		return true
 	case string(data) == done:
 		a.Ended = true
+		if a.tools != nil {
+			a.tools.closeAll()
+		}
 		return true
 	}
 	a.count(data, streamTexts[a.api])
+	if a.tools != nil {
+		a.tools.event(a.api, data)
+	}
 	if !hasMember(data, `"usage"`) && !hasMember(data, `"error"`) && !a.mayEnd(data) {
 		return true // most events: decoding them would cost more than everything else
 	}

@@ -102,7 +102,7 @@ class _Link:
                 self._socket = socket
                 if self._ended:
                     return 1000, ""
-                hello = {"secret": self._secret, "app": self._app, "barrier": True}
+                hello = {"secret": self._secret, "app": self._app, "barrier": True, "gateway": True}
                 if self._cursor is not None:
                     hello["since"] = self._cursor
                 socket.send(self._encode("hello", self._id(), hello))

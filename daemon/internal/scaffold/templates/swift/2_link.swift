@@ -120,7 +120,7 @@ final class GlassesLink: @unchecked Sendable {
         let hello: String? = locked {
             if ended != nil { return nil }
             self.task = task
-            var payload: JSONObject = ["secret": target.secret, "app": target.app, "barrier": true]
+            var payload: JSONObject = ["secret": target.secret, "app": target.app, "barrier": true, "gateway": true]
             if let cursor = cursor { payload["since"] = cursor }
             return try? encode("hello", nextId(), payload)
         }

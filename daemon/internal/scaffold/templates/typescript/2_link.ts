@@ -75,7 +75,7 @@ class Link {
     this.#socket = socket;
     socket.binaryType = "arraybuffer";
     socket.onopen = () => {
-      const hello = { secret: this.#target.secret, app: this.#app, barrier: true, since: this.#cursor };
+      const hello = { secret: this.#target.secret, app: this.#app, barrier: true, gateway: true, since: this.#cursor };
       socket.send(JSON.stringify({ v: 1, type: "hello", id: this.#id(), at: Date.now(), payload: hello }));
     };
     socket.onmessage = (message) => this.#message(message.data);

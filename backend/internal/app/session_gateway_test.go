@@ -1,0 +1,251 @@
+package app
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/coder/websocket"
+
+	"github.com/service-dev/service/proto/backendapi"
+	"github.com/service-dev/service/proto/glasses"
+)
+
+const milkScript = `{"rules":[
+	{"when":{"contains":"milk"},"reply":{"toolCall":{"name":"add_item","arguments":{"item":"milk"}}}},
+	{"when":{"toolResult":"add_item"},"reply":{"text":"It is on the list."}},
+	{"when":{"contains":"bread"},"reply":{"error":{"code":"no_credit"},"delayMs":5}}]}`
+
+const askForMilk = `{"model":"assistant","messages":[{"role":"user","content":"We need milk"}],
+	"tools":[{"type":"function","function":{"name":"add_item","parameters":{"type":"object"}}}]`
+
+// sessionApp is an app that is attached to a session.
+type sessionApp struct {
+	t  *testing.T
+	ws *websocket.Conn
+}
+
+// attachSession attaches an app, whose hello has more fields, and returns its welcome.
+func attachSession(t *testing.T, b *backendUnderTest, s backendapi.Session, more string) (*sessionApp, glasses.Welcome) {
+	t.Helper()
+	var minted backendapi.SessionSecret
+	b.call("POST", backendapi.PathSessions+"/"+s.SessionID+"/secrets", "", &minted)
+	ws, _, err := websocket.Dial(t.Context(), s.AppEndpoint, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = ws.CloseNow() })
+	hello := `{"v":1,"type":"hello","id":"h1","at":1,"payload":{"secret":"` + minted.AppSecret + `","app":{"name":"App"}` +
+		more + `}}`
+	if err := ws.Write(t.Context(), websocket.MessageText, []byte(hello)); err != nil {
+		t.Fatal(err)
+	}
+	a, welcome := &sessionApp{t, ws}, glasses.Welcome{}
+	a.next(glasses.TypeWelcome, &welcome)
+	return a, welcome
+}
+
+// next reads frames until one of a type and decodes its payload.
+func (a *sessionApp) next(typ string, into any) {
+	a.t.Helper()
+	for {
+		_, data, err := a.ws.Read(a.t.Context())
+		if err != nil {
+			a.t.Fatal(err)
+		}
+		f, err := glasses.Parse(data)
+		if err == nil && f.Type == typ {
+			if err := json.Unmarshal(f.Payload, into); err != nil {
+				a.t.Fatal(err)
+			}
+			return
+		}
+	}
+}
+
+// toolRows waits for that many rows about tools in a session's event log and returns their payloads. It gives up after a
+// wait without a row.
+func toolRows(b *backendUnderTest, id string, count int) (rows []string) {
+	b.t.Helper()
+	for since := int64(0); len(rows) < count; {
+		var page backendapi.EventPage
+		b.call("GET", fmt.Sprintf("%s/%s/events?since=%d&waitMs=20000", backendapi.PathSessions, id, since), "", &page)
+		if len(page.Events) == 0 {
+			break
+		}
+		since = page.Next
+		for _, data := range page.Events {
+			var e glasses.Event
+			if err := json.Unmarshal(data, &e); err != nil {
+				b.t.Fatal(err)
+			}
+			if e.Type == glasses.RowToolCalled && e.Sender == glasses.SenderService {
+				rows = append(rows, string(e.Payload))
+			}
+		}
+	}
+	return rows
+}
+
+func TestSessionGateway_AnswersByScript(t *testing.T) {
+	eachGateway(t, func(t *testing.T, w *gatewayWorld) {
+		var s backendapi.Session
+		w.call("POST", backendapi.PathSessions, `{"project":"com.example.hello"}`, &s)
+		script := backendapi.PathSessions + "/" + s.SessionID + backendapi.PathAssistantScript
+		if status := w.call("POST", script, milkScript, nil); status != http.StatusOK {
+			t.Fatalf("script: %d", status)
+		}
+		_, welcome := attachSession(t, w.backendUnderTest, s, "")
+		if welcome.Gateway == nil || welcome.Gateway.URL != w.url+"/v1" {
+			t.Fatalf("welcome: %+v", welcome.Gateway)
+		}
+		project := w.key
+		w.key = welcome.Gateway.Token
+		for _, more := range []string{"}", `,"stream":true}`} {
+			if res, body := w.ask("POST", "/v1/chat/completions", askForMilk+more); res.StatusCode != http.StatusOK ||
+				!strings.Contains(body, `"model":"script"`) || !strings.Contains(body, "add_item") {
+				t.Errorf("%d %s", res.StatusCode, body)
+			}
+			if row := w.last(); row.Model != "script" || row.Source != "script" || row.Outcome != "ok" || row.MicroUSD != 0 {
+				t.Errorf("%+v", row)
+			}
+		}
+		want := `{"name":"add_item","arguments":{"item":"milk"}}`
+		if rows := toolRows(w.backendUnderTest, s.SessionID, 2); len(rows) != 2 || rows[0] != want || rows[1] != want {
+			t.Errorf("rows: %q", rows)
+		}
+		for body, code := range map[string]string{
+			`{"model":"assistant","messages":[{"role":"user","content":"bread"}]}`:              "no_credit",
+			`{"model":"script","messages":[{"role":"user","content":"tea"}]}`:                   "script_no_rule",
+			`{"model":"assistant","messages":[{"role":"user","content":"milk"}],"n":3}`:         "unsupported_parameter",
+			`{"model":"assistant","messages":[{"role":"user","content":"milk"}],"tools":[]}`:    "script_tool_not_offered",
+			`{"model":"assistant","messages":[{"role":"user","content":"milk","role":"user"}]}`: "invalid_json",
+		} {
+			if res, answer := w.ask("POST", "/v1/chat/completions", body); errorOf(t, answer)["code"] != code ||
+				res.StatusCode/100 != 4 {
+				t.Errorf("%s: %d %s", body, res.StatusCode, answer)
+			}
+		}
+		if _, body := w.ask("GET", "/v1/models/assistant", ""); !strings.Contains(body, `"resolves":"script"`) {
+			t.Error(body)
+		}
+		if book := w.provider.Book(); len(book) != 0 {
+			t.Errorf("the provider was called: %+v", book)
+		}
+
+		// Another account's session is not found, a token opens nothing else, and ends with its session.
+		for path, token := range map[string]string{backendapi.PathAccount: w.key, script: project} {
+			r, _ := http.NewRequestWithContext(t.Context(), "GET", w.url+path, nil)
+			r.Header.Set("Authorization", "Bearer "+token)
+			if res, err := http.DefaultClient.Do(r); err != nil || res.StatusCode/100 != 4 {
+				t.Errorf("%s: %v %v", path, res, err)
+			} else {
+				_ = res.Body.Close()
+			}
+		}
+		if status := w.call("DELETE", backendapi.PathSessions+"/"+s.SessionID, "", nil); status != http.StatusOK {
+			t.Fatalf("close: %d", status)
+		}
+		if res, body := w.ask("POST", "/v1/chat/completions", askForMilk+"}"); res.StatusCode != http.StatusUnauthorized ||
+			errorOf(t, body)["code"] != "invalid_key" {
+			t.Errorf("after the end: %d %s", res.StatusCode, body)
+		}
+		if strings.Contains(w.log.String(), w.key) || strings.Contains(w.log.String(), "We need milk") {
+			t.Error("the log has the token, or what was said")
+		}
+		for _, table := range []string{"session_scripts", "session_gateway_tokens"} {
+			var n int
+			if err := w.db.QueryRow("SELECT COUNT(*) FROM " + table).Scan(&n); err != nil || n != 0 {
+				t.Errorf("%s: %d rows, %v", table, n, err)
+			}
+		}
+	})
+}
+
+func TestSessionGateway_SpendsTheProjectsCredit(t *testing.T) {
+	w := startGateway(t)
+	var s backendapi.Session
+	w.call("POST", backendapi.PathSessions, `{"project":"com.example.hello"}`, &s)
+	_, welcome := attachSession(t, w.backendUnderTest, s, "")
+	if welcome.Gateway == nil {
+		t.Fatal("no gateway although there are models")
+	}
+	w.key = welcome.Gateway.Token
+	const tools = `,"tools":[{"type":"function","function":{"name":"weather","parameters":{"type":"object"}}}]`
+	const flat = `,"tools":[{"type":"function","name":"weather","parameters":{"type":"object"}}]`
+	const messages = `,"max_tokens":100,"tools":[{"name":"weather","input_schema":{"type":"object"}}]`
+	calls := 0
+	for _, stream := range []string{"", `,"stream":true`} {
+		for _, c := range []struct{ path, body string }{
+			{"/v1/chat/completions", chatBody("assistant", tools+stream)},
+			{"/v1/responses", `{"model":"resp-good","input":"Hello"` + flat + stream + `}`},
+			{"/v1/messages", chatBody("msg-good", messages+stream)},
+		} {
+			calls++
+			res, body := w.ask("POST", c.path, c.body)
+			if row := w.last(); res.StatusCode != http.StatusOK || row.Source != "credit" || row.MicroUSD == 0 {
+				t.Errorf("%s: %d %s %+v", c.body, res.StatusCode, body, row)
+			}
+			rows := toolRows(w.backendUnderTest, s.SessionID, calls)
+			if len(rows) != calls || !strings.HasPrefix(rows[len(rows)-1], `{"name":"weather","arguments":{`) {
+				t.Errorf("%s: rows %q\n%s", c.body, rows, body)
+			}
+		}
+	}
+	// Calls of shipped apps are in no log.
+	var key backendapi.ProjectKey
+	w.call("POST", "/api/projects/com.example.hello/keys", `{"name":"app"}`, &key)
+	for _, w.key = range []string{key.ProjectKey, welcome.Gateway.Token} {
+		if res, body := w.ask("POST", "/v1/chat/completions", chatBody("good", tools)); res.StatusCode != http.StatusOK {
+			t.Fatal(body)
+		}
+	}
+	if rows := toolRows(w.backendUnderTest, s.SessionID, calls+1); len(rows) != calls+1 {
+		t.Errorf("rows %q", rows)
+	}
+}
+
+func TestSessionGateway_ComesWithTheScript(t *testing.T) {
+	b := startBackend(t)
+	var s backendapi.Session
+	b.call("POST", backendapi.PathSessions, `{"project":"com.example.hello"}`, &s)
+	app, welcome := attachSession(t, b, s, `,"gateway":true`)
+	if welcome.Gateway != nil {
+		t.Fatalf("a gateway without models: %+v", welcome.Gateway)
+	}
+	script := backendapi.PathSessions + "/" + s.SessionID + backendapi.PathAssistantScript
+	for _, c := range []struct {
+		path, body string
+		status     int
+		code       string
+	}{
+		{script, `{"rules":[]}`, http.StatusBadRequest, backendapi.CodeInvalidRequest},
+		{script, `{"rules":[{"when":{"always":true},"reply":{"words":1}}]}`, http.StatusBadRequest, backendapi.CodeInvalidRequest},
+		{script, strings.Repeat(" ", 70<<10), http.StatusBadRequest, backendapi.CodeInvalidRequest},
+		{script, strings.Repeat(" ", 200<<10), http.StatusRequestEntityTooLarge, backendapi.CodeTooLarge},
+		{backendapi.PathSessions + "/ses_missing" + backendapi.PathAssistantScript, milkScript, http.StatusNotFound,
+			backendapi.CodeNotFound},
+	} {
+		var p backendapi.Problem
+		if status := b.call("POST", c.path, c.body, &p); status != c.status || p.Code != c.code || p.FixHint == "" {
+			t.Errorf("%.80s: %d %+v", c.body, status, p)
+		}
+	}
+	if status := b.call("POST", script, milkScript, nil); status != http.StatusOK {
+		t.Fatalf("script: %d", status)
+	}
+	var gateway glasses.Gateway
+	app.next(glasses.TypeGatewayToken, &gateway)
+	w := &gatewayWorld{backendUnderTest: b, key: gateway.Token}
+	if res, body := w.ask("POST", "/v1/chat/completions", askForMilk+"}"); res.StatusCode != http.StatusOK {
+		t.Errorf("%d %s", res.StatusCode, body)
+	}
+	if status := b.call("DELETE", backendapi.PathSessions+"/"+s.SessionID, "", nil); status != http.StatusOK {
+		t.Fatalf("close: %d", status)
+	}
+	if status := b.call("POST", script, milkScript, nil); status != http.StatusConflict {
+		t.Errorf("a script for a closed session: %d", status)
+	}
+}

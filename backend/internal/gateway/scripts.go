@@ -1,0 +1,121 @@
+package gateway
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/service-dev/service/backend/internal/gateway/wire"
+	"github.com/service-dev/service/proto/assistantscript"
+)
+
+// scriptModel is the model that a session's script is. It costs nothing and needs no provider.
+var scriptModel = &Model{ID: assistantscript.Model, Name: "Script", API: wire.Chat,
+	Provider: &Provider{ID: "service", Name: "this session's script", Local: true}}
+
+// maxScriptCalls is how many answers of one session's script may wait for their time, so that no session takes the
+// place of all calls.
+const maxScriptCalls = 64
+
+// script returns the script that answers for a model, or nil.
+func (s *Service) script(ctx context.Context, who Caller, model string) (*assistantscript.Script, error) {
+	if who.Session == "" || model != Assistant && model != assistantscript.Model {
+		return nil, nil
+	}
+	script, err := s.Sessions.Script(ctx, who.Session)
+	if err != nil {
+		return nil, fmt.Errorf("read assistant script: %w", err)
+	}
+	return script, nil
+}
+
+// playScript answers a call by its session's script, once the answer is due.
+func (c *call) playScript(ctx context.Context, body []byte, to Sink) error {
+	request, err := assistantscript.ParseRequest(body)
+	if err != nil {
+		return c.failScript(ctx, err)
+	}
+	answer := c.script.Answer(request)
+	if err := c.waitDue(ctx, answer.Delay); err != nil {
+		return c.failScript(ctx, err)
+	}
+	switch {
+	case ctx.Err() != nil:
+		c.finish(ctx, result{outcome: outcomeCancelled})
+		return nil
+	case answer.Failure != nil:
+		return c.failScript(ctx, answer.Failure)
+	}
+	c.finish(ctx, result{outcome: outcomeOK, usage: wire.Usage{In: int64(answer.Usage.In), Out: int64(answer.Usage.Out)}})
+	for _, tool := range answer.Calls {
+		c.s.Sessions.ToolCalled(ctx, c.who.Session, tool.Name, tool.Arguments)
+	}
+	id, created := "chatcmpl-"+rand.Text(), c.s.Now().Unix()
+	parts := [][]byte{answer.Completion(id, created)}
+	if request.Stream {
+		parts = answer.Events(id, created, request.IncludeUsage)
+	}
+	to.Begin(request.Stream)
+	for _, p := range parts {
+		if to.Write(p) != nil {
+			return nil // the app has left
+		}
+	}
+	return nil
+}
+
+// waitDue waits until the answer of a script is due or the app has left. It returns the refusal of a call that cannot
+// wait, or that is cut.
+func (c *call) waitDue(ctx context.Context, delay time.Duration) error {
+	if delay == 0 {
+		return nil
+	}
+	if !c.s.beginScript(c.who.Session) {
+		return &Refusal{Code: CodeTooManyCalls, Message: "too many calls at once: try again", RetryAfter: time.Second}
+	}
+	defer c.s.endScript(c.who.Session)
+	running, cut := context.WithCancelCause(ctx)
+	defer cut(nil)
+	c.s.keep(c, cut)
+	defer context.AfterFunc(c.s.ctx, func() { cut(errStopped) })()
+	select {
+	case <-running.Done():
+		if ctx.Err() == nil {
+			return c.unanswered(context.Cause(running))
+		}
+	case <-time.After(delay):
+	}
+	return nil
+}
+
+// failScript counts a call that has no answer and returns its refusal.
+func (c *call) failScript(ctx context.Context, err error) error {
+	c.finish(ctx, result{outcome: outcomeFailed})
+	var failure *assistantscript.Failure
+	if errors.As(err, &failure) {
+		return &Refusal{Code: failure.Code, Message: failure.Message, Param: failure.Param,
+			RetryAfter: time.Duration(failure.RetryAfter) * time.Second}
+	}
+	return err
+}
+
+// beginScript counts a waiting call of a session, unless there are too many.
+func (s *Service) beginScript(session string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	hasRoom := s.scripts[session] < maxScriptCalls
+	if hasRoom {
+		s.scripts[session]++
+	}
+	return hasRoom
+}
+
+func (s *Service) endScript(session string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.scripts[session]--; s.scripts[session] == 0 {
+		delete(s.scripts, session)
+	}
+}

@@ -1,0 +1,80 @@
+package relay
+
+import (
+	"context"
+	"crypto/rand"
+	"slices"
+	"time"
+
+	"github.com/service-dev/service/proto/glasses"
+)
+
+// Gateways let the apps of sessions call AI models.
+type Gateways interface {
+	// Gateway returns what an app of a session is told of the AI gateway, with a new token; nil if there is nothing to
+	// call.
+	Gateway(ctx context.Context, sessionID string) (*glasses.Gateway, error)
+}
+
+// newGateway returns what an app is told of the AI gateway; nil if there is nothing to call, or if the token cannot be
+// stored now: then the next check tries again.
+func (s *liveSession) newGateway(ctx context.Context, c *conn) *glasses.Gateway {
+	if s.hub.Gateways == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	g, err := s.hub.Gateways.Gateway(ctx, s.id)
+	ends := s.hub.Now() // due now
+	switch {
+	case err != nil:
+		s.hub.Logger.Warn("failed to make gateway token", "session", s.id, "err", err)
+		g = nil
+	case g == nil:
+		ends = time.Time{}
+	default:
+		ends = ends.Add(glasses.GatewayTokenLife)
+	}
+	s.peersMu.Lock()
+	defer s.peersMu.Unlock()
+	c.tokenEnds = ends
+	return g
+}
+
+// renewTokens sends another token to the apps whose token ends soon. If hasChanged, the session may have a gateway since,
+// and those without a token receive one too.
+func (s *liveSession) renewTokens(ctx context.Context, hasChanged bool) {
+	now := s.hub.Now()
+	s.peersMu.Lock()
+	due := slices.DeleteFunc(slices.Clone(s.apps), func(c *conn) bool {
+		return !c.takesTokens || c.tokenEnds.IsZero() && !hasChanged || c.tokenEnds.Sub(now) >= glasses.GatewayTokenRenew
+	})
+	s.peersMu.Unlock()
+	for _, c := range due {
+		if g := s.newGateway(ctx, c); g != nil {
+			c.sendText(s.hub.frame(glasses.TypeGatewayToken, "gateway-"+rand.Text(), g))
+		}
+	}
+}
+
+// GatewayChanged sends a token to the attached apps of a session that have none.
+func (h *Hub) GatewayChanged(ctx context.Context, sessionID string) {
+	if s, ok := h.hold(sessionID); ok {
+		defer h.release(s)
+		s.renewTokens(ctx, true)
+	}
+}
+
+// ToolCalled appends a row about a call of an app's tool.
+func (h *Hub) ToolCalled(ctx context.Context, sessionID string, call glasses.ToolCalled) {
+	s, ok := h.hold(sessionID)
+	if !ok {
+		return
+	}
+	defer h.release(s)
+	ctx, cancel := context.WithTimeout(ctx, commitTimeout)
+	defer cancel()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.logService(ctx, glasses.RowToolCalled, call)
+}

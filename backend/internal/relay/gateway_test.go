@@ -1,0 +1,101 @@
+package relay_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/service-dev/service/backend/internal/relay"
+	"github.com/service-dev/service/proto/glasses"
+)
+
+// gateways hand out numbered tokens, unless there is nothing to call.
+type gateways struct {
+	mu   sync.Mutex
+	n    int
+	none bool
+	err  error
+}
+
+func (g *gateways) Gateway(context.Context, string) (*glasses.Gateway, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.none || g.err != nil {
+		return nil, g.err
+	}
+	g.n++
+	return &glasses.Gateway{URL: "http://localhost/v1", Token: fmt.Sprint("sgt_", g.n)}, nil
+}
+
+func (g *gateways) set(none bool, err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.none, g.err = none, err
+}
+
+func TestGateway_RenewsTokensOfAppsThatTakeThem(t *testing.T) {
+	m, g := newMemory(), &gateways{}
+	var passed atomic.Int64
+	n := startNode(t, m, relay.Options{Gateways: g,
+		Now: func() time.Time { return time.Now().Add(time.Duration(passed.Load())) }})
+	old, w := n.app(t, "")
+	if w.Gateway == nil || w.Gateway.Token != "sgt_1" {
+		t.Fatalf("welcome: %+v", w.Gateway)
+	}
+	app, w := n.app(t, `,"gateway":true`)
+	page, _ := n.page(t, "")
+	passed.Store(int64(glasses.GatewayTokenLife - glasses.GatewayTokenRenew + time.Minute))
+	n.Ended("ada", "link-1") // checks the session now
+	var got glasses.Gateway
+	app.want(glasses.TypeGatewayToken, &got)
+	if got.Token == w.Gateway.Token || !strings.HasPrefix(got.Token, "sgt_") || got.URL == "" {
+		t.Errorf("%+v after %+v", got, w.Gateway)
+	}
+	// Neither an app that did not ask for them nor a page receives tokens: their next frames are the row's.
+	n.ToolCalled(t.Context(), testID, glasses.NewToolCalled("add_item", `{"item": "milk"}`))
+	if row := page.wantRow(glasses.RowToolCalled); string(row.Payload) != `{"name":"add_item","arguments":{"item":"milk"}}` ||
+		row.Sender != glasses.SenderService || row.Chip != glasses.ChipVoice {
+		t.Errorf("%+v", row)
+	}
+	app.send(glasses.TypeDisplayClear, "a1", "{}")
+	old.find(func(f glasses.Frame) bool {
+		if f.Type == glasses.TypeGatewayToken {
+			t.Error("an app that does not take tokens received one")
+		}
+		return f.Type == glasses.TypeCursor
+	}, "a cursor", nil)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, row := range m.rows {
+		if strings.Contains(string(row.Payload), "sgt_") {
+			t.Errorf("the log has a token: %+v", row)
+		}
+	}
+}
+
+func TestGateway_ComesLater(t *testing.T) {
+	m, g := newMemory(), &gateways{none: true}
+	n := startNode(t, m, relay.Options{Gateways: g})
+	app, w := n.app(t, `,"gateway":true`)
+	if w.Gateway != nil {
+		t.Fatalf("welcome: %+v", w.Gateway)
+	}
+	g.set(false, nil)
+	n.GatewayChanged(t.Context(), testID)
+	app.want(glasses.TypeGatewayToken, nil)
+
+	// A token that could not be stored comes with a later check.
+	g.set(false, errors.New("away"))
+	late, w := n.app(t, `,"gateway":true`)
+	if w.Gateway != nil {
+		t.Fatalf("welcome: %+v", w.Gateway)
+	}
+	g.set(false, nil)
+	n.Ended("ada", "link-1")
+	late.want(glasses.TypeGatewayToken, nil)
+}

@@ -1,0 +1,70 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"time"
+
+	"github.com/service-dev/service/backend/internal/sessions"
+)
+
+// SetAssistantScript replaces the script of a session, or returns sessions.ErrClosed or sessions.ErrNotFound.
+func (s *Store) SetAssistantScript(ctx context.Context, id, script string) error {
+	return s.writeOpen(ctx, id, "set assistant script", stmt(`INSERT INTO session_scripts (session_id, body) VALUES ($1, $2)
+		ON CONFLICT (session_id) DO UPDATE SET body = excluded.body`, id, script))
+}
+
+// AssistantScript returns the script of a session, or "" if it has none.
+func (s *Store) AssistantScript(ctx context.Context, id string) (string, error) {
+	script, err := queryValue[string](ctx, s.reads, `SELECT body FROM session_scripts WHERE session_id = $1`, id)
+	return script, replaceNoRows(err, nil)
+}
+
+// AddGatewayToken stores the hash of a token that is valid until ends. It deletes those of the session that are over, and
+// beyond sessions.MaxSecrets the oldest.
+func (s *Store) AddGatewayToken(ctx context.Context, id, hash string, now, ends time.Time) error {
+	return s.writeOpen(ctx, id, "insert gateway token",
+		stmt(`INSERT INTO session_gateway_tokens (hash, session_id, expires_at) VALUES ($1, $2, $3)`, hash, id, toMS(ends)),
+		stmt(`DELETE FROM session_gateway_tokens WHERE session_id = $1 AND (expires_at <= $2 OR hash IN
+			(SELECT hash FROM session_gateway_tokens WHERE session_id = $1 AND hash <> $3
+				ORDER BY expires_at DESC, hash LIMIT $4 OFFSET $5))`,
+			id, toMS(now), hash, sessions.MaxSecrets, sessions.MaxSecrets-1))
+}
+
+// SessionByGatewayToken returns the open session of a token that is valid, or sessions.ErrBadSecret.
+func (s *Store) SessionByGatewayToken(ctx context.Context, hash string, now time.Time) (sessions.Session, error) {
+	return queryOne(ctx, s.reads, sessions.ErrBadSecret, scanSession, selectSessions+`closed_at IS NULL AND expires_at > $2
+		AND id = (SELECT session_id FROM session_gateway_tokens WHERE hash = $1 AND expires_at > $2)`, hash, toMS(now))
+}
+
+// writeOpen changes what belongs to a session that is not closed. It locks the session's row, so that nothing is added
+// while the session is closed.
+func (s *Store) writeOpen(ctx context.Context, id, what string, statements ...statement) error {
+	return s.write(ctx, func(tx *sql.Tx) error {
+		l, err := lockLog(ctx, tx, id)
+		switch {
+		case err != nil:
+			return err
+		case l.closed:
+			return sessions.ErrClosed
+		}
+		return execAll(ctx, tx, what, statements...)
+	})
+}
+
+// endGateway deletes what the assistants of a session's apps had.
+func endGateway(ctx context.Context, tx *sql.Tx, id string) error {
+	return execAll(ctx, tx, "delete gateway of session",
+		stmt(`DELETE FROM session_scripts WHERE session_id = $1`, id),
+		stmt(`DELETE FROM session_gateway_tokens WHERE session_id = $1`, id))
+}
+
+// sweepGateways deletes the scripts of sessions that were closed or not active since idle, and tokens that are over.
+func (s *Store) sweepGateways(ctx context.Context, idle time.Time) error {
+	return s.write(ctx, func(tx *sql.Tx) error {
+		return execAll(ctx, tx, "sweep gateways of sessions",
+			stmt(`DELETE FROM session_scripts WHERE session_id IN
+				(SELECT id FROM sessions WHERE closed_at IS NOT NULL OR last_active_at < $1)`, toMS(idle)),
+			stmt(`DELETE FROM session_gateway_tokens WHERE expires_at < $1`, toMS(idle)))
+	})
+}
