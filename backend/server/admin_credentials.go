@@ -44,7 +44,7 @@ func rotate(cmd *cobra.Command, service *credentials.Service, keys credentials.K
 	var damaged *credentials.DamagedError
 	if errors.As(err, &damaged) {
 		for _, c := range damaged.Credentials {
-			fmt.Fprintf(cmd.OutOrStdout(), "does not open: %s of project %s, account %s, key %s\n", c.Provider, c.Project,
+			fmt.Fprintf(cmd.OutOrStdout(), "cannot be decrypted: %s of project %s, account %s, key %s\n", c.Provider, c.Project,
 				c.AccountID, c.KeyID)
 		}
 	}

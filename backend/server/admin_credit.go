@@ -13,14 +13,14 @@ import (
 	"github.com/service-dev/service/backend/internal/credit"
 )
 
-// creditJSON is an account's credit as the operator gets it. Amounts are in micro-USD.
+// creditJSON is an account's credit as shown to the operator. Amounts are in micro-USD.
 type creditJSON struct {
 	AccountID string         `json:"accountId"`
-	Reference string         `json:"paymentReference"` // what topup_url brings back as its parameter account
+	Reference string         `json:"paymentReference"` // the parameter account of topup_url, which the payment's notice returns
 	Balance   credit.Amount  `json:"balanceMicroUsd"`
 	Reserved  credit.Amount  `json:"reservedMicroUsd"`
 	Free      credit.Amount  `json:"freeMicroUsd"`
-	Locked    bool           `json:"locked"` // until the address is proved
+	Locked    bool           `json:"locked"` // until the address is confirmed
 	Booked    *bool          `json:"booked,omitempty"`
 	Transfers []transferJSON `json:"transfers"`
 }
@@ -35,7 +35,7 @@ type transferJSON struct {
 	Note   string        `json:"note"`
 }
 
-// creditChange is what the flags of admin credit ask for.
+// creditChange is the change that the flags of admin credit ask for.
 type creditChange struct{ add, take, reference, note string }
 
 func creditCommand() *cobra.Command {
@@ -143,7 +143,7 @@ func transferRows(all []credit.Transfer) []transferJSON {
 	return rows
 }
 
-// cells shows what comes to the account as positive, and what goes as negative.
+// cells shows transfers to the account as positive and transfers from it as negative.
 func (t transferJSON) cells() []string {
 	amount, book := t.Amount, t.Debit
 	if t.Debit == "" {
@@ -152,7 +152,7 @@ func (t transferJSON) cells() []string {
 	return []string{t.At, amount.String(), book, t.ID, said(t.Note)}
 }
 
-// ledgerJSON is what the check of the ledger found. Amounts are in micro-USD.
+// ledgerJSON is the result of the ledger check. Amounts are in micro-USD.
 type ledgerJSON struct {
 	OK           bool              `json:"ok"`
 	Accounts     int               `json:"accounts"`

@@ -21,8 +21,8 @@ import (
 
 const freeCredit = 2_000_000
 
-// A server that is killed at any point of a call has charged it once, or another gives the money back. The provider
-// receives the call at most once.
+// If a server is killed at any point of a call, the call is charged once or another server gives the money back. The
+// provider receives the call at most once.
 func TestGateway_ServerIsKilled(t *testing.T) {
 	points := []struct {
 		name     string
@@ -52,7 +52,7 @@ func TestGateway_ServerIsKilled(t *testing.T) {
 			unblock := s.blockSettling()
 			s.provider.Continue()
 			scanTo(s, stream, "[DONE]")
-			if enginetest.IsPostgres(s.database) { // it stands in the middle of its transaction
+			if enginetest.IsPostgres(s.database) { // it is in the middle of its transaction
 				s.until("a transaction that waits", func() bool {
 					return s.number("SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND "+
 						"wait_event_type = 'Lock'") > 0
@@ -95,7 +95,7 @@ func TestGateway_ServerIsKilled(t *testing.T) {
 	})
 }
 
-// blockSettling has other transactions wait before they change a balance, until the returned function is called.
+// blockSettling makes other transactions wait before they change a balance, until the returned function is called.
 func (s *servers) blockSettling() (unblock func()) {
 	s.Helper()
 	conn, err := s.db.Conn(s.ctx)
@@ -119,8 +119,8 @@ func (s *servers) blockSettling() (unblock func()) {
 	}
 }
 
-// A server that stands still for longer than its lease has lost its hold: the account does not pay for the call, which
-// ends afterwards, and the operator does.
+// A server that is stopped for longer than its lease loses its hold: the operator pays for the call, which ends
+// afterwards, and the account does not.
 func TestGateway_ServerStandsStill(t *testing.T) {
 	enginetest.EachBlank(t, func(t *testing.T, database func(t *testing.T) string) {
 		s := newServers(t, database(t))
@@ -149,7 +149,7 @@ func TestGateway_ServerStandsStill(t *testing.T) {
 	})
 }
 
-// A dump of a server's goroutines holds no key and nothing of what was said.
+// A dump of a server's goroutines contains no key and no content of the call.
 func TestGateway_DumpHoldsNoSecret(t *testing.T) {
 	s := newServers(t, t.TempDir()+"/service.db")
 	p := s.start()
@@ -167,8 +167,8 @@ func TestGateway_DumpHoldsNoSecret(t *testing.T) {
 	}
 }
 
-// Three servers on one PostgreSQL spend one account's credit at once, up to a cap. Whoever looks sees neither an
-// overdraft nor more than the cap; in the end the ledger says what the provider's book says, to the micro-dollar.
+// Three servers on one PostgreSQL spend one account's credit at once, up to a cap. Readers never see an overdraft or
+// more than the cap, and in the end the ledger agrees with the provider's records to the micro-dollar.
 func TestGateway_ThreeServersShareAnAccount(t *testing.T) {
 	s := newServers(t, enginetest.Postgres(t).Database(t))
 	const limit = 10_000
@@ -207,7 +207,7 @@ func TestGateway_ThreeServersShareAnAccount(t *testing.T) {
 	s.compareBooks()
 }
 
-// compareBooks compares the ledger with the provider's book.
+// compareBooks compares the ledger with the provider's records.
 func (s *servers) compareBooks() {
 	s.Helper()
 	var ledger struct {
@@ -233,7 +233,7 @@ func (s *servers) compareBooks() {
 	}
 }
 
-// watchMoney looks at the balance and the project's spending until ctx ends.
+// watchMoney checks the balance and the project's spending until ctx ends.
 func (s *servers) watchMoney(ctx context.Context, limit int64) {
 	for ctx.Err() == nil {
 		var posted, held, used int64

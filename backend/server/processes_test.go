@@ -159,7 +159,7 @@ func (p *serverProcess) signal(what os.Signal) {
 	<-p.done
 }
 
-// until waits until a condition holds, which another process brings about.
+// until waits until another process makes a condition hold.
 func (s *servers) until(what string, holds func() bool) {
 	s.Helper()
 	for tick := time.NewTicker(5 * time.Millisecond); !holds(); {

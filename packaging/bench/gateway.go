@@ -20,14 +20,14 @@ const (
 	eachStreams   = 16 // calls of one client in one slice
 	streamRounds  = 9
 	openStreams   = 200
-	gatewayKeys   = 40 // many, because each may call so often in a minute
+	gatewayKeys   = 40 // many, because the calls of a key are limited per minute
 )
 
 // gateway measures streamed chat through authorisation, hold, settlement and usage row, beside the standard library's
 // reverse proxy with a scan for usage in front of the same provider.
 func (b *bench) gateway() error { return onDatabases("the AI gateway", b.gatewayOn) }
 
-// chats is a gateway with keys of one account, and what is beside it.
+// chats is a gateway with keys of one account, and the proxy that it is compared with.
 type chats struct {
 	backend, proxy, provider *server
 	keys                     []string
@@ -198,7 +198,7 @@ func (b *bench) openStreams(c *chats, client *http.Client, engine string) error 
 	return resp.Body.Close()
 }
 
-// compareBooks compares the ledger with what the provider delivered through it.
+// compareBooks compares the ledger with the provider's own records.
 func (b *bench) compareBooks(c *chats, engine string) error {
 	resp, err := http.Get(c.provider.url + "/book")
 	if err != nil {

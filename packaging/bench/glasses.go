@@ -36,7 +36,7 @@ func (b *bench) drawing() error {
 	return nil
 }
 
-// wasm is 0 where Node is missing.
+// wasm returns 0 if Node is missing.
 func (b *bench) wasm(model string) (time.Duration, error) {
 	node, err := exec.LookPath("node")
 	if err != nil {

@@ -90,7 +90,7 @@ type step struct {
 	run  func() error
 }
 
-// steps are what is measured, in the order of the table.
+// steps are the measurements, in the order of the table.
 func (b *bench) steps() []step {
 	return []step{
 		{"starts", b.starts}, {"shim", b.withAgent(b.shim)}, {"whoami", b.whoami}, {"whoami64", b.busyWhoami},

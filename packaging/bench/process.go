@@ -81,7 +81,7 @@ func firstAnswer(cmd *exec.Cmd) (time.Duration, error) {
 	return d, err
 }
 
-// shim measures the resident memory of service-mcp after a session's talk, and a tool call's round trip.
+// shim measures the resident memory of service-mcp after a typical session, and a tool call's round trip.
 func (b *bench) shim(p *peer) error {
 	const call = `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"whoAmI","arguments":{}}}`
 	var trips []time.Duration

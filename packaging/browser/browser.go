@@ -49,10 +49,10 @@ func (b *Browser) approve(address, form string, fields ...string) error {
 	if err != nil {
 		return err
 	}
-	if page, at, err = b.submit(page, at, form, fields...); err != nil {
+	if page, at, err = b.Submit(page, at, form, fields...); err != nil {
 		return err
 	}
-	if _, at, err = b.submit(page, at, "/activate/approve"); err != nil {
+	if _, at, err = b.Submit(page, at, "/activate/approve"); err != nil {
 		return err
 	}
 	if at.Path != "/activate/approved" {
@@ -71,8 +71,8 @@ func (b *Browser) Get(address string) (page string, at *url.URL, err error) {
 	return read(b.client.Get(address))
 }
 
-// submit posts the form of the page for a path with its hidden fields and more, which alternates names and values.
-func (b *Browser) submit(page string, at *url.URL, path string, more ...string) (string, *url.URL, error) {
+// Submit posts the form of the page for a path with its hidden fields and more, which alternates names and values.
+func (b *Browser) Submit(page string, at *url.URL, path string, more ...string) (string, *url.URL, error) {
 	for _, form := range formAction.FindAllStringSubmatch(page, -1) {
 		target, err := at.Parse(strings.ReplaceAll(form[1], "&amp;", "&"))
 		if err != nil || target.Path != path {

@@ -53,7 +53,14 @@ func (l *Linked) Post(path string, body, into any) error {
 	if err != nil {
 		return err
 	}
-	req, err := http.NewRequest(http.MethodPost, l.Base+path, bytes.NewReader(data))
+	return l.call(http.MethodPost, path, data, into)
+}
+
+// Get makes one call without a body.
+func (l *Linked) Get(path string, into any) error { return l.call(http.MethodGet, path, nil, into) }
+
+func (l *Linked) call(method, path string, body []byte, into any) error {
+	req, err := http.NewRequest(method, l.Base+path, bytes.NewReader(body))
 	if err != nil {
 		return err
 	}
@@ -73,7 +80,7 @@ func (l *Linked) Post(path string, body, into any) error {
 		return err
 	}
 	if resp.StatusCode >= 300 {
-		return fmt.Errorf("POST %s answered %d: %.200s", path, resp.StatusCode, answer)
+		return fmt.Errorf("%s %s answered %d: %.200s", method, path, resp.StatusCode, answer)
 	}
 	return json.Unmarshal(answer, into)
 }

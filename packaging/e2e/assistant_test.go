@@ -75,7 +75,7 @@ func TestAssistantExample_InEachLanguage(t *testing.T) {
 	}
 }
 
-// junitReport is what the test reads of a JUnit file.
+// junitReport holds the parts of a JUnit file that the test reads.
 type junitReport struct {
 	Failures int `xml:"failures,attr"`
 	Suites   []struct {

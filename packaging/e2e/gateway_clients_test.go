@@ -12,8 +12,8 @@ import (
 
 const modelText = "Grüße to the world of small glasses 你好!"
 
-// What becomes of a call: the whole answer and the provider's bill as the charge, an answer whose charge is an estimate,
-// a stream that breaks off with an error of the client, or the code of a refusal that costs nothing.
+// The outcomes of a call: a whole answer charged as the provider bills it, an answer charged by an estimate, a stream
+// that breaks off with an error of the client, or the code of a refusal that costs nothing.
 const (
 	answered  = "answered"
 	estimated = "estimated"
@@ -21,7 +21,7 @@ const (
 	billedToo = "broken off, but billed"
 )
 
-// misbehaviours are what becomes of a call that is not streamed, and of one that is.
+// misbehaviours are the outcomes of a call that is not streamed and of one that is.
 var misbehaviours = []struct{ model, whole, stream string }{
 	{llmtest.Good, answered, answered},
 	{llmtest.SlowFirstByte, answered, answered},
@@ -76,8 +76,8 @@ var refusalNames = map[string]struct {
 	"provider_refused":     {"BadRequestError", "BadRequestError", 400},
 }
 
-// The official clients, with nothing but base URL and key changed, get an answer or one of their documented errors
-// however the provider misbehaves, and what the provider bills is what the ledger booked.
+// However the provider misbehaves, the official clients, with only base URL and key changed, get an answer or one of
+// their documented errors, and the ledger equals the provider's bill.
 func TestModelClients_OutliveEveryProvider(t *testing.T) {
 	t.Parallel()
 	var models []string
@@ -104,16 +104,16 @@ func TestModelClients_OutliveEveryProvider(t *testing.T) {
 		}
 	}
 	if l := g.ledger(); !l.OK || l.Operator == 0 || l.Balances != 2_000_000-l.Used+l.Operator {
-		t.Errorf("%+v: the operator carries what %s costs beyond its hold, and nothing else", l, llmtest.AboveMax)
+		t.Errorf("%+v: the operator pays for %s only the cost above its hold", l, llmtest.AboveMax)
 	}
 }
 
-// checkReply makes one call and checks what the client made of it.
+// checkReply makes one call and checks the client's result.
 func (g *gatewayWorld) checkReply(api, model, how, want string) {
 	g.t.Helper()
 	r := g.app.ask(api, model, how, nil)
 	if api == "responses" && want == billedToo {
-		want = answered // its last event is the one with the usage
+		want = answered // its last event has the usage
 	}
 	refusal, refused := refusalNames[want]
 	var text string
@@ -145,7 +145,7 @@ func (g *gatewayWorld) checkReply(api, model, how, want string) {
 	}
 }
 
-// The clients' own readers of streams put the answers together, and a tool's result goes back to the model.
+// The clients' own stream readers assemble the answers, and the model receives a tool's result.
 func TestModelClients_CallTools(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, "", llmtest.Good)
@@ -190,7 +190,8 @@ func TestModelClients_CallTools(t *testing.T) {
 	}
 }
 
-// An app that leaves is charged for what the provider delivered; a client repeats what passes, and only that.
+// An app that disconnects is charged for the tokens that the provider delivered. A client repeats temporary failures,
+// and only those.
 func TestModelClients_LeaveAndRepeat(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, "", llmtest.Good, llmtest.Hangs, llmtest.HangsInside, llmtest.FailsOnce)
@@ -206,19 +207,19 @@ func TestModelClients_LeaveAndRepeat(t *testing.T) {
 	}
 	estimates := g.settled()
 	if estimates.Used == 0 || estimates.Operator != 0 {
-		t.Errorf("calls that their app left: %+v", estimates)
+		t.Errorf("calls whose app disconnected: %+v", estimates)
 	}
 	bill := g.bill()
 	if r := g.app.ask("chat", llmtest.Good, "leave", nil); r.Error != nil || r.Text != "Grüße" {
 		t.Errorf("left with %q, %+v", r.Text, r.Error)
 	}
 	if used, billed := g.settled().Used-estimates.Used, g.bill()-bill; used != billed || billed == 0 {
-		t.Errorf("an answer that its app left: booked %d, the provider bills %d", used, billed)
+		t.Errorf("an answer whose app disconnected: booked %d, the provider bills %d", used, billed)
 	}
 
 	calls, used, bill := len(g.provider.Book()), g.ledger().Used, g.bill()
 	if r := g.app.do(modelRequest{API: "chat", Body: askBody("chat", llmtest.FailsOnce, nil)}); r.Error != nil {
-		t.Errorf("a call that passes the second time: %+v", r.Error)
+		t.Errorf("a call that succeeds the second time: %+v", r.Error)
 	}
 	l := g.settled()
 	if n := len(g.provider.Book()) - calls; n != 2 || l.Used-used != g.bill()-bill || l.Used == used {

@@ -24,7 +24,7 @@ type gatewayWorld struct {
 	app      *modelApp
 }
 
-// ledger is what the operator sees of the ledger, in micro-USD.
+// ledger is the operator's view of the ledger, in micro-USD.
 type ledger struct {
 	OK        bool
 	Balances  int64 `json:"balancesMicroUsd"`
@@ -71,14 +71,14 @@ func (b *remoteBackend) ledger() (l ledger) {
 
 func (g *gatewayWorld) ledger() ledger { return g.backend.ledger() }
 
-// settled waits until no call holds money any more.
+// settled waits until no call holds money.
 func (g *gatewayWorld) settled() (l ledger) {
 	g.t.Helper()
 	must(g.t, "every call is settled", func() bool { l = g.ledger(); return l.OpenHolds == 0 })
 	return l
 }
 
-// bill returns what the provider would bill for all calls so far, in micro-USD.
+// bill returns the provider's bill for all calls so far, in micro-USD.
 func (g *gatewayWorld) bill() (sum int64) {
 	for _, c := range g.provider.Book() {
 		sum += c.Bill(llmtest.CataloguePrices)
@@ -94,7 +94,7 @@ type modelApp struct {
 	out *bufio.Scanner
 }
 
-// modelReply is what a client made of one call.
+// modelReply is a client's result of one call.
 type modelReply struct {
 	Text   string         // of a stream's events
 	Last   map[string]any // event of a stream
@@ -109,7 +109,7 @@ type modelError struct {
 	IsAPIError                bool
 }
 
-// startModelApp starts an app that knows nothing but where the gateway is and its project key.
+// startModelApp starts an app that knows only the gateway's address and its project key.
 func startModelApp(t *testing.T, backendURL, key string) *modelApp {
 	t.Helper()
 	program, err := filepath.Abs(filepath.Join("npm", "models.mjs"))

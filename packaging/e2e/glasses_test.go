@@ -21,7 +21,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// proof is what a run of a scenario left behind: the event log without times and ids, and the panel's picture.
+// proof is the result of a scenario run: the event log without times and ids, and the panel's picture.
 type proof struct {
 	rows     []map[string]any
 	pictures []any

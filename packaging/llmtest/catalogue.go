@@ -7,11 +7,12 @@ import (
 	"slices"
 )
 
-// CataloguePrices are what the models of a catalogue by WriteCatalogue cost.
+// CataloguePrices are the prices of the models in a catalogue of WriteCatalogue.
 var CataloguePrices = Prices{In: 2, Cached: 1, Out: 10}
 
-// WriteCatalogue writes a gateway's catalogue into dir, with the key beside it, and returns its path. Each model is
-// offered three times: by its name as a chat model, and with resp- and msg- before it for the two other interfaces.
+// WriteCatalogue writes a gateway's catalogue and the key file into dir, and returns the catalogue's path. Each model
+// is offered three times: under its own name as a chat model, and prefixed with resp- and msg- for the other
+// interfaces.
 func WriteCatalogue(dir, providerURL string, models ...string) (path string, err error) {
 	path = filepath.Join(dir, "gateway.yaml")
 	key := filepath.Join(dir, "provider.key")

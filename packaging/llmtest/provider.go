@@ -1,6 +1,6 @@
-// Package llmtest is a provider of models for tests: the chat completions, responses and messages interfaces on a port
-// of its own. It keeps a book of what it delivered, and misbehaves as the name of the model says. Its answers are
-// words, one token each. It must never serve anything but tests.
+// Package llmtest is a model provider for tests: the chat completions, responses and messages interfaces on a port of
+// its own. It records the tokens of each call, and misbehaves as the name of the model says. Its answers are words of
+// one token each. It must never serve anything but tests.
 package llmtest
 
 import (
@@ -17,13 +17,13 @@ import (
 // Key is the provider's key; it refuses any other.
 const Key = "canary-provider-key-3f9d2c"
 
-// Behaviours are names of models. Any other name than these is a model that does what it should, as Good is.
+// Behaviours are names of models. A model with any other name behaves correctly, as Good does.
 const (
 	Good             = "good"
 	SlowFirstByte    = "slow-first-byte" // waits for Continue before it answers
 	WaitsInside      = "waits-inside"    // waits for Continue after its first event
 	Hangs            = "hangs"           // never answers
-	HangsInside      = "hangs-inside"    // never goes on after its first event
+	HangsInside      = "hangs-inside"    // sends nothing after its first event
 	OneByte          = "one-byte"        // writes byte by byte
 	LongLine         = "long-line"       // sends a line of more than 1 MB
 	CRLF             = "crlf"
@@ -46,26 +46,26 @@ const (
 	Status400EchoKey = "status-400-echo-key"
 	Status429        = "status-429"
 	Status429Retry   = "status-429-retry" // with Retry-After: 7
-	Status429Spent   = "status-429-spent" // its account has no quota left
+	Status429Spent   = "status-429-spent" // the account has no quota left
 	Status500        = "status-500"
 	Status500Retry   = "status-500-retry" // with a Retry-After that is a date
 	Status529        = "status-529"
 	Status529Retry   = "status-529-retry" // with Retry-After: 9
-	FailsOnce        = "fails-once"       // with 503 and Retry-After: 1, and then answers
+	FailsOnce        = "fails-once"       // with 503 and Retry-After: 1; later calls succeed
 	ErrorFrame       = "error-frame"      // 200, then an error in place of the first event
 	ErrorInside      = "error-inside"
 	HTML502          = "html-502"
 	HTML200          = "html-200"
 	Redirects        = "redirects"
 	WrongLength      = "wrong-length"      // declares more bytes than it sends
-	Gzip             = "gzip"              // packs although nobody asked
+	Gzip             = "gzip"              // compresses although the client did not ask for it
 	EchoesKey        = "echoes-key"        // in its answer
-	HangsAfterUsage  = "hangs-after-usage" // never goes on after the report of its usage
-	AboveMax         = "above-max"         // answers more tokens than it was allowed
+	HangsAfterUsage  = "hangs-after-usage" // sends nothing after its usage report
+	AboveMax         = "above-max"         // sends more tokens than allowed
 	DropsAfterRead   = "drops-after-read"
 )
 
-// Call is an entry of the book.
+// Call is the record of one call.
 type Call struct {
 	Path, Model string
 	Header      http.Header
@@ -99,21 +99,37 @@ func (p *Provider) Close() {
 	p.server.Close()
 }
 
-// Continue lets one call that waits go on.
+// Continue releases one waiting call.
 func (p *Provider) Continue() { p.gate <- struct{}{} }
 
-// Book returns a copy of the entries.
-func (p *Provider) Book() []Call {
+// Book returns a copy of the recorded calls.
+func (p *Provider) Book() []Call { return p.Since(0) }
+
+// Since returns a copy of the recorded calls without the first n.
+func (p *Provider) Since(n int) []Call {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	out := make([]Call, len(p.book))
-	for i, c := range p.book {
+	out := make([]Call, len(p.book)-n)
+	for i, c := range p.book[n:] {
 		out[i] = *c
 	}
 	return out
 }
 
-// Billed returns the tokens of all entries.
+// Len returns how many calls are recorded.
+func (p *Provider) Len() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.book)
+}
+
+// CloseIdle closes the connections on which nothing is under way.
+func (p *Provider) CloseIdle() {
+	p.server.Config.SetKeepAlivesEnabled(false)
+	p.server.Config.SetKeepAlivesEnabled(true)
+}
+
+// Billed returns the tokens of all recorded calls.
 func (p *Provider) Billed() (in, out int64) {
 	for _, c := range p.Book() {
 		in, out = in+c.In, out+c.Out
@@ -133,7 +149,7 @@ func (p *Provider) serve(w http.ResponseWriter, r *http.Request) {
 	p.mu.Unlock()
 	switch {
 	case err != nil:
-		http.Error(w, "the body is no JSON", http.StatusBadRequest)
+		http.Error(w, "the body is not JSON", http.StatusBadRequest)
 	case r.Header.Get("Authorization") != "Bearer "+Key && r.Header.Get("X-Api-Key") != Key:
 		writeError(w, http.StatusUnauthorized, "Incorrect API key provided: "+r.Header.Get("Authorization"))
 	case !p.fails(w, r, c.Model):
@@ -141,7 +157,7 @@ func (p *Provider) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// fails answers for a model that does not answer as it should, and reports whether it did.
+// fails sends the answer of a model that fails, and reports whether it sent one.
 func (p *Provider) fails(w http.ResponseWriter, r *http.Request, model string) bool {
 	switch model {
 	case Hangs:
@@ -207,10 +223,10 @@ func (p *Provider) wait(r *http.Request) {
 	}
 }
 
-// words of an answer, among them ones of several bytes.
+// words of an answer, some of them with multi-byte characters.
 var words = []string{"Grüße", " to", " the", " world", " of", " small", " glasses", " 你好", "!"}
 
-// output returns how many tokens a call gets: as many as there are words, or as it is allowed.
+// output returns how many tokens a call gets: one for each word, or fewer if its limit is lower.
 func output(body map[string]any, model string) int {
 	n := len(words)
 	for _, field := range []string{"max_tokens", "max_completion_tokens", "max_output_tokens"} {
@@ -235,7 +251,7 @@ func text(n int, model string) []string {
 	return out
 }
 
-// answer sends an answer, whole or streamed.
+// answer sends a whole or a streamed answer.
 func (p *Provider) answer(w http.ResponseWriter, r *http.Request, c *Call, body []byte) {
 	s := &stream{p: p, w: w, r: r, c: c, api: strings.TrimPrefix(c.Path, "/v1/"), in: int64(len(body)/4 + 1)}
 	tokens := text(output(c.Body, c.Model), c.Model)
@@ -251,14 +267,14 @@ func (p *Provider) answer(w http.ResponseWriter, r *http.Request, c *Call, body 
 	s.send(tokens)
 }
 
-// enter notes in the book that so many tokens were delivered. Nothing is billed before the first.
+// enter records that so many tokens were delivered. A call is not billed before its first token.
 func (s *stream) enter(out int, done bool) {
 	s.p.mu.Lock()
 	defer s.p.mu.Unlock()
 	s.c.In, s.c.Out, s.c.Done = s.in, int64(out), done
 }
 
-// usage is the report of a call, in the shape of its interface and as false as the model's name says.
+// usage is a call's usage report, in the shape of its interface, with the error that the model's name asks for.
 func usage(api, model string, in, out int64) any {
 	names := [3]string{"input_tokens", "output_tokens", "input_tokens_details"}
 	if api == "chat/completions" {
@@ -291,7 +307,7 @@ func Cached(in int64) int64 { return in / 2 }
 // Prices are micro-USD a token.
 type Prices struct{ In, Cached, Out int64 }
 
-// Bill returns what a call costs, in micro-USD.
+// Bill returns the price of a call, in micro-USD.
 func (c Call) Bill(p Prices) int64 {
 	cached := Cached(c.In)
 	if c.Path == "/v1/messages" {
@@ -300,5 +316,5 @@ func (c Call) Bill(p Prices) int64 {
 	return (c.In-cached)*p.In + cached*p.Cached + c.Out*p.Out
 }
 
-// hides reports whether a model keeps its usage to itself.
+// hides reports whether a model sends no usage report.
 func hides(model string) bool { return slices.Contains([]string{UsageNone, CutBeforeUsage}, model) }

@@ -58,7 +58,7 @@ func (s *stream) wholeAnswer(text string) object {
 		"choices": []any{object{"index": 0, "finish_reason": s.stopReason(), "message": m}}}
 }
 
-// stopReason is why the answer ended, in the words of the chat and messages interfaces.
+// stopReason says why the answer ended, in the terms of the chat and messages interfaces.
 func (s *stream) stopReason() string {
 	switch {
 	case s.api == chat && s.tool != "":
@@ -104,7 +104,7 @@ func (s *stream) block(text string) object {
 	return object{"type": "tool_use", "id": "toolu_1", "name": s.tool, "input": input}
 }
 
-// first sends what comes before the first token.
+// first sends the events before the first token.
 func (s *stream) first() {
 	switch s.api {
 	case responses:
@@ -149,7 +149,7 @@ func (s *stream) token(text string) bool {
 	return s.delta(object{"content": text}, nil)
 }
 
-// last sends the end and the report of the usage.
+// last sends the end of the answer and the usage report.
 func (s *stream) last(text string) {
 	report := s.usage
 	if hides(s.c.Model) {
@@ -189,7 +189,7 @@ func (s *stream) lastOfResponses(text string, report any) {
 	s.afterUsage()
 }
 
-// afterUsage misbehaves between the report of the usage and the end, as the model's name says.
+// afterUsage misbehaves between the usage report and the end, as the model's name says.
 func (s *stream) afterUsage() {
 	switch s.c.Model {
 	case CutAfterUsage:

@@ -15,7 +15,7 @@ type stream struct {
 	r        *http.Request
 	c        *Call
 	api      string
-	tool     string // that the answer calls, or "" for text
+	tool     string // the tool that the answer calls, or "" for text
 	in       int64  // tokens
 	sequence int    // of the next event of the responses interface
 	usage    any
@@ -23,7 +23,7 @@ type stream struct {
 
 type object = map[string]any
 
-// whole sends an answer at once.
+// whole sends an answer in one piece.
 func (s *stream) whole(tokens []string) {
 	answer := s.wholeAnswer(strings.Join(tokens, ""))
 	if !hides(s.c.Model) {

@@ -94,15 +94,18 @@ func (c *Cluster) halt() error {
 // Halt stops the server as a crash does. Resume starts it again.
 func (c *Cluster) Halt(t testing.TB) {
 	t.Helper()
-	if err := c.halt(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, c.halt())
 }
 
 // Resume starts a server that Halt has stopped.
 func (c *Cluster) Resume(t testing.TB) {
 	t.Helper()
-	if err := c.launch(); err != nil {
+	must(t, c.launch())
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
 		t.Fatal(err)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A fault explains what it may cause, while it lasts and for its grace, to calls that it could have touched.
+// A fault explains the outcomes that it may cause, while it lasts and during its grace, for calls that overlap it.
 func TestFaults_Explain(t *testing.T) {
 	var w activeFaults
 	f := &fault{name: "f", allows: []string{"backend_unreachable"}, grace: time.Hour}
@@ -42,7 +42,7 @@ func TestFaults_Explain(t *testing.T) {
 	}
 }
 
-// What an agent must never see is a finding, whatever fault is under way.
+// An outcome that an agent must never see is a finding, whatever fault is active.
 func TestLinkOutcome(t *testing.T) {
 	s := &soak{testbed: &testbed{results: newResults(), install: "inst_1", account: "own", foreigner: "foreign"}}
 	for name, c := range map[string]struct {

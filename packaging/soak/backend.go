@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/service-dev/service/packaging/pgtest"
@@ -38,11 +39,15 @@ func (w *testbed) newBackend(postgres bool) (stop func(), err error) {
 			return stop, err
 		}
 	}
+	models, err := w.offerModels()
+	if err != nil {
+		return stop, err
+	}
 	address := "localhost:" + strconv.Itoa(port)
 	w.backend = &backend{
 		url: "http://" + address, program: filepath.Join(w.bin, "service-backend"),
 		logs: filepath.Join(w.root, "backend.log"),
-		env: append(append([]string{}, w.env...),
+		env: append(append(models, w.env...),
 			"SERVICE_BACKEND_DATABASE="+database, "SERVICE_BACKEND_DATA_DIR="+data,
 			"SERVICE_BACKEND_LISTEN="+address, "SERVICE_BACKEND_BASE_URL=http://"+address,
 			"SERVICE_BACKEND_HMAC_KEY="+strings.Repeat("5a", 32), "SERVICE_BACKEND_CREDENTIALS_KEY="+strings.Repeat("a5", 32),
@@ -56,6 +61,7 @@ type backend struct {
 	url, program, logs string
 	env                []string
 	cmd                *exec.Cmd
+	kills              atomic.Int64 // that are over
 }
 
 // healthy reports whether the backend answers within limit.
@@ -95,5 +101,6 @@ func (b *backend) kill() {
 		_ = b.cmd.Process.Kill()
 		_ = b.cmd.Wait()
 		b.cmd = nil
+		b.kills.Add(1)
 	}
 }

@@ -28,9 +28,9 @@ func (s *soak) killAgent(rng *rand.Rand) (string, func() error, error) {
 			"waitForEvent": {"type": "app.attached", "timeoutSeconds": 40}, "whoAmI": {},
 			"createSimulatorSession": {"project": "com.example.doomed", "openBrowser": false},
 		} {
-			calls.Go(func() { _, _, _ = a.call(tool, args) }) // nobody is left to take the answer
+			calls.Go(func() { _, _, _ = a.call(tool, args) }) // no client is left to receive the answer
 		}
-		time.Sleep(time.Duration(rng.IntN(60)) * time.Millisecond) // where in the conversation it dies is for the dice
+		time.Sleep(time.Duration(rng.IntN(60)) * time.Millisecond) // so that it dies at a random point of the conversation
 		_ = a.cmd.Process.Kill()
 		calls.Wait()
 		_ = a.close()

@@ -13,7 +13,7 @@ import (
 // recovery limits how long the service may take to recover. The breaker of an adapter stays open for a minute.
 const recovery = 75 * time.Second
 
-// evaluate checks after the last fault that the link, the agents and the processes are as before.
+// evaluate checks after the last fault that the link, the agents and the processes are unchanged.
 func (s *soak) evaluate(before []string) error {
 	fmt.Println("the last fault is over: looking for what is lost or left")
 	if !eventually(recovery, func() bool { return s.useEverything() == nil }) {
@@ -58,6 +58,7 @@ func (s *soak) evaluate(before []string) error {
 	} else {
 		s.compare("the backend, without its database", served, anew, slack, nil)
 	}
+	s.compareMoney()
 	return s.end(before, shims)
 }
 

@@ -209,7 +209,7 @@ func (s *soak) freezeBackend(*rand.Rand) (string, func() error, error) {
 	}, p.Signal(syscall.SIGSTOP)
 }
 
-// anyAdapter returns a running adapter and what the list of faults calls it.
+// anyAdapter returns a running adapter and its name in the list of faults.
 func (s *soak) anyAdapter(rng *rand.Rand) (process, string) {
 	all := slices.DeleteFunc(s.processes(), func(p process) bool { return !strings.HasPrefix(p.name, "service-plugin-") })
 	if len(all) == 0 {

@@ -23,7 +23,7 @@ import (
 	"github.com/service-dev/service/packaging/browser"
 )
 
-// hostileAnswers are the answers of a hostile backend, or of a server that is none.
+// hostileAnswers are the answers of a hostile backend, or of a server that is not a backend.
 var hostileAnswers = map[string]http.HandlerFunc{
 	"a page": func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, "<!doctype html><title>hello</title>")
@@ -102,10 +102,10 @@ func (s *soak) meetHostile(url string, args []string) error {
 	case !bytes.Contains(out, []byte(`"code"`)):
 		return fmt.Errorf("no typed error, exit %d: %.300q", ended.ExitCode(), out)
 	case len(out) > 16<<10:
-		return fmt.Errorf("%d bytes of words", len(out))
+		return fmt.Errorf("%d bytes of output", len(out))
 	}
 	if i := bytes.IndexFunc(out, func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }); i >= 0 {
-		return fmt.Errorf("what does not print reaches the terminal: %.300q", out)
+		return fmt.Errorf("unprintable characters reach the terminal: %.300q", out)
 	}
 	return nil
 }

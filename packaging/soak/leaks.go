@@ -45,7 +45,7 @@ func (h holding) String() string {
 func descriptors(pid int) int {
 	links, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
 	if len(links) == 0 {
-		return unknown // it is gone
+		return unknown // the process has ended
 	}
 	n := 0
 	for _, link := range links {

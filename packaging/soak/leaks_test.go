@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// A count that failed once is no count: neither the least there is, nor one that others are held against.
+// A count that failed is ignored: it is neither the minimum nor compared with others.
 func TestLeaks_IgnoreFailedCounts(t *testing.T) {
 	least := holding{unknown, unknown}
 	for _, step := range []struct {
@@ -52,7 +52,7 @@ func TestLeaks_ClosedSessions(t *testing.T) {
 	}
 }
 
-// A start that empties the file takes no evidence away.
+// A start that empties the file loses no evidence.
 func TestStderr_SurvivesItsFile(t *testing.T) {
 	w := stderrLog{path: filepath.Join(t.TempDir(), "serviced.stderr")}
 	w.readOn()

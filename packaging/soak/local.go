@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// localLog is what an agent knows of its local session's event log.
+// localLog is an agent's knowledge of its local session's event log.
 type localLog struct {
 	id    string
 	since int64 // the last row that was read
@@ -16,7 +16,7 @@ type localLog struct {
 	rows  int   // inputs in the log
 }
 
-// localSession does one thing with the agent's local session, or opens it.
+// localSession performs one action on the agent's local session, or opens it.
 func (h *worker) localSession() {
 	switch {
 	case h.local.id == "" || h.rng.IntN(8) == 0:
@@ -72,12 +72,12 @@ func (h *worker) readLocal() {
 	if h.local.rows < sure || h.local.rows > all {
 		h.results.report("%s: the log of session %s has %d inputs, %d were acknowledged and %d more tried", h.a.name,
 			h.local.id, h.local.rows, sure, all-sure)
-		h.local.rows, h.local.maybe = sure, 0 // told once
+		h.local.rows, h.local.maybe = sure, 0 // report the loss only once
 	}
 }
 
-// readOn reads a log from the last row that was read to its end, gives each row to see, and holds that none is missing
-// and none comes twice. It tells false when a fault cut it short.
+// readOn reads a log from the last row that was read to its end, and calls see with each row. It reports missing and
+// repeated rows. It returns false if a fault interrupted it.
 func (h *worker) readOn(id string, last *int64, see func(row map[string]any)) bool {
 	for {
 		since := time.Now()

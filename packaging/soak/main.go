@@ -1,8 +1,8 @@
 //go:build linux
 
-// Command soak runs real programs, agents and terminals on a machine of their own, while seeded faults kill the daemon,
-// the backend and adapters, fill the disk, move the clock and replace auth.json. It prints what it counted, and exits
-// with 1 when an answer was wrong, the link was lost, or something leaked. It knows the programs from outside only; the
+// Command soak runs real programs, agents, terminals and apps that call models on a machine of their own, while seeded
+// faults kill the daemon, the backend and adapters, fill the disk, move the clock and replace auth.json. It prints what it
+// counted, and exits with 1 when an answer was wrong, the link was lost, a sum of money differs, or something leaked. It knows the programs from outside only; the
 // daemon is a build of its own whose clock can be moved.
 package main
 
@@ -124,7 +124,7 @@ func run(o options) (good bool, err error) {
 
 // prepare links the machine, uses everything once, and stops again. It returns the files that exist then.
 func (s *soak) prepare() (files []string, err error) {
-	for _, step := range []func() error{s.configure, s.link, s.connect, s.useEverything} {
+	for _, step := range []func() error{s.configure, s.link, s.startApps, s.connect, s.useEverything} {
 		if err := step(); err != nil {
 			return nil, err
 		}
@@ -187,7 +187,7 @@ func (s *soak) useEverything() error {
 	return nil
 }
 
-// workUnderFaults lets agents and terminals work during faults, until the time is over.
+// workUnderFaults lets agents and terminals work during faults, until the time is up.
 func (s *soak) workUnderFaults(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, s.length)
 	defer cancel()
@@ -223,9 +223,14 @@ func (s *soak) work(during func()) {
 	for _, c := range s.terminals {
 		all.Go(func() { c.work(ctx) })
 	}
+	for _, a := range s.gateway.apps {
+		all.Go(func() { a.work(ctx) })
+	}
+	all.Go(func() { s.checkLedger(ctx) })
 	during()
 	stop()
 	all.Wait()
+	s.provider.CloseIdle()
 }
 
 // workWithoutFaults shows what processes may hold after ordinary work.

@@ -22,7 +22,7 @@ type stderrLog struct {
 	text []byte
 }
 
-// readOn reads what was added.
+// readOn reads the text added since the last call.
 func (w *stderrLog) readOn() {
 	f, err := os.Open(w.path)
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/service-dev/service/packaging/browser"
+	"github.com/service-dev/service/packaging/llmtest"
 )
 
 // diskSize is the size of the state directory's disk in bytes.
@@ -39,6 +40,9 @@ type testbed struct {
 	// own and foreign are auth.json of the linked and of another account. install and account are the linked ids.
 	own, foreign                []byte
 	install, account, foreigner string
+
+	provider *llmtest.Provider
+	people   []*browser.Linked // who own the two accounts, the linked one last
 }
 
 // newTestbed creates the machine. from is the folder with the built programs; race builds the daemon with the race
@@ -187,6 +191,10 @@ func accountOf(auth []byte) (string, error) {
 func (w *testbed) loginAs(email string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
+	user, err := browser.New()
+	if err != nil {
+		return nil, err
+	}
 	cmd := w.command(ctx, "servicectl", "login", "--json")
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -208,10 +216,6 @@ func (w *testbed) loginAs(email string) ([]byte, error) {
 			return nil, errors.Join(fmt.Errorf("login of %s was refused: %s", email, said.Error), cmd.Wait())
 		}
 		if said.Event == "code" {
-			user, err := browser.New()
-			if err != nil {
-				return nil, err
-			}
 			if err := user.Approve(said.VerificationURL, email, password); err != nil {
 				return nil, err
 			}
@@ -224,7 +228,13 @@ func (w *testbed) loginAs(email string) ([]byte, error) {
 	if err := cmd.Wait(); err != nil {
 		return nil, err
 	}
-	return os.ReadFile(w.auth())
+	auth, err := os.ReadFile(w.auth())
+	if err != nil {
+		return nil, err
+	}
+	who := &browser.Linked{Base: w.backend.url, Browser: user}
+	w.people = append(w.people, who)
+	return auth, json.Unmarshal(auth, &struct{ AuthToken *string }{&who.Token})
 }
 
 // run runs servicectl, which must exit with 0.
@@ -249,6 +259,9 @@ func (w *testbed) remove() {
 	}
 	for _, p := range w.processes() {
 		kill(p.pid)
+	}
+	if w.provider != nil {
+		w.provider.Close()
 	}
 	if w.mounted {
 		_ = syscall.Unmount(w.disk, syscall.MNT_DETACH)

@@ -20,6 +20,7 @@ type soak struct {
 	agents       []*agent
 	workers      []*worker
 	terminals    []*terminal
+	gateway      gateway
 }
 
 // random returns the random source of one part of a run. The same seed repeats the choices of each part.

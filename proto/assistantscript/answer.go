@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Answer is what a script answers to a request.
+// Answer is a script's answer to a request.
 type Answer struct {
 	// Delay is how long the answer takes on the session's clock.
 	Delay time.Duration
@@ -35,7 +35,8 @@ type Usage struct {
 	Total int `json:"total_tokens"`
 }
 
-// Answer returns the answer of the first rule that matches. The same script answers the same request alike, always.
+// Answer returns the answer of the first rule that matches. The same script always gives the same answer to the same
+// request.
 func (s *Script) Answer(r *Request) Answer {
 	for i := range s.Rules {
 		if s.Rules[i].When.holds(r) {
@@ -185,7 +186,7 @@ func (a *Answer) Events(id string, created int64, includeUsage bool) [][]byte {
 	return append(events, []byte("data: [DONE]\n\n"))
 }
 
-// encode encodes an object of ours, which always succeeds.
+// encode encodes one of our own types, which always succeeds.
 func encode(v any) []byte {
 	data, err := json.Marshal(v)
 	if err == nil {

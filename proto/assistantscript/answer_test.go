@@ -12,7 +12,7 @@ import (
 const tools = `"tools":[{"type":"function","function":{"name":"add_item"}},` +
 	`{"type":"function","function":{"name":"show_list"}}]`
 
-// asks returns a request with these messages, of which one that is no object is the user's.
+// asks returns a request with these messages. A message that is not an object is a text of the user.
 func asks(messages ...string) string {
 	for i, m := range messages {
 		if !strings.HasPrefix(m, "{") {

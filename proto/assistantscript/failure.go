@@ -29,7 +29,7 @@ const (
 	codeInvalidValue   = "invalid_value"
 )
 
-// refusals are the codes of the gateway that a script can answer, with what the gateway answers besides.
+// refusals are the gateway's codes that a script can answer with, and the rest of the gateway's answer for each.
 var refusals = map[string]Failure{
 	"no_credit": {Status: http.StatusPaymentRequired, Type: "insufficient_quota",
 		Message: "the account has too little credit for this call"},
@@ -52,7 +52,7 @@ var refusals = map[string]Failure{
 	"provider_unavailable": {Status: http.StatusServiceUnavailable, Type: "api_error", RetryAfter: 1,
 		Message: "the model's provider is not available"},
 	"provider_error": {Status: http.StatusBadGateway, Type: "api_error", RetryAfter: 1,
-		Message: "the model's provider sent something that is no answer: try again"},
+		Message: "the model's provider sent an invalid answer: try again"},
 	"provider_refused": {Status: http.StatusBadRequest, Type: "invalid_request_error",
 		Message: "the provider refused the request"},
 }

@@ -20,7 +20,7 @@ const (
 var ErrNoModel = &Failure{Status: http.StatusNotFound, Type: "not_found_error", Code: "model_not_found", Param: "model",
 	Message: "there is no such model: ask for assistant or script"}
 
-// Request is what a script reads of a body of POST /v1/chat/completions.
+// Request holds the fields of a POST /v1/chat/completions body that a script reads.
 type Request struct {
 	Model string
 	// Stream asks for chunks, IncludeUsage for one with the usage at their end.
@@ -88,7 +88,7 @@ func ParseRequest(body []byte) (*Request, error) {
 	return r, r.read(b.Messages)
 }
 
-// read takes in the conversation.
+// read reads the conversation.
 func (r *Request) read(messages []chatMessage) error {
 	if len(messages) == 0 {
 		return invalid(codeInvalidValue, "messages", "messages is missing or empty")

@@ -1,7 +1,7 @@
 // Package assistantscript answers chat requests of apps by a script instead of a model, so that tests of apps cost
 // nothing and always have the same result. A script is a JSON file with rules: the first one that matches the end of
-// the conversation has the answer. The package reads scripts and requests and writes answers as the interface
-// /v1/chat/completions does; it knows neither files, nor HTTP, nor time.
+// the conversation gives the answer. The package reads scripts and requests and writes answers in the form of
+// /v1/chat/completions; it knows neither files, nor HTTP, nor time.
 package assistantscript
 
 import (
@@ -34,7 +34,7 @@ type Script struct {
 	Rules []Rule `json:"rules"`
 }
 
-// Rule is a condition with the answer to give if it is the first that holds.
+// Rule is a condition and the answer to give if it is the first rule that holds.
 type Rule struct {
 	When  When  `json:"when"`
 	Reply Reply `json:"reply"`
@@ -42,13 +42,13 @@ type Rule struct {
 
 // When is a condition about the last message of a request. All of its fields must hold.
 type When struct {
-	// Contains is part of the message's text, whatever the case.
+	// Contains is part of the message's text, ignoring case.
 	Contains string `json:"contains,omitempty"`
 	// Pattern is a regular expression (RE2) for part of the message's text.
 	Pattern string `json:"pattern,omitempty"`
 	// ToolResult is the name of the tool whose result the message is. Without it the message must be the user's.
 	ToolResult string `json:"toolResult,omitempty"`
-	// Always holds for every message, and stands alone.
+	// Always holds for every message and excludes the other fields.
 	Always bool `json:"always,omitempty"`
 
 	pattern *regexp.Regexp
@@ -82,7 +82,7 @@ func ms(what string, low, high int64) strictjson.Rule {
 	return strictjson.Rule{What: what, Min: &low, Max: &high}
 }
 
-// ListRules are what a list of rules at this place of a document must be.
+// ListRules returns the rules for a list of script rules at this place of a document.
 func ListRules(place string) strictjson.Rules {
 	rule := place + "[]"
 	call := func(at string) strictjson.Rules {
@@ -143,8 +143,8 @@ func Parse(data []byte) (*Script, error) {
 	return &s, nil
 }
 
-// Check checks what concerns several fields, and makes a script that was decoded elsewhere ready to answer. place is
-// where its rules stand. The error is a *strictjson.Error.
+// Check checks the rules that involve several fields, and prepares a script that was decoded elsewhere for answering.
+// place is the position of its rules. The error is a *strictjson.Error.
 func (s *Script) Check(place string) error {
 	refuse := func(at, message, want string) error {
 		return &strictjson.Error{Path: at, Message: message, Want: want, Example: ruleExample, Beyond: true}

@@ -79,8 +79,8 @@ func TestEncode_IsReadAsTheSameScript(t *testing.T) {
 	}
 }
 
-// FuzzParse holds the decoder to what it promises of any bytes: scripts that it accepts are written and read alike,
-// and answer every request within their bounds.
+// FuzzParse checks the decoder on any bytes: encoding and decoding an accepted script does not change it, and the
+// script answers every request within its bounds.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(shopping), []byte(asks("Hello")))
 	f.Add([]byte(`{"rules":[{"when":{"always":true},"reply":{"text":"x"}}]}`), []byte(`{"model":"script"}`))

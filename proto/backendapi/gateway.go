@@ -7,8 +7,8 @@ const PathGatewayUsage = "/gateway/usage"
 // FieldGatewayUsage is the field of CapabilityAssistant whose grant PathGatewayUsage needs.
 const FieldGatewayUsage = "gatewayUsage"
 
-// GatewayUsage is what a project's calls through the AI gateway cost. Money is in micro-dollars, times are UTC, and the
-// range is of whole hours or days. ByModel, and Resolves of the models, are null if the grants hide the text model;
+// GatewayUsage is the cost of a project's calls through the AI gateway. Money is in micro-dollars, times are UTC, and
+// the range is of whole hours or days. ByModel, and Resolves of the models, are null if the grants hide the text model;
 // BySource and KeySource are if they hide the credentials. Refused calls count in Refused only.
 type GatewayUsage struct {
 	Project  string            `json:"project"`
@@ -20,11 +20,12 @@ type GatewayUsage struct {
 	ByModel  []GatewayOfModel  `json:"byModel"`
 	BySource []GatewayOfSource `json:"bySource"`
 	// Series has a point for each hour or day, also for those without calls.
-	Series    []GatewayPoint   `json:"series"`
-	Refusals  []GatewayRefusal `json:"refusals"`
-	KeySource *string          `json:"keySource"`
-	Models    []GatewayModel   `json:"models"`
-	Summary   string           `json:"summary"`
+	Series   []GatewayPoint   `json:"series"`
+	Refusals []GatewayRefusal `json:"refusals"`
+	// KeySource is what pays for the next call: credit, own_key, local or script; none if no model is available.
+	KeySource *string        `json:"keySource"`
+	Models    []GatewayModel `json:"models"`
+	Summary   string         `json:"summary"`
 }
 
 // GatewayRange is from a time until before another.
@@ -34,12 +35,14 @@ type GatewayRange struct {
 }
 
 // GatewayCredit is the account's prepaid credit. Reserved is the part of the balance that calls in flight hold, Free what
-// was granted for nothing. Locked credit cannot be spent before the owner has proved the mail address.
+// was granted for nothing. Locked credit cannot be spent before the owner has proved the mail address. TopUp is the page
+// where the owner pays in, or null if the backend has none.
 type GatewayCredit struct {
-	BalanceMicroUSD  int64 `json:"balanceMicroUsd"`
-	ReservedMicroUSD int64 `json:"reservedMicroUsd"`
-	FreeMicroUSD     int64 `json:"freeMicroUsd"`
-	Locked           bool  `json:"locked"`
+	BalanceMicroUSD  int64   `json:"balanceMicroUsd"`
+	ReservedMicroUSD int64   `json:"reservedMicroUsd"`
+	FreeMicroUSD     int64   `json:"freeMicroUsd"`
+	Locked           bool    `json:"locked"`
+	TopUp            *string `json:"topUp"`
 }
 
 // GatewayCaps are the spending caps of the project and of its account; null does not limit.
@@ -50,7 +53,7 @@ type GatewayCaps struct {
 	AccountMonth *GatewayCap `json:"accountMonth"`
 }
 
-// GatewayCap is a cap, and what the present day or month has used of it. Calls in flight count with what they reserved.
+// GatewayCap is a cap and its usage in the current day or month. Calls in flight count with their reserved amount.
 type GatewayCap struct {
 	LimitMicroUSD    int64  `json:"limitMicroUsd"`
 	SpentMicroUSD    int64  `json:"spentMicroUsd"`

@@ -114,7 +114,7 @@ type TextModel struct {
 	MicroUSDPerMillion TokenPrice `json:"microUsdPerMillion"`
 }
 
-// TokenPrice is what a million tokens cost in micro-dollars: of input, of input read from a cache, and of output.
+// TokenPrice is the price of a million tokens in micro-dollars: of input, of input read from a cache, and of output.
 type TokenPrice struct {
 	In     int64 `json:"in"`
 	Cached int64 `json:"cached"`

@@ -4,7 +4,8 @@ package backendapi
 // bearer token: usage is not tied to an account. DELETE PathTelemetry with the same header erases what is held of the
 // install id.
 
-// TelemetryReceipt is the answer to an upload, 202. Rejected events are not of the list; sending them again is no use.
+// TelemetryReceipt is the answer to an upload, 202. Rejected events are not on the list of events; sending them again
+// is useless.
 type TelemetryReceipt struct {
 	Accepted   int64 `json:"accepted"`
 	Duplicates int64 `json:"duplicates"`

@@ -41,5 +41,9 @@ func sameAs(k scenario.Kind) string {
 	case k.Argument != "":
 		return fmt.Sprintf(" The tool: `%s` with `%s`.", k.Tool, k.Argument)
 	}
+	if len(k.OnlyStep) > 0 {
+		return fmt.Sprintf(" The tool with the same fields, but without `%s`: `%s`.", strings.Join(k.OnlyStep, "` and `"),
+			k.Tool)
+	}
 	return fmt.Sprintf(" The tool with the same fields: `%s`.", k.Tool)
 }

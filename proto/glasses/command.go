@@ -165,7 +165,7 @@ func CommandTypes() []string {
 
 // ParseCommand reads the payload of a command into its type: *Show, *Say, *Play, *AudioStart, *TranscriptionStart,
 // *VideoStart, *MotionStart, *Photo, *Video, *Announce, *Sleep, *Cancel, or nil for commands without one. Defaults
-// are filled in. The error is an *Error with code bad_payload, or unsupported for a type that is no command.
+// are filled in. The error is an *Error with code bad_payload, or unsupported for a type that is not a command.
 func ParseCommand(typ string, payload []byte) (any, error) {
 	return parsePayload(commandParsers, "command", typ, payload)
 }

@@ -123,7 +123,7 @@ type (
 	TranscriptionState struct {
 		Running bool `json:"running"`
 		// Reason is the code with which transcription.start would be refused now. It is empty while transcription runs,
-		// and after the service ended it for an app that attached anew.
+		// and after the service ended it because a new app attached.
 		Reason string `json:"reason,omitempty"`
 		// Part and By are those of the refusal.
 		Part string `json:"part,omitempty"`

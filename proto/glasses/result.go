@@ -43,14 +43,17 @@ type Finding struct {
 	ID   string `json:"id,omitempty"`
 	// Text is the node's text, or the alt of an image.
 	Text string `json:"text,omitempty"`
+	// Missing names the characters of a missing_glyph, e.g. "你 U+4F60".
+	Missing string `json:"missing,omitempty"`
 }
 
 // Message describes the finding in a few words.
 func (f Finding) Message() string {
 	words := map[string]string{
 		FindingClipped: "is never on the panel as a whole", FindingCut: "is a target that is never on the panel as a whole",
-		FindingBrokenWord:  "is a button with a broken word",
-		FindingUnreachable: "is a target that the wearer's inputs do not reach",
+		FindingBrokenWord:   "is a button with a broken word",
+		FindingUnreachable:  "is a target that the wearer's inputs do not reach",
+		FindingMissingGlyph: "has characters that no font here has: " + f.Missing,
 	}[f.Kind]
 	name := f.ID
 	if f.Text != "" {
@@ -61,10 +64,11 @@ func (f Finding) Message() string {
 
 // Kinds of Finding.
 const (
-	FindingClipped     = "clipped"     // a text or an image is never on the panel as a whole
-	FindingCut         = "cut"         // a target is never on the panel as a whole
-	FindingBrokenWord  = "broken_word" // a word of a button is broken
-	FindingUnreachable = "unreachable" // the inputs of the model cannot move the focus to a target
+	FindingClipped      = "clipped"       // a text or an image is never on the panel as a whole
+	FindingCut          = "cut"           // a target is never on the panel as a whole
+	FindingBrokenWord   = "broken_word"   // a word of a button is broken
+	FindingUnreachable  = "unreachable"   // the inputs of the model cannot move the focus to a target
+	FindingMissingGlyph = "missing_glyph" // no font has a character of a text, so the wearer sees a box
 )
 
 // Media describes a picture, a clip or a sound. Its bytes travel separately.

@@ -142,8 +142,8 @@ func (g AppState) Patch() StatePatch {
 	return p
 }
 
-// Standing is what apps have set and what outlives the glasses. As the payload of sim.standing, the service restores it
-// on glasses that attach.
+// Standing is the state that apps have set and that outlives the glasses. As the payload of sim.standing, the service
+// restores it on glasses that attach.
 type Standing struct {
 	// Phrases are the phrases that an app announced last.
 	Phrases []string `json:"phrases"`

@@ -140,9 +140,9 @@ func TestCheck_RefusesAClosedPeer(t *testing.T) {
 func TestGuard_RefusesAnotherUser(t *testing.T) {
 	if os.Getuid() != 0 {
 		if os.Getenv("CI") == "true" {
-			t.Fatal("to become another user needs root")
+			t.Fatal("becoming another user needs root")
 		}
-		t.Skip("SKIPPED: to become another user needs root")
+		t.Skip("SKIPPED: becoming another user needs root")
 	}
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {

@@ -94,7 +94,7 @@ func (d *decoder) notJSON(err error) error {
 	return &Error{Path: d.at(), Message: message, Beyond: true}
 }
 
-// within decodes what is at a part of the path.
+// within decodes the value at a part of the path.
 func (d *decoder) within(part string, n *node, into reflect.Value) error {
 	d.path = append(d.path, part)
 	defer func() { d.path = d.path[:len(d.path)-1] }()

@@ -342,8 +342,8 @@ func (s *Service) PasskeyAdded(ctx context.Context, accountID string) {
 	s.sendNotice(ctx, accountID, passkeyAddedMail)
 }
 
-// SpendingNotice mails that most of the credit, or of a cap, is spent. text says what; path is that of the page that
-// shows it.
+// SpendingNotice mails that most of the credit, or of a cap, is spent. text says which; path is the path of the page
+// that shows it.
 func (s *Service) SpendingNotice(ctx context.Context, accountID, text, path string) {
 	s.sendNotice(ctx, accountID, func(a Account) mail.Message { return spendingMail(a, text, s.SiteURL+path) })
 }

@@ -232,8 +232,8 @@ func (a *aggregator) periods() []Period {
 	return slices.Collect(maps.Keys(periods))
 }
 
-// boundedDeltas returns what to add to the stored counters. known are the keys that exist in the same periods: a kind
-// that has maxNames names in a period gets no more, and further names count as Other.
+// boundedDeltas returns the deltas to add to the stored counters. known are the keys that exist in the same periods: a
+// kind that has maxNames names in a period gets no more, and further names count as Other.
 func (a *aggregator) boundedDeltas(known []CounterKey) []Counter {
 	type kindOfPeriod struct {
 		Period

@@ -12,7 +12,7 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-// GatewayUsage reports what a project's calls through the AI gateway cost.
+// GatewayUsage reports the cost of a project's calls through the AI gateway.
 type GatewayUsage interface {
 	Report(ctx context.Context, accountID, project string, q usage.Query) (usage.Report, error)
 }
@@ -62,8 +62,8 @@ func usageQuery(values url.Values) (q usage.Query, err error) {
 	return q, nil
 }
 
-// usageOf returns the parts of a report that the grants let an agent see: without the text model's, nothing that names
-// the models which answered, and without the credentials', nothing that tells whether the project has a key.
+// usageOf returns the parts of a report that the grants let an agent see. Without the text model's grant it names no
+// models that answered, and without the credentials' grant it does not reveal whether the project has a key.
 func usageOf(project string, r usage.Report, g grants.Grants) backendapi.GatewayUsage {
 	showModel := g.Of(grants.Assistant, grants.TextModel).Allows(grants.Read)
 	out := backendapi.GatewayUsage{
@@ -71,6 +71,7 @@ func usageOf(project string, r usage.Report, g grants.Grants) backendapi.Gateway
 		Credit: backendapi.GatewayCredit{
 			BalanceMicroUSD: int64(r.Credit.Posted), ReservedMicroUSD: int64(r.Credit.Held),
 			FreeMicroUSD: int64(r.Credit.Free), Locked: r.Credit.Locked,
+			TopUp: textOrNull(r.Credit.TopUpURL),
 		},
 		Caps: capsOf(r.Caps), Totals: sumsOf(r.Totals),
 		Series: convert(r.Series, func(p usage.Point) backendapi.GatewayPoint {
@@ -79,7 +80,7 @@ func usageOf(project string, r usage.Report, g grants.Grants) backendapi.Gateway
 		}),
 		Refusals: convert(r.Refusals, func(one usage.Refusal) backendapi.GatewayRefusal {
 			return backendapi.GatewayRefusal{Code: one.Code, Count: one.Count, LastAt: timestamp(one.LastAt),
-				FixHint: one.Next}
+				FixHint: one.Hint()}
 		}),
 		Models: convert(r.Models, func(m gateway.Availability) backendapi.GatewayModel {
 			return gatewayModelOf(m, showModel)
@@ -120,7 +121,8 @@ func capsOf(list []usage.Cap) (out backendapi.GatewayCaps) {
 	return out
 }
 
-// gatewayModelOf describes an id that apps can ask for. What gateway.Assistant resolves to is shown by its grant only.
+// gatewayModelOf describes an id that apps can ask for. It shows the model behind gateway.Assistant only with its
+// grant.
 func gatewayModelOf(a gateway.Availability, showModel bool) backendapi.GatewayModel {
 	m := backendapi.GatewayModel{ID: a.ID, Available: a.Why == ""}
 	if a.ID == gateway.Assistant && !showModel {

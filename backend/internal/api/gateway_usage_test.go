@@ -17,9 +17,10 @@ const usagePath = appPath + backendapi.PathGatewayUsage
 type twoModels struct{}
 
 func (twoModels) Available(context.Context, gateway.Caller) ([]gateway.Availability, error) {
-	secret := &gateway.Model{ID: "chosen-model", API: "chat"}
+	p := &gateway.Provider{}
+	secret := &gateway.Model{ID: "chosen-model", API: "chat", Provider: p}
 	return []gateway.Availability{{ID: gateway.Assistant, Model: secret, Why: "chosen-model has no price"},
-		{ID: "other-model", Model: &gateway.Model{ID: "other-model", API: "messages"}}}, nil
+		{ID: "other-model", Model: &gateway.Model{ID: "other-model", API: "messages", Provider: p}}}, nil
 }
 
 func TestGatewayUsage_Queries(t *testing.T) {

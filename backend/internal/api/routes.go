@@ -35,7 +35,7 @@ type route struct {
 	fields       func(*call) ([]string, error) // for a capability with a grant per field: those that the request is about
 	reads        string                        // action in the account's audit log
 	handler      func(*call) (any, error)      // returns the answer, which is sent as JSON with the call's status
-	raw          http.HandlerFunc              // instead of handler, for callers that are no installs
+	raw          http.HandlerFunc              // instead of handler, for callers that are not installs
 }
 
 // call is one request being handled by enforce.
@@ -43,7 +43,7 @@ type call struct {
 	*http.Request
 	w       http.ResponseWriter
 	who     link.Principal   // for levels linked and ownProject
-	project projects.Project // for level ownProject; its ID is no alias
+	project projects.Project // for level ownProject; its ID is not an alias
 	grants  grants.Grants    // for level ownProject
 	body    any              // what fields decoded
 	status  int

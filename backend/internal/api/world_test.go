@@ -119,7 +119,7 @@ func (w *world) records(hash secret.Hasher, o *Options) {
 	o.Telemetry = telemetry.New(telemetry.Options{Store: w.store, Hasher: hash, Now: w.now})
 	o.Pages = &connpage.Service{Store: w.store, Now: w.now}
 	ledger := credit.New(credit.Options{Store: w.store, Hasher: hash, Free: 2 * credit.USD, Now: w.now})
-	o.GatewayUsage = &usage.Service{Ledger: ledger, Models: twoModels{}, Now: w.now}
+	o.GatewayUsage = &usage.Service{Ledger: ledger, Models: twoModels{}, KeySources: w.store, Now: w.now}
 }
 
 func (w *world) now() time.Time {

@@ -57,7 +57,7 @@ type browser struct {
 
 func newAuthWorld(t *testing.T, where string) *authWorld {
 	t.Helper()
-	o := Options{InstanceID: "test", Log: slog.New(slog.DiscardHandler), Config: config.Config{
+	o := Options{InstanceID: "test", Embedded: true, Log: slog.New(slog.DiscardHandler), Config: config.Config{
 		BaseURL: siteURL, SiteURL: siteURL, Database: where, HMACKey: []byte(strings.Repeat("k", 32)),
 		CodeTTL: 10 * time.Minute, PollInterval: 5 * time.Second, Grace: 30 * time.Second, UnusedAfter: time.Minute,
 		CodesPerMinute: 60, SessionsPerMinute: 100_000,
@@ -260,6 +260,8 @@ func (h *authWorld) basics(project string) (keyID string) {
 	key, err := h.f.projects.MintKey(ctx, id, project, canary+" key", audit.Person())
 	h.must(err)
 	h.must(h.f.credentials.Set(ctx, id, project, "openai", pastedKey, "", audit.Person()))
+	_, err = h.f.servers.Add(ctx, id, project, "ollama", "http://127.0.0.1:1/v1", "", audit.Person())
+	h.must(err)
 	counted, err := h.f.analytics.Ingest(ctx, id, project, []analytics.Event{
 		{ID: "00000001", Type: analytics.Custom, Name: canary + "_tap", At: time.Now(), InstallID: "install-1"}})
 	h.must(err)
@@ -346,6 +348,7 @@ func (h *authWorld) send(b *browser, q request) (*http.Response, string) {
 		r.AddCookie(c)
 	}
 	w := httptest.NewRecorder()
+	r.Host = "localhost:" // an embedded backend answers no other host; only such a backend has local servers
 	h.app.Handler().ServeHTTP(w, r)
 	if q.pattern != "" && r.Pattern != q.pattern {
 		h.t.Errorf("%s %s was taken by %q, not by %q", q.method, q.path, r.Pattern, q.pattern)

@@ -56,6 +56,7 @@ type features struct {
 	telemetry   *telemetry.Service
 	credit      *credit.Ledger
 	gateway     *gateway.Service
+	servers     *gateway.LocalServers // of an embedded backend, or nil
 	usage       *usage.Service
 }
 
@@ -201,6 +202,9 @@ func (a *App) newPages(f *features, o Options) (*web.Web, error) {
 	}
 	if f.passkeys != nil { // a nil pointer in the interface would not be nil
 		pages.Passkeys = f.passkeys
+	}
+	if f.servers != nil {
+		pages.Dashboard.LocalServers = f.servers
 	}
 	return web.New(pages)
 }

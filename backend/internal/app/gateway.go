@@ -28,16 +28,20 @@ func (a *App) newGateway(f *features, o Options) error {
 	if err := catalogue.CheckOwnKeys(f.credentials.Knows); err != nil {
 		return fmt.Errorf("setting gateway_catalogue: %w", err)
 	}
+	if o.Embedded {
+		f.servers = gateway.NewLocalServers(a.store, f.credentials, time.Now)
+	}
+	sources := gateway.KeySources{Store: a.store, Now: time.Now}
 	f.gateway = gateway.New(gateway.Options{
 		Catalogue: catalogue, Purse: f.credit, Keys: a.store, Settings: f.assistant,
-		OwnKeys: ownKeys{gateway.KeySources{Store: a.store, Now: time.Now}, f.credentials}, Log: o.Log,
+		OwnKeys: ownKeys{sources, f.credentials}, Servers: f.servers, Log: o.Log,
 	})
 	f.assistant.TextModels = f.textModels
-	f.usage = &usage.Service{Ledger: f.credit, Models: f.gateway, Now: time.Now}
+	f.usage = &usage.Service{Ledger: f.credit, Models: f.gateway, KeySources: sources, Now: time.Now}
 	return nil
 }
 
-// textModels are what a project's assistant can be set to.
+// textModels are the models that a project's assistant can be set to.
 func (f *features) textModels() (models []assistant.TextModel, standard string) {
 	all, standard := f.gateway.TextModels()
 	for _, a := range all {
@@ -54,7 +58,7 @@ func mountGateway(mux *http.ServeMux, f *features, o Options) {
 	modelapi.New(modelapi.Options{Keys: f.projects, Gateway: f.gateway, Log: o.Log}).Mount(mux)
 }
 
-// ownKeys are the stored credentials of projects, as keys that calls are paid with.
+// ownKeys are the stored credentials of projects, as keys that pay for calls.
 type ownKeys struct {
 	gateway.KeySources
 	credentials *credentials.Service

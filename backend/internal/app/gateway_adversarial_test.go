@@ -18,8 +18,8 @@ import (
 	"github.com/service-dev/service/packaging/llmtest"
 )
 
-// Two hundred calls at once on five cents, which cover all of them one after the other: a call is either answered or
-// told to try again, never that there is no credit.
+// Two hundred concurrent calls on five cents, which would cover all of them one after the other: a call is answered or
+// told to try again, but never refused for lack of credit.
 func TestGateway_TwoHundredCallsOnFiveCents(t *testing.T) {
 	eachGateway(t, testManyCalls, func(c *config.Config) { c.FreeCredit = "0.05" })
 }
@@ -47,8 +47,8 @@ func testManyCalls(t *testing.T, w *gatewayWorld) {
 	}
 }
 
-// Whatever is called and however the provider misbehaves, what it bills is what the account pays and the operator
-// carries, or the call is marked as estimated.
+// For every call and every kind of misbehaviour, the provider's bill equals the sum of the account's charge and the
+// operator's cost, or the call is marked as estimated.
 func TestGateway_LedgerEqualsTheProvidersBook(t *testing.T) {
 	if err := flag.Set("rapid.checks", "5"); err != nil {
 		t.Fatal(err)
@@ -79,7 +79,7 @@ func (w *gatewayWorld) posted() int64 {
 	return posted
 }
 
-// compareCall makes a call of any kind and compares what it cost with the provider's book.
+// compareCall makes a call of any kind and compares its cost with the provider's records.
 func (w *gatewayWorld) compareCall(rt *rapid.T) {
 	model := rapid.SampledFrom([]string{"good", llmtest.OneByte, llmtest.UsageNull, llmtest.UsageWithDelta,
 		llmtest.AboveMax, llmtest.UsageNone, llmtest.CutAfterUsage, llmtest.CutBeforeUsage, llmtest.Status500,
@@ -119,7 +119,8 @@ func (w *gatewayWorld) compareCall(rt *rapid.T) {
 	}
 }
 
-// A provider that drops a connection after it has read the request receives it once, whatever an app's header says.
+// A provider that drops a connection after it has read the request receives the request once, whatever headers the app
+// sends.
 func TestGateway_SendsADroppedCallOnce(t *testing.T) {
 	w := startGateway(t)
 	for _, header := range [][]string{nil, {"Idempotency-Key", "k-1"}, {"X-Idempotency-Key", "k-2"}} {
@@ -131,7 +132,7 @@ func TestGateway_SendsADroppedCallOnce(t *testing.T) {
 	}
 }
 
-// A suspended account and a deleted project end their calls, wherever that was decided.
+// Suspending an account or deleting a project ends its calls, whichever process does it.
 func TestGateway_CutsTheAnswerOfWhatIsGone(t *testing.T) {
 	for name, end := range map[string]func(w *gatewayWorld){
 		"suspended account": func(w *gatewayWorld) { w.exec("UPDATE accounts SET state = 'suspended'") },
@@ -165,7 +166,7 @@ func TestGateway_CutsTheAnswerOfWhatIsGone(t *testing.T) {
 	}
 }
 
-// A cap that is lowered while an answer is streamed lets it end, and refuses the next call.
+// A cap that is lowered while an answer is streamed lets the answer end, and refuses the next call.
 func TestGateway_CapIsLoweredDuringACall(t *testing.T) {
 	eachGateway(t, func(t *testing.T, w *gatewayWorld) {
 		res := w.begin(t.Context(), chatBody(llmtest.WaitsInside, `,"stream":true`))
@@ -180,7 +181,7 @@ func TestGateway_CapIsLoweredDuringACall(t *testing.T) {
 	})
 }
 
-// The key of a project that was merged into another opens that one, whose caps count what it spends.
+// The key of a project that was merged into another is valid for that one, whose caps count the spending.
 func TestGateway_MergedProjectPays(t *testing.T) {
 	eachGateway(t, func(t *testing.T, w *gatewayWorld) {
 		const from, into = "com.example.hello", "com.example.other"

@@ -26,7 +26,7 @@ func (m *mailbox) Data(r io.Reader) error {
 	return err
 }
 
-// startMailbox starts a mail server and returns the settings that lead to it.
+// startMailbox starts a mail server and returns the settings for it.
 func startMailbox(t *testing.T) (*mailbox, config.Mail) {
 	t.Helper()
 	m := &mailbox{make(chan string, 10)}
@@ -48,7 +48,7 @@ func startMailbox(t *testing.T) (*mailbox, config.Mail) {
 	return m, config.Mail{Host: "127.0.0.1", Port: l.Addr().(*net.TCPAddr).Port, From: "service@example.org", TLS: "none"}
 }
 
-// The owner is mailed when most of a cap is spent, once, even if the server stops right afterwards.
+// The owner gets one mail when most of a cap is spent, even if the server stops right afterwards.
 func TestGateway_MailsThatMostOfACapIsSpent(t *testing.T) {
 	box, settings := startMailbox(t)
 	w := startGateway(t, func(c *config.Config) { c.Mail = settings })
@@ -62,7 +62,7 @@ func TestGateway_MailsThatMostOfACapIsSpent(t *testing.T) {
 	}
 	call()
 	w.restart()
-	// A cap of which more than 80 % is spent, and into which two such calls fit.
+	// More than 80 % of the cap is spent, and two such calls still fit.
 	w.exec("INSERT INTO gateway_settings (account_id, app_id, day_cap) SELECT account_id, app_id, 100000 FROM projects")
 	w.exec("UPDATE credit_spending SET spent = 85000 WHERE project <> ''")
 	call()

@@ -66,7 +66,7 @@ func (b *pagesOf) post(path string, form url.Values) int {
 	return res.StatusCode
 }
 
-// withOwnKeys has the fake provider take the projects' own keys of OpenAI.
+// withOwnKeys makes the fake provider accept the projects' own keys of OpenAI.
 func withOwnKeys(t *testing.T) func(*config.Config) {
 	return func(c *config.Config) {
 		text, err := os.ReadFile(c.GatewayCatalogue)
@@ -85,7 +85,7 @@ func withOwnKeys(t *testing.T) func(*config.Config) {
 	}
 }
 
-// A project's own key is a purse of its own: it pays alone, or nothing is called.
+// With an own key only that key pays: if it cannot, no call reaches a provider.
 func TestGateway_OwnKeyPaysAlone(t *testing.T) {
 	eachGateway(t, func(t *testing.T, w *gatewayWorld) {
 		const page = "/account/projects/com.example.hello"

@@ -69,6 +69,42 @@ func testCreditRefusals(t *testing.T, w *gatewayWorld) {
 	}
 }
 
+// The app, the agent and the owner are told where to pay in.
+func TestGateway_NoCreditNamesWhereToPayIn(t *testing.T) {
+	const payPage = "https://pay.example.org/in"
+	eachGateway(t, func(t *testing.T, w *gatewayWorld) {
+		topUp := w.usage("").Credit.TopUp
+		if topUp == nil || !strings.HasPrefix(*topUp, payPage+"?account=acct_") {
+			t.Fatalf("the agent is told %v", topUp)
+		}
+		w.refusedTopUp(*topUp)
+		if page := w.signIn().get("/account/credit"); !strings.Contains(page, `href="`+*topUp+`"`) {
+			t.Error("the page does not lead there")
+		}
+	}, func(c *config.Config) { c.FreeCredit, c.TopUpURL = "0.00", payPage })
+}
+
+func TestGateway_NoCreditWithoutAPaymentPage(t *testing.T) {
+	w := startGateway(t, func(c *config.Config) { c.FreeCredit = "0.00" })
+	w.refusedTopUp(nil)
+	if page := w.signIn().get("/account/credit"); w.usage("").Credit.TopUp != nil || strings.Contains(page, "Pay in") {
+		t.Error("somebody is led nowhere")
+	}
+}
+
+// refusedTopUp checks that each interface refuses a call without credit, and names where to pay in.
+func (w *gatewayWorld) refusedTopUp(want any) {
+	w.t.Helper()
+	for _, call := range [][3]string{{"/v1/chat/completions", chatBody("good", ""), "insufficient_quota"},
+		{"/v1/responses", `{"model":"resp-good","input":"Hello"}`, "insufficient_quota"},
+		{"/v1/messages", chatBody("msg-good", `,"max_tokens":9`), "billing_error"}} {
+		e := w.refused(call[0], call[1], http.StatusPaymentRequired, "no_credit", call[2], "")
+		if e["topUp"] != want {
+			w.t.Errorf("%s: %v, want %v", call[0], e["topUp"], want)
+		}
+	}
+}
+
 func TestGateway_SaysThatNoModelsAreSetUp(t *testing.T) {
 	w := startGateway(t, func(c *config.Config) { c.GatewayCatalogue = "" })
 	w.refused("/v1/chat/completions", chatBody("good", ""), http.StatusServiceUnavailable, "not_configured", "api_error", "")
@@ -79,7 +115,7 @@ func TestGateway_SaysThatNoModelsAreSetUp(t *testing.T) {
 	}
 }
 
-// A key that any process revokes opens nothing more, not even the rest of an answer.
+// A key that any process revokes is invalid at once, even for the rest of an answer.
 func TestGateway_CutsTheAnswerOfARevokedKey(t *testing.T) { eachGateway(t, testRevoked) }
 
 func testRevoked(t *testing.T, w *gatewayWorld) {

@@ -70,8 +70,8 @@ func TestGateway_AsksTheProviderForNoMoreThanItHolds(t *testing.T) {
 	}
 }
 
-// Every way in which a provider misbehaves ends in an answer or a refusal, with nothing held, and never charges more
-// than the hold.
+// Every misbehaviour of a provider ends in an answer or a refusal, leaves no hold, and never charges more than the
+// hold.
 func TestGateway_OutlivesEveryProvider(t *testing.T) { eachGateway(t, testProviders) }
 
 func testProviders(t *testing.T, w *gatewayWorld) {
@@ -216,7 +216,8 @@ func TestGateway_RefusesInTheClientsOwnWords(t *testing.T) {
 	}
 }
 
-// An app that leaves is charged what the provider reports, since the answer is read on for a while.
+// An app that disconnects is charged the usage that the provider reports, because the gateway continues to read the
+// answer for a while.
 func TestGateway_ReadsOnWhenTheAppLeaves(t *testing.T) { eachGateway(t, testReadsOn) }
 
 func testReadsOn(t *testing.T, w *gatewayWorld) {

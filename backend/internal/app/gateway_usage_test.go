@@ -13,7 +13,7 @@ import (
 
 const helloProject = backendapi.PathProjects + "/com.example.hello"
 
-// usage reads what the project's calls cost, as an agent does.
+// usage reads the cost of the project's calls, as an agent does.
 func (w *gatewayWorld) usage(query string) (u backendapi.GatewayUsage) {
 	w.t.Helper()
 	if status := w.call("GET", helloProject+backendapi.PathGatewayUsage+query, "", &u); status != http.StatusOK {
@@ -22,7 +22,7 @@ func (w *gatewayWorld) usage(query string) (u backendapi.GatewayUsage) {
 	return u
 }
 
-// The report, the ledger and the provider's own book agree to the micro-dollar.
+// The report, the ledger and the provider's own records agree to the micro-dollar.
 func TestGateway_UsageAgreesWithLedgerAndBook(t *testing.T) { eachGateway(t, testUsageAgrees) }
 
 func testUsageAgrees(t *testing.T, w *gatewayWorld) {
@@ -55,7 +55,7 @@ func testUsageAgrees(t *testing.T, w *gatewayWorld) {
 	var sum, ofSources, ofSeries int64
 	for _, m := range u.ByModel {
 		sum += m.MicroUSD
-		if m.Model != llmtest.UsageNone && m.MicroUSD != book[m.Model] { // of that one the provider reports nothing
+		if m.Model != llmtest.UsageNone && m.MicroUSD != book[m.Model] { // for that model the provider reports no usage
 			t.Errorf("%s: %d reported, %d in the book", m.Model, m.MicroUSD, book[m.Model])
 		}
 	}
@@ -123,7 +123,8 @@ func testUsageCaps(t *testing.T, w *gatewayWorld) {
 	}
 }
 
-// The model of a project's settings answers from the next call on, and whoever asks for it learns which one that is.
+// The model in a project's settings answers from the next call on, and an app that asks for it learns which model that
+// is.
 func TestGateway_AssistantIsTheProjectsTextModel(t *testing.T) { eachGateway(t, testTextModel) }
 
 func testTextModel(t *testing.T, w *gatewayWorld) {
@@ -162,7 +163,7 @@ func testTextModel(t *testing.T, w *gatewayWorld) {
 		m.ID != "assistant" || !m.Available || *m.Resolves != llmtest.CRLF {
 		t.Errorf("%s, %+v", one, m)
 	}
-	// What the operator takes out or does not price is said, wherever somebody looks.
+	// Every report says why a model cannot be called that the operator removed or set no price for.
 	for id, why := range map[string]string{"unpriced": "no price for text_cached", "retired": "no longer offered"} {
 		w.exec("UPDATE assistant_configs SET text_model = '" + id + "'")
 		res, text := w.ask("POST", chat, chatBody("assistant", ""))

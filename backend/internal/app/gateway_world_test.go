@@ -114,7 +114,7 @@ func (w *gatewayWorld) exec(statement string) {
 	}
 }
 
-// begin sends one call of the app and returns when the first word of its answer is there.
+// begin sends one call of the app and returns when the first word of its answer has arrived.
 func (w *gatewayWorld) begin(ctx context.Context, body string) *http.Response {
 	w.t.Helper()
 	r, err := http.NewRequestWithContext(ctx, "POST", w.url+"/v1/chat/completions", strings.NewReader(body))

@@ -1,5 +1,6 @@
-// Package assistant is how a project's voice assistant is set: models, voice, memory, sounds, chosen from a catalogue
-// that the operator configures. It knows the names of the fields and not who may change them, neither HTTP nor SQL.
+// Package assistant manages the settings of a project's voice assistant: models, voice, memory and sounds, chosen from
+// a catalogue that the operator configures. It knows the names of the fields, but not who may change them, nor HTTP or
+// SQL.
 package assistant
 
 import (
@@ -13,7 +14,7 @@ var (
 	ErrConflict = errors.New("the config has changed since it was read")
 	// ErrNoProject is returned for a project that does not exist, e.g. because it was deleted meanwhile.
 	ErrNoProject = errors.New("no such project")
-	// ErrNotUndoable is returned for an entry that is no change of this config, or was undone.
+	// ErrNotUndoable is returned for an entry that is not a change of this config or was undone already.
 	ErrNotUndoable = errors.New("there is nothing to undo")
 )
 
@@ -32,7 +33,7 @@ func (e *ConflictError) Error() string { return ErrConflict.Error() }
 // Is makes it an ErrConflict.
 func (e *ConflictError) Is(target error) bool { return target == ErrConflict }
 
-// InvalidError is a value that is never accepted; Message lists the valid ones. Tells is the other field whose current
+// InvalidError reports a value that is not accepted; Message lists the valid ones. Tells is another field whose current
 // value Message reveals, or empty: a caller who may not read that field must not see Message.
 type InvalidError struct{ Field, Message, Tells string }
 
@@ -49,7 +50,7 @@ type Config struct {
 	TextModel     string // what the gateway's model "assistant" means; "" for the operator's default
 	SessionMemory bool
 	Sounds        bool
-	UpdatedAt     time.Time // zero: never
+	UpdatedAt     time.Time // zero if never changed
 	UpdatedBy     string    // for people: "you", "agent on laptop"
 }
 

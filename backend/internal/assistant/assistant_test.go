@@ -79,7 +79,7 @@ func TestFits_RefusesUnknownValues(t *testing.T) {
 	}
 }
 
-// A model that cannot speak with the voice that stands needs a voice in the same call, and the other way round.
+// A model that cannot speak with the current voice needs a voice in the same call, and vice versa.
 func TestFits_ModelAndVoiceMatch(t *testing.T) {
 	s, _ := newService(t)
 	change := func(version int64, model, voice *string) error {
@@ -118,7 +118,7 @@ func TestApply_CurrentValueIsNoChange(t *testing.T) {
 	}
 }
 
-// An id that the operator took out of the catalogue stays, can be left, and cannot be chosen again.
+// An id that the operator removed from the catalogue stays set until it is changed, and cannot be chosen again.
 func TestGone_ListsRemovedIDs(t *testing.T) {
 	s, m := newService(t)
 	s.Catalogue.RealtimeModels[0].Price, s.Catalogue.MemoryModels[1].Price = ptr(int64(60)), ptr(int64(5))
@@ -144,7 +144,7 @@ func TestGone_ListsRemovedIDs(t *testing.T) {
 	}
 	if err := change(Change{Voice: ptr("slate")}); err == nil || !strings.Contains(err.Error(),
 		"set realtimeModel in the same change") {
-		t.Errorf("a voice for a model that is gone: %v", err)
+		t.Errorf("a voice for a model that was removed: %v", err)
 	}
 	if err := change(Change{RealtimeModel: ptr("realtime-swift")}); err != nil {
 		t.Errorf("another model: %v", err)
@@ -154,7 +154,7 @@ func TestGone_ListsRemovedIDs(t *testing.T) {
 		t.Error("chosen again")
 	}
 	if invalid := (*InvalidError)(nil); !errors.As(s.Undo(t.Context(), "ada", left, audit.Person()), &invalid) {
-		t.Error("undone to what is gone")
+		t.Error("undo restored an id that was removed")
 	}
 }
 
@@ -190,7 +190,7 @@ func TestLoadCatalogue(t *testing.T) {
 		{"voices: [v]", "voices: [v, v]", "realtime_models, r: voices names v twice"},
 		{"voices: [v],", "", "realtime_models, r: voices is missing"},
 		{"{id: m, name: M}", "{id: m, name: M, voices: [v]}", "memory_models, m: voices"},
-		{"{id: v, name: V}", "{id: v, name: V}, {id: v, name: V2}", "voices, entry 2: the id v stands twice"},
+		{"{id: v, name: V}", "{id: v, name: V}, {id: v, name: V2}", "voices, entry 2: the id v occurs twice"},
 		{"{id: v, name: V}", "{id: V, name: V}", "voices, entry 1"},
 		{"name: M", "name: ' '", "memory_models, m: name is missing"},
 		{"60000", "-1", "realtime_models, r: price"},
@@ -213,7 +213,7 @@ func TestLoadCatalogue(t *testing.T) {
 	}
 }
 
-// FuzzCatalogue: what is taken has the default config among its choices and every voice that a model names.
+// Every catalogue that is accepted offers its default config and every voice that a model names.
 func FuzzCatalogue(f *testing.F) {
 	f.Add([]byte(small))
 	f.Add(builtIn)
@@ -230,7 +230,7 @@ func FuzzCatalogue(f *testing.F) {
 		s := &Service{Store: &memory{}, Catalogue: c, Now: time.Now}
 		config, err := s.Get(t.Context(), "a", "b")
 		if err != nil || len(c.Gone(config)) > 0 {
-			t.Fatalf("defaults that are not there: %v, %v", c.Gone(config), err)
+			t.Fatalf("defaults that are not in the catalogue: %v, %v", c.Gone(config), err)
 		}
 		if err := c.fits(Config{}, config); err != nil {
 			t.Fatalf("defaults that do not fit: %v", err)

@@ -22,14 +22,14 @@ const (
 	maxPrice          = 1_000_000_000_000
 )
 
-// Catalogue is what can be chosen, and the defaults.
+// Catalogue holds the choices and the defaults.
 type Catalogue struct {
 	RealtimeModels []Model  `yaml:"realtime_models"`
 	MemoryModels   []Model  `yaml:"memory_models"`
 	Voices         []Voice  `yaml:"voices"`
 	Defaults       Defaults `yaml:"defaults"`
 
-	// TextModels are those of the gateway's catalogue, and DefaultText is what a project uses that has chosen none, or "".
+	// TextModels are the models of the gateway's catalogue. DefaultText is the one for projects that chose none, or "".
 	TextModels  []TextModel `yaml:"-"`
 	DefaultText string      `yaml:"-"`
 }
@@ -164,7 +164,7 @@ func (c Catalogue) checkDefaults() error {
 	case c.voice(d.Voice) == nil:
 		return fmt.Errorf("defaults, voice: %q is not in voices", short(d.Voice))
 	case !slices.Contains(model.Voices, d.Voice):
-		return fmt.Errorf("defaults, voice: %s is no voice of %s", d.Voice, model.ID)
+		return fmt.Errorf("defaults, voice: %s is not a voice of %s", d.Voice, model.ID)
 	case c.memory(d.MemoryModel) == nil:
 		return fmt.Errorf("defaults, memory_model: %q is not in memory_models", short(d.MemoryModel))
 	}
@@ -198,7 +198,7 @@ func checkList(list string, entries []entry) error {
 			return fmt.Errorf("%s, entry %d: id %q is not 1 to %d lower case letters, digits, dots, - and _", list, i+1,
 				short(e.id), maxID)
 		case seen[e.id]:
-			return fmt.Errorf("%s, entry %d: the id %s stands twice", list, i+1, e.id)
+			return fmt.Errorf("%s, entry %d: the id %s occurs twice", list, i+1, e.id)
 		case strings.TrimSpace(e.name) == "":
 			return fmt.Errorf("%s, %s: name is missing", list, e.id)
 		case len([]rune(e.name)) > maxText || len([]rune(e.description)) > maxText:

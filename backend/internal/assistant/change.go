@@ -46,7 +46,7 @@ type difference struct {
 	before, after any
 }
 
-// apply sets the fields that are present and returns those that had another value.
+// apply sets the fields that are present and returns those whose value changed.
 func (f fields) apply(c Config) (Config, []difference) {
 	var diff []difference
 	diff = set(diff, grants.RealtimeModel, &c.RealtimeModel, f.RealtimeModel)
@@ -89,7 +89,7 @@ func summary(diff []difference) string {
 	return strings.Join(parts, ", ")
 }
 
-// labels are what people call fields that have another name than in the interface.
+// labels are the names that people see for fields with another name in the interface.
 var labels = map[string]string{
 	grants.RealtimeModel: "realtime model", grants.MemoryModel: "memory model", grants.TextModel: "text model",
 	grants.SessionMemory: "session memory",
@@ -111,8 +111,8 @@ func value(v any) string {
 	return fmt.Sprint(v)
 }
 
-// fits returns an *InvalidError unless every value that is new is offered, and model and voice go together. Of values
-// that stand already nothing is told: the caller may not be allowed to read them.
+// fits returns an *InvalidError unless every new value is offered and model and voice fit each other. It says nothing
+// about values that do not change: the caller may not be allowed to read them.
 func (c Catalogue) fits(before, after Config) error {
 	if after.MemoryModel != before.MemoryModel && c.memory(after.MemoryModel) == nil {
 		return notOffered(grants.MemoryModel, after.MemoryModel, modelIDs(c.MemoryModels))

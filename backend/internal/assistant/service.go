@@ -24,8 +24,8 @@ type Store interface {
 	// SaveAssistant stores version n of a config over version n-1, with its entry. It returns a *ConflictError or
 	// ErrNoProject.
 	SaveAssistant(ctx context.Context, accountID string, s Stored, e audit.Entry) error
-	// UndoAssistant is SaveAssistant that marks the entry undone as undone by e. It returns ErrNotUndoable if it was
-	// already.
+	// UndoAssistant is like SaveAssistant and also marks the entry undone as undone by e. It returns ErrNotUndoable if
+	// that entry was undone already.
 	UndoAssistant(ctx context.Context, accountID string, s Stored, e audit.Entry, undone string) error
 }
 
@@ -147,8 +147,8 @@ func (s *Service) next(
 	return Stored{Config: after, By: by}, e, nil
 }
 
-// Cost is what a minute of conversation costs with a config, in micro-dollars; nil while a price is not set or a model
-// is no longer offered.
+// Cost is the price of a minute of conversation with a config, in micro-dollars; nil while a price is not set or a
+// model is no longer offered.
 func (s *Service) Cost(c Config) *int64 {
 	realtime, memory := s.Catalogue.realtime(c.RealtimeModel), s.Catalogue.memory(c.MemoryModel)
 	if realtime == nil || memory == nil || realtime.Price == nil || memory.Price == nil {
@@ -158,7 +158,7 @@ func (s *Service) Cost(c Config) *int64 {
 	return &sum
 }
 
-// words says to the account holder who changed a config.
+// words tells the account holder who changed a config.
 func words(by audit.Actor, host string) string {
 	switch by.Kind {
 	case audit.KindPerson:

@@ -11,11 +11,11 @@ import (
 // TextModel is a model of the gateway that answers in text.
 type TextModel struct {
 	ID, Name, Description string
-	Why                   string // the reason for which it is not offered now, or empty
+	Why                   string // why it is not offered now, or empty
 	Price                 TokenPrice
 }
 
-// TokenPrice is what a million tokens cost, in micro-dollars.
+// TokenPrice is the price of a million tokens, in micro-dollars.
 type TokenPrice struct{ In, Cached, Out int64 }
 
 // TextModel returns the id of the model that a project's assistant uses, or "" for the operator's default.
@@ -27,7 +27,7 @@ func (s *Service) TextModel(ctx context.Context, account, project string) (strin
 	return stored.TextModel, nil
 }
 
-// TextPrice returns what the text model of a config costs; nil if there is none or it is no longer offered.
+// TextPrice returns the price of a config's text model; nil if there is none or it is no longer offered.
 func (c Catalogue) TextPrice(config Config) *TokenPrice {
 	m := c.text(cmp.Or(config.TextModel, c.DefaultText))
 	if m == nil {

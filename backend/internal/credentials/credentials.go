@@ -1,6 +1,6 @@
-// Package credentials keeps a project's own keys of AI providers, encrypted with a key that is not in the database.
-// A value goes in once, is never shown again, and is opened only for the gateway. It knows neither grants
-// nor pages nor SQL.
+// Package credentials stores a project's own keys of AI providers, encrypted with a key that is not in the database.
+// A stored value is never shown again and is decrypted only for the gateway. The package knows neither grants nor pages
+// nor SQL.
 package credentials
 
 import (
@@ -10,13 +10,13 @@ import (
 
 // Errors that callers check for.
 var (
-	ErrNotConfigured   = errors.New("this backend has no key to encrypt credentials with")
+	ErrNotConfigured   = errors.New("this backend has no key for encrypting credentials")
 	ErrUnknownProvider = errors.New("there is no such provider")
-	ErrUnknownLink     = errors.New("the link is unknown, used or over")
+	ErrUnknownLink     = errors.New("the link is unknown, used or expired")
 	ErrNotSet          = errors.New("the credential is not set")
 )
 
-// InvalidError is a value that has not the form of the provider's keys; Message never contains the value.
+// InvalidError reports a value that does not have the form of the provider's keys. Message never contains the value.
 type InvalidError struct{ Message string }
 
 // Error returns the message.

@@ -13,13 +13,13 @@ import (
 // format is the version of the envelope, which is authenticated too.
 const format = "1"
 
-// errDamaged is returned for an envelope that does not open, because it was changed or moved.
-var errDamaged = errors.New("the stored credential does not open: it was changed, or belongs elsewhere")
+// errDamaged is returned for an envelope that cannot be decrypted, because it was changed or moved.
+var errDamaged = errors.New("the stored credential cannot be decrypted: it was changed or moved")
 
 // MissingKeyError is returned for credentials under a key that is not in the key file.
 type MissingKeyError struct {
 	KeyID       string
-	Credentials int // how many; 0: one that was asked for
+	Credentials int // how many; 0 for a single requested one
 }
 
 // Error includes the id of the missing key.
@@ -27,11 +27,11 @@ func (e *MissingKeyError) Error() string {
 	if e.Credentials == 0 {
 		return fmt.Sprintf("the credential is under key %s, which is not in the key file", e.KeyID)
 	}
-	return fmt.Sprintf("%d credentials are under key %s, which is not in the key file: put it back; they are untouched",
+	return fmt.Sprintf("%d credentials are under key %s, which is not in the key file: put it back; they are unchanged",
 		e.Credentials, e.KeyID)
 }
 
-// owner is what an envelope is bound to; it does not open anywhere else.
+// owner is the identity that an envelope is bound to; it cannot be decrypted for any other.
 type owner struct{ account, project, provider string }
 
 func (o owner) bind(purpose string) []byte {
@@ -55,7 +55,7 @@ func (k Keys) seal(o owner, value string) (envelope, error) {
 	return k.list[0].wrap(o, data[:], sealed)
 }
 
-// open decrypts the value, with whichever key of the file its data key is under.
+// open decrypts the value with the key of the file that wraps its data key.
 func (k Keys) open(o owner, e envelope) (string, error) {
 	data, err := k.unwrap(o, e)
 	if err != nil {
@@ -65,7 +65,7 @@ func (k Keys) open(o owner, e envelope) (string, error) {
 	return string(value), err
 }
 
-// rewrap puts the data key under the current key; the sealed value stays as it is.
+// rewrap wraps the data key with the current key; the sealed value does not change.
 func (k Keys) rewrap(o owner, e envelope) (envelope, error) {
 	data, err := k.unwrap(o, e)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// keyLine is the line of a key of the file that is made of one byte.
+// keyLine returns the key file's line of a key that repeats one byte.
 func keyLine(b byte) string { return strings.Repeat(fmt.Sprintf("%02x", b), keyBytes) }
 
 func keysOf(t *testing.T, bytes ...byte) Keys {
@@ -38,7 +38,7 @@ func TestParseKeys(t *testing.T) {
 	}
 	for name, text := range map[string]string{
 		"line 2": keyLine(1) + "\n" + keyLine(2)[2:], "line 1": keyLine(1) + "00", "line 3": "\n\nnot a key",
-		"already": keyLine(1) + "\n" + keyLine(1),
+		"repeats": keyLine(1) + "\n" + keyLine(1),
 	} {
 		if _, err := ParseKeys(text); err == nil || !strings.Contains(err.Error(), name) || strings.Contains(err.Error(),
 			"0101") || strings.Contains(err.Error(), "not a key") {
@@ -47,7 +47,7 @@ func TestParseKeys(t *testing.T) {
 	}
 }
 
-// No way of printing keys tells one.
+// No way of printing the keys reveals one.
 func TestKeys_PrintAsIDs(t *testing.T) {
 	keys := keysOf(t, 1, 2)
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q"} {
@@ -71,7 +71,7 @@ func TestEnvelope_OpensOnlyForOwner(t *testing.T) {
 		t.Fatalf("%q (%v)", value, err)
 	}
 	if again, _ := keys.seal(own, "sk-the-value"); again.sealed == e.sealed || again.wrapped == e.wrapped {
-		t.Error("two envelopes of one value are alike")
+		t.Error("two envelopes of one value are equal")
 	}
 	other, err := keys.seal(owner{"bob", "com.example.app", "openai"}, "sk-another")
 	if err != nil {
@@ -129,7 +129,7 @@ func TestRewrap_KeepsValue(t *testing.T) {
 	}
 }
 
-// FuzzParseKeys: what passes has distinct ids in the order of its lines, and no error repeats a line.
+// A file that passes yields distinct ids in the order of its lines, and no error repeats a line.
 func FuzzParseKeys(f *testing.F) {
 	f.Add(keyLine(1) + "\n" + keyLine(2))
 	f.Add("# x\r\n\r\n" + keyLine(255))

@@ -12,11 +12,11 @@ const (
 	maxKeys  = 64
 )
 
-// Keys are the keys that wrap data keys, the current one first. They print as nothing that could be a secret.
+// Keys are the keys that wrap data keys, the current one first. Printing them shows only their ids.
 type Keys struct{ list []wrappingKey }
 
 type wrappingKey struct {
-	id  string // the first 8 hexadecimal digits of a hash: tells keys apart and says nothing of them
+	id  string // first 8 hexadecimal digits of a hash: identifies the key and reveals nothing about it
 	key [keyBytes]byte
 }
 
@@ -39,7 +39,7 @@ func ParseKeys(text string) (Keys, error) {
 		k := wrappingKey{id: keyID(raw)}
 		copy(k.key[:], raw)
 		if _, twice := keys.find(k.id); twice {
-			return Keys{}, fmt.Errorf("line %d of the credentials' keys is a key that stands there already", n)
+			return Keys{}, fmt.Errorf("line %d of the credentials' keys repeats an earlier key", n)
 		}
 		if len(keys.list) == maxKeys {
 			return Keys{}, fmt.Errorf("there are more than %d keys for credentials", maxKeys)

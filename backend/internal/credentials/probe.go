@@ -13,12 +13,12 @@ import (
 
 const (
 	testTimeout = 5 * time.Second
-	// testAgain is how old a result must be before the provider is asked again.
+	// testAgain is the age of a result after which Test asks the provider again.
 	testAgain = 3 * time.Second
 )
 
 // Test asks the provider whether it accepts the credential, and stores and returns the result: TestOK, TestRefused or
-// TestUnreachable. A result of a few seconds ago is returned again.
+// TestUnreachable. A result that is only a few seconds old is returned again.
 func (s *Service) Test(ctx context.Context, account, project, provider string, by audit.Actor) (string, error) {
 	p, ok := s.o.Providers.find(provider)
 	if !ok {
@@ -59,7 +59,7 @@ func (s *Service) NoteRefused(ctx context.Context, account, project, provider st
 	return nil
 }
 
-// ask sends the value in a header and only to the provider's own address. Only the status of the answer counts.
+// ask sends the value in a header, only to the provider's own address. Only the status of the answer counts.
 func (s *Service) ask(ctx context.Context, p provider, value string) string {
 	ctx, cancel := context.WithTimeout(ctx, testTimeout)
 	defer cancel()
@@ -73,7 +73,7 @@ func (s *Service) ask(ctx context.Context, p provider, value string) string {
 	req.Header.Set(p.Test.Header, p.Test.Prefix+value)
 	res, err := s.o.HTTP.Do(req)
 	if err != nil {
-		// The error could hold what the provider said; its address is enough to look further.
+		// The error could contain the provider's text; the provider's id is enough to investigate.
 		s.o.Log.WarnContext(ctx, "failed to test a credential: no answer", "provider", p.ID)
 		return TestUnreachable
 	}

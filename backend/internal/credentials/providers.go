@@ -100,7 +100,7 @@ func parseProviders(text []byte) (Catalogue, error) {
 			return Catalogue{}, fmt.Errorf("provider %d: %w", i+1, err)
 		}
 		if _, twice := c.find(p.ID); twice {
-			return Catalogue{}, fmt.Errorf("provider %d: id %q is there already", i+1, p.ID)
+			return Catalogue{}, fmt.Errorf("provider %d: id %q occurs twice", i+1, p.ID)
 		}
 		c.list = append(c.list, own)
 	}
@@ -127,12 +127,12 @@ func (t testCall) valid() error {
 	u, err := url.Parse(t.URL)
 	if err != nil || u.Hostname() == "" || u.User != nil || u.Scheme != "https" && (u.Scheme != "http" ||
 		!loopback(u.Hostname())) {
-		return errors.New("test.url is no https address")
+		return errors.New("test.url is not an https address")
 	}
 	headers := map[string]string{t.Header: t.Prefix}
 	for name, text := range t.Headers {
 		if http.CanonicalHeaderKey(name) == http.CanonicalHeaderKey(t.Header) {
-			return errors.New("test.headers holds the header of the key")
+			return errors.New("test.headers contains the header of the key")
 		}
 		headers[name] = text
 	}

@@ -47,7 +47,7 @@ func TestBuiltInProviders(t *testing.T) {
 		}
 	}
 	if _, err := openai.check("sk-" + strings.Repeat("é", 30)); err == nil {
-		t.Error("letters beyond ASCII pass")
+		t.Error("non-ASCII letters are accepted")
 	}
 	for value, want := range map[string]string{"sk-4567890123456789w": "...789w", "sk-456789012345678w": "...",
 		"": "..."} {
@@ -101,7 +101,7 @@ func TestLoadProviders(t *testing.T) {
 	}
 }
 
-// FuzzLoadProviders: nothing panics, and what passes can be used.
+// Nothing panics, and every file that passes can be used.
 func FuzzLoadProviders(f *testing.F) {
 	f.Add([]byte(oneProvider))
 	f.Add(builtIn)
@@ -124,7 +124,7 @@ func FuzzLoadProviders(f *testing.F) {
 	})
 }
 
-// A provider sees the key in its header only, and no redirect carries it on.
+// The key is sent only in its header, and not to the target of a redirect.
 func TestAsk_SendsValueToProviderOnly(t *testing.T) {
 	const value = "k-the-value-of-the-key"
 	var elsewhere int
@@ -156,6 +156,6 @@ func TestAsk_SendsValueToProviderOnly(t *testing.T) {
 		t.Errorf("nobody there: %s", got)
 	}
 	if elsewhere != 0 {
-		t.Error("the key went where a redirect said")
+		t.Error("the key was sent to the target of a redirect")
 	}
 }

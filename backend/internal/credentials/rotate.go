@@ -14,10 +14,10 @@ const rewrapBatch = 100
 // DamagedError lists credentials that a rotation could not open. They are unchanged.
 type DamagedError struct{ Credentials []Damaged }
 
-// Damaged identifies one of them and its key.
+// Damaged identifies a damaged credential and its key.
 type Damaged struct{ AccountID, Project, Provider, KeyID string }
 
-// Error includes how many there are, and which keys must stay because of them.
+// Error includes how many there are, and which keys must stay in the key file because of them.
 func (e *DamagedError) Error() string {
 	var keys []string
 	for _, c := range e.Credentials {
@@ -25,18 +25,18 @@ func (e *DamagedError) Error() string {
 			keys = append(keys, c.KeyID)
 		}
 	}
-	noun := "credentials do"
+	noun := "credentials"
 	if len(e.Credentials) == 1 {
-		noun = "credential does"
+		noun = "credential"
 	}
-	return fmt.Sprintf("%d %s not open and stayed untouched; until they are set anew or removed, "+
+	return fmt.Sprintf("%d %s could not be decrypted and stayed unchanged; until they are set again or removed, "+
 		"these keys must stay in the key file: %s",
 		len(e.Credentials), noun, strings.Join(keys, ", "))
 }
 
 // Rewrap wraps every data key with the current key; values do not change. It returns how many it rewrapped, even with
-// an error; running it again continues. What does not open stays and is reported by a *DamagedError, data keys under a
-// key that is not in the file by a *MissingKeyError; the error may be both.
+// an error; running it again continues. It leaves credentials that cannot be decrypted unchanged and reports them by a
+// *DamagedError. It reports data keys under a key that is not in the file by a *MissingKeyError. The error may be both.
 func (s *Service) Rewrap(ctx context.Context) (int, error) {
 	if !s.Configured() {
 		return 0, ErrNotConfigured
@@ -66,7 +66,8 @@ func (s *Service) Rewrap(ctx context.Context) (int, error) {
 	return done, result
 }
 
-// rewrapAll rewraps what is under one old key, and returns how many it rewrapped and what does not open.
+// rewrapAll rewraps the data keys under one old key. It returns how many it rewrapped and those that it could not
+// decrypt.
 func (s *Service) rewrapAll(ctx context.Context, old string) (int, []Damaged, error) {
 	done := 0
 	var damaged []Damaged

@@ -24,10 +24,10 @@ const linkKind = "credential link"
 type Options struct {
 	Store  Stores
 	Hasher secret.Hasher
-	// Keys encrypt; without any nothing can be set, and what is set can be listed.
+	// Keys encrypt values. Without a key nothing can be set, but existing credentials can be listed.
 	Keys      Keys
 	Providers Catalogue
-	// HTTP makes the test calls; nil takes one that follows no redirect.
+	// HTTP makes the test calls. The default follows no redirects.
 	HTTP *http.Client
 	Now  func() time.Time
 	Log  *slog.Logger
@@ -36,7 +36,7 @@ type Options struct {
 // Service stores credentials. Create one with New.
 type Service struct{ o Options }
 
-// New returns a service with defaults for what o leaves out.
+// New returns a service with defaults for options that o leaves out.
 func New(o Options) *Service {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -63,10 +63,10 @@ func (s *Service) Knows(provider string) bool {
 	return ok
 }
 
-// Configured reports whether there is a key to encrypt with.
+// Configured reports whether there is a key for encryption.
 func (s *Service) Configured() bool { return !s.o.Keys.Empty() }
 
-// Status reports of every provider whether the project's credential is set. It needs no key.
+// Status reports for every provider whether the project's credential is set. It needs no key.
 func (s *Service) Status(ctx context.Context, account, project string) ([]Credential, error) {
 	stored, err := s.o.Store.Credentials(ctx, account, project)
 	if err != nil {
@@ -124,7 +124,8 @@ func (s *Service) NewLink(ctx context.Context, account, project, provider string
 	return l, nil
 }
 
-// Link returns a live link of the account. For another account's, a used and an expired one it returns ErrUnknownLink.
+// Link returns a live link of the account. It returns ErrUnknownLink for a link of another account and for a used or
+// expired one.
 func (s *Service) Link(ctx context.Context, account, linkID string) (Link, error) {
 	if !secret.Valid(secret.Credential, linkID) {
 		return Link{}, ErrUnknownLink
@@ -144,9 +145,9 @@ func (s *Service) Link(ctx context.Context, account, linkID string) (Link, error
 	return link, nil
 }
 
-// Set stores a value in place of an earlier one. linkID is the paste link that it came by, which is consumed; it is
-// empty in the dashboard. The error may be ErrNotConfigured, ErrUnknownProvider, ErrUnknownLink or an *InvalidError,
-// and never contains the value.
+// Set stores a value and replaces an earlier one. It consumes linkID, the paste link that the value was entered
+// through, which is empty in the dashboard. The error may be ErrNotConfigured, ErrUnknownProvider, ErrUnknownLink or an
+// *InvalidError, and never contains the value.
 func (s *Service) Set(ctx context.Context, account, project, provider, value, linkID string, by audit.Actor) error {
 	if !s.Configured() {
 		return ErrNotConfigured
@@ -166,14 +167,19 @@ func (s *Service) Set(ctx context.Context, account, project, provider, value, li
 	if err != nil {
 		return err
 	}
-	e, err := s.o.Keys.seal(owner{account, project, provider}, value)
+	return s.put(ctx, owner{account, project, provider}, value, linkHash, p.Name, by)
+}
+
+// put seals and stores a value. name is whose key it is, for people.
+func (s *Service) put(ctx context.Context, o owner, value, linkHash, name string, by audit.Actor) error {
+	e, err := s.o.Keys.seal(o, value)
 	if err != nil {
 		return err
 	}
 	now := s.now()
-	c := Stored{AccountID: account, Project: project, Provider: provider, SealedFor: project,
+	c := Stored{AccountID: o.account, Project: o.project, Provider: o.provider, SealedFor: o.project,
 		Sealed: e.sealed, Wrapped: e.wrapped, KeyID: e.keyID, Hint: hint(value), SetAt: now}
-	entry := audit.New(now, account, by, "credential.set", project, "key of "+p.Name+" set")
+	entry := audit.New(now, o.account, by, "credential.set", o.project, "key of "+name+" set")
 	if err := s.o.Store.PutCredential(ctx, c, linkHash, entry); err != nil {
 		return fmt.Errorf("save credential: %w", err)
 	}
@@ -190,7 +196,7 @@ func (s *Service) Remove(ctx context.Context, account, project, provider string,
 	return nil
 }
 
-// Open returns the value, only for calls to the provider. The error may be ErrNotSet, ErrNotConfigured or a
+// Open returns the value; use it only for calls to the provider. The error may be ErrNotSet, ErrNotConfigured or a
 // *MissingKeyError.
 func (s *Service) Open(ctx context.Context, account, project, provider string) (string, error) {
 	_, value, err := s.open(ctx, account, project, provider)

@@ -15,7 +15,7 @@ type Stored struct {
 	Sealed, Wrapped, KeyID string
 	Hint                   string
 	SetAt                  time.Time
-	// RequestedBy is the link of the agent that asked; empty: nobody did. AskedOn is that link's host, read only.
+	// RequestedBy is the link of the agent that asked for it, or empty. AskedOn is that link's host, read only.
 	RequestedBy, AskedOn string
 	TestedAt             time.Time // zero: never
 	TestResult           string
@@ -29,15 +29,15 @@ type StoredLink struct {
 	CreatedAt, ExpiresAt         time.Time
 }
 
-// Store keeps credentials. Every method is atomic; those that change something also insert the entry.
+// Store stores credentials. Every method is atomic; those that change something also insert the audit entry.
 type Store interface {
-	// Credentials lists those of a project.
+	// Credentials lists a project's credentials.
 	Credentials(ctx context.Context, account, project string) ([]Stored, error)
 	// Credential returns ErrNotSet if there is none.
 	Credential(ctx context.Context, account, project, provider string) (Stored, error)
-	// PutCredential inserts or replaces a credential and deletes the result of an earlier test. With linkHash it consumes
-	// that link, which must be live and for this credential, and takes over who asked; otherwise it returns
-	// ErrUnknownLink.
+	// PutCredential inserts or replaces a credential and deletes the result of an earlier test. With linkHash it
+	// consumes that link and copies who asked for the credential. It returns ErrUnknownLink unless the link is live and
+	// for this credential.
 	PutCredential(ctx context.Context, c Stored, linkHash string, e audit.Entry) error
 	// DeleteCredential returns ErrNotSet if there is none.
 	DeleteCredential(ctx context.Context, account, project, provider string, e audit.Entry) error

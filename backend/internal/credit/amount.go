@@ -19,7 +19,7 @@ const (
 const decimals = 6
 
 // ParseAmount reads dollars as people write them: digits and, after a point, up to six more, as in 5, 5.00 or 0.0125.
-// It returns ErrBadAmount for anything else, a sign, and more than MaxAmount.
+// It returns ErrBadAmount for anything else, including a sign or more than MaxAmount.
 func ParseAmount(text string) (Amount, error) {
 	whole, fraction, pointed := strings.Cut(text, ".")
 	if !isDigits(whole) || len(whole) > 7 || pointed && (!isDigits(fraction) || len(fraction) > decimals) {

@@ -52,7 +52,7 @@ func TestAmount_String(t *testing.T) {
 	}
 }
 
-// What a farmer of free credit can vary cheaply changes nothing.
+// Variations that are cheap for somebody who collects free credit make no difference.
 func TestFreeCredit_AddressAndNetwork(t *testing.T) {
 	for _, same := range []string{"ada@example.org", "Ada@Example.org", "ada+2@example.org", "ada+a+b@example.org"} {
 		if got := addressOf(same); got != "ada@example.org" {

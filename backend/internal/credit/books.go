@@ -12,16 +12,16 @@ import (
 	"github.com/service-dev/service/backend/internal/audit"
 )
 
-// Account is what a person sees of an account's credit.
+// Account is the view of an account's credit that a person sees.
 type Account struct {
 	Balance
 	Caps       Caps
 	Day, Month Spent
-	Locked     bool   // *Unproved is what a hold fails with
-	TopUpURL   string // where the person pays in; "" where nobody can
+	Locked     bool   // a hold fails with *Unproved
+	TopUpURL   string // where the person pays in; "" if there is no such page
 }
 
-// Account returns an account's credit. Its first look opens the balance and grants the free credit.
+// Account returns an account's credit. The first call for an account opens its balance and grants the free credit.
 func (l *Ledger) Account(ctx context.Context, accountID string) (a Account, err error) {
 	err = l.withBook(ctx, accountID, func() (err error) {
 		a.Balance, err = l.o.Store.Balance(ctx, accountID)
@@ -47,7 +47,7 @@ func (l *Ledger) Account(ctx context.Context, accountID string) (a Account, err 
 	return a, nil
 }
 
-// topUpURL adds the account's book as the parameter account, which the payment's notice brings back.
+// topUpURL adds the account's book as the parameter account, which the payment provider's notice returns.
 func (l *Ledger) topUpURL(book string) string {
 	u, err := url.Parse(l.o.TopUpURL)
 	if err != nil || l.o.TopUpURL == "" {
@@ -57,6 +57,19 @@ func (l *Ledger) topUpURL(book string) string {
 	q.Set("account", book)
 	u.RawQuery = q.Encode()
 	return u.String()
+}
+
+// topUpOf returns where an account's owner pays in, or "". It completes a refusal, so it does not fail itself.
+func (l *Ledger) topUpOf(ctx context.Context, accountID string) string {
+	if l.o.TopUpURL == "" {
+		return ""
+	}
+	b, err := l.o.Store.Balance(ctx, accountID)
+	if err != nil {
+		l.o.Log.WarnContext(ctx, "failed to read where to pay in", "account", accountID, "err", err)
+		return ""
+	}
+	return l.topUpURL(b.Book)
 }
 
 // Transfers lists an account's transfers, newest first, without the first skip.
@@ -70,9 +83,9 @@ const (
 	maxNote      = 200
 )
 
-// Grant adds money that was paid in, once for each reference, such as the number of an invoice or of a payment. It is
-// the only way by which money comes in but for the free credit, and what a payment provider's notice has to call. It
-// reports whether this call added it. It returns ErrBadAmount, ErrReferenceUsed or ErrNoAccount.
+// Grant adds money that was paid in, once for each reference, such as the number of an invoice or of a payment. Apart
+// from free credit it is the only way to add money; a payment provider's notice has to call it. It reports whether this
+// call added the money. It returns ErrBadAmount, ErrReferenceUsed or ErrNoAccount.
 func (l *Ledger) Grant(
 	ctx context.Context, accountID string, amount Amount, reference, note string, by audit.Actor,
 ) (bool, error) {
@@ -80,8 +93,8 @@ func (l *Ledger) Grant(
 	return l.transfer(ctx, t, "credit.added", "added", by)
 }
 
-// Take takes money back, once for each reference, but never what calls hold. It returns what Grant does, *NoCredit or
-// *Reserved.
+// Take takes money back, once for each reference, but never money that calls hold. It returns the errors of Grant,
+// *NoCredit or *Reserved.
 func (l *Ledger) Take(
 	ctx context.Context, accountID string, amount Amount, reference, note string, by audit.Actor,
 ) (bool, error) {
@@ -113,13 +126,13 @@ func (l *Ledger) transfer(
 	return booked, nil
 }
 
-// Project is what a project has of its caps.
+// Project is a project's spending and its caps.
 type Project struct {
 	Caps       Caps
 	Day, Month Spent
 }
 
-// Project returns the caps of a project and what it spent of them.
+// Project returns the caps of a project and how much of them it has spent.
 func (l *Ledger) Project(ctx context.Context, accountID, project string) (p Project, err error) {
 	if p.Caps, err = l.o.Store.CreditCaps(ctx, accountID, project); err != nil {
 		return Project{}, fmt.Errorf("read caps: %w", err)

@@ -19,7 +19,7 @@ const (
 var (
 	// ErrConflict is returned for a change of an old version of the caps; see ConflictError.
 	ErrConflict = errors.New("the caps have changed since they were read")
-	// ErrNotUndoable is returned for an entry that is no change of caps, or was undone.
+	// ErrNotUndoable is returned for an entry that is not a change of caps or was undone already.
 	ErrNotUndoable = errors.New("there is nothing to undo")
 )
 
@@ -31,10 +31,10 @@ func (e *ConflictError) Error() string { return ErrConflict.Error() }
 // Is makes it an ErrConflict.
 func (e *ConflictError) Is(target error) bool { return target == ErrConflict }
 
-// SetCaps sets the caps of a project, or of the account if project is empty. Version is that of the caps as they were
-// read. A cap below what is spent refuses further calls until it resets. It returns ErrBadAmount for a cap that is not
-// between 0 and MaxAmount, a *ConflictError, ErrNoAccount or projects.ErrNotFound. Caps that are set already create no
-// new version. The caller has checked that the project's id is no alias.
+// SetCaps sets the caps of a project, or of the account if project is empty. Version is the version of the caps that
+// the caller read. A cap below the amount spent refuses further calls until it resets. It returns ErrBadAmount for a
+// cap that is not between 0 and MaxAmount, a *ConflictError, ErrNoAccount or projects.ErrNotFound. Unchanged caps
+// create no new version. The caller has checked that the project's id is not an alias.
 func (l *Ledger) SetCaps(ctx context.Context, accountID, project string, c Caps, by audit.Actor) error {
 	for _, one := range []*Amount{c.Day, c.Month} {
 		if one != nil && (*one < 0 || *one > MaxAmount) {
@@ -52,7 +52,7 @@ func (l *Ledger) SetCaps(ctx context.Context, accountID, project string, c Caps,
 }
 
 // UndoCaps restores the caps that the change of an entry replaced. It returns a *ConflictError if one of them was
-// changed again since, and ErrNotUndoable.
+// changed again since, or ErrNotUndoable.
 func (l *Ledger) UndoCaps(ctx context.Context, accountID string, e audit.Entry, by audit.Actor) error {
 	if e.Action != actionCapsChanged && e.Action != actionCapsUndone || e.AccountID != accountID || !e.Undoable() {
 		return ErrNotUndoable
@@ -78,7 +78,7 @@ func (l *Ledger) UndoCaps(ctx context.Context, accountID string, e audit.Entry, 
 	return l.saveCaps(ctx, accountID, e.Project, now, next, by, actionCapsUndone, e.ID)
 }
 
-// saveCaps stores caps over those from before, with an entry by which the change can be undone.
+// saveCaps replaces the earlier caps and stores an entry with which the change can be undone.
 func (l *Ledger) saveCaps(
 	ctx context.Context, accountID, project string, before, after Caps, by audit.Actor, action, undone string,
 ) error {

@@ -26,9 +26,9 @@ type Hold struct {
 	LeaseUntil time.Time
 }
 
-// Call is what is counted of a call: numbers and words of closed sets. It holds no content, no user and no address.
+// Call is the ledger's record of a call: numbers, and words of fixed sets. It holds no content, user or address.
 //
-// Account and Project are those of the hold where there is one.
+// Account and Project are taken from the hold if there is one.
 type Call struct {
 	Account    string
 	Project    string
@@ -51,7 +51,7 @@ var (
 	ErrNoHold = errors.New("no such hold")
 	// ErrHoldEnded is returned when a hold is renewed that was settled, released or given back.
 	ErrHoldEnded = errors.New("hold has ended")
-	// ErrReferenceUsed is returned for a reference under which something else was booked.
+	// ErrReferenceUsed is returned for a reference that another transfer has used.
 	ErrReferenceUsed = errors.New("reference was used for another transfer")
 	// ErrBadAmount is returned for an amount that is not above 0 or too large to book.
 	ErrBadAmount = errors.New("not an amount above 0 and of at most 1,000,000 USD")
@@ -60,7 +60,10 @@ var (
 )
 
 // NoCredit reports that the account's balance does not cover a hold.
-type NoCredit struct{ Needed, Available Amount }
+type NoCredit struct {
+	Needed, Available Amount
+	TopUp             string // where the account's owner pays in; "" where nobody can
+}
 
 // Code names the refusal to apps.
 func (*NoCredit) Code() string { return "no_credit" }
@@ -69,7 +72,7 @@ func (e *NoCredit) Error() string {
 	return fmt.Sprintf("no credit: the call needs up to %s USD and %s USD are available", e.Needed, e.Available)
 }
 
-// Reserved reports that the balance covers a hold but calls in flight hold too much of it. A later try can succeed.
+// Reserved reports that the balance covers a hold but calls in flight hold too much of it. A later attempt can succeed.
 type Reserved struct{ Needed, Available, Held Amount }
 
 // Code names the refusal to apps.
@@ -91,7 +94,7 @@ func (e *Unproved) Error() string {
 	return "credit locked: confirm the account's mail address or link an identity provider first"
 }
 
-// The periods of a cap, and what it limits.
+// The periods of a cap, and the things that it limits.
 const (
 	CapDay    = "day"
 	CapMonth  = "month"
@@ -99,11 +102,12 @@ const (
 	OfAccount = "account"
 )
 
-// Words of a Call that the ledger itself knows: who paid, and how it ended. Any other outcome is a refusal's code.
+// Words of a Call that the ledger itself uses: who paid, and how it ended. Any other outcome is a refusal's code.
 const (
 	SourceCredit     = "credit"
 	SourceOwnKey     = "own_key"
 	SourceLocal      = "local"
+	SourceScript     = "script"
 	OutcomeOK        = "ok"
 	OutcomeFailed    = "failed"
 	OutcomeCancelled = "cancelled"

@@ -15,15 +15,16 @@ import (
 
 // Lifetimes.
 const (
-	// Lease is how long a hold lasts without Renew. A process that dies gives its holds back within Lease and SweepEvery.
+	// Lease is how long a hold lasts without Renew. A process that dies gives its holds back within Lease and
+	// SweepEvery.
 	Lease = time.Minute
 	// SweepEvery is the time between two sweeps.
 	SweepEvery = 20 * time.Second
 	checkEvery = time.Hour
-	// lastNotices bounds the notices of what was spent since the last sweep when Serve ends.
+	// lastNotices limits the time for sending the remaining notices when Serve ends.
 	lastNotices = 5 * time.Second
 
-	holdsKept = 7 * 24 * time.Hour // for settling once more, and for admin ledger
+	holdsKept = 7 * 24 * time.Hour // for repeated settles, and for admin ledger
 	spentKept = 62 * 24 * time.Hour
 	usageKept = 400 * 24 * time.Hour
 	// CallsKept and MaxCalls bound the single calls of a project; hourly sums are kept longer.
@@ -36,8 +37,8 @@ type Options struct {
 	Store  Store
 	Hasher secret.Hasher
 	Free   Amount // of each account
-	// NeedsProof has spending wait until the account's address is confirmed or an identity provider is linked. It is set
-	// where the server can send mail.
+	// NeedsProof blocks spending until the account's address is confirmed or an identity provider is linked. It is set
+	// if the server can send mail.
 	NeedsProof bool
 	TopUpURL   string // page of a payment provider; "" for none
 	// Notify mails a notice to the account's owner; nil where no mail can be sent. It must not block.
@@ -64,12 +65,12 @@ func New(o Options) *Ledger {
 	return &Ledger{o: o}
 }
 
-// now is cut to what is stored.
+// now returns the time in the precision that is stored.
 func (l *Ledger) now() time.Time { return l.o.Now().UTC().Truncate(time.Millisecond) }
 
 // Hold sets the amount aside until Settle, Release or the end of its lease. It counts towards the caps of the day and
 // month, in UTC, in which it was made. It fails with *NoCredit, *Reserved, *Unproved, *CapReached or ErrNoAccount; of
-// these *Reserved passes by itself. A hold of nothing has no ID, and is not stored.
+// these *Reserved passes by itself. A hold of amount 0 has no ID and is not stored.
 func (l *Ledger) Hold(ctx context.Context, r HoldRequest) (Hold, error) {
 	if r.Amount < 0 || r.Amount > MaxAmount {
 		return Hold{}, fmt.Errorf("hold %d: %w", r.Amount, ErrBadAmount)
@@ -92,13 +93,16 @@ func (l *Ledger) Hold(ctx context.Context, r HoldRequest) (Hold, error) {
 	err := l.withBook(ctx, r.Account, func() error { return l.o.Store.InsertHold(ctx, h, now) })
 	if err != nil {
 		l.noteCapped(r, err)
+		if none := (*NoCredit)(nil); errors.As(err, &none) {
+			none.TopUp = l.topUpOf(ctx, r.Account)
+		}
 		return Hold{}, fmt.Errorf("hold credit: %w", err)
 	}
 	return h, nil
 }
 
-// Renew extends the lease of a call that takes long; call it at least every Lease/3. It fails with ErrHoldEnded or
-// ErrNoHold, and the call has to be cut then: what it costs from now on is no longer covered.
+// Renew extends the lease of a long call; call it at least every Lease/3. If it fails with ErrHoldEnded or ErrNoHold,
+// cut the call: its further cost is no longer covered.
 func (l *Ledger) Renew(ctx context.Context, id string) error {
 	if id == "" {
 		return nil
@@ -107,9 +111,9 @@ func (l *Ledger) Renew(ctx context.Context, id string) error {
 }
 
 // Settle charges the call, never more than its hold, gives back the rest and counts the call, in one transaction. It
-// returns what was charged. Of several settles and releases of one hold the first counts, and the others return its
-// charge. A hold that a sweep gave back charges nothing, however late its call ends. What a call costs beyond the
-// charge is booked on the operator. Settle fails with ErrNoHold for an unknown hold.
+// returns the charge. Only the first settle or release of a hold counts; later ones return its charge. A hold that a
+// sweep gave back charges nothing, however late its call ends. The operator pays any cost beyond the charge. Settle
+// fails with ErrNoHold for an unknown hold.
 func (l *Ledger) Settle(ctx context.Context, id string, charge Amount, call Call) (Amount, error) {
 	if id == "" {
 		return 0, l.Record(ctx, call)
@@ -153,7 +157,7 @@ func (c Call) bounded() Call {
 	return c
 }
 
-// withBook runs f, and again after it opened the account's balance if f asks for that.
+// withBook runs f. If f returns ErrNoBook, it opens the account's balance and runs f again.
 func (l *Ledger) withBook(ctx context.Context, accountID string, f func() error) error {
 	err := f()
 	if !errors.Is(err, ErrNoBook) {
@@ -199,7 +203,7 @@ func (l *Ledger) prune(ctx context.Context) error {
 	})
 }
 
-// Check recomputes every sum of the ledger from its rows. It repairs nothing: a difference is a fault to look into.
+// Check recomputes every sum of the ledger from its rows. It repairs nothing: a difference is a bug to investigate.
 func (l *Ledger) Check(ctx context.Context) (Report, error) {
 	return l.o.Store.CheckCredit(ctx, l.now())
 }
@@ -214,13 +218,13 @@ func (l *Ledger) alarm(ctx context.Context) error {
 	return err
 }
 
-// Periods returns the names of the day and month of UTC that a time is in, like 2026-01-02 and 2026-01.
+// Periods returns the names of the UTC day and month of a time, like 2026-01-02 and 2026-01.
 func Periods(t time.Time) (day, month string) {
 	day = t.UTC().Format(time.DateOnly)
 	return day, day[:len("2006-01")]
 }
 
-// Resets returns when the day and the month of UTC that a time is in end.
+// Resets returns the end of the UTC day and month of a time.
 func Resets(t time.Time) (day, month time.Time) {
 	y, m, d := t.UTC().Date()
 	return time.Date(y, m, d+1, 0, 0, 0, 0, time.UTC), time.Date(y, m+1, 1, 0, 0, 0, 0, time.UTC)

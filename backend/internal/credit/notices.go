@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// OfBalance is what a Notice is about beside CapDay and CapMonth.
+// OfBalance marks a Notice about the balance. Notices about caps have CapDay or CapMonth.
 const OfBalance = "balance"
 
-// noticeAt is the share of a cap or of the balance, in percent, from which on people are told.
+// noticeAt is the spent share of a cap or of the balance, in percent, at which a notice is sent.
 const noticeAt = 80
 
 // Notice says that most of a cap or of the balance is spent.
@@ -19,7 +19,7 @@ type Notice struct {
 	AccountID string
 	Project   string // whose cap it is; "" for the account
 	Of        string // CapDay, CapMonth or OfBalance
-	Limit     Amount // the cap, or what the account had when money last came in
+	Limit     Amount // the cap, or the balance when money was last added
 	Spent     Amount
 	ResetsAt  time.Time // of a cap
 	Refused   bool      // a call was refused because of it; only in mails
@@ -27,11 +27,11 @@ type Notice struct {
 	period string
 }
 
-// isNear reports whether so much is spent that people are told. Without credit, or with a cap of nothing, there is
-// nothing to run out of.
+// isNear reports whether enough is spent for a notice. An account without credit, or a cap of 0, has nothing to run out
+// of.
 func (n Notice) isNear() bool { return n.Limit > 0 && n.Spent*100 >= n.Limit*noticeAt }
 
-// Text says to the owner what is spent and what happens next.
+// Text tells the owner what is spent and what happens next.
 func (n Notice) Text() string {
 	next := "Calls that could cost more than the rest are refused"
 	if n.Refused {
@@ -48,8 +48,8 @@ func (n Notice) Text() string {
 		n.Spent, n.Limit, n.Of, next, n.ResetsAt.UTC().Format("2006-01-02 15:04 UTC"))
 }
 
-// Notices lists of which caps of a project and its account, and whether of the balance, most is spent. Without a project
-// it lists the account's. Pages show them.
+// Notices lists the caps of a project and its account, and the balance, of which most is spent. Without a project it
+// lists only the account's. Pages show the notices.
 func (l *Ledger) Notices(ctx context.Context, accountID, project string) ([]Notice, error) {
 	all, err := l.limits(ctx, accountID, project)
 	var near []Notice
@@ -93,16 +93,17 @@ func (l *Ledger) limits(ctx context.Context, accountID, project string) (all []N
 		period: OfBalance}), nil
 }
 
-// watched is a project whose spending changed, or whose call was refused for the sake of one limit.
+// watched is a project whose spending changed, or one of whose calls was refused because of a limit.
 type watched struct{ account, project, of string }
 
-// watch remembers what SendNotices has to look at. A process that ends forgets it: the next call brings it back.
+// watch remembers the projects that SendNotices has to check. They are lost when the process ends; the next call adds
+// its project again.
 type watch struct {
 	mu   sync.Mutex
 	seen map[watched]bool
 }
 
-// maxWatched bounds what is remembered from one sweep to the next.
+// maxWatched bounds the projects that are remembered between two sweeps.
 const maxWatched = 10_000
 
 func (w *watch) add(one watched) {
@@ -153,8 +154,9 @@ func (l *Ledger) note(one watched) {
 	}
 }
 
-// SendNotices mails what most is spent of: once for each period of a cap and each time that the balance was filled, and
-// again if calls are refused for its sake, but at most once a day. Several processes send one mail.
+// SendNotices mails the limits of which most is spent: once for each period of a cap and after each top-up of the
+// balance, and again if calls are refused because of the limit, but at most once a day. Several processes send one
+// mail.
 func (l *Ledger) SendNotices(ctx context.Context) (err error) {
 	for one := range l.watch.take() {
 		all, readErr := l.limits(ctx, one.account, one.project)

@@ -10,10 +10,10 @@ import (
 // Books of the service. An account's book has a random name.
 const (
 	BookFree     = "free"     // free credit comes from here
-	BookPaidIn   = "paid_in"  // what was paid in, and is taken back
-	BookUsed     = "used"     // what calls cost
-	BookOperator = "operator" // what the operator carries: costs above a hold, and of calls that ended too late
-	BookClosed   = "closed"   // what was left when an account was deleted
+	BookPaidIn   = "paid_in"  // money that was paid in or taken back
+	BookUsed     = "used"     // the cost of calls
+	BookOperator = "operator" // costs that the operator pays: those above a hold, and of calls that ended too late
+	BookClosed   = "closed"   // the rest of deleted accounts
 )
 
 // Store keeps the ledger. Each method that writes is one transaction, durable when it returns.
@@ -25,7 +25,7 @@ type Store interface {
 	CheckStore
 }
 
-// HoldStore keeps holds and what came of them.
+// HoldStore stores holds and their outcomes.
 type HoldStore interface {
 	// InsertHold sets money aside. It returns ErrNoBook, *NoCredit, *Reserved or *CapReached.
 	InsertHold(ctx context.Context, h Hold, at time.Time) error
@@ -39,7 +39,7 @@ type HoldStore interface {
 	RecordCall(ctx context.Context, id string, c Call, at time.Time) error
 }
 
-// Settlement ends a hold. Of Charge, what exceeds the hold is booked on the operator.
+// Settlement ends a hold. The operator pays the part of Charge that exceeds the hold.
 type Settlement struct {
 	HoldID string
 	Charge Amount
@@ -51,33 +51,34 @@ type Settlement struct {
 type BookStore interface {
 	// Balance returns ErrNoBook if the account has none yet.
 	Balance(ctx context.Context, accountID string) (Balance, error)
-	// CreditHolder returns who an account belongs to, or ErrNoAccount.
+	// CreditHolder returns the holder of an account, or ErrNoAccount.
 	CreditHolder(ctx context.Context, accountID string) (Holder, error)
 	// OpenBook opens an account's balance with free credit, unless the account has one. It returns ErrNoAccount.
 	OpenBook(ctx context.Context, b NewBook) error
 	// InsertTransfer books t between the account and another book, and its entry, once for each id; booked is false for
 	// a repeat. It returns ErrNoBook, ErrReferenceUsed, *NoCredit or *Reserved.
 	InsertTransfer(ctx context.Context, t Transfer, e audit.Entry) (booked bool, err error)
-	// Transfers lists the account's transfers, newest first, of which the first skip are left out.
+	// Transfers lists the account's transfers, newest first, without the first skip.
 	Transfers(ctx context.Context, accountID string, skip, limit int) ([]Transfer, error)
 }
 
 // CapStore keeps spending caps.
 type CapStore interface {
-	// SetCreditCaps sets the caps of the entry's project, or without a project of its account, over those of c.Version. It
-	// marks the entry undone, unless that is empty, as undone by e. It returns a *ConflictError, ErrNotUndoable, ErrNoBook
-	// or projects.ErrNotFound.
+	// SetCreditCaps sets the caps of the entry's project, or without a project of its account, over those of c.Version.
+	// It marks the entry undone, unless that is empty, as undone by e. It returns a *ConflictError, ErrNotUndoable,
+	// ErrNoBook or projects.ErrNotFound.
 	SetCreditCaps(ctx context.Context, c Caps, e audit.Entry, undone string) error
 	// CreditCaps returns the caps of a project, or of the account if project is empty.
 	CreditCaps(ctx context.Context, accountID, project string) (Caps, error)
-	// Spending returns what a project, or the account if project is empty, spent and holds in the periods of at.
+	// Spending returns the spent and held amounts of a project, or of the account if project is empty, in the periods
+	// of at.
 	Spending(ctx context.Context, accountID, project string, at time.Time) (day, month Spent, err error)
-	// ClaimNotice reports whether a notice is to be mailed on a day: none about the same was on that day, and none about
-	// the same period, unless calls are refused.
+	// ClaimNotice reports whether a notice is to be mailed on a day. It is not if a notice about the same limit was
+	// mailed on that day, or about the same period unless calls are refused.
 	ClaimNotice(ctx context.Context, n Notice, period, day string) (bool, error)
 }
 
-// UsageStore reads what calls were counted.
+// UsageStore reads the counted calls.
 type UsageStore interface {
 	// Usage calls row with the rows of q, by hour, model, kind and source.
 	Usage(ctx context.Context, q UsageQuery, row func(UsageRow) error) error
@@ -88,31 +89,31 @@ type UsageStore interface {
 // CheckStore checks and prunes the ledger.
 type CheckStore interface {
 	CheckCredit(ctx context.Context, now time.Time) (Report, error)
-	// PruneCredit deletes what is kept for a limited time.
+	// PruneCredit deletes the rows whose retention has ended.
 	PruneCredit(ctx context.Context, p Prune) error
 }
 
-// Balance is what an account has.
+// Balance is the balance of an account.
 type Balance struct {
-	Book         string // its name in transfers; it says nothing about the account
+	Book         string // its name in transfers, which reveals nothing about the account
 	Posted, Held Amount // Held is part of Posted
 	Free         Amount // free credit that was granted
-	Filled       Amount // what was posted when money last came in or was taken back
+	Filled       Amount // the posted amount when money was last added or taken back
 	OpenedAt     time.Time
 }
 
-// Available is what a new hold may take.
+// Available is the amount that a new hold may take.
 func (b Balance) Available() Amount { return b.Posted - b.Held }
 
-// Holder is what decides on an account's free credit, and whether it may spend.
+// Holder holds the facts that decide on an account's free credit and whether it may spend.
 type Holder struct {
 	Email  string
-	IP     string // where it signed in first from, of the browser sessions that are known; may be empty
+	IP     string // address of its earliest known sign-in by browser; may be empty
 	Proved bool   // the address is confirmed, or an identity provider is linked
 }
 
-// NewBook is the book of an account that has none. The hashes decide on the free credit: it is not granted if there was
-// a grant to AddressHash after Since, or if there were NetworkLimit to NetworkHash, which may be empty.
+// NewBook is the book of an account that has none. The hashes decide on the free credit: it is not granted if
+// AddressHash had a grant after Since, or if NetworkHash, which may be empty, had NetworkLimit of them.
 type NewBook struct {
 	AccountID, Book          string
 	Free                     Amount
@@ -124,20 +125,20 @@ type NewBook struct {
 // Transfer is one row of the ledger.
 type Transfer struct {
 	ID            string
-	AccountID     string // whose book is the one that is not named
+	AccountID     string // owner of the book that is not named
 	Debit, Credit string // "" is the account's book
 	Amount        Amount
 	At            time.Time
 	Note          string
 }
 
-// Caps limit what is spent in a day and a month of UTC; nil does not limit. Version counts changes, 0 if there was none.
+// Caps limit the spending in a UTC day and month; nil does not limit. Version counts changes, 0 if there was none.
 type Caps struct {
 	Day, Month *Amount
 	Version    int64
 }
 
-// Spent is what was spent and is held in a period.
+// Spent is the amount spent and held in a period.
 type Spent struct{ Spent, Held Amount }
 
 // UsageQuery selects the calls of a project from a time until before another.
@@ -165,22 +166,22 @@ type Refusal struct {
 
 // Prune says until when rows are kept.
 type Prune struct {
-	Holds, Usage, Calls, Grants time.Time // rows from before are deleted
-	Period                      string    // as are spending rows of earlier periods
-	CallsOfProject              int       // and the oldest calls of a project beyond this many
+	Holds, Usage, Calls, Grants time.Time // older rows are deleted
+	Period                      string    // spending rows of earlier periods are deleted
+	CallsOfProject              int       // the oldest calls of a project beyond this number are deleted
 }
 
-// Report is what a check of the ledger found. Sums are of the whole database.
+// Report is the result of a check of the ledger. Sums are of the whole database.
 type Report struct {
 	Accounts                              int
 	Posted, Held                          Amount
-	Free, PaidIn, Used, Operator, Closed  Amount // what went out of free, paid_in and operator, and into used and closed
+	Free, PaidIn, Used, Operator, Closed  Amount // outflow of free, paid_in and operator; inflow of used and closed
 	OpenHolds, ExpiredHolds, RunOutLeases int    // ExpiredHolds of the last days; RunOutLeases wait for the next sweep
 	Differences                           []Difference
-	Shortfalls                            []Transfer // latest first: costs that the operator carries
+	Shortfalls                            []Transfer // latest first: costs that the operator pays
 }
 
-// Difference is a sum that does not follow from its rows.
+// Difference is a sum that does not match its rows.
 type Difference struct {
 	AccountID string
 	What      string

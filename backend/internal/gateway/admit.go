@@ -17,14 +17,14 @@ type call struct {
 	request *wire.Request
 	model   *Model
 	body    []byte // for the provider
-	own     bool   // the project's own key pays
+	own     bool   // the project pays with its own key
 	key     key    // of the provider: the project's or the operator's
 	hold    string // "" for a call that costs nothing here
 	started time.Time
 }
 
 // Do serves one call. Before the answer has begun, the error is a *Refusal; afterwards it is ErrBroken, or nil if the
-// app has left.
+// app has disconnected.
 func (s *Service) Do(ctx context.Context, who Caller, api wire.API, body []byte, to Sink) error {
 	if err := s.begin(); err != nil {
 		return err
@@ -39,7 +39,7 @@ func (s *Service) Do(ctx context.Context, who Caller, api wire.API, body []byte,
 	return c.pass(ctx, to)
 }
 
-// admit decodes the request, bounds what it can cost and holds that amount.
+// admit decodes the request, computes the most that it can cost and holds that amount.
 func (c *call) admit(ctx context.Context, api wire.API, body []byte) (err error) {
 	if c.request, err = wire.Decode(api, body); err != nil {
 		return err
@@ -49,6 +49,11 @@ func (c *call) admit(ctx context.Context, api wire.API, body []byte) (err error)
 	}
 	m := c.model
 	c.key = m.Provider.key
+	if m.Provider.keyed {
+		if c.key, err = c.s.Servers.key(ctx, c.who, m.Provider.ID); err != nil {
+			return fmt.Errorf("read the key of the local server: %w", err)
+		}
+	}
 	switch {
 	case m.API != api:
 		return &Refusal{Code: CodeWrongAPI, Param: "model",
@@ -73,13 +78,12 @@ func (c *call) admit(ctx context.Context, api wire.API, body []byte) (err error)
 	return nil
 }
 
-// inputBound is what the provider can count as input at most: it reads no more than the model's context.
+// inputBound is the most input tokens that the provider can count: it reads no more than the model's context.
 func (c *call) inputBound() int64 {
 	return min(c.request.InputBound(c.model.imageTokens), c.model.context)
 }
 
-// reserve holds the price of input and output. If nobody asked for a bound, the answer is bounded by what the credit
-// covers.
+// reserve holds the price of input and output. If the app asked for no bound, the credit bounds the answer.
 func (c *call) reserve(ctx context.Context, input, output int64) (int64, error) {
 	prices := c.model.Prices
 	if c.own || prices.Free() {
@@ -95,10 +99,10 @@ func (c *call) reserve(ctx context.Context, input, output int64) (int64, error) 
 	case covered < 1:
 		return 0, err
 	case c.request.Output > 0 || covered < minShrunk:
-		return 0, &Refusal{Code: CodeRequestTooLarge,
-			Message: fmt.Sprintf("the credit covers an answer of %d tokens: ask for that many, or shorten the input", covered),
-			Money: map[string]any{"needed": none.Needed, "available": none.Available,
-				"affordableOutputTokens": covered}}
+		money := noCredit(none)
+		money["affordableOutputTokens"] = covered
+		return 0, &Refusal{Code: CodeRequestTooLarge, Money: money,
+			Message: fmt.Sprintf("the credit covers an answer of %d tokens: ask for that many, or shorten the input", covered)}
 	}
 	return covered, c.takeHold(ctx, prices.Bound(input, covered))
 }
@@ -114,7 +118,7 @@ func (c *call) takeHold(ctx context.Context, amount int64) error {
 	return nil
 }
 
-// settleContext outlives the app's request: what was used is charged whoever waits for it.
+// settleContext outlives the app's request: usage is charged even if the app no longer waits for the answer.
 func settleContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 }
@@ -132,7 +136,7 @@ func (c *call) recordRefusal(ctx context.Context, api wire.API, refusal *Refusal
 	}
 }
 
-// row is what is counted of the call.
+// row returns the counts and words that the ledger records for the call.
 func (c *call) row(outcome string) credit.Call {
 	row := credit.Call{Account: c.who.Account, Project: c.who.Project, Source: credit.SourceCredit, Outcome: outcome,
 		Duration: c.s.Now().Sub(c.started)}
@@ -150,7 +154,7 @@ func (c *call) row(outcome string) credit.Call {
 
 // finish releases the hold or charges the usage, and counts the call.
 func (c *call) finish(ctx context.Context, r result) {
-	c.s.forget(c) // its lease lasts longer than settling may take
+	c.s.forget(c) // its lease outlasts settling
 	ctx, cancel := settleContext(ctx)
 	defer cancel()
 	row := c.row(r.outcome)
@@ -166,7 +170,7 @@ func (c *call) finish(ctx context.Context, r result) {
 	default:
 		err = c.settle(ctx, charge, row, r)
 	}
-	if err != nil { // the lease ends by itself, and the operator carries the call
+	if err != nil { // the lease ends by itself, and the operator pays for the call
 		c.s.Log.ErrorContext(ctx, "failed to settle a call", "model", c.model.ID, "err", err)
 	}
 }

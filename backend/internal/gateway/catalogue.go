@@ -47,6 +47,7 @@ type Provider struct {
 	// OwnKeys is the provider of credentials whose keys projects can call it with, or empty.
 	OwnKeys string
 
+	added, keyed   bool // it is a LocalServer, and has a key
 	base           string
 	key            key
 	header, prefix string
@@ -72,7 +73,7 @@ type Model struct {
 	Provider              *Provider
 	API                   wire.API
 	Prices                wire.Prices
-	// Why is the reason for which the model is not offered, or empty.
+	// Why says why the model is not offered, or is empty.
 	Why string
 
 	upstream, outputField                       string
@@ -188,7 +189,7 @@ func parseCatalogue(text []byte, readKey func(path string) (key, error)) (Catalo
 func (c Catalogue) CheckOwnKeys(known func(id string) bool) error {
 	for _, m := range c.Models {
 		if p := m.Provider; p.OwnKeys != "" && !known(p.OwnKeys) {
-			return fmt.Errorf("providers, %q: own_keys: %.64q is not a provider of credentials", p.ID, p.OwnKeys)
+			return fmt.Errorf("providers, %q: own_keys: %.64q is not a credential provider", p.ID, p.OwnKeys)
 		}
 	}
 	return nil
@@ -221,7 +222,7 @@ func (e providerEntry) provider(readKey func(string) (key, error)) (*Provider, e
 		return nil, fmt.Errorf("name is over %d characters", maxText)
 	case err != nil || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" ||
 		u.Scheme != "https" && u.Scheme != "http":
-		return nil, errors.New("base_url is no http or https address with a host, without user, query and fragment")
+		return nil, errors.New("base_url is not an http or https URL with a host and without user, query or fragment")
 	case u.Scheme == "http" && !isThisMachine(u.Hostname()) && (!e.Local || e.KeyFile != ""):
 		return nil, errors.New("base_url: plain http to another machine is for local providers without a key only")
 	case e.KeyFile == "" && !e.Local && e.OwnKeys == "":
@@ -249,7 +250,7 @@ func (p *Provider) checkHeaders() error {
 			return fmt.Errorf("headers: %.40q cannot be sent", name)
 		}
 		if slices.ContainsFunc(own, func(o string) bool { return strings.EqualFold(o, name) }) {
-			return fmt.Errorf("headers: %s is not for this list; a key belongs into key_file", http.CanonicalHeaderKey(name))
+			return fmt.Errorf("headers: %s is not allowed; a key belongs in key_file", http.CanonicalHeaderKey(name))
 		}
 	}
 	return nil

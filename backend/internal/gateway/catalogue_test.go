@@ -41,7 +41,7 @@ func TestCatalogue_NamesTheMistake(t *testing.T) {
 		strings.Replace(someModel(""), "https://api", "https://user:pass@api", 1):                    "base_url",
 		strings.Replace(someModel(""), "https:", "http:", 1):                                         "plain http",
 		strings.Replace(someModel(""), ", key_file: k", "", 1):                                       "key_file is missing",
-		strings.Replace(someModel(""), "key_file: k", "key_file: k, headers: {Authorization: x}", 1): "belongs into key_file",
+		strings.Replace(someModel(""), "key_file: k", "key_file: k, headers: {Authorization: x}", 1): "belongs in key_file",
 		strings.Replace(someModel(""), "key_file: k", "key_file: k, local: true", 1):                 "cost nothing",
 	} {
 		_, err := parseCatalogue([]byte(text), noKey)

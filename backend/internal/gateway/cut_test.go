@@ -13,8 +13,8 @@ import (
 	"github.com/service-dev/service/backend/internal/credit"
 )
 
-// silentProvider begins an answer and then says nothing. It has no socket, so that the clock of a test moves while calls
-// wait for it.
+// silentProvider begins an answer and then says nothing. It has no socket, so that the clock of a test moves while
+// calls wait for it.
 type silentProvider struct{}
 
 func (silentProvider) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -43,7 +43,7 @@ func (k *slowKeys) LiveKeys(ctx context.Context, ids []string) ([]string, error)
 	return live, err
 }
 
-// With the limits of a server, a call whose key opens nothing any more ends within a second, whenever between two checks
+// With the limits of a server, a call whose key is no longer valid ends within a second, whenever between two checks
 // that happens. The clock is the test's: what bounds the second is the interval of the checks and two of their queries.
 func TestService_CutsARevokedCallWithinASecond(t *testing.T) {
 	for _, delay := range []time.Duration{0, 200 * time.Millisecond} {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -24,13 +25,13 @@ type Purse interface {
 	Record(ctx context.Context, call credit.Call) error
 }
 
-// Keys knows which project keys still open their project.
+// Keys knows which project keys are still valid.
 type Keys interface {
-	// LiveKeys returns those of the keys, by id, that are not revoked and whose account is active.
+	// LiveKeys returns the ids of the given keys that are not revoked and whose account is active.
 	LiveKeys(ctx context.Context, ids []string) ([]string, error)
 }
 
-// Settings are what the owners of projects chose.
+// Settings are the choices of project owners.
 type Settings interface {
 	// TextModel returns the id of the model that Assistant means, or "" for the catalogue's default.
 	TextModel(ctx context.Context, account, project string) (string, error)
@@ -43,18 +44,20 @@ type Options struct {
 	Keys      Keys
 	Settings  Settings // nil: every project has the catalogue's default
 	OwnKeys   OwnKeys  // nil: credit pays for every project
-	Log       *slog.Logger
-	Now       func() time.Time
-	Limits    Limits
+	// Servers are those that people add themselves; nil where only the operator decides.
+	Servers *LocalServers
+	Log     *slog.Logger
+	Now     func() time.Time
+	Limits  Limits
 }
 
 // Limits bound the calls. Zero values mean the defaults.
 type Limits struct {
 	Calls     int           // at once; 1,024
 	Drains    int           // answers read on although their app has left, at once; 64
-	Drain     time.Duration // how long; 5 s
+	Drain     time.Duration // how long such an answer is read; 5 s
 	FirstByte time.Duration // until the provider's answer starts; 60 s
-	Idle      time.Duration // between two reads of it; 60 s
+	Idle      time.Duration // between two reads of the answer; 60 s
 	Total     time.Duration // of a call; 10 min
 	Renew     time.Duration // between two renewals of a hold's lease; 20 s
 	KeyCheck  time.Duration // between two checks of the keys of running calls; 500 ms
@@ -64,8 +67,8 @@ const (
 	settleTimeout  = 10 * time.Second
 	maxAnswer      = 8 << 20     // bytes of an answer that is not streamed
 	maxBadReceipts = 3           // of a model in a row, until it is hidden
-	minShrunk      = 64          // tokens: the shortest answer that is bounded by what the credit covers
-	afterEnd       = time.Second // until a complete stream is ended for a provider that does not
+	minShrunk      = 64          // tokens of the shortest answer to which the credit may limit a call
+	afterEnd       = time.Second // how long a provider may keep a complete stream open
 )
 
 func (l Limits) withDefaults() Limits {
@@ -86,7 +89,7 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// Service passes calls. Serve must run while it does.
+// Service passes calls to providers. Serve must run meanwhile.
 type Service struct {
 	Options
 	client *http.Client
@@ -104,7 +107,7 @@ type Service struct {
 
 var (
 	errStopped   = errors.New("the server stops")
-	errUncovered = errors.New("the hold of the call has ended")
+	errUncovered = errors.New("the call's hold has ended")
 	errRevoked   = errors.New("the call's key is revoked")
 )
 
@@ -116,7 +119,7 @@ func New(o Options) *Service {
 	}
 	s := &Service{Options: o, drains: make(chan struct{}, o.Limits.Drains), cuts: map[*call]context.CancelCauseFunc{},
 		bad: map[string]int{}}
-	s.client = newClient()
+	s.client = newClient(nil)
 	s.ctx, s.stop = context.WithCancelCause(context.Background())
 	return s
 }
@@ -185,12 +188,12 @@ func (s *Service) why(m *Model) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.bad[m.ID] >= maxBadReceipts {
-		return "its provider's last receipts could not be right: the operator has to look"
+		return "its provider's last usage reports were impossible: the operator has to check it"
 	}
 	return m.Why
 }
 
-// noteReceipt counts bad receipts of a model that costs something.
+// noteReceipt counts bad receipts of a model that is not free.
 func (s *Service) noteReceipt(m *Model, bad bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -199,7 +202,7 @@ func (s *Service) noteReceipt(m *Model, bad bool) {
 		return
 	}
 	if s.bad[m.ID]++; s.bad[m.ID] == maxBadReceipts {
-		s.Log.Error("model hidden: its last receipts could not be right", "model", m.ID, "provider", m.Provider.ID)
+		s.Log.Error("model hidden: its last usage reports were impossible", "model", m.ID, "provider", m.Provider.ID)
 	}
 }
 
@@ -223,8 +226,12 @@ func (s *Service) find(ctx context.Context, who Caller, id string) (m *Model, ow
 
 // named returns the model of an id, whether it is offered or not.
 func (s *Service) named(ctx context.Context, who Caller, id string) (*Model, error) {
-	if len(s.Catalogue.Models) == 0 {
-		return nil, refuse(CodeNotConfigured, "the operator of this backend has set up no models")
+	added, err := s.Servers.models(ctx, who)
+	if err != nil {
+		return nil, refusalOf(err)
+	}
+	if len(s.Catalogue.Models)+len(added) == 0 {
+		return nil, s.notConfigured()
 	}
 	asked := id
 	if id == Assistant {
@@ -239,7 +246,13 @@ func (s *Service) named(ctx context.Context, who Caller, id string) (*Model, err
 			}
 		}
 	}
+	if asked == Assistant && id == "" && len(added) > 0 {
+		return added[0], nil
+	}
 	m := s.Catalogue.model(id)
+	if i := slices.IndexFunc(added, func(one *Model) bool { return one.ID == id }); m == nil && i >= 0 {
+		m = added[i]
+	}
 	switch {
 	case m == nil && asked == Assistant && id == "":
 		return nil, noModel("this project has chosen no model for " + Assistant + " and the operator has set no default: choose " +
@@ -248,9 +261,16 @@ func (s *Service) named(ctx context.Context, who Caller, id string) (*Model, err
 		return nil, noModel("the model that this project has chosen for " + Assistant + " is no longer offered: choose " +
 			"another on the project's page")
 	case m == nil:
-		return nil, noModel("there is no model " + clip(asked) + ": GET /v1/models lists those that there are")
+		return nil, noModel("there is no model " + clip(asked) + ": GET /v1/models lists the models that exist")
 	}
 	return m, nil
+}
+
+func (s *Service) notConfigured() error {
+	if s.Servers != nil {
+		return refuse(CodeNotConfigured, "there are no models yet: add a local server on the project's gateway page")
+	}
+	return refuse(CodeNotConfigured, "the operator of this backend has set up no models")
 }
 
 func noModel(message string) error {

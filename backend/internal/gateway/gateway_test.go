@@ -24,7 +24,7 @@ func TestService_CancelsAnAnswerThatNobodyReadsAfterTheDrain(t *testing.T) {
 		leave()
 	}()
 	if err := w.do(ctx, body(llmtest.HangsInside, ""), app); err != nil {
-		t.Errorf("an app that has left gets %v", err)
+		t.Errorf("the error for an app that has left: %v", err)
 	}
 	row, charged, holds := w.purse.last()
 	if row.Outcome != "cancelled" || !row.Estimated || charged == 0 || charged > 2*300+10*100 || holds != 0 {
@@ -70,7 +70,7 @@ func TestService_RefusesIfTheProviderDoesNotAnswerInTime(t *testing.T) {
 }
 
 func TestService_BreaksOffIfTheProviderStopsSending(t *testing.T) {
-	w := newWorld(t, credit.USD, Limits{Idle: 2 * time.Second}) // long enough for the first event on a busy machine
+	w := newWorld(t, credit.USD, Limits{Idle: 2 * time.Second}) // enough for the first event on a busy machine
 	w.add(llmtest.HangsInside)
 	if err := w.do(t.Context(), body(llmtest.HangsInside, ""), newRecorder()); !errors.Is(err, ErrBroken) {
 		t.Error(err)
@@ -113,11 +113,12 @@ func TestService_RenewsHoldsAndCutsWhatIsNoLongerCovered(t *testing.T) {
 	w.purse.renew = credit.ErrHoldEnded
 	w.purse.mu.Unlock()
 	if err := <-done; err == nil {
-		t.Error("the call ended well")
+		t.Error("the call succeeded")
 	}
 }
 
-// A call ends when its key is revoked, whether its answer has begun or not, and is charged what was seen of the answer.
+// A call ends when its key is revoked, whether or not its answer has begun, and is charged for the part of the answer
+// that was seen.
 func TestService_CutsCallsOfARevokedKey(t *testing.T) {
 	w := newWorld(t, credit.USD, Limits{KeyCheck: time.Millisecond})
 	w.add(llmtest.HangsInside)
@@ -145,7 +146,8 @@ func TestService_CutsCallsOfARevokedKey(t *testing.T) {
 	}
 }
 
-// The credit bounds an answer for which the app asked no bound; one that was asked for is refused with the number.
+// The credit bounds an answer if the app asked for no bound. A bound that the credit does not cover is refused with the
+// number of tokens that it does cover.
 func TestService_BoundsTheAnswerByTheCredit(t *testing.T) {
 	w := newWorld(t, 1200, Limits{})
 	w.add("good")
@@ -182,8 +184,8 @@ func TestService_HidesAModelWithBadReceipts(t *testing.T) {
 	}
 }
 
-// A connection that the provider closed while it was idle fails without a written byte, and the call succeeds on a new
-// one. A request that was read is never sent twice.
+// A connection that the provider closed while idle fails before a byte is written, and the call succeeds on a new one.
+// A request that the provider has read is never sent twice.
 func TestService_RetriesOnlyWhatWasNeverWritten(t *testing.T) {
 	w := newWorld(t, credit.USD, Limits{})
 	w.add("good")
@@ -208,7 +210,8 @@ func TestService_RetriesOnlyWhatWasNeverWritten(t *testing.T) {
 	}
 }
 
-// Many calls at once on little money: the balance never falls below zero, and when all have ended a call succeeds.
+// With many concurrent calls and little credit, the balance never falls below zero, and a call succeeds once all have
+// ended.
 func TestService_NeverSpendsMoreThanThereIs(t *testing.T) {
 	w := newWorld(t, 20_000, Limits{})
 	w.add("good")

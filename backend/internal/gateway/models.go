@@ -3,20 +3,21 @@ package gateway
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/service-dev/service/backend/internal/gateway/wire"
 )
 
-// Availability is a model id that an app can ask for, and what comes of it.
+// Availability is a model id that an app can ask for, and the model that it leads to.
 type Availability struct {
 	ID string
 	// Model is the one that answers; nil if Assistant means none.
 	Model *Model
-	// Why is the reason for which there is no answer, and what to do, or empty.
+	// Why says why the id cannot be called and what to do, or is empty.
 	Why string
 }
 
-// Available lists Assistant and every model of the catalogue.
+// Available lists Assistant, every model of the catalogue and those of the servers that the project's owner added.
 func (s *Service) Available(ctx context.Context, who Caller) ([]Availability, error) {
 	assistant := Availability{ID: Assistant}
 	m, _, err := s.find(ctx, who, Assistant)
@@ -34,7 +35,11 @@ func (s *Service) Available(ctx context.Context, who Caller) ([]Availability, er
 	if err != nil {
 		return nil, err
 	}
-	for _, m := range s.Catalogue.Models {
+	added, err := s.Servers.models(ctx, who)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range slices.Concat(s.Catalogue.Models, added) {
 		list = append(list, Availability{m.ID, m, s.whyFor(m, keys)})
 	}
 	return list, nil
@@ -56,7 +61,7 @@ func (s *Service) ownKeysOf(ctx context.Context, who Caller) (map[string]bool, e
 	return keys, err
 }
 
-// whyFor returns the reason for which a project cannot call a model, or "". keys are those that it pays with, or nil.
+// whyFor says why a project cannot call a model, or returns "". keys are the own keys that it pays with, or nil.
 func (s *Service) whyFor(m *Model, keys map[string]bool) string {
 	switch {
 	case keys == nil || m.Provider.Local:

@@ -10,10 +10,10 @@ import (
 	"github.com/service-dev/service/backend/internal/audit"
 )
 
-// What pays for the calls of a project. Neither ever stands in for the other.
+// The ways to pay for a project's calls. Neither ever replaces the other.
 const (
 	KeySourceCredit = "credit" // the account's credit, with the operator's keys
-	KeySourceOwn    = "own"    // the project's own keys: their provider bills whoever they belong to
+	KeySourceOwn    = "own"    // the project's own keys: the provider bills their owner
 )
 
 // Errors of own keys.
@@ -26,22 +26,22 @@ var (
 type OwnKeys interface {
 	// KeySource returns KeySourceCredit or KeySourceOwn.
 	KeySource(ctx context.Context, account, project string) (string, error)
-	// OwnKey returns the project's key of a provider of credentials, or ErrNoOwnKey.
+	// OwnKey returns the project's key of a credential provider, or ErrNoOwnKey.
 	OwnKey(ctx context.Context, account, project, provider string) (string, error)
-	// OwnKeysSet returns the providers of credentials that the project has a key of.
+	// OwnKeysSet returns the credential providers for which the project has a key.
 	OwnKeysSet(ctx context.Context, account, project string) (map[string]bool, error)
-	// OwnKeyRefused notes that the provider refused the project's key.
+	// OwnKeyRefused records that the provider refused the project's key.
 	OwnKeyRefused(ctx context.Context, account, project, provider string) error
 }
 
-// KeySourceStore keeps what pays for the calls of projects.
+// KeySourceStore stores the key source of projects.
 type KeySourceStore interface {
 	KeySource(ctx context.Context, account, project string) (string, error)
-	// SetKeySource sets it for the entry's project, or returns projects.ErrNotFound.
+	// SetKeySource sets the key source of the entry's project, or returns projects.ErrNotFound.
 	SetKeySource(ctx context.Context, source string, e audit.Entry) error
 }
 
-// KeySources reads and changes what pays for the calls of projects.
+// KeySources reads and changes the key source of projects.
 type KeySources struct {
 	Store KeySourceStore
 	Now   func() time.Time
@@ -52,7 +52,7 @@ func (k KeySources) KeySource(ctx context.Context, account, project string) (str
 	return k.Store.KeySource(ctx, account, project)
 }
 
-// SetKeySource changes it from the next call on. It returns ErrKeySource for any other word.
+// SetKeySource changes the key source, starting with the next call. It returns ErrKeySource for any other word.
 func (k KeySources) SetKeySource(ctx context.Context, account, project, source string, by audit.Actor) error {
 	if source != KeySourceCredit && source != KeySourceOwn {
 		return ErrKeySource
@@ -80,7 +80,7 @@ func (s *Service) paysItself(ctx context.Context, who Caller, m *Model) (bool, e
 	return source == KeySourceOwn, nil
 }
 
-// whyNotOwn returns the reason for which projects cannot call a model with their own keys, or "".
+// whyNotOwn says why projects cannot call a model with their own keys, or returns "".
 func (m *Model) whyNotOwn() string {
 	if m.Provider.OwnKeys != "" {
 		return ""
@@ -88,7 +88,7 @@ func (m *Model) whyNotOwn() string {
 	return "this project pays with its own keys, and the operator takes none for " + m.Provider.Name
 }
 
-// takeOwnKey has the call use the project's key.
+// takeOwnKey makes the call use the project's key.
 func (c *call) takeOwnKey(ctx context.Context) error {
 	p := c.model.Provider
 	text, err := c.s.OwnKeys.OwnKey(ctx, c.who.Account, c.who.Project, p.OwnKeys)
@@ -103,14 +103,14 @@ func (c *call) takeOwnKey(ctx context.Context) error {
 	return nil
 }
 
-// refusesOwnKey reports whether a status means that the provider does not take the project's own key, or that its
-// budget is spent.
+// refusesOwnKey reports whether a status means that the provider does not accept the project's own key, or that the
+// key's budget is spent.
 func (c *call) refusesOwnKey(status int, spent bool) bool {
 	return c.own && (spent || status == http.StatusUnauthorized || status == http.StatusForbidden ||
 		status == http.StatusPaymentRequired)
 }
 
-// ownKeyRefused notes the refusal for the owner. Credit does not stand in.
+// ownKeyRefused records the refusal for the owner. Credit does not pay instead.
 func (c *call) ownKeyRefused(ctx context.Context) *Refusal {
 	ctx, cancel := settleContext(ctx)
 	defer cancel()

@@ -21,22 +21,22 @@ const (
 	outcomeCancelled = "cancelled"
 )
 
-// result is what is counted of a call.
+// result is the outcome and usage of a call.
 type result struct {
 	outcome   string
 	usage     wire.Usage
 	estimated bool
 }
 
-// transfer is the answer of one call on its way.
+// transfer passes the answer of one call to the app.
 type transfer struct {
 	*call
 	to     Sink
 	answer *wire.Answer
-	cancel context.CancelCauseFunc // of the request to the provider
-	timer  *time.Timer             // of its next byte
+	cancel context.CancelCauseFunc // cancels the request to the provider
+	timer  *time.Timer             // limits the wait for its next byte
 	left   atomic.Bool             // the app has left
-	missed bool                    // it left before it had the whole answer
+	missed bool                    // the app left before it had the whole answer
 	begun  bool                    // something was written to the app
 }
 
@@ -48,7 +48,7 @@ func (c *call) pass(ctx context.Context, to Sink) error {
 	defer context.AfterFunc(c.s.ctx, func() { cancel(errStopped) })()
 	total := time.AfterFunc(c.s.Limits.Total, func() { cancel(errTotal) })
 	defer total.Stop()
-	// A report of ten times the context cannot be true.
+	// A usage report of more than ten times the context cannot be true.
 	t := &transfer{call: c, to: to, cancel: cancel, answer: wire.NewAnswer(c.request, 10*c.model.context)}
 	defer t.drainWhenLeft(ctx)()
 
@@ -71,8 +71,8 @@ func (c *call) pass(ctx context.Context, to Sink) error {
 	return t.passStream(ctx, upstream, response)
 }
 
-// drainWhenLeft reads the answer on for a while when the app has left, because its usage comes last. If too many
-// answers are drained already, the request is cancelled. The returned function frees what this needs.
+// drainWhenLeft continues to read the answer for a while after the app has left, because the usage comes last. If too
+// many answers are being drained already, it cancels the request. The returned function stops the watching.
 func (t *transfer) drainWhenLeft(ctx context.Context) func() {
 	var timer atomic.Pointer[time.Timer]
 	ended := make(chan struct{})
@@ -98,7 +98,7 @@ func (t *transfer) drainWhenLeft(ctx context.Context) func() {
 	}
 }
 
-// answering replaces the limit of the first byte by the one between two reads.
+// answering replaces the limit for the first byte with the limit between two reads.
 func (t *transfer) answering() {
 	t.timer.Stop()
 	t.timer = time.AfterFunc(t.s.Limits.Idle, func() { t.cancel(errIdle) })
@@ -107,7 +107,7 @@ func (t *transfer) answering() {
 func (t *transfer) failUnanswered(ctx, upstream context.Context, err error) error {
 	refusal := t.unanswered(cmp.Or(context.Cause(upstream), err))
 	r := result{outcome: refusal.outcome()}
-	if t.left.Load() { // the provider may work on what it has read
+	if t.left.Load() { // the provider may be working on the request
 		r = result{outcomeCancelled, t.answer.Estimate(t.request.InputEstimate(t.model.imageTokens)), true}
 	}
 	t.finish(ctx, r)
@@ -123,7 +123,7 @@ func (t *transfer) passWhole(ctx, upstream context.Context, response *http.Respo
 	case !t.answer.Whole(body):
 		t.finish(ctx, result{outcome: outcomeFailed})
 		return &Refusal{Code: CodeProviderError, RetryAfter: busyRetry,
-			Message: "the model's provider sent something that is no answer: try again"}
+			Message: "the model's provider sent an invalid answer: try again"}
 	case t.answer.Failed:
 		return t.breakOff(ctx, upstream, errProvider)
 	}
@@ -133,7 +133,7 @@ func (t *transfer) passWhole(ctx, upstream context.Context, response *http.Respo
 		return nil
 	}
 	t.to.Begin(false)
-	_ = t.to.Write(t.redact(body)) // an app that has left gets no error
+	_ = t.to.Write(t.redact(body)) // an app that has left is not an error
 	return nil
 }
 
@@ -154,7 +154,7 @@ func (t *transfer) readWhole(response *http.Response) ([]byte, error) {
 	return body.Bytes(), err
 }
 
-// resetting starts the limit between two reads anew at each read.
+// resetting restarts the limit between two reads at each read.
 type resetting struct {
 	t    *transfer
 	from io.Reader
@@ -166,8 +166,8 @@ func (r *resetting) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// passStream passes events as they arrive. Nothing is written before the first one, so that an error in its place can
-// still be answered with a status.
+// passStream passes events as they arrive. It writes nothing before the first one, so that an error in its place still
+// gets its own status.
 func (t *transfer) passStream(ctx, upstream context.Context, response *http.Response) error {
 	kind, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
 	encoding := response.Header.Get("Content-Encoding")
@@ -195,13 +195,13 @@ func (t *transfer) passStream(ctx, upstream context.Context, response *http.Resp
 			return nil
 		case err != nil:
 			return t.breakOff(ctx, upstream, err)
-		case t.answer.Ended: // apps wait for the end of the connection, whose provider may keep it open
+		case t.answer.Ended: // apps wait for the end of the stream, but the provider may keep it open
 			t.timer.Reset(min(afterEnd, t.s.Limits.Idle))
 		}
 	}
 }
 
-// passNoStream handles a provider that does not stream although it was asked to: usually it reports an error.
+// passNoStream handles a provider that was asked to stream and does not: usually it reports an error.
 func (t *transfer) passNoStream(ctx, upstream context.Context, response *http.Response) error {
 	if body, err := t.readWhole(response); err != nil || t.answer.Whole(body) {
 		return t.breakOff(ctx, upstream, errProvider)
@@ -236,7 +236,7 @@ func (t *transfer) outcome() string {
 	return outcomeOK
 }
 
-// breakOff settles an answer that did not reach its end, by its receipt or by an estimate of what was seen.
+// breakOff settles an incomplete answer by its receipt, or by an estimate from the part that was seen.
 func (t *transfer) breakOff(ctx, upstream context.Context, err error) error {
 	err = cmp.Or(context.Cause(upstream), err)
 	r := result{outcome: outcomeFailed}
@@ -257,7 +257,7 @@ func (t *transfer) breakOff(ctx, upstream context.Context, err error) error {
 	return t.unanswered(err)
 }
 
-// result returns the usage of the answer: the provider's report, or else an estimate.
+// result returns the usage of the answer: the provider's report, or an estimate without one.
 func (t *transfer) result(outcome string) result {
 	a := t.answer
 	if a.Final && !a.Malformed {

@@ -31,12 +31,12 @@ const (
 	CodeProviderError       = "provider_error"
 )
 
-// Refusal is a call without an answer: why, and what to do next.
+// Refusal says why a call got no answer, and what to do next.
 type Refusal struct {
 	Code, Message string
 	Param         string        // the field of the request, if it is about one
 	RetryAfter    time.Duration // 0 if waiting does not help
-	// Money are amounts that explain the refusal, in micro-USD and tokens, by name.
+	// Money are amounts that explain the refusal, in micro-USD and tokens, and where to pay in, by name.
 	Money map[string]any
 
 	cause error
@@ -48,7 +48,7 @@ func (e *Refusal) Error() string { return e.Message }
 // Unwrap returns the cause, which apps do not see.
 func (e *Refusal) Unwrap() error { return e.cause }
 
-// outcome is how a call that its provider did not serve is counted: by its code if its owner can do something about it.
+// outcome is how a call that its provider did not serve is counted: under its code if its owner can act on it.
 func (e *Refusal) outcome() string {
 	if e.Code == CodeOwnKeyRefused || e.Code == CodeProviderUnreachable {
 		return e.Code
@@ -58,10 +58,19 @@ func (e *Refusal) outcome() string {
 
 func refuse(code, message string) *Refusal { return &Refusal{Code: code, Message: message} }
 
-// retryReserved is how soon money of other calls may be free again.
+// noCredit are the amounts of a call that the credit does not cover, and where the owner pays in.
+func noCredit(e *credit.NoCredit) map[string]any {
+	money := map[string]any{"needed": e.Needed, "available": e.Available}
+	if e.TopUp != "" {
+		money["topUp"] = e.TopUp
+	}
+	return money
+}
+
+// retryReserved is how soon credit that other calls hold may be free again.
 const retryReserved = 2 * time.Second
 
-// refusalOf explains why a hold or a decoding failed.
+// refusalOf converts an error of a hold or of decoding to a Refusal.
 func refusalOf(err error) *Refusal {
 	var (
 		refusal  *Refusal
@@ -79,7 +88,7 @@ func refusalOf(err error) *Refusal {
 	case errors.As(err, &none):
 		return &Refusal{Code: CodeNoCredit,
 			Message: "the account has too little credit for this call: its owner sees the balance on the account's page",
-			Money:   map[string]any{"needed": none.Needed, "available": none.Available}}
+			Money:   noCredit(none)}
 	case errors.As(err, &reserved):
 		return &Refusal{Code: CodeCreditReserved, RetryAfter: retryReserved,
 			Message: "calls in flight have reserved the account's credit: try again when they have ended",

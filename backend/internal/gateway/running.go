@@ -12,7 +12,7 @@ import (
 // keysAtOnce is how many keys one query checks.
 const keysAtOnce = 256
 
-// keep makes a call known to renew and cutRevoked, until forget.
+// keep registers a call for renew and cutRevoked; forget removes it.
 func (s *Service) keep(c *call, cut context.CancelCauseFunc) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -44,7 +44,7 @@ func (s *Service) renew(ctx context.Context) error {
 			continue
 		}
 		err := s.Purse.Renew(ctx, c.hold)
-		if err == nil || ctx.Err() != nil || !s.keeps(c) { // it was settled meanwhile
+		if err == nil || ctx.Err() != nil || !s.keeps(c) { // the call was settled meanwhile
 			continue
 		}
 		s.Log.ErrorContext(ctx, "failed to renew the hold of a call", "err", err)
@@ -55,8 +55,8 @@ func (s *Service) renew(ctx context.Context) error {
 	return nil
 }
 
-// cutRevoked cuts the calls whose key opens nothing any more. It asks the store, because another process may have
-// revoked the key. Calls whose key cannot be checked continue.
+// cutRevoked cuts the calls whose key is no longer valid. It asks the store, because another process may have revoked
+// the key. Calls whose key cannot be checked continue.
 func (s *Service) cutRevoked(ctx context.Context) error {
 	calls, ids := s.kept(), map[string]bool{}
 	for c := range calls {

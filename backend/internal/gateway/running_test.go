@@ -42,7 +42,7 @@ func (l errorLog) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// A call that ends while its hold is renewed is no failure.
+// A call that ends while its hold is renewed is not a failure.
 func TestService_RenewsWhileACallEnds(t *testing.T) {
 	purse := &latePurse{renewing: make(chan string, 1000), ended: make(chan struct{})}
 	w := newWorld(t, credit.USD, Limits{Renew: time.Millisecond}, func(o *Options) {

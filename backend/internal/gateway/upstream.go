@@ -9,9 +9,11 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptrace"
+	"net/netip"
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/service-dev/service/backend/internal/gateway/wire"
@@ -25,10 +27,10 @@ var (
 	errLeft      = errors.New("the app left")
 )
 
-// newClient returns a client that follows no redirects, since they would lead the key elsewhere, and that speaks
-// HTTP/1.1, where each connection carries one call.
-func newClient() *http.Client {
-	dialer := &net.Dialer{Timeout: 10 * time.Second}
+// newClient returns a client that follows no redirects, which would send the key elsewhere, and that speaks HTTP/1.1,
+// where each connection carries one call. allow decides about each address before it connects; nil allows all.
+func newClient(allow func(network, address string, _ syscall.RawConn) error) *http.Client {
+	dialer := &net.Dialer{Timeout: 10 * time.Second, Control: allow}
 	return &http.Client{
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Transport: &http.Transport{
@@ -46,7 +48,17 @@ func newClient() *http.Client {
 	}
 }
 
-// countedConn counts what was written, to know whether a failed request can have reached the provider.
+// localOnly allows addresses of this machine and of private networks, after names were resolved. Addresses of the link
+// are not among them: at clouds, secrets of the machine are read there.
+func localOnly(_, address string, _ syscall.RawConn) error {
+	at, err := netip.ParseAddrPort(address)
+	if ip := at.Addr().Unmap(); err != nil || !ip.IsLoopback() && !ip.IsPrivate() {
+		return ErrNotLocal
+	}
+	return nil
+}
+
+// countedConn counts the written bytes, to know whether a failed request can have reached the provider.
 type countedConn struct {
 	net.Conn
 	written atomic.Int64
@@ -58,7 +70,7 @@ func (c *countedConn) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// send posts the body. A request of which not one byte was written is sent once more; any other might be billed twice.
+// send posts the body. It repeats a request once if not a single byte was written; any other might be billed twice.
 func (c *call) send(ctx context.Context) (*http.Response, error) {
 	for attempt := 0; ; attempt++ {
 		var conn *countedConn
@@ -98,6 +110,9 @@ func (c *call) post(ctx context.Context) (*http.Response, error) {
 	if k := c.key.reveal(); k != "" {
 		r.Header.Set(p.header, p.prefix+k)
 	}
+	if p.added {
+		return c.s.Servers.client.Do(r)
+	}
 	return c.s.client.Do(r)
 }
 
@@ -107,8 +122,8 @@ const (
 	busyRetry     = 5 * time.Second
 )
 
-// refused explains a status other than 200. The body of a provider reaches an app only where it says what is wrong
-// with the request, without the key.
+// refused explains a status other than 200. An app sees the provider's body, without the key, only if it says what is
+// wrong with the request.
 func (c *call) refused(ctx context.Context, r *http.Response) *Refusal {
 	body, _ := io.ReadAll(io.LimitReader(r.Body, maxErrorBody))
 	p, status := c.model.Provider, r.StatusCode
@@ -122,7 +137,11 @@ func (c *call) refused(ctx context.Context, r *http.Response) *Refusal {
 	case status == http.StatusTooManyRequests && !spent, status >= 500 || status == http.StatusRequestTimeout:
 		return c.busy(r.Header.Get("Retry-After"))
 	}
-	// The key, its budget, the model's name or a redirect: only the operator can mend it.
+	if p.added {
+		return refuse(CodeProviderUnreachable, "the local server "+p.ID+" refused the call: its owner checks it on the "+
+			"project's gateway page")
+	}
+	// The key, its budget, the model's name or a redirect: only the operator can fix it.
 	c.s.Log.Error("provider refused the operator's request", "provider", p.ID, "model", c.model.ID, "status", status)
 	return &Refusal{Code: CodeProviderUnavailable, RetryAfter: maxRetryAfter,
 		Message: "the model's provider is not available: the operator of this backend has been told"}
@@ -139,12 +158,12 @@ func (c *call) busy(retryAfter string) *Refusal {
 func (c *call) providerMessage(body []byte) string {
 	message := wire.ErrorMessage(body)
 	if message == "" {
-		return "it gave no reason"
+		return "no reason given"
 	}
 	return string(c.redact([]byte(message)))
 }
 
-// redact removes the provider's key from what it sent.
+// redact removes the provider's key from the bytes that the provider sent.
 func (c *call) redact(p []byte) []byte {
 	if k := c.key.reveal(); k != "" && bytes.Contains(p, []byte(k)) {
 		return bytes.ReplaceAll(p, []byte(k), []byte("[removed]"))

@@ -15,7 +15,7 @@ import (
 	"github.com/service-dev/service/packaging/llmtest"
 )
 
-// memoryPurse is a ledger of one account that can be told to fail.
+// memoryPurse is a ledger of one account that fails on request.
 type memoryPurse struct {
 	mu      sync.Mutex
 	posted  credit.Amount
@@ -83,7 +83,7 @@ func (p *memoryPurse) Record(_ context.Context, call credit.Call) error {
 	return nil
 }
 
-// last waits for the next counted call and returns it, with its charge and what is still held.
+// last waits for the next counted call and returns it, with its charge and the amount still held.
 func (p *memoryPurse) last() (call credit.Call, charged credit.Amount, holds int) {
 	<-p.settled
 	p.mu.Lock()

@@ -38,8 +38,8 @@ func (l Level) rank() int {
 	return 0
 }
 
-// Fields of the capability Assistant that have a grant each. GatewayUsage is no setting: what the project's calls through
-// the gateway cost can be read only.
+// Fields of the capability Assistant that have a grant each. GatewayUsage is not a setting: it is the cost of the
+// project's calls through the gateway and can only be read.
 const (
 	RealtimeModel = "realtimeModel"
 	Voice         = "voice"

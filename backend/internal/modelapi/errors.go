@@ -22,8 +22,8 @@ const (
 	codeRateLimited      = "rate_limited"
 )
 
-// statuses are the statuses of the codes. Official clients repeat a call after 408, 409, 429 and 5xx by themselves, so
-// what lasts has another one.
+// statuses are the HTTP statuses of the codes. Official clients automatically repeat a call after 408, 409, 429 and
+// 5xx, so lasting failures have other statuses.
 var statuses = map[string]int{
 	wire.InvalidJSON:          http.StatusBadRequest,
 	wire.InvalidValue:         http.StatusBadRequest,
@@ -107,7 +107,7 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 
 func isMessages(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, wire.Messages.Path()) }
 
-// envelope is the body of an error. Clients ignore the members that they do not know.
+// envelope is the body of an error. Clients ignore members that they do not know.
 func envelope(refusal *gateway.Refusal, status int, messages bool) any {
 	detail := map[string]any{"message": refusal.Message, "type": typeOf(status, messages), "param": nil,
 		"code": refusal.Code}
@@ -122,7 +122,7 @@ func envelope(refusal *gateway.Refusal, status int, messages bool) any {
 	return body
 }
 
-// brokenFrame is the event before a stream breaks off.
+// brokenFrame is the last event of a stream that breaks off.
 func brokenFrame(api wire.API) []byte {
 	const message = `"message":"the answer broke off"`
 	switch api {

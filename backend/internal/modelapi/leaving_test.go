@@ -27,7 +27,7 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// A thousand apps that leave at any event leave nothing behind: no hold, no goroutine, no connection, no memory.
+// A thousand apps that disconnect at any event leave no hold, goroutine, connection or memory behind.
 func TestCall_ThousandAppsLeave(t *testing.T) {
 	checkLeaks := goleak.IgnoreCurrent()
 	t.Cleanup(func() {
@@ -54,7 +54,7 @@ func TestCall_ThousandAppsLeave(t *testing.T) {
 			<-w.purse.rows
 		}
 		apps.Wait()
-		if round == 2 { // what is kept for later calls is there
+		if round == 2 { // pools and caches are filled by now
 			before = heap()
 		}
 	}
@@ -63,7 +63,7 @@ func TestCall_ThousandAppsLeave(t *testing.T) {
 	}
 }
 
-// A proxy in front that collects answers unless it is told not to, as nginx does, passes each event on at once.
+// A proxy that buffers answers unless told not to, as nginx does, passes each event on at once.
 func TestCall_PassesABufferingProxy(t *testing.T) {
 	for _, obeys := range []bool{true, false} {
 		w := newWorld(t, 0, gateway.Limits{})
@@ -83,7 +83,7 @@ func TestCall_PassesABufferingProxy(t *testing.T) {
 			if res.Body.Close(); err != nil || early == "" {
 				t.Errorf("%q, %v", early, err)
 			}
-		} else { // one that ignores it delivers the same, at the end
+		} else { // a proxy that ignores the header delivers the same at the end
 			w.provider.Continue()
 			res := w.request(t.Context(), t, llmtest.WaitsInside, "")
 			text, err := io.ReadAll(res.Body)
@@ -97,7 +97,7 @@ func TestCall_PassesABufferingProxy(t *testing.T) {
 	}
 }
 
-// collecting is a proxy that collects an answer until its end. If it obeys, X-Accel-Buffering: no keeps it from that.
+// collecting is a proxy that buffers an answer until its end. If it obeys, X-Accel-Buffering: no prevents that.
 func collecting(backend string, obeys bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ask, err := http.NewRequestWithContext(r.Context(), r.Method, backend+r.URL.Path, r.Body)
@@ -126,7 +126,7 @@ func collecting(backend string, obeys bool) http.Handler {
 	})
 }
 
-// brokenKeys is a database that is away.
+// brokenKeys is a database that cannot be reached.
 type brokenKeys struct{}
 
 func (brokenKeys) Authenticate(context.Context, string) (projects.KeyOwner, error) {

@@ -1,5 +1,5 @@
-// Package modelapi serves /v1, the interface that official clients of model providers speak: an app changes only base
-// address and key. It knows the shapes of requests and errors and no rule of the gateway.
+// Package modelapi serves /v1, the interface that official clients of model providers speak: an app changes only its
+// base address and key. It knows the shapes of requests and errors, and none of the gateway's rules.
 package modelapi
 
 import (
@@ -165,7 +165,7 @@ func (a *API) call(w http.ResponseWriter, r *http.Request, who gateway.Caller, a
 	switch {
 	case errors.Is(err, gateway.ErrBroken):
 		_ = s.Write(brokenFrame(api))
-		panic(http.ErrAbortHandler) // a clean end would pass for a complete answer
+		panic(http.ErrAbortHandler) // a clean end would look like a complete answer
 	case err != nil:
 		a.fail(w, r, err)
 	}

@@ -25,7 +25,7 @@ import (
 	"github.com/service-dev/service/packaging/llmtest"
 )
 
-// anyKey accepts every key, as another one each time, since the calls of one are limited.
+// anyKey accepts every key and treats each call as one of a new key, because the calls of a key are limited.
 type anyKey struct{}
 
 var keyNumber atomic.Int64
@@ -36,7 +36,7 @@ func (anyKey) Authenticate(context.Context, string) (projects.KeyOwner, error) {
 	return projects.KeyOwner{AccountID: "acc", Project: "com.example.app", KeyID: fmt.Sprint(keyNumber.Add(1))}, nil
 }
 
-// countingPurse has money for everything.
+// countingPurse has credit for every call.
 type countingPurse struct {
 	mu    sync.Mutex
 	holds int
@@ -192,7 +192,7 @@ func TestCall_IsChargedWheneverTheAppLeaves(t *testing.T) {
 		res := w.request(ctx, t, "good", "")
 		lines := bufio.NewScanner(res.Body)
 		for n := 0; n < 2*events && lines.Scan(); n++ {
-			continue // an event is two lines
+			continue // an event has two lines
 		}
 		leave()
 		res.Body.Close()
@@ -202,7 +202,7 @@ func TestCall_IsChargedWheneverTheAppLeaves(t *testing.T) {
 	}
 }
 
-// Each event arrives while the provider still works: nothing collects them.
+// Each event arrives while the provider is still working: nothing buffers them.
 func TestCall_FlushesEachEvent(t *testing.T) {
 	w := newWorld(t, 0, gateway.Limits{})
 	res := w.request(t.Context(), t, llmtest.WaitsInside, "")
@@ -225,7 +225,7 @@ func TestCall_FlushesEachEvent(t *testing.T) {
 	}
 }
 
-// A provider that does not answer and a ledger that fails are refused in a way that official clients repeat.
+// If the provider does not answer or the ledger fails, the refusal makes official clients repeat the call.
 func TestCall_SaysWhenToTryAgain(t *testing.T) {
 	for _, c := range []struct {
 		model            string

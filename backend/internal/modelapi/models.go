@@ -15,10 +15,10 @@ type model struct {
 	OwnedBy     string `json:"owned_by"`
 	DisplayName string `json:"display_name"`
 	API         string `json:"api"`                // which of the interfaces the model is called by
-	Resolves    string `json:"resolves,omitempty"` // the model that an id which is a project's setting stands for
+	Resolves    string `json:"resolves,omitempty"` // the model behind an id that is a project's setting
 }
 
-// modelOf describes what the model of an id is; that of gateway.Assistant is the one that the project's settings choose.
+// modelOf describes the model with an id. For gateway.Assistant that is the model that the project's settings choose.
 func modelOf(a gateway.Availability) model {
 	m := model{ID: a.ID, Object: "model", OwnedBy: a.Model.Provider.ID, DisplayName: a.Model.Name, API: string(a.Model.API)}
 	if a.ID != a.Model.ID {
@@ -27,7 +27,7 @@ func modelOf(a gateway.Availability) model {
 	return m
 }
 
-// withModels answers with what pick takes of the caller's models.
+// withModels answers with the result of pick for the caller's models.
 func (a *API) withModels(pick func(list []gateway.Availability, r *http.Request) (any, error)) handler {
 	return func(w http.ResponseWriter, r *http.Request, who gateway.Caller) {
 		list, err := a.Gateway.Available(r.Context(), who)
@@ -54,7 +54,7 @@ func allModels(list []gateway.Availability, _ *http.Request) (any, error) {
 	return map[string]any{"object": "list", "data": models}, nil
 }
 
-// oneModel says of a model that cannot be called why.
+// oneModel describes a model, or says why it cannot be called.
 func oneModel(list []gateway.Availability, r *http.Request) (any, error) {
 	for _, one := range list {
 		switch {
@@ -65,7 +65,7 @@ func oneModel(list []gateway.Availability, r *http.Request) (any, error) {
 			return nil, noModel(one.ID + " is not offered: " + one.Why)
 		}
 	}
-	return nil, noModel("there is no such model: GET /v1/models lists those that there are")
+	return nil, noModel("there is no such model: GET /v1/models lists the models that exist")
 }
 
 func noModel(message string) error {

@@ -41,7 +41,7 @@ func TestCall_EndsForAnAppThatReadsByteByByte(t *testing.T) {
 		if n := w.purse.left(); n != 0 {
 			t.Errorf("%d holds are left", n)
 		}
-		if round == 0 { // what is kept for later calls is there
+		if round == 0 { // pools and caches are filled by now
 			before = heap()
 		}
 	}

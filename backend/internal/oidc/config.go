@@ -104,7 +104,7 @@ func parse(text []byte) ([]settings, error) {
 			return nil, fmt.Errorf("provider %d: %w", i+1, err)
 		}
 		if seen[p.ID] {
-			return nil, fmt.Errorf("provider %d: the id %s stands twice", i+1, p.ID)
+			return nil, fmt.Errorf("provider %d: the id %s occurs twice", i+1, p.ID)
 		}
 		seen[p.ID] = true
 	}

@@ -23,7 +23,7 @@ var earlierRows = []glasses.Event{
 	{Sender: "app", Kind: "request", Type: "transcription.start", ID: "a2", Payload: []byte(`{"language":"de"}`)},
 	{Sender: "glasses", Kind: "result", Type: "result", ID: "a2",
 		Payload: []byte(`{"error":{"code":"busy","message":"a phone call is active"}}`)},
-	// Not what the glasses reported.
+	// The app's own event, not a report of the glasses.
 	{Sender: "app", Kind: "event", Type: "wear", ID: "a3", Payload: []byte(`{"worn":false}`)},
 	{Sender: "glasses", Kind: "event", Type: "thermal", ID: "g2", Payload: []byte(`{"state":"warm"}`)},
 }

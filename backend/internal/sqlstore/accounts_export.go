@@ -18,7 +18,7 @@ type exportSection struct {
 
 const ofAccount = "account_id = $1"
 
-// exportSections leaves out hashes and sealed values: they are useless to a person and useful to a thief.
+// exportSections leaves out hashes and sealed values, which are of no use to the account holder and of use to a thief.
 var exportSections = []exportSection{
 	{"account", "accounts", "id, email, state, privacy_accepted_at, created_at, verified_at", "id = $1"},
 	{"browserSessions", "web_sessions", "id, method, user_agent, ip, created_at, used_at, expires_at", ofAccount},
@@ -53,6 +53,7 @@ var exportSections = []exportSection{
 	{"creditSpending", "credit_spending", "*", ofAccount},
 	{"creditNotices", "credit_notices", "*", ofAccount},
 	{"gatewaySettings", "gateway_settings", "*", ofAccount},
+	{"localServers", "local_servers", "*", ofAccount},
 	{"gatewayUsage", "gateway_usage", "app_id, hour AS hour_at, model, kind, source, " + usageSums, ofAccount},
 	{"gatewayCalls", "gateway_calls", "*", ofAccount},
 	{"audit", "audit", "*", ofAccount},
@@ -63,8 +64,8 @@ var exportSections = []exportSection{
 	{"sessionEvents", "events", "*", "session_id IN (SELECT id FROM sessions WHERE account_id = $1)"},
 }
 
-// notExported are the tables of which an export contains nothing: they hold keyed hashes and salts, rows that belong
-// to no account, and unfinished sign-ups, which anybody may have begun.
+// notExported are the tables that no export contains: they hold keyed hashes and salts, rows that belong to no account,
+// and unfinished sign-ups, which anybody may have begun.
 var notExported = []string{
 	"link_trail", "password_guesses", "sign_ups", "settings", "telemetry_events", "analytics_seen", "analytics_installs",
 	"analytics_salts", "session_secrets", "passkey_ceremonies", "credit_free_grants", "goose_db_version",
@@ -123,7 +124,7 @@ func (s *Store) exportSection(
 	return rows.Err()
 }
 
-// readable returns a stored value as a person reads it: times as text, JSON as JSON.
+// readable returns a stored value in a readable form: times as text, JSON as JSON.
 func readable(column string, value any) any {
 	switch v := value.(type) {
 	case int64:
@@ -141,7 +142,7 @@ func readable(column string, value any) any {
 }
 
 // DeleteAccount deletes the account and, by foreign keys, everything that belongs to it. Its transfers stay, under the
-// name of a book that leads to nobody any more. It returns account.ErrNotFound for an unknown account.
+// name of a book that no longer identifies anybody. It returns account.ErrNotFound for an unknown account.
 func (s *Store) DeleteAccount(ctx context.Context, accountID string, at time.Time) error {
 	err := s.write(ctx, func(tx *sql.Tx) error {
 		if err := closeBook(ctx, tx, accountID, at); err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/service-dev/service/backend/internal/audit"
 )
 
-// Whoever adds a table decides whether its rows are handed out, and sees to it that they go with the account.
+// Every table must be exported or listed as not exported, and its rows must be deleted with the account.
 func TestTables_ExportedOrListedAndDeletedWithAccount(t *testing.T) {
 	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "service.db"), slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -29,7 +29,7 @@ func TestTables_ExportedOrListedAndDeletedWithAccount(t *testing.T) {
 		}
 		columns := s.list(t, "SELECT name FROM pragma_table_info('"+table+"')")
 		if slices.Contains(columns, "account_id") && !s.goesWithTheAccount(t, table, 0) {
-			t.Errorf("%s: account_id does not lead to accounts by ON DELETE CASCADE", table)
+			t.Errorf("%s: account_id does not reference accounts with ON DELETE CASCADE", table)
 		}
 	}
 	for _, e := range exportSections {
@@ -41,8 +41,8 @@ func TestTables_ExportedOrListedAndDeletedWithAccount(t *testing.T) {
 	}
 }
 
-// A deleted account leaves the journal too, while the server runs. A reader that sees the state of before keeps it
-// there until the next sweep.
+// A deleted account is removed from the journal too, while the server runs. A reader of the earlier state delays that
+// until the next sweep.
 func TestDeleteAccount_TruncatesJournal(t *testing.T) {
 	dir := t.TempDir()
 	s, err := Open(t.Context(), filepath.Join(dir, "service.db"), slog.New(slog.DiscardHandler))
@@ -98,7 +98,7 @@ func TestDeleteAccount_TruncatesJournal(t *testing.T) {
 	}
 }
 
-// filesWith names the files of a folder that hold a text.
+// filesWith returns the names of the files in a folder that contain a text.
 func filesWith(t *testing.T, dir, text string) (found []string) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*"))

@@ -25,7 +25,7 @@ func (s *Store) TakeGuess(
 			return err
 		}
 		until, err := queryValue[int64](ctx, tx, "SELECT spent_until FROM password_guesses WHERE key = $1", key)
-		if errors.Is(err, sql.ErrNoRows) { // swept just now
+		if errors.Is(err, sql.ErrNoRows) { // the sweep has just deleted it
 			until = toMS(latest)
 		} else if err != nil {
 			return err
@@ -36,7 +36,7 @@ func (s *Store) TakeGuess(
 	return wait, err
 }
 
-// ReturnGuess restores a guess that was right. A full allowance has no row.
+// ReturnGuess restores the allowance of a correct guess. A full allowance has no row.
 func (s *Store) ReturnGuess(ctx context.Context, key string, now time.Time, interval time.Duration) error {
 	return s.write(ctx, func(tx *sql.Tx) error {
 		return execAll(ctx, tx, "return guess",

@@ -63,7 +63,7 @@ func (s *Store) InsertAccountWith(ctx context.Context, a account.Account, id acc
 	})
 }
 
-// Identities lists the identities that sign in to the account, the first linked first.
+// Identities lists the identities that sign in to the account, in the order in which they were linked.
 func (s *Store) Identities(ctx context.Context, accountID string) ([]account.LinkedIdentity, error) {
 	return queryAll(ctx, s.reads, func(row scanner) (id account.LinkedIdentity, err error) {
 		err = row.Scan(&id.Provider, &id.Subject, &id.Email, intoTime(&id.LinkedAt), intoTime(&id.UsedAt))

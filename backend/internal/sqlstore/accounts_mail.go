@@ -32,8 +32,8 @@ func (s *Store) InsertMailToken(ctx context.Context, t account.MailToken, since 
 	})
 }
 
-// lockAddress makes other mails to an address wait until the transaction ends, so that each counts those before. SQLite
-// has a single writer and needs no lock.
+// lockAddress makes other mails to an address wait until the transaction ends, so that each counts the earlier ones.
+// SQLite has a single writer and needs no lock.
 func (s *Store) lockAddress(ctx context.Context, tx *sql.Tx, email string) error {
 	if s.engine != "postgres" {
 		return nil
@@ -144,7 +144,7 @@ func (s *Store) ResetPassword(
 	})
 }
 
-// revokeAccess removes what somebody else may have left in an account.
+// revokeAccess removes ways of access that somebody else may have left in an account.
 func revokeAccess(
 	ctx context.Context, tx *sql.Tx, accountID string, access account.Access, now time.Time, t audit.Trace,
 ) error {

@@ -93,8 +93,8 @@ func unknownHolder(err error) error {
 	return err
 }
 
-// UsePasskey ends the ceremony and stores what the sign-in changed. It reports false if the counter is no longer was.
-// It returns passkey.ErrInvalid if the ceremony is done.
+// UsePasskey ends the ceremony and stores the changes of the sign-in. It reports false if the counter no longer equals
+// was. It returns passkey.ErrInvalid if the ceremony is done.
 func (s *Store) UsePasskey(
 	ctx context.Context, p passkey.Stored, was uint32, challenge string,
 ) (used bool, err error) {

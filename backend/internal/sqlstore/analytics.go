@@ -14,7 +14,7 @@ import (
 	"github.com/service-dev/service/backend/internal/analytics"
 )
 
-// AnalyticsSalt returns the salt of a day, which is fresh when the day had none.
+// AnalyticsSalt returns the salt of a day, and creates it if the day has none.
 func (s *Store) AnalyticsSalt(ctx context.Context, day int64, fresh []byte) (salt []byte, err error) {
 	err = s.write(ctx, func(tx *sql.Tx) error {
 		err := execTx(ctx, tx, "insert salt",
@@ -30,7 +30,7 @@ func (s *Store) AnalyticsSalt(ctx context.Context, day int64, fresh []byte) (sal
 
 // CountAnalytics counts batches in one transaction, project by project.
 func (s *Store) CountAnalytics(ctx context.Context, batches []analytics.Batch) ([]analytics.Outcome, error) {
-	// Always in the same order, so that two writers cannot deadlock over projects.
+	// In a fixed order, so that two writers cannot deadlock over projects.
 	order := sortedIndex(batches, compareProjects)
 	outcomes := make([]analytics.Outcome, len(batches))
 	return outcomes, s.write(ctx, func(tx *sql.Tx) error {
@@ -83,7 +83,7 @@ func countProject(ctx context.Context, tx *sql.Tx, batches []analytics.Batch) ([
 		`UPDATE analytics_projects SET used_day = $2, used = $3 WHERE id = $1`, project, usedDay, used+int64(accepted))
 }
 
-// lockAnalytics returns the number of a project, which it assigns at first, and locks its row until the transaction
+// lockAnalytics returns the number of a project, assigning one if it has none, and locks its row until the transaction
 // ends.
 func lockAnalytics(ctx context.Context, tx *sql.Tx, account, project string) (id, usedDay, used int64, err error) {
 	for range 20 { // two transactions that assign a number at once may choose the same; the later one tries the next
@@ -183,7 +183,7 @@ func (r *analyticsRows) SetActiveHours(
 		`(project, day, hash) DO UPDATE SET hours = excluded.hours, weight = excluded.weight`, rows)
 }
 
-// upsert inserts rows of the project, each without its first column, and resolves conflicts as onConflict says.
+// upsert inserts rows of the project, each without its first column, and resolves conflicts with onConflict.
 func (r *analyticsRows) upsert(ctx context.Context, purpose, into, onConflict string, rows [][]any) error {
 	for chunk := range slices.Chunk(rows, rowsAtOnce) {
 		args := append([]any{r.project}, slices.Concat(chunk...)...)

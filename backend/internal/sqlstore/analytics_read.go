@@ -62,8 +62,8 @@ func (s *Store) SweepAnalytics(ctx context.Context, before analytics.Cutoff, lim
 	return more, err
 }
 
-// mergeAnalytics moves what was counted for one project of the account to another: counters are added, ids and installs
-// are united. Active installs of days whose hashes were deleted are added, which counts an install of both twice.
+// mergeAnalytics moves the counts of one project of the account to another. It adds counters and merges ids and
+// installs. For days whose hashes were deleted it adds active installs, which counts an install of both projects twice.
 func mergeAnalytics(ctx context.Context, tx *sql.Tx, account, from, into string) error {
 	// Both rows are locked in the order of the ids, as in CountAnalytics.
 	ids := map[string]int64{}

@@ -37,8 +37,8 @@ func (s *Store) SaveAssistant(ctx context.Context, accountID string, c assistant
 	return s.write(ctx, func(tx *sql.Tx) error { return saveAssistant(ctx, tx, accountID, c, e) })
 }
 
-// UndoAssistant is SaveAssistant that marks an entry as undone by e. It returns assistant.ErrNotUndoable if that is not
-// possible.
+// UndoAssistant is like SaveAssistant and also marks an entry as undone by e. It returns assistant.ErrNotUndoable if
+// that is not possible.
 func (s *Store) UndoAssistant(
 	ctx context.Context, accountID string, c assistant.Stored, e audit.Entry, undone string,
 ) error {

@@ -21,7 +21,7 @@ func insertAudit(ctx context.Context, tx *sql.Tx, e audit.Entry) error {
 	return execAll(ctx, tx, "insert audit entry", auditStatement(e))
 }
 
-// writeAudited is write that inserts an entry after f succeeded.
+// writeAudited is like write and also inserts an entry after f has succeeded.
 func (s *Store) writeAudited(ctx context.Context, e audit.Entry, f func(tx *sql.Tx) error) error {
 	return s.write(ctx, func(tx *sql.Tx) error {
 		if err := f(tx); err != nil {
@@ -74,8 +74,8 @@ func (s *Store) AuditEntry(ctx context.Context, accountID, id string) (audit.Ent
 	return queryOne(ctx, s.reads, audit.ErrNotFound, scanAudit, auditQuery+" AND a.id = $2", accountID, id)
 }
 
-// AddAuditRead inserts e unless the same actor did the same with the same project after since. In the usual case, that
-// it did, nothing is written.
+// AddAuditRead inserts e unless the same actor did the same with the same project after since. Usually it did, so that
+// nothing is written.
 func (s *Store) AddAuditRead(ctx context.Context, e audit.Entry, since time.Time) error {
 	if known, err := hasAuditSince(ctx, s.reads, e, since); known || err != nil {
 		return err

@@ -5,12 +5,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
-	"runtime/debug"
 	"slices"
-	"sync"
-	"sync/atomic"
-	"time"
 )
 
 // Write batching of SQLite
@@ -34,150 +29,31 @@ import (
 // A batch runs in up to three passes. The first has no savepoints, which would cost it a sixth of its time and are
 // seldom needed. If a write fails, the batch is rolled back and runs again with a savepoint around each write. If a
 // write breaks that transaction too, each write runs in a transaction of its own.
-//
-// Batching is adaptive. Callers that were answered together often return together, so a writer that committed whatever
-// waits would split them into two halves for good, each waiting for the other's commit. The writer therefore waits for
-// as many writes as were under way at the last commit, but only for half of the time that a commit takes and never
-// longer than maxBatchDelay. A lone caller is never delayed.
-const (
-	maxBatch      = 64  // writes in one transaction, so that the last of them does not wait long
-	maxQueued     = 256 // queued writes; further callers block until there is room
-	maxBatchDelay = 4 * time.Millisecond
-)
 
-var (
-	errClosed = errors.New("the database is closed")
-	errExited = errors.New("the write ended its goroutine") // by runtime.Goexit
-)
+// maxBatch is how many writes one transaction takes.
+const maxBatch = 64
+
+// errExited is the error of a write that ended its goroutine by runtime.Goexit.
+var errExited = errors.New("the write ended its goroutine")
 
 // batchWriter is the only writer of a SQLite database; see the note above.
 type batchWriter struct {
-	db      *sql.DB
-	queue   chan *pendingWrite
-	stopped chan struct{} // closed when serve has returned
-	active  int           // callers at the last commit, answered and queued; used by serve's goroutine only
-
-	mu     sync.RWMutex // held for reading while a write is queued, so that close comes after it
-	closed bool
+	*batchQueue[func(tx *sql.Tx) error]
+	db *sql.DB
 }
 
-// pendingWrite is a write that was not answered yet.
-type pendingWrite struct {
-	ctx     context.Context
-	run     func(tx *sql.Tx) error
-	claimed atomic.Bool   // by the writer that runs it, or by the caller that withdraws it
-	err     error         // the outcome; not to be read before done is closed
-	done    chan struct{} // closed when the caller may be answered
-}
-
-// panicError is the error of a write that panicked: the value and the stack.
-type panicError string
-
-func (p panicError) Error() string { return string(p) }
+type pendingWrite = pending[func(tx *sql.Tx) error]
 
 // newBatchWriter starts a writer, which runs until close.
 func newBatchWriter(db *sql.DB) *batchWriter {
-	w := &batchWriter{db: db, queue: make(chan *pendingWrite, maxQueued), stopped: make(chan struct{})}
+	w := &batchWriter{batchQueue: newBatchQueue[func(tx *sql.Tx) error](maxBatch), db: db}
+	w.commit = w.commitBatch
 	go w.serve()
 	return w
 }
 
-// do runs f in a transaction and returns when it is committed, or returns f's error when nothing of it is. If ctx ends
-// before f runs, do returns at once; later it only keeps statements that are given ctx from starting. A panic of f
-// continues in the caller.
-func (w *batchWriter) do(ctx context.Context, f func(tx *sql.Tx) error) error {
-	p := &pendingWrite{ctx: ctx, run: f, done: make(chan struct{})}
-	if err := w.enqueue(p); err != nil {
-		return err
-	}
-	select {
-	case <-p.done:
-	case <-ctx.Done():
-		if p.claim() {
-			return ctx.Err()
-		}
-		<-p.done
-	}
-	var panicked panicError
-	if errors.As(p.err, &panicked) {
-		panic(string(panicked))
-	}
-	return p.err
-}
-
-func (w *batchWriter) enqueue(p *pendingWrite) error {
-	w.mu.RLock()
-	defer w.mu.RUnlock()
-	if w.closed {
-		return errClosed
-	}
-	select {
-	case w.queue <- p:
-		return nil
-	case <-p.ctx.Done():
-		return p.ctx.Err()
-	}
-}
-
-// close commits the queued writes and stops the writer. Later writes fail with errClosed.
-func (w *batchWriter) close() {
-	w.mu.Lock()
-	if !w.closed {
-		w.closed = true
-		close(w.queue)
-	}
-	w.mu.Unlock()
-	<-w.stopped
-}
-
-// serve commits one batch after the other.
-func (w *batchWriter) serve() {
-	defer close(w.stopped)
-	var took time.Duration
-	for first := range w.queue {
-		batch := w.collect([]*pendingWrite{first}, maxBatch, nil)
-		if expected := min(w.active, maxBatch); len(batch) < expected {
-			delay := time.NewTimer(min(took/2, maxBatchDelay))
-			batch = w.collect(batch, expected, delay.C)
-			delay.Stop()
-		}
-		start := time.Now()
-		w.commit(batch)
-		took = time.Since(start)
-	}
-}
-
-// collect appends queued writes until the batch has size writes. With until it also waits for more until then.
-func (w *batchWriter) collect(batch []*pendingWrite, size int, until <-chan time.Time) []*pendingWrite {
-	for len(batch) < size {
-		p, ok := w.next(until)
-		if !ok {
-			break
-		}
-		batch = append(batch, p)
-	}
-	return batch
-}
-
-func (w *batchWriter) next(until <-chan time.Time) (*pendingWrite, bool) {
-	select {
-	case p, open := <-w.queue:
-		return p, open
-	default:
-	}
-	if until == nil {
-		return nil, false
-	}
-	select {
-	case p, open := <-w.queue:
-		return p, open
-	case <-until:
-		return nil, false
-	}
-}
-
-// commit answers every write of a batch, after up to three passes.
-func (w *batchWriter) commit(batch []*pendingWrite) {
+// commitBatch answers every write of a batch, after up to three passes.
+func (w *batchWriter) commitBatch(batch []*pendingWrite) {
 	for _, p := range w.attempt(w.attempt(batch, false), true) {
 		w.attempt([]*pendingWrite{p}, false)
 	}
@@ -239,7 +115,7 @@ func runAll(batch []*pendingWrite, tx *sql.Tx, savepoints bool) (ran, rest []*pe
 				continue
 			}
 			ran, rest = append(ran, p), batch[i+1:]
-			if err := p.runIn(tx, savepoints); err != nil {
+			if err := runIn(p, tx, savepoints); err != nil {
 				broken = err
 				return
 			}
@@ -250,17 +126,17 @@ func runAll(batch []*pendingWrite, tx *sql.Tx, savepoints bool) (ran, rest []*pe
 	return ran, rest, broken
 }
 
-// runIn runs the write and keeps its outcome in p.err. It returns an error if the transaction is broken.
-func (p *pendingWrite) runIn(tx *sql.Tx, savepoint bool) error {
+// runIn runs a write and keeps its outcome in p.err. It returns an error if the transaction is broken.
+func runIn(p *pendingWrite, tx *sql.Tx, savepoint bool) error {
 	if !savepoint {
-		p.err = p.call(tx)
+		p.err = call(p, tx)
 		return p.err
 	}
 	ctx := context.Background()
 	if _, err := tx.ExecContext(ctx, "SAVEPOINT pending"); err != nil {
 		return err
 	}
-	if p.err = p.call(tx); p.err != nil {
+	if p.err = call(p, tx); p.err != nil {
 		if _, err := tx.ExecContext(ctx, "ROLLBACK TO pending"); err != nil {
 			return errors.Join(p.err, err)
 		}
@@ -269,29 +145,8 @@ func (p *pendingWrite) runIn(tx *sql.Tx, savepoint bool) error {
 	return err
 }
 
-// call runs the write and turns a panic into an error.
-func (p *pendingWrite) call(tx *sql.Tx) (err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = panicError(fmt.Sprintf("write panicked: %v\n\n%s", r, debug.Stack()))
-		}
-	}()
-	return p.run(tx)
-}
-
-// claim reports whether the write is now the caller's to run or to withdraw.
-func (p *pendingWrite) claim() bool { return p.claimed.CompareAndSwap(false, true) }
-
-// expired reports whether the write's context has ended, and then answers a caller that still waits.
-func (p *pendingWrite) expired() bool {
-	err := p.ctx.Err()
-	if err != nil && p.claim() {
-		p.answer(err)
-	}
-	return err != nil
-}
-
-func (p *pendingWrite) answer(err error) {
-	p.err = err
-	close(p.done)
+// call runs a write and turns a panic into an error.
+func call(p *pendingWrite, tx *sql.Tx) (err error) {
+	defer recovered(&err)
+	return p.work(tx)
 }

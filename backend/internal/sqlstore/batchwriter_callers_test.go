@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// While another process holds the database, a caller whose time is up is answered, and what it wanted is not written
-// later.
+// While another process holds the database, a caller whose context ends is answered, and its write does not run later.
 func TestBatchWriter_CallerLeavesWhileDatabaseIsLocked(t *testing.T) {
 	n := newNotes(t)
 	other, err := sql.Open("sqlite", sqliteDSN(n.path(), "immediate"))
@@ -29,17 +28,17 @@ func TestBatchWriter_CallerLeavesWhileDatabaseIsLocked(t *testing.T) {
 	go func() { stayer <- n.write(t.Context(), func(tx *sql.Tx) error { return n.insert(tx, 2) }) }()
 	cancel()
 	if err := <-leaver; !errors.Is(err, context.Canceled) {
-		t.Errorf("who left is answered %v", err)
+		t.Errorf("the caller that left is answered %v", err)
 	}
 	if err := lock.Rollback(); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-stayer; err != nil || n.has(1) || !n.has(2) {
-		t.Errorf("who stayed is answered %v; the note of who left is there: %v", err, n.has(1))
+		t.Errorf("the caller that stayed is answered %v; the write of the one that left took effect: %v", err, n.has(1))
 	}
 }
 
-// A write that panicked in a batch that was rolled back, and whose caller left before the rerun, did not panic.
+// If a write panicked in a batch that was rolled back and its caller left before the rerun, there is no panic.
 func TestBatchWriter_ForgetsPanicThatWasRolledBack(t *testing.T) {
 	n := newNotes(t)
 	release := n.hold()
@@ -80,7 +79,7 @@ func TestBatchWriter_SurvivesWriteThatEndsItsGoroutine(t *testing.T) {
 	}
 	for id, want := range map[int]bool{1: true, 2: false, 3: true, 4: true} {
 		if n.has(id) != want {
-			t.Errorf("note %d is there: %v", id, !want)
+			t.Errorf("note %d exists: %v", id, !want)
 		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// Whoever is told that a write is done can rely on it: others see it, and every commit waits for the disk.
+// An acknowledged write is committed: other connections see it, and every commit waits for the disk.
 func TestBatchWriter_AnswersAfterCommit(t *testing.T) {
 	n := newNotes(t)
 	var synchronous int
@@ -32,10 +32,10 @@ func TestBatchWriter_AnswersAfterCommit(t *testing.T) {
 	writers.Wait()
 }
 
-// childFile names the database to the process that is to be killed; TestMain looks at it too.
+// childFile is the environment variable that names the database to the process to be killed. TestMain reads it too.
 const childFile = "SERVICE_TEST_GROUP_FILE"
 
-// A process that is killed while sixteen of its callers write has lost nothing that it had said was written.
+// A process that is killed while sixteen callers write loses no acknowledged write.
 func TestBatchWriter_KilledProcessLosesNothingAcknowledged(t *testing.T) {
 	if file := os.Getenv(childFile); file != "" {
 		writeUntilKilled(t, file)
@@ -63,7 +63,7 @@ func TestBatchWriter_KilledProcessLosesNothingAcknowledged(t *testing.T) {
 			told = append(told, id)
 		}
 		if len(told) == 200 {
-			_ = cmd.Process.Kill() // what it wrote into the pipe before is still read
+			_ = cmd.Process.Kill() // earlier output stays in the pipe
 		}
 	}
 	_ = cmd.Wait()
@@ -78,7 +78,7 @@ func TestBatchWriter_KilledProcessLosesNothingAcknowledged(t *testing.T) {
 	n.Store = again
 	for _, id := range told {
 		if !n.has(id) {
-			t.Errorf("note %d was acknowledged and is lost", id)
+			t.Errorf("note %d was acknowledged but is lost", id)
 		}
 	}
 }

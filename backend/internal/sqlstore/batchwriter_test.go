@@ -16,7 +16,7 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// notes is a store with a table to write into, and the writer in the test's hand.
+// notes is a store with a table to write into and a writer that the test controls.
 type notes struct {
 	*Store
 	t *testing.T
@@ -48,7 +48,7 @@ func (n *notes) insert(tx *sql.Tx, id int) error {
 	return n.run(tx, "INSERT INTO notes (id) VALUES ($1)", id)
 }
 
-// has tells, over another connection, whether a note is committed.
+// has reports, over another connection, whether a note is committed.
 func (n *notes) has(id int) bool {
 	n.t.Helper()
 	var count int
@@ -68,7 +68,7 @@ func (n *notes) hold() (release func()) {
 	return sync.OnceFunc(func() { close(end) })
 }
 
-// behind starts a write and returns when it waits behind as many others.
+// behind starts a write and returns when it waits behind that many others.
 func (n *notes) behind(ctx context.Context, others int, f func(tx *sql.Tx) error) <-chan error {
 	n.t.Helper()
 	out := make(chan error, 1)
@@ -88,12 +88,12 @@ func (n *notes) until(holds func() bool) {
 	n.t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); !holds(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			n.t.Fatal("it does not come to pass")
+			n.t.Fatal("the condition was never met")
 		}
 	}
 }
 
-// What waits together is one transaction, run a second time when one in it fails, and each in it has its own fate.
+// Waiting writes share one transaction, which runs again if one of them fails, and each has its own outcome.
 func TestBatchWriter_WritesFailAlone(t *testing.T) {
 	n := newNotes(t)
 	own := errors.New("its own error")
@@ -115,7 +115,7 @@ func TestBatchWriter_WritesFailAlone(t *testing.T) {
 	}
 	cancel()
 	if err := <-outcomes[3]; !errors.Is(err, context.Canceled) { // while the writer is still busy
-		t.Errorf("a write whose caller went away: %v", err)
+		t.Errorf("a write whose caller left: %v", err)
 	}
 	release()
 	for i, right := range map[int]func(error) bool{
@@ -136,7 +136,7 @@ func TestBatchWriter_WritesFailAlone(t *testing.T) {
 		}
 	}
 	if len(shared) != 2 {
-		t.Errorf("%d transactions for what waited together", len(shared))
+		t.Errorf("%d transactions for writes that waited together", len(shared))
 	}
 }
 
@@ -170,7 +170,7 @@ func TestBatchWriter_SurvivesEndOfContext(t *testing.T) {
 		t.Errorf("the neighbours: %v", err)
 	}
 	err := <-slow
-	if err != nil && !errors.Is(err, context.Canceled) { // it may have been too early for the statement
+	if err != nil && !errors.Is(err, context.Canceled) { // the context may have ended before the statement began
 		t.Errorf("the slow one: %v", err)
 	}
 	if err := <-between; !errors.Is(err, context.Canceled) {
@@ -183,7 +183,7 @@ func TestBatchWriter_SurvivesEndOfContext(t *testing.T) {
 	}
 }
 
-// What the writer's connection runs, it runs to the end.
+// The writer's connection never cancels a running statement.
 func TestWriterConn_NeverCancelsStatements(t *testing.T) {
 	n := newNotes(t)
 	for delay := time.Millisecond; delay < 10*time.Second; delay *= 2 {
@@ -204,7 +204,7 @@ func TestWriterConn_NeverCancelsStatements(t *testing.T) {
 	t.Error("no statement outlived its context")
 }
 
-// A write that ends the whole transaction without returning an error costs the others nothing but time.
+// A write that ends the whole transaction without returning an error only delays the others.
 func TestBatchWriter_RollbackThatWriteIgnored(t *testing.T) {
 	n := newNotes(t)
 	release := n.hold()
@@ -220,7 +220,7 @@ func TestBatchWriter_RollbackThatWriteIgnored(t *testing.T) {
 	}
 }
 
-// A write that ends the whole transaction, as SQLite does when the disk is full, costs the others nothing but time.
+// A write that ends the whole transaction, as SQLite does when the disk is full, only delays the others.
 func TestBatchWriter_RerunsBrokenBatch(t *testing.T) {
 	n := newNotes(t)
 	release := n.hold()
@@ -240,7 +240,7 @@ func TestBatchWriter_RerunsBrokenBatch(t *testing.T) {
 	}
 }
 
-// What is run again does all of its work again.
+// A write that runs again does all of its work again.
 func TestBatchWriter_RerunsAppendedEvents(t *testing.T) {
 	n := newNotes(t)
 	for _, statement := range []string{"PRAGMA foreign_keys = 0", // the session needs no account here
@@ -273,7 +273,7 @@ func TestBatchWriter_RerunsAppendedEvents(t *testing.T) {
 	}
 }
 
-// The queue has an end; who stands before it may leave.
+// The queue is bounded, and a caller that waits for room in it may leave.
 func TestBatchWriter_QueueIsBounded(t *testing.T) {
 	n := newNotes(t)
 	release := n.hold()
@@ -295,7 +295,7 @@ func TestBatchWriter_QueueIsBounded(t *testing.T) {
 	release()
 	waiting.Wait()
 	if n.has(-1) || !n.has(0) || !n.has(maxQueued-1) {
-		t.Error("not what was queued was written, or more")
+		t.Error("the written notes are not the queued ones")
 	}
 }
 
@@ -327,7 +327,7 @@ func TestClose_CommitsQueuedWrites(t *testing.T) {
 	}
 	defer again.Close()
 	if n.Store = again; !n.has(0) || !n.has(9) {
-		t.Error("what waited is not in the file")
+		t.Error("a queued write is not in the file")
 	}
 }
 

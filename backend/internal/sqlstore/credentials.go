@@ -11,8 +11,7 @@ import (
 )
 
 // selectCredentials includes the host of the agent that asked, as long as its link is known. An envelope that is bound
-// to another project counts as that project's only after a merge: otherwise the row was moved by hand, and must not
-// open.
+// to another project is accepted only after a merge: otherwise the row was moved by hand and must not be decrypted.
 const selectCredentials = `SELECT c.account_id, c.app_id, c.provider,
 		CASE WHEN EXISTS (SELECT 1 FROM project_aliases a
 				WHERE a.account_id = c.account_id AND a.alias = c.sealed_for AND a.app_id = c.app_id)
@@ -26,7 +25,7 @@ func scanCredential(row scanner) (c credentials.Stored, err error) {
 	return c, err
 }
 
-// Credentials lists those of a project.
+// Credentials lists a project's credentials.
 func (s *Store) Credentials(ctx context.Context, account, project string) ([]credentials.Stored, error) {
 	return queryAll(ctx, s.reads, scanCredential,
 		selectCredentials+"WHERE c.account_id = $1 AND c.app_id = $2 ORDER BY c.provider", account, project)
@@ -38,7 +37,8 @@ func (s *Store) Credential(ctx context.Context, account, project, provider strin
 		selectCredentials+"WHERE c.account_id = $1 AND c.app_id = $2 AND c.provider = $3", account, project, provider)
 }
 
-// PutCredential inserts or replaces one. With linkHash it consumes that link, or returns credentials.ErrUnknownLink.
+// PutCredential inserts or replaces a credential. With linkHash it consumes that link, or returns
+// credentials.ErrUnknownLink.
 func (s *Store) PutCredential(ctx context.Context, c credentials.Stored, linkHash string, e audit.Entry) error {
 	return s.writeAudited(ctx, e, func(tx *sql.Tx) (err error) {
 		requestedBy := c.RequestedBy

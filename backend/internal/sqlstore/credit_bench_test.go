@@ -14,8 +14,8 @@ import (
 	"github.com/service-dev/service/packaging/pgtest"
 )
 
-// BenchmarkCredit_Holds is 100 clients of one account on a durable PostgreSQL: they wait for one row. Bare is one
-// statement for each hold: a conditional update and an insert.
+// BenchmarkCredit_Holds runs 100 clients of one account on a durable PostgreSQL; they all wait for one row. Bare uses
+// one statement for each hold: a conditional update and an insert.
 func BenchmarkCredit_Holds(b *testing.B) {
 	cluster, err := pgtest.StartDurable()
 	if errors.Is(err, pgtest.ErrMissing) {
@@ -59,7 +59,7 @@ func BenchmarkCredit_Holds(b *testing.B) {
 	})
 }
 
-// holds lets 100 clients hold one micro-USD after the other.
+// holds makes 100 clients hold one micro-USD again and again.
 func holds(b *testing.B, hold func() error) {
 	b.SetParallelism(50)
 	b.ResetTimer()

@@ -61,7 +61,7 @@ func (s *Store) OpenBook(ctx context.Context, b credit.NewBook) error {
 		if err != nil {
 			return err
 		}
-		return insertTransfer(ctx, tx, "free:"+b.Book, credit.BookFree, b.Book, free, b.At, "")
+		return execAll(ctx, tx, "grant free credit", transferOf("free:"+b.Book, credit.BookFree, b.Book, free, b.At, "")...)
 	})
 }
 
@@ -80,7 +80,7 @@ func (s *Store) grantFree(ctx context.Context, tx *sql.Tx, b credit.NewBook) (bo
 			return false, err
 		}
 	}
-	// The day alone: the time would lead to the account.
+	// Only the day: the time would identify the account.
 	return changed(ctx, tx, "grant free credit", `INSERT INTO credit_free_grants (address_hash, network_hash, at)
 		VALUES ($1, $2, $3) ON CONFLICT (address_hash) DO UPDATE SET network_hash = excluded.network_hash, at = excluded.at
 		WHERE credit_free_grants.at < $4`,
@@ -126,13 +126,10 @@ func (s *Store) bookTransfer(ctx context.Context, tx *sql.Tx, t credit.Transfer,
 			return false, refused
 		}
 	}
-	err = execAll(ctx, tx, "book transfer",
+	err = execAll(ctx, tx, "book transfer", append(transferOf(t.ID, t.Debit, t.Credit, int64(t.Amount), t.At, t.Note),
 		stmt(`UPDATE credit_balances SET posted = posted + $2, filled = posted + $2 WHERE account_id = $1`, t.AccountID, delta),
-		tellAgain(t.AccountID, "", credit.OfBalance))
+		tellAgain(t.AccountID, "", credit.OfBalance))...)
 	if err != nil {
-		return false, err
-	}
-	if err := insertTransfer(ctx, tx, t.ID, t.Debit, t.Credit, int64(t.Amount), t.At, t.Note); err != nil {
 		return false, err
 	}
 	return true, insertAudit(ctx, tx, e)
@@ -208,7 +205,7 @@ func saveCaps(
 		tellAgain(e.AccountID, e.Project, credit.CapMonth))
 }
 
-// tellAgain lets people be told of a limit that was changed.
+// tellAgain makes a new notice possible for a limit that was changed.
 func tellAgain(accountID, project, what string) statement {
 	return stmt(`UPDATE credit_notices SET period = '' WHERE account_id = $1 AND project = $2 AND what = $3`, accountID,
 		project, what)
@@ -248,7 +245,7 @@ func (s *Store) CreditCaps(ctx context.Context, accountID, project string) (c cr
 	return c, replaceNoRows(err, nil)
 }
 
-// Spending returns what a project, or the account, spent and holds in the day and the month of at.
+// Spending returns the spent and held amounts of a project, or of the account, in the day and the month of at.
 func (s *Store) Spending(
 	ctx context.Context, accountID, project string, at time.Time,
 ) (day, month credit.Spent, err error) {
@@ -273,7 +270,7 @@ func (s *Store) Spending(
 	return day, month, nil
 }
 
-// closeBook books what an account that is being deleted has left, and locks its balance.
+// closeBook books the rest of an account that is being deleted, and locks its balance.
 func closeBook(ctx context.Context, tx *sql.Tx, accountID string, at time.Time) error {
 	return execAll(ctx, tx, "close credit balance",
 		stmt(`UPDATE credit_balances SET held = held WHERE account_id = $1`, accountID),

@@ -8,8 +8,9 @@ import (
 	"github.com/service-dev/service/backend/internal/credit"
 )
 
-// differences are the sums of the ledger that do not follow from its rows. Each is one statement, so that it sees one
-// moment of a ledger in use. The columns are the account, what differs, the stored and the computed sum.
+// differences are queries for sums of the ledger that do not match its rows. Each is a single statement, so that it
+// sees one moment of a ledger in use. The columns are the account, the name of the sum, the stored and the computed
+// sum.
 var differences = []string{
 	`SELECT account_id, 'posted', posted, computed FROM (SELECT b.account_id, b.posted,
 			CAST(COALESCE((SELECT SUM(amount) FROM credit_transfers WHERE credit = b.book), 0)
@@ -71,7 +72,7 @@ func (s *Store) CheckCredit(ctx context.Context, now time.Time) (r credit.Report
 	return r, nil
 }
 
-// sumBooks sums the books of the service: what came from them less what went back.
+// sumBooks sums the books of the service: their outflow less their inflow.
 func (s *Store) sumBooks(ctx context.Context, r *credit.Report) error {
 	for book, into := range map[string]*credit.Amount{
 		credit.BookFree: &r.Free, credit.BookPaidIn: &r.PaidIn, credit.BookUsed: &r.Used,
@@ -91,7 +92,7 @@ func (s *Store) sumBooks(ctx context.Context, r *credit.Report) error {
 	return nil
 }
 
-// PruneCredit deletes what is kept for a limited time.
+// PruneCredit deletes the rows whose retention has ended.
 func (s *Store) PruneCredit(ctx context.Context, p credit.Prune) error {
 	for _, one := range []statement{
 		stmt(`DELETE FROM credit_holds WHERE state <> 'open' AND created_at < $1`, toMS(p.Holds)),

@@ -17,10 +17,10 @@ import (
 	"github.com/service-dev/service/backend/internal/sqlstore"
 )
 
-// The ledger on a real database, driven at random, does what a small model says: a balance is what came in less what
-// went out, what is held is what open holds hold, 0 <= held <= posted, a hold is resolved once, no admission exceeds a
-// cap, and after a sweep no open hold is older than its lease. The balance is compared after each step. The other sums
-// are compared at the end and on the way: a wrong one stays wrong.
+// The ledger on a real database, driven at random, agrees with a small model: the balance is the inflow less the
+// outflow, the held amount is the sum of the open holds, 0 <= held <= posted, a hold is resolved once, no admission
+// exceeds a cap, and after a sweep no open hold is older than its lease. The balance is compared after each step, the
+// other sums now and then and at the end: a wrong sum stays wrong.
 func TestCredit_FollowsModel(t *testing.T) {
 	setRapid(t)
 	eachEngine(t, func(t *testing.T, database func(t *testing.T) string) {
@@ -35,7 +35,7 @@ func TestCredit_FollowsModel(t *testing.T) {
 	})
 }
 
-// modelHold is a hold as the model knows it.
+// modelHold is a hold in the model.
 type modelHold struct {
 	credit.Hold
 	day     string
@@ -43,7 +43,7 @@ type modelHold struct {
 	charged credit.Amount
 }
 
-// purse is a ledger, and the model that it is held against: one account with two projects.
+// purse is a ledger and the model that it is compared with: one account with two projects.
 type purse struct {
 	t        *testing.T
 	database string
@@ -143,14 +143,14 @@ func (m *purse) held(of func(*modelHold) bool) (sum credit.Amount) {
 
 func isAnyHold(*modelHold) bool { return true }
 
-// used is what a project, or the account, spent and holds in a period.
+// used returns the spent and held amount of a project, or of the account, in a period.
 func (m *purse) used(project, period string) credit.Amount {
 	return m.spent[project+" "+period] + m.held(func(h *modelHold) bool {
 		return (project == "" || h.Project == project) && (h.day == period || h.day[:7] == period)
 	})
 }
 
-// refusal is what the model says to a hold.
+// refusal returns the model's refusal of a hold, if any.
 func (m *purse) refusal(r credit.HoldRequest) string {
 	switch held := m.held(isAnyHold); {
 	case r.Amount > m.posted:
@@ -195,7 +195,7 @@ func (m *purse) settle(rt *rapid.T, h *modelHold, charge credit.Amount, outcome 
 	}
 }
 
-// settled is what the model charges.
+// settled returns the model's charge.
 func (m *purse) settled(h *modelHold, charge credit.Amount) credit.Amount {
 	switch h.state {
 	case "open":
@@ -237,7 +237,7 @@ func (m *purse) race(rt *rapid.T) {
 	if err != nil {
 		rt.Fatal(err)
 	}
-	first := before - m.operator + one.charged // which of them it was, only the sums say
+	first := before - m.operator + one.charged // only the sums say which of the two came first
 	if first != charges[0] && first != charges[1] && (h.state == "open" || h.state == "expired") {
 		rt.Fatalf("two settles at once booked %s", first)
 	}
@@ -314,7 +314,7 @@ func (m *purse) setCaps(rt *rapid.T) {
 	m.caps[project] = c
 }
 
-// values are the caps, -1 where there is none.
+// values returns the caps, -1 for none.
 func values(c credit.Caps) (all []credit.Amount) {
 	for _, one := range []*credit.Amount{c.Day, c.Month} {
 		if one == nil {
@@ -332,7 +332,7 @@ const checkEvery = 10
 // check compares the balance with the model.
 func (m *purse) check(rt *rapid.T) {
 	b, err := m.store.Balance(m.t.Context(), m.account)
-	if errors.Is(err, credit.ErrNoBook) && len(m.holds) == 0 { // nothing has opened it yet
+	if errors.Is(err, credit.ErrNoBook) && len(m.holds) == 0 { // the balance was not opened yet
 		return
 	}
 	if held := m.held(isAnyHold); err != nil || b.Posted != m.posted || b.Held != held || b.Free != 2*credit.USD ||
@@ -344,7 +344,7 @@ func (m *purse) check(rt *rapid.T) {
 	}
 }
 
-// checkSpending compares what counts to caps with the model.
+// checkSpending compares the spending that counts towards caps with the model.
 func (m *purse) checkSpending(rt *rapid.T) {
 	day, month := credit.Periods(m.now)
 	for _, project := range append([]string{""}, modelProjects...) {
@@ -360,7 +360,7 @@ func (m *purse) checkSpending(rt *rapid.T) {
 	}
 }
 
-// checkBooks compares what takes longer: every sum of the database, and the counted calls.
+// checkBooks makes the slower comparisons: every sum of the database, and the counted calls.
 func (m *purse) checkBooks(rt *rapid.T) {
 	r, err := m.ledger.Check(m.t.Context())
 	if err != nil || len(r.Differences) > 0 || r.Operator != m.operator {
@@ -373,7 +373,7 @@ func (m *purse) checkBooks(rt *rapid.T) {
 	m.checkUsage(rt)
 }
 
-// checkUsage compares the counted calls with the model: each call once, with what it was charged.
+// checkUsage compares the counted calls with the model: each call counts once, with its charge.
 func (m *purse) checkUsage(rt *rapid.T) {
 	calls, charged := map[string]int64{}, credit.Amount(0)
 	err := m.ledger.Usage(m.t.Context(), credit.UsageQuery{AccountID: m.account, To: m.now.AddDate(1, 0, 0)},

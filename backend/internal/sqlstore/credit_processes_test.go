@@ -24,12 +24,13 @@ import (
 	"github.com/service-dev/service/packaging/enginetest"
 )
 
-// ledgerFile names the database to the process that a test kills or stops; TestMain looks at it too.
+// ledgerFile is the environment variable that names the database to the process that a test kills or stops. TestMain
+// reads it too.
 const ledgerFile = "SERVICE_TEST_GROUP_FILE"
 
 const sharedAccount = "shared"
 
-// ledgerProcess is another process with a ledger on the same database. It does what it is told line by line.
+// ledgerProcess is another process with a ledger on the same database. It reads commands line by line.
 type ledgerProcess struct {
 	t   *testing.T
 	cmd *exec.Cmd
@@ -65,7 +66,7 @@ func (p *ledgerProcess) tell(command string) {
 	}
 }
 
-// answer returns what follows a word in the line that begins with it.
+// answer waits for a line that begins with a word and returns the rest of the line.
 func (p *ledgerProcess) answer(word string) string {
 	p.t.Helper()
 	for p.out.Scan() {
@@ -112,7 +113,7 @@ func runLedgerProcess(t *testing.T, database string) {
 	}
 }
 
-// work makes calls of one account from several goroutines. It returns what was charged, and what the calls cost.
+// work makes calls of one account from several goroutines. It returns the total charge and the total cost of the calls.
 func work(t *testing.T, l *credit.Ledger, seed uint64) (charged, asked credit.Amount) {
 	var c, a atomic.Int64
 	var workers sync.WaitGroup
@@ -171,8 +172,8 @@ func wantBooks(t *testing.T, l *credit.Ledger, posted, held, operator credit.Amo
 	}
 }
 
-// A process that is killed at any point between hold and settle has charged the call once, or its money comes back with
-// the sweep of another process.
+// If a process is killed at any point between hold and settle, the call is charged once, or another process's sweep
+// returns the money.
 func TestCredit_KilledProcess(t *testing.T) {
 	if database := os.Getenv(ledgerFile); database != "" {
 		runLedgerProcess(t, database)
@@ -181,7 +182,7 @@ func TestCredit_KilledProcess(t *testing.T) {
 	points := map[string]struct {
 		tell    []string
 		until   string
-		blocked bool // while another transaction holds what a settle needs
+		blocked bool // while another transaction holds a lock that a settle needs
 		charged credit.Amount
 	}{
 		"held":     {[]string{"hold"}, "held", false, 0},
@@ -208,7 +209,7 @@ func TestCredit_KilledProcess(t *testing.T) {
 				if point.until != "held" {
 					p.answer(point.until)
 				}
-				if point.blocked && enginetest.IsPostgres(where) { // it stands in the middle of its transaction
+				if point.blocked && enginetest.IsPostgres(where) { // it is in the middle of its transaction
 					waitForLock(t, enginetest.Connect(t, where))
 				}
 				p.kill()
@@ -261,8 +262,8 @@ func blockBalance(t *testing.T, database string) func() {
 	}
 }
 
-// A process that stands still for longer than its lease has lost its hold: the money went back and is not taken again,
-// and the operator carries the call.
+// A process that is stopped for longer than its lease loses its hold: the money was given back and is not taken again,
+// and the operator pays for the call.
 func TestCredit_StoppedProcessSettlesLate(t *testing.T) {
 	if database := os.Getenv(ledgerFile); database != "" {
 		runLedgerProcess(t, database)
@@ -303,8 +304,8 @@ func signal(t *testing.T, p *ledgerProcess, s os.Signal) {
 	}
 }
 
-// Three processes spend the credit of one account at once: whoever looks sees 0 <= held <= posted, and in the end the
-// ledger says what the processes say.
+// Three processes spend the credit of one account at once. Readers always see 0 <= held <= posted, and in the end the
+// ledger agrees with the processes.
 func TestCredit_ThreeProcessesShareAnAccount(t *testing.T) {
 	if database := os.Getenv(ledgerFile); database != "" {
 		runLedgerProcess(t, database)
@@ -341,13 +342,13 @@ func TestCredit_ThreeProcessesShareAnAccount(t *testing.T) {
 	if r, err := l.Check(t.Context()); err != nil || r.Used != asked {
 		t.Errorf("used %s, the calls cost %s, %v", r.Used, asked, err)
 	}
-	// What was refused for the sake of calls in flight is there again.
+	// Credit that was refused because of calls in flight is available again.
 	if _, err := l.Hold(t.Context(), credit.HoldRequest{Account: sharedAccount, Amount: 3*credit.USD - charged}); err != nil {
 		t.Error(err)
 	}
 }
 
-// watchBalance looks at the balance from outside until done.
+// watchBalance checks the balance over a separate connection until done.
 func watchBalance(t *testing.T, db *sql.DB, done <-chan struct{}) {
 	for {
 		select {

@@ -14,7 +14,7 @@ import (
 func TestMain(m *testing.M) {
 	enginetest.UseMemory()
 	os.Exit(reaper.Run(func() int {
-		if os.Getenv("SERVICE_TEST_GROUP_FILE") != "" { // a process that a test kills: it could not stop a cluster
+		if os.Getenv("SERVICE_TEST_GROUP_FILE") != "" { // a process to be killed must start no cluster
 			return m.Run()
 		}
 		return enginetest.Run(m)

@@ -1,13 +1,14 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
-	"errors"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/service-dev/service/backend/internal/credit"
-	"github.com/service-dev/service/backend/internal/projects"
 )
 
 const (
@@ -23,22 +24,63 @@ const (
 		micro_usd = gateway_usage.micro_usd + excluded.micro_usd`
 )
 
-// RecordCall counts a call without money. A call of an unknown project is not counted.
-func (s *Store) RecordCall(ctx context.Context, id string, c credit.Call, at time.Time) error {
-	err := s.write(ctx, func(tx *sql.Tx) error { return countCall(ctx, tx, id, c, 0, at) })
-	if errors.Is(err, projects.ErrNotFound) { // it was deleted meanwhile
-		return nil
-	}
-	return err
+// hourOf is one row of the sums.
+type hourOf struct {
+	account, project    string
+	hour                int64
+	model, kind, source string
 }
 
-// countCall adds a call to the sums of its hour and to the latest calls.
-func countCall(ctx context.Context, tx *sql.Tx, id string, c credit.Call, charged int64, at time.Time) error {
-	project, err := resolveProject(ctx, tx, c.Account, c.Project)
-	if err != nil {
-		return ignore(err, projects.ErrNotFound)
+// hourSums are its sums, in the order of usageSums.
+type hourSums [10]int64
+
+// count adds the calls of a group to the sums of their hours, in an order that all groups share, and to the latest calls.
+func (g *creditGroup) count(ctx context.Context) error {
+	sums := map[hourOf]*hourSums{}
+	var calls []statement
+	for _, op := range g.ops {
+		if op.repeat || op.hold.ID != "" {
+			continue
+		}
+		c, id := op.settle.Call, op.callID
+		if id == "" {
+			c.Account, c.Project, id = op.ended.account, op.ended.project, op.ended.id
+		}
+		project := g.projects[projectKey{c.Account, c.Project}].id
+		if project == "" {
+			continue
+		}
+		hour := hourOf{c.Account, project, toMS(op.at.Truncate(time.Hour)), c.Model, c.Kind, c.Source}
+		if sums[hour] == nil {
+			sums[hour] = &hourSums{}
+		}
+		sums[hour].add(c, int64(op.charged))
+		calls = append(calls, stmt(`INSERT INTO gateway_calls (id, account_id, app_id, at, model, kind, source, outcome,
+				text_in, text_cached, text_out, estimated, duration_ms, micro_usd)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`,
+			id, c.Account, project, toMS(op.at), c.Model, c.Kind, c.Source, c.Outcome, c.TextIn, c.TextCached, c.TextOut,
+			boolInt(c.Estimated), c.Duration.Milliseconds(), int64(op.charged)))
 	}
-	var calls, failed, cancelled, refused int
+	for _, h := range slices.SortedFunc(maps.Keys(sums), compareHours) {
+		args := []any{h.account, h.project, h.hour, h.model, h.kind, h.source}
+		for _, n := range sums[h] {
+			args = append(args, n)
+		}
+		if err := g.tx.exec(ctx, stmt(`INSERT INTO gateway_usage (`+usageColumns+`)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16) `+addToUsage, args...)); err != nil {
+			return err
+		}
+	}
+	return g.tx.exec(ctx, calls...)
+}
+
+func compareHours(a, b hourOf) int {
+	return cmp.Or(cmp.Compare(a.account, b.account), cmp.Compare(a.project, b.project), cmp.Compare(a.hour, b.hour),
+		cmp.Compare(a.model, b.model), cmp.Compare(a.kind, b.kind), cmp.Compare(a.source, b.source))
+}
+
+func (s *hourSums) add(c credit.Call, charged int64) {
+	var calls, failed, cancelled, refused int64
 	switch c.Outcome {
 	case credit.OutcomeOK:
 		calls = 1
@@ -49,25 +91,10 @@ func countCall(ctx context.Context, tx *sql.Tx, id string, c credit.Call, charge
 	default:
 		refused = 1
 	}
-	estimated, ms := boolInt(c.Estimated), c.Duration.Milliseconds()
-	return execAll(ctx, tx, "count call",
-		stmt(`INSERT INTO gateway_usage (`+usageColumns+`)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16) `+addToUsage,
-			c.Account, project, toMS(at.Truncate(time.Hour)), c.Model, c.Kind, c.Source, calls, failed, cancelled, refused,
-			estimated, c.TextIn, c.TextCached, c.TextOut, ms, charged),
-		stmt(`INSERT INTO gateway_calls (id, account_id, app_id, at, model, kind, source, outcome, text_in, text_cached,
-				text_out, estimated, duration_ms, micro_usd)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`,
-			id, c.Account, project, toMS(at), c.Model, c.Kind, c.Source, c.Outcome, c.TextIn, c.TextCached, c.TextOut,
-			estimated, ms, charged))
-}
-
-// ignore returns nil for the error known.
-func ignore(err, known error) error {
-	if errors.Is(err, known) {
-		return nil
+	for i, n := range []int64{calls, failed, cancelled, refused, int64(boolInt(c.Estimated)), c.TextIn, c.TextCached,
+		c.TextOut, c.Duration.Milliseconds(), charged} {
+		s[i] += n
 	}
-	return err
 }
 
 const ofUsageQuery = ` WHERE account_id = $1 AND ($2 = '' OR app_id = $2)`
@@ -97,7 +124,7 @@ func (s *Store) Refusals(ctx context.Context, q credit.UsageQuery) ([]credit.Ref
 }
 
 // mergeCredit moves the gateway's rows of one project to another, in the transaction that merges the projects. Calls in
-// flight go on, and count in the other.
+// flight continue, and count in the other.
 func mergeCredit(ctx context.Context, tx *sql.Tx, accountID, from, into string) error {
 	return moveRows(ctx, tx, accountID, from, into,
 		`UPDATE credit_balances SET held = held WHERE account_id = $1 AND $2 <> $3`, // no hold is made meanwhile
@@ -113,6 +140,8 @@ func mergeCredit(ctx context.Context, tx *sql.Tx, accountID, from, into string) 
 		`UPDATE gateway_calls SET app_id = $3 WHERE account_id = $1 AND app_id = $2`,
 		`UPDATE gateway_settings SET app_id = $3 WHERE account_id = $1 AND app_id = $2 AND NOT EXISTS
 			(SELECT 1 FROM gateway_settings x WHERE x.account_id = $1 AND x.app_id = $3)`,
+		`UPDATE local_servers SET app_id = $3 WHERE account_id = $1 AND app_id = $2 AND NOT EXISTS
+			(SELECT 1 FROM local_servers x WHERE x.account_id = $1 AND x.app_id = $3 AND x.id = local_servers.id)`,
 		`DELETE FROM credit_spending WHERE account_id = $1 AND project = $2 AND $2 <> $3`,
 		`DELETE FROM credit_notices WHERE account_id = $1 AND project = $2 AND $2 <> $3`)
 }

@@ -28,7 +28,7 @@ func (s *Store) SetGrantRows(
 	describe func(former []grants.Row) (audit.Entry, bool),
 ) error {
 	return s.write(ctx, func(tx *sql.Tx) error {
-		// Of two changes at once the second sees what the first has set.
+		// Of two concurrent changes the second sees the result of the first.
 		if err := lockProject(ctx, tx, grants.ErrNoProject, accountID, project); err != nil {
 			return err
 		}

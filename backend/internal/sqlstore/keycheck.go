@@ -37,8 +37,8 @@ func (s *Store) CheckKey(ctx context.Context, check string) error {
 	return nil
 }
 
-// ReplaceKey makes the database accept another key, and reports whether it differs from the former one. Then it also
-// deletes telemetry events, because their installs could no longer have them erased.
+// ReplaceKey makes the database accept another key, and reports whether it differs from the former one. If so, it also
+// deletes the telemetry events, because their installs could no longer have them erased.
 func (s *Store) ReplaceKey(ctx context.Context, check string) (replaced bool, err error) {
 	err = s.write(ctx, func(tx *sql.Tx) error {
 		replaced, err = changed(ctx, tx, "replace key check", `INSERT INTO settings (name, value) VALUES ('key_check', $1)

@@ -11,7 +11,7 @@ import (
 	wire "github.com/service-dev/service/proto/telemetry"
 )
 
-// The first server's key is the database's, also when several start at once.
+// The database keeps the first server's key, even if several servers start at once.
 func TestKeepKey_FirstKeyWins(t *testing.T) {
 	eachEngine(t, func(t *testing.T, database func(t *testing.T) string) {
 		s := openStore(t, database(t))
@@ -52,7 +52,7 @@ func TestKeepKey_FirstKeyWins(t *testing.T) {
 		if changed, err := s.ReplaceKey(t.Context(), "three"); err != nil || !changed {
 			t.Errorf("%v, %v", changed, err)
 		}
-		events(0) // nobody could have them erased any more
+		events(0) // their installs could no longer have them erased
 		if _, err := s.AddTelemetry(t.Context(), use); err != nil {
 			t.Fatal(err)
 		}

@@ -32,7 +32,7 @@ func (s *Store) InsertCode(ctx context.Context, c link.Code, t audit.Trace) erro
 	return err
 }
 
-// insertTraced inserts a code, whose arguments are ten, and its trail line. PostgreSQL does it in one statement, which
+// insertTraced inserts a code, which has ten arguments, and its trail line. On PostgreSQL it uses one statement, which
 // saves three round trips. SQLite supports no such statement, and has no round trips.
 func (s *Store) insertTraced(ctx context.Context, insert string, args []any, l audit.TrailLine) error {
 	if s.batches == nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/service-dev/service/packaging/enginetest"
 )
 
-// Who had limited every field of the assistant's config limits the fields that came later too. All other rows are as they
-// were, and a config without a text model has the operator's default.
+// A grant that limited every field of the assistant's config limits fields added later too. All other rows are
+// unchanged, and a config without a text model uses the operator's default.
 func TestMigrate_LimitsOfAllFieldsHoldForNewOnes(t *testing.T) {
 	enginetest.EachBlank(t, func(t *testing.T, database func(t *testing.T) string) {
 		where := database(t)

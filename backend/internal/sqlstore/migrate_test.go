@@ -19,8 +19,8 @@ import (
 	"github.com/service-dev/service/packaging/enginetest"
 )
 
-// The dumps are what the main-job version left after a linked person's day (packaging/e2e, TestDumpHoldsNoSecret).
-// Every later version must open them with nothing lost.
+// The dumps come from the first release after a day of use with a linked account (packaging/e2e,
+// TestDumpHoldsNoSecret). Every later version must open them without losing anything.
 func TestOpen_DatabaseOfFirstRelease(t *testing.T) {
 	t.Run("sqlite", func(t *testing.T) {
 		where := filepath.Join(t.TempDir(), "service.db")
@@ -47,7 +47,8 @@ func TestOpen_DatabaseOfFirstRelease(t *testing.T) {
 	})
 }
 
-// nothingLost migrates the database and holds every row of every table against what it was, in all columns of before.
+// nothingLost migrates the database and compares every row of every table with its former content, in all former
+// columns.
 func nothingLost(t *testing.T, database string) {
 	t.Helper()
 	db := enginetest.Connect(t, database)
@@ -73,7 +74,7 @@ func nothingLost(t *testing.T, database string) {
 	for table, was := range before {
 		now := rowsOf(t, db, table, was.columns)
 		if table == "goose_db_version" {
-			now = now[:min(len(now), len(was.rows))] // it grows with each migration
+			now = now[:min(len(now), len(was.rows))] // each migration adds a row
 		}
 		if diff := cmp.Diff(was.rows, now); diff != "" {
 			t.Errorf("%s changed: %s", table, diff)
@@ -105,7 +106,7 @@ func columnNames(t *testing.T, db *sql.DB, table string) []string {
 	return names
 }
 
-// rowsOf gives every row as text, ordered by all columns.
+// rowsOf returns every row as text, ordered by all columns.
 func rowsOf(t *testing.T, db *sql.DB, table string, columns []string) []string {
 	t.Helper()
 	list := strings.Join(columns, ", ")
@@ -169,7 +170,7 @@ func holdsTheDay(t *testing.T, database string) {
 		if err != nil || len(links) != 1 || !links[0].RevokedAt.IsZero() {
 			t.Errorf("links of %s: %v, %v", email, links, err)
 		}
-		// The sessions of that day are over today; their rows and logs are what must not be lost.
+		// The sessions of that day have ended, but their rows and logs must not be lost.
 		day := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 		open, err := s.OpenSessions(t.Context(), a.ID, day)
 		if err != nil || len(open) != 1 || open[0].Project != "com.example.day" {
@@ -194,7 +195,7 @@ func holdsTheDay(t *testing.T, database string) {
 	}
 }
 
-// Keys that shipped before keys had ids go on opening their project, each under an id of its own.
+// Keys that shipped before keys had ids stay valid for their project, each under an id of its own.
 func TestMigrate_EarlierKeysStayValid(t *testing.T) {
 	enginetest.EachBlank(t, func(t *testing.T, database func(t *testing.T) string) {
 		where := database(t)
@@ -279,8 +280,8 @@ func TestMigrate_SameSchemaOnBothEngines(t *testing.T) {
 	}
 }
 
-// Whatever belongs to a project or an account goes with it: a table that names one refers to it and is deleted with it.
-// Audit entries outlive their project.
+// Everything that belongs to a project or an account is deleted with it: a table that names one references it with ON
+// DELETE CASCADE. Audit entries outlive their project.
 func TestForeignKeys_DeleteCascades(t *testing.T) {
 	where := filepath.Join(t.TempDir(), "service.db")
 	migrate(t, where)

@@ -20,13 +20,13 @@ import (
 	"github.com/service-dev/service/backend/internal/sqlstore"
 )
 
-// The device-code machine on a real database, driven with whatever comes to a random mind, does what a small
-// model says: one operation after the other, and two at once as if one had come first.
+// The device-code machine on a real database, driven at random, agrees with a small model: for single operations, and
+// for two at once, which must behave as if one had come first.
 func TestDeviceCodes_FollowModel(t *testing.T) {
 	setRapid(t)
 	eachEngine(t, func(t *testing.T, database func(t *testing.T) string) {
 		where, runs := database(t), 0
-		// One database serves all runs: each has accounts of its own, and a year in which all before is long over.
+		// One database serves all runs. Each has its own accounts and its own year, so that earlier codes have expired.
 		rapid.Check(t, func(rt *rapid.T) {
 			runs++
 			m := newMachine(t, rt, where, runs)
@@ -37,7 +37,7 @@ func TestDeviceCodes_FollowModel(t *testing.T) {
 	})
 }
 
-// setRapid sets how much a model is tried, unless the command line says so.
+// setRapid sets how many runs a model gets, unless the command line sets it.
 func setRapid(t *testing.T) {
 	t.Helper()
 	checks, steps := "20", "40"
@@ -76,7 +76,7 @@ type op struct {
 	code, account int
 }
 
-// machine is the real thing, and the model that it is held against.
+// machine is the real implementation and the model that it is compared with.
 type machine struct {
 	t        *testing.T
 	database string
@@ -112,7 +112,7 @@ func (m *machine) open(rt *rapid.T) {
 	if m.store, err = sqlstore.Open(m.t.Context(), m.database, quiet); err != nil {
 		rt.Fatal(err)
 	}
-	clock := func() time.Time { return m.now } // it stands still while operations run
+	clock := func() time.Time { return m.now } // it does not advance while operations run
 	m.links = link.NewService(m.store, m.store, modelHash, modelTimes, quiet, clock)
 	m.accounts = account.NewService(m.store, modelHash, quiet, clock)
 }
@@ -123,7 +123,7 @@ func (m *machine) close() {
 	}
 }
 
-// actions are what a run may do next.
+// actions are the possible next steps of a run.
 func (m *machine) actions() map[string]func(*rapid.T) {
 	all := map[string]func(*rapid.T){
 		"": m.checkStored,
@@ -142,7 +142,7 @@ func (m *machine) actions() map[string]func(*rapid.T) {
 			m.model.reopen()
 		},
 		"two at once": m.race,
-		// What a random mind would take long to come to.
+		// Sequences that random choice would rarely produce.
 		"login": func(rt *rapid.T) {
 			code := m.anyCode(rt)
 			m.step(rt, op{kind: "approve", code: code, account: rapid.IntRange(0, people-1).Draw(rt, "account")})
@@ -183,7 +183,7 @@ func (m *machine) anyCode(rt *rapid.T) int {
 	if len(m.codes) == 0 {
 		rt.Skip("no code yet")
 	}
-	// The last few are where things happen; any may be meant.
+	// Most operations use one of the last few codes, some any of them.
 	return len(m.codes) - 1 - min(rapid.SampledFrom([]int{0, 0, 0, 1, 1, 2, 3, 5, 8}).Draw(rt, "code"), len(m.codes)-1)
 }
 
@@ -198,7 +198,7 @@ func (m *machine) draw(rt *rapid.T, kind string) op {
 	return o
 }
 
-// step does one thing.
+// step performs one operation.
 func (m *machine) step(rt *rapid.T, o op) {
 	got := m.do(m.t.Context(), o)
 	if want := m.model.do(o, m.now); got != want {
@@ -206,7 +206,7 @@ func (m *machine) step(rt *rapid.T, o op) {
 	}
 }
 
-// race does two things at once: what they answer is what they would have answered one after the other.
+// race performs two operations at once: their answers must be those of one order of the two.
 func (m *machine) race(rt *rapid.T) {
 	kinds := []string{"approve", "deny", "poll", "use", "revoke", "revoke all", "suspend", "restore", "sweep"}
 	a := m.draw(rt, rapid.SampledFrom(kinds).Draw(rt, "first"))
@@ -231,7 +231,7 @@ func (m *machine) race(rt *rapid.T) {
 	other := [2]string{1: second.do(b, m.now), 0: second.do(a, m.now)}
 	switch {
 	case answers == one && one == other && !first.like(second):
-		m.model = first // the order shows in what is stored alone
+		m.model = first // only the stored state shows the order
 		if !m.agree(rt) {
 			m.model = second
 		}
@@ -244,7 +244,7 @@ func (m *machine) race(rt *rapid.T) {
 	}
 }
 
-// do does it for real.
+// do performs an operation on the real implementation.
 func (m *machine) do(ctx context.Context, o op) string {
 	code := m.codes[o.code]
 	switch o.kind {
@@ -287,10 +287,10 @@ func (m *machine) do(ctx context.Context, o op) string {
 	}
 }
 
-// checkStored holds the links and states that are stored against the model's.
+// checkStored compares the stored links and states with the model's.
 func (m *machine) checkStored(rt *rapid.T) {
 	if !m.agree(rt) {
-		rt.Fatalf("the links or states that are stored are others than the model's: %+v", m.model)
+		rt.Fatalf("the stored links or states differ from the model's: %+v", m.model)
 	}
 }
 
@@ -329,7 +329,7 @@ func (m *machine) statesAgree(rt *rapid.T) bool {
 	return true
 }
 
-// checkTrail holds what the trail tells of each code against what happened to it.
+// checkTrail compares the trail of each code with what happened to the code.
 func (m *machine) checkTrail(rt *rapid.T) {
 	if m.now.Sub(time.Date(m.now.Year(), 1, 1, 0, 0, 0, 0, time.UTC)) > audit.TrailKept-time.Hour {
 		return // some lines may be swept

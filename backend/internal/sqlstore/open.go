@@ -39,8 +39,8 @@ func Open(ctx context.Context, database string, log *slog.Logger) (*Store, error
 	return s.prepare(ctx)
 }
 
-// createFile creates a SQLite file that only its owner may read; SQLite itself would let everybody read it. SQLite
-// creates its journal files with the same mode.
+// createFile creates a SQLite file that only its owner may read; SQLite itself would make it readable for everybody.
+// SQLite creates its journal files with the same mode.
 func createFile(database string) error {
 	if isPostgres(database) {
 		return nil
@@ -88,14 +88,16 @@ func open(database string) (*Store, error) {
 	if isPostgres(database) {
 		db, err := sql.Open("pgx", database)
 		if err != nil {
-			return nil, errors.New("open PostgreSQL: the database URL does not parse") // not err, since the URL holds a password
+			return nil, errors.New("open PostgreSQL: the database URL does not parse") // not err, which may hold a password
 		}
 		db.SetMaxOpenConns(maxConns)
 		db.SetMaxIdleConns(maxConns)
-		return &Store{reads: db, writes: db, engine: "postgres"}, nil
+		s := &Store{reads: db, writes: db, engine: "postgres"}
+		s.credit = s.newCreditQueue()
+		return s, nil
 	}
-	// One connection writes and takes its lock at BEGIN, others only read: otherwise writers fail with SQLITE_BUSY under
-	// load.
+	// One connection writes and takes its lock at BEGIN, others only read: otherwise writers fail with SQLITE_BUSY
+	// under load.
 	writes, err := openWriter(sqliteDSN(database, "immediate"))
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", database, err)
@@ -112,9 +114,11 @@ func open(database string) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open %s: %w", database, err), writes.Close(), reads.Close())
 	}
-	return &Store{
+	s := &Store{
 		reads: reads, writes: writes, batches: newBatchWriter(writes), engine: "sqlite", path: database, file: file,
-	}, nil
+	}
+	s.credit = s.newCreditQueue()
+	return s, nil
 }
 
 func isPostgres(database string) bool {
@@ -124,7 +128,7 @@ func isPostgres(database string) bool {
 // busyTimeout is how long a connection waits for a lock of SQLite, in milliseconds.
 const busyTimeout = 10_000
 
-// sqliteDSN has SQLite overwrite what is deleted (secure_delete): otherwise a deleted account stays readable in the
+// sqliteDSN makes SQLite overwrite deleted data (secure_delete): otherwise a deleted account stays readable in the
 // file's free pages. Copies that SQLite made of rows when it moved them between pages may stay until a VACUUM.
 func sqliteDSN(path, lock string) string {
 	q := url.Values{"_txlock": {lock}, "_pragma": {
@@ -168,7 +172,7 @@ func (s *Store) migrate(ctx context.Context, log *slog.Logger) (err error) {
 const migrationLock = 0x5e71ce_0015
 
 // lockMigrations waits until no other process migrates this database, since servers may start at the same time. The
-// lock ends with its process, however that ends.
+// lock ends with its process, however the process ends.
 func (s *Store) lockMigrations(ctx context.Context) (unlock func() error, err error) {
 	if s.engine != "postgres" {
 		// A separate file, because SQLite loses its locks when the process closes any other handle of the database.
@@ -193,6 +197,7 @@ func (s *Store) lockMigrations(ctx context.Context) (unlock func() error, err er
 
 // Close commits the writes that wait and closes the database.
 func (s *Store) Close() error {
+	s.credit.close()
 	if s.batches != nil {
 		s.batches.close()
 	}

@@ -98,7 +98,7 @@ func (s *Store) Projects(ctx context.Context, accountID, id string, now time.Tim
 		ORDER BY p.app_id`, args...)
 }
 
-// withDefaults sets what the columns leave to the default.
+// withDefaults sets the defaults of empty columns.
 func withDefaults(p projects.Project, platforms string) projects.Project {
 	if p.DisplayName == "" {
 		p.DisplayName = projects.DefaultName(p.ID)

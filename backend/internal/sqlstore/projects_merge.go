@@ -10,7 +10,7 @@ import (
 	"github.com/service-dev/service/backend/internal/projects"
 )
 
-// MergeProjects moves what the project src owns to dst and leaves an alias. Either may be given by an alias.
+// MergeProjects moves everything that the project src owns to dst and leaves an alias. Either may be given by an alias.
 func (s *Store) MergeProjects(ctx context.Context, accountID, src, dst string, e audit.Entry) error {
 	return s.writeProjects(ctx, accountID, func(tx *sql.Tx) error {
 		from, into, err := readBoth(ctx, tx, resolveProject, accountID, src, dst)
@@ -47,7 +47,7 @@ func (s *Store) MergeProjects(ctx context.Context, accountID, src, dst string, e
 	})
 }
 
-// readBoth returns what read returns for two projects of the account.
+// readBoth returns the results of read for two projects of the account.
 func readBoth[T any](
 	ctx context.Context, q querier, read func(_ context.Context, _ querier, accountID, id string) (T, error),
 	accountID, from, into string,
@@ -58,8 +58,8 @@ func readBoth[T any](
 	return ofFrom, ofInto, err
 }
 
-// lockProjectRow keeps others from adding anything below a project until the transaction ends, since an insertion that
-// refers to its row waits. SQLite has a single writer and needs no lock.
+// lockProjectRow keeps others from adding rows below a project until the transaction ends: an insertion that references
+// the project's row waits. SQLite has a single writer and needs no lock.
 func (s *Store) lockProjectRow(ctx context.Context, tx *sql.Tx, accountID, id string) error {
 	if s.engine != "postgres" {
 		return nil

@@ -11,7 +11,8 @@ import (
 	"github.com/service-dev/service/backend/internal/audit"
 )
 
-// A merge that runs again resolves its projects again: what it read before, of another write of its batch, is undone.
+// A merge that runs again resolves its projects again: it may have read a change by another write of its batch that was
+// rolled back.
 func TestMergeProjects_RerunUsesOriginalArguments(t *testing.T) {
 	n := newNotes(t)
 	err := n.write(t.Context(), func(tx *sql.Tx) error {
@@ -39,7 +40,7 @@ func TestMergeProjects_RerunUsesOriginalArguments(t *testing.T) {
 	defer release()
 	ctx, cancel := context.WithCancel(t.Context())
 	undone := merge(ctx, "one", "two", 0)
-	merged := merge(t.Context(), "one", "three", 1) // there "one" is "two"
+	merged := merge(t.Context(), "one", "three", 1) // in this batch "one" is an alias of "two"
 	breaker := n.behind(t.Context(), 2, func(tx *sql.Tx) error {
 		cancel()
 		return errors.Join(n.run(tx, "ROLLBACK"), errors.New("broke it"))
@@ -61,7 +62,7 @@ func TestMergeProjects_RerunUsesOriginalArguments(t *testing.T) {
 		ids = append(ids, p.ID)
 	}
 	if !slices.Equal(ids, []string{"three", "two"}) {
-		t.Errorf("of one, two and three there are %v: one was to be merged into three", ids)
+		t.Errorf("the projects are %v: one should be merged into three", ids)
 	}
 	if id, err := n.ProjectID(t.Context(), "ada", "one"); id != "three" || err != nil {
 		t.Errorf("one is %q, %v", id, err)

@@ -38,7 +38,7 @@ func queryEach(ctx context.Context, q querier, f func(scanner) error, query stri
 	return rows.Err()
 }
 
-// queryAll returns what scan makes of each row of a query's result.
+// queryAll returns the result of scan for each row of a query's result.
 func queryAll[T any](
 	ctx context.Context, q querier, scan func(scanner) (T, error), query string, args ...any,
 ) (all []T, err error) {
@@ -53,7 +53,7 @@ func queryAll[T any](
 	return all, nil
 }
 
-// queryOne returns what scan makes of the first row of a query's result. Without a row its error is none.
+// queryOne returns the result of scan for the first row of a query's result. Without a row its error is none.
 func queryOne[T any](
 	ctx context.Context, q querier, none error, scan func(scanner) (T, error), query string, args ...any,
 ) (T, error) {
@@ -81,7 +81,7 @@ func hasRow(ctx context.Context, q querier, query string, args ...any) (bool, er
 	return err == nil, replaceNoRows(err, nil)
 }
 
-// replaceNoRows returns none for sql.ErrNoRows, and any other error as it is.
+// replaceNoRows returns none for sql.ErrNoRows, and any other error unchanged.
 func replaceNoRows(err, none error) error {
 	if errors.Is(err, sql.ErrNoRows) {
 		return none
@@ -89,25 +89,25 @@ func replaceNoRows(err, none error) error {
 	return err
 }
 
-// execTx runs a statement. Its error begins with purpose, like "insert audit entry".
+// execTx runs a statement. Its error begins with purpose, such as "insert audit entry".
 func execTx(ctx context.Context, tx *sql.Tx, purpose, statement string, args ...any) error {
 	_, err := execCount(ctx, tx, purpose, statement, args...)
 	return err
 }
 
-// execCount is execTx that returns how many rows the statement changed.
+// execCount is like execTx and returns how many rows the statement changed.
 func execCount(ctx context.Context, tx *sql.Tx, purpose, statement string, args ...any) (int64, error) {
 	result, err := tx.ExecContext(ctx, statement, args...)
 	return rowsChanged(result, err, purpose)
 }
 
-// changed is execTx that reports whether the statement changed a row.
+// changed is like execTx and reports whether the statement changed a row.
 func changed(ctx context.Context, tx *sql.Tx, purpose, statement string, args ...any) (bool, error) {
 	n, err := execCount(ctx, tx, purpose, statement, args...)
 	return n > 0, err
 }
 
-// mustChange is execTx that fails with none if the statement changed no row.
+// mustChange is like execTx and fails with none if the statement changed no row.
 func mustChange(ctx context.Context, tx *sql.Tx, none error, purpose, statement string, args ...any) error {
 	ok, err := changed(ctx, tx, purpose, statement, args...)
 	return require(ok, err, none)

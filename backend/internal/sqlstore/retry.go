@@ -56,8 +56,14 @@ func (s *Store) retry(ctx context.Context, once func() error) error {
 	}
 }
 
-// dropIdle closes idle connections: they may lead to a server that has become the standby.
+// dropIdle closes idle connections: they may lead to a server that has become the standby. Only one goroutine does it at
+// a time: while SetMaxIdleConns(0) closes them, another SetMaxIdleConns would let the pool reuse the list of those to be
+// closed, and connections in use would be closed instead.
 func (s *Store) dropIdle() {
+	if !s.dropping.TryLock() {
+		return
+	}
+	defer s.dropping.Unlock()
 	s.writes.SetMaxIdleConns(0)
 	s.writes.SetMaxIdleConns(maxConns)
 }
@@ -68,8 +74,8 @@ func isConflict(err error) bool {
 	return errors.As(err, &pg) && (pg.Code == "40001" || pg.Code == "40P01")
 }
 
-// isOutage reports whether PostgreSQL could not be reached, was lost or refuses writes for now. Then what was not
-// committed is rolled back.
+// isOutage reports whether PostgreSQL could not be reached, was lost or refuses writes for now. In these cases an
+// uncommitted transaction is rolled back.
 func isOutage(err error) bool {
 	var refused *pgconn.PgError
 	if errors.As(err, &refused) {
@@ -90,8 +96,8 @@ func isAny(err error, targets ...error) bool {
 	return slices.ContainsFunc(targets, func(target error) bool { return errors.Is(err, target) })
 }
 
-// isUnavailable reports whether a write failed because of the database's state, not because of what was written, so
-// that it may succeed later.
+// isUnavailable reports whether a write failed because of the database's state rather than its own content, so that it
+// may succeed later.
 func isUnavailable(err error) bool {
 	var pg *pgconn.PgError
 	var lite *sqlite.Error
@@ -136,7 +142,12 @@ func (s *Store) commit(ctx context.Context, tx *sql.Tx) error {
 	if err != nil {
 		return errors.Join(err, ignoreDone(tx.Rollback()))
 	}
-	err = tx.Commit()
+	return s.settleCommit(ctx, id, tx.Commit())
+}
+
+// settleCommit returns the error of a commit of the transaction id, which is NULL if nothing was written, or nil if it
+// was committed nevertheless.
+func (s *Store) settleCommit(ctx context.Context, id sql.NullString, err error) error {
 	if err == nil || !id.Valid || isConflict(err) || !isOutage(err) && ctx.Err() == nil {
 		return err
 	}

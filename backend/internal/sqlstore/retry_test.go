@@ -24,7 +24,7 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// Servers that start at once on an empty database migrate it once, and all of them serve.
+// If several servers start at once on an empty database, one of them migrates it and all of them serve.
 func TestOpen_ConcurrentServersMigrateOnce(t *testing.T) {
 	enginetest.EachBlank(t, func(t *testing.T, database func(t *testing.T) string) {
 		for range 20 {
@@ -51,7 +51,7 @@ func TestOpen_ConcurrentServersMigrateOnce(t *testing.T) {
 	})
 }
 
-// onPostgres gives a migrated database.
+// onPostgres returns a migrated database.
 func onPostgres(t *testing.T) string {
 	t.Helper()
 	where := enginetest.Postgres(t).Database(t)
@@ -64,14 +64,14 @@ func someone(id string) account.Account {
 		PrivacyAccepted: time.Now(), CreatedAt: time.Now()}
 }
 
-// cutter is a way to PostgreSQL that cuts connections at their commits.
+// cutter is a proxy to PostgreSQL that cuts connections at their commits.
 type cutter struct {
 	to     string       // the server's socket
-	before atomic.Int32 // so many are cut before the server hears of the commit
-	after  atomic.Int32 // so many after it was made, before the client does
+	before atomic.Int32 // how many to cut before the server receives the commit
+	after  atomic.Int32 // how many to cut after the commit, before the client has the answer
 }
 
-// way returns the address of a database behind the cutter.
+// way returns the address of a database through the cutter.
 func (c *cutter) way(t *testing.T, database string) string {
 	t.Helper()
 	u, err := url.Parse(database)
@@ -137,7 +137,7 @@ func (c *cutter) carry(client net.Conn) {
 			return
 		}
 		if cut.Load() {
-			_, _ = io.Copy(io.Discard, client) // until the answer is there
+			_, _ = io.Copy(io.Discard, client) // until the answer has arrived
 			return
 		}
 	}
@@ -152,7 +152,7 @@ func take(n *atomic.Int32) bool {
 	}
 }
 
-// A connection that is lost at the commit leaves no doubt: what was committed is a success, what was not runs again.
+// A connection lost at the commit leaves no doubt: a committed transaction succeeds, any other runs again.
 func TestCommit_ConnectionLost(t *testing.T) {
 	where := onPostgres(t)
 	c := &cutter{}
@@ -186,7 +186,7 @@ func terminate(t *testing.T, db *sql.DB) {
 	}
 }
 
-// A server that ends connections, or takes no writes because another one took over, costs a write nothing but time.
+// A server that ends connections, or refuses writes because another one took over, only delays a write.
 func TestWrite_SurvivesPostgresRestart(t *testing.T) {
 	where := onPostgres(t)
 	s, db := openStore(t, where), enginetest.Connect(t, where)
@@ -227,8 +227,8 @@ func TestWrite_SurvivesPostgresRestart(t *testing.T) {
 	}
 }
 
-// What failed over the database is told apart from what failed over the row: the relay waits for the one and gives the
-// other up.
+// Failures because of the database are distinguished from failures because of the row: the relay retries the former and
+// gives up on the latter.
 func TestAppendEvents_ReportsUnavailableDatabase(t *testing.T) {
 	where := onPostgres(t)
 	s, db := openStore(t, where), enginetest.Connect(t, where)
@@ -246,18 +246,18 @@ func TestAppendEvents_ReportsUnavailableDatabase(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if err := s.AppendEvents(ctx, rows, sessions.DefaultQuota); !errors.Is(err, sessions.ErrUnavailable) {
-		t.Errorf("a table that is locked: %v", err)
+		t.Errorf("a locked table: %v", err)
 	}
 	if err := lock.Rollback(); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.AppendEvents(t.Context(), rows, sessions.DefaultQuota); !errors.Is(err, sessions.ErrNotFound) ||
 		errors.Is(err, sessions.ErrUnavailable) {
-		t.Errorf("a session that is not there: %v", err)
+		t.Errorf("a session that does not exist: %v", err)
 	}
 }
 
-// A database that is gone is told, though connections to it may go on to work.
+// A removed database is reported, although open connections to it may still work.
 func TestPing_RemovedDatabase(t *testing.T) {
 	eachEngine(t, func(t *testing.T, database func(t *testing.T) string) {
 		where := database(t)
@@ -271,13 +271,13 @@ func TestPing_RemovedDatabase(t *testing.T) {
 				t.Fatal(err)
 			}
 			if s.Ping(t.Context()) == nil {
-				t.Error("the file is away")
+				t.Error("Ping succeeds although the file was moved")
 			}
 			if err := os.WriteFile(where, nil, 0o600); err != nil {
 				t.Fatal(err)
 			}
 			if s.Ping(t.Context()) == nil {
-				t.Error("another file is in its place")
+				t.Error("Ping succeeds although another file is in its place")
 			}
 			return
 		}
@@ -291,7 +291,7 @@ func TestPing_RemovedDatabase(t *testing.T) {
 			t.Fatal(err)
 		}
 		if s.Ping(t.Context()) == nil {
-			t.Error("the database was dropped")
+			t.Error("Ping succeeds although the database was dropped")
 		}
 	})
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/service-dev/service/packaging/enginetest"
 )
 
-// A code that is redeemed at the very moment in which all links are revoked leaves no link behind: whichever comes
-// first, the other sees it.
+// A code that is redeemed while all links are being revoked leaves no link behind: whichever comes first, the other
+// sees it.
 func TestRevokeLinks_IncludesConcurrentRedemption(t *testing.T) {
 	now := time.Now()
 	token := account.MailToken{Hash: "m", AccountID: "ada", Purpose: "reset", Email: "ada@example.com", CreatedAt: now,
@@ -50,7 +50,7 @@ func TestRevokeLinks_IncludesConcurrentRedemption(t *testing.T) {
 				t.Fatalf("approve: %v, %v", moved, err)
 			}
 			revoked := make(chan error, 1)
-			// The redeeming transaction stands still after its first statement, until the other one waits for it.
+			// The redeeming transaction pauses after its first statement until the other one waits for it.
 			ok(sqlstore.Write(s, t.Context(), func(tx *sql.Tx) error {
 				_, err := tx.ExecContext(t.Context(),
 					`UPDATE device_codes SET state = 'redeemed' WHERE device_hash = 'd' AND state = 'approved'`)

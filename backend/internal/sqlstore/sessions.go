@@ -15,7 +15,7 @@ const sessionColumns = `id, account_id, link_id, app_id, platform, device_model,
 	closed_at, last_seq, first_seq`
 
 // effectiveSessions are sessions as all readers see them: a session ends with the link that created it and is closed
-// while its account is not active. So a process that revokes a link need not know of sessions.
+// while its account is not active. A process that revokes a link therefore need not know about sessions.
 const effectiveSessions = `(SELECT s.id, s.account_id, s.link_id, s.app_id, s.platform, s.device_model, s.created_at,
 		s.last_active_at, CASE WHEN l.expires_at < s.expires_at THEN l.expires_at ELSE s.expires_at END AS expires_at,
 		COALESCE(s.closed_at, l.revoked_at, CASE WHEN a.state <> 'active' THEN s.last_active_at END) AS closed_at,
@@ -76,7 +76,7 @@ func mint(ctx context.Context, tx *sql.Tx, m sessions.Mint) (sessions.Session, b
 	return sessions.Session{}, false, "", errors.New("insert session: concurrent calls kept intervening")
 }
 
-// resume extends the current open session. The first UPDATE locks the row, so former and the result belong together.
+// resume extends the current open session. The first UPDATE locks the row, so former and the result are consistent.
 func resume(ctx context.Context, tx *sql.Tx, m sessions.Mint) (got sessions.Session, former string, err error) {
 	n := m.New
 	got, err = querySession(ctx, tx, `UPDATE sessions SET last_active_at = $1, expires_at = $2
@@ -112,7 +112,7 @@ func insertCurrent(ctx context.Context, tx *sql.Tx, m sessions.Mint) (bool, erro
 }
 
 // checkMintRate returns a *sessions.PacedError if the account created as many sessions as it may within the last
-// minute. It locks the account, so that several processes count alike.
+// minute. It locks the account, so that several processes share one count.
 func checkMintRate(ctx context.Context, tx *sql.Tx, m sessions.Mint) error {
 	if m.PerMinute == 0 {
 		return nil

@@ -19,9 +19,9 @@ import (
 // existing row keeps its number and is marked as a duplicate. Rows of unknown sessions fail with sessions.ErrNotFound;
 // those of a closed session are numbered and not stored. Over a quota the oldest rows are deleted.
 func (s *Store) AppendEvents(ctx context.Context, rows []sessions.Row, q sessions.Quota) error {
-	// One session after the other, in a fixed order, so that two writers cannot deadlock.
+	// One session at a time, in a fixed order, so that two writers cannot deadlock.
 	order := sortedIndex(rows, compareSessions)
-	var over []string // accounts
+	var over []string // accounts over their quota
 	err := s.write(ctx, func(tx *sql.Tx) error {
 		grown := map[string]int64{}
 		for group := range groups(order, rows, compareSessions) {

@@ -15,8 +15,8 @@ import (
 const (
 	// trimRows is how many rows one statement examines and deletes.
 	trimRows = 1000
-	// trimSlack is the part of a quota (1/trimSlack) that a trim frees beyond what is needed, so that not every append
-	// trims.
+	// trimSlack is the part of a quota (1/trimSlack) that a trim frees in addition to the needed space, so that not
+	// every append trims.
 	trimSlack = 100
 	// purgeRows is how many rows of a finished log one transaction deletes; appends wait no longer than that takes.
 	purgeRows = 5000
@@ -81,8 +81,8 @@ func trimLog(ctx context.Context, tx *sql.Tx, id string, l *logState, rows, byte
 	return nil
 }
 
-// oldestRows finds the oldest rows that are at least that many and that big in sum, but at most trimRows. It returns
-// the number of the last of them and their size.
+// oldestRows selects the oldest rows until they reach the given count and total size, but at most trimRows. It returns
+// the number of the last one and their total size.
 func oldestRows(
 	ctx context.Context, tx *sql.Tx, id string, first, rows, bytes int64,
 ) (cut, size int64, err error) {
@@ -171,7 +171,7 @@ func trimOldestSession(ctx context.Context, tx *sql.Tx, accountID string, limit 
 	return over > size, err
 }
 
-// emptyLog makes a locked log empty for its readers; purgeLog then deletes the rows.
+// emptyLog hides the rows of a locked log from its readers; purgeLog then deletes them.
 func emptyLog(ctx context.Context, tx *sql.Tx, id string, l logState) error {
 	err := execAll(ctx, tx, "empty event log",
 		stmt(`UPDATE sessions SET first_seq = last_seq + 1, log_bytes = 0 WHERE id = $1`, id),
@@ -240,7 +240,7 @@ func (s *Store) sweepLog(ctx context.Context, id string, idle time.Time) error {
 			return err
 		}
 		if finished = l.closed || active < toMS(idle); !finished {
-			return nil // it was used meanwhile
+			return nil // the session was used meanwhile
 		}
 		return emptyLog(ctx, tx, id, l)
 	})

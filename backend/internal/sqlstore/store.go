@@ -1,5 +1,5 @@
 // Package sqlstore holds every SQL statement of the backend. One set of statements serves SQLite and PostgreSQL: times
-// are BIGINT milliseconds, JSON is TEXT, placeholders are $1. It knows the features' types and none of their rules.
+// are BIGINT milliseconds, JSON is TEXT, placeholders are $1. The package knows the features' types, not their rules.
 package sqlstore
 
 import (
@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"sync"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"modernc.org/sqlite"
@@ -20,23 +21,25 @@ type Store struct {
 	reads         *sql.DB
 	writes        *sql.DB
 	batches       *batchWriter // of SQLite; nil on PostgreSQL, where each write has its own transaction
-	engine        string       // sqlite | postgres
-	path          string       // of a SQLite file
+	credit        *batchQueue[*creditOp]
+	engine        string // sqlite | postgres
+	path          string // of a SQLite file
 	file          os.FileInfo
 	tracksCommits bool // whether PostgreSQL can report the outcome of a transaction
+	dropping      sync.Mutex
 
 	progress *sql.Stmt // the most frequent read
 }
 
-// write runs f in a transaction, which is committed when write returns nil. f may run several times, when the database
-// or another write of its batch requires it, so it keeps nothing from one run to the next, and it returns its first
-// error. It must not call write itself: on SQLite each would wait for the other. An insertion below a project or an
-// account that was deleted meanwhile fails with projects.ErrNotFound.
+// write runs f in a transaction, which is committed when write returns nil. f may run several times if the database or
+// another write of its batch requires that, so it must not keep state from one run to the next, and must return its
+// first error. It must not call write itself: on SQLite each would wait for the other. An insertion below a project or
+// an account that was deleted meanwhile fails with projects.ErrNotFound.
 func (s *Store) write(ctx context.Context, f func(tx *sql.Tx) error) error {
 	return s.retry(ctx, func() error { return s.writeOnce(ctx, f) })
 }
 
-// exec is write for a single statement, and returns how many rows it changed. PostgreSQL then needs one round trip
+// exec is like write for a single statement, and returns how many rows it changed. PostgreSQL then needs one round trip
 // instead of three; if the connection is lost, the statement may run again after it took effect. The error begins with
 // purpose.
 func (s *Store) exec(ctx context.Context, purpose, statement string, args ...any) (n int64, err error) {
@@ -69,7 +72,7 @@ func (s *Store) writeOnce(ctx context.Context, f func(tx *sql.Tx) error) error {
 	return s.commit(ctx, tx)
 }
 
-// pointRead returns the context for a read of one row. On SQLite such a read ends before anybody could cancel it, and
+// pointRead returns the context for a read of one row. On SQLite such a read ends before it could be cancelled, and
 // watching a context costs as much as the read.
 func (s *Store) pointRead(ctx context.Context) context.Context {
 	if s.batches == nil || ctx.Err() != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/service-dev/service/backend/internal/telemetry"
 )
 
-// AddTelemetry inserts the records that are new and returns how many, in the fastest way of each engine: PostgreSQL by
-// COPY, SQLite row by row, since binding many values to one statement costs it more than running it often.
+// AddTelemetry inserts the new records and returns how many there were, in the fastest way of each engine: PostgreSQL
+// by COPY, SQLite row by row, because there one statement with many values is slower than many short ones.
 func (s *Store) AddTelemetry(ctx context.Context, b telemetry.Batch) (fresh int, err error) {
 	if s.batches == nil {
 		err := s.retry(ctx, func() error { return s.copyTelemetry(ctx, &b) })
@@ -80,7 +80,7 @@ func (s *Store) copyTelemetry(ctx context.Context, b *telemetry.Batch) error {
 	return nil
 }
 
-// addTelemetryAtOnce inserts the records that do not exist, by one statement of PostgreSQL.
+// addTelemetryAtOnce inserts the records that do not exist, with one statement on PostgreSQL.
 func (s *Store) addTelemetryAtOnce(ctx context.Context, b *telemetry.Batch) (int, error) {
 	n := len(b.Records)
 	days, ats, ids := make([]int64, n), make([]int64, n), make([]int64, n)
@@ -124,8 +124,8 @@ func (s *Store) PurgeTelemetry(
 			WHERE install_hash = $1 AND day IN `+placeholders(len(args)-2, 3)+` LIMIT $2)`, args...)
 }
 
-// SweepTelemetry deletes up to limit events from before an hour and returns how many. It examines two days more, since
-// an event may arrive a day before the time that it carries.
+// SweepTelemetry deletes up to limit events from before an hour and returns how many. It examines two more days,
+// because an event may arrive a day before the time that it carries.
 func (s *Store) SweepTelemetry(ctx context.Context, before int64, limit int) (int64, error) {
 	return s.exec(ctx, "delete old events", `DELETE FROM telemetry_events WHERE (day, install_hash, id) IN
 		(SELECT day, install_hash, id FROM telemetry_events WHERE day <= $1 AND (at < $2 OR received_at < $2)

@@ -11,7 +11,7 @@ import (
 	wire "github.com/service-dev/service/proto/telemetry"
 )
 
-// usage is a batch whose ids hold the millisecond, as those of UUIDs of version 7 do, and end with these bytes.
+// usage returns a batch whose ids contain the millisecond, as version 7 UUIDs do, and end with these bytes.
 func usage(at time.Time, ends ...byte) telemetry.Batch {
 	b := telemetry.Batch{Install: 7, ReceivedAt: at.Truncate(time.Hour)}
 	for _, end := range ends {
@@ -24,14 +24,14 @@ func usage(at time.Time, ends ...byte) telemetry.Batch {
 	return b
 }
 
-// No column tells the moment of an event: it would be that of a row of links.
+// No column holds the exact time of an event, because it could be matched with the time of a link.
 func TestTelemetry_StoresHoursOnly(t *testing.T) {
 	eachEngine(t, func(t *testing.T, database func(t *testing.T) string) {
 		where := database(t)
 		s := openStore(t, where)
 		t.Cleanup(func() { s.Close() })
 		at := time.Date(2026, 1, 2, 3, 4, 5, 678e6, time.UTC)
-		for i, ends := range [][]byte{{1, 2}, {2, 3}} { // at once, and leaving out what is there
+		for i, ends := range [][]byte{{1, 2}, {2, 3}} { // by COPY, and then without the existing ones
 			if n, err := s.AddTelemetry(t.Context(), usage(at, ends...)); err != nil || n != 2-i {
 				t.Fatalf("%d, %v", n, err)
 			}
@@ -58,7 +58,7 @@ func TestTelemetry_StoresHoursOnly(t *testing.T) {
 	})
 }
 
-// PostgreSQL ends one of two transactions that wait for each other; a batch that it ends is written again.
+// PostgreSQL aborts one of two transactions that wait for each other; a batch that it aborts is written again.
 func TestTelemetry_SurvivesDeadlock(t *testing.T) {
 	where := enginetest.Postgres(t).Database(t)
 	s := openStore(t, where)
@@ -95,7 +95,7 @@ func TestTelemetry_SurvivesDeadlock(t *testing.T) {
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
-	_ = add(&b.Records[0]) // one of both is ended, and it may be this one
+	_ = add(&b.Records[0]) // PostgreSQL aborts one of the two, which may be this one
 	if err := other.Rollback(); err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +104,7 @@ func TestTelemetry_SurvivesDeadlock(t *testing.T) {
 	}
 }
 
-// A batch that was not kept is not counted either.
+// A batch that was not stored is not counted either.
 func TestTelemetry_CountsNoFailedBatch(t *testing.T) {
 	eachEngine(t, func(t *testing.T, database func(t *testing.T) string) {
 		s := openStore(t, database(t))

@@ -62,8 +62,8 @@ func (s *Store) Trail(ctx context.Context, f audit.TrailFilter) ([]audit.TrailLi
 // maxTrailDeleted bounds the lines that one transaction deletes; other writes wait no longer than that takes.
 const maxTrailDeleted = 2000
 
-// SweepTrail deletes lines from before old, and of those that anybody can cause (audit.AnybodysTrail) the oldest beyond
-// keep. It returns how many.
+// SweepTrail deletes lines from before old and, of the lines that anybody can cause (audit.AnybodysTrail), the oldest
+// beyond keep. It returns how many.
 func (s *Store) SweepTrail(ctx context.Context, old time.Time, keep int) (int64, error) {
 	deleted, err := s.deleteTrail(ctx, "at < $1", toMS(old))
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/service-dev/service/packaging/enginetest"
 )
 
-// More lines than go in one transaction go all the same: the old ones of every kind, and the oldest of what anybody can
+// A sweep deletes more lines than one transaction may: old ones of every kind, and the oldest of those that anybody can
 // cause.
 func TestSweepTrail_InParts(t *testing.T) {
 	eachEngine(t, func(t *testing.T, database func(t *testing.T) string) {
@@ -19,7 +19,7 @@ func TestSweepTrail_InParts(t *testing.T) {
 		t.Cleanup(func() { s.Close() })
 		db := enginetest.Connect(t, where)
 		defer db.Close()
-		// At 1..5000 an approval each tenth time, at 10001..15000 a code each time.
+		// At 1..5000 every tenth line is an approval, at 10001..15000 every line is a code.
 		for _, statement := range []string{`INSERT INTO link_trail (id, at, action, code_ref, link_ref, account_ref, address_ref)
 			WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000)
 			SELECT 'a' || i, i, CASE WHEN i % 10 = 0 THEN 'approve' ELSE 'view' END, '', '', '', '' FROM n`,
@@ -49,12 +49,12 @@ func TestSweepTrail_InParts(t *testing.T) {
 	})
 }
 
-// A large transaction does not leave its journal behind for ever.
+// The journal of a large transaction shrinks again.
 func TestJournal_ShrinksAfterSweep(t *testing.T) {
 	where := filepath.Join(t.TempDir(), "service.db")
 	s := openStore(t, where)
 	t.Cleanup(func() { s.Close() })
-	for i, size := range []int{100 << 20, 1, 1, 1} { // the journal is begun anew once it was copied
+	for i, size := range []int{100 << 20, 1, 1, 1} { // the journal restarts after it was copied
 		if err := s.AddTrail(t.Context(), audit.TrailLine{ID: string(rune('a' + i)), At: time.Now(),
 			Code: string(make([]byte, size))}); err != nil {
 			t.Fatal(err)

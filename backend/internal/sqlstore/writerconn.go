@@ -14,7 +14,7 @@ import (
 // openWriter opens a SQLite database for its batchWriter, with connections that differ from the driver's in three
 // ways:
 //   - A statement that has begun runs to its end, even if its context ends. A context that has already ended still
-//     keeps one from starting: database/sql checks that.
+//     prevents a statement from starting: database/sql checks that.
 //   - After SQLite rolled a transaction back by itself, further statements fail with errRolledBack until its end.
 //   - Statements stay prepared, because parsing one costs SQLite about as much as running it.
 func openWriter(dsn string) (*sql.DB, error) {
@@ -37,7 +37,7 @@ func (c writerConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	return writer, nil
 }
 
-// as returns what the driver opened as a T, or closes it if it lacks a method of T.
+// as converts an object that the driver opened to a T, or closes it if it lacks a method of T.
 func as[T any](opened io.Closer, err error) (T, error) {
 	if err != nil {
 		return *new(T), err
@@ -50,7 +50,7 @@ func as[T any](opened io.Closer, err error) (T, error) {
 	return t, nil
 }
 
-// sqliteConn is what database/sql uses of a connection, and SQLite's hooks.
+// sqliteConn has the methods of a connection that database/sql uses, and SQLite's hooks.
 type sqliteConn interface {
 	driver.Conn
 	driver.ConnBeginTx

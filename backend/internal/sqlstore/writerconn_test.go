@@ -12,7 +12,7 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// full is a table that the file has no room for, and notes 7 and 8.
+// full creates a table that the file has almost no room for, and inserts notes 7 and 8.
 func (n *notes) full() {
 	n.t.Helper()
 	for _, statement := range []string{"CREATE TABLE big (body BLOB)", "INSERT INTO notes (id) VALUES (7), (8)"} {
@@ -33,8 +33,7 @@ func (n *notes) fill(tx *sql.Tx) error {
 	return n.run(tx, "INSERT INTO big (body) VALUES (zeroblob(1000000))")
 }
 
-// SQLite rolls a write back that fills the disk. What it runs after that must not be committed on its
-// own.
+// SQLite rolls back a write that fills the disk. Later statements of the write must not be committed on their own.
 func TestWriterConn_NothingStaysOfRolledBackWrite(t *testing.T) {
 	remove := func(n *notes, tx *sql.Tx, id int) error { return n.run(tx, "DELETE FROM notes WHERE id = $1", id) }
 	for name, goOn := range map[string]func(n *notes, tx *sql.Tx) error{
@@ -64,7 +63,7 @@ func TestWriterConn_NothingStaysOfRolledBackWrite(t *testing.T) {
 				t.Errorf("it is answered %v", err)
 			}
 			if !n.has(7) || !n.has(8) {
-				t.Error("a part of it stays")
+				t.Error("a part of the write was committed")
 			}
 			if err := n.write(t.Context(), func(tx *sql.Tx) error { return remove(n, tx, 7) }); err != nil || n.has(7) {
 				t.Errorf("the next write: %v", err)
@@ -92,7 +91,7 @@ func TestWriterConn_NothingStaysOfRolledBackWrite(t *testing.T) {
 	}
 }
 
-// Who does not look at the error of a statement is still told that nothing was written.
+// A write that ignores the error of a statement still fails, because nothing was written.
 func TestWriterConn_RolledBackWriteFails(t *testing.T) {
 	n := newNotes(t)
 	n.full()
@@ -106,7 +105,7 @@ func TestWriterConn_RolledBackWriteFails(t *testing.T) {
 	}
 }
 
-// Statements that come once each, as those with lists do, leave those that come often prepared.
+// Statements that run only once, such as those with lists, do not displace frequent ones from the cache.
 func TestWriterConn_StatementsInUseStayCached(t *testing.T) {
 	n := newNotes(t)
 	conn, err := n.writes.Conn(t.Context())
@@ -128,7 +127,7 @@ func TestWriterConn_StatementsInUseStayCached(t *testing.T) {
 		err := conn.Raw(func(c any) error {
 			kept := c.(*writerConn).cached
 			if _, known := kept[often]; !known || len(kept) > maxCachedStmts {
-				return fmt.Errorf("after %d others it is kept: %v, of %d", i+1, known, len(kept))
+				return fmt.Errorf("after %d other statements it is cached: %v, of %d", i+1, known, len(kept))
 			}
 			return nil
 		})

@@ -7,8 +7,9 @@ import (
 	"github.com/service-dev/service/backend/internal/audit"
 )
 
-// changedMeanwhile: who signs in with a password that is changed before their browser is signed in, is not signed in.
-// Else a thief who signs in again and again would be left in the account by the very change that is to keep them out.
+// changedMeanwhile tests a password that is changed between the check of the old one and the start of the browser
+// session: the sign-in fails. Otherwise a thief who signs in again and again would stay in the account after the
+// change.
 func changedMeanwhile(t *testing.T, f *people) {
 	ada := f.verified(t, "ada")
 	thief, err := f.SignIn(t.Context(), ada.Email, password, "")

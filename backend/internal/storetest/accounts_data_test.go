@@ -11,7 +11,7 @@ import (
 	"github.com/service-dev/service/backend/internal/link"
 )
 
-// install links one and gives its token.
+// install links an install and returns its token.
 func (f *people) install(t *testing.T, accountID string) string {
 	t.Helper()
 	issued := must(f.links.Start(t.Context(), link.Requester{Host: "laptop", OS: "linux", Client: "test",
@@ -33,7 +33,7 @@ func installs(t *testing.T, f *people) {
 	first := f.clock.now()
 	who := must(call(one, "192.0.2.7"))(t)
 	f.clock.pass(4 * time.Minute)
-	if _, err := call(one, "192.0.2.8"); err != nil { // too soon to be noted
+	if _, err := call(one, "192.0.2.8"); err != nil { // too soon to be recorded
 		t.Fatal(err)
 	}
 	all, err := f.links.Links(t.Context(), ada.ID)
@@ -112,7 +112,7 @@ func exportThenGone(t *testing.T, f *people) {
 		}
 	}
 	if !strings.Contains(left, bob.Email) {
-		t.Error("bob is gone too")
+		t.Error("bob's account was deleted too")
 	}
 	want(t, "the browser", errOf(f.FindSession(t.Context(), cookie)), account.ErrNoSession)
 	want(t, "the link", errOf(f.links.Authenticate(t.Context(), token)), link.ErrUnknown)
@@ -121,7 +121,7 @@ func exportThenGone(t *testing.T, f *people) {
 	want(t, "export", f.Export(t.Context(), ada.ID, &text, audit.Person()), account.ErrNotFound)
 }
 
-// fill gives an account rows of other features, with canaries where no person looks.
+// fill gives an account rows of other features, with canaries in columns that people never see.
 func (f *people) fill(accountID string) {
 	now := f.clock.now().UnixMilli()
 	f.store.exec("INSERT INTO projects (account_id, app_id, created_at) VALUES ($1, 'com.example.ada', $2)",

@@ -14,7 +14,7 @@ import (
 
 const wrong = "wrong horse battery"
 
-// allowed counts how many of n wrong passwords are checked, in processes that know nothing of each other.
+// allowed counts how many of n wrong passwords are checked, by processes that share only the database.
 func (f *people) allowed(t *testing.T, n int, email, browser string) int {
 	t.Helper()
 	checked := 0
@@ -32,10 +32,11 @@ func (f *people) allowed(t *testing.T, n int, email, browser string) int {
 	return checked
 }
 
-// guesses: wrong passwords are counted by account, over processes, and a stranger's do not keep the owner out.
+// guesses tests that wrong passwords are counted by account, across processes, and that a stranger's wrong passwords do
+// not lock the owner out.
 func guesses(t *testing.T, f *people) {
 	ada := f.signUp(t, "ada")
-	for range 12 { // right ones are not counted
+	for range 12 { // correct passwords are not counted
 		want(t, "the right password", errOf(f.SignIn(t.Context(), ada.Email, password, "")), nil)
 	}
 	for _, email := range []string{ada.Email, "nobody@example.org"} {
@@ -46,7 +47,7 @@ func guesses(t *testing.T, f *people) {
 	_, err := f.SignIn(t.Context(), " ADA@example.org", password, "")
 	var spent *account.TooManyGuessesError
 	if !errors.As(err, &spent) {
-		t.Errorf("the right password after too many wrong ones is told from another: %v", err)
+		t.Errorf("after too many wrong passwords the right one gets another error than a wrong one: %v", err)
 	}
 	want(t, "a browser that signed in before", errOf(f.SignIn(t.Context(), ada.Email, password, "laptop")), nil)
 	if n := f.allowed(t, 30, ada.Email, "phone"); n != 10 {
@@ -59,7 +60,7 @@ func guesses(t *testing.T, f *people) {
 	}
 
 	f.clock.pass(spent.Wait)
-	want(t, "after the wait that was said", errOf(f.SignIn(t.Context(), ada.Email, password, "")), nil)
+	want(t, "after the announced wait", errOf(f.SignIn(t.Context(), ada.Email, password, "")), nil)
 	f.clock.pass(time.Hour)
 	if n := f.allowed(t, 12, ada.Email, ""); n != 10 {
 		t.Errorf("an hour later %d wrong passwords were checked, want 10", n)
@@ -67,11 +68,11 @@ func guesses(t *testing.T, f *people) {
 	f.clock.pass(2 * time.Hour)
 	want(t, "sweep", f.store.SweepGuesses(t.Context(), f.clock.now()), nil)
 	if dump := f.store.dump(); strings.Contains(dump, "address:") || strings.Contains(dump, "browser:") {
-		t.Error("counts stay after they are over")
+		t.Error("counts remain after they expired")
 	}
 }
 
-// guessesAtOnce: those that come together are counted one by one.
+// guessesAtOnce tests that concurrent guesses are counted one by one.
 func guessesAtOnce(t *testing.T, f *people) {
 	errNone := errors.New("no guess is left")
 	taken, _ := race(t, 50, isAny(errNone), func(int) error {
@@ -93,11 +94,12 @@ func guessesAtOnce(t *testing.T, f *people) {
 	}
 	want(t, "return", f.store.ReturnGuess(t.Context(), "k", f.clock.now(), time.Minute), nil)
 	if wait, err := f.store.TakeGuess(t.Context(), "k", f.clock.now(), time.Minute, 10); err != nil || wait != 0 {
-		t.Errorf("what was returned: wait %s, %v", wait, err)
+		t.Errorf("a returned guess: wait %s, %v", wait, err)
 	}
 }
 
-// ownGuesses: who finds a browser open has no more guesses at the password than a stranger, over all forms together.
+// ownGuesses tests that somebody at a signed-in browser gets no more guesses at the password than a stranger, over all
+// forms together.
 func ownGuesses(t *testing.T, f *people) {
 	ada := f.verified(t, "ada")
 	forms := []func(password string) error{

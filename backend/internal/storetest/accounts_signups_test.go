@@ -15,7 +15,7 @@ import (
 	"github.com/service-dev/service/backend/internal/mail"
 )
 
-// mailAll runs the service until what waits is mailed, and returns the mails.
+// mailAll runs the service until all pending mail is sent, and returns the mails.
 func (f *people) mailAll(t *testing.T) []mail.Message {
 	t.Helper()
 	over, end := context.WithCancel(t.Context())
@@ -24,7 +24,7 @@ func (f *people) mailAll(t *testing.T) []mail.Message {
 	return f.box.take()
 }
 
-// mailedSignUps: a sign-up becomes an account by the mailed link and the password that was chosen, once.
+// mailedSignUps tests that a sign-up becomes an account once, with the mailed link and the chosen password.
 func mailedSignUps(t *testing.T, f *people) {
 	ask := func(email, password string) error {
 		return f.RequestSignUp(t.Context(), email, password, "/activate?code=x")
@@ -82,8 +82,8 @@ func mailedSignUps(t *testing.T, f *people) {
 	want(t, "an overdue link", err, account.ErrBadToken)
 }
 
-// whoHasAnAddress: who signs up or changes an address is answered alike for one that has an account, and the mail tells
-// its owner alone; nobody is flooded.
+// whoHasAnAddress tests that signing up with an address, or changing to it, gets the same answer whether or not the
+// address has an account: only the mail tells its owner. Nobody is flooded with mail.
 func whoHasAnAddress(t *testing.T, f *people) {
 	ada, bob := f.verified(t, "ada"), f.verified(t, "bob")
 	for _, email := range []string{ada.Email, "nobody@example.org"} {
@@ -105,11 +105,11 @@ func whoHasAnAddress(t *testing.T, f *people) {
 
 	want(t, "another's address", f.ChangeEmail(t.Context(), bob.ID, ada.Email, password, audit.Person()), nil)
 	if sent := f.box.take(); len(sent) != 1 || sent[0].To != ada.Email || sent[0].Link != "" {
-		t.Errorf("the owner is not told, or gets a link: %+v", sent)
+		t.Errorf("the owner gets no notice, or one with a link: %+v", sent)
 	}
 	want(t, "nobody's address", f.ChangeEmail(t.Context(), bob.ID, "nobody@example.org", password, audit.Person()), nil)
 	f.token(t, "nobody@example.org", "/verify")
-	// Links to a new password that somebody had mailed to an address must not tell either that it has an account.
+	// Mailed links to a new password must not reveal either that an address has an account.
 	f.clock.pass(2 * time.Hour)
 	for range account.MaxMails {
 		want(t, "forgot", f.ForgotPassword(t.Context(), ada.Email), nil)
@@ -122,7 +122,7 @@ func whoHasAnAddress(t *testing.T, f *people) {
 	}
 }
 
-// floodedAddress: many who sign up or ask for an address at once are not more than one after another.
+// floodedAddress tests that concurrent sign-ups and changes to an address send no more mail than sequential ones.
 func floodedAddress(t *testing.T, f *people) {
 	const email, asking = "victim@example.org", 4 * account.MaxMails
 	now := f.clock.now()

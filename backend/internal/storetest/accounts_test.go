@@ -17,7 +17,7 @@ import (
 
 const password = "correct horse battery"
 
-// people are a service over a store, and what it mailed.
+// people are a service over a store and the mails that it sent.
 type people struct {
 	*account.Service
 	store *database
@@ -45,7 +45,7 @@ func (o *outbox) Queue(m mail.Message) error {
 	return nil
 }
 
-// take gives what was mailed since it was last asked.
+// take returns the mails since the last call.
 func (o *outbox) take() []mail.Message {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -103,13 +103,13 @@ func (f *people) open(t *testing.T, a account.Account, method string) string {
 	return value
 }
 
-// tokenOf gives the secret of a link.
+// tokenOf returns the secret of a link.
 func tokenOf(link string) string {
 	_, token, _ := strings.Cut(link, "?token=")
 	return token
 }
 
-// token gives the secret of the one mail that was sent.
+// token returns the secret of the only mail that was sent.
 func (f *people) token(t *testing.T, to, page string) string {
 	t.Helper()
 	sent := f.box.take()
@@ -119,7 +119,7 @@ func (f *people) token(t *testing.T, to, page string) string {
 	u, err := url.Parse(sent[0].Link)
 	if err != nil || !strings.HasPrefix(sent[0].Link, f.SiteURL+page+"?token=") || !secret.Valid(secret.Mail,
 		u.Query().Get("token")) {
-		t.Fatalf("the mail leads elsewhere (%v)", err)
+		t.Fatalf("the mail links to another page (%v)", err)
 	}
 	return u.Query().Get("token")
 }
@@ -136,7 +136,7 @@ func (f *people) verified(t *testing.T, name string) account.Account {
 	return a
 }
 
-// actions are the account's audit log, the oldest first.
+// actions returns the actions of the account's audit log, oldest first.
 func (f *people) actions(t *testing.T, accountID string) string {
 	t.Helper()
 	log := &audit.Service{Store: f.store, Now: f.clock.now}
@@ -155,7 +155,7 @@ func browsers(t *testing.T, f *people) {
 	two, three := f.open(t, ada, account.ByOIDC+"acme"), f.open(t, ada, account.ByPasskey)
 	other := f.open(t, bob, account.ByPassword)
 	f.clock.pass(4 * time.Minute)
-	if _, err := f.FindSession(t.Context(), one); err != nil { // five minutes after it was opened: noted
+	if _, err := f.FindSession(t.Context(), one); err != nil { // five minutes after it was opened, so the use is recorded
 		t.Fatal(err)
 	}
 	all, err := f.Sessions(t.Context(), ada.ID, one)
@@ -238,7 +238,7 @@ func anotherAddress(t *testing.T, f *people) {
 	if sent := f.box.take(); len(sent) != 1 || sent[0].To != ada.Email || sent[0].Link != "" {
 		t.Errorf("no notice to the old address: %d mails", len(sent))
 	}
-	// Two that are on their way to the same address: the second finds it taken.
+	// Two accounts change to the same address: the second finds it taken.
 	f.clock.pass(time.Hour)
 	carl, dora := f.verified(t, "carl"), f.verified(t, "dora")
 	var tokens []string

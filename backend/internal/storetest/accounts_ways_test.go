@@ -17,8 +17,8 @@ import (
 	"github.com/service-dev/service/backend/internal/passkey"
 )
 
-// serveOnce asks for new passwords, the last for an address that gets mail, and runs the service until it was sent;
-// with none such it asks for a canary of its own.
+// serveOnce asks for new passwords for the addresses, and then for a canary's. It runs the service until the canary's
+// mail was sent, and drops that mail.
 func (f *people) serveOnce(t *testing.T, emails ...string) error {
 	t.Helper()
 	canary := "canary-" + uuid.NewString()[:8]
@@ -59,7 +59,7 @@ func forgottenPassword(t *testing.T, f *people) {
 	want(t, "no address", f.ForgotPassword(t.Context(), "ada"), account.ErrBadEmail)
 	over, end := context.WithCancel(t.Context())
 	end()
-	for range 3 { // the answer was given: the end of the service must not swallow it
+	for range 3 { // the requests were accepted: the end of the service must not lose them
 		want(t, "ask", f.ForgotPassword(t.Context(), "nobody@example.org"), nil)
 	}
 	want(t, "ask", f.ForgotPassword(t.Context(), ada.Email), nil)
@@ -89,7 +89,8 @@ func forgottenPassword(t *testing.T, f *people) {
 		account.ErrBadToken)
 }
 
-// madeByAnother: mallory signed up with ada's address; ada takes the account over by mail and nothing of mallory stays.
+// madeByAnother tests that ada takes over by mail an account that mallory made with ada's address, and that no access
+// of mallory's remains.
 func madeByAnother(t *testing.T, f *people) {
 	ada := f.signUp(t, "ada")
 	id := account.Identity{Provider: "acme", Subject: "ada", Email: ada.Email, EmailVerified: true}
@@ -120,7 +121,8 @@ func madeByAnother(t *testing.T, f *people) {
 	}
 }
 
-// resetRevokes: what is ticked beside a new password goes, what is not stays, on an account whose address is proved.
+// resetRevokes tests that a new password revokes the ticked kinds of access and keeps the others, on an account whose
+// address is verified.
 func resetRevokes(t *testing.T, f *people) {
 	for i, revoke := range []account.Access{{}, {Links: true}, {Passkeys: true}, {Identities: true}, account.AllAccess()} {
 		ada := f.verified(t, "ada"+string(rune('a'+i)))
@@ -175,7 +177,7 @@ func passwords(t *testing.T, f *people) {
 	}
 }
 
-// linksApart: a link to a new password that went to the old address is void once the address has changed.
+// linksApart tests that a link to a new password, mailed to the old address, is void once the address has changed.
 func linksApart(t *testing.T, f *people) {
 	ada := f.verified(t, "ada")
 	want(t, "ask", f.ChangeEmail(t.Context(), ada.ID, "ada@new.example", password, audit.Person()), nil)
@@ -188,7 +190,7 @@ func linksApart(t *testing.T, f *people) {
 		account.ErrBadToken)
 }
 
-// told wants one mail since the last look, a notice: with the word in its subject, and without a link.
+// told expects exactly one new mail: a notice with the word in its subject and without a link.
 func (f *people) told(t *testing.T, to account.Account, word string) {
 	t.Helper()
 	if sent := f.box.take(); len(sent) != 1 || sent[0].To != to.Email || sent[0].Link != "" ||
@@ -235,14 +237,14 @@ func identities(t *testing.T, f *people) {
 	want(t, "another's identity", f.LinkIdentity(t.Context(), ada.ID, taken, audit.Person()), account.ErrIdentityTaken)
 	want(t, "one's own again", f.LinkIdentity(t.Context(), eve.ID, taken, audit.Person()), nil)
 	f.PasskeyAdded(t.Context(), ada.ID)
-	f.told(t, ada, "passkey") // and of the identity that was there nothing
+	f.told(t, ada, "passkey") // but no notice about the existing identity
 	want(t, "another's to unlink", f.Unlink(t.Context(), ada.ID, "acme", "9", audit.Person()), account.ErrNotFound)
 	if got := f.actions(t, ada.ID); got != "account.email_verified account.identity_linked" {
 		t.Errorf("audit: %s", got)
 	}
 }
 
-// answered is the challenge of a ceremony that got an answer.
+// answered returns the challenge of a ceremony that got an answer.
 func (f *people) answered(t *testing.T) string {
 	t.Helper()
 	challenge := uuid.NewString()
@@ -253,7 +255,7 @@ func (f *people) answered(t *testing.T) string {
 	return challenge
 }
 
-// ceremonies holds the store to counting answers, and to one right one of fifty at once.
+// ceremonies tests that the store counts answers and accepts one of fifty concurrent correct ones.
 func ceremonies(t *testing.T, f *people) {
 	ada := f.signUp(t, "ada")
 	key := f.passkey(t, ada.ID, "key")
@@ -275,7 +277,7 @@ func ceremonies(t *testing.T, f *people) {
 				tried.Add(1)
 			}
 			switch fresh, err := f.store.UsePasskey(t.Context(), used, 0, challenge); {
-			case err == nil && fresh: // the counter of many devices stays 0
+			case err == nil && fresh: // many devices always report the counter 0
 				won.Add(1)
 			case !errors.Is(err, passkey.ErrInvalid):
 				t.Error(fresh, err)
@@ -288,7 +290,7 @@ func ceremonies(t *testing.T, f *people) {
 	}
 	f.clock.pass(time.Minute)
 	if f.answered(t); try() {
-		t.Error("a ceremony that is done counts anew where clocks differ")
+		t.Error("a finished ceremony counts again on a machine whose clock differs")
 	}
 	f.clock.pass(time.Hour)
 	if f.answered(t); !try() {
@@ -298,7 +300,7 @@ func ceremonies(t *testing.T, f *people) {
 		passkey.ErrInvalid)
 }
 
-// passkey stores one as package passkey would.
+// passkey stores a passkey as package passkey would.
 func (f *people) passkey(t *testing.T, accountID, name string) string {
 	t.Helper()
 	id := uuid.NewString()
@@ -321,7 +323,7 @@ func lastWayIn(t *testing.T, f *people) {
 	}
 	want(t, "the only one", unlink(), account.ErrLastWayIn)
 	key := f.passkey(t, eve.ID, "phone")
-	// Both at once: one must stay.
+	// Removing both at once must leave one.
 	gone, kept := race(t, 2, isAny(account.ErrLastWayIn, passkey.ErrLastWayIn), func(i int) error {
 		if i == 0 {
 			return unlink()

@@ -12,7 +12,7 @@ import (
 	"github.com/service-dev/service/backend/internal/audit"
 )
 
-// twoReplicas sends the same events through two processes at once: each counts once.
+// twoReplicas tests that events sent through two processes at once count once.
 func twoReplicas(t *testing.T, f *analyticsFixture) {
 	replicas := []*analytics.Service{f.replica(1 << 40), f.replica(1 << 40)}
 	var mu sync.Mutex
@@ -40,7 +40,7 @@ func twoReplicas(t *testing.T, f *analyticsFixture) {
 	}
 }
 
-// overQuota: beyond it one install in ten is counted, tenfold, and everybody is told.
+// overQuota tests that over the quota one install in ten is counted, tenfold, and that apps and reports say so.
 func overQuota(t *testing.T, f *analyticsFixture) {
 	f.Service = f.replica(1000)
 	send := func(from, n int) (a analytics.Accepted) {
@@ -73,9 +73,9 @@ func overQuota(t *testing.T, f *analyticsFixture) {
 		t.Errorf("21,000 events of as many installs: %d events, %d installs, want %d", r.Events, r.PeakActiveInstalls, want)
 	}
 	if !r.Estimated || len(r.Approximate) == 0 || !strings.Contains(r.Reading, "about") {
-		t.Errorf("nobody is told: %v, %v, %q", r.Estimated, r.Approximate, r.Reading)
+		t.Errorf("the report does not mention the sampling: %v, %v, %q", r.Estimated, r.Approximate, r.Reading)
 	}
-	// An install that was counted for itself stands for no others.
+	// An install that was counted within the quota is not scaled up.
 	send(0, 1)
 	f.ingest(t, f.event("again", 1))
 	if again := f.report(t, analytics.Query{}); again.PeakActiveInstalls != r.PeakActiveInstalls {
@@ -87,7 +87,7 @@ func overQuota(t *testing.T, f *analyticsFixture) {
 	}
 }
 
-// manyNames: a name for each event must not fill the store.
+// manyNames tests that events which all have different names do not fill the store.
 func manyNames(t *testing.T, f *analyticsFixture) {
 	for batch := range 3 {
 		var events []analytics.Event
@@ -106,7 +106,7 @@ func manyNames(t *testing.T, f *analyticsFixture) {
 		t.Errorf("%d events as %v", r.Events, r.ByEvent)
 	}
 	if r.ByEvent[0] != (analytics.Count{Name: "name-0-000", N: 2}) {
-		t.Errorf("a name that has its room is first: %v", r.ByEvent[0])
+		t.Errorf("the most frequent name is not first: %v", r.ByEvent[0])
 	}
 	sums, err := f.store.AnalyticsCounters(t.Context(), "ada", f.app, analytics.SpanDay, 0, 1<<40)
 	if err != nil || len(sums) > 210 {
@@ -114,7 +114,8 @@ func manyNames(t *testing.T, f *analyticsFixture) {
 	}
 }
 
-// oldGoes: ids, hashes and salts go some days later, sums by hour after months; reports of days stay as they were.
+// oldGoes tests that ids, hashes and salts are deleted after some days and hourly sums after months, and that reports
+// by day do not change.
 func oldGoes(t *testing.T, f *analyticsFixture) {
 	f.ingest(t, f.event("a", 1), f.event("b", 2))
 	first := f.clock.now()
@@ -148,9 +149,9 @@ func oldGoes(t *testing.T, f *analyticsFixture) {
 	want(t, "sweep", f.Sweep(t.Context()), nil)
 	if sums, err := f.store.AnalyticsCounters(t.Context(), "ada", f.app, analytics.SpanHour, 0, 1<<40); err != nil ||
 		len(sums) != 0 {
-		t.Errorf("%d hours are kept for ever (%v)", len(sums), err)
+		t.Errorf("%d hourly sums were not deleted (%v)", len(sums), err)
 	}
-	want(t, "hours that are gone", errOf(f.Report(t.Context(), "ada", f.app, byHour)), analytics.ErrInvalid)
+	want(t, "hours that were deleted", errOf(f.Report(t.Context(), "ada", f.app, byHour)), analytics.ErrInvalid)
 	if r := f.report(t, analytics.Query{From: first.Add(-24 * time.Hour), To: first.Add(24 * time.Hour),
 		Interval: analytics.Day}); r.Events != 2 || r.PeakActiveInstalls != 2 {
 		t.Errorf("days of four months ago: %+v", r)
@@ -168,7 +169,7 @@ func endsOfTime(t *testing.T, f *analyticsFixture) {
 	if a.Accepted != 3 || a.Duplicates != 1 || a.Late != 1 || a.Rejected != 1 || a.Problems[0].Index != 2 {
 		t.Errorf("%+v", a)
 	}
-	// What was ahead of the clock counts as of its arrival, and once even when sent again on the next day.
+	// An event from the future counts at its arrival, and only once even if it is sent again on the next day.
 	f.clock.pass(21 * time.Hour)
 	if a := f.ingest(t, at("ahead", -21*time.Hour+10*time.Minute)); a.Duplicates != 1 {
 		t.Errorf("sent again: %+v", a)
@@ -196,7 +197,7 @@ func endsOfTime(t *testing.T, f *analyticsFixture) {
 	}
 }
 
-// mergedCounts: sums are added, what both have counts once.
+// mergedCounts tests that a merge adds sums and counts common installs and events once.
 func mergedCounts(t *testing.T, f *analyticsFixture) {
 	into := f.app
 	f.ingest(t, f.event("a", 1), f.event("b", 2))

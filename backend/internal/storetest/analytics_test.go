@@ -80,7 +80,7 @@ func (f *analyticsFixture) event(id string, install int) analytics.Event {
 		InstallID: fmt.Sprintf("install-%04d", install)}
 }
 
-// eventModel counts in memory, by other means than the service: it keeps every event.
+// eventModel counts in memory and differently from the service: it keeps every event.
 type eventModel struct {
 	seen map[string]bool
 	at   []analytics.Event
@@ -159,8 +159,8 @@ func ranked(counts map[string]int64) []analytics.Count {
 	return all
 }
 
-// thousandInstalls sends events over 30 days, one in ten sent again in the same or a later batch, some too late; two
-// replicas count, several batches at once.
+// thousandInstalls sends events over 30 days to two replicas, several batches at once. One event in ten is sent again
+// in the same or a later batch, and some arrive too late.
 func thousandInstalls(t *testing.T, f *analyticsFixture) {
 	million := 100_000
 	switch {
@@ -200,7 +200,7 @@ func thousandInstalls(t *testing.T, f *analyticsFixture) {
 	f.agrees(t, traffic.model, start)
 }
 
-// eventTraffic is what the installs send, and what the service says of it.
+// eventTraffic is the events of the installs and the service's answers.
 type eventTraffic struct {
 	random             *rand.Rand
 	model              *eventModel
@@ -235,7 +235,7 @@ func (e *eventTraffic) took(a analytics.Accepted) {
 	e.rejected += a.Rejected + a.Sampled
 }
 
-// agrees asks for days, for hours long ago and for the last day.
+// agrees compares the reports of days, of early hours and of the last day with the model.
 func (f *analyticsFixture) agrees(t *testing.T, model *eventModel, start time.Time) {
 	t.Helper()
 	end := f.clock.now().Truncate(time.Hour).Add(time.Hour)
@@ -261,7 +261,7 @@ func (f *analyticsFixture) agrees(t *testing.T, model *eventModel, start time.Ti
 func randomEvent(random *rand.Rand, id int, now time.Time) analytics.Event {
 	ago := time.Duration(random.Int64N(int64(2 * time.Hour)))
 	switch random.IntN(50) {
-	case 0: // was offline
+	case 0: // the install was offline
 		ago = time.Duration(random.Int64N(int64(80 * time.Hour)))
 	case 1: // exactly at the end
 		ago = 72 * time.Hour
@@ -288,6 +288,6 @@ func noProject(t *testing.T, f *analyticsFixture) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := f.Ingest(ctx, "ada", f.app, []analytics.Event{f.event("e", 1)}); err == nil {
-		t.Error("a caller that is gone was answered")
+		t.Error("a cancelled caller was answered")
 	}
 }

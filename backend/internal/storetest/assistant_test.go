@@ -44,7 +44,7 @@ type assistantFixture struct {
 	projects *projects.Service
 }
 
-// keptEntries remembers the entries of what was stored.
+// keptEntries records the audit entries that were stored.
 type keptEntries struct {
 	assistant.Store
 	mu      sync.Mutex
@@ -171,7 +171,7 @@ func assistantUndo(t *testing.T, f *assistantFixture) {
 	}
 	want(t, "undo once more", f.Undo(t.Context(), "ada", e, audit.Person()), assistant.ErrConflict)
 	want(t, "undo the undo", f.Undo(t.Context(), "ada", undo, audit.Person()), nil)
-	// The voice is what the entry made it again, but the entry was taken back once already.
+	// The voice has the value of the entry again, but the entry was undone already.
 	want(t, "undo a second time", f.Undo(t.Context(), "ada", e, audit.Person()), assistant.ErrNotUndoable)
 	if c := f.config(t, "ada"); c.Version != 4 || c.Voice != "harbor" {
 		t.Errorf("done again: %+v", c)
@@ -202,7 +202,7 @@ func assistantUndoRace(t *testing.T, f *assistantFixture) {
 	}
 }
 
-// assistantOfMerged: the config of a project that is merged away goes on, unless the other has one of its own.
+// assistantOfMerged tests that a merge keeps the config of the dropped project unless the other one has its own.
 func assistantOfMerged(t *testing.T, f *assistantFixture) {
 	f.voice(t, 0, "harbor", audit.Agent("link-1"))
 	for i, into := range []string{"com.example.second", "com.example.third"} {

@@ -26,7 +26,7 @@ func (f *projectFixture) fill(n int) {
 	}
 }
 
-// auditPages: from page to page nothing is skipped and nothing told twice, also when entries are added meanwhile.
+// auditPages tests that paging neither skips nor repeats an entry, even if entries are added meanwhile.
 func auditPages(t *testing.T, f *projectFixture) {
 	f.fill(450)
 	var got []string
@@ -73,7 +73,7 @@ func compare(a, b string) int {
 func auditNames(t *testing.T, f *projectFixture) {
 	for who, name := range map[audit.Actor]string{
 		audit.Agent("link-1"):     "laptop · test",
-		audit.Agent("link-3"):     "an agent whose link is gone", // bob's: his host name is none of ada's business
+		audit.Agent("link-3"):     "an agent whose link is gone", // bob's link, whose host name ada must not see
 		audit.Agent("missing"):    "an agent whose link is gone",
 		audit.Person():            "you",
 		audit.Operator():          "operator",
@@ -91,7 +91,7 @@ func auditNames(t *testing.T, f *projectFixture) {
 	}
 }
 
-// auditReads: one entry for ten minutes of reading the same through the same link.
+// auditReads tests that ten minutes of reading the same through the same link leave one entry.
 func auditReads(t *testing.T, f *projectFixture) {
 	read := func(project, action, link string) int {
 		t.Helper()
@@ -130,7 +130,7 @@ func auditReadsAtOnce(t *testing.T, f *projectFixture) {
 	}
 }
 
-// auditRetention: the oldest beyond the bounds go, of that account only.
+// auditRetention tests that only the oldest entries beyond the bounds are deleted, and only of that account.
 func auditRetention(t *testing.T, f *projectFixture) {
 	f.fill(10)
 	fatal(t, f.audit.Read(t.Context(), "bob", "", "assistant.read", audit.Person()))

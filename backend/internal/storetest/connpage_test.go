@@ -194,7 +194,7 @@ func pageUndoRace(t *testing.T, f *pageFixture) {
 	}
 }
 
-// The page that people have the address of stays where only one of the two projects had one.
+// If only one of the two projects has a page, its address stays valid.
 func pageMerge(t *testing.T, f *pageFixture) {
 	f.title(t, 0, "Sous-chef")
 	first := f.page(t, "ada", appID)

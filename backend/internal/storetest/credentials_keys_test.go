@@ -12,7 +12,7 @@ import (
 	"github.com/service-dev/service/backend/internal/projects"
 )
 
-// many sets credentials under the fixture's service: those of two accounts, more than one batch of a rotation.
+// many sets credentials of two accounts, more than one batch of a rotation.
 func (f *credentialFixture) many(t *testing.T) int {
 	t.Helper()
 	f.set(t, "ada", appID, "first", keyValue)
@@ -54,7 +54,8 @@ func credentialRotation(t *testing.T, f *credentialFixture) {
 	}
 }
 
-// credentialDamaged: what does not open is told and left, and holds up nothing else, however much of it there is.
+// credentialDamaged tests that credentials which cannot be decrypted are reported and left unchanged, and never block
+// the others, however many there are.
 func credentialDamaged(t *testing.T, f *credentialFixture) {
 	n := f.many(t)
 	f.store.exec("UPDATE credentials SET wrapped = '1.AAAA' WHERE account_id = 'bob' AND provider = 'second'")
@@ -75,7 +76,7 @@ func credentialDamaged(t *testing.T, f *credentialFixture) {
 		t.Errorf("removable: %v (%v)", ids, err)
 	}
 	f.opens(t, f.with(t, "02"), "bob", appID, keyValue)
-	// One under a lost key is told of as well.
+	// A credential under a lost key is reported as well.
 	f.store.exec("UPDATE credentials SET key_id = 'lost' WHERE account_id = 'bob' AND provider = 'first' AND app_id = $1",
 		appID)
 	var lost *credentials.MissingKeyError
@@ -91,13 +92,13 @@ func credentialLostKey(t *testing.T, f *credentialFixture) {
 	before := f.store.dump()
 	third := f.with(t, "03", "02")
 	var lost *credentials.MissingKeyError
-	// What can be moved is; the other is named and stays as it was.
+	// A credential that can be rewrapped is; the other is reported and stays unchanged.
 	if done, err := third.Rewrap(t.Context()); done != 1 || !errors.As(err, &lost) || lost.Credentials != 1 ||
 		!strings.Contains(err.Error(), lost.KeyID) {
 		t.Fatalf("%d, %v", done, err)
 	}
 	if !strings.Contains(before, lost.KeyID) || !strings.Contains(f.store.dump(), lost.KeyID) {
-		t.Error("the key that is named is not the one that is stored")
+		t.Error("the reported key is not the stored one")
 	}
 	if _, err := third.Open(t.Context(), "ada", appID, "first"); !errors.As(err, &lost) {
 		t.Errorf("opening: %v", err)
@@ -126,7 +127,7 @@ func credentialNoKey(t *testing.T, f *credentialFixture) {
 	want(t, "remove", none.Remove(t.Context(), "ada", appID, "first", audit.Person()), nil)
 }
 
-// credentialGone is what meets a form that was opened before the project was deleted.
+// credentialGone tests a form that was opened before the project was deleted.
 func credentialGone(t *testing.T, f *credentialFixture) {
 	fatal(t, f.projects.Delete(t.Context(), "ada", otherID, audit.Person()))
 	want(t, "set", f.Set(t.Context(), "ada", otherID, "first", keyValue, "", audit.Person()), projects.ErrNotFound)
@@ -147,7 +148,7 @@ func credentialTest(t *testing.T, f *credentialFixture) {
 	if f.asked != keyValue {
 		t.Error("the provider did not see the key")
 	}
-	try(http.StatusForbidden, credentials.TestOK) // of a moment ago
+	try(http.StatusForbidden, credentials.TestOK) // the result of a moment ago
 	if c := f.status(t, "ada", appID); c.TestResult != credentials.TestOK || !c.TestedAt.Equal(f.clock.now()) {
 		t.Errorf("tested: %+v", c)
 	}
@@ -171,7 +172,7 @@ func credentialMerge(t *testing.T, f *credentialFixture) {
 	fatal(t, f.projects.Merge(t.Context(), "ada", appID, otherID, audit.Person()))
 	f.opens(t, f.Service, "ada", otherID, keyValue)
 	if got, err := f.Open(t.Context(), "ada", otherID, "second"); err != nil || got != "k-the-other-one-of-a-key" {
-		t.Errorf("the one of both: %q (%v)", got, err)
+		t.Errorf("the one that both projects had: %q (%v)", got, err)
 	}
 	if done, err := f.with(t, "02", "01").Rewrap(t.Context()); err != nil || done != 2 {
 		t.Errorf("rewrapped %d (%v)", done, err)

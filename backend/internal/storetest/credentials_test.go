@@ -17,7 +17,7 @@ import (
 var credentialTests = map[string]func(*testing.T, *credentialFixture){
 	"set, shown, removed":           credentialLife,
 	"nothing readable is stored":    credentialSealed,
-	"a moved row does not open":     credentialMoved,
+	"a moved row is not decrypted":  credentialMoved,
 	"a link is for one":             credentialLink,
 	"a link used by many at once":   credentialLinkRace,
 	"twenty links":                  credentialManyLinks,
@@ -67,7 +67,7 @@ func catalogue(t *testing.T, url string) credentials.Catalogue {
 	return must(credentials.LoadProviders(file))(t)
 }
 
-// with is the service with keys made of these bytes, in hexadecimal, the current one first.
+// with returns the service with keys that repeat these hexadecimal bytes, the current one first.
 func (f *credentialFixture) with(t *testing.T, bytes ...string) *credentials.Service {
 	t.Helper()
 	var lines strings.Builder
@@ -116,7 +116,7 @@ func credentialLife(t *testing.T, f *credentialFixture) {
 		if c := f.status(t, other[0], other[1]); c.Set {
 			t.Errorf("%v has it too", other)
 		}
-		want(t, "opening what is another's", errOf(f.Open(t.Context(), other[0], other[1], "first")), credentials.ErrNotSet)
+		want(t, "opening another's credential", errOf(f.Open(t.Context(), other[0], other[1], "first")), credentials.ErrNotSet)
 	}
 	f.set(t, "ada", appID, "first", "k-another-value-of-a-key-8862")
 	f.opens(t, f.Service, "ada", appID, "k-another-value-of-a-key-8862")
@@ -138,7 +138,7 @@ func credentialSealed(t *testing.T, f *credentialFixture) {
 	f.set(t, "ada", appID, "first", keyValue)
 	all := f.store.dump()
 	if !strings.Contains(all, "...5417") || !strings.Contains(all, hash.Hash("credential link", l.ID)) {
-		t.Fatal("the dump lacks what is stored")
+		t.Fatal("the dump lacks the stored values")
 	}
 	for name, never := range map[string]string{"the value": keyValue, "most of it": keyValue[:20], "the link's id": l.ID,
 		"the wrapping key": strings.Repeat("01", 32)} {
@@ -156,7 +156,7 @@ func credentialMoved(t *testing.T, f *credentialFixture) {
 		f.store.exec("UPDATE credentials SET " + where)
 		for _, other := range [][3]string{{"bob", appID, "first"}, {"ada", otherID, "first"}, {"ada", appID, "second"}} {
 			if value, err := f.Open(t.Context(), other[0], other[1], other[2]); err == nil || value != "" {
-				t.Errorf("moved to %s, it opens", where)
+				t.Errorf("decrypted after it was moved to %s", where)
 			}
 		}
 		f.store.exec("DELETE FROM credentials")
@@ -185,7 +185,7 @@ func credentialLink(t *testing.T, f *credentialFixture) {
 	refused("with no link", "ada", appID, "first", secret.New(secret.Credential))
 	refused("with noise", "ada", appID, "first", "scl_x")
 	if err := f.Set(ctx, "ada", appID, "first", "no key", l.ID, audit.Person()); err == nil {
-		t.Error("a value of another form passes")
+		t.Error("a value of the wrong form was accepted")
 	}
 	want(t, "the link after all of this", f.Set(ctx, "ada", appID, "first", keyValue, l.ID, audit.Person()), nil)
 	refused("once more", "ada", appID, "first", l.ID)
@@ -198,8 +198,8 @@ func credentialLink(t *testing.T, f *credentialFixture) {
 		t.Errorf("asked by %q (%v)", seen.AskedBy, err)
 	}
 	f.clock.pass(credentials.LinkTTL)
-	want(t, "a link that is over", errOf(f.Link(ctx, "ada", late.ID)), credentials.ErrUnknownLink)
-	refused("with a link that is over", "ada", appID, "first", late.ID)
+	want(t, "an expired link", errOf(f.Link(ctx, "ada", late.ID)), credentials.ErrUnknownLink)
+	refused("with an expired link", "ada", appID, "first", late.ID)
 }
 
 func credentialLinkRace(t *testing.T, f *credentialFixture) {

@@ -15,18 +15,18 @@ import (
 
 func TestCreditCaps(t *testing.T) {
 	eachEngine(t, map[string]func(*testing.T, *purses){
-		"caps are versioned and undone":   capsVersioned,
-		"one of two changes wins":         capsRaced,
-		"mail about caps":                 capMails,
-		"mail about the balance":          balanceMails,
-		"a merged project's mails are it": mergedMails,
+		"caps are versioned and undone": capsVersioned,
+		"one of two changes wins":       capsRaced,
+		"mail about caps":               capMails,
+		"mail about the balance":        balanceMails,
+		"a merged project's mails":      mergedMails,
 	}, func(t *testing.T, db *database, test func(*testing.T, *purses)) {
 		f := newTenants(t, db)
 		test(t, &purses{f, newCreditLedger(db, f.clock, false), db})
 	})
 }
 
-// setCaps changes the caps as they are.
+// setCaps changes the current caps.
 func (f *purses) setCaps(t *testing.T, project string, day, month *credit.Amount) {
 	t.Helper()
 	now := must(f.store.CreditCaps(t.Context(), "ada", project))(t)
@@ -56,7 +56,7 @@ func capsVersioned(t *testing.T, f *purses) {
 		}
 		want(t, "undone again", f.UndoCaps(t.Context(), "ada", must(f.audit.Get(t.Context(), "ada", entries[1].ID))(t),
 			audit.Person()), credit.ErrNotUndoable)
-		want(t, "a change of what was changed since", f.UndoCaps(t.Context(), "ada", entries[2], audit.Person()),
+		want(t, "undo of caps that were changed since", f.UndoCaps(t.Context(), "ada", entries[2], audit.Person()),
 			credit.ErrConflict)
 		want(t, "another account's", f.UndoCaps(t.Context(), "bob", entries[0], audit.Person()), credit.ErrNotUndoable)
 		undo := f.entries(t, "credit.caps_undone")[0]
@@ -88,7 +88,7 @@ func capsRaced(t *testing.T, f *purses) {
 	}
 }
 
-// mailing is two servers on one database, and what they mailed.
+// mailing is two servers on one database and the mails that they sent.
 type mailing struct {
 	*purses
 	servers [2]*credit.Ledger

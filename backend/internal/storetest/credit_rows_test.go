@@ -29,7 +29,7 @@ func deletedAccount(t *testing.T, f *purses) {
 	}
 	fatal(t, accounts.Delete(t.Context(), "ada", audit.Person()))
 	if dump := f.store.dump(); regexp.MustCompile(`\bada\b`).MatchString(dump) { // random ids may contain the letters
-		t.Errorf("something leads to the account: %s", dump)
+		t.Errorf("something identifies the account: %s", dump)
 	}
 	r := f.sound(t)
 	if r.Closed != 2_700_000 || r.Used != 300_000 || r.PaidIn != credit.USD || r.Accounts != 0 {
@@ -137,7 +137,7 @@ func oldRowsGo(t *testing.T, f *purses) {
 	fatal(t, f.store.PruneCredit(t.Context(), credit.Prune{Holds: later, Usage: later, Calls: later, Grants: later,
 		Period: "9999", CallsOfProject: 1}))
 	for table, want := range map[string]int{"gateway_usage": 0, "gateway_calls": 0, "credit_free_grants": 0,
-		"credit_spending": 4, "credit_transfers": 2} { // what a hold is part of stays, and every transfer
+		"credit_spending": 4, "credit_transfers": 2} { // sums that include the open hold stay, and every transfer
 		if n := f.store.count("SELECT COUNT(*) FROM " + table); n != want {
 			t.Errorf("%d rows of %s, want %d", n, table, want)
 		}

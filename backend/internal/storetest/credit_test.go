@@ -28,7 +28,7 @@ func TestCredit(t *testing.T) {
 		"caps refuse with a number":             capsRefuse,
 		"many calls on little credit":           manyCallsOnLittle,
 		"cost above the hold is the operator's": shortfall,
-		"deleted account leaves nobody":         deletedAccount,
+		"deleted account leaves no trace":       deletedAccount,
 		"deleted project":                       deletedProject,
 		"merged projects":                       mergedProjects,
 		"calls are counted":                     callsCounted,
@@ -162,7 +162,7 @@ func capsOverMidnight(t *testing.T, f *purses) {
 	if p.Day.Spent != 0 || p.Day.Held != 500_000 || p.Month != p.Day {
 		t.Errorf("yesterday's call counts today: %+v", p)
 	}
-	f.clock.pass(-time.Minute) // the clock is put back: the cap of the day before still counts its call
+	f.clock.pass(-time.Minute) // the clock is set back: the previous day's cap still counts its call
 	if err := errOf(f.hold(t, 200_001)); !errors.As(err, &reached) || reached.Used != 300_000 {
 		t.Errorf("the old day's cap: %v", err)
 	}
@@ -198,8 +198,8 @@ func capsRefuse(t *testing.T, f *purses) {
 	}
 }
 
-// Two hundred calls at once on five cents: whoever is refused for the sake of the others is told so, and nothing is
-// spent twice.
+// Two hundred concurrent calls on five cents: calls that are refused because of the others get that reason, and nothing
+// is spent twice.
 func manyCallsOnLittle(t *testing.T, f *purses) {
 	must(f.Account(t.Context(), "ada"))(t)
 	must(f.Take(t.Context(), "ada", 1_950_000, "leave five cents", "", audit.Operator()))(t)

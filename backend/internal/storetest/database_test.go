@@ -1,5 +1,5 @@
-// Package storetest is the conformance suite of the store: what every database engine must do for the features. It
-// tests through the features' own services, so that the rules and the SQL are proved together.
+// Package storetest is the conformance suite of the store for every database engine. It tests through the features'
+// own services, so that the rules and the SQL are tested together.
 package storetest
 
 import (
@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 	os.Exit(reaper.Run(func() int { return enginetest.Run(m) }))
 }
 
-// database is a store, and what an operator's own client does with its database.
+// database is a store with direct access to its database, as an operator's own client has.
 type database struct {
 	*sqlstore.Store
 	t       *testing.T

@@ -70,8 +70,8 @@ func want(t *testing.T, what string, got, wanted error) {
 	}
 }
 
-// race runs f n times at once. It returns how many calls succeeded and how many failed as isLost says; any other error
-// fails the test.
+// race runs f n times at once. It returns how many calls succeeded and how many failed with an error that isLost
+// accepts; any other error fails the test.
 func race(t *testing.T, n int, isLost func(error) bool, f func(i int) error) (won, lost int) {
 	t.Helper()
 	errs := make([]error, n)
@@ -93,7 +93,7 @@ func race(t *testing.T, n int, isLost func(error) bool, f func(i int) error) (wo
 	return won, lost
 }
 
-// isAny returns a predicate for race: whether an error is one of the targets.
+// isAny returns a predicate for race that reports whether an error is one of the targets.
 func isAny(targets ...error) func(error) bool {
 	return func(err error) bool {
 		for _, target := range targets {

@@ -36,14 +36,14 @@ func grantDefaults(t *testing.T, f *projectFixture) {
 		g.Of(grants.Analytics, "") != grants.Read {
 		t.Errorf("not the table's defaults: %+v", g)
 	}
-	// Setting what stands already is no change.
+	// Setting the current values is not a change.
 	fatal(t, f.grants.Set(t.Context(), "ada", app, g, audit.Person()))
 	if f.entries(t, audit.Filter{})[0].Action == "grants.changed" {
 		t.Error("no change left an entry")
 	}
 }
 
-// grantsSet: the very next read sees a change, and only what differs from the default is kept.
+// grantsSet tests that the next read sees a change and that only differences from the default are stored.
 func grantsSet(t *testing.T, f *projectFixture) {
 	f.key(t, app)
 	f.key(t, other)
@@ -104,7 +104,7 @@ func grantsRefused(t *testing.T, f *projectFixture) {
 	}
 }
 
-// grantsAtOnce: one of them stands whole.
+// grantsAtOnce tests that of two concurrent changes one is stored as a whole.
 func grantsAtOnce(t *testing.T, f *projectFixture) {
 	f.key(t, app)
 	off, read := grants.Default(), grants.Default()

@@ -9,7 +9,7 @@ import (
 	"github.com/service-dev/service/backend/internal/sessions"
 )
 
-// What a link minted is over when the link is revoked or expires, or the account is suspended; nothing else is.
+// The sessions of a link end when the link is revoked or expires, or the account is suspended; others do not.
 func endsWithLink(t *testing.T, f *sessionFixture) {
 	for name, end := range map[string]func(linkID string){
 		"revoked link": func(id string) {

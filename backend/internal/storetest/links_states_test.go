@@ -26,7 +26,8 @@ func (f *fixture) grace(t *testing.T) {
 	}
 }
 
-// pacing: polling too fast raises the interval, up to the cap, across a restart, and never delays an approved code.
+// pacing tests that polling too fast raises the interval up to the cap, also across a restart, and never delays an
+// approved code.
 func (f *fixture) pacing(t *testing.T) {
 	ada := f.person(t, "ada")
 	issued := f.start(t)
@@ -57,8 +58,8 @@ func (f *fixture) pacing(t *testing.T) {
 	}
 }
 
-// suspended: who is suspended between approving and the next poll gets no token, however often they poll;
-// restored in time, the approval counts.
+// suspended tests that an account suspended between approval and the next poll gets no token, however often the client
+// polls. If it is restored in time, the approval counts.
 func (f *fixture) suspended(t *testing.T) {
 	ada := f.person(t, "ada")
 	issued := f.start(t)
@@ -97,7 +98,7 @@ func (f *fixture) suspended(t *testing.T) {
 	}
 }
 
-// legacy: a token that still has its original lifetime is honoured until then.
+// legacy tests that a token with the original lifetime is valid until its end.
 func (f *fixture) legacy(t *testing.T) {
 	ada := f.person(t, "ada")
 	issued := f.start(t)
@@ -121,7 +122,7 @@ func (f *fixture) legacy(t *testing.T) {
 	}
 }
 
-// takenFirst gives the first codes that are stored the user code of one that is there.
+// takenFirst stores the first new codes with the user code of an existing one.
 type takenFirst struct {
 	link.CodeStore
 	taken string
@@ -136,7 +137,8 @@ func (s *takenFirst) InsertCode(ctx context.Context, c link.Code, t audit.Trace)
 	return s.CodeStore.InsertCode(ctx, c, t)
 }
 
-// collisions: the database refuses a user code that is taken, another is drawn, and the first stays as it was.
+// collisions tests that the database refuses a user code that is taken, so that another one is drawn and the first
+// stays unchanged.
 func (f *fixture) collisions(t *testing.T) {
 	ada := f.person(t, "ada")
 	first := f.start(t)
@@ -167,7 +169,7 @@ func (f *fixture) collisions(t *testing.T) {
 	}
 }
 
-// sweptMeanwhile lets something happen between reading a link and noting its use.
+// sweptMeanwhile runs a function between reading a link and recording its use.
 type sweptMeanwhile struct {
 	link.TokenStores
 	happen func()
@@ -178,7 +180,7 @@ func (s *sweptMeanwhile) MarkUsed(ctx context.Context, linkID, ip string, now ti
 	return s.TokenStores.MarkUsed(ctx, linkID, ip, now)
 }
 
-// firstUse: a token that is swept in the moment of its first use does not work once and never again.
+// firstUse tests that a token swept during its first use does not work even once.
 func (f *fixture) firstUse(t *testing.T) {
 	ada := f.person(t, "ada")
 	issued := f.start(t)

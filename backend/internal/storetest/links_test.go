@@ -51,7 +51,7 @@ type fixture struct {
 	ctx   context.Context
 }
 
-// serve starts the service anew, as a restart of the backend does.
+// serve starts the service again, as a restart of the backend does.
 func (f *fixture) serve() {
 	f.Service = link.NewService(f.store, f.store, hash, linkSettings, slog.New(slog.DiscardHandler), f.clock.now)
 }
@@ -83,7 +83,7 @@ func (f *fixture) redeem(t *testing.T, by account.Account) (link.Issued, string)
 	return issued, p.Token.AuthToken
 }
 
-// oneWinner: fifty polls of an approved code at once give one token, and a restart in between changes nothing.
+// oneWinner tests that fifty concurrent polls of an approved code return one token, also with a restart in between.
 func (f *fixture) oneWinner(t *testing.T) {
 	ada := f.person(t, "ada")
 	const rounds = 200
@@ -111,7 +111,7 @@ func (f *fixture) oneWinner(t *testing.T) {
 			t.Fatalf("round %d: the winner's token: %v, %v", round, who, err)
 		}
 	}
-	// One token a round and no more: revoking them all counts them.
+	// Each round made exactly one token: revoking them all counts them.
 	if n, err := f.RevokeAll(f.ctx, ada.ID, audit.Operator()); err != nil || n != rounds {
 		t.Errorf("%d token rows after %d rounds (%v)", n, rounds, err)
 	}
@@ -155,7 +155,7 @@ func (f *fixture) states(t *testing.T) {
 	want(t, "view of a code never issued", errOf(f.View(f.ctx, "ZZZZ-ZZZZ")), link.ErrUnknown)
 }
 
-// cancelRedeemed: an unused token ends with its code, a used one stays.
+// cancelRedeemed tests that an unused token ends with its code and a used one stays valid.
 func (f *fixture) cancelRedeemed(t *testing.T, ada account.Account) {
 	t.Helper()
 	unused, unusedToken := f.redeem(t, ada)
@@ -168,7 +168,7 @@ func (f *fixture) cancelRedeemed(t *testing.T, ada account.Account) {
 	want(t, "the used token", errOf(f.Authenticate(f.ctx, usedToken)), nil)
 }
 
-// unclaimed: a token whose code is polled again after redemption and still unused a minute later.
+// unclaimed tests a token whose code is polled again after redemption and that is still unused a minute later.
 func (f *fixture) unclaimed(t *testing.T) {
 	ada := f.person(t, "ada")
 	lost, lostToken := f.redeem(t, ada)
@@ -230,7 +230,7 @@ func (f *fixture) signIns(t *testing.T) {
 	}
 	ended := ""
 	s.Ended = func(accountID string) { ended += accountID }
-	for range 2 { // the second is of nobody
+	for range 2 { // the second call finds no session
 		want(t, "close session", s.CloseSession(f.ctx, cookie), nil)
 	}
 	s.Ended = nil

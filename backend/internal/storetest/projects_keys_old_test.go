@@ -8,7 +8,8 @@ import (
 	"github.com/service-dev/service/backend/internal/projects"
 )
 
-// oldKeys: revoked keys go after their time, or when there are many newer ones; live ones and other projects' stay.
+// oldKeys tests that revoked keys are deleted after their retention or when there are many newer ones, and that live
+// keys and those of other projects stay.
 func oldKeys(t *testing.T, f *projectFixture) {
 	keys := func(id string) int {
 		t.Helper()

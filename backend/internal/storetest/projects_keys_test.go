@@ -18,7 +18,7 @@ func keyToldOnce(t *testing.T, f *projectFixture) {
 	f.clock.pass(time.Second)
 	second := f.key(t, app)
 	if !secret.Valid(secret.ProjectKey, first.Secret) || first.Secret == second.Secret || first.ID == second.ID {
-		t.Error("keys are not two of their form")
+		t.Error("the keys are equal or have the wrong form")
 	}
 	if !strings.HasSuffix(second.Secret, second.Hint) || len(second.Hint) != 4 || !second.CreatedAt.Equal(f.clock.now()) {
 		t.Errorf("hint %q, created %v", second.Hint, second.CreatedAt)
@@ -55,7 +55,7 @@ func fiftyKeys(t *testing.T, f *projectFixture) {
 	want(t, "one more", mint("ada", app), projects.ErrTooManyKeys)
 	want(t, "of another project", mint("ada", other), nil)
 	want(t, "of another account", mint("bob", app), nil)
-	// Only live ones count; a rotation is no more than there were.
+	// Only live keys count, and a rotation does not add one.
 	if _, err := f.RotateKey(t.Context(), "ada", app, last.ID, audit.Person()); err != nil {
 		t.Error(err)
 	}
@@ -113,7 +113,7 @@ func keyOpens(t *testing.T, f *projectFixture) {
 	want(t, "active again", errOf(f.Authenticate(t.Context(), k.Secret)), nil)
 }
 
-// keyUse: the last use is written down every five minutes at most.
+// keyUse tests that the last use is recorded at most every five minutes.
 func keyUse(t *testing.T, f *projectFixture) {
 	k := f.key(t, app)
 	f.clock.pass(time.Hour)
@@ -198,7 +198,7 @@ func revokeKey(t *testing.T, f *projectFixture) {
 	}
 }
 
-// revokeInUse: once RevokeKey has answered the key opens nothing, however busy it is.
+// revokeInUse tests that a key is invalid as soon as RevokeKey has returned, however busy it is.
 func revokeInUse(t *testing.T, f *projectFixture) {
 	for range 10 {
 		k := f.key(t, app)
@@ -210,7 +210,7 @@ func revokeInUse(t *testing.T, f *projectFixture) {
 					late := revoked.Load()
 					switch _, err := f.Authenticate(t.Context(), k.Secret); {
 					case err == nil && late:
-						t.Error("a revoked key opens its project")
+						t.Error("a revoked key is still accepted")
 					case err != nil && !errors.Is(err, projects.ErrUnknownKey):
 						t.Error(err)
 					}

@@ -22,7 +22,7 @@ func (f *projectFixture) merge(t *testing.T, from, into string) {
 	}
 }
 
-// merge: the old id goes on working everywhere, and shipped keys do.
+// merge tests that the old id and shipped keys continue to work everywhere.
 func merge(t *testing.T, f *projectFixture) {
 	old := f.key(t, other)
 	began := f.clock.now()
@@ -69,7 +69,8 @@ func merge(t *testing.T, f *projectFixture) {
 	}
 }
 
-// mergeSessions: open sessions stay open; of two that a mint could resume that of the project that stays is current.
+// mergeSessions tests that open sessions stay open. If a mint could resume either of two, that of the remaining project
+// is current.
 func mergeSessions(t *testing.T, f *projectFixture) {
 	both, _ := f.live.mint(t, f.live.ada, sessions.Request{Project: other})
 	onlyOld, _ := f.live.mint(t, f.live.ada, sessions.Request{Project: other, Platform: "ios"})
@@ -93,7 +94,8 @@ func mergeSessions(t *testing.T, f *projectFixture) {
 	}
 }
 
-// mergeConfigs: the grants of the project that stays hold, and a change of the dropped configs cannot be undone.
+// mergeConfigs tests that the grants of the remaining project hold, and that changes of the dropped configs cannot be
+// undone.
 func mergeConfigs(t *testing.T, f *projectFixture) {
 	f.key(t, other)
 	f.key(t, app)
@@ -136,7 +138,7 @@ func mergeChain(t *testing.T, f *projectFixture) {
 	}
 }
 
-// mergeAgainstMint: whatever is minted under the old id meanwhile is found in the project that stays.
+// mergeAgainstMint tests that everything minted under the old id during a merge ends up in the remaining project.
 func mergeAgainstMint(t *testing.T, f *projectFixture) {
 	for round := range 5 {
 		from, into := fmt.Sprint("com.example.from", round), fmt.Sprint("com.example.into", round)
@@ -202,7 +204,8 @@ func mergeBothWays(t *testing.T, f *projectFixture) {
 	}
 }
 
-// deleteProject: everything below is gone but the memory of what was done, and open sessions end.
+// deleteProject tests that everything below the project is deleted except its audit entries, and that open sessions
+// end.
 func deleteProject(t *testing.T, f *projectFixture) {
 	k := f.key(t, app)
 	stays := f.key(t, "com.example.stays")
@@ -241,7 +244,8 @@ func deleteProject(t *testing.T, f *projectFixture) {
 	}
 }
 
-// deleteAgainstMint: a mint either comes before and is gone, or after and begins the project anew.
+// deleteAgainstMint tests that a concurrent mint either comes first and is deleted, or comes later and creates the
+// project again.
 func deleteAgainstMint(t *testing.T, f *projectFixture) {
 	for range 5 {
 		f.key(t, app)

@@ -81,7 +81,7 @@ func (f *projectFixture) get(t *testing.T, id string) projects.Project {
 	return p
 }
 
-// actions gives what ada's audit log says, newest first.
+// actions returns the actions of ada's audit log, newest first.
 func (f *projectFixture) actions(t *testing.T) []string {
 	t.Helper()
 	var all []string
@@ -121,7 +121,7 @@ func beginnings(t *testing.T, f *projectFixture) {
 	}
 	if e := f.entries(t, audit.Filter{Project: "com.example.hello-world"}); len(e) != 1 ||
 		e[0].Actor != audit.Agent("link-1") {
-		t.Errorf("who began it: %+v", e)
+		t.Errorf("the entry of its creation: %+v", e)
 	}
 	f.clock.pass(sessions.Lifetime)
 	if p := f.get(t, "com.example.hello-world"); p.OpenSessions != 0 || !p.LastActiveAt.Equal(began) {
@@ -141,7 +141,7 @@ func tooManyProjects(t *testing.T, f *projectFixture) {
 		t.Errorf("%d made", made)
 	}
 	_, _, err := f.live.Mint(t.Context(), f.live.ada, sessions.Request{Project: "com.example.more"})
-	want(t, "a session of one more", err, projects.ErrTooManyProjects)
+	want(t, "a session of one project too many", err, projects.ErrTooManyProjects)
 	f.live.mint(t, f.live.ada, sessions.Request{Project: "com.example.p0"})
 	f.live.mint(t, sessions.Owner{AccountID: "bob", LinkID: "link-3"}, sessions.Request{Project: "com.example.more"})
 }
@@ -178,7 +178,7 @@ func changeProject(t *testing.T, f *projectFixture) {
 	}
 }
 
-// foreignProjects: another account's project looks like a missing one everywhere.
+// foreignProjects tests that another account's project looks like a missing one everywhere.
 func foreignProjects(t *testing.T, f *projectFixture) {
 	k := f.key(t, app)
 	f.key(t, other)

@@ -2,5 +2,5 @@
 
 package storetest
 
-// slow reports whether the race detector watches: SQLite, all of it Go, is then twenty times slower.
+// slow is set under the race detector, which makes SQLite, here pure Go, twenty times slower.
 const slow = true

@@ -12,8 +12,8 @@ import (
 	"github.com/service-dev/service/backend/internal/sessions"
 )
 
-// countersHold: writers over every quota, sweeps, a deleted session and a deleted project at once leave the size of the
-// account's logs as it is, and logs without a gap.
+// countersHold tests that concurrent writers over every quota, sweeps, a deleted session and a deleted project leave
+// the account's log size correct and logs without gaps.
 func countersHold(t *testing.T, f *sessionFixture) {
 	q := sessions.Quota{SessionRows: 60, SessionBytes: 20_000, AccountBytes: 60_000}
 	const projects, rounds = 3, 25
@@ -61,7 +61,7 @@ func countersHold(t *testing.T, f *sessionFixture) {
 	}
 }
 
-// someRows are rows of two sessions in turn, with payloads of any size.
+// someRows returns rows that alternate between two sessions, with payloads of any size.
 func (f *sessionFixture) someRows(ids []string, prefix string) []sessions.Row {
 	two := []string{ids[rand.IntN(len(ids))], ids[rand.IntN(len(ids))]}
 	var rows []sessions.Row

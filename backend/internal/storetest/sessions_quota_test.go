@@ -12,7 +12,7 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// append writes n rows with payloads of so many bytes to a session, at the fixture's time.
+// append writes n rows with payloads of the given size to a session, at the fixture's time.
 func (f *sessionFixture) append(t *testing.T, id, prefix string, n, size int, q sessions.Quota) {
 	t.Helper()
 	var rows []sessions.Row
@@ -25,7 +25,7 @@ func (f *sessionFixture) append(t *testing.T, id, prefix string, n, size int, q 
 	fatal(t, f.store.AppendEvents(t.Context(), rows, q))
 }
 
-// stored counts what the table holds of a session, whatever readers see.
+// stored counts a session's rows in the table, including those that readers do not see.
 func (f *sessionFixture) stored(t *testing.T, id string) int {
 	t.Helper()
 	n := 0
@@ -38,7 +38,7 @@ func (f *sessionFixture) stored(t *testing.T, id string) int {
 	return n
 }
 
-// accountBytes is the counter of the account's logs, and what its rows add up to.
+// accountBytes returns the counter of the account's logs and the actual size of its rows.
 func (f *sessionFixture) accountBytes(t *testing.T) (counted, real int64) {
 	t.Helper()
 	fatal(t, f.store.ExportAccount(t.Context(), "ada", func(section string, fields map[string]any) error {
@@ -67,11 +67,11 @@ func (f *sessionFixture) counts(t *testing.T, when string) {
 	}
 }
 
-// page reads from a cursor and holds the answer against what it should be.
+// page reads from a cursor and checks the answer.
 func (f *sessionFixture) page(t *testing.T, id string, since, first, next int64, truncated bool) {
 	t.Helper()
 	p := must(f.Events(t.Context(), "ada", id, since, sessions.MaxEvents, 0))(t)
-	got := next + 1 // without rows
+	got := next + 1 // if there are no rows
 	if len(p.Events) > 0 {
 		got = p.Events[0].Seq
 	}
@@ -104,7 +104,7 @@ func sessionQuota(t *testing.T, f *sessionFixture) {
 	f.counts(t, "over the rows")
 	if m, err := f.store.Memory(t.Context(), s.ID); err != nil || m.Display.ID != "d" || m.State == nil ||
 		m.State.Glasses.Battery.Level != 7 {
-		t.Errorf("display and state are gone with their rows: %+v, %v", m, err)
+		t.Errorf("display and state were deleted with their rows: %+v, %v", m, err)
 	}
 	f.append(t, s.ID, "c", 20, 60_000, q) // 1.2 MB
 	f.counts(t, "over the bytes")
@@ -133,7 +133,7 @@ func accountQuota(t *testing.T, f *sessionFixture) {
 	if _, real := f.accountBytes(t); real > q.AccountBytes || real < q.AccountBytes*9/10 {
 		t.Errorf("%d bytes are kept of %d", real, q.AccountBytes)
 	}
-	for i, kept := range []int{4, 10, 20} { // the oldest row of all was in the first
+	for i, kept := range []int{4, 10, 20} { // the oldest rows were in the first session
 		if n := f.stored(t, ids[i]); n != kept {
 			t.Errorf("session %d has %d rows, want %d", i, n, kept)
 		}
@@ -166,10 +166,10 @@ func deletedLog(t *testing.T, f *sessionFixture) {
 	f.counts(t, "after the deletion")
 	late := []sessions.Row{row(s.ID, "late", "event", "x", false)}
 	if err := f.store.AppendEvents(t.Context(), late, sessions.DefaultQuota); err != nil || late[0].Event.Seq != 6001 {
-		t.Errorf("a row that was on its way: %d, %v", late[0].Event.Seq, err)
+		t.Errorf("a row in flight: %d, %v", late[0].Event.Seq, err)
 	}
 	if n := f.stored(t, s.ID); n != 0 {
-		t.Errorf("a row that was on its way is kept")
+		t.Errorf("a row in flight was stored")
 	}
 	if n := f.stored(t, other.ID); n != 3 {
 		t.Errorf("the other session has %d rows", n)

@@ -37,8 +37,7 @@ var sessionTests = map[string]func(*testing.T, *sessionFixture){
 	"counters of many writers":     countersHold,
 }
 
-// RunSessions tests sessions and their event log. exec runs a statement that no
-// operation of the store stands for, e.g. an operator's by hand.
+// TestSessions tests sessions and their event log.
 func TestSessions(t *testing.T) {
 	eachEngine(t, sessionTests, func(t *testing.T, db *database, test func(*testing.T, *sessionFixture)) {
 		test(t, newSessionFixture(t, db))
@@ -53,7 +52,7 @@ type sessionFixture struct {
 	ada   sessions.Owner
 }
 
-// liveSpy is the live side; it only remembers what it was told.
+// liveSpy stands in for the live sessions and only records the calls.
 type liveSpy struct{ closed, switched []string }
 
 func (l *liveSpy) Attached(string) sessions.Live { return sessions.Live{} }
@@ -174,7 +173,7 @@ func expiry(t *testing.T, f *sessionFixture) {
 	f.clock.pass(23 * time.Hour)
 	if s, created := f.mint(t, f.ada, sessions.Request{}); created ||
 		!s.ExpiresAt.Equal(f.clock.now().Add(sessions.Lifetime)) {
-		t.Errorf("resume did not slide: %+v", s)
+		t.Errorf("resume did not extend the session: %+v", s)
 	}
 	f.clock.pass(23 * time.Hour)
 	fatal(t, f.Touch(t.Context(), first.ID))
@@ -212,7 +211,7 @@ func closing(t *testing.T, f *sessionFixture) {
 		}
 	}
 	if len(f.live.closed) != 1 {
-		t.Errorf("the live side was told %d times", len(f.live.closed))
+		t.Errorf("the live side was notified %d times", len(f.live.closed))
 	}
 	want(t, "open a closed session", errOf(f.Open(t.Context(), s.ID, one)), sessions.ErrClosed)
 	want(t, "a secret for a closed session", errOf(f.MintSecret(t.Context(), "ada", s.ID)), sessions.ErrClosed)
@@ -327,8 +326,8 @@ func lastDisplay(t *testing.T, f *sessionFixture) {
 	}
 }
 
-// sessionState checks that the state of the latest row which has one is kept, also past rows without, and that it is
-// deleted with the log.
+// sessionState tests that the state of the latest row that has one is kept, even if later rows have none, and that it
+// is deleted with the log.
 func sessionState(t *testing.T, f *sessionFixture) {
 	s, _ := f.mint(t, f.ada, sessions.Request{})
 	if m, err := f.store.Memory(t.Context(), s.ID); m.State != nil || err != nil {

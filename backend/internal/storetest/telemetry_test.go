@@ -42,7 +42,7 @@ type usage struct {
 	next  uint64
 }
 
-// events makes n records that happened so long ago; their ids rise.
+// events makes n records of the given age with ascending ids.
 func (u *usage) events(n int, ago time.Duration) []wire.Record {
 	records := make([]wire.Record, n)
 	for i := range records {
@@ -79,11 +79,11 @@ func (u *usage) countsOnce(t *testing.T) {
 	u.clock.pass(50 * time.Hour)
 	u.ingest(t, "a", batch, telemetry.Receipt{Duplicates: 200})
 	u.ingest(t, "a", nil, telemetry.Receipt{})
-	u.ingest(t, "b", batch[:1], telemetry.Receipt{Accepted: 1}) // ids are an install's own
+	u.ingest(t, "b", batch[:1], telemetry.Receipt{Accepted: 1}) // ids are unique per install only
 	u.purged(t, "a", 203)
 }
 
-// The same batch may be on its way several times: a client that gave up and one that tries again.
+// The same batch may be in flight several times, because a client that timed out tries again.
 func (u *usage) manyHands(t *testing.T) {
 	const hands, rounds = 8, 20
 	for round := range rounds {
@@ -92,7 +92,7 @@ func (u *usage) manyHands(t *testing.T) {
 		var mu sync.Mutex
 		var sum telemetry.Receipt
 		for hand := range hands {
-			part := batch[hand:] // they overlap, and none is the whole but the first
+			part := batch[hand:] // the parts overlap, and only the first is the whole batch
 			group.Go(func() {
 				got, err := u.Ingest(t.Context(), "a", part)
 				mu.Lock()
@@ -129,7 +129,7 @@ func (u *usage) sweep(t *testing.T) {
 	fatal(t, u.Sweep(t.Context()))
 }
 
-// rows asks the store how much there is.
+// rows checks how many events the store has.
 func (u *usage) rows(t *testing.T, want int64) {
 	t.Helper()
 	if n, err := u.store.TelemetryRows(t.Context()); err != nil || n != want {
@@ -146,7 +146,7 @@ func (u *usage) oldGoes(t *testing.T) {
 	// The next sweep comes in an hour: nothing may be older than 90 days by then.
 	u.clock.pass(23*time.Hour - time.Minute)
 	before := telemetry.Hour(old[0].At) + 1
-	for i, want := range []int64{100, 50, 0} { // a part at a time, so that nobody waits long
+	for i, want := range []int64{100, 50, 0} { // in parts, so that no other write waits long
 		if n, err := u.store.SweepTelemetry(t.Context(), before, 100); err != nil || n != want {
 			t.Errorf("sweep %d: %d, %v", i, n, err)
 		}
@@ -161,7 +161,7 @@ func (u *usage) oldGoes(t *testing.T) {
 	u.rows(t, 0)
 }
 
-// An install whose clock is fast has its events kept no longer than others.
+// Events of an install whose clock is fast are kept no longer than others.
 func (u *usage) cameEarly(t *testing.T) {
 	u.ingest(t, "a", u.events(3, -20*time.Hour), telemetry.Receipt{Accepted: 3})
 	u.clock.pass(telemetry.Kept - time.Hour)
@@ -184,7 +184,7 @@ func (u *usage) inParts(t *testing.T) {
 	u.rows(t, 3)
 }
 
-// partly sees how large the parts are.
+// partly records the size of the parts.
 type partly struct {
 	telemetry.Store
 	purges  int
@@ -203,7 +203,7 @@ func (u *usage) dayIsFull(t *testing.T) {
 	}
 	again := u.events(150, 48*time.Hour)
 	u.ingest(t, "a", again, telemetry.Receipt{Accepted: 150})
-	// what is there needs no room, but nobody looks
+	// duplicates need no room, but the quota is checked without looking for them
 	u.ingest(t, "a", again, telemetry.Receipt{Accepted: 0, Duplicates: 50, Rejected: 100})
 	u.ingest(t, "a", u.events(50, 48*time.Hour), telemetry.Receipt{Accepted: 50})
 	u.Service = telemetry.New(telemetry.Options{Store: u.store, Hasher: hash, Now: u.clock.now}) // another process
@@ -239,7 +239,7 @@ func (u *usage) everythingIsFull(t *testing.T) {
 	if n := strings.Count(log.String(), "telemetry_max_events"); n != 1 {
 		t.Errorf("%d warnings: %s", n, log.String())
 	}
-	u.ingest(t, "a", u.events(1, 1000*24*time.Hour), telemetry.Receipt{Rejected: 1}) // needs no room
+	u.ingest(t, "a", u.events(1, 1000*24*time.Hour), telemetry.Receipt{Rejected: 1}) // too old, so it needs no room
 	u.purged(t, "4", 200)
 	u.ingest(t, "c", u.events(200, time.Hour), telemetry.Receipt{Accepted: 200})
 	u.purged(t, "1", 200)
@@ -248,12 +248,12 @@ func (u *usage) everythingIsFull(t *testing.T) {
 	u.sweep(t)
 	u.rows(t, 950)
 	u.ingest(t, "d", u.events(50, time.Hour), telemetry.Receipt{Accepted: 50})
-	fresh() // a process that just began knows nothing, until it sweeps
+	fresh() // a new process does not know the number of events until it sweeps
 	u.sweep(t)
 	u.rows(t, 900)
 	u.ingest(t, "c", u.events(100, time.Hour), telemetry.Receipt{Accepted: 100})
 	refused()
-	u.purged(t, "0", 100) // the oldest went
+	u.purged(t, "0", 100) // the oldest were deleted
 	u.purged(t, "3", 200)
 }
 

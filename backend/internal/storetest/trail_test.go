@@ -12,7 +12,7 @@ import (
 	"github.com/service-dev/service/backend/internal/link"
 )
 
-// actions reads the trail by what is asked, oldest first.
+// actions returns the actions of the trail lines that a query finds, oldest first.
 func (f *fixture) actions(t *testing.T, a link.Asked) string {
 	t.Helper()
 	lines := must(f.Trail(f.ctx, a))(t)
@@ -23,7 +23,7 @@ func (f *fixture) actions(t *testing.T, a link.Asked) string {
 	return strings.Join(all, " ")
 }
 
-// from gives calls an address, and a time of their own.
+// from returns a fixture whose calls come from an address and a browser, a second later.
 func (f *fixture) from(address, browser string) *fixture {
 	f.clock.pass(time.Second)
 	other := *f
@@ -35,7 +35,8 @@ func (f *fixture) accounts() *account.Service {
 	return account.NewService(f.store, hash, slog.New(slog.DiscardHandler), f.clock.now)
 }
 
-// trail: every step of a link leaves one line, found by whoever knows what it was about, and by nobody else.
+// trail tests that every step of a link leaves one line, which is found by its code, account or address and not
+// otherwise.
 func (f *fixture) trail(t *testing.T) {
 	ada := f.person(t, "ada")
 	const laptop, desk = "192.0.2.1", "2001:db8::1"
@@ -100,7 +101,7 @@ func (f *fixture) trail(t *testing.T) {
 	}
 }
 
-// trailRevokes: whatever revokes leaves a line for each link, and for each code that it stopped.
+// trailRevokes tests that every revocation leaves a line for each revoked link and each stopped code.
 func (f *fixture) trailRevokes(t *testing.T) {
 	ada := f.person(t, "ada")
 	approved := func() link.Issued {
@@ -132,7 +133,7 @@ func (f *fixture) trailRevokes(t *testing.T) {
 	if strings.Count(all, "revoke") != 3 || f.actions(t, link.Asked{UserCode: stopped.UserCode}) != "issue approve deny" {
 		t.Errorf("all revoked: %s", all)
 	}
-	// An address nobody proved: who sets a new password by mail throws everybody else out.
+	// On an account with an unverified address, a new password by mail revokes all other access.
 	redeemed()
 	s := f.accounts()
 	s.SiteURL = "https://service.example"
@@ -145,12 +146,12 @@ func (f *fixture) trailRevokes(t *testing.T) {
 	}
 }
 
-// trailBounds: neither looking nor being refused fills the trail, and what is old goes.
+// trailBounds tests that neither views nor refusals fill the trail, and that old lines are deleted.
 func (f *fixture) trailBounds(t *testing.T) {
 	const address = "192.0.2.1"
 	for i := range 300 {
 		f.Throttled(link.WithAddress(f.ctx, address))
-		if i == 150 { // another process forgets what was written, the table does not
+		if i == 150 { // another process remembers no written lines, but the table does
 			f.restart()
 		}
 	}
@@ -183,7 +184,7 @@ func (f *fixture) trailBounds(t *testing.T) {
 	if got := f.actions(t, link.Asked{}); got != "issue" || f.actions(t, link.Asked{UserCode: kept.UserCode}) != "issue" {
 		t.Errorf("after 90 days: %s", got)
 	}
-	// Whoever asks for codes washes nobody's approval out of it.
+	// Requests for codes never displace an approval.
 	ada := f.person(t, "ada")
 	f.clock.pass(time.Second)
 	issued = f.start(t)

@@ -5,36 +5,85 @@ import (
 	"github.com/service-dev/service/backend/internal/gateway/wire"
 )
 
+// Place is where the owner takes a next step.
+type Place string
+
+// The places. The empty one is none.
 const (
-	fixRequest = "the app's request is wrong: its answer names the field"
-	waitABit   = "the app repeats the call after the seconds of Retry-After"
+	AtCredit   Place = "credit"   // the account's credit page
+	AtSettings Place = "settings" // the account's settings
+	AtCaps     Place = "caps"     // of the project's gateway page, as the next two
+	AtPayer    Place = "payer"
+	AtModels   Place = "models"
+	AtRequests Place = "requests" // the documentation of requests
 )
 
-// nextSteps say what to do about refusals, to owners and to agents.
-var nextSteps = map[string]string{
-	wire.InvalidJSON:            fixRequest,
-	wire.InvalidValue:           fixRequest,
-	wire.UnsupportedParameter:   "the app's request has a field that the gateway does not pass on: leave it out",
-	gateway.CodeModelNotFound:   "the app names a model that is not offered: see models, or ask for assistant",
-	gateway.CodeWrongAPI:        "the model has another interface than the app called: see models",
-	gateway.CodeRequestTooLarge: "the credit covers a shorter answer only: lower max_tokens, shorten the input or top up",
-	gateway.CodeNoCredit:        "the owner tops up the credit at /account/credit; local models cost nothing",
-	gateway.CodeCreditReserved:  waitABit + ": other calls hold the credit until they end",
-	gateway.CodeCreditLocked:    "the owner confirms the account's mail address on the settings page",
-	gateway.CodeCapReached:      "the owner raises the cap on the project's gateway page, or waits until it resets",
-	gateway.CodeOwnKeyMissing: "own keys pay, and there is none for the model's provider: call setCredential, or the owner " +
-		"lets credit pay on the project's gateway page",
-	gateway.CodeOwnKeyRefused:       "the provider refused the project's own key: call setCredential to replace it",
-	gateway.CodeProviderUnreachable: "start the local server of models",
-	gateway.CodeTooManyCalls:        waitABit,
-	gateway.CodeNotConfigured:       "the operator of the backend sets gateway_catalogue",
-	gateway.CodeUnavailable:         waitABit,
+// placeNames are the places as agents are told of them.
+var placeNames = map[Place]string{
+	AtCredit: "/account/credit of the dashboard", AtSettings: "/account/settings of the dashboard",
+	AtCaps: "the project's gateway page", AtPayer: "the project's gateway page",
 }
 
-// next returns the next step for a refusal.
-func next(code string) string {
-	if step, ok := nextSteps[code]; ok {
+// Step says why calls were refused, and what to do about it. Owners and agents read the same.
+type Step struct {
+	What, Next string
+	At         Place
+	Tool       string // by which an agent helps; "" for none
+}
+
+// Hint is the next step for an agent: it cannot open the owner's pages.
+func (s Step) Hint() string {
+	text := s.Next
+	if s.Tool != "" {
+		text += " Agents: call " + s.Tool + "."
+	}
+	if name := placeNames[s.At]; name != "" {
+		text += " The owner does this on " + name + "."
+	}
+	return text
+}
+
+const (
+	waitABit  = "The app repeats the call after the seconds of Retry-After."
+	badFields = "Correct the app; the error that it got names the field."
+)
+
+// steps has every refusal that an owner or an agent can do something about.
+var steps = map[string]Step{
+	gateway.CodeNoCredit: {What: "The credit did not cover the call.",
+		Next: "Add credit, or use a local model, which costs nothing.", At: AtCredit},
+	gateway.CodeCreditReserved: {What: "Calls in flight had reserved the credit.",
+		Next: waitABit + " If it happens often, add credit.", At: AtCredit},
+	gateway.CodeCreditLocked: {What: "The account's mail address is not confirmed.",
+		Next: "Confirm it, or link a sign-in provider.", At: AtSettings},
+	gateway.CodeCapReached: {What: "A spending cap was reached.",
+		Next: "Raise the cap of this project or of the account, or wait until it resets.", At: AtCaps},
+	gateway.CodeRequestTooLarge: {What: "The credit covered only a shorter answer than the app asked for.",
+		Next: "Add credit, lower max_tokens, or shorten the input.", At: AtCredit},
+	gateway.CodeOwnKeyMissing: {What: "Own keys pay, and the project has none for the model's provider.",
+		Next: "Store a key, or let credit pay.", At: AtPayer, Tool: "setCredential"},
+	gateway.CodeOwnKeyRefused: {What: "The provider refused the project's own key, or its budget there is spent.",
+		Next: "Test the key and replace it, or look at the budget at the provider. Credit does not stand in.", At: AtPayer,
+		Tool: "setCredential"},
+	gateway.CodeProviderUnreachable: {What: "A local server of models did not answer.", Next: "Start it.", At: AtModels},
+	gateway.CodeModelNotFound: {What: "The app asked for a model that is not available.",
+		Next: "Have it ask for assistant, or for another model of the list.", At: AtModels},
+	gateway.CodeWrongAPI: {What: "The app called a model by another interface than the model has.",
+		Next: "The list of models names the interface of each.", At: AtModels},
+	wire.UnsupportedParameter: {What: "A request had a field that the gateway does not pass on.",
+		Next: "Leave the field out; the error that the app got names it.", At: AtRequests},
+	wire.InvalidValue: {What: "A request had a value that is not allowed.", Next: badFields, At: AtRequests},
+	wire.InvalidJSON:  {What: "A request was not valid JSON.", Next: badFields, At: AtRequests},
+	gateway.CodeNotConfigured: {What: "The operator of this backend has set up no models.",
+		Next: "Ask the operator to set gateway_catalogue."},
+	gateway.CodeTooManyCalls: {What: "The server was busy.", Next: waitABit},
+	gateway.CodeUnavailable:  {What: "The gateway was not available.", Next: waitABit},
+}
+
+// StepFor returns the next step for a refusal.
+func StepFor(code string) Step {
+	if step, ok := steps[code]; ok {
 		return step
 	}
-	return "the app's answer says why"
+	return Step{What: "The call was refused.", Next: "The error that the app got says what to do."}
 }

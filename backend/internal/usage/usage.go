@@ -1,5 +1,6 @@
-// Package usage reports what a project's calls through the AI gateway cost: sums, caps, the account's credit, refusals
-// with the next step, and which models apps get. Agents and owners read the same report. It knows neither HTTP nor SQL.
+// Package usage reports the cost of a project's calls through the AI gateway: sums, caps, the account's credit,
+// refusals with the next step, and which models apps get. Agents and owners read the same report. The package knows
+// neither HTTP nor SQL.
 package usage
 
 import (
@@ -14,7 +15,7 @@ import (
 	"github.com/service-dev/service/backend/internal/gateway"
 )
 
-// Ledger is what a report needs of the ledger.
+// Ledger is the part of the ledger that a report needs.
 type Ledger interface {
 	Account(ctx context.Context, accountID string) (credit.Account, error)
 	Project(ctx context.Context, accountID, project string) (credit.Project, error)
@@ -27,11 +28,38 @@ type Models interface {
 	Available(ctx context.Context, who gateway.Caller) ([]gateway.Availability, error)
 }
 
+// KeySources knows whether credit or own keys pay for a project's calls.
+type KeySources interface {
+	KeySource(ctx context.Context, account, project string) (string, error)
+}
+
 // Service makes reports. Its callers must have checked that the project belongs to the account.
 type Service struct {
-	Ledger Ledger
-	Models Models
-	Now    func() time.Time
+	Ledger     Ledger
+	Models     Models
+	KeySources KeySources
+	Now        func() time.Time
+}
+
+// NothingPays is the key source of a project that no model is available to.
+const NothingPays = "none"
+
+// PaysFor returns what pays for a project's next call: the source of the model assistant, or else of the first model
+// that is available. setting is the project's choice. Where no model is available, scripted tells whether scripts
+// answered.
+func PaysFor(setting string, models []gateway.Availability, scripted bool) string {
+	available := slices.IndexFunc(models, func(a gateway.Availability) bool { return a.Why == "" && a.Model != nil })
+	switch {
+	case available >= 0 && models[available].Model.Provider.Local:
+		return credit.SourceLocal
+	case setting == gateway.KeySourceOwn:
+		return credit.SourceOwnKey
+	case available >= 0:
+		return credit.SourceCredit
+	case scripted:
+		return credit.SourceScript
+	}
+	return NothingPays
 }
 
 // Unit is the length of a point of the series.
@@ -43,30 +71,28 @@ const (
 	Day  = Unit(24 * time.Hour)
 )
 
-// Query asks for the last Points hours or days of UTC, the present one included.
+// Query asks for the last Points hours or days in UTC, including the current one.
 type Query struct {
 	Unit   Unit
 	Points int
 }
 
-// Report is what a project's calls cost.
+// Report is the cost of a project's calls.
 type Report struct {
 	From, To time.Time
 	Unit     Unit
 
-	Credit credit.Account
-	// KeySource is what pays for calls of models that cost something: the account's credit, until a project can choose
-	// another.
-	KeySource         string
-	Caps              []Cap // those that are set, of the project and of its account
+	Credit            credit.Account
+	KeySource         string // of PaysFor
+	Caps              []Cap  // the caps that are set, of the project and its account
 	Totals            Sums
-	ByModel, BySource []Part // the dearest first
+	ByModel, BySource []Part // the most expensive first
 	Series            []Point
 	Refusals          []Refusal
 	Models            []gateway.Availability
 }
 
-// Cap is a spending cap and what the present period has used of it.
+// Cap is a spending cap and how much of it the current period has used.
 type Cap struct {
 	Of, Period string // credit.OfProject or OfAccount, credit.CapDay or CapMonth
 	Limit      credit.Amount
@@ -99,16 +125,16 @@ type Part struct {
 	Sums
 }
 
-// Point is an hour or a day, which begins At.
+// Point is an hour or a day that begins at At.
 type Point struct {
 	At time.Time
 	Sums
 }
 
-// Refusal counts refused calls of one code. Next is what to do about it.
+// Refusal counts refused calls of one code, with what to do about it.
 type Refusal struct {
 	credit.Refusal
-	Next string
+	Step
 }
 
 // Report reports on a project.
@@ -119,7 +145,6 @@ func (s *Service) Report(ctx context.Context, account, project string, q Query) 
 	for i := range q.Points {
 		r.Series = append(r.Series, Point{At: r.From.Add(time.Duration(i) * unit)})
 	}
-	r.KeySource = credit.SourceCredit
 	if r.Credit, err = s.Ledger.Account(ctx, account); err != nil {
 		return Report{}, err
 	}
@@ -141,15 +166,24 @@ func (s *Service) Report(ctx context.Context, account, project string, q Query) 
 		return Report{}, fmt.Errorf("read refusals: %w", err)
 	}
 	for _, one := range refusals {
-		r.Refusals = append(r.Refusals, Refusal{one, next(one.Code)})
+		r.Refusals = append(r.Refusals, Refusal{one, StepFor(one.Code)})
 	}
-	r.Models, err = s.Models.Available(ctx, gateway.Caller{Account: account, Project: project})
-	return r, err
+	if r.Models, err = s.Models.Available(ctx, gateway.Caller{Account: account, Project: project}); err != nil {
+		return Report{}, err
+	}
+	setting, err := s.KeySources.KeySource(ctx, account, project)
+	if err != nil {
+		return Report{}, fmt.Errorf("read key source: %w", err)
+	}
+	r.KeySource = PaysFor(setting, r.Models, slices.ContainsFunc(r.BySource, func(p Part) bool {
+		return p.Name == credit.SourceScript && p.Calls > 0
+	}))
+	return r, nil
 }
 
 func (r *Report) add(row credit.UsageRow) {
 	r.Totals.add(row)
-	if row.Model != "" { // of refused calls that named none of the models it is empty
+	if row.Model != "" { // empty for refused calls that named no known model
 		r.ByModel = addPart(r.ByModel, row.Model, row)
 	}
 	r.BySource = addPart(r.BySource, row.Source, row)
@@ -165,7 +199,7 @@ func addPart(parts []Part, name string, row credit.UsageRow) []Part {
 	return parts
 }
 
-// Summary says the report in words.
+// Summary describes the report in words.
 func (r Report) Summary() string {
 	words := []string{fmt.Sprintf("%d calls cost %s in the last %d %s.", r.Totals.Calls, dollars(r.Totals.Charged),
 		len(r.Series), r.unitName())}
@@ -185,11 +219,11 @@ func (r Report) Summary() string {
 		words = append(words, fmt.Sprintf("%d calls failed at the provider.", n))
 	}
 	if n := r.Totals.Refused; n > 0 {
-		why := ""
+		why := "."
 		if len(r.Refusals) > 0 {
-			why = ", most often " + r.Refusals[0].Code + ": " + r.Refusals[0].Next
+			why = ", most often " + r.Refusals[0].Code + ". " + r.Refusals[0].Hint()
 		}
-		words = append(words, fmt.Sprintf("%d calls were refused%s.", n, why))
+		words = append(words, fmt.Sprintf("%d calls were refused%s", n, why))
 	}
 	return strings.Join(words, " ")
 }

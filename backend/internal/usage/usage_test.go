@@ -10,10 +10,12 @@ import (
 	"time"
 
 	"github.com/service-dev/service/backend/internal/credit"
+	"github.com/service-dev/service/backend/internal/gateway"
+	"github.com/service-dev/service/backend/internal/gateway/wire"
 )
 
-// A refusal that a call can end with has a next step. Calls whose provider failed are no refusals, and those without a key
-// are of no project.
+// Every refusal that can end a call has a next step. Calls whose provider failed are not refusals, and calls without a
+// key belong to no project.
 func TestNext_KnowsEveryRefusal(t *testing.T) {
 	file, err := parser.ParseFile(token.NewFileSet(), "../gateway/refusal.go", nil, 0)
 	if err != nil {
@@ -29,13 +31,51 @@ func TestNext_KnowsEveryRefusal(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if checked++; nextSteps[code] == "" && !strings.HasPrefix(code, "provider_") && code != "invalid_key" {
+		if s := steps[code]; (s.What == "" || s.Next == "") && !strings.HasPrefix(code, "provider_") && code != "invalid_key" {
 			t.Errorf("%s has no next step", code)
 		}
+		checked++
 		return true
 	})
-	if checked < 10 || next("of a later version") == "" {
+	if checked < 10 || StepFor("of a later version").Hint() == "" {
 		t.Errorf("%d codes", checked)
+	}
+	for _, code := range []string{wire.InvalidJSON, wire.InvalidValue, wire.UnsupportedParameter} {
+		if steps[code].At != AtRequests {
+			t.Errorf("%s: %+v", code, steps[code])
+		}
+	}
+	for code, want := range map[string]string{gateway.CodeOwnKeyRefused: "call setCredential",
+		gateway.CodeNoCredit: "/account/credit", gateway.CodeCapReached: "gateway page"} {
+		if hint := StepFor(code).Hint(); !strings.Contains(hint, want) {
+			t.Errorf("%s: %s", code, hint)
+		}
+	}
+}
+
+func TestPaysFor_IsTheSourceOfTheNextCall(t *testing.T) {
+	offered := func(local bool, why string) gateway.Availability {
+		return gateway.Availability{Model: &gateway.Model{Provider: &gateway.Provider{Local: local}}, Why: why}
+	}
+	paid, local, hidden := offered(false, ""), offered(true, ""), offered(false, "no price")
+	for name, c := range map[string]struct {
+		setting  string
+		models   []gateway.Availability
+		scripted bool
+		want     string
+	}{
+		"no model":                       {"credit", nil, false, "none"},
+		"an assistant without a model":   {"credit", []gateway.Availability{{}}, false, "none"},
+		"scripts only":                   {"credit", []gateway.Availability{hidden}, true, "script"},
+		"credit":                         {"credit", []gateway.Availability{paid, local}, true, "credit"},
+		"the assistant is local":         {"own", []gateway.Availability{local, paid}, false, "local"},
+		"the assistant is not offered":   {"credit", []gateway.Availability{hidden, local}, false, "local"},
+		"own keys":                       {"own", []gateway.Availability{paid}, false, "own_key"},
+		"own keys, of which none is set": {"own", []gateway.Availability{hidden}, true, "own_key"},
+	} {
+		if got := PaysFor(c.setting, c.models, c.scripted); got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
 	}
 }
 

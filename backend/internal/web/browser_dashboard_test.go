@@ -11,6 +11,7 @@ import (
 
 	"github.com/service-dev/service/backend/internal/assistant"
 	"github.com/service-dev/service/backend/internal/audit"
+	"github.com/service-dev/service/backend/internal/gateway"
 	"github.com/service-dev/service/backend/internal/grants"
 )
 
@@ -133,6 +134,10 @@ func TestDashboard_IsAccessible(t *testing.T) {
 			h.secrets["openai"] = "sk-canary-wxyz"
 			h.credit.spend(60)
 			h.credit.spendOnModels(time.Now())
+			h.servers = &fakeServers{fakeDashboard: h, list: []gateway.LocalServer{
+				{ID: "ollama", BaseURL: "http://localhost:11434/v1", Models: []string{"llama3.2:1b"}, Keyed: true, Checked: then},
+				{ID: "vllm", BaseURL: "http://192.168.1.20:8000/v1", Checked: then,
+					Problem: "it does not answer: start it, then check again"}}}
 			site, _ := dashboardSite(t, h)
 			s := walkIn(t, site, flags...)
 			for _, p := range dashboardPages {

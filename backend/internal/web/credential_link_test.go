@@ -98,7 +98,7 @@ func TestCredentialLink_Paste(t *testing.T) {
 	v.post(pastePage, form("canary-of-another-form")).want(http.StatusUnprocessableEntity, "looks different",
 		`aria-invalid="true"`)
 	if strings.Contains(v.page, "canary") {
-		t.Error("the page gives the value back")
+		t.Error("the page shows the value")
 	}
 	noToken := form(pasteValue)
 	noToken.Del("csrf")
@@ -140,9 +140,9 @@ func TestCredentialLink_OnlyForItsAccount(t *testing.T) {
 	tokens = ada.tokens()
 	tokens.Set("value", pasteValue)
 	ada.post(pastePage, tokens).want(http.StatusConflict, "set a key to encrypt credentials with")
-	f.fail = errors.New("the store is away")
+	f.fail = errors.New("the store cannot be reached")
 	ada.get(pastePage).post(pastePage, tokens).want(http.StatusInternalServerError)
 	if strings.Contains(ada.page, "canary") || strings.Contains(ada.page, "away") {
-		t.Error("the error page tells too much")
+		t.Error("the error page reveals too much")
 	}
 }

@@ -54,6 +54,14 @@ var projectPages = map[string]func(*Web, *call) error{
 	"GET" + oneProject + "/connection-page/file":           (*Web).connectionPageFile,
 }
 
+// serverPages are those of local servers, which only a backend on the person's own machine has.
+var serverPages = map[string]func(*Web, *call) error{
+	"POST" + oneProject + "/gateway/servers":                 (*Web).addServer,
+	"POST" + oneProject + "/gateway/servers/{server}/check":  (*Web).checkServer,
+	"GET" + oneProject + "/gateway/servers/{server}/remove":  (*Web).removeServerPage,
+	"POST" + oneProject + "/gateway/servers/{server}/remove": (*Web).removeServer,
+}
+
 // mountDashboard adds the pages below /account about projects, grants and the audit log.
 func (w *Web) mountDashboard(mux *http.ServeMux) {
 	if w.Dashboard == nil {
@@ -63,6 +71,12 @@ func (w *Web) mountDashboard(mux *http.ServeMux) {
 		mux.Handle(pattern, w.signedIn(func(c *call) error { return h(w, c) }))
 	}
 	for pattern, h := range projectPages {
+		mux.Handle(pattern, w.withProject(func(c *call) error { return h(w, c) }))
+	}
+	if w.Dashboard.LocalServers == nil {
+		return
+	}
+	for pattern, h := range serverPages {
 		mux.Handle(pattern, w.withProject(func(c *call) error { return h(w, c) }))
 	}
 }

@@ -45,6 +45,7 @@ var actionTitles = map[string]string{
 	"page.read": "Connection page read", "page.changed": "Connection page changed",
 	"page.undone": "Connection page change undone", "credit.caps_changed": "Spending caps changed",
 	"credit.caps_undone": "Change of spending caps undone", "gateway.key_source_changed": "What pays for calls changed",
+	"gateway.server_added": "Local server added", "gateway.server_removed": "Local server removed",
 	"credential.link": "Link to paste a credential made",
 	"link.revoked":    "Agent's link revoked", "account.email_asked": "Change of the e-mail address requested",
 	"account.email_changed": "E-mail address changed", "account.email_verified": "E-mail address confirmed",
@@ -113,9 +114,9 @@ func activityRows(entries []audit.Entry, list []projects.Project) []activityRow 
 			Project: e.Project, When: showTime(e.At), Undone: e.UndoneBy != ""}
 		if exists[e.Project] {
 			row.ProjectPath = projectPath(e.Project)
-			if e.Undoable() && undoFeature(e) != "" {
-				row.Undo = "/account/audit/" + url.PathEscape(e.ID) + "/undo"
-			}
+		}
+		if (exists[e.Project] || e.Project == "") && e.Undoable() && undoFeature(e) != "" {
+			row.Undo = "/account/audit/" + url.PathEscape(e.ID) + "/undo"
 		}
 		rows[i] = row
 	}

@@ -21,7 +21,7 @@ const (
 type creditPage struct {
 	formErrors
 	Done      *notice
-	Notices   []string // of what most is spent
+	Notices   []string // about limits of which most is spent
 	Credit    credit.Account
 	Totals    []analyticsTotal
 	Free      string
@@ -113,7 +113,7 @@ func newTransferRow(t credit.Transfer) transferRow {
 type capsForm struct {
 	Action     string
 	Lines      []capLine
-	Now, Then  string // the most that a month can cost as saved, and as entered; Then is "" where nothing was entered
+	Now, Then  string // the most that a month can cost, as saved and as entered; Then is "" if nothing was entered
 	Version    int64  // of the caps as they were read
 	day, month string // as entered
 }
@@ -150,7 +150,7 @@ func spentText(s credit.Spent) string {
 	return text
 }
 
-// mostOfMonth returns what calls can cost at most in a month.
+// mostOfMonth returns the most that calls can cost in a month.
 func mostOfMonth(c credit.Caps) string {
 	const days = 31
 	switch {
@@ -182,8 +182,8 @@ func readCaps(c *call, f *formErrors) (caps credit.Caps, entered capsForm) {
 	return caps, entered
 }
 
-// changeCaps saves the posted caps of a project, or of the account if project is empty, and goes on at path. It shows
-// the form again to correct it or to tell the cost.
+// changeCaps saves the posted caps of a project, or of the account if project is empty, and redirects to path. It shows
+// the form again if it needs correction, and to show the cost.
 func (w *Web) changeCaps(c *call, project, path string, show func(formErrors, *capsForm) error) error {
 	var f formErrors
 	caps, entered := readCaps(c, &f)
@@ -206,7 +206,7 @@ func (w *Web) changeAccountCaps(c *call) error {
 	})
 }
 
-// creditLine is what other pages tell of the account's credit, or of what a project spent of it.
+// creditLine is the line that other pages show about the account's credit, or about a project's spending.
 type creditLine struct {
 	Available, Today, Month string
 	Locked                  bool
@@ -223,7 +223,7 @@ func (w *Web) accountLine(c *call) (creditLine, error) {
 		Locked: own.Locked, Notices: notices}, err
 }
 
-// spendingNotices says of which caps, and whether of the credit, most is spent.
+// spendingNotices lists the caps, and the credit, of which most is spent.
 func (w *Web) spendingNotices(c *call, project string) (texts []string, err error) {
 	all, err := w.Dashboard.Credit.Notices(c.Context(), c.account.ID, project)
 	for _, n := range all {

@@ -72,7 +72,7 @@ func TestCredit_CapsTellTheCostBeforeAndAfter(t *testing.T) {
 	}
 }
 
-// The banner is on every page that tells of spending, a project's only on that project's.
+// The banner is on every page about spending, a project's banner only on that project's pages.
 func TestCredit_BannerWhenMostIsSpent(t *testing.T) {
 	h := newFakeDashboard()
 	h.credit.notices = []credit.Notice{{Of: credit.OfBalance, Limit: 2 * credit.USD, Spent: 1_700_000},
@@ -92,11 +92,15 @@ func TestCredit_BannerWhenMostIsSpent(t *testing.T) {
 func TestCredit_CapsCanBeUndone(t *testing.T) {
 	h := newFakeDashboard()
 	site, _ := dashboardSite(t, h)
-	v := signedIn(t, site, ada).get(helloGateway)
-	v.post(helloGateway+"/caps", v.form("version", "0", "cap-day", "1", "cap-month", "")).want(http.StatusSeeOther)
-	v.get("/account/audit").want(http.StatusOK, "Spending caps changed", "/undo")
-	v.post("/account/audit/"+h.entries[0].ID+"/undo", v.form()).onward().want(http.StatusOK, "Undone.")
-	if c := h.credit.caps[hello]; c.Day != nil {
-		t.Errorf("caps %+v", c)
+	v := signedIn(t, site, ada)
+	for path, project := range map[string]string{helloGateway: hello, creditPath: ""} {
+		v.get(path)
+		v.post(path+"/caps", v.form("version", "0", "cap-day", "1", "cap-month", "")).want(http.StatusSeeOther)
+		undo := "/account/audit/" + h.entries[len(h.entries)-1].ID + "/undo"
+		v.get("/account/audit").want(http.StatusOK, "Spending caps changed", `action="`+undo+`"`)
+		v.post(undo, v.form()).onward().want(http.StatusOK, "Undone.")
+		if c := h.credit.caps[project]; c.Day != nil || c.Version != 2 {
+			t.Errorf("%s: caps %+v", path, c)
+		}
 	}
 }

@@ -22,7 +22,7 @@ type fakeCredit struct {
 	usage     []credit.UsageRow
 	refusals  []credit.Refusal
 	notices   []credit.Notice
-	source    string // what pays; "" is credit
+	source    string // the key source; "" is credit
 }
 
 func newFakeCredit(h *fakeDashboard) *fakeCredit {
@@ -33,7 +33,7 @@ func newFakeCredit(h *fakeDashboard) *fakeCredit {
 	}}
 }
 
-// spend makes n calls' transfers, after the free credit.
+// spend sets the transfers to the free credit followed by n calls.
 func (f *fakeCredit) spend(n int) {
 	f.transfers = []credit.Transfer{{ID: "free:x", Debit: credit.BookFree, Amount: 2_000_000, At: then}}
 	for i := range n {
@@ -127,7 +127,7 @@ func (f fakeModels) Available(context.Context, gateway.Caller) ([]gateway.Availa
 	return f.models, nil
 }
 
-// spendOnModels makes a fortnight of calls, and models of every kind.
+// spendOnModels adds two weeks of calls and models of every kind.
 func (f *fakeCredit) spendOnModels(now time.Time) {
 	paid := &gateway.Provider{ID: "openai", Name: "OpenAI", OwnKeys: "openai"}
 	standard := &gateway.Model{ID: "standard", Name: "Standard", Provider: paid, API: wire.Chat,
@@ -172,5 +172,46 @@ func (f *fakeCredit) SetKeySource(_ context.Context, _, project, source string, 
 	defer f.mu.Unlock()
 	f.source = source
 	f.note(by, "gateway.key_source_changed", project, source)
+	return nil
+}
+
+// fakeServers are the local servers of hello.
+type fakeServers struct {
+	*fakeDashboard
+	list []gateway.LocalServer
+	err  error // of Add
+}
+
+func (f *fakeServers) List(_ context.Context, _, project string) ([]gateway.LocalServer, error) {
+	if project != hello {
+		return nil, nil
+	}
+	return f.list, nil
+}
+
+func (f *fakeServers) Add(_ context.Context, _, project, id, address, key string, by audit.Actor) (
+	gateway.LocalServer, error) {
+	if f.err != nil {
+		return gateway.LocalServer{}, f.err
+	}
+	s := gateway.LocalServer{ID: id, BaseURL: address, Keyed: key != "", Models: []string{"a", "b"}, Checked: then}
+	f.list = append(f.list, s)
+	f.note(by, "gateway.server_added", project, id)
+	return s, nil
+}
+
+func (f *fakeServers) Check(_ context.Context, _, _, id string) (gateway.LocalServer, error) {
+	for i := range f.list {
+		if f.list[i].ID == id {
+			f.list[i].Problem = "it does not answer: start it, then check again"
+			return f.list[i], nil
+		}
+	}
+	return gateway.LocalServer{}, gateway.ErrNoServer
+}
+
+func (f *fakeServers) Remove(_ context.Context, _, project, id string, by audit.Actor) error {
+	f.list = slices.DeleteFunc(f.list, func(s gateway.LocalServer) bool { return s.ID == id })
+	f.note(by, "gateway.server_removed", project, id)
 	return nil
 }

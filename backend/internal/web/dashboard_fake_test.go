@@ -50,6 +50,7 @@ type fakeDashboard struct {
 	calls    []string
 	credit   *fakeCredit
 	models   []gateway.Availability
+	servers  LocalServers // nil: none can be added
 }
 
 type (
@@ -91,7 +92,7 @@ func (h *fakeDashboard) dashboard() *Dashboard {
 	return &Dashboard{Projects: fakeProjects{h}, Keys: fakeProjects{h}, Grants: fakeGrants{h}, Audit: fakeAudit{h},
 		Assistant:   fakeAssistant{h},
 		Credentials: fakeCredentials{h}, Pages: fakePages{h}, Links: h, Credit: h.credit,
-		Models: fakeModels{h}, KeySources: h.credit}
+		Models: fakeModels{h}, KeySources: h.credit, LocalServers: h.servers}
 }
 
 // note adds an audit entry and records the call; the caller holds mu.

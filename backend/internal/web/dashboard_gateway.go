@@ -12,6 +12,7 @@ import (
 	"github.com/service-dev/service/backend/internal/chart"
 	"github.com/service-dev/service/backend/internal/credit"
 	"github.com/service-dev/service/backend/internal/gateway"
+	"github.com/service-dev/service/backend/internal/usage"
 	"github.com/service-dev/service/proto/backendapi"
 )
 
@@ -19,7 +20,7 @@ import (
 type gatewayPage struct {
 	formErrors
 	Done     *notice
-	Notices  []string // of what most is spent
+	Notices  []string // about limits of which most is spent
 	Nav      projectNav
 	Ranges   []analyticsRange
 	Range    analyticsRange
@@ -31,9 +32,11 @@ type gatewayPage struct {
 	Refusals []refusalRow
 	Caps     capsForm
 	Payer    payerForm
+	PaidBy   string // what pays for calls
+	Servers  serversForm
 	Models   []modelRow
 	BaseURL  string
-	Compared string // the tokens that Models compares the cost of; "" without any
+	Compared string // the tokens whose cost Models compares; "" if there are none
 }
 
 // spendPlot is a chart and the table of its numbers.
@@ -51,7 +54,8 @@ type spendRow struct {
 
 type refusalRow struct {
 	Code  string
-	Text  refusalText
+	Step  usage.Step
+	Link  stepLink
 	Count string
 	Last  shownTime
 }
@@ -90,6 +94,9 @@ func (w *Web) showGateway(c *call, f formErrors, entered *capsForm) error {
 	if err := w.addModels(c, &page); err != nil {
 		return err
 	}
+	if page.Servers, err = w.servers(c); err != nil {
+		return err
+	}
 	return w.render(c, page.status(), "dashboard_gateway", page)
 }
 
@@ -116,7 +123,7 @@ func (s *spending) row(label string) spendRow {
 		Out: grouped(s.out), Amount: dollars(s.charged)}
 }
 
-// modelSource is what spending is told apart by.
+// modelSource is the key by which spending is grouped.
 type modelSource struct{ model, source string }
 
 // sums are the calls of a range by time, by model and source, and by all of them.
@@ -152,7 +159,7 @@ func (s *sums) add(u credit.UsageRow, step time.Duration) {
 	}
 }
 
-// dearest sorts the dearest first, and by name where they cost the same.
+// dearest orders by cost, the most expensive first, and by name for equal costs.
 func dearest(by map[modelSource]*spending) []modelSource {
 	var keys []modelSource
 	for k := range by {
@@ -167,7 +174,7 @@ func dearest(by map[modelSource]*spending) []modelSource {
 	return keys
 }
 
-// addSpending adds what calls cost in the range, and which were refused.
+// addSpending adds the cost of the calls in the range, and the refused calls.
 func (w *Web) addSpending(c *call, page *gatewayPage) error {
 	step := page.Range.length()
 	q := page.Range.query(w.Now().UTC())
@@ -194,7 +201,8 @@ func (w *Web) addSpending(c *call, page *gatewayPage) error {
 	}
 	refusals, err := w.Dashboard.Credit.Refusals(c.Context(), of)
 	for _, r := range refusals {
-		page.Refusals = append(page.Refusals, refusalRow{r.Code, refusalTextOf(r.Code), grouped(r.Count), showTime(r.LastAt)})
+		step := usage.StepFor(r.Code)
+		page.Refusals = append(page.Refusals, refusalRow{r.Code, step, stepLinks[step.At], grouped(r.Count), showTime(r.LastAt)})
 	}
 	return err
 }
@@ -252,35 +260,41 @@ func (s *sums) table(interval string) (rows []spendRow) {
 // sources are the words for who paid.
 var sources = map[string]string{
 	credit.SourceCredit: "credit", credit.SourceOwnKey: "own key", credit.SourceLocal: "local, free",
-	"script": "script, free",
+	credit.SourceScript: "script, free", usage.NothingPays: "nothing: no model is available",
 }
 
 func paidBy(source string) string { return cmp.Or(sources[source], source) }
 
-// comparedDays is the time whose tokens the models' cost is compared by.
+// comparedDays is the period whose tokens are used to compare the cost of models.
 const comparedDays = 30
 
-// addModels lists the models, why one is not available, and what the tokens of the last days would cost with it.
+// addModels lists the models, why one is not available, and the cost of the last days' tokens with each.
 func (w *Web) addModels(c *call, page *gatewayPage) error {
 	all, err := w.Dashboard.Models.Available(c.Context(), gateway.Caller{Account: c.account.ID, Project: c.project.ID})
 	if err != nil {
 		return err
 	}
 	var used spending
-	now, ifCredit, prices := w.Now(), credit.Amount(0), pricesOf(all)
+	now, ifCredit, prices, scripted := w.Now(), credit.Amount(0), pricesOf(all), false
 	err = w.Dashboard.Credit.Usage(c.Context(), credit.UsageQuery{AccountID: c.account.ID, Project: c.project.ID,
 		From: now.AddDate(0, 0, -comparedDays), To: now}, func(u credit.UsageRow) error {
 		used.add(u)
 		ifCredit += ifCreditPaid(u, prices)
+		scripted = scripted || u.Source == credit.SourceScript && u.Calls > 0
 		return nil
 	})
-	if err == nil {
-		page.Payer, err = w.payer(c, all, ifCredit)
-	}
 	if err != nil {
 		return err
 	}
-	usage := tokensOf(used.in, used.cached, used.out)
+	source, err := w.Dashboard.KeySources.KeySource(c.Context(), c.account.ID, c.project.ID)
+	if err != nil {
+		return err
+	}
+	page.PaidBy = paidBy(usage.PaysFor(source, all, scripted))
+	if page.Payer, err = w.payer(c, source, all, ifCredit); err != nil {
+		return err
+	}
+	tokens := tokensOf(used.in, used.cached, used.out)
 	if used.calls > 0 {
 		page.Compared = fmt.Sprintf("%s tokens in and %s out, in %d days", grouped(used.in), grouped(used.out), comparedDays)
 	}
@@ -289,7 +303,7 @@ func (w *Web) addModels(c *call, page *gatewayPage) error {
 		if m := a.Model; m != nil {
 			row.About, row.Called = m.Name+", "+m.Provider.Name, "POST /v1"+m.API.Path()
 			if row.Price = priceOf(m); row.Price != "" {
-				row.Cost = backendapi.Dollars(m.Prices.Of(usage))
+				row.Cost = backendapi.Dollars(m.Prices.Of(tokens))
 			}
 			if a.ID != m.ID {
 				row.About = "means " + m.ID
@@ -300,7 +314,7 @@ func (w *Web) addModels(c *call, page *gatewayPage) error {
 	return nil
 }
 
-// priceOf returns what a million tokens cost, or "" if that is not known.
+// priceOf returns the price of a million tokens, or "" if it is not known.
 func priceOf(m *gateway.Model) string {
 	switch {
 	case m.Provider.Local:

@@ -8,7 +8,7 @@ import (
 
 	"github.com/service-dev/service/backend/internal/credit"
 	"github.com/service-dev/service/backend/internal/gateway"
-	"github.com/service-dev/service/backend/internal/gateway/wire"
+	"github.com/service-dev/service/backend/internal/usage"
 )
 
 const helloGateway = helloPath + "/gateway"
@@ -49,17 +49,28 @@ func TestGateway_SaysWhatToDoAboutRefusals(t *testing.T) {
 	v.lacks("Your last 30 days", "<svg class=\"chart\"")
 }
 
-// Every code that a call can be refused with before it reaches a provider has a text of its own.
-func TestGateway_EveryRefusalHasAText(t *testing.T) {
-	for _, code := range []string{gateway.CodeModelNotFound, gateway.CodeWrongAPI, gateway.CodeRequestTooLarge,
-		gateway.CodeOwnKeyMissing, gateway.CodeOwnKeyRefused, gateway.CodeProviderUnreachable, gateway.CodeNoCredit,
-		gateway.CodeCreditReserved, gateway.CodeCreditLocked, gateway.CodeCapReached,
-		gateway.CodeTooManyCalls, gateway.CodeNotConfigured, gateway.CodeUnavailable, wire.InvalidJSON, wire.InvalidValue,
-		wire.UnsupportedParameter, (&credit.NoCredit{}).Code(), (&credit.CapReached{}).Code()} {
-		if text, ok := refusalTexts[code]; !ok || text.What == "" || text.Next == "" {
-			t.Errorf("%s has no text", code)
+// Every next step that is taken on a page leads there.
+func TestGateway_EveryPlaceOfANextStepHasALink(t *testing.T) {
+	for _, at := range []usage.Place{usage.AtCredit, usage.AtSettings, usage.AtCaps, usage.AtPayer, usage.AtModels,
+		usage.AtRequests} {
+		if l := stepLinks[at]; l.Href == "" || l.Label == "" {
+			t.Errorf("%s has no link", at)
 		}
 	}
+}
+
+func TestGateway_SaysWhatPaysForTheNextCall(t *testing.T) {
+	h := newFakeDashboard()
+	site, _ := dashboardSite(t, h)
+	v := signedIn(t, site, ada).get(helloGateway).want(http.StatusOK, "paid by: nothing: no model is available.")
+	h.credit.usage = []credit.UsageRow{{Project: hello, Source: credit.SourceScript, Calls: 1, Hour: time.Now().Add(-time.Hour)}}
+	v.get(helloGateway).want(http.StatusOK, "paid by: script, free.")
+	h.credit.spendOnModels(time.Now())
+	v.get(helloGateway).want(http.StatusOK, "paid by: credit.")
+	h.credit.source = gateway.KeySourceOwn
+	v.get(helloGateway).want(http.StatusOK, "paid by: own key.")
+	h.models = h.models[3:4]
+	v.get(helloGateway).want(http.StatusOK, "paid by: local, free.")
 }
 
 func TestGateway_ListsModelsWithPriceAndReason(t *testing.T) {
@@ -104,6 +115,6 @@ func TestGateway_WhatPaysTellsTheCostOfBoth(t *testing.T) {
 	v.get(helloGateway)
 	v.post(helloGateway+"/key-source", v.form("source", "own")).onward().want(http.StatusOK, "It applies from the next call",
 		`value="own" required checked`)
-	h.models = nil // the operator no longer takes own keys: the way back stays
+	h.models = nil // the operator no longer accepts own keys, but switching back stays possible
 	v.get(helloGateway).want(http.StatusOK, "What pays")
 }

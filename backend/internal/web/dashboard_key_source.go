@@ -11,11 +11,11 @@ import (
 	"github.com/service-dev/service/backend/internal/gateway/wire"
 )
 
-// payerForm is what pays for a project's calls, in the template "dashboard_gateway".
+// payerForm is the form for the key source of a project, in the template "dashboard_gateway".
 type payerForm struct {
 	Set      radioSet
-	Keys     []credentialRow // of the providers that take own keys
-	Offered  bool            // some provider takes own keys, or they pay already
+	Keys     []credentialRow // of the providers that accept own keys
+	Offered  bool            // some provider accepts own keys, or own keys pay already
 	IfCredit string          // cost of the last days if credit pays
 }
 
@@ -28,11 +28,7 @@ func (w *Web) changeKeySource(c *call) error {
 	return c.done(err, gatewayPath(c.project.ID), "key-source")
 }
 
-func (w *Web) payer(c *call, all []gateway.Availability, ifCredit credit.Amount) (payerForm, error) {
-	source, err := w.Dashboard.KeySources.KeySource(c.Context(), c.account.ID, c.project.ID)
-	if err != nil {
-		return payerForm{}, err
-	}
+func (w *Web) payer(c *call, source string, all []gateway.Availability, ifCredit credit.Amount) (payerForm, error) {
 	form := payerForm{IfCredit: dollars(ifCredit), Offered: source == gateway.KeySourceOwn}
 	form.Set = radioSet{Name: "source", Legend: "What pays for calls", Choices: selectChoice([]choice{
 		{ID: gateway.KeySourceCredit, Label: "Credit",
@@ -66,7 +62,7 @@ func pricesOf(all []gateway.Availability) map[string]wire.Prices {
 	return prices
 }
 
-// ifCreditPaid is what calls cost, or would have cost if credit had paid.
+// ifCreditPaid is the cost of calls, or what it would have been if credit had paid.
 func ifCreditPaid(u credit.UsageRow, prices map[string]wire.Prices) credit.Amount {
 	if u.Source != credit.SourceOwnKey {
 		return u.Charged

@@ -14,7 +14,7 @@ import (
 	"github.com/service-dev/service/backend/internal/projects"
 )
 
-// Dashboard serves the pages below /account; every field is required.
+// Dashboard serves the pages below /account; every field but LocalServers is required.
 type Dashboard struct {
 	Projects    Projects
 	Keys        ProjectKeys
@@ -27,6 +27,8 @@ type Dashboard struct {
 	Credit      Credit
 	Models      Models
 	KeySources  KeySources
+	// LocalServers is nil where people cannot add any.
+	LocalServers LocalServers
 }
 
 func (d *Dashboard) complete() bool {
@@ -129,7 +131,7 @@ type CapChanges interface {
 	UndoCaps(ctx context.Context, accountID string, e audit.Entry, by audit.Actor) error
 }
 
-// CallCounts are what was counted of calls to models.
+// CallCounts are the counts of calls to models.
 type CallCounts interface {
 	Usage(ctx context.Context, q credit.UsageQuery, row func(credit.UsageRow) error) error
 	Refusals(ctx context.Context, q credit.UsageQuery) ([]credit.Refusal, error)
@@ -140,8 +142,16 @@ type Models interface {
 	Available(ctx context.Context, who gateway.Caller) ([]gateway.Availability, error)
 }
 
-// KeySources are what pays for the calls of projects. Errors are package gateway's.
+// KeySources read and change who pays for the calls of projects. Errors are package gateway's.
 type KeySources interface {
 	KeySource(ctx context.Context, account, project string) (string, error)
 	SetKeySource(ctx context.Context, account, project, source string, by audit.Actor) error
+}
+
+// LocalServers are the servers of models that the owners of projects added. Errors are package gateway's.
+type LocalServers interface {
+	List(ctx context.Context, account, project string) ([]gateway.LocalServer, error)
+	Add(ctx context.Context, account, project, id, address, key string, by audit.Actor) (gateway.LocalServer, error)
+	Check(ctx context.Context, account, project, id string) (gateway.LocalServer, error)
+	Remove(ctx context.Context, account, project, id string, by audit.Actor) error
 }

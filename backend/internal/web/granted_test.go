@@ -19,7 +19,7 @@ func TestActivation_ShowsWhatIsGranted(t *testing.T) {
 		"Read and change a project&#39;s connection page",
 		`href="/account/mcp-access"`, `href="/account"`)
 	if list, approve := strings.Index(v.page, "connection page"), strings.Index(v.page, `id="approve"`); list > approve {
-		t.Error("what is granted is said after the button that grants it")
+		t.Error("the page describes the grant only after the button that gives it")
 	}
 }
 

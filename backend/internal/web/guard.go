@@ -23,7 +23,7 @@ type call struct {
 	rw        http.ResponseWriter
 	browserID string           // the session cookie's value, which CSRF tokens and code bindings depend on
 	account   Account          // zero if nobody is signed in
-	project   projects.Project // set by withProject; its ID is no alias
+	project   projects.Project // set by withProject; its ID is not an alias
 }
 
 // handler serves one page. It may return an error only before it writes.

@@ -23,7 +23,7 @@ func (a *app) agent() *cobra.Command {
 			"safely is left alone, with the text to paste.",
 		command("list", "List the coding agents with their state", "", func(context.Context) error { return a.listAgents() }),
 		a.changeAgents("add", "Register service-mcp", agents.Agent.Add),
-		a.changeAgents("remove", "Take service-mcp out", remove))
+		a.changeAgents("remove", "Remove service-mcp from your coding agents", remove))
 }
 
 // agentChange edits one agent's file. With dry it writes nothing.
@@ -35,7 +35,7 @@ func (a *app) changeAgents(word, short string, change agentChange) *cobra.Comman
 	var toolset string
 	cmd := &cobra.Command{
 		Use: word + " NAME... | --all", Short: short,
-		Long: short + ". Names are those of `servicectl agent list`; --all means every agent found on this " +
+		Long: short + ".\nNames are those of `servicectl agent list`; --all means every agent found on this " +
 			"machine.\nExit code: 0 done, 1 no agent was found, 2 a file was left alone.",
 		Example: "  servicectl agent " + word + " claude-code cursor\n  servicectl agent " + word + " --all --dry-run",
 		RunE: func(_ *cobra.Command, names []string) error {
@@ -57,19 +57,19 @@ func (a *app) changeAgents(word, short string, change agentChange) *cobra.Comman
 	return cmd
 }
 
-// agentRow is what --json shows of an agent.
+// agentRow is an agent in the output of --json.
 type agentRow struct {
 	ID      string `json:"id"`
 	Name    string `json:"name"`
 	Found   bool   `json:"found"`
 	State   string `json:"state"`
 	File    string `json:"file"`
-	Program string `json:"program,omitempty"` // with other_path: what is registered
-	Toolset string `json:"toolset,omitempty"` // which tools are listed; empty is all
+	Program string `json:"program,omitempty"` // the registered program, with other_path
+	Toolset string `json:"toolset,omitempty"` // the listed tools; empty means all
 	Error   string `json:"error,omitempty"`
 	Changed *bool  `json:"changed,omitempty"`
 	Diff    string `json:"diff,omitempty"`    // with --dry-run
-	Snippet string `json:"snippet,omitempty"` // with an error: what to paste
+	Snippet string `json:"snippet,omitempty"` // text to paste, with an error
 }
 
 // known returns the agents of this machine and the path of the program to register.

@@ -14,7 +14,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// person is somebody at a browser without JavaScript.
+// person is a user whose browser has no JavaScript.
 type person struct{ client http.Client }
 
 var (
@@ -24,7 +24,7 @@ var (
 	valuePattern = regexp.MustCompile(`value="([^"]*)"`)
 )
 
-// decideOpened goes to the page that was opened, signs up and approves; or denies.
+// decideOpened loads the page that the command opened, signs up, and approves or denies.
 func decideOpened(ts *testscript.TestScript, what string) {
 	jar, err := cookiejar.New(nil)
 	ts.Check(err)

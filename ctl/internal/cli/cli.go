@@ -81,7 +81,7 @@ func (a *app) root() *cobra.Command {
 		return root
 	}
 	root.AddCommand(a.status(), a.doctor(), a.tool(), a.daemon(), a.service(), a.session(), a.plugin(), a.agent(),
-		a.version(), a.demo(), a.telemetry(), a.clientIO())
+		a.version(), a.demo(), a.telemetry(), a.usage(), a.clientIO())
 	return root
 }
 

@@ -40,7 +40,7 @@ func serveClientIO(ctx context.Context, in io.Reader) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	go func() { // ends with stdin; a read that this process's end cuts off needs no wait
+	go func() { // ends when stdin does; if the process ends first, nothing needs to wait for this read
 		lines.Scan()
 		cancel()
 	}()

@@ -28,12 +28,12 @@ func (a *app) daemon() *cobra.Command {
 		command("run", "Run the daemon in the foreground", "", func(context.Context) error { return runDaemon() }),
 		command("stop", "Ask the daemon to finish and exit", "", a.stopDaemon),
 		command("restart", "Stop the daemon and start the one beside this program",
-			"Connected agents go on with the new daemon: their open calls are answered with one clear error, nothing is done "+
+			"Connected agents continue with the new daemon. Each open call gets one clear error, and nothing is done "+
 				"twice.",
 			a.restartDaemon))
 }
 
-// runDaemon replaces this process by serviced.
+// runDaemon replaces this process with serviced.
 func runDaemon() error {
 	path, err := dialer.Beside("serviced")
 	if err != nil {
@@ -100,14 +100,14 @@ func askToStop(ctx context.Context, d dialer.Daemon, program string) (int64, err
 // forceWait is the time that a process has after each signal.
 const forceWait = 5 * time.Second
 
-// killDaemon ends the process of a daemon that does not respond, after checking that this process holds the directory.
+// killDaemon ends the process of a daemon that does not respond, after checking that it holds the directory.
 func killDaemon(ctx context.Context, d dialer.Daemon, pid int) error {
 	process, err := os.FindProcess(pid)
 	if err != nil {
 		return fmt.Errorf("find process %d: %w", pid, err)
 	}
 	defer func() { _ = process.Release() }()
-	if !holds(d, pid) { // checked after the process was taken hold of: its number cannot pass to another any more
+	if !holds(d, pid) { // checked while we hold the process open, so its number cannot pass to another
 		return &client.Error{
 			Code: codeUnavailable, Message: fmt.Sprintf("process %d is not known to be the daemon that holds %s", pid,
 				d.Paths.Dir),
@@ -242,7 +242,7 @@ func (a *app) logs(ctx context.Context, lines int, follow bool) error {
 func reopened(file *os.File, path string) (*os.File, error) {
 	now, err := os.Stat(path)
 	if err != nil {
-		return file, nil // it comes back with the next daemon
+		return file, nil // the next daemon creates the log again
 	}
 	held, err := file.Stat()
 	if err != nil {

@@ -83,7 +83,7 @@ func (a *app) runDemo(ctx context.Context, dir string) error {
 	return a.demoApp(ctx, agent, s, shim)
 }
 
-// demoSession gets to a simulator session, linking an account on the way when none is linked.
+// demoSession creates a simulator session and first links an account if none is linked.
 func (a *app) demoSession(ctx context.Context, agent *mcpclient.Client) (session, error) {
 	s, err := createSession(ctx, agent)
 	if err != nil || s.Status != "auth_required" {

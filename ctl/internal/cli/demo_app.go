@@ -75,7 +75,7 @@ func (a *app) endDemo(ctx context.Context) {
 	defer cancel()
 	c, err := client.Open(ctx, client.Options{Program: a.name, Running: true, Lean: true})
 	if err != nil {
-		return // nobody to stop
+		return // no daemon to stop
 	}
 	defer c.Close()
 	if pid, err := c.Stop(ctx); err == nil {
@@ -88,7 +88,7 @@ func (a *app) endDemo(ctx context.Context) {
 	a.Remark("stopping the demo's daemon: it does not answer")
 }
 
-// toolError is a tool's refusal as an error of the common kind.
+// toolError converts a tool's refusal to a typed error.
 func toolError(name string, structured json.RawMessage) error {
 	var p struct {
 		Code, Message, FixHint string

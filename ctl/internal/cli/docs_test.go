@@ -33,7 +33,7 @@ func TestDocumentation_CommandsExist(t *testing.T) {
 	}
 }
 
-// documented gives the first block of code that begins with mark.
+// documented returns the first code block that begins with mark.
 func documented(mark string) string {
 	for _, p := range docs.Pages() {
 		if _, after, ok := strings.Cut(p.Markdown, mark); ok {

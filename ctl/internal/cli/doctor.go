@@ -23,7 +23,7 @@ type check struct {
 }
 
 func (a *app) doctor() *cobra.Command {
-	return command("doctor", "Check everything and say what to do about what fails",
+	return command("doctor", "Check everything and say how to fix what fails",
 		"Exit code: 0 nothing fails, 1 something does.", a.runDoctor)
 }
 
@@ -71,7 +71,7 @@ func serviceCheck(ctx context.Context) check {
 	s, err := askServiced(ctx, d, "status")
 	if err != nil {
 		c := failure("service", err)
-		c.State = "warn" // clients start the daemon without it
+		c.State = "warn" // not a failure: clients start the daemon without the service
 		return c
 	}
 	c := check{Name: "service", State: "ok"}
@@ -120,7 +120,7 @@ func (a *app) askStatus(ctx context.Context) (*client.Client, *client.Status, er
 
 func failure(name string, err error) check {
 	p := problemOf(err)
-	if strings.Contains(p.FixHint, "servicectl doctor") { // this is it
+	if strings.Contains(p.FixHint, "servicectl doctor") { // this is that command
 		p.FixHint = "see the other checks"
 	}
 	return check{Name: name, State: "fail", Detail: p.Message, Fix: p.FixHint}

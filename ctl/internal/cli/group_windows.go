@@ -11,7 +11,7 @@ func ownGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP}
 }
 
-// askGroup ends the app with all that it started; there is no gentler way for a program without a window.
+// askGroup ends the app and everything it started. Windows has no gentler way to end a program without a window.
 func askGroup(cmd *exec.Cmd) {
 	_ = exec.Command("taskkill", "/T", "/F", "/PID",
 		strconv.Itoa(cmd.Process.Pid)).Run() //nolint:noctx // it takes a moment at most

@@ -10,8 +10,8 @@ import (
 	"github.com/service-dev/service/proto/rendezvous"
 )
 
-// holds reports whether a process is this user's and has the lock of the state directory open, as a daemon has for
-// life.
+// holds reports whether a process belongs to this user and has the lock file of the state directory open, which a
+// daemon keeps open for its whole life.
 func holds(d dialer.Daemon, pid int) bool {
 	lock, err := os.Stat(filepath.Join(d.Paths.Run, rendezvous.DaemonLock))
 	if err != nil || !d.Held() {

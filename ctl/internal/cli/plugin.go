@@ -67,12 +67,12 @@ func pluginLastCrash(p *client.Plugin, now time.Time) string {
 	return term.Since(p.GetCrashedMs(), now) + ": " + p.GetLastError()
 }
 
-// pluginNeed returns what to do about an adapter that should run and does not; empty if nothing.
+// pluginNeed returns what to do about an adapter that should run but does not, or "" if nothing needs doing.
 func pluginNeed(p *client.Plugin) string {
 	return pluginNeeds[p.GetState()]
 }
 
 var pluginNeeds = map[string]string{
-	"refused": "install the service again, so that its programs and plugins.sha256 belong together",
-	"backoff": "nothing, it starts again by itself; `servicectl daemon logs` tells more",
+	"refused": "install the service again, so that its programs match plugins.sha256",
+	"backoff": "nothing, it restarts by itself; see `servicectl daemon logs` for details",
 }

@@ -40,7 +40,7 @@ func runTests(m *testing.M) int {
 	return m.Run()
 }
 
-// buildPrograms makes what lies beside one another in an installation, with its checksum manifest.
+// buildPrograms builds the programs of an installation and its checksum manifest into one folder.
 func buildPrograms(dir string) error {
 	root := filepath.Join("..", "..", "..")
 	programs := map[string]string{
@@ -67,10 +67,10 @@ func buildPrograms(dir string) error {
 	return os.WriteFile(filepath.Join(dir, "plugins.sha256"), []byte(manifest.String()), 0o644)
 }
 
-// opener stands for xdg-open: it notes the URL for the command approve.
+// opener replaces xdg-open. It records the URL for the command approve.
 const opener = "#!/bin/sh\nprintf '%s\\n' \"$1\" >> \"$HOME/opened\"\n"
 
-// TestStories runs the manual: real daemon, real adapters, real backend.
+// TestStories runs the stories in testdata/script against a real daemon, real adapters and a real backend.
 func TestStories(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
@@ -105,7 +105,7 @@ func TestStories(t *testing.T) {
 	})
 }
 
-// recipe returns the commands of ours in the documentation's recipe for a CI system, as a shell script.
+// recipe returns our commands from the documentation's recipe for a CI system, as a shell script.
 func recipe(ci string) string {
 	script := "set -e\n"
 	for line := range strings.Lines(documented("```yaml " + ci + "\n")) {
@@ -116,7 +116,7 @@ func recipe(ci string) string {
 	return script
 }
 
-// verbs are the words that stories have beside testscript's own.
+// verbs are the commands that stories have in addition to testscript's own.
 func verbs() map[string]func(*testscript.TestScript, bool, []string) {
 	return map[string]func(*testscript.TestScript, bool, []string){
 		"approve":  func(ts *testscript.TestScript, _ bool, _ []string) { decideOpened(ts, "approve") },
@@ -150,7 +150,8 @@ func fileMode(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// exitIs is `exitis CODE PROGRAM ARGS...`: what testscript's exec cannot say. Output goes to the files out and err.
+// exitIs is `exitis CODE PROGRAM ARGS...`, for exit codes that testscript's exec cannot check. Output goes to the files
+// out and err.
 func exitIs(ts *testscript.TestScript, _ bool, args []string) {
 	cmd, outs := program(ts, args[1:])
 	err := cmd.Run()
@@ -162,7 +163,7 @@ func exitIs(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// until is `until PROGRAM ARGS...`: again and again until it exits with 0, for what another program is about to do.
+// until is `until PROGRAM ARGS...`. It repeats the command until it exits with 0, to wait for another program's action.
 func until(ts *testscript.TestScript, _ bool, args []string) {
 	for deadline := time.Now().Add(15 * time.Second); ; time.Sleep(50 * time.Millisecond) {
 		cmd, outs := program(ts, args)
@@ -184,7 +185,7 @@ func program(ts *testscript.TestScript, args []string) (*exec.Cmd, func()) {
 	ts.Check(err)
 	executable := filepath.Join(bin, args[0])
 	if _, err := os.Stat(executable); err != nil {
-		executable = args[0] // one of the system's
+		executable = args[0] // a program of the system
 	}
 	cmd := exec.Command(executable, args[1:]...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = ts.MkAbs("."), out, errOut

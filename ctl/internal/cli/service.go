@@ -24,7 +24,7 @@ func (a *app) service() *cobra.Command {
 			"Without it any client starts the daemon on demand, so nothing needs this.")
 	for _, action := range []struct{ word, short, long string }{
 		{"install", "Register the daemon for your logins, and start it now", ""},
-		{"uninstall", "Stop the daemon and take it out again", ""},
+		{"uninstall", "Stop the daemon and remove the registration", ""},
 		{"start", "Start the registered daemon; one that a client started hands over", ""},
 		{"stop", "Stop the registered daemon until the next login", ""},
 		{"status", "Show what the service manager knows", "Shows what the service manager knows.\n" +
@@ -43,7 +43,7 @@ const codeNoService = "service_not_installed"
 // serviceView is the output of --json: the service manager's report and the daemon's.
 type serviceView struct {
 	term.Service
-	// Daemon is what answers at the sockets; nil when nobody does.
+	// Daemon is the daemon that answers at the sockets, or nil.
 	Daemon *term.ServedBy `json:"daemon"`
 }
 
@@ -110,7 +110,7 @@ func askServiced(ctx context.Context, d dialer.Daemon, action string) (term.Serv
 		Report *term.Service `json:"report"`
 		Error  *client.Error `json:"error"`
 	}
-	_ = json.Unmarshal(out.Bytes(), &answer) // what it cannot read stays empty
+	_ = json.Unmarshal(out.Bytes(), &answer) // on failure the answer stays empty
 	switch {
 	case answer.Error != nil:
 		return term.Service{}, answer.Error

@@ -10,7 +10,7 @@ import (
 	"github.com/service-dev/service/packaging/usersystemd"
 )
 
-// browser stands for xdg-open: it notes where and as what it runs, and stays.
+// browser replaces xdg-open. It records its environment and rights, and keeps running.
 const browser = `#!/bin/sh
 echo $$ >"$HOME/browser"
 { echo "page $1"; echo "display $DISPLAY"; cat /proc/self/cgroup; grep NoNewPrivs /proc/self/status; } >"$HOME/opened.part"
@@ -18,13 +18,13 @@ mv "$HOME/opened.part" "$HOME/opened"
 exec sleep 300
 `
 
-// TestService_UnderSystemd runs the manual of `servicectl service` under a real systemd of an ordinary user.
+// TestService_UnderSystemd runs the story of `servicectl service` under the real systemd of an ordinary user.
 func TestService_UnderSystemd(t *testing.T) { underSystemd(t, "testdata/systemd/service.txtar") }
 
-// TestService_LifecycleUnderSystemd is what happens to the daemon there: killed, hung, idle, not to be started.
+// TestService_LifecycleUnderSystemd covers a daemon that is killed, hangs, is idle or cannot be started.
 func TestService_LifecycleUnderSystemd(t *testing.T) { underSystemd(t, "testdata/systemd/life.txtar") }
 
-// underSystemd runs one story; systemd has one home, so each story has a systemd of its own.
+// underSystemd runs one story. A systemd has one home directory, so each story starts its own.
 func underSystemd(t *testing.T, story string) {
 	t.Parallel()
 	if !usersystemd.Enter(t, bin) {

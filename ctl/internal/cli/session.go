@@ -49,7 +49,7 @@ func decodeResult(tool string, r *client.Result, into any) (json.RawMessage, err
 	}
 	var status struct{ Status, Message string }
 	if err := json.Unmarshal(raw, &status); err == nil && status.Status == "auth_required" {
-		return nil, &client.Error{Code: status.Status, Message: "this session belongs to an account, and none is linked",
+		return nil, &client.Error{Code: status.Status, Message: "this needs an account, and none is linked",
 			FixHint: "run `servicectl login`"}
 	}
 	if err := json.Unmarshal(raw, into); err != nil {
@@ -58,7 +58,7 @@ func decodeResult(tool string, r *client.Result, into any) (json.RawMessage, err
 	return raw, nil
 }
 
-// withSession adds a session id to the arguments of a call. Without an id the latest session is meant.
+// withSession adds a session id to the arguments of a call. Without an id, the call uses the latest session.
 func withSession(id string, args map[string]any) map[string]any {
 	if id != "" {
 		args["sessionId"] = id

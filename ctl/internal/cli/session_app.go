@@ -15,7 +15,7 @@ import (
 type child struct {
 	cmd  *exec.Cmd
 	done chan struct{} // closed when it has ended
-	err  error         // how; after done
+	err  error         // how it ended; valid after done is closed
 	once sync.Once
 }
 
@@ -85,8 +85,8 @@ func (c *child) ended() bool {
 	}
 }
 
-// failed reports whether the app itself ended with an error; what it started may have kept its output open. Call it
-// only after done.
+// failed reports whether the app itself ended with an error. It ignores errors of copying the output, which processes
+// that the app started may have kept open. Call it only after done.
 func (c *child) failed() bool { return c.cmd.ProcessState == nil || !c.cmd.ProcessState.Success() }
 
 // how describes how the app ended. Call it only after done.
@@ -113,7 +113,7 @@ func (t *outputTail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.also != nil {
-		_, _ = t.also.Write(p) // the app must not fail because nobody reads any more
+		_, _ = t.also.Write(p) // the app must not fail because nobody reads its output any longer
 	}
 	t.data = append(t.data, p...)
 	if over := len(t.data) - maxTail; over > 0 {

@@ -15,7 +15,7 @@ import (
 	"github.com/service-dev/service/proto/glasses/scenario"
 )
 
-// sessionVariables is what the tools that open a session answer.
+// sessionVariables is the part of a session tool's answer that session env prints.
 type sessionVariables struct {
 	SessionID   string            `json:"sessionId"`
 	Environment map[string]string `json:"environment"`
@@ -41,7 +41,7 @@ func (a *app) sessionEnv() *cobra.Command {
 	}
 }
 
-// variablesOf asks the tool that opened a session for it once more: it answers the open session again.
+// variablesOf calls the tool that opened a session once more, which returns the open session.
 func variablesOf(ctx context.Context, c *client.Client, id string) (found sessionVariables, err error) {
 	var latest struct{ SessionID string }
 	if _, err := ask(ctx, c, "getEventLog", withSession(id, map[string]any{"limit": 1}), &latest); err != nil {

@@ -48,7 +48,7 @@ func chips() []string {
 		glasses.ChipCustom}
 }
 
-// logPage is what getEventLog answers.
+// logPage is the answer of getEventLog.
 type logPage struct {
 	SessionID string
 	Events    []json.RawMessage
@@ -88,7 +88,7 @@ func (a *app) printLog(ctx context.Context, c *client.Client, id string, o logOp
 	}
 }
 
-// over accepts the error of a followed session that was closed: a local session is forgotten then.
+// over accepts not_found for a session that was being followed: a local session is forgotten when it is closed.
 func (a *app) over(err error, following bool) error {
 	var refused *client.Error
 	if following && errors.As(err, &refused) && refused.Code == "not_found" {

@@ -86,8 +86,8 @@ func (a *app) writePicture(ctx context.Context, c *client.Client, args []string,
 	})
 }
 
-// writeNewFile writes a file that does not exist yet; symbolic links are not followed, and nothing is left of a
-// failure.
+// writeNewFile creates a file and fails if it exists. It follows no symbolic link and leaves nothing behind when it
+// fails.
 func writeNewFile(path string, data []byte) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if errors.Is(err, fs.ErrExist) {

@@ -44,12 +44,13 @@ func (a *app) sessionRecord() *cobra.Command {
 	return cmd
 }
 
-// reportOptions are the flags of what prints a report.
+// reportOptions are the flags of commands that print a report.
 type reportOptions struct {
 	session, junit, pictures string
 	model                    string // to run on instead of the scenario's; of session run
 	film                     bool   // also keep what the panel showed; of session run
 	accept                   bool   // what the app does now becomes the recording
+	acceptSteps              []int  // or only what it does in the steps of these numbers
 }
 
 func (o *reportOptions) flags(cmd *cobra.Command) {
@@ -63,7 +64,8 @@ func (a *app) sessionReplay() *cobra.Command {
 		Use: "replay FILE --session ID", Short: "Run a recording or scenario on an open session whose app you started",
 		Args: cobra.ExactArgs(1),
 		Long: "FILE is a scenario or the folder of a recording. `session run` also opens the session and starts the app.\n" +
-			"--accept keeps the steps: what the recording claims must still hold.\n" +
+			"--accept keeps the steps: what the recording claims must still hold. --accept-steps 3,7 takes only the\n" +
+			"differences of these steps, as the report numbers them, and reports the others.\n" +
 			"Exit code: 0 passed, 1 failed, 2 could not be run.",
 		RunE: a.connectedRun(func(ctx context.Context, c *client.Client, args []string) error {
 			report, err := replay(ctx, c, args[0], o)
@@ -73,7 +75,9 @@ func (a *app) sessionReplay() *cobra.Command {
 			return a.printReport(report, o)
 		}),
 	}
-	cmd.Flags().BoolVar(&o.accept, "accept", false, "after a wanted change: make what the app does now the recording")
+	cmd.Flags().BoolVar(&o.accept, "accept", false, "after an intended change: record what the app does now")
+	cmd.Flags().IntSliceVar(&o.acceptSteps, "accept-steps", nil, "accept only what differs in these steps, e.g. 3,7")
+	cmd.MarkFlagsMutuallyExclusive("accept", "accept-steps")
 	cmd.Flags().StringVar(&o.session, "session", "", "the session (default: the one used last)")
 	o.flags(cmd)
 	return cmd
@@ -85,20 +89,24 @@ type reportStep struct {
 	AtMs                   int64
 }
 
-// report is what replaySession answers.
+// report is the answer of replaySession.
 type report struct {
 	Name, Verdict, SessionID string
-	AppLeft                  string // when the app left the session or how it ended, if it should have stayed
+	AppLeft                  string // when the app left or how it ended, if it should have stayed
 	DurationMs               int64
 	Steps                    []reportStep
 	Diffs                    []struct {
+		Step                           int
 		Kind, Path, Message, Want, Got string
 		WantFile, GotFile, DiffFile    string
 		Count                          int
+		AlsoSteps                      []int
 	}
 	MoreDiffs map[string]int
 	Accepted  bool
-	Pictures  []struct {
+
+	AcceptedSteps, DifferingSteps []int
+	Pictures                      []struct {
 		Name, File, SHA256 string
 		AtMs               int64
 	}
@@ -115,7 +123,7 @@ type report struct {
 
 	raw    json.RawMessage
 	took   time.Duration
-	output string // of the app, where we started it
+	output string // the app's, if this command started it
 }
 
 func replay(ctx context.Context, c *client.Client, file string, o reportOptions) (*report, error) {
@@ -124,6 +132,9 @@ func replay(ctx context.Context, c *client.Client, file string, o reportOptions)
 		return nil, err
 	}
 	args := withSession(o.session, map[string]any{"file": path, "allSteps": true, "accept": o.accept})
+	if len(o.acceptSteps) > 0 {
+		args["acceptSteps"] = o.acceptSteps
+	}
 	if o.pictures != "" {
 		if args["artifactsDir"], err = absolute(o.pictures); err != nil {
 			return nil, err
@@ -165,9 +176,13 @@ func (r *report) summary() term.Report {
 	}
 	for _, d := range r.Diffs {
 		if d.Count > 1 {
-			d.Message += fmt.Sprintf(" (%d times)", d.Count)
+			d.Message += fmt.Sprintf(" (%d times", d.Count)
+			if len(d.AlsoSteps) > 0 {
+				d.Message += ", also in " + stepList(d.AlsoSteps)
+			}
+			d.Message += ")"
 		}
-		diff := term.Diff{Kind: d.Kind, Path: d.Path, Message: d.Message, Want: d.Want, Got: d.Got}
+		diff := term.Diff{Step: d.Step, Kind: d.Kind, Path: d.Path, Message: d.Message, Want: d.Want, Got: d.Got}
 		for _, f := range []string{d.WantFile, d.GotFile, d.DiffFile} {
 			if f != "" {
 				diff.Files = append(diff.Files, f)
@@ -182,10 +197,20 @@ func (r *report) summary() term.Report {
 	}
 	out.Notes = append(out.Notes, r.moreDiffs()...)
 	if r.Accepted {
-		out.Notes = append(out.Notes, "the recording is now what the app does")
+		out.Notes = append(out.Notes, "the recording was updated to the app's new behaviour")
+	}
+	if len(r.AcceptedSteps) > 0 {
+		out.Notes = append(out.Notes, "taken into the recording: "+stepList(r.AcceptedSteps))
+		if len(r.DifferingSteps) > 0 {
+			out.Notes = append(out.Notes, "still different: "+stepList(r.DifferingSteps))
+		}
 	}
 	out.Notes = append(out.Notes, r.misfits()...)
 	return out
+}
+
+func stepList(numbers []int) string {
+	return "step " + strings.ReplaceAll(strings.Trim(fmt.Sprint(numbers), "[]"), " ", ", ")
 }
 
 // moreDiffs returns how many differences the report does not list, a line for each kind.
@@ -224,7 +249,7 @@ func (r *report) suite() junit.Suite {
 		}
 		s.Cases = append(s.Cases, c)
 	}
-	if !r.Accepted { // otherwise they are the recording now
+	if !r.Accepted { // accepted differences are part of the recording now
 		recorded := func(what, failure string) {
 			name := fmt.Sprintf("%03d as recorded: %s", len(s.Cases)+1, what)
 			s.Cases = append(s.Cases, junit.Case{Name: name, Failure: failure})

@@ -73,7 +73,7 @@ func (a *app) sessionRun() *cobra.Command {
 	return cmd
 }
 
-// check refuses flags that do not go together, before anything is started, and resolves the models.
+// check refuses flags that exclude each other before anything is started, and resolves the models.
 func (o *runOptions) check(files, command []string) error {
 	switch {
 	case len(files) == 0 && len(command) == 0:
@@ -81,7 +81,7 @@ func (o *runOptions) check(files, command []string) error {
 	case len(files) == 0 && (o.junit != "" || o.html != "" || o.pictures != "" || o.watch || len(o.models) > 1):
 		return errors.New("without a scenario nothing is reported: name a scenario or a folder before --")
 	case len(files) > 0 && o.clock != "":
-		return errors.New("the clock is told by the scenario; --clock is for a command without a scenario")
+		return errors.New("the scenario sets the clock; --clock is for a command without a scenario")
 	case o.parallel < 1 || o.parallel > maxParallel:
 		return fmt.Errorf("--parallel is %d, not 1 to %d", o.parallel, maxParallel)
 	case o.watch && o.pictures != "":
@@ -122,7 +122,7 @@ func (o *runOptions) expandModels() error {
 			for _, m := range glasses.Models() {
 				known = append(known, m.ID)
 			}
-			return fmt.Errorf("there is no device model %q; there are %s, and all", id, strings.Join(known, ", "))
+			return fmt.Errorf("there is no device model %q; use one of %s, or all", id, strings.Join(known, ", "))
 		}
 		add(id)
 	}
@@ -137,7 +137,7 @@ type batch struct {
 	args    []string // as typed, for reports
 	command []string // of the app
 	jobs    []job
-	// single is one scenario on one model. It prints every step, and its report is that of the tool.
+	// single is set for one scenario on one model. The run prints every step, and its report is the tool's.
 	single bool
 
 	client  *client.Client
@@ -151,7 +151,7 @@ type batch struct {
 	stopped bool // after a failure, with failFast
 }
 
-// result is what came of a job.
+// result is the outcome of a job.
 type result struct {
 	state  runState
 	report *report // of a run that passed or failed
@@ -215,7 +215,7 @@ func (b *batch) run(ctx context.Context) error {
 // prepare makes the folder for pictures, which must be new or empty.
 func (b *batch) prepare() error {
 	if b.single || b.options.pictures == "" {
-		return nil // the tool does it
+		return nil // the tool creates the folder
 	}
 	dir, err := absolute(b.options.pictures)
 	if err != nil {

@@ -29,7 +29,7 @@ type job struct {
 	invalid  error // why the file is not a scenario
 }
 
-// title tells a job from every other one.
+// title identifies a job among those of a command.
 func (j job) title() string {
 	if j.model == "" {
 		return j.name
@@ -84,7 +84,7 @@ func findJobs(args, models []string) (jobs []job, single bool, err error) {
 	return jobs, single, nil
 }
 
-// scenariosAt returns the scenarios that a path stands for. one reports whether it names one, and no folder of them.
+// scenariosAt returns the scenarios at a path. one reports whether the path names a single scenario, not a folder.
 func scenariosAt(arg string) (found []job, one bool, err error) {
 	path, err := absolute(arg)
 	if err != nil {
@@ -124,7 +124,7 @@ func scenariosAt(arg string) (found []job, one bool, err error) {
 	return found, false, nil
 }
 
-// isOther reports whether a folder holds what the person did not write, such as packages.
+// isOther reports whether a folder holds files that the user did not write, such as packages.
 func isOther(name string) bool { return strings.HasPrefix(name, ".") || name == "node_modules" }
 
 // isRecording reports whether a folder holds a recording.
@@ -133,11 +133,11 @@ func isRecording(dir string) bool {
 	return err == nil && s.Recorded != nil
 }
 
-// isScenario reports whether a file means to be a scenario, also if it has mistakes: those must not go unnoticed.
+// isScenario reports whether a file is meant as a scenario, even if it has mistakes, so that these are reported.
 func isScenario(path string) bool {
 	data, err := readBounded(path)
 	if err != nil {
-		return true // the run says why
+		return true // the run reports the error
 	}
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(data, &fields); err != nil {
@@ -149,7 +149,7 @@ func isScenario(path string) bool {
 func readScenario(path string) (scenario.Scenario, error) {
 	invalid := func(err error) error {
 		return &client.Error{Code: codeInvalidScenario, Message: fmt.Sprintf("reading %s: %v", path, err),
-			FixHint: "`servicectl tool call searchDocs --arg query=\"scenario files\"` tells the format"}
+			FixHint: "`servicectl tool call searchDocs --arg query=\"scenario files\"` explains the format"}
 	}
 	data, err := readBounded(path)
 	if err != nil {

@@ -32,18 +32,18 @@ type scenarioRun struct {
 	client  *client.Client
 	options reportOptions
 	project string
-	command []string // of the app; empty for that of the scenario
+	command []string // the app's command; empty to use the scenario's
 
-	file     string // of the scenario, absolute
+	file     string // absolute path of the scenario
 	scenario scenario.Scenario
 	opened   localSession
-	output   *outputTail // of the app; nil before it is started
-	left     string      // how the app ended before the run did, if that is no failure, or ""
+	output   *outputTail // the app's output; nil before the app starts
+	left     string      // how the app ended early if that is no failure, else ""
 
 	endSession func() // lets the daemon close the session
 }
 
-// localSession is what startLocalSimulation answers.
+// localSession is the answer of startLocalSimulation.
 type localSession struct {
 	SessionID, DeviceModel, AppEndpoint, AppTokenFile string
 }
@@ -68,7 +68,7 @@ func (r *scenarioRun) do(ctx context.Context) (*report, error) {
 	}
 	report, err := replay(ctx, r.client, r.file, r.options)
 	left := child.ended()
-	child.end() // its last words belong to the report
+	child.end() // now, because the report includes the app's last output
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/service-dev/service/ctl/internal/term"
 )
 
-// states are the words of reports for what came of a run.
+// states are the names of run states in reports.
 var states = map[runState]string{notRun: "not run", passed: "passed", failed: "failed", broken: "error",
 	interrupted: "interrupted"}
 
@@ -64,9 +64,9 @@ func (b *batch) lineOf(i int) term.Run {
 	return r
 }
 
-// failures returns what failed in a run.
+// failures returns the failures of a run.
 func (r *report) failures() (list []term.Failure) {
-	if r.AppLeft != "" { // it is why others failed
+	if r.AppLeft != "" { // first, because other failures may follow from it
 		list = append(list, term.Failure{What: stepAppRuns, Why: r.AppLeft})
 	}
 	for i, s := range r.Steps {
@@ -75,7 +75,8 @@ func (r *report) failures() (list []term.Failure) {
 		}
 	}
 	for _, d := range r.summary().Diffs {
-		f := term.Failure{What: "not as recorded: " + d.Kind + " " + d.Path, Why: d.Message}
+		f := term.Failure{Why: d.Message,
+			What: fmt.Sprintf("step %d  not as recorded: %s %s", d.Step, d.Kind, d.Path)}
 		if d.Want != "" || d.Got != "" {
 			f.Why += fmt.Sprintf("\nwant %s\ngot  %s", term.Dash(d.Want), term.Dash(d.Got))
 		}
@@ -87,10 +88,10 @@ func (r *report) failures() (list []term.Failure) {
 	return list
 }
 
-// stepAppRuns is the step with which a run fails whose app did not stay, though all that was expected before held.
+// stepAppRuns names the failed step of a run whose app did not stay.
 const stepAppRuns = "the app runs to the end"
 
-// allSteps returns the steps, with the one that failed because the app did not stay.
+// allSteps returns the steps, followed by stepAppRuns if the app did not stay.
 func (r *report) allSteps() []reportStep {
 	if r.AppLeft == "" {
 		return r.Steps
@@ -99,8 +100,8 @@ func (r *report) allSteps() []reportStep {
 		reportStep{Step: stepAppRuns, Verdict: "fail", AtMs: r.DurationMs, Message: r.AppLeft})
 }
 
-// appFailed has the run fail because the app's process ended before it did, with an error or though it left the
-// session in the middle. The report says both once.
+// appFailed fails the run because the app's process ended with an error or after leaving the session early. It adds how
+// the process ended to AppLeft, so that the report says both once.
 func (r *report) appFailed(how string) {
 	r.Verdict = "fail"
 	r.AppLeft = cmp.Or(r.AppLeft, "the app ended before the run did") + " (" + how + ")"
@@ -114,7 +115,7 @@ func (r *report) appFailed(how string) {
 	}
 }
 
-// print prints what the runs came to and returns the error that makes the exit code.
+// print prints the outcome of the runs and returns the error that sets the exit code.
 func (b *batch) print(ctx context.Context) error {
 	if b.single && (!b.options.quiet || b.app.json) {
 		return b.printSingle()
@@ -207,8 +208,8 @@ func (b *batch) totals() (count totals) {
 	return count
 }
 
-// worst returns the state that the whole command has: a run that failed is a clear no, one that could not be made
-// leaves the question open.
+// worst returns the state of the whole command. A failed run is a clear no and outweighs a run that could not be made,
+// which leaves the question open.
 func (c totals) worst() runState {
 	for _, state := range []runState{interrupted, failed, broken, notRun} {
 		if c[state] > 0 {
@@ -218,7 +219,7 @@ func (c totals) worst() runState {
 	return passed
 }
 
-// verdict says what came of all runs.
+// verdict summarizes all runs.
 func (c totals) verdict() string {
 	all := 0
 	for _, n := range c {
@@ -237,7 +238,7 @@ func (c totals) verdict() string {
 	return text
 }
 
-// code returns what makes the exit code.
+// code returns the error that sets the exit code.
 func (b *batch) code(ctx context.Context) error {
 	switch worst := b.totals().worst(); {
 	case ctx.Err() != nil:

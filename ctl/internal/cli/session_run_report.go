@@ -59,7 +59,7 @@ func (b *batch) suiteOf(i int, stopped bool) junit.Suite {
 	case broken:
 		s.Error = problemOf(res.err).Message
 	case interrupted:
-		s.Error = "interrupted: the run was ended before it was over"
+		s.Error = "interrupted: the run was stopped before it finished"
 	case notRun:
 		s.NotRun = whyNot[stopped]
 	}
@@ -71,7 +71,7 @@ func (b *batch) suiteOf(i int, stopped bool) junit.Suite {
 }
 
 // whyNot says why a run was not started; the key is whether the command was interrupted.
-var whyNot = map[bool]string{true: "interrupted: the command was ended before this run began",
+var whyNot = map[bool]string{true: "interrupted: the command was stopped before this run began",
 	false: "not run: an earlier run failed"}
 
 // page returns the batch as an HTML report. Pictures of runs that failed come first if not all fit.
@@ -101,7 +101,7 @@ func (b *batch) pageRun(i int, stopped bool) page.Run {
 		p := problemOf(res.err)
 		r.Problem, r.Hint = p.Message, p.FixHint
 	case interrupted:
-		r.Problem = "The run was ended before it was over."
+		r.Problem = "The run was stopped before it finished."
 	case notRun:
 		r.Problem = whyNot[stopped]
 	}
@@ -118,7 +118,7 @@ func (b *batch) pageRun(i int, stopped bool) page.Run {
 			Seen: s.Message}
 		if n < len(j.scenario.Steps) {
 			expected := j.scenario.Steps[n]
-			expected.Note = "" // the step's name has it
+			expected.Note = "" // the step's name shows it
 			step.Expected = indented(expected)
 		}
 		r.Steps = append(r.Steps, step)
@@ -145,13 +145,13 @@ type pictureBudget struct{ count, bytes int }
 func (p *pictureBudget) load(file string, leftOut *int) page.Picture {
 	info, err := os.Stat(file)
 	switch {
-	case err != nil: // there is none
+	case err != nil: // the run left no such picture
 		return nil
 	case p.count == 0 || info.Size() > int64(min(p.bytes, maxReportPicture)):
 		*leftOut++
 		return nil
 	}
-	data, _ := os.ReadFile(file) // what cannot be read is not shown
+	data, _ := os.ReadFile(file) // an unreadable picture is not shown
 	p.count--
 	p.bytes -= len(data)
 	return data
@@ -163,7 +163,7 @@ var differencePicture = regexp.MustCompile(`^step-\d+(-\d+)?-(want|got|diff)$`)
 // failedPicture is the name of the picture that a failed step leaves.
 var failedPicture = regexp.MustCompile(`^step-(\d+)-failed$`)
 
-// fill adds a run's pictures: what failed first, then the film.
+// fill adds a run's pictures: those of failures first, then the film.
 func (p *pictureBudget) fill(run *page.Run, r *report) {
 	for _, d := range r.Diffs {
 		run.Diffs = append(run.Diffs, page.Diff{Name: strings.TrimSpace(d.Kind + " " + d.Path), Message: d.Message,
@@ -195,8 +195,8 @@ type filmFrame struct {
 	failed             bool
 }
 
-// film returns the run's pictures in the order of time. A step's picture that shows what the film shows anyway names
-// that frame.
+// film returns the run's pictures in order of time. If a step's picture equals an earlier frame, that frame takes the
+// step's caption instead of a second frame.
 func (r *report) film() []filmFrame {
 	var list []filmFrame
 	for _, f := range r.Frames {
@@ -204,7 +204,7 @@ func (r *report) film() []filmFrame {
 	}
 	for _, p := range r.Pictures {
 		if differencePicture.MatchString(p.Name) {
-			continue // it stands with its difference
+			continue // shown with its difference
 		}
 		f := filmFrame{at: p.AtMs, sha: p.SHA256, file: p.File, caption: p.Name}
 		if f.failed = failedPicture.MatchString(p.Name); f.failed {
@@ -221,7 +221,8 @@ func (r *report) film() []filmFrame {
 	return list
 }
 
-// next is the command that runs the first failure alone, or what shows the only one; empty if nothing failed.
+// next returns the command that runs the first failure alone, or advice on how to see the failure of a single run. It
+// returns "" if there is nothing to advise.
 func (b *batch) next() string {
 	for i, j := range b.jobs {
 		if b.results[i].state != failed {
@@ -242,7 +243,7 @@ func (b *batch) next() string {
 	return ""
 }
 
-// line is a command line that runs scenarios as this one does.
+// line returns a command line that runs the files on the models with the app of this command.
 func (b *batch) line(files, models []string) string {
 	words := []string{"servicectl", "session", "run"}
 	for _, file := range files {

@@ -121,7 +121,7 @@ func TestShellWord_Quotes(t *testing.T) {
 	}
 }
 
-// TestFilm_ShowsWhatTheWearerSaw: the pictures of a difference from the recording stand with that difference.
+// The film omits pictures of a difference from the recording, which are shown with that difference.
 func TestFilm_ShowsWhatTheWearerSaw(t *testing.T) {
 	var r report
 	if err := json.Unmarshal([]byte(`{"pictures":[{"name":"start","atMs":1},{"name":"step-2-want","atMs":2},
@@ -138,7 +138,7 @@ func TestFilm_ShowsWhatTheWearerSaw(t *testing.T) {
 	}
 }
 
-// A failed step has its own picture, also beside another that failed at the same time without one.
+// A failed step shows its own picture, even if a step without one failed at the same time.
 func TestPage_PutsAPictureWithItsStep(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "step-2-failed.png")
 	put(t, file, "png")
@@ -154,7 +154,7 @@ func TestPage_PutsAPictureWithItsStep(t *testing.T) {
 	}
 }
 
-// Differences that a report counts and does not list are in each form of it, and no two cases share a name.
+// Every form of a report counts the differences that it does not list, and no two cases share a name.
 func TestReports_CountEveryDifference(t *testing.T) {
 	r := &report{Name: "list", Verdict: "fail", Steps: []reportStep{{Step: "advance 9 ms", Verdict: "pass"}}}
 	if err := json.Unmarshal([]byte(`{"diffs":[{"kind":"extra","message":"display.show is extra"},
@@ -178,7 +178,7 @@ func TestReports_CountEveryDifference(t *testing.T) {
 	}
 }
 
-// An app that crashed has left its session too: the report says so once, first, and wherever it is read.
+// An app that crashed has also left its session. Every form of the report says so once, before other failures.
 func TestReport_SaysOnceThatTheAppLeft(t *testing.T) {
 	r := report{Name: "list", Verdict: "pass", DurationMs: 9, Steps: []reportStep{{Step: "advance 9 ms", Verdict: "pass"}},
 		AppLeft: "the app left the session at 5 ms and did not come back",

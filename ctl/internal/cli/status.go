@@ -22,7 +22,7 @@ func (a *app) status() *cobra.Command {
 	return command("status", "Show what the daemon is doing",
 		"Shows the daemon, its sockets, versions, the link, the backend, telemetry and the adapters, and what is wrong "+
 			"with them.\n"+
-			"It starts nothing and asks nobody but the daemon. Exit code: 0 running, 1 not running, 2 cannot tell.", a.runStatus)
+			"Starts nothing and asks only the daemon. Exit code: 0 running, 1 not running, 2 cannot tell.", a.runStatus)
 }
 
 // answerWait limits the wait for a running daemon's status, which it answers from memory.
@@ -37,7 +37,7 @@ func (a *app) runStatus(ctx context.Context) error {
 	if d, err := dialer.Find(); err == nil && socketsOnly(d) {
 		return a.notRunning()
 	}
-	// Lean: a daemon that speaks another protocol is told of, not refused.
+	// Lean, so that a daemon that speaks another protocol is reported rather than refused.
 	c, err := client.Open(ctx, client.Options{Program: a.name, Running: true, Lean: true})
 	if errors.Is(err, dialer.ErrNotRunning) {
 		if err := unreachable(ctx, briefWait); err != nil {
@@ -66,7 +66,7 @@ func socketsOnly(d dialer.Daemon) bool {
 	return err == nil && !d.Held()
 }
 
-// namedSilent adds the process to the error of a daemon that did not answer.
+// namedSilent adds the process id to the error for a daemon that did not answer.
 func namedSilent(err error, d dialer.Daemon) error {
 	var e *client.Error
 	if !errors.As(err, &e) || e.Code != client.CodeNoAnswer {
@@ -249,8 +249,8 @@ func backendName(b *client.Backend) string {
 	return term.BackendName(b.GetUrl())
 }
 
-// versionNeed returns what to do if both ends do not fit together or one is older, else nil. A restart is advised only
-// if it starts a newer daemon.
+// versionNeed returns what to do if the two ends are incompatible or one is older, else nil. It advises a restart only
+// if that starts a newer daemon.
 func versionNeed(s *client.Status) *term.Need {
 	const restart = "run `servicectl daemon restart`; connected agents go on with the new one"
 	switch {
@@ -264,7 +264,7 @@ func versionNeed(s *client.Status) *term.Need {
 		return &term.Need{What: fmt.Sprintf("this program (%s) is older than the daemon (%s)", buildinfo.Version,
 			s.GetVersion()), Next: "upgrade this program"}
 	case s.GetReplaced():
-		return &term.Need{What: fmt.Sprintf("another serviced lies at %s since the daemon (%s) started", s.GetProgram(),
+		return &term.Need{What: fmt.Sprintf("serviced at %s was replaced after the daemon (%s) started", s.GetProgram(),
 			s.GetVersion()), Next: restart}
 	case older(s.GetVersion(), buildinfo.Version):
 		return &term.Need{What: fmt.Sprintf("the daemon (%s) is older than this program (%s)", s.GetVersion(),
@@ -273,8 +273,8 @@ func versionNeed(s *client.Status) *term.Need {
 	return nil
 }
 
-// older reports whether version a comes before b. Versions that cannot be ordered are neither, and what differs in
-// build metadata only is the same version.
+// older reports whether version a is older than b. It returns false for versions that cannot be ordered and for those
+// that differ only in build metadata.
 func older(a, b string) bool {
 	order, ok := buildinfo.Compare(a, b)
 	return ok && order < 0
@@ -300,7 +300,7 @@ func needs(s *client.Status) []term.Need {
 			add(next, "adapter %s: %s", p.GetName(), p.GetLastError())
 		}
 	}
-	// To have no account is a choice; whoami tells how to change it.
+	// Having no account is a choice; whoami says how to change it.
 	if l := s.GetLink(); l.GetState() != "not_linked" && term.NextStep(l.GetState()) != "" {
 		add(term.NextStep(l.GetState()), "the account is %s", term.LinkState(l.GetState()))
 	}

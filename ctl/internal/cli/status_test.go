@@ -9,7 +9,7 @@ import (
 	"github.com/service-dev/service/proto/rendezvous"
 )
 
-// Status tells of a daemon of another protocol or build in either direction, and what to do.
+// Status reports a daemon whose protocol or build is older or newer than the program's, and says what to do.
 func TestNeeds_Versions(t *testing.T) {
 	defer func(was string) { buildinfo.Version = was }(buildinfo.Version)
 	buildinfo.Version = "1.2.3"
@@ -21,14 +21,14 @@ func TestNeeds_Versions(t *testing.T) {
 		replaced   bool
 		what, next string
 	}{
-		"the same":                   {same.ProtocolMin, same.ProtocolMax, same.Version, false, "", ""},
-		"of before ranges were told": {0, 0, same.Version, false, "", ""},
-		"another build of it":        {1, 9, "1.2.3+deb12", false, "", ""},
-		"a build without a version":  {1, 9, "dev", false, "", ""},
-		"an older daemon":            {1, 9, "1.2.3-rc.1", false, "the daemon (1.2.3-rc.1) is older", "daemon restart"},
-		"a newer daemon":             {1, 9, "1.10.0", false, "this program (1.2.3) is older", "upgrade this program"},
-		"an upgrade waits":           {1, 1, same.Version, true, "another serviced lies at", "daemon restart"},
-		"perhaps a downgrade waits":  {1, 1, "1.3.0", true, "this program (1.2.3) is older", "upgrade this program"},
+		"the same":                         {same.ProtocolMin, same.ProtocolMax, same.Version, false, "", ""},
+		"from before ranges were reported": {0, 0, same.Version, false, "", ""},
+		"another build of it":              {1, 9, "1.2.3+deb12", false, "", ""},
+		"a build without a version":        {1, 9, "dev", false, "", ""},
+		"an older daemon":                  {1, 9, "1.2.3-rc.1", false, "the daemon (1.2.3-rc.1) is older", "daemon restart"},
+		"a newer daemon":                   {1, 9, "1.10.0", false, "this program (1.2.3) is older", "upgrade this program"},
+		"an upgrade waits":                 {1, 1, same.Version, true, "was replaced after the daemon", "daemon restart"},
+		"perhaps a downgrade waits":        {1, 1, "1.3.0", true, "this program (1.2.3) is older", "upgrade this program"},
 		"a newer protocol": {rendezvous.ProtocolMax + 1, rendezvous.ProtocolMax + 2, "9.0.0", false,
 			"too old for the daemon (9.0.0)", "upgrade this program"},
 	}

@@ -17,8 +17,8 @@ import (
 	"github.com/service-dev/service/proto/rendezvous"
 )
 
-// A daemon that was told to stop has ended when it let go of its directory, or when another one has it: an agent's shim
-// may have started that before anybody looked.
+// A daemon has ended once it has released its directory or another daemon holds it: an agent's shim may have started
+// a new one before awaitGone first looked.
 func TestAwaitGone_AnotherDaemonTookItsPlace(t *testing.T) {
 	dir := t.TempDir()
 	d := dialer.Daemon{Paths: rendezvous.Paths{Dir: dir, Run: dir}}
@@ -63,7 +63,7 @@ func (d *dyingDaemon) Stop(ctx context.Context, _ *controlv1.StopRequest) (*cont
 
 // A daemon that is killed while it is asked to stop has stopped.
 func TestStop_DaemonKilledMeanwhile(t *testing.T) {
-	dir, err := os.MkdirTemp("/tmp", "s") // a socket's path is short
+	dir, err := os.MkdirTemp("/tmp", "s") // the path of a socket must be short
 	if err != nil {
 		t.Fatal(err)
 	}

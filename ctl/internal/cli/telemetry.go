@@ -37,7 +37,7 @@ func (a *app) telemetry() *cobra.Command {
 		query(a, "status", "Show what is uploaded where, and which switch decides", "",
 			(*client.Client).Telemetry, telemetryJSON, a.showTelemetry),
 		tail,
-		command("purge", "Erase what was recorded, here and at every backend that was sent any",
+		command("purge", "Erase what was recorded here and at every backend that received events",
 			"Erases the local log, what waits for its upload, and what backends hold of this install id: the one that is set "+
 				"up,\n"+
 				"and each that events were sent to before.\n"+
@@ -188,7 +188,7 @@ func (p *position) read(path string, hear func(line []byte) error) error {
 	for {
 		line, err := lines.ReadBytes('\n')
 		if errors.Is(err, io.EOF) {
-			return nil // what follows the last newline is not whole yet
+			return nil // the text after the last newline is not complete yet
 		}
 		if err != nil {
 			return err

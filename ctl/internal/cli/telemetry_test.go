@@ -12,7 +12,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// telemetryFollows is `follows TOOL`: a follower of the telemetry log hears of a call that is made meanwhile.
+// telemetryFollows is `follows TOOL`: a follower of the telemetry log prints a call that is made meanwhile.
 func telemetryFollows(ts *testscript.TestScript, _ bool, args []string) {
 	follower, _ := program(ts, []string{"servicectl", "telemetry", "tail", "--follow"})
 	follower.Stdout = nil
@@ -36,7 +36,7 @@ func telemetryFollows(ts *testscript.TestScript, _ bool, args []string) {
 	}
 	ts.Check(lines.Err())
 	ts.Check(follower.Process.Signal(os.Interrupt))
-	for lines.Scan() { // to its end
+	for lines.Scan() { // drains the rest of the output
 	}
 	var exit *exec.ExitError
 	if err := follower.Wait(); !errors.As(err, &exit) || exit.ExitCode() != exitCancelled {
@@ -44,7 +44,7 @@ func telemetryFollows(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// A follower reads each whole line once, goes on where the log was set aside, and waits for the rest of a torn line.
+// A follower reads each complete line once, continues after a rotation, and waits for the rest of a partial line.
 func TestPosition_ReadsEachLineOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "events.jsonl")
 	var at position

@@ -60,7 +60,7 @@ func toolsJSON(list []*client.Tool) []map[string]any {
 	return out
 }
 
-// rawJSON passes JSON text on; null for what is none.
+// rawJSON returns JSON text unchanged, and null for text that is not JSON.
 func rawJSON(text string) json.RawMessage {
 	if !json.Valid([]byte(text)) {
 		return json.RawMessage("null")

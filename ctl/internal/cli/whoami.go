@@ -42,7 +42,7 @@ func (a *app) runWhoami(ctx context.Context, refresh bool) error {
 	if err != nil {
 		return err
 	}
-	// Not closed: the process ends here, and a polite goodbye costs a tenth of the whole command.
+	// The connection is not closed: the process ends here, and closing would take a tenth of the command's time.
 	id, err := c.Whoami(ctx, refresh)
 	if err == nil && !refresh && stale(id) {
 		id, err = c.Whoami(ctx, true)

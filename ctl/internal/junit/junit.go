@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/service-dev/service/ctl/internal/printable"
 )
 
 // Suite is the result of one test file.
@@ -65,7 +67,8 @@ type xmlText struct {
 	Text    string `xml:",chardata"`
 }
 
-// Encode returns suites as one file. Characters that XML cannot represent are replaced.
+// Encode returns suites as one file. Characters that do not print are replaced: CI systems show the texts in pages and
+// terminals.
 func Encode(suites ...Suite) []byte {
 	var all xmlSuites
 	var took time.Duration
@@ -87,9 +90,10 @@ func Encode(suites ...Suite) []byte {
 }
 
 func suiteOf(s Suite) xmlSuite {
+	s.Name = printable.Lines(s.Name)
 	out := xmlSuite{Name: s.Name, Time: seconds(s.Took.Seconds())}
 	for _, c := range s.Cases {
-		x := xmlCase{Name: c.Name, Class: s.Name, Time: seconds(c.Seconds)}
+		x := xmlCase{Name: printable.Lines(c.Name), Class: s.Name, Time: seconds(c.Seconds)}
 		switch {
 		case c.Skipped:
 			x.Skipped = &xmlText{}
@@ -113,13 +117,14 @@ func suiteOf(s Suite) xmlSuite {
 	}
 	out.Tests = len(out.Cases)
 	if s.Output != "" {
-		out.Output = &xmlText{Text: s.Output}
+		out.Output = &xmlText{Text: printable.Lines(s.Output)}
 	}
 	return out
 }
 
 // text puts the first line into the attribute that CI systems show beside the name.
 func text(s string) *xmlText {
+	s = printable.Lines(s)
 	first, _, _ := strings.Cut(s, "\n")
 	return &xmlText{Message: first, Text: s}
 }

@@ -1,10 +1,12 @@
 package junit_test
 
 import (
+	"bytes"
 	"encoding/xml"
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 
 	"github.com/service-dev/service/ctl/internal/junit"
 )
@@ -32,6 +34,7 @@ func TestEncode(t *testing.T) {
 func FuzzEncode(f *testing.F) {
 	f.Add("name", "text\x00\xff")
 	f.Add("name", "")
+	f.Add("na\u202eme", "\x1b[31mred\u009b2J\r\n\u2066x")
 	f.Fuzz(func(t *testing.T, name, text string) {
 		data := junit.Encode(junit.Suite{Name: name, Output: text, Error: text,
 			Cases: []junit.Case{{Name: name, Failure: text}}})
@@ -46,6 +49,10 @@ func FuzzEncode(f *testing.F) {
 		}
 		if err := xml.Unmarshal(data, &any); err != nil || any.Suite.Tests != tests {
 			t.Fatalf("%v: %s", err, data)
+		}
+		hidden := func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }
+		if i := bytes.IndexFunc(data, hidden); i >= 0 {
+			t.Fatalf("%q does not print", data[i:min(i+8, len(data))])
 		}
 	})
 }

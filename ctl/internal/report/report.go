@@ -13,41 +13,42 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
+
+	"github.com/service-dev/service/ctl/internal/printable"
 )
 
 // Page is the results of one command.
 type Page struct {
-	// Verdict says what came of all runs, in a few words.
+	// Verdict summarizes all runs in a few words.
 	Verdict string
-	// Command is what was run, as a person would type it.
+	// Command is the command, as a person would type it.
 	Command string
 	At      time.Time
 	Took    time.Duration
-	// Interrupted says that not everything was run, because somebody ended the command.
+	// Interrupted reports that not everything was run, because the command was interrupted.
 	Interrupted bool
 	Runs        []Run
 }
 
-// State is what came of a run.
+// State is the outcome of a run.
 type State string
 
 // States of a run.
 const (
 	Passed State = "passed"
 	Failed State = "failed"
-	// Broken is a run that could not be made.
+	// Broken is a run that could not be completed.
 	Broken State = "error"
-	// Interrupted is a run that somebody ended.
+	// Interrupted is a run that was interrupted.
 	Interrupted State = "interrupted"
 	NotRun      State = "not run"
 )
 
 // Run is one scenario on one device model.
 type Run struct {
-	// Name tells the run from every other of the page.
+	// Name identifies the run on the page.
 	Name string
-	// Title is what the scenario calls itself.
+	// Title is the scenario's own name.
 	Title       string
 	DeviceModel string
 	State       State
@@ -74,7 +75,7 @@ type Step struct {
 	At     time.Duration
 	// Verdict is pass, fail or skipped.
 	Verdict string
-	// Expected is the step as the file has it, Seen is why it failed, and Panel is what the wearer saw then.
+	// Expected is the step as written in the file, Seen says why it failed, and Panel is what the wearer saw then.
 	Expected, Seen string
 	Panel          Picture
 }
@@ -94,7 +95,7 @@ type Frame struct {
 	Panel   Picture
 }
 
-// Picture is a PNG file's content. What is no PNG file is not shown.
+// Picture is the content of a PNG file. Other content is not shown.
 type Picture []byte
 
 var (
@@ -106,12 +107,12 @@ var (
 	pageJS string
 )
 
-// page is the template. Its policy allows only the style and the script that it holds, so that a text of an app stays a
-// text even if an escape were missing.
+// page is the template. Its policy allows only its own style and script, so that text of an app stays text even if an
+// escape were missing.
 var page = template.Must(template.New("page").Funcs(template.FuncMap{
 	"style":  func() template.CSS { return template.CSS(pageCSS) },
 	"script": func() template.JS { return template.JS(pageJS) },
-	"clean":  clean, "seconds": seconds, "count": count,
+	"clean":  printable.Lines, "seconds": seconds, "count": count,
 }).Parse(strings.Replace(pageHTML, "POLICY", "default-src 'none'; img-src data:; style-src "+hash(pageCSS)+
 	"; script-src "+hash(pageJS)+"; base-uri 'none'; form-action 'none'", 1)))
 
@@ -127,16 +128,6 @@ func Encode(p Page) ([]byte, error) {
 		return nil, fmt.Errorf("write the HTML report: %w", err)
 	}
 	return b.Bytes(), nil
-}
-
-// clean replaces what does not print, such as control characters and marks that reorder or hide text, and keeps lines.
-func clean(text string) string {
-	return strings.Map(func(r rune) rune {
-		if r == '\n' || r == '\t' || unicode.IsPrint(r) {
-			return r
-		}
-		return unicode.ReplacementChar
-	}, strings.ToValidUTF8(text, "\uFFFD"))
 }
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%.3f s", d.Seconds()) }
@@ -177,12 +168,12 @@ func (r Run) FailedSteps() (list []Step) {
 	return list
 }
 
-// Word is the verdict of a step for the eye.
+// Word is the verdict of a step as the page shows it.
 func (s Step) Word() string {
 	return map[string]string{"pass": "passed", "fail": "failed", "skipped": "skipped"}[s.Verdict]
 }
 
-// Compares reports whether both pictures of a difference are there.
+// Compares reports whether a difference has both pictures.
 func (d Diff) Compares() bool { return d.WantPanel.Shown() && d.GotPanel.Shown() }
 
 // Shown reports whether a picture can be shown.

@@ -104,7 +104,7 @@ func TestEncode_SaysWhatFailed(t *testing.T) {
 	}
 }
 
-// The page allows its own style and script by their hashes and nothing else.
+// The page's policy allows its own style and script by their hashes and nothing else.
 func TestEncode_PolicyFitsThePage(t *testing.T) {
 	page, err := report.Encode(results(t, "x"))
 	if err != nil {
@@ -126,7 +126,7 @@ func TestEncode_ShowsNoBrokenPicture(t *testing.T) {
 	}
 }
 
-// Whatever an app or a file is called, it stays text.
+// The name of an app or a file always stays text.
 func FuzzEncode(f *testing.F) {
 	for _, text := range []string{"plain", "<script>alert(1)</script>", "]]>", "\x1b[2J\x00\x7f", "\u202egnp.exe",
 		`"><img src=x onerror=alert(1)>`, "</style><script>", "{{.}}", "\xff\xfe", "javascript:alert(1)", "<!--", "a\nb\tc"} {

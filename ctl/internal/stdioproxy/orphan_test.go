@@ -74,7 +74,7 @@ func TestOrphan_StaysWithClient(t *testing.T) {
 			r.say(sign)
 			select {
 			case <-done:
-				t.Fatal("it ends though its client lives")
+				t.Fatal("the proxy ended although its client is alive")
 			case <-time.After(proof + 500*time.Millisecond):
 			}
 			r.say(`{"jsonrpc":"2.0","id":7.5,"method":"ping"}`)

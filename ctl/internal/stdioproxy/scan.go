@@ -2,7 +2,7 @@ package stdioproxy
 
 import "strconv"
 
-// kind is what a JSON-RPC 2.0 message is.
+// kind is the kind of a JSON-RPC 2.0 message.
 type kind int
 
 const (
@@ -14,7 +14,7 @@ const (
 	batch    // an array of messages (MCP 2025-03-26)
 )
 
-// message is what the proxy reads of a line. Its slices alias the line.
+// message holds the parts of a line that the proxy reads. Its slices alias the line.
 type message struct {
 	kind   kind
 	id     string // normalised; empty without a valid id

@@ -113,7 +113,7 @@ func (t *Terminal) RunFailures(runs []Run) {
 
 // Runs is the result of several scenarios.
 type Runs struct {
-	// State is that of the worst run, and Verdict summarises all in a few words.
+	// State is the state of the worst run, and Verdict summarises all runs in a few words.
 	State, Verdict string
 	Took           time.Duration
 	// Files are the reports that were written; Next is the next step.

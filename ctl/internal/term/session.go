@@ -55,6 +55,7 @@ type Step struct {
 
 // Diff is one difference between a recording and a run.
 type Diff struct {
+	Step                           int // from 1
 	Kind, Path, Message, Want, Got string
 	Files                          []string
 }
@@ -94,7 +95,7 @@ func (t *Terminal) ScenarioReport(r Report) {
 		if d.Path != "" {
 			where += " " + d.Path
 		}
-		t.Say("  DIFF %s: %s", where, d.Message)
+		t.Say("  DIFF step %d, %s: %s", d.Step, where, d.Message)
 		if d.Want != "" || d.Got != "" {
 			t.Say("         want %s", shorten(d.Want))
 			t.Say("         got  %s", shorten(d.Got))

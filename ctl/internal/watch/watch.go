@@ -1,11 +1,12 @@
-// Package watch notices when a person changes files below folders, and tells that from what programs write that run
-// in between. It must not know what is run.
+// Package watch reports when a person changes files below folders, and distinguishes that from files that programs
+// write in between. It must not know which programs run.
 package watch
 
 import (
 	"context"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,11 +20,11 @@ import (
 // Bounds of a watch.
 const (
 	maxFolders = 2000
-	maxPending = 4096 // changed paths that nobody has asked for yet
+	maxPending = 4096 // changed paths that Next has not returned yet
 )
 
-// Timing of a burst of changes, such as a save of several files: it is over after quiet without a change, and at most
-// after longest.
+// Timing of a burst of changes, such as a save of several files: it ends after quiet without a change, and at the
+// latest after longest.
 const (
 	quiet   = 100 * time.Millisecond
 	longest = time.Second
@@ -39,23 +40,23 @@ type Watcher struct {
 	pump    sync.WaitGroup
 	hint    chan struct{} // holds one signal
 
-	known   map[string]bool // files that a person had or made
+	known   map[string]bool // files that existed or that a person created
 	strikes map[string]int  // how often in a row a run wrote a known file
 
 	mu      sync.Mutex // guards what follows
 	pending map[string]bool
-	folders int
+	folders map[string]bool // that are watched
 }
 
-// New watches folders. Names that begin with a dot, backups and packages are not watched, nor what ignored reports.
-// Call Close.
+// New watches folders. It does not watch names that begin with a dot, backups, packages, or paths for which ignored
+// returns true. Call Close.
 func New(roots []string, ignored func(path string) bool) (*Watcher, error) {
 	notify, err := fsnotify.NewWatcher()
 	if err != nil {
 		return nil, fmt.Errorf("watch files: %w", err)
 	}
 	w := &Watcher{ignored: ignored, notify: notify, hint: make(chan struct{}, 1), known: map[string]bool{},
-		strikes: map[string]int{}, pending: map[string]bool{}}
+		strikes: map[string]int{}, pending: map[string]bool{}, folders: map[string]bool{}}
 	for _, root := range roots {
 		if err := w.add(root, func(file string) { w.known[file] = true }); err != nil {
 			return nil, fmt.Errorf("watch %s: %w", root, closing(notify, err))
@@ -76,14 +77,20 @@ func (w *Watcher) Close() {
 	w.pump.Wait()
 }
 
-// add watches a folder with those below it and calls found for every file.
+// add watches a folder with those below it and calls found for every file. The folder may be a symbolic link; links
+// below it are not followed.
 func (w *Watcher) add(root string, found func(file string)) error {
-	return filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+	real, err := filepath.EvalSymlinks(root)
+	if err != nil {
+		return err
+	}
+	return filepath.WalkDir(real, func(path string, entry fs.DirEntry, err error) error {
+		path = root + strings.TrimPrefix(path, real)
 		switch {
 		case err != nil && path == root:
 			return err
 		case err != nil:
-			return nil // it went, or it is not ours to read
+			return nil // it was deleted, or we may not read it
 		case path != root && w.skips(path):
 			if entry.IsDir() {
 				return filepath.SkipDir
@@ -94,8 +101,8 @@ func (w *Watcher) add(root string, found func(file string)) error {
 			return nil
 		}
 		w.mu.Lock()
-		w.folders++
-		over := w.folders > maxFolders
+		w.folders[path] = true
+		over := len(w.folders) > maxFolders
 		w.mu.Unlock()
 		if over {
 			return fmt.Errorf("there are more than %d folders; start it in the folder of the app", maxFolders)
@@ -104,14 +111,14 @@ func (w *Watcher) add(root string, found func(file string)) error {
 	})
 }
 
-// skips reports whether a path is nothing that a person edits.
+// skips reports whether a path is one that people do not edit.
 func (w *Watcher) skips(path string) bool {
 	name := filepath.Base(path)
 	return strings.HasPrefix(name, ".") || strings.HasSuffix(name, "~") || name == "node_modules" ||
 		name == "__pycache__" || w.ignored(path)
 }
 
-// follow notes changed paths until the watch is closed.
+// follow records changed paths until the watch is closed.
 func (w *Watcher) follow() {
 	for {
 		select {
@@ -131,13 +138,28 @@ func (w *Watcher) follow() {
 }
 
 func (w *Watcher) note(e fsnotify.Event) {
+	if e.Has(fsnotify.Remove) || e.Has(fsnotify.Rename) {
+		w.forget(e.Name)
+	}
 	if info, err := os.Lstat(e.Name); err == nil && info.IsDir() {
 		if e.Has(fsnotify.Create) {
-			_ = w.add(e.Name, w.change) // a folder that cannot be watched any more has gone again
+			_ = w.add(e.Name, w.change) // a folder that cannot be watched was deleted again
 		}
 		return
 	}
 	w.change(e.Name)
+}
+
+// forget makes room for other folders in place of one that went, with those below it.
+func (w *Watcher) forget(folder string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.folders[folder] {
+		return
+	}
+	maps.DeleteFunc(w.folders, func(path string, _ bool) bool {
+		return path == folder || strings.HasPrefix(path, folder+string(filepath.Separator))
+	})
 }
 
 func (w *Watcher) change(path string) {
@@ -186,13 +208,14 @@ func (w *Watcher) Next(ctx context.Context, run Span) (changed, written []string
 	}
 }
 
-// judge reports whether a change counts, and if not whether that is so from now on.
+// judge reports whether a change counts, and if not, whether it never will.
 func (w *Watcher) judge(path string, run Span) (counts, now bool) {
 	info, err := os.Stat(path)
 	switch {
-	case err != nil: // it went
+	case err != nil: // it was deleted
 		was := w.known[path]
 		delete(w.known, path)
+		delete(w.strikes, path)
 		return was, false
 	case !run.has(info.ModTime()):
 		w.known[path] = true

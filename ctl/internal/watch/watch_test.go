@@ -141,6 +141,44 @@ func TestWatcher_NoticesWhatAPersonChanges(t *testing.T) {
 	}
 }
 
+// Folders that come and go do not use up the number that may be watched.
+func TestWatcher_ForgetsFoldersThatWent(t *testing.T) {
+	p := newProject(t, "app.js")
+	run := Span{time.Now().Add(-time.Minute), time.Now().Add(-30 * time.Second)}
+	until := func(file string) {
+		p.write(file, time.Now())
+		for changed, _ := p.next(run); !slices.Contains(changed, file); changed, _ = p.next(run) {
+		}
+	}
+	until(filepath.Join("build", "deep", "a.js"))
+	if err := os.RemoveAll(filepath.Join(p.dir, "build")); err != nil {
+		t.Fatal(err)
+	}
+	until("app.js")
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.folders) != 1 || !p.folders[p.dir] {
+		t.Errorf("watched: %v", p.folders)
+	}
+}
+
+// A folder that is watched may be a link.
+func TestWatcher_EntersALink(t *testing.T) {
+	p := newProject(t, "app.js")
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(p.dir, link); err != nil {
+		t.Fatal(err)
+	}
+	w, err := New([]string{link}, func(string) bool { return false })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	if !w.known[filepath.Join(link, "app.js")] || !w.folders[link] {
+		t.Errorf("known: %v, folders: %v", w.known, w.folders)
+	}
+}
+
 // A run that writes files does not cause the next run for ever.
 func TestWatcher_ForgetsWhatRunsWrite(t *testing.T) {
 	p := newProject(t, "app.js", "app.log")

@@ -76,7 +76,7 @@ func (m *model) close() {
 	<-m.served
 }
 
-// view is what a caller can observe of a link.
+// view is the part of a link's state that a caller can observe.
 type view struct {
 	state                   State
 	token, account, backend string

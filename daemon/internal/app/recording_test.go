@@ -7,10 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"image"
-	"image/color"
-	"image/png"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -257,103 +253,77 @@ func TestReplay_AcceptKeepsTheClaims(t *testing.T) {
 	}
 }
 
-// listener is an app that shows each input, sensor and state frame it receives, and takes a photo on each input.
-func listener() (begin func(*testApp), on func(*testApp, glasses.Frame)) {
-	count := 0
-	taken := map[string]bool{}
-	show := func(a *testApp, what string) {
-		count++
-		a.ask(glasses.TypeDisplayShow, text(fmt.Sprintf("%d %s", count, what)))
-	}
-	begin = func(a *testApp) {
-		show(a, "hello")
-		a.ask(glasses.TypeMotionStart, glasses.MotionStart{Hz: 1})
-	}
-	on = func(a *testApp, f glasses.Frame) {
-		switch f.Type {
-		case glasses.TypeInput:
-			show(a, "input")
-			taken[a.ask(glasses.TypeCameraPhoto, glasses.Photo{Width: 160})] = true
-		case glasses.TypeMotion:
-			show(a, "motion "+string(f.Payload))
-		case glasses.TypeBattery, glasses.TypeWear, glasses.TypeThermal, glasses.TypeRoute, glasses.TypePermission:
-			show(a, f.Type+" "+string(f.Payload))
-		case glasses.TypeResult:
-			if taken[f.ID] {
-				res, _ := glasses.ParseResult(f.Payload)
-				show(a, fmt.Sprintf("photo %v", res.Media != nil))
-			}
-		}
-	}
-	return begin, on
-}
-
-// act does something random with the glasses, or adds an expectation that holds.
-func (a *agent) act(id string, r *rand.Rand, picture string) {
-	switch r.IntN(8) {
-	case 0:
-		a.call("advanceTime", id, map[string]any{"ms": 1 + r.IntN(3000)})
-	case 1:
-		a.call("injectInput", id, map[string]any{"kind": "tap"})
-	case 2, 3:
-		state := map[string]any{"battery": map[string]any{"level": r.IntN(101)}, "worn": r.IntN(3) > 0}
-		if r.IntN(2) == 0 {
-			state["thermal"] = []string{"nominal", "warm"}[r.IntN(2)]
-			state["permissions"] = map[string]any{"speech": []string{"granted", "denied"}[r.IntN(2)]}
-		}
-		a.call("injectSensor", id, map[string]any{"state": state})
-	case 4:
-		a.call("injectSensor", id, map[string]any{"motion": map[string]any{"ax": r.IntN(1000), "az": 1000}})
-	case 5:
-		a.call("injectSensor", id, map[string]any{"cameraFile": picture})
-		a.call("injectInput", id, map[string]any{"kind": "tap"})
-	case 6:
-		a.call("waitForEvent", id, map[string]any{"type": "display.show", "kind": "request", "since": 0, "timeoutSeconds": 1})
-	default:
-		var shown struct{ Text []string }
-		_ = json.Unmarshal(a.call("getDisplayState", id, map[string]any{}), &shown)
-		if len(shown.Text) > 0 {
-			a.call("expectDisplay", id, map[string]any{"text": shown.Text[:1], "withinMs": 0})
-		}
-	}
-}
-
-func TestRecord_AlwaysReplaysOnTheSameApp(t *testing.T) {
+// Of an app with a changed label and an additional frame, the change alone is accepted: the frame goes on failing.
+func TestReplay_AcceptsTheDifferencesOfOneStep(t *testing.T) {
 	l := startLocals(t, t.TempDir())
 	a := newAgent(t, l)
-	img := image.NewNRGBA(image.Rect(0, 0, 64, 48))
-	img.Set(3, 4, color.White)
-	var data bytes.Buffer
-	if err := png.Encode(&data, img); err != nil {
+	dir := recordMenu(t, l, a)
+	before := loadRecording(t, dir)
+	kept, err := os.ReadFile(filepath.Join(dir, "scenario.json"))
+	if err != nil {
 		t.Fatal(err)
 	}
-	picture := write(t, filepath.Join(t.TempDir(), "scene.png"), data.String())
-	acts := map[string]int{}
-	for seed := range uint64(20) {
-		r := rand.New(rand.NewPCG(seed, 7))
-		begin, on := listener()
-		o := startApp(t, l, backend.ClockVirtual, begin, on)
-		for range 15 {
-			a.act(o.SessionID, r, picture)
-		}
-		dir := filepath.Join(t.TempDir(), "recording")
-		a.record(o.SessionID, dir)
-		for _, s := range loadRecording(t, dir).Steps {
-			acts[s.Act()]++
-		}
-		begin, on = listener()
-		again := startApp(t, l, backend.ClockVirtual, begin, on)
-		if answer, raw := a.replay(again.SessionID, dir, map[string]any{}); answer.Verdict != scenario.Pass {
-			steps, _ := json.Marshal(loadRecording(t, dir).Steps)
-			t.Fatalf("seed %d: %s\n%s", seed, raw, steps)
-		}
-		for _, id := range []string{o.SessionID, again.SessionID} {
-			a.call("closeSession", id, map[string]any{})
+	replay := func(args map[string]any) (replayed, []byte) {
+		begin, on := menu(true)
+		return a.replay(startApp(t, l, backend.ClockVirtual, begin, on).SessionID, dir, args)
+	}
+	found, raw := replay(map[string]any{})
+	if len(found.Diffs) != 2 {
+		t.Fatalf("%s", raw)
+	}
+	label, extra := found.Diffs[0].Step, found.Diffs[1].Step
+	for _, refused := range []struct {
+		args map[string]any
+		code string
+		says string
+	}{
+		{map[string]any{"acceptSteps": []int{1000}}, scenario.CodeNotAccepted, "there is no step 1000"},
+		{map[string]any{"acceptSteps": []int{0}}, scenario.CodeNotAccepted, "there is no step 0"},
+		{map[string]any{"acceptSteps": []int{label, label + 1}}, scenario.CodeNotAccepted,
+			fmt.Sprintf("step %d does not differ", label+1)},
+		{map[string]any{"acceptSteps": []int{label}, "accept": true}, "invalid_request", "acceptSteps"},
+	} {
+		answer, raw := replay(refused.args)
+		now, err := os.ReadFile(filepath.Join(dir, "scenario.json"))
+		if answer.Code != refused.code || !strings.Contains(answer.Message, refused.says) || err != nil ||
+			!bytes.Equal(now, kept) {
+			t.Errorf("%v: %s, %v", refused.args, raw, err)
 		}
 	}
-	for _, act := range []string{"motion", "camera", "state", "input", "advance", "expect", "expectDisplay"} {
-		if acts[act] == 0 {
-			t.Errorf("no recording has a step %s: %v", act, acts)
+	answer, raw := replay(map[string]any{"acceptSteps": []int{label}})
+	if answer.Verdict != scenario.Fail || answer.Accepted || !slices.Equal(answer.AcceptedSteps, []int{label}) ||
+		answer.AcceptedDiffs[scenario.DiffChanged] != 1 || !slices.Equal(answer.DifferingSteps, []int{extra}) ||
+		len(answer.Diffs) != 1 || answer.Diffs[0].Kind != scenario.DiffExtra ||
+		!strings.HasPrefix(answer.Summary, fmt.Sprintf("Accepted of step %d: 1 changed", label)) ||
+		!strings.Contains(answer.Summary, fmt.Sprintf("Still different: step %d.", extra)) {
+		t.Errorf("accepting a label: %s", raw)
+	}
+	after := loadRecording(t, dir)
+	changed := 0
+	for i, r := range after.Recorded.Trace {
+		if !bytes.Equal(r.Payload, before.Recorded.Trace[i].Payload) {
+			changed++
 		}
+		if r.At != before.Recorded.Trace[i].At || after.Recorded.Pictures[i].At != before.Recorded.Pictures[i].At {
+			t.Errorf("frame %d is at another time: %d", i, r.At)
+		}
+	}
+	if changed != 1 || len(after.Recorded.Trace) != len(before.Recorded.Trace) || len(after.Steps) != len(before.Steps) {
+		t.Errorf("%d of %d frames changed", changed, len(after.Recorded.Trace))
+	}
+	for _, p := range after.Recorded.Pictures {
+		if _, err := os.Stat(filepath.Join(dir, "pictures", p.SHA256+".png")); err != nil {
+			t.Error(err)
+		}
+	}
+	if answer, raw := replay(map[string]any{}); len(answer.Diffs) != 1 || answer.Diffs[0].Step != extra {
+		t.Errorf("afterwards: %s", raw)
+	}
+	if answer, raw := replay(map[string]any{"acceptSteps": []int{extra}}); answer.Verdict != scenario.Pass ||
+		len(answer.Diffs) != 0 || answer.DifferingSteps != nil {
+		t.Errorf("accepting the frame, too: %s", raw)
+	}
+	if answer, raw := replay(map[string]any{}); answer.Verdict != scenario.Pass {
+		t.Errorf("at the end: %s", raw)
 	}
 }

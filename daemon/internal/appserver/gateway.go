@@ -15,7 +15,7 @@ import (
 	"github.com/service-dev/service/proto/assistantscript"
 )
 
-// The assistants of apps call models at this server, which looks like OpenAI's. Scripts answer.
+// The assistants of apps call models at this server, which has OpenAI's interface. Scripts answer the calls.
 
 const (
 	gatewayPath  = "/v1"
@@ -37,7 +37,7 @@ func (s *Server) mountGateway(mux *http.ServeMux) {
 	})
 }
 
-// allowOrigin lets the page read the answer that requireLocal has let through: one of this machine.
+// allowOrigin lets a page read the answer. requireLocal has already checked that the page is of this machine.
 func allowOrigin(w http.ResponseWriter, r *http.Request) {
 	if origin := r.Header.Get("Origin"); origin != "" {
 		w.Header().Set("Access-Control-Allow-Origin", origin)
@@ -158,8 +158,8 @@ func encodeJSON(w http.ResponseWriter, v any) {
 	writeJSON(w, http.StatusOK, data)
 }
 
-// fail answers with the interface's error object. An error that is no *assistantscript.Failure is that of an app that
-// has left.
+// fail answers with the interface's error object. An error that is not a *assistantscript.Failure means that the app
+// has disconnected.
 func fail(w http.ResponseWriter, err error) {
 	var f *assistantscript.Failure
 	if !errors.As(err, &f) {

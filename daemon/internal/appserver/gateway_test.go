@@ -16,7 +16,7 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// gateway gives a session a script, attaches an app and returns what its welcome says of the gateway.
+// gateway sets a session's script, attaches an app and returns the gateway of its welcome.
 func gateway(t *testing.T, m *session.Manager, s session.Opened) glasses.Gateway {
 	t.Helper()
 	const script = `{"rules":[{"when":{"contains":"milk"},"reply":{"text":"It is on the list."}},` +
@@ -46,7 +46,7 @@ func gateway(t *testing.T, m *session.Manager, s session.Opened) glasses.Gateway
 	return *w.Gateway
 }
 
-// ask calls the gateway: header is added to that of an official client.
+// ask calls the gateway with header added to the headers of an official client.
 func ask(t *testing.T, g glasses.Gateway, method, path, body string, header ...string) (int, http.Header, string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, g.URL+path, strings.NewReader(body))
@@ -150,7 +150,7 @@ func TestGateway_EndsCallsWithTheSession(t *testing.T) {
 	}
 }
 
-// closing is an empty body that tells when it is read.
+// closing is an empty body that signals when it is read.
 func closing(c chan struct{}) io.Reader {
 	return readerFunc(func([]byte) (int, error) { close(c); return 0, io.EOF })
 }

@@ -52,7 +52,7 @@ func TestStore_SurvivesARestartWithoutTheCode(t *testing.T) {
 		t.Errorf("%+v, %v, %v", got, ok, err)
 	}
 	if _, ok, _ := s.Find("sdc_other"); ok {
-		t.Error("a code that was never put is known")
+		t.Error("found a code that was never stored")
 	}
 	if err := s.Remove("sdc_secret"); err != nil {
 		t.Fatal(err)

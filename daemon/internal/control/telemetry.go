@@ -8,13 +8,13 @@ import (
 	controlv1 "github.com/service-dev/service/proto/control/v1"
 )
 
-// Telemetry is the recorder of usage events, and the first-run notice about it.
+// Telemetry records usage events and manages the first-run notice about them.
 type Telemetry interface {
 	Telemetry(ctx context.Context) TelemetryStatus
 	// PurgeTelemetry erases recorded events here and at the backends; the error is this machine's.
 	PurgeTelemetry(ctx context.Context) (TelemetryPurged, error)
-	// TakeNotice claims the notice for one response; ok is false if it is not due. done must be called once, with whether
-	// the response was sent.
+	// TakeNotice claims the notice for one response; ok is false if it is not due. done must be called once, with
+	// whether the response was sent.
 	TakeNotice(ctx context.Context) (text string, done func(sent bool), ok bool)
 }
 

@@ -112,8 +112,8 @@ func (e *entry) count(text string) {
 
 // Search returns the best passages, best first. topic, unless empty, limits it to one subject; limit is clamped. Words
 // that occur nowhere are ignored; the answer is empty if none is left. A query that is the id of a passage returns only
-// that passage, complete, whatever the topic; the id of a page returns its passages in order, as many as fit, or limit
-// if that is positive. A topic without a query returns the beginning of each of its pages.
+// that passage, complete, whatever the topic. The id of a page returns as many of its passages as fit, in order, or at
+// most limit if that is positive. A topic without a query returns the beginning of each of its pages.
 func (x *Index) Search(query, topic string, limit int) []Passage {
 	if cut := []rune(query); len(cut) > MaxQuery {
 		query = string(cut[:MaxQuery])

@@ -60,7 +60,7 @@ func TestQuestions(t *testing.T) {
 	}
 }
 
-// TestGuidesComeBeforeReferences: if both a guide and a reference answer a question, the guide comes first.
+// If both a guide and a reference answer a question, the guide comes first.
 func TestGuidesComeBeforeReferences(t *testing.T) {
 	reference := map[string]bool{}
 	var guides []docs.Page

@@ -56,6 +56,8 @@ func (l *launchd) install(ctx context.Context) (Report, error) {
 
 // restore restores the agent that a failed update replaced, and starts it if it ran.
 func (l *launchd) restore(ctx context.Context, u update, failure error) error {
+	ctx, cancel := restoring(ctx)
+	defer cancel()
 	err := l.files().restore(u.before)
 	if err == nil && u.ran {
 		_ = l.bootout(ctx) // the new agent may be loaded; if the old one still is, start finds that it runs

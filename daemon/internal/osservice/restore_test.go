@@ -2,6 +2,7 @@ package osservice
 
 import (
 	"context"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -9,7 +10,8 @@ import (
 	"testing"
 )
 
-// TestInstall_RestoresWhatRanBeforeAFailedUpdate lets a service manager refuse a new version's service.
+// TestInstall_RestoresWhatRanBeforeAFailedUpdate lets a service manager refuse a new version's service, or a person end
+// the update. Commands under a context that is cancelled fail, as programs are killed then.
 func TestInstall_RestoresWhatRanBeforeAFailedUpdate(t *testing.T) {
 	d := here(t)
 	older := d
@@ -18,12 +20,16 @@ func TestInstall_RestoresWhatRanBeforeAFailedUpdate(t *testing.T) {
 		t.Fatal(err)
 	}
 	socket := filepath.Join(d.home, ".config/systemd/user/serviced.socket")
-	failsOnce := func(f *fake, start string) runner {
+	failsOnce := func(f *fake, start string, interrupt func()) runner {
 		failed := false
 		return func(ctx context.Context, program string, args ...string) outcome {
 			o := f.run(ctx, program, args...)
+			if ctx.Err() != nil {
+				return outcome{code: -1, errs: "killed"}
+			}
 			if !failed && strings.HasPrefix(strings.Join(args, " "), start) {
 				failed = true
+				interrupt()
 				return outcome{code: 1, errs: "not this one"}
 			}
 			return o
@@ -58,10 +64,18 @@ func TestInstall_RestoresWhatRanBeforeAFailedUpdate(t *testing.T) {
 			starts: "launchctl kickstart " + launchdTarget,
 		},
 	}
-	for name, c := range cases {
-		t.Run(name, func(t *testing.T) {
-			f := &fake{answers: c.answers}
-			run := failsOnce(f, c.fails)
+	for _, variant := range []string{"systemd", "systemd, interrupted", "launchd", "launchd, interrupted"} {
+		t.Run(variant, func(t *testing.T) {
+			name, how, _ := strings.Cut(variant, ", ")
+			c := cases[name]
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			interrupt := func() {}
+			if how != "" {
+				interrupt = cancel
+			}
+			f := &fake{answers: maps.Clone(c.answers)}
+			run := failsOnce(f, c.fails, interrupt)
 			if name == "launchd" {
 				run = loading(f, run)
 			}
@@ -70,7 +84,7 @@ func TestInstall_RestoresWhatRanBeforeAFailedUpdate(t *testing.T) {
 				t.Fatal(err)
 			}
 			m, _ := c.manager(d, run)
-			_, err := m.install(t.Context())
+			_, err := m.install(ctx)
 			refusedWith(t, err, CodeRefused, "not this one")
 			contents, err := old.read()
 			for _, one := range old.list {

@@ -10,7 +10,7 @@ import (
 )
 
 // Run runs the daemon f until it returns. managed reports whether a service manager started the process. The context of
-// f ends as that of WithSignals does.
+// f ends on the same signals as that of WithSignals.
 func Run(ctx context.Context, managed bool, f func(context.Context) error) error {
 	if managed {
 		leaveConsole()

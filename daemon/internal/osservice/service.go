@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"time"
 
 	"github.com/service-dev/service/proto/rendezvous"
 )
@@ -165,6 +166,14 @@ func startChanged(ctx context.Context, start func(context.Context) (Report, erro
 	r, err := start(ctx)
 	r.Change = change
 	return r, err
+}
+
+// restoreWait is how long restoring a service may take.
+const restoreWait = 30 * time.Second
+
+// restoring returns the context of restoring a service, which goes on after Ctrl-C: that may be why the update failed.
+func restoring(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), restoreWait)
 }
 
 // restored returns the failure of an update after which the service was restored, and adds err if that failed too.

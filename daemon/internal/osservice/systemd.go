@@ -61,6 +61,8 @@ func (s *systemd) install(ctx context.Context) (Report, error) {
 
 // restore restores the units that a failed update replaced, and opens their sockets if they were open.
 func (s *systemd) restore(ctx context.Context, u update, failure error) error {
+	ctx, cancel := restoring(ctx)
+	defer cancel()
 	err := s.files().restore(u.before)
 	if err == nil {
 		err = s.all(ctx, []string{"daemon-reload"})

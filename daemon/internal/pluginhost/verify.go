@@ -27,7 +27,7 @@ type refusal struct{ reason, fixHint string }
 func (r *refusal) Error() string { return r.reason }
 
 // reinstall is the default fix hint of a refusal.
-const reinstall = "Install the service again so that its binaries and plugins.sha256 belong together, then try again."
+const reinstall = "Install the service again so that its binaries match plugins.sha256, then try again."
 
 func refuse(format string, args ...any) error { return refuseWith(reinstall, format, args...) }
 

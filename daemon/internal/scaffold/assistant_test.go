@@ -11,7 +11,7 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// An answer that calls a tool, then one in text: virtual time stands during both and passes in the tool.
+// An answer calls a tool, the next one is text. Virtual time stands still during both and passes in the tool.
 func TestAssistant_AnswersAfterToolCalls(t *testing.T) {
 	each(t, func(t *testing.T, start func(env ...string) *app) {
 		app, p, g := startAssistant(t, start)
@@ -56,7 +56,7 @@ func TestAssistant_AnswersAfterToolCalls(t *testing.T) {
 	})
 }
 
-// What the model gets wrong and what the glasses refuse is told to the model; several calls run one after the other.
+// The model receives its own mistakes and refusals of the glasses; several calls run one after the other.
 func TestAssistant_TellsTheModelWhatFailed(t *testing.T) {
 	each(t, func(t *testing.T, start func(env ...string) *app) {
 		app, p, g := startAssistant(t, start)
@@ -108,7 +108,7 @@ func TestAssistant_AsksOn(t *testing.T) {
 	})
 }
 
-// refusals are answers that are none, and what the app is told.
+// refusals are failed answers, and the error that the app gets for each.
 var refusals = []struct {
 	name       string
 	answer     func(c *gatewayCall)
@@ -165,7 +165,7 @@ func TestAssistant_NamesRefusals(t *testing.T) {
 	})
 }
 
-// expectRefusal expects that the app reports an error of ask, after what came of its text.
+// expectRefusal expects the app to report an error of ask, after the text that arrived before it.
 func (p *peer) expectRefusal(name, code, hint string, retry float64) {
 	p.t.Helper()
 	f, _ := p.next()
@@ -186,7 +186,7 @@ func (p *peer) expectRefusal(name, code, hint string, retry float64) {
 func TestAssistant_RefusesWithoutGateway(t *testing.T) {
 	gone := httptest.NewServer(nil)
 	gone.Close()
-	// Somebody else's server must never see the token.
+	// Another server must never see the token.
 	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		t.Errorf("the app followed to %s with %q", r.URL, r.Header.Get("Authorization"))
 	}))
@@ -230,7 +230,8 @@ func TestAssistant_BoundsTheRounds(t *testing.T) {
 	})
 }
 
-// A token that ended while a call was on its way is replaced once. The frame with the new one is no event for the app.
+// A token that expired while a call was in flight is replaced once. The frame with the new token is not an event for
+// the app.
 func TestAssistant_RenewsItsToken(t *testing.T) {
 	each(t, func(t *testing.T, start func(env ...string) *app) {
 		app, p, g := startAssistant(t, start)
@@ -254,7 +255,7 @@ func TestAssistant_RenewsItsToken(t *testing.T) {
 	})
 }
 
-// stopAsking ends the request, also inside a tool, and the end of the session does.
+// stopAsking ends the request, also inside a tool, and so does the end of the session.
 func TestAssistant_Stops(t *testing.T) {
 	each(t, func(t *testing.T, start func(env ...string) *app) {
 		app, p, g := startAssistant(t, start)

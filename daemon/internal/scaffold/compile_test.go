@@ -12,8 +12,8 @@ import (
 	"github.com/service-dev/service/proto/glasses/guide"
 )
 
-// capabilitySets are what modules are compiled for: all, the default, one that needs half of the private parts, and
-// each alone.
+// capabilitySets are the sets that modules are compiled for: all capabilities, the default, one that needs half of the
+// private parts, and each capability alone.
 func capabilitySets() map[string][]string {
 	sets := map[string][]string{"all": guide.CapabilityIDs(), "default": nil,
 		"some": {guide.Camera, guide.State, guide.Phrases}}
@@ -79,14 +79,13 @@ func TestKotlinCompiles(t *testing.T) {
 	if kotlinc == "" || testing.Short() {
 		t.Skip("SKIPPED: kotlinc is not installed")
 	}
-	// A start of the compiler takes seconds, so that only the smallest and the largest module are compiled (the largest
-	// with the examples and the probe that runs).
+	// The compiler takes seconds to start, so only the smallest and the largest module are compiled, the largest
+	// together with the examples and the probe.
 	compileKotlin(t, kotlinc, filepath.Join(t.TempDir(), "small.jar"), []string{guide.Camera})
 	kotlinProbe(t)
 }
 
-// There is no Swift compiler for this machine: a grammar says whether the module is Swift at all, and nothing about its
-// types.
+// There is no Swift compiler for this machine. A grammar checks the module's syntax, but not its types.
 func TestSwiftParses(t *testing.T) {
 	node := tool(t, "node")
 	npm, err := filepath.Abs(filepath.Join("..", "..", "..", "packaging", "e2e", "npm"))
@@ -111,13 +110,13 @@ func TestSwiftParses(t *testing.T) {
 	}
 	write(t, broken, bytes.Replace(data, []byte("public final class Glasses"), []byte("public final class Glasses {{"), 1))
 	if exec.Command(node, "--liftoff-only", parse, broken).Run() == nil {
-		t.Error("the grammar takes what is not Swift")
+		t.Error("the grammar accepts text that is not Swift")
 	}
 }
 
-// The same request gives the same bytes, in whatever order it names capabilities, and only what was asked for.
+// The same request gives the same bytes, whatever the order of its capabilities, and only the requested parts.
 func TestGenerateIsMinimal(t *testing.T) {
-	marks := map[string][]string{ // a word of the module that belongs to one capability
+	marks := map[string][]string{ // words of the module that belong to one capability
 		guide.Display: {"display.show"}, guide.Camera: {"camera.photo",
 			"media_lost\""}, guide.Microphone: {"audio.start"}, guide.Motion: {"motion.start"},
 		guide.Transcription: {"transcription.start"}, guide.Speech: {"speech.say"}, guide.Sound: {"sound.play"},
@@ -132,11 +131,11 @@ func TestGenerateIsMinimal(t *testing.T) {
 			again, _ := Generate(Request{Language: language, Capabilities: []string{guide.State, guide.Time, id}})
 			text := string(files[0].Data)
 			if text != string(again[0].Data) {
-				t.Errorf("%s with %s: two answers", language, id)
+				t.Errorf("%s with %s: two runs differ", language, id)
 			}
 			for other, words := range marks {
 				if strings.Contains(text, `"`+words[0]+`"`) != (other == id) {
-					t.Errorf("%s with %s: %q is there: %v", language, id, words[0], other != id)
+					t.Errorf("%s with %s: contains %q: %v", language, id, words[0], other != id)
 				}
 			}
 			if strings.Contains(text, "//: ") || strings.Contains(text, "#: ") || !strings.Contains(text, "clock.sleep") {

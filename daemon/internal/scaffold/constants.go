@@ -8,13 +8,13 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// Limits of what is remembered of an app's constants and of the calls that announce them.
+// Limits for the remembered constants of an app and the calls that announce them.
 const (
 	maxConstants = 2000
 	maxConstant  = 8000 // bytes of one
 )
 
-// constant is a list or a text of the app that has a name: its strings are phrases if the app announces it.
+// constant is a named list or text of the app: its strings are phrases if the app announces it.
 type constant struct {
 	name, file string
 	phrases    []Use
@@ -27,21 +27,21 @@ type announcement struct {
 }
 
 var (
-	// constantPattern matches a name and what a list, a map of phrases or a text begins with, in any of the languages.
+	// constantPattern matches a name and the beginning of a list, a map of phrases or a text, in any of the languages.
 	constantPattern = regexp.MustCompile(`([A-Za-z_]\w*)\s*(?::[^=\n]{0,80}|:)?=\s*(?:\[\]string\s*|map\[string\]\w+\s*|` +
 		`(?:(?:mutable)?[lL]istOf|setOf|arrayOf|tuple|list|set|frozenset|Object\.freeze|new Set)\s*)?([\[({"'])`)
 	aliasPattern = regexp.MustCompile(`\b([A-Za-z_]\w*)\s+as\s+([A-Za-z_]\w*)`)
 	namePattern  = regexp.MustCompile(`[A-Za-z_][\w.]*\s*[(:=]?`)
 	keyPattern   = regexp.MustCompile(`^\s*:`)
-	// declares is what a function's own declaration has before its name.
+	// declares matches the words before the name in a function's declaration.
 	declares = regexp.MustCompile(`\b(?:def|fun|func|function)\s+$`)
 )
 
-// plainWords stand in a call without being the name of what is announced.
+// plainWords occur in a call without naming the announced constant.
 var plainWords = []string{"for", "in", "if", "else", "await", "try", "as", "new", "const", "let", "this", "self",
 	"string", "true", "false", "True", "False", "None", "null", "nil", "ctx", "it"}
 
-// constants records the constants of a file, and the other names that it imports some by.
+// constants records the constants of a file, and the names under which it imports others.
 func (in *inspector) constants(name, text string) {
 	line, counted := 1, 0
 	for _, m := range constantPattern.FindAllStringSubmatchIndex(text, maxConstants) {
@@ -75,7 +75,7 @@ func (in *inspector) constants(name, text string) {
 	}
 }
 
-// quoted is a string in a text and where it is.
+// quoted is a string in a text and its position.
 type quoted struct {
 	text string
 	at   int
@@ -129,7 +129,8 @@ func (in *inspector) announced(arguments string, at Use) {
 	}
 }
 
-// resolve looks up what the app announces by name. A name that is not found, or that several files define, is reported.
+// resolve looks up the constants that the app announces by name. It reports a name that is not found or that several
+// files define.
 func (in *inspector) resolve() {
 	for _, a := range in.announcements {
 		found := false
@@ -149,7 +150,7 @@ func (in *inspector) resolve() {
 		}
 	}
 	i := slices.IndexFunc(in.found.Commands, func(u Use) bool { return u.Name == glasses.TypePhrasesAnnounce })
-	if i >= 0 && !in.announces { // by a frame of the app's own, in whatever way it builds it
+	if i >= 0 && !in.announces { // by a frame that the app builds itself, in any way
 		in.found.UnknownPhrases = append(in.found.UnknownPhrases, in.found.Commands[i])
 	}
 }

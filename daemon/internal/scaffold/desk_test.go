@@ -15,14 +15,14 @@ import (
 	"github.com/service-dev/service/proto/glasses/guide"
 )
 
-var update = flag.Bool("update", false, "write the generated modules of the example apps anew")
+var update = flag.Bool("update", false, "regenerate the modules of the example apps")
 
 var appsDir = filepath.Join("..", "..", "..", "packaging", "e2e", "testdata", "apps")
 
 var deskCapabilities = []string{guide.Display, guide.Input, guide.State, guide.Camera, guide.Transcription,
 	guide.Speech, guide.Phrases}
 
-// The example apps hold the module as it was generated for them.
+// The example apps contain the module as this version generates it.
 func TestDeskHasTheModuleOfToday(t *testing.T) {
 	for language, app := range map[string]string{TypeScript: "desk-ts", Python: "desk-py"} {
 		files, err := Generate(Request{Language: language, Capabilities: deskCapabilities})
@@ -91,8 +91,8 @@ func deskCommands(t *testing.T) map[string][]string {
 	return commands
 }
 
-// playDesk answers every command, makes a wearer's afternoon happen, and writes down what the app sent. redraws expects
-// that the app draws when the glasses are back, even with a lossy link.
+// playDesk answers every command, plays the events of a wearer's afternoon, and returns what the app sent. With redraws
+// it expects the app to draw when the glasses are back, even with a lossy link.
 func playDesk(p *peer, redraws bool) string {
 	var trace bytes.Buffer
 	faults := map[string]string{}

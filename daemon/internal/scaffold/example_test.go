@@ -11,7 +11,7 @@ import (
 	"github.com/service-dev/service/proto/glasses/guide"
 )
 
-// exampleProject writes an example and the module that it asks for, and nothing more, into a folder.
+// exampleProject writes an example and the module that it needs, and nothing else, into a folder.
 func exampleProject(t *testing.T, dir, language, topic string) Example {
 	t.Helper()
 	e, err := ExampleOf(language, topic)

@@ -12,7 +12,7 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// gateway is an AI gateway whose every answer the test gives itself.
+// gateway is an AI gateway whose answers the test writes.
 type gateway struct {
 	t     *testing.T
 	url   string
@@ -71,7 +71,7 @@ func (g *gateway) serve(w http.ResponseWriter, r *http.Request) {
 		if broken {
 			panic(http.ErrAbortHandler)
 		}
-	case <-g.over: // not when the app has left: the test may still write
+	case <-g.over: // not when the app disconnects, because the test may still write
 	}
 }
 
@@ -119,7 +119,7 @@ func (c *gatewayCall) tool(index int, name, arguments string) {
 	}
 }
 
-// end sends what ends a stream.
+// end sends the end of a stream.
 func (c *gatewayCall) end() {
 	c.t.Helper()
 	c.send("data: [DONE]\n\n")

@@ -29,7 +29,7 @@ func Languages() []string { return []string{TypeScript, Python, Kotlin, Swift} }
 // Request asks for a module.
 type Request struct {
 	Language string
-	// Capabilities are ids of guide.Capabilities; time is always there. Empty means display and input.
+	// Capabilities are ids of guide.Capabilities; time is always included. Empty means display and input.
 	Capabilities []string
 }
 

@@ -13,7 +13,7 @@ import (
 	contract "github.com/service-dev/service/proto/clientio"
 )
 
-// inspectSoon inspects a folder that took minutes when it was read without bounds.
+// inspectSoon inspects a folder that would take minutes without bounds.
 func inspectSoon(t *testing.T, files clientio.Files, root string) Inspection {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -26,7 +26,7 @@ func inspectSoon(t *testing.T, files clientio.Files, root string) Inspection {
 	return in
 }
 
-// A file of nothing but calls that are never closed is read in a time that its length bounds, and so is what is noted.
+// The time to read a file of unclosed calls, and the number of recorded phrases, are bounded by the file's length.
 func TestInspect_CallsWithoutAnEnd(t *testing.T) {
 	for name, call := range map[string]string{"a quote": "announce(\"a\n", "strings": `announce("a",`,
 		"brackets": "announce(("} {
@@ -52,7 +52,7 @@ func TestInspect_PhrasesKeepTheirLines(t *testing.T) {
 	}
 }
 
-// A manifest that names one file many times does not have it read as often.
+// A file that a manifest names many times is not read each time.
 func TestInspect_ManifestOfManyFiles(t *testing.T) {
 	root := t.TempDir()
 	write(t, filepath.Join(root, ManifestName),
@@ -65,7 +65,7 @@ func TestInspect_ManifestOfManyFiles(t *testing.T) {
 	}
 }
 
-// endless is a client in whose folders there is always another folder.
+// endless is a client each of whose folders contains another folder.
 type endless struct{ asked int }
 
 func (e *endless) Do(ctx context.Context, r contract.Request) (contract.Response, error) {

@@ -14,7 +14,7 @@ import (
 	"github.com/service-dev/service/proto/glasses/guide"
 )
 
-// Limits of what is read of a project.
+// Limits for reading a project.
 const (
 	maxFiles   = 2000
 	maxFolders = 5000
@@ -22,7 +22,7 @@ const (
 	maxReads   = 2 * maxFiles // the files of modules are read again
 	maxBytes   = 64 << 20     // of all files together
 	maxIgnores = 1 << 20      // bytes of all .gitignore files together
-	maxUses    = 1000         // commands, and phrases, that are noted
+	maxUses    = 1000         // commands, and phrases, that are recorded
 	maxKeys    = 50
 
 	maxExampleModules = 50
@@ -37,9 +37,9 @@ type Inspection struct {
 	Pages     []FileState // connection pages that were placed
 	// Commands lists where the app's own files use a command of the module.
 	Commands     []Use
-	Capabilities []string // that the used commands and events belong to
+	Capabilities []string // of the used commands and events
 	Phrases      []Use
-	// UnknownPhrases lists where the app announces what was not found in its files, by a name.
+	// UnknownPhrases lists where the app announces a name that was not found in its files.
 	UnknownPhrases []Use
 	Declared       []Declared
 	Keys           []KeyState
@@ -47,7 +47,7 @@ type Inspection struct {
 	// Truncated is true when the project has more files than are read.
 	Truncated bool
 
-	lineFindings []lineFinding // what looks wrong in a line by itself
+	lineFindings []lineFinding // problems of single lines
 }
 
 // LanguageUse is a language and how many of the project's files are in it.
@@ -103,7 +103,7 @@ type lineFinding struct {
 	line             int
 }
 
-// ignoredFolders contain nothing of the app's own.
+// ignoredFolders contain no files of the app itself.
 var ignoredFolders = []string{".git", "node_modules", ".venv", "venv", "__pycache__", "build", "dist", "out", ".gradle",
 	".build", "Pods", "DerivedData", ".idea", "target", "vendor"}
 
@@ -155,12 +155,12 @@ type inspector struct {
 	ignores   map[string][]string // lines of .gitignore by folder
 	names     []string            // of every file
 	folders   int
-	reads     int // how often a file was read, or tried to be
-	bytes     int // of what was read
+	reads     int // attempts to read a file
+	bytes     int // bytes read
 	ignoring  int // bytes of ignores
 
 	known         []constant
-	aliases       map[string]string // names that constants are imported by, after the file and a space
+	aliases       map[string]string // names under which constants are imported, after the file and a space
 	announcements []announcement
 	announces     bool // whether a call announces phrases
 }

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestConnectionPage goes through the life of a page beside a module.
+// TestConnectionPage follows a page beside a module from its creation to its removal.
 func TestConnectionPage(t *testing.T) {
 	root, keys := t.TempDir(), &minter{}
 	file := filepath.Join(root, "service", PageName)
@@ -123,7 +123,7 @@ func TestConnectionPage(t *testing.T) {
 		t.Errorf("%+v", w)
 	}
 
-	// What leads out of the project, or is no file, is left as it is.
+	// A link that leads out of the project, or something that is not a file, is left unchanged.
 	if err := errors.Join(os.Remove(file), os.Mkdir(file, 0o755)); err != nil {
 		t.Fatal(err)
 	}

@@ -73,8 +73,8 @@ func Place(
 	return append([]WrittenFile{{e.Name, state}}, p.written...), capabilities, nil
 }
 
-// exampleModule returns the capabilities of an existing module file, or none if there is no such file. A file that is
-// not as it was generated is an error.
+// exampleModule returns the capabilities of an existing module file, or none if there is no such file. A file that
+// differs from the generated one is an error.
 func (p *project) exampleModule(ctx context.Context, language string, f File) ([]string, error) {
 	name := path.Join(p.dir, f.Name)
 	data, err := p.files.Read(ctx, name, maxRead)

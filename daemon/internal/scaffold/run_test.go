@@ -30,7 +30,7 @@ func TestModuleTalks(t *testing.T) {
 		p.ok(shown)
 		p.barrier("b-2") // it waits for events
 
-		// A barrier right behind an event is answered when the event was handled.
+		// A barrier right after an event is answered once the event was handled.
 		p.input("g-1", "next")
 		p.send(glasses.TypeBarrier, "b-3", struct{}{})
 		next := p.expect(glasses.TypeDisplayShow, `{"tree":{"type":"text","text":"next"}}`)
@@ -102,7 +102,7 @@ func TestModuleComesBack(t *testing.T) {
 		if p.hello.Since == nil || *p.hello.Since != 21 {
 			t.Errorf("since is %v, want 21", p.hello.Since)
 		}
-		// The result that it missed comes from the log; an event that it had comes twice.
+		// The missed result comes from the log; an event that the app already had comes twice.
 		p.input("g-1", "one")
 		p.ok(first)
 		p.barrier("b-1")

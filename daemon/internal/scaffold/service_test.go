@@ -24,12 +24,12 @@ import (
 
 const secret = "sst_secret"
 
-// service is a session of the protocol whose every frame the test sends itself.
+// service is a protocol session whose frames the test sends.
 type service struct {
 	t     *testing.T
 	url   string
 	conns chan *peer
-	// gateway is what welcomes say of the AI gateway.
+	// gateway is the AI gateway in welcomes.
 	gateway *glasses.Gateway
 }
 
@@ -132,7 +132,7 @@ func (p *peer) input(id, target string) {
 	p.send(glasses.TypeInput, id, glasses.Input{Kind: glasses.InputTap, Target: target})
 }
 
-// next is the next frame of the app, barrier or not, and its text.
+// next returns the next frame of the app, barriers included, and its text.
 func (p *peer) next() (glasses.Frame, string) {
 	p.t.Helper()
 	_, data, err := p.ws.Read(p.ctx())
@@ -146,7 +146,7 @@ func (p *peer) next() (glasses.Frame, string) {
 	return f, string(data)
 }
 
-// expect takes the next frame, which must be of this type and have this payload, and acknowledges it.
+// expect receives the next frame, which must have this type and payload, and acknowledges it.
 func (p *peer) expect(typ, payload string) glasses.Frame {
 	p.t.Helper()
 	f, _ := p.next()
@@ -251,7 +251,7 @@ func kotlinProbe(t *testing.T) string {
 	return jar
 }
 
-// compileKotlin compiles a module, and an app of it, into a jar.
+// compileKotlin compiles a module and an app that uses it into a jar.
 func compileKotlin(t *testing.T, kotlinc, jar string, capabilities []string, apps ...string) {
 	t.Helper()
 	files, err := Generate(Request{Language: Kotlin, Capabilities: capabilities})
@@ -269,7 +269,7 @@ func compileKotlin(t *testing.T, kotlinc, jar string, capabilities []string, app
 
 var (
 	onceKotlin sync.Once
-	// probes is a folder for the whole run of the tests.
+	// probes is a folder that all tests share.
 	probes string
 )
 

@@ -41,11 +41,12 @@ var (
 	placeholderPattern = regexp.MustCompile(`(?i)\bYOUR[_-][A-Z0-9_-]+|<your[^>\n]{0,40}>|\b(REPLACE|CHANGE)[_-]?(ME|THIS)\b|\bINSERT[_-][A-Z0-9_-]*(KEY|TOKEN|SECRET|URL)\b|["'=:]\s*["']?x{3,}["']?\s*$|["'=:]\s*["']?(spk|sst)_(x+|\.\.\.|…)`)
 	todoPattern        = regexp.MustCompile(`\bTODO\b|\bFIXME\b`)
 	secretPattern      = regexp.MustCompile(`\b(spk|sst|svc|sdc)_[A-Za-z0-9_-]{20,}`)
+	providerPattern    = regexp.MustCompile(`\bsk-[A-Za-z0-9_-]{20,}|\bAIza[0-9A-Za-z_-]{30,}|\bgsk_[A-Za-z0-9]{20,}`)
 	endpointPattern    = regexp.MustCompile(`wss?://[^\s"'<>]*/api/sessions/[a-z]+_[a-z2-7]+`)
 	simulatorPattern   = regexp.MustCompile(`SERVICE_GLASSES_TRANSPORT["']?\s*[=:]\s*["']?simulator`)
 )
 
-// source inspects one file of the app's own.
+// source inspects one file of the app itself.
 func (in *inspector) source(name string) {
 	data := in.read(name)
 	if data == nil || bytes.IndexByte(data[:min(len(data), 4096)], 0) >= 0 || in.generated[name] {
@@ -54,7 +55,7 @@ func (in *inspector) source(name string) {
 	text, config := string(data), isConfig(path.Base(name))
 	if strings.Contains(text[:min(len(text), 400)], generatedBy) {
 		in.exampleModule(name, data)
-		return // what a module could do is nothing that the app does
+		return // a module's own commands are not the app's
 	}
 	code := !config && usesPattern.MatchString(text)
 	if !config {
@@ -107,6 +108,9 @@ func (in *inspector) line(name string, number int, line string, config bool) {
 	}
 	if m := secretPattern.FindStringSubmatch(line); m != nil {
 		classify(FindSecret, m[1]+"_…")
+	}
+	if key := providerPattern.FindString(line); strings.ContainsAny(key, "0123456789") { // words have none
+		classify(FindProviderKey, key[:3]+"…")
 	}
 	if !config && endpointPattern.MatchString(line) {
 		classify(FindEndpoint, "")
@@ -180,7 +184,7 @@ func (in *inspector) phrases(name, text string) {
 var modulePattern = regexp.MustCompile(`Glasses module (\S+) for ([a-z, ]+)\.`)
 
 // exampleModule records a generated module that no manifest names, such as one that came with an example. It is intact
-// if the same is generated now; that of another version cannot be compared.
+// if this version generates the same file; a module of another version cannot be compared.
 func (in *inspector) exampleModule(name string, data []byte) {
 	m := modulePattern.FindSubmatch(data[:min(len(data), 400)])
 	if m == nil || len(in.found.Modules) >= maxExampleModules {

@@ -71,7 +71,7 @@ func TestTimers_RunBesideInput(t *testing.T) {
 	})
 }
 
-// A handler and a timer run while the app waits for a photo and for a sleep, and a barrier is answered meanwhile.
+// Handlers and timers run, and barriers are answered, while the app waits for a photo and for a sleep.
 func TestTimers_AndHandlersRunDuringCommands(t *testing.T) {
 	each(t, func(t *testing.T, start func(env ...string) *app) {
 		app, p := startProbe(t, start)
@@ -101,7 +101,7 @@ func TestTimers_AndHandlersRunDuringCommands(t *testing.T) {
 	})
 }
 
-// A turn that comes while the task of the last one still works is left out.
+// A timer skips a turn while the task of the previous turn is still running.
 func TestTimers_DoNotOverlap(t *testing.T) {
 	each(t, func(t *testing.T, start func(env ...string) *app) {
 		app, p := startProbe(t, start)
@@ -113,7 +113,7 @@ func TestTimers_DoNotOverlap(t *testing.T) {
 		p.barrier("b-1") // no second task
 		p.okAt(task, 1100)
 		p.expect("com.example.turn", `{}`)
-		p.okAt(every, 1101) // turns were missed: the next one is a whole period away
+		p.okAt(every, 1101) // turns were missed, so the next one is a whole period away
 		p.expectSleep(100)
 		p.expectSleep(1000)
 		p.leave(app)
@@ -147,7 +147,7 @@ func (p *peer) notConnected(f glasses.Frame) {
 		Message: "no glasses are attached"}})
 }
 
-// Glasses that left and came back while the app was away: the welcome says that they are there, then the replay says
+// The glasses left and came back while the app was away: the welcome says that they are attached, the replay then says
 // that they were not, and no link event follows.
 func TestTimers_EndureReplayedRefusal(t *testing.T) {
 	each(t, func(t *testing.T, start func(env ...string) *app) {
@@ -167,7 +167,7 @@ func TestTimers_EndureReplayedRefusal(t *testing.T) {
 	})
 }
 
-// A timer outlasts the longest sleep, and glasses that are away.
+// A timer may last longer than the longest sleep, and survives absent glasses.
 func TestTimers_Endure(t *testing.T) {
 	each(t, func(t *testing.T, start func(env ...string) *app) {
 		app, p := startProbe(t, start)

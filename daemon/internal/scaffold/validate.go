@@ -34,6 +34,7 @@ const (
 	FindPhrase      = "phrase_problem"
 	FindPlaceholder = "placeholder"
 	FindSecret      = "secret_in_file"
+	FindProviderKey = "provider_key_in_file"
 	FindEndpoint    = "endpoint_in_source"
 	FindSimulator   = "simulator_in_production"
 	FindKeyMissing  = "key_missing"
@@ -49,7 +50,7 @@ const (
 // Verdicts of a validation.
 const (
 	VerdictReady         = "ready"
-	VerdictIncomplete    = "incomplete" // no error was found, but not everything that files can tell was looked at
+	VerdictIncomplete    = "incomplete" // no error was found, but not everything in the files could be checked
 	VerdictNeedsWork     = "needs_work"
 	VerdictNotIntegrated = "not_integrated"
 )
@@ -64,8 +65,8 @@ type Finding struct {
 	FixHint  string `json:"fixHint"`
 }
 
-// Validate evaluates an inspection. The verdict is ready only if no finding is an error and nothing that is checked was
-// out of reach.
+// Validate evaluates an inspection. The verdict is ready only if no finding is an error and everything could be
+// checked.
 func Validate(in Inspection) (verdict string, findings []Finding) {
 	c := &checker{in: in}
 	c.modules()
@@ -146,7 +147,7 @@ func (c *checker) modules() {
 	}
 }
 
-// generated reports whether a module was generated for this project. One of an example needs neither project nor key.
+// generated reports whether a module was generated for this project. A module of an example needs no project or key.
 func (c *checker) generated() bool {
 	return slices.ContainsFunc(c.in.Modules, func(m ModuleState) bool { return !m.FromExample })
 }
@@ -166,7 +167,7 @@ func (c *checker) pages() {
 	}
 }
 
-// capabilities compares what the app uses with what the modules were generated for.
+// capabilities compares the capabilities that the app uses with those of the generated modules.
 func (c *checker) capabilities() {
 	if len(c.in.Modules) == 0 {
 		return
@@ -224,7 +225,7 @@ func (c *checker) phrases() {
 		if byFile[p.File] == nil {
 			files = append(files, p.File)
 		}
-		if !slices.Contains(byFile[p.File], p.Name) { // announcing the same list on two screens is no clash
+		if !slices.Contains(byFile[p.File], p.Name) { // announcing the same list on two screens is not a clash
 			byFile[p.File] = append(byFile[p.File], p.Name)
 		}
 	}
@@ -283,6 +284,9 @@ func (c *checker) lineFindings() {
 		case FindSecret:
 			c.add(SeverityError, m.code, m.file, m.line, "a secret ("+m.word+") stands in the file",
 				"take it out and mint another; secrets stay in ignored files that the module reads")
+		case FindProviderKey:
+			c.add(SeverityError, m.code, m.file, m.line, "a key of an AI provider ("+m.word+") stands in the file",
+				"take it out and revoke it at the provider; call models through the AI gateway or your own server")
 		case FindEndpoint:
 			c.add(SeverityWarning, m.code, m.file, m.line,
 				"the address of one session stands in the source; it is gone when the session is", "leave url out: the module "+

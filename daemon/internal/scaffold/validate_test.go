@@ -12,7 +12,7 @@ import (
 	"github.com/service-dev/service/proto/glasses/guide"
 )
 
-// codes lists the findings that are no mere information, as code@file:line.
+// codes lists the errors and warnings, as code@file:line.
 func codes(findings []Finding) []string {
 	var list []string
 	for _, f := range findings {
@@ -83,6 +83,8 @@ func TestValidate(t *testing.T) {
 			[]string{"placeholder@settings.json:1"}},
 		{"a secret in the source", add("app.py", "KEY = '"+testKey+"'\n"), VerdictNeedsWork,
 			[]string{"secret_in_file@app.py:8"}},
+		{"a provider's key in the source", add("app.py", "KEY = 'sk-"+"proj-0123456789abcdefghij'\n"), VerdictNeedsWork,
+			[]string{"provider_key_in_file@app.py:8"}},
 		{"an endpoint in the source", add("app.py", "U = 'ws://127.0.0.1:4000/api/sessions/loc_abcdefgh234567abcdef/app'\n"),
 			VerdictReady, []string{"endpoint_in_source@app.py:8"}},
 		{"a simulator in production", add(".env.production", "SERVICE_GLASSES_TRANSPORT=simulator\n"), VerdictNeedsWork,
@@ -212,8 +214,8 @@ func FuzzSource(f *testing.F) {
 	})
 }
 
-// TestValidate_FindsPhrasesByName announces phrases that stand elsewhere: in the same file, in another one, under
-// another name, and where nobody can find them.
+// TestValidate_FindsPhrasesByName announces phrases by name: defined in the same file, in another one, under another
+// name, and where they cannot be found.
 func TestValidate_FindsPhrasesByName(t *testing.T) {
 	const clash, unknown = "phrase_problem", "phrases_not_found"
 	for _, test := range []struct {

@@ -30,7 +30,7 @@ type Order struct {
 	Dir     string         // the module's folder, below Root; empty: DefaultDir
 	Project string         // app id; empty: that of service.json in or above Root, else a new random one
 	Force   bool           // overwrite generated files that were changed by hand
-	Page    Page           // brings the connection page; nil: it is left as it is
+	Page    Page           // fetches the connection page; nil: the page is left unchanged
 }
 
 // Written is the result of an order.
@@ -42,27 +42,27 @@ type Written struct {
 	Capabilities []string
 	Files        []WrittenFile
 	KeyFile      string // absolute; the key itself is nowhere else
-	KeyMinted    bool   // false: the one that was there is used
-	PageErr      error  // why the connection page could not be had; the module is there all the same
+	KeyMinted    bool   // false: the existing key is used
+	PageErr      error  // why the connection page could not be fetched; the module is written nevertheless
 }
 
-// WrittenFile is one file of a project and what became of it: created, updated, unchanged, or kept: a connection page
-// that was changed by hand.
+// WrittenFile is one file of a project and what happened to it: created, updated, unchanged, or kept, which means a
+// connection page that was changed by hand.
 type WrittenFile struct {
 	Path  string // below the project's folder, with slashes
 	State string
 }
 
-// Mint brings a key of a project. The key is a secret.
+// Mint creates a key of a project. The key is a secret.
 type Mint func(ctx context.Context, project string) (key string, err error)
 
-// Page brings the connection page of a project as one HTML file.
+// Page fetches the connection page of a project as one HTML file.
 type Page func(ctx context.Context, project string) (html []byte, err error)
 
-// Write generates a module into a project. It never takes from the person: a generated file that was changed by hand is
-// reported (CodeDrift) and nothing is written, unless Force; everything else that is there stays. mint is called when
-// the folder has no key yet, and before anything is written. The connection page comes after the key, because a project
-// is there once it has one; nothing about the page makes an order fail. Errors are *Error, or what mint refused with.
+// Write generates a module into a project. It preserves the person's own work: if a generated file was changed by hand,
+// it reports CodeDrift and writes nothing, unless Force is set; all other files stay. It calls mint if the folder has
+// no key yet, before it writes anything. It fetches the connection page after the key, because creating the key creates
+// the project; problems with the page do not fail the order. Errors are *Error, or those of mint.
 func Write(ctx context.Context, o Order, mint Mint) (Written, error) {
 	request, err := Normalise(o.Request)
 	if err != nil {
@@ -101,7 +101,7 @@ func Write(ctx context.Context, o Order, mint Mint) (Written, error) {
 		PageErr: pageErr}, nil
 }
 
-// project is a project and what is being done to it. Nothing leads out of its folder, no symbolic link either.
+// project is a project and the state of an order in it. No path leaves its folder, not even by a symbolic link.
 type project struct {
 	files    clientio.Files
 	dir      string // slashes, below root
@@ -190,7 +190,7 @@ func projectAbove(ctx context.Context, files clientio.Files, dir string) (projec
 	for range 64 {
 		where, data, err := files.Find(ctx, dir, ProjectFile, 64<<10)
 		if err != nil {
-			return "", "", nil // there is none, or it may not be read
+			return "", "", nil // the file does not exist or may not be read
 		}
 		var f struct{ Project string }
 		if json.Unmarshal(data, &f) != nil || f.Project != "" && !projectPattern.MatchString(f.Project) {
@@ -207,7 +207,7 @@ func projectAbove(ctx context.Context, files clientio.Files, dir string) (projec
 	return "", "", nil
 }
 
-// changedFiles returns the existing files that are neither what would be written nor what was generated last.
+// changedFiles returns the existing files whose content is neither the new one nor the one generated last.
 func (p *project) changedFiles(ctx context.Context, files []File) []string {
 	var changed []string
 	for _, f := range files {
@@ -225,7 +225,7 @@ func (p *project) changedFiles(ctx context.Context, files []File) []string {
 // key returns a new key, or "" if the folder has one of this project.
 func (p *project) key(ctx context.Context, mint Mint) (string, error) {
 	data, err := p.files.Read(ctx, path.Join(p.dir, KeyName), maxRead)
-	of := p.manifest.Project // of the key that is there; a folder without a manifest does not tell
+	of := p.manifest.Project // owner of the existing key; unknown in a folder without a manifest
 	if err == nil && len(bytes.TrimSpace(data)) > 0 && (of == "" || of == p.project) {
 		return "", nil
 	}

@@ -16,7 +16,7 @@ import (
 
 const testKey = "spk_abcdefghijklmnopqrstuvwxyz0123456789"
 
-// minter counts the keys that it gave.
+// minter counts the keys that it created.
 type minter struct {
 	projects []string
 	err      error
@@ -30,7 +30,7 @@ func (m *minter) mint(_ context.Context, project string) (string, error) {
 	return testKey, nil
 }
 
-// ours are the files of this process.
+// ours accesses files as this process.
 var ours = clientio.FilesOf(caller.Caller{IO: local.New()})
 
 func order(root string) Order {
@@ -71,7 +71,7 @@ func TestWriteTwiceChangesNothing(t *testing.T) {
 		t.Errorf("the key's file: %v %v", info.Mode(), err)
 	}
 	again := order(root)
-	again.Project = "" // service.json has it now
+	again.Project = "" // service.json names it now
 	second, err := Write(context.Background(), again, keys.mint)
 	if err != nil || second.KeyMinted || len(keys.projects) != 1 || second.Project != "com.example.app" {
 		t.Errorf("%+v %v, %d keys", second, err, len(keys.projects))
@@ -121,7 +121,7 @@ func TestWriteKeepsWhatIsThePersons(t *testing.T) {
 		t.Error("force wrote nothing")
 	}
 	if w.KeyMinted {
-		t.Error("a second key")
+		t.Error("a second key was created")
 	}
 
 	// A key belongs to one project.
@@ -134,7 +134,7 @@ func TestWriteKeepsWhatIsThePersons(t *testing.T) {
 	}
 	write(t, filepath.Join(root, "service.json"), []byte(`{"project":"com.example.app"}`))
 
-	// Another language beside it; the first one's files are still known.
+	// Another language in the same folder; the files of the first one are still known.
 	other := order(root)
 	other.Language = TypeScript
 	if _, err := Write(context.Background(), other, keys.mint); err != nil {
@@ -195,7 +195,7 @@ func TestWriteRefuses(t *testing.T) {
 				t.Errorf("%v, want %s", err, test.code)
 			}
 			if len(keys.projects) != 0 {
-				t.Error("a key was minted for nothing")
+				t.Error("a key was created needlessly")
 			}
 		})
 	}

@@ -1,9 +1,13 @@
 package scenario
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/service-dev/service/daemon/internal/backend"
 	"github.com/service-dev/service/daemon/internal/session"
@@ -13,7 +17,7 @@ import (
 // CodeNotAccepted is the code of a run that cannot become the recording.
 const CodeNotAccepted = "not_accepted"
 
-// checkAccept refuses, before anything is run, to accept what could not be compared with the recording.
+// checkAccept refuses, before anything is run, to accept a run that cannot be compared with the recording.
 func (r *Runner) checkAccept(ctx context.Context, req Request, s scenario.Scenario) error {
 	if s.Recorded == nil {
 		return &backend.Problem{Code: CodeNotAccepted, Message: "the scenario has no recording to update",
@@ -33,35 +37,95 @@ func (r *Runner) checkAccept(ctx context.Context, req Request, s scenario.Scenar
 			Message: "the recording was made in virtual time, the session has a real clock",
 			FixHint: "open a fresh session with clock virtual"}
 	}
+	for _, n := range req.AcceptSteps {
+		if n < 1 || n > max(len(s.Steps), 1) {
+			return &backend.Problem{Code: CodeNotAccepted,
+				Message: fmt.Sprintf("there is no step %d: the recording has %d, counted from 1", n, len(s.Steps)),
+				FixHint: "pass the numbers of steps that the differences of a replay name"}
+		}
+	}
 	return nil
 }
 
-// accept makes what the app did the recording. The steps stay, and with them the claims: one that does not hold is for
-// a person to change.
+// accept replaces the recording with what the app did. The steps and their claims stay: a person has to change a claim
+// that does not hold.
 func (x *run) accept(ctx context.Context) error {
+	if err := x.checkAccepted(func(int) bool { return true }); err != nil || len(x.report.Diffs) == 0 {
+		return err
+	}
+	rec := *x.s.Recorded
+	rec.Trace = traceOf(x.rows, x.base)
+	_, rec.AppLeft = leftAtEnd(x.rows)
+	var pictures []mergedPicture
+	for _, p := range panels(x.rows, x.base, x.model) {
+		pictures = append(pictures, mergedPicture{scenario.Picture{At: p.at}, p.png})
+	}
+	if err := x.update(ctx, rec, pictures); err != nil {
+		return err
+	}
+	x.report.Accepted, x.report.Verdict = true, Pass
+	return nil
+}
+
+// acceptSteps takes the differences of the requested steps into the recording. Only these steps must hold: what else
+// differs or fails is still to be mended, and is reported.
+func (x *run) acceptSteps(ctx context.Context) error {
+	m := &x.merged
+	if err := x.checkAccepted(func(step int) bool { return slices.Contains(m.steps, step) }); err != nil {
+		return err
+	}
+	for _, n := range m.steps {
+		if m.taken[n] {
+			continue
+		}
+		hint := "nothing differs: there is nothing to accept"
+		if len(m.left)+len(m.taken) > 0 {
+			both := maps.Clone(m.left)
+			maps.Copy(both, m.taken)
+			hint = "steps that differ: " + strings.Trim(fmt.Sprint(first(both)), "[]")
+		}
+		return &backend.Problem{Code: CodeNotAccepted,
+			Message: fmt.Sprintf("step %d does not differ from the recording; nothing was changed", n), FixHint: hint}
+	}
+	rec := *x.s.Recorded
+	var pictures []mergedPicture
+	rec.Trace, pictures = m.recording()
+	if err := x.update(ctx, rec, pictures); err != nil {
+		return err
+	}
+	x.report.AcceptedSteps, x.report.AcceptedDiffs, x.report.DifferingSteps = first(m.taken), m.kinds, first(m.left)
+	return nil
+}
+
+// checkAccepted refuses a run of which one of these steps did not pass, or whose app left.
+func (x *run) checkAccepted(step func(number int) bool) error {
 	if x.report.AppLeft != "" {
 		return &backend.Problem{Code: CodeNotAccepted, Message: x.report.AppLeft,
 			FixHint: "keep the app running until the run is over, then accept"}
 	}
 	for _, s := range x.report.Steps {
-		if s.Verdict != Pass {
+		if s.Verdict != Pass && step(s.Number) {
 			return &backend.Problem{Code: CodeNotAccepted,
-				Message: fmt.Sprintf("step %d (%s) does not hold: %s", s.Number, s.Step, s.Message),
+				Message: fmt.Sprintf("step %d (%s) does not hold: %s", s.Number, s.Step,
+					cmp.Or(s.Message, "it was not reached")),
 				FixHint: "mend the app; or, if the claim is wrong now, change or remove that step in " + x.req.Path}
 		}
 	}
-	if len(x.report.Diffs) == 0 {
-		return nil
-	}
-	rec := *x.s.Recorded
-	rec.Trace, rec.Pictures = traceOf(x.rows, x.base), []scenario.Picture{}
-	_, rec.AppLeft = leftAtEnd(x.rows)
-	for _, p := range panels(x.rows, x.base, x.model) {
-		data := p.png()
-		rec.Pictures = append(rec.Pictures, scenario.Picture{At: p.at, SHA256: sum(data)})
-		if err := writeFile(ctx, x.req.Files, x.dir, "pictures", sum(data)+".png", data); err != nil {
-			return notUpdated(err)
+	return nil
+}
+
+// update replaces the recording by one with these pictures. The file is replaced last and atomically.
+func (x *run) update(ctx context.Context, rec scenario.Recorded, pictures []mergedPicture) error {
+	rec.Pictures = []scenario.Picture{}
+	for _, p := range pictures {
+		if p.png != nil {
+			data := p.png()
+			p.SHA256 = sum(data)
+			if err := writeFile(ctx, x.req.Files, x.dir, "pictures", p.SHA256+".png", data); err != nil {
+				return notUpdated(err)
+			}
 		}
+		rec.Pictures = append(rec.Pictures, p.Picture)
 	}
 	updated := x.s
 	updated.Recorded = &rec
@@ -75,7 +139,6 @@ func (x *run) accept(ctx context.Context) error {
 	if err != nil {
 		return notUpdated(err)
 	}
-	x.report.Accepted, x.report.Verdict = true, Pass
 	return nil
 }
 

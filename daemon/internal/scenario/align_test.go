@@ -26,7 +26,7 @@ func compared(t interface{ Context() context.Context }, want, got []scenario.Req
 	return x.report
 }
 
-// total counts the differences, also those that are not listed.
+// total counts the differences, including those that are not listed.
 func total(r Report) int {
 	count := 0
 	for _, d := range r.Diffs {
@@ -115,7 +115,7 @@ func TestAlign_ListsAreBoundedAndCounted(t *testing.T) {
 	}
 }
 
-// TestAlign_ComparesNoIDOfSleeps: an app names its commands anew in each run.
+// Ids of sleeps are not compared, because an app's command ids differ between runs.
 func TestAlign_ComparesNoIDOfSleeps(t *testing.T) {
 	one := newFrame(0, glasses.TypeClockCancel, []byte(`{"id":"06d8d764a526-14"}`))
 	other := newFrame(0, glasses.TypeClockCancel, []byte(`{"id":"3783bdaaca4a-14"}`))
@@ -165,7 +165,7 @@ func TestAlign_TellsWhatDiffers(t *testing.T) {
 	}
 }
 
-// Ten thousand different findings are listed once each, in a time that grows with them.
+// Ten thousand different findings are listed once each, in linear time.
 func TestFindings_AreListedOnce(t *testing.T) {
 	var rows []glasses.Event
 	for i := range 20_000 {

@@ -3,6 +3,7 @@ package scenario
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"slices"
 	"sync"
 
@@ -11,66 +12,96 @@ import (
 	"github.com/service-dev/service/proto/glasses/scenario"
 )
 
-// Bounds of the journal. What is older is forgotten, and then is not part of a recording.
+// Bounds of the journal. What is older is forgotten; a recording says so.
 const (
-	maxJournals = 64   // sessions
-	maxNotes    = 2000 // of a session
+	maxJournals  = 64      // sessions
+	maxNotes     = 2000    // of a session
+	maxNoteBytes = 1 << 20 // of a session, as JSON
 )
 
-// note is a step that leaves no row in the event log, or what a person wrote about a step that does.
+// note is a step that leaves no row in the event log, or a person's note about a step that does.
 type note struct {
 	after int64 // the last row before it
 	at    int64 // on the session's clock
 	row   int64 // the row that a claim waited for; 0 for none
 	step  scenario.Step
-	label *label // what was written about a step; then step is empty
-	// omitted is what a recording leaves out, in words; then step is empty.
+	label *label // a person's note about a step; then step is empty
+	// omitted describes something that a recording leaves out; then step is empty.
 	omitted string
+
+	bytes int // its size in the journal
 }
 
-// label is the note of a step that a recording makes from rows, or from the time that passed.
+// label is the note of a step that a recording derives from rows or from elapsed time.
 type label struct{ act, text string }
 
-// journal keeps what was done with sessions and leaves no row in their logs: the expectations that held, which a
-// recording keeps as claims, and movements of the head. The zero value is empty.
+// journal records actions on sessions that leave no row in their logs: expectations that held, which a recording keeps
+// as claims, and movements of the head. The zero value is empty.
 type journal struct {
 	mu       sync.Mutex
-	sessions map[string][]note
+	sessions map[string]*notes
 	order    []string // of the sessions, the oldest first
 }
 
+// notes are those of a session.
+type notes struct {
+	list  []note
+	bytes int
+	lost  int64 // after of the last one that was forgotten, -1 for none
+}
+
 func (j *journal) add(session string, n note) {
+	raw, err := json.Marshal(n.step)
+	if err != nil {
+		return // a step that was run always is JSON
+	}
+	n.bytes = len(raw) + len(n.omitted)
+	if n.label != nil {
+		n.bytes += len(n.label.text)
+	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.sessions == nil {
-		j.sessions = map[string][]note{}
+		j.sessions = map[string]*notes{}
 	}
-	if _, ok := j.sessions[session]; !ok {
+	of := j.sessions[session]
+	if of == nil {
 		if len(j.order) == maxJournals {
 			delete(j.sessions, j.order[0])
 			j.order = j.order[1:]
 		}
 		j.order = append(j.order, session)
+		of = &notes{lost: -1}
+		j.sessions[session] = of
 	}
-	j.sessions[session] = append(j.sessions[session], n)
-	j.sessions[session] = j.sessions[session][max(0, len(j.sessions[session])-maxNotes):]
+	of.list = append(of.list, n)
+	of.bytes += n.bytes
+	for len(of.list) > maxNotes || of.bytes > maxNoteBytes {
+		of.lost = max(of.lost, of.list[0].after)
+		of.bytes -= of.list[0].bytes
+		of.list = of.list[1:]
+	}
 }
 
-// of returns the notes from a row on, in order.
-func (j *journal) of(session string, from int64) (list []note) {
+// of returns the notes from a row on, in order. whole is false if some of them were forgotten.
+func (j *journal) of(session string, from int64) (list []note, whole bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	for _, n := range j.sessions[session] {
+	of := j.sessions[session]
+	if of == nil {
+		return nil, true
+	}
+	for _, n := range of.list {
 		if n.after >= from {
 			list = append(list, n)
 		}
 	}
 	slices.SortStableFunc(list, func(a, b note) int { return cmp.Compare(a.after, b.after) })
-	return list
+	return list, of.lost < from
 }
 
-// claim notes a step that passed, as the tools note what they do. began is the session's clock before it. That no row
-// came is no claim: a recording says so by its frames.
+// claim records a step that passed, as the tools do for their own calls. began is the session's clock before the step.
+// The absence of a row is not a claim: the frames of a recording show it.
 func (x *run) claim(ctx context.Context, step *scenario.Step, began int64) {
 	claim := scenario.Step{Note: step.Note, Motion: step.Motion, ExpectNothingClipped: step.ExpectNothingClipped,
 		Picture: step.Picture}
@@ -108,13 +139,13 @@ func (x *run) remember(n note) {
 	x.r.journal.add(x.req.SessionID, n)
 }
 
-// Note remembers an expectation that held in a session, or a movement of the head, for a later recording. row is the
-// row of the log that an expectation waited for, with its time at; both are 0 for what holds or happens now. A session
-// that cannot be read is not noted, as what was done counts more than the recording of it.
+// Note records an expectation that held in a session, or a movement of the head, for a later recording. row is the row
+// of the log that an expectation waited for, and at is its time; both are 0 for something that holds or happens now.
+// Note does nothing if the session cannot be read, because the action matters more than its recording.
 func (r *Runner) Note(ctx context.Context, target backend.Target, id string, step scenario.Step, row, at int64) {
 	if e := step.ExpectDisplay; e != nil && e.Picture != "" {
 		claim := *e
-		claim.Picture = "" // the recording's own pictures say that, and can be accepted
+		claim.Picture = "" // the recording has its own pictures, which can be accepted
 		if len(claim.Text)+len(claim.Absent)+len(claim.Images) == 0 && claim.Focus == nil {
 			return
 		}

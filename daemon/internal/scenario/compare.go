@@ -16,7 +16,7 @@ import (
 	"github.com/service-dev/service/proto/glasses/scenario"
 )
 
-// maxDiffs bounds the differences in a report, which agents read. The others are counted by kind.
+// maxDiffs bounds the differences in a report, because agents read it. The others are counted by kind.
 const maxDiffs = 12
 
 // Kinds of a difference.
@@ -54,8 +54,8 @@ func (p panel) png() []byte {
 	return render.PNG(render.Draw(p.model, p.view))
 }
 
-// panels replays what the panel shows after each display command that succeeded, with the focus where earlier inputs
-// left it. model is the device model before the first row.
+// panels returns the panel after each successful display command, with the focus where earlier inputs left it. model is
+// the device model before the first row.
 func panels(rows []glasses.Event, base int64, model string) []panel {
 	m, _ := glasses.Model(model)
 	asked := map[string]glasses.Event{}
@@ -102,10 +102,11 @@ func panels(rows []glasses.Event, base int64, model string) []panel {
 	return list
 }
 
-// maxFindings bounds the findings in a report, which agents read.
+// maxFindings bounds the findings in a report, because agents read it.
 const maxFindings = 5
 
-// Findings returns what the results of display.show found, each once. model is the device model before the first row.
+// Findings returns the findings in the results of display.show, each once. model is the device model before the first
+// row.
 func Findings(rows []glasses.Event, model string) []Finding {
 	list, seen := []Finding{}, map[Finding]bool{}
 	for _, e := range rows {
@@ -156,10 +157,10 @@ func (x *run) compare(ctx context.Context) {
 	}
 }
 
-// maxChanges bounds the changes that are named of one frame.
+// maxChanges bounds the listed changes of one frame.
 const maxChanges = 3
 
-// changedFrame returns the difference between two frames of a type. same is equal for frames that changed alike.
+// changedFrame returns the difference between two frames of a type. same is equal for frames with the same change.
 func changedFrame(want, got frame) (d Diff, same string) {
 	c := changesOf(want.payload, got.payload)
 	d = Diff{Kind: DiffChanged, Path: c.path}
@@ -170,7 +171,7 @@ func changedFrame(want, got frame) (d Diff, same string) {
 	return d, want.typ + "\n" + strings.Join(c.same, "\n")
 }
 
-// summaryOf says what a frame holds.
+// summaryOf describes the content of a frame.
 func summaryOf(f frame) string {
 	payload, _ := f.payload.(map[string]any)
 	if tree, ok := payload["tree"]; ok {
@@ -193,7 +194,7 @@ func textsOf(node any, list []string) []string {
 	return list
 }
 
-// mark remembers which rows came up to the end of a step.
+// mark records the last row at the end of a step.
 func (x *run) mark(ctx context.Context) error {
 	if x.s.Recorded == nil {
 		return nil
@@ -211,7 +212,8 @@ func (x *run) stepOf(seq int64) int {
 	return max(1, min(i+1, len(x.report.Steps)))
 }
 
-// stepAt returns the number of the step at a time: of several at the same instant the last, which may have caused what is missing.
+// stepAt returns the number of the step at a time. Of several steps at the same instant it returns the last one, which
+// may have caused the missing frame.
 func (x *run) stepAt(at int64) int {
 	step := 1
 	for i, s := range x.report.Steps {
@@ -227,19 +229,23 @@ func (x *run) stepAt(at int64) int {
 }
 
 // differ reports a difference, with the recorded and the new picture as far as there are any. Differences of a kind
-// that are the same are one, which counts them; an empty same is like no other.
-func (x *run) differ(ctx context.Context, d Diff, same, want string, png func() []byte) {
+// that are the same are one, which counts them; an empty same is like no other. It returns true, and reports nothing,
+// if the difference is to be accepted.
+func (x *run) differ(ctx context.Context, d Diff, same, want string, png func() []byte) (accepted bool) {
+	if x.merged.takes(d) {
+		return true
+	}
 	of := d.Kind + "\n" + same
 	if i, ok := x.groups[of]; ok && same != "" {
-		x.report.Diffs[i].Count = x.report.Diffs[i].Times() + 1
-		return
+		x.report.Diffs[i].again(d.Step)
+		return false
 	}
 	if len(x.report.Diffs) >= maxDiffs {
 		if x.report.MoreDiffs == nil {
 			x.report.MoreDiffs = map[string]int{}
 		}
 		x.report.MoreDiffs[d.Kind]++
-		return
+		return false
 	}
 	var got []byte
 	if png != nil {
@@ -253,6 +259,18 @@ func (x *run) differ(ctx context.Context, d Diff, same, want string, png func() 
 	}
 	x.groups[of] = len(x.report.Diffs)
 	x.report.Diffs = append(x.report.Diffs, d)
+	return false
+}
+
+// maxAlsoSteps bounds the steps that a difference lists.
+const maxAlsoSteps = 20
+
+// again counts the difference once more.
+func (d *Diff) again(step int) {
+	d.Count = d.Times() + 1
+	if step != d.Step && len(d.AlsoSteps) < maxAlsoSteps && !slices.Contains(d.AlsoSteps, step) {
+		d.AlsoSteps = append(d.AlsoSteps, step)
+	}
 }
 
 // difference returns the path of the first place where two values differ, or "".

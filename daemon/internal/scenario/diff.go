@@ -15,21 +15,21 @@ import (
 // maxValue bounds a value in a change, in characters.
 const maxValue = 60
 
-// changesOf returns what is different between two payloads of one type.
+// changesOf returns the differences between two payloads of one type.
 func changesOf(want, got any) changes {
 	c := changes{}
 	c.compare("payload", "payload", want, got)
 	return c
 }
 
-// changes collects what is different.
+// changes collects the differences of two payloads.
 type changes struct {
 	lines []string // one each, e.g. `list[1]: "Calendar" -> "Kalender"`
 	path  string   // of the first, e.g. payload.tree.children[1].text
-	same  []string // equal for changes that are the same but for their index in a list
+	same  []string // equal for changes that differ only in their index in a list
 }
 
-// gone stands for the value of what is in one of two payloads only.
+// gone stands for the missing value of a field that only one of two payloads has.
 type gone struct{}
 
 func (c *changes) add(path, place string, want, got any) {
@@ -61,7 +61,7 @@ func canonicalOrGone(v any) string {
 	return canonical(v)
 }
 
-// compare compares two values. place is what a line calls them: within a tree their node, e.g. list[1].
+// compare compares two values. place is their name in a line: within a tree the node, e.g. list[1].
 func (c *changes) compare(path, place string, want, got any) {
 	w, isObject := want.(map[string]any)
 	g, isObjectNow := got.(map[string]any)
@@ -80,7 +80,7 @@ func (c *changes) compare(path, place string, want, got any) {
 	}
 }
 
-// fields compares two objects. The text of a node is what people know it by, so it is not named.
+// fields compares two objects. It does not name the field text of a node, because a line shows the texts themselves.
 func (c *changes) fields(path, place string, want, got map[string]any) {
 	names := sortedKeys(want)
 	for _, name := range sortedKeys(got) {
@@ -115,7 +115,7 @@ func (c *changes) fields(path, place string, want, got map[string]any) {
 	}
 }
 
-// items compares two lists by their alignment: an entry that was added or removed shifts nothing.
+// items compares two lists by aligning them, so that an added or removed entry does not shift the others.
 func (c *changes) items(path, place string, want, got []any) {
 	keys := func(list []any) (keys []string) {
 		for _, v := range list {
@@ -149,7 +149,8 @@ func (c *changes) items(path, place string, want, got []any) {
 
 func at(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]" }
 
-// nodeTypes are the types that an object of a tree has; custom events may have a field "type" too, to no harm.
+// nodeTypes are the types of the objects in a tree. A field "type" of a custom event may have one of them too, which
+// does no harm.
 var nodeTypes = []string{glasses.NodeColumn, glasses.NodeRow, glasses.NodeText, glasses.NodeImage, glasses.NodeIcon,
 	glasses.NodeButton, glasses.NodeList, glasses.NodeProgress}
 
@@ -167,7 +168,7 @@ func hasChildren(v any) bool {
 	return ok
 }
 
-// brief is a value in a few words: a node by its type and text, everything else as JSON that is cut.
+// brief describes a value in a few words: a node by its type and text, everything else as shortened JSON.
 func brief(v any) string {
 	if node, ok := v.(map[string]any); ok && isNode(v) {
 		words := nodeType(v)
@@ -188,7 +189,7 @@ func brief(v any) string {
 	return text
 }
 
-// canonical is a decoded value as JSON whose fields are in order.
+// canonical returns a decoded value as JSON with sorted fields.
 func canonical(v any) string {
 	var b strings.Builder
 	enc := json.NewEncoder(&b)

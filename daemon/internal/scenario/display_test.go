@@ -40,7 +40,7 @@ func show(state glasses.State, tree glasses.Node) *showing {
 	return s
 }
 
-// glassesSession is what a test runs on.
+// glassesSession is a session that a test runs on.
 type glassesSession interface {
 	Sessions
 	Store

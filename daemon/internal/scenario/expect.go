@@ -76,7 +76,7 @@ func (x *run) expect(ctx context.Context, e *scenario.Expect) error {
 	return nil
 }
 
-// take finds a row that matches the expectation and that no other has taken.
+// take finds a row that matches the expectation and that no other expectation has taken.
 func (x *run) take(e *scenario.Expect) bool {
 	for _, row := range x.rows {
 		if row.Seq <= x.since || x.used[row.Seq] || !fits(row, e) {
@@ -91,7 +91,7 @@ func (x *run) take(e *scenario.Expect) bool {
 	return false
 }
 
-// fits reports whether a row is what is expected, apart from its payload.
+// fits reports whether a row matches the expectation, apart from its payload.
 func fits(row glasses.Event, e *scenario.Expect) bool {
 	for _, f := range [][2]string{{e.Type, row.Type}, {e.Kind, row.Kind}, {e.Chip, row.Chip}, {e.Sender, row.Sender}} {
 		if f[0] != "" && f[0] != f[1] {
@@ -187,7 +187,7 @@ func (x *run) expectNothingClipped(ctx context.Context, i int, e *scenario.Expec
 	})
 }
 
-// untilDisplay waits until nothing of the display is unmet, and keeps a picture if something is.
+// untilDisplay waits until the display meets every expectation, and keeps a picture if it does not.
 func (x *run) untilDisplay(
 	ctx context.Context, i int, withinMs *int64, unmetOf func(session.Display) []string,
 ) error {

@@ -14,7 +14,8 @@ import (
 	"github.com/service-dev/service/proto/glasses/scenario"
 )
 
-// A step may name what is no file, or one without end: the run says so, it neither hangs nor takes the memory.
+// A step may name something that is not a regular file, or an endless one. The run reports it, does not hang, and does
+// not exhaust memory.
 func TestStepsThatNameNoFile(t *testing.T) {
 	dir := t.TempDir()
 	if err := syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600); err != nil {

@@ -25,7 +25,7 @@ func (x *run) film(ctx context.Context) {
 		}
 		png := p.png()
 		if sum(png) == last {
-			continue // the app showed the same again
+			continue // the app showed the same picture again
 		}
 		last = sum(png)
 		name := fmt.Sprintf("frame-%03d", len(x.report.Frames)+1)
@@ -34,7 +34,8 @@ func (x *run) film(ctx context.Context) {
 	}
 }
 
-// onModel makes a scenario run on another device model. What a recording compares belongs to its own model.
+// onModel makes a scenario run on another device model. It refuses a recording, which can be compared only on its own
+// model.
 func onModel(s *scenario.Scenario, id string) error {
 	if id == "" || id == s.DeviceModel {
 		return nil

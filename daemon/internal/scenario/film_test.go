@@ -12,7 +12,7 @@ import (
 	"github.com/service-dev/service/proto/glasses/scenario"
 )
 
-// A film holds each state of the panel once in a row, and counts what it does not hold.
+// A film holds each state of the panel without consecutive repeats, and counts the states that it leaves out.
 func TestFilm_HoldsWhatThePanelShowed(t *testing.T) {
 	var rows []glasses.Event
 	show := func(text string) {
@@ -41,7 +41,7 @@ func TestFilm_HoldsWhatThePanelShowed(t *testing.T) {
 	}
 	x = &run{rows: rows, model: "even_g1", req: Request{Files: ours, Artifacts: t.TempDir()}}
 	if x.film(t.Context()); x.report.Frames != nil {
-		t.Error("a film was made that nobody asked for")
+		t.Error("a film was made without a request")
 	}
 }
 

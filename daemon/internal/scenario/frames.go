@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"encoding/json"
 	"hash/maphash"
 	"slices"
 
@@ -13,20 +14,24 @@ type frame struct {
 	at      int64
 	seq     int64 // of its row; 0 in a recording
 	typ     string
+	raw     json.RawMessage
 	payload any
-	key     string   // equal for frames that are the same
-	leaves  []uint64 // what the payload holds, to tell how alike two frames are
-	content []uint64 // what of it the wearer reads or sees; of a payload without a tree all of it
+	key     string   // equal for equal frames
+	leaves  []uint64 // hashes of the payload's values, to measure how similar two frames are
+	content []uint64 // hashes of the part that the wearer sees; of all of a payload without a tree
 	picture string   // SHA-256 of the panel as PNG; empty for none
+	drawn   int64    // when the panel showed it
 	png     func() []byte
 }
 
 func newFrame(at int64, typ string, raw []byte) frame {
+	whole := raw
 	if typ == glasses.TypeClockCancel {
 		raw = []byte("{}") // it names a sleep by its id, and ids differ from run to run
 	}
 	payload, ok := decoded(raw)
-	f := frame{at: at, typ: typ, payload: payload, key: typ + " " + canonical(payload), leaves: leavesOf(payload)}
+	f := frame{at: at, typ: typ, raw: whole, payload: payload, key: typ + " " + canonical(payload),
+		leaves: leavesOf(payload)}
 	if !ok {
 		f.key = typ + " " + string(raw)
 	}
@@ -41,8 +46,8 @@ func isDisplay(typ string) bool {
 	return typ == glasses.TypeDisplayShow || typ == glasses.TypeDisplayClear
 }
 
-// recordedFrames returns the frames of a recording. A recording lists pictures only of display commands that
-// succeeded, and not of which: matched is false if some failed, and then no frame has a picture.
+// recordedFrames returns the frames of a recording. A recording lists the pictures of successful display commands, but
+// not which commands these were: matched is false if some commands failed, and then no frame has a picture.
 func recordedFrames(rec *scenario.Recorded) (list []frame, matched bool) {
 	shown := []int{}
 	for i, r := range rec.Trace {
@@ -55,7 +60,7 @@ func recordedFrames(rec *scenario.Recorded) (list []frame, matched bool) {
 		return list, false
 	}
 	for i, at := range shown {
-		list[at].picture = rec.Pictures[i].SHA256
+		list[at].picture, list[at].drawn = rec.Pictures[i].SHA256, rec.Pictures[i].At
 	}
 	return list, true
 }
@@ -73,7 +78,7 @@ func framesOf(rows []glasses.Event, base int64, shown []panel) (list []frame) {
 		f := newFrame(e.At-base, e.Type, e.Payload)
 		f.seq = e.Seq
 		if p, ok := of[e.Seq]; ok {
-			f.png = p.png
+			f.png, f.drawn = p.png, p.at
 			f.picture = sum(p.png())
 		}
 		list = append(list, f)
@@ -81,7 +86,7 @@ func framesOf(rows []glasses.Event, base int64, shown []panel) (list []frame) {
 	return list
 }
 
-// changeCost is what it costs to take one value for a change of another: the more they share, the less.
+// changeCost is the cost of treating one value as a change of another: the more they share, the less.
 func changeCost(want, got []uint64) int {
 	const least, spread = 40, 100
 	most := max(len(want), len(got), 1)
@@ -106,12 +111,12 @@ func shared(a, b []uint64) (count int) {
 
 var leafSeed = maphash.MakeSeed()
 
-// leavesOf returns hashes of the fields and values in a payload, sorted. Where they are does not count, so that an
-// entry more in a list changes little.
+// leavesOf returns hashes of the fields and values in a payload, sorted. Their position does not count, so that one
+// more entry in a list changes little.
 func leavesOf(v any) []uint64 { return leavesWhere(v, func(string) bool { return true }) }
 
-// contentOf returns hashes of what a tree tells the wearer. Types, styles and sizes say little, as most trees of an app
-// have them in common.
+// contentOf returns hashes of the content that a tree shows the wearer. It ignores types, styles and sizes, which most
+// trees of an app have in common.
 func contentOf(tree any) []uint64 {
 	told := []string{"text", "alt", "icon", "data", "value"}
 	return leavesWhere(tree, func(field string) bool { return slices.Contains(told, field) })

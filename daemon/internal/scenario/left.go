@@ -9,7 +9,7 @@ import (
 	"github.com/service-dev/service/proto/glasses/scenario"
 )
 
-// leftAtEnd returns the row with which the last app left if none has attached since.
+// leftAtEnd returns the row about the last app leaving, if no app has attached since.
 func leftAtEnd(rows []glasses.Event) (row glasses.Event, left bool) {
 	for _, e := range slices.Backward(rows) {
 		if e.Sender != glasses.SenderService {
@@ -26,7 +26,7 @@ func leftAtEnd(rows []glasses.Event) (row glasses.Event, left bool) {
 }
 
 // checkApp fails the run if the app left the session and is not back, unless a step expects that or the recorded app
-// left too. What an app that crashed did not do any more would often meet the expectations: the panel keeps its tree.
+// left too. Otherwise a crashed app would often pass, because the panel keeps its tree.
 func (x *run) checkApp(ctx context.Context) error {
 	row, left := leftAtEnd(x.rows)
 	if !left || x.s.Recorded != nil && x.s.Recorded.AppLeft || slices.ContainsFunc(x.s.Steps, expectsLeaving) {

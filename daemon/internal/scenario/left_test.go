@@ -9,7 +9,7 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// leaving is a session whose apps attach and leave as its rows say.
+// leaving is a session whose rows say when its apps attach and leave.
 type leaving struct {
 	*showing
 	asked int
@@ -66,7 +66,7 @@ func TestRuns_FailIfTheAppLeft(t *testing.T) {
 	}
 }
 
-// An app that had ended before it was recorded may end in a replay, and need not.
+// If the app had ended when it was recorded, it may end in a replay but need not.
 func TestRecord_RemembersThatTheAppLeft(t *testing.T) {
 	s := appLeft(0)
 	path := filepath.Join(t.TempDir(), "rec.json")

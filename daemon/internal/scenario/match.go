@@ -9,17 +9,17 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// Two frames that are not equal are one changed frame if they are alike: at the same moment they share a third of their
-// content, or have only one piece of it; up to farMs apart they share more than half. Anything else is a frame that is
-// missing and another one that is extra.
+// Two frames that are not equal count as one changed frame if they are similar: at the same moment they share a third
+// of their content or have only one piece of it; up to farMs apart they share more than half. Otherwise one frame is
+// missing and the other is extra.
 const farMs = 1000
 
 // matcher pairs the frames of a recording with those of a run.
 type matcher struct {
 	want, got []frame
 	timed     bool // the times of both are virtual
-	// before and after are the delays of the nearest equal frames, by the index in want. A frame that is late like its
-	// neighbours is at its moment.
+	// before and after are the delays of the nearest equal frames, by the index in want. A frame as late as its
+	// neighbours counts as being on time.
 	before, after []int64
 }
 
@@ -32,7 +32,7 @@ func matchFrames(want, got []frame, timed bool) []pair {
 	return align(len(want), len(got), m.cost)
 }
 
-// findDelays aligns the equal frames alone and notes how late each of them came.
+// findDelays aligns only the equal frames and records how late each of them came.
 func (m *matcher) findDelays() {
 	n := len(m.want)
 	m.before, m.after = make([]int64, n), make([]int64, n)
@@ -56,8 +56,8 @@ func (m *matcher) findDelays() {
 	}
 }
 
-// costOfEqual is what it costs to pair two frames of which nothing but time and picture may differ. Of frames that are
-// equal, those at the same time belong together.
+// costOfEqual is the cost of pairing two frames that may differ only in time and picture. Among equal frames it prefers
+// those at the same time.
 func (m *matcher) costOfEqual(i, j int) int {
 	w, g := &m.want[i], &m.got[j]
 	if w.key != g.key {
@@ -89,7 +89,7 @@ func (m *matcher) cost(i, j int) int {
 	return cost
 }
 
-// apart is how far from its moment a frame of the run is, in ms of virtual time.
+// apart is how far a frame of the run is from its expected moment, in ms of virtual time.
 func (m *matcher) apart(i, j int) int64 {
 	if !m.timed {
 		return 0
@@ -100,7 +100,7 @@ func (m *matcher) apart(i, j int) int64 {
 
 func distance(a, b int64) int64 { return max(a-b, b-a) }
 
-// alike reports whether one content may have become the other within this time.
+// alike reports whether one frame may be a change of the other, given the time between them.
 func alike(want, got []uint64, apart int64) bool {
 	common, most := shared(want, got), max(len(want), len(got))
 	if apart == 0 {
@@ -109,7 +109,7 @@ func alike(want, got []uint64, apart int64) bool {
 	return apart <= farMs && 2*common > most
 }
 
-// compareFrames compares what the app did. Frames that are missing or extra shift nothing.
+// compareFrames compares what the app did. Missing or extra frames do not shift the others.
 func (x *run) compareFrames(ctx context.Context, want, got []frame) {
 	timed := x.virtual && x.s.Recorded.Clock == backend.ClockVirtual
 	delay := int64(0)
@@ -117,37 +117,61 @@ func (x *run) compareFrames(ctx context.Context, want, got []frame) {
 		switch {
 		case p.got < 0:
 			w := want[p.want]
-			x.differ(ctx, Diff{Kind: DiffMissing, Step: x.stepAt(w.at), AtMs: w.at, Message: w.typ + " is missing",
-				Want: summaryOf(w)}, w.key, w.picture, nil)
+			accepted := x.differ(ctx, Diff{Kind: DiffMissing, Step: x.stepAt(w.at), AtMs: w.at,
+				Message: w.typ + " is missing", Want: summaryOf(w)}, w.key, w.picture, nil)
+			if !accepted {
+				x.merged.add(w, w.at+x.merged.late, false)
+			}
 		case p.want < 0:
 			g := got[p.got]
 			why := x.extraWords(got, p.got)
-			x.differ(ctx, Diff{Kind: DiffExtra, Step: x.stepOf(g.seq), AtMs: g.at, Message: g.typ + " is extra" + why,
-				Got: summaryOf(g)}, g.key+why, "", g.png)
+			accepted := x.differ(ctx, Diff{Kind: DiffExtra, Step: x.stepOf(g.seq), AtMs: g.at,
+				Message: g.typ + " is extra" + why, Got: summaryOf(g)}, g.key+why, "", g.png)
+			if accepted {
+				x.merged.add(g, g.at-delay+x.merged.late, false)
+			}
 		default:
 			w, g := want[p.want], got[p.got]
-			d, same := Diff{}, ""
-			switch {
-			case w.key != g.key:
-				d, same = changedFrame(w, g)
-			case w.picture != g.picture:
-				d = Diff{Kind: DiffPicture, Message: w.typ + " is drawn differently"}
-				same = w.picture + " " + g.picture
+			kept := x.comparePair(ctx, w, g)
+			if timed {
+				delay = x.compareTimes(ctx, w, g, delay)
 			}
-			if d.Step, d.AtMs = x.stepOf(g.seq), g.at; d.Kind != "" {
-				x.differ(ctx, d, same, w.picture, g.png)
-			}
-			// A delay that lasts is one difference, not one of each later frame, and its end is none.
-			if shift := g.at - w.at; timed && shift != delay {
-				if delay = shift; shift == 0 {
-					continue
-				}
-				d.Kind, d.Message, d.Path = DiffTime, w.typ+" came at another time", ""
-				d.Want, d.Got = fmt.Sprint(w.at), fmt.Sprint(g.at)
-				x.differ(ctx, d, "", "", nil)
-			}
+			x.merged.add(kept, w.at+x.merged.late, true)
 		}
 	}
+}
+
+// comparePair compares two frames that are paired, without their times, and returns which of them the recording keeps.
+func (x *run) comparePair(ctx context.Context, w, g frame) frame {
+	if w.key == g.key && w.picture == g.picture {
+		return w
+	}
+	d, same := Diff{Kind: DiffPicture, Message: w.typ + " is drawn differently"}, w.picture+" "+g.picture
+	if w.key != g.key {
+		d, same = changedFrame(w, g)
+	}
+	if d.Step, d.AtMs = x.stepOf(g.seq), g.at; x.differ(ctx, d, same, w.picture, g.png) {
+		return g
+	}
+	return w
+}
+
+// compareTimes compares the times of two frames that are paired, and returns how late the run is now. A delay that
+// lasts is one difference, not one of each later frame, and its end is none.
+func (x *run) compareTimes(ctx context.Context, w, g frame, delay int64) int64 {
+	now := g.at - w.at
+	if now == 0 {
+		x.merged.late = 0
+	}
+	if now == delay || now == 0 {
+		return now
+	}
+	d := Diff{Kind: DiffTime, Step: x.stepOf(g.seq), AtMs: g.at, Message: w.typ + " came at another time",
+		Want: fmt.Sprint(w.at), Got: fmt.Sprint(g.at)}
+	if x.differ(ctx, d, "", "", nil) {
+		x.merged.late += now - delay
+	}
+	return now
 }
 
 // extraWords tells of a display command that is extra and equal to the next one what came before it, and whether it

@@ -13,7 +13,7 @@ import (
 	"github.com/service-dev/service/proto/glasses/scenario"
 )
 
-// kindsOf counts the differences by kind, also those that are not listed.
+// kindsOf counts the differences by kind, including those that are not listed.
 func kindsOf(r Report) map[string]int {
 	kinds := map[string]int{}
 	for _, d := range r.Diffs {
@@ -25,7 +25,7 @@ func kindsOf(r Report) map[string]int {
 	return kinds
 }
 
-// A page turn that did not come is not taken for the next thing that the app showed.
+// A missing page turn is not paired with the next screen of the app.
 func TestMatch_PairsNoFramesThatAreFarApart(t *testing.T) {
 	want := []scenario.Request{screen(0, "News", "one", "1 of 2"), screen(14_100, "News", "two", "2 of 2"),
 		screen(20_000, "Bye")}
@@ -36,7 +36,7 @@ func TestMatch_PairsNoFramesThatAreFarApart(t *testing.T) {
 	}
 }
 
-// A label that changed is a change also while all frames are late.
+// A changed label is one change even while all frames are late.
 func TestMatch_KnowsAFrameThatIsLateLikeTheOthers(t *testing.T) {
 	want := []scenario.Request{screen(0, "a", "b"), screen(1000, "Menu", "Calendar", "x"), screen(2000, "c")}
 	got := []scenario.Request{screen(5000, "a", "b"), screen(6000, "Menu", "Kalender", "y"), screen(7000, "c")}
@@ -46,7 +46,7 @@ func TestMatch_KnowsAFrameThatIsLateLikeTheOthers(t *testing.T) {
 	}
 }
 
-// randomFrames draws frames of up to four texts at increasing times, few of them in common.
+// randomFrames draws frames of up to four texts at increasing times, with few texts in common.
 func randomFrames(t *rapid.T, label string) (list []frame) {
 	at := int64(0)
 	for range rapid.IntRange(0, 12).Draw(t, label) {
@@ -74,7 +74,7 @@ func textsIn(t *rapid.T, f frame) (texts []string) {
 	return texts
 }
 
-// Frames that are paired are equal, or share content and are near in time; each frame is in one place, in order.
+// Paired frames are equal, or share content and are near in time. Each frame occurs once, in order.
 func TestMatch_PairsOnlyWhatIsAlike(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want, got, timed := randomFrames(t, "want"), randomFrames(t, "got"), rapid.Bool().Draw(t, "timed")
@@ -127,7 +127,7 @@ func TestMatch_PairsOnlyWhatIsAlike(t *testing.T) {
 	})
 }
 
-// A label that is on each screen is one difference, however many screens there are; every frame is counted.
+// A changed label that is on every screen is one difference, which counts the frames.
 func TestCompare_GroupsEqualChanges(t *testing.T) {
 	var want, got []scenario.Request
 	for i := range 30 {
@@ -155,7 +155,8 @@ func TestCompare_GroupsEqualChanges(t *testing.T) {
 	}
 }
 
-// The same change further down a list is the same; another value is not, though a message cuts it alike.
+// The same change further down a list counts as the same. Another value does not, even if a message shortens both
+// values alike.
 func TestCompare_GroupsByWholeValues(t *testing.T) {
 	long := strings.Repeat("x", 200)
 	want := []scenario.Request{screen(0, "a", "b"), screen(1, "c", "a", "b"), screen(2, "a", "b")}
@@ -166,7 +167,7 @@ func TestCompare_GroupsByWholeValues(t *testing.T) {
 	}
 }
 
-// An extra frame that is the same as the next one is told with what came before it and what it did to the panel.
+// An extra frame that equals the next one is reported with what came before it and its effect on the panel.
 func TestCompare_SaysWhyAFrameIsExtra(t *testing.T) {
 	photo := scenario.Request{At: 900, Type: glasses.TypeCameraPhoto, Payload: json.RawMessage(`{}`)}
 	for _, test := range []struct {

@@ -7,7 +7,7 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// The pictures of a recording have the focus where the wearer left it, as the panel had.
+// The pictures of a recording show the focus where the wearer left it, as the panel did.
 func TestPanels_KeepTheFocus(t *testing.T) {
 	const tree = `{"tree":{"type":"list","children":[{"type":"text","id":"a","text":"A"},{"type":"text","id":"b","text":"B"}]}}`
 	command := func(id, typ, payload string) []glasses.Event {

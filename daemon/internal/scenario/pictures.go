@@ -9,9 +9,11 @@ import (
 	"image/draw"
 	"image/png"
 	"path/filepath"
+
+	"github.com/service-dev/service/proto/glasses/scenario"
 )
 
-// comparePictures compares the pictures by themselves.
+// comparePictures compares the pictures independently of the frames.
 func (x *run) comparePictures(ctx context.Context, got []panel) {
 	want, sums := x.s.Recorded.Pictures, make([]string, len(got))
 	for i, p := range got {
@@ -26,15 +28,28 @@ func (x *run) comparePictures(ctx context.Context, got []panel) {
 	for _, p := range align(len(want), len(got), cost) {
 		switch {
 		case p.got < 0:
-			at := want[p.want].At
-			x.differ(ctx, Diff{Kind: DiffPicture, Step: x.stepAt(at), AtMs: at, Message: "a picture is missing"},
-				want[p.want].SHA256, want[p.want].SHA256, nil)
-		case p.want < 0:
-			x.differ(ctx, Diff{Kind: DiffPicture, Step: x.stepOf(got[p.got].request), AtMs: got[p.got].at,
-				Message: "a picture is extra"}, sums[p.got], "", got[p.got].png)
-		case want[p.want].SHA256 != sums[p.got]:
-			x.differ(ctx, Diff{Kind: DiffPicture, Step: x.stepOf(got[p.got].request), AtMs: got[p.got].at,
-				Message: "the panel looks different"}, want[p.want].SHA256+" "+sums[p.got], want[p.want].SHA256, got[p.got].png)
+			w := want[p.want]
+			if !x.differ(ctx, Diff{Kind: DiffPicture, Step: x.stepAt(w.At), AtMs: w.At, Message: "a picture is missing"},
+				w.SHA256, w.SHA256, nil) {
+				x.merged.addPicture(w, nil)
+			}
+			continue
+		case p.want >= 0 && want[p.want].SHA256 == sums[p.got]:
+			x.merged.addPicture(want[p.want], nil)
+			continue
+		}
+		g, was := got[p.got], scenario.Picture{}
+		d := Diff{Kind: DiffPicture, Step: x.stepOf(g.request), AtMs: g.at, Message: "a picture is extra"}
+		same := sums[p.got]
+		if p.want >= 0 {
+			was, d.Message = want[p.want], "the panel looks different"
+			same = was.SHA256 + " " + same
+		}
+		switch accepted := x.differ(ctx, d, same, was.SHA256, g.png); {
+		case accepted:
+			x.merged.addPicture(scenario.Picture{At: g.at, SHA256: sums[p.got]}, g.png)
+		case p.want >= 0:
+			x.merged.addPicture(was, nil)
 		}
 	}
 }

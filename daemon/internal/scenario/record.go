@@ -3,6 +3,7 @@ package scenario
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -45,8 +46,8 @@ type Recording struct {
 	Notes []string `json:"notes"`
 }
 
-// Record writes a session's log as a scenario: what happened to the glasses becomes steps, what the app did becomes
-// what a run is compared with. Errors are *backend.Problem.
+// Record writes a session's log as a scenario. Changes of the glasses become steps; a run is compared with what the app
+// did. Errors are *backend.Problem.
 func (r *Runner) Record(ctx context.Context, req RecordRequest) (Recording, error) {
 	if req.Name == "" {
 		req.Name = strings.TrimSuffix(filepath.Base(req.Path), filepath.Ext(req.Path))
@@ -66,13 +67,18 @@ func (r *Runner) Record(ctx context.Context, req RecordRequest) (Recording, erro
 			FixHint: "let the app attach and do something, then record; or pass a smaller since"}
 	}
 	rec := &recorder{base: rows[0].At, model: modelBefore(x.rows, rows[0].Seq, s.DeviceModel), virtual: x.virtual}
-	rec.steps(rows, r.journal.of(req.SessionID, rows[0].Seq))
+	noted, whole := r.journal.of(req.SessionID, rows[0].Seq)
+	rec.steps(rows, noted)
 	end := rows[len(rows)-1].At
 	if x.virtual {
 		end = max(end, s.NowMs)
 	}
 	rec.pass(end)
 	omitted := rec.finish()
+	if !whole {
+		omitted = append(omitted, fmt.Sprintf("left out: the oldest expectations, as the service keeps the last %d of a "+
+			"session and %d MB", maxNotes, maxNoteBytes>>20))
+	}
 	sc := scenario.Scenario{Scenario: scenario.Version, Name: req.Name, DeviceModel: rec.model,
 		Clock: backend.ClockVirtual, Steps: rec.list}
 	if script := r.store.AssistantScript(req.SessionID); script != nil {
@@ -92,7 +98,7 @@ func (r *Runner) Record(ctx context.Context, req RecordRequest) (Recording, erro
 	return out, nil
 }
 
-// span returns the part of a log to record: from the attaching of the app on.
+// span returns the part of a log to record, which begins when the app attaches.
 func span(rows []glasses.Event, since int64) []glasses.Event {
 	first := slices.IndexFunc(rows, func(e glasses.Event) bool {
 		return e.Seq > since &&
@@ -100,9 +106,9 @@ func span(rows []glasses.Event, since int64) []glasses.Event {
 	})
 	if first < 0 {
 		if lastAttached(rows) < 0 {
-			return nil // no app was ever there
+			return nil // no app ever attached
 		}
-		// The app was there before the cursor: a run of another build can only begin where that one attached.
+		// The app attached before the cursor: a run of another build can only begin where that app attached.
 		first = lastAttached(rows)
 	}
 	return rows[first:]
@@ -121,7 +127,7 @@ func modelBefore(rows []glasses.Event, seq int64, now string) string {
 		}
 		if e.Seq >= seq {
 			if model == "" {
-				return glasses.DefaultDeviceModel // nobody wrote down what it was
+				return glasses.DefaultDeviceModel // no row names it
 			}
 			break
 		}
@@ -133,8 +139,8 @@ func modelBefore(rows []glasses.Event, seq int64, now string) string {
 	return model
 }
 
-// notesOf lists what happened to the glasses before the recording begins. A run begins with fresh glasses, as the app
-// gets their state when it attaches.
+// notesOf lists the changes of the glasses before the recording begins. A run begins with fresh glasses instead, whose
+// state the app gets when it attaches.
 func notesOf(rows []glasses.Event, first int64) []string {
 	notes := []string{}
 	for _, e := range rows {
@@ -182,7 +188,7 @@ func (r *Runner) write(ctx context.Context, req RecordRequest, sc *scenario.Scen
 	return req.Files.Replace(ctx, req.Path, data, 0o600, 0o700)
 }
 
-// writeMedia writes what the camera took, by its hash, and returns the names.
+// writeMedia writes the camera's pictures and clips, named by their hash, and returns the names.
 func (r *Runner) writeMedia(ctx context.Context, req RecordRequest, dir string, rows []glasses.Event,
 	out *Recording) (kept []string, err error) {
 	for _, e := range rows {

@@ -19,12 +19,12 @@ type recorder struct {
 	list    []scenario.Step
 	claims  int
 
-	last    int                // where a camera step goes: before what made the app take the photo
+	last    int                // where a camera step goes: before the step that made the app take the photo
 	photos  map[string]photoAt // photos that are being taken, by the id of the command
 	merging int                // rank of the state that the last step sets, if the next row may join it; else 0
 	claimed map[int64]struct{} // rows that a claim waits for
-	labels  []note             // what was written about steps that are still to come
-	omitted []string           // what is left out
+	labels  []note             // notes about steps that follow
+	omitted []string           // descriptions of what is left out
 }
 
 // photoAt is where the camera step of a photo goes.
@@ -72,8 +72,9 @@ func (r *recorder) steps(rows []glasses.Event, noted []note) {
 	}
 }
 
-// stimulate adds the step of a row. States that one inject changed are rows at one instant, in the order in which the
-// glasses report them, with nothing of the app between: they become one step again, as the app must see them at once.
+// stimulate adds the step of a row. If one call changed several states, they are rows at one instant, in the order in
+// which the glasses report them and without a row of the app in between. They become one step again, because the app
+// must see them at once.
 func (r *recorder) stimulate(e glasses.Event) {
 	s, ok := stimulus(e)
 	if !ok {
@@ -89,7 +90,7 @@ func (r *recorder) stimulate(e glasses.Event) {
 	r.merging = rank
 }
 
-// stateRank is the place of a state's row among those of one change, from 1; 0 for other rows.
+// stateRank is the position of a state's row among the rows of one change, from 1; 0 for other rows.
 func stateRank(e glasses.Event) int {
 	if e.Type == glasses.TypePermission {
 		var p glasses.PermissionState
@@ -107,7 +108,7 @@ func stateRank(e glasses.Event) int {
 	return 0
 }
 
-// mergeState adds to a patch what the next row changed: a patch has no field for what it leaves alone.
+// mergeState adds the next row's change to a patch. Fields that the row does not change are absent from its patch.
 func mergeState(into, from *glasses.StatePatch) {
 	data, err := json.Marshal(from)
 	if err == nil {
@@ -115,7 +116,7 @@ func mergeState(into, from *glasses.StatePatch) {
 	}
 }
 
-// note adds what left no row: a claim, a movement of the head or a picture.
+// note adds a step that left no row: a claim, a movement of the head or a picture.
 func (r *recorder) note(n note) {
 	switch {
 	case n.label != nil:
@@ -159,8 +160,8 @@ func (r *recorder) note(n note) {
 	r.claims++
 }
 
-// beforePhoto returns where the camera gets the picture of a photo that is asked for now: before the step at this
-// instant, or, if time made the app ask, before the millisecond in which it did.
+// beforePhoto returns where to insert the camera step for a photo that the app requests now: before the step at this
+// instant, or, if elapsed time caused the request, before the millisecond of the request.
 func (r *recorder) beforePhoto(at int64) photoAt {
 	if at-r.base > r.at {
 		r.pass(at - 1)
@@ -250,7 +251,7 @@ func stimulus(e glasses.Event) (s scenario.Step, ok bool) {
 	return scenario.Step{State: patch}, ok
 }
 
-// joined makes one step of times that pass one after the other.
+// joined merges consecutive advance steps into one.
 func joined(steps []scenario.Step) []scenario.Step {
 	list := []scenario.Step{}
 	for _, s := range steps {

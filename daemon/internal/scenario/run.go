@@ -38,10 +38,11 @@ type run struct {
 	taken   glasses.Event  // the row that the last expectation has taken
 	marks   []int64        // the last row at the end of each step, to compare with a recording
 
-	groups    map[string]int // differences that are the same, as indexes in the report
+	groups    map[string]int // equal differences, as indexes in the report
 	artifacts map[int]int    // how many differences of a step have pictures
+	merged    merger         // the recording with the differences of accepted steps
 
-	stopAtFailure bool // skip what comes after the first step that failed
+	stopAtFailure bool // skip the steps after the first failure
 	keepPNG       bool // keep drawn pictures in the report
 	gaps          bool // rows may be gone from the log before they were read
 
@@ -173,7 +174,7 @@ func (x *run) control(ctx context.Context, typ string, payload any, media []byte
 }
 
 // steps runs every step. After a step that could not be run the rest is skipped; after an unmet expectation the run
-// goes on unless it stops at the first failure.
+// continues unless it stops at the first failure.
 func (x *run) steps(ctx context.Context) error {
 	broken := false
 	for i := range x.s.Steps {
@@ -272,8 +273,8 @@ func (x *run) stimulate(ctx context.Context, typ string, payload any, file strin
 	return nil
 }
 
-// isMedia reports whether a file's content is what the glasses accept. A scenario comes with a project and may name any
-// file of the person's, and with a session in a browser its content leaves the machine.
+// isMedia reports whether the glasses accept a file's content. A scenario comes with a project and may name any file
+// that the person can read, and with a session in a browser the content leaves the machine.
 func isMedia(typ string, data []byte) bool {
 	if typ == glasses.SimMicrophone {
 		return len(data) > 12 && string(data[:4]) == "RIFF" && string(data[8:12]) == "WAVE"
@@ -303,10 +304,10 @@ func (x *run) display(ctx context.Context) (session.Display, error) {
 	return x.r.sessions.Look(ctx, x.req.Target, x.req.SessionID)
 }
 
-// artifactName is the name of a picture that the run itself stores, also where names differ in case only.
+// artifactName matches the name of a picture that the run itself stores, ignoring case for file systems that do.
 var artifactName = regexp.MustCompile(`(?i)^(step-\d+-.*|frame-\d+)$`)
 
-// pictureName is the name of the picture that a step stores; it is never that of one which the run stores.
+// pictureName returns the name of the picture that a step stores, which never equals a name that the run uses.
 func pictureName(named string) string {
 	if artifactName.MatchString(named) {
 		return "picture-" + named
@@ -317,11 +318,17 @@ func pictureName(named string) string {
 // maxDrawing is how many pictures are drawn concurrently with the run.
 const maxDrawing = 2
 
+// KeptPNGs is how many pictures the report of RunSteps contains as PNG: the last ones.
+const KeptPNGs = 4
+
 // picture draws and stores a panel while the run goes on.
 func (x *run) picture(ctx context.Context, name string, d session.Display) {
 	x.drawn.Lock()
 	i := len(x.report.Pictures)
 	x.report.Pictures = append(x.report.Pictures, Picture{Name: name, AtMs: x.now - x.base})
+	if i >= KeptPNGs {
+		x.report.Pictures[i-KeptPNGs].PNG = nil
+	}
 	x.drawn.Unlock()
 	x.drawing.Go(func() error {
 		png := d.Picture()
@@ -329,7 +336,7 @@ func (x *run) picture(ctx context.Context, name string, d session.Display) {
 		x.drawn.Lock()
 		defer x.drawn.Unlock()
 		x.report.Pictures[i].SHA256, x.report.Pictures[i].File = sum(png), file
-		if x.keepPNG {
+		if x.keepPNG && i+KeptPNGs >= len(x.report.Pictures) {
 			x.report.Pictures[i].PNG = png
 		}
 		return nil
@@ -359,8 +366,11 @@ func (x *run) end(ctx context.Context) error {
 		return nil
 	}
 	x.compare(ctx)
-	if x.req.Accept {
+	switch {
+	case x.req.Accept:
 		return x.accept(ctx)
+	case len(x.req.AcceptSteps) > 0:
+		return x.acceptSteps(ctx)
 	}
 	return nil
 }

@@ -1,5 +1,5 @@
 // Package scenario runs scenarios (proto/glasses/scenario) on sessions, records sessions as scenarios, and compares
-// runs with recordings. It works alike on local sessions in virtual or real time and on browser sessions; it knows
+// runs with recordings. It works the same on local sessions in virtual or real time and on browser sessions; it knows
 // neither how a session is reached nor how apps start.
 package scenario
 
@@ -28,7 +28,7 @@ type Sessions interface {
 	Look(ctx context.Context, target backend.Target, id string) (session.Display, error)
 }
 
-// Store keeps what belongs to a session besides its log.
+// Store holds a session's data other than its log.
 type Store interface {
 	// Media returns what a local session's camera or microphone took.
 	Media(id, sha string) (name string, body []byte, err error)
@@ -56,8 +56,8 @@ func New(sessions Sessions, store Store) *Runner {
 const (
 	Pass    = "pass"
 	Fail    = "fail"
-	Skipped = "skipped" // a step after one that could not be done at all
-	// Unfinished is the verdict of RunSteps, and of the step during which it stopped, at the limit of its time.
+	Skipped = "skipped" // a step after one that could not be run
+	// Unfinished is the verdict of RunSteps if it reached its time limit, and of the step during which it did.
 	Unfinished = "unfinished"
 )
 
@@ -78,33 +78,41 @@ type Request struct {
 	Artifacts string
 	// Film also stores a picture of each state of the panel, the first maxFrames.
 	Film bool
-	// Accept makes what the app does now the recording's frames and pictures, if every step passes.
+	// Accept replaces the recording's frames and pictures with those of this run, if every step passes.
 	Accept bool
+	// AcceptSteps are numbers of steps, from 1. Only their differences are taken into the recording, if these steps
+	// pass; everything else of the recording stays. It excludes Accept.
+	AcceptSteps []int
 }
 
-// Report is what came of a run.
+// Report is the result of a run.
 type Report struct {
 	Name      string `json:"name"`
 	Verdict   string `json:"verdict"` // Pass or Fail
 	SessionID string `json:"sessionId"`
 	// AppLeft says when the app left the session, if it did and was not back at the end, though no step expects it.
 	AppLeft string `json:"appLeft,omitempty"`
-	// DurationMs is the time on the session's clock from the attaching of the app to the end.
+	// DurationMs is the time on the session's clock from when the app attached to the end.
 	DurationMs int64 `json:"durationMs"`
-	// Diffs are the differences from the recording in the order in which they happened, the first maxDiffs; empty for a
-	// scenario without one. Equal ones are one with a count.
+	// Diffs are the first maxDiffs differences from the recording, in order of time; empty for a scenario without a
+	// recording. Equal differences are one entry with a count.
 	Diffs []Diff `json:"diffs"`
-	// Accepted is that the recording was changed to what the app does now, and that Diffs are what changed.
+	// Accepted reports that the recording was updated to what the app does now; Diffs are the changes.
 	Accepted bool `json:"accepted,omitempty"`
+	// AcceptedSteps are the steps whose differences were taken into the recording, of a request with AcceptSteps.
+	// AcceptedDiffs counts these by kind, and Diffs are then those that are left, of the steps DifferingSteps.
+	AcceptedSteps  []int          `json:"acceptedSteps,omitempty"`
+	AcceptedDiffs  map[string]int `json:"acceptedDiffs,omitempty"`
+	DifferingSteps []int          `json:"differingSteps,omitempty"`
 	// MoreDiffs counts the others by kind.
 	MoreDiffs map[string]int `json:"moreDiffs,omitempty"`
 	Steps     []StepReport   `json:"steps"`
 	Pictures  []Picture      `json:"pictures"`
-	// Frames is what the panel showed, in order, if the request asked for a film.
+	// Frames are the pictures of the panel, in order, if the request asked for a film.
 	Frames []Picture `json:"frames,omitempty"`
 	// MoreFrames counts the states of the panel that were not stored.
 	MoreFrames int `json:"moreFrames,omitempty"`
-	// Findings are what the app showed that does not fit the model, each once, the first maxFindings.
+	// Findings are the first maxFindings findings about content that does not fit the model, each once.
 	Findings []Finding `json:"findings"`
 	// MoreFindings counts the others.
 	MoreFindings int `json:"moreFindings,omitempty"`
@@ -118,7 +126,7 @@ type StepReport struct {
 	Step    string `json:"step"`   // what it is, in a few words
 	Verdict string `json:"verdict"`
 	AtMs    int64  `json:"atMs"` // the session's clock after it, since the app attached
-	// Message is why it failed.
+	// Message says why it failed.
 	Message string `json:"message,omitempty"`
 }
 
@@ -126,17 +134,19 @@ type StepReport struct {
 type Diff struct {
 	Kind string `json:"kind"` // one of the Diff constants
 	Step int    `json:"step"` // number of the step, from 1
-	AtMs int64  `json:"atMs"` // in the run; of what is missing, in the recording
+	AtMs int64  `json:"atMs"` // in the run, or for something missing, in the recording
 	// Count is how often the same difference occurred; 0 if once. Step and AtMs are those of the first.
 	Count int `json:"count,omitempty"`
+	// AlsoSteps are the other steps in which the same difference occurred, the first maxAlsoSteps.
+	AlsoSteps []int `json:"alsoSteps,omitempty"`
 	// Path is the place in the payload, e.g. payload.tree.children[1].text; of several the first.
 	Path string `json:"path,omitempty"`
-	// Message is what differs, e.g. display.show list[1]: "Calendar" -> "Kalender".
+	// Message describes the difference, e.g. display.show list[1]: "Calendar" -> "Kalender".
 	Message string `json:"message"`
-	// Want and Got are what is missing or extra in a few words, or the two times.
+	// Want and Got describe what is missing or extra, or are the two times.
 	Want string `json:"want,omitempty"`
 	Got  string `json:"got,omitempty"`
-	// Files of the two pictures and of what differs, where artifacts are kept.
+	// Files of the two pictures and of their difference, if artifacts are kept.
 	WantFile string `json:"wantFile,omitempty"`
 	GotFile  string `json:"gotFile,omitempty"`
 	DiffFile string `json:"diffFile,omitempty"`
@@ -156,9 +166,9 @@ type Picture struct {
 	Name   string `json:"name"`
 	AtMs   int64  `json:"atMs"`
 	SHA256 string `json:"sha256,omitempty"` // not of a picture of a difference
-	// File is its path, where artifacts are kept.
+	// File is its path, if artifacts are kept.
 	File string `json:"file,omitempty"`
-	// PNG is the picture itself, of RunSteps only.
+	// PNG is the picture itself, of RunSteps only and of the last KeptPNGs.
 	PNG []byte `json:"-"`
 }
 
@@ -188,7 +198,7 @@ func (r *Runner) Run(ctx context.Context, req Request) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	if req.Accept {
+	if req.Accept || len(req.AcceptSteps) > 0 {
 		if err := r.checkAccept(ctx, req, s); err != nil {
 			return Report{}, err
 		}
@@ -200,7 +210,7 @@ func (r *Runner) Run(ctx context.Context, req Request) (Report, error) {
 		return Report{}, err
 	}
 	run := &run{r: r, req: req, s: s, dir: filepath.Dir(req.Path), used: map[int64]bool{},
-		artifacts: map[int]int{}}
+		artifacts: map[int]int{}, merged: merger{steps: req.AcceptSteps}}
 	run.report = Report{Name: s.Name, SessionID: req.SessionID, Verdict: Pass, Steps: []StepReport{}, Diffs: []Diff{},
 		Pictures: []Picture{}, Findings: []Finding{}}
 	run.drawing.SetLimit(maxDrawing)

@@ -23,7 +23,7 @@ import (
 	"github.com/service-dev/service/proto/glasses/scenario"
 )
 
-// ours are the files of this process.
+// ours accesses files as this process.
 var ours = clientio.FilesOf(caller.Caller{IO: local.New()})
 
 func TestSubset(t *testing.T) {
@@ -45,7 +45,7 @@ func TestSubset(t *testing.T) {
 	}
 }
 
-// The name of a step's picture is never that of one which the run stores by itself.
+// The name of a step's picture never equals a name that the run itself uses.
 func TestPictureName_TakesNoOther(t *testing.T) {
 	for name, want := range map[string]string{"end": "end", "frame-001": "picture-frame-001",
 		"Frame-001": "picture-Frame-001", "step-1-want": "picture-step-1-want", "step-2-failed": "picture-step-2-failed",
@@ -134,7 +134,7 @@ func rows(events ...glasses.Event) []glasses.Event {
 	return events
 }
 
-// A browser session whose person shut the page fails the step that needs it, and says why.
+// If the person closed the page of a browser session, the step that needs the page fails and says why.
 func TestABrowserSessionWithoutAPage(t *testing.T) {
 	p := &pageOnly{}
 	r := New(p, p)
@@ -160,7 +160,7 @@ func TestABrowserSessionWithoutAPage(t *testing.T) {
 	}
 }
 
-// A recording without an app would pass whatever the next build does.
+// A recording without an app would pass with any build.
 func TestRecordWithoutAnApp(t *testing.T) {
 	p := &pageOnly{rows: rows(glasses.Event{Type: glasses.RowGlassesAttached, Sender: glasses.SenderService,
 		Kind: glasses.KindEvent})}

@@ -12,14 +12,14 @@ import (
 	"github.com/service-dev/service/proto/glasses/scenario"
 )
 
-// StepsRequest requests steps on an open session whose app goes on running, as an agent does while it works.
+// StepsRequest requests steps on an open session whose app keeps running, as an agent does while it works.
 type StepsRequest struct {
 	// Files are the client's, with the pictures and sounds of steps.
 	Files     clientio.Files
 	Target    backend.Target
 	SessionID string
 	Steps     []scenario.Step
-	// DeviceModel is the model that the steps are for; empty for that of the session.
+	// DeviceModel is the model that the steps are for; empty for the session's.
 	DeviceModel string
 	// Assistant is a script that answers the app's assistant from now on, if any.
 	Assistant *scenario.Assistant
@@ -27,13 +27,14 @@ type StepsRequest struct {
 	Dir string
 	// Artifacts is a folder, absolute, for pictures. Empty stores none.
 	Artifacts string
-	// Since excludes the rows up to this cursor from the expectations before the first step that makes something happen.
+	// Since excludes the rows up to this cursor from the expectations before the first step that makes something
+	// happen.
 	Since int64
-	// Limit is how long the steps may take in real time; 0 is no limit.
+	// Limit is how long the steps may take in real time; 0 means no limit.
 	Limit time.Duration
 }
 
-// StepsReport is what came of the steps.
+// StepsReport is the result of the steps.
 type StepsReport struct {
 	Verdict string // Pass, Fail or Unfinished
 	// AppLeft says when the app left the session, if it did and was not back at the end, though no step expects it.
@@ -44,9 +45,9 @@ type StepsReport struct {
 	NowMs int64
 	// Since is the event log's last row before the last step that made something happen.
 	Since int64
-	// Pictures are those of steps, and that of a failed expectation.
+	// Pictures are the pictures of steps and of a failed expectation.
 	Pictures []Picture
-	// Findings are what the app showed meanwhile that does not fit the model, the first maxFindings.
+	// Findings are the first maxFindings findings about content of this time that does not fit the model.
 	Findings []Finding
 	// End is the display after the last step.
 	End session.Display
@@ -111,7 +112,7 @@ func (x *run) onOpenSession(ctx context.Context, since int64, limit time.Duratio
 	return StepsReport{NowMs: x.now, Since: x.since, Findings: found[:min(len(found), maxFindings)], End: end}, err
 }
 
-// stopAtLimit reports the step during which the time was up, and the steps after it.
+// stopAtLimit reports the step during which the limit was reached, and the steps after it.
 func (x *run) stopAtLimit(ctx context.Context, limit time.Duration) error {
 	s, err := x.r.sessions.Get(ctx, x.req.Target, x.req.SessionID)
 	if err != nil {
@@ -128,8 +129,8 @@ func (x *run) stopAtLimit(ctx context.Context, limit time.Duration) error {
 	return nil
 }
 
-// join waits for an app and reads what of the log counts for the first expectations. Rows that the log no longer has do
-// not matter here.
+// join waits for an app and reads the part of the log that counts for the first expectations. Rows that the log no
+// longer has do not matter here.
 func (x *run) join(ctx context.Context, since int64) error {
 	late := time.Now().Add(x.r.attachWait)
 	x.next, x.since, x.gaps = since, since, true
@@ -164,7 +165,7 @@ func (x *run) join(ctx context.Context, since int64) error {
 	return x.fetch(ctx, 0)
 }
 
-// problemOf returns the *backend.Problem of a step that could not be made.
+// problemOf returns the *backend.Problem of a step that could not be run.
 func problemOf(err error) error {
 	if unmet, ok := err.(*unmetExpectation); ok { //nolint:errorlint // it is never wrapped
 		return &backend.Problem{Code: glasses.CodeUnsupported, Message: unmet.message,

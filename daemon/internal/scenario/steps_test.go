@@ -3,6 +3,7 @@ package scenario
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -50,6 +51,26 @@ func TestRunSteps_StopsAtTheFirstFailure(t *testing.T) {
 	}
 }
 
+// A long list of steps with pictures keeps those in memory that the answer shows.
+func TestRunSteps_KeepsTheLastPNGs(t *testing.T) {
+	s := attended{show(glasses.FreshState(), glasses.Node{Type: glasses.NodeText, Text: "Milk"})}
+	const most = 30
+	var list []string
+	for i := range most {
+		list = append(list, fmt.Sprintf(`{"picture":"p%d"}`, i))
+	}
+	report, err := New(s, s).RunSteps(t.Context(), StepsRequest{Files: ours, SessionID: "ses_abcdefgh",
+		Steps: listOf(t, strings.Join(list, ","))})
+	if err != nil || len(report.Pictures) != most {
+		t.Fatalf("%d pictures, %v", len(report.Pictures), err)
+	}
+	for i, p := range report.Pictures {
+		if kept := len(p.PNG) > 0; kept != (i >= most-KeptPNGs) || p.SHA256 == "" {
+			t.Errorf("picture %d: kept %v, SHA-256 %q", i, kept, p.SHA256)
+		}
+	}
+}
+
 // attended is a session with an app.
 type attended struct{ *showing }
 
@@ -82,7 +103,7 @@ func TestRunSteps_NeedsAnApp(t *testing.T) {
 	})
 }
 
-// slow is a session in real time whose clock goes on.
+// slow is a session in real time whose clock advances.
 type slow struct {
 	attended
 	begun time.Time

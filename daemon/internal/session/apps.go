@@ -17,7 +17,7 @@ type Peer interface {
 	// Send queues a frame and never blocks. A stream's frame is dropped when the peer is behind; a peer that is too far
 	// behind for another frame is cut off with glasses.CloseSlow.
 	Send(data []byte, binary, stream bool)
-	// End closes the connection after what is queued was sent. Only the first call counts.
+	// End closes the connection once the queued frames are sent. Only the first call counts.
 	End(code int, reason string)
 }
 
@@ -28,15 +28,15 @@ type App struct {
 	info    glasses.AppInfo
 	since   *int64
 	lastSeq int64
-	// Welcome is the first frame for the app, before those of Replay and those that are sent to its Peer.
+	// Welcome is the first frame for the app; send it before those of Replay and those sent to its Peer.
 	Welcome []byte
 
 	gatewayURL      string
-	tokenEnds       time.Time   // of its newest token of the gateway; guarded by the session's lock
-	hasGateway      atomic.Bool // it received a token
+	tokenEnds       time.Time   // expiry of its newest gateway token; guarded by the session's lock
+	hasGateway      atomic.Bool // it received a gateway token
 	answersBarriers bool
 	sent            atomic.Int64 // frames that it may react to
-	handled         atomic.Int64 // of them, those that it has certainly handled
+	handled         atomic.Int64 // the ones among them that it has certainly handled
 	isStuck         atomic.Bool  // it did not come to rest in time
 
 	mu       sync.Mutex
@@ -87,8 +87,8 @@ type Refusal struct {
 // Error returns the reason.
 func (e *Refusal) Error() string { return e.Reason }
 
-// Attach attaches an app: what is in the log now reaches it by Replay, everything later over peer. helloID is the id of
-// its hello. The error is a *Refusal.
+// Attach attaches an app. Replay sends it the rows that are in the log now; later frames reach it over peer. helloID is
+// the id of its hello. The error is a *Refusal.
 func (m *Manager) Attach(id string, hello glasses.Hello, helloID string, peer Peer) (*App, error) {
 	s := m.local.find(id)
 	if s == nil || !s.secret.matches(hello.Secret) {
@@ -140,8 +140,9 @@ func (s *localSession) attachApp(a *App, helloID string) error {
 	return nil
 }
 
-// takeOverTranscription resumes transcription for the first app that attaches if it comes back, and ends it for a new
-// one, which did not start it. The row of the end tells the app that did, should it be back later. mu is held.
+// takeOverTranscription is called for the first app that attaches. It resumes transcription if the app comes back, and
+// ends it for a new app, which did not start it. The app that did start it finds the row about the end if it comes back
+// later. mu is held.
 func (s *localSession) takeOverTranscription(isBack bool) {
 	if isBack {
 		s.sendStanding()
@@ -194,7 +195,7 @@ func (a *App) leave() {
 	close(a.gone)
 	s.logService(glasses.RowAppDetached, a.info)
 	if len(s.apps.all()) == 0 && s.state.read().Standing.Transcription != nil {
-		s.sendStanding() // nobody listens any more
+		s.sendStanding() // no app listens any longer
 	}
 }
 
@@ -217,7 +218,7 @@ func (a *App) noteActivity() {
 	a.active = make(chan struct{})
 }
 
-// barrierAnswered notes the app's answer to a barrier.
+// barrierAnswered records the app's answer to a barrier.
 func (a *App) barrierAnswered(f glasses.Frame) {
 	calls := -1
 	var answer glasses.BarrierAnswer

@@ -76,7 +76,7 @@ func (s *localSession) loadScript() {
 	}
 }
 
-// newGateway returns what an app is told of the gateway, with a new token; nil if the session has no script. mu is held.
+// newGateway returns the gateway's address and a new token for an app; nil if the session has no script. mu is held.
 func (s *localSession) newGateway(a *App) *glasses.Gateway {
 	if s.script == nil {
 		return nil
@@ -86,7 +86,7 @@ func (s *localSession) newGateway(a *App) *glasses.Gateway {
 	return &glasses.Gateway{URL: a.gatewayURL, Token: s.owner.tokens.mint(a, s.owner.now())}
 }
 
-// renewTokens sends the attached apps a token if theirs end soon, or if they have none.
+// renewTokens sends a new token to each attached app whose token expires soon or that has none.
 func (s *localSession) renewTokens() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,13 +126,13 @@ func (m *Manager) OpensAssistant(token string) bool {
 // ErrGatewayToken is the failure of a token that opens no session's assistant.
 var (
 	ErrGatewayToken = &assistantscript.Failure{Status: http.StatusUnauthorized, Type: "authentication_error",
-		Code: "invalid_key", Message: "the token is missing, unknown or over: attach to the session, its welcome has one"}
+		Code: "invalid_key", Message: "the token is missing, unknown or expired: attach to the session for a new one"}
 	errManyCalls = &assistantscript.Failure{Status: http.StatusServiceUnavailable, Type: "api_error",
 		Code: "too_many_calls", Message: "too many calls at once: try again", RetryAfter: 1}
 )
 
-// AskAssistant answers the body of a chat request by the script of the session that token belongs to, once the answer is
-// due on the session's clock. The error is a *assistantscript.Failure, or that of ctx.
+// AskAssistant answers the body of a chat request by the script of the session that token belongs to, once the answer
+// is due on the session's clock. The error is a *assistantscript.Failure, or that of ctx.
 func (m *Manager) AskAssistant(ctx context.Context, token string, body []byte) (AssistantReply, error) {
 	app, ok := m.local.tokens.find(token, m.opts.Now())
 	if !ok {
@@ -210,7 +210,7 @@ func (s *localSession) waitDue(ctx context.Context, c *assistantCall) error {
 	return ErrGatewayToken
 }
 
-// deliver lets a call have its answer. mu is held.
+// deliver releases the answer of a call. mu is held.
 func (s *localSession) deliver(c *assistantCall) {
 	if !s.calls[c] {
 		return
@@ -224,7 +224,7 @@ func (s *localSession) deliver(c *assistantCall) {
 	close(c.isDue)
 }
 
-// deliverAnswers lets the calls whose time has come have their answers, the earliest first. mu is held.
+// deliverAnswers releases the answers that are due, the earliest first. mu is held.
 func (s *localSession) deliverAnswers(now int64) {
 	for {
 		var next *assistantCall

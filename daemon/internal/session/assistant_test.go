@@ -116,12 +116,12 @@ func TestAssistant_DelayPassesOnTheSessionsClock(t *testing.T) {
 	}
 }
 
-// A request that the app has sent may not have arrived: until then time must not pass.
+// A request that the app has sent may not have arrived yet. Time must not pass before it has.
 func TestAssistant_TimeWaitsForACallOnItsWay(t *testing.T) {
 	m := newLocal(t, t.TempDir(), &fakeTransports{}, nil)
 	o, a, p, g := scripted(t, m, backend.ClockVirtual)
 	defer a.Leave()
-	send(t, a, glasses.TypeDisplayShow, "a-1", hello) // its result is something to react to
+	send(t, a, glasses.TypeDisplayShow, "a-1", hello) // its result is a frame that the app may react to
 	p.calls.Store(1)
 	advanced := make(chan int64, 1)
 	go func() {
@@ -190,7 +190,7 @@ func TestAssistant_ScriptMayComeLaterAndStays(t *testing.T) {
 		t.Fatal("the script is gone after a restart")
 	}
 	if _, err := m.AskAssistant(t.Context(), g.Token, chat("hello")); failure(err) != "invalid_key" {
-		t.Errorf("a token of the daemon before: %v", err)
+		t.Errorf("a token of the previous daemon: %v", err)
 	}
 	if reply, err := m.AskAssistant(t.Context(), w.Gateway.Token, chat("hello")); err != nil || reply.Text != "Hi" {
 		t.Errorf("%+v %v", reply, err)
@@ -219,7 +219,7 @@ func TestGatewayToken_IsRenewedAndEnds(t *testing.T) {
 	}
 	now.Add(int64(glasses.GatewayTokenRenew.Seconds()))
 	if m.OpensAssistant(first.Token) || !m.OpensAssistant(second.Token) || m.OpensAssistant("") {
-		t.Error("the first token must be over, the second not")
+		t.Error("the first token must have expired, the second not")
 	}
 	if _, err := m.AskAssistant(t.Context(), first.Token, chat("milk")); failure(err) != "invalid_key" {
 		t.Errorf("%v", err)
@@ -249,7 +249,7 @@ func TestAssistant_EndOfTheSessionCutsCalls(t *testing.T) {
 	}
 }
 
-// A token stands in no file and in no line of the log, also not as a part of a request that fails.
+// A token appears in no file and in no line of the log, not even as part of a request that fails.
 func TestGatewayToken_IsWrittenNowhere(t *testing.T) {
 	dir := t.TempDir()
 	var logged lockedBuffer

@@ -61,8 +61,8 @@ func (m *Manager) controlBrowser(
 	return res, nil
 }
 
-// control returns once the effects are written to the log, so that the caller never relies on what a daemon that is
-// killed the next moment forgets.
+// control returns once the effects are written to the log, so that they survive if the daemon is killed right after
+// the caller has its answer.
 func (s *localSession) control(ctx context.Context, typ string, payload any, media []byte) (glasses.Result, error) {
 	res, err := s.act(ctx, typ, payload, media)
 	if err == nil {
@@ -137,8 +137,8 @@ func (m *Manager) Look(ctx context.Context, target backend.Target, id string) (D
 		return Display{}, err
 	}
 	if res.State == nil || res.View == nil {
-		return Display{}, problem(backend.CodeInvalidResponse, "the glasses did not say what they show",
-			"update the service so that daemon and simulator fit together")
+		return Display{}, problem(backend.CodeInvalidResponse, "the glasses did not report what they show",
+			"update the service so that daemon and simulator have the same version")
 	}
 	described, err := m.Get(ctx, target, id)
 	if err != nil {
@@ -152,7 +152,7 @@ func (m *Manager) Look(ctx context.Context, target backend.Target, id string) (D
 // the way. settled is false if an app did not come to rest. Errors are *backend.Problem.
 func (m *Manager) Advance(ctx context.Context, id string, ms int64) (nowMs int64, settled bool, err error) {
 	if ms < 0 || ms > MaxAdvance {
-		return 0, false, invalid("ms goes from 0 to 86400000", "advance by at most a day at once")
+		return 0, false, invalid("ms must be between 0 and 86400000", "advance by at most a day at once")
 	}
 	if !IsLocal(id) {
 		return 0, false, notVirtual()
@@ -197,7 +197,7 @@ func (s *localSession) page(
 		s.settle(ctx)
 		s.turns.operation.give()
 	}
-	// The page includes everything that has happened.
+	// The page must include everything that has happened.
 	if err := s.waitRecorded(ctx); err != nil {
 		return backendapi.EventPage{}, err
 	}

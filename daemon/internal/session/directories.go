@@ -24,8 +24,8 @@ const (
 	maxDirectoriesFile = 4 << 20
 )
 
-// loadDirectories reads a file that maps directories to entries. A file that is no JSON counts as empty: it contains
-// nothing that a person would miss.
+// loadDirectories reads a file that maps directories to entries. A file that is not JSON counts as empty: it contains
+// nothing that a user would miss.
 func loadDirectories[T any](path string) (map[string]T, error) {
 	entries := map[string]T{}
 	data, err := statefile.Read(path, maxDirectoriesFile)
@@ -38,7 +38,7 @@ func loadDirectories[T any](path string) (map[string]T, error) {
 	return entries, nil
 }
 
-// saveDirectories writes the entries; those that were used longest ago are forgotten.
+// saveDirectories writes the entries; beyond the limit it drops those that were used longest ago.
 func saveDirectories[T interface{ lastUse() int64 }](path string, entries map[string]T) error {
 	for len(entries) > maxDirectories {
 		delete(entries, slices.MinFunc(slices.Collect(maps.Keys(entries)), func(a, b string) int {
@@ -85,12 +85,12 @@ func (s latestSession) lastUse() int64 { return s.UsedAt }
 // loaded returns the entries; it reads the file once. mu is held.
 func (l *latestSessions) loaded() map[string]latestSession {
 	if l.entries == nil {
-		l.entries, _ = loadDirectories[latestSession](l.path) // without the file, sessions must be named
+		l.entries, _ = loadDirectories[latestSession](l.path) // without the file, callers must name a session
 	}
 	return l.entries
 }
 
-// set remembers a directory's session; it writes the file if that is another than before.
+// set remembers a directory's session, and writes the file if the session changed.
 func (l *latestSessions) set(dir, id string) {
 	dir = cleanDir(dir)
 	l.mu.Lock()

@@ -17,7 +17,8 @@ type Display struct {
 	Model glasses.DeviceModel
 	State glasses.State
 	View  glasses.View
-	// Shown is how much of each text, target and image the wearer sees: nothing while the glasses are folded or not worn.
+	// Shown is how much of each text, target and image the wearer sees: nothing while the glasses are folded or not
+	// worn.
 	Shown render.Inspection
 	// PNG is the rendered panel; nil for a model without one, and from Look.
 	PNG []byte
@@ -52,7 +53,7 @@ func (d Display) Text() []string {
 	return list
 }
 
-// Findings returns what of the tree does not fit the model.
+// Findings returns the parts of the tree that do not fit the model.
 func (d Display) Findings() []glasses.Finding { return render.Fit(d.Model, d.View) }
 
 // Focus returns the id of the focused target; "" for none, and for a target without id.
@@ -74,8 +75,8 @@ func (d Display) DarkReason() string {
 	return ""
 }
 
-// Unmet returns what of an expectation does not hold, one sentence each; none if all of it holds. Tools and the steps
-// of scenarios share this rule.
+// Unmet describes the parts of an expectation that do not hold, one sentence each; none if all of it holds. Tools and
+// the steps of scenarios share this rule.
 func (d Display) Unmet(e scenario.ExpectDisplay) []string {
 	var unmet []string
 	miss := func(format string, a ...any) { unmet = append(unmet, fmt.Sprintf(format, a...)) }
@@ -145,7 +146,7 @@ func (d Display) outOfOrder(wanted []string, partial bool) string {
 				short(strings.Join(places, ", ")))
 		}
 		legible = slices.Clone(legible)
-		legible[0] = legible[0][strings.Index(legible[0], want)+len(want):] // two may be in one text
+		legible[0] = legible[0][strings.Index(legible[0], want)+len(want):] // one text may hold two of them
 	}
 	return ""
 }
@@ -156,6 +157,8 @@ func (d Display) whyUnread(want string) string {
 		case !strings.Contains(t.Text, want):
 		case d.DarkReason() != "":
 			return d.DarkReason()
+		case t.Missing != "" && !strings.Contains(t.Whole, want):
+			return "no font here has " + t.Missing
 		case strings.Contains(t.Seen, want) && t.Visible != render.VisibleNone:
 			return "only part of it is on the panel"
 		default:
@@ -208,7 +211,7 @@ func (d Display) pictureHash() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Misfits returns what of a tree does not fit the models, one sentence each.
+// Misfits describes the parts of a tree that do not fit the models, one sentence each.
 func Misfits(tree *glasses.Node, models []glasses.DeviceModel) []string {
 	var list []string
 	for _, m := range models {

@@ -53,7 +53,7 @@ func TestDisplay_ReadsLinesOfALongText(t *testing.T) {
 	}
 }
 
-// Texts that must be in order are, also two in one text; the answer says what came in which place.
+// Texts are found in order, even two in one text, and a failure lists the texts in the order they appear.
 func TestDisplay_ReadsInOrder(t *testing.T) {
 	m, _ := glasses.Model("even_g1")
 	tree := glasses.Node{Type: glasses.NodeColumn}

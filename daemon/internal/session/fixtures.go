@@ -78,7 +78,7 @@ type fixtureCopy struct {
 
 // otherFixtures returns the bytes that the other sessions have copied: a client may open many sessions.
 func (s *localSession) otherFixtures() (size int64) {
-	folders, _ := os.ReadDir(s.owner.root) // what cannot be read does not count
+	folders, _ := os.ReadDir(s.owner.root) // an unreadable folder does not count
 	for _, folder := range folders {
 		if folder.Name() == s.id {
 			continue
@@ -138,10 +138,10 @@ func (c *fixtureCopy) file(ctx context.Context, name string) error {
 		return err
 	}
 	if c.size += int64(len(data)); c.size > maxFixtures {
-		return invalid("the files of fixturesDir have more than 256 MB", "leave out pictures that the test does not need")
+		return invalid("the files of fixturesDir exceed 256 MB", "leave out pictures that the test does not need")
 	}
 	if c.size+c.others > maxCopies {
-		return problem(backend.CodeTooManySessions, "the fixtures of all local sessions together have more than 1 GB",
+		return problem(backend.CodeTooManySessions, "the fixtures of all local sessions exceed 1 GB in total",
 			"close local sessions that are not used any more, or leave out pictures that the test does not need")
 	}
 	to := filepath.Join(c.to, filepath.FromSlash(name))

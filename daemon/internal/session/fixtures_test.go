@@ -65,7 +65,7 @@ func TestFixtures_IgnoreNamesOutsideFolder(t *testing.T) {
 	}
 }
 
-// Many sessions with as many fixtures as each may have do not fill the disk.
+// Many sessions, each with the most fixtures it may have, do not fill the disk.
 func TestFixtures_LimitAllSessions(t *testing.T) {
 	m := newLocal(t, t.TempDir(), &fakeTransports{}, nil)
 	first := start(t, m, LocalRequest{Project: "com.example.app"})
@@ -73,7 +73,7 @@ func TestFixtures_LimitAllSessions(t *testing.T) {
 	if err := os.MkdirAll(copies, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	large := filepath.Join(copies, "photo.png") // a file without blocks
+	large := filepath.Join(copies, "photo.png") // a sparse file
 	if err := errors.Join(os.WriteFile(large, nil, 0o600), os.Truncate(large, maxCopies)); err != nil {
 		t.Fatal(err)
 	}

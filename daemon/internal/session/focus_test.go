@@ -8,7 +8,7 @@ import (
 	"github.com/service-dev/service/proto/glasses/broker"
 )
 
-// The rows of the log alone restore the focus, as the glasses of a killed daemon do not answer any more.
+// The rows of the log are enough to restore the focus: the glasses of a killed daemon no longer answer.
 func TestSnapshot_FollowsTheFocus(t *testing.T) {
 	const tree = `{"tree":{"type":"list","children":[{"type":"text","id":"a","text":"A"},{"type":"text","id":"b","text":"B"}]}}`
 	m := &meta{Snapshot: glasses.Snapshot{

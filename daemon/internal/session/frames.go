@@ -8,7 +8,7 @@ import (
 	"github.com/service-dev/service/proto/glasses/broker"
 )
 
-// Handle handles one frame of the app. raw is passed to the glasses as it came, so that unknown fields survive. It
+// Handle handles one frame of the app. It passes raw to the glasses unchanged, so that unknown fields survive. It
 // returns when the frame is sent and, in virtual time, when the glasses are done with it.
 func (a *App) Handle(ctx context.Context, raw []byte, binary bool) {
 	defer a.noteActivity()
@@ -35,8 +35,8 @@ func (a *App) Handle(ctx context.Context, raw []byte, binary bool) {
 	if !s.handleApp(a, f, raw) {
 		return
 	}
-	// An answer proves that the glasses have done everything before: in virtual time what follows from the command at
-	// once, in real time enough to keep their queue from overflowing.
+	// An answer proves that the glasses have handled everything before it. In virtual time every command that has an
+	// immediate effect needs one; in real time one now and then keeps the glasses' queue from overflowing.
 	if s.isVirtual() {
 		if !s.hasDelayedEffect(f.ID) {
 			_, _ = s.step(ctx, s.state.nowMs())
@@ -50,8 +50,8 @@ func (a *App) Handle(ctx context.Context, raw []byte, binary bool) {
 // maxUnconfirmed is how many commands are sent without a question in between; the queue of the glasses is longer.
 const maxUnconfirmed = 100
 
-// hasDelayedEffect reports whether nothing follows at once from a command: a sleep, unless a fault ends it. Asking
-// after each would cost an app that ticks every second a quarter of its time.
+// hasDelayedEffect reports whether a command has no immediate effect: a sleep, unless a fault ends it. Asking the
+// glasses after each sleep would cost an app that ticks every second a quarter of its time.
 func (s *localSession) hasDelayedEffect(id string) bool {
 	s.mu.Lock()
 	cmd, _ := s.broker.Command(id)

@@ -61,7 +61,7 @@ func (p *fakePeer) End(code int, _ string) {
 	}
 }
 
-// In virtual time a fault that drops the app returns once the app is back, so that what comes next finds it.
+// In virtual time a fault that drops the app returns once the app is back, so that the next step finds it attached.
 func TestFault_WaitsForDroppedApp(t *testing.T) {
 	m := newLocal(t, t.TempDir(), &fakeTransports{}, nil)
 	o := start(t, m, LocalRequest{Project: "com.example.app", Clock: "virtual"})
@@ -207,7 +207,7 @@ func TestFrames_CarrySessionTime(t *testing.T) {
 	}
 }
 
-// The guarantees for an app, in both kinds of time; the backend's relay gives the same.
+// The guarantees for an app, in virtual and real time. The backend's relay makes the same ones.
 func TestSession_RelaysFrames(t *testing.T) {
 	for _, clock := range []string{backend.ClockReal, backend.ClockVirtual} {
 		t.Run(clock, func(t *testing.T) {

@@ -21,7 +21,7 @@ type gatewayToken struct {
 	ends time.Time
 }
 
-// maxGatewayTokens is how many tokens there may be until those that are over are removed.
+// maxGatewayTokens is how many tokens are kept before expired ones are removed.
 const maxGatewayTokens = 10_000
 
 // mint returns a new token of an app.

@@ -17,13 +17,13 @@ import (
 const (
 	// maxRecent is how many frames a session remembers; one that is repeated later than that counts as new.
 	maxRecent = 8192
-	// commandWait is how long glasses have for an answer. They answer within 10 s, even if only with timeout; the rest is
-	// grace, so that their word is the one in the log.
+	// commandWait is how long glasses have for an answer. They answer within 10 s, if only with a timeout; the rest is
+	// grace, so that the log has their answer rather than ours.
 	commandWait = 10_500 * time.Millisecond
 	countEvery  = 10 * time.Second
 	// leaveTimeout is how long a session that ends waits for its apps to leave.
 	leaveTimeout = 2 * time.Second
-	// maintenanceEvery is how often a session looks for what is due, in real time.
+	// maintenanceEvery is how often a session checks for due work, in real time.
 	maintenanceEvery = time.Second
 )
 
@@ -45,7 +45,7 @@ type localSession struct {
 	turns     turns
 	lastID    atomic.Int64 // of the service's own frames
 
-	// mu orders what is relayed with what is logged, which makes a replay followed by live frames exact.
+	// mu keeps relaying and logging in the same order, so that a replay followed by live frames is exact.
 	mu      sync.Mutex
 	isLive  bool // log and goroutines exist
 	isOver  bool // closed, or the daemon ends
@@ -125,7 +125,7 @@ func (s *localSession) wake() error {
 	return nil
 }
 
-// restore takes in a row of an earlier life. mu is held.
+// restore applies a row of an earlier life. mu is held.
 func (s *localSession) restore(row glasses.Event) {
 	answered := s.broker.Restore(row, time.UnixMilli(row.At))
 	s.state.restore(row, &answered)
@@ -168,8 +168,8 @@ func (s *localSession) newID(prefix string) string {
 // newEventID returns the id of the event that is appended next. mu is held.
 func (s *localSession) newEventID() string { return fmt.Sprintf("g-%d", s.log.newest()+1) }
 
-// rowsWritten acknowledges a batch and tells the apps how far their cursor may advance: what the batch holds was
-// relayed before.
+// rowsWritten acknowledges a batch and tells the apps how far their cursor may advance: the rows of the batch were
+// relayed earlier.
 func (s *localSession) rowsWritten(batch []entry) {
 	var last glasses.Event
 	for _, e := range batch {
@@ -247,7 +247,7 @@ func (s *localSession) expire() {
 	s.deliverAnswers(now.UnixMilli())
 }
 
-// runMaintenance does what is due in real time, until ctx ends.
+// runMaintenance does the work that is due in real time, until ctx ends.
 func (s *localSession) runMaintenance(ctx context.Context) {
 	tick := time.NewTicker(maintenanceEvery)
 	defer tick.Stop()

@@ -121,7 +121,7 @@ func TestStartLocal_LimitsSessions(t *testing.T) {
 	}
 }
 
-// Glasses that do not start in time are a failure of their adapter, not a cancelled call.
+// Glasses that do not start in time are reported as a failure of their adapter, not as a cancelled call.
 func TestStartLocal_ReportsHangingGlasses(t *testing.T) {
 	m := newLocal(t, t.TempDir(), &fakeTransports{err: context.DeadlineExceeded}, nil)
 	_, err := m.StartLocal(t.Context(), caller.Caller{}, LocalRequest{Project: "com.example.app"})
@@ -131,7 +131,7 @@ func TestStartLocal_ReportsHangingGlasses(t *testing.T) {
 	}
 }
 
-// A session whose log breaks while its glasses start is restarted, which is not a cancelled call either.
+// A session whose log breaks while its glasses start is reported as restarting, not as a cancelled call.
 func TestStartLocal_ReportsBrokenLog(t *testing.T) {
 	tr := &fakeTransports{hang: make(chan struct{}, 1)}
 	m := newLocal(t, t.TempDir(), tr, nil)
@@ -195,7 +195,7 @@ func TestExpire_RemovesUnusedSessions(t *testing.T) {
 	}
 }
 
-// Sessions that were not used for a week are removed, and so are folders without a session that are as old.
+// Sessions that were not used for a week are removed, and so are folders of that age without a session.
 func TestLoad_RemovesExpiredSessions(t *testing.T) {
 	dir := t.TempDir()
 	now := time.Now()
@@ -275,7 +275,7 @@ func TestLatest_FollowsUse(t *testing.T) {
 	}
 }
 
-// What a tool has answered must survive a kill of the daemon the next moment, so it must be in the file.
+// The effects that a tool has reported must survive if the daemon is killed right after, so they must be in the file.
 func TestControl_ReturnsAfterWrite(t *testing.T) {
 	for _, clock := range []string{backend.ClockReal, backend.ClockVirtual} {
 		dir := t.TempDir()

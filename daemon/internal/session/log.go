@@ -96,7 +96,7 @@ func (l *eventLog) append(row glasses.Event, from *App) (int64, bool) {
 	}
 	line, err := json.Marshal(row)
 	if err != nil {
-		return 0, false // a payload that is no JSON, which Admit refuses
+		return 0, false // the payload is not JSON, which Admit refuses
 	}
 	line = append(line, '\n')
 	l.last = row.Seq
@@ -163,7 +163,7 @@ func (l *eventLog) drain(ctx context.Context) {
 	}
 }
 
-// flush writes a batch, tells who waits for it, and trims the file if it is full.
+// flush writes a batch, wakes those that wait for it, and trims the file if it is full.
 func (l *eventLog) flush(ctx context.Context, batch []entry) error {
 	if err := l.write(ctx, batch); err != nil {
 		return err

@@ -98,7 +98,8 @@ func (l *eventLog) trim() error {
 	return nil
 }
 
-// keepFrom returns the first entry of the index from which at most so many rows and bytes remain, but always some.
+// keepFrom returns the first entry of the index from which at most the given rows and bytes remain, but at least one
+// entry.
 func (l *eventLog) keepFrom(rows, bytes int64) int {
 	written := l.onDisk - l.first + 1
 	for k, offset := range l.index {
@@ -157,7 +158,7 @@ func (l *eventLog) read(since int64, limit int) (p logPage, err error) {
 	return p, err
 }
 
-// fromFile reads rows that are no longer in memory, after so many of the file. mu is held.
+// fromFile reads rows that are no longer in memory, after skipping rows of the file. mu is held.
 func (l *eventLog) fromFile(skip int64, count int) ([]json.RawMessage, error) {
 	at := skip / indexEvery
 	offset := l.index[at]

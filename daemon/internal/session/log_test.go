@@ -145,7 +145,8 @@ func TestLog_EndsSessionWhenWriteFails(t *testing.T) {
 	}
 }
 
-// Of an app that writes without end the latest rows are kept, also after a restart; a cursor before them is reported.
+// The log of an app that never stops writing keeps the latest rows, also after a restart, and reports older cursors as
+// truncated.
 func TestLog_TrimsOldestRows(t *testing.T) {
 	for name, size := range map[string]int{"rows": 2, "bytes": 60_000} {
 		t.Run(name, func(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// mediaDir holds what the camera and the microphone of a session took: <sha256>.<ext>.
+// mediaDir holds the media that the camera and the microphone of a session took: <sha256>.<ext>.
 const mediaDir = "media"
 
 // rowMediaDropped is the type of the row about media that was deleted to stay within MaxMedia: {sha256, bytes}.

@@ -51,7 +51,7 @@ var (
 // maxProject is the longest app id in bytes.
 const maxProject = 155
 
-// checkDeviceModel refuses what cannot be a model's id; the backend knows whether the model exists.
+// checkDeviceModel refuses a string that cannot be a model's id; only the backend knows whether the model exists.
 func checkDeviceModel(model string) error {
 	if model != "" && !modelPattern.MatchString(model) {
 		return invalid("deviceModel is not the id of a device model", "pass an id such as rayban_display, or leave it out")
@@ -70,8 +70,8 @@ func (m *Manager) projectOf(ctx context.Context, argument string, who caller.Cal
 	return projectFrom(ctx, argument, who, m.projects.assign)
 }
 
-// Project returns the project that a caller's call is about, for calls that need an existing one: as for opening a
-// session, but without a new id. It is empty if nothing names a project.
+// Project returns the project that a call is about, for calls that need an existing one. It chooses as Open does, but
+// assigns no new id: the result is empty if nothing names a project.
 func (m *Manager) Project(ctx context.Context, argument string, who caller.Caller) (string, error) {
 	return projectFrom(ctx, argument, who, m.projects.find)
 }

@@ -64,7 +64,7 @@ func TestManager_ContinuesAfterRestart(t *testing.T) {
 			b, p := admit(t, again, back, nil)
 			send(t, b, glasses.TypeDisplayShow, "a-1", hello)
 			if seq := p.ack(t, "a-1"); seq != 3 {
-				t.Errorf("the frame of before is row %d", seq)
+				t.Errorf("the frame from before the restart is row %d", seq)
 			}
 			want += " glasses.detached glasses.attached app.attached"
 			if got := types(rowsOf(t, again, back.SessionID)); got != want {
@@ -100,7 +100,7 @@ func TestVirtualTime_SurvivesRestart(t *testing.T) {
 	}
 }
 
-// What could not be written is written once the disk allows.
+// State that could not be saved is saved once the disk accepts it.
 func TestSave_RetriesAfterFailure(t *testing.T) {
 	dir := t.TempDir()
 	m := newLocal(t, dir, &fakeTransports{}, nil)
@@ -109,7 +109,7 @@ func TestSave_RetriesAfterFailure(t *testing.T) {
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink("elsewhere", path); err != nil { // which is refused
+	if err := os.Symlink("elsewhere", path); err != nil { // save refuses symbolic links
 		t.Skip("no symbolic links here:", err)
 	}
 	if _, _, err := m.Advance(t.Context(), o.SessionID, 1234); err != nil {

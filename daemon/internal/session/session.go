@@ -89,7 +89,7 @@ type Manager struct {
 // warnEvery is the least time between warnings that every frame may cause.
 const warnEvery = 10 * time.Second
 
-// New returns a manager; it touches nothing on disk. Serve must run for local sessions to end in order.
+// New returns a manager; it touches nothing on disk. Serve must run for local sessions to end cleanly.
 func New(opts Options) *Manager {
 	opts.Log = cmp.Or(opts.Log, slog.New(slog.DiscardHandler))
 	opts.LocalRefused = cmp.Or[error](opts.LocalRefused, &backend.Problem{
@@ -167,7 +167,7 @@ func (m *Manager) Open(ctx context.Context, target backend.Target, who caller.Ca
 	}
 	if !validID(s.SessionID) {
 		return Opened{}, problem(backend.CodeInvalidResponse, "the backend's session id has an unknown form",
-			"update the service so that daemon and backend fit together")
+			"update the service so that daemon and backend have the same version")
 	}
 	path, err := m.token(ctx, target, s.SessionID, created)
 	if err != nil {
@@ -227,7 +227,7 @@ func (m *Manager) browser(s backend.Session) backend.Session {
 }
 
 // Close ends a session and removes its files: the app secret of a browser session, everything of a local one. Closing a
-// closed session is no error.
+// closed session is not an error.
 func (m *Manager) Close(ctx context.Context, target backend.Target, id string) (backend.Session, error) {
 	m.latest.forget(id)
 	if IsLocal(id) {

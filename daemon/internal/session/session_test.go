@@ -289,7 +289,7 @@ func TestOpen_ChoosesProject(t *testing.T) {
 		t.Errorf("the argument does not win: %q, %v", got, err)
 	}
 	if _, err := m.Project(t.Context(), "../x", from(deep)); code(err) != CodeInvalidRequest {
-		t.Errorf("no app id: %v", err)
+		t.Errorf("a project that is not an app id: %v", err)
 	}
 	if other, _ := open(there, Request{}); other == first {
 		t.Error("two directories share an id")

@@ -9,10 +9,10 @@ import (
 	"github.com/service-dev/service/proto/glasses/render"
 )
 
-// The snapshot is what glasses continue from after a restart. It follows the rows of the log, so that after a kill the
+// Glasses continue from the snapshot after a restart. It follows the rows of the log, so that after a kill the
 // saved snapshot and the rows since restore it. Its maps and slices are replaced, never changed.
 
-// applyEvent applies a row to the snapshot and to what stands. answered is the command that a result answers.
+// applyEvent applies a row to the snapshot and to the standing state. answered is the command that a result answers.
 func (m *meta) applyEvent(row glasses.Event, answered *broker.Command) {
 	s := &m.Snapshot
 	switch row.Type {
@@ -40,7 +40,7 @@ func (m *meta) applyEvent(row glasses.Event, answered *broker.Command) {
 	}
 }
 
-// applyCommand applies what a command that succeeded has changed.
+// applyCommand applies the changes of a successful command.
 func applyCommand(s *glasses.Snapshot, c *broker.Command) {
 	parsed, _ := glasses.ParseCommand(c.Type, c.Payload)
 	switch c.Type {
@@ -76,7 +76,7 @@ var (
 	}
 )
 
-// applyInput applies what an input has moved on the panel.
+// applyInput applies the focus and scroll changes of an input.
 func applyInput(s *glasses.Snapshot, row glasses.Event) {
 	var in glasses.Input
 	if row.Type == glasses.TypeInput && json.Unmarshal(row.Payload, &in) == nil {

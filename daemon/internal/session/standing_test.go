@@ -24,7 +24,7 @@ func (g *fakeGlasses) standing(t *testing.T) string {
 		}
 		return string(data)
 	case <-time.After(10 * time.Second):
-		t.Fatal("the glasses were not told what stands")
+		t.Fatal("the glasses did not receive the standing state")
 		return ""
 	}
 }
@@ -130,7 +130,8 @@ func TestStanding_WaitsForGlasses(t *testing.T) {
 	}
 }
 
-// TestStanding_SurvivesTrimmedLog checks the welcome and what stands after a restart without the rows that said so.
+// TestStanding_SurvivesTrimmedLog checks the welcome and the standing state after a restart, when the rows that set it
+// were trimmed.
 func TestStanding_SurvivesTrimmedLog(t *testing.T) {
 	dir, tr, f := t.TempDir(), &fakeTransports{}, &fakeBackend{}
 	m := New(Options{StateDir: dir, Backend: f, Secrets: f, Events: f, Transports: tr, Endpoints: fakeEndpoints{}})
@@ -170,7 +171,7 @@ func TestStanding_SurvivesTrimmedLog(t *testing.T) {
 		got = tr.last().standing(t)
 	}
 	if got != bothStand {
-		t.Errorf("after the restart %s stands", got)
+		t.Errorf("after the restart the standing state is %s", got)
 	}
 }
 
@@ -183,7 +184,8 @@ func TestControl_RefusesStanding(t *testing.T) {
 	}
 }
 
-// TestStanding_OfEarlierVersion checks that phrases stand that were announced before session.json had what stands.
+// TestStanding_OfEarlierVersion checks that phrases still stand if they were announced by a version whose session.json
+// had no standing state.
 func TestStanding_OfEarlierVersion(t *testing.T) {
 	dir, f := t.TempDir(), &fakeBackend{}
 	tr := &fakeTransports{}
@@ -215,7 +217,7 @@ func TestStanding_OfEarlierVersion(t *testing.T) {
 	succeed(t, b, q, glasses.TypeTranscriptionStart, "b-1", `{"language":"de"}`)
 	b.Leave()
 	if got := tr.last().standing(t); got != phrasesOnly {
-		t.Errorf("after the upgrade %s stands", got)
+		t.Errorf("after the upgrade the standing state is %s", got)
 	}
 }
 

@@ -28,7 +28,7 @@ type meta struct {
 	NowMs    int64            `json:"nowMs"`
 	Seq      int64            `json:"seq"`
 	Snapshot glasses.Snapshot `json:"snapshot"`
-	// Standing is what the apps set that outlives glasses.
+	// Standing is the state that the apps set and that outlives a pair of glasses.
 	Standing glasses.Standing `json:"standing"`
 }
 
@@ -90,7 +90,7 @@ func (f *stateFile) setSeq(seq int64) {
 	f.meta.Seq = seq
 }
 
-// restore takes in a row of an earlier life, which a daemon that was killed may not have saved.
+// restore applies a row of an earlier life, which a killed daemon may not have saved.
 func (f *stateFile) restore(row glasses.Event, answered *broker.Command) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -101,7 +101,7 @@ func (f *stateFile) restore(row glasses.Event, answered *broker.Command) {
 	}
 }
 
-// apply takes in a new row. answered is the command that a result answers.
+// apply applies a new row. answered is the command that a result answers.
 func (f *stateFile) apply(row glasses.Event, answered *broker.Command) {
 	f.update(func(m *meta) {
 		m.LastActiveAt, m.Seq = f.clock(), row.Seq
@@ -109,7 +109,7 @@ func (f *stateFile) apply(row glasses.Event, answered *broker.Command) {
 	})
 }
 
-// applyAnswer takes in what glasses said of themselves when they were asked.
+// applyAnswer applies the state that glasses reported when they were asked.
 func (f *stateFile) applyAnswer(res glasses.Result) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

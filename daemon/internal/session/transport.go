@@ -34,7 +34,7 @@ func newTransport() *transport {
 	}
 }
 
-// player returns who plays the glasses.
+// player returns the PeerID of the attached glasses, or broker.Nobody.
 func (t *transport) player() broker.PeerID {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -62,7 +62,7 @@ func (t *transport) detach() {
 	clear(t.answers)
 }
 
-// fail notes that an attempt to attach glasses failed.
+// fail records a failed attempt to attach glasses.
 func (t *transport) fail(err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -119,7 +119,7 @@ func (t *transport) sendControl(id string, data []byte, binary bool) (<-chan gla
 		return nil, notConnected("the session's glasses are gone")
 	}
 	answer := make(chan glasses.Result, 1)
-	t.answers[id] = answer // mu is held, so a result that is there already waits for it
+	t.answers[id] = answer // mu is held, so a result that has already arrived waits for it
 	return answer, nil
 }
 
@@ -188,8 +188,8 @@ func (s *localSession) attached(g backend.Glasses) {
 	}
 }
 
-// sendStanding restores on the glasses what the apps set. Without glasses it does nothing: those that attach next get
-// it. mu is held.
+// sendStanding restores the standing state of the apps on the glasses. Without glasses it does nothing: the next pair
+// receives it when it attaches. mu is held.
 func (s *localSession) sendStanding() {
 	id := s.newID("ctl")
 	standing := broker.ForGlasses(s.state.read().Standing, len(s.apps.all()))
@@ -197,7 +197,7 @@ func (s *localSession) sendStanding() {
 	_, _ = s.transport.sendControl(id, data, false) // the answer only updates the snapshot
 }
 
-// detached answers what waits for the glasses that left.
+// detached answers the commands that wait for the glasses that left.
 func (s *localSession) detached(ctx context.Context, why error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// deafGlasses are gone without their stream having ended yet.
+// deafGlasses are gone, but their stream has not ended yet.
 type deafGlasses struct{}
 
 func (deafGlasses) Send([]byte, bool) error { return errors.New("the pipe is closed") }

@@ -28,7 +28,7 @@ type Endpoints interface {
 	GatewayURL(ctx context.Context) (string, error)
 }
 
-// Live is what a backend does with a session besides storing it. Errors are *backend.Problem.
+// Live is a backend's access to a live session. Errors are *backend.Problem.
 type Live interface {
 	// WaitEvents is ListEvents, but waits up to wait for a row if there is none.
 	WaitEvents(

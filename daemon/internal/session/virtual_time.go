@@ -76,8 +76,8 @@ func controlFrame(f glasses.Frame, media []byte) (data []byte, err error) {
 	return data, nil
 }
 
-// step advances the glasses to the next instant at which something happens, at most to `to`. What happened was relayed
-// when it returns. exchange is held.
+// step advances the glasses to the next instant at which something happens, at most to `to`. It returns once that was
+// relayed. exchange is held.
 func (s *localSession) step(ctx context.Context, to int64) (reached bool, err error) {
 	for {
 		res, err := s.ask(ctx, glasses.SimAdvance, glasses.Advance{ToMs: to}, nil)
@@ -120,7 +120,7 @@ func (s *localSession) settle(ctx context.Context) bool {
 	return false
 }
 
-// isAtRest reports whether the app has handled all that it was sent.
+// isAtRest reports whether the app has handled everything that it was sent.
 func (a *App) isAtRest() bool { return a.handled.Load() >= a.sent.Load() }
 
 // rest waits until the app has handled what it was sent so far. An app that once did not come to rest is not waited for
@@ -164,7 +164,8 @@ func (a *App) waitBarrier(ctx context.Context) bool {
 	}
 }
 
-// askBarrier sends a barrier. calls is how many calls of the gateway the app waits for, or -1 if it does not count them.
+// askBarrier sends a barrier. calls is how many calls of the gateway the app waits for, or -1 if it does not count
+// them.
 func (a *App) askBarrier(ctx context.Context) (calls int, ok bool) {
 	id := a.session.newID("bar")
 	answered := make(chan int, 1)
@@ -229,7 +230,7 @@ func (s *localSession) advance(ctx context.Context, ms int64) (nowMs int64, sett
 	}
 }
 
-// stepToward steps to target, but not past what the service has to do before, and does that.
+// stepToward steps to target, or to the time of the service's next action if that is earlier, and performs the action.
 func (s *localSession) stepToward(ctx context.Context, target int64) (reached bool, err error) {
 	s.mu.Lock()
 	if due, ok := s.nextDue(); ok {

@@ -115,7 +115,7 @@ func (s *watching) run(ctx context.Context) error {
 	}
 }
 
-// attach finds the directory by name again, because it may have been deleted, moved away or created anew.
+// attach finds the directory by name again, because it may have been deleted, moved away or created again.
 func (s *watching) attach() {
 	info, err := os.Stat(s.dir)
 	if err != nil {

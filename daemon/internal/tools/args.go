@@ -15,8 +15,8 @@ import (
 // maxArgs is the most bytes of a call's arguments.
 const maxArgs = 256 << 10
 
-// decode reads a call's arguments into a struct. Names must be exactly those of the schema: an agent loses less by an
-// error than by a misspelt argument that is ignored.
+// decode reads a call's arguments into a struct. Names must match the schema exactly: an error helps an agent more than
+// a misspelt argument that is silently ignored.
 func decode[A any](args json.RawMessage, into *A) error {
 	return decodeInto(args, into)
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/service-dev/service/proto/telemetry"
 )
 
-// Links is what the tools need of the device-code flow.
+// Links is the part of the device-code flow that the tools need.
 type Links interface {
 	// Target returns where the caller's calls go and as whom; its Bearer is empty unless the link may be used there.
 	Target(ctx context.Context, who caller.Caller) (backend.Target, account.Link, error)
@@ -32,7 +32,8 @@ type Links interface {
 	Revoked(token string)
 }
 
-// Sessions is what the tools need of glasses sessions, local and in the browser. Each interface is next to its tool.
+// Sessions is the part of glasses sessions, local and in the browser, that the tools need. Each interface is next to
+// its tool.
 type Sessions interface {
 	sessionOpener
 	localStarter
@@ -77,7 +78,7 @@ type Options struct {
 	Telemetry Recorder
 	// Scaffold creates keys of projects.
 	Scaffold Scaffold
-	// Records reads and changes what belongs to the account's projects.
+	// Records reads and changes the records of the account's projects.
 	Records Records
 	// Docs searches the bundled documentation.
 	Docs Docs
@@ -164,7 +165,7 @@ func (c *Catalogue) all(g *gate) []definition {
 		getCapabilityGuide{}.definition(),
 		getPermissions{}.definition(),
 		getVoiceCommandGuidance{}.definition(),
-		getProductionChecklist{}.definition(),
+		getProductionChecklist{records: rec, source: o.Records}.definition(),
 		searchDocs{docs: o.Docs}.definition(),
 		// The project.
 		getCodeExample{}.definition(),
@@ -215,7 +216,7 @@ func (c *Catalogue) List() []Tool {
 	return list
 }
 
-// Call runs a tool for the caller in ctx and records that it ran. An unknown name is not recorded, since it is the
+// Call runs a tool for the caller in ctx and records that it ran. It does not record an unknown name, which is the
 // caller's own text. Call never panics and always returns a result.
 func (c *Catalogue) Call(ctx context.Context, name string, args json.RawMessage, io IO) Result {
 	start := c.opts.Now()

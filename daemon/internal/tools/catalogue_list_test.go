@@ -10,7 +10,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/backend"
 )
 
-// asksForApproval is the rule by which a client without a person at it refuses a call: what destroys, and what changes
+// asksForApproval is the rule by which an unattended client refuses a call: the tool destroys something, or changes
 // something outside the server's own world.
 func asksForApproval(a Annotations) bool {
 	return a.Destructive || !a.ReadOnly && a.OpenWorld
@@ -25,7 +25,7 @@ func TestTools_OnlyChangesForOtherPeopleNeedApproval(t *testing.T) {
 			asks = append(asks, tool.Name)
 		}
 	}
-	// What these two change is seen by everybody who uses the shipped app.
+	// Everybody who uses the shipped app sees what these two change.
 	if want := []string{"setAssistantConfig", "setConnectionPageConfig"}; !slices.Equal(asks, want) {
 		t.Errorf("refused without a person: %v, want %v", asks, want)
 	}
@@ -35,7 +35,7 @@ func TestTools_ReadersAreReadOnly(t *testing.T) {
 	for _, tool := range newWorld().catalogue().List() {
 		looks := strings.HasPrefix(tool.Name, "get") || strings.HasPrefix(tool.Name, "list") ||
 			strings.HasPrefix(tool.Name, "search")
-		looks = looks && tool.Name != "getCodeExample" // it writes files if it is given dir
+		looks = looks && tool.Name != "getCodeExample" // with dir it writes files
 		if looks && !tool.Annotations.ReadOnly {
 			t.Errorf("%s is not marked read-only", tool.Name)
 		}

@@ -17,7 +17,7 @@ import (
 	"github.com/service-dev/service/proto/telemetry"
 )
 
-var update = flag.Bool("update", false, "write the schema snapshots anew")
+var update = flag.Bool("update", false, "rewrite the schema snapshots")
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
@@ -78,7 +78,7 @@ func TestTools_AreDescribed(t *testing.T) {
 	}
 }
 
-// TestSchemas_SayWhatIdsLookLike: an agent that calls a tool first must not have to guess a model's or an app's id.
+// TestSchemas_SayWhatIdsLookLike makes sure that an agent need not guess a model's or an app's id in its first call.
 func TestSchemas_SayWhatIdsLookLike(t *testing.T) {
 	for tool, argument := range map[string]string{"getCapabilityGuide": "deviceModel",
 		"startLocalSimulation": "deviceModel", "setDevice": "deviceModel"} {
@@ -112,7 +112,7 @@ func argumentOf(t *testing.T, tool, argument string) (found struct {
 }
 
 func TestDescriptions_AreOfToolsThatExist(t *testing.T) {
-	if n, want := len(descriptions())-1, len(newWorld().catalogue().List()); n != want { // one is the page's heading
+	if n, want := len(descriptions())-1, len(newWorld().catalogue().List()); n != want { // without the page's heading
 		t.Errorf("%d descriptions for %d tools", n, want)
 	}
 }

@@ -17,7 +17,7 @@ type glassesControl interface {
 		media []byte) (glasses.Result, error)
 }
 
-// injector is embedded by the tools that inject.
+// injector is embedded by the inject tools.
 type injector struct {
 	sessionGate
 	glasses glassesControl
@@ -112,8 +112,8 @@ func controlHint(e *glasses.Error, typ string) string {
 	return "look at the glasses' state with getDisplayState, change it with injectSensor, then repeat the call"
 }
 
-// transcriptHint returns the next step after a transcript that nobody heard; "" for a reason that other control frames
-// have too.
+// transcriptHint returns the next step after a transcript that no app heard. It returns "" for reasons that are not
+// specific to transcripts.
 func transcriptHint(e *glasses.Error) string {
 	change := func(state string) string {
 		return `undo that with injectSensor {"state":` + state + `}, then repeat the call: transcription that the app ` +
@@ -122,7 +122,7 @@ func transcriptHint(e *glasses.Error) string {
 	switch e.Code {
 	case glasses.CodePaused:
 		return "the app has to send " + glasses.TypeTranscriptionStart + " first: wait for that with waitForEvent, then " +
-			"repeat the call (getSessionStatus tells whether an app is attached)"
+			"repeat the call (getSessionStatus says whether an app is attached)"
 	case glasses.CodeHingeClosed:
 		return change(`{"hinge":"open"}`)
 	case glasses.CodePermissionDenied:

@@ -30,7 +30,7 @@ type createSimulatorSessionArgs struct {
 	freshArgs
 }
 
-// freshArgs are the arguments that ask for another session than the open one.
+// freshArgs are the arguments that ask for a new session instead of the open one.
 type freshArgs struct {
 	Fresh         bool `json:"fresh" jsonschema:"Open another session even if one is open."`
 	ClosePrevious bool `json:"closePrevious" jsonschema:"With fresh: close the one before."`
@@ -67,8 +67,8 @@ func (a freshArgs) replacing(ctx context.Context, sessions previousSession, who 
 	return id
 }
 
-// closeReplaced closes the session before if it is of the same kind and project as the one that replaces it. It
-// returns its id, or empty. A session that cannot be closed ends by itself and does not fail the call.
+// closeReplaced closes the previous session if the one that replaces it has the same kind and project. It returns the
+// closed session's id, or "". A session that cannot be closed ends by itself and does not fail the call.
 func closeReplaced(ctx context.Context, sessions previousSession, target backend.Target, id string,
 	by session.Opened) string {
 	if id == "" || id == by.SessionID || session.IsLocal(id) != session.IsLocal(by.SessionID) {

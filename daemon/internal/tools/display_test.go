@@ -33,7 +33,7 @@ func TestGetDisplayState(t *testing.T) {
 		t.Errorf("picture: %v", facts)
 	}
 	if result, _ := w.call(t, "getDisplayState", `{"picture":false}`, IO{}); result.Images != nil {
-		t.Error("an image that nobody wanted")
+		t.Error("the answer has an image although picture is false")
 	}
 
 	if _, fields := w.call(t, "getDisplayState", `{"pictureFile":"/tmp/a.png"}`,

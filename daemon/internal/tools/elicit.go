@@ -8,7 +8,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/link"
 )
 
-// quietWait is how long a call may wait for the person if its client sees no progress: clients cut silent calls after
+// quietWait is how long a call may wait for the person if its client sees no progress: clients abort silent calls after
 // 60 s.
 const quietWait = 50 * time.Second
 
@@ -56,7 +56,7 @@ func (g *gate) afterApproval(ctx context.Context, c call, code link.Code, err er
 	if err != nil {
 		return nil, err
 	}
-	g.links.TakeGated(code.DeviceCode.DeviceCode) // it is this call
+	g.links.TakeGated(code.DeviceCode.DeviceCode) // already repeated here
 	out, again, err := g.attempt(ctx, c, do)
 	if again != nil {
 		return nil, errLinkRefused
@@ -64,7 +64,7 @@ func (g *gate) afterApproval(ctx context.Context, c call, code link.Code, err er
 	return out, err
 }
 
-// askAgain answers with the code that is live now and the rest of its lifetime.
+// askAgain answers with the code that is live now and its remaining lifetime.
 func (g *gate) askAgain(ctx context.Context, c call, refused *refusal, do gatedWork) (any, error) {
 	code, err := g.ask(ctx, c, refused, do)
 	if err != nil {

@@ -88,7 +88,7 @@ func TestElicit_WithoutAnAnswer(t *testing.T) {
 			start := time.Now()
 			result, fields := w.call(t, "createSimulatorSession", `{}`, io)
 			if took := time.Since(start); took != test.takes || beats < test.beats {
-				t.Errorf("%s: took %v with %d signs of life", test.name, took, beats)
+				t.Errorf("%s: took %v with %d progress reports", test.name, took, beats)
 			}
 			if result.IsError || fields["status"] != "auth_required" || len(w.browsed) != 0 {
 				t.Errorf("%s: %v, opened %v", test.name, fields, w.browsed)

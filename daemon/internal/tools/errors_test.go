@@ -15,7 +15,7 @@ func TestErrors_AreShortAndNameJSONTypes(t *testing.T) {
 	values := []string{`7`, `-1.5`, `1e400`, `true`, `"x"`, long, `[]`, `[7]`, `[` + long + `]`, `{}`, `{"a":1}`,
 		`{` + long + `:1}`, `{"a":` + long + `}`, `[[1]]`, `[{"a":[]}]`}
 	ctx, cancel := context.WithCancel(t.Context())
-	cancel() // nobody waits
+	cancel() // so that no call waits
 	w := newWorld().linked().locally()
 	c := w.catalogue()
 	for _, tool := range c.List() {
@@ -69,7 +69,7 @@ func checkWords(t *testing.T, what string, result Result) {
 	}
 	for _, word := range []string{"Go ", "json:", "unmarshal", "int64", "tools.", "%!", "struct", "[]string", "map["} {
 		if strings.Contains(string(result.Structured), word) {
-			t.Errorf("%s: an error in Go's words: %.400s", what, result.Structured)
+			t.Errorf("%s: an error that names Go's types: %.400s", what, result.Structured)
 		}
 	}
 }

@@ -100,7 +100,7 @@ func (t expectDisplay) run(ctx context.Context, c call, args expectDisplayArgs) 
 	})
 }
 
-// watch reads the display each time it may have changed, until it matches or the time is over.
+// watch reads the display each time it may have changed, until it matches or the time is up.
 func (t expectDisplay) watch(ctx context.Context, target backend.Target, s backend.Session, args expectDisplayArgs,
 	within int64) (expectAnswer, error) {
 	since, left, end := s.LastSeq, within, time.Now().Add(time.Duration(within)*time.Millisecond)

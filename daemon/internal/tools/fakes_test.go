@@ -168,7 +168,7 @@ func (w *world) Revoked(token string) {
 	w.link.State = account.Revoked
 }
 
-// sessions is the world's other half, whose Open has another signature.
+// sessions is the world with the Open method that Sessions needs.
 type sessions struct{ *world }
 
 func (s sessions) Open(_ context.Context, _ backend.Target, who caller.Caller,
@@ -323,7 +323,7 @@ func (w *world) catalogue() *Catalogue {
 	})
 }
 
-// call runs a tool and checks what holds for every answer: it fits the tool's schema, and says what it must say.
+// call runs a tool and checks the rules for every answer: it fits the tool's schema and has a summary or an error.
 func (w *world) call(t *testing.T, name, args string, io IO) (Result, map[string]any) {
 	t.Helper()
 	return w.callIn(caller.With(context.Background(), caller.Caller{
@@ -347,7 +347,7 @@ func (w *world) callIn(ctx context.Context, t *testing.T, name, args string, io 
 			validate(t, tool.OutputSchema, fields)
 			validate(t, Compact(tool.OutputSchema), fields)
 			if len(result.Images) > 0 && !tool.Pictures {
-				t.Errorf("%s answers a picture and does not say so", name)
+				t.Errorf("%s answers with a picture and does not declare it", name)
 			}
 		}
 	}

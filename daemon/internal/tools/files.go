@@ -52,7 +52,7 @@ func pathOf(who caller.Caller, argument, path string) (string, error) {
 	return filepath.Join(who.Cwd, path), nil
 }
 
-// listDir returns an argument's path and what is in that folder: nothing if it does not exist.
+// listDir returns an argument's path and the content of that folder, which is empty if the folder does not exist.
 func listDir(
 	ctx context.Context, who caller.Caller, files clientio.Files, argument, path string,
 ) (dir string, entries []contract.Entry, err error) {
@@ -95,7 +95,8 @@ type fileContent struct {
 	Base64 []byte `json:"base64,omitempty"`
 }
 
-// writable returns the client's files, or for a client that writes none a collector whose content goes into the answer.
+// writable returns the client's files. For a client that writes none it returns a collector, whose files go into the
+// answer.
 func writable(who caller.Caller) (clientio.Files, *clientio.Collector) {
 	if files := clientio.FilesOf(who); files.Available() {
 		return files, nil

@@ -146,7 +146,7 @@ func TestCompleteAuthLink(t *testing.T) {
 	}
 }
 
-// TestCompleteAuthLink_NamesTheRetriedTool links for another tool than the one that people know it by.
+// TestCompleteAuthLink_NamesTheRetriedTool links for a tool other than createSimulatorSession.
 func TestCompleteAuthLink_NamesTheRetriedTool(t *testing.T) {
 	w := newWorld()
 	w.call(t, "listProjects", `{"openBrowser":false}`, IO{})
@@ -209,7 +209,7 @@ func TestCompleteAuthLink_SharesTheRetriedCall(t *testing.T) {
 	}
 	if result := c.Call(t.Context(), "completeAuthLink", json.RawMessage(`{"deviceCode":"sdc_other"}`),
 		IO{}); !strings.Contains(result.Text, `"retried":null`) {
-		t.Errorf("a code that no call had asked for: %s", result.Text)
+		t.Errorf("a code without a call that asked for it: %s", result.Text)
 	}
 }
 
@@ -346,7 +346,7 @@ func TestWhoAmI(t *testing.T) {
 	}
 }
 
-// A code of another backend than the linked one cannot be completed by a tool: the answer says so before the person is
+// A tool cannot complete a code if the account is linked at another backend. The answer says so before the person is
 // sent to a page.
 func TestAuthRequired_OtherBackendIsLinked(t *testing.T) {
 	code := link.Code{DeviceCode: backend.DeviceCode{UserCode: testUser, VerificationURL: testURL}, Fresh: true,
@@ -362,6 +362,6 @@ func TestAuthRequired_OtherBackendIsLinked(t *testing.T) {
 	code.Replaces.State = account.Revoked
 	if got := authRequired(code, account.OtherBackend, false); !strings.Contains(got.FixHint, testUser) ||
 		conflicting(code, account.OtherBackend) {
-		t.Errorf("a revoked link stands in the way: %+v", got)
+		t.Errorf("a revoked link prevents a new one: %+v", got)
 	}
 }

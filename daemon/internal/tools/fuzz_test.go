@@ -44,8 +44,8 @@ func FuzzArguments(f *testing.F) {
 	})
 }
 
-// FuzzCalls calls tools with whatever an agent may make up: no tool may break, nothing may be done to the glasses
-// that the protocol does not know, and every answer is an object.
+// FuzzCalls calls tools with arbitrary arguments: no tool may panic, no tool may send the glasses a frame that the
+// protocol does not know, and every answer is an object.
 func FuzzCalls(f *testing.F) {
 	names := []string{"getCapabilityGuide", "getPermissions", "getVoiceCommandGuidance", "getProductionChecklist",
 		"startLocalSimulation", "getSessionStatus",
@@ -70,7 +70,7 @@ func FuzzCalls(f *testing.F) {
 		f.Add(uint8(i), []byte(args))
 	}
 	f.Add(uint8(slices.Index(names, "recordSession")),
-		[]byte("{\"dir\":\"a\x7f\"}")) // what Go quotes otherwise than JSON
+		[]byte("{\"dir\":\"a\x7f\"}")) // Go and JSON quote this character differently
 	w := newWorld().linked()
 	// A model without a panel has no picture that a call could write.
 	w.latest, w.display.Model = testLocal, glasses.Models()[1]
@@ -78,7 +78,7 @@ func FuzzCalls(f *testing.F) {
 	f.Fuzz(func(t *testing.T, which uint8, args []byte) {
 		w.controls, w.events = nil, nil
 		ctx, cancel := context.WithCancel(caller.With(t.Context(), caller.Caller{Cwd: "/no/such/folder", IO: local.New()}))
-		cancel() // nobody waits
+		cancel() // so that no call waits
 		result := catalogue.Call(ctx, names[int(which)%len(names)], args, IO{})
 		var fields map[string]any
 		if err := json.Unmarshal(result.Structured, &fields); err != nil || result.Outcome == CodeInternal {

@@ -11,7 +11,7 @@ import (
 // gatedWork is what a tool does once it knows where the caller's calls go and as whom.
 type gatedWork func(ctx context.Context, target backend.Target) (any, error)
 
-// gate lets calls of tools that need an account through: it finds the caller's link, and without one it asks for one.
+// gate finds the caller's link for a tool that needs an account, or asks the person to link one.
 type gate struct {
 	links   Links
 	browser Browser
@@ -32,7 +32,7 @@ type AuthRequired struct {
 	Summary    string `json:"summary"`
 }
 
-// linkRequest is what the person needs to link an account. Every gated tool's output schema has these properties.
+// linkRequest holds what the person needs to link an account. Every gated tool's output schema has these properties.
 type linkRequest struct {
 	Reason           string `json:"reason" jsonschema:"With auth_required: what is wrong with the link."`
 	DeviceCode       string `json:"deviceCode" jsonschema:"With auth_required: for completeAuthLink, not for the person."`
@@ -77,7 +77,7 @@ func (g *gate) ask(ctx context.Context, c call, refused *refusal, do gatedWork) 
 	})
 }
 
-// refusal is why a call could not be made.
+// refusal says why a call could not be made.
 type refusal struct {
 	target backend.Target
 	state  account.State
@@ -107,8 +107,8 @@ func conflicting(code link.Code, state account.State) bool {
 	return state == account.OtherBackend && code.Replaces.State == account.Linked
 }
 
-// open opens the page unless the caller or the shell forbids it, or approving it would be in vain. A code that was
-// shown before is not shown again.
+// open opens the page unless the caller or the shell forbids it, or an approval could not take effect. By default it
+// opens the page of each code only once.
 func (g *gate) open(ctx context.Context, c call, code link.Code, state account.State, openBrowser *bool) bool {
 	if conflicting(code, state) || !isWebPage(code.VerificationURL) {
 		return false

@@ -29,7 +29,7 @@ type generateConnectionModule struct {
 	gate  *gate
 	keys  Scaffold
 	pages pageFiler
-	turn  chan struct{} // one call writes at a time: two would create two keys for a folder
+	turn  chan struct{} // one call writes at a time: two could create two keys for a folder
 }
 
 type generateConnectionModuleArgs struct {
@@ -102,7 +102,7 @@ func (t generateConnectionModule) run(ctx context.Context, c call, args generate
 		if collector != nil && target.Bearer != "" { // keys are only ever written to files
 			mint = func(context.Context, string) (string, error) { return "", nil }
 		}
-		if target.Bearer == "" { // the backend refuses with a code; nothing is written
+		if target.Bearer == "" { // the backend refuses and returns a code; nothing is written
 			project := args.Project
 			if project == "" {
 				project = unnamedProject

@@ -87,7 +87,7 @@ func onOff(on *bool, hidden string) string {
 	return "off"
 }
 
-// describeCost returns what a minute and the text model cost, and what they cost before a change.
+// describeCost describes the cost of a minute and of the text model, now and before a change.
 func describeCost(c backendapi.AssistantCost) string {
 	words := describeMinute(c)
 	if c.TextModel == nil {

@@ -154,7 +154,7 @@ func eventLines(types []string) []eventWords {
 	return list
 }
 
-// nodeLines returns, for each type of node, what it is and then its fields.
+// nodeLines returns, for each type of node, its description followed by its fields.
 func nodeLines() map[string][]string {
 	all := map[string][]string{}
 	guides := nodeGuides()
@@ -204,7 +204,7 @@ func (f field) line() string {
 	return line
 }
 
-// modelSupports returns the models that have a capability, with what is particular about it there.
+// modelSupports returns the models that have a capability, with the capability's particulars on each.
 func modelSupports(models []glasses.DeviceModel, capability string) map[string]string {
 	all := map[string]string{}
 	for _, m := range models {

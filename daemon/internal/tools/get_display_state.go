@@ -47,6 +47,7 @@ type hiddenText struct {
 	Path    string `json:"path"`
 	Text    string `json:"text"`
 	Visible string `json:"visible"` // partial or none
+	Missing string `json:"missing,omitempty"`
 }
 
 // displayImage is an image of the tree.
@@ -112,7 +113,7 @@ func (t getDisplayState) definition() definition {
 		OutputSchema: gatedAnswersOf[displayAnswer]([]string{"ok"},
 			on("tree", says("What the app shows; null: the panel is clear. Long image data is left out.")),
 			on("text", says("What the wearer can read in full, in reading order; none with folded or unworn glasses.")),
-			on("offScreen", says("Texts of the tree that are clipped, scrolled out or covered.")),
+			on("offScreen", says("Texts of the tree that are clipped, scrolled out or covered, or have missing characters.")),
 			on("findings", says("What never fits this model.")),
 			on("models", says("The tree on the models asked for.")),
 			on("targets", says("Buttons and list entries on the panel, in drawing order; tap inside one, or select the "+
@@ -192,7 +193,7 @@ func displayOf(id string, d session.Display) displayAnswer {
 	}
 	for _, t := range d.Shown.Texts {
 		if t.Visible != render.VisibleFull {
-			answer.OffScreen = append(answer.OffScreen, hiddenText{t.ID, t.Path, t.Text, t.Visible})
+			answer.OffScreen = append(answer.OffScreen, hiddenText{t.ID, t.Path, t.Text, t.Visible, t.Missing})
 		}
 	}
 	for _, i := range d.Shown.Images {

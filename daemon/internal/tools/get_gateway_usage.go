@@ -37,6 +37,8 @@ func (t getGatewayUsage) definition() definition {
 		Annotations:  Annotations{ReadOnly: true, Idempotent: true},
 		OutputSchema: gatedAnswersOf[gatewayUsageAnswer]([]string{"ok"},
 			on("credit", says("Of the account.")),
+			on("credit.topUp", says("Where the owner pays in.")),
+			on("keySource", says("What pays: credit, own_key, local, script or none.")),
 			on("caps.day", says("null: no cap.")),
 			onEach(opaque, "caps.month", "caps.accountDay", "caps.accountMonth", "byModel", "bySource"),
 			on("byModel", nullable, says("model and the same sums; null: hidden.")),

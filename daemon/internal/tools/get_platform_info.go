@@ -106,7 +106,7 @@ func (t getPlatformInfo) servicectl() string {
 	return path
 }
 
-// programSuffix is what the names of programs end with.
+// programSuffix is the suffix of program names.
 func programSuffix() string {
 	if runtime.GOOS == "windows" {
 		return ".exe"
@@ -114,8 +114,8 @@ func programSuffix() string {
 	return ""
 }
 
-// modelFactsOf says what a model has: panel, inputs, camera by its largest picture, other parts, and which of these
-// facts are not from the vendor's documents.
+// modelFactsOf describes the parts of a model: panel, inputs, camera by its largest picture, other parts, and which of
+// these facts are not from the vendor's documents.
 func modelFactsOf(m glasses.DeviceModel) string {
 	var facts, unsure []string
 	if m.Panel != nil {

@@ -4,23 +4,34 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
+	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/proto/backendapi"
 	"github.com/service-dev/service/proto/glasses/guide"
 )
 
-type getProductionChecklist struct{}
+// getProductionChecklist works without an account; with one it also tells which items hold.
+type getProductionChecklist struct {
+	records
+	source gatewayUsageReader
+}
+
+// factsWithin bounds the wait for the backend, because the checklist is of use without it.
+const factsWithin = 5 * time.Second
 
 type getProductionChecklistArgs struct {
 	Platform     string   `json:"platform"`
 	Capabilities []string `json:"capabilities"`
 }
 
-// checkItem is an item of the checklist; Prove is a call that shows whether it holds.
+// checkItem is an item of the checklist; Prove is a call that shows whether it holds. Holds is nil if that is not known.
 type checkItem struct {
 	ID    string    `json:"id"`
 	Area  string    `json:"area"`
 	Must  string    `json:"must"`
 	Why   string    `json:"why"`
+	Holds *bool     `json:"holds,omitempty"`
 	Prove *nextCall `json:"prove,omitempty"`
 }
 
@@ -30,6 +41,8 @@ type checklistEntry struct {
 	checkItem
 	Needs []string `json:"needs"`
 	On    string   `json:"on"`
+	// Fact names what is known of the project, see gatewayFacts; empty for items that only the app's author can judge.
+	Fact string `json:"fact"`
 }
 
 type checklistAnswer struct {
@@ -45,6 +58,7 @@ func (t getProductionChecklist) definition() definition {
 		answersOf[checklistAnswer](required("items", "cannotPublishYet", "summary"),
 			on("items.area", oneOf("robustness", "privacy", "release", "tests")),
 			on("items.prove", says("A call that proves it.")),
+			on("items.holds", says("Of this directory's project; absent: not known.")),
 		),
 	), t.run,
 		on("platform", oneOf(guide.Platforms()...)),
@@ -52,7 +66,7 @@ func (t getProductionChecklist) definition() definition {
 	)
 }
 
-func (t getProductionChecklist) run(_ context.Context, c call, args getProductionChecklistArgs) (any, error) {
+func (t getProductionChecklist) run(ctx context.Context, c call, args getProductionChecklistArgs) (any, error) {
 	if args.Platform != "" && !slices.Contains(guide.Platforms(), args.Platform) {
 		return nil, notOneOf("platform", guide.Platforms())
 	}
@@ -64,13 +78,53 @@ func (t getProductionChecklist) run(_ context.Context, c call, args getProductio
 		Items: []checkItem{}, CannotPublishYet: guide.NotInThisVersion,
 		Next: []nextCall{suggest("validateIntegration", `{}`, "let the app's files be checked")},
 	}
+	var facts map[string]bool
+	if slices.Contains(wanted, guide.Assistant) {
+		facts = t.facts(ctx, c)
+	}
 	for _, item := range readGuide[[]checklistEntry]("checklist") {
 		concerns := len(item.Needs) == 0 || anyOf(item.Needs, wanted)
 		if concerns && (item.On == "" || args.Platform == "" || item.On == args.Platform) {
+			if holds, known := facts[item.Fact]; known {
+				item.Holds = &holds
+			}
 			answer.Items = append(answer.Items, item.checkItem)
 		}
 	}
 	answer.Summary = fmt.Sprintf("%d items; those with prove name the call that shows whether they hold. "+
 		"Cannot be published yet: %s", len(answer.Items), guide.NotInThisVersion)
 	return answer, nil
+}
+
+// facts returns what the backend knows of the directory's project, or nil without a link or a project.
+func (t getProductionChecklist) facts(ctx context.Context, c call) map[string]bool {
+	project, err := t.projects.Project(ctx, "", c.who)
+	if err != nil || project == "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, factsWithin)
+	defer cancel()
+	var usage backendapi.GatewayUsage
+	_, refused, err := t.gate.attempt(ctx, c, func(ctx context.Context, target backend.Target) (any, error) {
+		usage, err = t.source.GatewayUsage(ctx, target, project, backend.UsageQuery{})
+		return nil, err
+	})
+	if refused != nil || err != nil {
+		return nil
+	}
+	return gatewayFacts(usage)
+}
+
+// gatewayFacts returns which facts of the checklist hold. Credit has to cover calls only if credit pays for them; what pays
+// is null if the owner hides it from agents.
+func gatewayFacts(u backendapi.GatewayUsage) map[string]bool {
+	facts := map[string]bool{"day_cap": u.Caps.Day != nil}
+	covered := u.Credit.BalanceMicroUSD > 0 && !u.Credit.Locked
+	byCredit := u.KeySource == nil || *u.KeySource == "credit"
+	for _, m := range u.Models {
+		if m.ID == "assistant" {
+			facts["paid"] = m.Available && (covered || !byCredit)
+		}
+	}
+	return facts
 }

@@ -12,12 +12,13 @@ import (
 	"github.com/service-dev/service/proto/glasses/guide"
 )
 
-// answerTo brings glasses into a state and gives the code that a command is answered with; empty for ok or none yet.
+// answerTo puts glasses into a state and returns the error code of their answer to a command; "" for ok or no answer
+// yet.
 func answerTo(t *testing.T, model string, state string, c commandGuide) string {
 	t.Helper()
 	m, ok := glasses.Model(model)
 	if !ok {
-		m = glasses.DeviceModel{ID: model} // glasses that have nothing
+		m = glasses.DeviceModel{ID: model} // glasses without any part
 	}
 	d := device.New(m, device.Options{})
 	send := func(typ, id, payload string) string {
@@ -45,7 +46,7 @@ func answerTo(t *testing.T, model string, state string, c commandGuide) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if state == `{}` { // the same thing runs already
+	if state == `{}` { // the command is already under way
 		send(c.Type, "first", string(payload))
 	}
 	return send(c.Type, "c", string(payload))
@@ -63,7 +64,7 @@ func TestGuides_ListExactlyTheErrorsThatOccur(t *testing.T) {
 			if code := answerTo(t, full, state, c); code != "" {
 				came[code] = true
 				if !slices.Contains(c.Errors, code) {
-					t.Errorf("%s in state %s is answered %s, which its guide does not tell", c.Type, state, code)
+					t.Errorf("%s in state %s is answered %s, which its guide does not list", c.Type, state, code)
 				}
 			}
 		}
@@ -71,7 +72,7 @@ func TestGuides_ListExactlyTheErrorsThatOccur(t *testing.T) {
 			if code := answerTo(t, model, "", c); code != "" {
 				came[code] = true
 				if !slices.Contains(c.Errors, code) {
-					t.Errorf("%s on %s is answered %s, which its guide does not tell", c.Type, model, code)
+					t.Errorf("%s on %s is answered %s, which its guide does not list", c.Type, model, code)
 				}
 			}
 		}
@@ -82,7 +83,7 @@ func TestGuides_ListExactlyTheErrorsThatOccur(t *testing.T) {
 				continue
 			}
 			if !came[code] {
-				t.Errorf("%s: its guide tells of %s, which no state brought", c.Type, code)
+				t.Errorf("%s: its guide lists %s, which no state caused", c.Type, code)
 			}
 		}
 	}
@@ -96,7 +97,7 @@ func TestGuides_FaultsCanBeSet(t *testing.T) {
 			t.Errorf("%s: %v", code, err)
 		}
 		if !slices.ContainsFunc(errorGuides(), func(e errorGuide) bool { return e.Code == code }) {
-			t.Errorf("%s stands in no guide", code)
+			t.Errorf("%s is in no guide", code)
 		}
 	}
 }
@@ -114,7 +115,7 @@ func TestGuides_EventsHaveTheirFields(t *testing.T) {
 			}
 			var payload map[string]any
 			if len(events) != 1 || json.Unmarshal(out.Frame.Payload, &payload) != nil {
-				t.Errorf("%s stands in no guide: %s", out.Frame.Type, out.Frame.Payload)
+				t.Errorf("%s is in no guide: %s", out.Frame.Type, out.Frame.Payload)
 				continue
 			}
 			heard[out.Frame.Type] = true
@@ -128,7 +129,7 @@ func TestGuides_EventsHaveTheirFields(t *testing.T) {
 			}
 			for name := range payload {
 				if !slices.Contains(fieldNames(events[0].Payload), name) {
-					t.Errorf("%s came with %s, which its guide does not tell", out.Frame.Type, name)
+					t.Errorf("%s has the field %s, which its guide does not list", out.Frame.Type, name)
 				}
 			}
 		}
@@ -158,7 +159,7 @@ func TestGuides_EventsHaveTheirFields(t *testing.T) {
 		case glasses.TypeMedia, glasses.TypeAudioChunk, glasses.TypeVideoFrame: // need a host with camera and microphone
 		default:
 			if !heard[e.Type] {
-				t.Errorf("nothing was heard of %s", e.Type)
+				t.Errorf("the event %s never occurred", e.Type)
 			}
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The most bytes of answers that an agent reads before it writes a line.
+// Limits, in bytes, of answers that an agent reads before it writes any code.
 const (
 	maxPlatformInfo    = 4_800
 	maxCapabilityGuide = 5_000
@@ -19,7 +19,7 @@ func TestGuides_AreSmall(t *testing.T) {
 		for _, args := range answersToWalk()[name] {
 			result, _ := w.call(t, name, args, IO{})
 			if n := len(result.Text); n > most || n == 0 {
-				t.Errorf("%s %s: %d bytes, the most are %d", name, args, n, most)
+				t.Errorf("%s %s: %d bytes, the limit is %d", name, args, n, most)
 			} else {
 				t.Logf("%s %s: %d bytes", name, args, n)
 			}
@@ -27,11 +27,11 @@ func TestGuides_AreSmall(t *testing.T) {
 	}
 }
 
-// TestGetPlatformInfo_NamesServicectl looks for the program beside the daemon, and promises none that is not there.
+// TestGetPlatformInfo_NamesServicectl expects the program's path if it is installed beside the daemon, else none.
 func TestGetPlatformInfo_NamesServicectl(t *testing.T) {
 	dir := t.TempDir()
 	if got := (getPlatformInfo{programs: dir}).servicectl(); got != "" {
-		t.Errorf("nothing is installed, and it names %s", got)
+		t.Errorf("servicectl is not installed, but the answer names %s", got)
 	}
 	path := filepath.Join(dir, "servicectl"+programSuffix())
 	if err := os.WriteFile(path, nil, 0o700); err != nil {

@@ -88,7 +88,7 @@ func TestGuides_HaveTheProtocolsFields(t *testing.T) {
 	}
 	for _, code := range append(glasses.CommandCodes(), glasses.CodeBadPayload) {
 		if !slices.Contains(codes, code) {
-			t.Errorf("no guide tells of %s", code)
+			t.Errorf("no guide describes %s", code)
 		}
 	}
 	var node []string
@@ -99,12 +99,12 @@ func TestGuides_HaveTheProtocolsFields(t *testing.T) {
 	}
 	for _, name := range jsonNames(glasses.Node{}) {
 		if name != "type" && !slices.Contains(node, name) {
-			t.Errorf("no guide tells of a node's %s", name)
+			t.Errorf("no guide describes a node's %s", name)
 		}
 	}
 }
 
-// sample is a payload of a command that is taken.
+// sample returns a valid payload of a command.
 func sample(c commandGuide) map[string]any {
 	payload := map[string]any{}
 	for _, f := range c.Payload {
@@ -268,7 +268,7 @@ func TestTexts_NameOnlyWhatExists(t *testing.T) {
 	}
 }
 
-// notYet are the spec's tools of later versions, which pages say do not exist yet.
+// notYet are tools of later versions, which the pages announce as not yet existing.
 var notYet = []string{}
 
 // answersToWalk are calls without a session.
@@ -292,7 +292,7 @@ func answersToWalk() map[string][]string {
 	return calls
 }
 
-// checkNext holds each proposed call against the schema of its tool.
+// checkNext checks each proposed call against the schema of its tool.
 func checkNext(t *testing.T, list []Tool, name string, result Result) {
 	t.Helper()
 	var answer struct {
@@ -302,7 +302,7 @@ func checkNext(t *testing.T, list []Tool, name string, result Result) {
 		} `json:"items"`
 	}
 	if err := json.Unmarshal(result.Structured, &answer); err != nil {
-		return // the other shapes hold no calls
+		return // answers of other shapes propose no calls
 	}
 	for _, item := range answer.Items {
 		if item.Prove != nil {

@@ -27,14 +27,14 @@ func readGuide[T any](name string) T {
 	return value
 }
 
-// capabilityGuide is what cannot be computed of a capability.
+// capabilityGuide is the part of a capability's guide that cannot be computed.
 type capabilityGuide struct {
 	Example  example    `json:"example"`
 	Pitfalls []string   `json:"pitfalls"`
 	Next     []nextCall `json:"nextCalls"`
 }
 
-// example is what goes over the wire: what the app sends, and what the glasses send.
+// example is an exchange of frames: what the app sends, and what the glasses send.
 type example struct {
 	App     []json.RawMessage `json:"app"`
 	Glasses []json.RawMessage `json:"glasses"`

@@ -96,7 +96,7 @@ func (t injectSensor) injections(ctx context.Context, c call, args injectSensorA
 
 // changeOf is the injection of a state or a motion.
 func changeOf[T any](typ, what string, payload *T) injection {
-	words, _ := json.Marshal(payload) // of a struct without interfaces, which never fails
+	words, _ := json.Marshal(payload) // never fails: the struct has no interfaces
 	return injection{typ: typ, payload: payload, done: what + " " + clip(string(words))}
 }
 

@@ -9,11 +9,11 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// earlierModel stands for the device model before the first change of it in the rows, which no row names.
+// earlierModel stands for the device model before the first change in the rows: no row names it.
 const earlierModel = "an earlier device model"
 
-// lastFindings returns what the results of display.show found and no later show on the same device model mended, i.e.
-// showed the same node without it. model is the device model after the last row.
+// lastFindings returns the findings in the results of display.show that no later show on the same device model fixed by
+// showing the same node without the finding. model is the device model after the last row.
 func lastFindings(rows []glasses.Event, model string) []scenario.Finding {
 	if slices.ContainsFunc(rows, func(e glasses.Event) bool { return e.Type == glasses.TypeDevice }) {
 		model = earlierModel

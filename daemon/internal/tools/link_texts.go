@@ -16,7 +16,7 @@ import (
 // waiting is the progress of a call that waits for the approval.
 const waiting = "waiting for the person to approve"
 
-// freshCode is the next step after a code that cannot be approved any more.
+// freshCode is the next step after a code that can no longer be approved.
 const freshCode = "call createSimulatorSession again for a fresh code and show the person the new code and URL"
 
 // linkHints are the next steps after outcomes of a code.
@@ -41,7 +41,7 @@ func reasonOf(state account.State) (reason, message string) {
 	return "not_linked", "this tool needs a linked account, which is free, and none is linked yet"
 }
 
-// unusable says why a link is of no use.
+// unusable says why a link cannot be used.
 var unusable = map[account.State]string{
 	account.Revoked:      "the account link was revoked by the backend; link the account again",
 	account.Expired:      "the account link has expired; link the account again",
@@ -123,8 +123,8 @@ func linkedSummary(o link.Outcome, retried string) string {
 	return summary
 }
 
-// isWebPage reports whether a backend's text is the address of a page that a person can be sent to. Anything else must
-// not become part of a sentence: a backend could use it to tell the agent or the person anything.
+// isWebPage reports whether a backend's text is the address of a page that a person can be sent to. Other text must not
+// become part of a sentence, because a backend could use it to instruct the agent or the person.
 func isWebPage(address string) bool {
 	u, err := url.Parse(address)
 	return err == nil && (u.Scheme == "https" || u.Scheme == "http") && u.Hostname() != "" && u.User == nil &&

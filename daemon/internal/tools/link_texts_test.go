@@ -11,7 +11,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/link"
 )
 
-// The person learns the sign-in word however they are asked; without one it is not mentioned.
+// Every way of asking shows the person the sign-in word, and mentions none if there is none.
 func TestAuthRequired_NamesTheSignInWord(t *testing.T) {
 	for _, word := range []string{"", "bcdfghjkmn"} {
 		code := link.Code{DeviceCode: backend.DeviceCode{UserCode: testUser, VerificationURL: testURL, SignInWord: word}}

@@ -19,7 +19,7 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-// site is a backend and everything that the daemon keeps: enough for the real link and session managers.
+// site fakes a backend and the daemon's stored state, enough for the real link and session managers.
 type site struct {
 	mu       sync.Mutex
 	approved time.Time // when the person approves; zero for never
@@ -167,7 +167,7 @@ func TestLinking_FromTheFirstCallToTheRetriedOne(t *testing.T) {
 		start := time.Now()
 		if got := call(short, "completeAuthLink", `{"deviceCode":"sdc_1"}`,
 			tools.IO{}); got["code"] != tools.CodeCancelled || time.Since(start) != 30*time.Second {
-			t.Errorf("a call that was cut: %v after %v", got, time.Since(start))
+			t.Errorf("a call that was cancelled: %v after %v", got, time.Since(start))
 		}
 		if got := call(ctx, "completeAuthLink", `{"deviceCode":"sdc_1","maxWaitSeconds":20}`,
 			tools.IO{}); got["code"] != link.CodeAuthTimeout || got["retryable"] != true || got["fixHint"] == "" {
@@ -176,7 +176,7 @@ func TestLinking_FromTheFirstCallToTheRetriedOne(t *testing.T) {
 		last := time.Now()
 		got := call(ctx, "completeAuthLink", `{"deviceCode":"sdc_1"}`, tools.IO{Progress: func(float64, float64, string) {
 			if gap := time.Since(last); gap > 20*time.Second {
-				t.Errorf("%v without a sign of life", gap)
+				t.Errorf("%v without progress", gap)
 			}
 			last = time.Now()
 		}})
@@ -254,7 +254,7 @@ func TestLinking_WithElicitation(t *testing.T) {
 		got := call(t.Context(), "createSimulatorSession", `{"project":"a.b"}`, accept)
 		if took := time.Since(start); got["status"] != "auth_required" || took != 50*time.Second ||
 			got["expiresInSeconds"] != 550.0 {
-			t.Errorf("nobody approved: %v after %v", got, took)
+			t.Errorf("without approval: %v after %v", got, took)
 		}
 	})
 }

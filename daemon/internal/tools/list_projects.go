@@ -29,7 +29,7 @@ type projectsAnswer struct {
 	Summary        string               `json:"summary"`
 }
 
-// levels are those of a grant, lowest first.
+// levels are the levels of a grant, lowest first.
 var levels = []string{backendapi.LevelOff, backendapi.LevelRead, backendapi.LevelReadWrite}
 
 func (t listProjects) definition() definition {

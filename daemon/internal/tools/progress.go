@@ -33,7 +33,7 @@ func (p *progress) report(message string) {
 	p.io.Progress(p.last, p.total.Seconds(), message)
 }
 
-// onPoll returns a function that reports each poll; it is nil if nobody listens.
+// onPoll returns a function that reports each poll; it is nil if the client does not listen.
 func (p *progress) onPoll() func(link.PollEvent) {
 	if p.io.Progress == nil {
 		return nil

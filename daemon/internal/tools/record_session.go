@@ -26,7 +26,7 @@ type Scenarios interface {
 	noter
 }
 
-// noter remembers for a later recording what leaves no row in the event log.
+// noter remembers facts for a later recording that leave no row in the event log.
 type noter interface {
 	Note(ctx context.Context, target backend.Target, id string, step file.Step, row, at int64)
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-// Records is what the tools need of the account's records. Each interface is next to its tool.
+// Records is the access to the account's records that the tools need. Each interface is next to its tool.
 type Records interface {
 	projectLister
 	assistantReader
@@ -48,7 +48,7 @@ type recordArgs struct {
 // recordCall is the record of a call.
 type recordCall struct {
 	recordArgs
-	// reads is the tool that returns the record's version; empty for records without one.
+	// reads is the tool that returns the record's version; empty for records without a version.
 	reads string
 	// missing is the next step if something is not found; empty if that can only be the project.
 	missing string
@@ -223,8 +223,8 @@ type changed struct {
 	Fields []string `json:"changed" jsonschema:"The fields that have another value now; only these are in the answer."`
 }
 
-// outcome compares the record's version with the version before the change. differ are the fields that have another
-// value now, as the backend says; a backend that does not say it counts as having changed every field of the call.
+// outcome compares the record's version with the version before the change. differ are the fields whose values the
+// backend reports as changed; if it does not report them, every field of the call counts as changed.
 func (c recordChange) outcome(version int64, differ []string) (outcome changed, words string) {
 	if version == c.version {
 		return changed{"unchanged", []string{}}, "Nothing was changed, it was set so already. "

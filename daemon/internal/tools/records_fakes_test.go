@@ -51,7 +51,7 @@ func someRecords() accountRecords {
 	}
 }
 
-// authorise answers as a backend does: a link first, then the project.
+// authorise checks as a backend does: first the link, then the project.
 func (r *accountRecords) authorise(t backend.Target, project string) error {
 	r.calls++
 	r.asked = project
@@ -137,7 +137,7 @@ func (r *accountRecords) ConnectionPageFile(_ context.Context, t backend.Target,
 	return backendapi.ConnectionPageFile{Name: "connect.html", HTML: r.html}, nil
 }
 
-// Project is what the fake's directory says, unless the argument names one.
+// Project returns the argument, or else the project of the fake's directory.
 func (s sessions) Project(_ context.Context, argument string, who caller.Caller) (string, error) {
 	if argument == "not-an-id" {
 		return "", &backend.Problem{Code: CodeInvalidRequest, Message: "project is not an app id in reverse-DNS form",

@@ -71,7 +71,7 @@ func TestRecordTools_AreRepeatedAfterLinking(t *testing.T) {
 	}
 }
 
-// codeRequester has no code: the backend is asked anonymously and refuses with one.
+// codeRequester has no live code, so the backend is asked anonymously and refuses with a new one.
 type codeRequester struct {
 	*world
 	refused error
@@ -225,7 +225,7 @@ func TestAssistantConfig(t *testing.T) {
 	if s := fields["summary"].(string); !strings.Contains(s, "cost $0.061 before and costs $1.081 now") {
 		t.Errorf("summary %q", s)
 	}
-	// Only what changed is in the answer, also of a call that sets a field to what it was.
+	// The answer holds only what changed, even if the call also sets a field to its current value.
 	_, fields = w.record(t, "setAssistantConfig", map[string]any{"sessionMemory": true})
 	for _, name := range []string{"sessionMemory", "realtimeModel", "access", "choices"} {
 		if _, there := fields[name]; there || fmt.Sprint(fields["changed"]) != "[voice]" {
@@ -234,7 +234,7 @@ func TestAssistantConfig(t *testing.T) {
 	}
 	_, fields = w.record(t, "setAssistantConfig", map[string]any{"voice": "ember"})
 	if fields["status"] != "unchanged" || len(fields["changed"].([]any)) != 0 {
-		t.Errorf("set to what it was: %v", fields)
+		t.Errorf("set to its current value: %v", fields)
 	}
 	w.record(t, "setAssistantConfig", map[string]any{"version": 0, "sounds": false, "sessionMemory": true})
 	if c := w.account.changed; c.Version != 0 || *c.Sounds || !*c.SessionMemory {
@@ -361,7 +361,7 @@ func TestRecordChanges_NeedAVersionAndAField(t *testing.T) {
 	}
 }
 
-// Every tool reports the link of another backend.
+// Every tool reports that the account is linked at another backend.
 func TestRecordTools_ReportTheLinkOfAnotherBackend(t *testing.T) {
 	w := newWorld()
 	w.link = account.Link{State: account.Expired}

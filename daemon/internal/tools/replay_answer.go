@@ -10,8 +10,8 @@ import (
 	"github.com/service-dev/service/daemon/internal/scenario"
 )
 
-// maxReplay bounds the answer of replaySession, in bytes, but for the pictures of a film and for all steps. What is cut
-// is counted.
+// maxReplay bounds the answer of replaySession, in bytes, not counting the pictures of a film or the list of all steps.
+// The answer says how much was left out.
 const maxReplay = 4096
 
 // replayAnswerOf returns the answer to a run. It lists what did not pass; all steps only if asked for.
@@ -27,9 +27,9 @@ func replayAnswerOf(id string, r scenario.Report, allSteps bool) replayAnswer {
 	return answer
 }
 
-// cut leaves out what is listed last until the answer is shorter than most bytes.
+// cut leaves out the last entries until the answer is shorter than most bytes.
 func (a *replayAnswer) cut(most int) {
-	const enough = 40 // steps, of which no answer has room for more
+	const enough = 40 // steps; no answer has room for more
 	a.cutSteps(enough)
 	a.MoreDiffs = maps.Clone(a.MoreDiffs)
 	for a.size() >= most {
@@ -49,7 +49,7 @@ func (a *replayAnswer) cut(most int) {
 func (a *replayAnswer) size() int {
 	rest := *a
 	rest.Frames = nil
-	raw, _ := json.Marshal(rest) // it always is JSON
+	raw, _ := json.Marshal(rest) // these values always encode
 	return len(raw)
 }
 
@@ -83,7 +83,7 @@ func (a *replayAnswer) cutPictures() bool {
 	return cut
 }
 
-// reportWords begins with the first thing that went wrong, or with what was accepted.
+// reportWords summarizes a report. It begins with the first failure, or with what was accepted.
 func reportWords(r scenario.Report) string {
 	failed, first := 0, ""
 	for _, step := range r.Steps {
@@ -93,7 +93,7 @@ func reportWords(r scenario.Report) string {
 			}
 		}
 	}
-	kinds, count := countsOf(r)
+	kinds, count := countsOf(r.Diffs, r.MoreDiffs)
 	switch {
 	case r.Accepted:
 		first = fmt.Sprintf("Accepted: %s taken into the recording, which is what the app does now. ", kinds)
@@ -103,6 +103,13 @@ func reportWords(r scenario.Report) string {
 	if r.AppLeft != "" {
 		first = "Fail: " + r.AppLeft + ". " + first
 	}
+	if len(r.AcceptedSteps) > 0 {
+		taken, _ := countsOf(nil, r.AcceptedDiffs)
+		first = fmt.Sprintf("Accepted of %s: %s taken into the recording. ", stepWords(r.AcceptedSteps), taken) + first
+		if len(r.DifferingSteps) > 0 {
+			first += fmt.Sprintf("Still different: %s. ", stepWords(r.DifferingSteps))
+		}
+	}
 	words := fmt.Sprintf("%s%s: %s after %d ms, %d of %d steps failed", first, r.Name, r.Verdict, r.DurationMs, failed,
 		len(r.Steps))
 	if r.Accepted {
@@ -111,7 +118,7 @@ func reportWords(r scenario.Report) string {
 	return words + fmt.Sprintf(", %d differences.", count)
 }
 
-// diffWords says where a difference is and what.
+// diffWords describes a difference and where it is.
 func diffWords(d scenario.Diff) string {
 	words := fmt.Sprintf("step %d at %d ms: %s", d.Step, d.AtMs, d.Message)
 	if d.Count > 1 {
@@ -120,13 +127,18 @@ func diffWords(d scenario.Diff) string {
 	return words
 }
 
-// countsOf counts all differences, and says how many of each kind there are.
-func countsOf(r scenario.Report) (kinds string, count int) {
-	of := maps.Clone(r.MoreDiffs)
+// stepWords lists steps by their numbers.
+func stepWords(numbers []int) string {
+	return "step " + strings.ReplaceAll(strings.Trim(fmt.Sprint(numbers), "[]"), " ", ", ")
+}
+
+// countsOf counts differences, and says how many of each kind there are.
+func countsOf(diffs []scenario.Diff, more map[string]int) (kinds string, count int) {
+	of := maps.Clone(more)
 	if of == nil {
 		of = map[string]int{}
 	}
-	for _, d := range r.Diffs {
+	for _, d := range diffs {
 		of[d.Kind] += d.Times()
 	}
 	var list []string

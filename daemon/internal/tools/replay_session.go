@@ -25,6 +25,7 @@ type replaySessionArgs struct {
 	ArtifactsDir string `json:"artifactsDir"`
 	Film         bool   `json:"film"`
 	Accept       bool   `json:"accept"`
+	AcceptSteps  []int  `json:"acceptSteps"`
 	AllSteps     bool   `json:"allSteps"`
 }
 
@@ -62,10 +63,14 @@ func (t replaySession) definition() definition {
 		on("artifactsDir", says("A new or empty folder for pictures and their differences.")),
 		on("film", says("Also store what the panel showed, picture by picture.")),
 		on("accept", says("Make what the app does now the recording; its claims stay.")),
+		on("acceptSteps", says("Or only in the steps of these numbers.")),
 	)
 }
 
 func (t replaySession) run(ctx context.Context, c call, args replaySessionArgs) (any, error) {
+	if args.Accept && len(args.AcceptSteps) > 0 {
+		return nil, invalid("accept takes every difference, acceptSteps some", "pass one of them")
+	}
 	file, err := scenarioFile(ctx, c.who, args.File)
 	if err != nil {
 		return nil, err
@@ -76,8 +81,8 @@ func (t replaySession) run(ctx context.Context, c call, args replaySessionArgs) 
 	}
 	return t.onSession(ctx, c, args.SessionID, func(ctx context.Context, target backend.Target, id string) (any, error) {
 		return t.replay(ctx, c.io, scenario.Request{Files: clientio.FilesOf(c.who), Target: target, SessionID: id,
-			Path: file, DeviceModel: args.DeviceModel, Artifacts: artifacts, Film: args.Film, Accept: args.Accept},
-			args.AllSteps)
+			Path: file, DeviceModel: args.DeviceModel, Artifacts: artifacts, Film: args.Film, Accept: args.Accept,
+			AcceptSteps: args.AcceptSteps}, args.AllSteps)
 	})
 }
 

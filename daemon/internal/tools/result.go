@@ -76,7 +76,7 @@ func resultOf(out any, err error) Result {
 	return result
 }
 
-// maxErrorText is the most bytes of message and fixHint, which may quote what a caller sent.
+// maxErrorText is the most bytes of message and fixHint, which may quote the caller's text.
 const maxErrorText = 600
 
 func failure(e *Error) Result {
@@ -119,7 +119,7 @@ func errorOf(err error) *Error {
 	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return &Error{Code: CodeCancelled, Message: "the call was cancelled", Retryable: true,
-			FixHint: "repeat the call if its answer is still wanted"}
+			FixHint: "repeat the call if you still need its answer"}
 	}
 	return &Error{Code: CodeInternal, Message: err.Error(), FixHint: "look at the daemon's log (servicectl daemon logs)"}
 }
@@ -128,7 +128,7 @@ func errorOf(err error) *Error {
 var hints = map[string]string{
 	backend.CodeUnreachable: "check the network and that the backend is up (servicectl status), then repeat " +
 		"the call",
-	backend.CodeInvalidResponse:    "the backend and this version do not fit together; update the service",
+	backend.CodeInvalidResponse:    "the backend and this version are not compatible; update the service",
 	backend.CodeRateLimited:        "wait a little, then repeat the call",
 	backend.CodeAdapterUnavailable: "run servicectl status to see what is wrong with the adapter, then repeat the call",
 }

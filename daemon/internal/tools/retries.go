@@ -23,7 +23,7 @@ type retry struct {
 
 var null = json.RawMessage("null")
 
-// of returns the answer for a code. The first caller makes it with run, the others wait for it until ctx is done.
+// of returns the answer for a code. The first caller computes it with run; the others wait for it until ctx is done.
 func (r *retries) of(ctx context.Context, code string,
 	run func() (tool string, answer json.RawMessage)) (string, json.RawMessage) {
 	entry, first := r.byCode.getOrSet(code, &retry{done: make(chan struct{})})

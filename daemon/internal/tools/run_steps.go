@@ -50,9 +50,6 @@ type runStepsAnswer struct {
 
 func (a runStepsAnswer) images() []Image { return a.shown }
 
-// maxStepPictures is how many pictures an answer contains.
-const maxStepPictures = 4
-
 // maxAgentSteps bounds a list that an agent writes; a file may have more.
 const maxAgentSteps = 200
 
@@ -153,7 +150,7 @@ func stepsAnswer(id string, r scenario.StepsReport) runStepsAnswer {
 		answer.Pictures = []scenario.Picture{
 			{Name: "end", AtMs: lastAt(r.Steps), SHA256: shown.Picture.SHA256, PNG: r.End.PNG}}
 	}
-	for _, p := range answer.Pictures[max(0, len(answer.Pictures)-maxStepPictures):] {
+	for _, p := range answer.Pictures[max(0, len(answer.Pictures)-scenario.KeptPNGs):] {
 		if len(p.PNG) > 0 {
 			answer.shown = append(answer.shown, Image{MIME: "image/png", Data: p.PNG})
 		}

@@ -32,7 +32,7 @@ func (k *keys) MintProjectKey(_ context.Context, target backend.Target, project,
 	if target.Bearer == "" {
 		return backend.ProjectKey{}, &backend.Problem{Code: backend.CodeAuthRequired, Message: "link first"}
 	}
-	time.Sleep(k.slow) // as a backend takes its time
+	time.Sleep(k.slow) // a backend that takes its time
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.minted++
@@ -63,7 +63,7 @@ func TestGenerate_WritesNothingWithoutALink(t *testing.T) {
 	}
 }
 
-// An agent whose client gave up calls again while the first call still runs.
+// An agent whose client timed out repeats the call while the first call still runs.
 func TestGenerate_ConcurrentCallsCreateOneKey(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -112,7 +112,7 @@ func TestGenerate_ThenUseAndValidate(t *testing.T) {
 	if fields["verdict"] != "ready" || fields["errors"] != 0.0 || fields["warnings"] != 0.0 {
 		t.Errorf("%s", result.Text)
 	}
-	// Ready is not more than what was checked.
+	// The verdict ready covers only what was checked.
 	if left, _ := fields["notChecked"].([]any); len(left) == 0 ||
 		fields["cannotPublishYet"] != guide.NotInThisVersion ||
 		!strings.Contains(fields["summary"].(string), "Cannot be published yet: "+guide.NotInThisVersion) {
@@ -129,7 +129,7 @@ func TestGenerate_ThenUseAndValidate(t *testing.T) {
 	_, incomplete := w.in(dir, t, "validateIntegration", nil)
 	if left, _ := incomplete["notChecked"].([]any); incomplete["verdict"] == "ready" || len(left) == 0 ||
 		!strings.Contains(left[0].(string), "voice.py:1") {
-		t.Errorf("phrases that nobody could read: %v", incomplete)
+		t.Errorf("phrases that could not be read: %v", incomplete)
 	}
 	if err := os.Remove(dynamic); err != nil {
 		t.Fatal(err)
@@ -144,7 +144,7 @@ func TestGenerate_ThenUseAndValidate(t *testing.T) {
 	w.opened.Project = "com.example.app"
 	result, fields = w.in(dir, t, "validateIntegration", nil)
 	if fields["verdict"] != "ready" || fields["warnings"] != 1.0 || !strings.Contains(result.Text, "display_misfit") {
-		t.Errorf("a session that showed what does not fit: %s", result.Text)
+		t.Errorf("a session that showed something that does not fit: %s", result.Text)
 	}
 	if _, fields := w.in(filepath.Dir(dir), t, "inspectIntegration",
 		map[string]any{"dir": dir}); fields["project"] != "com.example.app" {
@@ -277,7 +277,7 @@ func TestCodeExamples_AddACapabilityWithoutAnAccount(t *testing.T) {
 	if result, fields = w.in(dir, t, "validateIntegration", nil); fields["verdict"] != "ready" {
 		t.Errorf("%s", result.Text)
 	}
-	// Another example in the same folder takes nothing away from the module.
+	// Another example in the same folder removes nothing from the module.
 	if result, _ = w.in(dir, t, "getCodeExample", map[string]any{"language": "python", "topic": "voice",
 		"dir": dir}); !strings.Contains(result.Text, `"display","camera","transcription"`) {
 		t.Errorf("%s", result.Text)
@@ -294,7 +294,7 @@ func TestCodeExamples_AddACapabilityWithoutAnAccount(t *testing.T) {
 	}
 }
 
-// A module of a project is written by generateConnectionModule only: its manifest would not fit another one.
+// Only generateConnectionModule writes the module of a project: another module would not match its manifest.
 func TestCodeExamples_LeaveAProjectsModule(t *testing.T) {
 	w, dir := newWorld().linked(), t.TempDir()
 	w.keys = &keys{}

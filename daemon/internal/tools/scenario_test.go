@@ -99,7 +99,7 @@ func TestReplaySession(t *testing.T) {
 	})
 }
 
-// Accepted differences are no failure: the summary begins with what was taken in.
+// Accepted differences are not a failure: the summary begins with what was accepted.
 func TestReplaySession_SaysWhatItAccepted(t *testing.T) {
 	words := reportWords(scenario.Report{Name: "main", Verdict: scenario.Pass, Accepted: true,
 		Steps: []scenario.StepReport{{}},
@@ -111,7 +111,7 @@ func TestReplaySession_SaysWhatItAccepted(t *testing.T) {
 	}
 }
 
-// However much differs or fails, an agent can afford to read the answer, and learns how much there is.
+// However much differs or fails, the answer stays short enough for an agent and says how much was left out.
 func TestReplaySession_AnswerIsBoundedAndCounts(t *testing.T) {
 	r := scenario.Report{Name: "main", Verdict: scenario.Fail, Findings: []scenario.Finding{},
 		MoreDiffs: map[string]int{scenario.DiffExtra: 4}}

@@ -11,8 +11,8 @@ import (
 )
 
 // schema is a JSON Schema 2020-12 with the keywords that the tools use. Schemas are inferred from the structs of a
-// tool's arguments and of its answer: a field's jsonschema tag is its description, its format tag a format. Options add
-// what a tag cannot say and descriptions that do not fit on a line.
+// tool's arguments and answer: a field's jsonschema tag is its description, its format tag the format. Options add
+// keywords that have no tag and descriptions that do not fit on a line.
 //
 // github.com/google/jsonschema-go reads the same tag, but takes more than ten times as long, which every start of the
 // daemon would pay, and allows null by a list of types, which some clients refuse.
@@ -167,7 +167,7 @@ type jsonField struct {
 	json, options string
 }
 
-// jsonFields lists the fields that encoding/json writes, those of embedded structs included.
+// jsonFields lists the fields that encoding/json writes, including those of embedded structs.
 func jsonFields(t reflect.Type) []jsonField {
 	visible := reflect.VisibleFields(t)
 	list := make([]jsonField, 0, len(visible))
@@ -200,7 +200,7 @@ func (s *schema) describeShared() {
 func argumentsOf[A any](options ...option) json.RawMessage {
 	root := infer(reflect.TypeFor[A]())
 	for _, p := range root.Properties {
-		if p.AnyOf != nil { // left out, not null
+		if p.AnyOf != nil { // must be left out, cannot be null
 			*p.schema = schema{Type: p.AnyOf[0].Type, Items: p.AnyOf[0].Items, Description: p.Description}
 		}
 	}
@@ -228,7 +228,7 @@ func gatedAnswersOf[T any](status []string, options ...option) json.RawMessage {
 		with(options...), func(root *schema) { root.addAll(authFields()) })
 }
 
-// errorFields are the properties that every error has, and those that only some have.
+// errorFields are the properties that every error has and those that only some errors have.
 var errorFields = sync.OnceValues(func() (always, some properties) {
 	t := reflect.TypeFor[Error]()
 	list := inferFields(t)

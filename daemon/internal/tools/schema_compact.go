@@ -16,7 +16,7 @@ func Compact(schema json.RawMessage) json.RawMessage {
 	if json.Unmarshal(schema, &whole) != nil {
 		return schema
 	}
-	delete(whole, "anyOf") // which of the common fields belong together
+	delete(whole, "anyOf") // says which of the common fields occur together
 	if properties, ok := whole["properties"].(map[string]any); ok {
 		for _, name := range commonFields() {
 			delete(properties, name)

@@ -51,7 +51,7 @@ func required(names ...string) option {
 	return func(root *schema) { mustHave(names...)(root) }
 }
 
-// innermost is the value itself: not its list, map or null.
+// innermost returns the schema of the value itself, inside lists, maps and null.
 func innermost(s *schema) *schema {
 	for {
 		switch {
@@ -111,5 +111,5 @@ func opaque(s *schema) {
 	*inner = schema{Type: "object", Description: inner.Description}
 }
 
-// nullable is for values that may be null although they are no pointers.
+// nullable is for values that may be null although they are not pointers.
 func nullable(s *schema) { *s = *orNull(new(*s)) }

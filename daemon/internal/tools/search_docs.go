@@ -13,10 +13,11 @@ import (
 
 // Docs is the bundled documentation.
 type Docs interface {
-	// Search finds passages, best first, of one topic unless topic is empty; of a query that is a passage's id that one,
-	// or a page's id all that fit; without a query how the pages of the topic begin.
+	// Search returns passages, best first, of one topic unless topic is empty. For the id of a passage it returns that
+	// passage, for the id of a page as many of its passages as fit. Without a query it returns the beginning of each
+	// page of the topic.
 	Search(query, topic string, limit int) []docs.Passage
-	// Nearest returns the id that is most like a query that is written as an id and is none; otherwise "".
+	// Nearest returns the id most similar to a query that looks like an id but is not one; otherwise "".
 	Nearest(query string) string
 }
 

@@ -20,7 +20,7 @@ type setCredential struct {
 	browser Browser
 }
 
-// providerPattern keeps what cannot be an id, such as a key that was passed by mistake, out of URLs and logs.
+// providerPattern keeps text that is not an id, such as a key passed by mistake, out of URLs and logs.
 var providerPattern = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,31}$`)
 
 type setCredentialArgs struct {

@@ -13,10 +13,10 @@ import (
 )
 
 // stepFields is implemented by arguments that are the fields of a kind of step. They are decoded by the rules of steps,
-// so that a tool and a step take the same.
+// so that a tool and a step accept the same fields.
 type stepFields interface{ rules() strictjson.Rules }
 
-// byRules describes arguments in a tool's schema as in that of scenarios.
+// byRules describes arguments in a tool's schema as the schema of scenarios does.
 func byRules(rules strictjson.Rules) option {
 	return func(root *schema) {
 		for _, at := range slices.Sorted(maps.Keys(rules)) {

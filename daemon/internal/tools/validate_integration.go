@@ -30,7 +30,7 @@ type validationAnswer struct {
 	Findings []scaffold.Finding `json:"findings" jsonschema:"Most severe first, at most 100."`
 	Errors   int                `json:"errors"`
 	Warnings int                `json:"warnings"`
-	// NotChecked is what a verdict of ready says nothing about.
+	// NotChecked lists what a verdict of ready does not cover.
 	NotChecked       []string   `json:"notChecked" jsonschema:"What the verdict does not cover."`
 	CannotPublishYet string     `json:"cannotPublishYet" jsonschema:"What is not in this version."`
 	Next             []nextCall `json:"nextCalls"`
@@ -112,7 +112,7 @@ func notChecked(in scaffold.Inspection) []string {
 		"how it behaves on real glasses")
 }
 
-// misfitFinding is the code of a finding about what the app showed.
+// misfitFinding is the code of a finding about something that the app showed.
 const misfitFinding = "display_misfit"
 
 // severityOrder sorts the most severe findings first.
@@ -120,9 +120,9 @@ func severityOrder(severity string) int {
 	return slices.Index([]string{scaffold.SeverityError, scaffold.SeverityWarning, scaffold.SeverityInfo}, severity)
 }
 
-// misfits returns what the app showed in the last local session that does not fit the glasses; files cannot tell. The
-// session is the one that was used last from the inspected directory or the caller's, if it is of the same project. It
-// reads the last rows of the log.
+// misfits returns findings about what the app showed in the last local session and what does not fit the glasses, which
+// files cannot show. The session is the one used last from the inspected directory or the caller's, if it is of the
+// same project. misfits reads the last rows of the log.
 func (t validateIntegration) misfits(
 	ctx context.Context, who caller.Caller, in scaffold.Inspection,
 ) []scaffold.Finding {

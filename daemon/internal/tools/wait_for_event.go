@@ -102,7 +102,8 @@ func (t waitForEvent) run(ctx context.Context, c call, args waitForEventArgs) (a
 	})
 }
 
-// noteClaim remembers for a recording that this row came. Rows of the service are not the app's to repeat.
+// noteClaim remembers for a recording that this row was seen. Rows of the service are left out: an app does not cause
+// them.
 func (t waitForEvent) noteClaim(ctx context.Context, target backend.Target, id string, payload, row json.RawMessage) {
 	var e glasses.Event
 	if json.Unmarshal(row, &e) != nil || e.Sender == glasses.SenderService {
@@ -125,7 +126,7 @@ func (t waitForEvent) wait(ctx context.Context, io IO, target backend.Target, id
 		if err != nil {
 			return nil, err
 		}
-		if len(page.Events) == 0 && time.Since(asked) < waitPause { // it returned at once, e.g. the session has expired
+		if len(page.Events) == 0 && time.Since(asked) < waitPause { // returned at once, e.g. for an expired session
 			select {
 			case <-time.After(min(time.Until(end), waitPause)):
 			case <-ctx.Done():

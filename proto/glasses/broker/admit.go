@@ -14,7 +14,7 @@ var (
 	errAppBinary  = badFrame("apps send text frames only")
 	errNotBinary  = badFrame("binary frames are media, audio.chunk, video.frame and motion")
 	errOnlyBinary = badFrame("media, audio.chunk and video.frame are binary frames")
-	errOnlooker   = badFrame("another page plays the glasses; this one only looks on")
+	errOnlooker   = badFrame("another page plays the glasses; this one only watches")
 	errUnasked    = badFrame("the result answers no command of this session")
 )
 
@@ -22,9 +22,9 @@ func badFrame(message string) *glasses.Error {
 	return &glasses.Error{Code: glasses.CodeBadFrame, Message: message}
 }
 
-// Admit reads a text frame and checks that sender may send it, which is glasses.SenderApp or glasses.SenderGlasses. The
-// payload loses the spaces between its tokens unless the frame belongs to a stream. The error is a *glasses.Error; the
-// frame then holds what could be read, so that a refusal can name its id.
+// Admit reads a text frame and checks that sender, which is glasses.SenderApp or glasses.SenderGlasses, may send it. It
+// compacts the payload unless the frame belongs to a stream. The error is a *glasses.Error; the frame then holds the
+// fields that could be read, so that a refusal can name its id.
 func Admit(sender string, data []byte) (glasses.Frame, error) {
 	f, err := glasses.Parse(data)
 	if err == nil {
@@ -74,9 +74,9 @@ func compact(payload json.RawMessage) json.RawMessage {
 // streamTypes are the types of frames that arrive by the hundred.
 var streamTypes = []string{glasses.TypeVideoFrame, glasses.TypeAudioChunk, glasses.TypeMotion, glasses.TypeMedia}
 
-// parsePlain reads a binary frame whose header is written as encoders commonly do,
-// {"v":1,"type":...,"id":...,"at":...,"payload":{...}}, without decoding it. ok is false for every other frame, valid
-// or not.
+// parsePlain reads a binary frame whose header has the common form
+// {"v":1,"type":...,"id":...,"at":...,"payload":{...}} without decoding the header. ok is false for every other frame,
+// valid or not.
 func parsePlain(data []byte) (f glasses.Frame, body []byte, ok bool) {
 	if len(data) < 2 || len(data) > glasses.MaxBinary {
 		return f, nil, false

@@ -92,7 +92,7 @@ func TestParsePlain_ReadsWhatOurEncoderWrites(t *testing.T) {
 	}
 }
 
-// What parsePlain reads of a frame is what the decoder reads, for whatever glasses send.
+// For any input, parsePlain reads the same frame as the decoder or nothing.
 func FuzzAdmitBinary(f *testing.F) {
 	for _, header := range []string{
 		`{"v":1,"type":"video.frame","id":"g-1","at":1,"payload":{"width":640}}`,

@@ -25,14 +25,14 @@ const (
 	ToApps
 	// ToGlasses sends Data to the glasses.
 	ToGlasses
-	// Append adds Row to the event log and acknowledges it to the sender of the frame being handled, except for a row of
-	// the service itself. Answered is the command that succeeded with the result in Row.
+	// Append adds Row to the event log and acknowledges it to the sender of the frame being handled, except for a row
+	// of the service itself. Answered is the command that succeeded with the result in Row.
 	Append
 	// Acknowledge acknowledges Row, which an earlier frame has added to the log.
 	Acknowledge
 )
 
-// Output is one thing for the host to do.
+// Output is one action for the host.
 type Output struct {
 	Action   Action
 	Data     []byte // a text frame
@@ -59,13 +59,13 @@ type Broker struct {
 	commands int64 // so far
 }
 
-// New returns the broker of a session that has no past.
+// New returns the broker of a new session.
 func New(o Options) *Broker {
 	return &Broker{options: o, recent: newRecentFrames(o.Recent), pending: map[string]Command{}}
 }
 
-// Restore takes in a row that an earlier broker of the session caused; rows come in their order. asked is from when on
-// a command without a result waits for one. It returns the command that a result answers.
+// Restore applies a row of an earlier broker of the session; call it in the order of the rows. A command without a
+// result waits for one from asked on. Restore returns the command that a result answers.
 func (b *Broker) Restore(row glasses.Event, asked time.Time) (answered Command) {
 	frame := sentFrame{seq: row.Seq}
 	if row.Sender != glasses.SenderService {
@@ -74,7 +74,7 @@ func (b *Broker) Restore(row glasses.Event, asked time.Time) (answered Command) 
 	b.recent.add(keyOf(row.Sender, row.ID, row.Kind), frame)
 	switch row.Kind {
 	case glasses.KindRequest:
-		parsed, _ := glasses.ParseCommand(row.Type, row.Payload) // a refused one has its result in the log too
+		parsed, _ := glasses.ParseCommand(row.Type, row.Payload) // a refused command has its result in the log too
 		b.add(row.ID, Command{Type: row.Type, Payload: row.Payload}, asked, parsed)
 	case glasses.KindResult:
 		answered = b.pending[row.ID]
@@ -83,7 +83,7 @@ func (b *Broker) Restore(row glasses.Event, asked time.Time) (answered Command) 
 	return answered
 }
 
-// Logged notes the seq of an appended row, so that a repeat of its frame is acknowledged with it. A host whose log
+// Logged records the seq of an appended row, with which a repeat of its frame is acknowledged. A host whose log
 // recognizes repeats itself need not call it.
 func (b *Broker) Logged(row glasses.Event) {
 	key := keyOf(row.Sender, row.ID, row.Kind)
@@ -93,14 +93,14 @@ func (b *Broker) Logged(row glasses.Event) {
 	}
 }
 
-// Knows reports whether a frame with this id and kind came from sender before.
+// Knows reports whether sender has sent a frame with this id and kind before.
 func (b *Broker) Knows(sender string, f glasses.Frame) bool {
 	_, known := b.recent.find(keyOf(sender, f.ID, glasses.KindOf(f.Type)))
 	return known
 }
 
-// FromApp handles a frame that was admitted from an app. player is who plays the glasses, or Nobody. raw is the frame
-// as it came, so that fields unknown to this version survive; it must not change while the command has no result.
+// FromApp handles an admitted frame of an app. player is the peer that plays the glasses, or Nobody. raw is the
+// unchanged frame, so that fields unknown to this version survive; it must not change while the command has no result.
 func (b *Broker) FromApp(now time.Time, player PeerID, f glasses.Frame, raw []byte) []Output {
 	if out, isRepeat := b.repeat(now, glasses.SenderApp, f); isRepeat {
 		return out
@@ -120,8 +120,8 @@ func (b *Broker) FromApp(now time.Time, player PeerID, f glasses.Frame, raw []by
 	return append(out, Output{Action: ToGlasses, Data: raw})
 }
 
-// FromGlasses handles a result or an event that was admitted from glasses. Of several glasses only the player is heard,
-// and those that were asked for a result before another became the player.
+// FromGlasses handles an admitted result or event of glasses. It accepts frames of the player, and results of glasses
+// that were asked before another peer became the player.
 func (b *Broker) FromGlasses(now time.Time, from, player PeerID, f glasses.Frame, raw []byte) []Output {
 	cmd, isPending := b.pending[f.ID]
 	isResult := f.Type == glasses.TypeResult
@@ -151,14 +151,14 @@ func (b *Broker) FromGlasses(now time.Time, from, player PeerID, f glasses.Frame
 		delete(b.pending, f.ID)
 	}
 	var out []Output
-	if isResult || glasses.FromGlasses(f.Type) { // a type that is not known is only logged
+	if isResult || glasses.FromGlasses(f.Type) { // a frame of an unknown type is only logged
 		out = append(out, Output{Action: ToApps, Data: raw})
 	}
 	return append(out, Output{Action: Append, Row: row, Answered: answered})
 }
 
-// repeat remembers a frame that is new. One that came before is acknowledged and goes nowhere. Results are not
-// compared: after a change of glasses both may answer, and the first counts.
+// repeat remembers a new frame. A frame that was sent before is acknowledged and not relayed. Results are not compared:
+// after a change of glasses both may answer, and the first answer counts.
 func (b *Broker) repeat(now time.Time, sender string, f glasses.Frame) (out []Output, isRepeat bool) {
 	kind, digest := glasses.KindOf(f.Type), b.recent.digest(f.Type, f.Payload)
 	key := keyOf(sender, f.ID, kind)
@@ -169,7 +169,7 @@ func (b *Broker) repeat(now time.Time, sender string, f glasses.Frame) (out []Ou
 		return nil, false
 	case kind == glasses.KindResult && before.digest == 0:
 		return refuse(now, f.ID, &glasses.Error{Code: glasses.CodeTimeout,
-			Message: "the command was answered already; this came too late"}), true
+			Message: "the command was answered already; this result is too late"}), true
 	case kind != glasses.KindResult && before.digest != digest:
 		return refuse(now, f.ID, &glasses.Error{Code: glasses.CodeIDReused,
 			Message: "id was used before in this session for another frame; start ids with something random"}), true
@@ -183,7 +183,7 @@ func refuse(now time.Time, id string, err error) []Output {
 	return []Output{{Action: Refuse, Data: ErrorFrame(now, id, err), Err: err}}
 }
 
-// ErrorFrame returns the frame that refuses another one. An err that is no *glasses.Error becomes bad_frame.
+// ErrorFrame returns the frame that refuses another one. An err that is not a *glasses.Error becomes bad_frame.
 func ErrorFrame(now time.Time, id string, err error) []byte {
 	refusal := badFrame(err.Error())
 	_ = errors.As(err, &refusal)
@@ -205,7 +205,7 @@ func Replay(row glasses.Event) []byte {
 func rowOf(now time.Time, sender string, f glasses.Frame) glasses.Event {
 	chip := glasses.ChipOf(f.Type)
 	if sender == glasses.SenderApp && !glasses.IsCommand(f.Type) {
-		chip = glasses.ChipCustom // whatever the service and the glasses call by the same name
+		chip = glasses.ChipCustom // even if the service or the glasses use the same type
 	}
 	return glasses.Event{At: now.UnixMilli(), Kind: glasses.KindOf(f.Type), Chip: chip, Type: f.Type, ID: f.ID,
 		Sender: sender, Payload: f.Payload}

@@ -59,7 +59,7 @@ func code(payload json.RawMessage) string {
 	return ""
 }
 
-// step is one frame, or the time that passes before a deadline is looked at.
+// step is one frame, or the time that passes before deadlines are checked.
 type step struct {
 	from   PeerID // Nobody for the app
 	player PeerID
@@ -122,7 +122,7 @@ func TestBroker(t *testing.T) {
 			{pass: 14 * time.Second, want: ""},
 			{pass: time.Second, want: "apps result a1 timeout, append result a1 errors timeout"},
 		},
-		"a result that nobody asked for": {
+		"a result without a command": {
 			{from: left, player: left, frame: text("result", "a1", ok), want: "refuse bad_frame"},
 		},
 		"a result that cannot be read": {
@@ -221,7 +221,7 @@ func TestBroker_FailsCommandsByTheirDeadline(t *testing.T) {
 	}
 }
 
-// A broker that begins with the rows of an earlier one knows repeats and open commands.
+// A broker restored from the rows of an earlier one knows repeats and open commands.
 func TestBroker_Restore(t *testing.T) {
 	before, rows := newBroker(), []glasses.Event(nil)
 	for _, frame := range [][]byte{text("display.clear", "a1", "{}"), text("display.clear", "a2", "{}"),
@@ -264,7 +264,7 @@ func TestBroker_Restore(t *testing.T) {
 	answer := text("result", "a2", ok)
 	got := summary(b.FromGlasses(noon, left, right, admitted(t, glasses.SenderGlasses, answer), answer))
 	if got != "apps result a2, append result a2 display" {
-		t.Errorf("a result over a restart: %s", got)
+		t.Errorf("a result after a restart: %s", got)
 	}
 }
 

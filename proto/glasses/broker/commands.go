@@ -39,7 +39,7 @@ func (b *Broker) NextDeadline() (deadline time.Time, ok bool) {
 	return deadline, ok
 }
 
-// ExtendDeadlines gives every pending command CommandWait from now on, for glasses that start anew.
+// ExtendDeadlines sets the deadline of every pending command to CommandWait from now, for glasses that restart.
 func (b *Broker) ExtendDeadlines(now time.Time) {
 	for id, c := range b.pending {
 		c.deadline = now.Add(b.options.CommandWait)
@@ -65,7 +65,7 @@ func (b *Broker) GlassesGone(now time.Time, message string) (out []Output) {
 }
 
 // NotConnected answers a pending command for which there are no glasses: with not_connected, or with ok if it changes
-// only what stands without them.
+// only the standing state.
 func (b *Broker) NotConnected(now time.Time, id string) []Output {
 	return b.notConnected(now, id, b.options.NoGlasses)
 }
@@ -101,7 +101,8 @@ func (b *Broker) answer(now time.Time, id string, result glasses.Result, chip st
 	}
 }
 
-// HandOver assigns the pending commands of glasses that left to others, and returns their frames in the apps' order.
+// HandOver assigns the pending commands of glasses that left to other glasses, and returns their frames in the order in
+// which the apps sent them.
 func (b *Broker) HandOver(left, next PeerID) (frames [][]byte) {
 	ids := b.sorted(func(c Command) bool { return c.askedOf == left },
 		func(a, b Command) int { return cmp.Compare(a.order, b.order) })
@@ -127,7 +128,7 @@ func (b *Broker) sorted(match func(Command) bool, order func(a, b Command) int) 
 	return ids
 }
 
-// add remembers a command that was asked at an instant. Its deadline allows for the time that it takes by itself.
+// add remembers a command that was sent at the given time. Its deadline allows for the command's own duration.
 func (b *Broker) add(id string, c Command, asked time.Time, parsed any) {
 	c.deadline = asked.Add(b.options.CommandWait)
 	switch p := parsed.(type) {

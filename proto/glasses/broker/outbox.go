@@ -1,6 +1,7 @@
 package broker
 
-// Bounds limit what waits for one peer. Frames of streams are counted apart from those that must not be lost.
+// Bounds limit the frames that wait for one peer. Stream frames are counted separately from frames that must not be
+// lost.
 type Bounds struct {
 	Frames       int // frames that must not be lost
 	Bytes        int // of all frames
@@ -8,13 +9,13 @@ type Bounds struct {
 	StreamBytes  int
 }
 
-// Delivery is what became of a frame for a peer.
+// Delivery says what happened to a frame for a peer.
 type Delivery int
 
 // Deliveries.
 const (
 	Queued   Delivery = iota
-	Dropped           // a frame of a stream, for a peer that is behind
+	Dropped           // a stream frame, because the peer is behind
 	Overflow          // the peer is too far behind: end its connection; it attaches again with its cursor
 )
 
@@ -25,8 +26,8 @@ type Parcel interface {
 	IsStream() bool
 }
 
-// Outbox is what one peer has not received: frames that wait and frames that are being written. It is not safe for
-// concurrent use.
+// Outbox holds the frames that one peer has not received: those that wait and those that are being written. It is not
+// safe for concurrent use.
 type Outbox[P Parcel] struct {
 	bounds        Bounds
 	queue         []P
@@ -38,7 +39,7 @@ type Outbox[P Parcel] struct {
 // NewOutbox returns an empty outbox.
 func NewOutbox[P Parcel](bounds Bounds) *Outbox[P] { return &Outbox[P]{bounds: bounds} }
 
-// Put queues a frame if its bounds allow; one frame alone is always allowed.
+// Put queues a frame if the bounds allow it; an empty outbox accepts a frame of any size.
 func (o *Outbox[P]) Put(p P) Delivery {
 	size := p.Size()
 	isFull := o.bytes > 0 && o.bytes+size > o.bounds.Bytes
@@ -55,7 +56,7 @@ func (o *Outbox[P]) Put(p P) Delivery {
 	return Queued
 }
 
-// Take returns what waits. Its frames count until Written is called for each.
+// Take returns the waiting frames. They count until Written is called for each.
 func (o *Outbox[P]) Take() []P {
 	batch := o.queue
 	o.queue = nil
@@ -65,7 +66,7 @@ func (o *Outbox[P]) Take() []P {
 // Len returns how many frames wait to be taken.
 func (o *Outbox[P]) Len() int { return len(o.queue) }
 
-// Written notes that a taken frame has left.
+// Written records that a taken frame was written.
 func (o *Outbox[P]) Written(p P) { o.account(p, -1) }
 
 func (o *Outbox[P]) account(p P, sign int) {
@@ -78,13 +79,13 @@ func (o *Outbox[P]) account(p P, sign int) {
 	o.frames += sign
 }
 
-// IsPressed reports whether so much of streams waits that their sender should pause.
+// IsPressed reports whether so many stream frames wait that their sender should pause.
 func (o *Outbox[P]) IsPressed() bool { return o.streamsExceed(4) }
 
-// IsRelieved reports whether a sender that paused may go on.
+// IsRelieved reports whether a paused sender may continue.
 func (o *Outbox[P]) IsRelieved() bool { return !o.streamsExceed(8) }
 
-// streamsExceed reports whether more waits of streams than a fraction of their bounds.
+// streamsExceed reports whether the waiting stream frames exceed a fraction of their bounds.
 func (o *Outbox[P]) streamsExceed(fraction int) bool {
 	return o.streamFrames > o.bounds.StreamFrames/fraction || o.streamBytes > o.bounds.StreamBytes/fraction
 }

@@ -27,11 +27,11 @@ func TestOutbox(t *testing.T) {
 		"one alone": {[]parcel{{1000, false}}, []Delivery{Queued}},
 		"stream frames": {[]parcel{{1, true}, {1, true}, {1, true}, {1, true}},
 			[]Delivery{Queued, Queued, Queued, Dropped}},
-		"stream bytes":              {[]parcel{{30, true}, {30, true}, {10, true}}, []Delivery{Queued, Dropped, Queued}},
-		"one stream frame alone":    {[]parcel{{50, true}, {1, true}}, []Delivery{Queued, Dropped}},
-		"streams leave room":        {[]parcel{{30, true}, {30, true}, {60, false}}, []Delivery{Queued, Dropped, Queued}},
-		"a stream ends nobody":      {[]parcel{{90, false}, {30, true}}, []Delivery{Queued, Dropped}},
-		"frames do not use streams": {[]parcel{{1, false}, {1, false}, {1, true}}, []Delivery{Queued, Queued, Queued}},
+		"stream bytes":               {[]parcel{{30, true}, {30, true}, {10, true}}, []Delivery{Queued, Dropped, Queued}},
+		"one stream frame alone":     {[]parcel{{50, true}, {1, true}}, []Delivery{Queued, Dropped}},
+		"streams leave room":         {[]parcel{{30, true}, {30, true}, {60, false}}, []Delivery{Queued, Dropped, Queued}},
+		"a stream overflows no peer": {[]parcel{{90, false}, {30, true}}, []Delivery{Queued, Dropped}},
+		"frames do not use streams":  {[]parcel{{1, false}, {1, false}, {1, true}}, []Delivery{Queued, Queued, Queued}},
 	} {
 		o := NewOutbox[parcel](bounds)
 		var got []Delivery

@@ -9,7 +9,7 @@ import (
 // frameKey names a frame as the log's uniqueness does.
 type frameKey struct{ sender, id, kind string }
 
-// keyOf returns a frame's key. A result counts once, whoever sends it.
+// keyOf returns a frame's key. Results with the same id have the same key, whoever sends them.
 func keyOf(sender, id, kind string) frameKey {
 	if kind == glasses.KindResult {
 		sender = ""
@@ -17,8 +17,8 @@ func keyOf(sender, id, kind string) frameKey {
 	return frameKey{sender, id, kind}
 }
 
-// sentFrame is what is remembered of a frame: a digest of its content, 0 for frames of the service, and the seq of its
-// row where the host has reported one.
+// sentFrame is the record of a frame: a digest of its content, 0 for frames of the service, and the seq of its row if
+// the host has reported one.
 type sentFrame struct {
 	digest uint64
 	seq    int64

@@ -2,10 +2,10 @@ package broker
 
 import "github.com/service-dev/service/proto/glasses"
 
-// Phrases and transcription stand: they outlive the glasses that accepted them. Hosts store what stands and send it,
-// as sim.standing, to glasses that attach.
+// Phrases and transcription are standing state: they outlive the glasses that accepted them. Hosts store the standing
+// state and send it, as sim.standing, to glasses that attach.
 
-// Standing returns what stands after the command has succeeded. before is not modified.
+// Standing returns the standing state after the command has succeeded. before is not modified.
 func (c Command) Standing(before glasses.Standing) glasses.Standing {
 	parsed, _ := glasses.ParseCommand(c.Type, c.Payload)
 	switch p := parsed.(type) {
@@ -20,18 +20,19 @@ func (c Command) Standing(before glasses.Standing) glasses.Standing {
 	return before
 }
 
-// ChangesStanding reports whether the success of a command may change what stands.
+// ChangesStanding reports whether a successful command of this type may change the standing state.
 func (c Command) ChangesStanding() bool {
 	return c.Type == glasses.TypeTranscriptionStart || standsAlone(c.Type)
 }
 
-// standsAlone reports whether a command succeeds without glasses: what it sets stands until some attach, and what it
-// ends must not begin again with them.
+// standsAlone reports whether a command succeeds without glasses: glasses that attach later restore what it set, and do
+// not restart what it ended.
 func standsAlone(typ string) bool {
 	return typ == glasses.TypePhrasesAnnounce || typ == glasses.TypeTranscriptionStop
 }
 
-// ForGlasses returns what to restore on glasses now. Without an app nobody listens, so transcription is left out.
+// ForGlasses returns the standing state to restore on glasses now. Without an app nobody listens, so transcription is
+// left out.
 func ForGlasses(s glasses.Standing, apps int) glasses.Standing {
 	if s.Phrases == nil {
 		s.Phrases = []string{}

@@ -23,7 +23,7 @@ func TestStanding(t *testing.T) {
 			t.Errorf("after %s %s: %s", step.typ, step.payload, got)
 		}
 		if changed := string(Payload(after)) != string(Payload(s)); changed && !c.ChangesStanding() {
-			t.Errorf("%s changes what stands", step.typ)
+			t.Errorf("%s changes the standing state", step.typ)
 		}
 		s = after
 	}
@@ -39,7 +39,7 @@ func TestForGlasses_WithholdsTranscriptionWithoutApp(t *testing.T) {
 	}
 }
 
-// TestGlassesGone_KeepsWhatStands checks that glasses which leave do not make phrases fail that they were just told.
+// TestGlassesGone_KeepsWhatStands checks that phrases do not fail if the glasses leave right after receiving them.
 func TestGlassesGone_KeepsWhatStands(t *testing.T) {
 	b := newBroker()
 	for _, f := range []string{"phrases.announce", "display.clear"} {

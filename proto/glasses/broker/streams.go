@@ -33,7 +33,7 @@ func (s *StreamCounter) Add(now time.Time, typ string, size int) {
 	s.counts[i].Bytes += int64(size)
 }
 
-// IsRunning reports whether frames were counted that no count has told of yet.
+// IsRunning reports whether frames were counted that no count has reported yet.
 func (s *StreamCounter) IsRunning() bool { return len(s.counts) > 0 }
 
 // NextDue returns when the next count is due; ok is false when nothing was counted.

@@ -70,8 +70,8 @@ func (d *Device) forget(owner any) {
 	d.asks = slices.DeleteFunc(d.asks, func(a ask) bool { return a.owner == owner })
 }
 
-// Answer passes the host's answer to the Ask with this id: material, or why there is none. An answer that is no
-// longer expected is ignored.
+// Answer passes the host's answer to the Ask with this id: material, or the reason for its absence. An answer that is
+// no longer expected is ignored.
 func (d *Device) Answer(now int64, id int, m Material, err *glasses.Error) {
 	d.Tick(now)
 	i := slices.IndexFunc(d.asks, func(a ask) bool { return a.id == id })

@@ -121,7 +121,7 @@ func TestStreams(t *testing.T) {
 	b.must("motion.stop", "")
 	b.must("motion.stop", "")
 	if got := b.code(b.do("sim.transcript", `{"text":"hi"}`)); got != "paused" {
-		t.Errorf("a transcript nobody asked for: %s", got)
+		t.Errorf("a transcript that no app asked for: %s", got)
 	}
 	b.types()
 	b.must("transcription.start", "")
@@ -153,7 +153,7 @@ func TestStreams(t *testing.T) {
 	}
 }
 
-// TestAMachineThatSlept gets on with now instead of all it missed.
+// After the machine slept, streams continue with the present instead of sending everything they missed.
 func TestAMachineThatSlept(t *testing.T) {
 	b := newBench(t, "rayban_display")
 	b.must("motion.start", `{"hz":100}`)
@@ -191,7 +191,7 @@ func TestAHostThatDoesNotAnswer(t *testing.T) {
 	b.asks = nil
 	b.wait(1000)
 	if len(b.asks) != 1 {
-		t.Errorf("a host that owes a frame was asked %d times", len(b.asks))
+		t.Errorf("a host that had not delivered a frame was asked %d times", len(b.asks))
 	}
 }
 
@@ -226,7 +226,7 @@ func TestPictureBeforeTheCamera(t *testing.T) {
 	b.must(glasses.SimCamera, "")
 	b.wait(1000)
 	if got := b.code(clip); got != "ok" {
-		t.Errorf("a clip of a picture that was taken away meanwhile: %s", got)
+		t.Errorf("a clip of a picture that was removed meanwhile: %s", got)
 	}
 	b.do(glasses.TypeCameraPhoto, "")
 	if len(b.asks) == 0 {
@@ -234,7 +234,7 @@ func TestPictureBeforeTheCamera(t *testing.T) {
 	}
 }
 
-// wav is a sound of one channel, 16 bits.
+// wav returns a WAV file with one channel of 16-bit samples.
 func wav(rate int, samples ...int16) []byte {
 	var b bytes.Buffer
 	b.WriteString("RIFF\x00\x00\x00\x00WAVEfmt \x10\x00\x00\x00\x01\x00\x01\x00")

@@ -6,7 +6,7 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// needs is what a command requires of the model and of the state, in the order of the checks.
+// needs are a command's requirements on the model and the state, in the order of the checks.
 type needs struct {
 	part   string // panel, camera, microphone, speaker, motion
 	link   bool
@@ -17,8 +17,8 @@ type needs struct {
 	noCall bool     // no active phone call
 }
 
-// needsOf is the table of commands. Those that stop something need only the link: stopping what is not running
-// succeeds. Phrases and the end of transcription need not even that: they stand whether or not glasses are in reach.
+// needsOf is the table of commands. Stop commands need only the link: stopping something that is not running succeeds.
+// Announcing phrases and stopping transcription do not even need the link: they take effect without glasses in reach.
 func needsOf(typ string) needs {
 	camera, mic, speech := glasses.PartCamera, glasses.PartMicrophone, glasses.PartSpeech
 	switch typ {
@@ -82,7 +82,7 @@ func (n needs) refused(s glasses.State) *glasses.Error {
 	return nil
 }
 
-// partRefused returns the error for a part that the wearer did not allow or switched off, as code says.
+// partRefused returns the error for a part that the wearer did not allow or switched off; code says which.
 func partRefused(code, part string) *glasses.Error {
 	if code == glasses.CodePermissionDenied {
 		return &glasses.Error{
@@ -101,7 +101,7 @@ func (n needs) faultOf(code string) *glasses.Error {
 	return reason(code)
 }
 
-// messages are the standard words of each code.
+// messages are the standard messages of the codes.
 var messages = map[string]string{
 	glasses.CodeNotConnected:     "the glasses are out of reach",
 	glasses.CodePermissionDenied: "the wearer did not allow it",

@@ -25,13 +25,13 @@ const (
 type command struct {
 	id, typ string
 	late    int64           // delay in ms, by faults and a lossy link
-	faults  []glasses.Fault // that it took
+	faults  []glasses.Fault // the faults applied to it
 	arrived bool            // the delay is over
 	done    bool
 }
 
 func (d *Device) command(f glasses.Frame) {
-	if d.pending >= maxPending && f.Type != glasses.TypeClockCancel { // which makes room
+	if d.pending >= maxPending && f.Type != glasses.TypeClockCancel { // cancelling makes room
 		err := refuse(glasses.CodeBusy, fmt.Sprintf("%d commands are already waiting for their result", maxPending))
 		d.put(glasses.TypeResult, f.ID, glasses.Result{Error: err})
 		return
@@ -62,8 +62,9 @@ func (d *Device) command(f glasses.Frame) {
 	d.deliver(c, payload)
 }
 
-// deliver executes a command when it reaches the glasses. One part of the glasses gets its commands in their order: a
-// delayed show is not overtaken by the next. The clock is not a part of the glasses, so there only the answer is late.
+// deliver executes a command when it reaches the glasses. Each part of the glasses gets its commands in order: the next
+// show does not overtake a delayed one. The clock is not a part of the glasses, so for its commands only the answer is
+// late.
 func (d *Device) deliver(c *command, payload any) {
 	part, _, _ := strings.Cut(c.typ, ".")
 	at := max(d.now+c.late, d.arrivals[part])
@@ -81,7 +82,7 @@ func (d *Device) deliver(c *command, payload any) {
 // arrive executes a command if the model and the state allow it.
 func (d *Device) arrive(c *command, payload any) {
 	need := needsOf(c.typ)
-	err := need.lacks(d.model) // may have changed meanwhile
+	err := need.lacks(d.model) // the model may have changed meanwhile
 	if err == nil {
 		err = need.refused(d.state)
 	}
@@ -171,7 +172,7 @@ func (d *Device) plain(c *command) {
 }
 
 func (d *Device) show(c *command, p *glasses.Show) {
-	// The limit applies to the fields of the tree that this build knows, as sim.state answers with those.
+	// The limit applies to the fields of the tree that this build knows: sim.state answers with only those.
 	if raw, _ := json.Marshal(p.Tree); len(raw) > maxTree {
 		d.fail(c, refuse(glasses.CodeBadPayload, fmt.Sprintf("the tree is %d bytes, the limit is %d", len(raw),
 			maxTree)))
@@ -197,7 +198,7 @@ func (d *Device) fail(c *command, err *glasses.Error) {
 	d.finish(c, glasses.Result{Error: err}, nil)
 }
 
-// finish answers a command once, not before its delay is over. body holds the bytes of the result's media.
+// finish answers a command once, after its delay. body holds the bytes of the result's media.
 func (d *Device) finish(c *command, r glasses.Result, body []byte) {
 	if c.done {
 		return

@@ -87,7 +87,7 @@ func (d *Device) reach(target string) *glasses.Error {
 	case d.state.Hinge == glasses.HingeFolded:
 		return refuse(glasses.CodeHingeClosed, "the glasses are folded: the wearer sees no targets")
 	case !d.state.Worn:
-		return refuse(glasses.CodePaused, "the glasses are not worn: nobody sees the targets")
+		return refuse(glasses.CodePaused, "the glasses are not worn: the wearer sees no targets")
 	}
 	inputs, err := render.Reach(d.model, d.view, target)
 	for _, in := range inputs {
@@ -113,8 +113,8 @@ func (d *Device) setFault(f glasses.Fault) *glasses.Error {
 	return nil
 }
 
-// become switches to another model. Everything running on the old one stops, except transcription if the new one can
-// hear, and the panel is cleared.
+// become switches to another model and clears the panel. Everything running on the old model stops, except
+// transcription if the new one has a microphone.
 func (d *Device) become(id string) {
 	m, ok := glasses.Model(id)
 	if !ok || m.ID == d.model.ID {

@@ -44,7 +44,7 @@ type Device struct {
 	says     []saying
 	streams  []*stream
 	capture  *capture
-	// transcription is the transcription.start that stands; nil while transcription is off.
+	// transcription is the transcription.start in effect; nil while transcription is off.
 	transcription *glasses.TranscriptionStart
 	camera        *picture     // set by sim.camera; nil for the host's camera
 	sound         *media.Sound // set by sim.microphone; nil for the host's microphone
@@ -195,12 +195,12 @@ func cloneState(s glasses.State) glasses.State {
 	return s
 }
 
-// parts returns what permissions and the wearer's switches apply to, in the order of events.
+// parts returns the parts that permissions and the wearer's switches apply to, in the order of events.
 func parts() []string {
 	return []string{glasses.PartCamera, glasses.PartMicrophone, glasses.PartSpeech}
 }
 
-// inOrder returns the words that list contains, once each, in the order of words.
+// inOrder returns the elements of words that list contains, once each.
 func inOrder(words, list []string) []string {
 	out := []string{}
 	for _, w := range words {

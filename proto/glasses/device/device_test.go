@@ -35,7 +35,7 @@ func newBench(t *testing.T, model string) *bench {
 	return &bench{t: t, d: device.New(m, device.Options{})}
 }
 
-// do sends a frame and gives its id.
+// do sends a frame and returns its id.
 func (b *bench) do(typ, payload string, body ...byte) string {
 	b.n++
 	id := fmt.Sprintf("a-%d", b.n)
@@ -71,7 +71,7 @@ func (b *bench) settle() {
 	}
 }
 
-// wait lets ms pass.
+// wait advances the clock by ms.
 func (b *bench) wait(ms int64) {
 	for end := b.now + ms; ; {
 		at, ok := b.d.Next()
@@ -87,7 +87,7 @@ func (b *bench) wait(ms int64) {
 	}
 }
 
-// result is the answer to id; nil while there is none. Two are an error.
+// result returns the answer to id, or nil if there is none yet. A second answer fails the test.
 func (b *bench) result(id string) *glasses.Result {
 	b.t.Helper()
 	var found *glasses.Result
@@ -97,14 +97,14 @@ func (b *bench) result(id string) *glasses.Result {
 		}
 		r, err := glasses.ParseResult(o.Frame.Payload)
 		if err != nil || found != nil {
-			b.t.Fatalf("%s: answered twice or badly: %s, %v", id, o.Frame.Payload, err)
+			b.t.Fatalf("%s: a second or invalid answer: %s, %v", id, o.Frame.Payload, err)
 		}
 		found = &r
 	}
 	return found
 }
 
-// code is "ok", the code of the answer, or "none".
+// code returns "ok", the error code of the answer, or "none".
 func (b *bench) code(id string) string {
 	b.t.Helper()
 	switch r := b.result(id); {
@@ -116,7 +116,7 @@ func (b *bench) code(id string) string {
 	return "ok"
 }
 
-// must sends a frame that is answered ok at once.
+// must sends a frame and requires an immediate ok.
 func (b *bench) must(typ, payload string, body ...byte) {
 	b.t.Helper()
 	if id := b.do(typ, payload, body...); b.code(id) != "ok" {
@@ -136,7 +136,7 @@ func (b *bench) types() []string {
 	return list
 }
 
-// commands are all of them, each with a payload that is good.
+// commands lists every command with a valid payload.
 func commands() map[string]string {
 	all := map[string]string{
 		glasses.TypeDisplayShow: `{"tree":{"type":"text","text":"x"}}`, glasses.TypeSpeechSay: `{"text":"hello"}`,
@@ -152,7 +152,7 @@ func commands() map[string]string {
 	return all
 }
 
-// TestEveryFaultAnswersEveryCommand is the first half of the contract: a fault of every code, at every command.
+// TestEveryFaultAnswersEveryCommand is the first half of the contract: a fault of every code, for every command.
 func TestEveryFaultAnswersEveryCommand(t *testing.T) {
 	for typ, payload := range commands() {
 		for _, code := range glasses.CommandCodes() {
@@ -178,7 +178,7 @@ func TestEveryFaultAnswersEveryCommand(t *testing.T) {
 	}
 }
 
-// TestStateRefuses is the second half: what each state refuses, and that it refuses nothing else.
+// TestStateRefuses is the second half: each state refuses certain commands and no others.
 func TestStateRefuses(t *testing.T) {
 	show, say, play, photo, video := glasses.TypeDisplayShow, glasses.TypeSpeechSay, glasses.TypeSoundPlay, glasses.TypeCameraPhoto, glasses.TypeCameraVideo
 	audio, speech, stream, motion := glasses.TypeAudioStart, glasses.TypeTranscriptionStart, glasses.TypeVideoStart, glasses.TypeMotionStart
@@ -203,7 +203,7 @@ func TestStateRefuses(t *testing.T) {
 		{"rayban_display", `{"thermal":"warm","route":"phone","battery":{"level":1}}`, "", ""},
 		{"system_audio", `{}`, "unsupported", strings.Join([]string{show, photo, video, stream, motion}, " ")},
 		{"even_g1", `{}`, "unsupported", strings.Join([]string{say, play, photo, video, stream, motion}, " ")},
-		// The order of the checks, when everything is wrong at once.
+		// The order of the checks if every one of them fails.
 		{"rayban_display", `{"link":"lost","hinge":"folded","thermal":"critical","worn":false}`, "not_connected",
 			strings.Join([]string{show, say, play, photo, video, audio, speech, stream, motion, "display.clear",
 				"speech.stop", "audio.stop", "video.stop", "motion.stop"}, " ")},
@@ -232,7 +232,7 @@ func TestBusyAndBad(t *testing.T) {
 		b.must(stream+".start", "")
 		want := "busy"
 		if stream == "transcription" {
-			want = "ok" // it stands, and takes the new language
+			want = "ok" // it continues with the new language
 		}
 		if got := b.code(b.do(stream+".start", "")); got != want {
 			t.Errorf("a second %s.start answered %s", stream, got)
@@ -290,7 +290,7 @@ func TestLatency(t *testing.T) {
 	third := b.do(glasses.TypeDisplayClear, "")
 	b.wait(400)
 	if b.code(third) != "ok" {
-		t.Error("the fault went on")
+		t.Error("the fault applied a second time")
 	}
 	b.must(glasses.SimFault, `{"latencyMs":60000}`)
 	never := b.do(glasses.TypeDisplayClear, "")
@@ -300,7 +300,7 @@ func TestLatency(t *testing.T) {
 	}
 }
 
-// What a delayed command does comes with the delay, in the order of the commands, and the result names the fault.
+// The effect of a delayed command comes after the delay, in the order of the commands, and the result names the fault.
 func TestLatency_DelaysTheEffect(t *testing.T) {
 	b := newBench(t, "rayban_display")
 	shown := func() string {
@@ -359,7 +359,7 @@ func TestTimers_CancelAnswersASleepAtOnce(t *testing.T) {
 	if at, ok := b.d.Next(); !ok || at != 1000 {
 		t.Errorf("the next instant is %d, %v", at, ok)
 	}
-	// Cancelling a finished one is no error and sends no second answer.
+	// Cancelling a finished command is not an error and sends no second answer.
 	b.must(glasses.TypeClockCancel, `{"id":"`+cancelled+`"}`)
 	b.must(glasses.TypeClockCancel, `{"id":"nobody"}`)
 	b.wait(1000)

@@ -2,6 +2,6 @@
 // events and media its output. Timers run when the host advances the clock. The local simulator runs it natively and
 // the simulator page as WebAssembly, so both behave the same.
 //
-// It is pure and deterministic to the byte: the host supplies the time, carries the frames and carries out each Ask
-// (take a picture, speak, listen). It does not know who the host is.
+// It is deterministic to the byte and does no I/O: the host supplies the time, transports the frames and carries out
+// each Ask (take a picture, speak, listen). The package does not know who the host is.
 package device

@@ -113,8 +113,8 @@ func TestInputByTarget(t *testing.T) {
 	refused("sim.input", `{"target":"go"}`, "unsupported", "no panel")
 }
 
-// TestInputByTarget_AgreesWithASearch tries every input of the wearer on random trees: a target can be selected by its
-// id exactly when some of these inputs select it while it is in sight, and no fewer inputs do.
+// TestInputByTarget_AgreesWithASearch tries every input of the wearer on random trees. Selecting a target by its id
+// succeeds exactly if some sequence of inputs selects it while it is in sight, and uses the fewest inputs.
 func TestInputByTarget_AgreesWithASearch(t *testing.T) {
 	r := rand.New(rand.NewPCG(31, 32))
 	reached, refused, longest := 0, 0, 0
@@ -174,13 +174,13 @@ func selectByID(t *testing.T, m glasses.DeviceModel, v glasses.View, id string) 
 	events, code := use(wearing(m, v), glasses.Input{Target: id})
 	for _, e := range events {
 		if !m.HasInput(e.Kind) || e.X != 0 || e.Y != 0 {
-			t.Fatalf("%s: %+v is no input of its wearer", m.ID, e)
+			t.Fatalf("%s: its wearer cannot make the input %+v", m.ID, e)
 		}
 	}
 	return events, code
 }
 
-// search returns the fewest inputs after which each id is selected in sight, found by trying every input.
+// search returns, for each id, the least number of inputs that select it in sight. It tries every input.
 func search(m glasses.DeviceModel, start glasses.View) map[string]int {
 	type place struct{ focus, scroll int }
 	fewest := map[string]int{}
@@ -221,7 +221,7 @@ func everyInput(m glasses.DeviceModel) []glasses.Input {
 	return list
 }
 
-// inSight reports whether a pixel of the panel belongs to the focused target or to what is inside it.
+// inSight reports whether a pixel of the panel belongs to the focused target or to its content.
 func inSight(m glasses.DeviceModel, v glasses.View) bool {
 	target := render.Targets(m, v)[v.Focus]
 	place := target.Rect.Intersect(image.Rect(0, 0, m.Panel.Width, m.Panel.Height))
@@ -265,7 +265,7 @@ func randomTargets(r *rand.Rand, depth int) glasses.Node {
 	return n
 }
 
-// TestFocusWords_AreWhatTheGlassesDo builds the guide's sentence from what each model does with a list of two.
+// TestFocusWords_AreWhatTheGlassesDo builds the guide's sentence from each model's behaviour on a list of two entries.
 func TestFocusWords_AreWhatTheGlassesDo(t *testing.T) {
 	for _, m := range glasses.Models() {
 		if m.Panel == nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/service-dev/service/proto/glasses/media"
 )
 
-// everyType lists what Handle takes, in a fixed order.
+// everyType lists the types that Handle accepts, in a fixed order.
 func everyType() []string {
 	var all []string
 	for _, c := range glasses.Commands() {
@@ -23,13 +23,13 @@ func everyType() []string {
 		glasses.SimCamera, glasses.SimMicrophone, glasses.SimAdvance)
 }
 
-// line composes one step of the fuzzed script: a type, how long to wait before it, whether the host answers, a payload.
+// line returns one step of the fuzzed script: a type, the wait before it, whether the host answers, and a payload.
 func line(typ string, wait byte, payload string) []byte {
 	return append([]byte{byte(slices.Index(everyType(), typ)), wait}, payload+"\n"...)
 }
 
-// FuzzHandle plays any script: nothing panics, every frame that comes out can be sent, and every frame that went in is
-// answered once, at the latest when a long time has passed.
+// FuzzHandle plays any script: nothing panics, every output frame can be sent, and every input frame is answered once,
+// at the latest after a long time.
 func FuzzHandle(f *testing.F) {
 	all := slices.Concat(line("display.show", 1, list), line("sim.input", 2, `{"kind":"tap","x":5,"y":5}`),
 		line("camera.photo", 3, "{}"),
@@ -57,7 +57,7 @@ func FuzzHandle(f *testing.F) {
 			}
 			p.play(step)
 		}
-		for range 100 { // far ahead
+		for range 100 { // far into the future
 			p.now += 3600_000
 			d.Tick(p.now)
 			p.take(true)

@@ -40,7 +40,7 @@ func TestInput(t *testing.T) {
 		[]string{`input{"kind":"tap","x":0,"y":0,"side":"left","target":"one"}`})
 }
 
-// The glasses keep their last picture while the link is lost, and begin with a clear panel when it is back.
+// The glasses keep their last picture while the link is lost and clear the panel when it is back.
 func TestLostLink_ClearsThePanelWhenItIsBack(t *testing.T) {
 	for _, test := range []struct {
 		states  []string
@@ -126,7 +126,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// TestResultsFitAFrame: whatever an app showed and announced, the answer to sim.state can be sent.
+// Whatever an app showed and announced, the answer to sim.state fits a frame.
 func TestResultsFitAFrame(t *testing.T) {
 	b := newBench(t, "rayban_display")
 	big := func(n int) string {
@@ -155,7 +155,7 @@ func TestResultsFitAFrame(t *testing.T) {
 	}
 }
 
-// The result of a show is one frame, however long the texts are that do not fit.
+// The result of a show fits one frame, however long the texts are that do not fit the panel.
 func TestShow_FindingsFitIntoAFrame(t *testing.T) {
 	list := glasses.Node{Type: glasses.NodeList}
 	for i := range 12 {

@@ -8,7 +8,7 @@ import (
 
 const (
 	chunksPerSecond = 10
-	// maxLag is how far a stream may lag, in ms, before it skips what it missed, e.g. on a machine that slept.
+	// maxLag is how far a stream may lag, in ms, before it skips the missed frames, e.g. on a machine that slept.
 	maxLag = 1000
 )
 
@@ -104,7 +104,7 @@ func (d *Device) schedule(s *stream) {
 
 func (d *Device) due(s *stream) int64 { return s.begin + s.n*1000/int64(s.rate) }
 
-// emit sends one frame of a stream. A host that still owes a frame is not asked for another.
+// emit sends one frame of a stream. It does not ask the host for a frame while an earlier one is outstanding.
 func (d *Device) emit(s *stream) {
 	switch {
 	case s.name == glasses.StreamMotion:

@@ -2,21 +2,21 @@ package device
 
 import "github.com/service-dev/service/proto/glasses"
 
-// Transcription stands from transcription.start to transcription.stop. It runs while nothing prevents it: the glasses
-// resume it when they are unfolded, back in reach, allowed to, or of a model that can.
+// Transcription is in effect from transcription.start to transcription.stop. It runs while nothing prevents it: the
+// glasses resume it when they are unfolded, back in reach, permitted to, or changed to a model with a microphone.
 
-// stand restores what apps set, as the service remembers it.
+// stand restores the standing state of the apps, which the service remembers.
 func (d *Device) stand(p glasses.Standing) {
 	d.state.Phrases = append([]string{}, p.Phrases...)
 	d.transcription = p.Transcription
 	if p.Transcription == nil {
-		d.transcribe() // no app is left to be told
+		d.transcribe() // no app is left to notify
 		return
 	}
 	d.settleTranscription()
 }
 
-// prevented returns why transcription cannot run now, as transcription.start would be refused; nil if it can.
+// prevented returns the error with which transcription.start would be refused now; nil if transcription can run.
 func (d *Device) prevented() *glasses.Error {
 	need := needsOf(glasses.TypeTranscriptionStart)
 	if err := need.lacks(d.model); err != nil {
@@ -25,8 +25,8 @@ func (d *Device) prevented() *glasses.Error {
 	return need.refused(d.state)
 }
 
-// settleTranscription resumes or ends transcription as the state says, and reports a change to the apps. The event must
-// come before those that caused it, so that an app which reacts to one of them knows already.
+// settleTranscription resumes or ends transcription as the state requires, and reports a change to the apps. Its event
+// must precede the events of the cause, so that an app that reacts to one of those already knows.
 func (d *Device) settleTranscription() {
 	if d.transcription == nil {
 		return
@@ -42,7 +42,7 @@ func (d *Device) settleTranscription() {
 	}
 }
 
-// transcribe makes the stream agree with what stands and with the state.
+// transcribe starts or stops the stream to match the standing transcription and the state.
 func (d *Device) transcribe() {
 	s := d.running(glasses.StreamTranscription)
 	shouldRun := d.transcription != nil && d.prevented() == nil
@@ -55,7 +55,7 @@ func (d *Device) transcribe() {
 	}
 }
 
-// hear passes on what somebody says, or returns why nobody listens.
+// hear passes speech to the app, or returns why no app listens.
 func (d *Device) hear(t *glasses.Transcript) *glasses.Error {
 	if d.running(glasses.StreamTranscription) != nil {
 		d.event(glasses.TypeTranscript, t)

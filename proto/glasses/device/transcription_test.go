@@ -56,7 +56,7 @@ func TestTranscription_GoesOnWithAnotherModel(t *testing.T) {
 	b.must("sim.transcript", `{"text":"hello"}`)
 }
 
-// TestTranscription_StandsAsAnswered checks that what the app was told is what stands.
+// TestTranscription_StandsAsAnswered checks that transcription is on or off as the answers to the app said.
 func TestTranscription_StandsAsAnswered(t *testing.T) {
 	b := newBench(t, "rayban_display")
 	refuse := func(typ, code string) {
@@ -71,12 +71,12 @@ func TestTranscription_StandsAsAnswered(t *testing.T) {
 	refuse("transcription.start", "busy")
 	fold()
 	if hears() {
-		t.Error("a start that was refused stands")
+		t.Error("a refused start took effect")
 	}
 	b.must("transcription.start", "")
 	refuse("transcription.stop", "platform_error")
 	if fold(); !hears() {
-		t.Error("a stop that was refused ended transcription")
+		t.Error("a refused stop ended transcription")
 	}
 	b.must("sim.state", `{"link":"lost"}`)
 	// Stopping works without glasses in reach.
@@ -106,7 +106,8 @@ func TestStanding_IsRestored(t *testing.T) {
 	}
 }
 
-// TestTranscript_SaysWhyNobodyListens names app, fold and permission; the service itself answers for a missing page.
+// TestTranscript_SaysWhyNobodyListens covers the reasons app, fold, permission and switch. For a missing page the
+// service itself answers.
 func TestTranscript_SaysWhyNobodyListens(t *testing.T) {
 	for _, c := range []struct{ state, code, part, message string }{
 		{`{}`, "paused", "", "nobody listens: the app has not started transcription"},

@@ -8,8 +8,8 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// maxFitViews is how many combinations of focus and scroll position Fit examines. What only later ones show counts as
-// not shown.
+// maxFitViews is how many combinations of focus and scroll position Fit examines. Content that only later ones show
+// counts as not shown.
 const maxFitViews = 2000
 
 // maxFindingText bounds the text of a finding in bytes: the findings of a show are part of its result, which is one
@@ -95,7 +95,8 @@ func (f *fitting) lookAtLines(b *box, r, clip image.Rectangle) {
 	}
 }
 
-// findings returns what was never visible or reachable. The content of a target that is cut is not reported separately.
+// findings reports the parts that were never visible or reachable. It does not report the content of a cut target
+// separately.
 func (f *fitting) findings() []glasses.Finding {
 	var found []glasses.Finding
 	add := func(kind string, b *box) {
@@ -119,6 +120,12 @@ func (f *fitting) findings() []glasses.Finding {
 		}
 		if b.target >= 0 && !f.focused[b.target] {
 			add(glasses.FindingUnreachable, b)
+		}
+		if b.text != nil {
+			if missing := b.text.missing(); missing != "" {
+				add(glasses.FindingMissingGlyph, b)
+				found[len(found)-1].Missing = missing
+			}
 		}
 	})
 	return found

@@ -21,6 +21,7 @@ type glyph struct {
 	r         rune
 	advance   int
 	left, top int
+	missing   bool // no font has the character
 	mask
 }
 
@@ -91,18 +92,18 @@ func (c *glyphCache) load(f face, r rune) *glyph {
 	ppem := fixed.Int26_6(f.size << 6)
 	index, err := src.GlyphIndex(&c.buf, r)
 	if err != nil || index == 0 {
-		if zeroWidth(r) {
-			return &glyph{r: r}
+		if r == '\n' || zeroWidth(r) {
+			return &glyph{r: r, missing: !isInvisible(r) && r != '\n'}
 		}
-		return missing(f, r)
+		return boxOf(f, r)
 	}
 	advance, err := src.GlyphAdvance(&c.buf, index, ppem, font.HintingNone)
 	if err != nil {
-		return missing(f, r)
+		return boxOf(f, r)
 	}
 	segments, err := src.LoadGlyph(&c.buf, index, ppem, nil)
 	if err != nil {
-		return missing(f, r)
+		return boxOf(f, r)
 	}
 	g := &glyph{r: r, advance: int(advance+32) >> 6}
 	if zeroWidth(r) {
@@ -112,8 +113,8 @@ func (c *glyphCache) load(f face, r rune) *glyph {
 	return g
 }
 
-// missing returns a box as high as a capital letter.
-func missing(f face, r rune) *glyph {
+// boxOf returns a box as high as a capital letter, in place of a missing character.
+func boxOf(f face, r rune) *glyph {
 	h := max(f.size*7/10, 3)
 	w := max(h*3/5, 3)
 	edge := max(f.size/14, 1)
@@ -125,5 +126,5 @@ func missing(f face, r rune) *glyph {
 			}
 		}
 	}
-	return &glyph{r: r, advance: w + 2*edge, left: edge, top: -h, mask: m}
+	return &glyph{r: r, advance: w + 2*edge, left: edge, top: -h, missing: true, mask: m}
 }

@@ -28,11 +28,14 @@ type Text struct {
 	ID, Path string
 	Text     string
 	// Visible is VisibleFull if every pixel of the text is on the picture of the panel, VisibleNone if none is. A text
-	// without pixels, e.g. a black one, is not visible.
+	// without pixels, e.g. a black one, is not visible, nor is one of missing characters only.
 	Visible string
 	// Whole is the part of Text whose lines are visible in full, Seen the part whose lines have a pixel on the picture.
 	// Lines that do not follow each other are separated by a line feed.
 	Whole, Seen string
+	// Missing names the characters that no font has, e.g. "你 U+4F60", which are drawn as boxes: a line that contains one
+	// is never in Whole. It is empty if there are none.
+	Missing string
 }
 
 // Image is an image node.
@@ -127,11 +130,13 @@ type lineView struct{ some, all bool }
 // textOf returns how much of a text is on the picture. places are the areas that other boxes paint; traces are
 // expensive.
 func (s *scene) textOf(p paintedBox, places []paintedPlace, traces func() *traces) Text {
-	t := Text{ID: p.n.ID, Path: p.path(), Text: p.n.Text, Visible: VisibleNone}
+	t := Text{ID: p.n.ID, Path: p.path(), Text: p.n.Text, Visible: VisibleNone, Missing: p.text.missing()}
 	views := s.linesOf(p, places, traces)
 	some, all := false, true
 	for i, v := range views {
 		line := p.text.lines[i]
+		v = p.text.legible(line, v)
+		views[i] = v
 		blank := line.from == line.to
 		some = some || v.some
 		all = all && (v.all || blank)
@@ -253,7 +258,7 @@ func isCovered(b *box, r image.Rectangle, places []paintedPlace) bool {
 	return false
 }
 
-// paintedPlaces returns what all boxes paint.
+// paintedPlaces returns the places that all boxes paint.
 func (s *scene) paintedPlaces() []paintedPlace {
 	var places []paintedPlace
 	s.walk(func(b *box, r, clip image.Rectangle) {

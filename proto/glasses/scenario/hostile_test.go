@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// A file within the limit of bytes must not take a hundred times as much to read: it may come from anybody's project.
+// Reading a file within the size limit must not take a hundred times its size in memory: the file may come from an
+// untrusted project.
 func TestParse_ListsOfNothingAreRefusedBeforeTheyAreMade(t *testing.T) {
 	for name, file := range map[string][2]string{
 		"steps":    {`{"scenario":1,"name":"x","steps":[`, `]}`},

@@ -8,8 +8,8 @@ import (
 	"github.com/service-dev/service/proto/strictjson"
 )
 
-// Kind is a kind of step. Everything about its fields follows from its entry here and its Go type: what Parse accepts,
-// the JSON Schema, the reference page, and the arguments of the tool that does the same at once.
+// Kind is a kind of step. Its entry here and its Go type define everything about its fields: what Parse accepts, the
+// JSON Schema, the reference page, and the arguments of the tool that does the same in a single call.
 type Kind struct {
 	// Name is the field of a step.
 	Name string
@@ -17,12 +17,14 @@ type Kind struct {
 	What string
 	// Expects is true for a kind that checks something.
 	Expects bool
-	// Tool is the tool that does the same at once, Argument the argument that has the step's value; an empty Argument
-	// means that the arguments are the value's fields. An empty Tool means that there is none.
+	// Tool is the tool that does the same in a single call, or "" if there is none. Argument is the argument that takes
+	// the step's value; if it is empty, the arguments are the value's fields.
 	Tool, Argument string
+	// OnlyStep are the fields of the value that the tool does not take.
+	OnlyStep []string
 	// Example is a whole step.
 	Example string
-	// rules are those of the value, by the place in it.
+	// rules are the rules of the value, by the place in it.
 	rules strictjson.Rules
 }
 
@@ -114,7 +116,7 @@ func expectations() []Kind {
 	return []Kind{
 		{Name: "expect", What: "A row of the event log must come, or with absent must not. Only rows since the last step " +
 			"that made something happen count, each for one expectation.", Expects: true,
-			Tool: "waitForEvent", Example: `{"expect": {"type": "display.show", "withinMs": 1000}}`,
+			Tool: "waitForEvent", OnlyStep: []string{"absent", "withinMs"}, Example: `{"expect": {"type": "display.show", "withinMs": 1000}}`,
 			rules: strictjson.Rules{
 				"":         {AnyOf: []string{"type", "kind", "chip", "sender", "payload"}},
 				"type":     {What: "E.g. display.show, input, app.attached.", MinLength: 1, MaxLength: glasses.MaxType},
@@ -172,7 +174,7 @@ func panelModels() (ids []string) {
 	return ids
 }
 
-// KindRules returns the rules of a kind's value, for what takes the same fields.
+// KindRules returns the rules of a kind's value, for arguments with the same fields.
 func KindRules(name string) strictjson.Rules {
 	for _, k := range Kinds() {
 		if k.Name == name {
@@ -209,7 +211,7 @@ func rulesOfSteps(place string) strictjson.Rules {
 	return rules
 }
 
-// rulesOfFile are those of a scenario.
+// rulesOfFile are the rules of a scenario.
 func rulesOfFile() strictjson.Rules {
 	clock := words("virtual by default.", "virtual", "real")
 	rules := rulesOfSteps("steps")

@@ -64,7 +64,7 @@ var schema []byte
 // Schema returns the JSON Schema of a file. The result is shared and must not be modified.
 func Schema() []byte { return schema }
 
-// writeSchema returns what scenario.schema.json has to hold.
+// writeSchema returns the content of scenario.schema.json.
 func writeSchema() ([]byte, error) {
 	schema := fileShape().Schema()
 	schema["$schema"], schema["$id"] = "https://json-schema.org/draft/2020-12/schema", SchemaURI
@@ -73,7 +73,7 @@ func writeSchema() ([]byte, error) {
 	return append(data, '\n'), err
 }
 
-// Fields returns the fields of a kind's value, for documentation; nil if it is no object.
+// Fields returns the fields of a kind's value, for documentation; nil if it is not an object.
 func (k Kind) Fields() []strictjson.Field { return stepsShape().Fields("steps[]." + k.Name) }
 
 // Want says what a kind's value must be.
@@ -99,7 +99,7 @@ func check(steps []Step) error {
 	return nil
 }
 
-// check checks what concerns several fields of a step.
+// check checks the rules that involve several fields of a step.
 func (s *Step) check(path string) error {
 	path += "." + s.Act()
 	refuse := func(message string) error {
@@ -125,7 +125,7 @@ func (s *Step) check(path string) error {
 	return nil
 }
 
-// isEmpty reports whether nothing is expected although fields are there.
+// isEmpty reports whether nothing is expected although fields are present.
 func (e *ExpectDisplay) isEmpty() bool {
 	return len(e.Text)+len(e.Absent)+len(e.Images) == 0 && e.Focus == nil && e.Picture == ""
 }

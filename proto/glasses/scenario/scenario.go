@@ -1,5 +1,5 @@
 // Package scenario is the file format of tests for apps: JSON steps that say what happens to the glasses and what the
-// app is expected to do. Parsing is strict, so that a misspelt word is an error instead of a test that tests nothing.
+// app is expected to do. Parsing is strict, so that a misspelt word is an error rather than a test that checks nothing.
 // A recording is a scenario that also contains what the app did. The package reads and writes files; it runs nothing.
 package scenario
 
@@ -36,11 +36,11 @@ type Scenario struct {
 	Schema   string `json:"$schema,omitempty"`
 	Scenario int    `json:"scenario"` // Version
 	Name     string `json:"name"`
-	// DeviceModel is the id of a model; empty means that of the session.
+	// DeviceModel is the id of a model; empty means the session's model.
 	DeviceModel string `json:"deviceModel,omitempty"`
 	// Clock is virtual or real; empty means virtual.
 	Clock string `json:"clock,omitempty"`
-	// App is how to start the app, for programs that do.
+	// App says how to start the app, for programs that start it.
 	App *App `json:"app,omitempty"`
 	// FixturesDir is the folder with the fixtures of camera and microphone; a relative path starts at the file's
 	// folder.
@@ -68,7 +68,7 @@ func (a *Assistant) Script() *assistantscript.Script {
 	return &assistantscript.Script{Rules: a.Rules}
 }
 
-// App is how to start an app: a command with arguments, a working directory relative to the file's folder, and
+// App says how to start an app: a command with arguments, a working directory relative to the file's folder, and
 // additional environment variables.
 type App struct {
 	Command []string          `json:"command"`
@@ -116,13 +116,13 @@ type Expect struct {
 type ExpectDisplay struct {
 	// Text lists texts that must all be on the panel in full, each as part of one node's text.
 	Text []string `json:"text,omitempty"`
-	// InOrder is that Text must be readable in this order from top to bottom.
+	// InOrder requires Text to be readable in this order from top to bottom.
 	InOrder bool `json:"inOrder,omitempty"`
 	// Absent lists texts, and alts or ids of images, that must not be on the panel in full.
 	Absent []string `json:"absent,omitempty"`
 	// Images lists alts or ids of images that must be on the panel in full.
 	Images []string `json:"images,omitempty"`
-	// AllowPartial counts what is on the panel in part like what is there in full, also for Absent.
+	// AllowPartial treats content that is partly on the panel as if it were there in full, also for Absent.
 	AllowPartial bool `json:"allowPartial,omitempty"`
 	// Focus is the id of the focused button or list entry.
 	Focus *string `json:"focus,omitempty"`
@@ -131,8 +131,8 @@ type ExpectDisplay struct {
 	WithinMs *int64 `json:"withinMs,omitempty"`
 }
 
-// ExpectNothingClipped is that the tree on the panel fits device models: nothing is clipped or cut, no word of a button
-// is broken, and the wearer reaches every target.
+// ExpectNothingClipped requires the tree on the panel to fit device models: nothing is clipped or cut, no word of a
+// button is broken, and the wearer can reach every target.
 type ExpectNothingClipped struct {
 	// Models are ids of models with a panel; empty means all.
 	Models   []string `json:"models,omitempty"`
@@ -144,7 +144,7 @@ type Recorded struct {
 	// Clock is the clock of the recording; times are compared only between virtual clocks.
 	Clock      string `json:"clock"`
 	DurationMs int64  `json:"durationMs"`
-	// AppLeft reports whether the app had left at the end, as it may then in a run.
+	// AppLeft reports whether the app had left at the end. If so, it may leave in a run too.
 	AppLeft  bool      `json:"appLeft,omitempty"`
 	Trace    []Request `json:"trace"`
 	Pictures []Picture `json:"pictures"`
@@ -212,7 +212,7 @@ func (s Scenario) Encode() ([]byte, error) {
 	return append(data, '\n'), nil
 }
 
-// orEmpty returns a list that is written as [] and not as null.
+// orEmpty returns an empty list for nil, which is encoded as [] rather than null.
 func orEmpty[T any](list []T) []T {
 	if list == nil {
 		return []T{}

@@ -44,7 +44,7 @@ func TestParseAndEncode(t *testing.T) {
 	one, _ := s.Encode()
 	two, _ := again.Encode()
 	if string(one) != string(two) || !reflect.DeepEqual(len(s.Steps), len(again.Steps)) {
-		t.Errorf("not the same after a round:\n%s\n%s", one, two)
+		t.Errorf("encoding and parsing changed it:\n%s\n%s", one, two)
 	}
 	for i := range s.Steps {
 		if s.Steps[i].Act() == "" {
@@ -53,7 +53,7 @@ func TestParseAndEncode(t *testing.T) {
 	}
 }
 
-// Every refusal names the place, what was expected there and an example, so that whoever wrote the file can mend it.
+// Every refusal names the place, what was expected there and an example, so that the author can fix the file.
 func TestRefusals(t *testing.T) {
 	step := func(s string) string { return `{"scenario":1,"name":"x","steps":[{"advance":1},` + s + `]}` }
 	tap := `, e.g. {"input": {"kind": "tap", "x": 300, "y": 240}}`
@@ -119,7 +119,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// Every example of the table is right itself.
+// Every example in the table is itself valid.
 func TestKinds_ExamplesParse(t *testing.T) {
 	for _, k := range Kinds() {
 		steps, err := ParseSteps([]byte("[" + k.Example + "]"))
@@ -146,7 +146,7 @@ func FuzzParse(f *testing.F) {
 			t.Fatal(err)
 		}
 		if _, err := Parse(out); err != nil && len(out) <= MaxFile {
-			t.Fatalf("what was read and written cannot be read: %v\n%s", err, out)
+			t.Fatalf("the encoded scenario cannot be parsed: %v\n%s", err, out)
 		}
 	})
 }

@@ -12,7 +12,7 @@ import (
 
 const schemaFile = "scenario.schema.json"
 
-// TestSchema_IsTheCheckedInFile holds the shipped file to the table of kinds. UPDATE_SCHEMA=1 writes it.
+// TestSchema_IsTheCheckedInFile compares the shipped file with the table of kinds. UPDATE_SCHEMA=1 writes it.
 func TestSchema_IsTheCheckedInFile(t *testing.T) {
 	want, err := writeSchema()
 	if err != nil {
@@ -73,9 +73,9 @@ func FuzzSchema(f *testing.F) {
 		var refused *Error
 		switch {
 		case err == nil && valid != nil:
-			t.Fatalf("the decoder takes what the schema refuses: %v", valid)
+			t.Fatalf("the decoder accepts a file that the schema refuses: %v", valid)
 		case valid == nil && errors.As(err, &refused) && !refused.Beyond:
-			t.Fatalf("the schema takes what the decoder refuses: %v", err)
+			t.Fatalf("the schema accepts a file that the decoder refuses: %v", err)
 		}
 	})
 }

@@ -2,8 +2,8 @@
 // transport.proto, and the handshake both sides use. It knows neither the daemon nor any adapter.
 package pluginv1
 
-// The handshake of hashicorp/go-plugin. The cookie is no secret: it keeps a person who starts an adapter by hand from
-// waiting for something that never comes.
+// The handshake of hashicorp/go-plugin. The cookie is not a secret: it keeps a person who starts an adapter by hand
+// from waiting for something that never comes.
 const (
 	CookieKey   = "SERVICE_PLUGIN_COOKIE"
 	CookieValue = "spawned-by-serviced"

@@ -9,17 +9,17 @@ import (
 // MaxEvent is the largest event of a stream, in bytes.
 const MaxEvent = 1 << 20
 
-// ErrEventTooLarge is returned for an event above MaxEvent: no text model sends such a one.
-var ErrEventTooLarge = errors.New("an event of the provider is too large")
+// ErrEventTooLarge is returned for an event above MaxEvent: no text model sends one that large.
+var ErrEventTooLarge = errors.New("provider's event is too large")
 
-// Answer reads a provider's answer while it passes.
+// Answer reads a provider's answer while it is passed on.
 type Answer struct {
 	Receipt
-	// Failed is set if the provider reported an error in its answer, Ended if the answer has its end.
+	// Failed is set if the provider reported an error in its answer, Ended if the answer is complete.
 	Failed, Ended bool
 	api           API
 	keepsAll      bool  // the app asked for the chunk with the usage
-	most          int64 // tokens of a report that can be true
+	most          int64 // most tokens that a true report can have
 	pending       []byte
 	events        int64 // that carry text
 	text          int64 // bytes of it
@@ -69,7 +69,7 @@ func (a *Answer) Feed(out, p []byte) ([]byte, error) {
 	return out, nil
 }
 
-// Finish reads what is left when the stream has ended, for a provider that does not end its last event.
+// Finish reads the remaining bytes after the end of the stream, for a provider that does not terminate its last event.
 func (a *Answer) Finish(out []byte) []byte {
 	data, _ := eventData(a.pending)
 	if _, ok := readEvent(data); ok || string(data) == done {
@@ -110,7 +110,7 @@ func (a *Answer) event(text []byte) bool {
 	}
 	a.count(data, streamTexts[a.api])
 	if !hasMember(data, `"usage"`) && !hasMember(data, `"error"`) && !a.mayEnd(data) {
-		return true // most events: decoding them would cost more than all the rest
+		return true // most events: decoding them would cost more than everything else
 	}
 	e, ok := readEvent(data)
 	if !ok {
@@ -125,19 +125,19 @@ func (a *Answer) event(text []byte) bool {
 	case Messages:
 		a.Ended = a.Ended || e.kind == "message_stop"
 		a.Final = a.Final || a.Seen && e.kind == "message_delta"
-	case Chat: // ended by its last line
+	case Chat: // ends with its last line
 	}
 	a.Failed = e.failed
 	return !a.Failed && (a.keepsAll || !e.nothing || e.usage == nil)
 }
 
-// lastEvents are the types of the events that end a stream, where no line of its own does.
+// lastEvents are the types of the events that end a stream of the interfaces without a last line.
 var lastEvents = map[API][]string{
 	Responses: {`"response.completed"`, `"response.incomplete"`, `"response.failed"`},
 	Messages:  {`"message_stop"`},
 }
 
-// mayEnd reports whether an event has the type of a last one; text can hold it too.
+// mayEnd reports whether an event contains the type of a last event. Its text can contain that too.
 func (a *Answer) mayEnd(data []byte) bool {
 	return slices.ContainsFunc(lastEvents[a.api], func(kind string) bool { return bytes.Contains(data, []byte(kind)) })
 }
@@ -173,7 +173,7 @@ func eventData(text []byte) (data []byte, ok bool) {
 	return data, ok
 }
 
-// Members with the text of an answer: of events that add to it, and of a whole answer.
+// Members that hold the text of an answer: in events that add to it, and in a whole answer.
 var (
 	streamTexts = map[API][]string{
 		Chat:      {`"content"`, `"arguments"`, `"reasoning_content"`, `"refusal"`},
@@ -183,7 +183,7 @@ var (
 	wholeTexts = []string{`"content"`, `"text"`, `"arguments"`, `"reasoning_content"`, `"refusal"`, `"thinking"`}
 )
 
-// count adds the text of data, for an estimate.
+// count counts the text in data, for an estimate.
 func (a *Answer) count(data []byte, names []string) {
 	before := a.text
 	for _, name := range names {
@@ -217,8 +217,8 @@ func stringLength(data []byte) int64 {
 	return 0
 }
 
-// Estimate returns what the seen part of the answer probably used: exact counts where the provider reported them,
-// and otherwise the usual size of the input and of the text.
+// Estimate returns the probable usage of the seen part of the answer: exact counts where the provider reported them,
+// otherwise the usual size of the input and of the text.
 func (a *Answer) Estimate(input int64) Usage {
 	u := a.Usage
 	if !a.Seen {

@@ -1,12 +1,12 @@
-// Package wire decodes the requests of apps, encodes what a provider receives, and reads what a provider reports about
-// its use of tokens. It is pure: it knows neither HTTP, nor providers, nor accounts.
+// Package wire decodes the requests of apps, encodes the requests to providers, and reads the providers' reports of
+// token usage. It knows neither HTTP, nor providers, nor accounts.
 //
-// A field that this package does not know could spend money outside of the bound of a call, so requests are decoded by
-// an allow-list and encoded anew. Two parsers that read one text differently would bypass it, so a repeated name is
-// refused.
+// A field that this package does not know could spend money beyond the bound of a call, so requests are decoded with
+// an allow-list and encoded again. Two parsers that read the same text differently would bypass the list, so a repeated
+// name is refused.
 package wire
 
-// API is the interface that a model is called by. There is no translation between them.
+// API is the interface by which a model is called. Requests are not translated between interfaces.
 type API string
 
 // The interfaces.

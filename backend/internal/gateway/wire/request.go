@@ -24,11 +24,11 @@ type Request struct {
 	Stream bool
 	// WantsUsage is set if the app asked for the chunk with the usage of a stream.
 	WantsUsage bool
-	// Output is the asked bound of the answer in tokens, 0 if none was asked.
+	// Output is the requested bound of the answer in tokens, or 0.
 	Output int64
 	Images int64
 
-	body     []byte // an object without what Encode adds
+	body     []byte // an object without the members that Encode adds
 	text     int64  // bytes
 	messages int64
 }
@@ -65,7 +65,7 @@ func (r *Request) InputBound(imageTokens int64) int64 {
 	return r.text + perMessage*r.messages + perRequest + r.Images*imageTokens
 }
 
-// InputEstimate is the usual size of such an input in tokens, for calls whose usage was never told.
+// InputEstimate is the usual size of such an input in tokens, for calls whose usage was never reported.
 func (r *Request) InputEstimate(imageTokens int64) int64 { return (r.text+3)/4 + r.Images*imageTokens }
 
 // Encode returns the body for a provider: the model by the provider's name, and the answer bounded to output tokens in

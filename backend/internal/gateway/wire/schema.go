@@ -44,7 +44,7 @@ func unsupported(path, why string) error {
 
 // decoder is the state of decoding one body.
 type decoder struct {
-	out        []byte                    // the body encoded anew
+	out        []byte                    // the body as encoded again
 	taken      map[string]jsontext.Value // top-level fields that are not part of out
 	images     int
 	imageBytes int
@@ -53,8 +53,8 @@ type decoder struct {
 // rule checks a value and appends its encoding to d.out. It appends nothing to leave the field out.
 type rule func(d *decoder, path string, v jsontext.Value) error
 
-// checkText refuses what two parsers could read differently: repeated names, invalid UTF-8, numbers that no float64
-// can hold. It also bounds the depth.
+// checkText refuses text that two parsers could read differently: repeated names, invalid UTF-8, and numbers out of the
+// range of a float64. It also bounds the depth.
 func checkText(body []byte) error {
 	d := jsontext.NewDecoder(bytes.NewBuffer(body))
 	for ended := false; ; ended = d.StackDepth() == 0 {
@@ -155,7 +155,7 @@ func only(value, why string) rule {
 // dropped accepts a value and leaves it out.
 func dropped(*decoder, string, jsontext.Value) error { return nil }
 
-// anything accepts any value. The caller makes sure that none can spend money.
+// anything accepts any value. The caller ensures that no value can spend money.
 func anything(d *decoder, path string, v jsontext.Value) (err error) {
 	if d.out, err = jsontext.AppendFormat(d.out, v); err != nil {
 		return invalid(path, "is not valid JSON")
@@ -171,7 +171,7 @@ func anyObject(d *decoder, path string, v jsontext.Value) error {
 	return anything(d, path, v)
 }
 
-// orNull leaves a null out.
+// orNull accepts null and leaves it out.
 func orNull(r rule) rule {
 	return func(d *decoder, path string, v jsontext.Value) error {
 		if v.Kind() == 'n' {

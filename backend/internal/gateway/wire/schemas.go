@@ -37,7 +37,7 @@ func functionWithType() fields {
 	return f
 }
 
-// format of an answer, with the schema's members beside its type or in an object of its own.
+// format is the rule for the format of an answer, with the schema's members beside its type or in their own object.
 func format(schema rule) rule {
 	return variant("type", "", map[string]rule{
 		"text":        object(fields{"type": anything}),
@@ -75,7 +75,7 @@ var (
 		"user": object(fields{"role": anything, "name": name,
 			"content": byKind(anyText, list(maxList, variant("type", "",
 				map[string]rule{"text": chatText, "image_url": chatImage})), nil)}, "content"),
-		// Apps send back the message that they received, with fields that say nothing and those that clients add.
+		// Apps send back the message that they received, with fields without meaning and fields that clients add.
 		"assistant": object(fields{"role": anything, "name": name, "refusal": orNull(anyText),
 			"content": orNull(byKind(anyText, list(maxList, variant("type", "",
 				map[string]rule{"text": chatText, "refusal": chatRefusal})), nil)),
@@ -159,7 +159,7 @@ var (
 
 // The messages interface.
 var (
-	// Only the cache of five minutes: the one of an hour has another price.
+	// Only the five-minute cache: the one-hour cache has another price.
 	cacheControl = orNull(object(fields{"type": word("ephemeral"), "ttl": orNull(word("5m"))}, "type"))
 
 	textBlock = object(fields{"type": anything, "text": anyText, "cache_control": cacheControl,

@@ -8,18 +8,18 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Receipt is what a provider reported about the use of tokens. The last report of a call counts.
+// Receipt is the usage that a provider reported. The last report of a call counts.
 type Receipt struct {
 	Usage Usage
 	// Seen is set once a usable report was read, Final once one was read that covers the whole answer.
 	Seen, Final bool
 	// Malformed is set if a report was read that cannot be true; it counts as missing.
 	Malformed bool
-	// Unequal is set if the parts of a report did not add up to its total; the rest counts as output.
+	// Unequal is set if the parts of a report did not add up to its total; the difference counts as output.
 	Unequal bool
 }
 
-// Report reads one report of the interface. Providers differ in its fields: each count has several names.
+// Report reads one usage report. Providers name the fields differently, so each count has several names.
 func (r *Receipt) report(api API, v jsontext.Value, most int64) {
 	if v.Kind() == 'n' {
 		return
@@ -46,15 +46,15 @@ func (r *Receipt) report(api API, v jsontext.Value, most int64) {
 		r.Malformed = true
 		return
 	}
-	// A provider that leaves reasoning out of its parts has it in the total.
+	// A provider that leaves reasoning out of the parts includes it in the total.
 	if rest := c.total - u.In - u.Out; c.total >= 0 && rest > 0 {
 		u.Out, r.Unequal = u.Out+rest, true
 	}
 	r.Usage, r.Seen, r.Final, r.Malformed = u, true, true, false
 }
 
-// merge adds a report of the messages interface: the opening event has the input, later ones the output so far. Its
-// input excludes what is cached.
+// merge adds a report of the messages interface: the opening event has the input, later ones the output so far. The
+// input excludes cached tokens.
 func (r *Receipt) merge(c counts) {
 	u := r.Usage
 	uncached := u.In - u.Cached - u.CacheWrite
@@ -70,7 +70,7 @@ func (r *Receipt) merge(c counts) {
 	r.Usage, r.Seen, r.Malformed = u, r.Seen || c.in >= 0, false
 }
 
-// counts are the counts of one report, -1 where it has none.
+// counts are the counts of one report; -1 means missing.
 type counts struct {
 	in, cached, cacheWrite, out, total int64
 	most                               int64
@@ -115,7 +115,7 @@ func (c *counts) details(v jsontext.Value) {
 	}
 }
 
-// count reads a whole number from 0 to most; null is no count.
+// count reads a whole number from 0 to most; null is not a count.
 func (c *counts) count(into *int64, v jsontext.Value) {
 	if v.Kind() == 'n' {
 		return
@@ -128,15 +128,15 @@ func (c *counts) count(into *int64, v jsontext.Value) {
 	*into = n
 }
 
-// event is what matters of an answer or of an event of a stream.
+// event holds the relevant members of an answer or of a stream's event.
 type event struct {
 	kind    string // type of the event, or of the whole answer
 	usage   jsontext.Value
 	failed  bool
-	nothing bool // a chunk without choices: it carries usage only
+	nothing bool // a chunk without choices, which carries only usage
 }
 
-// lenient reads what providers send: for most readers the last value of a repeated name counts.
+// lenient decodes JSON of providers: as for most readers, the last value of a repeated name counts.
 var lenient = []jsontext.Options{jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)}
 
 // readEvent reads a JSON object. It returns false for anything else.
@@ -182,7 +182,7 @@ func (e *event) setUsage(v jsontext.Value) {
 	}
 }
 
-// isResponse reports whether an event or answer is a finished response; its usage counts whatever became of it.
+// isResponse reports whether an event or answer is a finished response, whose usage counts even if it failed.
 func isResponse(kind string) bool {
 	switch kind {
 	case "response", "response.completed", "response.incomplete", "response.failed":

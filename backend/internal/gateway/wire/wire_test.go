@@ -273,7 +273,7 @@ func FuzzDecode(f *testing.F) {
 		if r.InputBound(0) < int64(len(got["messages"])+len(got["input"])) && r.Images == 0 {
 			t.Fatalf("bound %d of %s", r.InputBound(0), out)
 		}
-		again, err := Decode(a, out) // what is sent would be accepted
+		again, err := Decode(a, out) // the encoded request must be acceptable too
 		if err != nil || a != Chat && again.Output != 77 {
 			t.Fatalf("%s: %v", out, err)
 		}
@@ -308,7 +308,7 @@ func FuzzAnswer(f *testing.F) {
 	})
 }
 
-// A stream has its end although its provider keeps the usage to itself.
+// A stream ends even if its provider reports no usage.
 func TestAnswer_EndsWithoutUsage(t *testing.T) {
 	for api, last := range map[API]string{
 		Responses: "event: response.completed\ndata: {\"type\":\"response.completed\",\"response\":{\"usage\":null}}\n\n",

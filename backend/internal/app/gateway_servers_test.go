@@ -1,0 +1,170 @@
+package app
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/service-dev/service/backend/internal/config"
+	"github.com/service-dev/service/packaging/llmtest"
+)
+
+// localServer is a server of models as a person runs it: it lists its models, and the fake provider answers for them.
+type localServer struct {
+	*httptest.Server
+	models atomic.Pointer[string] // the list of models; nil: it refuses every key
+}
+
+func startLocalServer(t *testing.T, provider *llmtest.Provider) *localServer {
+	t.Helper()
+	to, err := url.Parse(provider.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	to.Path = ""
+	s := &localServer{}
+	list := `{"object":"list","data":[{"id":"good"},{"id":"llama3.2:1b","object":"model","owned_by":"library"}]}`
+	s.models.Store(&list)
+	mux := http.NewServeMux()
+	mux.Handle("/v1/chat/completions", &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }})
+	mux.HandleFunc("GET /v1/models", func(w http.ResponseWriter, r *http.Request) {
+		list := s.models.Load()
+		if list == nil || r.Header.Get("Authorization") != "Bearer "+llmtest.Key {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		_, _ = io.WriteString(w, *list)
+	})
+	s.Server = httptest.NewServer(mux)
+	t.Cleanup(s.Close)
+	return s
+}
+
+const serversPath = "/account/projects/com.example.hello/gateway/servers"
+
+// offered lists the models of /v1/models.
+func (w *gatewayWorld) offered() string {
+	w.t.Helper()
+	res, text := w.ask("GET", "/v1/models", "")
+	var list struct {
+		Data []struct{ ID, Resolves string }
+	}
+	if err := json.Unmarshal([]byte(text), &list); err != nil || res.StatusCode != http.StatusOK {
+		w.t.Fatalf("%d %s: %v", res.StatusCode, text, err)
+	}
+	ids := []string{}
+	for _, m := range list.Data {
+		ids = append(ids, strings.TrimSuffix(m.ID+"="+m.Resolves, "="))
+	}
+	return strings.Join(ids, " ")
+}
+
+// A person adds a server in the dashboard; from then on apps can ask for its models, at no cost, also after a restart.
+func TestGateway_ServesModelsOfAServerThatThePersonAdded(t *testing.T) {
+	eachGateway(t, testLocalServer, func(c *config.Config) {
+		c.GatewayCatalogue, c.FreeCredit, c.CredentialsKeys = "", "0.00", strings.Repeat("a1", 32)
+	})
+}
+
+func testLocalServer(t *testing.T, w *gatewayWorld) {
+	server, pages := startLocalServer(t, w.provider), w.signIn()
+	add := func(id, address, key string) int {
+		t.Helper()
+		return pages.post(serversPath, url.Values{"server-id": {id}, "server-url": {address}, "server-key": {key}})
+	}
+	page := func(want ...string) {
+		t.Helper()
+		text := pages.get("/account/projects/com.example.hello/gateway")
+		for _, one := range want {
+			if !strings.Contains(text, one) {
+				t.Errorf("the page lacks %q", one)
+			}
+		}
+		if strings.Contains(text, llmtest.Key) {
+			t.Error("the page shows the key")
+		}
+	}
+	if status := add("ollama", server.URL, ""); status != http.StatusSeeOther || w.offered() != "" {
+		t.Fatalf("without its key: %d, %q", status, w.offered())
+	}
+	page("it refuses the key", "paid by: nothing")
+	if status := add("ollama", server.URL, llmtest.Key); status != http.StatusSeeOther {
+		t.Fatalf("added: %d", status)
+	}
+	w.restart()
+	const want = "assistant=ollama/good ollama/good ollama/llama3.2:1b"
+	if got := w.offered(); got != want {
+		t.Fatalf("offered %q", got)
+	}
+	page("answers", "with a key", "ollama/llama3.2:1b", "paid by: local, free")
+	for _, model := range []string{"assistant", "ollama/llama3.2:1b"} {
+		if res, text := w.ask("POST", "/v1/chat/completions", chatBody(model, "")); res.StatusCode != http.StatusOK {
+			t.Fatalf("%s: %d %s", model, res.StatusCode, text)
+		}
+		if row := w.last(); row.Outcome != "ok" || row.Source != "local" || row.MicroUSD != 0 || row.In == 0 {
+			t.Errorf("counted %+v", row)
+		}
+	}
+	book := w.provider.Book()
+	if len(book) != 2 || book[0].Model != "good" || book[1].Model != "llama3.2:1b" {
+		t.Errorf("called %+v", book)
+	}
+	if u := w.usage(""); *u.KeySource != "local" || u.Totals.MicroUSD != 0 || u.Totals.Calls != 2 {
+		t.Errorf("%+v", u)
+	}
+	less := `{"data":[{"id":"good"}]}`
+	server.models.Store(&less)
+	if status := pages.post(serversPath+"/ollama/check", url.Values{}); status != http.StatusSeeOther ||
+		w.offered() != "assistant=ollama/good ollama/good" {
+		t.Errorf("checked: %d, %q", status, w.offered())
+	}
+	server.Close()
+	if res, text := w.ask("POST", "/v1/chat/completions", chatBody("assistant", "")); res.StatusCode !=
+		http.StatusServiceUnavailable || !strings.Contains(text, "provider_unreachable") {
+		t.Errorf("closed: %d %s", res.StatusCode, text)
+	}
+	pages.post(serversPath+"/ollama/check", url.Values{})
+	page("it does not answer: start it", "A local server of models did not answer.")
+	if strings.Contains(w.log.String(), llmtest.Key) {
+		t.Error("the log has the key")
+	}
+	if status := pages.post(serversPath+"/ollama/remove", url.Values{}); status != http.StatusSeeOther || w.offered() != "" {
+		t.Errorf("removed: %d, %q", status, w.offered())
+	}
+	var keys int
+	if err := w.db.QueryRow("SELECT COUNT(*) FROM credentials").Scan(&keys); err != nil || keys != 0 {
+		t.Errorf("%d keys left, %v", keys, err)
+	}
+}
+
+// Only addresses of this machine and of private networks are called, whatever their names.
+func TestGateway_CallsNoServerElsewhere(t *testing.T) {
+	w := startGateway(t, func(c *config.Config) { c.CredentialsKeys = strings.Repeat("a1", 32) })
+	pages := w.signIn()
+	for _, form := range []url.Values{
+		{"server-id": {"cloud"}, "server-url": {"http://169.254.169.254/v1"}},
+		{"server-id": {"far"}, "server-url": {"http://192.0.2.1/v1"}, "server-key": {"k"}},
+		{"server-id": {"odd"}, "server-url": {"ftp://localhost"}},
+		{"server-id": {"Not an id"}, "server-url": {"http://localhost:1"}},
+		{"server-id": {"key"}, "server-url": {"http://localhost:1"}, "server-key": {"a b"}},
+	} {
+		if status := pages.post(serversPath, form); status != http.StatusUnprocessableEntity {
+			t.Errorf("%v: %d", form, status)
+		}
+	}
+	var stored int
+	if err := w.db.QueryRow("SELECT COUNT(*) FROM local_servers").Scan(&stored); err != nil || stored != 0 {
+		t.Errorf("%d servers, %v", stored, err)
+	}
+	for _, path := range []string{"/nothing/check", "/nothing/remove"} {
+		if status := pages.post(serversPath+path, url.Values{}); status != http.StatusNotFound {
+			t.Errorf("%s: %d", path, status)
+		}
+	}
+}

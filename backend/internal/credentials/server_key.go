@@ -1,0 +1,43 @@
+package credentials
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/service-dev/service/backend/internal/audit"
+)
+
+// serverPrefix begins the provider of the key of a local server, which no catalogue's provider does.
+const serverPrefix = "local/"
+
+const maxServerKey = 1000
+
+// SetServerKey stores the key of a local server that a project's owner added. The error may be ErrNotConfigured or an
+// *InvalidError, and never contains the value.
+func (s *Service) SetServerKey(ctx context.Context, account, project, server, value string, by audit.Actor) error {
+	value = strings.TrimSpace(value)
+	odd := func(r rune) bool { return r <= ' ' || r > '~' }
+	if value == "" || len(value) > maxServerKey || strings.ContainsFunc(value, odd) {
+		return &InvalidError{Message: fmt.Sprintf("A key is 1 to %d plain characters without spaces.", maxServerKey)}
+	}
+	return s.put(ctx, owner{account, project, serverPrefix + server}, value, "", "local server "+server, by)
+}
+
+// ServerKey returns the key of a local server, or "" if it has none.
+func (s *Service) ServerKey(ctx context.Context, account, project, server string) (string, error) {
+	value, err := s.Open(ctx, account, project, serverPrefix+server)
+	if errors.Is(err, ErrNotSet) {
+		return "", nil
+	}
+	return value, err
+}
+
+// RemoveServerKey deletes the key of a local server, if it has one.
+func (s *Service) RemoveServerKey(ctx context.Context, account, project, server string, by audit.Actor) error {
+	if err := s.Remove(ctx, account, project, serverPrefix+server, by); !errors.Is(err, ErrNotSet) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,278 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/service-dev/service/backend/internal/audit"
+	"github.com/service-dev/service/backend/internal/gateway/wire"
+)
+
+// Bounds of local servers.
+const (
+	MaxLocalServers  = 10 // of a project
+	maxLocalModels   = 50 // of a server
+	maxModelName     = 200
+	maxModelsAnswer  = 1 << 20
+	checkTimeout     = 5 * time.Second
+	localContext     = 131_072 // tokens, which only bounds counts: a local model costs nothing
+	localOutput      = 16_384
+	localOutputField = "max_tokens"
+)
+
+// Errors of local servers.
+var (
+	ErrServerID     = errors.New("the name is not 1 to 64 lower case letters, digits, dots, - and _")
+	ErrServerURL    = errors.New("the address is no http or https address with a host, without user, query and fragment")
+	ErrNotLocal     = errors.New("the address is neither this machine's nor one of a private network")
+	ErrServers      = fmt.Errorf("a project has at most %d local servers", MaxLocalServers)
+	ErrNoServer     = errors.New("the project has no such local server")
+	errUnreachable  = errors.New("it does not answer: start it, then check again")
+	errKeyRefused   = errors.New("it refuses the key: remove the server, and add it with another key")
+	errNoModelsList = errors.New("it answered, but not with a list of models: its address usually ends in /v1")
+)
+
+// LocalServer is a server of models on a machine of the person, such as Ollama, llama.cpp or vLLM, that they added to a
+// project. It serves the interface chat and costs nothing.
+type LocalServer struct {
+	ID      string   // apps ask for <id>/<name of the model>
+	BaseURL string   // ends before /chat/completions
+	Models  []string // as the server names them, of the last check that succeeded
+	Keyed   bool     // it is called with a key
+	Problem string   // of the last check; "" if it succeeded
+	Checked time.Time
+}
+
+// LocalServerStore keeps local servers. Methods that change something also insert the entry, of the project's owner.
+type LocalServerStore interface {
+	LocalServers(ctx context.Context, account, project string) ([]LocalServer, error)
+	// PutLocalServer inserts or replaces one, or returns ErrServers.
+	PutLocalServer(ctx context.Context, s LocalServer, most int, e audit.Entry) error
+	// NoteLocalServer stores the result of a check. It changes nothing if the server is gone.
+	NoteLocalServer(ctx context.Context, account, project string, s LocalServer) error
+	// DeleteLocalServer returns ErrNoServer if there is none.
+	DeleteLocalServer(ctx context.Context, id string, e audit.Entry) error
+}
+
+// ServerKeys keep the keys of local servers as credentials of the project.
+type ServerKeys interface {
+	SetServerKey(ctx context.Context, account, project, server, value string, by audit.Actor) error
+	// ServerKey returns "" for a server without a key.
+	ServerKey(ctx context.Context, account, project, server string) (string, error)
+	RemoveServerKey(ctx context.Context, account, project, server string, by audit.Actor) error
+}
+
+// LocalServers are the servers that people add themselves. Only a backend on the person's own machine has them: it may
+// connect to that machine and its network on their behalf.
+type LocalServers struct {
+	store  LocalServerStore
+	keys   ServerKeys
+	now    func() time.Time
+	client *http.Client
+}
+
+// NewLocalServers returns the servers of a store.
+func NewLocalServers(store LocalServerStore, keys ServerKeys, now func() time.Time) *LocalServers {
+	return &LocalServers{store: store, keys: keys, now: now, client: newClient(localOnly)}
+}
+
+func (l *LocalServers) time() time.Time { return l.now().UTC().Truncate(time.Millisecond) }
+
+// List returns a project's servers by id.
+func (l *LocalServers) List(ctx context.Context, account, project string) ([]LocalServer, error) {
+	return l.store.LocalServers(ctx, account, project)
+}
+
+// Add adds a server, or replaces the one of that id, and asks it for its models. A server that does not answer is added
+// with its Problem. It returns ErrServerID, ErrServerURL, ErrNotLocal, ErrServers, or what SetServerKey does; nothing is
+// added then.
+func (l *LocalServers) Add(
+	ctx context.Context, account, project, id, address, key string, by audit.Actor,
+) (LocalServer, error) {
+	if !idForm.MatchString(id) {
+		return LocalServer{}, ErrServerID
+	}
+	key = strings.TrimSpace(key)
+	base, err := localBase(address)
+	if err != nil {
+		return LocalServer{}, err
+	}
+	s := LocalServer{ID: id, BaseURL: base, Keyed: key != ""}
+	if err := l.ask(ctx, &s, key); err != nil {
+		return LocalServer{}, err
+	}
+	if s.Keyed {
+		if err := l.keys.SetServerKey(ctx, account, project, id, key, by); err != nil {
+			return LocalServer{}, err
+		}
+	}
+	e := audit.New(l.time(), account, by, "gateway.server_added", project, "local server "+id+" at "+base)
+	err = l.store.PutLocalServer(ctx, s, MaxLocalServers, e)
+	if !s.Keyed || err != nil {
+		err = errors.Join(err, l.keys.RemoveServerKey(ctx, account, project, id, by))
+	}
+	if err != nil {
+		return LocalServer{}, fmt.Errorf("save local server: %w", err)
+	}
+	return s, nil
+}
+
+// Check asks a server for its models and stores the result.
+func (l *LocalServers) Check(ctx context.Context, account, project, id string) (LocalServer, error) {
+	s, err := l.find(ctx, account, project, id)
+	if err != nil {
+		return LocalServer{}, err
+	}
+	key := ""
+	if s.Keyed {
+		if key, err = l.keys.ServerKey(ctx, account, project, id); err != nil {
+			return LocalServer{}, fmt.Errorf("read key of local server: %w", err)
+		}
+	}
+	if err := l.ask(ctx, &s, key); err != nil {
+		s.Problem = err.Error()
+	}
+	return s, l.store.NoteLocalServer(ctx, account, project, s)
+}
+
+// Remove deletes a server and its key, or returns ErrNoServer.
+func (l *LocalServers) Remove(ctx context.Context, account, project, id string, by audit.Actor) error {
+	e := audit.New(l.time(), account, by, "gateway.server_removed", project, "local server "+id)
+	if err := l.store.DeleteLocalServer(ctx, id, e); err != nil {
+		return fmt.Errorf("remove local server: %w", err)
+	}
+	return l.keys.RemoveServerKey(ctx, account, project, id, by)
+}
+
+func (l *LocalServers) find(ctx context.Context, account, project, id string) (LocalServer, error) {
+	list, err := l.List(ctx, account, project)
+	if err != nil {
+		return LocalServer{}, fmt.Errorf("read local servers: %w", err)
+	}
+	i := slices.IndexFunc(list, func(s LocalServer) bool { return s.ID == id })
+	if i < 0 {
+		return LocalServer{}, ErrNoServer
+	}
+	return list[i], nil
+}
+
+// localBase returns the base address of a server: /v1 is added to an address without a path.
+func localBase(address string) (string, error) {
+	u, err := url.Parse(strings.TrimSpace(address))
+	if err != nil || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" ||
+		u.Scheme != "http" && u.Scheme != "https" || len(address) > maxText {
+		return "", ErrServerURL
+	}
+	u.Path, u.RawPath = strings.TrimRight(u.Path, "/"), ""
+	if u.Path == "" {
+		u.Path = "/v1"
+	}
+	return u.String(), nil
+}
+
+// ask lists the server's models into s, or notes why it cannot. The error is ErrNotLocal.
+func (l *LocalServers) ask(ctx context.Context, s *LocalServer, key string) error {
+	names, err := l.listModels(ctx, s.BaseURL, key)
+	if errors.Is(err, ErrNotLocal) {
+		return ErrNotLocal
+	}
+	s.Checked, s.Problem = l.time(), ""
+	if err != nil {
+		s.Problem = err.Error()
+		return nil
+	}
+	s.Models = names
+	return nil
+}
+
+func (l *LocalServers) listModels(ctx context.Context, base, key string) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/models", nil)
+	if err != nil {
+		return nil, ErrServerURL
+	}
+	if key != "" {
+		r.Header.Set("Authorization", "Bearer "+key)
+	}
+	response, err := l.client.Do(r)
+	switch {
+	case errors.Is(err, ErrNotLocal):
+		return nil, err
+	case err != nil:
+		return nil, errUnreachable
+	}
+	defer response.Body.Close()
+	if response.StatusCode == http.StatusUnauthorized || response.StatusCode == http.StatusForbidden {
+		return nil, errKeyRefused
+	}
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxModelsAnswer))
+	if err != nil {
+		return nil, errUnreachable
+	}
+	names, ok := parseModels(body)
+	if response.StatusCode != http.StatusOK || !ok {
+		return nil, errNoModelsList
+	}
+	return names, nil
+}
+
+// parseModels returns the names of a list of models, sorted and at most maxLocalModels; ok is false for anything else.
+func parseModels(body []byte) (names []string, ok bool) {
+	var answer struct {
+		Data *[]struct {
+			ID string `json:"id"`
+		} `json:"data"`
+	}
+	if err := json.Unmarshal(body, &answer); err != nil || answer.Data == nil {
+		return nil, false
+	}
+	for _, m := range *answer.Data {
+		odd := func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }
+		if m.ID != "" && len(m.ID) <= maxModelName && !strings.ContainsFunc(m.ID, odd) {
+			names = append(names, m.ID)
+		}
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	return names[:min(len(names), maxLocalModels)], true
+}
+
+// models returns the models of a project's servers. l may be nil.
+func (l *LocalServers) models(ctx context.Context, who Caller) (list []*Model, err error) {
+	if l == nil {
+		return nil, nil
+	}
+	servers, err := l.List(ctx, who.Account, who.Project)
+	if err != nil {
+		return nil, fmt.Errorf("read local servers: %w", err)
+	}
+	for _, s := range servers {
+		p := &Provider{ID: s.ID, Name: s.ID, Local: true, added: true, keyed: s.Keyed, base: s.BaseURL,
+			header: "Authorization", prefix: "Bearer "}
+		for _, name := range s.Models {
+			list = append(list, &Model{ID: s.ID + "/" + name, Name: name, Description: "On your own server.", Provider: p,
+				API: wire.Chat, upstream: name, outputField: localOutputField, context: localContext, output: localOutput,
+				defaultOutput: defaultOutput})
+		}
+	}
+	return list, nil
+}
+
+// key returns the key of a server that a project's owner added, or none.
+func (l *LocalServers) key(ctx context.Context, who Caller, server string) (key, error) {
+	text, err := l.keys.ServerKey(ctx, who.Account, who.Project, server)
+	if err != nil || text == "" {
+		return key{}, err
+	}
+	return newKey(text), nil
+}

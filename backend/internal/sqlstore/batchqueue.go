@@ -1,0 +1,170 @@
+package sqlstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	maxQueued     = 256 // queued writes; further callers block until there is room
+	maxBatchDelay = 4 * time.Millisecond
+)
+
+var errClosed = errors.New("the database is closed")
+
+// batchQueue collects the writes that wait and has them committed together, batch by batch.
+//
+// Callers that were answered together often return together, so a queue that passed on whatever waits would split them
+// into two halves for good, each waiting for the other's commit. It therefore waits for as many writes as were under way
+// at the last commit, but only for half of the time that a commit takes and never longer than maxBatchDelay. A lone
+// caller is never delayed.
+type batchQueue[W any] struct {
+	commit  func(batch []*pending[W]) // answers every write of the batch
+	most    int                       // writes in a batch, so that the last of them does not wait long
+	queue   chan *pending[W]
+	stopped chan struct{} // closed when serve has returned
+	active  int           // callers at the last commit, answered and queued; used by serve's goroutine only
+
+	mu     sync.RWMutex // held for reading while a write is queued, so that close comes after it
+	closed bool
+}
+
+// pending is a write that was not answered yet.
+type pending[W any] struct {
+	ctx     context.Context
+	work    W
+	claimed atomic.Bool   // by the goroutine that runs it, or by the caller that withdraws it
+	err     error         // the outcome; not to be read before done is closed
+	done    chan struct{} // closed when the caller may be answered
+}
+
+// panicError is the error of a write that panicked: the value and the stack.
+type panicError string
+
+func (p panicError) Error() string { return string(p) }
+
+// recovered sets err to a panicError if the deferring function panics.
+func recovered(err *error) {
+	if r := recover(); r != nil {
+		*err = panicError(fmt.Sprintf("write panicked: %v\n\n%s", r, debug.Stack()))
+	}
+}
+
+func newBatchQueue[W any](most int) *batchQueue[W] {
+	return &batchQueue[W]{most: most, queue: make(chan *pending[W], maxQueued), stopped: make(chan struct{})}
+}
+
+// do returns when the write is committed, or the error for which nothing of it is. If ctx ends before the write begins,
+// do returns at once; later it waits. A panic of the write continues in the caller.
+func (q *batchQueue[W]) do(ctx context.Context, work W) error {
+	p := &pending[W]{ctx: ctx, work: work, done: make(chan struct{})}
+	if err := q.enqueue(p); err != nil {
+		return err
+	}
+	select {
+	case <-p.done:
+	case <-ctx.Done():
+		if p.claim() {
+			return ctx.Err()
+		}
+		<-p.done
+	}
+	var panicked panicError
+	if errors.As(p.err, &panicked) {
+		panic(string(panicked))
+	}
+	return p.err
+}
+
+func (q *batchQueue[W]) enqueue(p *pending[W]) error {
+	q.mu.RLock()
+	defer q.mu.RUnlock()
+	if q.closed {
+		return errClosed
+	}
+	select {
+	case q.queue <- p:
+		return nil
+	case <-p.ctx.Done():
+		return p.ctx.Err()
+	}
+}
+
+// close commits the queued writes and stops the queue. Later writes fail with errClosed.
+func (q *batchQueue[W]) close() {
+	q.mu.Lock()
+	if !q.closed {
+		q.closed = true
+		close(q.queue)
+	}
+	q.mu.Unlock()
+	<-q.stopped
+}
+
+// serve commits one batch after the other.
+func (q *batchQueue[W]) serve() {
+	defer close(q.stopped)
+	var took time.Duration
+	for first := range q.queue {
+		batch := q.collect([]*pending[W]{first}, q.most, nil)
+		if expected := min(q.active, q.most); len(batch) < expected {
+			delay := time.NewTimer(min(took/2, maxBatchDelay))
+			batch = q.collect(batch, expected, delay.C)
+			delay.Stop()
+		}
+		start := time.Now()
+		q.commit(batch)
+		took = time.Since(start)
+	}
+}
+
+// collect appends queued writes until the batch has size writes. With until it also waits for more until then.
+func (q *batchQueue[W]) collect(batch []*pending[W], size int, until <-chan time.Time) []*pending[W] {
+	for len(batch) < size {
+		p, ok := q.next(until)
+		if !ok {
+			break
+		}
+		batch = append(batch, p)
+	}
+	return batch
+}
+
+func (q *batchQueue[W]) next(until <-chan time.Time) (*pending[W], bool) {
+	select {
+	case p, open := <-q.queue:
+		return p, open
+	default:
+	}
+	if until == nil {
+		return nil, false
+	}
+	select {
+	case p, open := <-q.queue:
+		return p, open
+	case <-until:
+		return nil, false
+	}
+}
+
+// claim reports whether the write is now the caller's to run or to withdraw.
+func (p *pending[W]) claim() bool { return p.claimed.CompareAndSwap(false, true) }
+
+// expired reports whether the write's context has ended, and then answers a caller that still waits.
+func (p *pending[W]) expired() bool {
+	err := p.ctx.Err()
+	if err != nil && p.claim() {
+		p.answer(err)
+	}
+	return err != nil
+}
+
+func (p *pending[W]) answer(err error) {
+	p.err = err
+	close(p.done)
+}

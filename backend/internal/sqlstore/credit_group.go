@@ -1,0 +1,339 @@
+package sqlstore
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/service-dev/service/backend/internal/credit"
+)
+
+// creditGroup writes holds and settlements in one transaction, as if one came after the other: first all settlements,
+// which give money back, then the holds in the order in which they came. Each account's balance is locked, always in
+// the same order; what is read under the lock and what the group changes decides on the holds.
+type creditGroup struct {
+	s   *Store
+	tx  stepper
+	ops []*creditOp
+
+	purses   map[string]*purse
+	projects map[projectKey]*groupProject
+	spent    map[periodKey]int64 // spent and held, of projects and accounts with a cap
+	held     map[dayKey]int64    // by new holds
+}
+
+// purse is a locked balance.
+type purse struct {
+	book         string
+	posted, held int64
+	caps         periodCaps
+	// what the group changes of posted and held
+	addPosted, addHeld int64
+}
+
+// periodCaps are limits of a day's and a month's spending; NULL does not limit.
+type periodCaps struct{ day, month sql.NullInt64 }
+
+func (c periodCaps) any() bool { return c.day.Valid || c.month.Valid }
+
+type projectKey struct{ account, project string }
+
+// groupProject is what a group has to know of a project.
+type groupProject struct {
+	id   string // "" for an unknown project; another one for an alias
+	caps periodCaps
+}
+
+type periodKey struct{ account, project, period string }
+
+// dayKey is a day of a project.
+type dayKey struct{ account, project, day string }
+
+func compareDays(a, b dayKey) int {
+	return cmp.Or(cmp.Compare(a.account, b.account), cmp.Compare(a.project, b.project), cmp.Compare(a.day, b.day))
+}
+
+func (d dayKey) month() string { return d.day[:len("2006-01")] }
+
+func newCreditGroup(s *Store, tx stepper) *creditGroup {
+	return &creditGroup{s: s, tx: tx, purses: map[string]*purse{}, projects: map[projectKey]*groupProject{},
+		spent: map[periodKey]int64{}, held: map[dayKey]int64{}}
+}
+
+func (g *creditGroup) run(ctx context.Context) error {
+	for _, step := range []func(context.Context) error{
+		g.endHolds, g.endAgain, g.readLocked, g.giveBack, g.readSpending, g.admitAll, g.changeSums, g.book, g.count,
+	} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// settlements lists the settlements of holds that f selects.
+func (g *creditGroup) settlements(f func(op *creditOp) bool) (some []*creditOp) {
+	for _, op := range g.ops {
+		if op.settle.HoldID != "" && f(op) {
+			some = append(some, op)
+		}
+	}
+	return some
+}
+
+// endHolds ends the open holds of the settlements.
+func (g *creditGroup) endHolds(ctx context.Context) error {
+	ops := g.settlements(func(*creditOp) bool { return true })
+	statements := make([]statement, len(ops))
+	for i, op := range ops {
+		statements[i] = stmt(`UPDATE credit_holds SET state = 'settled', charged = CASE WHEN amount < $2 THEN amount ELSE $2 END
+			WHERE id = $1 AND state = 'open' RETURNING `+endedHoldColumns, op.settle.HoldID, int64(op.settle.Charge))
+	}
+	return g.query(ctx, "settle hold", func(i int, r scanner) (err error) {
+		ops[i].ended, err = scanEndedHold(r)
+		ops[i].charged = credit.Amount(ops[i].ended.charged)
+		return err
+	}, statements)
+}
+
+// endAgain looks at the settlements whose hold was not open: a repeat has no effect, and the operator carries the cost
+// of a call whose hold was given back.
+func (g *creditGroup) endAgain(ctx context.Context) error {
+	ops := g.settlements(func(op *creditOp) bool { return op.ended.id == "" })
+	var statements []statement
+	for _, op := range ops {
+		op.repeat, op.refused = true, credit.ErrNoHold
+		statements = append(statements,
+			stmt(`UPDATE credit_holds SET state = 'late' WHERE id = $1 AND state = 'expired' RETURNING `+endedHoldColumns,
+				op.settle.HoldID),
+			stmt(`SELECT `+endedHoldColumns+` FROM credit_holds WHERE id = $1`, op.settle.HoldID))
+	}
+	return g.query(ctx, "settle late", func(i int, r scanner) error {
+		op := ops[i/2]
+		h, err := scanEndedHold(r)
+		op.refused = nil
+		if i%2 == 0 {
+			op.ended, op.late, op.repeat = h, true, false
+		} else {
+			op.charged = credit.Amount(h.charged)
+		}
+		return err
+	}, statements)
+}
+
+// readLocked locks the balances, in the order of their accounts, and reads them and what is needed of the projects.
+func (g *creditGroup) readLocked(ctx context.Context) error {
+	for _, op := range g.ops {
+		switch {
+		case op.hold.ID != "":
+			g.purses[op.hold.Account] = nil
+			g.projects[projectKey{op.hold.Account, op.hold.Project}] = &groupProject{}
+		case op.callID != "":
+			g.projects[projectKey{op.settle.Call.Account, op.settle.Call.Project}] = &groupProject{}
+		case op.ended.id != "":
+			if !op.late {
+				g.purses[op.ended.account] = nil
+			}
+			g.projects[projectKey{op.ended.account, op.ended.project}] = &groupProject{}
+		}
+	}
+	accounts := slices.Sorted(maps.Keys(g.purses))
+	keys := slices.Collect(maps.Keys(g.projects))
+	var statements []statement
+	for _, id := range accounts {
+		statements = append(statements, stmt(`SELECT book, posted, held, day_cap, month_cap FROM credit_balances
+			WHERE account_id = $1`+g.s.forUpdate("credit_balances"), id))
+	}
+	for _, k := range keys {
+		statements = append(statements, stmt(`SELECT day_cap, month_cap FROM gateway_settings
+			WHERE account_id = $1 AND app_id = $2`, k.account, k.project), stmt(projectIDQuery, k.account, k.project))
+	}
+	return g.query(ctx, "lock credit balance", func(i int, r scanner) error {
+		if i < len(accounts) {
+			p := &purse{}
+			g.purses[accounts[i]] = p
+			return r.Scan(&p.book, &p.posted, &p.held, &p.caps.day, &p.caps.month)
+		}
+		i -= len(accounts)
+		p := g.projects[keys[i/2]]
+		if i%2 == 0 {
+			return r.Scan(&p.caps.day, &p.caps.month)
+		}
+		return r.Scan(&p.id)
+	}, statements)
+}
+
+// giveBack subtracts ended holds from the sums of held money, and their charges from the balances.
+func (g *creditGroup) giveBack(ctx context.Context) error {
+	sums := map[dayKey]*endedHold{}
+	for _, op := range g.settlements(func(op *creditOp) bool { return op.ended.id != "" && !op.late }) {
+		h := op.ended
+		p := g.purses[h.account]
+		if p == nil {
+			return fmt.Errorf("give hold back: %w", sql.ErrNoRows)
+		}
+		p.change(-h.charged, -h.amount)
+		day := dayKey{h.account, h.project, h.day}
+		if sums[day] == nil {
+			sums[day] = &endedHold{account: h.account, project: h.project, day: h.day}
+		}
+		sums[day].amount += h.amount
+		sums[day].charged += h.charged
+	}
+	var statements []statement
+	for _, day := range slices.SortedFunc(maps.Keys(sums), compareDays) {
+		statements = append(statements, sums[day].subtractSpending())
+	}
+	return g.tx.exec(ctx, statements...)
+}
+
+func (p *purse) change(posted, held int64) {
+	p.posted, p.held = p.posted+posted, p.held+held
+	p.addPosted, p.addHeld = p.addPosted+posted, p.addHeld+held
+}
+
+// readSpending reads what projects and accounts with a cap spent and hold in the days of the new holds.
+func (g *creditGroup) readSpending(ctx context.Context) error {
+	days := map[dayKey]bool{}
+	for _, op := range g.ops {
+		h := op.hold
+		p := g.purses[h.Account]
+		if h.ID != "" && p != nil && (p.caps.any() || g.projects[projectKey{h.Account, h.Project}].caps.any()) {
+			days[op.day()] = true
+		}
+	}
+	all := slices.Collect(maps.Keys(days))
+	statements := make([]statement, len(all))
+	for i, d := range all {
+		statements[i] = stmt(`SELECT project, period, spent + held FROM credit_spending WHERE account_id = $1
+			AND (project = '' OR project = $2) AND (period = $3 OR period = $4)`, d.account, d.project, d.day, d.month())
+	}
+	return g.query(ctx, "read spending", func(i int, r scanner) error {
+		k := periodKey{account: all[i].account}
+		var sum int64
+		err := r.Scan(&k.project, &k.period, &sum)
+		g.spent[k] = sum
+		return err
+	}, statements)
+}
+
+// day is the day of a hold.
+func (op *creditOp) day() dayKey {
+	day, _ := credit.Periods(op.at)
+	return dayKey{op.hold.Account, op.hold.Project, day}
+}
+
+// admitAll inserts the holds that the balances and caps cover.
+func (g *creditGroup) admitAll(ctx context.Context) error {
+	var statements []statement
+	for _, op := range g.ops {
+		h := op.hold
+		if h.ID == "" {
+			continue
+		}
+		if op.refused = g.admit(op); op.refused != nil {
+			continue
+		}
+		day := op.day()
+		g.purses[h.Account].change(0, int64(h.Amount))
+		g.held[day] += int64(h.Amount)
+		for _, k := range day.periods() {
+			g.spent[k] += int64(h.Amount)
+		}
+		statements = append(statements, stmt(`INSERT INTO credit_holds
+				(id, account_id, project, amount, charged, state, day, created_at, lease_until)
+			VALUES ($1, $2, $3, $4, 0, 'open', $5, $6, $7)`,
+			h.ID, h.Account, h.Project, int64(h.Amount), day.day, toMS(op.at), toMS(h.LeaseUntil)))
+	}
+	return g.tx.exec(ctx, statements...)
+}
+
+// periods are the sums to which a hold of the day counts.
+func (d dayKey) periods() []periodKey {
+	all := []periodKey{{d.account, "", d.day}, {d.account, "", d.month()}}
+	if d.project != "" {
+		all = append(all, periodKey{d.account, d.project, d.day}, periodKey{d.account, d.project, d.month()})
+	}
+	return all
+}
+
+// admit returns why a hold is refused, or nil.
+func (g *creditGroup) admit(op *creditOp) error {
+	h := op.hold
+	p := g.purses[h.Account]
+	if p == nil {
+		return credit.ErrNoBook
+	}
+	if refused := refusal(h.Amount, p.posted, p.held); refused != nil {
+		return refused
+	}
+	own := g.projects[projectKey{h.Account, h.Project}].caps
+	day, month := credit.Periods(op.at)
+	dayEnds, monthEnds := credit.Resets(op.at)
+	for _, c := range []struct { // in the order in which they are named to apps
+		limit sql.NullInt64
+		of    string
+		cap   string
+		sum   periodKey
+		ends  time.Time
+	}{
+		{own.day, credit.OfProject, credit.CapDay, periodKey{h.Account, h.Project, day}, dayEnds},
+		{own.month, credit.OfProject, credit.CapMonth, periodKey{h.Account, h.Project, month}, monthEnds},
+		{p.caps.day, credit.OfAccount, credit.CapDay, periodKey{h.Account, "", day}, dayEnds},
+		{p.caps.month, credit.OfAccount, credit.CapMonth, periodKey{h.Account, "", month}, monthEnds},
+	} {
+		if used := g.spent[c.sum]; c.limit.Valid && used+int64(h.Amount) > c.limit.Int64 {
+			return &credit.CapReached{Cap: c.cap, Of: c.of, Limit: credit.Amount(c.limit.Int64), Used: credit.Amount(used),
+				ResetsAt: c.ends}
+		}
+	}
+	return nil
+}
+
+// changeSums adds the group's changes to balances and spending.
+func (g *creditGroup) changeSums(ctx context.Context) error {
+	var statements []statement
+	for _, id := range slices.Sorted(maps.Keys(g.purses)) {
+		if p := g.purses[id]; p != nil && (p.addPosted != 0 || p.addHeld != 0) {
+			statements = append(statements, stmt(`UPDATE credit_balances SET held = held + $2, posted = posted + $3
+				WHERE account_id = $1`, id, p.addHeld, p.addPosted))
+		}
+	}
+	for _, day := range slices.SortedFunc(maps.Keys(g.held), compareDays) {
+		statements = append(statements, day.addSpending(g.held[day]))
+	}
+	return g.tx.exec(ctx, statements...)
+}
+
+// book inserts the transfers of the settlements.
+func (g *creditGroup) book(ctx context.Context) error {
+	var transfers []statement
+	add := func(op *creditOp, kind, debit string, amount int64) {
+		transfers = append(transfers, transferOf(kind+op.ended.id, debit, credit.BookUsed, amount, op.at, "")...)
+	}
+	for _, op := range g.settlements(func(op *creditOp) bool { return op.ended.id != "" }) {
+		charge := int64(op.settle.Charge)
+		if op.late {
+			add(op, "late:", credit.BookOperator, charge)
+			continue
+		}
+		add(op, "call:", g.purses[op.ended.account].book, op.ended.charged)
+		add(op, "short:", credit.BookOperator, charge-op.ended.charged)
+	}
+	return g.tx.exec(ctx, transfers...)
+}
+
+// query runs statements whose rows are read.
+func (g *creditGroup) query(ctx context.Context, what string, row func(int, scanner) error, all []statement) error {
+	if len(all) == 0 {
+		return nil
+	}
+	if err := g.tx.query(ctx, row, all...); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return nil
+}

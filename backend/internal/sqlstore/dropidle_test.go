@@ -1,0 +1,70 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"sync"
+	"testing"
+)
+
+// slowlyClosed makes connections of which the first to be closed waits for resume.
+type slowlyClosed struct {
+	once            sync.Once
+	closing, resume chan struct{}
+}
+
+func (s *slowlyClosed) Connect(context.Context) (driver.Conn, error) { return slowConn{s}, nil }
+func (*slowlyClosed) Driver() driver.Driver                          { return nil }
+
+type slowConn struct{ *slowlyClosed }
+
+func (slowConn) Prepare(string) (driver.Stmt, error) { return nil, errors.ErrUnsupported }
+func (slowConn) Begin() (driver.Tx, error)           { return nil, errors.ErrUnsupported }
+func (c slowConn) Close() error {
+	c.once.Do(func() {
+		close(c.closing)
+		<-c.resume
+	})
+	return nil
+}
+
+// When several writes lose their server at once, each drops the idle connections. None that was made since is closed.
+func TestDropIdle_ClosesNoNewConnection(t *testing.T) {
+	made := &slowlyClosed{closing: make(chan struct{}), resume: make(chan struct{})}
+	db := sql.OpenDB(made)
+	defer db.Close()
+	db.SetMaxIdleConns(maxConns)
+	use := func() {
+		t.Helper()
+		var two [2]*sql.Conn
+		for i := range two {
+			var err error
+			if two[i], err = db.Conn(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, conn := range two {
+			if err := conn.Raw(func(c any) error {
+				if c == nil {
+					return errors.New("it was closed while it was in the pool")
+				}
+				return nil
+			}); err != nil {
+				t.Error(err)
+			}
+			conn.Close()
+		}
+	}
+	use()
+	s := &Store{writes: db}
+	var dropped sync.WaitGroup
+	dropped.Go(s.dropIdle)
+	<-made.closing
+	s.dropIdle()
+	use()
+	close(made.resume)
+	dropped.Wait()
+	use()
+}

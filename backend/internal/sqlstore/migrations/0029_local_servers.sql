@@ -1,0 +1,18 @@
+-- +goose Up
+-- Servers of models that a project's owner added on a backend of their own machine. models are their names, as JSON;
+-- problem is why the last check failed, or empty. A key is a row of credentials.
+CREATE TABLE local_servers (
+	account_id TEXT NOT NULL,
+	app_id     TEXT NOT NULL,
+	id         TEXT NOT NULL,
+	base_url   TEXT NOT NULL,
+	models     TEXT NOT NULL,
+	keyed      INTEGER NOT NULL,
+	problem    TEXT NOT NULL,
+	checked_at BIGINT NOT NULL,
+	PRIMARY KEY (account_id, app_id, id),
+	FOREIGN KEY (account_id, app_id) REFERENCES projects (account_id, app_id) ON DELETE CASCADE
+);
+
+-- +goose Down
+DROP TABLE local_servers;

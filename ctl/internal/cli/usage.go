@@ -1,0 +1,147 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/service-dev/service/proto/backendapi"
+)
+
+func (a *app) usage() *cobra.Command {
+	var project, span string
+	cmd := &cobra.Command{
+		Use: "usage", Short: "Show what a project's AI calls cost", Args: cobra.NoArgs,
+		Long: "Shows what a project's calls through the AI gateway cost: the credit, caps, models, and refused calls with\n" +
+			"the next step. Amounts are US dollars, times are UTC. Needs a linked account.",
+		Example: "  servicectl usage\n  servicectl usage --project com.example.app --range 30d",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var u backendapi.GatewayUsage
+			args := map[string]any{}
+			for name, value := range map[string]string{"project": project, "range": span} {
+				if value != "" {
+					args[name] = value
+				}
+			}
+			return a.oneCall(cmd.Context(), "getGatewayUsage", args, &u, func() { a.showUsage(u) })
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&project, "project", "", "id of the project; default: the one of this directory")
+	flags.StringVar(&span, "range", "", "24h, 7d, 30d or 90d; default 7d")
+	return cmd
+}
+
+func (a *app) showUsage(u backendapi.GatewayUsage) {
+	rows := [][]string{
+		{"project", u.Project},
+		{"range", day(u.Range.From) + " to " + day(u.Range.To)},
+		{"spent", spentText(u.Totals)},
+		{"credit", creditText(u.Credit)},
+	}
+	if u.KeySource != nil {
+		rows = append(rows, []string{"paid by", strings.ReplaceAll(*u.KeySource, "_", " ")})
+	}
+	for _, c := range []struct {
+		of  string
+		cap *backendapi.GatewayCap
+	}{{"project, day", u.Caps.Day}, {"project, month", u.Caps.Month}, {"account, day", u.Caps.AccountDay},
+		{"account, month", u.Caps.AccountMonth}} {
+		if c.cap != nil {
+			rows = append(rows, []string{"cap", fmt.Sprintf("%s: %s of %s, resets %s", c.of,
+				backendapi.Dollars(c.cap.SpentMicroUSD), backendapi.Dollars(c.cap.LimitMicroUSD), day(c.cap.ResetsAt))})
+		}
+	}
+	if m, ok := assistantOf(u); ok {
+		rows = append(rows, []string{m.ID, modelText(m)})
+	}
+	a.Table(rows)
+	if len(u.ByModel) > 0 {
+		a.Say("")
+		table := [][]string{{"MODEL", "CALLS", "TOKENS IN", "TOKENS OUT", "SPENT"}}
+		for _, m := range u.ByModel {
+			table = append(table, []string{m.Model, fmt.Sprint(m.Calls), fmt.Sprint(m.TextIn + m.TextCached),
+				fmt.Sprint(m.TextOut), backendapi.Dollars(m.MicroUSD)})
+		}
+		a.Table(table)
+	}
+	if len(u.Refusals) > 0 {
+		a.Say("")
+		table := [][]string{{"REFUSED", "CALLS", "NEXT STEP"}}
+		for _, r := range u.Refusals {
+			table = append(table, []string{r.Code, fmt.Sprint(r.Count), r.FixHint})
+		}
+		a.Table(table)
+	} else if next := nextOfUsage(u); next != "" {
+		a.Remark("  next: %s", next)
+	}
+}
+
+// day returns the date of a timestamp.
+func day(timestamp string) string {
+	date, _, _ := strings.Cut(timestamp, "T")
+	return date
+}
+
+func spentText(s backendapi.GatewaySums) string {
+	text := fmt.Sprintf("%s in %d calls", backendapi.Dollars(s.MicroUSD), s.Calls)
+	for _, part := range []struct {
+		n    int64
+		what string
+	}{{s.Failed, "failed"}, {s.Cancelled, "cancelled"}, {s.Estimated, "estimated"}, {s.Refused, "refused beside them"}} {
+		if part.n > 0 {
+			text += fmt.Sprintf(", %d %s", part.n, part.what)
+		}
+	}
+	return text
+}
+
+func creditText(c backendapi.GatewayCredit) string {
+	parts := []string{backendapi.Dollars(c.BalanceMicroUSD)}
+	if c.ReservedMicroUSD > 0 {
+		parts = append(parts, backendapi.Dollars(c.ReservedMicroUSD)+" of it reserved by calls in flight")
+	}
+	if c.Locked {
+		parts = append(parts, "locked")
+	}
+	return strings.Join(parts, ", ")
+}
+
+// assistantOf returns the model that apps get by the name assistant.
+func assistantOf(u backendapi.GatewayUsage) (backendapi.GatewayModel, bool) {
+	for _, m := range u.Models {
+		if m.ID == "assistant" {
+			return m, true
+		}
+	}
+	return backendapi.GatewayModel{}, false
+}
+
+func modelText(m backendapi.GatewayModel) string {
+	switch {
+	case m.Available && m.Resolves != nil:
+		return *m.Resolves
+	case m.Available:
+		return "available"
+	case m.Why != nil:
+		return "not available: " + *m.Why
+	}
+	return "not available"
+}
+
+// nextOfUsage returns the next step where no call was refused, or "".
+func nextOfUsage(u backendapi.GatewayUsage) string {
+	m, known := assistantOf(u)
+	switch {
+	case u.Credit.Locked:
+		return "confirm the account's mail address on the settings page: the credit is locked until then"
+	case u.Credit.BalanceMicroUSD <= u.Credit.ReservedMicroUSD:
+		return "add credit on the account's credit page; models of local servers cost nothing"
+	case known && !m.Available:
+		return "choose another model for assistant on the project's page, or tell the backend's operator"
+	case u.Totals.Calls == 0:
+		return "have the app ask the model assistant: `servicectl tool call getCapabilityGuide --arg capability=assistant`"
+	}
+	return ""
+}

@@ -1,0 +1,91 @@
+package scenario
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/service-dev/service/proto/glasses/scenario"
+)
+
+// merger builds a recording that has the differences of some steps from a run, and everything else as it was.
+type merger struct {
+	steps []int // whose differences are accepted
+
+	frames   []mergedFrame
+	pictures []mergedPicture // of a recording whose pictures belong to no frame
+	late     int64           // how much later than recorded frames come by the delays that are accepted
+
+	taken map[int]bool   // steps of which a difference was accepted
+	kinds map[string]int // how many differences were accepted
+	left  map[int]bool   // the other steps that differ
+}
+
+// mergedFrame is a frame of the recording or of the run.
+type mergedFrame struct {
+	frame
+	to     int64 // its time in the recording
+	paired bool
+}
+
+// mergedPicture is a picture of the recording, or a new one.
+type mergedPicture struct {
+	scenario.Picture
+	png func() []byte // nil for one of the recording
+}
+
+// takes reports whether a difference is accepted, and counts it.
+func (m *merger) takes(d Diff) bool {
+	if m.taken == nil {
+		m.taken, m.kinds, m.left = map[int]bool{}, map[string]int{}, map[int]bool{}
+	}
+	if !slices.Contains(m.steps, d.Step) {
+		m.left[d.Step] = true
+		return false
+	}
+	m.taken[d.Step] = true
+	m.kinds[d.Kind]++
+	return true
+}
+
+// add appends a frame at a time of the recording. paired reports whether both have it.
+func (m *merger) add(f frame, at int64, paired bool) {
+	m.frames = append(m.frames, mergedFrame{frame: f, to: at, paired: paired})
+}
+
+func (m *merger) addPicture(p scenario.Picture, png func() []byte) {
+	m.pictures = append(m.pictures, mergedPicture{p, png})
+}
+
+// recording returns the frames as a recording lists them, and the pictures. Frames between two that are paired may come
+// from both sides and are ordered by time. A frame that the run does not have is never later than the next one that is
+// paired, which may come earlier now.
+func (m *merger) recording() (trace []scenario.Request, pictures []mergedPicture) {
+	from := 0
+	for i := range len(m.frames) + 1 {
+		if i == len(m.frames) || m.frames[i].paired {
+			slices.SortStableFunc(m.frames[from:i], func(a, b mergedFrame) int { return cmp.Compare(a.to, b.to) })
+			from = i + 1
+		}
+	}
+	for i := len(m.frames) - 2; i >= 0; i-- {
+		m.frames[i].to = min(m.frames[i].to, m.frames[i+1].to)
+	}
+	trace = []scenario.Request{}
+	for _, f := range m.frames {
+		trace = append(trace, scenario.Request{At: f.to, Type: f.typ, Payload: f.raw})
+		if f.picture != "" {
+			pictures = append(pictures, mergedPicture{scenario.Picture{At: f.drawn - f.at + f.to, SHA256: f.picture}, f.png})
+		}
+	}
+	return trace, append(pictures, m.pictures...)
+}
+
+// maxSteps bounds a list of steps in a report.
+const maxSteps = 100
+
+// first returns the numbers of a set of steps in order, the first maxSteps.
+func first(steps map[int]bool) []int {
+	list := slices.Sorted(maps.Keys(steps))
+	return list[:min(len(list), maxSteps)]
+}

@@ -1,0 +1,58 @@
+package render
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// maxMissingNamed is how many missing characters of a text are named.
+const maxMissingNamed = 8
+
+// isInvisible reports whether a character that the font lacks is rightly drawn as nothing: joiners, marks of direction
+// and variation selectors. A combining mark is not one of them.
+func isInvisible(r rune) bool {
+	return unicode.In(r, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
+}
+
+// missing names the characters of a paragraph that no font has, each once, in order: "你 U+4F60, 好 U+597D". It is empty
+// if there are none.
+func (p *paragraph) missing() string {
+	var runes []rune
+	for _, g := range p.glyphs {
+		if g.missing && !slices.Contains(runes, g.r) {
+			if len(runes) == maxMissingNamed {
+				return nameRunes(runes) + " and others"
+			}
+			runes = append(runes, g.r)
+		}
+	}
+	return nameRunes(runes)
+}
+
+func nameRunes(runes []rune) string {
+	names := make([]string, len(runes))
+	for i, r := range runes {
+		names[i] = fmt.Sprintf("%U", r)
+		if unicode.IsGraphic(r) && !zeroWidth(r) {
+			names[i] = string(r) + " " + names[i]
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+// legible returns the part of what a panel shows of a line that the wearer can read: a line with a missing character is
+// never read in full, and one of missing characters only not at all.
+func (p *paragraph) legible(l textLine, v lineView) lineView {
+	some, missing := false, false
+	for _, g := range p.glyphs[l.from:l.to] {
+		missing = missing || g.missing
+		some = some || !g.missing && g.w > 0
+	}
+	if missing {
+		v.all = false
+		v.some = v.some && some
+	}
+	return v
+}
