@@ -35,6 +35,7 @@ func (a *App) newGateway(f *features, o Options) error {
 	f.gateway = gateway.New(gateway.Options{
 		Catalogue: catalogue, Purse: f.credit, Keys: a.store, Settings: f.assistant,
 		OwnKeys: ownKeys{sources, f.credentials}, Servers: f.servers, Log: o.Log,
+		Limits: o.GatewayLimits,
 	})
 	f.assistant.TextModels = f.textModels
 	f.usage = &usage.Service{Ledger: f.credit, Models: f.gateway, KeySources: sources, Now: time.Now}
