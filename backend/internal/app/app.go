@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/service-dev/service/backend/internal/config"
+	"github.com/service-dev/service/backend/internal/gateway"
 	"github.com/service-dev/service/backend/internal/link"
 	"github.com/service-dev/service/backend/internal/relay"
 	"github.com/service-dev/service/backend/internal/secret"
@@ -32,7 +33,9 @@ type Options struct {
 	SignInWord string
 	// EndBrowserSessions signs every browser out at the start, because somebody else may have their cookies.
 	EndBrowserSessions bool
-	Log                *slog.Logger
+	// GatewayLimits bound calls to models. Zero values mean the defaults.
+	GatewayLimits gateway.Limits
+	Log           *slog.Logger
 }
 
 // App is a composed backend. Serve closes it; call Close if Serve is not called.

@@ -37,6 +37,7 @@ func (a *App) newGateway(f *features, o Options) error {
 	f.gateway = gateway.New(gateway.Options{
 		Catalogue: catalogue, Purse: f.credit, Keys: callerKeys{a.store}, Sessions: f.assistants, Settings: f.assistant,
 		OwnKeys: ownKeys{sources, f.credentials}, Servers: f.servers, Log: o.Log,
+		Limits: o.GatewayLimits,
 	})
 	f.assistant.TextModels, f.assistants.HasModels = f.textModels, len(catalogue.Models) > 0
 	f.usage = &usage.Service{Ledger: f.credit, Models: f.gateway, KeySources: sources, Now: time.Now}

@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/service-dev/service/backend/internal/config"
+	"github.com/service-dev/service/backend/internal/gateway"
 	"github.com/service-dev/service/packaging/enginetest"
 	"github.com/service-dev/service/packaging/llmtest"
 	"github.com/service-dev/service/proto/backendapi"
@@ -70,6 +71,11 @@ func eachGateway(t *testing.T, f func(t *testing.T, w *gatewayWorld), changes ..
 
 func startGateway(t *testing.T, changes ...func(*config.Config)) *gatewayWorld {
 	t.Helper()
+	return startLimitedGateway(t, gateway.Limits{}, changes...)
+}
+
+func startLimitedGateway(t *testing.T, limits gateway.Limits, changes ...func(*config.Config)) *gatewayWorld {
+	t.Helper()
 	w := &gatewayWorld{provider: llmtest.Start(), log: &logText{}}
 	t.Cleanup(w.provider.Close)
 	dir := t.TempDir()
@@ -98,7 +104,7 @@ func startGateway(t *testing.T, changes ...func(*config.Config)) *gatewayWorld {
 		for _, change := range changes {
 			change(c)
 		}
-	}, slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug})))
+	}, slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug})), limits)
 	var key backendapi.ProjectKey
 	if status := w.call("POST", "/api/projects/com.example.hello/keys", `{"name":"app"}`, &key); status >= 300 {
 		t.Fatalf("key: %d", status)

@@ -20,6 +20,7 @@ import (
 
 	"github.com/service-dev/service/backend/internal/account"
 	"github.com/service-dev/service/backend/internal/config"
+	"github.com/service-dev/service/backend/internal/gateway"
 	"github.com/service-dev/service/backend/internal/link"
 	"github.com/service-dev/service/backend/internal/secret"
 	"github.com/service-dev/service/proto/backendapi"
@@ -40,11 +41,13 @@ type backendUnderTest struct {
 
 func startBackend(t *testing.T) *backendUnderTest {
 	t.Helper()
-	return startBackendWith(t, func(*config.Config) {}, slog.New(slog.DiscardHandler))
+	return startBackendWith(t, func(*config.Config) {}, slog.New(slog.DiscardHandler), gateway.Limits{})
 }
 
 // startBackendWith starts a backend with changed settings and a log.
-func startBackendWith(t *testing.T, change func(*config.Config), log *slog.Logger) *backendUnderTest {
+func startBackendWith(
+	t *testing.T, change func(*config.Config), log *slog.Logger, limits gateway.Limits,
+) *backendUnderTest {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -62,7 +65,7 @@ func startBackendWith(t *testing.T, change func(*config.Config), log *slog.Logge
 	b.database = c.Database
 	var stop func()
 	serve := func(l net.Listener) *App {
-		a, err := New(t.Context(), Options{Config: c, Embedded: true, InstanceID: "test", Log: log})
+		a, err := New(t.Context(), Options{Config: c, Embedded: true, InstanceID: "test", Log: log, GatewayLimits: limits})
 		if err != nil {
 			t.Fatal(err)
 		}

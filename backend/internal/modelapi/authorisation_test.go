@@ -99,7 +99,8 @@ func TestAuthorisation(t *testing.T) {
 	hash := secret.NewHasher([]byte("a key of thirty-two bytes or more"))
 	keys := storedKeys{&projects.Service{Store: store, Hasher: hash, Now: time.Now}, store}
 	columns := callers(t, keys, link.NewService(store, store, hash, link.Settings{CodeTTL: time.Minute,
-		PollInterval: time.Second, Grace: time.Minute, UnusedAfter: time.Minute}, slog.New(slog.DiscardHandler), time.Now), file)
+		PollInterval: time.Second, Grace: time.Minute, UnusedAfter: time.Minute},
+		slog.New(slog.DiscardHandler), time.Now), file)
 	w := newWorldOf(t, keys, 0, gateway.Limits{})
 	var table strings.Builder
 	table.WriteString("# Who may call the interface of models\n\nWritten by `go test ./backend/internal/modelapi -run " +

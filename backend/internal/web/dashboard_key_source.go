@@ -30,7 +30,7 @@ func (w *Web) changeKeySource(c *call) error {
 
 func (w *Web) payer(c *call, source string, all []gateway.Availability, ifCredit credit.Amount) (payerForm, error) {
 	form := payerForm{IfCredit: dollars(ifCredit), Offered: source == gateway.KeySourceOwn}
-	form.Set = radioSet{Name: "source", Legend: "What pays for calls", Choices: selectChoice([]choice{
+	form.Set = radioSet{Name: "source", Legend: "Calls are paid by", Choices: selectChoice([]choice{
 		{ID: gateway.KeySourceCredit, Label: "Credit",
 			About: "The account's prepaid credit, with the keys of this backend's operator."},
 		{ID: gateway.KeySourceOwn, Label: "Own keys",

@@ -1,0 +1,281 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/service-dev/service/backend/internal/config"
+	"github.com/service-dev/service/backend/internal/gateway"
+	"github.com/service-dev/service/packaging/enginetest"
+	"github.com/service-dev/service/packaging/llmtest"
+	"github.com/service-dev/service/proto/backendapi"
+)
+
+// failure is a way in which a call fails, and what everybody sees of it.
+type failure struct {
+	name    string
+	prepare func(f *failures)
+	path    string // default: the chat interface
+	body    string
+	header  []string
+
+	status           int
+	code, retryAfter string
+	members          string // of the error, beside those that all errors have
+	counts           string // what of the usage it counts to: refused, failed, failed and estimated, or nothing
+	hint             string // part of the next step that agents read of a refusal
+	page             string // part of what the owner's page says
+}
+
+// failures are a gateway and its owner at the pages.
+type failures struct {
+	*gatewayWorld
+	owner *pagesOf
+	undo  []func()
+}
+
+const (
+	gatewayPage = "/account/projects/com.example.hello"
+	// affordable is free credit that covers any call but a long question with a long answer, in micro-USD.
+	affordable = 35_000
+)
+
+var longQuestion = strings.Replace(chatBody("good", ""), "Hello", strings.Repeat("word ", 2100), 1)
+
+// withMore adds members to a body.
+func withMore(body, more string) string { return strings.TrimSuffix(body, "}") + more + "}" }
+
+func (f *failures) set(path string, form url.Values) {
+	f.t.Helper()
+	if status := f.owner.post(gatewayPage+path, form); status != http.StatusSeeOther {
+		f.t.Fatalf("POST %s: %d", path, status)
+	}
+}
+
+// dayCap sets the project's cap of a day for one call.
+func (f *failures) dayCap() {
+	f.exec("INSERT INTO gateway_settings (account_id, app_id, day_cap) SELECT account_id, app_id, 1 FROM projects")
+	f.undo = append(f.undo, func() { f.exec("DELETE FROM gateway_settings") })
+}
+
+// reserve has a call in flight hold most of what is left.
+func (f *failures) reserve() {
+	res := f.begin(f.t.Context(), chatBody(llmtest.WaitsInside, `,"stream":true,"max_tokens":1000`))
+	f.undo = append(f.undo, func() {
+		f.provider.Continue()
+		_ = res.Body.Close()
+		f.untilUsage("the call ends", func(u backendapi.GatewayUsage) bool { return u.Credit.ReservedMicroUSD == 0 })
+	})
+}
+
+// hide has a model send three receipts that cannot be right.
+func (f *failures) hide() {
+	for range 3 {
+		f.ask("POST", "/v1/chat/completions", chatBody(llmtest.UsageHuge, ""))
+	}
+}
+
+// refusedKey has the project pay by a key that its provider refuses.
+func (f *failures) refusedKey() {
+	f.payByOwnKey("sk-refused-canary-000000")
+	f.undo = append(f.undo, func() { f.set("/gateway/key-source", url.Values{"source": {"credit"}}) })
+}
+
+// untilUsage waits until the usage is as it should be, which a call brings about that nobody waits for.
+func (w *gatewayWorld) untilUsage(what string, holds func(u backendapi.GatewayUsage) bool) (u backendapi.GatewayUsage) {
+	w.t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for u = w.usage(""); !holds(u); u = w.usage("") {
+		select {
+		case <-tick.C:
+		case <-w.t.Context().Done():
+			w.t.Fatalf("never came: %s", what)
+		}
+	}
+	return u
+}
+
+const (
+	refused   = "refused"
+	failed    = "failed"
+	estimated = "failed and estimated"
+)
+
+// failuresOfCalls are provoked one after the other; the dearest come last.
+var failuresOfCalls = []failure{
+	{name: "no credit", body: chatBody("expensive", ""), status: 402, code: "no_credit", members: "needed available",
+		counts: refused, hint: "Add credit", page: "The credit did not cover the call."},
+	{name: "credit held by other calls", prepare: (*failures).reserve, body: withMore(longQuestion, `,"max_tokens":100`),
+		status: 429, code: "credit_reserved", retryAfter: "2", members: "needed available", counts: refused,
+		hint: "repeats the call after", page: "Calls in flight had reserved the credit."},
+	{name: "cap", prepare: (*failures).dayCap, body: chatBody("good", ""), status: 402, code: "cap_reached",
+		members: "cap of limit resetsAt", counts: refused, hint: "Raise the cap", page: "A spending cap was reached."},
+	{name: "unknown key", body: chatBody("good", ""), header: []string{"Authorization", "Bearer spk_unknown"}, status: 401,
+		code: "invalid_key"},
+	{name: "unknown model", body: chatBody("nothing", ""), status: 404, code: "model_not_found", counts: refused,
+		hint: "ask for assistant", page: "The app asked for a model that is not available."},
+	{name: "model without a price", body: chatBody("unpriced", ""), status: 404, code: "model_not_found", counts: refused,
+		hint: "ask for assistant", page: "No price for text_cached"},
+	{name: "wrong interface", body: chatBody("resp-good", ""), status: 400, code: "wrong_api", counts: refused,
+		hint: "names the interface of each", page: "by another interface than the model has"},
+	{name: "more than the credit", body: withMore(longQuestion, `,"max_tokens":1000`), status: 402,
+		code: "request_too_large", members: "needed available affordableOutputTokens", counts: refused,
+		hint: "lower max_tokens", page: "The credit covered only a shorter answer"},
+	{name: "unsupported parameter", body: chatBody("good", `,"n":3`), status: 400, code: "unsupported_parameter",
+		counts: refused, hint: "Leave the field out", page: "A request had a field that the gateway does not pass on."},
+	{name: "provider is busy", body: chatBody(llmtest.Status429Retry, ""), status: 503, code: "provider_busy",
+		retryAfter: "7", counts: failed},
+	{name: "provider fails", body: chatBody(llmtest.Status500, ""), status: 503, code: "provider_busy", retryAfter: "5",
+		counts: failed},
+	{name: "provider is overloaded", body: chatBody(llmtest.Status529, ""), status: 503, code: "provider_busy",
+		retryAfter: "5", counts: failed},
+	{name: "provider refuses the operator's key", body: chatBody(llmtest.Status401, ""), status: 503,
+		code: "provider_unavailable", retryAfter: "60", counts: failed},
+	{name: "operator's budget is spent", body: chatBody(llmtest.Status429Spent, ""), status: 503,
+		code: "provider_unavailable", retryAfter: "60", counts: failed},
+	{name: "own key refused", prepare: (*failures).refusedKey, body: chatBody("good", ""), status: 403,
+		code: "own_key_refused", counts: refused, hint: "call setCredential",
+		page: "The provider refused the project&#39;s own key"},
+	{name: "local server does not run", body: chatBody("absent", ""), status: 503, code: "provider_unreachable",
+		retryAfter: "5", counts: refused, hint: "Start it", page: "A local server of models did not answer."},
+	{name: "provider cuts the answer", body: chatBody(llmtest.CutBeforeUsage, `,"stream":true`), status: 200,
+		code: "provider_error", counts: estimated},
+	{name: "hidden model", prepare: (*failures).hide, body: chatBody(llmtest.UsageHuge, ""), status: 404,
+		code: "model_not_found", counts: refused, hint: "ask for assistant", page: "last usage reports were impossible"},
+}
+
+// Each way in which a call fails is provoked once: what the app gets, what getGatewayUsage reports and what the owner's
+// page says. That a server dies is shown by TestGateway_ServerIsKilled, and that the database is away by
+// TestGateway_DatabaseIsAway, in package server.
+func TestGateway_EachFailureIsExplained(t *testing.T) {
+	enginetest.EachBlank(t, func(t *testing.T, database func(t *testing.T) string) {
+		start := func(limits gateway.Limits, changes ...func(*config.Config)) *failures {
+			address := database(t)
+			w := startLimitedGateway(t, limits, append(changes, func(c *config.Config) {
+				c.Database, c.FreeCredit = address, fmt.Sprintf("%.3f", affordable/1e6)
+			})...)
+			return &failures{gatewayWorld: w, owner: w.signIn()}
+		}
+		f := start(gateway.Limits{Drain: time.Millisecond}, withOwnKeys(t))
+		for _, row := range failuresOfCalls {
+			t.Run(row.name, func(t *testing.T) { f.provoke(t, row) })
+		}
+		t.Run("the app leaves", f.leave)
+		for _, alarm := range []string{"provider refused the operator's request", "model hidden"} {
+			if !strings.Contains(f.log.String(), alarm) {
+				t.Errorf("the operator's log lacks %q", alarm)
+			}
+		}
+		t.Run("provider hangs", func(t *testing.T) {
+			start(gateway.Limits{FirstByte: time.Millisecond}).provoke(t, failure{body: chatBody(llmtest.Hangs, ""),
+				status: 504, code: "provider_timeout", retryAfter: "5", counts: failed})
+		})
+		t.Run("no models", func(t *testing.T) {
+			start(gateway.Limits{}, func(c *config.Config) { c.GatewayCatalogue = "" }).provoke(t, failure{
+				body: chatBody("good", ""), status: 503, code: "not_configured", counts: refused, hint: "set gateway_catalogue",
+				page: "The operator of this backend has set up no models."})
+		})
+	})
+}
+
+// provoke provokes a failure and compares what everybody sees.
+func (f *failures) provoke(t *testing.T, row failure) {
+	if row.prepare != nil {
+		row.prepare(f)
+	}
+	defer func() {
+		for _, undo := range f.undo {
+			undo()
+		}
+		f.undo = nil
+	}()
+	before, path := f.usage(""), row.path
+	if path == "" {
+		path = "/v1/chat/completions"
+	}
+	res, text := f.ask("POST", path, row.body, row.header...)
+	if res.StatusCode != row.status || res.Header.Get("Retry-After") != row.retryAfter ||
+		!strings.Contains(text, `"code":"`+row.code+`"`) {
+		t.Errorf("%d, Retry-After %q: %s", res.StatusCode, res.Header.Get("Retry-After"), text)
+	}
+	if row.status == http.StatusOK && !strings.HasSuffix(text, "BROKEN") {
+		t.Errorf("the answer ended well: %s", text)
+	} else if row.status != http.StatusOK {
+		e := errorOf(t, text)
+		for _, name := range strings.Fields(row.members) {
+			if e[name] == nil {
+				t.Errorf("no %s in %s", name, text)
+			}
+		}
+	}
+	f.compare(t, row, before)
+}
+
+// compare compares the usage and the page with those before the failure.
+func (f *failures) compare(t *testing.T, row failure, before backendapi.GatewayUsage) {
+	t.Helper()
+	after := f.usage("")
+	want := before.Totals
+	switch row.counts {
+	case refused:
+		want.Refused++
+	case estimated:
+		want.Estimated++
+		want.MicroUSD, want.TextIn, want.TextOut = after.Totals.MicroUSD, after.Totals.TextIn, after.Totals.TextOut
+		fallthrough
+	case failed:
+		want.Calls++
+		want.Failed++
+	}
+	if after.Totals != want || row.counts == estimated && want.MicroUSD == before.Totals.MicroUSD {
+		t.Errorf("the totals were %+v and are %+v", before.Totals, after.Totals)
+	}
+	count := func(u backendapi.GatewayUsage) (n int64, hint string) {
+		for _, r := range u.Refusals {
+			if r.Code == row.code {
+				return r.Count, r.FixHint
+			}
+		}
+		return 0, ""
+	}
+	was, _ := count(before)
+	is, hint := count(after)
+	if row.counts == refused && (is != was+1 || !strings.Contains(hint, row.hint)) || row.counts != refused && is != was {
+		t.Errorf("%d refusals with %s before, %d after: %s", was, row.code, is, hint)
+	}
+	page := f.owner.get(gatewayPage + "/gateway")
+	for _, part := range []string{row.page, fmt.Sprintf("<dt>Failed</dt><dd>%d</dd>", want.Failed)} {
+		if !strings.Contains(page, part) {
+			t.Errorf("the page lacks %q", part)
+		}
+	}
+	if row.code == "own_key_refused" {
+		var list backendapi.CredentialList
+		f.call("GET", helloProject+backendapi.PathCredentials, "", &list)
+		if c := list.Credentials[0]; c.TestResult == nil || *c.TestResult != "refused" {
+			t.Errorf("getCredentialStatus: %+v", c)
+		}
+	}
+}
+
+// leave has an app leave in the middle of an answer: it pays for what was seen.
+func (f *failures) leave(t *testing.T) {
+	before := f.usage("").Totals
+	ctx, cancel := context.WithCancel(t.Context())
+	res := f.begin(ctx, chatBody(llmtest.HangsInside, `,"stream":true`))
+	cancel()
+	_ = res.Body.Close()
+	u := f.untilUsage("the call is counted", func(u backendapi.GatewayUsage) bool {
+		return u.Totals.Calls > before.Calls && u.Credit.ReservedMicroUSD == 0
+	})
+	if after := u.Totals; after.Cancelled != before.Cancelled+1 || after.Estimated != before.Estimated+1 ||
+		after.Failed != before.Failed || after.MicroUSD == before.MicroUSD {
+		t.Errorf("the totals were %+v and are %+v", before, after)
+	}
+}
