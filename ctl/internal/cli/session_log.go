@@ -29,8 +29,8 @@ func (a *app) sessionLog() *cobra.Command {
 		Long:    "One row a line: number, clock, chip, kind, type, payload. With --json each line is the row as JSON.",
 		Example: "  servicectl session log --follow\n  servicectl session log --chip errors --since 120",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if !slices.Contains(append(chips(), ""), o.chip) {
-				return fmt.Errorf("--chip %s: not one of %s", o.chip, strings.Join(chips(), ", "))
+			if !slices.Contains(append(glasses.Chips(), ""), o.chip) {
+				return fmt.Errorf("--chip %s: not one of %s", o.chip, strings.Join(glasses.Chips(), ", "))
 			}
 			return a.connected(cmd.Context(), func(c *client.Client) error {
 				return a.printLog(cmd.Context(), c, first(args), o)
@@ -39,13 +39,8 @@ func (a *app) sessionLog() *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&o.follow, "follow", false, "go on until Ctrl-C or the session's end")
 	cmd.Flags().Int64Var(&o.since, "since", 0, "only rows after this number")
-	cmd.Flags().StringVar(&o.chip, "chip", "", "only rows of this chip: "+strings.Join(chips(), ", "))
+	cmd.Flags().StringVar(&o.chip, "chip", "", "only rows of this chip: "+strings.Join(glasses.Chips(), ", "))
 	return cmd
-}
-
-func chips() []string {
-	return []string{glasses.ChipErrors, glasses.ChipVoice, glasses.ChipCamera, glasses.ChipDisplay, glasses.ChipLifecycle,
-		glasses.ChipCustom}
 }
 
 // logPage is the answer of getEventLog.

@@ -100,7 +100,12 @@ func scenariosAt(arg string) (found []job, one bool, err error) {
 	case isRecording(path):
 		return []job{{file: filepath.Join(path, recordingFile), name: nameOf(path)}}, true, nil
 	}
-	err = filepath.WalkDir(path, func(at string, entry fs.DirEntry, err error) error {
+	real, err := filepath.EvalSymlinks(path) // a folder that is named may be a link; links below it are not followed
+	if err != nil {
+		return nil, false, fmt.Errorf("look for scenarios: %w", err)
+	}
+	err = filepath.WalkDir(real, func(at string, entry fs.DirEntry, err error) error {
+		at = path + strings.TrimPrefix(at, real)
 		switch {
 		case err != nil:
 			return err

@@ -252,6 +252,9 @@ func (b *batch) line(files, models []string) string {
 	if len(models) > 0 {
 		words = append(words, "--models", strings.Join(models, ","))
 	}
+	if b.options.project != "" {
+		words = append(words, "--project", shellWord(b.options.project))
+	}
 	if len(b.command) > 0 {
 		words = append(words, "--")
 		for _, word := range b.command {

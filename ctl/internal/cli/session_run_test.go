@@ -46,15 +46,43 @@ func TestFindJobs_TakesEveryScenarioOnce(t *testing.T) {
 		}
 		got = append(got, name)
 	}
-	want := "a.json on even_g1, a.json on rayban_display, b/a.json (invalid), cut.json (invalid), rec"
-	if text := strings.Join(got, ", "); text != want && text != strings.ReplaceAll(want, "b/a.json (invalid)",
-		"b/a.json on even_g1, b/a.json on rayban_display") {
-		t.Errorf("found %s", text)
+	want := "a.json on even_g1, a.json on rayban_display, b/a.json on even_g1, b/a.json on rayban_display, " +
+		"cut.json (invalid), rec"
+	if text := strings.Join(got, ", "); text != want {
+		t.Errorf("found %s\nwant  %s", text, want)
 	}
 	for arg, want := range map[string]bool{"a.json": true, "rec": true, "b": false} {
 		if _, single, err := findJobs([]string{arg}, nil); err != nil || single != want {
 			t.Errorf("%s: single %v, %v", arg, single, err)
 		}
+	}
+}
+
+// A folder that is named may be a link. Links below it are not followed: they may lead anywhere.
+func TestFindJobs_FollowsOnlyTheLinkThatIsNamed(t *testing.T) {
+	const empty = `{"scenario":1,"name":"x","steps":[]}`
+	outside, shared, dir := t.TempDir(), t.TempDir(), t.TempDir()
+	put(t, filepath.Join(outside, "b.json"), empty)
+	put(t, filepath.Join(shared, "deep", "a.json"), empty)
+	for link, to := range map[string]string{filepath.Join(dir, "tests"): shared,
+		filepath.Join(shared, "outside"): outside, filepath.Join(shared, "b.json"): filepath.Join(outside, "b.json")} {
+		if err := os.Symlink(to, link); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Chdir(dir)
+	jobs, single, err := findJobs([]string{"tests"}, nil)
+	if err != nil || single || len(jobs) != 1 || jobs[0].title() != "tests/deep/a.json" || jobs[0].invalid != nil {
+		t.Errorf("%+v, single %v, %v", jobs, single, err)
+	}
+}
+
+// The command that repeats a run has the app id that was asked for.
+func TestLine_KeepsTheProject(t *testing.T) {
+	b := &batch{command: []string{"node", "my app.js"}, options: runOptions{project: "com.example.app"}}
+	if got, want := b.line([]string{"a.json"}, []string{"even_g1"}), "servicectl session run a.json --models even_g1 "+
+		"--project com.example.app -- node 'my app.js'"; got != want {
+		t.Errorf("%s\nwant %s", got, want)
 	}
 }
 

@@ -70,16 +70,11 @@ func (t waitForEvent) definition() definition {
 	}, t.run,
 		on("type", says("E.g. display.show, input, app.attached.")),
 		on("kind", oneOf("request", "result", "event")),
-		on("chip", oneOf(chips()...)),
+		on("chip", oneOf(glasses.Chips()...)),
 		on("sender", oneOf("app", "glasses", "service")),
 		on("payload", says("Fields that it must have, e.g. {\"target\":\"done\"}.")),
 		on("timeoutSeconds", byDefault(waitDefault), says("1 to 50; to 600 if you listen to progress.")),
 	)
-}
-
-func chips() []string {
-	return []string{glasses.ChipErrors, glasses.ChipVoice, glasses.ChipCamera, glasses.ChipDisplay,
-		glasses.ChipLifecycle, glasses.ChipCustom}
 }
 
 func (t waitForEvent) run(ctx context.Context, c call, args waitForEventArgs) (any, error) {
@@ -178,7 +173,7 @@ func filterOf(args waitForEventArgs) (rowFilter, error) {
 		name, v string
 		known   []string
 	}{{"kind", args.Kind, []string{glasses.KindRequest, glasses.KindResult, glasses.KindEvent}}, {"chip", args.Chip,
-		chips()},
+		glasses.Chips()},
 		{"sender", args.Sender, []string{glasses.SenderApp, glasses.SenderGlasses, glasses.SenderService}}, {"type",
 			args.Type, nil}} {
 		if w.v == "" {
