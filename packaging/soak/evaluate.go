@@ -16,8 +16,8 @@ const recovery = 75 * time.Second
 // evaluate checks after the last fault that the link, the agents and the processes are unchanged.
 func (s *soak) evaluate(before []string) error {
 	fmt.Println("the last fault is over: looking for what is lost or left")
-	if !eventually(recovery, func() bool { return s.useEverything() == nil }) {
-		return fmt.Errorf("%s after the last fault: %w", recovery, s.useEverything())
+	if err := s.awaitRecovery("the last fault"); err != nil {
+		return err
 	}
 	for _, h := range s.workers {
 		h.readToEnd()
@@ -38,8 +38,8 @@ func (s *soak) evaluate(before []string) error {
 	if err := s.backend.start(); err != nil {
 		return err
 	}
-	if !eventually(recovery, func() bool { return s.useEverything() == nil }) {
-		return fmt.Errorf("%s after a new daemon and backend: %w", recovery, s.useEverything())
+	if err := s.awaitRecovery("a new daemon and backend"); err != nil {
+		return err
 	}
 	if daemon, err = s.onlyDaemon(); err != nil {
 		return err
@@ -60,6 +60,14 @@ func (s *soak) evaluate(before []string) error {
 	}
 	s.compareMoney()
 	return s.end(before, shims)
+}
+
+// awaitRecovery waits until everything works.
+func (s *soak) awaitRecovery(from string) (err error) {
+	if !eventually(recovery, func() bool { err = s.useEverything(); return err == nil }) {
+		return fmt.Errorf("%s after %s: %w", recovery, from, err)
+	}
+	return nil
 }
 
 // onlyDaemon returns the process of the only daemon. An ended one may need a moment to exit: the race detector waits

@@ -68,6 +68,7 @@ const (
 	falseReceipt = "without a true receipt"
 	failed       = "refused or broken off"
 	cut          = "cut by a killed backend"
+	uncounted    = "not counted in time"
 )
 
 // maxInput is the most that the input of a call costs, in micro-USD.
@@ -160,6 +161,12 @@ func (a *modelApp) makeCalls(calls []*modelCall) {
 	now, counted, err := a.counted(len(calls), kills)
 	if err != nil {
 		a.results.report("%s: the usage within %s: %v", a.name, recovery, err)
+		for _, c := range calls { // they are found above, and nowhere else
+			a.results.report("one of these is %+v", *c)
+			a.ends[c.id] = uncounted
+		}
+		a.charged[uncounted] += now.Totals.MicroUSD - a.seen.MicroUSD
+		a.seen = now.Totals
 		return
 	}
 	a.account(calls, now, counted, a.provider.Since(from))
