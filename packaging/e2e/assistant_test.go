@@ -172,3 +172,53 @@ func toolCases(t *testing.T, report string) (names []string) {
 	}
 	return names
 }
+
+// askingApp is an app that asks its assistant, whose tools are add_item and finish.
+const askingApp = `from service.glasses import AssistantTool, connect
+
+def tool(name):
+    return AssistantTool(name, "A tool.", lambda given: {"done": name}, {"type": "object", "properties": {}})
+
+with connect("Shopping", "1.0") as glasses:
+    glasses.ask("We need milk", tools=[tool("add_item"), tool("finish")])
+    for event in glasses.events():
+        pass
+`
+
+// A script answers the app of a backend's session, although the backend has no provider, and the event log shows what it
+// called. The second call answers the result of the first one.
+func TestAssistant_OfBackendSessions(t *testing.T) {
+	t.Parallel()
+	b := startBackend(t, "")
+	w := newWorld(t, "", "SERVICE_BACKEND_URL="+b.url, "SERVICE_NO_AUTO_OPEN=1")
+	a := startAgent(w, "modern", false)
+	linkAgent(t, a, "ada@example.org")
+	script := filepath.Join(t.TempDir(), "assistant.json")
+	writeInto(t, script, `{"rules": [
+		{"when": {"contains": "milk"}, "reply": {"toolCall": {"name": "add_item", "arguments": {"item": "milk"}}}},
+		{"when": {"toolResult": "add_item", "contains": "done"}, "reply": {"toolCall": {"name": "finish"}}},
+		{"when": {"always": true}, "reply": {"text": "It is on the list."}}]}`)
+	s := a.call("createSimulatorSession", map[string]any{"project": "com.example.shopping", "assistantScript": script})
+	if s.IsError || s.str(t, "status") != "active" {
+		t.Fatalf("createSimulatorSession: %v", s.Structured)
+	}
+	dir := exampleInto(t, a, "python", "assistant")
+	writeInto(t, filepath.Join(dir, "asking.py"), askingApp)
+	startApp(t, w, []string{program(t, "python3"), "-B", filepath.Join(dir, "asking.py")}, s)
+	for _, called := range []map[string]any{
+		{"name": "add_item", "arguments": map[string]any{"item": "milk"}}, {"name": "finish"},
+	} {
+		row := a.call("waitForEvent", map[string]any{"sessionId": s.str(t, "sessionId"), "type": "assistant.tool_called",
+			"payload": called, "timeoutSeconds": 60})
+		if row.Structured["status"] != "found" {
+			t.Fatalf("%v: %v", called, row.Structured)
+		}
+	}
+	found := a.call("getEventLog", map[string]any{"sessionId": s.str(t, "sessionId")})
+	if text := fmt.Sprint(found.Structured); !strings.Contains(text, "assistant.tool_called") || strings.Contains(text, "sgt_") {
+		t.Errorf("getEventLog: %s", text)
+	}
+	if logs, err := os.ReadFile(b.logs); err != nil || strings.Contains(string(logs), "sgt_") {
+		t.Errorf("the backend's log has a token, or %v", err)
+	}
+}
