@@ -6,12 +6,13 @@ import (
 	"database/sql/driver"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
 )
 
 // slowlyClosed makes connections of which the first to be closed waits for resume.
 type slowlyClosed struct {
-	once            sync.Once
+	first           atomic.Bool
 	closing, resume chan struct{}
 }
 
@@ -23,10 +24,10 @@ type slowConn struct{ *slowlyClosed }
 func (slowConn) Prepare(string) (driver.Stmt, error) { return nil, errors.ErrUnsupported }
 func (slowConn) Begin() (driver.Tx, error)           { return nil, errors.ErrUnsupported }
 func (c slowConn) Close() error {
-	c.once.Do(func() {
+	if c.first.CompareAndSwap(false, true) {
 		close(c.closing)
 		<-c.resume
-	})
+	}
 	return nil
 }
 
