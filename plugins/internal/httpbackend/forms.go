@@ -60,6 +60,7 @@ var forms = map[string]form{
 	"dashboardUrl":    encrypted(address("http", "https")),
 	"pageUrl":         encrypted(address("http", "https")),
 	"url":             encrypted(address("http", "https")),
+	"topUp":           encrypted(address("http", "https")),
 	"supportUrl":      address("http", "https", "mailto"),
 	"privacyUrl":      address("http", "https"),
 
