@@ -11,17 +11,16 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/gateway/wire"
+	"github.com/service-dev/service/proto/backendapi"
 )
 
 // Bounds of local servers.
 const (
 	MaxLocalServers  = 10 // of a project
 	maxLocalModels   = 50 // of a server
-	maxModelName     = 200
 	maxModelsAnswer  = 1 << 20
 	checkTimeout     = 5 * time.Second
 	localContext     = 131_072 // tokens, which only bounds counts: a local model costs nothing
@@ -50,6 +49,7 @@ type LocalServer struct {
 	Keyed   bool     // it is called with a key
 	Problem string   // of the last check; "" if it succeeded
 	Checked time.Time
+	LeftOut int // how many models this check found whose names make no id; not stored
 }
 
 // LocalServerStore keeps local servers. Methods that change something also insert the entry, of the project's owner.
@@ -190,7 +190,9 @@ func (l *LocalServers) ask(ctx context.Context, s *LocalServer, key string) erro
 		s.Problem = err.Error()
 		return nil
 	}
-	s.Models = names
+	s.Models = slices.DeleteFunc(names, func(name string) bool { return !askable(s.ID, name) })
+	s.LeftOut = len(names) - len(s.Models)
+	s.Models = s.Models[:min(len(s.Models), maxLocalModels)]
 	return nil
 }
 
@@ -226,7 +228,12 @@ func (l *LocalServers) listModels(ctx context.Context, base, key string) ([]stri
 	return names, nil
 }
 
-// parseModels returns the names of a list of models, sorted and at most maxLocalModels; ok is false for anything else.
+// askable reports whether the model of a server has an id that every answer of this backend can hold.
+func askable(server, name string) bool {
+	return name != "" && backendapi.IsName(server+"/"+name, backendapi.MaxModelID)
+}
+
+// parseModels returns the names of a list of models, sorted; ok is false for anything else.
 func parseModels(body []byte) (names []string, ok bool) {
 	var answer struct {
 		Data *[]struct {
@@ -237,14 +244,10 @@ func parseModels(body []byte) (names []string, ok bool) {
 		return nil, false
 	}
 	for _, m := range *answer.Data {
-		odd := func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }
-		if m.ID != "" && len(m.ID) <= maxModelName && !strings.ContainsFunc(m.ID, odd) {
-			names = append(names, m.ID)
-		}
+		names = append(names, m.ID)
 	}
 	slices.Sort(names)
-	names = slices.Compact(names)
-	return names[:min(len(names), maxLocalModels)], true
+	return slices.Compact(names), true
 }
 
 // models returns the models of a project's servers. l may be nil.
@@ -260,6 +263,9 @@ func (l *LocalServers) models(ctx context.Context, who Caller) (list []*Model, e
 		p := &Provider{ID: s.ID, Name: s.ID, Local: true, added: true, keyed: s.Keyed, base: s.BaseURL,
 			header: "Authorization", prefix: "Bearer "}
 		for _, name := range s.Models {
+			if !askable(s.ID, name) { // of a check by an older version
+				continue
+			}
 			list = append(list, &Model{ID: s.ID + "/" + name, Name: name, Description: "On your own server.", Provider: p,
 				API: wire.Chat, upstream: name, outputField: localOutputField, context: localContext, output: localOutput,
 				defaultOutput: defaultOutput})
