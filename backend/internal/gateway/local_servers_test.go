@@ -35,6 +35,7 @@ func TestLocalOnly(t *testing.T) {
 		"127.0.0.1:1": nil, "[::1]:1": nil, "10.1.2.3:80": nil, "192.168.0.1:80": nil, "172.16.0.1:80": nil, "[fd00::1]:80": nil,
 		"[::ffff:127.0.0.1]:1": nil, "8.8.8.8:80": ErrNotLocal, "169.254.169.254:80": ErrNotLocal, "[fe80::1]:80": ErrNotLocal,
 		"0.0.0.0:80": ErrNotLocal, "[::]:80": ErrNotLocal, "[2001:db8::1]:80": ErrNotLocal, "[::ffff:8.8.8.8]:80": ErrNotLocal,
+		"[fd00:ec2::254]:80": ErrNotLocal, "[fd00:ec2::254%eth0]:80": ErrNotLocal, "[fd20:ce::254]:80": ErrNotLocal,
 		"172.32.0.1:80": ErrNotLocal, "localhost:80": ErrNotLocal, "": ErrNotLocal,
 	} {
 		if err := localOnly("tcp", address, nil); !errors.Is(err, want) {
