@@ -102,6 +102,12 @@ func testLocalServer(t *testing.T, w *gatewayWorld) {
 	if got := w.offered(); got != want {
 		t.Fatalf("offered %q", got)
 	}
+	for _, path := range []string{"ollama/llama3.2:1b", "ollama%2Fllama3.2:1b"} { // official clients escape the id
+		if res, text := w.ask("GET", "/v1/models/"+path, ""); res.StatusCode != http.StatusOK ||
+			!strings.Contains(text, `"id":"ollama/llama3.2:1b"`) {
+			t.Errorf("%s: %d %s", path, res.StatusCode, text)
+		}
+	}
 	page("answers", "with a key", "ollama/llama3.2:1b", "paid by: local, free")
 	for _, model := range []string{"assistant", "ollama/llama3.2:1b"} {
 		if res, text := w.ask("POST", "/v1/chat/completions", chatBody(model, "")); res.StatusCode != http.StatusOK {
