@@ -93,7 +93,7 @@ func testLocalServer(t *testing.T, w *gatewayWorld) {
 	if status := add("ollama", server.URL, ""); status != http.StatusSeeOther || w.offered() != "" {
 		t.Fatalf("without its key: %d, %q", status, w.offered())
 	}
-	page("it refuses the key", "paid by: nothing")
+	page("it asks for a key", "paid by: nothing")
 	if status := add("ollama", server.URL, llmtest.Key); status != http.StatusSeeOther {
 		t.Fatalf("added: %d", status)
 	}

@@ -36,6 +36,7 @@ var (
 	ErrServers      = fmt.Errorf("a project has at most %d local servers", MaxLocalServers)
 	ErrNoServer     = errors.New("the project has no such local server")
 	errUnreachable  = errors.New("it does not answer: start it, then check again")
+	errKeyWanted    = errors.New("it asks for a key: add it again, with its key")
 	errKeyRefused   = errors.New("it refuses the key: remove the server, and add it with another key")
 	errNoModelsList = errors.New("it answered, but not with a list of models: its address usually ends in /v1")
 )
@@ -65,6 +66,8 @@ type LocalServerStore interface {
 
 // ServerKeys keep the keys of local servers as credentials of the project.
 type ServerKeys interface {
+	// CheckServerKey returns the error for which SetServerKey would refuse a key.
+	CheckServerKey(value string) error
 	SetServerKey(ctx context.Context, account, project, server, value string, by audit.Actor) error
 	// ServerKey returns "" for a server without a key.
 	ServerKey(ctx context.Context, account, project, server string) (string, error)
@@ -94,7 +97,7 @@ func (l *LocalServers) List(ctx context.Context, account, project string) ([]Loc
 
 // Add adds a server, or replaces the one of that id, and asks it for its models. A server that does not answer is added
 // with its Problem. It returns ErrServerID, ErrServerURL, ErrNotLocal, ErrServers, or what SetServerKey does; nothing is
-// added then.
+// added or replaced then.
 func (l *LocalServers) Add(
 	ctx context.Context, account, project, id, address, key string, by audit.Actor,
 ) (LocalServer, error) {
@@ -107,23 +110,48 @@ func (l *LocalServers) Add(
 		return LocalServer{}, err
 	}
 	s := LocalServer{ID: id, BaseURL: base, Keyed: key != ""}
-	if err := l.ask(ctx, &s, key); err != nil {
-		return LocalServer{}, err
-	}
 	if s.Keyed {
-		if err := l.keys.SetServerKey(ctx, account, project, id, key, by); err != nil {
+		if err := l.keys.CheckServerKey(key); err != nil {
 			return LocalServer{}, err
 		}
 	}
-	e := audit.New(l.time(), account, by, "gateway.server_added", project, "local server "+id+" at "+base)
-	err = l.store.PutLocalServer(ctx, s, MaxLocalServers, e)
-	if !s.Keyed || err != nil {
-		err = errors.Join(err, l.keys.RemoveServerKey(ctx, account, project, id, by))
+	if err := l.ask(ctx, &s, key); err != nil {
+		return LocalServer{}, err
+	}
+	before, err := l.find(ctx, account, project, id)
+	if err != nil && !errors.Is(err, ErrNoServer) {
+		return LocalServer{}, err
+	}
+	if err := l.put(ctx, account, project, s, by); err != nil {
+		return LocalServer{}, err
+	}
+	if s.Keyed {
+		err = l.keys.SetServerKey(ctx, account, project, id, key, by)
+	} else {
+		err = l.keys.RemoveServerKey(ctx, account, project, id, by)
 	}
 	if err != nil {
-		return LocalServer{}, fmt.Errorf("save local server: %w", err)
+		return LocalServer{}, errors.Join(err, l.restore(context.WithoutCancel(ctx), account, project, id, before, by))
 	}
 	return s, nil
+}
+
+func (l *LocalServers) put(ctx context.Context, account, project string, s LocalServer, by audit.Actor) error {
+	e := audit.New(l.time(), account, by, "gateway.server_added", project, "local server "+s.ID+" at "+s.BaseURL)
+	if err := l.store.PutLocalServer(ctx, s, MaxLocalServers, e); err != nil {
+		return fmt.Errorf("save local server: %w", err)
+	}
+	return nil
+}
+
+// restore puts back the server that was replaced, whose key is still stored, or deletes the one that was added.
+func (l *LocalServers) restore(
+	ctx context.Context, account, project, id string, before LocalServer, by audit.Actor,
+) error {
+	if before.ID != "" {
+		return l.put(ctx, account, project, before, by)
+	}
+	return l.drop(ctx, account, project, id, by)
 }
 
 // Check asks a server for its models and stores the result.
@@ -146,11 +174,18 @@ func (l *LocalServers) Check(ctx context.Context, account, project, id string) (
 
 // Remove deletes a server and its key, or returns ErrNoServer.
 func (l *LocalServers) Remove(ctx context.Context, account, project, id string, by audit.Actor) error {
+	if err := l.drop(ctx, account, project, id, by); err != nil {
+		return err
+	}
+	return l.keys.RemoveServerKey(ctx, account, project, id, by)
+}
+
+func (l *LocalServers) drop(ctx context.Context, account, project, id string, by audit.Actor) error {
 	e := audit.New(l.time(), account, by, "gateway.server_removed", project, "local server "+id)
 	if err := l.store.DeleteLocalServer(ctx, id, e); err != nil {
 		return fmt.Errorf("remove local server: %w", err)
 	}
-	return l.keys.RemoveServerKey(ctx, account, project, id, by)
+	return nil
 }
 
 func (l *LocalServers) find(ctx context.Context, account, project, id string) (LocalServer, error) {
@@ -215,6 +250,9 @@ func (l *LocalServers) listModels(ctx context.Context, base, key string) ([]stri
 	}
 	defer response.Body.Close()
 	if response.StatusCode == http.StatusUnauthorized || response.StatusCode == http.StatusForbidden {
+		if key == "" {
+			return nil, errKeyWanted
+		}
 		return nil, errKeyRefused
 	}
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxModelsAnswer))
