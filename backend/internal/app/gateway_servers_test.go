@@ -174,3 +174,27 @@ func TestGateway_CallsNoServerElsewhere(t *testing.T) {
 		}
 	}
 }
+
+// A backend that calls itself would do so until its limits: it says so instead.
+func TestGateway_IsNoLocalServerOfItself(t *testing.T) {
+	w := startGateway(t, func(c *config.Config) { c.CredentialsKeys = strings.Repeat("a1", 32) })
+	pages := w.signIn()
+	form := url.Values{"server-id": {"self"}, "server-url": {w.url + "/v1"}, "server-key": {w.key}}
+	if status := pages.post(serversPath, form); status != http.StatusSeeOther || strings.Contains(w.offered(), "self/") {
+		t.Errorf("added: %d, %s", status, w.offered())
+	}
+	if text := pages.get("/account/projects/com.example.hello/gateway"); !strings.Contains(text, "it is an AI gateway itself") {
+		t.Error("the page does not say what is wrong")
+	}
+	w.exec(`UPDATE local_servers SET models = '["self/good","good"]'`) // as an older version stored them
+	for _, model := range []string{"self/good", "self/self/good"} {
+		before := len(w.calls())
+		res, text := w.ask("POST", "/v1/chat/completions", chatBody(model, ""))
+		if res.StatusCode != http.StatusBadRequest || !strings.Contains(text, "an AI gateway called this one") {
+			t.Errorf("%s: %d %s", model, res.StatusCode, text)
+		}
+		if made := len(w.calls()) - before; made != 1 {
+			t.Errorf("%s: %d calls", model, made)
+		}
+	}
+}

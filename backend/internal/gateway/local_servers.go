@@ -36,6 +36,7 @@ var (
 	ErrServers      = fmt.Errorf("a project has at most %d local servers", MaxLocalServers)
 	ErrNoServer     = errors.New("the project has no such local server")
 	errUnreachable  = errors.New("it does not answer: start it, then check again")
+	errGateway      = errors.New("it is an AI gateway itself: enter the address of the server behind it")
 	errKeyWanted    = errors.New("it asks for a key: add it again, with its key")
 	errKeyRefused   = errors.New("it refuses the key: remove the server, and add it with another key")
 	errNoModelsList = errors.New("it answered, but not with a list of models: its address usually ends in /v1")
@@ -238,6 +239,7 @@ func (l *LocalServers) listModels(ctx context.Context, base, key string) ([]stri
 	if err != nil {
 		return nil, ErrServerURL
 	}
+	r.Header.Set(ForwardedHeader, "1")
 	if key != "" {
 		r.Header.Set("Authorization", "Bearer "+key)
 	}
@@ -258,6 +260,9 @@ func (l *LocalServers) listModels(ctx context.Context, base, key string) ([]stri
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxModelsAnswer))
 	if err != nil {
 		return nil, errUnreachable
+	}
+	if response.StatusCode == http.StatusBadRequest && wire.ErrorMessage(body) == Forwarded().Message {
+		return nil, errGateway
 	}
 	names, ok := parseModels(body)
 	if response.StatusCode != http.StatusOK || !ok {

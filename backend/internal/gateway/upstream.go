@@ -116,6 +116,7 @@ func (c *call) post(ctx context.Context) (*http.Response, error) {
 		r.Header.Set(p.header, p.prefix+k)
 	}
 	if p.added {
+		r.Header.Set(ForwardedHeader, "1")
 		return c.s.Servers.client.Do(r)
 	}
 	return c.s.client.Do(r)

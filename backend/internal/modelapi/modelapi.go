@@ -122,6 +122,10 @@ type handler func(w http.ResponseWriter, r *http.Request, who gateway.Caller)
 func (a *API) authorised(serve handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		httpjson.AllowAnyOrigin(w)
+		if r.Header.Get(gateway.ForwardedHeader) != "" {
+			a.fail(w, r, gateway.Forwarded())
+			return
+		}
 		who, err := a.caller(r)
 		if err != nil {
 			a.fail(w, r, err)
