@@ -26,6 +26,9 @@ type Service struct {
 	// Ended is called after browser sessions or links of an account were ended in this process, so that everything
 	// opened with them ends at once instead of at its next check. It may be nil.
 	Ended func(accountID string)
+	// SignedIn is called after a browser session of an account was opened. Its error is logged and keeps nobody out. It
+	// may be nil.
+	SignedIn func(ctx context.Context, accountID string) error
 
 	store Store
 	hash  secret.Hasher

@@ -16,10 +16,18 @@ func (s *Service) OpenSession(ctx context.Context, accountID string, v Visit) (s
 	value := secret.New(secret.Browser)
 	now := s.now()
 	v.UserAgent, v.IP = clip(v.UserAgent, maxAgent), clip(v.IP, 64)
-	return value, s.store.InsertWebSession(ctx, accountID, BrowserSession{
+	err := s.store.InsertWebSession(ctx, accountID, BrowserSession{
 		ID: uuid.NewString(), Visit: v, CreatedAt: now, UsedAt: now, ExpiresAt: now.Add(SessionLife),
 		Hash: s.browserHash(value),
 	})
+	if err != nil || s.SignedIn == nil {
+		return value, err
+	}
+	// A request that ends early must not skip this.
+	if err := s.SignedIn(context.WithoutCancel(ctx), accountID); err != nil {
+		s.log.WarnContext(ctx, "failed to note that a browser signed in", "account", accountID, "err", err)
+	}
+	return value, nil
 }
 
 // FindSession returns the account that is signed in. It returns ErrNoSession if there is none or the account is

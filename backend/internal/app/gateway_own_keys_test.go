@@ -23,19 +23,24 @@ type pagesOf struct {
 
 func (w *gatewayWorld) signIn() *pagesOf {
 	w.t.Helper()
-	jar, err := cookiejar.New(nil)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	b := &pagesOf{w: w, client: http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error {
-		return http.ErrUseLastResponse
-	}}}
+	b := w.browser(nil)
 	b.get("/signin")
 	status := b.post("/signin", url.Values{"email": {"ada@example.org"}, "password": {testPassword}})
 	if b.get("/account/settings"); status != http.StatusSeeOther {
 		w.t.Fatalf("sign in: %d", status)
 	}
 	return b
+}
+
+// browser is a browser without a session; a nil transport is the usual one.
+func (w *gatewayWorld) browser(transport http.RoundTripper) *pagesOf {
+	w.t.Helper()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return &pagesOf{w: w, client: http.Client{Jar: jar, Transport: transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 }
 
 func (b *pagesOf) get(path string) string {

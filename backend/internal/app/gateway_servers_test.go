@@ -93,7 +93,7 @@ func testLocalServer(t *testing.T, w *gatewayWorld) {
 	if status := add("ollama", server.URL, ""); status != http.StatusSeeOther || w.offered() != "" {
 		t.Fatalf("without its key: %d, %q", status, w.offered())
 	}
-	page("it refuses the key", "paid by: nothing")
+	page("it asks for a key", "paid by: nothing")
 	if status := add("ollama", server.URL, llmtest.Key); status != http.StatusSeeOther {
 		t.Fatalf("added: %d", status)
 	}
@@ -101,6 +101,12 @@ func testLocalServer(t *testing.T, w *gatewayWorld) {
 	const want = "assistant=ollama/good ollama/good ollama/llama3.2:1b"
 	if got := w.offered(); got != want {
 		t.Fatalf("offered %q", got)
+	}
+	for _, path := range []string{"ollama/llama3.2:1b", "ollama%2Fllama3.2:1b"} { // official clients escape the id
+		if res, text := w.ask("GET", "/v1/models/"+path, ""); res.StatusCode != http.StatusOK ||
+			!strings.Contains(text, `"id":"ollama/llama3.2:1b"`) {
+			t.Errorf("%s: %d %s", path, res.StatusCode, text)
+		}
 	}
 	page("answers", "with a key", "ollama/llama3.2:1b", "paid by: local, free")
 	for _, model := range []string{"assistant", "ollama/llama3.2:1b"} {
@@ -165,6 +171,30 @@ func TestGateway_CallsNoServerElsewhere(t *testing.T) {
 	for _, path := range []string{"/nothing/check", "/nothing/remove"} {
 		if status := pages.post(serversPath+path, url.Values{}); status != http.StatusNotFound {
 			t.Errorf("%s: %d", path, status)
+		}
+	}
+}
+
+// A backend that calls itself would do so until its limits: it says so instead.
+func TestGateway_IsNoLocalServerOfItself(t *testing.T) {
+	w := startGateway(t, func(c *config.Config) { c.CredentialsKeys = strings.Repeat("a1", 32) })
+	pages := w.signIn()
+	form := url.Values{"server-id": {"self"}, "server-url": {w.url + "/v1"}, "server-key": {w.key}}
+	if status := pages.post(serversPath, form); status != http.StatusSeeOther || strings.Contains(w.offered(), "self/") {
+		t.Errorf("added: %d, %s", status, w.offered())
+	}
+	if text := pages.get("/account/projects/com.example.hello/gateway"); !strings.Contains(text, "it is an AI gateway itself") {
+		t.Error("the page does not say what is wrong")
+	}
+	w.exec(`UPDATE local_servers SET models = '["self/good","good"]'`) // as an older version stored them
+	for _, model := range []string{"self/good", "self/self/good"} {
+		before := len(w.calls())
+		res, text := w.ask("POST", "/v1/chat/completions", chatBody(model, ""))
+		if res.StatusCode != http.StatusBadRequest || !strings.Contains(text, "an AI gateway called this one") {
+			t.Errorf("%s: %d %s", model, res.StatusCode, text)
+		}
+		if made := len(w.calls()) - before; made != 1 {
+			t.Errorf("%s: %d calls", model, made)
 		}
 	}
 }

@@ -14,13 +14,24 @@ const serverPrefix = "local/"
 
 const maxServerKey = 1000
 
-// SetServerKey stores the key of a local server that a project's owner added. The error may be ErrNotConfigured or an
-// *InvalidError, and never contains the value.
-func (s *Service) SetServerKey(ctx context.Context, account, project, server, value string, by audit.Actor) error {
-	value = strings.TrimSpace(value)
+// CheckServerKey returns the error for which SetServerKey would refuse a key: ErrNotConfigured or an *InvalidError, which
+// never contains the value.
+func (s *Service) CheckServerKey(value string) error {
+	if !s.Configured() {
+		return ErrNotConfigured
+	}
 	odd := func(r rune) bool { return r <= ' ' || r > '~' }
 	if value == "" || len(value) > maxServerKey || strings.ContainsFunc(value, odd) {
 		return &InvalidError{Message: fmt.Sprintf("A key is 1 to %d plain characters without spaces.", maxServerKey)}
+	}
+	return nil
+}
+
+// SetServerKey stores the key of a local server that a project's owner added, or returns what CheckServerKey does.
+func (s *Service) SetServerKey(ctx context.Context, account, project, server, value string, by audit.Actor) error {
+	value = strings.TrimSpace(value)
+	if err := s.CheckServerKey(value); err != nil {
+		return err
 	}
 	return s.put(ctx, owner{account, project, serverPrefix + server}, value, "", "local server "+server, by)
 }

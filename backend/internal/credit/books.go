@@ -153,6 +153,18 @@ func (l *Ledger) Refusals(ctx context.Context, q UsageQuery) ([]Refusal, error) 
 	return l.o.Store.Refusals(ctx, q)
 }
 
+// Welcome opens the balance of an account whose owner has just signed in: now their network is known, and free credit
+// counts against it. Where there is no free credit, the balance is opened when it is used first.
+func (l *Ledger) Welcome(ctx context.Context, accountID string) error {
+	if l.o.Free == 0 {
+		return nil
+	}
+	return l.withBook(ctx, accountID, func() error {
+		_, err := l.o.Store.Balance(ctx, accountID)
+		return err
+	})
+}
+
 // open opens an account's balance and decides on its free credit.
 func (l *Ledger) open(ctx context.Context, accountID string) error {
 	who, err := l.o.Store.CreditHolder(ctx, accountID)

@@ -11,17 +11,16 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/gateway/wire"
+	"github.com/service-dev/service/proto/backendapi"
 )
 
 // Bounds of local servers.
 const (
 	MaxLocalServers  = 10 // of a project
 	maxLocalModels   = 50 // of a server
-	maxModelName     = 200
 	maxModelsAnswer  = 1 << 20
 	checkTimeout     = 5 * time.Second
 	localContext     = 131_072 // tokens, which only bounds counts: a local model costs nothing
@@ -37,6 +36,8 @@ var (
 	ErrServers      = fmt.Errorf("a project has at most %d local servers", MaxLocalServers)
 	ErrNoServer     = errors.New("the project has no such local server")
 	errUnreachable  = errors.New("it does not answer: start it, then check again")
+	errGateway      = errors.New("it is an AI gateway itself: enter the address of the server behind it")
+	errKeyWanted    = errors.New("it asks for a key: add it again, with its key")
 	errKeyRefused   = errors.New("it refuses the key: remove the server, and add it with another key")
 	errNoModelsList = errors.New("it answered, but not with a list of models: its address usually ends in /v1")
 )
@@ -50,6 +51,7 @@ type LocalServer struct {
 	Keyed   bool     // it is called with a key
 	Problem string   // of the last check; "" if it succeeded
 	Checked time.Time
+	LeftOut int // how many models this check found whose names make no id; not stored
 }
 
 // LocalServerStore keeps local servers. Methods that change something also insert the entry, of the project's owner.
@@ -65,6 +67,8 @@ type LocalServerStore interface {
 
 // ServerKeys keep the keys of local servers as credentials of the project.
 type ServerKeys interface {
+	// CheckServerKey returns the error for which SetServerKey would refuse a key.
+	CheckServerKey(value string) error
 	SetServerKey(ctx context.Context, account, project, server, value string, by audit.Actor) error
 	// ServerKey returns "" for a server without a key.
 	ServerKey(ctx context.Context, account, project, server string) (string, error)
@@ -94,7 +98,7 @@ func (l *LocalServers) List(ctx context.Context, account, project string) ([]Loc
 
 // Add adds a server, or replaces the one of that id, and asks it for its models. A server that does not answer is added
 // with its Problem. It returns ErrServerID, ErrServerURL, ErrNotLocal, ErrServers, or what SetServerKey does; nothing is
-// added then.
+// added or replaced then.
 func (l *LocalServers) Add(
 	ctx context.Context, account, project, id, address, key string, by audit.Actor,
 ) (LocalServer, error) {
@@ -107,23 +111,48 @@ func (l *LocalServers) Add(
 		return LocalServer{}, err
 	}
 	s := LocalServer{ID: id, BaseURL: base, Keyed: key != ""}
-	if err := l.ask(ctx, &s, key); err != nil {
-		return LocalServer{}, err
-	}
 	if s.Keyed {
-		if err := l.keys.SetServerKey(ctx, account, project, id, key, by); err != nil {
+		if err := l.keys.CheckServerKey(key); err != nil {
 			return LocalServer{}, err
 		}
 	}
-	e := audit.New(l.time(), account, by, "gateway.server_added", project, "local server "+id+" at "+base)
-	err = l.store.PutLocalServer(ctx, s, MaxLocalServers, e)
-	if !s.Keyed || err != nil {
-		err = errors.Join(err, l.keys.RemoveServerKey(ctx, account, project, id, by))
+	if err := l.ask(ctx, &s, key); err != nil {
+		return LocalServer{}, err
+	}
+	before, err := l.find(ctx, account, project, id)
+	if err != nil && !errors.Is(err, ErrNoServer) {
+		return LocalServer{}, err
+	}
+	if err := l.put(ctx, account, project, s, by); err != nil {
+		return LocalServer{}, err
+	}
+	if s.Keyed {
+		err = l.keys.SetServerKey(ctx, account, project, id, key, by)
+	} else {
+		err = l.keys.RemoveServerKey(ctx, account, project, id, by)
 	}
 	if err != nil {
-		return LocalServer{}, fmt.Errorf("save local server: %w", err)
+		return LocalServer{}, errors.Join(err, l.restore(context.WithoutCancel(ctx), account, project, id, before, by))
 	}
 	return s, nil
+}
+
+func (l *LocalServers) put(ctx context.Context, account, project string, s LocalServer, by audit.Actor) error {
+	e := audit.New(l.time(), account, by, "gateway.server_added", project, "local server "+s.ID+" at "+s.BaseURL)
+	if err := l.store.PutLocalServer(ctx, s, MaxLocalServers, e); err != nil {
+		return fmt.Errorf("save local server: %w", err)
+	}
+	return nil
+}
+
+// restore puts back the server that was replaced, whose key is still stored, or deletes the one that was added.
+func (l *LocalServers) restore(
+	ctx context.Context, account, project, id string, before LocalServer, by audit.Actor,
+) error {
+	if before.ID != "" {
+		return l.put(ctx, account, project, before, by)
+	}
+	return l.drop(ctx, account, project, id, by)
 }
 
 // Check asks a server for its models and stores the result.
@@ -146,11 +175,18 @@ func (l *LocalServers) Check(ctx context.Context, account, project, id string) (
 
 // Remove deletes a server and its key, or returns ErrNoServer.
 func (l *LocalServers) Remove(ctx context.Context, account, project, id string, by audit.Actor) error {
+	if err := l.drop(ctx, account, project, id, by); err != nil {
+		return err
+	}
+	return l.keys.RemoveServerKey(ctx, account, project, id, by)
+}
+
+func (l *LocalServers) drop(ctx context.Context, account, project, id string, by audit.Actor) error {
 	e := audit.New(l.time(), account, by, "gateway.server_removed", project, "local server "+id)
 	if err := l.store.DeleteLocalServer(ctx, id, e); err != nil {
 		return fmt.Errorf("remove local server: %w", err)
 	}
-	return l.keys.RemoveServerKey(ctx, account, project, id, by)
+	return nil
 }
 
 func (l *LocalServers) find(ctx context.Context, account, project, id string) (LocalServer, error) {
@@ -190,7 +226,9 @@ func (l *LocalServers) ask(ctx context.Context, s *LocalServer, key string) erro
 		s.Problem = err.Error()
 		return nil
 	}
-	s.Models = names
+	s.Models = slices.DeleteFunc(names, func(name string) bool { return !askable(s.ID, name) })
+	s.LeftOut = len(names) - len(s.Models)
+	s.Models = s.Models[:min(len(s.Models), maxLocalModels)]
 	return nil
 }
 
@@ -201,6 +239,7 @@ func (l *LocalServers) listModels(ctx context.Context, base, key string) ([]stri
 	if err != nil {
 		return nil, ErrServerURL
 	}
+	r.Header.Set(ForwardedHeader, "1")
 	if key != "" {
 		r.Header.Set("Authorization", "Bearer "+key)
 	}
@@ -213,11 +252,17 @@ func (l *LocalServers) listModels(ctx context.Context, base, key string) ([]stri
 	}
 	defer response.Body.Close()
 	if response.StatusCode == http.StatusUnauthorized || response.StatusCode == http.StatusForbidden {
+		if key == "" {
+			return nil, errKeyWanted
+		}
 		return nil, errKeyRefused
 	}
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxModelsAnswer))
 	if err != nil {
 		return nil, errUnreachable
+	}
+	if response.StatusCode == http.StatusBadRequest && wire.ErrorMessage(body) == Forwarded().Message {
+		return nil, errGateway
 	}
 	names, ok := parseModels(body)
 	if response.StatusCode != http.StatusOK || !ok {
@@ -226,7 +271,12 @@ func (l *LocalServers) listModels(ctx context.Context, base, key string) ([]stri
 	return names, nil
 }
 
-// parseModels returns the names of a list of models, sorted and at most maxLocalModels; ok is false for anything else.
+// askable reports whether the model of a server has an id that every answer of this backend can hold.
+func askable(server, name string) bool {
+	return name != "" && backendapi.IsName(server+"/"+name, backendapi.MaxModelID)
+}
+
+// parseModels returns the names of a list of models, sorted; ok is false for anything else.
 func parseModels(body []byte) (names []string, ok bool) {
 	var answer struct {
 		Data *[]struct {
@@ -237,14 +287,10 @@ func parseModels(body []byte) (names []string, ok bool) {
 		return nil, false
 	}
 	for _, m := range *answer.Data {
-		odd := func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }
-		if m.ID != "" && len(m.ID) <= maxModelName && !strings.ContainsFunc(m.ID, odd) {
-			names = append(names, m.ID)
-		}
+		names = append(names, m.ID)
 	}
 	slices.Sort(names)
-	names = slices.Compact(names)
-	return names[:min(len(names), maxLocalModels)], true
+	return slices.Compact(names), true
 }
 
 // models returns the models of a project's servers. l may be nil.
@@ -260,6 +306,9 @@ func (l *LocalServers) models(ctx context.Context, who Caller) (list []*Model, e
 		p := &Provider{ID: s.ID, Name: s.ID, Local: true, added: true, keyed: s.Keyed, base: s.BaseURL,
 			header: "Authorization", prefix: "Bearer "}
 		for _, name := range s.Models {
+			if !askable(s.ID, name) { // of a check by an older version
+				continue
+			}
 			list = append(list, &Model{ID: s.ID + "/" + name, Name: name, Description: "On your own server.", Provider: p,
 				API: wire.Chat, upstream: name, outputField: localOutputField, context: localContext, output: localOutput,
 				defaultOutput: defaultOutput})

@@ -29,7 +29,17 @@ const (
 	CodeProviderUnreachable = "provider_unreachable"
 	CodeProviderRefused     = "provider_refused"
 	CodeProviderError       = "provider_error"
+	CodeForwarded           = "forwarded_call"
 )
+
+// ForwardedHeader is sent to servers that people added. A gateway refuses calls with it: it may be their own server, and
+// would call itself without end.
+const ForwardedHeader = "Service-Gateway"
+
+// Forwarded refuses a call with ForwardedHeader.
+func Forwarded() *Refusal {
+	return refuse(CodeForwarded, "an AI gateway called this one: add the server behind it as a local server instead")
+}
 
 // Refusal says why a call got no answer, and what to do next.
 type Refusal struct {

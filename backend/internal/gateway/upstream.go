@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -48,11 +49,15 @@ func newClient(allow func(network, address string, _ syscall.RawConn) error) *ht
 	}
 }
 
+// cloudSecrets are the addresses of private networks at which clouds serve secrets of the machine: of AWS and of Google.
+var cloudSecrets = []netip.Addr{netip.MustParseAddr("fd00:ec2::254"), netip.MustParseAddr("fd20:ce::254")}
+
 // localOnly allows addresses of this machine and of private networks, after names were resolved. Addresses of the link
 // are not among them: at clouds, secrets of the machine are read there.
 func localOnly(_, address string, _ syscall.RawConn) error {
 	at, err := netip.ParseAddrPort(address)
-	if ip := at.Addr().Unmap(); err != nil || !ip.IsLoopback() && !ip.IsPrivate() {
+	ip := at.Addr().Unmap().WithZone("")
+	if err != nil || !ip.IsLoopback() && !ip.IsPrivate() || slices.Contains(cloudSecrets, ip) {
 		return ErrNotLocal
 	}
 	return nil
@@ -111,6 +116,7 @@ func (c *call) post(ctx context.Context) (*http.Response, error) {
 		r.Header.Set(p.header, p.prefix+k)
 	}
 	if p.added {
+		r.Header.Set(ForwardedHeader, "1")
 		return c.s.Servers.client.Do(r)
 	}
 	return c.s.client.Do(r)

@@ -134,7 +134,7 @@ func (w *world) cell(t *testing.T, pattern string, c column) string {
 	if method == http.MethodPost && !ok {
 		t.Fatalf("%s: the test has no body for it", pattern)
 	}
-	r, err := http.NewRequestWithContext(t.Context(), method, w.url+strings.Replace(path, "{id}", "good", 1),
+	r, err := http.NewRequestWithContext(t.Context(), method, w.url+strings.Replace(path, "{id...}", "good", 1),
 		strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)

@@ -49,6 +49,7 @@ var statuses = map[string]int{
 	gateway.CodeProviderUnreachable: http.StatusServiceUnavailable,
 	gateway.CodeProviderRefused:     http.StatusBadRequest,
 	gateway.CodeProviderError:       http.StatusBadGateway,
+	gateway.CodeForwarded:           http.StatusBadRequest,
 
 	assistantscript.CodeNoRule:         http.StatusBadRequest,
 	assistantscript.CodeToolNotOffered: http.StatusBadRequest,

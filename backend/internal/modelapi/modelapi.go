@@ -77,7 +77,7 @@ type route struct {
 
 // table lists every route that serves something. A new one belongs here, so that it is authorised.
 func (a *API) table() []route {
-	routes := []route{{"GET /v1/models", a.withModels(allModels)}, {"GET /v1/models/{id}", a.withModels(oneModel)}}
+	routes := []route{{"GET /v1/models", a.withModels(allModels)}, {"GET /v1/models/{id...}", a.withModels(oneModel)}}
 	for _, api := range wire.APIs {
 		routes = append(routes, route{"POST /v1" + api.Path(),
 			func(w http.ResponseWriter, r *http.Request, who gateway.Caller) { a.call(w, r, who, api) }})
@@ -122,6 +122,10 @@ type handler func(w http.ResponseWriter, r *http.Request, who gateway.Caller)
 func (a *API) authorised(serve handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		httpjson.AllowAnyOrigin(w)
+		if r.Header.Get(gateway.ForwardedHeader) != "" {
+			a.fail(w, r, gateway.Forwarded())
+			return
+		}
 		who, err := a.caller(r)
 		if err != nil {
 			a.fail(w, r, err)

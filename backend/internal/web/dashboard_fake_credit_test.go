@@ -180,6 +180,8 @@ type fakeServers struct {
 	*fakeDashboard
 	list []gateway.LocalServer
 	err  error // of Add
+	// leftOut is what a check reports.
+	leftOut int
 }
 
 func (f *fakeServers) List(_ context.Context, _, project string) ([]gateway.LocalServer, error) {
@@ -194,7 +196,7 @@ func (f *fakeServers) Add(_ context.Context, _, project, id, address, key string
 	if f.err != nil {
 		return gateway.LocalServer{}, f.err
 	}
-	s := gateway.LocalServer{ID: id, BaseURL: address, Keyed: key != "", Models: []string{"a", "b"}, Checked: then}
+	s := gateway.LocalServer{ID: id, BaseURL: address, Keyed: key != "", Models: []string{"a", "b"}, Checked: then, LeftOut: f.leftOut}
 	f.list = append(f.list, s)
 	f.note(by, "gateway.server_added", project, id)
 	return s, nil

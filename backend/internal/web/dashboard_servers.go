@@ -65,6 +65,9 @@ func serverNotice(s gateway.LocalServer) string {
 	if s.Problem != "" {
 		return "server-silent"
 	}
+	if s.LeftOut > 0 {
+		return "server-names"
+	}
 	return "server-ok"
 }
 

@@ -67,10 +67,12 @@ type notice struct {
 }
 
 var notices = map[string]notice{
-	"saved":         {Text: "Saved."},
-	"unchanged":     {Text: "Nothing was different, so nothing was changed."},
-	"key-source":    {Text: "Saved. It applies from the next call."},
-	"server-ok":     {Text: "The local server answers. Its models are in the list below."},
+	"saved":      {Text: "Saved."},
+	"unchanged":  {Text: "Nothing was different, so nothing was changed."},
+	"key-source": {Text: "Saved. It applies from the next call."},
+	"server-ok":  {Text: "The local server answers. Its models are in the list below."},
+	"server-names": {Text: "The local server answers. Its models are in the list below, without those whose names " +
+		"are too long or have characters other than A-Z, a-z, 0-9 and ._:@/+- in them."},
 	"server-silent": {Bad: true, Text: "The local server does not answer as it should. What is wrong is below."},
 	"server-gone":   {Text: "The local server is removed. Its models are no longer offered."},
 	"caps":          {Text: "Saved. It applies from the next call."},

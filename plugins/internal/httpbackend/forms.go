@@ -12,6 +12,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/service-dev/service/proto/backendapi"
 )
 
 // form reports whether a value is acceptable for a field. Empty values are not checked; required lists the fields that
@@ -32,7 +34,7 @@ var forms = map[string]form{
 	"accountId": name(64),
 	"tier":      name(64),
 	"sessionId": name(128),
-	"id":        name(128),
+	"id":        modelID,
 	"provider":  name(64),
 	"project":   text(200),
 	"hint":      text(64),
@@ -43,7 +45,7 @@ var forms = map[string]form{
 	"state": name(32), "platform": name(64), "platforms": name(64), "deviceModel": name(64), "theme": name(32),
 	"capabilities": name(64), "testResult": name(32), "interval": name(32), "approximate": text(100),
 	"realtimeModel": name(128), "voice": name(128), "memoryModel": name(128), "voices": name(128),
-	"textModel": name(128), "why": prose(1000), "model": name(128), "resolves": name(128), "api": name(32),
+	"textModel": name(128), "why": prose(1000), "model": modelID, "resolves": modelID, "api": name(32),
 	"source": name(32), "keySource": name(32), "code": name(64),
 	"access": name(64), "assistantConfig": name(64), "credentials": name(64), "analytics": name(64),
 	"accent": name(32), "sha256": name(64), "changed": name(64),
@@ -60,6 +62,7 @@ var forms = map[string]form{
 	"dashboardUrl":    encrypted(address("http", "https")),
 	"pageUrl":         encrypted(address("http", "https")),
 	"url":             encrypted(address("http", "https")),
+	"topUp":           encrypted(address("http", "https")),
 	"supportUrl":      address("http", "https", "mailto"),
 	"privacyUrl":      address("http", "https"),
 
@@ -199,11 +202,13 @@ func printableASCII(most int) form {
 	}
 }
 
-// name accepts an identifier without spaces or characters with a meaning to a terminal or a shell.
+// name accepts an identifier.
 func name(most int) form {
-	pattern := regexp.MustCompile(`^[A-Za-z0-9#][A-Za-z0-9._:@/+-]*$`)
-	return func(s string) bool { return len(s) <= most && pattern.MatchString(s) }
+	return func(s string) bool { return backendapi.IsName(s, most) }
 }
+
+// modelID is the form of the id of a model, and of any other.
+var modelID = name(backendapi.MaxModelID)
 
 // text accepts one line for people.
 func text(most int) form {

@@ -1,0 +1,51 @@
+package app
+
+import (
+	"net/http"
+	"net/netip"
+	"net/url"
+	"testing"
+
+	"github.com/service-dev/service/backend/internal/config"
+)
+
+// forwardedFor is a proxy on this machine that forwards requests of one address.
+type forwardedFor string
+
+func (f forwardedFor) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("X-Forwarded-For", string(f))
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+// Free credit counts against the network that an account was made from, also if nobody is signed in when it is spent.
+func TestFreeCredit_CountsTheNetworkOfTheSignUp(t *testing.T) {
+	eachGateway(t, func(t *testing.T, w *gatewayWorld) {
+		for email, ip := range map[string]string{"bob@example.org": "8.8.4.1", "eve@example.org": "8.8.4.77"} {
+			b := w.browser(forwardedFor(ip))
+			b.get("/signup")
+			if status := b.post("/signup", url.Values{"email": {email}, "accept": {"1"}, "password": {testPassword}}); status !=
+				http.StatusSeeOther {
+				t.Fatalf("sign up: %d", status)
+			}
+			b.get("/privacy")
+			if status := b.post("/signout", url.Values{}); status != http.StatusSeeOther {
+				t.Fatalf("sign out: %d", status)
+			}
+		}
+		var browsers, grants, networks int
+		if err := w.db.QueryRow(`SELECT (SELECT COUNT(*) FROM web_sessions), COUNT(*), COUNT(DISTINCT network_hash)
+			FROM credit_free_grants WHERE network_hash <> ''`).Scan(&browsers, &grants, &networks); err != nil {
+			t.Fatal(err)
+		}
+		if browsers != 0 || grants != 2 || networks != 1 {
+			t.Errorf("%d browsers are signed in; %d grants to %d networks", browsers, grants, networks)
+		}
+		// Ada's account was made by an operator: no network is known.
+		if res, text := w.ask("POST", "/v1/chat/completions", chatBody("good", "")); res.StatusCode != http.StatusOK {
+			t.Errorf("%d %s", res.StatusCode, text)
+		}
+	}, func(c *config.Config) {
+		c.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
+	})
+}
