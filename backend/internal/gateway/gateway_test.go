@@ -103,17 +103,21 @@ func TestService_SettlesWhatRunsWhenItStops(t *testing.T) {
 	}
 }
 
+// Only the cut ends the call before its limits do, and a limit would be another refusal.
 func TestService_RenewsHoldsAndCutsWhatIsNoLongerCovered(t *testing.T) {
-	w := newWorld(t, credit.USD, Limits{Renew: time.Millisecond})
-	w.add(llmtest.HangsInside)
+	w := newWorld(t, credit.USD, Limits{Renew: time.Millisecond, FirstByte: time.Minute})
+	w.add(llmtest.Hangs)
 	done := make(chan error, 1)
-	go func() { done <- w.do(context.Background(), body(llmtest.HangsInside, ""), newRecorder()) }()
+	go func() { done <- w.do(context.Background(), body(llmtest.Hangs, ""), newRecorder()) }()
 	<-w.purse.renewed
 	w.purse.mu.Lock()
 	w.purse.renew = credit.ErrHoldEnded
 	w.purse.mu.Unlock()
-	if err := <-done; err == nil {
-		t.Error("the call succeeded")
+	if code := codeOf(<-done); code != CodeUnavailable {
+		t.Errorf("the call ended with %q", code)
+	}
+	if row, charged, holds := w.purse.last(); row.Outcome != outcomeFailed || charged != 0 || holds != 0 {
+		t.Errorf("%+v, charged %d, %d holds", row, charged, holds)
 	}
 }
 
