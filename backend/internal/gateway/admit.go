@@ -138,12 +138,16 @@ func settleContext(ctx context.Context) (context.Context, context.CancelFunc) {
 func (c *call) recordRefusal(ctx context.Context, api wire.API, refusal *Refusal) {
 	row := c.row(refusal.Code)
 	row.Kind = string(api)
+	left := refusal.cause != nil && ctx.Err() != nil
+	if left {
+		row.Outcome = outcomeCancelled
+	}
 	ctx, cancel := settleContext(ctx)
 	defer cancel()
 	if err := c.s.Purse.Record(ctx, row); err != nil {
 		c.s.Log.ErrorContext(ctx, "failed to record a refused call", "err", err)
 	}
-	if refusal.cause != nil {
+	if refusal.cause != nil && !left {
 		c.s.Log.ErrorContext(ctx, "failed to admit a call", "err", refusal.cause)
 	}
 }

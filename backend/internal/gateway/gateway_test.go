@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net"
 	"net/http"
 	"strings"
@@ -250,5 +251,19 @@ func TestService_RefusesMoreCallsThanItsBound(t *testing.T) {
 	w.provider.Continue()
 	if err := <-done; err != nil || !strings.HasSuffix(app.text.String(), "[DONE]\n\n") {
 		t.Error(err)
+	}
+}
+
+// An app that leaves while its call is admitted is no failure of the server.
+func TestService_CountsAnAppThatLeavesBeforeAdmission(t *testing.T) {
+	w := newWorld(t, credit.USD, Limits{}, func(o *Options) { o.Log = slog.New(errorLog{slog.DiscardHandler, t}) })
+	w.add("good")
+	ctx, leave := context.WithCancel(t.Context())
+	leave()
+	if err := w.do(ctx, body("good", ""), newRecorder()); err == nil {
+		t.Error("the call succeeded")
+	}
+	if row, charged, holds := w.purse.last(); row.Outcome != outcomeCancelled || charged != 0 || holds != 0 {
+		t.Errorf("%+v, charged %d, %d holds", row, charged, holds)
 	}
 }

@@ -33,7 +33,10 @@ func newPurse(posted credit.Amount) *memoryPurse {
 		settled: make(chan struct{}, 1000)}
 }
 
-func (p *memoryPurse) Hold(_ context.Context, r credit.HoldRequest) (credit.Hold, error) {
+func (p *memoryPurse) Hold(ctx context.Context, r credit.HoldRequest) (credit.Hold, error) {
+	if err := ctx.Err(); err != nil {
+		return credit.Hold{}, err
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var held credit.Amount
