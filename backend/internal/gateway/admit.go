@@ -202,7 +202,7 @@ func (c *call) settle(ctx context.Context, charge credit.Amount, row credit.Call
 		c.s.Log.WarnContext(ctx, "call cost more than its hold", "model", c.model.ID, "cost", charge, "charged", charged)
 	}
 	if r.outcome == outcomeOK {
-		c.s.noteReceipt(c.model, r.estimated || charged < charge)
+		c.s.noteReceipt(c.model, r.malformed)
 	}
 	return nil
 }

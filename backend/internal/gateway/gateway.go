@@ -75,8 +75,9 @@ type Limits struct {
 
 const (
 	settleTimeout  = 10 * time.Second
-	maxAnswer      = 8 << 20     // bytes of an answer that is not streamed
-	maxBadReceipts = 3           // of a model in a row, until it is hidden
+	maxAnswer      = 8 << 20 // bytes of an answer that is not streamed
+	maxBadReceipts = 3       // of a model in a row, until it is hidden
+	hiddenFor      = 10 * time.Minute
 	minShrunk      = 64          // tokens of the shortest answer to which the credit may limit a call
 	afterEnd       = time.Second // how long a provider may keep a complete stream open
 )
@@ -112,7 +113,7 @@ type Service struct {
 	calls   sync.WaitGroup
 	running int
 	cuts    map[*call]context.CancelCauseFunc // of calls that are not settled yet
-	bad     map[string]int                    // bad receipts in a row, by model
+	bad     map[string]badReceipts            // by model
 	scripts map[string]int                    // calls that scripts answer, by session
 }
 
@@ -129,7 +130,7 @@ func New(o Options) *Service {
 		o.Now = time.Now
 	}
 	s := &Service{Options: o, drains: make(chan struct{}, o.Limits.Drains), cuts: map[*call]context.CancelCauseFunc{},
-		bad: map[string]int{}, scripts: map[string]int{}}
+		bad: map[string]badReceipts{}, scripts: map[string]int{}}
 	s.client = newClient(nil)
 	s.ctx, s.stop = context.WithCancelCause(context.Background())
 	return s
@@ -202,13 +203,20 @@ var ErrBroken = errors.New("the answer broke off")
 func (s *Service) why(m *Model) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.bad[m.ID] >= maxBadReceipts {
-		return "its provider's last usage reports were impossible: the operator has to check it"
+	if s.Now().Before(s.bad[m.ID].hiddenUntil) {
+		return "its provider's last usage reports were impossible: the operator has to check it; it is offered again soon"
 	}
 	return m.Why
 }
 
-// noteReceipt counts bad receipts of a model that is not free.
+// badReceipts counts the impossible usage reports of a model since the last possible one.
+type badReceipts struct {
+	count       int
+	hiddenUntil time.Time
+}
+
+// noteReceipt counts bad receipts of a model that is not free, and hides the model for a while after too many. Only
+// reports that cannot be true are bad: an app can cause one that is missing, or above the bound of its call.
 func (s *Service) noteReceipt(m *Model, bad bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -216,9 +224,12 @@ func (s *Service) noteReceipt(m *Model, bad bool) {
 		delete(s.bad, m.ID)
 		return
 	}
-	if s.bad[m.ID]++; s.bad[m.ID] == maxBadReceipts {
+	b := s.bad[m.ID]
+	if b.count++; b.count >= maxBadReceipts {
+		b.hiddenUntil = s.Now().Add(hiddenFor)
 		s.Log.Error("model hidden: its last usage reports were impossible", "model", m.ID, "provider", m.Provider.ID)
 	}
+	s.bad[m.ID] = b
 }
 
 // find returns the model of an id, which may be Assistant, and whether the project's own key pays for it.

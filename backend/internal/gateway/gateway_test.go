@@ -172,7 +172,8 @@ func TestService_BoundsTheAnswerByTheCredit(t *testing.T) {
 }
 
 func TestService_HidesAModelWithBadReceipts(t *testing.T) {
-	w := newWorld(t, credit.USD, Limits{})
+	now := time.Now()
+	w := newWorld(t, credit.USD, Limits{}, func(o *Options) { o.Now = func() time.Time { return now } })
 	w.add(llmtest.UsageStrings)
 	w.add("good")
 	for range maxBadReceipts {
@@ -186,6 +187,28 @@ func TestService_HidesAModelWithBadReceipts(t *testing.T) {
 	models, err := w.Available(t.Context(), Caller{})
 	if err != nil || len(models) != 3 || models[1].ID != llmtest.UsageStrings || models[1].Why == "" || models[2].Why != "" {
 		t.Errorf("%+v %v", models, err)
+	}
+	for range 2 { // it is offered again, and a single bad report hides it again
+		now = now.Add(hiddenFor)
+		if err := w.do(t.Context(), body(llmtest.UsageStrings, ""), newRecorder()); err != nil {
+			t.Errorf("after %s: %v", hiddenFor, err)
+		}
+		if code := codeOf(w.do(t.Context(), body(llmtest.UsageStrings, ""), newRecorder())); code != CodeModelNotFound {
+			t.Errorf("after another bad report: %q", code)
+		}
+	}
+}
+
+// What one app can cause hides no model: usage that is missing, or above the bound.
+func TestService_OffersAModelWithPossibleReceipts(t *testing.T) {
+	w := newWorld(t, credit.USD, Limits{})
+	for _, model := range []string{llmtest.UsageNone, llmtest.AboveMax} {
+		w.add(model)
+		for range maxBadReceipts + 1 {
+			if err := w.do(t.Context(), body(model, `,"max_tokens":2`), newRecorder()); err != nil {
+				t.Errorf("%s: %v", model, err)
+			}
+		}
 	}
 }
 

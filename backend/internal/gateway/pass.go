@@ -26,6 +26,7 @@ type result struct {
 	outcome   string
 	usage     wire.Usage
 	estimated bool
+	malformed bool // the provider reported a usage that cannot be true
 }
 
 // transfer passes the answer of one call to the app.
@@ -111,7 +112,7 @@ func (t *transfer) failUnanswered(ctx, upstream context.Context, err error) erro
 	refusal := t.unanswered(cmp.Or(context.Cause(upstream), err))
 	r := result{outcome: refusal.outcome()}
 	if t.left.Load() { // the provider may be working on the request
-		r = result{outcomeCancelled, t.answer.Estimate(t.request.InputEstimate(t.model.imageTokens)), true}
+		r = t.result(outcomeCancelled)
 	}
 	t.finish(ctx, r)
 	return refusal
@@ -276,7 +277,8 @@ func (t *transfer) breakOff(ctx, upstream context.Context, err error) error {
 func (t *transfer) result(outcome string) result {
 	a := t.answer
 	if a.Final && !a.Malformed {
-		return result{outcome, a.Usage, a.Unequal}
+		return result{outcome: outcome, usage: a.Usage, estimated: a.Unequal}
 	}
-	return result{outcome, a.Estimate(t.request.InputEstimate(t.model.imageTokens)), true}
+	return result{outcome: outcome, usage: a.Estimate(t.request.InputEstimate(t.model.imageTokens)), estimated: true,
+		malformed: a.Malformed}
 }
