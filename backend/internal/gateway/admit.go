@@ -102,12 +102,21 @@ func (c *call) reserve(ctx context.Context, input, output int64) (int64, error) 
 		return output, nil
 	}
 	err := c.takeHold(ctx, prices.Bound(input, output))
-	var none *credit.NoCredit
+	var (
+		none   *credit.NoCredit
+		capped *credit.CapReached
+	)
+	if errors.As(err, &capped) {
+		return 0, capReached(capped, prices.Affords(int64(capped.Limit-capped.Used), input))
+	}
 	if !errors.As(err, &none) {
 		return output, err
 	}
 	covered := min(prices.Affords(int64(none.Available), input), output)
 	switch {
+	case c.request.Output == 0 && covered < minShrunk && prices.Affords(int64(none.Available+none.Held), input) >= minShrunk:
+		return 0, &credit.Reserved{Needed: credit.Amount(prices.Bound(input, minShrunk)), Available: none.Available,
+			Held: none.Held}
 	case covered < 1:
 		return 0, err
 	case c.request.Output > 0 || covered < minShrunk:

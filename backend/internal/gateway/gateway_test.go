@@ -290,3 +290,35 @@ func TestService_CountsAnAppThatLeavesBeforeAdmission(t *testing.T) {
 		t.Errorf("%+v, charged %d, %d holds", row, charged, holds)
 	}
 }
+
+// A shortage that ends with the calls in flight is never a lasting refusal.
+func TestService_AsksToTryAgainIfOtherCallsHoldTheCredit(t *testing.T) {
+	w := newWorld(t, 1200, Limits{})
+	w.add("good")
+	w.purse.holds["another call"] = 1190
+	if code := codeOf(w.do(t.Context(), body("good", ""), newRecorder())); code != CodeCreditReserved {
+		t.Errorf("a call without a bound, of which the credit covers a part: %q", code)
+	}
+	if code := codeOf(w.do(t.Context(), body("good", `,"max_tokens":500`), newRecorder())); code != CodeNoCredit {
+		t.Errorf("a call that the credit never covers: %q", code)
+	}
+}
+
+// A cap that is not used up says what it still covers.
+func TestService_NamesTheAnswerThatTheRestOfACapCovers(t *testing.T) {
+	w := newWorld(t, credit.USD, Limits{})
+	w.add("good")
+	for _, c := range []struct {
+		used    credit.Amount
+		covers  bool
+		message string
+	}{{1000, true, "does not cover this call"}, {1999, false, "does not cover this call"}, {2000, false, "is reached"}} {
+		w.purse.capped = &credit.CapReached{Cap: credit.CapDay, Of: credit.OfProject, Limit: 2000, Used: c.used}
+		err := w.do(t.Context(), body("good", ""), newRecorder())
+		var refusal *Refusal
+		if !errors.As(err, &refusal) || refusal.Code != CodeCapReached || !strings.Contains(refusal.Message, c.message) ||
+			refusal.Money["affordableOutputTokens"] != nil != c.covers {
+			t.Errorf("%s used: %+v", c.used, refusal)
+		}
+	}
+}

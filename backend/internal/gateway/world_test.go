@@ -25,6 +25,7 @@ type memoryPurse struct {
 	charged []credit.Amount
 	renewed chan string
 	renew   error
+	capped  error         // of holds that the balance covers
 	settled chan struct{} // receives one value for each counted call
 }
 
@@ -44,7 +45,10 @@ func (p *memoryPurse) Hold(ctx context.Context, r credit.HoldRequest) (credit.Ho
 		held += h
 	}
 	if r.Amount > p.posted {
-		return credit.Hold{}, &credit.NoCredit{Needed: r.Amount, Available: p.posted - held}
+		return credit.Hold{}, &credit.NoCredit{Needed: r.Amount, Available: p.posted - held, Held: held}
+	}
+	if r.Amount <= p.posted-held && p.capped != nil {
+		return credit.Hold{}, p.capped
 	}
 	if r.Amount > p.posted-held {
 		return credit.Hold{}, &credit.Reserved{Needed: r.Amount, Available: p.posted - held}
