@@ -113,7 +113,7 @@ var failuresOfCalls = []failure{
 		counts: refused, hint: "Add credit", page: "The credit did not cover the call."},
 	{name: "credit held by other calls", prepare: (*failures).reserve, body: withMore(longQuestion, `,"max_tokens":100`),
 		status: 429, code: "credit_reserved", retryAfter: "2", members: "needed available", counts: refused,
-		hint: "repeats the call after", page: "Calls in flight had reserved the credit."},
+		hint: "repeats the call after", page: "Calls in flight had reserved the credit, or the rest of a cap."},
 	{name: "cap", prepare: (*failures).dayCap, body: chatBody("good", ""), status: 402, code: "cap_reached",
 		members: "cap of limit resetsAt", counts: refused, hint: "Raise the cap", page: "A spending cap was reached."},
 	{name: "unknown key", body: chatBody("good", ""), header: []string{"Authorization", "Bearer spk_unknown"}, status: 401,

@@ -184,7 +184,7 @@ func TestGateway_RefusesInTheClientsOwnWords(t *testing.T) {
 		{"POST", "/v1/chat/completions", chatBody("expensive", `,"seed":1,"user":"`+big[:200]+`","stop":["`+big[:250]+`"],"max_tokens":1000,"tools":[`+
 			`{"type":"function","function":{"name":"f","description":"`+big[:2000]+`"}}]`), nil, 402, "no_credit", "insufficient_quota"},
 		{"POST", "/v1/chat/completions", chatBody("expensive", `,"max_tokens":1000,"tools":[{"type":"function","function":`+
-			`{"name":"f","description":"`+big[:1000]+`"}}]`), nil, 402, "request_too_large", "insufficient_quota"},
+			`{"name":"f","description":"`+big[:200]+`"}}]`), nil, 402, "request_too_large", "insufficient_quota"},
 		{"POST", "/v1/messages", chatBody("nothing", `,"max_tokens":1`), nil, 404, "model_not_found", "not_found_error"},
 		{"POST", "/v1/messages", chatBody("msg-good", `,"max_tokens":1,"mcp_servers":[]`), nil, 400, "unsupported_parameter", "invalid_request_error"},
 		{"POST", "/v1/embeddings", `{}`, nil, 404, "not_found", "not_found_error"},

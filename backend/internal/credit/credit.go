@@ -59,10 +59,10 @@ var (
 	ErrNoBook = errors.New("account has no balance yet")
 )
 
-// NoCredit reports that the account's balance does not cover a hold.
+// NoCredit reports that the account's balance does not cover a hold. Calls in flight hold Held beside what is available.
 type NoCredit struct {
-	Needed, Available Amount
-	TopUp             string // where the account's owner pays in; "" where nobody can
+	Needed, Available, Held Amount
+	TopUp                   string // where the account's owner pays in; "" where nobody can
 }
 
 // Code names the refusal to apps.
@@ -72,8 +72,12 @@ func (e *NoCredit) Error() string {
 	return fmt.Sprintf("no credit: the call needs up to %s USD and %s USD are available", e.Needed, e.Available)
 }
 
-// Reserved reports that the balance covers a hold but calls in flight hold too much of it. A later attempt can succeed.
-type Reserved struct{ Needed, Available, Held Amount }
+// Reserved reports that the balance or a cap covers a hold but calls in flight hold too much of it. A later attempt can
+// succeed.
+type Reserved struct {
+	Needed, Available, Held Amount
+	Cap, Of                 string // as in CapReached; "" for the balance
+}
 
 // Code names the refusal to apps.
 func (*Reserved) Code() string { return "credit_reserved" }

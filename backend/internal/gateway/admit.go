@@ -102,12 +102,21 @@ func (c *call) reserve(ctx context.Context, input, output int64) (int64, error) 
 		return output, nil
 	}
 	err := c.takeHold(ctx, prices.Bound(input, output))
-	var none *credit.NoCredit
+	var (
+		none   *credit.NoCredit
+		capped *credit.CapReached
+	)
+	if errors.As(err, &capped) {
+		return 0, capReached(capped, prices.Affords(int64(capped.Limit-capped.Used), input))
+	}
 	if !errors.As(err, &none) {
 		return output, err
 	}
 	covered := min(prices.Affords(int64(none.Available), input), output)
 	switch {
+	case c.request.Output == 0 && covered < minShrunk && prices.Affords(int64(none.Available+none.Held), input) >= minShrunk:
+		return 0, &credit.Reserved{Needed: credit.Amount(prices.Bound(input, minShrunk)), Available: none.Available,
+			Held: none.Held}
 	case covered < 1:
 		return 0, err
 	case c.request.Output > 0 || covered < minShrunk:
@@ -138,12 +147,16 @@ func settleContext(ctx context.Context) (context.Context, context.CancelFunc) {
 func (c *call) recordRefusal(ctx context.Context, api wire.API, refusal *Refusal) {
 	row := c.row(refusal.Code)
 	row.Kind = string(api)
+	left := refusal.cause != nil && ctx.Err() != nil
+	if left {
+		row.Outcome = outcomeCancelled
+	}
 	ctx, cancel := settleContext(ctx)
 	defer cancel()
 	if err := c.s.Purse.Record(ctx, row); err != nil {
 		c.s.Log.ErrorContext(ctx, "failed to record a refused call", "err", err)
 	}
-	if refusal.cause != nil {
+	if refusal.cause != nil && !left {
 		c.s.Log.ErrorContext(ctx, "failed to admit a call", "err", refusal.cause)
 	}
 }
@@ -181,6 +194,8 @@ func (c *call) finish(ctx context.Context, r result) {
 		err = c.s.Purse.Record(ctx, row)
 	case charge == 0:
 		err = c.s.Purse.Release(ctx, c.hold, row)
+	case r.carried:
+		err = c.s.Purse.Carry(ctx, c.hold, charge, row)
 	default:
 		err = c.settle(ctx, charge, row, r)
 	}
@@ -198,7 +213,7 @@ func (c *call) settle(ctx context.Context, charge credit.Amount, row credit.Call
 		c.s.Log.WarnContext(ctx, "call cost more than its hold", "model", c.model.ID, "cost", charge, "charged", charged)
 	}
 	if r.outcome == outcomeOK {
-		c.s.noteReceipt(c.model, r.estimated || charged < charge)
+		c.s.noteReceipt(c.model, r.malformed)
 	}
 	return nil
 }

@@ -23,6 +23,7 @@ type Purse interface {
 	Renew(ctx context.Context, id string) error
 	Settle(ctx context.Context, id string, charge credit.Amount, call credit.Call) (credit.Amount, error)
 	Release(ctx context.Context, id string, call credit.Call) error
+	Carry(ctx context.Context, id string, cost credit.Amount, call credit.Call) error
 	Record(ctx context.Context, call credit.Call) error
 }
 
@@ -66,7 +67,7 @@ type Limits struct {
 	Calls     int           // at once; 1,024
 	Drains    int           // answers read on although their app has left, at once; 64
 	Drain     time.Duration // how long such an answer is read; 5 s
-	FirstByte time.Duration // until the provider's answer starts; 60 s
+	FirstByte time.Duration // until a streamed answer of the provider starts; 60 s
 	Idle      time.Duration // between two reads of the answer; 60 s
 	Total     time.Duration // of a call; 10 min
 	Renew     time.Duration // between two renewals of a hold's lease; 20 s
@@ -75,8 +76,9 @@ type Limits struct {
 
 const (
 	settleTimeout  = 10 * time.Second
-	maxAnswer      = 8 << 20     // bytes of an answer that is not streamed
-	maxBadReceipts = 3           // of a model in a row, until it is hidden
+	maxAnswer      = 8 << 20 // bytes of an answer that is not streamed
+	maxBadReceipts = 3       // of a model in a row, until it is hidden
+	hiddenFor      = 10 * time.Minute
 	minShrunk      = 64          // tokens of the shortest answer to which the credit may limit a call
 	afterEnd       = time.Second // how long a provider may keep a complete stream open
 )
@@ -112,7 +114,7 @@ type Service struct {
 	calls   sync.WaitGroup
 	running int
 	cuts    map[*call]context.CancelCauseFunc // of calls that are not settled yet
-	bad     map[string]int                    // bad receipts in a row, by model
+	bad     map[string]badReceipts            // by model
 	scripts map[string]int                    // calls that scripts answer, by session
 }
 
@@ -129,7 +131,7 @@ func New(o Options) *Service {
 		o.Now = time.Now
 	}
 	s := &Service{Options: o, drains: make(chan struct{}, o.Limits.Drains), cuts: map[*call]context.CancelCauseFunc{},
-		bad: map[string]int{}, scripts: map[string]int{}}
+		bad: map[string]badReceipts{}, scripts: map[string]int{}}
 	s.client = newClient(nil)
 	s.ctx, s.stop = context.WithCancelCause(context.Background())
 	return s
@@ -202,13 +204,20 @@ var ErrBroken = errors.New("the answer broke off")
 func (s *Service) why(m *Model) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.bad[m.ID] >= maxBadReceipts {
-		return "its provider's last usage reports were impossible: the operator has to check it"
+	if s.Now().Before(s.bad[m.ID].hiddenUntil) {
+		return "its provider's last usage reports were impossible: the operator has to check it; it is offered again soon"
 	}
 	return m.Why
 }
 
-// noteReceipt counts bad receipts of a model that is not free.
+// badReceipts counts the impossible usage reports of a model since the last possible one.
+type badReceipts struct {
+	count       int
+	hiddenUntil time.Time
+}
+
+// noteReceipt counts bad receipts of a model that is not free, and hides the model for a while after too many. Only
+// reports that cannot be true are bad: an app can cause one that is missing, or above the bound of its call.
 func (s *Service) noteReceipt(m *Model, bad bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -216,9 +225,12 @@ func (s *Service) noteReceipt(m *Model, bad bool) {
 		delete(s.bad, m.ID)
 		return
 	}
-	if s.bad[m.ID]++; s.bad[m.ID] == maxBadReceipts {
+	b := s.bad[m.ID]
+	if b.count++; b.count >= maxBadReceipts {
+		b.hiddenUntil = s.Now().Add(hiddenFor)
 		s.Log.Error("model hidden: its last usage reports were impossible", "model", m.ID, "provider", m.Provider.ID)
 	}
+	s.bad[m.ID] = b
 }
 
 // find returns the model of an id, which may be Assistant, and whether the project's own key pays for it.

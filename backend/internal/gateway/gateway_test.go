@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net"
 	"net/http"
 	"strings"
@@ -103,17 +104,21 @@ func TestService_SettlesWhatRunsWhenItStops(t *testing.T) {
 	}
 }
 
+// Only the cut ends the call before its limits do, and a limit would be another refusal.
 func TestService_RenewsHoldsAndCutsWhatIsNoLongerCovered(t *testing.T) {
-	w := newWorld(t, credit.USD, Limits{Renew: time.Millisecond})
-	w.add(llmtest.HangsInside)
+	w := newWorld(t, credit.USD, Limits{Renew: time.Millisecond, FirstByte: time.Minute})
+	w.add(llmtest.Hangs)
 	done := make(chan error, 1)
-	go func() { done <- w.do(context.Background(), body(llmtest.HangsInside, ""), newRecorder()) }()
+	go func() { done <- w.do(context.Background(), body(llmtest.Hangs, ""), newRecorder()) }()
 	<-w.purse.renewed
 	w.purse.mu.Lock()
 	w.purse.renew = credit.ErrHoldEnded
 	w.purse.mu.Unlock()
-	if err := <-done; err == nil {
-		t.Error("the call succeeded")
+	if code := codeOf(<-done); code != CodeUnavailable {
+		t.Errorf("the call ended with %q", code)
+	}
+	if row, charged, holds := w.purse.last(); row.Outcome != outcomeFailed || charged != 0 || holds != 0 {
+		t.Errorf("%+v, charged %d, %d holds", row, charged, holds)
 	}
 }
 
@@ -167,7 +172,8 @@ func TestService_BoundsTheAnswerByTheCredit(t *testing.T) {
 }
 
 func TestService_HidesAModelWithBadReceipts(t *testing.T) {
-	w := newWorld(t, credit.USD, Limits{})
+	now := time.Now()
+	w := newWorld(t, credit.USD, Limits{}, func(o *Options) { o.Now = func() time.Time { return now } })
 	w.add(llmtest.UsageStrings)
 	w.add("good")
 	for range maxBadReceipts {
@@ -181,6 +187,28 @@ func TestService_HidesAModelWithBadReceipts(t *testing.T) {
 	models, err := w.Available(t.Context(), Caller{})
 	if err != nil || len(models) != 3 || models[1].ID != llmtest.UsageStrings || models[1].Why == "" || models[2].Why != "" {
 		t.Errorf("%+v %v", models, err)
+	}
+	for range 2 { // it is offered again, and a single bad report hides it again
+		now = now.Add(hiddenFor)
+		if err := w.do(t.Context(), body(llmtest.UsageStrings, ""), newRecorder()); err != nil {
+			t.Errorf("after %s: %v", hiddenFor, err)
+		}
+		if code := codeOf(w.do(t.Context(), body(llmtest.UsageStrings, ""), newRecorder())); code != CodeModelNotFound {
+			t.Errorf("after another bad report: %q", code)
+		}
+	}
+}
+
+// What one app can cause hides no model: usage that is missing, or above the bound.
+func TestService_OffersAModelWithPossibleReceipts(t *testing.T) {
+	w := newWorld(t, credit.USD, Limits{})
+	for _, model := range []string{llmtest.UsageNone, llmtest.AboveMax} {
+		w.add(model)
+		for range maxBadReceipts + 1 {
+			if err := w.do(t.Context(), body(model, `,"max_tokens":2`), newRecorder()); err != nil {
+				t.Errorf("%s: %v", model, err)
+			}
+		}
 	}
 }
 
@@ -246,5 +274,51 @@ func TestService_RefusesMoreCallsThanItsBound(t *testing.T) {
 	w.provider.Continue()
 	if err := <-done; err != nil || !strings.HasSuffix(app.text.String(), "[DONE]\n\n") {
 		t.Error(err)
+	}
+}
+
+// An app that leaves while its call is admitted is no failure of the server.
+func TestService_CountsAnAppThatLeavesBeforeAdmission(t *testing.T) {
+	w := newWorld(t, credit.USD, Limits{}, func(o *Options) { o.Log = slog.New(errorLog{slog.DiscardHandler, t}) })
+	w.add("good")
+	ctx, leave := context.WithCancel(t.Context())
+	leave()
+	if err := w.do(ctx, body("good", ""), newRecorder()); err == nil {
+		t.Error("the call succeeded")
+	}
+	if row, charged, holds := w.purse.last(); row.Outcome != outcomeCancelled || charged != 0 || holds != 0 {
+		t.Errorf("%+v, charged %d, %d holds", row, charged, holds)
+	}
+}
+
+// A shortage that ends with the calls in flight is never a lasting refusal.
+func TestService_AsksToTryAgainIfOtherCallsHoldTheCredit(t *testing.T) {
+	w := newWorld(t, 1200, Limits{})
+	w.add("good")
+	w.purse.holds["another call"] = 1190
+	if code := codeOf(w.do(t.Context(), body("good", ""), newRecorder())); code != CodeCreditReserved {
+		t.Errorf("a call without a bound, of which the credit covers a part: %q", code)
+	}
+	if code := codeOf(w.do(t.Context(), body("good", `,"max_tokens":500`), newRecorder())); code != CodeNoCredit {
+		t.Errorf("a call that the credit never covers: %q", code)
+	}
+}
+
+// A cap that is not used up says what it still covers.
+func TestService_NamesTheAnswerThatTheRestOfACapCovers(t *testing.T) {
+	w := newWorld(t, credit.USD, Limits{})
+	w.add("good")
+	for _, c := range []struct {
+		used    credit.Amount
+		covers  bool
+		message string
+	}{{1000, true, "does not cover this call"}, {1999, false, "does not cover this call"}, {2000, false, "is reached"}} {
+		w.purse.capped = &credit.CapReached{Cap: credit.CapDay, Of: credit.OfProject, Limit: 2000, Used: c.used}
+		err := w.do(t.Context(), body("good", ""), newRecorder())
+		var refusal *Refusal
+		if !errors.As(err, &refusal) || refusal.Code != CodeCapReached || !strings.Contains(refusal.Message, c.message) ||
+			refusal.Money["affordableOutputTokens"] != nil != c.covers {
+			t.Errorf("%s used: %+v", c.used, refusal)
+		}
 	}
 }

@@ -77,6 +77,22 @@ func noCredit(e *credit.NoCredit) map[string]any {
 	return money
 }
 
+// capReached is the refusal of a call by a cap whose rest covers an answer of so many tokens.
+func capReached(e *credit.CapReached, covered int64) *Refusal {
+	what := "the " + e.Of + "'s spending cap of this " + e.Cap
+	if e.Used < e.Limit {
+		what = "the rest of " + what + " does not cover this call"
+	} else {
+		what += " is reached"
+	}
+	money := map[string]any{"cap": e.Cap, "of": e.Of, "limit": e.Limit, "resetsAt": e.ResetsAt.UTC().Format(time.RFC3339)}
+	if covered > 0 {
+		money["affordableOutputTokens"] = covered
+	}
+	return &Refusal{Code: CodeCapReached, Money: money, Message: what + ": its owner can raise it, or wait until it " +
+		"resets"}
+}
+
 // retryReserved is how soon credit that other calls hold may be free again.
 const retryReserved = 2 * time.Second
 
@@ -100,17 +116,17 @@ func refusalOf(err error) *Refusal {
 			Message: "the account has too little credit for this call: its owner sees the balance on the account's page",
 			Money:   noCredit(none)}
 	case errors.As(err, &reserved):
+		of := "account's credit"
+		if reserved.Cap != "" {
+			of = reserved.Of + "'s spending cap of this " + reserved.Cap
+		}
 		return &Refusal{Code: CodeCreditReserved, RetryAfter: retryReserved,
-			Message: "calls in flight have reserved the account's credit: try again when they have ended",
+			Message: "calls in flight have reserved the " + of + ": try again when they have ended",
 			Money:   map[string]any{"needed": reserved.Needed, "available": reserved.Available}}
 	case errors.As(err, &unproved):
 		return refuse(CodeCreditLocked, "the account's owner has to confirm the mail address before credit can be spent")
 	case errors.As(err, &capped):
-		return &Refusal{Code: CodeCapReached,
-			Message: "the " + capped.Of + "'s spending cap of this " + capped.Cap + " is reached: its owner can raise it, or " +
-				"wait until it resets",
-			Money: map[string]any{"cap": capped.Cap, "of": capped.Of, "limit": capped.Limit,
-				"resetsAt": capped.ResetsAt.UTC().Format(time.RFC3339)}}
+		return capReached(capped, 0)
 	}
 	return &Refusal{Code: CodeUnavailable, Message: "the gateway cannot serve now: try again", RetryAfter: time.Second,
 		cause: err}

@@ -23,8 +23,10 @@ type memoryPurse struct {
 	next    int
 	rows    []credit.Call
 	charged []credit.Amount
+	carried credit.Amount // by the operator, of calls that are not charged
 	renewed chan string
 	renew   error
+	capped  error         // of holds that the balance covers
 	settled chan struct{} // receives one value for each counted call
 }
 
@@ -33,7 +35,10 @@ func newPurse(posted credit.Amount) *memoryPurse {
 		settled: make(chan struct{}, 1000)}
 }
 
-func (p *memoryPurse) Hold(_ context.Context, r credit.HoldRequest) (credit.Hold, error) {
+func (p *memoryPurse) Hold(ctx context.Context, r credit.HoldRequest) (credit.Hold, error) {
+	if err := ctx.Err(); err != nil {
+		return credit.Hold{}, err
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var held credit.Amount
@@ -41,7 +46,10 @@ func (p *memoryPurse) Hold(_ context.Context, r credit.HoldRequest) (credit.Hold
 		held += h
 	}
 	if r.Amount > p.posted {
-		return credit.Hold{}, &credit.NoCredit{Needed: r.Amount, Available: p.posted - held}
+		return credit.Hold{}, &credit.NoCredit{Needed: r.Amount, Available: p.posted - held, Held: held}
+	}
+	if r.Amount <= p.posted-held && p.capped != nil {
+		return credit.Hold{}, p.capped
 	}
 	if r.Amount > p.posted-held {
 		return credit.Hold{}, &credit.Reserved{Needed: r.Amount, Available: p.posted - held}
@@ -73,6 +81,11 @@ func (p *memoryPurse) Settle(_ context.Context, id string, charge credit.Amount,
 func (p *memoryPurse) Release(ctx context.Context, id string, call credit.Call) error {
 	_, err := p.Settle(ctx, id, 0, call)
 	return err
+}
+
+func (p *memoryPurse) Carry(ctx context.Context, id string, cost credit.Amount, call credit.Call) error {
+	p.carried += cost
+	return p.Release(ctx, id, call)
 }
 
 func (p *memoryPurse) Record(_ context.Context, call credit.Call) error {

@@ -22,8 +22,8 @@ type creditGroup struct {
 
 	purses   map[string]*purse
 	projects map[projectKey]*groupProject
-	spent    map[periodKey]int64 // spent and held, of projects and accounts with a cap
-	held     map[dayKey]int64    // by new holds
+	spending map[periodKey]spending // of projects and accounts with a cap
+	held     map[dayKey]int64       // by new holds
 }
 
 // purse is a locked balance.
@@ -50,6 +50,9 @@ type groupProject struct {
 
 type periodKey struct{ account, project, period string }
 
+// spending is what counts towards a cap.
+type spending struct{ spent, held int64 }
+
 // dayKey is a day of a project.
 type dayKey struct{ account, project, day string }
 
@@ -61,7 +64,7 @@ func (d dayKey) month() string { return d.day[:len("2006-01")] }
 
 func newCreditGroup(s *Store, tx stepper) *creditGroup {
 	return &creditGroup{s: s, tx: tx, purses: map[string]*purse{}, projects: map[projectKey]*groupProject{},
-		spent: map[periodKey]int64{}, held: map[dayKey]int64{}}
+		spending: map[periodKey]spending{}, held: map[dayKey]int64{}}
 }
 
 func (g *creditGroup) run(ctx context.Context) error {
@@ -90,8 +93,12 @@ func (g *creditGroup) endHolds(ctx context.Context) error {
 	ops := g.settlements(func(*creditOp) bool { return true })
 	statements := make([]statement, len(ops))
 	for i, op := range ops {
+		charge := int64(op.settle.Charge)
+		if op.settle.Carried {
+			charge = 0
+		}
 		statements[i] = stmt(`UPDATE credit_holds SET state = 'settled', charged = CASE WHEN amount < $2 THEN amount ELSE $2 END
-			WHERE id = $1 AND state = 'open' RETURNING `+endedHoldColumns, op.settle.HoldID, int64(op.settle.Charge))
+			WHERE id = $1 AND state = 'open' RETURNING `+endedHoldColumns, op.settle.HoldID, charge)
 	}
 	return g.query(ctx, "settle hold", func(i int, r scanner) (err error) {
 		ops[i].ended, err = scanEndedHold(r)
@@ -209,14 +216,14 @@ func (g *creditGroup) readSpending(ctx context.Context) error {
 	all := slices.Collect(maps.Keys(days))
 	statements := make([]statement, len(all))
 	for i, d := range all {
-		statements[i] = stmt(`SELECT project, period, spent + held FROM credit_spending WHERE account_id = $1
+		statements[i] = stmt(`SELECT project, period, spent, held FROM credit_spending WHERE account_id = $1
 			AND (project = '' OR project = $2) AND (period = $3 OR period = $4)`, d.account, d.project, d.day, d.month())
 	}
 	return g.query(ctx, "read spending", func(i int, r scanner) error {
 		k := periodKey{account: all[i].account}
-		var sum int64
-		err := r.Scan(&k.project, &k.period, &sum)
-		g.spent[k] = sum
+		var sum spending
+		err := r.Scan(&k.project, &k.period, &sum.spent, &sum.held)
+		g.spending[k] = sum
 		return err
 	}, statements)
 }
@@ -242,7 +249,9 @@ func (g *creditGroup) admitAll(ctx context.Context) error {
 		g.purses[h.Account].change(0, int64(h.Amount))
 		g.held[day] += int64(h.Amount)
 		for _, k := range day.periods() {
-			g.spent[k] += int64(h.Amount)
+			sum := g.spending[k]
+			sum.held += int64(h.Amount)
+			g.spending[k] = sum
 		}
 		statements = append(statements, stmt(`INSERT INTO credit_holds
 				(id, account_id, project, amount, charged, state, day, created_at, lease_until)
@@ -261,8 +270,8 @@ func (d dayKey) periods() []periodKey {
 	return all
 }
 
-// admit returns why a hold is refused, or nil.
-func (g *creditGroup) admit(op *creditOp) error {
+// admit returns why a hold is refused, or nil. A cap that refuses it even after the calls in flight comes first.
+func (g *creditGroup) admit(op *creditOp) (passing error) {
 	h := op.hold
 	p := g.purses[h.Account]
 	if p == nil {
@@ -286,12 +295,17 @@ func (g *creditGroup) admit(op *creditOp) error {
 		{p.caps.day, credit.OfAccount, credit.CapDay, periodKey{h.Account, "", day}, dayEnds},
 		{p.caps.month, credit.OfAccount, credit.CapMonth, periodKey{h.Account, "", month}, monthEnds},
 	} {
-		if used := g.spent[c.sum]; c.limit.Valid && used+int64(h.Amount) > c.limit.Int64 {
-			return &credit.CapReached{Cap: c.cap, Of: c.of, Limit: credit.Amount(c.limit.Int64), Used: credit.Amount(used),
-				ResetsAt: c.ends}
+		sum := g.spending[c.sum]
+		limit, spent, held := credit.Amount(c.limit.Int64), credit.Amount(sum.spent), credit.Amount(sum.held)
+		switch {
+		case !c.limit.Valid || spent+held+h.Amount <= limit:
+		case spent+h.Amount > limit:
+			return &credit.CapReached{Cap: c.cap, Of: c.of, Limit: limit, Used: spent + held, ResetsAt: c.ends}
+		case passing == nil:
+			passing = &credit.Reserved{Needed: h.Amount, Available: max(limit-spent-held, 0), Held: held, Cap: c.cap, Of: c.of}
 		}
 	}
-	return nil
+	return passing
 }
 
 // changeSums adds the group's changes to balances and spending.
@@ -317,8 +331,12 @@ func (g *creditGroup) book(ctx context.Context) error {
 	}
 	for _, op := range g.settlements(func(op *creditOp) bool { return op.ended.id != "" }) {
 		charge := int64(op.settle.Charge)
-		if op.late {
+		switch {
+		case op.late:
 			add(op, "late:", credit.BookOperator, charge)
+			continue
+		case op.settle.Carried:
+			add(op, "carried:", credit.BookOperator, charge)
 			continue
 		}
 		add(op, "call:", g.purses[op.ended.account].book, op.ended.charged)

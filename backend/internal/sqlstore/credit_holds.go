@@ -26,7 +26,7 @@ func refusal(needed credit.Amount, posted, held int64) error {
 	case needed <= credit.Amount(posted):
 		return &credit.Reserved{Needed: needed, Available: available, Held: credit.Amount(held)}
 	}
-	return &credit.NoCredit{Needed: needed, Available: available}
+	return &credit.NoCredit{Needed: needed, Available: available, Held: credit.Amount(held)}
 }
 
 // addSpending adds to what the account and its project hold in a day and its month. The caller locked the balance.

@@ -104,6 +104,7 @@ func (m *purse) actions() map[string]func(*rapid.T) {
 		"settle": func(rt *rapid.T) {
 			m.settle(rt, m.any(rt), credit.Amount(rapid.Int64Range(0, int64(credit.USD)).Draw(rt, "charge")), "ok")
 		},
+		"carry":   func(rt *rapid.T) { m.carry(rt, m.any(rt)) },
 		"release": func(rt *rapid.T) { m.settle(rt, m.any(rt), 0, "failed") },
 		"renew":   m.renew,
 		"sweep":   m.sweep,
@@ -151,7 +152,7 @@ func (m *purse) used(project, period string) credit.Amount {
 }
 
 // refusal returns the model's refusal of a hold, if any.
-func (m *purse) refusal(r credit.HoldRequest) string {
+func (m *purse) refusal(r credit.HoldRequest) (passing string) {
 	switch held := m.held(isAnyHold); {
 	case r.Amount > m.posted:
 		return fmt.Sprintf("%T", &credit.NoCredit{})
@@ -161,12 +162,17 @@ func (m *purse) refusal(r credit.HoldRequest) string {
 	day, month := credit.Periods(m.now)
 	for _, project := range []string{r.Project, ""} {
 		caps := m.caps[project]
-		if caps.Day != nil && m.used(project, day)+r.Amount > *caps.Day ||
-			caps.Month != nil && m.used(project, month)+r.Amount > *caps.Month {
-			return fmt.Sprintf("%T", &credit.CapReached{})
+		for period, limit := range map[string]*credit.Amount{day: caps.Day, month: caps.Month} {
+			switch {
+			case limit == nil || m.used(project, period)+r.Amount <= *limit:
+			case m.spent[project+" "+period]+r.Amount > *limit:
+				return fmt.Sprintf("%T", &credit.CapReached{})
+			default: // unless another cap refuses it even without the calls in flight
+				passing = fmt.Sprintf("%T", &credit.Reserved{})
+			}
 		}
 	}
-	return ""
+	return passing
 }
 
 func (m *purse) hold(rt *rapid.T) {

@@ -157,9 +157,13 @@ func capsOverMidnight(t *testing.T, f *purses) {
 	late := must(f.hold(t, 400_000))(t)
 	f.clock.pass(40 * time.Second) // the next day, and the next month
 	next := must(f.hold(t, 500_000))(t)
+	var reserved *credit.Reserved
+	if err := errOf(f.hold(t, 1)); !errors.As(err, &reserved) || reserved.Cap != credit.CapDay || reserved.Held != 500_000 {
+		t.Errorf("a call that the new day's cap covers without the one in flight: %v", err)
+	}
 	var reached *credit.CapReached
-	if err := errOf(f.hold(t, 1)); !errors.As(err, &reached) || reached.Used != 500_000 {
-		t.Errorf("the new day's cap: %v", err)
+	if err := errOf(f.hold(t, 500_001)); !errors.As(err, &reached) || reached.Used != 500_000 {
+		t.Errorf("a call above the new day's cap: %v", err)
 	}
 	must(f.Settle(t.Context(), late.ID, 300_000, credit.Call{Outcome: credit.OutcomeOK}))(t)
 	p := must(f.Project(t.Context(), "ada", appID))(t)

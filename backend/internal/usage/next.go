@@ -52,8 +52,8 @@ const (
 var steps = map[string]Step{
 	gateway.CodeNoCredit: {What: "The credit did not cover the call.",
 		Next: "Add credit, or use a local model, which costs nothing.", At: AtCredit},
-	gateway.CodeCreditReserved: {What: "Calls in flight had reserved the credit.",
-		Next: waitABit + " If it happens often, add credit.", At: AtCredit},
+	gateway.CodeCreditReserved: {What: "Calls in flight had reserved the credit, or the rest of a cap.",
+		Next: waitABit + " If it happens often, add credit or raise the cap.", At: AtCredit},
 	gateway.CodeCreditLocked: {What: "The account's mail address is not confirmed.",
 		Next: "Confirm it, or link a sign-in provider.", At: AtSettings},
 	gateway.CodeCapReached: {What: "A spending cap was reached.",

@@ -12,8 +12,9 @@ const (
 	maxName     = 256 // bytes
 	maxOutput   = 1_000_000_000
 	maxTools    = 128
-	perMessage  = 16 // tokens that a provider may add to a message, such as its role
-	perRequest  = 64 // tokens that a provider may add to a request
+	perMessage  = 16   // tokens that a provider may add to a message, such as its role
+	perRequest  = 64   // tokens that a provider may add to a request
+	perTools    = 1024 // and to one with tools: Anthropic adds a prompt of up to 530
 	textInBytes = MaxBody
 )
 
@@ -62,7 +63,11 @@ func Decode(api API, body []byte) (*Request, error) {
 // InputBound is an upper bound of the input in tokens: a token of a byte-level vocabulary is at least one byte.
 // imageTokens is the bound of one image.
 func (r *Request) InputBound(imageTokens int64) int64 {
-	return r.text + perMessage*r.messages + perRequest + r.Images*imageTokens
+	bound := r.text + perMessage*r.messages + perRequest + r.Images*imageTokens
+	if bytes.Contains(r.body, []byte(`"tools":`)) {
+		bound += perTools
+	}
+	return bound
 }
 
 // InputEstimate is the usual size of such an input in tokens, for calls whose usage was never reported.

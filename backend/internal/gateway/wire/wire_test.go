@@ -132,6 +132,11 @@ func TestRequest_BoundsItsInput(t *testing.T) {
 	if got := decode(t, Chat, `{"model":"m",`+hello+`}`).InputBound(0); got < 5 || got > 200 {
 		t.Errorf("bound %d", got)
 	}
+	// Anthropic adds up to 530 tokens to a request with tools.
+	if got := decode(t, Messages, `{"model":"m","max_tokens":1,"messages":[{"role":"user","content":"x"}],
+		"tools":[{"name":"t","input_schema":{"type":"object"}}]}`).InputBound(0); got < 1024 || got > 1500 {
+		t.Errorf("bound %d with a tool", got)
+	}
 }
 
 func TestPrices_RoundUpOnceAndNeverOverflow(t *testing.T) {
