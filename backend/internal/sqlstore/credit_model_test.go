@@ -103,7 +103,6 @@ func (m *purse) actions() map[string]func(*rapid.T) {
 		"settle": func(rt *rapid.T) {
 			m.settle(rt, m.any(rt), credit.Amount(rapid.Int64Range(0, int64(credit.USD)).Draw(rt, "charge")), "ok")
 		},
-		"carry":   func(rt *rapid.T) { m.carry(rt, m.any(rt)) },
 		"release": func(rt *rapid.T) { m.settle(rt, m.any(rt), 0, "failed") },
 		"renew":   m.renew,
 		"sweep":   m.sweep,
