@@ -66,6 +66,8 @@ var steps = map[string]Step{
 		Next: "Test the key and replace it, or look at the budget at the provider. Credit does not stand in.", At: AtPayer,
 		Tool: "setCredential"},
 	gateway.CodeProviderUnreachable: {What: "A local server of models did not answer.", Next: "Start it.", At: AtModels},
+	gateway.CodeForwarded: {What: "A gateway that somebody added as a local server passed a call on to this one.",
+		Next: "Enter the address of the server behind it.", At: AtPayer},
 	gateway.CodeModelNotFound: {What: "The app asked for a model that is not available.",
 		Next: "Have it ask for assistant, or for another model of the list.", At: AtModels},
 	gateway.CodeWrongAPI: {What: "The app called a model by another interface than the model has.",
