@@ -177,6 +177,21 @@ func (m *Manager) Open(ctx context.Context, target backend.Target, who caller.Ca
 	return Opened{Session: m.browser(s), Created: created, AppTokenFile: path}, nil
 }
 
+// AppTokenFile returns the path of the file with an open session's app secret, or "" if this machine has none.
+func (m *Manager) AppTokenFile(id string) string {
+	if IsLocal(id) {
+		if s := m.local.find(id); s != nil {
+			return s.secret.path
+		}
+		return ""
+	}
+	path := filepath.Join(m.folder(id), tokenName)
+	if info, err := os.Stat(path); !validID(id) || err != nil || !info.Mode().IsRegular() {
+		return ""
+	}
+	return path
+}
+
 // Get returns one session. For a local one target is ignored.
 func (m *Manager) Get(ctx context.Context, target backend.Target, id string) (backend.Session, error) {
 	if IsLocal(id) {

@@ -225,6 +225,8 @@ func (s sessions) StartLocal(_ context.Context, who caller.Caller, req session.L
 	return s.opened, s.sessionErr
 }
 
+func (s sessions) AppTokenFile(string) string { return s.opened.AppTokenFile }
+
 func (s sessions) Latest(context.Context, caller.Caller) (string, bool) {
 	return s.latest, s.latest != ""
 }
