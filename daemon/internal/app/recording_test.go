@@ -330,6 +330,14 @@ func TestReplay_AcceptsTheDifferencesOfOneStep(t *testing.T) {
 	if answer, raw := replay(map[string]any{}); answer.Verdict != scenario.Pass {
 		t.Errorf("at the end: %s", raw)
 	}
+	named := map[string]bool{}
+	for _, p := range loadRecording(t, dir).Recorded.Pictures {
+		named[p.SHA256+".png"] = true
+	}
+	entries, err := os.ReadDir(filepath.Join(dir, "pictures"))
+	if err != nil || len(entries) != len(named) {
+		t.Errorf("%d pictures, the recording names %d, %v", len(entries), len(named), err)
+	}
 }
 
 // listener is an app that shows each input, sensor and state frame it receives, and takes a photo on each input.
