@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"time"
 
 	"github.com/kardianos/service"
 )
@@ -171,9 +172,14 @@ func (m manager) register(ctx context.Context, c control, s spec, before registe
 	return Updated, nil
 }
 
+// restoreWait is how long restoring a service may take.
+const restoreWait = 30 * time.Second
+
 // restore registers the service as it was before a failed update, and starts it if it ran. It returns the failure,
-// together with what could not be restored.
+// together with what could not be restored. Ctrl-C does not end it, as that may be why the update failed.
 func (m manager) restore(ctx context.Context, before registered, failure error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), restoreWait)
+	defer cancel()
 	var err error
 	if text, _, bad := m.read(); bad != nil || text != before.text || !m.starts() {
 		if bad == nil {
