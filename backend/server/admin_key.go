@@ -15,7 +15,7 @@ func replaceKeyCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "replace-key", Short: "Switch to the configured key; what was made with the old key stops working",
 		Args: cobra.NoArgs,
-		Long: `Have the database served with the key that is set now.
+		Long: `Let the database be served with the key that is set now.
 
 Accounts, passwords and projects stay. Links, browser sessions, mailed links, project keys and sessions' secrets that
 were made with the former key are not recognised any more, and the trail's older lines cannot be asked for by name.

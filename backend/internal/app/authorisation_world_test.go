@@ -25,6 +25,7 @@ import (
 	"github.com/service-dev/service/backend/internal/mail"
 	"github.com/service-dev/service/backend/internal/secret"
 	"github.com/service-dev/service/backend/internal/sessions"
+	"github.com/service-dev/service/proto/credential"
 )
 
 const (
@@ -248,7 +249,7 @@ func (h *authWorld) config(linkID string) {
 	h.must(h.f.audit.Read(ctx, id, project, "assistant.read", agent))
 	paste, err := h.f.credentials.NewLink(ctx, id, project, "openai", agent)
 	h.must(err)
-	h.name("paste", paste.ID, secret.New(secret.Credential))
+	h.name("paste", paste.ID, secret.New(credential.Credential))
 }
 
 // basics gives a project of the owner a name, a key, a credential and some usage.
@@ -295,7 +296,7 @@ func (h *authWorld) account(second *browser) {
 	post := &outbox{}
 	h.f.accounts.Mail = post
 	h.must(h.f.accounts.SendVerification(ctx, id))
-	h.name("verify", tokenOf(post.last.Link), secret.New(secret.Mail))
+	h.name("verify", tokenOf(post.last.Link), secret.New(credential.Mail))
 	over, end := context.WithCancel(ctx)
 	end()
 	h.must(h.f.accounts.Serve(over)) // sends the queued mail
@@ -304,7 +305,7 @@ func (h *authWorld) account(second *browser) {
 	h.things["signup"] = tokenOf(post.last.Link)
 	reset, err := h.f.accounts.ResetLink(ctx, h.owner.email, audit.Operator())
 	h.must(err)
-	h.name("reset", tokenOf(reset), secret.New(secret.Mail))
+	h.name("reset", tokenOf(reset), secret.New(credential.Mail))
 }
 
 func tokenOf(address string) string { _, token, _ := strings.Cut(address, "?token="); return token }

@@ -17,6 +17,7 @@ import (
 	"github.com/service-dev/service/backend/internal/projects"
 	"github.com/service-dev/service/backend/internal/secret"
 	"github.com/service-dev/service/packaging/enginetest"
+	"github.com/service-dev/service/proto/credential"
 )
 
 // The dumps are what the main-job version left after a linked person's day (packaging/e2e, TestDumpHoldsNoSecret).
@@ -199,7 +200,7 @@ func TestMigrate_EarlierKeysStayValid(t *testing.T) {
 	enginetest.EachBlank(t, func(t *testing.T, database func(t *testing.T) string) {
 		where := database(t)
 		hasher := secret.NewHasher([]byte("a key of thirty-two bytes or more"))
-		keys := []string{secret.New(secret.ProjectKey), secret.New(secret.ProjectKey)}
+		keys := []string{secret.New(credential.ProjectKey), secret.New(credential.ProjectKey)}
 		db := enginetest.Connect(t, where)
 		dialect := goose.DialectSQLite3
 		if enginetest.IsPostgres(where) {
