@@ -94,7 +94,8 @@ func TestMerge_TakesTheNamedStepsOnly(t *testing.T) {
 			}
 		}
 		again := merged(t, some.trace(), got, nil)
-		if total(again.report) != total(some.report) || fmt.Sprint(kindsOf(again.report)) != fmt.Sprint(kindsOf(some.report)) {
+		if total(again.report) != total(some.report) ||
+			fmt.Sprint(kindsOf(again.report)) != fmt.Sprint(kindsOf(some.report)) {
 			t.Fatalf("accepted %v: %v left, then %v\nrecorded %q\nmerged %q\nrun %q", steps, some.report.Diffs,
 				again.report.Diffs, said(want), said(some.trace()), said(got))
 		}

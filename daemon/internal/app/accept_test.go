@@ -1,0 +1,99 @@
+//go:build unix
+
+package app
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/daemon/internal/scenario"
+)
+
+// Of an app with a changed label and an additional frame, the change alone is accepted: the frame goes on failing.
+func TestReplay_AcceptsTheDifferencesOfOneStep(t *testing.T) {
+	l := startLocals(t, t.TempDir())
+	a := newAgent(t, l)
+	dir := recordMenu(t, l, a)
+	before := loadRecording(t, dir)
+	kept, err := os.ReadFile(filepath.Join(dir, "scenario.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	replay := func(args map[string]any) (replayed, []byte) {
+		begin, on := menu(true)
+		return a.replay(startApp(t, l, backend.ClockVirtual, begin, on).SessionID, dir, args)
+	}
+	found, raw := replay(map[string]any{})
+	if len(found.Diffs) != 2 {
+		t.Fatalf("%s", raw)
+	}
+	label, extra := found.Diffs[0].Step, found.Diffs[1].Step
+	for _, refused := range []struct {
+		args map[string]any
+		code string
+		says string
+	}{
+		{map[string]any{"acceptSteps": []int{1000}}, scenario.CodeNotAccepted, "there is no step 1000"},
+		{map[string]any{"acceptSteps": []int{0}}, scenario.CodeNotAccepted, "there is no step 0"},
+		{map[string]any{"acceptSteps": []int{label, label + 1}}, scenario.CodeNotAccepted,
+			fmt.Sprintf("step %d does not differ", label+1)},
+		{map[string]any{"acceptSteps": []int{label}, "accept": true}, "invalid_request", "acceptSteps"},
+	} {
+		answer, raw := replay(refused.args)
+		now, err := os.ReadFile(filepath.Join(dir, "scenario.json"))
+		if answer.Code != refused.code || !strings.Contains(answer.Message, refused.says) || err != nil ||
+			!bytes.Equal(now, kept) {
+			t.Errorf("%v: %s, %v", refused.args, raw, err)
+		}
+	}
+	answer, raw := replay(map[string]any{"acceptSteps": []int{label}})
+	if answer.Verdict != scenario.Fail || answer.Accepted || !slices.Equal(answer.AcceptedSteps, []int{label}) ||
+		answer.AcceptedDiffs[scenario.DiffChanged] != 1 || !slices.Equal(answer.DifferingSteps, []int{extra}) ||
+		len(answer.Diffs) != 1 || answer.Diffs[0].Kind != scenario.DiffExtra ||
+		!strings.HasPrefix(answer.Summary, fmt.Sprintf("Accepted of step %d: 1 changed", label)) ||
+		!strings.Contains(answer.Summary, fmt.Sprintf("Still different: step %d.", extra)) {
+		t.Errorf("accepting a label: %s", raw)
+	}
+	after := loadRecording(t, dir)
+	changed := 0
+	for i, r := range after.Recorded.Trace {
+		if !bytes.Equal(r.Payload, before.Recorded.Trace[i].Payload) {
+			changed++
+		}
+		if r.At != before.Recorded.Trace[i].At || after.Recorded.Pictures[i].At != before.Recorded.Pictures[i].At {
+			t.Errorf("frame %d is at another time: %d", i, r.At)
+		}
+	}
+	if changed != 1 || len(after.Recorded.Trace) != len(before.Recorded.Trace) || len(after.Steps) != len(before.Steps) {
+		t.Errorf("%d of %d frames changed", changed, len(after.Recorded.Trace))
+	}
+	for _, p := range after.Recorded.Pictures {
+		if _, err := os.Stat(filepath.Join(dir, "pictures", p.SHA256+".png")); err != nil {
+			t.Error(err)
+		}
+	}
+	if answer, raw := replay(map[string]any{}); len(answer.Diffs) != 1 || answer.Diffs[0].Step != extra {
+		t.Errorf("afterwards: %s", raw)
+	}
+	if answer, raw := replay(map[string]any{"acceptSteps": []int{extra}}); answer.Verdict != scenario.Pass ||
+		len(answer.Diffs) != 0 || answer.DifferingSteps != nil {
+		t.Errorf("accepting the frame, too: %s", raw)
+	}
+	if answer, raw := replay(map[string]any{}); answer.Verdict != scenario.Pass {
+		t.Errorf("at the end: %s", raw)
+	}
+	named := map[string]bool{}
+	for _, p := range loadRecording(t, dir).Recorded.Pictures {
+		named[p.SHA256+".png"] = true
+	}
+	entries, err := os.ReadDir(filepath.Join(dir, "pictures"))
+	if err != nil || len(entries) != len(named) {
+		t.Errorf("%d pictures, the recording names %d, %v", len(entries), len(named), err)
+	}
+}
