@@ -69,14 +69,14 @@ func Attach(ctx context.Context, database string) (*Store, error) {
 	return s.prepare(ctx)
 }
 
-func (s *Store) prepare(ctx context.Context) (_ *Store, err error) {
+func (s *Store) prepare(ctx context.Context) (*Store, error) {
 	if s.engine == "postgres" {
 		// Not every server with PostgreSQL's protocol has this function.
 		s.tracksCommits = s.reads.QueryRowContext(ctx, currentTransaction).Scan(new(sql.NullString)) == nil
 	}
-	if s.progress, err = s.reads.PrepareContext(ctx, progressQuery); err != nil {
+	if _, err := s.prepareOnce(ctx, progressQuery); err != nil {
 		s.Close()
-		return nil, fmt.Errorf("prepare query: %w", err)
+		return nil, err
 	}
 	return s, nil
 }

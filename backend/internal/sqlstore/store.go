@@ -6,9 +6,11 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"strconv"
+	"sync"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"modernc.org/sqlite"
@@ -26,7 +28,8 @@ type Store struct {
 	file          os.FileInfo
 	tracksCommits bool // whether PostgreSQL can report the outcome of a transaction
 
-	progress *sql.Stmt // the most frequent read
+	mu       sync.Mutex
+	prepared map[string]*sql.Stmt // of pointQuery, by text
 }
 
 // write runs f in a transaction, which is committed when write returns nil. f may run several times, when the database
@@ -68,6 +71,38 @@ func (s *Store) writeOnce(ctx context.Context, f func(tx *sql.Tx) error) error {
 		return errors.Join(err, ignoreDone(tx.Rollback()))
 	}
 	return s.commit(ctx, tx)
+}
+
+// pointQuery reads one row by a query that stays prepared: parsing one costs SQLite more than running it.
+func (s *Store) pointQuery(ctx context.Context, query string, args ...any) *sql.Row {
+	ctx = s.pointRead(ctx)
+	stmt, err := s.prepareOnce(ctx, query)
+	if err != nil {
+		return s.reads.QueryRowContext(ctx, query, args...) // which fails with the same error, or works
+	}
+	return stmt.QueryRowContext(ctx, args...)
+}
+
+// prepareOnce prepares a read, which is closed with the database. Goroutines that come at the same time may prepare one
+// each.
+func (s *Store) prepareOnce(ctx context.Context, query string) (*sql.Stmt, error) {
+	s.mu.Lock()
+	known := s.prepared[query]
+	s.mu.Unlock()
+	if known != nil {
+		return known, nil
+	}
+	stmt, err := s.reads.PrepareContext(ctx, query)
+	if err != nil {
+		return nil, fmt.Errorf("prepare query: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.prepared == nil {
+		s.prepared = map[string]*sql.Stmt{}
+	}
+	s.prepared[query] = stmt
+	return stmt, nil
 }
 
 // pointRead returns the context for a read of one row. On SQLite such a read ends before anybody could cancel it, and
