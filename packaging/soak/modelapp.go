@@ -55,6 +55,7 @@ const (
 	left       = "left"
 	brokeOff   = "broke off"
 	capReached = "cap_reached"
+	capHeld    = "credit_reserved" // by other calls in flight
 )
 
 // refusals are the refusals that a failing provider may cause. A model with false usage reports is hidden.
@@ -127,12 +128,15 @@ func (a *modelApp) callAndCompare() {
 		again.id = fmt.Sprintf("%s/%d", a.project, a.n)
 		a.makeCalls([]*modelCall{&again})
 	}
-	if slices.ContainsFunc(calls, func(c *modelCall) bool { return c.outcome == capReached }) {
+	if slices.ContainsFunc(calls, (*modelCall).capped) {
 		if err := a.raiseCap(); err != nil && !a.activeFaults.explains(noBackend, time.Now().Add(-longest)) {
 			a.results.report("%s: raise the cap: %v", a.name, err)
 		}
 	}
 }
+
+// capped reports whether a cap refused the call.
+func (c *modelCall) capped() bool { return c.outcome == capReached || c.outcome == capHeld }
 
 // makeCalls makes calls at once and compares their cost.
 func (a *modelApp) makeCalls(calls []*modelCall) {
@@ -148,7 +152,7 @@ func (a *modelApp) makeCalls(calls []*modelCall) {
 		case c.outcome == notSent:
 			a.checkOutcome(a.name, call, noBackend, since, c.model)
 		case c.leaves && c.outcome == left, !c.honest() && slices.Contains(refusals, c.outcome),
-			a.cap > 0 && c.outcome == capReached:
+			a.cap > 0 && c.capped():
 			a.results.answered(call, c.outcome)
 		default:
 			a.checkOutcome(a.name, call, c.outcome, since, c.model)
