@@ -1,6 +1,7 @@
 package usage
 
 import (
+	"context"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -92,5 +93,44 @@ func TestReport_Summary(t *testing.T) {
 	if len(r.Caps) != 1 || !r.Caps[0].ResetsAt.Equal(time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)) ||
 		!strings.Contains(r.Summary(), "$0.1268 of the project's day cap of $0.50 are spent.") {
 		t.Errorf("%+v: %s", r.Caps, r.Summary())
+	}
+}
+
+// rows are the ledger, models and key source of a project without settings.
+type rows []credit.UsageRow
+
+func (rows) Account(context.Context, string) (credit.Account, error) { return credit.Account{}, nil }
+func (rows) Project(context.Context, string, string) (credit.Project, error) {
+	return credit.Project{}, nil
+}
+func (rows) KeySource(context.Context, string, string) (string, error) {
+	return gateway.KeySourceCredit, nil
+}
+func (rows) Available(context.Context, gateway.Caller) ([]gateway.Availability, error) {
+	return nil, nil
+}
+
+func (rows) Refusals(context.Context, credit.UsageQuery) ([]credit.Refusal, error) { return nil, nil }
+
+func (all rows) Usage(_ context.Context, q credit.UsageQuery, row func(credit.UsageRow) error) error {
+	for _, r := range all {
+		if !r.Hour.Before(q.From) && r.Hour.Before(q.To) {
+			if err := row(r); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// At the end of an hour, another process may already have counted a call in the next one.
+func TestReport_CountsNothingAfterItsLastPoint(t *testing.T) {
+	now := time.Date(2026, 3, 1, 12, 59, 59, 999_600_000, time.UTC)
+	this := now.Truncate(time.Hour)
+	of := rows{{Hour: this.Add(-time.Hour), Calls: 1}, {Hour: this, Calls: 2}, {Hour: this.Add(time.Hour), Calls: 4}}
+	s := &Service{Ledger: of, Models: of, KeySources: of, Now: func() time.Time { return now }}
+	r, err := s.Report(t.Context(), "a", "p", Query{Unit: Hour, Points: 2})
+	if err != nil || r.Totals.Calls != 3 || len(r.Series) != 2 || r.Series[1].Calls != 2 {
+		t.Errorf("%+v %+v, %v", r.Totals, r.Series, err)
 	}
 }

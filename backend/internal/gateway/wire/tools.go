@@ -13,6 +13,7 @@ import (
 // Bounds of what is collected of the calls in an answer.
 const (
 	maxToolCalls     = 64       // that are not complete
+	maxToolName      = 1 << 10  // bytes
 	maxToolArguments = 64 << 10 // bytes of one call
 )
 
@@ -143,8 +144,10 @@ func (t *toolCalls) add(index int, name, arguments string) {
 		c = &ToolCall{}
 		t.open[index] = c
 	}
-	c.Name += name
-	if len(c.Arguments) <= maxToolArguments { // beyond, it is too long whatever follows
+	if len(c.Name) <= maxToolName { // beyond, it is too long whatever follows
+		c.Name += name
+	}
+	if len(c.Arguments) <= maxToolArguments {
 		c.Arguments += arguments
 	}
 }
