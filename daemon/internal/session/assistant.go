@@ -41,11 +41,10 @@ func (s *localSession) setScript(script *assistantscript.Script) error {
 // AssistantScript returns the script of a session's assistant, or nil: of a browser session the one that this daemon has
 // set.
 func (m *Manager) AssistantScript(id string) *assistantscript.Script {
-	switch {
-	case IsLocal(id):
-	case !validID(id):
-		return nil
-	default:
+	if !IsLocal(id) {
+		if !validID(id) {
+			return nil
+		}
 		return readScriptFile(m.folder(id), id, m.opts.Log)
 	}
 	s := m.local.find(id)
