@@ -179,11 +179,13 @@ func (t *transfer) passStream(ctx, upstream context.Context, response *http.Resp
 	if kind != "text/event-stream" || encoding != "" && encoding != "identity" {
 		return t.passNoStream(ctx, upstream, response)
 	}
-	read, written := make([]byte, 32<<10), make([]byte, 0, 32<<10)
+	// Small, since there is one for each open stream, and events are.
+	read, written := make([]byte, 4<<10), []byte(nil)
 	from := &resetting{t, response.Body}
 	for {
 		n, err := from.Read(read)
 		out, tooLarge := t.answer.Feed(written[:0], read[:n])
+		written = out
 		if errors.Is(err, io.EOF) {
 			out = t.answer.Finish(out)
 		}

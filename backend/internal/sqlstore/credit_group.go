@@ -21,9 +21,10 @@ type creditGroup struct {
 	ops []*creditOp
 
 	purses   map[string]*purse
-	projects map[projectKey]*groupProject
-	spending map[periodKey]spending // of projects and accounts with a cap
-	held     map[dayKey]int64       // by new holds
+	caps     map[projectKey]*periodCaps // of the projects of new holds
+	ids      map[projectKey]string      // of the projects of calls: "" for an unknown one, another one for an alias
+	spending map[periodKey]spending     // of projects and accounts with a cap
+	held     map[dayKey]int64           // by new holds
 }
 
 // purse is a locked balance.
@@ -42,12 +43,6 @@ func (c periodCaps) any() bool { return c.day.Valid || c.month.Valid }
 
 type projectKey struct{ account, project string }
 
-// groupProject is what a group has to know of a project.
-type groupProject struct {
-	id   string // "" for an unknown project; another one for an alias
-	caps periodCaps
-}
-
 type periodKey struct{ account, project, period string }
 
 // spending is what counts towards a cap.
@@ -63,8 +58,8 @@ func compareDays(a, b dayKey) int {
 func (d dayKey) month() string { return d.day[:len("2006-01")] }
 
 func newCreditGroup(s *Store, tx stepper) *creditGroup {
-	return &creditGroup{s: s, tx: tx, purses: map[string]*purse{}, projects: map[projectKey]*groupProject{},
-		spending: map[periodKey]spending{}, held: map[dayKey]int64{}}
+	return &creditGroup{s: s, tx: tx, purses: map[string]*purse{}, caps: map[projectKey]*periodCaps{},
+		ids: map[projectKey]string{}, spending: map[periodKey]spending{}, held: map[dayKey]int64{}}
 }
 
 func (g *creditGroup) run(ctx context.Context) error {
@@ -134,26 +129,29 @@ func (g *creditGroup) readLocked(ctx context.Context) error {
 		switch {
 		case op.hold.ID != "":
 			g.purses[op.hold.Account] = nil
-			g.projects[projectKey{op.hold.Account, op.hold.Project}] = &groupProject{}
+			g.caps[projectKey{op.hold.Account, op.hold.Project}] = &periodCaps{}
 		case op.callID != "":
-			g.projects[projectKey{op.settle.Call.Account, op.settle.Call.Project}] = &groupProject{}
+			g.ids[projectKey{op.settle.Call.Account, op.settle.Call.Project}] = ""
 		case op.ended.id != "":
 			if !op.late {
 				g.purses[op.ended.account] = nil
 			}
-			g.projects[projectKey{op.ended.account, op.ended.project}] = &groupProject{}
+			g.ids[projectKey{op.ended.account, op.ended.project}] = ""
 		}
 	}
 	accounts := slices.Sorted(maps.Keys(g.purses))
-	keys := slices.Collect(maps.Keys(g.projects))
+	capped, counted := slices.Collect(maps.Keys(g.caps)), slices.Collect(maps.Keys(g.ids))
 	var statements []statement
 	for _, id := range accounts {
 		statements = append(statements, stmt(`SELECT book, posted, held, day_cap, month_cap FROM credit_balances
 			WHERE account_id = $1`+g.s.forUpdate("credit_balances"), id))
 	}
-	for _, k := range keys {
+	for _, k := range capped {
 		statements = append(statements, stmt(`SELECT day_cap, month_cap FROM gateway_settings
-			WHERE account_id = $1 AND app_id = $2`, k.account, k.project), stmt(projectIDQuery, k.account, k.project))
+			WHERE account_id = $1 AND app_id = $2`, k.account, k.project))
+	}
+	for _, k := range counted {
+		statements = append(statements, stmt(projectIDQuery, k.account, k.project))
 	}
 	return g.query(ctx, "lock credit balance", func(i int, r scanner) error {
 		if i < len(accounts) {
@@ -161,12 +159,13 @@ func (g *creditGroup) readLocked(ctx context.Context) error {
 			g.purses[accounts[i]] = p
 			return r.Scan(&p.book, &p.posted, &p.held, &p.caps.day, &p.caps.month)
 		}
-		i -= len(accounts)
-		p := g.projects[keys[i/2]]
-		if i%2 == 0 {
-			return r.Scan(&p.caps.day, &p.caps.month)
+		if i -= len(accounts); i < len(capped) {
+			c := g.caps[capped[i]]
+			return r.Scan(&c.day, &c.month)
 		}
-		return r.Scan(&p.id)
+		id, err := value[string](r)
+		g.ids[counted[i-len(capped)]] = id
+		return err
 	}, statements)
 }
 
@@ -205,7 +204,7 @@ func (g *creditGroup) readSpending(ctx context.Context) error {
 	for _, op := range g.ops {
 		h := op.hold
 		p := g.purses[h.Account]
-		if h.ID != "" && p != nil && (p.caps.any() || g.projects[projectKey{h.Account, h.Project}].caps.any()) {
+		if h.ID != "" && p != nil && (p.caps.any() || g.caps[projectKey{h.Account, h.Project}].any()) {
 			days[op.day()] = true
 		}
 	}
@@ -276,7 +275,7 @@ func (g *creditGroup) admit(op *creditOp) (passing error) {
 	if refused := refusal(h.Amount, p.posted, p.held); refused != nil {
 		return refused
 	}
-	own := g.projects[projectKey{h.Account, h.Project}].caps
+	own := g.caps[projectKey{h.Account, h.Project}]
 	day, month := credit.Periods(op.at)
 	dayEnds, monthEnds := credit.Resets(op.at)
 	for _, c := range []struct { // in the order in which they are named to apps

@@ -10,8 +10,8 @@ import (
 
 // KeySource returns the way in which a project pays for its calls to models.
 func (s *Store) KeySource(ctx context.Context, account, project string) (string, error) {
-	source, err := queryValue[string](ctx, s.reads, `SELECT key_source FROM gateway_settings
-		WHERE account_id = $1 AND app_id = $2`, account, project)
+	source, err := value[string](s.pointQuery(ctx, `SELECT key_source FROM gateway_settings
+		WHERE account_id = $1 AND app_id = $2`, account, project))
 	if source == "" {
 		source = gateway.KeySourceCredit
 	}

@@ -46,7 +46,7 @@ func (g *creditGroup) count(ctx context.Context) error {
 		if id == "" {
 			c.Account, c.Project, id = op.ended.account, op.ended.project, op.ended.id
 		}
-		project := g.projects[projectKey{c.Account, c.Project}].id
+		project := g.ids[projectKey{c.Account, c.Project}]
 		if project == "" {
 			continue
 		}

@@ -50,12 +50,12 @@ func (s *Store) insertTraced(ctx context.Context, insert string, args []any, l a
 	})
 }
 
-// progressQuery stays prepared: waiting clients send nothing else, and parsing it would cost more than running it.
+// progressQuery is the most frequent one: waiting clients send nothing else.
 const progressQuery = "SELECT state, expires_at, interval_ms FROM device_codes WHERE device_hash = $1"
 
 // Progress returns link.ErrUnknown for an unknown code.
 func (s *Store) Progress(ctx context.Context, deviceHash string) (p link.Progress, err error) {
-	err = s.progress.QueryRowContext(s.pointRead(ctx), deviceHash).
+	err = s.pointQuery(ctx, progressQuery, deviceHash).
 		Scan(&p.State, intoTime(&p.ExpiresAt), intoDuration(&p.Interval))
 	if err != nil {
 		return link.Progress{}, replaceNoRows(err, link.ErrUnknown)

@@ -36,7 +36,8 @@ func Open(ctx context.Context, database string, log *slog.Logger) (*Store, error
 		s.Close()
 		return nil, err
 	}
-	return s.prepare(ctx)
+	s.findFeatures(ctx)
+	return s, nil
 }
 
 // createFile creates a SQLite file that only its owner may read; SQLite itself would make it readable for everybody.
@@ -66,19 +67,16 @@ func Attach(ctx context.Context, database string) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.prepare(ctx)
+	s.findFeatures(ctx)
+	return s, nil
 }
 
-func (s *Store) prepare(ctx context.Context) (_ *Store, err error) {
+// findFeatures finds out what the database server can do.
+func (s *Store) findFeatures(ctx context.Context) {
 	if s.engine == "postgres" {
 		// Not every server with PostgreSQL's protocol has this function.
 		s.tracksCommits = s.reads.QueryRowContext(ctx, currentTransaction).Scan(new(sql.NullString)) == nil
 	}
-	if s.progress, err = s.reads.PrepareContext(ctx, progressQuery); err != nil {
-		s.Close()
-		return nil, fmt.Errorf("prepare query: %w", err)
-	}
-	return s, nil
 }
 
 // maxConns bounds the connections to PostgreSQL.

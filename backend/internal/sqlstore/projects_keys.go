@@ -101,13 +101,14 @@ func deleteOldKeys(accountID, project string, now time.Time) statement {
 }
 
 // KeyByHash returns the owner of a live key of an active account and its last use, or projects.ErrUnknownKey.
-func (s *Store) KeyByHash(ctx context.Context, hash string) (owner projects.KeyOwner, used time.Time, err error) {
-	owner, err = queryOne(ctx, s.reads, projects.ErrUnknownKey, func(row scanner) (o projects.KeyOwner, err error) {
-		err = row.Scan(&o.AccountID, &o.Project, &o.KeyID, intoTime(&used))
-		return o, err
-	}, `SELECT k.account_id, k.app_id, k.id, k.last_used_at FROM project_keys k
-		JOIN accounts a ON a.id = k.account_id WHERE k.hash = $1 AND k.revoked_at IS NULL AND a.state = 'active'`, hash)
-	return owner, used, err
+func (s *Store) KeyByHash(ctx context.Context, hash string) (o projects.KeyOwner, used time.Time, err error) {
+	err = s.pointQuery(ctx, `SELECT k.account_id, k.app_id, k.id, k.last_used_at FROM project_keys k
+		JOIN accounts a ON a.id = k.account_id WHERE k.hash = $1 AND k.revoked_at IS NULL AND a.state = 'active'`, hash).
+		Scan(&o.AccountID, &o.Project, &o.KeyID, intoTime(&used))
+	if err != nil {
+		return projects.KeyOwner{}, used, replaceNoRows(err, projects.ErrUnknownKey)
+	}
+	return o, used, nil
 }
 
 // LiveKeys returns those of the keys that KeyByHash would find, in any order. ids are at most a few hundred.

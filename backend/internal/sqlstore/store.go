@@ -28,7 +28,7 @@ type Store struct {
 	tracksCommits bool // whether PostgreSQL can report the outcome of a transaction
 	dropping      sync.Mutex
 
-	progress *sql.Stmt // the most frequent read
+	prepared sync.Map // *sql.Stmt of pointQuery, by text
 }
 
 // write runs f in a transaction, which is committed when write returns nil. f may run several times if the database or

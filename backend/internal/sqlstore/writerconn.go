@@ -82,7 +82,19 @@ type writerConn struct {
 
 type cachedStmt struct {
 	sqliteStmt
-	lastUse int // in terms of writerConn.uses
+	lastUse int  // in terms of writerConn.uses
+	reading bool // its rows are not closed yet
+}
+
+// cachedRows are the rows of a cached statement.
+type cachedRows struct {
+	driver.Rows
+	stmt *cachedStmt
+}
+
+func (r cachedRows) Close() error {
+	r.stmt.reading = false
+	return r.Rows.Close()
 }
 
 func (c *writerConn) BeginTx(ctx context.Context, o driver.TxOptions) (driver.Tx, error) {
@@ -125,8 +137,20 @@ func (c *writerConn) ExecContext(ctx context.Context, query string, args []drive
 		return nil, errRolledBack
 	}
 	ctx = context.WithoutCancel(ctx)
-	if len(query) > maxCachedLength {
+	stmt, err := c.cachedFor(ctx, query)
+	switch {
+	case err != nil:
+		return nil, err
+	case stmt == nil:
 		return c.sqliteConn.ExecContext(ctx, query, args)
+	}
+	return stmt.ExecContext(ctx, args)
+}
+
+// cachedFor returns a prepared statement, or nil for a query that is too long to be cached or whose rows are being read.
+func (c *writerConn) cachedFor(ctx context.Context, query string) (*cachedStmt, error) {
+	if len(query) > maxCachedLength {
+		return nil, nil
 	}
 	stmt, ok := c.cached[query]
 	if !ok {
@@ -136,9 +160,12 @@ func (c *writerConn) ExecContext(ctx context.Context, query string, args []drive
 		}
 		stmt = c.cache(query, prepared)
 	}
+	if stmt.reading {
+		return nil, nil
+	}
 	c.uses++
 	stmt.lastUse = c.uses
-	return stmt.ExecContext(ctx, args)
+	return stmt, nil
 }
 
 // cache keeps a prepared statement, in place of the least recently used one if there are too many.
@@ -146,12 +173,14 @@ func (c *writerConn) cache(query string, stmt sqliteStmt) *cachedStmt {
 	if len(c.cached) >= maxCachedStmts {
 		oldest, lastUse := "", c.uses+1
 		for other, old := range c.cached {
-			if old.lastUse < lastUse {
+			if old.lastUse < lastUse && !old.reading {
 				oldest, lastUse = other, old.lastUse
 			}
 		}
-		_ = c.cached[oldest].Close()
-		delete(c.cached, oldest)
+		if old, ok := c.cached[oldest]; ok { // none if all are being read
+			_ = old.Close()
+			delete(c.cached, oldest)
+		}
 	}
 	c.cached[query] = &cachedStmt{sqliteStmt: stmt}
 	return c.cached[query]
@@ -173,7 +202,20 @@ func (c *writerConn) QueryContext(ctx context.Context, query string, args []driv
 	if c.rolledBack {
 		return nil, errRolledBack
 	}
-	return c.sqliteConn.QueryContext(context.WithoutCancel(ctx), query, args)
+	ctx = context.WithoutCancel(ctx)
+	stmt, err := c.cachedFor(ctx, query)
+	switch {
+	case err != nil:
+		return nil, err
+	case stmt == nil:
+		return c.sqliteConn.QueryContext(ctx, query, args)
+	}
+	rows, err := stmt.QueryContext(ctx, args)
+	if err != nil {
+		return nil, err
+	}
+	stmt.reading = true
+	return cachedRows{rows, stmt}, nil
 }
 
 func (c *writerConn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {

@@ -1,0 +1,78 @@
+package sqlstore_test
+
+import (
+	"errors"
+	"log/slog"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/service-dev/service/backend/internal/audit"
+	"github.com/service-dev/service/backend/internal/credit"
+	"github.com/service-dev/service/backend/internal/sqlstore"
+)
+
+// Holds and settlements that are written in one transaction come out as if each had one of its own.
+func TestCredit_GroupKeepsOutcomesApart(t *testing.T) {
+	eachEngine(t, func(t *testing.T, database func(t *testing.T) string) {
+		store, err := sqlstore.Open(t.Context(), database(t), slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer store.Close()
+		now := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
+		addPurse(t, store, "ada", now)
+		ledger := newLedger(store, func() time.Time { return now })
+		if _, err := ledger.Account(t.Context(), "ada"); err != nil { // opens the book
+			t.Fatal(err)
+		}
+		hold := func(id string, cents credit.Amount) credit.Hold {
+			return credit.Hold{ID: id, Account: "ada", Project: modelProjects[0], Amount: cents * credit.USD / 100,
+				LeaseUntil: now.Add(credit.Lease)}
+		}
+		settle := func(id string, cents credit.Amount) credit.Settlement {
+			return credit.Settlement{HoldID: id, Charge: cents * credit.USD / 100, Call: call(credit.OutcomeOK), At: now}
+		}
+		kinds := func(errs []error) (names []string) {
+			for _, err := range errs {
+				names = append(names, kindOfRefusal(err))
+			}
+			return names
+		}
+		want := func(what string, got []error, names ...string) {
+			t.Helper()
+			if !slices.Equal(kinds(got), names) {
+				t.Errorf("%s: %q, not %q", what, kinds(got), names)
+			}
+		}
+
+		_, errs := sqlstore.CommitTogether(store, hold("a", 120), hold("b", 100), hold("nobody's", 300))
+		want("holds for which the balance is too small", errs, "", "*credit.Reserved", "*credit.NoCredit")
+
+		charged, errs := sqlstore.CommitTogether(store, hold("c", 150), settle("a", 20), settle("a", 30), settle("b", 1))
+		want("a hold after what is given back", errs, "", "", "", credit.ErrNoHold.Error())
+		if charged[1] != 20*credit.USD/100 || charged[2] != charged[1] {
+			t.Errorf("two settlements of one hold charged %d and %d", charged[1], charged[2])
+		}
+
+		_, errs = sqlstore.CommitTogether(store, hold("d", 10), hold("c", 1), hold("e", 10))
+		if errs[0] != nil || errs[1] == nil || errs[2] != nil {
+			t.Errorf("holds around one whose id is taken: %v", errs)
+		}
+
+		limit := 195 * credit.USD / 100 // 20 cents are spent and 170 held
+		if err := ledger.SetCaps(t.Context(), "ada", modelProjects[0], credit.Caps{Day: &limit}, audit.Person()); err != nil {
+			t.Fatal(err)
+		}
+		_, errs = sqlstore.CommitTogether(store, hold("f", 3), hold("g", 3))
+		want("holds at a cap", errs, "", "*credit.CapReached")
+		var capped *credit.CapReached
+		if errors.As(errs[1], &capped) && capped.Used != 193*credit.USD/100 {
+			t.Errorf("the cap counts %d", capped.Used)
+		}
+
+		if report, err := ledger.Check(t.Context()); err != nil || len(report.Differences) > 0 || report.OpenHolds != 4 {
+			t.Errorf("the ledger has %d open holds and %v, %v", report.OpenHolds, report.Differences, err)
+		}
+	})
+}
