@@ -106,7 +106,8 @@ func TestAdminRotateCredentialsKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, out, errs := run("admin", "rotate-credentials-key", "--database", database, "--credentials-key-file", keyFile)
-	for _, says := range []string{"rewrapped 0", "cannot be decrypted", "openai", other, ada.ID, "1 credential", "must stay", stored.KeyID} {
+	for _, says := range []string{"rewrapped 0", "cannot be decrypted", "openai", other, ada.ID, "1 credential",
+		"must stay", stored.KeyID} {
 		if code != 1 || !strings.Contains(out+errs, says) {
 			t.Errorf("exit %d, %q, %q lack %q", code, out, errs, says)
 		}

@@ -16,7 +16,7 @@ import (
 // creditJSON is an account's credit as shown to the operator. Amounts are in micro-USD.
 type creditJSON struct {
 	AccountID string         `json:"accountId"`
-	Reference string         `json:"paymentReference"` // the parameter account of topup_url, which the payment's notice returns
+	Reference string         `json:"paymentReference"` // the account parameter of topup_url; the payment notice returns it
 	Balance   credit.Amount  `json:"balanceMicroUsd"`
 	Reserved  credit.Amount  `json:"reservedMicroUsd"`
 	Free      credit.Amount  `json:"freeMicroUsd"`

@@ -144,7 +144,8 @@ func (c *chats) chat(client *http.Client, url string, first *[]time.Duration) er
 // open begins one call and returns its answer.
 func (c *chats) open(client *http.Client, url, model string) (io.ReadCloser, error) {
 	req, err := http.NewRequest(http.MethodPost, url+"/v1/chat/completions", strings.NewReader(`{"model":"`+model+
-		`","stream":true,"stream_options":{"include_usage":true},"messages":[{"role":"user","content":"Say something short."}]}`))
+		`","stream":true,"stream_options":{"include_usage":true},`+
+		`"messages":[{"role":"user","content":"Say something short."}]}`))
 	if err != nil {
 		return nil, err
 	}
@@ -226,7 +227,8 @@ func (b *bench) compareBooks(c *chats, engine string) error {
 	}
 	prices := llmtest.CataloguePrices
 	bill := book.In*prices.In + book.Out*prices.Out
-	b.rows = append(b.rows, row{fmt.Sprintf("ledger after %d calls, micro-USD, %s / the provider's bill", book.Calls, engine),
-		fmt.Sprint(ledger.UsedMicroUSD), fmt.Sprint(bill), ratio(float64(ledger.UsedMicroUSD), float64(bill)), "equal"})
+	b.rows = append(b.rows,
+		row{fmt.Sprintf("ledger after %d calls, micro-USD, %s / the provider's bill", book.Calls, engine),
+			fmt.Sprint(ledger.UsedMicroUSD), fmt.Sprint(bill), ratio(float64(ledger.UsedMicroUSD), float64(bill)), "equal"})
 	return nil
 }

@@ -185,8 +185,8 @@ with connect("Shopping", "1.0") as glasses:
         pass
 `
 
-// A script answers the app of a backend's session, although the backend has no provider, and the event log shows what it
-// called. The second call answers the result of the first one.
+// A script answers the app of a backend's session, although the backend has no provider, and the event log shows what
+// it called. The second call answers the result of the first one.
 func TestAssistant_OfBackendSessions(t *testing.T) {
 	t.Parallel()
 	b := startBackend(t, "")
@@ -215,7 +215,8 @@ func TestAssistant_OfBackendSessions(t *testing.T) {
 		}
 	}
 	found := a.call("getEventLog", map[string]any{"sessionId": s.str(t, "sessionId")})
-	if text := fmt.Sprint(found.Structured); !strings.Contains(text, "assistant.tool_called") || strings.Contains(text, "sgt_") {
+	text := fmt.Sprint(found.Structured)
+	if !strings.Contains(text, "assistant.tool_called") || strings.Contains(text, "sgt_") {
 		t.Errorf("getEventLog: %s", text)
 	}
 	if logs, err := os.ReadFile(b.logs); err != nil || strings.Contains(string(logs), "sgt_") {

@@ -44,7 +44,8 @@ var toolArguments = map[string]map[string]any{
 	"setAssistantConfig":  {"project": app, "version": "{version}", "sounds": true},
 	"getCredentialStatus": {"project": app}, "setCredential": {"project": app, "provider": "openai",
 		"openBrowser": false},
-	"getGatewayUsage": {"project": app}, "getProjectAnalytics": {"project": app}, "getConnectionPageConfig": {"project": app},
+	"getGatewayUsage": {"project": app}, "getProjectAnalytics": {"project": app},
+	"getConnectionPageConfig": {"project": app},
 	"setConnectionPageConfig": {"project": app, "version": "{version}", "title": "x"},
 }
 

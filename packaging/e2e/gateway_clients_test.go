@@ -170,7 +170,8 @@ func TestModelClients_CallTools(t *testing.T) {
 	if used, bill := g.settled().Used, g.bill(); used != bill {
 		t.Errorf("booked %d, the provider bills %d", used, bill)
 	}
-	plain := g.app.ask("chat", llmtest.Good, "stream", map[string]any{"stream_options": map[string]any{"include_usage": true}})
+	withUsage := map[string]any{"stream_options": map[string]any{"include_usage": true}}
+	plain := g.app.ask("chat", llmtest.Good, "stream", withUsage)
 	if usage, _ := plain.Last["usage"].(map[string]any); plain.Error != nil || usage["completion_tokens"] != 9.0 {
 		t.Errorf("a stream with usage: %+v %v", plain.Error, plain.Last)
 	}
@@ -236,7 +237,8 @@ func TestModelClients_LeaveAndRepeat(t *testing.T) {
 		}
 	}
 	g.backend.admin("credit", "ada@example.org", "--take", "1.99", "--reference", "all")
-	r := g.app.do(modelRequest{API: "messages", Body: askBody("messages", llmtest.Good, map[string]any{"max_tokens": 1000})})
+	body := askBody("messages", llmtest.Good, map[string]any{"max_tokens": 1000})
+	r := g.app.do(modelRequest{API: "messages", Body: body})
 	if r.Error == nil || r.Error.Status != 402 || r.Error.Code != "request_too_large" && r.Error.Code != "no_credit" {
 		t.Errorf("without credit: %+v", r.Error)
 	}

@@ -8,7 +8,10 @@ import (
 	"testing"
 )
 
-var citySchema = map[string]any{"type": "object", "properties": map[string]any{"city": map[string]any{"type": "string"}}}
+var citySchema = map[string]any{
+	"type":       "object",
+	"properties": map[string]any{"city": map[string]any{"type": "string"}},
+}
 
 // modelTools is one tool in the words of each interface.
 var modelTools = map[string]map[string]any{

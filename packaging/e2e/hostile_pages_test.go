@@ -334,7 +334,8 @@ func otherAccounts(t *testing.T, a arena, s target) {
 	stranger := newSite(t, a.site.b, "eve@example.org")
 	for token, want := range map[string]int{stranger.token: http.StatusNotFound, "at_wrong": http.StatusUnauthorized,
 		"": http.StatusBadRequest} {
-		for _, path := range []string{"POST /control", "POST /secrets", "POST /assistant-script", "GET /events", "GET ", "DELETE "} {
+		for _, path := range []string{"POST /control", "POST /secrets",
+			"POST /assistant-script", "GET /events", "GET ", "DELETE "} {
 			method, rest, _ := strings.Cut(path, " ")
 			req, err := http.NewRequest(method, s.api(a.site.b)+rest,
 				strings.NewReader(`{"type":"sim.state","payload":{"worn":false}}`))

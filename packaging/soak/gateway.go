@@ -42,7 +42,8 @@ var honest = []string{llmtest.Good, llmtest.OneByte, llmtest.CRLF, llmtest.Usage
 // dishonest are all other models. The apps abandon the calls of models that hang.
 var dishonest = append([]string{llmtest.UsageNone, llmtest.UsageTwice, llmtest.UsageStrings, llmtest.UsageNegative,
 	llmtest.UsageHuge, llmtest.UsageIsNull, llmtest.CachedAbove, llmtest.LongLine, llmtest.CutBeforeUsage,
-	llmtest.CutAfterUsage, llmtest.EndsEarly, llmtest.ErrorInside, llmtest.ErrorFrame, llmtest.Status401, llmtest.Status404,
+	llmtest.CutAfterUsage, llmtest.EndsEarly, llmtest.ErrorInside, llmtest.ErrorFrame,
+	llmtest.Status401, llmtest.Status404,
 	llmtest.Status400EchoKey, llmtest.Status429, llmtest.Status429Retry, llmtest.Status429Spent, llmtest.Status500,
 	llmtest.Status529, llmtest.HTML502, llmtest.HTML200, llmtest.Redirects, llmtest.WrongLength, llmtest.Gzip,
 	llmtest.DropsAfterRead, llmtest.FailsOnce}, hanging...)
@@ -198,7 +199,8 @@ func (s *soak) compareBook() {
 		calls[end]++
 	}
 	for _, end := range slices.Sorted(maps.Keys(billed)) {
-		s.results.note("calls "+end, fmt.Sprintf("%d; billed %d, charged %d micro-USD", calls[end], billed[end], charged[end]))
+		s.results.note("calls "+end,
+			fmt.Sprintf("%d; billed %d, charged %d micro-USD", calls[end], billed[end], charged[end]))
 	}
 	if billed[answered] != charged[answered] || billed[answered] == 0 {
 		s.results.report("the provider bills %d micro-USD for answers that apps received, charged were %d", billed[answered],

@@ -1,9 +1,9 @@
 //go:build linux
 
 // Command soak runs real programs, agents, terminals and apps that call models on a machine of their own, while seeded
-// faults kill the daemon, the backend and adapters, fill the disk, move the clock and replace auth.json. It prints what it
-// counted, and exits with 1 when an answer was wrong, the link was lost, a sum of money differs, or something leaked. It knows the programs from outside only; the
-// daemon is a build of its own whose clock can be moved.
+// faults kill the daemon, the backend and adapters, fill the disk, move the clock and replace auth.json. It prints
+// what it counted, and exits with 1 when an answer was wrong, the link was lost, a sum of money differs, or something
+// leaked. It knows the programs from outside only; the daemon is a build of its own whose clock can be moved.
 package main
 
 import (

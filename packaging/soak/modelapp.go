@@ -99,7 +99,8 @@ func (a *modelApp) work(ctx context.Context) {
 // draw returns a random call. The provider answers most calls correctly.
 func (a *modelApp) draw() *modelCall {
 	a.n++
-	c := &modelCall{id: fmt.Sprintf("%s/%d", a.project, a.n), api: []string{"chat", "responses", "messages"}[a.rng.IntN(3)],
+	c := &modelCall{id: fmt.Sprintf("%s/%d", a.project, a.n),
+		api:   []string{"chat", "responses", "messages"}[a.rng.IntN(3)],
 		model: llmtest.Good, streamed: a.rng.IntN(2) == 0, tools: a.rng.IntN(4) == 0, leaves: a.rng.IntN(10) == 0,
 		output: 4 + a.rng.IntN(20)}
 	switch d := a.rng.IntN(10); {
@@ -232,7 +233,8 @@ func (a *modelApp) account(calls []*modelCall, now backendapi.GatewayUsage, coun
 	for _, c := range calls {
 		a.ends[c.id] = end
 		if wrong {
-			a.results.report("%s: %+v %s: charged were %d micro-USD for %d calls of which %d are counted; by the book %d", a.name,
+			a.results.report("%s: %+v %s: charged were %d micro-USD for %d calls of which %d are counted; by the book %d",
+				a.name,
 				*c, end, charged, len(calls), counted, possible)
 		}
 	}
@@ -277,7 +279,9 @@ func (c *modelCall) body() []byte {
 }
 
 // lastEvents are the ends of complete streams.
-var lastEvents = map[string]string{"chat": "data: [DONE]", "responses": "response.completed", "messages": "message_stop"}
+var lastEvents = map[string]string{
+	"chat": "data: [DONE]", "responses": "response.completed", "messages": "message_stop",
+}
 
 // call makes a call. from is the number of the provider's records before it.
 func (a *modelApp) call(c *modelCall, from int) (outcome string) {

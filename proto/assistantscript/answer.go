@@ -186,8 +186,8 @@ func (a *Answer) Events(id string, created int64, includeUsage bool) [][]byte {
 	return append(events, []byte("data: [DONE]\n\n"))
 }
 
-// encode encodes one of our own types, which always succeeds. It escapes nothing for HTML, which could make a script too
-// large to be read again.
+// encode encodes one of our own types, which always succeeds. It escapes nothing for HTML, which could make a script
+// too large to be read again.
 func encode(v any) []byte {
 	var data bytes.Buffer
 	e := json.NewEncoder(&data)

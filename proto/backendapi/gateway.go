@@ -34,9 +34,9 @@ type GatewayRange struct {
 	To   string `json:"to"`
 }
 
-// GatewayCredit is the account's prepaid credit. Reserved is the part of the balance that calls in flight hold, Free what
-// was granted for nothing. Locked credit cannot be spent before the owner has proved the mail address. TopUp is the page
-// where the owner pays in, or null if the backend has none.
+// GatewayCredit is the account's prepaid credit. Reserved is the part of the balance that calls in flight hold, Free
+// what was granted for nothing. Locked credit cannot be spent before the owner has proved the mail address. TopUp is
+// the page where the owner pays in, or null if the backend has none.
 type GatewayCredit struct {
 	BalanceMicroUSD  int64   `json:"balanceMicroUsd"`
 	ReservedMicroUSD int64   `json:"reservedMicroUsd"`

@@ -64,7 +64,8 @@ func TestExamples(t *testing.T) {
 			t.Errorf("%s: a block of %q, which nothing checks", b.page, b.language)
 		}
 	}
-	kinds := []string{"json app", "json glasses", "json control", "json scenario", "json assistant-script", "py ", "js ", "ts ", "sh "}
+	kinds := []string{"json app", "json glasses", "json control", "json scenario",
+		"json assistant-script", "py ", "js ", "ts ", "sh "}
 	for _, want := range kinds {
 		if seen[want] == 0 {
 			t.Errorf("there is no example of %q", want)

@@ -38,7 +38,8 @@ func TestGatewayUsage_Queries(t *testing.T) {
 	} {
 		var u backendapi.GatewayUsage
 		w.call("GET", usagePath+query, "", bearer...).is(http.StatusOK).into(&u)
-		if len(u.Series) != want.points || u.Interval != want.interval || u.Range.From != want.from || u.Series[0].At != want.from ||
+		if len(u.Series) != want.points || u.Interval != want.interval || u.Range.From != want.from ||
+			u.Series[0].At != want.from ||
 			u.Range.To != "2026-01-02T03:04:05.000Z" || u.Project != app || u.Refusals == nil || *u.KeySource != "credit" ||
 			u.Credit.FreeMicroUSD != 2_000_000 || !strings.Contains(u.Summary, "0 calls cost $0.00") {
 			t.Errorf("%s: %+v", query, u)
@@ -65,7 +66,8 @@ func TestGatewayUsage_Grants(t *testing.T) {
 	var u backendapi.GatewayUsage
 	got := w.call("GET", usagePath, "", bearer...).is(http.StatusOK)
 	got.into(&u)
-	if u.ByModel != nil || u.BySource != nil || u.KeySource != nil || u.Models[0].Resolves != nil || u.Models[0].Why != nil ||
+	if u.ByModel != nil || u.BySource != nil || u.KeySource != nil ||
+		u.Models[0].Resolves != nil || u.Models[0].Why != nil ||
 		u.Models[0].API != nil || u.Models[0].Available || *u.Models[1].API != "messages" ||
 		strings.Contains(string(got.body), "chosen-model") {
 		t.Errorf("%s", got.body)
@@ -76,7 +78,8 @@ func TestGatewayUsage_Grants(t *testing.T) {
 	var denied backendapi.PermissionDenied
 	w.call("GET", usagePath, "", bearer...).is(http.StatusForbidden).into(&denied)
 	if denied.Capability != "assistant_config" || denied.Field != "gatewayUsage" || denied.Needed != "read" ||
-		denied.Granted != "off" || !strings.Contains(denied.FixHint, "set Assistant config > gateway usage to Read at "+site) {
+		denied.Granted != "off" ||
+		!strings.Contains(denied.FixHint, "set Assistant config > gateway usage to Read at "+site) {
 		t.Errorf("%+v", denied)
 	}
 	w.call("GET", assistPath, "", bearer...).is(http.StatusOK)

@@ -144,7 +144,8 @@ var walk = []visit{
 		acts: true},
 	{pattern: "POST /account/projects/{id}/gateway/servers", path: project + "/gateway/servers",
 		form: "server-id=vllm&server-url=http://127.0.0.1:1/v1", acts: true},
-	{pattern: "POST /account/projects/{id}/gateway/servers/{server}/check", path: project + "/gateway/servers/ollama/check",
+	{pattern: "POST /account/projects/{id}/gateway/servers/{server}/check",
+		path: project + "/gateway/servers/ollama/check",
 		acts: true},
 	{pattern: "GET /account/projects/{id}/gateway/servers/{server}/remove", path: project +
 		"/gateway/servers/ollama/remove"},

@@ -140,7 +140,8 @@ func testLocalServer(t *testing.T, w *gatewayWorld) {
 	if strings.Contains(w.log.String(), llmtest.Key) {
 		t.Error("the log has the key")
 	}
-	if status := pages.post(serversPath+"/ollama/remove", url.Values{}); status != http.StatusSeeOther || w.offered() != "" {
+	status := pages.post(serversPath+"/ollama/remove", url.Values{})
+	if status != http.StatusSeeOther || w.offered() != "" {
 		t.Errorf("removed: %d, %q", status, w.offered())
 	}
 	var keys int
@@ -183,7 +184,8 @@ func TestGateway_IsNoLocalServerOfItself(t *testing.T) {
 	if status := pages.post(serversPath, form); status != http.StatusSeeOther || strings.Contains(w.offered(), "self/") {
 		t.Errorf("added: %d, %s", status, w.offered())
 	}
-	if text := pages.get("/account/projects/com.example.hello/gateway"); !strings.Contains(text, "it is an AI gateway itself") {
+	text := pages.get("/account/projects/com.example.hello/gateway")
+	if !strings.Contains(text, "it is an AI gateway itself") {
 		t.Error("the page does not say what is wrong")
 	}
 	w.exec(`UPDATE local_servers SET models = '["self/good","good"]'`) // as an older version stored them

@@ -103,12 +103,14 @@ func testUsageCaps(t *testing.T, w *gatewayWorld) {
 	defer res.Body.Close()
 	u := w.usage("")
 	held := u.Credit.ReservedMicroUSD
-	if _, inDatabase := w.balance(); held < 10_000 || held != inDatabase || u.Caps.Month != nil || u.Caps.AccountDay != nil {
+	if _, inDatabase := w.balance(); held < 10_000 || held != inDatabase ||
+		u.Caps.Month != nil || u.Caps.AccountDay != nil {
 		t.Errorf("%d reserved, %d in the database, %+v", held, inDatabase, u.Caps)
 	}
 	day, month := u.Caps.Day, u.Caps.AccountMonth
 	if day.LimitMicroUSD != 500_000 || day.SpentMicroUSD != spent || day.ReservedMicroUSD != held ||
-		month.LimitMicroUSD != 1_000_000 || month.SpentMicroUSD != spent || !strings.Contains(month.ResetsAt, "-01T00:00:00") {
+		month.LimitMicroUSD != 1_000_000 || month.SpentMicroUSD != spent ||
+		!strings.Contains(month.ResetsAt, "-01T00:00:00") {
 		t.Errorf("%+v, %+v", day, month)
 	}
 	for _, want := range []string{"of the project's day cap of $0.50 are spent", "the account's month cap of $1.00",
@@ -130,7 +132,8 @@ func TestGateway_AssistantIsTheProjectsTextModel(t *testing.T) { eachGateway(t, 
 func testTextModel(t *testing.T, w *gatewayWorld) {
 	const chat, path = "/v1/chat/completions", helloProject + backendapi.PathAssistant
 	var config backendapi.AssistantConfig
-	if w.call("GET", path, "", &config); *config.TextModel != "" || len(config.Choices.TextModels) != len(gatewayModels)+3 ||
+	if w.call("GET", path, "", &config); *config.TextModel != "" ||
+		len(config.Choices.TextModels) != len(gatewayModels)+3 ||
 		*config.Cost.TextModel != (backendapi.TokenPrice{In: 2_000_000, Cached: 1_000_000, Out: 10_000_000}) {
 		t.Errorf("%v, %d choices, %+v", *config.TextModel, len(config.Choices.TextModels), config.Cost)
 	}
@@ -149,7 +152,8 @@ func testTextModel(t *testing.T, w *gatewayWorld) {
 			t.Errorf("%s: %d", c.change, status)
 		}
 	}
-	if *config.TextModel != llmtest.CRLF || config.Cost.BeforeTextModel.Out != 0 || config.Cost.TextModel.Out != 10_000_000 {
+	if *config.TextModel != llmtest.CRLF || config.Cost.BeforeTextModel.Out != 0 ||
+		config.Cost.TextModel.Out != 10_000_000 {
 		t.Errorf("%+v", config)
 	}
 	resolved := func() (string, backendapi.GatewayModel) {

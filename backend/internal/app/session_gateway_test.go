@@ -28,7 +28,9 @@ type sessionApp struct {
 }
 
 // attachSession attaches an app, whose hello has more fields, and returns its welcome.
-func attachSession(t *testing.T, b *backendUnderTest, s backendapi.Session, more string) (*sessionApp, glasses.Welcome) {
+func attachSession(
+	t *testing.T, b *backendUnderTest, s backendapi.Session, more string,
+) (*sessionApp, glasses.Welcome) {
 	t.Helper()
 	var minted backendapi.SessionSecret
 	b.call("POST", backendapi.PathSessions+"/"+s.SessionID+"/secrets", "", &minted)
@@ -65,8 +67,8 @@ func (a *sessionApp) next(typ string, into any) {
 	}
 }
 
-// toolRows waits for that many rows about tools in a session's event log and returns their payloads. It gives up after a
-// wait without a row.
+// toolRows waits for that many rows about tools in a session's event log and returns their payloads. It gives up
+// after a wait without a row.
 func toolRows(b *backendUnderTest, id string, count int) (rows []string) {
 	b.t.Helper()
 	for since := int64(0); len(rows) < count; {
@@ -222,7 +224,8 @@ func TestSessionGateway_ComesWithTheScript(t *testing.T) {
 		code       string
 	}{
 		{script, `{"rules":[]}`, http.StatusBadRequest, backendapi.CodeInvalidRequest},
-		{script, `{"rules":[{"when":{"always":true},"reply":{"words":1}}]}`, http.StatusBadRequest, backendapi.CodeInvalidRequest},
+		{script, `{"rules":[{"when":{"always":true},"reply":{"words":1}}]}`, http.StatusBadRequest,
+			backendapi.CodeInvalidRequest},
 		{script, strings.Repeat(" ", 70<<10), http.StatusBadRequest, backendapi.CodeInvalidRequest},
 		{script, strings.Repeat(" ", 200<<10), http.StatusRequestEntityTooLarge, backendapi.CodeTooLarge},
 		{backendapi.PathSessions + "/ses_missing" + backendapi.PathAssistantScript, milkScript, http.StatusNotFound,

@@ -119,7 +119,8 @@ func (c Chart) scale() scale {
 	for _, p := range c.Points {
 		most = max(most, p.N)
 	}
-	return scale{chart: c, points: c.Points, ticks: Ticks(most), step: float64(width-left-right) / float64(max(1, len(c.Points)))}
+	step := float64(width-left-right) / float64(max(1, len(c.Points)))
+	return scale{chart: c, points: c.Points, ticks: Ticks(most), step: step}
 }
 
 func (s scale) middle(i int) float64 { return left + (float64(i)+.5)*s.step }

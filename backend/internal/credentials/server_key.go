@@ -14,8 +14,8 @@ const serverPrefix = "local/"
 
 const maxServerKey = 1000
 
-// CheckServerKey returns the error for which SetServerKey would refuse a key: ErrNotConfigured or an *InvalidError, which
-// never contains the value.
+// CheckServerKey returns the error for which SetServerKey would refuse a key: ErrNotConfigured or an *InvalidError,
+// which never contains the value.
 func (s *Service) CheckServerKey(value string) error {
 	if !s.Configured() {
 		return ErrNotConfigured

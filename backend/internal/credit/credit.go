@@ -59,7 +59,8 @@ var (
 	ErrNoBook = errors.New("account has no balance yet")
 )
 
-// NoCredit reports that the account's balance does not cover a hold. Calls in flight hold Held beside what is available.
+// NoCredit reports that the account's balance does not cover a hold. Calls in flight hold Held beside what is
+// available.
 type NoCredit struct {
 	Needed, Available, Held Amount
 	TopUp                   string // where the account's owner pays in; "" where nobody can

@@ -113,8 +113,9 @@ func (c *call) reserve(ctx context.Context, input, output int64) (int64, error) 
 		return output, err
 	}
 	covered := min(prices.Affords(int64(none.Available), input), output)
+	coveredLater := prices.Affords(int64(none.Available+none.Held), input) // once the calls in flight have ended
 	switch {
-	case c.request.Output == 0 && covered < minShrunk && prices.Affords(int64(none.Available+none.Held), input) >= minShrunk:
+	case c.request.Output == 0 && covered < minShrunk && coveredLater >= minShrunk:
 		return 0, &credit.Reserved{Needed: credit.Amount(prices.Bound(input, minShrunk)), Available: none.Available,
 			Held: none.Held}
 	case covered < 1:

@@ -27,8 +27,8 @@ func (silentProvider) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 		_ = written.CloseWithError(err)
 	}()
-	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: read,
-		Request: r}, nil
+	header := http.Header{"Content-Type": {"text/event-stream"}}
+	return &http.Response{StatusCode: http.StatusOK, Header: header, Body: read, Request: r}, nil
 }
 
 // slowKeys answer after a while.

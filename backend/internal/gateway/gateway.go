@@ -281,8 +281,8 @@ func (s *Service) named(ctx context.Context, who Caller, id string) (*Model, err
 	}
 	switch {
 	case m == nil && asked == Assistant && id == "":
-		return nil, noModel("this project has chosen no model for " + Assistant + " and the operator has set no default: choose " +
-			"one on the project's page")
+		return nil, noModel("this project has chosen no model for " + Assistant + " and the operator has set no default: " +
+			"choose one on the project's page")
 	case m == nil && asked == Assistant:
 		return nil, noModel("the model that this project has chosen for " + Assistant + " is no longer offered: choose " +
 			"another on the project's page")

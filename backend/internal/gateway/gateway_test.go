@@ -185,7 +185,8 @@ func TestService_HidesAModelWithBadReceipts(t *testing.T) {
 		t.Error(code)
 	}
 	models, err := w.Available(t.Context(), Caller{})
-	if err != nil || len(models) != 3 || models[1].ID != llmtest.UsageStrings || models[1].Why == "" || models[2].Why != "" {
+	if err != nil || len(models) != 3 || models[1].ID != llmtest.UsageStrings ||
+		models[1].Why == "" || models[2].Why != "" {
 		t.Errorf("%+v %v", models, err)
 	}
 	for range 2 { // it is offered again, and a single bad report hides it again

@@ -97,8 +97,8 @@ func (l *LocalServers) List(ctx context.Context, account, project string) ([]Loc
 }
 
 // Add adds a server, or replaces the one of that id, and asks it for its models. A server that does not answer is added
-// with its Problem. It returns ErrServerID, ErrServerURL, ErrNotLocal, ErrServers, or what SetServerKey does; nothing is
-// added or replaced then.
+// with its Problem. It returns ErrServerID, ErrServerURL, ErrNotLocal, ErrServers, or what SetServerKey does; nothing
+// is added or replaced then.
 func (l *LocalServers) Add(
 	ctx context.Context, account, project, id, address, key string, by audit.Actor,
 ) (LocalServer, error) {

@@ -32,9 +32,12 @@ func TestLocalBase(t *testing.T) {
 // A name is resolved before it is judged, so that no name leads elsewhere.
 func TestLocalOnly(t *testing.T) {
 	for address, want := range map[string]error{
-		"127.0.0.1:1": nil, "[::1]:1": nil, "10.1.2.3:80": nil, "192.168.0.1:80": nil, "172.16.0.1:80": nil, "[fd00::1]:80": nil,
-		"[::ffff:127.0.0.1]:1": nil, "8.8.8.8:80": ErrNotLocal, "169.254.169.254:80": ErrNotLocal, "[fe80::1]:80": ErrNotLocal,
-		"0.0.0.0:80": ErrNotLocal, "[::]:80": ErrNotLocal, "[2001:db8::1]:80": ErrNotLocal, "[::ffff:8.8.8.8]:80": ErrNotLocal,
+		"127.0.0.1:1": nil, "[::1]:1": nil, "10.1.2.3:80": nil, "192.168.0.1:80": nil,
+		"172.16.0.1:80": nil, "[fd00::1]:80": nil,
+		"[::ffff:127.0.0.1]:1": nil, "8.8.8.8:80": ErrNotLocal,
+		"169.254.169.254:80": ErrNotLocal, "[fe80::1]:80": ErrNotLocal,
+		"0.0.0.0:80": ErrNotLocal, "[::]:80": ErrNotLocal,
+		"[2001:db8::1]:80": ErrNotLocal, "[::ffff:8.8.8.8]:80": ErrNotLocal,
 		"[fd00:ec2::254]:80": ErrNotLocal, "[fd00:ec2::254%eth0]:80": ErrNotLocal, "[fd20:ce::254]:80": ErrNotLocal,
 		"172.32.0.1:80": ErrNotLocal, "localhost:80": ErrNotLocal, "": ErrNotLocal,
 	} {
@@ -63,7 +66,8 @@ func TestLocalServers_OfferOnlyModelsWhoseIDsAdaptersAccept(t *testing.T) {
 	const fits = backendapi.MaxModelID - len("ollama/")
 	for name, offered := range map[string]bool{
 		"llama3.2:1b": true, "Qwen/Qwen2.5-7B@q4+k": true, strings.Repeat("x", fits): true,
-		strings.Repeat("x", fits+1): false, `C:\\models\\qwen2.5-7b.gguf`: false, "a b": false, `a\u001b[2J`: false, "": false,
+		strings.Repeat("x", fits+1): false, `C:\\models\\qwen2.5-7b.gguf`: false, "a b": false,
+		`a\u001b[2J`: false, "": false,
 		"modèle": false,
 	} {
 		s := noted(t, `{"data":[{"id":"good"},{"id":"`+name+`"}]}`)

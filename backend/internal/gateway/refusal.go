@@ -32,8 +32,8 @@ const (
 	CodeForwarded           = "forwarded_call"
 )
 
-// ForwardedHeader is sent to servers that people added. A gateway refuses calls with it: it may be their own server, and
-// would call itself without end.
+// ForwardedHeader is sent to servers that people added. A gateway refuses calls with it: it may be their own server,
+// and would call itself without end.
 const ForwardedHeader = "Service-Gateway"
 
 // Forwarded refuses a call with ForwardedHeader.

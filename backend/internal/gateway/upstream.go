@@ -49,7 +49,8 @@ func newClient(allow func(network, address string, _ syscall.RawConn) error) *ht
 	}
 }
 
-// cloudSecrets are the addresses of private networks at which clouds serve secrets of the machine: of AWS and of Google.
+// cloudSecrets are the addresses of private networks at which clouds serve secrets of the machine: of AWS and of
+// Google.
 var cloudSecrets = []netip.Addr{netip.MustParseAddr("fd00:ec2::254"), netip.MustParseAddr("fd20:ce::254")}
 
 // localOnly allows addresses of this machine and of private networks, after names were resolved. Addresses of the link

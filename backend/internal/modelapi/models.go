@@ -20,7 +20,8 @@ type model struct {
 
 // modelOf describes the model with an id. For gateway.Assistant that is the model that the project's settings choose.
 func modelOf(a gateway.Availability) model {
-	m := model{ID: a.ID, Object: "model", OwnedBy: a.Model.Provider.ID, DisplayName: a.Model.Name, API: string(a.Model.API)}
+	m := model{ID: a.ID, Object: "model", OwnedBy: a.Model.Provider.ID, DisplayName: a.Model.Name,
+		API: string(a.Model.API)}
 	if a.ID != a.Model.ID {
 		m.Resolves = a.Model.ID
 	}

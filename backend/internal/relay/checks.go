@@ -157,8 +157,8 @@ func (h *Hub) endClosed(ctx context.Context, batch []*liveSession) (stillOpen []
 	return stillOpen
 }
 
-// keepAlive ends pages whose person signed out, renews tokens of apps and extends the life of an open session. If a slow store delays that,
-// the session is extended in a later round.
+// keepAlive ends pages whose person signed out, renews tokens of apps and extends the life of an open session. If a
+// slow store delays that, the session is extended in a later round.
 func (s *liveSession) keepAlive(ctx context.Context) {
 	s.peersMu.Lock()
 	pages := slices.Clone(s.pages)

@@ -11,13 +11,13 @@ import (
 
 // Gateways let the apps of sessions call AI models.
 type Gateways interface {
-	// Gateway returns what an app of a session is told of the AI gateway, with a new token; nil if there is nothing to
-	// call.
+	// Gateway returns the gateway's addresses and a new token for an app of a session, or nil if the session has no
+	// model to call.
 	Gateway(ctx context.Context, sessionID string) (*glasses.Gateway, error)
 }
 
-// newGateway returns what an app is told of the AI gateway; nil if there is nothing to call, or if the token cannot be
-// stored now: then the next check tries again.
+// newGateway returns the gateway's addresses and a new token for an app. It returns nil if there is no model to
+// call, or if the token could not be stored; the next check then tries again.
 func (s *liveSession) newGateway(ctx context.Context, c *conn) *glasses.Gateway {
 	if s.hub.Gateways == nil {
 		return nil
@@ -41,8 +41,8 @@ func (s *liveSession) newGateway(ctx context.Context, c *conn) *glasses.Gateway 
 	return g
 }
 
-// renewTokens sends another token to the apps whose token ends soon. If hasChanged, the session may have a gateway since,
-// and those without a token receive one too.
+// renewTokens sends another token to the apps whose token ends soon. If hasChanged, the session may have a gateway
+// since, and those without a token receive one too.
 func (s *liveSession) renewTokens(ctx context.Context, hasChanged bool) {
 	now := s.hub.Now()
 	s.peersMu.Lock()

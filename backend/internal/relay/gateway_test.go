@@ -58,7 +58,8 @@ func TestGateway_RenewsTokensOfAppsThatTakeThem(t *testing.T) {
 	}
 	// Neither an app that did not ask for them nor a page receives tokens: their next frames are the row's.
 	n.ToolCalled(t.Context(), testID, glasses.NewToolCalled("add_item", `{"item": "milk"}`))
-	if row := page.wantRow(glasses.RowToolCalled); string(row.Payload) != `{"name":"add_item","arguments":{"item":"milk"}}` ||
+	row := page.wantRow(glasses.RowToolCalled)
+	if string(row.Payload) != `{"name":"add_item","arguments":{"item":"milk"}}` ||
 		row.Sender != glasses.SenderService || row.Chip != glasses.ChipVoice {
 		t.Errorf("%+v", row)
 	}

@@ -69,7 +69,8 @@ func (a *Assistants) Script(ctx context.Context, id string) (*assistantscript.Sc
 	return assistantscript.Parse([]byte(text))
 }
 
-// Gateway returns what an app of a session is told of the gateway, with a new token; nil if there is nothing to call.
+// Gateway returns the gateway's addresses and a new token for an app of a session, or nil if the session has no model
+// to call.
 func (a *Assistants) Gateway(ctx context.Context, id string) (*glasses.Gateway, error) {
 	if !a.HasModels {
 		if text, err := a.Store.AssistantScript(ctx, id); err != nil || text == "" {

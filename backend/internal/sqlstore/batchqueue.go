@@ -20,9 +20,9 @@ var errClosed = errors.New("the database is closed")
 // batchQueue collects the writes that wait and has them committed together, batch by batch.
 //
 // Callers that were answered together often return together, so a queue that passed on whatever waits would split them
-// into two halves for good, each waiting for the other's commit. It therefore waits for as many writes as were under way
-// at the last commit, but only for half of the time that a commit takes and never longer than maxBatchDelay. A lone
-// caller is never delayed.
+// into two halves for good, each waiting for the other's commit. It therefore waits for as many writes as were under
+// way at the last commit, but only for half of the time that a commit takes and never longer than maxBatchDelay. A
+// lone caller is never delayed.
 type batchQueue[W any] struct {
 	commit  func(batch []*pending[W]) // answers every write of the batch
 	most    int                       // writes in a batch, so that the last of them does not wait long

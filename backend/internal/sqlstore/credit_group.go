@@ -88,7 +88,8 @@ func (g *creditGroup) endHolds(ctx context.Context) error {
 	ops := g.settlements(func(*creditOp) bool { return true })
 	statements := make([]statement, len(ops))
 	for i, op := range ops {
-		statements[i] = stmt(`UPDATE credit_holds SET state = 'settled', charged = CASE WHEN amount < $2 THEN amount ELSE $2 END
+		statements[i] = stmt(`UPDATE credit_holds
+			SET state = 'settled', charged = CASE WHEN amount < $2 THEN amount ELSE $2 END
 			WHERE id = $1 AND state = 'open' RETURNING `+endedHoldColumns, op.settle.HoldID, int64(op.settle.Charge))
 	}
 	return g.query(ctx, "settle hold", func(i int, r scanner) (err error) {

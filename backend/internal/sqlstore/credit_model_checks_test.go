@@ -48,7 +48,8 @@ func (m *purse) checkSpending(rt *rapid.T) {
 func (m *purse) checkBooks(rt *rapid.T) {
 	r, err := m.ledger.Check(m.t.Context())
 	if err != nil || len(r.Differences) > 0 || r.Operator != m.operator {
-		rt.Fatalf("%v, differences %+v, the operator carries %s, the model says %s", err, r.Differences, r.Operator, m.operator)
+		rt.Fatalf("%v, differences %+v, the operator carries %s, the model says %s",
+			err, r.Differences, r.Operator, m.operator)
 	}
 	if r.Free+r.PaidIn+r.Operator != r.Posted+r.Used+r.Closed {
 		rt.Fatalf("the books do not sum to zero: %+v", r)

@@ -47,7 +47,8 @@ func (s *Store) PutLocalServer(ctx context.Context, l gateway.LocalServer, most 
 		return execTx(ctx, tx, "save local server", `INSERT INTO local_servers (account_id, app_id, id, base_url, models,
 				keyed, problem, checked_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
 			ON CONFLICT (account_id, app_id, id) DO UPDATE SET base_url = $4, models = $5, keyed = $6, problem = $7,
-				checked_at = $8`, e.AccountID, e.Project, l.ID, l.BaseURL, string(models), boolInt(l.Keyed), l.Problem, toMS(l.Checked))
+				checked_at = $8`, e.AccountID, e.Project, l.ID, l.BaseURL,
+			string(models), boolInt(l.Keyed), l.Problem, toMS(l.Checked))
 	})
 }
 
@@ -58,7 +59,8 @@ func (s *Store) NoteLocalServer(ctx context.Context, account, project string, l 
 		return err
 	}
 	return s.write(ctx, func(tx *sql.Tx) error {
-		return execTx(ctx, tx, "note check of local server", `UPDATE local_servers SET models = $5, problem = $6, checked_at = $7
+		return execTx(ctx, tx, "note check of local server", `UPDATE local_servers
+			SET models = $5, problem = $6, checked_at = $7
 			WHERE account_id = $1 AND app_id = $2 AND id = $3 AND base_url = $4`,
 			account, project, l.ID, l.BaseURL, string(models), l.Problem, toMS(l.Checked))
 	})

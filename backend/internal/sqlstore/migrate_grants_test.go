@@ -38,15 +38,17 @@ func TestMigrate_LimitsOfAllFieldsHoldForNewOnes(t *testing.T) {
 		exec(`INSERT INTO accounts (id, email, password_hash, state, privacy_accepted_at, created_at)
 			VALUES ('ada', 'ada@example.org', 'x', 'active', 1, 1)`)
 		former := map[string]map[string]grants.Level{
-			"all.off":  {"realtimeModel": "off", "voice": "off", "memoryModel": "off", "sessionMemory": "off", "sounds": "off"},
-			"all.read": {"realtimeModel": "off", "voice": "read", "memoryModel": "read", "sessionMemory": "off", "sounds": "off"},
+			"all.off": {"realtimeModel": "off", "voice": "off", "memoryModel": "off", "sessionMemory": "off", "sounds": "off"},
+			"all.read": {"realtimeModel": "off", "voice": "read", "memoryModel": "read", "sessionMemory": "off",
+				"sounds": "off"},
 			"some.off": {"realtimeModel": "off", "voice": "off", "memoryModel": "off", "sessionMemory": "off"},
 			"default":  {},
 		}
 		for project, levels := range former {
 			exec(`INSERT INTO projects (account_id, app_id, created_at) VALUES ('ada', '%s', 1)`, project)
-			exec(`INSERT INTO assistant_configs (account_id, app_id, version, realtime_model, voice, memory_model, session_memory,
-				sounds, updated_at, updated_by, updated_link) VALUES ('ada', '%s', 3, 'r', 'v', 'm', 1, 0, 5, 'person', '')`, project)
+			exec(`INSERT INTO assistant_configs (account_id, app_id, version, realtime_model, voice, memory_model,
+					session_memory, sounds, updated_at, updated_by, updated_link)
+				VALUES ('ada', '%s', 3, 'r', 'v', 'm', 1, 0, 5, 'person', '')`, project)
 			exec(`INSERT INTO project_grants (account_id, app_id, capability, field, level)
 				VALUES ('ada', '%s', 'credentials', '', 'off')`, project)
 			for field, level := range levels {

@@ -56,9 +56,9 @@ func (s *Store) retry(ctx context.Context, once func() error) error {
 	}
 }
 
-// dropIdle closes idle connections: they may lead to a server that has become the standby. Only one goroutine does it at
-// a time: while SetMaxIdleConns(0) closes them, another SetMaxIdleConns would let the pool reuse the list of those to be
-// closed, and connections in use would be closed instead.
+// dropIdle closes idle connections: they may lead to a server that has become the standby. Only one goroutine does it
+// at a time: while SetMaxIdleConns(0) closes them, another SetMaxIdleConns would let the pool reuse the list of those
+// to be closed, and connections in use would be closed instead.
 func (s *Store) dropIdle() {
 	if !s.dropping.TryLock() {
 		return

@@ -10,7 +10,8 @@ import (
 
 // SetAssistantScript replaces the script of a session, or returns sessions.ErrClosed or sessions.ErrNotFound.
 func (s *Store) SetAssistantScript(ctx context.Context, id, script string) error {
-	return s.writeOpen(ctx, id, "set assistant script", stmt(`INSERT INTO session_scripts (session_id, body) VALUES ($1, $2)
+	return s.writeOpen(ctx, id, "set assistant script", stmt(`INSERT INTO session_scripts (session_id, body)
+		VALUES ($1, $2)
 		ON CONFLICT (session_id) DO UPDATE SET body = excluded.body`, id, script))
 }
 
@@ -20,8 +21,8 @@ func (s *Store) AssistantScript(ctx context.Context, id string) (string, error) 
 	return script, replaceNoRows(err, nil)
 }
 
-// AddGatewayToken stores the hash of a token that is valid until ends. It deletes those of the session that are over, and
-// beyond sessions.MaxSecrets the oldest.
+// AddGatewayToken stores the hash of a token that is valid until ends. It deletes those of the session that are over,
+// and beyond sessions.MaxSecrets the oldest.
 func (s *Store) AddGatewayToken(ctx context.Context, id, hash string, now, ends time.Time) error {
 	return s.writeOpen(ctx, id, "insert gateway token",
 		stmt(`INSERT INTO session_gateway_tokens (hash, session_id, expires_at) VALUES ($1, $2, $3)`, hash, id, toMS(ends)),

@@ -116,7 +116,8 @@ func credentialLife(t *testing.T, f *credentialFixture) {
 		if c := f.status(t, other[0], other[1]); c.Set {
 			t.Errorf("%v has it too", other)
 		}
-		want(t, "opening another's credential", errOf(f.Open(t.Context(), other[0], other[1], "first")), credentials.ErrNotSet)
+		err := errOf(f.Open(t.Context(), other[0], other[1], "first"))
+		want(t, "opening another's credential", err, credentials.ErrNotSet)
 	}
 	f.set(t, "ada", appID, "first", "k-another-value-of-a-key-8862")
 	f.opens(t, f.Service, "ada", appID, "k-another-value-of-a-key-8862")

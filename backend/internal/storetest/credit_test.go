@@ -75,8 +75,9 @@ func grantedOnce(t *testing.T, f *purses) {
 	if won != 8 || a.Posted != 2*credit.USD || a.Free != 2*credit.USD || a.Held != 0 || a.Locked {
 		t.Errorf("%d looks, %+v", won, a)
 	}
-	if want := "https://pay.example/in?account=" + a.Book + "&plan=a"; a.TopUpURL != want || !bookForm.MatchString(a.Book) {
-		t.Errorf("%s, want %s", a.TopUpURL, want)
+	page := "https://pay.example/in?account=" + a.Book + "&plan=a"
+	if a.TopUpURL != page || !bookForm.MatchString(a.Book) {
+		t.Errorf("%s, want %s", a.TopUpURL, page)
 	}
 	// The first hold opens a balance too.
 	must(f.Hold(t.Context(), credit.HoldRequest{Account: "bob", Amount: credit.USD}))(t)
@@ -158,7 +159,8 @@ func capsOverMidnight(t *testing.T, f *purses) {
 	f.clock.pass(40 * time.Second) // the next day, and the next month
 	next := must(f.hold(t, 500_000))(t)
 	var reserved *credit.Reserved
-	if err := errOf(f.hold(t, 1)); !errors.As(err, &reserved) || reserved.Cap != credit.CapDay || reserved.Held != 500_000 {
+	err := errOf(f.hold(t, 1))
+	if !errors.As(err, &reserved) || reserved.Cap != credit.CapDay || reserved.Held != 500_000 {
 		t.Errorf("a call that the new day's cap covers without the one in flight: %v", err)
 	}
 	var reached *credit.CapReached

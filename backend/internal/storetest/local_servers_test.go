@@ -24,8 +24,8 @@ func (f *purses) serverEntry(project, action string) audit.Entry {
 
 func (f *purses) put(t *testing.T, project, id string, most int) error {
 	t.Helper()
-	return f.store.PutLocalServer(t.Context(), gateway.LocalServer{ID: id, BaseURL: "http://localhost:1/v1", Models: []string{"a"},
-		Keyed: true, Checked: f.clock.now()}, most, f.serverEntry(project, "gateway.server_added"))
+	return f.store.PutLocalServer(t.Context(), gateway.LocalServer{ID: id, BaseURL: "http://localhost:1/v1",
+		Models: []string{"a"}, Keyed: true, Checked: f.clock.now()}, most, f.serverEntry(project, "gateway.server_added"))
 }
 
 func serverLife(t *testing.T, f *purses) {
@@ -72,7 +72,8 @@ func serverMerge(t *testing.T, f *purses) {
 	}
 	fatal(t, f.store.MergeProjects(t.Context(), "ada", appID, otherID, audit.New(f.clock.now(), "ada", audit.Person(),
 		"project.merged", otherID, "merged")))
-	if got := must(f.store.LocalServers(t.Context(), "ada", otherID))(t); len(got) != 2 || got[0].ID != "a" || got[1].ID != "b" {
+	if got := must(f.store.LocalServers(t.Context(), "ada", otherID))(t); len(got) != 2 ||
+		got[0].ID != "a" || got[1].ID != "b" {
 		t.Errorf("%+v", got)
 	}
 }

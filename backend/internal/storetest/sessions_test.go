@@ -53,7 +53,7 @@ type sessionFixture struct {
 	ada   sessions.Owner
 }
 
-// liveSpy stands in for the live sessions and only records the calls.
+// liveSpy is a fake of the live sessions that only records calls.
 type liveSpy struct{ closed, switched []string }
 
 func (l *liveSpy) Attached(string) sessions.Live { return sessions.Live{} }

@@ -113,7 +113,8 @@ func (w *Web) analyticsPage(c *call) error {
 		return err
 	}
 	page := analyticsView{
-		Nav: c.projectNav("analytics"), Ranges: rangesAt(span), Range: span, From: showTime(report.From), To: showTime(report.To),
+		Nav: c.projectNav("analytics"), Ranges: rangesAt(span), Range: span,
+		From: showTime(report.From), To: showTime(report.To),
 		Reading: report.Reading, Rough: report.Estimated,
 		Empty:  report.Sessions+report.Events+report.Errors == 0,
 		Ingest: w.ingestURL(), Day: report.Interval,

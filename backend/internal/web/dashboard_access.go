@@ -63,7 +63,8 @@ var fieldAbout = map[string]string{
 	grants.TextModel:     "which model your app gets when it asks the AI gateway for \"assistant\"",
 	grants.SessionMemory: "what is kept within a conversation",
 	grants.Sounds:        "the short sounds of listening and thinking",
-	grants.GatewayUsage:  "what the app's calls through the AI gateway cost, its caps and your credit; there is nothing to write",
+	grants.GatewayUsage: "what the app's calls through the AI gateway cost, its caps and your credit; " +
+		"there is nothing to write",
 }
 
 // accessGroups returns the radio buttons of one project; their ids begin with prefix.

@@ -124,7 +124,8 @@ type capLine struct{ ID, Label, Value, Spent string }
 const noCaps = "the account's whole credit"
 
 func newCapsForm(action string, saved credit.Caps, day, month credit.Spent, entered *capsForm) capsForm {
-	form := capsForm{Action: action + "/caps", Version: saved.Version, day: capValue(saved.Day), month: capValue(saved.Month),
+	form := capsForm{Action: action + "/caps", Version: saved.Version,
+		day: capValue(saved.Day), month: capValue(saved.Month),
 		Now: mostOfMonth(saved)}
 	if entered != nil {
 		form.day, form.month, form.Then = entered.day, entered.month, entered.Then

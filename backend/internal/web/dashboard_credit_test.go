@@ -17,7 +17,8 @@ func TestCredit_ShowsBalanceAndEveryTransfer(t *testing.T) {
 	}, h.credit.transfers...)
 	site, _ := dashboardSite(t, h)
 	v := signedIn(t, site, ada).get(creditPath).want(http.StatusOK, "$1.8532", "$0.02", "$0.0125", "$0.1268",
-		"$2.00, granted once", h.credit.account.Book, "This backend has no payment page", "INV-8 · refund &lt;b&gt;", "−$0.50",
+		"$2.00, granted once", h.credit.account.Book,
+		"This backend has no payment page", "INV-8 · refund &lt;b&gt;", "−$0.50",
 		"Paid in", "&#43;$5.00", "Older")
 	v.lacks("Newer", "credit_locked", "Free credit</th>", "Pay in</a>")
 	rows := strings.Count(v.page, `data-label="Amount"`)
@@ -52,8 +53,8 @@ func TestCredit_CapsTellTheCostBeforeAndAfter(t *testing.T) {
 	site, _ := dashboardSite(t, h)
 	v := signedIn(t, site, ada).get(creditPath).want(http.StatusOK, "the account&#39;s whole credit")
 	caps := creditPath + "/caps"
-	v.post(caps, v.form("version", "0", "cap-day", "0.50", "cap-month", "", "act", "cost")).want(http.StatusOK, "<strong>$15.50</strong>",
-		`value="0.50"`)
+	v.post(caps, v.form("version", "0", "cap-day", "0.50", "cap-month", "", "act", "cost")).
+		want(http.StatusOK, "<strong>$15.50</strong>", `value="0.50"`)
 	if len(h.called()) > 0 {
 		t.Fatal("showing the cost saved something")
 	}
@@ -61,12 +62,14 @@ func TestCredit_CapsTellTheCostBeforeAndAfter(t *testing.T) {
 		`id="cap-day-error"`, `id="cap-month-error"`, "<title>Error:")
 	v.post(caps, v.form("cap-day", "9999999", "cap-month", "")).want(http.StatusUnprocessableEntity, `id="cap-day-error"`)
 	v.get(creditPath)
-	v.post(caps, v.form("version", "0", "cap-day", "$0.50", "cap-month", "3")).onward().want(http.StatusOK, "It applies from the next call",
-		`value="0.50"`, `value="3.00"`, "at most <strong>$3.00</strong>")
+	v.post(caps, v.form("version", "0", "cap-day", "$0.50", "cap-month", "3")).onward().
+		want(http.StatusOK, "It applies from the next call", `value="0.50"`, `value="3.00"`, "at most <strong>$3.00</strong>")
 	stale := v.form("cap-day", "0", "cap-month", "")
 	stale.Set("version", "0")
-	v.post(caps, stale).want(http.StatusUnprocessableEntity, "The caps were changed since you opened this page", `value="1"`)
-	v.post(caps, v.form("version", "1", "cap-day", "0", "cap-month", "")).onward().want(http.StatusOK, "at most <strong>$0.00</strong>")
+	v.post(caps, stale).
+		want(http.StatusUnprocessableEntity, "The caps were changed since you opened this page", `value="1"`)
+	v.post(caps, v.form("version", "1", "cap-day", "0", "cap-month", "")).onward().
+		want(http.StatusOK, "at most <strong>$0.00</strong>")
 	if c := h.credit.caps[""]; c.Day == nil || *c.Day != 0 || c.Month != nil {
 		t.Errorf("caps %+v", c)
 	}

@@ -63,7 +63,8 @@ func (f *fakeCredit) Transfers(_ context.Context, _ string, skip, limit int) ([]
 func (f *fakeCredit) Project(_ context.Context, _, project string) (credit.Project, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return credit.Project{Caps: f.caps[project], Day: credit.Spent{Spent: 12_500}, Month: credit.Spent{Spent: 126_800}}, nil
+	return credit.Project{Caps: f.caps[project],
+		Day: credit.Spent{Spent: 12_500}, Month: credit.Spent{Spent: 126_800}}, nil
 }
 
 func (f *fakeCredit) SetCaps(_ context.Context, _, project string, c credit.Caps, by audit.Actor) error {
@@ -136,7 +137,8 @@ func (f *fakeCredit) spendOnModels(now time.Time) {
 		Name: "Anthropic"}, API: wire.Messages, Prices: wire.Prices{In: 1_000_000, Cached: 100_000, Out: 5_000_000}}
 	local := &gateway.Model{ID: "local-small", Name: "Local", Provider: &gateway.Provider{ID: "ollama",
 		Name: "Ollama on this machine", Local: true}, API: wire.Chat}
-	unpriced := &gateway.Model{ID: "new", Name: "New", Provider: paid, API: wire.Responses, Why: "no price for text_cached"}
+	unpriced := &gateway.Model{ID: "new", Name: "New", Provider: paid, API: wire.Responses,
+		Why: "no price for text_cached"}
 	f.models = []gateway.Availability{{ID: gateway.Assistant, Model: standard}, {ID: "standard", Model: standard},
 		{ID: "careful", Model: careful}, {ID: "local-small", Model: local},
 		{ID: "new", Model: unpriced, Why: unpriced.Why}}
@@ -196,7 +198,8 @@ func (f *fakeServers) Add(_ context.Context, _, project, id, address, key string
 	if f.err != nil {
 		return gateway.LocalServer{}, f.err
 	}
-	s := gateway.LocalServer{ID: id, BaseURL: address, Keyed: key != "", Models: []string{"a", "b"}, Checked: then, LeftOut: f.leftOut}
+	s := gateway.LocalServer{ID: id, BaseURL: address, Keyed: key != "",
+		Models: []string{"a", "b"}, Checked: then, LeftOut: f.leftOut}
 	f.list = append(f.list, s)
 	f.note(by, "gateway.server_added", project, id)
 	return s, nil

@@ -202,7 +202,8 @@ func (w *Web) addSpending(c *call, page *gatewayPage) error {
 	refusals, err := w.Dashboard.Credit.Refusals(c.Context(), of)
 	for _, r := range refusals {
 		step := usage.StepFor(r.Code)
-		page.Refusals = append(page.Refusals, refusalRow{r.Code, step, stepLinks[step.At], grouped(r.Count), showTime(r.LastAt)})
+		page.Refusals = append(page.Refusals,
+			refusalRow{r.Code, step, stepLinks[step.At], grouped(r.Count), showTime(r.LastAt)})
 	}
 	return err
 }
@@ -239,7 +240,8 @@ func (s *sums) byModel() spendPlot {
 			picture.Points = append(picture.Points, chart.Point{Label: label, N: int64(s.by[key].charged)})
 		}
 	}
-	picture.Desc = fmt.Sprintf("The dearest is %s, %s. The table has every number.", plot.Rows[0].Label, plot.Rows[0].Amount)
+	picture.Desc = fmt.Sprintf("The dearest is %s, %s. The table has every number.",
+		plot.Rows[0].Label, plot.Rows[0].Amount)
 	plot.Picture = template.HTML(picture.Ranks()) //nolint:gosec // package chart escapes its input
 	return plot
 }

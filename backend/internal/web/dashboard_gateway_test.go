@@ -63,7 +63,8 @@ func TestGateway_SaysWhatPaysForTheNextCall(t *testing.T) {
 	h := newFakeDashboard()
 	site, _ := dashboardSite(t, h)
 	v := signedIn(t, site, ada).get(helloGateway).want(http.StatusOK, "paid by: nothing: no model is available.")
-	h.credit.usage = []credit.UsageRow{{Project: hello, Source: credit.SourceScript, Calls: 1, Hour: time.Now().Add(-time.Hour)}}
+	h.credit.usage = []credit.UsageRow{{Project: hello, Source: credit.SourceScript, Calls: 1,
+		Hour: time.Now().Add(-time.Hour)}}
 	v.get(helloGateway).want(http.StatusOK, "paid by: script, free.")
 	h.credit.spendOnModels(time.Now())
 	v.get(helloGateway).want(http.StatusOK, "paid by: credit.")
@@ -77,7 +78,8 @@ func TestGateway_ListsModelsWithPriceAndReason(t *testing.T) {
 	h := newFakeDashboard()
 	h.credit.spendOnModels(time.Now())
 	h.credit.usage = []credit.UsageRow{{Project: hello, Model: "standard", Source: "credit", Calls: 1,
-		Hour: time.Now().Add(-20 * 24 * time.Hour).Truncate(time.Hour), TextIn: 1_000_000, TextOut: 500_000, Charged: 1_250_000}}
+		Hour:   time.Now().Add(-20 * 24 * time.Hour).Truncate(time.Hour),
+		TextIn: 1_000_000, TextOut: 500_000, Charged: 1_250_000}}
 	site, _ := dashboardSite(t, h)
 	signedIn(t, site, ada).get(helloGateway).want(http.StatusOK, "means standard", "$0.25 in, $2.00 out",
 		`data-label="30 days">$1.25<`, `data-label="30 days">$3.50<`, "POST /v1/messages", "free", "Careful, Anthropic",
@@ -90,8 +92,10 @@ func TestGateway_CapsAreThoseOfTheProject(t *testing.T) {
 	v := signedIn(t, site, ada).get("/projects/" + hello + "/gateway").onward()
 	caps := helloGateway + "/caps"
 	v.post(caps, v.form("cap-day", "x", "cap-month", "")).want(http.StatusUnprocessableEntity, `id="cap-day-error"`)
-	v.post(caps, v.form("version", "0", "cap-day", "", "cap-month", "2.50", "act", "cost")).want(http.StatusOK, "<strong>$2.50</strong>")
-	v.post(caps, v.form("version", "0", "cap-day", "", "cap-month", "2.50")).onward().want(http.StatusOK, "It applies from the next call")
+	v.post(caps, v.form("version", "0", "cap-day", "", "cap-month", "2.50", "act", "cost")).
+		want(http.StatusOK, "<strong>$2.50</strong>")
+	v.post(caps, v.form("version", "0", "cap-day", "", "cap-month", "2.50")).onward().
+		want(http.StatusOK, "It applies from the next call")
 	if c := h.credit.caps[hello]; c.Day != nil || c.Month == nil || *c.Month != 2_500_000 || len(h.credit.caps) != 1 {
 		t.Errorf("caps %+v", h.credit.caps)
 	}
@@ -108,13 +112,14 @@ func TestGateway_WhatPaysTellsTheCostOfBoth(t *testing.T) {
 		{Project: hello, Model: "standard", Source: credit.SourceOwnKey, Hour: at, Calls: 1, TextOut: 1_000_000},
 	}
 	h.secrets["openai"] = "sk-canary-wxyz"
-	v.get(helloGateway).want(http.StatusOK, "cost <strong>$2.25</strong> if credit pays", `value="credit" required checked`,
+	v.get(helloGateway).want(http.StatusOK, "cost <strong>$2.25</strong> if credit pays",
+		`value="credit" required checked`,
 		"OpenAI", "standard (own key)")
 	v.lacks("canary")
 	v.post(helloGateway+"/key-source", v.form("source", "both")).want(http.StatusUnprocessableEntity, "Choose what pays.")
 	v.get(helloGateway)
-	v.post(helloGateway+"/key-source", v.form("source", "own")).onward().want(http.StatusOK, "It applies from the next call",
-		`value="own" required checked`)
+	v.post(helloGateway+"/key-source", v.form("source", "own")).onward().
+		want(http.StatusOK, "It applies from the next call", `value="own" required checked`)
 	h.models = nil // the operator no longer accepts own keys, but switching back stays possible
 	v.get(helloGateway).want(http.StatusOK, "What pays")
 }

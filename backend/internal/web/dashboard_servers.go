@@ -95,7 +95,8 @@ func (w *Web) removeServerPage(c *call) error {
 	}
 	return w.confirm(c, confirmation{
 		Nav: "projects", Title: "Remove the local server " + id + "?",
-		Text:   []string{"Its models are no longer offered to " + c.project.DisplayName + ". The server itself keeps running."},
+		Text: []string{
+			"Its models are no longer offered to " + c.project.DisplayName + ". The server itself keeps running."},
 		Action: w.serverPath(c, id) + "/remove", Label: "Remove", Back: back, Instead: "Keep it",
 	})
 }

@@ -22,13 +22,15 @@ func TestServers_AddedCheckedRemoved(t *testing.T) {
 	h.servers = servers
 	site, _ := dashboardSite(t, h)
 	v := signedIn(t, site, ada).get(helloGateway).want(http.StatusOK, "Local servers", "cost <strong>$0.00</strong>")
-	v.post(helloServers, v.form("server-id", "ollama", "server-url", "http://localhost:11434/v1", "server-key", "secret-x")).
+	added := v.form("server-id", "ollama", "server-url", "http://localhost:11434/v1", "server-key", "secret-x")
+	v.post(helloServers, added).
 		onward().want(http.StatusOK, "The local server answers", "http://localhost:11434/v1", ", with a key",
 		helloServers+"/ollama/check").lacks("secret-x")
 	servers.leftOut = 1
 	v.post(helloServers, v.form("server-id", "odd", "server-url", "http://localhost:1/v1")).onward().
 		want(http.StatusOK, "without those whose names")
-	v.post(helloServers+"/ollama/check", v.form()).onward().want(http.StatusOK, "does not answer as it should", "it does not answer")
+	v.post(helloServers+"/ollama/check", v.form()).onward().
+		want(http.StatusOK, "does not answer as it should", "it does not answer")
 	v.post(helloServers+"/nothing/check", v.form()).want(http.StatusNotFound)
 	v.get(helloServers + "/nothing/remove").want(http.StatusNotFound)
 	v.get(helloServers+"/ollama/remove").want(http.StatusOK, "Remove the local server ollama?")

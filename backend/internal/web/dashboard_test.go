@@ -259,7 +259,8 @@ func TestManyProjects(t *testing.T) {
 	site, _ := dashboardSite(t, h)
 	v := signedIn(t, site, ada)
 	const most = 100_000 - 20_000 // the rest is for the style sheet
-	for _, p := range append([]string{helloPath, "/account/projects?after=com.example.one-of-many-397"}, pagesOfAccount...) {
+	pages := append([]string{helloPath, "/account/projects?after=com.example.one-of-many-397"}, pagesOfAccount...)
+	for _, p := range pages {
 		if v.get(p).want(http.StatusOK); len(v.page) > most {
 			t.Errorf("%s has %d bytes", p, len(v.page))
 		}

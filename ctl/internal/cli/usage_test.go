@@ -22,11 +22,13 @@ func TestUsage_IsAligned(t *testing.T) {
 	sums := backendapi.GatewaySums{Calls: 41, Failed: 2, Cancelled: 1, Refused: 3, MicroUSD: 126_800, TextIn: 9000,
 		TextCached: 1000, TextOut: 700}
 	u := backendapi.GatewayUsage{
-		Project: "com.example.app",
-		Range:   backendapi.GatewayRange{From: "2026-01-01T00:00:00Z", To: "2026-01-07T10:00:00Z"},
-		Credit:  backendapi.GatewayCredit{BalanceMicroUSD: 1_873_200, ReservedMicroUSD: 20_000}, KeySource: &source,
+		Project:   "com.example.app",
+		Range:     backendapi.GatewayRange{From: "2026-01-01T00:00:00Z", To: "2026-01-07T10:00:00Z"},
+		Credit:    backendapi.GatewayCredit{BalanceMicroUSD: 1_873_200, ReservedMicroUSD: 20_000},
+		KeySource: &source,
 		Caps: backendapi.GatewayCaps{
-			Day:          &backendapi.GatewayCap{LimitMicroUSD: 500_000, SpentMicroUSD: 126_800, ResetsAt: "2026-01-08T00:00:00Z"},
+			Day: &backendapi.GatewayCap{LimitMicroUSD: 500_000, SpentMicroUSD: 126_800,
+				ResetsAt: "2026-01-08T00:00:00Z"},
 			AccountMonth: &backendapi.GatewayCap{LimitMicroUSD: 5_000_000, ResetsAt: "2026-02-01T00:00:00Z"},
 		},
 		Totals: sums, ByModel: []backendapi.GatewayOfModel{{Model: "standard", GatewaySums: sums}, {Model: "a\x1b[31mb"}},
@@ -63,7 +65,8 @@ func TestUsage_SaysTheNextStep(t *testing.T) {
 	const some = 2_000_000
 	for want, u := range map[string]backendapi.GatewayUsage{
 		"confirm the account's mail address": {Credit: backendapi.GatewayCredit{BalanceMicroUSD: some, Locked: true}},
-		"add credit":                         {Credit: backendapi.GatewayCredit{BalanceMicroUSD: some, ReservedMicroUSD: some}},
+		"add credit": {
+			Credit: backendapi.GatewayCredit{BalanceMicroUSD: some, ReservedMicroUSD: some}},
 		"choose another model": {Credit: backendapi.GatewayCredit{BalanceMicroUSD: some},
 			Models: []backendapi.GatewayModel{{ID: "assistant"}}},
 		"have the app ask the model assistant": {Credit: backendapi.GatewayCredit{BalanceMicroUSD: some},

@@ -116,7 +116,8 @@ func readChat(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
-		return nil, refuse(http.StatusRequestEntityTooLarge, "body_too_large", fmt.Sprintf("the body is over %d MB", maxChat>>20))
+		return nil, refuse(http.StatusRequestEntityTooLarge, "body_too_large",
+			fmt.Sprintf("the body is over %d MB", maxChat>>20))
 	case err != nil:
 		return nil, refuse(http.StatusBadRequest, "invalid_json", "the body ended early: send it again")
 	}

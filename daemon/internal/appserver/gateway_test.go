@@ -101,7 +101,8 @@ func TestGateway_AnswersAsOfficialClientsExpect(t *testing.T) {
 		{"wrong token", "GET", "/models", "", []string{"Authorization", "Bearer sgt_wrong"}, 401, `"code":"invalid_key"`},
 		{"no JSON", "POST", chat, "hello", []string{"Content-Type", "text/plain"}, 415, `"code":"unsupported_media_type"`},
 		{"too large", "POST", chat, long, nil, 413, `"code":"body_too_large"`},
-		{"a page of another site", "POST", chat, says("milk", ""), []string{"Origin", "https://evil.example"}, 403, "pages of"},
+		{"a page of another site", "POST", chat, says("milk", ""), []string{"Origin", "https://evil.example"}, 403,
+			"pages of"},
 	} {
 		status, _, text := ask(t, g, c.method, c.path, c.body, c.header...)
 		if status != c.status || !strings.Contains(text, c.want) {
@@ -111,7 +112,8 @@ func TestGateway_AnswersAsOfficialClientsExpect(t *testing.T) {
 	if _, h, _ := ask(t, g, "POST", chat, says("outage", "")); h.Get("Retry-After") != "1" {
 		t.Errorf("%v", h)
 	}
-	status, h, _ := ask(t, g, "OPTIONS", chat, "", "Origin", "http://localhost:5173", "Access-Control-Request-Headers", "x-a")
+	status, h, _ := ask(t, g, "OPTIONS", chat, "",
+		"Origin", "http://localhost:5173", "Access-Control-Request-Headers", "x-a")
 	if status != 204 || h.Get("Access-Control-Allow-Origin") != "http://localhost:5173" ||
 		h.Get("Access-Control-Allow-Headers") != "x-a" {
 		t.Errorf("preflight: %d %v", status, h)

@@ -139,8 +139,8 @@ type loaded struct {
 	empty   bool // an editor or a full disk may have truncated it, so it does not select the defaults
 }
 
-// load reads the file in a separate goroutine, because a mount that hangs may block it for ever. Unlike readers of
-// state files it follows symbolic links, because people may keep their settings elsewhere.
+// load reads the file in its own goroutine, because a read from a hanging mount may never return. Unlike the readers of
+// state files, it follows symbolic links, because people may keep their settings elsewhere.
 func (s *Store) load() <-chan loaded {
 	done := make(chan loaded, 1)
 	go func() {

@@ -71,8 +71,8 @@ func wantRefusal(t *testing.T, err error, code, message string) {
 	}
 }
 
-// A process that opens call after call is refused at half of the total, with an error that says so. A well-behaved
-// client beside it is served, and status requests always are.
+// A process that keeps opening calls is refused once it has half of the total, with an error that says so. Other
+// clients are still served, and status requests always are.
 func TestCallsAreBounded(t *testing.T) {
 	c := gather(t, Limits{Calls: 8})
 	ctx, cancel := context.WithCancel(t.Context())

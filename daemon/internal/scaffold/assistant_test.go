@@ -115,11 +115,15 @@ var refusals = []struct {
 	code, hint string
 	retry      float64
 }{
-	{"no credit", func(c *gatewayCall) { c.refuse(402, "no_credit", "too little credit", "") }, "no_credit", "credit page", 0},
-	{"cap", func(c *gatewayCall) { c.refuse(402, "cap_reached", "the cap is reached", "") }, "cap_reached", "raises the cap", 0},
-	{"reserved", func(c *gatewayCall) { c.refuse(429, "credit_reserved", "reserved", "2") }, "credit_reserved", "ask again", 2000},
+	{"no credit", func(c *gatewayCall) { c.refuse(402, "no_credit", "too little credit", "") },
+		"no_credit", "credit page", 0},
+	{"cap", func(c *gatewayCall) { c.refuse(402, "cap_reached", "the cap is reached", "") },
+		"cap_reached", "raises the cap", 0},
+	{"reserved", func(c *gatewayCall) { c.refuse(429, "credit_reserved", "reserved", "2") },
+		"credit_reserved", "ask again", 2000},
 	{"busy", func(c *gatewayCall) { c.refuse(503, "provider_busy", "busy", "5") }, "provider_busy", "ask again", 5000},
-	{"new code", func(c *gatewayCall) { c.refuse(400, "odd_request", "odd", "Wed, 21 Oct") }, "odd_request", "change what is asked", 0},
+	{"new code", func(c *gatewayCall) { c.refuse(400, "odd_request", "odd", "Wed, 21 Oct") },
+		"odd_request", "change what is asked", 0},
 	{"revoked", func(c *gatewayCall) { c.refuse(401, "invalid_key", "over", "") }, "invalid_key", "session", 0},
 	{"no envelope", func(c *gatewayCall) {
 		c.w.WriteHeader(502)

@@ -101,7 +101,8 @@ func (c *gatewayCall) send(part string) {
 // delta sends a chunk with a delta.
 func (c *gatewayCall) delta(delta string) {
 	c.t.Helper()
-	c.send(`data: {"object":"chat.completion.chunk","choices":[{"index":0,"delta":` + delta + `,"finish_reason":null}]}` + "\n\n")
+	c.send(`data: {"object":"chat.completion.chunk","choices":[{"index":0,"delta":` + delta +
+		`,"finish_reason":null}]}` + "\n\n")
 }
 
 func (c *gatewayCall) text(text string) {
@@ -112,8 +113,8 @@ func (c *gatewayCall) text(text string) {
 // tool sends a call of a tool in two parts.
 func (c *gatewayCall) tool(index int, name, arguments string) {
 	c.t.Helper()
-	c.delta(fmt.Sprintf(`{"tool_calls":[{"index":%d,"id":"call_%d","type":"function","function":{"name":%q,"arguments":""}}]}`,
-		index, index+1, name))
+	c.delta(fmt.Sprintf(`{"tool_calls":[{"index":%d,"id":"call_%d","type":"function",`+
+		`"function":{"name":%q,"arguments":""}}]}`, index, index+1, name))
 	for _, part := range []string{arguments[:len(arguments)/2], arguments[len(arguments)/2:]} {
 		c.delta(fmt.Sprintf(`{"tool_calls":[{"index":%d,"function":{"arguments":%q}}]}`, index, part))
 	}

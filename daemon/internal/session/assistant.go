@@ -38,8 +38,8 @@ func (s *localSession) setScript(script *assistantscript.Script) error {
 	return nil
 }
 
-// AssistantScript returns the script of a session's assistant, or nil: of a browser session the one that this daemon has
-// set.
+// AssistantScript returns the script of a session's assistant, or nil: of a browser session the one that this daemon
+// has set.
 func (m *Manager) AssistantScript(id string) *assistantscript.Script {
 	if !IsLocal(id) {
 		if !validID(id) {

@@ -139,8 +139,8 @@ type Request struct {
 	Project     string
 	Platform    string
 	DeviceModel string
-	// AssistantScript is the path of a script, or of a scenario with one; a relative path starts at the caller's directory.
-	// Empty leaves the script that the session has.
+	// AssistantScript is the path of a script, or of a scenario with one; a relative path starts at the caller's
+	// directory. Empty leaves the script that the session has.
 	AssistantScript string
 	// Fresh asks for another session even if one is open.
 	Fresh bool

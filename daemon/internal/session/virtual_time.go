@@ -15,7 +15,7 @@ const (
 	controlTimeout = 10 * time.Second      // for the result of a control frame
 	barrierTimeout = 10 * time.Second      // for an app's answer to a barrier
 	quietPeriod    = 50 * time.Millisecond // without a frame, after which an app without barriers is at rest
-	callPause      = 2 * time.Millisecond  // between two barriers while a request or an answer of the gateway is on its way
+	callPause      = 2 * time.Millisecond  // between two barriers while the gateway has a request of the app
 	maxRounds      = 1000                  // barriers of an app before it counts as one that never rests
 )
 

@@ -25,7 +25,8 @@ func FuzzArguments(f *testing.F) {
 			&createSimulatorSessionArgs{}, &completeAuthLinkArgs{}, &getEventLogArgs{}, &closeSessionArgs{}, &struct{}{},
 			&waitForEventArgs{}, &expectDisplayArgs{}, &injectSensorArgs{}, &injectFaultArgs{}, &recordSessionArgs{},
 			&getPermissionsArgs{},
-			&setAssistantConfigArgs{}, &setConnectionPageConfigArgs{}, &getProjectAnalyticsArgs{}, &getGatewayUsageArgs{}, &setCredentialArgs{},
+			&setAssistantConfigArgs{}, &setConnectionPageConfigArgs{},
+			&getProjectAnalyticsArgs{}, &getGatewayUsageArgs{}, &setCredentialArgs{},
 		} {
 			err := decodeInto(data, into)
 			var refused *Error

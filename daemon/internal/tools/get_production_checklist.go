@@ -25,7 +25,8 @@ type getProductionChecklistArgs struct {
 	Capabilities []string `json:"capabilities"`
 }
 
-// checkItem is an item of the checklist; Prove is a call that shows whether it holds. Holds is nil if that is not known.
+// checkItem is an item of the checklist; Prove is a call that shows whether it holds. Holds is nil if that is not
+// known.
 type checkItem struct {
 	ID    string    `json:"id"`
 	Area  string    `json:"area"`
@@ -115,8 +116,8 @@ func (t getProductionChecklist) facts(ctx context.Context, c call) map[string]bo
 	return gatewayFacts(usage)
 }
 
-// gatewayFacts returns which facts of the checklist hold. Credit has to cover calls only if credit pays for them; what pays
-// is null if the owner hides it from agents.
+// gatewayFacts returns which facts of the checklist hold. Credit has to cover calls only if credit pays for them;
+// what pays is null if the owner hides it from agents.
 func gatewayFacts(u backendapi.GatewayUsage) map[string]bool {
 	facts := map[string]bool{"day_cap": u.Caps.Day != nil}
 	covered := u.Credit.BalanceMicroUSD > 0 && !u.Credit.Locked

@@ -20,8 +20,10 @@ func holdsOf(t *testing.T, w *world, args string) map[string]any {
 
 func TestChecklist_TellsWhatHoldsOfTheGateway(t *testing.T) {
 	own, none := "own_key", []backendapi.GatewayModel{{ID: "assistant"}}
-	day, available := &backendapi.GatewayCap{LimitMicroUSD: 1}, []backendapi.GatewayModel{{ID: "assistant", Available: true}}
-	some, locked := backendapi.GatewayCredit{BalanceMicroUSD: 1}, backendapi.GatewayCredit{BalanceMicroUSD: 1, Locked: true}
+	available := []backendapi.GatewayModel{{ID: "assistant", Available: true}}
+	day := &backendapi.GatewayCap{LimitMicroUSD: 1}
+	some := backendapi.GatewayCredit{BalanceMicroUSD: 1}
+	locked := backendapi.GatewayCredit{BalanceMicroUSD: 1, Locked: true}
 	for name, c := range map[string]struct {
 		usage     backendapi.GatewayUsage
 		cap, paid any

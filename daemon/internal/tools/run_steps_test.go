@@ -106,7 +106,8 @@ func TestRunSteps(t *testing.T) {
 		t.Errorf("a wrong file: %v", fields)
 	}
 	w.steps.Verdict, w.steps.NowMs = scenario.Unfinished, 70_000
-	w.steps.Steps = []scenario.StepReport{{Number: 1, Step: "advance 90000 ms", Verdict: scenario.Unfinished, Message: "time is up"},
+	w.steps.Steps = []scenario.StepReport{{Number: 1, Step: "advance 90000 ms",
+		Verdict: scenario.Unfinished, Message: "time is up"},
 		{Number: 2, Verdict: scenario.Skipped}}
 	_, fields = w.call(t, "runSteps", `{"steps":[{"advance":90000},{"advance":1}]}`, IO{})
 	summary, _ = fields["summary"].(string)

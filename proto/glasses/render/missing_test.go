@@ -31,7 +31,8 @@ func TestFit_NamesMissingCharacters(t *testing.T) {
 	m, _ := glasses.Model("rayban_display")
 	tree := column(text("fits"), text("no \ue001"))
 	found := render.Fit(m, render.Clamp(m, glasses.View{Tree: &tree}))
-	want := glasses.Finding{Kind: glasses.FindingMissingGlyph, Path: "tree.children[1]", Text: "no \ue001", Missing: "U+E001"}
+	want := glasses.Finding{Kind: glasses.FindingMissingGlyph, Path: "tree.children[1]",
+		Text: "no \ue001", Missing: "U+E001"}
 	if len(found) != 1 || found[0] != want {
 		t.Errorf("findings %+v", found)
 	}

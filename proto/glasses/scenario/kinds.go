@@ -116,7 +116,8 @@ func expectations() []Kind {
 	return []Kind{
 		{Name: "expect", What: "A row of the event log must come, or with absent must not. Only rows since the last step " +
 			"that made something happen count, each for one expectation.", Expects: true,
-			Tool: "waitForEvent", OnlyStep: []string{"absent", "withinMs"}, Example: `{"expect": {"type": "display.show", "withinMs": 1000}}`,
+			Tool: "waitForEvent", OnlyStep: []string{"absent", "withinMs"},
+			Example: `{"expect": {"type": "display.show", "withinMs": 1000}}`,
 			rules: strictjson.Rules{
 				"":         {AnyOf: []string{"type", "kind", "chip", "sender", "payload"}},
 				"type":     {What: "E.g. display.show, input, app.attached.", MinLength: 1, MaxLength: glasses.MaxType},

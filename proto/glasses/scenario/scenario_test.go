@@ -63,8 +63,8 @@ func TestRefusals(t *testing.T) {
 	for _, c := range []struct{ in, says string }{
 		{`{`, "it is not JSON: it ends too early"},
 		{`{"scenario":1,"name":"x","steps":[]} {}`, "unexpected data after the end of the JSON"},
-		{`[]`, "it is a list; expected an object with $schema, scenario, name, deviceModel, clock, app, fixturesDir, assistant, steps, " +
-			"recorded" + file},
+		{`[]`, "it is a list; expected an object with $schema, scenario, name, deviceModel, clock, app, fixturesDir, " +
+			"assistant, steps, recorded" + file},
 		{`{"scenario":2,"name":"x","steps":[]}`, "scenario: it is 2; expected the integer 1" + file},
 		{`{"scenario":1,"steps":[]}`, "name: it is missing; expected a name of 1 to 100 printable characters" + file},
 		{`{"scenario":1,"name":"x","name":"y","steps":[]}`, "name: it occurs twice"},
