@@ -56,7 +56,8 @@ type localSessions struct {
 	wg       sync.WaitGroup    // sessions that end because their log broke
 }
 
-// loaded returns the open sessions; it reads the folder once. mu is held.
+// loaded returns the open sessions; it reads the folder once, and removes the temporary files of killed daemons. mu is
+// held.
 func (l *localSessions) loaded() map[string]*localSession {
 	if l.isLoaded || l.transports == nil || l.isOver {
 		return l.open
@@ -66,6 +67,7 @@ func (l *localSessions) loaded() map[string]*localSession {
 	if err != nil {
 		return l.open // no session was ever opened
 	}
+	l.sweep(l.root)
 	for _, e := range entries {
 		if !localPattern.MatchString(e.Name()) || !e.IsDir() {
 			continue
@@ -84,9 +86,16 @@ func (l *localSessions) loaded() map[string]*localSession {
 		}
 		if ok {
 			l.open[m.SessionID] = newLocalSession(l, m)
+			l.sweep(filepath.Join(l.root, e.Name()))
 		}
 	}
 	return l.open
+}
+
+func (l *localSessions) sweep(dir string) {
+	if err := statefile.Sweep(dir, l.now()); err != nil {
+		l.log.Warn("failed to remove files of killed writers", "err", err)
+	}
 }
 
 // readMeta returns false for a folder whose session cannot be opened.

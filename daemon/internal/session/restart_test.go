@@ -2,6 +2,8 @@ package session
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -71,6 +73,34 @@ func TestManager_ContinuesAfterRestart(t *testing.T) {
 				t.Errorf("rows %s\nwant %s", got, want)
 			}
 		})
+	}
+}
+
+// A daemon that was killed while it wrote leaves temporary files, which nothing else removes.
+func TestManager_RemovesTheFilesOfKilledDaemons(t *testing.T) {
+	dir := t.TempDir()
+	f := &fakeBackend{}
+	m := New(Options{StateDir: dir, Backend: f, Secrets: f, Events: f, Transports: &fakeTransports{},
+		Endpoints: fakeEndpoints{}})
+	stop := serve(t, m)
+	o := start(t, m, LocalRequest{Project: "com.example.app"})
+	stop()
+	root, old := filepath.Join(dir, Dir), time.Now().Add(-time.Hour)
+	left := []string{filepath.Join(root, ".latest.json.tmp-1"), filepath.Join(root, o.SessionID, ".session.json.tmp-2")}
+	for _, path := range left {
+		write(t, path, "half")
+		if err := os.Chtimes(path, old, old); err != nil {
+			t.Fatal(err)
+		}
+	}
+	again := newLocal(t, dir, &fakeTransports{}, nil)
+	if again.LocalCount() != 1 {
+		t.Fatal("the session is not open")
+	}
+	for _, path := range left {
+		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: %v", path, err)
+		}
 	}
 }
 
