@@ -115,23 +115,32 @@ func (l *Ledger) Renew(ctx context.Context, id string) error {
 // sweep gave back charges nothing, however late its call ends. The operator pays any cost beyond the charge. Settle
 // fails with ErrNoHold for an unknown hold.
 func (l *Ledger) Settle(ctx context.Context, id string, charge Amount, call Call) (Amount, error) {
-	if id == "" {
-		return 0, l.Record(ctx, call)
+	return l.settle(ctx, Settlement{HoldID: id, Charge: charge, Call: call})
+}
+
+func (l *Ledger) settle(ctx context.Context, s Settlement) (Amount, error) {
+	if s.HoldID == "" {
+		return 0, l.Record(ctx, s.Call)
 	}
-	call.Source = SourceCredit
-	charged, err := l.o.Store.SettleHold(ctx, Settlement{
-		HoldID: id, Charge: min(max(charge, 0), MaxAmount), Call: call.bounded(), At: l.now(),
-	})
+	s.Call.Source = SourceCredit
+	s.Call, s.Charge, s.At = s.Call.bounded(), min(max(s.Charge, 0), MaxAmount), l.now()
+	charged, err := l.o.Store.SettleHold(ctx, s)
 	if err != nil {
-		return 0, fmt.Errorf("settle hold %s: %w", id, err)
+		return 0, fmt.Errorf("settle hold %s: %w", s.HoldID, err)
 	}
-	l.noteCall(call, charged)
+	l.noteCall(s.Call, charged)
 	return charged, nil
 }
 
 // Release gives the hold back and counts the call, without a charge.
 func (l *Ledger) Release(ctx context.Context, id string, call Call) error {
 	_, err := l.Settle(ctx, id, 0, call)
+	return err
+}
+
+// Carry gives the hold back and counts the call, whose cost the operator pays.
+func (l *Ledger) Carry(ctx context.Context, id string, cost Amount, call Call) error {
+	_, err := l.settle(ctx, Settlement{HoldID: id, Charge: cost, Carried: true, Call: call})
 	return err
 }
 

@@ -194,6 +194,8 @@ func (c *call) finish(ctx context.Context, r result) {
 		err = c.s.Purse.Record(ctx, row)
 	case charge == 0:
 		err = c.s.Purse.Release(ctx, c.hold, row)
+	case r.carried:
+		err = c.s.Purse.Carry(ctx, c.hold, charge, row)
 	default:
 		err = c.settle(ctx, charge, row, r)
 	}
