@@ -199,7 +199,7 @@ func (c *call) finish(ctx context.Context, r result) {
 	default:
 		err = c.settle(ctx, charge, row, r)
 	}
-	if err != nil { // the lease ends by itself, and the operator pays for the call
+	if err != nil { // the purse keeps what it can settle later
 		c.s.Log.ErrorContext(ctx, "failed to settle a call", "model", c.model.ID, "err", err)
 	}
 }
