@@ -218,7 +218,7 @@ func (l ledgerJSON) write(w io.Writer) {
 	case l.RunOutLeases > 0:
 		next = "wait 20 seconds for a running server to give back the holds whose lease ran out, and look again"
 	case l.Operator > 0:
-		next = "look at the shortfalls: a call that costs more than its hold has a wrong price or bound"
+		next = "look at the shortfalls: a call that costs more than its hold (short:) has a wrong price or bound"
 	}
 	fmt.Fprintf(w, "ledger\t%s\nbalances\t%s USD of %d accounts, of which calls hold %s\n", state, l.Balances, l.Accounts,
 		l.Reserved)

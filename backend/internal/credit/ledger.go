@@ -21,8 +21,8 @@ const (
 	// SweepEvery is the time between two sweeps.
 	SweepEvery = 20 * time.Second
 	checkEvery = time.Hour
-	// lastNotices limits the time for sending the remaining notices when Serve ends.
-	lastNotices = 5 * time.Second
+	// lastWrites limits the time for settling kept calls and sending the remaining notices when Serve ends.
+	lastWrites = 10 * time.Second
 
 	holdsKept = 7 * 24 * time.Hour // for repeated settles, and for admin ledger
 	spentKept = 62 * 24 * time.Hour
@@ -50,8 +50,10 @@ type Options struct {
 // Ledger holds, charges and gives back credit. Its methods are safe for concurrent use and by several processes on one
 // database.
 type Ledger struct {
-	o     Options
-	watch watch
+	o      Options
+	watch  watch
+	kept   keptSettlements
+	outage outage
 }
 
 // New returns a ledger. Serve runs its maintenance.
@@ -113,25 +115,37 @@ func (l *Ledger) Renew(ctx context.Context, id string) error {
 // Settle charges the call, never more than its hold, gives back the rest and counts the call, in one transaction. It
 // returns the charge. Only the first settle or release of a hold counts; later ones return its charge. A hold that a
 // sweep gave back charges nothing, however late its call ends. The operator pays any cost beyond the charge. Settle
-// fails with ErrNoHold for an unknown hold.
+// fails with ErrNoHold for an unknown hold, and with ErrKept if Serve is going to write what could not be written now.
 func (l *Ledger) Settle(ctx context.Context, id string, charge Amount, call Call) (Amount, error) {
-	if id == "" {
-		return 0, l.Record(ctx, call)
+	return l.settle(ctx, Settlement{HoldID: id, Charge: charge, Call: call})
+}
+
+func (l *Ledger) settle(ctx context.Context, s Settlement) (Amount, error) {
+	if s.HoldID == "" {
+		return 0, l.Record(ctx, s.Call)
 	}
-	call.Source = SourceCredit
-	charged, err := l.o.Store.SettleHold(ctx, Settlement{
-		HoldID: id, Charge: min(max(charge, 0), MaxAmount), Call: call.bounded(), At: l.now(),
-	})
+	s.Call.Source = SourceCredit
+	s.Call, s.Charge, s.At = s.Call.bounded(), min(max(s.Charge, 0), MaxAmount), l.now()
+	charged, err := l.o.Store.SettleHold(ctx, s)
+	if err != nil && !errors.Is(err, ErrNoHold) {
+		err = l.keep(ctx, s, err)
+	}
 	if err != nil {
-		return 0, fmt.Errorf("settle hold %s: %w", id, err)
+		return 0, fmt.Errorf("settle hold %s: %w", s.HoldID, err)
 	}
-	l.noteCall(call, charged)
+	l.noteCall(s.Call, charged)
 	return charged, nil
 }
 
 // Release gives the hold back and counts the call, without a charge.
 func (l *Ledger) Release(ctx context.Context, id string, call Call) error {
 	_, err := l.Settle(ctx, id, 0, call)
+	return err
+}
+
+// Carry gives the hold back and counts the call, whose cost the operator pays.
+func (l *Ledger) Carry(ctx context.Context, id string, cost Amount, call Call) error {
+	_, err := l.settle(ctx, Settlement{HoldID: id, Charge: cost, Carried: true, Call: call})
 	return err
 }
 
@@ -169,25 +183,36 @@ func (l *Ledger) withBook(ctx context.Context, accountID string, f func() error)
 	return f()
 }
 
-// Serve sweeps and checks the ledger, and sends notices, until ctx ends.
+// Serve settles what was kept, sweeps and checks the ledger, and sends notices, until ctx ends. Then it tries to settle
+// the kept calls a last time, and logs those that nobody is charged for.
 func (l *Ledger) Serve(ctx context.Context) error {
 	var checked time.Time
 	err := periodic.Run(ctx, SweepEvery, l.o.Log, "look after the ledger", func(ctx context.Context) error {
-		err := errors.Join(l.Sweep(ctx), l.SendNotices(ctx))
+		// Before the sweep, which would give back the holds of kept calls.
+		err := errors.Join(l.SettleKept(ctx), l.Sweep(ctx), l.SendNotices(ctx))
 		if now := l.now(); now.Sub(checked) >= checkEvery {
 			checked = now
 			err = errors.Join(err, l.prune(ctx), l.alarm(ctx))
 		}
 		return err
 	})
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastNotices)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWrites)
 	defer cancel()
-	return errors.Join(err, l.SendNotices(ctx))
+	err = errors.Join(err, l.SettleKept(ctx), l.SendNotices(ctx))
+	for _, s := range l.kept.take() {
+		l.logLost(ctx, s)
+	}
+	return err
 }
 
-// Sweep gives back the holds whose lease has run out, of this process and of others.
+// Sweep gives back the holds whose lease has run out, of this process and of others. After an outage of the database it
+// waits for another Lease.
 func (l *Ledger) Sweep(ctx context.Context) error {
-	n, err := l.o.Store.ExpireHolds(ctx, l.now())
+	before := l.outage.limit(l.now())
+	n, err := l.o.Store.ExpireHolds(ctx, before)
+	if err != nil && ctx.Err() == nil {
+		l.outage.failed(before, l.now())
+	}
 	if n > 0 {
 		l.o.Log.WarnContext(ctx, "gave back credit of calls that were not renewed", "holds", n)
 	}

@@ -39,12 +39,13 @@ type HoldStore interface {
 	RecordCall(ctx context.Context, id string, c Call, at time.Time) error
 }
 
-// Settlement ends a hold. The operator pays the part of Charge that exceeds the hold.
+// Settlement ends a hold. The operator pays the part of Charge that exceeds the hold, or all of it if Carried is set.
 type Settlement struct {
-	HoldID string
-	Charge Amount
-	Call   Call
-	At     time.Time
+	HoldID  string
+	Charge  Amount
+	Carried bool
+	Call    Call
+	At      time.Time
 }
 
 // BookStore keeps balances and transfers.

@@ -195,10 +195,12 @@ func (c *call) finish(ctx context.Context, r result) {
 		err = c.s.Purse.Record(ctx, row)
 	case charge == 0:
 		err = c.s.Purse.Release(ctx, c.hold, row)
+	case r.carried:
+		err = c.s.Purse.Carry(ctx, c.hold, charge, row)
 	default:
 		err = c.settle(ctx, charge, row, r)
 	}
-	if err != nil { // the lease ends by itself, and the operator pays for the call
+	if err != nil { // the purse keeps what it can settle later
 		c.s.Log.ErrorContext(ctx, "failed to settle a call", "model", c.model.ID, "err", err)
 	}
 }

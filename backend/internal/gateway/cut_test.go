@@ -1,11 +1,13 @@
 package gateway
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
 	"log/slog"
 	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -80,6 +82,53 @@ func TestService_CutsARevokedCallWithinASecond(t *testing.T) {
 			stop()
 			if err := <-served; err != nil {
 				t.Error(err)
+			}
+		})
+	}
+}
+
+// slowProvider answers whole after a while, or never.
+type slowProvider struct{ after time.Duration }
+
+func (p slowProvider) RoundTrip(r *http.Request) (*http.Response, error) {
+	select {
+	case <-time.After(p.after):
+	case <-r.Context().Done():
+		return nil, context.Cause(r.Context())
+	}
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Request: r, Body: io.NopCloser(strings.NewReader(
+		`{"choices":[{"message":{"content":"Hello"}}],"usage":{"prompt_tokens":7,"completion_tokens":5}}`))}, nil
+}
+
+// An answer that is not streamed starts when it is complete, so only the limit of the whole call ends it. The app does
+// not pay for a call that its provider did not answer in time, but the provider may bill it.
+func TestService_WaitsForAWholeAnswer(t *testing.T) {
+	for _, c := range []struct {
+		after, took time.Duration
+		streamed    bool
+		code        string
+	}{
+		{9 * time.Minute, 9 * time.Minute, false, ""},
+		{time.Hour, 10 * time.Minute, false, CodeProviderTimeout},
+		{time.Hour, time.Minute, true, CodeProviderTimeout},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			purse := newPurse(credit.USD)
+			w := &world{purse: purse, Service: New(Options{Purse: purse, Catalogue: Catalogue{byID: map[string]*Model{}},
+				Log: slog.New(slog.DiscardHandler)})}
+			w.client = &http.Client{Transport: slowProvider{c.after}}
+			w.addAt("good", "http://provider.invalid/v1")
+			text, began := body("good", ""), time.Now()
+			if !c.streamed {
+				text = bytes.Replace(text, []byte(`"stream":true,`), nil, 1)
+			}
+			if code := codeOf(w.do(t.Context(), text, newRecorder())); code != c.code || time.Since(began) != c.took {
+				t.Errorf("%+v: %q after %s", c, code, time.Since(began))
+			}
+			row, charged, holds := purse.last()
+			if holds != 0 || charged > 0 != (c.code == "") || purse.carried > 0 != (c.code != "") ||
+				row.Estimated != (c.code != "") || row.TextIn == 0 {
+				t.Errorf("%+v: %+v, charged %s, the operator carries %s, %d holds", c, row, charged, purse.carried, holds)
 			}
 		})
 	}

@@ -23,6 +23,7 @@ type Purse interface {
 	Renew(ctx context.Context, id string) error
 	Settle(ctx context.Context, id string, charge credit.Amount, call credit.Call) (credit.Amount, error)
 	Release(ctx context.Context, id string, call credit.Call) error
+	Carry(ctx context.Context, id string, cost credit.Amount, call credit.Call) error
 	Record(ctx context.Context, call credit.Call) error
 }
 
@@ -66,7 +67,7 @@ type Limits struct {
 	Calls     int           // at once; 1,024
 	Drains    int           // answers read on although their app has left, at once; 64
 	Drain     time.Duration // how long such an answer is read; 5 s
-	FirstByte time.Duration // until the provider's answer starts; 60 s
+	FirstByte time.Duration // until a streamed answer of the provider starts; 60 s
 	Idle      time.Duration // between two reads of the answer; 60 s
 	Total     time.Duration // of a call; 10 min
 	Renew     time.Duration // between two renewals of a hold's lease; 20 s

@@ -26,6 +26,7 @@ type result struct {
 	outcome   string
 	usage     wire.Usage
 	estimated bool
+	carried   bool // the operator pays
 	malformed bool // the provider reported a usage that cannot be true
 }
 
@@ -56,7 +57,11 @@ func (c *call) pass(ctx context.Context, to Sink) error {
 	}
 	defer t.drainWhenLeft(ctx)()
 
-	t.timer = time.AfterFunc(c.s.Limits.FirstByte, func() { cancel(errFirstByte) })
+	first := c.s.Limits.Total // an answer that is not streamed starts when it is complete
+	if c.request.Stream {
+		first = c.s.Limits.FirstByte
+	}
+	t.timer = time.AfterFunc(first, func() { cancel(errFirstByte) })
 	defer func() { t.timer.Stop() }() // the timer at the end
 	response, err := c.send(upstream)
 	if err != nil {
@@ -109,13 +114,25 @@ func (t *transfer) answering() {
 }
 
 func (t *transfer) failUnanswered(ctx, upstream context.Context, err error) error {
-	refusal := t.unanswered(cmp.Or(context.Cause(upstream), err))
-	r := result{outcome: refusal.outcome()}
+	err = cmp.Or(context.Cause(upstream), err)
+	refusal := t.unanswered(err)
+	r := t.unseen(err, refusal.outcome())
 	if t.left.Load() { // the provider may be working on the request
 		r = t.result(outcomeCancelled)
 	}
 	t.finish(ctx, r)
 	return refusal
+}
+
+// unseen is the result of a call of whose answer nothing was seen. The app does not pay for it; but the provider bills
+// what it did not answer in time, which is booked as the operator's.
+func (t *transfer) unseen(err error, outcome string) result {
+	if !isTimeout(err) {
+		return result{outcome: outcome}
+	}
+	r := t.result(outcome)
+	r.carried = true
+	return r
 }
 
 // passWhole passes an answer that is not streamed. It is charged before the app receives it.
@@ -257,7 +274,7 @@ func (t *transfer) outcome() string {
 // breakOff settles an incomplete answer by its receipt, or by an estimate from the part that was seen.
 func (t *transfer) breakOff(ctx, upstream context.Context, err error) error {
 	err = cmp.Or(context.Cause(upstream), err)
-	r := result{outcome: outcomeFailed}
+	r := t.unseen(err, outcomeFailed)
 	if t.left.Load() {
 		r = t.result(outcomeCancelled)
 	} else if t.answer.Seen || t.answer.HasText() {

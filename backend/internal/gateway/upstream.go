@@ -178,10 +178,14 @@ func (c *call) redact(p []byte) []byte {
 	return p
 }
 
+func isTimeout(err error) bool {
+	return errors.Is(err, errFirstByte) || errors.Is(err, errTotal) || errors.Is(err, errIdle)
+}
+
 // unanswered explains a request without a response.
 func (c *call) unanswered(err error) *Refusal {
 	switch {
-	case errors.Is(err, errFirstByte), errors.Is(err, errTotal), errors.Is(err, errIdle):
+	case isTimeout(err):
 		return &Refusal{Code: CodeProviderTimeout, RetryAfter: busyRetry,
 			Message: "the model's provider did not answer in time: try again"}
 	case errors.Is(err, errRevoked) && c.who.Session != "":

@@ -23,6 +23,7 @@ type memoryPurse struct {
 	next    int
 	rows    []credit.Call
 	charged []credit.Amount
+	carried credit.Amount // by the operator, of calls that are not charged
 	renewed chan string
 	renew   error
 	capped  error         // of holds that the balance covers
@@ -80,6 +81,11 @@ func (p *memoryPurse) Settle(_ context.Context, id string, charge credit.Amount,
 func (p *memoryPurse) Release(ctx context.Context, id string, call credit.Call) error {
 	_, err := p.Settle(ctx, id, 0, call)
 	return err
+}
+
+func (p *memoryPurse) Carry(ctx context.Context, id string, cost credit.Amount, call credit.Call) error {
+	p.carried += cost
+	return p.Release(ctx, id, call)
 }
 
 func (p *memoryPurse) Record(_ context.Context, call credit.Call) error {

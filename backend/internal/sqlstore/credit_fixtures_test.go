@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"github.com/service-dev/service/backend/internal/account"
 	"github.com/service-dev/service/backend/internal/credit"
 	"github.com/service-dev/service/backend/internal/sqlstore"
@@ -42,4 +44,31 @@ func kindOfRefusal(err error) string {
 
 func call(outcome string) credit.Call {
 	return credit.Call{Model: "small", Kind: "chat", Outcome: outcome, TextIn: 3, TextOut: 4}
+}
+
+// carry ends a hold whose call the operator pays.
+func (m *purse) carry(rt *rapid.T, h *modelHold) {
+	if err := m.ledger.Carry(m.t.Context(), h.ID, 1234, call("failed")); err != nil {
+		rt.Fatal(err)
+	}
+	if h.state == "open" {
+		m.operator += 1234
+	}
+	cost := credit.Amount(0)
+	if h.state == "expired" {
+		cost = 1234
+	}
+	m.settled(h, cost)
+}
+
+// values returns the caps, -1 for none.
+func values(c credit.Caps) (all []credit.Amount) {
+	for _, one := range []*credit.Amount{c.Day, c.Month} {
+		if one == nil {
+			all = append(all, -1)
+		} else {
+			all = append(all, *one)
+		}
+	}
+	return all
 }

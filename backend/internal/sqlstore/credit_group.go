@@ -88,9 +88,13 @@ func (g *creditGroup) endHolds(ctx context.Context) error {
 	ops := g.settlements(func(*creditOp) bool { return true })
 	statements := make([]statement, len(ops))
 	for i, op := range ops {
+		charge := int64(op.settle.Charge)
+		if op.settle.Carried {
+			charge = 0
+		}
 		statements[i] = stmt(`UPDATE credit_holds
 			SET state = 'settled', charged = CASE WHEN amount < $2 THEN amount ELSE $2 END
-			WHERE id = $1 AND state = 'open' RETURNING `+endedHoldColumns, op.settle.HoldID, int64(op.settle.Charge))
+			WHERE id = $1 AND state = 'open' RETURNING `+endedHoldColumns, op.settle.HoldID, charge)
 	}
 	return g.query(ctx, "settle hold", func(i int, r scanner) (err error) {
 		ops[i].ended, err = scanEndedHold(r)
@@ -327,8 +331,12 @@ func (g *creditGroup) book(ctx context.Context) error {
 	}
 	for _, op := range g.settlements(func(op *creditOp) bool { return op.ended.id != "" }) {
 		charge := int64(op.settle.Charge)
-		if op.late {
+		switch {
+		case op.late:
 			add(op, "late:", credit.BookOperator, charge)
+			continue
+		case op.settle.Carried:
+			add(op, "carried:", credit.BookOperator, charge)
 			continue
 		}
 		add(op, "call:", g.purses[op.ended.account].book, op.ended.charged)

@@ -103,6 +103,7 @@ func (m *purse) actions() map[string]func(*rapid.T) {
 		"settle": func(rt *rapid.T) {
 			m.settle(rt, m.any(rt), credit.Amount(rapid.Int64Range(0, int64(credit.USD)).Draw(rt, "charge")), "ok")
 		},
+		"carry":   func(rt *rapid.T) { m.carry(rt, m.any(rt)) },
 		"release": func(rt *rapid.T) { m.settle(rt, m.any(rt), 0, "failed") },
 		"renew":   m.renew,
 		"sweep":   m.sweep,
@@ -316,16 +317,4 @@ func (m *purse) setCaps(rt *rapid.T) {
 		c.Version++
 	}
 	m.caps[project] = c
-}
-
-// values returns the caps, -1 for none.
-func values(c credit.Caps) (all []credit.Amount) {
-	for _, one := range []*credit.Amount{c.Day, c.Month} {
-		if one == nil {
-			all = append(all, -1)
-		} else {
-			all = append(all, *one)
-		}
-	}
-	return all
 }

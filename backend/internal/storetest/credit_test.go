@@ -34,6 +34,8 @@ func TestCredit(t *testing.T) {
 		"merged projects":                       mergedProjects,
 		"calls are counted":                     callsCounted,
 		"old rows go":                           oldRowsGo,
+		"an outage loses no charge":             outageLosesNothing,
+		"an outage at the end is logged":        outageAtTheEnd,
 	}, func(t *testing.T, db *database, test func(*testing.T, *purses)) {
 		f := newTenants(t, db)
 		test(t, &purses{f, newCreditLedger(db, f.clock, false), db})

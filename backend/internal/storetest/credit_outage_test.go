@@ -1,0 +1,110 @@
+package storetest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/service-dev/service/backend/internal/credit"
+)
+
+// awayStore fails as a database that cannot be reached, while away is set.
+type awayStore struct {
+	credit.Store
+	away bool
+}
+
+var errAway = errors.New("the database is away")
+
+func (s *awayStore) SettleHold(ctx context.Context, in credit.Settlement) (credit.Amount, error) {
+	if s.away {
+		return 0, errAway
+	}
+	return s.Store.SettleHold(ctx, in)
+}
+
+func (s *awayStore) ExpireHolds(ctx context.Context, before time.Time) (int, error) {
+	if s.away {
+		return 0, errAway
+	}
+	return s.Store.ExpireHolds(ctx, before)
+}
+
+// newAwayLedgers returns the ledgers of two processes on a database that can be away.
+func (f *purses) newAwayLedgers(log *slog.Logger) (*awayStore, *credit.Ledger, *credit.Ledger) {
+	store := &awayStore{Store: f.store}
+	o := credit.Options{Store: store, Hasher: hash, Free: 2 * credit.USD, Now: f.clock.now, Log: log}
+	return store, credit.New(o), credit.New(o)
+}
+
+func answered(id string) credit.Call {
+	return credit.Call{Model: id, Kind: "chat", Outcome: credit.OutcomeOK, TextOut: 1}
+}
+
+// However long the database is away, the calls that end meanwhile are charged when it is back, although their leases
+// have ended and another process sweeps first.
+func outageLosesNothing(t *testing.T, f *purses) {
+	store, ledger, other := f.newAwayLedgers(nil)
+	f.Ledger = ledger
+	crashed := must(f.hold(t, 1000))(t) // its process is gone
+	f.clock.pass(2 * credit.Lease)
+	var holds []credit.Hold
+	for range 3 {
+		holds = append(holds, must(f.hold(t, 1000))(t))
+	}
+	store.away = true
+	for i, h := range holds {
+		charge := credit.Amount(100 * i)
+		want(t, "settle", errOf(ledger.Settle(t.Context(), h.ID, charge, answered("small"))), credit.ErrKept)
+	}
+	for range 10 {
+		f.clock.pass(credit.SweepEvery)
+		want(t, "settle again", ledger.SettleKept(t.Context()), errAway)
+		want(t, "sweep", other.Sweep(t.Context()), errAway)
+	}
+	store.away = false
+	fatal(t, other.Sweep(t.Context()))
+	if a := must(ledger.Account(t.Context(), "ada"))(t); a.Held != 3000 {
+		t.Errorf("%s are held after the sweep of another process", a.Held)
+	}
+	fatal(t, ledger.SettleKept(t.Context()))
+	fatal(t, ledger.SettleKept(t.Context())) // nothing is left
+	if a := must(ledger.Account(t.Context(), "ada"))(t); a.Held != 0 || a.Posted != 2*credit.USD-300 {
+		t.Errorf("%+v", a.Balance)
+	}
+	want(t, "renew", ledger.Renew(t.Context(), crashed.ID), credit.ErrHoldEnded)
+	f.sound(t)
+
+	last := must(f.hold(t, 1000))(t)
+	f.clock.pass(3 * credit.Lease)
+	fatal(t, other.Sweep(t.Context()))
+	want(t, "a hold that nobody renewed", ledger.Renew(t.Context(), last.ID), credit.ErrHoldEnded)
+}
+
+// A process that ends while the database is away logs what nobody is charged for.
+func outageAtTheEnd(t *testing.T, f *purses) {
+	var log bytes.Buffer
+	store, ledger, _ := f.newAwayLedgers(slog.New(slog.NewTextHandler(&log, nil)))
+	f.Ledger = ledger
+	kept, late := must(f.hold(t, 2000))(t), must(f.hold(t, 2000))(t)
+	store.away = true
+	want(t, "settle", errOf(ledger.Settle(t.Context(), kept.ID, 1234, answered("small"))), credit.ErrKept)
+	ended, end := context.WithCancel(t.Context())
+	end()
+	_ = ledger.Serve(ended)
+	if text := log.String(); !strings.Contains(text, "not charged") || !strings.Contains(text, "cost=0.001234") ||
+		!strings.Contains(text, kept.ID) {
+		t.Error(text)
+	}
+	log.Reset()
+	want(t, "settle", errOf(ledger.Settle(t.Context(), late.ID, 5, answered("small"))), credit.ErrKept)
+	store.away = false
+	_ = ledger.Serve(ended)
+	if a := must(ledger.Account(t.Context(), "ada"))(t); a.Posted != 2*credit.USD-5 || strings.Contains(log.String(), "not charged") {
+		t.Errorf("%+v %s", a.Balance, log.String())
+	}
+}
