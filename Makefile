@@ -104,7 +104,7 @@ screenshots: ## update the pictures of README from running programs
 	cp "$$pages/page-mcp-access.png" packaging/screenshots/access.png; cp "$$pages/page-analytics-dark.png" packaging/screenshots/analytics.png; \
 	$(GO) run ./packaging/contactsheet "$$pages" packaging/screenshots/pages.png
 
-npm: ## install the real MCP clients and the type checker that tests and check use
+npm: ## install the MCP and model clients, llama.cpp and the type checker that tests and check use
 	@sh $(NPM_DIR)/setup.sh --strict
 
 agents-npm: ## install the coding agents of agents-test (1.5 GB; not with npm ci: some registries lack packages for other systems)

@@ -58,7 +58,9 @@ func startGatewayOf(t *testing.T, catalogue, database string) (*remoteBackend, *
 	if err != nil {
 		t.Fatal(err)
 	}
-	return b, startModelApp(t, b.url, key)
+	a := startModelApp(t, b.url, key)
+	a.owner = who
+	return b, a
 }
 
 func (b *remoteBackend) ledger() (l ledger) {
@@ -92,6 +94,8 @@ type modelApp struct {
 	cmd *exec.Cmd
 	in  io.Writer
 	out *bufio.Scanner
+	// owner is the linked person whose project the app has.
+	owner *browser.Linked
 }
 
 // modelReply is a client's result of one call.

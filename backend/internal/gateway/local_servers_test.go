@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -99,6 +100,27 @@ func FuzzParseModels(f *testing.F) {
 		names, ok := parseModels([]byte(body))
 		if !ok && names != nil || !slices.IsSorted(names) || len(slices.Compact(slices.Clone(names))) != len(names) {
 			t.Fatalf("%q: %q, %v", body, names, ok)
+		}
+	})
+}
+
+func FuzzLocalBase(f *testing.F) {
+	for _, address := range []string{"http://localhost:11434", " https://[::1]:8080/v1/ ", "http://a:b@c", "http://h?q", "ftp://h",
+		"//h", "http://h/%2f/", "http://h/a b#c", "http://h%zz"} {
+		f.Add(address)
+	}
+	f.Fuzz(func(t *testing.T, address string) {
+		base, err := localBase(address)
+		if err != nil {
+			return
+		}
+		u, err := url.Parse(base)
+		if err != nil || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" ||
+			u.Scheme != "http" && u.Scheme != "https" || strings.HasSuffix(base, "/") {
+			t.Fatalf("%q: %q, %v", address, base, err)
+		}
+		if again, err := localBase(base); len(base) <= maxText && (err != nil || again != base) {
+			t.Fatalf("%q: %q, then %q, %v", address, base, again, err)
 		}
 	})
 }

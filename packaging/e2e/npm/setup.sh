@@ -1,7 +1,7 @@
 #!/bin/sh
-# Installs the npm tools that tests and `make check` use, unless they match package-lock.json already: here, and Node 20
-# in node20. A failed install changes nothing. With --strict it is an error; otherwise it is reported, and the tests that
-# need the tools are skipped.
+# Installs the npm tools that tests and `make check` use, unless they match package-lock.json already: here, Node 20 in
+# node20, and llama.cpp in llama. A failed install changes nothing. With --strict it is an error; otherwise it is
+# reported, and the tests that need the tools are skipped.
 set -eu
 cd "$(dirname "$0")"
 strict=${1-}
@@ -14,27 +14,31 @@ fresh=
 trap '[ -z "$fresh" ] || rm -rf "$fresh"' EXIT
 trap 'exit 130' HUP INT TERM
 
-# install FOLDER runs npm ci in a copy of a folder and moves its node_modules here.
+# install FOLDER [OPTION...] runs npm ci in a copy of a folder and moves its node_modules here.
 install() {
-	stamp=$1/node_modules/.installed
-	wanted=$(cat "$1/package.json" "$1/package-lock.json" .npmrc | cksum)
+	folder=$1
+	shift
+	stamp=$folder/node_modules/.installed
+	wanted=$(cat "$folder/package.json" "$folder/package-lock.json" .npmrc | cksum)
 	[ "$(cat "$stamp" 2>/dev/null)" = "$wanted" ] && return
 	command -v npm >/dev/null || give_up "npm is missing (apt-get install npm)"
 
 	fresh=$(mktemp -d "$PWD/.install.XXXXXX")
-	cp "$1/package.json" "$1/package-lock.json" .npmrc "$fresh/"
-	echo "npm ci in $PWD/$1"
+	cp "$folder/package.json" "$folder/package-lock.json" .npmrc "$fresh/"
+	echo "npm ci in $PWD/$folder"
 	retries=${CI:+3}
-	(cd "$fresh" && npm ci --prefer-offline --fetch-retries="${retries:-0}" >npm.log 2>&1) || {
+	(cd "$fresh" && npm ci "$@" --prefer-offline --fetch-retries="${retries:-0}" >npm.log 2>&1) || {
 		tail -n 20 "$fresh/npm.log" >&2
 		give_up "npm ci failed, see above"
 	}
 	mkdir -p "$fresh/node_modules"
 	echo "$wanted" >"$fresh/node_modules/.installed"
-	rm -rf "$1/node_modules"
-	mv "$fresh/node_modules" "$1/node_modules"
+	rm -rf "$folder/node_modules"
+	mv "$fresh/node_modules" "$folder/node_modules"
 	rm -rf "$fresh"
 	fresh=
 }
 install .
 install node20
+# Its builds for graphics cards are optional packages of hundreds of megabytes, and its script would look for a compiler.
+[ "$(uname -sm)" != "Linux x86_64" ] || install llama --omit=optional --ignore-scripts

@@ -13,8 +13,8 @@ import (
 // Bounds of what is collected of the calls in an answer.
 const (
 	maxToolCalls     = 64       // that are not complete
-	maxToolName      = 1 << 10  // bytes
 	maxToolArguments = 64 << 10 // bytes of one call
+	maxToolName      = 1 << 10  // bytes: longer than that of any tool
 )
 
 // ToolCall is a call of one of the app's tools in an answer. Arguments is the text of a JSON object, or what a model
@@ -144,10 +144,10 @@ func (t *toolCalls) add(index int, name, arguments string) {
 		c = &ToolCall{}
 		t.open[index] = c
 	}
-	if len(c.Name) <= maxToolName { // beyond, it is too long whatever follows
+	if len(c.Name) <= maxToolName {
 		c.Name += name
 	}
-	if len(c.Arguments) <= maxToolArguments {
+	if len(c.Arguments) <= maxToolArguments { // beyond, it is too long whatever follows
 		c.Arguments += arguments
 	}
 }
@@ -156,9 +156,16 @@ func (t *toolCalls) add(index int, name, arguments string) {
 func (t *toolCalls) item(i toolItem) {
 	switch i.Type {
 	case "function_call":
-		t.closed = append(t.closed, ToolCall{i.Name, i.Arguments})
+		t.complete(ToolCall{i.Name, i.Arguments})
 	case "tool_use":
-		t.closed = append(t.closed, ToolCall{i.Name, string(i.Input)})
+		t.complete(ToolCall{i.Name, string(i.Input)})
+	}
+}
+
+// complete adds a complete call, unless its name is that of no tool.
+func (t *toolCalls) complete(c ToolCall) {
+	if len(c.Name) <= maxToolName {
+		t.closed = append(t.closed, c)
 	}
 }
 
@@ -167,7 +174,7 @@ func (t *toolCalls) close(index int) {
 	if c := t.open[index]; c != nil {
 		delete(t.open, index)
 		c.Arguments = cmp.Or(c.Arguments, "{}")
-		t.closed = append(t.closed, *c)
+		t.complete(*c)
 	}
 }
 

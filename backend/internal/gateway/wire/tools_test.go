@@ -1,75 +1,144 @@
 package wire
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
-// events returns a stream of the given data.
-func events(data ...string) string { return "data: " + strings.Join(data, "\n\ndata: ") + "\n\n" }
+// stream returns events of a stream.
+func stream(events ...string) string { return "data: " + strings.Join(events, "\n\ndata: ") + "\n\n" }
+
+// callPart returns an event with a part of a call.
+func callPart(index int, name, arguments string) string {
+	return fmt.Sprintf(`{"choices":[{"delta":{"tool_calls":[{"index":%d,"function":{"name":%q,"arguments":%q}}]}}]}`,
+		index, name, arguments)
+}
+
+// toolStreams are streams of each interface with calls of tools.
+var toolStreams = map[API]string{
+	Chat: stream(callPart(1, "second", `{"b":`), callPart(0, "first", ""), callPart(1, "", `2}`),
+		`{"choices":[{"delta":{},"finish_reason":"tool_calls"}]}`, done),
+	Responses: stream(
+		`{"type":"response.output_item.done","item":{"type":"function_call","name":"first","arguments":"{}"}}`,
+		`{"type":"response.output_item.done","item":{"type":"message"}}`,
+		`{"type":"response.output_item.done","item":{"type":"function_call","name":"second","arguments":"{\"b\":2}"}}`),
+	Messages: stream(`{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","name":"first","input":{}}}`,
+		`{"type":"content_block_stop","index":0}`,
+		`{"type":"content_block_start","index":1,"content_block":{"type":"tool_use","name":"second","input":{}}}`,
+		`{"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":"{\"b\":"}}`,
+		`{"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":"2}"}}`,
+		`{"type":"content_block_stop","index":1}`),
+}
+
+// wholeTools are answers of each interface with the calls of toolStreams.
+var wholeTools = map[API]string{
+	Chat: `{"choices":[{"message":{"tool_calls":[{"function":{"name":"first"}},
+		{"function":{"name":"second","arguments":"{\"b\":2}"}}]}}]}`,
+	Responses: `{"output":[{"type":"function_call","name":"first","arguments":"{}"},
+		{"type":"function_call","name":"second","arguments":"{\"b\":2}"}]}`,
+	Messages: `{"content":[{"type":"tool_use","name":"first","input":{}},
+		{"type":"tool_use","name":"second","input":{"b":2}}]}`,
+}
+
+// feedTools feeds a stream in parts of a size and returns the calls in it.
+func feedTools(a *Answer, text string, size int) (out []byte, calls []ToolCall) {
+	for part := range slices.Chunk([]byte(text), size) {
+		if a.Failed {
+			break
+		}
+		out, _ = a.Feed(out, part)
+		calls = append(calls, a.TakeTools()...)
+	}
+	return out, calls
+}
 
 func TestAnswer_CollectsTheCallsOfTools(t *testing.T) {
-	both := []ToolCall{{"measure", `{"of":"door"}`}, {"note", "{}"}}
-	for name, c := range map[string]struct {
-		api         API
-		stream, all string // the same answer in both forms
-	}{
-		"chat": {Chat, events(
-			`{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"name":"measure","arguments":"{\"of\":"}}]}}]}`,
-			`{"choices":[{"delta":{"tool_calls":[{"index":1,"function":{"name":"note"}}]}}]}`,
-			`{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":"\"door\"}"}}]}}]}`,
-			`{"choices":[{"delta":{},"finish_reason":"tool_calls"}]}`,
-		), `{"choices":[{"message":{"tool_calls":[{"function":{"name":"measure","arguments":"{\"of\":\"door\"}"}},` +
-			`{"function":{"name":"note"}}]},"finish_reason":"tool_calls"}]}`},
-		"responses": {Responses, events(
-			`{"type":"response.output_item.done","item":{"type":"message"}}`,
-			`{"type":"response.output_item.done","item":{"type":"function_call","name":"measure",`+
-				`"arguments":"{\"of\":\"door\"}"}}`,
-			`{"type":"response.output_item.done","item":{"type":"function_call","name":"note","arguments":"{}"}}`,
-		), `{"output":[{"type":"message"},{"type":"function_call","name":"measure","arguments":"{\"of\":\"door\"}"},` +
-			`{"type":"function_call","name":"note","arguments":"{}"}]}`},
-		"messages": {Messages, events(
-			`{"type":"content_block_start","index":1,"content_block":{"type":"tool_use","name":"measure","input":{}}}`,
-			`{"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":"{\"of\":"}}`,
-			`{"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":"\"door\"}"}}`,
-			`{"type":"content_block_stop","index":1}`,
-			`{"type":"content_block_start","index":2,"content_block":{"type":"tool_use","name":"note","input":{}}}`,
-			`{"type":"content_block_stop","index":2}`,
-		), `{"content":[{"type":"text"},{"type":"tool_use","name":"measure","input":{"of":"door"}},` +
-			`{"type":"tool_use","name":"note","input":{}}]}`},
-	} {
-		streamed, whole := NewAnswer(&Request{API: c.api}, 1000), NewAnswer(&Request{API: c.api}, 1000)
-		streamed.CollectTools()
-		whole.CollectTools()
-		_, err := streamed.Feed(nil, []byte(c.stream))
-		if got := streamed.TakeTools(); err != nil || !slices.Equal(got, both) {
-			t.Errorf("%s, streamed: %+v, %v", name, got, err)
+	want := []ToolCall{{"first", "{}"}, {"second", `{"b":2}`}}
+	for _, api := range APIs {
+		for _, size := range []int{1, 1000} {
+			a := NewAnswer(&Request{API: api}, 1000)
+			a.CollectTools()
+			if _, calls := feedTools(a, toolStreams[api], size); !slices.Equal(calls, want) {
+				t.Errorf("%s in parts of %d: %q", api, size, calls)
+			}
 		}
-		ok := whole.Whole([]byte(c.all))
-		if got := whole.TakeTools(); !ok || !slices.Equal(got, both) {
-			t.Errorf("%s, whole: %+v", name, got)
+		a := NewAnswer(&Request{API: api}, 1000)
+		a.CollectTools()
+		if ok, calls := a.Whole([]byte(wholeTools[api])), a.TakeTools(); !ok || !slices.Equal(calls, want) {
+			t.Errorf("%s: %q", api, calls)
 		}
-		if left := slices.Concat(streamed.TakeTools(), whole.TakeTools()); left != nil {
-			t.Errorf("%s: taken twice: %+v", name, left)
+		if left := a.TakeTools(); left != nil {
+			t.Errorf("%s: taken twice: %q", api, left)
 		}
 	}
 }
 
-// A provider cannot fill the memory with calls that never end.
+// A provider cannot fill the memory with calls that it begins, nor with one that never ends.
 func TestAnswer_BoundsTheCallsOfTools(t *testing.T) {
 	a := NewAnswer(&Request{API: Chat}, 1000)
 	a.CollectTools()
-	long := strings.Repeat("x", 1000)
-	part := events(`{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"name":"` + long + `","arguments":"` + long +
-		`"}}]}}]}`)
-	for range 200 {
-		if _, err := a.Feed(nil, []byte(part)); err != nil {
-			t.Fatal(err)
+	part := strings.Repeat("x", 10_000)
+	for i := range 2 * maxToolCalls {
+		_, _ = a.Feed(nil, []byte(stream(callPart(i, "name", part), callPart(1, "", part), callPart(0, part, ""))))
+	}
+	for _, c := range a.tools.open {
+		if len(c.Name) > maxToolName+len(part) || len(c.Arguments) > maxToolArguments+len(part) {
+			t.Errorf("a call of %d and %d bytes is open", len(c.Name), len(c.Arguments))
 		}
 	}
-	c := a.tools.open[0]
-	if len(c.Name) > maxToolName+len(long) || len(c.Arguments) > maxToolArguments+len(long) {
-		t.Errorf("%d bytes of name, %d of arguments", len(c.Name), len(c.Arguments))
+	_, _ = a.Feed(nil, []byte(stream(done)))
+	if calls := a.TakeTools(); len(calls) != maxToolCalls-1 { // one has a name of no tool
+		t.Errorf("%d calls", len(calls))
 	}
+	a.Whole([]byte(`{"content":[{"type":"tool_use","name":"` + part + `","input":{}}]}`))
+	if calls := a.TakeTools(); calls != nil {
+		t.Errorf("%.100q", calls)
+	}
+}
+
+func FuzzTools(f *testing.F) {
+	for i, api := range APIs {
+		f.Add(i, 7, toolStreams[api])
+		f.Add(i, 100, wholeTools[api])
+	}
+	f.Add(0, 30, stream(callPart(-1, "a", ""), callPart(1<<40, "b", "{"), `{"choices":[{"finish_reason":"stop"}]}`))
+	f.Fuzz(func(t *testing.T, api, size int, text string) {
+		r := &Request{API: APIs[((api%3)+3)%3], WantsUsage: true}
+		parts, once, plain, whole := NewAnswer(r, 1000), NewAnswer(r, 1000), NewAnswer(r, 1000), NewAnswer(r, 1000)
+		for _, a := range []*Answer{parts, once, whole} {
+			a.CollectTools()
+		}
+		out, calls := feedTools(parts, text, min(max(1, size), 1<<20))
+		want, atOnce := feedTools(once, text, max(1, len(text)))
+		if !slices.Equal(calls, atOnce) {
+			t.Fatalf("%q in parts, %q at once", calls, atOnce)
+		}
+		if bare, _ := feedTools(plain, text, max(1, len(text))); string(bare) != string(want) || string(out) != string(want) {
+			t.Fatalf("the app gets %q in parts, %q at once, %q if nothing is collected", out, want, bare)
+		}
+		whole.Whole([]byte(text))
+		for _, c := range append(calls, whole.TakeTools()...) {
+			if !utf8.ValidString(c.Name+c.Arguments) || len(c.Name)+len(c.Arguments) > 3*len(text)+2 {
+				t.Fatalf("%q", c)
+			}
+		}
+		if len(parts.tools.open) > maxToolCalls {
+			t.Fatalf("%d calls are open", len(parts.tools.open))
+		}
+	})
+}
+
+func FuzzErrorMessage(f *testing.F) {
+	for _, body := range []string{`{"error":{"message":"too long","code":"x"}}`, `{"type":"error","error":{"message":"\ud800"}}`,
+		`{"error":"text"}`, `{"error":{"message":7}}`, `{"error":{"message":"` + strings.Repeat("é", 400) + `"}}`, `[]`, `<html>`} {
+		f.Add(body)
+	}
+	f.Fuzz(func(t *testing.T, body string) {
+		if message := ErrorMessage([]byte(body)); len(message) > 500 || !utf8.ValidString(message) {
+			t.Fatalf("%d bytes: %q", len(message), message)
+		}
+	})
 }

@@ -1,0 +1,124 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/service-dev/service/backend/internal/credit"
+	"github.com/service-dev/service/backend/internal/gateway/wire"
+	"github.com/service-dev/service/proto/assistantscript"
+)
+
+// slowScript answers each question after a minute, and a greeting at once.
+type slowScript struct{ script *assistantscript.Script }
+
+func (s slowScript) Script(context.Context, string) (*assistantscript.Script, error) {
+	return s.script, nil
+}
+func (slowScript) ToolCalled(context.Context, string, string, string) {}
+
+// scriptedService returns a service whose sessions have a slowScript. Call it in a test of package synctest.
+func scriptedService(t *testing.T) (s *Service, keys *liveKeys) {
+	t.Helper()
+	script, err := assistantscript.Parse([]byte(`{"rules":[{"when":{"contains":"Hello"},"reply":{"text":"Hi."}},
+		{"when":{"always":true},"reply":{"text":"At last.","delayMs":60000}}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys = &liveKeys{}
+	s = New(Options{Purse: newPurse(credit.USD), Keys: keys, Sessions: slowScript{script},
+		Catalogue: Catalogue{byID: map[string]*Model{}}, Log: slog.New(slog.DiscardHandler)})
+	ctx, stop := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() { served <- s.Serve(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	})
+	return s, keys
+}
+
+const slowQuestion = `{"model":"script","messages":[{"role":"user","content":"How deep is the lake?"}]}`
+
+// ask asks a session's script and returns the channel of what the call ends with.
+func ask(ctx context.Context, s *Service, keys *liveKeys, session, body string) <-chan error {
+	keys.live.LoadOrStore(session, true)
+	done := make(chan error, 1)
+	go func() {
+		done <- s.Do(ctx, Caller{Account: "acc", Project: "com.example.app", Key: session, Session: session}, wire.Chat,
+			[]byte(body), newRecorder())
+	}()
+	return done
+}
+
+// An answer that waits for its time ends with its session, not a minute later.
+func TestScript_WaitingAnswerIsCutWhenItsSessionEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, keys := scriptedService(t)
+		cut, other := ask(t.Context(), s, keys, "ended", slowQuestion), ask(t.Context(), s, keys, "open", slowQuestion)
+		time.Sleep(5 * time.Second)
+		if len(cut)+len(other) > 0 {
+			t.Fatal("an answer did not wait")
+		}
+		keys.live.Delete("ended")
+		ended := time.Now()
+		var refusal *Refusal
+		if err := <-cut; !errors.As(err, &refusal) || refusal.Code != CodeInvalidKey {
+			t.Errorf("the call of the ended session: %v", err)
+		}
+		if took := time.Since(ended); took > time.Second {
+			t.Errorf("the call ended %s after its session", took)
+		}
+		if err := <-other; err != nil {
+			t.Errorf("the call of the open session: %v", err)
+		}
+	})
+}
+
+// Waiting answers of one session take no place from other sessions, and nobody's from answers that need not wait.
+func TestScript_BoundsTheWaitingAnswersOfASession(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, keys := scriptedService(t)
+		left, leave := context.WithCancel(t.Context())
+		var waiting []<-chan error
+		for range maxScriptCalls - 1 {
+			waiting = append(waiting, ask(t.Context(), s, keys, "full", slowQuestion))
+		}
+		gone := ask(left, s, keys, "full", slowQuestion)
+		synctest.Wait()
+		refused := func() {
+			t.Helper()
+			var refusal *Refusal
+			if err := <-ask(t.Context(), s, keys, "full", slowQuestion); !errors.As(err, &refusal) ||
+				refusal.Code != CodeTooManyCalls || refusal.RetryAfter == 0 {
+				t.Errorf("a call above the limit: %v", err)
+			}
+		}
+		refused()
+		if err := <-ask(t.Context(), s, keys, "full", string(body("script", ""))); err != nil {
+			t.Errorf("an answer that need not wait: %v", err)
+		}
+		waiting = append(waiting, ask(t.Context(), s, keys, "empty", slowQuestion))
+		leave()
+		if err := <-gone; err != nil {
+			t.Errorf("the call of an app that has left: %v", err)
+		}
+		waiting = append(waiting, ask(t.Context(), s, keys, "full", slowQuestion)) // in its place
+		synctest.Wait()
+		refused()
+		for _, done := range waiting {
+			if err := <-done; err != nil {
+				t.Errorf("a call within the limit: %v", err)
+			}
+		}
+		if len(s.scripts) != 0 {
+			t.Errorf("%v are still counted", s.scripts)
+		}
+	})
+}
