@@ -39,11 +39,10 @@ func (k *keptSettlements) add(s Settlement) bool {
 	return true
 }
 
-func (k *keptSettlements) take() []Settlement {
+func (k *keptSettlements) take() (all []Settlement) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	all := k.all
-	k.all = nil
+	all, k.all = k.all, nil
 	return all
 }
 

@@ -65,10 +65,10 @@ func TestCredit_GroupKeepsOutcomesApart(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, errs = sqlstore.CommitTogether(store, hold("f", 3), hold("g", 3))
-		want("holds at a cap", errs, "", "*credit.CapReached")
-		var capped *credit.CapReached
-		if errors.As(errs[1], &capped) && capped.Used != 193*credit.USD/100 {
-			t.Errorf("the cap counts %d", capped.Used)
+		want("holds at a cap", errs, "", "*credit.Reserved")
+		var reserved *credit.Reserved
+		if errors.As(errs[1], &reserved) && reserved.Available != 2*credit.USD/100 {
+			t.Errorf("%d are left of the cap", reserved.Available)
 		}
 
 		if report, err := ledger.Check(t.Context()); err != nil || len(report.Differences) > 0 || report.OpenHolds != 4 {

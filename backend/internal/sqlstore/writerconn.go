@@ -80,10 +80,40 @@ type writerConn struct {
 	rolledBack bool // by SQLite, since BeginTx
 }
 
+// runnable is a statement that is not closed after its use.
+type runnable interface {
+	driver.StmtExecContext
+	driver.StmtQueryContext
+}
+
+// unprepared is a statement that is parsed whenever it runs.
+type unprepared struct {
+	conn  sqliteConn
+	query string
+}
+
+func (u unprepared) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
+	return u.conn.ExecContext(ctx, u.query, args)
+}
+
+func (u unprepared) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
+	return u.conn.QueryContext(ctx, u.query, args)
+}
+
+// cachedStmt stays prepared.
 type cachedStmt struct {
 	sqliteStmt
 	lastUse int  // in terms of writerConn.uses
 	reading bool // its rows are not closed yet
+}
+
+func (s *cachedStmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
+	rows, err := s.sqliteStmt.QueryContext(ctx, args)
+	s.reading = err == nil
+	if err != nil {
+		return nil, err
+	}
+	return cachedRows{rows, s}, nil
 }
 
 // cachedRows are the rows of a cached statement.
@@ -133,39 +163,28 @@ func (c *writerConn) endTx() (rolledBack bool) {
 }
 
 func (c *writerConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
-	if c.rolledBack {
-		return nil, errRolledBack
-	}
-	ctx = context.WithoutCancel(ctx)
-	stmt, err := c.cachedFor(ctx, query)
-	switch {
-	case err != nil:
-		return nil, err
-	case stmt == nil:
-		return c.sqliteConn.ExecContext(ctx, query, args)
-	}
-	return stmt.ExecContext(ctx, args)
+	return unlessRolledBack(ctx, c, c.statement(ctx, query).ExecContext, args)
 }
 
-// cachedFor returns a prepared statement, or nil for a query that is too long to be cached or whose rows are being read.
-func (c *writerConn) cachedFor(ctx context.Context, query string) (*cachedStmt, error) {
-	if len(query) > maxCachedLength {
-		return nil, nil
-	}
+func (c *writerConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	return unlessRolledBack(ctx, c, c.statement(ctx, query).QueryContext, args)
+}
+
+// statement returns the prepared statement of a query. One that is too long to be cached, that fails to parse, or whose
+// rows are being read, is unprepared.
+func (c *writerConn) statement(ctx context.Context, query string) runnable {
 	stmt, ok := c.cached[query]
-	if !ok {
-		prepared, err := c.prepare(ctx, query)
-		if err != nil {
-			return nil, err
+	if !ok && len(query) <= maxCachedLength {
+		if prepared, err := c.prepare(context.WithoutCancel(ctx), query); err == nil {
+			stmt = c.cache(query, prepared)
 		}
-		stmt = c.cache(query, prepared)
 	}
-	if stmt.reading {
-		return nil, nil
+	if stmt == nil || stmt.reading {
+		return unprepared{c.sqliteConn, query}
 	}
 	c.uses++
 	stmt.lastUse = c.uses
-	return stmt, nil
+	return stmt
 }
 
 // cache keeps a prepared statement, in place of the least recently used one if there are too many.
@@ -198,26 +217,6 @@ func (c *writerConn) prepare(ctx context.Context, query string) (sqliteStmt, err
 	return as[sqliteStmt](c.sqliteConn.PrepareContext(ctx, query))
 }
 
-func (c *writerConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
-	if c.rolledBack {
-		return nil, errRolledBack
-	}
-	ctx = context.WithoutCancel(ctx)
-	stmt, err := c.cachedFor(ctx, query)
-	switch {
-	case err != nil:
-		return nil, err
-	case stmt == nil:
-		return c.sqliteConn.QueryContext(ctx, query, args)
-	}
-	rows, err := stmt.QueryContext(ctx, args)
-	if err != nil {
-		return nil, err
-	}
-	stmt.reading = true
-	return cachedRows{rows, stmt}, nil
-}
-
 func (c *writerConn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
 	if c.rolledBack {
 		return nil, errRolledBack
@@ -231,8 +230,7 @@ func (c *writerConn) PrepareContext(ctx context.Context, query string) (driver.S
 
 type sqliteStmt interface {
 	driver.Stmt
-	driver.StmtExecContext
-	driver.StmtQueryContext
+	runnable
 }
 
 // writerStmt is a statement that a write prepared by itself.
