@@ -31,7 +31,7 @@ func (b *bench) gateway() error { return onDatabases("the AI gateway", b.gateway
 type chats struct {
 	backend, proxy, provider *server
 	keys                     []string
-	cut                      atomic.Int64 // streams without their end
+	cut, proxyCut            atomic.Int64 // streams without their end
 	next                     atomic.Int64 // key
 }
 
@@ -116,7 +116,8 @@ func (b *bench) gatewayOn(engine, database string, _ ...string) error {
 			slice/median(ours).Seconds(), slice/median(floor).Seconds(), ">= 0.75"),
 		row{"first byte of a streamed chat, 1 connection, " + engine + " / the same", spread(oursFirst), spread(floorFirst),
 			"+" + ms(median(oursFirst)-median(floorFirst)), "<= +0.30 ms"},
-		row{"streams that were cut, of all these", fmt.Sprint(c.cut.Load()), "", "", "0"})
+		row{"streams that were cut, of all these, " + engine + " / the same", fmt.Sprint(c.cut.Load()),
+			fmt.Sprint(c.proxyCut.Load()), "", "0"})
 	return b.compareBooks(c, engine)
 }
 
@@ -136,7 +137,11 @@ func (c *chats) chat(client *http.Client, url string, first *[]time.Duration) er
 	}
 	rest, err := io.ReadAll(answer)
 	if err != nil || !bytes.HasSuffix(rest, []byte("data: [DONE]\n\n")) {
-		c.cut.Add(1)
+		if url == c.proxy.url {
+			c.proxyCut.Add(1)
+		} else {
+			c.cut.Add(1)
+		}
 	}
 	return nil
 }
