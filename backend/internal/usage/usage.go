@@ -13,6 +13,7 @@ import (
 
 	"github.com/service-dev/service/backend/internal/credit"
 	"github.com/service-dev/service/backend/internal/gateway"
+	"github.com/service-dev/service/proto/backendapi"
 )
 
 // Ledger is the part of the ledger that a report needs.
@@ -185,10 +186,20 @@ func (s *Service) Report(ctx context.Context, account, project string, q Query) 
 func (r *Report) add(row credit.UsageRow) {
 	r.Totals.add(row)
 	if row.Model != "" { // empty for refused calls that named no known model
-		r.ByModel = addPart(r.ByModel, row.Model, row)
+		r.ByModel = addPart(r.ByModel, modelName(row.Model), row)
 	}
 	r.BySource = addPart(r.BySource, row.Source, row)
 	r.Series[row.Hour.Sub(r.From)/time.Duration(r.Unit)].add(row)
+}
+
+// otherModels are those whose ids no answer can hold; earlier versions counted calls of such.
+const otherModels = "other"
+
+func modelName(id string) string {
+	if backendapi.IsName(id, backendapi.MaxModelID) {
+		return id
+	}
+	return otherModels
 }
 
 func addPart(parts []Part, name string, row credit.UsageRow) []Part {

@@ -135,3 +135,19 @@ func TestReport_CountsNothingAfterItsLastPoint(t *testing.T) {
 		t.Errorf("%+v %+v, %v", r.Totals, r.Series, err)
 	}
 }
+
+// One row with a name that no answer can hold must not make the whole report unreadable.
+func TestReport_NamesUnreadableModelsOther(t *testing.T) {
+	var r Report
+	r.Unit, r.Series = Hour, make([]Point, 1)
+	for _, id := range []string{"small", `C:\models\x y`, strings.Repeat("x", 200), "desk/qwen3:4b"} {
+		r.add(credit.UsageRow{Model: id, Source: credit.SourceLocal, Calls: 1})
+	}
+	var names []string
+	for _, p := range r.ByModel {
+		names = append(names, p.Name+" "+strconv.FormatInt(p.Calls, 10))
+	}
+	if got := strings.Join(names, ", "); got != "small 1, other 2, desk/qwen3:4b 1" || r.Totals.Calls != 4 {
+		t.Errorf("%s of %d calls", got, r.Totals.Calls)
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"github.com/service-dev/service/backend/internal/chart"
 	"github.com/service-dev/service/backend/internal/credit"
 	"github.com/service-dev/service/backend/internal/gateway"
+	"github.com/service-dev/service/backend/internal/gateway/wire"
 	"github.com/service-dev/service/backend/internal/usage"
 	"github.com/service-dev/service/proto/backendapi"
 )
@@ -296,7 +297,7 @@ func (w *Web) addModels(c *call, page *gatewayPage) error {
 	if page.Payer, err = w.payer(c, source, all, ifCredit); err != nil {
 		return err
 	}
-	tokens := tokensOf(used.in, used.cached, used.out)
+	tokens := wire.Usage{In: used.in, Cached: used.cached, Out: used.out}
 	if used.calls > 0 {
 		page.Compared = fmt.Sprintf("%s tokens in and %s out, in %d days", grouped(used.in), grouped(used.out), comparedDays)
 	}

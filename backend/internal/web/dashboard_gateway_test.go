@@ -109,10 +109,10 @@ func TestGateway_WhatPaysTellsTheCostOfBoth(t *testing.T) {
 	at := time.Now().Add(-48 * time.Hour).Truncate(time.Hour)
 	h.credit.usage = []credit.UsageRow{
 		{Project: hello, Model: "standard", Source: credit.SourceCredit, Hour: at, Calls: 1, Charged: 250_000},
-		{Project: hello, Model: "standard", Source: credit.SourceOwnKey, Hour: at, Calls: 1, TextOut: 1_000_000},
+		{Project: hello, Model: "standard", Source: credit.SourceOwnKey, Hour: at, Calls: 9, TextOut: 300_000_000},
 	}
 	h.secrets["openai"] = "sk-canary-wxyz"
-	v.get(helloGateway).want(http.StatusOK, "cost <strong>$2.25</strong> if credit pays",
+	v.get(helloGateway).want(http.StatusOK, "cost <strong>$600.25</strong> if credit pays",
 		`value="credit" required checked`,
 		"OpenAI", "standard (own key)")
 	v.lacks("canary")

@@ -67,10 +67,5 @@ func ifCreditPaid(u credit.UsageRow, prices map[string]wire.Prices) credit.Amoun
 	if u.Source != credit.SourceOwnKey {
 		return u.Charged
 	}
-	return credit.Amount(prices[u.Model].Of(tokensOf(u.TextIn+u.TextCached, u.TextCached, u.TextOut)))
-}
-
-// tokensOf bounds counts, so that no price overflows.
-func tokensOf(in, cached, out int64) wire.Usage {
-	return wire.Usage{In: min(in, wire.MaxTokens), Cached: min(cached, wire.MaxTokens), Out: min(out, wire.MaxTokens)}
+	return credit.Amount(prices[u.Model].Of(wire.Usage{In: u.TextIn + u.TextCached, Cached: u.TextCached, Out: u.TextOut}))
 }

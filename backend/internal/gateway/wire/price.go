@@ -1,6 +1,6 @@
 package wire
 
-// MaxPrice is the highest price in micro-USD per million tokens. With it and MaxTokens no sum overflows an int64.
+// MaxPrice is the highest price in micro-USD per million tokens, MaxTokens the most that a call counts of one class.
 const (
 	MaxPrice  = 1_000_000_000
 	MaxTokens = 100_000_000
@@ -12,10 +12,17 @@ type Usage struct{ In, Cached, CacheWrite, Out int64 }
 // Prices are micro-USD per million tokens of each class, none above MaxPrice.
 type Prices struct{ In, Cached, CacheWrite, Out int64 }
 
-// Of returns the price of a usage whose counts are at most MaxTokens, in micro-USD, rounded up once.
-func (p Prices) Of(u Usage) int64 {
-	sum := (u.In-u.Cached-u.CacheWrite)*p.In + u.Cached*p.Cached + u.CacheWrite*p.CacheWrite + u.Out*p.Out
-	return ceilMillion(sum)
+// Of returns the price of a call's usage or of a sum of many, in micro-USD, rounded up once. It does not overflow below
+// 9 * 10^15 tokens: those of 90 million calls with MaxTokens each.
+func (p Prices) Of(u Usage) (price int64) {
+	var rest int64
+	for _, c := range [...]struct{ tokens, price int64 }{
+		{u.In - u.Cached - u.CacheWrite, p.In}, {u.Cached, p.Cached}, {u.CacheWrite, p.CacheWrite}, {u.Out, p.Out},
+	} {
+		price += c.tokens / million * c.price
+		rest += c.tokens % million * c.price
+	}
+	return price + ceilMillion(rest)
 }
 
 // Bound returns the highest price of a call with so many tokens, whichever of them the provider caches.
@@ -40,4 +47,6 @@ func (p Prices) Free() bool { return p == Prices{} }
 
 func (p Prices) dearestIn() int64 { return max(p.In, p.Cached, p.CacheWrite) }
 
-func ceilMillion(n int64) int64 { return (n + 999_999) / 1_000_000 }
+const million = 1_000_000
+
+func ceilMillion(n int64) int64 { return (n + million - 1) / million }

@@ -151,6 +151,13 @@ func TestPrices_RoundUpOnceAndNeverOverflow(t *testing.T) {
 	if got := most.Of(Usage{In: MaxTokens, Out: MaxTokens}); got != 2*MaxTokens*MaxPrice/1_000_000 {
 		t.Errorf("%d", got)
 	}
+	many := Usage{In: 400 * MaxTokens, Cached: 100 * MaxTokens, Out: 7_000_000_001} // of a month
+	if got := p.Of(many); got != 7_500_000_000+250_000_000+14_000_000_002 {
+		t.Errorf("%d", got)
+	}
+	if got := most.Of(Usage{In: 4e15, Out: 4e15}); got != 8e18 {
+		t.Errorf("%d", got)
+	}
 	if got := most.Bound(MaxTokens, MaxTokens); got != 2*MaxTokens*MaxPrice/1_000_000 {
 		t.Errorf("%d", got)
 	}
