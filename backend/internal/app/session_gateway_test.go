@@ -166,6 +166,39 @@ func TestSessionGateway_AnswersByScript(t *testing.T) {
 	})
 }
 
+// An answer that a script delays ends with its session, on every engine: the check of keys asks the store.
+func TestSessionGateway_EndsAnswersThatWait(t *testing.T) {
+	eachGateway(t, func(t *testing.T, w *gatewayWorld) {
+		message := ""
+		for !strings.Contains(message, "the session is over") { // the call may arrive after the end
+			var s backendapi.Session
+			w.call("POST", backendapi.PathSessions, `{"project":"com.example.hello"}`, &s)
+			path := backendapi.PathSessions + "/" + s.SessionID
+			w.call("POST", path+backendapi.PathAssistantScript,
+				`{"rules":[{"when":{"always":true},"reply":{"text":"At last.","delayMs":60000}}]}`, nil)
+			_, welcome := attachSession(t, w.backendUnderTest, s, "")
+			w.key = welcome.Gateway.Token
+			answered := make(chan string, 1)
+			go func() {
+				defer close(answered)
+				_, body := w.ask("POST", "/v1/chat/completions", askForMilk+"}")
+				answered <- body
+			}()
+			w.ask("GET", "/v1/models", "")
+			if status := w.call("DELETE", path, "", nil); status != http.StatusOK {
+				t.Fatalf("close: %d", status)
+			}
+			e := errorOf(t, <-answered)
+			if message = fmt.Sprint(e["message"]); e["code"] != "invalid_key" {
+				t.Fatalf("%v", e)
+			}
+		}
+		if row := w.last(); row.Outcome != "failed" || row.Source != "script" || row.MicroUSD != 0 {
+			t.Errorf("%+v", row)
+		}
+	})
+}
+
 func TestSessionGateway_SpendsTheProjectsCredit(t *testing.T) {
 	w := startGateway(t)
 	var s backendapi.Session
