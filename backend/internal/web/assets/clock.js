@@ -1,4 +1,5 @@
-// A worker with timers for the page: browsers delay the timers of pages in the background, and the glasses must be on time.
+// A worker with timers for the page: browsers delay the timers of pages in the
+// background, and the glasses must be on time.
 
 /** @type {Map<number, ReturnType<typeof setTimeout>>} */
 const timers = new Map();

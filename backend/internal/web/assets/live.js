@@ -3,7 +3,7 @@
 /** @typedef {{v: number, type: string, id?: string, at: number, seq?: number, payload: any}} Frame */
 /** @typedef {"down"|"up"|"quiet"|"lost"|"over"|"out"} State */
 
-const quietAfter = 2_200; // ms without a frame (there is a heartbeat every second) after which the page is not shown as live
+const quietAfter = 2_200; // ms without a frame, not even a heartbeat, after which the page is not shown as live
 const deadAfter = 6_000; // ms without a frame after which the page reconnects
 const firstWait = 400; // ms
 const longestWait = 8_000; // ms

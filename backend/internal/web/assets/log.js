@@ -1,4 +1,5 @@
-// The event log on the page: the newest rows are at the bottom, and the list follows them while it is scrolled to the end.
+// The event log on the page: the newest rows are at the bottom, and the list follows them while it is
+// scrolled to the end.
 
 /** @typedef {{seq: number, at: number, kind: string, chip: string, type: string, id: string, sender: string, payload: unknown}} Row */
 

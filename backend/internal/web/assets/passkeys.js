@@ -1,5 +1,6 @@
 // Passkeys: forms marked data-passkey="get" (sign in) or "create" (add one) request a credential from the
-// browser, put it into their hidden field and are submitted like any other form, so that the answers are ordinary pages.
+// browser, put it into their hidden field and are submitted like any other form, so that the answers
+// are ordinary pages.
 
 /** @param {string} text base64url */
 function bytes(text) {

@@ -135,7 +135,8 @@ export class Microphone {
   take(samples, rate) {
     this.heard.push(samples);
     this.samples += samples.length;
-    while (this.samples > rate) this.samples -= this.heard.shift()?.length ?? 0; // drop what is more than a second behind
+    // Drop what is more than a second behind.
+    while (this.samples > rate) this.samples -= this.heard.shift()?.length ?? 0;
     this.wake?.();
   }
 

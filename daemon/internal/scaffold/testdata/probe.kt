@@ -8,7 +8,8 @@ import service.Settings
 import service.connect
 
 fun ask(glasses: Glasses, question: String) {
-    val city = mapOf("type" to "object", "properties" to mapOf("city" to mapOf("type" to "string")), "required" to listOf("city"))
+    val properties = mapOf("city" to mapOf("type" to "string"))
+    val city = mapOf("type" to "object", "properties" to properties, "required" to listOf("city"))
     val tools = listOf(
         AssistantTool("weather", "Tells the weather.", city) {
             glasses.sleep(500)
@@ -78,7 +79,8 @@ fun main() {
             } catch (e: GlassesError) {
                 if (e.code == "closed") throw e
                 val part = if (e.part == "") emptyMap() else mapOf("part" to e.part, "by" to e.by)
-                val hint = if (e.fixHint == "") emptyMap() else mapOf("fixHint" to e.fixHint, "retryAfterMs" to e.retryAfterMs)
+                val hint = if (e.fixHint == "") emptyMap()
+                else mapOf("fixHint" to e.fixHint, "retryAfterMs" to e.retryAfterMs)
                 glasses.log("com.example.error", mapOf("code" to e.code, "message" to e.message) + part + hint)
             }
         }

@@ -11,7 +11,10 @@ async function ask(glasses: Glasses, question: string): Promise<void> {
         return { celsius: 21, city };
       },
     },
-    { name: "photo", description: "Takes a photo.", run: async () => `${(await glasses.photo(640)).bytes.length} bytes` },
+    {
+      name: "photo", description: "Takes a photo.",
+      run: async () => `${(await glasses.photo(640)).bytes.length} bytes`,
+    },
   ];
   glasses.on("battery", () => glasses.stopAsking());
   tell(glasses, await glasses.ask(question, {

@@ -1,4 +1,5 @@
-// Answers what the wearer asks. A language model answers and calls the app's tool; the answer is shown and spoken; back stops it.
+// Answers what the wearer asks. A language model answers and calls the app's tool; the answer is shown and spoken;
+// back stops it.
 import service.AssistantTool
 import service.Glasses
 import service.GlassesError
@@ -7,8 +8,10 @@ import service.connect
 
 private class Shopping(val glasses: Glasses) {
     val items = ArrayList<String>()
-    val item = mapOf("type" to "object", "properties" to mapOf("item" to mapOf("type" to "string")), "required" to listOf("item"))
-    val tools = listOf(AssistantTool("add_item", "Puts an item on the shopping list and returns the whole list.", item) {
+    val properties = mapOf("item" to mapOf("type" to "string"))
+    val item = mapOf("type" to "object", "properties" to properties, "required" to listOf("item"))
+    val about = "Puts an item on the shopping list and returns the whole list."
+    val tools = listOf(AssistantTool("add_item", about, item) {
         items.add(it["item"].toString())
         mapOf("items" to items)
     })
@@ -30,8 +33,8 @@ private class Shopping(val glasses: Glasses) {
 
     fun handle(question: String) {
         draw(question, "…")
-        val answer = attempt { glasses.ask(question, "Answer in one short sentence, which is spoken.", tools) }?.text ?: ""
-        val text = answer.ifEmpty { "I cannot answer now." }
+        val answer = attempt { glasses.ask(question, "Answer in one short sentence, which is spoken.", tools) }
+        val text = (answer?.text ?: "").ifEmpty { "I cannot answer now." }
         draw(question, text)
         attempt { glasses.say(text.take(2000)) }
     }

@@ -1,4 +1,5 @@
-"""Answers what the wearer asks. A language model answers and calls the app's tool; the answer is shown and spoken; back stops it."""
+"""Answers what the wearer asks. A language model answers and calls the app's tool; the answer is shown and spoken;
+back stops it."""
 import sys
 
 from service.glasses import AssistantTool, GlassesError, connect

@@ -1,4 +1,5 @@
-// Answers what the wearer asks. A language model answers and calls the app's tool; the answer is shown and spoken; back stops it.
+// Answers what the wearer asks. A language model answers and calls the app's tool; the answer is shown and spoken;
+// back stops it.
 import Foundation
 
 actor Shopping {
@@ -28,7 +29,8 @@ actor Shopping {
             ["type": "text", "style": "caption", "text": question],
             ["type": "text", "text": answer, "grow": 1, "overflow": "paginate"],
         ]
-        _ = try await attempt { try await glasses.show(["type": "column", "padding": 16, "gap": 8, "children": children]) }
+        let tree: JSONObject = ["type": "column", "padding": 16, "gap": 8, "children": children]
+        _ = try await attempt { try await glasses.show(tree) }
     }
 
     func ask(_ question: String) async throws -> String {

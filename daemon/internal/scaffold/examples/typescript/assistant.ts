@@ -1,4 +1,5 @@
-// Answers what the wearer asks. A language model answers and calls the app's tool; the answer is shown and spoken; back stops it.
+// Answers what the wearer asks. A language model answers and calls the app's tool; the answer is shown and spoken;
+// back stops it.
 import { type AssistantTool, connect, GlassesError } from "./service/glasses.ts";
 
 const glasses = await connect({ app: { name: "Shopping", version: "1.0" } });
@@ -40,7 +41,8 @@ for await (const { type, payload } of glasses.events()) {
   if (type !== "transcript" || !payload.final) continue;
   const question = payload.text;
   await draw(question, "…");
-  const answer = await attempt(glasses.ask(question, { system: "Answer in one short sentence, which is spoken.", tools }));
+  const system = "Answer in one short sentence, which is spoken.";
+  const answer = await attempt(glasses.ask(question, { system, tools }));
   const text = answer?.text || "I cannot answer now.";
   await draw(question, text);
   await attempt(glasses.say(text.slice(0, 2000)));

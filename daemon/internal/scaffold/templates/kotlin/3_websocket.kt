@@ -62,7 +62,8 @@ private class WebSocket(uri: URI) {
     private fun handshake(uri: URI) {
         val key = Base64.getEncoder().encodeToString(ByteArray(16).also { random.nextBytes(it) })
         val path = (uri.rawPath ?: "").ifEmpty { "/" } + if (uri.rawQuery != null) "?" + uri.rawQuery else ""
-        output.write(("GET $path HTTP/1.1\r\nHost: ${uri.host}:${portOf(uri)}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n" +
+        output.write(("GET $path HTTP/1.1\r\nHost: ${uri.host}:${portOf(uri)}\r\n" +
+            "Upgrade: websocket\r\nConnection: Upgrade\r\n" +
             "Sec-WebSocket-Key: $key\r\nSec-WebSocket-Version: 13\r\n\r\n").toByteArray())
         output.flush()
         val status = line(input)

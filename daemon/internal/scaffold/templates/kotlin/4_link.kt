@@ -112,7 +112,9 @@ private class Link(
             synchronized(lock) {
                 if (ended != null) return ws
                 socket = ws
-                val hello = linkedMapOf<String, Any?>("secret" to target.secret, "app" to app, "barrier" to true, "gateway" to true)
+                val hello = linkedMapOf<String, Any?>(
+                    "secret" to target.secret, "app" to app, "barrier" to true, "gateway" to true
+                )
                 if (cursor != null) hello["since"] = cursor
                 ws.send(encode("hello", nextId(), hello))
             }

@@ -140,18 +140,25 @@ class Glasses internal constructor(settings: Settings) : Closeable {
     //: end
     //: if assistant
     /** Asks the model of the session's AI gateway a question, see the other ask. */
-    fun ask(question: String, system: String? = null, tools: List<AssistantTool> = emptyList(), onText: (String) -> Unit = {}): AssistantAnswer =
+    fun ask(
+        question: String, system: String? = null, tools: List<AssistantTool> = emptyList(),
+        onText: (String) -> Unit = {}
+    ): AssistantAnswer =
         ask(listOf(mapOf("role" to "user", "content" to question)), system, tools, onText)
 
     /**
-     * Asks the model of the session's AI gateway for the next message of a conversation, as AssistantAnswer.messages is one.
-     * onText gets the text of the model's message so far, whenever more of it came. When the model calls a tool, its run is
-     * called here, and the model answers again, up to 8 times. Virtual time stands while the gateway works. Handlers and
-     * timers run meanwhile. Errors have fixHint, and retryAfterMs if waiting helps: no_gateway, cancelled, gateway_unreachable,
-     * gateway_timeout, answer_broken, bad_answer, too_many_rounds, and those of the gateway: no_credit, credit_reserved,
-     * credit_locked, cap_reached, request_too_large, model_not_found, not_configured, provider_busy, ...
+     * Asks the model of the session's AI gateway for the next message of a conversation, which is a list like
+     * AssistantAnswer.messages. onText gets the text of the model's message so far, whenever more of it arrives. When
+     * the model calls a tool, its run is called here, and the model answers again, up to 8 times. Virtual time stands
+     * still while the gateway works; handlers and timers run meanwhile. Errors have fixHint, and retryAfterMs if
+     * waiting helps: no_gateway, cancelled, gateway_unreachable, gateway_timeout, answer_broken, bad_answer,
+     * too_many_rounds, and those of the gateway: no_credit, credit_reserved, credit_locked, cap_reached,
+     * request_too_large, model_not_found, not_configured, provider_busy, ...
      */
-    fun ask(conversation: List<Map<String, Any?>>, system: String? = null, tools: List<AssistantTool> = emptyList(), onText: (String) -> Unit = {}): AssistantAnswer {
+    fun ask(
+        conversation: List<Map<String, Any?>>, system: String? = null, tools: List<AssistantTool> = emptyList(),
+        onText: (String) -> Unit = {}
+    ): AssistantAnswer {
         val messages = ArrayList(conversation)
         val before = if (system == null) emptyList() else listOf(mapOf("role" to "system", "content" to system))
         val request = linkedMapOf<String, Any?>("model" to "assistant", "stream" to true)
@@ -160,7 +167,8 @@ class Glasses internal constructor(settings: Settings) : Closeable {
         for (round in 0 until MAX_ROUNDS) {
             val message = reply(Json.write(request + ("messages" to before + messages)).toByteArray(), began, onText)
             messages.add(message)
-            val toolCalls = message["tool_calls"] as? List<*> ?: return AssistantAnswer(message["content"].toString(), messages)
+            val toolCalls = message["tool_calls"] as? List<*>
+                ?: return AssistantAnswer(message["content"].toString(), messages)
             for (call in toolCalls) {
                 messages.add(use(objectOf(call), tools))
                 checkStop(began)
@@ -189,10 +197,13 @@ class Glasses internal constructor(settings: Settings) : Closeable {
         return exchange(gateway, body, began, onText)
     }
 
-    private fun exchange(to: Map<String, Any?>, body: ByteArray, began: Int, onText: (String) -> Unit): Map<String, Any?> {
+    private fun exchange(
+        to: Map<String, Any?>, body: ByteArray, began: Int, onText: (String) -> Unit
+    ): Map<String, Any?> {
         if (to.isEmpty()) throw assistantError("no_gateway", "this session has no AI gateway")
         calls++
-        val quiet = if (initialState["clock"] == "virtual") 0 else ASSISTANT_QUIET_MS // a clock that stands says nothing of the gateway
+        // A virtual clock does not measure how long the gateway takes.
+        val quiet = if (initialState["clock"] == "virtual") 0 else ASSISTANT_QUIET_MS
         val call = AssistantCall(to, body, quiet, { calls-- }) { call, part ->
             inbox.put(Frame("", "", 0, 0, mapOf("call" to call, "part" to part), null))
         }
@@ -229,7 +240,8 @@ class Glasses internal constructor(settings: Settings) : Closeable {
             if (e === ended || e.code == "cancelled") throw e
             mapOf("error" to mapOf("code" to e.code, "message" to e.message))
         }
-        return mapOf("role" to "tool", "tool_call_id" to call["id"], "content" to (result as? String ?: Json.write(result)))
+        val content = result as? String ?: Json.write(result)
+        return mapOf("role" to "tool", "tool_call_id" to call["id"], "content" to content)
     }
 
     //: end

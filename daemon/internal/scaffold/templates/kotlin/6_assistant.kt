@@ -29,8 +29,8 @@ private fun assistantError(code: String, message: String, status: Int = 0, wait:
 }
 
 /**
- * Something that the model may call. parameters is the JSON Schema of its arguments, an object; run gets the arguments and
- * returns what the model is told: a text, or what JSON can hold.
+ * A function that the model may call. parameters is the JSON Schema of its arguments, an object; run gets the arguments
+ * and returns the result for the model: a text, or a value that JSON can represent.
  */
 class AssistantTool(
     val name: String,
@@ -38,16 +38,21 @@ class AssistantTool(
     val parameters: Map<String, Any?> = mapOf("type" to "object", "properties" to emptyMap<String, Any?>()),
     val run: (Map<String, Any?>) -> Any?
 ) {
-    internal fun described(): Map<String, Any?> =
-        mapOf("type" to "function", "function" to mapOf("name" to name, "description" to description, "parameters" to parameters))
+    internal fun described(): Map<String, Any?> {
+        val function = mapOf("name" to name, "description" to description, "parameters" to parameters)
+        return mapOf("type" to "function", "function" to function)
+    }
 }
 
-/** The model's answer. To ask on, pass messages + mapOf("role" to "user", "content" to "..."); they are without the system text. */
+/**
+ * The model's answer. To continue, pass messages + mapOf("role" to "user", "content" to "..."). messages does not
+ * include the system text.
+ */
 class AssistantAnswer(val text: String, val messages: List<Map<String, Any?>>)
 
 /**
- * One request to the AI gateway. A thread sends it and reads the answer, and the app's thread takes its parts: the text so
- * far, and last the whole message or a GlassesError.
+ * One request to the AI gateway. A thread sends it and reads the answer, and the app's thread takes its parts: the text
+ * so far, and last the whole message or a GlassesError.
  */
 private class AssistantCall(
     private val gateway: Map<String, Any?>,
@@ -103,14 +108,16 @@ private class AssistantCall(
             if (socket == null) unreachable(e)
             else assistantError("gateway_timeout", "the AI gateway sent nothing for ${ASSISTANT_QUIET_MS / 1000} s")
         } catch (e: IOException) {
-            if (socket == null) unreachable(e) else assistantError("answer_broken", "the answer broke off (${e.javaClass.simpleName})")
+            if (socket == null) unreachable(e)
+            else assistantError("answer_broken", "the answer broke off (${e.javaClass.simpleName})")
         } catch (e: RuntimeException) {
             assistantError("bad_answer", "the AI gateway sent something that is no answer (${e.javaClass.simpleName})")
         }
         put(this, last)
     }
 
-    private fun unreachable(e: IOException) = assistantError("gateway_unreachable", "the AI gateway cannot be reached (${e.javaClass.simpleName})")
+    private fun unreachable(e: IOException) =
+        assistantError("gateway_unreachable", "the AI gateway cannot be reached (${e.javaClass.simpleName})")
 
     private fun exchange(): Map<String, Any?> {
         val uri = URI(gateway["url"].toString())
@@ -122,7 +129,8 @@ private class AssistantCall(
             }
             val output = open.getOutputStream()
             output.write(("POST ${uri.rawPath}/chat/completions HTTP/1.1\r\nHost: ${uri.host}:${portOf(uri)}\r\n" +
-                "Authorization: Bearer ${gateway["token"]}\r\nContent-Type: application/json\r\nAccept: text/event-stream\r\n" +
+                "Authorization: Bearer ${gateway["token"]}\r\nContent-Type: application/json\r\n" +
+                "Accept: text/event-stream\r\n" +
                 "Content-Length: ${body.size}\r\nConnection: close\r\n\r\n").toByteArray() + body)
             output.flush()
             return answer(DataInputStream(open.getInputStream().buffered()))
@@ -152,7 +160,8 @@ private class AssistantCall(
             emptyMap<String, Any?>()
         }
         val code = error["code"] as? String ?: "gateway_error"
-        return assistantError(code, error["message"] as? String ?: "the AI gateway answered with status $status", status, wait)
+        val message = error["message"] as? String ?: "the AI gateway answered with status $status"
+        return assistantError(code, message, status, wait)
     }
 
     private fun read(content: AssistantBody): Map<String, Any?> {
@@ -167,7 +176,8 @@ private class AssistantCall(
         val message = linkedMapOf<String, Any?>("role" to "assistant", "content" to text.toString())
         if (toolCalls.isNotEmpty()) {
             message["tool_calls"] = toolCalls.map {
-                mapOf("id" to it.id, "type" to "function", "function" to mapOf("name" to it.name, "arguments" to it.arguments.toString()))
+                val function = mapOf("name" to it.name, "arguments" to it.arguments.toString())
+                mapOf("id" to it.id, "type" to "function", "function" to function)
             }
         }
         return message
@@ -182,7 +192,8 @@ private class AssistantCall(
     private fun chunk(chunk: Map<String, Any?>) {
         val error = objectOf(chunk["error"])
         if (error.isNotEmpty()) {
-            throw assistantError(error["code"] as? String ?: "provider_error", error["message"] as? String ?: "the answer broke off")
+            val message = error["message"] as? String ?: "the answer broke off"
+            throw assistantError(error["code"] as? String ?: "provider_error", message)
         }
         val choice = objectOf((chunk["choices"] as? List<*>)?.firstOrNull())
         if (choice["finish_reason"] != null) finished = true
@@ -206,7 +217,9 @@ private class AssistantCall(
 }
 
 /** The body of an HTTP answer. left are the bytes of its chunk, or of all; less than 0: it ends with the connection. */
-private class AssistantBody(private val input: DataInputStream, private val chunked: Boolean, private var left: Long) : InputStream() {
+private class AssistantBody(
+    private val input: DataInputStream, private val chunked: Boolean, private var left: Long
+) : InputStream() {
     private var lastChunk = false
     private var total = 0
 

@@ -164,14 +164,15 @@ class Glasses:
     #: if assistant
     def ask(self, question: Any, *, system: Optional[str] = None, tools: Iterable["AssistantTool"] = (),
             on_text: Optional[Callable[[str], Any]] = None) -> "AssistantAnswer":
-        """Asks the model of the session's AI gateway. question is a text, or a conversation: a list of messages as
-        AssistantAnswer.messages is one.
+        """Asks the model of the session's AI gateway. question is a text, or a conversation, which is a list like
+        AssistantAnswer.messages.
 
-        on_text gets the text of the model's message so far, whenever more of it came. When the model calls a tool, its run is
-        called here, and the model answers again, up to 8 times. Virtual time stands while the gateway works. Handlers and timers
-        run meanwhile. Errors have fix_hint, and retry_after_ms if waiting helps: no_gateway, cancelled, gateway_unreachable,
-        gateway_timeout, answer_broken, bad_answer, too_many_rounds, and those of the gateway: no_credit, credit_reserved,
-        credit_locked, cap_reached, request_too_large, model_not_found, not_configured, provider_busy, ...
+        on_text gets the text of the model's message so far, whenever more of it arrives. When the model calls a tool,
+        its run is called here, and the model answers again, up to 8 times. Virtual time stands still while the gateway
+        works; handlers and timers run meanwhile. Errors have fix_hint, and retry_after_ms if waiting helps: no_gateway,
+        cancelled, gateway_unreachable, gateway_timeout, answer_broken, bad_answer, too_many_rounds, and those of the
+        gateway: no_credit, credit_reserved, credit_locked, cap_reached, request_too_large, model_not_found,
+        not_configured, provider_busy, ...
         """
         messages = [{"role": "user", "content": question}] if isinstance(question, str) else list(question)
         tools = list(tools)
@@ -201,7 +202,8 @@ class Glasses:
     def _reply(self, request: Dict[str, Any], stops: int, on_text: Optional[Callable[[str], Any]]) -> Dict[str, Any]:
         """The model's next message. A token that ended on the way is replaced once."""
         body = json.dumps(request, ensure_ascii=False, separators=(",", ":")).encode()
-        quiet = None if self.initial_state.get("clock") == "virtual" else _QUIET  # a clock that stands says nothing of the gateway
+        # A virtual clock does not measure how long the gateway takes.
+        quiet = None if self.initial_state.get("clock") == "virtual" else _QUIET
         for again in (False, True):
             gateway = self._gateway
             if not gateway:

@@ -25,14 +25,15 @@ _FIX_HINTS = {
 def _assistant_error(code: str, message: str, status: int = 0, wait: str = "") -> GlassesError:
     error = GlassesError(code, message)
     waiting_helps = status in (0, 408, 429) or status >= 500
-    error.fix_hint = _FIX_HINTS.get(code) or ("ask again" if waiting_helps else "change what is asked as the message says")
+    general = "ask again" if waiting_helps else "change what is asked as the message says"
+    error.fix_hint = _FIX_HINTS.get(code) or general
     error.retry_after_ms = int(wait) * 1000 if wait.isascii() and wait.isdigit() and len(wait) < 7 else 0
     return error
 
 
 class AssistantTool:
-    """Something that the model may call. parameters is the JSON Schema of its arguments, an object; run gets the arguments as a
-    dict and returns what the model is told: a text, or what JSON can hold."""
+    """A function that the model may call. parameters is the JSON Schema of its arguments, an object; run gets the
+    arguments as a dict and returns the result for the model: a text, or a value that JSON can represent."""
 
     def __init__(self, name: str, description: str, run: Callable[[Dict[str, Any]], Any],
                  parameters: Optional[Dict[str, Any]] = None):
@@ -55,8 +56,8 @@ class AssistantAnswer:
 
 
 class _AssistantCall:
-    """One request to the AI gateway. A thread sends it and reads the answer, and the app's thread takes its parts: the text so
-    far, and last the whole message or a GlassesError."""
+    """One request to the AI gateway. A thread sends it and reads the answer, and the app's thread takes its parts: the
+    text so far, and last the whole message or a GlassesError."""
 
     def __init__(self, gateway: Dict[str, str], body: bytes, quiet: Optional[float], put: Callable[[Any, Any], None]):
         self.parts = collections.deque()  # type: Any
@@ -102,9 +103,11 @@ class _AssistantCall:
         except http.client.HTTPException as e:
             last = _assistant_error("answer_broken", "the answer broke off (%s)" % e.__class__.__name__)
         except OSError as e:
-            last = _assistant_error("gateway_unreachable", "the AI gateway cannot be reached (%s)" % (e.strerror or e.__class__.__name__))
+            why = e.strerror or e.__class__.__name__
+            last = _assistant_error("gateway_unreachable", "the AI gateway cannot be reached (%s)" % why)
         except (ValueError, TypeError, LookupError, AttributeError) as e:
-            last = _assistant_error("bad_answer", "the AI gateway sent something that is no answer (%s)" % e.__class__.__name__)
+            what = "the AI gateway sent something that is no answer (%s)" % e.__class__.__name__
+            last = _assistant_error("bad_answer", what)
         self._put(self, last)
 
     def _exchange(self, gateway: Dict[str, str], body: bytes) -> Dict[str, Any]:
@@ -119,7 +122,8 @@ class _AssistantCall:
                     raise OSError("closed")
             connection.sock.settimeout(self._quiet)
             connection.request("POST", parts.path + "/chat/completions", body, {
-                "Authorization": "Bearer " + gateway["token"], "Content-Type": "application/json", "Accept": "text/event-stream"})
+                "Authorization": "Bearer " + gateway["token"], "Content-Type": "application/json",
+                "Accept": "text/event-stream"})
             response = connection.getresponse()
             if response.status != 200:
                 raise self._refusal(response.status, response.getheader("Retry-After", ""), response.read(_MAX_ANSWER))
@@ -159,7 +163,8 @@ class _AssistantCall:
     def _chunk(self, chunk: Dict[str, Any]) -> None:
         if chunk.get("error"):
             error = chunk["error"]
-            raise _assistant_error(str(error.get("code") or "provider_error"), str(error.get("message") or "the answer broke off"))
+            message = str(error.get("message") or "the answer broke off")
+            raise _assistant_error(str(error.get("code") or "provider_error"), message)
         for choice in (chunk.get("choices") or [])[:1]:
             self._finished = self._finished or bool(choice.get("finish_reason"))
             delta = choice.get("delta") or {}

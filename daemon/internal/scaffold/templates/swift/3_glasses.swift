@@ -209,15 +209,17 @@ public final class Glasses: @unchecked Sendable {
     /// Asks the model of the session's AI gateway a question, see ask(conversation:).
     public func ask(_ question: String, system: String? = nil, tools: [AssistantTool] = [],
                     onText: @Sendable (String) async throws -> Void = { _ in }) async throws -> AssistantAnswer {
-        try await ask(conversation: [["role": "user", "content": question]], system: system, tools: tools, onText: onText)
+        let conversation: [JSONObject] = [["role": "user", "content": question]]
+        return try await ask(conversation: conversation, system: system, tools: tools, onText: onText)
     }
 
-    /// Asks the model of the session's AI gateway for the next message of a conversation, as AssistantAnswer.messages is one.
-    /// onText gets the text of the model's message so far, whenever more of it came. When the model calls a tool, its run is
-    /// called here, and the model answers again, up to 8 times. Virtual time stands while the gateway works. Errors have
-    /// fixHint, and retryAfterMs if waiting helps: no_gateway, cancelled, gateway_unreachable, gateway_timeout,
-    /// answer_broken, bad_answer, too_many_rounds, and those of the gateway: no_credit, credit_reserved, credit_locked,
-    /// cap_reached, request_too_large, model_not_found, not_configured, provider_busy, ...
+    /// Asks the model of the session's AI gateway for the next message of a conversation, which is a list like
+    /// AssistantAnswer.messages. onText gets the text of the model's message so far, whenever more of it arrives. When
+    /// the model calls a tool, its run is called here, and the model answers again, up to 8 times. Virtual time stands
+    /// still while the gateway works. Errors have fixHint, and retryAfterMs if waiting helps: no_gateway, cancelled,
+    /// gateway_unreachable, gateway_timeout, answer_broken, bad_answer, too_many_rounds, and those of the gateway:
+    /// no_credit, credit_reserved, credit_locked, cap_reached, request_too_large, model_not_found, not_configured,
+    /// provider_busy, ...
     public func ask(conversation: [JSONObject], system: String? = nil, tools: [AssistantTool] = [],
                     onText: @Sendable (String) async throws -> Void = { _ in }) async throws -> AssistantAnswer {
         var messages = conversation
@@ -234,7 +236,8 @@ public final class Glasses: @unchecked Sendable {
                 try checkStop(began)
             }
         }
-        throw GlassesError.assistant("too_many_rounds", "the model still calls tools after \(AssistantReply.maxRounds) answers")
+        throw GlassesError.assistant(
+            "too_many_rounds", "the model still calls tools after \(AssistantReply.maxRounds) answers")
     }
 
     /// Ends every ask under way: it throws the code cancelled.
@@ -253,7 +256,8 @@ public final class Glasses: @unchecked Sendable {
     }
 
     /// The model's next message. A token that ended on the way is replaced once.
-    private func reply(to request: JSONObject, _ began: Int, _ onText: @Sendable (String) async throws -> Void) async throws -> AssistantReply {
+    private func reply(to request: JSONObject, _ began: Int,
+                       _ onText: @Sendable (String) async throws -> Void) async throws -> AssistantReply {
         let token = locked { gateway["token"] as? String }
         do {
             return try await exchange(request, began, onText)
@@ -264,9 +268,11 @@ public final class Glasses: @unchecked Sendable {
         return try await exchange(request, began, onText)
     }
 
-    private func exchange(_ request: JSONObject, _ began: Int, _ onText: @Sendable (String) async throws -> Void) async throws -> AssistantReply {
+    private func exchange(_ request: JSONObject, _ began: Int,
+                          _ onText: @Sendable (String) async throws -> Void) async throws -> AssistantReply {
         try checkStop(began)
-        let call = AssistantCall(try AssistantReply.request(request, locked { gateway }, isVirtual: initialState["clock"] as? String == "virtual"))
+        let isVirtual = initialState["clock"] as? String == "virtual"
+        let call = AssistantCall(try AssistantReply.request(request, locked { gateway }, isVirtual: isVirtual))
         locked {
             calls.append(call)
             callCount += 1
@@ -297,7 +303,9 @@ public final class Glasses: @unchecked Sendable {
         return reply
     }
 
-    private func next(_ parts: inout AsyncThrowingStream<AssistantCall.Part, Error>.AsyncIterator) async throws -> AssistantCall.Part? {
+    private func next(
+        _ parts: inout AsyncThrowingStream<AssistantCall.Part, Error>.AsyncIterator
+    ) async throws -> AssistantCall.Part? {
         locked { gatewayWaits += 1 }
         check()
         defer { locked { gatewayWaits -= 1 } }

@@ -1,14 +1,15 @@
 
 //: if assistant
-/// Something that the model may call. parameters is the JSON Schema of its arguments, an object; run gets the arguments and
-/// returns what the model is told: a text, or what JSON can hold.
+/// A function that the model may call. parameters is the JSON Schema of its arguments, an object; run gets the
+/// arguments and returns the result for the model: a text, or a value that JSON can represent.
 public struct AssistantTool: @unchecked Sendable {
     public var name: String
     public var description: String
     public var parameters: JSONObject
     public var run: @Sendable (JSONObject) async throws -> Any
 
-    public init(name: String, description: String, parameters: JSONObject = ["type": "object", "properties": JSONObject()],
+    public init(name: String, description: String,
+                parameters: JSONObject = ["type": "object", "properties": JSONObject()],
                 run: @escaping @Sendable (JSONObject) async throws -> Any) {
         self.name = name
         self.description = description
@@ -22,7 +23,8 @@ public struct AssistantTool: @unchecked Sendable {
     }
 }
 
-/// The model's answer. To ask on, pass messages + [["role": "user", "content": "..."]]; they are without the system text.
+/// The model's answer. To continue, pass messages + [["role": "user", "content": "..."]]. messages does not include the
+/// system text.
 public struct AssistantAnswer: @unchecked Sendable {
     public let text: String
     public let messages: [JSONObject]
@@ -187,10 +189,12 @@ struct AssistantReply {
         case .cancelled:
             return GlassesError.assistant("cancelled", "the app stopped asking")
         case .timedOut:
-            return GlassesError.assistant("gateway_timeout", "the AI gateway sent nothing for \(Int(AssistantReply.quiet)) s")
+            return GlassesError.assistant(
+                "gateway_timeout", "the AI gateway sent nothing for \(Int(AssistantReply.quiet)) s")
         default:
             if status != 0 { return GlassesError.assistant("answer_broken", "the answer broke off") }
-            return GlassesError.assistant("gateway_unreachable", "the AI gateway cannot be reached (\(failed.code.rawValue))")
+            return GlassesError.assistant(
+                "gateway_unreachable", "the AI gateway cannot be reached (\(failed.code.rawValue))")
         }
     }
 

@@ -198,15 +198,19 @@ export class Glasses {
   //: end
   //: if assistant
   /**
-   * Asks the model of the session's AI gateway. question is a text, or a conversation as AssistantAnswer.messages is one.
-   * When the model calls a tool, its run is called here, and the model answers again, up to 8 times. Virtual time stands
-   * while the gateway works. Errors have fixHint, and retryAfterMs if waiting helps: no_gateway, cancelled,
-   * gateway_unreachable, gateway_timeout, answer_broken, bad_answer, too_many_rounds, and those of the gateway: no_credit,
-   * credit_reserved, credit_locked, cap_reached, request_too_large, model_not_found, not_configured, provider_busy, ...
+   * Asks the model of the session's AI gateway. question is a text, or a conversation, which is a list like
+   * AssistantAnswer.messages. When the model calls a tool, its run is called here, and the model answers again, up to
+   * 8 times. Virtual time stands still while the gateway works. Errors have fixHint, and retryAfterMs if waiting
+   * helps: no_gateway, cancelled, gateway_unreachable, gateway_timeout, answer_broken, bad_answer, too_many_rounds,
+   * and those of the gateway: no_credit, credit_reserved, credit_locked, cap_reached, request_too_large,
+   * model_not_found, not_configured, provider_busy, ...
    */
-  async ask(question: string | AssistantMessage[], { system, tools = [], onText }: AssistantOptions = {}): Promise<AssistantAnswer> {
+  async ask(
+    question: string | AssistantMessage[], { system, tools = [], onText }: AssistantOptions = {},
+  ): Promise<AssistantAnswer> {
     if (this.#ended) throw this.#ended;
-    const messages: AssistantMessage[] = typeof question === "string" ? [{ role: "user", content: question }] : [...question];
+    const messages: AssistantMessage[] =
+      typeof question === "string" ? [{ role: "user", content: question }] : [...question];
     const before: AssistantMessage[] = system ? [{ role: "system", content: system }] : [];
     const described = tools.map(({ name, description, parameters = { type: "object", properties: {} } }) => ({
       type: "function", function: { name, description, parameters },
@@ -215,7 +219,10 @@ export class Glasses {
     this.#asking.add(stop);
     try {
       for (let round = 0; round < maxRounds; round++) {
-        const request = { model: "assistant", stream: true, messages: [...before, ...messages], tools: described.length ? described : undefined };
+        const request = {
+          model: "assistant", stream: true, messages: [...before, ...messages],
+          tools: described.length ? described : undefined,
+        };
         const message = await this.#reply(JSON.stringify(request), stop, onText);
         messages.push(message);
         if (!message.tool_calls) return { text: message.content, messages };
@@ -241,15 +248,18 @@ export class Glasses {
 
   /** reply gets the model's next message. A token that ended on the way is replaced once. */
   async #reply(body: string, stop: AbortController, onText: AssistantOptions["onText"]): Promise<AssistantMessage> {
-    const quietLimit = this.initialState?.clock === "virtual" ? undefined : quiet; // a clock that stands says nothing of the gateway
+    // A virtual clock does not measure how long the gateway takes.
+    const quietLimit = this.initialState?.clock === "virtual" ? undefined : quiet;
     for (let again = false; ; again = true) {
       const gateway = this.#gateway;
       if (!gateway) throw assistantError("no_gateway", "this session has no AI gateway");
       try {
         this.#calls++;
-        return await new AssistantCall(gateway, stop, quietLimit, (work) => this.#waitForGateway(work)).message(body, onText);
+        const call = new AssistantCall(gateway, stop, quietLimit, (work) => this.#waitForGateway(work));
+        return await call.message(body, onText);
       } catch (e) {
-        if (again || !(e instanceof GlassesError) || e.code !== "invalid_key" || this.#gateway?.token === gateway.token) throw e;
+        const isInvalidKey = e instanceof GlassesError && e.code === "invalid_key";
+        if (again || !isInvalidKey || this.#gateway?.token === gateway.token) throw e;
       } finally {
         this.#calls--;
       }
@@ -267,7 +277,9 @@ export class Glasses {
   }
 
   /** use runs the tool of a call. What the model did wrong, and what the glasses refuse, is told to the model. */
-  async #use({ id, function: { name, arguments: text } }: AssistantToolCall, tools: AssistantTool[]): Promise<AssistantMessage> {
+  async #use(
+    { id, function: { name, arguments: text } }: AssistantToolCall, tools: AssistantTool[],
+  ): Promise<AssistantMessage> {
     const tool = tools.find((tool) => tool.name === name);
     let given: unknown;
     try {
@@ -277,8 +289,9 @@ export class Glasses {
     }
     let result: unknown;
     if (!tool) result = { error: "there is no tool of this name" };
-    else if (!given || typeof given !== "object" || Array.isArray(given)) result = { error: "the arguments are not a JSON object" };
-    else {
+    else if (!given || typeof given !== "object" || Array.isArray(given)) {
+      result = { error: "the arguments are not a JSON object" };
+    } else {
       try {
         result = await tool.run(given);
       } catch (e) {
@@ -286,7 +299,8 @@ export class Glasses {
         result = { error: { code: e.code, message: e.message } };
       }
     }
-    return { role: "tool", tool_call_id: id, content: typeof result === "string" ? result : JSON.stringify(result ?? null) };
+    const content = typeof result === "string" ? result : JSON.stringify(result ?? null);
+    return { role: "tool", tool_call_id: id, content };
   }
 
   //: end

@@ -45,7 +45,9 @@ class AssistantCall {
   #calls: AssistantToolCall[] = [];
   #finished = false;
 
-  constructor(gateway: Gateway, stop: AbortController, quiet: number | undefined, waiting: <T>(work: Promise<T>) => Promise<T>) {
+  constructor(
+    gateway: Gateway, stop: AbortController, quiet: number | undefined, waiting: <T>(work: Promise<T>) => Promise<T>,
+  ) {
     this.#gateway = gateway;
     this.#stop = stop;
     this.#quiet = quiet;
@@ -61,7 +63,11 @@ class AssistantCall {
       this.#stop.signal.throwIfAborted();
       const response = await this.#wait(own, fetch(`${this.#gateway.url}/chat/completions`, {
         method: "POST", body, redirect: "error", credentials: "omit", cache: "no-store", signal: own.signal,
-        headers: { Authorization: `Bearer ${this.#gateway.token}`, "Content-Type": "application/json", Accept: "text/event-stream" },
+        headers: {
+          Authorization: `Bearer ${this.#gateway.token}`,
+          "Content-Type": "application/json",
+          Accept: "text/event-stream",
+        },
       }));
       if (response.status !== 200) throw await this.#refusal(own, response);
       await this.#read(own, response, onText);
@@ -72,7 +78,7 @@ class AssistantCall {
     }
   }
 
-  /** wait waits for the gateway. Texts of the errors of fetch may quote what was sent, with the token: they are not told. */
+  /** wait waits for the gateway. It hides the errors of fetch, whose texts may quote the request with the token. */
   async #wait<T>(own: AbortController, work: Promise<T>, broken = false): Promise<T> {
     const late = assistantError("gateway_timeout", `the AI gateway sent nothing for ${quiet / 1000} s`);
     const timer = this.#quiet && setTimeout(() => own.abort(late), this.#quiet);
@@ -96,7 +102,8 @@ class AssistantCall {
     } catch {
       // not an error of the gateway
     }
-    return assistantError("gateway_error", `the AI gateway answered with status ${response.status}`, response.status, wait);
+    const { status } = response;
+    return assistantError("gateway_error", `the AI gateway answered with status ${status}`, status, wait);
   }
 
   async #read(own: AbortController, response: Response, onText: AssistantOptions["onText"]): Promise<void> {
@@ -126,7 +133,10 @@ class AssistantCall {
   #chunk(data: string): boolean {
     try {
       const { error, choices } = JSON.parse(data);
-      if (error) throw assistantError(String(error.code ?? "provider_error"), String(error.message ?? "the answer broke off"));
+      if (error) {
+        const message = String(error.message ?? "the answer broke off");
+        throw assistantError(String(error.code ?? "provider_error"), message);
+      }
       const choice = choices?.[0];
       if (choice?.finish_reason) this.#finished = true;
       for (const part of choice?.delta?.tool_calls ?? []) this.#toolCall(part);
@@ -135,7 +145,8 @@ class AssistantCall {
       this.#text += text;
       return true;
     } catch (e) {
-      throw e instanceof GlassesError ? e : assistantError("bad_answer", "the AI gateway sent something that is no answer");
+      if (e instanceof GlassesError) throw e;
+      throw assistantError("bad_answer", "the AI gateway sent something that is no answer");
     }
   }
 

@@ -224,7 +224,8 @@ class Link {
 
   /** passed answers a barrier of the service. calls of the AI gateway are under way. */
   passed(id: string, calls: number): void {
-    if (this.#attached) this.#socket!.send(JSON.stringify({ v: 1, type: "barrier", id, at: Date.now(), payload: { calls } }));
+    const frame = { v: 1, type: "barrier", id, at: Date.now(), payload: { calls } };
+    if (this.#attached) this.#socket!.send(JSON.stringify(frame));
   }
 
   close(why: GlassesError): void {
