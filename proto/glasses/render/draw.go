@@ -123,7 +123,8 @@ func (c *canvas) mark(s *scene, b *box, r, clip image.Rectangle, ink rgb) {
 	page, pages := b.offset/max(in.Dy(), 1), b.pages()
 	if b.pageLabel {
 		p := pageLabel(s, page, pages)
-		c.line(p.glyphs, strip.Max.X-p.natural, strip.Max.Y-p.face.line, p.face, clip, ink)
+		at := image.Pt(strip.Max.X-p.natural, strip.Max.Y-p.face.line)
+		c.line(p, textLine{to: len(p.glyphs)}, at, clip, ink)
 		return
 	}
 	step := 2 * s.dot

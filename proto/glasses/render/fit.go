@@ -161,6 +161,9 @@ func (f *fitting) isClipped(b *box) bool {
 func (p *paragraph) breaksWord() bool {
 	for i := 1; i < len(p.lines); i++ {
 		at := p.lines[i].from
+		if at < len(p.glyphs) && p.mayBegin(at) {
+			continue
+		}
 		if isWordRune(p.glyphs[at-1].r) && at < len(p.glyphs) && isWordRune(p.glyphs[at].r) {
 			return true
 		}

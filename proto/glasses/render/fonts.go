@@ -8,6 +8,8 @@ import (
 	"golang.org/x/image/font/gofont/goregular"
 	"golang.org/x/image/font/sfnt"
 	"golang.org/x/image/math/fixed"
+
+	"github.com/service-dev/service/proto/glasses/render/typeset"
 )
 
 // mask is coverage, 0 to 255, row by row.
@@ -16,12 +18,15 @@ type mask struct {
 	pix  []uint8
 }
 
-// glyph is a character in a face: its advance, and its mask with the offset from the pen on the baseline.
+// glyph is a character in a face, or several that are drawn as one: its advance, and its mask with the offset from the
+// pen on the baseline.
 type glyph struct {
 	r         rune
+	more      []rune // the characters after r
 	advance   int
 	left, top int
 	missing   bool // no font has the character
+	complex   bool // see isPlain
 	mask
 }
 
@@ -53,6 +58,12 @@ type glyphCache struct {
 	glyphs map[glyphKey]*glyph
 	buf    sfnt.Buffer
 	ras    rasteriser
+
+	setter typeset.Typesetter
+	cells  map[cellKey]*glyph
+	texts  map[typesetKey]typesetText
+	runes  int // in texts
+	fonts  int // generation of the fonts that texts were typeset with
 }
 
 var glyphs glyphCache
@@ -78,6 +89,7 @@ func (c *glyphCache) get(f face, r rune) *glyph {
 		c.glyphs = map[glyphKey]*glyph{}
 	}
 	g := c.load(f, r)
+	g.complex = isComplex(g)
 	c.glyphs[key] = g
 	return g
 }
@@ -93,7 +105,7 @@ func (c *glyphCache) load(f face, r rune) *glyph {
 	index, err := src.GlyphIndex(&c.buf, r)
 	if err != nil || index == 0 {
 		if r == '\n' || zeroWidth(r) {
-			return &glyph{r: r, missing: !isInvisible(r) && r != '\n'}
+			return &glyph{r: r, missing: !typeset.IsInvisible(r) && r != '\n'}
 		}
 		return boxOf(f, r)
 	}

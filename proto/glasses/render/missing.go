@@ -10,12 +10,6 @@ import (
 // maxMissingNamed is how many missing characters of a text are named.
 const maxMissingNamed = 8
 
-// isInvisible reports whether a character that the font lacks is rightly drawn as nothing: joiners, marks of direction
-// and variation selectors. A combining mark is not one of them.
-func isInvisible(r rune) bool {
-	return unicode.In(r, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
-}
-
 // missing names the characters of a paragraph that no font has, each once, in order: "你 U+4F60, 好 U+597D". It is empty
 // if there are none.
 func (p *paragraph) missing() string {

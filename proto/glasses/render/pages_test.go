@@ -90,7 +90,7 @@ func TestWrap(t *testing.T) {
 		for _, l := range p.lines {
 			line := ""
 			for _, g := range p.glyphs[l.from:l.to] {
-				line += string(g.r)
+				line += string(g.r) + string(g.more)
 			}
 			got = append(got, line)
 			if l.width > width {

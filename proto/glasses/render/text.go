@@ -14,13 +14,16 @@ import (
 type paragraph struct {
 	face    face
 	glyphs  []*glyph
-	natural int // width of the widest line without wrapping, in pixels
+	places  []place // of glyphs; nil for a plain text
+	natural int     // width of the widest line without wrapping, in pixels
 	lines   []textLine
 }
 
 // textLine is glyphs[from:to] of its paragraph. top is relative to the top of the node.
 type textLine struct {
 	from, to, width, top int
+	order                []int // indexes of the glyphs from left to right; nil for from to to
+	rtl                  bool  // the line begins at the right
 }
 
 // zeroWidth reports whether a character has no width of its own.
@@ -40,6 +43,10 @@ func newParagraph(text string, f face) *paragraph {
 		}
 	}
 	p := &paragraph{face: f, glyphs: glyphs.of(f, runes)}
+	if !isPlain(p.glyphs) {
+		t := glyphs.typeset(f, runes)
+		p.glyphs, p.places = t.glyphs, t.places
+	}
 	for from := 0; from <= len(p.glyphs); {
 		to := from
 		for to < len(p.glyphs) && p.glyphs[to].r != '\n' {
@@ -67,24 +74,23 @@ func (p *paragraph) trimmed(from, to int) textLine {
 // line.
 func (p *paragraph) wrap(w int) {
 	p.lines = p.lines[:0]
-	from, space, width := 0, -1, 0
+	from, next, width := 0, 0, 0 // a line may begin with next, if it is after from
 	for i := 0; i < len(p.glyphs); i++ {
 		g := p.glyphs[i]
-		switch {
-		case g.r == '\n':
+		if g.r == '\n' {
 			p.add(from, i)
-			from, space, width = i+1, -1, 0
+			from, width = i+1, 0
 			continue
-		case g.r == ' ':
-			space = i
-		case width+g.advance > w && i > from && g.advance > 0:
-			next := i
-			if space >= from {
-				next = space + 1
+		}
+		if i > from && p.mayBegin(i) {
+			next = i
+		}
+		if g.r != ' ' && width+g.advance > w && i > from && g.advance > 0 {
+			if next <= from {
+				next = i
 			}
 			p.add(from, next)
-			from, space, width = next, -1, 0
-			i = next - 1
+			from, width, i = next, 0, next-1
 			continue
 		}
 		width += g.advance
@@ -95,6 +101,7 @@ func (p *paragraph) wrap(w int) {
 func (p *paragraph) add(from, to int) {
 	l := p.trimmed(from, to)
 	l.top = len(p.lines) * p.face.line
+	p.direct(&l)
 	p.lines = append(p.lines, l)
 }
 
@@ -112,7 +119,7 @@ func (c *canvas) paragraph(b *box, r, clip image.Rectangle, ink rgb) {
 			return
 		}
 		if at, ok := b.lineAt(p.lines[i], r, clip, least); ok {
-			c.line(p.glyphs[p.lines[i].from:p.lines[i].to], at.X, at.Y, p.face, clip, ink)
+			c.line(p, p.lines[i], at, clip, ink)
 		}
 	}
 }
@@ -130,10 +137,10 @@ func (b *box) lineAt(l textLine, r, clip image.Rectangle, least uint8) (image.Po
 	p := b.text
 	in := image.Rect(r.Min.X+b.padX, r.Min.Y+b.padY, r.Max.X-b.padX, r.Max.Y-b.padY)
 	at := image.Pt(in.Min.X, in.Min.Y+l.top)
-	switch b.align {
-	case glasses.AlignCenter:
+	switch {
+	case b.align == glasses.AlignCenter:
 		at.X += (in.Dx() - l.width) / 2
-	case glasses.AlignEnd:
+	case (b.align == glasses.AlignEnd) != l.rtl:
 		at.X += in.Dx() - l.width
 	}
 	place := image.Rect(at.X, at.Y, at.X+l.width, at.Y+p.face.line)
@@ -167,18 +174,23 @@ func moveInside(from, to, first, last, low, high int) int {
 // baseline returns the distance from the top of a line to its baseline.
 func (f face) baseline() int { return (100*f.line-115*f.size)/200 + 94*f.size/100 }
 
-// line paints glyphs from x on, in a line whose top is y. Parts of glyphs beyond the line are clipped only by clip.
-func (c *canvas) line(gs []*glyph, x, y int, f face, clip image.Rectangle, ink rgb) {
-	for g, at := range masks(gs, f) {
-		c.stamp(&g.mask, x+at.X, y+at.Y, clip, ink)
+// line paints a line whose top left is at. Parts of glyphs beyond the line are clipped only by clip.
+func (c *canvas) line(p *paragraph, l textLine, at image.Point, clip image.Rectangle, ink rgb) {
+	for g, offset := range p.masks(l) {
+		c.stamp(&g.mask, at.X+offset.X, at.Y+offset.Y, clip, ink)
 	}
 }
 
-// masks yields the glyphs that have pixels, with the top left of their masks relative to the top left of the line.
-func masks(gs []*glyph, f face) iter.Seq2[*glyph, image.Point] {
+// masks yields the glyphs of a line that have pixels, from left to right, with the top left of their masks relative to
+// the top left of the line.
+func (p *paragraph) masks(l textLine) iter.Seq2[*glyph, image.Point] {
 	return func(yield func(*glyph, image.Point) bool) {
-		base, x := f.baseline(), 0
-		for _, g := range gs {
+		base, x := p.face.baseline(), 0
+		for i := l.from; i < l.to; i++ {
+			g := p.glyphs[i]
+			if l.order != nil {
+				g = p.glyphs[l.order[i-l.from]]
+			}
 			left := x + g.left
 			if g.advance == 0 && g.left >= 0 { // a combining mark, drawn over the glyph before it
 				left -= g.w
@@ -194,7 +206,7 @@ func masks(gs []*glyph, f face) iter.Seq2[*glyph, image.Point] {
 // reach returns a rectangle that contains every pixel of a line, relative to its top left.
 func (p *paragraph) reach(l textLine) image.Rectangle {
 	var all image.Rectangle
-	for g, at := range masks(p.glyphs[l.from:l.to], p.face) {
+	for g, at := range p.masks(l) {
 		all = all.Union(image.Rect(at.X, at.Y, at.X+g.w, at.Y+g.h))
 	}
 	return all
@@ -204,7 +216,7 @@ func (p *paragraph) reach(l textLine) image.Rectangle {
 // its top left.
 func (p *paragraph) inkOf(l textLine, least uint8) image.Rectangle {
 	var all image.Rectangle
-	for g, at := range masks(p.glyphs[l.from:l.to], p.face) {
+	for g, at := range p.masks(l) {
 		if all.Empty() || !image.Rect(at.X, at.Y, at.X+g.w, at.Y+g.h).In(all) {
 			all = all.Union(g.ink(least).Add(at))
 		}

@@ -174,6 +174,9 @@ func (p *paragraph) appendLine(text string, i int, included bool) string {
 	b.WriteString(text)
 	for _, g := range p.glyphs[p.lines[i].from:to] {
 		b.WriteRune(g.r)
+		for _, r := range g.more {
+			b.WriteRune(r)
+		}
 	}
 	return b.String()
 }
@@ -213,7 +216,7 @@ func (s *scene) linesOf(p paintedBox, places []paintedPlace, traces func() *trac
 
 // eachPixel visits the pixels of a line with a coverage of least or more until visit returns false.
 func (p *paragraph) eachPixel(l textLine, at image.Point, least uint8, visit func(px image.Point) bool) {
-	for g, offset := range masks(p.glyphs[l.from:l.to], p.face) {
+	for g, offset := range p.masks(l) {
 		for i, a := range g.pix {
 			if a >= least && !visit(at.Add(offset).Add(image.Pt(i%g.w, i/g.w))) {
 				return

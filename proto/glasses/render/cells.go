@@ -1,0 +1,201 @@
+package render
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"golang.org/x/image/font/sfnt"
+	"golang.org/x/image/math/fixed"
+
+	"github.com/service-dev/service/proto/glasses/render/fonts"
+	"github.com/service-dev/service/proto/glasses/render/typeset"
+)
+
+// place is what a line needs to know about a glyph of a text that the primary font alone cannot draw.
+type place struct {
+	level, base uint8
+	mayBegin    bool // a line may begin with it
+}
+
+// typesetText is a text after typesetting, which does not depend on the width. It is immutable.
+type typesetText struct {
+	glyphs []*glyph
+	places []place
+}
+
+// maxTypesetRunes is how many characters of typeset texts are cached.
+const maxTypesetRunes = 64 << 10
+
+type typesetKey struct {
+	bold bool
+	size int
+	text string
+}
+
+// isPlain reports whether a text needs no typesetting: the primary font has its characters, which run from left to
+// right and do not affect each other. Its lines break at spaces.
+func isPlain(gs []*glyph) bool {
+	for _, g := range gs {
+		if g.complex {
+			return false
+		}
+	}
+	return true
+}
+
+// isComplex reports whether a character is not plain: see isPlain.
+func isComplex(g *glyph) bool {
+	return g.missing || g.r >= 0x300 && g.r < 0x370 || g.r == 0x61c || g.r >= 0x200c && g.r <= 0x200f ||
+		g.r >= 0x202a && g.r <= 0x202e || g.r >= 0x2066 && g.r <= 0x2069 || g.r >= 0xfe00 && g.r <= 0xfe0f
+}
+
+// typeset returns the glyphs of a text that is not plain.
+func (c *glyphCache) typeset(f face, text []rune) typesetText {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	key := typesetKey{f.bold, f.size, string(text)}
+	if t, ok := c.texts[key]; ok && c.fonts == fonts.Generation() {
+		return t
+	}
+	if c.texts == nil || c.fonts != fonts.Generation() || c.runes+len(text) > maxTypesetRunes {
+		c.texts, c.runes, c.fonts = map[typesetKey]typesetText{}, 0, fonts.Generation()
+	}
+	cells := c.setter.Cells(text, f.bold)
+	t := typesetText{make([]*glyph, len(cells)), make([]place, len(cells))}
+	for i, cell := range cells {
+		t.places[i] = place{cell.Level, cell.Base, cell.Break}
+	}
+	for from := 0; from < len(cells); {
+		to := from + 1
+		for to < len(cells) && cells[to].Run == cells[from].Run {
+			to++
+		}
+		c.run(f, text, cells[from:to], t.glyphs[from:to])
+		from = to
+	}
+	c.texts[key] = t
+	c.runes += len(text)
+	return t
+}
+
+// run sets the glyphs of cells that were shaped together. Cells of other fonts than the primary one keep their exact
+// distances, to a quarter of a pixel, so that joined letters meet; the primary font rounds each advance.
+func (c *glyphCache) run(f face, text []rune, cells []typeset.Cell, into []*glyph) {
+	exact, pen := 0, 0 // in 1/64 pixel, the latter rounded to 16/64
+	for k := range cells {
+		i := k
+		if cells[k].Level%2 == 1 { // in drawing order
+			i = len(cells) - 1 - k
+		}
+		cell := cells[i]
+		chars := text[cell.From:cell.To]
+		switch {
+		case cell.Face == nil:
+			into[i] = c.get(f, chars[0])
+			continue
+		case cell.Face.Primary:
+			into[i] = c.cell(f, cell, chars, 0, (cell.Advance*f.size*64/cell.Face.Upem+32)>>6)
+			continue
+		}
+		exact += cell.Advance * f.size * 64 / cell.Face.Upem
+		next := (exact + 8) &^ 15
+		start := (pen + 32) >> 6
+		into[i] = c.cell(f, cell, chars, pen-start<<6, (next+32)>>6-start)
+		pen = next
+	}
+}
+
+// cellKey identifies a cell: signature is its characters, glyphs and their positions.
+type cellKey struct {
+	size, phase, advance int
+	face                 *fonts.Face
+	signature            string
+}
+
+// cell returns the glyph of a cell, moved right by phase/64 pixels.
+func (c *glyphCache) cell(f face, cell typeset.Cell, chars []rune, phase, advance int) *glyph {
+	// From right to left brackets are mirrored.
+	if cell.Face.Primary && len(chars) == 1 && len(cell.Glyphs) == 1 && cell.Level%2 == 0 {
+		return c.get(f, chars[0])
+	}
+	sign := []byte(string(chars))
+	for _, g := range cell.Glyphs {
+		sign = binary.AppendVarint(append(sign, 0), int64(g.ID))
+		sign = binary.AppendVarint(binary.AppendVarint(sign, int64(g.X)), int64(g.Y))
+	}
+	key := cellKey{f.size, phase, advance, cell.Face, string(sign)}
+	g := c.cells[key]
+	if g == nil {
+		g = &glyph{r: chars[0], more: slices.Clone(chars[1:]), advance: advance}
+		g.left, g.top, g.mask = c.ras.glyph(c.outline(f.size, cell, phase))
+		if len(c.cells)%maxGlyphs == 0 { // there are none yet, or the cache is full
+			c.cells = map[cellKey]*glyph{}
+		}
+		c.cells[key] = g
+	}
+	return g
+}
+
+// outline returns the outlines of the glyphs of a cell.
+func (c *glyphCache) outline(size int, cell typeset.Cell, phase int) sfnt.Segments {
+	var all sfnt.Segments
+	ppem := fixed.Int26_6(size << 6)
+	for _, g := range cell.Glyphs {
+		segments, err := cell.Face.Outlines.LoadGlyph(&c.buf, sfnt.GlyphIndex(g.ID), ppem, nil)
+		if err != nil {
+			continue // has no outline
+		}
+		dx := fixed.Int26_6(phase + g.X*size*64/cell.Face.Upem)
+		dy := fixed.Int26_6(-g.Y * size * 64 / cell.Face.Upem)
+		for _, s := range segments {
+			for i := range s.Args {
+				s.Args[i].X += dx
+				s.Args[i].Y += dy
+			}
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// mayBegin reports whether a line may begin with glyph i, which is not the first.
+func (p *paragraph) mayBegin(i int) bool {
+	if p.places != nil {
+		return p.places[i].mayBegin
+	}
+	return p.glyphs[i-1].r == ' '
+}
+
+// direct sets the order in which a line is drawn, from left to right (rule L2 of Unicode Standard Annex 9), and whether
+// its paragraph runs from right to left.
+func (p *paragraph) direct(l *textLine) {
+	if p.places == nil || l.from == l.to {
+		return
+	}
+	places := p.places[l.from:l.to]
+	l.rtl = places[0].base%2 == 1
+	top, lowestOdd := uint8(0), uint8(255)
+	for _, at := range places {
+		top = max(top, at.level)
+		if at.level%2 == 1 {
+			lowestOdd = min(lowestOdd, at.level)
+		}
+	}
+	if lowestOdd == 255 {
+		return
+	}
+	l.order = make([]int, len(places))
+	for i := range l.order {
+		l.order[i] = l.from + i
+	}
+	for level := top; level >= lowestOdd; level-- {
+		for from := 0; from < len(places); from++ {
+			to := from
+			for to < len(places) && places[to].level >= level {
+				to++
+			}
+			slices.Reverse(l.order[from:to])
+			from = to
+		}
+	}
+}

@@ -1,0 +1,84 @@
+// Package fonts lists the font files of every script and parses them. It contains none of them: programs that draw any
+// text import its package packs, and a page provides a file when a text needs it.
+package fonts
+
+import "github.com/go-text/typesetting/language"
+
+// pack is the font files of some scripts.
+type pack struct {
+	regular, bold string // base names; bold is empty if there is none
+}
+
+// The packs of each family. Noto Sans of a script has no Latin letters here: those come from the Go fonts, then latin.
+var (
+	latin      = []pack{both("latin-ext"), both("vietnamese"), both("greek-ext"), both("cyrillic-ext")}
+	arabic     = []pack{both("arabic")}
+	armenian   = []pack{both("armenian")}
+	bengali    = []pack{both("bengali")}
+	devanagari = []pack{both("devanagari")}
+	georgian   = []pack{both("georgian")}
+	hebrew     = []pack{both("hebrew")}
+	tamil      = []pack{both("tamil")}
+	thai       = []pack{both("thai")}
+
+	simplified  = pack{regular: "chinese-simplified-400"}
+	traditional = pack{regular: "chinese-traditional-400"}
+	japanese    = pack{regular: "japanese-400"}
+	korean      = pack{regular: "korean-400"}
+
+	symbols = []pack{{regular: "symbols-400"}}
+	emoji   = []pack{{regular: "emoji-400"}}
+)
+
+func both(name string) pack { return pack{name + "-400", name + "-700"} }
+
+var byScript = map[language.Script][]pack{
+	language.Arabic: arabic, language.Armenian: armenian, language.Bengali: bengali,
+	language.Devanagari: devanagari, language.Georgian: georgian, language.Hebrew: hebrew,
+	language.Tamil: tamil, language.Thai: thai,
+	language.Latin: latin, language.Greek: latin, language.Cyrillic: latin,
+	language.Hangul: {korean}, language.Hiragana: {japanese}, language.Katakana: {japanese},
+	language.Bopomofo: {traditional},
+}
+
+// Region selects the forms of Han characters, which differ between countries.
+type Region int
+
+// The regions. RegionChina is that of text that says nothing about its language.
+const (
+	RegionChina Region = iota
+	RegionTaiwan
+	RegionJapan
+	RegionKorea
+)
+
+var byRegion = map[Region][]pack{
+	RegionChina:  {simplified, traditional, japanese, korean},
+	RegionTaiwan: {traditional, simplified, japanese, korean},
+	RegionJapan:  {japanese, simplified, traditional, korean},
+	RegionKorea:  {korean, japanese, traditional, simplified},
+}
+
+// packsOf returns the packs to search for a character of a script, the best first. A character of no script of its own,
+// such as a full stop or an emoji, has the script of the text around it.
+func packsOf(r rune, script language.Script, region Region, asEmoji bool) []pack {
+	var list []pack
+	if script == language.Han || isEastAsian(r) {
+		list = append(list, byRegion[region]...)
+	} else {
+		list = append(list, byScript[script]...)
+	}
+	if own := language.LookupScript(r); own.Strong() && own != language.Unknown {
+		return list
+	}
+	if asEmoji || r >= 0x1f000 {
+		return append(append(list, emoji...), symbols...)
+	}
+	return append(append(list, symbols...), emoji...)
+}
+
+// isEastAsian reports whether a character belongs to the punctuation, enclosed and full-width forms of East Asia.
+func isEastAsian(r rune) bool {
+	return r >= 0x3000 && r <= 0x303f || r >= 0x3200 && r <= 0x33ff || r >= 0xfe10 && r <= 0xfe1f ||
+		r >= 0xfe30 && r <= 0xfe4f || r >= 0xff00 && r <= 0xffef
+}

@@ -1,0 +1,167 @@
+package fonts
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/go-text/typesetting/font"
+	"github.com/go-text/typesetting/harfbuzz"
+	"github.com/go-text/typesetting/language"
+	"golang.org/x/image/font/gofont/gobold"
+	"golang.org/x/image/font/gofont/goregular"
+	"golang.org/x/image/font/sfnt"
+)
+
+// Face is a parsed font file. Shaper is not safe for concurrent use.
+type Face struct {
+	Name string
+	// Shaper works in font units, so that its results are integers and hold for every size.
+	Shaper *harfbuzz.Font
+	// Outlines is the same file for drawing.
+	Outlines *sfnt.Font
+	// Upem is the number of font units in an em.
+	Upem int
+	// Primary is set for the Go fonts, which are used wherever they have a character.
+	Primary bool
+
+	nominal *font.Face
+}
+
+// Has reports whether the font has a glyph for a character.
+func (f *Face) Has(r rune) bool {
+	_, ok := f.nominal.NominalGlyph(r)
+	return ok
+}
+
+func parse(name string, ttf []byte) (*Face, error) {
+	nominal, err := font.ParseTTF(bytes.NewReader(ttf))
+	if err != nil {
+		return nil, fmt.Errorf("parse font %s: %w", name, err)
+	}
+	outlines, err := sfnt.Parse(ttf)
+	if err != nil {
+		return nil, fmt.Errorf("parse font %s: %w", name, err)
+	}
+	return &Face{Name: name, Shaper: harfbuzz.NewFont(nominal), Outlines: outlines, Upem: int(nominal.Upem()),
+		nominal: nominal}, nil
+}
+
+var (
+	regular = sync.OnceValue(func() *Face { return primary("Go Regular", goregular.TTF) })
+	bold    = sync.OnceValue(func() *Face { return primary("Go Bold", gobold.TTF) })
+)
+
+func primary(name string, ttf []byte) *Face {
+	f, err := parse(name, ttf)
+	if err != nil {
+		panic("fonts: " + err.Error())
+	}
+	f.Primary = true
+	return f
+}
+
+// Primary returns the font of Latin, Greek and Cyrillic.
+func Primary(isBold bool) *Face {
+	if isBold {
+		return bold()
+	}
+	return regular()
+}
+
+// faces are the font files that this program has, parsed when they are first asked for.
+var faces struct {
+	mu         sync.Mutex
+	files      fs.FS            // nil in a program that is given files by Add
+	parsed     map[string]*Face // nil values are files that cannot be had
+	wanted     map[string]bool
+	generation int
+}
+
+// Use sets where the font files are found. Packs calls it.
+func Use(files fs.FS) {
+	faces.mu.Lock()
+	defer faces.mu.Unlock()
+	faces.files = files
+	faces.generation++
+}
+
+// Generation changes when other files become available.
+func Generation() int {
+	faces.mu.Lock()
+	defer faces.mu.Unlock()
+	return faces.generation
+}
+
+// Wanted returns the names of the font files that were asked for and that this program does not have, in order. Pass
+// each to Add. Names are those of the files in packs without their extension.
+func Wanted() []string {
+	faces.mu.Lock()
+	defer faces.mu.Unlock()
+	return slices.Sorted(maps.Keys(faces.wanted))
+}
+
+// Add provides a font file. One that cannot be had is nil: other fonts are then used in its place.
+func Add(name string, woff []byte) error {
+	faces.mu.Lock()
+	defer faces.mu.Unlock()
+	faces.generation++
+	return add(name, woff)
+}
+
+// add parses a font file. A file that cannot be parsed counts as one that cannot be had. The caller holds the lock.
+func add(name string, woff []byte) error {
+	if faces.parsed == nil {
+		faces.parsed = map[string]*Face{}
+	}
+	delete(faces.wanted, name)
+	faces.parsed[name] = nil
+	if woff == nil {
+		return nil
+	}
+	ttf, err := unpack(woff)
+	if err != nil {
+		return fmt.Errorf("unpack font %s: %w", name, err)
+	}
+	faces.parsed[name], err = parse(name, ttf)
+	return err
+}
+
+// load returns a font file, parsed: nil if it cannot be had. It returns false if it has yet to be provided.
+func load(name string) (f *Face, ok bool) {
+	faces.mu.Lock()
+	defer faces.mu.Unlock()
+	if f, ok := faces.parsed[name]; ok {
+		return f, true
+	}
+	if faces.files == nil {
+		if faces.wanted == nil {
+			faces.wanted = map[string]bool{}
+		}
+		faces.wanted[name] = true
+		return nil, false
+	}
+	woff, _ := fs.ReadFile(faces.files, name+".woff") // nil if the program was built without it
+	_ = add(name, woff)                               // a test parses all of them
+	return faces.parsed[name], true
+}
+
+// Fallbacks yields the fonts that may have a character that the primary font lacks, the best first. Each is loaded when
+// it is asked for; the list ends at one that has yet to be provided. asEmoji prefers the emoji to the symbol. Without a
+// bold font of a script its regular one is used.
+func Fallbacks(r rune, script language.Script, region Region, isBold, asEmoji bool) func(yield func(*Face) bool) {
+	return func(yield func(*Face) bool) {
+		for _, p := range packsOf(r, script, region, asEmoji) {
+			name := p.regular
+			if isBold && p.bold != "" {
+				name = p.bold
+			}
+			if f, ok := load(name); !ok || f != nil && !yield(f) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,14 @@
+// Package packs embeds the font files of every script. Import it for its effect: the renderer then draws them. A
+// file is unpacked when a text first needs it.
+package packs
+
+import (
+	"embed"
+
+	"github.com/service-dev/service/proto/glasses/render/fonts"
+)
+
+//go:embed *.woff *.txt
+var files embed.FS
+
+func init() { fonts.Use(files) }

@@ -1,0 +1,147 @@
+package typeset
+
+import (
+	"unicode"
+
+	"github.com/go-text/typesetting/language"
+	"golang.org/x/text/unicode/bidi"
+
+	"github.com/service-dev/service/proto/glasses/render/fonts"
+)
+
+// item is part of a paragraph that is shaped at once: characters of one level, script and font.
+type item struct {
+	from, to int
+	level    uint8
+	script   language.Script
+	face     *fonts.Face
+}
+
+// baseLevel returns the level of a paragraph: 1 if its first strong character runs from right to left (rules P2, P3).
+func baseLevel(text []rune) uint8 {
+	isolates := 0
+	for _, r := range text {
+		switch c := classOf(r); {
+		case c == bidi.LRI || c == bidi.RLI || c == bidi.FSI: // isolates are skipped with what they contain
+			isolates++
+		case c == bidi.PDI:
+			isolates = max(isolates-1, 0)
+		case isolates > 0:
+		case c == bidi.L:
+			return 0
+		case c == bidi.R || c == bidi.AL:
+			return 1
+		}
+	}
+	return 0
+}
+
+func classOf(r rune) bidi.Class {
+	p, _ := bidi.LookupRune(r)
+	return p.Class()
+}
+
+// isSeparator reports whether a character separates paragraphs.
+func isSeparator(r rune) bool { return classOf(r) == bidi.B }
+
+// numberLevels restores what the library does not report: it joins neighbours of level 0 with those of level 2, which
+// are numbers of right-to-left text in a left-to-right paragraph. text begins with a character of the given level.
+func numberLevels(levels []uint8, text []rune, level uint8) {
+	leading := level == 2
+	for i, r := range text {
+		c := classOf(r)
+		leading = leading && (c == bidi.EN || c == bidi.AN || c == bidi.ES || c == bidi.CS || c == bidi.ET ||
+			c == bidi.NSM || c == bidi.BN)
+		levels[i] = 0
+		if leading || c == bidi.AN {
+			levels[i] = 2
+		}
+	}
+}
+
+// itemise splits the paragraph into items.
+func (t *Typesetter) itemise(levels []uint8) {
+	t.items = t.items[:0]
+	script := firstScript(t.text)
+	t.lines.Init(t.text)
+	for graphemes := t.lines.GraphemeIterator(); graphemes.Next(); {
+		g := graphemes.Grapheme()
+		if own := language.LookupScript(g.Text[0]); own.Strong() && own != language.Unknown {
+			script = own
+		}
+		from, to := g.Offset, g.Offset+len(g.Text)
+		level := levels[from]
+		if f := t.faceOf(g.Text, from, script); f != nil {
+			t.add(item{from, to, level, script, f})
+			continue
+		}
+		for i := from; i < to; i++ { // name exactly the character that is missing
+			t.add(item{i, i + 1, level, script, t.faceOf(t.text[i:i+1], i, script)})
+		}
+	}
+}
+
+func (t *Typesetter) add(it item) {
+	if n := len(t.items); n > 0 {
+		last := &t.items[n-1]
+		if last.level == it.level && last.script == it.script && last.face == it.face {
+			last.to = it.to
+			return
+		}
+	}
+	t.items = append(t.items, it)
+}
+
+// firstScript returns the script of the first character that has one.
+func firstScript(text []rune) language.Script {
+	for _, r := range text {
+		if s := language.LookupScript(r); s.Strong() && s != language.Unknown {
+			return s
+		}
+	}
+	return language.Latin
+}
+
+// faceOf returns the best font that has a character with its marks, nil if there is none. from is its place in
+// the text.
+func (t *Typesetter) faceOf(grapheme []rune, from int, script language.Script) *fonts.Face {
+	asEmoji := len(grapheme) > 1 && grapheme[1] == '\ufe0f'
+	if f := fonts.Primary(t.bold); !asEmoji && t.has(f, grapheme, from, script) {
+		return f
+	}
+	for f := range fonts.Fallbacks(grapheme[0], script, t.region, t.bold, asEmoji) {
+		if t.has(f, grapheme, from, script) {
+			return f
+		}
+	}
+	return nil
+}
+
+// has reports whether a font has a character with its marks, possibly as one composed character.
+func (t *Typesetter) has(f *fonts.Face, grapheme []rune, from int, script language.Script) bool {
+	missing := 0
+	for _, r := range grapheme {
+		if !f.Has(r) && !IsInvisible(r) {
+			missing++
+		}
+	}
+	if missing == 0 {
+		return true
+	}
+	if len(grapheme) == 1 || len(grapheme) > maxCellGlyphs {
+		return false
+	}
+	b := t.glyphs(item{from: from, to: from + len(grapheme), script: script, face: f})
+	for _, g := range b.Info {
+		if g.Glyph == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// IsInvisible reports whether a character that a font lacks is rightly drawn as nothing: joiners, marks of direction
+// and variation selectors. A combining mark is not one of them.
+func IsInvisible(r rune) bool {
+	return unicode.In(r, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
+}

@@ -1,0 +1,208 @@
+// Package typeset turns text of any language into positioned glyphs: it finds directions (Unicode Standard Annex 9),
+// scripts, the font of each character, the glyphs (OpenType shaping), and where lines may break (Annex 14). Its results
+// are integers in font units, so they are the same on every platform and for every size.
+package typeset
+
+import (
+	"unicode"
+
+	"github.com/go-text/typesetting/bidi"
+	"github.com/go-text/typesetting/harfbuzz"
+	"github.com/go-text/typesetting/language"
+	"github.com/go-text/typesetting/segmenter"
+
+	"github.com/service-dev/service/proto/glasses/render/fonts"
+)
+
+// maxCellGlyphs bounds the glyphs of a cell. A character with more marks than that cannot be read anyway.
+const maxCellGlyphs = 32
+
+// Cell is what is drawn and moved as a whole: a character with its marks, or a ligature of several.
+type Cell struct {
+	// From and To delimit its characters in the text.
+	From, To int
+	// Level is its embedding level: odd for right to left. Base is the level of its paragraph.
+	Level, Base uint8
+	// Break reports whether a line may begin with the cell.
+	Break bool
+	// Run numbers the cells that were shaped together. They follow each other in the text.
+	Run int
+	// Face is the font; nil if none has the character, or for a line feed.
+	Face *fonts.Face
+	// Glyphs are in drawing order. Advance is the distance to the next cell in font units.
+	Glyphs  []Glyph
+	Advance int
+}
+
+// Glyph is a glyph of a font and its offset from the left end of its cell on the baseline, in font units; y points up.
+type Glyph struct {
+	ID   uint16
+	X, Y int
+}
+
+// Typesetter lays out texts. It keeps buffers for the next text and is not safe for concurrent use.
+type Typesetter struct {
+	bidi    bidi.Paragraph
+	lines   segmenter.Segmenter
+	shaper  *harfbuzz.Buffer
+	text    []rune
+	items   []item
+	cells   []Cell
+	bold    bool
+	region  fonts.Region
+	nextRun int
+}
+
+// Cells returns the cells of a text in the order of its characters. Line feeds and other separators of paragraphs are
+// cells of their own.
+func (t *Typesetter) Cells(text []rune, bold bool) []Cell {
+	if t.shaper == nil {
+		t.shaper = harfbuzz.NewBuffer()
+	}
+	t.bold, t.region, t.cells, t.nextRun = bold, regionOf(text), nil, 0
+	for from := 0; from <= len(text); {
+		to := from
+		for to < len(text) && !isSeparator(text[to]) {
+			to++
+		}
+		t.paragraph(text[from:to], from)
+		if to < len(text) {
+			t.cells = append(t.cells, Cell{From: to, To: to + 1, Run: t.run()})
+		}
+		from = to + 1
+	}
+	return t.cells
+}
+
+func (t *Typesetter) run() int {
+	t.nextRun++
+	return t.nextRun
+}
+
+// regionOf guesses the region of Han characters from the characters beside them.
+func regionOf(text []rune) fonts.Region {
+	for _, r := range text {
+		switch {
+		case unicode.In(r, unicode.Hiragana, unicode.Katakana):
+			return fonts.RegionJapan
+		case unicode.Is(unicode.Hangul, r):
+			return fonts.RegionKorea
+		case unicode.Is(unicode.Bopomofo, r):
+			return fonts.RegionTaiwan
+		}
+	}
+	return fonts.RegionChina
+}
+
+// paragraph appends the cells of a paragraph that begins at offset.
+func (t *Typesetter) paragraph(text []rune, offset int) {
+	if len(text) == 0 {
+		return
+	}
+	t.text = text
+	first := len(t.cells)
+	levels, base := t.levels()
+	t.itemise(levels)
+	for _, it := range t.items {
+		t.shape(it)
+	}
+	breaks := t.breaks()
+	for i := first; i < len(t.cells); i++ {
+		c := &t.cells[i]
+		c.Break, c.Base = breaks[c.From], base
+		c.From, c.To = c.From+offset, c.To+offset
+	}
+}
+
+// levels returns the embedding level of each character, and that of the paragraph, which the first strong character
+// decides.
+func (t *Typesetter) levels() (levels []uint8, base uint8) {
+	levels = make([]uint8, 0, len(t.text))
+	runs := t.bidi.Segment(t.text, bidi.Neutral)
+	for i := range runs.NumRuns() {
+		run := runs.Run(i)
+		for range run.End - run.Start {
+			levels = append(levels, uint8(run.Level))
+		}
+		if run.Level == 0 || run.Level == 2 && baseLevel(t.text) == 0 {
+			numberLevels(levels[run.Start:], t.text[run.Start:run.End], uint8(run.Level))
+		}
+	}
+	return levels, baseLevel(t.text)
+}
+
+// breaks reports for each character whether a line may begin with it.
+func (t *Typesetter) breaks() []bool {
+	at := make([]bool, len(t.text)+1)
+	t.lines.Init(t.text)
+	for lines := t.lines.LineIterator(); lines.Next(); {
+		l := lines.Line()
+		at[l.Offset+len(l.Text)] = true
+	}
+	return at
+}
+
+// shape appends the cells of an item.
+func (t *Typesetter) shape(it item) {
+	run := t.run()
+	if it.face == nil {
+		for i := it.from; i < it.to; i++ {
+			t.cells = append(t.cells, Cell{From: i, To: i + 1, Level: it.level, Run: run})
+		}
+		return
+	}
+	b := t.glyphs(it)
+	cells := []Cell{}
+	for i := 0; i < len(b.Info); {
+		c := Cell{From: b.Info[i].Cluster, Level: it.level, Run: run, Face: it.face}
+		for ; i < len(b.Info) && b.Info[i].Cluster == c.From; i++ {
+			at := b.Pos[i]
+			if len(c.Glyphs) < maxCellGlyphs {
+				c.Glyphs = append(c.Glyphs, Glyph{uint16(b.Info[i].Glyph), c.Advance + int(at.XOffset), int(at.YOffset)})
+			}
+			c.Advance += int(at.XAdvance)
+		}
+		cells = append(cells, c)
+	}
+	if it.level%2 == 1 { // from drawing order
+		for i, j := 0, len(cells)-1; i < j; i, j = i+1, j-1 {
+			cells[i], cells[j] = cells[j], cells[i]
+		}
+	}
+	for i := range cells {
+		cells[i].To = it.to
+		if i+1 < len(cells) {
+			cells[i].To = cells[i+1].From
+		}
+	}
+	if len(cells) > 0 {
+		cells[0].From = it.from
+	}
+	t.cells = append(t.cells, cells...)
+}
+
+// noKerning keeps the primary font as it is without shaping: each advance is that of one character.
+var noKerning = []harfbuzz.Feature{{Tag: 'k'<<24 | 'e'<<16 | 'r'<<8 | 'n', Start: 0, End: harfbuzz.FeatureGlobalEnd}}
+
+// glyphs shapes an item, with the text around it as context.
+func (t *Typesetter) glyphs(it item) *harfbuzz.Buffer {
+	b := t.shaper
+	b.Clear()
+	b.AddRunes(t.text, it.from, it.to-it.from)
+	b.Props = harfbuzz.SegmentProperties{Direction: harfbuzz.LeftToRight, Script: it.script, Language: languages[t.region]}
+	if it.level%2 == 1 {
+		b.Props.Direction = harfbuzz.RightToLeft
+	}
+	var features []harfbuzz.Feature
+	if it.face.Primary {
+		features = noKerning
+	}
+	b.Shape(it.face.Shaper, features)
+	return b
+}
+
+// languages choose the forms of a font that has those of several regions.
+var languages = map[fonts.Region]language.Language{
+	fonts.RegionChina: "", fonts.RegionTaiwan: language.NewLanguage("zh-hant"),
+	fonts.RegionJapan: language.NewLanguage("ja"), fonts.RegionKorea: language.NewLanguage("ko"),
+}

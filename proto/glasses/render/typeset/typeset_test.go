@@ -1,0 +1,103 @@
+package typeset_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	_ "github.com/service-dev/service/proto/glasses/render/fonts/packs"
+	"github.com/service-dev/service/proto/glasses/render/typeset"
+)
+
+func cells(text string) []typeset.Cell {
+	var t typeset.Typesetter
+	return t.Cells([]rune(text), false)
+}
+
+func TestCells_EveryScriptHasAFont(t *testing.T) {
+	for _, text := range []string{
+		"Tiếng Việt", "e\u0301", "ệ̃", "Ελλάδα ᾧ", "Ѣ кириллица", "你好，世界。", "繁體中文「廣東」", "日本語カタカナ", "한국어 뷁", "مرحبا بالعالم ١٢٣",
+		"שָׁלוֹם", "नमस्ते क्षत्रिय", "ภาษาไทย น้ำ", "বাংলা ক্ষ", "தமிழ்", "Հայերեն", "ქართული", "✓ ★ → ☎", "🙂 👍🏽 👩‍👩‍👧 ❤️",
+	} {
+		for _, c := range cells(text) {
+			if c.Face == nil {
+				t.Errorf("%q: no font has %q", text, []rune(text)[c.From:c.To])
+			}
+			for _, g := range c.Glyphs {
+				if g.ID == 0 {
+					t.Errorf("%q: %s has no glyph for %q", text, c.Face.Name, []rune(text)[c.From:c.To])
+				}
+			}
+		}
+	}
+}
+
+func TestCells_LevelsAreThoseOfTheAnnex(t *testing.T) {
+	for _, c := range []struct{ text, levels string }{
+		{"abc שלום def", "000011110000"},
+		{"שלום abc", "11111222"},
+		{"של 12 ab", "11122122"},
+		{"a של 12b", "00111220"},
+		{"a של 12", "0011122"},
+	} {
+		var got strings.Builder
+		for _, cell := range cells(c.text) {
+			for range cell.To - cell.From {
+				got.WriteByte('0' + cell.Level)
+			}
+		}
+		if got.String() != c.levels {
+			t.Errorf("%q: levels %s, want %s", c.text, got.String(), c.levels)
+		}
+	}
+}
+
+func TestCells_LinesMayBeginWhereTheAnnexSays(t *testing.T) {
+	for _, c := range []struct{ text, marked string }{
+		{"你好，世界", "你|好，|世|界"}, {"well-known 日本", "well-|known |日|本"}, {"שלום עולם", "שלום |עולם"},
+	} {
+		var got strings.Builder
+		for _, cell := range cells(c.text) {
+			if cell.Break {
+				got.WriteByte('|')
+			}
+			got.WriteString(string([]rune(c.text)[cell.From:cell.To]))
+		}
+		if got.String() != c.marked {
+			t.Errorf("%q: %q, want %q", c.text, got.String(), c.marked)
+		}
+	}
+}
+
+func FuzzCells(f *testing.F) {
+	for _, s := range []string{"a" + strings.Repeat("\u0301", 200), "abc \u202eשלום\u202c 12", "\u2067\u2066x\u2069", "स्\u200dत्री", "\n\n日\n",
+		"👩‍👩‍👧 e\ufe0f", "لا إله", "\xff\xfe", "\u1100\u1161\u11a8"} {
+		f.Add(s, false)
+	}
+	cells("\u65e5\ufffd\U0010ffff") // parses the large fonts, which is not part of any text's time
+	f.Fuzz(func(t *testing.T, s string, bold bool) {
+		if len(s) > 4096 {
+			return
+		}
+		text := []rune(s)
+		var setter typeset.Typesetter
+		list := setter.Cells(text, bold)
+		at := 0
+		for _, c := range list {
+			if c.From != at || c.To <= c.From || len(c.Glyphs) > 32 {
+				t.Fatalf("%q: a cell of %d to %d with %d glyphs, after %d", s, c.From, c.To, len(c.Glyphs), at)
+			}
+			at = c.To
+		}
+		if at != len(text) {
+			t.Fatalf("%q: the cells end at %d of %d", s, at, len(text))
+		}
+		again := setter.Cells(text, bold)
+		if !slices.EqualFunc(list, again, func(a, b typeset.Cell) bool {
+			return a.From == b.From && a.To == b.To && a.Level == b.Level && a.Break == b.Break && a.Advance == b.Advance &&
+				a.Face == b.Face && slices.Equal(a.Glyphs, b.Glyphs)
+		}) {
+			t.Fatalf("%q: another result the second time", s)
+		}
+	})
+}
