@@ -185,8 +185,11 @@ func (s *Service) Report(ctx context.Context, account, project string, q Query) 
 
 func (r *Report) add(row credit.UsageRow) {
 	r.Totals.add(row)
-	if row.Model != "" { // empty for refused calls that named no known model
-		r.ByModel = addPart(r.ByModel, modelName(row.Model), row)
+	if name := row.Model; name != "" { // empty for refused calls that named no known model
+		if !backendapi.IsName(name, backendapi.MaxModelID) {
+			name = otherModels
+		}
+		r.ByModel = addPart(r.ByModel, name, row)
 	}
 	r.BySource = addPart(r.BySource, row.Source, row)
 	r.Series[row.Hour.Sub(r.From)/time.Duration(r.Unit)].add(row)
@@ -194,13 +197,6 @@ func (r *Report) add(row credit.UsageRow) {
 
 // otherModels are those whose ids no answer can hold; earlier versions counted calls of such.
 const otherModels = "other"
-
-func modelName(id string) string {
-	if backendapi.IsName(id, backendapi.MaxModelID) {
-		return id
-	}
-	return otherModels
-}
 
 func addPart(parts []Part, name string, row credit.UsageRow) []Part {
 	i := slices.IndexFunc(parts, func(p Part) bool { return p.Name == name })
