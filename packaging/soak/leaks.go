@@ -174,8 +174,8 @@ func temporary(name string) bool {
 		strings.HasSuffix(name, ".sock")
 }
 
-// swept reports whether a file is the temporary one of a killed daemon, so young that the last start had to leave it: its
-// writer might have lived.
+// swept reports whether a file is the temporary one of a killed daemon, so young that the last start had to leave it:
+// its writer might have lived.
 func (w *testbed) swept(path string) bool {
 	if !strings.Contains(filepath.Base(path), ".tmp-") {
 		return false

@@ -96,8 +96,9 @@ func (p slowProvider) RoundTrip(r *http.Request) (*http.Response, error) {
 	case <-r.Context().Done():
 		return nil, context.Cause(r.Context())
 	}
-	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Request: r, Body: io.NopCloser(strings.NewReader(
-		`{"choices":[{"message":{"content":"Hello"}}],"usage":{"prompt_tokens":7,"completion_tokens":5}}`))}, nil
+	const answer = `{"choices":[{"message":{"content":"Hello"}}],"usage":{"prompt_tokens":7,"completion_tokens":5}}`
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Request: r,
+		Body: io.NopCloser(strings.NewReader(answer))}, nil
 }
 
 // An answer that is not streamed starts when it is complete, so only the limit of the whole call ends it. The app does

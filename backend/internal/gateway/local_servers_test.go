@@ -105,8 +105,8 @@ func FuzzParseModels(f *testing.F) {
 }
 
 func FuzzLocalBase(f *testing.F) {
-	for _, address := range []string{"http://localhost:11434", " https://[::1]:8080/v1/ ", "http://a:b@c", "http://h?q", "ftp://h",
-		"//h", "http://h/%2f/", "http://h/a b#c", "http://h%zz"} {
+	for _, address := range []string{"http://localhost:11434", " https://[::1]:8080/v1/ ", "http://a:b@c",
+		"http://h?q", "ftp://h", "//h", "http://h/%2f/", "http://h/a b#c", "http://h%zz"} {
 		f.Add(address)
 	}
 	f.Fuzz(func(t *testing.T, address string) {

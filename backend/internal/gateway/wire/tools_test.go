@@ -25,7 +25,8 @@ var toolStreams = map[API]string{
 		`{"type":"response.output_item.done","item":{"type":"function_call","name":"first","arguments":"{}"}}`,
 		`{"type":"response.output_item.done","item":{"type":"message"}}`,
 		`{"type":"response.output_item.done","item":{"type":"function_call","name":"second","arguments":"{\"b\":2}"}}`),
-	Messages: stream(`{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","name":"first","input":{}}}`,
+	Messages: stream(
+		`{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","name":"first","input":{}}}`,
 		`{"type":"content_block_stop","index":0}`,
 		`{"type":"content_block_start","index":1,"content_block":{"type":"tool_use","name":"second","input":{}}}`,
 		`{"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":"{\"b\":"}}`,
@@ -132,8 +133,11 @@ func FuzzTools(f *testing.F) {
 }
 
 func FuzzErrorMessage(f *testing.F) {
-	for _, body := range []string{`{"error":{"message":"too long","code":"x"}}`, `{"type":"error","error":{"message":"\ud800"}}`,
-		`{"error":"text"}`, `{"error":{"message":7}}`, `{"error":{"message":"` + strings.Repeat("é", 400) + `"}}`, `[]`, `<html>`} {
+	for _, body := range []string{
+		`{"error":{"message":"too long","code":"x"}}`, `{"type":"error","error":{"message":"\ud800"}}`,
+		`{"error":"text"}`, `{"error":{"message":7}}`, `{"error":{"message":"` + strings.Repeat("é", 400) + `"}}`,
+		`[]`, `<html>`,
+	} {
 		f.Add(body)
 	}
 	f.Fuzz(func(t *testing.T, body string) {

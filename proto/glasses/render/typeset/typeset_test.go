@@ -16,8 +16,9 @@ func cells(text string) []typeset.Cell {
 
 func TestCells_EveryScriptHasAFont(t *testing.T) {
 	for _, text := range []string{
-		"Tiếng Việt", "e\u0301", "ệ̃", "Ελλάδα ᾧ", "Ѣ кириллица", "你好，世界。", "繁體中文「廣東」", "日本語カタカナ", "한국어 뷁", "مرحبا بالعالم ١٢٣",
-		"שָׁלוֹם", "नमस्ते क्षत्रिय", "ภาษาไทย น้ำ", "বাংলা ক্ষ", "தமிழ்", "Հայերեն", "ქართული", "✓ ★ → ☎", "🙂 👍🏽 👩‍👩‍👧 ❤️",
+		"Tiếng Việt", "e\u0301", "ệ̃", "Ελλάδα ᾧ", "Ѣ кириллица", "你好，世界。", "繁體中文「廣東」", "日本語カタカナ",
+		"한국어 뷁", "مرحبا بالعالم ١٢٣", "שָׁלוֹם", "नमस्ते क्षत्रिय", "ภาษาไทย น้ำ",
+		"বাংলা ক্ষ", "தமிழ்", "Հայերեն", "ქართული", "✓ ★ → ☎", "🙂 👍🏽 👩‍👩‍👧 ❤️",
 	} {
 		for _, c := range cells(text) {
 			if c.Face == nil {
@@ -70,7 +71,8 @@ func TestCells_LinesMayBeginWhereTheAnnexSays(t *testing.T) {
 }
 
 func FuzzCells(f *testing.F) {
-	for _, s := range []string{"a" + strings.Repeat("\u0301", 200), "abc \u202eשלום\u202c 12", "\u2067\u2066x\u2069", "स्\u200dत्री", "\n\n日\n",
+	for _, s := range []string{"a" + strings.Repeat("\u0301", 200), "abc \u202eשלום\u202c 12", "\u2067\u2066x\u2069",
+		"स्\u200dत्री", "\n\n日\n",
 		"👩‍👩‍👧 e\ufe0f", "لا إله", "\xff\xfe", "\u1100\u1161\u11a8"} {
 		f.Add(s, false)
 	}
