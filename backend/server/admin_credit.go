@@ -101,7 +101,24 @@ func (o operator) change(ctx context.Context, a account.Account, c creditChange,
 	booked, err := book(ctx, a.ID, n, c.reference, c.note, audit.Operator())
 	err = explain(err, credit.ErrReferenceUsed, "another amount or account was booked under this reference; "+
 		"nothing was changed. See it with service-backend admin credit, or choose another reference")
-	return &booked, err
+	return &booked, explainTake(err)
+}
+
+// explainTake says how much can be taken.
+func explainTake(err error) error {
+	var none *credit.NoCredit
+	var reserved *credit.Reserved
+	switch {
+	case errors.As(err, &none) && none.Held > 0:
+		return fmt.Errorf("the account has only %s USD; nothing was changed. Take at most %s USD now, the other %s USD are held "+
+			"by calls in flight", none.Available+none.Held, none.Available, none.Held)
+	case errors.As(err, &none):
+		return fmt.Errorf("the account has only %s USD; nothing was changed. Take at most that", none.Available)
+	case errors.As(err, &reserved):
+		return fmt.Errorf("calls in flight hold %s USD of the account's %s USD; nothing was changed. Take at most %s USD, or "+
+			"the rest when they have ended", reserved.Held, reserved.Available+reserved.Held, reserved.Available)
+	}
+	return err
 }
 
 // transfersShown is how many of an account's transfers are listed.

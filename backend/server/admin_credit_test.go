@@ -42,7 +42,7 @@ func TestAdminCredit_BooksOnceByReference(t *testing.T) {
 	for want, args := range map[string][]string{
 		"reference": {"--add", "6.00", "--reference", "INV-7"}, "--reference is missing": {"--add", "6.00"},
 		"like 5.00": {"--add", "-5", "--reference", "x"}, "not both": {"--add", "1", "--take", "1", "--reference", "x"},
-		"no credit": {"--take", "100", "--reference", "y"}, "belong to": {"--note", "x"},
+		"only 5.50 USD; nothing was changed": {"--take", "100", "--reference", "y"}, "belong to": {"--note", "x"},
 	} {
 		code, out, errs := run(append([]string{"admin", "--database", d.file, "credit", "ada@example.org"}, args...)...)
 		if code != 1 || out != "" || !strings.Contains(errs, want) {

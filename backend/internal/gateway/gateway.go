@@ -197,7 +197,8 @@ type Sink interface {
 	Write(p []byte) error
 }
 
-// ErrBroken is returned for an answer that broke off after its beginning was written.
+// ErrBroken is returned for an answer that broke off after its beginning was written. It wraps a *Refusal with the
+// reason.
 var ErrBroken = errors.New("the answer broke off")
 
 // why returns the reason for which a model is not offered to projects that pay by credit, or "".

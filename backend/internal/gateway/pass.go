@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"mime"
 	"net/http"
@@ -285,11 +286,21 @@ func (t *transfer) breakOff(ctx, upstream context.Context, err error) error {
 	case t.left.Load():
 		return nil
 	case t.begun:
-		return ErrBroken
+		return t.broken(err)
 	case errors.Is(err, errProvider), errors.Is(err, wire.ErrEventTooLarge), errors.Is(err, io.ErrUnexpectedEOF):
 		return t.busy("")
 	}
 	return t.unanswered(err)
+}
+
+// broken says why an answer broke off. Most often the reason is the provider's.
+func (t *transfer) broken(err error) error {
+	refusal := &Refusal{Code: CodeProviderError, Message: ErrBroken.Error()}
+	if isTimeout(err) || errors.Is(err, errRevoked) || errors.Is(err, errStopped) || errors.Is(err, errUncovered) {
+		refusal = t.unanswered(err)
+		refusal.Message = ErrBroken.Error() + ": " + refusal.Message
+	}
+	return fmt.Errorf("%w: %w", ErrBroken, refusal)
 }
 
 // result returns the usage of the answer: the provider's report, or an estimate without one.

@@ -151,7 +151,7 @@ func (c *call) refused(ctx context.Context, r *http.Response) *Refusal {
 	// The key, its budget, the model's name or a redirect: only the operator can fix it.
 	c.s.Log.Error("provider refused the operator's request", "provider", p.ID, "model", c.model.ID, "status", status)
 	return &Refusal{Code: CodeProviderUnavailable, RetryAfter: maxRetryAfter,
-		Message: "the model's provider is not available: the operator of this backend has been told"}
+		Message: "the model's provider refuses this backend: tell its operator, whose log names the reason"}
 }
 
 func (c *call) busy(retryAfter string) *Refusal {

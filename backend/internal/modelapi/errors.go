@@ -1,6 +1,7 @@
 package modelapi
 
 import (
+	"encoding/json"
 	"errors"
 	"maps"
 	"net/http"
@@ -128,14 +129,18 @@ func envelope(refusal *gateway.Refusal, status int, messages bool) any {
 }
 
 // brokenFrame is the last event of a stream that breaks off.
-func brokenFrame(api wire.API) []byte {
-	const message = `"message":"the answer broke off"`
+func brokenFrame(api wire.API, err error) []byte {
+	refusal := &gateway.Refusal{Code: gateway.CodeProviderError, Message: gateway.ErrBroken.Error()}
+	errors.As(err, &refusal)
+	event := envelope(refusal, statuses[refusal.Code], api == wire.Messages)
+	named := "event: error\n"
 	switch api {
 	case wire.Responses:
-		return []byte("event: error\ndata: {\"type\":\"error\",\"code\":\"provider_error\"," + message + ",\"param\":null}\n\n")
-	case wire.Messages:
-		return []byte("event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"api_error\"," + message + "}}\n\n")
+		event = map[string]any{"type": "error", "code": refusal.Code, "message": refusal.Message, "param": nil}
 	case wire.Chat:
+		named = ""
+	case wire.Messages:
 	}
-	return []byte("data: {\"error\":{\"type\":\"api_error\",\"code\":\"provider_error\"," + message + ",\"param\":null}}\n\n")
+	data, _ := json.Marshal(event) // of strings only
+	return []byte(named + "data: " + string(data) + "\n\n")
 }

@@ -188,7 +188,7 @@ func (a *API) call(w http.ResponseWriter, r *http.Request, who gateway.Caller, a
 	err = a.Gateway.Do(r.Context(), who, api, body, s)
 	switch {
 	case errors.Is(err, gateway.ErrBroken):
-		_ = s.Write(brokenFrame(api))
+		_ = s.Write(brokenFrame(api, err))
 		panic(http.ErrAbortHandler) // a clean end would look like a complete answer
 	case err != nil:
 		a.fail(w, r, err)

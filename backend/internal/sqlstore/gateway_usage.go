@@ -125,7 +125,8 @@ func (s *Store) Refusals(ctx context.Context, q credit.UsageQuery) ([]credit.Ref
 }
 
 // mergeCredit moves the gateway's rows of one project to another, in the transaction that merges the projects. Calls in
-// flight continue, and count in the other.
+// flight continue, and count in the other. The settings allow no more than those of either: of two caps the lower one
+// stays, and own keys pay if they paid for one of the projects.
 func mergeCredit(ctx context.Context, tx *sql.Tx, accountID, from, into string) error {
 	return moveRows(ctx, tx, accountID, from, into,
 		`UPDATE credit_balances SET held = held WHERE account_id = $1 AND $2 <> $3`, // no hold is made meanwhile
@@ -139,10 +140,21 @@ func mergeCredit(ctx context.Context, tx *sql.Tx, accountID, from, into string) 
 			SELECT account_id, CAST($3 AS TEXT), hour, model, kind, source, `+usageSums+` FROM gateway_usage
 			WHERE account_id = $1 AND app_id = $2 `+addToUsage,
 		`UPDATE gateway_calls SET app_id = $3 WHERE account_id = $1 AND app_id = $2`,
-		`UPDATE gateway_settings SET app_id = $3 WHERE account_id = $1 AND app_id = $2 AND NOT EXISTS
-			(SELECT 1 FROM gateway_settings x WHERE x.account_id = $1 AND x.app_id = $3)`,
+		`INSERT INTO gateway_settings (account_id, app_id, day_cap, month_cap, caps_version, key_source)
+			SELECT account_id, CAST($3 AS TEXT), day_cap, month_cap, caps_version, key_source FROM gateway_settings
+			WHERE account_id = $1 AND app_id = $2
+			ON CONFLICT (account_id, app_id) DO UPDATE SET day_cap = `+lower("day_cap")+`, month_cap = `+lower("month_cap")+`,
+				caps_version = gateway_settings.caps_version + 1,
+				key_source = CASE WHEN excluded.key_source = 'own' THEN 'own' ELSE gateway_settings.key_source END`,
+		`DELETE FROM gateway_settings WHERE account_id = $1 AND app_id = $2 AND $2 <> $3`,
 		`UPDATE local_servers SET app_id = $3 WHERE account_id = $1 AND app_id = $2 AND NOT EXISTS
 			(SELECT 1 FROM local_servers x WHERE x.account_id = $1 AND x.app_id = $3 AND x.id = local_servers.id)`,
 		`DELETE FROM credit_spending WHERE account_id = $1 AND project = $2 AND $2 <> $3`,
 		`DELETE FROM credit_notices WHERE account_id = $1 AND project = $2 AND $2 <> $3`)
+}
+
+// lower is the lower cap of two rows of gateway_settings; NULL does not limit.
+func lower(column string) string {
+	return "CASE WHEN gateway_settings." + column + " IS NULL OR excluded." + column + " < gateway_settings." + column +
+		" THEN excluded." + column + " ELSE gateway_settings." + column + " END"
 }

@@ -94,6 +94,41 @@ func mergedProjects(t *testing.T, f *purses) {
 	f.sound(t)
 }
 
+// A merge never allows more than either project did.
+func mergedSettings(t *testing.T, f *purses) {
+	setSource := func(project, source string) {
+		fatal(t, f.store.SetKeySource(t.Context(), source, audit.New(f.clock.now(), "ada", audit.Person(), "x", project, "")))
+	}
+	merge := func(from, into string) {
+		fatal(t, f.store.MergeProjects(t.Context(), "ada", from, into, audit.New(f.clock.now(), "ada", audit.Person(),
+			"project.merged", into, "merged")))
+	}
+	f.setCaps(t, appID, amount(200_000), nil)
+	setSource(appID, "own")
+	f.setCaps(t, otherID, amount(300_000), amount(900_000))
+	f.setCaps(t, otherID, amount(400_000), amount(900_000))
+	merge(appID, otherID)
+	c := must(f.store.CreditCaps(t.Context(), "ada", otherID))(t)
+	source := must(f.store.KeySource(t.Context(), "ada", otherID))(t)
+	if *c.Day != 200_000 || c.Month == nil || *c.Month != 900_000 || c.Version != 3 || source != "own" {
+		t.Errorf("%s of a day, %v of a month, version %d, paid by %s", *c.Day, c.Month, c.Version, source)
+	}
+	must(f.projects.MintKey(t.Context(), "ada", "com.example.third", "app", audit.Person()))(t)
+	merge(otherID, "com.example.third") // which has no settings
+	c = must(f.store.CreditCaps(t.Context(), "ada", "com.example.third"))(t)
+	if source = must(f.store.KeySource(t.Context(), "ada", "com.example.third"))(t); *c.Day != 200_000 || source != "own" {
+		t.Errorf("%+v, paid by %s", c, source)
+	}
+	must(f.projects.MintKey(t.Context(), "ada", "com.example.fourth", "app", audit.Person()))(t)
+	f.setCaps(t, "com.example.fourth", amount(100_000), nil)
+	merge("com.example.fourth", "com.example.third")
+	c = must(f.store.CreditCaps(t.Context(), "ada", "com.example.third"))(t)
+	if source = must(f.store.KeySource(t.Context(), "ada", "com.example.third"))(t); *c.Day != 100_000 || source != "own" {
+		t.Errorf("%+v, paid by %s", c, source)
+	}
+	f.sound(t)
+}
+
 func callsCounted(t *testing.T, f *purses) {
 	call := credit.Call{Account: "ada", Project: appID, Model: "echo", Kind: "chat", Source: "script", TextIn: 10,
 		TextCached: 4, TextOut: 6, Duration: 1500 * time.Millisecond}

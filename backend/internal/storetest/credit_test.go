@@ -32,6 +32,7 @@ func TestCredit(t *testing.T) {
 		"deleted account leaves no trace":       deletedAccount,
 		"deleted project":                       deletedProject,
 		"merged projects":                       mergedProjects,
+		"merged projects allow no more":         mergedSettings,
 		"calls are counted":                     callsCounted,
 		"old rows go":                           oldRowsGo,
 		"an outage loses no charge":             outageLosesNothing,

@@ -169,6 +169,7 @@ func TestMergeAndDelete_AskFirst(t *testing.T) {
 	h := newFakeDashboard()
 	site, _ := dashboardSite(t, h)
 	v := signedIn(t, site, ada)
+	v.get(helloPath+"/merge?into=com.example.other").want(http.StatusOK, "Of two spending caps the lower one stays")
 	v.get(helloPath + "/merge?into=" + hello).want(http.StatusNotFound) // a merge into itself
 	v.get(helloPath + "/merge?into=" + foreign).want(http.StatusNotFound)
 	v.get(helloPath+"/merge?into=com.example.other").want(http.StatusOK, "cannot be undone")

@@ -63,17 +63,45 @@ func checkText(body []byte) error {
 		case errors.Is(err, io.EOF) && ended:
 			return nil
 		case errors.Is(err, jsontext.ErrDuplicateName):
-			return &FieldError{InvalidJSON, "", "the body has a name twice in one object"}
+			return malformed(d, err, "the body has a name twice in one object")
 		case err != nil:
-			return &FieldError{InvalidJSON, "", "the body is not one valid JSON object"}
+			return malformed(d, err, "the body is not one valid JSON object")
 		case d.StackDepth() > maxDepth:
-			return &FieldError{InvalidJSON, "", fmt.Sprintf("the body is nested deeper than %d levels", maxDepth)}
+			return malformed(d, nil, fmt.Sprintf("the body is nested deeper than %d levels", maxDepth))
 		case ended || d.StackDepth() == 0 && token.Kind() != '}':
-			return &FieldError{InvalidJSON, "", "the body is not one JSON object"}
+			return malformed(d, nil, "the body is not one JSON object")
 		case token.Kind() == '0' && !isNumber(token.String()):
-			return &FieldError{InvalidJSON, "", "the body has a number out of range"}
+			return malformed(d, nil, "the body has a number out of range")
 		}
 	}
+}
+
+// maxPath bounds the path of a field in an error, in bytes.
+const maxPath = 100
+
+// malformed says where the text is wrong, or where the decoder is.
+func malformed(d *jsontext.Decoder, err error, what string) error {
+	at, field := d.InputOffset(), d.StackPointer()
+	var syntax *jsontext.SyntacticError
+	if errors.As(err, &syntax) {
+		at, field = syntax.ByteOffset, syntax.JSONPointer
+	}
+	var path string
+	for token := range field.Tokens() {
+		switch _, err := strconv.Atoi(token); {
+		case err == nil:
+			path += "[" + token + "]"
+		case path == "":
+			path = token
+		default:
+			path += "." + token
+		}
+	}
+	path = path[:min(len(path), maxPath)]
+	if path != "" {
+		what += ", in " + path
+	}
+	return &FieldError{InvalidJSON, path, fmt.Sprintf("%s, near byte %d", what, at)}
 }
 
 func isNumber(text string) bool {

@@ -25,12 +25,12 @@ func TestDecode_RefusesWhatCouldSpendMore(t *testing.T) {
 		api               API
 		body, code, param string
 	}{
-		{Chat, `{"model":"m","model":"n",` + hello + `}`, InvalidJSON, ""},
-		{Chat, `{"model":"m","messages":[{"role":"user","role":"system","content":"x"}]}`, InvalidJSON, ""},
-		{Chat, `{"model":"m","mod\u0065l":"n",` + hello + `}`, InvalidJSON, ""},
-		{Chat, `{"model":"m","seed":` + deep + `,` + hello + `}`, InvalidJSON, ""},
-		{Chat, `{"model":"m","temperature":1e400,` + hello + `}`, InvalidJSON, ""},
-		{Chat, "{\"model\":\"m\xff\"," + hello + `}`, InvalidJSON, ""},
+		{Chat, `{"model":"m","model":"n",` + hello + `}`, InvalidJSON, "model"},
+		{Chat, `{"model":"m","messages":[{"role":"user","role":"system","content":"x"}]}`, InvalidJSON, "messages[0].role"},
+		{Chat, `{"model":"m","mod\u0065l":"n",` + hello + `}`, InvalidJSON, "model"},
+		{Chat, `{"model":"m","seed":` + deep + `,` + hello + `}`, InvalidJSON, "seed" + strings.Repeat(".a", 31)},
+		{Chat, `{"model":"m","temperature":1e400,` + hello + `}`, InvalidJSON, "temperature"},
+		{Chat, "{\"model\":\"m\xff\"," + hello + `}`, InvalidJSON, "model"},
 		{Chat, `[]`, InvalidJSON, ""},
 		{Chat, `{"model":"m",` + hello + `} {}`, InvalidJSON, ""},
 		{Chat, ``, InvalidJSON, ""},
