@@ -139,7 +139,8 @@ func TestUpstreams_AimockIsChargedAsItCounts(t *testing.T) {
 		}
 	}
 	u, l, bill := a.usageOf(calls).Totals, b.ledger(), 2*in+10*out
-	if u.Calls != calls || u.Failed+u.Estimated+u.Refused != 0 || u.TextIn != in || u.TextOut != out || u.MicroUSD != bill {
+	if u.Calls != calls || u.Failed+u.Estimated+u.Refused != 0 || u.TextIn != in || u.TextOut != out ||
+		u.MicroUSD != bill {
 		t.Errorf("%d calls of %d and %d tokens cost %d: %+v", calls, in, out, bill, u)
 	}
 	if !l.OK || l.Used != bill || l.OpenHolds != 0 || l.Balances != 2_000_000-bill {
@@ -192,13 +193,15 @@ func TestUpstreams_LlamaCountsAndCostsNothing(t *testing.T) {
 			// Its vocabulary has a token for each byte.
 			if want := int64(len("user: " + said)); counted.In < want || counted.Out < 1 || counted.Out > most ||
 				read != counted.In || wrote != counted.Out {
-				t.Errorf("%.10q: the model read and wrote %+v, the app got %d and %d, of %d bytes", said, counted, read, wrote, want)
+				t.Errorf("%.10q: the model read and wrote %+v, the app got %d and %d, of %d bytes", said, counted, read,
+					wrote, want)
 			}
 			in, out, calls = in+counted.In, out+counted.Out, calls+1
 		}
 	}
 	u := a.usageOf(calls)
-	if s := u.Totals; s.Calls != calls || s.Failed+s.Estimated != 0 || s.TextIn != in || s.TextOut != out || s.MicroUSD != 0 {
+	if s := u.Totals; s.Calls != calls || s.Failed+s.Estimated != 0 || s.TextIn != in || s.TextOut != out ||
+		s.MicroUSD != 0 {
 		t.Errorf("%d calls of %d and %d tokens: %+v", calls, in, out, s)
 	}
 	if len(u.BySource) != 1 || u.BySource[0].Source != "local" || u.BySource[0].Calls != calls {
