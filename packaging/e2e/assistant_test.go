@@ -101,6 +101,24 @@ func passage(t *testing.T, a *agent, id, fence string) string {
 	return ""
 }
 
+// askingExample adds an assistant to the example app hello.ts, and returns its folder and the documentation's scenario
+// that tests it.
+func askingExample(t *testing.T, a *agent) (dir, scenario string) {
+	t.Helper()
+	// The module of the topic assistant serves the app of the topic hello too.
+	dir = exampleInto(t, a, "typescript", "assistant")
+	hello := a.call("getCodeExample", map[string]any{"language": "typescript", "topic": "hello"})
+	code := hello.Structured["files"].([]any)[0].(map[string]any)["content"].(string)
+	const start = "await draw();\n"
+	if strings.Count(code, "\n"+start) != 1 {
+		t.Fatalf("hello.ts has changed:\n%s", code)
+	}
+	code = strings.Replace(code, "\n"+start, "\n"+start+"await answerQuestions(glasses);\n", 1)
+	writeInto(t, filepath.Join(dir, "hello.ts"), "import { answerQuestions } from \"./questions.ts\";\n"+code)
+	writeInto(t, filepath.Join(dir, "questions.ts"), passage(t, a, "app-assistant#in-an-app", "ts assistant"))
+	return dir, passage(t, a, "app-assistant#test-it", "json scenario")
+}
+
 // An agent adds an assistant to the example app and tests it headless. All that it writes is from answers of tools.
 func TestAgent_AddsAnAssistant(t *testing.T) {
 	t.Parallel()
@@ -111,19 +129,8 @@ func TestAgent_AddsAnAssistant(t *testing.T) {
 	if guide.IsError || !strings.Contains(fmt.Sprint(guide.Structured), "stopAsking") {
 		t.Fatalf("getCapabilityGuide: %v", guide.Structured)
 	}
-	// The module of the topic assistant serves the app of the topic hello too.
-	dir := exampleInto(t, a, "typescript", "assistant")
-	hello := a.call("getCodeExample", map[string]any{"language": "typescript", "topic": "hello"})
-	code := hello.Structured["files"].([]any)[0].(map[string]any)["content"].(string)
-	const start = "await draw();\n"
-	if strings.Count(code, "\n"+start) != 1 {
-		t.Fatalf("hello.ts has changed:\n%s", code)
-	}
-	code = strings.Replace(code, "\n"+start, "\n"+start+"await answerQuestions(glasses);\n", 1)
-	writeInto(t, filepath.Join(dir, "hello.ts"), "import { answerQuestions } from \"./questions.ts\";\n"+code)
-	writeInto(t, filepath.Join(dir, "questions.ts"), passage(t, a, "app-assistant#in-an-app", "ts assistant"))
+	dir, milk := askingExample(t, a)
 	file := filepath.Join(dir, "milk.json")
-	milk := passage(t, a, "app-assistant#test-it", "json scenario")
 	writeInto(t, file, milk)
 
 	report := filepath.Join(dir, "report.xml")
@@ -184,6 +191,37 @@ with connect("Shopping", "1.0") as glasses:
     for event in glasses.events():
         pass
 `
+
+// The scenario of the documentation brings its script to a session of the simulator page, whose app has been attached
+// since before there was something to call. Another script gives another verdict.
+func TestAssistant_ScenarioInABrowserSession(t *testing.T) {
+	t.Parallel()
+	b := startBackend(t, "")
+	w := newWorld(t, "", "SERVICE_BACKEND_URL="+b.url, "SERVICE_NO_AUTO_OPEN=1")
+	a := startAgent(w, "modern", false)
+	browser := linkAnd(t, w, a)
+	dir, milk := askingExample(t, a)
+	s := a.call("createSimulatorSession", map[string]any{"project": "com.example.shopping", "openBrowser": false,
+		"deviceModel": "rayban_display"})
+	openSimulator(t, browser, s.str(t, "sessionUrl"))
+	startApp(t, w, []string{nodeTool(t, "node/bin/node"), filepath.Join(dir, "hello.ts")}, s)
+	listens := map[string]any{"sessionId": s.str(t, "sessionId"), "type": "transcription.start", "timeoutSeconds": 60}
+	if row := a.call("waitForEvent", listens); row.Structured["status"] != "found" {
+		t.Fatalf("the app does not listen: %v", row.Structured)
+	}
+	file := filepath.Join(dir, "milk.json")
+	milk = strings.NewReplacer(`{"expect": {"type": "transcription.start"}},`, "",
+		`"expect": {`, `"expect": {"withinMs": 20000, `, `"expectDisplay": {`, `"expectDisplay": {"withinMs": 20000, `).
+		Replace(milk)
+	eggs := strings.NewReplacer(`{"contains": "milk"}`, `{"contains": "eggs"}`, `"withinMs": 20000, `, "").Replace(milk)
+	for _, c := range []struct{ text, verdict string }{{milk, "pass"}, {eggs, "fail"}} {
+		writeInto(t, file, c.text)
+		report := a.call("runSteps", map[string]any{"sessionId": s.str(t, "sessionId"), "file": file})
+		if report.IsError || report.Structured["verdict"] != c.verdict {
+			t.Errorf("%s\n%v", c.text, report.Structured)
+		}
+	}
+}
 
 // A script answers the app of a backend's session, although the backend has no provider, and the event log shows what
 // it called. The second call answers the result of the first one.

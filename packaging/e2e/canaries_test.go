@@ -8,33 +8,38 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/service-dev/service/packaging/llmtest"
 )
 
 // Secrets are entered wherever a person, an agent, a shipped app or an operator can enter one, and searched for in
-// every log, page, tool answer, telemetry file and database dump. A secret may occur only in the answer or page that
-// issues it.
+// every log, page, tool answer, answer of a model, telemetry file and database dump, and in the bytes of the database's
+// files. A secret may occur only in the answer or page that issues it.
 func TestSecrets_LeakNowhere(t *testing.T) {
 	for _, engine := range []string{"sqlite", "postgres"} {
 		t.Run(engine, func(t *testing.T) {
 			t.Parallel()
-			database, dump := newDatabase(t, engine)
+			database, dump, bytes := newRawDatabase(t, engine)
 			mail := startMail(t)
 			secrets := map[string]string{
 				"credentials key": strings.Repeat("c4",
 					32), "SMTP password": "canary-smtp-password", "HMAC key": strings.Repeat("5a", 32),
-				"credential": "sk-canary0123456789abcdefghijklmnopqrstuvwxyzABCDEF", "password": password, "second password": "canary second password",
+				"provider's key": llmtest.Key,
+				"credential":     "sk-canary0123456789abcdefghijklmnopqrstuvwxyzABCDEF", "password": password, "second password": "canary second password",
 			}
 			b := startBackend(t, database, "SERVICE_BACKEND_LOG_LEVEL=debug",
 				"SERVICE_BACKEND_CREDENTIALS_KEY="+secrets["credentials key"],
+				"SERVICE_BACKEND_GATEWAY_CATALOGUE="+gatewayOfSecrets(t),
 				"SERVICE_BACKEND_SMTP_HOST=127.0.0.1", "SERVICE_BACKEND_SMTP_PORT="+mail.port, "SERVICE_BACKEND_SMTP_USER=mailer",
 				"SERVICE_BACKEND_SMTP_PASSWORD="+secrets["SMTP password"], "SERVICE_BACKEND_SMTP_FROM=Service <service@example.org>", "SERVICE_BACKEND_SMTP_TLS=none")
 			w := newWorld(t, "log_level: debug\n", "SERVICE_BACKEND_URL="+b.url, "SERVICE_NO_AUTO_OPEN=1")
 			told := canaryDay(t, b, w, mail, secrets)
 
-			told["database"] = dump()
+			told["database"], told["database's files"] = dump(), bytes()
 			told["backend log"] = readAll(t, b.logs)
 			told["daemon's files"] = filesBelow(t, w.dir, "auth.json", "app.token")
-			if !strings.Contains(told["database"], "credential") ||
+			if !strings.Contains(told["database"], "credential") || !strings.Contains(told["database's files"], app) ||
+				!strings.Contains(told["database"], "own_key_refused") ||
 				!strings.Contains(told["daemon's files"], "tool.called") || len(told["backend log"]) < 1000 {
 				t.Error("there was little to search")
 			}
@@ -87,8 +92,8 @@ func canaryDay(t *testing.T, b *remoteBackend, w *world, mail *mailbox, secrets 
 	secrets["credential link"] = address[strings.LastIndex(address, "/")+1:]
 	someone.open(address)
 	someone.submit(someone.at.Path, "value", secrets["credential"])
-	for _, tool := range []string{"listProjects", "getAssistantConfig", "getCredentialStatus", "getProjectAnalytics",
-		"getConnectionPageConfig", "whoAmI"} {
+	for _, tool := range []string{"listProjects", "getAssistantConfig", "getGatewayUsage", "getCredentialStatus",
+		"getProjectAnalytics", "getConnectionPageConfig", "whoAmI"} {
 		args := map[string]any{"project": app}
 		if tool == "listProjects" || tool == "whoAmI" {
 			args = map[string]any{}
@@ -100,6 +105,7 @@ func canaryDay(t *testing.T, b *remoteBackend, w *world, mail *mailbox, secrets 
 	if s := call("getCredentialStatus", map[string]any{"project": app}); !strings.Contains(s.Content[0].Text, "CDEF") {
 		t.Errorf("the credential is not set: %v", s.Structured)
 	}
+	models := gatewayDay(t, b, a, someone, secrets)
 	newSecrets(t, b, someone, mail, secrets)
 	for _, p := range accountPages {
 		someone.open(b.url + strings.ReplaceAll(p.path, "{app}", app))
@@ -112,7 +118,7 @@ func canaryDay(t *testing.T, b *remoteBackend, w *world, mail *mailbox, secrets 
 		t.Fatal(err)
 	}
 	resp.Body.Close()
-	return map[string]string{"tool answers": answers.String(), "pages": pages.String()}
+	return map[string]string{"tool answers": answers.String(), "pages": pages.String(), "answers of models": models}
 }
 
 func readAll(t *testing.T, file string) string {

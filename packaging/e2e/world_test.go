@@ -218,7 +218,6 @@ func startBackend(t *testing.T, database string, variables ...string) *remoteBac
 		"SERVICE_BACKEND_LINK_POLL_INTERVAL=1",
 		"SERVICE_BACKEND_SUPPORT_CONTACT=support@example.org",
 	}, variables...)
-	b.start()
 	t.Cleanup(func() {
 		b.stop()
 		if t.Failed() {
@@ -227,6 +226,7 @@ func startBackend(t *testing.T, database string, variables ...string) *remoteBac
 		}
 		os.RemoveAll(dir)
 	})
+	b.start()
 	return b
 }
 
