@@ -51,6 +51,9 @@ const (
 	Write = "write"
 	// MakeDir creates the folder Path and its parents with mode DirMode.
 	MakeDir = "mkdir"
+	// Remove removes the regular file Path, not a symbolic link, if Data is the SHA-256 of its content. Clients of
+	// earlier versions refuse this operation.
+	Remove = "remove"
 )
 
 // Request is one operation. Paths are absolute; with Root they are relative to it, with slashes, and nothing may lead

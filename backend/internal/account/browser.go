@@ -9,11 +9,12 @@ import (
 
 	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/secret"
+	"github.com/service-dev/service/proto/credential"
 )
 
 // OpenSession signs a browser in and returns the secret for its cookie, or ErrSuspended.
 func (s *Service) OpenSession(ctx context.Context, accountID string, v Visit) (string, error) {
-	value := secret.New(secret.Browser)
+	value := secret.New(credential.Browser)
 	now := s.now()
 	v.UserAgent, v.IP = clip(v.UserAgent, maxAgent), clip(v.IP, 64)
 	err := s.store.InsertWebSession(ctx, accountID, BrowserSession{
@@ -33,7 +34,7 @@ func (s *Service) OpenSession(ctx context.Context, accountID string, v Visit) (s
 // FindSession returns the account that is signed in. It returns ErrNoSession if there is none or the account is
 // suspended.
 func (s *Service) FindSession(ctx context.Context, value string) (Account, error) {
-	if !secret.Valid(secret.Browser, value) {
+	if !secret.Valid(credential.Browser, value) {
 		return Account{}, ErrNoSession
 	}
 	hash, now := s.browserHash(value), s.now()

@@ -10,6 +10,7 @@ import (
 	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/mail"
 	"github.com/service-dev/service/backend/internal/secret"
+	"github.com/service-dev/service/proto/credential"
 )
 
 const (
@@ -301,7 +302,7 @@ func (s *Service) CheckPassword(ctx context.Context, accountID, password string)
 func (s *Service) mailToken(
 	ctx context.Context, accountID, purpose, email string, life time.Duration, limit int,
 ) (string, error) {
-	token, now := secret.New(secret.Mail), s.now()
+	token, now := secret.New(credential.Mail), s.now()
 	err := s.store.InsertMailToken(ctx, MailToken{
 		Hash: s.mailHash(token), AccountID: accountID, Purpose: purpose, Email: email, CreatedAt: now,
 		ExpiresAt: now.Add(life),
@@ -314,7 +315,7 @@ func (s *Service) mailToken(
 }
 
 func (s *Service) mailed(ctx context.Context, token string, purposes ...string) (MailToken, error) {
-	if !secret.Valid(secret.Mail, token) {
+	if !secret.Valid(credential.Mail, token) {
 		return MailToken{}, ErrBadToken
 	}
 	t, err := s.store.MailToken(ctx, s.mailHash(token), s.now())

@@ -11,6 +11,7 @@ import (
 	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/mail"
 	"github.com/service-dev/service/backend/internal/secret"
+	"github.com/service-dev/service/proto/credential"
 )
 
 // blockingStore blocks reads of accounts while it is held; other calls pass.
@@ -125,11 +126,11 @@ func TestEnded_Called(t *testing.T) {
 	}
 	for name, end := range map[string]func() error{
 		"suspended":     func() error { _, err := s.Suspend(t.Context(), "ada", audit.Operator()); return err },
-		"signed out":    func() error { return s.CloseSession(t.Context(), secret.New(secret.Browser)) },
+		"signed out":    func() error { return s.CloseSession(t.Context(), secret.New(credential.Browser)) },
 		"one browser":   func() error { return s.EndSession(t.Context(), "ada", "one", audit.Person()) },
 		"every browser": func() error { _, err := s.EndOtherSessions(t.Context(), "ada", "", audit.Person()); return err },
 		"password reset": func() error {
-			_, err := s.ResetPassword(t.Context(), secret.New(secret.Mail), "another password", Access{})
+			_, err := s.ResetPassword(t.Context(), secret.New(credential.Mail), "another password", Access{})
 			return err
 		},
 		"password set": func() error { return s.SetPassword(t.Context(), "ada", "another password", "", audit.Person()) },

@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/service-dev/service/backend/internal/secret"
+	"github.com/service-dev/service/proto/credential"
 )
 
 // PendingSignUp is a stored sign-up whose mailed link has not been used yet.
@@ -28,7 +29,7 @@ func (s *Service) RequestSignUp(ctx context.Context, email, password, next strin
 	if err != nil {
 		return err
 	}
-	token, now := secret.New(secret.Mail), s.now()
+	token, now := secret.New(credential.Mail), s.now()
 	err = s.store.InsertSignUp(ctx, PendingSignUp{
 		Hash: s.signUpHash(token), Email: email, PasswordHash: hashed, Next: next, CreatedAt: now,
 		ExpiresAt: now.Add(VerifyLife),
@@ -52,7 +53,7 @@ func (s *Service) RequestSignUp(ctx context.Context, email, password, next strin
 // password, because whoever reads the mail may be another person, who must not get an account whose password somebody
 // else knows. It returns ErrBadToken, ErrEmailTaken, ErrBadCredentials or a *TooManyGuessesError.
 func (s *Service) FinishSignUp(ctx context.Context, token, password string) (Account, string, error) {
-	if !secret.Valid(secret.Mail, token) {
+	if !secret.Valid(credential.Mail, token) {
 		return Account{}, "", ErrBadToken
 	}
 	p, err := s.store.SignUpByToken(ctx, s.signUpHash(token), s.now())

@@ -9,6 +9,7 @@ import (
 	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/secret"
 	"github.com/service-dev/service/proto/backendapi"
+	"github.com/service-dev/service/proto/credential"
 )
 
 // accountRoutes are the routes that authenticate their caller.
@@ -92,7 +93,7 @@ func TestWithoutALiveLink(t *testing.T) {
 			w.operate("UPDATE links SET expires_at = $1", w.now().Add(-time.Second).UnixMilli())
 			return []string{"Authorization", "Bearer " + token}
 		}, dead, "expired"},
-		{"never minted", func(*world) []string { return []string{"Authorization", "Bearer " + secret.New(secret.Token)} },
+		{"never minted", func(*world) []string { return []string{"Authorization", "Bearer " + secret.New(credential.Token)} },
 			dead, "does not know"},
 		{"nonsense", func(*world) []string { return []string{"Authorization", "Bearer nonsense"} }, dead, "does not know"},
 	} {

@@ -10,13 +10,15 @@ import (
 
 	"github.com/service-dev/service/backend/internal/secret"
 	"github.com/service-dev/service/proto/backendapi"
+	"github.com/service-dev/service/proto/credential"
 )
 
 func TestIssueCode(t *testing.T) {
 	w := newWorld(t)
 	code := w.issue()
 	if !regexp.MustCompile(`^[BCDFGHJKLMNPQRSTVWXZ]{4}-[BCDFGHJKLMNPQRSTVWXZ]{4}$`).MatchString(code.UserCode) ||
-		!secret.Valid(secret.DeviceCode, code.DeviceCode) || code.VerificationURL != site+"/activate?code="+code.UserCode ||
+		!secret.Valid(credential.DeviceCode, code.DeviceCode) ||
+		code.VerificationURL != site+"/activate?code="+code.UserCode ||
 		code.ExpiresInSeconds != 600 || code.PollIntervalSeconds != 5 {
 		t.Errorf("issued %+v", code)
 	}
@@ -106,7 +108,7 @@ func TestPollStatuses(t *testing.T) {
 
 func TestPoll_UnknownCodes(t *testing.T) {
 	w := newWorld(t)
-	for _, code := range []string{secret.New(secret.DeviceCode), "sdc_nonsense", "x", strings.Repeat("x", 60_000),
+	for _, code := range []string{secret.New(credential.DeviceCode), "sdc_nonsense", "x", strings.Repeat("x", 60_000),
 		"' OR 1=1 --", "\x00"} {
 		w.poll(code).problem(http.StatusNotFound, "unknown_device_code")
 	}
@@ -125,7 +127,7 @@ func TestPollBodies(t *testing.T) {
 	w.approve(code)
 	var token backendapi.Token
 	got := w.poll(code.DeviceCode).is(http.StatusOK).into(&token)
-	if !secret.Valid(secret.Token, token.AuthToken) {
+	if !secret.Valid(credential.Token, token.AuthToken) {
 		t.Error("the token has the wrong form")
 	}
 	want := fmt.Sprintf(`{"authToken":%q,"accountId":%q,"tier":"free_account","linkedAt":"2026-01-02T03:04:05.000Z","expiresAt":null}`+"\n",

@@ -14,6 +14,7 @@ import (
 
 	"github.com/service-dev/service/backend/internal/link"
 	"github.com/service-dev/service/backend/internal/secret"
+	"github.com/service-dev/service/proto/credential"
 )
 
 // busyLinks counts concurrent polls, blocks them until released, and knows one code.
@@ -51,20 +52,20 @@ func (l *busyLinks) Throttled(context.Context) { l.throttled++ }
 // two of its polls run at a time, and once their queue is full the others are told to retry later. A known code is
 // never reported as unknown.
 func TestGuessedDeviceCodes_QueuePerAddress(t *testing.T) {
-	l := &busyLinks{known: secret.New(secret.DeviceCode)}
+	l := &busyLinks{known: secret.New(credential.DeviceCode)}
 	w := newWorld(t, func(o *Options) { l.Links, o.Links = o.Links, l })
 	poll := func(code, ip string) answer {
 		return w.call("POST", "/api/auth/device/token", `{"deviceCode":"`+code+`"}`, ipHeader, ip)
 	}
-	first := poll(secret.New(secret.DeviceCode), "192.0.2.1")
+	first := poll(secret.New(credential.DeviceCode), "192.0.2.1")
 	for range 2 * guessesPerMinute {
-		if got := poll(secret.New(secret.DeviceCode), "192.0.2.1"); got.status != http.StatusNotFound ||
+		if got := poll(secret.New(credential.DeviceCode), "192.0.2.1"); got.status != http.StatusNotFound ||
 			string(got.body) != string(first.body) {
 			t.Fatalf("%d %s", got.status, got.body)
 		}
 	}
 	if l.throttled == 0 {
-		t.Error("the trail was not told")
+		t.Error("the trail has no entry")
 	}
 	poll(l.known, "192.0.2.1").is(http.StatusOK)
 

@@ -25,6 +25,7 @@ import (
 	"github.com/service-dev/service/backend/internal/mail"
 	"github.com/service-dev/service/backend/internal/secret"
 	"github.com/service-dev/service/backend/internal/sessions"
+	"github.com/service-dev/service/proto/credential"
 )
 
 const (
@@ -223,7 +224,7 @@ func (h *authWorld) link(b *browser, project string) (linkID string) {
 	return known.LinkID
 }
 
-// config gives the owner's project one setting of each kind.
+// config stores one setting of each kind for the owner's project.
 func (h *authWorld) config(linkID string) {
 	h.t.Helper()
 	ctx, id, project, agent := h.t.Context(), h.owner.account, h.things["project"], audit.Agent(linkID)
@@ -248,10 +249,10 @@ func (h *authWorld) config(linkID string) {
 	h.must(h.f.audit.Read(ctx, id, project, "assistant.read", agent))
 	paste, err := h.f.credentials.NewLink(ctx, id, project, "openai", agent)
 	h.must(err)
-	h.name("paste", paste.ID, secret.New(secret.Credential))
+	h.name("paste", paste.ID, secret.New(credential.Credential))
 }
 
-// basics gives a project of the owner a name, a key, a credential and some usage.
+// basics sets a name, a key, a credential and some usage for a project of the owner.
 func (h *authWorld) basics(project string) (keyID string) {
 	h.t.Helper()
 	ctx, id := h.t.Context(), h.owner.account
@@ -278,7 +279,7 @@ func (h *authWorld) newest() string {
 	return all[0].ID
 }
 
-// account gives the owner's account its sign-in methods, a second browser and two mailed links.
+// account adds to the owner's account its sign-in methods, a second browser and two mailed links.
 func (h *authWorld) account(second *browser) {
 	h.t.Helper()
 	ctx, id := h.t.Context(), h.owner.account
@@ -297,7 +298,7 @@ func (h *authWorld) account(second *browser) {
 	post := &outbox{}
 	h.f.accounts.Mail = post
 	h.must(h.f.accounts.SendVerification(ctx, id))
-	h.name("verify", tokenOf(post.last.Link), secret.New(secret.Mail))
+	h.name("verify", tokenOf(post.last.Link), secret.New(credential.Mail))
 	over, end := context.WithCancel(ctx)
 	end()
 	h.must(h.f.accounts.Serve(over)) // sends the queued mail
@@ -306,7 +307,7 @@ func (h *authWorld) account(second *browser) {
 	h.things["signup"] = tokenOf(post.last.Link)
 	reset, err := h.f.accounts.ResetLink(ctx, h.owner.email, audit.Operator())
 	h.must(err)
-	h.name("reset", tokenOf(reset), secret.New(secret.Mail))
+	h.name("reset", tokenOf(reset), secret.New(credential.Mail))
 }
 
 func tokenOf(address string) string { _, token, _ := strings.Cut(address, "?token="); return token }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/service-dev/service/backend/internal/secret"
+	"github.com/service-dev/service/proto/credential"
 )
 
 func builtInOf(t *testing.T) Catalogue {
@@ -37,7 +38,7 @@ func TestBuiltInProviders(t *testing.T) {
 	openai, _ := c.find("openai")
 	for says, bad := range map[string]string{
 		"8 to 512": "sk-" + x(600), "right provider": "sk-ant-api03-" + x(90), "no spaces": "sk-" + x(20) + " " + x(20),
-		"own secrets": secret.New(secret.Token), "all of it": x(40), "has 8": "",
+		"own secrets": secret.New(credential.Token), "all of it": x(40), "has 8": "",
 	} {
 		_, err := openai.check(bad)
 		var invalid *InvalidError

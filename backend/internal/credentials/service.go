@@ -10,6 +10,7 @@ import (
 
 	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/secret"
+	"github.com/service-dev/service/proto/credential"
 )
 
 // LinkTTL is the lifetime of a paste link.
@@ -114,7 +115,7 @@ func (s *Service) NewLink(ctx context.Context, account, project, provider string
 		return Link{}, ErrUnknownProvider
 	}
 	now := s.now()
-	l := Link{ID: secret.New(secret.Credential), Project: project, Provider: p.Provider, ExpiresAt: now.Add(LinkTTL)}
+	l := Link{ID: secret.New(credential.Credential), Project: project, Provider: p.Provider, ExpiresAt: now.Add(LinkTTL)}
 	stored := StoredLink{Hash: s.o.Hasher.Hash(linkKind, l.ID), AccountID: account, Project: project, Provider: provider,
 		RequestedBy: by.LinkID, CreatedAt: now, ExpiresAt: l.ExpiresAt}
 	entry := audit.New(now, account, by, "credential.link", project, "link to paste the key of "+p.Name)
@@ -127,7 +128,7 @@ func (s *Service) NewLink(ctx context.Context, account, project, provider string
 // Link returns a live link of the account. It returns ErrUnknownLink for a link of another account and for a used or
 // expired one.
 func (s *Service) Link(ctx context.Context, account, linkID string) (Link, error) {
-	if !secret.Valid(secret.Credential, linkID) {
+	if !secret.Valid(credential.Credential, linkID) {
 		return Link{}, ErrUnknownLink
 	}
 	l, err := s.o.Store.CredentialLink(ctx, s.o.Hasher.Hash(linkKind, linkID), s.now())
@@ -158,7 +159,7 @@ func (s *Service) Set(ctx context.Context, account, project, provider, value, li
 	}
 	linkHash := ""
 	if linkID != "" {
-		if !secret.Valid(secret.Credential, linkID) {
+		if !secret.Valid(credential.Credential, linkID) {
 			return ErrUnknownLink
 		}
 		linkHash = s.o.Hasher.Hash(linkKind, linkID)

@@ -13,6 +13,7 @@ import (
 	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/limit"
 	"github.com/service-dev/service/backend/internal/secret"
+	"github.com/service-dev/service/proto/credential"
 )
 
 // Settings are configured by the operator.
@@ -79,7 +80,7 @@ func NewService(
 // Start issues a device code.
 func (s *Service) Start(ctx context.Context, who Requester) (Issued, error) {
 	now := s.now()
-	device := secret.New(secret.DeviceCode)
+	device := secret.New(credential.DeviceCode)
 	trace := s.trace(WithAddress(ctx, who.IP), audit.TrailIssue)
 	for range 5 {
 		user := newUserCode()
@@ -99,7 +100,7 @@ func (s *Service) Start(ctx context.Context, who Requester) (Issued, error) {
 
 // Poll returns a pending answer, or a token exactly once, or one of ErrUnknown, ErrExpired and ErrDenied.
 func (s *Service) Poll(ctx context.Context, deviceCode string) (Poll, error) {
-	if !secret.Valid(secret.DeviceCode, deviceCode) {
+	if !secret.Valid(credential.DeviceCode, deviceCode) {
 		return Poll{}, ErrUnknown
 	}
 	hash := s.hash.Hash("device_code", deviceCode)
@@ -128,7 +129,7 @@ func (s *Service) redeem(ctx context.Context, hash string, expires, now time.Tim
 	if now.After(expires.Add(s.set.Grace)) {
 		return Poll{}, ErrExpired
 	}
-	token := secret.New(secret.Token)
+	token := secret.New(credential.Token)
 	link := Link{ID: uuid.NewString(), TokenHash: s.hash.Hash("token", token),
 		LinkedAt: now.UTC().Truncate(time.Millisecond)}
 	link, err := s.tokens.Redeem(ctx, hash, now.Add(-s.set.Grace), link, s.trace(ctx, audit.TrailRedeem))
@@ -242,7 +243,7 @@ func (s *Service) decide(ctx context.Context, userCode string, to State, account
 // never received is revoked. Cancelling a code again succeeds. It returns ErrUnknown if the code is unknown or its
 // token is in use.
 func (s *Service) Cancel(ctx context.Context, deviceCode string) error {
-	if !secret.Valid(secret.DeviceCode, deviceCode) {
+	if !secret.Valid(credential.DeviceCode, deviceCode) {
 		return ErrUnknown
 	}
 	hash := s.hash.Hash("device_code", deviceCode)
@@ -253,7 +254,7 @@ func (s *Service) Cancel(ctx context.Context, deviceCode string) error {
 // Authenticate returns the owner of a bearer token, or ErrUnknown, ErrRevoked or ErrTokenExpired. A token of a
 // suspended account counts as revoked.
 func (s *Service) Authenticate(ctx context.Context, token string) (Principal, error) {
-	if !secret.Valid(secret.Token, token) {
+	if !secret.Valid(credential.Token, token) {
 		return Principal{}, ErrUnknown
 	}
 	link, err := s.tokens.LinkByToken(ctx, s.hash.Hash("token", token))

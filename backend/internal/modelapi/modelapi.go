@@ -16,8 +16,8 @@ import (
 	"github.com/service-dev/service/backend/internal/httpjson"
 	"github.com/service-dev/service/backend/internal/limit"
 	"github.com/service-dev/service/backend/internal/projects"
-	"github.com/service-dev/service/backend/internal/secret"
 	"github.com/service-dev/service/backend/internal/sessions"
+	"github.com/service-dev/service/proto/credential"
 )
 
 // Keys finds the owner of a project key, or returns projects.ErrUnknownKey.
@@ -158,7 +158,7 @@ func (a *API) caller(r *http.Request) (gateway.Caller, error) {
 		}
 		key = token
 	}
-	if strings.HasPrefix(key, secret.Gateway) {
+	if strings.HasPrefix(key, credential.Gateway) {
 		s, err := a.Sessions.Open(r.Context(), key)
 		if errors.Is(err, sessions.ErrBadSecret) {
 			err = errInvalidToken

@@ -12,6 +12,7 @@ import (
 
 	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/secret"
+	"github.com/service-dev/service/proto/credential"
 )
 
 // Bounds of a project's keys.
@@ -23,7 +24,7 @@ const (
 	RevokedFor  = 90 * 24 * time.Hour
 	RevokedKept = 100
 	hintChars   = 4
-	prefixLen   = len(secret.ProjectKey) + 4
+	prefixLen   = len(credential.ProjectKey) + 4
 	// usedEvery is the shortest time between two recorded uses of a key.
 	usedEvery = 5 * time.Minute
 )
@@ -110,7 +111,7 @@ func (s *Service) MintKey(ctx context.Context, accountID, project, name string, 
 }
 
 func (s *Service) newKey(accountID, project string, by audit.Actor) (Key, StoredKey) {
-	spk := secret.New(secret.ProjectKey)
+	spk := secret.New(credential.ProjectKey)
 	k := Key{ID: uuid.NewString(), Secret: spk, Hint: spk[len(spk)-hintChars:], Prefix: spk[:prefixLen],
 		CreatedAt: s.now()}
 	return k, StoredKey{ID: k.ID, Hash: s.hash(spk), AccountID: accountID, Project: project, Hint: k.Hint,
@@ -186,7 +187,7 @@ func (s *Service) RevokeKey(ctx context.Context, accountID, id, keyID string, by
 
 // Authenticate returns the owner of a key, or ErrUnknownKey.
 func (s *Service) Authenticate(ctx context.Context, key string) (KeyOwner, error) {
-	if !secret.Valid(secret.ProjectKey, key) {
+	if !secret.Valid(credential.ProjectKey, key) {
 		return KeyOwner{}, ErrUnknownKey
 	}
 	owner, used, err := s.Store.KeyByHash(ctx, s.hash(key))

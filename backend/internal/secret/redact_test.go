@@ -1,9 +1,13 @@
 package secret
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/service-dev/service/proto/credential"
+)
 
 func TestRedact(t *testing.T) {
-	id, other := New(Credential), New(Token)
+	id, other := New(credential.Credential), New(credential.Token)
 	for text, want := range map[string]string{
 		"/account/credentials/" + id: "/account/credentials/scl_...",
 		id + "/" + other + " again":  "scl_.../svc_... again",

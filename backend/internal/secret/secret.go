@@ -12,20 +12,6 @@ import (
 	"hash/crc32"
 	"strings"
 	"sync"
-
-	"github.com/service-dev/service/proto/credential"
-)
-
-// Prefixes of credentials, see package credential.
-const (
-	DeviceCode = credential.DeviceCode
-	Token      = credential.Token
-	ProjectKey = credential.ProjectKey
-	Session    = credential.Session
-	Browser    = credential.Browser
-	Mail       = credential.Mail
-	Credential = credential.Credential
-	Gateway    = credential.Gateway
 )
 
 const (
@@ -36,7 +22,7 @@ const (
 
 const base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
-// New returns prefix, 256 random bits and a checksum tail.
+// New returns a prefix of package credential, 256 random bits and a checksum tail.
 func New(prefix string) string {
 	var b [randomBytes]byte
 	rand.Read(b[:])

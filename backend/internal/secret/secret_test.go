@@ -4,19 +4,23 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/service-dev/service/proto/credential"
 )
 
 func TestNew(t *testing.T) {
 	form := regexp.MustCompile(`^s[a-z]{2}_[A-Za-z0-9_-]{43}[0-9A-Za-z]{6}$`)
 	seen := map[string]bool{}
-	for _, prefix := range []string{DeviceCode, Token, ProjectKey, Session, Browser} {
+	prefixes := []string{credential.DeviceCode, credential.Token, credential.ProjectKey, credential.Session,
+		credential.Browser}
+	for _, prefix := range prefixes {
 		for range 200 {
 			s := New(prefix)
 			if !form.MatchString(s) || !strings.HasPrefix(s, prefix) || !Valid(prefix, s) || seen[s] {
 				t.Fatalf("bad credential of the form %s", form)
 			}
 			seen[s] = true
-			for _, other := range []string{DeviceCode, Token, ProjectKey, Session, Browser, ""} {
+			for _, other := range append(prefixes, "") {
 				if other != prefix && Valid(other, s) {
 					t.Errorf("a %s credential passes as %q", prefix, other)
 				}
@@ -27,10 +31,10 @@ func TestNew(t *testing.T) {
 
 // One wrong character anywhere is detected without querying the store.
 func TestValid_NoticesOneWrongCharacter(t *testing.T) {
-	s := New(Token)
+	s := New(credential.Token)
 	for i := range s {
 		for _, c := range []byte{'A', 'b', '0', '-', ' ', 0, 0xff} {
-			if wrong := s[:i] + string(rune(c)) + s[i+1:]; wrong != s && Valid(Token, wrong) {
+			if wrong := s[:i] + string(rune(c)) + s[i+1:]; wrong != s && Valid(credential.Token, wrong) {
 				t.Errorf("a change at %d is not noticed", i)
 			}
 		}
@@ -57,12 +61,12 @@ func TestHash(t *testing.T) {
 
 // FuzzValidSecret: an accepted secret has its prefix, its length and a matching checksum; nothing panics.
 func FuzzValidSecret(f *testing.F) {
-	f.Add(Token, New(Token))
-	f.Add(DeviceCode, New(Token))
+	f.Add(credential.Token, New(credential.Token))
+	f.Add(credential.DeviceCode, New(credential.Token))
 	f.Add("", "")
-	f.Add(Token, "svc_")
-	f.Add(Session, "sst_"+strings.Repeat("0", 49))
-	f.Add(Browser, strings.Repeat("\xff", 53))
+	f.Add(credential.Token, "svc_")
+	f.Add(credential.Session, "sst_"+strings.Repeat("0", 49))
+	f.Add(credential.Browser, strings.Repeat("\xff", 53))
 	f.Fuzz(func(t *testing.T, prefix, s string) {
 		if !Valid(prefix, s) {
 			return
@@ -78,7 +82,7 @@ func FuzzValidSecret(f *testing.F) {
 // Hashing costs far less than a millisecond per poll.
 func BenchmarkHash(b *testing.B) {
 	h := NewHasher([]byte("a key of thirty-two bytes or more"))
-	code := New(DeviceCode)
+	code := New(credential.DeviceCode)
 	for b.Loop() {
 		h.Hash("device_code", code)
 	}

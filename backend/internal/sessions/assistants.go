@@ -7,6 +7,7 @@ import (
 
 	"github.com/service-dev/service/backend/internal/secret"
 	"github.com/service-dev/service/proto/assistantscript"
+	"github.com/service-dev/service/proto/credential"
 	"github.com/service-dev/service/proto/glasses"
 )
 
@@ -40,7 +41,7 @@ type Assistants struct {
 	HasModels bool
 }
 
-// SetScript gives a session's assistant a script. The error may be ErrNotFound, ErrClosed or an *InvalidError.
+// SetScript sets the script of a session's assistant. The error may be ErrNotFound, ErrClosed or an *InvalidError.
 func (a *Assistants) SetScript(ctx context.Context, accountID, id string, text []byte) error {
 	got, err := a.Sessions.Get(ctx, accountID, id)
 	switch {
@@ -77,7 +78,7 @@ func (a *Assistants) Gateway(ctx context.Context, id string) (*glasses.Gateway, 
 			return nil, err
 		}
 	}
-	token, now := secret.New(secret.Gateway), a.Sessions.now()
+	token, now := secret.New(credential.Gateway), a.Sessions.now()
 	if err := a.Store.AddGatewayToken(ctx, id, a.hash(token), now, now.Add(glasses.GatewayTokenLife)); err != nil {
 		return nil, fmt.Errorf("save gateway token: %w", err)
 	}
@@ -86,7 +87,7 @@ func (a *Assistants) Gateway(ctx context.Context, id string) (*glasses.Gateway, 
 
 // Open returns the open session whose token this is, or ErrBadSecret.
 func (a *Assistants) Open(ctx context.Context, token string) (Session, error) {
-	if !secret.Valid(secret.Gateway, token) {
+	if !secret.Valid(credential.Gateway, token) {
 		return Session{}, ErrBadSecret
 	}
 	return a.Store.SessionByGatewayToken(ctx, a.hash(token), a.Sessions.now())

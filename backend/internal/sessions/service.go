@@ -13,6 +13,7 @@ import (
 
 	"github.com/service-dev/service/backend/internal/periodic"
 	"github.com/service-dev/service/backend/internal/secret"
+	"github.com/service-dev/service/proto/credential"
 	"github.com/service-dev/service/proto/glasses"
 )
 
@@ -162,7 +163,7 @@ func (s *Service) MintSecret(ctx context.Context, accountID, id string) (string,
 	if !got.Open(s.now()) {
 		return "", ErrClosed
 	}
-	sst := secret.New(secret.Session)
+	sst := secret.New(credential.Session)
 	if err := s.Secrets.AddSessionSecret(ctx, id, s.hash(sst), s.now()); err != nil {
 		return "", fmt.Errorf("save session secret: %w", err)
 	}
@@ -283,7 +284,7 @@ func (s *Service) Control(
 // Open returns an open session by one of its secrets, for an app that attaches. It returns ErrBadSecret, or ErrClosed
 // if the secret is right but the session is not open.
 func (s *Service) Open(ctx context.Context, id, sst string) (Session, error) {
-	if !secret.Valid(secret.Session, sst) {
+	if !secret.Valid(credential.Session, sst) {
 		return Session{}, ErrBadSecret
 	}
 	ok, err := s.Secrets.HasSessionSecret(ctx, id, s.hash(sst))

@@ -17,6 +17,7 @@ import (
 	"github.com/service-dev/service/backend/internal/projects"
 	"github.com/service-dev/service/backend/internal/secret"
 	"github.com/service-dev/service/packaging/enginetest"
+	"github.com/service-dev/service/proto/credential"
 )
 
 // The dumps come from the first release after a day of use with a linked account (packaging/e2e,
@@ -200,7 +201,7 @@ func TestMigrate_EarlierKeysStayValid(t *testing.T) {
 	enginetest.EachBlank(t, func(t *testing.T, database func(t *testing.T) string) {
 		where := database(t)
 		hasher := secret.NewHasher([]byte("a key of thirty-two bytes or more"))
-		keys := []string{secret.New(secret.ProjectKey), secret.New(secret.ProjectKey)}
+		keys := []string{secret.New(credential.ProjectKey), secret.New(credential.ProjectKey)}
 		db := enginetest.Connect(t, where)
 		dialect := goose.DialectSQLite3
 		if enginetest.IsPostgres(where) {

@@ -13,6 +13,7 @@ import (
 	"github.com/service-dev/service/backend/internal/link"
 	"github.com/service-dev/service/backend/internal/mail"
 	"github.com/service-dev/service/backend/internal/secret"
+	"github.com/service-dev/service/proto/credential"
 )
 
 const password = "correct horse battery"
@@ -117,7 +118,7 @@ func (f *people) token(t *testing.T, to, page string) string {
 		t.Fatalf("%d mails, not one to %s", len(sent), to)
 	}
 	u, err := url.Parse(sent[0].Link)
-	if err != nil || !strings.HasPrefix(sent[0].Link, f.SiteURL+page+"?token=") || !secret.Valid(secret.Mail,
+	if err != nil || !strings.HasPrefix(sent[0].Link, f.SiteURL+page+"?token=") || !secret.Valid(credential.Mail,
 		u.Query().Get("token")) {
 		t.Fatalf("the mail links to another page (%v)", err)
 	}

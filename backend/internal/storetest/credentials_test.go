@@ -12,6 +12,7 @@ import (
 	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/credentials"
 	"github.com/service-dev/service/backend/internal/secret"
+	"github.com/service-dev/service/proto/credential"
 )
 
 var credentialTests = map[string]func(*testing.T, *credentialFixture){
@@ -167,7 +168,8 @@ func credentialMoved(t *testing.T, f *credentialFixture) {
 func credentialLink(t *testing.T, f *credentialFixture) {
 	ctx := t.Context()
 	l, err := f.NewLink(ctx, "ada", appID, "first", audit.Agent(laptop))
-	if err != nil || !secret.Valid(secret.Credential, l.ID) || !l.ExpiresAt.Equal(f.clock.now().Add(credentials.LinkTTL)) {
+	if err != nil || !secret.Valid(credential.Credential, l.ID) ||
+		!l.ExpiresAt.Equal(f.clock.now().Add(credentials.LinkTTL)) {
 		t.Fatalf("link until %v (%v)", l.ExpiresAt, err)
 	}
 	if seen, err := f.Link(ctx, "ada", l.ID); err != nil || seen.Project != appID || seen.Provider.ID != "first" ||
@@ -179,11 +181,11 @@ func credentialLink(t *testing.T, f *credentialFixture) {
 		want(t, what, f.Set(ctx, account, project, provider, keyValue, id, audit.Person()), credentials.ErrUnknownLink)
 	}
 	want(t, "another account's link", errOf(f.Link(ctx, "bob", l.ID)), credentials.ErrUnknownLink)
-	want(t, "no link", errOf(f.Link(ctx, "ada", secret.New(secret.Credential))), credentials.ErrUnknownLink)
+	want(t, "no link", errOf(f.Link(ctx, "ada", secret.New(credential.Credential))), credentials.ErrUnknownLink)
 	refused("by another account", "bob", appID, "first", l.ID)
 	refused("for another project", "ada", otherID, "first", l.ID)
 	refused("for another provider", "ada", appID, "second", l.ID)
-	refused("with no link", "ada", appID, "first", secret.New(secret.Credential))
+	refused("with no link", "ada", appID, "first", secret.New(credential.Credential))
 	refused("with noise", "ada", appID, "first", "scl_x")
 	if err := f.Set(ctx, "ada", appID, "first", "no key", l.ID, audit.Person()); err == nil {
 		t.Error("a value of the wrong form was accepted")

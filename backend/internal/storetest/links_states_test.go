@@ -10,6 +10,7 @@ import (
 	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/link"
 	"github.com/service-dev/service/backend/internal/secret"
+	"github.com/service-dev/service/proto/credential"
 )
 
 func (f *fixture) grace(t *testing.T) {
@@ -103,7 +104,7 @@ func (f *fixture) legacy(t *testing.T) {
 	ada := f.person(t, "ada")
 	issued := f.start(t)
 	want(t, "approve", f.Approve(f.ctx, issued.UserCode, ada.ID), nil)
-	token, now := secret.New(secret.Token), f.clock.now()
+	token, now := secret.New(credential.Token), f.clock.now()
 	end := now.Add(24 * time.Hour)
 	_, err := f.store.Redeem(f.ctx, hash.Hash("device_code", issued.DeviceCode), now, link.Link{ID: "legacy",
 		TokenHash: hash.Hash("token", token),

@@ -12,6 +12,7 @@ import (
 	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/link"
 	"github.com/service-dev/service/backend/internal/secret"
+	"github.com/service-dev/service/proto/credential"
 )
 
 var linkSettings = link.Settings{
@@ -141,7 +142,7 @@ func (f *fixture) states(t *testing.T) {
 	want(t, "cancel twice", f.Cancel(f.ctx, issued.DeviceCode), nil)
 	want(t, "approve after cancel", f.Approve(f.ctx, issued.UserCode, ada.ID), link.ErrNotPending)
 	want(t, "poll after cancel", errOf(f.Poll(f.ctx, issued.DeviceCode)), link.ErrDenied)
-	want(t, "cancel of a code never issued", f.Cancel(f.ctx, secret.New(secret.DeviceCode)), link.ErrUnknown)
+	want(t, "cancel of a code never issued", f.Cancel(f.ctx, secret.New(credential.DeviceCode)), link.ErrUnknown)
 	f.cancelRedeemed(t, ada)
 
 	late := f.start(t)
@@ -150,7 +151,7 @@ func (f *fixture) states(t *testing.T) {
 	want(t, "poll too late", errOf(f.Poll(f.ctx, late.DeviceCode)), link.ErrExpired)
 	want(t, "view too late", errOf(f.View(f.ctx, late.UserCode)), link.ErrNotPending)
 
-	want(t, "poll of a code never issued", errOf(f.Poll(f.ctx, secret.New(secret.DeviceCode))), link.ErrUnknown)
+	want(t, "poll of a code never issued", errOf(f.Poll(f.ctx, secret.New(credential.DeviceCode))), link.ErrUnknown)
 	want(t, "poll of nonsense", errOf(f.Poll(f.ctx, "sdc_nonsense")), link.ErrUnknown)
 	want(t, "view of a code never issued", errOf(f.View(f.ctx, "ZZZZ-ZZZZ")), link.ErrUnknown)
 }
@@ -208,7 +209,7 @@ func (f *fixture) revocation(t *testing.T) {
 	}
 	want(t, "ada's token", errOf(f.Authenticate(f.ctx, tokens[ada.ID])), link.ErrRevoked)
 	want(t, "bob's token", errOf(f.Authenticate(f.ctx, tokens[bob.ID])), nil)
-	want(t, "a token never minted", errOf(f.Authenticate(f.ctx, secret.New(secret.Token))), link.ErrUnknown)
+	want(t, "a token never minted", errOf(f.Authenticate(f.ctx, secret.New(credential.Token))), link.ErrUnknown)
 }
 
 func (f *fixture) signIns(t *testing.T) {

@@ -11,13 +11,14 @@ import (
 	"github.com/service-dev/service/backend/internal/audit"
 	"github.com/service-dev/service/backend/internal/projects"
 	"github.com/service-dev/service/backend/internal/secret"
+	"github.com/service-dev/service/proto/credential"
 )
 
 func keyToldOnce(t *testing.T, f *projectFixture) {
 	first := must(f.MintKey(t.Context(), "ada", app, " laptop ", audit.Agent("link-1")))(t)
 	f.clock.pass(time.Second)
 	second := f.key(t, app)
-	if !secret.Valid(secret.ProjectKey, first.Secret) || first.Secret == second.Secret || first.ID == second.ID {
+	if !secret.Valid(credential.ProjectKey, first.Secret) || first.Secret == second.Secret || first.ID == second.ID {
 		t.Error("the keys are equal or have the wrong form")
 	}
 	if !strings.HasSuffix(second.Secret, second.Hint) || len(second.Hint) != 4 || !second.CreatedAt.Equal(f.clock.now()) {
@@ -99,8 +100,9 @@ func keyOpens(t *testing.T, f *projectFixture) {
 	if err != nil || owner != (projects.KeyOwner{AccountID: "ada", Project: app, KeyID: k.ID}) {
 		t.Errorf("%+v, %v", owner, err)
 	}
-	for _, wrong := range []string{"", "spk_", k.Secret + "x", k.Secret[:len(k.Secret)-1], secret.New(secret.ProjectKey),
-		secret.New(secret.Token),
+	for _, wrong := range []string{"", "spk_", k.Secret + "x", k.Secret[:len(k.Secret)-1],
+		secret.New(credential.ProjectKey),
+		secret.New(credential.Token),
 		strings.Replace(k.Secret, "spk_", "svc_", 1), k.Prefix, f.Hasher.Hash("project key", k.Secret)} {
 		want(t, "a wrong key", errOf(f.Authenticate(t.Context(), wrong)), projects.ErrUnknownKey)
 	}

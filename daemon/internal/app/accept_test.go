@@ -15,7 +15,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/scenario"
 )
 
-// Of an app with a changed label and an additional frame, the change alone is accepted: the frame goes on failing.
+// Of a changed label and an additional frame, only the change is accepted: the frame still fails.
 func TestReplay_AcceptsTheDifferencesOfOneStep(t *testing.T) {
 	l := startLocals(t, t.TempDir())
 	a := newAgent(t, l)
@@ -87,5 +87,13 @@ func TestReplay_AcceptsTheDifferencesOfOneStep(t *testing.T) {
 	}
 	if answer, raw := replay(map[string]any{}); answer.Verdict != scenario.Pass {
 		t.Errorf("at the end: %s", raw)
+	}
+	named := map[string]bool{}
+	for _, p := range loadRecording(t, dir).Recorded.Pictures {
+		named[p.SHA256+".png"] = true
+	}
+	entries, err := os.ReadDir(filepath.Join(dir, "pictures"))
+	if err != nil || len(entries) != len(named) {
+		t.Errorf("%d pictures, the recording names %d, %v", len(entries), len(named), err)
 	}
 }

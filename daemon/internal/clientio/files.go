@@ -2,6 +2,7 @@ package clientio
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -128,6 +129,12 @@ func (f Files) write(ctx context.Context, path string, data []byte, mode, dirMod
 // MakeDir creates a folder and its missing parents.
 func (f Files) MakeDir(ctx context.Context, path string, mode fs.FileMode) error {
 	_, err := f.do(ctx, clientio.Request{Op: clientio.MakeDir, Path: clientio.Path(path), DirMode: uint32(mode.Perm())})
+	return err
+}
+
+// Remove removes a regular file if sum is the SHA-256 of its content.
+func (f Files) Remove(ctx context.Context, path string, sum [sha256.Size]byte) error {
+	_, err := f.do(ctx, clientio.Request{Op: clientio.Remove, Path: clientio.Path(path), Data: sum[:]})
 	return err
 }
 

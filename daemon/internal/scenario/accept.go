@@ -3,6 +3,8 @@ package scenario
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"maps"
 	"path/filepath"
@@ -10,7 +12,9 @@ import (
 	"strings"
 
 	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/daemon/internal/clientio"
 	"github.com/service-dev/service/daemon/internal/session"
+	contract "github.com/service-dev/service/proto/clientio"
 	"github.com/service-dev/service/proto/glasses/scenario"
 )
 
@@ -139,7 +143,33 @@ func (x *run) update(ctx context.Context, rec scenario.Recorded, pictures []merg
 	if err != nil {
 		return notUpdated(err)
 	}
+	removeOldPictures(ctx, x.req.Files, x.req.Path, x.s.Recorded.Pictures, rec.Pictures)
 	return nil
+}
+
+// removeOldPictures removes the pictures that a recording no longer names, so that nobody mistakes them for its current
+// ones. It leaves them if the folder has another scenario, which may name them, and ignores errors, because pictures
+// without a recording do not affect a run.
+func removeOldPictures(ctx context.Context, files clientio.Files, path string, old, now []scenario.Picture) {
+	dir := filepath.Dir(path)
+	entries, err := files.List(ctx, dir)
+	if err != nil || slices.ContainsFunc(entries, func(e contract.Entry) bool {
+		return filepath.Ext(string(e.Name)) == ".json" && string(e.Name) != filepath.Base(path)
+	}) {
+		return
+	}
+	kept := map[string]bool{}
+	for _, p := range now {
+		kept[p.SHA256] = true
+	}
+	for _, p := range old {
+		var hash [sha256.Size]byte
+		if n, err := hex.Decode(hash[:], []byte(p.SHA256)); kept[p.SHA256] || err != nil || n != len(hash) {
+			continue
+		}
+		kept[p.SHA256] = true // not twice
+		_ = files.Remove(ctx, filepath.Join(dir, "pictures", p.SHA256+".png"), hash)
+	}
 }
 
 func notUpdated(err error) error {

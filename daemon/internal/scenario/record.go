@@ -185,7 +185,14 @@ func (r *Runner) write(ctx context.Context, req RecordRequest, sc *scenario.Scen
 	if _, err := scenario.Parse(data); err != nil {
 		return err // e.g. longer than a scenario may be
 	}
-	return req.Files.Replace(ctx, req.Path, data, 0o600, 0o700)
+	before, missing := Load(ctx, req.Files, req.Path)
+	if err := req.Files.Replace(ctx, req.Path, data, 0o600, 0o700); err != nil {
+		return err
+	}
+	if missing == nil && before.Recorded != nil {
+		removeOldPictures(ctx, req.Files, req.Path, before.Recorded.Pictures, sc.Recorded.Pictures)
+	}
+	return nil
 }
 
 // writeMedia writes the camera's pictures and clips, named by their hash, and returns the names.

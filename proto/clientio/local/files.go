@@ -1,8 +1,10 @@
 package local
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/rand"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -94,10 +96,31 @@ func operate(files fileSystem, r clientio.Request, answer *clientio.Response) (e
 		err = write(files, path, r)
 	case clientio.MakeDir:
 		err = files.MkdirAll(path, fs.FileMode(r.DirMode).Perm())
+	case clientio.Remove:
+		err = remove(files, path, r.Data)
 	default:
 		return errRefused
 	}
 	return err
+}
+
+// remove removes a regular file if sum is the SHA-256 of its content.
+func remove(files fileSystem, path string, sum []byte) error {
+	info, err := files.Lstat(path)
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() {
+		return codedError{clientio.CodeNotRegular, "not a regular file"}
+	}
+	data, err := read(files, path, clientio.MaxData)
+	if err != nil {
+		return err
+	}
+	if now := sha256.Sum256(data); !bytes.Equal(now[:], sum) {
+		return codedError{clientio.CodeFailed, "its content has changed"}
+	}
+	return files.Remove(path)
 }
 
 func stat(files fileSystem, path string) (*clientio.Info, error) {

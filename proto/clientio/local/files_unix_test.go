@@ -4,6 +4,7 @@ package local
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"os"
@@ -64,6 +65,28 @@ func TestWrite_FollowsNoLink(t *testing.T) {
 	}
 	if data, _ := os.ReadFile(victim); string(data) != "kept" {
 		t.Errorf("the link's target holds %q", data)
+	}
+}
+
+// A file is removed only if its content is unchanged, and never through a link.
+func TestRemove_ChecksTheContent(t *testing.T) {
+	dir := t.TempDir()
+	file, link := filepath.Join(dir, "a.png"), filepath.Join(dir, "link.png")
+	if err := errors.Join(os.WriteFile(file, []byte("old"), 0o600), os.Symlink(file, link)); err != nil {
+		t.Fatal(err)
+	}
+	old, other := sha256.Sum256([]byte("old")), sha256.Sum256([]byte("other"))
+	for _, c := range []struct {
+		path, code string
+		sum        [32]byte
+	}{
+		{file, clientio.CodeFailed, other}, {link, clientio.CodeNotRegular, old}, {dir, clientio.CodeNotRegular, old},
+		{filepath.Join(dir, "nosuch"), clientio.CodeNotExist, old}, {file, "", old}, {file, clientio.CodeNotExist, old},
+	} {
+		answer := ask(t, clientio.Request{Op: clientio.Remove, Path: clientio.Path(c.path), Data: c.sum[:]})
+		if answer.Code != c.code {
+			t.Errorf("%s: %+v, want %q", c.path, answer, c.code)
+		}
 	}
 }
 
