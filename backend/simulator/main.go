@@ -9,6 +9,7 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 	"github.com/service-dev/service/proto/glasses/device"
 	"github.com/service-dev/service/proto/glasses/render"
+	"github.com/service-dev/service/proto/glasses/render/fonts"
 )
 
 // main exposes the device to the page as globalThis.glasses. The page's single thread is the only caller, so no lock is
@@ -37,6 +38,8 @@ func main() {
 		"model":    js.FuncOf(func(js.Value, []js.Value) any { return text(p.dev.Model()) }),
 		"reading":  js.FuncOf(func(js.Value, []js.Value) any { return text(p.read()) }),
 		"picture":  js.FuncOf(func(js.Value, []js.Value) any { return picture(&p) }),
+		"wanted":   js.FuncOf(func(_ js.Value, a []js.Value) any { return text(p.wanted([]byte(a[0].String()))) }),
+		"font":     js.FuncOf(func(_ js.Value, a []js.Value) any { return message(font(a[0].String(), a[1])) }),
 	}))
 	select {}
 }
@@ -90,6 +93,14 @@ func answer(p *player, a []js.Value) {
 		m.Bytes = bytesOf(a[2])
 	}
 	p.dev.Answer(millis(a[0]), a[1].Int(), m, refusal)
+}
+
+// font expects a name and its file, or null if the page cannot have it.
+func font(name string, file js.Value) error {
+	if file.IsNull() {
+		return fonts.Add(name, nil)
+	}
+	return fonts.Add(name, bytesOf(file))
 }
 
 // next returns the time of the next due step in milliseconds, or -1 for none.

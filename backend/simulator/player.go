@@ -125,6 +125,24 @@ func (p *player) handle(now int64, data []byte, binary bool) error {
 	return nil
 }
 
+// wanted returns the names of the font files that the page has to fetch before it handles a frame, so that results name
+// only characters that no font has. Without a frame they are those for the current view.
+func (p *player) wanted(frame []byte) []string {
+	v := p.seen()
+	if len(frame) > 0 {
+		f, err := glasses.Parse(frame)
+		if err != nil || f.Type != glasses.TypeDisplayShow {
+			return nil
+		}
+		show, err := glasses.ParseShow(f.Payload)
+		if err != nil {
+			return nil
+		}
+		v = glasses.View{Tree: &show.Tree}
+	}
+	return render.WantedFonts(p.dev.Model(), v)
+}
+
 // reading is the panel as text, for screen readers.
 type reading struct {
 	Lines []string `json:"lines"`

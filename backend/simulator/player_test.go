@@ -2,11 +2,14 @@ package main
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/proto/glasses/render/fonts"
+	"github.com/service-dev/service/proto/glasses/render/fonts/packs"
 )
 
 const (
@@ -137,4 +140,45 @@ func FuzzResume(f *testing.F) {
 			t.Error("the glasses do not show what the service says")
 		}
 	})
+}
+
+// The page fetches only what a text needs, one best font at a time, and asks again for what it lacks.
+func TestWanted_NamesTheFontsOfATextUntilThePageHasThem(t *testing.T) {
+	var p player
+	if err := p.start("rayban_display", "", "", "", "page-1"); err != nil {
+		t.Fatal(err)
+	}
+	show := func(text string) []byte {
+		return []byte(`{"v":1,"type":"display.show","id":"a","at":0,"payload":{"tree":{"type":"text","text":"` + text + `"}}}`)
+	}
+	thai, err := packs.Files.ReadFile("thai-400.woff")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fonts.Use(nil) // as in the page: the package packs is here only for the file
+	for _, step := range []struct {
+		text, want string
+		file       []byte
+	}{
+		{"Latin, Ελληνικά, кириллица", "", nil},
+		{"ไทย", "thai-400", thai},
+		{"ไทย", "", nil},
+		{"你", "chinese-simplified-400", nil},
+		{"你", "chinese-traditional-400", nil},
+	} {
+		if got := strings.Join(p.wanted(show(step.text)), " "); got != step.want {
+			t.Errorf("%s: wants %q, not %q", step.text, got, step.want)
+		}
+		if step.want != "" {
+			if err := fonts.Add(step.want, step.file); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if got := p.wanted([]byte(`{"v":1,"type":"display.clear","id":"b","at":0}`)); len(got) > 0 {
+		t.Errorf("a clear panel wants %v", got)
+	}
+	if err := fonts.Add("thai-700", []byte("wOFF")); err == nil {
+		t.Error("a file that is no font was accepted")
+	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/service-dev/service/proto/glasses"
 	"github.com/service-dev/service/proto/glasses/device"
+	_ "github.com/service-dev/service/proto/glasses/render/fonts/packs" // texts of every script
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 

@@ -95,14 +95,11 @@ func findTemplates(assets assetSet) (templateSet, error) {
 type assetSet map[string]asset
 
 type asset struct {
+	name    string
 	kind    string
 	gzipped bool
-	load    func() content // reads and hashes once
-}
-
-type content struct {
-	body    []byte
-	version string
+	read    func() []byte // copies: the larger files are rarely asked for
+	version func() string // hashes once
 }
 
 func findAssets() (assetSet, error) {
@@ -132,10 +129,8 @@ func embeddedFile(files embed.FS, name string) func() []byte {
 }
 
 func (s assetSet) add(name string, read func() []byte, gzipped bool) {
-	s[name] = asset{kind: contentType(name), gzipped: gzipped, load: sync.OnceValue(func() content {
-		body := read()
-		return content{body: body, version: hashOf(body, 6)}
-	})}
+	version := sync.OnceValue(func() string { return hashOf(read(), 6) })
+	s[name] = asset{name: name, kind: contentType(name), gzipped: gzipped, read: read, version: version}
 }
 
 // contentType does not use the machine's MIME table for the files of the pages, because it may be wrong or missing.
@@ -149,6 +144,8 @@ func contentType(name string) string {
 		return "image/svg+xml"
 	case ".wasm":
 		return "application/wasm"
+	case fontType:
+		return "font/woff"
 	}
 	if t := mime.TypeByExtension(path.Ext(name)); t != "" {
 		return t
@@ -162,8 +159,10 @@ func (s assetSet) url(name string) (string, error) {
 	if !ok {
 		return "", fmt.Errorf("no asset %s", name)
 	}
-	return "/assets/" + name + "?v=" + a.load().version, nil
+	return a.url(), nil
 }
+
+func (a asset) url() string { return "/assets/" + a.name + "?v=" + a.version() }
 
 func (w *Web) asset(rw http.ResponseWriter, r *http.Request) {
 	a, ok := w.assets[r.PathValue("name")]
@@ -171,24 +170,23 @@ func (w *Web) asset(rw http.ResponseWriter, r *http.Request) {
 		w.failWith(errNotFound).ServeHTTP(rw, r)
 		return
 	}
-	file := a.load()
 	h := rw.Header()
 	setHeaders(h)
 	// Without the version, as if one module imports another, a browser asks each time whether its copy is current.
 	h.Set("Cache-Control", "no-cache")
-	if r.URL.Query().Get("v") == file.version {
+	if r.URL.Query().Get("v") == a.version() {
 		h.Set("Cache-Control", "public, max-age=31536000, immutable")
 	}
-	body := file.body
+	body := a.read()
 	if a.gzipped {
 		h.Add("Vary", "Accept-Encoding")
 		if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
 			h.Set("Content-Encoding", "gzip")
 		} else {
-			body = file.unpack()
+			body = unpack(body)
 		}
 	}
-	serveBytes(rw, r, a.kind, file.version, body)
+	serveBytes(rw, r, a.kind, a.version(), body)
 }
 
 // serveBytes answers with a file, or 304 if the client has this version.

@@ -46,6 +46,10 @@ interface GlassesProgram {
   snapshot(): string;
   model(): string;
   reading(): string;
+  /** Names of the fonts that are missing to handle this frame, or "" to draw the current view, as a JSON list. */
+  wanted(data: string): string;
+  /** Adds a font file, or null if it cannot be had. Returns what is wrong with it. */
+  font(name: string, woff: Uint8Array | null): string;
   picture(): { width: number; height: number; data: Uint8Array<ArrayBuffer> } | null;
 }
 

@@ -6,6 +6,9 @@ import (
 	"embed"
 	"io"
 	"io/fs"
+	"strings"
+
+	"github.com/service-dev/service/proto/glasses/render/fonts/packs"
 )
 
 // The simulator page's Go program, compiled to WebAssembly by `make wasm`. A build without it still serves everything
@@ -17,9 +20,10 @@ var programFiles embed.FS
 const (
 	programName = "simulator.wasm"
 	loaderName  = "wasm_exec.js"
+	fontType    = ".woff"
 )
 
-// addProgram adds the program and its loader if this build has them.
+// addProgram adds the program, its loader and the fonts that it fetches when a text needs them, if this build has them.
 func (s assetSet) addProgram() {
 	packed, loader := "wasm/"+programName+".gz", "wasm/"+loaderName
 	for _, name := range []string{packed, loader} {
@@ -29,24 +33,39 @@ func (s assetSet) addProgram() {
 	}
 	s.add(programName, embeddedFile(programFiles, packed), true)
 	s.add(loaderName, embeddedFile(programFiles, loader), false)
+	files, err := fs.Glob(packs.Files, "*"+fontType)
+	if err != nil {
+		panic(err) // the pattern is wrong
+	}
+	for _, name := range files {
+		s.add(name, embeddedFile(packs.Files, name), false)
+	}
 }
 
-// program returns the URLs of the program and its loader, or nil if this build has none.
-func (s assetSet) program() map[string]string {
-	urls := map[string]string{}
-	for key, name := range map[string]string{"wasm": programName, "loader": loaderName} {
-		url, err := s.url(name)
-		if err != nil {
-			return nil
-		}
-		urls[key] = url
+// programURLs are the files of the simulator page's program.
+type programURLs struct {
+	Wasm   string            `json:"wasm"`
+	Loader string            `json:"loader"`
+	Fonts  map[string]string `json:"fonts"` // by name
+}
+
+// program returns nil if this build has no program.
+func (s assetSet) program() *programURLs {
+	if _, ok := s[programName]; !ok {
+		return nil
 	}
-	return urls
+	urls := programURLs{Wasm: s[programName].url(), Loader: s[loaderName].url(), Fonts: map[string]string{}}
+	for name, a := range s {
+		if font, ok := strings.CutSuffix(name, fontType); ok {
+			urls.Fonts[font] = a.url()
+		}
+	}
+	return &urls
 }
 
 // unpack returns the content of a gzipped asset for the rare client that does not accept gzip.
-func (c content) unpack() []byte {
-	r, err := gzip.NewReader(bytes.NewReader(c.body))
+func unpack(body []byte) []byte {
+	r, err := gzip.NewReader(bytes.NewReader(body))
 	if err != nil {
 		panic(err) // embedded as `make wasm` wrote it
 	}

@@ -75,7 +75,7 @@ func TestTemplates_Parse(t *testing.T) {
 		}
 	}
 	for name, a := range assets {
-		if c := a.load(); len(c.body) == 0 || c.version == "" {
+		if len(a.read()) == 0 || a.version() == "" {
 			t.Errorf("%s is empty", name)
 		}
 	}

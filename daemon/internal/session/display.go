@@ -9,6 +9,7 @@ import (
 
 	"github.com/service-dev/service/proto/glasses"
 	"github.com/service-dev/service/proto/glasses/render"
+	_ "github.com/service-dev/service/proto/glasses/render/fonts/packs" // texts of every script
 	"github.com/service-dev/service/proto/glasses/scenario"
 )
 

@@ -87,3 +87,14 @@ func TestDisplay_ReadsInOrder(t *testing.T) {
 		t.Errorf("a text that is missing: %q", unmet)
 	}
 }
+
+func TestDisplay_ReadsEveryScript(t *testing.T) {
+	m, _ := glasses.Model("rayban_display")
+	for _, text := range []string{"你好，世界", "こんにちは", "안녕하세요", "مرحبا", "שלום", "नमस्ते", "สวัสดี", "Tiếng Việt", "✓ 🙂"} {
+		tree := glasses.Node{Type: glasses.NodeText, Text: text}
+		d := NewDisplay(m, glasses.FreshState(), render.Clamp(m, glasses.View{Tree: &tree}))
+		if got := d.Text(); len(got) != 1 || got[0] != text || len(d.Findings()) > 0 {
+			t.Errorf("%q: the wearer reads %q; %+v", text, got, d.Findings())
+		}
+	}
+}

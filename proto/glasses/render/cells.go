@@ -7,6 +7,7 @@ import (
 	"golang.org/x/image/font/sfnt"
 	"golang.org/x/image/math/fixed"
 
+	"github.com/service-dev/service/proto/glasses"
 	"github.com/service-dev/service/proto/glasses/render/fonts"
 	"github.com/service-dev/service/proto/glasses/render/typeset"
 )
@@ -156,6 +157,13 @@ func (c *glyphCache) outline(size int, cell typeset.Cell, phase int) sfnt.Segmen
 		}
 	}
 	return all
+}
+
+// WantedFonts returns the names of the font files that this program needs to draw a view and does not have. It is empty
+// in programs that contain all of them.
+func WantedFonts(m glasses.DeviceModel, v glasses.View) []string {
+	laidOut(m, v) // asks for them
+	return fonts.Wanted()
 }
 
 // mayBegin reports whether a line may begin with glyph i, which is not the first.

@@ -13,11 +13,14 @@ import { Timer } from "./timer.js";
 /** @param {unknown} value */
 const json = (value) => (value ? JSON.stringify(value) : "");
 
+const fontTimeout = 10_000; // ms until a font counts as one that cannot be had
+const maxHeld = 100; // frames that wait for fonts
+
 const streams = ["motion", "audio.chunk", "video.frame"]; // they do not change the state
 
 export class Device {
   /**
-   * @param {{out: (f: Frame, text: string, body?: Uint8Array<ArrayBuffer>) => void, ask: (a: Ask) => void, changed: (s: Snapshot, m: Model) => void, refused: (message: string) => void}} on
+   * @param {{out: (f: Frame, text: string, body?: Uint8Array<ArrayBuffer>) => void, ask: (a: Ask) => void, redraw: () => void, changed: (s: Snapshot, m: Model) => void, refused: (message: string) => void}} on
    */
   constructor(on) {
     this.on = on;
@@ -26,12 +29,16 @@ export class Device {
     this.running = false;
     this.last = "";
     this.turn = 0; // increased by start, so that answers to earlier glasses are ignored
+    /** @type {Record<string, string>} */
+    this.fonts = {}; // URLs by name
+    /** @type {(string | Uint8Array)[] | undefined} */
+    this.held = undefined; // frames that wait for fonts, in order; undefined while no font is being fetched
     this.due = new Timer(() => this.tick());
   }
 
   /**
    * Loads the program. It fails if the browser has no WebAssembly or the network fails.
-   * @param {{wasm: string, loader: string}} from
+   * @param {{wasm: string, loader: string, fonts: Record<string, string>}} from
    * @param {() => void} ended called when the program has died
    */
   async load(from, ended) {
@@ -45,6 +52,7 @@ export class Device {
       ended();
     });
     this.program = window.glasses;
+    this.fonts = from.fonts;
   }
 
   /** @returns {{commands: string[], codes: string[]}} */
@@ -81,11 +89,15 @@ export class Device {
   }
 
   /**
-   * Passes a frame of the service to the glasses.
+   * Passes a frame of the service to the glasses, once the page has the fonts for its texts.
    * @param {string | Uint8Array} data
    */
   handle(data) {
     if (!this.program || !this.running) return;
+    if (this.held || (typeof data === "string" && this.fetchFonts(data))) {
+      if (this.held && this.held.length < maxHeld) this.held.push(data);
+      return;
+    }
     const problem = this.program.handle(Date.now(), data);
     if (problem) this.on.refused(problem);
     this.settle();
@@ -151,7 +163,43 @@ export class Device {
     return this.program && this.running ? JSON.parse(this.program.reading()) : { lines: [], focus: "" };
   }
 
+  /** Returns the panel's picture. If fonts are missing, it fetches them and asks to draw again. */
   picture() {
-    return this.program && this.running ? this.program.picture() : null;
+    if (!this.program || !this.running) return null;
+    if (!this.held) this.fetchFonts("");
+    return this.program.picture();
+  }
+
+  /**
+   * Fetches the fonts for a frame's texts, or with "" for the current view, and reports whether there are any. Frames
+   * are held meanwhile.
+   * @param {string} data
+   */
+  fetchFonts(data) {
+    /** @type {string[] | null} */
+    const names = JSON.parse(this.program?.wanted(data) ?? "null");
+    if (!names?.length) return false;
+    this.held = [];
+    Promise.all(names.map((name) => this.fetchFont(name))).then(() => {
+      const held = this.held;
+      this.held = undefined;
+      this.on.redraw();
+      held?.forEach((data) => this.handle(data));
+    });
+    return true;
+  }
+
+  /** @param {string} name */
+  async fetchFont(name) {
+    /** @type {Uint8Array | null} */
+    let woff = null;
+    try {
+      const file = await fetch(this.fonts[name] ?? "", { signal: AbortSignal.timeout(fontTimeout) });
+      if (file.ok) woff = new Uint8Array(await file.arrayBuffer());
+    } catch {
+      // offline or too slow
+    }
+    const problem = this.running ? this.program?.font(name, woff) : "";
+    if (!woff || problem) this.on.refused(`The font ${name} could not be loaded, so characters are missing. Reload this page.`);
   }
 }

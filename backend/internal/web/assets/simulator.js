@@ -16,13 +16,13 @@ import { Ears, Microphone, Speaker } from "./voice.js";
 /** @typedef {import("./device.js").Model} Model */
 
 const root = page("simulator");
-/** @type {{session: string, live: string, model: Model, models: Model[], program: {wasm: string, loader: string} | null}} */
+/** @type {{session: string, live: string, model: Model, models: Model[], program: {wasm: string, loader: string, fonts: Record<string, string>} | null}} */
 const setup = JSON.parse(root.dataset.setup ?? "{}");
 const store = `glasses ${setup.session}`;
 const maxWaiting = 100; // frames that wait for the program to load
 
 const input = (/** @type {string} */ id) => get(id, HTMLInputElement);
-const device = new Device({ out: onOut, ask: (a) => speaksNow() && host.take(a), changed, refused: remark });
+const device = new Device({ out: onOut, ask: (a) => speaksNow() && host.take(a), redraw, changed, refused: remark });
 const control = (/** @type {string} */ type, /** @type {unknown} */ payload) => {
   forget();
   return active && device.control(type, payload);
@@ -252,8 +252,12 @@ function changed(s, m) {
   snapshot = s;
   if (m.id !== model.id) setModel(m);
   controls.showState(s.state);
-  drawing ||= requestAnimationFrame(draw);
+  redraw();
   saving ||= setTimeout(save, 200);
+}
+
+function redraw() {
+  drawing ||= requestAnimationFrame(draw);
 }
 
 function draw() {

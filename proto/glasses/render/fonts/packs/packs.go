@@ -8,7 +8,9 @@ import (
 	"github.com/service-dev/service/proto/glasses/render/fonts"
 )
 
+// Files are the fonts and their licence.
+//
 //go:embed *.woff *.txt
-var files embed.FS
+var Files embed.FS
 
-func init() { fonts.Use(files) }
+func init() { fonts.Use(Files) }
