@@ -289,42 +289,6 @@ func TestSimulatorPage_CameraRefused(t *testing.T) {
 	}
 }
 
-func TestSimulatorPage_Mirror(t *testing.T) {
-	s := newPageTest(t, "rayban_display")
-	s.send(glasses.TypeRole, "", glasses.Role{Active: false})
-	s.see(`!document.querySelector("#mirror").hidden && document.querySelector("#controls").disabled`)
-	s.command(glasses.TypeDisplayShow, json.RawMessage(menu))
-	s.see(`document.querySelector("#display").innerText.includes("Ridge walk")`)
-	s.row(glasses.Event{Kind: glasses.KindEvent, Chip: glasses.ChipLifecycle, Type: glasses.TypeHinge, ID: "x",
-		Sender:  glasses.SenderGlasses,
-		Payload: json.RawMessage(`{"state":"folded"}`)})
-	s.see(`document.querySelector("#folded").checked`)
-	s.do(chromedp.Click("#panel"))
-	s.picture("mirror")
-	if heard := s.types(); len(heard) > 0 {
-		t.Errorf("an observing page sent %v", heard)
-	}
-	s.send(glasses.TypeRole, "", glasses.Role{Active: true})
-	s.see(`document.querySelector("#mirror").hidden`)
-	if r := s.result(s.command(glasses.TypeDisplayClear, struct{}{})); !r.OK {
-		t.Logf("clear by folded glasses: %+v", r.Error)
-	}
-}
-
-// A page that only observed when its session ended offers no action that is impossible, and no longer names a page that
-// acts as the glasses.
-func TestSimulatorPage_MirrorWhenSessionEnds(t *testing.T) {
-	s := newPageTest(t, "rayban_display")
-	s.send(glasses.TypeRole, "", glasses.Role{Active: false})
-	s.see(`!document.querySelector("#mirror").hidden`)
-	s.mu.Lock()
-	socket := s.page
-	s.mu.Unlock()
-	_ = socket.Close(4410, "the session is over")
-	s.see(`document.querySelector("#socket").dataset.state === "over"`)
-	s.see(`document.querySelector("#mirror").hidden && !document.querySelector("#peers").innerText.includes("another page")`)
-}
-
 // A dead socket is shown as not live soon (within three seconds on an idle machine), and the page reconnects.
 func TestSimulatorPage_DetectsDeadSocket(t *testing.T) {
 	s := newPageTest(t, "rayban_display")
