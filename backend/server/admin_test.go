@@ -210,7 +210,7 @@ func TestAdminTrail(t *testing.T) {
 		}
 		for _, clear := range []string{code, other, maple.LinkID, maple.AuthToken, "ada-id", "ada@", "192.0.2.", "2001:db8"} {
 			if strings.Contains(out, clear) {
-				t.Errorf("%v tells %s in clear", c.args, clear)
+				t.Errorf("%v prints %s in clear text", c.args, clear)
 			}
 		}
 	}

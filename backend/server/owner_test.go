@@ -124,7 +124,7 @@ func TestSignInAsksForTheWordWhereOwnersAreUnknown(t *testing.T) {
 	if s.SignInWord() == word {
 		t.Error("the word is the one of the start before")
 	}
-	// Another process may have had the port, and owners are unknown: the browser is signed out and told why.
+	// Another process may have had the port, and owners are unknown: the browser is signed out and shown why.
 	page, at := ada.get(s.URL() + "/account")
 	if at != "/signin" || !strings.Contains(page, "Every browser was signed out") {
 		t.Errorf("after a restart the browser is at %s", at)

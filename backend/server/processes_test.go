@@ -166,7 +166,7 @@ func (s *servers) until(what string, holds func() bool) {
 		select {
 		case <-tick.C:
 		case <-s.ctx.Done():
-			s.Fatalf("never came: %s", what)
+			s.Fatalf("never arrived: %s", what)
 		}
 	}
 }

@@ -47,7 +47,8 @@ func (b *bench) rivals(what string, f func(r rival) error) error {
 	})
 }
 
-// duel measures slices of each in turn, and which of them begins changes. A slice is so many things done.
+// duel measures both contestants in alternating slices and alternates which one begins. A slice is a fixed number of
+// operations.
 func (b *bench) duel(r rival, figure, goal string, slice int, prepare func() (func(url string) error, error)) error {
 	var ours, floor []time.Duration
 	for round := range max(20, b.runs/2) {

@@ -54,7 +54,7 @@ func (b *bench) cold() error {
 		}
 		many = append(many, d)
 		if n := daemonStarts(state) - before; n != 1 {
-			return fmt.Errorf("%d daemons came up for %d clients", n, coldClients)
+			return fmt.Errorf("%d daemons started for %d clients", n, coldClients)
 		}
 	}
 	b.rows = append(b.rows, timesRow("20 cold clients at once, to the last good answer / one", many, one, spread, ""))
@@ -102,7 +102,7 @@ func coldAnswer(n int, command func(string, ...string) *exec.Cmd) (time.Duration
 	})
 }
 
-// daemonStarts counts the daemons that came up in a directory.
+// daemonStarts counts the daemons that started in a directory.
 func daemonStarts(state string) int {
 	log, _ := os.ReadFile(filepath.Join(state, "log", "serviced.log"))
 	return strings.Count(string(log), `"daemon started"`)

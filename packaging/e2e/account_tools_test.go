@@ -169,7 +169,7 @@ func recordsOfOthers(t *testing.T, b *remoteBackend, _ *person) {
 		}
 		if one, two := fmt.Sprint(theirs.Structured), strings.ReplaceAll(fmt.Sprint(missing.Structured),
 			"com.example.missin0", app); one != two {
-			t.Errorf("%s tells another account's project from a missing one:\n%s\n%s", tool.name, one, two)
+			t.Errorf("%s distinguishes another account's project from a missing one:\n%s\n%s", tool.name, one, two)
 		}
 	}
 	if r := a.call("listProjects", map[string]any{}); r.IsError || len(r.Structured["projects"].([]any)) != 0 {

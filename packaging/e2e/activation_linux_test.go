@@ -20,10 +20,10 @@ func TestSocketActivation(t *testing.T) {
 	w := newWorld(t, "")
 	a := startActivator(w)
 	if given, own := activations(w); given+own != 0 {
-		t.Fatal("a daemon runs before anybody came")
+		t.Fatal("a daemon runs before anybody connected")
 	}
 	if out, errs, exit := w.ctl("status"); exit != 1 { // status starts no daemon
-		t.Fatalf("status before anybody came: exit %d: %s%s", exit, out, errs)
+		t.Fatalf("status before anybody connected: exit %d: %s%s", exit, out, errs)
 	}
 	if given, own := activations(w); given+own != 0 {
 		t.Fatal("status started a daemon")

@@ -26,7 +26,7 @@ func wantError(t *testing.T, r toolResult, code string, retryable bool) {
 		t.Errorf("%s has no message", code)
 	}
 	if len(r.Content) == 0 || !strings.Contains(r.Content[0].Text, code) {
-		t.Errorf("%s is not told as text: %v", code, r.Content)
+		t.Errorf("%s is not reported as text: %v", code, r.Content)
 	}
 }
 

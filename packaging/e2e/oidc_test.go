@@ -250,7 +250,7 @@ func strangeCallbacks(t *testing.T, b *remoteBackend, provider *oidctest.Provide
 	twice.open(own)
 	done("an answer that came already", "not started in this browser", twice)
 	if n := provider.Calls("/token") - calls; n != 1 {
-		t.Errorf("an answer that came twice was redeemed %d times", n)
+		t.Errorf("a repeated answer was redeemed %d times", n)
 	}
 }
 

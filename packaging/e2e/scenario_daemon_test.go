@@ -66,7 +66,7 @@ func TestColdClients_StartOneDaemon(t *testing.T) {
 		}
 	}
 	if n := starts(w); n != 1 {
-		t.Errorf("%d daemons came up", n)
+		t.Errorf("%d daemons started", n)
 	}
 }
 

@@ -40,7 +40,7 @@ func signUpTellsNobodyWhoHasAnAccount(t *testing.T, b *remoteBackend, mail *mail
 		told = append(told, someone.at.String()+"\n"+someone.text())
 	}
 	if told[0] != told[1] {
-		t.Errorf("signing up tells a known address from an unknown one:\n%s\n%s", told[0], told[1])
+		t.Errorf("signing up distinguishes a known address from an unknown one:\n%s\n%s", told[0], told[1])
 	}
 	must(t, "a mail tells the owner", func() bool { return mail.told("ada@example.org", "have an account") })
 	reader.open(b.url + "/signup/confirm?token=" + mail.token(t, "/confirm"))
@@ -95,14 +95,14 @@ func resetWorksOnce(t *testing.T, b *remoteBackend, mail *mailbox, ada *person) 
 	elsewhere.open(b.url + "/forgot")
 	elsewhere.submit("/forgot", "email", "ada@new.example")
 	if known := elsewhere.text(); strings.ReplaceAll(known, "ada@new.", "nobody@") != unknown {
-		t.Errorf("the page tells a known address from an unknown one:\n%s\n%s", known, unknown)
+		t.Errorf("the page distinguishes a known address from an unknown one:\n%s\n%s", known, unknown)
 	}
 	reset := b.url + "/reset?token=" + mail.token(t, "/reset")
 	elsewhere.open(reset)
 	elsewhere.submit("/reset", "password", "another horse battery")
 	ada.open(b.url + "/account/settings")
 	if ada.at.Path != "/signin" {
-		t.Errorf("the old browser session goes on after the reset: %s", ada.at)
+		t.Errorf("the old browser session survives the reset: %s", ada.at)
 	}
 	for secret, want := range map[string]string{password: "/signin", "another horse battery": "/account/settings"} {
 		someone := newPerson(t)

@@ -176,7 +176,7 @@ func (s *socket) next(from int, typ, id string) (appFrame, int) {
 		for _, h := range s.heard[min(from, len(s.heard)):] {
 			got = append(got, h.Type+" "+h.ID+" "+string(h.Payload[:min(len(h.Payload), 120)]))
 		}
-		s.t.Fatalf("no %s %s came (%v), but:\n%s", typ, id, s.err, strings.Join(got[max(0, len(got)-40):], "\n"))
+		s.t.Fatalf("no %s %s arrived (%v), but:\n%s", typ, id, s.err, strings.Join(got[max(0, len(got)-40):], "\n"))
 	}
 	return f, at
 }

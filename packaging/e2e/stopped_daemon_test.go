@@ -33,7 +33,7 @@ func TestStoppedDaemon_IsReported(t *testing.T) {
 		if took > 8*time.Second || !strings.Contains(text, "daemon_not_responding") ||
 			!strings.Contains(text, fmt.Sprintf("pid %d", pid)) ||
 			!strings.Contains(text, "servicectl daemon restart") {
-			t.Errorf("%s takes %s and tells: %s", what, took, text)
+			t.Errorf("%s takes %s and says: %s", what, took, text)
 		}
 	}
 	begun := time.Now()

@@ -49,7 +49,7 @@ func TestTelemetry_FromInstallToPurge(t *testing.T) {
 					if mentionsNotice(block.Text) {
 						carried++
 						if i == 0 {
-							t.Error("the notice stands before the answer")
+							t.Error("the notice precedes the answer")
 						}
 					}
 				}
@@ -241,7 +241,7 @@ func TestTelemetry_SwitchesStopUploads(t *testing.T) {
 			}
 			for _, r := range tenCalls(w, "getPlatformInfo", 1) {
 				if mentionsNotice(fmt.Sprint(r.Content)) {
-					t.Error("a decision was made, and the notice still came")
+					t.Error("the notice appeared although a decision was made")
 				}
 			}
 			w.ctl("login", "--json") // its events belong to this shell too; the backend does not answer

@@ -101,7 +101,7 @@ func TestDaemon_ProcessExhaustsLimits(t *testing.T) {
 		t.Errorf("an agent that was there before: %s", got)
 	}
 	if line, err := firstAnswer(w, initialize); err != nil || !strings.Contains(line, `"serverInfo"`) {
-		t.Errorf("an agent that comes now: %v: %s", err, line)
+		t.Errorf("an agent that connects now: %v: %s", err, line)
 	}
 
 	for _, s := range streams {

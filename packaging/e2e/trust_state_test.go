@@ -236,6 +236,6 @@ func TestNewLink_NotifiesOwner(t *testing.T) {
 	}
 	if log, err := os.ReadFile(b.logs); err != nil || !strings.Contains(string(log), "link made") ||
 		strings.Contains(string(log), "told@") {
-		t.Errorf("the log does not tell of the link, or tells whose it is (%v)", err)
+		t.Errorf("the log does not mention the link, or discloses its owner (%v)", err)
 	}
 }

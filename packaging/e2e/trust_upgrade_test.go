@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// install gives the world its own installation, whose programs can be replaced.
+// install creates an installation for this world only, whose programs can be replaced.
 func (w *world) install(t *testing.T) {
 	t.Helper()
 	dir := filepath.Join(filepath.Dir(w.dir), "bin")

@@ -23,7 +23,7 @@ func (discard) Write(p []byte) (int, error) { return len(p), nil }
 func (s *soak) freezeDaemon(rng *rand.Rand) (string, func() error, error) {
 	pids := s.pids("serviced")
 	for _, pid := range pids {
-		_ = syscall.Kill(pid, syscall.SIGSTOP) // one that has just ended is as good
+		_ = syscall.Kill(pid, syscall.SIGSTOP) // a program that has just ended needs no freezing
 	}
 	if rng.IntN(2) == 0 {
 		return fmt.Sprint(pids), func() error { return thaw(pids) }, nil

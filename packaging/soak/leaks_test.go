@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// A count that failed is ignored: it is neither the minimum nor compared with others.
+// A failed count is ignored: it is not the minimum and is not compared with other counts.
 func TestLeaks_IgnoreFailedCounts(t *testing.T) {
 	least := holding{unknown, unknown}
 	for _, step := range []struct {

@@ -58,7 +58,7 @@ const (
 	capHeld    = "credit_reserved" // by other calls in flight
 )
 
-// refusals are the refusals that a failing provider may cause. A model with false usage reports is hidden.
+// refusals are those that a failing provider may cause. A model whose usage reports are false is no longer offered.
 var refusals = []string{brokeOff, "provider_busy", "provider_unavailable", "provider_error", "provider_refused",
 	"own_key_refused", "model_not_found"}
 

@@ -57,7 +57,7 @@ func (l *local) Describe(_ context.Context, r *pluginv1.DescribeRequest) (*plugi
 func notStarted(err error) error {
 	p := &pluginv1.Problem{
 		Code: serve.CodeAdapterUnavailable, Message: "starting the embedded backend: " + err.Error(), Retryable: true,
-		FixHint: "Read the cause, then try again; `servicectl daemon logs` tells more.",
+		FixHint: "Read the cause, then try again; `servicectl daemon logs` shows more.",
 	}
 	if errors.Is(err, server.ErrOtherKey) {
 		p.Retryable, p.FixHint = false, "Do one of what the message names; the embedded backend starts then."

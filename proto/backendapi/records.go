@@ -74,9 +74,9 @@ type ProjectList struct {
 	Projects []Project `json:"projects"`
 }
 
-// AssistantConfig is the configuration of a project's voice assistant. TextModel is the model that apps get which ask
-// the AI gateway for "assistant", empty for the operator's default. A field hidden by the grants is null; Access has
-// the levels. Version counts changes, 0 before the first.
+// AssistantConfig is the configuration of a project's voice assistant. TextModel is the model that apps get when they
+// ask the AI gateway for "assistant"; empty means the operator's default. A field hidden by the grants is null; Access
+// has the levels. Version counts changes, 0 before the first.
 type AssistantConfig struct {
 	Project       string            `json:"project"`
 	Version       int64             `json:"version"`
@@ -103,8 +103,8 @@ type AssistantChoices struct {
 	TextModels     []TextModel      `json:"textModels"`
 }
 
-// TextModel is one model of the AI gateway. Default is the one that projects use which have chosen none. Why is the
-// reason for which it cannot be chosen now, null if it can.
+// TextModel is one model of the AI gateway. Default marks the model for projects that have chosen none. Why says why
+// the model cannot be chosen now, null if it can.
 type TextModel struct {
 	ID                 string     `json:"id"`
 	Name               string     `json:"name"`

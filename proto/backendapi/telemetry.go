@@ -1,8 +1,7 @@
 package backendapi
 
-// Telemetry. POST PathTelemetry takes a proto/telemetry.Batch with the header X-Service-Install-Id and never a
-// bearer token: usage is not tied to an account. DELETE PathTelemetry with the same header erases what is held of the
-// install id.
+// Telemetry. POST PathTelemetry takes a proto/telemetry.Batch with the header X-Service-Install-Id and never a bearer
+// token: usage is not tied to an account. DELETE PathTelemetry with the same header erases the data of that install.
 
 // TelemetryReceipt is the answer to an upload, 202. Rejected events are not on the list of events; sending them again
 // is useless.

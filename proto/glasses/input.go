@@ -84,7 +84,7 @@ type Motion struct {
 
 // SpeechState is the payload of speech.
 type SpeechState struct {
-	ID    string `json:"id"`    // of the speech.say
+	ID    string `json:"id"`    // id of the speech.say
 	State string `json:"state"` // finished or stopped
 }
 

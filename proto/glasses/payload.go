@@ -129,7 +129,7 @@ func NewToolCalled(name, arguments string) ToolCalled {
 
 // BarrierAnswer is the payload of an app's answer to barrier.
 type BarrierAnswer struct {
-	// Calls is how many calls of the gateway the app waits for; nil if it does not count them.
+	// Calls counts the gateway calls that the app waits for; nil if the app does not count them.
 	Calls *int `json:"calls,omitempty"`
 }
 

@@ -67,7 +67,7 @@ func checkExample(t *testing.T, from, line string) {
 		}
 	case "control":
 		if !glasses.IsControl(f.Type) {
-			t.Errorf("%s is no control frame", line)
+			t.Errorf("%s is not a control frame", line)
 		}
 	}
 }

@@ -49,7 +49,7 @@ func TestControlRoute(t *testing.T) {
 	}
 	w.call("POST", path, `{"type":"sim.state"}`, "Authorization", bearer).is(http.StatusOK)
 	if page.payload != `{}` {
-		t.Errorf("no payload came as %s", page.payload)
+		t.Errorf("no payload arrived as %s", page.payload)
 	}
 	tooBig := `{"type":"sim.camera","payload":{},"media":"` + base64.StdEncoding.EncodeToString(append(picture, 'x')) +
 		`"}`

@@ -30,7 +30,7 @@ type SessionDetails interface {
 	Attached(id string) sessions.Live
 }
 
-// Scripts gives the assistants of sessions scripts.
+// Scripts sets the assistant scripts of sessions.
 type Scripts interface {
 	SetScript(ctx context.Context, accountID, id string, text []byte) error
 }

@@ -153,7 +153,7 @@ func TestTelemetry_IsAnonymous(t *testing.T) {
 	}
 	for what, text := range map[string]string{"database": string(kept), "log": w.log.String()} {
 		if strings.Contains(text, installID) || strings.Contains(text, token) {
-			t.Errorf("the %s tells the install or the token", what)
+			t.Errorf("the %s discloses the install or the token", what)
 		}
 	}
 	if !strings.Contains(string(kept), wire.Linked) {

@@ -210,7 +210,7 @@ func (w *world) poll(deviceCode string) answer {
 	return w.call("POST", backendapi.PathDeviceToken, string(body))
 }
 
-// cancel gives up a code, as a client does that no longer needs it.
+// cancel cancels a code, as a client does that no longer needs it.
 func (w *world) cancel(deviceCode string) answer {
 	w.Helper()
 	body, _ := json.Marshal(backendapi.TokenRequest{DeviceCode: deviceCode})

@@ -109,7 +109,7 @@ func (h *authWorld) checkStranger(b *browser, v visit, a answer) {
 		return
 	}
 	if none := h.try(b, v, h.missing); none.text != a.text || none.leads != a.leads {
-		h.t.Errorf("%s by %s tells what is there from what is not:\n%s\n--- and ---\n%s", v.name(), b.name, a.text, none.text)
+		h.t.Errorf("%s by %s discloses what exists:\n%s\n--- and ---\n%s", v.name(), b.name, a.text, none.text)
 	}
 }
 

@@ -95,7 +95,7 @@ func (w *gatewayWorld) untilUsage(what string, holds func(u backendapi.GatewayUs
 		select {
 		case <-tick.C:
 		case <-w.t.Context().Done():
-			w.t.Fatalf("never came: %s", what)
+			w.t.Fatalf("never arrived: %s", what)
 		}
 	}
 	return u

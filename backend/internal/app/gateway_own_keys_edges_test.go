@@ -63,7 +63,7 @@ func TestGateway_CreditNeverStandsInForAnOwnKey(t *testing.T) {
 	}, withOwnKeys(t))
 }
 
-// A call goes on with the key that it began with; the next one uses what is stored then.
+// A call keeps using the key that it began with; the next one uses what is stored then.
 func TestGateway_OwnKeyChangesDuringACall(t *testing.T) {
 	const changed = "sk-changed-canary-000000"
 	for name, c := range map[string]struct {

@@ -69,7 +69,7 @@ func testCreditRefusals(t *testing.T, w *gatewayWorld) {
 	}
 }
 
-// The app, the agent and the owner are told where to pay in.
+// The app, the agent and the owner are shown where to add credit.
 func TestGateway_NoCreditNamesWhereToPayIn(t *testing.T) {
 	const payPage = "https://pay.example.org/in"
 	eachGateway(t, func(t *testing.T, w *gatewayWorld) {

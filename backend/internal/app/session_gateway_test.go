@@ -67,8 +67,8 @@ func (a *sessionApp) next(typ string, into any) {
 	}
 }
 
-// toolRows waits for that many rows about tools in a session's event log and returns their payloads. It gives up
-// after a wait without a row.
+// toolRows waits for that many rows about tools in a session's event log and returns their payloads. It fails after
+// waiting too long for a row.
 func toolRows(b *backendUnderTest, id string, count int) (rows []string) {
 	b.t.Helper()
 	for since := int64(0); len(rows) < count; {

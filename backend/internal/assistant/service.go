@@ -158,7 +158,7 @@ func (s *Service) Cost(c Config) *int64 {
 	return &sum
 }
 
-// words tells the account holder who changed a config.
+// words describes to the account holder who changed a config.
 func words(by audit.Actor, host string) string {
 	switch by.Kind {
 	case audit.KindPerson:

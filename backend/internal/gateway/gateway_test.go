@@ -278,7 +278,7 @@ func TestService_RefusesMoreCallsThanItsBound(t *testing.T) {
 	}
 }
 
-// An app that leaves while its call is admitted is no failure of the server.
+// If an app leaves while its call is admitted, the server has not failed.
 func TestService_CountsAnAppThatLeavesBeforeAdmission(t *testing.T) {
 	w := newWorld(t, credit.USD, Limits{}, func(o *Options) { o.Log = slog.New(errorLog{slog.DiscardHandler, t}) })
 	w.add("good")

@@ -30,8 +30,9 @@ const (
 
 // Errors of local servers.
 var (
-	ErrServerID     = errors.New("the name is not 1 to 64 lower case letters, digits, dots, - and _")
-	ErrServerURL    = errors.New("the address is no http or https address with a host, without user, query and fragment")
+	ErrServerID  = errors.New("the name is not 1 to 64 lower case letters, digits, dots, - and _")
+	ErrServerURL = errors.New("the address is not an http or https URL with a host, " +
+		"and without user, query and fragment")
 	ErrNotLocal     = errors.New("the address is neither this machine's nor one of a private network")
 	ErrServers      = fmt.Errorf("a project has at most %d local servers", MaxLocalServers)
 	ErrNoServer     = errors.New("the project has no such local server")

@@ -255,8 +255,8 @@ func (t *transfer) write(p []byte) {
 	}
 }
 
-// noteTools notes the calls of tools that the app is about to receive, so that the session's event log has them before
-// what the app does about them.
+// noteTools records tool calls in the session's event log before the app receives them, so that they precede the app's
+// reaction.
 func (t *transfer) noteTools(ctx context.Context) {
 	for _, tool := range t.answer.TakeTools() {
 		if !t.left.Load() {

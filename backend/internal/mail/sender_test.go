@@ -207,7 +207,7 @@ func TestSender_EncryptedServers(t *testing.T) {
 	server.letter(t)
 	server.mu.Lock()
 	if !server.secured {
-		t.Error("the mail came in the clear")
+		t.Error("the mail arrived in clear text")
 	}
 	server.mu.Unlock()
 
@@ -231,7 +231,7 @@ func TestSender_RefusesServerWithoutTLS(t *testing.T) {
 	}
 	log.waitFor(t, "dropped mail")
 	if len(server.arrived) != 0 {
-		t.Error("a mail went in the clear")
+		t.Error("a mail was sent in clear text")
 	}
 }
 

@@ -126,7 +126,7 @@ func TestAuthorisation(t *testing.T) {
 	}
 }
 
-// cell sends one request and returns what came of it.
+// cell sends one request and returns its outcome.
 func (w *world) cell(t *testing.T, pattern string, c column) string {
 	t.Helper()
 	method, path, _ := strings.Cut(pattern, " ")

@@ -78,7 +78,7 @@ func TestCall_PassesABufferingProxy(t *testing.T) {
 				continue
 			}
 			early = lines.Text()
-			w.provider.Continue() // only after the first word has come through the proxy
+			w.provider.Continue() // only after the first word has passed the proxy
 			_, err := io.Copy(io.Discard, res.Body)
 			if res.Body.Close(); err != nil || early == "" {
 				t.Errorf("%q, %v", early, err)

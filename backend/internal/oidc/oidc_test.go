@@ -212,7 +212,7 @@ func TestProvidersFile(t *testing.T) {
 		t.Errorf("no file: %v", err)
 	}
 	if _, err := Load(filepath.Join(t.TempDir(), "missing"), nil); err == nil {
-		t.Error("a missing file is no error")
+		t.Error("a missing file is not an error")
 	}
 }
 

@@ -67,7 +67,7 @@ func TestRegisterAndSignIn(t *testing.T) {
 	}
 	d.counter = 0 // as for a copy made earlier
 	if _, err := login(t, s, d); !errors.Is(err, ErrClone) {
-		t.Errorf("a counter that went back: %v", err)
+		t.Errorf("a counter that decreased: %v", err)
 	}
 	d.counter = 10
 	store.holder.Active = false

@@ -54,7 +54,7 @@ func TestDefaultName(t *testing.T) {
 	}
 }
 
-// FuzzCheckID: an accepted id can be used unescaped in paths and pages, and has a name for people.
+// FuzzCheckID: an accepted id is safe unescaped in paths and pages, and has a display name.
 func FuzzCheckID(f *testing.F) {
 	for _, id := range []string{"com.example.app", "a.b", "a..b", "a.b\n", "a.-", "com.bücher.app", "a.b/../c", "_.a"} {
 		f.Add(id)

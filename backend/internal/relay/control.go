@@ -29,7 +29,7 @@ func (h *Hub) Control(
 		return refusedControl(err)
 	}
 	if typ == glasses.SimStanding {
-		return refusedControl(&glasses.Error{Code: glasses.CodeUnsupported, Message: typ + " comes from the service alone"})
+		return refusedControl(&glasses.Error{Code: glasses.CodeUnsupported, Message: typ + " is sent only by the service"})
 	}
 	id := controlPrefix + rand.Text()
 	m, err := h.controlFrame(typ, id, payload, media)

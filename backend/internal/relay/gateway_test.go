@@ -90,7 +90,7 @@ func TestGateway_ComesLater(t *testing.T) {
 	n.GatewayChanged(t.Context(), testID)
 	app.want(glasses.TypeGatewayToken, nil)
 
-	// A token that could not be stored comes with a later check.
+	// A token that could not be stored is sent by a later check.
 	g.set(false, errors.New("away"))
 	late, w := n.app(t, `,"gateway":true`)
 	if w.Gateway != nil {

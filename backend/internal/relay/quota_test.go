@@ -83,7 +83,7 @@ func TestAttach_ReportsTruncatedCursor(t *testing.T) {
 	m.trim(oldest)
 	app, w := n.app(t, `,"since":0`)
 	if !w.Truncated {
-		t.Error("the app is not told that rows are gone")
+		t.Error("the app does not learn that rows were deleted")
 	}
 	app.wantID("input", "p3", nil)
 	app.wantID("input", "p4", nil)
@@ -94,7 +94,7 @@ func TestAttach_ReportsTruncatedCursor(t *testing.T) {
 		t.Error("an app without a cursor misses nothing")
 	}
 	if _, w := n.page(t, "?since=0"); !w.Truncated {
-		t.Error("the page is not told that rows are gone")
+		t.Error("the page does not learn that rows were deleted")
 	}
 	if _, w := n.page(t, fmt.Sprintf("?since=%d", oldest)); w.Truncated {
 		t.Error("the page gets rows that it has seen")

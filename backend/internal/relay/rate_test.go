@@ -11,7 +11,7 @@ import (
 	"github.com/service-dev/service/backend/internal/relay"
 )
 
-// A sender that reconnects repeatedly is no faster than one that stays: the burst belongs to the session, not to the
+// A sender that reconnects repeatedly is not faster than one that stays: the burst belongs to the session, not to the
 // connection.
 func TestRateLimit_OutlivesConnections(t *testing.T) {
 	const rate, burst, rounds = 50, 20, 5

@@ -175,7 +175,7 @@ func TestHub_LosesNothingOverRestart(t *testing.T) {
 	}
 	seen := page.wantRow("glasses.attached")
 	if seen.Seq <= last {
-		t.Errorf("seq went back: %d after %d", seen.Seq, last)
+		t.Errorf("seq decreased: %d after %d", seen.Seq, last)
 	}
 	page.send("input", "p1", `{"kind":"tap","x":1,"y":1}`)
 	var ack glasses.Ack

@@ -62,7 +62,7 @@ func TestStream_IsRelayedAndCounted(t *testing.T) {
 			bytes.Repeat([]byte{byte(i + 1)}, size))
 		page.blob(frame)
 		if got := app.wantBlob(); !bytes.Equal(got, frame) {
-			t.Fatalf("a frame of %d bytes came as %d", len(frame), len(got))
+			t.Fatalf("a frame of %d bytes arrived with %d", len(frame), len(got))
 		}
 		total += size
 	}

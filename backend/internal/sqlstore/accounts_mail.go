@@ -12,7 +12,8 @@ import (
 )
 
 // InsertMailToken stores a mailed link in place of the earlier one for its purpose. With a limit above 0 it returns
-// account.ErrTooManyMails or account.ErrAddressMailed if the account or the address was sent that many since then.
+// account.ErrTooManyMails or account.ErrAddressMailed if the account or the address was sent that many mails since the
+// given time.
 func (s *Store) InsertMailToken(ctx context.Context, t account.MailToken, since time.Time, limit int) error {
 	return s.write(ctx, func(tx *sql.Tx) error {
 		if err := lockAccount(ctx, tx, t.AccountID); err != nil {

@@ -13,7 +13,7 @@ import (
 )
 
 // creditGroup writes holds and settlements in one transaction, as if one came after the other: first all settlements,
-// which give money back, then the holds in the order in which they came. Each account's balance is locked, always in
+// which release money, then the holds in the order in which they arrived. Each account's balance is locked, always in
 // the same order; what is read under the lock and what the group changes decides on the holds.
 type creditGroup struct {
 	s   *Store
@@ -270,7 +270,8 @@ func (d dayKey) periods() []periodKey {
 	return all
 }
 
-// admit returns why a hold is refused, or nil. A cap that refuses it even after the calls in flight comes first.
+// admit returns why a hold is refused, or nil. A cap that would refuse the hold even without the calls in flight is
+// reported first.
 func (g *creditGroup) admit(op *creditOp) (passing error) {
 	h := op.hold
 	p := g.purses[h.Account]

@@ -34,8 +34,8 @@ type hourOf struct {
 // hourSums are its sums, in the order of usageSums.
 type hourSums [10]int64
 
-// count adds the calls of a group to the sums of their hours, in an order that all groups share, and to the latest
-// calls.
+// count adds the calls of a group to their hourly sums and to the latest calls. All groups update the sums in the same
+// order, which avoids deadlocks.
 func (g *creditGroup) count(ctx context.Context) error {
 	sums := map[hourOf]*hourSums{}
 	var calls []statement

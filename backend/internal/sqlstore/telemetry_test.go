@@ -49,7 +49,7 @@ func TestTelemetry_StoresHoursOnly(t *testing.T) {
 			var id, happened, came int64
 			if err := rows.Scan(&id, &happened, &came); err != nil || uint64(id) != 0x80<<56+uint64(n)+1 || happened != hour ||
 				came != hour {
-				t.Errorf("%x of %d, came %d, %v", id, happened, came, err)
+				t.Errorf("%x of %d, arrived %d, %v", id, happened, came, err)
 			}
 		}
 		if err := rows.Err(); err != nil || n != 3 {

@@ -121,7 +121,7 @@ func exportThenGone(t *testing.T, f *people) {
 	want(t, "export", f.Export(t.Context(), ada.ID, &text, audit.Person()), account.ErrNotFound)
 }
 
-// fill gives an account rows of other features, with canaries in columns that people never see.
+// fill inserts rows of other features for an account, with canaries in columns that people never see.
 func (f *people) fill(accountID string) {
 	now := f.clock.now().UnixMilli()
 	f.store.exec("INSERT INTO projects (account_id, app_id, created_at) VALUES ($1, 'com.example.ada', $2)",

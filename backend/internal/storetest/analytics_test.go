@@ -65,7 +65,7 @@ func (f *analyticsFixture) ingest(t *testing.T, events ...analytics.Event) analy
 	t.Helper()
 	a := must(f.Ingest(t.Context(), "ada", f.app, events))(t)
 	if n := a.Accepted + a.Duplicates + a.Late + a.Sampled + a.Rejected; n != len(events) {
-		t.Fatalf("%d of %d events are told of: %+v", n, len(events), a)
+		t.Fatalf("%d of %d events are reported: %+v", n, len(events), a)
 	}
 	return a
 }

@@ -164,7 +164,7 @@ func capsOverMidnight(t *testing.T, f *purses) {
 	var reserved *credit.Reserved
 	err := errOf(f.hold(t, 1))
 	if !errors.As(err, &reserved) || reserved.Cap != credit.CapDay || reserved.Held != 500_000 {
-		t.Errorf("a call that the new day's cap covers without the one in flight: %v", err)
+		t.Errorf("a call that the new day's cap would cover if none were in flight: %v", err)
 	}
 	var reached *credit.CapReached
 	if err := errOf(f.hold(t, 500_001)); !errors.As(err, &reached) || reached.Used != 500_000 {

@@ -143,7 +143,7 @@ func (u *usage) oldGoes(t *testing.T) {
 	u.ingest(t, "a", young, telemetry.Receipt{Accepted: 7})
 	u.sweep(t)
 	u.ingest(t, "a", old[:1], telemetry.Receipt{Duplicates: 1})
-	// The next sweep comes in an hour: nothing may be older than 90 days by then.
+	// The next sweep is in an hour: nothing may be older than 90 days by then.
 	u.clock.pass(23*time.Hour - time.Minute)
 	before := telemetry.Hour(old[0].At) + 1
 	for i, want := range []int64{100, 50, 0} { // in parts, so that no other write waits long

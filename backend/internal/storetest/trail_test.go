@@ -177,7 +177,7 @@ func (f *fixture) trailBounds(t *testing.T) {
 		t.Errorf("%d lines of 50 views in a moment", n)
 	}
 
-	f.clock.pass(audit.TrailKept - time.Hour - 30*time.Second) // the next sweep comes in an hour
+	f.clock.pass(audit.TrailKept - time.Hour - 30*time.Second) // the next sweep is in an hour
 	kept := f.start(t)
 	f.clock.pass(31 * time.Second)
 	want(t, "sweep", f.Sweep(f.ctx), nil)

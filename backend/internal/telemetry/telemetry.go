@@ -237,7 +237,7 @@ func (s *Service) install(id string) Install {
 	const digits = 16
 	n, err := strconv.ParseUint(s.Hasher.Hash("telemetry_install", id)[:digits], 16, 64)
 	if err != nil {
-		panic("the keyed hash is no hexadecimal: " + err.Error())
+		panic("the keyed hash is not hexadecimal: " + err.Error())
 	}
 	return Install(n) //nolint:gosec // all 64 bits, whichever their sign
 }

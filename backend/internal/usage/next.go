@@ -18,7 +18,7 @@ const (
 	AtRequests Place = "requests" // the documentation of requests
 )
 
-// placeNames are the places as agents are told of them.
+// placeNames are the names of the places in texts for agents.
 var placeNames = map[Place]string{
 	AtCredit: "/account/credit of the dashboard", AtSettings: "/account/settings of the dashboard",
 	AtCaps: "the project's gateway page", AtPayer: "the project's gateway page",

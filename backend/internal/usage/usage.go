@@ -46,7 +46,7 @@ type Service struct {
 const NothingPays = "none"
 
 // PaysFor returns what pays for a project's next call: the source of the model assistant, or else of the first model
-// that is available. setting is the project's choice. Where no model is available, scripted tells whether scripts
+// that is available. setting is the project's choice. Where no model is available, scripted reports whether scripts
 // answered.
 func PaysFor(setting string, models []gateway.Availability, scripted bool) string {
 	available := slices.IndexFunc(models, func(a gateway.Availability) bool { return a.Why == "" && a.Model != nil })

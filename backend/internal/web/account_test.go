@@ -39,7 +39,7 @@ func TestSignUp_ShowsErrorsBesideTheFields(t *testing.T) {
 					t.Error("the e-mail address was not kept")
 				}
 				if tc.password != "" && strings.Contains(v.page, tc.password) {
-					t.Error("the password came back into the page")
+					t.Error("the password is in the page")
 				}
 			}
 		})

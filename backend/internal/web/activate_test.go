@@ -180,11 +180,11 @@ func TestActivation_DoesNotEchoScript(t *testing.T) {
 	v := visit(t, newSite(t, f))
 	v.get("/activate?code=" + url.QueryEscape(`"><script>alert(1)</script>`)).want(http.StatusNotFound)
 	if strings.Contains(v.page, "alert(1)") {
-		t.Error("the code came back into the page")
+		t.Error("the code is in the page")
 	}
 	v.get(page).want(http.StatusOK, "&lt;script&gt;alert(1)", "niceevil[31m")
 	if strings.Contains(v.page, "<script") || strings.ContainsAny(v.page, "\u202e\x1b") {
-		t.Error("the requester's words came through raw")
+		t.Error("the requester's words were not escaped")
 	}
 }
 

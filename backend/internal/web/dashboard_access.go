@@ -13,7 +13,7 @@ import (
 	"github.com/service-dev/service/backend/internal/projects"
 )
 
-// accessShown is how many projects have their form on one page; the others can be selected.
+// accessShown limits the projects whose forms one page shows; the others can be selected.
 const accessShown = 4
 
 // accessPage is the data of the template "dashboard_access".

@@ -103,7 +103,7 @@ func TestDashboard_ForeignProjectLooksMissing(t *testing.T) {
 		}
 		theirs := eve.get(helloPath + p).want(http.StatusNotFound).page
 		if none := eve.get(missing + p).want(http.StatusNotFound).page; none != theirs {
-			t.Errorf("%s tells a foreign project from a missing one", p)
+			t.Errorf("%s distinguishes another account's project from a missing one", p)
 		}
 	}
 	for _, p := range projectForms {

@@ -98,7 +98,7 @@ func TestSettings_ChangeEmail(t *testing.T) {
 		v.send(settingsPath+"/email", "email", tc.email, "password", tc.password).want(http.StatusUnprocessableEntity,
 			tc.want, `value="`+tc.email+`"`, `role="alert"`)
 		if strings.Contains(v.page, `"`+tc.password+`"`) {
-			t.Error("the password came back")
+			t.Error("the password is in the page")
 		}
 	}
 	v.send(settingsPath+"/email", "email", "lovelace@example.org", "password", adaPassword).onward().want(http.StatusOK,
@@ -134,7 +134,7 @@ func TestSettings_Browsers(t *testing.T) {
 		"Sign out all other browsers")
 	if strings.Count(v.page, "this browser") != 1 || strings.Contains(v.page, phone+`"`) &&
 		!strings.Contains(v.page, "of-"+phone) {
-		t.Error("this browser is not told from the others")
+		t.Error("this browser is not distinguished from the others")
 	}
 	v.send(settingsPath + "/browsers/of-" + foreign + "/end").want(http.StatusNotFound)
 	v.get(settingsPath).send(settingsPath+"/browsers/of-"+phone+"/end").onward().want(http.StatusOK,
@@ -191,7 +191,7 @@ func TestExport_IsAFile(t *testing.T) {
 	f.exportErr = errDisk
 	v.get(settingsPath).send(settingsPath+"/export").want(http.StatusInternalServerError, "on our side")
 	if v.header.Get("Content-Disposition") != "" || strings.Contains(v.page, "disk") {
-		t.Error("an error came as a file")
+		t.Error("an error was sent as a file")
 	}
 }
 
@@ -235,7 +235,7 @@ func TestExport_SlowReaderHoldsNoConnection(t *testing.T) {
 	select {
 	case <-f.exported: // nothing of the body was read
 	case <-time.After(10 * time.Second):
-		t.Error("the account is still being read while the browser does not")
+		t.Error("the export still reads the account although the browser reads nothing")
 	}
 }
 

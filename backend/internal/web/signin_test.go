@@ -92,7 +92,7 @@ func TestProvider_ErrorsAreExplained(t *testing.T) {
 		f.refusal, f.signInErr = tc.err, tc.signIn
 		v.get(callback).want(tc.status, tc.want)
 		if strings.Contains(v.page, "c0de") || strings.Contains(v.page, "disk") || f.opened != 0 {
-			t.Errorf("%v: the page tells too much, or somebody was signed in", tc)
+			t.Errorf("%v: the page discloses too much, or somebody was signed in", tc)
 		}
 	}
 }
@@ -218,7 +218,7 @@ func TestVerifyEmail_OnlyForTheSignedInAccount(t *testing.T) {
 	v.get("/verify?token=sml_bob").onward().want(http.StatusOK, "signed in as <strong>ada@example.org")
 	v.send("/verify").want(http.StatusUnprocessableEntity, "another account", "ada@example.org")
 	if strings.Contains(v.page, "bob@") || strings.Contains(v.page, "sml_") {
-		t.Error("the refusal tells whose link it is, or the link")
+		t.Error("the refusal discloses the link or its owner")
 	}
 	w := another(v).get("/verify?token=sml_bob").onward().want(http.StatusOK, "Sign in to confirm",
 		`href="/signin?next=%2Fverify"`, `href="/forgot"`)

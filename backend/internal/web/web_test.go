@@ -109,7 +109,7 @@ func TestErrorPages(t *testing.T) {
 	form.Set("accept", "yes")
 	broken.post("/signup", form).want(http.StatusInternalServerError, "on our side")
 	if strings.Contains(broken.page, "disk") {
-		t.Error("the page tells the inner error")
+		t.Error("the page shows the inner error")
 	}
 }
 

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"runtime"
 	"slices"
@@ -15,7 +14,7 @@ import (
 	"github.com/service-dev/service/proto/glasses/scenario"
 )
 
-// sessionVariables is the part of a session tool's answer that session env prints.
+// sessionVariables is the what session env prints.
 type sessionVariables struct {
 	SessionID   string            `json:"sessionId"`
 	Environment map[string]string `json:"environment"`
@@ -41,40 +40,31 @@ func (a *app) sessionEnv() *cobra.Command {
 	}
 }
 
-// variablesOf calls the tool that opened a session once more, which returns the open session.
+// variablesOf returns the variables for apps of a session, by default the one used last.
 func variablesOf(ctx context.Context, c *client.Client, id string) (found sessionVariables, err error) {
-	var latest struct{ SessionID string }
-	if _, err := ask(ctx, c, "getEventLog", withSession(id, map[string]any{"limit": 1}), &latest); err != nil {
-		return found, err
+	if id == "" {
+		var latest struct{ SessionID string }
+		if _, err := ask(ctx, c, "getEventLog", map[string]any{"limit": 1}, &latest); err != nil {
+			return found, err
+		}
+		id = latest.SessionID
 	}
 	var status struct {
-		Session struct{ Transport, Clock, Project, Platform, State string }
+		Session     struct{ State string }
+		Environment map[string]string
 	}
-	if _, err := ask(ctx, c, "getSessionStatus", withSession(latest.SessionID, map[string]any{}), &status); err != nil {
+	if _, err := ask(ctx, c, "getSessionStatus", withSession(id, map[string]any{}), &status); err != nil {
 		return found, err
 	}
-	s := status.Session
-	tool, args := "startLocalSimulation", map[string]any{"project": s.Project, "clock": s.Clock}
-	if s.Transport != "local" {
-		tool, args = "createSimulatorSession", map[string]any{"project": s.Project, "openBrowser": false}
-		if s.Platform != "" {
-			args["platform"] = s.Platform
-		}
-	}
-	if s.State != "open" {
-		return found, &client.Error{Code: "not_found", Message: "session " + latest.SessionID + " is closed",
+	switch {
+	case status.Session.State != "open":
+		return found, &client.Error{Code: "not_found", Message: "session " + id + " is closed",
 			FixHint: "open one with startLocalSimulation, or let `servicectl session run -- COMMAND` do it"}
+	case len(status.Environment) == 0:
+		return found, &client.Error{Code: "not_found", Message: "this machine has no secret of session " + id,
+			FixHint: "call createSimulatorSession on this machine, which stores one"}
 	}
-	if _, err := ask(ctx, c, tool, args, &found); err != nil {
-		return found, err
-	}
-	if found.SessionID != latest.SessionID {
-		return found, &client.Error{Code: "not_found",
-			Message: fmt.Sprintf("session %s is not the one that apps of %s attach to: that is %s", latest.SessionID, s.Project,
-				found.SessionID),
-			FixHint: "pass that id, or close the other session"}
-	}
-	return found, nil
+	return sessionVariables{SessionID: id, Environment: status.Environment}, nil
 }
 
 // assignment sets an environment variable in the usual shell of a system.

@@ -100,7 +100,7 @@ func scenariosAt(arg string) (found []job, one bool, err error) {
 	case isRecording(path):
 		return []job{{file: filepath.Join(path, recordingFile), name: nameOf(path)}}, true, nil
 	}
-	real, err := filepath.EvalSymlinks(path) // a folder that is named may be a link; links below it are not followed
+	real, err := filepath.EvalSymlinks(path) // the named folder may be a symbolic link; links below it are not followed
 	if err != nil {
 		return nil, false, fmt.Errorf("look for scenarios: %w", err)
 	}

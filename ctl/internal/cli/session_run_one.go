@@ -38,7 +38,7 @@ type scenarioRun struct {
 	scenario scenario.Scenario
 	opened   localSession
 	output   *outputTail // the app's output; nil before the app starts
-	left     string      // how the app ended early if that is no failure, else ""
+	left     string      // how the app ended early if that is not a failure, else ""
 
 	endSession func() // lets the daemon close the session
 }

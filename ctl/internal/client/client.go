@@ -311,7 +311,7 @@ func refusal(err error) error {
 
 func gone(message string) *Error {
 	return &Error{Code: CodeGone, Message: message, Retryable: true,
-		FixHint: "Try again; `servicectl daemon logs` tells more."}
+		FixHint: "Try again; `servicectl daemon logs` shows more."}
 }
 
 func fromWire(e *controlv1.Error) error {

@@ -94,7 +94,7 @@ func FuzzScan(f *testing.F) {
 		}
 		if trimmed[0] != '{' || !valid {
 			if m.kind != invalid {
-				t.Fatalf("kind %d of what is no object", m.kind)
+				t.Fatalf("kind %d for a value that is not an object", m.kind)
 			}
 			return
 		}

@@ -150,7 +150,7 @@ func (w *Watcher) note(e fsnotify.Event) {
 	w.change(e.Name)
 }
 
-// forget makes room for other folders in place of one that went, with those below it.
+// forget drops a deleted folder and those below it, which makes room for others.
 func (w *Watcher) forget(folder string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -228,7 +228,7 @@ func (w *Watcher) judge(path string, run Span) (counts, now bool) {
 	return w.strikes[path] < 2, w.strikes[path] == 2
 }
 
-// settle waits for a hint, and then until none came for quiet, at most for longest.
+// settle waits for a hint, and then until none has arrived for quiet, at most for longest.
 func settle(ctx context.Context, hint <-chan struct{}) error {
 	select {
 	case <-hint:

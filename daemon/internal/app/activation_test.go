@@ -101,7 +101,7 @@ func TestGivenSocketsThatNobodyFinds(t *testing.T) {
 	}
 }
 
-// told records what the service manager is sent.
+// told records messages to the service manager.
 type told struct {
 	noopNotifier
 	waiting chan string

@@ -28,7 +28,7 @@ func (l *locals) until(t *testing.T, id string, since int64, fits func(glasses.E
 	for {
 		page, err := l.Wait(ctx, backend.Target{}, id, since, 100, 10*time.Second)
 		if err != nil || ctx.Err() != nil {
-			t.Fatalf("it did not come: %v", err)
+			t.Fatalf("it did not arrive: %v", err)
 		}
 		for _, raw := range page.Events {
 			var e glasses.Event

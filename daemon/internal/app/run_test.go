@@ -174,7 +174,7 @@ func TestGatedToolOverTheEmbeddedBackend(t *testing.T) {
 	}
 	log, err := os.ReadFile(filepath.Join(d.paths.Dir, "log", "serviced.log"))
 	if err != nil || strings.Contains(string(log), "sdc_") {
-		t.Fatalf("the log tells a device code, or is not there: %v", err)
+		t.Fatalf("the log contains a device code, or is missing: %v", err)
 	}
 }
 

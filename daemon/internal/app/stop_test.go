@@ -57,7 +57,7 @@ func TestStatusTellsOfUnusableConfig(t *testing.T) {
 		t.Errorf("a good file: %s", p)
 	}
 	put("backend_url: [\n")
-	eventually(t, "the problem is told", func() bool { return strings.Contains(status().GetConfigProblem(), path) })
+	eventually(t, "the problem is reported", func() bool { return strings.Contains(status().GetConfigProblem(), path) })
 	if b := status().GetBackend(); b.GetUrl() != "http://127.0.0.1:1" {
 		t.Errorf("calls go to %s", b.GetUrl())
 	}

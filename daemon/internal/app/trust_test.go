@@ -85,11 +85,11 @@ func TestAnotherUserIsRefused(t *testing.T) {
 	}
 	said := strings.Split(string(out), "\n")
 	if said[0] != `""` {
-		t.Errorf("control.sock told another user %s", said[0])
+		t.Errorf("control.sock sent another user %s", said[0])
 	}
 	if !strings.Contains(said[1], `\"code\":\"refused\"`) || !strings.Contains(said[1], "another user") ||
 		strings.Contains(said[1], "jsonrpc") {
-		t.Errorf("mcp.sock told another user %s", said[1])
+		t.Errorf("mcp.sock sent another user %s", said[1])
 	}
 	if st, err := d.ctl.Status(t.Context(), &controlv1.StatusRequest{}); err != nil || st.GetMcpClients() != 0 {
 		t.Errorf("the owner afterwards: %v, %v", st, err)

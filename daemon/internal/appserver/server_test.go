@@ -153,7 +153,7 @@ func TestServer_SlowsFloodWithoutLoss(t *testing.T) {
 		t.Fatalf("after %d results: %v", results, err)
 	}
 	if took := time.Since(began); took < 400*time.Millisecond {
-		t.Errorf("%d frames went through in %v", frames, took)
+		t.Errorf("%d frames were delivered in %v", frames, took)
 	}
 	got, _ := m.Get(t.Context(), backend.Target{}, s.SessionID)
 	if want := int64(2 + 2*frames); got.LastSeq != want {

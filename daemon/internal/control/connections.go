@@ -26,7 +26,7 @@ type Limits struct {
 	// Connections is how many may be open; 256 by default, or fewer if the limit on open files is low. A new connection
 	// replaces an idle one.
 	Connections int
-	// Calls is how many may be under way on all connections; 192 by default.
+	// Calls limits the calls in progress on all connections; 192 by default.
 	Calls int
 }
 

@@ -36,7 +36,7 @@ func PeerProcess(conn net.Conn) int {
 func peerOfConn(conn net.Conn) (uid, pid int, err error) {
 	raw, ok := conn.(syscall.Conn)
 	if !ok {
-		return -1, 0, errors.New("the connection tells nothing of its other end")
+		return -1, 0, errors.New("the connection does not identify its peer")
 	}
 	rc, err := raw.SyscallConn()
 	if err != nil {

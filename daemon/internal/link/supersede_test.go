@@ -227,7 +227,7 @@ func TestComplete_PollInFlightLosesToAnotherLink(t *testing.T) {
 		}
 		synctest.Wait()
 		if !slices.Equal(f.revoked, []string{"svc_t at embedded:"}) {
-			t.Errorf("revoked %q, want the token that came too late", f.revoked)
+			t.Errorf("revoked %q, want the token that arrived too late", f.revoked)
 		}
 		if l := m.Accounts.For("embedded:one"); l.AuthToken.Reveal() != "svc_other" || len(f.cancelled) != 1 {
 			t.Errorf("auth.json holds %s's link; cancelled %q", l.AccountID, f.cancelled)

@@ -94,7 +94,7 @@ func FuzzStream(f *testing.F) {
 		start := time.Now()
 		defer func() {
 			if time.Since(start) > 4*time.Second {
-				t.Error("a call that came to nothing holds up the end of the stream")
+				t.Error("a call without a result holds up the end of the stream")
 			}
 		}()
 		if err := New(Options{Catalogue: fake, Version: "1"}).ServeStdio(context.Background(), bytes.NewReader(data), &out,

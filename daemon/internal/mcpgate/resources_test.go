@@ -103,7 +103,7 @@ func TestInstructionsNameToolsThatExist(t *testing.T) {
 	for _, name := range regexp.MustCompile(`\b[a-z]+(?:[A-Z][a-z]+)+\b`).FindAllString(instructions, -1) {
 		if !known[name] && !slices.Contains([]string{"userCode", "verificationUrl", "deviceCode", "sessionId", "fixHint", "openBrowser",
 			"appTokenFile"}, name) {
-			t.Errorf("the instructions name %s, which is no tool", name)
+			t.Errorf("the instructions name %s, which is not a tool", name)
 		}
 	}
 }

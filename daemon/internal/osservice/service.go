@@ -171,7 +171,7 @@ func startChanged(ctx context.Context, start func(context.Context) (Report, erro
 // restoreWait is how long restoring a service may take.
 const restoreWait = 30 * time.Second
 
-// restoring returns the context of restoring a service, which goes on after Ctrl-C: that may be why the update failed.
+// restoring returns a context for restoring a service, which continues after Ctrl-C: that may be why the update failed.
 func restoring(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), restoreWait)
 }

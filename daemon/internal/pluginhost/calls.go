@@ -216,7 +216,7 @@ func (h *Host) Control(
 	return r.GetResult(), err
 }
 
-// SetAssistantScript gives the assistant of a session's apps a script.
+// SetAssistantScript sets the script of a session's assistant.
 func (h *Host) SetAssistantScript(ctx context.Context, t backend.Target, id string, script []byte) error {
 	_, err := call(ctx, h, t, pluginv1.BackendClient.SetAssistantScript,
 		&pluginv1.SetAssistantScriptRequest{Target: target(t), SessionId: id, Script: script})

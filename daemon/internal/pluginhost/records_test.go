@@ -106,7 +106,7 @@ func TestRecordCallsOverRealAdapter(t *testing.T) {
 		mux.HandleFunc(route, func(w http.ResponseWriter, r *http.Request) {
 			body, _ := io.ReadAll(r.Body)
 			if check != nil && !check(r, string(body)) {
-				t.Errorf("%s came as %s %s", route, r.URL, body)
+				t.Errorf("%s arrived as %s %s", route, r.URL, body)
 			}
 			_, _ = w.Write(golden(t, name))
 		})

@@ -102,7 +102,7 @@ func TestModuleComesBack(t *testing.T) {
 		if p.hello.Since == nil || *p.hello.Since != 21 {
 			t.Errorf("since is %v, want 21", p.hello.Since)
 		}
-		// The missed result comes from the log; an event that the app already had comes twice.
+		// The missed result is read from the log; an event that the app already had is delivered twice.
 		p.input("g-1", "one")
 		p.ok(first)
 		p.barrier("b-1")

@@ -53,7 +53,7 @@ type notes struct {
 func (j *journal) add(session string, n note) {
 	raw, err := json.Marshal(n.step)
 	if err != nil {
-		return // a step that was run always is JSON
+		return // a step that ran can always be encoded
 	}
 	n.bytes = len(raw) + len(n.omitted)
 	if n.label != nil {

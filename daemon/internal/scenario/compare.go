@@ -206,7 +206,7 @@ func (x *run) mark(ctx context.Context) error {
 	return nil
 }
 
-// stepOf returns the number of the step during which a row came.
+// stepOf returns the number of the step during which a row was written.
 func (x *run) stepOf(seq int64) int {
 	i, _ := slices.BinarySearch(x.marks, seq)
 	return max(1, min(i+1, len(x.report.Steps)))

@@ -60,7 +60,7 @@ func quoted(s string) string {
 	return fmt.Sprintf("%q", s)
 }
 
-// expect waits for a row, or checks that none comes.
+// expect waits for a row, or checks that none is written.
 func (x *run) expect(ctx context.Context, e *scenario.Expect) error {
 	within := scenario.Within(e.WithinMs)
 	x.taken = glasses.Event{}
@@ -125,7 +125,7 @@ func described(e *scenario.Expect) string {
 	return rowWords(e) + " with " + short(e.Payload)
 }
 
-// cameInstead describes what came instead: rows of the type that do not match, else all types.
+// cameInstead describes what was written instead: rows of the type that do not match, else all types.
 func (x *run) cameInstead(e *scenario.Expect) string {
 	var all []string
 	for _, row := range x.rows {

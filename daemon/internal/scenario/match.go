@@ -32,7 +32,7 @@ func matchFrames(want, got []frame, timed bool) []pair {
 	return align(len(want), len(got), m.cost)
 }
 
-// findDelays aligns only the equal frames and records how late each of them came.
+// findDelays aligns only the equal frames and records how late each of them was.
 func (m *matcher) findDelays() {
 	n := len(m.want)
 	m.before, m.after = make([]int64, n), make([]int64, n)
@@ -174,8 +174,8 @@ func (x *run) compareTimes(ctx context.Context, w, g frame, delay int64) int64 {
 	return now
 }
 
-// extraWords tells of a display command that is extra and equal to the next one what came before it, and whether it
-// changed the panel; "" of other frames. An app that shows what it is about to show anyway is easily mended.
+// extraWords describes an extra display command that equals the next one: what preceded it and whether it changed the
+// panel. It returns "" for other frames. An app that shows what it is about to show anyway is easily mended.
 func (x *run) extraWords(got []frame, i int) string {
 	g := got[i]
 	next := slices.IndexFunc(got[i+1:], func(f frame) bool { return isDisplay(f.typ) })

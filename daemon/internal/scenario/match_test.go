@@ -167,7 +167,7 @@ func TestCompare_GroupsByWholeValues(t *testing.T) {
 	}
 }
 
-// An extra frame that equals the next one is reported with what came before it and its effect on the panel.
+// An extra frame that equals the next one is reported with what preceded it and its effect on the panel.
 func TestCompare_SaysWhyAFrameIsExtra(t *testing.T) {
 	photo := scenario.Request{At: 900, Type: glasses.TypeCameraPhoto, Payload: json.RawMessage(`{}`)}
 	for _, test := range []struct {

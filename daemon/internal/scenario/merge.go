@@ -14,7 +14,7 @@ type merger struct {
 
 	frames   []mergedFrame
 	pictures []mergedPicture // of a recording whose pictures belong to no frame
-	late     int64           // how much later than recorded frames come by the delays that are accepted
+	late     int64           // how much later frames are than recorded, because of the accepted delays
 
 	taken map[int]bool   // steps of which a difference was accepted
 	kinds map[string]int // how many differences were accepted

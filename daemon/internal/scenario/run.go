@@ -88,7 +88,7 @@ func (x *run) begin(ctx context.Context) error {
 	return x.findApp(ctx, s.Apps > 0)
 }
 
-// setScript gives the session's assistant the scenario's script, if it has one.
+// setScript sets the scenario's script, if it has one, for the session's assistant.
 func (x *run) setScript(ctx context.Context) error {
 	script, err := session.ScriptOf(ctx, x.req.Files, x.dir, x.s.Assistant)
 	if err != nil || script == nil {
@@ -148,7 +148,7 @@ func (x *run) fetch(ctx context.Context, wait time.Duration) error {
 		}
 		if page.Truncated && !x.gaps {
 			return &backend.Problem{Code: backend.CodeUnsupported,
-				Message: "rows of the event log went before they were read: the session wrote more than its log keeps",
+				Message: "rows of the event log were deleted before they were read: the session wrote more than its log keeps",
 				FixHint: "let the app write less between two steps, or split the scenario"}
 		}
 		for _, raw := range page.Events {
@@ -321,7 +321,7 @@ const maxDrawing = 2
 // KeptPNGs is how many pictures the report of RunSteps contains as PNG: the last ones.
 const KeptPNGs = 4
 
-// picture draws and stores a panel while the run goes on.
+// picture draws and stores a panel while the run continues.
 func (x *run) picture(ctx context.Context, name string, d session.Display) {
 	x.drawn.Lock()
 	i := len(x.report.Pictures)

@@ -34,7 +34,7 @@ type Store interface {
 	Media(id, sha string) (name string, body []byte, err error)
 	// AssistantScript returns the script of a session's assistant, or nil.
 	AssistantScript(id string) *assistantscript.Script
-	// SetAssistantScript gives a session's assistant a script. The error is a *backend.Problem.
+	// SetAssistantScript sets the script of a session's assistant. The error is a *backend.Problem.
 	SetAssistantScript(ctx context.Context, target backend.Target, id string, script *assistantscript.Script) error
 }
 

@@ -169,7 +169,7 @@ func (x *run) join(ctx context.Context, since int64) error {
 func problemOf(err error) error {
 	if unmet, ok := err.(*unmetExpectation); ok { //nolint:errorlint // it is never wrapped
 		return &backend.Problem{Code: glasses.CodeUnsupported, Message: unmet.message,
-			FixHint: "setDevice tells why; or leave the scenario's deviceModel out"}
+			FixHint: "setDevice says why; or leave the scenario's deviceModel out"}
 	}
 	return err
 }

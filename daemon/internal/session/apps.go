@@ -41,7 +41,7 @@ type App struct {
 	isStuck         atomic.Bool  // it did not come to rest in time
 
 	mu       sync.Mutex
-	barriers map[string]chan int // barriers without an answer; each receives how many calls the app waits for, or -1
+	barriers map[string]chan int // unanswered barriers; each receives the number of gateway calls, or -1
 	active   chan struct{}       // closed and replaced when the app sends or receives something
 	gone     chan struct{}
 	once     sync.Once

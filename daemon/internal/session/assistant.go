@@ -23,7 +23,7 @@ const scriptName = "assistant.json"
 // maxCalls is how many answers of one session's assistant may wait for their time.
 const maxCalls = 64
 
-// setScript gives the session's assistant a script. Apps that are attached learn of the gateway.
+// setScript sets the script of the session's assistant and sends attached apps the gateway's address.
 func (s *localSession) setScript(script *assistantscript.Script) error {
 	if err := s.wake(); err != nil {
 		return err
@@ -56,7 +56,7 @@ func (m *Manager) AssistantScript(id string) *assistantscript.Script {
 	return s.script
 }
 
-// SetAssistantScript gives a session's assistant a script. Errors are *backend.Problem.
+// SetAssistantScript sets the script of a session's assistant. Errors are *backend.Problem.
 func (m *Manager) SetAssistantScript(
 	ctx context.Context, target backend.Target, id string, script *assistantscript.Script,
 ) error {

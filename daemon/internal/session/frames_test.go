@@ -107,7 +107,7 @@ func (p *fakePeer) wait(t *testing.T, what string, fits func(glasses.Frame) bool
 		select {
 		case <-p.got:
 		case <-late:
-			t.Fatalf("%s did not come; came %v", what, p.types())
+			t.Fatalf("%s did not arrive, but %v", what, p.types())
 		}
 	}
 }

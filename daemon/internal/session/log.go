@@ -17,7 +17,7 @@ import (
 const (
 	indexEvery = 256       // rows between two entries of index
 	tailRows   = 1024      // most rows in memory
-	tailBytes  = 256 << 10 // and their bytes, unless they are not written yet
+	tailBytes  = 256 << 10 // and their bytes, once they are written
 	maxWaiting = 1024      // rows that wait for the disk before senders wait
 	maxRowLine = 1 << 20   // bytes of one line that is read back
 	maxSeq     = 1 << 53   // largest cursor that a tool can name
@@ -27,10 +27,10 @@ const (
 	linger = 2 * time.Millisecond
 )
 
-// eventLog is the event log of one session: one JSON row a line. Rows get their seq at once and are written in batches
-// by one goroutine; readers see only what was written. A line that a killed daemon left incomplete is cut off, and so
-// are the oldest rows beyond MaxRows or MaxLog. Recent rows are in memory, older ones are found in the file. Writes are
-// not synced: they survive the daemon, not a power cut.
+// eventLog is the event log of one session: one JSON row per line. Rows get their seq at once and are written in
+// batches by one goroutine; readers see only what was written. A line that a killed daemon left incomplete is cut off,
+// and so are the oldest rows beyond MaxRows or MaxLog. Recent rows are in memory, older ones are found in the file.
+// Writes are not synced: they survive the daemon, not a power cut.
 type eventLog struct {
 	file    *os.File
 	written func(batch []entry) // called after each batch by the writing goroutine

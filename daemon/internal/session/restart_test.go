@@ -183,7 +183,7 @@ func TestWait_ReturnsNewRows(t *testing.T) {
 	begin := time.Now()
 	page, err := m.Wait(t.Context(), backend.Target{}, o.SessionID, 3, 10, 20*time.Millisecond)
 	if err != nil || len(page.Events) != 0 || page.Next != 3 || time.Since(begin) > 5*time.Second {
-		t.Errorf("nothing came: %+v, %v", page, err)
+		t.Errorf("nothing arrived: %+v, %v", page, err)
 	}
 	go func() {
 		page, _ := m.Wait(context.Background(), backend.Target{}, o.SessionID, 3, 10, 30*time.Second)

@@ -45,7 +45,7 @@ type Events interface {
 	ListEvents(ctx context.Context, target backend.Target, id string, since int64, limit int) (backendapi.EventPage, error)
 }
 
-// Scripts gives the assistants of browser sessions scripts.
+// Scripts sets the assistant scripts of browser sessions.
 type Scripts interface {
 	SetAssistantScript(ctx context.Context, target backend.Target, id string, script []byte) error
 }
@@ -194,6 +194,24 @@ func (m *Manager) Open(ctx context.Context, target backend.Target, who caller.Ca
 	}
 	m.latest.set(who.Cwd, s.SessionID)
 	return Opened{Session: m.browser(s), Created: created, AppTokenFile: path}, nil
+}
+
+// AppTokenFile returns the path of the file with an open session's app secret, or "" if this machine has none.
+func (m *Manager) AppTokenFile(id string) string {
+	if IsLocal(id) {
+		if s := m.local.find(id); s != nil {
+			return s.secret.path
+		}
+		return ""
+	}
+	if !validID(id) {
+		return ""
+	}
+	path := filepath.Join(m.folder(id), tokenName)
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
+		return ""
+	}
+	return path
 }
 
 // Get returns one session. For a local one target is ignored.

@@ -222,7 +222,7 @@ func (s *localSession) receive(ctx context.Context, g backend.Glasses) error {
 	}
 }
 
-// link returns the link state that apps are told.
+// link returns the link state that is sent to apps.
 func (s *localSession) link() string {
 	if s.transport.player() == broker.Nobody {
 		return glasses.LinkDisconnected

@@ -15,7 +15,7 @@ const (
 	controlTimeout = 10 * time.Second      // for the result of a control frame
 	barrierTimeout = 10 * time.Second      // for an app's answer to a barrier
 	quietPeriod    = 50 * time.Millisecond // without a frame, after which an app without barriers is at rest
-	callPause      = 2 * time.Millisecond  // between two barriers while the gateway has a request of the app
+	callPause      = 2 * time.Millisecond  // between two barriers while an app waits for the gateway
 	maxRounds      = 1000                  // barriers of an app before it counts as one that never rests
 )
 
@@ -164,7 +164,7 @@ func (a *App) waitBarrier(ctx context.Context) bool {
 	}
 }
 
-// askBarrier sends a barrier. calls is how many calls of the gateway the app waits for, or -1 if it does not count
+// askBarrier sends a barrier. calls counts the gateway calls that the app waits for, or is -1 if the app does not count
 // them.
 func (a *App) askBarrier(ctx context.Context) (calls int, ok bool) {
 	id := a.session.newID("bar")

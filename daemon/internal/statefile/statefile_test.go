@@ -235,7 +235,7 @@ func TestWatchSeesEveryWayToChange(t *testing.T) {
 		select {
 		case <-changed:
 		case <-time.After(time.Second):
-			t.Errorf("%s: not told in a second", step.name)
+			t.Errorf("%s: no notification within a second", step.name)
 		}
 	}
 	select {

@@ -45,6 +45,7 @@ type Sessions interface {
 	glassesControl
 	advancer
 	projectFinder
+	tokenFinder
 }
 
 // Accounts reports on the link from local data; the caller is in the context. It needs no adapter, so it also works
@@ -176,7 +177,7 @@ func (c *Catalogue) all(g *gate) []definition {
 		startLocalSimulation{sessions: o.Sessions, previous: o.Sessions}.definition(),
 		createSimulatorSession{gate: g, sessions: o.Sessions, previous: o.Sessions, browser: o.Browser}.definition(),
 		completeAuthLink{links: o.Links, retry: c.dispatch, retries: newRetries()}.definition(),
-		getSessionStatus{r}.definition(),
+		getSessionStatus{sessionGate: r, tokens: o.Sessions}.definition(),
 		getEventLog{sessionGate: r, sessions: o.Sessions}.definition(),
 		waitForEvent{sessionGate: r, sessions: o.Sessions, notes: o.Scenarios}.definition(),
 		closeSession{sessionGate: r, sessions: o.Sessions}.definition(),

@@ -206,7 +206,7 @@ func (s sessions) Since(_ context.Context, _ backend.Target, _ string, since int
 
 const testLocal = "loc_abcdefghijklmnopqrst"
 
-// locally gives the caller's directory an open local session.
+// locally opens a local session for the caller's directory.
 func (w *world) locally() *world {
 	w.latest, w.settled = testLocal, true
 	model, _ := glasses.Model("rayban_display")
@@ -224,6 +224,8 @@ func (s sessions) StartLocal(_ context.Context, who caller.Caller, req session.L
 	s.local, s.caller = req, who
 	return s.opened, s.sessionErr
 }
+
+func (s sessions) AppTokenFile(string) string { return s.opened.AppTokenFile }
 
 func (s sessions) Latest(context.Context, caller.Caller) (string, bool) {
 	return s.latest, s.latest != ""

@@ -95,8 +95,8 @@ type fileContent struct {
 	Base64 []byte `json:"base64,omitempty"`
 }
 
-// writable returns the client's files. For a client that writes none it returns a collector, whose files go into the
-// answer.
+// writable returns the client's files. If the client cannot write files, it returns a collector whose files become part
+// of the answer.
 func writable(who caller.Caller) (clientio.Files, *clientio.Collector) {
 	if files := clientio.FilesOf(who); files.Available() {
 		return files, nil

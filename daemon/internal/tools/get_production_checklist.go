@@ -11,7 +11,7 @@ import (
 	"github.com/service-dev/service/proto/glasses/guide"
 )
 
-// getProductionChecklist works without an account; with one it also tells which items hold.
+// getProductionChecklist works without an account; with one it also reports which items hold.
 type getProductionChecklist struct {
 	records
 	source gatewayUsageReader

@@ -5,9 +5,17 @@ import (
 	"fmt"
 
 	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/daemon/internal/session"
 )
 
-type getSessionStatus struct{ sessionGate }
+type getSessionStatus struct {
+	sessionGate
+	tokens tokenFinder
+}
+
+type tokenFinder interface {
+	AppTokenFile(id string) string
+}
 
 type getSessionStatusArgs struct {
 	SessionID string `json:"sessionId" jsonschema:"Default: list the open sessions."`
@@ -32,7 +40,9 @@ type sessionStatusAnswer struct {
 	Status   string         `json:"status"`
 	Session  *sessionState  `json:"session,omitempty"`
 	Sessions []sessionState `json:"sessions,omitzero"`
-	Summary  string         `json:"summary"`
+	// Environment is set for one open session whose app secret this machine has.
+	Environment map[string]string `json:"environment,omitempty"`
+	Summary     string            `json:"summary"`
 }
 
 func (t getSessionStatus) definition() definition {
@@ -46,7 +56,11 @@ func (t getSessionStatus) run(ctx context.Context, c call, args getSessionStatus
 		return t.list(ctx, c)
 	}
 	return t.onSession(ctx, c, args.SessionID, answering(t.sessions.Get, func(s backend.Session) any {
-		return sessionStatusAnswer{Status: "ok", Session: new(stateOf(s)), Summary: describeSession(s)}
+		answer := sessionStatusAnswer{Status: "ok", Session: new(stateOf(s)), Summary: describeSession(s)}
+		if file := t.tokens.AppTokenFile(s.SessionID); file != "" && s.State == "open" && s.AppEndpoint != "" {
+			answer.Environment = appEnvironment(session.Opened{Session: s, AppTokenFile: file})
+		}
+		return answer
 	}))
 }
 

@@ -124,7 +124,7 @@ func TestGuides_EventsHaveTheirFields(t *testing.T) {
 			}
 			for _, f := range events[0].Payload {
 				if _, there := payload[f.Name]; f.Required && !there {
-					t.Errorf("%s came without %s: %s", out.Frame.Type, f.Name, out.Frame.Payload)
+					t.Errorf("%s was sent without %s: %s", out.Frame.Type, f.Name, out.Frame.Payload)
 				}
 			}
 			for name := range payload {

@@ -97,7 +97,7 @@ func TestPollRefusals(t *testing.T) {
 				t.Fatalf("got %v", p)
 			}
 			if strings.Contains(err.Error()+p.FixHint, "svc_1") || strings.Contains(err.Error(), "sdc_1") {
-				t.Fatalf("a secret is told: %v", err)
+				t.Fatalf("a secret is disclosed: %v", err)
 			}
 		})
 	}

@@ -42,7 +42,7 @@ func TestControlCarriesMediaAndResult(t *testing.T) {
 	}
 	if _, err := New("x").Control(t.Context(), &pluginv1.ControlRequest{Target: target, SessionId: "ses_1",
 		Type: "sim.state", Payload: []byte("{")}); problemOf(t, err).GetCode() != "invalid_request" {
-		t.Errorf("a payload that is no JSON: %v", err)
+		t.Errorf("a payload that is not JSON: %v", err)
 	}
 	target, _, _ = recorded(t, 200, `{"result":7}`)
 	if _, err := New("x").Control(t.Context(), &pluginv1.ControlRequest{Target: target,

@@ -114,7 +114,7 @@ func (s *Server) Control(ctx context.Context, r *pluginv1.ControlRequest) (*plug
 	return &pluginv1.ControlResponse{Result: out.Result}, err
 }
 
-// SetAssistantScript gives the assistant of a session's apps a script.
+// SetAssistantScript sets the script of a session's assistant.
 func (s *Server) SetAssistantScript(
 	ctx context.Context, r *pluginv1.SetAssistantScriptRequest,
 ) (*pluginv1.SetAssistantScriptResponse, error) {

@@ -30,7 +30,7 @@ func TestPanicIsATypedRefusal(t *testing.T) {
 			t.Fatalf("got %v", details[0])
 		}
 		if strings.Contains(err.Error(), "svc_secret") || strings.Contains(log.String(), `"svc_secret"`) {
-			t.Fatalf("the panic's value is told: %v", log.String())
+			t.Fatalf("the panic's value is disclosed: %v", log.String())
 		}
 	}
 }

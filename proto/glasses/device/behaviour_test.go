@@ -98,7 +98,7 @@ func TestStreamsLoseTheirGround(t *testing.T) {
 			"motion": glasses.TypeMotion} {
 			comes := slices.ContainsFunc(b.out, func(o device.Out) bool { return o.Frame.Type == typ })
 			if comes != strings.Contains(c.left, stream) {
-				t.Errorf("%s: %s comes: %v", c.payload, typ, comes)
+				t.Errorf("%s: %s is sent: %v", c.payload, typ, comes)
 			}
 		}
 	}

@@ -15,12 +15,12 @@ func TestEveryCommandBelongsToOneCapability(t *testing.T) {
 		for _, command := range c.Commands {
 			owners[command]++
 			if !glasses.IsCommand(command) {
-				t.Errorf("%s has %s, which is no command", c.ID, command)
+				t.Errorf("%s has %s, which is not a command", c.ID, command)
 			}
 		}
 		for _, event := range c.Events {
 			if !glasses.FromGlasses(event) {
-				t.Errorf("%s has %s, which is no event of the glasses", c.ID, event)
+				t.Errorf("%s has %s, which is not an event of the glasses", c.ID, event)
 			}
 		}
 	}

@@ -113,7 +113,7 @@ func TestWAV(t *testing.T) {
 		t.Error("8 bits")
 	}
 	if c := eight.Chunk(1, 8000); !bytes.Equal(c, make([]byte, 1600)) {
-		t.Error("it goes on after its end")
+		t.Error("it continues after its end")
 	}
 	var tone *media.Sound
 	a, b := tone.Chunk(0, 16000), tone.Chunk(1, 16000)
@@ -149,7 +149,7 @@ func FuzzSplitJPEGs(f *testing.F) {
 			total += len(one)
 		}
 		if total > len(data) {
-			t.Error("more came out than went in")
+			t.Error("the output is larger than the input")
 		}
 		if len(data) < 1<<12 {
 			_, _ = media.Clip(data, 3, 16)

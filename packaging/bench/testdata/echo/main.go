@@ -1,4 +1,4 @@
-// Command echo is the floor of a tool call's round trip: it gives every line of standard input back.
+// Command echo is the floor of a tool call's round trip: it echoes every line of standard input.
 package main
 
 import (
