@@ -110,13 +110,13 @@ func explainTake(err error) error {
 	var reserved *credit.Reserved
 	switch {
 	case errors.As(err, &none) && none.Held > 0:
-		return fmt.Errorf("the account has only %s USD; nothing was changed. Take at most %s USD now, the other %s USD are held "+
-			"by calls in flight", none.Available+none.Held, none.Available, none.Held)
+		return fmt.Errorf("the account has only %s USD; nothing was changed. Take at most %s USD now, the other %s USD are "+
+			"held by calls in flight", none.Available+none.Held, none.Available, none.Held)
 	case errors.As(err, &none):
 		return fmt.Errorf("the account has only %s USD; nothing was changed. Take at most that", none.Available)
 	case errors.As(err, &reserved):
-		return fmt.Errorf("calls in flight hold %s USD of the account's %s USD; nothing was changed. Take at most %s USD, or "+
-			"the rest when they have ended", reserved.Held, reserved.Available+reserved.Held, reserved.Available)
+		return fmt.Errorf("calls in flight hold %s USD of the account's %s USD; nothing was changed. Take at most %s USD, "+
+			"or the rest when they have ended", reserved.Held, reserved.Available+reserved.Held, reserved.Available)
 	}
 	return err
 }

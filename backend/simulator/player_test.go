@@ -149,7 +149,8 @@ func TestWanted_NamesTheFontsOfATextUntilThePageHasThem(t *testing.T) {
 		t.Fatal(err)
 	}
 	show := func(text string) []byte {
-		return []byte(`{"v":1,"type":"display.show","id":"a","at":0,"payload":{"tree":{"type":"text","text":"` + text + `"}}}`)
+		return []byte(`{"v":1,"type":"display.show","id":"a","at":0,"payload":{"tree":{"type":"text",` +
+			`"text":"` + text + `"}}}`)
 	}
 	thai, err := packs.Files.ReadFile("thai-400.woff")
 	if err != nil {

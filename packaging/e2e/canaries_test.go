@@ -25,7 +25,8 @@ func TestSecrets_LeakNowhere(t *testing.T) {
 				"credentials key": strings.Repeat("c4",
 					32), "SMTP password": "canary-smtp-password", "HMAC key": strings.Repeat("5a", 32),
 				"provider's key": llmtest.Key,
-				"credential":     "sk-canary0123456789abcdefghijklmnopqrstuvwxyzABCDEF", "password": password, "second password": "canary second password",
+				"credential":     "sk-canary0123456789abcdefghijklmnopqrstuvwxyzABCDEF", "password": password,
+				"second password": "canary second password",
 			}
 			b := startBackend(t, database, "SERVICE_BACKEND_LOG_LEVEL=debug",
 				"SERVICE_BACKEND_CREDENTIALS_KEY="+secrets["credentials key"],

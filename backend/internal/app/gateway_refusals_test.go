@@ -125,7 +125,8 @@ func testRevoked(t *testing.T, w *gatewayWorld) {
 	defer res.Body.Close()
 	w.exec("UPDATE project_keys SET revoked_at = 1")
 	text, err := io.ReadAll(res.Body)
-	if err == nil || ctx.Err() != nil || !strings.Contains(string(text), "the answer broke off: the project key was revoked") ||
+	if err == nil || ctx.Err() != nil ||
+		!strings.Contains(string(text), "the answer broke off: the project key was revoked") ||
 		!strings.Contains(string(text), `"code":"invalid_key"`) {
 		t.Errorf("%v, %q", err, text)
 	}

@@ -19,8 +19,8 @@ func (w *Web) mergePage(c *call) error {
 		Text: []string{
 			"Keys, simulator sessions, analytics and activity of " + from + " move to " + into.ID + ".",
 			into.ID + " keeps its name and agent access. It also keeps its own assistant, credentials and connection page. " +
-				"What it has not set comes from " + from + ". Of two spending caps the lower one stays, and own keys pay for both " +
-				"if they paid for one. Everything else of " + from + " is deleted.",
+				"What it has not set comes from " + from + ". Of two spending caps the lower one stays, and own keys pay " +
+				"for both if they paid for one. Everything else of " + from + " is deleted.",
 			"The id " + from + " still works everywhere and means " + into.ID + ". This cannot be undone.",
 		},
 		Action: projectPath(from) + "/merge", Hidden: map[string]string{"into": into.ID},

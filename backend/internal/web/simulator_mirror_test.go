@@ -42,5 +42,6 @@ func TestSimulatorPage_MirrorWhenSessionEnds(t *testing.T) {
 	s.mu.Unlock()
 	_ = socket.Close(4410, "the session is over")
 	s.see(`document.querySelector("#socket").dataset.state === "over"`)
-	s.see(`document.querySelector("#mirror").hidden && !document.querySelector("#peers").innerText.includes("another page")`)
+	s.see(`document.querySelector("#mirror").hidden`)
+	s.see(`!document.querySelector("#peers").innerText.includes("another page")`)
 }

@@ -135,7 +135,7 @@ func recordingDir(ctx context.Context, who caller.Caller, files clientio.Files, 
 		}
 		if !ours {
 			return "", &Error{
-				Code: CodeFileExists, Message: dir + " holds other files than a recording",
+				Code: CodeFileExists, Message: dir + " contains files other than a recording",
 				FixHint: "pass a new folder; nothing is overwritten but recordings",
 			}
 		}
