@@ -102,7 +102,8 @@ screenshots: ## update the pictures of README from running programs
 	@set -e; pages=$$(mktemp -d); trap 'rm -rf "$$pages"' EXIT; \
 	SERVICE_SCREENSHOTS=$$pages $(GO) test -count=1 -run '^TestPages$$' ./packaging/e2e; \
 	cp "$$pages/page-mcp-access.png" packaging/screenshots/access.png; cp "$$pages/page-analytics-dark.png" packaging/screenshots/analytics.png; \
-	$(GO) run ./packaging/contactsheet "$$pages" packaging/screenshots/pages.png
+	$(GO) run ./packaging/contactsheet "$$pages" packaging/screenshots/pages.png; \
+	$(GO) run ./packaging/contactsheet "$$pages" packaging/screenshots/gateway.png gateway gateway-empty credit credit-empty docs-managed-gateway docs-operating-gateway
 
 npm: ## install the MCP and model clients, llama.cpp and the type checker that tests and check use
 	@sh $(NPM_DIR)/setup.sh --strict

@@ -1,7 +1,7 @@
 // Command contactsheet combines the screenshots of the backend's pages into one picture for README, with light and dark
-// pages alternating.
+// pages alternating, or those of a few pages, each light, dark and on a phone.
 //
-//	contactsheet DIR OUT.png    DIR contains page-<name>.png and page-<name>-dark.png
+//	contactsheet DIR OUT.png [NAME...]    DIR contains page-<name>.png, page-<name>-dark.png and page-<name>-phone.png
 package main
 
 import (
@@ -27,34 +27,53 @@ const (
 )
 
 func main() {
-	if len(os.Args) != 3 {
-		fmt.Fprintln(os.Stderr, "usage: contactsheet DIR OUT.png")
+	if len(os.Args) < 3 {
+		fmt.Fprintln(os.Stderr, "usage: contactsheet DIR OUT.png [NAME...]")
 		os.Exit(2)
 	}
-	if err := run(os.Args[1], os.Args[2]); err != nil {
+	if err := run(os.Args[1], os.Args[2], os.Args[3:]); err != nil {
 		fmt.Fprintln(os.Stderr, "contactsheet:", err)
 		os.Exit(1)
 	}
 }
 
-func run(dir, out string) error {
-	files, err := filepath.Glob(filepath.Join(dir, "page-*-dark.png"))
-	if err != nil || len(files) == 0 {
-		return fmt.Errorf("no page-*-dark.png in %s: %w", dir, err)
+func run(dir, out string, names []string) error {
+	files, err := picturesOf(dir, names)
+	if err != nil {
+		return err
 	}
-	slices.Sort(files)
 	rows := (len(files) + columns - 1) / columns
 	sheet := image.NewRGBA(image.Rect(0, 0, columns*(width+gap)+gap, rows*(height+gap)+gap))
 	draw.Draw(sheet, sheet.Bounds(), image.NewUniform(color.Gray{Y: 0x90}), image.Point{}, draw.Src)
 	for i, file := range files {
-		if (i+i/columns)%2 == 0 {
-			file = strings.TrimSuffix(file, "-dark.png") + ".png"
-		}
 		if err := place(sheet, file, i); err != nil {
 			return err
 		}
 	}
 	return write(out, sheet)
+}
+
+// picturesOf lists the looks of the named pages, or one look of every page.
+func picturesOf(dir string, names []string) (files []string, err error) {
+	for _, name := range names {
+		for _, look := range []string{"", "-dark", "-phone"} {
+			files = append(files, filepath.Join(dir, "page-"+name+look+".png"))
+		}
+	}
+	if len(names) > 0 {
+		return files, nil
+	}
+	files, err = filepath.Glob(filepath.Join(dir, "page-*-dark.png"))
+	if err != nil || len(files) == 0 {
+		return nil, fmt.Errorf("no page-*-dark.png in %s: %w", dir, err)
+	}
+	slices.Sort(files)
+	for i, file := range files {
+		if (i+i/columns)%2 == 0 {
+			files[i] = strings.TrimSuffix(file, "-dark.png") + ".png"
+		}
+	}
+	return files, nil
 }
 
 // place draws the upper part of a page into its tile.

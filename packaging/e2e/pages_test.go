@@ -17,6 +17,8 @@ import (
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
+
+	"github.com/service-dev/service/packaging/llmtest"
 )
 
 // maxPage limits what a page loads, in bytes; the simulator page with its renderer is exempt.
@@ -32,12 +34,16 @@ var accountPages = []struct{ name, path string }{
 	{"credentials", "/account/projects/{app}/credentials"},
 	{"analytics", "/account/projects/{app}/analytics"},
 	{"connection-page", "/account/projects/{app}/connection-page"},
+	{"gateway", "/account/projects/{app}/gateway"},
+	{"credit", "/account/credit"},
 	{"mcp-access", "/account/mcp-access"},
 	{"audit", "/account/audit"},
 	{"settings", "/account/settings"},
 	{"settings-delete", "/account/settings/delete"},
 	{"privacy", "/privacy"},
 	{"docs", "/docs"},
+	{"docs-managed-gateway", "/docs/managed-gateway"},
+	{"docs-operating-gateway", "/docs/operating-gateway"},
 	{"not-found", "/account/projects/com.example.nobody"},
 }
 
@@ -51,7 +57,8 @@ var visitorPages = []struct{ name, path string }{
 // axe-core finds no violation on any page, light or dark. Each page is small and loads only from its own origin.
 func TestPages(t *testing.T) {
 	t.Parallel()
-	b := startBackend(t, "")
+	database := filepath.Join(t.TempDir(), "service.db")
+	b := startBackend(t, database, "SERVICE_BACKEND_GATEWAY_CATALOGUE="+gatewayOfPages(t))
 	w := newWorld(t, "", "SERVICE_BACKEND_URL="+b.url, "SERVICE_NO_AUTO_OPEN=1")
 	a := startAgent(w, "modern", false)
 	axe := axeSource(t)
@@ -77,7 +84,13 @@ func TestPages(t *testing.T) {
 	for i := range accountTools {
 		callRecord(t, a, i, app)
 	}
+	for _, p := range accountPages {
+		if p.name == "gateway" || p.name == "credit" {
+			checkPage(t, browser, axe, p.name+"-empty", b.url+strings.ReplaceAll(p.path, "{app}", app), maxPage)
+		}
+	}
 	sendAnalytics(t, b, w)
+	callModels(t, b, keptKey(t, w), database)
 	for _, p := range accountPages {
 		checkPage(t, browser, axe, p.name, b.url+strings.ReplaceAll(p.path, "{app}", app), maxPage)
 	}
@@ -123,6 +136,40 @@ func checkPage(t *testing.T, browser context.Context, axe, name, url string, mos
 		t.Errorf("%s loads %d bytes (limit %d), of others %v", name, loaded.Bytes, most, loaded.Foreign)
 	}
 	t.Logf("%s: %d bytes", name, loaded.Bytes)
+}
+
+// gatewayOfPages starts a fake provider and returns a catalogue whose models are available, by own keys too, or not
+// offered.
+func gatewayOfPages(t *testing.T) (catalogue string) {
+	t.Helper()
+	provider := llmtest.Start()
+	t.Cleanup(provider.Close)
+	return withOwnKeys(t, provider.URL, llmtest.Good, llmtest.OneByte, llmtest.Status500)
+}
+
+// callModels has an app spend most of a cap, be refused and fail, and an operator add credit.
+func callModels(t *testing.T, b *remoteBackend, key, database string) {
+	t.Helper()
+	ask := func(path, model string, status int) {
+		t.Helper()
+		if got, text := callModel(t, b.url+path, key, model, "Hello", ""); got != status {
+			t.Errorf("%s %s: %d %s", path, model, got, text)
+		}
+	}
+	for range 3 {
+		ask("/v1/chat/completions", llmtest.Good, http.StatusOK)
+		ask("/v1/chat/completions", "assistant", http.StatusOK)
+		ask("/v1/messages", "msg-"+llmtest.Good, http.StatusOK)
+		ask("/v1/chat/completions", llmtest.OneByte, http.StatusOK)
+	}
+	ask("/v1/chat/completions", llmtest.Status500, http.StatusServiceUnavailable)
+	ask("/v1/chat/completions", "unpriced", http.StatusNotFound)
+	ask("/v1/chat/completions", "resp-"+llmtest.Good, http.StatusBadRequest)
+	// A cap of which nine tenths are spent, into which no other call fits.
+	execSQLite(t, database, `INSERT INTO gateway_settings (account_id, app_id, day_cap) SELECT account_id, app_id,
+		(SELECT MAX(spent) * 10 / 9 FROM credit_spending) FROM projects WHERE app_id = '`+app+`'`)
+	ask("/v1/chat/completions", llmtest.Good, http.StatusPaymentRequired)
+	b.admin("credit", "ada@example.org", "--add", "25.00", "--reference", "INV-2041", "--note", "first order")
 }
 
 func axeSource(t *testing.T) string {
