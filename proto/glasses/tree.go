@@ -39,6 +39,13 @@ const (
 	AlignEnd    = "end"
 )
 
+// Directions of text. The default is auto: that of its first letter.
+const (
+	DirectionAuto = "auto"
+	DirectionLTR  = "ltr"
+	DirectionRTL  = "rtl"
+)
+
 // Styles returns the text styles from the largest to the smallest.
 func Styles() []string { return []string{StyleLarge, StyleTitle, StyleBody, StyleCaption} }
 
@@ -52,6 +59,11 @@ type Node struct {
 	Text     string `json:"text,omitempty"`
 	Style    string `json:"style,omitempty"`
 	Align    string `json:"align,omitempty"` // of text, and of children across the axis of their column or row
+	// Language is a BCP 47 tag for the texts of the node and of those below it: Han characters have other forms in
+	// Chinese, Japanese and Korean.
+	Language string `json:"language,omitempty"`
+	// Direction is that of the text, and for other nodes that of rows, lists, alignment and progress, also below it.
+	Direction string `json:"direction,omitempty"`
 	// Colour is #rrggbb, white by default. Panels with fewer colours show the nearest one, green panels the
 	// brightness.
 	Colour   string `json:"colour,omitempty"`
@@ -159,11 +171,15 @@ func checkNodeFields(n Node, path string) error {
 	for _, f := range []enum{
 		{path + ".style", n.Style, Styles()},
 		{path + ".align", n.Align, []string{AlignStart, AlignCenter, AlignEnd}},
+		{path + ".direction", n.Direction, []string{DirectionAuto, DirectionLTR, DirectionRTL}},
 		{path + ".overflow", n.Overflow, []string{OverflowClip, OverflowScroll, OverflowPaginate}},
 	} {
 		if err := f.check(); err != nil {
 			return err
 		}
+	}
+	if checkLanguage(n.Language) != nil {
+		return badPayload("%s.language is not a BCP 47 tag", path)
 	}
 	if _, ok := ParseColour(n.Colour); n.Colour != "" && !ok {
 		return badPayload("%s.colour is not #rrggbb", path)

@@ -119,40 +119,6 @@ func TestSimulatorPage_ShowsWhatTheRendererDraws(t *testing.T) {
 	}
 }
 
-// The page fetches a font when a text needs it, before it handles the frame, and no other.
-func TestSimulatorPage_FetchesTheFontsOfATextOnly(t *testing.T) {
-	s := newPageTest(t, "rayban_display")
-	s.showMenu()
-	fetched := `performance.getEntriesByType("resource").map((e) => e.name).filter((n) => n.includes(".woff"))` +
-		`.map((n) => n.replace(/.*\/(.*)\.woff\?v=.*/, "$1")).sort().join(" ")`
-	if got := eval[string](s, fetched); got != "" {
-		t.Errorf("a Latin page has fetched %s", got)
-	}
-	show := func(text string) glasses.Result {
-		payload := `{"tree":{"type":"text","text":"` + text + `"}}`
-		r := s.result(s.command(glasses.TypeDisplayShow, json.RawMessage(payload)))
-		s.see(`document.querySelector("#display").innerText.includes("` + text + `")`)
-		if r.OK && len(r.Findings) == 0 {
-			s.wantPixels("rayban_display", glasses.View{Tree: treeOf(t, payload)})
-		}
-		return r
-	}
-	for _, text := range []string{"你好，世界", "مرحبا بالعالم"} {
-		if r := show(text); !r.OK || len(r.Findings) > 0 {
-			t.Errorf("%s: %+v", text, r)
-		}
-	}
-	if got := eval[string](s, fetched); got != "arabic-400 chinese-simplified-400" {
-		t.Errorf("fetched %s", got)
-	}
-	s.picture("arabic")
-	s.do(chromedp.Evaluate[chromedp.Void](`window.fetch = () => Promise.reject(new Error("offline"))`))
-	if r := show("ไทย"); !r.OK || len(r.Findings) != 1 || r.Findings[0].Kind != glasses.FindingMissingGlyph {
-		t.Errorf("offline: %+v", r)
-	}
-	s.see(`document.querySelector("#notice").innerText.includes("thai-400")`)
-}
-
 func TestSimulatorPage_KeepsStateOverReload(t *testing.T) {
 	s := newPageTest(t, "rayban_display")
 	s.showMenu()

@@ -44,6 +44,7 @@ func TestGuides_ListTheProtocolsChoices(t *testing.T) {
 		"route.to":         {glasses.RouteGlasses, glasses.RoutePhone},
 		"icon.icon":        render.Icons(),
 		"text.style":       glasses.Styles(),
+		"text.direction":   {glasses.DirectionAuto, glasses.DirectionLTR, glasses.DirectionRTL},
 		"column.align":     {glasses.AlignStart, glasses.AlignCenter, glasses.AlignEnd},
 		"list.overflow":    {glasses.OverflowClip, glasses.OverflowScroll, glasses.OverflowPaginate},
 		"speech.state":     {"finished", "stopped"},

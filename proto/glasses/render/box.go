@@ -19,9 +19,13 @@ type box struct {
 	align  string // of text
 	target int    // index among the targets, -1 for none
 
+	language  string
+	direction string // as a node above or this one says; empty for that of the first letter
+	rtl       bool
+
 	natural    int // width without wrapping
 	padX, padY int
-	strip      int // space at the right of a scroller for its indicator
+	strip      int // space at the end of a scroller for its indicator
 	pageLabel  bool
 	shrinks    bool // may become lower if there is too little height
 
@@ -55,7 +59,11 @@ func (b *box) rect() image.Rectangle { return image.Rect(b.x, b.y, b.x+b.w, b.y+
 
 // inner returns the part of r that is left for the content of b.
 func (b *box) inner(r image.Rectangle) image.Rectangle {
-	r = image.Rectangle{Min: r.Min.Add(image.Pt(b.padX, b.padY)), Max: r.Max.Sub(image.Pt(b.padX+b.strip, b.padY))}
+	left, right := b.padX, b.padX+b.strip
+	if b.rtl {
+		left, right = right, left
+	}
+	r = image.Rectangle{Min: r.Min.Add(image.Pt(left, b.padY)), Max: r.Max.Sub(image.Pt(right, b.padY))}
 	r.Max.X, r.Max.Y = max(r.Min.X, r.Max.X), max(r.Min.Y, r.Max.Y)
 	return r
 }

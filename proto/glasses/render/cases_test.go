@@ -40,6 +40,12 @@ func goldens() []golden {
 			{"type":"text","text":"नमस्ते दुनिया বাংলা তামিল தமிழ்"},
 			{"type":"text","text":"สวัสดีชาวโลก Հայերեն ქართული"},
 			{"type":"text","style":"title","text":"Tiếng Việt ✓ 🙂 العربية"}]}`},
+		{name: "mirrored", tree: `{"type":"column","gap":6,"children":[
+			{"type":"row","gap":6,"children":[{"type":"icon","icon":"sun"},
+			{"type":"text","text":"القدس 22°","grow":1},{"type":"text","text":"GPS 5 m"}]},{"type":"progress","value":30},
+			{"type":"list","overflow":"scroll","gap":4,"children":[{"type":"button","id":"a","text":"פתח את Maps (חדש)"},
+			{"type":"text","id":"b","text":"直 骨 今","language":"ja"},{"type":"text","id":"c","text":"直 骨 今","align":"end"},
+			{"type":"text","id":"d","text":"שורה\nLatin\n12:30"},{"type":"text","id":"e","text":"السطر الأخير"}]}]}`},
 		{name: "row", tree: `{"type":"row","gap":10,"padding":4,"children":[{"type":"icon","icon":"navigation"},
 			{"type":"column","grow":1,"children":[{"type":"text","text":"Turn left onto Long Winding Road"},{"type":"text","style":"caption","text":"300 m"}]},
 			{"type":"text","text":"5 min","align":"end"}]}`},

@@ -28,7 +28,7 @@ type typesetText struct {
 const maxTypesetRunes = 64 << 10
 
 type typesetKey struct {
-	bold bool
+	typeset.Options
 	size int
 	text string
 }
@@ -51,17 +51,17 @@ func isComplex(g *glyph) bool {
 }
 
 // typeset returns the glyphs of a text that is not plain.
-func (c *glyphCache) typeset(f face, text []rune) typesetText {
+func (c *glyphCache) typeset(f face, text []rune, o typeset.Options) typesetText {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	key := typesetKey{f.bold, f.size, string(text)}
+	key := typesetKey{o, f.size, string(text)}
 	if t, ok := c.texts[key]; ok && c.fonts == fonts.Generation() {
 		return t
 	}
 	if c.texts == nil || c.fonts != fonts.Generation() || c.runes+len(text) > maxTypesetRunes {
 		c.texts, c.runes, c.fonts = map[typesetKey]typesetText{}, 0, fonts.Generation()
 	}
-	cells := c.setter.Cells(text, f.bold)
+	cells := c.setter.Cells(text, o)
 	t := typesetText{make([]*glyph, len(cells)), make([]place, len(cells))}
 	for i, cell := range cells {
 		t.places[i] = place{cell.Level, cell.Base, cell.Break}

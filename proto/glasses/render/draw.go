@@ -100,7 +100,9 @@ func (c *canvas) button(s *scene, b *box, r, clip image.Rectangle, ink rgb, focu
 func (c *canvas) progress(s *scene, b *box, r, clip image.Rectangle, ink rgb) {
 	c.frame(r, clip, s.border, ink)
 	in := r.Inset(2 * s.border)
-	in.Max.X = in.Min.X + in.Dx()*min(max(b.n.Value, 0), 100)/100
+	w := in.Dx() * min(max(b.n.Value, 0), 100) / 100
+	in.Min.X = b.across(in, 0, w)
+	in.Max.X = in.Min.X + w
 	c.fill(in, clip, ink)
 }
 
@@ -111,9 +113,9 @@ func (c *canvas) mark(s *scene, b *box, r, clip image.Rectangle, ink rgb) {
 		return
 	}
 	in := b.inner(r)
-	strip := image.Rect(in.Max.X, in.Min.Y, in.Max.X+b.strip, in.Max.Y)
+	strip := b.indicator(in)
 	if b.n.Overflow == glasses.OverflowScroll {
-		strip.Min.X = strip.Max.X - s.dot/2
+		strip = b.edge(strip, s.dot/2)
 		length := max(in.Dy()*in.Dy()/b.content, s.dot)
 		strip.Min.Y += (in.Dy() - length) * b.offset / limit
 		strip.Max.Y = strip.Min.Y + length
@@ -123,14 +125,15 @@ func (c *canvas) mark(s *scene, b *box, r, clip image.Rectangle, ink rgb) {
 	page, pages := b.offset/max(in.Dy(), 1), b.pages()
 	if b.pageLabel {
 		p := pageLabel(s, page, pages)
-		at := image.Pt(strip.Max.X-p.natural, strip.Max.Y-p.face.line)
+		at := image.Pt(b.edge(strip, p.natural).Min.X, strip.Max.Y-p.face.line)
 		c.line(p, textLine{to: len(p.glyphs)}, at, clip, ink)
 		return
 	}
 	step := 2 * s.dot
 	y := strip.Min.Y + (strip.Dy()-(step*pages-s.dot))/2
 	for i := range pages {
-		dot := image.Rect(strip.Max.X-s.dot, y+i*step, strip.Max.X, y+i*step+s.dot)
+		dot := b.edge(strip, s.dot)
+		dot.Min.Y, dot.Max.Y = y+i*step, y+i*step+s.dot
 		if i == page {
 			c.fill(dot, clip, ink)
 		} else {

@@ -215,6 +215,9 @@ func (s *scene) reveal() {
 // move implements Navigate.
 func (s *scene) move(direction string) {
 	step := map[string]int{"down": 1, "right": 1, "up": -1, "left": -1}[direction]
+	if s.focus >= 0 && s.targets[s.focus].isMirrored() && direction != "up" && direction != "down" {
+		step = -step
+	}
 	next := s.focus + step
 	switch b := s.primary; {
 	case step == 0:

@@ -170,14 +170,14 @@ func (s *scene) placeColumn(b *box, in image.Rectangle) {
 	}
 	y := in.Min.Y
 	for i, k := range b.kids {
-		s.place(k, in.Min.X+aligned(b.n.Align, in.Dx()-k.w), y, heights[i])
+		s.place(k, b.across(in, aligned(b.n.Align, in.Dx()-k.w), k.w), y, heights[i])
 		y += heights[i] + b.n.Gap
 	}
 	b.content = y - in.Min.Y - b.n.Gap
 }
 
 func (s *scene) placeRow(b *box, in image.Rectangle) {
-	x := in.Min.X
+	x := 0
 	b.content = 0
 	for _, k := range b.kids {
 		h := k.h
@@ -187,7 +187,7 @@ func (s *scene) placeRow(b *box, in image.Rectangle) {
 		if isContainer(k.n) && b.n.Align == "" {
 			h = max(h, in.Dy())
 		}
-		s.place(k, x, in.Min.Y+aligned(b.n.Align, in.Dy()-h), h)
+		s.place(k, b.across(in, x, k.w), in.Min.Y+aligned(b.n.Align, in.Dy()-h), h)
 		x += k.w + b.n.Gap
 		b.content = max(b.content, k.h)
 	}

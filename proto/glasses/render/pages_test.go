@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/proto/glasses/render/typeset"
 )
 
 // TestEveryLineIsOnOnePage checks in the layout which line is completely on which page.
@@ -72,7 +73,7 @@ func note(t *testing.T, whole map[string]int, what string, r, clip image.Rectang
 
 func TestWrap(t *testing.T) {
 	f := face{size: 20, line: 25}
-	width := newParagraph("0123456789", f).natural
+	width := newParagraph("0123456789", f, typeset.Options{}).natural
 	for text, want := range map[string][]string{
 		"":                            {""},
 		"one two":                     {"one two"},
@@ -84,7 +85,7 @@ func TestWrap(t *testing.T) {
 		"crlf\r\nnext":                {"crlf", "next"},
 		"e\u0301\u200d\u0300 \ufe0f!": {"e\u0301\u200d\u0300 \ufe0f!"},
 	} {
-		p := newParagraph(text, f)
+		p := newParagraph(text, f, typeset.Options{Auto: true})
 		p.wrap(width)
 		var got []string
 		for _, l := range p.lines {
@@ -101,7 +102,7 @@ func TestWrap(t *testing.T) {
 			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 	}
-	p := newParagraph("narrow", f)
+	p := newParagraph("narrow", f, typeset.Options{})
 	if p.wrap(0); len(p.lines) != 6 {
 		t.Errorf("no width: %d lines", len(p.lines))
 	}

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/proto/glasses/render/typeset"
 )
 
 // scene is a view laid out on a screen.
@@ -12,6 +13,7 @@ type scene struct {
 	screen
 	root    *box // nil while the panel is clear
 	nodes   int
+	letters letters
 	targets []*box
 	focus   int // index of targets, -1 for none
 	// primary is the scroller that the view's scroll applies to: the first in drawing order with hidden content.
@@ -27,6 +29,7 @@ func newScene(sc screen, v glasses.View) *scene {
 	if v.Tree == nil {
 		return s
 	}
+	s.letters = lettersOf(v.Tree)
 	s.root = s.build(v.Tree, nil, 0, 1)
 	s.layout()
 	if s.labelPages() {
@@ -96,6 +99,7 @@ func (s *scene) build(n *glasses.Node, parent *box, index, depth int) *box {
 	if inList && n.Type != glasses.NodeButton { // space for the focus
 		b.padX, b.padY = 4*s.border, s.entryPad
 	}
+	s.direct(b)
 	s.buildLeaf(b)
 	if !isContainer(n) {
 		b.natural += 2 * b.padX
@@ -133,13 +137,13 @@ func (s *scene) buildLeaf(b *box) {
 		if p := b.parent; b.align == "" && p != nil && p.n.Type != glasses.NodeRow {
 			b.align = p.n.Align
 		}
-		b.text = newParagraph(n.Text, s.styled(n.Style))
+		b.text = newParagraph(n.Text, s.styled(n.Style), b.typesetting())
 		b.natural = min(b.text.natural, s.textWidth)
 	case glasses.NodeButton:
 		if p := b.parent; b.align == "" && (p == nil || p.n.Type != glasses.NodeList) {
 			b.align = glasses.AlignCenter
 		}
-		b.text = newParagraph(n.Text, s.styled(n.Style))
+		b.text = newParagraph(n.Text, s.styled(n.Style), b.typesetting())
 		b.padX, b.padY = s.body.size*2/3, s.body.size/6+s.border
 		b.natural = min(b.text.natural, s.textWidth)
 	case glasses.NodeImage:
@@ -174,7 +178,7 @@ func (s *scene) labelPages() bool {
 
 // pageLabel returns the text "page/pages"; the first page is 0.
 func pageLabel(s *scene, page, pages int) *paragraph {
-	return newParagraph(strconv.Itoa(page+1)+"/"+strconv.Itoa(pages), s.caption)
+	return newParagraph(strconv.Itoa(page+1)+"/"+strconv.Itoa(pages), s.caption, typeset.Options{})
 }
 
 // or returns v if it is positive, otherwise def.

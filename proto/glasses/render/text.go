@@ -8,6 +8,7 @@ import (
 	"unicode"
 
 	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/proto/glasses/render/typeset"
 )
 
 // paragraph is a text in a face. Its lines depend on its width.
@@ -29,7 +30,7 @@ type textLine struct {
 // zeroWidth reports whether a character has no width of its own.
 func zeroWidth(r rune) bool { return unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf) }
 
-func newParagraph(text string, f face) *paragraph {
+func newParagraph(text string, f face, o typeset.Options) *paragraph {
 	runes := make([]rune, 0, len(text))
 	for _, r := range text {
 		switch {
@@ -43,8 +44,8 @@ func newParagraph(text string, f face) *paragraph {
 		}
 	}
 	p := &paragraph{face: f, glyphs: glyphs.of(f, runes)}
-	if !isPlain(p.glyphs) {
-		t := glyphs.typeset(f, runes)
+	if o.Bold = f.bold; o.RTL || !isPlain(p.glyphs) {
+		t := glyphs.typeset(f, runes, o)
 		p.glyphs, p.places = t.glyphs, t.places
 	}
 	for from := 0; from <= len(p.glyphs); {

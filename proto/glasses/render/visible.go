@@ -284,7 +284,8 @@ func (s *scene) paintedPlaces() []paintedPlace {
 			}
 		case isContainer(b.n):
 			if in := b.inner(r); b.limit() > 0 { // the indicator of a scroller
-				add(nil, image.Rect(in.Max.X-s.dot, r.Min.Y, in.Max.X+b.strip+s.dot, r.Max.Y).Inset(-s.dot))
+				strip := b.indicator(in)
+				add(nil, image.Rect(strip.Min.X-s.dot, r.Min.Y, strip.Max.X+s.dot, r.Max.Y).Inset(-s.dot))
 			}
 		case b.n.Type != glasses.NodeText:
 			add(nil, r)

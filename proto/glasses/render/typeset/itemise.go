@@ -17,8 +17,9 @@ type item struct {
 	face     *fonts.Face
 }
 
-// baseLevel returns the level of a paragraph: 1 if its first strong character runs from right to left (rules P2, P3).
-func baseLevel(text []rune) uint8 {
+// FirstLetter reports whether the first letter of a text runs from right to left (rules P2, P3), and whether there is
+// one.
+func FirstLetter(text []rune) (rtl, found bool) {
 	isolates := 0
 	for _, r := range text {
 		switch c := classOf(r); {
@@ -28,12 +29,12 @@ func baseLevel(text []rune) uint8 {
 			isolates = max(isolates-1, 0)
 		case isolates > 0:
 		case c == bidi.L:
-			return 0
+			return false, true
 		case c == bidi.R || c == bidi.AL:
-			return 1
+			return true, true
 		}
 	}
-	return 0
+	return false, false
 }
 
 func classOf(r rune) bidi.Class {
@@ -106,10 +107,10 @@ func firstScript(text []rune) language.Script {
 // the text.
 func (t *Typesetter) faceOf(grapheme []rune, from int, script language.Script) *fonts.Face {
 	asEmoji := len(grapheme) > 1 && grapheme[1] == '\ufe0f'
-	if f := fonts.Primary(t.bold); !asEmoji && t.has(f, grapheme, from, script) {
+	if f := fonts.Primary(t.options.Bold); !asEmoji && t.has(f, grapheme, from, script) {
 		return f
 	}
-	for f := range fonts.Fallbacks(grapheme[0], script, t.region, t.bold, asEmoji) {
+	for f := range fonts.Fallbacks(grapheme[0], script, t.region, t.options.Bold, asEmoji) {
 		if t.has(f, grapheme, from, script) {
 			return f
 		}

@@ -4,6 +4,8 @@
 package typeset
 
 import (
+	"slices"
+	"strings"
 	"unicode"
 
 	"github.com/go-text/typesetting/bidi"
@@ -40,6 +42,15 @@ type Glyph struct {
 	X, Y int
 }
 
+// Options say how a text is meant.
+type Options struct {
+	Bold bool
+	// Language is a BCP 47 tag, which selects the forms of characters; empty if it is not known.
+	Language string
+	// RTL is the direction of the paragraphs; with Auto, only of those that have no letter.
+	RTL, Auto bool
+}
+
 // Typesetter lays out texts. It keeps buffers for the next text and is not safe for concurrent use.
 type Typesetter struct {
 	bidi    bidi.Paragraph
@@ -48,18 +59,18 @@ type Typesetter struct {
 	text    []rune
 	items   []item
 	cells   []Cell
-	bold    bool
 	region  fonts.Region
+	options Options
 	nextRun int
 }
 
 // Cells returns the cells of a text in the order of its characters. Line feeds and other separators of paragraphs are
 // cells of their own.
-func (t *Typesetter) Cells(text []rune, bold bool) []Cell {
+func (t *Typesetter) Cells(text []rune, o Options) []Cell {
 	if t.shaper == nil {
 		t.shaper = harfbuzz.NewBuffer()
 	}
-	t.bold, t.region, t.cells, t.nextRun = bold, regionOf(text), nil, 0
+	t.options, t.region, t.cells, t.nextRun = o, regionOf(text, o.Language), nil, 0
 	for from := 0; from <= len(text); {
 		to := from
 		for to < len(text) && !isSeparator(text[to]) {
@@ -79,8 +90,22 @@ func (t *Typesetter) run() int {
 	return t.nextRun
 }
 
-// regionOf guesses the region of Han characters from the characters beside them.
-func regionOf(text []rune) fonts.Region {
+// regionOf returns the region of Han characters by the language, or by the characters beside them.
+func regionOf(text []rune, tag string) fonts.Region {
+	primary, rest, _ := strings.Cut(strings.ToLower(tag), "-")
+	switch primary {
+	case "ja":
+		return fonts.RegionJapan
+	case "ko":
+		return fonts.RegionKorea
+	case "yue":
+		return fonts.RegionTaiwan
+	case "zh":
+		if slices.ContainsFunc(strings.Split(rest, "-"), isTraditional) {
+			return fonts.RegionTaiwan
+		}
+		return fonts.RegionChina
+	}
 	for _, r := range text {
 		switch {
 		case unicode.In(r, unicode.Hiragana, unicode.Katakana):
@@ -92,6 +117,11 @@ func regionOf(text []rune) fonts.Region {
 		}
 	}
 	return fonts.RegionChina
+}
+
+// isTraditional reports whether a script or a country writes traditional Chinese.
+func isTraditional(subtag string) bool {
+	return slices.Contains([]string{"hant", "tw", "hk", "mo"}, subtag)
 }
 
 // paragraph appends the cells of a paragraph that begins at offset.
@@ -114,21 +144,28 @@ func (t *Typesetter) paragraph(text []rune, offset int) {
 	}
 }
 
-// levels returns the embedding level of each character, and that of the paragraph, which the first strong character
-// decides.
+// levels returns the embedding level of each character, and that of the paragraph.
 func (t *Typesetter) levels() (levels []uint8, base uint8) {
 	levels = make([]uint8, 0, len(t.text))
-	runs := t.bidi.Segment(t.text, bidi.Neutral)
+	rtl, found := FirstLetter(t.text)
+	if !t.options.Auto || !found {
+		rtl = t.options.RTL
+	}
+	direction := bidi.LeftToRight
+	if rtl {
+		direction, base = bidi.RightToLeft, 1
+	}
+	runs := t.bidi.Segment(t.text, direction)
 	for i := range runs.NumRuns() {
 		run := runs.Run(i)
 		for range run.End - run.Start {
 			levels = append(levels, uint8(run.Level))
 		}
-		if run.Level == 0 || run.Level == 2 && baseLevel(t.text) == 0 {
+		if run.Level == 0 || run.Level == 2 && base == 0 {
 			numberLevels(levels[run.Start:], t.text[run.Start:run.End], uint8(run.Level))
 		}
 	}
-	return levels, baseLevel(t.text)
+	return levels, base
 }
 
 // breaks reports for each character whether a line may begin with it.
@@ -189,7 +226,7 @@ func (t *Typesetter) glyphs(it item) *harfbuzz.Buffer {
 	b := t.shaper
 	b.Clear()
 	b.AddRunes(t.text, it.from, it.to-it.from)
-	b.Props = harfbuzz.SegmentProperties{Direction: harfbuzz.LeftToRight, Script: it.script, Language: languages[t.region]}
+	b.Props = harfbuzz.SegmentProperties{Direction: harfbuzz.LeftToRight, Script: it.script, Language: t.language()}
 	if it.level%2 == 1 {
 		b.Props.Direction = harfbuzz.RightToLeft
 	}
@@ -199,6 +236,13 @@ func (t *Typesetter) glyphs(it item) *harfbuzz.Buffer {
 	}
 	b.Shape(it.face.Shaper, features)
 	return b
+}
+
+func (t *Typesetter) language() language.Language {
+	if t.options.Language != "" {
+		return language.NewLanguage(t.options.Language)
+	}
+	return languages[t.region]
 }
 
 // languages choose the forms of a font that has those of several regions.

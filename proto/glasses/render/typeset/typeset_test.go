@@ -11,7 +11,7 @@ import (
 
 func cells(text string) []typeset.Cell {
 	var t typeset.Typesetter
-	return t.Cells([]rune(text), false)
+	return t.Cells([]rune(text), typeset.Options{Auto: true})
 }
 
 func TestCells_EveryScriptHasAFont(t *testing.T) {
@@ -70,6 +70,31 @@ func TestCells_LinesMayBeginWhereTheAnnexSays(t *testing.T) {
 	}
 }
 
+func TestCells_TakeDirectionAndLanguageFromTheirOptions(t *testing.T) {
+	var setter typeset.Typesetter
+	for _, c := range []struct {
+		text string
+		o    typeset.Options
+		base uint8
+	}{
+		{"12:30", typeset.Options{Auto: true}, 0}, {"12:30", typeset.Options{Auto: true, RTL: true}, 1},
+		{"abc", typeset.Options{Auto: true, RTL: true}, 0}, {"abc", typeset.Options{RTL: true}, 1},
+		{"שלום", typeset.Options{Auto: true}, 1}, {"שלום", typeset.Options{}, 0},
+	} {
+		if got := setter.Cells([]rune(c.text), c.o)[0].Base; got != c.base {
+			t.Errorf("%s, %+v: level %d, want %d", c.text, c.o, got, c.base)
+		}
+	}
+	// The Korean file has no Han characters; the Japanese forms are nearest.
+	for tag, face := range map[string]string{"": "chinese-simplified-400", "zh-CN": "chinese-simplified-400",
+		"zh-Hant": "chinese-traditional-400", "zh-TW": "chinese-traditional-400", "yue": "chinese-traditional-400",
+		"ja": "japanese-400", "JA-jp": "japanese-400", "ko": "japanese-400", "de": "chinese-simplified-400"} {
+		if got := setter.Cells([]rune("直"), typeset.Options{Language: tag})[0].Face.Name; got != face {
+			t.Errorf("%q is drawn with %s, want %s", tag, got, face)
+		}
+	}
+}
+
 func FuzzCells(f *testing.F) {
 	for _, s := range []string{"a" + strings.Repeat("\u0301", 200), "abc \u202eשלום\u202c 12", "\u2067\u2066x\u2069",
 		"स्\u200dत्री", "\n\n日\n",
@@ -81,9 +106,10 @@ func FuzzCells(f *testing.F) {
 		if len(s) > 4096 {
 			return
 		}
+		o := typeset.Options{Bold: bold, Auto: len(s)%2 == 0, RTL: len(s)%3 == 0}
 		text := []rune(s)
 		var setter typeset.Typesetter
-		list := setter.Cells(text, bold)
+		list := setter.Cells(text, o)
 		at := 0
 		for _, c := range list {
 			if c.From != at || c.To <= c.From || len(c.Glyphs) > 32 {
@@ -94,7 +120,7 @@ func FuzzCells(f *testing.F) {
 		if at != len(text) {
 			t.Fatalf("%q: the cells end at %d of %d", s, at, len(text))
 		}
-		again := setter.Cells(text, bold)
+		again := setter.Cells(text, o)
 		if !slices.EqualFunc(list, again, func(a, b typeset.Cell) bool {
 			return a.From == b.From && a.To == b.To && a.Level == b.Level && a.Break == b.Break && a.Advance == b.Advance &&
 				a.Face == b.Face && slices.Equal(a.Glyphs, b.Glyphs)

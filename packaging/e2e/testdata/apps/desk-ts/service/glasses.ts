@@ -63,6 +63,9 @@ export interface DisplayNode {
   text?: string;
   style?: "large" | "title" | "body" | "caption";
   align?: "start" | "center" | "end";
+  /** BCP 47, for this node and those below it. */
+  language?: string;
+  direction?: "auto" | "ltr" | "rtl";
   colour?: string;
   gap?: number;
   padding?: number;
