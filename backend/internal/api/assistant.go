@@ -17,13 +17,21 @@ type Assistant interface {
 	Get(ctx context.Context, accountID, project string) (assistant.Config, error)
 	Change(ctx context.Context, accountID, project string, c assistant.Change, by audit.Actor) (
 		before, after assistant.Config, err error)
-	Choices() assistant.Catalogue
+	Choices(ctx context.Context, accountID, project string) (assistant.Catalogue, error)
 	Cost(assistant.Config) *int64
 }
 
 func (a *API) getAssistant(c *call) (any, error) {
 	config, err := a.Assistant.Get(c.Context(), c.who.AccountID, c.project.ID)
-	return a.assistantOf(config, nil, c.grants), err
+	if err != nil {
+		return nil, err
+	}
+	choices, err := a.choices(c)
+	return a.assistantOf(config, nil, choices, c.grants), err
+}
+
+func (a *API) choices(c *call) (assistant.Catalogue, error) {
+	return a.Assistant.Choices(c.Context(), c.who.AccountID, c.project.ID)
 }
 
 // assistantFields decodes the change and returns the names of the changed fields.
@@ -44,8 +52,12 @@ func (a *API) changeAssistant(c *call) (any, error) {
 	if err != nil {
 		return nil, redact(err, c.grants)
 	}
-	answer := a.assistantOf(after, &before, c.grants)
-	answer.Changed = changedFields(a.assistantOf(before, nil, c.grants), answer, change.Names())
+	choices, err := a.choices(c)
+	if err != nil {
+		return nil, err
+	}
+	answer := a.assistantOf(after, &before, choices, c.grants)
+	answer.Changed = changedFields(a.assistantOf(before, nil, choices, c.grants), answer, change.Names())
 	return answer, nil
 }
 
@@ -61,11 +73,12 @@ func redact(err error, g grants.Grants) error {
 }
 
 // assistantOf returns the parts of a config that the grants let an agent see. before is the config before a change.
-func (a *API) assistantOf(config assistant.Config, before *assistant.Config,
-	g grants.Grants) backendapi.AssistantConfig {
+func (a *API) assistantOf(
+	config assistant.Config, before *assistant.Config, choices assistant.Catalogue, g grants.Grants,
+) backendapi.AssistantConfig {
 	out := backendapi.AssistantConfig{
 		Project: config.Project, Version: config.Version, UpdatedAt: timeOrNull(config.UpdatedAt),
-		UpdatedBy: actorOrNull(config.UpdatedBy), Access: assistantAccess(g), Choices: choicesOf(a.Assistant.Choices()),
+		UpdatedBy: actorOrNull(config.UpdatedBy), Access: assistantAccess(g), Choices: choicesOf(choices),
 		RealtimeModel: visible(g, grants.RealtimeModel, config.RealtimeModel),
 		Voice:         visible(g, grants.Voice, config.Voice),
 		MemoryModel:   visible(g, grants.MemoryModel, config.MemoryModel),
@@ -73,11 +86,11 @@ func (a *API) assistantOf(config assistant.Config, before *assistant.Config,
 		SessionMemory: visible(g, grants.SessionMemory, config.SessionMemory),
 		Sounds:        visible(g, grants.Sounds, config.Sounds),
 	}
-	out.Cost = a.costOf(config, before, out)
+	out.Cost = a.costOf(config, before, choices, out)
 	if out.TextModel != nil {
-		out.Cost.TextModel = priceOf(a.Assistant.Choices().TextPrice(config))
+		out.Cost.TextModel = priceOf(choices.TextPrice(config))
 		if before != nil {
-			out.Cost.BeforeTextModel = priceOf(a.Assistant.Choices().TextPrice(*before))
+			out.Cost.BeforeTextModel = priceOf(choices.TextPrice(*before))
 		}
 	}
 	return out
@@ -92,8 +105,9 @@ func visible[T any](g grants.Grants, field string, value T) *T {
 }
 
 // costOf returns prices only if both models that determine them are visible.
-func (a *API) costOf(config assistant.Config, before *assistant.Config,
-	seen backendapi.AssistantConfig) backendapi.AssistantCost {
+func (a *API) costOf(
+	config assistant.Config, before *assistant.Config, choices assistant.Catalogue, seen backendapi.AssistantConfig,
+) backendapi.AssistantCost {
 	if seen.RealtimeModel == nil || seen.MemoryModel == nil {
 		return backendapi.AssistantCost{Note: "the cost is not told: the account hides a model from agents"}
 	}
@@ -101,7 +115,7 @@ func (a *API) costOf(config assistant.Config, before *assistant.Config,
 	if before != nil {
 		cost.BeforeMicroUSDPerMinute = a.Assistant.Cost(*before)
 	}
-	gone := a.Assistant.Choices().Gone(config)
+	gone := choices.Gone(config)
 	gone = slices.DeleteFunc(gone, func(id string) bool { // those of hidden fields stay hidden
 		return seen.Voice == nil && id == config.Voice || seen.TextModel == nil && id == config.TextModel
 	})

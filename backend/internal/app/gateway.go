@@ -45,8 +45,13 @@ func (a *App) newGateway(f *features, o Options) error {
 }
 
 // textModels are the models that a project's assistant can be set to.
-func (f *features) textModels() (models []assistant.TextModel, standard string) {
-	all, standard := f.gateway.TextModels()
+func (f *features) textModels(
+	ctx context.Context, account, project string,
+) (models []assistant.TextModel, standard string, err error) {
+	all, standard, err := f.gateway.TextModels(ctx, gateway.Caller{Account: account, Project: project})
+	if err != nil {
+		return nil, "", err
+	}
 	for _, a := range all {
 		price := a.Model.Prices
 		models = append(models, assistant.TextModel{
@@ -54,7 +59,7 @@ func (f *features) textModels() (models []assistant.TextModel, standard string) 
 			Price: assistant.TokenPrice{In: price.In, Cached: price.Cached, Out: price.Out},
 		})
 	}
-	return models, standard
+	return models, standard, nil
 }
 
 func mountGateway(mux *http.ServeMux, f *features, o Options) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/service-dev/service/backend/internal/config"
 	"github.com/service-dev/service/packaging/llmtest"
+	"github.com/service-dev/service/proto/backendapi"
 )
 
 // localServer is a server of models as a person runs it: it lists its models, and the fake provider answers for them.
@@ -124,6 +125,14 @@ func testLocalServer(t *testing.T, w *gatewayWorld) {
 	if u := w.usage(""); *u.KeySource != "local" || u.Totals.MicroUSD != 0 || u.Totals.Calls != 2 {
 		t.Errorf("%+v", u)
 	}
+	var config backendapi.AssistantConfig
+	const assistant = helloProject + backendapi.PathAssistant
+	chosen := w.call("PATCH", assistant, `{"version":0,"textModel":"ollama/llama3.2:1b"}`, &config)
+	const changed = "assistant=ollama/llama3.2:1b ollama/good ollama/llama3.2:1b"
+	if chosen != http.StatusOK || len(config.Choices.TextModels) != 2 || w.offered() != changed {
+		t.Errorf("set: %d, %+v, %q", chosen, config.Choices.TextModels, w.offered())
+	}
+	w.call("PATCH", assistant, `{"version":1,"textModel":""}`, &config)
 	less := `{"data":[{"id":"good"}]}`
 	server.models.Store(&less)
 	if status := pages.post(serversPath+"/ollama/check", url.Values{}); status != http.StatusSeeOther ||

@@ -135,9 +135,10 @@ func TestGone_ListsRemovedIDs(t *testing.T) {
 	}
 	s.Catalogue.RealtimeModels = s.Catalogue.RealtimeModels[1:]
 	c, err := s.Get(t.Context(), "ada", "com.example.app")
-	if err != nil || c.RealtimeModel != "realtime-standard" || s.Cost(c) != nil || !slices.Equal(s.Choices().Gone(c),
-		[]string{"realtime-standard"}) {
-		t.Errorf("config %+v, cost %v, gone %v (%v)", c, s.Cost(c), s.Choices().Gone(c), err)
+	choices, choicesErr := s.Choices(t.Context(), "ada", "com.example.app")
+	if err != nil || choicesErr != nil || c.RealtimeModel != "realtime-standard" || s.Cost(c) != nil ||
+		!slices.Equal(choices.Gone(c), []string{"realtime-standard"}) {
+		t.Errorf("config %+v, cost %v, gone %v (%v)", c, s.Cost(c), choices.Gone(c), errors.Join(err, choicesErr))
 	}
 	if err := change(Change{Sounds: ptr(true)}); err != nil {
 		t.Errorf("another field: %v", err)

@@ -34,18 +34,20 @@ type Store interface {
 type Service struct {
 	Store     Store
 	Catalogue Catalogue
-	// TextModels returns the gateway's models and its default, or ""; nil where there is no gateway.
-	TextModels func() (models []TextModel, standard string)
+	// TextModels returns the models of the gateway for a project, and its default, or ""; nil where there is no gateway.
+	TextModels func(ctx context.Context, account, project string) (models []TextModel, standard string, err error)
 	Now        func() time.Time
 }
 
-// Choices returns what can be chosen.
-func (s *Service) Choices() Catalogue {
-	c := s.Catalogue
+// Choices returns what can be chosen for a project.
+func (s *Service) Choices(ctx context.Context, account, project string) (c Catalogue, err error) {
+	c = s.Catalogue
 	if s.TextModels != nil {
-		c.TextModels, c.DefaultText = s.TextModels()
+		if c.TextModels, c.DefaultText, err = s.TextModels(ctx, account, project); err != nil {
+			return Catalogue{}, fmt.Errorf("read text models: %w", err)
+		}
 	}
-	return c
+	return c, nil
 }
 
 // Get returns a project's config, or the catalogue's defaults.
@@ -82,7 +84,7 @@ func (s *Service) Change(
 	if len(diff) == 0 {
 		return before, before, nil
 	}
-	if err := s.Choices().fits(before, after); err != nil {
+	if err := s.fits(ctx, account, before, after); err != nil {
 		return Config{}, Config{}, err
 	}
 	next, e, err := s.next(account, after, diff, by, ActionChanged)
@@ -118,7 +120,7 @@ func (s *Service) Undo(ctx context.Context, account string, e audit.Entry, by au
 	if len(diff) == 0 {
 		return ErrNotUndoable
 	}
-	if err := s.Choices().fits(now, after); err != nil {
+	if err := s.fits(ctx, account, now, after); err != nil {
 		return err
 	}
 	next, undo, err := s.next(account, after, diff, by, ActionUndone)
@@ -129,6 +131,15 @@ func (s *Service) Undo(ctx context.Context, account string, e audit.Entry, by au
 		return fmt.Errorf("undo change of the assistant: %w", err)
 	}
 	return nil
+}
+
+// fits returns an *InvalidError unless everything that changes is offered.
+func (s *Service) fits(ctx context.Context, account string, before, after Config) error {
+	choices, err := s.Choices(ctx, account, before.Project)
+	if err != nil {
+		return err
+	}
+	return choices.fits(before, after)
 }
 
 // next returns the version to store and its entry.

@@ -84,13 +84,17 @@ func (s *Service) whyFor(m *Model, keys map[string]bool) string {
 	return m.whyNotOwn()
 }
 
-// TextModels lists the models that Assistant can be set to, and the id of the default. Apps ask for Assistant by the
-// chat interface.
-func (s *Service) TextModels() (models []Availability, standard string) {
-	for _, m := range s.Catalogue.Models {
+// TextModels lists the models that a project can set Assistant to, those of its local servers included, and the id of
+// the default. Apps ask for Assistant by the chat interface.
+func (s *Service) TextModels(ctx context.Context, who Caller) (models []Availability, standard string, err error) {
+	added, err := s.Servers.models(ctx, who)
+	if err != nil {
+		return nil, "", err
+	}
+	for _, m := range slices.Concat(s.Catalogue.Models, added) {
 		if m.API == wire.Chat {
 			models = append(models, Availability{m.ID, m, s.why(m)})
 		}
 	}
-	return models, s.Catalogue.Default
+	return models, s.Catalogue.Default, nil
 }

@@ -100,7 +100,10 @@ func (w *Web) assistant(c *call) error {
 
 // showAssistant renders the form with the values v; config is the stored one.
 func (w *Web) showAssistant(c *call, config assistant.Config, v map[string]string, page assistantPage) error {
-	all := w.Dashboard.Assistant.Choices()
+	all, err := w.Dashboard.Assistant.Choices(c.Context(), c.account.ID, c.project.ID)
+	if err != nil {
+		return err
+	}
 	page.Sets = radioSets(all, v)
 	for i := range page.Sets {
 		page.Sets[i].Error = page.Error(page.Sets[i].Name)

@@ -70,7 +70,11 @@ func (f fakeAssistant) Undo(_ context.Context, _ string, e audit.Entry, by audit
 	return nil
 }
 
-func (f fakeAssistant) Choices() assistant.Catalogue {
+func (f fakeAssistant) Choices(context.Context, string, string) (assistant.Catalogue, error) {
+	return f.catalogue(), nil
+}
+
+func (fakeAssistant) catalogue() assistant.Catalogue {
 	price := func(micro int64) *int64 { return &micro }
 	return assistant.Catalogue{
 		RealtimeModels: []assistant.Model{{ID: "standard", Name: "Standard", Description: "Balanced.",
@@ -87,7 +91,7 @@ func (f fakeAssistant) Choices() assistant.Catalogue {
 }
 
 func (f fakeAssistant) Cost(c assistant.Config) *int64 {
-	for _, m := range f.Choices().RealtimeModels {
+	for _, m := range f.catalogue().RealtimeModels {
 		if m.ID == c.RealtimeModel {
 			return m.Price
 		}

@@ -74,7 +74,7 @@ type Assistants interface {
 	Change(ctx context.Context, account, project string, change assistant.Change, by audit.Actor) (
 		before, after assistant.Config, err error)
 	Undo(ctx context.Context, account string, e audit.Entry, by audit.Actor) error
-	Choices() assistant.Catalogue
+	Choices(ctx context.Context, accountID, project string) (assistant.Catalogue, error)
 	// Cost returns micro-dollars for a minute of conversation, or nil if unknown.
 	Cost(c assistant.Config) *int64
 }
