@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -53,6 +54,16 @@ type LocalServer struct {
 	Problem string   // of the last check; "" if it succeeded
 	Checked time.Time
 	LeftOut int // how many models this check found whose names make no id; not stored
+}
+
+// KeyInClear reports whether the server's key crosses the network unencrypted.
+func (s LocalServer) KeyInClear() bool {
+	u, err := url.Parse(s.BaseURL)
+	if err != nil || !s.Keyed || u.Scheme != "http" || u.Hostname() == "localhost" {
+		return false
+	}
+	ip, err := netip.ParseAddr(u.Hostname())
+	return err != nil || !ip.IsLoopback()
 }
 
 // LocalServerStore keeps local servers. Methods that change something also insert the entry, of the project's owner.

@@ -104,6 +104,21 @@ func FuzzParseModels(f *testing.F) {
 	})
 }
 
+func TestLocalServer_KeyInClear(t *testing.T) {
+	for address, want := range map[string]bool{
+		"http://192.168.1.20:8000/v1": true, "http://desk.local/v1": true, "http://[fd00::7]/v1": true,
+		"https://192.168.1.20/v1": false, "http://localhost:11434/v1": false, "http://127.0.0.1/v1": false,
+		"http://[::1]:8080/v1": false,
+	} {
+		if got := (LocalServer{BaseURL: address, Keyed: true}).KeyInClear(); got != want {
+			t.Errorf("%s: %t", address, got)
+		}
+		if (LocalServer{BaseURL: address}).KeyInClear() {
+			t.Errorf("%s: without a key", address)
+		}
+	}
+}
+
 func FuzzLocalBase(f *testing.F) {
 	for _, address := range []string{"http://localhost:11434", " https://[::1]:8080/v1/ ", "http://a:b@c",
 		"http://h?q", "ftp://h", "//h", "http://h/%2f/", "http://h/a b#c", "http://h%zz"} {

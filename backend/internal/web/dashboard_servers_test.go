@@ -25,7 +25,9 @@ func TestServers_AddedCheckedRemoved(t *testing.T) {
 	added := v.form("server-id", "ollama", "server-url", "http://localhost:11434/v1", "server-key", "secret-x")
 	v.post(helloServers, added).
 		onward().want(http.StatusOK, "The local server answers", "http://localhost:11434/v1", ", with a key",
-		helloServers+"/ollama/check").lacks("secret-x")
+		helloServers+"/ollama/check").lacks("secret-x", "can read: use https")
+	v.post(helloServers, v.form("server-id", "far", "server-url", "http://192.168.1.20/v1", "server-key", "secret-x")).
+		onward().want(http.StatusOK, "with a key that others in the network can read: use https")
 	servers.leftOut = 1
 	v.post(helloServers, v.form("server-id", "odd", "server-url", "http://localhost:1/v1")).onward().
 		want(http.StatusOK, "without those whose names")
