@@ -112,6 +112,8 @@ func explainTake(err error) error {
 	case errors.As(err, &none) && none.Held > 0:
 		return fmt.Errorf("the account has only %s USD; nothing was changed. Take at most %s USD now, the other %s USD are "+
 			"held by calls in flight", none.Available+none.Held, none.Available, none.Held)
+	case errors.As(err, &none) && none.Available == 0:
+		return errors.New("the account has no credit; nothing was changed")
 	case errors.As(err, &none):
 		return fmt.Errorf("the account has only %s USD; nothing was changed. Take at most that", none.Available)
 	case errors.As(err, &reserved):

@@ -39,7 +39,7 @@ func newBrowser(t *testing.T, more ...chromedp.ExecAllocatorOption) context.Cont
 	opts = append(opts, more...)
 	alloc, stopAlloc := chromedp.NewExecAllocator(context.Background(), opts...)
 	ctx, stop := chromedp.NewContext(alloc)
-	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 6*time.Minute)
 	t.Cleanup(func() {
 		cancel()
 		stop()

@@ -1,6 +1,7 @@
 package glasses
 
 import (
+	"regexp"
 	"slices"
 	"unicode/utf8"
 )
@@ -12,8 +13,11 @@ func (p *Say) check() *Error {
 	return checkLanguage(p.Language)
 }
 
+// languageTag is the form of language tags (RFC 5646, section 2.1), not whether their subtags are registered.
+var languageTag = regexp.MustCompile(`^[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*$`)
+
 func checkLanguage(tag string) *Error {
-	if tag != "" && !validWord(tag, 35) {
+	if tag != "" && (!validWord(tag, 35) || !languageTag.MatchString(tag)) {
 		return badPayload("language is not a BCP 47 tag")
 	}
 	return nil

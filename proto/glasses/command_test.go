@@ -35,6 +35,8 @@ func TestCommandsAreChecked(t *testing.T) {
 		{"clock.sleep", `{"ms":600001}`, "ms"}, {"clock.sleep", `{"ms":-1}`, "ms"}, {"clock.sleep", `{"ms":0}`, ""},
 		{"clock.cancel", `{}`, "id"}, {"clock.cancel", `{"id":"two words"}`, "id"}, {"clock.cancel", `{"id":"a-1"}`, ""},
 		{"transcription.start", `{"language":"de-CH"}`, ""}, {"display.clear", `{}`, ""},
+		{"transcription.start", `{"language":"en_US"}`, "language"},
+		{"speech.say", `{"text":"x","language":"ja-"}`, "language"},
 	} {
 		_, err := glasses.ParseCommand(test.typ, []byte(test.payload))
 		var refusal *glasses.Error

@@ -9,8 +9,8 @@ import (
 	"github.com/service-dev/service/backend/internal/audit"
 )
 
-// serverPrefix begins the provider of the key of a local server, which no catalogue's provider does.
-const serverPrefix = "local/"
+// ServerPrefix begins the provider of the key of a local server, which no catalogue's provider does.
+const ServerPrefix = "local/"
 
 const maxServerKey = 1000
 
@@ -33,12 +33,12 @@ func (s *Service) SetServerKey(ctx context.Context, account, project, server, va
 	if err := s.CheckServerKey(value); err != nil {
 		return err
 	}
-	return s.put(ctx, owner{account, project, serverPrefix + server}, value, "", "local server "+server, by)
+	return s.put(ctx, owner{account, project, ServerPrefix + server}, value, "", "local server "+server, by)
 }
 
 // ServerKey returns the key of a local server, or "" if it has none.
 func (s *Service) ServerKey(ctx context.Context, account, project, server string) (string, error) {
-	value, err := s.Open(ctx, account, project, serverPrefix+server)
+	value, err := s.Open(ctx, account, project, ServerPrefix+server)
 	if errors.Is(err, ErrNotSet) {
 		return "", nil
 	}
@@ -47,7 +47,7 @@ func (s *Service) ServerKey(ctx context.Context, account, project, server string
 
 // RemoveServerKey deletes the key of a local server, if it has one.
 func (s *Service) RemoveServerKey(ctx context.Context, account, project, server string, by audit.Actor) error {
-	if err := s.Remove(ctx, account, project, serverPrefix+server, by); !errors.Is(err, ErrNotSet) {
+	if err := s.Remove(ctx, account, project, ServerPrefix+server, by); !errors.Is(err, ErrNotSet) {
 		return err
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -18,8 +19,8 @@ const (
 	maxKept = 10_000
 	// keptAtOnce is how many of them are written at once; the store groups them.
 	keptAtOnce = 64
-	// keptTimeout bounds the attempt to write them.
-	keptTimeout = 30 * time.Second
+	// attemptTimeout bounds an attempt to write them, and a sweep: a database may hang, too.
+	attemptTimeout = 30 * time.Second
 )
 
 // keptSettlements wait for the database. Those that are left when the process ends are logged.
@@ -63,15 +64,18 @@ func (l *Ledger) logLost(ctx context.Context, s Settlement) {
 		"project", s.Call.Project, "model", s.Call.Model)
 }
 
-// SettleKept writes the kept settlements. It tries one first, another each time: if that fails, the rest waits.
+// SettleKept writes the kept settlements. It tries one first, another each time: if that fails, the rest waits. If one
+// fails, sweeps leave the holds of the others for a while.
 func (l *Ledger) SettleKept(ctx context.Context) error {
 	all := l.kept.take()
 	if len(all) == 0 {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, keptTimeout)
+	began := l.now()
+	ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
 	defer cancel()
 	if err := l.settleAgain(ctx, all[0]); err != nil {
+		l.outage.failed(began, l.now())
 		for _, s := range append(all[1:], all[0]) {
 			_ = l.keep(ctx, s, err)
 		}
@@ -79,17 +83,23 @@ func (l *Ledger) SettleKept(ctx context.Context) error {
 	}
 	var group errgroup.Group
 	group.SetLimit(keptAtOnce)
+	var failed atomic.Int64
 	for _, s := range all[1:] {
 		group.Go(func() error {
 			err := l.settleAgain(ctx, s)
 			if err != nil {
+				failed.Add(1)
 				_ = l.keep(ctx, s, err)
 			}
 			return err
 		})
 	}
 	err := group.Wait()
-	l.o.Log.WarnContext(ctx, "settled calls that the database could not settle when they ended", "calls", len(all))
+	if err != nil {
+		l.outage.failed(began, l.now())
+	}
+	l.o.Log.WarnContext(ctx, "settled calls that the database could not settle when they ended",
+		"calls", int64(len(all))-failed.Load())
 	return err
 }
 
@@ -105,8 +115,8 @@ func (l *Ledger) settleAgain(ctx context.Context, s Settlement) error {
 	return err
 }
 
-// outage is the last time in which sweeps failed. Until its end, only holds whose lease ended before it are given
-// back, so that every process has the time to renew or settle what it could not reach.
+// outage is the last time in which renewals, sweeps or kept settlements failed. Until its end, only holds whose lease
+// ended before it are given back, so that every process has the time to renew or settle what it could not reach.
 type outage struct {
 	mu         sync.Mutex
 	began, end time.Time
@@ -122,8 +132,12 @@ func (o *outage) limit(now time.Time) time.Time {
 	return now
 }
 
+// failed notes that an attempt that began at a time has failed now.
 func (o *outage) failed(began, now time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.began, o.end = began, now.Add(Lease)
+	if !now.Before(o.end) {
+		o.began = began
+	}
+	o.end = now.Add(Lease)
 }

@@ -109,7 +109,12 @@ func (l *Ledger) Renew(ctx context.Context, id string) error {
 	if id == "" {
 		return nil
 	}
-	return l.o.Store.RenewHold(ctx, id, l.now().Add(Lease))
+	began := l.now()
+	err := l.o.Store.RenewHold(ctx, id, began.Add(Lease))
+	if err != nil && !errors.Is(err, ErrHoldEnded) && !errors.Is(err, ErrNoHold) && ctx.Err() == nil {
+		l.outage.failed(began, l.now())
+	}
+	return err
 }
 
 // Settle charges the call, never more than its hold, gives back the rest and counts the call, in one transaction. It
@@ -208,10 +213,12 @@ func (l *Ledger) Serve(ctx context.Context) error {
 // Sweep gives back the holds whose lease has run out, of this process and of others. After an outage of the database it
 // waits for another Lease.
 func (l *Ledger) Sweep(ctx context.Context) error {
-	before := l.outage.limit(l.now())
-	n, err := l.o.Store.ExpireHolds(ctx, before)
+	now := l.now()
+	limited, cancel := context.WithTimeout(ctx, attemptTimeout)
+	defer cancel()
+	n, err := l.o.Store.ExpireHolds(limited, l.outage.limit(now))
 	if err != nil && ctx.Err() == nil {
-		l.outage.failed(before, l.now())
+		l.outage.failed(now, l.now())
 	}
 	if n > 0 {
 		l.o.Log.WarnContext(ctx, "gave back credit of calls that were not renewed", "holds", n)

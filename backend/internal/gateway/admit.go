@@ -25,8 +25,8 @@ type call struct {
 	started time.Time
 }
 
-// Do serves one call. Before the answer has begun, the error is a *Refusal; afterwards it is an ErrBroken, or nil if
-// the app has disconnected.
+// Do serves one call. Before the answer has begun, the error is a *Refusal; afterwards it wraps ErrBroken, or is nil
+// if the app has disconnected.
 func (s *Service) Do(ctx context.Context, who Caller, api wire.API, body []byte, to Sink) error {
 	if err := s.begin(); err != nil {
 		return err

@@ -192,8 +192,11 @@ func (c *call) unanswered(err error) *Refusal {
 		return refuse(CodeInvalidKey, "the session is over: open one and attach to it, its welcome has a token")
 	case errors.Is(err, errRevoked):
 		return refuse(CodeInvalidKey, "the project key was revoked: keys are made on the project's page")
-	case errors.Is(err, errStopped), errors.Is(err, errUncovered):
+	case errors.Is(err, errStopped):
 		return &Refusal{Code: CodeUnavailable, RetryAfter: time.Second, Message: "the server restarts: try again"}
+	case errors.Is(err, errUncovered):
+		return &Refusal{Code: CodeUnavailable, RetryAfter: time.Second,
+			Message: "the credit that was reserved for this call was given back: try again"}
 	case c.model.Provider.Local:
 		return &Refusal{Code: CodeProviderUnreachable, RetryAfter: busyRetry,
 			Message: "the local provider " + c.model.Provider.ID + " does not answer: start it"}

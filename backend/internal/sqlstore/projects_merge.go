@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/service-dev/service/backend/internal/audit"
+	"github.com/service-dev/service/backend/internal/credentials"
 	"github.com/service-dev/service/backend/internal/projects"
 )
 
@@ -84,8 +85,11 @@ func moveProject(ctx context.Context, tx *sql.Tx, accountID, from, into, by stri
 		`UPDATE sessions SET app_id = $3 WHERE account_id = $1 AND app_id = $2`,
 		`UPDATE project_aliases SET app_id = $3 WHERE account_id = $1 AND app_id = $2`,
 		`UPDATE audit SET app_id = $3 WHERE account_id = $1 AND app_id = $2`,
-		`UPDATE credentials SET app_id = $3 WHERE account_id = $1 AND app_id = $2 AND NOT EXISTS (SELECT 1 FROM credentials x
-			WHERE x.account_id = $1 AND x.app_id = $3 AND x.provider = credentials.provider)`,
+		`UPDATE credentials SET app_id = $3 WHERE account_id = $1 AND app_id = $2
+			AND NOT EXISTS (SELECT 1 FROM credentials x
+				WHERE x.account_id = $1 AND x.app_id = $3 AND x.provider = credentials.provider)
+			AND NOT EXISTS (SELECT 1 FROM local_servers x
+				WHERE x.account_id = $1 AND x.app_id = $3 AND '`+credentials.ServerPrefix+`' || x.id = credentials.provider)`,
 		`UPDATE connection_pages SET app_id = $3 WHERE account_id = $1 AND app_id = $2 AND NOT EXISTS
 			(SELECT 1 FROM connection_pages x WHERE x.account_id = $1 AND x.app_id = $3)`,
 		`UPDATE assistant_configs SET app_id = $3 WHERE account_id = $1 AND app_id = $2 AND NOT EXISTS

@@ -15,13 +15,13 @@ import (
 // awayStore fails as a database that cannot be reached, while away is set.
 type awayStore struct {
 	credit.Store
-	away bool
+	away, awaySettlements bool
 }
 
 var errAway = errors.New("the database is away")
 
 func (s *awayStore) SettleHold(ctx context.Context, in credit.Settlement) (credit.Amount, error) {
-	if s.away {
+	if s.away || s.awaySettlements {
 		return 0, errAway
 	}
 	return s.Store.SettleHold(ctx, in)
@@ -83,6 +83,27 @@ func outageLosesNothing(t *testing.T, f *purses) {
 	f.clock.pass(3 * credit.Lease)
 	fatal(t, other.Sweep(t.Context()))
 	want(t, "a hold that nobody renewed", ledger.Renew(t.Context(), last.ID), credit.ErrHoldEnded)
+}
+
+// A database that comes back between the attempt to settle the kept calls and the sweep loses no charge either.
+func outageEndsBeforeTheSweep(t *testing.T, f *purses) {
+	store, ledger, _ := f.newAwayLedgers(nil)
+	f.Ledger = ledger
+	h := must(f.hold(t, 1000))(t)
+	f.clock.pass(credit.Lease / 3)
+	store.awaySettlements = true
+	want(t, "settle", errOf(ledger.Settle(t.Context(), h.ID, 400, answered("small"))), credit.ErrKept)
+	want(t, "settle again", ledger.SettleKept(t.Context()), errAway)
+	f.clock.pass(credit.Lease - credit.SweepEvery)
+	want(t, "settle again", ledger.SettleKept(t.Context()), errAway)
+	f.clock.pass(credit.SweepEvery)
+	fatal(t, ledger.Sweep(t.Context()))
+	store.awaySettlements = false
+	fatal(t, ledger.SettleKept(t.Context()))
+	if a := must(ledger.Account(t.Context(), "ada"))(t); a.Held != 0 || a.Posted != 2*credit.USD-400 {
+		t.Errorf("%+v", a.Balance)
+	}
+	f.sound(t)
 }
 
 // A process that ends while the database is away logs what nobody is charged for.

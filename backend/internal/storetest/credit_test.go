@@ -36,6 +36,7 @@ func TestCredit(t *testing.T) {
 		"calls are counted":                     callsCounted,
 		"old rows go":                           oldRowsGo,
 		"an outage loses no charge":             outageLosesNothing,
+		"an outage before a sweep loses none":   outageEndsBeforeTheSweep,
 		"an outage at the end is logged":        outageAtTheEnd,
 	}, func(t *testing.T, db *database, test func(*testing.T, *purses)) {
 		f := newTenants(t, db)

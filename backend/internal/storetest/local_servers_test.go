@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/service-dev/service/backend/internal/audit"
+	"github.com/service-dev/service/backend/internal/credentials"
 	"github.com/service-dev/service/backend/internal/gateway"
 	"github.com/service-dev/service/backend/internal/projects"
 )
@@ -65,15 +66,24 @@ func serverLimit(t *testing.T, f *purses) {
 	fatal(t, f.put(t, appID, "b", 2))
 }
 
-// A server of the merged project moves, unless the other has one of that name.
+// A server of the merged project moves with its key, unless the other has one of that name.
 func serverMerge(t *testing.T, f *purses) {
 	for _, of := range [][2]string{{appID, "a"}, {appID, "b"}, {otherID, "b"}} {
 		fatal(t, f.put(t, of[0], of[1], 10))
+	}
+	for _, id := range []string{"a", "b"} {
+		c := credentials.Stored{AccountID: "ada", Project: appID, SealedFor: appID,
+			Provider: credentials.ServerPrefix + id, SetAt: f.clock.now()}
+		fatal(t, f.store.PutCredential(t.Context(), c, "", f.serverEntry(appID, "credential.set")))
 	}
 	fatal(t, f.store.MergeProjects(t.Context(), "ada", appID, otherID, audit.New(f.clock.now(), "ada", audit.Person(),
 		"project.merged", otherID, "merged")))
 	if got := must(f.store.LocalServers(t.Context(), "ada", otherID))(t); len(got) != 2 ||
 		got[0].ID != "a" || got[1].ID != "b" {
 		t.Errorf("%+v", got)
+	}
+	keys := must(f.store.Credentials(t.Context(), "ada", otherID))(t)
+	if len(keys) != 1 || keys[0].Provider != credentials.ServerPrefix+"a" {
+		t.Errorf("keys of servers: %+v", keys)
 	}
 }

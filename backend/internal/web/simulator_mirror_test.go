@@ -27,7 +27,7 @@ func TestSimulatorPage_Mirror(t *testing.T) {
 	s.send(glasses.TypeRole, "", glasses.Role{Active: true})
 	s.see(`document.querySelector("#mirror").hidden`)
 	if r := s.result(s.command(glasses.TypeDisplayClear, struct{}{})); !r.OK {
-		t.Logf("clear by folded glasses: %+v", r.Error)
+		t.Errorf("clear: %+v", r.Error)
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/service-dev/service/proto/glasses/scenario"
 )
 
-// sessionVariables is the what session env prints.
+// sessionVariables is what session env prints.
 type sessionVariables struct {
 	SessionID   string            `json:"sessionId"`
 	Environment map[string]string `json:"environment"`

@@ -138,6 +138,8 @@ func nextOfUsage(u backendapi.GatewayUsage) string {
 		return "confirm the account's mail address on the settings page: the credit is locked until then"
 	case u.Credit.BalanceMicroUSD <= u.Credit.ReservedMicroUSD:
 		return "add credit on the account's credit page; models of local servers cost nothing"
+	case known && !m.Available && len(u.Models) == 1: // only assistant
+		return "ask the backend's operator for models, or add a local server if the backend is on your machine"
 	case known && !m.Available:
 		return "choose another model for assistant on the project's page, or tell the backend's operator"
 	case u.Totals.Calls == 0:

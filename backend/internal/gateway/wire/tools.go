@@ -162,7 +162,7 @@ func (t *toolCalls) item(i toolItem) {
 	}
 }
 
-// complete adds a complete call, unless its name is that of no tool.
+// complete adds a complete call, unless its name is too long for one of a tool.
 func (t *toolCalls) complete(c ToolCall) {
 	if len(c.Name) <= maxToolName {
 		t.closed = append(t.closed, c)

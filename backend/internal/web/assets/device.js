@@ -32,7 +32,8 @@ export class Device {
     /** @type {Record<string, string>} */
     this.fonts = {}; // URLs by name
     /** @type {(string | Uint8Array)[] | undefined} */
-    this.held = undefined; // frames that wait for fonts, in order; undefined while no font is being fetched
+    this.held = undefined; // frames that wait for fonts, in order; undefined if frames do not wait
+    this.fetching = false; // fonts
     this.due = new Timer(() => this.tick());
   }
 
@@ -74,6 +75,8 @@ export class Device {
     this.running = problem === "";
     this.last = "";
     this.turn++;
+    this.held = undefined; // frames for the glasses before
+    this.fetching = false;
     if (problem) this.on.refused(problem);
     else this.settle();
   }
@@ -89,15 +92,25 @@ export class Device {
   }
 
   /**
-   * Passes a frame of the service to the glasses, once the page has the fonts for its texts.
+   * Passes a frame of the service to the glasses, once the page has the fonts for its texts. If too many frames wait,
+   * the glasses get them without the fonts.
    * @param {string | Uint8Array} data
    */
   handle(data) {
     if (!this.program || !this.running) return;
-    if (this.held || (typeof data === "string" && this.fetchFonts(data))) {
-      if (this.held && this.held.length < maxHeld) this.held.push(data);
+    if (!this.held && !this.fetching && typeof data === "string") this.fetchFonts(data);
+    if (this.held && this.held.length < maxHeld) {
+      this.held.push(data);
       return;
     }
+    const waited = [...(this.held ?? []), data];
+    this.held = undefined;
+    waited.forEach((one) => this.pass(one));
+  }
+
+  /** @param {string | Uint8Array} data */
+  pass(data) {
+    if (!this.program || !this.running) return;
     const problem = this.program.handle(Date.now(), data);
     if (problem) this.on.refused(problem);
     this.settle();
@@ -166,27 +179,29 @@ export class Device {
   /** Returns the panel's picture. If fonts are missing, it fetches them and asks to draw again. */
   picture() {
     if (!this.program || !this.running) return null;
-    if (!this.held) this.fetchFonts("");
+    if (!this.fetching) this.fetchFonts("");
     return this.program.picture();
   }
 
   /**
-   * Fetches the fonts for a frame's texts, or with "" for the current view, and reports whether there are any. Frames
-   * are held meanwhile.
+   * Fetches the fonts for a frame's texts, or with "" for the current view, if there are any. Frames are held meanwhile.
    * @param {string} data
    */
   fetchFonts(data) {
     /** @type {string[] | null} */
     const names = JSON.parse(this.program?.wanted(data) ?? "null");
-    if (!names?.length) return false;
+    if (!names?.length) return;
+    const turn = this.turn;
     this.held = [];
-    Promise.all(names.map((name) => this.fetchFont(name))).then(() => {
+    this.fetching = true;
+    Promise.allSettled(names.map((name) => this.fetchFont(name))).then(() => {
+      if (turn !== this.turn) return;
       const held = this.held;
       this.held = undefined;
+      this.fetching = false;
       this.on.redraw();
       held?.forEach((data) => this.handle(data));
     });
-    return true;
   }
 
   /** @param {string} name */
@@ -194,8 +209,9 @@ export class Device {
     /** @type {Uint8Array | null} */
     let woff = null;
     try {
-      const file = await fetch(this.fonts[name] ?? "", { signal: AbortSignal.timeout(fontTimeout) });
-      if (file.ok) woff = new Uint8Array(await file.arrayBuffer());
+      const url = this.fonts[name];
+      const file = url ? await fetch(url, { signal: AbortSignal.timeout(fontTimeout) }) : null;
+      if (file?.ok) woff = new Uint8Array(await file.arrayBuffer());
     } catch {
       // offline or too slow
     }
