@@ -67,8 +67,10 @@ func TestUsage_SaysTheNextStep(t *testing.T) {
 		"confirm the account's mail address": {Credit: backendapi.GatewayCredit{BalanceMicroUSD: some, Locked: true}},
 		"add credit": {
 			Credit: backendapi.GatewayCredit{BalanceMicroUSD: some, ReservedMicroUSD: some}},
-		"choose another model": {Credit: backendapi.GatewayCredit{BalanceMicroUSD: some},
+		"ask the backend's operator for models": {Credit: backendapi.GatewayCredit{BalanceMicroUSD: some},
 			Models: []backendapi.GatewayModel{{ID: "assistant"}}},
+		"choose another model": {Credit: backendapi.GatewayCredit{BalanceMicroUSD: some},
+			Models: []backendapi.GatewayModel{{ID: "assistant"}, {ID: "good", Available: true}}},
 		"have the app ask the model assistant": {Credit: backendapi.GatewayCredit{BalanceMicroUSD: some},
 			Models: []backendapi.GatewayModel{{ID: "assistant", Available: true}}},
 	} {
