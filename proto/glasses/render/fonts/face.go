@@ -122,7 +122,7 @@ func add(name string, woff []byte) error {
 	if woff == nil {
 		return nil
 	}
-	ttf, err := unpack(woff)
+	ttf, err := Unpack(woff)
 	if err != nil {
 		return fmt.Errorf("unpack font %s: %w", name, err)
 	}

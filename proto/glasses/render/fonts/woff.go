@@ -19,8 +19,8 @@ const (
 
 var errTruncated = errors.New("the file is truncated")
 
-// unpack returns the TrueType file that a WOFF 1.0 file (W3C recommendation of 13 December 2012) contains.
-func unpack(woff []byte) ([]byte, error) {
+// Unpack returns the TrueType file that a WOFF 1.0 file (W3C recommendation of 13 December 2012) contains.
+func Unpack(woff []byte) ([]byte, error) {
 	be := binary.BigEndian
 	if len(woff) < woffHeader || string(woff[:4]) != "wOFF" {
 		return nil, errors.New("not a WOFF file")

@@ -38,7 +38,7 @@ func TestCatalogue_NamesEveryFile(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				ttf, err := unpack(woff)
+				ttf, err := Unpack(woff)
 				if err != nil {
 					t.Fatal(name, err)
 				}
@@ -62,7 +62,7 @@ func TestUnpack_RefusesWhatIsNotWOFF(t *testing.T) {
 	binary.BigEndian.PutUint32(huge[woffHeader+12:], maxUnpacked)
 	for name, data := range map[string][]byte{"empty": nil, "other": []byte(strings.Repeat("OTTO", 20)),
 		"header": woff[:woffHeader], "half": woff[:len(woff)/2], "huge": huge} {
-		if _, err := unpack(data); err == nil {
+		if _, err := Unpack(data); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}
@@ -78,7 +78,7 @@ func FuzzUnpack(f *testing.F) {
 		f.Add(woff[:woffHeader+2*woffEntry])
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if ttf, err := unpack(data); err == nil && len(ttf) > maxUnpacked+4 {
+		if ttf, err := Unpack(data); err == nil && len(ttf) > maxUnpacked+4 {
 			t.Fatalf("unpacked to %d bytes", len(ttf))
 		}
 	})

@@ -45,21 +45,6 @@ func classOf(r rune) bidi.Class {
 // isSeparator reports whether a character separates paragraphs.
 func isSeparator(r rune) bool { return classOf(r) == bidi.B }
 
-// numberLevels restores what the library does not report: it joins neighbours of level 0 with those of level 2, which
-// are numbers of right-to-left text in a left-to-right paragraph. text begins with a character of the given level.
-func numberLevels(levels []uint8, text []rune, level uint8) {
-	leading := level == 2
-	for i, r := range text {
-		c := classOf(r)
-		leading = leading && (c == bidi.EN || c == bidi.AN || c == bidi.ES || c == bidi.CS || c == bidi.ET ||
-			c == bidi.NSM || c == bidi.BN)
-		levels[i] = 0
-		if leading || c == bidi.AN {
-			levels[i] = 2
-		}
-	}
-}
-
 // itemise splits the paragraph into items.
 func (t *Typesetter) itemise(levels []uint8) {
 	t.items = t.items[:0]

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/go-text/typesetting/bidi"
 	"github.com/go-text/typesetting/harfbuzz"
 	"github.com/go-text/typesetting/language"
 	"github.com/go-text/typesetting/segmenter"
@@ -53,7 +52,7 @@ type Options struct {
 
 // Typesetter lays out texts. It keeps buffers for the next text and is not safe for concurrent use.
 type Typesetter struct {
-	bidi    bidi.Paragraph
+	levels  leveller
 	lines   segmenter.Segmenter
 	shaper  *harfbuzz.Buffer
 	text    []rune
@@ -131,8 +130,8 @@ func (t *Typesetter) paragraph(text []rune, offset int) {
 	}
 	t.text = text
 	first := len(t.cells)
-	levels, base := t.levels()
-	t.itemise(levels)
+	base := t.baseLevel()
+	t.itemise(t.levels.find(text, base))
 	for _, it := range t.items {
 		t.shape(it)
 	}
@@ -144,28 +143,16 @@ func (t *Typesetter) paragraph(text []rune, offset int) {
 	}
 }
 
-// levels returns the embedding level of each character, and that of the paragraph.
-func (t *Typesetter) levels() (levels []uint8, base uint8) {
-	levels = make([]uint8, 0, len(t.text))
+// baseLevel returns the level of the paragraph.
+func (t *Typesetter) baseLevel() uint8 {
 	rtl, found := FirstLetter(t.text)
 	if !t.options.Auto || !found {
 		rtl = t.options.RTL
 	}
-	direction := bidi.LeftToRight
 	if rtl {
-		direction, base = bidi.RightToLeft, 1
+		return 1
 	}
-	runs := t.bidi.Segment(t.text, direction)
-	for i := range runs.NumRuns() {
-		run := runs.Run(i)
-		for range run.End - run.Start {
-			levels = append(levels, uint8(run.Level))
-		}
-		if run.Level == 0 || run.Level == 2 && base == 0 {
-			numberLevels(levels[run.Start:], t.text[run.Start:run.End], uint8(run.Level))
-		}
-	}
-	return levels, base
+	return 0
 }
 
 // breaks reports for each character whether a line may begin with it.

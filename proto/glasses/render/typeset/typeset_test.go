@@ -40,6 +40,9 @@ func TestCells_LevelsAreThoseOfTheAnnex(t *testing.T) {
 		{"של 12 ab", "11122122"},
 		{"a של 12b", "00111220"},
 		{"a של 12", "0011122"},
+		{"\u2067של ab\u2069", "0111220"}, // letters within an isolate, an embedding, an override
+		{"ab \u202bcd של\u202c", "0000221110"},
+		{"\u202eab\u202c c", "011100"},
 	} {
 		var got strings.Builder
 		for _, cell := range cells(c.text) {

@@ -1,0 +1,459 @@
+package typeset
+
+import (
+	"slices"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/bidi"
+)
+
+// The limits of rules BD2 and BD16.
+const (
+	maxLevel    = 125
+	maxBrackets = 63
+)
+
+// leveller finds the embedding levels of a paragraph (Unicode Standard Annex 9). It keeps its buffers for the next
+// paragraph.
+type leveller struct {
+	text     []rune
+	original []bidi.Class // as in the Unicode Character Database
+	classes  []bidi.Class // as the rules change them
+	levels   []uint8
+	partner  []int // of an isolate initiator and its PDI (BD9); -1 if there is none
+	base     uint8
+}
+
+// find returns the level of each character of a paragraph whose own level is base, 0 or 1, as if it were one line. The
+// result is valid until the next call.
+func (v *leveller) find(text []rune, base uint8) []uint8 {
+	v.text, v.base = text, base
+	v.original, v.levels, v.partner = v.original[:0], v.levels[:0], v.partner[:0]
+	for _, r := range text {
+		v.original = append(v.original, classOf(r))
+		v.levels = append(v.levels, base)
+		v.partner = append(v.partner, -1)
+	}
+	v.classes = append(v.classes[:0], v.original...)
+	v.matchIsolates()
+	v.explicit()
+	for _, s := range v.sequences() {
+		v.weak(s)
+		v.brackets(s)
+		v.neutral(s)
+		v.implicit(s)
+	}
+	v.endings()
+	return v.levels
+}
+
+// matchIsolates finds the PDI of each isolate initiator (BD9).
+func (v *leveller) matchIsolates() {
+	var open []int
+	for i, c := range v.original {
+		switch {
+		case isInitiator(c):
+			open = append(open, i)
+		case c == bidi.PDI && len(open) > 0:
+			last := len(open) - 1
+			v.partner[i], v.partner[open[last]] = open[last], i
+			open = open[:last]
+		}
+	}
+}
+
+func isInitiator(c bidi.Class) bool { return c == bidi.LRI || c == bidi.RLI || c == bidi.FSI }
+
+// embedding is an entry of the stack of rule X1.
+type embedding struct {
+	level    uint8
+	override bidi.Class // bidi.ON for none
+	isolate  bool
+}
+
+// explicit applies the embeddings, overrides and isolates (X1 to X8). Levels and classes of the characters that rule X9
+// removes are set later.
+func (v *leveller) explicit() {
+	stack := []embedding{{v.base, bidi.ON, false}}
+	isolates, tooManyIsolates, tooManyEmbeddings := 0, 0, 0
+	for i, c := range v.original {
+		top := stack[len(stack)-1]
+		switch c {
+		case bidi.RLE, bidi.LRE, bidi.RLO, bidi.LRO:
+			level, override := next(top.level, c == bidi.RLE || c == bidi.RLO), bidi.ON
+			switch c {
+			case bidi.RLO:
+				override = bidi.R
+			case bidi.LRO:
+				override = bidi.L
+			}
+			if level <= maxLevel && tooManyIsolates == 0 && tooManyEmbeddings == 0 {
+				stack = append(stack, embedding{level, override, false})
+			} else if tooManyIsolates == 0 {
+				tooManyEmbeddings++
+			}
+		case bidi.RLI, bidi.LRI, bidi.FSI:
+			v.put(i, top)
+			if tooManyIsolates > 0 || tooManyEmbeddings > 0 {
+				tooManyIsolates++ // without a look at its text, so that deep nesting stays cheap
+				continue
+			}
+			level := next(top.level, c == bidi.RLI || c == bidi.FSI && v.startsRTL(i))
+			if level > maxLevel {
+				tooManyIsolates++
+				continue
+			}
+			isolates++
+			stack = append(stack, embedding{level, bidi.ON, true})
+		case bidi.PDI:
+			switch {
+			case tooManyIsolates > 0:
+				tooManyIsolates--
+			case isolates > 0:
+				tooManyEmbeddings = 0
+				for !stack[len(stack)-1].isolate {
+					stack = stack[:len(stack)-1]
+				}
+				stack = stack[:len(stack)-1]
+				isolates--
+			}
+			v.put(i, stack[len(stack)-1])
+		case bidi.PDF:
+			switch {
+			case tooManyIsolates > 0:
+			case tooManyEmbeddings > 0:
+				tooManyEmbeddings--
+			case !top.isolate && len(stack) > 1:
+				stack = stack[:len(stack)-1]
+			}
+		case bidi.B, bidi.BN:
+		default:
+			v.put(i, top)
+		}
+	}
+}
+
+// put gives a character the level of an embedding, and the direction of an override.
+func (v *leveller) put(i int, e embedding) {
+	v.levels[i] = e.level
+	if e.override != bidi.ON {
+		v.classes[i] = e.override
+	}
+}
+
+// next returns the least level above another that is odd for right to left, even for left to right.
+func next(level uint8, rtl bool) uint8 {
+	if rtl {
+		return level + 1 | 1
+	}
+	return level&^1 + 2
+}
+
+// startsRTL reports whether the text of an FSI runs from right to left.
+func (v *leveller) startsRTL(initiator int) bool {
+	to := v.partner[initiator]
+	if to < 0 {
+		to = len(v.text)
+	}
+	rtl, _ := FirstLetter(v.text[initiator+1 : to])
+	return rtl
+}
+
+// isRemoved reports whether rule X9 removes a character.
+func isRemoved(c bidi.Class) bool {
+	switch c {
+	case bidi.RLE, bidi.LRE, bidi.RLO, bidi.LRO, bidi.PDF, bidi.BN:
+		return true
+	}
+	return false
+}
+
+// sequence is an isolating run sequence (BD13): the characters at some places in the text, and the classes before the
+// first and after the last of them (sos and eos).
+type sequence struct {
+	at            []int
+	level         uint8
+	before, after bidi.Class
+}
+
+// direction returns the class of the letters of a sequence that have its direction.
+func (s *sequence) direction() bidi.Class { return directionOf(s.level) }
+
+func directionOf(level uint8) bidi.Class {
+	if level%2 == 1 {
+		return bidi.R
+	}
+	return bidi.L
+}
+
+// sequences returns the isolating run sequences of the paragraph (X10).
+func (v *leveller) sequences() []*sequence {
+	var all []*sequence
+	waiting := map[int]*sequence{} // by the PDI with which they go on
+	var current *sequence
+	previous := v.base // level of the character before
+	end := func(next uint8) {
+		last := current.at[len(current.at)-1]
+		if isInitiator(v.original[last]) {
+			if pdi := v.partner[last]; pdi >= 0 {
+				waiting[pdi] = current
+				return
+			}
+			next = v.base
+		}
+		current.after = directionOf(max(next, current.level))
+	}
+	for i, c := range v.original {
+		if isRemoved(c) {
+			continue
+		}
+		if level := v.levels[i]; current == nil || level != current.level {
+			if current != nil {
+				end(level)
+			}
+			if current = waiting[i]; current == nil {
+				current = &sequence{level: level, before: directionOf(max(previous, level))}
+				all = append(all, current)
+			}
+		}
+		current.at = append(current.at, i)
+		previous = v.levels[i]
+	}
+	if current != nil {
+		end(v.base)
+	}
+	return all
+}
+
+// weak resolves numbers, their separators and marks (W1 to W7).
+func (v *leveller) weak(s *sequence) {
+	previous, strong := s.before, s.before
+	for _, i := range s.at {
+		c := v.classes[i]
+		switch {
+		case c == bidi.NSM && (isInitiator(previous) || previous == bidi.PDI): // W1
+			c = bidi.ON
+		case c == bidi.NSM:
+			c = previous
+		case c == bidi.EN && strong == bidi.AL: // W2
+			c = bidi.AN
+		}
+		if c == bidi.L || c == bidi.R || c == bidi.AL {
+			strong = c
+		}
+		v.classes[i], previous = c, c
+	}
+	for k, i := range s.at { // W3, W4
+		switch c := v.classes[i]; {
+		case c == bidi.AL:
+			v.classes[i] = bidi.R
+		case (c == bidi.ES || c == bidi.CS) && k > 0 && k+1 < len(s.at):
+			a, b := v.classes[s.at[k-1]], v.classes[s.at[k+1]]
+			if a == b && (a == bidi.EN || a == bidi.AN && c == bidi.CS) {
+				v.classes[i] = a
+			}
+		}
+	}
+	v.terminators(s)
+	strong = s.before
+	for _, i := range s.at { // W6, W7
+		switch v.classes[i] {
+		case bidi.L, bidi.R:
+			strong = v.classes[i]
+		case bidi.ES, bidi.ET, bidi.CS:
+			v.classes[i] = bidi.ON
+		case bidi.EN:
+			if strong == bidi.L {
+				v.classes[i] = bidi.L
+			}
+		}
+	}
+}
+
+// terminators makes currency signs and the like part of the number beside them (W5).
+func (v *leveller) terminators(s *sequence) {
+	for k := 0; k < len(s.at); k++ {
+		to := k
+		for to < len(s.at) && v.classes[s.at[to]] == bidi.ET {
+			to++
+		}
+		if k > 0 && v.classes[s.at[k-1]] == bidi.EN || to < len(s.at) && v.classes[s.at[to]] == bidi.EN {
+			v.set(s.at[k:to], bidi.EN)
+		}
+		k = max(k, to-1)
+	}
+}
+
+func (v *leveller) set(at []int, c bidi.Class) {
+	for _, i := range at {
+		v.classes[i] = c
+	}
+}
+
+// brackets gives both brackets of a pair one direction (N0).
+func (v *leveller) brackets(s *sequence) {
+	for _, p := range v.bracketPairs(s) {
+		c := v.directionWithin(s, p)
+		if c == bidi.ON {
+			continue
+		}
+		for _, k := range p {
+			v.classes[s.at[k]] = c
+			for k++; k < len(s.at) && v.original[s.at[k]] == bidi.NSM; k++ {
+				v.classes[s.at[k]] = c
+			}
+		}
+	}
+}
+
+// directionWithin returns the direction for a pair of brackets by the letters within it and before it: bidi.ON if there
+// are none within.
+func (v *leveller) directionWithin(s *sequence, pair [2]int) bidi.Class {
+	found := bidi.ON
+	for _, i := range s.at[pair[0]+1 : pair[1]] {
+		switch c := v.strength(i); c {
+		case s.direction():
+			return c
+		case bidi.L, bidi.R:
+			found = c
+		}
+	}
+	if found == bidi.ON {
+		return bidi.ON
+	}
+	before := s.before
+	for k := pair[0] - 1; k >= 0; k-- {
+		if c := v.strength(s.at[k]); c != bidi.ON {
+			before = c
+			break
+		}
+	}
+	if before == found {
+		return found
+	}
+	return s.direction()
+}
+
+// strength returns bidi.L or bidi.R for a letter or a number, for which numbers count as right to left, else bidi.ON.
+func (v *leveller) strength(i int) bidi.Class {
+	switch v.classes[i] {
+	case bidi.L:
+		return bidi.L
+	case bidi.R, bidi.EN, bidi.AN:
+		return bidi.R
+	}
+	return bidi.ON
+}
+
+// bracketPairs returns the places of paired brackets in a sequence, by the first bracket (BD16).
+func (v *leveller) bracketPairs(s *sequence) [][2]int {
+	type bracket struct {
+		closing rune
+		k       int
+	}
+	var open []bracket
+	var pairs [][2]int
+	for k, i := range s.at {
+		p, _ := bidi.LookupRune(v.text[i])
+		if v.classes[i] != bidi.ON || !p.IsBracket() {
+			continue
+		}
+		if p.IsOpeningBracket() {
+			if len(open) == maxBrackets {
+				return nil
+			}
+			open = append(open, bracket{closingBracket(v.text[i]), k})
+			continue
+		}
+		closing := canonical(v.text[i])
+		for j := len(open) - 1; j >= 0; j-- {
+			if open[j].closing == closing {
+				pairs = append(pairs, [2]int{open[j].k, k})
+				open = open[:j]
+				break
+			}
+		}
+	}
+	slices.SortFunc(pairs, func(a, b [2]int) int { return a[0] - b[0] })
+	return pairs
+}
+
+// closingBracket returns the bracket that closes an opening one, in its canonical form.
+func closingBracket(r rune) rune {
+	closing, _ := utf8.DecodeRuneInString(bidi.ReverseString(string(r)))
+	return canonical(closing)
+}
+
+// canonical makes the two brackets with a canonical equivalent equal to it.
+func canonical(r rune) rune {
+	switch r {
+	case '\u2329':
+		return '\u3008'
+	case '\u232a':
+		return '\u3009'
+	}
+	return r
+}
+
+// neutral gives spaces, punctuation and the like the direction of what is around them (N1, N2).
+func (v *leveller) neutral(s *sequence) {
+	before := s.before
+	for k := 0; k < len(s.at); k++ {
+		if c := v.strength(s.at[k]); c != bidi.ON {
+			before = c
+			continue
+		}
+		to := k
+		for to < len(s.at) && v.strength(s.at[to]) == bidi.ON {
+			to++
+		}
+		after := s.after
+		if to < len(s.at) {
+			after = v.strength(s.at[to])
+		}
+		c := s.direction()
+		if before == after {
+			c = before
+		}
+		v.set(s.at[k:to], c)
+		k = to - 1
+	}
+}
+
+// implicit raises the levels of letters and numbers against the direction of their embedding (I1, I2).
+func (v *leveller) implicit(s *sequence) {
+	for _, i := range s.at {
+		switch c := v.classes[i]; {
+		case c == s.direction():
+		case c == bidi.L || c == bidi.R || s.level%2 == 1:
+			v.levels[i]++
+		default: // a number from left to right
+			v.levels[i] += 2
+		}
+	}
+}
+
+// endings gives separators, and spaces before them and at the end, the level of the paragraph (L1). Removed characters
+// have that of the character before them, so that they do not split a word.
+func (v *leveller) endings() {
+	for i := range v.levels {
+		if isRemoved(v.original[i]) {
+			v.levels[i] = v.base
+			if i > 0 {
+				v.levels[i] = v.levels[i-1]
+			}
+		}
+	}
+	ending := true
+	for i := len(v.levels) - 1; i >= 0; i-- {
+		switch c := v.original[i]; {
+		case c == bidi.B || c == bidi.S:
+			ending = true
+		case c != bidi.WS && !isInitiator(c) && c != bidi.PDI && !isRemoved(c):
+			ending = false
+		}
+		if ending {
+			v.levels[i] = v.base
+		}
+	}
+}
