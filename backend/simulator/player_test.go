@@ -157,6 +157,7 @@ func TestWanted_NamesTheFontsOfATextUntilThePageHasThem(t *testing.T) {
 		t.Fatal(err)
 	}
 	fonts.Use(nil) // as in the page: the package packs is here only for the file
+	t.Cleanup(func() { fonts.Use(packs.Files) })
 	for _, step := range []struct {
 		text, want string
 		file       []byte
@@ -164,6 +165,8 @@ func TestWanted_NamesTheFontsOfATextUntilThePageHasThem(t *testing.T) {
 		{"Latin, Ελληνικά, кириллица", "", nil},
 		{"ไทย", "thai-400", thai},
 		{"ไทย", "", nil},
+		{"✓", "symbols-400", nil}, // before the fonts of any script
+		{"✓", "emoji-400", nil},
 		{"你", "chinese-simplified-400", nil},
 		{"你", "chinese-traditional-400", nil},
 	} {

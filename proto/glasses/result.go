@@ -43,7 +43,7 @@ type Finding struct {
 	ID   string `json:"id,omitempty"`
 	// Text is the node's text, or the alt of an image.
 	Text string `json:"text,omitempty"`
-	// Missing names the characters of a missing_glyph, e.g. "你 U+4F60".
+	// Missing names the characters of a missing_glyph, e.g. "ሀ U+1200 ETHIOPIC SYLLABLE HA"; a page has no names.
 	Missing string `json:"missing,omitempty"`
 }
 

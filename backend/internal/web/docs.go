@@ -86,7 +86,7 @@ func (w *Web) serveDocs(set docsSet, rw http.ResponseWriter, r *http.Request) {
 	}
 	setHeaders(rw.Header())
 	rw.Header().Set("Cache-Control", "public, max-age=300")
-	serveBytes(rw, r, file.kind, hashOf(file.body, 8), file.body)
+	serveBytes(rw, r, file.kind, hashOf(file.body, 8), func() []byte { return file.body })
 }
 
 func (w *Web) renderDocs() (docsSet, error) {

@@ -177,20 +177,20 @@ func (w *Web) asset(rw http.ResponseWriter, r *http.Request) {
 	if r.URL.Query().Get("v") == a.version() {
 		h.Set("Cache-Control", "public, max-age=31536000, immutable")
 	}
-	body := a.read()
+	body := a.read
 	if a.gzipped {
 		h.Add("Vary", "Accept-Encoding")
 		if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
 			h.Set("Content-Encoding", "gzip")
 		} else {
-			body = unpack(body)
+			body = func() []byte { return unpack(a.read()) }
 		}
 	}
 	serveBytes(rw, r, a.kind, a.version(), body)
 }
 
-// serveBytes answers with a file, or 304 if the client has this version.
-func serveBytes(rw http.ResponseWriter, r *http.Request, contentType, version string, body []byte) {
+// serveBytes answers with a file, or 304 if the client has this version. It calls body only to send it.
+func serveBytes(rw http.ResponseWriter, r *http.Request, contentType, version string, body func() []byte) {
 	h := rw.Header()
 	h.Set("Content-Type", contentType)
 	h.Set("ETag", `"`+version+`"`)
@@ -198,7 +198,9 @@ func serveBytes(rw http.ResponseWriter, r *http.Request, contentType, version st
 		rw.WriteHeader(http.StatusNotModified)
 		return
 	}
-	_, _ = rw.Write(body) // the client may be gone
+	if r.Method != http.MethodHead {
+		_, _ = rw.Write(body()) // the client may be gone
+	}
 }
 
 // hashOf returns the first n bytes of a SHA-256 sum in hexadecimal.

@@ -10,8 +10,8 @@ import (
 // maxMissingNamed is how many missing characters of a text are named.
 const maxMissingNamed = 8
 
-// missing names the characters of a paragraph that no font has, each once, in order: "你 U+4F60, 好 U+597D". It is empty
-// if there are none.
+// missing names the characters of a paragraph that no font has, each once, in order: "ሀ U+1200 ETHIOPIC
+// SYLLABLE HA, ለ U+1208 ETHIOPIC SYLLABLE LA". It is empty if there are none.
 func (p *paragraph) missing() string {
 	var runes []rune
 	for _, g := range p.glyphs {
@@ -31,6 +31,9 @@ func nameRunes(runes []rune) string {
 		names[i] = fmt.Sprintf("%U", r)
 		if unicode.IsGraphic(r) && !zeroWidth(r) {
 			names[i] = string(r) + " " + names[i]
+		}
+		if name := nameOf(r); name != "" {
+			names[i] += " " + name
 		}
 	}
 	return strings.Join(names, ", ")

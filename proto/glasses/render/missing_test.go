@@ -29,10 +29,10 @@ func TestInspect_ATextWithMissingCharactersIsNotReadInFull(t *testing.T) {
 
 func TestFit_NamesMissingCharacters(t *testing.T) {
 	m, _ := glasses.Model("rayban_display")
-	tree := column(text("fits"), text("no \ue001"))
+	tree := column(text("fits"), text("no \ue001\u1200"))
 	found := render.Fit(m, render.Clamp(m, glasses.View{Tree: &tree}))
 	want := glasses.Finding{Kind: glasses.FindingMissingGlyph, Path: "tree.children[1]",
-		Text: "no \ue001", Missing: "U+E001"}
+		Text: "no \ue001\u1200", Missing: "U+E001, \u1200 U+1200 ETHIOPIC SYLLABLE HA"}
 	if len(found) != 1 || found[0] != want {
 		t.Errorf("findings %+v", found)
 	}

@@ -13,7 +13,7 @@ import { Timer } from "./timer.js";
 /** @param {unknown} value */
 const json = (value) => (value ? JSON.stringify(value) : "");
 
-const fontTimeout = 10_000; // ms until a font counts as one that cannot be had
+const fontTimeout = 60_000; // ms for up to 4 MB, until a font counts as one that cannot be had
 const maxHeld = 100; // frames that wait for fonts
 
 const streams = ["motion", "audio.chunk", "video.frame"]; // they do not change the state

@@ -2,7 +2,11 @@
 // text import its package packs, and a page provides a file when a text needs it.
 package fonts
 
-import "github.com/go-text/typesetting/language"
+import (
+	"slices"
+
+	"github.com/go-text/typesetting/language"
+)
 
 // pack is the font files of some scripts.
 type pack struct {
@@ -62,20 +66,27 @@ var byRegion = map[Region][]pack{
 // packsOf returns the packs to search for a character of a script, the best first. A character of no script of its own,
 // such as a full stop or an emoji, has the script of the text around it.
 func packsOf(r rune, script language.Script, region Region, asEmoji bool) []pack {
-	var list []pack
+	list := byScript[script]
 	if script == language.Han || isEastAsian(r) {
-		list = append(list, byRegion[region]...)
-	} else {
-		list = append(list, byScript[script]...)
+		list = byRegion[region]
 	}
 	if own := language.LookupScript(r); own.Strong() && own != language.Unknown {
 		return list
 	}
-	if asEmoji || r >= 0x1f000 {
-		return append(append(list, emoji...), symbols...)
+	pictures := slices.Concat(symbols, emoji)
+	if asEmoji || r >= firstEmojiPlane {
+		pictures = slices.Concat(emoji, symbols)
 	}
-	return append(append(list, symbols...), emoji...)
+	if r >= firstSymbol && !isEastAsian(r) { // a script's own font rarely has them
+		return slices.Concat(pictures, list)
+	}
+	return slices.Concat(list, pictures)
 }
+
+const (
+	firstSymbol     = 0x2190 // the block Arrows
+	firstEmojiPlane = 0x1f000
+)
 
 // isEastAsian reports whether a character belongs to the punctuation, enclosed and full-width forms of East Asia.
 func isEastAsian(r rune) bool {
