@@ -32,6 +32,52 @@ func (b *bench) drawing() error {
 			b.rows = append(b.rows, row{"the same as WebAssembly in Node / native", ms(wasm), ms(native),
 				ratio(float64(wasm), float64(native)), ""})
 		}
+		han, err := nanoseconds(exec.Command(filepath.Join(b.work, "drawing"), model, "han"))
+		if err != nil {
+			return err
+		}
+		b.rows = append(b.rows, row{"a like tree of new Chinese text / of Latin text", ms(han), ms(native),
+			ratio(float64(han), float64(native)), "at most 3"})
+	}
+	return b.firstTexts()
+}
+
+// firstTexts measures the first picture with a text of each script, which unpacks and parses its fonts.
+func (b *bench) firstTexts() error {
+	for _, c := range []struct{ script, text string }{
+		{"Arabic", "مرحبا"}, {"Devanagari", "नमस्ते"}, {"Thai", "สวัสดี"}, {"Hangul", "안녕하세요"}, {"kana", "こんにちは"},
+		{"simplified Chinese", "你好"}, {"emoji", "🙂"},
+	} {
+		var times []time.Duration
+		for range min(b.runs, 20) {
+			first, err := nanoseconds(exec.Command(filepath.Join(b.work, "drawing"), "rayban_display", "first="+c.text))
+			if err != nil {
+				return err
+			}
+			times = append(times, first)
+		}
+		b.rows = append(b.rows, row{"first text in " + c.script, medianMs(times), "", "", "at most 30 ms"})
+	}
+	return nil
+}
+
+// sizes lists what is installed, what the simulator page loads, and the font files, of which it loads what a text needs.
+func (b *bench) sizes() error {
+	var files []string
+	for _, pattern := range []string{filepath.Join(b.bin, "*"), "backend/internal/web/wasm/*.gz",
+		"proto/glasses/render/fonts/packs/*.woff"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			return err
+		}
+		files = append(files, found...)
+	}
+	for _, file := range files {
+		info, err := os.Stat(file)
+		if err != nil {
+			return err
+		}
+		b.rows = append(b.rows, row{"size of " + filepath.Base(file), mb(info.Size() >> 10), "", "", ""})
 	}
 	return nil
 }

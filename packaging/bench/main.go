@@ -99,6 +99,7 @@ func (b *bench) steps() []step {
 		{"idle", b.idle}, {"polltoken", b.pollToken}, {"issue", b.issue}, {"telemetry", b.telemetry}, {"drawing", b.drawing},
 		{"localsim", b.localSim}, {"minute", b.withAgent(b.minute)}, {"relay", b.relay}, {"idlesessions", b.idleSessions},
 		{"ingest", b.ingest}, {"page", b.page}, {"gateway", b.gateway}, {"holds", b.holds},
+		{"sizes", b.sizes},
 	}
 }
 

@@ -2,6 +2,7 @@ package fonts
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -38,7 +39,7 @@ func (f *Face) Has(r rune) bool {
 }
 
 func parse(name string, ttf []byte) (*Face, error) {
-	nominal, err := font.ParseTTF(bytes.NewReader(ttf))
+	nominal, err := font.ParseTTF(bytes.NewReader(withoutOutlines(ttf)))
 	if err != nil {
 		return nil, fmt.Errorf("parse font %s: %w", name, err)
 	}
@@ -48,6 +49,26 @@ func parse(name string, ttf []byte) (*Face, error) {
 	}
 	return &Face{Name: name, Shaper: harfbuzz.NewFont(nominal), Outlines: outlines, Upem: int(nominal.Upem()),
 		nominal: nominal}, nil
+}
+
+// withoutOutlines returns a font for shaping only. Its library would parse every outline, which takes most of the time
+// and memory of a large font.
+func withoutOutlines(ttf []byte) []byte {
+	out := slices.Clone(ttf)
+	for i := range tablesOf(out) {
+		if tag := out[sfntHeader+sfntEntry*i:][:4]; string(tag) == "loca" {
+			copy(tag, "none")
+		}
+	}
+	return out
+}
+
+// tablesOf returns how many tables a font lists.
+func tablesOf(ttf []byte) int {
+	if len(ttf) < sfntHeader {
+		return 0
+	}
+	return min(int(binary.BigEndian.Uint16(ttf[4:])), (len(ttf)-sfntHeader)/sfntEntry)
 }
 
 var (

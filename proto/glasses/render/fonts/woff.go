@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 )
 
 // maxUnpacked bounds an unpacked font in bytes.
@@ -29,7 +30,7 @@ func Unpack(woff []byte) ([]byte, error) {
 	if len(woff) < woffHeader+woffEntry*tables {
 		return nil, errTruncated
 	}
-	out := make([]byte, sfntHeader+sfntEntry*tables)
+	out := make([]byte, sfntHeader+sfntEntry*tables, max(sfntHeader+sfntEntry*tables, unpackedSize(woff)))
 	copy(out, woff[4:8])
 	be.PutUint16(out[4:], uint16(tables))
 	for i := range tables {
@@ -54,6 +55,11 @@ func Unpack(woff []byte) ([]byte, error) {
 	return out, nil
 }
 
+// unpackedSize returns the size that the header of a WOFF file states, within bounds because it may be wrong.
+func unpackedSize(woff []byte) int {
+	return min(int(binary.BigEndian.Uint32(woff[16:])), maxUnpacked, 8*len(woff))
+}
+
 // appendTable appends a table of size bytes, which is compressed if it is shorter, padded to four bytes.
 func appendTable(out, table []byte, size int) ([]byte, error) {
 	start := len(out)
@@ -64,7 +70,7 @@ func appendTable(out, table []byte, size int) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, make([]byte, size)...)
+		out = slices.Grow(out, size)[:start+size]
 		if _, err := io.ReadFull(z, out[start:]); err != nil {
 			return nil, err
 		}
