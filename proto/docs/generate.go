@@ -90,6 +90,20 @@ func orNone(s string) string {
 	return s
 }
 
+// ownFonts says what draws text on the real glasses of each model with a panel.
+var ownFonts = map[string]string{
+	"rayban_display": "the maker's, which are not published; widths and line breaks differ from the simulator's, so " +
+		"leave room",
+	"even_g1": "one size of the maker's in text mode, and which scripts it has is not published; sent as a picture, " +
+		"text of every language looks as it does in the simulator",
+	"even_g2": "the maker's, which are not published; apps draw through the maker's phone app, so try each language " +
+		"that you need there",
+	"brilliant_frame": "one of the firmware; sent as a picture, text of every language looks as it does in the simulator",
+	"brilliant_halo": "Dogica, 8 pixels high, in the firmware; sent as a picture, text of every language looks as it " +
+		"does in the simulator",
+	"android_xr_display": "those of Android, with its widths and line breaks, so leave room",
+}
+
 // models returns a section for each model.
 func models() string {
 	var out strings.Builder
@@ -98,6 +112,7 @@ func models() string {
 		fmt.Fprintf(&out, "- Screen: %s.\n", panelOf(m.Panel))
 		if sizes := render.TextSizeWords(m); sizes != "" {
 			fmt.Fprintf(&out, "- Text in pixels: %s.\n", sizes)
+			fmt.Fprintf(&out, "- Fonts of the real glasses: %s.\n", ownFonts[m.ID])
 		}
 		fmt.Fprintf(&out, "- Inputs: %s.\n", orNone(strings.Join(m.Inputs, ", ")))
 		if m.Camera != nil {

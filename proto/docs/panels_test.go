@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/service-dev/service/proto/docs"
 	"github.com/service-dev/service/proto/glasses"
 	"github.com/service-dev/service/proto/glasses/render"
 )
@@ -61,4 +62,19 @@ func lowest(img *image.NRGBA) int {
 		}
 	}
 	return 0
+}
+
+func TestModels_SayWhatTheirOwnFontsCanDo(t *testing.T) {
+	page, ok := docs.Find("device-models")
+	if !ok {
+		t.Fatal("the page is gone")
+	}
+	for _, m := range glasses.Models() {
+		_, section, _ := strings.Cut(page.Markdown, "## "+m.Name+"\n")
+		section, _, _ = strings.Cut(section, "\n## ")
+		said := strings.Contains(section, "- Fonts of the real glasses: ") && !strings.Contains(section, "glasses: .\n")
+		if said != (m.Panel != nil) {
+			t.Errorf("%s: %s", m.ID, section)
+		}
+	}
 }
