@@ -122,6 +122,10 @@ func ownShape(key shaping, line string) []hbGlyph {
 // fontFile writes a font to a file that hb-shape can read.
 func fontFile(t *testing.T, dir string, f *fonts.Face) string {
 	t.Helper()
+	file := filepath.Join(dir, f.Name+".ttf")
+	if _, err := os.Stat(file); err == nil {
+		return file
+	}
 	ttf := map[string][]byte{"Go Regular": goregular.TTF, "Go Bold": gobold.TTF}[f.Name]
 	if ttf == nil {
 		woff, err := packs.Files.ReadFile(f.Name + ".woff")
@@ -132,7 +136,6 @@ func fontFile(t *testing.T, dir string, f *fonts.Face) string {
 			t.Fatal(err)
 		}
 	}
-	file := filepath.Join(dir, f.Name+".ttf")
 	if err := os.WriteFile(file, ttf, 0o600); err != nil {
 		t.Fatal(err)
 	}
