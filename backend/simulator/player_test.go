@@ -152,12 +152,12 @@ func TestWanted_NamesTheFontsOfATextUntilThePageHasThem(t *testing.T) {
 		return []byte(`{"v":1,"type":"display.show","id":"a","at":0,"payload":{"tree":{"type":"text",` +
 			`"text":"` + text + `"}}}`)
 	}
-	thai, err := packs.Files.ReadFile("thai-400.woff")
+	thai, err := packs.Read("thai-400")
 	if err != nil {
 		t.Fatal(err)
 	}
 	fonts.Use(nil) // as in the page: the package packs is here only for the file
-	t.Cleanup(func() { fonts.Use(packs.Files) })
+	t.Cleanup(func() { fonts.Use(packs.Read) })
 	for _, step := range []struct {
 		text, want string
 		file       []byte
@@ -182,7 +182,7 @@ func TestWanted_NamesTheFontsOfATextUntilThePageHasThem(t *testing.T) {
 	if got := p.wanted([]byte(`{"v":1,"type":"display.clear","id":"b","at":0}`)); len(got) > 0 {
 		t.Errorf("a clear panel wants %v", got)
 	}
-	if err := fonts.Add("thai-700", []byte("wOFF")); err == nil {
+	if err := fonts.Add("thai-700", []byte("OTTO")); err == nil {
 		t.Error("a file that is no font was accepted")
 	}
 }

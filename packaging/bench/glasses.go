@@ -65,7 +65,7 @@ func (b *bench) firstTexts() error {
 func (b *bench) sizes() error {
 	var files []string
 	for _, pattern := range []string{filepath.Join(b.bin, "*"), "backend/internal/web/wasm/*.gz",
-		"proto/glasses/render/fonts/packs/*.woff"} {
+		"proto/glasses/render/fonts/packs/*.zst"} {
 		found, err := filepath.Glob(pattern)
 		if err != nil {
 			return err

@@ -95,11 +95,12 @@ func findTemplates(assets assetSet) (templateSet, error) {
 type assetSet map[string]asset
 
 type asset struct {
-	name    string
-	kind    string
-	gzipped bool
-	read    func() []byte // copies: the larger files are rarely asked for
-	version func() string // hashes once
+	name     string
+	kind     string
+	encoding string        // of what read returns: a content coding (RFC 9110), or empty
+	read     func() []byte // copies: the larger files are rarely asked for
+	unpacked func() []byte // for a client that does not accept the encoding
+	version  func() string // hashes once
 }
 
 func findAssets() (assetSet, error) {
@@ -110,7 +111,7 @@ func findAssets() (assetSet, error) {
 	}
 	for _, e := range entries {
 		if !e.IsDir() {
-			set.add(e.Name(), embeddedFile(assetFiles, "assets/"+e.Name()), false)
+			set.add(asset{name: e.Name(), read: embeddedFile(assetFiles, "assets/"+e.Name())})
 		}
 	}
 	set.addProgram()
@@ -128,9 +129,10 @@ func embeddedFile(files embed.FS, name string) func() []byte {
 	}
 }
 
-func (s assetSet) add(name string, read func() []byte, gzipped bool) {
-	version := sync.OnceValue(func() string { return hashOf(read(), 6) })
-	s[name] = asset{name: name, kind: contentType(name), gzipped: gzipped, read: read, version: version}
+func (s assetSet) add(a asset) {
+	a.kind = contentType(a.name)
+	a.version = sync.OnceValue(func() string { return hashOf(a.read(), 6) })
+	s[a.name] = a
 }
 
 // contentType does not use the machine's MIME table for the files of the pages, because it may be wrong or missing.
@@ -145,7 +147,7 @@ func contentType(name string) string {
 	case ".wasm":
 		return "application/wasm"
 	case fontType:
-		return "font/woff"
+		return "font/ttf"
 	}
 	if t := mime.TypeByExtension(path.Ext(name)); t != "" {
 		return t
@@ -178,12 +180,12 @@ func (w *Web) asset(rw http.ResponseWriter, r *http.Request) {
 		h.Set("Cache-Control", "public, max-age=31536000, immutable")
 	}
 	body := a.read
-	if a.gzipped {
+	if a.encoding != "" {
 		h.Add("Vary", "Accept-Encoding")
-		if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
-			h.Set("Content-Encoding", "gzip")
+		if strings.Contains(r.Header.Get("Accept-Encoding"), a.encoding) {
+			h.Set("Content-Encoding", a.encoding)
 		} else {
-			body = func() []byte { return unpack(a.read()) }
+			body = a.unpacked
 		}
 	}
 	serveBytes(rw, r, a.kind, a.version(), body)

@@ -13,8 +13,8 @@ import (
 func TestSimulatorPage_FetchesTheFontsOfATextOnly(t *testing.T) {
 	s := newPageTest(t, "rayban_display")
 	s.showMenu()
-	fetched := `performance.getEntriesByType("resource").map((e) => e.name).filter((n) => n.includes(".woff"))` +
-		`.map((n) => n.replace(/.*\/(.*)\.woff\?v=.*/, "$1")).sort().join(" ")`
+	fetched := `performance.getEntriesByType("resource").map((e) => e.name).filter((n) => n.includes(".ttf"))` +
+		`.map((n) => n.replace(/.*\/(.*)\.ttf\?v=.*/, "$1")).sort().join(" ")`
 	if got := eval[string](s, fetched); got != "" {
 		t.Errorf("a Latin page has fetched %s", got)
 	}

@@ -49,7 +49,7 @@ interface GlassesProgram {
   /** Names of the fonts that are missing to handle this frame, or "" to draw the current view, as a JSON list. */
   wanted(data: string): string;
   /** Adds a font file, or null if it cannot be had. Returns what is wrong with it. */
-  font(name: string, woff: Uint8Array | null): string;
+  font(name: string, ttf: Uint8Array | null): string;
   picture(): { width: number; height: number; data: Uint8Array<ArrayBuffer> } | null;
 }
 

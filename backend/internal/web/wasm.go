@@ -20,7 +20,7 @@ var programFiles embed.FS
 const (
 	programName = "simulator.wasm"
 	loaderName  = "wasm_exec.js"
-	fontType    = ".woff"
+	fontType    = ".ttf"
 )
 
 // addProgram adds the program, its loader and the fonts that it fetches when a text needs them, if this build has them.
@@ -31,14 +31,21 @@ func (s assetSet) addProgram() {
 			return
 		}
 	}
-	s.add(programName, embeddedFile(programFiles, packed), true)
-	s.add(loaderName, embeddedFile(programFiles, loader), false)
-	files, err := fs.Glob(packs.Files, "*"+fontType)
+	program := embeddedFile(programFiles, packed)
+	s.add(asset{name: programName, encoding: "gzip", read: program, unpacked: func() []byte { return gunzip(program()) }})
+	s.add(asset{name: loaderName, read: embeddedFile(programFiles, loader)})
+	s.addFonts()
+}
+
+func (s assetSet) addFonts() {
+	files, err := fs.Glob(packs.Files, "*"+packs.Suffix)
 	if err != nil {
 		panic(err) // the pattern is wrong
 	}
-	for _, name := range files {
-		s.add(name, embeddedFile(packs.Files, name), false)
+	for _, file := range files {
+		font := strings.TrimSuffix(file, packs.Suffix)
+		s.add(asset{name: font + fontType, encoding: "zstd", read: embeddedFile(packs.Files, file),
+			unpacked: func() []byte { return unpackedFont(font) }})
 	}
 }
 
@@ -63,8 +70,15 @@ func (s assetSet) program() *programURLs {
 	return &urls
 }
 
-// unpack returns the content of a gzipped asset for the rare client that does not accept gzip.
-func unpack(body []byte) []byte {
+func unpackedFont(name string) []byte {
+	ttf, err := packs.Read(name)
+	if err != nil {
+		panic(err) // the tests read every font
+	}
+	return ttf
+}
+
+func gunzip(body []byte) []byte {
 	r, err := gzip.NewReader(bytes.NewReader(body))
 	if err != nil {
 		panic(err) // embedded as `make wasm` wrote it

@@ -8,6 +8,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/service-dev/service/proto/glasses/render/fonts/packs"
 )
 
 func packed(t *testing.T, text string) []byte {
@@ -26,7 +28,8 @@ func packed(t *testing.T, text string) []byte {
 // The program is sent compressed to clients that accept it, and uncompressed to all others.
 func TestProgram_IsServedGzipped(t *testing.T) {
 	w := &Web{assets: assetSet{}}
-	w.assets.add(programName, func() []byte { return packed(t, "\x00asm") }, true)
+	w.assets.add(asset{name: programName, encoding: "gzip", read: func() []byte { return packed(t, "\x00asm") },
+		unpacked: func() []byte { return gunzip(packed(t, "\x00asm")) }})
 	for accept, want := range map[string]string{"gzip, br": string(packed(t, "\x00asm")), "": "\x00asm"} {
 		r := httptest.NewRequest(http.MethodGet, "/assets/"+programName, nil)
 		r.SetPathValue("name", programName)
@@ -41,6 +44,35 @@ func TestProgram_IsServedGzipped(t *testing.T) {
 		again := httptest.NewRecorder()
 		if w.asset(again, r); again.Code != http.StatusNotModified || again.Body.Len() > 0 {
 			t.Errorf("second request: %d with %d bytes", again.Code, again.Body.Len())
+		}
+	}
+}
+
+// A font is sent as it is embedded to clients that accept it, and unpacked to all others.
+func TestFonts_AreServedAsClientsAcceptThem(t *testing.T) {
+	w := &Web{assets: assetSet{}}
+	w.assets.addFonts()
+	packed, err := packs.Files.ReadFile("thai-400" + packs.Suffix)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ttf, err := packs.Read("thai-400")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for accept, want := range map[string][]byte{"gzip, br, zstd": packed, "gzip, br": ttf} {
+		r := httptest.NewRequest(http.MethodGet, w.assets["thai-400.ttf"].url(), nil)
+		r.SetPathValue("name", "thai-400.ttf")
+		r.Header.Set("Accept-Encoding", accept)
+		rw := httptest.NewRecorder()
+		w.asset(rw, r)
+		if !bytes.Equal(rw.Body.Bytes(), want) || rw.Header().Get("Content-Type") != "font/ttf" {
+			t.Errorf("Accept-Encoding %q: %d bytes, %v", accept, rw.Body.Len(), rw.Header())
+		}
+		r.Method = http.MethodHead
+		head := httptest.NewRecorder()
+		if w.asset(head, r); head.Code != http.StatusOK || head.Body.Len() > 0 {
+			t.Errorf("HEAD: %d with %d bytes", head.Code, head.Body.Len())
 		}
 	}
 }

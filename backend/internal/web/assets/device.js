@@ -207,15 +207,15 @@ export class Device {
   /** @param {string} name */
   async fetchFont(name) {
     /** @type {Uint8Array | null} */
-    let woff = null;
+    let ttf = null;
     try {
       const url = this.fonts[name];
       const file = url ? await fetch(url, { signal: AbortSignal.timeout(fontTimeout) }) : null;
-      if (file?.ok) woff = new Uint8Array(await file.arrayBuffer());
+      if (file?.ok) ttf = new Uint8Array(await file.arrayBuffer());
     } catch {
       // offline or too slow
     }
-    const problem = this.running ? this.program?.font(name, woff) : "";
-    if (!woff || problem) this.on.refused(`The font ${name} could not be loaded, so characters are missing. Reload this page.`);
+    const problem = this.running ? this.program?.font(name, ttf) : "";
+    if (!ttf || problem) this.on.refused(`The font ${name} could not be loaded, so characters are missing. Reload this page.`);
   }
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
-	"io/fs"
 	"maps"
 	"slices"
 	"sync"
@@ -51,24 +50,31 @@ func parse(name string, ttf []byte) (*Face, error) {
 		nominal: nominal}, nil
 }
 
-// withoutOutlines returns a font for shaping only. Its library would parse every outline, which takes most of the time
-// and memory of a large font.
+// withoutOutlines returns the tables of a font that shaping needs. Its library would parse every outline, which takes
+// most of the time and memory of a large font.
 func withoutOutlines(ttf []byte) []byte {
-	out := slices.Clone(ttf)
-	for i := range tablesOf(out) {
-		if tag := out[sfntHeader+sfntEntry*i:][:4]; string(tag) == "loca" {
-			copy(tag, "none")
-		}
-	}
-	return out
-}
-
-// tablesOf returns how many tables a font lists.
-func tablesOf(ttf []byte) int {
+	be := binary.BigEndian
 	if len(ttf) < sfntHeader {
-		return 0
+		return ttf
 	}
-	return min(int(binary.BigEndian.Uint16(ttf[4:])), (len(ttf)-sfntHeader)/sfntEntry)
+	n := min(int(be.Uint16(ttf[4:])), (len(ttf)-sfntHeader)/sfntEntry)
+	header := slices.Clone(ttf[:sfntHeader+sfntEntry*n])
+	var tables []byte
+	kept := 0
+	for i := range n {
+		entry := ttf[sfntHeader+sfntEntry*i:][:sfntEntry]
+		tag, offset, size := string(entry[:4]), uint64(be.Uint32(entry[8:])), uint64(be.Uint32(entry[12:]))
+		if tag == "glyf" || tag == "loca" || offset+size > uint64(len(ttf)) {
+			continue
+		}
+		to := header[sfntHeader+sfntEntry*kept:]
+		copy(to, entry)
+		be.PutUint32(to[8:], uint32(len(header)+len(tables)))
+		tables = append(tables, ttf[offset:offset+size]...)
+		kept++
+	}
+	be.PutUint16(header[4:], uint16(kept))
+	return append(header, tables...)
 }
 
 var (
@@ -96,17 +102,17 @@ func Primary(isBold bool) *Face {
 // faces are the font files that this program has, parsed when they are first asked for.
 var faces struct {
 	mu         sync.Mutex
-	files      fs.FS            // nil in a program that is given files by Add
-	parsed     map[string]*Face // nil values are files that cannot be had
+	read       func(name string) ([]byte, error) // nil in a program that is given files by Add
+	parsed     map[string]*Face                  // nil values are files that cannot be loaded
 	wanted     map[string]bool
 	generation int
 }
 
-// Use sets where the font files are found. Packs calls it.
-func Use(files fs.FS) {
+// Use sets the reader of the TrueType file of a name. Packs calls it.
+func Use(read func(name string) ([]byte, error)) {
 	faces.mu.Lock()
 	defer faces.mu.Unlock()
-	faces.files = files
+	faces.read = read
 	faces.generation++
 }
 
@@ -118,55 +124,50 @@ func Generation() int {
 }
 
 // Wanted returns the names of the font files that were asked for and that this program does not have, in order. Pass
-// each to Add. Names are those of the files in packs without their extension.
+// each to Add. Names are those of the files in packs without their suffix.
 func Wanted() []string {
 	faces.mu.Lock()
 	defer faces.mu.Unlock()
 	return slices.Sorted(maps.Keys(faces.wanted))
 }
 
-// Add provides a font file. One that cannot be had is nil: other fonts are then used in its place.
-func Add(name string, woff []byte) error {
+// Add provides a TrueType file. Nil stands for one that cannot be loaded: other fonts are then used instead.
+func Add(name string, ttf []byte) error {
 	faces.mu.Lock()
 	defer faces.mu.Unlock()
 	faces.generation++
-	return add(name, woff)
+	return add(name, ttf)
 }
 
-// add parses a font file. A file that cannot be parsed counts as one that cannot be had. The caller holds the lock.
-func add(name string, woff []byte) error {
+// add parses a font file. A file that cannot be parsed counts as one that cannot be loaded. The caller holds the lock.
+func add(name string, ttf []byte) (err error) {
 	if faces.parsed == nil {
 		faces.parsed = map[string]*Face{}
 	}
 	delete(faces.wanted, name)
 	faces.parsed[name] = nil
-	if woff == nil {
-		return nil
+	if ttf != nil {
+		faces.parsed[name], err = parse(name, ttf)
 	}
-	ttf, err := Unpack(woff)
-	if err != nil {
-		return fmt.Errorf("unpack font %s: %w", name, err)
-	}
-	faces.parsed[name], err = parse(name, ttf)
 	return err
 }
 
-// load returns a font file, parsed: nil if it cannot be had. It returns false if it has yet to be provided.
+// load returns a font file, parsed: nil if it cannot be loaded. It returns false if it has yet to be provided.
 func load(name string) (f *Face, ok bool) {
 	faces.mu.Lock()
 	defer faces.mu.Unlock()
 	if f, ok := faces.parsed[name]; ok {
 		return f, true
 	}
-	if faces.files == nil {
+	if faces.read == nil {
 		if faces.wanted == nil {
 			faces.wanted = map[string]bool{}
 		}
 		faces.wanted[name] = true
 		return nil, false
 	}
-	woff, _ := fs.ReadFile(faces.files, name+".woff") // nil if the program was built without it
-	_ = add(name, woff)                               // a test parses all of them
+	ttf, _ := faces.read(name) // nil if the program was built without it
+	_ = add(name, ttf)         // a test parses all of them
 	return faces.parsed[name], true
 }
 

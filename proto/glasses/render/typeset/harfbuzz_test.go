@@ -128,11 +128,8 @@ func fontFile(t *testing.T, dir string, f *fonts.Face) string {
 	}
 	ttf := map[string][]byte{"Go Regular": goregular.TTF, "Go Bold": gobold.TTF}[f.Name]
 	if ttf == nil {
-		woff, err := packs.Files.ReadFile(f.Name + ".woff")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if ttf, err = fonts.Unpack(woff); err != nil {
+		var err error
+		if ttf, err = packs.Read(f.Name); err != nil {
 			t.Fatal(err)
 		}
 	}

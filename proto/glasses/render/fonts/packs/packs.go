@@ -1,16 +1,49 @@
-// Package packs embeds the font files of every script. Import it for its effect: the renderer then draws them. A
-// file is unpacked when a text first needs it.
+// Package packs embeds the font files of every script, compressed. Import it for its effect: the renderer then draws
+// them. A file is unpacked when a text first needs it.
 package packs
 
 import (
 	"embed"
+	"fmt"
+	"sync"
+
+	"github.com/klauspost/compress/zstd"
 
 	"github.com/service-dev/service/proto/glasses/render/fonts"
 )
 
-// Files are the fonts and their licence.
+// Files are the fonts, compressed with Zstandard (RFC 8878), and their licence.
 //
-//go:embed *.woff *.txt
+//go:embed *.zst *.txt
 var Files embed.FS
 
-func init() { fonts.Use(Files) }
+// Suffix follows the name of a font in Files.
+const Suffix = ".ttf.zst"
+
+// maxUnpacked bounds the memory for a font in bytes.
+const maxUnpacked = 32 << 20
+
+func init() { fonts.Use(Read) }
+
+// decoder is made when the first font is needed.
+var decoder = sync.OnceValues(func() (*zstd.Decoder, error) {
+	return zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+		zstd.WithDecoderMaxMemory(maxUnpacked))
+})
+
+// Read returns a TrueType font by its name, e.g. "thai-400".
+func Read(name string) ([]byte, error) {
+	packed, err := Files.ReadFile(name + Suffix)
+	if err != nil {
+		return nil, fmt.Errorf("read font: %w", err)
+	}
+	d, err := decoder()
+	if err != nil {
+		return nil, fmt.Errorf("unpack font %s: %w", name, err)
+	}
+	ttf, err := d.DecodeAll(packed, nil)
+	if err != nil {
+		return nil, fmt.Errorf("unpack font %s: %w", name, err)
+	}
+	return ttf, nil
+}
