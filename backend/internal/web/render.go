@@ -120,13 +120,15 @@ func findAssets() (assetSet, error) {
 
 // embeddedFile returns the reader of a file that must exist.
 func embeddedFile(files embed.FS, name string) func() []byte {
-	return func() []byte {
-		body, err := files.ReadFile(name)
-		if err != nil {
-			panic(err)
-		}
-		return body
+	return func() []byte { return must(files.ReadFile(name)) }
+}
+
+// must returns the content of a file of this build, which the tests have read.
+func must(body []byte, err error) []byte {
+	if err != nil {
+		panic(err)
 	}
+	return body
 }
 
 func (s assetSet) add(a asset) {

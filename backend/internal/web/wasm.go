@@ -45,7 +45,7 @@ func (s assetSet) addFonts() {
 	for _, file := range files {
 		font := strings.TrimSuffix(file, packs.Suffix)
 		s.add(asset{name: font + fontType, encoding: "zstd", read: embeddedFile(packs.Files, file),
-			unpacked: func() []byte { return unpackedFont(font) }})
+			unpacked: func() []byte { return must(packs.Read(font)) }})
 	}
 }
 
@@ -68,14 +68,6 @@ func (s assetSet) program() *programURLs {
 		}
 	}
 	return &urls
-}
-
-func unpackedFont(name string) []byte {
-	ttf, err := packs.Read(name)
-	if err != nil {
-		panic(err) // the tests read every font
-	}
-	return ttf
 }
 
 func gunzip(body []byte) []byte {

@@ -57,7 +57,9 @@ func autoLevel(text []rune) uint8 {
 
 // levelsAre compares levels with those of a conformance file, where x is a removed character.
 func levelsAre(got []uint8, want []string) bool {
-	return slices.EqualFunc(got, want, func(level uint8, w string) bool { return w == "x" || strconv.Itoa(int(level)) == w })
+	return slices.EqualFunc(got, want, func(level uint8, w string) bool {
+		return w == "x" || strconv.Itoa(int(level)) == w
+	})
 }
 
 func TestLevels_AreThoseOfBidiTest(t *testing.T) {

@@ -39,7 +39,8 @@ type hbGlyph struct {
 // mixtures returns seeded texts of parts of others, with numbers, punctuation and controls of direction between them.
 func mixtures(texts []string, n int) []string {
 	random := rand.New(rand.NewPCG(14, 45))
-	between := []string{" ", " 12:30 ", ", ", " (", ") ", "\u2067", "\u2066", "\u2069", "\u202b", "\u202c", "-", "\u200d", " ٤٢ ", "!"}
+	between := []string{" ", " 12:30 ", ", ", " (", ") ", "\u2067",
+		"\u2066", "\u2069", "\u202b", "\u202c", "-", "\u200d", " ٤٢ ", "!"}
 	all := make([]string, n)
 	for i := range all {
 		var b strings.Builder
@@ -84,7 +85,8 @@ func TestGlyphs_AreThoseOfHarfBuzz(t *testing.T) {
 		want := hbShape(t, hb, fontFile(t, dir, key.face), key, lines)
 		for i, line := range lines {
 			if got := ownShape(key, line); !slices.Equal(got, want[i]) {
-				t.Errorf("%s %s rtl=%v %q: %+q\n got %v\nwant %v", key.face.Name, key.script, key.rtl, key.language, line, got, want[i])
+				t.Errorf("%s %s rtl=%v %q: %+q\n got %v\nwant %v",
+					key.face.Name, key.script, key.rtl, key.language, line, got, want[i])
 			}
 		}
 	}
@@ -146,7 +148,8 @@ func hbShape(t *testing.T, hb, font string, key shaping, lines []string) [][]hbG
 	if key.rtl {
 		direction = "--direction=rtl"
 	}
-	args := []string{"--output-format=json", "--no-glyph-names", "--font-file=" + font, "--text-file=-", "--script=" + key.script.String(), direction}
+	args := []string{"--output-format=json", "--no-glyph-names", "--font-file=" + font, "--text-file=-",
+		"--script=" + key.script.String(), direction}
 	if key.language != "" {
 		args = append(args, "--language="+key.language)
 	}

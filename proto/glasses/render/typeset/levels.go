@@ -384,13 +384,10 @@ func closingBracket(r rune) rune {
 	return canonical(closing)
 }
 
-// canonical makes the two brackets with a canonical equivalent equal to it.
+// canonical returns the canonical equivalent of a bracket, which only two do not equal.
 func canonical(r rune) rune {
-	switch r {
-	case '\u2329':
-		return '\u3008'
-	case '\u232a':
-		return '\u3009'
+	if r == '\u2329' || r == '\u232a' {
+		return r - '\u2329' + '\u3008'
 	}
 	return r
 }

@@ -17,29 +17,20 @@ import (
 
 func main() {
 	log.SetFlags(0)
+	e, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBestCompression))
+	stopOn(err)
 	for _, argument := range os.Args[1:] {
-		file, name, ok := strings.Cut(argument, "=")
-		if !ok {
-			log.Fatalf("%s is not FILE=NAME", argument)
-		}
-		if err := pack(file, name+".ttf.zst"); err != nil {
-			log.Fatal(err)
-		}
+		file, name, _ := strings.Cut(argument, "=")
+		woff, err := os.ReadFile(file)
+		stopOn(err)
+		ttf, err := fonts.Unpack(woff)
+		stopOn(err)
+		stopOn(os.WriteFile(name+".ttf.zst", e.EncodeAll(ttf, nil), 0o644))
 	}
 }
 
-func pack(file, to string) error {
-	woff, err := os.ReadFile(file)
+func stopOn(err error) {
 	if err != nil {
-		return err
+		log.Fatal(err)
 	}
-	ttf, err := fonts.Unpack(woff)
-	if err != nil {
-		return err
-	}
-	e, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBestCompression))
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(to, e.EncodeAll(ttf, nil), 0o644)
 }

@@ -33,17 +33,20 @@ var decoder = sync.OnceValues(func() (*zstd.Decoder, error) {
 
 // Read returns a TrueType font by its name, e.g. "thai-400".
 func Read(name string) ([]byte, error) {
-	packed, err := Files.ReadFile(name + Suffix)
-	if err != nil {
-		return nil, fmt.Errorf("read font: %w", err)
+	ttf, err := Files.ReadFile(name + Suffix)
+	if err == nil {
+		ttf, err = unpack(ttf)
 	}
-	d, err := decoder()
 	if err != nil {
-		return nil, fmt.Errorf("unpack font %s: %w", name, err)
-	}
-	ttf, err := d.DecodeAll(packed, nil)
-	if err != nil {
-		return nil, fmt.Errorf("unpack font %s: %w", name, err)
+		return nil, fmt.Errorf("read font %s: %w", name, err)
 	}
 	return ttf, nil
+}
+
+func unpack(packed []byte) ([]byte, error) {
+	d, err := decoder()
+	if err != nil {
+		return nil, err
+	}
+	return d.DecodeAll(packed, nil)
 }
