@@ -2,14 +2,18 @@ package render_test
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"image"
 	"image/color"
 	"image/png"
+	"sync"
 	"testing"
 
 	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/proto/glasses/render"
 )
 
 // golden is one picture, drawn on every model with a panel.
@@ -78,6 +82,25 @@ func (g golden) of(t testing.TB) glasses.View {
 	v := g.view
 	v.Tree = &show.Tree
 	return v
+}
+
+// caseHashes remembers the hash of each picture of drawCase by model and name: drawing is slow with the race detector.
+var caseHashes sync.Map
+
+// drawCase draws a golden or a language.
+func drawCase(m glasses.DeviceModel, name string, v glasses.View) *image.NRGBA {
+	picture := render.Draw(m, v)
+	caseHashes.Store(m.ID+"/"+name, fmt.Sprintf("%x", sha256.Sum256(picture.Pix)))
+	return picture
+}
+
+// caseHash returns the hash of the pixels that drawCase draws.
+func caseHash(m glasses.DeviceModel, name string, v glasses.View) string {
+	if _, ok := caseHashes.Load(m.ID + "/" + name); !ok {
+		drawCase(m, name, v)
+	}
+	hash, _ := caseHashes.Load(m.ID + "/" + name)
+	return hash.(string)
 }
 
 // gradient returns a picture with every shade and a transparent hole.

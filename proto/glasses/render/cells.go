@@ -16,6 +16,7 @@ import (
 type place struct {
 	level, base uint8
 	mayBegin    bool // a line may begin with it
+	mayDivide   bool // a line may begin with it if nothing in the line before has mayBegin
 }
 
 // typesetText is a text after typesetting, which does not depend on the width. It is immutable.
@@ -63,8 +64,9 @@ func (c *glyphCache) typeset(f face, text []rune, o typeset.Options) typesetText
 	}
 	cells := c.setter.Cells(text, o)
 	t := typesetText{make([]*glyph, len(cells)), make([]place, len(cells))}
+	divisions := typeset.Divisions(text)
 	for i, cell := range cells {
-		t.places[i] = place{cell.Level, cell.Base, cell.Break}
+		t.places[i] = place{cell.Level, cell.Base, cell.Break, divisions[cell.From]}
 	}
 	for from := 0; from < len(cells); {
 		to := from + 1
@@ -173,6 +175,9 @@ func (p *paragraph) mayBegin(i int) bool {
 	}
 	return p.glyphs[i-1].r == ' '
 }
+
+// mayDivide reports whether a line may begin with glyph i, which is not the first, if the line before has no better end.
+func (p *paragraph) mayDivide(i int) bool { return p.places == nil || p.places[i].mayDivide }
 
 // direct sets the order in which a line is drawn, from left to right (rule L2 of Unicode Standard Annex 9), and whether
 // its paragraph runs from right to left.

@@ -20,8 +20,9 @@ func Draw(m glasses.DeviceModel, v glasses.View) *image.NRGBA {
 		return nil
 	}
 	img := image.NewNRGBA(image.Rect(0, 0, m.Panel.Width, m.Panel.Height))
-	for i := 3; i < len(img.Pix); i += 4 {
-		img.Pix[i] = 0xff
+	img.Pix[3] = 0xff
+	for n := 4; n < len(img.Pix); n *= 2 {
+		copy(img.Pix[n:], img.Pix[:n])
 	}
 	s := newScene(sc, v)
 	s.paintOn(&canvas{img: img, q: sc.quantiser, pixels: maxPixels})

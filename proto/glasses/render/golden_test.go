@@ -31,7 +31,7 @@ func TestGolden(t *testing.T) {
 	for _, m := range panels() {
 		for _, g := range goldens() {
 			file := filepath.Join("testdata", m.ID, g.name+".png")
-			got := render.PNG(render.Draw(m, g.of(t)))
+			got := render.PNG(drawCase(m, g.name, g.of(t)))
 			if *update {
 				if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 					t.Fatal(err)

@@ -22,8 +22,8 @@ func randomTree(r *rand.Rand, depth int) glasses.Node {
 			"other"), ID: fmt.Sprintf("n%d", r.IntN(100)),
 		Style: pick("", "title", "caption"), Align: pick("", "start", "center", "end"), Overflow: pick("", "clip",
 			"scroll", "paginate"),
-		Text: strings.Repeat(pick("word ", "x", "longer words\n", "ж", "日"),
-			r.IntN(30)), Icon: pick(append(render.Icons(), "none")...),
+		Text:      strings.Repeat(pick(append(render.Samples, "x", "ж")...), r.IntN(30)),
+		Direction: pick(render.Directions...), Icon: pick(append(render.Icons(), "none")...),
 		Colour: pick("", "#ff0000", "#0000ff", "#777777"), Value: r.IntN(101), Gap: r.IntN(12), Padding: r.IntN(12),
 		Width: r.IntN(3) * r.IntN(90), Height: r.IntN(3) * r.IntN(90), Grow: r.IntN(3), Data: "AAAA",
 	}
@@ -111,12 +111,12 @@ func TestClampIsIdempotentAndInBounds(t *testing.T) {
 	}
 }
 
-// list returns n entries, some of which are buttons and some several lines long.
+// list returns n entries in several languages, some of which are buttons and some several lines long.
 func list(n int, overflow string) glasses.Node {
 	tree := glasses.Node{Type: glasses.NodeList, Overflow: overflow, Gap: 3}
 	for i := range n {
 		k := glasses.Node{Type: glasses.NodeText, ID: fmt.Sprintf("entry-%d", i),
-			Text: fmt.Sprintf("entry %d%s", i, strings.Repeat(" word", i%9))}
+			Text: fmt.Sprintf("entry %d%s", i, strings.Repeat(render.Samples[i%len(render.Samples)], i%9))}
 		if i%3 == 1 {
 			k.Type = glasses.NodeButton
 		}
@@ -131,7 +131,7 @@ func TestNavigationReachesEveryTargetAndShowsIt(t *testing.T) {
 			inner, alone := list(25, overflow), list(25, overflow)
 			wrapped := glasses.Node{Type: glasses.NodeColumn,
 				Children: []glasses.Node{{Type: glasses.NodeText, Text: "above"}, inner}}
-			both := glasses.Node{Type: glasses.NodeRow, Children: []glasses.Node{list(12, overflow),
+			both := glasses.Node{Type: glasses.NodeRow, Direction: glasses.DirectionRTL, Children: []glasses.Node{list(12, overflow),
 				list(12, overflow)}}
 			for name, tree := range map[string]glasses.Node{"alone": alone, "wrapped": wrapped,
 				"two side by side": both} {

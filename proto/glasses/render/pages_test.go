@@ -12,51 +12,56 @@ import (
 
 // TestEveryLineIsOnOnePage checks in the layout which line is completely on which page.
 func TestEveryLineIsOnOnePage(t *testing.T) {
+	for i, sample := range Samples {
+		for _, m := range glasses.Models() {
+			if sc, ok := newScreen(m); ok {
+				everyLineIsOnOnePage(t, m.ID, sc, sample, Directions[i%len(Directions)])
+			}
+		}
+	}
+}
+
+func everyLineIsOnOnePage(t *testing.T, model string, sc screen, sample, direction string) {
 	tree := glasses.Node{Type: glasses.NodeColumn, Overflow: glasses.OverflowPaginate, Gap: 5, Children: []glasses.Node{
-		{Type: glasses.NodeText, Style: glasses.StyleTitle, Text: "title"},
+		{Type: glasses.NodeText, Style: glasses.StyleTitle, Text: sample},
 		{Type: glasses.NodeColumn, Padding: 4, Children: []glasses.Node{
-			{Type: glasses.NodeText, Text: strings.Repeat("some words of a long text ",
-				40)}, {Type: glasses.NodeButton, Text: "a button"}}},
+			{Type: glasses.NodeText, Text: strings.Repeat(sample, 250)},
+			{Type: glasses.NodeButton, Text: "a button"}}},
 		{Type: glasses.NodeRow, Children: []glasses.Node{{Type: glasses.NodeIcon, Icon: "sun"},
 			{Type: glasses.NodeText, Text: "beside"}}},
 		{Type: glasses.NodeProgress, Value: 3},
 		{Type: glasses.NodeList, Children: []glasses.Node{{Type: glasses.NodeText, Text: "an entry"},
 			{Type: glasses.NodeButton, Text: "last"}}},
 	}}
-	for _, m := range glasses.Models() {
-		sc, ok := newScreen(m)
-		if !ok {
-			continue
+	tree.Direction = direction
+	whole := map[string]int{}
+	root := newScene(sc, glasses.View{Tree: &tree}).root
+	pages := root.pages()
+	for page := range pages {
+		s := newScene(sc, glasses.View{Tree: &tree, Scroll: page * root.page()})
+		if s.scroll() != page*root.page() {
+			t.Fatalf("%s: page %d is at %d", model, page, s.scroll())
 		}
-		whole := map[string]int{}
-		root := newScene(sc, glasses.View{Tree: &tree}).root
-		pages := root.pages()
-		for page := range pages {
-			s := newScene(sc, glasses.View{Tree: &tree, Scroll: page * root.page()})
-			if s.scroll() != page*root.page() {
-				t.Fatalf("%s: page %d is at %d", m.ID, page, s.scroll())
-			}
-			s.walk(func(b *box, r, clip image.Rectangle) {
-				switch {
-				case b.n.Type == glasses.NodeText:
-					for i, l := range b.text.lines {
-						line := image.Rect(r.Min.X, r.Min.Y+b.padY+l.top, r.Max.X,
-							r.Min.Y+b.padY+l.top+b.text.face.line)
-						note(t, whole, fmt.Sprintf("%s line %d", b.path(), i), line, clip)
-					}
-				case !isContainer(b.n):
-					note(t, whole, b.path(), r, clip)
+		s.walk(func(b *box, r, clip image.Rectangle) {
+			switch {
+			case b.n.Type == glasses.NodeText:
+				for i, l := range b.text.lines {
+					line := image.Rect(r.Min.X, r.Min.Y+b.padY+l.top, r.Max.X,
+						r.Min.Y+b.padY+l.top+b.text.face.line)
+					note(t, whole, fmt.Sprintf("%s line %d", b.path(), i), line, clip)
 				}
-			})
-		}
-		for what, times := range whole {
-			if times != 1 {
-				t.Errorf("%s: %s is on %d pages of %d", m.ID, what, times, pages)
+			case !isContainer(b.n):
+				note(t, whole, b.path(), r, clip)
 			}
+		})
+	}
+	for what, times := range whole {
+		if times != 1 {
+			t.Errorf("%s: %s is on %d pages of %d", model, what, times, pages)
 		}
-		if len(whole) < 12 || pages < 2 {
-			t.Errorf("%s: only %d lines on %d pages", m.ID, len(whole), pages)
-		}
+	}
+	if len(whole) < 12 || pages < 2 {
+		t.Errorf("%s: only %d lines on %d pages", model, len(whole), pages)
 	}
 }
 
@@ -146,4 +151,36 @@ func TestCachesAreBounded(t *testing.T) {
 	if len(glyphs.glyphs) > maxGlyphs || len(iconCache.masks) > maxIcons {
 		t.Errorf("%d glyphs, %d icons", len(glyphs.glyphs), len(iconCache.masks))
 	}
+}
+
+// Thai has no spaces between words, and no dictionary finds them here.
+func TestWrap_DividesThaiBetweenCharactersOnly(t *testing.T) {
+	f := face{size: 20, line: 25}
+	text := []rune("มนุษย์ทั้งปวงเกิดมามีอิสระและเสมอภาคกันในศักดิ์ศรีและสิทธิที่น้ำ")
+	may := typeset.Divisions(text)
+	p := newParagraph(string(text), f, typeset.Options{Auto: true})
+	for w := f.size; w < p.natural; w++ {
+		p.wrap(w)
+		for i, l := range p.lines {
+			at := 0
+			for _, g := range p.glyphs[:l.from] {
+				at += 1 + len(g.more)
+			}
+			if !may[at] {
+				t.Fatalf("width %d: line %d begins within a character, with %q", w, i, string(text[at:]))
+			}
+			if units := countTrue(may[at:min(at+l.to-l.from, len(may))]); l.width > w && units > 1 {
+				t.Fatalf("width %d: line %d is %d wide", w, i, l.width)
+			}
+		}
+	}
+}
+
+func countTrue(list []bool) (n int) {
+	for _, is := range list {
+		if is {
+			n++
+		}
+	}
+	return n
 }

@@ -10,7 +10,8 @@ import (
 // rasteriser converts outlines to masks in integers only. (x/image/vector uses float32, whose curves may be rounded
 // differently where a processor fuses multiply and add.)
 type rasteriser struct {
-	edges     []edge
+	edges     []edge  // the highest first
+	active    []*edge // those that may cross the present row
 	crossings []crossing
 	cover     []int32
 }
@@ -35,8 +36,16 @@ func (z *rasteriser) glyph(segments sfnt.Segments) (left, top int, m mask) {
 		return 0, 0, mask{}
 	}
 	z.outline(segments, left<<6, top<<6)
+	slices.SortFunc(z.edges, func(a, b edge) int { return a.y0 - b.y0 })
+	below := z.edges
+	z.active = z.active[:0]
 	m.pix = make([]uint8, m.w*m.h)
 	for y := range m.h {
+		z.active = slices.DeleteFunc(z.active, func(e *edge) bool { return e.y1 <= y<<6 })
+		for len(below) > 0 && below[0].y0 < (y+1)<<6 {
+			z.active = append(z.active, &below[0])
+			below = below[1:]
+		}
 		z.row(y, m.w, m.pix[y*m.w:(y+1)*m.w])
 	}
 	return left, top, m
@@ -100,10 +109,10 @@ func (z *rasteriser) row(y, w int, into []uint8) {
 	}
 }
 
-// cross collects where the line at y crosses the edges, from left to right.
+// cross collects where the line at y crosses the active edges, from left to right.
 func (z *rasteriser) cross(y int) {
 	z.crossings = z.crossings[:0]
-	for _, e := range z.edges {
+	for _, e := range z.active {
 		if e.y0 <= y && y < e.y1 {
 			z.crossings = append(z.crossings, crossing{e.x0 + (e.x1-e.x0)*(y-e.y0)/(e.y1-e.y0), e.wind})
 		}

@@ -71,11 +71,11 @@ func (p *paragraph) trimmed(from, to int) textLine {
 	return l
 }
 
-// wrap breaks the text into lines of at most w pixels, between words if possible. A glyph wider than w has its own
-// line.
+// wrap breaks the text into lines of at most w pixels, between words if possible, else between characters with their
+// marks. One that is wider than w has its own line.
 func (p *paragraph) wrap(w int) {
 	p.lines = p.lines[:0]
-	from, next, width := 0, 0, 0 // a line may begin with next, if it is after from
+	from, next, division, width := 0, 0, 0, 0 // a line may begin with next, else with division, if they are after from
 	for i := 0; i < len(p.glyphs); i++ {
 		g := p.glyphs[i]
 		if g.r == '\n' {
@@ -86,12 +86,15 @@ func (p *paragraph) wrap(w int) {
 		if i > from && p.mayBegin(i) {
 			next = i
 		}
-		if g.r != ' ' && width+g.advance > w && i > from && g.advance > 0 {
-			if next <= from {
-				next = i
+		if i > from && p.mayDivide(i) {
+			division = i
+		}
+		if end := max(next, from); g.r != ' ' && width+g.advance > w && g.advance > 0 && (end > from || division > from) {
+			if end == from {
+				end = division
 			}
-			p.add(from, next)
-			from, width, i = next, 0, next-1
+			p.add(from, end)
+			from, width, i = end, 0, end-1
 			continue
 		}
 		width += g.advance
@@ -154,9 +157,14 @@ func (b *box) lineAt(l textLine, r, clip image.Rectangle, least uint8) (image.Po
 	}
 	ink := p.inkOf(l, least).Add(at)
 	at.X += moveInside(ink.Min.X, ink.Max.X, place.Min.X, place.Max.X, clip.Min.X, clip.Max.X)
-	at.Y += moveInside(ink.Min.Y, ink.Max.Y, place.Min.Y, place.Max.Y, clip.Min.Y, clip.Max.Y)
+	dy := moveInside(ink.Min.Y, ink.Max.Y, place.Min.Y, place.Max.Y, clip.Min.Y, clip.Max.Y)
+	at.Y += min(max(dy, -p.face.maxShift()), p.face.maxShift())
 	return at, true
 }
+
+// maxShift bounds how far a line is moved up or down. The marks of every script need less; a letter under a pile of
+// marks stays on its line, and the pile is cut.
+func (f face) maxShift() int { return f.line / 6 }
 
 // moveInside returns how far to move the ink from..to so that it lies within low..high, provided that its line,
 // first..last, lies within it and there is space; otherwise 0.

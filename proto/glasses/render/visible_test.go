@@ -18,9 +18,9 @@ func smallTree(r *rand.Rand, depth int) glasses.Node {
 	n := glasses.Node{
 		Type:  pick("column", "column", "row", "list", "text", "text", "button"),
 		Style: pick("", "title", "caption"), Align: pick("", "start", "center", "end"),
-		Overflow: pick("", "clip", "scroll", "paginate"),
-		Text: strings.Repeat(pick("word ", "j", "longer words\n", "Éf", "日本語、", "مرحبا 12 ",
-			"ไทย"), 1+r.IntN(1+r.IntN(30))),
+		Overflow:  pick("", "clip", "scroll", "paginate"),
+		Text:      strings.Repeat(pick(append(Samples, "j", "Éf")...), 1+r.IntN(1+r.IntN(30))),
+		Direction: pick(Directions...), Language: pick("", "ja", "zh-Hant", "ur"),
 		Colour: pick("", "", "#ff0000", "#0000ff", "#777777", "#030303", "#000000"),
 		Gap:    r.IntN(12), Padding: r.IntN(12), Grow: r.IntN(3),
 	}
@@ -90,7 +90,8 @@ func reach(s *scene, p paintedBox) image.Rectangle {
 	return r
 }
 
-// unclipped counts the pixels of a text on a canvas that clips nothing.
+// unclipped counts the pixels of a text on a canvas that clips nothing, with each line where the panel has it: near an
+// edge of the panel a line may move over the next one.
 func unclipped(s *scene, p paintedBox) int {
 	free := reach(s, p)
 	alone := image.NewNRGBA(free)
@@ -99,7 +100,10 @@ func unclipped(s *scene, p paintedBox) int {
 	if under != (rgb{}) {
 		c.fill(free, free, under)
 	}
-	c.paragraph(p.box, p.r, free, ink)
+	for _, l := range p.text.lines {
+		at, _ := p.lineAt(l, p.r, s.paintClip(p.r, p.clip), s.leastCover())
+		c.line(p.text, l, at, free, ink)
+	}
 	s.finish(alone)
 	ground := make([]byte, alone.Stride)
 	for i := 0; i < len(ground); i += 4 {

@@ -2,9 +2,7 @@ package render_test
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"encoding/json"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,11 +11,10 @@ import (
 	"testing"
 
 	"github.com/service-dev/service/proto/glasses"
-	"github.com/service-dev/service/proto/glasses/render"
 )
 
-// TestWasmDrawsTheSame draws every golden in WebAssembly, as a browser does, and compares it with what this process
-// draws.
+// TestWasmDrawsTheSame draws every golden and every language in WebAssembly, as a browser does, and compares each
+// with what this process draws.
 func TestWasmDrawsTheSame(t *testing.T) {
 	node, err := exec.LookPath("node")
 	if err != nil {
@@ -32,11 +29,17 @@ func TestWasmDrawsTheSame(t *testing.T) {
 	}
 	var cases []drawing
 	var names, want []string
+	add := func(m glasses.DeviceModel, name string, v glasses.View) {
+		cases = append(cases, drawing{m, v})
+		names = append(names, m.ID+"/"+name)
+		want = append(want, caseHash(m, name, v))
+	}
 	for _, m := range panels() {
 		for _, g := range goldens() {
-			cases = append(cases, drawing{m, g.of(t)})
-			names = append(names, m.ID+"/"+g.name)
-			want = append(want, fmt.Sprintf("%x", sha256.Sum256(render.PNG(render.Draw(m, g.of(t))))))
+			add(m, g.name, g.of(t))
+		}
+		for _, l := range translations(t) {
+			add(m, l.name, l.view(m))
 		}
 	}
 	input, err := json.Marshal(cases)

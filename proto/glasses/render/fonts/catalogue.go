@@ -15,7 +15,10 @@ type pack struct {
 
 // The packs of each family. Noto Sans of a script has no Latin letters here: those come from the Go fonts, then latin.
 var (
-	latin      = []pack{both("latin-ext"), both("vietnamese"), both("greek-ext"), both("cyrillic-ext")}
+	common     = []pack{both("latin"), both("hebrew")} // punctuation of every script; only the latter has U+2010
+	latin      = []pack{both("latin-ext"), both("vietnamese")}
+	greek      = []pack{both("greek-ext")}
+	cyrillic   = []pack{both("cyrillic"), both("cyrillic-ext")}
 	arabic     = []pack{both("arabic")}
 	armenian   = []pack{both("armenian")}
 	bengali    = []pack{both("bengali")}
@@ -40,7 +43,7 @@ var byScript = map[language.Script][]pack{
 	language.Arabic: arabic, language.Armenian: armenian, language.Bengali: bengali,
 	language.Devanagari: devanagari, language.Georgian: georgian, language.Hebrew: hebrew,
 	language.Tamil: tamil, language.Thai: thai,
-	language.Latin: latin, language.Greek: latin, language.Cyrillic: latin,
+	language.Latin: latin, language.Greek: greek, language.Cyrillic: cyrillic,
 	language.Hangul: {korean}, language.Hiragana: {japanese}, language.Katakana: {japanese},
 	language.Bopomofo: {traditional},
 }
@@ -80,7 +83,7 @@ func packsOf(r rune, script language.Script, region Region, asEmoji bool) []pack
 	if r >= firstSymbol && !isEastAsian(r) { // a script's own font rarely has them
 		return slices.Concat(pictures, list)
 	}
-	return slices.Concat(list, pictures)
+	return slices.Concat(list, common, pictures)
 }
 
 const (

@@ -26,7 +26,7 @@ func TestCatalogue_NamesEveryFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer unpack.Close()
-	lists := [][]pack{symbols, emoji, byRegion[RegionChina]}
+	lists := [][]pack{common, symbols, emoji, byRegion[RegionChina]}
 	for _, list := range byScript {
 		lists = append(lists, list)
 	}

@@ -64,8 +64,9 @@ func TestGlyphs_AreThoseOfHarfBuzz(t *testing.T) {
 		t.Skip("SKIPPED, hb-shape is missing: apt-get install libharfbuzz-bin")
 	}
 	groups := map[shaping]map[string]bool{}
+	texts := corpus(t)
 	var setter Typesetter
-	for i, text := range append(corpus(t), mixtures(corpus(t), 2000)...) {
+	for i, text := range append(texts, mixtures(texts, 2000)...) {
 		for _, it := range setter.itemsOf(text, Options{Bold: i%2 == 1, Auto: true}) {
 			if it.face == nil {
 				continue
@@ -176,10 +177,16 @@ func hbShape(t *testing.T, hb, font string, key shaping, lines []string) [][]hbG
 	return all
 }
 
+// corpus is texts of many languages.
 func corpus(t *testing.T) []string {
-	return []string{
-		"Tiếng Việt", "e\u0301", "ệ̃", "Ελλάδα ᾧ", "Ѣ кириллица", "你好，世界。", "繁體中文「廣東」", "日本語カタカナ",
-		"한국어 뷁", "مرحبا بالعالم ١٢٣ يولد جميع الناس أحرارًا متساوين في الكرامة والحقوق", "שָׁלוֹם", "नमस्ते क्षत्रिय", "ภาษาไทย น้ำ",
-		"বাংলা ক্ষ", "தமிழ்", "Հայերեն", "ქართული", "✓ ★ → ☎", "🙂 👍🏽 👩‍👩‍👧 ❤️",
+	t.Helper()
+	data, err := os.ReadFile("../testdata/languages/articles.txt")
+	if err != nil {
+		t.Fatal(err)
 	}
+	texts := []string{"e\u0301 ệ̃ ᾧ Ѣ", "뷁 क्षत्रिय ক্ষ น้ำ שָׁלוֹם أحرارًا", "✓ ★ → ☎ 🙂 👍🏽 👩‍👩‍👧 ❤️"}
+	for _, translation := range strings.Split(strings.TrimSpace(string(data)), "\n\n") {
+		texts = append(texts, strings.Split(translation, "\n")[1:]...)
+	}
+	return texts
 }

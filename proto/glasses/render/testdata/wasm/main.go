@@ -1,4 +1,5 @@
-// Package main draws the views that it reads from standard input and prints the SHA-256 of each picture.
+// Package main draws the views that it reads from standard input and prints the SHA-256 of the pixels of each
+// picture.
 package main
 
 import (
@@ -22,6 +23,6 @@ func main() {
 		os.Exit(1)
 	}
 	for _, c := range cases {
-		fmt.Printf("%x\n", sha256.Sum256(render.PNG(render.Draw(c.Model, c.View))))
+		fmt.Printf("%x\n", sha256.Sum256(render.Draw(c.Model, c.View).Pix))
 	}
 }
