@@ -20,7 +20,7 @@ func FuzzEmail(f *testing.F) {
 			t.Errorf("%q gives %q", given, email)
 		}
 		if again, err := normalizeEmail(email); err != nil || again != email {
-			t.Errorf("%q is not settled: %q, %v", email, again, err)
+			t.Errorf("normalise %q again: got %q, error %v, want no change", email, again, err)
 		}
 	})
 }

@@ -82,7 +82,7 @@ func TestIngestCounts(t *testing.T) {
 	}
 	again := w.counted(w.send(key, packed(w.batch("b", "c")), "Content-Encoding", "gzip"))
 	if again.Accepted != 1 || again.Duplicates != 1 {
-		t.Errorf("again, packed: %+v", again)
+		t.Errorf("second upload, compressed: got %+v, want 1 accepted and 1 duplicate", again)
 	}
 	at := w.now().UnixMilli()
 	mixed := fmt.Sprintf(`{"events":[7,{"id":"x","type":"event","name":"n","at":%d,"installId":"k3v9x2m4q7","newField":{"a":[1]}},
@@ -94,7 +94,7 @@ func TestIngestCounts(t *testing.T) {
 	}
 	for i, index := range []int{0, 2, 3, 5} {
 		if got.Problems[i].Index != index || got.Problems[i].Reason == "" {
-			t.Errorf("problem %d: %+v", i, got.Problems[i])
+			t.Errorf("problem %d: got %+v, want a reason and the index of the invalid event", i, got.Problems[i])
 		}
 	}
 }
@@ -137,12 +137,12 @@ func TestIngestRefusals(t *testing.T) {
 				t.Errorf("%d %s (%v)", rec.Code, rec.Body, err)
 			}
 			if rec.Header().Get("Access-Control-Allow-Origin") != "*" {
-				t.Error("a browser cannot read the refusal")
+				t.Error("refusal without Access-Control-Allow-Origin, want * so that browsers can read it")
 			}
 		})
 	}
 	if strings.Contains(w.log.String(), key) {
-		t.Error("the log holds the key")
+		t.Error("the log must not contain the key")
 	}
 }
 
@@ -160,7 +160,7 @@ func TestIngestFromBrowsers(t *testing.T) {
 	rec = httptest.NewRecorder()
 	w.mux.ServeHTTP(rec, r)
 	if rec.Header().Get("Access-Control-Allow-Origin") != "" {
-		t.Error("other routes are open to other sites")
+		t.Error("other routes must not allow other origins")
 	}
 }
 
@@ -185,12 +185,13 @@ func FuzzBatch(f *testing.F) {
 		b, err := decodeBatch(data)
 		if err != nil {
 			if refusalOf(err) == nil {
-				t.Errorf("an error without a code: %v", err)
+				t.Errorf("got an error that is no Refusal: %v", err)
 			}
 			return
 		}
 		if len(b.events)+len(b.broken) > backendapi.MaxBatchEvents || b.index != nil && len(b.index) != len(b.events) {
-			t.Errorf("%d events, %d broken, %d indexes", len(b.events), len(b.broken), len(b.index))
+			t.Errorf("%d events, %d malformed ones, %d indexes: too many, or not one index per event", len(b.events),
+				len(b.broken), len(b.index))
 		}
 		if out := b.answer(analytics.Accepted{}); out.Rejected != len(b.broken) || len(out.Problems) > analytics.MaxProblems {
 			t.Errorf("answer %+v", out)
@@ -198,7 +199,7 @@ func FuzzBatch(f *testing.F) {
 	})
 }
 
-// TestDocumentedBatch sends the batch shown in the documentation, with the times that the shell would fill in.
+// TestDocumentedBatch sends the batch from the documentation, with the timestamps that a shell would insert.
 func TestDocumentedBatch(t *testing.T) {
 	w, key := shipped(t)
 	for _, p := range docs.Pages() {
@@ -213,5 +214,5 @@ func TestDocumentedBatch(t *testing.T) {
 		}
 		return
 	}
-	t.Error("there is no page of analytics")
+	t.Error("the analytics page of the documentation is missing")
 }

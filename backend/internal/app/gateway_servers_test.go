@@ -16,10 +16,10 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-// localServer is a server of models as a person runs it: it lists its models, and the fake provider answers for them.
+// localServer is a model server as a person would run it. It lists its models, and the fake provider answers for them.
 type localServer struct {
 	*httptest.Server
-	models atomic.Pointer[string] // the list of models; nil: it refuses every key
+	models atomic.Pointer[string] // the list of models; if nil, the server refuses every key
 }
 
 func startLocalServer(t *testing.T, provider *llmtest.Provider) *localServer {
@@ -49,7 +49,7 @@ func startLocalServer(t *testing.T, provider *llmtest.Provider) *localServer {
 
 const serversPath = "/account/projects/com.example.hello/gateway/servers"
 
-// offered lists the models of /v1/models.
+// offered lists the models in /v1/models.
 func (w *gatewayWorld) offered() string {
 	w.t.Helper()
 	res, text := w.ask("GET", "/v1/models", "")
@@ -66,7 +66,7 @@ func (w *gatewayWorld) offered() string {
 	return strings.Join(ids, " ")
 }
 
-// A person adds a server in the dashboard; from then on apps can ask for its models, at no cost, also after a restart.
+// When a person adds a server in the dashboard, apps can use its models at no cost, even after a restart.
 func TestGateway_ServesModelsOfAServerThatThePersonAdded(t *testing.T) {
 	eachGateway(t, testLocalServer, func(c *config.Config) {
 		c.GatewayCatalogue, c.FreeCredit, c.CredentialsKeys = "", "0.00", strings.Repeat("a1", 32)
@@ -84,15 +84,15 @@ func testLocalServer(t *testing.T, w *gatewayWorld) {
 		text := pages.get("/account/projects/com.example.hello/gateway")
 		for _, one := range want {
 			if !strings.Contains(text, one) {
-				t.Errorf("the page lacks %q", one)
+				t.Errorf("the page must contain %q", one)
 			}
 		}
 		if strings.Contains(text, llmtest.Key) {
-			t.Error("the page shows the key")
+			t.Error("the page must not show the key")
 		}
 	}
 	if status := add("ollama", server.URL, ""); status != http.StatusSeeOther || w.offered() != "" {
-		t.Fatalf("without its key: %d, %q", status, w.offered())
+		t.Fatalf("server without its key: got status %d, models %q; want 303 and none", status, w.offered())
 	}
 	page("it asks for a key", "paid by: nothing")
 	if status := add("ollama", server.URL, llmtest.Key); status != http.StatusSeeOther {
@@ -103,7 +103,7 @@ func testLocalServer(t *testing.T, w *gatewayWorld) {
 	if got := w.offered(); got != want {
 		t.Fatalf("offered %q", got)
 	}
-	for _, path := range []string{"ollama/llama3.2:1b", "ollama%2Fllama3.2:1b"} { // official clients escape the id
+	for _, path := range []string{"ollama/llama3.2:1b", "ollama%2Fllama3.2:1b"} { // official clients escape the ID
 		if res, text := w.ask("GET", "/v1/models/"+path, ""); res.StatusCode != http.StatusOK ||
 			!strings.Contains(text, `"id":"ollama/llama3.2:1b"`) {
 			t.Errorf("%s: %d %s", path, res.StatusCode, text)
@@ -130,14 +130,15 @@ func testLocalServer(t *testing.T, w *gatewayWorld) {
 	chosen := w.call("PATCH", assistant, `{"version":0,"textModel":"ollama/llama3.2:1b"}`, &config)
 	const changed = "assistant=ollama/llama3.2:1b ollama/good ollama/llama3.2:1b"
 	if chosen != http.StatusOK || len(config.Choices.TextModels) != 2 || w.offered() != changed {
-		t.Errorf("set: %d, %+v, %q", chosen, config.Choices.TextModels, w.offered())
+		t.Errorf("set the assistant's model: got status %d, choices %+v, models %q", chosen, config.Choices.TextModels,
+			w.offered())
 	}
 	w.call("PATCH", assistant, `{"version":1,"textModel":""}`, &config)
 	less := `{"data":[{"id":"good"}]}`
 	server.models.Store(&less)
 	if status := pages.post(serversPath+"/ollama/check", url.Values{}); status != http.StatusSeeOther ||
 		w.offered() != "assistant=ollama/good ollama/good" {
-		t.Errorf("checked: %d, %q", status, w.offered())
+		t.Errorf("check the server: got status %d, models %q", status, w.offered())
 	}
 	server.Close()
 	if res, text := w.ask("POST", "/v1/chat/completions", chatBody("assistant", "")); res.StatusCode !=
@@ -147,19 +148,19 @@ func testLocalServer(t *testing.T, w *gatewayWorld) {
 	pages.post(serversPath+"/ollama/check", url.Values{})
 	page("it does not answer: start it", "A local server of models did not answer.")
 	if strings.Contains(w.log.String(), llmtest.Key) {
-		t.Error("the log has the key")
+		t.Error("the log must not contain the key")
 	}
 	status := pages.post(serversPath+"/ollama/remove", url.Values{})
 	if status != http.StatusSeeOther || w.offered() != "" {
-		t.Errorf("removed: %d, %q", status, w.offered())
+		t.Errorf("remove the server: got status %d, models %q; want 303 and none", status, w.offered())
 	}
 	var keys int
 	if err := w.db.QueryRow("SELECT COUNT(*) FROM credentials").Scan(&keys); err != nil || keys != 0 {
-		t.Errorf("%d keys left, %v", keys, err)
+		t.Errorf("%d keys left (error %v), want none", keys, err)
 	}
 }
 
-// Only addresses of this machine and of private networks are called, whatever their names.
+// Only addresses of this machine and of private networks are called, whatever their host names.
 func TestGateway_CallsNoServerElsewhere(t *testing.T) {
 	w := startGateway(t, func(c *config.Config) { c.CredentialsKeys = strings.Repeat("a1", 32) })
 	pages := w.signIn()
@@ -176,7 +177,7 @@ func TestGateway_CallsNoServerElsewhere(t *testing.T) {
 	}
 	var stored int
 	if err := w.db.QueryRow("SELECT COUNT(*) FROM local_servers").Scan(&stored); err != nil || stored != 0 {
-		t.Errorf("%d servers, %v", stored, err)
+		t.Errorf("%d servers were stored (error %v), want none", stored, err)
 	}
 	for _, path := range []string{"/nothing/check", "/nothing/remove"} {
 		if status := pages.post(serversPath+path, url.Values{}); status != http.StatusNotFound {
@@ -185,7 +186,7 @@ func TestGateway_CallsNoServerElsewhere(t *testing.T) {
 	}
 }
 
-// A backend that calls itself would do so until its limits: it says so instead.
+// A backend that called itself would continue until it reached its limits. Instead it reports the mistake.
 func TestGateway_IsNoLocalServerOfItself(t *testing.T) {
 	w := startGateway(t, func(c *config.Config) { c.CredentialsKeys = strings.Repeat("a1", 32) })
 	pages := w.signIn()
@@ -195,7 +196,7 @@ func TestGateway_IsNoLocalServerOfItself(t *testing.T) {
 	}
 	text := pages.get("/account/projects/com.example.hello/gateway")
 	if !strings.Contains(text, "it is an AI gateway itself") {
-		t.Error("the page does not say what is wrong")
+		t.Error("the page must say that the server is an AI gateway itself")
 	}
 	w.exec(`UPDATE local_servers SET models = '["self/good","good"]'`) // as an older version stored them
 	for _, model := range []string{"self/good", "self/self/good"} {
