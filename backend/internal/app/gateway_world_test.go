@@ -210,7 +210,7 @@ func (w *gatewayWorld) last() callRow {
 	return rows[len(rows)-1]
 }
 
-// balance returns the posted and the held money of the one account.
+// balance returns the posted and the held money of the only account.
 func (w *gatewayWorld) balance() (posted, held int64) {
 	w.t.Helper()
 	if err := w.db.QueryRow(`SELECT posted, held FROM credit_balances`).Scan(&posted, &held); err != nil {
@@ -219,7 +219,7 @@ func (w *gatewayWorld) balance() (posted, held int64) {
 	return posted, held
 }
 
-// errorOf reads an error in either envelope.
+// errorOf parses an error in either envelope.
 func errorOf(t *testing.T, body string) map[string]any {
 	t.Helper()
 	var envelope struct {
