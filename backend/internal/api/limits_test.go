@@ -188,7 +188,7 @@ func TestSecrets_AreNotStoredOrLogged(t *testing.T) {
 		}
 		dump.Write(data)
 	}
-	if !strings.Contains(dump.String(), "hostcanary") || !strings.Contains(w.log.String(), "link made") {
+	if !strings.Contains(dump.String(), "hostcanary") || !strings.Contains(w.log.String(), "link created") {
 		t.Fatal("the search found no known text, so it cannot find canaries")
 	}
 	for canary, what := range canaries {

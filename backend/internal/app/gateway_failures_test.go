@@ -123,7 +123,7 @@ var failuresOfCalls = []failure{
 	{name: "model without a price", body: chatBody("unpriced", ""), status: 404, code: "model_not_found", counts: refused,
 		hint: "ask for assistant", page: "No price for text_cached"},
 	{name: "wrong interface", body: chatBody("resp-good", ""), status: 400, code: "wrong_api", counts: refused,
-		hint: "names the interface of each", page: "by another interface than the model has"},
+		hint: "names the interface of each", page: "through an interface that the model does not have"},
 	{name: "more than the credit", body: withMore(longQuestion, `,"max_tokens":1000`), status: 402,
 		code: "request_too_large", members: "needed available affordableOutputTokens", counts: refused,
 		hint: "lower max_tokens", page: "The credit covered only a shorter answer"},
