@@ -189,13 +189,13 @@ func TestSuspendedAccount(t *testing.T) {
 		t.Errorf("wrong password for a suspended account: got %v, want ErrBadCredentials", err)
 	}
 	if _, err := s.SignIn(t.Context(), ada.Email, "correct horse", ""); !errors.Is(err, ErrSuspended) {
-		t.Errorf("sign in: %v", err)
+		t.Errorf("sign in to a suspended account: got %v, want ErrSuspended", err)
 	}
 	if _, err := s.FindSession(t.Context(), cookie); !errors.Is(err, ErrNoSession) {
 		t.Errorf("session of a suspended account: got %v, want ErrNoSession", err)
 	}
 	if _, err := s.FindSession(t.Context(), "swb_nonsense"); !errors.Is(err, ErrNoSession) {
-		t.Errorf("nonsense: %v", err)
+		t.Errorf("unknown cookie: got %v, want ErrNoSession", err)
 	}
 }
 

@@ -82,12 +82,12 @@ func TestLinkMade_NeverBlocks(t *testing.T) {
 		s.LinkMade("ada", NewLink{Host: "two"})
 		synctest.Wait()
 		if len(out.sent) != 1 || out.sent[0].AccountID != "ada" {
-			t.Errorf("sent %+v", out.sent)
+			t.Errorf("sent %+v, want one mail to ada", out.sent)
 		}
 		s.LinkMade("ada", NewLink{Host: "three"})
 		cancel()
 		if err := <-done; err != nil || len(out.sent) != 2 {
-			t.Errorf("%v, sent %+v", err, out.sent)
+			t.Errorf("Serve returned %v and sent %+v, want no error and two mails", err, out.sent)
 		}
 	})
 }
@@ -100,13 +100,13 @@ func TestNewLinkMail_ContainsNoForeignLink(t *testing.T) {
 	text := strings.Join(append(m.Text, m.After...), "\n")
 	for _, link := range []string{"://", "www.", "evil.", "//EVIL。", "1.2.3”"} {
 		if strings.Contains(text, link) {
-			t.Errorf("%q is in %s", link, text)
+			t.Errorf("the mail must not contain %q: %s", link, text)
 		}
 	}
 	for _, says := range []string{"Computer: “https[:]//evil[.]example/login”\n", "System: “www[.]evil[.]example”\n",
 		"“agent 1.2.3' ", "192.0.2.7"} {
 		if !strings.Contains(text, says) {
-			t.Errorf("no %q in %s", says, text)
+			t.Errorf("the mail must contain %q: %s", says, text)
 		}
 	}
 	if said := strings.Join(newLinkMail(Account{}, NewLink{}, "").Text, "\n"); !strings.Contains(said,

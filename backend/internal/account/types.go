@@ -79,7 +79,7 @@ type Account struct {
 // Verified reports whether the address is verified.
 func (a Account) Verified() bool { return !a.VerifiedAt.IsZero() }
 
-// HasPassword reports whether the account can be signed in to by password.
+// HasPassword reports whether the account has a password.
 func (a Account) HasPassword() bool { return a.PasswordHash != "" }
 
 // Visit describes how and from where a browser signed in.
@@ -189,8 +189,8 @@ type PeopleStore interface {
 	AccountByEmail(ctx context.Context, email string) (Account, error)
 	// AccountByID returns ErrNotFound for an unknown id.
 	AccountByID(ctx context.Context, id string) (Account, error)
-	// SetPassword replaces the hash from by the hash to. It deletes all mailed links that set a password and every
-	// browser session except keepHash. It returns ErrBadCredentials if the stored hash is no longer from.
+	// SetPassword replaces the password hash from with the hash to. It deletes all mailed links that set a password and
+	// every browser session except keepHash. It returns ErrBadCredentials if the stored hash is no longer from.
 	SetPassword(ctx context.Context, from, to, keepHash string, e audit.Entry) error
 	// SetActive suspends or restores the entry's account and writes the entry. It reports whether the account's state
 	// changed.

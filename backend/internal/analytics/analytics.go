@@ -73,7 +73,7 @@ type Point struct {
 	Sessions, Events, Errors, ActiveInstalls int64
 }
 
-// Count is how often a name was counted.
+// Count is the number of times a name occurred.
 type Count struct {
 	Name string
 	N    int64

@@ -160,6 +160,6 @@ func TestFromAuthRequiredToLinked(t *testing.T) {
 	w.call("POST", backendapi.PathSessions, `{"project":"com.example.hello"}`, "Authorization",
 		"Bearer "+token.AuthToken).is(http.StatusCreated).into(&s)
 	if !s.Created || s.SessionURL != site+"/s/"+s.SessionID {
-		t.Errorf("session %+v", s)
+		t.Errorf("got session %+v, want a new one with its URL", s)
 	}
 }

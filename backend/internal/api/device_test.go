@@ -20,7 +20,7 @@ func TestIssueCode(t *testing.T) {
 		!secret.Valid(credential.DeviceCode, code.DeviceCode) ||
 		code.VerificationURL != site+"/activate?code="+code.UserCode ||
 		code.ExpiresInSeconds != 600 || code.PollIntervalSeconds != 5 {
-		t.Errorf("issued %+v", code)
+		t.Errorf("got device code %+v", code)
 	}
 	if again := w.issue(); again.DeviceCode == code.DeviceCode || again.UserCode == code.UserCode {
 		t.Error("got the same code twice, want two different codes")
@@ -119,7 +119,7 @@ func TestPollBodies(t *testing.T) {
 	w := newWorld(t)
 	code := w.issue()
 	if got := w.poll(code.DeviceCode).is(http.StatusOK); string(got.body) != `{"pending":true,"pollIntervalSeconds":5}`+"\n" {
-		t.Errorf("pending: %s", got.body)
+		t.Errorf("first poll: got %s, want pending", got.body)
 	}
 	if got := w.poll(code.DeviceCode).is(http.StatusOK); string(got.body) != `{"pending":true,"pollIntervalSeconds":10}`+"\n" {
 		t.Errorf("second poll within the interval: got %s, want a longer interval", got.body)
@@ -151,6 +151,6 @@ func TestRequester_IsSanitised(t *testing.T) {
 	}
 	if r := shown.Requester; r.Host != "maplegpjx" || r.OS != strings.Repeat("ö", 100) || r.Client != "Ünïcode 端末 1.0" ||
 		r.IP != "192.0.2.7" {
-		t.Errorf("requester %+q", r)
+		t.Errorf("got requester %+q, want sanitised texts", r)
 	}
 }

@@ -135,7 +135,7 @@ func TestAddressQueue_IsBoundedInTotal(t *testing.T) {
 		runtime.Gosched()
 	}
 	if _, err := all.enter(ctx, "203.0.113.1"); !errors.As(err, new(*Refusal)) {
-		t.Errorf("one more: %v", err)
+		t.Errorf("call above the limit: got %v, want a Refusal", err)
 	}
 	cancel()
 	wg.Wait()

@@ -45,7 +45,7 @@ func (w *world) send(key string, body []byte, header ...string) *httptest.Respon
 func (w *world) counted(rec *httptest.ResponseRecorder) (a backendapi.AnalyticsAccepted) {
 	w.Helper()
 	if rec.Code != http.StatusOK {
-		w.Fatalf("status %d: %s", rec.Code, rec.Body)
+		w.Fatalf("got status %d, want 200: %s", rec.Code, rec.Body)
 	}
 	if err := json.Unmarshal(rec.Body.Bytes(), &a); err != nil {
 		w.Fatal(err)
@@ -78,7 +78,7 @@ func TestIngestCounts(t *testing.T) {
 	w, key := shipped(t)
 	first := w.counted(w.send(key, w.batch("a", "b", "a")))
 	if first.Accepted != 2 || first.Duplicates != 1 || first.SampleRate != 1 {
-		t.Errorf("first: %+v", first)
+		t.Errorf("first upload: got %+v, want 2 accepted and 1 duplicate", first)
 	}
 	again := w.counted(w.send(key, packed(w.batch("b", "c")), "Content-Encoding", "gzip"))
 	if again.Accepted != 1 || again.Duplicates != 1 {
@@ -90,7 +90,7 @@ func TestIngestCounts(t *testing.T) {
 		{"id":"old","type":"session","at":%d,"installId":"k3v9x2m4q7"},null]}`, at, at, at-73*3600*1000)
 	got := w.counted(w.send(key, []byte(mixed)))
 	if got.Accepted != 1 || got.Late != 1 || got.Rejected != 4 || len(got.Problems) != 4 {
-		t.Fatalf("mixed: %+v", got)
+		t.Fatalf("batch with invalid events: got %+v, want 1 accepted, 1 late and 4 rejected", got)
 	}
 	for i, index := range []int{0, 2, 3, 5} {
 		if got.Problems[i].Index != index || got.Problems[i].Reason == "" {
@@ -194,7 +194,7 @@ func FuzzBatch(f *testing.F) {
 				len(b.broken), len(b.index))
 		}
 		if out := b.answer(analytics.Accepted{}); out.Rejected != len(b.broken) || len(out.Problems) > analytics.MaxProblems {
-			t.Errorf("answer %+v", out)
+			t.Errorf("got answer %+v, want every malformed event rejected", out)
 		}
 	})
 }

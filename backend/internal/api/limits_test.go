@@ -87,7 +87,7 @@ func TestHealth(t *testing.T) {
 	if !h.OK || h.Service != "service-backend" || h.Version != buildinfo.Version || h.Commit != buildinfo.Commit ||
 		h.BuiltAt != buildinfo.BuiltAt ||
 		h.UptimeMs != 90_000 || h.Phase == "" || got.header.Get("Content-Type") != "application/json" {
-		t.Errorf("health %+v", h)
+		t.Errorf("got health %+v", h)
 	}
 	for hint, words := range map[string][]string{
 		"sessions":     {"POST /api/sessions", "install-id", "anonymous", "bearer token", "linked"},

@@ -40,7 +40,7 @@ func TestMergedProjects(t *testing.T) {
 	var got backendapi.AssistantConfig
 	w.call("GET", backendapi.PathProjects+"/com.example.old/assistant", "", bearer...).is(http.StatusOK).into(&got)
 	if got.Project != app {
-		t.Errorf("project %s", got.Project)
+		t.Errorf("got project %s, want the one it was merged into", got.Project)
 	}
 	var denied backendapi.PermissionDenied
 	w.call("GET", backendapi.PathProjects+"/com.example.old/analytics", "",
@@ -89,6 +89,6 @@ func TestChanges_NameWhatDiffers(t *testing.T) {
 	w.call("PATCH", pagePath, fmt.Sprintf(`{"version":%d,"theme":%q,"title":"Another","phrases":[{"phrase":"next page"}]}`,
 		page.Version, page.Theme), bearer...).is(http.StatusOK).into(&after)
 	if !slices.Equal(after.Changed, []string{"title", "phrases"}) {
-		t.Errorf("the page's %v", after.Changed)
+		t.Errorf("connection page: got changed fields %v, want title and phrases", after.Changed)
 	}
 }

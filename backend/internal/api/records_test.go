@@ -177,11 +177,11 @@ func TestAssistant_RefusalDoesNotRevealHiddenModel(t *testing.T) {
 	w.grant(func(g *grants.Grants) { g.Assistant[grants.RealtimeModel] = grants.Off })
 	const want = "the conversation model does not support this voice; the account does not let agents read that model"
 	if m := refused(); m != want {
-		t.Errorf("misfit: %q", m)
+		t.Errorf("unsupported voice: got %q, want the text without the model", m)
 	}
 	w.operate("UPDATE assistant_configs SET realtime_model = 'retired-model'")
 	if m := refused(); m != want {
-		t.Errorf("gone: %q", m)
+		t.Errorf("removed model: got %q, want the text without the model", m)
 	}
 }
 
@@ -305,7 +305,7 @@ func TestAnalyticsQueries(t *testing.T) {
 		"?range=90d": 90, "": 7} {
 		var r backendapi.AnalyticsReport
 		if w.call("GET", appPath+"/analytics"+query, "", bearer...).is(http.StatusOK).into(&r); len(r.Series) != points {
-			t.Errorf("%s: %d points", query, len(r.Series))
+			t.Errorf("%s: got a series of %d points", query, len(r.Series))
 		}
 	}
 	for _, path := range []string{assistPath, pagePath, backendapi.PathProjects, backendapi.PathSessions, appPath +
@@ -337,14 +337,14 @@ func TestReads_AreAudited(t *testing.T) {
 	w.call("GET", appPath+"/analytics?range=x", "", bearer...).is(http.StatusBadRequest)
 	w.call("GET", pagePath, "", bearer...).is(http.StatusOK)
 	if got := read(); len(got) != 1 || got[0] != "assistant.read" {
-		t.Errorf("noted %v", got)
+		t.Errorf("audited reads: got %v, want assistant.read once", got)
 	}
 	w.pass(11 * time.Minute)
 	for _, path := range []string{assistPath, appPath + "/analytics", appPath + "/credentials"} {
 		w.call("GET", path, "", bearer...).is(http.StatusOK)
 	}
 	if got := read(); len(got) != 4 {
-		t.Errorf("noted %v", got)
+		t.Errorf("audited reads: got %v, want 4", got)
 	}
 	w.grant(func(g *grants.Grants) { g.Analytics = grants.Off })
 	w.pass(11 * time.Minute)

@@ -26,7 +26,7 @@ func TestRoutes_AreTheDocumentedOnes(t *testing.T) {
 	for _, rt := range all.table() {
 		r, ok := documented[rt.method+" "+rt.path]
 		if !ok {
-			t.Errorf("%s %s is not in backendapi.Routes", rt.method, rt.path)
+			t.Errorf("%s %s: route is missing from backendapi.Routes", rt.method, rt.path)
 			continue
 		}
 		delete(documented, rt.method+" "+rt.path)

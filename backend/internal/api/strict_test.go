@@ -107,7 +107,7 @@ func TestBody_EndsEarly(t *testing.T) {
 	if err == nil {
 		defer conn.Body.Close()
 		if conn.StatusCode != http.StatusBadRequest {
-			t.Errorf("status %d", conn.StatusCode)
+			t.Errorf("got status %d, want 400", conn.StatusCode)
 		}
 	}
 	if strings.Contains(w.log.String(), `"level":"ERROR"`) {

@@ -176,7 +176,7 @@ func TestTelemetry_PurgeErasesOneInstall(t *testing.T) {
 		var got backendapi.TelemetryPurged
 		w.call("DELETE", backendapi.PathTelemetry, "", backendapi.HeaderInstallID, c.install).is(http.StatusOK).into(&got)
 		if got.Deleted != c.want {
-			t.Errorf("%s: %d deleted, want %d", c.install, got.Deleted, c.want)
+			t.Errorf("%s: got %d events deleted, want %d", c.install, got.Deleted, c.want)
 		}
 	}
 }
@@ -252,7 +252,7 @@ func FuzzTelemetryBody(f *testing.F) {
 			return
 		}
 		if s := strings.TrimSpace(string(body)); s == "null" || s == "{}" {
-			t.Fatalf("%q is taken", body)
+			t.Fatalf("%q was accepted", body)
 		}
 		if rejected < 0 || dropped < 0 || len(records)+rejected > wire.MaxBatch {
 			t.Fatalf("%q: got %d records and %d rejected, more than a batch may have", body, len(records), rejected)

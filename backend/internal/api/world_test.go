@@ -269,7 +269,7 @@ func (w *world) operate(statement string, args ...any) {
 func (a answer) is(status int) answer {
 	a.t.Helper()
 	if a.status != status {
-		a.t.Fatalf("%s: status %d, want %d: %s", a.what, a.status, status, a.body)
+		a.t.Fatalf("%s: got status %d, want %d: %s", a.what, a.status, status, a.body)
 	}
 	if got := a.header.Get("Cache-Control"); got != "no-store" {
 		a.t.Errorf("%s: got Cache-Control %q, want no-store", a.what, got)

@@ -116,7 +116,7 @@ func (d *database) written() string {
 	return d.texts(query)[0]
 }
 
-// keep records the current content.
+// keep records the current content of the database, with which changes compares.
 func (d *database) keep() {
 	d.t.Helper()
 	d.kept, d.mark = d.dump(), d.written()

@@ -105,7 +105,7 @@ func (v visit) name() string {
 	return name
 }
 
-// names reports whether the request names any of the things.
+// names reports whether the request's path or form contains the placeholder of one of the things.
 func (v visit) names(things map[string]string) bool {
 	for name := range things {
 		if strings.Contains(v.pattern+v.path+v.form, "{"+name+"}") {

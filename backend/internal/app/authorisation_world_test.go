@@ -183,7 +183,7 @@ func (h *authWorld) signInAs(b *browser, email string) *browser {
 	h.visit(b, request{method: http.MethodPost, path: "/signin", form: form, origin: siteURL})
 	h.visit(b, request{method: http.MethodGet, path: "/account/settings"})
 	if b.email = email; !strings.HasPrefix(b.cookie.Value, "s.") || b.csrf == "" {
-		h.t.Fatalf("sign-in of %s failed", b.name)
+		h.t.Fatalf("failed to sign in as %s", b.name)
 	}
 	return b
 }

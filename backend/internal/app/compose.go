@@ -38,7 +38,7 @@ type server interface {
 	Serve(ctx context.Context) error
 }
 
-// features are the parts between the store and the API and pages.
+// features holds the services that the API and the pages use.
 type features struct {
 	links       *link.Service
 	mail        *mail.Sender

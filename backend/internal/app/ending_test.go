@@ -23,7 +23,7 @@ func TestSimulatorPage_Ends(t *testing.T) {
 	var s backendapi.Session
 	if status := b.call("POST", backendapi.PathSessions, `{"project":"com.example.hello"}`,
 		&s); status != http.StatusCreated {
-		t.Fatalf("create: %d", status)
+		t.Fatalf("create session: got status %d, want 201", status)
 	}
 	signIn := func() {
 		t.Helper()

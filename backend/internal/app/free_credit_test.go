@@ -27,11 +27,11 @@ func TestFreeCredit_CountsTheNetworkOfTheSignUp(t *testing.T) {
 			b.get("/signup")
 			if status := b.post("/signup", url.Values{"email": {email}, "accept": {"1"}, "password": {testPassword}}); status !=
 				http.StatusSeeOther {
-				t.Fatalf("sign up: %d", status)
+				t.Fatalf("sign up: got status %d, want 303", status)
 			}
 			b.get("/privacy")
 			if status := b.post("/signout", url.Values{}); status != http.StatusSeeOther {
-				t.Fatalf("sign out: %d", status)
+				t.Fatalf("sign out: got status %d, want 303", status)
 			}
 		}
 		var browsers, grants, networks int

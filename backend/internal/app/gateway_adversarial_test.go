@@ -115,7 +115,8 @@ func (w *gatewayWorld) compareCall(rt *rapid.T) {
 		billed = 2*(c.In-cached) + cached + 10*c.Out
 	}
 	if row.MicroUSD+carried != billed {
-		rt.Fatalf("%s: billed %d, charged %d, carried %d: %d %.200s", body, billed, row.MicroUSD, carried, res.StatusCode, text)
+		rt.Fatalf("%s: provider billed %d, account charged %d, operator paid %d: status %d %.200s", body, billed,
+			row.MicroUSD, carried, res.StatusCode, text)
 	}
 }
 

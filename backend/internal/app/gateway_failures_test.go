@@ -53,7 +53,7 @@ func withMore(body, more string) string { return strings.TrimSuffix(body, "}") +
 func (f *failures) set(path string, form url.Values) {
 	f.t.Helper()
 	if status := f.owner.post(gatewayPage+path, form); status != http.StatusSeeOther {
-		f.t.Fatalf("POST %s: %d", path, status)
+		f.t.Fatalf("POST %s: got status %d, want 303", path, status)
 	}
 }
 

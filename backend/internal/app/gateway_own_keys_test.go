@@ -27,7 +27,7 @@ func (w *gatewayWorld) signIn() *pagesOf {
 	b.get("/signin")
 	status := b.post("/signin", url.Values{"email": {"ada@example.org"}, "password": {testPassword}})
 	if b.get("/account/settings"); status != http.StatusSeeOther {
-		w.t.Fatalf("sign in: %d", status)
+		w.t.Fatalf("sign in: got status %d, want 303", status)
 	}
 	return b
 }
@@ -100,7 +100,7 @@ func TestGateway_OwnKeyPaysAlone(t *testing.T) {
 		set := func(path string, form url.Values) {
 			t.Helper()
 			if status := b.post(page+path, form); status != http.StatusSeeOther {
-				t.Fatalf("POST %s: %d", path, status)
+				t.Fatalf("POST %s: got status %d, want 303", path, status)
 			}
 		}
 		want := func(body string, status int, code string) string {

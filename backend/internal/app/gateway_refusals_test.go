@@ -21,7 +21,7 @@ func (w *gatewayWorld) refused(path, body string, status int, code, kind, retryA
 		w.t.Errorf("%s: got status %d, Retry-After %q, error %v", path, res.StatusCode, res.Header.Get("Retry-After"), e)
 	}
 	if row := w.last(); row.Outcome != code || row.MicroUSD != 0 {
-		w.t.Errorf("counted %+v", row)
+		w.t.Errorf("recorded call %+v, want the refusal without a charge", row)
 	}
 	return e
 }
@@ -111,7 +111,7 @@ func TestGateway_SaysThatNoModelsAreSetUp(t *testing.T) {
 	w.refused("/v1/messages", chatBody("good", `,"max_tokens":1`), http.StatusServiceUnavailable, "not_configured",
 		"overloaded_error", "")
 	if res, text := w.ask("GET", "/v1/models", ""); res.StatusCode != http.StatusOK || !strings.Contains(text, `"data":[]`) {
-		t.Errorf("models: %d %s", res.StatusCode, text)
+		t.Errorf("list models: got %d %s, want 200 and an empty list", res.StatusCode, text)
 	}
 }
 
@@ -131,7 +131,7 @@ func testRevoked(t *testing.T, w *gatewayWorld) {
 		t.Errorf("%v, %q", err, text)
 	}
 	if row := w.last(); row.Outcome != "failed" || !row.Estimated || row.MicroUSD == 0 {
-		t.Errorf("counted %+v", row)
+		t.Errorf("recorded call %+v, want a failed one with an estimated charge", row)
 	}
 	if _, held := w.balance(); held != 0 {
 		t.Errorf("%d held", held)

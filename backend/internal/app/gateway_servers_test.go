@@ -96,12 +96,12 @@ func testLocalServer(t *testing.T, w *gatewayWorld) {
 	}
 	page("it asks for a key", "paid by: nothing")
 	if status := add("ollama", server.URL, llmtest.Key); status != http.StatusSeeOther {
-		t.Fatalf("added: %d", status)
+		t.Fatalf("add a server: got status %d, want 303", status)
 	}
 	w.restart()
 	const want = "assistant=ollama/good ollama/good ollama/llama3.2:1b"
 	if got := w.offered(); got != want {
-		t.Fatalf("offered %q", got)
+		t.Fatalf("got models %q, want those of the server", got)
 	}
 	for _, path := range []string{"ollama/llama3.2:1b", "ollama%2Fllama3.2:1b"} { // official clients escape the ID
 		if res, text := w.ask("GET", "/v1/models/"+path, ""); res.StatusCode != http.StatusOK ||
@@ -115,12 +115,12 @@ func testLocalServer(t *testing.T, w *gatewayWorld) {
 			t.Fatalf("%s: %d %s", model, res.StatusCode, text)
 		}
 		if row := w.last(); row.Outcome != "ok" || row.Source != "local" || row.MicroUSD != 0 || row.In == 0 {
-			t.Errorf("counted %+v", row)
+			t.Errorf("recorded call %+v, want one to a local server without a charge", row)
 		}
 	}
 	book := w.provider.Book()
 	if len(book) != 2 || book[0].Model != "good" || book[1].Model != "llama3.2:1b" {
-		t.Errorf("called %+v", book)
+		t.Errorf("the server received %+v, want a call to each model", book)
 	}
 	if u := w.usage(""); *u.KeySource != "local" || u.Totals.MicroUSD != 0 || u.Totals.Calls != 2 {
 		t.Errorf("%+v", u)
@@ -143,7 +143,7 @@ func testLocalServer(t *testing.T, w *gatewayWorld) {
 	server.Close()
 	if res, text := w.ask("POST", "/v1/chat/completions", chatBody("assistant", "")); res.StatusCode !=
 		http.StatusServiceUnavailable || !strings.Contains(text, "provider_unreachable") {
-		t.Errorf("closed: %d %s", res.StatusCode, text)
+		t.Errorf("stopped server: got %d %s, want 503 provider_unreachable", res.StatusCode, text)
 	}
 	pages.post(serversPath+"/ollama/check", url.Values{})
 	page("it does not answer: start it", "A local server of models did not answer.")
@@ -192,7 +192,7 @@ func TestGateway_IsNoLocalServerOfItself(t *testing.T) {
 	pages := w.signIn()
 	form := url.Values{"server-id": {"self"}, "server-url": {w.url + "/v1"}, "server-key": {w.key}}
 	if status := pages.post(serversPath, form); status != http.StatusSeeOther || strings.Contains(w.offered(), "self/") {
-		t.Errorf("added: %d, %s", status, w.offered())
+		t.Errorf("add the backend itself: got status %d, models %s; want 303 and none of its models", status, w.offered())
 	}
 	text := pages.get("/account/projects/com.example.hello/gateway")
 	if !strings.Contains(text, "it is an AI gateway itself") {
@@ -206,7 +206,7 @@ func TestGateway_IsNoLocalServerOfItself(t *testing.T) {
 			t.Errorf("%s: %d %s", model, res.StatusCode, text)
 		}
 		if made := len(w.calls()) - before; made != 1 {
-			t.Errorf("%s: %d calls", model, made)
+			t.Errorf("%s: got %d calls, want 1", model, made)
 		}
 	}
 }

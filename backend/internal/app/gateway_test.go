@@ -62,7 +62,7 @@ func TestGateway_AsksTheProviderForNoMoreThanItHolds(t *testing.T) {
 	}
 	for _, name := range []string{"Idempotency-Key", "Openai-Organization", "Cookie", "X-Api-Key", "X-Forwarded-For", "Origin"} {
 		if call.Header.Get(name) != "" {
-			t.Errorf("forwarded %s", name)
+			t.Errorf("header %s must not be forwarded", name)
 		}
 	}
 	if got := call.Header.Get("Authorization"); got != "Bearer "+llmtest.Key {
@@ -231,7 +231,7 @@ func testReadsOn(t *testing.T, w *gatewayWorld) {
 	w.restart() // waits until the call is settled
 	row, call := w.last(), w.provider.Book()[0]
 	if row.Outcome == "failed" || row.Estimated || row.Out != call.Out || !call.Done {
-		t.Errorf("%+v, book %+v", row, call)
+		t.Errorf("got call %+v, provider's record %+v, want equal output", row, call)
 	}
 	if _, held := w.balance(); held != 0 {
 		t.Errorf("%d held", held)
@@ -267,7 +267,7 @@ func TestGateway_KeepsKeysAndContentToItself(t *testing.T) {
 	for name, data := range all {
 		for _, secret := range []string{llmtest.Key, w.key, content, "Grüße"} {
 			if bytes.Contains(data, []byte(secret)) {
-				t.Errorf("%s holds %s", name, secret)
+				t.Errorf("%s must not contain %s", name, secret)
 			}
 		}
 	}

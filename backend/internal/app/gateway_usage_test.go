@@ -17,7 +17,7 @@ const helloProject = backendapi.PathProjects + "/com.example.hello"
 func (w *gatewayWorld) usage(query string) (u backendapi.GatewayUsage) {
 	w.t.Helper()
 	if status := w.call("GET", helloProject+backendapi.PathGatewayUsage+query, "", &u); status != http.StatusOK {
-		w.t.Fatalf("usage: %d", status)
+		w.t.Fatalf("read usage: got status %d, want 200", status)
 	}
 	return u
 }
@@ -88,7 +88,7 @@ func testUsageAgrees(t *testing.T, w *gatewayWorld) {
 	for _, want := range []string{"14 calls cost $0.", "in the last 24 hours", "$1.9", "of credit left", "4 calls failed",
 		"6 calls were refused, most often "} {
 		if !strings.Contains(u.Summary, want) {
-			t.Errorf("%q lacks %q", u.Summary, want)
+			t.Errorf("summary %q must contain %q", u.Summary, want)
 		}
 	}
 }
@@ -117,7 +117,7 @@ func testUsageCaps(t *testing.T, w *gatewayWorld) {
 	for _, want := range []string{"of the project's day cap of $0.50 are spent", "the account's month cap of $1.00",
 		"of it reserved by calls in flight"} {
 		if !strings.Contains(u.Summary, want) {
-			t.Errorf("%q lacks %q", u.Summary, want)
+			t.Errorf("summary %q must contain %q", u.Summary, want)
 		}
 	}
 	w.provider.Continue()

@@ -205,7 +205,7 @@ func (w *gatewayWorld) last() callRow {
 	w.t.Helper()
 	rows := w.calls()
 	if len(rows) == 0 {
-		w.t.Fatal("no call was counted")
+		w.t.Fatal("no call was recorded")
 	}
 	return rows[len(rows)-1]
 }

@@ -38,7 +38,7 @@ func TestEvents_Wait(t *testing.T) {
 	}
 	start := time.Now()
 	if page := within(poll("?waitMs=50")); len(page.Events) != 0 || time.Since(start) < 50*time.Millisecond {
-		t.Errorf("after %v: %+v", time.Since(start), page)
+		t.Errorf("poll returned after %v with %+v, want no rows after 50 ms", time.Since(start), page)
 	}
 	waiting := poll("?waitMs=25000")
 	attachApp(t, b, s)
@@ -58,7 +58,7 @@ func TestRevokeOwnLink_EndsItsStreams(t *testing.T) {
 	b.call("POST", backendapi.PathSessions, `{"project":"com.example.hello"}`, &s)
 	closed := attachApp(t, b, s)
 	if status := b.call("DELETE", backendapi.PathAccountLink, "", nil); status != http.StatusNoContent {
-		t.Fatalf("DELETE: %d", status)
+		t.Fatalf("revoke the link: got status %d, want 204", status)
 	}
 	select {
 	case <-closed:

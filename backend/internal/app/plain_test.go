@@ -46,7 +46,7 @@ func TestPlainHTTP_OnThisMachine(t *testing.T) {
 	t.Cleanup(func() {
 		stop()
 		if err := <-done; err != nil {
-			t.Errorf("Serve: %v", err)
+			t.Errorf("Serve returned %v", err)
 		}
 	})
 	browser := newBrowser(t)

@@ -97,11 +97,11 @@ func TestSessionGateway_AnswersByScript(t *testing.T) {
 		w.call("POST", backendapi.PathSessions, `{"project":"com.example.hello"}`, &s)
 		script := backendapi.PathSessions + "/" + s.SessionID + backendapi.PathAssistantScript
 		if status := w.call("POST", script, milkScript, nil); status != http.StatusOK {
-			t.Fatalf("script: %d", status)
+			t.Fatalf("set script: got status %d, want 200", status)
 		}
 		_, welcome := attachSession(t, w.backendUnderTest, s, "")
 		if welcome.Gateway == nil || welcome.Gateway.URL != w.url+"/v1" {
-			t.Fatalf("welcome: %+v", welcome.Gateway)
+			t.Fatalf("got gateway %+v in the welcome, want its URL", welcome.Gateway)
 		}
 		project := w.key
 		w.key = welcome.Gateway.Token
@@ -149,7 +149,7 @@ func TestSessionGateway_AnswersByScript(t *testing.T) {
 			}
 		}
 		if status := w.call("DELETE", backendapi.PathSessions+"/"+s.SessionID, "", nil); status != http.StatusOK {
-			t.Fatalf("close: %d", status)
+			t.Fatalf("close session: got status %d, want 200", status)
 		}
 		if res, body := w.ask("POST", "/v1/chat/completions", askForMilk+"}"); res.StatusCode != http.StatusUnauthorized ||
 			errorOf(t, body)["code"] != "invalid_key" {
@@ -188,7 +188,7 @@ func TestSessionGateway_EndsAnswersThatWait(t *testing.T) {
 			}()
 			w.ask("GET", "/v1/models", "")
 			if status := w.call("DELETE", path, "", nil); status != http.StatusOK {
-				t.Fatalf("close: %d", status)
+				t.Fatalf("close session: got status %d, want 200", status)
 			}
 			e := errorOf(t, <-answered)
 			if message = fmt.Sprint(e["message"]); e["code"] != "invalid_key" {
@@ -272,7 +272,7 @@ func TestSessionGateway_ComesWithTheScript(t *testing.T) {
 		}
 	}
 	if status := b.call("POST", script, milkScript, nil); status != http.StatusOK {
-		t.Fatalf("script: %d", status)
+		t.Fatalf("set script: got status %d, want 200", status)
 	}
 	var gateway glasses.Gateway
 	app.next(glasses.TypeGatewayToken, &gateway)
@@ -281,7 +281,7 @@ func TestSessionGateway_ComesWithTheScript(t *testing.T) {
 		t.Errorf("%d %s", res.StatusCode, body)
 	}
 	if status := b.call("DELETE", backendapi.PathSessions+"/"+s.SessionID, "", nil); status != http.StatusOK {
-		t.Fatalf("close: %d", status)
+		t.Fatalf("close session: got status %d, want 200", status)
 	}
 	if status := b.call("POST", script, milkScript, nil); status != http.StatusConflict {
 		t.Errorf("script for a closed session: got status %d, want 409", status)

@@ -19,7 +19,7 @@ func TestSessionRoutes(t *testing.T) {
 	}
 	if !regexp.MustCompile(`^ses_[a-z2-7]{20}$`).MatchString(s.SessionID) || s.SessionURL != b.url+"/s/"+s.SessionID ||
 		s.AppEndpoint != strings.Replace(b.url, "http", "ws", 1)+"/api/sessions/"+s.SessionID+"/app" {
-		t.Errorf("created: %+v", s.Session)
+		t.Errorf("created session: got %+v", s.Session)
 	}
 	var again backendapi.CreatedSession
 	if status := b.call("POST", "/api/sessions", `{"project":"com.example.hello","platform":"ios"}`,
@@ -29,7 +29,7 @@ func TestSessionRoutes(t *testing.T) {
 	}
 	var list backendapi.SessionList
 	if status := b.call("GET", "/api/sessions", "", &list); status != http.StatusOK || len(list.Sessions) != 1 {
-		t.Errorf("list: %d %+v", status, list)
+		t.Errorf("list: got status %d, sessions %+v, want 200 and one session", status, list)
 	}
 	var page map[string]json.RawMessage
 	if status := b.call("GET", "/api/sessions/"+s.SessionID+"/events", "", &page); status != http.StatusOK ||
@@ -40,7 +40,7 @@ func TestSessionRoutes(t *testing.T) {
 	for range 2 {
 		if status := b.call("DELETE", "/api/sessions/"+s.SessionID, "", &closed); status != http.StatusOK ||
 			closed["state"] != "closed" || closed["closedAt"] == nil {
-			t.Errorf("close: %d %+v", status, closed)
+			t.Errorf("close: got status %d, session %+v, want a closed session", status, closed)
 		}
 	}
 	for _, c := range []struct {

@@ -75,7 +75,7 @@ func startBackendWith(
 		stop = func() {
 			cancel()
 			if err := <-done; err != nil {
-				t.Errorf("Serve: %v", err)
+				t.Errorf("Serve returned %v", err)
 			}
 		}
 		return a
@@ -145,7 +145,7 @@ func (b *backendUnderTest) startApp(s backendapi.Session) (stop func()) {
 	var minted backendapi.SessionSecret
 	if status := b.call("POST", backendapi.PathSessions+"/"+s.SessionID+"/secrets", "",
 		&minted); status != http.StatusCreated {
-		b.t.Fatalf("secret: %d", status)
+		b.t.Fatalf("create app secret: got status %d, want 201", status)
 	}
 	dir := b.t.TempDir()
 	binary, token := filepath.Join(dir, "hello-glasses"), filepath.Join(dir, "token")
@@ -204,7 +204,7 @@ func TestSimulatorPage_Lives(t *testing.T) {
 	var s backendapi.Session
 	if status := b.call("POST", backendapi.PathSessions, `{"project":"com.example.hello"}`,
 		&s); status != http.StatusCreated {
-		t.Fatalf("create: %d", status)
+		t.Fatalf("create session: got status %d, want 201", status)
 	}
 	run(t, browser, chromedp.Navigate(s.SessionURL), chromedp.SendKeys("#email", "ada@example.org"),
 		chromedp.SendKeys("#password", testPassword), chromedp.Submit("#password"))
@@ -235,7 +235,7 @@ func TestSimulatorPage_Lives(t *testing.T) {
 	var closed backendapi.Session
 	if status := b.call("DELETE", backendapi.PathSessions+"/"+s.SessionID, "", &closed); status != http.StatusOK ||
 		closed.State != "closed" {
-		t.Fatalf("close: %d %s", status, closed.State)
+		t.Fatalf("close session: got status %d, state %s, want closed", status, closed.State)
 	}
 	see(t, browser, "#socket", "Session closed")
 	shot(t, browser, "closed")

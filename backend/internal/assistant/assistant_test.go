@@ -75,7 +75,7 @@ func TestFits_RefusesUnknownValues(t *testing.T) {
 		}
 	}
 	if len(m.entries) != 0 {
-		t.Errorf("stored %v", m.entries)
+		t.Errorf("stored entries %v, want none", m.entries)
 	}
 }
 
@@ -154,7 +154,7 @@ func TestGone_ListsRemovedIDs(t *testing.T) {
 	}
 	left := m.entries[len(m.entries)-1]
 	if err := change(Change{RealtimeModel: ptr("realtime-standard")}); err == nil {
-		t.Error("chosen again")
+		t.Error("a removed ID must not be accepted again")
 	}
 	if invalid := (*InvalidError)(nil); !errors.As(s.Undo(t.Context(), "ada", left, audit.Person()), &invalid) {
 		t.Error("undo to a removed ID must fail with an InvalidError")
@@ -208,11 +208,11 @@ func TestLoadCatalogue(t *testing.T) {
 	} {
 		_, err := load(strings.Replace(small, tc.from, tc.to, 1))
 		if err == nil || !strings.Contains(err.Error(), tc.say) || !strings.Contains(err.Error(), "models.yaml") {
-			t.Errorf("%q for %q: %v", tc.to, tc.from, err)
+			t.Errorf("with %q instead of %q: got error %v", tc.to, tc.from, err)
 		}
 	}
 	if _, err := LoadCatalogue(filepath.Join(t.TempDir(), "nothing.yaml")); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("no file: %v", err)
+		t.Errorf("missing file: got %v, want os.ErrNotExist", err)
 	}
 }
 

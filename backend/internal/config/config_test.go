@@ -82,7 +82,7 @@ func TestAddresses(t *testing.T) {
 	}
 	for i, p := range c.TrustedProxies {
 		if p != want[i] {
-			t.Errorf("proxy %d: %s", i, p)
+			t.Errorf("proxy %d: got %s", i, p)
 		}
 	}
 }
@@ -232,7 +232,7 @@ func FuzzConfigFile(f *testing.F) {
 		if c.CodeTTL < 5*time.Second || c.PollInterval < time.Second || c.UnusedAfter < time.Second ||
 			c.CodesPerMinute < 1 || c.SessionsPerMinute < 1 ||
 			c.Listen == "" || c.BaseURL == "" || c.SiteURL == "" || c.Database == "" || c.HMACKey != nil && len(c.HMACKey) < 32 {
-			t.Fatalf("%q gives %+v", content, c)
+			t.Fatalf("%q loaded as invalid settings %+v", content, c)
 		}
 	})
 }

@@ -69,7 +69,7 @@ func TestLargestFile(t *testing.T) {
 		t.Errorf("the page must not contain %q", m)
 	}
 	if len(words) != len(guide.CapabilityIDs()) || strings.Count(text, `<li><strong>`) != len(words) {
-		t.Error("a capability has no description")
+		t.Error("every capability must have a description")
 	}
 }
 

@@ -29,7 +29,7 @@ func TestParseKeys(t *testing.T) {
 		"  \n# the end")
 	if err != nil || len(keys.IDs()) != 2 || keys.IDs()[0] != keysOf(t, 1).IDs()[0] || keys.IDs()[1] != keysOf(t,
 		0xab).IDs()[0] {
-		t.Fatalf("keys %v (%v)", keys, err)
+		t.Fatalf("got keys %v (error %v), want both in order", keys, err)
 	}
 	for _, nothing := range []string{"", "\n", "# none\n"} {
 		if keys, err := ParseKeys(nothing); err != nil || !keys.Empty() {

@@ -94,7 +94,7 @@ func TestLoadProviders(t *testing.T) {
 		"a good refusal":  strings.Replace(oneProvider, "prefix: 'Bearer '", "refused: [200]", 1),
 	} {
 		if _, err := load(text); err == nil {
-			t.Errorf("%s passes", name)
+			t.Errorf("%s: invalid file was accepted", name)
 		}
 	}
 	if _, err := LoadProviders(filepath.Join(t.TempDir(), "none")); !errors.Is(err, os.ErrNotExist) {

@@ -21,7 +21,7 @@ const maxLinks = 20
 
 const linkKind = "credential link"
 
-// Options are the arguments of New.
+// Options configure a Service.
 type Options struct {
 	Store  Stores
 	Hasher secret.Hasher

@@ -96,7 +96,7 @@ type CheckStore interface {
 	PruneCredit(ctx context.Context, p Prune) error
 }
 
-// Balance is an account's balance.
+// Balance is the state of an account's book.
 type Balance struct {
 	Book         string // the book's name in transfers, which does not identify the account
 	Posted, Held Amount // Held is part of Posted

@@ -11,7 +11,7 @@ import (
 	"github.com/service-dev/service/proto/assistantscript"
 )
 
-// call is one admitted call.
+// call is the state of one call.
 type call struct {
 	s       *Service
 	who     Caller

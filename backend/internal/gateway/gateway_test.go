@@ -98,7 +98,7 @@ func TestService_SettlesWhatRunsWhenItStops(t *testing.T) {
 		t.Error(err)
 	}
 	if row, _, holds := w.purse.last(); row.Outcome != "failed" || holds != 0 {
-		t.Errorf("%+v, %d holds", row, holds)
+		t.Errorf("got %+v and %d holds left, want a failed call and none", row, holds)
 	}
 	if code := codeOf(w.do(t.Context(), body("good", ""), app)); code != CodeUnavailable {
 		t.Error(code)
@@ -193,7 +193,7 @@ func TestService_HidesAModelWithBadReceipts(t *testing.T) {
 	for range 2 { // the model is offered again, and a single impossible report hides it again
 		now = now.Add(hiddenFor)
 		if err := w.do(t.Context(), body(llmtest.UsageStrings, ""), newRecorder()); err != nil {
-			t.Errorf("after %s: %v", hiddenFor, err)
+			t.Errorf("call after %s, when the model is offered again: %v", hiddenFor, err)
 		}
 		if code := codeOf(w.do(t.Context(), body(llmtest.UsageStrings, ""), newRecorder())); code != CodeModelNotFound {
 			t.Errorf("after another impossible report: got %q, want CodeModelNotFound", code)
@@ -322,7 +322,7 @@ func TestService_NamesTheAnswerThatTheRestOfACapCovers(t *testing.T) {
 		var refusal *Refusal
 		if !errors.As(err, &refusal) || refusal.Code != CodeCapReached || !strings.Contains(refusal.Message, c.message) ||
 			refusal.Money["affordableOutputTokens"] != nil != c.covers {
-			t.Errorf("%s used: %+v", c.used, refusal)
+			t.Errorf("with %s of the cap used: got %+v", c.used, refusal)
 		}
 	}
 }

@@ -78,7 +78,7 @@ func TestLocalServers_OfferOnlyModelsWhoseIDsAdaptersAccept(t *testing.T) {
 		}
 	}
 	if s := noted(t, `{"data":[{"id":"`+longList(maxLocalModels+9)+`"}]}`); len(s.Models) != maxLocalModels {
-		t.Errorf("%d models", len(s.Models))
+		t.Errorf("got %d models, want maxLocalModels", len(s.Models))
 	}
 }
 

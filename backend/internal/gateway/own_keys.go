@@ -24,7 +24,7 @@ var (
 
 // OwnKeys provides the keys that projects store, and says whether these keys pay.
 type OwnKeys interface {
-	// KeySource returns KeySourceCredit or KeySourceOwn.
+	// KeySource returns a project's key source, KeySourceCredit or KeySourceOwn.
 	KeySource(ctx context.Context, account, project string) (string, error)
 	// OwnKey returns the project's key of a credential provider, or ErrNoOwnKey.
 	OwnKey(ctx context.Context, account, project, provider string) (string, error)
@@ -47,7 +47,7 @@ type KeySources struct {
 	Now   func() time.Time
 }
 
-// KeySource returns KeySourceCredit or KeySourceOwn.
+// KeySource returns a project's key source, KeySourceCredit or KeySourceOwn.
 func (k KeySources) KeySource(ctx context.Context, account, project string) (string, error) {
 	return k.Store.KeySource(ctx, account, project)
 }

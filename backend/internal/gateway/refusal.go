@@ -115,7 +115,7 @@ func refusalOf(err error) *Refusal {
 		return &Refusal{Code: field.Code, Message: field.Message, Param: field.Param}
 	case errors.As(err, &none):
 		return &Refusal{Code: CodeNoCredit,
-			Message: "the account has too little credit for this call: its owner sees the balance on the account's page",
+			Message: "the account has too little credit for this call: its owner can see the balance on the account's page",
 			Money:   noCredit(none)}
 	case errors.As(err, &reserved):
 		of := "account's credit"

@@ -37,7 +37,7 @@ type errorLog struct {
 func (l errorLog) Enabled(context.Context, slog.Level) bool { return true }
 func (l errorLog) Handle(_ context.Context, r slog.Record) error {
 	if r.Level >= slog.LevelError {
-		l.t.Errorf("logged %q", r.Message)
+		l.t.Errorf("logged error %q, want none", r.Message)
 	}
 	return nil
 }

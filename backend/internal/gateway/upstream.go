@@ -25,7 +25,7 @@ var (
 	errFirstByte = errors.New("the provider did not answer in time")
 	errIdle      = errors.New("the provider stopped sending")
 	errTotal     = errors.New("the call took too long")
-	errLeft      = errors.New("the app left")
+	errLeft      = errors.New("the app disconnected")
 )
 
 // newClient returns a client that follows no redirects, which would send the key to another server, and that speaks

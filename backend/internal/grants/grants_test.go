@@ -22,7 +22,7 @@ func TestLevels(t *testing.T) {
 		g := grants.Grants{Credentials: c.granted}
 		err := g.Require("com.example.app", grants.Credentials, "", c.needed)
 		if (err == nil) != c.ok {
-			t.Errorf("%q for %q: %v", c.granted, c.needed, err)
+			t.Errorf("granted %q, needed %q: got %v", c.granted, c.needed, err)
 		}
 		var denied *grants.DeniedError
 		if err != nil && (!errors.As(err, &denied) || denied.Needed != c.needed || denied.Granted != c.granted ||

@@ -60,7 +60,7 @@ func TestNormalizeUserCode(t *testing.T) {
 		"WDJB\tMJHT",
 		strings.Repeat("-", 25) + "WDJBMJHT", "ＷDJBMJHT", "\x00WDJBMJHT"} {
 		if got, ok := NormalizeUserCode(s); ok {
-			t.Errorf("%q gives %q", s, got)
+			t.Errorf("%q was accepted as %q", s, got)
 		}
 	}
 }
@@ -83,7 +83,7 @@ func FuzzNormalizeUserCode(f *testing.F) {
 			t.Fatalf("%q was normalised to %q, and that to %q, want no second change", s, got, again)
 		}
 		if len(got) != 9 || got[4] != '-' || strings.Trim(got[:4]+got[5:], alphabet) != "" {
-			t.Fatalf("%q gives %q", s, got)
+			t.Fatalf("%q was normalised to the invalid code %q", s, got)
 		}
 		plain := strings.NewReplacer("-", "", " ", "").Replace(s)
 		if !strings.EqualFold(plain, got[:4]+got[5:]) {

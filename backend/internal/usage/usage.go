@@ -101,7 +101,7 @@ type Cap struct {
 	ResetsAt   time.Time
 }
 
-// Sums holds the sums over calls. Refused calls count only in Refused.
+// Sums holds totals over a set of calls. Refused calls count only in Refused.
 type Sums struct {
 	Calls, Failed, Cancelled, Refused, Estimated int64
 	TextIn, TextCached, TextOut                  int64

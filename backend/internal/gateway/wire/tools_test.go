@@ -142,7 +142,7 @@ func FuzzErrorMessage(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, body string) {
 		if message := ErrorMessage([]byte(body)); len(message) > 500 || !utf8.ValidString(message) {
-			t.Fatalf("%d bytes: %q", len(message), message)
+			t.Fatalf("got a message of %d bytes or invalid text: %q", len(message), message)
 		}
 	})
 }

@@ -164,7 +164,7 @@ func TestPrices_RoundUpOnceAndNeverOverflow(t *testing.T) {
 	for amount := range int64(500) {
 		n := p.Affords(amount, 100)
 		if n >= 0 && p.Bound(100, n) > amount || p.Bound(100, max(n, -1)+1) <= amount {
-			t.Errorf("%d covers %d", amount, n)
+			t.Errorf("amount %d covers %d tokens, which is too many or too few", amount, n)
 		}
 	}
 }
