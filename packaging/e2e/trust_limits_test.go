@@ -60,7 +60,7 @@ func TestHundredLogins_LeaveNoSecretInClear(t *testing.T) {
 func searchAll(t *testing.T, b *remoteBackend, dump string, secrets map[string]string) {
 	t.Helper()
 	told := map[string]string{"database": dump, "log": readAll(t, b.logs)}
-	if strings.Count(dump, "hostcanary") < 200 || strings.Count(told["log"], "link made") != 100 {
+	if strings.Count(dump, "hostcanary") < 200 || strings.Count(told["log"], "link created") != 100 {
 		t.Fatal("there was little to search")
 	}
 	for secret, what := range secrets {

@@ -234,7 +234,7 @@ func TestNewLink_NotifiesOwner(t *testing.T) {
 	if text := someone.text(); !strings.Contains(text, "hostcanary") || !strings.Contains(text, "\nnew\n") {
 		t.Errorf("the page does not mark the link as new:\n%s", text)
 	}
-	if log, err := os.ReadFile(b.logs); err != nil || !strings.Contains(string(log), "link made") ||
+	if log, err := os.ReadFile(b.logs); err != nil || !strings.Contains(string(log), "link created") ||
 		strings.Contains(string(log), "told@") {
 		t.Errorf("the log does not mention the link, or discloses its owner (%v)", err)
 	}

@@ -1,5 +1,5 @@
-// Package account manages people's accounts: signing in by password, passkey or provider, browser sessions, mailed
-// links that verify an address or set a password, export and deletion. It knows neither pages nor cookies nor SQL.
+// Package account manages people's accounts: sign-in by password, passkey or provider, browser sessions, mailed links
+// that verify an address or set a password, data export and account deletion. It contains no page, cookie or SQL code.
 package account
 
 import (
@@ -17,30 +17,30 @@ import (
 	"github.com/service-dev/service/backend/internal/secret"
 )
 
-// Service signs people up and in. Set Mail and SiteURL before use; without Mail, no mail is sent.
+// Service signs people up and in. Set Mail and SiteURL before use. If Mail is nil, no mail is sent.
 type Service struct {
-	// Mail sends the links and notices.
+	// Mail queues account mail, such as verification links and notices.
 	Mail Outbox
 	// SiteURL is the base URL of mailed links, without a trailing slash.
 	SiteURL string
-	// Ended is called after browser sessions or links of an account were ended in this process, so that everything
-	// opened with them ends at once instead of at its next check. It may be nil.
+	// Ended is called after this process ends browser sessions or links of an account, so that connections opened with
+	// them close immediately instead of at their next check. It may be nil.
 	Ended func(accountID string)
-	// SignedIn is called after a browser session of an account was opened. Its error is logged and keeps nobody out. It
-	// may be nil.
+	// SignedIn is called after a browser session is opened for an account. Its error is only logged: the sign-in still
+	// succeeds. It may be nil.
 	SignedIn func(ctx context.Context, accountID string) error
 
 	store Store
 	hash  secret.Hasher
 	log   *slog.Logger
 	now   func() time.Time
-	// Work that waits for Serve: forgotten passwords, new links and sign-ups that need a mail.
+	// Work queued for Serve: password resets, notices of new links, and sign-ups that need a mail.
 	forgot  chan string
 	linked  chan newLink
 	signUps chan mailedSignUp
 }
 
-// NewService returns a service. A nil now means time.Now.
+// NewService returns a service. If now is nil, it uses time.Now.
 func NewService(store Store, hash secret.Hasher, log *slog.Logger, now func() time.Time) *Service {
 	if now == nil {
 		now = time.Now
@@ -59,7 +59,7 @@ func newCredentials(ctx context.Context, address, password string) (email, hashe
 	return email, hashed, err
 }
 
-// SignUp creates the account of a person who accepted the privacy policy, on a server that sends no mail. It returns
+// SignUp creates an account for a person who accepted the privacy policy, on a server that sends no mail. It returns
 // ErrBadEmail, ErrBadPassword or ErrEmailTaken.
 func (s *Service) SignUp(ctx context.Context, email, password string) (Account, error) {
 	email, hashed, err := newCredentials(ctx, email, password)
@@ -77,9 +77,9 @@ func (s *Service) SignUp(ctx context.Context, email, password string) (Account, 
 	return a, nil
 }
 
-// SignIn checks a password. It returns ErrBadCredentials for an unknown address, an account without a password and a
-// wrong password, in about the same time. It also returns ErrSuspended or a *TooManyGuessesError. browser identifies
-// a browser that has signed in with this address before; it is empty for any other.
+// SignIn checks a password. It returns ErrBadCredentials for an unknown address, for an account without a password and
+// for a wrong password; all three take about the same time. It may also return ErrSuspended or a *TooManyGuessesError.
+// browser identifies a browser that has already signed in with this address, and is empty otherwise.
 func (s *Service) SignIn(ctx context.Context, email, password, browser string) (Account, error) {
 	email, err := normalizeEmail(email)
 	if err != nil {
@@ -90,7 +90,7 @@ func (s *Service) SignIn(ctx context.Context, email, password, browser string) (
 		return Account{}, err
 	}
 	if err == nil {
-		email = a.Email // every spelling shares one allowance
+		email = a.Email // all spellings of the address share one allowance
 	}
 	check := func() error { return a.check(ctx, password) }
 	if err := s.guess(ctx, s.signInAllowance(email, browser), check); err != nil {
@@ -102,7 +102,7 @@ func (s *Service) SignIn(ctx context.Context, email, password, browser string) (
 	return a, nil
 }
 
-// check compares the password. It always computes a hash, so that its duration reveals nothing about the account.
+// check compares the password. It always computes a hash, so its duration reveals nothing about the account.
 func (a Account) check(ctx context.Context, password string) error {
 	stored := a.PasswordHash
 	if stored == "" {
@@ -118,7 +118,7 @@ func (a Account) check(ctx context.Context, password string) error {
 	return nil
 }
 
-// ByID returns an active account, or ErrNotFound or ErrSuspended.
+// ByID returns an active account. Otherwise it returns ErrNotFound or ErrSuspended.
 func (s *Service) ByID(ctx context.Context, accountID string) (Account, error) {
 	a, err := s.store.AccountByID(ctx, accountID)
 	if err != nil {
@@ -134,8 +134,9 @@ func newPassword(ctx context.Context, password string) (string, error) {
 	return hashPassword(ctx, password)
 }
 
-// FoldEmail returns the address with its ASCII letters in lower case; no mail server distinguishes those. Other
-// letters are kept: some have an ASCII letter as their lower case, and such addresses belong to different people.
+// FoldEmail returns the address with its ASCII letters in lower case, because no mail server distinguishes their case.
+// It keeps all other letters: some of them have an ASCII lower-case form, and such addresses belong to different
+// people.
 func FoldEmail(s string) string {
 	return strings.Map(func(r rune) rune {
 		if 'A' <= r && r <= 'Z' {
@@ -145,7 +146,7 @@ func FoldEmail(s string) string {
 	}, strings.TrimSpace(s))
 }
 
-// formerFold returns the address as earlier versions stored it: other letters are in lower case too, unless that
+// formerFold returns the address as earlier versions stored it: with non-ASCII letters in lower case too, unless that
 // would make them ASCII.
 func formerFold(email string) string {
 	return strings.Map(func(r rune) rune {
@@ -156,8 +157,8 @@ func formerFold(email string) string {
 	}, email)
 }
 
-// byEmail returns the account of a folded address, including one that an earlier version stored, or
-// ErrBadCredentials. The caller must not take the address as proof that the account is the caller's.
+// byEmail returns the account of a folded address, including an account stored by an earlier version, or
+// ErrBadCredentials. A match does not prove that the caller owns the account.
 func (s *Service) byEmail(ctx context.Context, email string) (Account, error) {
 	a, err := s.store.AccountByEmail(ctx, email)
 	if former := formerFold(email); former != email && errors.Is(err, ErrBadCredentials) {

@@ -23,7 +23,7 @@ func TestPasswordHash(t *testing.T) {
 		t.Fatal(err)
 	}
 	if one == two || strings.Contains(one, password) || !strings.HasPrefix(one, "$argon2id$v=19$m=19456,t=2,p=1$") {
-		t.Error("the hash is not a salted argon2id of the cost that was chosen")
+		t.Error("want salted argon2id hashes with m=19456, t=2, p=1")
 	}
 	for given, want := range map[string]bool{password: true, "Correct horse battery": false, password + " ": false,
 		"": false} {
@@ -42,7 +42,7 @@ func TestCheckPassword_RefusesUnreadableHash(t *testing.T) {
 	}
 }
 
-// The decoy hash costs as much as a real one: same parameters, same lengths, no known password.
+// The decoy hash costs as much as a real one: it has the same parameters and lengths, and no known password.
 func TestDecoyHash_HasRealParameters(t *testing.T) {
 	hashed, err := hashPassword(t.Context(), "correct horse battery")
 	if err != nil {
@@ -51,11 +51,11 @@ func TestDecoyHash_HasRealParameters(t *testing.T) {
 	decoy, own := strings.Split(decoyHash, "$"), strings.Split(hashed, "$")
 	for i := range own {
 		if i < 4 && decoy[i] != own[i] || len(decoy[i]) != len(own[i]) {
-			t.Errorf("part %d: %q and %q", i, decoy[i], own[i])
+			t.Errorf("part %d of the hash: decoy has %q, real hash has %q", i, decoy[i], own[i])
 		}
 	}
 	if ok, err := checkPassword(t.Context(), decoyHash, ""); ok || err != nil {
-		t.Errorf("the decoy: %v, %v", ok, err)
+		t.Errorf("empty password against the decoy: got match %v, error %v, want no match", ok, err)
 	}
 }
 
@@ -73,17 +73,17 @@ func TestHashPassword_EndsWithContext(t *testing.T) {
 	if _, err := hashPassword(ctx, "correct horse battery"); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
-	// A sign-in with an unknown address waits in the same queue as one with a known address, because the decoy is
-	// hashed too.
+	// A sign-in with an unknown address waits in the same queue as one with a known address, because the service also
+	// hashes its password, against the decoy.
 	s := NewService(oneAccount{}, secret.NewHasher(make([]byte, 32)), slog.New(slog.DiscardHandler), nil)
 	for _, email := range []string{"ada@example.org", "nobody@example.org"} {
 		if _, err := s.SignIn(ctx, email, "correct horse battery", ""); !errors.Is(err, context.Canceled) {
-			t.Errorf("%s is answered without hashing: %v", email, err)
+			t.Errorf("sign-in as %s: got %v, want context.Canceled from the hashing queue", email, err)
 		}
 	}
 }
 
-// oneAccount is a store whose only account is ada's; its hash is the decoy.
+// oneAccount is a store whose only account is Ada's, with the decoy as its password hash.
 type oneAccount struct{ Store }
 
 func (oneAccount) TakeGuess(context.Context, string, time.Time, time.Duration, int) (time.Duration, error) {
@@ -97,7 +97,7 @@ func (oneAccount) AccountByEmail(_ context.Context, email string) (Account, erro
 	return Account{}, ErrBadCredentials
 }
 
-// memory is an in-memory store for tests of the rules. The real stores are tested by storetest.
+// memory is an in-memory store for testing the service's rules. The real stores are tested by storetest.
 type memory struct {
 	Store
 	accounts map[string]Account
@@ -159,7 +159,7 @@ func TestSignUpRules(t *testing.T) {
 	} {
 		a, err := s.SignUp(t.Context(), tc.email, tc.password)
 		if !errors.Is(err, tc.err) {
-			t.Errorf("%q: %v, want %v", tc.email, err, tc.err)
+			t.Errorf("sign up as %q: got error %v, want %v", tc.email, err, tc.err)
 		}
 		if err == nil && (a.Email != strings.ToLower(strings.TrimSpace(tc.email)) || !a.Active ||
 			a.PrivacyAccepted.IsZero() || len(a.ID) != 36) {
@@ -181,25 +181,25 @@ func TestSuspendedAccount(t *testing.T) {
 	}
 	if got, err := s.FindSession(t.Context(), cookie); err != nil || got.ID != ada.ID || strings.Contains(m.session,
 		cookie) {
-		t.Fatalf("open session: %v, %v", got, err)
+		t.Fatalf("find session: got account %v, error %v, want ada", got, err)
 	}
 	ada.Active = false
 	m.accounts[ada.Email] = ada
 	if _, err := s.SignIn(t.Context(), ada.Email, "wrong horse", ""); !errors.Is(err, ErrBadCredentials) {
-		t.Errorf("a wrong password learns of the suspension: %v", err)
+		t.Errorf("wrong password for a suspended account: got %v, want ErrBadCredentials", err)
 	}
 	if _, err := s.SignIn(t.Context(), ada.Email, "correct horse", ""); !errors.Is(err, ErrSuspended) {
-		t.Errorf("sign in: %v", err)
+		t.Errorf("sign in to a suspended account: got %v, want ErrSuspended", err)
 	}
 	if _, err := s.FindSession(t.Context(), cookie); !errors.Is(err, ErrNoSession) {
-		t.Errorf("an open session: %v", err)
+		t.Errorf("session of a suspended account: got %v, want ErrNoSession", err)
 	}
 	if _, err := s.FindSession(t.Context(), "swb_nonsense"); !errors.Is(err, ErrNoSession) {
-		t.Errorf("nonsense: %v", err)
+		t.Errorf("unknown cookie: got %v, want ErrNoSession", err)
 	}
 }
 
-// Two addresses that differ only in lookalike letters are two accounts. Accounts stored under the old folding are
+// Two addresses that differ only in lookalike letters belong to two accounts. Accounts stored with the old folding are
 // still found.
 func TestFoldEmail_KeepsLookalikesApart(t *testing.T) {
 	const password = "correct horse battery"
@@ -211,17 +211,17 @@ func TestFoldEmail_KeepsLookalikesApart(t *testing.T) {
 	}
 	const kelvin = "\u212Aim@example.org" // strings.ToLower converts this to kim@example.org
 	if _, err := s.SignIn(t.Context(), kelvin, password, ""); !errors.Is(err, ErrBadCredentials) {
-		t.Errorf("another mailbox signs in: %v", err)
+		t.Errorf("sign in with a lookalike address: got %v, want ErrBadCredentials", err)
 	}
 	if a, err := s.Find(t.Context(), kelvin); !errors.Is(err, ErrNotFound) {
-		t.Errorf("an operator finds %q: %v", a.Email, err)
+		t.Errorf("find a lookalike address: got account %q, error %v, want ErrNotFound", a.Email, err)
 	}
 	if _, err := s.ResetLink(t.Context(), kelvin, audit.Operator()); !errors.Is(err, ErrNotFound) {
-		t.Errorf("a link for another mailbox: %v", err)
+		t.Errorf("reset link for a lookalike address: got %v, want ErrNotFound", err)
 	}
 	_, err = s.SignInWith(t.Context(), Identity{Provider: "acme", Subject: "1", Email: kelvin, EmailVerified: true})
 	if !errors.Is(err, ErrNeedsConsent) {
-		t.Errorf("a provider vouches for another mailbox: %v", err)
+		t.Errorf("provider sign-in with a lookalike address: got %v, want ErrNeedsConsent", err)
 	}
 	other, err := s.SignUp(t.Context(), kelvin, password)
 	if err != nil || other.Email != kelvin || other.ID == kim.ID {
@@ -232,7 +232,7 @@ func TestFoldEmail_KeepsLookalikesApart(t *testing.T) {
 			t.Errorf("%s: %q, %v", typed, a.Email, err)
 		}
 	}
-	// The form in which it was stored when every letter was folded.
+	// The form in which the address was stored when every letter was folded.
 	store.accounts["\u00e4da@example.org"] = Account{ID: "old", Email: "\u00e4da@example.org",
 		PasswordHash: kim.PasswordHash, Active: true}
 	for _, typed := range []string{"\u00c4da@example.org", "\u00e4DA@example.org"} {
@@ -246,7 +246,7 @@ func TestFoldEmail_KeepsLookalikesApart(t *testing.T) {
 	_, err = s.SignInWith(t.Context(), Identity{Provider: "acme", Subject: "2", Email: "\u00c4da@example.org",
 		EmailVerified: true})
 	if !errors.Is(err, ErrNeedsConsent) {
-		t.Errorf("a provider vouches for one of the two alone: %v", err)
+		t.Errorf("provider sign-in with the other spelling: got %v, want ErrNeedsConsent", err)
 	}
 }
 

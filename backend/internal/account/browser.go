@@ -24,15 +24,15 @@ func (s *Service) OpenSession(ctx context.Context, accountID string, v Visit) (s
 	if err != nil || s.SignedIn == nil {
 		return value, err
 	}
-	// A request that ends early must not skip this.
+	// Run this even if the request ends early.
 	if err := s.SignedIn(context.WithoutCancel(ctx), accountID); err != nil {
-		s.log.WarnContext(ctx, "failed to note that a browser signed in", "account", accountID, "err", err)
+		s.log.WarnContext(ctx, "failed to run the sign-in hook", "account", accountID, "err", err)
 	}
 	return value, nil
 }
 
-// FindSession returns the account that is signed in. It returns ErrNoSession if there is none or the account is
-// suspended.
+// FindSession returns the account that is signed in with the session. It returns ErrNoSession for an unknown session
+// and for a suspended account.
 func (s *Service) FindSession(ctx context.Context, value string) (Account, error) {
 	if !secret.Valid(credential.Browser, value) {
 		return Account{}, ErrNoSession
@@ -46,7 +46,7 @@ func (s *Service) FindSession(ctx context.Context, value string) (Account, error
 		return Account{}, ErrNoSession
 	}
 	if now.Sub(used) >= touchEvery {
-		// A failure here must not keep a page from being shown.
+		// A failure here must not prevent the page from being shown.
 		if err := s.store.TouchWebSession(ctx, hash, now); err != nil {
 			s.log.WarnContext(ctx, "failed to record use of browser session", "account", a.ID, "err", err)
 		}
@@ -54,7 +54,7 @@ func (s *Service) FindSession(ctx context.Context, value string) (Account, error
 	return a, nil
 }
 
-// CloseSession signs a browser out. An unknown session is not an error.
+// CloseSession signs a browser out. It returns nil for an unknown session.
 func (s *Service) CloseSession(ctx context.Context, value string) error {
 	accountID, err := s.store.DeleteWebSession(ctx, s.browserHash(value))
 	if err == nil && accountID != "" {
@@ -63,8 +63,8 @@ func (s *Service) CloseSession(ctx context.Context, value string) error {
 	return err
 }
 
-// Sessions lists the signed-in browsers, most recently used first. current is the secret of the caller's browser, or
-// empty.
+// Sessions lists the signed-in browsers, most recently used first. current is the session secret of the caller's
+// browser, or empty.
 func (s *Service) Sessions(ctx context.Context, accountID, current string) ([]BrowserSession, error) {
 	all, err := s.store.WebSessions(ctx, accountID, s.now())
 	hash := s.keepHash(current)
@@ -75,7 +75,7 @@ func (s *Service) Sessions(ctx context.Context, accountID, current string) ([]Br
 	return all, err
 }
 
-// EndSession signs one browser of the account out, or returns ErrNotFound.
+// EndSession signs out one browser of the account. It returns ErrNotFound if there is no such session.
 func (s *Service) EndSession(ctx context.Context, accountID, id string, by audit.Actor) error {
 	if id == "" {
 		return ErrNotFound
@@ -92,8 +92,8 @@ func (s *Service) EndSession(ctx context.Context, accountID, id string, by audit
 	return nil
 }
 
-// EndOtherSessions signs out every browser of the account except the one with keepSecret, or all if keepSecret is
-// empty. It returns how many.
+// EndOtherSessions signs out every browser of the account except the one with keepSecret, or every browser if
+// keepSecret is empty. It returns the number of sessions ended.
 func (s *Service) EndOtherSessions(ctx context.Context, accountID, keepSecret string, by audit.Actor) (int, error) {
 	summary := "signed out everywhere"
 	if keepSecret != "" {
@@ -116,7 +116,7 @@ func (s *Service) ended(accountID string) {
 
 func (s *Service) browserHash(value string) string { return s.hash.Hash("browser", value) }
 
-// keepHash returns the stored form of a secret, or "" if value is empty.
+// keepHash returns the stored hash of a session secret, or "" if value is empty.
 func (s *Service) keepHash(value string) string {
 	if value == "" {
 		return ""
@@ -128,7 +128,7 @@ func (s *Service) entry(accountID string, by audit.Actor, action, format string,
 	return audit.New(s.now(), accountID, by, action, "", fmt.Sprintf(format, args...))
 }
 
-// clip returns at most n bytes of text, cut between characters and without control characters.
+// clip returns text without control characters, truncated at a character boundary to at most n bytes.
 func clip(text string, n int) string {
 	text = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {

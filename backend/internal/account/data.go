@@ -11,8 +11,8 @@ import (
 	"github.com/service-dev/service/backend/internal/audit"
 )
 
-// Export writes everything that the backend holds about the account as one JSON object with a list of rows per
-// section. It contains no secrets. It is streamed, so memory use does not grow with its size.
+// Export writes everything that the backend stores about the account, except secrets, as one JSON object with a list
+// of rows per section. It streams, so memory use does not grow with the size of the export.
 func (s *Service) Export(ctx context.Context, accountID string, to io.Writer, by audit.Actor) error {
 	if _, err := s.ByID(ctx, accountID); err != nil {
 		return err
@@ -49,8 +49,8 @@ func (s *Service) Export(ctx context.Context, accountID string, to io.Writer, by
 	return w.Flush()
 }
 
-// Delete deletes the account and everything that belongs to it, including browser sessions and links, or returns
-// ErrNotFound.
+// Delete deletes the account and everything that belongs to it, including browser sessions and links. It returns
+// ErrNotFound for an unknown account.
 func (s *Service) Delete(ctx context.Context, accountID string, by audit.Actor) error {
 	a, err := s.store.AccountByID(ctx, accountID)
 	if err != nil {

@@ -17,10 +17,10 @@ func FuzzEmail(f *testing.F) {
 			return
 		}
 		if strings.ContainsAny(email, "\r\n\t <>,;") || strings.Count(email, "@") < 1 || len(email) > 254 {
-			t.Errorf("%q gives %q", given, email)
+			t.Errorf("%q was normalised to the invalid address %q", given, email)
 		}
 		if again, err := normalizeEmail(email); err != nil || again != email {
-			t.Errorf("%q is not settled: %q, %v", email, again, err)
+			t.Errorf("normalise %q again: got %q, error %v, want no change", email, again, err)
 		}
 	})
 }
@@ -31,7 +31,7 @@ func FuzzUserAgent(f *testing.F) {
 	f.Fuzz(func(t *testing.T, given string) {
 		if got := clip(given, maxAgent); len(got) > maxAgent || !utf8.ValidString(got) || strings.ContainsAny(got,
 			"\x00\r\n") {
-			t.Errorf("%q gives %q", given, got)
+			t.Errorf("%q was clipped to the invalid text %q", given, got)
 		}
 	})
 }

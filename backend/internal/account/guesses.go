@@ -6,24 +6,25 @@ import (
 	"time"
 )
 
-// Allowances for wrong passwords. They are counted per account, in the store, whatever address the guesses come from.
+// Limits on wrong passwords. The store counts them per account, whatever address the guesses come from.
 //
-// A stranger can only use up the allowance of browsers that never used the account: a browser that has signed in to
-// the account before has its own, and mailed links, passkeys and providers need no password.
+// A stranger can only use up the allowance of browsers that have never signed in to the account. A browser that has
+// signed in before has an allowance of its own, and mailed links, passkeys and providers need no password.
 const (
 	maxGuesses      = 10
 	guessEvery      = 6 * time.Minute // restores one guess: 240 a day against passwords of 10 characters or more
-	knownGuessEvery = time.Minute     // the same, for a browser that has signed in before
-	// hexadecimal digits of a hash, so that invented addresses create at most a million rows
+	knownGuessEvery = time.Minute     // same, for a browser that has signed in before
+	// Hexadecimal digits of a hash, so that invented addresses create at most a million rows.
 	guessBucket = 5
 )
 
-// TooManyGuessesError is returned while no further password is checked, for addresses without an account too.
+// TooManyGuessesError is returned while the service checks no further password. Addresses without an account get it
+// too.
 type TooManyGuessesError struct{ Wait time.Duration }
 
-// Error includes the wait, which is not secret.
+// Error returns a message that includes the wait, which is not secret.
 func (e *TooManyGuessesError) Error() string {
-	return fmt.Sprintf("too many wrong passwords, the next is checked in %s", e.Wait.Round(time.Second))
+	return fmt.Sprintf("too many wrong passwords, try again in %s", e.Wait.Round(time.Second))
 }
 
 // allowance is a counter of guesses and the interval after which one is restored.
@@ -32,8 +33,8 @@ type allowance struct {
 	every time.Duration
 }
 
-// signInAllowance returns the allowance of an address, whether it has an account or not, or of a browser that has
-// signed in with it before.
+// signInAllowance returns the allowance of a browser that has signed in with the address before. For any other browser
+// it returns the allowance of the address, which need not have an account.
 func (s *Service) signInAllowance(email, browser string) allowance {
 	if browser != "" {
 		return allowance{"browser:" + s.hash.Hash("guess", email+"\x00"+browser), knownGuessEvery}
@@ -41,13 +42,13 @@ func (s *Service) signInAllowance(email, browser string) allowance {
 	return allowance{"address:" + s.hash.Hash("guess", email)[:guessBucket], guessEvery}
 }
 
-// ownAllowance returns the allowance of forms that ask a signed-in person for the password again.
+// ownAllowance returns the allowance for forms that ask a signed-in person to enter the password again.
 func (s *Service) ownAllowance(accountID string) allowance {
 	return allowance{"account:" + s.hash.Hash("guess", accountID), guessEvery}
 }
 
-// guess runs check, which checks a password, and counts the guess if it was wrong. The guess is taken first, so that
-// concurrent calls cannot share the last one.
+// guess runs check, which checks a password, and spends one guess if the password was wrong. It takes the guess before
+// the check, so that concurrent calls cannot share the last one.
 func (s *Service) guess(ctx context.Context, of allowance, check func() error) error {
 	wait, err := s.store.TakeGuess(ctx, of.key, s.now(), of.every, maxGuesses)
 	if err != nil {

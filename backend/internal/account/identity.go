@@ -10,9 +10,9 @@ import (
 	"github.com/service-dev/service/backend/internal/mail"
 )
 
-// SignInWith returns the account that an identity signs in to. A new identity is linked to the account with its e-mail
-// address if both sides have verified that address. It returns ErrUnverifiedEmail, ErrUnverifiedAccount, ErrSuspended,
-// or ErrNeedsConsent if there is no account yet.
+// SignInWith returns the account that an identity signs in to. It links a new identity to the account with the same
+// e-mail address if both the provider and the account have verified that address. It returns ErrUnverifiedEmail,
+// ErrUnverifiedAccount, ErrSuspended, or ErrNeedsConsent if no account exists yet.
 func (s *Service) SignInWith(ctx context.Context, id Identity) (Account, error) {
 	a, err := s.store.AccountByIdentity(ctx, id.Provider, id.Subject, s.now())
 	if err == nil {
@@ -39,7 +39,7 @@ func (s *Service) SignInWith(ctx context.Context, id Identity) (Account, error) 
 	return a, s.LinkIdentity(ctx, a.ID, id, audit.Person())
 }
 
-// SignUpWith creates the account of a person who accepted the privacy policy and whose address the provider has
+// SignUpWith creates an account for a person who accepted the privacy policy and whose address the provider has
 // verified. It returns ErrUnverifiedEmail, ErrEmailTaken or ErrIdentityTaken.
 func (s *Service) SignUpWith(ctx context.Context, id Identity) (Account, error) {
 	email, err := verifiedEmail(id)
@@ -61,8 +61,8 @@ func (s *Service) Identities(ctx context.Context, accountID string) ([]LinkedIde
 	return s.store.Identities(ctx, accountID)
 }
 
-// LinkIdentity allows an identity to sign in to the account and mails a notice. The identity's address may differ from
-// the account's. It returns ErrIdentityTaken if the identity is linked to another account.
+// LinkIdentity lets an identity sign in to the account and mails a notice. The identity's address may differ from the
+// account's. It returns ErrIdentityTaken if the identity is linked to another account.
 func (s *Service) LinkIdentity(ctx context.Context, accountID string, id Identity, by audit.Actor) error {
 	if id.Provider == "" || id.Subject == "" {
 		return ErrNotFound
@@ -77,7 +77,8 @@ func (s *Service) LinkIdentity(ctx context.Context, accountID string, id Identit
 	return err
 }
 
-// Unlink removes an identity from the account. It returns ErrNotFound or ErrLastWayIn.
+// Unlink removes an identity from the account. It returns ErrNotFound, or ErrLastWayIn if no other way to sign in is
+// left.
 func (s *Service) Unlink(ctx context.Context, accountID, provider, subject string, by audit.Actor) error {
 	return s.store.DeleteIdentity(ctx, provider, subject,
 		s.entry(accountID, by, "account.identity_unlinked", "no longer signs in with %s", clip(provider, 40)))

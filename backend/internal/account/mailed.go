@@ -14,16 +14,16 @@ import (
 )
 
 const (
-	maxQueued    = 256 // mails of each kind that may wait for Serve
+	maxQueued    = 256 // mails of each kind that may be queued for Serve
 	mailHour     = time.Hour
-	drainTimeout = 5 * time.Second // for sending what still waits when Serve ends
+	drainTimeout = 5 * time.Second // for sending the queued mails when Serve ends
 )
 
 // CanMail reports whether the server can send mail.
 func (s *Service) CanMail() bool { return s.Mail != nil && s.Mail.Enabled() }
 
-// SendVerification mails a link that verifies the account's address, unless it is verified already. It returns
-// ErrTooManyMails, ErrSuspended or ErrNotFound.
+// SendVerification mails a link that verifies the account's address. It does nothing if the address is already
+// verified. It returns ErrTooManyMails, ErrSuspended or ErrNotFound.
 func (s *Service) SendVerification(ctx context.Context, accountID string) error {
 	a, err := s.ByID(ctx, accountID)
 	if err != nil || a.Verified() {
@@ -43,10 +43,10 @@ func (s *Service) mailLink(
 	return s.send(ctx, message(a, url))
 }
 
-// ChangeEmail mails a link to the new address; Verify then makes the change. It requires the current password if the
-// account has one. It returns ErrBadCredentials, a *TooManyGuessesError, ErrBadEmail or ErrTooManyMails, and
-// ErrEmailTaken for the account's current address. If another account has the address, the call succeeds, and the
-// mail tells the owner of the address.
+// ChangeEmail mails a link to the new address; the change takes effect when the link is passed to Verify. If the
+// account has a password, the current one is required. It returns ErrBadCredentials, a *TooManyGuessesError,
+// ErrBadEmail or ErrTooManyMails, and ErrEmailTaken for the account's current address. If another account has the new
+// address, the call succeeds, and the mail informs the owner of that account instead.
 func (s *Service) ChangeEmail(ctx context.Context, accountID, newEmail, password string, by audit.Actor) error {
 	email, err := normalizeEmail(newEmail)
 	if err != nil {
@@ -73,22 +73,22 @@ func (s *Service) ChangeEmail(ctx context.Context, accountID, newEmail, password
 	if err != nil && !full {
 		return err
 	}
-	e := s.entry(a.ID, by, "account.email_asked", "asked for another e-mail address")
+	e := s.entry(a.ID, by, "account.email_asked", "requested a change of e-mail address")
 	if err := s.store.InsertAudit(ctx, e); err != nil {
 		return err
 	}
 	if full {
-		s.log.WarnContext(ctx, "dropped mail about a change of address: too many to the address", "account", a.ID)
+		s.log.WarnContext(ctx, "dropped change-of-address mail: too many mails to the address", "account", a.ID)
 		return nil
 	}
-	if owner.ID != "" { // tell the owner of the address, not the caller
+	if owner.ID != "" { // inform the owner of the address, not the caller
 		return s.send(ctx, addressWantedMail(owner))
 	}
 	return s.send(ctx, newAddressMail(a, email, url))
 }
 
-// Verify consumes a mailed link of SendVerification or ChangeEmail. accountID is the account that is signed in:
-// somebody else who reads the mail must not confirm the address for whoever created the account. It returns
+// Verify consumes a link mailed by SendVerification or ChangeEmail. accountID is the account that is signed in: a
+// different person who reads the mail must not confirm the address for whoever created the account. It returns
 // ErrBadToken, ErrOthersToken, ErrEmailTaken or ErrSuspended.
 func (s *Service) Verify(ctx context.Context, accountID, token string) error {
 	t, err := s.mailed(ctx, token, purposeVerify, purposeEmail)
@@ -115,7 +115,7 @@ func (s *Service) Verify(ctx context.Context, accountID, token string) error {
 	return nil
 }
 
-// ForgotPassword queues a mail with a link to set a password, if the address has an account. Serve sends it, so that
+// ForgotPassword queues a mail with a link to set a password, if the address has an account. Serve sends the mail, so
 // the call takes the same time for every address. It returns ErrBadEmail for an invalid address.
 func (s *Service) ForgotPassword(ctx context.Context, email string) error {
 	email, err := normalizeEmail(email)
@@ -125,13 +125,13 @@ func (s *Service) ForgotPassword(ctx context.Context, email string) error {
 	select {
 	case s.forgot <- email:
 	default:
-		s.log.WarnContext(ctx, "dropped mail about a forgotten password: too many are queued")
+		s.log.WarnContext(ctx, "dropped password reset mail: queue is full")
 	}
 	return nil
 }
 
-// Serve sends the mails of ForgotPassword, RequestSignUp and LinkMade until ctx ends, and then spends a few seconds
-// on those that still wait. It also deletes old counters of wrong passwords.
+// Serve sends the mails queued by ForgotPassword, RequestSignUp and LinkMade until ctx ends, then spends up to
+// drainTimeout on the remaining ones. It also deletes old counters of wrong passwords.
 func (s *Service) Serve(ctx context.Context) error {
 	sweep := time.NewTicker(guessEvery)
 	defer sweep.Stop()
@@ -148,20 +148,20 @@ func (s *Service) Serve(ctx context.Context) error {
 			s.briefly(ctx, func(ctx context.Context) { s.mailNewLink(ctx, l) })
 		case <-sweep.C:
 			if err := s.store.SweepGuesses(ctx, s.now()); err != nil && ctx.Err() == nil {
-				s.log.WarnContext(ctx, "failed to sweep counters of wrong passwords", "err", err)
+				s.log.WarnContext(ctx, "failed to delete old counters of wrong passwords", "err", err)
 			}
 		}
 	}
 }
 
-// briefly runs work with its own timeout, even after ctx has ended.
+// briefly runs work with a short timeout, even after ctx has ended.
 func (s *Service) briefly(ctx context.Context, work func(context.Context)) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
 	defer cancel()
 	work(ctx)
 }
 
-// drain sends the mails that still wait when Serve ends.
+// drain sends the mails that are still queued when Serve ends.
 func (s *Service) drain(ctx context.Context) {
 	s.briefly(ctx, func(ctx context.Context) {
 		for {
@@ -181,12 +181,12 @@ func (s *Service) drain(ctx context.Context) {
 
 func (s *Service) sendReset(ctx context.Context, email string) {
 	if err := s.mailReset(ctx, email); err != nil {
-		s.log.WarnContext(ctx, "failed to mail a link to set a password", "err", err)
+		s.log.WarnContext(ctx, "failed to mail password reset link", "err", err)
 	}
 }
 
 func (s *Service) mailReset(ctx context.Context, email string) error {
-	a, err := s.byEmail(ctx, email) // the mail is sent to the address as the account spells it
+	a, err := s.byEmail(ctx, email) // the mail goes to the address as stored in the account
 	if errors.Is(err, ErrBadCredentials) || err == nil && !a.Active {
 		return nil
 	}
@@ -196,8 +196,8 @@ func (s *Service) mailReset(ctx context.Context, email string) error {
 	return s.mailLink(ctx, a, purposeReset, ResetLife, resetMail)
 }
 
-// ResetLink returns the URL of a page that sets a new password, which an operator hands over. It replaces a link that
-// was mailed before. It returns ErrBadEmail, ErrNotFound or ErrSuspended.
+// ResetLink returns the URL of a page that sets a new password; an operator passes it to the account holder. It
+// invalidates any reset link mailed before. It returns ErrBadEmail, ErrNotFound or ErrSuspended.
 func (s *Service) ResetLink(ctx context.Context, email string, by audit.Actor) (string, error) {
 	email, err := normalizeEmail(email)
 	if err != nil {
@@ -212,16 +212,16 @@ func (s *Service) ResetLink(ctx context.Context, email string, by audit.Actor) (
 	case !a.Active:
 		return "", ErrSuspended
 	}
-	e := s.entry(a.ID, by, "account.reset_link_made", "made a link to a new password")
+	e := s.entry(a.ID, by, "account.reset_link_made", "created a password reset link")
 	if err := s.store.InsertAudit(ctx, e); err != nil {
 		return "", err
 	}
 	return s.mailToken(ctx, a.ID, purposeReset, a.Email, ResetLife, 0)
 }
 
-// ResetPassword consumes a mailed link to set a password, signs out every browser and revokes the access that revoke
-// selects. If the address was not verified before, somebody else may have created the account, so all Access is
-// revoked. It returns ErrBadToken, ErrBadPassword or ErrSuspended.
+// ResetPassword consumes a mailed link and sets the password, signs out every browser and revokes the access that
+// revoke selects. If the address was unverified, it revokes all Access, because another person may have created the
+// account. It returns ErrBadToken, ErrBadPassword or ErrSuspended.
 func (s *Service) ResetPassword(ctx context.Context, token, newPass string, revoke Access) (Account, error) {
 	t, err := s.mailed(ctx, token, purposeReset)
 	if err != nil {
@@ -231,7 +231,7 @@ func (s *Service) ResetPassword(ctx context.Context, token, newPass string, revo
 	if err != nil {
 		return Account{}, err
 	}
-	summary := "set a new password by a mailed link"
+	summary := "set a new password with a mailed link"
 	if names := revoke.names(); len(names) > 0 {
 		summary += "; removed " + strings.Join(names, ", ")
 	}
@@ -289,7 +289,7 @@ func (s *Service) putPassword(ctx context.Context, a Account, newPass, keepSecre
 	return nil
 }
 
-// CheckPassword returns ErrBadCredentials for a wrong password, or a *TooManyGuessesError.
+// CheckPassword checks the account's password. It returns ErrBadCredentials or a *TooManyGuessesError.
 func (s *Service) CheckPassword(ctx context.Context, accountID, password string) error {
 	a, err := s.ByID(ctx, accountID)
 	if err != nil {
@@ -298,7 +298,7 @@ func (s *Service) CheckPassword(ctx context.Context, accountID, password string)
 	return s.checkOwn(ctx, a, password)
 }
 
-// mailToken creates a link and returns its URL, which is secret.
+// mailToken stores a new link and returns its URL, which is secret.
 func (s *Service) mailToken(
 	ctx context.Context, accountID, purpose, email string, life time.Duration, limit int,
 ) (string, error) {
@@ -332,7 +332,7 @@ func (s *Service) mailHash(token string) string { return s.hash.Hash("mailed lin
 
 func (s *Service) send(ctx context.Context, m mail.Message) error {
 	if s.Mail == nil {
-		s.log.WarnContext(ctx, "dropped mail: there is no mail server", "account", m.AccountID)
+		s.log.WarnContext(ctx, "dropped mail: no mail server is configured", "account", m.AccountID)
 		return nil
 	}
 	return s.Mail.Queue(m)
@@ -343,8 +343,8 @@ func (s *Service) PasskeyAdded(ctx context.Context, accountID string) {
 	s.sendNotice(ctx, accountID, passkeyAddedMail)
 }
 
-// SpendingNotice mails that most of the credit, or of a cap, is spent. text says which; path is the path of the page
-// that shows it.
+// SpendingNotice mails a notice that most of the credit, or of a cap, is spent. text says which. path is the path of
+// the page that shows the spending.
 func (s *Service) SpendingNotice(ctx context.Context, accountID, text, path string) {
 	s.sendNotice(ctx, accountID, func(a Account) mail.Message { return spendingMail(a, text, s.SiteURL+path) })
 }
@@ -353,15 +353,15 @@ func (s *Service) SpendingNotice(ctx context.Context, accountID, text, path stri
 func (s *Service) sendNotice(ctx context.Context, accountID string, message func(Account) mail.Message) {
 	a, err := s.ByID(ctx, accountID)
 	if err != nil {
-		s.log.WarnContext(ctx, "failed to mail a notice", "account", accountID, "err", err)
+		s.log.WarnContext(ctx, "failed to mail notice", "account", accountID, "err", err)
 		return
 	}
 	s.notice(ctx, message(a))
 }
 
-// notice queues a mail about a change. A failure is only logged: it must not undo the change.
+// notice queues a mail about a change. It only logs a failure, because a failure must not undo the change.
 func (s *Service) notice(ctx context.Context, m mail.Message) {
 	if err := s.send(ctx, m); err != nil {
-		s.log.WarnContext(ctx, "failed to mail a notice", "account", m.AccountID, "err", err)
+		s.log.WarnContext(ctx, "failed to queue notice", "account", m.AccountID, "err", err)
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/service-dev/service/proto/credential"
 )
 
-// blockingStore blocks reads of accounts while it is held; other calls pass.
+// blockingStore blocks reads of accounts until they are released. Other calls pass.
 type blockingStore struct {
 	Store
 	held bool
@@ -60,15 +60,15 @@ func (l *letters) Queue(m mail.Message) error {
 	return nil
 }
 
-// A client that waits for a new link's token is not delayed by the mailed notice, even if the database hangs. The
-// notice is dropped after its timeout, later ones are sent, and Serve finishes the remaining ones before it returns.
+// A mailed notice never delays the client that waits for the token of a new link, even if the database hangs. A notice
+// is dropped after its timeout, later notices are sent, and Serve sends the remaining ones before it returns.
 func TestLinkMade_NeverBlocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, out := &blockingStore{held: true}, &letters{}
 		s := NewService(store, secret.NewHasher(make([]byte, 32)), slog.New(slog.DiscardHandler), nil)
 		s.Mail = out
 		for range 2 * maxQueued {
-			s.LinkMade("ada", NewLink{Host: "one"}) // more than the queue holds, while Serve does not run
+			s.LinkMade("ada", NewLink{Host: "one"}) // more than the queue can hold while Serve is not running
 		}
 		for len(s.linked) > 1 {
 			<-s.linked
@@ -82,17 +82,17 @@ func TestLinkMade_NeverBlocks(t *testing.T) {
 		s.LinkMade("ada", NewLink{Host: "two"})
 		synctest.Wait()
 		if len(out.sent) != 1 || out.sent[0].AccountID != "ada" {
-			t.Errorf("sent %+v", out.sent)
+			t.Errorf("sent %+v, want one mail to ada", out.sent)
 		}
 		s.LinkMade("ada", NewLink{Host: "three"})
 		cancel()
 		if err := <-done; err != nil || len(out.sent) != 2 {
-			t.Errorf("%v, sent %+v", err, out.sent)
+			t.Errorf("Serve returned %v and sent %+v, want no error and two mails", err, out.sent)
 		}
 	})
 }
 
-// A computer's name for itself is quoted, and mail programs do not turn it into a link.
+// The name that a computer reports is quoted, and mail programs do not turn it into a link.
 func TestNewLinkMail_ContainsNoForeignLink(t *testing.T) {
 	l := NewLink{Host: "https://evil.example/login", OS: "www.evil.example",
 		Client: "agent 1.2.3” . Sign in at “//EVIL。example mailto:a@evil.example", Address: "192.0.2.7"}
@@ -100,22 +100,22 @@ func TestNewLinkMail_ContainsNoForeignLink(t *testing.T) {
 	text := strings.Join(append(m.Text, m.After...), "\n")
 	for _, link := range []string{"://", "www.", "evil.", "//EVIL。", "1.2.3”"} {
 		if strings.Contains(text, link) {
-			t.Errorf("%q is in %s", link, text)
+			t.Errorf("the mail must not contain %q: %s", link, text)
 		}
 	}
 	for _, says := range []string{"Computer: “https[:]//evil[.]example/login”\n", "System: “www[.]evil[.]example”\n",
 		"“agent 1.2.3' ", "192.0.2.7"} {
 		if !strings.Contains(text, says) {
-			t.Errorf("no %q in %s", says, text)
+			t.Errorf("the mail must contain %q: %s", says, text)
 		}
 	}
 	if said := strings.Join(newLinkMail(Account{}, NewLink{}, "").Text, "\n"); !strings.Contains(said,
 		"Computer: not told\n") {
-		t.Errorf("nothing said: %s", said)
+		t.Errorf("mail for a link without details: got %q, want the line Computer: not told", said)
 	}
 }
 
-// If access to an account ends, everything opened with that access ends at once.
+// When access to an account ends, everything opened with that access ends immediately.
 func TestEnded_Called(t *testing.T) {
 	s := NewService(&blockingStore{}, secret.NewHasher(make([]byte, 32)), slog.New(slog.DiscardHandler), nil)
 	ends := 0
@@ -138,7 +138,7 @@ func TestEnded_Called(t *testing.T) {
 	} {
 		ends = 0
 		if err := end(); err != nil || ends != 1 {
-			t.Errorf("%s: %v, told %d times", name, err, ends)
+			t.Errorf("%s: error %v, Ended called %d times, want 1", name, err, ends)
 		}
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/service-dev/service/backend/internal/mail"
 )
 
-// Find returns an account by its id or e-mail address, for an operator. Suspended accounts are found too. It returns
-// ErrNotFound if there is none.
+// Find returns an account, even a suspended one, by its ID or e-mail address. It is for operators. It returns
+// ErrNotFound if no account matches.
 func (s *Service) Find(ctx context.Context, idOrEmail string) (Account, error) {
 	idOrEmail = strings.TrimSpace(idOrEmail)
 	a, err := s.store.AccountByID(ctx, idOrEmail)
@@ -25,8 +25,8 @@ func (s *Service) Find(ctx context.Context, idOrEmail string) (Account, error) {
 	return a, err
 }
 
-// Suspend refuses sign-ins to the account and calls by its links until Restore. It reports whether the account was
-// active.
+// Suspend blocks sign-ins to the account and calls made with its links, until Restore is called. It reports whether
+// the account was active.
 func (s *Service) Suspend(ctx context.Context, accountID string, by audit.Actor) (bool, error) {
 	was, err := s.store.SetActive(ctx, false, s.entry(accountID, by, "account.suspended", "suspended the account"),
 		s.trace(audit.TrailSuspend))
@@ -36,8 +36,7 @@ func (s *Service) Suspend(ctx context.Context, accountID string, by audit.Actor)
 	return was, err
 }
 
-// Restore reactivates a suspended account together with the links it had. It reports whether the account was
-// suspended.
+// Restore reactivates a suspended account and its links. It reports whether the account was suspended.
 func (s *Service) Restore(ctx context.Context, accountID string, by audit.Actor) (bool, error) {
 	return s.store.SetActive(ctx, true, s.entry(accountID, by, "account.restored", "restored the account"),
 		s.trace(audit.TrailRestore))
@@ -47,7 +46,7 @@ func (s *Service) trace(action audit.TrailAction) audit.Trace {
 	return audit.Trace{Action: action, At: s.now(), Ref: audit.NewTrailRef(s.hash.Hash)}
 }
 
-// NewLink holds what a newly linked install says about itself, and when and from where it asked.
+// NewLink holds what a newly linked install reports about itself, with the time and network address of its request.
 type NewLink struct {
 	Host, OS, Client, Address string
 	At                        time.Time
@@ -59,7 +58,7 @@ type newLink struct {
 	link      NewLink
 }
 
-// LinkMade queues a mail, sent by Serve, that an agent was linked to the account. It never blocks.
+// LinkMade queues a mail saying that an agent was linked to the account. Serve sends it. LinkMade never blocks.
 func (s *Service) LinkMade(accountID string, l NewLink) {
 	if !s.CanMail() {
 		return
@@ -67,7 +66,7 @@ func (s *Service) LinkMade(accountID string, l NewLink) {
 	select {
 	case s.linked <- newLink{accountID, l}:
 	default:
-		s.log.Warn("dropped notice of a new link: too many are queued", "account", accountID)
+		s.log.Warn("dropped notice of a new link: queue is full", "account", accountID)
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/crypto/argon2"
 )
 
-// Parameters of argon2id as recommended first by OWASP: 19 MiB, two passes, one lane.
+// Parameters of argon2id, the first choice recommended by OWASP: 19 MiB, two passes, one lane.
 const (
 	argonMemory = 19 * 1024
 	argonTime   = 2
@@ -20,11 +20,11 @@ const (
 	argonSalt   = 16
 )
 
-// hashing limits concurrent hashing to two passwords, because each takes 19 MiB and a core.
+// hashing limits concurrent password hashing to two, because each hash takes 19 MiB and a core.
 var hashing = make(chan struct{}, 2)
 
-// decoyHash makes a sign-in with an unknown address take as long as one with a known address. Its password is known
-// to nobody.
+// decoyHash makes a sign-in with an unknown address take as long as one with a known address. No password is known to
+// match it.
 const decoyHash = "$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"
 
 func hashPassword(ctx context.Context, password string) (string, error) {
@@ -41,15 +41,15 @@ func hashPassword(ctx context.Context, password string) (string, error) {
 func checkPassword(ctx context.Context, stored, password string) (bool, error) {
 	parts := strings.Split(stored, "$")
 	if len(parts) != 6 || parts[1] != "argon2id" {
-		return false, fmt.Errorf("read password hash: unknown form")
+		return false, fmt.Errorf("parse password hash: unknown format")
 	}
 	salt, err := base64.RawStdEncoding.DecodeString(parts[4])
 	if err != nil {
-		return false, fmt.Errorf("read password hash: %w", err)
+		return false, fmt.Errorf("parse password hash: %w", err)
 	}
 	want, err := base64.RawStdEncoding.DecodeString(parts[5])
 	if err != nil {
-		return false, fmt.Errorf("read password hash: %w", err)
+		return false, fmt.Errorf("parse password hash: %w", err)
 	}
 	got, err := derive(ctx, password, salt)
 	return err == nil && subtle.ConstantTimeCompare(got, want) == 1, err

@@ -14,16 +14,16 @@ import (
 // PendingSignUp is a stored sign-up whose mailed link has not been used yet.
 type PendingSignUp struct {
 	Hash, Email, PasswordHash string
-	Next                      string // path to continue at
+	Next                      string // path to continue at after the sign-up
 	CreatedAt, ExpiresAt      time.Time
 }
 
-// mailedSignUp is a sign-up for which a mail is queued. Its link is secret.
+// mailedSignUp is a sign-up with a queued mail. Its link is secret.
 type mailedSignUp struct{ email, link string }
 
-// RequestSignUp queues a mail to a person who accepted the privacy policy: a link that finishes the sign-up, or a
-// notice that the address already has an account. Serve sends it, so that the call takes the same time for every
-// address. It returns ErrBadEmail or ErrBadPassword.
+// RequestSignUp queues a mail to a person who accepted the privacy policy. The mail contains a link that finishes the
+// sign-up, or a notice that the address already has an account. Serve sends it, so the call takes the same time for
+// every address. It returns ErrBadEmail or ErrBadPassword.
 func (s *Service) RequestSignUp(ctx context.Context, email, password, next string) error {
 	email, hashed, err := newCredentials(ctx, email, password)
 	if err != nil {
@@ -35,7 +35,7 @@ func (s *Service) RequestSignUp(ctx context.Context, email, password, next strin
 		ExpiresAt: now.Add(VerifyLife),
 	}, now.Add(-mailHour), MaxMails)
 	if errors.Is(err, ErrTooManyMails) {
-		s.log.WarnContext(ctx, "dropped mail about a sign-up: too many to its address")
+		s.log.WarnContext(ctx, "dropped sign-up mail: too many mails to the address")
 		return nil
 	}
 	if err != nil {
@@ -44,14 +44,14 @@ func (s *Service) RequestSignUp(ctx context.Context, email, password, next strin
 	select {
 	case s.signUps <- mailedSignUp{email, s.SiteURL + "/signup/confirm?token=" + token}:
 	default:
-		s.log.WarnContext(ctx, "dropped mail about a sign-up: too many are queued")
+		s.log.WarnContext(ctx, "dropped sign-up mail: queue is full")
 	}
 	return nil
 }
 
 // FinishSignUp creates the account of a mailed sign-up and returns the path to continue at. It requires the chosen
-// password, because whoever reads the mail may be another person, who must not get an account whose password somebody
-// else knows. It returns ErrBadToken, ErrEmailTaken, ErrBadCredentials or a *TooManyGuessesError.
+// password: if a different person reads the mail, that person must not get an account whose password somebody else
+// knows. It returns ErrBadToken, ErrEmailTaken, ErrBadCredentials or a *TooManyGuessesError.
 func (s *Service) FinishSignUp(ctx context.Context, token, password string) (Account, string, error) {
 	if !secret.Valid(credential.Mail, token) {
 		return Account{}, "", ErrBadToken
@@ -78,7 +78,7 @@ func (s *Service) FinishSignUp(ctx context.Context, token, password string) (Acc
 
 func (s *Service) signUpHash(token string) string { return s.hash.Hash("mailed sign-up", token) }
 
-// mailSignUp mails the link that finishes the sign-up, or a notice that the account exists.
+// mailSignUp mails the link that finishes the sign-up, or a notice that the address already has an account.
 func (s *Service) mailSignUp(ctx context.Context, m mailedSignUp) {
 	a, err := s.store.AccountByEmail(ctx, m.email)
 	switch {
@@ -88,6 +88,6 @@ func (s *Service) mailSignUp(ctx context.Context, m mailedSignUp) {
 		err = s.send(ctx, haveAccountMail(a, s.SiteURL+"/signin"))
 	}
 	if err != nil {
-		s.log.WarnContext(ctx, "failed to mail about a sign-up", "err", err)
+		s.log.WarnContext(ctx, "failed to send sign-up mail", "err", err)
 	}
 }

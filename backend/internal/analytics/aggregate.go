@@ -7,47 +7,47 @@ import (
 	"slices"
 )
 
-// Span is the length of the periods that counters are kept for.
+// Span is the length of a counting period.
 type Span int
 
-// Spans. Their numbers are stored in the database.
+// Spans of counters. The numbers are stored in the database.
 const (
 	SpanHour Span = 0
 	SpanDay  Span = 1
 )
 
-// Kind is what a counter counts. The numbers are stored in the database.
+// Kind says what a counter counts. The numbers are stored in the database.
 type Kind int
 
-// Kinds of counters.
+// Kinds of counters. Each counts by a name, as noted.
 const (
-	KindTotal        Kind = 0 // by Session, Custom, Failure, and the names below
+	KindTotal        Kind = 0 // by Session, Custom, Failure and the names below
 	KindEvent        Kind = 1 // events by name
 	KindError        Kind = 2 // errors by name
-	KindVersion      Kind = 3 // events of every type, by the app's version
+	KindVersion      Kind = 3 // events of every type by app version
 	KindPlatform     Kind = 4
 	KindDevice       Kind = 5
 	KindErrorVersion Kind = 6 // errors by "<name> <version>"
 )
 
-// Other names of KindTotal.
+// Additional names of KindTotal.
 const (
-	TotalInstalls = "installs" // active ones
-	TotalSampled  = "sampled"  // events whose other counts are scaled up from a sample
+	TotalInstalls = "installs" // active installs
+	TotalSampled  = "sampled"  // events that were counted from a sample, so that other counts are scaled up
 )
 
-// Other is the name that counts everything beyond maxNames.
+// Other is the name under which all names beyond maxNames are counted.
 const Other = "other"
 
 const (
-	maxNames   = 200 // of one kind within one period
+	maxNames   = 200 // names of one kind in one period
 	sampleRate = 10
 )
 
-// Period is one hour or day.
+// Period is one hour or day, UTC.
 type Period struct {
 	Span Span
-	At   int64 // hours or days since 1970
+	At   int64 // hours or days since 1970-01-01
 }
 
 // CounterKey identifies a counter of a project.
@@ -63,35 +63,34 @@ type Counter struct {
 	N int64
 }
 
-// InstallDay is an install on a day.
+// InstallDay identifies an install on one day.
 type InstallDay struct {
-	Day  int64 // days since 1970
+	Day  int64 // days since 1970-01-01
 	Hash Install
 }
 
-// ActiveHours records the hours of a day in which an install was active.
+// ActiveHours records in which hours of a day an install was active.
 type ActiveHours struct {
 	Hours  int64 // one bit per hour
-	Weight int64 // how many installs this one represents: more than 1 in a sample
+	Weight int64 // number of installs this one represents; more than 1 if sampled
 }
 
-// Rows gives access to the stored rows of one project, within the transaction that has locked them to count its
-// batches.
+// Rows gives access to the stored rows of one project within the transaction that locked them for counting.
 type Rows interface {
-	// InsertSeen stores the ids and returns those that were new.
+	// InsertSeen stores the event IDs and returns those that were not stored before.
 	InsertSeen(ctx context.Context, ids []Key) (fresh []Key, err error)
-	// ActiveHours returns what is stored about the installs.
+	// ActiveHours returns the stored hours of the installs.
 	ActiveHours(ctx context.Context, installs []InstallDay) (map[InstallDay]ActiveHours, error)
 	// SetActiveHours inserts or replaces rows.
 	SetActiveHours(ctx context.Context, active map[InstallDay]ActiveHours) error
-	// CounterKeys returns the keys of the counters of the periods.
+	// CounterKeys returns the keys of all counters in the periods.
 	CounterKeys(ctx context.Context, periods []Period) ([]CounterKey, error)
-	// AddToCounters adds to counters in the order given, and creates those that are missing.
+	// AddToCounters adds to the counters in the given order and creates missing ones.
 	AddToCounters(ctx context.Context, deltas []Counter) error
 }
 
-// Aggregate counts batches of one project: each event that is new, once in its hour and once in its day. It returns
-// the outcome of each batch. used is how many events of the project were already counted on the day the batches
+// Aggregate counts batches of one project. It counts each new event once in its hour and once in its day, and returns
+// the outcome of each batch. used is the number of the project's events already counted on the day the batches
 // arrived.
 func Aggregate(ctx context.Context, rows Rows, batches []Batch, used int64) ([]Outcome, error) {
 	a := newAggregator(batches, used)
@@ -117,18 +116,18 @@ func Aggregate(ctx context.Context, rows Rows, batches []Batch, used int64) ([]O
 	return a.outcomes, rows.AddToCounters(ctx, a.boundedDeltas(known))
 }
 
-// aggregator collects the changes of one call of Aggregate.
+// aggregator collects the changes of one Aggregate call.
 type aggregator struct {
 	rate     int64
 	outcomes []Outcome
-	ids      []Key                   // candidates, each once
-	first    map[Key]*AnonymousEvent // the first event with each candidate's id
+	ids      []Key                   // candidates, without duplicates
+	first    map[Key]*AnonymousEvent // the first event with each candidate's ID
 	batchOf  map[Key]int
 	deltas   map[CounterKey]int64
 	active   map[InstallDay]ActiveHours
 }
 
-// newAggregator returns an aggregator of the events that are neither sampled out nor repeat an id.
+// newAggregator returns an aggregator of the events that are neither sampled out nor duplicates within the batches.
 func newAggregator(batches []Batch, used int64) *aggregator {
 	a := &aggregator{
 		rate: 1, outcomes: make([]Outcome, len(batches)), first: map[Key]*AnonymousEvent{}, batchOf: map[Key]int{},
@@ -155,7 +154,7 @@ func newAggregator(batches []Batch, used int64) *aggregator {
 	return a
 }
 
-// count counts the events with fresh ids. The other candidates duplicate stored events.
+// count counts the events with fresh IDs. The other candidates are duplicates of stored events.
 func (a *aggregator) count(fresh []Key) {
 	for _, id := range fresh {
 		e := a.first[id]
@@ -195,14 +194,14 @@ func (a *aggregator) add(period Period, e *AnonymousEvent) {
 	add(KindDevice, e.Device)
 }
 
-// mergeActive returns the rows that are new or changed, and adds what they change in the counters.
+// mergeActive returns the new and changed rows, and adds their changes to the counters.
 func (a *aggregator) mergeActive(stored map[InstallDay]ActiveHours) map[InstallDay]ActiveHours {
 	changed := map[InstallDay]ActiveHours{}
 	for install, now := range a.active {
 		was := stored[install]
 		next := ActiveHours{Hours: was.Hours | now.Hours, Weight: now.Weight}
 		if was.Weight > 0 {
-			// An install that was counted before sampling began represents itself only.
+			// An install that was counted before sampling began represents only itself.
 			next.Weight = min(was.Weight, now.Weight)
 		}
 		if next == was {
@@ -232,8 +231,8 @@ func (a *aggregator) periods() []Period {
 	return slices.Collect(maps.Keys(periods))
 }
 
-// boundedDeltas returns the deltas to add to the stored counters. known are the keys that exist in the same periods: a
-// kind that has maxNames names in a period gets no more, and further names count as Other.
+// boundedDeltas returns the deltas to add to the stored counters. known are the existing keys of the same periods.
+// Once a kind has maxNames names in a period, further names are counted as Other.
 func (a *aggregator) boundedDeltas(known []CounterKey) []Counter {
 	type kindOfPeriod struct {
 		Period
@@ -266,7 +265,7 @@ func (a *aggregator) boundedDeltas(known []CounterKey) []Counter {
 	return counters
 }
 
-// sortedKeys returns the keys in the same order in every process, so that two writers cannot deadlock over rows.
+// sortedKeys sorts the keys, so that concurrent writers lock the rows in the same order and cannot deadlock.
 func sortedKeys(m map[CounterKey]int64) []CounterKey {
 	return slices.SortedFunc(maps.Keys(m), func(a, b CounterKey) int {
 		return cmp.Or(cmp.Compare(a.Span, b.Span), cmp.Compare(a.At, b.At), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name,

@@ -1,6 +1,6 @@
-// Package analytics counts the usage of shipped apps: sessions, events, errors, active installs. Apps send batches
-// with their project key; each event counts once. Only hourly and daily counters are kept, and installs only as
-// hashes with a salt that is deleted after some days. The package knows neither HTTP nor SQL.
+// Package analytics counts the usage of shipped apps: sessions, events, errors and active installs. Apps send batches
+// with their project key, and each event is counted once. Only hourly and daily counters are kept. Installs are stored
+// only as hashes, with a salt that is deleted after a few days. The package contains no HTTP or SQL code.
 package analytics
 
 import (
@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// ErrInvalid is returned for a range or interval that cannot be reported.
-var ErrInvalid = errors.New("the range cannot be reported")
+// ErrInvalid is returned for an invalid range or interval of a report.
+var ErrInvalid = errors.New("invalid report range")
 
 // Types of events.
 const (
@@ -24,7 +24,7 @@ const (
 	Day  = "day"
 )
 
-// Event is one event of an app.
+// Event is an event that an app sent.
 type Event struct {
 	ID, Type, Name        string
 	At                    time.Time
@@ -33,21 +33,21 @@ type Event struct {
 	Platform, DeviceModel string
 }
 
-// Accepted counts a batch's events by outcome; each event is in exactly one count.
+// Accepted counts the events of a batch by outcome. Each event counts toward exactly one outcome.
 type Accepted struct {
 	Accepted, Duplicates, Late, Sampled, Rejected int
-	SampleRate                                    int // 1: every event was counted
+	SampleRate                                    int // 1 if every event was counted
 	Problems                                      []Rejected
 }
 
-// Rejected is the reason for rejecting an event.
+// Rejected says which event was rejected and why.
 type Rejected struct {
 	Index  int
 	Reason string
 }
 
-// Query selects a report. Zero From and To mean the last 7 days; an empty Interval means hours for ranges of up to 48
-// hours, otherwise days.
+// Query selects a report. If From and To are zero, the report covers the last 7 days. If Interval is empty, it is hour
+// for ranges of up to 48 hours and day for longer ones.
 type Query struct {
 	From, To time.Time
 	Interval string
@@ -63,7 +63,7 @@ type Report struct {
 	ByEvent, ByError, ByVersion                  []Count
 	ByPlatform, ByDevice                         []Count
 	Estimated                                    bool     // some counts are scaled up from a sample
-	Approximate                                  []string // fields that are estimates
+	Approximate                                  []string // names of the fields that are estimates
 	Reading                                      string   // a summary for people and agents
 }
 
@@ -73,7 +73,7 @@ type Point struct {
 	Sessions, Events, Errors, ActiveInstalls int64
 }
 
-// Count is how often a name was counted.
+// Count is the number of times a name occurred.
 type Count struct {
 	Name string
 	N    int64

@@ -12,39 +12,39 @@ import (
 	"time"
 )
 
-// Bounds of an event's time relative to its arrival, and of retention.
+// Limits on an event's time relative to its arrival, and retention times.
 const (
-	LateAfter = 72 * time.Hour   // older events are late and not counted
-	MaxAhead  = 10 * time.Minute // how far an app's clock may be ahead; such events get their time of arrival
-	// HourlyRetention is how long hourly counters are kept. Daily counters are kept as long as their project.
+	LateAfter = 72 * time.Hour   // older events are counted only as late
+	MaxAhead  = 10 * time.Minute // how far ahead an app's clock may be; such events are counted at their arrival time
+	// HourlyRetention is how long hourly counters are kept. Daily counters are kept until their project is deleted.
 	HourlyRetention = 100 * 24 * time.Hour
 
-	// retainedDays is how many whole days before today ids and installs are kept: LateAfter plus a day, because the
-	// clocks of replicas may differ.
+	// retainedDays is how many whole days before today event IDs and installs are kept: LateAfter plus a day, because
+	// the clocks of replicas may differ.
 	retainedDays = int64(LateAfter/(24*time.Hour)) + 1
 )
 
-// MaxProblems is how many rejected events an answer explains.
+// MaxProblems is the maximum number of rejected events explained in one response.
 const MaxProblems = 10
 
 // ErrNoProject is returned for a project that does not exist.
 var ErrNoProject = errors.New("the project does not exist")
 
-// Key is the keyed hash of an event's id.
+// Key is the keyed hash of an event ID.
 type Key [16]byte
 
-// Install is the hash of an install, with a salt that changes daily.
+// Install is a hash of an install ID, salted daily.
 type Install [16]byte
 
-// Batch holds the events of one call of Ingest.
+// Batch holds the events of one Ingest call.
 type Batch struct {
 	Account, Project string
-	Day              int64 // of arrival
+	Day              int64 // arrival day
 	Quota            int64
 	Events           []AnonymousEvent
 }
 
-// AnonymousEvent is an event without anything that identifies its install.
+// AnonymousEvent is an event without data that identifies its install.
 type AnonymousEvent struct {
 	Key                       Key
 	Install                   Install
@@ -61,7 +61,7 @@ type Outcome struct {
 func hourOf(t time.Time) int64 { return t.Unix() / 3600 }
 func dayOf(t time.Time) int64  { return t.Unix() / 86400 }
 
-// anonymise checks events and returns those that may count, without identifying data; out counts the others.
+// anonymise validates events and returns the valid ones without identifying data. It counts the others in out.
 func (s *Service) anonymise(
 	ctx context.Context, account string, events []Event, now time.Time, out *Accepted,
 ) ([]AnonymousEvent, error) {
@@ -96,8 +96,8 @@ func (s *Service) anonymise(
 		}
 		anonymous = append(anonymous, AnonymousEvent{
 			Key: hash16(ids, e.ID),
-			// Hashed with the account, not the project: if two ids of one app are merged, an install that used both
-			// stays one install.
+			// The hash includes the account, not the project: if two IDs of one app are merged, an install that used both
+			// remains one install.
 			Install: hash16(mac, account, "\x00", e.InstallID),
 			Hour:    hourOf(at), Type: e.Type, Name: e.Name,
 			Version: e.AppVersion, Platform: e.Platform, Device: e.DeviceModel,
@@ -106,7 +106,7 @@ func (s *Service) anonymise(
 	return anonymous, nil
 }
 
-// hash16 returns a keyed hash cut to 16 bytes.
+// hash16 returns a keyed hash truncated to 16 bytes.
 func hash16(mac hash.Hash, parts ...string) (out [16]byte) {
 	mac.Reset()
 	for _, p := range parts {
@@ -117,7 +117,7 @@ func hash16(mac hash.Hash, parts ...string) (out [16]byte) {
 	return out
 }
 
-// Bounds of an event's fields, in characters.
+// Limits on an event's fields, in characters.
 const (
 	maxEventID = 64
 	maxName    = 64
@@ -129,27 +129,27 @@ const (
 
 var platforms = []string{"", "ios", "android", "web", "desktop"}
 
-// check returns the reason for rejecting an event, or "" to accept it.
+// check returns why an event must be rejected, or "" if it is valid.
 func check(e *Event, now time.Time) string {
 	switch {
 	case len(e.ID) < 1 || len(e.ID) > maxEventID || !only(e.ID, "._:-"):
-		return fmt.Sprintf("id is not 1 to %d characters of A-Z a-z 0-9 . _ : -", maxEventID)
+		return fmt.Sprintf("id must be 1 to %d characters from A-Z a-z 0-9 . _ : -", maxEventID)
 	case e.Type != Session && e.Type != Custom && e.Type != Failure:
-		return "type is not session, event or error"
+		return "type must be session, event or error"
 	case len(e.Name) > maxName || !only(e.Name, "._-") || e.Name == "" && e.Type != Session:
-		return fmt.Sprintf("name is not 1 to %d characters of A-Z a-z 0-9 . _ -", maxName)
+		return fmt.Sprintf("name must be 1 to %d characters from A-Z a-z 0-9 . _ -", maxName)
 	case len(e.InstallID) < minInstall || len(e.InstallID) > maxInstall || !only(e.InstallID, "._:-"):
-		return fmt.Sprintf("installId is not %d to %d characters of A-Z a-z 0-9 . _ : -", minInstall, maxInstall)
+		return fmt.Sprintf("installId must be %d to %d characters from A-Z a-z 0-9 . _ : -", minInstall, maxInstall)
 	case len(e.AppVersion) > maxVersion || !only(e.AppVersion, "._-+ ()"):
-		return fmt.Sprintf("appVersion is over %d characters or has others than A-Z a-z 0-9 . _ - + ( ) and spaces",
+		return fmt.Sprintf("appVersion must be at most %d characters from A-Z a-z 0-9 . _ - + ( ) and space",
 			maxVersion)
 	case !slices.Contains(platforms, e.Platform):
-		return "platform is not ios, android, web or desktop"
+		return "platform must be ios, android, web or desktop"
 	case len(e.DeviceModel) > maxDevice || !only(e.DeviceModel, "._-+ ()"):
-		return fmt.Sprintf("deviceModel is over %d characters or has others than A-Z a-z 0-9 . _ - + ( ) and spaces",
+		return fmt.Sprintf("deviceModel must be at most %d characters from A-Z a-z 0-9 . _ - + ( ) and space",
 			maxDevice)
 	case e.At.Unix() < 0:
-		return "at is missing or before 1970: it is Unix milliseconds"
+		return "at must be a time in Unix milliseconds, after 1970"
 	case e.At.After(now.Add(MaxAhead)):
 		return "at is more than 10 minutes in the future"
 	}

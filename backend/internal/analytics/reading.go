@@ -9,7 +9,7 @@ import (
 const minForTrend = 20
 
 // reading summarises a report in two to four sentences. past is the report of the preceding range of the same length,
-// without names; worst maps each error to the version in which it is most frequent.
+// without names. worst maps each error to the version in which it is most frequent.
 func reading(r, past Report, worst map[string]Count) string {
 	all, before := r.Sessions+r.Events+r.Errors, past.Sessions+past.Events+past.Errors
 	length := count(int64(len(r.Series)), r.Interval)
@@ -54,20 +54,20 @@ func reading(r, past Report, worst map[string]Count) string {
 func trend(now, before, all int64, length string) string {
 	switch {
 	case all < minForTrend:
-		return "That is too little for a trend."
+		return "That is too few sessions for a trend."
 	case before == 0 && now == 0:
-		return "There was no session in the " + length + " before either."
+		return "There were no sessions in the " + length + " before either."
 	case before == 0:
-		return "There was no session in the " + length + " before."
+		return "There were no sessions in the " + length + " before."
 	}
 	change := (now - before) * 100 / before
 	switch {
 	case change > 1:
-		return fmt.Sprintf("Sessions are up by %s %% against the %s before.", thousands(change), length)
+		return fmt.Sprintf("Sessions are up by %s %% from the %s before.", thousands(change), length)
 	case change < -1:
-		return fmt.Sprintf("Sessions are down by %s %% against the %s before.", thousands(-change), length)
+		return fmt.Sprintf("Sessions are down by %s %% from the %s before.", thousands(-change), length)
 	}
-	return fmt.Sprintf("Sessions are about as many as in the %s before.", length)
+	return fmt.Sprintf("The number of sessions is about the same as in the %s before.", length)
 }
 
 func count(n int64, of string) string {

@@ -9,17 +9,17 @@ import (
 	"time"
 )
 
-// Bounds of a report.
+// Limits on a report.
 const (
 	MaxHours = 7 * 24 // points of an hourly report
 	MaxDays  = 90     // points of a daily report
-	maxNamed = 20     // names in a list; the others are counted as Other
+	maxNamed = 20     // names in a list; all further names are summed as Other
 )
 
 // Report returns the usage of an app. Hourly reports have up to MaxHours points and begin within HourlyRetention;
 // daily reports have up to MaxDays points. From and To are widened to whole hours or days, and To is at most the end
-// of the current one. The caller must have checked that the project exists. The error may wrap ErrInvalid; its text
-// is meant for the user.
+// of the current one. The caller must check that the project exists. The error may wrap ErrInvalid; its text can be
+// shown to the user.
 func (s *Service) Report(ctx context.Context, account, project string, q Query) (Report, error) {
 	f, err := queryRange(q, s.Now().UTC())
 	if err != nil {
@@ -35,7 +35,7 @@ func (s *Service) Report(ctx context.Context, account, project string, q Query) 
 	}
 	r := f.report(project, counters)
 	days := counters
-	if f.span == SpanHour { // the installs of a day are not the sum of those of its hours
+	if f.span == SpanHour { // an install active in several hours counts once in the day
 		if days, err = s.Store.AnalyticsCounters(ctx, account, project, SpanDay, f.from/24, (f.to+23)/24); err != nil {
 			return Report{}, err
 		}
@@ -80,11 +80,11 @@ func queryRange(q Query, now time.Time) (timeRange, error) {
 	}
 	switch {
 	case !from.Before(to):
-		return timeRange{}, fmt.Errorf("%w: it ends before it begins", ErrInvalid)
+		return timeRange{}, fmt.Errorf("%w: the end is before the start", ErrInvalid)
 	case from.After(now):
-		return timeRange{}, fmt.Errorf("%w: it is in the future", ErrInvalid)
+		return timeRange{}, fmt.Errorf("%w: the range is in the future", ErrInvalid)
 	case from.Unix() < 0:
-		return timeRange{}, fmt.Errorf("%w: it begins before 1970", ErrInvalid)
+		return timeRange{}, fmt.Errorf("%w: the range begins before 1970", ErrInvalid)
 	}
 	var f timeRange
 	most := int64(MaxHours)
@@ -98,18 +98,18 @@ func queryRange(q Query, now time.Time) (timeRange, error) {
 			f.span, most = SpanDay, MaxDays
 		}
 	default:
-		return timeRange{}, fmt.Errorf("%w: the interval is hour or day", ErrInvalid)
+		return timeRange{}, fmt.Errorf("%w: the interval must be hour or day", ErrInvalid)
 	}
 	unit := int64(f.length() / time.Second)
 	f.from, f.to = from.Unix()/unit, min((to.UnixNano()/1e9+unit-1)/unit, now.Unix()/unit+1)
-	if q.From.IsZero() { // as many points as the range has hours or days, the current one being the last
+	if q.From.IsZero() { // as many points as the range has hours or days; the last one is the current hour or day
 		f.from = f.to - int64(to.Sub(from)/f.length())
 	}
 	switch {
 	case f.to-f.from > most:
-		return timeRange{}, fmt.Errorf("%w: by %s it is %d %ss at most", ErrInvalid, f.name(), most, f.name())
+		return timeRange{}, fmt.Errorf("%w: a report by %s covers at most %d %ss", ErrInvalid, f.name(), most, f.name())
 	case f.span == SpanHour && f.from < hourOf(now)-int64(HourlyRetention/time.Hour):
-		return timeRange{}, fmt.Errorf("%w: counts by hour are kept for %d days, ask by day", ErrInvalid,
+		return timeRange{}, fmt.Errorf("%w: hourly counts are kept for %d days, use the interval day", ErrInvalid,
 			HourlyRetention/(24*time.Hour))
 	}
 	return f, nil
@@ -122,7 +122,7 @@ func (f timeRange) name() string {
 	return Hour
 }
 
-// report fills in everything but the peak and the reading.
+// report fills in all fields except the peak and the reading.
 func (f timeRange) report(project string, counters []Counter) Report {
 	r := Report{
 		Project: project, From: f.time(f.from), To: f.time(f.to), Interval: f.name(),
@@ -163,7 +163,7 @@ func (r *Report) addTotal(c Counter) {
 	}
 }
 
-// addTo adds a total of events to the matching sum, if there is one.
+// addTo adds a total to the sum of its event type, if it has one.
 func (c Counter) addTo(sessions, events, failures *int64) {
 	switch c.Name {
 	case Session:
@@ -175,7 +175,7 @@ func (c Counter) addTo(sessions, events, failures *int64) {
 	}
 }
 
-// mostFrequent returns the most frequent names, followed by the sum of the others as Other.
+// mostFrequent returns the most frequent names, followed by Other with the sum of the remaining ones.
 func mostFrequent(all []Count) []Count {
 	slices.SortFunc(all, func(a, b Count) int { return cmp.Or(cmp.Compare(b.N, a.N), cmp.Compare(a.Name, b.Name)) })
 	out, rest := make([]Count, 0, min(len(all), maxNamed)+1), int64(0)
@@ -192,7 +192,7 @@ func mostFrequent(all []Count) []Count {
 	return out
 }
 
-// worstVersions returns, for each error, the version in which it is most frequent.
+// worstVersions returns the version in which each error is most frequent.
 func worstVersions(counters []Counter) map[string]Count {
 	worst := map[string]Count{}
 	for _, c := range counters {

@@ -17,44 +17,44 @@ import (
 type Options struct {
 	Store  Store
 	Hasher secret.Hasher
-	// Quota is how many events of a project are counted exactly per day of arrival (UTC). Beyond it only a sample is
-	// counted. The few batches that are written together may exceed it.
+	// Quota is the number of a project's events that are counted exactly per day of arrival (UTC). Events beyond it are
+	// sampled. The few batches written in one transaction may exceed it.
 	Quota int
 	Now   func() time.Time
-	Log   *slog.Logger // nil discards
+	Log   *slog.Logger // nil discards logs
 }
 
-// Store stores the counters. Every method is atomic, and counts are exact with any number of concurrent replicas.
+// Store stores the counters. Every method is atomic. Counts are exact with any number of concurrent replicas.
 type Store interface {
-	// AnalyticsSalt returns the salt of a day (days since 1970, UTC). If the day has none, it stores and returns
+	// AnalyticsSalt returns the salt of a day (days since 1970, UTC). If the day has no salt yet, it stores and returns
 	// fresh.
 	AnalyticsSalt(ctx context.Context, day int64, fresh []byte) ([]byte, error)
 	// CountAnalytics counts batches with Aggregate in one transaction, and returns the outcome of each.
 	CountAnalytics(ctx context.Context, batches []Batch) ([]Outcome, error)
-	// AnalyticsCounters returns the counters of one span between from (inclusive) and to (exclusive): KindTotal per
-	// period, and the other kinds summed over the range, with At 0.
+	// AnalyticsCounters returns the counters of one span from from until before to: KindTotal per period, and the other
+	// kinds summed over the range, with At 0.
 	AnalyticsCounters(ctx context.Context, account, project string, span Span, from, to int64) ([]Counter, error)
-	// SweepAnalytics deletes at most limit rows older than the cutoff and reports whether there are more.
+	// SweepAnalytics deletes at most limit rows older than before and reports whether more remain.
 	SweepAnalytics(ctx context.Context, before Cutoff, limit int) (more bool, err error)
 }
 
-// Cutoff is the start of the retained time.
+// Cutoff is the oldest time that is retained.
 type Cutoff struct {
-	Day  int64 // of event ids, installs and salts: days since 1970
-	Hour int64 // of counters by hour: hours since 1970
+	Day  int64 // for event IDs, installs and salts: days since 1970
+	Hour int64 // for hourly counters: hours since 1970
 }
 
-// Service counts batches and reports.
+// Service counts events and reports the counts.
 type Service struct {
 	Options
-	key     []byte // of the hashes of event ids
+	key     []byte // for hashing event IDs
 	batcher *batcher
 
 	mu    sync.Mutex
 	salts map[int64][]byte
 }
 
-// New returns a service.
+// New returns a service with the given options.
 func New(o Options) *Service {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -65,7 +65,7 @@ func New(o Options) *Service {
 	return s
 }
 
-// Ingest counts a batch of an app. Each event counts once, however often it is sent; invalid events are rejected
+// Ingest counts the events of a batch. Each event counts once, however often it is sent. Invalid events are rejected
 // individually. The error may be ErrNoProject.
 func (s *Service) Ingest(ctx context.Context, account, project string, events []Event) (Accepted, error) {
 	now := s.Now().UTC()
@@ -87,7 +87,7 @@ func (s *Service) Ingest(ctx context.Context, account, project string, events []
 	return out, nil
 }
 
-// salt returns the salt of a day, which it reads from the store only once.
+// salt returns the salt of a day. It reads each salt from the store only once.
 func (s *Service) salt(ctx context.Context, day, today int64) ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,7 +103,7 @@ func (s *Service) salt(ctx context.Context, day, today int64) ([]byte, error) {
 	rand.Read(fresh)
 	salt, err := s.Store.AnalyticsSalt(ctx, day, fresh)
 	if err != nil {
-		return nil, fmt.Errorf("read the salt of a day: %w", err)
+		return nil, fmt.Errorf("read daily salt: %w", err)
 	}
 	s.salts[day] = salt
 	return salt, nil
@@ -111,7 +111,7 @@ func (s *Service) salt(ctx context.Context, day, today int64) ([]byte, error) {
 
 const (
 	sweepEvery = 10 * time.Minute
-	sweepRows  = 5000 // per transaction, for which ingestion waits
+	sweepRows  = 5000 // rows per transaction; ingestion waits for each
 )
 
 // Serve runs Sweep periodically until ctx ends.
@@ -119,8 +119,8 @@ func (s *Service) Serve(ctx context.Context) error {
 	return periodic.Run(ctx, sweepEvery, s.Log, "sweep analytics", s.Sweep)
 }
 
-// Sweep deletes event ids, install hashes and salts some days after their day, and hourly counters after
-// HourlyRetention, in bounded transactions.
+// Sweep deletes event IDs, install hashes and salts older than retainedDays, and hourly counters older than
+// HourlyRetention. Each transaction deletes at most sweepRows rows.
 func (s *Service) Sweep(ctx context.Context) error {
 	now := s.Now().UTC()
 	old := Cutoff{Day: dayOf(now) - retainedDays, Hour: hourOf(now) - int64(HourlyRetention/time.Hour)}

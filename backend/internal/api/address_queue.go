@@ -8,18 +8,18 @@ import (
 	"github.com/service-dev/service/backend/internal/limit"
 )
 
-// Bounds of an addressQueue: per address and in total. One address can use only a small part of the total.
+// Limits of an addressQueue: per address and for all addresses. One address can use only a small part of the total.
 const (
 	runningPerAddress, runningInTotal = 2, 16
 	waitingPerAddress, waitingInTotal = 64, 1024
 )
 
-// addressQueue runs few calls per address at a time and limits how many wait.
+// addressQueue limits how many calls run at a time and how many wait, per address and for all addresses together.
 type addressQueue struct {
-	waiting, running chan struct{} // over all addresses
+	waiting, running chan struct{} // for all addresses together
 
 	mu        sync.Mutex
-	addresses map[string]*queuedAddress // those with calls
+	addresses map[string]*queuedAddress // addresses with running or waiting calls
 }
 
 type queuedAddress struct {
@@ -34,8 +34,8 @@ func newAddressQueue() *addressQueue {
 	}
 }
 
-// enter waits for the address's turn; the caller must then call leave. It returns a Refusal if too many already wait
-// or ctx ends.
+// enter waits for the address's turn. The caller must call leave afterwards. It returns a Refusal if too many calls
+// already wait, and an error if ctx ends.
 func (q *addressQueue) enter(ctx context.Context, address string) (leave func(), err error) {
 	select {
 	case q.waiting <- struct{}{}:
@@ -68,7 +68,7 @@ func (q *addressQueue) enter(ctx context.Context, address string) (leave func(),
 	}, nil
 }
 
-// add counts a call of the address, or returns nil if the address has too many.
+// add counts a call from the address. It returns nil if the address already has too many calls.
 func (q *addressQueue) add(key string) *queuedAddress {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -28,7 +28,7 @@ func (a *API) reportAnalytics(c *call) (any, error) {
 	return reportOf(c.project.ID, r), err
 }
 
-// analyticsQuery reads ?range, or ?from&to in RFC 3339, and ?interval.
+// analyticsQuery reads ?range, or ?from and ?to in RFC 3339, and ?interval.
 func analyticsQuery(values url.Values, now time.Time) (analytics.Query, error) {
 	const hint = "send range=24h, 7d, 30d or 90d, or from and to like 2026-01-02T00:00:00Z; interval=hour or day"
 	bad := func(what string) (analytics.Query, error) {
@@ -38,7 +38,7 @@ func analyticsQuery(values url.Values, now time.Time) (analytics.Query, error) {
 	name, ranged := values.Get("range"), values.Has("range")
 	switch {
 	case ranged && (values.Has("from") || values.Has("to")):
-		return bad("the query has a range and from or to")
+		return bad("the query has both range and from or to")
 	case ranged:
 		span, ok := ranges[name]
 		if !ok {
@@ -46,14 +46,14 @@ func analyticsQuery(values url.Values, now time.Time) (analytics.Query, error) {
 		}
 		q.From, q.To = rangeUpTo(now, span, q.Interval)
 	case values.Has("from") != values.Has("to"):
-		return bad("the query has one of from and to without the other")
+		return bad("the query has only one of from and to")
 	case values.Has("from"):
 		var err error
 		if q.From, err = time.Parse(time.RFC3339, values.Get("from")); err != nil {
-			return bad("from is not a time in RFC 3339")
+			return bad("from is not an RFC 3339 time")
 		}
 		if q.To, err = time.Parse(time.RFC3339, values.Get("to")); err != nil {
-			return bad("to is not a time in RFC 3339")
+			return bad("to is not an RFC 3339 time")
 		}
 	}
 	if values.Has("interval") && q.Interval != analytics.Hour && q.Interval != analytics.Day {
@@ -62,7 +62,7 @@ func analyticsQuery(values url.Values, now time.Time) (analytics.Query, error) {
 	return q, nil
 }
 
-// rangeUpTo returns a range of as many hours or days as the span has, ending with the current one.
+// rangeUpTo returns the range that ends with the current hour or day and covers as many of them as the span has.
 func rangeUpTo(now time.Time, span time.Duration, interval string) (from, to time.Time) {
 	unit := 24 * time.Hour
 	if interval == analytics.Hour || interval == "" && span == unit {

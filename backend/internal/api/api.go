@@ -1,5 +1,5 @@
-// Package api serves the backend's JSON routes: who may call them, and the status of each refusal. It converts between
-// proto/backendapi and the features' types and knows neither their rules nor SQL.
+// Package api serves the backend's JSON routes. It decides who may call each route and which status each refusal gets,
+// and converts between proto/backendapi and the features' types. The features' rules and SQL live elsewhere.
 package api
 
 import (
@@ -24,10 +24,10 @@ type Links interface {
 	Start(ctx context.Context, who link.Requester) (link.Issued, error)
 	Poll(ctx context.Context, deviceCode string) (link.Poll, error)
 	Cancel(ctx context.Context, deviceCode string) error
-	// Throttled records that the caller in ctx was refused for too many requests.
+	// Throttled records that the caller in ctx was rate limited.
 	Throttled(ctx context.Context)
 	Authenticate(ctx context.Context, token string) (link.Principal, error)
-	// RevokeLink returns link.ErrUnknown if the link was revoked already.
+	// RevokeLink returns link.ErrUnknown if the link was already revoked.
 	RevokeLink(ctx context.Context, accountID, linkID string, by audit.Actor) error
 }
 
@@ -37,32 +37,32 @@ type Options struct {
 	// Sessions serves /api/sessions.
 	Sessions Sessions
 	Scripts  Scripts
-	// Projects serves /api/projects and finds the account of a project.
+	// Projects serves /api/projects and looks up the account of a project.
 	Projects Projects
-	// Grants are what an account allows agents to do; Audit records what they read.
+	// Grants says what an account allows agents to do; Audit records what they read.
 	Grants Grants
 	Audit  AuditReads
-	// Records of a project.
+	// Services behind the routes of a project's settings and usage.
 	Assistant    Assistant
 	Credentials  Credentials
 	Analytics    AnalyticsReports
 	GatewayUsage GatewayUsage
 	Pages        ConnectionPages
-	// Keys and Ingest serve shipped apps; nil omits their route.
+	// Keys and Ingest serve shipped apps. If they are nil, their route is omitted.
 	Keys   ProjectKeys
 	Ingest Ingester
-	// Telemetry stores usage events; nil omits its routes.
+	// Telemetry stores usage events. If it is nil, its routes are omitted.
 	Telemetry Telemetry
-	// SiteURL is the URL of the pages; BaseURL is the URL of this API.
+	// SiteURL is the URL of the website; BaseURL is the URL of this API.
 	SiteURL string
 	BaseURL string
-	// SupportContact is shown when a revoked token is refused; it may be empty.
+	// SupportContact is shown when a call with a revoked token is refused. It may be empty.
 	SupportContact string
 	// ClientIP returns the caller's address.
 	ClientIP func(*http.Request) string
-	// CodesPerMinute limits the device codes issued per address.
+	// CodesPerMinute is the maximum number of device codes issued to one address per minute.
 	CodesPerMinute int
-	// Ready returns nil if the database answers.
+	// Ready returns nil if the database responds.
 	Ready func(context.Context) error
 	Log   *slog.Logger
 	Now   func() time.Time
@@ -83,7 +83,7 @@ type API struct {
 	readiness readiness
 }
 
-// New returns an API with its rate limits.
+// New returns an API with its rate limiters.
 func New(o Options) *API {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -105,7 +105,7 @@ func (a *API) Mount(mux *http.ServeMux) {
 	mux.HandleFunc(anyAPI, func(w http.ResponseWriter, r *http.Request) { a.noRoute(w, r, mux) })
 }
 
-// anyAPI matches requests that have no route, so that they too are answered with a problem document.
+// anyAPI matches requests without a route, so that they also get a problem document.
 const anyAPI = "/api/"
 
 func (a *API) noRoute(w http.ResponseWriter, r *http.Request, mux *http.ServeMux) {
@@ -117,16 +117,17 @@ func (a *API) noRoute(w http.ResponseWriter, r *http.Request, mux *http.ServeMux
 		return
 	}
 	a.fail(w, r, refusal(backendapi.CodeNotFound, "there is no "+r.Method+" "+clip(r.URL.Path, 100),
-		"check the path and the method; GET "+backendapi.PathHealth+" tells which service answers"))
+		"check the path and the method; GET "+backendapi.PathHealth+" says which service this is"))
 }
 
 func (a *API) whoAmI(c *call) (any, error) { return accountOf(c.who), nil }
 
-// revokeOwnLink revokes the link of the caller's token when a client logs out or has been linked again.
+// revokeOwnLink revokes the link of the caller's token. Clients call it when they log out or after they have been
+// linked again.
 func (a *API) revokeOwnLink(c *call) (any, error) {
 	ctx := link.WithAddress(c.Context(), a.ClientIP(c.Request))
 	err := a.Links.RevokeLink(ctx, c.who.AccountID, c.who.LinkID, c.by())
-	if errors.Is(err, link.ErrUnknown) { // revoked by another request after this one was authenticated
+	if errors.Is(err, link.ErrUnknown) { // another request revoked the link after this one was authenticated
 		return nil, link.ErrRevoked
 	}
 	c.status = http.StatusNoContent
@@ -134,18 +135,18 @@ func (a *API) revokeOwnLink(c *call) (any, error) {
 }
 
 const (
-	readyTimeout = 2 * time.Second // for the database to answer
-	readyFor     = time.Second     // how long its answer is valid
+	readyTimeout = 2 * time.Second // for the database to respond
+	readyFor     = time.Second     // how long the result is reused
 )
 
-// readiness caches whether the database answers. It queries at most once per readyFor.
+// readiness caches whether the database responds. It queries at most once per readyFor.
 type readiness struct {
 	mu    sync.Mutex
 	until time.Time
 	err   error
 }
 
-// ready returns nil if the database answers. Concurrent callers wait for one answer.
+// ready returns nil if the database responds. Concurrent callers share one query.
 func (a *API) ready() error {
 	r := &a.readiness
 	r.mu.Lock()
@@ -153,17 +154,17 @@ func (a *API) ready() error {
 	if now := a.Now(); now.Before(r.until) && r.until.Sub(now) <= readyFor {
 		return r.err
 	}
-	// Not the caller's context: a caller that disconnects must not fail the others.
+	// Do not use the caller's context: a caller that disconnects must not fail the others.
 	ctx, cancel := context.WithTimeout(context.Background(), readyTimeout)
 	defer cancel()
 	if r.err = a.Ready(ctx); r.err != nil {
-		a.Log.ErrorContext(ctx, "database does not answer", "err", r.err)
+		a.Log.ErrorContext(ctx, "database does not respond", "err", r.err)
 	}
 	r.until = a.Now().Add(readyFor)
 	return r.err
 }
 
-// health is cheap enough to be called by a load balancer at any rate.
+// health is cheap enough for a load balancer to call it at any rate.
 func (a *API) health(c *call) (any, error) {
 	ok := a.ready() == nil
 	if !ok {
@@ -196,7 +197,7 @@ func timeOrNull(t time.Time) *string {
 
 func timestamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
 
-// answer writes v as JSON, or no body with status 204, and forbids caching.
+// answer writes v as JSON, or no body if the status is 204, and forbids caching.
 func (a *API) answer(w http.ResponseWriter, status int, v any) { httpjson.Write(w, a.Log, status, v) }
 
 func clip(s string, limit int) string { return httpjson.Clip(s, limit) }

@@ -12,7 +12,7 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-// Assistant reads and changes the assistants' configs.
+// Assistant reads and changes the config of a project's assistant.
 type Assistant interface {
 	Get(ctx context.Context, accountID, project string) (assistant.Config, error)
 	Change(ctx context.Context, accountID, project string, c assistant.Change, by audit.Actor) (
@@ -34,7 +34,7 @@ func (a *API) choices(c *call) (assistant.Catalogue, error) {
 	return a.Assistant.Choices(c.Context(), c.who.AccountID, c.project.ID)
 }
 
-// assistantFields decodes the change and returns the names of the changed fields.
+// assistantFields decodes the request body and returns the names of the fields to change.
 func assistantFields(c *call) ([]string, error) {
 	var body backendapi.AssistantChange
 	if err := c.decode(maxBody, &body); err != nil {
@@ -61,18 +61,18 @@ func (a *API) changeAssistant(c *call) (any, error) {
 	return answer, nil
 }
 
-// redact keeps a refusal from revealing what the grants hide: the conversation model, which its list of voices and the
-// note that it is no longer offered would identify.
+// redact prevents a refusal from revealing a conversation model that the grants hide: the model's list of voices, or a
+// note that it is no longer offered, would identify it.
 func redact(err error, g grants.Grants) error {
 	var invalid *assistant.InvalidError
 	if !errors.As(err, &invalid) || invalid.Tells == "" || g.Of(grants.Assistant, invalid.Tells).Allows(grants.Read) {
 		return err
 	}
 	return &assistant.InvalidError{Field: invalid.Field,
-		Message: "this voice cannot be spoken by the project's conversation model; the account grants no look at that one"}
+		Message: "the conversation model does not support this voice; the account does not let agents read that model"}
 }
 
-// assistantOf returns the parts of a config that the grants let an agent see. before is the config before a change.
+// assistantOf returns the parts of a config that the grants let an agent see. before is the config before the change.
 func (a *API) assistantOf(
 	config assistant.Config, before *assistant.Config, choices assistant.Catalogue, g grants.Grants,
 ) backendapi.AssistantConfig {
@@ -109,14 +109,14 @@ func (a *API) costOf(
 	config assistant.Config, before *assistant.Config, choices assistant.Catalogue, seen backendapi.AssistantConfig,
 ) backendapi.AssistantCost {
 	if seen.RealtimeModel == nil || seen.MemoryModel == nil {
-		return backendapi.AssistantCost{Note: "the cost is not told: the account hides a model from agents"}
+		return backendapi.AssistantCost{Note: "the cost is hidden, because the account hides a model from agents"}
 	}
 	cost := backendapi.AssistantCost{MicroUSDPerMinute: a.Assistant.Cost(config)}
 	if before != nil {
 		cost.BeforeMicroUSDPerMinute = a.Assistant.Cost(*before)
 	}
 	gone := choices.Gone(config)
-	gone = slices.DeleteFunc(gone, func(id string) bool { // those of hidden fields stay hidden
+	gone = slices.DeleteFunc(gone, func(id string) bool { // IDs of hidden fields stay hidden
 		return seen.Voice == nil && id == config.Voice || seen.TextModel == nil && id == config.TextModel
 	})
 	switch {
@@ -125,7 +125,7 @@ func (a *API) costOf(
 	case cost.MicroUSDPerMinute == nil:
 		cost.Note = "the operator of this backend has set no price"
 	default:
-		cost.Note = "what a minute of conversation costs with this config, an estimate"
+		cost.Note = "the estimated cost of a minute of conversation with this config"
 	}
 	return cost
 }

@@ -11,26 +11,27 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-// authenticate checks the caller of an account route. A bearer token is accepted; an install id alone or an invalid
-// token gets 401 with a new device code, anything else 400. If ok is false, the response has been written.
+// authenticate checks the caller of a route that needs a linked account. It accepts a bearer token. An install ID
+// alone or an invalid token is answered with 401 and a new device code, anything else with 400. If ok is false,
+// authenticate has written the response.
 func (a *API) authenticate(w http.ResponseWriter, r *http.Request) (who link.Principal, ok bool) {
 	install := r.Header.Get(backendapi.HeaderInstallID)
 	authorization := r.Header.Get("Authorization")
 	const oneOf = "send " + backendapi.HeaderInstallID + " when not linked, Authorization when linked"
 	switch {
 	case install != "" && authorization != "":
-		a.fail(w, r, invalidRequest("the request has an install id and a bearer token", oneOf))
+		a.fail(w, r, invalidRequest("the request has both an install id and a bearer token", oneOf))
 		return who, false
 	case authorization == "" && !validInstallID(install):
 		a.fail(w, r, invalidRequest("the request has neither a valid install id nor a bearer token", oneOf))
 		return who, false
 	case authorization == "":
-		a.authRequired(w, r, "this needs a linked account")
+		a.authRequired(w, r, "this request needs a linked account")
 		return who, false
 	}
 	token, isBearer := httpjson.Bearer(authorization)
 	if !isBearer {
-		a.fail(w, r, invalidRequest("Authorization is not of the form Bearer <token>", "send the token of auth.json"))
+		a.fail(w, r, invalidRequest("Authorization is not of the form Bearer <token>", "send the token in auth.json"))
 		return who, false
 	}
 	who, err := a.Links.Authenticate(link.WithAddress(r.Context(), a.ClientIP(r)), token)
@@ -45,12 +46,12 @@ func (a *API) invalidToken(w http.ResponseWriter, r *http.Request, err error) {
 	var detail string
 	switch {
 	case errors.Is(err, link.ErrRevoked):
-		detail = "the link of this install was revoked"
+		detail = "this install's link was revoked"
 		if a.SupportContact != "" {
 			detail += "; questions go to " + a.SupportContact
 		}
 	case errors.Is(err, link.ErrTokenExpired):
-		detail = "the token of this install has expired"
+		detail = "this install's token has expired"
 	case errors.Is(err, link.ErrUnknown):
 		detail = "this backend does not know the token"
 	default:
@@ -61,14 +62,15 @@ func (a *API) invalidToken(w http.ResponseWriter, r *http.Request, err error) {
 	a.authRequired(w, r, detail)
 }
 
-// authRequired answers 401 with everything needed to link.
+// authRequired answers 401 with everything the client needs to link.
 func (a *API) authRequired(w http.ResponseWriter, r *http.Request, detail string) {
 	code, err := a.startCode(r)
 	var limited *Refusal
 	if errors.As(err, &limited) && w.Header().Get("WWW-Authenticate") != "" {
-		// The client must learn that its token is invalid even if its address gets no more codes now.
+		// The client must learn that its token is invalid even if its address is issued no more codes now.
 		w.Header().Set("Retry-After", strconv.Itoa(seconds(limited.RetryAfter)))
-		a.fail(w, r, refusal(backendapi.CodeAuthRequired, detail, "ask for a device code after a while and link again"))
+		a.fail(w, r, refusal(backendapi.CodeAuthRequired, detail,
+			"wait for the time in Retry-After, request a device code and link again"))
 		return
 	}
 	if err != nil {
@@ -82,7 +84,7 @@ func (a *API) authRequired(w http.ResponseWriter, r *http.Request, detail string
 	a.answer(w, p.Status, backendapi.AuthRequired{Problem: p, DeviceCode: code})
 }
 
-// validInstallID checks the form inst_<suffix>.
+// validInstallID reports whether s has the form inst_<suffix>.
 func validInstallID(s string) bool {
 	suffix, ok := strings.CutPrefix(s, "inst_")
 	if !ok || len(suffix) < 4 || len(suffix) > 64 {

@@ -12,7 +12,7 @@ import (
 	"github.com/service-dev/service/proto/credential"
 )
 
-// accountRoutes are the routes that authenticate their caller.
+// accountRoutes are the routes that need a linked account.
 var accountRoutes = []struct{ method, path, body string }{
 	{"GET", backendapi.PathAccount, ""},
 	{"DELETE", backendapi.PathAccountLink, ""},
@@ -56,13 +56,13 @@ func TestHeadersOfAccountRoutes(t *testing.T) {
 			for _, route := range accountRoutes {
 				p := w.call(route.method, route.path, route.body, tc.headers...).problem(http.StatusBadRequest, "invalid_request")
 				if strings.Contains(p.Detail+p.FixHint, token) {
-					t.Error("the answer repeats the token")
+					t.Error("the response must not repeat the token")
 				}
 			}
 		})
 	}
 	if n, err := w.store.PendingCodes(t.Context(), w.now()); err != nil || n != 0 {
-		t.Errorf("malformed requests had %d codes issued (%v)", n, err)
+		t.Errorf("%d codes were issued for malformed requests (error %v), want none", n, err)
 	}
 }
 
@@ -79,7 +79,7 @@ func TestWithoutALiveLink(t *testing.T) {
 		{"revoked", func(w *world) []string {
 			token := w.link()
 			if n, err := w.links.RevokeAll(w.Context(), w.ada.ID, audit.Operator()); err != nil || n != 1 {
-				w.Fatalf("revoked %d (%v)", n, err)
+				w.Fatalf("revoked %d links (error %v), want 1", n, err)
 			}
 			return []string{"Authorization", "Bearer " + token}
 		}, dead, "help@example.org"},
@@ -106,10 +106,10 @@ func TestWithoutALiveLink(t *testing.T) {
 				p := got.authRequired()
 				if challenge := got.header.Get("WWW-Authenticate"); challenge != tc.challenge ||
 					!strings.Contains(p.Detail, tc.detail) {
-					t.Errorf("%s: WWW-Authenticate %q, detail %q", got.what, challenge, p.Detail)
+					t.Errorf("%s: got WWW-Authenticate %q, detail %q", got.what, challenge, p.Detail)
 				}
 				if fresh[p.DeviceCode.DeviceCode] {
-					t.Errorf("%s: the code of another answer", got.what)
+					t.Errorf("%s: got a device code that was already issued, want a new one", got.what)
 				}
 				fresh[p.DeviceCode.DeviceCode] = true
 				w.poll(p.DeviceCode.DeviceCode).is(http.StatusOK)
@@ -126,7 +126,7 @@ func TestRevokedWithoutASupportContact(t *testing.T) {
 	}
 	if p := w.call("GET", backendapi.PathAccount, "", "Authorization",
 		"Bearer "+token).authRequired(); strings.Contains(p.Detail, ";") {
-		t.Errorf("detail %q names no contact", p.Detail)
+		t.Errorf("detail %q, want no contact", p.Detail)
 	}
 }
 
@@ -144,11 +144,11 @@ func TestAccount_OfToken(t *testing.T) {
 	w.call("GET", backendapi.PathAccount, "", "Authorization", "bearer "+token).is(http.StatusOK) // the scheme is case-insensitive
 	w.operate("UPDATE links SET expires_at = $1", w.now().Add(time.Hour).UnixMilli())
 	if got := ask(); !strings.Contains(got, `"expiresAt":"2026-01-02T04:04:05.000Z"`) {
-		t.Errorf("a legacy token: %s", got)
+		t.Errorf("legacy token: got %s, want its expiry in expiresAt", got)
 	}
 }
 
-// The device code in a 401 works like a requested one.
+// A device code from a 401 response works like a requested one.
 func TestFromAuthRequiredToLinked(t *testing.T) {
 	w := newWorld(t)
 	p := w.call("POST", backendapi.PathSessions, `{"project":"com.example.hello"}`, backendapi.HeaderInstallID,
@@ -160,6 +160,6 @@ func TestFromAuthRequiredToLinked(t *testing.T) {
 	w.call("POST", backendapi.PathSessions, `{"project":"com.example.hello"}`, "Authorization",
 		"Bearer "+token.AuthToken).is(http.StatusCreated).into(&s)
 	if !s.Created || s.SessionURL != site+"/s/"+s.SessionID {
-		t.Errorf("session %+v", s)
+		t.Errorf("got session %+v, want a new one with its URL", s)
 	}
 }

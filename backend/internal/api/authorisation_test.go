@@ -24,13 +24,13 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-var update = flag.Bool("update", false, "write testdata/authorisation.md anew")
+var update = flag.Bool("update", false, "rewrite testdata/authorisation.md")
 
 const authorisationFile = "testdata/authorisation.md"
 
 const oneRule = `{"rules":[{"when":{"always":true},"reply":{"text":"Hi"}}]}`
 
-// bodies are the request bodies by route; %d is the current version.
+// bodies holds the request body of each route; %d stands for the current version.
 var bodies = map[string]string{
 	"POST " + backendapi.PathDeviceCode:   `{"scope":"account_full"}`,
 	"POST " + backendapi.PathDeviceToken:  `{"deviceCode":"sdc_never-issued"}`,
@@ -47,7 +47,7 @@ var bodies = map[string]string{
 	"POST " + backendapi.PathTelemetry:                                     `{"events":[]}`,
 }
 
-// matrix calls every route as every caller.
+// matrix calls every route as each of the callers.
 type matrix struct {
 	*world
 	bob    account.Account
@@ -55,12 +55,13 @@ type matrix struct {
 	turn   bool
 }
 
-// caller is one column: who calls, with which grants on ada's project, and whose resources the path names.
+// caller is one column of the table: the caller, its grants on Ada's project, and the owner of the resources in the
+// path.
 type caller struct {
 	name    string
 	headers func(m *matrix) []string
-	grants  grants.Level // empty for the defaults
-	missing bool         // the path names resources that never existed
+	grants  grants.Level // empty for the default grants
+	missing bool         // the path names resources that have never existed
 }
 
 func bearer(name string) func(m *matrix) []string {
@@ -98,7 +99,7 @@ func newMatrix(t *testing.T) *matrix {
 	m.tokens = map[string]string{"owner": m.link(), "other": m.linkOf(m.bob), "suspended": m.linkOf(carol)}
 	for name, change := range map[string]string{"revoked": "revoked_at", "expired": "expires_at"} {
 		before := m.now()
-		m.pass(time.Second) // distinguishes the new link from the others
+		m.pass(time.Second) // the new link gets a later time than the others
 		m.tokens[name] = m.link()
 		m.operate("UPDATE links SET "+change+" = $1 WHERE linked_at > $2", m.now().UnixMilli(), before.UnixMilli())
 		m.pass(time.Second)
@@ -125,8 +126,8 @@ func newMatrix(t *testing.T) *matrix {
 	return m
 }
 
-// TestAuthorisation compares the status of every route for every caller with the golden table. Another account's
-// resource and a missing one must get the same answer.
+// TestAuthorisation compares the status of every route and caller with the golden table. Another account's resource
+// and a missing one must get the same response.
 func TestAuthorisation(t *testing.T) {
 	m := newMatrix(t)
 	var table strings.Builder
@@ -146,7 +147,8 @@ func TestAuthorisation(t *testing.T) {
 			case c.name == "other account":
 				foreign = got
 			case c.missing && about(rt) && (foreign.status != got.status || !bytes.Equal(foreign.body, got.body)):
-				t.Errorf("%s %s: another account's resource and a missing one differ:\n%.300s\n%.300s", rt.method, rt.path,
+				t.Errorf("%s %s: another account's resource and a missing one must get the same response:\n%.300s\n%.300s",
+					rt.method, rt.path,
 					foreign.body,
 					got.body)
 			}
@@ -163,11 +165,12 @@ func TestAuthorisation(t *testing.T) {
 		t.Fatal(err)
 	}
 	if string(want) != table.String() {
-		t.Errorf("the table has changed; if that is meant, run with -update and read the difference:\n%s", table.String())
+		t.Errorf("the table has changed; if that is intended, run with -update and review the diff:\n%s", table.String())
 	}
 }
 
-// about reports whether a route concerns one resource of an account. A project is created by its first key.
+// about reports whether a route concerns one existing resource of an account. A project's first key creates the
+// project.
 func about(rt route) bool {
 	return strings.Contains(rt.path, "{") && !strings.HasSuffix(rt.path, "/keys")
 }
@@ -194,7 +197,7 @@ func cell(got answer) string {
 	return fmt.Sprintf("%d %s", got.status, p.Code)
 }
 
-// ask sends one request. check verifies that only the owner was able to end the session in the path.
+// ask sends one request. check verifies that only the owner's request ended the session in the path.
 func (m *matrix) ask(rt route, c caller) (got answer, check func()) {
 	m.Helper()
 	g := grants.Default()
@@ -216,7 +219,7 @@ func (m *matrix) ask(rt route, c caller) (got answer, check func()) {
 		project, session = "com.example.never", "ses_never"
 	}
 	if strings.HasSuffix(rt.path, "/keys") {
-		project += ".keyed" // a key creates its project, also for the other account
+		project += ".keyed" // a key creates its project, so the other account gets one too
 	}
 	id := "openai"
 	if ofSession {
@@ -224,14 +227,14 @@ func (m *matrix) ask(rt route, c caller) (got answer, check func()) {
 	}
 	body, ok := bodies[rt.method+" "+rt.path]
 	if rt.method == http.MethodPatch && !ok {
-		m.Fatalf("%s %s: the test has no body for it", rt.method, rt.path)
+		m.Fatalf("%s %s: the test has no request body for this route", rt.method, rt.path)
 	}
 	if strings.Contains(body, "%d") {
 		m.turn = !m.turn
 		body = fmt.Sprintf(body, m.version(rt.path), m.turn)
 	}
 	got = m.call(rt.method, strings.NewReplacer("{project}", project, "{id}", id).Replace(rt.path), body, c.headers(m)...)
-	if rt.path == backendapi.PathAccountLink { // it revoked the link that it was called with
+	if rt.path == backendapi.PathAccountLink { // the call revoked the link that it used
 		m.tokens["owner"], m.tokens["other"] = m.link(), m.linkOf(m.bob)
 	}
 	return got, func() {
@@ -242,7 +245,7 @@ func (m *matrix) ask(rt route, c caller) (got answer, check func()) {
 		var now backendapi.Session
 		m.call("GET", backendapi.PathSessions+"/"+s.SessionID, "", bearer("owner")(m)...).is(http.StatusOK).into(&now)
 		if now.ClosedAt != nil {
-			m.Errorf("%s ended the session by %s %s", c.name, rt.method, rt.path)
+			m.Errorf("%s ended the owner's session with %s %s", c.name, rt.method, rt.path)
 		}
 	}
 }
@@ -264,13 +267,13 @@ func (m *matrix) version(path string) int64 {
 	return p.Version
 }
 
-// Every route is mounted from the route table, so that enforce runs before it and the test above covers it.
+// Every route must be mounted from the route table, so that enforce runs before it and the test above covers it.
 func TestMount_OnlyTheTable(t *testing.T) {
 	w := newWorld(t)
 	for _, rt := range w.api.table() {
 		path := strings.NewReplacer("{project}", app, "{id}", "x").Replace(rt.path)
 		if _, pattern := w.mux.Handler(httptest.NewRequest(rt.method, path, nil)); pattern != rt.method+" "+rt.path {
-			t.Errorf("%s %s leads to %q", rt.method, rt.path, pattern)
+			t.Errorf("%s %s: routed to %q, want its own pattern", rt.method, rt.path, pattern)
 		}
 	}
 	files, err := filepath.Glob("*.go")
@@ -290,13 +293,13 @@ func TestMount_OnlyTheTable(t *testing.T) {
 		ast.Inspect(tree, func(n ast.Node) bool {
 			if s, ok := n.(*ast.SelectorExpr); ok && (s.Sel.Name == "HandleFunc" || s.Sel.Name == "Handle") {
 				if mounted++; file != "api.go" {
-					t.Errorf("%s mounts a route by itself", set.Position(s.Pos()))
+					t.Errorf("%s: route mounted outside the route table", set.Position(s.Pos()))
 				}
 			}
 			return true
 		})
 	}
 	if mounted != 2 {
-		t.Errorf("Mount mounts %d kinds of routes, the table and what no route takes are 2", mounted)
+		t.Errorf("Mount has %d mount calls, want 2: for the table and for unknown paths", mounted)
 	}
 }

@@ -51,7 +51,7 @@ func (a *API) changeConnectionPage(c *call, body backendapi.ConnectionPageChange
 	return answer, nil
 }
 
-// changedFields returns which of the named fields differ between two records of a type, by their names in JSON.
+// changedFields returns the JSON names of the given fields that differ between two records of a type.
 func changedFields[T any](before, after T, names []string) []string {
 	var changed []string
 	was, is := reflect.ValueOf(before), reflect.ValueOf(after)

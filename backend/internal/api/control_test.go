@@ -13,7 +13,7 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-// onePage is a live session with one page that answers every control frame, or none.
+// onePage is a live session with one page, which answers every control frame or none.
 type onePage struct {
 	nobody
 	err     error
@@ -45,11 +45,12 @@ func TestControlRoute(t *testing.T) {
 	w.call("POST", path, body, "Authorization", bearer).is(http.StatusOK).into(&out)
 	if string(out.Result) != `{"ok":true,"later":[1]}` || page.typ != "sim.camera" || page.payload != `{"a":1}` ||
 		!bytes.Equal(page.media, picture) {
-		t.Errorf("result %s; the page got %s %s and %d bytes", out.Result, page.typ, page.payload, len(page.media))
+		t.Errorf("result %s; page received frame %s with payload %s and %d bytes of media", out.Result, page.typ,
+			page.payload, len(page.media))
 	}
 	w.call("POST", path, `{"type":"sim.state"}`, "Authorization", bearer).is(http.StatusOK)
 	if page.payload != `{}` {
-		t.Errorf("no payload arrived as %s", page.payload)
+		t.Errorf("request without a payload: page received %s, want {}", page.payload)
 	}
 	tooBig := `{"type":"sim.camera","payload":{},"media":"` + base64.StdEncoding.EncodeToString(append(picture, 'x')) +
 		`"}`
@@ -62,7 +63,7 @@ func TestControlRoute(t *testing.T) {
 	page.err = sessions.ErrNoAnswer
 	if p := w.call("POST", path, `{"type":"sim.state"}`, "Authorization", bearer).problem(http.StatusGatewayTimeout,
 		backendapi.CodeTimeout); !p.Retryable {
-		t.Error("a page that did not answer may answer later")
+		t.Error("timeout of the page must be retryable")
 	}
 	page.err = sessions.ErrTooManyWaiters
 	w.call("GET", backendapi.PathSessions+"/"+s.SessionID+"/events?waitMs=1", "", "Authorization",

@@ -17,8 +17,8 @@ import (
 // maxBody is the largest request body in bytes.
 const maxBody = 64 << 10
 
-// decode strictly reads a JSON object of at most limit bytes: it checks the content type and refuses unknown and
-// repeated fields and anything after the object.
+// decode strictly reads a JSON object of at most limit bytes. It checks the content type, and refuses unknown fields,
+// repeated fields and data after the object.
 func (c *call) decode(limit int64, into any) error {
 	data, err := readBody(c.w, c.Request, limit)
 	if err != nil {
@@ -38,7 +38,7 @@ func withBody[T any](handle func(c *call, body T) (any, error)) func(*call) (any
 	}
 }
 
-// readBody reads JSON of at most limit bytes, or returns a Refusal.
+// readBody reads a JSON body of at most limit bytes. Its error is a Refusal.
 func readBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
 	data, err := httpjson.ReadBody(w, r, limit)
 	switch {
@@ -84,11 +84,11 @@ func reason(err error) string {
 	return "the body is not JSON"
 }
 
-// errMalformed stops a check; the decoder then reports what is wrong.
+// errMalformed stops the field check. The decoder then reports what is wrong.
 var errMalformed = errors.New("malformed body")
 
-// checkFields reads one value and refuses field names, in t and in everything it contains, that are unknown, differ
-// in case or occur twice: encoding/json accepts any case and keeps the last value. All other mistakes are left to
+// checkFields reads one value of type t. It refuses field names that are unknown, differ in case or occur twice, at
+// any depth, because encoding/json accepts any case and keeps the last value. It leaves all other mistakes to
 // encoding/json.
 func checkFields(d *json.Decoder, t reflect.Type, at string) error {
 	for t.Kind() == reflect.Pointer {
@@ -121,7 +121,7 @@ func checkFields(d *json.Decoder, t reflect.Type, at string) error {
 	default:
 		return errMalformed
 	}
-	if _, err := d.Token(); err != nil { // its closing delimiter
+	if _, err := d.Token(); err != nil { // the closing delimiter
 		return errMalformed
 	}
 	return nil
@@ -151,7 +151,7 @@ func checkObject(d *json.Decoder, t reflect.Type, at string) error {
 	return nil
 }
 
-// fieldsOf lists the JSON names of a request struct without embedded fields.
+// fieldsOf lists the JSON names of the fields of a request struct that embeds no struct.
 func fieldsOf(t reflect.Type) []string {
 	names := make([]string, 0, t.NumField())
 	for i := range t.NumField() {

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// decodeFlat decodes an object of plain strings into a struct of strings, the form in which waiting clients poll;
-// decodeBytes would read it twice. It returns false for anything else, valid or not, and otherwise agrees with
-// decodeBytes.
+// decodeFlat decodes an object of plain strings into a struct of strings. Waiting clients poll with such objects, and
+// decodeBytes would read them twice. It returns false for any other input, valid or not. What it accepts, decodeBytes
+// decodes to the same value.
 func decodeFlat(data []byte, into any) bool {
 	v := reflect.ValueOf(into).Elem()
 	if v.Kind() != reflect.Struct || len(data) == 0 || data[0] != '{' {
@@ -37,7 +37,7 @@ func decodeFlat(data []byte, into any) bool {
 	}
 }
 
-// quoted reads a delimiter and the string after it, which must be ASCII without escapes and control characters.
+// quoted reads the delimiter mark and the string after it, which must be ASCII without escapes or control characters.
 func quoted(data []byte, mark byte) (text, rest []byte, ok bool) {
 	if len(data) < 3 || data[0] != mark || data[1] != '"' {
 		return nil, nil, false

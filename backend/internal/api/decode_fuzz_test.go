@@ -12,7 +12,7 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-// Objects inside lists are decoded as strictly as those around them.
+// Objects inside lists are decoded as strictly as the objects that contain them.
 func TestStrictNestedBodies(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"version":1,"phrases":[{"phrase":"hi","does":"greets"}],"toggles":[{"id":"a","label":"A","on":true}]}`: "",
@@ -38,13 +38,13 @@ func TestStrictNestedBodies(t *testing.T) {
 		var into backendapi.ConnectionPageChange
 		err := decodeBytes([]byte(body), &into)
 		if (err == nil) != (want == "") || err != nil && err.Error() != want {
-			t.Errorf("%.100s: %v, want %q", body, err, want)
+			t.Errorf("decode %.100s: got error %v, want %q", body, err, want)
 		}
 	}
 }
 
-// FuzzDecodeNested compares the strict decoder of nested bodies with encoding/json, and the field names it accepts with
-// a separate walk.
+// FuzzDecodeNested compares the strict decoder of nested bodies with encoding/json, and checks the accepted field
+// names with a separate walk.
 func FuzzDecodeNested(f *testing.F) {
 	for _, seed := range []string{
 		`{"version":1,"title":"T","phrases":[{"phrase":"hi","does":"x"}],"toggles":[{"id":"a","label":"A","on":true}],"capabilities":["camera"]}`,
@@ -66,7 +66,7 @@ func FuzzDecodeNested(f *testing.F) {
 		d := json.NewDecoder(bytes.NewReader(data))
 		d.DisallowUnknownFields()
 		if err := d.Decode(&plain); err != nil || !reflect.DeepEqual(strict, plain) {
-			t.Fatalf("%q is %+v, plainly %+v (%v)", data, strict, plain, err)
+			t.Fatalf("%q decoded to %+v, encoding/json gives %+v (error %v)", data, strict, plain, err)
 		}
 		if err := names(json.NewDecoder(bytes.NewReader(data)), "top"); err != nil {
 			t.Fatalf("%q: %v", data, err)
@@ -81,7 +81,7 @@ var nestedNames = map[string][]string{
 	"toggles": {"id", "label", "on"},
 }
 
-// names checks the field names in one value, whose path is at.
+// names checks the field names in the value at the given path.
 func names(d *json.Decoder, at string) error {
 	token, err := d.Token()
 	if err != nil {
@@ -103,7 +103,7 @@ func names(d *json.Decoder, at string) error {
 			}
 			name, _ := key.(string)
 			if !slices.Contains(nestedNames[at], name) || seen[name] {
-				return fmt.Errorf("%s.%s was read, or read twice", at, name)
+				return fmt.Errorf("%s.%s is unknown or repeated, but was accepted", at, name)
 			}
 			seen[name] = true
 			if err := names(d, name); err != nil {
@@ -117,7 +117,7 @@ func names(d *json.Decoder, at string) error {
 	return err
 }
 
-// FuzzDecodeFlat compares the fast path for bodies of plain strings with the strict decoder.
+// FuzzDecodeFlat compares the fast decoder of plain strings with the strict decoder.
 func FuzzDecodeFlat(f *testing.F) {
 	for _, seed := range []string{
 		`{"deviceCode":"sdc_x"}`, `{"deviceCode":""}`, `{}`, `{"deviceCode":"a","deviceCode":"b"}`, `{"DeviceCode":"a"}`,
@@ -135,11 +135,11 @@ func FuzzDecodeFlat(f *testing.F) {
 		d := json.NewDecoder(bytes.NewReader(data))
 		d.DisallowUnknownFields()
 		if err := d.Decode(&plain); err != nil || short != plain || d.More() {
-			t.Fatalf("%q is %+v, plainly %+v (%v)", data, short, plain, err)
+			t.Fatalf("%q decoded to %+v, encoding/json gives %+v (error %v)", data, short, plain, err)
 		}
 		if err := checkFields(json.NewDecoder(bytes.NewReader(data)), reflect.TypeFor[backendapi.TokenRequest](),
 			""); err != nil {
-			t.Fatalf("%q is taken: %v", data, err)
+			t.Fatalf("%q was accepted, the strict decoder refuses it: %v", data, err)
 		}
 	})
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-// issueCode is POST /api/auth/device/code.
+// issueCode serves POST /api/auth/device/code.
 func (a *API) issueCode(c *call, body backendapi.DeviceCodeRequest) (any, error) {
 	if body.Scope != backendapi.ScopeAccountFull {
 		return nil, invalidRequest("scope must be "+backendapi.ScopeAccountFull, `send {"scope":"account_full"}`)
@@ -18,7 +18,7 @@ func (a *API) issueCode(c *call, body backendapi.DeviceCodeRequest) (any, error)
 	return a.startCode(c.Request)
 }
 
-// startCode issues a code to the requester that the headers describe. The install id is not stored.
+// startCode issues a code to the requester described by the request headers. It does not store the install ID.
 func (a *API) startCode(r *http.Request) (backendapi.DeviceCode, error) {
 	ip := a.ClientIP(r)
 	if wait := a.codes.Take(ip); wait > 0 {
@@ -40,17 +40,17 @@ func (a *API) startCode(r *http.Request) (backendapi.DeviceCode, error) {
 	}, nil
 }
 
-// guessesPerMinute is how many unknown codes one address may poll before its polls have to queue.
+// guessesPerMinute is how many unknown codes one address may poll per minute before its polls are queued.
 const guessesPerMinute = 60
 
-// withCode calls ask with the code of the request. After too many unknown codes the calls of an address, those with
-// known codes too, are answered as before but wait in its queue, so that guessing does not slow down others.
+// withCode calls ask with the code in the request. If an address polled too many unknown codes, its later calls, even
+// those with known codes, wait in its queue before they are answered, so that guessing does not slow down others.
 func withCode[T any](
 	a *API, c *call, body backendapi.TokenRequest, ask func(ctx context.Context, deviceCode string) (T, error),
 ) (answer T, err error) {
 	if body.DeviceCode == "" {
 		return answer, invalidRequest("deviceCode is missing",
-			"send the deviceCode that "+backendapi.PathDeviceCode+" answered")
+			"send the deviceCode that "+backendapi.PathDeviceCode+" returned")
 	}
 	ip := a.ClientIP(c.Request)
 	ctx := link.WithAddress(c.Context(), ip)
@@ -68,7 +68,7 @@ func withCode[T any](
 	return answer, err
 }
 
-// pollToken is POST /api/auth/device/token.
+// pollToken serves POST /api/auth/device/token.
 func (a *API) pollToken(c *call, body backendapi.TokenRequest) (any, error) {
 	poll, err := withCode(a, c, body, a.Links.Poll)
 	if err != nil {
@@ -80,7 +80,7 @@ func (a *API) pollToken(c *call, body backendapi.TokenRequest) (any, error) {
 	return backendapi.Token{AuthToken: poll.Token.AuthToken, Account: accountOf(poll.Token.Principal)}, nil
 }
 
-// cancelCode is POST /api/auth/device/cancel.
+// cancelCode serves POST /api/auth/device/cancel.
 func (a *API) cancelCode(c *call, body backendapi.TokenRequest) (any, error) {
 	c.status = http.StatusNoContent
 	return withCode(a, c, body, func(ctx context.Context, deviceCode string) (any, error) {

@@ -20,14 +20,14 @@ func TestIssueCode(t *testing.T) {
 		!secret.Valid(credential.DeviceCode, code.DeviceCode) ||
 		code.VerificationURL != site+"/activate?code="+code.UserCode ||
 		code.ExpiresInSeconds != 600 || code.PollIntervalSeconds != 5 {
-		t.Errorf("issued %+v", code)
+		t.Errorf("got device code %+v", code)
 	}
 	if again := w.issue(); again.DeviceCode == code.DeviceCode || again.UserCode == code.UserCode {
-		t.Error("the same code twice")
+		t.Error("got the same code twice, want two different codes")
 	}
 }
 
-// Cancelling a code revokes its token if no client received it, and keeps a token that is in use.
+// Cancelling a code revokes its token if no client received the token, and keeps a token that is in use.
 func TestCancel_RedeemedCode(t *testing.T) {
 	for _, used := range []bool{false, true} {
 		w := newWorld(t)
@@ -44,12 +44,12 @@ func TestCancel_RedeemedCode(t *testing.T) {
 		}
 		w.cancel(c.DeviceCode).is(http.StatusNoContent)
 		w.call("GET", backendapi.PathAccount, "", bearer...).is(http.StatusUnauthorized)
-		w.cancel(c.DeviceCode).is(http.StatusNoContent) // repeated because the client did not receive the first answer
+		w.cancel(c.DeviceCode).is(http.StatusNoContent) // a repeat, as if the client had not received the first response
 	}
 	newWorld(t).cancel("sdc_never-issued").problem(http.StatusNotFound, "unknown_device_code")
 }
 
-// The statuses of the token endpoint.
+// TestPollStatuses covers every status of the token endpoint.
 func TestPollStatuses(t *testing.T) {
 	approved := func(w *world, c backendapi.DeviceCode) { w.approve(c) }
 	for _, tc := range []struct {
@@ -70,7 +70,7 @@ func TestPollStatuses(t *testing.T) {
 		}, http.StatusForbidden, "device_code_denied", true},
 		{"window over", func(w *world, _ backendapi.DeviceCode) { w.pass(10 * time.Minute) },
 			http.StatusGone, "device_code_expired", true},
-		{"approved but not fetched within the grace", func(w *world, c backendapi.DeviceCode) {
+		{"approved but not fetched within the grace period", func(w *world, c backendapi.DeviceCode) {
 			w.approve(c)
 			w.pass(10*time.Minute + 31*time.Second)
 		}, http.StatusGone, "device_code_expired", true},
@@ -88,7 +88,7 @@ func TestPollStatuses(t *testing.T) {
 		}, http.StatusForbidden, "device_code_denied", true},
 		{"pending", func(*world, backendapi.DeviceCode) {}, http.StatusOK, "", false},
 		{"approved", approved, http.StatusOK, "", false},
-		{"approved in time, fetched within the grace", func(w *world, c backendapi.DeviceCode) {
+		{"approved in time, fetched within the grace period", func(w *world, c backendapi.DeviceCode) {
 			w.approve(c)
 			w.pass(10*time.Minute + 29*time.Second)
 		}, http.StatusOK, "", false},
@@ -100,7 +100,7 @@ func TestPollStatuses(t *testing.T) {
 			if got := w.poll(code.DeviceCode); tc.code == "" {
 				got.is(tc.status)
 			} else if p := got.problem(tc.status, tc.code); p.Retryable != tc.retryable {
-				t.Errorf("retryable is %v", p.Retryable)
+				t.Errorf("got retryable %v, want the opposite", p.Retryable)
 			}
 		})
 	}
@@ -119,29 +119,29 @@ func TestPollBodies(t *testing.T) {
 	w := newWorld(t)
 	code := w.issue()
 	if got := w.poll(code.DeviceCode).is(http.StatusOK); string(got.body) != `{"pending":true,"pollIntervalSeconds":5}`+"\n" {
-		t.Errorf("pending: %s", got.body)
+		t.Errorf("first poll: got %s, want pending", got.body)
 	}
 	if got := w.poll(code.DeviceCode).is(http.StatusOK); string(got.body) != `{"pending":true,"pollIntervalSeconds":10}`+"\n" {
-		t.Errorf("polled too fast: %s", got.body)
+		t.Errorf("second poll within the interval: got %s, want a longer interval", got.body)
 	}
 	w.approve(code)
 	var token backendapi.Token
 	got := w.poll(code.DeviceCode).is(http.StatusOK).into(&token)
 	if !secret.Valid(credential.Token, token.AuthToken) {
-		t.Error("the token has the wrong form")
+		t.Error("got a token of the wrong form")
 	}
 	want := fmt.Sprintf(`{"authToken":%q,"accountId":%q,"tier":"free_account","linkedAt":"2026-01-02T03:04:05.000Z","expiresAt":null}`+"\n",
 		token.AuthToken, w.ada.ID)
 	if string(got.body) != want {
-		t.Errorf("approved: %s\nwant %s", got.body, want)
+		t.Errorf("poll of an approved code: got %s\nwant %s", got.body, want)
 	}
 }
 
-// People decide by what the requester says about itself, so nothing in it may change how the page reads.
+// People decide by what the requester reports about itself, so none of it may change how the page reads.
 func TestRequester_IsSanitised(t *testing.T) {
 	w := newWorld(t)
 	code := w.issue(
-		backendapi.HeaderHost, "maple\u202e\u200b\u2066gpj\u0085\tx\xff", // direction marks, zero width, control, not UTF-8
+		backendapi.HeaderHost, "maple\u202e\u200b\u2066gpj\u0085\tx\xff", // direction marks, zero width, controls, bad UTF-8
 		backendapi.HeaderOS, strings.Repeat("ö", 101),
 		backendapi.HeaderClient, "Ünïcode 端末 1.0",
 		ipHeader, "192.0.2.7")
@@ -151,6 +151,6 @@ func TestRequester_IsSanitised(t *testing.T) {
 	}
 	if r := shown.Requester; r.Host != "maplegpjx" || r.OS != strings.Repeat("ö", 100) || r.Client != "Ünïcode 端末 1.0" ||
 		r.IP != "192.0.2.7" {
-		t.Errorf("requester %+q", r)
+		t.Errorf("got requester %+q, want sanitised texts", r)
 	}
 }

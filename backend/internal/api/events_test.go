@@ -12,7 +12,7 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// Large rows are split into pages that clients accept: a page over 1 MB would be refused at every retry.
+// Large rows are split into pages that clients accept: a client would refuse a page over 1 MB on every retry.
 func TestEvents_LargeRowsArePaged(t *testing.T) {
 	w := newWorld(t)
 	bearer := "Bearer " + w.link()
@@ -36,11 +36,11 @@ func TestEvents_LargeRowsArePaged(t *testing.T) {
 			"", "Authorization", bearer).is(http.StatusOK)
 		answer.into(&page)
 		if size := len(answer.body); size > 1<<20 || len(page.Events) == 0 {
-			t.Fatalf("a page of %d rows in %d bytes", len(page.Events), size)
+			t.Fatalf("got a page of %d rows and %d bytes, want 1 or more rows and at most 1 MB", len(page.Events), size)
 		}
 		got, since, more = got+len(page.Events), page.Next, page.More
 	}
 	if got != n || since != n {
-		t.Errorf("%d rows up to %d, want %d", got, since, n)
+		t.Errorf("got %d rows, the last with cursor %d, want %d", got, since, n)
 	}
 }

@@ -17,7 +17,7 @@ type GatewayUsage interface {
 	Report(ctx context.Context, accountID, project string, q usage.Query) (usage.Report, error)
 }
 
-// usageFields names the field of the assistant's grants that the report needs.
+// usageFields returns the assistant field whose grant the report needs.
 func usageFields(*call) ([]string, error) { return []string{grants.GatewayUsage}, nil }
 
 func (a *API) reportUsage(c *call) (any, error) {
@@ -32,10 +32,10 @@ func (a *API) reportUsage(c *call) (any, error) {
 	return usageOf(c.project.ID, r, c.grants), nil
 }
 
-// maxHours is the longest range by hour.
+// maxHours is the longest range of an hourly report, in hours.
 const maxHours = 7 * 24
 
-// usageQuery reads ?range and ?interval; the last 7 days by day are the default.
+// usageQuery reads ?range and ?interval. The default is the last 7 days by day.
 func usageQuery(values url.Values) (q usage.Query, err error) {
 	bad := func(what string) (usage.Query, error) {
 		return q, invalidRequest(what, "send range=24h, 7d, 30d or 90d; interval=hour, up to 7d, or day")
@@ -62,8 +62,9 @@ func usageQuery(values url.Values) (q usage.Query, err error) {
 	return q, nil
 }
 
-// usageOf returns the parts of a report that the grants let an agent see. Without the text model's grant it names no
-// models that answered, and without the credentials' grant it does not reveal whether the project has a key.
+// usageOf returns the parts of a report that the grants let an agent see. Without the grant of the text model, it
+// omits the names of the models that answered. Without the grant of the credentials, it hides whether the project has
+// a key.
 func usageOf(project string, r usage.Report, g grants.Grants) backendapi.GatewayUsage {
 	showModel := g.Of(grants.Assistant, grants.TextModel).Allows(grants.Read)
 	out := backendapi.GatewayUsage{
@@ -121,8 +122,8 @@ func capsOf(list []usage.Cap) (out backendapi.GatewayCaps) {
 	return out
 }
 
-// gatewayModelOf describes an id that apps can ask for. It shows the model behind gateway.Assistant only with its
-// grant.
+// gatewayModelOf describes a model ID that apps can request. It reveals the model behind gateway.Assistant only if
+// showModel is set.
 func gatewayModelOf(a gateway.Availability, showModel bool) backendapi.GatewayModel {
 	m := backendapi.GatewayModel{ID: a.ID, Available: a.Why == ""}
 	if a.ID == gateway.Assistant && !showModel {

@@ -13,7 +13,7 @@ import (
 
 const usagePath = appPath + backendapi.PathGatewayUsage
 
-// twoModels are assistant, and one that is not offered.
+// twoModels offers the model assistant, and lists a second model as not offered.
 type twoModels struct{}
 
 func (twoModels) Available(context.Context, gateway.Caller) ([]gateway.Availability, error) {
@@ -54,7 +54,7 @@ func TestGatewayUsage_Queries(t *testing.T) {
 	}
 }
 
-// The report needs the grant of its own field and no other; what other grants hide is null, and no text contains it.
+// The report needs only the grant of its own field. Values hidden by other grants are null, and no text contains them.
 func TestGatewayUsage_Grants(t *testing.T) {
 	w, bearer := newAgent(t)
 	w.grant(func(g *grants.Grants) {

@@ -17,7 +17,7 @@ import (
 	"github.com/service-dev/service/proto/credential"
 )
 
-// busyLinks counts concurrent polls, blocks them until released, and knows one code.
+// busyLinks knows one code. It blocks polls until they are released, and counts the concurrent ones.
 type busyLinks struct {
 	Links
 	known     string
@@ -48,9 +48,9 @@ func (l *busyLinks) Poll(ctx context.Context, code string) (link.Poll, error) {
 
 func (l *busyLinks) Throttled(context.Context) { l.throttled++ }
 
-// A client that polls unknown codes always gets the answer for an unknown code and delays nobody else. Above a limit,
-// two of its polls run at a time, and once their queue is full the others are told to retry later. A known code is
-// never reported as unknown.
+// A client that polls unknown codes always gets the response for an unknown code, and delays no other client. Above a
+// limit, two of its polls run at a time; once its queue is full, further polls are told to retry later. A known code
+// is never reported as unknown.
 func TestGuessedDeviceCodes_QueuePerAddress(t *testing.T) {
 	l := &busyLinks{known: secret.New(credential.DeviceCode)}
 	w := newWorld(t, func(o *Options) { l.Links, o.Links = o.Links, l })
@@ -65,7 +65,7 @@ func TestGuessedDeviceCodes_QueuePerAddress(t *testing.T) {
 		}
 	}
 	if l.throttled == 0 {
-		t.Error("the trail has no entry")
+		t.Error("got no Throttled call, want the throttling recorded")
 	}
 	poll(l.known, "192.0.2.1").is(http.StatusOK)
 
@@ -78,14 +78,14 @@ func TestGuessedDeviceCodes_QueuePerAddress(t *testing.T) {
 			<-l.entered
 		}
 	}
-	for range 100 - waitingPerAddress - runningPerAddress { // the others find the queue full
+	for range 100 - waitingPerAddress - runningPerAddress { // the remaining calls find the queue full
 		if got := <-answers; got.status != http.StatusTooManyRequests || got.header.Get("Retry-After") == "" {
 			t.Errorf("%d %s", got.status, got.body)
 		}
 	}
 	other := make(chan answer, 1)
 	go func() { other <- poll(l.known, "192.0.2.2") }()
-	<-l.entered                  // another address is not affected
+	<-l.entered                  // calls from another address are not affected
 	for range guessesPerMinute { // nor is another address that guesses: it has its own queue
 		w.api.guesses.Take("192.0.2.3")
 	}
@@ -103,14 +103,14 @@ func TestGuessedDeviceCodes_QueuePerAddress(t *testing.T) {
 		}
 	}
 	if l.most != runningPerAddress+2 {
-		t.Errorf("%d polls at once", l.most)
+		t.Errorf("%d polls ran concurrently, want the limits of both addresses", l.most)
 	}
 	if len(w.api.guessQueue.addresses) != 0 {
-		t.Errorf("%d addresses are left", len(w.api.guessQueue.addresses))
+		t.Errorf("%d addresses left in the queue, want none", len(w.api.guessQueue.addresses))
 	}
 }
 
-// Addresses that guess are also limited together, in running and in queued polls. An IPv6 network counts as one
+// The addresses that guess also share one limit on running and one on queued polls. An IPv6 network counts as one
 // address.
 func TestAddressQueue_IsBoundedInTotal(t *testing.T) {
 	all := newAddressQueue()
@@ -135,7 +135,7 @@ func TestAddressQueue_IsBoundedInTotal(t *testing.T) {
 		runtime.Gosched()
 	}
 	if _, err := all.enter(ctx, "203.0.113.1"); !errors.As(err, new(*Refusal)) {
-		t.Errorf("one more: %v", err)
+		t.Errorf("call above the limit: got %v, want a Refusal", err)
 	}
 	cancel()
 	wg.Wait()
@@ -149,7 +149,8 @@ func TestAddressQueue_IsBoundedInTotal(t *testing.T) {
 		leave()
 	}
 	if len(all.addresses) != 0 || len(all.waiting) != 0 || len(all.running) != 0 {
-		t.Errorf("left: %d addresses, %d waiting, %d running", len(all.addresses), len(all.waiting), len(all.running))
+		t.Errorf("left: %d addresses, %d waiting, %d running calls; want none", len(all.addresses), len(all.waiting),
+			len(all.running))
 	}
 	for i := range runningPerAddress {
 		if _, err := all.enter(t.Context(), fmt.Sprintf("2001:db8::%d", i+1)); err != nil {
@@ -157,6 +158,7 @@ func TestAddressQueue_IsBoundedInTotal(t *testing.T) {
 		}
 	}
 	if _, err := all.enter(ctx, "2001:db8::ffff"); !errors.Is(err, context.Canceled) || len(all.addresses) != 1 {
-		t.Errorf("another address of the network: %v, %d addresses", err, len(all.addresses))
+		t.Errorf("another address of the same network: error %v, %d addresses, want context.Canceled and 1", err,
+			len(all.addresses))
 	}
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-// ProjectKeys finds the owner of a project key, or returns projects.ErrUnknownKey.
+// ProjectKeys finds the owner of a project key. It returns projects.ErrUnknownKey for an unknown or revoked key.
 type ProjectKeys interface {
 	Authenticate(ctx context.Context, key string) (projects.KeyOwner, error)
 }
@@ -31,12 +31,12 @@ type Ingester interface {
 }
 
 const (
-	batchesPerMinute = 600                            // per project key: five events a second of a thousand installs
-	maxValues        = 16 * backendapi.MaxBatchEvents // in a batch, which bounds the memory of decoding it
+	batchesPerMinute = 600                            // per project key: a thousand installs at 5 events a second each
+	maxValues        = 16 * backendapi.MaxBatchEvents // JSON values in a batch; limits the memory for decoding it
 )
 
-// ingestRoutes accept the events of shipped apps. Apps in browsers send from any origin: there is no cookie to
-// misuse, and the key is the authorisation.
+// ingestRoutes accept the events of shipped apps. Apps in browsers may send from any origin: the key alone authorises
+// the request, and there is no cookie to misuse.
 func (a *API) ingestRoutes() []route {
 	if a.Keys == nil || a.Ingest == nil {
 		return nil
@@ -60,7 +60,8 @@ func (a *API) ingest(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if wait := a.batches.Take(owner.KeyID); wait > 0 {
-		a.fail(w, r, rateLimited(wait, "too many batches with this project key", "put more events in a batch and wait %d s"))
+		a.fail(w, r, rateLimited(wait, "too many batches with this project key",
+			"put more events into each batch and wait %d s"))
 		return
 	}
 	accepted, err := a.ingestBatch(w, r, owner)
@@ -82,7 +83,7 @@ func (a *API) ingestBatch(w http.ResponseWriter, r *http.Request, owner projects
 	}
 	done, err := a.Ingest.Ingest(r.Context(), owner.AccountID, owner.Project, b.events)
 	if errors.Is(err, analytics.ErrNoProject) {
-		return nil, invalidKey("the project of this key no longer exists")
+		return nil, invalidKey("the project that this key belongs to no longer exists")
 	}
 	return b.answer(done), err
 }
@@ -90,7 +91,7 @@ func (a *API) ingestBatch(w http.ResponseWriter, r *http.Request, owner projects
 func (a *API) keyOwner(r *http.Request) (projects.KeyOwner, error) {
 	key, ok := httpjson.Bearer(r.Header.Get("Authorization"))
 	if !ok {
-		return projects.KeyOwner{}, invalidKey("the request carries no project key")
+		return projects.KeyOwner{}, invalidKey("the request has no project key")
 	}
 	owner, err := a.Keys.Authenticate(r.Context(), key)
 	if errors.Is(err, projects.ErrUnknownKey) {
@@ -101,10 +102,10 @@ func (a *API) keyOwner(r *http.Request) (projects.KeyOwner, error) {
 
 func invalidKey(what string) *Refusal {
 	return refusal(backendapi.CodeInvalidKey, what,
-		"send Authorization: Bearer <project key>; keys are made and revoked on the project's page")
+		"send Authorization: Bearer <project key>; create and revoke keys on the project's page")
 }
 
-// readBatch reads and unpacks the body; it is at most MaxBatchBytes, packed and unpacked.
+// readBatch reads and decompresses the body, which may have at most MaxBatchBytes before and after decompression.
 func readBatch(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	if err := httpjson.CheckContentType(r); err != nil {
 		return nil, notJSON
@@ -115,7 +116,7 @@ func readBatch(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	case "gzip":
 		unpacked, err := gzip.NewReader(body)
 		if err != nil {
-			return nil, invalidRequest("the body is not gzip", "send it as its Content-Encoding says, or without one")
+			return nil, invalidRequest("the body is not gzip", "compress it with gzip, or send no Content-Encoding")
 		}
 		body = io.LimitReader(unpacked, backendapi.MaxBatchBytes+1)
 	default:
@@ -128,20 +129,20 @@ func readBatch(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 			fmt.Sprintf("the batch is over %d KB", backendapi.MaxBatchBytes>>10), "send it in parts")
 	}
 	if err != nil {
-		return nil, invalidRequest("the body ended early", "send it again; events that were counted do not count twice")
+		return nil, invalidRequest("the body ended early", "send it again; events already counted are not counted twice")
 	}
 	return data, nil
 }
 
-// batch is a decoded body. index holds the position of each event in the body; it is nil if all are valid.
+// batch is a decoded body. index holds each event's position in the body, or is nil if all events are valid.
 type batch struct {
 	events []analytics.Event
 	index  []int
 	broken []backendapi.AnalyticsRejected
 }
 
-// decodeBatch ignores unknown fields, since apps may be newer than the backend. A malformed event does not affect the
-// others.
+// decodeBatch decodes a body. It ignores unknown fields, because apps may be newer than the backend. A malformed event
+// does not affect the other events.
 func decodeBatch(data []byte) (batch, error) {
 	if bytes.Count(data, []byte(",")) > maxValues {
 		return batch{}, tooManyEvents()
@@ -169,7 +170,7 @@ func tooManyEvents() *Refusal {
 		fmt.Sprintf("the batch has more than %d events", backendapi.MaxBatchEvents), "send it in parts")
 }
 
-// decodeEach reads a batch event by event, since some value has the wrong type.
+// decodeEach decodes a batch event by event. decodeBatch uses it if any value has the wrong type.
 func decodeEach(data []byte) (batch, error) {
 	var whole struct {
 		Events []json.RawMessage `json:"events"`

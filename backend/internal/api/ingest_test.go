@@ -45,7 +45,7 @@ func (w *world) send(key string, body []byte, header ...string) *httptest.Respon
 func (w *world) counted(rec *httptest.ResponseRecorder) (a backendapi.AnalyticsAccepted) {
 	w.Helper()
 	if rec.Code != http.StatusOK {
-		w.Fatalf("status %d: %s", rec.Code, rec.Body)
+		w.Fatalf("got status %d, want 200: %s", rec.Code, rec.Body)
 	}
 	if err := json.Unmarshal(rec.Body.Bytes(), &a); err != nil {
 		w.Fatal(err)
@@ -78,11 +78,11 @@ func TestIngestCounts(t *testing.T) {
 	w, key := shipped(t)
 	first := w.counted(w.send(key, w.batch("a", "b", "a")))
 	if first.Accepted != 2 || first.Duplicates != 1 || first.SampleRate != 1 {
-		t.Errorf("first: %+v", first)
+		t.Errorf("first upload: got %+v, want 2 accepted and 1 duplicate", first)
 	}
 	again := w.counted(w.send(key, packed(w.batch("b", "c")), "Content-Encoding", "gzip"))
 	if again.Accepted != 1 || again.Duplicates != 1 {
-		t.Errorf("again, packed: %+v", again)
+		t.Errorf("second upload, compressed: got %+v, want 1 accepted and 1 duplicate", again)
 	}
 	at := w.now().UnixMilli()
 	mixed := fmt.Sprintf(`{"events":[7,{"id":"x","type":"event","name":"n","at":%d,"installId":"k3v9x2m4q7","newField":{"a":[1]}},
@@ -90,11 +90,11 @@ func TestIngestCounts(t *testing.T) {
 		{"id":"old","type":"session","at":%d,"installId":"k3v9x2m4q7"},null]}`, at, at, at-73*3600*1000)
 	got := w.counted(w.send(key, []byte(mixed)))
 	if got.Accepted != 1 || got.Late != 1 || got.Rejected != 4 || len(got.Problems) != 4 {
-		t.Fatalf("mixed: %+v", got)
+		t.Fatalf("batch with invalid events: got %+v, want 1 accepted, 1 late and 4 rejected", got)
 	}
 	for i, index := range []int{0, 2, 3, 5} {
 		if got.Problems[i].Index != index || got.Problems[i].Reason == "" {
-			t.Errorf("problem %d: %+v", i, got.Problems[i])
+			t.Errorf("problem %d: got %+v, want a reason and the index of the invalid event", i, got.Problems[i])
 		}
 	}
 }
@@ -137,12 +137,12 @@ func TestIngestRefusals(t *testing.T) {
 				t.Errorf("%d %s (%v)", rec.Code, rec.Body, err)
 			}
 			if rec.Header().Get("Access-Control-Allow-Origin") != "*" {
-				t.Error("a browser cannot read the refusal")
+				t.Error("refusal without Access-Control-Allow-Origin, want * so that browsers can read it")
 			}
 		})
 	}
 	if strings.Contains(w.log.String(), key) {
-		t.Error("the log holds the key")
+		t.Error("the log must not contain the key")
 	}
 }
 
@@ -160,7 +160,7 @@ func TestIngestFromBrowsers(t *testing.T) {
 	rec = httptest.NewRecorder()
 	w.mux.ServeHTTP(rec, r)
 	if rec.Header().Get("Access-Control-Allow-Origin") != "" {
-		t.Error("other routes are open to other sites")
+		t.Error("other routes must not allow other origins")
 	}
 }
 
@@ -185,20 +185,21 @@ func FuzzBatch(f *testing.F) {
 		b, err := decodeBatch(data)
 		if err != nil {
 			if refusalOf(err) == nil {
-				t.Errorf("an error without a code: %v", err)
+				t.Errorf("got an error that is no Refusal: %v", err)
 			}
 			return
 		}
 		if len(b.events)+len(b.broken) > backendapi.MaxBatchEvents || b.index != nil && len(b.index) != len(b.events) {
-			t.Errorf("%d events, %d broken, %d indexes", len(b.events), len(b.broken), len(b.index))
+			t.Errorf("%d events, %d malformed ones, %d indexes: too many, or not one index per event", len(b.events),
+				len(b.broken), len(b.index))
 		}
 		if out := b.answer(analytics.Accepted{}); out.Rejected != len(b.broken) || len(out.Problems) > analytics.MaxProblems {
-			t.Errorf("answer %+v", out)
+			t.Errorf("got answer %+v, want every malformed event rejected", out)
 		}
 	})
 }
 
-// TestDocumentedBatch sends the batch shown in the documentation, with the times that the shell would fill in.
+// TestDocumentedBatch sends the batch from the documentation, with the timestamps that a shell would insert.
 func TestDocumentedBatch(t *testing.T) {
 	w, key := shipped(t)
 	for _, p := range docs.Pages() {
@@ -213,5 +214,5 @@ func TestDocumentedBatch(t *testing.T) {
 		}
 		return
 	}
-	t.Error("there is no page of analytics")
+	t.Error("the analytics page of the documentation is missing")
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/service-dev/service/proto/buildinfo"
 )
 
-// An address is limited: its existing codes can still be polled, other addresses are served, and refused requests store
-// nothing.
+// When an address reaches its limit, its existing codes can still be polled, other addresses are served, and its
+// refused requests store nothing.
 func TestDeviceCodes_AreLimitedPerAddress(t *testing.T) {
 	const limit = 5
 	w := newWorld(t, func(o *Options) { o.CodesPerMinute = limit })
@@ -38,11 +38,12 @@ func TestDeviceCodes_AreLimitedPerAddress(t *testing.T) {
 		p := got.problem(http.StatusTooManyRequests, "rate_limited")
 		wait, err := strconv.Atoi(got.header.Get("Retry-After"))
 		if err != nil || wait < 1 || wait > 60 || !p.Retryable {
-			t.Fatalf("request %d: Retry-After %q, %+v", i, got.header.Get("Retry-After"), p)
+			t.Fatalf("request %d: got Retry-After %q, problem %+v, want 1 to 60 s and retryable", i,
+				got.header.Get("Retry-After"), p)
 		}
 	}
 	if n, err := w.store.PendingCodes(t.Context(), w.now()); err != nil || n != limit {
-		t.Errorf("%d codes stored (%v)", n, err)
+		t.Errorf("%d codes stored (error %v), want one per accepted request", n, err)
 	}
 	w.pass(5 * time.Second)
 	w.call("POST", backendapi.PathDeviceToken, `{"deviceCode":"`+known.DeviceCode+`"}`, flood...).is(http.StatusOK)
@@ -61,7 +62,8 @@ func TestDeviceCodes_AreLimitedPerNetworkOnIPv6(t *testing.T) {
 	w.issue(ipHeader, "192.0.2.2")
 }
 
-// The refusal of a revoked token says so even if its address may start no more links this minute.
+// The refusal of a revoked token says that the token is revoked, even if its address may request no more codes this
+// minute.
 func TestInvalidToken_IsReportedWithoutCode(t *testing.T) {
 	w := newWorld(t, func(o *Options) { o.CodesPerMinute = 1 })
 	token := w.link()
@@ -85,7 +87,7 @@ func TestHealth(t *testing.T) {
 	if !h.OK || h.Service != "service-backend" || h.Version != buildinfo.Version || h.Commit != buildinfo.Commit ||
 		h.BuiltAt != buildinfo.BuiltAt ||
 		h.UptimeMs != 90_000 || h.Phase == "" || got.header.Get("Content-Type") != "application/json" {
-		t.Errorf("health %+v", h)
+		t.Errorf("got health %+v", h)
 	}
 	for hint, words := range map[string][]string{
 		"sessions":     {"POST /api/sessions", "install-id", "anonymous", "bearer token", "linked"},
@@ -94,7 +96,7 @@ func TestHealth(t *testing.T) {
 		text := strings.ReplaceAll(h.Hints[hint], backendapi.HeaderInstallID, "install-id")
 		for _, word := range words {
 			if !strings.Contains(text, word) {
-				t.Errorf("the hint %s lacks %q: %s", hint, word, text)
+				t.Errorf("hint %s must contain %q, got %s", hint, word, text)
 			}
 		}
 	}
@@ -105,11 +107,12 @@ func TestHealth_WithoutDatabase(t *testing.T) {
 	var h backendapi.Health
 	got := w.call("GET", backendapi.PathHealth, "").is(http.StatusServiceUnavailable).into(&h)
 	if h.OK || strings.Contains(string(got.body), "fire") || !strings.Contains(w.log.String(), "fire") {
-		t.Errorf("health %s, log %s", got.body, w.log)
+		t.Errorf("got health %s, log %s, want not ok and the error only in the log", got.body, w.log)
 	}
 }
 
-// The database is probed at most once a second, however many callers ask, and no result is reused for longer.
+// The database is queried at most once a second, however many callers there are, and no result is reused for longer
+// than that.
 func TestHealth_CachesTheDatabaseCheck(t *testing.T) {
 	var asked atomic.Int32
 	var gone atomic.Bool
@@ -117,7 +120,7 @@ func TestHealth_CachesTheDatabaseCheck(t *testing.T) {
 		o.Ready = func(ctx context.Context) error {
 			asked.Add(1)
 			if _, bounded := ctx.Deadline(); !bounded {
-				t.Error("the database may take for ever")
+				t.Error("the database query has no deadline")
 			}
 			if gone.Load() {
 				return errors.New("gone")
@@ -131,7 +134,7 @@ func TestHealth_CachesTheDatabaseCheck(t *testing.T) {
 	}
 	all.Wait()
 	if n := asked.Load(); n != 1 {
-		t.Errorf("asked %d times", n)
+		t.Errorf("the database was queried %d times, want once", n)
 	}
 	gone.Store(true)
 	w.pass(readyFor)
@@ -159,11 +162,11 @@ func TestInternalErrors_AreNotRevealed(t *testing.T) {
 		}
 	}
 	if n := strings.Count(w.log.String(), "database is closed"); n != 4 {
-		t.Errorf("logged %d times", n)
+		t.Errorf("the error was logged %d times, want 4", n)
 	}
 }
 
-// After a day of linking, neither database nor log contains a credential in plain text or an install id.
+// After a day of linking, neither the database nor the log contains a plain-text credential or an install ID.
 func TestSecrets_AreNotStoredOrLogged(t *testing.T) {
 	w := newWorld(t)
 	canaries := map[string]string{installID: "install id"}
@@ -171,7 +174,7 @@ func TestSecrets_AreNotStoredOrLogged(t *testing.T) {
 		w.linkedDay(canaries)
 	}
 	if len(canaries) < 500 {
-		t.Fatalf("only %d canaries", len(canaries))
+		t.Fatalf("got only %d canaries, want at least 500", len(canaries))
 	}
 	files, err := filepath.Glob(w.file + "*")
 	if err != nil {
@@ -185,20 +188,21 @@ func TestSecrets_AreNotStoredOrLogged(t *testing.T) {
 		}
 		dump.Write(data)
 	}
-	if !strings.Contains(dump.String(), "hostcanary") || !strings.Contains(w.log.String(), "link made") {
-		t.Fatal("the search itself finds nothing")
+	if !strings.Contains(dump.String(), "hostcanary") || !strings.Contains(w.log.String(), "link created") {
+		t.Fatal("the search found no known text, so it cannot find canaries")
 	}
 	for canary, what := range canaries {
 		if strings.Contains(dump.String(), canary) {
-			t.Errorf("the database holds a %s", what)
+			t.Errorf("the database must not contain a %s", what)
 		}
 		if strings.Contains(w.log.String(), canary) {
-			t.Errorf("the log holds a %s", what)
+			t.Errorf("the log must not contain a %s", what)
 		}
 	}
 }
 
-// linkedDay links an install, uses it, revokes it and asks again; each credential it sees is added to canaries.
+// linkedDay links an install, uses the link, revokes it and requests a new one. It adds every credential it sees to
+// canaries.
 func (w *world) linkedDay(canaries map[string]string) {
 	w.Helper()
 	see := func(what string, c backendapi.DeviceCode) {

@@ -23,11 +23,11 @@ import (
 type Refusal struct {
 	Code, Message, FixHint string
 	RetryAfter             time.Duration
-	current                int64               // stored version, of a version conflict
+	current                int64               // stored version, for a version conflict
 	denied                 *grants.DeniedError // the missing grant
 }
 
-// Error returns what happened.
+// Error returns the message that says what happened.
 func (e *Refusal) Error() string { return e.Message }
 
 func refusal(code, message, fixHint string) *Refusal {
@@ -38,7 +38,7 @@ func invalidRequest(message, fixHint string) *Refusal {
 	return refusal(backendapi.CodeInvalidRequest, message, fixHint)
 }
 
-// rateLimited puts the seconds to wait into the hint.
+// rateLimited returns a refusal whose hint contains the wait in seconds.
 func rateLimited(wait time.Duration, message, fixHint string) *Refusal {
 	return &Refusal{Code: backendapi.CodeRateLimited, Message: message, FixHint: fmt.Sprintf(fixHint, seconds(wait)),
 		RetryAfter: wait}
@@ -50,7 +50,7 @@ func tooMany(wait time.Duration) *Refusal {
 
 func seconds(d time.Duration) int { return httpjson.Seconds(d) }
 
-// codeInfos finds the status and title of a code.
+// codeInfos maps each code to its status and title.
 var codeInfos = func() map[string]backendapi.CodeInfo {
 	all := map[string]backendapi.CodeInfo{}
 	for _, info := range backendapi.Codes() {
@@ -60,7 +60,7 @@ var codeInfos = func() map[string]backendapi.CodeInfo {
 }()
 
 const (
-	startAgain   = "start again for a fresh code"
+	startAgain   = "start again to get a new code"
 	correctField = "correct the field and try again"
 )
 
@@ -68,25 +68,25 @@ var (
 	noProject = refusal(backendapi.CodeNotFound, "the account has no such project",
 		"list the projects for their app ids; a project is created with its first session or key")
 
-	// refusals are the refusals of the features' errors that carry no details.
+	// refusals map the features' errors without details to refusals.
 	refusals = []struct {
 		err     error
 		refusal *Refusal
 	}{
 		{link.ErrUnknown, refusal(backendapi.CodeUnknownDeviceCode,
-			"the device code was never issued or is used up", startAgain)},
+			"the device code is unknown or was already used", startAgain)},
 		{link.ErrExpired, refusal(backendapi.CodeDeviceCodeExpired, "the device code has expired", startAgain)},
 		{link.ErrDenied, refusal(backendapi.CodeDeviceCodeDenied,
-			"the person declined", "ask the person to try again and accept")},
+			"the person declined the request", "ask the person to try again and accept")},
 		{projects.ErrNotFound, noProject},
 		{assistant.ErrNoProject, noProject},
 		{connpage.ErrNotFound, noProject},
-		{projects.ErrTooManyProjects, refusal(backendapi.CodeConflict, "the account has as many projects as it can have",
+		{projects.ErrTooManyProjects, refusal(backendapi.CodeConflict, "the account has reached its project limit",
 			"use an existing project, or ask the person to delete one in the dashboard")},
-		{projects.ErrTooManyKeys, refusal(backendapi.CodeTooManyKeys, "the project has as many keys as it can have",
+		{projects.ErrTooManyKeys, refusal(backendapi.CodeTooManyKeys, "the project has reached its key limit",
 			"use an existing key, or ask the account's owner to revoke an unused one in the dashboard")},
 		{credentials.ErrNotConfigured, refusal(backendapi.CodeNotConfigured,
-			"this backend stores no credentials: its operator has set no key to encrypt them with",
+			"this backend stores no credentials: its operator has set no encryption key",
 			"ask the backend's operator to set credentials_key_file")},
 		{credentials.ErrUnknownProvider, refusal(backendapi.CodeNotFound, "this backend knows no such provider",
 			"list the project's credentials for the providers' ids")},
@@ -98,12 +98,12 @@ var (
 		{sessions.ErrNoAnswer, refusal(backendapi.CodeTimeout, "the simulator page did not answer in time",
 			"bring the page to the front or reload it, and try again")},
 		{sessions.ErrTooManyWaiters, &Refusal{Code: backendapi.CodeRateLimited,
-			Message: "too many requests wait for events already", FixHint: "ask again without waitMs, or later",
+			Message: "too many requests are already waiting for events", FixHint: "ask again without waitMs, or later",
 			RetryAfter: time.Second}},
 	}
 )
 
-// refusalOf converts the features' errors to refusals. It returns nil for internal errors, whose text stays in the log.
+// refusalOf converts the features' errors to refusals. It returns nil for internal errors, whose text is only logged.
 func refusalOf(err error) *Refusal {
 	var own *Refusal
 	if errors.As(err, &own) {
@@ -119,7 +119,7 @@ func refusalOf(err error) *Refusal {
 	}
 	var paced *sessions.PacedError
 	if errors.As(err, &paced) {
-		return rateLimited(paced.Wait, "the account made too many sessions within a minute",
+		return rateLimited(paced.Wait, "the account created too many sessions within a minute",
 			"wait %d s and try again, or continue with an open session")
 	}
 	if e := conflictOf(err); e != nil {
@@ -160,12 +160,12 @@ func invalidOf(err error) *Refusal {
 
 func versionConflict(what string, current int64) *Refusal {
 	e := refusal(backendapi.CodeVersionConflict, fmt.Sprintf("%s is at version %d by now", what, current),
-		"read it again, check whether the change is still wanted, and send it with that version")
+		"read it again, check that the change is still wanted, and send it with that version")
 	e.current = current
 	return e
 }
 
-// settings are the names of capabilities, fields and levels in a refusal.
+// settings maps capabilities, fields and levels to their names in a refusal.
 var settings = map[string]string{
 	string(grants.Assistant): "Assistant config", string(grants.Credentials): "Credentials",
 	string(grants.Analytics): "Analytics",
@@ -175,7 +175,7 @@ var settings = map[string]string{
 	string(grants.Off): "Off", string(grants.Read): "Read", string(grants.ReadWrite): "Read + Write",
 }
 
-// permissionDenied says what the account grants, and where its owner can change that.
+// permissionDenied returns a refusal that says what the account grants and where its owner can change that.
 func (a *API) permissionDenied(d *grants.DeniedError) *Refusal {
 	setting := settings[string(d.Capability)]
 	if d.Field != "" {
@@ -188,13 +188,13 @@ func (a *API) permissionDenied(d *grants.DeniedError) *Refusal {
 	e := refusal(backendapi.CodePermissionDenied,
 		fmt.Sprintf("the account does not let agents %s %s of this project: it grants %s",
 			verb, setting, settings[string(d.Granted)]),
-		fmt.Sprintf("ask the account's owner to set %s to %s at %s/account/mcp-access; the next call obeys",
+		fmt.Sprintf("ask the account's owner to set %s to %s at %s/account/mcp-access; this takes effect with the next call",
 			setting, settings[string(d.Needed)], a.SiteURL))
 	e.denied = d
 	return e
 }
 
-// body returns the refusal in the shape of its code.
+// body returns the response body that the refusal's code requires.
 func (e *Refusal) body() any {
 	p := problem(e)
 	switch {
@@ -216,7 +216,7 @@ func problem(e *Refusal) backendapi.Problem {
 		Detail: e.Message, Retryable: info.Retryable, FixHint: e.FixHint}
 }
 
-// fail answers with application/problem+json.
+// fail writes the refusal or error as application/problem+json.
 func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 	e := refusalOf(err)
 	var denied *grants.DeniedError
@@ -225,11 +225,11 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	if e == nil {
 		if r.Context().Err() != nil {
-			return // the client is gone
+			return // the client has disconnected
 		}
 		a.Log.ErrorContext(r.Context(), "failed to serve request", "method", r.Method, "path", r.URL.Path, "err", err)
 		e = refusal(backendapi.CodeInternal, "something went wrong here",
-			"try again; if it happens again, tell the operator the time of this answer")
+			"try again; if it happens again, tell the operator when it happened")
 	}
 	if e.RetryAfter > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(seconds(e.RetryAfter)))

@@ -11,10 +11,10 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-// Projects lists an account's projects and makes their keys.
+// Projects lists an account's projects and creates project keys.
 type Projects interface {
 	List(ctx context.Context, accountID string) ([]projects.Project, error)
-	// Get returns projects.ErrNotFound also for another account's project.
+	// Get returns projects.ErrNotFound for another account's project too.
 	Get(ctx context.Context, accountID, id string) (projects.Project, error)
 	MintKey(ctx context.Context, accountID, id, name string, by audit.Actor) (projects.Key, error)
 }
@@ -46,7 +46,7 @@ func (a *API) projectOf(p projects.Project, g grants.Grants) backendapi.Project 
 	}
 }
 
-// list replaces nil, which JSON encodes as null.
+// list returns s, or an empty slice if s is nil, which JSON would encode as null.
 func list[T any](s []T) []T {
 	if s == nil {
 		return []T{}
@@ -54,7 +54,7 @@ func list[T any](s []T) []T {
 	return s
 }
 
-// convert applies one function to each element. The result is never nil.
+// convert applies one to each element. The result is never nil.
 func convert[S, T any](from []S, one func(S) T) []T {
 	to := make([]T, len(from))
 	for i, v := range from {

@@ -12,7 +12,7 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// The number of sessions is unlimited; their rate is limited.
+// An account may have any number of sessions. Only the rate of creating them is limited.
 func TestSessions_AreRateLimited(t *testing.T) {
 	w := newWorld(t)
 	bearer := []string{"Authorization", "Bearer " + w.link()}
@@ -24,14 +24,14 @@ func TestSessions_AreRateLimited(t *testing.T) {
 	p := got.problem(http.StatusTooManyRequests, backendapi.CodeRateLimited)
 	wait, err := strconv.Atoi(got.header.Get("Retry-After"))
 	if err != nil || wait < 1 || wait > 60 || !p.Retryable {
-		t.Fatalf("Retry-After %q, %+v", got.header.Get("Retry-After"), p)
+		t.Fatalf("got Retry-After %q, problem %+v, want 1 to 60 s and retryable", got.header.Get("Retry-After"), p)
 	}
 	w.call("POST", backendapi.PathSessions, `{"project":"com.example.app"}`, bearer...).is(http.StatusOK)
 	w.pass(time.Duration(wait) * time.Second)
 	w.call("POST", backendapi.PathSessions, fresh, bearer...).is(http.StatusCreated)
 }
 
-// A cursor before the oldest row is answered with truncated once; the next cursor is after the gap.
+// A read with a cursor before the oldest row reports truncated once. The cursor it returns is after the gap.
 func TestTruncatedCursor(t *testing.T) {
 	w := newWorld(t)
 	bearer := []string{"Authorization", "Bearer " + w.link()}
@@ -55,16 +55,17 @@ func TestTruncatedCursor(t *testing.T) {
 	}
 	page := read(3)
 	if !page.Truncated || len(page.Events) != 10 || page.Next != 30 {
-		t.Errorf("%d rows, next %d, truncated %v", len(page.Events), page.Next, page.Truncated)
+		t.Errorf("read before the gap: got %d rows, next %d, truncated %v; want 10, 30, true", len(page.Events), page.Next,
+			page.Truncated)
 	}
 	if page := read(20); page.Truncated || len(page.Events) != 10 {
-		t.Errorf("right before the oldest row: %+v", page)
+		t.Errorf("read from the row before the oldest: got %+v, want 10 rows, not truncated", page)
 	}
 	w.call("DELETE", backendapi.PathSessions+"/"+s.SessionID, "", bearer...).is(http.StatusOK)
 	if page := read(3); !page.Truncated || len(page.Events) != 0 || page.Next != 30 {
-		t.Errorf("after the deletion: %+v", page)
+		t.Errorf("read after the deletion: got %+v, want no rows, next 30, truncated", page)
 	}
 	if page := read(30); page.Truncated {
-		t.Errorf("beyond the gap: %+v", page)
+		t.Errorf("read from after the gap: got %+v, want not truncated", page)
 	}
 }

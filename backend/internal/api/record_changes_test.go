@@ -29,7 +29,7 @@ func TestChanges_AreLimitedPerLink(t *testing.T) {
 	change(changesPerMinute).is(http.StatusOK)
 }
 
-// The id of a merged project resolves to the project it was merged into, with that project's grants.
+// The ID of a merged project resolves to the project that it was merged into, with the grants of that project.
 func TestMergedProjects(t *testing.T) {
 	w, bearer := newAgent(t)
 	w.make(w.ada.ID, "com.example.old")
@@ -40,7 +40,7 @@ func TestMergedProjects(t *testing.T) {
 	var got backendapi.AssistantConfig
 	w.call("GET", backendapi.PathProjects+"/com.example.old/assistant", "", bearer...).is(http.StatusOK).into(&got)
 	if got.Project != app {
-		t.Errorf("project %s", got.Project)
+		t.Errorf("got project %s, want the one it was merged into", got.Project)
 	}
 	var denied backendapi.PermissionDenied
 	w.call("GET", backendapi.PathProjects+"/com.example.old/analytics", "",
@@ -50,7 +50,7 @@ func TestMergedProjects(t *testing.T) {
 	}
 }
 
-// The actor shown as "you" on the pages is "the account's owner" for an agent.
+// The actor that pages show as "you" is "the account's owner" to an agent.
 func TestActorOrNull(t *testing.T) {
 	for was, want := range map[string]string{
 		"you":                               "the account's owner",
@@ -62,7 +62,7 @@ func TestActorOrNull(t *testing.T) {
 		}
 	}
 	if actorOrNull("") != nil {
-		t.Error("nobody has a name")
+		t.Error("actorOrNull of an empty name must be nil")
 	}
 }
 
@@ -82,13 +82,13 @@ func TestChanges_NameWhatDiffers(t *testing.T) {
 	w.call("PATCH", assistPath, fmt.Sprintf(`{"version":%d,"sounds":%t,"sessionMemory":%t}`, was.Version, *was.Sounds,
 		!*was.SessionMemory), bearer...).is(http.StatusOK).into(&is)
 	if !slices.Equal(is.Changed, []string{"sessionMemory"}) {
-		t.Errorf("the assistant's %v", is.Changed)
+		t.Errorf("assistant: got changed fields %v, want sessionMemory only", is.Changed)
 	}
 	var page, after backendapi.ConnectionPage
 	w.call("GET", pagePath, "", bearer...).is(http.StatusOK).into(&page)
 	w.call("PATCH", pagePath, fmt.Sprintf(`{"version":%d,"theme":%q,"title":"Another","phrases":[{"phrase":"next page"}]}`,
 		page.Version, page.Theme), bearer...).is(http.StatusOK).into(&after)
 	if !slices.Equal(after.Changed, []string{"title", "phrases"}) {
-		t.Errorf("the page's %v", after.Changed)
+		t.Errorf("connection page: got changed fields %v, want title and phrases", after.Changed)
 	}
 }

@@ -21,7 +21,7 @@ const (
 	pagePath   = appPath + backendapi.PathConnectionPage
 )
 
-// newAgent returns a linked install of ada's account, which has the project.
+// newAgent returns a linked install of Ada's account, which has the project.
 func newAgent(t *testing.T) (*world, []string) {
 	t.Helper()
 	w := newWorld(t)
@@ -30,7 +30,7 @@ func newAgent(t *testing.T) (*world, []string) {
 	return w, bearer
 }
 
-// make creates a project by its first key.
+// make creates a project by creating its first key.
 func (w *world) make(accountID, project string) {
 	w.Helper()
 	if _, err := w.projects.MintKey(w.Context(), accountID, project, "first", audit.Person()); err != nil {
@@ -38,7 +38,7 @@ func (w *world) make(accountID, project string) {
 	}
 }
 
-// grant sets the named levels of ada's project and resets the others to their defaults.
+// grant lets change set levels of Ada's project, and resets all other levels to their defaults.
 func (w *world) grant(change func(g *grants.Grants)) {
 	w.Helper()
 	g := grants.Default()
@@ -110,8 +110,8 @@ func TestAssistantConfig(t *testing.T) {
 	}
 }
 
-// Fields hidden by the grants are null. If a change is not allowed by the grants, the refusal names it and the whole
-// request changes nothing.
+// Fields hidden by the grants are null. If the grants do not allow part of a change, the refusal names that part and
+// the whole request changes nothing.
 func TestAssistantGrants(t *testing.T) {
 	w, bearer := newAgent(t)
 	w.grant(func(g *grants.Grants) {
@@ -162,7 +162,7 @@ func TestAssistantGrants(t *testing.T) {
 	}
 }
 
-// The refusal of a voice that the conversation model does not support is the same whatever the hidden model is.
+// The refusal of a voice that the conversation model does not support does not depend on which hidden model is set.
 func TestAssistant_RefusalDoesNotRevealHiddenModel(t *testing.T) {
 	w, bearer := newAgent(t)
 	w.call("PATCH", assistPath, `{"version":0,"realtimeModel":"realtime-swift"}`, bearer...).is(http.StatusOK)
@@ -172,20 +172,20 @@ func TestAssistant_RefusalDoesNotRevealHiddenModel(t *testing.T) {
 		return p.Detail
 	}
 	if m := refused(); !strings.Contains(m, "speaks with ember, harbor") {
-		t.Errorf("who may read the model: %q", m)
+		t.Errorf("with a grant to read the model: got %q, want the model's voices listed", m)
 	}
 	w.grant(func(g *grants.Grants) { g.Assistant[grants.RealtimeModel] = grants.Off })
-	const want = "this voice cannot be spoken by the project's conversation model; the account grants no look at that one"
+	const want = "the conversation model does not support this voice; the account does not let agents read that model"
 	if m := refused(); m != want {
-		t.Errorf("misfit: %q", m)
+		t.Errorf("unsupported voice: got %q, want the text without the model", m)
 	}
 	w.operate("UPDATE assistant_configs SET realtime_model = 'retired-model'")
 	if m := refused(); m != want {
-		t.Errorf("gone: %q", m)
+		t.Errorf("removed model: got %q, want the text without the model", m)
 	}
 }
 
-// Neither a hidden price nor a hidden id can be inferred from the note.
+// The note reveals neither a hidden price nor a hidden ID.
 func TestAssistant_RemovedIDsAreShownOnlyIfVisible(t *testing.T) {
 	w, bearer := newAgent(t)
 	w.call("PATCH", assistPath, `{"version":0,"sounds":false}`, bearer...).is(http.StatusOK)
@@ -200,7 +200,7 @@ func TestAssistant_RemovedIDsAreShownOnlyIfVisible(t *testing.T) {
 	}
 	w.grant(func(g *grants.Grants) { g.Assistant[grants.Voice] = grants.Off })
 	if n := note(); strings.Contains(n, "retired-voice") {
-		t.Errorf("note %q names what is hidden", n)
+		t.Errorf("note %q must not name the hidden voice", n)
 	}
 }
 
@@ -219,7 +219,7 @@ func TestCredentialRoutes(t *testing.T) {
 		t.Errorf("%+v", l)
 	}
 	if strings.Contains(w.log.String(), strings.TrimPrefix(l.URL, site+"/account/credentials/")) {
-		t.Error("the log holds the link's id")
+		t.Error("the log must not contain the link's ID")
 	}
 	w.call("POST", path, `{"value":"sk-1234"}`, bearer...).problem(http.StatusBadRequest, backendapi.CodeInvalidRequest)
 	w.call("POST", appPath+"/credentials/nobody/link", `{}`, bearer...).problem(http.StatusNotFound,
@@ -264,15 +264,15 @@ func TestConnectionPageRoutes(t *testing.T) {
 	sum := sha256.Sum256([]byte(file.HTML))
 	if file.SHA256 != hex.EncodeToString(sum[:]) || file.Version != 1 || !strings.Contains(file.HTML, "take a photo") ||
 		file.Name == "" {
-		t.Errorf("%s, version %d, %d bytes", file.Name, file.Version, len(file.HTML))
+		t.Errorf("got file %s, version %d, %d bytes of HTML", file.Name, file.Version, len(file.HTML))
 	}
 }
 
-// problemLike is problem for answers with additional fields.
+// problemLike is like problem, for responses with additional fields.
 func (a answer) problemLike(status int, code string) {
 	a.t.Helper()
 	if a.is(status); !strings.Contains(string(a.body), fmt.Sprintf("%q:%q", "code", code)) {
-		a.t.Errorf("%s: %s, want %s", a.what, a.body, code)
+		a.t.Errorf("%s: got %s, want code %s", a.what, a.body, code)
 	}
 }
 
@@ -305,7 +305,7 @@ func TestAnalyticsQueries(t *testing.T) {
 		"?range=90d": 90, "": 7} {
 		var r backendapi.AnalyticsReport
 		if w.call("GET", appPath+"/analytics"+query, "", bearer...).is(http.StatusOK).into(&r); len(r.Series) != points {
-			t.Errorf("%s: %d points", query, len(r.Series))
+			t.Errorf("%s: got a series of %d points", query, len(r.Series))
 		}
 	}
 	for _, path := range []string{assistPath, pagePath, backendapi.PathProjects, backendapi.PathSessions, appPath +
@@ -314,8 +314,8 @@ func TestAnalyticsQueries(t *testing.T) {
 	}
 }
 
-// An agent's read is recorded once in ten minutes per project and kind. Refused reads and a person's own changes are
-// not.
+// An agent's read is recorded once in ten minutes per project and kind of read. Refused reads and changes made by a
+// person are not recorded as reads.
 func TestReads_AreAudited(t *testing.T) {
 	w, bearer := newAgent(t)
 	read := func() (actions []string) {
@@ -337,14 +337,14 @@ func TestReads_AreAudited(t *testing.T) {
 	w.call("GET", appPath+"/analytics?range=x", "", bearer...).is(http.StatusBadRequest)
 	w.call("GET", pagePath, "", bearer...).is(http.StatusOK)
 	if got := read(); len(got) != 1 || got[0] != "assistant.read" {
-		t.Errorf("noted %v", got)
+		t.Errorf("audited reads: got %v, want assistant.read once", got)
 	}
 	w.pass(11 * time.Minute)
 	for _, path := range []string{assistPath, appPath + "/analytics", appPath + "/credentials"} {
 		w.call("GET", path, "", bearer...).is(http.StatusOK)
 	}
 	if got := read(); len(got) != 4 {
-		t.Errorf("noted %v", got)
+		t.Errorf("audited reads: got %v, want 4", got)
 	}
 	w.grant(func(g *grants.Grants) { g.Analytics = grants.Off })
 	w.pass(11 * time.Minute)

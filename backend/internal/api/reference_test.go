@@ -9,7 +9,7 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-// TestRoutes_AreTheDocumentedOnes compares the served routes with those printed in the documentation.
+// TestRoutes_AreTheDocumentedOnes compares the served routes with the documented ones.
 func TestRoutes_AreTheDocumentedOnes(t *testing.T) {
 	all := &API{Options: Options{
 		Keys: (*projects.Service)(nil), Ingest: (*analytics.Service)(nil), Telemetry: (*telemetry.Service)(nil),
@@ -26,21 +26,22 @@ func TestRoutes_AreTheDocumentedOnes(t *testing.T) {
 	for _, rt := range all.table() {
 		r, ok := documented[rt.method+" "+rt.path]
 		if !ok {
-			t.Errorf("%s %s is not in backendapi.Routes", rt.method, rt.path)
+			t.Errorf("%s %s: route is missing from backendapi.Routes", rt.method, rt.path)
 			continue
 		}
 		delete(documented, rt.method+" "+rt.path)
 		level, known := callers[r.Caller]
 		if !known || level != rt.level || r.Capability != string(rt.capability) || r.Level != string(rt.grant) {
-			t.Errorf("%s %s is documented for %s with %s %s", rt.method, rt.path, r.Caller, r.Capability, r.Level)
+			t.Errorf("%s %s: documentation gives caller %s and grant %s %s, the route table differs", rt.method, rt.path,
+				r.Caller, r.Capability, r.Level)
 		}
 	}
 	for name := range documented {
-		t.Errorf("%s is documented and not served", name)
+		t.Errorf("%s is documented but not served", name)
 	}
 }
 
-// TestCodesAreComplete checks that every refusal of this package has a status.
+// TestCodesAreComplete checks that every code this package uses has a status.
 func TestCodesAreComplete(t *testing.T) {
 	for _, code := range []string{
 		backendapi.CodeInvalidRequest, backendapi.CodeInvalidKey, backendapi.CodeAuthRequired,
@@ -56,6 +57,6 @@ func TestCodesAreComplete(t *testing.T) {
 		}
 	}
 	if len(codeInfos) != len(backendapi.Codes()) {
-		t.Error("a code is there twice")
+		t.Error("a code occurs twice")
 	}
 }

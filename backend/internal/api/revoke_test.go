@@ -15,14 +15,14 @@ func TestRevokeOwnLink(t *testing.T) {
 	first, second := "Bearer "+w.link(), "Bearer "+w.link()
 	got := w.call("DELETE", backendapi.PathAccountLink, "", "Authorization", first).is(http.StatusNoContent)
 	if len(got.body) != 0 || got.header.Get("Content-Type") != "" {
-		t.Errorf("204 with a body: %q", got.body)
+		t.Errorf("got status 204 with body %q, want no body", got.body)
 	}
 	for _, method := range []string{"GET " + backendapi.PathAccount, "DELETE " + backendapi.PathAccountLink} {
 		verb, path, _ := strings.Cut(method, " ")
 		again := w.call(verb, path, "", "Authorization", first)
 		again.authRequired()
 		if again.header.Get("WWW-Authenticate") != `Bearer error="invalid_token"` {
-			t.Errorf("%s after revoking: %v", method, again.header)
+			t.Errorf("%s after revoking: got headers %v, want an invalid_token challenge", method, again.header)
 		}
 	}
 	w.call("GET", backendapi.PathAccount, "", "Authorization", second).is(http.StatusOK)
@@ -33,7 +33,7 @@ func TestRevokeOwnLink(t *testing.T) {
 	}
 	if len(entries) != 1 || entries[0].Action != "link.revoked" || entries[0].Actor.Kind != audit.KindAgent ||
 		!strings.Contains(entries[0].Summary, "its own link") {
-		t.Errorf("the activity: %+v", entries)
+		t.Errorf("activity: got %+v, want link.revoked by an agent for its own link", entries)
 	}
 }
 

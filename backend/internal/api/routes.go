@@ -15,26 +15,26 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-// authLevel is who may call a route.
+// authLevel says who may call a route.
 type authLevel int
 
 const (
-	anyone     authLevel = iota // no credential is checked
+	anyone     authLevel = iota // the backend checks no credential
 	linked                      // a linked install, with its bearer token
 	ownProject                  // a linked install whose account has the project in the path
-	appKey                      // a shipped app, with a project key that the handler checks
+	appKey                      // a shipped app, with a project key that the handler verifies
 )
 
-// route is one row of the table: the pattern, who may call it, and the grant that an agent needs.
+// route is one row of the route table: a pattern, who may call it, and the grant that an agent needs.
 type route struct {
 	method, path string
 	level        authLevel
-	query        []string          // accepted parameters; any other is refused
+	query        []string          // accepted query parameters; any other is refused
 	capability   grants.Capability // "" if no grant is needed
 	grant        grants.Level
-	fields       func(*call) ([]string, error) // for a capability with a grant per field: those that the request is about
+	fields       func(*call) ([]string, error) // names of the requested fields, for a grant per field
 	reads        string                        // action in the account's audit log
-	handler      func(*call) (any, error)      // returns the answer, which is sent as JSON with the call's status
+	handler      func(*call) (any, error)      // returns the response, which is sent as JSON with the call's status
 	raw          http.HandlerFunc              // instead of handler, for callers that are not installs
 }
 
@@ -45,7 +45,7 @@ type call struct {
 	who     link.Principal   // for levels linked and ownProject
 	project projects.Project // for level ownProject; its ID is not an alias
 	grants  grants.Grants    // for level ownProject
-	body    any              // what fields decoded
+	body    any              // what fields decoded from the body
 	status  int
 }
 
@@ -59,7 +59,7 @@ type AuditReads interface {
 	Read(ctx context.Context, accountID, project, action string, by audit.Actor) error
 }
 
-// table returns every route of this API.
+// table returns the route table of this API.
 func (a *API) table() []route {
 	get, post, patch, remove := http.MethodGet, http.MethodPost, http.MethodPatch, http.MethodDelete
 	session, project := backendapi.PathSessions+"/{id}", backendapi.PathProjects+"/{project}"
@@ -83,7 +83,7 @@ func (a *API) table() []route {
 		{method: post, path: session + backendapi.PathAssistantScript, level: linked, handler: a.setScript},
 
 		{method: get, path: backendapi.PathProjects, level: linked, handler: a.listProjects},
-		// The first key creates the project, so the project in the path need not exist.
+		// A project's first key creates it, so the project in the path may not exist yet.
 		{method: post, path: project + "/keys", level: linked, handler: withBody(a.mintKey)},
 		{method: get, path: project + backendapi.PathAssistant, level: ownProject, handler: a.getAssistant,
 			capability: grants.Assistant, grant: grants.Read, reads: "assistant.read"},
@@ -105,8 +105,8 @@ func (a *API) table() []route {
 	}, append(a.ingestRoutes(), a.telemetryRoutes()...)...)
 }
 
-// enforce wraps every handler of the table. It checks who calls, that the project is theirs and that the account's
-// grants allow the call; then it records what was read and writes the answer.
+// enforce wraps every handler of the table. It verifies the caller, that the project is the caller's, and that the
+// account's grants allow the call. Then it records what was read and writes the response.
 func (a *API) enforce(rt route) http.HandlerFunc {
 	if rt.raw != nil {
 		return rt.raw
@@ -144,8 +144,8 @@ func (a *API) serve(rt route, c *call) (any, error) {
 			return nil, err
 		}
 		if wait := a.takeChange(rt, c); wait > 0 {
-			return nil, rateLimited(wait, "too many changes through this link",
-				"put what belongs together into one change and wait %d s")
+			return nil, rateLimited(wait, "too many changes with this link",
+				"combine related edits into one change and wait %d s")
 		}
 	}
 	out, err := rt.handler(c)
@@ -156,11 +156,11 @@ func (a *API) serve(rt route, c *call) (any, error) {
 	return out, a.Audit.Read(c.Context(), c.who.AccountID, c.project.ID, rt.reads, c.by())
 }
 
-// changesPerMinute limits the changes through one link: each is an entry in the account's audit log, whose size is
-// limited, and an agent must not push out earlier entries.
+// changesPerMinute limits the changes made with one link. Each change adds an entry to the account's audit log, which
+// has a maximum size, and an agent must not push out earlier entries.
 const changesPerMinute = 60
 
-// takeChange counts a change of the link. It returns how long to wait if there were too many.
+// takeChange counts a change made with the link. It returns how long to wait if there were too many, otherwise 0.
 func (a *API) takeChange(rt route, c *call) time.Duration {
 	if rt.method == http.MethodGet {
 		return 0
@@ -168,7 +168,7 @@ func (a *API) takeChange(rt route, c *call) time.Duration {
 	return a.changes.Take(c.who.LinkID)
 }
 
-// authorise finds the project and checks its grants. Another account's project is reported as not found.
+// authorise loads the project in the path and checks its grants. It reports another account's project as not found.
 func (a *API) authorise(rt route, c *call) (err error) {
 	if c.project, err = a.Projects.Get(c.Context(), c.who.AccountID, c.PathValue("project")); err != nil {
 		return err
@@ -191,11 +191,11 @@ func (a *API) authorise(rt route, c *call) (err error) {
 	if len(fields) > 0 && err == nil {
 		return nil
 	}
-	// A missing grant is reported before mistakes in the body.
+	// Report a missing grant before mistakes in the body.
 	return cmp.Or(c.grants.Require(c.project.ID, rt.capability, "", rt.grant), err)
 }
 
-// by returns the calling agent.
+// by returns the calling agent as an audit actor.
 func (c *call) by() audit.Actor { return audit.Agent(c.who.LinkID) }
 
 // checkQuery refuses unknown and repeated parameters.

@@ -70,8 +70,8 @@ func (a *API) mintSecret(c *call) (any, error) {
 	return backendapi.SessionSecret{AppSecret: secret}, err
 }
 
-// maxEventPage bounds the rows of one answer in bytes: clients refuse more than 1 MB. A single row, even one that is
-// fully escaped, is smaller.
+// maxEventPage limits the rows of one response, in bytes, because clients refuse more than 1 MB. A single row always
+// fits into it, even with every character escaped.
 const maxEventPage = 512 << 10
 
 func (a *API) listEvents(c *call) (any, error) {
@@ -104,7 +104,7 @@ func (a *API) listEvents(c *call) (any, error) {
 	return out, nil
 }
 
-// maxControl bounds the body of a control request: media in base64, and everything else.
+// maxControl limits the body of a control request: base64 media and all other fields.
 const maxControl = backendapi.MaxControlMedia/3*4 + maxBody
 
 func (a *API) control(c *call) (any, error) {
@@ -122,7 +122,7 @@ func (a *API) control(c *call) (any, error) {
 	return backendapi.Controlled{Result: result}, err
 }
 
-// maxScript bounds the body of a script, which may have spaces that its own limit does not count.
+// maxScript limits the body of a script. The body may contain whitespace that the script's own limit does not count.
 const maxScript = 2 * assistantscript.MaxFile
 
 func (a *API) setScript(c *call) (any, error) {
@@ -136,7 +136,7 @@ func (a *API) setScript(c *call) (any, error) {
 	return a.getSession(c)
 }
 
-// queryInt reads a non-negative integer from the query; 0 if it is absent.
+// queryInt reads a non-negative integer from the query, or returns 0 if it is absent.
 func queryInt(r *http.Request, name string) (int64, error) {
 	text := r.URL.Query().Get(name)
 	if text == "" {
@@ -160,7 +160,7 @@ func (a *API) sessionOf(s sessions.Session) backendapi.Session {
 	}
 }
 
-// AppEndpoint returns the WebSocket URL that apps of a session connect to.
+// AppEndpoint returns the WebSocket URL to which a session's apps connect.
 func AppEndpoint(baseURL, sessionID string) string {
 	base := strings.TrimPrefix(strings.TrimSuffix(baseURL, "/"), "http")
 	return "ws" + base + backendapi.PathSessions + "/" + sessionID + "/app"

@@ -35,7 +35,7 @@ func TestStrictBodies(t *testing.T) {
 		{"scope a list", backendapi.PathDeviceCode, `{"scope":["account_full"]}`, 400, "invalid_request"},
 		{"unknown field", backendapi.PathDeviceCode, `{"scope":"account_full","x":1}`, 400, "invalid_request"},
 		{"name in another case", backendapi.PathDeviceCode, `{"SCOPE":"account_full"}`, 400, "invalid_request"},
-		{"name that folds to the right one", backendapi.PathDeviceCode, `{"ſcope":"account_full"}`, 400, "invalid_request"},
+		{"name that is right only after case folding", backendapi.PathDeviceCode, `{"ſcope":"account_full"}`, 400, "invalid_request"},
 		{"field twice", backendapi.PathDeviceCode, `{"scope":"x","scope":"account_full"}`, 400, "invalid_request"},
 		{"field twice in two cases", backendapi.PathDeviceCode, `{"scope":"account_full","Scope":"account_full"}`, 400,
 			"invalid_request"},
@@ -69,7 +69,7 @@ func TestStrictBodies(t *testing.T) {
 				return
 			}
 			if p := got.problem(tc.status, tc.code); p.Retryable {
-				t.Error("a request that can never work is called retryable")
+				t.Error("a request that can never succeed must not be retryable")
 			}
 		})
 	}
@@ -97,7 +97,7 @@ func TestContentTypes(t *testing.T) {
 	}
 }
 
-// A truncated body is the caller's error, not an internal one.
+// A truncated body is reported as the caller's error, not as an internal one.
 func TestBody_EndsEarly(t *testing.T) {
 	w := newWorld(t)
 	server := httptest.NewServer(w.mux)
@@ -107,11 +107,11 @@ func TestBody_EndsEarly(t *testing.T) {
 	if err == nil {
 		defer conn.Body.Close()
 		if conn.StatusCode != http.StatusBadRequest {
-			t.Errorf("status %d", conn.StatusCode)
+			t.Errorf("got status %d, want 400", conn.StatusCode)
 		}
 	}
 	if strings.Contains(w.log.String(), `"level":"ERROR"`) {
-		t.Errorf("logged as our error:\n%s", w.log)
+		t.Errorf("a caller's error must not be logged as an internal one:\n%s", w.log)
 	}
 }
 
@@ -150,16 +150,16 @@ func TestRoutes_Missing(t *testing.T) {
 		got := w.call(tc.method, tc.path, "")
 		got.problem(tc.status, tc.code)
 		if allow := got.header.Get("Allow"); allow != tc.allow {
-			t.Errorf("%s %s: Allow %q, want %q", tc.method, tc.path, allow, tc.allow)
+			t.Errorf("%s %s: got Allow %q, want %q", tc.method, tc.path, allow, tc.allow)
 		}
 		if len(got.body) > 1000 {
-			t.Errorf("%s: %d bytes of answer", got.what, len(got.body))
+			t.Errorf("%s: got a response of %d bytes, want at most 1,000", got.what, len(got.body))
 		}
 	}
 }
 
-// FuzzDecode compares the strict decoder with encoding/json: what it accepts has exactly the documented fields, once
-// each, in their exact spelling.
+// FuzzDecode compares the strict decoder with encoding/json. Any body it accepts has exactly the documented fields,
+// once each and in their exact spelling.
 func FuzzDecode(f *testing.F) {
 	for _, seed := range []string{
 		`{"project":"a.b","platform":"ios","deviceModel":"rayban_display","fresh":true}`, `{}`, `null`, `[]`, ``,
@@ -180,18 +180,18 @@ func FuzzDecode(f *testing.F) {
 			return
 		}
 		if err := json.Unmarshal(data, &plain); err != nil || !reflect.DeepEqual(strict, plain) {
-			t.Fatalf("%q is %+v, plainly %+v (%v)", data, strict, plain, err)
+			t.Fatalf("%q decoded to %+v, encoding/json gives %+v (error %v)", data, strict, plain, err)
 		}
 		if bytes.Equal(bytes.TrimSpace(data), []byte("null")) {
 			return
 		}
 		var fields map[string]json.RawMessage
 		if err := json.Unmarshal(data, &fields); err != nil {
-			t.Fatalf("%q was read: %v", data, err)
+			t.Fatalf("%q was accepted, encoding/json refuses it: %v", data, err)
 		}
 		for name := range fields {
 			if !slices.Contains(known, name) {
-				t.Fatalf("%q: the field %q was read", data, name)
+				t.Fatalf("%q was accepted with the unknown field %q", data, name)
 			}
 		}
 	})

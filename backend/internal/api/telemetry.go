@@ -20,18 +20,18 @@ type Telemetry interface {
 	Purge(ctx context.Context, installID string) (int64, error)
 }
 
-// uploadsPerMinute limits the requests of one address: a daemon sends once a minute, or when it has 200 events, and an
-// office shares an address.
+// uploadsPerMinute limits the requests of one address. A daemon sends once a minute, or when it has 200 events, and
+// all computers of an office may share one address.
 const uploadsPerMinute = 300
 
-// eventsPerMinute limits the events of one address, which may come in several batches at once. One address needs days
-// to fill the store, and an office sends far less.
+// eventsPerMinute limits the events of one address, which may arrive in several batches together. At this rate one
+// address needs days to fill the store, and an office sends far fewer events.
 const eventsPerMinute = 1200
 
-// retryWhenFull is how long clients wait if the store is full; the next sweep is at most an hour away.
+// retryWhenFull is how long clients wait if the store is full. The next sweep starts within an hour.
 const retryWhenFull = 15 * time.Minute
 
-// telemetryRoutes accept usage data. They require no credential: usage is not tied to an account.
+// telemetryRoutes accept usage data. They require no credential, because usage is not tied to an account.
 func (a *API) telemetryRoutes() []route {
 	if a.Telemetry == nil {
 		return nil
@@ -42,11 +42,11 @@ func (a *API) telemetryRoutes() []route {
 	}
 }
 
-// installOf returns the install that sends or deletes usage data.
+// installOf returns the ID of the install that sends or deletes usage data.
 func (a *API) installOf(c *call) (string, error) {
 	install := c.Header.Get(backendapi.HeaderInstallID)
 	if !validInstallID(install) || len(c.Header.Values(backendapi.HeaderInstallID)) > 1 {
-		return "", invalidRequest("the request has no valid install id, or several",
+		return "", invalidRequest("the request must have exactly one valid install id",
 			"send "+backendapi.HeaderInstallID+" once")
 	}
 	if err := checkQuery(c.Request, nil); err != nil {
@@ -58,7 +58,7 @@ func (a *API) installOf(c *call) (string, error) {
 	return install, nil
 }
 
-// uploadTelemetry is POST /api/telemetry.
+// uploadTelemetry serves POST /api/telemetry.
 func (a *API) uploadTelemetry(c *call) (any, error) {
 	install, err := a.installOf(c)
 	if err != nil {
@@ -75,8 +75,8 @@ func (a *API) uploadTelemetry(c *call) (any, error) {
 	if wait := a.events.TakeN(a.ClientIP(c.Request), len(records)); wait > 0 {
 		return nil, tooMany(wait)
 	}
-	if dropped > 0 { // statistics lack these
-		a.Log.InfoContext(c.Context(), "install lost events before it could send them", "events", dropped)
+	if dropped > 0 { // the statistics lack these events
+		a.Log.InfoContext(c.Context(), "install dropped events before sending them", "events", dropped)
 	}
 	done, err := a.Telemetry.Ingest(c.Context(), install, records)
 	if errors.Is(err, telemetry.ErrFull) {
@@ -91,13 +91,14 @@ func (a *API) uploadTelemetry(c *call) (any, error) {
 		Rejected: int64(done.Rejected + rejected)}, nil
 }
 
-// telemetryRecords decodes a batch: quickly if it is written as our daemons write it, else strictly.
+// telemetryRecords decodes a batch. It has a fast path for batches in the form that the daemon sends, and decodes all
+// others strictly.
 func telemetryRecords(data []byte) (records []wire.Record, rejected int, dropped int64, err error) {
 	if records, rejected, dropped, ok := wire.Plain(data); ok {
 		return records, rejected, dropped, nil
 	}
 	if n := bytes.Count(data, []byte("{")); n > 4*wire.MaxBatch {
-		return nil, 0, 0, tooManyUploaded() // bounds the memory of decoding it
+		return nil, 0, 0, tooManyUploaded() // limits the memory for decoding
 	}
 	var b uploaded
 	if err := decodeBytes(data, &b); err != nil {
@@ -127,7 +128,7 @@ func telemetryRecords(data []byte) (records []wire.Record, rejected int, dropped
 	return records, rejected, b.Dropped, nil
 }
 
-// uploaded is a wire.Batch with undecoded fields: in a map the last of two equal names would win.
+// uploaded is a wire.Batch with undecoded fields. A map would silently keep the last of two equal names.
 type uploaded struct {
 	Events  []uploadedEvent `json:"events"`
 	Dropped int64           `json:"dropped"`
@@ -140,7 +141,8 @@ type uploadedEvent struct {
 	Fields json.RawMessage `json:"fields"`
 }
 
-// record decodes one event. A Refusal rejects the whole batch, any other error only the event.
+// record decodes one event. If the error is a Refusal, the whole batch is rejected; any other error rejects only the
+// event.
 func (e *uploadedEvent) record() (wire.Record, error) {
 	of := wire.Event{ID: e.ID, At: e.At, Name: e.Name}
 	if len(e.Fields) > 0 {
@@ -154,8 +156,8 @@ func (e *uploadedEvent) record() (wire.Record, error) {
 	return of.Record()
 }
 
-// hasDuplicate reports whether a name occurs twice in an object, also if escaped differently. It ignores nested
-// objects.
+// hasDuplicate reports whether a name occurs twice in an object, even if its two occurrences are escaped differently.
+// It ignores nested objects.
 func hasDuplicate(object []byte) bool {
 	d := json.NewDecoder(bytes.NewReader(object))
 	if start, err := d.Token(); err != nil || start != json.Delim('{') {
@@ -184,7 +186,7 @@ func tooManyUploaded() error {
 	return invalidRequest(fmt.Sprintf("the batch has more than %d events", wire.MaxBatch), "send it in parts")
 }
 
-// purgeTelemetry is DELETE /api/telemetry.
+// purgeTelemetry serves DELETE /api/telemetry.
 func (a *API) purgeTelemetry(c *call) (any, error) {
 	install, err := a.installOf(c)
 	if err != nil {

@@ -21,24 +21,24 @@ import (
 	wire "github.com/service-dev/service/proto/telemetry"
 )
 
-// upload sends a body as an install; headers come in pairs.
+// upload sends a body as an install. headers are pairs of name and value.
 func (w *world) upload(body string, headers ...string) answer {
 	w.Helper()
 	return w.call("POST", backendapi.PathTelemetry, body,
 		append([]string{backendapi.HeaderInstallID, installID}, headers...)...)
 }
 
-// receipt is the answer to an upload.
+// receipt checks the response to an upload.
 func (a answer) receipt(accepted, duplicates, rejected int64) {
 	a.t.Helper()
 	var got backendapi.TelemetryReceipt
 	a.is(http.StatusAccepted).into(&got)
 	if want := (backendapi.TelemetryReceipt{Accepted: accepted, Duplicates: duplicates, Rejected: rejected}); got != want {
-		a.t.Errorf("%s: %+v, want %+v", a.what, got, want)
+		a.t.Errorf("%s: got receipt %+v, want %+v", a.what, got, want)
 	}
 }
 
-// used returns an event with the current time.
+// used returns a usage event with the current time.
 func (w *world) used(name, fields string) string {
 	if fields != "" {
 		fields = `,"fields":` + fields
@@ -55,17 +55,17 @@ func TestTelemetry_CountsEachEventOnce(t *testing.T) {
 		w.used(wire.Linked, ""))
 	w.upload(body).receipt(2, 0, 0)
 	w.upload(body).receipt(0, 2, 0)
-	w.pass(26 * time.Hour) // uploaded again when the backend is back
+	w.pass(26 * time.Hour) // the upload is repeated after an outage of the backend
 	w.upload(body).receipt(0, 2, 0)
 	w.upload(`{"events":[]}`).receipt(0, 0, 0)
 	w.upload(`{"events":[],"dropped":12}`).receipt(0, 0, 0)
 	w.upload(`{ "dropped": 1, "events": [ `+w.used(wire.Linked, "")+` ] }`).receipt(1, 0, 0)
-	if log := w.log.String(); !strings.Contains(log, `"events":12}`) || strings.Count(log, "install lost events") != 2 {
-		t.Errorf("what installs lost is not in the log: %s", log)
+	if log := w.log.String(); !strings.Contains(log, `"events":12}`) || strings.Count(log, "install dropped events") != 2 {
+		t.Errorf("got log %s, want both reports of dropped events", log)
 	}
 }
 
-// An invalid event is dropped; the rest of its batch is stored.
+// An invalid event is rejected. The other events of its batch are stored.
 func TestTelemetry_RejectsSingleEvents(t *testing.T) {
 	w := newWorld(t)
 	good := w.used(wire.Linked, "")
@@ -93,9 +93,9 @@ func TestTelemetryRefusals(t *testing.T) {
 	w := newWorld(t)
 	one := w.used(wire.Linked, "")
 	for what, body := range map[string]string{
-		"no JSON": `{"events":[`, "an array": `[]`, "a field that nobody knows": `{"events":[],"user":"ada"}`,
-		"a field of an event that nobody knows": batchOf(strings.Replace(one, `"name"`, `"account":"ada","name"`, 1)),
-		"another case":                          `{"Events":[]}`, "a field twice": `{"events":[],"events":[]}`,
+		"no JSON": `{"events":[`, "an array": `[]`, "an unknown field": `{"events":[],"user":"ada"}`,
+		"an unknown field of an event": batchOf(strings.Replace(one, `"name"`, `"account":"ada","name"`, 1)),
+		"another case":                 `{"Events":[]}`, "a field twice": `{"events":[],"events":[]}`,
 		"something behind it":    `{"events":[]}{}`,
 		"an id that is a number": batchOf(`{"id":7}`),
 		"too many":               batchOf(strings.Split(strings.TrimSuffix(strings.Repeat(one+"\n", wire.MaxBatch+1), "\n"), "\n")...),
@@ -105,7 +105,7 @@ func TestTelemetryRefusals(t *testing.T) {
 			`{}]}`,
 	} {
 		if p := w.upload(body).problem(http.StatusBadRequest, "invalid_request"); p.Retryable {
-			t.Errorf("%s is to be sent again", what)
+			t.Errorf("%s: an invalid batch must not be retryable", what)
 		}
 	}
 	w.upload(batchOf(strings.Repeat(" ", wire.MaxBody))).problem(http.StatusRequestEntityTooLarge, "request_too_large")
@@ -122,7 +122,7 @@ func TestTelemetryRefusals(t *testing.T) {
 		two.Header[backendapi.HeaderInstallID] = []string{installID, "inst_other456789"}
 		got := httptest.NewRecorder()
 		if w.mux.ServeHTTP(got, two); got.Code != http.StatusBadRequest {
-			t.Errorf("%s of two installs: %d", method, got.Code)
+			t.Errorf("%s with two install IDs: got status %d, want 400", method, got.Code)
 		}
 	}
 	var packed bytes.Buffer
@@ -130,10 +130,10 @@ func TestTelemetryRefusals(t *testing.T) {
 	_, _ = z.Write([]byte(batchOf(one)))
 	z.Close()
 	w.upload(packed.String(), "Content-Encoding", "gzip").problem(http.StatusBadRequest, "invalid_request")
-	w.upload(batchOf(one)).receipt(1, 0, 0) // none of the above was stored
+	w.upload(batchOf(one)).receipt(1, 0, 0) // nothing above was stored
 }
 
-// Uploaded usage cannot be traced to an account: a bearer token sent with it is ignored, and no row refers to the
+// Uploaded usage cannot be traced to an account. A bearer token sent with it is ignored, and no row refers to the
 // account or its link.
 func TestTelemetry_IsAnonymous(t *testing.T) {
 	w := newWorld(t)
@@ -153,11 +153,11 @@ func TestTelemetry_IsAnonymous(t *testing.T) {
 	}
 	for what, text := range map[string]string{"database": string(kept), "log": w.log.String()} {
 		if strings.Contains(text, installID) || strings.Contains(text, token) {
-			t.Errorf("the %s discloses the install or the token", what)
+			t.Errorf("the %s must not contain the install ID or the token", what)
 		}
 	}
 	if !strings.Contains(string(kept), wire.Linked) {
-		t.Error("the search itself finds nothing")
+		t.Error("the search does not find the stored event")
 	}
 }
 
@@ -176,7 +176,7 @@ func TestTelemetry_PurgeErasesOneInstall(t *testing.T) {
 		var got backendapi.TelemetryPurged
 		w.call("DELETE", backendapi.PathTelemetry, "", backendapi.HeaderInstallID, c.install).is(http.StatusOK).into(&got)
 		if got.Deleted != c.want {
-			t.Errorf("%s: %d deleted, want %d", c.install, got.Deleted, c.want)
+			t.Errorf("%s: got %d events deleted, want %d", c.install, got.Deleted, c.want)
 		}
 	}
 }
@@ -191,7 +191,8 @@ func TestTelemetry_IsLimitedPerAddress(t *testing.T) {
 		got := w.call(method, backendapi.PathTelemetry, batchOf(), from...)
 		p := got.problem(http.StatusTooManyRequests, "rate_limited")
 		if wait, err := strconv.Atoi(got.header.Get("Retry-After")); err != nil || wait < 1 || wait > 60 || !p.Retryable {
-			t.Errorf("%s: Retry-After %q, %+v", method, got.header.Get("Retry-After"), p)
+			t.Errorf("%s: got Retry-After %q, problem %+v, want 1 to 60 s and retryable", method, got.header.Get("Retry-After"),
+				p)
 		}
 	}
 	w.upload(batchOf(), ipHeader, "192.0.2.2").receipt(0, 0, 0)
@@ -215,7 +216,7 @@ func TestTelemetry_EventsAreLimitedPerAddress(t *testing.T) {
 	got := upload("192.0.2.1")
 	p := got.problem(http.StatusTooManyRequests, "rate_limited")
 	if wait, err := strconv.Atoi(got.header.Get("Retry-After")); err != nil || wait < 1 || wait > 60 || !p.Retryable {
-		t.Errorf("Retry-After %q, %+v", got.header.Get("Retry-After"), p)
+		t.Errorf("got Retry-After %q, problem %+v, want 1 to 60 s and retryable", got.header.Get("Retry-After"), p)
 	}
 	w.upload(batchOf(), ipHeader, "192.0.2.1").receipt(0, 0, 0)
 	upload("192.0.2.2").receipt(wire.MaxBatch, 0, 0)
@@ -223,21 +224,21 @@ func TestTelemetry_EventsAreLimitedPerAddress(t *testing.T) {
 	upload("192.0.2.1").receipt(wire.MaxBatch, 0, 0)
 }
 
-// A full store says that it is full and when to retry.
+// A full store answers that it is full and when to retry.
 func TestTelemetry_RefusesEventsWhenFull(t *testing.T) {
 	w := newWorld(t, func(o *Options) { o.Telemetry.(*telemetry.Service).MaxRows = 3 })
 	w.upload(batchOf(w.used(wire.Linked, ""), w.used(wire.Linked, ""), w.used(wire.Linked, ""))).receipt(3, 0, 0)
 	got := w.upload(batchOf(w.used(wire.Linked, "")))
 	if p := got.problem(http.StatusServiceUnavailable, "unavailable"); got.header.Get("Retry-After") != "900" ||
 		!p.Retryable {
-		t.Errorf("Retry-After %q, %+v", got.header.Get("Retry-After"), p)
+		t.Errorf("got Retry-After %q, problem %+v, want 900 and retryable", got.header.Get("Retry-After"), p)
 	}
 	w.call("DELETE", backendapi.PathTelemetry, "", backendapi.HeaderInstallID, installID).is(http.StatusOK)
 	w.upload(batchOf(w.used(wire.Linked, ""))).receipt(1, 0, 0)
 }
 
 // FuzzTelemetryBody checks that no body causes a panic, that accepted events are in the event list and within its
-// bounds, and that another encoding of the same JSON gets the same answer.
+// limits, and that reformatted JSON gets the same response.
 func FuzzTelemetryBody(f *testing.F) {
 	const event = `{"id":"01939d3a-6a53-7c4e-8f00-0123456789ab","at":"2026-01-02T03:04:05.678Z","name":"tool.called","fields":{"tool":"a","durationMs":3}}`
 	for _, seed := range []string{batchOf(), batchOf(event), batchOf(event, event), batchOf(`{"id":1}`), batchOf(`null`),
@@ -251,23 +252,24 @@ func FuzzTelemetryBody(f *testing.F) {
 			return
 		}
 		if s := strings.TrimSpace(string(body)); s == "null" || s == "{}" {
-			t.Fatalf("%q is taken", body)
+			t.Fatalf("%q was accepted", body)
 		}
 		if rejected < 0 || dropped < 0 || len(records)+rejected > wire.MaxBatch {
-			t.Fatalf("%q: %d records, %d rejected", body, len(records), rejected)
+			t.Fatalf("%q: got %d records and %d rejected, more than a batch may have", body, len(records), rejected)
 		}
 		for _, r := range records {
 			if _, known := wire.Of(r.Name); !known || !json.Valid(r.Fields) || len(r.Fields) > 1024 {
-				t.Fatalf("%q: %s %q is taken", body, r.Name, r.Fields)
+				t.Fatalf("%q: invalid event %s with fields %q was accepted", body, r.Name, r.Fields)
 			}
 		}
 		var spaced bytes.Buffer
 		if json.Indent(&spaced, body, "", " ") != nil {
-			t.Fatalf("taken, but no JSON: %q", body)
+			t.Fatalf("accepted, but not valid JSON: %q", body)
 		}
 		again, rejectedAgain, droppedAgain, err := telemetryRecords(spaced.Bytes())
 		if err != nil || len(again) != len(records) || rejectedAgain != rejected || droppedAgain != dropped {
-			t.Fatalf("%q: spaced, it is %d, %d and %d, %v", body, len(again), rejectedAgain, droppedAgain, err)
+			t.Fatalf("%q: got %d records, %d rejected, %d dropped (error %v) after reformatting, want no change", body,
+				len(again), rejectedAgain, droppedAgain, err)
 		}
 	})
 }

@@ -39,7 +39,7 @@ const (
 	ipHeader  = "X-Test-Ip"
 )
 
-// world serves the routes with the real services and a SQLite file, with a clock that the test controls.
+// world serves the routes with the real services, a SQLite file and a clock controlled by the test.
 type world struct {
 	*testing.T
 	mux   *http.ServeMux
@@ -91,7 +91,8 @@ func newWorld(t *testing.T, change ...func(*Options)) *world {
 	return w
 }
 
-// records wires the services of project records, with keys for credentials and a price for one model.
+// records sets up the services behind a project's settings, with encryption keys for credentials and a price for one
+// model.
 func (w *world) records(hash secret.Hasher, o *Options) {
 	w.Helper()
 	catalogue, err := assistant.LoadCatalogue("")
@@ -136,7 +137,7 @@ func (w *world) pass(d time.Duration) {
 	w.at = w.at.Add(d)
 }
 
-// nobody is a live session that nobody is attached to.
+// nobody is a live session without any attached page.
 type nobody struct{}
 
 func (nobody) Attached(string) sessions.Live          { return sessions.Live{} }
@@ -152,7 +153,7 @@ func (nobody) Control(context.Context, string, string, json.RawMessage, []byte) 
 	return nil, sessions.ErrNoGlasses
 }
 
-// logs collects log records.
+// logs collects what is logged.
 type logs struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -170,7 +171,7 @@ func (l *logs) String() string {
 	return l.b.String()
 }
 
-// answer is a response.
+// answer is a response together with the request's name.
 type answer struct {
 	t      *testing.T
 	what   string
@@ -179,7 +180,7 @@ type answer struct {
 	body   []byte
 }
 
-// call sends one request; headers come in pairs. The body is JSON unless a header says otherwise.
+// call sends one request. headers are pairs of name and value. The body is JSON unless a header says otherwise.
 func (w *world) call(method, path, body string, headers ...string) answer {
 	w.Helper()
 	r := httptest.NewRequest(method, path, strings.NewReader(body))
@@ -210,7 +211,7 @@ func (w *world) poll(deviceCode string) answer {
 	return w.call("POST", backendapi.PathDeviceToken, string(body))
 }
 
-// cancel cancels a code, as a client does that no longer needs it.
+// cancel cancels a code, like a client that no longer needs it.
 func (w *world) cancel(deviceCode string) answer {
 	w.Helper()
 	body, _ := json.Marshal(backendapi.TokenRequest{DeviceCode: deviceCode})
@@ -236,7 +237,7 @@ func (w *world) approveAs(code backendapi.DeviceCode, who account.Account) {
 	}
 }
 
-// link creates a link and returns its token.
+// link links an install to Ada's account and returns its token.
 func (w *world) link() string { w.Helper(); return w.linkOf(w.ada) }
 
 func (w *world) linkOf(who account.Account) string {
@@ -248,7 +249,7 @@ func (w *world) linkOf(who account.Account) string {
 	return token.AuthToken
 }
 
-// operate changes the database directly, as an operator might.
+// operate changes the database directly, like an operator.
 func (w *world) operate(statement string, args ...any) {
 	w.Helper()
 	db, err := sql.Open("sqlite", "file:"+w.file+"?_pragma=busy_timeout(10000)")
@@ -261,17 +262,17 @@ func (w *world) operate(statement string, args ...any) {
 		w.Fatal(err)
 	}
 	if n, _ := result.RowsAffected(); n == 0 {
-		w.Fatalf("%s changed nothing", statement)
+		w.Fatalf("statement %s changed no rows", statement)
 	}
 }
 
 func (a answer) is(status int) answer {
 	a.t.Helper()
 	if a.status != status {
-		a.t.Fatalf("%s: status %d, want %d: %s", a.what, a.status, status, a.body)
+		a.t.Fatalf("%s: got status %d, want %d: %s", a.what, a.status, status, a.body)
 	}
 	if got := a.header.Get("Cache-Control"); got != "no-store" {
-		a.t.Errorf("%s: Cache-Control %q", a.what, got)
+		a.t.Errorf("%s: got Cache-Control %q, want no-store", a.what, got)
 	}
 	return a
 }
@@ -286,7 +287,7 @@ func (a answer) into(v any) answer {
 	return a
 }
 
-// problem checks that the answer is a complete Problem with the code, and returns it.
+// problem checks that the response is a complete Problem with the code, and returns it.
 func (a answer) problem(status int, code string) backendapi.Problem {
 	a.t.Helper()
 	var p backendapi.Problem
@@ -295,7 +296,7 @@ func (a answer) problem(status int, code string) backendapi.Problem {
 	return p
 }
 
-// authRequired checks the 401 and its fresh code.
+// authRequired checks that the response is a 401 with a new code, and returns it.
 func (a answer) authRequired() backendapi.AuthRequired {
 	a.t.Helper()
 	var p backendapi.AuthRequired
@@ -313,9 +314,9 @@ func (a answer) whole(p backendapi.Problem, status int, code string) {
 	a.t.Helper()
 	if p.Status != status || p.Code != code || p.Type != "about:blank" || p.Title == "" || p.Detail == "" ||
 		p.FixHint == "" {
-		a.t.Errorf("%s: %+v, want code %s", a.what, p, code)
+		a.t.Errorf("%s: got problem %+v, want a complete one with code %s", a.what, p, code)
 	}
 	if got := a.header.Get("Content-Type"); got != "application/problem+json" {
-		a.t.Errorf("%s: Content-Type %q", a.what, got)
+		a.t.Errorf("%s: got Content-Type %q, want application/problem+json", a.what, got)
 	}
 }

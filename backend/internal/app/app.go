@@ -1,5 +1,5 @@
-// Package app composes the backend from store, features, API, pages and relay, and starts and drains them. It is the
-// only package that imports all the others.
+// Package app composes the backend from the store, the features, the API, the pages and the relay, and starts and
+// drains it. It is the only package that imports all the others.
 package app
 
 import (
@@ -22,37 +22,37 @@ import (
 	"github.com/service-dev/service/backend/internal/sqlstore"
 )
 
-// Options configure a backend for the process that runs it.
+// Options configure a backend.
 type Options struct {
 	Config config.Config
-	// Embedded serves plain HTTP, on localhost only.
+	// Embedded makes the backend serve plain HTTP on localhost only.
 	Embedded bool
 	// InstanceID is part of the cookies' names.
 	InstanceID string
-	// SignInWord must be entered to sign up or in; "" requires none.
+	// SignInWord must be entered to sign up or sign in. If it is empty, no word is required.
 	SignInWord string
-	// EndBrowserSessions signs every browser out at the start, because somebody else may have their cookies.
+	// EndBrowserSessions signs out every browser at startup, because others may have obtained their cookies.
 	EndBrowserSessions bool
-	// GatewayLimits bound calls to models. Zero values mean the defaults.
+	// GatewayLimits limit calls to models. Zero values mean the defaults.
 	GatewayLimits gateway.Limits
 	Log           *slog.Logger
 }
 
-// App is a composed backend. Serve closes it; call Close if Serve is not called.
+// App is a composed backend. Serve closes it; if Serve is never called, call Close.
 type App struct {
 	config    config.Config
 	log       *slog.Logger
 	store     *sqlstore.Store
 	links     *link.Service
 	hub       *relay.Hub
-	signedOut bool     // browsers were signed out at the start
-	serving   []server // run beside the requests
-	last      []server // finish work that requests left; each ends after all requests and the previous ones
+	signedOut bool     // browsers were signed out at startup
+	serving   []server // run while requests are served
+	last      []server // finish work left by requests; each is stopped after the requests and the previous parts
 	addresses *clientAddresses
 	handler   http.Handler
 }
 
-// New opens and migrates the database and composes the parts. ctx bounds only the start.
+// New opens and migrates the database and composes the backend's parts. ctx covers only the startup.
 func New(ctx context.Context, o Options) (*App, error) {
 	c := o.Config
 	store, err := sqlstore.Open(ctx, c.Database, o.Log)
@@ -69,7 +69,7 @@ func New(ctx context.Context, o Options) (*App, error) {
 			store.Close()
 			return nil, fmt.Errorf("end browser sessions: %w", err)
 		}
-		o.Log.Info("signed out every browser", "count", ended)
+		o.Log.Info("signed out all browsers", "count", ended)
 	}
 	a := &App{config: c, log: o.Log, store: store, signedOut: ended > 0}
 	if err := a.compose(o); err != nil {
@@ -79,21 +79,21 @@ func New(ctx context.Context, o Options) (*App, error) {
 	return a, nil
 }
 
-// Handler serves every route and page.
+// Handler returns the handler of all routes and pages.
 func (a *App) Handler() http.Handler { return a.handler }
 
-// Close closes the database of an app that was never served.
+// Close closes the database of an App that was never served.
 func (a *App) Close() error { return a.store.Close() }
 
-// Activity counts what keeps the backend busy: attached apps and pages, and codes that wait for a decision.
+// Activity counts what keeps the backend in use: attached apps and pages, and device codes waiting for a decision.
 func (a *App) Activity(ctx context.Context) (connections, pendingCodes int, err error) {
 	pendingCodes, err = a.store.PendingCodes(ctx, time.Now())
 	return a.hub.Connections(), pendingCodes, err
 }
 
-// Serve serves on the listeners until ctx ends, then drains: it accepts no new requests, lets open ones finish within
-// the drain timeout, asks live connections to reconnect, commits pending rows, sends queued mail and closes the
-// database.
+// Serve serves on the listeners until ctx ends and then drains the backend: it accepts no new requests, lets open ones
+// finish within the drain timeout, tells live connections to reconnect, commits pending rows, sends queued mail and
+// closes the database.
 func (a *App) Serve(ctx context.Context, listeners ...net.Listener) error {
 	defer a.store.Close()
 	requests, endRequests := context.WithCancel(context.WithoutCancel(ctx))
@@ -137,7 +137,7 @@ func (a *App) Serve(ctx context.Context, listeners ...net.Listener) error {
 	return group.Wait()
 }
 
-// serveLast runs parts. The returned function ends them one after the other and waits for each.
+// serveLast runs parts. The returned function ends them in order and waits for each.
 func serveLast(ctx context.Context, group *errgroup.Group, parts []server) (end func()) {
 	var ends []func()
 	for _, s := range parts {

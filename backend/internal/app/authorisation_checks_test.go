@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// checkRefusals checks that a form does nothing, whoever sends it, unless it is sent from our own page in the same
-// browser.
+// checkRefusals checks that a form has no effect unless it is sent from our own page in the same browser, whoever
+// sends it.
 func (h *authWorld) checkRefusals(v visit) {
 	h.t.Helper()
 	if v.socket {
 		if a := h.ask(h.owner, v, h.things, fromElsewhere); a.status != http.StatusForbidden {
-			h.t.Errorf("%s by the owner from another origin: %s", v.name(), a.cell())
+			h.t.Errorf("%s by the owner from another origin: got %s, want 403", v.name(), a.cell())
 		}
 	}
 	if v.method() != http.MethodPost {
@@ -22,12 +22,12 @@ func (h *authWorld) checkRefusals(v visit) {
 		for how, words := range map[manner]string{withoutToken: "without a token", withOthersToken: "with another's token",
 			fromElsewhere: "from another origin"} {
 			if a := h.ask(b, v, h.things, how); a.status != http.StatusForbidden {
-				h.t.Errorf("%s by %s %s: %s", v.name(), b.name, words, a.cell())
+				h.t.Errorf("%s by %s %s: got %s, want 403", v.name(), b.name, words, a.cell())
 			}
 		}
 	}
 	if changes := h.db.changes(); len(changes) > 0 {
-		h.t.Errorf("%s was refused and changed something: %v", v.name(), changes)
+		h.t.Errorf("%s was refused but changed the database: %v", v.name(), changes)
 	}
 }
 
@@ -52,31 +52,33 @@ func (h *authWorld) checkHeaders(b *browser, v visit, a answer) {
 	}
 	for name, value := range want {
 		if a.header.Get(name) != value {
-			h.t.Errorf("%s for %s: %s is %q", v.name(), b.name, name, a.header.Get(name))
+			h.t.Errorf("%s for %s: got header %s %q, want the required value", v.name(), b.name, name, a.header.Get(name))
 		}
 	}
 	if policy := a.header.Get("Content-Security-Policy"); !strings.Contains(policy, "default-src 'none'") ||
 		!strings.Contains(policy, frames) {
-		h.t.Errorf("%s for %s: the policy is %q", v.name(), b.name, policy)
+		h.t.Errorf("%s for %s: got policy %q, want default-src 'none' and the allowed frames", v.name(), b.name, policy)
 	}
 	if strings.Contains(a.text, pastedKey) {
-		h.t.Errorf("%s shows %s a credential's value", v.name(), b.name)
+		h.t.Errorf("%s must not show %s a credential's value", v.name(), b.name)
 	}
 }
 
 func (h *authWorld) checkOwner(v visit, a answer) {
 	h.t.Helper()
 	if acted := len(a.changes) > 0; acted != v.acts {
-		h.t.Errorf("%s by the owner: %s, and acts is %t", v.name(), a.cell(), v.acts)
+		h.t.Errorf("%s by the owner: got %s, and acts %t does not match the change to the database", v.name(), a.cell(),
+			v.acts)
 	}
-	// a key is not found in another project
+	// a key is not found under another project
 	fine := a.status < http.StatusBadRequest || v.refused || strings.Contains(v.path, "{own}/keys/{key}")
 	if (v.acts || v.whose == owned) && !fine {
-		h.t.Errorf("%s by the owner: %s", v.name(), a.cell())
+		h.t.Errorf("%s by the owner: got %s, want success", v.name(), a.cell())
 	}
 }
 
-// checkStranger checks that nothing of the owner's is shown or changed, and that its existence cannot be detected.
+// checkStranger checks that a stranger neither sees nor changes anything of the owner's, and cannot tell whether it
+// exists.
 func (h *authWorld) checkStranger(b *browser, v visit, a answer) {
 	h.t.Helper()
 	said := a.text
@@ -84,7 +86,7 @@ func (h *authWorld) checkStranger(b *browser, v visit, a answer) {
 		said = strings.ReplaceAll(said, h.owner.email, "")
 	}
 	if strings.Contains(strings.ToLower(said), canary) && !v.framed {
-		h.t.Errorf("%s shows %s something of the owner's:\n%s", v.name(), b.name, a.text)
+		h.t.Errorf("%s must not show %s data of the owner:\n%s", v.name(), b.name, a.text)
 	}
 	h.checkUntouched(b, v, a)
 	out := a.status == http.StatusUnauthorized || a.status == http.StatusSeeOther &&
@@ -96,7 +98,7 @@ func (h *authWorld) checkStranger(b *browser, v visit, a answer) {
 		if !out {
 			h.t.Errorf("%s by %s: %s", v.name(), b.name, a.cell())
 		}
-	case b == h.others[2]: // its session is over, and with it the token
+	case b == h.others[2]: // its session has ended, and its token with it
 		if !out && (a.status != http.StatusForbidden || v.method() != http.MethodPost) {
 			h.t.Errorf("%s by %s: %s", v.name(), b.name, a.cell())
 		}
@@ -109,22 +111,23 @@ func (h *authWorld) checkStranger(b *browser, v visit, a answer) {
 		return
 	}
 	if none := h.try(b, v, h.missing); none.text != a.text || none.leads != a.leads {
-		h.t.Errorf("%s by %s discloses what exists:\n%s\n--- and ---\n%s", v.name(), b.name, a.text, none.text)
+		h.t.Errorf("%s by %s: existing and missing resources must get the same response:\n%s\n--- and ---\n%s", v.name(),
+			b.name, a.text, none.text)
 	}
 }
 
-// checkUntouched checks that reads change nothing and that strangers change only what is theirs.
+// checkUntouched checks that reads change nothing and that strangers change only their own data.
 func (h *authWorld) checkUntouched(b *browser, v visit, a answer) {
 	h.t.Helper()
 	signedIn := b == h.others[1]
 	read := v.method() == http.MethodGet && !v.acts
 	if (read || v.whose == owned || v.whose == self && !signedIn) && len(a.changes) > 0 {
-		h.t.Errorf("%s by %s changed something: %v", v.name(), b.name, a.changes)
+		h.t.Errorf("%s by %s must change nothing, but changed %v", v.name(), b.name, a.changes)
 	}
 	for name, rows := range a.changes {
 		for _, row := range rows {
 			if strings.Contains(row, h.owner.account) || v.whose == self && !strings.Contains(row, b.account) {
-				h.t.Errorf("%s by %s changed in %s: %s", v.name(), b.name, name, row)
+				h.t.Errorf("%s by %s must not change %s: %s", v.name(), b.name, name, row)
 			}
 		}
 	}

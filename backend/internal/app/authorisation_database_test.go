@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// database dumps everything a backend stores and can restore it.
+// database dumps everything that a backend stores and can restore it.
 type database struct {
 	t    *testing.T
 	db   *sql.Conn
@@ -41,7 +41,7 @@ func openDatabase(t *testing.T, where string) *database {
 	}
 	t.Cleanup(func() { d.db.Close() })
 	if !d.lite {
-		d.exec("SET session_replication_role = replica") // without foreign keys while rows are restored
+		d.exec("SET session_replication_role = replica") // disable foreign keys while rows are restored
 	}
 	return d
 }
@@ -98,7 +98,7 @@ func (d *database) dump() map[string]table {
 	}
 	all := map[string]table{}
 	for _, name := range d.texts(list) {
-		// Viewing a code adds a line to the linking trail, whoever views it; separate tests cover that.
+		// Viewing a code adds a line to the linking trail, whoever views it. Other tests cover that.
 		if name != "goose_db_version" && name != "link_trail" {
 			all[name] = d.read("SELECT * FROM " + name)
 		}
@@ -106,7 +106,7 @@ func (d *database) dump() map[string]table {
 	return all
 }
 
-// written returns the database's write position, so that most requests need no dump.
+// written returns the database's write position, which shows without a dump that a request wrote nothing.
 func (d *database) written() string {
 	d.t.Helper()
 	query := "SELECT pg_current_wal_insert_lsn()::text"
@@ -116,7 +116,7 @@ func (d *database) written() string {
 	return d.texts(query)[0]
 }
 
-// keep records the current content.
+// keep records the current content of the database, with which changes compares.
 func (d *database) keep() {
 	d.t.Helper()
 	d.kept, d.mark = d.dump(), d.written()

@@ -16,27 +16,27 @@ import (
 type reach int
 
 const (
-	// owned: it names a resource of the owner. Nobody else may learn whether it exists.
+	// owned: the route names a resource of the owner. Nobody else may learn whether it exists.
 	owned reach = iota
-	// self: it concerns whoever is signed in.
+	// self: the route concerns the account that is signed in.
 	self
-	// open: anybody may use it.
+	// open: anybody may use the route.
 	open
 )
 
-// visit is one request of the test. In path and form, the first {name} is a resource of the owner (authWorld.things),
-// and {own} is a project name that every account uses.
+// visit is one request of the test. In path and form, {name} is replaced by a resource of the owner
+// (authWorld.things), and {own} by a project name that every account uses.
 type visit struct {
 	pattern string
 	whose   reach
 	path    string // default: the pattern itself
 	form    string // of a POST, URL-encoded
-	first   string // page to open first, for its cookies and its "seen" token
+	first   string // page opened first, for its cookies and its "seen" token
 	acts    bool   // the owner's request changes the database
-	refused bool   // only the counter of refusals changes
-	public  bool   // caches may store the answer
-	framed  bool   // other sites may frame the answer
-	socket  bool   // it upgrades to a WebSocket
+	refused bool   // the request changes only the counter of refusals
+	public  bool   // caches may store the response
+	framed  bool   // other sites may frame the response
+	socket  bool   // the request upgrades to a WebSocket
 }
 
 const (
@@ -44,7 +44,7 @@ const (
 	twin    = "/account/projects/{own}"
 )
 
-// walk contains every HTML route at least once.
+// walk contains at least one visit of every HTML route.
 var walk = []visit{
 	{pattern: "GET /{$}", path: "/", whose: open},
 	{pattern: "GET /privacy", whose: open},
@@ -79,7 +79,7 @@ var walk = []visit{
 	{pattern: "GET /s/{id}/live", path: "/s/{session}/live", socket: true},
 	{pattern: "GET /connect/{pageId}", path: "/connect/{page}", whose: open, public: true, framed: true},
 
-	// The first look at one's credit opens its balance.
+	// Viewing an account's credit for the first time creates its balance.
 	{pattern: "GET /account", whose: self, acts: true},
 	{pattern: "GET /account/links/{link}/revoke"},
 	{pattern: "POST /account/links/{link}/revoke", acts: true},
@@ -129,7 +129,7 @@ var walk = []visit{
 	{pattern: "POST /account/projects/{id}/credentials/{provider}/remove", path: project + "/credentials/openai/remove",
 		acts: true},
 	{pattern: "GET /account/projects/{id}/connection-page", path: project + "/connection-page"},
-	// Only the first GET of a person's own page stores something: the page's future address.
+	// Only the first GET of a person's own page stores anything: the address at which the page will be hosted.
 	{pattern: "GET /account/projects/{id}/connection-page", path: twin + "/connection-page", whose: self, acts: true},
 	{pattern: "POST /account/projects/{id}/connection-page", path: project + "/connection-page", acts: true,
 		form: "version={pageVersion}&title=Changed&theme=dark&accent=%230b6b68"},
@@ -154,7 +154,8 @@ var walk = []visit{
 	{pattern: "GET /account/projects/{id}/analytics", path: project + "/analytics"},
 	{pattern: "GET /account/projects/{id}/analytics.csv", path: project + "/analytics.csv"},
 
-	// The same for a project whose name other accounts use too, so that only the account tells them apart.
+	// The same requests for a project whose name other accounts use too, so that only the account distinguishes the
+	// projects.
 	{pattern: "GET /account/projects/{id}", path: twin, whose: self},
 	{pattern: "POST /account/projects/{id}", path: twin, whose: self, form: "name=Renamed", acts: true},
 	{pattern: "POST /account/projects/{id}/keys", path: twin + "/keys", whose: self, form: "name=ci", acts: true},
@@ -230,11 +231,11 @@ var walk = []visit{
 		acts: true},
 }
 
-// The list covers exactly the HTML routes that are mounted.
+// The list covers exactly the mounted HTML routes.
 func TestAuthorisation_CoversEveryRoute(t *testing.T) {
 	mounted := mountedRoutes(t, "../web")
 	if len(mounted) < 80 {
-		t.Fatalf("only %d routes were found in the source", len(mounted))
+		t.Fatalf("found only %d routes in the source, want at least 80", len(mounted))
 	}
 	var walked []string
 	for _, v := range walk {
@@ -242,19 +243,19 @@ func TestAuthorisation_CoversEveryRoute(t *testing.T) {
 	}
 	for _, p := range mounted {
 		if !slices.Contains(walked, p) {
-			t.Errorf("%s has no test of who may use it", p)
+			t.Errorf("route %s is mounted but has no visit in walk", p)
 		}
 	}
 	for _, p := range walked {
 		if !slices.Contains(mounted, p) {
-			t.Errorf("%s is not mounted", p)
+			t.Errorf("route %s has a visit in walk but is not mounted", p)
 		}
 	}
 }
 
-// mountedRoutes reads the patterns of every call of mux.Handle and mux.HandleFunc, and the keys of the map in every
-// call of mount. A pattern may be a literal, a constant, a concatenation of both, or the variable of a loop over a list
-// or a map of them. For anything else the test fails, so that no route is missed.
+// mountedRoutes reads the patterns of every call of mux.Handle and mux.HandleFunc, and the map keys in every call of
+// mount. A pattern may be a literal, a constant, a concatenation of these, or the variable of a loop over a list or
+// map of them. Any other expression fails the test, so that no route is missed.
 func mountedRoutes(t *testing.T, dir string) []string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
@@ -277,14 +278,14 @@ func mountedRoutes(t *testing.T, dir string) []string {
 		s := source{t: t, name: name, constants: map[string]ast.Expr{}, loops: map[string][]ast.Expr{}}
 		ast.Inspect(file, s.visit)
 		if n := strings.Count(string(text), "mux.Handle") + strings.Count(string(text), "mount(mux"); n != s.calls {
-			t.Errorf("%s: %d of %d calls of mux.Handle and mount were understood", name, s.calls, n)
+			t.Errorf("%s: parsed %d of %d calls of mux.Handle and mount, want all", name, s.calls, n)
 		}
 		found = append(found, s.found...)
 	}
 	return found
 }
 
-// source is one file visited by ast.Inspect, which visits declarations before their uses.
+// source is a file visited by ast.Inspect, which visits declarations before their uses.
 type source struct {
 	t         *testing.T
 	name      string
@@ -306,7 +307,7 @@ func (s *source) visit(n ast.Node) bool {
 		s.loop(n)
 	case *ast.FuncDecl:
 		if n.Name.Name == "mount" { // its callers supply the pattern
-			s.calls += 2 // the declaration's own name, and its mux.Handle
+			s.calls += 2 // for the declaration's own name and its mux.Handle call
 			return false
 		}
 	case *ast.CallExpr:
@@ -325,7 +326,7 @@ func (s *source) visit(n ast.Node) bool {
 	return true
 }
 
-// mount reads the keys of the map in mount(mux, wrap, map[string]handler{...}).
+// mount reads the map keys in mount(mux, wrap, map[string]handler{...}).
 func (s *source) mount(n *ast.CallExpr) bool {
 	name, ok := n.Fun.(*ast.Ident)
 	if !ok || name.Name != "mount" || len(n.Args) != 3 {
@@ -384,6 +385,6 @@ func (s *source) value(e ast.Expr) string {
 			return s.value(is)
 		}
 	}
-	s.t.Errorf("%s: this test cannot read a pattern", s.name)
+	s.t.Errorf("%s: cannot parse a route pattern", s.name)
 	return ""
 }

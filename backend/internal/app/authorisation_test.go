@@ -17,12 +17,12 @@ import (
 	"github.com/service-dev/service/packaging/enginetest"
 )
 
-var update = flag.Bool("update", false, "write testdata/authorisation.md")
+var update = flag.Bool("update", false, "rewrite testdata/authorisation.md")
 
 const authTable = "testdata/authorisation.md"
 
-// Every page route is requested as every kind of visitor, on both engines: what belongs to the owner is accessible to
-// the owner only.
+// Every page route is requested as every kind of visitor, on both database engines. Only the owner may access what
+// belongs to the owner.
 func TestAuthorisation_EveryRouteForEverybody(t *testing.T) {
 	t.Run("sqlite", func(t *testing.T) {
 		t.Parallel()
@@ -52,11 +52,11 @@ func compareTable(t *testing.T, table string) {
 	is, was := strings.Split(table, "\n"), strings.Split(string(want), "\n")
 	for _, line := range is {
 		if !slices.Contains(was, line) {
-			t.Errorf("not in %s (look whether it is meant, then run with -update):\n%s", authTable, line)
+			t.Errorf("not in %s (if this is intended, run with -update):\n%s", authTable, line)
 		}
 	}
 	if len(is) != len(was) {
-		t.Errorf("%d lines, %s has %d", len(is), authTable, len(was))
+		t.Errorf("got %d lines, %s has %d", len(is), authTable, len(was))
 	}
 }
 
@@ -93,7 +93,7 @@ func (h *authWorld) walk() string {
 	return out
 }
 
-// name describes the request, with only those form fields that matter here.
+// name describes the request, including only the form fields that matter in this test.
 func (v visit) name() string {
 	name := v.method() + " `" + cmp.Or(v.path, v.address()) + "`"
 	if strings.Contains(v.form, "{project}") || strings.Contains(v.form, "{own}") || v.pattern == "POST /signin" {
@@ -105,7 +105,7 @@ func (v visit) name() string {
 	return name
 }
 
-// names reports whether the request names one of the things.
+// names reports whether the request's path or form contains the placeholder of one of the things.
 func (v visit) names(things map[string]string) bool {
 	for name := range things {
 		if strings.Contains(v.pattern+v.path+v.form, "{"+name+"}") {
@@ -127,7 +127,7 @@ func (v visit) address() string {
 	return path
 }
 
-// manner is how a form is sent.
+// manner is the way a form is sent.
 type manner int
 
 const (
@@ -137,8 +137,8 @@ const (
 	fromElsewhere
 )
 
-// answer is the result of a request. text is its reproducible part, with placeholders for names of things; leads is its
-// Location in the same form.
+// answer is the result of a request. text is the reproducible part of the response, with placeholders for the names of
+// things; leads is its Location header in the same form.
 type answer struct {
 	status      int
 	header      http.Header
@@ -159,8 +159,8 @@ func (a answer) cell() string {
 
 var seenOf = regexp.MustCompile(`name="seen" value="([^"]+)"`)
 
-// try sends the request as one of the browsers, for things that exist or for their missing counterparts, and undoes its
-// effect.
+// try sends the request as one of the browsers, for existing things or for their missing counterparts, and then undoes
+// its effect.
 func (h *authWorld) try(b *browser, v visit, things map[string]string) answer {
 	h.t.Helper()
 	a := h.ask(b, v, things, asMeant)
@@ -171,7 +171,7 @@ func (h *authWorld) try(b *browser, v visit, things map[string]string) answer {
 func (h *authWorld) ask(b *browser, v visit, things map[string]string, how manner) answer {
 	h.t.Helper()
 	if v.method() == http.MethodGet && b.account == "" {
-		b = &browser{name: b.name} // a browser's first visit
+		b = &browser{name: b.name} // first visit of a browser
 	}
 	values := h.valuesOf(b, things)
 	q := request{method: v.method(), path: fillIn(cmp.Or(v.path, v.address()), values), pattern: v.pattern,
@@ -197,7 +197,7 @@ func (h *authWorld) ask(b *browser, v visit, things map[string]string, how manne
 	}
 	all := fmt.Sprintln(a.status)
 	for _, name := range slices.Sorted(maps.Keys(a.header)) {
-		// A new visitor gets a different one each time; the token below is replaced for the same reason.
+		// A new visitor gets a different cookie each time. The token below is replaced for the same reason.
 		if name != "Set-Cookie" {
 			all += name + ": " + strings.Join(a.header[name], ", ") + "\n"
 		}
@@ -206,9 +206,9 @@ func (h *authWorld) ask(b *browser, v visit, things map[string]string, how manne
 	return a
 }
 
-// valuesOf returns the values of the placeholders of a visit. A mailed password-reset link is the owner's secret, so
-// others have to guess it. Others may know the link that confirms an address, for example whoever reads the mail of an
-// address that the owner entered.
+// valuesOf returns the values of the placeholders in a visit. A mailed password-reset link is the owner's secret, so
+// others have to guess it. Others may know the link that confirms an address, for example if the owner entered an
+// address whose mail they read.
 func (h *authWorld) valuesOf(b *browser, things map[string]string) map[string]string {
 	values := maps.Clone(h.things)
 	maps.Copy(values, things)
@@ -227,7 +227,7 @@ func (h *authWorld) fillForm(b *browser, v visit, q *request, values map[string]
 	if v.first != "" {
 		res, body := h.send(b, request{method: http.MethodGet, path: fillIn(v.first, values)})
 		for _, c := range res.Cookies() {
-			if !strings.HasSuffix(c.Name, "service-test") { // a short-lived one
+			if !strings.HasSuffix(c.Name, "service-test") { // a short-lived cookie
 				q.cookies = append(q.cookies, c)
 			}
 		}

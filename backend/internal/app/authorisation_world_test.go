@@ -30,13 +30,13 @@ import (
 
 const (
 	siteURL = "https://service.example"
-	// canary is part of every text of the owner; no answer to anybody else may contain it.
+	// canary is part of every text of the owner. No response to anybody else may contain it.
 	canary = "canary"
-	// pastedKey is a credential's value; no answer to anybody may contain it.
+	// pastedKey is the value of a credential. No response may contain it.
 	pastedKey = "sk-pasted-0123456789-0123456789"
 )
 
-// authWorld is a backend in which an owner has one of everything and others try to access it.
+// authWorld is a backend in which an owner has one resource of every kind and others try to access them.
 type authWorld struct {
 	t       *testing.T
 	app     *App
@@ -44,12 +44,12 @@ type authWorld struct {
 	db      *database
 	calls   int
 	owner   *browser
-	others  []*browser // a visitor, another account, a suspended account
+	others  []*browser // a visitor, another account and a suspended account
 	things  map[string]string
-	missing map[string]string // well-formed names that do not exist, with the keys of things
+	missing map[string]string // well-formed names that do not exist, with the same keys as things
 }
 
-// browser is a visitor with the cookie and tokens received so far.
+// browser is a visitor with the cookie and the tokens received so far.
 type browser struct {
 	name, account, email string
 	cookie               *http.Cookie
@@ -63,7 +63,7 @@ func newAuthWorld(t *testing.T, where string) *authWorld {
 		CodeTTL: 10 * time.Minute, PollInterval: 5 * time.Second, Grace: 30 * time.Second, UnusedAfter: time.Minute,
 		CodesPerMinute: 60, SessionsPerMinute: 100_000,
 		CredentialsKeys: hex.EncodeToString([]byte(strings.Repeat("c", 32))), AnalyticsQuota: 1000,
-		// No mail is sent, because the sender does not run.
+		// No mail is sent, because the mail sender is not running.
 		Mail: config.Mail{Host: "localhost", Port: 25, From: "service@service.example", TLS: "none"},
 	}}
 	o.Config.OIDCFile, o.Config.CredentialsFile = outside(t)
@@ -77,7 +77,7 @@ func newAuthWorld(t *testing.T, where string) *authWorld {
 		t.Fatal(err)
 	}
 	h := &authWorld{t: t, app: a, db: openDatabase(t, where)}
-	// The same services on the same store, to create things directly.
+	// The same services on the same store, for creating resources directly.
 	h.f, err = (&App{config: o.Config, log: o.Log, store: a.store}).features(o, site)
 	h.must(err)
 	h.fill()
@@ -85,7 +85,8 @@ func newAuthWorld(t *testing.T, where string) *authWorld {
 	return h
 }
 
-// outside starts what a backend depends on: a sign-in provider, and an AI provider that accepts every key.
+// outside starts the servers that the backend depends on: a sign-in provider, and an AI provider that accepts every
+// key.
 func outside(t *testing.T) (oidcFile, credentialsFile string) {
 	t.Helper()
 	var address string
@@ -118,7 +119,7 @@ func (h *authWorld) must(err error) {
 	}
 }
 
-// outbox stores the last mail.
+// outbox keeps the last mail.
 type outbox struct{ last mail.Message }
 
 func (o *outbox) Queue(m mail.Message) error { o.last = m; return nil }
@@ -132,7 +133,7 @@ func (h *authWorld) fill() {
 	h.things, h.missing = map[string]string{"pasted": pastedKey, "password": testPassword}, map[string]string{}
 	second := h.signInAs(&browser{name: "the owner's second browser"}, h.owner.email)
 	for _, b := range []*browser{h.owner, other, suspended} {
-		h.link(b, "com.example.own") // every account has one with this name
+		h.link(b, "com.example.own") // every account has a project with this name
 	}
 	h.name("project", "com.example."+canary, "com.example.nobody")
 	h.name("alias", "com.example.old"+canary, "com.example.never")
@@ -148,11 +149,12 @@ func (h *authWorld) fill() {
 	h.db.exec("UPDATE accounts SET state = 'suspended' WHERE id = $1", suspended.account)
 }
 
-// name records a thing and a counterpart that does not exist; if missing is "", it changes the last character.
+// name records a thing and a counterpart that does not exist. If missing is empty, the counterpart is the thing with
+// its last character changed.
 func (h *authWorld) name(name, thing, missing string) {
 	h.t.Helper()
 	if thing == "" {
-		h.t.Fatalf("there is no %s", name)
+		h.t.Fatalf("no value for %s", name)
 	}
 	if missing == "" {
 		last := map[bool]string{true: "b", false: "a"}[strings.HasSuffix(thing, "a")]
@@ -170,7 +172,7 @@ func (h *authWorld) signUp(name, email string) *browser {
 
 var csrfOf = regexp.MustCompile(`name="csrf" value="([^"]+)"`)
 
-// signInAs signs in on the page; without an address it stops there, as a visitor with a cookie.
+// signInAs signs in on the sign-in page. If email is empty, it only opens the page, like a visitor with a cookie.
 func (h *authWorld) signInAs(b *browser, email string) *browser {
 	h.t.Helper()
 	h.visit(b, request{method: http.MethodGet, path: "/signin"})
@@ -181,12 +183,12 @@ func (h *authWorld) signInAs(b *browser, email string) *browser {
 	h.visit(b, request{method: http.MethodPost, path: "/signin", form: form, origin: siteURL})
 	h.visit(b, request{method: http.MethodGet, path: "/account/settings"})
 	if b.email = email; !strings.HasPrefix(b.cookie.Value, "s.") || b.csrf == "" {
-		h.t.Fatalf("%s is not signed in", b.name)
+		h.t.Fatalf("failed to sign in as %s", b.name)
 	}
 	return b
 }
 
-// visit keeps the cookie and the token of an answer.
+// visit sends a request and keeps the cookie and the token of the response.
 func (h *authWorld) visit(b *browser, q request) {
 	h.t.Helper()
 	res, body := h.send(b, q)
@@ -200,7 +202,7 @@ func (h *authWorld) visit(b *browser, q request) {
 	}
 }
 
-// link links an install to the account and opens a session of a project with it.
+// link links an install to the account and uses it to open a session of the project.
 func (h *authWorld) link(b *browser, project string) (linkID string) {
 	h.t.Helper()
 	ctx := h.t.Context()
@@ -224,7 +226,7 @@ func (h *authWorld) link(b *browser, project string) (linkID string) {
 	return known.LinkID
 }
 
-// config stores one setting of each kind for the owner's project.
+// config stores one setting of each kind in the owner's project.
 func (h *authWorld) config(linkID string) {
 	h.t.Helper()
 	ctx, id, project, agent := h.t.Context(), h.owner.account, h.things["project"], audit.Agent(linkID)
@@ -252,7 +254,7 @@ func (h *authWorld) config(linkID string) {
 	h.name("paste", paste.ID, secret.New(credential.Credential))
 }
 
-// basics sets a name, a key, a credential and some usage for a project of the owner.
+// basics gives a project of the owner a name, a key, a credential and some usage.
 func (h *authWorld) basics(project string) (keyID string) {
 	h.t.Helper()
 	ctx, id := h.t.Context(), h.owner.account
@@ -267,7 +269,7 @@ func (h *authWorld) basics(project string) (keyID string) {
 		{ID: "00000001", Type: analytics.Custom, Name: canary + "_tap", At: time.Now(), InstallID: "install-1"}})
 	h.must(err)
 	if counted.Accepted != 1 {
-		h.t.Fatalf("the event was not counted: %+v", counted)
+		h.t.Fatalf("got %+v, want one accepted event", counted)
 	}
 	return key.ID
 }
@@ -279,7 +281,7 @@ func (h *authWorld) newest() string {
 	return all[0].ID
 }
 
-// account adds to the owner's account its sign-in methods, a second browser and two mailed links.
+// account adds sign-in methods, a second browser and two mailed links to the owner's account.
 func (h *authWorld) account(second *browser) {
 	h.t.Helper()
 	ctx, id := h.t.Context(), h.owner.account
@@ -312,17 +314,17 @@ func (h *authWorld) account(second *browser) {
 
 func tokenOf(address string) string { _, token, _ := strings.Cut(address, "?token="); return token }
 
-// request is one request of a browser. origin is the origin of the page that sends it; empty for none.
+// request is one request of a browser. origin is the origin of the page that sends it, or empty.
 type request struct {
 	method, path string
 	form         url.Values
 	origin       string
-	cookies      []*http.Cookie // in addition to the browser's own
-	pattern      string         // pattern of the route that must handle it
-	socket       bool           // it requests a WebSocket
+	cookies      []*http.Cookie // in addition to the browser's own cookies
+	pattern      string         // the pattern of the route that must handle the request
+	socket       bool           // the request asks for a WebSocket
 }
 
-// send sends the request from a new address each time, because rate limits are tested elsewhere.
+// send sends each request from a new address, because rate limits are tested elsewhere.
 func (h *authWorld) send(b *browser, q request) (*http.Response, string) {
 	h.t.Helper()
 	r := httptest.NewRequestWithContext(context.WithoutCancel(h.t.Context()), q.method, siteURL+q.path,
@@ -349,10 +351,10 @@ func (h *authWorld) send(b *browser, q request) (*http.Response, string) {
 		r.AddCookie(c)
 	}
 	w := httptest.NewRecorder()
-	r.Host = "localhost:" // an embedded backend answers no other host; only such a backend has local servers
+	r.Host = "localhost:" // an embedded backend, the only kind with local servers, rejects any other host
 	h.app.Handler().ServeHTTP(w, r)
 	if q.pattern != "" && r.Pattern != q.pattern {
-		h.t.Errorf("%s %s was taken by %q, not by %q", q.method, q.path, r.Pattern, q.pattern)
+		h.t.Errorf("%s %s was routed to %q, want %q", q.method, q.path, r.Pattern, q.pattern)
 	}
 	return w.Result(), w.Body.String()
 }

@@ -10,24 +10,25 @@ import (
 	"sync"
 )
 
-// clientAddresses finds the address of the client that made a request.
+// clientAddresses finds the address of the client that sent a request.
 type clientAddresses struct {
 	trusted []netip.Prefix
-	// proxied is set if the site uses https, which this server does not speak: a proxy makes every connection.
+	// proxied is set if the site uses https. This server does not terminate TLS, so every connection then comes from a
+	// proxy.
 	proxied bool
 	log     *slog.Logger
 	warned  sync.Once
 }
 
-// ip returns the client's address: that of the connection, or, if a trusted proxy made it, the last address in
-// X-Forwarded-For that is not a trusted proxy.
+// ip returns the client's address. That is the address of the connection, or, if the connection comes from a trusted
+// proxy, the last address in X-Forwarded-For that is not a trusted proxy.
 func (c *clientAddresses) ip(r *http.Request) string {
 	ip, _ := c.find(r)
 	return ip
 }
 
-// isKnown reports whether ip returns the client's own address. Behind a proxy that is not in trusted_proxies every
-// client has the proxy's address.
+// isKnown reports whether ip returns the address of the client itself. Behind a proxy that is not in trusted_proxies,
+// every client appears with the proxy's address.
 func (c *clientAddresses) isKnown(r *http.Request) bool {
 	ip, own := c.find(r)
 	if !own && c.proxied {
@@ -54,7 +55,7 @@ func (c *clientAddresses) find(r *http.Request) (ip string, own bool) {
 			break
 		}
 		if !c.isTrusted(hop) {
-			return hop, i == 0 // if there are more before it, it may be an unknown proxy
+			return hop, i == 0 // if more addresses precede it, it may be an unknown proxy
 		}
 	}
 	return peer, false
@@ -65,7 +66,7 @@ func (c *clientAddresses) isTrusted(text string) bool {
 	return err == nil && slices.ContainsFunc(c.trusted, func(p netip.Prefix) bool { return p.Contains(addr.Unmap()) })
 }
 
-// isForwarded reports whether a proxy added its header.
+// isForwarded reports whether the request has a header that proxies add.
 func isForwarded(r *http.Request) bool {
 	headers := []string{"X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-Ip", "Forwarded", "Via"}
 	return slices.ContainsFunc(headers, func(name string) bool { return len(r.Header.Values(name)) > 0 })

@@ -33,7 +33,7 @@ func TestClientAddresses(t *testing.T) {
 			"192.0.2.7", true},
 		"unnamed before a named one": {trusted, true, "10.0.0.9:5", []string{"X-Forwarded-For", "192.0.2.7, 198.51.100.4"},
 			"198.51.100.4", false},
-		"named proxy that says none": {trusted, true, "10.0.0.9:5", nil, "10.0.0.9", false},
+		"trusted proxy without X-Forwarded-For": {trusted, true, "10.0.0.9:5", nil, "10.0.0.9", false},
 		"named proxy, no address": {trusted, true, "10.0.0.9:5", []string{"X-Forwarded-For", "unknown"}, "10.0.0.9",
 			false},
 	} {
@@ -45,12 +45,12 @@ func TestClientAddresses(t *testing.T) {
 		var log bytes.Buffer
 		c := &clientAddresses{trusted: tc.trusted, proxied: tc.proxied, log: slog.New(slog.NewTextHandler(&log, nil))}
 		if ip, known := c.ip(r), c.isKnown(r); ip != tc.ip || known != tc.known {
-			t.Errorf("%s: %s, known %t; want %s, %t", name, ip, known, tc.ip, tc.known)
+			t.Errorf("%s: got address %s, known %t; want %s, %t", name, ip, known, tc.ip, tc.known)
 		}
 		c.isKnown(r)
 		if warned := strings.Count(log.String(), "trusted_proxies"); warned > 1 ||
 			(warned == 1) != (tc.proxied && !tc.known) {
-			t.Errorf("%s: the operator is warned %d times", name, warned)
+			t.Errorf("%s: the operator was warned %d times, want once for an unknown proxy, otherwise never", name, warned)
 		}
 	}
 }

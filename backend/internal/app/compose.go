@@ -33,12 +33,12 @@ import (
 	"github.com/service-dev/service/proto/buildinfo"
 )
 
-// server is a part that runs until ctx ends.
+// server is a part of the backend that runs until ctx ends.
 type server interface {
 	Serve(ctx context.Context) error
 }
 
-// features are the parts between the store and the API and pages.
+// features holds the services that the API and the pages use.
 type features struct {
 	links       *link.Service
 	mail        *mail.Sender
@@ -57,11 +57,11 @@ type features struct {
 	telemetry   *telemetry.Service
 	credit      *credit.Ledger
 	gateway     *gateway.Service
-	servers     *gateway.LocalServers // of an embedded backend, or nil
+	servers     *gateway.LocalServers // nil unless the backend is embedded
 	usage       *usage.Service
 }
 
-// compose creates the features and the handler of the API and pages.
+// compose creates the features and the handler for the API and the pages.
 func (a *App) compose(o Options) error {
 	site, err := url.Parse(a.config.SiteURL)
 	if err != nil {
@@ -82,7 +82,7 @@ func (a *App) compose(o Options) error {
 	if err != nil {
 		return err
 	}
-	// Calls, spending and accounts pass their mail on to f.mail.
+	// f.mail is last because the gateway, the credit and the accounts queue mail in it.
 	a.last = append(a.last, f.gateway, f.credit, f.accounts, f.mail)
 	pages.Mount(mux)
 	a.handler = logRequests(o.Log, withPolicies(site.Scheme == "https", textOnly(mux)))
@@ -162,7 +162,7 @@ func (f *features) notifyOfLink(l link.Link) {
 	})
 }
 
-// newCredentials works without a key too; the feature then refuses to store credentials.
+// newCredentials works without an encryption key too; the service then refuses to store credentials.
 func (a *App) newCredentials(o Options, hash secret.Hasher) (*credentials.Service, error) {
 	keys, err := credentials.ParseKeys(a.config.CredentialsKeys)
 	if err != nil && !errors.Is(err, credentials.ErrNotConfigured) {
@@ -204,7 +204,7 @@ func (a *App) newPages(f *features, o Options) (*web.Web, error) {
 		ClientIP: a.addresses.ip, AddressKnown: a.addresses.isKnown, Log: o.Log,
 		SignInWord: o.SignInWord, SignedOut: a.signedOut,
 	}
-	if f.passkeys != nil { // a nil pointer in the interface would not be nil
+	if f.passkeys != nil { // a nil pointer in an interface would not equal nil
 		pages.Passkeys = f.passkeys
 	}
 	if f.servers != nil {

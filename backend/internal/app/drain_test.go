@@ -16,7 +16,7 @@ import (
 	"github.com/service-dev/service/backend/internal/config"
 )
 
-// ends records the order in which things ended.
+// ends records the order in which parts ended.
 type ends struct {
 	mu    sync.Mutex
 	names []string
@@ -39,7 +39,7 @@ func (p endingPart) Serve(ctx context.Context) error {
 	return nil
 }
 
-// Work that a request leaves for later, such as mail, is done even if the last request created it.
+// Work that a request leaves for later, such as mail, is finished even if the last request created it.
 func TestServe_FinishesWorkOfRequests(t *testing.T) {
 	dir := t.TempDir()
 	c := config.Embedded(dir, "http://localhost:1", []byte(strings.Repeat("k", 32)), "")
@@ -73,7 +73,7 @@ func TestServe_FinishesWorkOfRequests(t *testing.T) {
 	}()
 	<-asked
 	stop()
-	for { // until the drain has begun
+	for { // until draining has begun
 		conn, err := net.Dial("tcp", listener.Addr().String())
 		if err != nil {
 			break
@@ -89,6 +89,6 @@ func TestServe_FinishesWorkOfRequests(t *testing.T) {
 		t.Error(err)
 	}
 	if want := []string{"request", "accounts", "mail"}; !slices.Equal(order.names, want) {
-		t.Errorf("ended in the order %v, want %v", order.names, want)
+		t.Errorf("parts ended in the order %v, want %v", order.names, want)
 	}
 }

@@ -15,14 +15,15 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-// The page says why it ended: the person was signed out, or (if another process revoked the link) the session is over.
+// The page says why it ended: the person was signed out, or the session ended because another process revoked the
+// link.
 func TestSimulatorPage_Ends(t *testing.T) {
 	b := startBackend(t)
 	browser := newBrowser(t)
 	var s backendapi.Session
 	if status := b.call("POST", backendapi.PathSessions, `{"project":"com.example.hello"}`,
 		&s); status != http.StatusCreated {
-		t.Fatalf("create: %d", status)
+		t.Fatalf("create session: got status %d, want 201", status)
 	}
 	signIn := func() {
 		t.Helper()
@@ -54,7 +55,7 @@ func TestSimulatorPage_Ends(t *testing.T) {
 	}
 	if n, err := link.NewService(operator, operator, secret.NewHasher(nil), link.Settings{},
 		slog.New(slog.DiscardHandler), nil).RevokeAll(t.Context(), ada.ID, audit.Operator()); err != nil || n != 1 {
-		t.Fatalf("revoked %d, %v", n, err)
+		t.Fatalf("revoked %d links (error %v), want 1", n, err)
 	}
 	see(t, browser, "#socket", "Session closed")
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/service-dev/service/backend/internal/config"
 )
 
-// forwardedFor is a proxy on this machine that forwards requests of one address.
+// forwardedFor acts as a proxy on this machine that forwards requests from one address.
 type forwardedFor string
 
 func (f forwardedFor) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -18,7 +18,8 @@ func (f forwardedFor) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// Free credit counts against the network that an account was made from, also if nobody is signed in when it is spent.
+// Free credit counts toward the network from which an account was created, even if nobody is signed in when it is
+// spent.
 func TestFreeCredit_CountsTheNetworkOfTheSignUp(t *testing.T) {
 	eachGateway(t, func(t *testing.T, w *gatewayWorld) {
 		for email, ip := range map[string]string{"bob@example.org": "8.8.4.1", "eve@example.org": "8.8.4.77"} {
@@ -26,11 +27,11 @@ func TestFreeCredit_CountsTheNetworkOfTheSignUp(t *testing.T) {
 			b.get("/signup")
 			if status := b.post("/signup", url.Values{"email": {email}, "accept": {"1"}, "password": {testPassword}}); status !=
 				http.StatusSeeOther {
-				t.Fatalf("sign up: %d", status)
+				t.Fatalf("sign up: got status %d, want 303", status)
 			}
 			b.get("/privacy")
 			if status := b.post("/signout", url.Values{}); status != http.StatusSeeOther {
-				t.Fatalf("sign out: %d", status)
+				t.Fatalf("sign out: got status %d, want 303", status)
 			}
 		}
 		var browsers, grants, networks int
@@ -39,9 +40,9 @@ func TestFreeCredit_CountsTheNetworkOfTheSignUp(t *testing.T) {
 			t.Fatal(err)
 		}
 		if browsers != 0 || grants != 2 || networks != 1 {
-			t.Errorf("%d browsers are signed in; %d grants to %d networks", browsers, grants, networks)
+			t.Errorf("got %d signed-in browsers and %d grants to %d networks, want 0, 2 and 1", browsers, grants, networks)
 		}
-		// Ada's account was made by an operator: no network is known.
+		// An operator created Ada's account, so its network is unknown.
 		if res, text := w.ask("POST", "/v1/chat/completions", chatBody("good", "")); res.StatusCode != http.StatusOK {
 			t.Errorf("%d %s", res.StatusCode, text)
 		}

@@ -16,7 +16,7 @@ import (
 	"github.com/service-dev/service/backend/internal/usage"
 )
 
-// newGateway loads the models.
+// newGateway loads the catalogue of models and creates the gateway.
 func (a *App) newGateway(f *features, o Options) error {
 	catalogue, err := gateway.LoadCatalogue(a.config.GatewayCatalogue)
 	if err != nil {
@@ -44,7 +44,7 @@ func (a *App) newGateway(f *features, o Options) error {
 	return nil
 }
 
-// textModels are the models that a project's assistant can be set to.
+// textModels returns the models that a project's assistant can use.
 func (f *features) textModels(
 	ctx context.Context, account, project string,
 ) (models []assistant.TextModel, standard string, err error) {
@@ -66,7 +66,7 @@ func mountGateway(mux *http.ServeMux, f *features, o Options) {
 	modelapi.New(modelapi.Options{Keys: f.projects, Sessions: f.assistants, Gateway: f.gateway, Log: o.Log}).Mount(mux)
 }
 
-// callerKeys are the keys of running calls: project keys, and open sessions.
+// callerKeys provides the keys with which calls are made: project keys and the tokens of open sessions.
 type callerKeys struct{ *sqlstore.Store }
 
 func (k callerKeys) LiveKeys(ctx context.Context, ids []string) ([]string, error) {
@@ -85,7 +85,7 @@ func (k callerKeys) LiveKeys(ctx context.Context, ids []string) ([]string, error
 	return live, err
 }
 
-// ownKeys are the stored credentials of projects, as keys that pay for calls.
+// ownKeys provides the stored credentials of projects as keys that pay for calls.
 type ownKeys struct {
 	gateway.KeySources
 	credentials *credentials.Service

@@ -18,8 +18,8 @@ import (
 	"github.com/service-dev/service/packaging/llmtest"
 )
 
-// Two hundred concurrent calls on five cents, which would cover all of them one after the other: a call is answered or
-// told to try again, but never refused for lack of credit.
+// Two hundred concurrent calls share a balance of five cents, which would cover all of them one after the other. A
+// call is answered or told to try again, but never refused for lack of credit.
 func TestGateway_TwoHundredCallsOnFiveCents(t *testing.T) {
 	eachGateway(t, testManyCalls, func(c *config.Config) { c.FreeCredit = "0.05" })
 }
@@ -40,15 +40,15 @@ func testManyCalls(t *testing.T, w *gatewayWorld) {
 		spent += row.MicroUSD
 	}
 	if posted, held := w.balance(); posted != 50_000-spent || held != 0 || spent == 0 {
-		t.Errorf("balance %d, held %d after %d", posted, held, spent)
+		t.Errorf("got balance %d and %d held after spending %d, want the rest of 50,000 and none held", posted, held, spent)
 	}
 	if res, body := w.ask("POST", "/v1/chat/completions", chatBody("good", "")); res.StatusCode != http.StatusOK {
-		t.Errorf("afterwards: %d %s", res.StatusCode, body)
+		t.Errorf("call after the burst: got %d %s, want 200", res.StatusCode, body)
 	}
 }
 
-// For every call and every kind of misbehaviour, the provider's bill equals the sum of the account's charge and the
-// operator's cost, or the call is marked as estimated.
+// For every call and every kind of misbehaviour, the provider's bill equals the account's charge plus the operator's
+// cost, or the call is marked as estimated.
 func TestGateway_LedgerEqualsTheProvidersBook(t *testing.T) {
 	if err := flag.Set("rapid.checks", "5"); err != nil {
 		t.Fatal(err)
@@ -79,7 +79,7 @@ func (w *gatewayWorld) posted() int64 {
 	return posted
 }
 
-// compareCall makes a call of any kind and compares its cost with the provider's records.
+// compareCall makes an arbitrary call and compares its cost with the provider's records.
 func (w *gatewayWorld) compareCall(rt *rapid.T) {
 	model := rapid.SampledFrom([]string{"good", llmtest.OneByte, llmtest.UsageNull, llmtest.UsageWithDelta,
 		llmtest.AboveMax, llmtest.UsageNone, llmtest.CutAfterUsage, llmtest.CutBeforeUsage, llmtest.Status500,
@@ -100,7 +100,7 @@ func (w *gatewayWorld) compareCall(rt *rapid.T) {
 	row := w.last()
 	carried = w.sum("debit = 'operator'") - carried
 	if _, held := w.balance(); held != 0 || row.MicroUSD > 3*10_000+10*1000 {
-		rt.Fatalf("%s: %d held, %+v", body, held, row)
+		rt.Fatalf("%s: %d still held after the call, want 0: %+v", body, held, row)
 	}
 	if row.Estimated {
 		return
@@ -115,24 +115,26 @@ func (w *gatewayWorld) compareCall(rt *rapid.T) {
 		billed = 2*(c.In-cached) + cached + 10*c.Out
 	}
 	if row.MicroUSD+carried != billed {
-		rt.Fatalf("%s: billed %d, charged %d, carried %d: %d %.200s", body, billed, row.MicroUSD, carried, res.StatusCode, text)
+		rt.Fatalf("%s: provider billed %d, account charged %d, operator paid %d: status %d %.200s", body, billed,
+			row.MicroUSD, carried, res.StatusCode, text)
 	}
 }
 
-// A provider that drops a connection after it has read the request receives the request once, whatever headers the app
-// sends.
+// A provider that drops the connection after reading a request receives the request only once, whatever headers the
+// app sends.
 func TestGateway_SendsADroppedCallOnce(t *testing.T) {
 	w := startGateway(t)
 	for _, header := range [][]string{nil, {"Idempotency-Key", "k-1"}, {"X-Idempotency-Key", "k-2"}} {
 		before := len(w.provider.Book())
 		res, body := w.ask("POST", "/v1/chat/completions", chatBody(llmtest.DropsAfterRead, ""), header...)
 		if n := len(w.provider.Book()) - before; n != 1 || res.StatusCode != http.StatusServiceUnavailable {
-			t.Errorf("%v: %d requests, %d %s", header, n, res.StatusCode, body)
+			t.Errorf("%v: provider received %d requests, app got %d %s; want one request and 503", header, n, res.StatusCode,
+				body)
 		}
 	}
 }
 
-// Suspending an account or deleting a project ends its calls, whichever process does it.
+// Suspending an account or deleting a project ends its calls, even if another process does it.
 func TestGateway_CutsTheAnswerOfWhatIsGone(t *testing.T) {
 	for name, end := range map[string]func(w *gatewayWorld){
 		"suspended account": func(w *gatewayWorld) { w.exec("UPDATE accounts SET state = 'suspended'") },
@@ -150,23 +152,23 @@ func TestGateway_CutsTheAnswerOfWhatIsGone(t *testing.T) {
 				res := w.begin(t.Context(), chatBody(llmtest.HangsInside, `,"stream":true`))
 				defer res.Body.Close()
 				end(w)
-				text, err := io.ReadAll(res.Body) // the provider says nothing for a minute
+				text, err := io.ReadAll(res.Body) // the provider sends nothing for a minute
 				if err == nil || !strings.Contains(string(text), "the answer broke off") {
 					t.Errorf("%v, %q", err, text)
 				}
 				if posted, held := w.balance(); held != 0 || posted == 2_000_000 {
-					t.Errorf("balance %d, held %d", posted, held)
+					t.Errorf("got balance %d and %d held, want a charge and none held", posted, held)
 				}
 				if again, _ := w.ask("POST", "/v1/chat/completions", chatBody("good", "")); again.StatusCode !=
 					http.StatusUnauthorized {
-					t.Errorf("the next call: %d", again.StatusCode)
+					t.Errorf("next call: got status %d, want 401", again.StatusCode)
 				}
 			})
 		})
 	}
 }
 
-// A cap that is lowered while an answer is streamed lets the answer end, and refuses the next call.
+// If a cap is lowered while an answer is streamed, the answer continues to its end and the next call is refused.
 func TestGateway_CapIsLoweredDuringACall(t *testing.T) {
 	eachGateway(t, func(t *testing.T, w *gatewayWorld) {
 		res := w.begin(t.Context(), chatBody(llmtest.WaitsInside, `,"stream":true`))
@@ -181,7 +183,7 @@ func TestGateway_CapIsLoweredDuringACall(t *testing.T) {
 	})
 }
 
-// The key of a project that was merged into another is valid for that one, whose caps count the spending.
+// After a project is merged into another, its key is valid for that project, whose caps then count the spending.
 func TestGateway_MergedProjectPays(t *testing.T) {
 	eachGateway(t, func(t *testing.T, w *gatewayWorld) {
 		const from, into = "com.example.hello", "com.example.other"
@@ -193,7 +195,7 @@ func TestGateway_MergedProjectPays(t *testing.T) {
 		w.merge(from, into)
 		w.provider.Continue()
 		if text, err := io.ReadAll(res.Body); err != nil || !strings.Contains(string(text), "[DONE]") {
-			t.Errorf("a call in flight: %v, %q", err, text)
+			t.Errorf("call in flight: got error %v, answer %q, want a complete answer", err, text)
 		}
 		w.ask("POST", "/v1/chat/completions", chatBody("good", ""))
 		var calls, inProject, inAccount int64
@@ -201,7 +203,8 @@ func TestGateway_MergedProjectPays(t *testing.T) {
 			(SELECT MAX(spent) FROM credit_spending WHERE project = $1), (SELECT MAX(spent) FROM credit_spending WHERE
 			project = '')`, into).Scan(&calls, &inProject, &inAccount)
 		if err != nil || calls != 2 || inProject == 0 || inProject != inAccount {
-			t.Errorf("%d calls, %d of %d spent: %v", calls, inProject, inAccount, err)
+			t.Errorf("got %d calls, %d of %d spent in the project (error %v), want 2 calls, all spent there", calls, inProject,
+				inAccount, err)
 		}
 		w.exec("INSERT INTO gateway_settings (account_id, app_id, day_cap) SELECT account_id, app_id, 1 FROM projects " +
 			"WHERE app_id = '" + into + "'")

@@ -16,7 +16,7 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-// failure is a way in which a call fails, and what everybody sees of it.
+// failure is one way in which a call fails, and what the app, the agent and the owner see of it.
 type failure struct {
 	name    string
 	prepare func(f *failures)
@@ -26,13 +26,13 @@ type failure struct {
 
 	status           int
 	code, retryAfter string
-	members          string // of the error, beside those that all errors have
-	counts           string // what of the usage it counts to: refused, failed, failed and estimated, or nothing
-	hint             string // part of the next step that agents read of a refusal
-	page             string // part of what the owner's page says
+	members          string // members of the error object, in addition to those that all errors have
+	counts           string // the usage counter it increases: refused, failed, failed and estimated, or none
+	hint             string // part of the next step that agents read for a refusal
+	page             string // part of the text on the owner's page
 }
 
-// failures are a gateway and its owner at the pages.
+// failures is a gateway whose owner is signed in to the pages.
 type failures struct {
 	*gatewayWorld
 	owner *pagesOf
@@ -41,29 +41,29 @@ type failures struct {
 
 const (
 	gatewayPage = "/account/projects/com.example.hello"
-	// affordable is free credit that covers any call but a long question with a long answer, in micro-USD.
+	// affordable is free credit that covers any call except a long question with a long answer, in micro-USD.
 	affordable = 35_000
 )
 
 var longQuestion = strings.Replace(chatBody("good", ""), "Hello", strings.Repeat("word ", 2100), 1)
 
-// withMore adds members to a body.
+// withMore adds members to a JSON object.
 func withMore(body, more string) string { return strings.TrimSuffix(body, "}") + more + "}" }
 
 func (f *failures) set(path string, form url.Values) {
 	f.t.Helper()
 	if status := f.owner.post(gatewayPage+path, form); status != http.StatusSeeOther {
-		f.t.Fatalf("POST %s: %d", path, status)
+		f.t.Fatalf("POST %s: got status %d, want 303", path, status)
 	}
 }
 
-// dayCap sets the project's cap of a day for one call.
+// dayCap sets the project's day cap for one call.
 func (f *failures) dayCap() {
 	f.exec("INSERT INTO gateway_settings (account_id, app_id, day_cap) SELECT account_id, app_id, 1 FROM projects")
 	f.undo = append(f.undo, func() { f.exec("DELETE FROM gateway_settings") })
 }
 
-// reserve has a call in flight hold most of what is left.
+// reserve lets a call in flight hold most of the remaining credit.
 func (f *failures) reserve() {
 	res := f.begin(f.t.Context(), chatBody(llmtest.WaitsInside, `,"stream":true,"max_tokens":1000`))
 	f.undo = append(f.undo, func() {
@@ -73,20 +73,20 @@ func (f *failures) reserve() {
 	})
 }
 
-// hide has a model send three receipts that cannot be right.
+// hide makes a model send three impossible usage reports, after which it is hidden.
 func (f *failures) hide() {
 	for range 3 {
 		f.ask("POST", "/v1/chat/completions", chatBody(llmtest.UsageHuge, ""))
 	}
 }
 
-// refusedKey has the project pay by a key that its provider refuses.
+// refusedKey makes the project pay with a key that its provider refuses.
 func (f *failures) refusedKey() {
 	f.payByOwnKey("sk-refused-canary-000000")
 	f.undo = append(f.undo, func() { f.set("/gateway/key-source", url.Values{"source": {"credit"}}) })
 }
 
-// untilUsage waits until the usage is as it should be, which a call brings about that nobody waits for.
+// untilUsage waits until the usage report satisfies holds, because a call is recorded after its answer.
 func (w *gatewayWorld) untilUsage(what string, holds func(u backendapi.GatewayUsage) bool) (u backendapi.GatewayUsage) {
 	w.t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -95,7 +95,7 @@ func (w *gatewayWorld) untilUsage(what string, holds func(u backendapi.GatewayUs
 		select {
 		case <-tick.C:
 		case <-w.t.Context().Done():
-			w.t.Fatalf("never arrived: %s", what)
+			w.t.Fatalf("usage report never showed: %s", what)
 		}
 	}
 	return u
@@ -107,7 +107,7 @@ const (
 	estimated = "failed and estimated"
 )
 
-// failuresOfCalls are provoked one after the other; the dearest come last.
+// failuresOfCalls are provoked one after the other. The most expensive ones come last.
 var failuresOfCalls = []failure{
 	{name: "no credit", body: chatBody("expensive", ""), status: 402, code: "no_credit", members: "needed available",
 		counts: refused, hint: "Add credit", page: "The credit did not cover the call."},
@@ -123,7 +123,7 @@ var failuresOfCalls = []failure{
 	{name: "model without a price", body: chatBody("unpriced", ""), status: 404, code: "model_not_found", counts: refused,
 		hint: "ask for assistant", page: "No price for text_cached"},
 	{name: "wrong interface", body: chatBody("resp-good", ""), status: 400, code: "wrong_api", counts: refused,
-		hint: "names the interface of each", page: "by another interface than the model has"},
+		hint: "names the interface of each", page: "through an interface that the model does not have"},
 	{name: "more than the credit", body: withMore(longQuestion, `,"max_tokens":1000`), status: 402,
 		code: "request_too_large", members: "needed available affordableOutputTokens", counts: refused,
 		hint: "lower max_tokens", page: "The credit covered only a shorter answer"},
@@ -150,9 +150,9 @@ var failuresOfCalls = []failure{
 		code: "model_not_found", counts: refused, hint: "ask for assistant", page: "last usage reports were impossible"},
 }
 
-// Each way in which a call fails is provoked once: what the app gets, what getGatewayUsage reports and what the owner's
-// page says. That a server dies is shown by TestGateway_ServerIsKilled, and that the database is away by
-// TestGateway_DatabaseIsAway, in package server.
+// Each way in which a call fails is provoked once. The test checks what the app receives, what getGatewayUsage reports
+// and what the owner's page says. TestGateway_ServerIsKilled and TestGateway_DatabaseIsAway, in package server, cover
+// a server that dies and a database that is unavailable.
 func TestGateway_EachFailureIsExplained(t *testing.T) {
 	enginetest.EachBlank(t, func(t *testing.T, database func(t *testing.T) string) {
 		start := func(limits gateway.Limits, changes ...func(*config.Config)) *failures {
@@ -169,7 +169,7 @@ func TestGateway_EachFailureIsExplained(t *testing.T) {
 		t.Run("the app leaves", f.leave)
 		for _, alarm := range []string{"provider refused the operator's request", "model hidden"} {
 			if !strings.Contains(f.log.String(), alarm) {
-				t.Errorf("the operator's log lacks %q", alarm)
+				t.Errorf("the operator's log must contain %q", alarm)
 			}
 		}
 		t.Run("provider hangs", func(t *testing.T) {
@@ -184,7 +184,7 @@ func TestGateway_EachFailureIsExplained(t *testing.T) {
 	})
 }
 
-// provoke provokes a failure and compares what everybody sees.
+// provoke provokes a failure and checks what the app, the agent and the owner see.
 func (f *failures) provoke(t *testing.T, row failure) {
 	if row.prepare != nil {
 		row.prepare(f)
@@ -202,10 +202,11 @@ func (f *failures) provoke(t *testing.T, row failure) {
 	res, text := f.ask("POST", path, row.body, row.header...)
 	if res.StatusCode != row.status || res.Header.Get("Retry-After") != row.retryAfter ||
 		!strings.Contains(text, `"code":"`+row.code+`"`) {
-		t.Errorf("%d, Retry-After %q: %s", res.StatusCode, res.Header.Get("Retry-After"), text)
+		t.Errorf("got status %d, Retry-After %q, body %s; want another failure", res.StatusCode,
+			res.Header.Get("Retry-After"), text)
 	}
 	if row.status == http.StatusOK && !strings.HasSuffix(text, "BROKEN") {
-		t.Errorf("the answer ended well: %s", text)
+		t.Errorf("the answer must end with the error, got %s", text)
 	} else if row.status != http.StatusOK {
 		e := errorOf(t, text)
 		for _, name := range strings.Fields(row.members) {
@@ -217,7 +218,7 @@ func (f *failures) provoke(t *testing.T, row failure) {
 	f.compare(t, row, before)
 }
 
-// compare compares the usage and the page with those before the failure.
+// compare compares the usage and the page with their state before the failure.
 func (f *failures) compare(t *testing.T, row failure, before backendapi.GatewayUsage) {
 	t.Helper()
 	after := f.usage("")
@@ -233,9 +234,9 @@ func (f *failures) compare(t *testing.T, row failure, before backendapi.GatewayU
 		want.Calls++
 		want.Failed++
 	}
-	charged := row.status == http.StatusOK || row.code != gateway.CodeProviderTimeout // else the operator pays
+	charged := row.status == http.StatusOK || row.code != gateway.CodeProviderTimeout // otherwise the operator pays
 	if after.Totals != want || row.counts == estimated && charged != (want.MicroUSD > before.Totals.MicroUSD) {
-		t.Errorf("the totals were %+v and are %+v", before.Totals, after.Totals)
+		t.Errorf("totals changed from %+v to %+v, want the failure counted", before.Totals, after.Totals)
 	}
 	count := func(u backendapi.GatewayUsage) (n int64, hint string) {
 		for _, r := range u.Refusals {
@@ -248,24 +249,24 @@ func (f *failures) compare(t *testing.T, row failure, before backendapi.GatewayU
 	was, _ := count(before)
 	is, hint := count(after)
 	if row.counts == refused && (is != was+1 || !strings.Contains(hint, row.hint)) || row.counts != refused && is != was {
-		t.Errorf("%d refusals with %s before, %d after: %s", was, row.code, is, hint)
+		t.Errorf("%d refusals with code %s before, %d after, hint %s; want one more if refused", was, row.code, is, hint)
 	}
 	page := f.owner.get(gatewayPage + "/gateway")
 	for _, part := range []string{row.page, fmt.Sprintf("<dt>Failed</dt><dd>%d</dd>", want.Failed)} {
 		if !strings.Contains(page, part) {
-			t.Errorf("the page lacks %q", part)
+			t.Errorf("the page must contain %q", part)
 		}
 	}
 	if row.code == "own_key_refused" {
 		var list backendapi.CredentialList
 		f.call("GET", helloProject+backendapi.PathCredentials, "", &list)
 		if c := list.Credentials[0]; c.TestResult == nil || *c.TestResult != "refused" {
-			t.Errorf("getCredentialStatus: %+v", c)
+			t.Errorf("getCredentialStatus: got %+v, want the test result refused", c)
 		}
 	}
 }
 
-// leave has an app leave in the middle of an answer: it pays for what was seen.
+// leave makes an app disconnect in the middle of an answer. The account pays for the part that the app received.
 func (f *failures) leave(t *testing.T) {
 	before := f.usage("").Totals
 	ctx, cancel := context.WithCancel(t.Context())
@@ -277,6 +278,6 @@ func (f *failures) leave(t *testing.T) {
 	})
 	if after := u.Totals; after.Cancelled != before.Cancelled+1 || after.Estimated != before.Estimated+1 ||
 		after.Failed != before.Failed || after.MicroUSD == before.MicroUSD {
-		t.Errorf("the totals were %+v and are %+v", before, after)
+		t.Errorf("totals changed from %+v to %+v, want one more cancelled, estimated and charged call", before, after)
 	}
 }

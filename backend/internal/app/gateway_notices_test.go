@@ -12,7 +12,7 @@ import (
 	"github.com/service-dev/service/backend/internal/config"
 )
 
-// mailbox is a mail server that keeps every mail.
+// mailbox is a mail server that keeps every mail it receives.
 type mailbox struct{ mails chan string }
 
 func (m *mailbox) NewSession(*smtp.Conn) (smtp.Session, error) { return m, nil }
@@ -26,7 +26,7 @@ func (m *mailbox) Data(r io.Reader) error {
 	return err
 }
 
-// startMailbox starts a mail server and returns the settings for it.
+// startMailbox starts a mail server and returns the settings for using it.
 func startMailbox(t *testing.T) (*mailbox, config.Mail) {
 	t.Helper()
 	m := &mailbox{make(chan string, 10)}
@@ -48,11 +48,11 @@ func startMailbox(t *testing.T) (*mailbox, config.Mail) {
 	return m, config.Mail{Host: "127.0.0.1", Port: l.Addr().(*net.TCPAddr).Port, From: "service@example.org", TLS: "none"}
 }
 
-// The owner gets one mail when most of a cap is spent, even if the server stops right afterwards.
+// The owner gets one mail when most of a cap is spent, even if the server stops immediately afterwards.
 func TestGateway_MailsThatMostOfACapIsSpent(t *testing.T) {
 	box, settings := startMailbox(t)
 	w := startGateway(t, func(c *config.Config) { c.Mail = settings })
-	<-box.mails // about the agent's link
+	<-box.mails // the notice of the agent's link
 	w.exec("UPDATE accounts SET verified_at = 1")
 	call := func() callRow {
 		if res, text := w.ask("POST", "/v1/chat/completions", chatBody("good", "")); res.StatusCode != http.StatusOK {
@@ -62,7 +62,7 @@ func TestGateway_MailsThatMostOfACapIsSpent(t *testing.T) {
 	}
 	call()
 	w.restart()
-	// More than 80 % of the cap is spent, and two such calls still fit.
+	// More than 80 % of the cap is spent, and two more such calls still fit into it.
 	w.exec("INSERT INTO gateway_settings (account_id, app_id, day_cap) SELECT account_id, app_id, 100000 FROM projects")
 	w.exec("UPDATE credit_spending SET spent = 85000 WHERE project <> ''")
 	call()
@@ -73,10 +73,10 @@ func TestGateway_MailsThatMostOfACapIsSpent(t *testing.T) {
 	for _, part := range []string{"To: <ada@example.org>", "Most of your AI credit or of a cap is spent", "com.example.hello",
 		"/projects/com.example.hello/gateway"} {
 		if !strings.Contains(mail, part) {
-			t.Errorf("the mail has no %q:\n%s", part, mail)
+			t.Errorf("the mail must contain %q:\n%s", part, mail)
 		}
 	}
 	if len(box.mails) != 0 {
-		t.Errorf("another mail: %s", <-box.mails)
+		t.Errorf("got another mail, want only one: %s", <-box.mails)
 	}
 }

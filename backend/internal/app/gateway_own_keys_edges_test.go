@@ -10,12 +10,12 @@ import (
 	"github.com/service-dev/service/packaging/llmtest"
 )
 
-// What own keys pay counts to no cap and needs no credit.
+// Calls paid by a project's own key count toward no cap and need no credit.
 func TestGateway_CapsDoNotCountOwnKeys(t *testing.T) {
 	eachGateway(t, func(t *testing.T, w *gatewayWorld) {
 		f := &failures{gatewayWorld: w, owner: w.signIn()}
 		f.payByOwnKey(llmtest.Key)
-		f.owner.get("/account/credit") // which opens the balance
+		f.owner.get("/account/credit") // creates the balance
 		f.exec("UPDATE gateway_settings SET day_cap = 1")
 		f.exec("UPDATE credit_balances SET day_cap = 1, month_cap = 1, posted = 0")
 		for range 3 {
@@ -32,7 +32,7 @@ func TestGateway_CapsDoNotCountOwnKeys(t *testing.T) {
 	}, withOwnKeys(t))
 }
 
-// Whatever is wrong with an own key or with its provider, credit does not stand in.
+// Whatever is wrong with a project's own key or its provider, the call is never paid from credit instead.
 func TestGateway_CreditNeverStandsInForAnOwnKey(t *testing.T) {
 	eachGateway(t, func(t *testing.T, w *gatewayWorld) {
 		f := &failures{gatewayWorld: w, owner: w.signIn()}
@@ -54,22 +54,22 @@ func TestGateway_CreditNeverStandsInForAnOwnKey(t *testing.T) {
 				t.Errorf("%s: %d %s", c.model, res.StatusCode, text)
 			}
 			if row, n := w.last(), len(w.provider.Book())-calls; n != 1 || row.Source != "own_key" || row.MicroUSD != 0 {
-				t.Errorf("%s: %d requests, %+v", c.model, n, row)
+				t.Errorf("%s: got %d requests and %+v, want one request, paid by the own key at no charge", c.model, n, row)
 			}
 		}
 		if now, held := w.balance(); now != posted || held != 0 {
-			t.Errorf("the balance was %d and is %d, with %d held", posted, now, held)
+			t.Errorf("balance changed from %d to %d with %d held, want no change and none held", posted, now, held)
 		}
 	}, withOwnKeys(t))
 }
 
-// A call keeps using the key that it began with; the next one uses what is stored then.
+// A call keeps the key with which it began. The next call uses the key that is stored when it begins.
 func TestGateway_OwnKeyChangesDuringACall(t *testing.T) {
 	const changed = "sk-changed-canary-000000"
 	for name, c := range map[string]struct {
 		change func(f *failures)
 		code   string // of the next call
-		sent   bool   // the next call, with the changed key
+		sent   bool   // the next call reaches the provider, with the changed key
 	}{
 		"changed": {func(f *failures) { f.set("/credentials/openai", url.Values{"value": {changed}}) }, "own_key_refused",
 			true},
@@ -84,26 +84,27 @@ func TestGateway_OwnKeyChangesDuringACall(t *testing.T) {
 				c.change(f)
 				w.provider.Continue()
 				if text, err := io.ReadAll(res.Body); err != nil || !strings.Contains(string(text), "[DONE]") {
-					t.Errorf("a call in flight: %v, %q", err, text)
+					t.Errorf("call in flight: got error %v, answer %q, want a complete answer", err, text)
 				}
 				w.refused("/v1/chat/completions", chatBody("good", ""), http.StatusForbidden, c.code, "permission_error", "")
 				book := w.provider.Book()
 				with := book[len(book)-1].Header.Get("Authorization")
 				if c.sent != (len(book) == 2) || c.sent != strings.Contains(with, changed) {
-					t.Errorf("%d calls, the last with %q", len(book), with)
+					t.Errorf("the provider received %d calls, the last with %q; want the changed key if the next call is allowed",
+						len(book), with)
 				}
 			}, withOwnKeys(t))
 		})
 	}
 }
 
-// payByOwnKey has the project pay by a key of its own.
+// payByOwnKey makes the project pay with a key of its own.
 func (f *failures) payByOwnKey(key string) {
 	f.set("/credentials/openai", url.Values{"value": {key}})
 	f.set("/gateway/key-source", url.Values{"source": {"own"}})
 }
 
-// answers makes a call that succeeds.
+// answers makes a call that must succeed.
 func (f *failures) answers(model string) {
 	f.t.Helper()
 	if res, text := f.ask("POST", "/v1/chat/completions", chatBody(model, "")); res.StatusCode != http.StatusOK {

@@ -14,7 +14,7 @@ import (
 	"github.com/service-dev/service/packaging/llmtest"
 )
 
-// pagesOf is the linked account, signed in to the pages.
+// pagesOf is a browser for the pages, signed in to the linked account.
 type pagesOf struct {
 	w      *gatewayWorld
 	client http.Client
@@ -27,12 +27,12 @@ func (w *gatewayWorld) signIn() *pagesOf {
 	b.get("/signin")
 	status := b.post("/signin", url.Values{"email": {"ada@example.org"}, "password": {testPassword}})
 	if b.get("/account/settings"); status != http.StatusSeeOther {
-		w.t.Fatalf("sign in: %d", status)
+		w.t.Fatalf("sign in: got status %d, want 303", status)
 	}
 	return b
 }
 
-// browser is a browser without a session; a nil transport is the usual one.
+// browser returns a browser without a session. A nil transport means the default one.
 func (w *gatewayWorld) browser(transport http.RoundTripper) *pagesOf {
 	w.t.Helper()
 	jar, err := cookiejar.New(nil)
@@ -71,7 +71,7 @@ func (b *pagesOf) post(path string, form url.Values) int {
 	return res.StatusCode
 }
 
-// withOwnKeys makes the fake provider accept the projects' own keys of OpenAI.
+// withOwnKeys makes the fake provider accept the projects' own OpenAI keys.
 func withOwnKeys(t *testing.T) func(*config.Config) {
 	return func(c *config.Config) {
 		text, err := os.ReadFile(c.GatewayCatalogue)
@@ -90,7 +90,7 @@ func withOwnKeys(t *testing.T) func(*config.Config) {
 	}
 }
 
-// With an own key only that key pays: if it cannot, no call reaches a provider.
+// If a project uses its own key, only that key pays: if it cannot, no call reaches a provider.
 func TestGateway_OwnKeyPaysAlone(t *testing.T) {
 	eachGateway(t, func(t *testing.T, w *gatewayWorld) {
 		const page = "/account/projects/com.example.hello"
@@ -100,14 +100,14 @@ func TestGateway_OwnKeyPaysAlone(t *testing.T) {
 		set := func(path string, form url.Values) {
 			t.Helper()
 			if status := b.post(page+path, form); status != http.StatusSeeOther {
-				t.Fatalf("POST %s: %d", path, status)
+				t.Fatalf("POST %s: got status %d, want 303", path, status)
 			}
 		}
 		want := func(body string, status int, code string) string {
 			t.Helper()
 			res, answer := w.ask("POST", "/v1/chat/completions", body)
 			if res.StatusCode != status || !strings.Contains(answer, code) {
-				t.Errorf("%s: %d %s, want %d %s", body, res.StatusCode, answer, status, code)
+				t.Errorf("%s: got %d %s, want %d %s", body, res.StatusCode, answer, status, code)
 			}
 			return answer
 		}
@@ -116,7 +116,7 @@ func TestGateway_OwnKeyPaysAlone(t *testing.T) {
 		calls := len(w.provider.Book())
 		want(body, 403, "own_key_missing")
 		if n := len(w.provider.Book()); n != calls {
-			t.Fatal("a call without a key reached the provider")
+			t.Fatal("a call without a key must not reach the provider")
 		}
 		set("/credentials/openai", url.Values{"value": {llmtest.Key}})
 		b.get("/account/credit")
@@ -124,30 +124,30 @@ func TestGateway_OwnKeyPaysAlone(t *testing.T) {
 		want(body, 200, "Grüße")
 		want(unpriced, 200, "Grüße")
 		if now, _ := w.balance(); now != balance {
-			t.Errorf("the balance was %d and is %d", balance, now)
+			t.Errorf("balance changed from %d to %d, want no charge", balance, now)
 		}
 		const refusedKey = "sk-refused-canary-000000"
 		set("/credentials/openai", url.Values{"value": {refusedKey}})
 		if answer := want(body, 403, "own_key_refused"); strings.Contains(answer, "canary") {
-			t.Errorf("the key is in %s", answer)
+			t.Errorf("the response must not contain the key: %s", answer)
 		}
 		want(body, 403, "own_key_refused")
 		if text := b.get(page + "/credentials"); !strings.Contains(text, "refused by the provider") {
-			t.Error("the owner does not see that the key is refused")
+			t.Error("the page must say that the provider refused the key")
 		}
 		text := b.get(page + "/gateway")
 		for _, part := range []string{"own_key_refused", "own_key_missing", "own key"} {
 			if !strings.Contains(text, part) {
-				t.Errorf("the page lacks %q", part)
+				t.Errorf("the page must contain %q", part)
 			}
 		}
 		set("/gateway/key-source", url.Values{"source": {"credit"}})
 		want(body, 200, "Grüße")
 		if now, _ := w.balance(); now >= balance {
-			t.Errorf("credit did not pay: %d", now)
+			t.Errorf("the balance is %d, want a charge to the credit", now)
 		}
 		if strings.Contains(w.log.String(), "canary") {
-			t.Error("the key is in the log")
+			t.Error("the log must not contain the key")
 		}
 	}, withOwnKeys(t))
 }

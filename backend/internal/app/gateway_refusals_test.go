@@ -12,16 +12,16 @@ import (
 	"github.com/service-dev/service/packaging/llmtest"
 )
 
-// refused checks a refusal as official clients read it, and returns its members.
+// refused checks that a refusal has the form official clients expect, and returns the members of its error.
 func (w *gatewayWorld) refused(path, body string, status int, code, kind, retryAfter string) map[string]any {
 	w.t.Helper()
 	res, text := w.ask("POST", path, body)
 	e := errorOf(w.t, text)
 	if res.StatusCode != status || e["code"] != code || e["type"] != kind || res.Header.Get("Retry-After") != retryAfter {
-		w.t.Errorf("%s: %d, Retry-After %q, %v", path, res.StatusCode, res.Header.Get("Retry-After"), e)
+		w.t.Errorf("%s: got status %d, Retry-After %q, error %v", path, res.StatusCode, res.Header.Get("Retry-After"), e)
 	}
 	if row := w.last(); row.Outcome != code || row.MicroUSD != 0 {
-		w.t.Errorf("counted %+v", row)
+		w.t.Errorf("recorded call %+v, want the refusal without a charge", row)
 	}
 	return e
 }
@@ -65,21 +65,21 @@ func testCreditRefusals(t *testing.T, w *gatewayWorld) {
 	}
 	w.exec("DELETE FROM gateway_settings")
 	if res, text := w.ask("POST", chat, chatBody("good", "")); res.StatusCode != http.StatusOK {
-		t.Errorf("without caps: %d %s", res.StatusCode, text)
+		t.Errorf("call without caps: got %d %s, want 200", res.StatusCode, text)
 	}
 }
 
-// The app, the agent and the owner are shown where to add credit.
+// The app, the agent and the owner are all shown where to add credit.
 func TestGateway_NoCreditNamesWhereToPayIn(t *testing.T) {
 	const payPage = "https://pay.example.org/in"
 	eachGateway(t, func(t *testing.T, w *gatewayWorld) {
 		topUp := w.usage("").Credit.TopUp
 		if topUp == nil || !strings.HasPrefix(*topUp, payPage+"?account=acct_") {
-			t.Fatalf("the agent is told %v", topUp)
+			t.Fatalf("agent got top-up URL %v, want the pay page with the account", topUp)
 		}
 		w.refusedTopUp(*topUp)
 		if page := w.signIn().get("/account/credit"); !strings.Contains(page, `href="`+*topUp+`"`) {
-			t.Error("the page does not lead there")
+			t.Error("the page must link to the top-up URL")
 		}
 	}, func(c *config.Config) { c.FreeCredit, c.TopUpURL = "0.00", payPage })
 }
@@ -88,11 +88,11 @@ func TestGateway_NoCreditWithoutAPaymentPage(t *testing.T) {
 	w := startGateway(t, func(c *config.Config) { c.FreeCredit = "0.00" })
 	w.refusedTopUp(nil)
 	if page := w.signIn().get("/account/credit"); w.usage("").Credit.TopUp != nil || strings.Contains(page, "Pay in") {
-		t.Error("somebody is led nowhere")
+		t.Error("without a pay page, neither the agent nor the owner must be given a link")
 	}
 }
 
-// refusedTopUp checks that each interface refuses a call without credit, and names where to pay in.
+// refusedTopUp checks that each interface refuses a call without credit and says where to add credit.
 func (w *gatewayWorld) refusedTopUp(want any) {
 	w.t.Helper()
 	for _, call := range [][3]string{{"/v1/chat/completions", chatBody("good", ""), "insufficient_quota"},
@@ -100,7 +100,7 @@ func (w *gatewayWorld) refusedTopUp(want any) {
 		{"/v1/messages", chatBody("msg-good", `,"max_tokens":9`), "billing_error"}} {
 		e := w.refused(call[0], call[1], http.StatusPaymentRequired, "no_credit", call[2], "")
 		if e["topUp"] != want {
-			w.t.Errorf("%s: %v, want %v", call[0], e["topUp"], want)
+			w.t.Errorf("%s: got topUp %v, want %v", call[0], e["topUp"], want)
 		}
 	}
 }
@@ -111,15 +111,15 @@ func TestGateway_SaysThatNoModelsAreSetUp(t *testing.T) {
 	w.refused("/v1/messages", chatBody("good", `,"max_tokens":1`), http.StatusServiceUnavailable, "not_configured",
 		"overloaded_error", "")
 	if res, text := w.ask("GET", "/v1/models", ""); res.StatusCode != http.StatusOK || !strings.Contains(text, `"data":[]`) {
-		t.Errorf("models: %d %s", res.StatusCode, text)
+		t.Errorf("list models: got %d %s, want 200 and an empty list", res.StatusCode, text)
 	}
 }
 
-// A key that any process revokes is invalid at once, even for the rest of an answer.
+// When any process revokes a key, it becomes invalid immediately, even for the rest of an answer.
 func TestGateway_CutsTheAnswerOfARevokedKey(t *testing.T) { eachGateway(t, testRevoked) }
 
 func testRevoked(t *testing.T, w *gatewayWorld) {
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second) // the gateway's own limit is a minute
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second) // shorter than the gateway's own limit of a minute
 	defer cancel()
 	res := w.begin(ctx, chatBody(llmtest.HangsInside, `,"stream":true`))
 	defer res.Body.Close()
@@ -131,12 +131,12 @@ func testRevoked(t *testing.T, w *gatewayWorld) {
 		t.Errorf("%v, %q", err, text)
 	}
 	if row := w.last(); row.Outcome != "failed" || !row.Estimated || row.MicroUSD == 0 {
-		t.Errorf("counted %+v", row)
+		t.Errorf("recorded call %+v, want a failed one with an estimated charge", row)
 	}
 	if _, held := w.balance(); held != 0 {
 		t.Errorf("%d held", held)
 	}
 	if again, _ := w.ask("POST", "/v1/chat/completions", chatBody("good", "")); again.StatusCode != http.StatusUnauthorized {
-		t.Errorf("the next call: %d", again.StatusCode)
+		t.Errorf("next call: got status %d, want 401", again.StatusCode)
 	}
 }

@@ -16,10 +16,10 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-// localServer is a server of models as a person runs it: it lists its models, and the fake provider answers for them.
+// localServer is a model server as a person would run it. It lists its models, and the fake provider answers for them.
 type localServer struct {
 	*httptest.Server
-	models atomic.Pointer[string] // the list of models; nil: it refuses every key
+	models atomic.Pointer[string] // the list of models; if nil, the server refuses every key
 }
 
 func startLocalServer(t *testing.T, provider *llmtest.Provider) *localServer {
@@ -49,7 +49,7 @@ func startLocalServer(t *testing.T, provider *llmtest.Provider) *localServer {
 
 const serversPath = "/account/projects/com.example.hello/gateway/servers"
 
-// offered lists the models of /v1/models.
+// offered lists the models in /v1/models.
 func (w *gatewayWorld) offered() string {
 	w.t.Helper()
 	res, text := w.ask("GET", "/v1/models", "")
@@ -66,7 +66,7 @@ func (w *gatewayWorld) offered() string {
 	return strings.Join(ids, " ")
 }
 
-// A person adds a server in the dashboard; from then on apps can ask for its models, at no cost, also after a restart.
+// When a person adds a server in the dashboard, apps can use its models at no cost, even after a restart.
 func TestGateway_ServesModelsOfAServerThatThePersonAdded(t *testing.T) {
 	eachGateway(t, testLocalServer, func(c *config.Config) {
 		c.GatewayCatalogue, c.FreeCredit, c.CredentialsKeys = "", "0.00", strings.Repeat("a1", 32)
@@ -84,26 +84,26 @@ func testLocalServer(t *testing.T, w *gatewayWorld) {
 		text := pages.get("/account/projects/com.example.hello/gateway")
 		for _, one := range want {
 			if !strings.Contains(text, one) {
-				t.Errorf("the page lacks %q", one)
+				t.Errorf("the page must contain %q", one)
 			}
 		}
 		if strings.Contains(text, llmtest.Key) {
-			t.Error("the page shows the key")
+			t.Error("the page must not show the key")
 		}
 	}
 	if status := add("ollama", server.URL, ""); status != http.StatusSeeOther || w.offered() != "" {
-		t.Fatalf("without its key: %d, %q", status, w.offered())
+		t.Fatalf("server without its key: got status %d, models %q; want 303 and none", status, w.offered())
 	}
 	page("it asks for a key", "paid by: nothing")
 	if status := add("ollama", server.URL, llmtest.Key); status != http.StatusSeeOther {
-		t.Fatalf("added: %d", status)
+		t.Fatalf("add a server: got status %d, want 303", status)
 	}
 	w.restart()
 	const want = "assistant=ollama/good ollama/good ollama/llama3.2:1b"
 	if got := w.offered(); got != want {
-		t.Fatalf("offered %q", got)
+		t.Fatalf("got models %q, want those of the server", got)
 	}
-	for _, path := range []string{"ollama/llama3.2:1b", "ollama%2Fllama3.2:1b"} { // official clients escape the id
+	for _, path := range []string{"ollama/llama3.2:1b", "ollama%2Fllama3.2:1b"} { // official clients escape the ID
 		if res, text := w.ask("GET", "/v1/models/"+path, ""); res.StatusCode != http.StatusOK ||
 			!strings.Contains(text, `"id":"ollama/llama3.2:1b"`) {
 			t.Errorf("%s: %d %s", path, res.StatusCode, text)
@@ -115,12 +115,12 @@ func testLocalServer(t *testing.T, w *gatewayWorld) {
 			t.Fatalf("%s: %d %s", model, res.StatusCode, text)
 		}
 		if row := w.last(); row.Outcome != "ok" || row.Source != "local" || row.MicroUSD != 0 || row.In == 0 {
-			t.Errorf("counted %+v", row)
+			t.Errorf("recorded call %+v, want one to a local server without a charge", row)
 		}
 	}
 	book := w.provider.Book()
 	if len(book) != 2 || book[0].Model != "good" || book[1].Model != "llama3.2:1b" {
-		t.Errorf("called %+v", book)
+		t.Errorf("the server received %+v, want a call to each model", book)
 	}
 	if u := w.usage(""); *u.KeySource != "local" || u.Totals.MicroUSD != 0 || u.Totals.Calls != 2 {
 		t.Errorf("%+v", u)
@@ -130,36 +130,37 @@ func testLocalServer(t *testing.T, w *gatewayWorld) {
 	chosen := w.call("PATCH", assistant, `{"version":0,"textModel":"ollama/llama3.2:1b"}`, &config)
 	const changed = "assistant=ollama/llama3.2:1b ollama/good ollama/llama3.2:1b"
 	if chosen != http.StatusOK || len(config.Choices.TextModels) != 2 || w.offered() != changed {
-		t.Errorf("set: %d, %+v, %q", chosen, config.Choices.TextModels, w.offered())
+		t.Errorf("set the assistant's model: got status %d, choices %+v, models %q", chosen, config.Choices.TextModels,
+			w.offered())
 	}
 	w.call("PATCH", assistant, `{"version":1,"textModel":""}`, &config)
 	less := `{"data":[{"id":"good"}]}`
 	server.models.Store(&less)
 	if status := pages.post(serversPath+"/ollama/check", url.Values{}); status != http.StatusSeeOther ||
 		w.offered() != "assistant=ollama/good ollama/good" {
-		t.Errorf("checked: %d, %q", status, w.offered())
+		t.Errorf("check the server: got status %d, models %q", status, w.offered())
 	}
 	server.Close()
 	if res, text := w.ask("POST", "/v1/chat/completions", chatBody("assistant", "")); res.StatusCode !=
 		http.StatusServiceUnavailable || !strings.Contains(text, "provider_unreachable") {
-		t.Errorf("closed: %d %s", res.StatusCode, text)
+		t.Errorf("stopped server: got %d %s, want 503 provider_unreachable", res.StatusCode, text)
 	}
 	pages.post(serversPath+"/ollama/check", url.Values{})
 	page("it does not answer: start it", "A local server of models did not answer.")
 	if strings.Contains(w.log.String(), llmtest.Key) {
-		t.Error("the log has the key")
+		t.Error("the log must not contain the key")
 	}
 	status := pages.post(serversPath+"/ollama/remove", url.Values{})
 	if status != http.StatusSeeOther || w.offered() != "" {
-		t.Errorf("removed: %d, %q", status, w.offered())
+		t.Errorf("remove the server: got status %d, models %q; want 303 and none", status, w.offered())
 	}
 	var keys int
 	if err := w.db.QueryRow("SELECT COUNT(*) FROM credentials").Scan(&keys); err != nil || keys != 0 {
-		t.Errorf("%d keys left, %v", keys, err)
+		t.Errorf("%d keys left (error %v), want none", keys, err)
 	}
 }
 
-// Only addresses of this machine and of private networks are called, whatever their names.
+// Only addresses of this machine and of private networks are called, whatever their host names.
 func TestGateway_CallsNoServerElsewhere(t *testing.T) {
 	w := startGateway(t, func(c *config.Config) { c.CredentialsKeys = strings.Repeat("a1", 32) })
 	pages := w.signIn()
@@ -176,7 +177,7 @@ func TestGateway_CallsNoServerElsewhere(t *testing.T) {
 	}
 	var stored int
 	if err := w.db.QueryRow("SELECT COUNT(*) FROM local_servers").Scan(&stored); err != nil || stored != 0 {
-		t.Errorf("%d servers, %v", stored, err)
+		t.Errorf("%d servers were stored (error %v), want none", stored, err)
 	}
 	for _, path := range []string{"/nothing/check", "/nothing/remove"} {
 		if status := pages.post(serversPath+path, url.Values{}); status != http.StatusNotFound {
@@ -185,17 +186,17 @@ func TestGateway_CallsNoServerElsewhere(t *testing.T) {
 	}
 }
 
-// A backend that calls itself would do so until its limits: it says so instead.
+// A backend that called itself would continue until it reached its limits. Instead it reports the mistake.
 func TestGateway_IsNoLocalServerOfItself(t *testing.T) {
 	w := startGateway(t, func(c *config.Config) { c.CredentialsKeys = strings.Repeat("a1", 32) })
 	pages := w.signIn()
 	form := url.Values{"server-id": {"self"}, "server-url": {w.url + "/v1"}, "server-key": {w.key}}
 	if status := pages.post(serversPath, form); status != http.StatusSeeOther || strings.Contains(w.offered(), "self/") {
-		t.Errorf("added: %d, %s", status, w.offered())
+		t.Errorf("add the backend itself: got status %d, models %s; want 303 and none of its models", status, w.offered())
 	}
 	text := pages.get("/account/projects/com.example.hello/gateway")
 	if !strings.Contains(text, "it is an AI gateway itself") {
-		t.Error("the page does not say what is wrong")
+		t.Error("the page must say that the server is an AI gateway itself")
 	}
 	w.exec(`UPDATE local_servers SET models = '["self/good","good"]'`) // as an older version stored them
 	for _, model := range []string{"self/good", "self/self/good"} {
@@ -205,7 +206,7 @@ func TestGateway_IsNoLocalServerOfItself(t *testing.T) {
 			t.Errorf("%s: %d %s", model, res.StatusCode, text)
 		}
 		if made := len(w.calls()) - before; made != 1 {
-			t.Errorf("%s: %d calls", model, made)
+			t.Errorf("%s: got %d calls, want 1", model, made)
 		}
 	}
 }

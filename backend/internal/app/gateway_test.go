@@ -39,7 +39,7 @@ func testCharges(t *testing.T, w *gatewayWorld) {
 		want := callRow{Model: c.model, Kind: w.last().Kind, Source: "credit", Outcome: "ok", In: in - cached, Cached: cached,
 			Out: out, MicroUSD: 2*(in-cached) + cached + 10*out}
 		if got := w.last(); got != want {
-			t.Errorf("%s:\n%+v, want\n%+v", c.body, got, want)
+			t.Errorf("%s: got row\n%+v, want\n%+v", c.body, got, want)
 		}
 	}
 	var spent int64
@@ -47,7 +47,7 @@ func testCharges(t *testing.T, w *gatewayWorld) {
 		spent += row.MicroUSD
 	}
 	if posted, held := w.balance(); posted != 2_000_000-spent || held != 0 {
-		t.Errorf("balance %d, held %d after %d", posted, held, spent)
+		t.Errorf("got balance %d and %d held after spending %d, want the rest and none held", posted, held, spent)
 	}
 }
 
@@ -62,16 +62,16 @@ func TestGateway_AsksTheProviderForNoMoreThanItHolds(t *testing.T) {
 	}
 	for _, name := range []string{"Idempotency-Key", "Openai-Organization", "Cookie", "X-Api-Key", "X-Forwarded-For", "Origin"} {
 		if call.Header.Get(name) != "" {
-			t.Errorf("forwarded %s", name)
+			t.Errorf("header %s must not be forwarded", name)
 		}
 	}
 	if got := call.Header.Get("Authorization"); got != "Bearer "+llmtest.Key {
-		t.Errorf("authorised as %q", got)
+		t.Errorf("provider got Authorization %q, want the operator's key", got)
 	}
 }
 
-// Every misbehaviour of a provider ends in an answer or a refusal, leaves no hold, and never charges more than the
-// hold.
+// Whatever a provider does wrong, each call ends in an answer or a refusal, leaves no hold, and is never charged more
+// than its hold.
 func TestGateway_OutlivesEveryProvider(t *testing.T) { eachGateway(t, testProviders) }
 
 func testProviders(t *testing.T, w *gatewayWorld) {
@@ -79,7 +79,7 @@ func testProviders(t *testing.T, w *gatewayWorld) {
 		model   string
 		stream  bool
 		status  int
-		code    string // of the refusal, or a part of the answer
+		code    string // code of the refusal, or a part of the answer
 		outcome string
 		retry   string
 	}{
@@ -140,23 +140,25 @@ func testProviders(t *testing.T, w *gatewayWorld) {
 		}
 		if res.StatusCode != c.status || !strings.Contains(body, c.code) || got != c.outcome || row.Model != c.model ||
 			res.Header.Get("Retry-After") != c.retry {
-			t.Errorf("%s: %d %.300s (%s), Retry-After %q", c.model, res.StatusCode, body, got, res.Header.Get("Retry-After"))
+			t.Errorf("%s: got status %d, %.300s (%s), Retry-After %q", c.model, res.StatusCode, body, got,
+				res.Header.Get("Retry-After"))
 		}
 		if strings.Contains(body, llmtest.Key) {
-			t.Errorf("%s: the answer holds the provider's key", c.model)
+			t.Errorf("%s: the answer must not contain the provider's key", c.model)
 		}
 		if n := len(w.provider.Book()) - requests; n > 1 {
-			t.Errorf("%s: the provider received %d requests", c.model, n)
+			t.Errorf("%s: the provider received %d requests, want at most 1", c.model, n)
 		}
 		if c.model == "absent" {
 			continue
 		}
 		now, held := w.balance()
 		if held != 0 || posted-now != row.MicroUSD || row.MicroUSD > 2*10_000+10*100 {
-			t.Errorf("%s: %d held, charged %d, counted %d", c.model, held, posted-now, row.MicroUSD)
+			t.Errorf("%s: %d still held, charged %d, recorded %d; want none held and equal amounts within the hold", c.model,
+				held, posted-now, row.MicroUSD)
 		}
 		if c.status != 200 && now != posted {
-			t.Errorf("%s: charged %d for no answer", c.model, posted-now)
+			t.Errorf("%s: charged %d without an answer, want no charge", c.model, posted-now)
 		}
 	}
 }
@@ -193,7 +195,7 @@ func TestGateway_RefusesInTheClientsOwnWords(t *testing.T) {
 		res, body := w.ask(c.method, c.path, c.body, c.header...)
 		e := errorOf(t, body)
 		if res.StatusCode != c.status || e["code"] != c.code || e["type"] != c.kind || e["message"] == "" {
-			t.Errorf("%s %.100s: %d %v", c.path, c.body, res.StatusCode, e)
+			t.Errorf("%s %.100s: got status %d, error %v", c.path, c.body, res.StatusCode, e)
 		}
 		if res.Header.Get("Access-Control-Allow-Origin") != "*" || c.status == 405 && res.Header.Get("Allow") != "POST" {
 			t.Errorf("%s %.100s: %v", c.path, c.body, res.Header)
@@ -204,7 +206,7 @@ func TestGateway_RefusesInTheClientsOwnWords(t *testing.T) {
 		}
 	}
 	if len(w.provider.Book()) != 0 {
-		t.Errorf("the provider received %d calls", len(w.provider.Book()))
+		t.Errorf("the provider received %d refused calls, want none", len(w.provider.Book()))
 	}
 	_, list := w.ask("GET", "/v1/models", "")
 	if !strings.Contains(list, `"id":"assistant"`) || strings.Contains(list, "unpriced") || !strings.Contains(list, `"id":"msg-good"`) {
@@ -216,7 +218,7 @@ func TestGateway_RefusesInTheClientsOwnWords(t *testing.T) {
 	}
 }
 
-// An app that disconnects is charged the usage that the provider reports, because the gateway continues to read the
+// An app that disconnects is charged the usage that the provider reports, because the gateway reads the rest of the
 // answer for a while.
 func TestGateway_ReadsOnWhenTheAppLeaves(t *testing.T) { eachGateway(t, testReadsOn) }
 
@@ -229,14 +231,14 @@ func testReadsOn(t *testing.T, w *gatewayWorld) {
 	w.restart() // waits until the call is settled
 	row, call := w.last(), w.provider.Book()[0]
 	if row.Outcome == "failed" || row.Estimated || row.Out != call.Out || !call.Done {
-		t.Errorf("%+v, book %+v", row, call)
+		t.Errorf("got call %+v, provider's record %+v, want equal output", row, call)
 	}
 	if _, held := w.balance(); held != 0 {
 		t.Errorf("%d held", held)
 	}
 }
 
-// No secret and no content is in the log, in the database or in an answer.
+// No secret and no content of a call appears in the log, in the database or in an answer.
 func TestGateway_KeepsKeysAndContentToItself(t *testing.T) {
 	w := startGateway(t)
 	const content = "canary-content-71c2"
@@ -248,7 +250,7 @@ func TestGateway_KeepsKeysAndContentToItself(t *testing.T) {
 		_, body := w.ask("POST", "/v1/chat/completions",
 			`{"model":"`+model+`","stream":true,"user":"`+content+`","messages":[{"role":"user","content":"`+content+`"}]}`)
 		if strings.Contains(body, llmtest.Key) || strings.Contains(body, w.key) {
-			t.Errorf("%s: the answer holds a key", model)
+			t.Errorf("%s: the answer must not contain a key", model)
 		}
 	}
 	w.restart()
@@ -265,11 +267,11 @@ func TestGateway_KeepsKeysAndContentToItself(t *testing.T) {
 	for name, data := range all {
 		for _, secret := range []string{llmtest.Key, w.key, content, "Grüße"} {
 			if bytes.Contains(data, []byte(secret)) {
-				t.Errorf("%s holds %s", name, secret)
+				t.Errorf("%s must not contain %s", name, secret)
 			}
 		}
 	}
 	if !strings.Contains(w.log.String(), "provider refused the operator's request") {
-		t.Error("the operator was not told of the refused key")
+		t.Error("the log must report that the provider refused the operator's key")
 	}
 }

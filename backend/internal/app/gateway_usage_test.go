@@ -13,11 +13,11 @@ import (
 
 const helloProject = backendapi.PathProjects + "/com.example.hello"
 
-// usage reads the cost of the project's calls, as an agent does.
+// usage reads the report on the project's calls as an agent does.
 func (w *gatewayWorld) usage(query string) (u backendapi.GatewayUsage) {
 	w.t.Helper()
 	if status := w.call("GET", helloProject+backendapi.PathGatewayUsage+query, "", &u); status != http.StatusOK {
-		w.t.Fatalf("usage: %d", status)
+		w.t.Fatalf("read usage: got status %d, want 200", status)
 	}
 	return u
 }
@@ -55,8 +55,8 @@ func testUsageAgrees(t *testing.T, w *gatewayWorld) {
 	var sum, ofSources, ofSeries int64
 	for _, m := range u.ByModel {
 		sum += m.MicroUSD
-		if m.Model != llmtest.UsageNone && m.MicroUSD != book[m.Model] { // for that model the provider reports no usage
-			t.Errorf("%s: %d reported, %d in the book", m.Model, m.MicroUSD, book[m.Model])
+		if m.Model != llmtest.UsageNone && m.MicroUSD != book[m.Model] { // the provider reports no usage for that model
+			t.Errorf("%s: the report says %d, the provider's records %d", m.Model, m.MicroUSD, book[m.Model])
 		}
 	}
 	for _, s := range u.BySource {
@@ -72,11 +72,12 @@ func testUsageAgrees(t *testing.T, w *gatewayWorld) {
 	all := u.Totals
 	if sum == 0 || all.MicroUSD != sum || ofSources != sum || ofSeries != sum || used != sum ||
 		u.Credit.BalanceMicroUSD != 2_000_000-sum || u.Credit.ReservedMicroUSD != 0 || u.Credit.FreeMicroUSD != 2_000_000 {
-		t.Errorf("%d by model, %d by source, %d in the series, %d in the ledger: %+v", sum, ofSources, ofSeries, used, u)
+		t.Errorf("got %d by model, %d by source, %d in the series, %d in the ledger, want equal sums: %+v", sum, ofSources,
+			ofSeries, used, u)
 	}
 	if all.Calls != 14 || all.Failed != 4 || all.Estimated != 2 || all.Refused != 6 || len(u.Series) != 24 ||
 		u.Interval != "hour" || len(u.ByModel) != 7 {
-		t.Errorf("%+v, %d models, %d points", all, len(u.ByModel), len(u.Series))
+		t.Errorf("got totals %+v, %d models, %d points", all, len(u.ByModel), len(u.Series))
 	}
 	for _, r := range u.Refusals {
 		known := []string{"model_not_found", "unsupported_parameter", "provider_unreachable"}
@@ -87,7 +88,7 @@ func testUsageAgrees(t *testing.T, w *gatewayWorld) {
 	for _, want := range []string{"14 calls cost $0.", "in the last 24 hours", "$1.9", "of credit left", "4 calls failed",
 		"6 calls were refused, most often "} {
 		if !strings.Contains(u.Summary, want) {
-			t.Errorf("%q lacks %q", u.Summary, want)
+			t.Errorf("summary %q must contain %q", u.Summary, want)
 		}
 	}
 }
@@ -105,7 +106,7 @@ func testUsageCaps(t *testing.T, w *gatewayWorld) {
 	held := u.Credit.ReservedMicroUSD
 	if _, inDatabase := w.balance(); held < 10_000 || held != inDatabase ||
 		u.Caps.Month != nil || u.Caps.AccountDay != nil {
-		t.Errorf("%d reserved, %d in the database, %+v", held, inDatabase, u.Caps)
+		t.Errorf("report shows %d reserved, database holds %d, want the same; caps %+v", held, inDatabase, u.Caps)
 	}
 	day, month := u.Caps.Day, u.Caps.AccountMonth
 	if day.LimitMicroUSD != 500_000 || day.SpentMicroUSD != spent || day.ReservedMicroUSD != held ||
@@ -116,7 +117,7 @@ func testUsageCaps(t *testing.T, w *gatewayWorld) {
 	for _, want := range []string{"of the project's day cap of $0.50 are spent", "the account's month cap of $1.00",
 		"of it reserved by calls in flight"} {
 		if !strings.Contains(u.Summary, want) {
-			t.Errorf("%q lacks %q", u.Summary, want)
+			t.Errorf("summary %q must contain %q", u.Summary, want)
 		}
 	}
 	w.provider.Continue()
@@ -125,7 +126,7 @@ func testUsageCaps(t *testing.T, w *gatewayWorld) {
 	}
 }
 
-// The model in a project's settings answers from the next call on, and an app that asks for it learns which model that
+// The model in a project's settings answers from the next call on. An app that uses assistant learns which model that
 // is.
 func TestGateway_AssistantIsTheProjectsTextModel(t *testing.T) { eachGateway(t, testTextModel) }
 
@@ -135,7 +136,7 @@ func testTextModel(t *testing.T, w *gatewayWorld) {
 	if w.call("GET", path, "", &config); *config.TextModel != "" ||
 		len(config.Choices.TextModels) != len(gatewayModels)+3 ||
 		*config.Cost.TextModel != (backendapi.TokenPrice{In: 2_000_000, Cached: 1_000_000, Out: 10_000_000}) {
-		t.Errorf("%v, %d choices, %+v", *config.TextModel, len(config.Choices.TextModels), config.Cost)
+		t.Errorf("got text model %v, %d choices, cost %+v", *config.TextModel, len(config.Choices.TextModels), config.Cost)
 	}
 	for _, c := range []struct {
 		change string
@@ -143,7 +144,7 @@ func testTextModel(t *testing.T, w *gatewayWorld) {
 	}{
 		{`{"version":0,"textModel":"nothing"}`, http.StatusBadRequest},
 		{`{"version":0,"textModel":"unpriced"}`, http.StatusBadRequest},
-		{`{"version":0,"textModel":"msg-good"}`, http.StatusBadRequest}, // apps ask for assistant by chat
+		{`{"version":0,"textModel":"msg-good"}`, http.StatusBadRequest}, // apps call assistant through the chat interface
 		{`{"version":0,"textModel":"expensive"}`, http.StatusOK},
 		{`{"version":1,"textModel":"absent"}`, http.StatusOK},
 		{`{"version":2,"textModel":"` + llmtest.CRLF + `"}`, http.StatusOK},
@@ -167,21 +168,21 @@ func testTextModel(t *testing.T, w *gatewayWorld) {
 		m.ID != "assistant" || !m.Available || *m.Resolves != llmtest.CRLF {
 		t.Errorf("%s, %+v", one, m)
 	}
-	// Every report says why a model cannot be called that the operator removed or set no price for.
+	// Every report says why a model that the operator removed or left without a price cannot be called.
 	for id, why := range map[string]string{"unpriced": "no price for text_cached", "retired": "no longer offered"} {
 		w.exec("UPDATE assistant_configs SET text_model = '" + id + "'")
 		res, text := w.ask("POST", chat, chatBody("assistant", ""))
 		one, m := resolved()
 		if res.StatusCode != http.StatusNotFound || !strings.Contains(text, why) || !strings.Contains(one, why) ||
 			m.Available || m.Resolves != nil || !strings.Contains(*m.Why, why) {
-			t.Errorf("%s: %d %s, %s, %+v", id, res.StatusCode, text, one, m)
+			t.Errorf("%s: got %d %s, %s, %+v, want the reason in each", id, res.StatusCode, text, one, m)
 		}
 	}
 	if _, text := w.ask("GET", "/v1/models/unpriced", ""); !strings.Contains(text, "no price for text_cached") {
 		t.Error(text)
 	}
 	if status := w.call("PATCH", path, `{"version":3,"textModel":""}`, &config); status != http.StatusOK {
-		t.Errorf("back to the default: %d", status)
+		t.Errorf("reset to the default: got status %d, want 200", status)
 	}
 	if one, m := resolved(); !strings.Contains(one, `"resolves":"good"`) || *m.Resolves != "good" {
 		t.Errorf("%s, %+v", one, m)

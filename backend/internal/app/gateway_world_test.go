@@ -22,7 +22,7 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-// gatewayWorld is a backend with a gateway to a fake provider, and an app's key.
+// gatewayWorld is a backend whose gateway uses a fake provider, with the key of an app.
 type gatewayWorld struct {
 	*backendUnderTest
 	provider *llmtest.Provider
@@ -31,7 +31,7 @@ type gatewayWorld struct {
 	log      *logText
 }
 
-// logText collects a log.
+// logText collects what is logged.
 type logText struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -49,7 +49,7 @@ func (l *logText) String() string {
 	return l.text.String()
 }
 
-// Prices of every model, in micro-USD a token: 2 in, 1 cached, 3 written to a cache, 10 out.
+// Prices of every model, in micro-USD per million tokens.
 const testPrices = "{text_in: 2000000, text_cached: 1000000, text_cache_write: 3000000, text_out: 10000000}"
 
 var gatewayModels = []string{"good", llmtest.SlowFirstByte, llmtest.WaitsInside, llmtest.Hangs, llmtest.HangsInside,
@@ -120,7 +120,7 @@ func (w *gatewayWorld) exec(statement string) {
 	}
 }
 
-// begin sends one call of the app and returns when the first word of its answer has arrived.
+// begin sends one call of the app and returns when the first word of the answer has arrived.
 func (w *gatewayWorld) begin(ctx context.Context, body string) *http.Response {
 	w.t.Helper()
 	r, err := http.NewRequestWithContext(ctx, "POST", w.url+"/v1/chat/completions", strings.NewReader(body))
@@ -134,7 +134,7 @@ func (w *gatewayWorld) begin(ctx context.Context, body string) *http.Response {
 		w.t.Fatal(err)
 	}
 	part, text := make([]byte, 1000), ""
-	for !strings.Contains(text, "Grüße") { // arrives while the provider waits
+	for !strings.Contains(text, "Grüße") { // this word arrives while the provider pauses
 		n, err := res.Body.Read(part)
 		if text += string(part[:n]); err != nil {
 			w.t.Fatal(err)
@@ -143,7 +143,7 @@ func (w *gatewayWorld) begin(ctx context.Context, body string) *http.Response {
 	return res
 }
 
-// ask sends one call of the app.
+// ask sends one call of the app and returns the whole response.
 func (w *gatewayWorld) ask(method, path, body string, header ...string) (*http.Response, string) {
 	w.t.Helper()
 	r, err := http.NewRequestWithContext(w.t.Context(), method, w.url+path, strings.NewReader(body))
@@ -205,12 +205,12 @@ func (w *gatewayWorld) last() callRow {
 	w.t.Helper()
 	rows := w.calls()
 	if len(rows) == 0 {
-		w.t.Fatal("no call was counted")
+		w.t.Fatal("no call was recorded")
 	}
 	return rows[len(rows)-1]
 }
 
-// balance returns the posted and the held money of the one account.
+// balance returns the posted and the held money of the only account.
 func (w *gatewayWorld) balance() (posted, held int64) {
 	w.t.Helper()
 	if err := w.db.QueryRow(`SELECT posted, held FROM credit_balances`).Scan(&posted, &held); err != nil {
@@ -219,7 +219,7 @@ func (w *gatewayWorld) balance() (posted, held int64) {
 	return posted, held
 }
 
-// errorOf reads an error in either envelope.
+// errorOf parses an error in either envelope.
 func errorOf(t *testing.T, body string) map[string]any {
 	t.Helper()
 	var envelope struct {

@@ -12,7 +12,7 @@ import (
 	"github.com/service-dev/service/backend/internal/secret"
 )
 
-// logRequests logs each request without its query, and converts a panic to a 500 and a log line.
+// logRequests logs each request without its query. It converts a panic to a log line and a 500 response.
 func logRequests(log *slog.Logger, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		start := time.Now()
@@ -35,8 +35,8 @@ func logRequests(log *slog.Logger, next http.Handler) http.Handler {
 	})
 }
 
-// withPolicies keeps other sites from loading answers into their pages, unless a handler overrides it, and over https
-// makes browsers use https always. It does not decide for subdomains.
+// withPolicies forbids other sites to load responses into their pages, unless a handler overrides the policy. Over
+// https, it also tells browsers to always use https for this host, but not for its subdomains.
 func withPolicies(https bool, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cross-Origin-Resource-Policy", "same-origin")
@@ -47,8 +47,8 @@ func withPolicies(https bool, next http.Handler) http.Handler {
 	})
 }
 
-// textOnly refuses URLs that are not valid UTF-8 or contain NUL: nothing has such a name, and PostgreSQL refuses to
-// look for it.
+// textOnly rejects URLs that are not valid UTF-8 or contain NUL. No resource has such a name, and PostgreSQL rejects
+// queries for it.
 func textOnly(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		query, err := url.QueryUnescape(r.URL.RawQuery)
@@ -60,8 +60,8 @@ func textOnly(next http.Handler) http.Handler {
 	})
 }
 
-// ownHostOnly refuses requests for another host name: a site whose name resolves to this machine would otherwise pass
-// as this backend (DNS rebinding).
+// ownHostOnly rejects requests for another host name. Otherwise a site whose name resolves to this machine could
+// impersonate this backend (DNS rebinding).
 func ownHostOnly(port string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.Host {
@@ -73,7 +73,7 @@ func ownHostOnly(port string, next http.Handler) http.Handler {
 	})
 }
 
-// statusRecorder remembers the status. Unwrap lets WebSockets take over the connection.
+// statusRecorder records the response status. Unwrap lets WebSockets take over the connection.
 type statusRecorder struct {
 	http.ResponseWriter
 	status int

@@ -25,7 +25,7 @@ func TestEmbedded_AnswersOnlyItsOwnHost(t *testing.T) {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, r)
 		if w.Code != want {
-			t.Errorf("host %s: %d, want %d", host, w.Code, want)
+			t.Errorf("host %s: got status %d, want %d", host, w.Code, want)
 		}
 	}
 }
@@ -42,12 +42,12 @@ func TestTextOnly(t *testing.T) {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, http.NoBody))
 		if w.Code != want {
-			t.Errorf("%s: %d, want %d", path, w.Code, want)
+			t.Errorf("%s: got status %d, want %d", path, w.Code, want)
 		}
 	}
 }
 
-// Every documented WebSocket route is served: a request without an upgrade is not answered with 404.
+// Every documented WebSocket route is served: a request without an upgrade gets an error other than 404.
 func TestWebSockets_DocumentedOnesAreServed(t *testing.T) {
 	a := newApp(t, "http://localhost:4711")
 	t.Cleanup(func() { _ = a.Close() })
@@ -61,11 +61,11 @@ func TestWebSockets_DocumentedOnesAreServed(t *testing.T) {
 		w := httptest.NewRecorder()
 		a.Handler().ServeHTTP(w, httptest.NewRequest(r.Method, strings.ReplaceAll(r.Path, "{id}", "ses_x"), http.NoBody))
 		if w.Code != want[r.Caller] {
-			t.Errorf("%s %s: %d, want %d", r.Method, r.Path, w.Code, want[r.Caller])
+			t.Errorf("%s %s: got status %d, want %d", r.Method, r.Path, w.Code, want[r.Caller])
 		}
 		delete(want, r.Caller)
 	}
 	if len(want) != 0 {
-		t.Errorf("not documented: %v", want)
+		t.Errorf("no documented WebSocket route for the callers %v", want)
 	}
 }

@@ -5,11 +5,13 @@ import (
 	"time"
 )
 
-// idleInterval is how long the number of connections must not change before memory is returned to the system.
+// idleInterval is how long the number of connections must stay the same before unused memory is returned to the
+// system.
 const idleInterval = 5 * time.Second
 
-// freeIdleMemory calls free once after each period in which connections came or went: attaching needs many times the
-// memory of an idle connection, and the garbage collector alone would keep it. It returns when ctx ends.
+// freeIdleMemory calls free once after each period in which connections were opened or closed. Attaching needs many
+// times the memory of an idle connection, and the garbage collector alone would keep that memory. It returns when ctx
+// ends.
 func freeIdleMemory(ctx context.Context, tick <-chan time.Time, connections func() int, free func()) {
 	last, freed := connections(), connections()
 	for {

@@ -18,12 +18,12 @@ func TestFreeIdleMemory_WaitsUntilConnectionsAreStable(t *testing.T) {
 	}
 	var wg sync.WaitGroup
 	wg.Go(func() { freeIdleMemory(ctx, tick, next, func() { freed++ }) })
-	for range 8 { // the first two are read at the start
+	for range 8 { // the first two of the ten counts are read before the first tick
 		tick <- time.Time{}
 	}
 	cancel()
 	wg.Wait()
 	if freed != 2 {
-		t.Errorf("freed %d times, want once after connections came and once after they went", freed)
+		t.Errorf("freed %d times, want once after connections opened and once after they closed", freed)
 	}
 }

@@ -11,11 +11,11 @@ import (
 	"github.com/service-dev/service/backend/internal/secret"
 )
 
-// maxFree bounds the free credit of an account.
+// maxFree is the maximum free credit of an account.
 const maxFree = 1000 * credit.USD
 
-// NewLedger returns the ledger of a configuration, for the server and for an operator's commands, which pass nil for
-// notify. Where the server can send mail, nobody spends before the address is proved, and notices are mailed.
+// NewLedger returns the ledger for a configuration. The server passes notify; an operator's commands pass nil. If the
+// server can send mail, notices are mailed, and accounts cannot spend before their address is verified.
 func NewLedger(
 	c config.Config, store credit.Store, log *slog.Logger, notify func(context.Context, credit.Notice),
 ) (*credit.Ledger, error) {

@@ -11,7 +11,7 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-// A waiting poll returns as soon as the row it waits for exists.
+// A waiting poll returns as soon as the first new row exists.
 func TestEvents_Wait(t *testing.T) {
 	b := startBackend(t)
 	var s backendapi.Session
@@ -31,48 +31,48 @@ func TestEvents_Wait(t *testing.T) {
 		select {
 		case page := <-done:
 			return page
-		case <-time.After(15 * time.Second): // it may wait for 25
-			t.Fatal("the poll was not answered")
+		case <-time.After(15 * time.Second): // the poll itself may wait for 25
+			t.Fatal("poll did not return within 15 s")
 		}
 		return backendapi.EventPage{}
 	}
 	start := time.Now()
 	if page := within(poll("?waitMs=50")); len(page.Events) != 0 || time.Since(start) < 50*time.Millisecond {
-		t.Errorf("after %v: %+v", time.Since(start), page)
+		t.Errorf("poll returned after %v with %+v, want no rows after 50 ms", time.Since(start), page)
 	}
 	waiting := poll("?waitMs=25000")
 	attachApp(t, b, s)
 	if page := within(waiting); len(page.Events) != 1 || page.Next != 1 {
-		t.Errorf("the row of the app: %+v", page)
+		t.Errorf("got %+v, want the row that the app caused", page)
 	}
 	// Existing rows are returned without waiting.
 	if page := within(poll("?waitMs=25000")); len(page.Events) != 1 {
-		t.Errorf("a row that is there: %+v", page)
+		t.Errorf("poll with an existing row: got %+v, want the row immediately", page)
 	}
 }
 
-// A client that logs out revokes its own link, which ends its open streams.
+// A client that logs out revokes its own link, and open streams of the link end.
 func TestRevokeOwnLink_EndsItsStreams(t *testing.T) {
 	b := startBackend(t)
 	var s backendapi.Session
 	b.call("POST", backendapi.PathSessions, `{"project":"com.example.hello"}`, &s)
 	closed := attachApp(t, b, s)
 	if status := b.call("DELETE", backendapi.PathAccountLink, "", nil); status != http.StatusNoContent {
-		t.Fatalf("DELETE: %d", status)
+		t.Fatalf("revoke the link: got status %d, want 204", status)
 	}
 	select {
 	case <-closed:
-	case <-time.After(15 * time.Second): // the next round of checks would end it after 30
-		t.Fatal("the app's stream is still open")
+	case <-time.After(15 * time.Second): // the next periodic check would end it after 30
+		t.Fatal("the app's stream is still open after 15 s")
 	}
 	var p backendapi.AuthRequired
 	if status := b.call("GET", backendapi.PathSessions, "", &p); status != http.StatusUnauthorized ||
 		p.Code != backendapi.CodeAuthRequired {
-		t.Errorf("the next call: %d %+v", status, p)
+		t.Errorf("next call: got %d %+v, want 401 auth_required", status, p)
 	}
 }
 
-// attachApp attaches an app that does nothing. The channel closes when its stream ends.
+// attachApp attaches an app that does nothing. The returned channel is closed when the app's stream ends.
 func attachApp(t *testing.T, b *backendUnderTest, s backendapi.Session) <-chan struct{} {
 	t.Helper()
 	var minted backendapi.SessionSecret
@@ -108,7 +108,7 @@ func TestControlRefusals(t *testing.T) {
 	var bad backendapi.Controlled
 	if status := b.call("POST", control, `{"type":"sim.input","payload":{"kind":"wink"}}`,
 		&bad); status != http.StatusOK || len(bad.Result) == 0 {
-		t.Errorf("what no glasses take: %d %s", status, bad.Result)
+		t.Errorf("unknown kind of input: got %d %s, want 200 with the error in the result", status, bad.Result)
 	}
 	for _, c := range []struct {
 		path, body string
@@ -131,11 +131,11 @@ func TestControlRefusals(t *testing.T) {
 	var p backendapi.Problem
 	if status := b.call("POST", control, `{"type":"sim.state"}`, &p); status != http.StatusConflict ||
 		p.Code != backendapi.CodeConflict {
-		t.Errorf("a closed session: %d %+v", status, p)
+		t.Errorf("control of a closed session: got %d %+v, want 409 conflict", status, p)
 	}
 	var page backendapi.EventPage
 	if status := b.call("GET", backendapi.PathSessions+"/"+s.SessionID+"/events?since=99&waitMs=25000", "",
 		&page); status != http.StatusOK {
-		t.Errorf("waiting for rows of a closed session: %d", status)
+		t.Errorf("poll of a closed session: got status %d, want 200", status)
 	}
 }

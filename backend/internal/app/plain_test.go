@@ -17,7 +17,7 @@ import (
 	"github.com/service-dev/service/backend/internal/config"
 )
 
-// newApp creates a backend as an operator runs it, at the given public address.
+// newApp creates a backend that an operator runs, with the given public address.
 func newApp(t *testing.T, address string) *App {
 	t.Helper()
 	a, err := New(t.Context(), Options{Log: slog.New(slog.DiscardHandler), Config: config.Config{
@@ -32,7 +32,7 @@ func newApp(t *testing.T, address string) *App {
 	return a
 }
 
-// A backend on this machine is used in a browser over plain http, where browsers reject Secure cookies.
+// A backend on this machine is used in a browser over plain http. Browsers reject Secure cookies there.
 func TestPlainHTTP_OnThisMachine(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -46,7 +46,7 @@ func TestPlainHTTP_OnThisMachine(t *testing.T) {
 	t.Cleanup(func() {
 		stop()
 		if err := <-done; err != nil {
-			t.Errorf("Serve: %v", err)
+			t.Errorf("Serve returned %v", err)
 		}
 	})
 	browser := newBrowser(t)
@@ -56,7 +56,8 @@ func TestPlainHTTP_OnThisMachine(t *testing.T) {
 	see(t, browser, ".email", "ada@example.org")
 }
 
-// Every answer says who may embed it. If the public address is https, it also requires https from then on.
+// Every response says who may embed it. If the public address is https, it also tells browsers to require https from
+// then on.
 func TestPolicies_OnEveryAnswer(t *testing.T) {
 	const year = "max-age=31536000"
 	for address, hsts := range map[string]string{"https://service.example": year, "http://localhost:8080": ""} {
@@ -72,10 +73,10 @@ func TestPolicies_OnEveryAnswer(t *testing.T) {
 			w := httptest.NewRecorder()
 			a.handler.ServeHTTP(w, httptest.NewRequest(tc.method, tc.path, http.NoBody))
 			if got := w.Header().Get("Strict-Transport-Security"); got != hsts {
-				t.Errorf("%s: %s %s: Strict-Transport-Security %q, want %q", address, tc.method, tc.path, got, hsts)
+				t.Errorf("%s: %s %s: got Strict-Transport-Security %q, want %q", address, tc.method, tc.path, got, hsts)
 			}
 			if got := strings.Join(w.Header().Values("Cross-Origin-Resource-Policy"), ","); got != tc.policy {
-				t.Errorf("%s: %s %s: Cross-Origin-Resource-Policy %q, want %q", address, tc.method, tc.path, got, tc.policy)
+				t.Errorf("%s: %s %s: got Cross-Origin-Resource-Policy %q, want %q", address, tc.method, tc.path, got, tc.policy)
 			}
 		}
 		if err := a.Close(); err != nil {

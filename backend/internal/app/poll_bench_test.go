@@ -12,7 +12,7 @@ import (
 	"github.com/service-dev/service/backend/internal/config"
 )
 
-// BenchmarkPendingPoll measures the most frequent request of waiting clients.
+// BenchmarkPendingPoll measures the request that waiting clients send most often.
 func BenchmarkPendingPoll(b *testing.B) {
 	settings := config.Embedded(b.TempDir(), "http://localhost:1", []byte(strings.Repeat("k", 32)), "")
 	settings.Database = filepath.Join(b.TempDir(), "service.db")
@@ -24,7 +24,7 @@ func BenchmarkPendingPoll(b *testing.B) {
 	defer a.Close()
 	post := func(path, body string) *httptest.ResponseRecorder {
 		r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(body))
-		r.Host = "localhost:1" // an embedded backend accepts no other host
+		r.Host = "localhost:1" // an embedded backend rejects any other host
 		r.Header.Set("Content-Type", "application/json")
 		w := httptest.NewRecorder()
 		a.Handler().ServeHTTP(w, r)
@@ -35,7 +35,7 @@ func BenchmarkPendingPoll(b *testing.B) {
 		b.Fatal(err)
 	}
 	body := `{"deviceCode":"` + code.DeviceCode + `"}`
-	for range 20 { // until the interval has reached its maximum
+	for range 20 { // until the poll interval has reached its maximum
 		post("/api/auth/device/token", body)
 	}
 	b.ReportAllocs()

@@ -21,13 +21,13 @@ const milkScript = `{"rules":[
 const askForMilk = `{"model":"assistant","messages":[{"role":"user","content":"We need milk"}],
 	"tools":[{"type":"function","function":{"name":"add_item","parameters":{"type":"object"}}}]`
 
-// sessionApp is an app that is attached to a session.
+// sessionApp is an app attached to a session.
 type sessionApp struct {
 	t  *testing.T
 	ws *websocket.Conn
 }
 
-// attachSession attaches an app, whose hello has more fields, and returns its welcome.
+// attachSession attaches an app and returns its welcome. more is added to the app's hello.
 func attachSession(
 	t *testing.T, b *backendUnderTest, s backendapi.Session, more string,
 ) (*sessionApp, glasses.Welcome) {
@@ -49,7 +49,7 @@ func attachSession(
 	return a, welcome
 }
 
-// next reads frames until one of a type and decodes its payload.
+// next reads frames until one has the given type, and decodes its payload.
 func (a *sessionApp) next(typ string, into any) {
 	a.t.Helper()
 	for {
@@ -67,8 +67,8 @@ func (a *sessionApp) next(typ string, into any) {
 	}
 }
 
-// toolRows waits for that many rows about tools in a session's event log and returns their payloads. It fails after
-// waiting too long for a row.
+// toolRows waits until a session's event log has count rows about tools, and returns their payloads. It fails the test
+// if they do not arrive in time.
 func toolRows(b *backendUnderTest, id string, count int) (rows []string) {
 	b.t.Helper()
 	for since := int64(0); len(rows) < count; {
@@ -97,11 +97,11 @@ func TestSessionGateway_AnswersByScript(t *testing.T) {
 		w.call("POST", backendapi.PathSessions, `{"project":"com.example.hello"}`, &s)
 		script := backendapi.PathSessions + "/" + s.SessionID + backendapi.PathAssistantScript
 		if status := w.call("POST", script, milkScript, nil); status != http.StatusOK {
-			t.Fatalf("script: %d", status)
+			t.Fatalf("set script: got status %d, want 200", status)
 		}
 		_, welcome := attachSession(t, w.backendUnderTest, s, "")
 		if welcome.Gateway == nil || welcome.Gateway.URL != w.url+"/v1" {
-			t.Fatalf("welcome: %+v", welcome.Gateway)
+			t.Fatalf("got gateway %+v in the welcome, want its URL", welcome.Gateway)
 		}
 		project := w.key
 		w.key = welcome.Gateway.Token
@@ -134,10 +134,11 @@ func TestSessionGateway_AnswersByScript(t *testing.T) {
 			t.Error(body)
 		}
 		if book := w.provider.Book(); len(book) != 0 {
-			t.Errorf("the provider was called: %+v", book)
+			t.Errorf("the provider must not be called, but got %+v", book)
 		}
 
-		// Another account's session is not found, a token opens nothing else, and ends with its session.
+		// Another account's session is not found. A session token works for no other route, and becomes invalid when its
+		// session ends.
 		for path, token := range map[string]string{backendapi.PathAccount: w.key, script: project} {
 			r, _ := http.NewRequestWithContext(t.Context(), "GET", w.url+path, nil)
 			r.Header.Set("Authorization", "Bearer "+token)
@@ -148,29 +149,30 @@ func TestSessionGateway_AnswersByScript(t *testing.T) {
 			}
 		}
 		if status := w.call("DELETE", backendapi.PathSessions+"/"+s.SessionID, "", nil); status != http.StatusOK {
-			t.Fatalf("close: %d", status)
+			t.Fatalf("close session: got status %d, want 200", status)
 		}
 		if res, body := w.ask("POST", "/v1/chat/completions", askForMilk+"}"); res.StatusCode != http.StatusUnauthorized ||
 			errorOf(t, body)["code"] != "invalid_key" {
-			t.Errorf("after the end: %d %s", res.StatusCode, body)
+			t.Errorf("call after the session ended: got %d %s, want 401 invalid_key", res.StatusCode, body)
 		}
 		if strings.Contains(w.log.String(), w.key) || strings.Contains(w.log.String(), "We need milk") {
-			t.Error("the log has the token, or what was said")
+			t.Error("the log must contain neither the token nor the spoken text")
 		}
 		for _, table := range []string{"session_scripts", "session_gateway_tokens"} {
 			var n int
 			if err := w.db.QueryRow("SELECT COUNT(*) FROM " + table).Scan(&n); err != nil || n != 0 {
-				t.Errorf("%s: %d rows, %v", table, n, err)
+				t.Errorf("%s: got %d rows (error %v), want none", table, n, err)
 			}
 		}
 	})
 }
 
-// An answer that a script delays ends with its session, on every engine: the check of keys asks the store.
+// An answer that a script delays ends when its session ends, on each database engine: the check of keys queries the
+// store.
 func TestSessionGateway_EndsAnswersThatWait(t *testing.T) {
 	eachGateway(t, func(t *testing.T, w *gatewayWorld) {
 		message := ""
-		for !strings.Contains(message, "the session is over") { // the call may arrive after the end
+		for !strings.Contains(message, "the session is over") { // the call may arrive after the session ended
 			var s backendapi.Session
 			w.call("POST", backendapi.PathSessions, `{"project":"com.example.hello"}`, &s)
 			path := backendapi.PathSessions + "/" + s.SessionID
@@ -186,7 +188,7 @@ func TestSessionGateway_EndsAnswersThatWait(t *testing.T) {
 			}()
 			w.ask("GET", "/v1/models", "")
 			if status := w.call("DELETE", path, "", nil); status != http.StatusOK {
-				t.Fatalf("close: %d", status)
+				t.Fatalf("close session: got status %d, want 200", status)
 			}
 			e := errorOf(t, <-answered)
 			if message = fmt.Sprint(e["message"]); e["code"] != "invalid_key" {
@@ -205,7 +207,7 @@ func TestSessionGateway_SpendsTheProjectsCredit(t *testing.T) {
 	w.call("POST", backendapi.PathSessions, `{"project":"com.example.hello"}`, &s)
 	_, welcome := attachSession(t, w.backendUnderTest, s, "")
 	if welcome.Gateway == nil {
-		t.Fatal("no gateway although there are models")
+		t.Fatal("welcome has no gateway, want one because models are configured")
 	}
 	w.key = welcome.Gateway.Token
 	const tools = `,"tools":[{"type":"function","function":{"name":"weather","parameters":{"type":"object"}}}]`
@@ -225,11 +227,11 @@ func TestSessionGateway_SpendsTheProjectsCredit(t *testing.T) {
 			}
 			rows := toolRows(w.backendUnderTest, s.SessionID, calls)
 			if len(rows) != calls || !strings.HasPrefix(rows[len(rows)-1], `{"name":"weather","arguments":{`) {
-				t.Errorf("%s: rows %q\n%s", c.body, rows, body)
+				t.Errorf("%s: got tool rows %q, want one per call\n%s", c.body, rows, body)
 			}
 		}
 	}
-	// Calls of shipped apps are in no log.
+	// Calls of shipped apps appear in no session's log.
 	var key backendapi.ProjectKey
 	w.call("POST", "/api/projects/com.example.hello/keys", `{"name":"app"}`, &key)
 	for _, w.key = range []string{key.ProjectKey, welcome.Gateway.Token} {
@@ -248,7 +250,7 @@ func TestSessionGateway_ComesWithTheScript(t *testing.T) {
 	b.call("POST", backendapi.PathSessions, `{"project":"com.example.hello"}`, &s)
 	app, welcome := attachSession(t, b, s, `,"gateway":true`)
 	if welcome.Gateway != nil {
-		t.Fatalf("a gateway without models: %+v", welcome.Gateway)
+		t.Fatalf("welcome has a gateway without models, want none: %+v", welcome.Gateway)
 	}
 	script := backendapi.PathSessions + "/" + s.SessionID + backendapi.PathAssistantScript
 	for _, c := range []struct {
@@ -270,7 +272,7 @@ func TestSessionGateway_ComesWithTheScript(t *testing.T) {
 		}
 	}
 	if status := b.call("POST", script, milkScript, nil); status != http.StatusOK {
-		t.Fatalf("script: %d", status)
+		t.Fatalf("set script: got status %d, want 200", status)
 	}
 	var gateway glasses.Gateway
 	app.next(glasses.TypeGatewayToken, &gateway)
@@ -279,9 +281,9 @@ func TestSessionGateway_ComesWithTheScript(t *testing.T) {
 		t.Errorf("%d %s", res.StatusCode, body)
 	}
 	if status := b.call("DELETE", backendapi.PathSessions+"/"+s.SessionID, "", nil); status != http.StatusOK {
-		t.Fatalf("close: %d", status)
+		t.Fatalf("close session: got status %d, want 200", status)
 	}
 	if status := b.call("POST", script, milkScript, nil); status != http.StatusConflict {
-		t.Errorf("a script for a closed session: %d", status)
+		t.Errorf("script for a closed session: got status %d, want 409", status)
 	}
 }

@@ -6,12 +6,12 @@ import (
 	"github.com/service-dev/service/backend/internal/sessions"
 )
 
-// simulators provides sessions and WebSockets to the simulator page.
+// simulators provides the simulator page with sessions and WebSockets.
 type simulators struct {
 	*sessions.Service
 	*relay.Hub
 	baseURL string
 }
 
-// AppEndpoint returns the WebSocket URL of a session's apps.
+// AppEndpoint returns the WebSocket URL to which the apps of a session connect.
 func (s simulators) AppEndpoint(id string) string { return api.AppEndpoint(s.baseURL, id) }

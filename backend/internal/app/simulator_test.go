@@ -33,9 +33,9 @@ type backendUnderTest struct {
 	t     *testing.T
 	url   string
 	token string
-	// database is the directory with its data.
+	// database is the directory of the backend's data.
 	database string
-	// restart stops the backend and serves the same data at the same address again.
+	// restart stops the backend and starts it again with the same data at the same address.
 	restart func()
 }
 
@@ -44,7 +44,7 @@ func startBackend(t *testing.T) *backendUnderTest {
 	return startBackendWith(t, func(*config.Config) {}, slog.New(slog.DiscardHandler), gateway.Limits{})
 }
 
-// startBackendWith starts a backend with changed settings and a log.
+// startBackendWith starts a backend with changed settings and the given logger.
 func startBackendWith(
 	t *testing.T, change func(*config.Config), log *slog.Logger, limits gateway.Limits,
 ) *backendUnderTest {
@@ -75,7 +75,7 @@ func startBackendWith(
 		stop = func() {
 			cancel()
 			if err := <-done; err != nil {
-				t.Errorf("Serve: %v", err)
+				t.Errorf("Serve returned %v", err)
 			}
 		}
 		return a
@@ -139,13 +139,13 @@ func (b *backendUnderTest) call(method, path, body string, into any) int {
 	return res.StatusCode
 }
 
-// startApp runs the example app in the session, in its own process. stop ends it as Ctrl-C does.
+// startApp runs the example app in the session, in its own process. stop interrupts it as Ctrl-C would.
 func (b *backendUnderTest) startApp(s backendapi.Session) (stop func()) {
 	b.t.Helper()
 	var minted backendapi.SessionSecret
 	if status := b.call("POST", backendapi.PathSessions+"/"+s.SessionID+"/secrets", "",
 		&minted); status != http.StatusCreated {
-		b.t.Fatalf("secret: %d", status)
+		b.t.Fatalf("create app secret: got status %d, want 201", status)
 	}
 	dir := b.t.TempDir()
 	binary, token := filepath.Join(dir, "hello-glasses"), filepath.Join(dir, "token")
@@ -154,7 +154,7 @@ func (b *backendUnderTest) startApp(s backendapi.Session) (stop func()) {
 	}
 	build := exec.Command("go", "build", "-o", binary, "../../../packaging/e2e/testdata/apps/hello-glasses")
 	if out, err := build.CombinedOutput(); err != nil {
-		b.t.Fatalf("building the example app: %v\n%s", err, out)
+		b.t.Fatalf("build the example app: %v\n%s", err, out)
 	}
 	var out bytes.Buffer
 	app := exec.Command(binary, "-endpoint", s.AppEndpoint, "-token-file", token)
@@ -165,7 +165,7 @@ func (b *backendUnderTest) startApp(s backendapi.Session) (stop func()) {
 	stop = sync.OnceFunc(func() {
 		_ = app.Process.Signal(os.Interrupt)
 		if err := app.Wait(); err != nil || !strings.Contains(out.String(), "bye") {
-			b.t.Errorf("the example app ended with %v:\n%s", err, out.String())
+			b.t.Errorf("example app: got error %v, want a clean exit with bye:\n%s", err, out.String())
 		}
 	})
 	b.t.Cleanup(stop)
@@ -180,7 +180,7 @@ func newBrowser(t *testing.T) context.Context {
 	path, err := exec.LookPath("chromium")
 	if err != nil {
 		if os.Getenv("CI") != "" {
-			t.Fatal("chromium is missing")
+			t.Fatal("chromium is not installed")
 		}
 		t.Skip("SKIPPED: no chromium, the simulator page was not tested")
 	}
@@ -196,7 +196,7 @@ func newBrowser(t *testing.T) context.Context {
 	return ctx
 }
 
-// The page draws what an app shows, sends taps by mouse and keyboard, and recovers after a restart of the backend
+// The page draws what an app shows and sends taps by mouse and keyboard. After a restart of the backend it recovers
 // without losing or duplicating a row.
 func TestSimulatorPage_Lives(t *testing.T) {
 	b := startBackend(t)
@@ -204,7 +204,7 @@ func TestSimulatorPage_Lives(t *testing.T) {
 	var s backendapi.Session
 	if status := b.call("POST", backendapi.PathSessions, `{"project":"com.example.hello"}`,
 		&s); status != http.StatusCreated {
-		t.Fatalf("create: %d", status)
+		t.Fatalf("create session: got status %d, want 201", status)
 	}
 	run(t, browser, chromedp.Navigate(s.SessionURL), chromedp.SendKeys("#email", "ada@example.org"),
 		chromedp.SendKeys("#password", testPassword), chromedp.Submit("#password"))
@@ -235,7 +235,7 @@ func TestSimulatorPage_Lives(t *testing.T) {
 	var closed backendapi.Session
 	if status := b.call("DELETE", backendapi.PathSessions+"/"+s.SessionID, "", &closed); status != http.StatusOK ||
 		closed.State != "closed" {
-		t.Fatalf("close: %d %s", status, closed.State)
+		t.Fatalf("close session: got status %d, state %s, want closed", status, closed.State)
 	}
 	see(t, browser, "#socket", "Session closed")
 	shot(t, browser, "closed")
@@ -246,11 +246,11 @@ func checkRows(t *testing.T, browser context.Context) {
 	seqs, err := chromedp.Run(browser,
 		chromedp.Evaluate[[]string](`[...document.querySelectorAll("#log > li")].map(li => li.dataset.seq)`))
 	if err != nil || len(seqs) == 0 {
-		t.Fatalf("reading the log: %v, %v", seqs, err)
+		t.Fatalf("read the log: got rows %v, error %v", seqs, err)
 	}
 	for i, seq := range seqs {
 		if seq != fmt.Sprint(i+1) {
-			t.Fatalf("rows on the page: %v", seqs)
+			t.Fatalf("got rows %v on the page, want each number from 1 once and in order", seqs)
 		}
 	}
 }
@@ -264,7 +264,7 @@ func run(t *testing.T, ctx context.Context, actions ...chromedp.Action[chromedp.
 	}
 }
 
-// see waits until the element shows the text.
+// see waits until the page element matching selector shows the text.
 func see(t *testing.T, ctx context.Context, selector, text string) {
 	t.Helper()
 	expr := fmt.Sprintf(`document.querySelector(%q)?.innerText.includes(%q) ?? false`, selector, text)
@@ -278,7 +278,7 @@ func see(t *testing.T, ctx context.Context, selector, text string) {
 	t.Fatalf("%s never showed %q:\n%s", selector, text, body)
 }
 
-// shot saves a screenshot if SCREENSHOTS names a directory.
+// shot saves a screenshot if SCREENSHOTS is set to a directory.
 func shot(t *testing.T, ctx context.Context, name string) {
 	t.Helper()
 	dir := os.Getenv("SCREENSHOTS")

@@ -1,6 +1,6 @@
-// Package assistant manages the settings of a project's voice assistant: models, voice, memory and sounds, chosen from
-// a catalogue that the operator configures. It knows the names of the fields, but not who may change them, nor HTTP or
-// SQL.
+// Package assistant manages the settings of a project's voice assistant: models, voice, memory and sounds. They are
+// chosen from a catalogue that the operator configures. The package defines the settings, but not who may change them,
+// and contains no HTTP or SQL code.
 package assistant
 
 import (
@@ -10,51 +10,51 @@ import (
 
 // Errors that callers check for.
 var (
-	// ErrConflict is returned for a change of an old version of the config; see ConflictError.
+	// ErrConflict is returned for a change to an outdated version of the config; see ConflictError.
 	ErrConflict = errors.New("the config has changed since it was read")
-	// ErrNoProject is returned for a project that does not exist, e.g. because it was deleted meanwhile.
+	// ErrNoProject is returned for a project that does not exist, for example because it was deleted in the meantime.
 	ErrNoProject = errors.New("no such project")
-	// ErrNotUndoable is returned for an entry that is not a change of this config or was undone already.
+	// ErrNotUndoable is returned for an entry that is not a change of this config or was already undone.
 	ErrNotUndoable = errors.New("there is nothing to undo")
 )
 
-// Actions of audit entries.
+// Actions in audit entries.
 const (
 	ActionChanged = "assistant.changed"
 	ActionUndone  = "assistant.undone"
 )
 
-// ConflictError is ErrConflict with the current version.
+// ConflictError is an ErrConflict that includes the current version.
 type ConflictError struct{ Current int64 }
 
-// Error says what happened.
+// Error returns the text of ErrConflict.
 func (e *ConflictError) Error() string { return ErrConflict.Error() }
 
-// Is makes it an ErrConflict.
+// Is reports whether target is ErrConflict.
 func (e *ConflictError) Is(target error) bool { return target == ErrConflict }
 
-// InvalidError reports a value that is not accepted; Message lists the valid ones. Tells is another field whose current
-// value Message reveals, or empty: a caller who may not read that field must not see Message.
+// InvalidError reports an invalid value. Message lists the valid ones. Tells, if not empty, is another field whose
+// current value Message reveals: a caller who may not read that field must not see Message.
 type InvalidError struct{ Field, Message, Tells string }
 
 // Error returns the message.
 func (e *InvalidError) Error() string { return e.Message }
 
-// Config is a project's config. Version counts changes, 0 for the catalogue's defaults.
+// Config is a project's config. Version counts the changes; 0 means the catalogue's defaults.
 type Config struct {
 	Project       string
 	Version       int64
 	RealtimeModel string
 	Voice         string
 	MemoryModel   string
-	TextModel     string // what the gateway's model "assistant" means; "" for the operator's default
+	TextModel     string // used for the gateway's model "assistant"; "" for the operator's default
 	SessionMemory bool
 	Sounds        bool
 	UpdatedAt     time.Time // zero if never changed
-	UpdatedBy     string    // for people: "you", "agent on laptop"
+	UpdatedBy     string    // for display: "you", "agent on laptop"
 }
 
-// Change holds the fields to change; nil leaves a field unchanged.
+// Change holds new values of fields. A nil field stays unchanged.
 type Change struct {
 	Version       int64
 	RealtimeModel *string

@@ -13,7 +13,7 @@ import (
 	"github.com/service-dev/service/backend/internal/audit"
 )
 
-// memory is a store of one config.
+// memory is an in-memory store of one config.
 type memory struct {
 	Stored
 	entries []audit.Entry
@@ -70,16 +70,16 @@ func TestFits_RefusesUnknownValues(t *testing.T) {
 		}
 		for _, part := range tc.message {
 			if !strings.Contains(invalid.Message, part) {
-				t.Errorf("%s: %q lacks %q", tc.name, invalid.Message, part)
+				t.Errorf("%s: message %q must contain %q", tc.name, invalid.Message, part)
 			}
 		}
 	}
 	if len(m.entries) != 0 {
-		t.Errorf("stored %v", m.entries)
+		t.Errorf("stored entries %v, want none", m.entries)
 	}
 }
 
-// A model that cannot speak with the current voice needs a voice in the same call, and vice versa.
+// A model that cannot speak with the current voice must be set together with a new voice, and vice versa.
 func TestFits_ModelAndVoiceMatch(t *testing.T) {
 	s, _ := newService(t)
 	change := func(version int64, model, voice *string) error {
@@ -93,7 +93,7 @@ func TestFits_ModelAndVoiceMatch(t *testing.T) {
 	err := change(1, ptr("realtime-swift"), nil)
 	if invalid := (*InvalidError)(nil); !errors.As(err, &invalid) || !strings.Contains(invalid.Message,
 		"one of ember, harbor") || strings.Contains(invalid.Message, "slate") {
-		t.Errorf("model alone: %v", err)
+		t.Errorf("set the model alone: got %v, want an error that lists its voices", err)
 	}
 	if err := change(1, ptr("realtime-swift"), ptr("harbor")); err != nil {
 		t.Errorf("both: %v", err)
@@ -101,7 +101,7 @@ func TestFits_ModelAndVoiceMatch(t *testing.T) {
 	err = change(2, nil, ptr("slate"))
 	if invalid := (*InvalidError)(nil); !errors.As(err, &invalid) || !strings.Contains(invalid.Message,
 		"speaks with ember, harbor") {
-		t.Errorf("voice alone: %v", err)
+		t.Errorf("set the voice alone: got %v, want an error that lists the voices of the set model", err)
 	}
 }
 
@@ -110,15 +110,16 @@ func TestApply_CurrentValueIsNoChange(t *testing.T) {
 	before, after, err := s.Change(t.Context(), "ada", "com.example.app", Change{Voice: ptr("ember"), Sounds: ptr(true)},
 		audit.Person())
 	if err != nil || before != after || after.Version != 0 || len(m.entries) != 0 {
-		t.Errorf("%+v, %+v, %v, %d entries", before, after, err, len(m.entries))
+		t.Errorf("set an unchanged value: got config %+v before and %+v after, error %v, %d entries; want no new version",
+			before, after, err, len(m.entries))
 	}
 	if _, _, err := s.Change(t.Context(), "ada", "com.example.app", Change{Version: 7, Voice: ptr("ember")},
 		audit.Person()); !errors.Is(err, ErrConflict) {
-		t.Errorf("for another version: %v", err)
+		t.Errorf("change of another version: got %v, want ErrConflict", err)
 	}
 }
 
-// An id that the operator removed from the catalogue stays set until it is changed, and cannot be chosen again.
+// An ID that the operator removed from the catalogue remains set until it is changed, and cannot be chosen again.
 func TestGone_ListsRemovedIDs(t *testing.T) {
 	s, m := newService(t)
 	s.Catalogue.RealtimeModels[0].Price, s.Catalogue.MemoryModels[1].Price = ptr(int64(60)), ptr(int64(5))
@@ -138,24 +139,25 @@ func TestGone_ListsRemovedIDs(t *testing.T) {
 	choices, choicesErr := s.Choices(t.Context(), "ada", "com.example.app")
 	if err != nil || choicesErr != nil || c.RealtimeModel != "realtime-standard" || s.Cost(c) != nil ||
 		!slices.Equal(choices.Gone(c), []string{"realtime-standard"}) {
-		t.Errorf("config %+v, cost %v, gone %v (%v)", c, s.Cost(c), choices.Gone(c), errors.Join(err, choicesErr))
+		t.Errorf("got config %+v, cost %v, gone %v (error %v), want the removed model without a cost", c, s.Cost(c),
+			choices.Gone(c), errors.Join(err, choicesErr))
 	}
 	if err := change(Change{Sounds: ptr(true)}); err != nil {
-		t.Errorf("another field: %v", err)
+		t.Errorf("change another field: %v", err)
 	}
 	if err := change(Change{Voice: ptr("slate")}); err == nil || !strings.Contains(err.Error(),
 		"set realtimeModel in the same change") {
-		t.Errorf("a voice for a model that was removed: %v", err)
+		t.Errorf("set a voice for a removed model: got %v, want a hint to set the model too", err)
 	}
 	if err := change(Change{RealtimeModel: ptr("realtime-swift")}); err != nil {
-		t.Errorf("another model: %v", err)
+		t.Errorf("change to another model: %v", err)
 	}
 	left := m.entries[len(m.entries)-1]
 	if err := change(Change{RealtimeModel: ptr("realtime-standard")}); err == nil {
-		t.Error("chosen again")
+		t.Error("a removed ID must not be accepted again")
 	}
 	if invalid := (*InvalidError)(nil); !errors.As(s.Undo(t.Context(), "ada", left, audit.Person()), &invalid) {
-		t.Error("undo restored an id that was removed")
+		t.Error("undo to a removed ID must fail with an InvalidError")
 	}
 }
 
@@ -187,8 +189,8 @@ func TestLoadCatalogue(t *testing.T) {
 	}
 	for _, tc := range []struct{ from, to, say string }{
 		{"name: R", "title: R", "title"},
-		{"voices: [v]", "voices: [w]", `realtime_models, r: voices names "w"`},
-		{"voices: [v]", "voices: [v, v]", "realtime_models, r: voices names v twice"},
+		{"voices: [v]", "voices: [w]", `realtime_models, r: voices contains "w"`},
+		{"voices: [v]", "voices: [v, v]", "realtime_models, r: voices contains v twice"},
 		{"voices: [v],", "", "realtime_models, r: voices is missing"},
 		{"{id: m, name: M}", "{id: m, name: M, voices: [v]}", "memory_models, m: voices"},
 		{"{id: v, name: V}", "{id: v, name: V}, {id: v, name: V2}", "voices, entry 2: the id v occurs twice"},
@@ -199,22 +201,22 @@ func TestLoadCatalogue(t *testing.T) {
 		{"realtime_model: r", "realtime_model: x", `defaults, realtime_model: "x"`},
 		{"voice: v", "voice: ''", `defaults, voice: ""`},
 		{"memory_model: m", "memory_model: r", `defaults, memory_model: "r"`},
-		{"memory_models: [{id: m, name: M}]", "", "memory_models: 0 entries"},
+		{"memory_models: [{id: m, name: M}]", "", "memory_models: got 0 entries"},
 		{"sounds: false}", "sounds: false}\n---\n{}", "more than one document"},
 		{small, "", "empty"},
 		{small, strings.Repeat("#", MaxCatalogueBytes+1), "256 KB"},
 	} {
 		_, err := load(strings.Replace(small, tc.from, tc.to, 1))
 		if err == nil || !strings.Contains(err.Error(), tc.say) || !strings.Contains(err.Error(), "models.yaml") {
-			t.Errorf("%q for %q: %v", tc.to, tc.from, err)
+			t.Errorf("with %q instead of %q: got error %v", tc.to, tc.from, err)
 		}
 	}
 	if _, err := LoadCatalogue(filepath.Join(t.TempDir(), "nothing.yaml")); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("no file: %v", err)
+		t.Errorf("missing file: got %v, want os.ErrNotExist", err)
 	}
 }
 
-// Every catalogue that is accepted offers its default config and every voice that a model names.
+// Every accepted catalogue offers its default config and every voice that a model lists.
 func FuzzCatalogue(f *testing.F) {
 	f.Add([]byte(small))
 	f.Add(builtIn)
@@ -224,17 +226,17 @@ func FuzzCatalogue(f *testing.F) {
 		c, err := parse("models.yaml", data)
 		if err != nil {
 			if !strings.HasPrefix(err.Error(), "models.yaml: ") {
-				t.Fatalf("the error does not name the file: %v", err)
+				t.Fatalf("the error must start with the file name: %v", err)
 			}
 			return
 		}
 		s := &Service{Store: &memory{}, Catalogue: c, Now: time.Now}
 		config, err := s.Get(t.Context(), "a", "b")
 		if err != nil || len(c.Gone(config)) > 0 {
-			t.Fatalf("defaults that are not in the catalogue: %v, %v", c.Gone(config), err)
+			t.Fatalf("accepted defaults that are not in the catalogue: %v (error %v)", c.Gone(config), err)
 		}
 		if err := c.fits(Config{}, config); err != nil {
-			t.Fatalf("defaults that do not fit: %v", err)
+			t.Fatalf("accepted defaults that do not fit together: %v", err)
 		}
 	})
 }

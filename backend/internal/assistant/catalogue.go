@@ -13,7 +13,7 @@ import (
 	"github.com/service-dev/service/backend/internal/yamlfile"
 )
 
-// Bounds of a catalogue.
+// Limits on a catalogue.
 const (
 	MaxCatalogueBytes = 256 << 10
 	maxChoices        = 200
@@ -22,35 +22,36 @@ const (
 	maxPrice          = 1_000_000_000_000
 )
 
-// Catalogue holds the choices and the defaults.
+// Catalogue holds the choices that the operator offers, and the defaults.
 type Catalogue struct {
 	RealtimeModels []Model  `yaml:"realtime_models"`
 	MemoryModels   []Model  `yaml:"memory_models"`
 	Voices         []Voice  `yaml:"voices"`
 	Defaults       Defaults `yaml:"defaults"`
 
-	// TextModels are the models of the gateway's catalogue. DefaultText is the one for projects that chose none, or "".
+	// TextModels are the models in the gateway's catalogue. DefaultText is the ID of the one used by projects that chose
+	// none, or "".
 	TextModels  []TextModel `yaml:"-"`
 	DefaultText string      `yaml:"-"`
 }
 
-// Model is one choice. Price is micro-dollars for a minute of conversation, nil if none is set.
+// Model is a model that can be chosen. Price is in micro-dollars per minute of conversation, nil if none is set.
 type Model struct {
 	ID          string   `yaml:"id"`
 	Name        string   `yaml:"name"`
 	Description string   `yaml:"description"`
-	Voices      []string `yaml:"voices"` // ids it can speak with; realtime models only
+	Voices      []string `yaml:"voices"` // IDs of the voices it can speak with; realtime models only
 	Price       *int64   `yaml:"price_micro_usd_per_minute"`
 }
 
-// Voice is one voice.
+// Voice is a voice that can be chosen.
 type Voice struct {
 	ID          string `yaml:"id"`
 	Name        string `yaml:"name"`
 	Description string `yaml:"description"`
 }
 
-// Defaults are the config of a project that nobody has changed.
+// Defaults are the config of a project whose config was never changed.
 type Defaults struct {
 	RealtimeModel string `yaml:"realtime_model"`
 	Voice         string `yaml:"voice"`
@@ -62,8 +63,8 @@ type Defaults struct {
 //go:embed catalogue.yaml
 var builtIn []byte
 
-// LoadCatalogue reads the operator's YAML file, or with an empty path the built-in catalogue. An error includes the
-// file and the invalid entry.
+// LoadCatalogue reads the operator's YAML file, or the built-in catalogue if path is empty. An error names the file
+// and the invalid entry.
 func LoadCatalogue(path string) (Catalogue, error) {
 	if path == "" {
 		return parse("the built-in catalogue", builtIn)
@@ -93,7 +94,7 @@ func parse(name string, data []byte) (Catalogue, error) {
 	return c, nil
 }
 
-// wholePrices refuses prices that are not integers, since the decoder would truncate them.
+// wholePrices rejects prices that are not integers, because the decoder would truncate them.
 func wholePrices(n *yaml.Node) error {
 	for i, child := range n.Content {
 		if n.Kind == yaml.MappingNode && i%2 == 1 && n.Content[i-1].Value == "price_micro_usd_per_minute" && !isWhole(child) {
@@ -142,14 +143,14 @@ func (c Catalogue) check() error {
 
 func (c Catalogue) checkVoices(m Model) error {
 	if len(m.Voices) == 0 {
-		return fmt.Errorf("realtime_models, %s: voices is missing: the ids it can speak with", m.ID)
+		return fmt.Errorf("realtime_models, %s: voices is missing, list the ids of the voices it can speak with", m.ID)
 	}
 	for i, v := range m.Voices {
 		if c.voice(v) == nil {
-			return fmt.Errorf("realtime_models, %s: voices names %q, which is not in the list of voices", m.ID, short(v))
+			return fmt.Errorf("realtime_models, %s: voices contains %q, which is not in the list of voices", m.ID, short(v))
 		}
 		if slices.Contains(m.Voices[:i], v) {
-			return fmt.Errorf("realtime_models, %s: voices names %s twice", m.ID, v)
+			return fmt.Errorf("realtime_models, %s: voices contains %s twice", m.ID, v)
 		}
 	}
 	return nil
@@ -171,7 +172,7 @@ func (c Catalogue) checkDefaults() error {
 	return nil
 }
 
-// entry is the common part of models and voices.
+// entry holds the fields that models and voices have in common.
 type entry struct {
 	id, name, description string
 	price                 *int64
@@ -189,13 +190,13 @@ var idForm = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]*$`)
 
 func checkList(list string, entries []entry) error {
 	if n := len(entries); n == 0 || n > maxChoices {
-		return fmt.Errorf("%s: %d entries, 1 to %d are needed", list, n, maxChoices)
+		return fmt.Errorf("%s: got %d entries, need 1 to %d", list, n, maxChoices)
 	}
 	seen := map[string]bool{}
 	for i, e := range entries {
 		switch {
 		case len(e.id) > maxID || !idForm.MatchString(e.id):
-			return fmt.Errorf("%s, entry %d: id %q is not 1 to %d lower case letters, digits, dots, - and _", list, i+1,
+			return fmt.Errorf("%s, entry %d: id %q must be 1 to %d lower-case letters, digits, dots, - or _", list, i+1,
 				short(e.id), maxID)
 		case seen[e.id]:
 			return fmt.Errorf("%s, entry %d: the id %s occurs twice", list, i+1, e.id)
@@ -204,7 +205,7 @@ func checkList(list string, entries []entry) error {
 		case len([]rune(e.name)) > maxText || len([]rune(e.description)) > maxText:
 			return fmt.Errorf("%s, %s: name or description is over %d characters", list, e.id, maxText)
 		case e.price != nil && (*e.price < 0 || *e.price > maxPrice):
-			return fmt.Errorf("%s, %s: price_micro_usd_per_minute is not 0 to %d", list, e.id, int64(maxPrice))
+			return fmt.Errorf("%s, %s: price_micro_usd_per_minute must be 0 to %d", list, e.id, int64(maxPrice))
 		}
 		seen[e.id] = true
 	}
@@ -234,7 +235,7 @@ func find[T any](list []T, id string, idOf func(T) string) *T {
 	return &list[i]
 }
 
-// Gone lists the ids of a config that are no longer in the catalogue.
+// Gone lists the IDs set in a config that are no longer in the catalogue.
 func (c Catalogue) Gone(config Config) []string {
 	var gone []string
 	for _, used := range []struct {

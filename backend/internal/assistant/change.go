@@ -10,7 +10,7 @@ import (
 	"github.com/service-dev/service/backend/internal/grants"
 )
 
-// fields are some of a config's fields, as audit entries store them.
+// fields holds some fields of a config, in the form stored by audit entries.
 type fields struct {
 	RealtimeModel *string `json:"realtimeModel,omitempty"`
 	Voice         *string `json:"voice,omitempty"`
@@ -28,7 +28,7 @@ func (c Change) empty() bool { return c.fields() == fields{} }
 
 func (c Change) apply(to Config) (Config, []difference) { return c.fields().apply(to) }
 
-// Names lists the fields of a change, in the order of grants.Settings.
+// Names lists the names of the fields to change, in the order of grants.Settings.
 func (c Change) Names() []string {
 	var names []string
 	for i, there := range []bool{c.RealtimeModel != nil, c.Voice != nil, c.MemoryModel != nil, c.TextModel != nil,
@@ -40,13 +40,13 @@ func (c Change) Names() []string {
 	return names
 }
 
-// difference is a field whose value differs.
+// difference is a field whose value was changed.
 type difference struct {
 	field         string
 	before, after any
 }
 
-// apply sets the fields that are present and returns those whose value changed.
+// apply sets the fields that are not nil and returns those whose value changed.
 func (f fields) apply(c Config) (Config, []difference) {
 	var diff []difference
 	diff = set(diff, grants.RealtimeModel, &c.RealtimeModel, f.RealtimeModel)
@@ -67,7 +67,7 @@ func set[T comparable](diff []difference, field string, at, to *T) []difference 
 	return diff
 }
 
-// fieldsOf returns the two sides of a difference as JSON.
+// fieldsOf returns the values before and after the differences, as JSON.
 func fieldsOf(diff []difference) (before, after json.RawMessage, err error) {
 	was, became := map[string]any{}, map[string]any{}
 	for _, d := range diff {
@@ -80,7 +80,7 @@ func fieldsOf(diff []difference) (before, after json.RawMessage, err error) {
 	return before, after, err
 }
 
-// summary describes a difference in one line.
+// summary describes the differences in one line.
 func summary(diff []difference) string {
 	parts := make([]string, 0, len(diff))
 	for _, d := range diff {
@@ -89,7 +89,7 @@ func summary(diff []difference) string {
 	return strings.Join(parts, ", ")
 }
 
-// labels are the names that people see for fields with another name in the interface.
+// labels maps fields to the names shown to people, where these differ from the API's names.
 var labels = map[string]string{
 	grants.RealtimeModel: "realtime model", grants.MemoryModel: "memory model", grants.TextModel: "text model",
 	grants.SessionMemory: "session memory",
@@ -111,8 +111,8 @@ func value(v any) string {
 	return fmt.Sprint(v)
 }
 
-// fits returns an *InvalidError unless every new value is offered and model and voice fit each other. It says nothing
-// about values that do not change: the caller may not be allowed to read them.
+// fits returns an *InvalidError unless every changed value is offered and the model can speak with the voice. It
+// reports no problem with unchanged values, because the caller may not be allowed to read them.
 func (c Catalogue) fits(before, after Config) error {
 	if after.MemoryModel != before.MemoryModel && c.memory(after.MemoryModel) == nil {
 		return notOffered(grants.MemoryModel, after.MemoryModel, modelIDs(c.MemoryModels))
@@ -136,7 +136,7 @@ func (c Catalogue) fits(before, after Config) error {
 		return notOffered(grants.RealtimeModel, after.RealtimeModel, modelIDs(c.RealtimeModels))
 	case newVoice && model == nil:
 		return &InvalidError{Field: grants.Voice, Tells: grants.RealtimeModel,
-			Message: "the realtime model that is set is no longer offered: set realtimeModel in the same change, to one of " +
+			Message: "the current realtime model is no longer offered: set realtimeModel in the same change, to one of " +
 				strings.Join(modelIDs(c.RealtimeModels), ", ")}
 	case (newModel || newVoice) && !slices.Contains(model.Voices, after.Voice):
 		return misfit(model, after.Voice, newModel, newVoice)
@@ -150,10 +150,10 @@ func misfit(model *Model, voice string, newModel, newVoice bool) error {
 	case !newVoice:
 		return &InvalidError{Field: grants.RealtimeModel,
 			Message: "realtimeModel " + model.ID +
-				" cannot speak with the voice that is set: set voice in the same change, to one of " + fit}
+				" cannot speak with the current voice: set voice in the same change, to one of " + fit}
 	case !newModel:
 		return &InvalidError{Field: grants.Voice, Tells: grants.RealtimeModel,
-			Message: "voice " + voice + " does not fit the realtime model that is set, which speaks with " + fit}
+			Message: "voice " + voice + " does not fit the current realtime model, which speaks with " + fit}
 	}
 	return &InvalidError{Field: grants.Voice, Message: "realtimeModel " + model.ID + " cannot speak with voice " + voice +
 		", only with " + fit}

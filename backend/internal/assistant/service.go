@@ -10,36 +10,37 @@ import (
 	"github.com/service-dev/service/backend/internal/audit"
 )
 
-// Stored is a config as stored: By changed it last, and Host is that agent's, or empty.
+// Stored is a stored config. By made the last change. Host is the computer of that agent, or empty.
 type Stored struct {
 	Config
 	By   audit.Actor
 	Host string
 }
 
-// Store keeps configs. Every method is atomic.
+// Store stores configs. Every method is atomic.
 type Store interface {
-	// AssistantConfig returns a project's config, which has version 0 if nobody has changed it.
+	// AssistantConfig returns a project's config. Its version is 0 if nobody has changed it.
 	AssistantConfig(ctx context.Context, accountID, project string) (Stored, error)
-	// SaveAssistant stores version n of a config over version n-1, with its entry. It returns a *ConflictError or
-	// ErrNoProject.
+	// SaveAssistant stores version n of a config over version n-1, together with its audit entry. It returns a
+	// *ConflictError or ErrNoProject.
 	SaveAssistant(ctx context.Context, accountID string, s Stored, e audit.Entry) error
-	// UndoAssistant is like SaveAssistant and also marks the entry undone as undone by e. It returns ErrNotUndoable if
-	// that entry was undone already.
+	// UndoAssistant is like SaveAssistant, and also records that e undid the entry undone. It returns ErrNotUndoable if
+	// that entry was already undone.
 	UndoAssistant(ctx context.Context, accountID string, s Stored, e audit.Entry, undone string) error
 }
 
-// Service reads and changes configs. Its callers must have checked that the project belongs to the account
-// and that its id is not an alias.
+// Service reads and changes configs. Callers must check that the project belongs to the account and that its ID is not
+// an alias.
 type Service struct {
 	Store     Store
 	Catalogue Catalogue
-	// TextModels returns the models of the gateway for a project, and its default, or ""; nil where there is no gateway.
+	// TextModels returns the gateway's models for a project, and the ID of the default one or "". It is nil if there is
+	// no gateway.
 	TextModels func(ctx context.Context, account, project string) (models []TextModel, standard string, err error)
 	Now        func() time.Time
 }
 
-// Choices returns what can be chosen for a project.
+// Choices returns the models and voices that can be chosen for a project.
 func (s *Service) Choices(ctx context.Context, account, project string) (c Catalogue, err error) {
 	c = s.Catalogue
 	if s.TextModels != nil {
@@ -66,8 +67,8 @@ func (s *Service) Get(ctx context.Context, account, project string) (Config, err
 	return c, nil
 }
 
-// Change changes the fields of c and returns the config before and after. The error may be a *ConflictError, an
-// *InvalidError or ErrNoProject. Fields that have their new value already create no new version.
+// Change sets the fields of c and returns the config before and after. The error may be a *ConflictError, an
+// *InvalidError or ErrNoProject. If no value changes, no new version is created.
 func (s *Service) Change(
 	ctx context.Context, account, project string, c Change, by audit.Actor,
 ) (before, after Config, err error) {
@@ -75,7 +76,7 @@ func (s *Service) Change(
 		return Config{}, Config{}, err
 	}
 	if c.empty() {
-		return Config{}, Config{}, &InvalidError{Message: "the change is empty: name a field to change"}
+		return Config{}, Config{}, &InvalidError{Message: "the change is empty, include at least one field"}
 	}
 	if c.Version != before.Version {
 		return Config{}, Config{}, &ConflictError{before.Version}
@@ -98,8 +99,8 @@ func (s *Service) Change(
 	return before, after, err
 }
 
-// Undo restores the fields of a change as a new version. It returns ErrConflict if one of them was changed again
-// since, ErrNotUndoable, or an *InvalidError if the old value is no longer offered.
+// Undo restores the values before a change as a new version. It returns ErrConflict if one of the fields was changed
+// again, ErrNotUndoable, or an *InvalidError if an old value is no longer offered.
 func (s *Service) Undo(ctx context.Context, account string, e audit.Entry, by audit.Actor) error {
 	if (e.Action != ActionChanged && e.Action != ActionUndone) || e.AccountID != account || !e.Undoable() {
 		return ErrNotUndoable
@@ -128,12 +129,12 @@ func (s *Service) Undo(ctx context.Context, account string, e audit.Entry, by au
 		return err
 	}
 	if err := s.Store.UndoAssistant(ctx, account, next, undo, e.ID); err != nil {
-		return fmt.Errorf("undo change of the assistant: %w", err)
+		return fmt.Errorf("undo assistant change: %w", err)
 	}
 	return nil
 }
 
-// fits returns an *InvalidError unless everything that changes is offered.
+// fits returns an *InvalidError unless every changed value is offered.
 func (s *Service) fits(ctx context.Context, account string, before, after Config) error {
 	choices, err := s.Choices(ctx, account, before.Project)
 	if err != nil {
@@ -158,8 +159,8 @@ func (s *Service) next(
 	return Stored{Config: after, By: by}, e, nil
 }
 
-// Cost is the price of a minute of conversation with a config, in micro-dollars; nil while a price is not set or a
-// model is no longer offered.
+// Cost returns the price of a minute of conversation with a config, in micro-dollars. It is nil if a price is not set
+// or a model is no longer offered.
 func (s *Service) Cost(c Config) *int64 {
 	realtime, memory := s.Catalogue.realtime(c.RealtimeModel), s.Catalogue.memory(c.MemoryModel)
 	if realtime == nil || memory == nil || realtime.Price == nil || memory.Price == nil {
@@ -169,7 +170,7 @@ func (s *Service) Cost(c Config) *int64 {
 	return &sum
 }
 
-// words describes to the account holder who changed a config.
+// words returns the name of an actor as shown to the account holder, such as "you" or "agent on laptop".
 func words(by audit.Actor, host string) string {
 	switch by.Kind {
 	case audit.KindPerson:
@@ -188,7 +189,7 @@ func words(by audit.Actor, host string) string {
 func readFields(data json.RawMessage) (fields, error) {
 	var f fields
 	if err := json.Unmarshal(data, &f); err != nil {
-		return f, fmt.Errorf("read audit entry of the assistant: %w", err)
+		return f, fmt.Errorf("parse audit entry of an assistant change: %w", err)
 	}
 	return f, nil
 }

@@ -8,17 +8,17 @@ import (
 	"github.com/service-dev/service/backend/internal/grants"
 )
 
-// TextModel is a model of the gateway that answers in text.
+// TextModel is a model of the gateway that responds with text.
 type TextModel struct {
 	ID, Name, Description string
-	Why                   string // why it is not offered now, or empty
+	Why                   string // why it is currently not offered, or empty
 	Price                 TokenPrice
 }
 
-// TokenPrice is the price of a million tokens, in micro-dollars.
+// TokenPrice holds prices in micro-dollars per million tokens.
 type TokenPrice struct{ In, Cached, Out int64 }
 
-// TextModel returns the id of the model that a project's assistant uses, or "" for the operator's default.
+// TextModel returns the ID of the text model set for a project's assistant, or "" for the operator's default.
 func (s *Service) TextModel(ctx context.Context, account, project string) (string, error) {
 	stored, err := s.Store.AssistantConfig(ctx, account, project)
 	if err != nil {
@@ -27,7 +27,7 @@ func (s *Service) TextModel(ctx context.Context, account, project string) (strin
 	return stored.TextModel, nil
 }
 
-// TextPrice returns the price of a config's text model; nil if there is none or it is no longer offered.
+// TextPrice returns the price of a config's text model, or nil if there is none or the model is no longer offered.
 func (c Catalogue) TextPrice(config Config) *TokenPrice {
 	m := c.text(cmp.Or(config.TextModel, c.DefaultText))
 	if m == nil {
@@ -40,19 +40,19 @@ func (c Catalogue) text(id string) *TextModel {
 	return find(c.TextModels, id, func(m TextModel) string { return m.ID })
 }
 
-// fitsText returns an *InvalidError unless the model is offered. The default can always be chosen.
+// fitsText returns an *InvalidError unless the model is offered. An empty ID, the default, is always valid.
 func (c Catalogue) fitsText(id string) error {
 	m := c.text(id)
 	switch {
 	case id == "":
 		return nil
 	case m != nil && m.Why != "":
-		return &InvalidError{Field: grants.TextModel, Message: "textModel " + id + " is not offered now: " + m.Why}
+		return &InvalidError{Field: grants.TextModel, Message: "textModel " + id + " is currently not offered: " + m.Why}
 	case m != nil:
 		return nil
 	case len(c.TextModels) == 0:
 		return &InvalidError{Field: grants.TextModel,
-			Message: "the operator of this backend has set up no text models: leave textModel empty"}
+			Message: "this backend has no text models, leave textModel empty"}
 	}
 	ids := []string{}
 	for _, m := range c.TextModels {

@@ -1,5 +1,5 @@
-// Package audit records who read and changed an account's data: agents, the account holder, the operator. It knows
-// neither what a change means nor SQL: the feature that makes a change passes its entry to the store together with the
+// Package audit records who read or changed an account's data: agents, the account holder or the operator. It knows
+// neither what a change means nor SQL: the feature that makes a change passes the entry to its store together with the
 // change.
 package audit
 
@@ -15,50 +15,50 @@ const (
 	KindAgent    = "agent"    // a linked install, with its token
 	KindPerson   = "person"   // the signed-in account holder, in a browser
 	KindOperator = "operator" // service-backend admin
-	KindBackend  = "backend"  // the backend itself, e.g. a sweep or a limit
+	KindBackend  = "backend"  // the backend itself, for example a cleanup or a limit
 )
 
-// Actor is who did something. LinkID is the agent's link; it is empty for other actors.
+// Actor is the person or program that did something. LinkID is the agent's link, and empty for other actors.
 type Actor struct {
 	Kind   string
 	LinkID string
 }
 
-// Agent returns the actor behind a link.
+// Agent returns the agent that uses a link.
 func Agent(linkID string) Actor { return Actor{Kind: KindAgent, LinkID: linkID} }
 
-// Person returns the account holder in a browser.
+// Person returns the account holder, acting in a browser.
 func Person() Actor { return Actor{Kind: KindPerson} }
 
-// Operator returns the operator of the backend.
+// Operator returns the backend's operator.
 func Operator() Actor { return Actor{Kind: KindOperator} }
 
-// Entry records one action. It contains no secrets and no values of credentials.
+// Entry records one action. It contains no secrets and no credential values.
 type Entry struct {
-	// ID sorts by time and is the cursor of a listing. New sets it.
+	// ID sorts by time and serves as the cursor of a listing. New sets it.
 	ID        string
 	AccountID string
 	At        time.Time
 	Actor     Actor
-	// ActorName is set when entries are listed, e.g. "laptop · Claude Code" for an agent's link.
+	// ActorName is set in listings only, e.g. "laptop · Claude Code" for an agent's link.
 	ActorName string
-	// Action is <noun>.<verb in the past>, e.g. assistant.changed, assistant.read, key.revoked, grants.changed.
+	// Action has the form <noun>.<past-tense verb>, e.g. assistant.changed, assistant.read, key.revoked, grants.changed.
 	Action string
-	// Project is an app id. It is empty if the action concerns the account.
+	// Project is an app ID, or empty if the action concerns the account.
 	Project string
 	// Summary describes the action to the account holder in one line, e.g. "voice: ember -> harbor".
 	Summary string
-	// Before and After are the changed fields of a config, for undoing the change, or nil.
+	// Before and After hold the changed fields of a config, so that the change can be undone. Otherwise they are nil.
 	Before, After json.RawMessage
-	// UndoneBy is the id of the entry that undid this one.
+	// UndoneBy is the ID of the entry that undid this one, or empty.
 	UndoneBy string
 }
 
-// New returns an entry whose id sorts by time. The caller sets the other fields.
+// New returns an entry with a new ID that sorts by time. Before, After and UndoneBy are left empty.
 func New(at time.Time, accountID string, by Actor, action, project, summary string) Entry {
 	return Entry{ID: uuid.Must(uuid.NewV7()).String(), AccountID: accountID, At: at, Actor: by, Action: action,
 		Project: project, Summary: summary}
 }
 
-// Undoable reports whether the change can be undone: it has a Before and was not undone yet.
+// Undoable reports whether the change can be undone: it has a Before and was not yet undone.
 func (e Entry) Undoable() bool { return len(e.Before) > 0 && e.UndoneBy == "" }

@@ -10,44 +10,44 @@ import (
 	"github.com/service-dev/service/backend/internal/periodic"
 )
 
-// Bounds of the audit log.
+// Limits of the audit log.
 const (
-	MaxListed   = 200 // entries of one listing
+	MaxListed   = 200 // entries per listing
 	Kept        = 400 * 24 * time.Hour
-	KeptEntries = 20_000 // of an account
-	// ReadWindow is how long repeated reads of the same thing through the same link are recorded as one entry.
+	KeptEntries = 20_000 // entries per account
+	// ReadWindow is how long repeated reads of the same kind through one link are recorded as a single entry.
 	ReadWindow = 10 * time.Minute
 	sweepEvery = time.Hour
 )
 
-// ErrNotFound is returned for an unknown entry, and for another account's so that the two cannot be told apart.
+// ErrNotFound is returned for an unknown entry and for another account's, so that callers cannot tell them apart.
 var ErrNotFound = errors.New("no such audit entry")
 
-// Filter narrows a listing.
+// Filter selects the entries of a listing.
 type Filter struct {
-	Project string // the real id; empty: entries of all projects and of the account
-	Before  string // the id of an entry: only older ones; empty: from the newest
-	Limit   int    // clamped to 1..MaxListed; 0: MaxListed
+	Project string // a project's ID, not an alias; if empty, all entries of the account
+	Before  string // lists only entries older than the one with this ID; if empty, starts with the newest
+	Limit   int    // clamped to 1..MaxListed; 0 means MaxListed
 }
 
-// Store stores entries. The entry of a change is inserted together with the change.
+// Store stores entries. The entry of a change is inserted in the transaction of the change.
 type Store interface {
-	// AuditEntries lists newest first, with ActorName filled.
+	// AuditEntries lists entries with ActorName set, newest first.
 	AuditEntries(ctx context.Context, accountID string, f Filter) ([]Entry, error)
 	// AuditEntry returns ErrNotFound for an unknown entry.
 	AuditEntry(ctx context.Context, accountID, id string) (Entry, error)
-	// AddAuditRead inserts e unless the same actor did the same to the same project after since.
+	// AddAuditRead inserts e unless the same actor has an entry with the same action and project after since.
 	AddAuditRead(ctx context.Context, e Entry, since time.Time) error
-	// SweepAudit deletes entries from before old, and the oldest entries of accounts that have more than keep. It
-	// returns how many it deleted.
+	// SweepAudit deletes entries from before old, and the oldest entries of accounts with more than keep entries. It
+	// returns the number of deleted entries.
 	SweepAudit(ctx context.Context, old time.Time, keep int) (int64, error)
 }
 
-// Service lists entries and records reads.
+// Service lists audit entries and records reads.
 type Service struct {
 	Store Store
 	Now   func() time.Time
-	Log   *slog.Logger // nil discards
+	Log   *slog.Logger // nil discards logs
 }
 
 // List returns entries of the account, newest first.
@@ -63,12 +63,12 @@ func (s *Service) List(ctx context.Context, accountID string, f Filter) ([]Entry
 	return all, nil
 }
 
-// Get returns one entry, or ErrNotFound.
+// Get returns one entry of the account, or ErrNotFound.
 func (s *Service) Get(ctx context.Context, accountID, id string) (Entry, error) {
 	return s.Store.AuditEntry(ctx, accountID, id)
 }
 
-// reads describes each kind of read to the account holder.
+// reads maps each kind of read to its description for the account holder.
 var reads = map[string]string{
 	"assistant.read":     "read the assistant's config",
 	"credentials.read":   "read which credentials are set",
@@ -76,7 +76,7 @@ var reads = map[string]string{
 	"gateway_usage.read": "read what calls through the AI gateway cost",
 }
 
-// Read records that something was read, once in ReadWindow for each link, project and action.
+// Read records that an agent read something, at most once per ReadWindow for each link, project and action.
 func (s *Service) Read(ctx context.Context, accountID, project, action string, by Actor) error {
 	now := s.Now().UTC().Truncate(time.Millisecond)
 	summary, ok := reads[action]
@@ -90,12 +90,12 @@ func (s *Service) Read(ctx context.Context, accountID, project, action string, b
 	return nil
 }
 
-// Serve runs Sweep at once and every hour until ctx ends.
+// Serve runs Sweep immediately and then every hour until ctx ends.
 func (s *Service) Serve(ctx context.Context) error {
 	return periodic.Run(ctx, sweepEvery, s.Log, "sweep the audit log", s.Sweep)
 }
 
-// Sweep deletes entries that are older than Kept or beyond KeptEntries.
+// Sweep deletes entries older than Kept, and each account's oldest entries beyond KeptEntries.
 func (s *Service) Sweep(ctx context.Context) error {
 	if _, err := s.Store.SweepAudit(ctx, s.Now().Add(-Kept), KeptEntries); err != nil {
 		return fmt.Errorf("sweep audit entries: %w", err)
@@ -103,7 +103,8 @@ func (s *Service) Sweep(ctx context.Context) error {
 	return nil
 }
 
-// Name describes an actor to the account holder; host and client are those of an agent's link.
+// Name returns the name of an actor as shown to the account holder. host and client describe the install of an agent's
+// link.
 func Name(kind, host, client string) string {
 	switch kind {
 	case KindAgent:

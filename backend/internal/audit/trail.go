@@ -7,16 +7,16 @@ import (
 	"github.com/google/uuid"
 )
 
-// TrailAction is what happened to a link, or to the code that requests one.
+// TrailAction is an action on a link or on the code that requests one.
 type TrailAction string
 
-// The actions of the trail of linking.
+// Actions in the linking trail.
 const (
 	TrailIssue    TrailAction = "issue"
 	TrailView     TrailAction = "view"
 	TrailApprove  TrailAction = "approve"
 	TrailDeny     TrailAction = "deny"
-	TrailCancel   TrailAction = "cancel" // by the client, which no longer polls the code
+	TrailCancel   TrailAction = "cancel" // by the client, which stops polling the code
 	TrailRedeem   TrailAction = "redeem"
 	TrailRevoke   TrailAction = "revoke"
 	TrailThrottle TrailAction = "throttle"
@@ -24,48 +24,48 @@ const (
 	TrailRestore  TrailAction = "restore"
 )
 
-// Bounds of the trail.
+// Limits of the linking trail.
 const (
 	TrailKept      = 90 * 24 * time.Hour
-	TrailLines     = 1_000_000 // of AnybodysTrail; the oldest go first, the other actions by their age alone
-	MaxTrailListed = 1000      // lines of one listing
+	TrailLines     = 1_000_000 // for the actions in AnybodysTrail, oldest deleted first; others are deleted only by age
+	MaxTrailListed = 1000      // lines per listing
 )
 
-// AnybodysTrail returns the actions that anybody can cause without an account, so that the number of their lines must
-// be bounded.
+// AnybodysTrail returns the actions that anybody can cause without an account. The number of their lines must be
+// limited.
 func AnybodysTrail() []TrailAction {
 	return []TrailAction{TrailIssue, TrailView, TrailThrottle, TrailDeny, TrailCancel}
 }
 
-// TrailRef hashes the subject of a line; kind separates an address from an account of the same text. The hash hides
-// values that are no longer stored from a reader of the database. It cannot hide those that still are: equal times
-// reveal that a line belongs to a row.
+// TrailRef hashes a value that a line refers to. kind keeps the hashes of equal texts apart, such as an address and an
+// account. A reader of the database cannot recover values that are no longer stored. Values still stored in other
+// tables can be matched with lines by their equal times.
 type TrailRef func(kind, value string) string
 
-// NewTrailRef returns a TrailRef that uses the backend's keyed hash. The ref of an empty value is empty.
+// NewTrailRef returns a TrailRef that uses the backend's keyed hash. It returns "" for an empty value.
 func NewTrailRef(hash func(kind, value string) string) TrailRef {
 	return func(kind, value string) string {
 		if value == "" {
 			return ""
 		}
-		return hash("trail", kind+":"+value)[:32] // 128 bits tell them apart and keep a line short
+		return hash("trail", kind+":"+value)[:32] // 128 bits are enough to distinguish values and keep a line short
 	}
 }
 
-// Trace describes the line that a change adds to the operator's trail of linking. The store inserts it in the
-// transaction of the change, which determines its subject. The zero Trace adds no line.
+// Trace describes the line that a change adds to the operator's linking trail. The store inserts the line in the
+// transaction of the change, which determines what the line refers to. The zero Trace adds no line.
 type Trace struct {
 	Action TrailAction
 	At     time.Time
-	// Address is the caller's address in plain text; it is stored as a hash.
+	// Address is the caller's address in plain text. Only its hash is stored.
 	Address string
-	// Once, if not empty, stores only the first of the lines with the same text.
+	// Once, if not empty, limits the lines with this text to the first one.
 	Once string
 	Ref  TrailRef
 }
 
-// TrailLine is a stored line: a time and hashes. Code is the hash of a user code, Account of an account's id, Link of a
-// link's.
+// TrailLine is a stored line: a time and hashes. Code is the hash of a user code, Account that of an account ID, and
+// Link that of a link ID.
 type TrailLine struct {
 	ID                           string
 	At                           time.Time
@@ -73,11 +73,10 @@ type TrailLine struct {
 	Code, Link, Account, Address string
 }
 
-// Empty reports whether there is nothing to write.
+// Empty reports whether the trace adds no line.
 func (t Trace) Empty() bool { return t.Ref == nil }
 
-// Line returns the line about the keyed hash of a user code, a link's id and an account's id, each of which may be
-// empty.
+// Line returns the line for the keyed hash of a user code, a link ID and an account ID. Each of them may be empty.
 func (t Trace) Line(codeHash, linkID, accountID string) TrailLine {
 	id := t.Ref("once", t.Once)
 	if id == "" {
@@ -87,8 +86,8 @@ func (t Trace) Line(codeHash, linkID, accountID string) TrailLine {
 		Account: t.Ref("account", accountID), Address: t.Ref("address", PlainAddress(t.Address))}
 }
 
-// PlainAddress returns the canonical form of a network address, so that all its forms have one hash, or s itself if it
-// is not an address.
+// PlainAddress returns the canonical form of a network address, so that equal addresses have equal hashes. It returns
+// s unchanged if s is not an address.
 func PlainAddress(s string) string {
 	a, err := netip.ParseAddr(s)
 	if err != nil {
@@ -97,8 +96,8 @@ func PlainAddress(s string) string {
 	return a.Unmap().String()
 }
 
-// TrailFilter selects lines with these refs; empty ones do not filter.
+// TrailFilter selects the lines with these hashes. Empty fields match every line.
 type TrailFilter struct {
 	Code, Link, Account, Address string
-	Limit                        int // clamped to 1..MaxTrailListed; 0: MaxTrailListed
+	Limit                        int // clamped to 1..MaxTrailListed; 0 means MaxTrailListed
 }

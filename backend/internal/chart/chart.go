@@ -1,6 +1,6 @@
-// Package chart draws numbers as small SVG pictures for inclusion in a page. Each has a title and a description for
-// people who do not see it, colours by class and currentColor, and contains neither script nor style. The package knows
-// nothing about the meaning of the numbers or about pages.
+// Package chart draws numbers as small SVG charts for inclusion in a page. Each chart has a title and a description
+// for people who cannot see it, takes its colours from classes and currentColor, and contains neither script nor
+// style. The package knows nothing about the meaning of the numbers or about pages.
 package chart
 
 import (
@@ -11,20 +11,20 @@ import (
 	"strings"
 )
 
-// Point is one value of a series; Label is its time or its name.
+// Point is one value of a series. Label is its time or name.
 type Point struct {
 	Label string
-	N     int64 // negative numbers count as 0
+	N     int64 // negative values are drawn as 0
 }
 
-// Chart is a picture to be drawn. ID is unique in its page and consists of letters, digits and -.
+// Chart describes a chart to draw. ID is unique within its page and consists of letters, digits and -.
 type Chart struct {
 	ID, Title, Desc string
 	Points          []Point
-	Format          func(n int64) string // of the numbers; nil for counts
+	Format          func(n int64) string // formats the numbers; nil for plain counts
 }
 
-// short formats a number where there is little space.
+// short formats a number for labels with little space.
 func (c Chart) short(n int64) string {
 	if c.Format != nil {
 		return c.Format(n)
@@ -32,7 +32,7 @@ func (c Chart) short(n int64) string {
 	return Short(n)
 }
 
-// tip is the text of a point.
+// tip returns the hover text of a point.
 func (c Chart) tip(p Point) string {
 	n := strconv.FormatInt(p.N, 10)
 	if c.Format != nil {
@@ -41,16 +41,16 @@ func (c Chart) tip(p Point) string {
 	return html.EscapeString(clean(p.Label)) + ": " + html.EscapeString(n)
 }
 
-// Size of a series in its own units; the page scales it. A card has about this width, and text stays readable on a
-// phone.
+// Size of a series, in its own units; the page scales it. It is about as wide as a card, so that text stays readable
+// on a phone.
 const (
 	width, height = 440, 180
 	left, right   = 48, 8
 	top, bottom   = 10, 24
-	labels        = 5 // at most, below a series
+	labels        = 5 // maximum number of labels below a series
 )
 
-// Line draws a series as a line over its area.
+// Line draws a series as a line with a filled area below it.
 func (c Chart) Line() string {
 	s := c.scale()
 	var line strings.Builder
@@ -67,7 +67,7 @@ func (c Chart) Line() string {
 		`<polyline class="chart-line" fill="none" points="`+line.String()+`"/>`+s.dots()+s.times())
 }
 
-// Bars draws a series as upright bars.
+// Bars draws a series as vertical bars.
 func (c Chart) Bars() string {
 	s := c.scale()
 	var b strings.Builder
@@ -81,7 +81,7 @@ func (c Chart) Bars() string {
 	return c.svg(height, b.String())
 }
 
-// Ranks draws one bar for each point, with the label above it and the number on its right.
+// Ranks draws one horizontal bar per point, with the label above it and the number on its right.
 func (c Chart) Ranks() string {
 	const row, room, letters = 40, 90, 48 // letters of a name that fit above its bar; the table has the full name
 	most := int64(1)
@@ -106,7 +106,7 @@ func (c Chart) svg(h int, inside string) string {
 		width, h, c.ID, c.ID, c.ID, html.EscapeString(clean(c.Title)), c.ID, html.EscapeString(clean(c.Desc)), inside)
 }
 
-// scale positions values and labels.
+// scale converts values and labels to positions.
 type scale struct {
 	chart  Chart
 	points []Point
@@ -141,7 +141,7 @@ func (s scale) axis() string {
 	return b.String()
 }
 
-// dots show the numbers on hover; in long series they would hide the line.
+// dots draws points that show their numbers on hover. They are smaller in long series, where they would hide the line.
 func (s scale) dots() string {
 	var b strings.Builder
 	for i, p := range s.points {
@@ -165,11 +165,11 @@ func (s scale) times() string {
 	return b.String()
 }
 
-// Ticks returns 2 to 6 round numbers from 0 to most or beyond: steps of 1, 2 or 5 times a power of ten.
+// Ticks returns 2 to 6 round numbers, from 0 to at least most. The step is 1, 2 or 5 times a power of ten.
 func Ticks(most int64) []int64 {
 	step := int64(1)
 	for i := 0; (most-1)/step >= 5 && step < math.MaxInt64/10; i++ {
-		if i%3 == 1 { // the series is 1, 2, 5, 10: only the step from 2 to 5 is not a doubling
+		if i%3 == 1 { // steps are 1, 2, 5, 10, and so on: only the step from 2 to 5 does not double
 			step = step / 2 * 5
 		} else {
 			step *= 2
@@ -184,7 +184,7 @@ func Ticks(most int64) []int64 {
 	}
 }
 
-// Short formats a number in at most five characters, as 950, 12k or 3.4M, rounded down.
+// Short formats a number in at most five characters, such as 950, 12k or 3.4M. It rounds down.
 func Short(n int64) string {
 	if n > -1000 && n < 1000 {
 		return strconv.FormatInt(n, 10)
@@ -212,7 +212,7 @@ func clip(s string, most int) string {
 	return s
 }
 
-// clean removes characters that XML cannot contain.
+// clean removes the characters that XML does not allow.
 func clean(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < 0x20 || r == 0xFFFE || r == 0xFFFF || r == 0xFFFD {

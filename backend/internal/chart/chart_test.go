@@ -43,7 +43,7 @@ func TestPictures(t *testing.T) {
 			t.Fatal(err)
 		}
 		if svg+"\n" != string(want) {
-			t.Errorf("%s changed; look at it and run with -update\n%s", name, svg)
+			t.Errorf("%s has changed; if that is intended, run with -update\n%s", name, svg)
 		}
 		wellFormed(t, svg)
 	}
@@ -71,13 +71,13 @@ func TestTicks(t *testing.T) {
 		130_000: {0, 50_000, 100_000, 150_000},
 	} {
 		if got := chart.Ticks(most); !slices.Equal(got, want) {
-			t.Errorf("up to %d: %v, want %v", most, got, want)
+			t.Errorf("ticks up to %d: got %v, want %v", most, got, want)
 		}
 	}
 	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1k", 1500: "1.5k", 12_345: "12.3k", 123_456: "123k",
 		3_400_000: "3.4M", math.MaxInt64: "9.2E", -1500: "-1.5k"} {
 		if got := chart.Short(n); got != want {
-			t.Errorf("%d is %s, want %s", n, got, want)
+			t.Errorf("short form of %d: got %s, want %s", n, got, want)
 		}
 	}
 }
@@ -95,7 +95,7 @@ func FuzzChart(f *testing.F) {
 		}
 		ticks := chart.Ticks(a)
 		if len(ticks) < 2 || len(ticks) > 12 || !slices.IsSorted(ticks) {
-			t.Errorf("ticks up to %d: %v", a, ticks)
+			t.Errorf("ticks up to %d: got %v, want 2 to 12 in ascending order", a, ticks)
 		}
 	})
 }

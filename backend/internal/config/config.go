@@ -1,5 +1,5 @@
-// Package config reads the backend's settings from flags, SERVICE_BACKEND_* variables and a YAML file. It is the only
-// package of the backend that reads the environment.
+// Package config reads the backend's settings from flags, SERVICE_BACKEND_* variables and a YAML file. It is the
+// backend's only package that reads the environment.
 package config
 
 import (
@@ -19,36 +19,36 @@ import (
 	"github.com/spf13/viper"
 )
 
-// Config contains all settings.
+// Config contains all settings of the backend.
 type Config struct {
 	Listen            string         // host:port
 	BaseURL           string         // URL of the API
-	SiteURL           string         // URL of the pages
+	SiteURL           string         // URL of the website
 	Database          string         // postgres:// URL or a SQLite file
 	DataDir           string         // directory of the SQLite file
-	HMACKey           []byte         // at least 32 bytes; if none is set, the caller fails or generates one
+	HMACKey           []byte         // at least 32 bytes; nil if unset: the caller must fail or generate one
 	CodeTTL           time.Duration  // validity of a device code
-	PollInterval      time.Duration  // between two polls
-	Grace             time.Duration  // how long after CodeTTL an approval made in time can still be redeemed
-	UnusedAfter       time.Duration  // after this time an unclaimed token is revoked
-	CodesPerMinute    int            // device codes issued per address
-	SessionsPerMinute int            // simulator sessions per account
+	PollInterval      time.Duration  // minimum time between two polls
+	Grace             time.Duration  // how long after CodeTTL a code approved in time can still be redeemed
+	UnusedAfter       time.Duration  // age at which a token that no client received is revoked
+	CodesPerMinute    int            // device codes issued to one address per minute
+	SessionsPerMinute int            // simulator sessions created per account and minute
 	SupportContact    string         // shown on the privacy page and to revoked installs
 	TrustedProxies    []netip.Prefix // proxies whose X-Forwarded-For is trusted
-	LogLevel          string         // debug | info | warn | error
-	DrainTimeout      time.Duration  // how long open requests may take after the stop signal
+	LogLevel          string         // debug, info, warn or error
+	DrainTimeout      time.Duration  // how long open requests may continue after the stop signal
 
 	AssistantCatalogue string // YAML file of models, voices and prices; "" for the built-in one
-	CredentialsKeys    string // text of the key file, current key first; "" disables stored credentials
-	CredentialsFrom    string // where CredentialsKeys was read, for errors
+	CredentialsKeys    string // content of the key file, current key first; "" disables stored credentials
+	CredentialsFrom    string // source of CredentialsKeys, for error messages
 	CredentialsFile    string // YAML file of providers; "" for the built-in ones
 	GatewayCatalogue   string // YAML file of the gateway's providers, models and prices; "" for none
-	AnalyticsQuota     int    // events of a project counted exactly per day
-	TelemetryMax       int    // usage events stored; 0 means telemetry.DefaultMaxRows
+	AnalyticsQuota     int    // events of a project that are counted exactly per day
+	TelemetryMax       int    // maximum number of stored usage events; 0 means telemetry.DefaultMaxRows
 	OIDCFile           string // YAML file of identity providers; "" for none
 	Mail               Mail
-	FreeCredit         string // USD that each account may spend on models, such as 2.00
-	TopUpURL           string // page where people pay in; "" for none
+	FreeCredit         string // USD that each account may spend on models without paying, such as 2.00
+	TopUpURL           string // page where people add credit; "" for none
 }
 
 // Mail is the SMTP server that sends mail to account owners. Without a Host, no mail is sent.
@@ -58,13 +58,13 @@ type Mail struct {
 	User     string
 	Password string // secret
 	From     string
-	TLS      string // starttls | tls | none
+	TLS      string // starttls, tls or none
 }
 
-// setting is one setting: key a_b in YAML, flag --a-b, variable SERVICE_BACKEND_A_B.
+// setting describes one setting: key a_b in YAML, flag --a-b, variable SERVICE_BACKEND_A_B.
 type setting struct {
 	key, help string
-	value     any // default; its type is the type of the flag
+	value     any // default value; its type is the type of the flag
 }
 
 var settings = []setting{
@@ -76,35 +76,36 @@ var settings = []setting{
 	{"hmac_key_file", "file with the key for stored hashes, hexadecimal, 32 bytes or more", ""},
 	{"link_code_ttl", "seconds a device code is valid, 5 to 3600", 600},
 	{"link_poll_interval", "seconds between two polls, 1 to 60", 5},
-	{"link_grace", "seconds an approval made in time is honoured after the window, 0 to 300", 30},
-	{"link_unused_token_after", "seconds until a token that nobody received is revoked, 1 to 3600", 60},
-	{"codes_per_minute", "device codes one address may have issued in a minute, 1 to 100000", 60},
-	{"sessions_per_minute", "simulator sessions one account may make within a minute, 1 to 100000", 30},
+	{"link_grace", "seconds after its expiry that a code approved in time can be redeemed, 0 to 300", 30},
+	{"link_unused_token_after", "seconds until a token that no client received is revoked, 1 to 3600", 60},
+	{"codes_per_minute", "device codes issued to one address per minute, 1 to 100000", 60},
+	{"sessions_per_minute", "simulator sessions one account may create per minute, 1 to 100000", 30},
 	{"support_contact", "shown on the privacy page and to revoked installs", ""},
-	{"trusted_proxies", "comma-separated addresses or networks whose X-Forwarded-For counts", ""},
+	{"trusted_proxies", "comma-separated addresses or networks whose X-Forwarded-For is trusted", ""},
 	{"log_level", "debug, info, warn or error", "info"},
 	{"assistant_catalogue", "YAML file with the assistant's models, voices and prices; default: built in", ""},
 	{"credentials_key_file",
 		"file with keys that encrypt credentials, hexadecimal, 32 bytes each, one a line, the current one first", ""},
 	{"credential_providers", "YAML file with the providers whose keys projects may keep; default: built in", ""},
 	{"gateway_catalogue", "YAML file with the providers, models and prices of the AI gateway; empty: none are offered", ""},
-	{"analytics_daily_quota", "events of a project counted one by one in a day, more are sampled, 1000 to 1000000000",
+	{"analytics_daily_quota", "events of a project counted exactly per day, 1000 to 1000000000; more are sampled",
 		2_000_000},
 	{"telemetry_max_events",
-		"usage events held of all installs, 1000 to 1000000000; above it more are refused, and the oldest go", 5_000_000},
+		"usage events stored for all installs, 1000 to 1000000000; beyond it, new ones are refused and the oldest deleted",
+		5_000_000},
 	{"oidc_providers", "YAML file with the OpenID Connect providers people may sign in with", ""},
 	{"smtp_host", "SMTP server for verification and password mail; empty: no mail is sent", ""},
 	{"smtp_port", "its port, 1 to 65535", 587},
-	{"smtp_user", "its user; empty: no authentication", ""},
+	{"smtp_user", "SMTP user; empty: no authentication", ""},
 	{"smtp_password_file", "file with its password", ""},
 	{"smtp_from", "sender of the mail, e.g. Service <service@example.org>", ""},
 	{"smtp_tls", "starttls, tls or none (for this machine only)", "starttls"},
 	{"free_credit", "USD that each account may spend on models without paying in, 0.00 to 1000.00", "2.00"},
-	{"topup_url", "https page of your payment provider where people pay in; empty: nobody can", ""},
-	{"drain_timeout", "seconds that open requests may go on after the stop signal, 0 to 600", 10},
+	{"topup_url", "https page of your payment provider where people add credit; empty: none", ""},
+	{"drain_timeout", "seconds that open requests may continue after the stop signal, 0 to 600", 10},
 }
 
-// Flags declares a flag for each setting, and --config for the file.
+// Flags declares a flag for each setting, and --config for the settings file.
 func Flags(flags *pflag.FlagSet) {
 	flags.String("config", "", "YAML file with settings")
 	for _, s := range settings {
@@ -157,13 +158,13 @@ func readFile(v *viper.Viper, file string, known map[string]bool) error {
 		switch own.Get(key).(type) {
 		case string, bool, int, int64, uint64, float64, nil:
 		default: // viper would read a list as an empty string
-			return fmt.Errorf("setting %s: neither a text nor a number in %s", key, file)
+			return fmt.Errorf("setting %s: the value in %s must be a text or a number", key, file)
 		}
 	}
 	return v.MergeConfigMap(own.AllSettings())
 }
 
-// secrets are read from variables and files only, because other users can see flags.
+// secrets are read only from variables and files, because other users of the machine can see flags.
 type secrets struct{ hmacKey, credentialsKeys, smtpPassword string }
 
 func build(v *viper.Viper, env secrets) (_ Config, err error) {
@@ -248,7 +249,7 @@ func number(v *viper.Viper, key string, least, most int) (int, error) {
 	return n, nil
 }
 
-// checkURLs checks Listen and sets the defaults of BaseURL and SiteURL.
+// checkURLs validates Listen and sets the defaults of BaseURL and SiteURL.
 func (c *Config) checkURLs() error {
 	if _, _, err := net.SplitHostPort(c.Listen); err != nil {
 		return fmt.Errorf("setting listen: %q is not host:port", c.Listen)
@@ -259,7 +260,7 @@ func (c *Config) checkURLs() error {
 	if c.SiteURL == "" {
 		c.SiteURL = c.BaseURL
 	}
-	for _, a := range []struct { // base_url first, because site_url may default to it
+	for _, a := range []struct { // base_url comes first, because site_url may default to it
 		key     string
 		address *string
 	}{{"base_url", &c.BaseURL}, {"site_url", &c.SiteURL}} {
@@ -269,8 +270,8 @@ func (c *Config) checkURLs() error {
 			return fmt.Errorf("setting %s: not an http or https address with a host", a.key)
 		}
 		if u.Scheme == "http" && !isThisMachine(u.Hostname()) {
-			return fmt.Errorf("setting %s: plain http is for this machine only, and browsers would not keep anybody "+
-				"signed in; end TLS in a proxy and give its https address", a.key)
+			return fmt.Errorf("setting %s: plain http works on this machine only, because browsers would not keep anybody "+
+				"signed in; use a TLS proxy and set its https address", a.key)
 		}
 		*a.address = strings.TrimRight(*a.address, "/")
 	}
@@ -307,7 +308,8 @@ func parseNetworks(list string) (networks []netip.Prefix, err error) {
 	return networks, nil
 }
 
-// secretText returns the text of the variable, or of the file that a setting names.
+// secretText returns the content of the environment variable if it is set, otherwise that of the file named by the
+// setting key.
 func secretText(variable, key string, v *viper.Viper) (string, error) {
 	file := v.GetString(key)
 	if variable != "" || file == "" {
@@ -333,17 +335,17 @@ func readMail(v *viper.Viper, password string) (m Mail, err error) {
 		return m, fmt.Errorf("setting smtp_tls: %q is not starttls, tls or none", m.TLS)
 	}
 	if strings.ContainsFunc(m.Host, notInHost) || strings.Contains(m.Host, ":") && net.ParseIP(m.Host) == nil {
-		return m, errors.New("setting smtp_host: not the name or address of a server alone; its port is smtp_port")
+		return m, errors.New("setting smtp_host: must be a host name or address only; set the port in smtp_port")
 	}
 	switch {
 	case m.Host == "":
 	case m.TLS == "none" && !isThisMachine(m.Host):
-		return m, errors.New("setting smtp_tls: none is for a server on this machine only")
+		return m, errors.New("setting smtp_tls: none is allowed only for a server on this machine")
 	case m.User != "" && m.Password == "":
 		return m, errors.New("setting smtp_user: a password is required, " +
 			"in SERVICE_BACKEND_SMTP_PASSWORD or the file of smtp_password_file")
 	case m.From == "":
-		return m, errors.New("setting smtp_from: mail needs a sender, e.g. Service <service@example.org>")
+		return m, errors.New("setting smtp_from: a sender is required, e.g. Service <service@example.org>")
 	}
 	return m, nil
 }
@@ -372,7 +374,7 @@ func (c *Config) parseHMACKey(variable string, v *viper.Viper) error {
 	return nil
 }
 
-// Embedded returns the settings of a backend that the daemon runs in its own directory for one person.
+// Embedded returns the settings of a backend that the daemon runs for one person in its own directory.
 func Embedded(dir, url string, key []byte, credentialsKey string) Config {
 	return Config{
 		BaseURL: url, SiteURL: url, Database: filepath.Join(dir, "service.db"), DataDir: dir, HMACKey: key,

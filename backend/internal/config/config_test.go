@@ -13,7 +13,7 @@ import (
 
 const keyHex = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
 
-// load reads the settings as service-backend does; env contains names and values in turn.
+// load reads the settings as service-backend does. env contains alternating names and values.
 func load(t testing.TB, args []string, env ...string) (Config, error) {
 	t.Helper()
 	for i := 0; i < len(env); i += 2 {
@@ -51,7 +51,7 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// Flags take precedence over variables, variables over the file, the file over defaults.
+// Flags take precedence over variables, variables over the file, and the file over defaults.
 func TestPrecedence(t *testing.T) {
 	file := write(t, "backend.yaml",
 		"link_code_ttl: 100\nlink_poll_interval: 10\nsupport_contact: file\nlog_level: warn\n")
@@ -82,7 +82,7 @@ func TestAddresses(t *testing.T) {
 	}
 	for i, p := range c.TrustedProxies {
 		if p != want[i] {
-			t.Errorf("proxy %d: %s", i, p)
+			t.Errorf("proxy %d: got %s", i, p)
 		}
 	}
 }
@@ -118,7 +118,7 @@ func TestLoad_ErrorsNameTheSetting(t *testing.T) {
 func names(t *testing.T, err error, setting string) {
 	t.Helper()
 	if err == nil || !strings.Contains(err.Error(), setting) {
-		t.Errorf("the error does not name %s: %v", setting, err)
+		t.Errorf("the error must name %s: %v", setting, err)
 	}
 }
 
@@ -153,7 +153,7 @@ func TestLoad_BadFiles(t *testing.T) {
 			_, err := load(t, []string{"--config", write(t, "backend.yaml", tc.content)})
 			names(t, err, tc.names)
 			if err != nil && strings.Contains(err.Error(), keyHex) {
-				t.Error("the error prints the key")
+				t.Error("the error must not contain the key")
 			}
 		})
 	}
@@ -172,7 +172,7 @@ func TestKey(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if c, err := load(t); err != nil || len(c.HMACKey) != 32 || c.HMACKey[1] != 0x11 {
-				t.Errorf("a key of %d bytes, %v", len(c.HMACKey), err)
+				t.Errorf("got a key of %d bytes (error %v), want 32", len(c.HMACKey), err)
 			}
 		})
 	}
@@ -190,14 +190,15 @@ func TestKey_Refused(t *testing.T) {
 			names(t, fileErr, "hmac_key_file")
 			for _, err := range []error{err, fileErr} {
 				if err != nil && (strings.Contains(err.Error(), key) || strings.Contains(err.Error(), key[:16])) {
-					t.Errorf("the error prints the key: %v", err)
+					t.Errorf("the error must not contain the key: %v", err)
 				}
 			}
 		})
 	}
 }
 
-// FuzzConfigFile: any file leads to settings within their bounds, or to an error that names the file or a setting.
+// FuzzConfigFile checks that any file leads either to settings within their bounds, or to an error that names the file
+// or a setting.
 func FuzzConfigFile(f *testing.F) {
 	for _, seed := range []string{
 		"", "listen: localhost:1\n", "link_code_ttl: 600\nlog_level: debug\n", "link_code_ttl: 1e3\n",
@@ -226,12 +227,12 @@ func FuzzConfigFile(f *testing.F) {
 					return
 				}
 			}
-			t.Fatalf("%q: the error names nothing: %v", content, err)
+			t.Fatalf("%q: the error must name the file or a setting: %v", content, err)
 		}
 		if c.CodeTTL < 5*time.Second || c.PollInterval < time.Second || c.UnusedAfter < time.Second ||
 			c.CodesPerMinute < 1 || c.SessionsPerMinute < 1 ||
 			c.Listen == "" || c.BaseURL == "" || c.SiteURL == "" || c.Database == "" || c.HMACKey != nil && len(c.HMACKey) < 32 {
-			t.Fatalf("%q gives %+v", content, c)
+			t.Fatalf("%q loaded as invalid settings %+v", content, c)
 		}
 	})
 }

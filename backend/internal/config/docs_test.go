@@ -13,7 +13,7 @@ func operatingPage(t *testing.T) string {
 	t.Helper()
 	p, ok := docs.Find("operating")
 	if !ok {
-		t.Fatal("there is no page operating")
+		t.Fatal("the documentation has no page operating")
 	}
 	return p.Markdown
 }
@@ -25,7 +25,7 @@ func TestOperatingPage_NamesEverySetting(t *testing.T) {
 	byFlag := map[string][]string{}
 	for _, row := range rows {
 		if byFlag[row[1]] != nil {
-			t.Errorf("%s is listed twice", row[1])
+			t.Errorf("the page lists %s twice", row[1])
 		}
 		byFlag[row[1]] = row
 	}
@@ -34,27 +34,27 @@ func TestOperatingPage_NamesEverySetting(t *testing.T) {
 		flag, variable := "--"+strings.ReplaceAll(s.key, "_", "-"), "SERVICE_BACKEND_"+strings.ToUpper(s.key)
 		row := byFlag[flag]
 		if row == nil {
-			t.Errorf("%s is not listed", flag)
+			t.Errorf("the page must list %s", flag)
 			continue
 		}
 		delete(byFlag, flag)
 		if row[2] != variable {
-			t.Errorf("%s is listed with the variable %s, want %s", flag, row[2], variable)
+			t.Errorf("the page lists %s with variable %s, want %s", flag, row[2], variable)
 		}
 		if fallback := fmt.Sprint(s.value); fallback != "" && row[3] != "`"+fallback+"`" {
-			t.Errorf("%s is listed with the default %s, want %s", flag, row[3], fallback)
+			t.Errorf("the page lists %s with default %s, want %s", flag, row[3], fallback)
 		}
 		if within := ranges.FindString(s.help); !strings.Contains(row[4], within) {
-			t.Errorf("%s lacks its range, %s: %s", flag, within, row[4])
+			t.Errorf("the row of %s must contain its range %s: %s", flag, within, row[4])
 		}
 	}
 	for flag := range byFlag {
-		t.Errorf("%s is listed and does not exist", flag)
+		t.Errorf("the page lists the unknown setting %s", flag)
 	}
 	for _, secret := range []string{"SERVICE_BACKEND_HMAC_KEY", "SERVICE_BACKEND_CREDENTIALS_KEY",
 		"SERVICE_BACKEND_SMTP_PASSWORD"} {
 		if !strings.Contains(page, "`"+secret+"`") {
-			t.Errorf("%s is not named", secret)
+			t.Errorf("the page must name %s", secret)
 		}
 	}
 }
@@ -63,7 +63,7 @@ func TestOperatingPage_NamesEverySetting(t *testing.T) {
 func TestOperatingPage_ExampleLoads(t *testing.T) {
 	_, text, ok := strings.Cut(operatingPage(t), "```yaml\n# /etc/service/backend.yaml\n")
 	if !ok {
-		t.Fatal("the page shows no settings file")
+		t.Fatal("the page has no example of a settings file")
 	}
 	text, _, _ = strings.Cut(text, "```")
 	for _, name := range []string{"hmac.key", "credentials.key"} {

@@ -16,7 +16,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// embedder is an app's page that shows the connection page in a frame and keeps the messages from it.
+// embedder is the page of an app that shows the connection page in a frame and records its messages.
 const embedder = `<!doctype html><title>App</title><iframe id="frame" width="420" height="900"></iframe>
 <script>window.got = []; addEventListener("message", (e) => got.push(e.data)); document.getElementById("frame").src = "/page";</script>`
 
@@ -26,13 +26,13 @@ type window struct {
 	url string
 }
 
-// openWindow starts a browser and a server with the page at /page and an embedding app at /.
+// openWindow starts a browser and a server, with the connection page at /page and an embedding app at /.
 func openWindow(t *testing.T, p Page) *window {
 	t.Helper()
 	path, err := exec.LookPath("chromium")
 	if err != nil {
 		if os.Getenv("CI") != "" {
-			t.Fatal("missing: chromium")
+			t.Fatal("chromium is not installed")
 		}
 		t.Skip("SKIPPED, missing: chromium")
 	}
@@ -58,7 +58,7 @@ func openWindow(t *testing.T, p Page) *window {
 	ctx, cancel := context.WithTimeout(ctx, 50*time.Second)
 	t.Cleanup(func() { cancel(); stop(); stopAlloc(); server.Close() })
 	if err := chromedp.Do(ctx, chromedp.Navigate("about:blank")); err != nil {
-		t.Fatalf("starting chromium: %v", err)
+		t.Fatalf("start chromium: %v", err)
 	}
 	return &window{t, ctx, server.URL}
 }
@@ -70,7 +70,7 @@ func (w *window) do(steps ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// see waits for a condition of the page.
+// see waits until a JavaScript condition holds in the page.
 func (w *window) see(js string) {
 	w.t.Helper()
 	for end := time.Now().Add(15 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
@@ -80,7 +80,7 @@ func (w *window) see(js string) {
 	}
 	text, _ := chromedp.Run(w.ctx,
 		chromedp.Evaluate[string](`document.body.innerText + "\n" + (window.frames[0]?.document.body.innerText ?? "") + JSON.stringify(window.got ?? null)`))
-	w.t.Fatalf("never: %s; the page shows:\n%s", js, text)
+	w.t.Fatalf("condition never held: %s; the page shows:\n%s", js, text)
 }
 
 func (w *window) run(js string) {
@@ -98,7 +98,7 @@ func (w *window) scheme(name string) {
 	}))
 }
 
-// picture saves a screenshot for review if SCREENSHOTS names a directory.
+// picture saves a screenshot for review if SCREENSHOTS is set to a directory.
 func (w *window) picture(name string, width, height int64) {
 	dir := os.Getenv("SCREENSHOTS")
 	if dir == "" {
@@ -114,8 +114,8 @@ func (w *window) picture(name string, width, height int64) {
 	}
 }
 
-// The page in an app's frame: it announces itself, shows the state of the glasses that the app reports, and reports its
-// switches, all operated by keyboard. The page's own policy blocks nothing.
+// In an app's frame, the page announces itself, shows the state of the glasses that the app reports, and reports its
+// switches. All of it works by keyboard. The page's own policy blocks none of it.
 func TestPage_InsideApp(t *testing.T) {
 	w := openWindow(t, chef())
 	console := chromedp.Console(w.ctx)
@@ -139,7 +139,7 @@ func TestPage_InsideApp(t *testing.T) {
 	w.do(chromedp.KeyEvent(" "))
 	w.see(`got.some((m) => m.type === "glasses.toggle" && m.id === "captions" && m.on === false)`)
 
-	// Invalid messages change nothing; a status without details shows none.
+	// Invalid messages change nothing. A status without details clears the details.
 	w.run(`for (const m of [null, 1, "{", {type: "glasses.status", state: "constructor"}, {type: "other", state: "disconnected"}]) frames[0].postMessage(m, "*")`)
 	w.run(`frames[0].postMessage(JSON.stringify({type: "glasses.status", state: "connected", battery: "full"}), "*")`)
 	w.see(page + `.querySelector("#message").hidden && ` + page + `.querySelector("#facts").hidden && ` + page +
@@ -148,7 +148,7 @@ func TestPage_InsideApp(t *testing.T) {
 	w.see(`got.some((m) => m.type === "glasses.disconnect") && ` + page +
 		`.querySelector("#state").textContent === "Not connected"`)
 
-	// A switch keeps its position when the page is loaded again.
+	// A switch keeps its position when the page is reloaded.
 	w.do(chromedp.Navigate(w.url + "/"))
 	w.see(`got.some((m) => m.type === "glasses.ready" && m.toggles.captions === false)`)
 	w.run(`console.log("the end")`)
@@ -156,11 +156,12 @@ func TestPage_InsideApp(t *testing.T) {
 		if err != nil || m.Text == "the end" {
 			break
 		}
-		t.Errorf("the console says %s", m)
+		t.Errorf("the console must be empty, got %s", m)
 	}
 }
 
-// Without an embedding app the page says so. In apps' web views it can exchange messages through their bridges.
+// Without an embedding app, the page says that no app is connected. In apps' web views it can exchange messages
+// through their bridges.
 func TestPage_WithoutAppAndInWebViews(t *testing.T) {
 	w := openWindow(t, chef())
 	w.do(chromedp.Navigate(w.url + "/page"))
@@ -184,7 +185,7 @@ func TestPage_WithoutAppAndInWebViews(t *testing.T) {
 	w.stumbles()
 }
 
-// stumbles runs axe-core if AXE names its file.
+// stumbles runs the axe-core accessibility checks if AXE is set to the path of axe-core.
 func (w *window) stumbles() {
 	file := os.Getenv("AXE")
 	if file == "" {

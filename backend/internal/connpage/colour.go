@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// Surfaces behind the accent, and the required contrast (WCAG 2.2, 1.4.3).
+// Surface colours behind the accent, and the required contrast (WCAG 2.2, 1.4.3).
 const (
 	lightSurface = rgb(0xffffff)
 	darkSurface  = rgb(0x191d1f)
@@ -20,10 +20,10 @@ type rgb uint32
 func (c rgb) String() string { return fmt.Sprintf("#%06x", uint32(c)) }
 
 // colours returns CSS variables for both themes: the accent, moved towards black or white until it is readable on the
-// theme's surface, and the text colour that is most readable on it. So every accent works in both themes.
+// theme's surface, and the text colour that is most readable on the accent. Any accent therefore works in both themes.
 func colours(accent string) string {
 	n, err := strconv.ParseUint(accent[min(1, len(accent)):], 16, 24)
-	if err != nil { // stored pages were checked; a Page created in code may not be
+	if err != nil { // stored pages were validated; a Page created in code may not be
 		n, _ = strconv.ParseUint(defaultAccent[1:], 16, 24)
 	}
 	light, dark := readable(rgb(n), lightSurface, 0), readable(rgb(n), darkSurface, 0xffffff)
@@ -31,7 +31,7 @@ func colours(accent string) string {
 		dark, textOn(dark))
 }
 
-// readable mixes c with towards in steps until its contrast with surface suffices.
+// readable mixes c with towards in steps until its contrast with surface is sufficient.
 func readable(c, surface, towards rgb) rgb {
 	for step := 0; step < 50; step++ {
 		if mixed := mix(c, towards, float64(step)/50); contrast(mixed, surface) >= contrastText {
@@ -57,7 +57,7 @@ func mix(a, b rgb, share float64) rgb {
 	return out
 }
 
-// contrast returns WCAG's ratio, 1 to 21.
+// contrast returns the WCAG contrast ratio, from 1 to 21.
 func contrast(a, b rgb) float64 {
 	x, y := luminance(a), luminance(b)
 	return (max(x, y) + .05) / (min(x, y) + .05)

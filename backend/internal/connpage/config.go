@@ -12,7 +12,7 @@ const (
 	defaultAccent = "#0b6b68"
 )
 
-// config contains the stored settings of a page. An audit entry contains the changed ones.
+// config holds the stored settings of a page. An audit entry holds only the changed ones.
 type config struct {
 	Title        *string   `json:"title,omitempty"`
 	Description  *string   `json:"description,omitempty"`
@@ -36,19 +36,19 @@ type toggle struct {
 	On    bool   `json:"on"`
 }
 
-// defaults returns a project's page before its first change.
+// defaults returns a project's page as it is before its first change.
 func defaults(project, name string) Page {
 	return Page{Project: project, Title: defaultTitle(name), Theme: defaultTheme, Accent: defaultAccent,
 		Capabilities: []string{}, Phrases: []Phrase{}, Toggles: []Toggle{}}
 }
 
-// defaultTitle returns the name of the project, as far as it is valid as a title.
+// defaultTitle returns the project's name, truncated to the maximum length of a title.
 func defaultTitle(name string) string {
 	title := []rune(strings.TrimSpace(name))
 	return string(title[:min(len(title), maxTitle)])
 }
 
-// toPage converts a stored page.
+// toPage converts a stored page to a Page.
 func (s Stored) toPage() (Page, error) {
 	p := defaults(s.Project, s.Name)
 	if len(s.Config) > 0 {
@@ -94,7 +94,7 @@ func set[T any](field *T, to *T) {
 	}
 }
 
-// difference returns the fields of p that differ from other, for storing and for undoing.
+// difference returns the fields of p that differ from other, and their names, for storing and undoing a change.
 func difference(p, other Page) (c config, names []string) {
 	note := func(differs bool, name string, keep func()) {
 		if differs {
@@ -120,7 +120,7 @@ func difference(p, other Page) (c config, names []string) {
 	return c, names
 }
 
-// whole returns every field, for storing.
+// whole returns a config with every field of the page, for storing.
 func whole(p Page) config {
 	return config{&p.Title, &p.Description, &p.Theme, &p.Accent, &p.Capabilities,
 		mapped(p.Phrases, func(x Phrase) phrase { return phrase(x) }), mapped(p.Toggles,
@@ -128,7 +128,7 @@ func whole(p Page) config {
 		&p.SupportURL, &p.PrivacyURL}
 }
 
-// change returns the fields as a change without a version.
+// change converts the fields to a Change without a version.
 func (c config) change() Change {
 	change := Change{Title: c.Title, Description: c.Description, Theme: c.Theme, Accent: c.Accent,
 		Capabilities: c.Capabilities,

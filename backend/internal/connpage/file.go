@@ -23,10 +23,10 @@ var (
 	pageTemplate = template.Must(template.New("page").Parse(pageHTML))
 )
 
-// FileName is the name of the file.
+// FileName is the default name of the HTML file.
 const FileName = "connect.html"
 
-// File renders the page as the HTML file that ships with an app; name is the suggested file name.
+// File renders the page as the HTML file that ships with an app. name is the suggested file name.
 func (s *Service) File(p Page) (name string, html []byte, err error) {
 	d, err := Render(p, Live)
 	return FileName, d.HTML, err
@@ -37,37 +37,38 @@ type State int
 
 // States of a rendered page.
 const (
-	// Live follows the app that embeds it.
+	// Live follows the state that the embedding app reports.
 	Live State = iota
 	// Disconnected and Connected show sample data and run no script.
 	Disconnected
 	Connected
 )
 
-// Document is a rendered page. Policy is its Content-Security-Policy, which the page also contains, to be sent as a
-// header; frame-ancestors works only in a header and is not included.
+// Document is a rendered page. Policy is its Content-Security-Policy, to be sent as a header. The page contains the
+// same policy. frame-ancestors is not included, because it works only in a header and depends on where the page is
+// served.
 type Document struct {
 	HTML   []byte
 	Policy string
 }
 
-// view is the data of the template.
+// view holds the data for the template.
 type view struct {
 	Page
 	Can      []ability
-	Scheme   string // of the meta element color-scheme
+	Scheme   string // content of the meta element color-scheme
 	Policy   string
 	Messages template.HTML
 	Style    template.CSS
 	Script   template.JS
 	Live     bool
-	On       bool // the sample shows connected glasses
+	On       bool // whether the sample shows connected glasses
 }
 
-// Render returns the page's HTML. Equal pages have equal bytes.
+// Render returns the page's HTML. Equal pages give identical bytes.
 func Render(p Page, state State) (Document, error) {
 	v := view{Page: p, Can: abilities(p.Capabilities), Scheme: "light dark", Live: state == Live, On: state == Connected,
-		// All of these are constants, or a colour whose form was checked.
+		// All of these are constants, or colours of a checked form.
 		Messages: template.HTML("<!--\n" + pageMessages + "-->"), //nolint:gosec // our own constant
 		Style:    template.CSS(colours(p.Accent) + pageCSS),      //nolint:gosec // our own, with derived colours
 		Script:   template.JS(pageJS)}                            //nolint:gosec // our own constant
@@ -82,7 +83,7 @@ func Render(p Page, state State) (Document, error) {
 	return Document{HTML: out.Bytes(), Policy: v.Policy}, nil
 }
 
-// policy allows exactly this style and this script, and no connections.
+// policy returns a Content-Security-Policy that allows only this style and, in a live page, this script.
 func policy(style, script string, live bool) string {
 	parts := []string{"default-src 'none'", "style-src " + hashOf(style), "base-uri 'none'", "form-action 'none'"}
 	if live {

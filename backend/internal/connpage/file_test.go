@@ -10,7 +10,7 @@ import (
 	"github.com/service-dev/service/proto/glasses/guide"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "rewrite the golden files")
 
 // chef returns a page that uses every setting.
 func chef() Page {
@@ -37,14 +37,14 @@ func TestGoldenFile(t *testing.T) {
 	}
 	want, err := os.ReadFile(golden)
 	if err != nil || string(want) != string(html) {
-		t.Errorf("the file is not as %s; if that is meant: go test -update (%v)", golden, err)
+		t.Errorf("the file differs from %s; if that is intended, run go test -update (error %v)", golden, err)
 	}
 	if len(html) > 40<<10 {
 		t.Errorf("%d bytes", len(html))
 	}
 }
 
-// The largest page stays small, loads nothing from elsewhere, and cannot navigate the frame around it.
+// Even the largest page is small, loads nothing from other sites, and cannot navigate the page that frames it.
 func TestLargestFile(t *testing.T) {
 	const nasty = `</script><script>alert(1)</script><img src=x onerror=alert(1)>"'`
 	fill := func(n int) string { return nasty + strings.Repeat("é", n-len(nasty)) }
@@ -62,13 +62,14 @@ func TestLargestFile(t *testing.T) {
 	}
 	text := string(d.HTML)
 	if len(text) > 40<<10 || strings.Contains(text, "<img") || strings.Count(text, "<script") != 1 {
-		t.Errorf("%d bytes, %d scripts", len(text), strings.Count(text, "<script"))
+		t.Errorf("got %d bytes and %d scripts, want at most 40 KB, one script and no image", len(text), strings.Count(text,
+			"<script"))
 	}
 	if m := regexp.MustCompile(`(src=|url\(|@import|<link|style="|\son[a-z]+=")`).FindString(regexp.MustCompile(`&#34;|&lt;.*?&gt;`).ReplaceAllString(text, "")); m != "" {
-		t.Errorf("the page has %q", m)
+		t.Errorf("the page must not contain %q", m)
 	}
 	if len(words) != len(guide.CapabilityIDs()) || strings.Count(text, `<li><strong>`) != len(words) {
-		t.Error("a capability has no description")
+		t.Error("every capability must have a description")
 	}
 }
 
@@ -77,13 +78,13 @@ func TestSampleRunsNoScript(t *testing.T) {
 		d, err := Render(chef(), state)
 		if text := string(d.HTML); err != nil || strings.Contains(text, "<script") || strings.Contains(d.Policy,
 			"script-src") || !strings.Contains(text, says) {
-			t.Errorf("state %d: %s, %v", state, d.Policy, err)
+			t.Errorf("state %d: got policy %s, error %v, want the sample text and no script", state, d.Policy, err)
 		}
 	}
 	p := chef()
 	p.Theme = "dark"
 	if d, err := Render(p, Live); err != nil || !strings.Contains(string(d.HTML),
 		`<meta name="color-scheme" content="dark">`) {
-		t.Errorf("a dark page: %v", err)
+		t.Errorf("dark theme: want a dark color-scheme (error %v)", err)
 	}
 }

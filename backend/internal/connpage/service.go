@@ -14,7 +14,7 @@ import (
 	"github.com/service-dev/service/backend/internal/audit"
 )
 
-// Actions of the audit entries.
+// Actions in audit entries.
 const (
 	actionChanged = "page.changed"
 	actionUndone  = "page.undone"
@@ -28,7 +28,7 @@ type Service struct {
 
 func (s *Service) now() time.Time { return s.Now().UTC().Truncate(time.Millisecond) }
 
-// Get returns the page of a project, which has a PageID from its first read on, or ErrNotFound for an unknown project.
+// Get returns the page of a project, or ErrNotFound for an unknown project. The first Get assigns the PageID.
 func (s *Service) Get(ctx context.Context, account, project string) (Page, error) {
 	stored, err := s.Store.ConnectionPage(ctx, account, project)
 	if errors.Is(err, ErrNotFound) {
@@ -46,7 +46,7 @@ func (s *Service) Get(ctx context.Context, account, project string) (Page, error
 
 var pageIDForm = regexp.MustCompile(`^cp_[a-z2-7]{20}$`)
 
-// ByPageID returns a page by the id in its address, or ErrNotFound.
+// ByPageID returns the page with the ID in its address, or ErrNotFound.
 func (s *Service) ByPageID(ctx context.Context, id string) (Page, error) {
 	if !pageIDForm.MatchString(id) {
 		return Page{}, ErrNotFound
@@ -58,15 +58,15 @@ func (s *Service) ByPageID(ctx context.Context, id string) (Page, error) {
 	return stored.toPage()
 }
 
-// newPageID returns 100 random bits.
+// newPageID returns an ID with 100 random bits.
 func newPageID() string {
 	var b [13]byte
 	rand.Read(b[:])
 	return "cp_" + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(b[:]))[:20]
 }
 
-// Change changes a page and returns it before and after. An empty change is not stored. The error may be a
-// *ConflictError or an *InvalidError.
+// Change changes a page and returns it before and after the change. A change without effect is not stored. The error
+// may be a *ConflictError or an *InvalidError.
 func (s *Service) Change(
 	ctx context.Context, account, project string, c Change, by audit.Actor,
 ) (before, after Page, err error) {
@@ -85,8 +85,8 @@ func (s *Service) Change(
 	return before, after, err
 }
 
-// Undo restores the values from before the change of an entry. It returns a *ConflictError if one of those fields was
-// changed again since, and ErrNotUndoable if the entry is not such a change or was undone already.
+// Undo restores the values before the change recorded by an entry. It returns a *ConflictError if one of the fields
+// was changed again, and ErrNotUndoable if the entry is no such change or was already undone.
 func (s *Service) Undo(ctx context.Context, account string, e audit.Entry, by audit.Actor) error {
 	if e.AccountID != account || !e.Undoable() || (e.Action != actionChanged && e.Action != actionUndone) {
 		return ErrNotUndoable
@@ -108,7 +108,7 @@ func (s *Service) Undo(ctx context.Context, account string, e audit.Entry, by au
 	return err
 }
 
-// store saves the page with the change as its next version; undone is the entry that it undoes, or empty.
+// store saves the changed page as its next version. undone is the ID of the entry that it undoes, or empty.
 func (s *Service) store(
 	ctx context.Context, account string, before Page, c Change, undone string, by audit.Actor,
 ) (Page, error) {

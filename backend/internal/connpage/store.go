@@ -8,26 +8,27 @@ import (
 	"github.com/service-dev/service/backend/internal/audit"
 )
 
-// Stored is a page as stored. Config contains the settings as JSON, and is empty while they are the defaults.
+// Stored is a stored page. Config contains the settings as JSON, and is empty while they are the defaults.
 type Stored struct {
 	AccountID, Project, PageID string
 	Version                    int64
 	Config                     json.RawMessage
-	UpdatedAt                  time.Time // zero: never
+	UpdatedAt                  time.Time // zero if never changed
 	By                         audit.Actor
-	// Host is the computer of the agent in By, Name the name of the project; both are read only.
+	// Host is the computer of the agent in By, and Name is the project's name. Both are set by reads and ignored by
+	// writes.
 	Host, Name string
 }
 
-// Store stores pages. Every method is atomic; those that change something also insert the entry.
+// Store stores pages. Every method is atomic. Methods that change a page also insert the audit entry.
 type Store interface {
-	// ConnectionPage returns ErrNotFound if there is none.
+	// ConnectionPage returns ErrNotFound if the project has no page.
 	ConnectionPage(ctx context.Context, account, project string) (Stored, error)
-	// ConnectionPageByID returns a page by its PageID, or ErrNotFound.
+	// ConnectionPageByID returns the page with a PageID, or ErrNotFound.
 	ConnectionPageByID(ctx context.Context, pageID string) (Stored, error)
-	// InsertConnectionPage inserts a page unless the project has one or does not exist.
+	// InsertConnectionPage inserts a page. It does nothing if the project already has one or does not exist.
 	InsertConnectionPage(ctx context.Context, p Stored) error
-	// ChangeConnectionPage stores p.Config as p.Version over p.Version-1, or returns a *ConflictError. The entry with the
-	// id undone is marked as undone; if that is not possible, it returns ErrNotUndoable.
+	// ChangeConnectionPage replaces version p.Version-1 by p.Config as version p.Version, or returns a *ConflictError.
+	// It marks the entry with the ID undone, if any, as undone, or returns ErrNotUndoable.
 	ChangeConnectionPage(ctx context.Context, p Stored, undone string, e audit.Entry) error
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/service-dev/service/proto/glasses/guide"
 )
 
-// Bounds of a page's texts, in characters, and of its lists.
+// Limits on the lengths of a page's texts, in characters, and of its lists.
 const (
 	maxTitle       = 80
 	maxDescription = 400
@@ -24,7 +24,7 @@ const (
 	maxURL         = 500
 )
 
-// Themes returns the themes of a page.
+// Themes returns the names of the themes that a page can have.
 func Themes() []string { return []string{"auto", "light", "dark"} }
 
 var (
@@ -32,7 +32,7 @@ var (
 	toggleForm = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,31}$`)
 )
 
-// clean returns the change with its texts trimmed, or an *InvalidError about the first invalid field.
+// clean returns the change with trimmed texts, or an *InvalidError for the first invalid field.
 func clean(c Change) (Change, error) {
 	steps := []func(*Change) error{
 		func(c *Change) error { return text(c.Title, "title", 1, maxTitle, func(s string) { c.Title = &s }) },
@@ -64,7 +64,7 @@ func text(s *string, field string, least, most int, keep func(string)) error {
 	return nil
 }
 
-// unprintable includes characters that change the direction of text.
+// unprintable reports whether r is unprintable, which includes characters that change the direction of text.
 func unprintable(r rune) bool { return !unicode.IsPrint(r) }
 
 func cleanLook(c *Change) error {
@@ -74,7 +74,7 @@ func cleanLook(c *Change) error {
 	if c.Accent != nil {
 		accent := strings.ToLower(strings.TrimSpace(*c.Accent))
 		if !accentForm.MatchString(accent) {
-			return &InvalidError{"accent", "accent is not a colour such as " + defaultAccent}
+			return &InvalidError{"accent", "accent must be a colour such as " + defaultAccent}
 		}
 		c.Accent = &accent
 	}
@@ -94,7 +94,7 @@ func cleanCapabilities(c *Change) error {
 		}
 		seen[id] = true
 	}
-	own := []string{} // each once, in the guide's order
+	own := []string{} // without duplicates, in the guide's order
 	for _, id := range known {
 		if seen[id] {
 			own = append(own, id)
@@ -106,7 +106,7 @@ func cleanCapabilities(c *Change) error {
 
 func cut(s string) string { return strings.ToValidUTF8(s[:min(len(s), 40)], "") }
 
-// cleanList replaces a list by a copy with elements that clean has cleaned. A nil list stays nil.
+// cleanList replaces a list with a copy whose elements were cleaned by clean. A nil list stays nil.
 func cleanList[T any](list **[]T, field string, limit int, clean func(i int, element *T) error) error {
 	if *list == nil {
 		return nil
@@ -149,7 +149,7 @@ func cleanToggles(c *Change) error {
 	})
 }
 
-// link accepts only https addresses: the page is shown inside apps, where other schemes could be misleading.
+// link accepts only https addresses, because the page is shown inside apps, where other schemes could mislead people.
 func link(s *string, field string, keep func(string)) error {
 	if s == nil {
 		return nil

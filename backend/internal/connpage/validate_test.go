@@ -45,25 +45,26 @@ func TestClean(t *testing.T) {
 			_, err := clean(c)
 			var invalid *InvalidError
 			if !errors.As(err, &invalid) || invalid.Field != field || !strings.HasPrefix(invalid.Message, field) {
-				t.Errorf("%s, case %d: %v", field, i, err)
+				t.Errorf("%s, case %d: got %v, want an InvalidError for the field", field, i, err)
 			}
 		}
 	}
 }
 
-// Every allowed accent is readable in both themes, and so is text on it.
+// Every allowed accent is readable in both themes, and so is text on the accent.
 func TestColours_EveryAccentIsReadable(t *testing.T) {
 	for n := uint32(0); n <= 0xffffff; n += 0x010307 {
 		for _, theme := range []struct{ surface, towards rgb }{{lightSurface, 0}, {darkSurface, 0xffffff}} {
 			accent := readable(rgb(n), theme.surface, theme.towards)
 			if contrast(accent, theme.surface) < 4.5 || contrast(textOn(accent), accent) < 4.5 {
-				t.Fatalf("accent %s becomes %s, text %s: on the surface %.2f, of the text %.2f", rgb(n), accent, textOn(accent),
+				t.Fatalf("accent %s becomes %s with text %s: contrast %.2f to the surface and %.2f to the text, want 4.5", rgb(n),
+					accent, textOn(accent),
 					contrast(accent, theme.surface), contrast(textOn(accent), accent))
 			}
 		}
 	}
 	if readable(0x0b6b68, lightSurface, 0) != 0x0b6b68 {
-		t.Error("an accent that is readable was changed")
+		t.Error("a readable accent must stay unchanged")
 	}
 }
 
@@ -75,7 +76,7 @@ func TestDefaultTitle(t *testing.T) {
 	}
 }
 
-// FuzzClean: whatever is accepted renders within the promised size.
+// FuzzClean checks that every accepted change renders as a page with only its own elements.
 func FuzzClean(f *testing.F) {
 	f.Add("Sous-chef", "Cooks with you", "#0b6b68", "captions", "Captions", "https://example.org")
 	f.Add("</title><script>", "{{.}}", "#ffffff", "a", "<!-- -->", "https://example.org/\"><x>")
@@ -93,7 +94,7 @@ func FuzzClean(f *testing.F) {
 		}
 		if text := string(d.HTML); strings.Count(text, "<script") != 1 || strings.Count(text, "<style") != 1 ||
 			strings.Count(text, "<title>") != 1 {
-			t.Fatalf("the page has other elements than its own:\n%s", text)
+			t.Fatalf("the page must contain only its own elements:\n%s", text)
 		}
 	})
 }

@@ -10,38 +10,38 @@ import (
 	"strings"
 )
 
-// format is the version of the envelope, which is authenticated too.
+// format is the version of the envelope. It is authenticated too.
 const format = "1"
 
-// errDamaged is returned for an envelope that cannot be decrypted, because it was changed or moved.
+// errDamaged is returned for an envelope that cannot be decrypted because it was changed or moved to another owner.
 var errDamaged = errors.New("the stored credential cannot be decrypted: it was changed or moved")
 
-// MissingKeyError is returned for credentials under a key that is not in the key file.
+// MissingKeyError is returned for credentials encrypted with a key that is not in the key file.
 type MissingKeyError struct {
 	KeyID       string
-	Credentials int // how many; 0 for a single requested one
+	Credentials int // number of such credentials; 0 if a single one was requested
 }
 
-// Error includes the id of the missing key.
+// Error returns a message that includes the ID of the missing key.
 func (e *MissingKeyError) Error() string {
 	if e.Credentials == 0 {
-		return fmt.Sprintf("the credential is under key %s, which is not in the key file", e.KeyID)
+		return fmt.Sprintf("the credential is encrypted with key %s, which is not in the key file", e.KeyID)
 	}
-	return fmt.Sprintf("%d credentials are under key %s, which is not in the key file: put it back; they are unchanged",
+	return fmt.Sprintf("%d credentials, all unchanged, need key %s, which is not in the key file: put it back",
 		e.Credentials, e.KeyID)
 }
 
-// owner is the identity that an envelope is bound to; it cannot be decrypted for any other.
+// owner identifies what an envelope belongs to. The envelope cannot be decrypted for any other owner.
 type owner struct{ account, project, provider string }
 
 func (o owner) bind(purpose string) []byte {
 	return []byte(strings.Join([]string{"credential", purpose, format, o.account, o.project, o.provider}, "\x00"))
 }
 
-// envelope is a sealed value, and the data key that opens it, itself sealed with the wrapping key of KeyID.
+// envelope holds an encrypted value and its data key, which is encrypted with the wrapping key keyID.
 type envelope struct{ sealed, wrapped, keyID string }
 
-// seal encrypts a value with a new data key, and that with the current key.
+// seal encrypts a value with a new data key, and the data key with the current wrapping key.
 func (k Keys) seal(o owner, value string) (envelope, error) {
 	if k.Empty() {
 		return envelope{}, ErrNotConfigured
@@ -55,7 +55,7 @@ func (k Keys) seal(o owner, value string) (envelope, error) {
 	return k.list[0].wrap(o, data[:], sealed)
 }
 
-// open decrypts the value with the key of the file that wraps its data key.
+// open decrypts the value. The wrapping key of its data key must be in k.
 func (k Keys) open(o owner, e envelope) (string, error) {
 	data, err := k.unwrap(o, e)
 	if err != nil {
@@ -65,7 +65,7 @@ func (k Keys) open(o owner, e envelope) (string, error) {
 	return string(value), err
 }
 
-// rewrap wraps the data key with the current key; the sealed value does not change.
+// rewrap encrypts the data key with the current wrapping key. The sealed value does not change.
 func (k Keys) rewrap(o owner, e envelope) (envelope, error) {
 	data, err := k.unwrap(o, e)
 	if err != nil {
@@ -90,7 +90,8 @@ func (k wrappingKey) wrap(o owner, data []byte, sealed string) (envelope, error)
 	return envelope{sealed: sealed, wrapped: wrapped, keyID: k.id}, err
 }
 
-// encrypt encrypts with AES-256-GCM and returns format.base64, with the random nonce first.
+// encrypt encrypts with AES-256-GCM and returns the format version, a dot, and the random nonce and ciphertext in
+// base64.
 func encrypt(key, plain, bound []byte) (string, error) {
 	gcm, err := newGCM(key)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// keyLine returns the key file's line of a key that repeats one byte.
+// keyLine returns the line of the key file for a key that repeats one byte.
 func keyLine(b byte) string { return strings.Repeat(fmt.Sprintf("%02x", b), keyBytes) }
 
 func keysOf(t *testing.T, bytes ...byte) Keys {
@@ -29,7 +29,7 @@ func TestParseKeys(t *testing.T) {
 		"  \n# the end")
 	if err != nil || len(keys.IDs()) != 2 || keys.IDs()[0] != keysOf(t, 1).IDs()[0] || keys.IDs()[1] != keysOf(t,
 		0xab).IDs()[0] {
-		t.Fatalf("keys %v (%v)", keys, err)
+		t.Fatalf("got keys %v (error %v), want both in order", keys, err)
 	}
 	for _, nothing := range []string{"", "\n", "# none\n"} {
 		if keys, err := ParseKeys(nothing); err != nil || !keys.Empty() {
@@ -47,14 +47,14 @@ func TestParseKeys(t *testing.T) {
 	}
 }
 
-// No way of printing the keys reveals one.
+// No formatting verb reveals a key.
 func TestKeys_PrintAsIDs(t *testing.T) {
 	keys := keysOf(t, 1, 2)
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q"} {
 		for _, what := range []any{keys, &keys, []Keys{keys}, Options{Keys: keys}} {
 			if text := fmt.Sprintf(verb, what); strings.Contains(text, "0101") || strings.Contains(text, "1, 1, 1") ||
 				strings.Contains(text, "1 1 1") || strings.Contains(text, "0x1, 0x1") {
-				t.Errorf("%s prints a key: %s", verb, text)
+				t.Errorf("%s must not print a key: %s", verb, text)
 			}
 		}
 	}
@@ -71,7 +71,7 @@ func TestEnvelope_OpensOnlyForOwner(t *testing.T) {
 		t.Fatalf("%q (%v)", value, err)
 	}
 	if again, _ := keys.seal(own, "sk-the-value"); again.sealed == e.sealed || again.wrapped == e.wrapped {
-		t.Error("two envelopes of one value are equal")
+		t.Error("two envelopes of the same value must differ")
 	}
 	other, err := keys.seal(owner{"bob", "com.example.app", "openai"}, "sk-another")
 	if err != nil {
@@ -111,25 +111,26 @@ func TestRewrap_KeepsValue(t *testing.T) {
 	var lost *MissingKeyError
 	if _, err := next.open(own, e); !errors.As(err, &lost) || lost.KeyID != old.IDs()[0] || !strings.Contains(err.Error(),
 		lost.KeyID) {
-		t.Errorf("without its key: %v", err)
+		t.Errorf("open without its wrapping key: got %v, want a MissingKeyError that names it", err)
 	}
 	if _, err := (Keys{}).open(own, e); !errors.Is(err, ErrNotConfigured) {
-		t.Errorf("without keys: %v", err)
+		t.Errorf("open without any key: got %v, want ErrNotConfigured", err)
 	}
 	moved, err := both.rewrap(own, e)
 	if err != nil || moved.sealed != e.sealed || moved.wrapped == e.wrapped || moved.keyID != next.IDs()[0] {
-		t.Fatalf("moved %v (%v)", moved.keyID, err)
+		t.Fatalf("rewrap: got key %v (error %v), want the new key and an unchanged value", moved.keyID, err)
 	}
 	if value, err := next.open(own, moved); err != nil || value != "sk-the-value" {
 		t.Errorf("%q (%v)", value, err)
 	}
 	var gone *MissingKeyError
 	if _, err := old.open(own, moved); !errors.As(err, &gone) {
-		t.Errorf("with the old key: %v", err)
+		t.Errorf("open a rewrapped envelope with the old key: got %v, want a MissingKeyError", err)
 	}
 }
 
-// A file that passes yields distinct ids in the order of its lines, and no error repeats a line.
+// FuzzParseKeys checks that an accepted file yields distinct IDs in the order of its lines, and that no error repeats
+// a line.
 func FuzzParseKeys(f *testing.F) {
 	f.Add(keyLine(1) + "\n" + keyLine(2))
 	f.Add("# x\r\n\r\n" + keyLine(255))
@@ -140,14 +141,14 @@ func FuzzParseKeys(f *testing.F) {
 		if err != nil {
 			for line := range strings.Lines(text) {
 				if line = strings.TrimSpace(line); len(line) >= 16 && strings.Contains(err.Error(), line) {
-					t.Fatal("the error holds a line")
+					t.Fatal("the error must not contain a line of the file")
 				}
 			}
 			return
 		}
 		ids := keys.IDs()
 		if slices.Sort(ids); len(slices.Compact(ids)) != len(keys.list) || len(keys.list)*2*keyBytes > len(text) {
-			t.Fatalf("keys %v of %d bytes", keys, len(text))
+			t.Fatalf("got keys %v from %d bytes, want distinct keys and at most one per line", keys, len(text))
 		}
 	})
 }

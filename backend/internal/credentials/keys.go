@@ -12,16 +12,16 @@ const (
 	maxKeys  = 64
 )
 
-// Keys are the keys that wrap data keys, the current one first. Printing them shows only their ids.
+// Keys are the keys that encrypt data keys, the current one first. Printing them shows only their IDs.
 type Keys struct{ list []wrappingKey }
 
 type wrappingKey struct {
-	id  string // first 8 hexadecimal digits of a hash: identifies the key and reveals nothing about it
+	id  string // first 8 hexadecimal digits of a hash, which identify the key and do not reveal it
 	key [keyBytes]byte
 }
 
-// ParseKeys parses the key file: one key per line, 32 bytes in hexadecimal, the current one first; empty lines and
-// lines that begin with # are skipped. No key at all is not an error: then nothing can be stored. An error includes
+// ParseKeys parses the key file: one key per line, 32 bytes in hexadecimal, the current key first. It skips empty
+// lines and lines that begin with #. A file without keys is valid, but then nothing can be stored. An error includes
 // the line's number, never its content.
 func ParseKeys(text string) (Keys, error) {
 	var keys Keys
@@ -34,15 +34,15 @@ func ParseKeys(text string) (Keys, error) {
 		}
 		raw, err := hex.DecodeString(line)
 		if err != nil || len(raw) != keyBytes {
-			return Keys{}, fmt.Errorf("line %d of the credentials' keys is not %d bytes in hexadecimal", n, keyBytes)
+			return Keys{}, fmt.Errorf("line %d of the credential keys must be %d bytes in hexadecimal", n, keyBytes)
 		}
 		k := wrappingKey{id: keyID(raw)}
 		copy(k.key[:], raw)
 		if _, twice := keys.find(k.id); twice {
-			return Keys{}, fmt.Errorf("line %d of the credentials' keys repeats an earlier key", n)
+			return Keys{}, fmt.Errorf("line %d of the credential keys repeats an earlier key", n)
 		}
 		if len(keys.list) == maxKeys {
-			return Keys{}, fmt.Errorf("there are more than %d keys for credentials", maxKeys)
+			return Keys{}, fmt.Errorf("there are more than %d credential keys", maxKeys)
 		}
 		keys.list = append(keys.list, k)
 	}
@@ -54,7 +54,7 @@ func keyID(key []byte) string {
 	return hex.EncodeToString(sum[:4])
 }
 
-// IDs lists the keys' ids, the current one first.
+// IDs lists the IDs of the keys, the current one first.
 func (k Keys) IDs() []string {
 	ids := make([]string, len(k.list))
 	for i, key := range k.list {
@@ -63,21 +63,21 @@ func (k Keys) IDs() []string {
 	return ids
 }
 
-// Empty reports whether there is no key.
+// Empty reports whether k contains no key.
 func (k Keys) Empty() bool { return len(k.list) == 0 }
 
-// String returns the keys' ids.
+// String returns the IDs of the keys.
 func (k Keys) String() string { return fmt.Sprint(k.IDs()) }
 
-// GoString returns String: no verb may log the keys.
+// GoString returns String, so that no formatting verb reveals the keys.
 func (k Keys) GoString() string { return k.String() }
 
 func (k Keys) find(id string) (wrappingKey, bool) {
 	return find(k.list, func(key wrappingKey) bool { return key.id == id })
 }
 
-// String returns the key's id.
+// String returns the key's ID.
 func (k wrappingKey) String() string { return k.id }
 
-// GoString is String.
+// GoString returns the key's ID too.
 func (k wrappingKey) GoString() string { return k.id }

@@ -13,12 +13,12 @@ import (
 
 const (
 	testTimeout = 5 * time.Second
-	// testAgain is the age of a result after which Test asks the provider again.
+	// testAgain is the age from which Test no longer reuses a stored result.
 	testAgain = 3 * time.Second
 )
 
-// Test asks the provider whether it accepts the credential, and stores and returns the result: TestOK, TestRefused or
-// TestUnreachable. A result that is only a few seconds old is returned again.
+// Test asks the provider whether it accepts the credential. It stores and returns the result: TestOK, TestRefused or
+// TestUnreachable. A result less than testAgain old is reused.
 func (s *Service) Test(ctx context.Context, account, project, provider string, by audit.Actor) (string, error) {
 	p, ok := s.o.Providers.find(provider)
 	if !ok {
@@ -35,12 +35,13 @@ func (s *Service) Test(ctx context.Context, account, project, provider string, b
 	c.TestedAt = s.now()
 	entry := audit.New(c.TestedAt, account, by, "credential.tested", project, "key of "+p.Name+" tested: "+c.TestResult)
 	if err := s.o.Store.MarkTested(ctx, c, entry); err != nil {
-		return "", fmt.Errorf("save test's result: %w", err)
+		return "", fmt.Errorf("save test result: %w", err)
 	}
 	return c.TestResult, nil
 }
 
-// NoteRefused stores that the provider refused the credential in use, as the result of a test. Repeats change nothing.
+// NoteRefused stores the test result TestRefused, because the provider refused the credential during a call. Repeated
+// calls change nothing.
 func (s *Service) NoteRefused(ctx context.Context, account, project, provider string) error {
 	c, err := s.o.Store.Credential(ctx, account, project, provider)
 	if err != nil {
@@ -59,7 +60,8 @@ func (s *Service) NoteRefused(ctx context.Context, account, project, provider st
 	return nil
 }
 
-// ask sends the value in a header, only to the provider's own address. Only the status of the answer counts.
+// ask sends the value in a header, and only to the provider's own address. The result depends only on the response
+// status.
 func (s *Service) ask(ctx context.Context, p provider, value string) string {
 	ctx, cancel := context.WithTimeout(ctx, testTimeout)
 	defer cancel()
@@ -73,8 +75,8 @@ func (s *Service) ask(ctx context.Context, p provider, value string) string {
 	req.Header.Set(p.Test.Header, p.Test.Prefix+value)
 	res, err := s.o.HTTP.Do(req)
 	if err != nil {
-		// The error could contain the provider's text; the provider's id is enough to investigate.
-		s.o.Log.WarnContext(ctx, "failed to test a credential: no answer", "provider", p.ID)
+		// The error could contain text from the provider. The provider's ID is enough to investigate.
+		s.o.Log.WarnContext(ctx, "failed to test credential: no response", "provider", p.ID)
 		return TestUnreachable
 	}
 	res.Body.Close()
@@ -85,12 +87,13 @@ func (s *Service) ask(ctx context.Context, p provider, value string) string {
 		res.StatusCode):
 		return TestRefused
 	}
-	s.o.Log.WarnContext(ctx, "failed to test a credential: unexpected status", "provider", p.ID, "status",
+	s.o.Log.WarnContext(ctx, "failed to test credential: unexpected status", "provider", p.ID, "status",
 		res.StatusCode)
 	return TestUnreachable
 }
 
-// withoutRedirects copies the client: a credential is sent only to the address that the operator configured.
+// withoutRedirects returns a copy of the client that follows no redirects, so that a credential is sent only to the
+// address configured by the operator.
 func withoutRedirects(c *http.Client) *http.Client {
 	own := http.Client{}
 	if c != nil {

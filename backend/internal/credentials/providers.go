@@ -20,17 +20,17 @@ import (
 //go:embed providers.yaml
 var builtIn []byte
 
-// Bounds of a value, in bytes, and of the providers' file.
+// Limits on a value, in bytes, and on the file of providers.
 const (
 	minValue     = 8
 	maxValue     = 512
 	maxProviders = 100
 	maxFile      = 1 << 20
-	// hintFrom is the length from which the end of a value may be shown.
+	// hintFrom is the minimum length of a value whose end may be shown.
 	hintFrom = 20
 )
 
-// Catalogue is the operator's list of providers.
+// Catalogue is the list of providers that the operator configured.
 type Catalogue struct{ list []provider }
 
 type provider struct {
@@ -59,7 +59,7 @@ type providerFile struct {
 	} `yaml:"providers"`
 }
 
-// LoadProviders reads the providers from a YAML file of at most 1 MB, or with path "" the built-in ones. Unknown
+// LoadProviders reads the providers from a YAML file of at most 1 MB, or the built-in ones if path is empty. Unknown
 // fields are errors.
 func LoadProviders(path string) (Catalogue, error) {
 	if path == "" {
@@ -67,7 +67,7 @@ func LoadProviders(path string) (Catalogue, error) {
 	}
 	text, err := yamlfile.Read(path, maxFile)
 	if err != nil {
-		return Catalogue{}, fmt.Errorf("read providers of credentials: %w", err)
+		return Catalogue{}, fmt.Errorf("read credential providers: %w", err)
 	}
 	c, err := parseProviders(text)
 	if err != nil {
@@ -82,7 +82,7 @@ func parseProviders(text []byte) (Catalogue, error) {
 		return Catalogue{}, err
 	}
 	if n := len(file.Providers); n == 0 || n > maxProviders {
-		return Catalogue{}, fmt.Errorf("there are %d providers, 1 to %d are needed", n, maxProviders)
+		return Catalogue{}, fmt.Errorf("got %d providers, need 1 to %d", n, maxProviders)
 	}
 	var c Catalogue
 	for i, p := range file.Providers {
@@ -112,7 +112,7 @@ var idForm = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,31}$`)
 func (p provider) valid() error {
 	switch {
 	case !idForm.MatchString(p.ID):
-		return fmt.Errorf("id %q is not 1 to 32 of a-z, 0-9, _ and -, a letter first", p.ID)
+		return fmt.Errorf("id %q must be 1 to 32 characters from a-z, 0-9, _ and -, starting with a letter", p.ID)
 	case strings.TrimSpace(p.Name) == "" || len(p.Name) > 80:
 		return errors.New("name is not 1 to 80 characters")
 	case len(p.Example) > 80:
@@ -127,23 +127,23 @@ func (t testCall) valid() error {
 	u, err := url.Parse(t.URL)
 	if err != nil || u.Hostname() == "" || u.User != nil || u.Scheme != "https" && (u.Scheme != "http" ||
 		!loopback(u.Hostname())) {
-		return errors.New("test.url is not an https address")
+		return errors.New("test.url must be an https address")
 	}
 	headers := map[string]string{t.Header: t.Prefix}
 	for name, text := range t.Headers {
 		if http.CanonicalHeaderKey(name) == http.CanonicalHeaderKey(t.Header) {
-			return errors.New("test.headers contains the header of the key")
+			return errors.New("test.headers must not contain test.header")
 		}
 		headers[name] = text
 	}
 	for name, text := range headers {
 		if !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidHeaderFieldValue(text) {
-			return errors.New("test.header, test.prefix or test.headers cannot be sent")
+			return errors.New("test.header, test.prefix or test.headers is not valid in an HTTP header")
 		}
 	}
 	for _, status := range t.Refused {
 		if status < 400 || status > 499 {
-			return fmt.Errorf("test.refused: %d is not 400 to 499", status)
+			return fmt.Errorf("test.refused: %d is not between 400 and 499", status)
 		}
 	}
 	return nil
@@ -158,7 +158,7 @@ func (c Catalogue) find(id string) (provider, bool) {
 	return find(c.list, func(p provider) bool { return p.ID == id })
 }
 
-// find returns the first element that matches.
+// find returns the first matching element.
 func find[T any](list []T, matches func(T) bool) (found T, ok bool) {
 	i := slices.IndexFunc(list, matches)
 	if i < 0 {
@@ -167,7 +167,8 @@ func find[T any](list []T, matches func(T) bool) (found T, ok bool) {
 	return list[i], true
 }
 
-// check returns the value without surrounding space, or an *InvalidError that says what is wrong without repeating it.
+// check returns the value without surrounding space. Its error is an *InvalidError that says what is wrong without
+// repeating the value.
 func (p provider) check(value string) (string, error) {
 	value = strings.TrimSpace(value)
 	form := "A key of " + p.Name

@@ -48,12 +48,12 @@ func TestBuiltInProviders(t *testing.T) {
 		}
 	}
 	if _, err := openai.check("sk-" + strings.Repeat("é", 30)); err == nil {
-		t.Error("non-ASCII letters are accepted")
+		t.Error("a value with non-ASCII letters must be refused")
 	}
 	for value, want := range map[string]string{"sk-4567890123456789w": "...789w", "sk-456789012345678w": "...",
 		"": "..."} {
 		if got := hint(value); got != want {
-			t.Errorf("hint %q of %d characters", got, len(value))
+			t.Errorf("got hint %q for a value of %d characters", got, len(value))
 		}
 	}
 }
@@ -94,15 +94,15 @@ func TestLoadProviders(t *testing.T) {
 		"a good refusal":  strings.Replace(oneProvider, "prefix: 'Bearer '", "refused: [200]", 1),
 	} {
 		if _, err := load(text); err == nil {
-			t.Errorf("%s passes", name)
+			t.Errorf("%s: invalid file was accepted", name)
 		}
 	}
 	if _, err := LoadProviders(filepath.Join(t.TempDir(), "none")); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("a missing file: %v", err)
+		t.Errorf("missing file: got %v, want os.ErrNotExist", err)
 	}
 }
 
-// Nothing panics, and every file that passes can be used.
+// FuzzLoadProviders checks that nothing panics and that every accepted file can be used.
 func FuzzLoadProviders(f *testing.F) {
 	f.Add([]byte(oneProvider))
 	f.Add(builtIn)
@@ -115,7 +115,7 @@ func FuzzLoadProviders(f *testing.F) {
 		}
 		for _, p := range c.list {
 			if p.pattern == nil || p.valid() != nil {
-				t.Fatalf("provider %q passes", p.ID)
+				t.Fatalf("provider %q was accepted but is not valid", p.ID)
 			}
 			if _, err := http.NewRequest(http.MethodGet, p.Test.URL, http.NoBody); err != nil {
 				t.Fatal(err)
@@ -125,7 +125,7 @@ func FuzzLoadProviders(f *testing.F) {
 	})
 }
 
-// The key is sent only in its header, and not to the target of a redirect.
+// The key is sent only in its header, and never to the target of a redirect.
 func TestAsk_SendsValueToProviderOnly(t *testing.T) {
 	const value = "k-the-value-of-the-key"
 	var elsewhere int
@@ -136,7 +136,7 @@ func TestAsk_SendsValueToProviderOnly(t *testing.T) {
 		if r.Method != http.MethodGet || r.Header.Get("Authorization") != "Bearer "+value ||
 			r.Header.Get("X-Version") != "1" ||
 			strings.Contains(r.URL.String(), value) || r.ContentLength > 0 {
-			t.Errorf("asked with %s %s %v", r.Method, r.URL, r.Header)
+			t.Errorf("got request %s %s with headers %v, want the key only in its header", r.Method, r.URL, r.Header)
 		}
 		rw.Header().Set("Location", other.URL)
 		rw.WriteHeader(status)
@@ -154,9 +154,9 @@ func TestAsk_SendsValueToProviderOnly(t *testing.T) {
 	}
 	server.Close()
 	if got := s.ask(t.Context(), p, value); got != TestUnreachable {
-		t.Errorf("nobody there: %s", got)
+		t.Errorf("provider that is not running: got %s, want TestUnreachable", got)
 	}
 	if elsewhere != 0 {
-		t.Error("the key was sent to the target of a redirect")
+		t.Error("the key must not be sent to the target of a redirect")
 	}
 }

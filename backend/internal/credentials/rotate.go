@@ -11,13 +11,14 @@ import (
 
 const rewrapBatch = 100
 
-// DamagedError lists credentials that a rotation could not open. They are unchanged.
+// DamagedError lists credentials that a rotation could not decrypt. The rotation left them unchanged.
 type DamagedError struct{ Credentials []Damaged }
 
-// Damaged identifies a damaged credential and its key.
+// Damaged identifies a damaged credential and the key that it was encrypted with.
 type Damaged struct{ AccountID, Project, Provider, KeyID string }
 
-// Error includes how many there are, and which keys must stay in the key file because of them.
+// Error returns a message with the number of damaged credentials and the keys that must therefore stay in the key
+// file.
 func (e *DamagedError) Error() string {
 	var keys []string
 	for _, c := range e.Credentials {
@@ -34,9 +35,10 @@ func (e *DamagedError) Error() string {
 		len(e.Credentials), noun, strings.Join(keys, ", "))
 }
 
-// Rewrap wraps every data key with the current key; values do not change. It returns how many it rewrapped, even with
-// an error; running it again continues. It leaves credentials that cannot be decrypted unchanged and reports them by a
-// *DamagedError. It reports data keys under a key that is not in the file by a *MissingKeyError. The error may be both.
+// Rewrap encrypts every data key with the current key; the values stay the same. It returns the number of rewrapped
+// credentials, even with an error. Another run continues where it stopped. It leaves credentials that cannot be
+// decrypted unchanged and reports them in a *DamagedError. It reports data keys whose key is not in the file in a
+// *MissingKeyError. The error may be both.
 func (s *Service) Rewrap(ctx context.Context) (int, error) {
 	if !s.Configured() {
 		return 0, ErrNotConfigured
@@ -66,8 +68,8 @@ func (s *Service) Rewrap(ctx context.Context) (int, error) {
 	return done, result
 }
 
-// rewrapAll rewraps the data keys under one old key. It returns how many it rewrapped and those that it could not
-// decrypt.
+// rewrapAll rewraps the data keys encrypted with one old key. It returns the number it rewrapped, and the credentials
+// that it could not decrypt.
 func (s *Service) rewrapAll(ctx context.Context, old string) (int, []Damaged, error) {
 	done := 0
 	var damaged []Damaged
@@ -112,7 +114,7 @@ func (s *Service) rewrapOne(ctx context.Context, c Stored) (bool, error) {
 	return moved, nil
 }
 
-// Removable lists the ids of older keys that no credential uses, so that their lines can be removed from the key file.
+// Removable lists the IDs of older keys that no credential uses. Their lines can be removed from the key file.
 func (s *Service) Removable(ctx context.Context) ([]string, error) {
 	counts, err := s.o.Store.CredentialKeys(ctx)
 	if err != nil {

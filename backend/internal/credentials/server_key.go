@@ -9,25 +9,26 @@ import (
 	"github.com/service-dev/service/backend/internal/audit"
 )
 
-// ServerPrefix begins the provider of the key of a local server, which no catalogue's provider does.
+// ServerPrefix is the prefix of the provider under which a local server's key is stored. No catalogue contains such a
+// provider.
 const ServerPrefix = "local/"
 
 const maxServerKey = 1000
 
-// CheckServerKey returns the error for which SetServerKey would refuse a key: ErrNotConfigured or an *InvalidError,
-// which never contains the value.
+// CheckServerKey returns an error if SetServerKey would refuse the key: ErrNotConfigured or an *InvalidError, which
+// never contains the value.
 func (s *Service) CheckServerKey(value string) error {
 	if !s.Configured() {
 		return ErrNotConfigured
 	}
 	odd := func(r rune) bool { return r <= ' ' || r > '~' }
 	if value == "" || len(value) > maxServerKey || strings.ContainsFunc(value, odd) {
-		return &InvalidError{Message: fmt.Sprintf("A key is 1 to %d plain characters without spaces.", maxServerKey)}
+		return &InvalidError{Message: fmt.Sprintf("A key must be 1 to %d plain characters without spaces.", maxServerKey)}
 	}
 	return nil
 }
 
-// SetServerKey stores the key of a local server that a project's owner added, or returns what CheckServerKey does.
+// SetServerKey stores the key of a local server that a project's owner added. It returns the errors of CheckServerKey.
 func (s *Service) SetServerKey(ctx context.Context, account, project, server, value string, by audit.Actor) error {
 	value = strings.TrimSpace(value)
 	if err := s.CheckServerKey(value); err != nil {

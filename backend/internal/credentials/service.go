@@ -13,22 +13,22 @@ import (
 	"github.com/service-dev/service/proto/credential"
 )
 
-// LinkTTL is the lifetime of a paste link.
+// LinkTTL is how long a paste link is valid.
 const LinkTTL = 15 * time.Minute
 
-// maxLinks bounds the live paste links of a project; older ones are deleted.
+// maxLinks is the maximum number of valid paste links per project. Older ones are deleted.
 const maxLinks = 20
 
 const linkKind = "credential link"
 
-// Options are the arguments of New.
+// Options configure a Service.
 type Options struct {
 	Store  Stores
 	Hasher secret.Hasher
-	// Keys encrypt values. Without a key nothing can be set, but existing credentials can be listed.
+	// Keys encrypt values. Without keys nothing can be stored, but existing credentials can be listed.
 	Keys      Keys
 	Providers Catalogue
-	// HTTP makes the test calls. The default follows no redirects.
+	// HTTP is used for tests of credentials. The default client follows no redirects.
 	HTTP *http.Client
 	Now  func() time.Time
 	Log  *slog.Logger
@@ -37,7 +37,7 @@ type Options struct {
 // Service stores credentials. Create one with New.
 type Service struct{ o Options }
 
-// New returns a service with defaults for options that o leaves out.
+// New returns a service. It uses defaults for the options that o leaves unset.
 func New(o Options) *Service {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -58,16 +58,16 @@ func (s *Service) Providers() []Provider {
 	return all
 }
 
-// Knows reports whether there is such a provider.
+// Knows reports whether the provider exists.
 func (s *Service) Knows(provider string) bool {
 	_, ok := s.o.Providers.find(provider)
 	return ok
 }
 
-// Configured reports whether there is a key for encryption.
+// Configured reports whether there is an encryption key.
 func (s *Service) Configured() bool { return !s.o.Keys.Empty() }
 
-// Status reports for every provider whether the project's credential is set. It needs no key.
+// Status lists every provider and reports whether the project's credential for it is set. It needs no encryption key.
 func (s *Service) Status(ctx context.Context, account, project string) ([]Credential, error) {
 	stored, err := s.o.Store.Credentials(ctx, account, project)
 	if err != nil {
@@ -105,7 +105,8 @@ func agentOn(host string) string {
 	return "the agent on " + host
 }
 
-// NewLink creates a link to a page on which the account holder pastes one credential. Only its hash is stored.
+// NewLink creates a link to a page on which the account holder pastes one credential. Only a hash of the link's ID is
+// stored.
 func (s *Service) NewLink(ctx context.Context, account, project, provider string, by audit.Actor) (Link, error) {
 	if !s.Configured() {
 		return Link{}, ErrNotConfigured
@@ -125,7 +126,7 @@ func (s *Service) NewLink(ctx context.Context, account, project, provider string
 	return l, nil
 }
 
-// Link returns a live link of the account. It returns ErrUnknownLink for a link of another account and for a used or
+// Link returns a valid link of the account. It returns ErrUnknownLink for another account's link and for a used or
 // expired one.
 func (s *Service) Link(ctx context.Context, account, linkID string) (Link, error) {
 	if !secret.Valid(credential.Credential, linkID) {
@@ -146,9 +147,9 @@ func (s *Service) Link(ctx context.Context, account, linkID string) (Link, error
 	return link, nil
 }
 
-// Set stores a value and replaces an earlier one. It consumes linkID, the paste link that the value was entered
-// through, which is empty in the dashboard. The error may be ErrNotConfigured, ErrUnknownProvider, ErrUnknownLink or an
-// *InvalidError, and never contains the value.
+// Set stores a value and replaces any earlier one. If the value was entered through a paste link, linkID is its ID,
+// and Set consumes the link; otherwise linkID is empty. The error may be ErrNotConfigured, ErrUnknownProvider,
+// ErrUnknownLink or an *InvalidError, and never contains the value.
 func (s *Service) Set(ctx context.Context, account, project, provider, value, linkID string, by audit.Actor) error {
 	if !s.Configured() {
 		return ErrNotConfigured
@@ -171,7 +172,7 @@ func (s *Service) Set(ctx context.Context, account, project, provider, value, li
 	return s.put(ctx, owner{account, project, provider}, value, linkHash, p.Name, by)
 }
 
-// put seals and stores a value. name is whose key it is, for people.
+// put encrypts and stores a value. name is the owner of the key, for display.
 func (s *Service) put(ctx context.Context, o owner, value, linkHash, name string, by audit.Actor) error {
 	e, err := s.o.Keys.seal(o, value)
 	if err != nil {
@@ -187,7 +188,8 @@ func (s *Service) put(ctx context.Context, o owner, value, linkHash, name string
 	return nil
 }
 
-// Remove deletes a credential, or returns ErrNotSet. It needs neither a key nor that the provider is still listed.
+// Remove deletes a credential, or returns ErrNotSet. It needs no encryption key, and the provider may be one that is
+// no longer listed.
 func (s *Service) Remove(ctx context.Context, account, project, provider string, by audit.Actor) error {
 	p, _ := s.o.Providers.find(provider)
 	entry := audit.New(s.now(), account, by, "credential.removed", project, "key of "+cmp.Or(p.Name, provider)+" removed")
@@ -197,8 +199,8 @@ func (s *Service) Remove(ctx context.Context, account, project, provider string,
 	return nil
 }
 
-// Open returns the value; use it only for calls to the provider. The error may be ErrNotSet, ErrNotConfigured or a
-// *MissingKeyError.
+// Open returns the decrypted value. Use it only for calls to the provider. The error may be ErrNotSet,
+// ErrNotConfigured or a *MissingKeyError.
 func (s *Service) Open(ctx context.Context, account, project, provider string) (string, error) {
 	_, value, err := s.open(ctx, account, project, provider)
 	return value, err

@@ -7,21 +7,23 @@ import (
 	"github.com/service-dev/service/backend/internal/audit"
 )
 
-// Stored is a credential as stored.
+// Stored is a stored credential.
 type Stored struct {
 	AccountID, Project, Provider string
-	// SealedFor is the project that the envelope is bound to. It differs from Project when that one was merged into it.
+	// SealedFor is the project for which the value was encrypted. It differs from Project if that project was merged
+	// into it.
 	SealedFor              string
 	Sealed, Wrapped, KeyID string
 	Hint                   string
 	SetAt                  time.Time
-	// RequestedBy is the link of the agent that asked for it, or empty. AskedOn is that link's host, read only.
+	// RequestedBy is the link of the agent that requested the credential, or empty. AskedOn is the host of that link; it
+	// is set by reads and ignored by writes.
 	RequestedBy, AskedOn string
-	TestedAt             time.Time // zero: never
+	TestedAt             time.Time // zero if never tested
 	TestResult           string
 }
 
-// StoredLink is a paste link as stored, by the hash of its id.
+// StoredLink is a stored paste link, identified by the hash of its ID.
 type StoredLink struct {
 	Hash                         string
 	AccountID, Project, Provider string
@@ -29,43 +31,44 @@ type StoredLink struct {
 	CreatedAt, ExpiresAt         time.Time
 }
 
-// Store stores credentials. Every method is atomic; those that change something also insert the audit entry.
+// Store stores credentials. Every method is atomic. Methods that change a credential also insert the audit entry.
 type Store interface {
 	// Credentials lists a project's credentials.
 	Credentials(ctx context.Context, account, project string) ([]Stored, error)
-	// Credential returns ErrNotSet if there is none.
+	// Credential returns ErrNotSet if the credential is not set.
 	Credential(ctx context.Context, account, project, provider string) (Stored, error)
-	// PutCredential inserts or replaces a credential and deletes the result of an earlier test. With linkHash it
-	// consumes that link and copies who asked for the credential. It returns ErrUnknownLink unless the link is live and
-	// for this credential.
+	// PutCredential inserts or replaces a credential and deletes the result of any earlier test. If linkHash is not
+	// empty, it also consumes that link and copies who requested the credential. It returns ErrUnknownLink unless the
+	// link is valid and is for this credential.
 	PutCredential(ctx context.Context, c Stored, linkHash string, e audit.Entry) error
-	// DeleteCredential returns ErrNotSet if there is none.
+	// DeleteCredential returns ErrNotSet if the credential is not set.
 	DeleteCredential(ctx context.Context, account, project, provider string, e audit.Entry) error
-	// MarkTested stores a test's result unless the credential is no longer the one that was tested (c.Sealed).
+	// MarkTested stores the result of a test, unless the credential has been replaced since it was tested (c.Sealed
+	// differs).
 	MarkTested(ctx context.Context, c Stored, e audit.Entry) error
 }
 
-// LinkStore keeps paste links.
+// LinkStore stores paste links.
 type LinkStore interface {
-	// AddCredentialLink inserts a link and deletes expired ones, and all but the project's keep-1 newest others.
+	// AddCredentialLink inserts a link. It deletes expired links, and the project's oldest links beyond keep.
 	AddCredentialLink(ctx context.Context, l StoredLink, keep int, e audit.Entry) error
-	// CredentialLink returns ErrUnknownLink unless the link is live at now.
+	// CredentialLink returns ErrUnknownLink unless the link is valid at now.
 	CredentialLink(ctx context.Context, hash string, now time.Time) (StoredLink, error)
 }
 
-// KeyStore supports the rotation of the wrapping key.
+// KeyStore supports rotating the wrapping key.
 type KeyStore interface {
-	// CredentialsUnder lists up to limit credentials whose data key is wrapped with a key, in the order of account,
-	// project and provider, following after; the zero value comes before all.
+	// CredentialsUnder lists up to limit credentials whose data key is encrypted with keyID, ordered by account, project
+	// and provider. It starts after the given credential; the zero value means from the beginning.
 	CredentialsUnder(ctx context.Context, keyID string, after Stored, limit int) ([]Stored, error)
-	// Rewrap stores a new wrapped data key unless the credential was changed since (wrapped is what was read), and
-	// reports whether it did.
+	// Rewrap stores a new wrapped data key, and reports whether it did. It stores nothing if the stored data key is no
+	// longer wrapped, the one that was read.
 	Rewrap(ctx context.Context, c Stored, wrapped string) (bool, error)
-	// CredentialKeys counts credentials by the id of their key.
+	// CredentialKeys returns the number of credentials per key ID.
 	CredentialKeys(ctx context.Context) (map[string]int, error)
 }
 
-// Stores is the storage that New needs.
+// Stores combines the stores that New needs.
 type Stores interface {
 	Store
 	LinkStore

@@ -6,20 +6,20 @@ import (
 	"strings"
 )
 
-// Amount is money in micro-USD: 1,000,000 are one dollar.
+// Amount is money in micro-USD: 1,000,000 is one dollar.
 type Amount int64
 
 const (
 	// USD is one dollar.
 	USD Amount = 1_000_000
-	// MaxAmount bounds a single transfer, so that no sum can overflow.
+	// MaxAmount is the maximum of a single transfer, so that no sum can overflow.
 	MaxAmount = 1_000_000 * USD
 )
 
 const decimals = 6
 
-// ParseAmount reads dollars as people write them: digits and, after a point, up to six more, as in 5, 5.00 or 0.0125.
-// It returns ErrBadAmount for anything else, including a sign or more than MaxAmount.
+// ParseAmount parses dollars as people write them: digits, optionally followed by a point and up to six more digits,
+// as in 5, 5.00 or 0.0125. It returns ErrBadAmount for anything else, including a sign or more than MaxAmount.
 func ParseAmount(text string) (Amount, error) {
 	whole, fraction, pointed := strings.Cut(text, ".")
 	if !isDigits(whole) || len(whole) > 7 || pointed && (!isDigits(fraction) || len(fraction) > decimals) {
@@ -36,7 +36,7 @@ func isDigits(s string) bool {
 	return s != "" && strings.Trim(s, "0123456789") == ""
 }
 
-// String writes an amount in dollars with at least two and at most six decimals: 5.00, 0.0125, -1.50.
+// String formats an amount in dollars with two to six decimals, such as 5.00, 0.0125 or -1.50.
 func (a Amount) String() string {
 	sign, n := "", uint64(a)
 	if a < 0 {

@@ -36,7 +36,7 @@ func FuzzParseAmount(f *testing.F) {
 			t.Fatalf("%q is %d", text, a)
 		}
 		if again, err := ParseAmount(a.String()); err != nil || again != a {
-			t.Fatalf("%q is %d, written as %s, read as %d (%v)", text, a, a, again, err)
+			t.Fatalf("%q parsed as %d, formatted as %s, parsed again as %d (error %v)", text, a, a, again, err)
 		}
 	})
 }
@@ -52,7 +52,7 @@ func TestAmount_String(t *testing.T) {
 	}
 }
 
-// Variations that are cheap for somebody who collects free credit make no difference.
+// Variations of an address that cost nothing to create do not earn more free credit.
 func TestFreeCredit_AddressAndNetwork(t *testing.T) {
 	for _, same := range []string{"ada@example.org", "Ada@Example.org", "ada+2@example.org", "ada+a+b@example.org"} {
 		if got := addressOf(same); got != "ada@example.org" {
@@ -76,6 +76,6 @@ func TestPeriods_AreOfUTC(t *testing.T) {
 	dayEnds, monthEnds := Resets(at)
 	if day != "2027-01-01" || month != "2027-01" || !dayEnds.Equal(time.Date(2027, 1, 2, 0, 0, 0, 0, time.UTC)) ||
 		!monthEnds.Equal(time.Date(2027, 2, 1, 0, 0, 0, 0, time.UTC)) {
-		t.Errorf("%s, %s, %s, %s", day, month, dayEnds, monthEnds)
+		t.Errorf("got day %s and month %s, which end at %s and %s", day, month, dayEnds, monthEnds)
 	}
 }

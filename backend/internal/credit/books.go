@@ -12,16 +12,16 @@ import (
 	"github.com/service-dev/service/backend/internal/audit"
 )
 
-// Account is the view of an account's credit that a person sees.
+// Account is an account's credit as shown to its owner.
 type Account struct {
 	Balance
 	Caps       Caps
 	Day, Month Spent
-	Locked     bool   // a hold fails with *Unproved
-	TopUpURL   string // where the person pays in; "" if there is no such page
+	Locked     bool   // if set, a hold fails with *Unproved
+	TopUpURL   string // page where the owner adds credit; "" if there is none
 }
 
-// Account returns an account's credit. The first call for an account opens its balance and grants the free credit.
+// Account returns an account's credit. The first call for an account creates its balance and grants the free credit.
 func (l *Ledger) Account(ctx context.Context, accountID string) (a Account, err error) {
 	err = l.withBook(ctx, accountID, func() (err error) {
 		a.Balance, err = l.o.Store.Balance(ctx, accountID)
@@ -47,7 +47,8 @@ func (l *Ledger) Account(ctx context.Context, accountID string) (a Account, err 
 	return a, nil
 }
 
-// topUpURL adds the account's book as the parameter account, which the payment provider's notice returns.
+// topUpURL returns the top-up page with the account's book in the query parameter account. The payment provider
+// returns it in its notice.
 func (l *Ledger) topUpURL(book string) string {
 	u, err := url.Parse(l.o.TopUpURL)
 	if err != nil || l.o.TopUpURL == "" {
@@ -59,33 +60,34 @@ func (l *Ledger) topUpURL(book string) string {
 	return u.String()
 }
 
-// topUpOf returns where an account's owner pays in, or "". It completes a refusal, so it does not fail itself.
+// topUpOf returns the page where the account's owner adds credit, or "". It only adds to a refusal, so it logs errors
+// instead of returning them.
 func (l *Ledger) topUpOf(ctx context.Context, accountID string) string {
 	if l.o.TopUpURL == "" {
 		return ""
 	}
 	b, err := l.o.Store.Balance(ctx, accountID)
 	if err != nil {
-		l.o.Log.WarnContext(ctx, "failed to read where to pay in", "account", accountID, "err", err)
+		l.o.Log.WarnContext(ctx, "failed to read top-up page of account", "account", accountID, "err", err)
 		return ""
 	}
 	return l.topUpURL(b.Book)
 }
 
-// Transfers lists an account's transfers, newest first, without the first skip.
+// Transfers lists an account's transfers, newest first. It skips the first skip transfers.
 func (l *Ledger) Transfers(ctx context.Context, accountID string, skip, limit int) ([]Transfer, error) {
 	return l.o.Store.Transfers(ctx, accountID, skip, limit)
 }
 
-// Bounds of a reference and a note, in bytes.
+// Maximum lengths of a reference and a note, in bytes.
 const (
 	maxReference = 100
 	maxNote      = 200
 )
 
-// Grant adds money that was paid in, once for each reference, such as the number of an invoice or of a payment. Apart
-// from free credit it is the only way to add money; a payment provider's notice has to call it. It reports whether this
-// call added the money. It returns ErrBadAmount, ErrReferenceUsed or ErrNoAccount.
+// Grant adds money that was paid, once for each reference, such as the number of an invoice or payment. Apart from
+// free credit, it is the only way to add money; the handler of a payment provider's notice must call it. It reports
+// whether this call added the money. It returns ErrBadAmount, ErrReferenceUsed or ErrNoAccount.
 func (l *Ledger) Grant(
 	ctx context.Context, accountID string, amount Amount, reference, note string, by audit.Actor,
 ) (bool, error) {
@@ -93,7 +95,7 @@ func (l *Ledger) Grant(
 	return l.transfer(ctx, t, "credit.added", "added", by)
 }
 
-// Take takes money back, once for each reference, but never money that calls hold. It returns the errors of Grant,
+// Take deducts money, once for each reference. It never deducts money that calls hold. It returns the errors of Grant,
 // *NoCredit or *Reserved.
 func (l *Ledger) Take(
 	ctx context.Context, accountID string, amount Amount, reference, note string, by audit.Actor,
@@ -111,7 +113,7 @@ func (l *Ledger) transfer(
 	}
 	reference, note := strings.TrimSpace(t.ID), strings.TrimSpace(t.Note)
 	if reference == "" || len(reference) > maxReference || len(note) > maxNote {
-		return false, fmt.Errorf("a transfer needs a reference of 1 to %d bytes, and a note of at most %d", maxReference,
+		return false, fmt.Errorf("a transfer needs a reference of 1 to %d bytes and a note of at most %d bytes", maxReference,
 			maxNote)
 	}
 	t.ID, t.Note, t.At = "reference:"+reference, note, l.now()
@@ -126,13 +128,13 @@ func (l *Ledger) transfer(
 	return booked, nil
 }
 
-// Project is a project's spending and its caps.
+// Project is a project's spending together with its caps.
 type Project struct {
 	Caps       Caps
 	Day, Month Spent
 }
 
-// Project returns the caps of a project and how much of them it has spent.
+// Project returns the caps of a project and how much of them is spent.
 func (l *Ledger) Project(ctx context.Context, accountID, project string) (p Project, err error) {
 	if p.Caps, err = l.o.Store.CreditCaps(ctx, accountID, project); err != nil {
 		return Project{}, fmt.Errorf("read caps: %w", err)
@@ -143,18 +145,19 @@ func (l *Ledger) Project(ctx context.Context, accountID, project string) (p Proj
 	return p, nil
 }
 
-// Usage calls row with the sums of q, by hour, project, model, kind and source.
+// Usage calls row with the sums of the calls that q selects, per hour, project, model, kind and source.
 func (l *Ledger) Usage(ctx context.Context, q UsageQuery, row func(UsageRow) error) error {
 	return l.o.Store.Usage(ctx, q, row)
 }
 
-// Refusals counts the refused calls of q by code, of the last CallsKept and MaxCalls.
+// Refusals counts the refused calls that q selects, by code. Only the calls kept within CallsKept and MaxCalls are
+// counted.
 func (l *Ledger) Refusals(ctx context.Context, q UsageQuery) ([]Refusal, error) {
 	return l.o.Store.Refusals(ctx, q)
 }
 
-// Welcome opens the balance of an account whose owner has just signed in: now their network is known, and free credit
-// counts against it. Where there is no free credit, the balance is opened when it is used first.
+// Welcome creates the balance of an account whose owner has just signed in. The owner's network is known from then on,
+// so that free credit counts toward it. If no free credit is granted, the balance is created at its first use.
 func (l *Ledger) Welcome(ctx context.Context, accountID string) error {
 	if l.o.Free == 0 {
 		return nil
@@ -165,7 +168,7 @@ func (l *Ledger) Welcome(ctx context.Context, accountID string) error {
 	})
 }
 
-// open opens an account's balance and decides on its free credit.
+// open creates an account's balance and decides whether it gets free credit.
 func (l *Ledger) open(ctx context.Context, accountID string) error {
 	who, err := l.o.Store.CreditHolder(ctx, accountID)
 	if err != nil {

@@ -10,31 +10,31 @@ import (
 	"github.com/service-dev/service/backend/internal/audit"
 )
 
-// Actions of the audit's entries.
+// Actions in audit entries.
 const (
 	actionCapsChanged = "credit.caps_changed"
 	actionCapsUndone  = "credit.caps_undone"
 )
 
 var (
-	// ErrConflict is returned for a change of an old version of the caps; see ConflictError.
+	// ErrConflict is returned for a change to an outdated version of the caps; see ConflictError.
 	ErrConflict = errors.New("the caps have changed since they were read")
-	// ErrNotUndoable is returned for an entry that is not a change of caps or was undone already.
+	// ErrNotUndoable is returned for an entry that is not a change of caps or was already undone.
 	ErrNotUndoable = errors.New("there is nothing to undo")
 )
 
-// ConflictError is ErrConflict with the current version.
+// ConflictError is an ErrConflict that includes the current version.
 type ConflictError struct{ Current int64 }
 
 func (e *ConflictError) Error() string { return ErrConflict.Error() }
 
-// Is makes it an ErrConflict.
+// Is reports whether target is ErrConflict.
 func (e *ConflictError) Is(target error) bool { return target == ErrConflict }
 
-// SetCaps sets the caps of a project, or of the account if project is empty. Version is the version of the caps that
-// the caller read. A cap below the amount spent refuses further calls until it resets. It returns ErrBadAmount for a
-// cap that is not between 0 and MaxAmount, a *ConflictError, ErrNoAccount or projects.ErrNotFound. Unchanged caps
-// create no new version. The caller has checked that the project's id is not an alias.
+// SetCaps sets the caps of a project, or of the account if project is empty. c.Version is the version of the caps that
+// the caller read. If a cap is below the amount already spent, calls are refused until the cap resets. SetCaps returns
+// ErrBadAmount for a cap that is not between 0 and MaxAmount, a *ConflictError, ErrNoAccount or projects.ErrNotFound.
+// Unchanged caps create no new version. The caller must check that the project's ID is not an alias.
 func (l *Ledger) SetCaps(ctx context.Context, accountID, project string, c Caps, by audit.Actor) error {
 	for _, one := range []*Amount{c.Day, c.Month} {
 		if one != nil && (*one < 0 || *one > MaxAmount) {
@@ -51,8 +51,8 @@ func (l *Ledger) SetCaps(ctx context.Context, accountID, project string, c Caps,
 	return l.saveCaps(ctx, accountID, project, before, c, by, actionCapsChanged, "")
 }
 
-// UndoCaps restores the caps that the change of an entry replaced. It returns a *ConflictError if one of them was
-// changed again since, or ErrNotUndoable.
+// UndoCaps restores the caps that a change replaced. It returns a *ConflictError if one of them was changed again, or
+// ErrNotUndoable.
 func (l *Ledger) UndoCaps(ctx context.Context, accountID string, e audit.Entry, by audit.Actor) error {
 	if e.Action != actionCapsChanged && e.Action != actionCapsUndone || e.AccountID != accountID || !e.Undoable() {
 		return ErrNotUndoable
@@ -78,7 +78,7 @@ func (l *Ledger) UndoCaps(ctx context.Context, accountID string, e audit.Entry, 
 	return l.saveCaps(ctx, accountID, e.Project, now, next, by, actionCapsUndone, e.ID)
 }
 
-// saveCaps replaces the earlier caps and stores an entry with which the change can be undone.
+// saveCaps replaces the earlier caps and stores an audit entry with which the change can be undone.
 func (l *Ledger) saveCaps(
 	ctx context.Context, accountID, project string, before, after Caps, by audit.Actor, action, undone string,
 ) error {
@@ -107,7 +107,7 @@ func (l *Ledger) saveCaps(
 	return nil
 }
 
-// fields are the caps by the names under which audit entries store them.
+// fields maps the names used in audit entries to the caps.
 func (c *Caps) fields() map[string]**Amount {
 	return map[string]**Amount{CapDay: &c.Day, CapMonth: &c.Month}
 }

@@ -1,6 +1,6 @@
-// Package credit is the ledger of the managed gateway: prepaid money of accounts in whole micro-USD. It knows neither
-// models nor HTTP. Money is set aside before a call (Hold) and charged or given back after it (Settle, Release), so a
-// balance never falls below zero and a call never costs more than its hold.
+// Package credit is the ledger of the managed gateway: prepaid money of accounts, in whole micro-USD. It knows neither
+// models nor HTTP. Money is set aside before a call (Hold) and then charged or returned (Settle, Release). A balance
+// therefore never falls below zero, and a call is never charged more than its hold.
 package credit
 
 import (
@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// HoldRequest asks to set money aside for one call.
+// HoldRequest asks for money to be set aside for one call.
 type HoldRequest struct {
 	Account string
-	Project string // counts towards the caps of this project; the ledger does not need to know it
-	Amount  Amount // upper bound of the call's cost; 0 makes no hold
+	Project string // the hold counts toward this project's caps; the ledger need not know the project
+	Amount  Amount // upper bound of the call's cost; 0 creates no hold
 }
 
-// Hold is money set aside for one call. Its process renews the lease while the call runs; a hold whose lease has run
-// out is given back by the sweep of any process.
+// Hold is money set aside for one call. The process that serves the call renews the lease while the call runs. Once a
+// lease has expired, the sweep of any process releases the hold.
 type Hold struct {
 	ID         string
 	Account    string
@@ -26,9 +26,10 @@ type Hold struct {
 	LeaseUntil time.Time
 }
 
-// Call is the ledger's record of a call: numbers, and words of fixed sets. It holds no content, user or address.
+// Call is the ledger's record of a call. It consists of numbers and words from fixed sets, and contains no content,
+// user or address.
 //
-// Account and Project are taken from the hold if there is one.
+// Account and Project are taken from the hold, if there is one.
 type Call struct {
 	Account    string
 	Project    string
@@ -39,67 +40,67 @@ type Call struct {
 	TextIn     int64  // input tokens that were not read from a cache
 	TextCached int64  // input tokens read from a cache
 	TextOut    int64  // output tokens
-	Estimated  bool   // the counts are the gateway's estimate, since the provider sent none
+	Estimated  bool   // the counts are the gateway's estimates, because the provider sent none
 	Duration   time.Duration
 }
 
-// Errors that callers branch on.
+// Errors that callers check for.
 var (
 	// ErrNoAccount is returned for an account that does not exist.
 	ErrNoAccount = errors.New("no such account")
-	// ErrNoHold is returned for an unknown hold: it was never made, its account was deleted, or it ended days ago.
+	// ErrNoHold is returned for an unknown hold: it never existed, its account was deleted, or it ended days ago.
 	ErrNoHold = errors.New("no such hold")
-	// ErrHoldEnded is returned when a hold is renewed that was settled, released or given back.
+	// ErrHoldEnded is returned when a hold is renewed after it was settled, released or expired.
 	ErrHoldEnded = errors.New("hold has ended")
 	// ErrReferenceUsed is returned for a reference that another transfer has used.
 	ErrReferenceUsed = errors.New("reference was used for another transfer")
-	// ErrBadAmount is returned for an amount that is not above 0 or too large to book.
-	ErrBadAmount = errors.New("not an amount above 0 and of at most 1,000,000 USD")
-	// ErrNoBook is returned by a Store for an account that has no balance yet. The ledger then opens it.
+	// ErrBadAmount is returned for an amount that is not positive or is too large to book.
+	ErrBadAmount = errors.New("the amount must be above 0 and at most 1,000,000 USD")
+	// ErrNoBook is returned by a Store for an account without a balance. The ledger then creates one.
 	ErrNoBook = errors.New("account has no balance yet")
 )
 
-// NoCredit reports that the account's balance does not cover a hold. Calls in flight hold Held beside what is
-// available.
+// NoCredit reports that the account's balance does not cover a hold. Held is the amount held by calls in flight, in
+// addition to what is available.
 type NoCredit struct {
 	Needed, Available, Held Amount
-	TopUp                   string // where the account's owner pays in; "" where nobody can
+	TopUp                   string // page where the account's owner adds credit; "" if there is none
 }
 
-// Code names the refusal to apps.
+// Code returns the error code that apps receive.
 func (*NoCredit) Code() string { return "no_credit" }
 
 func (e *NoCredit) Error() string {
-	return fmt.Sprintf("no credit: the call needs up to %s USD and %s USD are available", e.Needed, e.Available)
+	return fmt.Sprintf("no credit: the call needs up to %s USD and %s USD is available", e.Needed, e.Available)
 }
 
-// Reserved reports that the balance or a cap covers a hold but calls in flight hold too much of it. A later attempt can
-// succeed.
+// Reserved reports that the balance or a cap would cover a hold, but calls in flight hold too much of it. A later
+// attempt can succeed.
 type Reserved struct {
 	Needed, Available, Held Amount
-	Cap, Of                 string // as in CapReached; "" for the balance
+	Cap, Of                 string // as in CapReached; empty for the balance
 }
 
-// Code names the refusal to apps.
+// Code returns the error code that apps receive.
 func (*Reserved) Code() string { return "credit_reserved" }
 
 func (e *Reserved) Error() string {
-	return fmt.Sprintf("credit reserved: the call needs up to %s USD, %s USD are available and calls in flight hold %s USD",
+	return fmt.Sprintf("credit reserved: the call needs up to %s USD, %s USD is available and calls in flight hold %s USD",
 		e.Needed, e.Available, e.Held)
 }
 
-// Unproved reports that the account's credit cannot be spent before its mail address is confirmed or an identity
+// Unproved reports that the account cannot spend its credit before its e-mail address is confirmed or an identity
 // provider is linked.
 type Unproved struct{}
 
-// Code names the refusal to apps.
+// Code returns the error code that apps receive.
 func (*Unproved) Code() string { return "credit_locked" }
 
 func (e *Unproved) Error() string {
-	return "credit locked: confirm the account's mail address or link an identity provider first"
+	return "credit locked: confirm the account's e-mail address or link an identity provider first"
 }
 
-// The periods of a cap, and the things that it limits.
+// The periods of a cap, and what a cap limits.
 const (
 	CapDay    = "day"
 	CapMonth  = "month"
@@ -107,7 +108,8 @@ const (
 	OfAccount = "account"
 )
 
-// Words of a Call that the ledger itself uses: who paid, and how it ended. Any other outcome is a refusal's code.
+// Words of a Call that the ledger itself uses: who paid and how the call ended. Any other outcome is the code of a
+// refusal.
 const (
 	SourceCredit     = "credit"
 	SourceOwnKey     = "own_key"
@@ -118,19 +120,19 @@ const (
 	OutcomeCancelled = "cancelled"
 )
 
-// CapReached reports that a hold would go beyond a spending cap.
+// CapReached reports that a hold would exceed a spending cap.
 type CapReached struct {
 	Cap      string // CapDay or CapMonth, in UTC
 	Of       string // OfProject or OfAccount
 	Limit    Amount
-	Used     Amount // spent and held of this period
+	Used     Amount // amount spent and held in this period
 	ResetsAt time.Time
 }
 
-// Code names the refusal to apps.
+// Code returns the error code that apps receive.
 func (*CapReached) Code() string { return "cap_reached" }
 
 func (e *CapReached) Error() string {
-	return fmt.Sprintf("cap reached: %s USD of the %s's %s cap of %s USD are used; it resets at %s",
+	return fmt.Sprintf("cap reached: %s USD of the %s's %s cap of %s USD is used; it resets at %s",
 		e.Used, e.Of, e.Cap, e.Limit, e.ResetsAt.UTC().Format(time.RFC3339))
 }

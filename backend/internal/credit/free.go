@@ -7,23 +7,23 @@ import (
 )
 
 const (
-	// grantKept is how long a grant of free credit prevents another one to the same address.
+	// grantKept is how long a grant of free credit prevents another one for the same address.
 	grantKept = 90 * 24 * time.Hour
-	// maxOfNetwork is how many accounts of one network get free credit within grantKept: an office or a class shares
-	// one.
+	// maxOfNetwork is how many accounts of one network get free credit within grantKept. It is above 1 because the
+	// people in an office or a class share a network.
 	maxOfNetwork = 20
 )
 
-// addressOf returns the common form of all spellings of a mail address. It ignores case and the part after a plus sign,
-// because most mail servers deliver all of them to the same mailbox.
+// addressOf maps all spellings of an e-mail address to one form. It ignores case and the part after a plus sign,
+// because most mail servers deliver them all to the same mailbox.
 func addressOf(email string) string {
 	local, domain, _ := strings.Cut(strings.ToLower(email), "@")
 	local, _, _ = strings.Cut(local, "+")
 	return local + "@" + domain
 }
 
-// networkOf returns the network of a public address, in the size that an internet provider assigns to one customer, or
-// "" for other addresses.
+// networkOf returns the network of a public address, in the size that an internet provider assigns to one customer.
+// For any other address it returns "".
 func networkOf(ip string) string {
 	a, err := netip.ParseAddr(ip)
 	if err != nil {

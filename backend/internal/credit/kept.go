@@ -11,25 +11,25 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// ErrKept is returned for a settlement that could not be written. Serve writes it once the database answers again.
-var ErrKept = errors.New("the settlement is kept until the database answers")
+// ErrKept is returned for a settlement that could not be written. Serve writes it once the database responds again.
+var ErrKept = errors.New("the settlement is kept until the database responds")
 
 const (
-	// maxKept bounds the settlements that wait for the database.
+	// maxKept is the maximum number of settlements waiting for the database.
 	maxKept = 10_000
-	// keptAtOnce is how many of them are written at once; the store groups them.
+	// keptAtOnce is how many kept settlements are written concurrently; the store batches them.
 	keptAtOnce = 64
-	// attemptTimeout bounds an attempt to write them, and a sweep: a database may hang, too.
+	// attemptTimeout limits each attempt to write kept settlements, and each sweep, because a database may hang.
 	attemptTimeout = 30 * time.Second
 )
 
-// keptSettlements wait for the database. Those that are left when the process ends are logged.
+// keptSettlements holds settlements that wait for the database. Those left when the process ends are logged.
 type keptSettlements struct {
 	mu  sync.Mutex
 	all []Settlement
 }
 
-// add reports false if too many are kept already.
+// add keeps a settlement. It returns false if too many are already kept.
 func (k *keptSettlements) add(s Settlement) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -47,7 +47,7 @@ func (k *keptSettlements) take() (all []Settlement) {
 	return all
 }
 
-// keep keeps a settlement that failed with err.
+// keep keeps a settlement that failed with err, so that Serve can retry it.
 func (l *Ledger) keep(ctx context.Context, s Settlement, err error) error {
 	if !l.kept.add(s) {
 		l.logLost(ctx, s)
@@ -60,12 +60,12 @@ func (l *Ledger) logLost(ctx context.Context, s Settlement) {
 	if s.Charge == 0 {
 		return
 	}
-	l.o.Log.ErrorContext(ctx, "call was not charged: the operator pays", "cost", s.Charge.String(), "hold", s.HoldID,
+	l.o.Log.ErrorContext(ctx, "failed to charge call, the operator pays", "cost", s.Charge.String(), "hold", s.HoldID,
 		"project", s.Call.Project, "model", s.Call.Model)
 }
 
-// SettleKept writes the kept settlements. It tries one first, another each time: if that fails, the rest waits. If one
-// fails, sweeps leave the holds of the others for a while.
+// SettleKept writes the kept settlements. It first tries a single one, a different one each time; if that fails, the
+// others wait. After any failure, sweeps spare the holds of the remaining ones for a while.
 func (l *Ledger) SettleKept(ctx context.Context) error {
 	all := l.kept.take()
 	if len(all) == 0 {
@@ -98,12 +98,12 @@ func (l *Ledger) SettleKept(ctx context.Context) error {
 	if err != nil {
 		l.outage.failed(began, l.now())
 	}
-	l.o.Log.WarnContext(ctx, "settled calls that the database could not settle when they ended",
+	l.o.Log.WarnContext(ctx, "settled kept calls after a database failure",
 		"calls", int64(len(all))-failed.Load())
 	return err
 }
 
-// settleAgain has nothing to do for a hold whose account was deleted.
+// settleAgain retries a settlement. It does nothing for a hold whose account was deleted.
 func (l *Ledger) settleAgain(ctx context.Context, s Settlement) error {
 	charged, err := l.o.Store.SettleHold(ctx, s)
 	if errors.Is(err, ErrNoHold) {
@@ -115,14 +115,14 @@ func (l *Ledger) settleAgain(ctx context.Context, s Settlement) error {
 	return err
 }
 
-// outage is the last time in which renewals, sweeps or kept settlements failed. Until its end, only holds whose lease
-// ended before it are given back, so that every process has the time to renew or settle what it could not reach.
+// outage is the most recent period in which renewals, sweeps or kept settlements failed. Until its end, sweeps release
+// only holds whose lease expired before it began, so that every process has time to renew or settle its holds.
 type outage struct {
 	mu         sync.Mutex
 	began, end time.Time
 }
 
-// limit returns the time before which a lease must have ended to be given back now.
+// limit returns the time before which a lease must have expired for its hold to be released now.
 func (o *outage) limit(now time.Time) time.Time {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -132,7 +132,7 @@ func (o *outage) limit(now time.Time) time.Time {
 	return now
 }
 
-// failed notes that an attempt that began at a time has failed now.
+// failed records an attempt that began at began and failed at now.
 func (o *outage) failed(began, now time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -13,21 +13,21 @@ import (
 	"github.com/service-dev/service/backend/internal/secret"
 )
 
-// Lifetimes.
+// Lifetimes and intervals.
 const (
-	// Lease is how long a hold lasts without Renew. A process that dies gives its holds back within Lease and
+	// Lease is how long a hold lasts without Renew. The holds of a process that dies are released within Lease plus
 	// SweepEvery.
 	Lease = time.Minute
-	// SweepEvery is the time between two sweeps.
+	// SweepEvery is the interval between sweeps.
 	SweepEvery = 20 * time.Second
 	checkEvery = time.Hour
 	// lastWrites limits the time for settling kept calls and sending the remaining notices when Serve ends.
 	lastWrites = 10 * time.Second
 
-	holdsKept = 7 * 24 * time.Hour // for repeated settles, and for admin ledger
+	holdsKept = 7 * 24 * time.Hour // so that settles can be repeated, and for admin ledger
 	spentKept = 62 * 24 * time.Hour
 	usageKept = 400 * 24 * time.Hour
-	// CallsKept and MaxCalls bound the single calls of a project; hourly sums are kept longer.
+	// CallsKept and MaxCalls limit the individual calls kept per project. Hourly sums are kept longer.
 	CallsKept = 30 * 24 * time.Hour
 	MaxCalls  = 10_000
 )
@@ -36,18 +36,18 @@ const (
 type Options struct {
 	Store  Store
 	Hasher secret.Hasher
-	Free   Amount // of each account
-	// NeedsProof blocks spending until the account's address is confirmed or an identity provider is linked. It is set
-	// if the server can send mail.
+	Free   Amount // free credit of each account
+	// NeedsProof blocks spending until the account's address is confirmed or an identity provider is linked. The caller
+	// sets it if the server can send mail.
 	NeedsProof bool
-	TopUpURL   string // page of a payment provider; "" for none
-	// Notify mails a notice to the account's owner; nil where no mail can be sent. It must not block.
+	TopUpURL   string // page of a payment provider; "" if there is none
+	// Notify mails a notice to the account's owner. It must not block. It is nil if no mail can be sent.
 	Notify func(context.Context, Notice)
-	Log    *slog.Logger     // nil discards
-	Now    func() time.Time // nil is time.Now
+	Log    *slog.Logger     // nil discards logs
+	Now    func() time.Time // nil means time.Now
 }
 
-// Ledger holds, charges and gives back credit. Its methods are safe for concurrent use and by several processes on one
+// Ledger holds, charges and returns credit. Its methods are safe for concurrent use, also by several processes on one
 // database.
 type Ledger struct {
 	o      Options
@@ -56,7 +56,7 @@ type Ledger struct {
 	outage outage
 }
 
-// New returns a ledger. Serve runs its maintenance.
+// New returns a ledger. Run Serve for its maintenance.
 func New(o Options) *Ledger {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -67,12 +67,12 @@ func New(o Options) *Ledger {
 	return &Ledger{o: o}
 }
 
-// now returns the time in the precision that is stored.
+// now returns the time with the precision of stored times.
 func (l *Ledger) now() time.Time { return l.o.Now().UTC().Truncate(time.Millisecond) }
 
-// Hold sets the amount aside until Settle, Release or the end of its lease. It counts towards the caps of the day and
-// month, in UTC, in which it was made. It fails with *NoCredit, *Reserved, *Unproved, *CapReached or ErrNoAccount; of
-// these *Reserved passes by itself. A hold of amount 0 has no ID and is not stored.
+// Hold sets the amount aside until Settle, Release or the end of its lease. The amount counts toward the caps of the
+// UTC day and month in which the hold was created. It fails with *NoCredit, *Reserved, *Unproved, *CapReached or
+// ErrNoAccount; of these, only *Reserved resolves itself. A hold of amount 0 has no ID and is not stored.
 func (l *Ledger) Hold(ctx context.Context, r HoldRequest) (Hold, error) {
 	if r.Amount < 0 || r.Amount > MaxAmount {
 		return Hold{}, fmt.Errorf("hold %d: %w", r.Amount, ErrBadAmount)
@@ -103,8 +103,8 @@ func (l *Ledger) Hold(ctx context.Context, r HoldRequest) (Hold, error) {
 	return h, nil
 }
 
-// Renew extends the lease of a long call; call it at least every Lease/3. If it fails with ErrHoldEnded or ErrNoHold,
-// cut the call: its further cost is no longer covered.
+// Renew extends the lease of a long call. Call it at least every Lease/3. If it fails with ErrHoldEnded or ErrNoHold,
+// cancel the call, because its further cost is no longer covered.
 func (l *Ledger) Renew(ctx context.Context, id string) error {
 	if id == "" {
 		return nil
@@ -117,10 +117,11 @@ func (l *Ledger) Renew(ctx context.Context, id string) error {
 	return err
 }
 
-// Settle charges the call, never more than its hold, gives back the rest and counts the call, in one transaction. It
-// returns the charge. Only the first settle or release of a hold counts; later ones return its charge. A hold that a
-// sweep gave back charges nothing, however late its call ends. The operator pays any cost beyond the charge. Settle
-// fails with ErrNoHold for an unknown hold, and with ErrKept if Serve is going to write what could not be written now.
+// Settle charges the call at most its hold, returns the rest and counts the call, all in one transaction. It returns
+// the charge. Only the first Settle or Release of a hold has an effect; later ones return its charge. A hold that a
+// sweep released is charged nothing, however late its call ends. The operator pays any cost beyond the charge. Settle
+// fails with ErrNoHold for an unknown hold, and with ErrKept if it could not write the settlement and Serve will retry
+// it.
 func (l *Ledger) Settle(ctx context.Context, id string, charge Amount, call Call) (Amount, error) {
 	return l.settle(ctx, Settlement{HoldID: id, Charge: charge, Call: call})
 }
@@ -142,20 +143,20 @@ func (l *Ledger) settle(ctx context.Context, s Settlement) (Amount, error) {
 	return charged, nil
 }
 
-// Release gives the hold back and counts the call, without a charge.
+// Release returns the held amount and counts the call without a charge.
 func (l *Ledger) Release(ctx context.Context, id string, call Call) error {
 	_, err := l.Settle(ctx, id, 0, call)
 	return err
 }
 
-// Carry gives the hold back and counts the call, whose cost the operator pays.
+// Carry returns the held amount and counts the call. The operator pays its cost.
 func (l *Ledger) Carry(ctx context.Context, id string, cost Amount, call Call) error {
 	_, err := l.settle(ctx, Settlement{HoldID: id, Charge: cost, Carried: true, Call: call})
 	return err
 }
 
-// Record counts a call without money: one of another source than credit, or a refusal. A call of an unknown project is
-// not counted.
+// Record counts a call that is not paid from credit: one with another source, or a refusal. A call of an unknown
+// project is not counted.
 func (l *Ledger) Record(ctx context.Context, call Call) error {
 	err := l.o.Store.RecordCall(ctx, uuid.Must(uuid.NewV7()).String(), call.bounded(), l.now())
 	if err != nil {
@@ -165,7 +166,7 @@ func (l *Ledger) Record(ctx context.Context, call Call) error {
 	return nil
 }
 
-// maxCount bounds each number that is added up, so that no sum can overflow.
+// maxCount limits each number that is summed, so that no sum can overflow.
 const maxCount = 1_000_000_000_000
 
 func (c Call) bounded() Call {
@@ -176,7 +177,7 @@ func (c Call) bounded() Call {
 	return c
 }
 
-// withBook runs f. If f returns ErrNoBook, it opens the account's balance and runs f again.
+// withBook runs f. If f returns ErrNoBook, it creates the account's balance and runs f again.
 func (l *Ledger) withBook(ctx context.Context, accountID string, f func() error) error {
 	err := f()
 	if !errors.Is(err, ErrNoBook) {
@@ -188,12 +189,12 @@ func (l *Ledger) withBook(ctx context.Context, accountID string, f func() error)
 	return f()
 }
 
-// Serve settles what was kept, sweeps and checks the ledger, and sends notices, until ctx ends. Then it tries to settle
-// the kept calls a last time, and logs those that nobody is charged for.
+// Serve settles kept calls, sweeps and checks the ledger, and sends notices, until ctx ends. Then it tries once more
+// to settle the kept calls, and logs those for which nobody is charged.
 func (l *Ledger) Serve(ctx context.Context) error {
 	var checked time.Time
 	err := periodic.Run(ctx, SweepEvery, l.o.Log, "look after the ledger", func(ctx context.Context) error {
-		// Before the sweep, which would give back the holds of kept calls.
+		// Settle first, because the sweep would release the holds of kept calls.
 		err := errors.Join(l.SettleKept(ctx), l.Sweep(ctx), l.SendNotices(ctx))
 		if now := l.now(); now.Sub(checked) >= checkEvery {
 			checked = now
@@ -210,8 +211,8 @@ func (l *Ledger) Serve(ctx context.Context) error {
 	return err
 }
 
-// Sweep gives back the holds whose lease has run out, of this process and of others. After an outage of the database it
-// waits for another Lease.
+// Sweep releases the holds of this and other processes whose lease has expired. After a database outage, it waits for
+// another Lease.
 func (l *Ledger) Sweep(ctx context.Context) error {
 	now := l.now()
 	limited, cancel := context.WithTimeout(ctx, attemptTimeout)
@@ -221,7 +222,7 @@ func (l *Ledger) Sweep(ctx context.Context) error {
 		l.outage.failed(now, l.now())
 	}
 	if n > 0 {
-		l.o.Log.WarnContext(ctx, "gave back credit of calls that were not renewed", "holds", n)
+		l.o.Log.WarnContext(ctx, "released expired holds", "holds", n)
 	}
 	return err
 }
@@ -235,12 +236,13 @@ func (l *Ledger) prune(ctx context.Context) error {
 	})
 }
 
-// Check recomputes every sum of the ledger from its rows. It repairs nothing: a difference is a bug to investigate.
+// Check recomputes every sum of the ledger from its rows. It repairs nothing, because a difference is a bug to
+// investigate.
 func (l *Ledger) Check(ctx context.Context) (Report, error) {
 	return l.o.Store.CheckCredit(ctx, l.now())
 }
 
-// alarm logs each difference.
+// alarm logs each difference that Check finds.
 func (l *Ledger) alarm(ctx context.Context) error {
 	report, err := l.Check(ctx)
 	for _, d := range report.Differences {
@@ -250,13 +252,13 @@ func (l *Ledger) alarm(ctx context.Context) error {
 	return err
 }
 
-// Periods returns the names of the UTC day and month of a time, like 2026-01-02 and 2026-01.
+// Periods returns the names of a time's UTC day and month, such as 2026-01-02 and 2026-01.
 func Periods(t time.Time) (day, month string) {
 	day = t.UTC().Format(time.DateOnly)
 	return day, day[:len("2006-01")]
 }
 
-// Resets returns the end of the UTC day and month of a time.
+// Resets returns the ends of a time's UTC day and month.
 func Resets(t time.Time) (day, month time.Time) {
 	y, m, d := t.UTC().Date()
 	return time.Date(y, m, d+1, 0, 0, 0, 0, time.UTC), time.Date(y, m+1, 1, 0, 0, 0, 0, time.UTC)

@@ -8,30 +8,30 @@ import (
 	"time"
 )
 
-// OfBalance marks a Notice about the balance. Notices about caps have CapDay or CapMonth.
+// OfBalance marks a Notice about the balance. A notice about a cap has CapDay or CapMonth instead.
 const OfBalance = "balance"
 
-// noticeAt is the spent share of a cap or of the balance, in percent, at which a notice is sent.
+// noticeAt is the percentage of a cap or of the balance at which a notice is sent.
 const noticeAt = 80
 
-// Notice says that most of a cap or of the balance is spent.
+// Notice reports that most of a cap or of the balance is spent.
 type Notice struct {
 	AccountID string
-	Project   string // whose cap it is; "" for the account
+	Project   string // project of the cap; "" for the account
 	Of        string // CapDay, CapMonth or OfBalance
-	Limit     Amount // the cap, or the balance when money was last added
+	Limit     Amount // the cap, or the balance when it was last topped up
 	Spent     Amount
-	ResetsAt  time.Time // of a cap
-	Refused   bool      // a call was refused because of it; only in mails
+	ResetsAt  time.Time // when the cap resets; zero for the balance
+	Refused   bool      // set in mails only, if a call was refused because of the limit
 
 	period string
 }
 
-// isNear reports whether enough is spent for a notice. An account without credit, or a cap of 0, has nothing to run out
-// of.
+// isNear reports whether enough is spent for a notice. It returns false for an account without credit and for a cap of
+// 0, because there is nothing to run out.
 func (n Notice) isNear() bool { return n.Limit > 0 && n.Spent*100 >= n.Limit*noticeAt }
 
-// Text tells the owner what is spent and what happens next.
+// Text returns a message that tells the owner what is spent and what happens next.
 func (n Notice) Text() string {
 	next := "Calls that could cost more than the rest are refused"
 	if n.Refused {
@@ -48,8 +48,8 @@ func (n Notice) Text() string {
 		n.Spent, n.Limit, n.Of, next, n.ResetsAt.UTC().Format("2006-01-02 15:04 UTC"))
 }
 
-// Notices lists the caps of a project and its account, and the balance, of which most is spent. Without a project it
-// lists only the account's. Pages show the notices.
+// Notices lists the caps of a project and its account, and the balance, if most of them is spent. If project is empty,
+// it lists only the account's. Pages show the notices.
 func (l *Ledger) Notices(ctx context.Context, accountID, project string) ([]Notice, error) {
 	all, err := l.limits(ctx, accountID, project)
 	var near []Notice
@@ -61,7 +61,7 @@ func (l *Ledger) Notices(ctx context.Context, accountID, project string) ([]Noti
 	return near, err
 }
 
-// limits lists everything that limits a project's spending.
+// limits lists all limits on a project's spending.
 func (l *Ledger) limits(ctx context.Context, accountID, project string) (all []Notice, err error) {
 	whose := []string{""}
 	if project != "" {
@@ -84,7 +84,7 @@ func (l *Ledger) limits(ctx context.Context, accountID, project string) (all []N
 	}
 	b, err := l.o.Store.Balance(ctx, accountID)
 	switch {
-	case errors.Is(err, ErrNoBook): // nothing was spent yet
+	case errors.Is(err, ErrNoBook): // nothing has been spent yet
 		return all, nil
 	case err != nil:
 		return nil, fmt.Errorf("read balance: %w", err)
@@ -93,17 +93,17 @@ func (l *Ledger) limits(ctx context.Context, accountID, project string) (all []N
 		period: OfBalance}), nil
 }
 
-// watched is a project whose spending changed, or one of whose calls was refused because of a limit.
+// watched is a project whose spending changed or whose call was refused because of a limit.
 type watched struct{ account, project, of string }
 
-// watch remembers the projects that SendNotices has to check. They are lost when the process ends; the next call adds
+// watch collects the projects that SendNotices must check. It is lost when the process ends, but the next call adds
 // its project again.
 type watch struct {
 	mu   sync.Mutex
 	seen map[watched]bool
 }
 
-// maxWatched bounds the projects that are remembered between two sweeps.
+// maxWatched is the maximum number of projects collected between two sweeps.
 const maxWatched = 10_000
 
 func (w *watch) add(one watched) {
@@ -125,7 +125,7 @@ func (w *watch) take() map[watched]bool {
 	return seen
 }
 
-// noteCapped remembers which cap refused a call.
+// noteCapped records which cap refused a call.
 func (l *Ledger) noteCapped(r HoldRequest, err error) {
 	var capped *CapReached
 	if !errors.As(err, &capped) {
@@ -138,7 +138,7 @@ func (l *Ledger) noteCapped(r HoldRequest, err error) {
 	l.note(one)
 }
 
-// noteCall remembers a call that spent something, or that the credit did not cover.
+// noteCall records a call that was charged, or that the credit did not cover.
 func (l *Ledger) noteCall(c Call, charged Amount) {
 	switch {
 	case charged > 0:
@@ -154,9 +154,9 @@ func (l *Ledger) note(one watched) {
 	}
 }
 
-// SendNotices mails the limits of which most is spent: once for each period of a cap and after each top-up of the
-// balance, and again if calls are refused because of the limit, but at most once a day. Several processes send one
-// mail.
+// SendNotices mails a notice for each limit of which most is spent: once per period of a cap, once after each top-up
+// of the balance, and again if calls are refused because of the limit. It sends at most one mail per day and limit,
+// even with several processes.
 func (l *Ledger) SendNotices(ctx context.Context) (err error) {
 	for one := range l.watch.take() {
 		all, readErr := l.limits(ctx, one.account, one.project)

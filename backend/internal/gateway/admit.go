@@ -11,22 +11,22 @@ import (
 	"github.com/service-dev/service/proto/assistantscript"
 )
 
-// call is one admitted call.
+// call is the state of one call.
 type call struct {
 	s       *Service
 	who     Caller
 	request *wire.Request
 	model   *Model
-	script  *assistantscript.Script // answers instead of a provider; nil for all others
-	body    []byte                  // for the provider
+	script  *assistantscript.Script // answers instead of a provider; nil for any other call
+	body    []byte                  // the body to send to the provider
 	own     bool                    // the project pays with its own key
-	key     key                     // of the provider: the project's or the operator's
-	hold    string                  // "" for a call that costs nothing here
+	key     key                     // the provider's key: the project's or the operator's
+	hold    string                  // "" for a call that costs the account nothing
 	started time.Time
 }
 
-// Do serves one call. Before the answer has begun, the error is a *Refusal; afterwards it wraps ErrBroken, or is nil
-// if the app has disconnected.
+// Do serves one call. Before the answer has begun, its error is a *Refusal. Afterwards the error wraps ErrBroken, or
+// is nil if the app has disconnected.
 func (s *Service) Do(ctx context.Context, who Caller, api wire.API, body []byte, to Sink) error {
 	if err := s.begin(); err != nil {
 		return err
@@ -61,7 +61,7 @@ func (c *call) admit(ctx context.Context, api wire.API, body []byte) (err error)
 	c.key = m.Provider.key
 	if m.Provider.keyed {
 		if c.key, err = c.s.Servers.key(ctx, c.who, m.Provider.ID); err != nil {
-			return fmt.Errorf("read the key of the local server: %w", err)
+			return fmt.Errorf("read key of local server: %w", err)
 		}
 	}
 	switch {
@@ -90,12 +90,13 @@ func (c *call) admit(ctx context.Context, api wire.API, body []byte) (err error)
 	return nil
 }
 
-// inputBound is the most input tokens that the provider can count: it reads no more than the model's context.
+// inputBound returns the maximum number of input tokens that the provider can count. It is at most the model's
+// context.
 func (c *call) inputBound() int64 {
 	return min(c.request.InputBound(c.model.imageTokens), c.model.context)
 }
 
-// reserve holds the price of input and output. If the app asked for no bound, the credit bounds the answer.
+// reserve holds the price of input and output. If the app set no limit, the credit limits the length of the answer.
 func (c *call) reserve(ctx context.Context, input, output int64) (int64, error) {
 	prices := c.model.Prices
 	if c.own || prices.Free() {
@@ -124,7 +125,8 @@ func (c *call) reserve(ctx context.Context, input, output int64) (int64, error) 
 		money := noCredit(none)
 		money["affordableOutputTokens"] = covered
 		return 0, &Refusal{Code: CodeRequestTooLarge, Money: money,
-			Message: fmt.Sprintf("the credit covers an answer of %d tokens: ask for that many, or shorten the input", covered)}
+			Message: fmt.Sprintf("the credit covers an answer of %d tokens: request at most that many, or shorten the input",
+				covered)}
 	}
 	return covered, c.takeHold(ctx, prices.Bound(input, covered))
 }
@@ -140,7 +142,8 @@ func (c *call) takeHold(ctx context.Context, amount int64) error {
 	return nil
 }
 
-// settleContext outlives the app's request: usage is charged even if the app no longer waits for the answer.
+// settleContext returns a context that outlives the app's request, so that usage is charged even if the app has
+// disconnected.
 func settleContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
 }
@@ -155,14 +158,14 @@ func (c *call) recordRefusal(ctx context.Context, api wire.API, refusal *Refusal
 	ctx, cancel := settleContext(ctx)
 	defer cancel()
 	if err := c.s.Purse.Record(ctx, row); err != nil {
-		c.s.Log.ErrorContext(ctx, "failed to record a refused call", "err", err)
+		c.s.Log.ErrorContext(ctx, "failed to record refused call", "err", err)
 	}
 	if refusal.cause != nil && !left {
-		c.s.Log.ErrorContext(ctx, "failed to admit a call", "err", refusal.cause)
+		c.s.Log.ErrorContext(ctx, "failed to admit call", "err", refusal.cause)
 	}
 }
 
-// row returns the counts and words that the ledger records for the call.
+// row returns the record of the call for the ledger.
 func (c *call) row(outcome string) credit.Call {
 	row := credit.Call{Account: c.who.Account, Project: c.who.Project, Source: credit.SourceCredit, Outcome: outcome,
 		Duration: c.s.Now().Sub(c.started)}
@@ -180,9 +183,9 @@ func (c *call) row(outcome string) credit.Call {
 	return row
 }
 
-// finish releases the hold or charges the usage, and counts the call.
+// finish charges the usage or releases the hold, and counts the call.
 func (c *call) finish(ctx context.Context, r result) {
-	c.s.forget(c) // its lease outlasts settling
+	c.s.forget(c) // the lease of its hold is longer than settling takes
 	ctx, cancel := settleContext(ctx)
 	defer cancel()
 	row := c.row(r.outcome)
@@ -201,7 +204,7 @@ func (c *call) finish(ctx context.Context, r result) {
 		err = c.settle(ctx, charge, row, r)
 	}
 	if err != nil { // the purse keeps what it can settle later
-		c.s.Log.ErrorContext(ctx, "failed to settle a call", "model", c.model.ID, "err", err)
+		c.s.Log.ErrorContext(ctx, "failed to settle call", "model", c.model.ID, "err", err)
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 	"github.com/service-dev/service/backend/internal/yamlfile"
 )
 
-// Bounds of a catalogue.
+// Limits on a catalogue.
 const (
 	maxCatalogue  = 256 << 10 // bytes
 	maxEntries    = 200
@@ -27,39 +27,39 @@ const (
 	defaultOutput = 1024
 )
 
-// Assistant is the id of the model that a project's settings choose.
+// Assistant is the ID of the model that is chosen in a project's settings.
 const Assistant = "assistant"
 
-// Catalogue is the operator's list of providers, models and prices. The zero value offers nothing.
+// Catalogue is the operator's list of providers, models and prices. The zero value offers no models.
 type Catalogue struct {
 	Models []*Model
-	// Default is what Assistant means for a project without a setting of its own.
+	// Default is the model that Assistant means for a project that has chosen none.
 	Default string
 
 	byID map[string]*Model
 }
 
-// Provider is a server of models.
+// Provider is a server that serves models.
 type Provider struct {
 	ID, Name string
-	// Local providers run on a machine of the operator and cost nothing.
+	// Local is set for a provider that runs on one of the operator's machines and costs nothing.
 	Local bool
-	// OwnKeys is the provider of credentials whose keys projects can call it with, or empty.
+	// OwnKeys is the credential provider whose keys projects can use to call this provider, or empty.
 	OwnKeys string
 
-	added, keyed   bool // it is a LocalServer, and has a key
+	added, keyed   bool // whether it is a LocalServer, and whether that has a key
 	base           string
 	key            key
 	header, prefix string
 	headers        map[string]string
 }
 
-// key is a provider's key, or none. The pointer keeps it out of every printed form.
+// key is a provider's key, or none. The pointer keeps the key out of printed values.
 type key struct{ text *string }
 
 func newKey(text string) key { return key{&text} }
 
-// reveal returns the text, or "".
+// reveal returns the key's text, or "".
 func (k key) reveal() string {
 	if k.text == nil {
 		return ""
@@ -67,13 +67,13 @@ func (k key) reveal() string {
 	return *k.text
 }
 
-// Model is one model of the catalogue.
+// Model is a model in the catalogue.
 type Model struct {
 	ID, Name, Description string
 	Provider              *Provider
 	API                   wire.API
 	Prices                wire.Prices
-	// Why says why the model is not offered, or is empty.
+	// Why is the reason why the model is not offered, or empty.
 	Why string
 
 	upstream, outputField                       string
@@ -120,7 +120,7 @@ type priceEntry struct {
 	Out        *yamlfile.Whole `yaml:"text_out"`
 }
 
-// LoadCatalogue reads the operator's YAML file and the key files that it names. With an empty path it returns an empty
+// LoadCatalogue reads the operator's YAML file and the key files that it names. If path is empty, it returns an empty
 // catalogue. An error names the entry and never contains a key.
 func LoadCatalogue(path string) (Catalogue, error) {
 	if path == "" {
@@ -144,7 +144,7 @@ func readKey(path string) (key, error) {
 	}
 	k := strings.TrimSpace(string(text))
 	if len(k) < 8 || strings.ContainsFunc(k, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return key{}, fmt.Errorf("%s holds no key: 8 or more plain characters without spaces are needed", path)
+		return key{}, fmt.Errorf("%s has no valid key: a key is 8 or more plain characters without spaces", path)
 	}
 	return newKey(k), nil
 }
@@ -185,7 +185,7 @@ func parseCatalogue(text []byte, readKey func(path string) (key, error)) (Catalo
 	return c, nil
 }
 
-// CheckOwnKeys returns an error unless each own_keys names a known provider of credentials.
+// CheckOwnKeys returns an error unless every own_keys names a known credential provider.
 func (c Catalogue) CheckOwnKeys(known func(id string) bool) error {
 	for _, m := range c.Models {
 		if p := m.Provider; p.OwnKeys != "" && !known(p.OwnKeys) {
@@ -199,7 +199,7 @@ func checkCount(list string, n int) error {
 	if n >= 1 && n <= maxEntries {
 		return nil
 	}
-	return fmt.Errorf("%s: %d entries, 1 to %d are needed", list, n, maxEntries)
+	return fmt.Errorf("%s: got %d entries, need 1 to %d", list, n, maxEntries)
 }
 
 func (c Catalogue) model(id string) *Model { return c.byID[id] }
@@ -224,11 +224,11 @@ func (e providerEntry) provider(readKey func(string) (key, error)) (*Provider, e
 		u.Scheme != "https" && u.Scheme != "http":
 		return nil, errors.New("base_url is not an http or https URL with a host and without user, query or fragment")
 	case u.Scheme == "http" && !isThisMachine(u.Hostname()) && (!e.Local || e.KeyFile != ""):
-		return nil, errors.New("base_url: plain http to another machine is for local providers without a key only")
+		return nil, errors.New("base_url: plain http to another machine is allowed only for local providers without a key")
 	case e.KeyFile == "" && !e.Local && e.OwnKeys == "":
-		return nil, errors.New("key_file is missing: only local providers and those with own_keys need none")
+		return nil, errors.New("key_file is missing: it is optional only for local providers and those with own_keys")
 	case e.OwnKeys != "" && e.Local:
-		return nil, errors.New("own_keys: a local provider costs nothing")
+		return nil, errors.New("own_keys: a local provider costs nothing, so it takes none")
 	}
 	p.base = strings.TrimRight(u.String(), "/")
 	if e.KeyFile != "" {
@@ -241,13 +241,13 @@ func (e providerEntry) provider(readKey func(string) (key, error)) (*Provider, e
 
 func (p *Provider) checkHeaders() error {
 	if !httpguts.ValidHeaderFieldName(p.header) || !httpguts.ValidHeaderFieldValue(p.prefix) {
-		return errors.New("header or prefix cannot be sent")
+		return errors.New("header or prefix is not valid in an HTTP header")
 	}
 	own := []string{p.header, "Authorization", "Accept-Encoding", "Content-Type", "Content-Length", "Host",
 		"Idempotency-Key", "X-Idempotency-Key", "Connection", "Transfer-Encoding"}
 	for name, value := range p.headers {
 		if !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidHeaderFieldValue(value) {
-			return fmt.Errorf("headers: %.40q cannot be sent", name)
+			return fmt.Errorf("headers: %.40q is not a valid HTTP header", name)
 		}
 		if slices.ContainsFunc(own, func(o string) bool { return strings.EqualFold(o, name) }) {
 			return fmt.Errorf("headers: %s is not allowed; a key belongs in key_file", http.CanonicalHeaderKey(name))
@@ -280,18 +280,18 @@ func (e modelEntry) model(providers map[string]*Provider) (*Model, error) {
 	case m.outputField != e.API.OutputField() && (e.API != wire.Chat || m.outputField != "max_tokens"):
 		return nil, fmt.Errorf("output_field: %.40q is not a field of this api", m.outputField)
 	case m.context < 1 || m.context > maxContext:
-		return nil, fmt.Errorf("context_tokens is not 1 to %d", maxContext)
+		return nil, fmt.Errorf("context_tokens must be 1 to %d", maxContext)
 	case m.output < 1 || m.output > m.context:
-		return nil, errors.New("output_tokens is not 1 to context_tokens")
+		return nil, errors.New("output_tokens must be 1 to context_tokens")
 	case m.defaultOutput < 1 || m.defaultOutput > m.output:
-		return nil, errors.New("default_output_tokens is not 1 to output_tokens")
+		return nil, errors.New("default_output_tokens must be 1 to output_tokens")
 	case m.imageTokens < 0 || m.imageTokens > m.context:
-		return nil, errors.New("image_tokens is not 0 to context_tokens")
+		return nil, errors.New("image_tokens must be 0 to context_tokens")
 	}
 	return m, m.price(e.Prices)
 }
 
-// price sets the prices. A model without a price for a class that it can use is not offered.
+// price sets the model's prices. A model that lacks the price of a token class it can use is not offered.
 func (m *Model) price(e priceEntry) error {
 	var missing []string
 	for _, class := range []struct {
@@ -310,7 +310,7 @@ func (m *Model) price(e priceEntry) error {
 			missing = append(missing, class.name)
 		case class.given == nil:
 		case *class.given < 0 || *class.given > wire.MaxPrice:
-			return fmt.Errorf("%s is not 0 to %d", class.name, int64(wire.MaxPrice))
+			return fmt.Errorf("%s must be 0 to %d", class.name, int64(wire.MaxPrice))
 		case *class.given > 0 && m.Provider.Local:
 			return fmt.Errorf("%s: models of a local provider cost nothing", class.name)
 		default:
@@ -321,7 +321,7 @@ func (m *Model) price(e priceEntry) error {
 	case missing != nil:
 		m.Why = "no price for " + strings.Join(missing, ", ")
 	case m.Provider.key == key{} && !m.Provider.Local:
-		m.Why = "the operator has no key of " + m.Provider.Name + ": only a project's own key can call it"
+		m.Why = "the operator has no key for " + m.Provider.Name + ": only a project's own key can be used"
 	}
 	return nil
 }

@@ -23,20 +23,21 @@ func noKey(string) (key, error) { return newKey("key-of-the-test"), nil }
 func TestCatalogue_NamesTheMistake(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                 "the file is empty",
-		"providers: []\nmodels: []":        "providers: 0 entries",
-		someProvider:                       "models: 0 entries",
+		"providers: []\nmodels: []":        "providers: got 0 entries",
+		someProvider:                       "models: got 0 entries",
 		someModel("") + "---\na: 1":        "more than one document",
 		someModel(", colour: blue"):        "colour",
 		someModel(", id: n"):               "already defined",
 		someModel("") + "default: m":       "default",
 		someModel("") + "default_model: n": `default_model: "n" is not in models`,
-		strings.Replace(someModel(""), "id: m", "id: assistant", 1):                                  "it is assistant",
-		strings.Replace(someModel(""), "provider: p", "provider: q", 1):                              `provider: "q" is not in providers`,
-		strings.Replace(someModel(""), "api: chat", "api: realtime", 1):                              "api:",
-		strings.Replace(someModel(""), "output_tokens: 100", "output_tokens: 2000", 1):               "output_tokens is not 1 to context_tokens",
+		strings.Replace(someModel(""), "id: m", "id: assistant", 1):     "it is assistant",
+		strings.Replace(someModel(""), "provider: p", "provider: q", 1): `provider: "q" is not in providers`,
+		strings.Replace(someModel(""), "api: chat", "api: realtime", 1): "api:",
+		strings.Replace(someModel(""), "output_tokens: 100", "output_tokens: 2000",
+			1): "output_tokens must be 1 to context_tokens",
 		strings.Replace(someModel(""), "text_in: 1", "text_in: 1.5", 1):                              "not a whole number",
-		strings.Replace(someModel(""), "text_in: 1", "text_in: -1", 1):                               "text_in is not 0 to",
-		strings.Replace(someModel(""), "text_in: 1", "text_in: 2000000000", 1):                       "text_in is not 0 to",
+		strings.Replace(someModel(""), "text_in: 1", "text_in: -1", 1):                               "text_in must be 0 to",
+		strings.Replace(someModel(""), "text_in: 1", "text_in: 2000000000", 1):                       "text_in must be 0 to",
 		strings.Replace(someModel(""), "text_in", "audio_in", 1):                                     "audio_in",
 		strings.Replace(someModel(""), "https://api", "https://user:pass@api", 1):                    "base_url",
 		strings.Replace(someModel(""), "https:", "http:", 1):                                         "plain http",
@@ -46,7 +47,7 @@ func TestCatalogue_NamesTheMistake(t *testing.T) {
 	} {
 		_, err := parseCatalogue([]byte(text), noKey)
 		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want %s", text, err, want)
+			t.Errorf("%s: got error %v, want %s", text, err, want)
 		}
 	}
 	_, err := parseCatalogue([]byte(someModel("")), func(string) (key, error) { return key{}, errors.New("no such file") })
@@ -72,7 +73,7 @@ func TestCatalogue_OffersNoModelWithoutAPrice(t *testing.T) {
 	}
 }
 
-// The printed example is what operators start from.
+// Operators start with the example from the documentation, so it must load.
 func TestCatalogue_ExampleLoads(t *testing.T) {
 	text, err := os.ReadFile("catalogue.yaml")
 	if err != nil {

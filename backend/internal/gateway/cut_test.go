@@ -15,8 +15,8 @@ import (
 	"github.com/service-dev/service/backend/internal/credit"
 )
 
-// silentProvider begins an answer and then says nothing. It has no socket, so that the clock of a test moves while
-// calls wait for it.
+// silentProvider begins an answer and then sends nothing more. It uses no socket, so that the test's clock advances
+// while calls wait for it.
 type silentProvider struct{}
 
 func (silentProvider) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -33,7 +33,7 @@ func (silentProvider) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Header: header, Body: read, Request: r}, nil
 }
 
-// slowKeys answer after a while.
+// slowKeys answers after a delay.
 type slowKeys struct {
 	liveKeys
 	delay time.Duration
@@ -45,8 +45,8 @@ func (k *slowKeys) LiveKeys(ctx context.Context, ids []string) ([]string, error)
 	return live, err
 }
 
-// With the limits of a server, a call whose key is no longer valid ends within a second, whenever between two checks
-// that happens. The clock is the test's: what bounds the second is the interval of the checks and two of their queries.
+// With a server's limits, a call ends within a second after its key becomes invalid, whenever that happens between two
+// checks. The test controls the clock. The interval between checks plus two of their queries stays below that second.
 func TestService_CutsARevokedCallWithinASecond(t *testing.T) {
 	for _, delay := range []time.Duration{0, 200 * time.Millisecond} {
 		synctest.Test(t, func(t *testing.T) {
@@ -65,18 +65,18 @@ func TestService_CutsARevokedCallWithinASecond(t *testing.T) {
 				go func() { done <- w.do(ctx, body("good", ""), newRecorder()) }()
 				time.Sleep(3*time.Second + time.Duration(after)*37*time.Millisecond)
 				if len(done) > 0 || len(s.kept()) != 1 {
-					t.Fatalf("the call ended: %v", <-done)
+					t.Fatalf("the call ended before its key was revoked: %v", <-done)
 				}
 				w.keys.live.Delete("key")
 				revoked := time.Now()
 				if err := <-done; !errors.Is(err, ErrBroken) {
-					t.Errorf("the call ended with %v", err)
+					t.Errorf("revoked call: got error %v, want ErrBroken", err)
 				}
 				if took := time.Since(revoked); took > time.Second {
-					t.Errorf("queries of %s: the call ended %s after its key was revoked", delay, took)
+					t.Errorf("with queries of %s, the call ended %s after its key was revoked, want at most 1 s", delay, took)
 				}
 				if _, _, holds := purse.last(); holds != 0 {
-					t.Errorf("%d holds are left", holds)
+					t.Errorf("%d holds left, want none", holds)
 				}
 			}
 			stop()
@@ -87,7 +87,7 @@ func TestService_CutsARevokedCallWithinASecond(t *testing.T) {
 	}
 }
 
-// slowProvider answers whole after a while, or never.
+// slowProvider sends a whole answer after a delay, or never.
 type slowProvider struct{ after time.Duration }
 
 func (p slowProvider) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -101,8 +101,8 @@ func (p slowProvider) RoundTrip(r *http.Request) (*http.Response, error) {
 		Body: io.NopCloser(strings.NewReader(answer))}, nil
 }
 
-// An answer that is not streamed starts when it is complete, so only the limit of the whole call ends it. The app does
-// not pay for a call that its provider did not answer in time, but the provider may bill it.
+// An answer that is not streamed starts when it is complete, so only the limit for the whole call ends it. The app
+// does not pay for a call that its provider did not answer in time, although the provider may bill it.
 func TestService_WaitsForAWholeAnswer(t *testing.T) {
 	for _, c := range []struct {
 		after, took time.Duration
@@ -124,12 +124,12 @@ func TestService_WaitsForAWholeAnswer(t *testing.T) {
 				text = bytes.Replace(text, []byte(`"stream":true,`), nil, 1)
 			}
 			if code := codeOf(w.do(t.Context(), text, newRecorder())); code != c.code || time.Since(began) != c.took {
-				t.Errorf("%+v: %q after %s", c, code, time.Since(began))
+				t.Errorf("%+v: got code %q after %s", c, code, time.Since(began))
 			}
 			row, charged, holds := purse.last()
 			if holds != 0 || charged > 0 != (c.code == "") || purse.carried > 0 != (c.code != "") ||
 				row.Estimated != (c.code != "") || row.TextIn == 0 {
-				t.Errorf("%+v: %+v, charged %s, the operator carries %s, %d holds", c, row, charged, purse.carried, holds)
+				t.Errorf("%+v: got %+v, charged %s, operator pays %s, %d holds left", c, row, charged, purse.carried, holds)
 			}
 		})
 	}

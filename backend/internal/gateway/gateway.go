@@ -1,6 +1,6 @@
-// Package gateway passes the calls of apps to providers of models and charges them. A call is admitted only if its
-// account's credit covers the most that it can cost: the money is held before the first byte goes to the provider, and
-// no call costs more than its hold. Content is neither stored nor logged.
+// Package gateway forwards calls from apps to model providers and charges for them. A call is admitted only if its
+// account's credit covers the most that it can cost. That amount is held before the first byte goes to the provider,
+// and no call is charged more than its hold. Content is neither stored nor logged.
 package gateway
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/service-dev/service/proto/assistantscript"
 )
 
-// Purse is the ledger.
+// Purse is the part of the credit ledger that the gateway uses.
 type Purse interface {
 	Hold(ctx context.Context, r credit.HoldRequest) (credit.Hold, error)
 	Renew(ctx context.Context, id string) error
@@ -27,23 +27,24 @@ type Purse interface {
 	Record(ctx context.Context, call credit.Call) error
 }
 
-// Keys knows which project keys are still valid and which sessions are open.
+// Keys reports which project keys are still valid and which sessions are open.
 type Keys interface {
-	// LiveKeys returns the ids of the given keys, as in Caller, that are not revoked and whose account is active.
+	// LiveKeys returns those of the given key IDs (see Caller) that are not revoked and whose account is active.
 	LiveKeys(ctx context.Context, ids []string) ([]string, error)
 }
 
-// Sessions are the simulator sessions whose apps call.
+// Sessions gives access to the simulator sessions whose apps make calls.
 type Sessions interface {
-	// Script returns the script of a session's assistant, or nil.
+	// Script returns the script of a session's assistant, or nil if it has none.
 	Script(ctx context.Context, id string) (*assistantscript.Script, error)
-	// ToolCalled notes in a session's event log that an answer calls a tool. arguments is the text of the call's.
+	// ToolCalled records in a session's event log that an answer calls a tool. arguments is the text of the call's
+	// arguments.
 	ToolCalled(ctx context.Context, id, name, arguments string)
 }
 
-// Settings are the choices of project owners.
+// Settings provides the choices of project owners.
 type Settings interface {
-	// TextModel returns the id of the model that Assistant means, or "" for the catalogue's default.
+	// TextModel returns the ID of the model that Assistant means, or "" for the catalogue's default.
 	TextModel(ctx context.Context, account, project string) (string, error)
 }
 
@@ -52,24 +53,24 @@ type Options struct {
 	Catalogue Catalogue
 	Purse     Purse
 	Keys      Keys
-	Sessions  Sessions // nil: there are none
-	Settings  Settings // nil: every project has the catalogue's default
-	OwnKeys   OwnKeys  // nil: credit pays for every project
-	// Servers are those that people add themselves; nil where only the operator decides.
+	Sessions  Sessions // nil if there are none
+	Settings  Settings // nil means that every project uses the catalogue's default
+	OwnKeys   OwnKeys  // nil means that credit pays for every project
+	// Servers are the servers that people add themselves. It is nil if only the operator decides which models there are.
 	Servers *LocalServers
 	Log     *slog.Logger
 	Now     func() time.Time
 	Limits  Limits
 }
 
-// Limits bound the calls. Zero values mean the defaults.
+// Limits limits the calls. A zero value means the default, which is given after each field.
 type Limits struct {
-	Calls     int           // at once; 1,024
-	Drains    int           // answers read on although their app has left, at once; 64
-	Drain     time.Duration // how long such an answer is read; 5 s
-	FirstByte time.Duration // until a streamed answer of the provider starts; 60 s
+	Calls     int           // running calls; 1,024
+	Drains    int           // answers read concurrently after their app disconnected; 64
+	Drain     time.Duration // how long the rest of such an answer is read; 5 s
+	FirstByte time.Duration // until the provider starts a streamed answer; 60 s
 	Idle      time.Duration // between two reads of the answer; 60 s
-	Total     time.Duration // of a call; 10 min
+	Total     time.Duration // duration of a call; 10 min
 	Renew     time.Duration // between two renewals of a hold's lease; 20 s
 	KeyCheck  time.Duration // between two checks of the keys of running calls; 500 ms
 }
@@ -77,10 +78,10 @@ type Limits struct {
 const (
 	settleTimeout  = 10 * time.Second
 	maxAnswer      = 8 << 20 // bytes of an answer that is not streamed
-	maxBadReceipts = 3       // of a model in a row, until it is hidden
+	maxBadReceipts = 3       // consecutive ones after which a model is hidden
 	hiddenFor      = 10 * time.Minute
-	minShrunk      = 64          // tokens of the shortest answer to which the credit may limit a call
-	afterEnd       = time.Second // how long a provider may keep a complete stream open
+	minShrunk      = 64          // minimum tokens to which limited credit may shorten an answer
+	afterEnd       = time.Second // how long a provider may keep a stream open after its end
 )
 
 func (l Limits) withDefaults() Limits {
@@ -101,25 +102,25 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// Service passes calls to providers. Serve must run meanwhile.
+// Service forwards calls to providers. Its Serve must run while it is used.
 type Service struct {
 	Options
 	client *http.Client
 	drains chan struct{}
-	ctx    context.Context // ends when Serve does
+	ctx    context.Context // ends when Serve returns
 	stop   context.CancelCauseFunc
 
 	mu      sync.Mutex
 	stopped bool
 	calls   sync.WaitGroup
 	running int
-	cuts    map[*call]context.CancelCauseFunc // of calls that are not settled yet
+	cuts    map[*call]context.CancelCauseFunc // for calls that are not settled yet
 	bad     map[string]badReceipts            // by model
-	scripts map[string]int                    // calls that scripts answer, by session
+	scripts map[string]int                    // calls being answered by scripts, by session
 }
 
 var (
-	errStopped   = errors.New("the server stops")
+	errStopped   = errors.New("the server is stopping")
 	errUncovered = errors.New("the call's hold has ended")
 	errRevoked   = errors.New("the call's key is revoked")
 )
@@ -137,8 +138,8 @@ func New(o Options) *Service {
 	return s
 }
 
-// Serve renews the holds of running calls and cuts those whose key is revoked, until ctx ends. Then it cuts the calls
-// that still run, and waits until they are settled.
+// Serve renews the holds of running calls and cuts off those whose key is revoked, until ctx ends. Then it cuts off
+// the remaining calls and waits until they are settled.
 func (s *Service) Serve(ctx context.Context) error {
 	checked := make(chan error, 1)
 	go func() { checked <- periodic.Run(ctx, s.Limits.KeyCheck, s.Log, "check keys of calls", s.cutRevoked) }()
@@ -153,13 +154,13 @@ func (s *Service) Serve(ctx context.Context) error {
 	return err
 }
 
-// begin counts a call, unless there are too many or the service stops.
+// begin counts a call. It returns a Refusal if too many are running or the service is stopping.
 func (s *Service) begin() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case s.stopped:
-		return &Refusal{Code: CodeUnavailable, Message: "the server restarts: try again", RetryAfter: 2 * time.Second}
+		return &Refusal{Code: CodeUnavailable, Message: "the server is restarting: try again", RetryAfter: 2 * time.Second}
 	case s.running >= s.Limits.Calls:
 		return &Refusal{Code: CodeTooManyCalls, Message: "too many calls at once: try again", RetryAfter: time.Second}
 	}
@@ -175,50 +176,51 @@ func (s *Service) end() {
 	s.calls.Done()
 }
 
-// Running returns how many calls run.
+// Running returns the number of running calls.
 func (s *Service) Running() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.running
 }
 
-// Caller is an app. Key is the id of the project key by which it calls, or of its session.
+// Caller identifies an app. Key is the ID of the project key that the app uses, or of its session.
 type Caller struct {
 	Account, Project, Key string
-	// Session is the simulator session whose token it uses; empty for a project key.
+	// Session is the simulator session whose token the app uses. It is empty for a project key.
 	Session string
 }
 
-// Sink receives an answer.
+// Sink receives the answer to a call.
 type Sink interface {
 	// Begin is called once, before the first Write.
 	Begin(streamed bool)
-	// Write returns an error if the app has left.
+	// Write returns an error if the app has disconnected.
 	Write(p []byte) error
 }
 
-// ErrBroken is returned for an answer that broke off after its beginning was written. It wraps a *Refusal with the
+// ErrBroken is returned for an answer that broke off after its beginning was sent. It wraps a *Refusal with the
 // reason.
 var ErrBroken = errors.New("the answer broke off")
 
-// why returns the reason for which a model is not offered to projects that pay by credit, or "".
+// why returns the reason why a model is not offered to projects that pay with credit, or "".
 func (s *Service) why(m *Model) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.Now().Before(s.bad[m.ID].hiddenUntil) {
-		return "its provider's last usage reports were impossible: the operator has to check it; it is offered again soon"
+		return "its provider's last usage reports were impossible: the operator must check them; it is offered again soon"
 	}
 	return m.Why
 }
 
-// badReceipts counts the impossible usage reports of a model since the last possible one.
+// badReceipts counts a model's impossible usage reports since the last possible one.
 type badReceipts struct {
 	count       int
 	hiddenUntil time.Time
 }
 
-// noteReceipt counts bad receipts of a model that is not free, and hides the model for a while after too many. Only
-// reports that cannot be true are bad: an app can cause one that is missing, or above the bound of its call.
+// noteReceipt counts impossible usage reports of a model that is not free, and hides the model for a while after too
+// many. Only reports that cannot be true count, because an app can cause a report to be missing or above the bound of
+// its call.
 func (s *Service) noteReceipt(m *Model, bad bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -234,7 +236,7 @@ func (s *Service) noteReceipt(m *Model, bad bool) {
 	s.bad[m.ID] = b
 }
 
-// find returns the model of an id, which may be Assistant, and whether the project's own key pays for it.
+// find returns the model with an ID, which may be Assistant, and whether the project's own key pays for it.
 func (s *Service) find(ctx context.Context, who Caller, id string) (m *Model, own bool, err error) {
 	if m, err = s.named(ctx, who, id); err != nil {
 		return nil, false, err
@@ -252,7 +254,7 @@ func (s *Service) find(ctx context.Context, who Caller, id string) (m *Model, ow
 	return m, own, nil
 }
 
-// named returns the model of an id, whether it is offered or not.
+// named returns the model with an ID, even if it is not offered.
 func (s *Service) named(ctx context.Context, who Caller, id string) (*Model, error) {
 	added, err := s.Servers.models(ctx, who)
 	if err != nil {

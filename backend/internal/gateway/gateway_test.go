@@ -25,15 +25,16 @@ func TestService_CancelsAnAnswerThatNobodyReadsAfterTheDrain(t *testing.T) {
 		leave()
 	}()
 	if err := w.do(ctx, body(llmtest.HangsInside, ""), app); err != nil {
-		t.Errorf("the error for an app that has left: %v", err)
+		t.Errorf("call of an app that disconnected: got %v, want no error", err)
 	}
 	row, charged, holds := w.purse.last()
 	if row.Outcome != "cancelled" || !row.Estimated || charged == 0 || charged > 2*300+10*100 || holds != 0 {
-		t.Errorf("%+v, charged %d, %d holds", row, charged, holds)
+		t.Errorf("got %+v, charged %d, %d holds left; want a cancelled call with an estimated charge and none held", row,
+			charged, holds)
 	}
 }
 
-// An answer is cancelled at once if its app leaves while every place for a drain is taken.
+// If an app disconnects while the maximum number of answers is being drained, its answer is cancelled immediately.
 func TestService_BoundsTheDrains(t *testing.T) {
 	w := newWorld(t, credit.USD, Limits{Drains: 1, Drain: time.Hour})
 	w.add(llmtest.WaitsInside)
@@ -55,7 +56,7 @@ func TestService_BoundsTheDrains(t *testing.T) {
 	w.provider.Continue()
 	<-done
 	if row, _, holds := w.purse.last(); row.Estimated || row.TextOut != 9 || holds != 0 || len(w.drains) != 0 {
-		t.Errorf("%+v, %d holds, %d drains", row, holds, len(w.drains))
+		t.Errorf("got %+v, %d holds and %d drains left, want the reported usage and none left", row, holds, len(w.drains))
 	}
 }
 
@@ -71,7 +72,7 @@ func TestService_RefusesIfTheProviderDoesNotAnswerInTime(t *testing.T) {
 }
 
 func TestService_BreaksOffIfTheProviderStopsSending(t *testing.T) {
-	w := newWorld(t, credit.USD, Limits{Idle: 2 * time.Second}) // enough for the first event on a busy machine
+	w := newWorld(t, credit.USD, Limits{Idle: 2 * time.Second}) // long enough for the first event on a busy machine
 	w.add(llmtest.HangsInside)
 	if err := w.do(t.Context(), body(llmtest.HangsInside, ""), newRecorder()); !errors.Is(err, ErrBroken) {
 		t.Error(err)
@@ -97,14 +98,14 @@ func TestService_SettlesWhatRunsWhenItStops(t *testing.T) {
 		t.Error(err)
 	}
 	if row, _, holds := w.purse.last(); row.Outcome != "failed" || holds != 0 {
-		t.Errorf("%+v, %d holds", row, holds)
+		t.Errorf("got %+v and %d holds left, want a failed call and none", row, holds)
 	}
 	if code := codeOf(w.do(t.Context(), body("good", ""), app)); code != CodeUnavailable {
 		t.Error(code)
 	}
 }
 
-// Only the cut ends the call before its limits do, and a limit would be another refusal.
+// The lease check must end the call before its limits do. A limit would cause a different refusal.
 func TestService_RenewsHoldsAndCutsWhatIsNoLongerCovered(t *testing.T) {
 	w := newWorld(t, credit.USD, Limits{Renew: time.Millisecond, FirstByte: time.Minute})
 	w.add(llmtest.Hangs)
@@ -115,15 +116,15 @@ func TestService_RenewsHoldsAndCutsWhatIsNoLongerCovered(t *testing.T) {
 	w.purse.renew = credit.ErrHoldEnded
 	w.purse.mu.Unlock()
 	if code := codeOf(<-done); code != CodeUnavailable {
-		t.Errorf("the call ended with %q", code)
+		t.Errorf("call whose hold ended: got code %q, want CodeUnavailable", code)
 	}
 	if row, charged, holds := w.purse.last(); row.Outcome != outcomeFailed || charged != 0 || holds != 0 {
-		t.Errorf("%+v, charged %d, %d holds", row, charged, holds)
+		t.Errorf("got %+v, charged %d, %d holds left; want a failed call without a charge", row, charged, holds)
 	}
 }
 
-// A call ends when its key is revoked, whether or not its answer has begun, and is charged for the part of the answer
-// that was seen.
+// A call ends when its key is revoked, whether or not its answer has begun. The account is charged for the part of the
+// answer that the app received.
 func TestService_CutsCallsOfARevokedKey(t *testing.T) {
 	w := newWorld(t, credit.USD, Limits{KeyCheck: time.Millisecond})
 	w.add(llmtest.HangsInside)
@@ -137,22 +138,22 @@ func TestService_CutsCallsOfARevokedKey(t *testing.T) {
 	go func() { silent <- w.do(context.Background(), body(llmtest.Hangs, ""), newRecorder()) }()
 	w.keys.live.Delete("key")
 	if err := <-begun; !errors.Is(err, ErrBroken) {
-		t.Errorf("a stream that has begun: %v", err)
+		t.Errorf("stream that has begun: got %v, want ErrBroken", err)
 	}
 	if code := codeOf(<-silent); code != CodeInvalidKey {
-		t.Errorf("a call without an answer yet: %q", code)
+		t.Errorf("call without an answer yet: got %q, want CodeInvalidKey", code)
 	}
 	if _, _, holds := w.purse.last(); holds != 0 || len(w.kept()) != 0 || w.purse.posted == credit.USD {
-		t.Errorf("%d holds, %d calls, %s left", holds, len(w.kept()), w.purse.posted)
+		t.Errorf("%d holds and %d calls left, balance %s; want none left and a charge", holds, len(w.kept()), w.purse.posted)
 	}
 	w.keys.live.Store("key", true)
 	if err := w.do(t.Context(), body("good", ""), newRecorder()); err != nil {
-		t.Errorf("a live key: %v", err)
+		t.Errorf("call with a valid key: %v", err)
 	}
 }
 
-// The credit bounds an answer if the app asked for no bound. A bound that the credit does not cover is refused with the
-// number of tokens that it does cover.
+// If an app requests no maximum length, the credit limits the answer. If the requested maximum exceeds the credit, the
+// call is refused, and the refusal says how many tokens the credit covers.
 func TestService_BoundsTheAnswerByTheCredit(t *testing.T) {
 	w := newWorld(t, 1200, Limits{})
 	w.add("good")
@@ -161,7 +162,7 @@ func TestService_BoundsTheAnswerByTheCredit(t *testing.T) {
 	}
 	asked, _ := w.provider.Book()[0].Body["max_completion_tokens"].(float64)
 	if asked < minShrunk || asked >= 100 {
-		t.Errorf("asked for %v tokens", asked)
+		t.Errorf("the provider was asked for %v tokens, want a limit set by the credit", asked)
 	}
 	w.purse.last()
 	err := w.do(t.Context(), body("good", `,"max_tokens":500`), newRecorder())
@@ -189,18 +190,18 @@ func TestService_HidesAModelWithBadReceipts(t *testing.T) {
 		models[1].Why == "" || models[2].Why != "" {
 		t.Errorf("%+v %v", models, err)
 	}
-	for range 2 { // it is offered again, and a single bad report hides it again
+	for range 2 { // the model is offered again, and a single impossible report hides it again
 		now = now.Add(hiddenFor)
 		if err := w.do(t.Context(), body(llmtest.UsageStrings, ""), newRecorder()); err != nil {
-			t.Errorf("after %s: %v", hiddenFor, err)
+			t.Errorf("call after %s, when the model is offered again: %v", hiddenFor, err)
 		}
 		if code := codeOf(w.do(t.Context(), body(llmtest.UsageStrings, ""), newRecorder())); code != CodeModelNotFound {
-			t.Errorf("after another bad report: %q", code)
+			t.Errorf("after another impossible report: got %q, want CodeModelNotFound", code)
 		}
 	}
 }
 
-// What one app can cause hides no model: usage that is missing, or above the bound.
+// Usage reports that an app can cause, such as missing ones or ones above the bound, do not hide the model.
 func TestService_OffersAModelWithPossibleReceipts(t *testing.T) {
 	w := newWorld(t, credit.USD, Limits{})
 	for _, model := range []string{llmtest.UsageNone, llmtest.AboveMax} {
@@ -213,8 +214,8 @@ func TestService_OffersAModelWithPossibleReceipts(t *testing.T) {
 	}
 }
 
-// A connection that the provider closed while idle fails before a byte is written, and the call succeeds on a new one.
-// A request that the provider has read is never sent twice.
+// A connection that the provider closed while it was idle fails before a byte is written, and the call succeeds on a
+// new connection. A request that the provider has read is never sent twice.
 func TestService_RetriesOnlyWhatWasNeverWritten(t *testing.T) {
 	w := newWorld(t, credit.USD, Limits{})
 	w.add("good")
@@ -229,18 +230,18 @@ func TestService_RetriesOnlyWhatWasNeverWritten(t *testing.T) {
 		return &countedConn{Conn: conn}, err
 	}
 	if err := w.do(t.Context(), body("good", ""), newRecorder()); err != nil || dials != 2 {
-		t.Errorf("%v after %d dials", err, dials)
+		t.Errorf("got error %v after %d connections, want success with the second", err, dials)
 	}
 	if code := codeOf(w.do(t.Context(), body(llmtest.DropsAfterRead, ""), newRecorder())); code != CodeProviderUnavailable {
 		t.Error(code)
 	}
 	if n := len(w.provider.Book()); n != 2 {
-		t.Errorf("the provider received %d requests", n)
+		t.Errorf("the provider received %d requests, want 2", n)
 	}
 }
 
-// With many concurrent calls and little credit, the balance never falls below zero, and a call succeeds once all have
-// ended.
+// With many concurrent calls and little credit, the balance never falls below zero, and another call succeeds once all
+// have ended.
 func TestService_NeverSpendsMoreThanThereIs(t *testing.T) {
 	w := newWorld(t, 20_000, Limits{})
 	w.add("good")
@@ -255,7 +256,8 @@ func TestService_NeverSpendsMoreThanThereIs(t *testing.T) {
 	}
 	calls.Wait()
 	if w.purse.posted < 0 || len(w.purse.holds) != 0 || w.Running() != 0 {
-		t.Errorf("%d left, %d holds, %d calls", w.purse.posted, len(w.purse.holds), w.Running())
+		t.Errorf("balance %d, %d holds and %d calls left; want no negative balance and none left", w.purse.posted,
+			len(w.purse.holds), w.Running())
 	}
 	if err := w.do(t.Context(), body("good", `,"max_tokens":100`), newRecorder()); err != nil {
 		t.Error(err)
@@ -278,34 +280,35 @@ func TestService_RefusesMoreCallsThanItsBound(t *testing.T) {
 	}
 }
 
-// If an app leaves while its call is admitted, the server has not failed.
+// If an app disconnects while its call is being admitted, the call is counted as cancelled, not as a failure of the
+// server.
 func TestService_CountsAnAppThatLeavesBeforeAdmission(t *testing.T) {
 	w := newWorld(t, credit.USD, Limits{}, func(o *Options) { o.Log = slog.New(errorLog{slog.DiscardHandler, t}) })
 	w.add("good")
 	ctx, leave := context.WithCancel(t.Context())
 	leave()
 	if err := w.do(ctx, body("good", ""), newRecorder()); err == nil {
-		t.Error("the call succeeded")
+		t.Error("call of an app that disconnected: got no error, want one")
 	}
 	if row, charged, holds := w.purse.last(); row.Outcome != outcomeCancelled || charged != 0 || holds != 0 {
-		t.Errorf("%+v, charged %d, %d holds", row, charged, holds)
+		t.Errorf("got %+v, charged %d, %d holds left; want a cancelled call without a charge", row, charged, holds)
 	}
 }
 
-// A shortage that ends with the calls in flight is never a lasting refusal.
+// A call is never refused permanently for a shortage of credit that ends when the calls in flight end.
 func TestService_AsksToTryAgainIfOtherCallsHoldTheCredit(t *testing.T) {
 	w := newWorld(t, 1200, Limits{})
 	w.add("good")
 	w.purse.holds["another call"] = 1190
 	if code := codeOf(w.do(t.Context(), body("good", ""), newRecorder())); code != CodeCreditReserved {
-		t.Errorf("a call without a bound, of which the credit covers a part: %q", code)
+		t.Errorf("call without a maximum that the credit covers in part: got %q, want CodeCreditReserved", code)
 	}
 	if code := codeOf(w.do(t.Context(), body("good", `,"max_tokens":500`), newRecorder())); code != CodeNoCredit {
-		t.Errorf("a call that the credit never covers: %q", code)
+		t.Errorf("call that the credit never covers: got %q, want CodeNoCredit", code)
 	}
 }
 
-// A cap that is not used up says what it still covers.
+// The refusal says how long an answer the rest of a cap still covers.
 func TestService_NamesTheAnswerThatTheRestOfACapCovers(t *testing.T) {
 	w := newWorld(t, credit.USD, Limits{})
 	w.add("good")
@@ -319,7 +322,7 @@ func TestService_NamesTheAnswerThatTheRestOfACapCovers(t *testing.T) {
 		var refusal *Refusal
 		if !errors.As(err, &refusal) || refusal.Code != CodeCapReached || !strings.Contains(refusal.Message, c.message) ||
 			refusal.Money["affordableOutputTokens"] != nil != c.covers {
-			t.Errorf("%s used: %+v", c.used, refusal)
+			t.Errorf("with %s of the cap used: got %+v", c.used, refusal)
 		}
 	}
 }

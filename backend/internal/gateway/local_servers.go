@@ -18,45 +18,45 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-// Bounds of local servers.
+// Limits on local servers.
 const (
-	MaxLocalServers  = 10 // of a project
-	maxLocalModels   = 50 // of a server
+	MaxLocalServers  = 10 // servers per project
+	maxLocalModels   = 50 // models per server
 	maxModelsAnswer  = 1 << 20
 	checkTimeout     = 5 * time.Second
-	localContext     = 131_072 // tokens, which only bounds counts: a local model costs nothing
+	localContext     = 131_072 // tokens; limits only what is counted, because local models cost nothing
 	localOutput      = 16_384
 	localOutputField = "max_tokens"
 )
 
-// Errors of local servers.
+// Errors of LocalServers.
 var (
 	ErrServerID  = errors.New("the name is not 1 to 64 lower case letters, digits, dots, - and _")
 	ErrServerURL = errors.New("the address is not an http or https URL with a host, " +
 		"and without user, query and fragment")
-	ErrNotLocal     = errors.New("the address is neither this machine's nor one of a private network")
-	ErrServers      = fmt.Errorf("a project has at most %d local servers", MaxLocalServers)
+	ErrNotLocal     = errors.New("the address is neither on this machine nor in a private network")
+	ErrServers      = fmt.Errorf("a project can have at most %d local servers", MaxLocalServers)
 	ErrNoServer     = errors.New("the project has no such local server")
 	errUnreachable  = errors.New("it does not answer: start it, then check again")
 	errGateway      = errors.New("it is an AI gateway itself: enter the address of the server behind it")
-	errKeyWanted    = errors.New("it asks for a key: add it again, with its key")
-	errKeyRefused   = errors.New("it refuses the key: remove the server, and add it with another key")
-	errNoModelsList = errors.New("it answered, but not with a list of models: its address usually ends in /v1")
+	errKeyWanted    = errors.New("it requires a key: add it again with its key")
+	errKeyRefused   = errors.New("it refuses the key: remove the server and add it with another key")
+	errNoModelsList = errors.New("it did not return a list of models: check the address, which usually ends in /v1")
 )
 
-// LocalServer is a server of models on a machine of the person, such as Ollama, llama.cpp or vLLM, that they added to a
-// project. It serves the interface chat and costs nothing.
+// LocalServer is a model server on one of the person's own machines, such as Ollama, llama.cpp or vLLM, that the
+// person added to a project. It supports the chat interface and costs nothing.
 type LocalServer struct {
-	ID      string   // apps ask for <id>/<name of the model>
-	BaseURL string   // ends before /chat/completions
-	Models  []string // as the server names them, of the last check that succeeded
-	Keyed   bool     // it is called with a key
-	Problem string   // of the last check; "" if it succeeded
+	ID      string   // apps use the model ID <id>/<model name>
+	BaseURL string   // without the trailing /chat/completions
+	Models  []string // the server's model names, from the last successful check
+	Keyed   bool     // whether it is called with a key
+	Problem string   // problem found by the last check; "" if it succeeded
 	Checked time.Time
-	LeftOut int // how many models this check found whose names make no id; not stored
+	LeftOut int // number of models that this check skipped because their names form no valid ID; not stored
 }
 
-// KeyInClear reports whether the server's key crosses the network unencrypted.
+// KeyInClear reports whether the server's key is sent over the network unencrypted.
 func (s LocalServer) KeyInClear() bool {
 	u, err := url.Parse(s.BaseURL)
 	if err != nil || !s.Keyed || u.Scheme != "http" || u.Hostname() == "localhost" {
@@ -66,20 +66,21 @@ func (s LocalServer) KeyInClear() bool {
 	return err != nil || !ip.IsLoopback()
 }
 
-// LocalServerStore keeps local servers. Methods that change something also insert the entry, of the project's owner.
+// LocalServerStore stores local servers. Methods that change something also insert the audit entry, which names the
+// project.
 type LocalServerStore interface {
 	LocalServers(ctx context.Context, account, project string) ([]LocalServer, error)
-	// PutLocalServer inserts or replaces one, or returns ErrServers.
+	// PutLocalServer inserts or replaces a server. It returns ErrServers if the project already has most servers.
 	PutLocalServer(ctx context.Context, s LocalServer, most int, e audit.Entry) error
-	// NoteLocalServer stores the result of a check. It changes nothing if the server is gone.
+	// NoteLocalServer stores the result of a check. It does nothing if the server no longer exists.
 	NoteLocalServer(ctx context.Context, account, project string, s LocalServer) error
-	// DeleteLocalServer returns ErrNoServer if there is none.
+	// DeleteLocalServer returns ErrNoServer if the server does not exist.
 	DeleteLocalServer(ctx context.Context, id string, e audit.Entry) error
 }
 
-// ServerKeys keep the keys of local servers as credentials of the project.
+// ServerKeys stores the keys of local servers as credentials of the project.
 type ServerKeys interface {
-	// CheckServerKey returns the error for which SetServerKey would refuse a key.
+	// CheckServerKey returns the error with which SetServerKey would refuse a key.
 	CheckServerKey(value string) error
 	SetServerKey(ctx context.Context, account, project, server, value string, by audit.Actor) error
 	// ServerKey returns "" for a server without a key.
@@ -87,8 +88,8 @@ type ServerKeys interface {
 	RemoveServerKey(ctx context.Context, account, project, server string, by audit.Actor) error
 }
 
-// LocalServers are the servers that people add themselves. Only a backend on the person's own machine has them: it may
-// connect to that machine and its network on their behalf.
+// LocalServers manages the servers that people add themselves. Only a backend on the person's own machine has them,
+// because it may connect to that machine and its network on the person's behalf.
 type LocalServers struct {
 	store  LocalServerStore
 	keys   ServerKeys
@@ -96,21 +97,21 @@ type LocalServers struct {
 	client *http.Client
 }
 
-// NewLocalServers returns the servers of a store.
+// NewLocalServers returns the local servers in a store.
 func NewLocalServers(store LocalServerStore, keys ServerKeys, now func() time.Time) *LocalServers {
 	return &LocalServers{store: store, keys: keys, now: now, client: newClient(localOnly)}
 }
 
 func (l *LocalServers) time() time.Time { return l.now().UTC().Truncate(time.Millisecond) }
 
-// List returns a project's servers by id.
+// List returns a project's servers, ordered by ID.
 func (l *LocalServers) List(ctx context.Context, account, project string) ([]LocalServer, error) {
 	return l.store.LocalServers(ctx, account, project)
 }
 
-// Add adds a server, or replaces the one of that id, and asks it for its models. A server that does not answer is added
-// with its Problem. It returns ErrServerID, ErrServerURL, ErrNotLocal, ErrServers, or what SetServerKey does; nothing
-// is added or replaced then.
+// Add adds a server, or replaces the one with the same ID, and requests its list of models. A server that does not
+// respond is added with a Problem. Add returns ErrServerID, ErrServerURL, ErrNotLocal, ErrServers, or an error of
+// SetServerKey; it then changes nothing.
 func (l *LocalServers) Add(
 	ctx context.Context, account, project, id, address, key string, by audit.Actor,
 ) (LocalServer, error) {
@@ -157,7 +158,7 @@ func (l *LocalServers) put(ctx context.Context, account, project string, s Local
 	return nil
 }
 
-// restore puts back the server that was replaced, whose key is still stored, or deletes the one that was added.
+// restore puts back the replaced server, whose key is still stored, or deletes the added one.
 func (l *LocalServers) restore(
 	ctx context.Context, account, project, id string, before LocalServer, by audit.Actor,
 ) error {
@@ -167,7 +168,7 @@ func (l *LocalServers) restore(
 	return l.drop(ctx, account, project, id, by)
 }
 
-// Check asks a server for its models and stores the result.
+// Check requests a server's list of models and stores the result.
 func (l *LocalServers) Check(ctx context.Context, account, project, id string) (LocalServer, error) {
 	s, err := l.find(ctx, account, project, id)
 	if err != nil {
@@ -185,7 +186,7 @@ func (l *LocalServers) Check(ctx context.Context, account, project, id string) (
 	return s, l.store.NoteLocalServer(ctx, account, project, s)
 }
 
-// Remove deletes a server and its key, or returns ErrNoServer.
+// Remove deletes a server and its key. It returns ErrNoServer if the server does not exist.
 func (l *LocalServers) Remove(ctx context.Context, account, project, id string, by audit.Actor) error {
 	if err := l.drop(ctx, account, project, id, by); err != nil {
 		return err
@@ -213,7 +214,7 @@ func (l *LocalServers) find(ctx context.Context, account, project, id string) (L
 	return list[i], nil
 }
 
-// localBase returns the base address of a server: /v1 is added to an address without a path.
+// localBase returns the base address of a server. It appends /v1 to an address without a path.
 func localBase(address string) (string, error) {
 	u, err := url.Parse(strings.TrimSpace(address))
 	if err != nil || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" ||
@@ -227,7 +228,7 @@ func localBase(address string) (string, error) {
 	return u.String(), nil
 }
 
-// ask lists the server's models into s, or notes why it cannot. The error is ErrNotLocal.
+// ask stores the server's list of models in s, or the problem that prevented it. Its only error is ErrNotLocal.
 func (l *LocalServers) ask(ctx context.Context, s *LocalServer, key string) error {
 	names, err := l.listModels(ctx, s.BaseURL, key)
 	if errors.Is(err, ErrNotLocal) {
@@ -283,12 +284,12 @@ func (l *LocalServers) listModels(ctx context.Context, base, key string) ([]stri
 	return names, nil
 }
 
-// askable reports whether the model of a server has an id that every answer of this backend can hold.
+// askable reports whether a server's model has an ID that is valid in every response of this backend.
 func askable(server, name string) bool {
 	return name != "" && backendapi.IsName(server+"/"+name, backendapi.MaxModelID)
 }
 
-// parseModels returns the names of a list of models, sorted; ok is false for anything else.
+// parseModels returns the sorted names in a list of models. ok is false if body is not such a list.
 func parseModels(body []byte) (names []string, ok bool) {
 	var answer struct {
 		Data *[]struct {
@@ -318,7 +319,7 @@ func (l *LocalServers) models(ctx context.Context, who Caller) (list []*Model, e
 		p := &Provider{ID: s.ID, Name: s.ID, Local: true, added: true, keyed: s.Keyed, base: s.BaseURL,
 			header: "Authorization", prefix: "Bearer "}
 		for _, name := range s.Models {
-			if !askable(s.ID, name) { // of a check by an older version
+			if !askable(s.ID, name) { // stored by a check of an older version
 				continue
 			}
 			list = append(list, &Model{ID: s.ID + "/" + name, Name: name, Description: "On your own server.", Provider: p,

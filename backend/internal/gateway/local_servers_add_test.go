@@ -12,7 +12,7 @@ import (
 	"github.com/service-dev/service/backend/internal/audit"
 )
 
-// faultyKeeper keeps one server and its key, and fails on demand.
+// faultyKeeper stores one server and its key, and fails on demand.
 type faultyKeeper struct {
 	LocalServerStore
 	ServerKeys
@@ -53,7 +53,7 @@ func (k *faultyKeeper) RemoveServerKey(context.Context, string, string, string, 
 	return k.setErr
 }
 
-// Whatever fails, the server that would be replaced stays as it was, with its key.
+// If any step fails, the server that would have been replaced keeps its settings and key.
 func TestLocalServers_AddChangesNothingIfItFails(t *testing.T) {
 	asked := 0
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -73,10 +73,10 @@ func TestLocalServers_AddChangesNothingIfItFails(t *testing.T) {
 			_, err := NewLocalServers(&k, &k, time.Now).
 				Add(t.Context(), "ada", "com.example.hello", "mine", server.URL, "new", audit.Person())
 			if !errors.Is(err, fault) || !reflect.DeepEqual(k.servers, before.servers) || k.key != before.key {
-				t.Errorf("%s: %v, %+v with %q", what, err, k.servers, k.key)
+				t.Errorf("%s: got error %v, servers %+v with key %q; want the fault and no change", what, err, k.servers, k.key)
 			}
 			if (asked == 0) != (what == "check") {
-				t.Errorf("%s: the server was asked %d times", what, asked)
+				t.Errorf("%s: the server received %d requests, want none if the check of the key failed", what, asked)
 			}
 		}
 	}
@@ -85,7 +85,7 @@ func TestLocalServers_AddChangesNothingIfItFails(t *testing.T) {
 		s, err := NewLocalServers(k, k, time.Now).
 			Add(t.Context(), "ada", "com.example.hello", "mine", server.URL, key, audit.Person())
 		if err != nil || s.Problem != problem {
-			t.Errorf("key %q: %v, %+v", key, err, s)
+			t.Errorf("key %q: got error %v, server %+v, want it added with the problem", key, err, s)
 		}
 	}
 }

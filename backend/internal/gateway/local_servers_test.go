@@ -30,7 +30,7 @@ func TestLocalBase(t *testing.T) {
 	}
 }
 
-// A name is resolved before it is judged, so that no name leads elsewhere.
+// A name is resolved before its address is checked, so that no name leads to another network.
 func TestLocalOnly(t *testing.T) {
 	for address, want := range map[string]error{
 		"127.0.0.1:1": nil, "[::1]:1": nil, "10.1.2.3:80": nil, "192.168.0.1:80": nil,
@@ -48,7 +48,7 @@ func TestLocalOnly(t *testing.T) {
 	}
 }
 
-// noted returns the server of a list of models as a check notes it.
+// noted returns a server with the models that a check finds in the list.
 func noted(t *testing.T, list string) LocalServer {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -62,7 +62,8 @@ func noted(t *testing.T, list string) LocalServer {
 	return s
 }
 
-// Adapters refuse an answer with an id of another form as a whole, so one such model would hide the project's usage.
+// Adapters refuse a whole response if it contains a malformed ID, so a single such model would hide the project's
+// usage.
 func TestLocalServers_OfferOnlyModelsWhoseIDsAdaptersAccept(t *testing.T) {
 	const fits = backendapi.MaxModelID - len("ollama/")
 	for name, offered := range map[string]bool{
@@ -77,11 +78,11 @@ func TestLocalServers_OfferOnlyModelsWhoseIDsAdaptersAccept(t *testing.T) {
 		}
 	}
 	if s := noted(t, `{"data":[{"id":"`+longList(maxLocalModels+9)+`"}]}`); len(s.Models) != maxLocalModels {
-		t.Errorf("%d models", len(s.Models))
+		t.Errorf("got %d models, want maxLocalModels", len(s.Models))
 	}
 }
 
-// longList is the inside of a list of n names.
+// longList returns the inside of a list of n names.
 func longList(n int) string {
 	names := make([]string, n)
 	for i := range names {
@@ -114,7 +115,7 @@ func TestLocalServer_KeyInClear(t *testing.T) {
 			t.Errorf("%s: %t", address, got)
 		}
 		if (LocalServer{BaseURL: address}).KeyInClear() {
-			t.Errorf("%s: without a key", address)
+			t.Errorf("%s: KeyInClear must be false for a server without a key", address)
 		}
 	}
 }
@@ -135,7 +136,7 @@ func FuzzLocalBase(f *testing.F) {
 			t.Fatalf("%q: %q, %v", address, base, err)
 		}
 		if again, err := localBase(base); len(base) <= maxText && (err != nil || again != base) {
-			t.Fatalf("%q: %q, then %q, %v", address, base, again, err)
+			t.Fatalf("base address of %q: got %q, then %q (error %v), want no second change", address, base, again, err)
 		}
 	})
 }

@@ -8,16 +8,17 @@ import (
 	"github.com/service-dev/service/backend/internal/gateway/wire"
 )
 
-// Availability is a model id that an app can ask for, and the model that it leads to.
+// Availability is a model ID that an app can request, together with the model it stands for.
 type Availability struct {
 	ID string
-	// Model is the one that answers; nil if Assistant means none.
+	// Model is the model that answers. It is nil if Assistant stands for no model.
 	Model *Model
-	// Why says why the id cannot be called and what to do, or is empty.
+	// Why is the reason why the ID cannot be called and what to do about it, or empty.
 	Why string
 }
 
-// Available lists Assistant, every model of the catalogue and those of the servers that the project's owner added.
+// Available lists Assistant, every model in the catalogue and the models of the servers that the project's owner
+// added.
 func (s *Service) Available(ctx context.Context, who Caller) ([]Availability, error) {
 	list, err := s.assistants(ctx, who)
 	var keys map[string]bool
@@ -37,7 +38,8 @@ func (s *Service) Available(ctx context.Context, who Caller) ([]Availability, er
 	return list, nil
 }
 
-// assistants lists what Assistant means: a session's script, which has an id too, or the model that the project chose.
+// assistants lists what Assistant stands for: a session's script, which also has an ID of its own, or the model that
+// the project chose.
 func (s *Service) assistants(ctx context.Context, who Caller) ([]Availability, error) {
 	script, err := s.script(ctx, who, Assistant)
 	switch {
@@ -57,7 +59,7 @@ func (s *Service) assistants(ctx context.Context, who Caller) ([]Availability, e
 	return nil, err
 }
 
-// ownKeysOf returns which keys of its own a project has, or nil if credit pays for its calls.
+// ownKeysOf returns the providers for which a project has its own key, or nil if credit pays for its calls.
 func (s *Service) ownKeysOf(ctx context.Context, who Caller) (map[string]bool, error) {
 	if s.OwnKeys == nil {
 		return nil, nil
@@ -73,7 +75,8 @@ func (s *Service) ownKeysOf(ctx context.Context, who Caller) (map[string]bool, e
 	return keys, err
 }
 
-// whyFor says why a project cannot call a model, or returns "". keys are the own keys that it pays with, or nil.
+// whyFor returns the reason why a project cannot call a model, or "". keys are the project's own keys, or nil if
+// credit pays.
 func (s *Service) whyFor(m *Model, keys map[string]bool) string {
 	switch {
 	case keys == nil || m.Provider.Local:
@@ -84,8 +87,8 @@ func (s *Service) whyFor(m *Model, keys map[string]bool) string {
 	return m.whyNotOwn()
 }
 
-// TextModels lists the models that a project can set Assistant to, those of its local servers included, and the id of
-// the default. Apps ask for Assistant by the chat interface.
+// TextModels lists the models that Assistant can stand for in a project, including those of its local servers, and the
+// ID of the default. Apps call Assistant through the chat interface.
 func (s *Service) TextModels(ctx context.Context, who Caller) (models []Availability, standard string, err error) {
 	added, err := s.Servers.models(ctx, who)
 	if err != nil {

@@ -10,21 +10,21 @@ import (
 	"github.com/service-dev/service/backend/internal/audit"
 )
 
-// The ways to pay for a project's calls. Neither ever replaces the other.
+// The ways to pay for a project's calls. The gateway never falls back from one to the other.
 const (
-	KeySourceCredit = "credit" // the account's credit, with the operator's keys
-	KeySourceOwn    = "own"    // the project's own keys: the provider bills their owner
+	KeySourceCredit = "credit" // the account's credit; calls use the operator's keys
+	KeySourceOwn    = "own"    // the project's own keys; the provider bills their owner
 )
 
-// Errors of own keys.
+// Errors of a project's own keys.
 var (
 	ErrNoOwnKey  = errors.New("the project has no key of its own for this provider")
-	ErrKeySource = errors.New("the key source is credit or own")
+	ErrKeySource = errors.New("the key source must be credit or own")
 )
 
-// OwnKeys are the keys that projects keep, and whether they pay.
+// OwnKeys provides the keys that projects store, and says whether these keys pay.
 type OwnKeys interface {
-	// KeySource returns KeySourceCredit or KeySourceOwn.
+	// KeySource returns a project's key source, KeySourceCredit or KeySourceOwn.
 	KeySource(ctx context.Context, account, project string) (string, error)
 	// OwnKey returns the project's key of a credential provider, or ErrNoOwnKey.
 	OwnKey(ctx context.Context, account, project, provider string) (string, error)
@@ -41,25 +41,25 @@ type KeySourceStore interface {
 	SetKeySource(ctx context.Context, source string, e audit.Entry) error
 }
 
-// KeySources reads and changes the key source of projects.
+// KeySources reads and changes the key sources of projects.
 type KeySources struct {
 	Store KeySourceStore
 	Now   func() time.Time
 }
 
-// KeySource returns KeySourceCredit or KeySourceOwn.
+// KeySource returns a project's key source, KeySourceCredit or KeySourceOwn.
 func (k KeySources) KeySource(ctx context.Context, account, project string) (string, error) {
 	return k.Store.KeySource(ctx, account, project)
 }
 
-// SetKeySource changes the key source, starting with the next call. It returns ErrKeySource for any other word.
+// SetKeySource changes the key source, starting with the next call. It returns ErrKeySource for an unknown source.
 func (k KeySources) SetKeySource(ctx context.Context, account, project, source string, by audit.Actor) error {
 	if source != KeySourceCredit && source != KeySourceOwn {
 		return ErrKeySource
 	}
-	summary := "calls to models are paid from credit"
+	summary := "calls to models are paid with credit"
 	if source == KeySourceOwn {
-		summary = "calls to models are paid by the project's own keys"
+		summary = "calls to models are paid with the project's own keys"
 	}
 	e := audit.New(k.Now().UTC().Truncate(time.Millisecond), account, by, "gateway.key_source_changed", project, summary)
 	if err := k.Store.SetKeySource(ctx, source, e); err != nil {
@@ -68,7 +68,7 @@ func (k KeySources) SetKeySource(ctx context.Context, account, project, source s
 	return nil
 }
 
-// paysItself reports whether a project's own keys pay for its calls of a model. Local models cost nothing.
+// paysItself reports whether a project's own keys pay for its calls to a model. Local models cost nothing.
 func (s *Service) paysItself(ctx context.Context, who Caller, m *Model) (bool, error) {
 	if s.OwnKeys == nil || m.Provider.Local {
 		return false, nil
@@ -80,15 +80,15 @@ func (s *Service) paysItself(ctx context.Context, who Caller, m *Model) (bool, e
 	return source == KeySourceOwn, nil
 }
 
-// whyNotOwn says why projects cannot call a model with their own keys, or returns "".
+// whyNotOwn returns the reason why projects cannot call a model with their own keys, or "".
 func (m *Model) whyNotOwn() string {
 	if m.Provider.OwnKeys != "" {
 		return ""
 	}
-	return "this project pays with its own keys, and the operator takes none for " + m.Provider.Name
+	return "this project pays with its own keys, and the operator accepts none for " + m.Provider.Name
 }
 
-// takeOwnKey makes the call use the project's key.
+// takeOwnKey makes the call use the project's own key.
 func (c *call) takeOwnKey(ctx context.Context) error {
 	p := c.model.Provider
 	text, err := c.s.OwnKeys.OwnKey(ctx, c.who.Account, c.who.Project, p.OwnKeys)
@@ -103,21 +103,21 @@ func (c *call) takeOwnKey(ctx context.Context) error {
 	return nil
 }
 
-// refusesOwnKey reports whether a status means that the provider does not accept the project's own key, or that the
-// key's budget is spent.
+// refusesOwnKey reports whether a status means that the provider rejected the project's own key, or that the key's
+// budget is spent.
 func (c *call) refusesOwnKey(status int, spent bool) bool {
 	return c.own && (spent || status == http.StatusUnauthorized || status == http.StatusForbidden ||
 		status == http.StatusPaymentRequired)
 }
 
-// ownKeyRefused records the refusal for the owner. Credit does not pay instead.
+// ownKeyRefused records the refusal for the owner. The call is not paid with credit instead.
 func (c *call) ownKeyRefused(ctx context.Context) *Refusal {
 	ctx, cancel := settleContext(ctx)
 	defer cancel()
 	p := c.model.Provider
 	if err := c.s.OwnKeys.OwnKeyRefused(ctx, c.who.Account, c.who.Project, p.OwnKeys); err != nil {
-		c.s.Log.ErrorContext(ctx, "failed to note a refused key", "provider", p.ID, "err", err)
+		c.s.Log.ErrorContext(ctx, "failed to record refused key", "provider", p.ID, "err", err)
 	}
 	return refuse(CodeOwnKeyRefused, p.Name+" refused this project's own key, or its budget there is spent: its owner "+
-		"tests or replaces it on the project's credentials page")
+		"can test or replace it on the project's credentials page")
 }

@@ -27,23 +27,23 @@ type result struct {
 	outcome   string
 	usage     wire.Usage
 	estimated bool
-	carried   bool // the operator pays
-	malformed bool // the provider reported a usage that cannot be true
+	carried   bool // the operator pays for the call
+	malformed bool // the provider reported impossible usage
 }
 
-// transfer passes the answer of one call to the app.
+// transfer forwards the answer of one call to the app.
 type transfer struct {
 	*call
 	to     Sink
 	answer *wire.Answer
 	cancel context.CancelCauseFunc // cancels the request to the provider
-	timer  *time.Timer             // limits the wait for its next byte
-	left   atomic.Bool             // the app has left
-	missed bool                    // the app left before it had the whole answer
-	begun  bool                    // something was written to the app
+	timer  *time.Timer             // limits the wait for the provider's next byte
+	left   atomic.Bool             // the app has disconnected
+	missed bool                    // the app disconnected before it received the whole answer
+	begun  bool                    // something was already sent to the app
 }
 
-// pass sends the request, passes the answer on and settles the call.
+// pass sends the request, forwards the answer and settles the call.
 func (c *call) pass(ctx context.Context, to Sink) error {
 	upstream, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
@@ -51,7 +51,7 @@ func (c *call) pass(ctx context.Context, to Sink) error {
 	defer context.AfterFunc(c.s.ctx, func() { cancel(errStopped) })()
 	total := time.AfterFunc(c.s.Limits.Total, func() { cancel(errTotal) })
 	defer total.Stop()
-	// A usage report of more than ten times the context cannot be true.
+	// A usage report of more than ten times the model's context cannot be true.
 	t := &transfer{call: c, to: to, cancel: cancel, answer: wire.NewAnswer(c.request, 10*c.model.context)}
 	if c.who.Session != "" {
 		t.answer.CollectTools()
@@ -63,7 +63,7 @@ func (c *call) pass(ctx context.Context, to Sink) error {
 		first = c.s.Limits.FirstByte
 	}
 	t.timer = time.AfterFunc(first, func() { cancel(errFirstByte) })
-	defer func() { t.timer.Stop() }() // the timer at the end
+	defer func() { t.timer.Stop() }() // the timer in use at that time
 	response, err := c.send(upstream)
 	if err != nil {
 		return t.failUnanswered(ctx, upstream, err)
@@ -81,8 +81,8 @@ func (c *call) pass(ctx context.Context, to Sink) error {
 	return t.passStream(ctx, upstream, response)
 }
 
-// drainWhenLeft continues to read the answer for a while after the app has left, because the usage comes last. If too
-// many answers are being drained already, it cancels the request. The returned function stops the watching.
+// drainWhenLeft keeps reading the answer for a while after the app has disconnected, because the usage comes last. If
+// too many answers are already being drained, it cancels the request. The returned function stops watching the app.
 func (t *transfer) drainWhenLeft(ctx context.Context) func() {
 	var timer atomic.Pointer[time.Timer]
 	ended := make(chan struct{})
@@ -108,7 +108,7 @@ func (t *transfer) drainWhenLeft(ctx context.Context) func() {
 	}
 }
 
-// answering replaces the limit for the first byte with the limit between two reads.
+// answering replaces the limit on the wait for the first byte with the limit between two reads.
 func (t *transfer) answering() {
 	t.timer.Stop()
 	t.timer = time.AfterFunc(t.s.Limits.Idle, func() { t.cancel(errIdle) })
@@ -125,8 +125,8 @@ func (t *transfer) failUnanswered(ctx, upstream context.Context, err error) erro
 	return refusal
 }
 
-// unseen is the result of a call of whose answer nothing was seen. The app does not pay for it; but the provider bills
-// what it did not answer in time, which is booked as the operator's.
+// unseen returns the result of a call whose answer the app received no part of. The app does not pay for it. If the
+// provider did not answer in time, it still bills the call, and the operator pays.
 func (t *transfer) unseen(err error, outcome string) result {
 	if !isTimeout(err) {
 		return result{outcome: outcome}
@@ -136,7 +136,7 @@ func (t *transfer) unseen(err error, outcome string) result {
 	return r
 }
 
-// passWhole passes an answer that is not streamed. It is charged before the app receives it.
+// passWhole forwards an answer that is not streamed. It charges the call before the app receives the answer.
 func (t *transfer) passWhole(ctx, upstream context.Context, response *http.Response) error {
 	body, err := t.readWhole(response)
 	switch {
@@ -156,7 +156,7 @@ func (t *transfer) passWhole(ctx, upstream context.Context, response *http.Respo
 	}
 	t.noteTools(ctx)
 	t.to.Begin(false)
-	_ = t.to.Write(t.redact(body)) // an app that has left is not an error
+	_ = t.to.Write(t.redact(body)) // it is not an error if the app has disconnected
 	return nil
 }
 
@@ -189,15 +189,15 @@ func (r *resetting) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// passStream passes events as they arrive. It writes nothing before the first one, so that an error in its place still
-// gets its own status.
+// passStream forwards events as they arrive. It writes nothing before the first event, so that an error sent instead
+// of an event still gets its own status.
 func (t *transfer) passStream(ctx, upstream context.Context, response *http.Response) error {
 	kind, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
 	encoding := response.Header.Get("Content-Encoding")
 	if kind != "text/event-stream" || encoding != "" && encoding != "identity" {
 		return t.passNoStream(ctx, upstream, response)
 	}
-	// Small, since there is one for each open stream, and events are.
+	// Each open stream has one such buffer, and events are small.
 	read, written := make([]byte, 4<<10), []byte(nil)
 	from := &resetting{t, response.Body}
 	for {
@@ -227,7 +227,7 @@ func (t *transfer) passStream(ctx, upstream context.Context, response *http.Resp
 	}
 }
 
-// passNoStream handles a provider that was asked to stream and does not: usually it reports an error.
+// passNoStream handles a provider that was asked to stream but does not. Usually it reports an error.
 func (t *transfer) passNoStream(ctx, upstream context.Context, response *http.Response) error {
 	if body, err := t.readWhole(response); err != nil || t.answer.Whole(body) {
 		return t.breakOff(ctx, upstream, errProvider)
@@ -236,7 +236,7 @@ func (t *transfer) passNoStream(ctx, upstream context.Context, response *http.Re
 	return t.busy("")
 }
 
-// write passes events to the app, unless it has left.
+// write sends events to the app, unless it has disconnected.
 func (t *transfer) write(p []byte) {
 	if len(p) == 0 {
 		return
@@ -251,7 +251,7 @@ func (t *transfer) write(p []byte) {
 	}
 	if t.to.Write(t.redact(p)) != nil {
 		t.missed = true
-		t.left.Store(true) // the server ends the request's context, which starts the drain
+		t.left.Store(true) // the server then ends the request's context, which starts the drain
 	}
 }
 
@@ -272,7 +272,7 @@ func (t *transfer) outcome() string {
 	return outcomeOK
 }
 
-// breakOff settles an incomplete answer by its receipt, or by an estimate from the part that was seen.
+// breakOff settles an incomplete answer with its usage report, or with an estimate from the part that was received.
 func (t *transfer) breakOff(ctx, upstream context.Context, err error) error {
 	err = cmp.Or(context.Cause(upstream), err)
 	r := t.unseen(err, outcomeFailed)
@@ -293,7 +293,7 @@ func (t *transfer) breakOff(ctx, upstream context.Context, err error) error {
 	return t.unanswered(err)
 }
 
-// broken says why an answer broke off. Most often the reason is the provider's.
+// broken returns the reason why an answer broke off. Usually it is the provider's.
 func (t *transfer) broken(err error) error {
 	refusal := &Refusal{Code: CodeProviderError, Message: ErrBroken.Error()}
 	if isTimeout(err) || errors.Is(err, errRevoked) || errors.Is(err, errStopped) || errors.Is(err, errUncovered) {
@@ -303,7 +303,7 @@ func (t *transfer) broken(err error) error {
 	return fmt.Errorf("%w: %w", ErrBroken, refusal)
 }
 
-// result returns the usage of the answer: the provider's report, or an estimate without one.
+// result returns the usage of the answer: as the provider reported it, or otherwise an estimate.
 func (t *transfer) result(outcome string) result {
 	a := t.answer
 	if a.Final && !a.Malformed {

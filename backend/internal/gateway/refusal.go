@@ -8,7 +8,7 @@ import (
 	"github.com/service-dev/service/backend/internal/gateway/wire"
 )
 
-// Codes of a Refusal. Those of wire and credit are used as they are.
+// Codes of a Refusal. A Refusal may also have a code of package wire or credit.
 const (
 	CodeInvalidKey          = "invalid_key"
 	CodeModelNotFound       = "model_not_found"
@@ -32,11 +32,11 @@ const (
 	CodeForwarded           = "forwarded_call"
 )
 
-// ForwardedHeader is sent to servers that people added. A gateway refuses calls with it: it may be their own server,
-// and would call itself without end.
+// ForwardedHeader is sent to servers that people added. A gateway refuses calls with this header: the server may be
+// the gateway itself, which would then call itself endlessly.
 const ForwardedHeader = "Service-Gateway"
 
-// Forwarded refuses a call with ForwardedHeader.
+// Forwarded returns the refusal of a call with ForwardedHeader.
 func Forwarded() *Refusal {
 	return refuse(CodeForwarded, "an AI gateway called this one: add the server behind it as a local server instead")
 }
@@ -44,9 +44,9 @@ func Forwarded() *Refusal {
 // Refusal says why a call got no answer, and what to do next.
 type Refusal struct {
 	Code, Message string
-	Param         string        // the field of the request, if it is about one
+	Param         string        // the invalid field of the request, if there is one
 	RetryAfter    time.Duration // 0 if waiting does not help
-	// Money are amounts that explain the refusal, in micro-USD and tokens, and where to pay in, by name.
+	// Money holds amounts that explain the refusal, in micro-USD and tokens, and the top-up page, by name.
 	Money map[string]any
 
 	cause error
@@ -55,10 +55,11 @@ type Refusal struct {
 // Error returns the message.
 func (e *Refusal) Error() string { return e.Message }
 
-// Unwrap returns the cause, which apps do not see.
+// Unwrap returns the cause, which is not revealed to apps.
 func (e *Refusal) Unwrap() error { return e.cause }
 
-// outcome is how a call that its provider did not serve is counted: under its code if its owner can act on it.
+// outcome returns the outcome to record for a call that its provider did not serve. It is the code if the call's owner
+// can act on it.
 func (e *Refusal) outcome() string {
 	if e.Code == CodeOwnKeyRefused || e.Code == CodeProviderUnreachable {
 		return e.Code
@@ -68,7 +69,7 @@ func (e *Refusal) outcome() string {
 
 func refuse(code, message string) *Refusal { return &Refusal{Code: code, Message: message} }
 
-// noCredit are the amounts of a call that the credit does not cover, and where the owner pays in.
+// noCredit returns the amounts of a call that the credit does not cover, and the page where the owner adds credit.
 func noCredit(e *credit.NoCredit) map[string]any {
 	money := map[string]any{"needed": e.Needed, "available": e.Available}
 	if e.TopUp != "" {
@@ -77,7 +78,8 @@ func noCredit(e *credit.NoCredit) map[string]any {
 	return money
 }
 
-// capReached is the refusal of a call by a cap whose rest covers an answer of so many tokens.
+// capReached returns the refusal of a call by a cap. covered is the length of the answer, in tokens, that the rest of
+// the cap covers.
 func capReached(e *credit.CapReached, covered int64) *Refusal {
 	what := "the " + e.Of + "'s spending cap of this " + e.Cap
 	if e.Used < e.Limit {
@@ -89,14 +91,14 @@ func capReached(e *credit.CapReached, covered int64) *Refusal {
 	if covered > 0 {
 		money["affordableOutputTokens"] = covered
 	}
-	return &Refusal{Code: CodeCapReached, Money: money, Message: what + ": its owner can raise it, or wait until it " +
+	return &Refusal{Code: CodeCapReached, Money: money, Message: what + ": its owner can raise it or wait until it " +
 		"resets"}
 }
 
-// retryReserved is how soon credit that other calls hold may be free again.
+// retryReserved is how soon credit held by other calls may be available again.
 const retryReserved = 2 * time.Second
 
-// refusalOf converts an error of a hold or of decoding to a Refusal.
+// refusalOf converts an error from holding credit or from decoding to a Refusal.
 func refusalOf(err error) *Refusal {
 	var (
 		refusal  *Refusal
@@ -113,7 +115,7 @@ func refusalOf(err error) *Refusal {
 		return &Refusal{Code: field.Code, Message: field.Message, Param: field.Param}
 	case errors.As(err, &none):
 		return &Refusal{Code: CodeNoCredit,
-			Message: "the account has too little credit for this call: its owner sees the balance on the account's page",
+			Message: "the account has too little credit for this call: its owner can see the balance on the account's page",
 			Money:   noCredit(none)}
 	case errors.As(err, &reserved):
 		of := "account's credit"
@@ -128,6 +130,7 @@ func refusalOf(err error) *Refusal {
 	case errors.As(err, &capped):
 		return capReached(capped, 0)
 	}
-	return &Refusal{Code: CodeUnavailable, Message: "the gateway cannot serve now: try again", RetryAfter: time.Second,
-		cause: err}
+	return &Refusal{Code: CodeUnavailable, Message: "the gateway cannot serve now: try again",
+		RetryAfter: time.Second,
+		cause:      err}
 }

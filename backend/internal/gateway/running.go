@@ -9,10 +9,10 @@ import (
 	"github.com/service-dev/service/backend/internal/credit"
 )
 
-// keysAtOnce is how many keys one query checks.
+// keysAtOnce is the maximum number of keys that one query checks.
 const keysAtOnce = 256
 
-// keep registers a call for renew and cutRevoked; forget removes it.
+// keep registers a call for renew and cutRevoked. forget removes it.
 func (s *Service) keep(c *call, cut context.CancelCauseFunc) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -37,17 +37,17 @@ func (s *Service) keeps(c *call) bool {
 	return s.cuts[c] != nil
 }
 
-// renew extends the leases of the holds, and cuts the calls whose hold has ended.
+// renew extends the leases of the holds. It cuts off calls whose hold has ended.
 func (s *Service) renew(ctx context.Context) error {
 	for c, cut := range s.kept() {
 		if c.hold == "" {
 			continue
 		}
 		err := s.Purse.Renew(ctx, c.hold)
-		if err == nil || ctx.Err() != nil || !s.keeps(c) { // the call was settled meanwhile
+		if err == nil || ctx.Err() != nil || !s.keeps(c) { // the call was settled in the meantime
 			continue
 		}
-		s.Log.ErrorContext(ctx, "failed to renew the hold of a call", "err", err)
+		s.Log.ErrorContext(ctx, "failed to renew hold of call", "err", err)
 		if errors.Is(err, credit.ErrHoldEnded) || errors.Is(err, credit.ErrNoHold) {
 			cut(errUncovered)
 		}
@@ -55,8 +55,8 @@ func (s *Service) renew(ctx context.Context) error {
 	return nil
 }
 
-// cutRevoked cuts the calls whose key is no longer valid. It asks the store, because another process may have revoked
-// the key. Calls whose key cannot be checked continue.
+// cutRevoked cuts off the calls whose key is no longer valid. It queries the store, because another process may have
+// revoked the key. Calls whose key cannot be checked continue.
 func (s *Service) cutRevoked(ctx context.Context) error {
 	calls, ids := s.kept(), map[string]bool{}
 	for c := range calls {

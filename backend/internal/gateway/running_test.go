@@ -11,7 +11,7 @@ import (
 	"github.com/service-dev/service/packaging/llmtest"
 )
 
-// latePurse answers the first renewal only after the call has ended.
+// latePurse returns from the first renewal only after the call has ended.
 type latePurse struct {
 	*memoryPurse
 	renewing chan string
@@ -28,7 +28,7 @@ func (p *latePurse) Renew(_ context.Context, id string) error {
 	return nil
 }
 
-// errorLog fails the test for each error that is logged.
+// errorLog fails the test for every error that is logged.
 type errorLog struct {
 	slog.Handler
 	t *testing.T
@@ -37,12 +37,12 @@ type errorLog struct {
 func (l errorLog) Enabled(context.Context, slog.Level) bool { return true }
 func (l errorLog) Handle(_ context.Context, r slog.Record) error {
 	if r.Level >= slog.LevelError {
-		l.t.Errorf("logged %q", r.Message)
+		l.t.Errorf("logged error %q, want none", r.Message)
 	}
 	return nil
 }
 
-// A call that ends while its hold is renewed is not a failure.
+// A call that ends while its hold is being renewed is not logged as a failure.
 func TestService_RenewsWhileACallEnds(t *testing.T) {
 	purse := &latePurse{renewing: make(chan string, 1000), ended: make(chan struct{})}
 	w := newWorld(t, credit.USD, Limits{Renew: time.Millisecond}, func(o *Options) {
@@ -62,7 +62,7 @@ func TestService_RenewsWhileACallEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	second := call()
-	close(purse.ended) // the renewal of the first call returns, and then that of the second begins
+	close(purse.ended) // the first call's renewal returns, and then the second call's begins
 	<-purse.renewing
 	w.provider.Continue()
 	<-second

@@ -11,15 +11,15 @@ import (
 	"github.com/service-dev/service/proto/assistantscript"
 )
 
-// scriptModel is the model that a session's script is. It costs nothing and needs no provider.
+// scriptModel is the model that a session's script appears as. It costs nothing and needs no provider.
 var scriptModel = &Model{ID: assistantscript.Model, Name: "Script", API: wire.Chat,
 	Provider: &Provider{ID: "service", Name: "this session's script", Local: true}}
 
-// maxScriptCalls is how many answers of one session's script may wait for their time, so that no session takes the
-// place of all calls.
+// maxScriptCalls is how many answers of one session's script may wait until they are due, so that no session can use
+// up the limit of all calls.
 const maxScriptCalls = 64
 
-// script returns the script that answers for a model, or nil.
+// script returns the script that answers calls to a model, or nil.
 func (s *Service) script(ctx context.Context, who Caller, model string) (*assistantscript.Script, error) {
 	if who.Session == "" || model != Assistant && model != assistantscript.Model {
 		return nil, nil
@@ -31,7 +31,7 @@ func (s *Service) script(ctx context.Context, who Caller, model string) (*assist
 	return script, nil
 }
 
-// playScript answers a call by its session's script, once the answer is due.
+// playScript answers a call from its session's script once the answer is due.
 func (c *call) playScript(ctx context.Context, body []byte, to Sink) error {
 	request, err := assistantscript.ParseRequest(body)
 	if err != nil {
@@ -60,14 +60,13 @@ func (c *call) playScript(ctx context.Context, body []byte, to Sink) error {
 	to.Begin(request.Stream)
 	for _, p := range parts {
 		if to.Write(p) != nil {
-			return nil // the app has left
+			return nil // the app has disconnected
 		}
 	}
 	return nil
 }
 
-// waitDue waits until the answer of a script is due or the app has left. It returns the refusal of a call that cannot
-// wait, or that is cut.
+// waitDue waits until the answer of a script is due. If the call cannot wait or is cut off, it returns the refusal.
 func (c *call) waitDue(ctx context.Context, delay time.Duration) error {
 	if delay == 0 {
 		return nil
@@ -90,7 +89,7 @@ func (c *call) waitDue(ctx context.Context, delay time.Duration) error {
 	return nil
 }
 
-// failScript counts a call that has no answer and returns its refusal.
+// failScript counts a call that gets no answer and returns its refusal.
 func (c *call) failScript(ctx context.Context, err error) error {
 	c.finish(ctx, result{outcome: outcomeFailed})
 	var failure *assistantscript.Failure
@@ -101,7 +100,7 @@ func (c *call) failScript(ctx context.Context, err error) error {
 	return err
 }
 
-// beginScript counts a waiting call of a session, unless there are too many.
+// beginScript counts a waiting call of a session. It returns false if too many are waiting.
 func (s *Service) beginScript(session string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"github.com/service-dev/service/proto/assistantscript"
 )
 
-// slowScript answers each question after a minute, and a greeting at once.
+// slowScript answers questions after a minute and greetings immediately.
 type slowScript struct{ script *assistantscript.Script }
 
 func (s slowScript) Script(context.Context, string) (*assistantscript.Script, error) {
@@ -46,7 +46,7 @@ func scriptedService(t *testing.T) (s *Service, keys *liveKeys) {
 
 const slowQuestion = `{"model":"script","messages":[{"role":"user","content":"How deep is the lake?"}]}`
 
-// ask asks a session's script and returns the channel of what the call ends with.
+// ask sends a call to a session's script and returns a channel that receives the error with which the call ends.
 func ask(ctx context.Context, s *Service, keys *liveKeys, session, body string) <-chan error {
 	keys.live.LoadOrStore(session, true)
 	done := make(chan error, 1)
@@ -57,31 +57,32 @@ func ask(ctx context.Context, s *Service, keys *liveKeys, session, body string) 
 	return done
 }
 
-// An answer that waits for its time ends with its session, not a minute later.
+// When a session ends, its waiting answers end immediately, not a minute later.
 func TestScript_WaitingAnswerIsCutWhenItsSessionEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, keys := scriptedService(t)
 		cut, other := ask(t.Context(), s, keys, "ended", slowQuestion), ask(t.Context(), s, keys, "open", slowQuestion)
 		time.Sleep(5 * time.Second)
 		if len(cut)+len(other) > 0 {
-			t.Fatal("an answer did not wait")
+			t.Fatal("got an answer within 5 s, want both calls still waiting")
 		}
 		keys.live.Delete("ended")
 		ended := time.Now()
 		var refusal *Refusal
 		if err := <-cut; !errors.As(err, &refusal) || refusal.Code != CodeInvalidKey {
-			t.Errorf("the call of the ended session: %v", err)
+			t.Errorf("call of the ended session: got %v, want CodeInvalidKey", err)
 		}
 		if took := time.Since(ended); took > time.Second {
-			t.Errorf("the call ended %s after its session", took)
+			t.Errorf("the call ended %s after its session, want at most 1 s", took)
 		}
 		if err := <-other; err != nil {
-			t.Errorf("the call of the open session: %v", err)
+			t.Errorf("call of the open session: %v", err)
 		}
 	})
 }
 
-// Waiting answers of one session take no place from other sessions, and nobody's from answers that need not wait.
+// The waiting answers of one session do not use up the limit for other sessions, and never that for answers that need
+// not wait.
 func TestScript_BoundsTheWaitingAnswersOfASession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, keys := scriptedService(t)
@@ -97,28 +98,28 @@ func TestScript_BoundsTheWaitingAnswersOfASession(t *testing.T) {
 			var refusal *Refusal
 			if err := <-ask(t.Context(), s, keys, "full", slowQuestion); !errors.As(err, &refusal) ||
 				refusal.Code != CodeTooManyCalls || refusal.RetryAfter == 0 {
-				t.Errorf("a call above the limit: %v", err)
+				t.Errorf("call above the limit: got %v, want CodeTooManyCalls with a retry time", err)
 			}
 		}
 		refused()
 		if err := <-ask(t.Context(), s, keys, "full", string(body("script", ""))); err != nil {
-			t.Errorf("an answer that need not wait: %v", err)
+			t.Errorf("answer that need not wait: %v", err)
 		}
 		waiting = append(waiting, ask(t.Context(), s, keys, "empty", slowQuestion))
 		leave()
 		if err := <-gone; err != nil {
-			t.Errorf("the call of an app that has left: %v", err)
+			t.Errorf("call of an app that disconnected: %v", err)
 		}
-		waiting = append(waiting, ask(t.Context(), s, keys, "full", slowQuestion)) // in its place
+		waiting = append(waiting, ask(t.Context(), s, keys, "full", slowQuestion)) // takes the freed place
 		synctest.Wait()
 		refused()
 		for _, done := range waiting {
 			if err := <-done; err != nil {
-				t.Errorf("a call within the limit: %v", err)
+				t.Errorf("call within the limit: %v", err)
 			}
 		}
 		if len(s.scripts) != 0 {
-			t.Errorf("%v are still counted", s.scripts)
+			t.Errorf("waiting calls still counted: %v, want none", s.scripts)
 		}
 	})
 }

@@ -20,16 +20,17 @@ import (
 	"github.com/service-dev/service/backend/internal/gateway/wire"
 )
 
-// Reasons for which a call is cut.
+// Reasons for cutting off a call.
 var (
 	errFirstByte = errors.New("the provider did not answer in time")
 	errIdle      = errors.New("the provider stopped sending")
 	errTotal     = errors.New("the call took too long")
-	errLeft      = errors.New("the app left")
+	errLeft      = errors.New("the app disconnected")
 )
 
-// newClient returns a client that follows no redirects, which would send the key elsewhere, and that speaks HTTP/1.1,
-// where each connection carries one call. allow decides about each address before it connects; nil allows all.
+// newClient returns a client that follows no redirects, which would send the key to another server, and that speaks
+// HTTP/1.1, so that each connection carries one call. allow checks each address before the client connects to it; nil
+// allows all.
 func newClient(allow func(network, address string, _ syscall.RawConn) error) *http.Client {
 	dialer := &net.Dialer{Timeout: 10 * time.Second, Control: allow}
 	return &http.Client{
@@ -49,12 +50,11 @@ func newClient(allow func(network, address string, _ syscall.RawConn) error) *ht
 	}
 }
 
-// cloudSecrets are the addresses of private networks at which clouds serve secrets of the machine: of AWS and of
-// Google.
+// cloudSecrets are addresses in private networks at which AWS and Google Cloud serve a machine's secrets.
 var cloudSecrets = []netip.Addr{netip.MustParseAddr("fd00:ec2::254"), netip.MustParseAddr("fd20:ce::254")}
 
-// localOnly allows addresses of this machine and of private networks, after names were resolved. Addresses of the link
-// are not among them: at clouds, secrets of the machine are read there.
+// localOnly allows addresses of this machine and of private networks, after names were resolved. It refuses link-local
+// addresses, because clouds serve a machine's secrets there.
 func localOnly(_, address string, _ syscall.RawConn) error {
 	at, err := netip.ParseAddrPort(address)
 	ip := at.Addr().Unmap().WithZone("")
@@ -64,7 +64,7 @@ func localOnly(_, address string, _ syscall.RawConn) error {
 	return nil
 }
 
-// countedConn counts the written bytes, to know whether a failed request can have reached the provider.
+// countedConn counts the bytes written, which shows whether a failed request can have reached the provider.
 type countedConn struct {
 	net.Conn
 	written atomic.Int64
@@ -76,7 +76,8 @@ func (c *countedConn) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// send posts the body. It repeats a request once if not a single byte was written; any other might be billed twice.
+// send posts the body. It repeats a failed request once if no byte was written; otherwise the call might be billed
+// twice.
 func (c *call) send(ctx context.Context) (*http.Response, error) {
 	for attempt := 0; ; attempt++ {
 		var conn *countedConn
@@ -129,8 +130,8 @@ const (
 	busyRetry     = 5 * time.Second
 )
 
-// refused explains a status other than 200. An app sees the provider's body, without the key, only if it says what is
-// wrong with the request.
+// refused converts a status other than 200 to a Refusal. The app sees the provider's response body, without the key,
+// only if it says what is wrong with the request.
 func (c *call) refused(ctx context.Context, r *http.Response) *Refusal {
 	body, _ := io.ReadAll(io.LimitReader(r.Body, maxErrorBody))
 	p, status := c.model.Provider, r.StatusCode
@@ -145,10 +146,10 @@ func (c *call) refused(ctx context.Context, r *http.Response) *Refusal {
 		return c.busy(r.Header.Get("Retry-After"))
 	}
 	if p.added {
-		return refuse(CodeProviderUnreachable, "the local server "+p.ID+" refused the call: its owner checks it on the "+
+		return refuse(CodeProviderUnreachable, "the local server "+p.ID+" refused the call: its owner can check it on the "+
 			"project's gateway page")
 	}
-	// The key, its budget, the model's name or a redirect: only the operator can fix it.
+	// The cause is the key, its budget, the model's name or a redirect, which only the operator can fix.
 	c.s.Log.Error("provider refused the operator's request", "provider", p.ID, "model", c.model.ID, "status", status)
 	return &Refusal{Code: CodeProviderUnavailable, RetryAfter: maxRetryAfter,
 		Message: "the model's provider refuses this backend: tell its operator, whose log names the reason"}
@@ -170,7 +171,7 @@ func (c *call) providerMessage(body []byte) string {
 	return string(c.redact([]byte(message)))
 }
 
-// redact removes the provider's key from the bytes that the provider sent.
+// redact removes the provider's key from bytes that the provider sent.
 func (c *call) redact(p []byte) []byte {
 	if k := c.key.reveal(); k != "" && bytes.Contains(p, []byte(k)) {
 		return bytes.ReplaceAll(p, []byte(k), []byte("[removed]"))
@@ -182,26 +183,26 @@ func isTimeout(err error) bool {
 	return errors.Is(err, errFirstByte) || errors.Is(err, errTotal) || errors.Is(err, errIdle)
 }
 
-// unanswered explains a request without a response.
+// unanswered returns the refusal of a request that got no response.
 func (c *call) unanswered(err error) *Refusal {
 	switch {
 	case isTimeout(err):
 		return &Refusal{Code: CodeProviderTimeout, RetryAfter: busyRetry,
 			Message: "the model's provider did not answer in time: try again"}
 	case errors.Is(err, errRevoked) && c.who.Session != "":
-		return refuse(CodeInvalidKey, "the session is over: open one and attach to it, its welcome has a token")
+		return refuse(CodeInvalidKey, "the session is over: open another and attach to it, its welcome has a new token")
 	case errors.Is(err, errRevoked):
-		return refuse(CodeInvalidKey, "the project key was revoked: keys are made on the project's page")
+		return refuse(CodeInvalidKey, "the project key was revoked: create another on the project's page")
 	case errors.Is(err, errStopped):
-		return &Refusal{Code: CodeUnavailable, RetryAfter: time.Second, Message: "the server restarts: try again"}
+		return &Refusal{Code: CodeUnavailable, RetryAfter: time.Second, Message: "the server is restarting: try again"}
 	case errors.Is(err, errUncovered):
 		return &Refusal{Code: CodeUnavailable, RetryAfter: time.Second,
-			Message: "the credit that was reserved for this call was given back: try again"}
+			Message: "the credit reserved for this call was released: try again"}
 	case c.model.Provider.Local:
 		return &Refusal{Code: CodeProviderUnreachable, RetryAfter: busyRetry,
 			Message: "the local provider " + c.model.Provider.ID + " does not answer: start it"}
 	}
-	c.s.Log.Warn("provider did not answer", "provider", c.model.Provider.ID, "model", c.model.ID)
+	c.s.Log.Warn("provider did not respond", "provider", c.model.Provider.ID, "model", c.model.ID)
 	return &Refusal{Code: CodeProviderUnavailable, RetryAfter: busyRetry,
 		Message: "the model's provider does not answer: try again"}
 }

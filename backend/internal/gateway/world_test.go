@@ -15,7 +15,7 @@ import (
 	"github.com/service-dev/service/packaging/llmtest"
 )
 
-// memoryPurse is a ledger of one account that fails on request.
+// memoryPurse is an in-memory ledger of one account that fails on demand.
 type memoryPurse struct {
 	mu      sync.Mutex
 	posted  credit.Amount
@@ -23,11 +23,11 @@ type memoryPurse struct {
 	next    int
 	rows    []credit.Call
 	charged []credit.Amount
-	carried credit.Amount // by the operator, of calls that are not charged
+	carried credit.Amount // paid by the operator, for calls that are not charged
 	renewed chan string
 	renew   error
-	capped  error         // of holds that the balance covers
-	settled chan struct{} // receives one value for each counted call
+	capped  error         // returned by holds that the balance covers
+	settled chan struct{} // receives one value per counted call
 }
 
 func newPurse(posted credit.Amount) *memoryPurse {
@@ -96,7 +96,7 @@ func (p *memoryPurse) Record(_ context.Context, call credit.Call) error {
 	return nil
 }
 
-// last waits for the next counted call and returns it, with its charge and the amount still held.
+// last waits for the next counted call. It returns the call, its charge and the number of holds left.
 func (p *memoryPurse) last() (call credit.Call, charged credit.Amount, holds int) {
 	<-p.settled
 	p.mu.Lock()
@@ -104,7 +104,7 @@ func (p *memoryPurse) last() (call credit.Call, charged credit.Amount, holds int
 	return p.rows[len(p.rows)-1], p.charged[len(p.charged)-1], len(p.holds)
 }
 
-// liveKeys are the keys that were not revoked.
+// liveKeys holds the keys that are not revoked.
 type liveKeys struct{ live sync.Map }
 
 func (k *liveKeys) LiveKeys(_ context.Context, ids []string) (live []string, _ error) {
@@ -116,7 +116,7 @@ func (k *liveKeys) LiveKeys(_ context.Context, ids []string) (live []string, _ e
 	return live, nil
 }
 
-// recorder is an app.
+// recorder acts as an app and records the answer.
 type recorder struct {
 	mu    sync.Mutex
 	text  bytes.Buffer
@@ -140,7 +140,7 @@ func (r *recorder) String() string {
 	return r.text.String()
 }
 
-// world is a service with a fake provider.
+// world is a gateway service with a fake provider.
 type world struct {
 	*Service
 	purse    *memoryPurse
@@ -174,7 +174,7 @@ func newWorld(t *testing.T, posted credit.Amount, limits Limits, change ...func(
 	return w
 }
 
-// add offers a model of the fake provider.
+// add offers another model of the fake provider.
 func (w *world) add(id string) { w.addAt(id, w.provider.URL) }
 
 func (w *world) addAt(id, base string) {

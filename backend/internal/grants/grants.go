@@ -1,6 +1,6 @@
 // Package grants defines what an account allows agents to do with a project's data: a level for each capability, and
-// one for each field of the assistant's configuration. It decides and knows neither routes nor SQL. The connection page
-// and the browser simulator need no grant.
+// one for each field of the assistant's configuration. It makes the decision, and contains no routes or SQL. The
+// connection page and the browser simulator need no grant.
 package grants
 
 import "fmt"
@@ -8,7 +8,7 @@ import "fmt"
 // Capability is the kind of data that a grant applies to.
 type Capability string
 
-// The capabilities.
+// The capabilities that can be granted.
 const (
 	Assistant   Capability = "assistant_config"
 	Credentials Capability = "credentials"
@@ -18,7 +18,7 @@ const (
 // Level is how much a grant allows.
 type Level string
 
-// The levels. Each includes those before it.
+// The levels, in ascending order. Each includes those before it.
 const (
 	Off       Level = "off"
 	Read      Level = "read"
@@ -38,8 +38,8 @@ func (l Level) rank() int {
 	return 0
 }
 
-// Fields of the capability Assistant that have a grant each. GatewayUsage is not a setting: it is the cost of the
-// project's calls through the gateway and can only be read.
+// Fields of the capability Assistant that have a grant of their own. GatewayUsage is not a setting: it is the cost of
+// the project's calls through the gateway, and is read-only.
 const (
 	RealtimeModel = "realtimeModel"
 	Voice         = "voice"
@@ -50,15 +50,15 @@ const (
 	GatewayUsage  = "gatewayUsage"
 )
 
-// Fields lists them in the order in which they are displayed.
+// Fields lists all fields with a grant of their own, in display order.
 func Fields() []string { return append(Settings(), GatewayUsage) }
 
-// Settings lists those that are fields of the assistant's config.
+// Settings lists the fields that are settings in the assistant's config.
 func Settings() []string {
 	return []string{RealtimeModel, Voice, MemoryModel, TextModel, SessionMemory, Sounds}
 }
 
-// Levels lists the levels that a capability, or a field of it, can have.
+// Levels lists the levels that a field can have, or a whole capability if field is empty.
 func Levels(field string) []Level {
 	if field == GatewayUsage {
 		return []Level{Off, Read}
@@ -66,14 +66,14 @@ func Levels(field string) []Level {
 	return []Level{Off, Read, ReadWrite}
 }
 
-// Grants are the levels of one project.
+// Grants holds the levels of one project.
 type Grants struct {
-	Assistant   map[string]Level // every field of Fields
+	Assistant   map[string]Level // has every field in Fields
 	Credentials Level
 	Analytics   Level
 }
 
-// Default returns the grants of a project that nobody has changed.
+// Default returns the grants of a project whose grants were never changed.
 func Default() Grants {
 	g := Grants{Assistant: map[string]Level{}, Credentials: ReadWrite, Analytics: Read}
 	for _, f := range Settings() {
@@ -83,8 +83,8 @@ func Default() Grants {
 	return g
 }
 
-// Of returns the level of a capability. For the assistant's config it is that of field, or with field empty the
-// highest of all its settings.
+// Of returns the level of a capability. For the assistant's config, it returns the level of field, or the highest
+// level of all settings if field is empty.
 func (g Grants) Of(c Capability, field string) Level {
 	switch c {
 	case Credentials:
@@ -106,7 +106,7 @@ func (g Grants) Of(c Capability, field string) Level {
 	return Off
 }
 
-// Require returns a *DeniedError unless the level includes needed.
+// Require returns a *DeniedError unless the project's level includes needed.
 func (g Grants) Require(project string, c Capability, field string, needed Level) error {
 	if has := g.Of(c, field); !has.Allows(needed) {
 		return &DeniedError{Project: project, Capability: c, Field: field, Needed: needed, Granted: has}
@@ -114,16 +114,17 @@ func (g Grants) Require(project string, c Capability, field string, needed Level
 	return nil
 }
 
-// DeniedError is a refusal by a grant.
+// DeniedError reports that a grant does not allow something.
 type DeniedError struct {
 	Project         string
 	Capability      Capability
-	Field           string // of the assistant's config; may be empty
+	Field           string // a field of the assistant's config, or empty
 	Needed, Granted Level
 }
 
-// Error includes the capability and the level needed.
+// Error returns a message with the capability and the level needed.
 func (e *DeniedError) Error() string {
-	return fmt.Sprintf("the account grants agents %s for %s of %s, %s is needed", e.Granted, name(e.Capability, e.Field),
+	return fmt.Sprintf("the account grants agents %s for %s of %s, but %s is needed", e.Granted, name(e.Capability,
+		e.Field),
 		e.Project, e.Needed)
 }

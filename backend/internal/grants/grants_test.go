@@ -8,7 +8,7 @@ import (
 	"github.com/service-dev/service/backend/internal/grants"
 )
 
-// What each granted level allows, for each required level.
+// TestLevels checks what each granted level allows for each required level.
 func TestLevels(t *testing.T) {
 	for _, c := range []struct {
 		granted, needed grants.Level
@@ -22,24 +22,25 @@ func TestLevels(t *testing.T) {
 		g := grants.Grants{Credentials: c.granted}
 		err := g.Require("com.example.app", grants.Credentials, "", c.needed)
 		if (err == nil) != c.ok {
-			t.Errorf("%q for %q: %v", c.granted, c.needed, err)
+			t.Errorf("granted %q, needed %q: got %v", c.granted, c.needed, err)
 		}
 		var denied *grants.DeniedError
 		if err != nil && (!errors.As(err, &denied) || denied.Needed != c.needed || denied.Granted != c.granted ||
 			denied.Capability != grants.Credentials) {
-			t.Errorf("%q for %q: %+v", c.granted, c.needed, denied)
+			t.Errorf("granted %q, needed %q: got %+v", c.granted, c.needed, denied)
 		}
 	}
 }
 
-// Each field of the assistant's configuration has a level; the configuration as a whole has the highest of them.
+// Each field of the assistant's configuration has a level. The level of the whole configuration is the highest of
+// them.
 func TestFields(t *testing.T) {
 	g := grants.Default()
 	for _, f := range grants.Fields() {
 		g.Assistant[f] = grants.Off
 	}
 	if err := g.Require("com.example.app", grants.Assistant, "", grants.Read); err == nil {
-		t.Error("every field is off and the config can be read")
+		t.Error("with every field off, reading the config must be denied")
 	}
 	g.Assistant[grants.Voice] = grants.Read
 	if err := g.Require("com.example.app", grants.Assistant, "", grants.Read); err != nil {
@@ -50,6 +51,6 @@ func TestFields(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	if g.Of(grants.Assistant, "colour").Allows(grants.Read) || g.Of("colour", "").Allows(grants.Read) {
-		t.Error("what is not known can be read")
+		t.Error("an unknown field or capability must not be readable")
 	}
 }

@@ -14,13 +14,13 @@ import (
 // ErrNoProject is returned for an unknown project.
 var ErrNoProject = errors.New("no such project")
 
-// InvalidError reports an unknown level, or a field without a level; Message is for people.
+// InvalidError reports an unknown level, or a level for an unknown field. Message is for display.
 type InvalidError struct{ Message string }
 
 // Error returns the message.
 func (e *InvalidError) Error() string { return e.Message }
 
-// Row is one level that differs from the default. Field is empty except for the assistant's config.
+// Row is a level that differs from the default. Field is empty except for the assistant's config.
 type Row struct {
 	Capability Capability
 	Field      string
@@ -30,19 +30,19 @@ type Row struct {
 // Store stores the levels that differ from the default.
 type Store interface {
 	GrantRows(ctx context.Context, accountID, project string) ([]Row, error)
-	// SetGrantRows replaces the rows in one transaction, with the entry that tell returns for the former rows. If tell
-	// returns false, nothing is written. It returns ErrNoProject for an unknown project.
+	// SetGrantRows replaces the rows in one transaction, together with the audit entry that tell returns for the
+	// previous rows. If tell returns false, nothing is written. It returns ErrNoProject for an unknown project.
 	SetGrantRows(ctx context.Context, accountID, project string, rows []Row, tell func(was []Row) (audit.Entry,
 		bool)) error
 }
 
-// Service reads and sets the grants of projects. A project is given by its real id, never by an alias.
+// Service reads and sets the grants of projects. Projects are identified by their real ID, never by an alias.
 type Service struct {
 	Store Store
 	Now   func() time.Time
 }
 
-// Of returns the grants of a project, or the default if nobody has set them.
+// Of returns the grants of a project, or the default ones if they were never set.
 func (s *Service) Of(ctx context.Context, accountID, project string) (Grants, error) {
 	rows, err := s.Store.GrantRows(ctx, accountID, project)
 	if err != nil {
@@ -51,8 +51,8 @@ func (s *Service) Of(ctx context.Context, accountID, project string) (Grants, er
 	return fromRows(rows), nil
 }
 
-// Set replaces the grants of a project, effective from the next read. Only the account holder may call it, never an
-// agent. The error may be an *InvalidError or ErrNoProject.
+// Set replaces the grants of a project. The change takes effect with the next read. Only the account holder may call
+// it, never an agent. The error may be an *InvalidError or ErrNoProject.
 func (s *Service) Set(ctx context.Context, accountID, project string, g Grants, by audit.Actor) error {
 	if err := g.check(); err != nil {
 		return err
@@ -80,16 +80,16 @@ func each(visit func(c Capability, field string)) {
 func (g Grants) check() (err error) {
 	each(func(c Capability, field string) {
 		if l := g.Of(c, field); err == nil && !slices.Contains(Levels(field), l) {
-			err = &InvalidError{fmt.Sprintf("the level of %s is not one of %v", name(c, field), Levels(field))}
+			err = &InvalidError{fmt.Sprintf("the level of %s must be one of %v", name(c, field), Levels(field))}
 		}
 	})
 	if err == nil && len(g.Assistant) != len(Fields()) {
-		err = &InvalidError{"there is a level for a field that the assistant's config has not"}
+		err = &InvalidError{"a level is set for a field that the assistant's config does not have"}
 	}
 	return err
 }
 
-// rows returns the levels that differ from the default.
+// rows returns the levels that differ from the default ones.
 func (g Grants) rows() []Row {
 	var rows []Row
 	usual := Default()
@@ -118,7 +118,7 @@ func fromRows(rows []Row) Grants {
 	return g
 }
 
-// differences describes each difference to people: "analytics: read -> off".
+// differences describes each difference for display, such as "analytics: read -> off".
 func differences(was, will Grants) []string {
 	var all []string
 	each(func(c Capability, field string) {

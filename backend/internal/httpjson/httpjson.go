@@ -1,4 +1,4 @@
-// Package httpjson reads and answers JSON over HTTP, for every interface that programs call.
+// Package httpjson reads JSON requests and writes JSON responses, for all HTTP interfaces that programs call.
 package httpjson
 
 import (
@@ -15,13 +15,13 @@ import (
 	"unicode"
 )
 
-// Errors of reading a body.
+// Errors returned when reading a body.
 var (
 	ErrTooLarge = errors.New("the body is too large")
 	ErrNotJSON  = errors.New("the body is not application/json")
 )
 
-// CheckContentType returns ErrNotJSON unless the body is declared as JSON.
+// CheckContentType returns ErrNotJSON unless the request's Content-Type is JSON.
 func CheckContentType(r *http.Request) error {
 	const want = "application/json"
 	given := r.Header.Get("Content-Type")
@@ -34,7 +34,8 @@ func CheckContentType(r *http.Request) error {
 	return nil
 }
 
-// ReadBody reads a body that is declared as JSON. It returns ErrTooLarge for more than limit bytes.
+// ReadBody reads a body whose Content-Type is JSON. It returns ErrNotJSON for another type and ErrTooLarge for more
+// than limit bytes.
 func ReadBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, error) {
 	if err := CheckContentType(r); err != nil {
 		return nil, err
@@ -42,8 +43,8 @@ func ReadBody(w http.ResponseWriter, r *http.Request, limit int64) ([]byte, erro
 	return ReadAll(r, http.MaxBytesReader(w, r.Body, limit), limit)
 }
 
-// ReadAll reads the body, into a single buffer if its length is declared. It returns ErrTooLarge for more than limit
-// bytes.
+// ReadAll reads the body. If the request declares its length, the body is read into a single buffer. ReadAll returns
+// ErrTooLarge for more than limit bytes.
 func ReadAll(r *http.Request, body io.Reader, limit int64) ([]byte, error) {
 	var data bytes.Buffer
 	if n := r.ContentLength; n > 0 && n <= limit {
@@ -57,7 +58,7 @@ func ReadAll(r *http.Request, body io.Reader, limit int64) ([]byte, error) {
 	return data.Bytes(), err
 }
 
-// Write answers with v as JSON, or with no body for status 204, and forbids caching.
+// Write responds with v as JSON, or without a body if the status is 204, and forbids caching.
 func Write(w http.ResponseWriter, log *slog.Logger, status int, v any) {
 	if status == http.StatusNoContent {
 		w.Header().Set("Cache-Control", "no-store")
@@ -66,7 +67,7 @@ func Write(w http.ResponseWriter, log *slog.Logger, status int, v any) {
 	}
 	body, err := json.Marshal(v)
 	if err != nil {
-		log.Error("failed to encode answer", "err", err)
+		log.Error("failed to encode response", "err", err)
 		w.WriteHeader(http.StatusInternalServerError)
 		return
 	}
@@ -80,15 +81,16 @@ func Write(w http.ResponseWriter, log *slog.Logger, status int, v any) {
 	_, _ = w.Write(append(body, '\n'))
 }
 
-// AllowAnyOrigin lets pages of any site read the answer: for routes without cookies, whose key is the authorisation.
+// AllowAnyOrigin lets pages of any site read the response. It is for routes that use no cookies, where a key
+// authorises the caller.
 func AllowAnyOrigin(w http.ResponseWriter) {
 	w.Header().Set("Access-Control-Allow-Origin", "*")
-	w.Header().Set("Cross-Origin-Resource-Policy", "cross-origin") // apps are on sites of their own
+	w.Header().Set("Cross-Origin-Resource-Policy", "cross-origin") // apps are served from other sites
 	w.Header().Set("Access-Control-Expose-Headers", "Retry-After")
 }
 
-// Preflight answers the question of a browser whether it may send a method with headers to a route that any origin may
-// call.
+// Preflight responds to a browser that asks whether it may send a request with the methods and headers to a route open
+// to any origin.
 func Preflight(w http.ResponseWriter, methods, headers string) {
 	AllowAnyOrigin(w)
 	h := w.Header()
@@ -98,17 +100,17 @@ func Preflight(w http.ResponseWriter, methods, headers string) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// maxAuthorization is the longest accepted header, in bytes.
+// maxAuthorization is the maximum length of an accepted Authorization header, in bytes.
 const maxAuthorization = 512
 
-// Bearer returns the credential of an Authorization header of the form Bearer <credential>.
+// Bearer parses an Authorization header of the form Bearer <credential>. It returns the credential.
 func Bearer(authorization string) (credential string, ok bool) {
 	scheme, credential, _ := strings.Cut(authorization, " ")
 	return credential, strings.EqualFold(scheme, "Bearer") && credential != "" && len(authorization) <= maxAuthorization
 }
 
-// AllowedMethods lists the methods that other patterns of mux have for the request's path; fallback is the pattern that
-// matches every path.
+// AllowedMethods lists the methods for which other patterns of mux match the request's path. fallback is the pattern
+// that matches every path.
 func AllowedMethods(mux *http.ServeMux, r *http.Request, fallback string) (allowed []string) {
 	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPatch, http.MethodDelete} {
 		other := r.Clone(r.Context())
@@ -120,10 +122,10 @@ func AllowedMethods(mux *http.ServeMux, r *http.Request, fallback string) (allow
 	return allowed
 }
 
-// Seconds rounds a wait up to whole seconds, at least one.
+// Seconds returns a wait in whole seconds, rounded up and at least 1.
 func Seconds(d time.Duration) int { return max(1, int(math.Ceil(d.Seconds()))) }
 
-// Clip shortens text of a request and drops unprintable characters before it is answered or stored.
+// Clip truncates text from a request and removes unprintable characters, before it is sent back or stored.
 func Clip(s string, limit int) string {
 	s = strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) || r == unicode.ReplacementChar {

@@ -1,5 +1,5 @@
-// Package limit counts attempts by address, in this process only; limits across replicas belong into the store. It does
-// not know what is attempted.
+// Package limit limits attempts per network address. It counts in this process only; limits that apply across replicas
+// belong in the store. The package does not know what is being attempted.
 package limit
 
 import (
@@ -10,11 +10,11 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// maxCallers bounds the memory of one Limiter.
+// maxCallers limits the memory of one Limiter.
 const maxCallers = 10_000
 
-// Limiter allows each caller a number of attempts per minute. An IPv6 /64 is one caller: its owner has all of its
-// addresses.
+// Limiter allows each caller a number of attempts per minute. An IPv6 /64 network counts as one caller, because one
+// owner has all of its addresses.
 type Limiter struct {
 	perMinute int
 	now       func() time.Time
@@ -22,15 +22,16 @@ type Limiter struct {
 	callers   map[string]*rate.Limiter
 }
 
-// New returns a limiter; perMinute is also the burst.
+// New returns a limiter that allows perMinute attempts per minute, and as many in a burst.
 func New(perMinute int, now func() time.Time) *Limiter {
 	return &Limiter{perMinute: max(1, perMinute), now: now, callers: map[string]*rate.Limiter{}}
 }
 
-// Take spends one attempt and returns 0, or returns how long the caller has to wait for the next one.
+// Take spends one attempt and returns 0. If none is left, it returns how long the caller must wait for the next one.
 func (l *Limiter) Take(address string) time.Duration { return l.TakeN(address, 1) }
 
-// TakeN is Take for n attempts at once: all or none. n is at most the burst.
+// TakeN spends n attempts, or none of them if fewer than n are left. It then returns the wait as Take does. n is at
+// most the burst.
 func (l *Limiter) TakeN(address string, n int) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -43,7 +44,7 @@ func (l *Limiter) TakeN(address string, n int) time.Duration {
 	return wait
 }
 
-// Spent reports whether no attempt is left, without spending one.
+// Spent reports whether no attempt is left. It spends none.
 func (l *Limiter) Spent(address string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -64,15 +65,15 @@ func (l *Limiter) of(address string) *rate.Limiter {
 	return c
 }
 
-// forget deletes callers that have all attempts left. If none is idle, it deletes a random tenth, so that a flood of
-// addresses cannot reset everybody's count at once.
+// forget deletes callers that have all their attempts left. If there are none, it deletes a random tenth of the
+// callers, so that a flood of addresses cannot reset the counts of all callers together.
 func (l *Limiter) forget() {
 	for key, c := range l.callers {
 		if c.TokensAt(l.now()) >= float64(l.perMinute) {
 			delete(l.callers, key)
 		}
 	}
-	for key := range l.callers { // the order of a map is random enough
+	for key := range l.callers { // the iteration order of a map is random enough
 		if len(l.callers) <= maxCallers*9/10 {
 			return
 		}
@@ -80,7 +81,7 @@ func (l *Limiter) forget() {
 	}
 }
 
-// Caller returns the caller that an address belongs to.
+// Caller returns the caller to which an address belongs.
 func Caller(address string) string {
 	ip, err := netip.ParseAddr(address)
 	if err != nil || ip.Unmap().Is4() {

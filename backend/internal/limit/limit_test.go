@@ -11,27 +11,27 @@ func TestLimiter_CountsCallersSeparately(t *testing.T) {
 	l := New(3, func() time.Time { return now })
 	for i, address := range []string{"192.0.2.1", "192.0.2.1", "192.0.2.1"} {
 		if wait := l.Take(address); wait != 0 {
-			t.Errorf("attempt %d waits %s", i, wait)
+			t.Errorf("attempt %d: got a wait of %s, want none", i, wait)
 		}
 	}
 	if wait := l.Take("192.0.2.1"); wait <= 0 || wait > 20*time.Second || !l.Spent("192.0.2.1") {
-		t.Errorf("the fourth attempt waits %s", wait)
+		t.Errorf("fourth attempt: got a wait of %s, want up to 20 s", wait)
 	}
 	if known := len(l.callers); l.Spent("192.0.2.3") || len(l.callers) != known {
-		t.Error("who only asks is remembered, in the place of one who attempts")
+		t.Error("Spent must not add its address to the callers")
 	}
 	if l.Spent("192.0.2.2") || l.Take("192.0.2.2") != 0 {
-		t.Error("another address pays for the first")
+		t.Error("another address must have its own attempts")
 	}
 	now = now.Add(21 * time.Second)
 	if l.Take("192.0.2.1") != 0 {
-		t.Error("waiting does not help")
+		t.Error("an attempt after the wait must be allowed")
 	}
 	for i := range 3 {
 		l.Take(fmt.Sprintf("2001:db8::%d", i))
 	}
 	if !l.Spent("2001:db8::ffff") || l.Spent("2001:db8:0:1::1") {
-		t.Error("a /64 is one caller, and its neighbour another")
+		t.Error("a /64 network must count as one caller and the next /64 as another")
 	}
 }
 
@@ -47,9 +47,10 @@ func TestLimiter_FloodKeepsOtherCounts(t *testing.T) {
 			kept++
 		}
 	}
-	// random callers are dropped, so about half of the last ones stay
+	// Random callers are dropped, so about half of the last ones remain.
 	if len(l.callers) > maxCallers || kept < maxCallers/4 {
-		t.Errorf("%d callers, %d of the last ones remembered", len(l.callers), kept)
+		t.Errorf("got %d callers, %d of them among the last ones, want at most maxCallers and at least a quarter of it",
+			len(l.callers), kept)
 	}
 }
 
@@ -58,9 +59,9 @@ func TestTakeN_AllOrNone(t *testing.T) {
 	l := New(60, func() time.Time { return now })
 	if l.TakeN("192.0.2.1", 50) != 0 || l.TakeN("192.0.2.1", 20) <= 0 || l.TakeN("192.0.2.1", 10) != 0 ||
 		l.TakeN("192.0.2.1", 0) != 0 {
-		t.Error("not counted one by one")
+		t.Error("TakeN must spend n attempts, or none if too few are left")
 	}
 	if wait := l.TakeN("192.0.2.1", 20); wait <= 19*time.Second || wait > 20*time.Second {
-		t.Errorf("twenty more wait %s", wait)
+		t.Errorf("twenty more attempts: got a wait of %s, want 19 to 20 s", wait)
 	}
 }

@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// alphabet has no vowels and no letters that look like digits (RFC 8628 section 6.1).
+// alphabet contains no vowels and no letters that look like digits (RFC 8628 section 6.1).
 const alphabet = "BCDFGHJKLMNPQRSTVWXZ"
 
 const userCodeLetters = 8
 
-// newUserCode returns eight random letters without bias, in the form XXXX-XXXX.
+// newUserCode returns eight uniformly random letters in the form XXXX-XXXX.
 func newUserCode() string {
 	var out [userCodeLetters]byte
-	const fair = 256 - 256%len(alphabet) // bytes from here on would favour the first letters
+	const fair = 256 - 256%len(alphabet) // larger bytes would favour the first letters
 	var b [1]byte
 	for i := 0; i < len(out); {
 		rand.Read(b[:])
@@ -25,8 +25,8 @@ func newUserCode() string {
 	return string(out[:4]) + "-" + string(out[4:])
 }
 
-// NormalizeUserCode returns the form XXXX-XXXX of a code typed in any case, with or without dash or spaces. It reports
-// false for anything else.
+// NormalizeUserCode converts a code typed in any case, with or without dash or spaces, to the form XXXX-XXXX. It
+// returns false for anything else.
 func NormalizeUserCode(s string) (string, bool) {
 	if len(s) > 32 {
 		return "", false

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// chiSquare returns how much counts deviate from a uniform distribution.
+// chiSquare returns the chi-square statistic of counts against a uniform distribution.
 func chiSquare(counts []int) float64 {
 	total := 0
 	for _, n := range counts {
@@ -20,9 +20,9 @@ func chiSquare(counts []int) float64 {
 	return sum
 }
 
-// Draws a million codes (a tenth in CI) and checks the alphabet and that every letter is equally likely at every
-// position. With 19 degrees of freedom a fair draw exceeds 90 once in 10^10 runs; preferring 16 of the 20 letters, as a
-// plain remainder would, gives over 200.
+// The test draws a million codes (a tenth in CI). It checks the alphabet, and that every letter is equally likely at
+// every position. With 19 degrees of freedom, a fair draw exceeds 90 once in 10^10 runs. Preferring 16 of the 20
+// letters, as a plain remainder would, gives more than 200.
 func TestNewUserCode_IsUniform(t *testing.T) {
 	codes := 100_000
 	if os.Getenv("SERVICE_TEST_FULL") != "" {
@@ -32,40 +32,40 @@ func TestNewUserCode_IsUniform(t *testing.T) {
 	for range codes {
 		code := newUserCode()
 		if len(code) != 9 || code[4] != '-' {
-			t.Fatalf("the form is wrong: %q", code)
+			t.Fatalf("got code %q, want the form XXXX-XXXX", code)
 		}
 		for i, c := range []byte(code[:4] + code[5:]) {
 			at := strings.IndexByte(alphabet, c)
 			if at < 0 {
-				t.Fatalf("%q is not of the alphabet", c)
+				t.Fatalf("got code %q with a letter outside the alphabet", c)
 			}
 			places[i][at]++
 		}
 	}
 	for i, counts := range places {
 		if x := chiSquare(counts[:]); x > 90 {
-			t.Errorf("letter %d: chi-square %.0f, counts %v", i+1, x, counts)
+			t.Errorf("letter %d: got chi-square %.0f for counts %v, want at most 90", i+1, x, counts)
 		}
 	}
 }
 
-// Every spelling of a code is normalised to the same code.
+// All spellings of a code are normalised to the same form.
 func TestNormalizeUserCode(t *testing.T) {
 	for _, s := range []string{"WDJB-MJHT", "wdjb mjht", "WDJBMJHT", "wdjb-mjht", " wDjB--MjHt ", "w d j b m j h t"} {
 		if got, ok := NormalizeUserCode(s); !ok || got != "WDJB-MJHT" {
-			t.Errorf("%q gives %q, %v", s, got, ok)
+			t.Errorf("normalise %q: got %q, %v, want WDJB-MJHT", s, got, ok)
 		}
 	}
 	for _, s := range []string{"", "WDJB-MJH", "WDJB-MJHTT", "ADJB-MJHT", "WDJB_MJHT", "WDJB-MJH1", "WDJB\u2013MJHT",
 		"WDJB\tMJHT",
 		strings.Repeat("-", 25) + "WDJBMJHT", "ＷDJBMJHT", "\x00WDJBMJHT"} {
 		if got, ok := NormalizeUserCode(s); ok {
-			t.Errorf("%q gives %q", s, got)
+			t.Errorf("%q was accepted as %q", s, got)
 		}
 	}
 }
 
-// FuzzNormalizeUserCode: a code has exactly one normal form, and nothing else is accepted.
+// FuzzNormalizeUserCode checks that a code has exactly one normal form, and that nothing else is accepted.
 func FuzzNormalizeUserCode(f *testing.F) {
 	for _, seed := range []string{"WDJB-MJHT", "wdjb mjht", "", "-", "AEIO-UYAE", "WDJBMJHT\x00", "\xff\xfe", "WDJBMJHTX",
 		strings.Repeat(" ", 33)} {
@@ -75,19 +75,19 @@ func FuzzNormalizeUserCode(f *testing.F) {
 		got, ok := NormalizeUserCode(s)
 		if !ok {
 			if got != "" {
-				t.Fatalf("%q is refused with %q", s, got)
+				t.Fatalf("%q was refused, but returned %q", s, got)
 			}
 			return
 		}
 		if again, ok := NormalizeUserCode(got); !ok || again != got {
-			t.Fatalf("%q gives %q, and that %q", s, got, again)
+			t.Fatalf("%q was normalised to %q, and that to %q, want no second change", s, got, again)
 		}
 		if len(got) != 9 || got[4] != '-' || strings.Trim(got[:4]+got[5:], alphabet) != "" {
-			t.Fatalf("%q gives %q", s, got)
+			t.Fatalf("%q was normalised to the invalid code %q", s, got)
 		}
 		plain := strings.NewReplacer("-", "", " ", "").Replace(s)
 		if !strings.EqualFold(plain, got[:4]+got[5:]) {
-			t.Fatalf("%q gives another code: %q", s, got)
+			t.Fatalf("%q was normalised to a different code: %q", s, got)
 		}
 	})
 }

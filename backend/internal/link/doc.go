@@ -1,5 +1,5 @@
-// Package link implements the device authorization grant (RFC 8628) and the tokens it issues. It knows no HTTP, no SQL
-// and no page.
+// Package link implements the device authorization grant (RFC 8628) and the tokens it issues. It contains no HTTP, SQL
+// or page code.
 //
 // A device code moves through these states, each step one conditional change in the store:
 //
@@ -7,7 +7,8 @@
 //	pending --Deny-----> denied
 //	pending, approved --time--> expired (never stored: it follows from the clock)
 //
-// An approval made within the window is honoured for a short grace after it. A redeemed code is unknown to whoever
-// polls it again; if that happens and the token is still unused a minute later, nobody received it and it is revoked.
-// Polling too fast raises the code's interval and never delays an approved one.
+// A code approved before its expiry can still be redeemed for a short grace period afterwards. A redeemed code is
+// unknown to later polls. If it is polled again and its token is still unused a minute later, no client received the
+// token, and it is revoked. Polling too fast raises the code's poll interval, but never delays a code that is already
+// approved.
 package link

@@ -7,10 +7,10 @@ import (
 	"github.com/service-dev/service/backend/internal/audit"
 )
 
-// touchEvery is the shortest time between two recorded uses of a token.
+// touchEvery is the minimum time between two recorded uses of a token.
 const touchEvery = 5 * time.Minute
 
-// TokenStores is everything the service needs to store.
+// TokenStores combines the stores that the service needs for links.
 type TokenStores interface {
 	TokenStore
 	InstallStore
@@ -21,18 +21,18 @@ type TokenStores interface {
 type InstallStore interface {
 	// AccountLinks lists the links that are not revoked, most recently used first.
 	AccountLinks(ctx context.Context, accountID string) ([]Link, error)
-	// AllLinks includes revoked links.
+	// AllLinks lists the account's links, including revoked ones.
 	AllLinks(ctx context.Context, accountID string) ([]Link, error)
-	// AnyLink returns a link by its id, even if it is revoked, or ErrUnknown.
+	// AnyLink returns a link by its ID, even if it is revoked. It returns ErrUnknown for an unknown ID.
 	AnyLink(ctx context.Context, linkID string) (Link, error)
-	// RevokeLinks revokes the live link of the entry's account with that id, or all of them if linkID is empty. It
-	// returns how many it revoked, and writes the entry if it revoked any.
+	// RevokeLinks revokes the active link of the entry's account with that ID, or all its links if linkID is empty. It
+	// returns the number of revoked links, and writes the entry if that is not 0.
 	RevokeLinks(ctx context.Context, linkID string, now time.Time, e audit.Entry, t audit.Trace) (int, error)
 }
 
 type addressKey struct{}
 
-// WithAddress returns a context that carries the caller's address for Authenticate.
+// WithAddress returns a context with the caller's address, which Authenticate records.
 func WithAddress(ctx context.Context, ip string) context.Context {
 	return context.WithValue(ctx, addressKey{}, ip)
 }
@@ -42,23 +42,23 @@ func addressOf(ctx context.Context) string {
 	return ip[:min(len(ip), 64)]
 }
 
-// Links lists the account's live links, most recently used first, without token hashes.
+// Links lists the account's active links, most recently used first, without token hashes.
 func (s *Service) Links(ctx context.Context, accountID string) ([]Link, error) {
 	return s.tokens.AccountLinks(ctx, accountID)
 }
 
-// AllLinks lists the account's links, including revoked ones, for an operator.
+// AllLinks lists the account's links, including revoked ones, for operators.
 func (s *Service) AllLinks(ctx context.Context, accountID string) ([]Link, error) {
 	return s.tokens.AllLinks(ctx, accountID)
 }
 
-// AnyLink returns a link by its id, for an operator, or ErrUnknown.
+// AnyLink returns a link by its ID, for operators. It returns ErrUnknown for an unknown ID.
 func (s *Service) AnyLink(ctx context.Context, linkID string) (Link, error) {
 	return s.tokens.AnyLink(ctx, linkID)
 }
 
-// RevokeLink revokes one link of the account; its next call is answered with 401. It returns ErrUnknown if there is
-// no such link.
+// RevokeLink revokes one link of the account. Later calls with the link are answered with 401. It returns ErrUnknown
+// if the account has no such link.
 func (s *Service) RevokeLink(ctx context.Context, accountID, linkID string, by audit.Actor) error {
 	if linkID == "" {
 		return ErrUnknown
@@ -74,7 +74,7 @@ func (s *Service) RevokeLink(ctx context.Context, accountID, linkID string, by a
 	return err
 }
 
-// RevokeAll revokes every link of the account and returns how many it revoked.
+// RevokeAll revokes every link of the account and returns the number of revoked links.
 func (s *Service) RevokeAll(ctx context.Context, accountID string, by audit.Actor) (int, error) {
 	return s.revoke(ctx, "", audit.New(s.now(), accountID, by, "link.revoked", "", "revoked every link"))
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/service-dev/service/backend/internal/secret"
 )
 
-// raisedStore stores the raised interval of a code.
+// raisedStore records how often and how far a code's interval was raised.
 type raisedStore struct {
 	CodeStore
 	interval time.Duration
@@ -22,8 +22,8 @@ func (s *raisedStore) RaiseInterval(_ context.Context, _ string, interval time.D
 	return nil
 }
 
-// paced polls for the ten minutes of a code's life. wait converts each interval into the client's actual delay. It
-// returns the store for inspection.
+// paced polls a code for its lifetime of ten minutes. wait converts each interval to the delay that the client
+// actually makes. It returns the store for inspection.
 func paced(t *testing.T, wait func(time.Duration) time.Duration) *raisedStore {
 	t.Helper()
 	store := &raisedStore{interval: 5 * time.Second}
@@ -37,12 +37,13 @@ func paced(t *testing.T, wait func(time.Duration) time.Duration) *raisedStore {
 	return store
 }
 
-// A client that honours every interval by its own clock, which is up to 30 % fast, is not slowed down step by step.
+// The interval of a client whose clock is up to 30 % fast is not raised again and again, if the client waits every
+// interval by its clock.
 func TestPace_FastClock(t *testing.T) {
 	for _, percent := range []time.Duration{0, 2, 10, 20, 30} {
 		store := paced(t, func(interval time.Duration) time.Duration { return interval * 100 / (100 + percent) })
 		if store.raises > 1 {
-			t.Errorf("a clock that runs %d %% fast: %d raises, to %s", percent, store.raises, store.interval)
+			t.Errorf("clock that is %d %% fast: got %d raises, up to %s, want at most 1", percent, store.raises, store.interval)
 		}
 	}
 }

@@ -20,7 +20,7 @@ func (r revoking) RevokeLinks(context.Context, string, time.Time, audit.Entry, a
 	return r.n, nil
 }
 
-// A revocation is reported with the account and link concerned, and only if something was revoked.
+// Revoked is called with the account and the link, and only if a link was revoked.
 func TestRevoked_ReceivesAccount(t *testing.T) {
 	for _, n := range []int{0, 1} {
 		var told []string
@@ -30,7 +30,7 @@ func TestRevoked_ReceivesAccount(t *testing.T) {
 		_ = s.RevokeLink(t.Context(), "ada", "link-1", audit.Person())
 		_, _ = s.RevokeAll(t.Context(), "ada", audit.Person())
 		if n == 0 && told != nil || n == 1 && (len(told) != 2 || told[0] != "ada link-1" || told[1] != "ada ") {
-			t.Errorf("%d revoked: told %q", n, told)
+			t.Errorf("%d links revoked: got calls %q, want one per revocation that had an effect", n, told)
 		}
 	}
 }

@@ -16,35 +16,35 @@ import (
 	"github.com/service-dev/service/proto/credential"
 )
 
-// Settings are configured by the operator.
+// Settings are set by the operator.
 type Settings struct {
-	CodeTTL      time.Duration // validity of a code, default 10 min
-	PollInterval time.Duration // between two polls, default 5 s
-	Grace        time.Duration // how long after CodeTTL an approval made in time can be redeemed, default 30 s
-	UnusedAfter  time.Duration // how long after its code was polled again an unclaimed token is revoked, default 60 s
+	CodeTTL      time.Duration // lifetime of a code, default 10 min
+	PollInterval time.Duration // minimum time between two polls, default 5 s
+	Grace        time.Duration // how long after CodeTTL a code approved in time can still be redeemed, default 30 s
+	UnusedAfter  time.Duration // how long after its code was polled again an unused token is revoked, default 60 s
 }
 
-// Bounds of pacing.
+// Limits and tolerances of polling.
 const (
 	intervalStep = 5 * time.Second
 	intervalCap  = 60 * time.Second
-	// A poll is not too fast if it is early by at most jitter, for the network, plus a quarter of the interval, for a
-	// clock that runs up to 30 % fast. The quarter grows with the interval: a client with such a clock that honours
-	// every raise is not raised again.
+	// A poll is not considered too fast if it is early by at most jitter, for the network, plus a quarter of the
+	// interval, for a clock that is up to 30 % fast. The quarter grows with the interval, so the interval of a client
+	// that follows every raise with such a clock is not raised again.
 	jitter     = 500 * time.Millisecond
 	clockShare = 4
 	// keepExpired is how long an expired code is answered with "expired" instead of "unknown".
 	keepExpired = 24 * time.Hour
-	// maxPaced limits how many devices' last polls are remembered.
+	// maxPaced limits the number of devices whose last poll is remembered.
 	maxPaced = 20_000
 )
 
-// Service runs the state machine. Set the functions before use; each may be nil.
+// Service runs the state machine. Set its functions before use; each may be nil.
 type Service struct {
-	// Made is called with each new link after it is stored and before its token is returned. It must not block.
+	// Made is called with each new link, after it is stored and before its token is returned. It must not block.
 	Made func(l Link)
-	// Revoked is called after a link was revoked here, or all links of an account if linkID is empty, so that
-	// whatever they opened ends at once instead of at its next check.
+	// Revoked is called after this process revoked a link, or all links of an account if linkID is empty. Connections
+	// opened with them can then be closed immediately instead of at their next check.
 	Revoked func(accountID, linkID string)
 
 	codes  CodeStore
@@ -57,14 +57,14 @@ type Service struct {
 
 	views     *limit.Limiter // per code
 	throttles *limit.Limiter // per address
-	throttled *limit.Limiter // over all addresses
+	throttled *limit.Limiter // for all addresses together
 
 	mu         sync.Mutex
-	polls      map[string]time.Time // device hash -> last poll
+	polls      map[string]time.Time // device hash -> time of the last poll
 	trailSwept time.Time
 }
 
-// NewService returns a service. A nil now means time.Now.
+// NewService returns a service. If now is nil, it uses time.Now.
 func NewService(
 	codes CodeStore, tokens TokenStores, hash secret.Hasher, set Settings, log *slog.Logger, now func() time.Time,
 ) *Service {
@@ -77,7 +77,7 @@ func NewService(
 		polls: map[string]time.Time{}}
 }
 
-// Start issues a device code.
+// Start issues a device code to the requester.
 func (s *Service) Start(ctx context.Context, who Requester) (Issued, error) {
 	now := s.now()
 	device := secret.New(credential.DeviceCode)
@@ -95,10 +95,11 @@ func (s *Service) Start(ctx context.Context, who Requester) (Issued, error) {
 			return Issued{}, err
 		}
 	}
-	return Issued{}, errors.New("drawing a user code: every draw was taken")
+	return Issued{}, errors.New("draw user code: every code drawn was taken")
 }
 
-// Poll returns a pending answer, or a token exactly once, or one of ErrUnknown, ErrExpired and ErrDenied.
+// Poll returns whether a code is pending, and its token exactly once. It returns ErrUnknown, ErrExpired or ErrDenied
+// for a code that yields no token.
 func (s *Service) Poll(ctx context.Context, deviceCode string) (Poll, error) {
 	if !secret.Valid(credential.DeviceCode, deviceCode) {
 		return Poll{}, ErrUnknown
@@ -140,17 +141,17 @@ func (s *Service) redeem(ctx context.Context, hash string, expires, now time.Tim
 		return Poll{}, err
 	}
 	s.forget(hash)
-	s.log.InfoContext(ctx, "link made", "account", link.AccountID, "link", link.ID)
+	s.log.InfoContext(ctx, "link created", "account", link.AccountID, "link", link.ID)
 	if s.Made != nil {
-		s.Made(link) // even if the caller is gone, so that the account holder knows
+		s.Made(link) // even if the caller has disconnected, so that the account holder is informed
 	}
 	return Poll{Token: &Token{AuthToken: token, Principal: Principal{
 		AccountID: link.AccountID, LinkID: link.ID, Tier: TierFreeAccount, LinkedAt: link.LinkedAt,
 	}}}, nil
 }
 
-// lostRedemption returns why an approved code could not be redeemed: another poll came first, or the account is no
-// longer active.
+// lostRedemption returns why an approved code could not be redeemed: another poll redeemed it first, or the account is
+// no longer active.
 func (s *Service) lostRedemption(ctx context.Context, hash string, now time.Time) error {
 	code, err := s.codes.Progress(ctx, hash)
 	if err != nil {
@@ -169,8 +170,8 @@ func (s *Service) repolled(ctx context.Context, hash string, now time.Time) erro
 	return ErrUnknown
 }
 
-// pace raises the interval of a code that is polled too fast. The time of the last poll is only kept in memory, so
-// that a pending poll costs one point read; the raised interval is stored.
+// pace raises the interval of a code that is polled too fast. The time of the last poll is kept only in memory, so
+// that polling a pending code costs a single point read. The raised interval is stored.
 func (s *Service) pace(ctx context.Context, hash string, interval time.Duration, now time.Time) (time.Duration, error) {
 	s.mu.Lock()
 	last, polled := s.polls[hash]
@@ -192,8 +193,8 @@ func (s *Service) forget(hash string) {
 	s.mu.Unlock()
 }
 
-// View returns a pending code for the activation page. It returns ErrUnknown, or ErrNotPending if the code was
-// decided or has expired.
+// View returns a pending code for the activation page. It returns ErrUnknown for an unknown code, and ErrNotPending
+// for one that was decided or has expired.
 func (s *Service) View(ctx context.Context, userCode string) (Code, error) {
 	user, ok := NormalizeUserCode(userCode)
 	if !ok {
@@ -209,12 +210,12 @@ func (s *Service) View(ctx context.Context, userCode string) (Code, error) {
 	return code, s.viewed(ctx, code.UserHash)
 }
 
-// Approve approves a code for the account, or returns ErrNotPending.
+// Approve approves a code for the account. It returns ErrNotPending if the code can no longer be approved.
 func (s *Service) Approve(ctx context.Context, userCode, accountID string) error {
 	return s.decide(ctx, userCode, Approved, accountID)
 }
 
-// Deny denies a code, which requires no account, or returns ErrNotPending.
+// Deny denies a code, for which no account is needed. It returns ErrNotPending if the code can no longer be denied.
 func (s *Service) Deny(ctx context.Context, userCode string) error {
 	return s.decide(ctx, userCode, Denied, "")
 }
@@ -239,8 +240,8 @@ func (s *Service) decide(ctx context.Context, userCode string, to State, account
 	return nil
 }
 
-// Cancel ends a code that its client will no longer poll: it cannot be approved afterwards, and a token that was
-// never received is revoked. Cancelling a code again succeeds. It returns ErrUnknown if the code is unknown or its
+// Cancel ends a code that its client will no longer poll. The code can then not be approved, and a token that no
+// client received is revoked. Cancelling a code again succeeds. It returns ErrUnknown if the code is unknown or its
 // token is in use.
 func (s *Service) Cancel(ctx context.Context, deviceCode string) error {
 	if !secret.Valid(credential.DeviceCode, deviceCode) {
@@ -251,8 +252,8 @@ func (s *Service) Cancel(ctx context.Context, deviceCode string) error {
 	return s.codes.Cancel(ctx, hash, s.now(), s.trace(ctx, audit.TrailCancel))
 }
 
-// Authenticate returns the owner of a bearer token, or ErrUnknown, ErrRevoked or ErrTokenExpired. A token of a
-// suspended account counts as revoked.
+// Authenticate returns the owner of a bearer token, or ErrUnknown, ErrRevoked or ErrTokenExpired. It treats a token of
+// a suspended account as revoked.
 func (s *Service) Authenticate(ctx context.Context, token string) (Principal, error) {
 	if !secret.Valid(credential.Token, token) {
 		return Principal{}, ErrUnknown
@@ -293,7 +294,8 @@ func (s *Service) Serve(ctx context.Context) error {
 	}
 }
 
-// Sweep revokes tokens that were never received, and deletes long expired codes and old lines of the trail.
+// Sweep revokes tokens that no client received, and deletes codes that expired long ago and old lines of the linking
+// trail.
 func (s *Service) Sweep(ctx context.Context) error {
 	now := s.now()
 	revoked, err := s.tokens.Sweep(ctx, now, now.Add(-s.set.UnusedAfter), now.Add(-keepExpired),
@@ -302,7 +304,7 @@ func (s *Service) Sweep(ctx context.Context) error {
 		return fmt.Errorf("sweep links: %w", err)
 	}
 	if revoked > 0 {
-		s.log.InfoContext(ctx, "revoked tokens that nobody received", "count", revoked)
+		s.log.InfoContext(ctx, "revoked tokens that no client received", "count", revoked)
 	}
 	if err := s.sweepTrail(ctx, now); err != nil {
 		return fmt.Errorf("sweep link trail: %w", err)

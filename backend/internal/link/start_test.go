@@ -13,7 +13,7 @@ import (
 	"github.com/service-dev/service/backend/internal/secret"
 )
 
-// takenStore reports the first codes that it is given as taken.
+// takenStore reports the first codes it receives as taken.
 type takenStore struct {
 	CodeStore
 	taken int
@@ -36,25 +36,25 @@ func startOn(store *takenStore) (Issued, error) {
 	return s.Start(context.Background(), Requester{Host: "maple"})
 }
 
-// If a code is taken, another one is drawn.
+// If a drawn code is taken, Start draws another one.
 func TestStart_DrawsTakenCodeAgain(t *testing.T) {
 	for taken := range 5 {
 		store := &takenStore{taken: taken, err: ErrDuplicate}
 		issued, err := startOn(store)
 		if err != nil || len(store.seen) != taken+1 {
-			t.Fatalf("%d taken: %d draws, %v", taken, len(store.seen), err)
+			t.Fatalf("%d codes taken: got %d draws, error %v, want one more draw than taken codes", taken, len(store.seen), err)
 		}
 		hashes := map[string]bool{}
 		for _, c := range store.seen {
 			hashes[c.UserHash] = true
 			if strings.Contains(c.UserHash+c.DeviceHash, issued.UserCode) || c.DeviceHash == issued.DeviceCode {
-				t.Error("a code is stored in clear")
+				t.Error("a code must be stored only as a hash")
 			}
 		}
 		last := store.seen[taken]
 		if len(hashes) != taken+1 || last.State != Pending || last.Requester.Host != "maple" ||
 			last.ExpiresAt.Sub(last.CreatedAt) != 10*time.Minute {
-			t.Errorf("%d taken: %d different draws, stored %+v", taken, len(hashes), last)
+			t.Errorf("%d codes taken: got %d different draws, stored %+v", taken, len(hashes), last)
 		}
 	}
 }
@@ -62,16 +62,16 @@ func TestStart_DrawsTakenCodeAgain(t *testing.T) {
 func TestStart_GivesUpAfterCollisions(t *testing.T) {
 	store := &takenStore{taken: 1000, err: ErrDuplicate}
 	if issued, err := startOn(store); err == nil || issued.DeviceCode != "" || len(store.seen) != 5 {
-		t.Errorf("every draw taken: %v after %d draws", err, len(store.seen))
+		t.Errorf("every code taken: got error %v after %d draws, want an error after 5", err, len(store.seen))
 	}
 	broken := errors.New("disk full")
 	store = &takenStore{taken: 1000, err: broken}
 	if _, err := startOn(store); !errors.Is(err, broken) || len(store.seen) != 1 {
-		t.Errorf("store broken: %v after %d draws", err, len(store.seen))
+		t.Errorf("broken store: got error %v after %d draws, want its error after 1", err, len(store.seen))
 	}
 }
 
-// The memory of recent polls is bounded, whatever is polled.
+// The memory for recent polls is bounded, whatever clients poll.
 func TestPace_MemoryIsBounded(t *testing.T) {
 	s := NewService(nil, nil, secret.NewHasher(make([]byte, 32)), Settings{}, slog.New(slog.DiscardHandler), nil)
 	for i := range 2*maxPaced + 10 {
@@ -80,6 +80,6 @@ func TestPace_MemoryIsBounded(t *testing.T) {
 		}
 	}
 	if len(s.polls) > maxPaced {
-		t.Errorf("%d polls remembered", len(s.polls))
+		t.Errorf("%d polls are remembered, want at most maxPaced", len(s.polls))
 	}
 }

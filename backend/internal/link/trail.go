@@ -7,38 +7,37 @@ import (
 	"github.com/service-dev/service/backend/internal/audit"
 )
 
-// Bounds of what the trail records without a change.
+// Limits on trail lines that no change causes.
 const (
-	viewsPerMinute     = 10  // recorded views of one code
-	throttlesPerMinute = 100 // recorded refusals, in this process
+	viewsPerMinute     = 10  // recorded views per code
+	throttlesPerMinute = 100 // recorded refusals in this process
 	sweepTrailEvery    = time.Hour
 )
 
-// TrailStore stores the operator's trail of linking.
+// TrailStore stores the operator's linking trail.
 type TrailStore interface {
-	// AddTrail inserts a line outside of a change; an existing line with the same id stays.
+	// AddTrail inserts a line in a transaction of its own. If a line with the same ID exists, that line stays.
 	AddTrail(ctx context.Context, l audit.TrailLine) error
 	// Trail lists lines, newest first.
 	Trail(ctx context.Context, f audit.TrailFilter) ([]audit.TrailLine, error)
-	// SweepTrail deletes lines from before old, and the oldest lines of audit.AnybodysTrail beyond keep. It returns
-	// how many it deleted.
+	// SweepTrail deletes lines from before old, and the oldest lines with actions in audit.AnybodysTrail beyond keep. It
+	// returns the number of deleted lines.
 	SweepTrail(ctx context.Context, old time.Time, keep int) (int64, error)
 }
 
 type browserKey struct{}
 
-// WithBrowser returns a context that carries the browser session for View. The value is secret; only its hash is
-// stored.
+// WithBrowser returns a context with the browser session for View. The value is secret; only its hash is stored.
 func WithBrowser(ctx context.Context, session string) context.Context {
 	return context.WithValue(ctx, browserKey{}, session)
 }
 
-// trace returns the trail line of a change.
+// trace returns the trail line that a change adds.
 func (s *Service) trace(ctx context.Context, action audit.TrailAction) audit.Trace {
 	return audit.Trace{Action: action, At: s.now(), Address: addressOf(ctx), Ref: s.ref}
 }
 
-// viewed records that a code was shown to a browser session, once per code and session.
+// viewed records that a code was shown in a browser session, once per code and session.
 func (s *Service) viewed(ctx context.Context, userHash string) error {
 	if s.views.Take(userHash) > 0 {
 		return nil
@@ -49,8 +48,8 @@ func (s *Service) viewed(ctx context.Context, userHash string) error {
 	return s.tokens.AddTrail(ctx, t.Line(userHash, "", ""))
 }
 
-// Throttled records that the caller in ctx was rate limited: once per address and minute, up to a limit over all
-// addresses.
+// Throttled records that the caller in ctx was rate limited, once per address and minute. The records of all addresses
+// share one limit.
 func (s *Service) Throttled(ctx context.Context) {
 	address := addressOf(ctx)
 	if s.throttles.Take(address) > 0 || s.throttled.Take("all") > 0 {
@@ -59,11 +58,11 @@ func (s *Service) Throttled(ctx context.Context) {
 	t := s.trace(ctx, audit.TrailThrottle)
 	t.Once = "throttle " + t.At.UTC().Format("2006-01-02T15:04 ") + audit.PlainAddress(address)
 	if err := s.tokens.AddTrail(ctx, t.Line("", "", "")); err != nil && ctx.Err() == nil {
-		s.log.WarnContext(ctx, "failed to write the link trail", "err", err)
+		s.log.WarnContext(ctx, "failed to write linking trail", "err", err)
 	}
 }
 
-// Asked filters the trail by plain values; empty fields do not filter.
+// Asked filters the trail by plain values. Empty fields match every line.
 type Asked struct {
 	UserCode  string
 	LinkID    string
@@ -72,7 +71,7 @@ type Asked struct {
 	Limit     int // 0 means audit.MaxTrailListed
 }
 
-// Trail lists lines of the trail, newest first. It returns ErrUnknown if Code is not in the form of a user code.
+// Trail lists lines of the trail, newest first. It returns ErrUnknown if Code does not have the form of a user code.
 func (s *Service) Trail(ctx context.Context, a Asked) ([]audit.TrailLine, error) {
 	code := ""
 	if a.UserCode != "" {
@@ -86,7 +85,7 @@ func (s *Service) Trail(ctx context.Context, a Asked) ([]audit.TrailLine, error)
 		Account: s.ref("account", a.AccountID), Address: s.ref("address", audit.PlainAddress(a.Address)), Limit: a.Limit})
 }
 
-// sweepTrail deletes old lines, once an hour.
+// sweepTrail deletes old lines, at most once an hour.
 func (s *Service) sweepTrail(ctx context.Context, now time.Time) error {
 	s.mu.Lock()
 	due := now.Sub(s.trailSwept) >= sweepTrailEvery
@@ -97,7 +96,7 @@ func (s *Service) sweepTrail(ctx context.Context, now time.Time) error {
 	if !due {
 		return nil
 	}
-	// Swept early, so that no line becomes older than TrailKept before the next sweep.
+	// Sweep early, so that no line becomes older than TrailKept before the next sweep.
 	_, err := s.tokens.SweepTrail(ctx, now.Add(sweepTrailEvery-audit.TrailKept), audit.TrailLines)
 	return err
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/service-dev/service/backend/internal/audit"
 )
 
-// State is a stored state of a device code.
+// State is the stored state of a device code.
 type State string
 
 // The stored states.
@@ -19,18 +19,18 @@ const (
 	Redeemed State = "redeemed"
 )
 
-// TierFreeAccount is the tier of every linked account.
+// TierFreeAccount is the tier of all linked accounts.
 const TierFreeAccount = "free_account"
 
-// Errors that callers branch on.
+// Errors that callers check for.
 var (
 	// ErrUnknown is returned for a code or token that was never issued, and for a redeemed code.
 	ErrUnknown = errors.New("unknown code")
-	// ErrExpired is returned for a code whose validity has ended.
+	// ErrExpired is returned for a code that has expired.
 	ErrExpired = errors.New("code expired")
 	// ErrDenied is returned if the person declined.
 	ErrDenied = errors.New("code denied")
-	// ErrNotPending is returned for a code that can no longer be approved or denied.
+	// ErrNotPending is returned for a code that was already decided or has expired.
 	ErrNotPending = errors.New("code is not pending")
 	// ErrDuplicate is returned by the store for a hash that is already stored.
 	ErrDuplicate = errors.New("duplicate code")
@@ -40,29 +40,30 @@ var (
 	ErrTokenExpired = errors.New("token expired")
 )
 
-// Requester describes the client that requests a link, as it describes itself. IP is the address of its request.
+// Requester describes the client that requests a link, in the client's own words. IP is the address that the request
+// came from.
 type Requester struct{ Host, OS, Client, IP string }
 
-// Code is a device code as stored.
+// Code is a stored device code.
 type Code struct {
 	DeviceHash string
 	UserHash   string
 	State      State
-	AccountID  string // set once an account has decided
+	AccountID  string // set once the code is approved or denied by an account
 	Requester  Requester
 	CreatedAt  time.Time
 	ExpiresAt  time.Time
 	Interval   time.Duration
 }
 
-// Progress is the part of a code that a poll reads.
+// Progress holds the fields of a code that a poll reads.
 type Progress struct {
 	State     State
 	ExpiresAt time.Time
 	Interval  time.Duration
 }
 
-// Issued is a code as returned to the requester. Both codes are secrets.
+// Issued is a new code, as returned to the requester. Both codes are secrets.
 type Issued struct {
 	DeviceCode   string
 	UserCode     string
@@ -70,17 +71,17 @@ type Issued struct {
 	PollInterval time.Duration
 }
 
-// Link is a linked install as stored.
+// Link is a stored link of an install to an account.
 type Link struct {
 	ID        string
 	AccountID string
 	TokenHash string
 	Requester Requester
 	LinkedAt  time.Time
-	ExpiresAt time.Time // zero: never
-	RevokedAt time.Time // zero: live
-	UsedAt    time.Time // zero: never used
-	// LastUsedAt and LastIP describe a recent call, at most touchEvery before the last one.
+	ExpiresAt time.Time // zero if it never expires
+	RevokedAt time.Time // zero if not revoked
+	UsedAt    time.Time // zero if never used
+	// LastUsedAt and LastIP describe a recent call, made at most touchEvery before the latest one.
 	LastUsedAt time.Time
 	LastIP     string
 	Active     bool // whether the account is active
@@ -92,33 +93,33 @@ type Principal struct {
 	LinkID    string
 	Tier      string
 	LinkedAt  time.Time
-	ExpiresAt time.Time // zero: never
+	ExpiresAt time.Time // zero if it never expires
 }
 
-// Token is a minted token. AuthToken is a secret.
+// Token is a newly issued token. AuthToken is a secret.
 type Token struct {
 	AuthToken string
 	Principal
 }
 
-// Poll is the answer to a poll. It is pending while Token is nil.
+// Poll is the answer to a poll. The code is pending while Token is nil.
 type Poll struct {
 	Token    *Token
 	Interval time.Duration
 }
 
-// CodeStore stores device codes. Every change also writes its trail line.
+// CodeStore stores device codes. Every change also writes its line of the linking trail.
 type CodeStore interface {
-	// InsertCode returns ErrDuplicate if either hash is taken.
+	// InsertCode returns ErrDuplicate if either hash is already stored.
 	InsertCode(ctx context.Context, code Code, t audit.Trace) error
-	// Progress is all that the poll of a pending code reads. It returns ErrUnknown for an unknown code.
+	// Progress returns everything that polling a pending code reads. It returns ErrUnknown for an unknown code.
 	Progress(ctx context.Context, deviceHash string) (Progress, error)
 	// CodeByUser returns ErrUnknown for an unknown code.
 	CodeByUser(ctx context.Context, userHash string) (Code, error)
-	// Decide changes the state of a code that is pending and not expired at now, and reports whether it did.
+	// Decide changes the state of a code that is pending and not expired at now. It reports whether it did.
 	Decide(ctx context.Context, userHash string, to State, accountID string, now time.Time, t audit.Trace) (bool, error)
-	// Cancel denies a pending or approved code, or revokes the link of a redeemed code if it was never used. It
-	// changes nothing if that happened before, and returns ErrUnknown if there was nothing to cancel.
+	// Cancel denies a pending or approved code, or revokes the link of a redeemed code if the link was never used. It
+	// changes nothing if the code was already cancelled, and returns ErrUnknown if there is nothing to cancel.
 	Cancel(ctx context.Context, deviceHash string, now time.Time, t audit.Trace) error
 	// RaiseInterval stores a longer poll interval for a pending code.
 	RaiseInterval(ctx context.Context, deviceHash string, interval time.Duration) error
@@ -134,10 +135,10 @@ type TokenStore interface {
 	MarkRepolled(ctx context.Context, deviceHash string, now time.Time) error
 	// LinkByToken returns ErrUnknown for an unknown token.
 	LinkByToken(ctx context.Context, tokenHash string) (Link, error)
-	// MarkUsed records the use of a token and the address of the call, which may be empty. It returns ErrRevoked if
-	// the link was revoked after it was read: a first use and the sweep of unclaimed tokens never both succeed.
+	// MarkUsed records that a token was used, and the address of the call, which may be empty. It returns ErrRevoked if
+	// the link was revoked after it was read, so that a first use and the sweep of unused tokens never both succeed.
 	MarkUsed(ctx context.Context, linkID, ip string, now time.Time) error
 	// Sweep revokes unused tokens whose code was polled again before repolled, and deletes codes that expired before
-	// expired. It returns how many tokens it revoked.
+	// expired. It returns the number of revoked tokens.
 	Sweep(ctx context.Context, now, repolled, expired time.Time, t audit.Trace) (revoked int64, err error)
 }

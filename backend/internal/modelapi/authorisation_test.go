@@ -29,18 +29,18 @@ import (
 	"github.com/service-dev/service/packaging/enginetest"
 )
 
-var update = flag.Bool("update", false, "write testdata/authorisation.md anew")
+var update = flag.Bool("update", false, "rewrite testdata/authorisation.md")
 
 const authorisationFile = "testdata/authorisation.md"
 
-// requests are the bodies of routes, by pattern.
+// requests holds the request bodies of routes, by pattern.
 var requests = map[string]string{
 	"POST /v1/chat/completions": `{"model":"good","messages":[{"role":"user","content":"Hello"}]}`,
 	"POST /v1/responses":        `{"model":"responses","input":"Hello"}`,
 	"POST /v1/messages":         `{"model":"messages","max_tokens":9,"messages":[{"role":"user","content":"Hello"}]}`,
 }
 
-// storedKeys are the keys of a database.
+// storedKeys looks up project keys in a database.
 type storedKeys struct {
 	*projects.Service
 	store *sqlstore.Store
@@ -50,10 +50,10 @@ func (k storedKeys) LiveKeys(ctx context.Context, ids []string) ([]string, error
 	return k.store.LiveKeys(ctx, ids)
 }
 
-// column is a caller: its name and the header that it sends.
+// column is one caller in the table: its name and the header it sends.
 type column struct{ name, header, value string }
 
-// callers are those who may hold a credential of this backend, or of none.
+// callers returns callers with each kind of credential of this backend, and one without any.
 func callers(t *testing.T, keys storedKeys, links *link.Service, file string) (columns []column) {
 	t.Helper()
 	ctx := t.Context()
@@ -88,7 +88,8 @@ func callers(t *testing.T, keys storedKeys, links *link.Service, file string) (c
 	}
 }
 
-// TestAuthorisation calls every route as everybody and compares status, error and who pays with the golden table.
+// TestAuthorisation calls every route as every caller. It compares the status, the error and who pays with the golden
+// table.
 func TestAuthorisation(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "service.db")
 	store, err := sqlstore.Open(t.Context(), file, slog.New(slog.DiscardHandler))
@@ -122,17 +123,18 @@ func TestAuthorisation(t *testing.T) {
 		}
 	}
 	if want, err := os.ReadFile(authorisationFile); err != nil || string(want) != table.String() {
-		t.Errorf("the table has changed (%v); if that is meant, run with -update and read the difference:\n%s", err, &table)
+		t.Errorf("the table has changed (error %v); if that is intended, run with -update and review the diff:\n%s", err,
+			&table)
 	}
 }
 
-// cell sends one request and returns its outcome.
+// cell sends one request and returns the text of its table cell.
 func (w *world) cell(t *testing.T, pattern string, c column) string {
 	t.Helper()
 	method, path, _ := strings.Cut(pattern, " ")
 	body, ok := requests[pattern]
 	if method == http.MethodPost && !ok {
-		t.Fatalf("%s: the test has no body for it", pattern)
+		t.Fatalf("%s: the test has no request body for this route", pattern)
 	}
 	r, err := http.NewRequestWithContext(t.Context(), method, w.url+strings.Replace(path, "{id...}", "good", 1),
 		strings.NewReader(body))
@@ -153,7 +155,7 @@ func (w *world) cell(t *testing.T, pattern string, c column) string {
 	if res.StatusCode != http.StatusOK {
 		var e struct{ Error struct{ Code string } }
 		if err := json.Unmarshal(text, &e); err != nil || len(w.purse.rows) > 0 {
-			t.Errorf("%s by %s: %v, %s", pattern, c.name, err, text)
+			t.Errorf("%s by %s: got error %v, body %s; want a refusal with a code and no charge", pattern, c.name, err, text)
 		}
 		return fmt.Sprintf("%d %s", res.StatusCode, e.Error.Code)
 	}
@@ -163,7 +165,8 @@ func (w *world) cell(t *testing.T, pattern string, c column) string {
 	return "200"
 }
 
-// Every route is mounted from the table, so that the test above covers it. Preflights and what no route takes are not.
+// Every route is mounted from the route table, so that the test above covers it. Only preflights and the fallback for
+// unknown paths are mounted separately.
 func TestMount_OnlyTheTable(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	if err != nil {
@@ -187,6 +190,6 @@ func TestMount_OnlyTheTable(t *testing.T) {
 		})
 	}
 	if !slices.Equal(mounted, []string{"modelapi.go", "modelapi.go", "modelapi.go"}) {
-		t.Errorf("routes are mounted in %v: the table, preflights and what no route takes are 3", mounted)
+		t.Errorf("routes are mounted in %v, want 3 in modelapi.go: the table, preflights and the fallback", mounted)
 	}
 }

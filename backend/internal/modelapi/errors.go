@@ -15,7 +15,7 @@ import (
 	"github.com/service-dev/service/proto/assistantscript"
 )
 
-// Codes of this package, beside those of gateway.
+// Codes of this package, in addition to those of gateway.
 const (
 	codeNotFound         = "not_found"
 	codeMethodNotAllowed = "method_not_allowed"
@@ -24,8 +24,8 @@ const (
 	codeRateLimited      = "rate_limited"
 )
 
-// statuses are the HTTP statuses of the codes. Official clients automatically repeat a call after 408, 409, 429 and
-// 5xx, so lasting failures have other statuses.
+// statuses maps codes to HTTP statuses. Official clients automatically repeat a call after 408, 409, 429 and 5xx, so
+// permanent failures have other statuses.
 var statuses = map[string]int{
 	wire.InvalidJSON:          http.StatusBadRequest,
 	wire.InvalidValue:         http.StatusBadRequest,
@@ -62,7 +62,7 @@ var statuses = map[string]int{
 	codeRateLimited:      http.StatusTooManyRequests,
 }
 
-// types are the types of errors by status: of the chat and responses interfaces, and of the messages interface.
+// types maps a status to the error type in the chat and responses interfaces, and to that in the messages interface.
 var types = map[int][2]string{
 	http.StatusUnauthorized:          {"authentication_error", "authentication_error"},
 	http.StatusPaymentRequired:       {"insufficient_quota", "billing_error"},
@@ -87,12 +87,12 @@ func typeOf(status int, messages bool) string {
 	return both[0]
 }
 
-// fail answers with an error in the shape of the route's interface.
+// fail writes an error in the form of the route's interface.
 func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 	var refusal *gateway.Refusal
 	if !errors.As(err, &refusal) {
 		if r.Context().Err() != nil {
-			return // the client is gone
+			return // the client has disconnected
 		}
 		a.Log.ErrorContext(r.Context(), "failed to serve request", "method", r.Method, "path", r.URL.Path, "err", err)
 		refusal = &gateway.Refusal{Code: gateway.CodeUnavailable, RetryAfter: time.Second,
@@ -113,7 +113,7 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 
 func isMessages(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, wire.Messages.Path()) }
 
-// envelope is the body of an error. Clients ignore members that they do not know.
+// envelope returns the body of an error. Clients ignore members that they do not know.
 func envelope(refusal *gateway.Refusal, status int, messages bool) any {
 	detail := map[string]any{"message": refusal.Message, "type": typeOf(status, messages), "param": nil,
 		"code": refusal.Code}
@@ -128,7 +128,7 @@ func envelope(refusal *gateway.Refusal, status int, messages bool) any {
 	return body
 }
 
-// brokenFrame is the last event of a stream that breaks off.
+// brokenFrame returns the last event of a stream that breaks off.
 func brokenFrame(api wire.API, err error) []byte {
 	refusal := &gateway.Refusal{Code: gateway.CodeProviderError, Message: gateway.ErrBroken.Error()}
 	errors.As(err, &refusal)
@@ -141,6 +141,6 @@ func brokenFrame(api wire.API, err error) []byte {
 		named = ""
 	case wire.Messages:
 	}
-	data, _ := json.Marshal(event) // of strings only
+	data, _ := json.Marshal(event) // contains only strings
 	return []byte(named + "data: " + string(data) + "\n\n")
 }

@@ -27,7 +27,7 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// A thousand apps that disconnect at any event leave no hold, goroutine, connection or memory behind.
+// A thousand apps that disconnect at any event leave behind no hold, goroutine, connection or memory.
 func TestCall_ThousandAppsLeave(t *testing.T) {
 	checkLeaks := goleak.IgnoreCurrent()
 	t.Cleanup(func() {
@@ -54,16 +54,16 @@ func TestCall_ThousandAppsLeave(t *testing.T) {
 			<-w.purse.rows
 		}
 		apps.Wait()
-		if round == 2 { // pools and caches are filled by now
+		if round == 2 { // pools and caches are filled by then
 			before = heap()
 		}
 	}
 	if after := heap(); after > before+8<<20 {
-		t.Errorf("%d bytes of memory before, %d after", before, after)
+		t.Errorf("heap grew from %d to %d bytes, want at most 8 MB more", before, after)
 	}
 }
 
-// A proxy that buffers answers unless told not to, as nginx does, passes each event on at once.
+// A proxy that buffers answers unless it is told not to, as nginx does, forwards each event immediately.
 func TestCall_PassesABufferingProxy(t *testing.T) {
 	for _, obeys := range []bool{true, false} {
 		w := newWorld(t, 0, gateway.Limits{})
@@ -78,12 +78,12 @@ func TestCall_PassesABufferingProxy(t *testing.T) {
 				continue
 			}
 			early = lines.Text()
-			w.provider.Continue() // only after the first word has passed the proxy
+			w.provider.Continue() // only after the proxy has forwarded the first word
 			_, err := io.Copy(io.Discard, res.Body)
 			if res.Body.Close(); err != nil || early == "" {
 				t.Errorf("%q, %v", early, err)
 			}
-		} else { // a proxy that ignores the header delivers the same at the end
+		} else { // a proxy that ignores the header delivers the same answer at the end
 			w.provider.Continue()
 			res := w.request(t.Context(), t, llmtest.WaitsInside, "")
 			text, err := io.ReadAll(res.Body)
@@ -97,7 +97,7 @@ func TestCall_PassesABufferingProxy(t *testing.T) {
 	}
 }
 
-// collecting is a proxy that buffers an answer until its end. If it obeys, X-Accel-Buffering: no prevents that.
+// collecting is a proxy that buffers an answer until its end. If obeys is set, X-Accel-Buffering: no prevents that.
 func collecting(backend string, obeys bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ask, err := http.NewRequestWithContext(r.Context(), r.Method, backend+r.URL.Path, r.Body)
@@ -126,7 +126,7 @@ func collecting(backend string, obeys bool) http.Handler {
 	})
 }
 
-// brokenKeys is a database that cannot be reached.
+// brokenKeys is a key store whose database cannot be reached.
 type brokenKeys struct{}
 
 func (brokenKeys) Authenticate(context.Context, string) (projects.KeyOwner, error) {
@@ -141,7 +141,8 @@ func TestCall_RefusesWhileTheDatabaseIsAway(t *testing.T) {
 		mux.ServeHTTP(answer, httptest.NewRequest("POST", path, strings.NewReader("{}")))
 		if answer.Code != http.StatusServiceUnavailable || answer.Header().Get("Retry-After") != "1" ||
 			!strings.Contains(answer.Body.String(), `"unavailable"`) || strings.Contains(answer.Body.String(), "gone") {
-			t.Errorf("%s: %d, Retry-After %q, %s", path, answer.Code, answer.Header().Get("Retry-After"), answer.Body)
+			t.Errorf("%s: got status %d, Retry-After %q, body %s; want 503 without the cause", path, answer.Code,
+				answer.Header().Get("Retry-After"), answer.Body)
 		}
 	}
 }

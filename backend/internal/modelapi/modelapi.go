@@ -1,5 +1,5 @@
-// Package modelapi serves /v1, the interface that official clients of model providers speak: an app changes only its
-// base address and key. It knows the shapes of requests and errors, and none of the gateway's rules.
+// Package modelapi serves /v1, the interface used by the official clients of model providers: an app changes only its
+// base address and key. It defines the form of requests and errors, and contains none of the gateway's rules.
 package modelapi
 
 import (
@@ -20,12 +20,12 @@ import (
 	"github.com/service-dev/service/proto/credential"
 )
 
-// Keys finds the owner of a project key, or returns projects.ErrUnknownKey.
+// Keys finds the owner of a project key. It returns projects.ErrUnknownKey for an unknown or revoked key.
 type Keys interface {
 	Authenticate(ctx context.Context, key string) (projects.KeyOwner, error)
 }
 
-// Sessions finds the open simulator session of a gateway token, or returns sessions.ErrBadSecret.
+// Sessions finds the open simulator session of a gateway token. It returns sessions.ErrBadSecret if there is none.
 type Sessions interface {
 	Open(ctx context.Context, token string) (sessions.Session, error)
 }
@@ -36,29 +36,29 @@ type Gateway interface {
 	Available(ctx context.Context, who gateway.Caller) ([]gateway.Availability, error)
 }
 
-// Options configure the interface.
+// Options configure the API.
 type Options struct {
 	Keys     Keys
 	Sessions Sessions
 	Gateway  Gateway
 	Log      *slog.Logger
 	Now      func() time.Time
-	// WriteTimeout is how long an app may take to receive a part of an answer; 30 s if 0.
+	// WriteTimeout is how long an app may take to receive a part of an answer. The default is 30 s.
 	WriteTimeout time.Duration
 }
 
-// API serves the routes.
+// API serves the routes below /v1.
 type API struct {
 	Options
 	calls *limit.Limiter
 }
 
 const (
-	callsPerMinute = 600 // of a project key, or of a session
+	callsPerMinute = 600 // per project key or session
 	root           = "/v1/"
 )
 
-// New returns an API.
+// New returns an API with a rate limiter.
 func New(o Options) *API {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -69,13 +69,13 @@ func New(o Options) *API {
 	return &API{Options: o, calls: limit.New(callsPerMinute, o.Now)}
 }
 
-// route is served with a project key.
+// route is a route that requires a project key or a session's token.
 type route struct {
 	pattern string
 	serve   handler
 }
 
-// table lists every route that serves something. A new one belongs here, so that it is authorised.
+// table lists every route with an answer of its own. Add new routes here, so that they are authorised.
 func (a *API) table() []route {
 	routes := []route{{"GET /v1/models", a.withModels(allModels)}, {"GET /v1/models/{id...}", a.withModels(oneModel)}}
 	for _, api := range wire.APIs {
@@ -85,8 +85,8 @@ func (a *API) table() []route {
 	return routes
 }
 
-// Mount adds the routes to mux. Apps in browsers call from any origin: there is no cookie to misuse, and the key is the
-// authorisation.
+// Mount adds the routes to mux. Apps in browsers may call from any origin: the key alone authorises the call, and
+// there is no cookie to misuse.
 func (a *API) Mount(mux *http.ServeMux) {
 	for _, rt := range a.table() {
 		mux.HandleFunc(rt.pattern, a.authorised(rt.serve))
@@ -95,7 +95,7 @@ func (a *API) Mount(mux *http.ServeMux) {
 	mux.HandleFunc(root, func(w http.ResponseWriter, r *http.Request) { a.noRoute(w, r, mux) })
 }
 
-// preflight allows every header that is asked for: official clients send many of their own.
+// preflight allows every header that the browser names, because official clients send many headers of their own.
 func preflight(w http.ResponseWriter, r *http.Request) {
 	asked := httpjson.Clip(r.Header.Get("Access-Control-Request-Headers"), 2000)
 	if asked == "" {
@@ -118,7 +118,7 @@ func (a *API) noRoute(w http.ResponseWriter, r *http.Request, mux *http.ServeMux
 
 type handler func(w http.ResponseWriter, r *http.Request, who gateway.Caller)
 
-// authorised wraps every route: it checks the key or token and limits the rate of its calls.
+// authorised wraps every route. It checks the key or token and limits the rate of its calls.
 func (a *API) authorised(serve handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		httpjson.AllowAnyOrigin(w)
@@ -142,13 +142,13 @@ func (a *API) authorised(serve handler) http.HandlerFunc {
 
 var (
 	errInvalidKey = &gateway.Refusal{Code: gateway.CodeInvalidKey,
-		Message: "the project key is missing, unknown or revoked: keys are made on the project's page"}
+		Message: "the project key is missing, unknown or revoked: create a key on the project's page"}
 	errInvalidToken = &gateway.Refusal{Code: gateway.CodeInvalidKey,
-		Message: "the token is unknown or over: attach to the session, its welcome has one"}
+		Message: "the token is unknown or has expired: attach to the session, its welcome has a new one"}
 )
 
-// caller finds whose key it is, which clients send as a bearer token or as x-api-key: a project key, or the token of a
-// simulator session.
+// caller returns the caller to whom the request's key belongs. Clients send the key as a bearer token or in x-api-key.
+// It is a project key or the token of a simulator session.
 func (a *API) caller(r *http.Request) (gateway.Caller, error) {
 	key := r.Header.Get("X-Api-Key")
 	if authorization := r.Header.Get("Authorization"); authorization != "" {
@@ -172,14 +172,14 @@ func (a *API) caller(r *http.Request) (gateway.Caller, error) {
 	return gateway.Caller{Account: owner.AccountID, Project: owner.Project, Key: owner.KeyID}, err
 }
 
-// call serves one call of an interface.
+// call serves one call through an interface.
 func (a *API) call(w http.ResponseWriter, r *http.Request, who gateway.Caller, api wire.API) {
 	body, err := readBody(w, r)
 	if err != nil {
 		a.fail(w, r, err)
 		return
 	}
-	// The server's read timeout is for requests: while an answer is streamed, it would end the connection.
+	// The server's read timeout applies to requests. It would close the connection while an answer is streamed.
 	control := http.NewResponseController(w)
 	if err := control.SetReadDeadline(time.Time{}); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return
@@ -208,14 +208,14 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	return body, nil
 }
 
-// sink writes an answer and flushes each part.
+// sink writes an answer to the app and flushes each part.
 type sink struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
 	timeout time.Duration
 }
 
-// Begin writes the headers. No proxy may collect or change the parts of a stream.
+// Begin writes the headers. They forbid proxies to buffer or change a stream.
 func (s *sink) Begin(streamed bool) {
 	h := s.w.Header()
 	h.Set("Content-Type", "application/json")
@@ -229,7 +229,7 @@ func (s *sink) Begin(streamed bool) {
 	s.w.WriteHeader(http.StatusOK)
 }
 
-// Write returns an error if the app has left or takes too long.
+// Write returns an error if the app has disconnected or reads too slowly.
 func (s *sink) Write(p []byte) error {
 	if err := s.control.SetWriteDeadline(time.Now().Add(s.timeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return err

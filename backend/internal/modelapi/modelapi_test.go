@@ -25,7 +25,7 @@ import (
 	"github.com/service-dev/service/packaging/llmtest"
 )
 
-// anyKey accepts every key and treats each call as one of a new key, because the calls of a key are limited.
+// anyKey accepts every key and treats each call as having a new one, because the rate of calls is limited per key.
 type anyKey struct{}
 
 var keyNumber atomic.Int64
@@ -36,12 +36,12 @@ func (anyKey) Authenticate(context.Context, string) (projects.KeyOwner, error) {
 	return projects.KeyOwner{AccountID: "acc", Project: "com.example.app", KeyID: fmt.Sprint(keyNumber.Add(1))}, nil
 }
 
-// countingPurse has credit for every call.
+// countingPurse covers every call and counts the open holds.
 type countingPurse struct {
 	mu    sync.Mutex
 	holds int
 	rows  chan credit.Call
-	fault error // of every hold
+	fault error // returned by every hold
 }
 
 func (p *countingPurse) count(n int) {
@@ -86,10 +86,11 @@ type world struct {
 	purse    *countingPurse
 	provider *llmtest.Provider
 	url      string
-	closed   chan struct{} // receives a value for each connection that the server has closed
+	closed   chan struct{} // receives a value for each connection that the server closed
 }
 
-// smallBuffer is the size of a connection's buffers, in bytes, so that an app that does not read is soon noticed.
+// smallBuffer is the size of a connection's buffers, in bytes. With it, the server soon notices an app that does not
+// read.
 const smallBuffer = 4096
 
 func newWorld(t *testing.T, writeTimeout time.Duration, limits gateway.Limits) *world {
@@ -97,7 +98,7 @@ func newWorld(t *testing.T, writeTimeout time.Duration, limits gateway.Limits) *
 	return newWorldOf(t, anyKey{}, writeTimeout, limits)
 }
 
-// keyring knows the keys of apps.
+// keyring finds the owners of keys.
 type keyring interface {
 	Keys
 	gateway.Keys
@@ -157,7 +158,7 @@ func newWorldOf(t *testing.T, keys keyring, writeTimeout time.Duration, limits g
 			t.Error(err)
 		}
 		if n := w.purse.left(); n != 0 {
-			t.Errorf("%d holds are left", n)
+			t.Errorf("%d holds left, want none", n)
 		}
 	})
 	return w
@@ -178,7 +179,7 @@ func (w *world) request(ctx context.Context, t *testing.T, model, more string) *
 	return res
 }
 
-// An app that does not read blocks neither the provider nor the charge.
+// An app that does not read delays neither the provider nor the charge.
 func TestCall_EndsForAnAppThatDoesNotRead(t *testing.T) {
 	w := newWorld(t, 50*time.Millisecond, gateway.Limits{})
 	defer w.longAnswer(t).Close()
@@ -200,12 +201,12 @@ func TestCall_IsChargedWheneverTheAppLeaves(t *testing.T) {
 		leave()
 		res.Body.Close()
 		if row := <-w.purse.rows; row.TextOut != 9 && !row.Estimated {
-			t.Errorf("left after %d events: %+v", events, row)
+			t.Errorf("disconnected after %d events: got %+v, want the full usage or an estimate", events, row)
 		}
 	}
 }
 
-// Each event arrives while the provider is still working: nothing buffers them.
+// Each event arrives while the provider is still working, so nothing buffers the events.
 func TestCall_FlushesEachEvent(t *testing.T) {
 	w := newWorld(t, 0, gateway.Limits{})
 	res := w.request(t.Context(), t, llmtest.WaitsInside, "")
@@ -228,7 +229,7 @@ func TestCall_FlushesEachEvent(t *testing.T) {
 	}
 }
 
-// If the provider does not answer or the ledger fails, the refusal makes official clients repeat the call.
+// If the provider does not respond or the ledger fails, the refusal makes official clients repeat the call.
 func TestCall_SaysWhenToTryAgain(t *testing.T) {
 	for _, c := range []struct {
 		model            string
@@ -247,7 +248,8 @@ func TestCall_SaysWhenToTryAgain(t *testing.T) {
 		res.Body.Close()
 		if err != nil || res.StatusCode != c.status || e.Error.Code != c.code || e.Error.Type != c.kind ||
 			res.Header.Get("Retry-After") != c.wait {
-			t.Errorf("%s: %d, Retry-After %q, %+v, %v", c.code, res.StatusCode, res.Header.Get("Retry-After"), e, err)
+			t.Errorf("%s: got status %d, Retry-After %q, %+v, error %v", c.code, res.StatusCode, res.Header.Get("Retry-After"),
+				e, err)
 		}
 	}
 }

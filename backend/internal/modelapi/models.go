@@ -7,18 +7,19 @@ import (
 	"github.com/service-dev/service/backend/internal/httpjson"
 )
 
-// model is one entry of GET /v1/models.
+// model is an entry of the list at GET /v1/models.
 type model struct {
 	ID          string `json:"id"`
 	Object      string `json:"object"`
 	Created     int64  `json:"created"`
 	OwnedBy     string `json:"owned_by"`
 	DisplayName string `json:"display_name"`
-	API         string `json:"api"`                // which of the interfaces the model is called by
-	Resolves    string `json:"resolves,omitempty"` // the model behind an id that is a project's setting
+	API         string `json:"api"`                // the interface through which the model is called
+	Resolves    string `json:"resolves,omitempty"` // the model behind an ID that stands for a project's setting
 }
 
-// modelOf describes the model with an id. For gateway.Assistant that is the model that the project's settings choose.
+// modelOf describes the model with an ID. The ID gateway.Assistant stands for the model chosen in the project's
+// settings.
 func modelOf(a gateway.Availability) model {
 	m := model{ID: a.ID, Object: "model", OwnedBy: a.Model.Provider.ID, DisplayName: a.Model.Name,
 		API: string(a.Model.API)}
@@ -28,7 +29,7 @@ func modelOf(a gateway.Availability) model {
 	return m
 }
 
-// withModels answers with the result of pick for the caller's models.
+// withModels returns a handler that responds with the result of pick for the caller's models.
 func (a *API) withModels(pick func(list []gateway.Availability, r *http.Request) (any, error)) handler {
 	return func(w http.ResponseWriter, r *http.Request, who gateway.Caller) {
 		list, err := a.Gateway.Available(r.Context(), who)
@@ -44,7 +45,7 @@ func (a *API) withModels(pick func(list []gateway.Availability, r *http.Request)
 	}
 }
 
-// allModels lists what the caller can call.
+// allModels lists the models that the caller can use.
 func allModels(list []gateway.Availability, _ *http.Request) (any, error) {
 	models := []model{}
 	for _, one := range list {
@@ -55,7 +56,7 @@ func allModels(list []gateway.Availability, _ *http.Request) (any, error) {
 	return map[string]any{"object": "list", "data": models}, nil
 }
 
-// oneModel describes a model, or says why it cannot be called.
+// oneModel describes a model, or returns a refusal that says why it cannot be called.
 func oneModel(list []gateway.Availability, r *http.Request) (any, error) {
 	for _, one := range list {
 		switch {
@@ -66,7 +67,7 @@ func oneModel(list []gateway.Availability, r *http.Request) (any, error) {
 			return nil, noModel(one.ID + " is not offered: " + one.Why)
 		}
 	}
-	return nil, noModel("there is no such model: GET /v1/models lists the models that exist")
+	return nil, noModel("no such model: GET /v1/models lists the models that exist")
 }
 
 func noModel(message string) error {

@@ -13,8 +13,8 @@ import (
 	"github.com/service-dev/service/backend/internal/gateway"
 )
 
-// Apps that read a byte at a time, as slowly against the limit as a byte a second against a server's, keep nothing: the
-// call ends and is charged, and no hold, goroutine, connection or memory is left.
+// The apps read a byte at a time, scaled like a byte a second against a server's limit. Each call ends and is charged,
+// and leaves behind no hold, goroutine, connection or memory.
 func TestCall_EndsForAnAppThatReadsByteByByte(t *testing.T) {
 	checkLeaks := goleak.IgnoreCurrent()
 	t.Cleanup(func() { goleak.VerifyNone(t, checkLeaks) })
@@ -33,24 +33,24 @@ func TestCall_EndsForAnAppThatReadsByteByByte(t *testing.T) {
 				t.Errorf("%+v", row)
 			}
 		}
-		for range apps { // by the server, while the apps still read
+		for range apps { // the server records each call while the apps still read
 			<-w.closed
 		}
 		close(ended)
 		reading.Wait()
 		if n := w.purse.left(); n != 0 {
-			t.Errorf("%d holds are left", n)
+			t.Errorf("%d holds left, want none", n)
 		}
-		if round == 0 { // pools and caches are filled by now
+		if round == 0 { // pools and caches are filled by then
 			before = heap()
 		}
 	}
 	if after := heap(); after > before+4<<20 {
-		t.Errorf("%d bytes of memory before, %d after", before, after)
+		t.Errorf("heap grew from %d to %d bytes, want at most 4 MB more", before, after)
 	}
 }
 
-// longAnswer sends a call whose answer is far larger than the buffers of a connection.
+// longAnswer starts a call whose answer is far larger than the buffers of a connection.
 func (w *world) longAnswer(t *testing.T) net.Conn {
 	t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))

@@ -5,33 +5,33 @@ import (
 	"github.com/service-dev/service/backend/internal/gateway/wire"
 )
 
-// Place is where the owner takes a next step.
+// Place is the page on which the owner takes a next step.
 type Place string
 
-// The places. The empty one is none.
+// The places. The empty Place means none.
 const (
 	AtCredit   Place = "credit"   // the account's credit page
 	AtSettings Place = "settings" // the account's settings
-	AtCaps     Place = "caps"     // of the project's gateway page, as the next two
+	AtCaps     Place = "caps"     // this and the next two are on the project's gateway page
 	AtPayer    Place = "payer"
 	AtModels   Place = "models"
-	AtRequests Place = "requests" // the documentation of requests
+	AtRequests Place = "requests" // documentation of requests
 )
 
-// placeNames are the names of the places in texts for agents.
+// placeNames maps places to their names in texts for agents.
 var placeNames = map[Place]string{
 	AtCredit: "/account/credit of the dashboard", AtSettings: "/account/settings of the dashboard",
 	AtCaps: "the project's gateway page", AtPayer: "the project's gateway page",
 }
 
-// Step says why calls were refused, and what to do about it. Owners and agents read the same.
+// Step says why calls were refused and what to do about it. Owners and agents read the same text.
 type Step struct {
 	What, Next string
 	At         Place
-	Tool       string // by which an agent helps; "" for none
+	Tool       string // tool with which an agent can help; "" if there is none
 }
 
-// Hint is the next step for an agent: it cannot open the owner's pages.
+// Hint returns the next step for an agent. It names the owner's page, which an agent cannot open.
 func (s Step) Hint() string {
 	text := s.Next
 	if s.Tool != "" {
@@ -48,7 +48,7 @@ const (
 	badFields = "Correct the app; the error that it got names the field."
 )
 
-// steps has every refusal that an owner or an agent can do something about.
+// steps contains every refusal about which an owner or an agent can do something.
 var steps = map[string]Step{
 	gateway.CodeNoCredit: {What: "The credit did not cover the call.",
 		Next: "Add credit, or use a local model, which costs nothing.", At: AtCredit},
@@ -63,14 +63,14 @@ var steps = map[string]Step{
 	gateway.CodeOwnKeyMissing: {What: "Own keys pay, and the project has none for the model's provider.",
 		Next: "Store a key, or let credit pay.", At: AtPayer, Tool: "setCredential"},
 	gateway.CodeOwnKeyRefused: {What: "The provider refused the project's own key, or its budget there is spent.",
-		Next: "Test the key and replace it, or look at the budget at the provider. Credit does not stand in.", At: AtPayer,
+		Next: "Test the key and replace it, or check the budget at the provider. Credit is not used instead.", At: AtPayer,
 		Tool: "setCredential"},
 	gateway.CodeProviderUnreachable: {What: "A local server of models did not answer.", Next: "Start it.", At: AtModels},
 	gateway.CodeForwarded: {What: "A gateway that somebody added as a local server passed a call on to this one.",
 		Next: "Enter the address of the server behind it.", At: AtPayer},
 	gateway.CodeModelNotFound: {What: "The app asked for a model that is not available.",
 		Next: "Have it ask for assistant, or for another model of the list.", At: AtModels},
-	gateway.CodeWrongAPI: {What: "The app called a model by another interface than the model has.",
+	gateway.CodeWrongAPI: {What: "The app called a model through an interface that the model does not have.",
 		Next: "The list of models names the interface of each.", At: AtModels},
 	wire.UnsupportedParameter: {What: "A request had a field that the gateway does not pass on.",
 		Next: "Leave the field out; the error that the app got names it.", At: AtRequests},
@@ -82,7 +82,7 @@ var steps = map[string]Step{
 	gateway.CodeUnavailable:  {What: "The gateway was not available.", Next: waitABit},
 }
 
-// StepFor returns the next step for a refusal.
+// StepFor returns the next step after a refusal with the code.
 func StepFor(code string) Step {
 	if step, ok := steps[code]; ok {
 		return step

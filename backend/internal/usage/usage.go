@@ -1,6 +1,6 @@
 // Package usage reports the cost of a project's calls through the AI gateway: sums, caps, the account's credit,
-// refusals with the next step, and which models apps get. Agents and owners read the same report. The package knows
-// neither HTTP nor SQL.
+// refusals with the next step, and the models that apps can use. Agents and owners read the same report. The package
+// contains no HTTP or SQL code.
 package usage
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-// Ledger is the part of the ledger that a report needs.
+// Ledger is the part of the credit ledger that a report needs.
 type Ledger interface {
 	Account(ctx context.Context, accountID string) (credit.Account, error)
 	Project(ctx context.Context, accountID, project string) (credit.Project, error)
@@ -24,17 +24,17 @@ type Ledger interface {
 	Refusals(ctx context.Context, q credit.UsageQuery) ([]credit.Refusal, error)
 }
 
-// Models lists the models that a project's apps can ask for.
+// Models lists the models that a project's apps can use.
 type Models interface {
 	Available(ctx context.Context, who gateway.Caller) ([]gateway.Availability, error)
 }
 
-// KeySources knows whether credit or own keys pay for a project's calls.
+// KeySources reports whether credit or the project's own keys pay for its calls.
 type KeySources interface {
 	KeySource(ctx context.Context, account, project string) (string, error)
 }
 
-// Service makes reports. Its callers must have checked that the project belongs to the account.
+// Service creates reports. Callers must check that the project belongs to the account.
 type Service struct {
 	Ledger     Ledger
 	Models     Models
@@ -42,12 +42,12 @@ type Service struct {
 	Now        func() time.Time
 }
 
-// NothingPays is the key source of a project that no model is available to.
+// NothingPays is the key source of a project for which no model is available.
 const NothingPays = "none"
 
-// PaysFor returns what pays for a project's next call: the source of the model assistant, or else of the first model
-// that is available. setting is the project's choice. Where no model is available, scripted reports whether scripts
-// answered.
+// PaysFor returns what pays for a project's next call: the source of the model assistant, or otherwise of the first
+// available model. setting is the project's choice. If no model is available, scripted says whether scripts answered
+// calls.
 func PaysFor(setting string, models []gateway.Availability, scripted bool) string {
 	available := slices.IndexFunc(models, func(a gateway.Availability) bool { return a.Why == "" && a.Model != nil })
 	switch {
@@ -63,37 +63,37 @@ func PaysFor(setting string, models []gateway.Availability, scripted bool) strin
 	return NothingPays
 }
 
-// Unit is the length of a point of the series.
+// Unit is the time that one point of the series covers.
 type Unit time.Duration
 
-// The units.
+// Units of the series.
 const (
 	Hour = Unit(time.Hour)
 	Day  = Unit(24 * time.Hour)
 )
 
-// Query asks for the last Points hours or days in UTC, including the current one.
+// Query selects the last Points hours or days in UTC, including the current one.
 type Query struct {
 	Unit   Unit
 	Points int
 }
 
-// Report is the cost of a project's calls.
+// Report is the report on a project's calls.
 type Report struct {
 	From, To time.Time
 	Unit     Unit
 
 	Credit            credit.Account
-	KeySource         string // of PaysFor
-	Caps              []Cap  // the caps that are set, of the project and its account
+	KeySource         string // as returned by PaysFor
+	Caps              []Cap  // the caps set for the project and its account
 	Totals            Sums
-	ByModel, BySource []Part // the most expensive first
+	ByModel, BySource []Part // most expensive first
 	Series            []Point
 	Refusals          []Refusal
 	Models            []gateway.Availability
 }
 
-// Cap is a spending cap and how much of it the current period has used.
+// Cap is a spending cap, with the amount of it that the current period has used.
 type Cap struct {
 	Of, Period string // credit.OfProject or OfAccount, credit.CapDay or CapMonth
 	Limit      credit.Amount
@@ -101,7 +101,7 @@ type Cap struct {
 	ResetsAt   time.Time
 }
 
-// Sums add up calls. Refused calls count in Refused only.
+// Sums holds totals over a set of calls. Refused calls count only in Refused.
 type Sums struct {
 	Calls, Failed, Cancelled, Refused, Estimated int64
 	TextIn, TextCached, TextOut                  int64
@@ -120,25 +120,25 @@ func (s *Sums) add(r credit.UsageRow) {
 	s.Charged += r.Charged
 }
 
-// Part is the share of a model or of a source.
+// Part holds the sums of one model or source.
 type Part struct {
 	Name string
 	Sums
 }
 
-// Point is an hour or a day that begins at At.
+// Point holds the sums of the hour or day that begins at At.
 type Point struct {
 	At time.Time
 	Sums
 }
 
-// Refusal counts refused calls of one code, with what to do about it.
+// Refusal is the number of calls refused with one code, and what to do about them.
 type Refusal struct {
 	credit.Refusal
 	Step
 }
 
-// Report reports on a project.
+// Report returns the report on a project.
 func (s *Service) Report(ctx context.Context, account, project string, q Query) (r Report, err error) {
 	now := s.Now().UTC()
 	unit := time.Duration(q.Unit)
@@ -156,7 +156,7 @@ func (s *Service) Report(ctx context.Context, account, project string, q Query) 
 	r.addCaps(credit.OfProject, own.Caps, own.Day, own.Month)
 	r.addCaps(credit.OfAccount, r.Credit.Caps, r.Credit.Day, r.Credit.Month)
 	of := credit.UsageQuery{AccountID: account, Project: project, From: r.From,
-		To: r.From.Add(time.Duration(q.Points) * unit)} // a process whose clock is ahead may have written past now
+		To: r.From.Add(time.Duration(q.Points) * unit)} // a process whose clock is ahead may have counted later calls
 	if err := s.Ledger.Usage(ctx, of, func(row credit.UsageRow) error { r.add(row); return nil }); err != nil {
 		return Report{}, fmt.Errorf("read usage: %w", err)
 	}
@@ -185,7 +185,7 @@ func (s *Service) Report(ctx context.Context, account, project string, q Query) 
 
 func (r *Report) add(row credit.UsageRow) {
 	r.Totals.add(row)
-	if name := row.Model; name != "" { // empty for refused calls that named no known model
+	if name := row.Model; name != "" { // empty for refused calls without a known model
 		if !backendapi.IsName(name, backendapi.MaxModelID) {
 			name = otherModels
 		}
@@ -195,7 +195,8 @@ func (r *Report) add(row credit.UsageRow) {
 	r.Series[row.Hour.Sub(r.From)/time.Duration(r.Unit)].add(row)
 }
 
-// otherModels are those whose ids no answer can hold; earlier versions counted calls of such.
+// otherModels stands for the models whose IDs are not valid in a response. Earlier versions counted calls of such
+// models.
 const otherModels = "other"
 
 func addPart(parts []Part, name string, row credit.UsageRow) []Part {
@@ -207,7 +208,7 @@ func addPart(parts []Part, name string, row credit.UsageRow) []Part {
 	return parts
 }
 
-// Summary describes the report in words.
+// Summary describes the report in a few sentences.
 func (r Report) Summary() string {
 	words := []string{fmt.Sprintf("%d calls cost %s in the last %d %s.", r.Totals.Calls, dollars(r.Totals.Charged),
 		len(r.Series), r.unitName())}
@@ -245,7 +246,7 @@ func (r Report) unitName() string {
 
 func dollars(a credit.Amount) string { return "$" + a.String() }
 
-// addCaps adds the caps that are set.
+// addCaps adds those caps that are set.
 func (r *Report) addCaps(of string, caps credit.Caps, day, month credit.Spent) {
 	dayEnds, monthEnds := credit.Resets(r.To)
 	if caps.Day != nil {

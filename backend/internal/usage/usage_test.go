@@ -76,7 +76,7 @@ func TestPaysFor_IsTheSourceOfTheNextCall(t *testing.T) {
 		"own keys, of which none is set": {"own", []gateway.Availability{hidden}, true, "own_key"},
 	} {
 		if got := PaysFor(c.setting, c.models, c.scripted); got != c.want {
-			t.Errorf("%s: %s, want %s", name, got, c.want)
+			t.Errorf("%s: got %s, want %s", name, got, c.want)
 		}
 	}
 }
@@ -97,7 +97,7 @@ func TestReport_Summary(t *testing.T) {
 	}
 }
 
-// rows are the ledger, models and key source of a project without settings.
+// rows acts as the ledger, the models and the key source of a project without settings.
 type rows []credit.UsageRow
 
 func (rows) Account(context.Context, string) (credit.Account, error) { return credit.Account{}, nil }
@@ -136,7 +136,7 @@ func TestReport_CountsNothingAfterItsLastPoint(t *testing.T) {
 	}
 }
 
-// One row with a name that no answer can hold must not make the whole report unreadable.
+// One row whose name is not valid in a response must not make the whole report unreadable.
 func TestReport_NamesUnreadableModelsOther(t *testing.T) {
 	var r Report
 	r.Unit, r.Series = Hour, make([]Point, 1)
@@ -148,6 +148,6 @@ func TestReport_NamesUnreadableModelsOther(t *testing.T) {
 		names = append(names, p.Name+" "+strconv.FormatInt(p.Calls, 10))
 	}
 	if got := strings.Join(names, ", "); got != "small 1, other 2, desk/qwen3:4b 1" || r.Totals.Calls != 4 {
-		t.Errorf("%s of %d calls", got, r.Totals.Calls)
+		t.Errorf("got models %s for %d calls, want 4 calls with the unreadable models named other", got, r.Totals.Calls)
 	}
 }

@@ -9,29 +9,29 @@ import (
 // MaxEvent is the largest event of a stream, in bytes.
 const MaxEvent = 1 << 20
 
-// ErrEventTooLarge is returned for an event above MaxEvent: no text model sends one that large.
-var ErrEventTooLarge = errors.New("provider's event is too large")
+// ErrEventTooLarge is returned for an event above MaxEvent. No text model sends one that large.
+var ErrEventTooLarge = errors.New("provider sent an event that is too large")
 
-// Answer reads a provider's answer while it is passed on.
+// Answer parses a provider's answer while it is forwarded.
 type Answer struct {
 	Receipt
-	// Failed is set if the provider reported an error in its answer, Ended if the answer is complete.
+	// Failed is set if the provider reported an error in its answer. Ended is set once the answer is complete.
 	Failed, Ended bool
 	api           API
-	keepsAll      bool  // the app asked for the chunk with the usage
-	most          int64 // most tokens that a true report can have
+	keepsAll      bool  // the app requested the chunk with the usage
+	most          int64 // highest number of tokens that a true report can have
 	pending       []byte
-	events        int64 // that carry text
-	text          int64 // bytes of it
+	events        int64 // number of events with text
+	text          int64 // bytes of text
 	tools         *toolCalls
 }
 
-// NewAnswer returns the reader of one answer. most is the highest count of tokens that can be true.
+// NewAnswer returns a parser for one answer. most is the highest number of tokens that a true usage report can have.
 func NewAnswer(r *Request, most int64) *Answer {
 	return &Answer{api: r.API, keepsAll: r.WantsUsage || r.API != Chat, most: min(most, MaxTokens)}
 }
 
-// Whole reads an answer that is not streamed and reports whether it is a JSON object.
+// Whole parses an answer that is not streamed and reports whether it is a JSON object.
 func (a *Answer) Whole(body []byte) bool {
 	e, ok := readEvent(body)
 	if !ok {
@@ -49,7 +49,7 @@ func (a *Answer) Whole(body []byte) bool {
 	return true
 }
 
-// Feed reads the next bytes of a stream and appends to out the complete events that the app receives.
+// Feed parses the next bytes of a stream. It appends to out the complete events that the app should receive.
 func (a *Answer) Feed(out, p []byte) ([]byte, error) {
 	a.pending = append(a.pending, p...)
 	start := 0
@@ -73,7 +73,7 @@ func (a *Answer) Feed(out, p []byte) ([]byte, error) {
 	return out, nil
 }
 
-// Finish reads the remaining bytes after the end of the stream, for a provider that does not terminate its last event.
+// Finish parses the remaining bytes at the end of the stream, for a provider that does not terminate its last event.
 func (a *Answer) Finish(out []byte) []byte {
 	data, _ := eventData(a.pending)
 	if _, ok := readEvent(data); ok || string(data) == done {
@@ -85,7 +85,7 @@ func (a *Answer) Finish(out []byte) []byte {
 	return out
 }
 
-// eventEnd returns the length of the first event with its blank line, or -1.
+// eventEnd returns the length of the first event including its blank line, or -1.
 func eventEnd(p []byte) int {
 	for at := 0; ; {
 		i := bytes.IndexByte(p[at:], '\n')
@@ -99,10 +99,10 @@ func eventEnd(p []byte) int {
 	}
 }
 
-// done is the data of the last event of the chat interface.
+// done is the data of the last event in the chat interface.
 const done = "[DONE]"
 
-// event reads one event and reports whether the app receives it.
+// event parses one event and reports whether the app should receive it.
 func (a *Answer) event(text []byte) bool {
 	data, hasData := eventData(text)
 	switch {
@@ -120,7 +120,7 @@ func (a *Answer) event(text []byte) bool {
 		a.tools.event(a.api, data)
 	}
 	if !hasMember(data, `"usage"`) && !hasMember(data, `"error"`) && !a.mayEnd(data) {
-		return true // most events: decoding them would cost more than everything else
+		return true // most events end here: decoding them would cost more than everything else
 	}
 	e, ok := readEvent(data)
 	if !ok {
@@ -141,18 +141,18 @@ func (a *Answer) event(text []byte) bool {
 	return !a.Failed && (a.keepsAll || !e.nothing || e.usage == nil)
 }
 
-// lastEvents are the types of the events that end a stream of the interfaces without a last line.
+// lastEvents are the types of the events that end a stream, for interfaces without a last line.
 var lastEvents = map[API][]string{
 	Responses: {`"response.completed"`, `"response.incomplete"`, `"response.failed"`},
 	Messages:  {`"message_stop"`},
 }
 
-// mayEnd reports whether an event contains the type of a last event. Its text can contain that too.
+// mayEnd reports whether an event contains the type of a last event. The event's text may contain it too.
 func (a *Answer) mayEnd(data []byte) bool {
 	return slices.ContainsFunc(lastEvents[a.api], func(kind string) bool { return bytes.Contains(data, []byte(kind)) })
 }
 
-// hasMember reports whether data has a member of the quoted name that is not null.
+// hasMember reports whether data contains the quoted member name with a value other than null.
 func hasMember(data []byte, name string) bool {
 	for {
 		i := bytes.Index(data, []byte(name))
@@ -183,7 +183,7 @@ func eventData(text []byte) (data []byte, ok bool) {
 	return data, ok
 }
 
-// Members that hold the text of an answer: in events that add to it, and in a whole answer.
+// Members that contain the text of an answer: in events that append to it, and in a whole answer.
 var (
 	streamTexts = map[API][]string{
 		Chat:      {`"content"`, `"arguments"`, `"reasoning_content"`, `"refusal"`},
@@ -193,7 +193,7 @@ var (
 	wholeTexts = []string{`"content"`, `"text"`, `"arguments"`, `"reasoning_content"`, `"refusal"`, `"thinking"`}
 )
 
-// count counts the text in data, for an estimate.
+// count counts the text in data, so that the usage can be estimated.
 func (a *Answer) count(data []byte, names []string) {
 	before := a.text
 	for _, name := range names {
@@ -211,7 +211,7 @@ func (a *Answer) count(data []byte, names []string) {
 	}
 }
 
-// stringLength returns the length of the JSON string at the start of data, or 0.
+// stringLength returns the length of the JSON string at the start of data, or 0 if there is none.
 func stringLength(data []byte) int64 {
 	if len(data) == 0 || data[0] != '"' {
 		return 0
@@ -227,8 +227,8 @@ func stringLength(data []byte) int64 {
 	return 0
 }
 
-// Estimate returns the probable usage of the seen part of the answer: exact counts where the provider reported them,
-// otherwise the usual size of the input and of the text.
+// Estimate returns the probable usage of the received part of the answer. It uses exact counts where the provider
+// reported them, otherwise the usual size of the input and of the text.
 func (a *Answer) Estimate(input int64) Usage {
 	u := a.Usage
 	if !a.Seen {
@@ -238,5 +238,5 @@ func (a *Answer) Estimate(input int64) Usage {
 	return u
 }
 
-// HasText reports whether any text of the answer was seen.
+// HasText reports whether any text of the answer was received.
 func (a *Answer) HasText() bool { return a.text > 0 }

@@ -1,25 +1,24 @@
-// Package wire decodes the requests of apps, encodes the requests to providers, and reads the providers' reports of
-// token usage. It knows neither HTTP, nor providers, nor accounts.
+// Package wire decodes requests from apps, encodes requests to providers, and parses the token usage that providers
+// report. It knows nothing about HTTP, individual providers or accounts.
 //
-// A field that this package does not know could spend money beyond the bound of a call, so requests are decoded with
-// an allow-list and encoded again. Two parsers that read the same text differently would bypass the list, so a repeated
-// name is refused.
+// An unknown field could spend more than the bound of a call. Requests are therefore decoded with an allow-list and
+// encoded again. Repeated names are refused, because two parsers might read them differently and so bypass the list.
 package wire
 
-// API is the interface by which a model is called. Requests are not translated between interfaces.
+// API is an interface for calling models. Requests are not converted from one interface to another.
 type API string
 
-// The interfaces.
+// The supported interfaces.
 const (
 	Chat      API = "chat"
 	Responses API = "responses"
 	Messages  API = "messages"
 )
 
-// APIs lists them.
+// APIs lists the supported interfaces.
 var APIs = []API{Chat, Responses, Messages}
 
-// Path is the path of the interface below a provider's base address.
+// Path returns the interface's path below a provider's base address.
 func (a API) Path() string {
 	if a == Chat {
 		return "/chat/completions"

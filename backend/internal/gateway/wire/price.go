@@ -1,19 +1,20 @@
 package wire
 
-// MaxPrice is the highest price in micro-USD per million tokens, MaxTokens the most that a call counts of one class.
+// MaxPrice is the highest price in micro-USD per million tokens. MaxTokens is the maximum number of tokens of one
+// class in a call.
 const (
 	MaxPrice  = 1_000_000_000
 	MaxTokens = 100_000_000
 )
 
-// Usage counts the tokens of a call. Cached and CacheWrite are parts of In; reasoning is a part of Out.
+// Usage counts the tokens of a call. Cached and CacheWrite are included in In; reasoning is included in Out.
 type Usage struct{ In, Cached, CacheWrite, Out int64 }
 
-// Prices are micro-USD per million tokens of each class, none above MaxPrice.
+// Prices are in micro-USD per million tokens of each class, at most MaxPrice.
 type Prices struct{ In, Cached, CacheWrite, Out int64 }
 
-// Of returns the price of a call's usage or of a sum of many, in micro-USD, rounded up once. It does not overflow below
-// 9 * 10^15 tokens: those of 90 million calls with MaxTokens each.
+// Of returns the price of the usage of a call, or of the sum of many, in micro-USD. It rounds up once. It does not
+// overflow below 9 * 10^15 tokens, the usage of 90 million calls with MaxTokens each.
 func (p Prices) Of(u Usage) (price int64) {
 	var rest int64
 	for _, c := range [...]struct{ tokens, price int64 }{
@@ -25,12 +26,13 @@ func (p Prices) Of(u Usage) (price int64) {
 	return price + ceilMillion(rest)
 }
 
-// Bound returns the highest price of a call with so many tokens, whichever of them the provider caches.
+// Bound returns the highest possible price of a call with that many tokens, whichever of them the provider caches.
 func (p Prices) Bound(in, out int64) int64 {
 	return ceilMillion(in*p.dearestIn() + out*p.Out)
 }
 
-// Affords returns how many tokens of output an amount covers beside the input, or -1 if it does not cover the input.
+// Affords returns how many output tokens an amount covers in addition to the input, or -1 if it does not cover the
+// input.
 func (p Prices) Affords(amount, in int64) int64 {
 	left := min(amount, MaxPrice*1000)*1_000_000 - in*p.dearestIn()
 	switch {
@@ -42,7 +44,7 @@ func (p Prices) Affords(amount, in int64) int64 {
 	return min(left/p.Out, MaxTokens)
 }
 
-// Free reports whether no token costs anything.
+// Free reports whether all prices are 0.
 func (p Prices) Free() bool { return p == Prices{} }
 
 func (p Prices) dearestIn() int64 { return max(p.In, p.Cached, p.CacheWrite) }

@@ -7,14 +7,14 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Bounds of fields.
+// Limits and estimates of field sizes.
 const (
 	maxName     = 256 // bytes
 	maxOutput   = 1_000_000_000
 	maxTools    = 128
 	perMessage  = 16   // tokens that a provider may add to a message, such as its role
 	perRequest  = 64   // tokens that a provider may add to a request
-	perTools    = 1024 // and to one with tools: Anthropic adds a prompt of up to 530
+	perTools    = 1024 // and to one with tools: Anthropic adds up to 530
 	textInBytes = MaxBody
 )
 
@@ -23,18 +23,18 @@ type Request struct {
 	API    API
 	Model  string // as the app names it
 	Stream bool
-	// WantsUsage is set if the app asked for the chunk with the usage of a stream.
+	// WantsUsage is set if the app requested the chunk with a stream's usage.
 	WantsUsage bool
-	// Output is the requested bound of the answer in tokens, or 0.
+	// Output is the requested maximum length of the answer in tokens, or 0 if there is none.
 	Output int64
 	Images int64
 
 	body     []byte // an object without the members that Encode adds
-	text     int64  // bytes
+	text     int64  // bytes of text
 	messages int64
 }
 
-// Decode reads the body of a request. The error is a *FieldError.
+// Decode decodes the body of a request. Its error is a *FieldError.
 func Decode(api API, body []byte) (*Request, error) {
 	if err := checkText(body); err != nil {
 		return nil, err
@@ -60,8 +60,8 @@ func Decode(api API, body []byte) (*Request, error) {
 	return r, nil
 }
 
-// InputBound is an upper bound of the input in tokens: a token of a byte-level vocabulary is at least one byte.
-// imageTokens is the bound of one image.
+// InputBound returns an upper bound of the input in tokens. In a byte-level vocabulary, every token is at least one
+// byte. imageTokens is the bound for one image.
 func (r *Request) InputBound(imageTokens int64) int64 {
 	bound := r.text + perMessage*r.messages + perRequest + r.Images*imageTokens
 	if bytes.Contains(r.body, []byte(`"tools":`)) {
@@ -70,11 +70,11 @@ func (r *Request) InputBound(imageTokens int64) int64 {
 	return bound
 }
 
-// InputEstimate is the usual size of such an input in tokens, for calls whose usage was never reported.
+// InputEstimate returns the usual size of such an input in tokens, for calls whose usage was never reported.
 func (r *Request) InputEstimate(imageTokens int64) int64 { return (r.text+3)/4 + r.Images*imageTokens }
 
-// Encode returns the body for a provider: the model by the provider's name, and the answer bounded to output tokens in
-// the field that the provider reads.
+// Encode returns the body for a provider. model is the provider's name of the model. outputField is the field in which
+// the provider reads the maximum length of the answer, and output is that length in tokens.
 func (r *Request) Encode(model, outputField string, output int64) []byte {
 	out := append(make([]byte, 0, len(r.body)+len(model)+128), r.body[:len(r.body)-1]...)
 	add := func(name, value string) {
@@ -84,7 +84,7 @@ func (r *Request) Encode(model, outputField string, output int64) []byte {
 		out = append(append(append(out, '"'), name...), `":`...)
 		out = append(out, value...)
 	}
-	quoted, _ := jsontext.AppendQuote(nil, model) // the catalogue's names are plain
+	quoted, _ := jsontext.AppendQuote(nil, model) // the catalogue allows only plain names
 	add("model", string(quoted))
 	add(outputField, strconv.FormatInt(output, 10))
 	add("stream", strconv.FormatBool(r.Stream))
@@ -99,5 +99,5 @@ func (r *Request) Encode(model, outputField string, output int64) []byte {
 
 var outputFields = map[API]string{Chat: "max_completion_tokens", Responses: "max_output_tokens", Messages: "max_tokens"}
 
-// OutputField is the field that bounds the answer.
+// OutputField returns the field that limits the length of the answer.
 func (a API) OutputField() string { return outputFields[a] }

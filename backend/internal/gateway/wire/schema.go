@@ -13,7 +13,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Bounds of a body.
+// Limits on a body.
 const (
 	MaxBody   = 4 << 20 // bytes
 	maxDepth  = 32
@@ -44,17 +44,17 @@ func unsupported(path, why string) error {
 
 // decoder is the state of decoding one body.
 type decoder struct {
-	out        []byte                    // the body as encoded again
-	taken      map[string]jsontext.Value // top-level fields that are not part of out
+	out        []byte                    // the encoded body
+	taken      map[string]jsontext.Value // top-level fields that are kept out of out
 	images     int
 	imageBytes int
 }
 
-// rule checks a value and appends its encoding to d.out. It appends nothing to leave the field out.
+// rule checks a value and appends its encoding to d.out. To omit the field, it appends nothing.
 type rule func(d *decoder, path string, v jsontext.Value) error
 
-// checkText refuses text that two parsers could read differently: repeated names, invalid UTF-8, and numbers out of the
-// range of a float64. It also bounds the depth.
+// checkText refuses text that two parsers could read differently: repeated names, invalid UTF-8, and numbers outside
+// the range of a float64. It also limits the nesting depth.
 func checkText(body []byte) error {
 	d := jsontext.NewDecoder(bytes.NewBuffer(body))
 	for ended := false; ; ended = d.StackDepth() == 0 {
@@ -63,7 +63,7 @@ func checkText(body []byte) error {
 		case errors.Is(err, io.EOF) && ended:
 			return nil
 		case errors.Is(err, jsontext.ErrDuplicateName):
-			return malformed(d, err, "the body has a name twice in one object")
+			return malformed(d, err, "the body repeats a name within an object")
 		case err != nil:
 			return malformed(d, err, "the body is not one valid JSON object")
 		case d.StackDepth() > maxDepth:
@@ -76,10 +76,10 @@ func checkText(body []byte) error {
 	}
 }
 
-// maxPath bounds the path of a field in an error, in bytes.
+// maxPath is the maximum length of a field's path in an error, in bytes.
 const maxPath = 100
 
-// malformed says where the text is wrong, or where the decoder is.
+// malformed returns an error that says where the text is invalid, or how far the decoder has read.
 func malformed(d *jsontext.Decoder, err error, what string) error {
 	at, field := d.InputOffset(), d.StackPointer()
 	var syntax *jsontext.SyntacticError
@@ -131,7 +131,7 @@ func stringOf(v jsontext.Value) (string, bool) {
 	return string(s), err == nil
 }
 
-// word accepts one of a set of strings.
+// word accepts any of the given strings.
 func word(choices ...string) rule {
 	return func(d *decoder, path string, v jsontext.Value) error {
 		if s, ok := stringOf(v); ok && slices.Contains(choices, s) {
@@ -141,7 +141,7 @@ func word(choices ...string) rule {
 	}
 }
 
-// number accepts a number between least and most.
+// number accepts a number from least to most.
 func number(least, most float64) rule {
 	return func(d *decoder, path string, v jsontext.Value) error {
 		f, err := strconv.ParseFloat(string(v), 64)
@@ -152,7 +152,7 @@ func number(least, most float64) rule {
 	}
 }
 
-// integer accepts a whole number between least and most.
+// integer accepts a whole number from least to most.
 func integer(least, most int64) rule {
 	return func(d *decoder, path string, v jsontext.Value) error {
 		n, err := strconv.ParseInt(string(v), 10, 64)
@@ -170,7 +170,7 @@ func boolean(d *decoder, path string, v jsontext.Value) error {
 	return d.raw(v)
 }
 
-// only accepts one value and refuses others as unsupported; why may say what to do instead.
+// only accepts a single value and refuses others as unsupported. why may say what to do instead.
 func only(value, why string) rule {
 	return func(d *decoder, path string, v jsontext.Value) error {
 		if string(v) != value {
@@ -180,10 +180,10 @@ func only(value, why string) rule {
 	}
 }
 
-// dropped accepts a value and leaves it out.
+// dropped accepts any value and omits it.
 func dropped(*decoder, string, jsontext.Value) error { return nil }
 
-// anything accepts any value. The caller ensures that no value can spend money.
+// anything accepts any value. The caller must ensure that no value can cost money.
 func anything(d *decoder, path string, v jsontext.Value) (err error) {
 	if d.out, err = jsontext.AppendFormat(d.out, v); err != nil {
 		return invalid(path, "is not valid JSON")
@@ -199,7 +199,7 @@ func anyObject(d *decoder, path string, v jsontext.Value) error {
 	return anything(d, path, v)
 }
 
-// orNull accepts null and leaves it out.
+// orNull also accepts null, and omits it.
 func orNull(r rule) rule {
 	return func(d *decoder, path string, v jsontext.Value) error {
 		if v.Kind() == 'n' {
@@ -209,7 +209,7 @@ func orNull(r rule) rule {
 	}
 }
 
-// byKind chooses the rule of a string, of an array or of an object; a missing rule refuses.
+// byKind selects a rule by the kind of the value: string, array or object. If the rule is nil, the value is refused.
 func byKind(str, array, object rule) rule {
 	return func(d *decoder, path string, v jsontext.Value) error {
 		r := map[jsontext.Kind]rule{'"': str, '[': array, '{': object}[v.Kind()]
@@ -243,14 +243,14 @@ func list(most int, element rule) rule {
 	}
 }
 
-// each calls f with each member of a valid object, or with each element of a valid array, whose name is empty.
+// each calls f with each member of a valid object, or with each element of a valid array and an empty name.
 func each(v jsontext.Value, f func(name string, v jsontext.Value) error, o ...jsontext.Options) error {
 	d := jsontext.NewDecoder(bytes.NewBuffer(v), o...)
 	start, err := d.ReadToken()
 	if err != nil {
 		return err
 	}
-	isObject := start.Kind() == '{' // a token is valid until the next read
+	isObject := start.Kind() == '{' // a token is valid only until the next read
 	for d.PeekKind() != ']' && d.PeekKind() != '}' {
 		var name string
 		if isObject {
@@ -274,7 +274,7 @@ func each(v jsontext.Value, f func(name string, v jsontext.Value) error, o ...js
 // fields are the allowed members of an object.
 type fields map[string]rule
 
-// object accepts an object with no other members than allowed ones, and with all required ones.
+// object accepts an object that has all required members and only allowed ones.
 func object(allowed fields, required ...string) rule {
 	return func(d *decoder, path string, v jsontext.Value) error {
 		if v.Kind() != '{' {
@@ -303,7 +303,7 @@ func object(allowed fields, required ...string) rule {
 	}
 }
 
-// member appends a member to the object whose members start at start, unless r leaves it out.
+// member appends a member to the object whose members start at start, unless r omits its value.
 func (d *decoder) member(r rule, start int, path, name string, v jsontext.Value) error {
 	before := len(d.out)
 	if before > start {
@@ -333,7 +333,7 @@ func (d *decoder) raw(text []byte) error {
 	return nil
 }
 
-// take checks a top-level field and keeps its value apart from the encoded body.
+// take checks a top-level field and keeps its value separate from the encoded body.
 func take(r rule) rule {
 	return func(d *decoder, path string, v jsontext.Value) error {
 		before := len(d.out)
@@ -347,7 +347,7 @@ func take(r rule) rule {
 	}
 }
 
-// image counts an image, whose size says nothing about its tokens.
+// image counts an image, because the size of an image does not determine its number of tokens.
 func image(r rule) rule {
 	return func(d *decoder, path string, v jsontext.Value) error {
 		before := len(d.out)
@@ -357,7 +357,7 @@ func image(r rule) rule {
 	}
 }
 
-// variant is an object whose member kind selects its rule; fallback is the kind of objects without that member.
+// variant accepts an object whose member kind selects its rule. Without that member, fallback is used.
 func variant(kind, fallback string, choices map[string]rule) rule {
 	return func(d *decoder, path string, v jsontext.Value) error {
 		if v.Kind() != '{' {

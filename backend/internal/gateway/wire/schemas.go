@@ -1,7 +1,7 @@
 package wire
 
-// The allow-lists. A field that is missing here is refused: hosted tools, stored prompts and conversations, other
-// service tiers, several answers and predictions spend tokens that the bound of a call does not cover.
+// The allow-lists. Any other field is refused: hosted tools, stored prompts and conversations, other service tiers,
+// several answers and predictions cost tokens that the bound of a call does not cover.
 var (
 	anyText   = text(textInBytes)
 	name      = text(maxName)
@@ -13,7 +13,7 @@ var (
 	schemas = map[API]rule{Chat: chatBody, Responses: responsesBody, Messages: messagesBody}
 )
 
-// common are fields of all interfaces.
+// common adds the fields that all interfaces have in common.
 func common(own fields) fields {
 	all := fields{
 		"model": take(name), "stream": take(orNull(boolean)), "temperature": orNull(number(0, 2)), "top_p": unit,
@@ -24,7 +24,7 @@ func common(own fields) fields {
 	return all
 }
 
-// function is the description of a tool that the app itself runs.
+// function describes a tool that the app itself runs.
 var function = fields{
 	"name": name, "description": orNull(anyText), "parameters": orNull(anyObject), "strict": orNull(boolean),
 }
@@ -37,7 +37,8 @@ func functionWithType() fields {
 	return f
 }
 
-// format is the rule for the format of an answer, with the schema's members beside its type or in their own object.
+// format returns the rule for the format of an answer. The schema's members are next to its type or in an object of
+// their own.
 func format(schema rule) rule {
 	return variant("type", "", map[string]rule{
 		"text":        object(fields{"type": anything}),
@@ -75,7 +76,7 @@ var (
 		"user": object(fields{"role": anything, "name": name,
 			"content": byKind(anyText, list(maxList, variant("type", "",
 				map[string]rule{"text": chatText, "image_url": chatImage})), nil)}, "content"),
-		// Apps send back the message that they received, with fields without meaning and fields that clients add.
+		// Apps send back messages that they received, including fields without meaning and fields added by clients.
 		"assistant": object(fields{"role": anything, "name": name, "refusal": orNull(anyText),
 			"content": orNull(byKind(anyText, list(maxList, variant("type", "",
 				map[string]rule{"text": chatText, "refusal": chatRefusal})), nil)),
@@ -159,7 +160,7 @@ var (
 
 // The messages interface.
 var (
-	// Only the five-minute cache: the one-hour cache has another price.
+	// Only the five-minute cache is allowed: the one-hour cache has another price.
 	cacheControl = orNull(object(fields{"type": word("ephemeral"), "ttl": orNull(word("5m"))}, "type"))
 
 	textBlock = object(fields{"type": anything, "text": anyText, "cache_control": cacheControl,

@@ -10,27 +10,27 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Bounds of what is collected of the calls in an answer.
+// Limits on the tool calls collected from an answer.
 const (
-	maxToolCalls     = 64       // that are not complete
-	maxToolArguments = 64 << 10 // bytes of one call
-	maxToolName      = 1 << 10  // bytes: longer than that of any tool
+	maxToolCalls     = 64       // incomplete calls
+	maxToolArguments = 64 << 10 // bytes of arguments per call
+	maxToolName      = 1 << 10  // bytes; longer than the name of any tool
 )
 
-// ToolCall is a call of one of the app's tools in an answer. Arguments is the text of a JSON object, or what a model
-// wrote in its place.
+// ToolCall is a call of one of the app's tools in an answer. Arguments is the text of a JSON object, or whatever the
+// model wrote instead.
 type ToolCall struct{ Name, Arguments string }
 
-// toolCalls collects the calls of tools while an answer passes.
+// toolCalls collects tool calls while an answer is forwarded.
 type toolCalls struct {
-	open   map[int]*ToolCall // not complete yet, by index
+	open   map[int]*ToolCall // incomplete calls, by index
 	closed []ToolCall
 }
 
-// CollectTools makes the answer collect the calls of tools, which TakeTools returns.
+// CollectTools makes the answer collect tool calls, which TakeTools returns.
 func (a *Answer) CollectTools() { a.tools = &toolCalls{open: map[int]*ToolCall{}} }
 
-// TakeTools returns the calls that were complete since it was called last, in their order.
+// TakeTools returns the calls completed since it was last called, in order.
 func (a *Answer) TakeTools() []ToolCall {
 	if a.tools == nil {
 		return nil
@@ -51,7 +51,7 @@ type (
 			Function toolFunction `json:"function"`
 		} `json:"tool_calls"`
 	}
-	// toolItem is an item of the responses interface, or a block of the messages interface.
+	// toolItem is an item of the responses interface or a block of the messages interface.
 	toolItem struct {
 		Type      string         `json:"type"`
 		Name      string         `json:"name"`
@@ -65,32 +65,32 @@ type (
 			Message      chatCalls `json:"message"`
 			FinishReason string    `json:"finish_reason"`
 		} `json:"choices"`
-		Item   toolItem   `json:"item"`   // responses
-		Output []toolItem `json:"output"` // a whole one of responses
-		Index  int        `json:"index"`  // messages
+		Item   toolItem   `json:"item"`   // responses interface
+		Output []toolItem `json:"output"` // responses interface, whole answer
+		Index  int        `json:"index"`  // messages interface
 		Block  toolItem   `json:"content_block"`
 		Delta  struct {
 			PartialJSON string `json:"partial_json"`
 		} `json:"delta"`
-		Content []toolItem `json:"content"` // a whole one of messages
+		Content []toolItem `json:"content"` // messages interface, whole answer
 	}
 )
 
-// toolMarks are the texts one of which every event about calls of tools has.
+// toolMarks lists, for each interface, texts of which every event about tool calls contains at least one.
 var toolMarks = map[API][]string{
 	Chat:      {`"tool_calls"`, `"finish_reason"`},
 	Responses: {`"response.output_item.done"`},
 	Messages:  {`"content_block_start"`, `"content_block_stop"`, `"partial_json"`},
 }
 
-// event reads an event of a stream.
+// event parses an event of a stream.
 func (t *toolCalls) event(api API, data []byte) {
 	if !slices.ContainsFunc(toolMarks[api], func(mark string) bool { return bytes.Contains(data, []byte(mark)) }) {
 		return
 	}
 	var e toolEvent
 	switch {
-	case json.Unmarshal(data, &e, lenient...) != nil: // it is none that an app can read
+	case json.Unmarshal(data, &e, lenient...) != nil: // apps cannot parse it either
 	case api == Chat:
 		for _, c := range e.Choices {
 			t.chat(c.Delta)
@@ -109,7 +109,7 @@ func (t *toolCalls) event(api API, data []byte) {
 	}
 }
 
-// whole reads an answer that is not streamed.
+// whole parses an answer that is not streamed.
 func (t *toolCalls) whole(data []byte) {
 	var e toolEvent
 	if json.Unmarshal(data, &e, lenient...) != nil {
@@ -134,7 +134,7 @@ func (t *toolCalls) chat(c chatCalls) {
 	}
 }
 
-// add adds a part of a call.
+// add appends a part to a call.
 func (t *toolCalls) add(index int, name, arguments string) {
 	c := t.open[index]
 	if c == nil {
@@ -147,12 +147,12 @@ func (t *toolCalls) add(index int, name, arguments string) {
 	if len(c.Name) <= maxToolName {
 		c.Name += name
 	}
-	if len(c.Arguments) <= maxToolArguments { // beyond, it is too long whatever follows
+	if len(c.Arguments) <= maxToolArguments { // longer arguments are refused, so further parts need not be kept
 		c.Arguments += arguments
 	}
 }
 
-// item adds a complete call.
+// item adds the complete call in an item.
 func (t *toolCalls) item(i toolItem) {
 	switch i.Type {
 	case "function_call":
@@ -162,14 +162,14 @@ func (t *toolCalls) item(i toolItem) {
 	}
 }
 
-// complete adds a complete call, unless its name is too long for one of a tool.
+// complete adds a complete call, unless its name is too long to be a tool's.
 func (t *toolCalls) complete(c ToolCall) {
 	if len(c.Name) <= maxToolName {
 		t.closed = append(t.closed, c)
 	}
 }
 
-// close completes a call.
+// close marks a call as complete.
 func (t *toolCalls) close(index int) {
 	if c := t.open[index]; c != nil {
 		delete(t.open, index)

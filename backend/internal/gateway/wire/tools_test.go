@@ -8,16 +8,16 @@ import (
 	"unicode/utf8"
 )
 
-// stream returns events of a stream.
+// stream returns the text of a stream with the events.
 func stream(events ...string) string { return "data: " + strings.Join(events, "\n\ndata: ") + "\n\n" }
 
-// callPart returns an event with a part of a call.
+// callPart returns an event with a part of a tool call.
 func callPart(index int, name, arguments string) string {
 	return fmt.Sprintf(`{"choices":[{"delta":{"tool_calls":[{"index":%d,"function":{"name":%q,"arguments":%q}}]}}]}`,
 		index, name, arguments)
 }
 
-// toolStreams are streams of each interface with calls of tools.
+// toolStreams are streams with tool calls, one for each interface.
 var toolStreams = map[API]string{
 	Chat: stream(callPart(1, "second", `{"b":`), callPart(0, "first", ""), callPart(1, "", `2}`),
 		`{"choices":[{"delta":{},"finish_reason":"tool_calls"}]}`, done),
@@ -34,7 +34,7 @@ var toolStreams = map[API]string{
 		`{"type":"content_block_stop","index":1}`),
 }
 
-// wholeTools are answers of each interface with the calls of toolStreams.
+// wholeTools are whole answers with the same calls as toolStreams, one for each interface.
 var wholeTools = map[API]string{
 	Chat: `{"choices":[{"message":{"tool_calls":[{"function":{"name":"first"}},
 		{"function":{"name":"second","arguments":"{\"b\":2}"}}]}}]}`,
@@ -44,7 +44,7 @@ var wholeTools = map[API]string{
 		{"type":"tool_use","name":"second","input":{"b":2}}]}`,
 }
 
-// feedTools feeds a stream in parts of a size and returns the calls in it.
+// feedTools feeds a stream in parts of the given size and returns the output and the collected calls.
 func feedTools(a *Answer, text string, size int) (out []byte, calls []ToolCall) {
 	for part := range slices.Chunk([]byte(text), size) {
 		if a.Failed {
@@ -63,7 +63,7 @@ func TestAnswer_CollectsTheCallsOfTools(t *testing.T) {
 			a := NewAnswer(&Request{API: api}, 1000)
 			a.CollectTools()
 			if _, calls := feedTools(a, toolStreams[api], size); !slices.Equal(calls, want) {
-				t.Errorf("%s in parts of %d: %q", api, size, calls)
+				t.Errorf("%s in parts of %d: got calls %q", api, size, calls)
 			}
 		}
 		a := NewAnswer(&Request{API: api}, 1000)
@@ -72,12 +72,12 @@ func TestAnswer_CollectsTheCallsOfTools(t *testing.T) {
 			t.Errorf("%s: %q", api, calls)
 		}
 		if left := a.TakeTools(); left != nil {
-			t.Errorf("%s: taken twice: %q", api, left)
+			t.Errorf("%s: the second TakeTools returned %q, want nil", api, left)
 		}
 	}
 }
 
-// A provider cannot fill the memory with calls that it begins, nor with one that never ends.
+// A provider can exhaust the memory neither with calls that it begins nor with a call that never ends.
 func TestAnswer_BoundsTheCallsOfTools(t *testing.T) {
 	a := NewAnswer(&Request{API: Chat}, 1000)
 	a.CollectTools()
@@ -87,11 +87,11 @@ func TestAnswer_BoundsTheCallsOfTools(t *testing.T) {
 	}
 	for _, c := range a.tools.open {
 		if len(c.Name) > maxToolName+len(part) || len(c.Arguments) > maxToolArguments+len(part) {
-			t.Errorf("a call of %d and %d bytes is open", len(c.Name), len(c.Arguments))
+			t.Errorf("got an incomplete call of %d and %d bytes, want the limits kept", len(c.Name), len(c.Arguments))
 		}
 	}
 	_, _ = a.Feed(nil, []byte(stream(done)))
-	if calls := a.TakeTools(); len(calls) != maxToolCalls-1 { // one has a name of no tool
+	if calls := a.TakeTools(); len(calls) != maxToolCalls-1 { // one call has a name too long for a tool
 		t.Errorf("%d calls", len(calls))
 	}
 	a.Whole([]byte(`{"content":[{"type":"tool_use","name":"` + part + `","input":{}}]}`))
@@ -115,10 +115,10 @@ func FuzzTools(f *testing.F) {
 		out, calls := feedTools(parts, text, min(max(1, size), 1<<20))
 		want, atOnce := feedTools(once, text, max(1, len(text)))
 		if !slices.Equal(calls, atOnce) {
-			t.Fatalf("%q in parts, %q at once", calls, atOnce)
+			t.Fatalf("got calls %q in parts, but %q as a whole", calls, atOnce)
 		}
 		if bare, _ := feedTools(plain, text, max(1, len(text))); string(bare) != string(want) || string(out) != string(want) {
-			t.Fatalf("the app gets %q in parts, %q at once, %q if nothing is collected", out, want, bare)
+			t.Fatalf("app receives %q in parts, %q as a whole, %q without collecting; want the same", out, want, bare)
 		}
 		whole.Whole([]byte(text))
 		for _, c := range append(calls, whole.TakeTools()...) {
@@ -127,7 +127,7 @@ func FuzzTools(f *testing.F) {
 			}
 		}
 		if len(parts.tools.open) > maxToolCalls {
-			t.Fatalf("%d calls are open", len(parts.tools.open))
+			t.Fatalf("got %d incomplete calls, more than the limit", len(parts.tools.open))
 		}
 	})
 }
@@ -142,7 +142,7 @@ func FuzzErrorMessage(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, body string) {
 		if message := ErrorMessage([]byte(body)); len(message) > 500 || !utf8.ValidString(message) {
-			t.Fatalf("%d bytes: %q", len(message), message)
+			t.Fatalf("got a message of %d bytes or invalid text: %q", len(message), message)
 		}
 	})
 }

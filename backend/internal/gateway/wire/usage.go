@@ -8,18 +8,18 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Receipt is the usage that a provider reported. The last report of a call counts.
+// Receipt is the usage that a provider reported. The last report of a call is the valid one.
 type Receipt struct {
 	Usage Usage
-	// Seen is set once a usable report was read, Final once one was read that covers the whole answer.
+	// Seen is set once a usable report was read. Final is set once a report covered the whole answer.
 	Seen, Final bool
-	// Malformed is set if a report was read that cannot be true; it counts as missing.
+	// Malformed is set if an impossible report was read. Such a report counts as missing.
 	Malformed bool
-	// Unequal is set if the parts of a report did not add up to its total; the difference counts as output.
+	// Unequal is set if the parts of a report did not add up to its total. The difference counts as output.
 	Unequal bool
 }
 
-// Report reads one usage report. Providers name the fields differently, so each count has several names.
+// report parses one usage report. Providers name the fields differently, so each count has several names.
 func (r *Receipt) report(api API, v jsontext.Value, most int64) {
 	if v.Kind() == 'n' {
 		return
@@ -46,15 +46,15 @@ func (r *Receipt) report(api API, v jsontext.Value, most int64) {
 		r.Malformed = true
 		return
 	}
-	// A provider that leaves reasoning out of the parts includes it in the total.
+	// A provider that omits reasoning from the parts still includes it in the total.
 	if rest := c.total - u.In - u.Out; c.total >= 0 && rest > 0 {
 		u.Out, r.Unequal = u.Out+rest, true
 	}
 	r.Usage, r.Seen, r.Final, r.Malformed = u, true, true, false
 }
 
-// merge adds a report of the messages interface: the opening event has the input, later ones the output so far. The
-// input excludes cached tokens.
+// merge adds a report of the messages interface. The opening event has the input, and later events have the output so
+// far. The input excludes cached tokens.
 func (r *Receipt) merge(c counts) {
 	u := r.Usage
 	uncached := u.In - u.Cached - u.CacheWrite
@@ -70,7 +70,7 @@ func (r *Receipt) merge(c counts) {
 	r.Usage, r.Seen, r.Malformed = u, r.Seen || c.in >= 0, false
 }
 
-// counts are the counts of one report; -1 means missing.
+// counts holds the counts of one report; -1 means missing.
 type counts struct {
 	in, cached, cacheWrite, out, total int64
 	most                               int64
@@ -115,7 +115,7 @@ func (c *counts) details(v jsontext.Value) {
 	}
 }
 
-// count reads a whole number from 0 to most; null is not a count.
+// count parses a whole number from 0 to most. null counts as missing.
 func (c *counts) count(into *int64, v jsontext.Value) {
 	if v.Kind() == 'n' {
 		return
@@ -128,18 +128,19 @@ func (c *counts) count(into *int64, v jsontext.Value) {
 	*into = n
 }
 
-// event holds the relevant members of an answer or of a stream's event.
+// event holds the relevant members of an answer or of an event in a stream.
 type event struct {
-	kind    string // type of the event, or of the whole answer
+	kind    string // type of the event or of the whole answer
 	usage   jsontext.Value
 	failed  bool
 	nothing bool // a chunk without choices, which carries only usage
 }
 
-// lenient decodes JSON of providers: as for most readers, the last value of a repeated name counts.
+// lenient holds the options for decoding JSON from providers. Like most parsers, it uses the last value of a repeated
+// name.
 var lenient = []jsontext.Options{jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)}
 
-// readEvent reads a JSON object. It returns false for anything else.
+// readEvent parses a JSON object. It returns false for anything else.
 func readEvent(data []byte) (e event, ok bool) {
 	v := jsontext.Value(bytes.TrimSpace(data))
 	if v.Kind() != '{' || !v.IsValid(lenient...) {
@@ -182,7 +183,7 @@ func (e *event) setUsage(v jsontext.Value) {
 	}
 }
 
-// isResponse reports whether an event or answer is a finished response, whose usage counts even if it failed.
+// isResponse reports whether an event or answer is a finished response. Its usage counts even if it failed.
 func isResponse(kind string) bool {
 	switch kind {
 	case "response", "response.completed", "response.incomplete", "response.failed":
@@ -191,7 +192,7 @@ func isResponse(kind string) bool {
 	return false
 }
 
-// ErrorMessage returns the message of a provider's error, at most 500 bytes, or "".
+// ErrorMessage returns the message in a provider's error, truncated to 500 bytes, or "" if there is none.
 func ErrorMessage(body []byte) (message string) {
 	v := jsontext.Value(bytes.TrimSpace(body))
 	if v.Kind() != '{' || !v.IsValid(lenient...) {

@@ -73,7 +73,7 @@ func TestDecode_RefusesWhatCouldSpendMore(t *testing.T) {
 		_, err := Decode(c.api, []byte(c.body))
 		var field *FieldError
 		if !errors.As(err, &field) || field.Code != c.code || field.Param != c.param {
-			t.Errorf("%s: %+v (%v), want %s of %q", c.body, field, err, c.code, c.param)
+			t.Errorf("%s: got %+v (error %v), want code %s for %q", c.body, field, err, c.code, c.param)
 		}
 	}
 }
@@ -95,7 +95,7 @@ func TestRequest_EncodesAnewWithItsBounds(t *testing.T) {
 	} {
 		r := decode(t, c.api, c.body)
 		if got := string(r.Encode("up", c.field, r.Output)); got != c.want || r.Output != 8 {
-			t.Errorf("%d\n%s, want\n%s", r.Output, got, c.want)
+			t.Errorf("got output limit %d and body\n%s, want 8 and\n%s", r.Output, got, c.want)
 		}
 	}
 }
@@ -127,7 +127,7 @@ func TestRequest_BoundsItsInput(t *testing.T) {
 	r := decode(t, Chat, `{"model":"m","messages":[{"role":"user","content":[{"type":"text","text":"What is this?"},
 		{"type":"image_url","image_url":{"url":"data:image/png;base64,`+data+`"}}]}]}`)
 	if r.Images != 1 || r.InputBound(1000) < 1013 || r.InputBound(1000) > 1500 {
-		t.Errorf("%d images, bound %d", r.Images, r.InputBound(1000))
+		t.Errorf("got %d images and bound %d, want 1 image and a bound near 1,013", r.Images, r.InputBound(1000))
 	}
 	if got := decode(t, Chat, `{"model":"m",`+hello+`}`).InputBound(0); got < 5 || got > 200 {
 		t.Errorf("bound %d", got)
@@ -135,7 +135,7 @@ func TestRequest_BoundsItsInput(t *testing.T) {
 	// Anthropic adds up to 530 tokens to a request with tools.
 	if got := decode(t, Messages, `{"model":"m","max_tokens":1,"messages":[{"role":"user","content":"x"}],
 		"tools":[{"name":"t","input_schema":{"type":"object"}}]}`).InputBound(0); got < 1024 || got > 1500 {
-		t.Errorf("bound %d with a tool", got)
+		t.Errorf("got bound %d for a request with a tool, want 1,024 to 1,500", got)
 	}
 }
 
@@ -151,7 +151,7 @@ func TestPrices_RoundUpOnceAndNeverOverflow(t *testing.T) {
 	if got := most.Of(Usage{In: MaxTokens, Out: MaxTokens}); got != 2*MaxTokens*MaxPrice/1_000_000 {
 		t.Errorf("%d", got)
 	}
-	many := Usage{In: 400 * MaxTokens, Cached: 100 * MaxTokens, Out: 7_000_000_001} // of a month
+	many := Usage{In: 400 * MaxTokens, Cached: 100 * MaxTokens, Out: 7_000_000_001} // tokens of a month
 	if got := p.Of(many); got != 7_500_000_000+250_000_000+14_000_000_002 {
 		t.Errorf("%d", got)
 	}
@@ -164,7 +164,7 @@ func TestPrices_RoundUpOnceAndNeverOverflow(t *testing.T) {
 	for amount := range int64(500) {
 		n := p.Affords(amount, 100)
 		if n >= 0 && p.Bound(100, n) > amount || p.Bound(100, max(n, -1)+1) <= amount {
-			t.Errorf("%d covers %d", amount, n)
+			t.Errorf("amount %d covers %d tokens, which is too many or too few", amount, n)
 		}
 	}
 }
@@ -229,7 +229,7 @@ func TestAnswer_ReadsUsageInEveryShape(t *testing.T) {
 				}
 			}
 			if a.Usage != c.want {
-				t.Errorf("%s: %+v, want %+v", name, a.Usage, c.want)
+				t.Errorf("%s: got usage %+v, want %+v", name, a.Usage, c.want)
 			}
 		}
 	}
@@ -243,7 +243,7 @@ func TestAnswer_DropsTheUsageThatNobodyAskedFor(t *testing.T) {
 		out, err := a.Feed(nil, []byte(text))
 		if got := strings.Contains(string(out), "prompt_tokens"); err != nil || got != wants || !a.Ended ||
 			!strings.Contains(string(out), "comment") || !strings.HasSuffix(string(out), "[DONE]\n\n") {
-			t.Errorf("asked %t: %v %q", wants, err, out)
+			t.Errorf("usage requested %t: got error %v, output %q", wants, err, out)
 		}
 	}
 	a := NewAnswer(&Request{API: Chat}, 100)
@@ -283,9 +283,9 @@ func FuzzDecode(f *testing.F) {
 			t.Fatalf("%s: %v", out, err)
 		}
 		if r.InputBound(0) < int64(len(got["messages"])+len(got["input"])) && r.Images == 0 {
-			t.Fatalf("bound %d of %s", r.InputBound(0), out)
+			t.Fatalf("got bound %d for %s, want at least the length of its input", r.InputBound(0), out)
 		}
-		again, err := Decode(a, out) // the encoded request must be acceptable too
+		again, err := Decode(a, out) // the encoded request must also be accepted
 		if err != nil || a != Chat && again.Output != 77 {
 			t.Fatalf("%s: %v", out, err)
 		}
@@ -307,7 +307,7 @@ func FuzzAnswer(f *testing.F) {
 		}
 		want, _ := whole.Feed(nil, []byte(text))
 		if a.Usage != whole.Usage || string(out) != string(want) || !strings.HasPrefix(text, string(out)) {
-			t.Fatalf("%+v %q in parts, %+v %q at once", a.Usage, out, whole.Usage, want)
+			t.Fatalf("got %+v and %q in parts, but %+v and %q as a whole", a.Usage, out, whole.Usage, want)
 		}
 		a.Finish(nil)
 		u := a.Estimate(5)
@@ -329,12 +329,12 @@ func TestAnswer_EndsWithoutUsage(t *testing.T) {
 	} {
 		a := NewAnswer(&Request{API: api}, 1000)
 		if out, err := a.Feed(nil, []byte(last)); err != nil || string(out) != last || !a.Ended || a.Final {
-			t.Errorf("%s: %q, %v, ended %v", api, out, err, a.Ended)
+			t.Errorf("%s: got %q, error %v, ended %v, want a complete stream without final usage", api, out, err, a.Ended)
 		}
 	}
 }
 
-// Official clients put the message that they received back into the next request, with fields of their own.
+// Official clients include the message that they received in the next request, with additional fields.
 func TestDecode_DropsWhatClientsAdd(t *testing.T) {
 	call := `"name":"f","arguments":"{}","parsed_arguments":{}`
 	for api, body := range map[API]string{
