@@ -145,7 +145,7 @@ func (f fakeProjects) Update(_ context.Context, _, id, name string, platforms []
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(name) > 80 {
-		return projects.Project{}, &projects.InvalidError{Message: "the name is not 1 to 80 printable characters"}
+		return projects.Project{}, &projects.InvalidError{Message: "name must be 1 to 80 printable characters"}
 	}
 	f.projects[0].DisplayName, f.projects[0].Platforms = name, platforms
 	f.note(by, "project.changed", id, "name: "+name)
@@ -181,7 +181,7 @@ func (f fakeProjects) MintKey(_ context.Context, _, id, name string, by audit.Ac
 	defer f.mu.Unlock()
 	if name == "" {
 		return projects.Key{},
-			&projects.InvalidError{Message: "name is not 1 to 100 printable characters: what the key is for"}
+			&projects.InvalidError{Message: "name must be 1 to 100 printable characters: what the key is for"}
 	}
 	k := projects.Key{ID: fmt.Sprintf("key%d", len(f.keys)+1),
 		Secret: fmt.Sprintf("spk_cd34-canary-%d-secret-7788", len(f.keys)), Hint: "7788", Prefix: "spk_cd34", CreatedAt: then}
