@@ -9,7 +9,7 @@ import (
 	"github.com/service-dev/service/backend/internal/credentials"
 )
 
-// credentialsPage is the data of the template "dashboard_credentials". No field contains a value.
+// credentialsPage is the data of the template "dashboard_credentials". No field contains a credential's value.
 type credentialsPage struct {
 	formErrors
 	Done       *notice
@@ -23,7 +23,7 @@ type credentialRow struct {
 	At, Tested shownTime
 	Result     string // of the last test
 	Path       string
-	Open       bool // whether the form to replace it is open
+	Open       bool // whether the form to replace the key is open
 }
 
 var testResults = map[string]string{

@@ -20,7 +20,7 @@ import (
 	"github.com/service-dev/service/backend/internal/projects"
 )
 
-// The accounts and projects of the dashboard tests.
+// These are the accounts and projects of the dashboard tests.
 const (
 	ada      = "ada@example.org"
 	adaID    = "id-" + ada
@@ -31,10 +31,10 @@ const (
 
 var then = time.Date(2026, 11, 20, 9, 30, 0, 0, time.UTC)
 
-// fakeDashboard implements every service of the dashboard for one account. Methods with the same name in two services
+// fakeDashboard implements every service of the dashboard for one account. Methods whose names occur in two services
 // are on the small types below it.
 type fakeDashboard struct {
-	merging  error // the error of a merge
+	merging  error // returned by Merge
 	mu       sync.Mutex
 	projects []projects.Project
 	keys     []projects.KeyInfo
@@ -43,14 +43,14 @@ type fakeDashboard struct {
 	links    []link.Link
 	config   assistant.Config
 	page     connpage.Page
-	secrets  map[string]string // provider -> value
+	secrets  map[string]string // values by provider
 	tested   string
-	lost     bool // the key that stored secrets are encrypted with is lost
-	sealed   bool // a key for encryption exists
+	lost     bool // whether the key that encrypts the secrets is lost
+	sealed   bool // whether an encryption key exists
 	calls    []string
 	credit   *fakeCredit
 	models   []gateway.Availability
-	servers  LocalServers // nil: none can be added
+	servers  LocalServers // nil if none can be added
 }
 
 type (
@@ -95,7 +95,7 @@ func (h *fakeDashboard) dashboard() *Dashboard {
 		Models: fakeModels{h}, KeySources: h.credit, LocalServers: h.servers}
 }
 
-// note adds an audit entry and records the call; the caller holds mu.
+// note adds an audit entry and records the call. The caller must hold mu.
 func (h *fakeDashboard) note(by audit.Actor, action, project, summary string) *audit.Entry {
 	h.calls = append(h.calls, strings.TrimSpace(action+" "+project))
 	e := audit.New(then.Add(time.Duration(len(h.entries))*time.Minute), adaID, by, action, project, summary)

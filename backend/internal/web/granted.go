@@ -2,7 +2,7 @@ package web
 
 import "github.com/service-dev/service/backend/internal/grants"
 
-// granted lists what an approved agent may do: what every link allows, and what g adds for a project's data.
+// granted lists what an approved agent may do: what every link allows, and the access to project data that g adds.
 func granted(g grants.Grants) []string {
 	list := []string{
 		"Open the browser simulator and run apps in it",

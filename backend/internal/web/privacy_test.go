@@ -8,7 +8,8 @@ import (
 	"github.com/service-dev/service/proto/telemetry"
 )
 
-// The privacy page lists the same events as the code, and says when they are sent and how to see, stop and erase them.
+// The privacy page lists the same events as the code, and says when they are sent and how to view, stop and erase
+// them.
 func TestPrivacyPage_ListsEveryEvent(t *testing.T) {
 	site := newSite(t, newFake(), func(o *Options) { o.Embedded = false })
 	v := visit(t, site).get("/").want(http.StatusOK, `href="/privacy"`).get("/privacy").want(http.StatusOK,
@@ -30,6 +31,6 @@ func TestPrivacyPage_ListsEveryEvent(t *testing.T) {
 		}
 	}
 	if n := strings.Count(v.page, "<code>account."); n != 3 {
-		t.Errorf("%d events of accounts", n)
+		t.Errorf("the page lists %d events of accounts, want 3", n)
 	}
 }
