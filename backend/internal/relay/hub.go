@@ -45,7 +45,7 @@ type Options struct {
 	Sessions Sessions
 	Gateways Gateways // nil if there are none
 	Log      Log
-	Quota    sessions.Quota // of the event log; sessions.DefaultQuota
+	Quota    sessions.Quota // limits of the event log; sessions.DefaultQuota
 	Logger   *slog.Logger
 	Now      func() time.Time
 	// SiteHosts are additional hosts whose pages may attach, for example if a proxy rewrites Host.
@@ -80,7 +80,7 @@ type Hub struct {
 
 	mu          sync.Mutex
 	live        map[string]*liveSession
-	savedLimits map[string]rateLimits // of sessions without peers
+	savedLimits map[string]rateLimits // limits of sessions without peers
 	closing     bool
 	serving     sync.WaitGroup // goroutines of peers, and holds on sessions
 }

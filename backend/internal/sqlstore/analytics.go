@@ -116,7 +116,7 @@ func lockAnalytics(ctx context.Context, tx *sql.Tx, account, project string) (id
 type analyticsRows struct {
 	tx      *sql.Tx
 	project int64
-	day     int64 // of arrival
+	day     int64 // day of arrival
 }
 
 // rowsAtOnce limits the parameters of one statement (SQLite accepts 32766).

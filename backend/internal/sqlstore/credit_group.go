@@ -181,7 +181,7 @@ func (g *creditGroup) giveBack(ctx context.Context) error {
 		h := op.ended
 		p := g.purses[h.account]
 		if p == nil {
-			return fmt.Errorf("give hold back: %w", sql.ErrNoRows)
+			return fmt.Errorf("return hold: %w", sql.ErrNoRows)
 		}
 		p.change(-h.charged, -h.amount)
 		day := dayKey{h.account, h.project, h.day}

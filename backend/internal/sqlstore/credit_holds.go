@@ -97,7 +97,7 @@ func (s *Store) ExpireHolds(ctx context.Context, now time.Time) (n int, err erro
 	due, err := queryAll(ctx, s.reads, value[string], `SELECT id FROM credit_holds
 		WHERE state = 'open' AND lease_until < $1 ORDER BY lease_until LIMIT $2`, toMS(now), expireAtOnce)
 	if err != nil {
-		return 0, fmt.Errorf("list holds to give back: %w", err)
+		return 0, fmt.Errorf("list expired holds: %w", err)
 	}
 	for _, id := range due {
 		expired := false
@@ -108,12 +108,12 @@ func (s *Store) ExpireHolds(ctx context.Context, now time.Time) (n int, err erro
 			if expired = err == nil; !expired {
 				return replaceNoRows(err, nil)
 			}
-			return execAll(ctx, tx, "give hold back",
+			return execAll(ctx, tx, "return hold",
 				stmt(`UPDATE credit_balances SET held = held - $2 WHERE account_id = $1`, h.account, h.amount),
 				h.subtractSpending())
 		})
 		if err != nil {
-			return n, fmt.Errorf("give hold back: %w", err)
+			return n, fmt.Errorf("return hold: %w", err)
 		}
 		if expired {
 			n++

@@ -26,8 +26,8 @@ const (
 // creditOp is one write of the ledger: a hold, the settlement of a hold, or a call without money. Each run of its
 // group sets the results anew.
 type creditOp struct {
-	hold   credit.Hold       // to insert, if it has an ID
-	settle credit.Settlement // of HoldID, or only its call if callID is set
+	hold   credit.Hold       // inserted if it has an ID
+	settle credit.Settlement // settles HoldID, or only its call if callID is set
 	callID string
 	at     time.Time
 

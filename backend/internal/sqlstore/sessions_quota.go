@@ -56,7 +56,7 @@ func addAccountBytes(ctx context.Context, tx *sql.Tx, accountID string, delta in
 	total, err = queryValue[int64](ctx, tx, `INSERT INTO account_logs (account_id, bytes) VALUES ($1, $2)
 		ON CONFLICT (account_id) DO UPDATE SET bytes = account_logs.bytes + excluded.bytes RETURNING bytes`, accountID, delta)
 	if err != nil {
-		return 0, fmt.Errorf("add to size of event logs: %w", err)
+		return 0, fmt.Errorf("update size of event logs: %w", err)
 	}
 	return total, nil
 }

@@ -24,7 +24,7 @@ type Store struct {
 	batches       *batchWriter // for SQLite; nil on PostgreSQL, where each write has its own transaction
 	credit        *batchQueue[*creditOp]
 	engine        string // sqlite | postgres
-	path          string // of a SQLite file
+	path          string // path of a SQLite file
 	file          os.FileInfo
 	tracksCommits bool // whether PostgreSQL can report the outcome of a transaction
 	dropping      sync.Mutex

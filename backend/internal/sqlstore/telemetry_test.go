@@ -31,7 +31,7 @@ func TestTelemetry_StoresHoursOnly(t *testing.T) {
 		s := openStore(t, where)
 		t.Cleanup(func() { s.Close() })
 		at := time.Date(2026, 1, 2, 3, 4, 5, 678e6, time.UTC)
-		for i, ends := range [][]byte{{1, 2}, {2, 3}} { // with COPY, and then without the rows that exist
+		for i, ends := range [][]byte{{1, 2}, {2, 3}} { // with COPY, and then only the rows that are new
 			if n, err := s.AddTelemetry(t.Context(), usage(at, ends...)); err != nil || n != 2-i {
 				t.Fatalf("got %d, %v; want only the new rows", n, err)
 			}

@@ -76,7 +76,7 @@ type writerConn struct {
 	cached     map[string]*cachedStmt
 	uses       int
 	inTx       bool // neither Commit nor Rollback has been called since BeginTx
-	rolledBack bool // by SQLite, since BeginTx
+	rolledBack bool // SQLite has rolled back since BeginTx
 }
 
 // runnable is a statement that stays open after its use.

@@ -15,7 +15,7 @@ import (
 const (
 	tooMany      = "Too many attempts from your network address. Wait a minute, then try again."
 	badLogin     = "The e-mail address or the password is wrong."
-	badWord      = "Run service-mcp login to see the current sign-in word. This is not it: it changes at every start."
+	badWord      = "Enter the current sign-in word, which service-mcp login shows. It changes at every start."
 	badEmail     = "Enter an e-mail address like name@example.com."
 	needsConsent = "To create an account, accept the privacy policy."
 	suspended    = "This account is suspended. The privacy page says whom to ask."

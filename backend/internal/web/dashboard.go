@@ -111,7 +111,7 @@ type confirmation struct {
 	Text    []string
 	Action  string // URL that the confirmation is posted to
 	Hidden  map[string]string
-	Label   string // of the button
+	Label   string // label of the button
 	Expect  string
 	Typed   string
 	Back    string

@@ -165,11 +165,11 @@ func radioSets(all assistant.Catalogue, v map[string]string) []radioSet {
 
 // textModelChoices returns the models of the AI gateway. The first choice follows the operator.
 func textModelChoices(all assistant.Catalogue) []choice {
-	standard := choice{Label: "The default", About: "What the operator chooses; now none is set."}
+	standard := choice{Label: "The default", About: "The operator's choice; currently none."}
 	var choices []choice
 	for _, m := range all.TextModels {
 		if m.ID == all.DefaultText {
-			standard.About = "What the operator chooses; now " + m.Name + "."
+			standard.About = "The operator's choice; currently " + m.Name + "."
 		}
 		about := strings.TrimSpace(m.Description + " " + sentence(tokenPriceText(&m.Price)))
 		if m.Why != "" {

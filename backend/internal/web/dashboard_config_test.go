@@ -46,7 +46,7 @@ func TestAssistantForm_TextModel(t *testing.T) {
 	h := newFakeDashboard()
 	site, _ := dashboardSite(t, h)
 	path := helloPath + "/assistant"
-	v := signedIn(t, site, ada).get(path).want(http.StatusOK, "What the operator chooses; now Plain.",
+	v := signedIn(t, site, ada).get(path).want(http.StatusOK, "The operator&#39;s choice; currently Plain.",
 		"Short. $0.25 for a million tokens in, $2.00 out.", "Not offered now: no price for text_out.",
 		"As saved, a minute of conversation costs <strong>$0.05</strong>. The text model as saved: <strong>$0.25 for",
 		`name="textModel" value="" required checked`)

@@ -21,7 +21,7 @@ type credentialsPage struct {
 type credentialRow struct {
 	credentials.Credential
 	At, Tested shownTime
-	Result     string // of the last test
+	Result     string // result of the last test
 	Path       string
 	Open       bool // whether the form to replace the key is open
 }

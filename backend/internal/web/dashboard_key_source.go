@@ -14,7 +14,7 @@ import (
 // payerForm is the form for a project's key source, in the template "dashboard_gateway".
 type payerForm struct {
 	Set      radioSet
-	Keys     []credentialRow // of the providers that accept own keys
+	Keys     []credentialRow // keys of the providers that accept own keys
 	Offered  bool            // whether a provider accepts own keys or own keys already pay
 	IfCredit string          // cost of the last days with credit
 }

@@ -42,7 +42,7 @@ func (w *Web) mintKey(c *call) error {
 	case errors.As(err, &invalid):
 		page.add("key-name", sentence(invalid.Message))
 	case errors.Is(err, projects.ErrTooManyKeys):
-		page.add("key-name", "Revoke a key first: this project has as many as it can have.")
+		page.add("key-name", "Revoke a key first: this project has the maximum number.")
 	case err != nil:
 		return err
 	default:
@@ -102,7 +102,7 @@ func (w *Web) rotateKey(c *call) error {
 
 func (w *Web) revokeKeyPage(c *call) error {
 	return w.confirmKey(c, "revoke", "Revoke", func(k keyRow) []string {
-		return []string{"The key that ends in " + k.Hint + " stops working at its next use, for good. " +
+		return []string{"The key that ends in " + k.Hint + " stops working permanently from its next use on. " +
 			"Builds with it are refused from then on."}
 	})
 }

@@ -50,7 +50,7 @@ func confirmDelete(p projects.Project) confirmation {
 		Nav: "projects", Title: "Delete " + p.DisplayName + "?",
 		Text: []string{
 			"This deletes the project with its keys, simulator sessions, assistant, credentials, connection page and " +
-				"analytics, for good.",
+				"analytics, permanently.",
 			"Shipped apps with its keys are no longer counted, and their connection page disappears. " +
 				"The entries under Activity stay.",
 		},

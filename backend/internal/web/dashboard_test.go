@@ -174,7 +174,7 @@ func TestMergeAndDelete_AskFirst(t *testing.T) {
 	v.get(helloPath + "/merge?into=" + foreign).want(http.StatusNotFound)
 	v.get(helloPath+"/merge?into=com.example.other").want(http.StatusOK, "cannot be undone")
 	v.post(helloPath+"/merge", v.form("into", "com.example.other")).onward().want(http.StatusOK, "Merged.")
-	v.get(helloPath+"/delete").want(http.StatusOK, "for good")
+	v.get(helloPath+"/delete").want(http.StatusOK, "permanently")
 	v.post(helloPath+"/delete", v.form("typed", "com.example")).want(http.StatusUnprocessableEntity,
 		`value="com.example"`, `id="typed-error"`)
 	v.post(helloPath+"/delete", v.form("typed", hello)).onward().want(http.StatusOK,

@@ -14,7 +14,7 @@ func TestActivation_ShowsWhatIsGranted(t *testing.T) {
 	v := visit(t,
 		newSite(t, f, func(o *Options) { o.Dashboard = (&fakeDashboard{}).dashboard() })).get(page).signUp("a@example.com", page)
 	v.want(http.StatusOK, "simulator", "See your projects", "make keys",
-		"Read and change how a project&#39;s assistant is set",
+		"Read and change a project&#39;s assistant settings",
 		"AI keys are set, never the keys", "Read a project&#39;s analytics",
 		"Read and change a project&#39;s connection page",
 		`href="/account/mcp-access"`, `href="/account"`)
@@ -32,7 +32,7 @@ func TestGranted_FollowsTheGrants(t *testing.T) {
 	}
 	got := strings.Join(granted(g), "\n")
 	for text, want := range map[string]bool{"analytics": false, "ask you to paste": false, "AI keys are set": true,
-		"change how": false, "Read how": true} {
+		"change a project's assistant": false, "Read a project's assistant": true} {
 		if strings.Contains(got, text) != want {
 			t.Errorf("%q is present: %t, want %t, in:\n%s", text, !want, want, got)
 		}

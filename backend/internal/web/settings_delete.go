@@ -106,7 +106,7 @@ func (w *Web) goodbye(c *call) error {
 		Title: "Your account is deleted",
 		Text: []string{
 			"The account and everything that belonged to it are gone, and you are signed out. " +
-				"Your coding agents learn it with their next call.",
+				"Your coding agents find out on their next call.",
 			"Run servicectl logout to remove what is stored about the account on your own computer.",
 		},
 		Href: "/", Label: "Go to the start page", Quiet: true,

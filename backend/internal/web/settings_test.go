@@ -242,7 +242,7 @@ func TestExport_SlowReaderHoldsNoConnection(t *testing.T) {
 func TestSettings_DeleteAccount(t *testing.T) {
 	f, v := settled(t)
 	cookie := v.client.Jar.Cookies(mustURL(v.site))
-	v.get(settingsPath+"/delete").want(http.StatusOK, "for good", "Keep my account")
+	v.get(settingsPath+"/delete").want(http.StatusOK, "permanently", "Keep my account")
 	v.send(settingsPath+"/delete", "email", "bob@example.org", "password",
 		adaPassword).want(http.StatusUnprocessableEntity, `id="email-error"`)
 	v.send(settingsPath+"/delete", "email", "ada@example.org", "password", "wrong").want(http.StatusUnprocessableEntity,

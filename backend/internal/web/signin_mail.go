@@ -12,7 +12,7 @@ const (
 	verifyPath = "/verify"
 	// maxMailToken limits the token of a mailed link, in bytes.
 	maxMailToken = 200
-	noMailYet    = "Nothing came? Look into the spam folder, check the address, or try again in a few minutes."
+	noMailYet    = "No mail yet? Check your spam folder and the address, or try again in a few minutes."
 )
 
 type forgotPage struct {
@@ -57,7 +57,7 @@ func (w *Web) forgotSent(c *call) error {
 	return w.showMessage(c, http.StatusOK, message{
 		Title: "Check your mail",
 		Text: []string{"If there is an account with that address, a link to choose a new password is on its way. " +
-			"It works once, and not for long.", noMailYet},
+			"It works once and expires soon.", noMailYet},
 		Href: "/signin", Label: "Back to sign in", Quiet: true,
 	})
 }
@@ -172,7 +172,7 @@ func (w *Web) verify(c *call) error {
 			"You are signed in as " + c.account.Email + ", and another account asked for this mail. Nothing was changed.",
 		}
 	case errors.Is(err, account.ErrEmailTaken):
-		m.Title = "This address has an account by now"
+		m.Title = "This address now has an account"
 		m.Text = []string{"Somebody created an account with it in the meantime. Your own account keeps its old address."}
 	case errors.Is(err, account.ErrSuspended):
 		m = suspendedMessage()

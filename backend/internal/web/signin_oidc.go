@@ -184,7 +184,7 @@ func (w *Web) showProviderError(c *call, err error, provider, back string) error
 		m.Text = []string{"Confirm your e-mail address at " + name + " first. " +
 			"Or create an account with a password and link " + name + " in its settings."}
 	case errors.Is(err, account.ErrUnverifiedAccount), errors.Is(err, account.ErrEmailTaken):
-		m.Title = "There is an account with this address already"
+		m.Title = "This address already has an account"
 		m.Text = []string{
 			"Sign in with its password and link " + name + " in the settings. " +
 				"If you do not know the password, choose a new one first.",

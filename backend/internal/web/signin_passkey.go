@@ -13,7 +13,7 @@ const (
 	badPasskey    = "This passkey was not accepted. Try again, or sign in another way."
 	copiedPasskey = "Sign in another way and remove this passkey in your settings. " +
 		"It was refused, because it seems to be a copy."
-	tooManyPasskeys = "Remove a passkey first: the account has as many as it may have."
+	tooManyPasskeys = "Remove a passkey first: the account has the maximum number."
 	// maxPasskeyName limits a passkey's name, in characters.
 	maxPasskeyName = 60
 )

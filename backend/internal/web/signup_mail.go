@@ -64,7 +64,7 @@ func (w *Web) confirmSignUp(c *call) error {
 	case errors.Is(err, account.ErrEmailTaken):
 		w.endFlow(c, flowSignUp)
 		return w.showMessage(c, http.StatusUnprocessableEntity, message{
-			Title: "This address has an account by now",
+			Title: "This address now has an account",
 			Text:  []string{"Sign in to it, or ask for a new password there. It was created in the meantime."},
 			Href:  "/signin", Label: "Sign in",
 		})
