@@ -115,7 +115,7 @@ func explainTake(err error) error {
 	case errors.As(err, &none) && none.Available == 0:
 		return errors.New("the account has no credit; nothing was changed")
 	case errors.As(err, &none):
-		return fmt.Errorf("the account has only %s USD; nothing was changed. Take at most that", none.Available)
+		return fmt.Errorf("the account has only %s USD; nothing was changed. Take no more than that", none.Available)
 	case errors.As(err, &reserved):
 		return fmt.Errorf("calls in flight hold %s USD of the account's %s USD; nothing was changed. Take at most %s USD, "+
 			"or the rest when they have ended", reserved.Held, reserved.Available+reserved.Held, reserved.Available)

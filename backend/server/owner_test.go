@@ -113,7 +113,7 @@ func TestSignInAsksForTheWordWhereOwnersAreUnknown(t *testing.T) {
 		}
 	}
 	if _, at := ada.send(s.URL()+"/signup", "email", adaMail, "password", adaPassword, "accept", "yes", "word", " "+strings.ToUpper(word)); at != "/" {
-		t.Fatalf("signing up with the word led to %s", at)
+		t.Fatalf("signing up with the word led to %s, want /", at)
 	}
 	if _, at := ada.get(s.URL() + "/account"); at != "/account" {
 		t.Fatalf("after signing up, /account led to %s", at)
@@ -134,7 +134,7 @@ func TestSignInAsksForTheWordWhereOwnersAreUnknown(t *testing.T) {
 		t.Error("signed in without the word")
 	}
 	if _, at := ada.send(s.URL()+"/signin", "email", adaMail, "password", adaPassword, "word", s.SignInWord()); at != "/" {
-		t.Errorf("signing in with the word led to %s", at)
+		t.Errorf("signing in with the word led to %s, want /", at)
 	}
 }
 
@@ -146,7 +146,7 @@ func TestBrowserSessionsEndWhenThePortHadToChange(t *testing.T) {
 	s, stop := serveWith(t, dir, known)
 	ada := newVisitor(t)
 	if page, at := ada.send(s.URL()+"/signup", "email", adaMail, "password", adaPassword, "accept", "yes"); at != "/" || s.SignInWord() != "" || strings.Contains(page, `name="word"`) {
-		t.Fatalf("signing up led to %s", at)
+		t.Fatalf("signing up led to %s, want /", at)
 	}
 	stop()
 	s, stop = serveWith(t, dir, known)

@@ -47,7 +47,7 @@ func (d *device) client(kind, challenge string) []byte {
 	return text
 }
 
-// state returns the authenticator data: a hash of the RP ID, the flags combined with more, and the counter.
+// state returns the authenticator data: the hash of the RP ID, the flags with more added, and the counter.
 func (d *device) state(more byte) []byte {
 	host := sha256.Sum256([]byte("glasses.example"))
 	return binary.BigEndian.AppendUint32(append(host[:], d.flags|more), d.counter)

@@ -27,7 +27,7 @@ var (
 	ErrInvalid = errors.New("passkey's response is not valid")
 	// ErrUnknown is returned for an unknown account or passkey.
 	ErrUnknown   = errors.New("unknown passkey")
-	ErrSuspended = errors.New("account of the passkey is suspended")
+	ErrSuspended = errors.New("passkey's account is suspended")
 	// ErrClone is returned if a passkey's counter went backwards, which suggests that the passkey was copied.
 	ErrClone     = errors.New("passkey may have been copied")
 	ErrLastWayIn = errors.New("passkey is the last way to sign in")

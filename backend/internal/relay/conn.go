@@ -57,7 +57,7 @@ type conn struct {
 	greeting bool // the welcome and the replay are being written, before the queue
 	writing  bool // drain is running
 	gone     bool // no new goroutine may be started
-	ending   bool // code and reason are set
+	ending   bool // the close code and reason are set
 	code     websocket.StatusCode
 	reason   string
 	// relieved is closed once a peer that lagged behind has caught up; pressedAt is when it began to lag.

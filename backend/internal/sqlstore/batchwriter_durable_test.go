@@ -24,7 +24,7 @@ func TestBatchWriter_AnswersAfterCommit(t *testing.T) {
 			for i := range 20 {
 				id := w*1000 + i
 				if err := n.write(t.Context(), func(tx *sql.Tx) error { return n.insert(tx, id) }); err != nil || !n.has(id) {
-					t.Errorf("note %d is not committed, %v", id, err)
+					t.Errorf("note %d was not committed: %v", id, err)
 				}
 			}
 		})

@@ -50,7 +50,7 @@ func TestCredit_GroupKeepsOutcomesApart(t *testing.T) {
 		want("holds for which the balance is too small", errs, "", "*credit.Reserved", "*credit.NoCredit")
 
 		charged, errs := sqlstore.CommitTogether(store, hold("c", 150), settle("a", 20), settle("a", 30), settle("b", 1))
-		want("a hold after what is given back", errs, "", "", "", credit.ErrNoHold.Error())
+		want("a hold after money was returned", errs, "", "", "", credit.ErrNoHold.Error())
 		if charged[1] != 20*credit.USD/100 || charged[2] != charged[1] {
 			t.Errorf("two settlements of one hold charged %d and %d, want the same charge of 20 cents", charged[1], charged[2])
 		}

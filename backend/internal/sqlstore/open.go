@@ -87,7 +87,7 @@ func open(database string) (*Store, error) {
 	if isPostgres(database) {
 		db, err := sql.Open("pgx", database)
 		if err != nil {
-			return nil, errors.New("open PostgreSQL: cannot parse the database URL") // not err, which may contain a password
+			return nil, errors.New("open PostgreSQL: cannot parse the database URL") // omits err, which may contain a password
 		}
 		db.SetMaxOpenConns(maxConns)
 		db.SetMaxIdleConns(maxConns)

@@ -89,7 +89,7 @@ func guessesAtOnce(t *testing.T, f *people) {
 		f.clock.pass(pass)
 		wait, err := f.store.TakeGuess(t.Context(), "k", f.clock.now(), time.Minute, 10)
 		if err != nil || (wait == 0) != (i == 2) {
-			t.Errorf("step %d: wait %s, %v", i, wait, err)
+			t.Errorf("step %d: got wait %s, %v", i, wait, err)
 		}
 	}
 	want(t, "return", f.store.ReturnGuess(t.Context(), "k", f.clock.now(), time.Minute), nil)

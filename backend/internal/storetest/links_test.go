@@ -223,11 +223,11 @@ func (f *fixture) signIns(t *testing.T) {
 	want(t, "unknown address", errOf(s.SignIn(f.ctx, "bob@example.org", "correct horse battery", "")),
 		account.ErrBadCredentials)
 	if got, err := s.SignIn(f.ctx, "ADA@example.org", "correct horse battery", ""); err != nil || got.ID != ada.ID {
-		t.Errorf("sign in: %v, %v", got, err)
+		t.Errorf("sign in: got %v, %v; want ada", got, err)
 	}
 	cookie := must(s.OpenSession(f.ctx, ada.ID, account.Visit{Method: account.ByPassword}))(t)
 	if got, err := s.FindSession(f.ctx, cookie); err != nil || got.ID != ada.ID {
-		t.Errorf("find session: %v, %v", got, err)
+		t.Errorf("find session: got %v, %v; want ada", got, err)
 	}
 	ended := ""
 	s.Ended = func(accountID string) { ended += accountID }

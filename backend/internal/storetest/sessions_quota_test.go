@@ -243,7 +243,7 @@ func boundedSecrets(t *testing.T, f *sessionFixture) {
 	}
 	for i, is := range map[int]bool{0: false, 2: false, 3: true, sessions.MaxSecrets + 2: true} {
 		if got, err := f.store.HasSessionSecret(t.Context(), s.ID, fmt.Sprint("hash-", i)); err != nil || got != is {
-			t.Errorf("secret %d: %v, %v", i, got, err)
+			t.Errorf("secret %d: got %v, %v", i, got, err)
 		}
 	}
 }

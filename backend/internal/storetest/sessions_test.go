@@ -197,7 +197,7 @@ func closing(t *testing.T, f *sessionFixture) {
 	one := must(f.MintSecret(t.Context(), "ada", s.ID))(t)
 	two, err := f.MintSecret(t.Context(), "ada", s.ID)
 	if err != nil || one == two {
-		t.Fatalf("second secret: %v", err)
+		t.Fatalf("want a second, different secret: %v", err)
 	}
 	for _, secret := range []string{one, two} {
 		if got, err := f.Open(t.Context(), s.ID, secret); err != nil || got.ID != s.ID {

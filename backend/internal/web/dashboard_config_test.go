@@ -132,7 +132,7 @@ func TestConnectionPageForm_WithoutScript(t *testing.T) {
 		"Title now: By an agent", `value="Hi"`, `name="version" value="9"`)
 	v.get(path+"/file").want(http.StatusOK, "By an agent")
 	if got := v.header.Get("Content-Disposition"); got != "attachment; filename=connect.html" {
-		t.Errorf("Content-Disposition %q", got)
+		t.Errorf("Content-Disposition is %q", got)
 	}
 }
 

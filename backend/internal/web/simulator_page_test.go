@@ -31,7 +31,7 @@ const menu = `{"tree":{"type":"column","gap":12,"padding":24,"children":[
 func (s *pageTest) showMenu() {
 	s.t.Helper()
 	if r := s.result(s.command(glasses.TypeDisplayShow, json.RawMessage(menu))); !r.OK {
-		s.t.Fatalf("display.show: %+v", r.Error)
+		s.t.Fatalf("display.show failed: %+v", r.Error)
 	}
 	s.see(`document.querySelector("#display").innerText.includes("Ridge walk")`)
 }
