@@ -24,17 +24,17 @@ import (
 )
 
 func adminCommand() *cobra.Command {
-	admin := &cobra.Command{Use: "admin", Short: "Look after accounts, links, credit, passwords and the credentials' keys, on " +
-		"the database itself"}
+	admin := &cobra.Command{Use: "admin", Short: "Manage accounts, links, credit, passwords and the credentials' keys, " +
+		"directly on the database"}
 	admin.AddCommand(accountCommand(), linksCommand(), revokeCommand(),
-		activeCommand("suspend", "Shut an account: nobody signs in and its links are refused, until restore", false),
-		activeCommand("restore", "Open a suspended account again, with the links that it had", true), trailCommand(),
+		activeCommand("suspend", "Suspend an account: sign-ins and its links are refused until restore", false),
+		activeCommand("restore", "Restore a suspended account together with its links", true), trailCommand(),
 		creditCommand(), ledgerCommand(), resetLinkCommand(), rotateCredentialsKey(), replaceKeyCommand())
 	return admin
 }
 
 // operator contains the features with which an operator manages accounts, on the server's database. Changes are
-// recorded in the account's audit log and in the trail of linking, and running servers apply them at the next call.
+// recorded in the account's audit log and in the linking trail. Running servers apply them from the next call on.
 type operator struct {
 	accounts *account.Service
 	links    *link.Service
@@ -43,8 +43,8 @@ type operator struct {
 	json     bool
 }
 
-// operate runs f on the server's database. Changes and the trail require the server's key, because hashes with another
-// key match nothing.
+// operate runs f on the server's database. Commands that change something or read the trail require the server's key,
+// because hashes made with another key match nothing.
 func operate(cmd *cobra.Command, needsKey bool, f func(ctx context.Context, o operator) error) error {
 	c, err := config.Load(cmd.Flags())
 	if err != nil {
@@ -73,7 +73,7 @@ func operate(cmd *cobra.Command, needsKey bool, f func(ctx context.Context, o op
 	})
 }
 
-// operateOn is operate for the account that the operator named.
+// operateOn is like operate, for the account that the operator named.
 func operateOn(cmd *cobra.Command, idOrEmail string, needsKey bool,
 	f func(ctx context.Context, o operator, a account.Account) error) error {
 	return operate(cmd, needsKey, func(ctx context.Context, o operator) error {
@@ -85,7 +85,7 @@ func operateOn(cmd *cobra.Command, idOrEmail string, needsKey bool,
 	})
 }
 
-// checkKey refuses to continue without the key of the database.
+// checkKey returns an error unless the configured key is the database's.
 func checkKey(ctx context.Context, s *sqlstore.Store, key []byte) error {
 	if len(key) == 0 {
 		return ErrNoKey
@@ -93,7 +93,7 @@ func checkKey(ctx context.Context, s *sqlstore.Store, key []byte) error {
 	return s.CheckKey(ctx, secret.NewHasher(key).Check())
 }
 
-// configured is the RunE of a command that reads the settings.
+// configured returns the RunE of a command that reads the settings.
 func configured(run func(*cobra.Command, config.Config, []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		c, err := config.Load(cmd.Flags())
@@ -113,19 +113,19 @@ func withStore(cmd *cobra.Command, c config.Config, f func(*sqlstore.Store) erro
 	return f(s)
 }
 
-// withJSON adds the flag that operate reads.
+// withJSON adds the flag --json, which operate reads.
 func withJSON(cmd *cobra.Command) *cobra.Command {
 	cmd.Flags().Bool("json", false, "print JSON")
 	return cmd
 }
 
-// find returns the account that the operator named.
+// find returns the account that the operator named by ID or address.
 func (o operator) find(ctx context.Context, idOrEmail string) (account.Account, error) {
 	a, err := o.accounts.Find(ctx, idOrEmail)
 	return a, explain(err, account.ErrNotFound, "no account has that id or e-mail address")
 }
 
-// explain replaces the error known by a text for the operator.
+// explain replaces the error known with a text for the operator.
 func explain(err, known error, text string) error {
 	if errors.Is(err, known) {
 		return errors.New(text)
@@ -133,7 +133,7 @@ func explain(err, known error, text string) error {
 	return err
 }
 
-// print writes v as JSON if requested, else what text writes, in aligned columns.
+// print writes v as JSON if requested, and otherwise the output of text in aligned columns.
 func (o operator) print(v any, text func(w io.Writer)) error {
 	if o.json {
 		return printJSON(o.out, v)
@@ -143,7 +143,7 @@ func (o operator) print(v any, text func(w io.Writer)) error {
 	return t.Flush()
 }
 
-// table writes rows under a header, or none if there are no rows.
+// table writes rows under a header, or none instead of the table if there are no rows.
 func table[R any](w io.Writer, none, header string, rows []R, cells func(R) []string) {
 	if len(rows) == 0 {
 		fmt.Fprintln(w, none)
@@ -163,7 +163,7 @@ func stamp(t time.Time) string {
 	return t.UTC().Format(time.RFC3339)
 }
 
-// said returns what an install reports about itself, or "-".
+// said returns a value reported by an install, or "-" if it is empty.
 func said(s string) string { return cmp.Or(s, "-") }
 
 // accountJSON is an account as printed for the operator.
@@ -175,12 +175,12 @@ type accountJSON struct {
 	CreatedAt  string `json:"createdAt"`
 	LiveLinks  int    `json:"liveLinks"`
 	LastUsedAt string `json:"lastUsedAt,omitempty"`
-	Changed    bool   `json:"changed,omitempty"` // by suspend or restore
+	Changed    bool   `json:"changed,omitempty"` // whether suspend or restore changed the state
 }
 
 func accountCommand() *cobra.Command {
 	return withJSON(&cobra.Command{
-		Use: "account ACCOUNT-OR-EMAIL", Short: "Find an account and tell how it stands", Args: cobra.ExactArgs(1),
+		Use: "account ACCOUNT-OR-EMAIL", Short: "Show an account and its state", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return operateOn(cmd, args[0], false, func(ctx context.Context, o operator, a account.Account) error {
 				return o.tellAccount(ctx, a, false)
@@ -198,7 +198,7 @@ func (o operator) tellAccount(ctx context.Context, a account.Account, changed bo
 		LiveLinks: len(links), Changed: changed}
 	next := "see its links: service-backend admin links " + a.ID
 	if !a.Active {
-		out.State, next = "suspended", "open it again: service-backend admin restore "+a.ID
+		out.State, next = "suspended", "restore it: service-backend admin restore "+a.ID
 	}
 	if len(links) > 0 && !links[0].LastUsedAt.IsZero() {
 		out.LastUsedAt = stamp(links[0].LastUsedAt)
@@ -215,7 +215,7 @@ func (o operator) tellAccount(ctx context.Context, a account.Account, changed bo
 	})
 }
 
-// activeCommand suspends or restores an account.
+// activeCommand returns the command that suspends or restores an account.
 func activeCommand(name, short string, active bool) *cobra.Command {
 	return withJSON(&cobra.Command{
 		Use: name + " ACCOUNT-OR-EMAIL", Short: short, Args: cobra.ExactArgs(1),
@@ -234,7 +234,7 @@ func setActive(cmd *cobra.Command, who string, active bool) error {
 			return err
 		}
 		if !changed && !active {
-			return errors.New("the account is suspended already; service-backend admin restore opens it")
+			return errors.New("the account is suspended already; restore it with service-backend admin restore")
 		}
 		if !changed {
 			return errors.New("the account is not suspended")

@@ -13,14 +13,14 @@ import (
 	"github.com/service-dev/service/backend/internal/sqlstore"
 )
 
-// resetLinkCommand is for operators without a mail server, who pass the link on themselves.
+// resetLinkCommand is for operators without a mail server, who send the link to the person themselves.
 func resetLinkCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "reset-link EMAIL", Short: "Print a link that sets a new password, once, within an hour; whoever has it has " +
-			"the account", Args: cobra.ExactArgs(1),
+		Use: "reset-link EMAIL", Short: "Print a one-time link to set a new password, valid for an hour; keep it " +
+			"secret", Args: cobra.ExactArgs(1),
 		RunE: configured(func(cmd *cobra.Command, c config.Config, args []string) error {
 			return withStore(cmd, c, func(s *sqlstore.Store) error {
-				// The server does not accept a link created with another key.
+				// The server rejects a link created with another key.
 				if err := checkKey(cmd.Context(), s, c.HMACKey); err != nil {
 					return err
 				}

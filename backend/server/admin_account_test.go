@@ -14,7 +14,7 @@ import (
 	"github.com/service-dev/service/backend/internal/sqlstore"
 )
 
-// The link that the operator's command prints works on the server, once.
+// The link that the operator's command prints works on the server exactly once.
 func TestAdminResetLink(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "service.db")
 	key := make([]byte, 32)
@@ -30,15 +30,15 @@ func TestAdminResetLink(t *testing.T) {
 	}
 	args := []string{"admin", "--database", file, "--site-url", "https://service.example", "reset-link"}
 	if code, _, errs := run(append(args, "ada@example.org")...); code != 1 || !strings.Contains(errs, "key") {
-		t.Errorf("without the server's key: exit %d, %q", code, errs)
+		t.Errorf("without the server's key: got exit code %d, %q", code, errs)
 	}
 	t.Setenv("SERVICE_BACKEND_HMAC_KEY", hex.EncodeToString(key))
 	if code, out, errs := run(append(args, "bob@example.org")...); code != 1 || out != "" || !strings.Contains(errs, "no account") {
-		t.Errorf("unknown: exit %d, %q, %q", code, out, errs)
+		t.Errorf("unknown account: got exit code %d, %q, %q", code, out, errs)
 	}
 	code, out, errs := run(append(args, " Ada@Example.org")...)
 	if code != 0 || !strings.HasPrefix(out, "https://service.example/reset?token=") {
-		t.Fatalf("exit %d, %q, %q", code, out, errs)
+		t.Fatalf("got exit code %d, %q, %q", code, out, errs)
 	}
 	u, err := url.Parse(strings.TrimSpace(out))
 	if err != nil {
@@ -46,9 +46,9 @@ func TestAdminResetLink(t *testing.T) {
 	}
 	token := u.Query().Get("token")
 	if a, err := accounts.ResetPassword(t.Context(), token, "another password", account.Access{}); err != nil || a.Email != "ada@example.org" {
-		t.Errorf("%v, %v", a.Email, err)
+		t.Errorf("reset the password of %v: %v", a.Email, err)
 	}
 	if _, err := accounts.ResetPassword(t.Context(), token, "another password", account.Access{}); !errors.Is(err, account.ErrBadToken) {
-		t.Errorf("twice: %v", err)
+		t.Errorf("a link used twice: got %v, want ErrBadToken", err)
 	}
 }

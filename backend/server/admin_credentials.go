@@ -16,12 +16,12 @@ import (
 // rotateCredentialsKey encrypts stored credentials with the first key of the key file.
 func rotateCredentialsKey() *cobra.Command {
 	return &cobra.Command{
-		Use: "rotate-credentials-key", Short: "Put stored credentials under the first key of the key file", Args: cobra.NoArgs,
-		Long: `Put stored credentials under the first key of the key file.
+		Use: "rotate-credentials-key", Short: "Encrypt credentials with the first key in the key file", Args: cobra.NoArgs,
+		Long: `Encrypt stored credentials with the first key in the key file.
 
-Write the new key as the first line of the file, leave the old ones below it, restart every server that uses the file,
-then run this. It can be run again at any time, also after it was cut short, and beside running servers.
-Stored credentials that do not open are listed and left as they are.`,
+Write the new key as the first line of the file, keep the old ones below it, restart every server that uses the file,
+then run this. It can be run again at any time, even after an interruption and while servers run.
+Stored credentials that cannot be decrypted are listed and not changed.`,
 		RunE: configured(func(cmd *cobra.Command, c config.Config, _ []string) error {
 			keys, err := credentials.ParseKeys(c.CredentialsKeys)
 			if err != nil {
@@ -59,13 +59,13 @@ func rotate(cmd *cobra.Command, service *credentials.Service, keys credentials.K
 		fmt.Fprintln(cmd.OutOrStdout(), "nothing can be removed from the key file")
 		return nil
 	}
-	// Lines are identified by number as well, because the id of a key cannot be seen in the key.
-	fmt.Fprintf(cmd.OutOrStdout(), "may be removed from the key file, once every server was restarted with it: %s\n",
+	// The output also names keys by their line, because a key does not show its ID.
+	fmt.Fprintf(cmd.OutOrStdout(), "may be removed from the key file once every server has been restarted with it: %s\n",
 		strings.Join(described(keys, unused), ", "))
 	return nil
 }
 
-// described names keys by id and by their position in the key file.
+// described names keys by ID and by their line in the key file.
 func described(keys credentials.Keys, ids []string) []string {
 	var all []string
 	for i, id := range keys.IDs() {

@@ -16,7 +16,7 @@ import (
 	"github.com/service-dev/service/backend/internal/sqlstore"
 )
 
-// The operator adds a new key as the first, rotates while the server runs, and removes the old key.
+// The operator puts a new key first, rotates while the server runs, and removes the old key.
 func TestAdminRotateCredentialsKey(t *testing.T) {
 	dir := t.TempDir()
 	database, keyFile := filepath.Join(dir, "service.db"), filepath.Join(dir, "keys")
@@ -69,21 +69,21 @@ func TestAdminRotateCredentialsKey(t *testing.T) {
 		}
 		code, out, errs := run("admin", "rotate-credentials-key", "--database", database, "--credentials-key-file", keyFile)
 		if code != step.code {
-			t.Errorf("exit %d, %q, %q", code, out, errs)
+			t.Errorf("got exit code %d, %q, %q", code, out, errs)
 		}
 		for _, says := range step.says {
 			if !strings.Contains(out+errs, says) {
-				t.Errorf("%q, %q lack %q", out, errs, says)
+				t.Errorf("got %q, %q; want %q in them", out, errs, says)
 			}
 		}
 		if text := out + errs; strings.Contains(text, "0101") || strings.Contains(text, "0202") || strings.Contains(text, "nonsense") || strings.Contains(text, value) {
-			t.Errorf("it prints a secret: %q", text)
+			t.Errorf("the output contains a secret: %q", text)
 		}
 	}
 	t.Setenv("SERVICE_BACKEND_CREDENTIALS_KEY", "nonsense")
 	if code, out, errs := run("admin", "rotate-credentials-key", "--database", database); code != 1 || !strings.Contains(errs, "SERVICE_BACKEND_CREDENTIALS_KEY: line 1") ||
 		strings.Contains(out+errs, "nonsense") {
-		t.Errorf("exit %d, %q, %q", code, out, errs)
+		t.Errorf("got exit code %d, %q, %q", code, out, errs)
 	}
 	t.Setenv("SERVICE_BACKEND_CREDENTIALS_KEY", "")
 	const other = "com.example.damaged"
@@ -109,7 +109,7 @@ func TestAdminRotateCredentialsKey(t *testing.T) {
 	for _, says := range []string{"rewrapped 0", "cannot be decrypted", "openai", other, ada.ID, "1 credential",
 		"must stay", stored.KeyID} {
 		if code != 1 || !strings.Contains(out+errs, says) {
-			t.Errorf("exit %d, %q, %q lack %q", code, out, errs, says)
+			t.Errorf("got exit code %d, %q, %q; want 1 and %q", code, out, errs, says)
 		}
 	}
 	if got, err := with(next).Open(t.Context(), ada.ID, app, "openai"); err != nil || got != value {

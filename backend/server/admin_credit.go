@@ -16,16 +16,16 @@ import (
 // creditJSON is an account's credit as shown to the operator. Amounts are in micro-USD.
 type creditJSON struct {
 	AccountID string         `json:"accountId"`
-	Reference string         `json:"paymentReference"` // the account parameter of topup_url; the payment notice returns it
+	Reference string         `json:"paymentReference"` // in topup_url and in the payment notice
 	Balance   credit.Amount  `json:"balanceMicroUsd"`
 	Reserved  credit.Amount  `json:"reservedMicroUsd"`
 	Free      credit.Amount  `json:"freeMicroUsd"`
-	Locked    bool           `json:"locked"` // until the address is confirmed
+	Locked    bool           `json:"locked"` // until the address is verified
 	Booked    *bool          `json:"booked,omitempty"`
 	Transfers []transferJSON `json:"transfers"`
 }
 
-// transferJSON is one row of the ledger. An empty book is the account's.
+// transferJSON is one row of the ledger. An empty book means the account's.
 type transferJSON struct {
 	At     string        `json:"at"`
 	ID     string        `json:"id"`
@@ -35,7 +35,7 @@ type transferJSON struct {
 	Note   string        `json:"note"`
 }
 
-// creditChange is the change that the flags of admin credit ask for.
+// creditChange is the change requested by the flags of admin credit.
 type creditChange struct{ add, take, reference, note string }
 
 func creditCommand() *cobra.Command {
@@ -44,9 +44,9 @@ func creditCommand() *cobra.Command {
 		Use: "credit ACCOUNT-OR-EMAIL", Short: "Show an account's credit, add to it or take from it", Args: cobra.ExactArgs(1),
 		Long: `Show an account's credit and its last transfers, add to it or take from it.
 
-Amounts are in USD, such as 5.00. A reference, such as the number of an invoice, is booked once: the same command again
-changes nothing, and another amount or account under the same reference is refused. What calls in flight hold cannot be
-taken. References and notes are kept when the account is deleted, so write no names into them.`,
+Amounts are in USD, such as 5.00. A reference, such as the number of an invoice, is booked once: repeating a
+command changes nothing, and another amount or account with the same reference is refused. Amounts held by calls in
+flight cannot be taken. References and notes are kept when the account is deleted, so write no names into them.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			amount, err := c.amount()
 			if err != nil {
@@ -63,29 +63,29 @@ taken. References and notes are kept when the account is deleted, so write no na
 	}
 	cmd.Flags().StringVar(&c.add, "add", "", "amount that was paid in")
 	cmd.Flags().StringVar(&c.take, "take", "", "amount to take back")
-	cmd.Flags().StringVar(&c.reference, "reference", "", "what it is booked under, once")
-	cmd.Flags().StringVar(&c.note, "note", "", "a remark, which the account's owner can read")
+	cmd.Flags().StringVar(&c.reference, "reference", "", "unique reference to book the change under, such as an invoice")
+	cmd.Flags().StringVar(&c.note, "note", "", "a remark that the account's owner can read")
 	return withJSON(cmd)
 }
 
-// amount returns the amount to add or take, or 0 if nothing is to change.
+// amount returns the amount to add or take, or 0 for no change.
 func (c creditChange) amount() (credit.Amount, error) {
 	switch {
 	case c.add != "" && c.take != "":
-		return 0, errors.New("give --add or --take, not both")
+		return 0, errors.New("use either --add or --take, not both")
 	case c.add == "" && c.take == "" && (c.reference != "" || c.note != ""):
 		return 0, errors.New("--reference and --note belong to --add or --take")
 	case c.add == "" && c.take == "":
 		return 0, nil
 	case c.reference == "":
-		return 0, errors.New("--reference is missing: name the invoice or the reason, so that it is booked once")
+		return 0, errors.New("set --reference to the invoice or the reason, so that the change is booked only once")
 	}
 	amount, err := credit.ParseAmount(c.add + c.take)
 	if err == nil && amount == 0 {
 		err = credit.ErrBadAmount
 	}
 	if err != nil {
-		return 0, fmt.Errorf("the amount is wrong: %w; write it like 5.00", err)
+		return 0, fmt.Errorf("invalid amount: %w; write it like 5.00", err)
 	}
 	return amount, nil
 }
@@ -104,7 +104,7 @@ func (o operator) change(ctx context.Context, a account.Account, c creditChange,
 	return &booked, explainTake(err)
 }
 
-// explainTake says how much can be taken.
+// explainTake says how much the operator can take.
 func explainTake(err error) error {
 	var none *credit.NoCredit
 	var reserved *credit.Reserved
@@ -115,7 +115,7 @@ func explainTake(err error) error {
 	case errors.As(err, &none) && none.Available == 0:
 		return errors.New("the account has no credit; nothing was changed")
 	case errors.As(err, &none):
-		return fmt.Errorf("the account has only %s USD; nothing was changed. Take at most that", none.Available)
+		return fmt.Errorf("the account has only %s USD; nothing was changed. Take no more than that", none.Available)
 	case errors.As(err, &reserved):
 		return fmt.Errorf("calls in flight hold %s USD of the account's %s USD; nothing was changed. Take at most %s USD, "+
 			"or the rest when they have ended", reserved.Held, reserved.Available+reserved.Held, reserved.Available)
@@ -123,7 +123,7 @@ func explainTake(err error) error {
 	return err
 }
 
-// transfersShown is how many of an account's transfers are listed.
+// transfersShown is how many of an account's transfers are shown.
 const transfersShown = 10
 
 func (o operator) tellCredit(ctx context.Context, a account.Account, booked *bool) error {
@@ -162,7 +162,7 @@ func transferRows(all []credit.Transfer) []transferJSON {
 	return rows
 }
 
-// cells shows transfers to the account as positive and transfers from it as negative.
+// cells shows transfers to the account as positive amounts and transfers from it as negative ones.
 func (t transferJSON) cells() []string {
 	amount, book := t.Amount, t.Debit
 	if t.Debit == "" {
@@ -180,7 +180,7 @@ type ledgerJSON struct {
 	Free         credit.Amount     `json:"freeMicroUsd"`
 	PaidIn       credit.Amount     `json:"paidInMicroUsd"`
 	Used         credit.Amount     `json:"usedMicroUsd"`
-	Operator     credit.Amount     `json:"operatorMicroUsd"` // part of used that no account paid
+	Operator     credit.Amount     `json:"operatorMicroUsd"` // the part of used that no account paid for
 	Closed       credit.Amount     `json:"closedMicroUsd"`
 	OpenHolds    int               `json:"openHolds"`
 	ExpiredHolds int               `json:"expiredHolds"`
@@ -196,13 +196,13 @@ type ledgerDifferent struct {
 	Computed  credit.Amount `json:"computedMicroUsd"`
 }
 
-// errDifferences makes admin ledger exit with 1.
+// errDifferences makes admin ledger exit with code 1.
 var errDifferences = errors.New("the ledger does not add up: stop the servers, keep a copy of the database, and report " +
 	"the differences above")
 
 func ledgerCommand() *cobra.Command {
 	return withJSON(&cobra.Command{
-		Use: "ledger", Short: "Check every sum of the ledger, and list what the operator carries", Args: cobra.NoArgs,
+		Use: "ledger", Short: "Check every sum of the ledger, and list the costs that the operator pays", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return operate(cmd, false, func(ctx context.Context, o operator) error { return o.tellLedger(ctx) })
 		},
@@ -230,12 +230,12 @@ func (o operator) tellLedger(ctx context.Context) error {
 }
 
 func (l ledgerJSON) write(w io.Writer) {
-	state, next := "every sum follows from its rows", "see an account: service-backend admin credit ACCOUNT"
+	state, next := "every sum matches its rows", "see an account: service-backend admin credit ACCOUNT"
 	switch {
 	case !l.OK:
-		state, next = fmt.Sprintf("%d sums do not follow from their rows", len(l.Differences)), "see the differences below"
+		state, next = fmt.Sprintf("%d sums do not match their rows", len(l.Differences)), "see the differences below"
 	case l.RunOutLeases > 0:
-		next = "wait 20 seconds for a running server to give back the holds whose lease ran out, and look again"
+		next = "wait 20 seconds until a running server has given back the holds with expired leases, then run this again"
 	case l.Operator > 0:
 		next = "look at the shortfalls: a call that costs more than its hold (short:) has a wrong price or bound"
 	}

@@ -15,7 +15,7 @@ func (d *desk) creditOf(args ...string) creditJSON {
 	code, out, errs := run(append([]string{"admin", "--database", d.file, "credit", "ada@example.org", "--json"}, args...)...)
 	var c creditJSON
 	if err := json.Unmarshal([]byte(out), &c); code != 0 || err != nil {
-		d.Fatalf("exit %d, %v: %s", code, err, errs)
+		d.Fatalf("got exit code %d, %v: %s", code, err, errs)
 	}
 	return c
 }
@@ -23,34 +23,34 @@ func (d *desk) creditOf(args ...string) creditJSON {
 func TestAdminCredit_BooksOnceByReference(t *testing.T) {
 	d := newDesk(t)
 	if c := d.creditOf(); c.Balance != 2*credit.USD || c.Free != 2*credit.USD || len(c.Transfers) != 1 || c.Booked != nil {
-		t.Errorf("first look: %+v", c)
+		t.Errorf("on first use: got %+v", c)
 	}
 	for i, booked := range []bool{true, false} {
 		c := d.creditOf("--add", "5.00", "--reference", "INV-7", "--note", "March")
 		if c.Booked == nil || *c.Booked != booked || c.Balance != 7*credit.USD || c.Transfers[0].Note != "March" {
-			t.Errorf("add %d: %+v", i, c)
+			t.Errorf("after --add number %d: got %+v", i, c)
 		}
 	}
 	if c := d.creditOf("--take", "1.5", "--reference", "refund of INV-7"); c.Balance != 5_500_000 {
-		t.Errorf("take: %+v", c)
+		t.Errorf("after --take: got %+v", c)
 	}
 	entries, err := d.store.AuditEntries(t.Context(), d.ada.ID, audit.Filter{Limit: 10})
 	if err != nil || len(entries) != 2 || entries[1].Summary != "added 5.00 USD of credit (INV-7)" ||
 		entries[0].Action != "credit.taken" || entries[0].Actor != audit.Operator() {
-		t.Errorf("audit: %+v, %v", entries, err)
+		t.Errorf("audit entries: got %+v, %v", entries, err)
 	}
 	for want, args := range map[string][]string{
-		"reference": {"--add", "6.00", "--reference", "INV-7"}, "--reference is missing": {"--add", "6.00"},
+		"reference": {"--add", "6.00", "--reference", "INV-7"}, "set --reference": {"--add", "6.00"},
 		"like 5.00": {"--add", "-5", "--reference", "x"}, "not both": {"--add", "1", "--take", "1", "--reference", "x"},
 		"only 5.50 USD; nothing was changed": {"--take", "100", "--reference", "y"}, "belong to": {"--note", "x"},
 	} {
 		code, out, errs := run(append([]string{"admin", "--database", d.file, "credit", "ada@example.org"}, args...)...)
 		if code != 1 || out != "" || !strings.Contains(errs, want) {
-			t.Errorf("%v: exit %d, %q, %q", args, code, out, errs)
+			t.Errorf("%v: got exit code %d, %q, %q", args, code, out, errs)
 		}
 	}
 	if c := d.creditOf(); c.Balance != 5_500_000 || len(c.Transfers) != 3 {
-		t.Errorf("after refusals: %+v", c)
+		t.Errorf("after refused changes: got %+v", c)
 	}
 }
 
@@ -58,9 +58,9 @@ func TestAdminLedger_ReportsDifferences(t *testing.T) {
 	d := newDesk(t)
 	d.creditOf("--add", "5.00", "--reference", "INV-7")
 	code, out, errs := run("admin", "--database", d.file, "ledger")
-	for _, want := range []string{"every sum follows", "7.00 USD of 1 accounts", "5.00 USD paid in, 2.00 USD free", "next"} {
+	for _, want := range []string{"every sum matches", "7.00 USD of 1 accounts", "5.00 USD paid in, 2.00 USD free", "next"} {
 		if code != 0 || !strings.Contains(out, want) {
-			t.Errorf("exit %d, no %q in %s%s", code, want, out, errs)
+			t.Errorf("got exit code %d, want %q in %s%s", code, want, out, errs)
 		}
 	}
 	db, err := sql.Open("sqlite", "file:"+d.file)
@@ -73,6 +73,6 @@ func TestAdminLedger_ReportsDifferences(t *testing.T) {
 	}
 	code, out, errs = run("admin", "--database", d.file, "ledger")
 	if code != 1 || !strings.Contains(out, "7.000001") || !strings.Contains(errs, "does not add up") {
-		t.Errorf("a wrong sum: exit %d, %s, %s", code, out, errs)
+		t.Errorf("with a wrong sum: got exit code %d, %s, %s", code, out, errs)
 	}
 }

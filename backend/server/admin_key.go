@@ -13,14 +13,14 @@ import (
 // replaceKeyCommand is for a key that was lost or leaked.
 func replaceKeyCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "replace-key", Short: "Switch to the configured key; what was made with the old key stops working",
+		Use: "replace-key", Short: "Switch to the configured key; credentials made with the old key stop working",
 		Args: cobra.NoArgs,
-		Long: `Have the database served with the key that is set now.
+		Long: `Make the database use the key that is configured now.
 
-Accounts, passwords and projects stay. Links, browser sessions, mailed links, project keys and sessions' secrets that
-were made with the former key are not recognised any more, and the trail's older lines cannot be asked for by name.
-Usage events are erased, since whose they are could not be told any more, neither to count them nor to erase them when
-somebody asks. Stop every server first.`,
+Accounts, passwords and projects stay. Links, browser sessions, mailed links, project keys and session secrets made
+with the former key stop working, and older lines of the trail can no longer be found by code, account or address.
+Usage events are erased, because they could no longer be matched with their installs, neither to count them nor to
+erase them on request. Stop every server first.`,
 		RunE: configured(func(cmd *cobra.Command, c config.Config, _ []string) error {
 			if len(c.HMACKey) == 0 {
 				return ErrNoKey
@@ -30,9 +30,9 @@ somebody asks. Stop every server first.`,
 				if err != nil {
 					return err
 				}
-				says := "the database is served with this key already"
+				says := "the database already uses this key"
 				if changed {
-					says = "the database is served with this key from now on\nnext: start every server with it"
+					says = "the database uses this key from now on\nnext: start every server with it"
 				}
 				fmt.Fprintln(cmd.OutOrStdout(), says)
 				return nil

@@ -13,8 +13,8 @@ import (
 	"github.com/service-dev/service/backend/internal/config"
 )
 
-// A database belongs to the key that it was first served with. Server and admin commands refuse another key, which
-// would write wrong hashes or find none, until the operator confirms it.
+// A database belongs to the key that it was first used with. Until the operator confirms another key, the server and
+// the admin commands refuse it, because they would write wrong hashes or find none.
 func TestAnotherKeyIsRefused(t *testing.T) {
 	d := newDesk(t)
 	other := strings.Repeat("9", 64)
@@ -40,17 +40,17 @@ func TestAnotherKeyIsRefused(t *testing.T) {
 		t.Helper()
 		t.Setenv("SERVICE_BACKEND_HMAC_KEY", key)
 		for command := range commands {
-			if exit, out, errs := d.admin(strings.Fields(command)...); exit != 1 || out != "" || !strings.Contains(errs, "first served with") || !strings.Contains(errs, "hmac_key_file") {
-				t.Errorf("%s with another key: exit %d, %q, %q", command, exit, out, errs)
+			if exit, out, errs := d.admin(strings.Fields(command)...); exit != 1 || out != "" || !strings.Contains(errs, "first used with") || !strings.Contains(errs, "hmac_key_file") {
+				t.Errorf("%s with another key: got exit code %d, %q, %q", command, exit, out, errs)
 			}
 		}
-		if err := start(key); err == nil || !strings.Contains(err.Error(), "first served with") {
-			t.Errorf("a server with another key: %v", err)
+		if err := start(key); err == nil || !strings.Contains(err.Error(), "first used with") {
+			t.Errorf("a server with another key: got %v", err)
 		}
 	}
 	refused(other)
 	if a, err := d.store.AccountByID(t.Context(), "ada-id"); err != nil || !a.Active {
-		t.Errorf("the account: %+v, %v", a, err)
+		t.Errorf("the account: got %+v, %v", a, err)
 	}
 	t.Setenv("SERVICE_BACKEND_HMAC_KEY", testKey)
 	for _, command := range []string{"trail", "suspend ada-id", "restore ada-id", "reset-link ada@example.org", "revoke --account ada-id"} {
@@ -61,7 +61,7 @@ func TestAnotherKeyIsRefused(t *testing.T) {
 	t.Setenv("SERVICE_BACKEND_HMAC_KEY", other)
 	for _, says := range []string{"from now on", "already"} {
 		if exit, out, errs := d.admin("replace-key"); exit != 0 || !strings.Contains(out, says) {
-			t.Errorf("replaced: exit %d, %q, %q", exit, out, errs)
+			t.Errorf("replace-key: got exit code %d, %q, %q", exit, out, errs)
 		}
 	}
 	if err := start(other); err != nil {
@@ -70,7 +70,8 @@ func TestAnotherKeyIsRefused(t *testing.T) {
 	refused(testKey)
 }
 
-// If an embedded backend's key file was lost, it says so instead of continuing with every stored hash useless.
+// If the key file of an embedded backend was lost, the backend reports that instead of continuing although every
+// stored hash is useless.
 func TestEmbeddedKeyThatWasLost(t *testing.T) {
 	dir := t.TempDir()
 	begin := func() error {
@@ -89,13 +90,13 @@ func TestEmbeddedKeyThatWasLost(t *testing.T) {
 	if err := os.Remove(filepath.Join(dir, keyFile)); err != nil {
 		t.Fatal(err)
 	}
-	if err := begin(); !errors.Is(err, ErrOtherKey) || !strings.Contains(err.Error(), keyFile) || !strings.Contains(err.Error(), "put that one back") {
+	if err := begin(); !errors.Is(err, ErrOtherKey) || !strings.Contains(err.Error(), keyFile) || !strings.Contains(err.Error(), "restore the key") {
 		t.Errorf("%v", err)
 	}
-	t.Setenv("SERVICE_BACKEND_HMAC_KEY", "") // the command needs only what the error names
+	t.Setenv("SERVICE_BACKEND_HMAC_KEY", "") // the command needs only the options named in the error
 	d := desk{T: t, file: filepath.Join(dir, "service.db")}
 	if exit, out, errs := d.admin("replace-key", "--hmac-key-file", filepath.Join(dir, keyFile)); exit != 0 || !strings.Contains(out, "from now on") {
-		t.Errorf("exit %d, %q, %q", exit, out, errs)
+		t.Errorf("got exit code %d, %q, %q", exit, out, errs)
 	}
 	if err := begin(); err != nil {
 		t.Error(err)

@@ -31,7 +31,7 @@ type linkJSON struct {
 
 func linksCommand() *cobra.Command {
 	return withJSON(&cobra.Command{
-		Use: "links ACCOUNT-OR-EMAIL", Short: "List an account's links, those that were revoked too", Args: cobra.ExactArgs(1),
+		Use: "links ACCOUNT-OR-EMAIL", Short: "List an account's links, including revoked ones", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return operateOn(cmd, args[0], false, func(ctx context.Context, o operator, a account.Account) error {
 				all, err := o.links.AllLinks(ctx, a.ID)
@@ -70,7 +70,7 @@ func (o operator) tellLinks(all []link.Link) error {
 func revokeCommand() *cobra.Command {
 	var accountID, email, linkID string
 	revoke := &cobra.Command{
-		Use: "revoke", Short: "Revoke the links of an account, or one link; the next call with its token gets 401", Args: cobra.NoArgs,
+		Use: "revoke", Short: "Revoke all links of an account, or one link; their tokens then get 401", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			named := 0
 			for _, s := range []string{accountID, email, linkID} {
@@ -79,7 +79,7 @@ func revokeCommand() *cobra.Command {
 				}
 			}
 			if named != 1 {
-				return errors.New("name exactly one of --account, --email and --link")
+				return errors.New("set exactly one of --account, --email and --link")
 			}
 			return operate(cmd, true, func(ctx context.Context, o operator) error {
 				if linkID != "" {
@@ -101,7 +101,7 @@ func (o operator) revokeOne(ctx context.Context, linkID string) error {
 		err = o.links.RevokeLink(ctx, l.AccountID, l.ID, audit.Operator())
 	}
 	err = explain(err, link.ErrUnknown,
-		"no live link has that id; service-backend admin links ACCOUNT-OR-EMAIL shows an account's")
+		"no live link has that id; list them with service-backend admin links ACCOUNT-OR-EMAIL")
 	if err != nil {
 		return err
 	}
@@ -118,7 +118,7 @@ func (o operator) revokeAll(ctx context.Context, who string) error {
 		return err
 	}
 	if n == 0 {
-		return errors.New("the account has no live link; service-backend admin links shows those that were revoked")
+		return errors.New("the account has no live link; service-backend admin links also lists revoked ones")
 	}
 	return o.tellRevoked(a.ID, n)
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/service-dev/service/backend/internal/sqlstore"
 )
 
-// desk is an operator beside a running server. The server's database is open, and the operator's changes take effect at
-// the next call.
+// desk is an operator next to a running server. The server has the database open, and the operator's changes take
+// effect from the next call on.
 type desk struct {
 	*testing.T
 	file  string
@@ -51,7 +51,7 @@ func newDesk(t *testing.T) *desk {
 	return d
 }
 
-// mint links an install from an address and returns its token and its user code.
+// mint links an install from an address, and returns its token and its user code.
 func (d *desk) mint(host, address string) (*link.Token, string) {
 	d.Helper()
 	ctx := link.WithAddress(d.Context(), address)
@@ -83,7 +83,7 @@ func (d *desk) live(tokens ...*link.Token) (n int) {
 	return n
 }
 
-// The operator revokes, suspends and restores while the server runs; it takes effect at the very next call.
+// The operator revokes, suspends and restores while the server runs. Each change takes effect on the very next call.
 func TestAdminLooksAfterAccounts(t *testing.T) {
 	d := newDesk(t)
 	maple, _ := d.mint("maple", "192.0.2.1")
@@ -117,14 +117,14 @@ func TestAdminLooksAfterAccounts(t *testing.T) {
 		code, out, errs := d.admin(step.args...)
 		for _, says := range step.says {
 			if code != step.code || !strings.Contains(out+errs, says) {
-				t.Errorf("%v: exit %d, %q, %q lack %q", step.args, code, out, errs, says)
+				t.Errorf("%v: got exit code %d, %q, %q; want %q in them", step.args, code, out, errs, says)
 			}
 		}
 		if n := d.live(maple, birch); n != step.live {
 			t.Errorf("%v: %d tokens live, want %d", step.args, n, step.live)
 		}
 		if strings.Contains(out, maple.AuthToken) || strings.Contains(out, birch.AuthToken) {
-			t.Errorf("%v prints a token", step.args)
+			t.Errorf("the output of %v contains a token", step.args)
 		}
 	}
 	var actions []string
@@ -136,7 +136,7 @@ func TestAdminLooksAfterAccounts(t *testing.T) {
 		actions = append(actions, e.Action+" by "+e.ActorName)
 	}
 	if got := strings.Join(actions, ", "); got != "link.revoked by operator, link.revoked by operator, account.restored by operator, account.suspended by operator" {
-		t.Errorf("the account's audit log: %s", got)
+		t.Errorf("got the audit log %s", got)
 	}
 }
 
@@ -162,15 +162,15 @@ func TestAdminPrintsJSON(t *testing.T) {
 	} {
 		code, out, errs := d.admin(append(c.args, "--json")...)
 		if err := json.Unmarshal([]byte(out), c.into); code != 0 || err != nil {
-			t.Fatalf("%v: exit %d, %q, %q (%v)", c.args, code, out, errs, err)
+			t.Fatalf("%v: got exit code %d, %q, %q (%v)", c.args, code, out, errs, err)
 		}
 		if again, _ := json.Marshal(c.into); !strings.Contains(string(again), c.want) {
-			t.Errorf("%v: %s lacks %s", c.args, again, c.want)
+			t.Errorf("%v: got %s, want %s in it", c.args, again, c.want)
 		}
 	}
 }
 
-// The operator enters plain values while the trail stores only hashes; without the key it finds nothing.
+// The operator enters plain values, while the trail stores only hashes. Without the key, the command finds nothing.
 func TestAdminTrail(t *testing.T) {
 	d := newDesk(t)
 	maple, code := d.mint("maple", "192.0.2.1")
@@ -199,40 +199,40 @@ func TestAdminTrail(t *testing.T) {
 		exit, out, errs := d.admin(append([]string{"trail", "--json"}, c.args...)...)
 		var lines []trailJSON
 		if err := json.Unmarshal([]byte(out), &lines); exit != 0 || err != nil {
-			t.Fatalf("%v: exit %d, %q, %q (%v)", c.args, exit, out, errs, err)
+			t.Fatalf("%v: got exit code %d, %q, %q (%v)", c.args, exit, out, errs, err)
 		}
 		var actions []string
 		for _, l := range lines {
 			actions = append(actions, l.Action)
 		}
 		if got := strings.Join(actions, " "); got != c.want {
-			t.Errorf("%v: %s, want %s", c.args, got, c.want)
+			t.Errorf("%v: got %s, want %s", c.args, got, c.want)
 		}
 		for _, clear := range []string{code, other, maple.LinkID, maple.AuthToken, "ada-id", "ada@", "192.0.2.", "2001:db8"} {
 			if strings.Contains(out, clear) {
-				t.Errorf("%v prints %s in clear text", c.args, clear)
+				t.Errorf("the output of %v contains %s in clear text", c.args, clear)
 			}
 		}
 	}
 	if exit, out, _ := d.admin("trail"); exit != 0 || !strings.Contains(out, "ACTION") || !strings.Contains(out, "suspend") {
-		t.Errorf("as text: exit %d, %q", exit, out)
+		t.Errorf("as text: got exit code %d, %q", exit, out)
 	}
 	for says, args := range map[string][]string{"user code": {"--code", "nonsense"}, "network address": {"--address", "nonsense"},
-		"no account has that e-mail address": {"--account", "typo@example.org"}, "--limit is 1 to 1000": {"--limit=-5"}, "1 to 1000": {"--limit=0"},
+		"no account has that e-mail address": {"--account", "typo@example.org"}, "--limit must be 1 to 1000": {"--limit=-5"}, "1 to 1000": {"--limit=0"},
 		"to 1000": {"--limit=1001"}} {
 		if exit, _, errs := d.admin(append([]string{"trail"}, args...)...); exit != 1 || !strings.Contains(errs, says) {
-			t.Errorf("%v: exit %d, %q", args, exit, errs)
+			t.Errorf("%v: got exit code %d, %q", args, exit, errs)
 		}
 	}
 	t.Setenv("SERVICE_BACKEND_HMAC_KEY", "")
 	for _, args := range [][]string{{"trail"}, {"suspend", "ada-id"}, {"revoke", "--account", "ada-id"}} {
 		if exit, out, errs := d.admin(args...); exit != 1 || !strings.Contains(errs, "SERVICE_BACKEND_HMAC_KEY") {
-			t.Errorf("%v without a key: exit %d, %q, %q", args, exit, out, errs)
+			t.Errorf("%v without a key: got exit code %d, %q, %q", args, exit, out, errs)
 		}
 	}
 }
 
-// An unavailable database is not reported as a missing account.
+// A database that is unavailable is not reported as a missing account.
 func TestAdminTrailTellsOfADatabaseThatIsAway(t *testing.T) {
 	d := newDesk(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -240,6 +240,6 @@ func TestAdminTrailTellsOfADatabaseThatIsAway(t *testing.T) {
 	quiet := slog.New(slog.DiscardHandler)
 	o := operator{accounts: account.NewService(d.store, secret.NewHasher(nil), quiet, nil), links: d.links, out: io.Discard}
 	if err := o.tellTrail(ctx, link.Asked{Limit: 1}, "ada-id"); !errors.Is(err, context.Canceled) {
-		t.Errorf("%v", err)
+		t.Errorf("got %v, want context.Canceled", err)
 	}
 }

@@ -15,7 +15,8 @@ import (
 	"github.com/service-dev/service/backend/internal/link"
 )
 
-// trailJSON is one line of the trail. Code, link, account and address are keyed hashes; equal hashes mean equal values.
+// trailJSON is one line of the trail. Code, link, account and address are keyed hashes; equal hashes mean equal
+// values.
 type trailJSON struct {
 	At      string `json:"at"`
 	Action  string `json:"action"`
@@ -29,23 +30,23 @@ func trailCommand() *cobra.Command {
 	var asked link.Asked
 	var who string
 	trail := &cobra.Command{
-		Use: "trail", Short: "Read what happened to links and the codes that asked for them, in the last 90 days", Args: cobra.NoArgs,
-		Long: `Read what happened to links and the codes that asked for them, in the last 90 days, newest first.
+		Use: "trail", Short: "Show what happened to links and their codes in the last 90 days", Args: cobra.NoArgs,
+		Long: `Show what happened to links and their codes in the last 90 days, newest first.
 
-The trail holds times and keyed hashes. What you name is hashed with the server's key and searched for; equal
-hashes in the listing are the same code, link, account or address.`,
+The trail contains times and keyed hashes. The values you give are hashed with the server's key for the search. Equal
+hashes in the listing mean the same code, link, account or address.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if _, err := netip.ParseAddr(asked.Address); asked.Address != "" && err != nil {
 				return errors.New("--address is not a network address")
 			}
 			if asked.Limit < 1 || asked.Limit > audit.MaxTrailListed {
-				return fmt.Errorf("--limit is 1 to %d", audit.MaxTrailListed)
+				return fmt.Errorf("--limit must be 1 to %d", audit.MaxTrailListed)
 			}
 			return operate(cmd, true, func(ctx context.Context, o operator) error { return o.tellTrail(ctx, asked, who) })
 		},
 	}
-	trail.Flags().StringVar(&asked.UserCode, "code", "", "user code, in the form that a person was shown")
-	trail.Flags().StringVar(&who, "account", "", "account id or e-mail address; the id of a deleted account too")
+	trail.Flags().StringVar(&asked.UserCode, "code", "", "user code, as shown to the person")
+	trail.Flags().StringVar(&who, "account", "", "account id or e-mail address; also the id of a deleted account")
 	trail.Flags().StringVar(&asked.LinkID, "link", "", "id of a link")
 	trail.Flags().StringVar(&asked.Address, "address", "", "network address that a call came from")
 	trail.Flags().IntVar(&asked.Limit, "limit", 100, fmt.Sprintf("lines at most, 1 to %d", audit.MaxTrailListed))
@@ -75,7 +76,7 @@ func (o operator) tellTrail(ctx context.Context, asked link.Asked, who string) e
 	})
 }
 
-// everKnown returns the id of the account that the operator named. Text that is not an address may be the id of a
+// everKnown returns the ID of the account that the operator named. A text that is not an address may be the ID of a
 // deleted account, which the trail still contains.
 func (o operator) everKnown(ctx context.Context, who string) (string, error) {
 	a, err := o.accounts.Find(ctx, who)
@@ -85,7 +86,7 @@ func (o operator) everKnown(ctx context.Context, who string) (string, error) {
 	case !errors.Is(err, account.ErrNotFound):
 		return "", err
 	case strings.Contains(who, "@"):
-		return "", errors.New("no account has that e-mail address; name one that is gone by its id")
+		return "", errors.New("no account has that e-mail address; name a deleted account by its id")
 	}
 	return strings.TrimSpace(who), nil
 }

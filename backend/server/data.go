@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// Files of an embedded backend beside its database.
+// These files of an embedded backend are in the same directory as its database.
 const (
 	keyFile  = "hmac.key"
 	sealFile = "credentials.key"
@@ -20,20 +20,20 @@ const (
 	portFile = "port"
 )
 
-// kept is the data that an embedded backend keeps between starts.
+// kept is the data that an embedded backend keeps across restarts.
 type kept struct {
 	key  []byte
 	seal string // encrypts credentials
 	id   string
-	port int // 0 if there is none yet
+	port int // 0 if none is saved
 }
 
 func openData(dir string) (kept, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return kept{}, fmt.Errorf("make the backend's directory: %w", err)
+		return kept{}, fmt.Errorf("create the backend's directory: %w", err)
 	}
-	if err := os.Chmod(dir, 0o700); err != nil { // it may have existed with access for others
-		return kept{}, fmt.Errorf("closing the backend's directory to others: %w", err)
+	if err := os.Chmod(dir, 0o700); err != nil { // others may have had access to an existing directory
+		return kept{}, fmt.Errorf("restrict access to the backend's directory: %w", err)
 	}
 	keyText, err := readOrMake(dir, keyFile, 32)
 	if err != nil {
@@ -41,8 +41,8 @@ func openData(dir string) (kept, error) {
 	}
 	key, err := hex.DecodeString(keyText)
 	if err != nil || len(key) < 32 {
-		return kept{}, fmt.Errorf("reading %s: not a key; without the right one every link and session of this directory "+
-			"is lost", filepath.Join(dir, keyFile))
+		return kept{}, fmt.Errorf("%s contains no key: restore it, because otherwise every link and session of this "+
+			"directory is lost", filepath.Join(dir, keyFile))
 	}
 	seal, err := readOrMake(dir, sealFile, 32)
 	if err != nil {
@@ -62,8 +62,8 @@ func openData(dir string) (kept, error) {
 	return kept{key: key, seal: seal, id: id, port: port}, nil
 }
 
-// readOrMake reads a file, or creates it with n random bytes in hexadecimal. If two processes create it at once, one
-// wins.
+// readOrMake reads a file, or creates it with n random bytes in hexadecimal. If two processes create it at the same
+// time, both use the content of one.
 func readOrMake(dir, name string, n int) (string, error) {
 	path := filepath.Join(dir, name)
 	data, err := os.ReadFile(path)
@@ -76,12 +76,12 @@ func readOrMake(dir, name string, n int) (string, error) {
 		data, err = os.ReadFile(path)
 	}
 	if err != nil {
-		return "", fmt.Errorf("reading the backend's %s: %w", name, err)
+		return "", fmt.Errorf("read the backend's %s: %w", name, err)
 	}
 	return strings.TrimSpace(string(data)), nil
 }
 
-// makeOnce puts a complete file in place unless it exists.
+// makeOnce creates a file with its complete content, unless the file exists.
 func makeOnce(dir, name, content string) error {
 	temp, err := writeTemp(dir, name, content)
 	if err != nil {
@@ -89,7 +89,7 @@ func makeOnce(dir, name, content string) error {
 	}
 	defer os.Remove(temp)
 	if err := os.Link(temp, filepath.Join(dir, name)); err != nil && !errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("writing the backend's %s: %w", name, err)
+		return fmt.Errorf("write the backend's %s: %w", name, err)
 	}
 	return nil
 }
@@ -101,22 +101,22 @@ func writeKept(dir, name, content string) error {
 	}
 	if err := os.Rename(temp, filepath.Join(dir, name)); err != nil {
 		os.Remove(temp)
-		return fmt.Errorf("writing the backend's %s: %w", name, err)
+		return fmt.Errorf("write the backend's %s: %w", name, err)
 	}
 	return nil
 }
 
-// writeTemp writes a synced file of mode 0600 beside its final path.
+// writeTemp writes a synced file with mode 0600 into the directory of its final path.
 func writeTemp(dir, name, content string) (string, error) {
 	f, err := os.CreateTemp(dir, "."+name+"-*")
 	if err != nil {
-		return "", fmt.Errorf("writing the backend's %s: %w", name, err)
+		return "", fmt.Errorf("write the backend's %s: %w", name, err)
 	}
 	_, err = f.WriteString(content + "\n")
 	err = errors.Join(err, f.Sync(), f.Close())
 	if err != nil {
 		os.Remove(f.Name())
-		return "", fmt.Errorf("writing the backend's %s: %w", name, err)
+		return "", fmt.Errorf("write the backend's %s: %w", name, err)
 	}
 	return f.Name(), nil
 }

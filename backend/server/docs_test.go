@@ -10,8 +10,8 @@ import (
 	"github.com/service-dev/service/proto/docs"
 )
 
-// TestDocumentedCommandsExist reads every service-backend line of the documentation (command, flags, number of
-// arguments) and checks that every admin command is in the operator's table.
+// TestDocumentedCommandsExist reads every service-backend line in the documentation (command, flags, number of
+// arguments) and checks that the operator's table lists every admin command.
 func TestDocumentedCommandsExist(t *testing.T) {
 	lines := 0
 	for _, p := range docs.Pages() {
@@ -29,7 +29,7 @@ func TestDocumentedCommandsExist(t *testing.T) {
 		}
 	}
 	if lines < 4 {
-		t.Errorf("only %d lines were found", lines)
+		t.Errorf("found only %d lines, want at least 4", lines)
 	}
 	page, _ := docs.Find("operating")
 	for _, c := range adminCommand().Commands() {

@@ -7,12 +7,12 @@ import (
 	"unicode/utf8"
 )
 
-// TestHelp_FitsOneScreen expects all settings on a separate page and short help everywhere else.
+// TestHelp_FitsOneScreen expects all settings on a separate page, and short help everywhere else.
 func TestHelp_FitsOneScreen(t *testing.T) {
 	for _, command := range []string{"", "service", "service install", "admin", "admin trail", "settings"} {
 		var out, errOut bytes.Buffer
 		if code := Main(append(strings.Fields(command), "--help"), &out, &errOut); code != 0 {
-			t.Fatalf("%s: exit code %d: %s", command, code, errOut.String())
+			t.Fatalf("help of %s: exit code %d: %s", command, code, errOut.String())
 		}
 		all := command == "settings"
 		if strings.Contains(out.String(), "--trusted-proxies") != all || !strings.Contains(out.String(), "--config") {
@@ -20,11 +20,11 @@ func TestHelp_FitsOneScreen(t *testing.T) {
 		}
 		lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 		if len(lines) > 40 && !all {
-			t.Errorf("%s: %d lines", command, len(lines))
+			t.Errorf("the help of %s has %d lines, want at most 40", command, len(lines))
 		}
 		for _, line := range lines {
 			if utf8.RuneCountInString(line) > 120 {
-				t.Errorf("%s: a line of more than 120 columns: %s", command, line)
+				t.Errorf("the help of %s has a line with more than 120 columns: %s", command, line)
 			}
 		}
 	}

@@ -23,8 +23,8 @@ import (
 	"github.com/service-dev/service/proto/supervised"
 )
 
-// Main runs service-backend and returns its exit code: 0, or 1 after an error; the commands of `service` return 1 for a
-// negative answer and 2 for an error.
+// Main runs service-backend and returns its exit code: 0, or 1 after an error. The commands of `service` return 1 for
+// a negative result and 2 for an error.
 func Main(args []string, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -53,7 +53,7 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	err := root.ExecuteContext(ctx)
 	var code exitCode
 	switch {
-	case errors.As(err, &code): // the command has printed why
+	case errors.As(err, &code): // the command has already printed the error
 		return int(code)
 	case err != nil:
 		fmt.Fprintln(stderr, "service-backend:", err)
@@ -62,8 +62,8 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// settings adds the flags of the settings, and returns the help topic that lists them all. The help of commands shows
-// only the most common ones.
+// settings adds the flags of the settings, and returns the help topic that lists all of them. The help of other
+// commands shows only the most common ones.
 func settings(flags *pflag.FlagSet) *cobra.Command {
 	var all pflag.FlagSet
 	config.Flags(&all)
@@ -99,7 +99,7 @@ func serve(ctx context.Context, cmd *cobra.Command, stderr io.Writer) error {
 	var lc net.ListenConfig
 	listener, err := lc.Listen(ctx, "tcp", c.Listen)
 	if err != nil {
-		return fmt.Errorf("listening on %s: %w", c.Listen, err)
+		return fmt.Errorf("listen on %s: %w", c.Listen, err)
 	}
 	backend, err := app.New(ctx, app.Options{Config: c, Log: log})
 	if err != nil {

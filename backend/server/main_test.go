@@ -12,7 +12,7 @@ import (
 
 const testKey = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"
 
-// run runs service-backend with the arguments.
+// run runs service-backend with the arguments, and returns its exit code and output.
 func run(args ...string) (code int, stdout, stderr string) {
 	var out, errs bytes.Buffer
 	code = Main(args, &out, &errs)
@@ -22,7 +22,7 @@ func run(args ...string) (code int, stdout, stderr string) {
 func TestVersion(t *testing.T) {
 	code, out, errs := run("version")
 	if code != 0 || errs != "" || out != "service-backend "+buildinfo.Version+" commit "+buildinfo.Commit+" built "+buildinfo.BuiltAt+"\n" {
-		t.Errorf("exit %d, %q, %q", code, out, errs)
+		t.Errorf("got exit code %d, %q, %q", code, out, errs)
 	}
 }
 
@@ -61,10 +61,10 @@ func TestRefusals(t *testing.T) {
 			t.Setenv("SERVICE_BACKEND_HMAC_KEY", tc.key)
 			code, out, errs := run(tc.args...)
 			if code != 1 || out != "" || !strings.HasPrefix(errs, "service-backend: ") || !strings.Contains(errs, tc.says) {
-				t.Errorf("exit %d, stdout %q, stderr %q", code, out, errs)
+				t.Errorf("got exit code %d, stdout %q, stderr %q", code, out, errs)
 			}
 			if tc.key != "" && strings.Contains(errs, tc.key) {
-				t.Error("the key is printed")
+				t.Error("the error contains the key")
 			}
 		})
 	}

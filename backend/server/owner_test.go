@@ -15,7 +15,8 @@ import (
 	"testing"
 )
 
-// serveWith runs an embedded backend as start does, on a system that can or cannot look up the owners of connections.
+// serveWith runs an embedded backend as start does, on a system that can or cannot determine the owners of
+// connections.
 func serveWith(t *testing.T, dir string, probe func() error) (s *Server, stop func()) {
 	t.Helper()
 	s, err := New(t.Context(), Options{DataDir: dir, Probe: probe})
@@ -50,7 +51,7 @@ func newVisitor(t *testing.T) *visitor {
 	return &visitor{t, &http.Client{Jar: jar, Transport: transport}}
 }
 
-// get returns a page and the path where redirects ended.
+// get returns a page and the path at which redirects ended.
 func (v *visitor) get(address string) (page, path string) {
 	v.t.Helper()
 	resp, err := v.client.Get(address)
@@ -92,8 +93,8 @@ const (
 	adaPassword = "a password of ten letters"
 )
 
-// If the owners of connections cannot be determined, signing up or in requires the sign-in word, which is in a file
-// that only the service's user can read. Each start creates a new one.
+// If the owners of connections cannot be determined, signing up or signing in requires the sign-in word. The word is
+// in a file that only the service's user can read, and each start creates a new one.
 func TestSignInAsksForTheWordWhereOwnersAreUnknown(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "backend")
 	unknown := func() error { return errors.New("no such table") }
@@ -101,59 +102,59 @@ func TestSignInAsksForTheWordWhereOwnersAreUnknown(t *testing.T) {
 	word := s.SignInWord()
 	path := filepath.Join(dir, wordFile)
 	if data, err := os.ReadFile(path); err != nil || strings.TrimSpace(string(data)) != word || len(word) != 10 {
-		t.Fatalf("the word is %q, its file holds %q, %v", word, data, err)
+		t.Fatalf("the word is %q, but its file contains %q, %v", word, data, err)
 	}
 	mode(t, path, 0o600)
 	ada := newVisitor(t)
 	for _, wrong := range []string{"", "x", word + "x", strings.Repeat("b", 10)} {
 		page, _ := ada.send(s.URL()+"/signup", "email", adaMail, "password", adaPassword, "accept", "yes", "word", wrong)
 		if !strings.Contains(page, `id="word-error"`) || strings.Contains(page, word) {
-			t.Fatalf("signing up with %q: %s", wrong, page)
+			t.Fatalf("signing up with the word %q: got %s", wrong, page)
 		}
 	}
 	if _, at := ada.send(s.URL()+"/signup", "email", adaMail, "password", adaPassword, "accept", "yes", "word", " "+strings.ToUpper(word)); at != "/" {
-		t.Fatalf("signing up with the word led to %s", at)
+		t.Fatalf("signing up with the word led to %s, want /", at)
 	}
 	if _, at := ada.get(s.URL() + "/account"); at != "/account" {
-		t.Fatalf("signed up and led to %s", at)
+		t.Fatalf("after signing up, /account led to %s", at)
 	}
 	stop()
 
 	s, stop = serveWith(t, dir, unknown)
 	defer stop()
 	if s.SignInWord() == word {
-		t.Error("the word is the one of the start before")
+		t.Error("the word is the same as before the restart")
 	}
-	// Another process may have had the port, and owners are unknown: the browser is signed out and shown why.
+	// Another process may have had the port, and owners are unknown, so the browser is signed out and told why.
 	page, at := ada.get(s.URL() + "/account")
 	if at != "/signin" || !strings.Contains(page, "Every browser was signed out") {
-		t.Errorf("after a restart the browser is at %s", at)
+		t.Errorf("after a restart the browser is at %s, want /signin", at)
 	}
 	if page, _ := ada.send(s.URL()+"/signin", "email", adaMail, "password", adaPassword); !strings.Contains(page, `id="word-error"`) {
 		t.Error("signed in without the word")
 	}
 	if _, at := ada.send(s.URL()+"/signin", "email", adaMail, "password", adaPassword, "word", s.SignInWord()); at != "/" {
-		t.Errorf("signing in with the word led to %s", at)
+		t.Errorf("signing in with the word led to %s, want /", at)
 	}
 }
 
-// If owners can be determined, no sign-in word is needed. A restart on the same port keeps browsers signed in; one on
-// another port does not.
+// If owners can be determined, no sign-in word is needed. A restart on the same port keeps browsers signed in; a
+// restart on another port does not.
 func TestBrowserSessionsEndWhenThePortHadToChange(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "backend")
 	known := func() error { return nil }
 	s, stop := serveWith(t, dir, known)
 	ada := newVisitor(t)
 	if page, at := ada.send(s.URL()+"/signup", "email", adaMail, "password", adaPassword, "accept", "yes"); at != "/" || s.SignInWord() != "" || strings.Contains(page, `name="word"`) {
-		t.Fatalf("signing up led to %s", at)
+		t.Fatalf("signing up led to %s, want /", at)
 	}
 	stop()
 	s, stop = serveWith(t, dir, known)
 	if _, at := ada.get(s.URL() + "/account"); at != "/account" {
-		t.Errorf("after a restart the browser is at %s", at)
+		t.Errorf("after a restart the browser is at %s, want /account", at)
 	}
 	if _, err := os.Stat(filepath.Join(dir, wordFile)); err == nil {
-		t.Error("there is a file with a word")
+		t.Error("a file with a sign-in word exists")
 	}
 	old := s.URL()
 	stop()
@@ -167,7 +168,7 @@ func TestBrowserSessionsEndWhenThePortHadToChange(t *testing.T) {
 	defer stop()
 	page, at := ada.get(s.URL() + "/account")
 	if s.URL() == old || at != "/signin" || !strings.Contains(page, "Every browser was signed out") {
-		t.Errorf("at %s the browser is at %s", s.URL(), at)
+		t.Errorf("after a restart at %s the browser is at %s", s.URL(), at)
 	}
 }
 
@@ -176,7 +177,7 @@ func TestNewWord(t *testing.T) {
 	for range 1000 {
 		w := newWord()
 		if len(w) != 10 || strings.Trim(w, wordLetters) != "" || seen[w] {
-			t.Fatalf("drew %q", w)
+			t.Fatalf("drew the invalid or repeated word %q", w)
 		}
 		seen[w] = true
 	}

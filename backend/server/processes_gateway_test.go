@@ -21,8 +21,8 @@ import (
 
 const freeCredit = 2_000_000
 
-// If a server is killed at any point of a call, the call is charged once or another server gives the money back. The
-// provider receives the call at most once.
+// If a server is killed at any point of a call, either the call is charged once or another server returns the money.
+// The provider receives the call at most once.
 func TestGateway_ServerIsKilled(t *testing.T) {
 	points := []struct {
 		name     string
@@ -52,7 +52,7 @@ func TestGateway_ServerIsKilled(t *testing.T) {
 			unblock := s.blockSettling()
 			s.provider.Continue()
 			scanTo(s, stream, "[DONE]")
-			if enginetest.IsPostgres(s.database) { // it is in the middle of its transaction
+			if enginetest.IsPostgres(s.database) { // the process is in the middle of its transaction
 				s.until("a transaction that waits", func() bool {
 					return s.number("SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND "+
 						"wait_event_type = 'Lock'") > 0
@@ -76,7 +76,7 @@ func TestGateway_ServerIsKilled(t *testing.T) {
 				p.signal(os.Kill)
 				posted := s.number("SELECT posted FROM credit_balances")
 				if held := s.number("SELECT held FROM credit_balances"); (held == 0) != point.charged || held > posted {
-					t.Errorf("%d held of %d", held, posted)
+					t.Errorf("%d of %d are held after the kill", held, posted)
 				}
 				s.exec("UPDATE credit_holds SET lease_until = 1 WHERE state = 'open'") // a minute later
 				s.start()
@@ -84,10 +84,10 @@ func TestGateway_ServerIsKilled(t *testing.T) {
 				posted = s.number("SELECT posted FROM credit_balances")
 				if spent := s.number("SELECT COALESCE(SUM(micro_usd), 0) FROM gateway_calls"); posted != freeCredit-spent ||
 					(spent > 0) != point.charged {
-					t.Errorf("balance %d, %d counted", posted, spent)
+					t.Errorf("balance %d, but %d were counted", posted, spent)
 				}
 				if n := len(s.provider.Book()); n != point.requests {
-					t.Errorf("the provider received %d requests", n)
+					t.Errorf("the provider received an unexpected %d requests", n)
 				}
 				s.ledger()
 			})
@@ -119,8 +119,8 @@ func (s *servers) blockSettling() (unblock func()) {
 	}
 }
 
-// A server that is stopped for longer than its lease loses its hold: the operator pays for the call, which ends
-// afterwards, and the account does not.
+// A server that is stopped for longer than its lease loses its hold. The operator, not the account, pays for the call,
+// which ends afterwards.
 func TestGateway_ServerStandsStill(t *testing.T) {
 	enginetest.EachBlank(t, func(t *testing.T, database func(t *testing.T) string) {
 		s := newServers(t, database(t))
@@ -143,13 +143,13 @@ func TestGateway_ServerStandsStill(t *testing.T) {
 		s.until("the call is counted", func() bool { return s.number("SELECT COUNT(*) FROM gateway_calls") == 1 })
 		carried := s.number("SELECT COALESCE(SUM(amount), 0) FROM credit_transfers WHERE debit = 'operator'")
 		if posted := s.number("SELECT posted FROM credit_balances"); posted != freeCredit || carried == 0 {
-			t.Errorf("balance %d, the operator carries %d", posted, carried)
+			t.Errorf("balance %d, the operator pays %d; want a full balance and more than 0", posted, carried)
 		}
 		s.ledger()
 	})
 }
 
-// A dump of a server's goroutines contains no key and no content of the call.
+// A dump of a server's goroutines contains no key and no content of a call.
 func TestGateway_DumpHoldsNoSecret(t *testing.T) {
 	s := newServers(t, t.TempDir()+"/service.db")
 	p := s.start()
@@ -158,17 +158,17 @@ func TestGateway_DumpHoldsNoSecret(t *testing.T) {
 	p.signal(syscall.SIGQUIT)
 	text := p.log.String()
 	if !strings.Contains(text, "goroutine ") || !strings.Contains(text, "gateway.(*transfer)") {
-		t.Fatalf("no dump of the call: %s", text)
+		t.Fatalf("the dump does not contain the call: %s", text)
 	}
 	for _, secret := range []string{llmtest.Key, s.key, testKey, "canary-content", "Grüße"} {
 		if strings.Contains(text, secret) {
-			t.Errorf("the dump holds %q", secret)
+			t.Errorf("the dump contains %q", secret)
 		}
 	}
 }
 
-// Three servers on one PostgreSQL spend one account's credit at once, up to a cap. Readers never see an overdraft or
-// more than the cap, and in the end the ledger agrees with the provider's records to the micro-dollar.
+// Three servers on one PostgreSQL spend the credit of one account concurrently, up to a cap. Readers never see an
+// overdraft or more than the cap spent, and in the end the ledger matches the provider's records to the micro-dollar.
 func TestGateway_ThreeServersShareAnAccount(t *testing.T) {
 	s := newServers(t, enginetest.Postgres(t).Database(t))
 	const limit = 10_000
@@ -198,11 +198,11 @@ func TestGateway_ThreeServersShareAnAccount(t *testing.T) {
 	known := []string{"ok", "provider_busy", "cap_reached", "credit_reserved", "model_not_found"}
 	for code := range codes {
 		if !slices.Contains(known, code) {
-			t.Errorf("%d calls ended with %s", codes[code], code)
+			t.Errorf("%d calls ended with the unexpected code %s", codes[code], code)
 		}
 	}
 	if codes["ok"] == 0 || codes["cap_reached"] == 0 || codes["provider_busy"] == 0 {
-		t.Errorf("%v", codes)
+		t.Errorf("got the codes %v", codes)
 	}
 	s.compareBooks()
 }
@@ -229,7 +229,7 @@ func (s *servers) compareBooks() {
 	counted := s.number("SELECT CAST(COALESCE(SUM(micro_usd), 0) AS BIGINT) FROM gateway_usage")
 	if ledger.Used != billed || ledger.Balances != freeCredit-(billed-ledger.Operator) ||
 		counted != billed-ledger.Operator || ledger.Operator == 0 {
-		s.Errorf("the provider billed %d, %+v, %d counted", billed, ledger, counted)
+		s.Errorf("the provider billed %d; the ledger has %+v and counted %d", billed, ledger, counted)
 	}
 }
 
@@ -240,13 +240,13 @@ func (s *servers) watchMoney(ctx context.Context, limit int64) {
 		err := s.db.QueryRowContext(ctx, `SELECT COALESCE(SUM(posted), 0), COALESCE(SUM(held), 0), (SELECT COALESCE(MAX(spent +
 			held), 0) FROM credit_spending WHERE project <> '') FROM credit_balances`).Scan(&posted, &held, &used)
 		if ctx.Err() == nil && (err != nil || held < 0 || held > posted || used > limit) {
-			s.Errorf("posted %d, held %d, %d of the cap of %d, %v", posted, held, used, limit, err)
+			s.Errorf("posted %d, held %d, used %d with a cap of %d, %v", posted, held, used, limit, err)
 			return
 		}
 	}
 }
 
-// ask makes a call and returns how it ended.
+// ask makes a call and returns "ok" or its error code.
 func (p *serverProcess) ask(model string) string {
 	res, err := p.request(p.s.ctx, model)
 	if err != nil {

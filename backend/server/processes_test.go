@@ -29,7 +29,7 @@ import (
 	"github.com/service-dev/service/packaging/reaper"
 )
 
-// asServer has this binary be service-backend.
+// asServer makes this test binary run service-backend.
 const asServer = "SERVICE_TEST_AS_SERVER"
 
 func TestMain(m *testing.M) {
@@ -39,16 +39,16 @@ func TestMain(m *testing.M) {
 	os.Exit(reaper.Run(func() int { return enginetest.Run(m) }))
 }
 
-// servers is a database with an account and its project key, a fake provider, and the server processes on them.
+// servers is a database with an account and its project key, a fake provider, and the server processes that use them.
 type servers struct {
 	*testing.T
-	ctx       context.Context // bounds every wait
+	ctx       context.Context // limits every wait
 	database  string
 	catalogue string
 	key       string
 	db        *sql.DB
 	provider  *llmtest.Provider
-	silent    net.Listener // accepts connections and never says anything
+	silent    net.Listener // accepts connections but never responds
 }
 
 const processProject = "com.example.hello"
@@ -114,7 +114,7 @@ type serverProcess struct {
 	done chan struct{}
 }
 
-// start starts a server and waits until it answers.
+// start starts a server and waits until it responds.
 func (s *servers) start() *serverProcess {
 	s.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -153,20 +153,20 @@ func (s *servers) start() *serverProcess {
 	return p
 }
 
-// signal sends a signal that ends the process and waits until it has ended.
+// signal sends the process a signal that ends it, and waits for the end.
 func (p *serverProcess) signal(what os.Signal) {
 	_ = p.cmd.Process.Signal(what)
 	<-p.done
 }
 
-// until waits until another process makes a condition hold.
+// until waits until another process has made a condition true.
 func (s *servers) until(what string, holds func() bool) {
 	s.Helper()
 	for tick := time.NewTicker(5 * time.Millisecond); !holds(); {
 		select {
 		case <-tick.C:
 		case <-s.ctx.Done():
-			s.Fatalf("never arrived: %s", what)
+			s.Fatalf("waited in vain for %s", what)
 		}
 	}
 }
@@ -186,7 +186,7 @@ func (s *servers) exec(statement string) {
 	}
 }
 
-// request makes a streamed call.
+// request returns the request of a streamed call.
 func (p *serverProcess) request(ctx context.Context, model string) (*http.Response, error) {
 	r, err := http.NewRequestWithContext(ctx, "POST", p.url+"/v1/chat/completions", strings.NewReader(
 		`{"model":"`+model+`","stream":true,"stream_options":{"include_usage":true},`+
@@ -199,7 +199,7 @@ func (p *serverProcess) request(ctx context.Context, model string) (*http.Respon
 	return http.DefaultClient.Do(r)
 }
 
-// begin makes a call and returns its stream once a line of it holds the word.
+// begin makes a call and returns its stream once a line contains the word.
 func (p *serverProcess) begin(model, word string) (stream *bufio.Scanner, closed func()) {
 	p.s.Helper()
 	res, err := p.request(p.s.ctx, model)
@@ -218,10 +218,10 @@ func scanTo(s *servers, stream *bufio.Scanner, word string) {
 			return
 		}
 	}
-	s.Fatalf("the answer has no %q: %v", word, stream.Err())
+	s.Fatalf("the response does not contain %q: %v", word, stream.Err())
 }
 
-// background makes a call whose answer nobody waits for.
+// background makes a call without waiting for its response.
 func (p *serverProcess) background(model string) {
 	done := make(chan struct{})
 	ctx, cancel := context.WithCancel(context.Background())
@@ -241,7 +241,7 @@ func (s *servers) ledger() string {
 	s.Setenv("SERVICE_BACKEND_HMAC_KEY", testKey)
 	code, out, errs := run("admin", "--database", s.database, "ledger", "--json")
 	if code != 0 {
-		s.Errorf("admin ledger: exit %d, %s%s", code, out, errs)
+		s.Errorf("admin ledger: got exit code %d, %s%s", code, out, errs)
 	}
 	return out
 }

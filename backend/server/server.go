@@ -1,5 +1,5 @@
 // Package server configures, runs and drains a backend, for service-backend and for the adapter that embeds one. It
-// must not know what the backend does.
+// must not depend on what the backend does.
 package server
 
 import (
@@ -20,13 +20,13 @@ import (
 
 // Options configure an embedded backend.
 type Options struct {
-	// DataDir contains the database, the key, the instance's id and its port; it is created if missing and kept at mode
-	// 0700.
+	// DataDir contains the database, the key, the instance's ID and its port. It is created if missing, and its mode is
+	// always set to 0700.
 	DataDir string
 	Log     *slog.Logger
 	// CodeTTL and PollInterval override the defaults; for tests.
 	CodeTTL, PollInterval time.Duration
-	// Probe reports whether the owners of connections can be determined; nil asks the system. For tests.
+	// Probe reports whether the owners of connections can be determined; nil queries the system. For tests.
 	Probe func() error
 }
 
@@ -38,7 +38,7 @@ type Server struct {
 	listeners []net.Listener
 }
 
-// New opens the data directory and starts to listen; requests are answered only during Serve.
+// New opens the data directory and starts to listen. Requests are answered only while Serve runs.
 func New(ctx context.Context, o Options) (*Server, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -75,7 +75,8 @@ func New(ctx context.Context, o Options) (*Server, error) {
 		}
 		return nil, err
 	}
-	// The port is saved last: a start that fails before must not hide from the next one that it changed.
+	// The port is saved last, so that after a start that fails earlier, the next start still notices that the port
+	// changed.
 	if port != kept.port {
 		if err := writeKept(o.DataDir, portFile, strconv.Itoa(port)); err != nil {
 			closeAll(listeners)
@@ -89,47 +90,47 @@ func New(ctx context.Context, o Options) (*Server, error) {
 // ErrOtherKey reports that a data directory's key does not match its database. A retry does not help.
 var ErrOtherKey = sqlstore.ErrOtherKey
 
-// otherKeyError is ErrOtherKey with a text for people who never set a key.
+// otherKeyError is ErrOtherKey with a text for people who have never set a key.
 type otherKeyError struct{ database, key string }
 
 func (e *otherKeyError) Error() string {
-	return e.key + " is not the key that the database beside it was made with: put that one back; or, to go on without " +
-		"it, " +
+	return e.key + " is not the key of the database next to it: restore the key of that database; or, to continue " +
+		"without it, " +
 		"stop the service and run: service-backend admin replace-key --database \"" + e.database + "\" --hmac-key-file \"" +
 		e.key + "\"; " +
-		"or move the directory away to begin anew"
+		"or move the directory away to start with a new one"
 }
 
 func (e *otherKeyError) Unwrap() error { return ErrOtherKey }
 
-// ID returns the instance's name, which is stable for the life of the data directory.
+// ID returns the instance's name, which never changes for a data directory.
 func (s *Server) ID() string { return s.id }
 
-// SignInWord returns the word that people must enter to sign up or in because the owners of connections cannot be
-// determined. It is empty otherwise.
+// SignInWord returns the word that people must enter to sign up or sign in, because the owners of connections cannot
+// be determined. It is empty if they can.
 func (s *Server) SignInWord() string { return s.word }
 
-// URL returns http://localhost:PORT; the port is kept across restarts if possible.
+// URL returns http://localhost:PORT. The port stays the same across restarts if possible.
 func (s *Server) URL() string { return s.url }
 
-// LoopbackURL returns the address with which this process calls the backend with secrets. It is certainly our own
-// listener: for the name localhost, another user's listener on ::1 could answer if that address became available after
+// LoopbackURL returns the address at which this process calls the backend with secrets. This is always our own
+// listener, while for localhost another user's listener on ::1 could respond, if that address became available after
 // the start.
 func (s *Server) LoopbackURL() string { return "http://" + s.listeners[0].Addr().String() }
 
 // Handler serves every route, for callers inside the process.
 func (s *Server) Handler() http.Handler { return s.app.Handler() }
 
-// Activity counts attached apps and pages, and codes that wait for a person.
+// Activity returns the number of attached apps and pages, and of codes that wait for a person.
 func (s *Server) Activity(ctx context.Context) (connections, pendingCodes int, err error) {
 	return s.app.Activity(ctx)
 }
 
-// Serve serves until ctx ends and then drains. It returns when everything is closed.
+// Serve serves until ctx ends, and then drains. It returns once everything is closed.
 func (s *Server) Serve(ctx context.Context) error { return s.app.Serve(ctx, s.listeners...) }
 
 // listen listens on the port on 127.0.0.1 and, if available, on ::1. Browsers may use either for localhost, so a port
-// that another process has on one of them is useless. Port 0, or one in use, selects a new port.
+// in use on one of them is useless. For port 0 or a port in use, it chooses a new one.
 func listen(ctx context.Context, port int) ([]net.Listener, int, error) {
 	hosts := []string{"127.0.0.1"}
 	if probe, err := listenOn(ctx, "::1", 0); err == nil {
@@ -143,7 +144,7 @@ func listen(ctx context.Context, port int) ([]net.Listener, int, error) {
 			return listeners, got, nil
 		}
 		if try == tries || ctx.Err() != nil {
-			return nil, 0, fmt.Errorf("listening on loopback: %w", err)
+			return nil, 0, fmt.Errorf("listen on loopback: %w", err)
 		}
 		port = 0
 	}
@@ -175,6 +176,6 @@ func closeAll(listeners []net.Listener) {
 	}
 }
 
-// ErrNoKey refuses to start a backend that is not embedded and was given no key.
+// ErrNoKey is returned if a backend that is not embedded has no key.
 var ErrNoKey = errors.New("no key for stored hashes: set SERVICE_BACKEND_HMAC_KEY or hmac_key_file (make one with: " +
 	"openssl rand -hex 32)")

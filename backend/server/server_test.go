@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// start runs an embedded backend in dir until stop is called, which waits for its end.
+// start runs an embedded backend in dir until stop is called, which waits until the backend has ended.
 func start(t *testing.T, dir string) (s *Server, stop func()) {
 	t.Helper()
 	s, err := New(t.Context(), Options{DataDir: dir})
@@ -58,31 +58,31 @@ func poll(t *testing.T, base, deviceCode string) int {
 	return res.StatusCode
 }
 
-// A restart keeps the instance's id, its address and the known codes.
+// A restart keeps the instance's ID, its address and its pending codes.
 func TestRestart(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state", "backend")
 	first, stop := start(t, dir)
 	if !strings.HasPrefix(first.URL(), "http://localhost:") || len(first.ID()) != 16 {
-		t.Errorf("id %q at %s", first.ID(), first.URL())
+		t.Errorf("got ID %q at %s", first.ID(), first.URL())
 	}
 	code := issueCode(t, first.URL())
 	if connections, pending, err := first.Activity(t.Context()); connections != 0 || pending != 1 || err != nil {
-		t.Errorf("activity %d, %d, %v", connections, pending, err)
+		t.Errorf("activity: got %d, %d, %v; want 0 connections and 1 code", connections, pending, err)
 	}
 	stop()
 	second, stop := start(t, dir)
 	defer stop()
 	if second.ID() != first.ID() || second.URL() != first.URL() {
-		t.Errorf("was %s at %s, is %s at %s", first.ID(), first.URL(), second.ID(), second.URL())
+		t.Errorf("the instance changed from %s at %s to %s at %s", first.ID(), first.URL(), second.ID(), second.URL())
 	}
 	if status := poll(t, second.URL(), code); status != http.StatusOK {
-		t.Errorf("a code from before the restart: %d", status)
+		t.Errorf("a code from before the restart: got status %d", status)
 	}
 }
 
 func TestDataIsTheOwnersAlone(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("Windows keeps permissions in access lists")
+		t.Skip("on Windows permissions are in access lists")
 	}
 	for name, made := range map[string]bool{"made": false, "found too open": true} {
 		t.Run(name, func(t *testing.T) {
@@ -119,11 +119,11 @@ func mode(t *testing.T, path string, want os.FileMode) {
 		t.Fatal(err)
 	}
 	if got := info.Mode().Perm(); got != want {
-		t.Errorf("%s is %o, want %o", filepath.Base(path), got, want)
+		t.Errorf("the mode of %s is %o, want %o", filepath.Base(path), got, want)
 	}
 }
 
-// A port in use by another process, on either address of localhost, is not taken.
+// A port that another process uses on either address of localhost is not chosen.
 func TestTakenPort(t *testing.T) {
 	for network, host := range map[string]string{"tcp4": "127.0.0.1", "tcp6": "::1"} {
 		t.Run(network, func(t *testing.T) {
@@ -139,7 +139,7 @@ func TestTakenPort(t *testing.T) {
 			}
 			s, stop := start(t, dir)
 			if strings.HasSuffix(s.URL(), ":"+port) {
-				t.Errorf("serves at %s, which on %s is somebody else", s.URL(), host)
+				t.Errorf("serves at %s, but on %s another process has that port", s.URL(), host)
 			}
 			issueCode(t, s.URL())
 			stop()
@@ -164,7 +164,7 @@ func TestPortFileThatMakesNoSense(t *testing.T) {
 	}
 }
 
-// Without its key every stored hash is useless, so a damaged key file is refused and left unchanged.
+// Without its key every stored hash is useless, so a damaged key file is reported and not changed.
 func TestDamagedKeyIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	_, stop := start(t, dir)
@@ -176,10 +176,10 @@ func TestDamagedKeyIsRefused(t *testing.T) {
 		}
 		_, err := New(t.Context(), Options{DataDir: dir})
 		if err == nil || !strings.Contains(err.Error(), "hmac.key") || content != "" && content != "\n" && strings.Contains(err.Error(), content) {
-			t.Errorf("key %q: %v", content, err)
+			t.Errorf("key file %q: got %v", content, err)
 		}
 		if kept, err := os.ReadFile(path); err != nil || string(kept) != content {
-			t.Errorf("key %q became %q, %v", content, kept, err)
+			t.Errorf("the key file %q was changed to %q, %v", content, kept, err)
 		}
 	}
 }
@@ -190,11 +190,11 @@ func TestDirectoryThatCannotBe(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := New(t.Context(), Options{DataDir: filepath.Join(file, "backend")}); err == nil || !strings.Contains(err.Error(), "directory") {
-		t.Errorf("got %v", err)
+		t.Errorf("got %v, want an error about the directory", err)
 	}
 }
 
-// If many processes create the key at once, all get the same one.
+// If many processes create the key at the same time, all get the same key.
 func TestKeyIsMadeOnce(t *testing.T) {
 	dir := t.TempDir()
 	got := make(chan string, 20)
@@ -210,11 +210,11 @@ func TestKeyIsMadeOnce(t *testing.T) {
 	first := <-got
 	for range cap(got) - 1 {
 		if <-got != first {
-			t.Error("two keys or two instances")
+			t.Error("processes got different keys or instances")
 		}
 	}
 	left, err := filepath.Glob(filepath.Join(dir, ".*-*"))
 	if err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v, %v", left, err)
+		t.Errorf("temporary files remain: %v, %v", left, err)
 	}
 }

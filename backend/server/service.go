@@ -17,12 +17,12 @@ import (
 	"github.com/service-dev/service/backend/internal/osservice"
 )
 
-// exitCode is the error of a command that has already printed its answer.
+// exitCode is the error of a command that has already printed its result.
 type exitCode int
 
 func (c exitCode) Error() string { return fmt.Sprintf("exit code %d", int(c)) }
 
-// Exit codes of the commands of `service`, as documented for the command line.
+// Exit codes of the commands of `service`, as documented.
 const (
 	exitNo      exitCode = 1
 	exitUnknown exitCode = 2
@@ -31,7 +31,7 @@ const (
 func serviceCommand() *cobra.Command {
 	parent := &cobra.Command{
 		Use: "service", Short: "Keep this server running with the system's service manager", Args: cobra.NoArgs,
-		Long: "Registers the server with systemd, OpenRC, SysV init, launchd or Windows, under a user of its own.\n" +
+		Long: "Registers the server with systemd, OpenRC, SysV init, launchd or Windows, with its own user.\n" +
 			"Exit code: 0 yes or done, 1 no (not installed, not running), 2 cannot tell or failed.",
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -86,7 +86,7 @@ func control(cmd *cobra.Command, action string, o osservice.Options) error {
 	return err
 }
 
-// onlyOwnFlags refuses settings as flags, because a service would not get them.
+// onlyOwnFlags rejects settings as flags, because the service would not receive them.
 func onlyOwnFlags(cmd *cobra.Command, action string) (err error) {
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		if f.Name == "json" || action == "install" && (f.Name == "config" || f.Name == "user") {
@@ -96,13 +96,13 @@ func onlyOwnFlags(cmd *cobra.Command, action string) (err error) {
 			FixHint: "write the setting to the settings file"}
 		if f.Name == "config" {
 			err = &osservice.Error{Code: "bad_flag", Message: "service " + action + " takes no --config",
-				FixHint: "leave it out: the installed service has its settings file"}
+				FixHint: "omit it: the installed service has its own settings file"}
 		}
 	})
 	return err
 }
 
-// refuse prints an error with its next step.
+// refuse prints an error with its fix hint.
 func refuse(cmd *cobra.Command, err error, asJSON bool) error {
 	code, problem := exitUnknown, &osservice.Error{Code: "service_failed", Message: err.Error()}
 	errors.As(err, &problem)
@@ -138,7 +138,7 @@ func printJSON(w io.Writer, v any) error {
 	return e.Encode(v)
 }
 
-// printReport prints the outcome in aligned columns, and the next step to standard error.
+// printReport prints the result in aligned columns, and the next step to standard error.
 func printReport(cmd *cobra.Command, action string, r osservice.Report) error {
 	out := cmd.OutOrStdout()
 	if change := map[string]string{
@@ -185,7 +185,7 @@ func reportRows(r osservice.Report) [][2]string {
 	}...)
 }
 
-// nextStep returns what a person should do next; empty if nothing is left to do.
+// nextStep returns what a person should do next, or "" if nothing remains to be done.
 func nextStep(action string, r osservice.Report) string {
 	switch {
 	case r.Change == osservice.Removed:
@@ -221,7 +221,7 @@ func checkSettings(cmd *cobra.Command, _ []string) error {
 		}
 		probe, err := os.CreateTemp(checked.Data, ".check-*")
 		if err != nil {
-			return fmt.Errorf("write the directory of the database: %w", err)
+			return fmt.Errorf("write to the directory of the database: %w", err)
 		}
 		if err := errors.Join(probe.Close(), os.Remove(probe.Name())); err != nil {
 			return err

@@ -1,4 +1,4 @@
-// Command service-backend is the HTTP server, implemented in backend/server.
+// Command service-backend is the HTTP server, which is implemented in backend/server.
 package main
 
 import (

@@ -56,7 +56,7 @@ type outcome struct {
 	out, errOut string
 }
 
-// service runs `service-backend service ...` and fails the test when its exit code is not want.
+// service runs `service-backend service ...` and fails the test if the exit code is not want.
 func service(t *testing.T, want int, args ...string) outcome {
 	t.Helper()
 	return run(t, want, exec.Command(program, append([]string{"service"}, args...)...))
@@ -75,7 +75,7 @@ func run(t *testing.T, want int, cmd *exec.Cmd) outcome {
 	return o
 }
 
-// report is the part of --json that the tests read.
+// report is the part of the --json output that the tests read.
 type report struct {
 	State, Change, User, Detail string
 	AtBoot, Outdated            bool
@@ -97,7 +97,7 @@ func contains(t *testing.T, text string, parts ...string) {
 	t.Helper()
 	for _, part := range parts {
 		if !strings.Contains(text, part) {
-			t.Errorf("%q is missing in:\n%s", part, text)
+			t.Errorf("%q is missing from:\n%s", part, text)
 		}
 	}
 }
@@ -124,7 +124,7 @@ func until(t *testing.T, what string, ok func(report) bool) report {
 			return r
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("the service never was %s: %s", what, out)
+			t.Fatalf("the service did not become %s: %s", what, out)
 		}
 	}
 }
@@ -151,21 +151,21 @@ func TestServiceUnderSystemd(t *testing.T) {
 
 	again := serviceJSON(t, 0, "install")
 	if again.Change != "unchanged" || len(again.Created) != 0 || again.State != "running" {
-		t.Errorf("again: %+v", again)
+		t.Errorf("a second install: got %+v", again)
 	}
 	status := serviceJSON(t, 0, "status")
 	if status.PID != again.PID || !status.AtBoot || status.Outdated || status.User != "service-backend" {
-		t.Errorf("status: %+v", status)
+		t.Errorf("status: got %+v", status)
 	}
 
 	contains(t, service(t, 0, "stop").out, "service   stopped")
 	service(t, 1, "status")
-	service(t, 0, "stop") // again
+	service(t, 0, "stop") // a second time
 	service(t, 0, "start")
 	healthy(t)
 	before := serviceJSON(t, 0, "status").PID
 	if after := serviceJSON(t, 0, "restart").PID; after == before || after == 0 {
-		t.Errorf("restart: pid %d, before %d", after, before)
+		t.Errorf("restart: got pid %d, before it was %d", after, before)
 	}
 
 	crashed := serviceJSON(t, 0, "status").PID
@@ -179,7 +179,7 @@ func TestServiceUnderSystemd(t *testing.T) {
 	contains(t, o.out, "no longer installed", settings, "/etc/service/hmac.key", dataDir)
 	for _, path := range []string{unitFile, "/etc/systemd/system/multi-user.target.wants/service-backend.service"} {
 		if _, err := os.Lstat(path); err == nil {
-			t.Errorf("%s is left", path)
+			t.Errorf("%s remains after uninstall", path)
 		}
 	}
 	kept := []string{settings, "/etc/service/hmac.key", "/etc/service/credentials.key", dataDir + "/service.db"}
@@ -189,13 +189,13 @@ func TestServiceUnderSystemd(t *testing.T) {
 		}
 	}
 	service(t, 1, "uninstall")
-	if r := serviceJSON(t, 0, "install"); r.Change != "created" || len(r.Created) != 0 { // it reuses what was left
-		t.Errorf("installed again: %+v", r)
+	if r := serviceJSON(t, 0, "install"); r.Change != "created" || len(r.Created) != 0 { // uninstall kept the files
+		t.Errorf("installed again: got %+v", r)
 	}
 	healthy(t)
 }
 
-// checkPrivacy looks for the keys where other users of the machine could see them.
+// checkPrivacy looks for the keys in all places that other users of the machine can read.
 func checkPrivacy(t *testing.T) {
 	t.Helper()
 	for path, mode := range map[string]os.FileMode{
@@ -210,7 +210,7 @@ func checkPrivacy(t *testing.T) {
 			t.Errorf("%s has mode %v, want %v", path, info.Mode().Perm(), mode)
 		}
 		if root := info.Sys().(*syscall.Stat_t).Uid == 0; root != (path == unitFile) {
-			t.Errorf("%s belongs to root: %v", path, root)
+			t.Errorf("%s belongs to root: %v, want the opposite", path, root)
 		}
 	}
 	key, err := os.ReadFile("/etc/service/hmac.key")
@@ -224,7 +224,7 @@ func checkPrivacy(t *testing.T) {
 			t.Fatal(err)
 		}
 		if strings.Contains(string(text), strings.TrimSpace(string(key))) {
-			t.Errorf("%s holds the key", path)
+			t.Errorf("%s contains the key", path)
 		}
 	}
 	text, err := os.ReadFile(proc + "/status")
@@ -237,7 +237,8 @@ func checkPrivacy(t *testing.T) {
 	}
 }
 
-// TestServiceRefusalsUnderSystemd checks that the commands refuse to change foreign files or to do what cannot work.
+// TestServiceRefusalsUnderSystemd checks that the commands refuse to change foreign files, and refuse actions that
+// cannot succeed.
 func TestServiceRefusalsUnderSystemd(t *testing.T) {
 	t.Parallel()
 	if !usersystemd.EnterSystem(t, bin) {
@@ -259,7 +260,7 @@ func TestServiceRefusalsUnderSystemd(t *testing.T) {
 		}
 		contains(t, service(t, 2, "install").errOut, unitFile, "unmask")
 		if target, err := os.Readlink(unitFile); err != nil || target != "/dev/null" {
-			t.Errorf("the mask: %q, %v", target, err)
+			t.Errorf("the mask: got %q, %v", target, err)
 		}
 		if err := os.Remove(unitFile); err != nil {
 			t.Fatal(err)
@@ -275,7 +276,7 @@ func TestServiceRefusalsUnderSystemd(t *testing.T) {
 			t.Fatal(err)
 		}
 		cmd := exec.Command(program, "service", "install", "--config", path)
-		// A service does not have this variable.
+		// A service does not receive this variable.
 		cmd.Env = append(os.Environ(), "SERVICE_BACKEND_HMAC_KEY="+strings.Repeat("ab", 32))
 		contains(t, run(t, 2, cmd).errOut, "the user service-backend cannot run the server with "+path,
 			"hmac_key_file", "next: ")
@@ -297,14 +298,14 @@ func refusesForeign(t *testing.T, path string) {
 	}
 	contains(t, service(t, 2, "install", "--json").out, `"code": "service_not_ours"`)
 	if text, err := os.ReadFile(path); err != nil || string(text) != theirs {
-		t.Errorf("the unit: %q, %v", text, err)
+		t.Errorf("the foreign unit changed: %q, %v", text, err)
 	}
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// cannotStart occupies the server's port; the service recovers once the port is free and it is started again.
+// cannotStart occupies the server's port. The service recovers when it is started again after the port is free.
 func cannotStart(t *testing.T) {
 	busy := &http.Server{Addr: "localhost:8080"}
 	done := make(chan error, 1)
@@ -329,15 +330,15 @@ func cannotStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	if r := serviceJSON(t, 0, "status"); !r.Outdated {
-		t.Errorf("a changed unit: %+v", r)
+		t.Errorf("status of a changed unit: got %+v, want it outdated", r)
 	}
 	if r := serviceJSON(t, 0, "install"); r.Change != "updated" || r.State != "running" || r.Outdated {
-		t.Errorf("updated: %+v", r)
+		t.Errorf("install over a changed unit: got %+v", r)
 	}
 	service(t, 0, "uninstall")
 }
 
-// TestDocumentedInstallation runs the commands of the page in order.
+// TestDocumentedInstallation runs the commands of the documentation in order.
 func TestDocumentedInstallation(t *testing.T) {
 	t.Parallel()
 	if !usersystemd.EnterSystem(t, bin) {
@@ -347,7 +348,7 @@ func TestDocumentedInstallation(t *testing.T) {
 	_, section, found := strings.Cut(page.Markdown, "\n## Install as a service\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	if !ok || !found {
-		t.Fatal("the page does not describe it")
+		t.Fatal("the page does not describe the installation")
 	}
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "bin"), 0o755); err != nil {
@@ -371,6 +372,6 @@ func TestDocumentedInstallation(t *testing.T) {
 		}
 	}
 	if commands != 7 {
-		t.Errorf("%d commands were run", commands)
+		t.Errorf("ran %d commands, want 7", commands)
 	}
 }

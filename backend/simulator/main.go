@@ -12,8 +12,8 @@ import (
 	"github.com/service-dev/service/proto/glasses/render/fonts"
 )
 
-// main exposes the device to the page as globalThis.glasses. The page's single thread is the only caller, so no lock is
-// needed.
+// main exposes the device to the page as globalThis.glasses. Only the page's single thread calls it, so it needs no
+// lock.
 func main() {
 	var p player
 	js.Global().Set("glasses", js.ValueOf(map[string]any{
@@ -46,7 +46,7 @@ func main() {
 
 func millis(v js.Value) int64 { return int64(v.Float()) }
 
-// message returns "" for no error.
+// message returns an error's text, or "" for no error.
 func message(err error) string {
 	if err == nil {
 		return ""
@@ -95,7 +95,7 @@ func answer(p *player, a []js.Value) {
 	p.dev.Answer(millis(a[0]), a[1].Int(), m, refusal)
 }
 
-// font expects a name and its file, or null if the page cannot have it.
+// font expects a name and its file, or null if the page cannot load it.
 func font(name string, file js.Value) error {
 	if file.IsNull() {
 		return fonts.Add(name, nil)
@@ -103,7 +103,7 @@ func font(name string, file js.Value) error {
 	return fonts.Add(name, bytesOf(file))
 }
 
-// next returns the time of the next due step in milliseconds, or -1 for none.
+// next returns the time of the next due step in milliseconds, or -1 if there is none.
 func next(p *player) any {
 	if at, ok := p.dev.Next(); ok {
 		return float64(at)
@@ -111,7 +111,8 @@ func next(p *player) any {
 	return -1
 }
 
-// take returns a list of {frame} or {frame, body} or {ask}: frame is JSON text, body the whole binary message.
+// take returns a list of {frame} or {frame, body} or {ask}. frame is JSON text, and body is the complete binary
+// message.
 func take(p *player) any {
 	list := js.Global().Get("Array").New()
 	for _, o := range p.dev.Take() {
@@ -122,7 +123,7 @@ func take(p *player) any {
 		case o.Body != nil:
 			data, err := glasses.EncodeBinary(o.Frame, o.Body)
 			if err != nil {
-				continue // over the limit, as the result says
+				continue // over the limit, which the result reports
 			}
 			entry.Set("body", arrayOf(data))
 			entry.Set("frame", text(o.Frame))
@@ -151,7 +152,7 @@ func picture(p *player) any {
 	return v
 }
 
-// refusalOf returns the error for a missing picture. Only the page's camera can be refused by the person.
+// refusalOf returns the error for a missing picture. A person can refuse only the page's camera.
 func refusalOf(code, message string) *glasses.Error {
 	refusal := &glasses.Error{Code: code, Message: message}
 	if code == glasses.CodePermissionDenied {

@@ -8,6 +8,6 @@ import (
 )
 
 func main() {
-	fmt.Fprintln(os.Stderr, "simulator runs in a browser only: build it with `make wasm`")
+	fmt.Fprintln(os.Stderr, "simulator runs only in a browser: build it with `make wasm`")
 	os.Exit(2)
 }

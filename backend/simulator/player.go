@@ -18,8 +18,8 @@ type player struct {
 }
 
 // start creates the device from a model, the snapshot that the page stored before a reload ("" for none), and what the
-// service knows: the payload of the current display.show (null if the panel is clear) and the state of the glasses
-// (null to keep that of the snapshot). Ids of events begin with prefix, which is unique to this page.
+// service knows: the payload of the last display.show (null if the panel is clear) and the state of the glasses (null
+// to keep the snapshot's). Event IDs start with prefix, which is unique to this page.
 func (p *player) start(model, stored, display, state, prefix string) error {
 	m, ok := glasses.Model(model)
 	if !ok {
@@ -38,13 +38,13 @@ func (p *player) start(model, stored, display, state, prefix string) error {
 }
 
 // resume merges the page's snapshot with the service's state, which takes precedence because another page may have
-// acted as the glasses in between. Streams end, since nobody feeds them after a reload; the service restores phrases
-// and transcription with sim.standing.
+// acted as the glasses in between. Streams end, because they have no source after a reload. The service restores
+// phrases and transcription with sim.standing.
 func resume(m glasses.DeviceModel, stored, display, state string) (glasses.Snapshot, error) {
 	fresh := glasses.Snapshot{DeviceModel: m.ID, State: glasses.FreshState(), View: glasses.View{Focus: -1}}
 	s := fresh
 	if stored != "" && json.Unmarshal([]byte(stored), &s) != nil {
-		s = fresh // of an older version
+		s = fresh // written by an older version
 	}
 	if s.DeviceModel != m.ID {
 		s.DeviceModel, s.View = m.ID, fresh.View
@@ -71,7 +71,8 @@ func resume(m glasses.DeviceModel, stored, display, state string) (glasses.Snaps
 	return s, nil
 }
 
-// agrees reports whether the device has this model, display and state; then a new WebSocket requires no new start.
+// agrees reports whether the device already has this model, display and state, so that a new WebSocket needs no
+// restart.
 func (p *player) agrees(model, display, state string) bool {
 	tree, err := shown(display)
 	if err != nil {
@@ -86,7 +87,7 @@ func (p *player) agrees(model, display, state string) bool {
 	return isState && s.DeviceModel == model && reflect.DeepEqual(tree, s.View.Tree)
 }
 
-// known returns the state of the glasses according to the service; nil if it sent none.
+// known returns the state of the glasses according to the service, or nil if the service sent none.
 func known(state string) (g *glasses.AppState, err error) {
 	if state == "" {
 		return nil, nil
@@ -125,8 +126,8 @@ func (p *player) handle(now int64, data []byte, binary bool) error {
 	return nil
 }
 
-// wanted returns the names of the font files that the page has to fetch before it handles a frame, so that results name
-// only characters that no font has. Without a frame they are those for the current view.
+// wanted returns the names of the font files that the page must fetch before it handles a frame, so that results list
+// only characters that no font has. Without a frame it returns the fonts for the current view.
 func (p *player) wanted(frame []byte) []string {
 	v := p.seen()
 	if len(frame) > 0 {
@@ -143,10 +144,10 @@ func (p *player) wanted(frame []byte) []string {
 	return render.WantedFonts(p.dev.Model(), v)
 }
 
-// reading is the panel as text, for screen readers.
+// reading is the panel's content as text, for screen readers.
 type reading struct {
 	Lines []string `json:"lines"`
-	// Focus is the text of the focused target, or its id if it has no text; "" for none.
+	// Focus is the text of the focused target, or its ID if it has no text; "" if nothing has focus.
 	Focus string `json:"focus"`
 }
 
@@ -170,7 +171,7 @@ func (p *player) read() reading {
 	return r
 }
 
-// seen returns what the wearer sees of the panel.
+// seen returns what the wearer sees on the panel.
 func (p *player) seen() glasses.View {
 	snapshot := p.dev.Snapshot()
 	return snapshot.State.Seen(snapshot.View)

@@ -17,7 +17,7 @@ const (
 	oneText    = `{"tree":{"type":"text","text":"Hello"}}`
 )
 
-// stored returns what a page stores: Even G1, folded, a running stream, the second button focused.
+// stored returns a page's snapshot: Even G1, folded, a running stream, the second button focused.
 func stored(t testing.TB, model, display string) string {
 	t.Helper()
 	tree, err := shown(display)
@@ -48,17 +48,17 @@ func TestResume_TakesTheServicesState(t *testing.T) {
 	}
 	s := p.dev.Snapshot()
 	if diff := cmp.Diff(state, s.State); diff != "" || s.View.Focus != 1 {
-		t.Errorf("focus %d, state %s", s.View.Focus, diff)
+		t.Errorf("got focus %d, state differs: %s", s.View.Focus, diff)
 	}
 	if !p.agrees("even_g1", twoButtons, string(known)) {
-		t.Error("does not agree with its own start")
+		t.Error("the device does not agree with the values it was started with")
 	}
 	p.dev.Control(0, glasses.SimState, []byte(`{"worn":false}`), nil)
 	if p.agrees("even_g1", twoButtons, string(known)) {
-		t.Error("agrees with a state of before")
+		t.Error("the device agrees with an outdated state")
 	}
 	if err := p.start("even_g1", "", "", `{"battery":"full"}`, "page-1"); err == nil {
-		t.Error("started with a state that is none")
+		t.Error("started with an invalid state")
 	}
 }
 
@@ -92,7 +92,7 @@ func TestResume(t *testing.T) {
 		}
 		if !p.agrees("even_g1", c.display, "") || p.agrees("even_g2", c.display, "") ||
 			p.agrees("even_g1", `{"tree":{"type":"row"}}`, "") {
-			t.Errorf("%s: agrees with the wrong thing", c.name)
+			t.Errorf("%s: agrees with a different model or display", c.name)
 		}
 	}
 	var p player
@@ -115,17 +115,17 @@ func TestReading(t *testing.T) {
 		t.Fatal(err)
 	}
 	if r := p.read(); r.Focus != "Second" {
-		t.Errorf("after moving down: %+v", r)
+		t.Errorf("after moving down: got %+v", r)
 	}
 	if err := p.handle(1, []byte{0, 9, '{'}, true); err == nil {
-		t.Error("took a binary frame that is cut short")
+		t.Error("accepted a truncated binary frame")
 	}
 	if err := p.start("system_audio", "", twoButtons, "", "p"); err != nil || len(p.read().Lines) > 0 {
-		t.Errorf("glasses without a panel read %+v, %v", p.read(), err)
+		t.Errorf("glasses without a panel read %+v, %v; want no lines", p.read(), err)
 	}
 }
 
-// Whatever the browser's storage contains, the glasses start.
+// The glasses start whatever the browser's storage contains.
 func FuzzResume(f *testing.F) {
 	f.Add("", twoButtons)
 	f.Add(stored(f, "even_g1", twoButtons), twoButtons)
@@ -137,12 +137,13 @@ func FuzzResume(f *testing.F) {
 		}
 		p.read()
 		if !p.agrees("rayban_display", display, "") {
-			t.Error("the glasses do not show what the service says")
+			t.Error("the glasses do not show the service's display")
 		}
 	})
 }
 
-// The page fetches only what a text needs, one best font at a time, and asks again for what it lacks.
+// The page fetches only the fonts that a text needs, the best one first, and requests another if characters are still
+// missing.
 func TestWanted_NamesTheFontsOfATextUntilThePageHasThem(t *testing.T) {
 	var p player
 	if err := p.start("rayban_display", "", "", "", "page-1"); err != nil {
@@ -156,7 +157,7 @@ func TestWanted_NamesTheFontsOfATextUntilThePageHasThem(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fonts.Use(nil) // as in the page: the package packs is here only for the file
+	fonts.Use(nil) // as in the page; the import of packs serves only to get the file
 	t.Cleanup(func() { fonts.Use(packs.Read) })
 	for _, step := range []struct {
 		text, want string
@@ -171,7 +172,7 @@ func TestWanted_NamesTheFontsOfATextUntilThePageHasThem(t *testing.T) {
 		{"你", "chinese-traditional-400", nil},
 	} {
 		if got := strings.Join(p.wanted(show(step.text)), " "); got != step.want {
-			t.Errorf("%s: wants %q, not %q", step.text, got, step.want)
+			t.Errorf("%s: wants %q, want %q", step.text, got, step.want)
 		}
 		if step.want != "" {
 			if err := fonts.Add(step.want, step.file); err != nil {
@@ -180,9 +181,9 @@ func TestWanted_NamesTheFontsOfATextUntilThePageHasThem(t *testing.T) {
 		}
 	}
 	if got := p.wanted([]byte(`{"v":1,"type":"display.clear","id":"b","at":0}`)); len(got) > 0 {
-		t.Errorf("a clear panel wants %v", got)
+		t.Errorf("a clear panel wants %v, want nothing", got)
 	}
 	if err := fonts.Add("thai-700", []byte("OTTO")); err == nil {
-		t.Error("a file that is no font was accepted")
+		t.Error("an invalid font file was accepted")
 	}
 }

@@ -8,7 +8,7 @@ import (
 	gomail "github.com/wneessen/go-mail"
 )
 
-// page is the HTML version of the text, without images or external resources.
+// page is the HTML version of a message. It has no images or external resources.
 var page = template.Must(template.New("mail").Parse(`<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>{{.Subject}}</title></head>
 <body style="font-family:sans-serif;line-height:1.5;max-width:34em">

@@ -15,28 +15,28 @@ import (
 )
 
 const (
-	maxQueue     = 1000             // waiting messages, including those to retry
-	maxTries     = 5                // after this many tries a message is dropped
+	maxQueue     = 1000             // messages waiting, including those to be retried
+	maxTries     = 5                // a message is dropped after this many tries
 	timeout      = 10 * time.Second // per message
-	drainTimeout = 5 * time.Second  // for sending what still waits when Serve ends
+	drainTimeout = 5 * time.Second  // for sending the messages left in the queue when Serve ends
 )
 
 // ErrFull is returned when the queue is full.
 var ErrFull = errors.New("mail queue is full")
 
-// Options are the arguments of New. All fields but Mail have defaults.
+// Options are the arguments of New. All fields except Mail have defaults.
 type Options struct {
-	// Mail is the operator's server; without a host nothing is sent.
+	// Mail describes the operator's SMTP server. Without a host, nothing is sent.
 	Mail config.Mail
 	// TLS overrides the default TLS configuration.
 	TLS *tls.Config
-	// Wait returns the delay before the next try after the given number of tries. The default is 30 s, doubled each
-	// time, with jitter.
+	// Wait returns the delay before the next try, given the number of tries so far. The default is 30 s, doubled after
+	// each try, with jitter.
 	Wait func(tries int) time.Duration
 	Log  *slog.Logger
 }
 
-// Sender sends messages one at a time while Serve runs.
+// Sender sends messages one at a time while Serve is running.
 type Sender struct {
 	o      Options
 	client *gomail.Client // nil without a server
@@ -63,11 +63,11 @@ func New(o Options) (*Sender, error) {
 		return s, nil
 	}
 	if err := gomail.NewMsg().From(o.Mail.From); err != nil {
-		return nil, errors.New("setting smtp_from: not an address of a sender")
+		return nil, errors.New("setting smtp_from: not a valid sender address")
 	}
 	client, err := gomail.NewClient(o.Mail.Host, options(o)...)
 	if err != nil {
-		return nil, fmt.Errorf("set up the mail server: %w", err)
+		return nil, fmt.Errorf("configure the mail server: %w", err)
 	}
 	s.client = client
 	return s, nil
@@ -87,7 +87,7 @@ func options(o Options) []gomail.Option {
 	}
 	if o.Mail.User != "" {
 		kind := gomail.SMTPAuthAutoDiscover
-		if o.Mail.TLS == "none" { // only allowed for a server on this machine
+		if o.Mail.TLS == "none" { // the configuration allows this only for a server on this machine
 			kind = gomail.SMTPAuthPlainNoEnc
 		}
 		all = append(all, gomail.WithSMTPAuth(kind), gomail.WithUsername(o.Mail.User), gomail.WithPassword(o.Mail.Password))
@@ -95,7 +95,7 @@ func options(o Options) []gomail.Option {
 	return all
 }
 
-// wait starts at 30 s and doubles; the jitter spreads the retries of replicas.
+// wait returns 30 s, doubled after each try. The jitter spreads out the retries of replicas.
 func wait(tries int) time.Duration {
 	d := 30 * time.Second << (tries - 1)
 	return d + rand.N(d/4)
@@ -104,11 +104,11 @@ func wait(tries int) time.Duration {
 // Enabled reports whether a mail server is configured.
 func (s *Sender) Enabled() bool { return s.client != nil }
 
-// Queue queues a message for Serve to send, or returns ErrFull. It never blocks. Without a server it logs that the
-// message is dropped.
+// Queue queues a message for Serve to send. It never blocks, and returns ErrFull if the queue is full. Without a mail
+// server it logs the message as dropped.
 func (s *Sender) Queue(m Message) error {
 	if !s.Enabled() {
-		s.o.Log.Warn("dropped mail: there is no mail server", "account", m.AccountID)
+		s.o.Log.Warn("dropped mail: no mail server is configured", "account", m.AccountID)
 		return nil
 	}
 	select {
@@ -119,7 +119,7 @@ func (s *Sender) Queue(m Message) error {
 	}
 }
 
-// Serve sends queued messages until ctx ends, and then spends a few seconds on those that still wait.
+// Serve sends queued messages until ctx ends, then spends up to drainTimeout on the messages left.
 func (s *Sender) Serve(ctx context.Context) error {
 	var again []waiting
 	for {
@@ -160,7 +160,7 @@ func (s *Sender) retry(ctx context.Context, again []waiting) []waiting {
 	return left
 }
 
-// try sends a message, or schedules a retry. A try that was interrupted by the end of ctx does not count.
+// try sends a message or schedules a retry. A try interrupted by the end of ctx does not count.
 func (s *Sender) try(ctx context.Context, w waiting, again []waiting) []waiting {
 	err := s.send(ctx, w.message)
 	if err == nil {
@@ -182,7 +182,7 @@ func (s *Sender) drop(w waiting, err error) {
 	s.o.Log.Warn("dropped mail", "account", w.message.AccountID, "try", w.tries, "err", reason(err))
 }
 
-// drain tries once more to send the waiting messages.
+// drain tries once more to send the remaining messages.
 func (s *Sender) drain(ctx context.Context, again []waiting) {
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
 	defer cancel()
@@ -213,10 +213,9 @@ func (s *Sender) send(ctx context.Context, m Message) error {
 }
 
 // errMessage is returned for a message that cannot be encoded.
-var errMessage = errors.New("message cannot be written")
+var errMessage = errors.New("message cannot be encoded")
 
-// temporary reports whether a retry may help: always, except after a permanent refusal by a server or for an invalid
-// message.
+// temporary reports whether a retry may help: always, unless the server refused permanently or the message is invalid.
 func temporary(err error) bool {
 	var refused *gomail.SendError
 	if errors.As(err, &refused) && refused.ErrorCode() >= 500 {
@@ -225,7 +224,7 @@ func temporary(err error) bool {
 	return !errors.Is(err, errMessage)
 }
 
-// reason returns the cause of an error without the recipient, which the library includes in its errors.
+// reason describes an error without naming the recipient, whom the library includes in its errors.
 func reason(err error) string {
 	var refused *gomail.SendError
 	switch {
@@ -234,7 +233,7 @@ func reason(err error) string {
 	case errors.As(err, &refused):
 		return fmt.Sprintf("refused with code %d", refused.ErrorCode())
 	case errors.Is(err, context.DeadlineExceeded):
-		return "the mail server did not answer in time"
+		return "the mail server did not respond in time"
 	}
 	return "the mail server cannot be used"
 }

@@ -27,8 +27,8 @@ import (
 // server is a real SMTP server with configurable failures.
 type server struct {
 	mu      sync.Mutex
-	refuse  []error // errors for the next messages
-	user    string  // who signed in
+	refuse  []error // errors returned for the next messages
+	user    string  // the user who signed in
 	arrived chan string
 	secured bool
 }
@@ -125,7 +125,7 @@ func (b *book) waitFor(t *testing.T, words string) {
 		select {
 		case <-b.line:
 		case <-late:
-			t.Fatalf("the log never says %q: %s", words, b)
+			t.Fatalf("%q never appeared in the log: %s", words, b)
 		}
 	}
 }
@@ -149,7 +149,7 @@ func run(t *testing.T, o Options) (*Sender, *book) {
 		}
 		for _, secret := range []string{"ada@example.org", "sml_canary", "canary-password"} {
 			if strings.Contains(log.String(), secret) {
-				t.Errorf("the log holds %q: %s", secret, log)
+				t.Errorf("the log contains the secret %q: %s", secret, log)
 			}
 		}
 	})
@@ -184,13 +184,13 @@ func TestSender_PlainServerOnThisMachine(t *testing.T) {
 		"Subject: Set a new password", "text/plain", "text/html",
 		"Auto-Submitted: auto-generated", "Dear &lt;Ada&gt;", "Dear <Ada>", "token=3Dsml_canary"} {
 		if !strings.Contains(body, want) {
-			t.Errorf("no %q in %s", want, body)
+			t.Errorf("%q is missing from the body %s", want, body)
 		}
 	}
 	server.mu.Lock()
 	defer server.mu.Unlock()
 	if server.user != "service" {
-		t.Errorf("signed in as %q", server.user)
+		t.Errorf("signed in as %q, want service", server.user)
 	}
 }
 
@@ -207,7 +207,7 @@ func TestSender_EncryptedServers(t *testing.T) {
 	server.letter(t)
 	server.mu.Lock()
 	if !server.secured {
-		t.Error("the mail arrived in clear text")
+		t.Error("the mail was sent in clear text")
 	}
 	server.mu.Unlock()
 
@@ -253,13 +253,13 @@ func TestSender_RetriesTemporaryRefusals(t *testing.T) {
 	send()
 	log.waitFor(t, "try=5 err=\"refused with code 451\"")
 	if strings.Count(log.String(), "dropped mail") != 2 {
-		t.Errorf("log: %s", log)
+		t.Errorf("want two dropped mails in the log: %s", log)
 	}
 	send()
 	server.letter(t)
 }
 
-// A server that never answers delays the stop by at most drainTimeout.
+// A server that never responds delays shutdown by at most drainTimeout.
 func TestSender_HangingServer(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -292,7 +292,7 @@ func TestSender_HangingServer(t *testing.T) {
 		t.Error(err)
 	}
 	if took := time.Since(begun); took > drainTimeout+timeout {
-		t.Errorf("drainTimeout took %s", took)
+		t.Errorf("shutdown took %s, want about drainTimeout", took)
 	}
 	l.Close()
 	<-done
@@ -307,7 +307,7 @@ func TestSender_WithoutServer(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	if !strings.Contains(log.String(), "account-1") {
-		t.Errorf("the log does not say whom it concerns: %s", log)
+		t.Errorf("the log does not name the account: %s", log)
 	}
 }
 
@@ -322,7 +322,7 @@ func TestQueueIsBounded(t *testing.T) {
 		}
 	}
 	if err := s.Queue(letter); !errors.Is(err, ErrFull) {
-		t.Errorf("one more: %v", err)
+		t.Errorf("a message beyond the limit: got %v, want ErrFull", err)
 	}
 }
 

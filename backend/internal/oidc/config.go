@@ -20,7 +20,7 @@ const (
 	maxProviders = 20
 )
 
-// settings is one provider of the operator's file.
+// settings is one provider in the operator's file.
 type settings struct {
 	ID               string   `yaml:"id"`
 	Name             string   `yaml:"name"`
@@ -33,7 +33,7 @@ type settings struct {
 
 var providerID = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,31}$`)
 
-// load reads the operator's file. A relative path of a secret file is relative to the operator's file.
+// load reads the operator's file. A relative path to a secret file is resolved against the directory of that file.
 func load(path string) ([]settings, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -66,7 +66,7 @@ func (p *settings) readSecret(dir string) error {
 	}
 	secret, err := os.ReadFile(file)
 	if err != nil {
-		return fmt.Errorf("provider %s: reading client_secret_file: %w", p.ID, err)
+		return fmt.Errorf("provider %s: read client_secret_file: %w", p.ID, err)
 	}
 	if p.ClientSecret = strings.TrimSpace(string(secret)); p.ClientSecret == "" {
 		return fmt.Errorf("provider %s: client_secret_file is empty", p.ID)
@@ -74,10 +74,10 @@ func (p *settings) readSecret(dir string) error {
 	return nil
 }
 
-// parse is strict: an unknown key is an error, so that misspelt keys are not ignored. Errors never contain a value.
+// parse rejects unknown keys, so that misspelled keys are not silently ignored. Its errors never contain a value.
 func parse(text []byte) ([]settings, error) {
 	if len(text) > maxFile {
-		return nil, fmt.Errorf("more than %d bytes", maxFile)
+		return nil, fmt.Errorf("file is longer than %d bytes", maxFile)
 	}
 	var file struct {
 		Providers []settings `yaml:"providers"`
@@ -92,10 +92,10 @@ func parse(text []byte) ([]settings, error) {
 			"client_id, client_secret, client_secret_file, scopes")
 	}
 	if err := d.Decode(new(any)); !errors.Is(err, io.EOF) {
-		return nil, errors.New("more than one document")
+		return nil, errors.New("file has more than one YAML document")
 	}
 	if len(file.Providers) > maxProviders {
-		return nil, fmt.Errorf("more than %d providers", maxProviders)
+		return nil, fmt.Errorf("file lists more than %d providers", maxProviders)
 	}
 	seen := map[string]bool{}
 	for i := range file.Providers {
@@ -104,7 +104,7 @@ func parse(text []byte) ([]settings, error) {
 			return nil, fmt.Errorf("provider %d: %w", i+1, err)
 		}
 		if seen[p.ID] {
-			return nil, fmt.Errorf("provider %d: the id %s occurs twice", i+1, p.ID)
+			return nil, fmt.Errorf("provider %d: the id %s is already used", i+1, p.ID)
 		}
 		seen[p.ID] = true
 	}
@@ -113,13 +113,13 @@ func parse(text []byte) ([]settings, error) {
 
 func (p *settings) check() error {
 	if !providerID.MatchString(p.ID) {
-		return errors.New("id must be 1 to 32 small letters, digits and dashes")
+		return errors.New("id must be 1 to 32 lower-case letters, digits and dashes")
 	}
 	if p.Name == "" {
 		p.Name = p.ID
 	}
 	if len(p.Name) > 60 || strings.ContainsFunc(p.Name, func(r rune) bool { return r < ' ' }) {
-		return errors.New("name must have at most 60 bytes on one line")
+		return errors.New("name must be a single line of at most 60 bytes")
 	}
 	if err := checkIssuer(p.Issuer); err != nil {
 		return err
@@ -128,13 +128,13 @@ func (p *settings) check() error {
 		return errors.New("client_id is missing")
 	}
 	if (p.ClientSecret == "") == (p.ClientSecretFile == "") {
-		return errors.New("exactly one of client_secret and client_secret_file is needed")
+		return errors.New("set exactly one of client_secret and client_secret_file")
 	}
 	if len(p.Scopes) == 0 {
 		p.Scopes = []string{"openid", "email"}
 	}
 	if !slices.Contains(p.Scopes, "openid") {
-		return errors.New("scopes need openid")
+		return errors.New("scopes must include openid")
 	}
 	return nil
 }
@@ -142,10 +142,10 @@ func (p *settings) check() error {
 func checkIssuer(issuer string) error {
 	u, err := url.Parse(issuer)
 	if err != nil || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return errors.New("issuer is not an address")
+		return errors.New("issuer is not a valid URL")
 	}
 	if !isPrivate(u) {
-		return errors.New("issuer must be https, or http on this machine")
+		return errors.New("issuer must use https, or http on this machine")
 	}
 	return nil
 }

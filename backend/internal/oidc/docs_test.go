@@ -7,15 +7,15 @@ import (
 	"github.com/service-dev/service/proto/docs"
 )
 
-// TestDocumentedProvidersParse parses the provider file shown in the documentation.
+// TestDocumentedProvidersParse parses the provider file that the documentation shows.
 func TestDocumentedProvidersParse(t *testing.T) {
 	page, ok := docs.Find("operating")
 	if !ok {
-		t.Fatal("there is no page operating")
+		t.Fatal("the documentation page operating is missing")
 	}
 	_, text, ok := strings.Cut(page.Markdown, "```yaml\n# /etc/service/providers.yaml\n")
 	if !ok {
-		t.Fatal("the page shows no file of providers")
+		t.Fatal("the page shows no provider file")
 	}
 	text, _, _ = strings.Cut(text, "```")
 	got, err := parse([]byte(text))
@@ -23,6 +23,6 @@ func TestDocumentedProvidersParse(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	if !strings.Contains(page.Markdown, "/signin/oidc/acme/callback") {
-		t.Error("the page lacks the redirect address of the provider")
+		t.Error("the page does not mention the provider's redirect URL")
 	}
 }

@@ -1,6 +1,7 @@
-// Package oidc signs people in with the OpenID Connect providers that the operator configured: authorisation code
-// with PKCE (RFC 7636, S256), state and nonce, and a verified ID token. It stores nothing: the caller keeps an
-// Attempt in the browser that began it until the callback. It knows neither accounts nor pages.
+// Package oidc signs people in with the OpenID Connect providers that the operator configured. It uses the
+// authorisation code flow with PKCE (RFC 7636, S256), state and nonce, and verifies the ID token. It stores nothing:
+// the caller keeps an Attempt in the browser that started it until the callback. It knows nothing about accounts or
+// pages.
 package oidc
 
 import (
@@ -19,36 +20,36 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// Errors that callers branch on. They wrap nothing that a provider sent, because that may contain a code or a token.
+// Errors that callers distinguish. They never wrap a provider's response, because it may contain a code or a token.
 var (
 	ErrUnknownProvider = errors.New("unknown identity provider")
-	// ErrDenied is returned if the person or the provider refused.
+	// ErrDenied is returned if the person or the provider declined the sign-in.
 	ErrDenied = errors.New("sign-in was declined at the provider")
-	// ErrUnreachable is returned if the provider does not answer or is unavailable.
+	// ErrUnreachable is returned if the provider does not respond or is unavailable.
 	ErrUnreachable = errors.New("identity provider cannot be reached")
-	// ErrInvalidAnswer is returned for an answer that does not match the attempt.
-	ErrInvalidAnswer = errors.New("identity provider's answer is not valid")
+	// ErrInvalidAnswer is returned for a response that does not match the attempt.
+	ErrInvalidAnswer = errors.New("identity provider's response is not valid")
 )
 
 const (
 	timeout    = 10 * time.Second
-	retryAfter = 5 * time.Second // between two attempts to discover an unreachable provider
+	retryAfter = 5 * time.Second // minimum time between attempts to discover an unreachable provider
 )
 
-// Provider is what a page shows of a provider.
+// Provider is the part of a provider that pages show.
 type Provider struct{ ID, Name string }
 
-// Attempt is a sign-in in progress. State, Verifier and Nonce are secrets of the browser that began it.
+// Attempt is a sign-in in progress. State, Verifier and Nonce are secrets of the browser that started it.
 type Attempt struct {
 	Provider    string
 	RedirectURL string
-	URL         string // where to send the browser
+	URL         string // where to redirect the browser
 	State       string
 	Verifier    string
 	Nonce       string
 }
 
-// Identity is a person as reported by a provider.
+// Identity describes a person, as reported by a provider.
 type Identity struct {
 	Provider, Subject, Email string
 	EmailVerified            bool
@@ -61,7 +62,7 @@ type Service struct {
 	now  func() time.Time
 }
 
-// provider is discovered on first use, so that a provider that is down does not keep the backend from starting.
+// provider is discovered on first use, so that the backend can start while the provider is down.
 type provider struct {
 	settings
 	mu     sync.Mutex
@@ -70,7 +71,7 @@ type provider struct {
 	failed time.Time        // when discovery last failed
 }
 
-// Load reads the providers' file; an empty path means no providers. A nil now means time.Now.
+// Load reads the providers file. An empty path means no providers, and a nil now means time.Now.
 func Load(file string, now func() time.Time) (*Service, error) {
 	if now == nil {
 		now = time.Now
@@ -86,7 +87,7 @@ func Load(file string, now func() time.Time) (*Service, error) {
 	return s, err
 }
 
-// Providers lists the providers in the order of the file.
+// Providers lists the providers in file order.
 func (s *Service) Providers() []Provider {
 	var all []Provider
 	for _, p := range s.all {
@@ -95,7 +96,7 @@ func (s *Service) Providers() []Provider {
 	return all
 }
 
-// Begin starts a sign-in. It returns ErrUnknownProvider or ErrUnreachable.
+// Begin starts a sign-in. The error may be ErrUnknownProvider or ErrUnreachable.
 func (s *Service) Begin(ctx context.Context, id, redirectURL string) (Attempt, error) {
 	p, found, err := s.find(ctx, id)
 	if err != nil {
@@ -108,8 +109,8 @@ func (s *Service) Begin(ctx context.Context, id, redirectURL string) (Attempt, e
 	return a, nil
 }
 
-// Finish checks the query of the provider's redirect, redeems its code and verifies the ID token: signature, issuer,
-// audience, nonce and expiry. It returns ErrDenied, ErrUnreachable or ErrInvalidAnswer.
+// Finish checks the query of the provider's redirect, redeems its code, and verifies the ID token's signature, issuer,
+// audience, nonce and expiry. The error may be ErrDenied, ErrUnreachable or ErrInvalidAnswer.
 func (s *Service) Finish(ctx context.Context, a Attempt, answer url.Values) (Identity, error) {
 	if a.State == "" || subtle.ConstantTimeCompare([]byte(answer.Get("state")), []byte(a.State)) != 1 {
 		return Identity{}, fmt.Errorf("%w: state", ErrInvalidAnswer)
@@ -137,7 +138,7 @@ func (s *Service) Finish(ctx context.Context, a Attempt, answer url.Values) (Ide
 	}
 	raw, ok := token.Extra("id_token").(string)
 	if !ok {
-		return Identity{}, fmt.Errorf("%w: no id token", ErrInvalidAnswer)
+		return Identity{}, fmt.Errorf("%w: it has no ID token", ErrInvalidAnswer)
 	}
 	checked, err := found.VerifierContext(ctx, &gooidc.Config{ClientID: p.ClientID, Now: s.now}).Verify(ctx, raw)
 	if err != nil {
@@ -164,7 +165,7 @@ func identity(a Attempt, token *gooidc.IDToken) (Identity, error) {
 		EmailVerified: bool(claims.EmailVerified) && claims.Email != ""}, nil
 }
 
-// truth is a boolean that some providers send as a string.
+// truth is a boolean that some providers encode as a string.
 type truth bool
 
 // UnmarshalJSON decodes true and "true" as true, and everything else as false.
@@ -180,7 +181,7 @@ func (p *provider) client(found *gooidc.Provider, redirectURL string) *oauth2.Co
 		Scopes: p.Scopes}
 }
 
-// exchangeError distinguishes an unreachable token endpoint from one that refuses, without quoting its answer.
+// exchangeError distinguishes an unreachable token endpoint from one that refuses, without quoting the response.
 func exchangeError(err error) error {
 	var refused *oauth2.RetrieveError
 	if errors.As(err, &refused) && refused.Response != nil && refused.Response.StatusCode < 500 {
@@ -192,13 +193,13 @@ func exchangeError(err error) error {
 func verifyError(err error) error {
 	var overdue *gooidc.TokenExpiredError
 	if errors.As(err, &overdue) {
-		return fmt.Errorf("%w: id token is overdue", ErrInvalidAnswer)
+		return fmt.Errorf("%w: the ID token has expired", ErrInvalidAnswer)
 	}
 	return fmt.Errorf("%w: id token", ErrInvalidAnswer)
 }
 
-// find returns the provider's endpoints and keys. They are discovered once. After a failure, discovery is not
-// repeated for retryAfter, so that a provider that is down does not delay every visitor.
+// find returns the provider's endpoints and keys, which it discovers once. After a failure, it does not retry
+// discovery for retryAfter, so that a provider that is down does not delay every visitor.
 func (s *Service) find(ctx context.Context, id string) (*provider, *gooidc.Provider, error) {
 	for _, p := range s.all {
 		if p.ID == id {
@@ -218,7 +219,7 @@ func (s *Service) discover(ctx context.Context, p *provider) (*gooidc.Provider, 
 	if !p.failed.IsZero() && s.now().Sub(p.failed) < retryAfter {
 		return nil, ErrUnreachable
 	}
-	// The keys are also fetched later with this context, so it must not end with the request.
+	// This context is also used to fetch the keys later, so it must outlive the request.
 	lasting := gooidc.ClientContext(context.WithoutCancel(ctx), s.http)
 	found, err := gooidc.NewProvider(lasting, p.Issuer)
 	if err == nil {
@@ -236,7 +237,7 @@ func (s *Service) discover(ctx context.Context, p *provider) (*gooidc.Provider, 
 }
 
 // secretStyle returns how the provider expects the client secret; the default is the header (OpenID Connect Discovery
-// 1.0, section 3). Without it the library would try both ways, and a code must not be sent twice.
+// 1.0, section 3). Without a choice the library would try both, but a code must not be sent twice.
 func secretStyle(found *gooidc.Provider) oauth2.AuthStyle {
 	var says struct {
 		Methods []string `json:"token_endpoint_auth_methods_supported"`

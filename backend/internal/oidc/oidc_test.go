@@ -39,7 +39,7 @@ func started(t *testing.T, now func() time.Time) (*oidctest.Provider, *Service) 
 	return p, s
 }
 
-// visit acts as the browser: it goes to the provider and returns with its answer.
+// visit acts as the browser: it opens the provider's page and follows the redirect back.
 func visit(t *testing.T, a Attempt) url.Values {
 	t.Helper()
 	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
@@ -53,7 +53,7 @@ func visit(t *testing.T, a Attempt) url.Values {
 		t.Fatalf("status %d: %v", resp.StatusCode, err)
 	}
 	if !strings.HasPrefix(back.String(), callback+"?") {
-		t.Errorf("sent back to %s", back)
+		t.Errorf("redirected to %s, want the callback", back)
 	}
 	return back.Query()
 }
@@ -86,7 +86,7 @@ func TestSignIn(t *testing.T) {
 		}
 	}
 	if n := p.Calls("/.well-known/openid-configuration"); n != 1 {
-		t.Errorf("looked up %d times", n)
+		t.Errorf("discovery ran %d times, want 1", n)
 	}
 }
 
@@ -96,13 +96,13 @@ func TestFinish_SendsSecretAsProviderWants(t *testing.T) {
 		p.Spoil(oidctest.Faults{SecretInBody: inBody})
 		a := begin(t, s)
 		if _, err := s.Finish(t.Context(), a, visit(t, a)); err != nil || p.Calls("/token") != 1 {
-			t.Errorf("in the body %v: %v, the code was sent %d times", inBody, err, p.Calls("/token"))
+			t.Errorf("secret in the body %v: got %v and %d token requests, want success and 1", inBody, err, p.Calls("/token"))
 		}
 		a = begin(t, s)
 		answer := visit(t, a)
 		a.Verifier = "other"
 		if _, err := s.Finish(t.Context(), a, answer); !errors.Is(err, ErrInvalidAnswer) || p.Calls("/token") != 2 {
-			t.Errorf("in the body %v, refused: %v, the codes were sent %d times", inBody, err, p.Calls("/token"))
+			t.Errorf("body %v, wrong verifier: got %v, %d requests; want ErrInvalidAnswer, 2", inBody, err, p.Calls("/token"))
 		}
 	}
 }
@@ -111,10 +111,10 @@ func TestBegin_AttemptsDiffer(t *testing.T) {
 	_, s := started(t, nil)
 	one, two := begin(t, s), begin(t, s)
 	if one.State == two.State || one.Nonce == two.Nonce || one.Verifier == two.Verifier {
-		t.Error("two attempts share a secret")
+		t.Error("two attempts share a state, nonce or verifier")
 	}
 	if strings.Contains(one.URL, one.Verifier) || strings.Contains(one.URL, oidctest.ClientSecret) {
-		t.Error("the browser is sent away with a secret")
+		t.Error("the authorisation URL contains a secret")
 	}
 	answer := visit(t, one)
 	for name, a := range map[string]Attempt{
@@ -124,7 +124,7 @@ func TestBegin_AttemptsDiffer(t *testing.T) {
 			Verifier: two.Verifier},
 	} {
 		if _, err := s.Finish(t.Context(), a, answer); !errors.Is(err, ErrInvalidAnswer) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got %v, want ErrInvalidAnswer", name, err)
 		}
 	}
 	again := begin(t, s)
@@ -133,7 +133,7 @@ func TestBegin_AttemptsDiffer(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := s.Finish(t.Context(), again, answer); !errors.Is(err, ErrInvalidAnswer) {
-		t.Errorf("the same answer twice: %v", err)
+		t.Errorf("a response used twice: got %v, want ErrInvalidAnswer", err)
 	}
 }
 
@@ -158,10 +158,10 @@ func TestFaults(t *testing.T) {
 		a := begin(t, s)
 		_, err := s.Finish(t.Context(), a, visit(t, a))
 		if !errors.Is(err, c.want) {
-			t.Errorf("%s: %v, want %v", name, err, c.want)
+			t.Errorf("%s: got %v, want %v", name, err, c.want)
 		}
 		if err != nil && (strings.Contains(err.Error(), "canary") || strings.Contains(err.Error(), a.State)) {
-			t.Errorf("%s: the error holds a secret: %v", name, err)
+			t.Errorf("%s: the error contains a secret: %v", name, err)
 		}
 	}
 }
@@ -172,17 +172,17 @@ func TestBegin_ProviderRecovers(t *testing.T) {
 	p.Spoil(oidctest.Faults{DiscoveryDown: true})
 	for range 3 {
 		if _, err := s.Begin(t.Context(), "acme", callback); !errors.Is(err, ErrUnreachable) {
-			t.Errorf("down: %v", err)
+			t.Errorf("provider down: got %v, want ErrUnreachable", err)
 		}
 	}
 	if n := p.Calls("/.well-known/openid-configuration"); n != 1 {
-		t.Errorf("looked up %d times within %s", n, retryAfter)
+		t.Errorf("discovery ran %d times within %s, want 1", n, retryAfter)
 	}
 	p.Spoil(oidctest.Faults{})
 	now = now.Add(retryAfter)
 	begin(t, s)
 	if _, err := s.Begin(t.Context(), "other", callback); !errors.Is(err, ErrUnknownProvider) {
-		t.Errorf("unknown: %v", err)
+		t.Errorf("unknown provider: got %v, want ErrUnknownProvider", err)
 	}
 }
 
@@ -205,14 +205,14 @@ func TestProvidersFile(t *testing.T) {
 		"no list":       "providers: canary",
 	} {
 		if _, err := parse([]byte(text)); err == nil || strings.Contains(err.Error(), "canary") {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got %v, want an error that quotes no value", name, err)
 		}
 	}
 	if s, err := Load("", nil); err != nil || len(s.Providers()) != 0 {
-		t.Errorf("no file: %v", err)
+		t.Errorf("no file: got %v, want no providers and no error", err)
 	}
 	if _, err := Load(filepath.Join(t.TempDir(), "missing"), nil); err == nil {
-		t.Error("a missing file is not an error")
+		t.Error("a missing file was accepted")
 	}
 }
 
@@ -227,7 +227,7 @@ func FuzzProvidersFile(f *testing.F) {
 		}
 		for _, p := range all {
 			if p.ID == "" || p.Name == "" || p.ClientID == "" || len(p.Scopes) == 0 || checkIssuer(p.Issuer) != nil {
-				t.Errorf("taken: %+v", p)
+				t.Errorf("accepted an invalid provider: %+v", p)
 			}
 		}
 	})
@@ -243,7 +243,7 @@ func FuzzAnswer(f *testing.F) {
 			return
 		}
 		if id, err := s.Finish(t.Context(), Attempt{Provider: "none", State: "s", Nonce: "n"}, answer); err == nil {
-			t.Errorf("%q signs in %+v", query, id)
+			t.Errorf("%q signed in as %+v, want an error", query, id)
 		}
 	})
 }

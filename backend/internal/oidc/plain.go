@@ -10,19 +10,18 @@ import (
 	gooidc "github.com/coreos/go-oidc/v3/oidc"
 )
 
-// errPlain refuses an address to which others on the network could read the client secret and codes, or forge keys.
+// errPlain rejects a URL where others on the network could read the client secret and codes, or forge keys.
 var errPlain = errors.New("plain http to another machine")
 
-// isPrivate reports whether nobody on the network can read requests to u, because they use https or stay on this
-// machine.
+// isPrivate reports whether requests to u are hidden from the network, because they use https or stay on this machine.
 func isPrivate(u *url.URL) bool {
 	ip := net.ParseIP(u.Hostname())
 	own := u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
 	return u.Hostname() != "" && (u.Scheme == "https" || u.Scheme == "http" && own)
 }
 
-// newClient returns the HTTP client for providers. It never uses plain http to another machine, whatever a provider's
-// metadata or a redirect says, and does not follow redirects of a form, which would pass the secret on.
+// newClient returns the HTTP client for providers. It never uses plain http to another machine, even if a provider's
+// metadata or a redirect asks for it. It does not follow redirects of a POST, which would forward the client secret.
 func newClient(next http.RoundTripper) *http.Client {
 	return &http.Client{Timeout: timeout, Transport: privateOnly{next}, CheckRedirect: func(r *http.Request,
 		via []*http.Request) error {
@@ -46,8 +45,8 @@ func (t privateOnly) RoundTrip(r *http.Request) (*http.Response, error) {
 	return t.next.RoundTrip(r)
 }
 
-// checkEndpoints refuses a provider whose metadata names a URL that is not private. The browser opens one of them, so
-// the client's transport does not see them all.
+// checkEndpoints rejects a provider whose metadata contains a URL that is not private. The client's transport cannot
+// check them all, because the browser opens one of them.
 func checkEndpoints(found *gooidc.Provider) error {
 	var says struct {
 		Authorization string `json:"authorization_endpoint"`

@@ -13,12 +13,12 @@ import (
 	"time"
 )
 
-// leakyProvider publishes the addresses that a test chooses, and records requests to hosts other than its own.
+// leakyProvider publishes the URLs that a test chooses, and records requests to hosts other than its own.
 type leakyProvider struct {
 	*httptest.Server
 	mu     sync.Mutex
 	leaked []string
-	// endpoints by their names in the description, and the redirect targets of the provider's own paths.
+	// endpoints are keyed by their names in the metadata; the redirect targets are keyed by the provider's own paths.
 	endpoints, redirects map[string]string
 }
 
@@ -27,7 +27,7 @@ func startLeaky(t *testing.T, endpoints, redirects map[string]string) (*leakyPro
 	p := &leakyProvider{endpoints: endpoints, redirects: redirects}
 	p.Server = httptest.NewServer(http.HandlerFunc(p.answer))
 	t.Cleanup(p.Close)
-	// Every host name leads to the test's server, so that a request to another machine is seen instead of sent.
+	// Every host name resolves to the test server, so that it records requests meant for another machine.
 	everywhere := &http.Transport{DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, network, p.Listener.Addr().String())
 	}}
@@ -62,7 +62,7 @@ func (p *leakyProvider) answer(w http.ResponseWriter, r *http.Request) {
 		p.URL, says["authorization_endpoint"], says["token_endpoint"], says["jwks_uri"])
 }
 
-// Whatever a provider publishes or redirects to, no secret and no code is sent to another machine over plain http.
+// Whatever metadata or redirects a provider returns, no secret or code leaves the machine over plain http.
 func TestClient_RefusesPlainHTTP(t *testing.T) {
 	const plain = "http://login.acme.example"
 	for name, tc := range map[string]struct{ endpoints, redirects map[string]string }{
@@ -77,15 +77,15 @@ func TestClient_RefusesPlainHTTP(t *testing.T) {
 		p, s := startLeaky(t, tc.endpoints, tc.redirects)
 		a, err := s.Begin(t.Context(), "acme", callback)
 		if tokenOnly := strings.HasPrefix(name, "token redirected"); tokenOnly != (err == nil) {
-			t.Errorf("%s: begin: %v", name, err)
+			t.Errorf("%s: Begin returned %v", name, err)
 		}
 		if err != nil && !errors.Is(err, ErrUnreachable) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got %v, want ErrUnreachable", name, err)
 		}
 		if err == nil {
 			_, err = s.Finish(t.Context(), a, map[string][]string{"state": {a.State}, "code": {"c0de"}})
 			if err == nil {
-				t.Errorf("%s: signed in", name)
+				t.Errorf("%s: signed in, want an error", name)
 			}
 		}
 		p.mu.Lock()
@@ -96,7 +96,7 @@ func TestClient_RefusesPlainHTTP(t *testing.T) {
 	}
 }
 
-// A redirect of a form is not followed, not even over https: only the configured provider gets the secret.
+// Redirects of a POST are not followed, not even over https: only the configured provider receives the secret.
 func TestClient_FollowsNoRedirectOfForm(t *testing.T) {
 	p, s := startLeaky(t, nil, nil)
 	p.redirects = map[string]string{"/token": p.URL + "/elsewhere"}
@@ -108,11 +108,11 @@ func TestClient_FollowsNoRedirectOfForm(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := s.Finish(t.Context(), a, map[string][]string{"state": {a.State}, "code": {"c0de"}}); err == nil {
-		t.Error("signed in")
+		t.Error("signed in, want an error")
 	}
 	for _, path := range asked {
 		if path == "/elsewhere" {
-			t.Errorf("the secret was sent on: %v", asked)
+			t.Errorf("the secret was forwarded: %v", asked)
 		}
 	}
 }

@@ -14,14 +14,14 @@ import (
 	"github.com/kardianos/service"
 )
 
-// Options are the choices of a person at install. Empty fields mean the values of the installed service, or else the
-// Defaults.
+// Options are the choices made at installation. An empty field means the value of the installed service, or the one
+// from Defaults if no service is installed.
 type Options struct{ Settings, User string }
 
-// Actions are the actions of Control.
+// Actions lists the actions that Control accepts.
 var Actions = []string{"install", "uninstall", "start", "stop", "restart", "status"}
 
-// Control runs one of Actions. Errors that a person can fix are *Error.
+// Control runs one of Actions. An error that the user can fix is an *Error.
 func Control(ctx context.Context, action string, o Options) (Report, error) {
 	m, err := detect(service.Platform(), string(filepath.Separator))
 	if err != nil {
@@ -76,8 +76,8 @@ func fileError(err error) error {
 	return &Error{CodeFile, err.Error(), "correct the file or its directory, then try again"}
 }
 
-// install creates what the server needs, lets the server check it as the service's user, registers the service and
-// starts it. If an update fails, the service runs as before. The next install completes an interrupted one.
+// install creates the files the server needs, validates the settings as the service's user, registers the service and
+// starts it. If an update fails, the previous service is restored. Running install again completes an interrupted one.
 func (m manager) install(ctx context.Context, old string, was spec, o Options) (Report, error) {
 	s, created, err := prepare(ctx, was, o)
 	if err != nil {
@@ -100,7 +100,7 @@ func (m manager) install(ctx context.Context, old string, was spec, o Options) (
 		return Report{}, err
 	}
 	if err := finish(s, created); err != nil {
-		return Report{}, &Error{CodeFile, err.Error(), "correct it, then run `service-backend service install` again"}
+		return Report{}, &Error{CodeFile, err.Error(), "correct the cause, then run `service-backend service install` again"}
 	}
 	if err := m.start(ctx, c, s); err != nil {
 		if change == Updated {
@@ -113,7 +113,7 @@ func (m manager) install(ctx context.Context, old string, was spec, o Options) (
 	return r, nil
 }
 
-// prepare returns what the service manager should run, and the files that were created for it.
+// prepare returns the program for the service manager to run, and the files created for it.
 func prepare(ctx context.Context, was spec, o Options) (spec, []string, error) {
 	settings, data, name := Defaults()
 	s := spec{Settings: cmp.Or(o.Settings, was.Settings, settings), Data: data, User: cmp.Or(o.User, was.User, name)}
@@ -139,7 +139,7 @@ func prepare(ctx context.Context, was spec, o Options) (spec, []string, error) {
 	return s, append(created, files...), s.validate(runtime.GOOS)
 }
 
-// registered is the service as install found it. Its text is empty if there was none.
+// registered is the service that was installed before. Its text is empty if there was none.
 type registered struct {
 	text    string
 	spec    spec
@@ -147,7 +147,7 @@ type registered struct {
 	runs    bool
 }
 
-// register registers the service as described by s. If an update fails, the service is registered and runs as before.
+// register registers the service described by s. If an update fails, the previous service is restored.
 func (m manager) register(ctx context.Context, c control, s spec, before registered) (change string, err error) {
 	if before.text == m.text(s) && m.starts() {
 		return Unchanged, nil
@@ -171,16 +171,16 @@ func (m manager) register(ctx context.Context, c control, s spec, before registe
 	return Updated, nil
 }
 
-// restore registers the service as it was before a failed update, and starts it if it ran. It returns the failure,
-// together with what could not be restored.
+// restore registers the service as it was before a failed update, and starts it if it was running. It returns the
+// failure, joined with any error of restoring.
 func (m manager) restore(ctx context.Context, before registered, failure error) error {
 	var err error
 	if text, _, bad := m.read(); bad != nil || text != before.text || !m.starts() {
 		if bad == nil {
-			_ = m.remove(before.control) // it may be partly registered
+			_ = m.remove(before.control) // it may be only partly registered
 		}
 		if err = m.create(before.control); err != nil && m.path != "" {
-			_ = os.WriteFile(m.path, []byte(before.text), m.mode) // the next install reads its settings from this file
+			_ = os.WriteFile(m.path, []byte(before.text), m.mode) // so that the next install can read its settings
 		}
 	}
 	if err == nil && before.runs {
@@ -193,11 +193,11 @@ func (m manager) restore(ctx context.Context, before registered, failure error) 
 	return &Error{CodeRefused, fmt.Sprintf("%v; the service does not run as before either: %v", failure, err), hint}
 }
 
-// create registers the service, and removes what a failed registration left behind.
+// create registers the service, and cleans up after a failed registration.
 func (m manager) create(c control) error {
 	err := c.Install()
 	if err == nil && m.path != "" {
-		err = os.Chmod(m.path, m.mode) // it was created under the caller's umask
+		err = os.Chmod(m.path, m.mode) // the file was created under the caller's umask
 	}
 	if err != nil && m.path != "" {
 		if c.Uninstall() != nil {
@@ -219,7 +219,7 @@ func (m manager) remove(c control) error {
 	return err
 }
 
-// uninstall stops and removes the service, and reports what remains.
+// uninstall stops and removes the service, and reports what it leaves behind.
 func (m manager) uninstall(ctx context.Context, c control, s spec) (Report, error) {
 	if err := m.stop(ctx, c, s); err != nil {
 		return Report{}, err
@@ -243,7 +243,7 @@ func (m manager) start(ctx context.Context, c control, s spec) error {
 	case state == StateRunning:
 		return nil
 	case m.system == "launchd":
-		_ = c.Stop() // a service that is loaded without running cannot be loaded again
+		_ = c.Stop() // launchd refuses to load a service that is loaded but not running
 	case state == StateFailed:
 		m.forgetFailure(ctx)
 	}
@@ -254,10 +254,11 @@ func (m manager) start(ctx context.Context, c control, s spec) error {
 	return m.refused("start", s, c.Start())
 }
 
-// forgetFailure allows systemd to start a unit again that failed too often, and to forget one that was removed.
+// forgetFailure clears a unit's failed state in systemd, so that a unit that failed too often can start again and a
+// removed unit is forgotten.
 func (m manager) forgetFailure(ctx context.Context) {
 	if m.system == "systemd" {
-		// It fails for a unit that has not failed.
+		// systemctl returns an error for a unit that has not failed.
 		_ = exec.CommandContext(ctx, "systemctl", "reset-failed", m.name+".service").Run()
 	}
 }

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// mark is contained in every description that install wrote.
+// mark appears in every service description that install writes.
 const mark = "Written by `service-backend service install`; `service-backend service uninstall` removes it."
 
-// header returns the first lines of a description: the mark, and the values that parse reads back.
+// header returns the first lines of a description: the mark and the values that parse reads.
 func (s spec) header(prefix string) string {
 	var b strings.Builder
 	for _, line := range []string{
@@ -21,7 +21,7 @@ func (s spec) header(prefix string) string {
 	return b.String()
 }
 
-// parse reads the header of a description. It reports false for a description that install did not write.
+// parse reads the header of a description. It returns false if install did not write the description.
 func parse(text string) (spec, bool) {
 	var s spec
 	if !strings.Contains(text, mark) {
@@ -43,7 +43,7 @@ func parse(text string) (spec, bool) {
 //go:embed templates
 var templates embed.FS
 
-// describe returns a function that fills in the template name.
+// describe returns a function that executes the named template.
 func describe(name string) func(spec) string {
 	text, err := templates.ReadFile("templates/" + name)
 	if err != nil {
@@ -55,11 +55,11 @@ func describe(name string) func(spec) string {
 	}
 }
 
-// describeWindows returns the description of a Windows service. Elsewhere kardianos/service registers a file instead.
+// describeWindows returns the description of a Windows service. On other systems kardianos/service registers a file.
 func describeWindows(s spec) string { return "HTTP server of the service.\n" + s.header("") }
 
-// logFile is where OpenRC and SysV init write the log.
+// logFile is the log file under OpenRC and SysV init.
 const logFile = "/var/log/" + Name + ".log"
 
-// launchdLabel is the service's name at launchd.
+// launchdLabel is the name of the service in launchd.
 const launchdLabel = "dev.service." + Name

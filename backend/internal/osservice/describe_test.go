@@ -23,7 +23,7 @@ var sample = spec{
 	User: "service-backend", Stop: 40,
 }
 
-// golden compares got with a file of testdata; UPDATE_GOLDEN=1 writes it.
+// golden compares got with a file in testdata. UPDATE_GOLDEN=1 rewrites the file.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", name)
@@ -60,7 +60,7 @@ func TestDescriptions(t *testing.T) {
 	golden(t, "windows.json", string(text)+"\n")
 	for goos, s := range map[string]spec{"linux": sample, "darwin": mac, "windows": windows} {
 		if err := s.validate(goos); err != nil {
-			t.Errorf("%s: %v", goos, err)
+			t.Errorf("%s: the sample is invalid: %v", goos, err)
 		}
 	}
 }
@@ -69,12 +69,12 @@ func TestParse_ReadsEveryDescription(t *testing.T) {
 	for name, m := range managers() {
 		got, ours := parse(m.text(sample))
 		if diff := cmp.Diff(sample, got); !ours || diff != "" {
-			t.Errorf("%s: ours is %v\n%s", name, ours, diff)
+			t.Errorf("%s: parse returned %v\n%s", name, ours, diff)
 		}
 	}
 	for _, text := range []string{"", "[Service]\nExecStart=/bin/true\n", "Program: /x\nStop: 9\n"} {
 		if s, ours := parse(text); ours {
-			t.Errorf("%q: %+v", text, s)
+			t.Errorf("parse(%q) returned %+v, want false", text, s)
 		}
 	}
 }
@@ -82,11 +82,11 @@ func TestParse_ReadsEveryDescription(t *testing.T) {
 func TestDescriptions_HoldNoSecretAndNoTemplate(t *testing.T) {
 	for name, m := range managers() {
 		text := m.text(sample)
-		if strings.Contains(text, "{{") { // kardianos/service expands templates
-			t.Errorf("%s holds a template", name)
+		if strings.Contains(text, "{{") { // kardianos/service would expand it
+			t.Errorf("%s contains a template action", name)
 		}
 		if strings.Contains(strings.ToUpper(text), "SERVICE_BACKEND_") || strings.Contains(text, "hmac") {
-			t.Errorf("%s names a secret", name)
+			t.Errorf("%s mentions a secret", name)
 		}
 	}
 }
@@ -118,11 +118,11 @@ func refused(t *testing.T, err error, code string) {
 	t.Helper()
 	var e *Error
 	if !errors.As(err, &e) || e.Code != code || e.FixHint == "" {
-		t.Errorf("got %#v, want %s with a next step", err, code)
+		t.Errorf("got %#v, want code %s with a fix hint", err, code)
 	}
 }
 
-// TestSystemdAcceptsTheUnit lets the installed systemd verify the unit and rate its sandboxing.
+// TestSystemdAcceptsTheUnit runs systemd-analyze to verify the unit and rate its sandboxing.
 func TestSystemdAcceptsTheUnit(t *testing.T) {
 	if _, err := exec.LookPath("systemd-analyze"); err != nil {
 		if os.Getenv("CI") == "true" {
@@ -148,7 +148,7 @@ func TestSystemdAcceptsTheUnit(t *testing.T) {
 	}
 }
 
-// TestScripts_AreShell lets a shell parse the scripts.
+// TestScripts_AreShell parses the scripts with a shell.
 func TestScripts_AreShell(t *testing.T) {
 	if _, err := exec.LookPath("sh"); err != nil {
 		t.Skip("SKIPPED: there is no sh")
@@ -160,7 +160,7 @@ func TestScripts_AreShell(t *testing.T) {
 	}
 }
 
-// TestSysVScript runs the script with a server that stops on SIGTERM.
+// TestSysVScript runs the script with a test server that stops on SIGTERM.
 func TestSysVScript(t *testing.T) {
 	if !usersystemd.EnterSystem(t, serverDir(t)) {
 		return
@@ -190,19 +190,19 @@ func TestSysVScript(t *testing.T) {
 	}
 	log, err := os.ReadFile(logFile)
 	if want := "--config " + s.Settings + " as nobody\nended\n"; err != nil || string(log) != want+want {
-		t.Errorf("the log is %q, %v", log, err)
+		t.Errorf("got log %q, %v", log, err)
 	}
 	if err := os.WriteFile(s.Program, []byte("#!/bin/sh\nexit 1\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(script, "start")
 	out, _ := cmd.CombinedOutput()
-	if cmd.ProcessState.ExitCode() != 1 || !strings.Contains(string(out), "ended at once") {
-		t.Errorf("a server that fails: %s", out)
+	if cmd.ProcessState.ExitCode() != 1 || !strings.Contains(string(out), "exited immediately") {
+		t.Errorf("a failing server: want exit code 1 and \"exited immediately\", got %s", out)
 	}
 }
 
-// serverDir returns a directory with a server for the script.
+// serverDir returns a directory that contains a server for the script to run.
 func serverDir(t *testing.T) string {
 	dir := t.TempDir()
 	const server = "#!/bin/sh\ntrap 'echo ended; exit 0' TERM\necho \"$* as $(id -un)\"\nwhile :; do sleep 0.1; done\n"
@@ -212,7 +212,7 @@ func serverDir(t *testing.T) string {
 	return dir
 }
 
-// TestRunAs_HasTheUsersGroups reads a file that is readable only with a supplementary group of the user.
+// TestRunAs_HasTheUsersGroups reads a file that only a supplementary group of the user may read.
 func TestRunAs_HasTheUsersGroups(t *testing.T) {
 	if !usersystemd.EnterSystem(t, serverDir(t)) {
 		return

@@ -14,30 +14,30 @@ import (
 	"github.com/kardianos/service"
 )
 
-// manager is one kind of service manager.
+// manager describes one kind of service manager.
 type manager struct {
 	system string // its usual name
-	name   string // of the service there
-	path   string // of the service's description; empty where it has no file
+	name   string // the service's name in this manager
+	path   string // the service description's path; empty if the manager uses no file
 	mode   os.FileMode
 	option string // kardianos/service's key for the description's text
 	text   func(spec) string
-	// others are the paths where a package would install a service of the same name.
+	// others lists the paths where a package would install a service of the same name.
 	others []string
-	// boot matches a file that exists if the service starts with the system; empty if installing implies that.
+	// boot is a pattern for a file that exists if the service starts at boot; empty if every installed service does.
 	boot string
-	// links matches files that kardianos/service leaves behind when it uninstalls.
+	// links is a pattern for files that kardianos/service leaves behind when it uninstalls.
 	links string
 	logs  func(spec) string
 }
 
-// unitDirs are the directories from which systemd reads units, besides the one that install writes to.
+// unitDirs lists the directories where systemd looks for units, other than the one install writes to.
 var unitDirs = []string{
 	"/etc/systemd/system.control", "/run/systemd/system.control", "/run/systemd/transient", "/run/systemd/system",
 	"/usr/local/lib/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system",
 }
 
-// managers returns the supported service managers, by kardianos/service's names for them.
+// managers maps kardianos/service's names to the supported service managers.
 func managers() map[string]manager {
 	unit := Name + ".service"
 	script := filepath.Join("/etc/init.d", Name)
@@ -81,23 +81,23 @@ func managers() map[string]manager {
 	return m
 }
 
-// detect returns the service manager that runs on the computer with the file system root. platform is the one that
-// kardianos/service assumes, which may be installed without running, as in a container.
+// detect returns the service manager that runs on the computer with the file system root. platform is the manager that
+// kardianos/service detected; it may be installed but not running, for example in a container.
 func detect(platform, root string) (manager, error) {
 	m, ok := managers()[platform]
 	sign := map[string]string{"systemd": "run/systemd/system", "OpenRC": "run/openrc", "SysV init": "etc/init.d"}[m.system]
 	if _, err := os.Stat(filepath.Join(root, sign)); err != nil {
 		ok = false
 	}
-	if m.system == "SysV init" { // assumed if nothing else is found
+	if m.system == "SysV init" { // kardianos/service's fallback
 		first, _ := os.ReadFile(filepath.Join(root, "proc/1/comm"))
 		_, err := exec.LookPath("service")
 		ok = ok && err == nil && string(first) == "init\n"
 	}
 	if !ok {
 		return manager{}, &Error{CodeNoManager,
-			"no service manager runs here that is supported: systemd, OpenRC, SysV init, launchd or Windows",
-			"start `service-backend --config FILE` from what starts programs here; it ends in order at SIGTERM"}
+			"no supported service manager is running here: systemd, OpenRC, SysV init, launchd or Windows",
+			"start `service-backend --config FILE` with your own process manager; it shuts down cleanly on SIGTERM"}
 	}
 	return m, nil
 }
@@ -112,7 +112,7 @@ type control interface {
 	Status() (service.Status, error)
 }
 
-// config returns the service s, with the description text, in the form that kardianos/service registers.
+// config returns the kardianos/service configuration of service s with the description text.
 func (m manager) config(s spec, text string) *service.Config {
 	c := &service.Config{
 		Name: m.name, DisplayName: Name, Description: "HTTP server of the service", Executable: s.Program, UserName: s.User,
@@ -127,13 +127,13 @@ func (m manager) config(s spec, text string) *service.Config {
 	return c
 }
 
-// open returns the handle for the service s with the description text.
+// open returns the handle for service s with the description text.
 func (m manager) open(s spec, text string) (control, error) {
 	return service.New(nil, m.config(s, text))
 }
 
-// read returns the registered description, or fs.ErrNotExist if there is none. A description that install did not write
-// is an error.
+// read returns the registered description, or fs.ErrNotExist if there is none. It returns an error for a description
+// that install did not write.
 func (m manager) read() (string, spec, error) {
 	for _, path := range m.others {
 		if _, err := os.Lstat(path); err == nil {
@@ -159,7 +159,7 @@ func (m manager) foreign(path string) error {
 		"manage it with " + m.system + " itself, or remove it first"}
 }
 
-// readFile reads a description, and refuses symbolic links, because systemd's masks are links.
+// readFile reads a description. It refuses symbolic links, because systemd masks units with them.
 func readFile(path string) (string, error) {
 	info, err := os.Lstat(path)
 	if err != nil {
@@ -173,7 +173,7 @@ func readFile(path string) (string, error) {
 	return string(data), err
 }
 
-// starts reports whether the service starts with the system.
+// starts reports whether the service starts at boot.
 func (m manager) starts() bool {
 	if m.boot == "" {
 		return true
@@ -182,22 +182,22 @@ func (m manager) starts() bool {
 	return len(found) > 0
 }
 
-// state asks the service manager about a service that is installed.
+// state queries the service manager for the state of an installed service.
 func (m manager) state(ctx context.Context, c control) (state string, pid int, detail string) {
 	if m.system == "systemd" {
-		return m.unitState(ctx) // kardianos/service reports a unit that systemd keeps restarting as running
+		return m.unitState(ctx) // kardianos/service reports a unit as running while systemd keeps restarting it
 	}
 	status, err := c.Status()
 	switch {
 	case status == service.StatusRunning:
 		return StateRunning, 0, ""
 	case status == service.StatusStopped,
-		m.system == "SysV init" && errors.As(err, new(*exec.ExitError)): // its script exits with 3
+		m.system == "SysV init" && errors.As(err, new(*exec.ExitError)): // its script exits with status 3
 		return StateStopped, 0, ""
 	case err != nil:
 		return StateUnknown, 0, err.Error()
 	}
-	return StateUnknown, 0, "the service manager did not say"
+	return StateUnknown, 0, "the service manager reported no state"
 }
 
 func (m manager) unitState(ctx context.Context) (state string, pid int, detail string) {
@@ -223,10 +223,10 @@ func (m manager) unitState(ctx context.Context) (state string, pid int, detail s
 	case "inactive":
 		return StateStopped, 0, ""
 	}
-	return StateUnknown, 0, "systemd's answer cannot be read"
+	return StateUnknown, 0, "cannot parse the output of systemctl show"
 }
 
-// refused returns an error of the service manager with its next step, or nil.
+// refused wraps an error of the service manager with a fix hint. It returns nil for a nil error.
 func (m manager) refused(action string, s spec, err error) error {
 	switch {
 	case err == nil:
@@ -241,7 +241,7 @@ func (m manager) refused(action string, s spec, err error) error {
 func notRoot() error {
 	hint := "run it with sudo"
 	if runtime.GOOS == "windows" {
-		hint = "run it in a terminal that was opened as administrator"
+		hint = "run it in a terminal that you opened as administrator"
 	}
 	return &Error{CodeNotRoot, "only an administrator can change a system service", hint}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/kardianos/service"
 )
 
-// fake is a service manager that registers files. A failing install leaves its file behind.
+// fake is a service manager that registers files. If install fails, it leaves its file behind.
 type fake struct {
 	path, text string
 	fails      map[string]bool
@@ -65,7 +65,7 @@ func (f *fake) Status() (service.Status, error) {
 	return service.StatusStopped, nil
 }
 
-// in returns OpenRC with its files in a temporary directory, and its fake service.
+// in returns an OpenRC manager with its files in a temporary directory, and its fake service.
 func in(t *testing.T) (manager, *fake) {
 	t.Helper()
 	dir := t.TempDir()
@@ -81,28 +81,28 @@ func TestRegister_CreatesUpdatesAndLeavesAlone(t *testing.T) {
 	}
 	change, err := m.register(t.Context(), f, sample, registered{})
 	if err != nil || change != Created {
-		t.Fatalf("%q, %v", change, err)
+		t.Fatalf("got %q, %v; want created", change, err)
 	}
 	if info, err := os.Stat(m.path); err != nil || info.Mode().Perm() != 0o755 {
-		t.Errorf("%v, %v", info, err)
+		t.Errorf("got %v, %v; want mode 0755", info, err)
 	}
 	text, s, err := m.read()
 	if diff := cmp.Diff(sample, s); err != nil || diff != "" {
 		t.Errorf("%v\n%s", err, diff)
 	}
 	if change, err := m.register(t.Context(), f, sample, registered{text: text}); err != nil || change != Unchanged {
-		t.Errorf("%q, %v", change, err)
+		t.Errorf("got %q, %v; want unchanged", change, err)
 	}
 	f.running, f.calls = true, nil
 	if change, err := m.register(t.Context(), f, sample, registered{text: text + "# changed\n"}); err != nil || change != Updated {
-		t.Errorf("%q, %v", change, err)
+		t.Errorf("got %q, %v; want updated", change, err)
 	}
 	if diff := cmp.Diff([]string{"stop", "uninstall", "install"}, f.calls); diff != "" {
 		t.Error(diff)
 	}
-	m.boot = filepath.Join(t.TempDir(), "none") // disabled by a person or by an interrupted install
+	m.boot = filepath.Join(t.TempDir(), "none") // not enabled, because a person disabled it or an install was interrupted
 	if change, err := m.register(t.Context(), f, sample, registered{text: text}); err != nil || change != Updated {
-		t.Errorf("%q, %v", change, err)
+		t.Errorf("got %q, %v; want updated", change, err)
 	}
 }
 
@@ -112,17 +112,17 @@ func TestRegister_LeavesNothingHalfDone(t *testing.T) {
 	_, err := m.register(t.Context(), f, sample, registered{})
 	refused(t, err, CodeRefused)
 	if _, err := os.Stat(m.path); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("a file is left: %v", err)
+		t.Errorf("stat after a failed registration: got %v, want not exist", err)
 	}
 	f.fails["uninstall"] = true // unregistering fails as well
 	_, err = m.register(t.Context(), f, sample, registered{})
 	refused(t, err, CodeRefused)
 	if _, err := os.Stat(m.path); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("a file is left: %v", err)
+		t.Errorf("stat after a failed registration: got %v, want not exist", err)
 	}
 }
 
-// TestRegister_RestoresWhatRanBeforeAFailedUpdate makes each step of an update fail.
+// TestRegister_RestoresWhatRanBeforeAFailedUpdate fails each step of an update in turn.
 func TestRegister_RestoresWhatRanBeforeAFailedUpdate(t *testing.T) {
 	for _, step := range []string{"stop", "uninstall", "install"} {
 		for _, runs := range []bool{true, false} {
@@ -142,21 +142,21 @@ func TestRegister_RestoresWhatRanBeforeAFailedUpdate(t *testing.T) {
 				_, err := m.register(t.Context(), f, sample, before)
 				refused(t, err, CodeRefused)
 				if text, _, err := m.read(); err != nil || text != was.text {
-					t.Errorf("registered is %q, %v", text, err)
+					t.Errorf("got description %q, %v; want the previous one", text, err)
 				}
 				if info, err := os.Stat(m.path); err != nil || info.Mode().Perm() != m.mode {
-					t.Errorf("%v, %v", info, err)
+					t.Errorf("got file %v, %v; want the manager's mode", info, err)
 				}
 				if was.running != runs {
-					t.Errorf("running is %v", was.running)
+					t.Errorf("running is %v after the failed update", was.running)
 				}
 			})
 		}
 	}
 }
 
-// TestRegister_KeepsTheDescriptionItCannotRestore expects the service's settings where the next install looks for them,
-// and an error that names both failures.
+// TestRegister_KeepsTheDescriptionItCannotRestore checks that the previous settings remain in the file that the next
+// install reads, and that the error names both failures.
 func TestRegister_KeepsTheDescriptionItCannotRestore(t *testing.T) {
 	m, f := in(t)
 	was := &fake{path: m.path, text: f.text + "# old\n", fails: map[string]bool{}}
@@ -170,7 +170,7 @@ func TestRegister_KeepsTheDescriptionItCannotRestore(t *testing.T) {
 		t.Error(err)
 	}
 	if text, _, err := m.read(); err != nil || text != was.text {
-		t.Errorf("what was installed before is %q, %v", text, err)
+		t.Errorf("got description %q, %v; want the previous one", text, err)
 	}
 }
 
@@ -194,11 +194,11 @@ func TestUninstall_KeepsDataAndRemovesLinks(t *testing.T) {
 	}
 	for _, path := range []string{m.path, link} {
 		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("%s is left: %v", path, err)
+			t.Errorf("stat %s after uninstall: got %v, want not exist", path, err)
 		}
 	}
 	if f.running {
-		t.Error("it still runs")
+		t.Error("the service is still running after uninstall")
 	}
 }
 
@@ -225,7 +225,7 @@ func TestRead_RefusesWhatOthersInstalled(t *testing.T) {
 	refused(t, err, CodeForeign)
 }
 
-// TestDetect_RefusesAServiceManagerThatDoesNotRun simulates each manager as only installed, then as running.
+// TestDetect_RefusesAServiceManagerThatDoesNotRun simulates each manager first as installed only, then as running.
 func TestDetect_RefusesAServiceManagerThatDoesNotRun(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	if err := os.WriteFile(filepath.Join(os.Getenv("PATH"), "service"), []byte("#!/bin/sh\n"), 0o755); err != nil {
@@ -243,7 +243,7 @@ func TestDetect_RefusesAServiceManagerThatDoesNotRun(t *testing.T) {
 			}
 		}
 		if platform == "unix-systemv" {
-			_, err := detect(platform, root) // in a container
+			_, err := detect(platform, root) // as in a container
 			refused(t, err, CodeNoManager)
 			if err := os.WriteFile(filepath.Join(root, "proc/1/comm"), []byte("init\n"), 0o644); err != nil {
 				t.Fatal(err)
@@ -308,6 +308,6 @@ func TestUserCommands(t *testing.T) {
 	refused(t, err, CodeUser)
 	var e *Error
 	if !errors.As(err, &e) || !strings.Contains(e.FixHint, "sudo sysadminctl -addUser") {
-		t.Errorf("no command for macOS: %v", err)
+		t.Errorf("want the command for macOS in the fix hint: %v", err)
 	}
 }

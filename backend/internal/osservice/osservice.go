@@ -1,10 +1,10 @@
-// Package osservice registers service-backend with the system's service manager: systemd, OpenRC, SysV init, launchd or
-// the Windows Service Control Manager. It creates what the server needs (a user, settings, keys, a data directory) and
-// describes the service. kardianos/service registers, starts and stops it.
+// Package osservice registers service-backend with the system's service manager: systemd, OpenRC, SysV init, launchd
+// or the Windows Service Control Manager. It creates the user, settings, keys and data directory that the server
+// needs, and writes the service description. kardianos/service registers, starts and stops the service.
 //
 // kardianos/service removes a service of the same name even if somebody else installed it, may leave a partial
-// installation behind, and reports little. So every description contains a mark, and nothing without that mark is
-// changed.
+// installation behind, and reports few details. So every description contains a mark, and this package changes only
+// services with that mark.
 package osservice
 
 import (
@@ -18,20 +18,20 @@ import (
 // Name is the name of the service, and of its user on Linux.
 const Name = "service-backend"
 
-// Codes of errors.
+// Error codes.
 const (
 	CodeNoManager    = "no_service_manager"
 	CodeNotInstalled = "service_not_installed"
 	CodeNotRoot      = "not_root"
-	CodeForeign      = "service_not_ours" // a package or a person installed a service of this name
+	CodeForeign      = "service_not_ours" // a package or a person installed a service with this name
 	CodeUser         = "service_user"
-	CodeSettings     = "service_settings" // the user cannot run the server with these settings
+	CodeSettings     = "service_settings" // the service's user cannot run the server with these settings
 	CodeRefused      = "service_manager_refused"
 	CodeFile         = "service_file"
 	CodeUnsupported  = "service_unsupported"
 )
 
-// Error is a refusal with its next step.
+// Error is a refused action, with a hint on how to fix it.
 type Error struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
@@ -50,7 +50,7 @@ const (
 	StateUnknown  = "unknown"
 )
 
-// The changes of a registration by install or uninstall.
+// How install or uninstall changed the registration.
 const (
 	Created   = "created"
 	Updated   = "updated"
@@ -58,25 +58,25 @@ const (
 	Removed   = "removed"
 )
 
-// Report describes the service as its manager reports it.
+// Report describes the service as reported by its manager.
 type Report struct {
 	System   string `json:"system"`
 	Name     string `json:"name"`
 	State    string `json:"state"`
-	Change   string `json:"change,omitempty"` // by install or uninstall
+	Change   string `json:"change,omitempty"` // made by install or uninstall
 	AtBoot   bool   `json:"atBoot"`
-	File     string `json:"file,omitempty"` // describes the service; empty at the Service Control Manager
+	File     string `json:"file,omitempty"` // the description's path; empty for the Service Control Manager
 	Program  string `json:"program,omitempty"`
 	Settings string `json:"settings,omitempty"`
 	Data     string `json:"data,omitempty"`
 	User     string `json:"user,omitempty"`
-	Outdated bool   `json:"outdated"` // install would write another description
+	Outdated bool   `json:"outdated"` // install would write a different description
 	PID      int    `json:"pid,omitempty"`
 	Detail   string `json:"detail,omitempty"` // the manager's message about a failure
-	// Created lists what install created for the server, Kept what uninstall left.
+	// Created lists what install created for the server; Kept lists what uninstall left behind.
 	Created []string `json:"created,omitempty"`
 	Kept    []string `json:"kept,omitempty"`
-	// Logs is the command or place that shows the server's log.
+	// Logs is the command or the place to look for the server's log.
 	Logs string `json:"logs,omitempty"`
 }
 
@@ -84,7 +84,7 @@ type Report struct {
 type spec struct {
 	Program  string
 	Settings string // path of the settings file
-	Data     string // directory that the server may write
+	Data     string // directory that the server writes to
 	User     string
 	Stop     int // seconds that the server may take to stop
 }
@@ -95,25 +95,25 @@ var (
 	plainUser  = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*$`)
 )
 
-// validate refuses values that a unit or a shell script would interpret.
+// validate rejects values with characters that a unit or a shell script would interpret.
 func (s spec) validate(goos string) error {
 	pattern := plainPath
 	if goos == "darwin" || goos == "windows" { // these descriptions are not scripts
 		pattern = spacedPath
 	}
 	for _, path := range []string{s.Program, s.Settings, s.Data} {
-		if !pattern.MatchString(path) || goos == "darwin" && strings.Contains(path, "--") { // it ends XML comments
-			return &Error{CodeUnsupported, "a service's file cannot hold the path " + path,
-				"move it to an absolute path of letters, digits and / . _ + @ -"}
+		if !pattern.MatchString(path) || goos == "darwin" && strings.Contains(path, "--") { // -- would end an XML comment
+			return &Error{CodeUnsupported, "a service description cannot contain the path " + path,
+				"use an absolute path of letters, digits and / . _ + @ -"}
 		}
 	}
 	if goos != "windows" && !plainUser.MatchString(s.User) {
-		return &Error{CodeUser, "a service cannot run as the user " + s.User, "name a user of letters, digits, - and _"}
+		return &Error{CodeUser, "a service cannot run as the user " + s.User, "use a name of letters, digits, - and _"}
 	}
 	return nil
 }
 
-// Defaults returns the settings file, the data directory and the user of a service on this system.
+// Defaults returns the default settings file, data directory and user of a service on this system.
 func Defaults() (settings, data, userName string) { return defaults(runtime.GOOS) }
 
 func defaults(goos string) (settings, data, userName string) {

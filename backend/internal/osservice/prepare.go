@@ -19,8 +19,8 @@ import (
 	"time"
 )
 
-// ensureUser returns the service's user and creates it if the system has a standard command for that. Windows has an
-// account for each service; there the user is nil.
+// ensureUser returns the service's user. It creates the user if the system has a standard command for that. On Windows
+// it returns nil, because each service has its own account there.
 func ensureUser(ctx context.Context, s spec) (u *user.User, created []string, err error) {
 	if runtime.GOOS == "windows" {
 		return nil, nil, nil
@@ -59,17 +59,17 @@ func userCommands(s spec, goos string, look func(string) (string, error)) ([][]s
 			{"adduser", "-S", "-D", "-H", "-h", s.Data, "-s", "/sbin/nologin", "-G", s.User, s.User}}, nil
 	}
 	return nil, &Error{CodeUser, "there is no user " + s.User + ", and neither useradd nor adduser is installed",
-		"create a system user of that name without a login shell, then try again; or name a user with --user"}
+		"create a system user with that name and without a login shell, then try again; or choose another with --user"}
 }
 
-// files returns the paths of the settings file and of the key files in its folder.
+// files returns the path of the settings file and the paths of the key files next to it.
 func (s spec) files() []string {
 	dir := filepath.Dir(s.Settings)
 	return []string{s.Settings, filepath.Join(dir, "hmac.key"), filepath.Join(dir, "credentials.key")}
 }
 
-// ensureFiles writes a settings file with new keys and creates a data directory, unless the settings file exists. That
-// file is written last, so that an interrupted install starts again; an existing key is kept.
+// ensureFiles writes a settings file with new keys and creates a data directory, unless the settings file exists. It
+// writes that file last, so that an interrupted install starts again. It keeps existing keys.
 func ensureFiles(s spec, u *user.User) (created []string, err error) {
 	files := s.files()
 	if _, err := os.Stat(s.Settings); !errors.Is(err, fs.ErrNotExist) {
@@ -102,7 +102,7 @@ func ensureFiles(s spec, u *user.User) (created []string, err error) {
 	return append(created, s.Settings), nil
 }
 
-// ensureData creates the data directory unless it exists.
+// ensureData creates the data directory if it does not exist.
 func ensureData(dir string, u *user.User) (created []string, err error) {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return nil, err
@@ -115,7 +115,7 @@ func ensureData(dir string, u *user.User) (created []string, err error) {
 	return []string{dir}, own(dir, u, 0o700)
 }
 
-// write creates a file that only the user can read, from the start.
+// write creates a file that nobody but the user can ever read.
 func write(path string, data []byte, u *user.User, mode os.FileMode) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".new-*") // mode 0600
 	if err != nil {
@@ -132,14 +132,14 @@ func write(path string, data []byte, u *user.User, mode os.FileMode) error {
 	return os.Rename(f.Name(), path)
 }
 
-// Checked is the output of `service-backend service check`: what the service manager needs to know about the settings.
+// Checked is the output of `service-backend service check`: the settings that the service manager needs to know.
 type Checked struct {
-	Data         string `json:"data"`         // directory of the SQLite file; empty with PostgreSQL
+	Data         string `json:"data"`         // directory of the SQLite file; empty for PostgreSQL
 	DrainSeconds int    `json:"drainSeconds"` // how long open requests may take after the stop signal
 }
 
-// check runs the program to read the settings as the service will: as its user and without variables of this shell. It
-// adds the results to s.
+// check runs the program to validate the settings as the service will read them: as the service's user and without
+// this shell's environment. It adds the results to s.
 func (s *spec) check(ctx context.Context, u *user.User) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -155,7 +155,7 @@ func (s *spec) check(ctx context.Context, u *user.User) error {
 	err := cmd.Run()
 	if errors.Is(err, fs.ErrPermission) {
 		return &Error{CodeSettings, "the user " + s.User + " cannot run " + s.Program,
-			"move the program to where every user can run it, such as /usr/local/bin"}
+			"move the program to a directory where every user can run it, such as /usr/local/bin"}
 	}
 	if err == nil {
 		err = json.Unmarshal(out.Bytes(), &checked)
@@ -164,13 +164,13 @@ func (s *spec) check(ctx context.Context, u *user.User) error {
 		message := strings.TrimSpace(strings.TrimPrefix(complaint.String(), "service-backend: "))
 		return &Error{CodeSettings,
 			"the user " + s.User + " cannot run the server with " + s.Settings + ": " + cmp.Or(message, err.Error()),
-			"correct that file, or who may read what it names, then try again"}
+			"correct that file or the permissions of the files it names, then try again"}
 	}
 	s.Stop = checked.DrainSeconds + 30
 	if checked.Data != "" {
 		s.Data = checked.Data
 		return nil
 	}
-	_, err = ensureData(s.Data, u) // a service needs its own directory even if the data is in PostgreSQL
+	_, err = ensureData(s.Data, u) // a service needs a directory even if it uses PostgreSQL
 	return err
 }

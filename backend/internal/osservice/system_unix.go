@@ -51,5 +51,5 @@ func credential(u *user.User) (*syscall.Credential, error) {
 	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, errors.Join(badUID, badGID)
 }
 
-// finish does nothing, because every file belongs to the user already.
+// finish does nothing, because the user already owns every file.
 func finish(spec, []string) error { return nil }

@@ -15,7 +15,7 @@ import (
 
 func isRoot() bool { return windows.GetCurrentProcessToken().IsElevated() }
 
-// description returns the description of the Windows service name.
+// description returns the description of the Windows service with this name.
 func description(_, name string) (string, error) {
 	h, err := windows.OpenSCManager(nil, nil, windows.SC_MANAGER_CONNECT)
 	if err != nil {
@@ -46,7 +46,7 @@ func programData() string {
 	return `C:\ProgramData`
 }
 
-// own does nothing: finish sets the access rights once Windows knows the service's account.
+// own does nothing: finish sets the permissions once Windows has created the service's account.
 func own(string, *user.User, os.FileMode) error { return nil }
 
 func runAs(*exec.Cmd, *user.User) error { return nil }

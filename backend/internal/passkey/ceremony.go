@@ -19,7 +19,7 @@ const (
 	maxSealed = 8 << 10 // bytes
 )
 
-// ceremony is the state between Begin and Finish.
+// ceremony is the state kept between Begin and Finish.
 type ceremony struct {
 	Kind    string
 	Account string `json:",omitempty"`
@@ -32,7 +32,7 @@ type sealer struct{ gcm cipher.AEAD }
 
 func newSealer(key []byte) (sealer, error) {
 	if len(key) != 32 {
-		return sealer{}, fmt.Errorf("passkeys: the key has %d bytes, need 32", len(key))
+		return sealer{}, fmt.Errorf("passkeys: the key has %d bytes, want 32", len(key))
 	}
 	block, err := aes.NewCipher(key)
 	if err != nil {
@@ -55,7 +55,7 @@ func (s sealer) close(c ceremony) (string, error) {
 func (s sealer) open(sealed string) (ceremony, error) {
 	var c ceremony
 	if len(sealed) > maxSealed {
-		return c, errors.New("opening a ceremony: too long")
+		return c, errors.New("open ceremony: too long")
 	}
 	raw, err := base64.RawURLEncoding.DecodeString(sealed)
 	if err != nil {

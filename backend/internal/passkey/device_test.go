@@ -21,14 +21,14 @@ import (
 
 const site = "https://glasses.example"
 
-// device is an authenticator with one passkey.
+// device simulates an authenticator with one passkey.
 type device struct {
 	key     *ecdsa.PrivateKey
 	id      []byte
 	handle  []byte
 	counter uint32
 	origin  string
-	flags   byte // in every answer: user present and verified
+	flags   byte // in every response: user present and verified
 }
 
 func newDevice(t *testing.T) *device {
@@ -47,13 +47,13 @@ func (d *device) client(kind, challenge string) []byte {
 	return text
 }
 
-// state returns the authenticator data: RP id hash, flags combined with more, and counter.
+// state returns the authenticator data: the hash of the RP ID, the flags with more added, and the counter.
 func (d *device) state(more byte) []byte {
 	host := sha256.Sum256([]byte("glasses.example"))
 	return binary.BigEndian.AppendUint32(append(host[:], d.flags|more), d.counter)
 }
 
-// make answers navigator.credentials.create.
+// make responds to navigator.credentials.create.
 func (d *device) make(t *testing.T, options []byte) []byte {
 	t.Helper()
 	var o struct {
@@ -93,7 +93,7 @@ func (d *device) make(t *testing.T, options []byte) []byte {
 	return text
 }
 
-// sign answers navigator.credentials.get.
+// sign responds to navigator.credentials.get.
 func (d *device) sign(t *testing.T, options []byte) []byte {
 	t.Helper()
 	var o struct{ PublicKey struct{ Challenge string } }
@@ -115,7 +115,7 @@ func (d *device) sign(t *testing.T, options []byte) []byte {
 	return text
 }
 
-// memoryStore is the store of one account; storetest tests the real ones.
+// memoryStore stores one account; storetest tests the real stores.
 type memoryStore struct {
 	holder Holder
 

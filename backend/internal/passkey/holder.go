@@ -8,9 +8,9 @@ import (
 	"github.com/go-webauthn/webauthn/webauthn"
 )
 
-// Methods that the WebAuthn library requires of an account.
+// The WebAuthn library requires these methods of an account.
 
-// WebAuthnID returns the account's id, which authenticators store and send back.
+// WebAuthnID returns the account ID, which authenticators store and send back.
 func (h Holder) WebAuthnID() []byte { return []byte(h.ID) }
 
 // WebAuthnName returns the name that the authenticator shows.
@@ -19,7 +19,7 @@ func (h Holder) WebAuthnName() string { return h.Email }
 // WebAuthnDisplayName returns the name that the authenticator shows.
 func (h Holder) WebAuthnDisplayName() string { return h.Email }
 
-// WebAuthnCredentials returns the credentials that can be decoded; the others cannot sign anybody in.
+// WebAuthnCredentials returns the credentials that can be decoded. The others cannot be used to sign in.
 func (h Holder) WebAuthnCredentials() []webauthn.Credential {
 	var all []webauthn.Credential
 	for _, p := range h.Passkeys {

@@ -1,6 +1,6 @@
-// Package passkey registers an account's passkeys (WebAuthn) and signs in with them. The state of a ceremony between
-// its two steps is kept in the browser, encrypted, for five minutes. The package knows neither pages nor SQL, and only
-// the id and address of accounts.
+// Package passkey registers an account's passkeys (WebAuthn) and signs people in with them. Between its two steps, the
+// browser holds the state of a ceremony, encrypted, for five minutes. The package knows nothing about pages or SQL,
+// and only the ID and address of an account.
 package passkey
 
 import (
@@ -23,41 +23,40 @@ import (
 
 // Errors that callers check for.
 var (
-	// ErrInvalid is returned for an answer that does not match its ceremony, and for a ceremony that has expired or
-	// is finished.
-	ErrInvalid = errors.New("passkey's answer is not valid")
+	// ErrInvalid is returned for a response that does not match its ceremony, and for an expired or finished ceremony.
+	ErrInvalid = errors.New("passkey's response is not valid")
 	// ErrUnknown is returned for an unknown account or passkey.
 	ErrUnknown   = errors.New("unknown passkey")
-	ErrSuspended = errors.New("account of the passkey is suspended")
-	// ErrClone is returned if a passkey's counter went backwards: there may be a copy of the passkey.
+	ErrSuspended = errors.New("passkey's account is suspended")
+	// ErrClone is returned if a passkey's counter went backwards, which suggests that the passkey was copied.
 	ErrClone     = errors.New("passkey may have been copied")
-	ErrLastWayIn = errors.New("last way to sign in")
-	ErrTooMany   = errors.New("account has as many passkeys as it may")
+	ErrLastWayIn = errors.New("passkey is the last way to sign in")
+	ErrTooMany   = errors.New("account has reached its limit of passkeys")
 	// ErrAddress is returned for a site whose host is an IP address: browsers allow passkeys for host names only.
-	ErrAddress = errors.New("site's address cannot have passkeys")
+	ErrAddress = errors.New("passkeys need a site with a host name")
 )
 
 const (
-	// MaxPasskeys bounds the passkeys of an account.
+	// MaxPasskeys is the maximum number of passkeys per account.
 	MaxPasskeys = 20
-	life        = 5 * time.Minute // of a ceremony
+	life        = 5 * time.Minute // how long a ceremony may take
 	maxAnswer   = 64 << 10        // bytes
 	maxName     = 60              // characters
-	maxTries    = 5               // answers per ceremony
+	maxTries    = 5               // responses per ceremony
 
-	// verification is required because a passkey is the only factor: the device must check who holds it (PIN,
-	// fingerprint, face).
+	// verification is required because a passkey is the only factor: the device must verify its holder with a PIN, a
+	// fingerprint or face recognition.
 	verification = protocol.VerificationRequired
 )
 
-// Passkey is a passkey as shown to its owner.
+// Passkey describes a passkey to its owner.
 type Passkey struct {
 	ID, Name  string
 	CreatedAt time.Time
-	UsedAt    time.Time // zero: never
+	UsedAt    time.Time // zero if it was never used
 }
 
-// Stored is a passkey as stored: its credential id, its public key and flags as JSON, and its counter.
+// Stored is a passkey as stored: its credential ID, its public key and flags as JSON, and its counter.
 type Stored struct {
 	Passkey
 	AccountID    string
@@ -77,14 +76,14 @@ type Holder struct {
 type Store interface {
 	// PasskeyHolder returns ErrUnknown for an unknown account.
 	PasskeyHolder(ctx context.Context, accountID string) (Holder, error)
-	// TryCeremony counts an answer to a ceremony, across all processes. It reports false if the ceremony is finished
-	// or has had limit answers. Its row may be deleted after until.
+	// TryCeremony counts a response to a ceremony, across all processes. It returns false if the ceremony is finished or
+	// has already had limit responses. The store may delete the count after until.
 	TryCeremony(ctx context.Context, challenge string, until, now time.Time, most int) (bool, error)
-	// InsertPasskey finishes a ceremony and stores its passkey in one transaction. It returns ErrTooMany if the
-	// account already has most passkeys, and ErrInvalid for a known credential or a finished ceremony.
+	// InsertPasskey finishes a ceremony and stores its passkey in one transaction. It returns ErrTooMany if the account
+	// already has most passkeys, and ErrInvalid for a known credential or a finished ceremony.
 	InsertPasskey(ctx context.Context, p Stored, most int, challenge string, e audit.Entry) error
-	// UsePasskey finishes a ceremony and stores the passkey's new state in one transaction. It reports false if the
-	// stored counter is no longer was. It returns ErrInvalid if the ceremony is finished.
+	// UsePasskey finishes a ceremony and stores the passkey's new state in one transaction. It returns false if the
+	// stored counter no longer equals was, and ErrInvalid if the ceremony is finished.
 	UsePasskey(ctx context.Context, p Stored, was uint32, challenge string) (bool, error)
 	// DeletePasskey returns ErrUnknown or ErrLastWayIn.
 	DeletePasskey(ctx context.Context, id string, e audit.Entry) error
@@ -95,16 +94,16 @@ type Options struct {
 	Store Store
 	// SiteURL is the URL of the pages. Passkeys are bound to its host permanently.
 	SiteURL string
-	// Name is the site's name as shown by the browser.
+	// Name is the site name that the browser shows.
 	Name string
-	// Key encrypts ceremonies: 32 bytes, the same on every replica.
+	// Key encrypts ceremonies. It has 32 bytes and must be the same on every replica.
 	Key []byte
-	// Added is called after an account got a passkey; it may be nil.
+	// Added is called after a passkey was added to an account; it may be nil.
 	Added func(ctx context.Context, accountID string)
 	Now   func() time.Time
 }
 
-// Service runs the ceremonies.
+// Service runs the registration and sign-in ceremonies.
 type Service struct {
 	store Store
 	web   *webauthn.WebAuthn
@@ -113,7 +112,7 @@ type Service struct {
 	seal  sealer
 }
 
-// New returns a service, or ErrAddress for a site that cannot have passkeys.
+// New returns a service, or ErrAddress for a site that cannot use passkeys.
 func New(o Options) (*Service, error) {
 	site, err := url.Parse(o.SiteURL)
 	if err != nil || protocol.ValidateRPID(site.Hostname()) != nil {
@@ -148,15 +147,15 @@ func New(o Options) (*Service, error) {
 	return &Service{store: o.Store, web: web, added: o.Added, now: o.Now, seal: seal}, nil
 }
 
-// algorithms includes at least one that each authenticator supports.
+// algorithms has at least one algorithm that each authenticator supports.
 var algorithms = []protocol.CredentialParameter{
 	{Type: protocol.PublicKeyCredentialType, Algorithm: webauthncose.AlgES256},
 	{Type: protocol.PublicKeyCredentialType, Algorithm: webauthncose.AlgEdDSA},
 	{Type: protocol.PublicKeyCredentialType, Algorithm: webauthncose.AlgRS256},
 }
 
-// BeginRegister returns the options of navigator.credentials.create, as JSON, and the ceremony for FinishRegister. It
-// returns ErrUnknown, ErrSuspended or ErrTooMany.
+// BeginRegister returns the options for navigator.credentials.create, as JSON, and the ceremony for FinishRegister.
+// The error may be ErrUnknown, ErrSuspended or ErrTooMany.
 func (s *Service) BeginRegister(ctx context.Context, accountID string) (options []byte, sealed string, err error) {
 	who, err := s.holder(ctx, accountID)
 	if err != nil {
@@ -173,8 +172,8 @@ func (s *Service) BeginRegister(ctx context.Context, accountID string) (options 
 	return s.begun(creation, ceremony{Kind: registering, Account: accountID, Session: *session})
 }
 
-// FinishRegister checks the browser's answer and stores the passkey under the given name. It returns ErrInvalid,
-// ErrTooMany or ErrSuspended.
+// FinishRegister checks the browser's response and stores the passkey under the given name. The error may be
+// ErrInvalid, ErrTooMany or ErrSuspended.
 func (s *Service) FinishRegister(
 	ctx context.Context, accountID, sealed string, response []byte, name string, by audit.Actor,
 ) (Passkey, error) {
@@ -212,8 +211,8 @@ func (s *Service) FinishRegister(
 	return p.Passkey, nil
 }
 
-// BeginLogin returns the options of navigator.credentials.get, as JSON, and the ceremony for FinishLogin. It does not
-// need to know the account.
+// BeginLogin returns the options for navigator.credentials.get, as JSON, and the ceremony for FinishLogin. It does not
+// need the account.
 func (s *Service) BeginLogin(context.Context) (options []byte, sealed string, err error) {
 	assertion, session, err := s.web.BeginDiscoverableLogin(webauthn.WithUserVerification(verification))
 	if err != nil {
@@ -222,8 +221,8 @@ func (s *Service) BeginLogin(context.Context) (options []byte, sealed string, er
 	return s.begun(assertion, ceremony{Kind: signingIn, Session: *session})
 }
 
-// FinishLogin checks the browser's answer and returns the account of its passkey. It returns ErrInvalid, ErrUnknown,
-// ErrClone or ErrSuspended.
+// FinishLogin checks the browser's response and returns the ID of the passkey's account. The error may be ErrInvalid,
+// ErrUnknown, ErrClone or ErrSuspended.
 func (s *Service) FinishLogin(ctx context.Context, sealed string, response []byte) (string, error) {
 	c, err := s.opened(sealed, signingIn, response)
 	if err != nil {
@@ -274,7 +273,7 @@ func (s *Service) List(ctx context.Context, accountID string) ([]Passkey, error)
 	return all, err
 }
 
-// Remove deletes a passkey of the account. It returns ErrUnknown or ErrLastWayIn.
+// Remove deletes a passkey of the account. The error may be ErrUnknown or ErrLastWayIn.
 func (s *Service) Remove(ctx context.Context, accountID, id string, by audit.Actor) error {
 	return s.store.DeletePasskey(ctx, id, audit.New(s.now(), accountID, by, "account.passkey_removed", "",
 		"removed a passkey"))
@@ -307,12 +306,13 @@ func (s *Service) opened(sealed, kind string, response []byte) (ceremony, error)
 	return c, nil
 }
 
-// try counts an answer before its signature is checked, so that at most maxTries are checked even concurrently. A
-// wrong answer leaves the ceremony open; the right answer finishes it in the transaction that stores its result.
+// try counts a response before its signature is checked, so that at most maxTries are checked even if they arrive
+// concurrently. A wrong response leaves the ceremony open. The transaction that stores the result of the right one
+// finishes it.
 func (s *Service) try(ctx context.Context, c ceremony) error {
 	ok, err := s.store.TryCeremony(ctx, c.Session.Challenge, c.Until, s.now(), maxTries)
 	if err != nil {
-		return fmt.Errorf("count answer to a passkey ceremony: %w", err)
+		return fmt.Errorf("count response to a passkey ceremony: %w", err)
 	}
 	if !ok {
 		return ErrInvalid
@@ -336,7 +336,7 @@ func named(name string) string {
 	return name
 }
 
-// take stores what is needed to check the next answer, which excludes the attestation.
+// take stores the data needed to check the next response, without the attestation.
 func (p *Stored) take(c *webauthn.Credential) error {
 	kept := *c
 	kept.Attestation = webauthn.CredentialAttestation{}

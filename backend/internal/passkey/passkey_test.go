@@ -29,7 +29,7 @@ func register(t *testing.T, s *Service, d *device, name string) Passkey {
 		t.Fatal(err)
 	}
 	if len(sealed) > 2000 {
-		t.Errorf("a ceremony of %d bytes", len(sealed))
+		t.Errorf("the ceremony has %d bytes, want at most 2000", len(sealed))
 	}
 	p, err := s.FinishRegister(t.Context(), "ada", sealed, d.make(t, options), name, audit.Person())
 	if err != nil {
@@ -53,29 +53,29 @@ func TestRegisterAndSignIn(t *testing.T) {
 	var told []string
 	s.added = func(_ context.Context, accountID string) { told = append(told, accountID) }
 	if p := register(t, s, d, "  my\n phone "); p.Name != "my phone" || p.ID == "" || len(told) != 1 || told[0] != "ada" {
-		t.Errorf("%+v, told %v", p, told)
+		t.Errorf("got %+v, Added called with %v", p, told)
 	}
 	*now = now.Add(time.Hour)
 	for range 2 {
 		if who, err := login(t, s, d); err != nil || who != "ada" {
-			t.Fatalf("%q, %v", who, err)
+			t.Fatalf("signed in as %q, %v; want ada", who, err)
 		}
 	}
 	all, err := s.List(t.Context(), "ada")
 	if err != nil || len(all) != 1 || !all[0].UsedAt.Equal(*now) || store.holder.Passkeys[0].SignCount != 2 {
 		t.Errorf("%+v, %v", all, err)
 	}
-	d.counter = 0 // as for a copy made earlier
+	d.counter = 0 // as in a copy made earlier
 	if _, err := login(t, s, d); !errors.Is(err, ErrClone) {
-		t.Errorf("a counter that decreased: %v", err)
+		t.Errorf("a counter that went backwards: got %v, want ErrClone", err)
 	}
 	d.counter = 10
 	store.holder.Active = false
 	if _, err := login(t, s, d); !errors.Is(err, ErrSuspended) {
-		t.Errorf("suspended: %v", err)
+		t.Errorf("sign-in while suspended: got %v, want ErrSuspended", err)
 	}
 	if _, _, err := s.BeginRegister(t.Context(), "ada"); !errors.Is(err, ErrSuspended) {
-		t.Errorf("suspended: %v", err)
+		t.Errorf("registration while suspended: got %v, want ErrSuspended", err)
 	}
 }
 
@@ -92,7 +92,7 @@ func TestFinish_RefusesWrongAnswers(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := s.FinishLogin(t.Context(), sealed, answer); !errors.Is(err, ErrInvalid) {
-		t.Errorf("the same answer twice: %v", err)
+		t.Errorf("a response used twice: got %v, want ErrInvalid", err)
 	}
 	for name, c := range map[string]struct {
 		spoil func(d *device)
@@ -119,14 +119,14 @@ func TestFinish_RefusesWrongAnswers(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := other.FinishLogin(t.Context(), sealed, answer); !errors.Is(err, ErrInvalid) {
-		t.Errorf("sealed with another key: %v", err)
+		t.Errorf("sealed with another key: got %v, want ErrInvalid", err)
 	}
 	if _, err := s.FinishRegister(t.Context(), "ada", sealed, answer, "", audit.Person()); !errors.Is(err, ErrInvalid) {
-		t.Errorf("the other ceremony: %v", err)
+		t.Errorf("the ceremony of another kind: got %v, want ErrInvalid", err)
 	}
 	*now = now.Add(life)
 	if _, err := s.FinishLogin(t.Context(), sealed, answer); !errors.Is(err, ErrInvalid) {
-		t.Errorf("overdue: %v", err)
+		t.Errorf("an expired ceremony: got %v, want ErrInvalid", err)
 	}
 	create, sealed, err := s.BeginRegister(t.Context(), "ada")
 	if err != nil {
@@ -134,18 +134,18 @@ func TestFinish_RefusesWrongAnswers(t *testing.T) {
 	}
 	if _, err := s.FinishRegister(t.Context(), "bob", sealed, newDevice(t).make(t, create), "",
 		audit.Person()); !errors.Is(err, ErrInvalid) {
-		t.Errorf("another account's ceremony: %v", err)
+		t.Errorf("another account's ceremony: got %v, want ErrInvalid", err)
 	}
 }
 
-// A passkey is the whole sign-in, so a device that only detected a touch is not enough.
+// A passkey is the only factor, so a device that detects only a touch is not enough.
 func TestFinish_RequiresUserVerification(t *testing.T) {
 	s, _, _ := newService(t)
 	d := newDevice(t)
 	register(t, s, d, "")
 	d.flags = 0x01 // user present, not verified
 	if _, err := login(t, s, d); !errors.Is(err, ErrInvalid) {
-		t.Errorf("signing in: %v", err)
+		t.Errorf("sign-in without verification: got %v, want ErrInvalid", err)
 	}
 	options, sealed, err := s.BeginRegister(t.Context(), "ada")
 	if err != nil {
@@ -153,7 +153,7 @@ func TestFinish_RequiresUserVerification(t *testing.T) {
 	}
 	if _, err := s.FinishRegister(t.Context(), "ada", sealed, d.make(t, options), "", audit.Person()); !errors.Is(err,
 		ErrInvalid) {
-		t.Errorf("registering: %v", err)
+		t.Errorf("registration without verification: got %v, want ErrInvalid", err)
 	}
 }
 
@@ -161,7 +161,7 @@ func TestFinishRegister_Names(t *testing.T) {
 	for given, wanted := range map[string]string{"": "Passkey", "\n\t": "Passkey", "a\x00b": "a b", strings.Repeat("ö",
 		70): strings.Repeat("ö", maxName), "\xff": "Passkey"} {
 		if got := named(given); got != wanted {
-			t.Errorf("%q: %q", given, got)
+			t.Errorf("named(%q) returned %q", given, got)
 		}
 	}
 }
@@ -169,19 +169,19 @@ func TestFinishRegister_Names(t *testing.T) {
 func TestNew_RefusesIPAddresses(t *testing.T) {
 	for _, address := range []string{"http://127.0.0.1:8080", "http://[::1]", "", "glasses"} {
 		if _, err := New(Options{SiteURL: address, Key: make([]byte, 32)}); !errors.Is(err, ErrAddress) {
-			t.Errorf("%q has passkeys: %v", address, err)
+			t.Errorf("%q: got %v, want ErrAddress", address, err)
 		}
 	}
 	if _, err := New(Options{SiteURL: "http://localhost:8080", Key: make([]byte, 32)}); err != nil {
-		t.Errorf("localhost: %v", err)
+		t.Errorf("localhost was refused: %v", err)
 	}
 	if _, err := New(Options{SiteURL: site, Key: make([]byte, 16)}); err == nil {
-		t.Error("a short key is taken")
+		t.Error("a short key was accepted")
 	}
 }
 
-// A challenge can be used once across all processes. Wrong answers do not use it up, but only a few of them are
-// accepted.
+// A challenge can be used only once, across all processes. Wrong responses do not use it up, but only maxTries
+// responses are accepted.
 func TestCeremony_CountsOnce(t *testing.T) {
 	one, store, _ := newService(t)
 	two, err := New(Options{Store: store, SiteURL: site, Key: make([]byte, 32), Now: one.now})
@@ -204,15 +204,15 @@ func TestCeremony_CountsOnce(t *testing.T) {
 	options, sealed := begin()
 	for range maxTries - 1 {
 		if _, err := two.FinishLogin(t.Context(), sealed, forger.sign(t, options)); !errors.Is(err, ErrInvalid) {
-			t.Fatalf("a forged answer: %v", err)
+			t.Fatalf("a forged response: got %v, want ErrInvalid", err)
 		}
 	}
 	if who, err := one.FinishLogin(t.Context(), sealed, d.sign(t, options)); err != nil || who != "ada" {
-		t.Errorf("wrong answers used the challenge up: %q, %v", who, err)
+		t.Errorf("after wrong responses: signed in as %q, %v; want ada", who, err)
 	}
 	for name, s := range map[string]*Service{"the same process": one, "another process": two} {
 		if _, err := s.FinishLogin(t.Context(), sealed, d.sign(t, options)); !errors.Is(err, ErrInvalid) {
-			t.Errorf("a second right answer in %s: %v", name, err)
+			t.Errorf("a second right response to %s: got %v, want ErrInvalid", name, err)
 		}
 	}
 
@@ -221,7 +221,7 @@ func TestCeremony_CountsOnce(t *testing.T) {
 		_, _ = one.FinishLogin(t.Context(), sealed, forger.sign(t, options))
 	}
 	if _, err := two.FinishLogin(t.Context(), sealed, d.sign(t, options)); !errors.Is(err, ErrInvalid) {
-		t.Errorf("more than %d answers: %v", maxTries, err)
+		t.Errorf("more than %d responses: got %v, want ErrInvalid", maxTries, err)
 	}
 }
 
@@ -242,14 +242,14 @@ func FuzzFinish(f *testing.F) {
 			t.Fatal(err)
 		}
 		if who, err := s.FinishLogin(t.Context(), login, answer); err == nil {
-			t.Errorf("signed in as %q", who)
+			t.Errorf("signed in as %q, want an error", who)
 		}
 		_, made, err := s.BeginRegister(t.Context(), "ada")
 		if err != nil {
 			t.Fatal(err)
 		}
 		if _, err := s.FinishRegister(t.Context(), "ada", made, answer, "", audit.Person()); err == nil {
-			t.Error("registered")
+			t.Error("registered a passkey, want an error")
 		}
 	})
 }

@@ -15,48 +15,48 @@ import (
 	"github.com/service-dev/service/proto/credential"
 )
 
-// Bounds of a project's keys.
+// Limits on a project's keys.
 const (
-	MaxKeys    = 50  // live keys of a project
+	MaxKeys    = 50  // live keys per project
 	MaxKeyName = 100 // characters
-	// RevokedFor is how long revoked keys are kept and listed. RevokedKept is how many of them are kept per project;
-	// the oldest are deleted first.
+	// RevokedFor is how long revoked keys are kept and listed. RevokedKept is how many are kept per project; the oldest
+	// are deleted first.
 	RevokedFor  = 90 * 24 * time.Hour
 	RevokedKept = 100
 	hintChars   = 4
 	prefixLen   = len(credential.ProjectKey) + 4
-	// usedEvery is the shortest time between two recorded uses of a key.
+	// usedEvery is the minimum time between two recorded uses of a key.
 	usedEvery = 5 * time.Minute
 )
 
 // Errors that callers check for.
 var (
-	// ErrTooManyKeys is returned for a key beyond MaxKeys.
-	ErrTooManyKeys = errors.New("the project has as many keys as it can have")
-	// ErrNoKey is returned if the project has no live key with the id.
+	// ErrTooManyKeys is returned if the project already has MaxKeys live keys.
+	ErrTooManyKeys = errors.New("the project has reached its limit of keys")
+	// ErrNoKey is returned if the project has no live key with this ID.
 	ErrNoKey = errors.New("the project has no such key")
-	// ErrUnknownKey is returned for a key that was never issued or is revoked, and for one of a suspended account, so
-	// that they cannot be told apart.
+	// ErrUnknownKey is returned for a key that was never issued, is revoked or belongs to a suspended account. Callers
+	// cannot tell these cases apart.
 	ErrUnknownKey = errors.New("the project key is unknown or revoked")
 )
 
-// Key is a new project key. Secret is shown once and not stored.
+// Key is a new project key. Secret is shown once and never stored.
 type Key struct {
 	ID     string
 	Secret string
-	// Hint is the end of Secret and Prefix its beginning, both for people.
+	// Hint is the end of Secret and Prefix its beginning; both are shown to people.
 	Hint, Prefix string
 	CreatedAt    time.Time
 }
 
-// KeyInfo is a key without its secret. Times are zero for events that did not happen.
+// KeyInfo is a key without its secret. The time of an event that has not happened is zero.
 type KeyInfo struct {
 	ID, Name, Hint, Prefix           string
 	CreatedAt, LastUsedAt, RevokedAt time.Time
-	By                               string // who created it, for people; empty if unknown
+	By                               string // name of the creator; empty if unknown
 }
 
-// KeyOwner identifies what a key gives access to.
+// KeyOwner identifies the account and project of a key.
 type KeyOwner struct{ AccountID, Project, KeyID string }
 
 // StoredKey is a key as stored.
@@ -68,30 +68,31 @@ type StoredKey struct {
 	By                 audit.Actor
 }
 
-// Keys stores the hashes of keys. Every method is atomic. Those that change something also delete the project's revoked
-// keys beyond RevokedFor and RevokedKept.
+// Keys stores the hashes of keys. Every method is atomic. Methods that change something also delete the project's
+// revoked keys beyond RevokedFor and RevokedKept.
 type Keys interface {
-	// AddProjectKey inserts a key, and its project if that is new (an alias means the project it was merged into). It
-	// returns ErrTooManyKeys if the project has limit live keys, even with concurrent calls, or ErrTooManyProjects. The
-	// entry gets the project's real id and sorts after the entry for the project's creation.
+	// AddProjectKey inserts a key, and its project if that does not exist; an alias means the project it was merged into.
+	// The error may be ErrTooManyProjects, or ErrTooManyKeys if the project has limit live keys; the limit holds for
+	// concurrent calls. The audit entry gets the project's real ID and sorts after the entry for the project's creation.
 	AddProjectKey(ctx context.Context, k StoredKey, limit int, e audit.Entry) error
-	// ProjectKeys lists keys, live ones first, newest first.
+	// ProjectKeys lists live keys, then revoked ones, each newest first.
 	ProjectKeys(ctx context.Context, accountID, project string) ([]KeyInfo, error)
-	// RotateProjectKey revokes a live key and stores k in its place, or returns ErrNoKey.
+	// RotateProjectKey revokes a live key and stores k, or returns ErrNoKey.
 	RotateProjectKey(ctx context.Context, keyID string, k StoredKey, e audit.Entry) error
-	// RevokeProjectKey revokes a key, or returns ErrNoKey. Revoking it again is not an error and writes no entry.
+	// RevokeProjectKey revokes a key, or returns ErrNoKey. Revoking a revoked key is not an error and writes no audit
+	// entry.
 	RevokeProjectKey(ctx context.Context, keyID string, e audit.Entry) error
 }
 
 // Owners finds the owner of a key.
 type Owners interface {
-	// KeyByHash returns the owner of a live key of an active account and its last use, or ErrUnknownKey.
+	// KeyByHash returns the owner and last use of a live key of an active account, or ErrUnknownKey.
 	KeyByHash(ctx context.Context, hash string) (KeyOwner, time.Time, error)
-	// MarkKeyUsed records a use unless one after since is recorded.
+	// MarkKeyUsed records a use, unless one is already recorded after since.
 	MarkKeyUsed(ctx context.Context, keyID string, now, since time.Time) error
 }
 
-// MintKey creates a key for an app of the account; name describes its use. The error may be an *InvalidError,
+// MintKey creates a key for one of the account's apps; name describes its purpose. The error may be an *InvalidError,
 // ErrTooManyKeys or ErrTooManyProjects.
 func (s *Service) MintKey(ctx context.Context, accountID, project, name string, by audit.Actor) (Key, error) {
 	if err := CheckID(project); err != nil {
@@ -99,7 +100,7 @@ func (s *Service) MintKey(ctx context.Context, accountID, project, name string, 
 	}
 	name = strings.TrimSpace(name)
 	if n := utf8.RuneCountInString(name); n == 0 || n > MaxKeyName || strings.ContainsFunc(name, unprintable) {
-		return Key{}, &InvalidError{fmt.Sprintf("name is not 1 to %d printable characters: what the key is for", MaxKeyName)}
+		return Key{}, &InvalidError{fmt.Sprintf("name must be 1 to %d printable characters: what the key is for", MaxKeyName)}
 	}
 	k, stored := s.newKey(accountID, project, by)
 	stored.Name = name
@@ -119,7 +120,7 @@ func (s *Service) newKey(accountID, project string, by audit.Actor) (Key, Stored
 		CreatedAt: k.CreatedAt, By: by}
 }
 
-// Keys lists the keys of a project, live ones first, newest first, or returns ErrNotFound.
+// Keys lists the live keys of a project, then the revoked ones, each newest first, or returns ErrNotFound.
 func (s *Service) Keys(ctx context.Context, accountID, id string) ([]KeyInfo, error) {
 	id, err := s.Resolve(ctx, accountID, id)
 	if err != nil {
@@ -146,7 +147,7 @@ func (s *Service) key(ctx context.Context, accountID, project, keyID string) (Ke
 	return KeyInfo{}, ErrNoKey
 }
 
-// RotateKey creates a key of the same name and revokes the old one at the same time. The error may be ErrNotFound or
+// RotateKey creates a key with the same name and revokes the old key in one step. The error may be ErrNotFound or
 // ErrNoKey.
 func (s *Service) RotateKey(ctx context.Context, accountID, id, keyID string, by audit.Actor) (Key, error) {
 	id, err := s.Resolve(ctx, accountID, id)
@@ -167,7 +168,7 @@ func (s *Service) RotateKey(ctx context.Context, accountID, id, keyID string, by
 	return k, nil
 }
 
-// RevokeKey makes a key unusable from its next use on. The error may be ErrNotFound or ErrNoKey; revoking it again is
+// RevokeKey revokes a key with immediate effect. The error may be ErrNotFound or ErrNoKey; revoking a revoked key is
 // not an error.
 func (s *Service) RevokeKey(ctx context.Context, accountID, id, keyID string, by audit.Actor) error {
 	id, err := s.Resolve(ctx, accountID, id)

@@ -1,5 +1,5 @@
-// Package projects manages the apps that accounts build: their ids, names and platforms, and the keys that their builds
-// contain. It must not know SQL or HTTP.
+// Package projects manages the apps that accounts build: their IDs, names and platforms, and the keys embedded in
+// their builds. It must not depend on SQL or HTTP.
 package projects
 
 import (
@@ -11,36 +11,36 @@ import (
 	"time"
 )
 
-// Bounds of projects.
+// Limits on projects.
 const (
-	MaxID          = 155 // bytes of an app id
-	MaxProjects    = 500 // of an account
+	MaxID          = 155 // bytes in an app ID
+	MaxProjects    = 500 // per account
 	MaxDisplayName = 80  // characters
 )
 
 // Errors that callers check for.
 var (
-	// ErrNotFound is returned for an unknown project and for another account's, so that they cannot be told apart.
+	// ErrNotFound is returned for an unknown project and for another account's project. Callers cannot tell these apart.
 	ErrNotFound = errors.New("no such project")
-	// ErrTooManyProjects is returned for a project beyond MaxProjects.
-	ErrTooManyProjects = errors.New("the account has as many projects as it can have")
-	// ErrSameProject is returned for a merge of a project into itself.
-	ErrSameProject = errors.New("both are the same project")
+	// ErrTooManyProjects is returned if the account already has MaxProjects projects.
+	ErrTooManyProjects = errors.New("the account has reached its limit of projects")
+	// ErrSameProject is returned when a project would be merged into itself.
+	ErrSameProject = errors.New("a project cannot be merged into itself")
 )
 
-// InvalidError reports a request that can never succeed; Message is for people.
+// InvalidError reports a request that can never succeed. Message is shown to people.
 type InvalidError struct{ Message string }
 
 // Error returns the message.
 func (e *InvalidError) Error() string { return e.Message }
 
-// Project is an app of an account. Times are UTC, millisecond precision.
+// Project is an app of an account. Times are UTC with millisecond precision.
 type Project struct {
-	ID          string // the app id
+	ID          string // the app ID
 	DisplayName string // never empty: DefaultName(ID) if no name was given
 	Platforms   []string
 	CreatedAt   time.Time
-	// LastActiveAt is the last activity of its sessions or the last use of its keys; zero if there was none.
+	// LastActiveAt is the last activity of the project's sessions or the last use of its keys; zero if there was none.
 	LastActiveAt time.Time
 	Keys         int // live keys
 	OpenSessions int
@@ -48,14 +48,14 @@ type Project struct {
 
 var idForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)+$`)
 
-// CheckID reports whether id is an app id: reverse-DNS with at least two segments of ASCII letters, digits, - and _.
-// The ids that a daemon generates for a directory without a manifest (app.local.<random>) have the same form.
+// CheckID returns an error unless id is an app ID: reverse DNS with at least two segments of ASCII letters, digits, -
+// and _. The IDs that a daemon generates for a directory without a manifest (app.local.<random>) also have this form.
 func CheckID(id string) error {
 	switch {
 	case id == "":
 		return fmt.Errorf("project is missing: an app id such as com.example.app")
 	case len(id) > MaxID:
-		return fmt.Errorf("project is %d characters, the limit is %d", len(id), MaxID)
+		return fmt.Errorf("project has %d characters, the limit is %d", len(id), MaxID)
 	case !idForm.MatchString(id) || strings.Contains(id, ".."):
 		return fmt.Errorf("project is not an app id such as com.example.app: letters, digits, - and _, two segments or more")
 	}
@@ -65,10 +65,10 @@ func CheckID(id string) error {
 // Platforms lists the platforms of apps in display order.
 func Platforms() []string { return []string{"ios", "android", "web", "desktop"} }
 
-// commonEnds are last segments of app ids that do not describe the app.
+// commonEnds are last segments of app IDs that do not describe the app.
 var commonEnds = []string{"app", "ios", "android", "web", "desktop", "mobile", "debug", "dev"}
 
-// DefaultName returns a readable name from the end of an app id: Hello for com.example.hello, Example app for
+// DefaultName derives a readable name from the end of an app ID: Hello for com.example.hello, Example app for
 // com.example.app.
 func DefaultName(id string) string {
 	segments := strings.Split(id, ".")

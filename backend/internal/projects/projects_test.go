@@ -54,7 +54,7 @@ func TestDefaultName(t *testing.T) {
 	}
 }
 
-// FuzzCheckID: an accepted id is safe unescaped in paths and pages, and has a display name.
+// FuzzCheckID checks that an accepted ID needs no escaping in paths and pages, and has a display name.
 func FuzzCheckID(f *testing.F) {
 	for _, id := range []string{"com.example.app", "a.b", "a..b", "a.b\n", "a.-", "com.bücher.app", "a.b/../c", "_.a"} {
 		f.Add(id)
@@ -64,10 +64,10 @@ func FuzzCheckID(f *testing.F) {
 			return
 		}
 		if len(id) > projects.MaxID || url.PathEscape(id) != id || html.EscapeString(id) != id || strings.Contains(id, "..") {
-			t.Errorf("%q passes", id)
+			t.Errorf("CheckID accepted %q", id)
 		}
 		if name := projects.DefaultName(id); name == "" || !utf8.ValidString(name) {
-			t.Errorf("%q is called %q", id, name)
+			t.Errorf("DefaultName(%q) = %q, want valid UTF-8 that is not empty", id, name)
 		}
 	})
 }

@@ -12,20 +12,20 @@ import (
 	"github.com/service-dev/service/backend/internal/secret"
 )
 
-// Catalog stores projects. Every method is atomic and accepts ids of projects or aliases of the account.
+// Catalog stores projects. Every method is atomic. IDs may be project IDs or aliases of the account.
 type Catalog interface {
-	// Projects lists the projects of an account by id, or only the one with that id unless it is empty. Sessions count as
-	// open at now.
+	// Projects lists an account's projects by ID, or only the project id unless that is empty. Sessions count as open at
+	// now.
 	Projects(ctx context.Context, accountID, id string, now time.Time) ([]Project, error)
-	// ProjectID returns the id itself or the one it was merged into, or ErrNotFound.
+	// ProjectID returns id itself, the ID of the project it was merged into, or ErrNotFound.
 	ProjectID(ctx context.Context, accountID, id string) (string, error)
-	// ChangeProject stores the name and platforms that change sets, with its entry. If change returns false, nothing is
-	// written.
+	// ChangeProject stores the name and platforms that change sets, with the audit entry. If change returns false,
+	// nothing is written.
 	ChangeProject(ctx context.Context, accountID, id string, change func(p *Project) (audit.Entry, bool)) error
-	// MergeProjects moves keys, sessions, analytics and audit entries of from to into, and the assistant's config,
-	// credentials and connection page that into lacks. It deletes the rest of from and leaves its id as an alias.
+	// MergeProjects moves the keys, sessions, analytics and audit entries of from to into. It also moves the assistant's
+	// config, credentials and connection page if into has none. It deletes the rest of from and keeps its ID as an alias.
 	MergeProjects(ctx context.Context, accountID, from, into string, e audit.Entry) error
-	// DeleteProject deletes a project and everything below, and returns the ids of its sessions that were open.
+	// DeleteProject deletes a project and everything that belongs to it, and returns the IDs of its open sessions.
 	DeleteProject(ctx context.Context, accountID, id string, e audit.Entry) (open []string, err error)
 }
 
@@ -36,7 +36,7 @@ type Store interface {
 	Owners
 }
 
-// Live is the relay, to which sessions are attached.
+// Live is the relay that connects the peers of sessions.
 type Live interface {
 	// Closed ends every connection of a session.
 	Closed(sessionID string)
@@ -46,11 +46,11 @@ type Live interface {
 type Service struct {
 	Store  Store
 	Hasher secret.Hasher
-	Live   Live // nil if nothing can be attached
+	Live   Live // nil if there is no relay
 	Now    func() time.Time
 }
 
-// List returns the projects of an account, by id.
+// List returns the projects of an account, sorted by ID.
 func (s *Service) List(ctx context.Context, accountID string) ([]Project, error) {
 	all, err := s.Store.Projects(ctx, accountID, "", s.now())
 	if err != nil {
@@ -59,8 +59,8 @@ func (s *Service) List(ctx context.Context, accountID string) ([]Project, error)
 	return all, nil
 }
 
-// Get returns a project of the account, or ErrNotFound. id may be that of a project that was merged into another one,
-// whose id the result then has.
+// Get returns a project of the account, or ErrNotFound. If id was merged into another project, Get returns that
+// project, with its own ID.
 func (s *Service) Get(ctx context.Context, accountID, id string) (Project, error) {
 	id, err := s.Resolve(ctx, accountID, id)
 	if err != nil {
@@ -76,7 +76,7 @@ func (s *Service) Get(ctx context.Context, accountID, id string) (Project, error
 	return all[0], nil
 }
 
-// Resolve returns only the real id of a project, with one point read.
+// Resolve returns only the real ID of a project, with a single query.
 func (s *Service) Resolve(ctx context.Context, accountID, id string) (string, error) {
 	if CheckID(id) != nil {
 		return "", ErrNotFound
@@ -84,8 +84,8 @@ func (s *Service) Resolve(ctx context.Context, accountID, id string) (string, er
 	return s.Store.ProjectID(ctx, accountID, id)
 }
 
-// Update sets the name of a project, empty for the default, and its platforms. The error may be an *InvalidError or
-// ErrNotFound.
+// Update sets a project's platforms and its name, or resets the name to the default if it is empty. The error may be
+// an *InvalidError or ErrNotFound.
 func (s *Service) Update(
 	ctx context.Context, accountID, id, displayName string, platforms []string, by audit.Actor,
 ) (Project, error) {
@@ -98,7 +98,7 @@ func (s *Service) Update(
 		displayName = DefaultName(id)
 	}
 	if utf8.RuneCountInString(displayName) > MaxDisplayName || strings.ContainsFunc(displayName, unprintable) {
-		return Project{}, &InvalidError{fmt.Sprintf("the name is not 1 to %d printable characters", MaxDisplayName)}
+		return Project{}, &InvalidError{fmt.Sprintf("name must be 1 to %d printable characters", MaxDisplayName)}
 	}
 	if platforms, err = checkPlatforms(platforms); err != nil {
 		return Project{}, err
@@ -127,9 +127,9 @@ func listed(platforms []string) string {
 	return strings.Join(platforms, ", ")
 }
 
-// Merge moves keys, sessions, analytics and audit entries of a project to another of the account, and the assistant's
-// config, credentials and connection page that into lacks. The rest of from is deleted. Its id stays valid everywhere.
-// The error may be ErrNotFound or ErrSameProject.
+// Merge moves the keys, sessions, analytics and audit entries of a project to another of the account, as well as the
+// assistant's config, credentials and connection page if into has none. It deletes the rest of from, whose ID remains
+// valid everywhere. The error may be ErrNotFound or ErrSameProject.
 func (s *Service) Merge(ctx context.Context, accountID, from, into string, by audit.Actor) error {
 	from, err := s.Resolve(ctx, accountID, from)
 	if err != nil {
@@ -145,8 +145,8 @@ func (s *Service) Merge(ctx context.Context, accountID, from, into string, by au
 	return nil
 }
 
-// Delete deletes a project and everything that belongs to it, and ends its open sessions. Audit entries stay. The
-// error may be ErrNotFound.
+// Delete deletes a project and everything that belongs to it, and ends its open sessions. It keeps the audit entries.
+// The error may be ErrNotFound.
 func (s *Service) Delete(ctx context.Context, accountID, id string, by audit.Actor) error {
 	id, err := s.Resolve(ctx, accountID, id)
 	if err != nil {
@@ -165,7 +165,7 @@ func (s *Service) Delete(ctx context.Context, accountID, id string, by audit.Act
 	return nil
 }
 
-// now returns the time in the store's precision, so that results equal what later reads return.
+// now returns the time with the store's precision, so that results equal what later reads return.
 func (s *Service) now() time.Time { return s.Now().UTC().Truncate(time.Millisecond) }
 
 func unprintable(r rune) bool { return !unicode.IsPrint(r) || r == unicode.ReplacementChar }

@@ -16,15 +16,15 @@ import (
 )
 
 const (
-	replayPage = 200 // rows read at once for a replay
+	replayPage = 200 // rows per read during a replay
 	pageRecent = 200 // rows that a page without a cursor receives
 )
 
-// ServeApp attaches an app to the session of the path value "id"; it returns once the socket is taken over. Every
-// refusal is a close code after the upgrade, the same for an unknown session as for a wrong secret.
+// ServeApp attaches an app to the session of the path value "id". It returns once the hub has taken over the socket.
+// It refuses with a close code after the upgrade; an unknown session and a wrong secret get the same one.
 func (h *Hub) ServeApp(rw http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("id")
-	// The secret in hello decides, not the origin: apps run in browsers of any site.
+	// hello's secret authorises the app, so any origin is allowed: apps run in browsers of any site.
 	h.takeOver(rw, r, &websocket.AcceptOptions{InsecureSkipVerify: true}, func(c *conn) *peer {
 		hello, frame, ok := h.readHello(c)
 		if !ok {
@@ -41,14 +41,14 @@ func (h *Hub) ServeApp(rw http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// ServePage attaches a simulator page; it returns once the socket is taken over. The caller has checked that the
-// session belongs to the signed-in person; the origin is checked here. The query's since is the page's cursor.
-// isSignedIn is called every PingEvery; the page ends when it returns false.
+// ServePage attaches a simulator page. It returns once the hub has taken over the socket. The caller must have checked
+// that the session belongs to the signed-in person; ServePage checks the origin. The query parameter since is the
+// page's cursor. isSignedIn is called every PingEvery; the page ends when it returns false.
 func (h *Hub) ServePage(
 	rw http.ResponseWriter, r *http.Request, sessionID string, isSignedIn func(context.Context) bool,
 ) {
 	if r.Header.Get("Origin") == "" {
-		http.Error(rw, "a page must name its origin", http.StatusForbidden)
+		http.Error(rw, "a page must send its origin", http.StatusForbidden)
 		return
 	}
 	since, err := strconv.ParseInt(r.URL.Query().Get("since"), 10, 64)
@@ -63,7 +63,7 @@ func (h *Hub) ServePage(
 	})
 }
 
-// takeOver upgrades a request and continues in a new goroutine, so that net/http frees the memory of the request.
+// takeOver upgrades a request and continues in a new goroutine, so that net/http can free the memory of the request.
 // attach returns the attached peer, or nil after it has closed the connection.
 func (h *Hub) takeOver(
 	rw http.ResponseWriter, r *http.Request, o *websocket.AcceptOptions, attach func(*conn) *peer,
@@ -71,7 +71,7 @@ func (h *Hub) takeOver(
 	taken := &hijack{ResponseWriter: rw}
 	ws, err := websocket.Accept(taken, r, o)
 	if err != nil {
-		return // Accept has answered
+		return // Accept has sent the response
 	}
 	if !h.beginServing() {
 		_ = ws.Close(glasses.CloseRestart, restarts)
@@ -83,14 +83,14 @@ func (h *Hub) takeOver(
 		defer h.recovered(c)
 		if p := attach(c); p != nil {
 			h.serving.Add(1)
-			go p.serve() // in a goroutine with a small stack, since it lasts long
+			go p.serve() // a new goroutine has a small stack, which matters because it lives long
 			return
 		}
 		_ = ws.CloseNow()
 	}()
 }
 
-// beginServing counts a goroutine of a peer. It fails once the hub is closing.
+// beginServing counts a goroutine of a peer. It returns false once the hub is closing.
 func (h *Hub) beginServing() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -101,7 +101,7 @@ func (h *Hub) beginServing() bool {
 	return true
 }
 
-// recovered keeps a panic in the service of one peer from ending the process.
+// recovered keeps a panic while serving one peer from ending the process.
 func (h *Hub) recovered(c *conn) {
 	if p := recover(); p != nil {
 		h.Logger.Error("panic while serving a peer", "panic", p, "stack", string(debug.Stack()))
@@ -109,7 +109,8 @@ func (h *Hub) recovered(c *conn) {
 	}
 }
 
-// readHello reads the first frame within its limits; otherwise it closes with the reason.
+// readHello reads the first frame within its time and size limits. If that fails, it closes the connection with the
+// reason.
 func (h *Hub) readHello(c *conn) (glasses.Hello, glasses.Frame, bool) {
 	c.ws.SetReadLimit(glasses.MaxHello)
 	late := time.AfterFunc(h.HelloWait, func() { _ = c.ws.Close(glasses.CloseBadHello, "no hello in time") })
@@ -125,7 +126,7 @@ func (h *Hub) readHello(c *conn) (glasses.Hello, glasses.Frame, bool) {
 	return hello, frame, true
 }
 
-// peer is a connection that is attached to a session.
+// peer is a connection attached to a session.
 type peer struct {
 	*conn
 	session     *liveSession
@@ -134,13 +135,13 @@ type peer struct {
 	unsubscribe func()
 }
 
-// attach attaches a connection to a session; it returns nil if the connection was refused or is already gone. greet
+// attach attaches a connection to a session. It returns nil if the connection was refused or has already gone. greet
 // writes the welcome and the replay.
 func (h *Hub) attach(
 	c *conn, to audience, id string, greet func(context.Context, sessions.Session, *liveSession) error,
 ) *peer {
 	if h.isAway.Load() {
-		// Attaching waits for the writer, so callers that retry would accumulate.
+		// Attaching waits for the writer, so clients that retry would pile up.
 		_ = c.ws.Close(glasses.CloseStore, notReadable)
 		return nil
 	}
@@ -153,8 +154,8 @@ func (h *Hub) attach(
 	if to == toPages {
 		p.sender = glasses.SenderGlasses
 	}
-	s.limits.wait(h.life, p.sender) // attaching and leaving append rows too
-	ctx := context.Background()     // the store limits its own work, and the writer continues to the end
+	s.limits.wait(h.life, p.sender) // attaching and leaving append rows as well
+	ctx := context.Background()     // the store has its own time limits, and the writer runs until the end
 	stored, unsubscribe, err := s.attach(ctx, c, to)
 	if err != nil {
 		h.closeRefused(c.ws, err)
@@ -178,7 +179,7 @@ func (h *Hub) attach(
 	return p
 }
 
-// serve reads what the peer sends until it is gone. Its stack is small, because usually nothing else runs for the peer.
+// serve reads the peer's frames until it is gone. Its stack is small, because a peer usually has no other goroutine.
 func (p *peer) serve() {
 	defer p.leave()
 	defer p.session.hub.serving.Done()
@@ -192,8 +193,8 @@ func (p *peer) serve() {
 
 func (p *peer) handle(m message) { p.session.handle(context.Background(), p.conn, p.sender, m) }
 
-// leave stops the peer's goroutines and detaches it in one step: no command can come between those that are handed
-// over, and no page between its leaving and the announcement.
+// leave stops the peer's goroutines and detaches it in one step, so that no command arrives in the middle of the
+// handover, and no page attaches between the detachment and its announcement.
 func (p *peer) leave() {
 	s, ctx := p.session, context.Background()
 	defer s.hub.release(s)
@@ -253,7 +254,7 @@ func (s *liveSession) greetPage(ctx context.Context, c *conn, stored sessions.Se
 	})
 }
 
-// closeRefused closes with a code that tells the client whether a retry makes sense.
+// closeRefused closes a connection with a code that tells the client whether to retry.
 func (h *Hub) closeRefused(ws *websocket.Conn, err error) {
 	switch {
 	case errors.Is(err, sessions.ErrBadSecret), errors.Is(err, sessions.ErrNotFound):
@@ -268,12 +269,12 @@ func (h *Hub) closeRefused(ws *websocket.Conn, err error) {
 	}
 }
 
-// errTrimmed ends an attachment whose rows were deleted during the replay. After it
-// reconnects, the peer learns that the log was truncated.
+// errTrimmed ends the attachment of a peer if rows were deleted during its replay. When the peer reconnects, it learns
+// that the log was truncated.
 var errTrimmed = errors.New("rows were deleted over the quota while they were replayed")
 
-// replay passes on the rows after since up to the session's LastSeq; later ones are already in the peer's queue. Rows
-// that were no longer stored when the session was read are left out, which the welcome reports.
+// replay passes on the rows after since, up to the session's LastSeq; later rows are already in the peer's queue. It
+// omits rows that were deleted before the session was read, which the welcome reports as truncated.
 func (h *Hub) replay(ctx context.Context, stored sessions.Session, since int64, pass func(glasses.Event) error) error {
 	since = max(since, stored.FirstSeq-1)
 	for since < stored.LastSeq {

@@ -15,11 +15,11 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// awayLog is a log whose store is unavailable for a number of attempts to write.
+// awayLog is a log whose store is unavailable for a given number of write attempts.
 type awayLog struct {
 	*memory
 	left  atomic.Int64
-	tried chan struct{} // receives a value for each attempt
+	tried chan struct{} // receives a value for each write attempt
 }
 
 func (l *awayLog) AppendEvents(ctx context.Context, rows []sessions.Row, q sessions.Quota) error {
@@ -33,7 +33,7 @@ func (l *awayLog) AppendEvents(ctx context.Context, rows []sessions.Row, q sessi
 	return l.memory.AppendEvents(ctx, rows, q)
 }
 
-// No row is lost while the store is unavailable for long. This matters most for the service's own rows, which no peer
+// No row is lost if the store is unavailable for long. This matters most for the service's own rows, which no peer
 // sends again.
 func TestWriter_KeepsRowsWhileStoreIsUnavailable(t *testing.T) {
 	m := newMemory()
@@ -53,11 +53,11 @@ func TestWriter_KeepsRowsWhileStoreIsUnavailable(t *testing.T) {
 		}
 	}
 	if own != 1 {
-		t.Errorf("%d rows of the service about the other glasses: %+v", own, rows)
+		t.Errorf("got %d rows of the service about the other glasses, want 1: %+v", own, rows)
 	}
 }
 
-// A peer that attaches while the store is unavailable is refused at once, and accepted later.
+// A peer that attaches while the store is unavailable is refused immediately, and accepted later.
 func TestHub_RefusesPeersWhileStoreIsUnavailable(t *testing.T) {
 	m := newMemory()
 	l := &awayLog{memory: m, tried: make(chan struct{}, 1)}
@@ -77,7 +77,7 @@ func TestHub_RefusesPeersWhileStoreIsUnavailable(t *testing.T) {
 	n.app(t, "")
 }
 
-// Close returns although the store is unavailable.
+// Close returns even if the store is unavailable.
 func TestServe_ReturnsWithoutStore(t *testing.T) {
 	m := newMemory()
 	l := &awayLog{memory: m, tried: make(chan struct{}, 1)}
@@ -90,6 +90,6 @@ func TestServe_ReturnsWithoutStore(t *testing.T) {
 	begun := time.Now()
 	n.stop()
 	if took := time.Since(begun); took > 20*time.Second {
-		t.Errorf("it took %v", took)
+		t.Errorf("it took %v, want at most 20 s", took)
 	}
 }

@@ -23,7 +23,7 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// crowd is a log and a register for any number of sessions; it stores nothing.
+// crowd is a log and a session register for any number of sessions. It stores nothing.
 type crowd struct{ *memory }
 
 func (c crowd) Open(ctx context.Context, id, _ string) (sessions.Session, error) {
@@ -52,7 +52,7 @@ func (crowd) SessionEvents(context.Context, string, int64, int) ([]glasses.Event
 
 func (crowd) Memory(context.Context, string) (sessions.Memory, error) { return sessions.Memory{}, nil }
 
-// relayServer returns the address of a hub, bareServer that of a relay that only forwards.
+// relayServer returns the address of a hub; bareServer returns the address of a relay that only forwards frames.
 func relayServer(b testing.TB) string {
 	m := crowd{newMemory()}
 	hub := relay.New(relay.Options{Sessions: m, Log: m})
@@ -141,7 +141,7 @@ func pairs(b testing.TB, url string, n int) []pair {
 	return all
 }
 
-// BenchmarkStream measures stream frames from page to app, with 16 of a session in flight.
+// BenchmarkStream measures stream frames from a page to an app, with 16 frames of a session in flight.
 func BenchmarkStream(b *testing.B) {
 	for _, sessions := range []int{1, 500} {
 		for _, size := range []int{200, 100_000} {
@@ -189,8 +189,9 @@ func stream(b *testing.B, all []pair, frame []byte) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "frames/s")
 }
 
-// BenchmarkIdle measures the memory of a session whose page and app are attached and silent: heap and stacks in use
-// after a collection, in a separate process. The bare relay's share is that of net/http and coder/websocket.
+// BenchmarkIdle measures the memory of a session whose page and app are attached but silent: heap and stacks in use
+// after a collection, in a separate process. The figure for the bare relay is the part that net/http and
+// coder/websocket use.
 func BenchmarkIdle(b *testing.B) {
 	const n = 2000
 	for _, name := range []string{"relay", "bare"} {
@@ -233,19 +234,19 @@ func serverProcess(b *testing.B, name string) string {
 	return ""
 }
 
-// BenchmarkServer runs in BenchmarkIdle's separate process.
+// BenchmarkServer is the server that BenchmarkIdle runs in a separate process.
 func BenchmarkServer(b *testing.B) {
 	start := map[string]func(testing.TB) string{"relay": relayServer, "bare": bareServer}[os.Getenv(serverEnv)]
 	if start == nil {
-		b.Skip("runs in a process of its own")
+		b.Skip("runs in a separate process")
 	}
 	fmt.Println("\nserving " + start(b))
-	<-time.After(time.Minute) // killed earlier
+	<-time.After(time.Minute) // BenchmarkIdle kills it earlier
 }
 
-// serveHeld returns the memory in use.
+// serveHeld responds with the memory in use.
 func serveHeld(rw http.ResponseWriter, _ *http.Request) {
-	for range 6 { // each run halves the unused stacks
+	for range 6 { // each collection halves the unused stacks
 		runtime.GC()
 	}
 	var m runtime.MemStats

@@ -15,12 +15,12 @@ const (
 )
 
 // delivery accepts a message and must not block. It returns nil, or a channel that is closed once the receiver has
-// caught up; the sender of a stream may wait for that.
+// caught up. The sender of a stream may wait for that channel.
 type delivery func(m message) (relieved <-chan struct{})
 
-// Bus carries encoded frames from the process that holds a sender to those that hold the receivers.
+// Bus carries encoded frames from the sender's process to the receivers' processes.
 type Bus interface {
-	// Publish returns the result of one of the receivers' deliveries.
+	// Publish returns the channel of one of the receivers that lag behind, or nil if none does.
 	Publish(session string, to audience, m message) (relieved <-chan struct{})
 	Subscribe(session string, to audience, deliver delivery) (cancel func())
 	Close()

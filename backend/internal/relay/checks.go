@@ -13,13 +13,13 @@ import (
 )
 
 const (
-	checkTimeout = 2 * time.Second // of one query whether sessions are open
-	checkBatch   = 256             // sessions of one query
-	maxChecks    = 16              // queries at once
+	checkTimeout = 2 * time.Second // per query for the state of sessions
+	checkBatch   = 256             // sessions per query
+	maxChecks    = 16              // concurrent queries
 )
 
-// runChecks checks every session within PingEvery, because sessions end in other processes too: a link is revoked, or a
-// session is closed elsewhere.
+// runChecks checks every session within PingEvery, because other processes can end sessions too, by revoking a link or
+// by closing a session.
 func (h *Hub) runChecks(ctx context.Context) {
 	tick := time.NewTicker(max(min(h.PingEvery/8, time.Second), time.Millisecond))
 	defer tick.Stop()
@@ -33,9 +33,10 @@ func (h *Hub) runChecks(ctx context.Context) {
 	}
 }
 
-// Ended checks the sessions of a link now, or if linkID is "" those of all links of the account, because in this
-// process the link was revoked, or the person was signed out or blocked. Peers of closed sessions are told before it
-// returns, unless the store does not answer within two seconds; then the next rounds of maintenance check again.
+// Ended immediately checks the sessions of a link, or of all links of the account if linkID is "". Call it after this
+// process has revoked a link, or has signed out or blocked a person. It disconnects the peers of closed sessions
+// before it returns. If the store does not answer within two seconds, the next maintenance rounds check the sessions
+// again.
 func (h *Hub) Ended(accountID, linkID string) {
 	h.endings.Add(1)
 	ctx, cancel := context.WithTimeout(h.life, checkTimeout)
@@ -43,8 +44,8 @@ func (h *Hub) Ended(accountID, linkID string) {
 	h.check(ctx, h.holdOwned(accountID, linkID))
 }
 
-// holdDue holds the sessions whose last check was before an instant, those with the oldest check first; each must be
-// released.
+// holdDue holds the sessions whose last check was before an instant, ordered by their last check. The caller must
+// release each of them.
 func (h *Hub) holdDue(before time.Time) []*liveSession {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -53,7 +54,7 @@ func (h *Hub) holdDue(before time.Time) []*liveSession {
 	return due
 }
 
-// holdOwned holds the sessions of an owner and marks them due; each must be released.
+// holdOwned holds the sessions of an owner and marks them due. The caller must release each of them.
 func (h *Hub) holdOwned(accountID, linkID string) []*liveSession {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -70,7 +71,7 @@ func (h *Hub) holdOwned(accountID, linkID string) []*liveSession {
 	return owned
 }
 
-// holdWhere holds the sessions that match. mu is held.
+// holdWhere holds the sessions that match. mu must be held.
 func (h *Hub) holdWhere(match func(*liveSession) bool) []*liveSession {
 	var all []*liveSession
 	for _, s := range h.live {
@@ -90,8 +91,8 @@ func (h *Hub) markDue(s *liveSession) {
 	s.checked = time.Time{}
 }
 
-// check ends held sessions that are closed and pages whose person signed out, keeps attended sessions from expiring,
-// and releases the sessions. Those that cannot be read continue and stay due.
+// check ends the held sessions that were closed, ends pages whose person signed out, keeps sessions with peers from
+// expiring, and releases all of them. Sessions that cannot be read continue and stay due.
 func (h *Hub) check(ctx context.Context, live []*liveSession) {
 	defer func() {
 		for _, s := range live {
@@ -109,7 +110,7 @@ func (h *Hub) check(ctx context.Context, live []*liveSession) {
 	concurrently(slices.Values(open), func(s *liveSession) { s.keepAlive(ctx) })
 }
 
-// concurrently calls do for each item, up to maxChecks at once, and waits for all.
+// concurrently calls do for each item, with up to maxChecks calls at a time, and waits for all of them.
 func concurrently[T any](items iter.Seq[T], do func(T)) {
 	var workers errgroup.Group
 	workers.SetLimit(maxChecks)
@@ -157,8 +158,8 @@ func (h *Hub) endClosed(ctx context.Context, batch []*liveSession) (stillOpen []
 	return stillOpen
 }
 
-// keepAlive ends pages whose person signed out, renews tokens of apps and extends the life of an open session. If a
-// slow store delays that, the session is extended in a later round.
+// keepAlive ends pages whose person signed out, renews the tokens of apps, and extends an open session. If a slow
+// store prevents that, a later round extends the session.
 func (s *liveSession) keepAlive(ctx context.Context) {
 	s.peersMu.Lock()
 	pages := slices.Clone(s.pages)
@@ -172,10 +173,10 @@ func (s *liveSession) keepAlive(ctx context.Context) {
 	}
 	defer s.mu.Unlock()
 	if s.hub.Now().Sub(s.touched) >= touchEvery {
-		ctx, cancel := context.WithTimeout(ctx, checkTimeout) // other sessions wait for this
+		ctx, cancel := context.WithTimeout(ctx, checkTimeout) // other sessions are waiting for this round
 		defer cancel()
 		if err := s.touch(ctx); err != nil {
-			s.hub.Logger.Warn("failed to extend attended session", "session", s.id, "err", err)
+			s.hub.Logger.Warn("failed to extend session with peers", "session", s.id, "err", err)
 		}
 	}
 }

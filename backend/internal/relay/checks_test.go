@@ -12,7 +12,7 @@ import (
 	"github.com/service-dev/service/backend/internal/sessions"
 )
 
-// manySessions is a log of many sessions that records its queries.
+// manySessions is a log of many sessions. It records the queries.
 type manySessions struct {
 	Log
 	mu    sync.Mutex
@@ -30,7 +30,7 @@ func (l *manySessions) SomeSessions(_ context.Context, ids []string) (found []se
 	return found, l.away
 }
 
-// revokedWhileAttaching revokes a session's link just after an attaching peer has read the session.
+// revokedWhileAttaching revokes a session's link right after an attaching peer has read the session.
 type revokedWhileAttaching struct {
 	Log
 	hub   *Hub
@@ -44,7 +44,7 @@ func (l *revokedWhileAttaching) Session(_ context.Context, id string) (sessions.
 		ExpiresAt: time.Now().Add(time.Hour)}, nil
 }
 
-// A peer that attaches while its link is being revoked is checked in the next round.
+// If a link is revoked while a peer attaches, the next round checks the session.
 func TestEnded_FindsPeerThatIsAttaching(t *testing.T) {
 	l := &revokedWhileAttaching{}
 	h := New(Options{Log: l, Sessions: openSessions{}})
@@ -61,7 +61,7 @@ func TestEnded_FindsPeerThatIsAttaching(t *testing.T) {
 		t.Fatal(err)
 	}
 	if due := h.holdDue(time.Now().Add(-time.Hour)); len(due) != 1 {
-		t.Errorf("%d sessions are due", len(due))
+		t.Errorf("%d sessions are due, want 1", len(due))
 	}
 }
 
@@ -86,8 +86,8 @@ func newManySessions(t *testing.T, n int) (*Hub, *manySessions) {
 	return h, l
 }
 
-// One round of maintenance checks every session that is due with few queries, however many there are: those with the
-// oldest check come first, and none is left for later.
+// One round of maintenance checks every due session, in the order of their last checks, with few queries however many
+// sessions there are.
 func TestCheck_CoversEverySessionInOneRound(t *testing.T) {
 	const count = 2000
 	h, l := newManySessions(t, count)
@@ -95,7 +95,7 @@ func TestCheck_CoversEverySessionInOneRound(t *testing.T) {
 	for _, want := range []int{count, 0} { // the second round finds nothing to do
 		due := h.holdDue(begun)
 		if !slices.IsSortedFunc(due, func(a, b *liveSession) int { return a.checked.Compare(b.checked) }) {
-			t.Error("the sessions are not ordered")
+			t.Error("the sessions are not ordered by their last check")
 		}
 		h.check(t.Context(), due)
 		seen := map[string]bool{}
@@ -105,13 +105,13 @@ func TestCheck_CoversEverySessionInOneRound(t *testing.T) {
 			}
 		}
 		if len(seen) != want || len(l.asked) > (want+checkBatch-1)/checkBatch {
-			t.Errorf("%d of %d sessions were checked with %d queries", len(seen), want, len(l.asked))
+			t.Errorf("%d of %d sessions were checked, with %d queries", len(seen), want, len(l.asked))
 		}
 		l.asked = nil
 	}
 }
 
-// A revocation delays nobody else: only the sessions of the link or account are queried.
+// A revocation queries only the sessions of its link or account, so it delays nobody else.
 func TestEnded_ChecksOnlyItsOwnSessions(t *testing.T) {
 	h, l := newManySessions(t, 2000)
 	for _, tc := range []struct {
@@ -125,31 +125,31 @@ func TestEnded_ChecksOnlyItsOwnSessions(t *testing.T) {
 			got += len(ids)
 		}
 		if got != tc.want || len(l.asked) > 1 {
-			t.Errorf("%s %s: %d sessions in %d queries", tc.account, tc.link, got, len(l.asked))
+			t.Errorf("account %s, link %s: checked %d sessions with %d queries", tc.account, tc.link, got, len(l.asked))
 		}
 	}
 	if n := len(h.holdDue(time.Now().Add(-time.Minute))); n != 2000-60-10 {
-		t.Errorf("%d sessions are due", n)
+		t.Errorf("%d sessions are due, want 1930", n)
 	}
 }
 
-// If the store is unavailable at that moment, it is queried again in the next round.
+// If the store is unavailable during a revocation, the next round queries the sessions again.
 func TestEnded_KeepsSessionsDueUntilStoreAnswers(t *testing.T) {
 	h, l := newManySessions(t, 20)
 	long := time.Now().Add(-time.Hour)
 	l.away = errors.New("store away")
 	h.Ended("account-0", "link-0")
 	if due := h.holdDue(long); len(due) != 2 {
-		t.Errorf("%d sessions are due", len(due))
+		t.Errorf("%d sessions are due, want 2", len(due))
 	}
 	l.away = nil
 	h.check(t.Context(), h.holdDue(long))
 	if due := h.holdDue(long); len(due) != 0 {
-		t.Errorf("%d sessions are due still", len(due))
+		t.Errorf("%d sessions are still due, want none", len(due))
 	}
 }
 
-// deadlineRecorder records whether its write had a deadline.
+// deadlineRecorder records whether its writes had a deadline.
 type deadlineRecorder struct {
 	Sessions
 	bounded bool
@@ -160,7 +160,7 @@ func (w *deadlineRecorder) Touch(ctx context.Context, _ string) error {
 	return nil
 }
 
-// A slow write for one session does not delay the round of all.
+// A slow write for one session does not delay the round for all.
 func TestKeepAlive_LimitsItsWrite(t *testing.T) {
 	w := &deadlineRecorder{}
 	h := New(Options{Log: &manySessions{}, Sessions: w})

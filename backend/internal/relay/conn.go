@@ -14,14 +14,14 @@ import (
 	"github.com/service-dev/service/proto/glasses/broker"
 )
 
-// Close reasons that are used in several places.
+// Reasons for closing a connection that are used in several places.
 const (
 	restarts    = "the service restarts"
 	notStored   = "the frame could not be stored; reconnect and send it again"
 	notReadable = "the session could not be read; try again"
 )
 
-// Bounds of the queue of one peer, besides Options.OutboxSize.
+// Limits on the queue of one peer, in addition to Options.OutboxSize.
 const (
 	maxQueued       = 16 << 20 // bytes
 	maxStreamBytes  = 4 << 20
@@ -30,37 +30,37 @@ const (
 	maxPressure = 50 * time.Millisecond
 )
 
-// conn is one attached peer. While it is idle its only goroutine is the reader.
+// conn is one attached peer. While it is idle, only the reader runs.
 type conn struct {
 	id     broker.PeerID
 	ws     *websocket.Conn
 	wire   *wire
-	app    glasses.AppInfo // of an app
-	isBack bool            // an app that attaches again with its cursor
-	// takesTokens reports that an app takes frames with another token for the AI gateway. tokenEnds is when its token
-	// does, zero if it has none; guarded by peersMu.
+	app    glasses.AppInfo // set for an app
+	isBack bool            // whether the app attached again with its cursor
+	// takesTokens reports whether an app accepts new tokens for the AI gateway. tokenEnds is when its token expires, or
+	// zero if it has none; peersMu guards it.
 	takesTokens bool
 	tokenEnds   time.Time
 	// isSignedIn reports, for a page, whether its person is still signed in.
 	isSignedIn func(context.Context) bool
-	dropped    *atomic.Int64 // stream frames that were dropped
-	sizeHint   int           // size of the last frame that was read
+	dropped    *atomic.Int64 // dropped stream frames
+	sizeHint   int           // size of the last frame read
 
 	lastBeat, lastPing time.Time    // used by runMaintenance only
-	received           atomic.Int64 // frames that were read
+	received           atomic.Int64 // frames read
 	pinging            atomic.Bool
-	left               chan struct{} // closed when the peer is gone
+	left               chan struct{} // closed once the peer is gone
 	wg                 sync.WaitGroup
 
 	mu       sync.Mutex
 	outbox   *broker.Outbox[message]
-	greeting bool // the welcome and the replay are written first
-	writing  bool // drain runs
-	gone     bool // nothing may be started any more
-	ending   bool // code and reason are set
+	greeting bool // the welcome and the replay are being written, before the queue
+	writing  bool // drain is running
+	gone     bool // no new goroutine may be started
+	ending   bool // the close code and reason are set
 	code     websocket.StatusCode
 	reason   string
-	// relieved is closed once a peer under pressure has caught up; pressedAt is when the pressure began.
+	// relieved is closed once a peer that lagged behind has caught up; pressedAt is when it began to lag.
 	relieved  chan struct{}
 	pressedAt time.Time
 }
@@ -76,8 +76,9 @@ func (h *Hub) newConn(ws *websocket.Conn, w *wire) *conn {
 	}
 }
 
-// send queues a message and never blocks. A peer that is too far behind is disconnected, or loses the frame if it
-// belongs to a stream. The sender of a stream may wait for the returned channel, which is nil for a peer that keeps up.
+// send queues a message and never blocks. A peer that is too far behind is disconnected, or misses the frame if that
+// belongs to a stream. The sender of a stream may wait for the returned channel, which is nil for a peer that keeps
+// up.
 func (c *conn) send(m message) (relieved <-chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -100,10 +101,11 @@ func (c *conn) send(m message) (relieved <-chan struct{}) {
 	return nil
 }
 
-// sendText queues a text frame of the service.
+// sendText queues a text frame from the service.
 func (c *conn) sendText(frame []byte) { c.send(text(frame)) }
 
-// press returns the channel to wait for, or nil once the peer has delayed others for maxPressure. mu is held.
+// press returns the channel to wait for, or nil if the peer has already delayed senders for maxPressure. mu must be
+// held.
 func (c *conn) press() <-chan struct{} {
 	now := time.Now()
 	if c.relieved == nil {
@@ -115,7 +117,7 @@ func (c *conn) press() <-chan struct{} {
 	return c.relieved
 }
 
-// relieve ends the pressure. mu is held.
+// relieve releases the senders that wait for this peer. mu must be held.
 func (c *conn) relieve() {
 	if c.relieved != nil {
 		close(c.relieved)
@@ -123,7 +125,7 @@ func (c *conn) relieve() {
 	}
 }
 
-// startWriter starts drain unless it runs. mu is held.
+// startWriter starts drain unless it is running. mu must be held.
 func (c *conn) startWriter() {
 	if !c.writing && !c.greeting && !c.gone {
 		c.writing = true
@@ -131,7 +133,7 @@ func (c *conn) startWriter() {
 	}
 }
 
-// startQueue starts writing the queue, once the greeting is written.
+// startQueue begins to write the queue, after the greeting.
 func (c *conn) startQueue() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -141,7 +143,7 @@ func (c *conn) startQueue() {
 	}
 }
 
-// end closes the connection with a reason, after queued frames were sent. Only the first call has an effect.
+// end sends the queued frames and then closes the connection with a reason. Only the first call has an effect.
 func (c *conn) end(code websocket.StatusCode, reason string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -174,7 +176,7 @@ func (c *conn) drain() {
 			return
 		}
 		if !c.writeAll(batch) {
-			_ = c.ws.CloseNow() // the reader notices
+			_ = c.ws.CloseNow() // the reader sees the error
 			return
 		}
 	}
@@ -186,7 +188,7 @@ func releaseAll(batch []message) {
 	}
 }
 
-// writeAll writes a batch; frames are sent together as far as they fit.
+// writeAll writes a batch and combines frames into larger writes where they fit.
 func (c *conn) writeAll(batch []message) bool {
 	c.wire.cork()
 	for i, m := range batch {
@@ -210,13 +212,13 @@ func (c *conn) written(m message) {
 	}
 }
 
-// greet writes a frame at once, before anything that is queued.
+// greet writes a frame immediately, before anything in the queue.
 func (c *conn) greet(frame []byte) error {
 	return c.ws.Write(context.Background(), websocket.MessageText, frame)
 }
 
-// read calls handle for every frame until the peer is gone. The message's memory is reused afterwards unless handle
-// retains it. limit bounds a binary frame, in bytes.
+// read calls handle for every frame until the peer is gone. It then reuses the message's memory, unless handle retains
+// it. limit is the maximum size of a binary frame, in bytes.
 func (c *conn) read(limit int, handle func(message)) {
 	c.ws.SetReadLimit(int64(max(limit, glasses.MaxFrame)))
 	for {
@@ -238,7 +240,7 @@ func (c *conn) next(limit int) (message, bool) {
 	if kind == websocket.MessageText {
 		limit = glasses.MaxFrame
 	}
-	b := newBuffer(c.sizeHint + 1) // one more, to detect the end without growing
+	b := newBuffer(c.sizeHint + 1) // one extra byte, to detect the end without growing
 	for {
 		if len(b.data) == cap(b.data) {
 			b = b.grow()
@@ -260,7 +262,7 @@ func (c *conn) next(limit int) (message, bool) {
 	}
 }
 
-// finish stops the goroutines of a peer that is gone; a writer that is closing with a reason may end first.
+// finish stops the goroutines of a peer that is gone. It lets a writer that is closing with a reason finish first.
 func (c *conn) finish() {
 	c.mu.Lock()
 	c.greeting = false
@@ -282,9 +284,9 @@ func (c *conn) finish() {
 	c.relieve()
 }
 
-// ping closes the connection of a peer that neither answers nor sends a frame within wait; the answer of a peer that is
-// slowed down is queued behind its frames. At most one ping is under way. A peer that is ending is not pinged, because
-// finish may already wait for its last goroutine.
+// ping closes the connection of a peer that neither answers nor sends a frame within wait; a throttled peer's answer
+// is queued behind its frames. At most one ping is in flight. A peer that is ending is not pinged, because finish may
+// already be waiting for its last goroutine.
 func (c *conn) ping(wait time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -297,7 +299,7 @@ func (c *conn) ping(wait time.Duration) {
 		defer cancel()
 		before := c.received.Load()
 		if c.ws.Ping(ctx) != nil && c.received.Load() == before {
-			_ = c.ws.CloseNow() // the reader notices
+			_ = c.ws.CloseNow() // the reader sees the error
 		}
 	})
 }

@@ -18,10 +18,10 @@ import (
 // controlPrefix starts the ids of control frames.
 const controlPrefix = "ctl-"
 
-// Control sends a control frame to the page that acts as a session's glasses and returns the payload of its result,
-// which may be an error of the glasses. With media the frame is binary. It returns sessions.ErrNoGlasses if no page is
-// open, and sessions.ErrNoAnswer if the page does not answer within ControlWait. Control frames and their results are
-// not logged; the events that they cause are.
+// Control sends a control frame to the page that acts as a session's glasses, and returns the payload of its result,
+// which may be an error from the glasses. With media the frame is binary. The error is sessions.ErrNoGlasses if no
+// page is open, and sessions.ErrNoAnswer if the page does not answer within ControlWait. Control frames and their
+// results are not logged; the events they cause are.
 func (h *Hub) Control(
 	ctx context.Context, sessionID, typ string, payload json.RawMessage, media []byte,
 ) (json.RawMessage, error) {
@@ -29,7 +29,7 @@ func (h *Hub) Control(
 		return refusedControl(err)
 	}
 	if typ == glasses.SimStanding {
-		return refusedControl(&glasses.Error{Code: glasses.CodeUnsupported, Message: typ + " is sent only by the service"})
+		return refusedControl(&glasses.Error{Code: glasses.CodeUnsupported, Message: typ + " is reserved for the service"})
 	}
 	id := controlPrefix + rand.Text()
 	m, err := h.controlFrame(typ, id, payload, media)
@@ -75,7 +75,7 @@ func (h *Hub) controlFrame(typ, id string, payload json.RawMessage, media []byte
 	return text(data), err
 }
 
-// refusedControl returns the result of a control frame that no glasses would accept.
+// refusedControl returns the result of a control frame that any glasses would reject.
 func refusedControl(err error) (json.RawMessage, error) {
 	var refusal *glasses.Error
 	if !errors.As(err, &refusal) {
@@ -101,8 +101,8 @@ func (s *liveSession) forgetControl(id string) {
 	delete(s.controls, id)
 }
 
-// deliverControl passes the result of a control frame to its caller; it returns false for a result of another frame. A
-// result whose caller has given up is still acknowledged.
+// deliverControl passes the result of a control frame to its caller. It returns false for any other result. A result
+// is acknowledged even if its caller has given up.
 func (s *liveSession) deliverControl(c *conn, f glasses.Frame) bool {
 	if !strings.HasPrefix(f.ID, controlPrefix) {
 		return false
@@ -112,7 +112,7 @@ func (s *liveSession) deliverControl(c *conn, f glasses.Frame) bool {
 	delete(s.controls, f.ID)
 	s.peersMu.Unlock()
 	if !isExpected && s.isCommand(f.ID) {
-		return false // an app chose such an id
+		return false // an app chose an ID with this prefix
 	}
 	if isExpected {
 		answer <- f.Payload
@@ -121,7 +121,7 @@ func (s *liveSession) deliverControl(c *conn, f glasses.Frame) bool {
 	return true
 }
 
-// isCommand reports whether a command with this id has no result yet.
+// isCommand reports whether a command with this ID is still waiting for its result.
 func (s *liveSession) isCommand(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

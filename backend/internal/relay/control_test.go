@@ -43,14 +43,14 @@ func TestControl(t *testing.T) {
 	m := newMemory()
 	n := startNode(t, m, relay.Options{ControlWait: 200 * time.Millisecond})
 	if o := <-n.control(t.Context(), "sim.state", `{}`, nil); !errors.Is(o.err, sessions.ErrNoGlasses) {
-		t.Errorf("without a page: %v", o.err)
+		t.Errorf("without a page: got %v, want ErrNoGlasses", o.err)
 	}
 	page, _ := n.page(t, "")
 	app, _ := n.app(t, "")
 	done := n.control(t.Context(), "sim.input", `{"kind":"tap","x":1,"y":2,"later":3}`, nil)
 	f := page.want("sim.input", nil)
 	if !strings.HasPrefix(f.ID, "ctl-") || !strings.Contains(string(f.Payload), `"later":3`) {
-		t.Errorf("the page got %+v", f)
+		t.Errorf("the page received %+v", f)
 	}
 	page.send("input", "g1", `{"kind":"tap","x":1,"y":2}`)
 	page.send("result", f.ID, `{"ok":true,"state":{"worn":true},"new":1}`)
@@ -63,11 +63,11 @@ func TestControl(t *testing.T) {
 	done = n.control(t.Context(), "sim.camera", `{}`, []byte("picture"))
 	header, body, err := glasses.ParseBinary(page.wantBlob())
 	if err != nil || string(body) != "picture" || header.Type != "sim.camera" {
-		t.Errorf("the page got %+v %q, %v", header, body, err)
+		t.Errorf("the page received %+v %q, %v", header, body, err)
 	}
 	page.send("result", header.ID, `{"error":{"code":"unsupported","message":"no camera"}}`)
 	if o := <-done; o.err != nil || !strings.Contains(string(o.result), "no camera") {
-		t.Errorf("an error of the glasses: %s, %v", o.result, o.err)
+		t.Errorf("the error from the glasses: got %s, %v", o.result, o.err)
 	}
 
 	for typ, payload := range map[string]string{"sim.input": `{"kind":"wink"}`, "display.show": `{}`,
@@ -79,24 +79,24 @@ func TestControl(t *testing.T) {
 		}
 	}
 	if o := <-n.control(t.Context(), "sim.state", `{}`, nil); !errors.Is(o.err, sessions.ErrNoAnswer) {
-		t.Errorf("a page that does not answer: %v", o.err)
+		t.Errorf("a page that does not answer: got %v, want ErrNoAnswer", o.err)
 	}
 	done = n.control(t.Context(), "sim.motion", `{}`, nil)
 	page.want("sim.motion", nil)
 	_ = page.ws.CloseNow()
 	if o := <-done; !errors.Is(o.err, sessions.ErrNoGlasses) {
-		t.Errorf("a page that leaves: %v", o.err)
+		t.Errorf("a page that leaves: got %v, want ErrNoGlasses", o.err)
 	}
 	n.stop()
 	rows, _ := m.SessionEvents(t.Context(), testID, 0, 100)
 	for _, e := range rows {
 		if strings.HasPrefix(e.ID, "ctl-") || strings.HasPrefix(e.Type, "sim.") {
-			t.Errorf("a control frame in the log: %+v", e)
+			t.Errorf("the log contains a control frame: %+v", e)
 		}
 	}
 }
 
-// Control frames are sent only to the page that acts as the glasses.
+// Only the page that acts as the glasses receives control frames.
 func TestControl_AsksThePlayer(t *testing.T) {
 	n := startNode(t, newMemory(), relay.Options{})
 	mirror, _ := n.page(t, "")
@@ -110,7 +110,7 @@ func TestControl_AsksThePlayer(t *testing.T) {
 	for {
 		f, err := mirror.next()
 		if err != nil || f.Type == "sim.state" {
-			t.Fatalf("the mirror got %+v, %v", f, err)
+			t.Fatalf("the mirror received %+v, %v", f, err)
 		}
 		if f.Type == "row" && strings.Contains(string(f.Payload), `"g1"`) {
 			return
@@ -127,7 +127,7 @@ func TestWatch_IsNotifiedOfRows(t *testing.T) {
 	defer stop()
 	select {
 	case <-woken:
-		t.Error("woken by nothing")
+		t.Error("woken although no row was committed")
 	default:
 	}
 	n.app(t, "")
@@ -146,7 +146,7 @@ func await(t *testing.T, c <-chan struct{}) {
 	select {
 	case <-c:
 	case <-time.After(patience):
-		t.Fatal("nothing came")
+		t.Fatal("the watcher was not woken")
 	}
 }
 
@@ -157,7 +157,7 @@ func TestWatch_LimitsWatchers(t *testing.T) {
 		_, stop, err := n.Watch(testID)
 		if err != nil {
 			if !errors.Is(err, sessions.ErrTooManyWaiters) || len(stops) != 2000 {
-				t.Errorf("after %d: %v", len(stops), err)
+				t.Errorf("after %d watchers: got %v, want ErrTooManyWaiters after 2000", len(stops), err)
 			}
 			break
 		}

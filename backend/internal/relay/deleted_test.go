@@ -10,8 +10,8 @@ import (
 	"github.com/service-dev/service/backend/internal/sessions"
 )
 
-// A session that was deleted with its project is not recreated. Its last row must not block the only writer, and so
-// every other session, with retries.
+// A session that was deleted with its project is not created again. The single writer must not keep retrying its last
+// row, because that would block every other session.
 func TestWriter_SkipsRowOfDeletedSession(t *testing.T) {
 	m := newMemory()
 	n := startNode(t, m, relay.Options{})
@@ -24,6 +24,6 @@ func TestWriter_SkipsRowOfDeletedSession(t *testing.T) {
 	page.send("input", "p1", `{"kind":"tap","x":1,"y":1}`)
 	page.wantClose(websocket.StatusInternalError, "")
 	if took := time.Since(start); took > 3*time.Second {
-		t.Errorf("the writer tried for %v", took)
+		t.Errorf("the writer tried for %v, want at most 3 s", took)
 	}
 }

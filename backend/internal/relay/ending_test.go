@@ -11,7 +11,7 @@ import (
 	"github.com/service-dev/service/backend/internal/relay"
 )
 
-// Another process, such as the operator's revoke command or another backend, can only change the database.
+// Another process, such as the operator's revoke command or another backend, can change only the database.
 func TestHub_EndsPeersOfSessionClosedElsewhere(t *testing.T) {
 	m := newMemory()
 	n := startNode(t, m, relay.Options{PingEvery: 20 * time.Millisecond, BeatEvery: 20 * time.Millisecond})
@@ -21,7 +21,7 @@ func TestHub_EndsPeersOfSessionClosedElsewhere(t *testing.T) {
 	for _, p := range []*peer{page, app} { // concurrently, because a peer that does not read answers no ping
 		wg.Go(func() {
 			if err := p.ending(); websocket.CloseStatus(err) != 4410 {
-				t.Errorf("closed with %v", err)
+				t.Errorf("closed with %v, want code 4410", err)
 			}
 		})
 	}
@@ -53,14 +53,14 @@ func TestHub_EndsSignedOutPage(t *testing.T) {
 	app.wantID("ack", "c1", nil)
 }
 
-// A link that is revoked in this process ends its sessions at once, without waiting for the next round of checks.
+// If a link is revoked in this process, its sessions end immediately, without waiting for the next round of checks.
 func TestEnded_EndsPeersOfLink(t *testing.T) {
 	m := newMemory()
 	n := startNode(t, m, relay.Options{PingEvery: time.Hour, BeatEvery: 20 * time.Millisecond})
 	page, _ := n.page(t, "")
 	app, _ := n.app(t, "")
 	m.close()
-	for range 3 { // several rounds of maintenance, none of which checks
+	for range 3 { // several rounds of maintenance, none of which is due to check
 		page.want("beat", nil)
 	}
 	n.Ended("ada", "link-1")

@@ -17,7 +17,7 @@ const (
 	testSecret = "right"
 )
 
-// memory is a log and a register of one session in memory; the SQL implementation has separate tests.
+// memory is a log and a session register for one session in memory. The SQL implementation has its own tests.
 type memory struct {
 	mu     sync.Mutex
 	s      sessions.Session
@@ -26,9 +26,9 @@ type memory struct {
 	state  *sessions.State
 	gate   chan struct{} // if set, AppendEvents waits for it
 	refuse error
-	away   error // the error of Session
+	away   error // returned by Session
 
-	signedOut atomic.Bool // the person who opened the pages
+	signedOut atomic.Bool // whether the person who opened the pages signed out
 }
 
 func newMemory() *memory {
@@ -132,7 +132,7 @@ func (m *memory) add(r *sessions.Row) {
 	m.ok[r.Event.Seq] = r.OK
 }
 
-// trim deletes the rows before first.
+// trim deletes the rows with numbers below first.
 func (m *memory) trim(first int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -13,20 +13,20 @@ import (
 	"github.com/service-dev/service/proto/glasses/broker"
 )
 
-// handle handles one frame of a peer. Its bytes are relayed unchanged, so that unknown fields survive.
+// handle handles one frame from a peer. It relays the bytes unchanged, so that unknown fields survive.
 func (s *liveSession) handle(ctx context.Context, c *conn, sender string, m message) {
 	if m.kind == websocket.MessageBinary {
 		s.handleBinary(c, sender, m)
 		return
 	}
 	f, err := broker.Admit(sender, m.data)
-	if f.Type != glasses.TypeMotion && f.Type != glasses.TypeBarrier { // neither a stream nor a frame that is ignored
+	if f.Type != glasses.TypeMotion && f.Type != glasses.TypeBarrier { // neither a stream nor an ignored frame
 		s.limits.wait(s.hub.life, sender)
 	}
 	switch {
 	case err != nil:
 		s.refuse(c, f.ID, err)
-	case f.Type == glasses.TypeBarrier: // used in virtual time only, which a backend's sessions do not have
+	case f.Type == glasses.TypeBarrier: // used only in virtual time, which the backend's sessions do not have
 	case sender == glasses.SenderApp:
 		s.handleApp(ctx, c, f, m.data)
 	default:
@@ -36,7 +36,7 @@ func (s *liveSession) handle(ctx context.Context, c *conn, sender string, m mess
 
 func (s *liveSession) handleApp(ctx context.Context, c *conn, f glasses.Frame, raw []byte) {
 	if glasses.IsCommand(f.Type) {
-		raw = bytes.Clone(raw) // it is kept until its result
+		raw = bytes.Clone(raw) // the broker keeps it until the result
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -76,8 +76,8 @@ func (s *liveSession) handlePage(ctx context.Context, c *conn, f glasses.Frame, 
 	}
 }
 
-// handleBinary handles a binary frame of a page: a piece of a stream, or the media of a result that follows. It takes
-// no lock of the session: nothing is logged, and the frames of one page stay in order.
+// handleBinary handles a binary frame from a page: part of a stream, or the media of the result that follows. It takes
+// no session lock, because it logs nothing and the frames of one page stay in order.
 func (s *liveSession) handleBinary(c *conn, sender string, m message) {
 	f, body, err := broker.AdmitBinary(sender, m.data)
 	if err != nil {
@@ -94,7 +94,7 @@ func (s *liveSession) handleBinary(c *conn, sender string, m message) {
 	s.relayStream(c, m)
 }
 
-// relayStream sends a frame of a stream to the apps. If one of them cannot keep up, the page is delayed briefly before
+// relayStream sends a stream frame to the apps. If one of them cannot keep up, the page is delayed briefly before
 // frames are dropped.
 func (s *liveSession) relayStream(c *conn, m message) {
 	relieved := s.hub.bus.Publish(s.id, toApps, m)
@@ -112,8 +112,8 @@ func (s *liveSession) refuse(c *conn, id string, err error) {
 	c.sendText(broker.ErrorFrame(s.hub.Now(), id, err))
 }
 
-// perform executes the broker's decisions about a frame of from, which is nil for decisions without a frame. mu is
-// held.
+// perform carries out the broker's decisions about a frame of from, which is nil for decisions without a frame. mu
+// must be held.
 func (s *liveSession) perform(ctx context.Context, from *conn, outputs []broker.Output) {
 	for _, o := range outputs {
 		switch o.Action {
@@ -121,9 +121,9 @@ func (s *liveSession) perform(ctx context.Context, from *conn, outputs []broker.
 			from.sendText(o.Data)
 		case broker.ToApps:
 			s.hub.bus.Publish(s.id, toApps, text(o.Data))
-		case broker.ToGlasses: // the page that acts as the glasses answers, the others draw
+		case broker.ToGlasses: // the page that acts as the glasses answers; the others only draw
 			s.hub.bus.Publish(s.id, toPages, text(o.Data))
-		case broker.Acknowledge: // the log finds the row and acknowledges it
+		case broker.Acknowledge: // the log finds the existing row and acknowledges it
 			s.appendRow(ctx, from, o.Row, false)
 		case broker.Append:
 			sender := from
@@ -142,7 +142,7 @@ func (s *liveSession) perform(ctx context.Context, from *conn, outputs []broker.
 	s.pending.Store(int64(s.broker.Pending()))
 }
 
-// applyResult stores the effect of a successful command for peers that attach later. mu is held.
+// applyResult stores the effect of a successful command for peers that attach later. mu must be held.
 func (s *liveSession) applyResult(answered *broker.Command) {
 	if answered == nil {
 		return
@@ -168,7 +168,8 @@ func badPayload(message string) error {
 	return &glasses.Error{Code: glasses.CodeBadPayload, Message: message}
 }
 
-// applyEvent stores the effect of an event for peers that attach later. An error refuses the event. mu is held.
+// applyEvent stores the effect of an event for peers that attach later. If it returns an error, the event is refused.
+// mu must be held.
 func (s *liveSession) applyEvent(ctx context.Context, f glasses.Frame) error {
 	switch f.Type {
 	case glasses.TypeLink:
@@ -207,7 +208,7 @@ func (s *liveSession) countStream(typ string, size int) {
 	s.streams.Add(s.hub.Now(), typ, size)
 }
 
-// logStreams appends a row for each count that take removes from the counter. mu is held.
+// logStreams appends a row for each count that take removes from the counter. mu must be held.
 func (s *liveSession) logStreams(ctx context.Context, take func(*broker.StreamCounter) []glasses.StreamCount) {
 	s.streamsMu.Lock()
 	counts := take(s.streams)

@@ -12,7 +12,7 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// Whatever a page and an app of one session send, text or binary, another session is not affected.
+// Nothing that a page or an app of one session sends, text or binary, affects another session.
 func FuzzHostilePeers(f *testing.F) {
 	for _, seed := range []string{
 		`{"v":1,"type":"display.show","id":"a1","at":1,"payload":{"tree":{"type":"text"}}}`,
@@ -66,7 +66,7 @@ func (n *node) join(t *testing.T, id string, isPage bool) *peer {
 	return p
 }
 
-// ends reads until the hub has handled all that a hostile peer sent, or has closed the connection.
+// ends reads until the hub has handled everything that a hostile peer sent, or has closed the connection.
 func ends(t *testing.T, p *peer) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
@@ -74,7 +74,7 @@ func ends(t *testing.T, p *peer) {
 	for {
 		kind, data, err := p.ws.Read(ctx)
 		if ctx.Err() != nil {
-			t.Fatal("the hub says nothing to a hostile peer")
+			t.Fatal("the hub did not respond to a hostile peer")
 		}
 		var f glasses.Frame
 		if err != nil || kind == websocket.MessageText && json.Unmarshal(data, &f) == nil && f.ID == "fuzz-end" {

@@ -9,15 +9,15 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// Gateways let the apps of sessions call AI models.
+// Gateways gives the apps of sessions access to AI models.
 type Gateways interface {
-	// Gateway returns the gateway's addresses and a new token for an app of a session, or nil if the session has no
-	// model to call.
+	// Gateway returns the gateway's addresses and a new token for an app of a session, or nil if the session has no model
+	// to call.
 	Gateway(ctx context.Context, sessionID string) (*glasses.Gateway, error)
 }
 
-// newGateway returns the gateway's addresses and a new token for an app. It returns nil if there is no model to
-// call, or if the token could not be stored; the next check then tries again.
+// newGateway returns the gateway's addresses and a new token for an app. It returns nil if there is no model to call,
+// or if the token could not be stored; in that case the next check tries again.
 func (s *liveSession) newGateway(ctx context.Context, c *conn) *glasses.Gateway {
 	if s.hub.Gateways == nil {
 		return nil
@@ -28,7 +28,7 @@ func (s *liveSession) newGateway(ctx context.Context, c *conn) *glasses.Gateway 
 	ends := s.hub.Now() // due now
 	switch {
 	case err != nil:
-		s.hub.Logger.Warn("failed to make gateway token", "session", s.id, "err", err)
+		s.hub.Logger.Warn("failed to create gateway token", "session", s.id, "err", err)
 		g = nil
 	case g == nil:
 		ends = time.Time{}
@@ -41,8 +41,8 @@ func (s *liveSession) newGateway(ctx context.Context, c *conn) *glasses.Gateway 
 	return g
 }
 
-// renewTokens sends another token to the apps whose token ends soon. If hasChanged, the session may have a gateway
-// since, and those without a token receive one too.
+// renewTokens sends a new token to the apps whose token expires soon. If hasChanged, the session may have gained a
+// gateway, so it also sends a token to the apps that have none.
 func (s *liveSession) renewTokens(ctx context.Context, hasChanged bool) {
 	now := s.hub.Now()
 	s.peersMu.Lock()

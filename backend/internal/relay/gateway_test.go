@@ -14,7 +14,7 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// gateways hand out numbered tokens, unless there is nothing to call.
+// gateways issues numbered tokens, or none if there is nothing to call.
 type gateways struct {
 	mu   sync.Mutex
 	n    int
@@ -50,13 +50,13 @@ func TestGateway_RenewsTokensOfAppsThatTakeThem(t *testing.T) {
 	app, w := n.app(t, `,"gateway":true`)
 	page, _ := n.page(t, "")
 	passed.Store(int64(glasses.GatewayTokenLife - glasses.GatewayTokenRenew + time.Minute))
-	n.Ended("ada", "link-1") // checks the session now
+	n.Ended("ada", "link-1") // checks the session immediately
 	var got glasses.Gateway
 	app.want(glasses.TypeGatewayToken, &got)
 	if got.Token == w.Gateway.Token || !strings.HasPrefix(got.Token, "sgt_") || got.URL == "" {
-		t.Errorf("%+v after %+v", got, w.Gateway)
+		t.Errorf("got %+v after %+v, want a new token", got, w.Gateway)
 	}
-	// Neither an app that did not ask for them nor a page receives tokens: their next frames are the row's.
+	// An app that did not ask for tokens and a page receive none: the next frame of each is the row.
 	n.ToolCalled(t.Context(), testID, glasses.NewToolCalled("add_item", `{"item": "milk"}`))
 	row := page.wantRow(glasses.RowToolCalled)
 	if string(row.Payload) != `{"name":"add_item","arguments":{"item":"milk"}}` ||
@@ -66,7 +66,7 @@ func TestGateway_RenewsTokensOfAppsThatTakeThem(t *testing.T) {
 	app.send(glasses.TypeDisplayClear, "a1", "{}")
 	old.find(func(f glasses.Frame) bool {
 		if f.Type == glasses.TypeGatewayToken {
-			t.Error("an app that does not take tokens received one")
+			t.Error("an app that does not accept tokens received one")
 		}
 		return f.Type == glasses.TypeCursor
 	}, "a cursor", nil)
@@ -74,7 +74,7 @@ func TestGateway_RenewsTokensOfAppsThatTakeThem(t *testing.T) {
 	defer m.mu.Unlock()
 	for _, row := range m.rows {
 		if strings.Contains(string(row.Payload), "sgt_") {
-			t.Errorf("the log has a token: %+v", row)
+			t.Errorf("the log contains a token: %+v", row)
 		}
 	}
 }
@@ -90,7 +90,7 @@ func TestGateway_ComesLater(t *testing.T) {
 	n.GatewayChanged(t.Context(), testID)
 	app.want(glasses.TypeGatewayToken, nil)
 
-	// A token that could not be stored is sent by a later check.
+	// If a token could not be stored, a later check sends one.
 	g.set(false, errors.New("away"))
 	late, w := n.app(t, `,"gateway":true`)
 	if w.Gateway != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// The page that takes over gets the unanswered commands in the app's order, so that the last display wins.
+// The page that takes over receives the unanswered commands in the app's order, so that the last display wins.
 func TestHandOver_KeepsOrder(t *testing.T) {
 	n := startNode(t, newMemory(), relay.Options{})
 	next, _ := n.page(t, "")
@@ -24,19 +24,19 @@ func TestHandOver_KeepsOrder(t *testing.T) {
 		}
 		app.send(typ, fmt.Sprint("a", i), payload)
 		page.wantID(typ, fmt.Sprint("a", i), nil)
-		next.wantID(typ, fmt.Sprint("a", i), nil) // it gets them as an observer already
+		next.wantID(typ, fmt.Sprint("a", i), nil) // as an observer it already receives them
 	}
 	_ = page.ws.CloseNow()
 	for i := range 12 {
 		f := next.find(func(f glasses.Frame) bool { return glasses.IsCommand(f.Type) }, "a command", nil)
 		if f.ID != fmt.Sprint("a", i) {
-			t.Fatalf("command %d is %s", i, f.ID)
+			t.Fatalf("command %d has the ID %s", i, f.ID)
 		}
 	}
 }
 
-// A page that received a command before a restart may answer after it, even if another page acts as the glasses by
-// then.
+// A page that received a command before a restart may answer it afterwards, even if another page now acts as the
+// glasses.
 func TestResult_IsAcceptedFromAnyPageAfterRestart(t *testing.T) {
 	m := newMemory()
 	n := startNode(t, m, relay.Options{})
@@ -52,7 +52,7 @@ func TestResult_IsAcceptedFromAnyPageAfterRestart(t *testing.T) {
 	n.stop()
 
 	rows, _ := m.SessionEvents(t.Context(), testID, 0, 100)
-	m.mu.Lock() // the state after a crash: no command was answered
+	m.mu.Lock() // the state after a crash: no command has a result
 	m.rows = nil
 	for _, e := range rows {
 		if e.Kind != glasses.KindResult {
@@ -72,13 +72,13 @@ func TestResult_IsAcceptedFromAnyPageAfterRestart(t *testing.T) {
 	}
 }
 
-// When pages attach and leave concurrently, the apps end up with the right link state.
+// If pages attach and leave concurrently, the apps still end up with the right link state.
 func TestLink_IsRightWhenPagesAttachConcurrently(t *testing.T) {
 	for range 20 {
 		n := startNode(t, newMemory(), relay.Options{})
 		app, w := n.app(t, "")
 		if w.Link != glasses.LinkDisconnected {
-			t.Fatalf("without a page the link is %s", w.Link)
+			t.Fatalf("the link is %s without a page, want disconnected", w.Link)
 		}
 		came := make(chan *websocket.Conn, 8)
 		for range cap(came) {
@@ -93,14 +93,14 @@ func TestLink_IsRightWhenPagesAttachConcurrently(t *testing.T) {
 		}
 		var l glasses.LinkState
 		if app.want("link", &l); l.State != glasses.LinkConnected {
-			t.Errorf("with pages the link is %s", l.State)
+			t.Errorf("the link is %s with pages, want connected", l.State)
 		}
 		for range cap(came) {
 			ws := <-came
 			go func() { _ = ws.CloseNow() }()
 		}
 		if app.want("link", &l); l.State != glasses.LinkDisconnected {
-			t.Errorf("without pages the link is %s", l.State)
+			t.Errorf("the link is %s without pages, want disconnected", l.State)
 		}
 		_ = app.ws.CloseNow()
 		n.stop()

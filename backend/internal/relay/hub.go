@@ -17,9 +17,9 @@ import (
 
 // Sessions decides who may attach to which session.
 type Sessions interface {
-	// Open checks an app's secret: sessions.ErrBadSecret, or sessions.ErrClosed.
+	// Open checks an app's secret. The error may be sessions.ErrBadSecret or sessions.ErrClosed.
 	Open(ctx context.Context, id, secret string) (sessions.Session, error)
-	// Touch extends the life of an open session.
+	// Touch extends an open session.
 	Touch(ctx context.Context, id string) error
 	// SetModel stores the new device model of an open session.
 	SetModel(ctx context.Context, id, model string) error
@@ -27,41 +27,41 @@ type Sessions interface {
 
 // Log is the durable event log.
 type Log interface {
-	// AppendEvents commits the rows and their states in one transaction, sets each row's Seq, and marks rows that
-	// existed already. Over a quota the oldest rows are deleted.
+	// AppendEvents commits the rows and their states in one transaction, sets each row's Seq, and marks rows that already
+	// existed. It deletes the oldest rows that exceed a quota.
 	AppendEvents(ctx context.Context, rows []sessions.Row, q sessions.Quota) error
-	// SessionEvents returns up to limit rows with seq above since, in order. Only rows before the first may be missing.
+	// SessionEvents returns up to limit rows with seq above since, in order. Rows may be missing only before the first.
 	SessionEvents(ctx context.Context, sessionID string, since int64, limit int) ([]glasses.Event, error)
-	// Memory returns what a session remembers, even from rows that were deleted over a quota.
+	// Memory returns the state a session resumes from, which includes rows that the quota has deleted.
 	Memory(ctx context.Context, sessionID string) (sessions.Memory, error)
-	// Session returns the session's present state.
+	// Session returns the session's current state.
 	Session(ctx context.Context, id string) (sessions.Session, error)
-	// SomeSessions returns those of the sessions that exist, in any order.
+	// SomeSessions returns the given sessions that exist, in any order.
 	SomeSessions(ctx context.Context, ids []string) ([]sessions.Session, error)
 }
 
-// Options are the parameters of a Hub. The durations have defaults that tests shorten.
+// Options are the parameters of a Hub. Tests shorten the durations, which have defaults.
 type Options struct {
 	Sessions Sessions
-	Gateways Gateways // nil: there are none
+	Gateways Gateways // nil if there are none
 	Log      Log
-	Quota    sessions.Quota // of the event log; sessions.DefaultQuota
+	Quota    sessions.Quota // limits of the event log; sessions.DefaultQuota
 	Logger   *slog.Logger
 	Now      func() time.Time
-	// SiteHosts are additional hosts whose pages may attach, e.g. if a proxy rewrites Host.
+	// SiteHosts are additional hosts whose pages may attach, for example if a proxy rewrites Host.
 	SiteHosts []string
 
 	HelloWait   time.Duration // for an app's first frame; 5 s
-	PingEvery   time.Duration // 8 s; a peer that does not answer within the same time again is gone
-	BeatEvery   time.Duration // between the heartbeats of a page; 1 s
-	CommandWait time.Duration // until a command without a result is answered with timeout; 10.5 s, plus its own duration
+	PingEvery   time.Duration // 8 s; a peer that does not answer within PingEvery is considered gone
+	BeatEvery   time.Duration // between the heartbeats sent to a page; 1 s
+	CommandWait time.Duration // until a command without a result times out; 10.5 s plus its own duration
 	ControlWait time.Duration // until a control frame without a result fails; 10 s
-	CountEvery  time.Duration // between the rows that count a stream; 10 s
-	RetryPause  time.Duration // before the second attempt to write rows; doubled before each further one; 200 ms
-	FrameRate   int           // frames per second of a session's apps, and of its pages, without streams; 200
-	FrameBurst  int           // the same in one burst; 400
-	QueueSize   int           // rows queued for the writer; 1024
-	OutboxSize  int           // frames queued for one peer; 256
+	CountEvery  time.Duration // between the rows that report stream counts; 10 s
+	RetryPause  time.Duration // before the second attempt to write rows, then doubled each time; 200 ms
+	FrameRate   int           // frames per second for a session's apps and for its pages, without streams; 200
+	FrameBurst  int           // frames in one burst, per side as FrameRate; 400
+	QueueSize   int           // rows in the queue of the writer; 1024
+	OutboxSize  int           // frames in the queue of one peer; 256
 }
 
 // Hub manages the live sessions of this process.
@@ -72,20 +72,20 @@ type Hub struct {
 	conns    atomic.Int64
 	dropped  atomic.Int64
 	watchers atomic.Int64
-	lastPeer atomic.Int64    // the latest conn.id
-	endings  atomic.Int64    // calls of Ended
-	isAway   atomic.Bool     // the store has refused rows for longer than commitTries
+	lastPeer atomic.Int64    // the conn.id given out last
+	endings  atomic.Int64    // number of calls to Ended
+	isAway   atomic.Bool     // the store has refused rows for more than commitTries attempts
 	life     context.Context // ends when the hub closes
 	end      context.CancelFunc
 
 	mu          sync.Mutex
 	live        map[string]*liveSession
-	savedLimits map[string]rateLimits // of sessions without peers
+	savedLimits map[string]rateLimits // limits of sessions without peers
 	closing     bool
-	serving     sync.WaitGroup // goroutines of peers, and holders of sessions
+	serving     sync.WaitGroup // goroutines of peers, and holds on sessions
 }
 
-// New returns a hub. Rows are written while Serve runs.
+// New returns a hub. It writes rows only while Serve runs.
 func New(o Options) *Hub {
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	o.Quota = cmp.Or(o.Quota, sessions.DefaultQuota)
@@ -110,7 +110,7 @@ func New(o Options) *Hub {
 	}
 }
 
-// Serve writes rows until ctx ends. Then it tells every peer to reconnect later, waits for their goroutines, and
+// Serve writes rows until ctx ends. Then it asks every peer to reconnect later, waits for the peers' goroutines, and
 // commits the queue.
 func (h *Hub) Serve(ctx context.Context) error {
 	stop := make(chan struct{})
@@ -132,13 +132,13 @@ func (h *Hub) Serve(ctx context.Context) error {
 	return nil
 }
 
-// Connections returns how many apps and pages are attached.
+// Connections returns the number of attached apps and pages.
 func (h *Hub) Connections() int { return int(h.conns.Load()) }
 
-// Dropped returns how many stream frames were dropped for peers that were behind.
+// Dropped returns the number of stream frames dropped for peers that were behind.
 func (h *Hub) Dropped() int64 { return h.dropped.Load() }
 
-// Attached returns who is attached to a session.
+// Attached returns the apps and pages attached to a session.
 func (h *Hub) Attached(sessionID string) sessions.Live {
 	h.mu.Lock()
 	s := h.live[sessionID]
@@ -150,7 +150,7 @@ func (h *Hub) Attached(sessionID string) sessions.Live {
 	return sessions.Live{Apps: p.Apps, Pages: p.Pages}
 }
 
-// Closed appends the last row of a session and ends every connection of it.
+// Closed appends the last row of a session and closes its connections.
 func (h *Hub) Closed(sessionID string) {
 	s, ok := h.hold(sessionID)
 	if !ok {
@@ -179,7 +179,7 @@ func (h *Hub) Switched(ctx context.Context, sessionID, model string) {
 	s.logService(ctx, glasses.TypeDevice, glasses.DeviceChange{DeviceModel: m})
 }
 
-// hold finds or creates the live side of a session and keeps it until release. It fails once the hub is closing.
+// hold finds or creates the live session, and keeps it until release. It returns false once the hub is closing.
 func (h *Hub) hold(sessionID string) (*liveSession, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -207,7 +207,7 @@ func (h *Hub) release(s *liveSession) {
 	h.serving.Done()
 }
 
-// frame encodes a frame of the service.
+// frame encodes a frame from the service.
 func (h *Hub) frame(typ, id string, payload any) []byte {
 	return broker.Encode(h.Now(), typ, id, payload)
 }

@@ -18,13 +18,13 @@ import (
 	"github.com/service-dev/service/proto/glasses/broker"
 )
 
-// maxRecent is how many frames a session keeps in memory without reading the log.
+// maxRecent is how many frames a session keeps in memory to avoid reading the log.
 const maxRecent = 512
 
-// liveSession is the state of a session in this process while a peer is attached or a call is under way. It reads what
-// it needs of the past from the log.
+// liveSession is the state of a session in this process while a peer is attached or a call is in progress. It reads
+// earlier events from the log when it needs them.
 //
-// Locks nest in the order mu, peersMu, Hub.mu; streamsMu and conn.mu come last.
+// Locks nest in the order mu, peersMu, Hub.mu; streamsMu and conn.mu are innermost.
 type liveSession struct {
 	hub     *Hub
 	id      string
@@ -32,26 +32,26 @@ type liveSession struct {
 	checked time.Time // when the session was last known to be open; guarded by Hub.mu
 	limits  rateLimits
 
-	// mu orders what is published, queued and attached.
+	// mu orders publishing, queueing and attaching.
 	mu       sync.Mutex
 	isLoaded bool
 	broker   *broker.Broker
-	display  json.RawMessage // payload of the current display.show; nil if the panel is clear
+	display  json.RawMessage // payload of the last display.show; nil if the panel is clear
 	touched  time.Time
 	state    sessions.State
-	isSaved  bool // the log has state, or will have it with a queued row
+	isSaved  bool // the log contains state, or a queued row does
 	isLinked bool // whether the apps were last told that a page is attached
 
-	pending atomic.Int64                   // of broker.Pending, without mu
-	active  atomic.Pointer[conn]           // the page that acts as the glasses: the newest one
-	owner   atomic.Pointer[sessions.Owner] // nil until a peer was attached
+	pending atomic.Int64                   // a copy of broker.Pending, readable without mu
+	active  atomic.Pointer[conn]           // the page that acts as the glasses, which is the newest one
+	owner   atomic.Pointer[sessions.Owner] // nil until the first peer attaches
 
 	streamsMu sync.Mutex
 	streams   *broker.StreamCounter
 
 	peersMu  sync.Mutex
 	apps     []*conn
-	pages    []*conn // the newest last
+	pages    []*conn // newest last
 	controls map[string]chan json.RawMessage
 }
 
@@ -67,13 +67,13 @@ func newLiveSession(h *Hub, id string) *liveSession {
 	}
 }
 
-// MaxPeers is how many apps, and how many pages, may be attached to one session.
+// MaxPeers limits the apps, and separately the pages, attached to one session.
 const MaxPeers = 64
 
-var errTooManyPeers = errors.New("too many are attached to this session")
+var errTooManyPeers = errors.New("too many apps or pages are attached to this session")
 
-// attach adds a peer: everything up to the returned session's LastSeq is in the log, everything after it is sent over
-// the connection. It returns sessions.ErrClosed for a closed session and errTooManyPeers for a full one.
+// attach adds a peer. Everything up to the returned session's LastSeq is in the log, and everything after it is sent
+// over the connection. The error may be sessions.ErrClosed for a closed session or errTooManyPeers.
 func (s *liveSession) attach(ctx context.Context, c *conn, to audience) (sessions.Session, func(), error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -104,7 +104,7 @@ func (s *liveSession) attach(ctx context.Context, c *conn, to audience) (session
 	*peers = append(*peers, c)
 	s.owner.Store(&stored.Owner)
 	if s.hub.endings.Load() != endings {
-		s.hub.markDue(s) // Ended may have run before this peer was attached
+		s.hub.markDue(s) // Ended may have run before this peer attached
 	}
 	if to == toPages {
 		s.electPlayer()
@@ -113,8 +113,8 @@ func (s *liveSession) attach(ctx context.Context, c *conn, to audience) (session
 	return stored, unsubscribe, nil
 }
 
-// flushRows waits until every queued row is committed and published. mu is held, so this session queues nothing
-// meanwhile.
+// flushRows waits until every queued row is committed and published. mu must be held, so that this session queues
+// nothing meanwhile.
 func (s *liveSession) flushRows(ctx context.Context) error {
 	flushed := make(chan struct{})
 	if err := s.enqueue(ctx, entry{flushed: flushed}); err != nil {
@@ -128,8 +128,8 @@ func (s *liveSession) flushRows(ctx context.Context) error {
 	}
 }
 
-// load reads from the log what a new process does not know: recent frames, commands without a result, the content of
-// the panel, and the session's state.
+// load reads from the log what a new process does not know: recent frames, commands without a result, the panel's
+// content, and the session's state.
 func (s *liveSession) load(ctx context.Context, stored sessions.Session) error {
 	if s.isLoaded {
 		return nil
@@ -144,14 +144,14 @@ func (s *liveSession) load(ctx context.Context, stored sessions.Session) error {
 	s.pending.Store(int64(s.broker.Pending()))
 	memory, err := s.hub.Log.Memory(ctx, s.id)
 	if err != nil {
-		return fmt.Errorf("read what the session remembers: %w", err)
+		return fmt.Errorf("read session memory: %w", err)
 	}
 	if memory.State != nil {
 		s.state = *memory.State
 	} else { // no rows yet, or rows of a version that stored no state
 		state, err := s.hub.stateFromRows(ctx, stored)
 		if err != nil {
-			return fmt.Errorf("read events for the session's state: %w", err)
+			return fmt.Errorf("read events to compute the session state: %w", err)
 		}
 		s.setState(state)
 	}
@@ -162,7 +162,7 @@ func (s *liveSession) load(ctx context.Context, stored sessions.Session) error {
 	return nil
 }
 
-// isCleared reports whether an event after the row since has cleared the panel.
+// isCleared reports whether an event after row since has cleared the panel.
 func isCleared(rows []glasses.Event, since int64) bool {
 	var state glasses.State
 	for _, e := range rows {
@@ -203,8 +203,8 @@ func (s *liveSession) player() broker.PeerID {
 	return broker.Nobody
 }
 
-// electPlayer makes the newest page act as the glasses and notifies the pages whose role changes. mu and peersMu are
-// held.
+// electPlayer makes the newest page act as the glasses, and notifies the pages whose role changes. mu and peersMu must
+// be held.
 func (s *liveSession) electPlayer() {
 	var newest *conn
 	if n := len(s.pages); n > 0 {
@@ -223,7 +223,7 @@ func (s *liveSession) electPlayer() {
 	}
 }
 
-// pageCount returns how many pages are attached.
+// pageCount returns the number of attached pages.
 func (s *liveSession) pageCount() int {
 	s.peersMu.Lock()
 	defer s.peersMu.Unlock()
@@ -240,11 +240,11 @@ func (s *liveSession) peers() glasses.Peers {
 	return p
 }
 
-// announce notifies the peers that one of them attached or left, and appends a row about it. mu is held.
+// announce notifies the peers that one of them attached or left, and appends a row about it. mu must be held.
 func (s *liveSession) announce(ctx context.Context, to audience, row string, payload any) {
 	if pages := s.pageCount(); to == toPages && pages == 0 {
 		s.logStreams(ctx, (*broker.StreamCounter).TakeAll)
-		s.perform(ctx, nil, s.broker.GlassesGone(s.hub.Now(), "the glasses are gone: no simulator page is open"))
+		s.perform(ctx, nil, s.broker.GlassesGone(s.hub.Now(), "no glasses are attached: the simulator page was closed"))
 		s.isLinked = false
 		s.publishLink(glasses.LinkDisconnected)
 	} else if to == toPages && !s.isLinked {
@@ -259,7 +259,7 @@ func (s *liveSession) publishLink(state string) {
 	s.hub.bus.Publish(s.id, toApps, text(s.hub.frame(glasses.TypeLink, "", glasses.LinkState{State: state})))
 }
 
-// glassesForApp returns the state of the glasses for the welcome of an app that attaches.
+// glassesForApp returns the state of the glasses for an app's welcome.
 func (s *liveSession) glassesForApp() glasses.AppState {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -270,7 +270,7 @@ func (s *liveSession) glassesForApp() glasses.AppState {
 	return s.state.Glasses.ForApp(link, glasses.ClockReal)
 }
 
-// removePeer removes a peer that has left. mu is held.
+// removePeer removes a peer that has left. mu must be held.
 func (s *liveSession) removePeer(c *conn, to audience, unsubscribe func()) {
 	unsubscribe()
 	s.peersMu.Lock()
@@ -280,16 +280,16 @@ func (s *liveSession) removePeer(c *conn, to audience, unsubscribe func()) {
 	if to == toPages {
 		s.electPlayer()
 	} else if len(s.apps) == 0 && s.state.Standing.Transcription != nil {
-		s.sendStanding() // nobody receives transcripts any more
+		s.sendStanding() // no app receives transcripts any more
 	}
 	s.hub.conns.Add(-1)
 }
 
-// handOver sends the player the commands that a page that left has not answered. mu is held.
+// handOver sends the new player the commands that a page left unanswered. mu must be held.
 func (s *liveSession) handOver(left *conn) {
 	next := s.active.Load()
 	if next == nil {
-		return // announce answers them
+		return // announce fails them
 	}
 	for _, frame := range s.broker.HandOver(left.id, next.id) {
 		next.sendText(frame)
@@ -304,14 +304,14 @@ func (s *liveSession) endPeers(code websocket.StatusCode, reason string) {
 	}
 }
 
-// logService appends a row of the service. mu is held.
+// logService appends a row from the service. mu must be held.
 func (s *liveSession) logService(ctx context.Context, typ string, payload any) {
 	row := broker.ServiceRow(s.hub.Now(), typ, payload)
 	row.ID = "svc-" + rand.Text()
 	s.appendRow(ctx, nil, row, false)
 }
 
-// appendRow queues a row; it waits while the queue is full. from is acknowledged after the commit. mu is held.
+// appendRow queues a row, and waits while the queue is full. The commit is acknowledged to from. mu must be held.
 func (s *liveSession) appendRow(ctx context.Context, from *conn, e glasses.Event, ok bool) {
 	row := sessions.Row{SessionID: s.id, Event: e, OK: ok}
 	if !s.isSaved {

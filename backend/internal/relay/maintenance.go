@@ -9,8 +9,8 @@ import (
 	"github.com/service-dev/service/proto/glasses/broker"
 )
 
-// runMaintenance does the periodic work of all sessions until ctx ends: heartbeats, pings, commands whose deadline has
-// passed, stream counts, and checks for sessions that are over. One goroutine replaces a ticker for each peer.
+// runMaintenance does the periodic work for all sessions until ctx ends: heartbeats, pings, overdue commands, stream
+// counts, and checks for sessions that have ended. This one goroutine replaces a ticker per peer.
 func (h *Hub) runMaintenance(ctx context.Context) {
 	var checks sync.WaitGroup
 	defer checks.Wait()
@@ -35,7 +35,7 @@ func (h *Hub) runMaintenance(ctx context.Context) {
 	}
 }
 
-// holdAll holds every session; each must be released.
+// holdAll holds every session. The caller must release each of them.
 func (h *Hub) holdAll() []*liveSession {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -66,7 +66,7 @@ func (c *conn) pingIfDue(now time.Time, every time.Duration) {
 	}
 }
 
-// hasDeadlines reports, without mu, whether expire has work to do.
+// hasDeadlines reports whether expire has work to do. It does not need mu.
 func (s *liveSession) hasDeadlines() bool {
 	if s.pending.Load() > 0 {
 		return true
@@ -76,8 +76,7 @@ func (s *liveSession) hasDeadlines() bool {
 	return s.streams.IsRunning()
 }
 
-// expire answers commands whose deadline has passed, and logs stream counts that are due. It skips a session that is
-// blocked by a slow store.
+// expire fails overdue commands and logs the stream counts that are due. It skips a session that a slow store blocks.
 func (s *liveSession) expire(ctx context.Context) {
 	if !s.mu.TryLock() {
 		return

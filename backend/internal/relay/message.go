@@ -10,13 +10,13 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// message is one encoded frame for peers. Its bytes are shared and must not change.
+// message is one encoded frame for peers. The bytes are shared and must not change.
 type message struct {
 	data []byte
 	kind websocket.MessageType
-	// stream frames may be dropped for a peer that is behind.
+	// stream marks a frame that may be dropped for a peer that is behind.
 	stream bool
-	// pooled holds data if it is to be reused; nil otherwise.
+	// pooled is the buffer of data if it can be reused, otherwise nil.
 	pooled *buffer
 }
 
@@ -28,34 +28,34 @@ func (m message) Size() int { return len(m.data) }
 // IsStream reports whether the frame may be dropped (broker.Parcel).
 func (m message) IsStream() bool { return m.stream }
 
-// retain adds a user of the bytes, who must call release.
+// retain adds a user of the bytes. Each user must call release.
 func (m message) retain() {
 	if m.pooled != nil {
 		m.pooled.users.Add(1)
 	}
 }
 
-// release returns the bytes to the pool after the last user's call.
+// release returns the bytes to the pool once the last user has called it.
 func (m message) release() {
 	if m.pooled != nil && m.pooled.users.Add(-1) == 0 {
 		m.pooled.free()
 	}
 }
 
-// buffer is memory for one received frame, shared by all who write it.
+// buffer is memory for one received frame, shared by all goroutines that write the frame.
 type buffer struct {
 	data  []byte
 	users atomic.Int32
 }
 
-// Sizes of buffers are powers of two from 1<<minBits to the first that holds every frame.
+// Buffer sizes are powers of two from 1<<minBits up to the first size that fits every frame.
 const minBits, maxBits = 9, 22
 
 var buffers [maxBits - minBits + 1]sync.Pool
 
-const _ = uint(1<<maxBits - glasses.MaxBinary - 1) // the last size holds every frame
+const _ = uint(1<<maxBits - glasses.MaxBinary - 1) // fails to compile if the largest size cannot hold every frame
 
-// newBuffer returns an empty buffer for at least size bytes, with one user.
+// newBuffer returns an empty buffer with room for at least size bytes and one user.
 func newBuffer(size int) *buffer {
 	class := max(bits.Len(uint(max(size, 1)-1))-minBits, 0)
 	b, _ := buffers[class].Get().(*buffer)
@@ -71,7 +71,7 @@ func (b *buffer) free() {
 	buffers[bits.Len(uint(cap(b.data)-1))-minBits].Put(b)
 }
 
-// grow returns a buffer of twice the size with the same bytes, and frees b.
+// grow returns a buffer of twice the size with the same content, and frees b.
 func (b *buffer) grow() *buffer {
 	g := newBuffer(2 * cap(b.data))
 	g.data = append(g.data, b.data...)

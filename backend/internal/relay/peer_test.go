@@ -16,7 +16,7 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// node is one backend process: a hub on real sockets. stop ends it as a restart does.
+// node is one backend process: a hub on real sockets. stop ends it, as a restart would.
 type node struct {
 	*relay.Hub
 	url  string
@@ -120,7 +120,7 @@ func (p *peer) next() (glasses.Frame, error) {
 	return f, json.Unmarshal(data, &f)
 }
 
-// want reads until a frame of this type and decodes its payload.
+// want reads frames until one has this type, and decodes its payload.
 func (p *peer) want(typ string, into any) glasses.Frame {
 	p.t.Helper()
 	return p.find(func(f glasses.Frame) bool { return f.Type == typ }, typ, into)
@@ -150,7 +150,7 @@ func (p *peer) find(match func(glasses.Frame) bool, what string, into any) glass
 	}
 }
 
-// wantRow reads until a row of this type.
+// wantRow reads until it receives a row of this type.
 func (p *peer) wantRow(typ string) glasses.Event {
 	p.t.Helper()
 	for {
@@ -162,7 +162,7 @@ func (p *peer) wantRow(typ string) glasses.Event {
 	}
 }
 
-// ending reads until the connection ends and returns its error.
+// ending reads until the connection ends, and returns its error.
 func (p *peer) ending() error {
 	for end := time.Now().Add(patience); time.Now().Before(end); { // heartbeats never stop
 		if _, err := p.next(); err != nil {
@@ -172,7 +172,7 @@ func (p *peer) ending() error {
 	return errors.New("it goes on")
 }
 
-// wantClose reads until the connection ends with this code.
+// wantClose reads until the connection ends, and expects this close code.
 func (p *peer) wantClose(code websocket.StatusCode, reason string) {
 	p.t.Helper()
 	if err := p.ending(); websocket.CloseStatus(err) != code || !strings.Contains(err.Error(), reason) {

@@ -17,12 +17,12 @@ func TestNew_SetsDefaults(t *testing.T) {
 	h := relay.New(relay.Options{})
 	if h.FrameRate != 200 || h.FrameBurst != 400 ||
 		h.Quota != (sessions.Quota{SessionRows: 100_000, SessionBytes: 64 << 20, AccountBytes: 1 << 30}) {
-		t.Errorf("%d frames a second, %d at once, %+v", h.FrameRate, h.FrameBurst, h.Quota)
+		t.Errorf("got %d frames per second, a burst of %d and %+v", h.FrameRate, h.FrameBurst, h.Quota)
 	}
 }
 
-// A sender over its session's limit is slowed down. Nothing is lost, and it is not considered dead although its answers
-// to pings are queued behind its frames.
+// A sender over its session's limit is slowed down. It loses nothing, and it is not considered gone even though its
+// answers to pings are queued behind its frames.
 func TestRateLimit_SlowsFastSender(t *testing.T) {
 	const rate, burst, frames = 100, 20, 120
 	n := startNode(t, newMemory(), relay.Options{FrameRate: rate, FrameBurst: burst, PingEvery: 200 * time.Millisecond})
@@ -35,7 +35,7 @@ func TestRateLimit_SlowsFastSender(t *testing.T) {
 		app.wantID("ack", fmt.Sprint("a", i), nil)
 	}
 	if took, least := time.Since(begun), time.Second*(frames-burst-1)/rate; took < least {
-		t.Errorf("%d frames took %v, want %v at least", frames, took, least)
+		t.Errorf("%d frames took %v, want at least %v", frames, took, least)
 	}
 }
 
@@ -64,11 +64,11 @@ func TestRateLimit_ExemptsStreams(t *testing.T) {
 		app.want("motion", nil)
 	}
 	if took := time.Since(begun); took > 20*time.Second {
-		t.Errorf("40 frames of each stream took %v", took)
+		t.Errorf("40 frames of each stream took %v, want at most 20 s", took)
 	}
 }
 
-// A peer whose cursor is before the oldest row is welcomed with truncated and gets the remaining rows.
+// A peer whose cursor is before the oldest row is welcomed with truncated set, and receives the remaining rows.
 func TestAttach_ReportsTruncatedCursor(t *testing.T) {
 	m := newMemory()
 	n := startNode(t, m, relay.Options{})
@@ -83,20 +83,20 @@ func TestAttach_ReportsTruncatedCursor(t *testing.T) {
 	m.trim(oldest)
 	app, w := n.app(t, `,"since":0`)
 	if !w.Truncated {
-		t.Error("the app does not learn that rows were deleted")
+		t.Error("the app's welcome is not marked as truncated")
 	}
 	app.wantID("input", "p3", nil)
 	app.wantID("input", "p4", nil)
 	if _, w := n.app(t, fmt.Sprintf(`,"since":%d`, oldest-1)); w.Truncated {
-		t.Error("a cursor right before the oldest row misses nothing")
+		t.Error("truncated is set for a cursor right before the oldest row")
 	}
 	if _, w := n.app(t, ""); w.Truncated {
-		t.Error("an app without a cursor misses nothing")
+		t.Error("truncated is set for an app without a cursor")
 	}
 	if _, w := n.page(t, "?since=0"); !w.Truncated {
-		t.Error("the page does not learn that rows were deleted")
+		t.Error("the page's welcome is not marked as truncated")
 	}
 	if _, w := n.page(t, fmt.Sprintf("?since=%d", oldest)); w.Truncated {
-		t.Error("the page gets rows that it has seen")
+		t.Error("truncated is set for a cursor at the oldest row")
 	}
 }

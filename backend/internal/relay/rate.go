@@ -9,8 +9,8 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// rateLimits bound the frames per second of a session's apps and of its pages. They are separate because results must
-// not wait behind the commands that they answer.
+// rateLimits limits the frames per second from a session's apps and from its pages. The two are separate because
+// results must not wait behind the commands they answer.
 type rateLimits struct{ apps, pages *rate.Limiter }
 
 func (h *Hub) newRateLimits() rateLimits {
@@ -18,7 +18,7 @@ func (h *Hub) newRateLimits() rateLimits {
 	return rateLimits{apps: limiter(), pages: limiter()}
 }
 
-// wait delays a sender that is over its limit, until ctx ends. Nothing is refused; further frames stay in its
+// wait delays a sender that is over its limit, or returns when ctx ends. Frames are never refused: they wait in the
 // connection.
 func (l rateLimits) wait(ctx context.Context, sender string) {
 	limiter := l.pages
@@ -35,20 +35,20 @@ func (l rateLimits) wait(ctx context.Context, sender string) {
 	}
 }
 
-// isFull reports whether nothing is used up, so that new limits would allow the same.
+// isFull reports whether all capacity is available, so that new limits would allow as much.
 func (l rateLimits) isFull() bool {
 	return l.apps.Tokens() >= float64(l.apps.Burst()) && l.pages.Tokens() >= float64(l.pages.Burst())
 }
 
-// saveLimits keeps what a session has used up after every peer has left, so that attaching again does not grant a new
-// burst. mu is held.
+// saveLimits keeps a session's used capacity after every peer has left, so that attaching again does not grant a new
+// burst. mu must be held.
 func (h *Hub) saveLimits(s *liveSession) {
 	if !s.limits.isFull() {
 		h.savedLimits[s.id] = s.limits
 	}
 }
 
-// restoreLimits undoes saveLimits. mu is held.
+// restoreLimits undoes saveLimits. mu must be held.
 func (h *Hub) restoreLimits(s *liveSession) {
 	if saved, ok := h.savedLimits[s.id]; ok {
 		s.limits = saved
@@ -56,7 +56,7 @@ func (h *Hub) restoreLimits(s *liveSession) {
 	}
 }
 
-// dropFullLimits forgets saved limits that are full again, a few seconds after every peer has left.
+// dropFullLimits drops saved limits once they are full again, a few seconds after every peer has left.
 func (h *Hub) dropFullLimits() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 	"github.com/service-dev/service/backend/internal/relay"
 )
 
-// A sender that reconnects repeatedly is not faster than one that stays: the burst belongs to the session, not to the
-// connection.
+// A sender that reconnects repeatedly is no faster than one that stays connected: the burst belongs to the session,
+// not to the connection.
 func TestRateLimit_OutlivesConnections(t *testing.T) {
 	const rate, burst, rounds = 50, 20, 5
 	n := startNode(t, newMemory(), relay.Options{FrameRate: rate, FrameBurst: burst})
@@ -31,6 +31,6 @@ func TestRateLimit_OutlivesConnections(t *testing.T) {
 		}
 	}
 	if took, least := time.Since(begun), time.Second*burst*(rounds-1)/rate; took < least {
-		t.Errorf("%d frames over %d connections took %v, want %v at least", burst*rounds, rounds, took, least)
+		t.Errorf("%d frames over %d connections took %v, want at least %v", burst*rounds, rounds, took, least)
 	}
 }

@@ -39,7 +39,7 @@ func TestHub_RelaysCommandsAndEvents(t *testing.T) {
 	var in map[string]any
 	app.wantID("input", "p1", &in)
 	if in["x"] != 10.0 || in["pressure"] != 3.0 {
-		t.Errorf("input = %v; unknown fields must survive", in)
+		t.Errorf("input is %v; want the unknown fields preserved", in)
 	}
 	var ack glasses.Ack
 	page.wantID("ack", "p1", &ack)
@@ -50,11 +50,11 @@ func TestHub_RelaysCommandsAndEvents(t *testing.T) {
 	}
 	request, result := find(rows, "a1", "request"), find(rows, "a1", "result")
 	if request.Sender != "app" || result.Sender != "glasses" || result.Chip != "display" {
-		t.Errorf("rows of one id: %+v, %+v", request, result)
+		t.Errorf("rows with the same ID: %+v, %+v", request, result)
 	}
 	live := n.Attached(testID)
 	if len(live.Apps) != 1 || live.Apps[0].Name != "Test app" || live.Pages != 1 {
-		t.Errorf("Attached = %+v", live)
+		t.Errorf("Attached returned %+v", live)
 	}
 }
 
@@ -71,30 +71,30 @@ func TestCommand_IsAlwaysAnswered(t *testing.T) {
 	n := startNode(t, newMemory(), relay.Options{BeatEvery: 20 * time.Millisecond, CommandWait: 30 * time.Millisecond})
 	app, w := n.app(t, "")
 	if w.Link != "disconnected" {
-		t.Errorf("link = %q", w.Link)
+		t.Errorf("link is %q, want disconnected", w.Link)
 	}
 	answer := func(id string) string {
 		t.Helper()
 		var r glasses.Result
 		app.wantID("result", id, &r)
 		if r.Error == nil {
-			t.Fatalf("%s: no error", id)
+			t.Fatalf("%s: got no error", id)
 		}
 		return r.Error.Code
 	}
 	app.send("display.show", "a1", hello)
 	if c := answer("a1"); c != "not_connected" {
-		t.Errorf("without a page: %s", c)
+		t.Errorf("without a page: got %s, want not_connected", c)
 	}
 	page, _ := n.page(t, "")
 	app.want("link", nil)
 	app.send("display.show", "a2", `{"tree":{"text":"no type"}}`)
 	if c := answer("a2"); c != "bad_payload" {
-		t.Errorf("bad tree: %s", c)
+		t.Errorf("bad tree: got %s, want bad_payload", c)
 	}
 	app.send("display.clear", "a3", `{}`)
 	if c := answer("a3"); c != "timeout" {
-		t.Errorf("page that does not answer: %s", c)
+		t.Errorf("page that does not answer: got %s, want timeout", c)
 	}
 	_ = page
 }
@@ -128,12 +128,12 @@ func TestRepeatedFrame_IsOnlyAcknowledged(t *testing.T) {
 	page.send("input", "p1", `{ "kind":"tap","x":1,"y":1}`)
 	page.wantID("ack", "p1", &second)
 	if first != second {
-		t.Errorf("acks %+v and %+v", first, second)
+		t.Errorf("got acks %+v and %+v, want them equal", first, second)
 	}
 	page.send("input", "p2", `{"kind":"tap","x":2,"y":2}`)
 	app.wantID("input", "p1", nil)
 	if f := app.find(func(f glasses.Frame) bool { return f.Type == "input" }, "input", nil); f.ID != "p2" {
-		t.Errorf("the app got %s twice", f.ID)
+		t.Errorf("the app received %s twice", f.ID)
 	}
 	page.send("input", "p1", `{"kind":"tap","x":9,"y":9}`)
 	var e glasses.Error
@@ -171,7 +171,7 @@ func TestHub_LosesNothingOverRestart(t *testing.T) {
 	n = startNode(t, m, relay.Options{})
 	page, w := n.page(t, fmt.Sprintf("?since=%d", last))
 	if string(w.Display) != hello {
-		t.Errorf("display after restart = %s", w.Display)
+		t.Errorf("display after the restart is %s", w.Display)
 	}
 	seen := page.wantRow("glasses.attached")
 	if seen.Seq <= last {
@@ -181,7 +181,7 @@ func TestHub_LosesNothingOverRestart(t *testing.T) {
 	var ack glasses.Ack
 	page.wantID("ack", "p1", &ack)
 	if ack.Seq != last {
-		t.Errorf("resent frame became row %d, was %d", ack.Seq, last)
+		t.Errorf("a frame sent again became row %d, want %d", ack.Seq, last)
 	}
 	page.send("input", "p2", `{"kind":"tap","x":2,"y":2}`)
 	page.wantID("ack", "p2", nil)
@@ -237,7 +237,7 @@ func TestServeApp_RefusesBadHello(t *testing.T) {
 	p.send("hello", "1", `{"secret":"right","app":{"name":"x"}}`)
 	p.wantClose(4401, "secret")
 	if n.Connections() != 0 {
-		t.Errorf("connections = %d", n.Connections())
+		t.Errorf("%d connections remain, want 0", n.Connections())
 	}
 }
 
@@ -304,10 +304,10 @@ func TestSlowStore_SlowsSenders(t *testing.T) {
 			}
 		}
 	}()
-	// The store is blocked and 6 MB exceed its buffers, so the writer must block before the gate opens.
+	// The store is blocked and 6 MB exceed its buffers, so the writer must block until the gate opens.
 	select {
 	case <-sent:
-		t.Error("nothing pushed back")
+		t.Error("the page could send everything while the store was blocked")
 	case <-time.After(300 * time.Millisecond):
 	}
 	close(gate)
@@ -319,7 +319,7 @@ func TestSlowStore_SlowsSenders(t *testing.T) {
 
 func TestWriter_CutsOffSenderOfBadRow(t *testing.T) {
 	if testing.Short() {
-		t.Skip("waits for the retries of the store")
+		t.Skip("it waits until the store has been retried")
 	}
 	m := newMemory()
 	n := startNode(t, m, relay.Options{})

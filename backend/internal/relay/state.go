@@ -9,12 +9,12 @@ import (
 	"github.com/service-dev/service/proto/glasses/broker"
 )
 
-// setState changes the session's state, which is stored with the next row. mu is held.
+// setState changes the session's state, which the next row stores. mu must be held.
 func (s *liveSession) setState(state sessions.State) {
 	s.state, s.isSaved = state, false
 }
 
-// stateFromRows computes the state of a session whose log has none. If the first rows were deleted, it is partial.
+// stateFromRows computes the state of a session whose log contains none. It is partial if the first rows were deleted.
 func (h *Hub) stateFromRows(ctx context.Context, stored sessions.Session) (sessions.State, error) {
 	state := sessions.FreshState()
 	state.IsPartial = stored.FirstSeq > 1
@@ -24,7 +24,7 @@ func (h *Hub) stateFromRows(ctx context.Context, stored sessions.Session) (sessi
 		if err != nil {
 			return state, err
 		}
-		if len(rows) == 0 { // all were deleted
+		if len(rows) == 0 { // every row was deleted
 			break
 		}
 		for _, e := range rows {
@@ -35,8 +35,8 @@ func (h *Hub) stateFromRows(ctx context.Context, stored sessions.Session) (sessi
 	return state, nil
 }
 
-// stateAfter returns the state after a row. asked contains the commands without a result that may change the standing
-// settings.
+// stateAfter returns the state after a row. asked holds the commands without a result that may change the standing
+// settings; stateAfter updates it.
 func stateAfter(state sessions.State, e glasses.Event, asked map[string]broker.Command) sessions.State {
 	switch {
 	case e.Kind == glasses.KindRequest:
@@ -55,16 +55,16 @@ func stateAfter(state sessions.State, e glasses.Event, asked map[string]broker.C
 	return state
 }
 
-// setStanding changes the standing settings. mu is held.
+// setStanding changes the standing settings. mu must be held.
 func (s *liveSession) setStanding(standing glasses.Standing) {
 	state := s.state
 	state.Standing = standing
 	s.setState(state)
 }
 
-// sendStanding restores the settings of the apps on the page that acts as the glasses, even if there are none: a page
-// that returns may still listen for an app that has stopped. Without a page it does nothing, because the next page gets
-// them when it opens. mu and peersMu are held.
+// sendStanding sends the apps' settings to the page that acts as the glasses, even if there are none: a page that
+// returns may still be listening for an app that has stopped. Without a page it does nothing, because the next page
+// receives the settings when it opens. mu and peersMu must be held.
 func (s *liveSession) sendStanding() {
 	player, standing := s.active.Load(), s.state.Standing
 	if player == nil {
@@ -73,8 +73,8 @@ func (s *liveSession) sendStanding() {
 	player.sendText(s.hub.frame(glasses.SimStanding, controlPrefix+rand.Text(), broker.ForGlasses(standing, len(s.apps))))
 }
 
-// takeOverTranscription resumes transcription if the first app that attaches is the one that started it, and ends it
-// for a new app. The row of the end tells the former app if it returns later. mu is held.
+// takeOverTranscription continues transcription if the first app to attach is the one that started it, and ends it for
+// a new app. The row about the end informs the former app if it returns later. mu must be held.
 func (s *liveSession) takeOverTranscription(ctx context.Context, isBack bool) {
 	standing := s.state.Standing
 	if standing.Transcription == nil {

@@ -9,14 +9,14 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// standing waits until the page receives the current settings of the apps, and returns them.
+// standing waits until the page receives the apps' current settings, and returns them.
 func (p *peer) standing() (s glasses.Standing) {
 	p.t.Helper()
 	p.want(glasses.SimStanding, &s)
 	return s
 }
 
-// do sends a command of an app, which the page accepts.
+// do sends a command from an app, which the page accepts.
 func (p *peer) do(page *peer, typ, id, payload string) {
 	p.t.Helper()
 	p.send(typ, id, payload)
@@ -39,11 +39,11 @@ func TestWelcome_CarriesGlassesState(t *testing.T) {
 	app, w := n.app(t, "")
 	if w.Link != "disconnected" || w.Glasses.Link != "disconnected" || w.Glasses.Battery.Level != 100 ||
 		w.Glasses.Clock != glasses.ClockReal {
-		t.Errorf("before a page is open: %+v", w)
+		t.Errorf("before a page is open the welcome is %+v", w)
 	}
 	page, first := n.page(t, "")
 	if first.Glasses.Link != "connected" || !first.Glasses.Worn {
-		t.Errorf("to the first page: %+v", first.Glasses)
+		t.Errorf("the first page received %+v", first.Glasses)
 	}
 	for i, event := range [][2]string{
 		{"battery", `{"level":15,"charging":true}`}, {"wear", `{"worn":false}`}, {"hinge", `{"state":"folded"}`},
@@ -60,7 +60,7 @@ func TestWelcome_CarriesGlassesState(t *testing.T) {
 		`"disabled":["speech"],"clock":"real"}`
 	late, w := n.app(t, "")
 	if got := encoded(t, w.Glasses); got != want || w.Link != "lossy" {
-		t.Errorf("link %s, glasses %s", w.Link, got)
+		t.Errorf("got link %s, glasses %s", w.Link, got)
 	}
 	for _, p := range []*peer{app, late, page} {
 		_ = p.ws.CloseNow()
@@ -71,11 +71,12 @@ func TestWelcome_CarriesGlassesState(t *testing.T) {
 	_, second := n.page(t, "")
 	_, w = n.app(t, "")
 	if got := encoded(t, w.Glasses); got != want || encoded(t, second.Glasses) != want {
-		t.Errorf("after a restart: %s", got)
+		t.Errorf("after the restart the app received %s", got)
 	}
 }
 
-// While the link is lost the panel keeps its picture; once it is back the panel is clear, also after a restart.
+// While the link is lost, the panel keeps its picture. When the link returns, the panel is clear, even after a
+// restart.
 func TestDisplay_IsClearAfterALostLink(t *testing.T) {
 	m := newMemory()
 	n := startNode(t, m, relay.Options{})
@@ -97,7 +98,7 @@ func TestDisplay_IsClearAfterALostLink(t *testing.T) {
 			}
 			late, w := n.page(t, "")
 			if isClear := len(w.Display) == 0 || string(w.Display) == "null"; isClear != test.isClear {
-				t.Errorf("link %s, restart %v: the panel has %s", test.link, isRestart, w.Display)
+				t.Errorf("link %s, restart %v: the panel shows %s", test.link, isRestart, w.Display)
 			}
 			page = late
 		}
@@ -105,7 +106,7 @@ func TestDisplay_IsClearAfterALostLink(t *testing.T) {
 	}
 }
 
-// A fault closes the connections of the apps and of no page; an app that comes back misses nothing.
+// A fault can close the connections of apps, but not of pages. An app that returns misses nothing.
 func TestFault_DropsApps(t *testing.T) {
 	n := startNode(t, newMemory(), relay.Options{})
 	page, _ := n.page(t, "")
@@ -117,7 +118,7 @@ func TestFault_DropsApps(t *testing.T) {
 	page.wantID("ack", "g-2", nil)
 	back, _ := n.app(t, fmt.Sprintf(`,"since":%d`, w.LastSeq))
 	back.wantID("battery", "g-2", nil)
-	page.send("fault", "g-1", `{"dropApp":true}`) // a repeat drops nobody
+	page.send("fault", "g-1", `{"dropApp":true}`) // repeating the fault disconnects nobody
 	page.wantID("ack", "g-1", nil)
 	page.send("wear", "g-3", `{"worn":false}`)
 	back.wantID("wear", "g-3", nil)
@@ -132,13 +133,13 @@ func TestStanding_IsRestoredOnPages(t *testing.T) {
 	app.send("transcription.start", "a2", `{}`)
 	var res glasses.Result
 	if app.wantID("result", "a2", &res); res.Error == nil || res.Error.Code != glasses.CodeNotConnected {
-		t.Errorf("without glasses: %+v", res)
+		t.Errorf("without glasses: got %+v, want not_connected", res)
 	}
 	page, _ := n.page(t, "")
 	if s := page.standing(); encoded(t, s) != `{"phrases":["next page"],"transcription":null}` {
-		t.Errorf("a page that opens later: %+v", s)
+		t.Errorf("a page opened later received %+v", s)
 	}
-	app.send("transcription.start", "a3", `{"language":"en"}`) // refused by the glasses, so it must not be kept
+	app.send("transcription.start", "a3", `{"language":"en"}`) // the glasses refuse it, so it must not be saved
 	page.wantID("transcription.start", "a3", nil)
 	page.send("result", "a3", `{"error":{"code":"busy","message":"a phone call is active"}}`)
 	app.wantID("result", "a3", nil)
@@ -151,16 +152,16 @@ func TestStanding_IsRestoredOnPages(t *testing.T) {
 	both := `{"phrases":["next page"],"transcription":{"language":"de"}}`
 	other, _ := n.page(t, "") // another page takes over
 	if s := other.standing(); encoded(t, s) != both {
-		t.Errorf("a second page: %+v", s)
+		t.Errorf("the second page received %+v", s)
 	}
 	_ = other.ws.CloseNow()
 	if s := page.standing(); encoded(t, s) != both {
-		t.Errorf("the first page again: %+v", s)
+		t.Errorf("the first page received %+v after the second left", s)
 	}
 
-	_ = app.ws.CloseNow() // no app is left to receive transcripts
+	_ = app.ws.CloseNow() // no app remains to receive transcripts
 	if s := page.standing(); encoded(t, s) != `{"phrases":["next page"],"transcription":null}` {
-		t.Errorf("without an app: %+v", s)
+		t.Errorf("without an app the page received %+v", s)
 	}
 	_ = page.ws.CloseNow()
 	n.stop()
@@ -168,11 +169,11 @@ func TestStanding_IsRestoredOnPages(t *testing.T) {
 	n = startNode(t, m, relay.Options{})
 	page, _ = n.page(t, "")
 	if s := page.standing(); encoded(t, s) != `{"phrases":["next page"],"transcription":null}` {
-		t.Errorf("a page that is opened again starts the microphone without an app: %+v", s)
+		t.Errorf("a page opened again without an app received %+v, want no transcription", s)
 	}
 	app, _ = n.app(t, fmt.Sprintf(`,"since":%d`, w.LastSeq))
 	if s := page.standing(); encoded(t, s) != both {
-		t.Errorf("the app is back: %+v", s)
+		t.Errorf("after the app returned, the page received %+v", s)
 	}
 
 	_ = app.ws.CloseNow()
@@ -180,12 +181,12 @@ func TestStanding_IsRestoredOnPages(t *testing.T) {
 	app, _ = n.app(t, "") // a new process did not start transcription
 	again, _ := n.page(t, "")
 	if s := again.standing(); encoded(t, s) != `{"phrases":["next page"],"transcription":null}` {
-		t.Errorf("a new app: %+v", s)
+		t.Errorf("with a new app, the page received %+v", s)
 	}
 	app.do(again, "transcription.start", "b1", `{}`)
 }
 
-// TestStanding_ReportsEndByNewApp checks that an app learns on reconnecting that its transcription ended.
+// TestStanding_ReportsEndByNewApp checks that an app learns, when it reconnects, that its transcription has ended.
 func TestStanding_ReportsEndByNewApp(t *testing.T) {
 	m := newMemory()
 	n := startNode(t, m, relay.Options{})
@@ -202,7 +203,7 @@ func TestStanding_ReportsEndByNewApp(t *testing.T) {
 	back, _ := n.app(t, fmt.Sprintf(`,"since":%d`, cursor))
 	var ended glasses.TranscriptionState
 	if back.want(glasses.TypeTranscription, &ended); ended != (glasses.TranscriptionState{}) {
-		t.Errorf("the app that is back: %+v", ended)
+		t.Errorf("the app that returned received %+v, want no transcription", ended)
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// binary returns a binary frame in the format of the glasses.
+// binary returns a binary frame as the glasses encode it.
 func binary(t testing.TB, typ, id, payload string, body []byte) []byte {
 	t.Helper()
 	data, err := glasses.EncodeBinary(glasses.Frame{Type: typ, ID: id, At: 1, Payload: json.RawMessage(payload)}, body)
@@ -31,7 +31,7 @@ func (p *peer) blob(data []byte) {
 	}
 }
 
-// wantBlob reads until a binary message.
+// wantBlob reads until it receives a binary message.
 func (p *peer) wantBlob() []byte {
 	p.t.Helper()
 	for {
@@ -62,7 +62,7 @@ func TestStream_IsRelayedAndCounted(t *testing.T) {
 			bytes.Repeat([]byte{byte(i + 1)}, size))
 		page.blob(frame)
 		if got := app.wantBlob(); !bytes.Equal(got, frame) {
-			t.Fatalf("a frame of %d bytes arrived with %d", len(frame), len(got))
+			t.Fatalf("a frame of %d bytes arrived changed, with %d bytes", len(frame), len(got))
 		}
 		total += size
 	}
@@ -74,7 +74,7 @@ func TestStream_IsRelayedAndCounted(t *testing.T) {
 	var c glasses.StreamCount
 	if err := json.Unmarshal(page.wantRow("stream.counted").Payload, &c); err != nil ||
 		c != (glasses.StreamCount{Type: "video.frame", Frames: int64(len(sizes)), Bytes: int64(total)}) {
-		t.Errorf("counted %+v (%v), want %d frames of %d bytes", c, err, len(sizes), total)
+		t.Errorf("counted %+v (%v), want %d frames with %d bytes", c, err, len(sizes), total)
 	}
 	_ = page.ws.CloseNow()
 	app.want("link", nil)
@@ -91,10 +91,10 @@ func TestStream_IsRelayedAndCounted(t *testing.T) {
 	want := "glasses.attached app.attached video.start result video.stop result stream.counted stream.counted " +
 		"glasses.detached"
 	if !strings.HasPrefix(got, want) {
-		t.Errorf("rows %s\nwant %s", got, want)
+		t.Errorf("got rows %s\nwant prefix %s", got, want)
 	}
 	if find(rows, "a1", "result").Chip != "camera" {
-		t.Error("a result has the chip of its command")
+		t.Error("the result does not have the chip of its command")
 	}
 }
 
@@ -104,7 +104,7 @@ func TestStream_IsCountedWhileItRuns(t *testing.T) {
 	page.blob(binary(t, "audio.chunk", "g1", `{}`, make([]byte, 10)))
 	var c glasses.StreamCount
 	if err := json.Unmarshal(page.wantRow("stream.counted").Payload, &c); err != nil || c.Frames != 1 || c.Bytes != 10 {
-		t.Errorf("counted %+v (%v)", c, err)
+		t.Errorf("counted %+v (%v), want 1 frame with 10 bytes", c, err)
 	}
 }
 
@@ -119,7 +119,7 @@ func TestMedia_ComesBeforeResult(t *testing.T) {
 	page.blob(picture)
 	page.send("result", "a1", `{"ok":true,"media":{"sha256":"00","mime":"image/jpeg","bytes":300000}}`)
 	if !bytes.Equal(app.wantBlob(), picture) {
-		t.Error("another picture")
+		t.Error("the app received a different picture")
 	}
 	var res glasses.Result
 	app.wantID("result", "a1", &res)
@@ -147,7 +147,7 @@ func TestBinaryFrame_IsRefused(t *testing.T) {
 	var e glasses.Error
 	app.want("error", &e)
 	if e.Code != "bad_frame" || !strings.Contains(e.Message, "text frames only") {
-		t.Errorf("an app's binary frame: %+v", e)
+		t.Errorf("a binary frame from an app: got %+v, want bad_frame", e)
 	}
 	page.bytes(`{"v":1,"type":"x","id":"big","at":0,"payload":{"a":"` + strings.Repeat("x", glasses.MaxFrame) + `"}}`)
 	page.wantClose(websocket.StatusMessageTooBig, "")
@@ -156,7 +156,7 @@ func TestBinaryFrame_IsRefused(t *testing.T) {
 	page.wantClose(websocket.StatusMessageTooBig, "")
 }
 
-// An app that does not read loses only stream frames, and delays nobody else.
+// An app that does not read loses only stream frames, and delays no other app.
 func TestStalledApp_LosesOnlyStreamFrames(t *testing.T) {
 	n := startNode(t, newMemory(), relay.Options{})
 	page, _ := n.page(t, "")
@@ -184,15 +184,15 @@ func TestStalledApp_LosesOnlyStreamFrames(t *testing.T) {
 	}
 	page.send("input", "last", `{"kind":"tap","x":1,"y":1}`)
 	if count := <-got; count != frames {
-		t.Errorf("the lively app got %d of %d frames", count, frames)
+		t.Errorf("the app that reads got %d of %d frames", count, frames)
 	}
 	if n.Dropped() == 0 {
-		t.Error("nothing was dropped for the stalled app")
+		t.Error("no frame was dropped for the app that does not read")
 	}
 	stalled.wantText("last")
 }
 
-// wantText reads until a text frame with this id, skipping binary messages.
+// wantText reads until it receives a text frame with this ID, and skips binary messages.
 func (p *peer) wantText(id string) {
 	p.t.Helper()
 	for {
@@ -218,19 +218,19 @@ func TestNewestPage_IsPlayer(t *testing.T) {
 	}
 	first, _ := n.page(t, "")
 	if !role(first) {
-		t.Error("the only page does not play")
+		t.Error("the only page is not active")
 	}
 	app, _ := n.app(t, "")
 	app.send("display.clear", "a0", `{}`)
 	first.wantID("display.clear", "a0", nil)
 	second, _ := n.page(t, "")
 	if !role(second) || role(first) {
-		t.Error("the newest page is not the only active one")
+		t.Error("the newest page is not the only active page")
 	}
-	// The first page may still answer a command that it received before the takeover.
+	// The first page may still answer a command it received before the takeover.
 	first.send("result", "a0", `{"ok":true}`)
 	app.wantID("result", "a0", nil)
-	// The observing page draws too, but its answers are refused.
+	// The observing page draws as well, but its answers are refused.
 	app.send("display.show", "a1", hello)
 	first.wantID("display.show", "a1", nil)
 	second.wantID("display.show", "a1", nil)
@@ -239,16 +239,16 @@ func TestNewestPage_IsPlayer(t *testing.T) {
 	first.send("input", "i1", `{"kind":"tap","x":1,"y":1}`)
 	first.wantID("error", "i1", nil)
 	first.blob(binary(t, "video.frame", "g1", `{}`, []byte("mirror")))
-	first.send("input", "i2", `{"kind":"tap","x":1,"y":1}`) // once this is refused, the stream frame before it was handled
+	first.send("input", "i2", `{"kind":"tap","x":1,"y":1}`) // when this is refused, the stream frame has been handled
 	first.wantID("error", "i2", nil)
 	second.blob(binary(t, "video.frame", "g2", `{}`, []byte("glasses")))
 	if got := app.wantBlob(); !bytes.HasSuffix(got, []byte("glasses")) {
-		t.Errorf("the app got %q", got)
+		t.Errorf("the app received %q, want the frame from the glasses", got)
 	}
-	// Its successor gets the commands that the leaving page has not answered.
+	// The successor receives the commands that the leaving page has not answered.
 	_ = second.ws.CloseNow()
 	if !role(first) {
-		t.Error("no page is active after the newest page left")
+		t.Error("no page is active after the newest page has left")
 	}
 	first.wantID("display.show", "a1", nil)
 	first.send("result", "a1", `{"ok":true}`)
@@ -285,7 +285,7 @@ func TestEvents_UpdateState(t *testing.T) {
 	}
 	late, w2 := n.app(t, fmt.Sprintf(`,"since":%d`, w.LastSeq))
 	if w2.DeviceModel.ID != "even_g1" || w2.Link != "lost" {
-		t.Errorf("a later app receives %s, %s", w2.DeviceModel.ID, w2.Link)
+		t.Errorf("a later app received %s, %s; want even_g1, lost", w2.DeviceModel.ID, w2.Link)
 	}
 	for range 8 {
 		isReplayed := func(f glasses.Frame) bool { return f.Seq > 0 }
@@ -326,7 +326,7 @@ func TestCommand_MayTakeItsOwnTime(t *testing.T) {
 	var e glasses.Error
 	page.wantID("error", "short", &e)
 	if e.Code != "timeout" {
-		t.Errorf("a late result: %+v", e)
+		t.Errorf("a late result: got %+v, want timeout", e)
 	}
 	for i, bad := range []string{`{"ms":-1}`, `{"ms":600001}`, `{"ms":"1"}`} {
 		app.send("clock.sleep", fmt.Sprint("bad", i), bad)

@@ -15,7 +15,7 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// earlierRows are rows of a session from before sessions had a stored state.
+// earlierRows are rows of a session from before the log stored a session's state.
 var earlierRows = []glasses.Event{
 	{Sender: "glasses", Kind: "event", Type: "battery", ID: "g1", Payload: []byte(`{"level":15,"charging":true}`)},
 	{Sender: "app", Kind: "request", Type: "phrases.announce", ID: "a1", Payload: []byte(`{"phrases":["next page"]}`)},
@@ -23,12 +23,12 @@ var earlierRows = []glasses.Event{
 	{Sender: "app", Kind: "request", Type: "transcription.start", ID: "a2", Payload: []byte(`{"language":"de"}`)},
 	{Sender: "glasses", Kind: "result", Type: "result", ID: "a2",
 		Payload: []byte(`{"error":{"code":"busy","message":"a phone call is active"}}`)},
-	// The app's own event, not a report of the glasses.
+	// The app sent this event itself; it is not a report from the glasses.
 	{Sender: "app", Kind: "event", Type: "wear", ID: "a3", Payload: []byte(`{"worn":false}`)},
 	{Sender: "glasses", Kind: "event", Type: "thermal", ID: "g2", Payload: []byte(`{"state":"warm"}`)},
 }
 
-// newEarlierDatabase returns an upgraded database with a session from before the upgrade, whose log begins with first.
+// newEarlierDatabase returns an upgraded database with a session from before the upgrade. Its log begins with first.
 func newEarlierDatabase(t *testing.T, first int) *sqlstore.Store {
 	t.Helper()
 	where := filepath.Join(t.TempDir(), "service.db")
@@ -76,29 +76,29 @@ func TestUpgrade_StateFollowsFromWholeLog(t *testing.T) {
 	n := serve(t, m, store, m, relay.Options{})
 	page, w := n.page(t, "")
 	if w.Glasses == nil || w.Glasses.Battery.Level != 15 || w.Glasses.Thermal != "warm" || !w.Glasses.Worn {
-		t.Errorf("the page: %+v", w.Glasses)
+		t.Errorf("the page received %+v", w.Glasses)
 	}
 	if s := page.standing(); encoded(t, s) != `{"phrases":["next page"],"transcription":null}` {
-		t.Errorf("standing settings: %+v", s)
+		t.Errorf("the page received the settings %+v", s)
 	}
 	page.wantRow(glasses.RowGlassesAttached)
 	memory, err := store.Memory(t.Context(), testID)
 	if err != nil || memory.State == nil || memory.State.Glasses.Battery.Level != 15 {
-		t.Errorf("stored with the next row: %+v, %v", memory.State, err)
+		t.Errorf("the next row stored %+v, %v", memory.State, err)
 	}
 }
 
 func TestUpgrade_StateIsUnknownWithTrimmedLog(t *testing.T) {
 	store, m := newEarlierDatabase(t, len(earlierRows)), newMemory()
-	for _, id := range []string{"p1", "p2"} { // also after a restart, with a state that was stored in between
+	for _, id := range []string{"p1", "p2"} { // a second time after a restart, with a state stored in between
 		n := serve(t, m, store, m, relay.Options{})
 		page, w := n.page(t, "")
 		if w.Glasses != nil {
-			t.Errorf("the page: %+v", w.Glasses)
+			t.Errorf("the page received %+v, want no state", w.Glasses)
 		}
 		app, welcome := n.app(t, "")
 		if welcome.Glasses.Thermal != "warm" {
-			t.Errorf("the app: %+v", welcome.Glasses)
+			t.Errorf("the app received %+v", welcome.Glasses)
 		}
 		page.send("wear", id, `{"worn":false}`)
 		app.want("wear", nil)

@@ -6,7 +6,7 @@ import (
 	"github.com/service-dev/service/backend/internal/sessions"
 )
 
-// maxWatchers is how many callers may wait for rows in this process.
+// maxWatchers is how many callers in this process may wait for rows.
 const maxWatchers = 2000
 
 // Watch returns a channel that receives a value after each commit of rows of a session, and when the hub closes. The

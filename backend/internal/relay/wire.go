@@ -10,35 +10,35 @@ import (
 )
 
 const (
-	// readBuffer and writeBuffer are the buffers of an idle connection, in bytes.
+	// readBuffer and writeBuffer are the buffer sizes of an idle connection, in bytes.
 	readBuffer  = 512
 	writeBuffer = 64
-	// burstBuffer is the size of the buffer that a busy connection borrows from a pool.
+	// burstBuffer is the size of the buffer that a busy connection takes from a pool.
 	burstBuffer = 32 << 10
-	// writeTimeout is how long one write to a peer may take.
+	// writeTimeout limits one write to a peer.
 	writeTimeout = 10 * time.Second
 )
 
 var bursts = sync.Pool{New: func() any { b := make([]byte, burstBuffer); return &b }}
 
-// wire is the connection below a WebSocket. net/http would keep 4 KB for each direction as long as the socket exists; a
-// wire keeps almost nothing while it is idle, and reads and writes in large pieces while it is busy.
+// wire is the connection below a WebSocket. net/http would keep 4 KB for each direction until the socket is closed. A
+// wire uses almost no memory while idle, and reads and writes large chunks while busy.
 type wire struct {
 	net.Conn
 
-	// Used by the reading goroutine only.
+	// Only the reading goroutine uses these.
 	early []byte  // arrived with the handshake
-	burst *[]byte // nil unless there is more to read from it
+	burst *[]byte // nil unless it has unread data
 	ahead []byte  // the unread part of burst
-	eager bool    // the last read was full, so there is probably more
+	eager bool    // the last read was full, so more data is likely
 
 	mu     sync.Mutex
 	corked bool
 	out    *[]byte // waits for uncork; may be nil
-	held   int     // bytes of out in use
+	held   int     // used bytes of out
 }
 
-// hijack takes the connection over from net/http, without its buffers.
+// hijack takes the connection over from net/http without its buffers.
 type hijack struct {
 	http.ResponseWriter
 	wire *wire
@@ -56,7 +56,7 @@ func (h *hijack) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return h.wire, bufio.NewReadWriter(r, w), nil
 }
 
-// Read reads in small pieces until one is full, and then as much as is available.
+// Read reads small chunks until one is full, and then as much as is available.
 func (w *wire) Read(p []byte) (int, error) {
 	switch {
 	case len(w.early) > 0:
@@ -89,7 +89,7 @@ func (w *wire) freeBurst() {
 	}
 }
 
-// Write buffers p while corked, as far as the buffer allows.
+// Write buffers p while corked, as far as it fits.
 func (w *wire) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -113,18 +113,18 @@ func (w *wire) Write(p []byte) (int, error) {
 }
 
 func (w *wire) writeNow(p []byte) (int, error) {
-	_ = w.SetWriteDeadline(time.Now().Add(writeTimeout)) // a dead connection fails at the write
+	_ = w.SetWriteDeadline(time.Now().Add(writeTimeout)) // a write to a dead connection then fails
 	return w.Conn.Write(p)
 }
 
-// cork delays writes until uncork, so that many frames are sent at once.
+// cork delays writes until uncork, so that many frames are sent together.
 func (w *wire) cork() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.corked = true
 }
 
-// uncork writes the buffered data and returns the buffer.
+// uncork writes the buffered data and returns the buffer to the pool.
 func (w *wire) uncork() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

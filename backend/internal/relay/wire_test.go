@@ -9,7 +9,7 @@ import (
 	"github.com/service-dev/service/backend/internal/relay"
 )
 
-// Bytes that arrive in one packet with the handshake are not lost.
+// Bytes that arrive in the same packet as the handshake are not lost.
 func TestHello_InHandshakePacket(t *testing.T) {
 	n := startNode(t, newMemory(), relay.Options{})
 	conn := dialRaw(t, n.url)
@@ -26,11 +26,11 @@ func TestHello_InHandshakePacket(t *testing.T) {
 		piece := make([]byte, 4096)
 		got, err := conn.Read(piece)
 		if err != nil {
-			t.Fatalf("after %q: %v", all, err)
+			t.Fatalf("after reading %q: %v", all, err)
 		}
 		all = append(all, piece[:got]...)
 	}
 	if !bytes.HasPrefix(all, []byte(fmt.Sprintf("HTTP/1.1 %d", http.StatusSwitchingProtocols))) {
-		t.Errorf("answered %q", all)
+		t.Errorf("got response %q, want status 101", all)
 	}
 }

@@ -10,11 +10,11 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// entry is one row to be written to the log. If flushed is set it is a mark instead, closed once everything before it
-// is committed and published.
+// entry is a row to be written to the log. If flushed is set it is only a marker: flushed is closed once everything
+// before it is committed and published.
 type entry struct {
 	row     sessions.Row
-	from    *conn // acknowledged after the commit; nil for rows of the service
+	from    *conn // the peer to acknowledge after the commit; nil for rows from the service
 	flushed chan struct{}
 }
 
@@ -25,7 +25,8 @@ const (
 	maxPause      = 5 * time.Second
 )
 
-// write repeatedly commits the whole queue in one transaction. It returns when stop is closed and the queue is empty.
+// write commits the whole queue in one transaction, again and again. It returns when stop is closed and the queue is
+// empty.
 func (h *Hub) write(ctx context.Context, stop <-chan struct{}) {
 	for {
 		select {
@@ -67,7 +68,7 @@ func (h *Hub) commit(ctx context.Context, batch []entry) {
 	}
 	if len(rows) > 0 {
 		switch err := h.appendRows(ctx, rows); {
-		case errors.Is(err, sessions.ErrUnavailable): // no row is to blame, and the hub is closing
+		case errors.Is(err, sessions.ErrUnavailable): // no row caused this, and the hub is closing
 			h.giveUp(ctx, batch, err)
 			return
 		case err != nil:
@@ -87,8 +88,8 @@ func (h *Hub) commit(ctx context.Context, batch []entry) {
 	h.publishCursors(rows)
 }
 
-// appendRows retries while the store is unavailable, because nobody would send a row of the service again. Meanwhile
-// the queue fills up and delays the senders. Once the hub is closing it tries at most commitTries times.
+// appendRows retries while the store is unavailable, because nobody would send the service's rows again. Meanwhile the
+// queue fills up and delays the senders. Once the hub is closing, it tries at most commitTries times.
 func (h *Hub) appendRows(ctx context.Context, rows []sessions.Row) error {
 	var err error
 	for try := 0; try < commitTries || errors.Is(err, sessions.ErrUnavailable) && h.life.Err() == nil; try++ {
@@ -99,7 +100,7 @@ func (h *Hub) appendRows(ctx context.Context, rows []sessions.Row) error {
 		once, cancel := context.WithTimeout(ctx, commitTimeout)
 		err = h.Log.AppendEvents(once, rows, h.Quota)
 		cancel()
-		if err == nil || errors.Is(err, sessions.ErrNotFound) { // retrying does not help for the row of a deleted session
+		if err == nil || errors.Is(err, sessions.ErrNotFound) { // no retry helps a row whose session was deleted
 			h.isAway.Store(false)
 			return err
 		}
@@ -129,7 +130,7 @@ func (h *Hub) giveUp(ctx context.Context, batch []entry, err error) {
 	}
 }
 
-// commitOneByOne finds the row that makes a batch fail. Its sender is disconnected, so that it sends the frame again.
+// commitOneByOne finds the row that makes a batch fail, and disconnects its sender, who then sends the frame again.
 func (h *Hub) commitOneByOne(ctx context.Context, batch []entry) {
 	for _, e := range batch {
 		if e.flushed != nil {
@@ -147,7 +148,7 @@ func (h *Hub) commitOneByOne(ctx context.Context, batch []entry) {
 		}
 		level := slog.LevelError
 		if errors.Is(err, sessions.ErrNotFound) {
-			level = slog.LevelInfo // its session was deleted with a project or account
+			level = slog.LevelInfo // the session was deleted with its project or account
 		}
 		h.Logger.Log(ctx, level, "event row lost", "session", e.row.SessionID, "type", e.row.Event.Type, "err", err)
 		if e.from != nil {
@@ -166,8 +167,8 @@ func (h *Hub) committed(e entry, row sessions.Row) {
 	}
 }
 
-// publishCursors tells the apps how far their cursor may advance: every frame up to there was relayed before it was
-// queued.
+// publishCursors tells the apps how far they may advance their cursors. Every frame up to the cursor was relayed
+// before it was queued.
 func (h *Hub) publishCursors(rows []sessions.Row) {
 	last := map[string]int64{}
 	for _, r := range rows {

@@ -1,5 +1,5 @@
-// Package secret generates the backend's random credentials and computes the keyed hashes that are stored instead of
-// them. It does not know the purpose of a credential.
+// Package secret generates the backend's random credentials, and the keyed hashes that are stored in place of them. It
+// does not know what a credential is for.
 package secret
 
 import (
@@ -22,7 +22,7 @@ const (
 
 const base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
-// New returns a prefix of package credential, 256 random bits and a checksum tail.
+// New returns a credential: the prefix (from package credential), 256 random bits and a checksum.
 func New(prefix string) string {
 	var b [randomBytes]byte
 	rand.Read(b[:])
@@ -30,8 +30,8 @@ func New(prefix string) string {
 	return body + tail(body)
 }
 
-// Valid reports whether s has the form of New(prefix) with the right tail, so that random input causes no query of the
-// store.
+// Valid reports whether s has the form of New(prefix) and a correct checksum. It rejects random input without a query
+// to the store.
 func Valid(prefix, s string) bool {
 	if len(s) != len(prefix)+randomChars+tailChars || !strings.HasPrefix(s, prefix) {
 		return false
@@ -50,8 +50,8 @@ func tail(body string) string {
 	return string(out[:])
 }
 
-// Hasher computes what may be stored of credentials.
-type Hasher struct{ macs *sync.Pool } // of *mac: creating one costs more than using it
+// Hasher computes the hashes of credentials for storage.
+type Hasher struct{ macs *sync.Pool } // of *mac, which is expensive to create
 
 // mac is a keyed HMAC with reusable buffers.
 type mac struct {
@@ -59,21 +59,21 @@ type mac struct {
 	buf []byte
 }
 
-// NewHasher returns a Hasher with the backend's key of at least 32 bytes, which the configuration checks.
+// NewHasher returns a Hasher with the backend's key. The configuration ensures that the key has at least 32 bytes.
 func NewHasher(key []byte) Hasher {
 	return Hasher{&sync.Pool{New: func() any { return &mac{Hash: hmac.New(sha256.New, key)} }}}
 }
 
-// Check returns a value that identifies the key and reveals nothing else about it.
+// Check returns a value that identifies the key without revealing anything else about it.
 func (h Hasher) Check() string { return h.Hash("key check", "service") }
 
-// Hash returns the hexadecimal HMAC-SHA-256 of a credential; kind separates equal texts of different kinds.
+// Hash returns the hexadecimal HMAC-SHA-256 of a credential. Equal texts have different hashes if their kinds differ.
 func (h Hasher) Hash(kind, credential string) string {
 	m := h.macs.Get().(*mac)
 	m.Reset()
 	m.buf = append(append(append(m.buf[:0], kind...), 0), credential...)
 	m.Write(m.buf)
-	clear(m.buf) // no part of the credential remains
+	clear(m.buf) // leave no part of the credential in memory
 	m.buf = m.Sum(m.buf[:0])
 	text := hex.EncodeToString(m.buf)
 	h.macs.Put(m)

@@ -17,25 +17,25 @@ func TestNew(t *testing.T) {
 		for range 200 {
 			s := New(prefix)
 			if !form.MatchString(s) || !strings.HasPrefix(s, prefix) || !Valid(prefix, s) || seen[s] {
-				t.Fatalf("bad credential of the form %s", form)
+				t.Fatalf("New returned an invalid credential; want the form %s", form)
 			}
 			seen[s] = true
 			for _, other := range append(prefixes, "") {
 				if other != prefix && Valid(other, s) {
-					t.Errorf("a %s credential passes as %q", prefix, other)
+					t.Errorf("a %s credential is valid as %q", prefix, other)
 				}
 			}
 		}
 	}
 }
 
-// One wrong character anywhere is detected without querying the store.
+// Valid detects one wrong character anywhere, without querying the store.
 func TestValid_NoticesOneWrongCharacter(t *testing.T) {
 	s := New(credential.Token)
 	for i := range s {
 		for _, c := range []byte{'A', 'b', '0', '-', ' ', 0, 0xff} {
 			if wrong := s[:i] + string(rune(c)) + s[i+1:]; wrong != s && Valid(credential.Token, wrong) {
-				t.Errorf("a change at %d is not noticed", i)
+				t.Errorf("a change at position %d was not detected", i)
 			}
 		}
 	}
@@ -45,7 +45,7 @@ func TestHash(t *testing.T) {
 	h := NewHasher([]byte("a key of thirty-two bytes or more"))
 	other := NewHasher([]byte("another key of thirty-two bytes.."))
 	if got := h.Hash("token", "x"); len(got) != 64 || got != h.Hash("token", "x") {
-		t.Errorf("hash %q", got)
+		t.Errorf("Hash returned %q, want 64 digits and always the same", got)
 	}
 	for name, equal := range map[string]bool{
 		"two credentials":           h.Hash("token", "x") == h.Hash("token", "y"),
@@ -54,12 +54,12 @@ func TestHash(t *testing.T) {
 		"kind and credential moved": h.Hash("token", "x") == h.Hash("toke", "nx"),
 	} {
 		if equal {
-			t.Errorf("%s have one hash", name)
+			t.Errorf("%s have the same hash", name)
 		}
 	}
 }
 
-// FuzzValidSecret: an accepted secret has its prefix, its length and a matching checksum; nothing panics.
+// FuzzValidSecret checks that a valid secret has the right prefix, length and checksum, and that nothing panics.
 func FuzzValidSecret(f *testing.F) {
 	f.Add(credential.Token, New(credential.Token))
 	f.Add(credential.DeviceCode, New(credential.Token))
@@ -74,7 +74,7 @@ func FuzzValidSecret(f *testing.F) {
 		body, ok := strings.CutPrefix(s, prefix)
 		if !ok || len(body) != randomChars+tailChars || Valid(prefix, s+"0") || Valid(prefix, s[:len(s)-1]) ||
 			Valid("x"+prefix, s) {
-			t.Fatalf("%q passes as %q", s, prefix)
+			t.Fatalf("%q is valid as %q", s, prefix)
 		}
 	})
 }

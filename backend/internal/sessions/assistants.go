@@ -11,37 +11,37 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// AssistantStore stores scripts, and tokens as hashes. Both end with their session.
+// AssistantStore stores scripts, and hashes of gateway tokens. Both are deleted when their session ends.
 type AssistantStore interface {
 	// SetAssistantScript replaces the script of a session, or returns ErrClosed.
 	SetAssistantScript(ctx context.Context, id, script string) error
-	// AssistantScript returns the script of a session, or "".
+	// AssistantScript returns the script of a session, or "" if it has none.
 	AssistantScript(ctx context.Context, id string) (string, error)
 	AddGatewayToken(ctx context.Context, id, hash string, now, ends time.Time) error
-	// SessionByGatewayToken returns the open session of a token that is valid, or ErrBadSecret.
+	// SessionByGatewayToken returns the open session of a valid token, or ErrBadSecret.
 	SessionByGatewayToken(ctx context.Context, hash string, now time.Time) (Session, error)
 }
 
-// AssistantRelay is the relay.
+// AssistantRelay is the part of the relay that Assistants needs.
 type AssistantRelay interface {
-	// GatewayChanged sends a token to the attached apps that have none.
+	// GatewayChanged sends a token to each attached app that has none.
 	GatewayChanged(ctx context.Context, sessionID string)
 	// ToolCalled appends a row to the event log.
 	ToolCalled(ctx context.Context, sessionID string, call glasses.ToolCalled)
 }
 
-// Assistants lets the apps of sessions call the AI gateway, and answers them by scripts.
+// Assistants gives the apps of sessions access to the AI gateway, and answers their calls from scripts.
 type Assistants struct {
 	Sessions *Service
 	Store    AssistantStore
 	Live     AssistantRelay
-	// URL is the gateway's address for apps, which ends in /v1.
+	// URL is the gateway's address for apps; it ends in /v1.
 	URL string
-	// HasModels is whether there is something to call without a script.
+	// HasModels reports whether apps can call a model without a script.
 	HasModels bool
 }
 
-// SetScript sets the script of a session's assistant. The error may be ErrNotFound, ErrClosed or an *InvalidError.
+// SetScript sets the assistant script of a session. The error may be ErrNotFound, ErrClosed or an *InvalidError.
 func (a *Assistants) SetScript(ctx context.Context, accountID, id string, text []byte) error {
 	got, err := a.Sessions.Get(ctx, accountID, id)
 	switch {
@@ -61,7 +61,7 @@ func (a *Assistants) SetScript(ctx context.Context, accountID, id string, text [
 	return nil
 }
 
-// Script returns the script of a session's assistant, or nil.
+// Script returns the assistant script of a session, or nil if it has none.
 func (a *Assistants) Script(ctx context.Context, id string) (*assistantscript.Script, error) {
 	text, err := a.Store.AssistantScript(ctx, id)
 	if err != nil || text == "" {
@@ -70,8 +70,7 @@ func (a *Assistants) Script(ctx context.Context, id string) (*assistantscript.Sc
 	return assistantscript.Parse([]byte(text))
 }
 
-// Gateway returns the gateway's addresses and a new token for an app of a session, or nil if the session has no model
-// to call.
+// Gateway returns the gateway's addresses and a new token for an app, or nil if the session has no model to call.
 func (a *Assistants) Gateway(ctx context.Context, id string) (*glasses.Gateway, error) {
 	if !a.HasModels {
 		if text, err := a.Store.AssistantScript(ctx, id); err != nil || text == "" {
@@ -85,7 +84,7 @@ func (a *Assistants) Gateway(ctx context.Context, id string) (*glasses.Gateway, 
 	return &glasses.Gateway{URL: a.URL, Token: token}, nil
 }
 
-// Open returns the open session whose token this is, or ErrBadSecret.
+// Open returns the open session that the token belongs to, or ErrBadSecret.
 func (a *Assistants) Open(ctx context.Context, token string) (Session, error) {
 	if !secret.Valid(credential.Gateway, token) {
 		return Session{}, ErrBadSecret
@@ -93,7 +92,7 @@ func (a *Assistants) Open(ctx context.Context, token string) (Session, error) {
 	return a.Store.SessionByGatewayToken(ctx, a.hash(token), a.Sessions.now())
 }
 
-// ToolCalled notes in the event log of a session that an answer calls a tool of the app.
+// ToolCalled records in the session's event log that a response calls a tool of the app.
 func (a *Assistants) ToolCalled(ctx context.Context, id, name, arguments string) {
 	a.Live.ToolCalled(ctx, id, glasses.NewToolCalled(name, arguments))
 }

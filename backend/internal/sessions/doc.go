@@ -1,10 +1,10 @@
-// Package sessions manages browser-simulator sessions: they are created or resumed, apps attach with one of their
-// secrets, and they are closed or expire.
+// Package sessions manages browser-simulator sessions. A session is created or resumed, apps attach to it with one of
+// its secrets, and it ends when it is closed or expires.
 //
-// A session is open from its creation until it is closed or was not active for Lifetime. Of all sessions of one
-// (account, link, project, platform) one is current: Mint without Fresh returns it, and with Fresh creates another one
-// and makes that current; the older one stays open until it is closed or expires. Closing revokes the secrets. A
-// session ends with the link that created it, and with its account.
+// A session is open from its creation until it is closed or has been inactive for Lifetime. Of all sessions with the
+// same account, link, project and platform, one is current: Mint without Fresh returns it. Mint with Fresh creates
+// another and makes that current; the older session stays open until it is closed or expires. Closing a session
+// revokes its secrets. A session also ends with its account and with the link that created it.
 //
-// The package must not know SQL, HTTP or sockets: the store and the relay are behind small interfaces.
+// The package must not depend on SQL, HTTP or sockets. It uses the store and the relay through small interfaces.
 package sessions

@@ -17,14 +17,14 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// Mint contains what the store needs to create or resume a session in one step.
+// Mint contains the data that the store needs to create or resume a session in one step.
 type Mint struct {
 	// New is the row to insert if there is nothing to resume. Its DeviceModel is never empty.
 	New Session
-	// SwitchTo, if not empty, is the device model that a resumed session changes to.
+	// SwitchTo is the new device model of a resumed session; empty keeps the current model.
 	SwitchTo string
 	Fresh    bool
-	// PerMinute is how many sessions the account may create within a minute; 0 is unlimited.
+	// PerMinute is how many sessions the account may create per minute; 0 means no limit.
 	PerMinute int
 	Now       time.Time
 }
@@ -32,15 +32,15 @@ type Mint struct {
 // Store stores sessions. Every method is atomic.
 type Store interface {
 	// MintSession extends and returns the current open session of New's owner, project and platform, or inserts New.
-	// Any number of concurrent callers get the same session. was is its device model before the call. The error may be
-	// a *PacedError.
+	// Concurrent callers all get the same session. was is its device model before the call. The error may be a
+	// *PacedError.
 	MintSession(ctx context.Context, m Mint) (s Session, created bool, was string, err error)
-	// Session returns ErrNotFound for an unknown one. A session whose link is revoked or whose account is not active is
-	// closed, and it expires no later than its link.
+	// Session returns ErrNotFound for an unknown session. A session whose link is revoked or whose account is not active
+	// is reported as closed, and it expires no later than its link.
 	Session(ctx context.Context, id string) (Session, error)
 	// OpenSessions lists an account's open sessions, newest first.
 	OpenSessions(ctx context.Context, accountID string, now time.Time) ([]Session, error)
-	// CloseSession closes a session, revokes its secrets and deletes its rows. It reports whether this call closed it.
+	// CloseSession closes a session, revokes its secrets and deletes its rows. It returns true if this call closed it.
 	CloseSession(ctx context.Context, id string, now time.Time) (s Session, closed bool, err error)
 	// TouchSession extends an open session.
 	TouchSession(ctx context.Context, id string, now, expires time.Time) error
@@ -51,34 +51,34 @@ type Store interface {
 // Secrets stores app secrets as hashes.
 type Secrets interface {
 	AddSessionSecret(ctx context.Context, sessionID, hash string, now time.Time) error
-	// HasSessionSecret reports whether the session has this secret. A revoked one counts only after the session was
+	// HasSessionSecret reports whether the session has this secret. A revoked secret counts only if the session is
 	// closed.
 	HasSessionSecret(ctx context.Context, sessionID, hash string) (bool, error)
 }
 
 // Log is the durable event log.
 type Log interface {
-	// SessionEvents returns up to limit rows with seq above since, in order. Rows are numbered without gaps: if the
-	// first is not the one after since, those between were deleted.
+	// SessionEvents returns up to limit rows with seq above since, in order. Row numbers have no gaps: if the first row
+	// is not since+1, the rows between were deleted.
 	SessionEvents(ctx context.Context, sessionID string, since int64, limit int) ([]glasses.Event, error)
-	// SweepLogs deletes the rows of sessions that were closed or not active since idle, and those of accounts beyond the
+	// SweepLogs deletes the rows of sessions that were closed or inactive since idle, and the rows of accounts over the
 	// quota.
 	SweepLogs(ctx context.Context, idle time.Time, q Quota) error
 }
 
-// Attached is the relay.
+// Attached is the part of the relay that Service needs.
 type Attached interface {
-	// Attached returns who is attached.
+	// Attached returns the attached apps and pages.
 	Attached(sessionID string) Live
 	// Closed ends every connection of a session.
 	Closed(sessionID string)
-	// Switched notifies both sides of a new device model.
+	// Switched notifies both sides of a change of the device model.
 	Switched(ctx context.Context, sessionID, model string)
-	// Watch returns a channel that receives a value after each commit of rows of a session; the caller must call stop.
+	// Watch returns a channel that receives a value after each commit of rows of a session. The caller must call stop.
 	// The error is ErrTooManyWaiters.
 	Watch(sessionID string) (woken <-chan struct{}, stop func(), err error)
-	// Control sends a request to the page that simulates the glasses. It returns the payload of its result, ErrNoGlasses
-	// or ErrNoAnswer.
+	// Control sends a request to the page that simulates the glasses, and returns the payload of its result. The error
+	// may be ErrNoGlasses or ErrNoAnswer.
 	Control(ctx context.Context, sessionID, typ string, payload json.RawMessage, media []byte) (json.RawMessage, error)
 }
 
@@ -90,15 +90,14 @@ type Service struct {
 	Hasher  secret.Hasher
 	Live    Attached
 	Now     func() time.Time
-	// PerMinute is how many sessions an account may create within a minute; 0 is DefaultPerMinute.
+	// PerMinute is how many sessions an account may create per minute; 0 means DefaultPerMinute.
 	PerMinute int
-	Logger    *slog.Logger // nil discards
+	Logger    *slog.Logger // nil discards logs
 
 	waits waits
 }
 
-// Mint creates or resumes a session. The error may be an *InvalidError, or a *PacedError if it would have to create
-// one.
+// Mint creates or resumes a session. The error may be an *InvalidError, or a *PacedError if no session can be resumed.
 func (s *Service) Mint(ctx context.Context, o Owner, r Request) (Session, bool, error) {
 	if err := r.check(); err != nil {
 		return Session{}, false, err
@@ -139,7 +138,7 @@ func (s *Service) List(ctx context.Context, accountID string) ([]Session, error)
 	return s.Store.OpenSessions(ctx, accountID, s.now())
 }
 
-// Close ends a session, its secrets and its connections. Closing it again returns the same.
+// Close ends a session, revokes its secrets and closes its connections. Closing a closed session is not an error.
 func (s *Service) Close(ctx context.Context, accountID, id string) (Session, error) {
 	if _, err := s.Get(ctx, accountID, id); err != nil {
 		return Session{}, err
@@ -170,15 +169,15 @@ func (s *Service) MintSecret(ctx context.Context, accountID, id string) (string,
 	return sst, nil
 }
 
-// Bounds of one page of events.
+// Limits of one page of events.
 const (
 	DefaultEvents = 100
 	MaxEvents     = 500
 	MaxWait       = 25 * time.Second
 )
 
-// Page is a page of the event log: Next is the cursor for the next call. Truncated reports that rows after the cursor
-// of this call were deleted, over the quota or because of their age.
+// Page is a page of the event log. Next is the cursor for the next call. Truncated reports that rows after the cursor
+// of this call were deleted because of the quota or their age.
 type Page struct {
 	Events    []glasses.Event
 	Next      int64
@@ -186,9 +185,9 @@ type Page struct {
 	Truncated bool
 }
 
-// Events reads the log after since; limit is clamped to 1..MaxEvents, 0 means DefaultEvents. Without a row it waits
-// for one, at most wait and never longer than MaxWait; it may return an empty page earlier, and does so at once for a
-// session that is not open. The error may be ErrTooManyWaiters.
+// Events reads the log after since. limit is clamped to 1..MaxEvents; 0 means DefaultEvents. If there is no row, it
+// waits for one, up to wait but no longer than MaxWait. It may return an empty page earlier, and does so immediately
+// if the session is not open. The error may be ErrTooManyWaiters.
 func (s *Service) Events(
 	ctx context.Context, accountID, id string, since int64, limit int, wait time.Duration,
 ) (Page, error) {
@@ -204,7 +203,7 @@ func (s *Service) Events(
 		return Page{}, ErrTooManyWaiters
 	}
 	defer leave()
-	woken, stop, err := s.Live.Watch(id) // before the first read, so that no row is missed
+	woken, stop, err := s.Live.Watch(id) // before the first read, to miss no row
 	if err != nil {
 		return Page{}, err
 	}
@@ -243,7 +242,7 @@ func (s *Service) page(ctx context.Context, id string, since int64, limit int) (
 		p.Next, p.Truncated = p.Events[n-1].Seq, p.Events[0].Seq > since+1
 		return p, nil
 	}
-	got, err := s.Store.Session(ctx, id) // after the rows: those before the cursor may have been deleted meanwhile
+	got, err := s.Store.Session(ctx, id) // read last, because rows after the cursor may have been deleted meanwhile
 	if err != nil {
 		return Page{}, err
 	}
@@ -253,21 +252,21 @@ func (s *Service) page(ctx context.Context, id string, since int64, limit int) (
 	return p, nil
 }
 
-// sweepEvery is how often finished logs are deleted.
+// sweepEvery is how often old logs are deleted.
 const sweepEvery = time.Hour
 
-// Serve runs Sweep at once and every hour until ctx ends.
+// Serve runs Sweep immediately and then every hour until ctx ends.
 func (s *Service) Serve(ctx context.Context) error {
 	return periodic.Run(ctx, sweepEvery, s.Logger, "sweep event logs", s.Sweep)
 }
 
-// Sweep deletes finished logs and those beyond the quota.
+// Sweep deletes the logs of finished sessions, and rows over the quota.
 func (s *Service) Sweep(ctx context.Context) error {
 	return s.Log.SweepLogs(ctx, s.now().Add(-IdleKept), DefaultQuota)
 }
 
 // Control sends a request to the simulated glasses of an open session and returns the payload of their result, which
-// may be an error of the glasses. It returns ErrNotFound, ErrClosed, ErrNoGlasses or ErrNoAnswer.
+// may be an error from the glasses. The error may be ErrNotFound, ErrClosed, ErrNoGlasses or ErrNoAnswer.
 func (s *Service) Control(
 	ctx context.Context, accountID, id, typ string, payload json.RawMessage, media []byte,
 ) (json.RawMessage, error) {
@@ -281,8 +280,8 @@ func (s *Service) Control(
 	return s.Live.Control(ctx, id, typ, payload, media)
 }
 
-// Open returns an open session by one of its secrets, for an app that attaches. It returns ErrBadSecret, or ErrClosed
-// if the secret is right but the session is not open.
+// Open returns the open session that an attaching app has a secret of. The error is ErrBadSecret, or ErrClosed if the
+// secret is right but the session is not open.
 func (s *Service) Open(ctx context.Context, id, sst string) (Session, error) {
 	if !secret.Valid(credential.Session, sst) {
 		return Session{}, ErrBadSecret
@@ -317,7 +316,7 @@ func (s *Service) SetModel(ctx context.Context, id, model string) error {
 
 func (s *Service) hash(sst string) string { return s.Hasher.Hash("session secret", sst) }
 
-// now returns the time in the store's precision, so that results equal what later reads return.
+// now returns the time with the store's precision, so that results equal what later reads return.
 func (s *Service) now() time.Time { return s.Now().UTC().Truncate(time.Millisecond) }
 
 // newID returns 20 base32 characters, which are unique but not secret.
@@ -327,5 +326,5 @@ func newID() string {
 	return "ses_" + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(b[:]))[:20]
 }
 
-// Attached returns who is attached to a session.
+// Attached returns the apps and pages attached to a session.
 func (s *Service) Attached(id string) Live { return s.Live.Attached(id) }

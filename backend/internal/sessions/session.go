@@ -13,7 +13,7 @@ import (
 // Lifetime is how long a session stays open after its last activity.
 const Lifetime = 24 * time.Hour
 
-// DefaultPlatform is the platform if a request names none.
+// DefaultPlatform is used if a request names no platform.
 const DefaultPlatform = "web"
 
 // States of a session.
@@ -24,32 +24,32 @@ const (
 
 // Errors that callers check for.
 var (
-	// ErrNotFound is returned for an unknown session and for another account's, so that they cannot be told apart.
+	// ErrNotFound is returned for an unknown session and for another account's session. Callers cannot tell these apart.
 	ErrNotFound = errors.New("no such session")
 	// ErrClosed is returned for a session that is closed or expired.
 	ErrClosed = errors.New("session is closed")
 	// ErrNoGlasses is returned if no simulator page of the session is open.
 	ErrNoGlasses = errors.New("no simulator page is open")
-	// ErrNoAnswer is returned if the simulator page did not answer in time.
-	ErrNoAnswer = errors.New("the simulator page did not answer in time")
-	// ErrTooManyWaiters is returned if too many calls wait for rows.
-	ErrTooManyWaiters = errors.New("too many wait for events already")
-	// ErrUnavailable is returned if the store is unavailable; rows that it refused may be accepted later.
-	ErrUnavailable = errors.New("the store is not available")
+	// ErrNoAnswer is returned if the simulator page did not respond in time.
+	ErrNoAnswer = errors.New("the simulator page did not respond in time")
+	// ErrTooManyWaiters is returned if too many calls are already waiting for rows.
+	ErrTooManyWaiters = errors.New("too many calls are already waiting for events")
+	// ErrUnavailable is returned if the store is unavailable. Rows that it refused may be accepted later.
+	ErrUnavailable = errors.New("the store is unavailable")
 	// ErrBadSecret is returned for a secret that does not belong to the session.
 	ErrBadSecret = errors.New("secret does not belong to this session")
 )
 
-// InvalidError reports a request that can never succeed; Message is for people.
+// InvalidError reports a request that can never succeed. Message is shown to people.
 type InvalidError struct{ Message string }
 
 // Error returns the message.
 func (e *InvalidError) Error() string { return e.Message }
 
-// Owner is the account and the link (token) for which a session is created.
+// Owner is the account and the link that a session is created for.
 type Owner struct{ AccountID, LinkID string }
 
-// Session is one browser-simulator session. Times are UTC, millisecond precision.
+// Session is one browser-simulator session. Times are UTC with millisecond precision.
 type Session struct {
 	ID          string
 	Owner       Owner
@@ -60,14 +60,14 @@ type Session struct {
 	LastActive  time.Time
 	ExpiresAt   time.Time
 	ClosedAt    time.Time // zero while open
-	// FirstSeq is the oldest stored row of the event log, LastSeq the newest; without rows FirstSeq is LastSeq+1.
+	// FirstSeq and LastSeq are the numbers of the oldest and newest stored row. Without rows FirstSeq is LastSeq+1.
 	FirstSeq, LastSeq int64
 }
 
-// Open reports whether the session can be attached to now.
+// Open reports whether apps and pages can attach now.
 func (s Session) Open(now time.Time) bool { return s.ClosedAt.IsZero() && now.Before(s.ExpiresAt) }
 
-// State returns open or closed; an expired session counts as closed.
+// State returns "open" or "closed"; an expired session is closed.
 func (s Session) State(now time.Time) string {
 	if s.Open(now) {
 		return StateOpen
@@ -79,7 +79,7 @@ func (s Session) State(now time.Time) string {
 type Request struct {
 	Project     string
 	Platform    string // empty means DefaultPlatform
-	DeviceModel string // empty keeps the session's own, or means the default for a new one
+	DeviceModel string // empty keeps a session's model; a new session gets the default
 	Fresh       bool
 }
 
@@ -94,7 +94,7 @@ func (r *Request) check() error {
 	switch r.Platform {
 	case "ios", "android", "web", "desktop":
 	default:
-		return &InvalidError{"platform is not one of ios, android, web, desktop"}
+		return &InvalidError{"platform must be one of ios, android, web, desktop"}
 	}
 	if r.DeviceModel == "" {
 		return nil
@@ -113,19 +113,19 @@ func knownModels() string {
 	return strings.Join(ids, ", ")
 }
 
-// Live describes who is attached to a session.
+// Live lists the apps and pages attached to a session.
 type Live struct {
 	Apps  []glasses.AppInfo
 	Pages int
 }
 
-// Row is an event to append to the log of a session. OK is for results: whether the command succeeded.
+// Row is an event to append to the log of a session. OK reports, for a result, whether the command succeeded.
 type Row struct {
 	SessionID string
 	Event     glasses.Event
 	OK        bool
-	// State is the session's state after the row, if it changed; the store stores it with the row.
+	// State is the session's state after the row, if the row changed it. The store stores it with the row.
 	State *State
-	// Duplicate is set by the store if the row existed; Event.Seq is then its number.
+	// Duplicate is set by the store if the row already existed. Event.Seq is then the number of that row.
 	Duplicate bool
 }

@@ -7,18 +7,18 @@ import "github.com/service-dev/service/proto/glasses"
 type State struct {
 	Glasses  glasses.State    `json:"glasses"`
 	Standing glasses.Standing `json:"standing"`
-	// IsPartial reports that rows were deleted that may have contained more; everything that no remaining row reports
-	// is as in FreshState.
+	// IsPartial reports that rows were deleted that may have contained more state. The parts that no remaining row sets
+	// are the same as in FreshState.
 	IsPartial bool `json:"partial,omitempty"`
 }
 
-// FreshState returns the state of a session without a past.
+// FreshState returns the state of a new session.
 func FreshState() State { return State{Glasses: glasses.FreshState()} }
 
 // Memory is the stored state from which a session resumes.
 type Memory struct {
-	// Display is the last successful display.show or display.clear; its Seq is 0 if there is none.
+	// Display is the last successful display.show or display.clear; its Seq is 0 if there was none.
 	Display glasses.Event
-	// State is the state of the latest row that has one; nil if none has.
+	// State is the state from the latest row that has one; nil if no row does.
 	State *State
 }

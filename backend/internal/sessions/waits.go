@@ -2,7 +2,7 @@ package sessions
 
 import "sync"
 
-// maxAccountWaits bounds the calls of one account that wait for events, so that it cannot exhaust the shared capacity.
+// maxAccountWaits limits the calls of one account that wait for events, so that it cannot exhaust the shared capacity.
 const maxAccountWaits = 100
 
 // waits counts the waiting calls of each account.
@@ -11,7 +11,7 @@ type waits struct {
 	of map[string]int
 }
 
-// enter reports whether another call may wait; the caller must then call leave.
+// enter reports whether another call may wait. If it returns true, the caller must call leave.
 func (w *waits) enter(account string) (leave func(), ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

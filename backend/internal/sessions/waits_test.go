@@ -10,7 +10,7 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// open is a store, a log and a relay in which every session is open and no event ever occurs.
+// open is a store, a log and a relay where every session is open and no event ever occurs.
 type open struct {
 	Store
 	Log
@@ -53,19 +53,19 @@ func TestWaits_BoundedPerAccount(t *testing.T) {
 		<-all.watching
 	}
 	if _, err := s.Events(ctx, "ada", "ada", 0, 0, time.Second); !errors.Is(err, ErrTooManyWaiters) {
-		t.Errorf("one more of the same account: %v", err)
+		t.Errorf("one call too many for the account: got %v, want ErrTooManyWaiters", err)
 	}
 	if _, err := s.Events(ctx, "ada", "ada", 0, 0, 0); err != nil {
-		t.Errorf("a call that does not wait: %v", err)
+		t.Errorf("a call that does not wait was refused: %v", err)
 	}
 	if _, err := s.Events(ctx, "bob", "bob", 0, 0, time.Millisecond); err != nil {
-		t.Errorf("another account: %v", err)
+		t.Errorf("a call of another account was refused: %v", err)
 	}
 	cancel()
 	for range maxAccountWaits {
 		<-done
 	}
 	if len(s.waits.of) != 0 {
-		t.Errorf("still counted: %v", s.waits.of)
+		t.Errorf("calls are still counted: %v", s.waits.of)
 	}
 }

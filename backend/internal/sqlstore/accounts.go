@@ -19,7 +19,7 @@ const (
 
 func scanAccount(row scanner) (account.Account, error) { return scanAccountAnd(row) }
 
-// scanAccountAnd scans accountColumns and further columns.
+// scanAccountAnd scans accountColumns and the columns after them.
 func scanAccountAnd(row scanner, more ...any) (a account.Account, err error) {
 	err = row.Scan(append([]any{&a.ID, &a.Email, &a.PasswordHash, &a.Active, intoTime(&a.PrivacyAccepted),
 		intoTime(&a.CreatedAt), intoTime(&a.VerifiedAt)}, more...)...)
@@ -37,28 +37,28 @@ func insertAccount(ctx context.Context, tx *sql.Tx, a account.Account) error {
 	return err
 }
 
-// lockAccount makes other changes of the account wait until the transaction ends, on both engines.
+// lockAccount makes other changes to the account wait until the transaction ends, on both engines.
 func lockAccount(ctx context.Context, tx *sql.Tx, accountID string) error {
 	return mustChange(ctx, tx, account.ErrNotFound, "lock account",
 		"UPDATE accounts SET state = state WHERE id = $1", accountID)
 }
 
-// InsertAccount returns account.ErrEmailTaken for a duplicate.
+// InsertAccount returns account.ErrEmailTaken if the address is in use.
 func (s *Store) InsertAccount(ctx context.Context, a account.Account) error {
 	return s.write(ctx, func(tx *sql.Tx) error { return insertAccount(ctx, tx, a) })
 }
 
-// AccountByEmail returns account.ErrBadCredentials if there is none.
+// AccountByEmail returns account.ErrBadCredentials if no account has the address.
 func (s *Store) AccountByEmail(ctx context.Context, email string) (account.Account, error) {
 	return queryOne(ctx, s.reads, account.ErrBadCredentials, scanAccount, selectAccount+"WHERE a.email = $1", email)
 }
 
-// AccountByID returns account.ErrNotFound if there is none.
+// AccountByID returns account.ErrNotFound for an unknown ID.
 func (s *Store) AccountByID(ctx context.Context, id string) (account.Account, error) {
 	return queryOne(ctx, s.reads, account.ErrNotFound, scanAccount, selectAccount+"WHERE a.id = $1", id)
 }
 
-// SetActive suspends or restores the entry's account, and reports whether that changed it.
+// SetActive suspends or restores the entry's account, and reports whether its state changed.
 func (s *Store) SetActive(ctx context.Context, active bool, e audit.Entry, t audit.Trace) (done bool, err error) {
 	from, to := "active", "suspended"
 	if active {
@@ -78,8 +78,8 @@ func (s *Store) SetActive(ctx context.Context, active bool, e audit.Entry, t aud
 	return done, err
 }
 
-// SetPassword changes the password hash of the entry's account from one to another, and ends every browser session but
-// keepHash. If the hash is no longer from, it returns account.ErrBadCredentials.
+// SetPassword replaces the password hash from of the entry's account by another, and ends all browser sessions except
+// keepHash. If the stored hash is not from, it returns account.ErrBadCredentials.
 func (s *Store) SetPassword(ctx context.Context, from, to, keepHash string, e audit.Entry) error {
 	return s.write(ctx, func(tx *sql.Tx) error {
 		err := mustChange(ctx, tx, account.ErrBadCredentials, "set password",
@@ -95,7 +95,7 @@ func (s *Store) SetPassword(ctx context.Context, from, to, keepHash string, e au
 	})
 }
 
-// InsertWebSession stores the browser session of an active account and deletes expired ones.
+// InsertWebSession stores a browser session of an active account and deletes expired sessions.
 func (s *Store) InsertWebSession(ctx context.Context, accountID string, b account.BrowserSession) error {
 	return s.write(ctx, func(tx *sql.Tx) error {
 		err := execTx(ctx, tx, "delete expired browser sessions",
@@ -103,8 +103,8 @@ func (s *Store) InsertWebSession(ctx context.Context, accountID string, b accoun
 		if err != nil {
 			return err
 		}
-		// A change of the password locks the account too and then ends all browser sessions: either this one is among
-		// them, or the statement below sees the new password.
+		// A change of the password also locks the account and then ends all browser sessions. Either it ends this session
+		// too, or the statement below sees the new password.
 		if err := lockAccount(ctx, tx, accountID); err != nil && !errors.Is(err, account.ErrNotFound) {
 			return err
 		}
@@ -122,8 +122,8 @@ func (s *Store) InsertWebSession(ctx context.Context, accountID string, b accoun
 	})
 }
 
-// AccountByWebSession returns the account and last use of a browser session, or account.ErrNoSession if it is unknown
-// or expired.
+// AccountByWebSession returns the account and the last use of a browser session, or account.ErrNoSession if the
+// session is unknown or expired.
 func (s *Store) AccountByWebSession(
 	ctx context.Context, hash string, now time.Time,
 ) (account.Account, time.Time, error) {
@@ -135,14 +135,14 @@ func (s *Store) AccountByWebSession(
 	return a, used, err
 }
 
-// TouchWebSession records a use.
+// TouchWebSession records a use of a browser session.
 func (s *Store) TouchWebSession(ctx context.Context, hash string, now time.Time) error {
 	_, err := s.exec(ctx, "touch browser session",
 		"UPDATE web_sessions SET used_at = $1 WHERE hash = $2 AND used_at < $1", toMS(now), hash)
 	return err
 }
 
-// DeleteWebSession deletes a browser session and returns its account, or "" for an unknown session.
+// DeleteWebSession deletes a browser session and returns its account, or "" if the session is unknown.
 func (s *Store) DeleteWebSession(ctx context.Context, hash string) (accountID string, err error) {
 	err = s.write(ctx, func(tx *sql.Tx) error {
 		accountID, err = queryValue[string](ctx, tx, "DELETE FROM web_sessions WHERE hash = $1 RETURNING account_id", hash)
@@ -151,7 +151,7 @@ func (s *Store) DeleteWebSession(ctx context.Context, hash string) (accountID st
 	return accountID, err
 }
 
-// EndAllWebSessions signs every browser of every account out and returns how many there were.
+// EndAllWebSessions ends all browser sessions of all accounts, and returns their number.
 func (s *Store) EndAllWebSessions(ctx context.Context) (int, error) {
 	var n int64
 	err := s.write(ctx, func(tx *sql.Tx) (err error) {
@@ -161,7 +161,7 @@ func (s *Store) EndAllWebSessions(ctx context.Context) (int, error) {
 	return int(n), err
 }
 
-// WebSessions lists the browsers that are signed in, the last used first.
+// WebSessions lists the account's browser sessions, most recently used first.
 func (s *Store) WebSessions(ctx context.Context, accountID string, now time.Time) ([]account.BrowserSession, error) {
 	return queryAll(ctx, s.reads, func(row scanner) (b account.BrowserSession, err error) {
 		err = row.Scan(&b.ID, &b.Method, &b.UserAgent, &b.IP, intoTime(&b.CreatedAt), intoTime(&b.UsedAt),
@@ -171,8 +171,8 @@ func (s *Store) WebSessions(ctx context.Context, accountID string, now time.Time
 		WHERE account_id = $1 AND expires_at > $2 ORDER BY used_at DESC, id`, accountID, toMS(now))
 }
 
-// EndWebSessions ends the browser session of the entry's account with that id, or with id "" all but keepHash, and
-// returns how many.
+// EndWebSessions ends the browser session with this ID of the entry's account, or all except keepHash if id is "". It
+// returns how many it ended.
 func (s *Store) EndWebSessions(ctx context.Context, id, keepHash string, e audit.Entry) (int, error) {
 	var n int64
 	err := s.write(ctx, func(tx *sql.Tx) (err error) {

@@ -11,14 +11,14 @@ import (
 	"github.com/service-dev/service/backend/internal/account"
 )
 
-// exportSection is one section of an account's export: rows of a table, and which of their columns it contains.
+// exportSection is one section of an account's export: the table, the exported columns and the condition for its rows.
 type exportSection struct {
 	name, table, columns, where string
 }
 
 const ofAccount = "account_id = $1"
 
-// exportSections leaves out hashes and sealed values, which are of no use to the account holder and of use to a thief.
+// exportSections omits hashes and sealed values, which are useless to the account holder but useful to a thief.
 var exportSections = []exportSection{
 	{"account", "accounts", "id, email, state, privacy_accepted_at, created_at, verified_at", "id = $1"},
 	{"browserSessions", "web_sessions", "id, method, user_agent, ip, created_at, used_at, expires_at", ofAccount},
@@ -65,21 +65,21 @@ var exportSections = []exportSection{
 	{"sessionEvents", "events", "*", "session_id IN (SELECT id FROM sessions WHERE account_id = $1)"},
 }
 
-// notExported are the tables that no export contains: they hold keyed hashes and salts, rows that belong to no account,
-// and unfinished sign-ups, which anybody may have begun.
+// notExported lists the tables that no export contains. They hold keyed hashes and salts, rows that belong to no
+// account, and unfinished sign-ups, which anybody may have started.
 var notExported = []string{
 	"link_trail", "password_guesses", "sign_ups", "settings", "telemetry_events", "analytics_seen", "analytics_installs",
 	"analytics_salts", "session_secrets", "session_gateway_tokens", "passkey_ceremonies", "credit_free_grants",
 	"goose_db_version",
 }
 
-// neverExported are columns that no section contains, even if it selects "*".
+// neverExported lists the columns that no section contains, even if it selects "*".
 var neverExported = map[string]bool{
 	"hash": true, "account_id": true, "token_hash": true, "password_hash": true, "sealed": true, "wrapped": true,
 	"install_hash": true,
 }
 
-// ExportAccount calls row with every row that the backend holds of an account, without secrets.
+// ExportAccount calls row with every row that the backend stores about an account, without secrets.
 func (s *Store) ExportAccount(
 	ctx context.Context, accountID string, row func(section string, fields map[string]any) error,
 ) error {
@@ -126,7 +126,7 @@ func (s *Store) exportSection(
 	return rows.Err()
 }
 
-// readable returns a stored value in a readable form: times as text, JSON as JSON.
+// readable converts a stored value to a readable form: times to text, JSON text to JSON.
 func readable(column string, value any) any {
 	switch v := value.(type) {
 	case int64:
@@ -143,8 +143,8 @@ func readable(column string, value any) any {
 	return value
 }
 
-// DeleteAccount deletes the account and, by foreign keys, everything that belongs to it. Its transfers stay, under the
-// name of a book that no longer identifies anybody. It returns account.ErrNotFound for an unknown account.
+// DeleteAccount deletes the account and, by foreign keys, everything that belongs to it. Its transfers remain, under a
+// book name that no longer identifies anybody. It returns account.ErrNotFound for an unknown account.
 func (s *Store) DeleteAccount(ctx context.Context, accountID string, at time.Time) error {
 	err := s.write(ctx, func(tx *sql.Tx) error {
 		if err := closeBook(ctx, tx, accountID, at); err != nil {

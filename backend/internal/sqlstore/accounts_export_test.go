@@ -14,7 +14,7 @@ import (
 	"github.com/service-dev/service/backend/internal/audit"
 )
 
-// Every table must be exported or listed as not exported, and its rows must be deleted with the account.
+// Every table is exported or listed as not exported, and its rows are deleted with the account.
 func TestTables_ExportedOrListedAndDeletedWithAccount(t *testing.T) {
 	s, err := Open(t.Context(), filepath.Join(t.TempDir(), "service.db"), slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -25,7 +25,7 @@ func TestTables_ExportedOrListedAndDeletedWithAccount(t *testing.T) {
 		given := slices.ContainsFunc(exportSections,
 			func(e exportSection) bool { return strings.Fields(e.table)[0] == table })
 		if given == slices.Contains(notExported, table) {
-			t.Errorf("%s: say in accounts_export.go whether it is exported", table)
+			t.Errorf("%s: list it in accounts_export.go as either exported or not exported", table)
 		}
 		columns := s.list(t, "SELECT name FROM pragma_table_info('"+table+"')")
 		if slices.Contains(columns, "account_id") && !s.goesWithTheAccount(t, table, 0) {
@@ -41,7 +41,7 @@ func TestTables_ExportedOrListedAndDeletedWithAccount(t *testing.T) {
 	}
 }
 
-// A deleted account is removed from the journal too, while the server runs. A reader of the earlier state delays that
+// Deleting an account also removes it from the journal of a running server. A reader of the earlier state delays this
 // until the next sweep.
 func TestDeleteAccount_TruncatesJournal(t *testing.T) {
 	dir := t.TempDir()
@@ -58,7 +58,7 @@ func TestDeleteAccount_TruncatesJournal(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(filesWith(t, dir, email)) == 0 {
-			t.Fatal("the account is in no file although it exists")
+			t.Fatal("the existing account is in no file")
 		}
 	}
 	insert()
@@ -77,28 +77,28 @@ func TestDeleteAccount_TruncatesJournal(t *testing.T) {
 	defer reader.Rollback()
 	var n int
 	if err := reader.QueryRow("SELECT COUNT(*) FROM accounts").Scan(&n); err != nil || n != 1 {
-		t.Fatalf("%d accounts, %v", n, err)
+		t.Fatalf("the reader sees %d accounts, %v; want 1", n, err)
 	}
 	if err := s.DeleteAccount(t.Context(), "a", time.Now()); err != nil {
-		t.Errorf("beside a reader: %v", err)
+		t.Errorf("deletion while a reader is open: %v", err)
 	}
 	if err := reader.Rollback(); err != nil {
 		t.Fatal(err)
 	}
 	var timeout int
 	if err := s.writes.QueryRow("PRAGMA busy_timeout").Scan(&timeout); err != nil || timeout != busyTimeout {
-		t.Errorf("the writer now waits %d ms for a lock, %v", timeout, err)
+		t.Errorf("the writer's busy timeout is %d ms, %v; want busyTimeout", timeout, err)
 	}
 	now := time.Now()
 	if _, err := s.Sweep(t.Context(), now, now, now, audit.Trace{}); err != nil {
 		t.Fatal(err)
 	}
 	if left := filesWith(t, dir, email); left != nil {
-		t.Errorf("after the sweep it is still in %q", left)
+		t.Errorf("after the sweep the account is still in %q", left)
 	}
 }
 
-// filesWith returns the names of the files in a folder that contain a text.
+// filesWith returns the names of the files in a directory that contain a text.
 func filesWith(t *testing.T, dir, text string) (found []string) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*"))

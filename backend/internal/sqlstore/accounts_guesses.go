@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// TakeGuess spends one guess of the key's allowance of limit guesses, one of which is restored each interval. It
-// returns 0, or if no guess is left, how long it takes until one is restored. One conditional statement decides, so
-// that several processes never spend the same guess.
+// TakeGuess uses up one of the key's limit guesses; one guess is restored each interval. It returns 0, or the time
+// until a guess is restored if none is left. A single conditional statement decides, so that several processes never
+// use the same guess.
 func (s *Store) TakeGuess(
 	ctx context.Context, key string, now time.Time, interval time.Duration, limit int,
 ) (wait time.Duration, err error) {
@@ -25,7 +25,7 @@ func (s *Store) TakeGuess(
 			return err
 		}
 		until, err := queryValue[int64](ctx, tx, "SELECT spent_until FROM password_guesses WHERE key = $1", key)
-		if errors.Is(err, sql.ErrNoRows) { // the sweep has just deleted it
+		if errors.Is(err, sql.ErrNoRows) { // a sweep has just deleted it
 			until = toMS(latest)
 		} else if err != nil {
 			return err
@@ -36,7 +36,7 @@ func (s *Store) TakeGuess(
 	return wait, err
 }
 
-// ReturnGuess restores the allowance of a correct guess. A full allowance has no row.
+// ReturnGuess restores a guess after it turned out correct. A full allowance has no row.
 func (s *Store) ReturnGuess(ctx context.Context, key string, now time.Time, interval time.Duration) error {
 	return s.write(ctx, func(tx *sql.Tx) error {
 		return execAll(ctx, tx, "return guess",
@@ -45,7 +45,7 @@ func (s *Store) ReturnGuess(ctx context.Context, key string, now time.Time, inte
 	})
 }
 
-// SweepGuesses deletes allowances that are full again.
+// SweepGuesses deletes the rows of allowances that are full again.
 func (s *Store) SweepGuesses(ctx context.Context, now time.Time) error {
 	_, err := s.exec(ctx, "delete full allowances", "DELETE FROM password_guesses WHERE spent_until <= $1", toMS(now))
 	return err

@@ -9,7 +9,7 @@ import (
 	"github.com/service-dev/service/backend/internal/audit"
 )
 
-// AccountByIdentity returns the account of an identity and records its use, or returns account.ErrNotFound.
+// AccountByIdentity returns the account of an identity and records the use, or returns account.ErrNotFound.
 func (s *Store) AccountByIdentity(
 	ctx context.Context, provider, subject string, now time.Time,
 ) (account.Account, error) {
@@ -30,8 +30,8 @@ func insertIdentity(ctx context.Context, tx *sql.Tx, accountID string, id accoun
 		id.Provider, id.Subject, accountID, id.Email, toMS(id.LinkedAt), toMS(id.UsedAt))
 }
 
-// InsertIdentity reports whether it added an identity to the entry's account. For an identity that the account has, it
-// changes nothing; for one of another account it returns account.ErrIdentityTaken.
+// InsertIdentity adds an identity to the entry's account. It returns false if the account already has the identity,
+// and account.ErrIdentityTaken if another account has it.
 func (s *Store) InsertIdentity(
 	ctx context.Context, id account.LinkedIdentity, e audit.Entry,
 ) (inserted bool, err error) {
@@ -52,7 +52,8 @@ func (s *Store) InsertIdentity(
 	return inserted, err
 }
 
-// InsertAccountWith inserts an account and its identity. It returns account.ErrEmailTaken or account.ErrIdentityTaken.
+// InsertAccountWith inserts an account and its identity. The error may be account.ErrEmailTaken or
+// account.ErrIdentityTaken.
 func (s *Store) InsertAccountWith(ctx context.Context, a account.Account, id account.LinkedIdentity) error {
 	return s.write(ctx, func(tx *sql.Tx) error {
 		if err := insertAccount(ctx, tx, a); err != nil {
@@ -63,7 +64,7 @@ func (s *Store) InsertAccountWith(ctx context.Context, a account.Account, id acc
 	})
 }
 
-// Identities lists the identities that sign in to the account, in the order in which they were linked.
+// Identities lists the identities that can sign in to the account, in the order in which they were linked.
 func (s *Store) Identities(ctx context.Context, accountID string) ([]account.LinkedIdentity, error) {
 	return queryAll(ctx, s.reads, func(row scanner) (id account.LinkedIdentity, err error) {
 		err = row.Scan(&id.Provider, &id.Subject, &id.Email, intoTime(&id.LinkedAt), intoTime(&id.UsedAt))
@@ -72,7 +73,8 @@ func (s *Store) Identities(ctx context.Context, accountID string) ([]account.Lin
 		WHERE account_id = $1 ORDER BY linked_at, provider, subject`, accountID)
 }
 
-// DeleteIdentity returns account.ErrNotFound, or account.ErrLastWayIn if nothing else signs in to the account.
+// DeleteIdentity returns account.ErrNotFound if the account does not have the identity, or account.ErrLastWayIn if
+// nothing else can sign in to the account.
 func (s *Store) DeleteIdentity(ctx context.Context, provider, subject string, e audit.Entry) error {
 	return s.deleteWayIn(ctx, e, account.ErrLastWayIn, func(tx *sql.Tx) error {
 		return mustChange(ctx, tx, account.ErrNotFound, "delete identity",
@@ -80,8 +82,8 @@ func (s *Store) DeleteIdentity(ctx context.Context, provider, subject string, e 
 	})
 }
 
-// deleteWayIn locks the entry's account, runs remove and writes the entry. If nothing signs in to the account then, it
-// fails with last.
+// deleteWayIn locks the entry's account, runs remove and writes the entry. If nothing can sign in to the account
+// afterwards, it returns last.
 func (s *Store) deleteWayIn(ctx context.Context, e audit.Entry, last error, remove func(tx *sql.Tx) error) error {
 	return s.write(ctx, func(tx *sql.Tx) error {
 		if err := lockAccount(ctx, tx, e.AccountID); err != nil {

@@ -11,9 +11,9 @@ import (
 	"github.com/service-dev/service/backend/internal/audit"
 )
 
-// InsertMailToken stores a mailed link in place of the earlier one for its purpose. With a limit above 0 it returns
-// account.ErrTooManyMails or account.ErrAddressMailed if the account or the address was sent that many mails since the
-// given time.
+// InsertMailToken stores a mailed link and deletes the earlier link with the same purpose. With a limit above 0 it
+// returns account.ErrTooManyMails or account.ErrAddressMailed if that many mails were sent to the account or the
+// address since the given time.
 func (s *Store) InsertMailToken(ctx context.Context, t account.MailToken, since time.Time, limit int) error {
 	return s.write(ctx, func(tx *sql.Tx) error {
 		if err := lockAccount(ctx, tx, t.AccountID); err != nil {
@@ -33,8 +33,8 @@ func (s *Store) InsertMailToken(ctx context.Context, t account.MailToken, since 
 	})
 }
 
-// lockAddress makes other mails to an address wait until the transaction ends, so that each counts the earlier ones.
-// SQLite has a single writer and needs no lock.
+// lockAddress makes other mails to an address wait until the transaction ends, so that each of them counts the earlier
+// ones. SQLite has a single writer and needs no lock.
 func (s *Store) lockAddress(ctx context.Context, tx *sql.Tx, email string) error {
 	if s.engine != "postgres" {
 		return nil
@@ -66,7 +66,8 @@ func (s *Store) countMail(ctx context.Context, tx *sql.Tx, t account.MailToken, 
 		uuid.NewString(), t.AccountID, t.Email, toMS(t.CreatedAt))
 }
 
-// MailToken returns account.ErrBadToken for an unknown or expired link, account.ErrSuspended for a suspended account's.
+// MailToken returns account.ErrBadToken for an unknown or expired link, and account.ErrSuspended if its account is
+// suspended.
 func (s *Store) MailToken(ctx context.Context, hash string, now time.Time) (account.MailToken, error) {
 	var active bool
 	t, err := queryOne(ctx, s.reads, account.ErrBadToken, func(row scanner) (account.MailToken, error) {
@@ -81,7 +82,7 @@ func (s *Store) MailToken(ctx context.Context, hash string, now time.Time) (acco
 	return t, err
 }
 
-// consumeToken deletes a link that has not expired.
+// consumeToken deletes a link unless it has expired.
 func consumeToken(ctx context.Context, tx *sql.Tx, t account.MailToken, now time.Time) error {
 	if err := lockAccount(ctx, tx, t.AccountID); err != nil {
 		return err
@@ -90,21 +91,21 @@ func consumeToken(ctx context.Context, tx *sql.Tx, t account.MailToken, now time
 		"DELETE FROM mail_tokens WHERE hash = $1 AND expires_at > $2", t.Hash, toMS(now))
 }
 
-// ConfirmEmail sets the account's verified address to the link's. It returns account.ErrBadToken or
+// ConfirmEmail sets the account's verified address to the link's address. The error may be account.ErrBadToken or
 // account.ErrEmailTaken.
 func (s *Store) ConfirmEmail(ctx context.Context, t account.MailToken, now time.Time, e audit.Entry) error {
 	err := s.writeAudited(ctx, e, func(tx *sql.Tx) error {
 		if err := consumeToken(ctx, tx, t, now); err != nil {
 			return err
 		}
-		// No row changes when the link confirms an address that the account no longer has.
+		// No row changes if the link confirms an address that the account no longer has.
 		err := mustChange(ctx, tx, account.ErrBadToken, "confirm email", `UPDATE accounts SET email = $1, verified_at = $2
 			WHERE id = $3 AND state = 'active' AND (email = $1 OR $4 = 1)`,
 			t.Email, toMS(now), t.AccountID, boolInt(t.NewEmail()))
 		if err != nil || !t.NewEmail() {
 			return err
 		}
-		// Links mailed to the old address are void.
+		// Links mailed to the old address are no longer valid.
 		return execTx(ctx, tx, "delete mail tokens", "DELETE FROM mail_tokens WHERE account_id = $1", t.AccountID)
 	})
 	if isDuplicate(err) {
@@ -113,9 +114,9 @@ func (s *Store) ConfirmEmail(ctx context.Context, t account.MailToken, now time.
 	return err
 }
 
-// ResetPassword sets a password by a mailed link, revokes what revoke says and ends all browser sessions. An account
-// whose address was not verified loses its passkeys, identities and links in any case: somebody else may have created
-// it.
+// ResetPassword sets a password with a mailed link, revokes the access that revoke names and ends all browser
+// sessions. If the address was not verified, the account loses its passkeys, identities and links in any case, because
+// somebody else may have created it.
 func (s *Store) ResetPassword(
 	ctx context.Context, t account.MailToken, passwordHash string, revoke account.Access, now time.Time,
 	e audit.Entry, tr audit.Trace,
@@ -145,7 +146,7 @@ func (s *Store) ResetPassword(
 	})
 }
 
-// revokeAccess removes ways of access that somebody else may have left in an account.
+// revokeAccess removes the ways in that somebody else may have left in an account.
 func revokeAccess(
 	ctx context.Context, tx *sql.Tx, accountID string, access account.Access, now time.Time, t audit.Trace,
 ) error {

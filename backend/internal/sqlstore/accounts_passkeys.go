@@ -31,12 +31,12 @@ func (s *Store) PasskeyHolder(ctx context.Context, accountID string) (passkey.Ho
 	return h, err
 }
 
-// ceremonyRetention is how long a ceremony is kept after it expired: a process whose clock is behind still accepts
-// answers to it, and must know that it is done.
+// ceremonyRetention is how long an expired ceremony is kept: a process whose clock is behind still accepts responses
+// to it, and must know that it is finished.
 const ceremonyRetention = time.Hour
 
-// TryCeremony counts an answer to a passkey ceremony. It reports false if the ceremony is done or had limit answers. It
-// also deletes old ceremonies.
+// TryCeremony counts a response to a passkey ceremony. It returns false if the ceremony is finished or has already had
+// limit responses. It also deletes old ceremonies.
 func (s *Store) TryCeremony(
 	ctx context.Context, challenge string, until, now time.Time, limit int,
 ) (ok bool, err error) {
@@ -55,14 +55,14 @@ func (s *Store) TryCeremony(
 	return ok, err
 }
 
-// endCeremony returns passkey.ErrInvalid for a ceremony that is done or has no answer yet.
+// endCeremony returns passkey.ErrInvalid for a ceremony that is finished or has had no response.
 func endCeremony(ctx context.Context, tx *sql.Tx, challenge string) error {
 	return mustChange(ctx, tx, passkey.ErrInvalid, "end ceremony",
 		"UPDATE passkey_ceremonies SET done = 1 WHERE challenge = $1 AND done = 0", challenge)
 }
 
-// InsertPasskey ends the ceremony and stores its passkey. It returns passkey.ErrTooMany beyond limit passkeys, and
-// passkey.ErrInvalid for a known credential or a ceremony that is done.
+// InsertPasskey finishes the ceremony and stores its passkey. It returns passkey.ErrTooMany if the account already has
+// limit passkeys, and passkey.ErrInvalid for a known credential or a finished ceremony.
 func (s *Store) InsertPasskey(
 	ctx context.Context, p passkey.Stored, limit int, challenge string, e audit.Entry,
 ) error {
@@ -85,7 +85,7 @@ func (s *Store) InsertPasskey(
 	return unknownHolder(err)
 }
 
-// unknownHolder returns passkey.ErrUnknown for account.ErrNotFound.
+// unknownHolder replaces account.ErrNotFound by passkey.ErrUnknown.
 func unknownHolder(err error) error {
 	if errors.Is(err, account.ErrNotFound) {
 		return passkey.ErrUnknown
@@ -93,8 +93,8 @@ func unknownHolder(err error) error {
 	return err
 }
 
-// UsePasskey ends the ceremony and stores the changes of the sign-in. It reports false if the counter no longer equals
-// was. It returns passkey.ErrInvalid if the ceremony is done.
+// UsePasskey finishes the ceremony and stores the changes made by the sign-in. It returns false if the stored counter
+// no longer equals was, and passkey.ErrInvalid if the ceremony is finished.
 func (s *Store) UsePasskey(
 	ctx context.Context, p passkey.Stored, was uint32, challenge string,
 ) (used bool, err error) {
@@ -110,7 +110,8 @@ func (s *Store) UsePasskey(
 	return used, err
 }
 
-// DeletePasskey returns passkey.ErrUnknown, or passkey.ErrLastWayIn if nothing else signs in to the account.
+// DeletePasskey returns passkey.ErrUnknown if the account has no such passkey, or passkey.ErrLastWayIn if nothing else
+// can sign in to the account.
 func (s *Store) DeletePasskey(ctx context.Context, id string, e audit.Entry) error {
 	return unknownHolder(s.deleteWayIn(ctx, e, passkey.ErrLastWayIn, func(tx *sql.Tx) error {
 		return mustChange(ctx, tx, passkey.ErrUnknown, "delete passkey",

@@ -8,8 +8,8 @@ import (
 	"github.com/service-dev/service/backend/internal/account"
 )
 
-// InsertSignUp stores a sign-up that waits for its mailed link, and deletes expired ones. It returns
-// account.ErrTooManyMails if the address has limit sign-ups since then.
+// InsertSignUp stores a sign-up until its mailed link is opened, and deletes expired sign-ups. It returns
+// account.ErrTooManyMails if the address already has limit sign-ups since then.
 func (s *Store) InsertSignUp(ctx context.Context, p account.PendingSignUp, since time.Time, limit int) error {
 	return s.write(ctx, func(tx *sql.Tx) error {
 		if err := s.lockAddress(ctx, tx, p.Email); err != nil {
@@ -34,7 +34,7 @@ func (s *Store) InsertSignUp(ctx context.Context, p account.PendingSignUp, since
 	})
 }
 
-// SignUpByToken returns account.ErrBadToken for an unknown or expired one.
+// SignUpByToken returns account.ErrBadToken for an unknown or expired token.
 func (s *Store) SignUpByToken(ctx context.Context, hash string, now time.Time) (account.PendingSignUp, error) {
 	return queryOne(ctx, s.reads, account.ErrBadToken, func(row scanner) (account.PendingSignUp, error) {
 		p := account.PendingSignUp{Hash: hash}
@@ -44,7 +44,7 @@ func (s *Store) SignUpByToken(ctx context.Context, hash string, now time.Time) (
 		hash, toMS(now))
 }
 
-// FinishSignUp consumes the sign-up and inserts its account. Other sign-ups of the address are deleted. It returns
+// FinishSignUp deletes the sign-up and the others for its address, and inserts the account. The error may be
 // account.ErrBadToken or account.ErrEmailTaken.
 func (s *Store) FinishSignUp(ctx context.Context, hash string, a account.Account) error {
 	return s.write(ctx, func(tx *sql.Tx) error {

@@ -14,7 +14,7 @@ import (
 	"github.com/service-dev/service/backend/internal/analytics"
 )
 
-// AnalyticsSalt returns the salt of a day, and creates it if the day has none.
+// AnalyticsSalt returns the salt of a day, and creates it if necessary.
 func (s *Store) AnalyticsSalt(ctx context.Context, day int64, fresh []byte) (salt []byte, err error) {
 	err = s.write(ctx, func(tx *sql.Tx) error {
 		err := execTx(ctx, tx, "insert salt",
@@ -30,7 +30,7 @@ func (s *Store) AnalyticsSalt(ctx context.Context, day int64, fresh []byte) (sal
 
 // CountAnalytics counts batches in one transaction, project by project.
 func (s *Store) CountAnalytics(ctx context.Context, batches []analytics.Batch) ([]analytics.Outcome, error) {
-	// In a fixed order, so that two writers cannot deadlock over projects.
+	// The order is fixed, so that two writers cannot deadlock over projects.
 	order := sortedIndex(batches, compareProjects)
 	outcomes := make([]analytics.Outcome, len(batches))
 	return outcomes, s.write(ctx, func(tx *sql.Tx) error {
@@ -55,7 +55,7 @@ func compareProjects(a, b *analytics.Batch) int {
 	return cmp.Or(strings.Compare(a.Account, b.Account), strings.Compare(a.Project, b.Project))
 }
 
-// countProject counts batches of one project.
+// countProject counts the batches of one project.
 func countProject(ctx context.Context, tx *sql.Tx, batches []analytics.Batch) ([]analytics.Outcome, error) {
 	day := batches[0].Day
 	for i := range batches {
@@ -83,10 +83,10 @@ func countProject(ctx context.Context, tx *sql.Tx, batches []analytics.Batch) ([
 		`UPDATE analytics_projects SET used_day = $2, used = $3 WHERE id = $1`, project, usedDay, used+int64(accepted))
 }
 
-// lockAnalytics returns the number of a project, assigning one if it has none, and locks its row until the transaction
-// ends.
+// lockAnalytics returns the number of a project, which it assigns if necessary, and locks the project's row until the
+// transaction ends.
 func lockAnalytics(ctx context.Context, tx *sql.Tx, account, project string) (id, usedDay, used int64, err error) {
-	for range 20 { // two transactions that assign a number at once may choose the same; the later one tries the next
+	for range 20 { // two concurrent transactions may choose the same number; the later one then tries the next
 		err = tx.QueryRowContext(ctx, `UPDATE analytics_projects SET used = used WHERE account_id = $1 AND app_id = $2
 			RETURNING id, used_day, used`, account, project).Scan(&id, &usedDay, &used)
 		if !errors.Is(err, sql.ErrNoRows) {
@@ -112,14 +112,14 @@ func lockAnalytics(ctx context.Context, tx *sql.Tx, account, project string) (id
 	return id, usedDay, used, nil
 }
 
-// analyticsRows is the analytics.Rows of a locked project in a transaction.
+// analyticsRows implements analytics.Rows for a locked project in a transaction.
 type analyticsRows struct {
 	tx      *sql.Tx
 	project int64
-	day     int64 // of arrival
+	day     int64 // day of arrival
 }
 
-// rowsAtOnce bounds the parameters of one statement (SQLite accepts 32766).
+// rowsAtOnce limits the parameters of one statement (SQLite accepts 32766).
 const rowsAtOnce = 1000
 
 func (r *analyticsRows) InsertSeen(ctx context.Context, ids []analytics.Key) (fresh []analytics.Key, err error) {
@@ -183,7 +183,7 @@ func (r *analyticsRows) SetActiveHours(
 		`(project, day, hash) DO UPDATE SET hours = excluded.hours, weight = excluded.weight`, rows)
 }
 
-// upsert inserts rows of the project, each without its first column, and resolves conflicts with onConflict.
+// upsert inserts rows of the project, given without their project column, and resolves conflicts with onConflict.
 func (r *analyticsRows) upsert(ctx context.Context, purpose, into, onConflict string, rows [][]any) error {
 	for chunk := range slices.Chunk(rows, rowsAtOnce) {
 		args := append([]any{r.project}, slices.Concat(chunk...)...)
@@ -228,7 +228,7 @@ func (r *analyticsRows) AddToCounters(ctx context.Context, deltas []analytics.Co
 		`(project, span, at, kind, name) DO UPDATE SET n = analytics_sums.n + excluded.n`, rows)
 }
 
-// tuples returns n rows of placeholders, each the fixed ones and then numbered ones: "($1,$2,$3),($1,$2,$4)".
+// tuples returns n rows of placeholders, each with the fixed ones followed by numbered ones: "($1,$2,$3),($1,$2,$4)".
 func tuples(n, numbered int, fixed ...string) string {
 	var b strings.Builder
 	next := len(fixed) + 1
@@ -254,7 +254,7 @@ func tuples(n, numbered int, fixed ...string) string {
 	return b.String()
 }
 
-// placeholders returns n placeholders numbered from first: "($3,$4,$5)".
+// placeholders returns n placeholders numbered from first, for example "($3,$4,$5)".
 func placeholders(n, first int) string {
 	parts := make([]string, n)
 	for i := range parts {
@@ -263,7 +263,7 @@ func placeholders(n, first int) string {
 	return "(" + strings.Join(parts, ",") + ")"
 }
 
-// sortedIndex returns the indices of all in sorted order; equal elements keep theirs.
+// sortedIndex returns the indices of all in sorted order. The sort is stable.
 func sortedIndex[T any](all []T, compare func(a, b *T) int) []int {
 	order := make([]int, len(all))
 	for i := range order {
@@ -273,7 +273,7 @@ func sortedIndex[T any](all []T, compare func(a, b *T) int) []int {
 	return order
 }
 
-// groups yields the runs of order whose elements are equal.
+// groups splits order into runs of indices whose elements are equal, and yields each run.
 func groups[T any](order []int, all []T, compare func(a, b *T) int) iter.Seq[[]int] {
 	return func(yield func([]int) bool) {
 		for start, end := 0, 0; start < len(order); start = end {

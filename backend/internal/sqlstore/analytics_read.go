@@ -10,7 +10,8 @@ import (
 	"github.com/service-dev/service/backend/internal/analytics"
 )
 
-// AnalyticsCounters returns totals by hour or day, and of the other kinds the sums over the range, with At 0.
+// AnalyticsCounters returns totals by hour or day. For the other kinds it returns sums over the whole range, with At
+// 0.
 func (s *Store) AnalyticsCounters(
 	ctx context.Context, account, project string, span analytics.Span, from, to int64,
 ) ([]analytics.Counter, error) {
@@ -29,7 +30,7 @@ func (s *Store) AnalyticsCounters(
 	return counters, nil
 }
 
-// SweepAnalytics deletes salts first: from then on no hash of that day can be computed again.
+// SweepAnalytics deletes salts first, because without its salt no hash of a day can be computed again.
 func (s *Store) SweepAnalytics(ctx context.Context, before analytics.Cutoff, limit int) (more bool, err error) {
 	err = s.write(ctx, func(tx *sql.Tx) error {
 		left := int64(limit)
@@ -62,10 +63,11 @@ func (s *Store) SweepAnalytics(ctx context.Context, before analytics.Cutoff, lim
 	return more, err
 }
 
-// mergeAnalytics moves the counts of one project of the account to another. It adds counters and merges ids and
-// installs. For days whose hashes were deleted it adds active installs, which counts an install of both projects twice.
+// mergeAnalytics moves the counts of one project of the account to another. It adds counters, and merges ids and
+// installs. For days whose hashes were deleted, it adds the active installs, so an install of both projects counts
+// twice.
 func mergeAnalytics(ctx context.Context, tx *sql.Tx, account, from, into string) error {
-	// Both rows are locked in the order of the ids, as in CountAnalytics.
+	// Both rows are locked in ID order, as in CountAnalytics.
 	ids := map[string]int64{}
 	for _, project := range slices.Sorted(slices.Values([]string{from, into})) {
 		id, _, _, err := lockAnalytics(ctx, tx, account, project)
@@ -98,7 +100,7 @@ func mergeAnalytics(ctx context.Context, tx *sql.Tx, account, from, into string)
 	return execTx(ctx, tx, "delete merged analytics", `DELETE FROM analytics_projects WHERE id = $1`, ids[from])
 }
 
-// recountInstalls counts the active installs of the days that still have a salt, and therefore all of their hashes.
+// recountInstalls counts the active installs of the days that still have a salt and therefore all of their hashes.
 func recountInstalls(ctx context.Context, tx *sql.Tx, project int64) error {
 	const live = `day IN (SELECT day FROM analytics_salts)`
 	statements := []statement{

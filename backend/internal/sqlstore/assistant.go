@@ -10,7 +10,7 @@ import (
 	"github.com/service-dev/service/backend/internal/audit"
 )
 
-// AssistantConfig returns a project's config, which has version 0 when nobody has changed it.
+// AssistantConfig returns a project's config. Its version is 0 if nobody has changed it.
 func (s *Store) AssistantConfig(ctx context.Context, accountID, project string) (assistant.Stored, error) {
 	initial := assistant.Stored{Config: assistant.Config{Project: project}}
 	config, err := queryOne(ctx, s.reads, sql.ErrNoRows, func(row scanner) (assistant.Stored, error) {
@@ -31,14 +31,14 @@ func (s *Store) AssistantConfig(ctx context.Context, accountID, project string) 
 	return config, nil
 }
 
-// SaveAssistant stores version n of a config over version n-1, with its entry. It returns a *assistant.ConflictError or
-// assistant.ErrNoProject.
+// SaveAssistant replaces version n-1 of a config by version n and writes its audit entry. The error may be an
+// *assistant.ConflictError or assistant.ErrNoProject.
 func (s *Store) SaveAssistant(ctx context.Context, accountID string, c assistant.Stored, e audit.Entry) error {
 	return s.write(ctx, func(tx *sql.Tx) error { return saveAssistant(ctx, tx, accountID, c, e) })
 }
 
 // UndoAssistant is like SaveAssistant and also marks an entry as undone by e. It returns assistant.ErrNotUndoable if
-// that is not possible.
+// the entry cannot be undone.
 func (s *Store) UndoAssistant(
 	ctx context.Context, accountID string, c assistant.Stored, e audit.Entry, undone string,
 ) error {
@@ -77,8 +77,8 @@ func saveAssistant(ctx context.Context, tx *sql.Tx, accountID string, c assistan
 
 var errOtherVersion = errors.New("another version is stored")
 
-// saveVersion saves a version of a project's only row in a table, with its entry. If the statement changes nothing, it
-// returns errOtherVersion and the version that is stored.
+// saveVersion saves a version of a project's only row in a table, with its audit entry. If the statement changes
+// nothing, it returns errOtherVersion and the stored version.
 func saveVersion(
 	ctx context.Context, tx *sql.Tx, table, project string, e audit.Entry, save statement,
 ) (current int64, err error) {

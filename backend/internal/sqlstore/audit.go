@@ -21,7 +21,7 @@ func insertAudit(ctx context.Context, tx *sql.Tx, e audit.Entry) error {
 	return execAll(ctx, tx, "insert audit entry", auditStatement(e))
 }
 
-// writeAudited is like write and also inserts an entry after f has succeeded.
+// writeAudited is like write, but also inserts an entry after f has succeeded.
 func (s *Store) writeAudited(ctx context.Context, e audit.Entry, f func(tx *sql.Tx) error) error {
 	return s.write(ctx, func(tx *sql.Tx) error {
 		if err := f(tx); err != nil {
@@ -31,13 +31,13 @@ func (s *Store) writeAudited(ctx context.Context, e audit.Entry, f func(tx *sql.
 	})
 }
 
-// InsertAudit inserts an entry on its own, about something that changed no row.
+// InsertAudit inserts an entry by itself, about an event that changed no row.
 func (s *Store) InsertAudit(ctx context.Context, e audit.Entry) error {
 	return s.write(ctx, func(tx *sql.Tx) error { return insertAudit(ctx, tx, e) })
 }
 
-// markUndone marks an entry as undone by another, in the transaction that undoes it. It fails with none if the entry
-// has no before or is undone already.
+// markUndone marks an entry as undone by another, in the transaction that undoes it. It returns none if the entry has
+// no before value or is already undone.
 func markUndone(ctx context.Context, tx *sql.Tx, none error, accountID, entryID, undoneBy string) error {
 	return mustChange(ctx, tx, none, "mark audit entry undone", `UPDATE audit SET undone_by = $1
 		WHERE id = $2 AND account_id = $3 AND before IS NOT NULL AND undone_by IS NULL`, undoneBy, entryID, accountID)
@@ -55,7 +55,7 @@ func scanAudit(row scanner) (e audit.Entry, err error) {
 	return e, err
 }
 
-// AuditEntries lists newest first.
+// AuditEntries lists entries, newest first.
 func (s *Store) AuditEntries(ctx context.Context, accountID string, f audit.Filter) ([]audit.Entry, error) {
 	query, args := auditQuery, []any{accountID}
 	if f.Project != "" {
@@ -69,13 +69,13 @@ func (s *Store) AuditEntries(ctx context.Context, accountID string, f audit.Filt
 	return queryAll(ctx, s.reads, scanAudit, query+" ORDER BY a.id DESC LIMIT "+strconv.Itoa(f.Limit), args...)
 }
 
-// AuditEntry returns audit.ErrNotFound if there is none.
+// AuditEntry returns audit.ErrNotFound for an unknown entry.
 func (s *Store) AuditEntry(ctx context.Context, accountID, id string) (audit.Entry, error) {
 	return queryOne(ctx, s.reads, audit.ErrNotFound, scanAudit, auditQuery+" AND a.id = $2", accountID, id)
 }
 
-// AddAuditRead inserts e unless the same actor did the same with the same project after since. Usually it did, so that
-// nothing is written.
+// AddAuditRead inserts e unless an entry after since records the same action by the same actor on the same project.
+// Usually one does, so nothing is written.
 func (s *Store) AddAuditRead(ctx context.Context, e audit.Entry, since time.Time) error {
 	if known, err := hasAuditSince(ctx, s.reads, e, since); known || err != nil {
 		return err
@@ -94,7 +94,8 @@ func hasAuditSince(ctx context.Context, q querier, e audit.Entry, since time.Tim
 		e.AccountID, e.Action, toMS(since), e.Project, e.Actor.Kind, e.Actor.LinkID)
 }
 
-// SweepAudit deletes entries from before old, and the oldest of accounts that have more than keep. It returns how many.
+// SweepAudit deletes entries older than old, and the oldest entries of accounts that have more than keep. It returns
+// how many it deleted.
 func (s *Store) SweepAudit(ctx context.Context, old time.Time, keep int) (int64, error) {
 	const purpose = "delete old audit entries"
 	deleted, err := s.exec(ctx, purpose, `DELETE FROM audit WHERE at < $1`, toMS(old))

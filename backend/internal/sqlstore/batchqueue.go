@@ -11,39 +11,39 @@ import (
 )
 
 const (
-	maxQueued     = 256 // queued writes; further callers block until there is room
+	maxQueued     = 256 // queued writes; further callers block until there is space
 	maxBatchDelay = 4 * time.Millisecond
 )
 
 var errClosed = errors.New("the database is closed")
 
-// batchQueue collects the writes that wait and has them committed together, batch by batch.
+// batchQueue collects waiting writes and has them committed together in batches.
 //
-// Callers that were answered together often return together, so a queue that passed on whatever waits would split them
-// into two halves for good, each waiting for the other's commit. It therefore waits for as many writes as were under
-// way at the last commit, but only for half of the time that a commit takes and never longer than maxBatchDelay. A
+// Callers that return together often come back together. A queue that committed whatever was waiting could split them
+// permanently into two halves, each waiting for the other's commit. The queue therefore waits for as many writes as
+// were in progress at the last commit, but only for half the time of a commit and never longer than maxBatchDelay. A
 // lone caller is never delayed.
 type batchQueue[W any] struct {
-	commit  func(batch []*pending[W]) // answers every write of the batch
-	most    int                       // writes in a batch, so that the last of them does not wait long
+	commit  func(batch []*pending[W]) // completes every write of the batch
+	most    int                       // maximum writes per batch, which bounds how long the last one waits
 	queue   chan *pending[W]
-	stopped chan struct{} // closed when serve has returned
-	active  int           // callers at the last commit, answered and queued; used by serve's goroutine only
+	stopped chan struct{} // closed once serve has returned
+	active  int           // callers at the last commit, completed and queued; used only by serve's goroutine
 
-	mu     sync.RWMutex // held for reading while a write is queued, so that close comes after it
+	mu     sync.RWMutex // read-locked while a write is queued, so that close comes after it
 	closed bool
 }
 
-// pending is a write that was not answered yet.
+// pending is a write that has not completed.
 type pending[W any] struct {
 	ctx     context.Context
 	work    W
 	claimed atomic.Bool   // by the goroutine that runs it, or by the caller that withdraws it
-	err     error         // the outcome; not to be read before done is closed
-	done    chan struct{} // closed when the caller may be answered
+	err     error         // the outcome; readable once done is closed
+	done    chan struct{} // closed when the caller may return
 }
 
-// panicError is the error of a write that panicked: the value and the stack.
+// panicError reports a panic of a write: its value and its stack.
 type panicError string
 
 func (p panicError) Error() string { return string(p) }
@@ -59,8 +59,8 @@ func newBatchQueue[W any](most int) *batchQueue[W] {
 	return &batchQueue[W]{most: most, queue: make(chan *pending[W], maxQueued), stopped: make(chan struct{})}
 }
 
-// do returns when the write is committed, or the error for which nothing of it is. If ctx ends before the write begins,
-// do returns at once; later it waits. A panic of the write continues in the caller.
+// do returns once the write is committed, or returns the error that prevented it. If ctx ends before the write starts,
+// do returns immediately; after that it waits. A panic of the write continues in the caller.
 func (q *batchQueue[W]) do(ctx context.Context, work W) error {
 	p := &pending[W]{ctx: ctx, work: work, done: make(chan struct{})}
 	if err := q.enqueue(p); err != nil {
@@ -106,7 +106,7 @@ func (q *batchQueue[W]) close() {
 	<-q.stopped
 }
 
-// serve commits one batch after the other.
+// serve commits one batch after another.
 func (q *batchQueue[W]) serve() {
 	defer close(q.stopped)
 	var took time.Duration
@@ -123,7 +123,8 @@ func (q *batchQueue[W]) serve() {
 	}
 }
 
-// collect appends queued writes until the batch has size writes. With until it also waits for more until then.
+// collect adds queued writes to the batch until it has size writes. If until is set, it waits for more writes until
+// then.
 func (q *batchQueue[W]) collect(batch []*pending[W], size int, until <-chan time.Time) []*pending[W] {
 	for len(batch) < size {
 		p, ok := q.next(until)
@@ -152,10 +153,10 @@ func (q *batchQueue[W]) next(until <-chan time.Time) (*pending[W], bool) {
 	}
 }
 
-// claim reports whether the write is now the caller's to run or to withdraw.
+// claim reports whether the caller now owns the write, to run it or to withdraw it.
 func (p *pending[W]) claim() bool { return p.claimed.CompareAndSwap(false, true) }
 
-// expired reports whether the write's context has ended, and then answers a caller that still waits.
+// expired reports whether the write's context has ended. If so, it releases a caller that is still waiting.
 func (p *pending[W]) expired() bool {
 	err := p.ctx.Err()
 	if err != nil && p.claim() {

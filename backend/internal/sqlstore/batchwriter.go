@@ -10,33 +10,33 @@ import (
 
 // Write batching of SQLite
 //
-// SQLite has one writer, and with full durability a commit waits for the disk, which takes far longer than the
-// statements do. So one goroutine owns the only writing connection and commits all writes that wait in one
+// SQLite allows one writer, and with full durability a commit waits for the disk, which takes far longer than the
+// statements themselves. So one goroutine owns the only writing connection and commits all waiting writes in one
 // transaction: under load they share the cost of a single commit.
 //
 // Invariants:
-//   - A caller is answered after its transaction has reached the disk, also when its own write failed: it may have
-//     failed because of what another write of the batch had written.
-//   - A write takes effect as a whole or not at all, and its failure never affects another's outcome. It may run
-//     several times, so it must keep nothing from one run to the next.
-//   - A caller whose context ends before its write begins is answered at once, and the write never runs. After that
-//     the caller waits, because the running function uses the caller's variables.
-//   - A statement that has begun is never cancelled (openWriter sees to it). SQLite answers an interrupted INSERT,
-//     UPDATE or DELETE by rolling back the whole transaction, and with it the other writes of the batch.
-//   - If SQLite rolls the transaction back by itself, as when the disk is full, no later statement of the batch may
-//     run: outside a transaction each would be committed on its own. The connection refuses them with errRolledBack.
+//   - A caller returns only after its transaction has reached the disk, even if its own write failed, because the
+//     cause may be data from another write of the batch.
+//   - A write takes effect completely or not at all, and its failure never affects the outcome of another. It may run
+//     several times, so it must not keep state from one run to the next.
+//   - If a caller's context ends before its write starts, the caller returns immediately and the write never runs.
+//     After that the caller waits, because the running function uses the caller's variables.
+//   - A statement that has started is never cancelled; openWriter ensures this. If an INSERT, UPDATE or DELETE is
+//     interrupted, SQLite rolls back the whole transaction, including the other writes of the batch.
+//   - If SQLite itself rolls the transaction back, for example when the disk is full, no later statement of the batch
+//     may run: outside a transaction each would commit separately. The connection refuses them with errRolledBack.
 //
-// A batch runs in up to three passes. The first has no savepoints, which would cost it a sixth of its time and are
-// seldom needed. If a write fails, the batch is rolled back and runs again with a savepoint around each write. If a
-// write breaks that transaction too, each write runs in a transaction of its own.
+// A batch runs in up to three passes. The first has no savepoints, because they are rarely needed and would add a
+// sixth to its time. If a write fails, the batch is rolled back and runs again with a savepoint around each write. If
+// a write breaks that transaction too, each write runs in its own transaction.
 
-// maxBatch is how many writes one transaction takes.
+// maxBatch is the maximum number of writes per transaction.
 const maxBatch = 64
 
-// errExited is the error of a write that ended its goroutine by runtime.Goexit.
+// errExited is the error of a write that ended its goroutine with runtime.Goexit.
 var errExited = errors.New("the write ended its goroutine")
 
-// batchWriter is the only writer of a SQLite database; see the note above.
+// batchWriter is the only writer to a SQLite database; see "Write batching of SQLite" above.
 type batchWriter struct {
 	*batchQueue[func(tx *sql.Tx) error]
 	db *sql.DB
@@ -44,7 +44,7 @@ type batchWriter struct {
 
 type pendingWrite = pending[func(tx *sql.Tx) error]
 
-// newBatchWriter starts a writer, which runs until close.
+// newBatchWriter starts a writer that runs until close.
 func newBatchWriter(db *sql.DB) *batchWriter {
 	w := &batchWriter{batchQueue: newBatchQueue[func(tx *sql.Tx) error](maxBatch), db: db}
 	w.commit = w.commitBatch
@@ -52,16 +52,17 @@ func newBatchWriter(db *sql.DB) *batchWriter {
 	return w
 }
 
-// commitBatch answers every write of a batch, after up to three passes.
+// commitBatch completes every write of a batch, in up to three passes.
 func (w *batchWriter) commitBatch(batch []*pendingWrite) {
 	for _, p := range w.attempt(w.attempt(batch, false), true) {
 		w.attempt([]*pendingWrite{p}, false)
 	}
 }
 
-// attempt runs a batch in one transaction and answers it. If a write broke the transaction, attempt answers none and
-// returns them to run again; without savepoints every failure breaks it. A batch of one is always answered. Writes are
-// claimed only when they run: BEGIN may take long while another process holds the database.
+// attempt runs a batch in one transaction and completes its writes. If a write broke the transaction, attempt
+// completes none and returns the writes to run again; without savepoints every failure breaks it. A batch with one
+// write is always completed. Writes are claimed only when they run, because BEGIN may take long while another process
+// locks the database.
 func (w *batchWriter) attempt(batch []*pendingWrite, savepoints bool) (undecided []*pendingWrite) {
 	if batch = slices.DeleteFunc(batch, (*pendingWrite).expired); len(batch) == 0 {
 		return nil
@@ -80,7 +81,7 @@ func (w *batchWriter) attempt(batch []*pendingWrite, savepoints bool) (undecided
 		err = tx.Commit()
 		w.active = len(ran) + len(w.queue)
 	}
-	if errors.Is(err, errRolledBack) { // by a statement whose error the write ignored
+	if errors.Is(err, errRolledBack) { // a statement failed, but the write ignored its error
 		broken = err
 	}
 	if broken != nil {
@@ -103,8 +104,8 @@ func (w *batchWriter) attempt(batch []*pendingWrite, savepoints bool) (undecided
 	return nil
 }
 
-// runAll runs one write after the other until one breaks the transaction. A write may end its goroutine, as t.FailNow
-// does, so runAll starts one for them.
+// runAll runs the writes in order until one breaks the transaction. It uses a separate goroutine, because a write may
+// end its goroutine, as t.FailNow does.
 func runAll(batch []*pendingWrite, tx *sql.Tx, savepoints bool) (ran, rest []*pendingWrite, broken error) {
 	exited := make(chan struct{})
 	go func() {
@@ -126,7 +127,7 @@ func runAll(batch []*pendingWrite, tx *sql.Tx, savepoints bool) (ran, rest []*pe
 	return ran, rest, broken
 }
 
-// runIn runs a write and keeps its outcome in p.err. It returns an error if the transaction is broken.
+// runIn runs a write and records its outcome in p.err. It returns an error if the transaction is broken.
 func runIn(p *pendingWrite, tx *sql.Tx, savepoint bool) error {
 	if !savepoint {
 		p.err = call(p, tx)
@@ -145,7 +146,7 @@ func runIn(p *pendingWrite, tx *sql.Tx, savepoint bool) error {
 	return err
 }
 
-// call runs a write and turns a panic into an error.
+// call runs a write and converts a panic to an error.
 func call(p *pendingWrite, tx *sql.Tx) (err error) {
 	defer recovered(&err)
 	return p.work(tx)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// While another process holds the database, a caller whose context ends is answered, and its write does not run later.
+// If a caller's context ends while another process locks the database, the caller returns and its write never runs.
 func TestBatchWriter_CallerLeavesWhileDatabaseIsLocked(t *testing.T) {
 	n := newNotes(t)
 	other, err := sql.Open("sqlite", sqliteDSN(n.path(), "immediate"))
@@ -28,17 +28,17 @@ func TestBatchWriter_CallerLeavesWhileDatabaseIsLocked(t *testing.T) {
 	go func() { stayer <- n.write(t.Context(), func(tx *sql.Tx) error { return n.insert(tx, 2) }) }()
 	cancel()
 	if err := <-leaver; !errors.Is(err, context.Canceled) {
-		t.Errorf("the caller that left is answered %v", err)
+		t.Errorf("the cancelled caller got %v, want context.Canceled", err)
 	}
 	if err := lock.Rollback(); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-stayer; err != nil || n.has(1) || !n.has(2) {
-		t.Errorf("the caller that stayed is answered %v; the write of the one that left took effect: %v", err, n.has(1))
+		t.Errorf("the other caller got %v, want success; the cancelled write took effect: %v", err, n.has(1))
 	}
 }
 
-// If a write panicked in a batch that was rolled back and its caller left before the rerun, there is no panic.
+// If a write panicked in a batch that was rolled back, and its caller left before it ran again, nothing panics.
 func TestBatchWriter_ForgetsPanicThatWasRolledBack(t *testing.T) {
 	n := newNotes(t)
 	release := n.hold()
@@ -52,11 +52,11 @@ func TestBatchWriter_ForgetsPanicThatWasRolledBack(t *testing.T) {
 	release()
 	<-breaker
 	if err := <-panicker; !errors.Is(err, context.Canceled) {
-		t.Errorf("it is answered %v", err)
+		t.Errorf("the caller got %v, want context.Canceled", err)
 	}
 }
 
-// A write that ends its goroutine, as t.FailNow does, fails alone.
+// A write that ends its goroutine, as t.FailNow does, fails without affecting others.
 func TestBatchWriter_SurvivesWriteThatEndsItsGoroutine(t *testing.T) {
 	n := newNotes(t)
 	release := n.hold()
@@ -66,20 +66,20 @@ func TestBatchWriter_SurvivesWriteThatEndsItsGoroutine(t *testing.T) {
 	last := n.behind(t.Context(), 2, func(tx *sql.Tx) error { return n.insert(tx, 3) })
 	release()
 	if err := errors.Join(<-first, <-last); err != nil {
-		t.Errorf("the neighbours: %v", err)
+		t.Errorf("the other writes of the batch: %v", err)
 	}
 	if err := <-ender; !errors.Is(err, errExited) {
-		t.Errorf("it is answered %v", err)
+		t.Errorf("the caller got %v, want errExited", err)
 	}
 	if err := n.write(t.Context(), func(*sql.Tx) error { runtime.Goexit(); return nil }); !errors.Is(err, errExited) {
-		t.Errorf("alone it is answered %v", err)
+		t.Errorf("in a batch by itself the caller got %v, want errExited", err)
 	}
 	if err := n.write(t.Context(), func(tx *sql.Tx) error { return n.insert(tx, 4) }); err != nil {
 		t.Errorf("a later write: %v", err)
 	}
 	for id, want := range map[int]bool{1: true, 2: false, 3: true, 4: true} {
 		if n.has(id) != want {
-			t.Errorf("note %d exists: %v", id, !want)
+			t.Errorf("note %d exists: %v, want the opposite", id, !want)
 		}
 	}
 }

@@ -11,12 +11,12 @@ import (
 	"testing"
 )
 
-// An acknowledged write is committed: other connections see it, and every commit waits for the disk.
+// An acknowledged write is committed: other connections see it, and its commit has waited for the disk.
 func TestBatchWriter_AnswersAfterCommit(t *testing.T) {
 	n := newNotes(t)
 	var synchronous int
 	if err := n.writes.QueryRow("PRAGMA synchronous").Scan(&synchronous); err != nil || synchronous != 2 {
-		t.Errorf("synchronous is %d, %v: a commit does not wait for the disk", synchronous, err)
+		t.Errorf("synchronous is %d, %v; want 2, so that commits wait for the disk", synchronous, err)
 	}
 	var writers sync.WaitGroup
 	for w := range 16 {
@@ -24,7 +24,7 @@ func TestBatchWriter_AnswersAfterCommit(t *testing.T) {
 			for i := range 20 {
 				id := w*1000 + i
 				if err := n.write(t.Context(), func(tx *sql.Tx) error { return n.insert(tx, id) }); err != nil || !n.has(id) {
-					t.Errorf("note %d is not committed, %v", id, err)
+					t.Errorf("note %d was not committed: %v", id, err)
 				}
 			}
 		})
@@ -32,10 +32,11 @@ func TestBatchWriter_AnswersAfterCommit(t *testing.T) {
 	writers.Wait()
 }
 
-// childFile is the environment variable that names the database to the process to be killed. TestMain reads it too.
+// childFile is the environment variable with the database path for the process that the test kills. TestMain reads it
+// too.
 const childFile = "SERVICE_TEST_GROUP_FILE"
 
-// A process that is killed while sixteen callers write loses no acknowledged write.
+// Killing a process while sixteen callers write loses no acknowledged write.
 func TestBatchWriter_KilledProcessLosesNothingAcknowledged(t *testing.T) {
 	if file := os.Getenv(childFile); file != "" {
 		writeUntilKilled(t, file)
@@ -63,12 +64,12 @@ func TestBatchWriter_KilledProcessLosesNothingAcknowledged(t *testing.T) {
 			told = append(told, id)
 		}
 		if len(told) == 200 {
-			_ = cmd.Process.Kill() // earlier output stays in the pipe
+			_ = cmd.Process.Kill() // output written before remains in the pipe
 		}
 	}
 	_ = cmd.Wait()
 	if len(told) < 200 {
-		t.Fatalf("only %d writes were acknowledged", len(told))
+		t.Fatalf("only %d writes were acknowledged, want at least 200", len(told))
 	}
 	again, err := Attach(t.Context(), file)
 	if err != nil {
@@ -78,7 +79,7 @@ func TestBatchWriter_KilledProcessLosesNothingAcknowledged(t *testing.T) {
 	n.Store = again
 	for _, id := range told {
 		if !n.has(id) {
-			t.Errorf("note %d was acknowledged but is lost", id)
+			t.Errorf("note %d was acknowledged but is missing", id)
 		}
 	}
 }

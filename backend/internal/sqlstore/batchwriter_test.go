@@ -16,7 +16,7 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// notes is a store with a table to write into and a writer that the test controls.
+// notes is a store with a table for writes, and with a writer that the test controls.
 type notes struct {
 	*Store
 	t *testing.T
@@ -58,7 +58,7 @@ func (n *notes) has(id int) bool {
 	return count == 1
 }
 
-// hold keeps the writer busy until release is called.
+// hold blocks the writer until release is called.
 func (n *notes) hold() (release func()) {
 	started, end := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -68,7 +68,7 @@ func (n *notes) hold() (release func()) {
 	return sync.OnceFunc(func() { close(end) })
 }
 
-// behind starts a write and returns when it waits behind that many others.
+// behind starts a write and returns once it is queued behind the given number of others.
 func (n *notes) behind(ctx context.Context, others int, f func(tx *sql.Tx) error) <-chan error {
 	n.t.Helper()
 	out := make(chan error, 1)
@@ -88,12 +88,12 @@ func (n *notes) until(holds func() bool) {
 	n.t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); !holds(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			n.t.Fatal("the condition was never met")
+			n.t.Fatal("the condition did not become true in time")
 		}
 	}
 }
 
-// Waiting writes share one transaction, which runs again if one of them fails, and each has its own outcome.
+// Queued writes share one transaction. It runs again if one of them fails, and each write has its own outcome.
 func TestBatchWriter_WritesFailAlone(t *testing.T) {
 	n := newNotes(t)
 	own := errors.New("its own error")
@@ -115,7 +115,7 @@ func TestBatchWriter_WritesFailAlone(t *testing.T) {
 	}
 	cancel()
 	if err := <-outcomes[3]; !errors.Is(err, context.Canceled) { // while the writer is still busy
-		t.Errorf("a write whose caller left: %v", err)
+		t.Errorf("a write whose caller left: got %v, want context.Canceled", err)
 	}
 	release()
 	for i, right := range map[int]func(error) bool{
@@ -127,20 +127,20 @@ func TestBatchWriter_WritesFailAlone(t *testing.T) {
 		},
 	} {
 		if err := <-outcomes[i]; !right(err) {
-			t.Errorf("write %d: %v", i, err)
+			t.Errorf("write %d has the wrong outcome: %v", i, err)
 		}
 	}
 	for id, want := range map[int]bool{1: true, 2: false, 3: false, 4: false, 6: true} {
 		if n.has(id) != want {
-			t.Errorf("note %d is there: %v", id, !want)
+			t.Errorf("note %d exists: %v, want the opposite", id, !want)
 		}
 	}
 	if len(shared) != 2 {
-		t.Errorf("%d transactions for writes that waited together", len(shared))
+		t.Errorf("the queued writes ran in %d transactions, want 2", len(shared))
 	}
 }
 
-// A statement whose context ends while it runs must not affect the other writes of its batch.
+// If the context of a running statement ends, the other writes of its batch are not affected.
 func TestBatchWriter_SurvivesEndOfContext(t *testing.T) {
 	n := newNotes(t)
 	release := n.hold()
@@ -167,18 +167,18 @@ func TestBatchWriter_SurvivesEndOfContext(t *testing.T) {
 	last := n.behind(t.Context(), 3, func(tx *sql.Tx) error { return n.insert(tx, 5) })
 	release()
 	if err := errors.Join(<-first, <-last); err != nil {
-		t.Errorf("the neighbours: %v", err)
+		t.Errorf("the other writes of the batch: %v", err)
 	}
 	err := <-slow
 	if err != nil && !errors.Is(err, context.Canceled) { // the context may have ended before the statement began
-		t.Errorf("the slow one: %v", err)
+		t.Errorf("the slow write: %v", err)
 	}
 	if err := <-between; !errors.Is(err, context.Canceled) {
-		t.Errorf("a write whose context ended between its statements: %v", err)
+		t.Errorf("a write whose context ended between statements: got %v, want context.Canceled", err)
 	}
 	for id, want := range map[int]bool{1: true, 100: err == nil, 30000: err == nil, 3: false, 4: false, 5: true} {
 		if n.has(id) != want {
-			t.Errorf("note %d is there: %v", id, !want)
+			t.Errorf("note %d exists: %v, want the opposite", id, !want)
 		}
 	}
 }
@@ -201,10 +201,10 @@ func TestWriterConn_NeverCancelsStatements(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	t.Error("no statement outlived its context")
+	t.Error("no statement ran longer than its context")
 }
 
-// A write that ends the whole transaction without returning an error only delays the others.
+// A write that ends the whole transaction without returning an error only delays the other writes.
 func TestBatchWriter_RollbackThatWriteIgnored(t *testing.T) {
 	n := newNotes(t)
 	release := n.hold()
@@ -213,14 +213,14 @@ func TestBatchWriter_RollbackThatWriteIgnored(t *testing.T) {
 	breaker := n.behind(t.Context(), 1, func(tx *sql.Tx) error { return n.run(tx, "ROLLBACK") })
 	release()
 	if err := <-breaker; !errors.Is(err, errRolledBack) {
-		t.Errorf("the one that broke it: %v", err)
+		t.Errorf("the write that broke the transaction: got %v, want errRolledBack", err)
 	}
 	if err := <-first; err != nil || !n.has(1) {
-		t.Errorf("the other: %v", err)
+		t.Errorf("the other write: %v", err)
 	}
 }
 
-// A write that ends the whole transaction, as SQLite does when the disk is full, only delays the others.
+// A write that ends the whole transaction, as SQLite does when the disk is full, only delays the other writes.
 func TestBatchWriter_RerunsBrokenBatch(t *testing.T) {
 	n := newNotes(t)
 	release := n.hold()
@@ -233,14 +233,14 @@ func TestBatchWriter_RerunsBrokenBatch(t *testing.T) {
 	last := n.behind(t.Context(), 2, func(tx *sql.Tx) error { return n.insert(tx, 3) })
 	release()
 	if err := <-breaker; err == nil || !strings.Contains(err.Error(), "broke it") {
-		t.Errorf("the one that broke it: %v", err)
+		t.Errorf("the write that broke the transaction: got %v, want its own error", err)
 	}
 	if err := errors.Join(<-first, <-last); err != nil || !n.has(1) || !n.has(3) {
-		t.Errorf("the others: %v", err)
+		t.Errorf("the other writes: %v", err)
 	}
 }
 
-// A write that runs again does all of its work again.
+// A write that runs again repeats all of its work.
 func TestBatchWriter_RerunsAppendedEvents(t *testing.T) {
 	n := newNotes(t)
 	for _, statement := range []string{"PRAGMA foreign_keys = 0", // the session needs no account here
@@ -269,11 +269,11 @@ func TestBatchWriter_RerunsAppendedEvents(t *testing.T) {
 	}
 	if err := n.reads.QueryRow("SELECT COUNT(*) FROM events WHERE session_id = 'ses_1'").Scan(&kept); err != nil ||
 		kept != 1 {
-		t.Errorf("%d events are kept, %v", kept, err)
+		t.Errorf("%d events are stored, %v; want 1", kept, err)
 	}
 }
 
-// The queue is bounded, and a caller that waits for room in it may leave.
+// The queue is bounded, and a caller that waits for space in it can give up.
 func TestBatchWriter_QueueIsBounded(t *testing.T) {
 	n := newNotes(t)
 	release := n.hold()
@@ -290,12 +290,12 @@ func TestBatchWriter_QueueIsBounded(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
 	if err := n.write(ctx, func(tx *sql.Tx) error { return n.insert(tx, -1) }); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("before a full queue: %v", err)
+		t.Errorf("a write into a full queue: got %v, want context.DeadlineExceeded", err)
 	}
 	release()
 	waiting.Wait()
 	if n.has(-1) || !n.has(0) || !n.has(maxQueued-1) {
-		t.Error("the written notes are not the queued ones")
+		t.Error("the committed notes differ from the queued ones")
 	}
 }
 
@@ -319,7 +319,7 @@ func TestClose_CommitsQueuedWrites(t *testing.T) {
 		t.Error(err)
 	}
 	if err := n.write(t.Context(), func(*sql.Tx) error { t.Error("it runs"); return nil }); !errors.Is(err, errClosed) {
-		t.Errorf("a write after the end: %v", err)
+		t.Errorf("a write after close: got %v, want errClosed", err)
 	}
 	again, err := Attach(t.Context(), file)
 	if err != nil {
@@ -327,7 +327,7 @@ func TestClose_CommitsQueuedWrites(t *testing.T) {
 	}
 	defer again.Close()
 	if n.Store = again; !n.has(0) || !n.has(9) {
-		t.Error("a queued write is not in the file")
+		t.Error("a queued write is missing from the file")
 	}
 }
 

@@ -24,19 +24,19 @@ func scanConnectionPage(row scanner) (p connpage.Stored, err error) {
 	return p, err
 }
 
-// ConnectionPage returns connpage.ErrNotFound if there is none.
+// ConnectionPage returns connpage.ErrNotFound if the project has no page.
 func (s *Store) ConnectionPage(ctx context.Context, account, project string) (connpage.Stored, error) {
 	return queryOne(ctx, s.reads, connpage.ErrNotFound, scanConnectionPage,
 		selectConnectionPage+"WHERE p.account_id = $1 AND p.app_id = $2", account, project)
 }
 
-// ConnectionPageByID returns connpage.ErrNotFound if there is none.
+// ConnectionPageByID returns connpage.ErrNotFound for an unknown page.
 func (s *Store) ConnectionPageByID(ctx context.Context, pageID string) (connpage.Stored, error) {
 	return queryOne(ctx, s.reads, connpage.ErrNotFound, scanConnectionPage,
 		selectConnectionPage+"WHERE p.page_id = $1", pageID)
 }
 
-// InsertConnectionPage inserts a page unless the project has one or does not exist.
+// InsertConnectionPage inserts a page, unless the project already has one or does not exist.
 func (s *Store) InsertConnectionPage(ctx context.Context, p connpage.Stored) error {
 	_, err := s.exec(ctx, "insert connection page", `INSERT INTO connection_pages
 			(account_id, app_id, page_id, version, updated_by, updated_link)
@@ -45,8 +45,8 @@ func (s *Store) InsertConnectionPage(ctx context.Context, p connpage.Stored) err
 	return err
 }
 
-// ChangeConnectionPage stores version n of a page over version n-1, or returns a *connpage.ConflictError. An entry that
-// it undoes is marked; if that is not possible, it returns connpage.ErrNotUndoable.
+// ChangeConnectionPage replaces version n-1 of a page by version n, or returns a *connpage.ConflictError. If the
+// change undoes an entry, the entry is marked; if it cannot be undone, the error is connpage.ErrNotUndoable.
 func (s *Store) ChangeConnectionPage(ctx context.Context, p connpage.Stored, undone string, e audit.Entry) error {
 	return s.write(ctx, func(tx *sql.Tx) error {
 		if undone != "" {

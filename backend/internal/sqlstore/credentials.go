@@ -10,8 +10,8 @@ import (
 	"github.com/service-dev/service/backend/internal/projects"
 )
 
-// selectCredentials includes the host of the agent that asked, as long as its link is known. An envelope that is bound
-// to another project is accepted only after a merge: otherwise the row was moved by hand and must not be decrypted.
+// selectCredentials includes the host of the requesting agent while its link is known. It accepts an envelope that is
+// bound to another project only after a merge: otherwise the row was moved by hand and must not be decrypted.
 const selectCredentials = `SELECT c.account_id, c.app_id, c.provider,
 		CASE WHEN EXISTS (SELECT 1 FROM project_aliases a
 				WHERE a.account_id = c.account_id AND a.alias = c.sealed_for AND a.app_id = c.app_id)
@@ -31,13 +31,13 @@ func (s *Store) Credentials(ctx context.Context, account, project string) ([]cre
 		selectCredentials+"WHERE c.account_id = $1 AND c.app_id = $2 ORDER BY c.provider", account, project)
 }
 
-// Credential returns credentials.ErrNotSet if there is none.
+// Credential returns credentials.ErrNotSet if the credential is not set.
 func (s *Store) Credential(ctx context.Context, account, project, provider string) (credentials.Stored, error) {
 	return queryOne(ctx, s.reads, credentials.ErrNotSet, scanCredential,
 		selectCredentials+"WHERE c.account_id = $1 AND c.app_id = $2 AND c.provider = $3", account, project, provider)
 }
 
-// PutCredential inserts or replaces a credential. With linkHash it consumes that link, or returns
+// PutCredential inserts or replaces a credential. With linkHash it also deletes that link, or returns
 // credentials.ErrUnknownLink.
 func (s *Store) PutCredential(ctx context.Context, c credentials.Stored, linkHash string, e audit.Entry) error {
 	return s.writeAudited(ctx, e, func(tx *sql.Tx) (err error) {
@@ -59,7 +59,7 @@ func (s *Store) PutCredential(ctx context.Context, c credentials.Stored, linkHas
 	})
 }
 
-// DeleteCredential returns credentials.ErrNotSet if there is none.
+// DeleteCredential returns credentials.ErrNotSet if the credential is not set.
 func (s *Store) DeleteCredential(ctx context.Context, account, project, provider string, e audit.Entry) error {
 	return s.writeAudited(ctx, e, func(tx *sql.Tx) error {
 		return mustChange(ctx, tx, credentials.ErrNotSet, "delete credential",
@@ -67,7 +67,7 @@ func (s *Store) DeleteCredential(ctx context.Context, account, project, provider
 	})
 }
 
-// MarkTested stores a test's result unless the credential is no longer the one that was tested.
+// MarkTested stores the result of a test, unless the tested credential has been replaced.
 func (s *Store) MarkTested(ctx context.Context, c credentials.Stored, e audit.Entry) error {
 	return s.write(ctx, func(tx *sql.Tx) error {
 		same, err := changed(ctx, tx, "save test result", `UPDATE credentials SET tested_at = $1, test_result = $2
@@ -80,7 +80,7 @@ func (s *Store) MarkTested(ctx context.Context, c credentials.Stored, e audit.En
 	})
 }
 
-// AddCredentialLink inserts a link and deletes all but the project's keep-1 newest others.
+// AddCredentialLink inserts a link and deletes all others of the project except the keep-1 newest.
 func (s *Store) AddCredentialLink(ctx context.Context, l credentials.StoredLink, keep int, e audit.Entry) error {
 	return s.write(ctx, func(tx *sql.Tx) error {
 		if err := lockProject(ctx, tx, projects.ErrNotFound, l.AccountID, l.Project); err != nil {
@@ -110,7 +110,8 @@ func (s *Store) CredentialLink(ctx context.Context, hash string, now time.Time) 
 		WHERE c.hash = $1 AND c.expires_at > $2`, hash, toMS(now))
 }
 
-// CredentialsUnder lists up to limit credentials whose data key is wrapped with a key, following after.
+// CredentialsUnder lists up to limit credentials whose data key is wrapped with the given key. They are ordered by
+// account, project and provider, and start behind after.
 func (s *Store) CredentialsUnder(
 	ctx context.Context, keyID string, after credentials.Stored, limit int,
 ) ([]credentials.Stored, error) {
@@ -119,7 +120,7 @@ func (s *Store) CredentialsUnder(
 		keyID, after.AccountID, after.Project, after.Provider, limit)
 }
 
-// Rewrap stores a new wrapped data key if the stored one is still wrapped, and reports whether it did.
+// Rewrap replaces the wrapped data key if it has not changed since it was read, and reports whether it did.
 func (s *Store) Rewrap(ctx context.Context, c credentials.Stored, wrapped string) (done bool, err error) {
 	err = s.write(ctx, func(tx *sql.Tx) error {
 		done, err = changed(ctx, tx, "rewrap credential", `UPDATE credentials SET wrapped = $1, key_id = $2
@@ -130,7 +131,7 @@ func (s *Store) Rewrap(ctx context.Context, c credentials.Stored, wrapped string
 	return done, err
 }
 
-// CredentialKeys counts credentials by the id of their key.
+// CredentialKeys counts credentials by the ID of their key.
 func (s *Store) CredentialKeys(ctx context.Context) (map[string]int, error) {
 	counts := map[string]int{}
 	err := queryEach(ctx, s.reads, func(row scanner) error {

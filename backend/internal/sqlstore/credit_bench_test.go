@@ -7,15 +7,15 @@ import (
 	"testing"
 	"time"
 
-	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
+	_ "github.com/jackc/pgx/v5/stdlib" // registers the driver "pgx"
 
 	"github.com/service-dev/service/backend/internal/credit"
 	"github.com/service-dev/service/backend/internal/sqlstore"
 	"github.com/service-dev/service/packaging/pgtest"
 )
 
-// BenchmarkCredit_Holds runs 100 clients of one account on a durable PostgreSQL; they all wait for one row. Bare uses
-// one statement for each hold: a conditional update and an insert.
+// BenchmarkCredit_Holds runs 100 clients of one account on a durable PostgreSQL; all of them contend for one row. The
+// bare variant uses one statement per hold, a conditional update with an insert.
 func BenchmarkCredit_Holds(b *testing.B) {
 	cluster, err := pgtest.StartDurable()
 	if errors.Is(err, pgtest.ErrMissing) {
@@ -59,7 +59,7 @@ func BenchmarkCredit_Holds(b *testing.B) {
 	})
 }
 
-// holds makes 100 clients hold one micro-USD again and again.
+// holds makes 100 clients hold one micro-USD repeatedly.
 func holds(b *testing.B, hold func() error) {
 	b.SetParallelism(50)
 	b.ResetTimer()

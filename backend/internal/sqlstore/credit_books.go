@@ -14,7 +14,7 @@ import (
 	"github.com/service-dev/service/backend/internal/projects"
 )
 
-// Balance returns credit.ErrNoBook if the account has none yet.
+// Balance returns credit.ErrNoBook if the account has no balance yet.
 func (s *Store) Balance(ctx context.Context, accountID string) (credit.Balance, error) {
 	return queryOne(ctx, s.reads, credit.ErrNoBook, func(row scanner) (b credit.Balance, err error) {
 		err = row.Scan(&b.Book, &b.Posted, &b.Held, intoTime(&b.OpenedAt), &b.Filled, &b.Free)
@@ -35,7 +35,7 @@ func (s *Store) CreditHolder(ctx context.Context, accountID string) (credit.Hold
 		FROM accounts a WHERE a.id = $1`, accountID)
 }
 
-// OpenBook opens an account's balance, with free credit if its address and network may have it.
+// OpenBook opens an account's balance, with free credit if its address and network are still entitled to it.
 func (s *Store) OpenBook(ctx context.Context, b credit.NewBook) error {
 	return s.write(ctx, func(tx *sql.Tx) error {
 		if err := lockAccount(ctx, tx, b.AccountID); err != nil {
@@ -65,7 +65,7 @@ func (s *Store) OpenBook(ctx context.Context, b credit.NewBook) error {
 	})
 }
 
-// grantFree reports whether free credit is granted to an address and a network, and remembers that it was.
+// grantFree reports whether an address and a network get free credit, and records that they did.
 func (s *Store) grantFree(ctx context.Context, tx *sql.Tx, b credit.NewBook) (bool, error) {
 	if b.Free == 0 {
 		return false, nil
@@ -80,16 +80,16 @@ func (s *Store) grantFree(ctx context.Context, tx *sql.Tx, b credit.NewBook) (bo
 			return false, err
 		}
 	}
-	// Only the day: the time would identify the account.
+	// Store only the day, because the time would identify the account.
 	return changed(ctx, tx, "grant free credit", `INSERT INTO credit_free_grants (address_hash, network_hash, at)
 		VALUES ($1, $2, $3) ON CONFLICT (address_hash) DO UPDATE SET network_hash = excluded.network_hash, at = excluded.at
 		WHERE credit_free_grants.at < $4`,
 		b.AddressHash, b.NetworkHash, toMS(b.At.Truncate(24*time.Hour)), toMS(b.Since))
 }
 
-// InsertTransfer books a transfer of an account once for each id.
+// InsertTransfer books a transfer of an account at most once per ID.
 func (s *Store) InsertTransfer(ctx context.Context, t credit.Transfer, e audit.Entry) (booked bool, err error) {
-	for range 2 { // again if another account's transfer took the id meanwhile
+	for range 2 { // again if another account's transfer used the ID meanwhile
 		err = s.write(ctx, func(tx *sql.Tx) error {
 			booked, err = s.bookTransfer(ctx, tx, t, e)
 			return err
@@ -142,7 +142,7 @@ func scanTransfer(row scanner) (t credit.Transfer, err error) {
 	return t, err
 }
 
-// Transfers lists an account's transfers, newest first, without the first skip.
+// Transfers lists an account's transfers, newest first, without the first skip of them.
 func (s *Store) Transfers(ctx context.Context, accountID string, skip, limit int) ([]credit.Transfer, error) {
 	book, err := queryValue[string](ctx, s.reads, `SELECT book FROM credit_balances WHERE account_id = $1`, accountID)
 	if err != nil {
@@ -161,7 +161,7 @@ func (s *Store) Transfers(ctx context.Context, accountID string, skip, limit int
 	}, selectTransfer+` WHERE debit = $1 OR credit = $1 ORDER BY at DESC, id DESC LIMIT $2 OFFSET $3`, book, limit, skip)
 }
 
-// SetCreditCaps sets the caps of the entry's project, or of its account.
+// SetCreditCaps sets the caps of the entry's project, or of its account if it names no project.
 func (s *Store) SetCreditCaps(ctx context.Context, c credit.Caps, e audit.Entry, undone string) error {
 	return s.writeAudited(ctx, e, func(tx *sql.Tx) error {
 		if undone != "" {
@@ -182,7 +182,7 @@ func (s *Store) SetCreditCaps(ctx context.Context, c credit.Caps, e audit.Entry,
 	})
 }
 
-// saveCaps changes the caps in one row of a table.
+// saveCaps updates the caps in one row of a table.
 func saveCaps(
 	ctx context.Context, tx *sql.Tx, c credit.Caps, e audit.Entry, table, where string, ids []any,
 ) error {
@@ -205,13 +205,13 @@ func saveCaps(
 		tellAgain(e.AccountID, e.Project, credit.CapMonth))
 }
 
-// tellAgain makes a new notice possible for a limit that was changed.
+// tellAgain allows a new notice for a limit that was changed.
 func tellAgain(accountID, project, what string) statement {
 	return stmt(`UPDATE credit_notices SET period = '' WHERE account_id = $1 AND project = $2 AND what = $3`, accountID,
 		project, what)
 }
 
-// ClaimNotice reports whether a notice is to be mailed on a day.
+// ClaimNotice reports whether to mail a notice on this day.
 func (s *Store) ClaimNotice(ctx context.Context, n credit.Notice, period, day string) (claimed bool, err error) {
 	err = s.write(ctx, func(tx *sql.Tx) (err error) {
 		claimed, err = changed(ctx, tx, "claim notice", `INSERT INTO credit_notices (account_id, project, what, period, day)
@@ -234,7 +234,7 @@ func amountOrNull(a *credit.Amount) sql.NullInt64 {
 	return sql.NullInt64{Int64: int64(*a), Valid: true}
 }
 
-// CreditCaps returns the caps of a project, or of the account; without a row there are none.
+// CreditCaps returns the caps of a project or of the account. Without a row there are none.
 func (s *Store) CreditCaps(ctx context.Context, accountID, project string) (c credit.Caps, err error) {
 	query, args := `SELECT day_cap, month_cap, caps_version FROM credit_balances WHERE account_id = $1`, []any{accountID}
 	if project != "" {
@@ -245,7 +245,7 @@ func (s *Store) CreditCaps(ctx context.Context, accountID, project string) (c cr
 	return c, replaceNoRows(err, nil)
 }
 
-// Spending returns the spent and held amounts of a project, or of the account, in the day and the month of at.
+// Spending returns the amounts that a project or the account has spent and holds, in the day and the month of at.
 func (s *Store) Spending(
 	ctx context.Context, accountID, project string, at time.Time,
 ) (day, month credit.Spent, err error) {
@@ -270,7 +270,7 @@ func (s *Store) Spending(
 	return day, month, nil
 }
 
-// closeBook books the rest of an account that is being deleted, and locks its balance.
+// closeBook books the remaining balance of an account that is being deleted, and locks its row.
 func closeBook(ctx context.Context, tx *sql.Tx, accountID string, at time.Time) error {
 	return execAll(ctx, tx, "close credit balance",
 		stmt(`UPDATE credit_balances SET held = held WHERE account_id = $1`, accountID),

@@ -8,9 +8,9 @@ import (
 	"github.com/service-dev/service/backend/internal/credit"
 )
 
-// differences are queries for sums of the ledger that do not match its rows. Each is a single statement, so that it
-// sees one moment of a ledger in use. The columns are the account, the name of the sum, the stored and the computed
-// sum.
+// differences are queries that find sums of the ledger that do not match its rows. Each is a single statement, so that
+// it reads a consistent snapshot of a ledger in use. The columns are the account, the name of the sum, the stored sum
+// and the computed sum.
 var differences = []string{
 	`SELECT account_id, 'posted', posted, computed FROM (SELECT b.account_id, b.posted,
 			CAST(COALESCE((SELECT SUM(amount) FROM credit_transfers WHERE credit = b.book), 0)
@@ -24,7 +24,7 @@ var differences = []string{
 				WHERE h.account_id = s.account_id AND h.state = 'open' AND (s.project = '' OR h.project = s.project)
 					AND (h.day = s.period OR SUBSTR(h.day, 1, 7) = s.period)), 0) AS BIGINT) AS computed
 			FROM credit_spending s) x WHERE held <> computed`,
-	// A project's spending is part of its account's.
+	// The spending of a project is part of the spending of its account.
 	`SELECT account_id, 'spent in ' || period, spent, computed
 		FROM (SELECT s.account_id, s.period, s.spent, CAST(COALESCE((SELECT SUM(p.spent) FROM credit_spending p
 				WHERE p.account_id = s.account_id AND p.period = s.period AND p.project <> ''), 0) AS BIGINT) AS computed
@@ -37,7 +37,7 @@ var differences = []string{
 		WHERE h.state NOT IN ('settled', 'late')`,
 }
 
-// CheckCredit recomputes the sums of the ledger.
+// CheckCredit recomputes the sums of the ledger and reports the differences.
 func (s *Store) CheckCredit(ctx context.Context, now time.Time) (r credit.Report, err error) {
 	err = s.reads.QueryRowContext(ctx, `SELECT COUNT(*), CAST(COALESCE(SUM(posted), 0) AS BIGINT),
 			CAST(COALESCE(SUM(held), 0) AS BIGINT) FROM credit_balances`).Scan(&r.Accounts, &r.Posted, &r.Held)
@@ -72,7 +72,7 @@ func (s *Store) CheckCredit(ctx context.Context, now time.Time) (r credit.Report
 	return r, nil
 }
 
-// sumBooks sums the books of the service: their outflow less their inflow.
+// sumBooks computes the balance of each book of the service: its outflow minus its inflow.
 func (s *Store) sumBooks(ctx context.Context, r *credit.Report) error {
 	for book, into := range map[string]*credit.Amount{
 		credit.BookFree: &r.Free, credit.BookPaidIn: &r.PaidIn, credit.BookUsed: &r.Used,
@@ -92,7 +92,7 @@ func (s *Store) sumBooks(ctx context.Context, r *credit.Report) error {
 	return nil
 }
 
-// PruneCredit deletes the rows whose retention has ended.
+// PruneCredit deletes rows past their retention.
 func (s *Store) PruneCredit(ctx context.Context, p credit.Prune) error {
 	for _, one := range []statement{
 		stmt(`DELETE FROM credit_holds WHERE state <> 'open' AND created_at < $1`, toMS(p.Holds)),

@@ -13,7 +13,7 @@ import (
 	"github.com/service-dev/service/backend/internal/sqlstore"
 )
 
-// addPurse stores an account with the model's projects.
+// addPurse stores an account with the projects of the model.
 func addPurse(t testing.TB, store *sqlstore.Store, id string, now time.Time) {
 	t.Helper()
 	err := store.InsertAccount(t.Context(), account.Account{ID: id, Email: id + "@example.org", PasswordHash: "x",
@@ -46,7 +46,7 @@ func call(outcome string) credit.Call {
 	return credit.Call{Model: "small", Kind: "chat", Outcome: outcome, TextIn: 3, TextOut: 4}
 }
 
-// carry ends a hold whose call the operator pays.
+// carry settles a hold whose call the operator pays for.
 func (m *purse) carry(rt *rapid.T, h *modelHold) {
 	if err := m.ledger.Carry(m.t.Context(), h.ID, 1234, call("failed")); err != nil {
 		rt.Fatal(err)
@@ -61,7 +61,7 @@ func (m *purse) carry(rt *rapid.T, h *modelHold) {
 	m.settled(h, cost)
 }
 
-// values returns the caps, -1 for none.
+// values returns the caps, with -1 for no cap.
 func values(c credit.Caps) (all []credit.Amount) {
 	for _, one := range []*credit.Amount{c.Day, c.Month} {
 		if one == nil {

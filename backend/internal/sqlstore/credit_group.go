@@ -12,19 +12,19 @@ import (
 	"github.com/service-dev/service/backend/internal/credit"
 )
 
-// creditGroup writes holds and settlements in one transaction, as if one came after the other: first all settlements,
-// which release money, then the holds in the order in which they arrived. Each account's balance is locked, always in
-// the same order; what is read under the lock and what the group changes decides on the holds.
+// creditGroup writes holds and settlements in one transaction as if they came one after another: first all
+// settlements, which release money, then the holds in order of arrival. It locks the account balances, always in the
+// same order. The values read under the lock and the group's own changes decide about the holds.
 type creditGroup struct {
 	s   *Store
 	tx  stepper
 	ops []*creditOp
 
 	purses   map[string]*purse
-	caps     map[projectKey]*periodCaps // of the projects of new holds
-	ids      map[projectKey]string      // of the projects of calls: "" for an unknown one, another one for an alias
-	spending map[periodKey]spending     // of projects and accounts with a cap
-	held     map[dayKey]int64           // by new holds
+	caps     map[projectKey]*periodCaps // by project of a new hold
+	ids      map[projectKey]string      // project of each call: "" if unknown, another ID for an alias
+	spending map[periodKey]spending     // by project or account with a cap
+	held     map[dayKey]int64           // amounts of new holds
 }
 
 // purse is a locked balance.
@@ -32,11 +32,11 @@ type purse struct {
 	book         string
 	posted, held int64
 	caps         periodCaps
-	// what the group changes of posted and held
+	// the group's changes to posted and held
 	addPosted, addHeld int64
 }
 
-// periodCaps are limits of a day's and a month's spending; NULL does not limit.
+// periodCaps limit the spending of a day and a month; NULL means no limit.
 type periodCaps struct{ day, month sql.NullInt64 }
 
 func (c periodCaps) any() bool { return c.day.Valid || c.month.Valid }
@@ -45,10 +45,10 @@ type projectKey struct{ account, project string }
 
 type periodKey struct{ account, project, period string }
 
-// spending is what counts towards a cap.
+// spending is the amount that counts towards a cap.
 type spending struct{ spent, held int64 }
 
-// dayKey is a day of a project.
+// dayKey identifies a project on a day.
 type dayKey struct{ account, project, day string }
 
 func compareDays(a, b dayKey) int {
@@ -73,7 +73,7 @@ func (g *creditGroup) run(ctx context.Context) error {
 	return nil
 }
 
-// settlements lists the settlements of holds that f selects.
+// settlements lists the settlements of holds for which f returns true.
 func (g *creditGroup) settlements(f func(op *creditOp) bool) (some []*creditOp) {
 	for _, op := range g.ops {
 		if op.settle.HoldID != "" && f(op) {
@@ -83,7 +83,7 @@ func (g *creditGroup) settlements(f func(op *creditOp) bool) (some []*creditOp) 
 	return some
 }
 
-// endHolds ends the open holds of the settlements.
+// endHolds ends the holds of the settlements that are still open.
 func (g *creditGroup) endHolds(ctx context.Context) error {
 	ops := g.settlements(func(*creditOp) bool { return true })
 	statements := make([]statement, len(ops))
@@ -103,8 +103,8 @@ func (g *creditGroup) endHolds(ctx context.Context) error {
 	}, statements)
 }
 
-// endAgain looks at the settlements whose hold was not open: a repeat has no effect, and the operator carries the cost
-// of a call whose hold was given back.
+// endAgain handles the settlements whose hold was not open: a repeated settlement has no effect, and the operator pays
+// for a call whose hold was already given back.
 func (g *creditGroup) endAgain(ctx context.Context) error {
 	ops := g.settlements(func(op *creditOp) bool { return op.ended.id == "" })
 	var statements []statement
@@ -128,7 +128,7 @@ func (g *creditGroup) endAgain(ctx context.Context) error {
 	}, statements)
 }
 
-// readLocked locks the balances, in the order of their accounts, and reads them and what is needed of the projects.
+// readLocked locks the balances in account order, and reads them and the data it needs about the projects.
 func (g *creditGroup) readLocked(ctx context.Context) error {
 	for _, op := range g.ops {
 		switch {
@@ -174,14 +174,14 @@ func (g *creditGroup) readLocked(ctx context.Context) error {
 	}, statements)
 }
 
-// giveBack subtracts ended holds from the sums of held money, and their charges from the balances.
+// giveBack subtracts ended holds from the held amounts, and their charges from the balances.
 func (g *creditGroup) giveBack(ctx context.Context) error {
 	sums := map[dayKey]*endedHold{}
 	for _, op := range g.settlements(func(op *creditOp) bool { return op.ended.id != "" && !op.late }) {
 		h := op.ended
 		p := g.purses[h.account]
 		if p == nil {
-			return fmt.Errorf("give hold back: %w", sql.ErrNoRows)
+			return fmt.Errorf("return hold: %w", sql.ErrNoRows)
 		}
 		p.change(-h.charged, -h.amount)
 		day := dayKey{h.account, h.project, h.day}
@@ -203,7 +203,8 @@ func (p *purse) change(posted, held int64) {
 	p.addPosted, p.addHeld = p.addPosted+posted, p.addHeld+held
 }
 
-// readSpending reads what projects and accounts with a cap spent and hold in the days of the new holds.
+// readSpending reads the amounts that projects and accounts with a cap have spent and hold on the days of the new
+// holds.
 func (g *creditGroup) readSpending(ctx context.Context) error {
 	days := map[dayKey]bool{}
 	for _, op := range g.ops {
@@ -228,13 +229,13 @@ func (g *creditGroup) readSpending(ctx context.Context) error {
 	}, statements)
 }
 
-// day is the day of a hold.
+// day returns the day of a hold.
 func (op *creditOp) day() dayKey {
 	day, _ := credit.Periods(op.at)
 	return dayKey{op.hold.Account, op.hold.Project, day}
 }
 
-// admitAll inserts the holds that the balances and caps cover.
+// admitAll inserts the holds that the balances and caps allow.
 func (g *creditGroup) admitAll(ctx context.Context) error {
 	var statements []statement
 	for _, op := range g.ops {
@@ -261,7 +262,7 @@ func (g *creditGroup) admitAll(ctx context.Context) error {
 	return g.tx.exec(ctx, statements...)
 }
 
-// periods are the sums to which a hold of the day counts.
+// periods returns the sums that a hold of this day counts towards.
 func (d dayKey) periods() []periodKey {
 	all := []periodKey{{d.account, "", d.day}, {d.account, "", d.month()}}
 	if d.project != "" {
@@ -270,8 +271,8 @@ func (d dayKey) periods() []periodKey {
 	return all
 }
 
-// admit returns why a hold is refused, or nil. A cap that would refuse the hold even without the calls in flight is
-// reported first.
+// admit returns the reason to refuse a hold, or nil. It reports a cap that would refuse the hold even without the
+// calls in flight before other reasons.
 func (g *creditGroup) admit(op *creditOp) (passing error) {
 	h := op.hold
 	p := g.purses[h.Account]
@@ -284,7 +285,7 @@ func (g *creditGroup) admit(op *creditOp) (passing error) {
 	own := g.caps[projectKey{h.Account, h.Project}]
 	day, month := credit.Periods(op.at)
 	dayEnds, monthEnds := credit.Resets(op.at)
-	for _, c := range []struct { // in the order in which they are named to apps
+	for _, c := range []struct { // in the order in which they are reported to apps
 		limit sql.NullInt64
 		of    string
 		cap   string
@@ -309,7 +310,7 @@ func (g *creditGroup) admit(op *creditOp) (passing error) {
 	return passing
 }
 
-// changeSums adds the group's changes to balances and spending.
+// changeSums applies the group's changes to balances and spending.
 func (g *creditGroup) changeSums(ctx context.Context) error {
 	var statements []statement
 	for _, id := range slices.Sorted(maps.Keys(g.purses)) {
@@ -346,7 +347,7 @@ func (g *creditGroup) book(ctx context.Context) error {
 	return g.tx.exec(ctx, transfers...)
 }
 
-// query runs statements whose rows are read.
+// query runs statements and reads their rows.
 func (g *creditGroup) query(ctx context.Context, what string, row func(int, scanner) error, all []statement) error {
 	if len(all) == 0 {
 		return nil

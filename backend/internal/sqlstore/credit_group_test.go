@@ -12,7 +12,7 @@ import (
 	"github.com/service-dev/service/backend/internal/sqlstore"
 )
 
-// Holds and settlements that are written in one transaction come out as if each had one of its own.
+// Holds and settlements written in one transaction have the same results as in separate transactions.
 func TestCredit_GroupKeepsOutcomesApart(t *testing.T) {
 	eachEngine(t, func(t *testing.T, database func(t *testing.T) string) {
 		store, err := sqlstore.Open(t.Context(), database(t), slog.New(slog.DiscardHandler))
@@ -23,7 +23,7 @@ func TestCredit_GroupKeepsOutcomesApart(t *testing.T) {
 		now := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 		addPurse(t, store, "ada", now)
 		ledger := newLedger(store, func() time.Time { return now })
-		if _, err := ledger.Account(t.Context(), "ada"); err != nil { // opens the book
+		if _, err := ledger.Account(t.Context(), "ada"); err != nil { // opens the balance
 			t.Fatal(err)
 		}
 		hold := func(id string, cents credit.Amount) credit.Hold {
@@ -42,7 +42,7 @@ func TestCredit_GroupKeepsOutcomesApart(t *testing.T) {
 		want := func(what string, got []error, names ...string) {
 			t.Helper()
 			if !slices.Equal(kinds(got), names) {
-				t.Errorf("%s: %q, not %q", what, kinds(got), names)
+				t.Errorf("%s: got %q, want %q", what, kinds(got), names)
 			}
 		}
 
@@ -50,17 +50,17 @@ func TestCredit_GroupKeepsOutcomesApart(t *testing.T) {
 		want("holds for which the balance is too small", errs, "", "*credit.Reserved", "*credit.NoCredit")
 
 		charged, errs := sqlstore.CommitTogether(store, hold("c", 150), settle("a", 20), settle("a", 30), settle("b", 1))
-		want("a hold after what is given back", errs, "", "", "", credit.ErrNoHold.Error())
+		want("a hold after money was returned", errs, "", "", "", credit.ErrNoHold.Error())
 		if charged[1] != 20*credit.USD/100 || charged[2] != charged[1] {
-			t.Errorf("two settlements of one hold charged %d and %d", charged[1], charged[2])
+			t.Errorf("two settlements of one hold charged %d and %d, want the same charge of 20 cents", charged[1], charged[2])
 		}
 
 		_, errs = sqlstore.CommitTogether(store, hold("d", 10), hold("c", 1), hold("e", 10))
 		if errs[0] != nil || errs[1] == nil || errs[2] != nil {
-			t.Errorf("holds around one whose id is taken: %v", errs)
+			t.Errorf("holds before, with and after a used ID: got %v, want only the second to fail", errs)
 		}
 
-		limit := 195 * credit.USD / 100 // 20 cents are spent and 170 held
+		limit := 195 * credit.USD / 100 // 20 cents are spent and 170 cents are held
 		if err := ledger.SetCaps(t.Context(), "ada", modelProjects[0], credit.Caps{Day: &limit}, audit.Person()); err != nil {
 			t.Fatal(err)
 		}
@@ -68,11 +68,11 @@ func TestCredit_GroupKeepsOutcomesApart(t *testing.T) {
 		want("holds at a cap", errs, "", "*credit.Reserved")
 		var reserved *credit.Reserved
 		if errors.As(errs[1], &reserved) && reserved.Available != 2*credit.USD/100 {
-			t.Errorf("%d are left of the cap", reserved.Available)
+			t.Errorf("%d are left under the cap, want 2 cents", reserved.Available)
 		}
 
 		if report, err := ledger.Check(t.Context()); err != nil || len(report.Differences) > 0 || report.OpenHolds != 4 {
-			t.Errorf("the ledger has %d open holds and %v, %v", report.OpenHolds, report.Differences, err)
+			t.Errorf("got %d open holds, differences %v, %v; want 4 open holds", report.OpenHolds, report.Differences, err)
 		}
 	})
 }

@@ -9,7 +9,8 @@ import (
 	"github.com/service-dev/service/backend/internal/credit"
 )
 
-// forUpdate locks the rows of a table that a query reads, until the transaction ends. SQLite has a single writer.
+// forUpdate locks the rows that a query reads from a table until the transaction ends. SQLite has a single writer and
+// needs no lock.
 func (s *Store) forUpdate(table string) string {
 	if s.engine != "postgres" {
 		return ""
@@ -17,7 +18,7 @@ func (s *Store) forUpdate(table string) string {
 	return " FOR UPDATE OF " + table
 }
 
-// refusal returns why an amount cannot be taken from a balance, or nil.
+// refusal returns the reason why an amount cannot be taken from a balance, or nil.
 func refusal(needed credit.Amount, posted, held int64) error {
 	available := credit.Amount(posted - held)
 	switch {
@@ -29,7 +30,8 @@ func refusal(needed credit.Amount, posted, held int64) error {
 	return &credit.NoCredit{Needed: needed, Available: available, Held: credit.Amount(held)}
 }
 
-// addSpending adds to what the account and its project hold in a day and its month. The caller locked the balance.
+// addSpending adds to the amounts that the account and its project hold in a day and its month. The caller must hold
+// the lock on the balance.
 func (d dayKey) addSpending(held int64) statement {
 	const insert, add = `INSERT INTO credit_spending (account_id, project, period, spent, held) VALUES
 		($1, '', $2, 0, $4), ($1, '', $3, 0, $4)`, ` ON CONFLICT (account_id, project, period)
@@ -40,7 +42,7 @@ func (d dayKey) addSpending(held int64) statement {
 	return stmt(insert+`, ($1, $5, $2, 0, $4), ($1, $5, $3, 0, $4)`+add, d.account, d.day, d.month(), held, d.project)
 }
 
-// RenewHold extends the lease of an open hold. It returns credit.ErrHoldEnded or credit.ErrNoHold.
+// RenewHold extends the lease of an open hold. The error may be credit.ErrHoldEnded or credit.ErrNoHold.
 func (s *Store) RenewHold(ctx context.Context, id string, until time.Time) error {
 	n, err := s.exec(ctx, "renew hold", `UPDATE credit_holds SET lease_until = $2 WHERE id = $1 AND state = 'open'`,
 		id, toMS(until))
@@ -70,14 +72,15 @@ func scanEndedHold(row scanner) (h endedHold, err error) {
 	return h, err
 }
 
-// subtractSpending moves what ended holds of a project and day held to what was spent. The caller locked the balance.
+// subtractSpending turns held amounts of ended holds of a project and day into spent amounts. The caller must hold the
+// lock on the balance.
 func (h endedHold) subtractSpending() statement {
 	return stmt(`UPDATE credit_spending SET held = held - $5, spent = spent + $6
 		WHERE account_id = $1 AND (project = '' OR project = $2) AND (period = $3 OR period = $4)`,
 		h.account, h.project, h.day, h.day[:len("2006-01")], h.amount, h.charged)
 }
 
-// transferOf books an amount, unless it is 0.
+// transferOf books an amount unless it is 0.
 func transferOf(id, debit, credited string, amount int64, at time.Time, note string) []statement {
 	if amount == 0 {
 		return nil
@@ -86,31 +89,31 @@ func transferOf(id, debit, credited string, amount int64, at time.Time, note str
 		VALUES ($1, $2, $3, $4, $5, $6)`, id, debit, credited, amount, toMS(at), note)}
 }
 
-// expireAtOnce bounds the holds of one sweep.
+// expireAtOnce is how many holds one sweep ends at most.
 const expireAtOnce = 1000
 
-// ExpireHolds gives back open holds whose lease ended before now, each in a transaction of its own.
+// ExpireHolds gives back open holds whose lease ended before now, each in a separate transaction.
 func (s *Store) ExpireHolds(ctx context.Context, now time.Time) (n int, err error) {
 	due, err := queryAll(ctx, s.reads, value[string], `SELECT id FROM credit_holds
 		WHERE state = 'open' AND lease_until < $1 ORDER BY lease_until LIMIT $2`, toMS(now), expireAtOnce)
 	if err != nil {
-		return 0, fmt.Errorf("list holds to give back: %w", err)
+		return 0, fmt.Errorf("list expired holds: %w", err)
 	}
 	for _, id := range due {
 		expired := false
 		err := s.write(ctx, func(tx *sql.Tx) error {
-			// Its process may have renewed or settled it meanwhile, and another process may have swept it.
+			// Meanwhile its process may have renewed or settled it, or another process may have swept it.
 			h, err := scanEndedHold(tx.QueryRowContext(ctx, `UPDATE credit_holds SET state = 'expired'
 				WHERE id = $1 AND state = 'open' AND lease_until < $2 RETURNING `+endedHoldColumns, id, toMS(now)))
 			if expired = err == nil; !expired {
 				return replaceNoRows(err, nil)
 			}
-			return execAll(ctx, tx, "give hold back",
+			return execAll(ctx, tx, "return hold",
 				stmt(`UPDATE credit_balances SET held = held - $2 WHERE account_id = $1`, h.account, h.amount),
 				h.subtractSpending())
 		})
 		if err != nil {
-			return n, fmt.Errorf("give hold back: %w", err)
+			return n, fmt.Errorf("return hold: %w", err)
 		}
 		if expired {
 			n++

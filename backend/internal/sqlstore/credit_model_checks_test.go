@@ -10,25 +10,25 @@ import (
 	"github.com/service-dev/service/backend/internal/credit"
 )
 
-// checkEvery is after how many steps every sum is compared with the model.
+// checkEvery is the number of steps between comparisons of every sum with the model.
 const checkEvery = 10
 
-// check compares the balance with the model.
+// check compares the balance with the model's.
 func (m *purse) check(rt *rapid.T) {
 	b, err := m.store.Balance(m.t.Context(), m.account)
-	if errors.Is(err, credit.ErrNoBook) && len(m.holds) == 0 { // the balance was not opened yet
+	if errors.Is(err, credit.ErrNoBook) && len(m.holds) == 0 { // the balance has not been opened
 		return
 	}
 	if held := m.held(isAnyHold); err != nil || b.Posted != m.posted || b.Held != held || b.Free != 2*credit.USD ||
 		b.Held < 0 || b.Held > b.Posted {
-		rt.Fatalf("balance %s, held %s (%v); the model says %s, %s", b.Posted, b.Held, err, m.posted, held)
+		rt.Fatalf("balance %s, held %s (%v); the model has %s, %s", b.Posted, b.Held, err, m.posted, held)
 	}
 	if m.steps++; m.steps%checkEvery == 0 {
 		m.checkBooks(rt)
 	}
 }
 
-// checkSpending compares the spending that counts towards caps with the model.
+// checkSpending compares the spending that counts towards caps with the model's.
 func (m *purse) checkSpending(rt *rapid.T) {
 	day, month := credit.Periods(m.now)
 	for _, project := range append([]string{""}, modelProjects...) {
@@ -38,17 +38,17 @@ func (m *purse) checkSpending(rt *rapid.T) {
 		}
 		if p.Day.Spent+p.Day.Held != m.used(project, day) || p.Month.Spent+p.Month.Held != m.used(project, month) ||
 			p.Day.Spent != m.spent[project+" "+day] {
-			rt.Fatalf("spending of %q: %+v, %+v; the model says %s, %s", project, p.Day, p.Month, m.used(project, day),
+			rt.Fatalf("spending of %q: %+v, %+v; the model has %s, %s", project, p.Day, p.Month, m.used(project, day),
 				m.used(project, month))
 		}
 	}
 }
 
-// checkBooks makes the slower comparisons: every sum of the database, and the counted calls.
+// checkBooks makes the slower comparisons: all sums of the database, and the counted calls.
 func (m *purse) checkBooks(rt *rapid.T) {
 	r, err := m.ledger.Check(m.t.Context())
 	if err != nil || len(r.Differences) > 0 || r.Operator != m.operator {
-		rt.Fatalf("%v, differences %+v, the operator carries %s, the model says %s",
+		rt.Fatalf("%v, differences %+v, the operator pays %s, the model has %s",
 			err, r.Differences, r.Operator, m.operator)
 	}
 	if r.Free+r.PaidIn+r.Operator != r.Posted+r.Used+r.Closed {
@@ -58,7 +58,7 @@ func (m *purse) checkBooks(rt *rapid.T) {
 	m.checkUsage(rt)
 }
 
-// checkUsage compares the counted calls with the model: each call counts once, with its charge.
+// checkUsage compares the counted calls with the model's: each call counts once, with its charge.
 func (m *purse) checkUsage(rt *rapid.T) {
 	calls, charged := map[string]int64{}, credit.Amount(0)
 	err := m.ledger.Usage(m.t.Context(), credit.UsageQuery{AccountID: m.account, To: m.now.AddDate(1, 0, 0)},
@@ -75,7 +75,7 @@ func (m *purse) checkUsage(rt *rapid.T) {
 		want += h.charged
 	}
 	if !maps.Equal(calls, m.calls) || charged != want {
-		rt.Fatalf("counted %v calls and %s; the model says %v and %s; holds %v", calls, charged, m.calls, want,
+		rt.Fatalf("counted %v calls and %s; the model has %v and %s; holds %v", calls, charged, m.calls, want,
 			slices.Collect(maps.Keys(m.spent)))
 	}
 }

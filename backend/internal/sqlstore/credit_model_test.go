@@ -16,10 +16,10 @@ import (
 	"github.com/service-dev/service/backend/internal/sqlstore"
 )
 
-// The ledger on a real database, driven at random, agrees with a small model: the balance is the inflow less the
-// outflow, the held amount is the sum of the open holds, 0 <= held <= posted, a hold is resolved once, no admission
-// exceeds a cap, and after a sweep no open hold is older than its lease. The balance is compared after each step, the
-// other sums now and then and at the end: a wrong sum stays wrong.
+// The ledger on a real database, driven at random, agrees with a small model: the balance is the inflow minus the
+// outflow, the held amount is the sum of the open holds, 0 <= held <= posted, a hold ends only once, no admission
+// exceeds a cap, and after a sweep no open hold is past its lease. The balance is compared after each step. The other
+// sums are compared less often and at the end, because a wrong sum stays wrong.
 func TestCredit_FollowsModel(t *testing.T) {
 	setRapid(t)
 	eachEngine(t, func(t *testing.T, database func(t *testing.T) string) {
@@ -42,7 +42,7 @@ type modelHold struct {
 	charged credit.Amount
 }
 
-// purse is a ledger and the model that it is compared with: one account with two projects.
+// purse is a ledger and its model: one account with two projects.
 type purse struct {
 	t        *testing.T
 	database string
@@ -53,7 +53,7 @@ type purse struct {
 
 	posted, operator credit.Amount
 	holds            []*modelHold
-	references       map[string]credit.Amount // negative: taken
+	references       map[string]credit.Amount // negative if the money was taken
 	caps             map[string]credit.Caps
 	spent            map[string]credit.Amount // by project and period
 	calls            map[string]int64         // by project
@@ -143,14 +143,14 @@ func (m *purse) held(of func(*modelHold) bool) (sum credit.Amount) {
 
 func isAnyHold(*modelHold) bool { return true }
 
-// used returns the spent and held amount of a project, or of the account, in a period.
+// used returns the amount that a project or the account has spent and holds in a period.
 func (m *purse) used(project, period string) credit.Amount {
 	return m.spent[project+" "+period] + m.held(func(h *modelHold) bool {
 		return (project == "" || h.Project == project) && (h.day == period || h.day[:7] == period)
 	})
 }
 
-// refusal returns the model's refusal of a hold, if any.
+// refusal returns the model's reason to refuse a hold, or "".
 func (m *purse) refusal(r credit.HoldRequest) (passing string) {
 	switch held := m.held(isAnyHold); {
 	case r.Amount > m.posted:
@@ -166,7 +166,7 @@ func (m *purse) refusal(r credit.HoldRequest) (passing string) {
 			case limit == nil || m.used(project, period)+r.Amount <= *limit:
 			case m.spent[project+" "+period]+r.Amount > *limit:
 				return fmt.Sprintf("%T", &credit.CapReached{})
-			default: // unless another cap refuses it even without the calls in flight
+			default: // unless another cap refuses the hold even without the calls in flight
 				passing = fmt.Sprintf("%T", &credit.Reserved{})
 			}
 		}
@@ -182,7 +182,7 @@ func (m *purse) hold(rt *rapid.T) {
 	want := m.refusal(r)
 	h, err := m.ledger.Hold(m.t.Context(), r)
 	if got := kindOfRefusal(err); got != want {
-		rt.Fatalf("hold of %s: %v, the model says %q", r.Amount, err, want)
+		rt.Fatalf("hold of %s: got %v, the model has %q", r.Amount, err, want)
 	}
 	if err == nil {
 		day, _ := credit.Periods(m.now)
@@ -196,11 +196,11 @@ func (m *purse) settle(rt *rapid.T, h *modelHold, charge credit.Amount, outcome 
 		rt.Fatal(err)
 	}
 	if want := m.settled(h, charge); got != want {
-		rt.Fatalf("settle of a hold that was %s: charged %s, the model says %s", h.state, got, want)
+		rt.Fatalf("settling a hold that was %s charged %s, the model has %s", h.state, got, want)
 	}
 }
 
-// settled returns the model's charge.
+// settled returns the charge according to the model.
 func (m *purse) settled(h *modelHold, charge credit.Amount) credit.Amount {
 	switch h.state {
 	case "open":
@@ -220,7 +220,7 @@ func (m *purse) settled(h *modelHold, charge credit.Amount) credit.Amount {
 	return h.charged
 }
 
-// race settles a hold twice at once: one of the two counts.
+// race settles a hold twice concurrently. Only one of the two counts.
 func (m *purse) race(rt *rapid.T) {
 	h, charges := m.any(rt), []credit.Amount{1000, 2000}
 	type outcome struct {
@@ -236,18 +236,18 @@ func (m *purse) race(rt *rapid.T) {
 	}
 	one, two := <-results, <-results
 	if one.err != nil || two.err != nil || one.charged != two.charged {
-		rt.Fatalf("two settles at once: %+v, %+v", one, two)
+		rt.Fatalf("two concurrent settlements: %+v, %+v; want equal charges", one, two)
 	}
 	before, err := operatorBook(m.t.Context(), m.ledger)
 	if err != nil {
 		rt.Fatal(err)
 	}
-	first := before - m.operator + one.charged // only the sums say which of the two came first
+	first := before - m.operator + one.charged // only the sums show which of the two came first
 	if first != charges[0] && first != charges[1] && (h.state == "open" || h.state == "expired") {
-		rt.Fatalf("two settles at once booked %s", first)
+		rt.Fatalf("two concurrent settlements booked %s", first)
 	}
 	if want := m.settled(h, first); one.charged != want {
-		rt.Fatalf("two settles at once charged %s, the model says %s", one.charged, want)
+		rt.Fatalf("two concurrent settlements charged %s, the model has %s", one.charged, want)
 	}
 }
 
@@ -255,7 +255,7 @@ func (m *purse) renew(rt *rapid.T) {
 	h := m.any(rt)
 	err := m.ledger.Renew(m.t.Context(), h.ID)
 	if want := h.state == "open"; (err == nil) != want || !want && !errors.Is(err, credit.ErrHoldEnded) {
-		rt.Fatalf("renew of a hold that is %s: %v", h.state, err)
+		rt.Fatalf("renewing a hold that is %s: %v", h.state, err)
 	}
 	if err == nil {
 		h.LeaseUntil = m.now.Add(credit.Lease)
@@ -285,18 +285,18 @@ func (m *purse) transfer(rt *rapid.T, sign credit.Amount) {
 	switch held := m.held(isAnyHold); {
 	case known && before == sign*amount:
 		if booked || err != nil {
-			rt.Fatalf("the same transfer again: %v, %v", booked, err)
+			rt.Fatalf("repeating a transfer: got %v, %v; want no booking", booked, err)
 		}
 	case known:
 		if !errors.Is(err, credit.ErrReferenceUsed) {
-			rt.Fatalf("another transfer by a used reference: %v", err)
+			rt.Fatalf("another transfer with a used reference: got %v, want ErrReferenceUsed", err)
 		}
 	case sign < 0 && amount > m.posted-held:
 		if kindOfRefusal(err) == "" || booked {
-			rt.Fatalf("took %s of %s, of which %s are held: %v", amount, m.posted, held, err)
+			rt.Fatalf("taking %s of %s while %s are held: got %v, want a refusal", amount, m.posted, held, err)
 		}
 	case err != nil || !booked:
-		rt.Fatalf("transfer: %v, %v", booked, err)
+		rt.Fatalf("transfer: got %v, %v; want a booking", booked, err)
 	default:
 		m.references[reference], m.posted = sign*amount, m.posted+sign*amount
 	}

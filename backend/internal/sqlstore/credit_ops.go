@@ -12,28 +12,28 @@ import (
 
 // Grouping of the ledger's writes
 //
-// Calls of one account wait for its balance, so a transaction for each would make them wait for each other's commits.
-// One goroutine therefore takes all holds and settlements that wait and writes them in one transaction, in which an
-// account's sums change once: see creditGroup. A failure that may be due to one of them has each run again in a
-// transaction of its own. Several processes still wait for each other, group by group.
+// Calls of one account contend for its balance, so with a transaction for each they would wait for each other's
+// commits. Instead, one goroutine takes all waiting holds and settlements and writes them in one transaction, which
+// changes an account's sums once: see creditGroup. If a group fails and one of its writes may be the cause, each write
+// runs again in its own transaction. Groups of different processes still wait for each other.
 
 const (
 	maxCreditOps = 128
-	// creditTimeout bounds the transaction of a group.
+	// creditTimeout limits the transaction of a group.
 	creditTimeout = 10 * time.Second
 )
 
-// creditOp is one write of the ledger: a hold, the settlement of one, or a call without money. What it results in is
-// set anew whenever its group runs.
+// creditOp is one write of the ledger: a hold, the settlement of a hold, or a call without money. Each run of its
+// group sets the results anew.
 type creditOp struct {
-	hold   credit.Hold       // to insert, if it has an id
-	settle credit.Settlement // of HoldID, or only its call if callID is set
+	hold   credit.Hold       // inserted if it has an ID
+	settle credit.Settlement // settles HoldID, or only its call if callID is set
 	callID string
 	at     time.Time
 
-	refused error // why nothing of it is written
+	refused error // why nothing was written
 	ended   endedHold
-	late    bool // ended was given back before
+	late    bool // the hold was given back before
 	repeat  bool // the hold was settled before, or does not exist
 	charged credit.Amount
 }
@@ -42,7 +42,7 @@ func (op *creditOp) reset() {
 	op.refused, op.ended, op.late, op.repeat, op.charged = nil, endedHold{}, false, false, 0
 }
 
-// newCreditQueue starts the queue of the ledger's writes, which runs until close.
+// newCreditQueue starts the queue of the ledger's writes. It runs until close.
 func (s *Store) newCreditQueue() *batchQueue[*creditOp] {
 	q := newBatchQueue[*creditOp](maxCreditOps)
 	q.commit = func(batch []*pending[*creditOp]) { s.commitCredit(q, batch) }
@@ -50,7 +50,7 @@ func (s *Store) newCreditQueue() *batchQueue[*creditOp] {
 	return q
 }
 
-// commitCredit answers a batch.
+// commitCredit completes a batch.
 func (s *Store) commitCredit(q *batchQueue[*creditOp], batch []*pending[*creditOp]) {
 	batch = slices.DeleteFunc(batch, func(p *pending[*creditOp]) bool { return p.expired() || !p.claim() })
 	if len(batch) == 0 {
@@ -82,7 +82,7 @@ func (s *Store) writeCredit(batch []*pending[*creditOp]) (err error) {
 	})
 }
 
-// InsertHold sets money aside. A refusal writes nothing.
+// InsertHold reserves money. It writes nothing if the hold is refused.
 func (s *Store) InsertHold(ctx context.Context, h credit.Hold, at time.Time) error {
 	op := &creditOp{hold: h, at: at}
 	if err := s.credit.do(ctx, op); err != nil {
@@ -91,11 +91,11 @@ func (s *Store) InsertHold(ctx context.Context, h credit.Hold, at time.Time) err
 	return op.refused
 }
 
-// SettleHold charges an open hold and counts the call, all in one transaction.
+// SettleHold charges an open hold and counts the call in one transaction.
 func (s *Store) SettleHold(ctx context.Context, in credit.Settlement) (credit.Amount, error) {
 	op := &creditOp{settle: in, at: in.At}
 	var err error
-	for range 3 { // again if the project was deleted meanwhile: then there is nothing to count the call in
+	for range 3 { // again if the project was deleted meanwhile, which leaves no project to count the call in
 		if err = s.credit.do(ctx, op); !errors.Is(err, projects.ErrNotFound) {
 			break
 		}
@@ -106,10 +106,10 @@ func (s *Store) SettleHold(ctx context.Context, in credit.Settlement) (credit.Am
 	return op.charged, op.refused
 }
 
-// RecordCall counts a call without money. A call of an unknown project is not counted.
+// RecordCall counts a call that cost nothing. It ignores a call of an unknown project.
 func (s *Store) RecordCall(ctx context.Context, id string, c credit.Call, at time.Time) error {
 	err := s.credit.do(ctx, &creditOp{settle: credit.Settlement{Call: c}, callID: id, at: at})
-	if errors.Is(err, projects.ErrNotFound) { // it was deleted meanwhile
+	if errors.Is(err, projects.ErrNotFound) { // the project was deleted meanwhile
 		return nil
 	}
 	return err

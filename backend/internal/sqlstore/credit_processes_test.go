@@ -24,13 +24,13 @@ import (
 	"github.com/service-dev/service/packaging/enginetest"
 )
 
-// ledgerFile is the environment variable that names the database to the process that a test kills or stops. TestMain
-// reads it too.
+// ledgerFile is the environment variable with the database address for the process that a test kills or stops.
+// TestMain reads it too.
 const ledgerFile = "SERVICE_TEST_GROUP_FILE"
 
 const sharedAccount = "shared"
 
-// ledgerProcess is another process with a ledger on the same database. It reads commands line by line.
+// ledgerProcess is another process with a ledger on the same database. It reads one command per line.
 type ledgerProcess struct {
 	t   *testing.T
 	cmd *exec.Cmd
@@ -66,7 +66,7 @@ func (p *ledgerProcess) tell(command string) {
 	}
 }
 
-// answer waits for a line that begins with a word and returns the rest of the line.
+// answer waits for a line that begins with the word, and returns the rest of that line.
 func (p *ledgerProcess) answer(word string) string {
 	p.t.Helper()
 	for p.out.Scan() {
@@ -74,11 +74,11 @@ func (p *ledgerProcess) answer(word string) string {
 			return rest
 		}
 	}
-	p.t.Fatalf("the process ended without %q", word)
+	p.t.Fatalf("the process ended before it printed %q", word)
 	return ""
 }
 
-// runLedgerProcess is the other process.
+// runLedgerProcess is the main function of the other process.
 func runLedgerProcess(t *testing.T, database string) {
 	store := openStore(t, database)
 	defer store.Close()
@@ -113,7 +113,8 @@ func runLedgerProcess(t *testing.T, database string) {
 	}
 }
 
-// work makes calls of one account from several goroutines. It returns the total charge and the total cost of the calls.
+// work makes calls of one account from several goroutines. It returns the total charge and the total cost of the
+// calls.
 func work(t *testing.T, l *credit.Ledger, seed uint64) (charged, asked credit.Amount) {
 	var c, a atomic.Int64
 	var workers sync.WaitGroup
@@ -133,10 +134,10 @@ func work(t *testing.T, l *credit.Ledger, seed uint64) (charged, asked credit.Am
 				if random.IntN(4) == 0 {
 					charge = 0
 				}
-				for range 1 + random.IntN(2) { // some settle twice
+				for range 1 + random.IntN(2) { // some calls settle twice
 					got, err := l.Settle(t.Context(), h.ID, charge, call("ok"))
 					if err != nil || got != min(charge, h.Amount) {
-						t.Errorf("settled %s of %s: %v", got, charge, err)
+						t.Errorf("settling charged %s of %s: %v", got, charge, err)
 					}
 				}
 				c.Add(int64(min(charge, h.Amount)))
@@ -148,7 +149,7 @@ func work(t *testing.T, l *credit.Ledger, seed uint64) (charged, asked credit.Am
 	return credit.Amount(c.Load()), credit.Amount(a.Load())
 }
 
-// sharedLedger stores the account that processes share, and returns a ledger whose clock is ahead by an offset.
+// sharedLedger stores the account that the processes share, and returns a ledger whose clock is ahead by offset.
 func sharedLedger(t *testing.T, database string, ahead *atomic.Int64) *credit.Ledger {
 	t.Helper()
 	store := openStore(t, database)
@@ -172,8 +173,8 @@ func wantBooks(t *testing.T, l *credit.Ledger, posted, held, operator credit.Amo
 	}
 }
 
-// If a process is killed at any point between hold and settle, the call is charged once, or another process's sweep
-// returns the money.
+// If a process is killed at any point between hold and settlement, either the call is charged once or another
+// process's sweep returns the money.
 func TestCredit_KilledProcess(t *testing.T) {
 	if database := os.Getenv(ledgerFile); database != "" {
 		runLedgerProcess(t, database)
@@ -182,7 +183,7 @@ func TestCredit_KilledProcess(t *testing.T) {
 	points := map[string]struct {
 		tell    []string
 		until   string
-		blocked bool // while another transaction holds a lock that a settle needs
+		blocked bool // while another transaction holds a lock that the settlement needs
 		charged credit.Amount
 	}{
 		"held":     {[]string{"hold"}, "held", false, 0},
@@ -209,7 +210,7 @@ func TestCredit_KilledProcess(t *testing.T) {
 				if point.until != "held" {
 					p.answer(point.until)
 				}
-				if point.blocked && enginetest.IsPostgres(where) { // it is in the middle of its transaction
+				if point.blocked && enginetest.IsPostgres(where) { // the process is in the middle of its transaction
 					waitForLock(t, enginetest.Connect(t, where))
 				}
 				p.kill()
@@ -223,10 +224,10 @@ func TestCredit_KilledProcess(t *testing.T) {
 					t.Fatal(err)
 				}
 				wantBooks(t, l, 2*credit.USD-point.charged, 0, 0)
-				// Another process that settles it after that charges nothing more.
+				// If another process settles it afterwards, nothing more is charged.
 				again, err := l.Settle(t.Context(), id, 900_000, call("ok"))
 				if err != nil || again != point.charged {
-					t.Errorf("settled again: %s, %v", again, err)
+					t.Errorf("settling again: got %s, %v; want the same charge", again, err)
 				}
 				carried := credit.Amount(0)
 				if !settled {
@@ -262,7 +263,7 @@ func blockBalance(t *testing.T, database string) func() {
 	}
 }
 
-// A process that is stopped for longer than its lease loses its hold: the money was given back and is not taken again,
+// A process that is stopped for longer than its lease loses its hold: the money was returned and is not taken again,
 // and the operator pays for the call.
 func TestCredit_StoppedProcessSettlesLate(t *testing.T) {
 	if database := os.Getenv(ledgerFile); database != "" {
@@ -285,11 +286,11 @@ func TestCredit_StoppedProcessSettlesLate(t *testing.T) {
 		p.tell("settle")
 		signal(t, p, syscall.SIGCONT)
 		if charged := p.answer("settled"); charged != "0.00" {
-			t.Errorf("a late settle charged %s", charged)
+			t.Errorf("a late settlement charged %s, want 0.00", charged)
 		}
 		wantBooks(t, l, 2*credit.USD, 0, 300_000)
 		if err := l.Renew(t.Context(), id); !errors.Is(err, credit.ErrHoldEnded) {
-			t.Errorf("renewed: %v", err)
+			t.Errorf("renewing an expired hold: got %v, want ErrHoldEnded", err)
 		}
 		p.tell("settle")
 		p.answer("settled")
@@ -304,8 +305,8 @@ func signal(t *testing.T, p *ledgerProcess, s os.Signal) {
 	}
 }
 
-// Three processes spend the credit of one account at once. Readers always see 0 <= held <= posted, and in the end the
-// ledger agrees with the processes.
+// Three processes spend the credit of one account concurrently. Readers always see 0 <= held <= posted, and in the end
+// the ledger matches what the processes report.
 func TestCredit_ThreeProcessesShareAnAccount(t *testing.T) {
 	if database := os.Getenv(ledgerFile); database != "" {
 		runLedgerProcess(t, database)
@@ -336,19 +337,19 @@ func TestCredit_ThreeProcessesShareAnAccount(t *testing.T) {
 	close(done)
 	looker.Wait()
 	if charged == 0 {
-		t.Error("nothing was charged")
+		t.Error("no call was charged")
 	}
 	wantBooks(t, l, 3*credit.USD-charged, 0, asked-charged)
 	if r, err := l.Check(t.Context()); err != nil || r.Used != asked {
-		t.Errorf("used %s, the calls cost %s, %v", r.Used, asked, err)
+		t.Errorf("used %s, but the calls cost %s; %v", r.Used, asked, err)
 	}
-	// Credit that was refused because of calls in flight is available again.
+	// Credit that was refused because of calls in flight becomes available again.
 	if _, err := l.Hold(t.Context(), credit.HoldRequest{Account: sharedAccount, Amount: 3*credit.USD - charged}); err != nil {
 		t.Error(err)
 	}
 }
 
-// watchBalance checks the balance over a separate connection until done.
+// watchBalance checks the balance over a separate connection until done is closed.
 func watchBalance(t *testing.T, db *sql.DB, done <-chan struct{}) {
 	for {
 		select {
@@ -359,7 +360,7 @@ func watchBalance(t *testing.T, db *sql.DB, done <-chan struct{}) {
 		var posted, held int64
 		err := db.QueryRowContext(t.Context(), "SELECT posted, held FROM credit_balances").Scan(&posted, &held)
 		if err != nil || held < 0 || held > posted {
-			t.Errorf("posted %d, held %d, %v", posted, held, err)
+			t.Errorf("posted %d, held %d, %v; want 0 <= held <= posted", posted, held, err)
 			return
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// slowlyClosed makes connections of which the first to be closed waits for resume.
+// slowlyClosed makes connections; the first one to be closed waits for resume.
 type slowlyClosed struct {
 	first           atomic.Bool
 	closing, resume chan struct{}
@@ -31,7 +31,8 @@ func (c slowConn) Close() error {
 	return nil
 }
 
-// When several writes lose their server at once, each drops the idle connections. None that was made since is closed.
+// If several writes lose their server at the same time, each drops the idle connections. No connection made since then
+// is closed.
 func TestDropIdle_ClosesNoNewConnection(t *testing.T) {
 	made := &slowlyClosed{closing: make(chan struct{}), resume: make(chan struct{})}
 	db := sql.OpenDB(made)
@@ -49,7 +50,7 @@ func TestDropIdle_ClosesNoNewConnection(t *testing.T) {
 		for _, conn := range two {
 			if err := conn.Raw(func(c any) error {
 				if c == nil {
-					return errors.New("it was closed while it was in the pool")
+					return errors.New("the connection was closed while in the pool")
 				}
 				return nil
 			}); err != nil {

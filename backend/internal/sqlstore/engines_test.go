@@ -14,15 +14,14 @@ import (
 func TestMain(m *testing.M) {
 	enginetest.UseMemory()
 	os.Exit(reaper.Run(func() int {
-		if os.Getenv("SERVICE_TEST_GROUP_FILE") != "" { // a process to be killed must start no cluster
+		if os.Getenv("SERVICE_TEST_GROUP_FILE") != "" { // the process that a test kills must start no cluster
 			return m.Run()
 		}
 		return enginetest.Run(m)
 	}))
 }
 
-// eachEngine runs f on every engine. The function that f receives creates a database without content and returns its
-// address.
+// eachEngine runs f on every engine. The function passed to f creates an empty database and returns its address.
 func eachEngine(t *testing.T, f func(t *testing.T, database func(t *testing.T) string)) {
 	enginetest.EachMigrated(t, migrate, f)
 }
@@ -43,7 +42,7 @@ func openStore(t *testing.T, address string) *sqlstore.Store {
 	return s
 }
 
-// insertProject inserts a project's row.
+// insertProject inserts a row for a project.
 func insertProject(accountID, project string) func(tx *sql.Tx) error {
 	return func(tx *sql.Tx) error {
 		_, err := tx.Exec("INSERT INTO projects (account_id, app_id, created_at) VALUES ($1, $2, 1)", accountID, project)

@@ -6,7 +6,7 @@ import (
 	"github.com/service-dev/service/backend/internal/credit"
 )
 
-// Write is write, for tests that use PostgreSQL.
+// Write exports write for tests that use PostgreSQL.
 var Write = (*Store).write
 
 // CommitTogether writes holds and settlements in one group, and returns the charge and the error of each.

@@ -24,18 +24,18 @@ const (
 		micro_usd = gateway_usage.micro_usd + excluded.micro_usd`
 )
 
-// hourOf is one row of the sums.
+// hourOf identifies one row of hourly sums.
 type hourOf struct {
 	account, project    string
 	hour                int64
 	model, kind, source string
 }
 
-// hourSums are its sums, in the order of usageSums.
+// hourSums are the sums of one row, in the order of usageSums.
 type hourSums [10]int64
 
-// count adds the calls of a group to their hourly sums and to the latest calls. All groups update the sums in the same
-// order, which avoids deadlocks.
+// count adds the calls of a group to their hourly sums and to the latest calls. Every group updates the sums in the
+// same order, which avoids deadlocks.
 func (g *creditGroup) count(ctx context.Context) error {
 	sums := map[hourOf]*hourSums{}
 	var calls []statement
@@ -100,7 +100,7 @@ func (s *hourSums) add(c credit.Call, charged int64) {
 
 const ofUsageQuery = ` WHERE account_id = $1 AND ($2 = '' OR app_id = $2)`
 
-// Usage calls row with the sums of q, by hour, project, model, kind and source.
+// Usage calls row with the sums that match q, grouped by hour, project, model, kind and source.
 func (s *Store) Usage(ctx context.Context, q credit.UsageQuery, row func(credit.UsageRow) error) error {
 	return queryEach(ctx, s.reads, func(r scanner) error {
 		var u credit.UsageRow
@@ -114,7 +114,7 @@ func (s *Store) Usage(ctx context.Context, q credit.UsageQuery, row func(credit.
 		ORDER BY hour, app_id, model, kind, source`, q.AccountID, q.Project, toMS(q.From), toMS(q.To))
 }
 
-// Refusals counts the refused calls of q by code.
+// Refusals counts the refused calls that match q by code.
 func (s *Store) Refusals(ctx context.Context, q credit.UsageQuery) ([]credit.Refusal, error) {
 	return queryAll(ctx, s.reads, func(row scanner) (r credit.Refusal, err error) {
 		err = row.Scan(&r.Code, &r.Count, intoTime(&r.LastAt))
@@ -124,12 +124,12 @@ func (s *Store) Refusals(ctx context.Context, q credit.UsageQuery) ([]credit.Ref
 		GROUP BY outcome ORDER BY COUNT(*) DESC, outcome`, q.AccountID, q.Project, toMS(q.From), toMS(q.To))
 }
 
-// mergeCredit moves the gateway's rows of one project to another, in the transaction that merges the projects. Calls in
-// flight continue, and count in the other. The settings allow no more than those of either: of two caps the lower one
-// stays, and own keys pay if they paid for one of the projects.
+// mergeCredit moves the gateway's rows of one project to another, in the transaction that merges the projects. Calls
+// in flight continue, and count towards the other project. The merged settings allow no more than either project did:
+// the lower of two caps applies, and own keys pay if they paid for one of the projects.
 func mergeCredit(ctx context.Context, tx *sql.Tx, accountID, from, into string) error {
 	return moveRows(ctx, tx, accountID, from, into,
-		`UPDATE credit_balances SET held = held WHERE account_id = $1 AND $2 <> $3`, // no hold is made meanwhile
+		`UPDATE credit_balances SET held = held WHERE account_id = $1 AND $2 <> $3`, // blocks new holds meanwhile
 		`UPDATE credit_holds SET project = $3 WHERE account_id = $1 AND project = $2`,
 		`INSERT INTO credit_spending (account_id, project, period, spent, held)
 			SELECT account_id, CAST($3 AS TEXT), period, spent, held FROM credit_spending
@@ -153,7 +153,7 @@ func mergeCredit(ctx context.Context, tx *sql.Tx, accountID, from, into string) 
 		`DELETE FROM credit_notices WHERE account_id = $1 AND project = $2 AND $2 <> $3`)
 }
 
-// lower is the lower cap of two rows of gateway_settings; NULL does not limit.
+// lower selects the lower cap of two rows of gateway_settings; NULL means no limit.
 func lower(column string) string {
 	return "CASE WHEN gateway_settings." + column + " IS NULL OR excluded." + column + " < gateway_settings." + column +
 		" THEN excluded." + column + " ELSE gateway_settings." + column + " END"

@@ -9,7 +9,7 @@ import (
 	"github.com/service-dev/service/backend/internal/grants"
 )
 
-// GrantRows returns the grants that differ from the default.
+// GrantRows returns the grants that differ from their default.
 func (s *Store) GrantRows(ctx context.Context, accountID, project string) ([]grants.Row, error) {
 	return grantRows(ctx, s.reads, accountID, project)
 }
@@ -21,14 +21,14 @@ func grantRows(ctx context.Context, q querier, accountID, project string) ([]gra
 	}, `SELECT capability, field, level FROM project_grants WHERE account_id = $1 AND app_id = $2`, accountID, project)
 }
 
-// SetGrantRows replaces the rows and inserts the entry that describe returns for the former rows. If describe returns
-// false, nothing is written. It returns grants.ErrNoProject for an unknown project.
+// SetGrantRows replaces the rows and inserts the audit entry that describe returns for the former rows. If describe
+// returns false, nothing is written. It returns grants.ErrNoProject for an unknown project.
 func (s *Store) SetGrantRows(
 	ctx context.Context, accountID, project string, rows []grants.Row,
 	describe func(former []grants.Row) (audit.Entry, bool),
 ) error {
 	return s.write(ctx, func(tx *sql.Tx) error {
-		// Of two concurrent changes the second sees the result of the first.
+		// If two changes are concurrent, the second sees the result of the first.
 		if err := lockProject(ctx, tx, grants.ErrNoProject, accountID, project); err != nil {
 			return err
 		}

@@ -7,10 +7,10 @@ import (
 	"fmt"
 )
 
-// ErrOtherKey is returned when the stored hashes were made with another key.
-var ErrOtherKey = errors.New("the key for stored hashes is not the one that this database was first served with: " +
-	"set that one with SERVICE_BACKEND_HMAC_KEY or hmac_key_file; " +
-	"if it is lost or must change, service-backend admin replace-key gives up every link, session and key made with it")
+// ErrOtherKey is returned if the stored hashes were made with another key.
+var ErrOtherKey = errors.New("this database was first used with another key for stored hashes: " +
+	"set that key with SERVICE_BACKEND_HMAC_KEY or hmac_key_file; " +
+	"if it was lost or leaked, run service-backend admin replace-key, which invalidates all links, sessions and keys")
 
 // KeepKey stores the check value of the server's key on the first start. Later it returns ErrOtherKey for any other
 // key.
@@ -23,7 +23,7 @@ func (s *Store) KeepKey(ctx context.Context, check string) error {
 	return s.CheckKey(ctx, check)
 }
 
-// CheckKey returns ErrOtherKey if the database was served with another key, and nil if it never was served.
+// CheckKey returns ErrOtherKey if the database was first used with another key. A new database accepts any key.
 func (s *Store) CheckKey(ctx context.Context, check string) error {
 	stored, err := queryValue[string](ctx, s.reads, `SELECT value FROM settings WHERE name = 'key_check'`)
 	switch {
@@ -37,8 +37,8 @@ func (s *Store) CheckKey(ctx context.Context, check string) error {
 	return nil
 }
 
-// ReplaceKey makes the database accept another key, and reports whether it differs from the former one. If so, it also
-// deletes the telemetry events, because their installs could no longer have them erased.
+// ReplaceKey makes the database accept a new key, and reports whether the key changed. If so, it also deletes the
+// telemetry events, because their installs could no longer request their deletion.
 func (s *Store) ReplaceKey(ctx context.Context, check string) (replaced bool, err error) {
 	err = s.write(ctx, func(tx *sql.Tx) error {
 		replaced, err = changed(ctx, tx, "replace key check", `INSERT INTO settings (name, value) VALUES ('key_check', $1)

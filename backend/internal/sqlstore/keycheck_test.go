@@ -11,13 +11,13 @@ import (
 	wire "github.com/service-dev/service/proto/telemetry"
 )
 
-// The database keeps the first server's key, even if several servers start at once.
+// The database keeps the first server's key, even if several servers start at the same time.
 func TestKeepKey_FirstKeyWins(t *testing.T) {
 	eachEngine(t, func(t *testing.T, database func(t *testing.T) string) {
 		s := openStore(t, database(t))
 		t.Cleanup(func() { s.Close() })
 		if err := s.CheckKey(t.Context(), "any"); err != nil {
-			t.Errorf("never served: %v", err)
+			t.Errorf("a new database rejected a key: %v", err)
 		}
 		var wg sync.WaitGroup
 		errs := make(chan error, 10)
@@ -35,12 +35,12 @@ func TestKeepKey_FirstKeyWins(t *testing.T) {
 			}
 		}
 		if kept != 5 {
-			t.Errorf("%d of five servers with the same key started", kept)
+			t.Errorf("%d of five servers with the same key started, want all", kept)
 		}
 		events := func(want int64) {
 			t.Helper()
 			if n, err := s.TelemetryRows(t.Context()); err != nil || n != want {
-				t.Errorf("%d events, %v, want %d", n, err, want)
+				t.Errorf("%d events, %v; want %d", n, err, want)
 			}
 		}
 		use := telemetry.Batch{Install: 1, ReceivedAt: time.Now(), Records: []wire.Record{{At: time.Now().UnixMilli(),
@@ -50,18 +50,18 @@ func TestKeepKey_FirstKeyWins(t *testing.T) {
 		}
 		events(1)
 		if changed, err := s.ReplaceKey(t.Context(), "three"); err != nil || !changed {
-			t.Errorf("%v, %v", changed, err)
+			t.Errorf("got %v, %v; want a changed key", changed, err)
 		}
-		events(0) // their installs could no longer have them erased
+		events(0) // their installs could no longer request their deletion
 		if _, err := s.AddTelemetry(t.Context(), use); err != nil {
 			t.Fatal(err)
 		}
 		if changed, err := s.ReplaceKey(t.Context(), "three"); err != nil || changed {
-			t.Errorf("again: %v, %v", changed, err)
+			t.Errorf("the same key again: got %v, %v; want no change", changed, err)
 		}
 		events(1)
 		if err := s.CheckKey(t.Context(), "one"); !errors.Is(err, sqlstore.ErrOtherKey) {
-			t.Errorf("the former key: %v", err)
+			t.Errorf("the former key: got %v, want ErrOtherKey", err)
 		}
 		if err := s.KeepKey(t.Context(), "three"); err != nil {
 			t.Error(err)

@@ -12,7 +12,7 @@ import (
 const codeColumns = `device_hash, user_hash, state, account_id, host, os, client, ip, created_at, expires_at,
 	interval_ms`
 
-// InsertCode returns link.ErrDuplicate if either hash is taken.
+// InsertCode returns link.ErrDuplicate if either hash is already in use.
 func (s *Store) InsertCode(ctx context.Context, c link.Code, t audit.Trace) error {
 	const insert = "INSERT INTO device_codes (" + codeColumns + ") VALUES ($1, $2, $3, NULL, $4, $5, $6, $7, $8, $9, $10)"
 	args := []any{
@@ -23,7 +23,7 @@ func (s *Store) InsertCode(ctx context.Context, c link.Code, t audit.Trace) erro
 	if t.Empty() {
 		_, err = s.exec(ctx, "insert code", insert, args...)
 	} else {
-		line := t.Line(c.UserHash, "", "") // computed here, where no other write waits for it
+		line := t.Line(c.UserHash, "", "") // computed before the transaction, to keep that short
 		err = s.insertTraced(ctx, insert, args, line)
 	}
 	if isDuplicate(err) {
@@ -32,8 +32,8 @@ func (s *Store) InsertCode(ctx context.Context, c link.Code, t audit.Trace) erro
 	return err
 }
 
-// insertTraced inserts a code, which has ten arguments, and its trail line. On PostgreSQL it uses one statement, which
-// saves three round trips. SQLite supports no such statement, and has no round trips.
+// insertTraced inserts a code, which has ten arguments, and its trail line. On PostgreSQL a single statement saves
+// three round trips. SQLite does not support that statement, but has no round trips either.
 func (s *Store) insertTraced(ctx context.Context, insert string, args []any, l audit.TrailLine) error {
 	if s.batches == nil {
 		_, err := s.exec(ctx, "insert code", "WITH code AS ("+insert+`) INSERT INTO link_trail
@@ -50,7 +50,7 @@ func (s *Store) insertTraced(ctx context.Context, insert string, args []any, l a
 	})
 }
 
-// progressQuery is the most frequent one: waiting clients send nothing else.
+// progressQuery is the most frequent query, because waiting clients only poll.
 const progressQuery = "SELECT state, expires_at, interval_ms FROM device_codes WHERE device_hash = $1"
 
 // Progress returns link.ErrUnknown for an unknown code.
@@ -73,7 +73,7 @@ func (s *Store) CodeByUser(ctx context.Context, userHash string) (link.Code, err
 	}, "SELECT "+codeColumns+" FROM device_codes WHERE user_hash = $1", userHash)
 }
 
-// Decide changes the state of a code that is pending and not expired, and reports whether it did.
+// Decide changes the state of a code that is pending and has not expired, and reports whether it did.
 func (s *Store) Decide(
 	ctx context.Context, userHash string, to link.State, accountID string, now time.Time, t audit.Trace,
 ) (done bool, err error) {
@@ -89,9 +89,9 @@ func (s *Store) Decide(
 	return done, err
 }
 
-// Cancel denies a code that is pending or approved, or revokes the unused link of a redeemed one. Denying comes first:
-// it waits for a code that is being redeemed, whose link then exists. A code that was cancelled before stays as it is.
-// Cancel returns link.ErrUnknown for a code that does not exist or whose token is in use.
+// Cancel denies a code that is pending or approved, or revokes the unused link of a redeemed code. It denies first,
+// which waits for a concurrent redemption, so that its link is then visible. A code that is already cancelled does not
+// change. Cancel returns link.ErrUnknown for a code that does not exist or whose token is in use.
 func (s *Store) Cancel(ctx context.Context, deviceHash string, now time.Time, t audit.Trace) error {
 	return s.write(ctx, func(tx *sql.Tx) error {
 		denied, err := queryAll(ctx, tx, scanOwnedRef, `UPDATE device_codes SET state = 'denied' WHERE device_hash = $1
@@ -123,7 +123,7 @@ func (s *Store) Cancel(ctx context.Context, deviceHash string, now time.Time, t 
 	})
 }
 
-// RaiseInterval stores a longer interval of a pending code.
+// RaiseInterval stores a longer polling interval for a pending code.
 func (s *Store) RaiseInterval(ctx context.Context, deviceHash string, interval time.Duration) error {
 	_, err := s.exec(ctx, "raise interval",
 		"UPDATE device_codes SET interval_ms = $1 WHERE device_hash = $2 AND interval_ms < $1",
@@ -131,7 +131,7 @@ func (s *Store) RaiseInterval(ctx context.Context, deviceHash string, interval t
 	return err
 }
 
-// Redeem consumes an approved code and inserts its link, or returns link.ErrUnknown.
+// Redeem uses up an approved code and inserts its link, or returns link.ErrUnknown.
 func (s *Store) Redeem(
 	ctx context.Context, deviceHash string, deadline time.Time, l link.Link, t audit.Trace,
 ) (link.Link, error) {
@@ -159,14 +159,14 @@ func (s *Store) Redeem(
 	return l, err
 }
 
-// MarkRepolled records the first poll of a code after it was redeemed.
+// MarkRepolled records the first poll of a code after its redemption.
 func (s *Store) MarkRepolled(ctx context.Context, deviceHash string, now time.Time) error {
 	_, err := s.exec(ctx, "mark code repolled", `UPDATE device_codes SET repolled_at = $1
 		WHERE device_hash = $2 AND state = 'redeemed' AND repolled_at IS NULL`, toMS(now), deviceHash)
 	return err
 }
 
-// MarkUsed records the use of a token; an unknown address keeps the known one. It returns link.ErrRevoked if the link
+// MarkUsed records the use of a token. An empty address keeps the stored one. It returns link.ErrRevoked if the link
 // was revoked since it was read.
 func (s *Store) MarkUsed(ctx context.Context, linkID, ip string, now time.Time) error {
 	return s.write(ctx, func(tx *sql.Tx) error {
@@ -199,7 +199,7 @@ func (s *Store) Sweep(ctx context.Context, now, repolled, expired time.Time, t a
 	return int64(len(revoked)), err
 }
 
-// PendingCodes counts the codes that a person may still approve or that are approved and not redeemed.
+// PendingCodes counts the codes that a person can still approve, and the approved codes that are not yet redeemed.
 func (s *Store) PendingCodes(ctx context.Context, now time.Time) (int, error) {
 	return queryValue[int](ctx, s.reads,
 		"SELECT COUNT(*) FROM device_codes WHERE state IN ('pending', 'approved') AND expires_at > $1", toMS(now))

@@ -23,7 +23,7 @@ func scanLink(row scanner) (l link.Link, err error) {
 	return l, err
 }
 
-// LinkByToken returns link.ErrUnknown if there is none.
+// LinkByToken returns link.ErrUnknown for an unknown token.
 func (s *Store) LinkByToken(ctx context.Context, tokenHash string) (link.Link, error) {
 	l, err := queryOne(ctx, s.reads, link.ErrUnknown, scanLink, selectLinks+"l.token_hash = $1", tokenHash)
 	if err == nil {
@@ -37,18 +37,19 @@ func (s *Store) AnyLink(ctx context.Context, linkID string) (link.Link, error) {
 	return queryOne(ctx, s.reads, link.ErrUnknown, scanLink, selectLinks+"l.id = $1", linkID)
 }
 
-// AccountLinks lists the links that are not revoked, the last used first.
+// AccountLinks lists the links that are not revoked, most recently used first.
 func (s *Store) AccountLinks(ctx context.Context, accountID string) ([]link.Link, error) {
 	return queryAll(ctx, s.reads, scanLink,
 		selectLinks+"l.account_id = $1 AND l.revoked_at IS NULL"+lastUsedFirst, accountID)
 }
 
-// AllLinks lists every link of an account, including revoked ones, the last used first.
+// AllLinks lists every link of an account, including revoked links, most recently used first.
 func (s *Store) AllLinks(ctx context.Context, accountID string) ([]link.Link, error) {
 	return queryAll(ctx, s.reads, scanLink, selectLinks+"l.account_id = $1"+lastUsedFirst, accountID)
 }
 
-// RevokeLinks revokes the link of the entry's account with that id, or with linkID "" all of them. It returns how many.
+// RevokeLinks revokes the link with this ID of the entry's account, or all its links if linkID is "". It returns how
+// many it revoked.
 func (s *Store) RevokeLinks(
 	ctx context.Context, linkID string, now time.Time, e audit.Entry, t audit.Trace,
 ) (n int, err error) {
@@ -61,9 +62,9 @@ func (s *Store) RevokeLinks(
 	return n, err
 }
 
-// revokeLinks revokes the account's link with that id, or with linkID "" all of them. In the latter case it also
-// denies codes that were approved and not redeemed, which would become links. That comes first: it waits for a code
-// that is being redeemed, whose link then exists.
+// revokeLinks revokes the account's link with this ID, or all links if linkID is "". In the latter case it first
+// denies the approved codes that are not yet redeemed, because they would become links. That waits for a concurrent
+// redemption, so that its link is then visible.
 func revokeLinks(
 	ctx context.Context, tx *sql.Tx, accountID, linkID string, now time.Time, t audit.Trace,
 ) (int, error) {
@@ -90,7 +91,7 @@ func revokeLinks(
 	return len(links), traceLinks(ctx, tx, t, links)
 }
 
-// ownedRef is the link or code that a statement changed, and its account.
+// ownedRef identifies a link or code that a statement changed, and its account.
 type ownedRef struct{ ref, accountID string }
 
 func scanOwnedRef(row scanner) (r ownedRef, err error) {

@@ -11,7 +11,7 @@ import (
 	"github.com/service-dev/service/backend/internal/projects"
 )
 
-// LocalServers lists those of a project by id.
+// LocalServers lists the servers of a project by ID.
 func (s *Store) LocalServers(ctx context.Context, account, project string) ([]gateway.LocalServer, error) {
 	return queryAll(ctx, s.reads, func(row scanner) (l gateway.LocalServer, err error) {
 		var models string
@@ -26,7 +26,7 @@ func (s *Store) LocalServers(ctx context.Context, account, project string) ([]ga
 		WHERE account_id = $1 AND app_id = $2 ORDER BY id`, account, project)
 }
 
-// PutLocalServer inserts or replaces a server of the entry's project, which may have at most most of them.
+// PutLocalServer inserts or replaces a server of the entry's project, which may have up to most servers.
 func (s *Store) PutLocalServer(ctx context.Context, l gateway.LocalServer, most int, e audit.Entry) error {
 	models, err := json.Marshal(l.Models)
 	if err != nil {

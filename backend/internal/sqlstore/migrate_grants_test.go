@@ -12,7 +12,7 @@ import (
 	"github.com/service-dev/service/packaging/enginetest"
 )
 
-// A grant that limited every field of the assistant's config limits fields added later too. All other rows are
+// A grant that limited every field of the assistant's config also limits fields added later. All other rows stay
 // unchanged, and a config without a text model uses the operator's default.
 func TestMigrate_LimitsOfAllFieldsHoldForNewOnes(t *testing.T) {
 	enginetest.EachBlank(t, func(t *testing.T, database func(t *testing.T) string) {
@@ -81,7 +81,7 @@ func TestMigrate_LimitsOfAllFieldsHoldForNewOnes(t *testing.T) {
 			config, err := s.AssistantConfig(t.Context(), "ada", project)
 			if err != nil || config.Version != 3 || config.RealtimeModel != "r" || config.Voice != "v" ||
 				config.MemoryModel != "m" || config.TextModel != "" || !config.SessionMemory || config.Sounds {
-				t.Errorf("%s: %+v, %v", project, config, err)
+				t.Errorf("%s: got config %+v, %v", project, config, err)
 			}
 		}
 	})

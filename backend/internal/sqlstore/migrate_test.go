@@ -20,8 +20,8 @@ import (
 	"github.com/service-dev/service/proto/credential"
 )
 
-// The dumps come from the first release after a day of use with a linked account (packaging/e2e,
-// TestDumpHoldsNoSecret). Every later version must open them without losing anything.
+// The dumps come from the first release, after a day of use with a linked account (packaging/e2e,
+// TestDumpHoldsNoSecret). Every later version must open them without losing data.
 func TestOpen_DatabaseOfFirstRelease(t *testing.T) {
 	t.Run("sqlite", func(t *testing.T) {
 		where := filepath.Join(t.TempDir(), "service.db")
@@ -107,7 +107,7 @@ func columnNames(t *testing.T, db *sql.DB, table string) []string {
 	return names
 }
 
-// rowsOf returns every row as text, ordered by all columns.
+// rowsOf returns every row as text, sorted by all columns.
 func rowsOf(t *testing.T, db *sql.DB, table string, columns []string) []string {
 	t.Helper()
 	list := strings.Join(columns, ", ")
@@ -165,38 +165,38 @@ func holdsTheDay(t *testing.T, database string) {
 	for _, email := range []string{"day@example.org", "night@example.org"} {
 		a, err := s.AccountByEmail(t.Context(), email)
 		if err != nil || !a.Active {
-			t.Fatalf("%s: %v, %v", email, a, err)
+			t.Fatalf("account %s: got %v, %v; want it active", email, a, err)
 		}
 		links, err := s.AllLinks(t.Context(), a.ID)
 		if err != nil || len(links) != 1 || !links[0].RevokedAt.IsZero() {
-			t.Errorf("links of %s: %v, %v", email, links, err)
+			t.Errorf("links of %s: got %v, %v; want one, not revoked", email, links, err)
 		}
-		// The sessions of that day have ended, but their rows and logs must not be lost.
+		// The sessions of that day have ended, but their rows and logs must still exist.
 		day := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
 		open, err := s.OpenSessions(t.Context(), a.ID, day)
 		if err != nil || len(open) != 1 || open[0].Project != "com.example.day" {
-			t.Fatalf("sessions of %s: %v, %v", email, open, err)
+			t.Fatalf("open sessions of %s: got %v, %v; want one", email, open, err)
 		}
 		rows, err := s.SessionEvents(t.Context(), open[0].ID, 0, 100)
 		if err != nil || int64(len(rows)) != open[0].LastSeq {
-			t.Fatalf("%d rows, last seq %d (%v)", len(rows), open[0].LastSeq, err)
+			t.Fatalf("got %d rows with last seq %d (%v)", len(rows), open[0].LastSeq, err)
 		}
 		var types []string
 		for _, r := range rows {
 			types = append(types, r.Type)
 		}
 		if !strings.Contains(strings.Join(types, " "), "app.attached") {
-			t.Errorf("rows of %s: %v", email, types)
+			t.Errorf("rows of %s: got %v, want app.attached among them", email, types)
 		}
 		all, err := s.Projects(t.Context(), a.ID, "", day)
 		if err != nil || len(all) != 1 || all[0].DisplayName != "Day" || all[0].OpenSessions != 1 ||
 			all[0].LastActiveAt.IsZero() {
-			t.Errorf("projects of %s: %+v, %v", email, all, err)
+			t.Errorf("projects of %s: got %+v, %v", email, all, err)
 		}
 	}
 }
 
-// Keys that shipped before keys had ids stay valid for their project, each under an id of its own.
+// Keys issued before keys had IDs stay valid for their project, and each gets its own ID.
 func TestMigrate_EarlierKeysStayValid(t *testing.T) {
 	enginetest.EachBlank(t, func(t *testing.T, database func(t *testing.T) string) {
 		where := database(t)
@@ -237,21 +237,21 @@ func TestMigrate_EarlierKeysStayValid(t *testing.T) {
 		for _, k := range keys {
 			owner, err := service.Authenticate(t.Context(), k)
 			if err != nil || owner.Project != "com.example.app" || len(owner.KeyID) != 36 {
-				t.Errorf("%+v, %v", owner, err)
+				t.Errorf("owner: got %+v, %v", owner, err)
 			}
 			ids = append(ids, owner.KeyID)
 		}
 		if ids[0] == ids[1] {
-			t.Errorf("two keys have one id")
+			t.Errorf("two keys have the same ID")
 		}
 		list, err := service.Keys(t.Context(), "ada", "com.example.app")
 		if err != nil || len(list) != 2 || list[0].Prefix != "spk_" || list[0].By != "" || list[0].Name != "laptop" {
-			t.Errorf("%+v, %v", list, err)
+			t.Errorf("keys: got %+v, %v", list, err)
 		}
 	})
 }
 
-// One set of migrations makes the same tables, columns, indexes and references on both engines.
+// The migrations create the same tables, columns, indexes and references on both engines.
 func TestMigrate_SameSchemaOnBothEngines(t *testing.T) {
 	postgres := enginetest.Postgres(t)
 	schema := func(database, columns, indexes, references string) []string {
@@ -281,8 +281,8 @@ func TestMigrate_SameSchemaOnBothEngines(t *testing.T) {
 	}
 }
 
-// Everything that belongs to a project or an account is deleted with it: a table that names one references it with ON
-// DELETE CASCADE. Audit entries outlive their project.
+// All data of a project or an account is deleted with it: every table that names one references it with ON DELETE
+// CASCADE. Audit entries outlive their project.
 func TestForeignKeys_DeleteCascades(t *testing.T) {
 	where := filepath.Join(t.TempDir(), "service.db")
 	migrate(t, where)
@@ -296,15 +296,15 @@ func TestForeignKeys_DeleteCascades(t *testing.T) {
 		case table == "projects" || table == "accounts":
 		case table == "audit":
 			if !slices.Contains(cascades, "account_id of accounts") {
-				t.Errorf("audit entries stay when their account is deleted: %v", cascades)
+				t.Errorf("audit entries remain after their account is deleted: %v", cascades)
 			}
 		case slices.Contains(columns, "app_id"):
 			if !slices.Contains(cascades, "app_id of projects") {
-				t.Errorf("rows of %s stay when their project is deleted: %v", table, cascades)
+				t.Errorf("rows of %s remain after their project is deleted: %v", table, cascades)
 			}
 		case slices.Contains(columns, "account_id"):
 			if !slices.Contains(cascades, "account_id of accounts") {
-				t.Errorf("rows of %s stay when their account is deleted: %v", table, cascades)
+				t.Errorf("rows of %s remain after their account is deleted: %v", table, cascades)
 			}
 		}
 	}

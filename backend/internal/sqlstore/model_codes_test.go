@@ -11,7 +11,7 @@ import (
 	"github.com/service-dev/service/backend/internal/link"
 )
 
-// model is linking without a database: codes with the link that each became, and two accounts.
+// model is the linking protocol without a database: codes, the link that each code became, and two accounts.
 type model struct {
 	codes  []modelCode
 	active [people]bool
@@ -19,11 +19,11 @@ type model struct {
 
 type modelCode struct {
 	state    link.State
-	gone     bool // swept
+	gone     bool // deleted by a sweep
 	account  int
 	expires  time.Time
 	interval time.Duration
-	polled   time.Time // as remembered by the running process
+	polled   time.Time // as the running process remembers it
 	repolled time.Time
 	trail    map[audit.TrailAction]int
 
@@ -53,7 +53,7 @@ func (m *model) clone() model {
 
 func (m *model) like(other model) bool { return reflect.DeepEqual(*m, other) }
 
-// do performs an operation and returns its outcome.
+// do performs an operation on the model and returns its outcome.
 func (m *model) do(o op, now time.Time) string {
 	c := &m.codes[o.code]
 	open := !c.gone && c.state == link.Pending && now.Before(c.expires)
@@ -148,7 +148,7 @@ func (m *model) revokeAll(account int) string {
 	return fmt.Sprint(n, "ok")
 }
 
-// sweep revokes tokens that no client received, and forgets codes that ended long ago.
+// sweep revokes tokens that no client received, and deletes codes that ended long ago.
 func (m *model) sweep(now time.Time) {
 	for i := range m.codes {
 		c := &m.codes[i]
@@ -161,7 +161,7 @@ func (m *model) sweep(now time.Time) {
 	}
 }
 
-// outcome is an error as both the model and the real machine report it.
+// outcome describes an error in the form that both the model and the implementation report.
 func outcome(err error) string {
 	for _, known := range []error{link.ErrUnknown, link.ErrExpired, link.ErrDenied, link.ErrNotPending, link.ErrRevoked,
 		link.ErrTokenExpired} {

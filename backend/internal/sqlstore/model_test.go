@@ -20,13 +20,14 @@ import (
 	"github.com/service-dev/service/backend/internal/sqlstore"
 )
 
-// The device-code machine on a real database, driven at random, agrees with a small model: for single operations, and
-// for two at once, which must behave as if one had come first.
+// The device-code implementation on a real database, driven at random, agrees with a small model. It does so for
+// single operations, and for two concurrent operations, whose results must match one order of the two.
 func TestDeviceCodes_FollowModel(t *testing.T) {
 	setRapid(t)
 	eachEngine(t, func(t *testing.T, database func(t *testing.T) string) {
 		where, runs := database(t), 0
-		// One database serves all runs. Each has its own accounts and its own year, so that earlier codes have expired.
+		// All runs share one database. Each has its own accounts and its own year, so the codes of earlier runs have
+		// expired.
 		rapid.Check(t, func(rt *rapid.T) {
 			runs++
 			m := newMachine(t, rt, where, runs)
@@ -37,7 +38,7 @@ func TestDeviceCodes_FollowModel(t *testing.T) {
 	})
 }
 
-// setRapid sets how many runs a model gets, unless the command line sets it.
+// setRapid sets the number of runs of a model, unless the command line sets it.
 func setRapid(t *testing.T) {
 	t.Helper()
 	checks, steps := "20", "40"
@@ -66,17 +67,17 @@ var (
 		5 * time.Second, 20 * time.Second,
 		31 * time.Second, 59 * time.Second, 61 * time.Second, 5 * time.Minute, 10*time.Minute - time.Second, 10 * time.Minute,
 		25 * time.Hour}
-	// since a code's window ended
+	// time since a code's window ended
 	moments = []time.Duration{-time.Millisecond, 0, modelTimes.Grace, modelTimes.Grace + time.Millisecond, 24 * time.Hour}
 )
 
-// op is one operation on a code, or on an account.
+// op is an operation on a code or on an account.
 type op struct {
 	kind          string
 	code, account int
 }
 
-// machine is the real implementation and the model that it is compared with.
+// machine is the real implementation and its model.
 type machine struct {
 	t        *testing.T
 	database string
@@ -84,7 +85,7 @@ type machine struct {
 	links    *link.Service
 	accounts *account.Service
 	now      time.Time
-	who      [people]string // account ids
+	who      [people]string // account IDs
 
 	mu     sync.Mutex
 	codes  []link.Issued
@@ -112,7 +113,7 @@ func (m *machine) open(rt *rapid.T) {
 	if m.store, err = sqlstore.Open(m.t.Context(), m.database, quiet); err != nil {
 		rt.Fatal(err)
 	}
-	clock := func() time.Time { return m.now } // it does not advance while operations run
+	clock := func() time.Time { return m.now } // the clock stands still while operations run
 	m.links = link.NewService(m.store, m.store, modelHash, modelTimes, quiet, clock)
 	m.accounts = account.NewService(m.store, modelHash, quiet, clock)
 }
@@ -123,7 +124,7 @@ func (m *machine) close() {
 	}
 }
 
-// actions are the possible next steps of a run.
+// actions lists the possible next steps of a run.
 func (m *machine) actions() map[string]func(*rapid.T) {
 	all := map[string]func(*rapid.T){
 		"": m.checkStored,
@@ -142,7 +143,7 @@ func (m *machine) actions() map[string]func(*rapid.T) {
 			m.model.reopen()
 		},
 		"two at once": m.race,
-		// Sequences that random choice would rarely produce.
+		// These are sequences that random choice would rarely produce.
 		"login": func(rt *rapid.T) {
 			code := m.anyCode(rt)
 			m.step(rt, op{kind: "approve", code: code, account: rapid.IntRange(0, people-1).Draw(rt, "account")})
@@ -183,7 +184,7 @@ func (m *machine) anyCode(rt *rapid.T) int {
 	if len(m.codes) == 0 {
 		rt.Skip("no code yet")
 	}
-	// Most operations use one of the last few codes, some any of them.
+	// Most operations use one of the latest codes, a few use any code.
 	return len(m.codes) - 1 - min(rapid.SampledFrom([]int{0, 0, 0, 1, 1, 2, 3, 5, 8}).Draw(rt, "code"), len(m.codes)-1)
 }
 
@@ -202,11 +203,11 @@ func (m *machine) draw(rt *rapid.T, kind string) op {
 func (m *machine) step(rt *rapid.T, o op) {
 	got := m.do(m.t.Context(), o)
 	if want := m.model.do(o, m.now); got != want {
-		rt.Fatalf("%+v: %s, the model says %s", o, got, want)
+		rt.Fatalf("%+v: got %s, the model has %s", o, got, want)
 	}
 }
 
-// race performs two operations at once: their answers must be those of one order of the two.
+// race performs two operations concurrently. Their outcomes must match one order of the two.
 func (m *machine) race(rt *rapid.T) {
 	kinds := []string{"approve", "deny", "poll", "use", "revoke", "revoke all", "suspend", "restore", "sweep"}
 	a := m.draw(rt, rapid.SampledFrom(kinds).Draw(rt, "first"))
@@ -218,7 +219,7 @@ func (m *machine) race(rt *rapid.T) {
 		}
 	}
 	if a.kind == "poll" && b.kind == "poll" && a.code == b.code && m.model.codes[a.code].state == link.Pending {
-		rt.Skip("two early polls at once may raise the interval once or twice")
+		rt.Skip("two concurrent early polls may raise the interval once or twice")
 	}
 	var answers [2]string
 	var wg sync.WaitGroup
@@ -240,11 +241,11 @@ func (m *machine) race(rt *rapid.T) {
 	case answers == other:
 		m.model = second
 	default:
-		rt.Fatalf("%+v and %+v at once: %v, one after the other they are %v or %v", a, b, answers, one, other)
+		rt.Fatalf("%+v and %+v, concurrently: got %v, but sequentially they return %v or %v", a, b, answers, one, other)
 	}
 }
 
-// do performs an operation on the real implementation.
+// do performs an operation with the real implementation.
 func (m *machine) do(ctx context.Context, o op) string {
 	code := m.codes[o.code]
 	switch o.kind {
@@ -287,10 +288,10 @@ func (m *machine) do(ctx context.Context, o op) string {
 	}
 }
 
-// checkStored compares the stored links and states with the model's.
+// checkStored compares the stored links and states with those of the model.
 func (m *machine) checkStored(rt *rapid.T) {
 	if !m.agree(rt) {
-		rt.Fatalf("the stored links or states differ from the model's: %+v", m.model)
+		rt.Fatalf("the stored links or states differ from the model: %+v", m.model)
 	}
 }
 
@@ -329,10 +330,10 @@ func (m *machine) statesAgree(rt *rapid.T) bool {
 	return true
 }
 
-// checkTrail compares the trail of each code with what happened to the code.
+// checkTrail compares the trail of each code with the code's history.
 func (m *machine) checkTrail(rt *rapid.T) {
 	if m.now.Sub(time.Date(m.now.Year(), 1, 1, 0, 0, 0, 0, time.UTC)) > audit.TrailKept-time.Hour {
-		return // some lines may be swept
+		return // some lines may already be deleted
 	}
 	for i, c := range m.model.codes {
 		lines, err := m.links.Trail(m.t.Context(), link.Asked{UserCode: m.codes[i].UserCode})
@@ -344,7 +345,7 @@ func (m *machine) checkTrail(rt *rapid.T) {
 			got[l.Action]++
 		}
 		if fmt.Sprint(got) != fmt.Sprint(c.trail) {
-			rt.Fatalf("the trail of code %d: %v, the model says %v", i, got, c.trail)
+			rt.Fatalf("the trail of code %d is %v, the model has %v", i, got, c.trail)
 		}
 	}
 }

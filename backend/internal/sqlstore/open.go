@@ -23,7 +23,8 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// Open opens and migrates a database: a postgres:// URL, or the path of a SQLite file, which is created if missing.
+// Open opens and migrates a database, given as a postgres:// URL or the path of a SQLite file, which is created if it
+// does not exist.
 func Open(ctx context.Context, database string, log *slog.Logger) (*Store, error) {
 	if err := createFile(database); err != nil {
 		return nil, err
@@ -40,7 +41,7 @@ func Open(ctx context.Context, database string, log *slog.Logger) (*Store, error
 	return s, nil
 }
 
-// createFile creates a SQLite file that only its owner may read; SQLite itself would make it readable for everybody.
+// createFile creates a SQLite file that only its owner can read; SQLite itself would make it readable to everybody.
 // SQLite creates its journal files with the same mode.
 func createFile(database string) error {
 	if isPostgres(database) {
@@ -48,7 +49,7 @@ func createFile(database string) error {
 	}
 	f, err := os.OpenFile(database, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
-		return nil // not opened even here: closing it would drop the locks that SQLite holds in this process
+		return nil // do not even open it: closing it would release the locks that SQLite holds in this process
 	}
 	if err != nil {
 		return fmt.Errorf("create database: %w", err)
@@ -56,11 +57,11 @@ func createFile(database string) error {
 	return f.Close()
 }
 
-// Attach opens a database that a server uses or used. It neither creates nor migrates anything.
+// Attach opens a database that a server uses or has used. It neither creates nor migrates it.
 func Attach(ctx context.Context, database string) (*Store, error) {
 	if !isPostgres(database) {
 		if _, err := os.Stat(database); err != nil {
-			return nil, fmt.Errorf("open database: %w; name the server's with --database or SERVICE_BACKEND_DATABASE", err)
+			return nil, fmt.Errorf("open database: %w; name it with --database or SERVICE_BACKEND_DATABASE", err)
 		}
 	}
 	s, err := open(database)
@@ -71,22 +72,22 @@ func Attach(ctx context.Context, database string) (*Store, error) {
 	return s, nil
 }
 
-// findFeatures finds out what the database server can do.
+// findFeatures detects what the database server supports.
 func (s *Store) findFeatures(ctx context.Context) {
 	if s.engine == "postgres" {
-		// Not every server with PostgreSQL's protocol has this function.
+		// Some servers that speak PostgreSQL's protocol lack this function.
 		s.tracksCommits = s.reads.QueryRowContext(ctx, currentTransaction).Scan(new(sql.NullString)) == nil
 	}
 }
 
-// maxConns bounds the connections to PostgreSQL.
+// maxConns is the maximum number of connections to PostgreSQL.
 const maxConns = 16
 
 func open(database string) (*Store, error) {
 	if isPostgres(database) {
 		db, err := sql.Open("pgx", database)
 		if err != nil {
-			return nil, errors.New("open PostgreSQL: the database URL does not parse") // not err, which may hold a password
+			return nil, errors.New("open PostgreSQL: cannot parse the database URL") // omits err, which may contain a password
 		}
 		db.SetMaxOpenConns(maxConns)
 		db.SetMaxIdleConns(maxConns)
@@ -94,8 +95,8 @@ func open(database string) (*Store, error) {
 		s.credit = s.newCreditQueue()
 		return s, nil
 	}
-	// One connection writes and takes its lock at BEGIN, others only read: otherwise writers fail with SQLITE_BUSY
-	// under load.
+	// One connection writes and takes its lock at BEGIN; the others only read. Otherwise writers would fail with
+	// SQLITE_BUSY under load.
 	writes, err := openWriter(sqliteDSN(database, "immediate"))
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", database, err)
@@ -123,17 +124,17 @@ func isPostgres(database string) bool {
 	return strings.HasPrefix(database, "postgres://") || strings.HasPrefix(database, "postgresql://")
 }
 
-// busyTimeout is how long a connection waits for a lock of SQLite, in milliseconds.
+// busyTimeout is how long a connection waits for a SQLite lock, in milliseconds.
 const busyTimeout = 10_000
 
-// sqliteDSN makes SQLite overwrite deleted data (secure_delete): otherwise a deleted account stays readable in the
-// file's free pages. Copies that SQLite made of rows when it moved them between pages may stay until a VACUUM.
+// sqliteDSN makes SQLite overwrite deleted data (secure_delete). Otherwise a deleted account would stay readable in
+// the free pages of the file. Copies that SQLite made while moving rows between pages may remain until a VACUUM.
 func sqliteDSN(path, lock string) string {
 	q := url.Values{"_txlock": {lock}, "_pragma": {
 		"journal_mode(WAL)", "busy_timeout(" + strconv.Itoa(busyTimeout) + ")", "foreign_keys(1)", "synchronous(FULL)",
 		"temp_store(MEMORY)", "secure_delete(1)",
-		"wal_autocheckpoint(4000)",     // pages; under load a page is copied back once, not after every few commits
-		"journal_size_limit(67108864)", // bytes; shrinks the journal after a large transaction
+		"wal_autocheckpoint(4000)",     // pages; under load this copies a page back once rather than after every few commits
+		"journal_size_limit(67108864)", // bytes; the journal shrinks after a large transaction
 	}}
 	return (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: path}).EscapedPath(), RawQuery: q.Encode()}).String()
 }
@@ -166,14 +167,15 @@ func (s *Store) migrate(ctx context.Context, log *slog.Logger) (err error) {
 	return nil
 }
 
-// migrationLock is the key of PostgreSQL's advisory lock: an arbitrary number.
+// migrationLock is the key of PostgreSQL's advisory lock, an arbitrary number.
 const migrationLock = 0x5e71ce_0015
 
-// lockMigrations waits until no other process migrates this database, since servers may start at the same time. The
-// lock ends with its process, however the process ends.
+// lockMigrations waits until no other process is migrating this database, because servers may start at the same time.
+// The lock ends with its process, no matter how that ends.
 func (s *Store) lockMigrations(ctx context.Context) (unlock func() error, err error) {
 	if s.engine != "postgres" {
-		// A separate file, because SQLite loses its locks when the process closes any other handle of the database.
+		// The lock uses a separate file, because SQLite loses its locks if the process closes another handle of the
+		// database.
 		lock := flock.New(s.path+"-migrate", flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(0o600))
 		if _, err := lock.TryLockContext(ctx, 20*time.Millisecond); err != nil {
 			return nil, err
@@ -193,7 +195,7 @@ func (s *Store) lockMigrations(ctx context.Context) (unlock func() error, err er
 	}, nil
 }
 
-// Close commits the writes that wait and closes the database.
+// Close commits the queued writes and closes the database.
 func (s *Store) Close() error {
 	s.credit.close()
 	if s.batches != nil {
@@ -207,9 +209,9 @@ func (s *Store) Close() error {
 }
 
 var errReplaced = errors.New(
-	"the database's file was removed or replaced: what is written now is lost when this process ends")
+	"the database file was removed or replaced: new writes are lost when this process ends")
 
-// Ping reports whether the database answers, and whether a SQLite file is still the one that was opened.
+// Ping returns an error if the database does not respond, or if a SQLite file is no longer the one that was opened.
 func (s *Store) Ping(ctx context.Context) error {
 	if s.engine == "sqlite" {
 		now, err := os.Stat(s.path)

@@ -5,17 +5,17 @@ import (
 	"database/sql"
 )
 
-// pointQuery reads one row by a query that stays prepared until the database is closed: parsing one costs SQLite more
-// than running it. The texts of queries are constants, so there are few.
+// pointQuery reads one row with a statement that stays prepared until the database is closed: SQLite needs longer to
+// parse such a query than to run it. Only constant queries are passed, so there are few.
 func (s *Store) pointQuery(ctx context.Context, query string, args ...any) *sql.Row {
 	ctx = s.pointRead(ctx)
 	stmt, ok := s.prepared.Load(query)
 	if !ok {
 		fresh, err := s.reads.PrepareContext(ctx, query)
 		if err != nil {
-			return s.reads.QueryRowContext(ctx, query, args...) // which reports the error
+			return s.reads.QueryRowContext(ctx, query, args...) // which returns the error
 		}
-		if stmt, ok = s.prepared.LoadOrStore(query, fresh); ok { // another goroutine was first
+		if stmt, ok = s.prepared.LoadOrStore(query, fresh); ok { // another goroutine was faster
 			defer fresh.Close()
 		}
 	}

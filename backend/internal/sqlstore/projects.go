@@ -12,7 +12,7 @@ import (
 	"github.com/service-dev/service/backend/internal/projects"
 )
 
-// writeProjects is write with the account's projects locked.
+// writeProjects is like write, but locks the account's projects first.
 func (s *Store) writeProjects(ctx context.Context, accountID string, f func(tx *sql.Tx) error) error {
 	return s.write(ctx, func(tx *sql.Tx) error {
 		if err := lockProjects(ctx, tx, accountID); err != nil {
@@ -22,12 +22,12 @@ func (s *Store) writeProjects(ctx context.Context, accountID string, f func(tx *
 	})
 }
 
-// lockProjects makes other transactions that create, merge or delete projects of the account wait.
+// lockProjects makes other transactions wait that create, merge or delete projects of the account.
 func lockProjects(ctx context.Context, tx *sql.Tx, accountID string) error {
 	return execTx(ctx, tx, "lock account", `UPDATE accounts SET state = state WHERE id = $1`, accountID)
 }
 
-// lockProject makes other changes of a project's row wait, its deletion among them. It fails with none for an unknown
+// lockProject makes other changes to a project's row wait, including its deletion. It returns none for an unknown
 // project.
 func lockProject(ctx context.Context, tx *sql.Tx, none error, accountID, project string) error {
 	return mustChange(ctx, tx, none, "lock project",
@@ -37,14 +37,14 @@ func lockProject(ctx context.Context, tx *sql.Tx, none error, accountID, project
 const projectIDQuery = `SELECT app_id FROM projects WHERE account_id = $1 AND app_id = $2
 	UNION ALL SELECT app_id FROM project_aliases WHERE account_id = $1 AND alias = $2`
 
-// resolveProject returns the id itself or the one it was merged into, or projects.ErrNotFound.
+// resolveProject returns the ID itself, the ID it was merged into, or projects.ErrNotFound.
 func resolveProject(ctx context.Context, q querier, accountID, id string) (string, error) {
 	return queryOne(ctx, q, projects.ErrNotFound, value[string], projectIDQuery, accountID, id)
 }
 
-// ensureProject creates the project of an account if it is missing, and returns its real id, which differs when appID
-// was merged into another. It returns projects.ErrTooManyProjects. No merge or deletion happens until the transaction
-// ends.
+// ensureProject creates a project of an account if it does not exist. It returns the real ID, which differs if appID
+// was merged into another project, or projects.ErrTooManyProjects. It blocks merges and deletions until the
+// transaction ends.
 func ensureProject(
 	ctx context.Context, tx *sql.Tx, accountID, appID string, by audit.Actor, now time.Time,
 ) (string, error) {
@@ -67,12 +67,12 @@ func ensureProject(
 		auditStatement(audit.New(now, accountID, by, "project.created", appID, appID)))
 }
 
-// ProjectID returns the id itself or the one it was merged into, or projects.ErrNotFound.
+// ProjectID returns the ID itself, the ID it was merged into, or projects.ErrNotFound.
 func (s *Store) ProjectID(ctx context.Context, accountID, id string) (string, error) {
 	return resolveProject(ctx, s.reads, accountID, id)
 }
 
-// Projects lists the projects of an account by id, or only the one with that id unless it is empty.
+// Projects lists an account's projects by ID, or only the project id unless that is empty.
 func (s *Store) Projects(ctx context.Context, accountID, id string, now time.Time) ([]projects.Project, error) {
 	one, args := "", []any{accountID, toMS(now)}
 	if id != "" {
@@ -98,7 +98,7 @@ func (s *Store) Projects(ctx context.Context, accountID, id string, now time.Tim
 		ORDER BY p.app_id`, args...)
 }
 
-// withDefaults sets the defaults of empty columns.
+// withDefaults replaces empty columns by their defaults.
 func withDefaults(p projects.Project, platforms string) projects.Project {
 	if p.DisplayName == "" {
 		p.DisplayName = projects.DefaultName(p.ID)
@@ -109,7 +109,7 @@ func withDefaults(p projects.Project, platforms string) projects.Project {
 	return p
 }
 
-// readProject returns a project's own columns, in a transaction that holds the account's lock.
+// readProject returns the columns of a project's row, in a transaction that holds the account's lock.
 func readProject(ctx context.Context, q querier, accountID, id string) (projects.Project, error) {
 	return queryOne(ctx, q, projects.ErrNotFound, func(row scanner) (projects.Project, error) {
 		p := projects.Project{ID: id}
@@ -128,8 +128,8 @@ func saveProject(ctx context.Context, tx *sql.Tx, accountID string, p projects.P
 		p.DisplayName, strings.Join(p.Platforms, ","), toMS(p.CreatedAt), accountID, p.ID)
 }
 
-// ChangeProject stores the name and platforms that change returns, with its audit entry. If change returns
-// false, nothing is written.
+// ChangeProject stores the name and platforms that change returns, with its audit entry. If change returns false,
+// nothing is written.
 func (s *Store) ChangeProject(
 	ctx context.Context, accountID, id string, change func(*projects.Project) (audit.Entry, bool),
 ) error {

@@ -10,7 +10,7 @@ import (
 	"github.com/service-dev/service/backend/internal/projects"
 )
 
-// AddProjectKey inserts a key, and its project if that is new, or returns projects.ErrTooManyKeys.
+// AddProjectKey inserts a key, and its project if that does not exist, or returns projects.ErrTooManyKeys.
 func (s *Store) AddProjectKey(ctx context.Context, k projects.StoredKey, limit int, e audit.Entry) error {
 	return s.write(ctx, func(tx *sql.Tx) error {
 		id, err := ensureProject(ctx, tx, k.AccountID, k.Project, k.By, k.CreatedAt)
@@ -28,12 +28,12 @@ func (s *Store) AddProjectKey(ctx context.Context, k projects.StoredKey, limit i
 		}
 		k := k // the transaction may run again
 		k.Project = id
-		// The entry gets a new id, so that it sorts after that of the project's creation.
+		// The entry gets a new ID, so that it sorts after the entry for the project's creation.
 		return insertKey(ctx, tx, k, audit.New(e.At, e.AccountID, e.Actor, e.Action, id, e.Summary))
 	})
 }
 
-// insertKey inserts a key and its entry, and deletes old keys of the project.
+// insertKey inserts a key and its audit entry, and deletes old keys of the project.
 func insertKey(ctx context.Context, tx *sql.Tx, k projects.StoredKey, e audit.Entry) error {
 	return execAll(ctx, tx, "insert project key",
 		stmt(`INSERT INTO project_keys
@@ -44,7 +44,7 @@ func insertKey(ctx context.Context, tx *sql.Tx, k projects.StoredKey, e audit.En
 		auditStatement(e))
 }
 
-// ProjectKeys lists keys, live ones first, newest first.
+// ProjectKeys lists live keys, then revoked ones, each newest first.
 func (s *Store) ProjectKeys(ctx context.Context, accountID, project string) ([]projects.KeyInfo, error) {
 	return queryAll(ctx, s.reads, func(row scanner) (k projects.KeyInfo, err error) {
 		var kind, host, client string
@@ -58,7 +58,7 @@ func (s *Store) ProjectKeys(ctx context.Context, accountID, project string) ([]p
 		ORDER BY CASE WHEN k.revoked_at IS NULL THEN 0 ELSE 1 END, k.created_at DESC, k.id`, accountID, project)
 }
 
-// RotateProjectKey revokes a live key and stores k in its place, or returns projects.ErrNoKey.
+// RotateProjectKey revokes a live key and stores k, or returns projects.ErrNoKey.
 func (s *Store) RotateProjectKey(ctx context.Context, keyID string, k projects.StoredKey, e audit.Entry) error {
 	return s.writeProjects(ctx, k.AccountID, func(tx *sql.Tx) error {
 		revoked, err := revokeKey(ctx, tx, keyID, k.AccountID, k.Project, k.CreatedAt)
@@ -74,8 +74,8 @@ func revokeKey(ctx context.Context, tx *sql.Tx, keyID, accountID, project string
 		WHERE id = $2 AND account_id = $3 AND app_id = $4 AND revoked_at IS NULL`, toMS(now), keyID, accountID, project)
 }
 
-// RevokeProjectKey revokes a key; one that is revoked already does not change. It returns projects.ErrNoKey if there is
-// none.
+// RevokeProjectKey revokes a key. A key that is already revoked does not change. It returns projects.ErrNoKey if there
+// is no such key.
 func (s *Store) RevokeProjectKey(ctx context.Context, keyID string, e audit.Entry) error {
 	return s.write(ctx, func(tx *sql.Tx) error {
 		revoked, err := revokeKey(ctx, tx, keyID, e.AccountID, e.Project, e.At)
@@ -91,7 +91,7 @@ func (s *Store) RevokeProjectKey(ctx context.Context, keyID string, e audit.Entr
 	})
 }
 
-// deleteOldKeys deletes a project's revoked keys that are older than their retention or beyond the number that is kept.
+// deleteOldKeys deletes a project's revoked keys that are past their retention or exceed the number to keep.
 func deleteOldKeys(accountID, project string, now time.Time) statement {
 	return stmt(`DELETE FROM project_keys WHERE account_id = $1 AND app_id = $2 AND revoked_at IS NOT NULL
 		AND (revoked_at < $3 OR id NOT IN
@@ -100,7 +100,7 @@ func deleteOldKeys(accountID, project string, now time.Time) statement {
 		accountID, project, toMS(now.Add(-projects.RevokedFor)), projects.RevokedKept)
 }
 
-// KeyByHash returns the owner of a live key of an active account and its last use, or projects.ErrUnknownKey.
+// KeyByHash returns the owner and last use of a live key of an active account, or projects.ErrUnknownKey.
 func (s *Store) KeyByHash(ctx context.Context, hash string) (o projects.KeyOwner, used time.Time, err error) {
 	err = s.pointQuery(ctx, `SELECT k.account_id, k.app_id, k.id, k.last_used_at FROM project_keys k
 		JOIN accounts a ON a.id = k.account_id WHERE k.hash = $1 AND k.revoked_at IS NULL AND a.state = 'active'`, hash).
@@ -111,13 +111,13 @@ func (s *Store) KeyByHash(ctx context.Context, hash string) (o projects.KeyOwner
 	return o, used, nil
 }
 
-// LiveKeys returns those of the keys that KeyByHash would find, in any order. ids are at most a few hundred.
+// LiveKeys returns the given keys that KeyByHash would find, in any order. It accepts at most a few hundred IDs.
 func (s *Store) LiveKeys(ctx context.Context, ids []string) ([]string, error) {
 	return queryAll(ctx, s.reads, value[string], `SELECT k.id FROM project_keys k JOIN accounts a ON a.id = k.account_id
 		WHERE k.revoked_at IS NULL AND a.state = 'active' AND k.id IN `+placeholders(len(ids), 1), anys(ids)...)
 }
 
-// MarkKeyUsed records a use unless one after since is recorded.
+// MarkKeyUsed records a use, unless one is already recorded after since.
 func (s *Store) MarkKeyUsed(ctx context.Context, keyID string, now, since time.Time) error {
 	_, err := s.exec(ctx, "touch project key", `UPDATE project_keys SET last_used_at = $1
 		WHERE id = $2 AND (last_used_at IS NULL OR last_used_at <= $3)`, toMS(now), keyID, toMS(since))

@@ -11,7 +11,7 @@ import (
 	"github.com/service-dev/service/backend/internal/projects"
 )
 
-// MergeProjects moves everything that the project src owns to dst and leaves an alias. Either may be given by an alias.
+// MergeProjects moves everything that project src owns to dst and leaves an alias. Both can be given by an alias.
 func (s *Store) MergeProjects(ctx context.Context, accountID, src, dst string, e audit.Entry) error {
 	return s.writeProjects(ctx, accountID, func(tx *sql.Tx) error {
 		from, into, err := readBoth(ctx, tx, resolveProject, accountID, src, dst)
@@ -48,7 +48,7 @@ func (s *Store) MergeProjects(ctx context.Context, accountID, src, dst string, e
 	})
 }
 
-// readBoth returns the results of read for two projects of the account.
+// readBoth calls read for two projects of the account and returns both results.
 func readBoth[T any](
 	ctx context.Context, q querier, read func(_ context.Context, _ querier, accountID, id string) (T, error),
 	accountID, from, into string,
@@ -59,8 +59,8 @@ func readBoth[T any](
 	return ofFrom, ofInto, err
 }
 
-// lockProjectRow keeps others from adding rows below a project until the transaction ends: an insertion that references
-// the project's row waits. SQLite has a single writer and needs no lock.
+// lockProjectRow prevents insertions of rows that reference the project's row until the transaction ends. SQLite has a
+// single writer and needs no lock.
 func (s *Store) lockProjectRow(ctx context.Context, tx *sql.Tx, accountID, id string) error {
 	if s.engine != "postgres" {
 		return nil
@@ -70,9 +70,9 @@ func (s *Store) lockProjectRow(ctx context.Context, tx *sql.Tx, accountID, id st
 	return err
 }
 
-// moveProject moves the rows of one project to another. Of two current sessions of a link and platform that of into
-// stays current. If both projects have a config, that of into is kept, and changes of the other can no longer be
-// undone.
+// moveProject moves the rows of one project to another. If both have a current session of a link and platform, the
+// session of into stays current. If both have a config, the config of into is kept, and changes to the other can no
+// longer be undone.
 func moveProject(ctx context.Context, tx *sql.Tx, accountID, from, into, by string) error {
 	if err := markAllUndone(ctx, tx, accountID, from, by); err != nil {
 		return err
@@ -96,7 +96,7 @@ func moveProject(ctx context.Context, tx *sql.Tx, accountID, from, into, by stri
 			(SELECT 1 FROM assistant_configs x WHERE x.account_id = $1 AND x.app_id = $3)`)
 }
 
-// moveRows runs statements whose parameters are the account and the ids of both projects.
+// moveRows runs statements whose parameters are the account and both project IDs.
 func moveRows(ctx context.Context, tx *sql.Tx, accountID, from, into string, statements ...string) error {
 	for _, statement := range statements {
 		if err := execTx(ctx, tx, "move project", statement, accountID, from, into); err != nil {
@@ -106,13 +106,13 @@ func moveRows(ctx context.Context, tx *sql.Tx, accountID, from, into string, sta
 	return nil
 }
 
-// markAllUndone marks changes of a project's configs as undone by the entry that ends the project.
+// markAllUndone marks all changes to a project's configs as undone by the entry that ends the project.
 func markAllUndone(ctx context.Context, tx *sql.Tx, accountID, project, by string) error {
 	return execTx(ctx, tx, "mark audit entries undone", `UPDATE audit SET undone_by = $1
 		WHERE account_id = $2 AND app_id = $3 AND before IS NOT NULL AND undone_by IS NULL`, by, accountID, project)
 }
 
-// uniteProjects sets the platforms of into to those of both, and its creation to the earlier one.
+// uniteProjects gives into the platforms of both projects and the earlier creation time.
 func uniteProjects(ctx context.Context, tx *sql.Tx, accountID, from, into string) error {
 	old, p, err := readBoth(ctx, tx, readProject, accountID, from, into)
 	if err != nil {
@@ -126,13 +126,13 @@ func uniteProjects(ctx context.Context, tx *sql.Tx, accountID, from, into string
 	return saveProject(ctx, tx, accountID, p)
 }
 
-// deleteProject deletes a project's row and everything that refers to it.
+// deleteProject deletes a project's row and everything that references it.
 func deleteProject(ctx context.Context, tx *sql.Tx, accountID, id string) error {
 	return mustChange(ctx, tx, projects.ErrNotFound, "delete project",
 		`DELETE FROM projects WHERE account_id = $1 AND app_id = $2`, accountID, id)
 }
 
-// DeleteProject deletes a project and everything below, and returns the ids of its sessions that were open.
+// DeleteProject deletes a project and everything that belongs to it, and returns the IDs of its open sessions.
 func (s *Store) DeleteProject(ctx context.Context, accountID, id string, e audit.Entry) (open []string, err error) {
 	err = s.writeProjects(ctx, accountID, func(tx *sql.Tx) error {
 		open, err = queryAll(ctx, tx, value[string], `SELECT id FROM sessions

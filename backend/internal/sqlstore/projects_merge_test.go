@@ -11,8 +11,8 @@ import (
 	"github.com/service-dev/service/backend/internal/audit"
 )
 
-// A merge that runs again resolves its projects again: it may have read a change by another write of its batch that was
-// rolled back.
+// A merge that runs again resolves its projects again, because it may have read a change by another write of its batch
+// that was rolled back.
 func TestMergeProjects_RerunUsesOriginalArguments(t *testing.T) {
 	n := newNotes(t)
 	err := n.write(t.Context(), func(tx *sql.Tx) error {
@@ -48,10 +48,10 @@ func TestMergeProjects_RerunUsesOriginalArguments(t *testing.T) {
 	release()
 	<-breaker
 	if err := <-undone; !errors.Is(err, context.Canceled) {
-		t.Errorf("the first merge is answered %v", err)
+		t.Errorf("the first merge returned %v, want context.Canceled", err)
 	}
 	if err := <-merged; err != nil {
-		t.Errorf("the second merge is answered %v", err)
+		t.Errorf("the second merge returned %v", err)
 	}
 	all, err := n.Projects(t.Context(), "ada", "", time.UnixMilli(1))
 	if err != nil {
@@ -62,9 +62,9 @@ func TestMergeProjects_RerunUsesOriginalArguments(t *testing.T) {
 		ids = append(ids, p.ID)
 	}
 	if !slices.Equal(ids, []string{"three", "two"}) {
-		t.Errorf("the projects are %v: one should be merged into three", ids)
+		t.Errorf("got projects %v, want one merged into three", ids)
 	}
 	if id, err := n.ProjectID(t.Context(), "ada", "one"); id != "three" || err != nil {
-		t.Errorf("one is %q, %v", id, err)
+		t.Errorf("one resolves to %q, %v; want three", id, err)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// querier is the pool of reads or the transaction of a write.
+// querier is the pool for reads or the transaction of a write.
 type querier interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
@@ -17,10 +17,10 @@ type querier interface {
 // scanner is a *sql.Row or the current row of a *sql.Rows.
 type scanner interface{ Scan(into ...any) error }
 
-// errEnough ends queryEach without an error.
+// errEnough stops queryEach without an error.
 var errEnough = errors.New("no more rows needed")
 
-// queryEach calls f for each row of a query's result, or until f returns errEnough.
+// queryEach calls f for each row of the result, until f returns an error. errEnough stops without one.
 func queryEach(ctx context.Context, q querier, f func(scanner) error, query string, args ...any) error {
 	rows, err := q.QueryContext(ctx, query, args...)
 	if err != nil {
@@ -38,7 +38,7 @@ func queryEach(ctx context.Context, q querier, f func(scanner) error, query stri
 	return rows.Err()
 }
 
-// queryAll returns the result of scan for each row of a query's result.
+// queryAll returns the results of scan for all rows of a query.
 func queryAll[T any](
 	ctx context.Context, q querier, scan func(scanner) (T, error), query string, args ...any,
 ) (all []T, err error) {
@@ -53,7 +53,7 @@ func queryAll[T any](
 	return all, nil
 }
 
-// queryOne returns the result of scan for the first row of a query's result. Without a row its error is none.
+// queryOne returns the result of scan for the first row of a query, or the error none if there is no row.
 func queryOne[T any](
 	ctx context.Context, q querier, none error, scan func(scanner) (T, error), query string, args ...any,
 ) (T, error) {
@@ -64,24 +64,24 @@ func queryOne[T any](
 	return one, nil
 }
 
-// value scans a row of one column.
+// value scans a row with one column.
 func value[T any](row scanner) (v T, err error) {
 	err = row.Scan(&v)
 	return v, err
 }
 
-// queryValue returns the only column of the first row of a query's result, or sql.ErrNoRows.
+// queryValue returns the only column of a query's first row, or sql.ErrNoRows.
 func queryValue[T any](ctx context.Context, q querier, query string, args ...any) (T, error) {
 	return value[T](q.QueryRowContext(ctx, query, args...))
 }
 
-// hasRow reports whether a query's result has a row. The query selects the constant 1.
+// hasRow reports whether a query returns a row. The query must select the constant 1.
 func hasRow(ctx context.Context, q querier, query string, args ...any) (bool, error) {
 	_, err := queryValue[int](ctx, q, query, args...)
 	return err == nil, replaceNoRows(err, nil)
 }
 
-// replaceNoRows returns none for sql.ErrNoRows, and any other error unchanged.
+// replaceNoRows replaces sql.ErrNoRows by none, and returns any other error unchanged.
 func replaceNoRows(err, none error) error {
 	if errors.Is(err, sql.ErrNoRows) {
 		return none
@@ -89,31 +89,31 @@ func replaceNoRows(err, none error) error {
 	return err
 }
 
-// execTx runs a statement. Its error begins with purpose, such as "insert audit entry".
+// execTx runs a statement. Its error starts with purpose, such as "insert audit entry".
 func execTx(ctx context.Context, tx *sql.Tx, purpose, statement string, args ...any) error {
 	_, err := execCount(ctx, tx, purpose, statement, args...)
 	return err
 }
 
-// execCount is like execTx and returns how many rows the statement changed.
+// execCount is like execTx, and returns how many rows the statement changed.
 func execCount(ctx context.Context, tx *sql.Tx, purpose, statement string, args ...any) (int64, error) {
 	result, err := tx.ExecContext(ctx, statement, args...)
 	return rowsChanged(result, err, purpose)
 }
 
-// changed is like execTx and reports whether the statement changed a row.
+// changed is like execTx, and reports whether the statement changed a row.
 func changed(ctx context.Context, tx *sql.Tx, purpose, statement string, args ...any) (bool, error) {
 	n, err := execCount(ctx, tx, purpose, statement, args...)
 	return n > 0, err
 }
 
-// mustChange is like execTx and fails with none if the statement changed no row.
+// mustChange is like execTx, but returns none if the statement changed no row.
 func mustChange(ctx context.Context, tx *sql.Tx, none error, purpose, statement string, args ...any) error {
 	ok, err := changed(ctx, tx, purpose, statement, args...)
 	return require(ok, err, none)
 }
 
-// require returns err, or none if there is no error and ok is false.
+// require returns err, or none if err is nil and ok is false.
 func require(ok bool, err, none error) error {
 	if err == nil && !ok {
 		return none
@@ -139,7 +139,7 @@ type statement struct {
 
 func stmt(text string, args ...any) statement { return statement{text, args} }
 
-// execAll runs statements up to the first that fails. Its error begins with purpose.
+// execAll runs statements until one fails. Its error starts with purpose.
 func execAll(ctx context.Context, tx *sql.Tx, purpose string, statements ...statement) error {
 	for _, s := range statements {
 		if err := execTx(ctx, tx, purpose, s.text, s.args...); err != nil {
@@ -149,7 +149,7 @@ func execAll(ctx context.Context, tx *sql.Tx, purpose string, statements ...stat
 	return nil
 }
 
-// anys returns texts as the arguments of a query.
+// anys converts strings to query arguments.
 func anys(texts []string) []any {
 	args := make([]any, 0, len(texts))
 	for _, text := range texts {
@@ -162,12 +162,12 @@ func toMS(t time.Time) int64 { return t.UnixMilli() }
 
 func fromMS(ms int64) time.Time { return time.UnixMilli(ms).UTC() }
 
-// orNull stores the zero time as NULL.
+// orNull converts the zero time to NULL.
 func orNull(t time.Time) sql.NullInt64 {
 	return sql.NullInt64{Int64: t.UnixMilli(), Valid: !t.IsZero()}
 }
 
-// textOrNull stores nil as NULL.
+// textOrNull converts nil to NULL.
 func textOrNull(b []byte) sql.NullString { return sql.NullString{String: string(b), Valid: b != nil} }
 
 func boolInt(b bool) int {
@@ -177,10 +177,10 @@ func boolInt(b bool) int {
 	return 0
 }
 
-// timeMS is a time as a column of milliseconds since 1970, in which NULL is the zero time.
+// timeMS is a time in a column of milliseconds since 1970, with NULL as the zero time.
 type timeMS time.Time
 
-// intoTime returns a Scan destination that sets t.
+// intoTime returns a destination for Scan that sets t.
 func intoTime(t *time.Time) *timeMS { return (*timeMS)(t) }
 
 func (t *timeMS) Scan(column any) error {
@@ -195,10 +195,10 @@ func (t *timeMS) Scan(column any) error {
 	return nil
 }
 
-// durationMS is a duration as a column of milliseconds.
+// durationMS is a duration in a column of milliseconds.
 type durationMS time.Duration
 
-// intoDuration returns a Scan destination that sets d.
+// intoDuration returns a destination for Scan that sets d.
 func intoDuration(d *time.Duration) *durationMS { return (*durationMS)(d) }
 
 func (d *durationMS) Scan(column any) error {
@@ -210,10 +210,10 @@ func (d *durationMS) Scan(column any) error {
 	return nil
 }
 
-// nullableText is a text in which NULL is "".
+// nullableText is a text column with NULL as "".
 type nullableText string
 
-// intoText returns a Scan destination that sets s.
+// intoText returns a destination for Scan that sets s.
 func intoText(s *string) *nullableText { return (*nullableText)(s) }
 
 func (s *nullableText) Scan(column any) error {

@@ -21,14 +21,14 @@ import (
 )
 
 const (
-	// maxConflictTries bounds how often a transaction runs that conflicts with others.
+	// maxConflictTries is how often a transaction that conflicts with others is run.
 	maxConflictTries = 5
-	// maxOutage is how long a write waits for a PostgreSQL that restarts or fails over to another server.
+	// maxOutage is how long a write waits while PostgreSQL restarts or fails over to another server.
 	maxOutage   = 5 * time.Second
 	outagePause = 250 * time.Millisecond
 )
 
-// retry runs a write again while it conflicts with others or the database is briefly unreachable.
+// retry repeats a write while it conflicts with others or the database is briefly unreachable.
 func (s *Store) retry(ctx context.Context, once func() error) error {
 	start := time.Now()
 	for try := 1; ; try++ {
@@ -56,9 +56,9 @@ func (s *Store) retry(ctx context.Context, once func() error) error {
 	}
 }
 
-// dropIdle closes idle connections: they may lead to a server that has become the standby. Only one goroutine does it
-// at a time: while SetMaxIdleConns(0) closes them, another SetMaxIdleConns would let the pool reuse the list of those
-// to be closed, and connections in use would be closed instead.
+// dropIdle closes idle connections, because they may lead to a server that has become a standby. Only one goroutine
+// may do so at a time: while SetMaxIdleConns(0) closes connections, another SetMaxIdleConns would let the pool reuse
+// the list of connections to close, and connections in use would be closed instead.
 func (s *Store) dropIdle() {
 	if !s.dropping.TryLock() {
 		return
@@ -68,19 +68,19 @@ func (s *Store) dropIdle() {
 	s.writes.SetMaxIdleConns(maxConns)
 }
 
-// isConflict reports whether the transaction has to run again after a serialization failure or a deadlock.
+// isConflict reports whether the transaction must run again after a serialization failure or a deadlock.
 func isConflict(err error) bool {
 	var pg *pgconn.PgError
 	return errors.As(err, &pg) && (pg.Code == "40001" || pg.Code == "40P01")
 }
 
-// isOutage reports whether PostgreSQL could not be reached, was lost or refuses writes for now. In these cases an
-// uncommitted transaction is rolled back.
+// isOutage reports whether PostgreSQL was unreachable, was lost or refuses writes for now. In all these cases it rolls
+// back an uncommitted transaction.
 func isOutage(err error) bool {
 	var refused *pgconn.PgError
 	if errors.As(err, &refused) {
 		switch refused.Code {
-		case "57P01", "57P02", "57P03", // it is shutting down, has crashed or is starting
+		case "57P01", "57P02", "57P03", // it is shutting down, has crashed or is starting up
 			"25006": // it has become the standby
 			return true
 		}
@@ -96,8 +96,8 @@ func isAny(err error, targets ...error) bool {
 	return slices.ContainsFunc(targets, func(target error) bool { return errors.Is(err, target) })
 }
 
-// isUnavailable reports whether a write failed because of the database's state rather than its own content, so that it
-// may succeed later.
+// isUnavailable reports whether a write failed because of the state of the database rather than its own content, so
+// that it may succeed later.
 func isUnavailable(err error) bool {
 	var pg *pgconn.PgError
 	var lite *sqlite.Error
@@ -118,7 +118,8 @@ func isUnavailable(err error) bool {
 	return false
 }
 
-// markUnavailable wraps sessions.ErrUnavailable around an error that isUnavailable, for which the relay waits.
+// markUnavailable wraps an error for which isUnavailable is true with sessions.ErrUnavailable, so that the relay
+// retries.
 func markUnavailable(err error) error {
 	if isUnavailable(err) {
 		return fmt.Errorf("%w: %w", sessions.ErrUnavailable, err)
@@ -126,27 +127,27 @@ func markUnavailable(err error) error {
 	return err
 }
 
-// errUnknownOutcome is returned for a transaction that may or may not have been committed.
+// errUnknownOutcome is returned for a transaction that may or may not have committed.
 var errUnknownOutcome = errors.New(
-	"the database was lost during a commit, and did not return in time to report its outcome")
+	"the connection was lost during a commit, and the database did not return in time to report the outcome")
 
 const currentTransaction = `SELECT pg_current_xact_id_if_assigned()::text`
 
-// commit commits a transaction of PostgreSQL. If the connection is lost meanwhile, the commit may have succeeded.
-// commit then finds that out, since a transaction that runs again would find its own changes.
+// commit commits a PostgreSQL transaction. If the connection is lost during the commit, it finds out whether the
+// commit succeeded, because a transaction that ran again would find its own changes.
 func (s *Store) commit(ctx context.Context, tx *sql.Tx) error {
 	if !s.tracksCommits {
 		return preventRetry(tx.Commit())
 	}
-	id, err := queryValue[sql.NullString](ctx, tx, currentTransaction) // NULL if nothing was written
+	id, err := queryValue[sql.NullString](ctx, tx, currentTransaction) // NULL if the transaction wrote nothing
 	if err != nil {
 		return errors.Join(err, ignoreDone(tx.Rollback()))
 	}
 	return s.settleCommit(ctx, id, tx.Commit())
 }
 
-// settleCommit returns the error of a commit of the transaction id, which is NULL if nothing was written, or nil if it
-// was committed nevertheless.
+// settleCommit returns the error of committing transaction id, or nil if the transaction was committed despite the
+// error. id is NULL if the transaction wrote nothing.
 func (s *Store) settleCommit(ctx context.Context, id sql.NullString, err error) error {
 	if err == nil || !id.Valid || isConflict(err) || !isOutage(err) && ctx.Err() == nil {
 		return err
@@ -165,7 +166,7 @@ func (s *Store) commitOutcome(ctx context.Context, id string, lost error) error 
 			return nil
 		case err == nil && status.String == "aborted":
 			return lost
-		case err != nil && !isOutage(err) && ctx.Err() == nil: // the server no longer knows
+		case err != nil && !isOutage(err) && ctx.Err() == nil: // the server no longer remembers it
 			return errors.Join(errUnknownOutcome, opaqueError{lost}, err)
 		}
 		select { // unreachable, or the transaction is still in progress
@@ -176,7 +177,7 @@ func (s *Store) commitOutcome(ctx context.Context, id string, lost error) error 
 	}
 }
 
-// preventRetry keeps a commit of unknown outcome from running again.
+// preventRetry keeps a commit with an unknown outcome from being repeated.
 func preventRetry(err error) error {
 	if err != nil && !isConflict(err) && isOutage(err) {
 		return errors.Join(errUnknownOutcome, opaqueError{err})
@@ -184,7 +185,8 @@ func preventRetry(err error) error {
 	return err
 }
 
-// opaqueError has the text of an error and does not unwrap to it: a write of unknown outcome must not be retried.
+// opaqueError has the text of an error but does not unwrap to it, because a write with an unknown outcome must not be
+// retried.
 type opaqueError struct{ err error }
 
 func (e opaqueError) Error() string { return e.err.Error() }

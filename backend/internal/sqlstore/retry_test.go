@@ -24,7 +24,7 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// If several servers start at once on an empty database, one of them migrates it and all of them serve.
+// If several servers start on an empty database at the same time, one migrates it and all of them serve.
 func TestOpen_ConcurrentServersMigrateOnce(t *testing.T) {
 	enginetest.EachBlank(t, func(t *testing.T, database func(t *testing.T) string) {
 		for range 20 {
@@ -51,7 +51,7 @@ func TestOpen_ConcurrentServersMigrateOnce(t *testing.T) {
 	})
 }
 
-// onPostgres returns a migrated database.
+// onPostgres returns a migrated store on PostgreSQL.
 func onPostgres(t *testing.T) string {
 	t.Helper()
 	where := enginetest.Postgres(t).Database(t)
@@ -64,14 +64,14 @@ func someone(id string) account.Account {
 		PrivacyAccepted: time.Now(), CreatedAt: time.Now()}
 }
 
-// cutter is a proxy to PostgreSQL that cuts connections at their commits.
+// cutter is a proxy to PostgreSQL that closes connections at commits.
 type cutter struct {
-	to     string       // the server's socket
-	before atomic.Int32 // how many to cut before the server receives the commit
-	after  atomic.Int32 // how many to cut after the commit, before the client has the answer
+	to     string       // the address of the server's socket
+	before atomic.Int32 // how many connections to close before the server receives the commit
+	after  atomic.Int32 // how many connections to close after the commit, before the client has the response
 }
 
-// way returns the address of a database through the cutter.
+// way returns the address of a database behind the proxy.
 func (c *cutter) way(t *testing.T, database string) string {
 	t.Helper()
 	u, err := url.Parse(database)
@@ -114,7 +114,7 @@ func (c *cutter) carry(client net.Conn) {
 		for {
 			n, err := server.Read(buf)
 			if err != nil || cut.Load() {
-				return // the commit was answered
+				return // the commit was acknowledged
 			}
 			if _, err := client.Write(buf[:n]); err != nil {
 				return
@@ -137,7 +137,7 @@ func (c *cutter) carry(client net.Conn) {
 			return
 		}
 		if cut.Load() {
-			_, _ = io.Copy(io.Discard, client) // until the answer has arrived
+			_, _ = io.Copy(io.Discard, client) // until the response has arrived
 			return
 		}
 	}
@@ -152,7 +152,7 @@ func take(n *atomic.Int32) bool {
 	}
 }
 
-// A connection lost at the commit leaves no doubt: a committed transaction succeeds, any other runs again.
+// Losing the connection at the commit leaves no doubt: a committed transaction succeeds, and any other runs again.
 func TestCommit_ConnectionLost(t *testing.T) {
 	where := onPostgres(t)
 	c := &cutter{}
@@ -161,22 +161,22 @@ func TestCommit_ConnectionLost(t *testing.T) {
 	for name, at := range map[string]*atomic.Int32{"before": &c.before, "after": &c.after} {
 		at.Store(1)
 		if err := s.InsertAccount(t.Context(), someone(name)); err != nil {
-			t.Errorf("cut %s the commit: %v", name, err)
+			t.Errorf("connection closed %s the commit: %v", name, err)
 		}
 		if left := at.Load(); left != 0 {
-			t.Fatalf("nothing was cut %s the commit", name)
+			t.Fatalf("no connection was closed %s the commit", name)
 		}
 		if _, err := s.AccountByID(t.Context(), name); err != nil {
-			t.Errorf("cut %s the commit: %v", name, err)
+			t.Errorf("connection closed %s the commit: the account is missing: %v", name, err)
 		}
 	}
 	err := s.InsertAccount(t.Context(), someone("before"))
 	if !errors.Is(err, account.ErrEmailTaken) {
-		t.Errorf("a second account with the address: %v", err)
+		t.Errorf("a second account with the address: got %v, want ErrEmailTaken", err)
 	}
 }
 
-// terminate ends every connection to a database, as a restart does.
+// terminate closes every connection to a database, as a restart would.
 func terminate(t *testing.T, db *sql.DB) {
 	t.Helper()
 	_, err := db.ExecContext(t.Context(),
@@ -186,7 +186,7 @@ func terminate(t *testing.T, db *sql.DB) {
 	}
 }
 
-// A server that ends connections, or refuses writes because another one took over, only delays a write.
+// If a server closes connections, or refuses writes because another server took over, a write is only delayed.
 func TestWrite_SurvivesPostgresRestart(t *testing.T) {
 	where := onPostgres(t)
 	s, db := openStore(t, where), enginetest.Connect(t, where)
@@ -201,7 +201,7 @@ func TestWrite_SurvivesPostgresRestart(t *testing.T) {
 		return err
 	})
 	if err != nil || runs != 2 {
-		t.Errorf("terminated: %d runs, %v", runs, err)
+		t.Errorf("after termination: got %d runs, %v; want 2", runs, err)
 	}
 	readOnly := func(value string) {
 		if _, err := db.ExecContext(t.Context(),
@@ -223,12 +223,12 @@ func TestWrite_SurvivesPostgresRestart(t *testing.T) {
 		return err
 	})
 	if err != nil || runs < 3 {
-		t.Errorf("read-only for a while: %d runs, %v", runs, err)
+		t.Errorf("after a read-only period: got %d runs, %v; want at least 3", runs, err)
 	}
 }
 
-// Failures because of the database are distinguished from failures because of the row: the relay retries the former and
-// gives up on the latter.
+// Failures of the database are distinguished from failures of a row: the relay retries the former and gives up on the
+// latter.
 func TestAppendEvents_ReportsUnavailableDatabase(t *testing.T) {
 	where := onPostgres(t)
 	s, db := openStore(t, where), enginetest.Connect(t, where)
@@ -246,18 +246,18 @@ func TestAppendEvents_ReportsUnavailableDatabase(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if err := s.AppendEvents(ctx, rows, sessions.DefaultQuota); !errors.Is(err, sessions.ErrUnavailable) {
-		t.Errorf("a locked table: %v", err)
+		t.Errorf("a locked table: got %v, want ErrUnavailable", err)
 	}
 	if err := lock.Rollback(); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.AppendEvents(t.Context(), rows, sessions.DefaultQuota); !errors.Is(err, sessions.ErrNotFound) ||
 		errors.Is(err, sessions.ErrUnavailable) {
-		t.Errorf("a session that does not exist: %v", err)
+		t.Errorf("an unknown session: got %v, want only ErrNotFound", err)
 	}
 }
 
-// A removed database is reported, although open connections to it may still work.
+// Ping reports a removed database, although open connections to it may still work.
 func TestPing_RemovedDatabase(t *testing.T) {
 	eachEngine(t, func(t *testing.T, database func(t *testing.T) string) {
 		where := database(t)
@@ -277,7 +277,7 @@ func TestPing_RemovedDatabase(t *testing.T) {
 				t.Fatal(err)
 			}
 			if s.Ping(t.Context()) == nil {
-				t.Error("Ping succeeds although another file is in its place")
+				t.Error("Ping succeeds although another file has replaced the database")
 			}
 			return
 		}

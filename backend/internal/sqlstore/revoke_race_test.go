@@ -13,8 +13,8 @@ import (
 	"github.com/service-dev/service/packaging/enginetest"
 )
 
-// A code that is redeemed while all links are being revoked leaves no link behind: whichever comes first, the other
-// sees it.
+// A code that is redeemed while all links are being revoked leaves no link behind: whichever transaction is second
+// sees the first.
 func TestRevokeLinks_IncludesConcurrentRedemption(t *testing.T) {
 	now := time.Now()
 	token := account.MailToken{Hash: "m", AccountID: "ada", Purpose: "reset", Email: "ada@example.com", CreatedAt: now,
@@ -47,10 +47,10 @@ func TestRevokeLinks_IncludesConcurrentRedemption(t *testing.T) {
 			ok(s.InsertCode(t.Context(), link.Code{DeviceHash: "d", UserHash: "u", State: link.Pending, CreatedAt: now,
 				ExpiresAt: now.Add(time.Hour)}, audit.Trace{}))
 			if moved, err := s.Decide(t.Context(), "u", link.Approved, "ada", now, audit.Trace{}); err != nil || !moved {
-				t.Fatalf("approve: %v, %v", moved, err)
+				t.Fatalf("approve: got %v, %v", moved, err)
 			}
 			revoked := make(chan error, 1)
-			// The redeeming transaction pauses after its first statement until the other one waits for it.
+			// The redeeming transaction pauses after its first statement until the other transaction waits for it.
 			ok(sqlstore.Write(s, t.Context(), func(tx *sql.Tx) error {
 				_, err := tx.ExecContext(t.Context(),
 					`UPDATE device_codes SET state = 'redeemed' WHERE device_hash = 'd' AND state = 'approved'`)
@@ -63,13 +63,13 @@ func TestRevokeLinks_IncludesConcurrentRedemption(t *testing.T) {
 			ok(<-revoked)
 			l, err := s.LinkByToken(t.Context(), "t")
 			if err != nil || l.RevokedAt.IsZero() {
-				t.Errorf("the link outlives the revocation of all: %v", err)
+				t.Errorf("the link survived the revocation of all links: %v", err)
 			}
 		})
 	}
 }
 
-// waitForLock returns once a transaction waits for another.
+// waitForLock returns once a transaction is waiting for another.
 func waitForLock(t *testing.T, db *sql.DB) {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
@@ -83,5 +83,5 @@ func waitForLock(t *testing.T, db *sql.DB) {
 			return
 		}
 	}
-	t.Fatal("no transaction waits")
+	t.Fatal("no transaction is waiting for a lock")
 }

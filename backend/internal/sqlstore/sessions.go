@@ -14,8 +14,8 @@ import (
 const sessionColumns = `id, account_id, link_id, app_id, platform, device_model, created_at, last_active_at, expires_at,
 	closed_at, last_seq, first_seq`
 
-// effectiveSessions are sessions as all readers see them: a session ends with the link that created it and is closed
-// while its account is not active. A process that revokes a link therefore need not know about sessions.
+// effectiveSessions are sessions as all readers see them: a session ends with the link that created it, and is closed
+// while its account is not active. So a process that revokes a link does not need to know about sessions.
 const effectiveSessions = `(SELECT s.id, s.account_id, s.link_id, s.app_id, s.platform, s.device_model, s.created_at,
 		s.last_active_at, CASE WHEN l.expires_at < s.expires_at THEN l.expires_at ELSE s.expires_at END AS expires_at,
 		COALESCE(s.closed_at, l.revoked_at, CASE WHEN a.state <> 'active' THEN s.last_active_at END) AS closed_at,
@@ -31,13 +31,13 @@ func scanSession(row scanner) (s sessions.Session, err error) {
 	return s, err
 }
 
-// querySession returns sessions.ErrNotFound if there is no row.
+// querySession returns sessions.ErrNotFound if the query returns no row.
 func querySession(ctx context.Context, q querier, query string, args ...any) (sessions.Session, error) {
 	return queryOne(ctx, q, sessions.ErrNotFound, scanSession, query, args...)
 }
 
-// MintSession resumes the current open session of the key, or inserts m.New and makes it current. former is the device
-// model that the session had before.
+// MintSession resumes the current open session of the key, or inserts m.New and makes it current. former is the
+// session's device model before the call.
 func (s *Store) MintSession(
 	ctx context.Context, m sessions.Mint,
 ) (got sessions.Session, created bool, former string, err error) {
@@ -48,7 +48,7 @@ func (s *Store) MintSession(
 	return got, created, former, err
 }
 
-// maxMintRounds bounds how often another call may intervene (on PostgreSQL; SQLite has a single writer).
+// maxMintRounds is how often other calls may intervene on PostgreSQL. SQLite has a single writer.
 const maxMintRounds = 20
 
 func mint(ctx context.Context, tx *sql.Tx, m sessions.Mint) (sessions.Session, bool, string, error) {
@@ -76,7 +76,7 @@ func mint(ctx context.Context, tx *sql.Tx, m sessions.Mint) (sessions.Session, b
 	return sessions.Session{}, false, "", errors.New("insert session: concurrent calls kept intervening")
 }
 
-// resume extends the current open session. The first UPDATE locks the row, so former and the result are consistent.
+// resume extends the current open session. The first UPDATE locks the row, so former matches the result.
 func resume(ctx context.Context, tx *sql.Tx, m sessions.Mint) (got sessions.Session, former string, err error) {
 	n := m.New
 	got, err = querySession(ctx, tx, `UPDATE sessions SET last_active_at = $1, expires_at = $2
@@ -111,8 +111,8 @@ func insertCurrent(ctx context.Context, tx *sql.Tx, m sessions.Mint) (bool, erro
 		toMS(n.CreatedAt), toMS(n.LastActive), toMS(n.ExpiresAt))
 }
 
-// checkMintRate returns a *sessions.PacedError if the account created as many sessions as it may within the last
-// minute. It locks the account, so that several processes share one count.
+// checkMintRate returns a *sessions.PacedError if the account has already created its limit of sessions within the
+// last minute. It locks the account, so that several processes share one count.
 func checkMintRate(ctx context.Context, tx *sql.Tx, m sessions.Mint) error {
 	if m.PerMinute == 0 {
 		return nil
@@ -120,7 +120,7 @@ func checkMintRate(ctx context.Context, tx *sql.Tx, m sessions.Mint) error {
 	if err := lockProjects(ctx, tx, m.New.Owner.AccountID); err != nil {
 		return err
 	}
-	// The oldest session that counts against the limit.
+	// This is the oldest session that counts towards the limit.
 	created, err := queryValue[int64](ctx, tx, `SELECT created_at FROM sessions WHERE account_id = $1 AND created_at > $2
 		ORDER BY created_at DESC LIMIT 1 OFFSET $3`, m.New.Owner.AccountID, toMS(m.Now.Add(-time.Minute)), m.PerMinute-1)
 	switch {
@@ -132,12 +132,12 @@ func checkMintRate(ctx context.Context, tx *sql.Tx, m sessions.Mint) error {
 	return &sessions.PacedError{Wait: fromMS(created).Add(time.Minute).Sub(m.Now)}
 }
 
-// Session returns sessions.ErrNotFound if there is none.
+// Session returns sessions.ErrNotFound for an unknown session.
 func (s *Store) Session(ctx context.Context, id string) (sessions.Session, error) {
 	return querySession(ctx, s.reads, selectSessions+`id = $1`, id)
 }
 
-// maxListed bounds a list, since an account may have any number of sessions.
+// maxListed limits a list, because an account may have any number of sessions.
 const maxListed = 500
 
 // OpenSessions lists an account's open sessions, newest first.
@@ -146,7 +146,7 @@ func (s *Store) OpenSessions(ctx context.Context, accountID string, now time.Tim
 		ORDER BY created_at DESC, id LIMIT $3`, accountID, toMS(now), maxListed)
 }
 
-// SomeSessions returns those of the sessions that exist, in any order. ids may be a few hundred.
+// SomeSessions returns the given sessions that exist, in any order. ids may have a few hundred elements.
 func (s *Store) SomeSessions(ctx context.Context, ids []string) ([]sessions.Session, error) {
 	if len(ids) == 0 {
 		return nil, nil
@@ -162,8 +162,8 @@ func listSessions(ctx context.Context, q querier, condition string, args ...any)
 	return list, nil
 }
 
-// CloseSession closes a session, revokes its secrets and deletes its rows and its assistant script. It reports whether
-// this call closed it.
+// CloseSession closes a session, revokes its secrets and deletes its rows and its assistant script. It returns true if
+// this call closed the session.
 func (s *Store) CloseSession(
 	ctx context.Context, id string, now time.Time,
 ) (got sessions.Session, closed bool, err error) {
@@ -192,7 +192,7 @@ func (s *Store) CloseSession(
 		return err
 	})
 	for more := err == nil; more; {
-		// If this fails, nobody reads the rows that are left, and the next sweep deletes them.
+		// If this fails, the remaining rows are invisible to readers, and the next sweep deletes them.
 		if more, err = s.purgeLog(ctx, id); err != nil {
 			return got, closed, nil
 		}
@@ -217,7 +217,7 @@ func (s *Store) SetSessionModel(ctx context.Context, id, model string, now time.
 	return err
 }
 
-// AddSessionSecret stores the hash of an app secret. Beyond sessions.MaxSecrets it deletes the oldest.
+// AddSessionSecret stores the hash of an app secret. It deletes the oldest secrets beyond sessions.MaxSecrets.
 func (s *Store) AddSessionSecret(ctx context.Context, sessionID, hash string, now time.Time) error {
 	return s.write(ctx, func(tx *sql.Tx) error {
 		return execAll(ctx, tx, "insert session secret",
@@ -228,8 +228,8 @@ func (s *Store) AddSessionSecret(ctx context.Context, sessionID, hash string, no
 	})
 }
 
-// HasSessionSecret reports whether the session has this secret. Closing a session revokes its secrets, yet the holder
-// of one may learn that the session is closed; a revoked secret of an open session is not accepted.
+// HasSessionSecret reports whether the session has this secret. Closing a session revokes its secrets, but a holder of
+// one may still learn that the session is closed. A revoked secret of an open session is not accepted.
 func (s *Store) HasSessionSecret(ctx context.Context, sessionID, hash string) (bool, error) {
 	return hasRow(ctx, s.reads, `SELECT 1 FROM session_secrets x JOIN sessions s ON s.id = x.session_id
 		WHERE x.session_id = $1 AND x.hash = $2 AND (x.revoked_at IS NULL OR s.closed_at IS NOT NULL)`, sessionID, hash)

@@ -15,11 +15,12 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// AppendEvents inserts the rows in one transaction. Within a session they keep their order and get the next numbers; an
-// existing row keeps its number and is marked as a duplicate. Rows of unknown sessions fail with sessions.ErrNotFound;
-// those of a closed session are numbered and not stored. Over a quota the oldest rows are deleted.
+// AppendEvents inserts the rows in one transaction. Rows of a session keep their order and get the next numbers. A row
+// that already exists keeps its number and is marked as a duplicate. Rows of an unknown session fail with
+// sessions.ErrNotFound; rows of a closed session get numbers but are not stored. Over a quota the oldest rows are
+// deleted.
 func (s *Store) AppendEvents(ctx context.Context, rows []sessions.Row, q sessions.Quota) error {
-	// One session at a time, in a fixed order, so that two writers cannot deadlock.
+	// Handle one session at a time, in a fixed order, so that two writers cannot deadlock.
 	order := sortedIndex(rows, compareSessions)
 	var over []string // accounts over their quota
 	err := s.write(ctx, func(tx *sql.Tx) error {
@@ -58,7 +59,7 @@ func (s *Store) AppendEvents(ctx context.Context, rows []sessions.Row, q session
 
 func compareSessions(a, b *sessions.Row) int { return strings.Compare(a.SessionID, b.SessionID) }
 
-// appendTo inserts the rows of one session and returns by how many bytes its log grew.
+// appendTo inserts the rows of one session and returns by how many bytes the log grew.
 func appendTo(
 	ctx context.Context, tx *sql.Tx, id string, rows []sessions.Row, which []int, q sessions.Quota,
 ) (account string, grown int64, err error) {
@@ -101,7 +102,7 @@ func appendTo(
 	return l.account, l.bytes - before.bytes, saveTrimmed(ctx, tx, id, l)
 }
 
-// appendRow inserts a row as the next one unless it exists.
+// appendRow inserts a row with the next number, unless it already exists.
 func appendRow(ctx context.Context, tx *sql.Tx, id string, l *logState, r *sessions.Row) error {
 	e := &r.Event
 	r.Duplicate = false
@@ -127,7 +128,7 @@ func appendRow(ctx context.Context, tx *sql.Tx, id string, l *logState, r *sessi
 	return nil
 }
 
-// numberOnly numbers rows of a closed session without storing them: they were on their way when its log was deleted.
+// numberOnly numbers rows of a closed session without storing them. They were in flight when its log was deleted.
 func numberOnly(ctx context.Context, tx *sql.Tx, id string, l logState, rows []sessions.Row, which []int) error {
 	for _, i := range which {
 		l.last++
@@ -144,17 +145,17 @@ func scanEvent(row scanner) (e glasses.Event, err error) {
 	return e, err
 }
 
-// visible selects the rows of a log that readers see.
+// visible selects the rows of a log that readers can see.
 const visible = `seq >= (SELECT first_seq FROM sessions WHERE id = $1)`
 
-// SessionEvents returns up to limit rows with seq above since, in order. Rows are numbered without gaps: if the first
-// is not the one after since, those between were deleted.
+// SessionEvents returns up to limit rows with seq above since, in order. Row numbers have no gaps: if the first row is
+// not since+1, the rows between were deleted.
 func (s *Store) SessionEvents(ctx context.Context, sessionID string, since int64, limit int) ([]glasses.Event, error) {
 	return queryAll(ctx, s.reads, scanEvent, `SELECT `+eventColumns+` FROM events
 		WHERE session_id = $1 AND seq > $2 AND `+visible+` ORDER BY seq LIMIT $3`, sessionID, since, limit)
 }
 
-// saveState stores the state of a session whose log is locked; nil means that it did not change.
+// saveState stores the state of a session whose log is locked. A nil state has not changed.
 func saveState(ctx context.Context, tx *sql.Tx, id string, state *sessions.State) error {
 	if state == nil {
 		return nil
@@ -167,8 +168,8 @@ func saveState(ctx context.Context, tx *sql.Tx, id string, state *sessions.State
 		ON CONFLICT (session_id) DO UPDATE SET body = excluded.body`, id, string(body))
 }
 
-// Memory returns the last display command of a session whose result was ok, even if its row was deleted over a quota,
-// and the state that came with the latest row that had one.
+// Memory returns a session's last display command that succeeded, even if its row was deleted over a quota, and the
+// state from the latest row that had one.
 func (s *Store) Memory(ctx context.Context, sessionID string) (sessions.Memory, error) {
 	display, err := s.lastDisplay(ctx, sessionID)
 	if err != nil {

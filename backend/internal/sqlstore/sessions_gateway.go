@@ -8,7 +8,7 @@ import (
 	"github.com/service-dev/service/backend/internal/sessions"
 )
 
-// SetAssistantScript replaces the script of a session, or returns sessions.ErrClosed or sessions.ErrNotFound.
+// SetAssistantScript replaces the script of a session. The error may be sessions.ErrClosed or sessions.ErrNotFound.
 func (s *Store) SetAssistantScript(ctx context.Context, id, script string) error {
 	return s.writeOpen(ctx, id, "set assistant script", stmt(`INSERT INTO session_scripts (session_id, body)
 		VALUES ($1, $2)
@@ -21,8 +21,8 @@ func (s *Store) AssistantScript(ctx context.Context, id string) (string, error) 
 	return script, replaceNoRows(err, nil)
 }
 
-// AddGatewayToken stores the hash of a token that is valid until ends. It deletes those of the session that are over,
-// and beyond sessions.MaxSecrets the oldest.
+// AddGatewayToken stores the hash of a token that is valid until ends. It deletes the session's expired tokens, and
+// the oldest beyond sessions.MaxSecrets.
 func (s *Store) AddGatewayToken(ctx context.Context, id, hash string, now, ends time.Time) error {
 	return s.writeOpen(ctx, id, "insert gateway token",
 		stmt(`INSERT INTO session_gateway_tokens (hash, session_id, expires_at) VALUES ($1, $2, $3)`, hash, id, toMS(ends)),
@@ -32,14 +32,14 @@ func (s *Store) AddGatewayToken(ctx context.Context, id, hash string, now, ends 
 			id, toMS(now), hash, sessions.MaxSecrets, sessions.MaxSecrets-1))
 }
 
-// SessionByGatewayToken returns the open session of a token that is valid, or sessions.ErrBadSecret.
+// SessionByGatewayToken returns the open session of a valid token, or sessions.ErrBadSecret.
 func (s *Store) SessionByGatewayToken(ctx context.Context, hash string, now time.Time) (sessions.Session, error) {
 	return queryOne(ctx, s.reads, sessions.ErrBadSecret, scanSession, selectSessions+`closed_at IS NULL AND expires_at > $2
 		AND id = (SELECT session_id FROM session_gateway_tokens WHERE hash = $1 AND expires_at > $2)`, hash, toMS(now))
 }
 
-// writeOpen changes what belongs to a session that is not closed. It locks the session's row, so that nothing is added
-// while the session is closed.
+// writeOpen changes data of a session that is not closed. It locks the session's row, so that nothing is added while
+// the session is being closed.
 func (s *Store) writeOpen(ctx context.Context, id, what string, statements ...statement) error {
 	return s.write(ctx, func(tx *sql.Tx) error {
 		l, err := lockLog(ctx, tx, id)
@@ -53,14 +53,14 @@ func (s *Store) writeOpen(ctx context.Context, id, what string, statements ...st
 	})
 }
 
-// endGateway deletes what the assistants of a session's apps had.
+// endGateway deletes the assistant script and the gateway tokens of a session.
 func endGateway(ctx context.Context, tx *sql.Tx, id string) error {
 	return execAll(ctx, tx, "delete gateway of session",
 		stmt(`DELETE FROM session_scripts WHERE session_id = $1`, id),
 		stmt(`DELETE FROM session_gateway_tokens WHERE session_id = $1`, id))
 }
 
-// sweepGateways deletes the scripts of sessions that were closed or not active since idle, and tokens that are over.
+// sweepGateways deletes expired tokens, and the scripts of sessions that were closed or inactive since idle.
 func (s *Store) sweepGateways(ctx context.Context, idle time.Time) error {
 	return s.write(ctx, func(tx *sql.Tx) error {
 		return execAll(ctx, tx, "sweep gateways of sessions",

@@ -13,20 +13,20 @@ import (
 )
 
 const (
-	// trimRows is how many rows one statement examines and deletes.
+	// trimRows is the maximum number of rows that one statement examines and deletes.
 	trimRows = 1000
-	// trimSlack is the part of a quota (1/trimSlack) that a trim frees in addition to the needed space, so that not
-	// every append trims.
+	// trimSlack is the part of a quota (1/trimSlack) that a trim frees beyond the needed space, so that not every append
+	// has to trim.
 	trimSlack = 100
-	// purgeRows is how many rows of a finished log one transaction deletes; appends wait no longer than that takes.
+	// purgeRows is how many rows of a finished log one transaction deletes, which limits how long appends wait.
 	purgeRows = 5000
 )
 
-// rowBytes computes sessions.Row.Bytes of a stored row.
+// rowBytes computes sessions.Row.Bytes for a stored row.
 var rowBytes = `OCTET_LENGTH(body) + OCTET_LENGTH(type) + OCTET_LENGTH(frame_id) + ` +
 	strconv.Itoa(sessions.RowOverhead)
 
-// logState is the state of an event log in its session's row. Numbers have no gaps: all from first to last exist.
+// logState is the state of an event log, as stored in its session's row. All numbers from first to last exist.
 type logState struct {
 	account     string
 	first, last int64
@@ -36,8 +36,8 @@ type logState struct {
 
 func (l *logState) rows() int64 { return l.last - l.first + 1 }
 
-// lockLog returns the state of a session's log and locks the session's row until the transaction ends, so that numbers
-// are unique and without gaps even with several writers.
+// lockLog returns the state of a session's log and locks the session's row until the transaction ends, so that row
+// numbers stay unique and without gaps even with several writers.
 func lockLog(ctx context.Context, tx *sql.Tx, id string) (l logState, err error) {
 	l, err = queryOne(ctx, tx, sessions.ErrNotFound, func(row scanner) (l logState, err error) {
 		err = row.Scan(&l.account, &l.first, &l.last, &l.bytes, &l.closed)
@@ -50,18 +50,18 @@ func lockLog(ctx context.Context, tx *sql.Tx, id string) (l logState, err error)
 	return l, nil
 }
 
-// addAccountBytes changes the size of all logs of an account and returns it. A caller that also locks logs locks them
-// first.
+// addAccountBytes changes the total size of an account's logs and returns it. A caller that also locks logs must lock
+// them first.
 func addAccountBytes(ctx context.Context, tx *sql.Tx, accountID string, delta int64) (total int64, err error) {
 	total, err = queryValue[int64](ctx, tx, `INSERT INTO account_logs (account_id, bytes) VALUES ($1, $2)
 		ON CONFLICT (account_id) DO UPDATE SET bytes = account_logs.bytes + excluded.bytes RETURNING bytes`, accountID, delta)
 	if err != nil {
-		return 0, fmt.Errorf("add to size of event logs: %w", err)
+		return 0, fmt.Errorf("update size of event logs: %w", err)
 	}
 	return total, nil
 }
 
-// trimLog deletes the oldest rows of a locked log, at least that many rows and bytes. The caller saves l.
+// trimLog deletes at least the given number of rows and bytes from a locked log, oldest first. The caller must save l.
 func trimLog(ctx context.Context, tx *sql.Tx, id string, l *logState, rows, bytes int64) error {
 	for (rows > 0 || bytes > 0) && l.first <= l.last {
 		cut, size, err := oldestRows(ctx, tx, id, l.first, rows, bytes)
@@ -82,7 +82,7 @@ func trimLog(ctx context.Context, tx *sql.Tx, id string, l *logState, rows, byte
 }
 
 // oldestRows selects the oldest rows until they reach the given count and total size, but at most trimRows. It returns
-// the number of the last one and their total size.
+// the number of the last row and their total size.
 func oldestRows(
 	ctx context.Context, tx *sql.Tx, id string, first, rows, bytes int64,
 ) (cut, size int64, err error) {
@@ -109,7 +109,7 @@ const okDisplay = `kind = 'request' AND type IN ('` + glasses.TypeDisplayShow + 
 	AND EXISTS (SELECT 1 FROM events x
 		WHERE x.session_id = r.session_id AND x.frame_id = r.frame_id AND x.kind = 'result' AND x.ok = 1)`
 
-// keepDisplay keeps the last display command among the rows from first to cut, which will be deleted.
+// keepDisplay saves the last display command among the rows from first to cut, which will be deleted.
 func keepDisplay(ctx context.Context, tx *sql.Tx, id string, first, cut int64) error {
 	return execTx(ctx, tx, "keep last display", `INSERT INTO session_displays (session_id, `+eventColumns+`)
 		SELECT session_id, `+eventColumns+` FROM events r
@@ -119,7 +119,7 @@ func keepDisplay(ctx context.Context, tx *sql.Tx, id string, first, cut int64) e
 		body = excluded.body`, id, first, cut)
 }
 
-// saveTrimmed stores the state of a log some of whose rows were deleted.
+// saveTrimmed stores the state of a log after some of its rows were deleted.
 func saveTrimmed(ctx context.Context, tx *sql.Tx, id string, l logState) error {
 	return execTx(ctx, tx, "save state of event log", `UPDATE sessions SET first_seq = $2, last_seq = $3, log_bytes = $4,
 		oldest_at = (SELECT at FROM events WHERE session_id = $1 ORDER BY seq LIMIT 1) WHERE id = $1`,
@@ -127,7 +127,7 @@ func saveTrimmed(ctx context.Context, tx *sql.Tx, id string, l logState) error {
 }
 
 // trimAccount deletes the oldest rows of an account until its logs have at most limit bytes. Each transaction deletes
-// up to trimRows of the session with the oldest row.
+// up to trimRows rows of the session with the oldest row.
 func (s *Store) trimAccount(ctx context.Context, accountID string, limit int64) error {
 	for more := true; more; {
 		err := s.write(ctx, func(tx *sql.Tx) (err error) {
@@ -151,7 +151,7 @@ func trimOldestSession(ctx context.Context, tx *sql.Tx, accountID string, limit 
 	if err != nil {
 		return false, err
 	}
-	total, err := addAccountBytes(ctx, tx, accountID, 0) // read after the lock: another process may have trimmed
+	total, err := addAccountBytes(ctx, tx, accountID, 0) // read after the lock, because another process may have trimmed
 	over := total - limit
 	if err != nil || over <= 0 || l.bytes == 0 {
 		return over > 0, err
@@ -171,7 +171,7 @@ func trimOldestSession(ctx context.Context, tx *sql.Tx, accountID string, limit 
 	return over > size, err
 }
 
-// emptyLog hides the rows of a locked log from its readers; purgeLog then deletes them.
+// emptyLog hides the rows of a locked log from readers; purgeLog deletes them later.
 func emptyLog(ctx context.Context, tx *sql.Tx, id string, l logState) error {
 	err := execAll(ctx, tx, "empty event log",
 		stmt(`UPDATE sessions SET first_seq = last_seq + 1, log_bytes = 0 WHERE id = $1`, id),
@@ -184,7 +184,7 @@ func emptyLog(ctx context.Context, tx *sql.Tx, id string, l logState) error {
 	return err
 }
 
-// purgeLog deletes up to purgeRows rows that readers no longer see, and reports whether there may be more.
+// purgeLog deletes up to purgeRows rows that readers no longer see, and reports whether more may remain.
 func (s *Store) purgeLog(ctx context.Context, id string) (more bool, err error) {
 	err = s.write(ctx, func(tx *sql.Tx) error {
 		l, err := lockLog(ctx, tx, id)
@@ -202,8 +202,8 @@ func (s *Store) purgeLog(ctx context.Context, id string) (more bool, err error) 
 	return more, err
 }
 
-// SweepLogs deletes the rows and scripts of sessions that were closed or not active since idle, and rows of accounts
-// beyond the quota.
+// SweepLogs deletes the rows and scripts of sessions that were closed or inactive since idle, and the rows of accounts
+// over the quota.
 func (s *Store) SweepLogs(ctx context.Context, idle time.Time, q sessions.Quota) error {
 	if err := s.sweepGateways(ctx, idle); err != nil {
 		return err
@@ -253,10 +253,11 @@ func (s *Store) sweepLog(ctx context.Context, id string, idle time.Time) error {
 	return err
 }
 
-// subtractLogs subtracts a project's sessions from the size of the account's logs, before they are deleted with it.
+// subtractLogs subtracts a project's sessions from the size of the account's logs, before they are deleted with the
+// project.
 func subtractLogs(ctx context.Context, tx *sql.Tx, accountID, project string) error {
 	return execAll(ctx, tx, "subtract event logs",
-		// Locks the rows, so that nothing is appended between the sum and the deletion.
+		// Lock the rows, so that nothing is appended between the sum and the deletion.
 		stmt(`UPDATE sessions SET last_seq = last_seq WHERE account_id = $1 AND app_id = $2`, accountID, project),
 		stmt(`UPDATE account_logs SET bytes = bytes
 			- COALESCE((SELECT SUM(log_bytes) FROM sessions WHERE account_id = $1 AND app_id = $2), 0) WHERE account_id = $1`,

@@ -8,16 +8,16 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 )
 
-// stepper is a transaction of many statements. On PostgreSQL they are sent together, since a round trip costs more than
-// most of them do; on SQLite each runs by itself.
+// stepper is a transaction of many statements. PostgreSQL receives them in batches, because a round trip costs more
+// than most of the statements; on SQLite each runs separately.
 type stepper interface {
-	// exec runs statements, at the latest at the next query or at the end of the transaction.
+	// exec runs statements, no later than the next query or the end of the transaction.
 	exec(ctx context.Context, statements ...statement) error
 	// query calls row for each row of each statement, with the statement's index.
 	query(ctx context.Context, row func(i int, r scanner) error, statements ...statement) error
 }
 
-// writeSteps is write for a transaction of steps.
+// writeSteps is like write, for a transaction of steps.
 func (s *Store) writeSteps(ctx context.Context, f func(tx stepper) error) error {
 	if s.batches != nil {
 		return s.write(ctx, func(tx *sql.Tx) error { return f(oneByOne{tx}) })
@@ -32,7 +32,7 @@ func (s *Store) writeSteps(ctx context.Context, f func(tx stepper) error) error 
 	})
 }
 
-// oneByOne runs each statement by itself.
+// oneByOne runs each statement separately.
 type oneByOne struct{ tx *sql.Tx }
 
 func (o oneByOne) exec(ctx context.Context, statements ...statement) error {
@@ -49,13 +49,13 @@ func (o oneByOne) query(ctx context.Context, row func(int, scanner) error, state
 	return nil
 }
 
-// pipeline is a transaction of PostgreSQL whose statements wait to be sent together. Its first statement is BEGIN.
+// pipeline is a PostgreSQL transaction that collects statements and sends them together. Its first statement is BEGIN.
 type pipeline struct {
 	conn  *pgx.Conn
 	queue *pgx.Batch
 }
 
-// runPipeline runs f and commits. A transaction that fails is rolled back.
+// runPipeline runs f and commits. It rolls back a transaction that fails.
 func (s *Store) runPipeline(ctx context.Context, conn *pgx.Conn, f func(tx stepper) error) (err error) {
 	p := &pipeline{conn, &pgx.Batch{}}
 	p.queue.Queue("BEGIN")
@@ -63,7 +63,7 @@ func (s *Store) runPipeline(ctx context.Context, conn *pgx.Conn, f func(tx stepp
 		if !conn.IsClosed() && conn.PgConn().TxStatus() != 'I' {
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), maxOutage)
 			defer cancel()
-			_, _ = conn.Exec(ctx, "ROLLBACK") // if it fails, the pool discards the connection
+			_, _ = conn.Exec(ctx, "ROLLBACK") // if this fails, the pool discards the connection
 		}
 	}()
 	if err := f(p); err != nil {
@@ -86,7 +86,7 @@ func (s *Store) runPipeline(ctx context.Context, conn *pgx.Conn, f func(tx stepp
 	return s.settleCommit(ctx, id, err)
 }
 
-// send sends what waits and reads the results.
+// send sends the collected statements and reads their results.
 func (p *pipeline) send(ctx context.Context) error {
 	queue := p.queue
 	p.queue = &pgx.Batch{}

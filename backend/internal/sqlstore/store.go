@@ -1,5 +1,6 @@
-// Package sqlstore holds every SQL statement of the backend. One set of statements serves SQLite and PostgreSQL: times
-// are BIGINT milliseconds, JSON is TEXT, placeholders are $1. The package knows the features' types, not their rules.
+// Package sqlstore contains every SQL statement of the backend. SQLite and PostgreSQL share the statements: times are
+// BIGINT milliseconds, JSON is TEXT, placeholders are $1. The package knows the types of the features, but not their
+// rules.
 package sqlstore
 
 import (
@@ -16,14 +17,14 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// Store is an open database. Reads use a pool; every change goes through write or exec.
+// Store is an open database. Reads use a pool; every change uses write or exec.
 type Store struct {
 	reads         *sql.DB
 	writes        *sql.DB
-	batches       *batchWriter // of SQLite; nil on PostgreSQL, where each write has its own transaction
+	batches       *batchWriter // for SQLite; nil on PostgreSQL, where each write has its own transaction
 	credit        *batchQueue[*creditOp]
 	engine        string // sqlite | postgres
-	path          string // of a SQLite file
+	path          string // path of a SQLite file
 	file          os.FileInfo
 	tracksCommits bool // whether PostgreSQL can report the outcome of a transaction
 	dropping      sync.Mutex
@@ -31,17 +32,17 @@ type Store struct {
 	prepared sync.Map // *sql.Stmt of pointQuery, by text
 }
 
-// write runs f in a transaction, which is committed when write returns nil. f may run several times if the database or
-// another write of its batch requires that, so it must not keep state from one run to the next, and must return its
-// first error. It must not call write itself: on SQLite each would wait for the other. An insertion below a project or
-// an account that was deleted meanwhile fails with projects.ErrNotFound.
+// write runs f in a transaction that is committed before write returns nil. f may run several times if the database or
+// another write of its batch requires it, so it must keep no state between runs and must return its first error. It
+// must not call write itself: on SQLite the two would wait for each other. An insertion below a project or an account
+// that was deleted meanwhile fails with projects.ErrNotFound.
 func (s *Store) write(ctx context.Context, f func(tx *sql.Tx) error) error {
 	return s.retry(ctx, func() error { return s.writeOnce(ctx, f) })
 }
 
-// exec is like write for a single statement, and returns how many rows it changed. PostgreSQL then needs one round trip
-// instead of three; if the connection is lost, the statement may run again after it took effect. The error begins with
-// purpose.
+// exec is like write for a single statement, and returns how many rows it changed. On PostgreSQL it needs one round
+// trip instead of three, but if the connection is lost the statement may run again after it took effect. The error
+// starts with purpose.
 func (s *Store) exec(ctx context.Context, purpose, statement string, args ...any) (n int64, err error) {
 	if s.batches == nil {
 		var result sql.Result
@@ -72,8 +73,8 @@ func (s *Store) writeOnce(ctx context.Context, f func(tx *sql.Tx) error) error {
 	return s.commit(ctx, tx)
 }
 
-// pointRead returns the context for a read of one row. On SQLite such a read ends before it could be cancelled, and
-// watching a context costs as much as the read.
+// pointRead returns the context for reading one row. On SQLite such a read ends before it could be cancelled, and
+// watching a context costs as much as the read itself.
 func (s *Store) pointRead(ctx context.Context) context.Context {
 	if s.batches == nil || ctx.Err() != nil {
 		return ctx
@@ -81,8 +82,8 @@ func (s *Store) pointRead(ctx context.Context) context.Context {
 	return context.WithoutCancel(ctx)
 }
 
-// truncateJournal removes deleted data from SQLite's journal too, where an idle server would keep it indefinitely. A
-// long read prevents that; other writes wait a tenth of a second for one, no longer.
+// truncateJournal removes deleted data from SQLite's journal as well, where an idle server would keep it indefinitely.
+// A long read prevents that; truncateJournal blocks other writes for such a read for at most a tenth of a second.
 func (s *Store) truncateJournal(ctx context.Context) error {
 	if s.batches == nil {
 		return nil
@@ -109,12 +110,12 @@ func ignoreDone(err error) error {
 	return err
 }
 
-// isDuplicate reports whether a unique constraint refused a row.
+// isDuplicate reports whether a unique constraint rejected a row.
 func isDuplicate(err error) bool {
 	return isConstraint(err, "23505", sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY)
 }
 
-// isOrphan reports whether a foreign key refused a row.
+// isOrphan reports whether a foreign key rejected a row.
 func isOrphan(err error) bool {
 	return isConstraint(err, "23503", sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY)
 }

@@ -11,13 +11,13 @@ import (
 	"github.com/service-dev/service/backend/internal/telemetry"
 )
 
-// AddTelemetry inserts the new records and returns how many there were, in the fastest way of each engine: PostgreSQL
-// by COPY, SQLite row by row, because there one statement with many values is slower than many short ones.
+// AddTelemetry inserts the new records and returns their number. It uses the fastest way of each engine: COPY on
+// PostgreSQL, and single rows on SQLite, where one statement with many values is slower than many short ones.
 func (s *Store) AddTelemetry(ctx context.Context, b telemetry.Batch) (fresh int, err error) {
 	if s.batches == nil {
 		err := s.retry(ctx, func() error { return s.copyTelemetry(ctx, &b) })
 		switch {
-		case isDuplicate(err): // COPY inserts all or nothing
+		case isDuplicate(err): // COPY inserts either all rows or none
 			return s.addTelemetryAtOnce(ctx, &b)
 		case err != nil:
 			return 0, err
@@ -56,7 +56,7 @@ func addTelemetryRows(ctx context.Context, tx *sql.Tx, b *telemetry.Batch) (fres
 	return fresh, nil
 }
 
-// copyTelemetry inserts all of the records, or none if one of them exists.
+// copyTelemetry inserts all records, or none if one of them already exists.
 func (s *Store) copyTelemetry(ctx context.Context, b *telemetry.Batch) error {
 	conn, err := s.writes.Conn(ctx)
 	if err != nil {
@@ -80,7 +80,7 @@ func (s *Store) copyTelemetry(ctx context.Context, b *telemetry.Batch) error {
 	return nil
 }
 
-// addTelemetryAtOnce inserts the records that do not exist, with one statement on PostgreSQL.
+// addTelemetryAtOnce inserts the records that do not exist yet, with a single statement on PostgreSQL.
 func (s *Store) addTelemetryAtOnce(ctx context.Context, b *telemetry.Batch) (int, error) {
 	n := len(b.Records)
 	days, ats, ids := make([]int64, n), make([]int64, n), make([]int64, n)
@@ -99,19 +99,19 @@ func (s *Store) addTelemetryAtOnce(ctx context.Context, b *telemetry.Batch) (int
 	return int(fresh), err
 }
 
-// TelemetryOfDay counts an install's events of a day, up to limit.
+// TelemetryOfDay counts the events of an install on a day, up to limit.
 func (s *Store) TelemetryOfDay(ctx context.Context, of telemetry.Install, day int64, limit int) (int, error) {
 	return queryValue[int](ctx, s.reads, `SELECT COUNT(*) FROM
 		(SELECT 1 FROM telemetry_events WHERE day = $1 AND install_hash = $2 LIMIT $3) AS held`, day, int64(of), limit)
 }
 
-// TelemetryRows returns how many events there are; it reads a whole index.
+// TelemetryRows returns the number of events. It reads a whole index.
 func (s *Store) TelemetryRows(ctx context.Context) (int64, error) {
 	return queryValue[int64](ctx, s.reads, "SELECT COUNT(*) FROM telemetry_events")
 }
 
-// PurgeTelemetry deletes up to limit events of an install and returns how many. It lists the days, since they come
-// first in the key.
+// PurgeTelemetry deletes up to limit events of an install and returns how many it deleted. The query lists the days,
+// because the key starts with the day.
 func (s *Store) PurgeTelemetry(
 	ctx context.Context, of telemetry.Install, from, to int64, limit int,
 ) (int64, error) {
@@ -124,8 +124,8 @@ func (s *Store) PurgeTelemetry(
 			WHERE install_hash = $1 AND day IN `+placeholders(len(args)-2, 3)+` LIMIT $2)`, args...)
 }
 
-// SweepTelemetry deletes up to limit events from before an hour and returns how many. It examines two more days,
-// because an event may arrive a day before the time that it carries.
+// SweepTelemetry deletes up to limit events from before an hour and returns how many it deleted. It examines two more
+// days, because an event may arrive a day before its own time.
 func (s *Store) SweepTelemetry(ctx context.Context, before int64, limit int) (int64, error) {
 	return s.exec(ctx, "delete old events", `DELETE FROM telemetry_events WHERE (day, install_hash, id) IN
 		(SELECT day, install_hash, id FROM telemetry_events WHERE day <= $1 AND (at < $2 OR received_at < $2)

@@ -11,7 +11,7 @@ import (
 	wire "github.com/service-dev/service/proto/telemetry"
 )
 
-// usage returns a batch whose ids contain the millisecond, as version 7 UUIDs do, and end with these bytes.
+// usage returns a batch whose IDs start with the millisecond, like version 7 UUIDs, and end with these bytes.
 func usage(at time.Time, ends ...byte) telemetry.Batch {
 	b := telemetry.Batch{Install: 7, ReceivedAt: at.Truncate(time.Hour)}
 	for _, end := range ends {
@@ -24,16 +24,16 @@ func usage(at time.Time, ends ...byte) telemetry.Batch {
 	return b
 }
 
-// No column holds the exact time of an event, because it could be matched with the time of a link.
+// No column contains the exact time of an event, because it could be matched with the time of a link.
 func TestTelemetry_StoresHoursOnly(t *testing.T) {
 	eachEngine(t, func(t *testing.T, database func(t *testing.T) string) {
 		where := database(t)
 		s := openStore(t, where)
 		t.Cleanup(func() { s.Close() })
 		at := time.Date(2026, 1, 2, 3, 4, 5, 678e6, time.UTC)
-		for i, ends := range [][]byte{{1, 2}, {2, 3}} { // by COPY, and then without the existing ones
+		for i, ends := range [][]byte{{1, 2}, {2, 3}} { // with COPY, and then only the rows that are new
 			if n, err := s.AddTelemetry(t.Context(), usage(at, ends...)); err != nil || n != 2-i {
-				t.Fatalf("%d, %v", n, err)
+				t.Fatalf("got %d, %v; want only the new rows", n, err)
 			}
 		}
 		db := enginetest.Connect(t, where)
@@ -49,16 +49,16 @@ func TestTelemetry_StoresHoursOnly(t *testing.T) {
 			var id, happened, came int64
 			if err := rows.Scan(&id, &happened, &came); err != nil || uint64(id) != 0x80<<56+uint64(n)+1 || happened != hour ||
 				came != hour {
-				t.Errorf("%x of %d, arrived %d, %v", id, happened, came, err)
+				t.Errorf("got %x at %d, received at %d, %v", id, happened, came, err)
 			}
 		}
 		if err := rows.Err(); err != nil || n != 3 {
-			t.Errorf("%d rows, %v", n, err)
+			t.Errorf("got %d rows, %v; want 3", n, err)
 		}
 	})
 }
 
-// PostgreSQL aborts one of two transactions that wait for each other; a batch that it aborts is written again.
+// PostgreSQL aborts one of two transactions that wait for each other. An aborted batch is written again.
 func TestTelemetry_SurvivesDeadlock(t *testing.T) {
 	where := enginetest.Postgres(t).Database(t)
 	s := openStore(t, where)
@@ -91,11 +91,11 @@ func TestTelemetry_SurvivesDeadlock(t *testing.T) {
 			t.Fatal(err)
 		}
 		if time.Now().After(deadline) {
-			t.Fatal("the batch does not wait")
+			t.Fatal("the batch is not waiting for a lock")
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
-	_ = add(&b.Records[0]) // PostgreSQL aborts one of the two, which may be this one
+	_ = add(&b.Records[0]) // PostgreSQL aborts one of the two, possibly this one
 	if err := other.Rollback(); err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +104,7 @@ func TestTelemetry_SurvivesDeadlock(t *testing.T) {
 	}
 }
 
-// A batch that was not stored is not counted either.
+// A batch that was not stored is not counted.
 func TestTelemetry_CountsNoFailedBatch(t *testing.T) {
 	eachEngine(t, func(t *testing.T, database func(t *testing.T) string) {
 		s := openStore(t, database(t))
@@ -112,7 +112,7 @@ func TestTelemetry_CountsNoFailedBatch(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		if n, err := s.AddTelemetry(ctx, usage(time.Now(), 1)); err == nil || n != 0 {
-			t.Errorf("%d, %v", n, err)
+			t.Errorf("got %d, %v; want no rows and an error", n, err)
 		}
 	})
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/service-dev/service/backend/internal/audit"
 )
 
-// insertTrace inserts the trail line of a change in its transaction; the zero trace has none.
+// insertTrace inserts the trail line of a change in the transaction of that change. The zero trace has no line.
 func insertTrace(ctx context.Context, tx *sql.Tx, t audit.Trace, codeHash, linkID, accountID string) error {
 	if t.Empty() {
 		return nil
@@ -19,7 +19,7 @@ func insertTrace(ctx context.Context, tx *sql.Tx, t audit.Trace, codeHash, linkI
 	return insertTrail(ctx, tx, t.Line(codeHash, linkID, accountID))
 }
 
-// insertTrail leaves an existing line unchanged.
+// insertTrail does not change an existing line.
 func insertTrail(ctx context.Context, tx *sql.Tx, l audit.TrailLine) error {
 	return execTx(ctx, tx, "insert trail line", `INSERT INTO link_trail
 			(id, at, action, code_ref, link_ref, account_ref, address_ref)
@@ -27,7 +27,7 @@ func insertTrail(ctx context.Context, tx *sql.Tx, l audit.TrailLine) error {
 		l.ID, toMS(l.At), l.Action, l.Code, l.Link, l.Account, l.Address)
 }
 
-// AddTrail inserts a line on its own, about something that changed no row. For an existing line nothing is written.
+// AddTrail inserts a line by itself, about an event that changed no row. It does not change an existing line.
 func (s *Store) AddTrail(ctx context.Context, l audit.TrailLine) error {
 	known, err := hasRow(ctx, s.reads, "SELECT 1 FROM link_trail WHERE id = $1", l.ID)
 	if err != nil || known {
@@ -59,11 +59,11 @@ func (s *Store) Trail(ctx context.Context, f audit.TrailFilter) ([]audit.TrailLi
 	}, query, args...)
 }
 
-// maxTrailDeleted bounds the lines that one transaction deletes; other writes wait no longer than that takes.
+// maxTrailDeleted limits the lines deleted by one transaction, and so how long other writes wait.
 const maxTrailDeleted = 2000
 
-// SweepTrail deletes lines from before old and, of the lines that anybody can cause (audit.AnybodysTrail), the oldest
-// beyond keep. It returns how many.
+// SweepTrail deletes lines from before old. Of the lines that anybody can cause (audit.AnybodysTrail), it also deletes
+// the oldest beyond keep. It returns how many it deleted.
 func (s *Store) SweepTrail(ctx context.Context, old time.Time, keep int) (int64, error) {
 	deleted, err := s.deleteTrail(ctx, "at < $1", toMS(old))
 	if err != nil {
@@ -86,7 +86,7 @@ func (s *Store) SweepTrail(ctx context.Context, old time.Time, keep int) (int64,
 	return deleted + more, err
 }
 
-// deleteTrail deletes the lines that match a condition on $1.
+// deleteTrail deletes the lines that match a condition with the parameter $1.
 func (s *Store) deleteTrail(ctx context.Context, where string, at int64) (deleted int64, err error) {
 	for {
 		n, err := s.exec(ctx, "delete trail lines",

@@ -10,8 +10,8 @@ import (
 	"github.com/service-dev/service/packaging/enginetest"
 )
 
-// A sweep deletes more lines than one transaction may: old ones of every kind, and the oldest of those that anybody can
-// cause.
+// A sweep deletes more lines than one transaction may: old lines of every kind, and the oldest of the lines that
+// anybody can cause.
 func TestSweepTrail_InParts(t *testing.T) {
 	eachEngine(t, func(t *testing.T, database func(t *testing.T) string) {
 		where := database(t)
@@ -19,7 +19,7 @@ func TestSweepTrail_InParts(t *testing.T) {
 		t.Cleanup(func() { s.Close() })
 		db := enginetest.Connect(t, where)
 		defer db.Close()
-		// At 1..5000 every tenth line is an approval, at 10001..15000 every line is a code.
+		// At 1..5000 every tenth line is an approval; at 10001..15000 every line is a code.
 		for _, statement := range []string{`INSERT INTO link_trail (id, at, action, code_ref, link_ref, account_ref, address_ref)
 			WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000)
 			SELECT 'a' || i, i, CASE WHEN i % 10 = 0 THEN 'approve' ELSE 'view' END, '', '', '', '' FROM n`,
@@ -35,26 +35,26 @@ func TestSweepTrail_InParts(t *testing.T) {
 			want, left int64
 		}{{0, 9500, 0, 10_000}, {0, 7000, 2500, 7500}, {0, 100, 6900, 600}, {10_000, 100, 500, 100}} {
 			if n, err := s.SweepTrail(t.Context(), time.UnixMilli(c.old), c.keep); err != nil || n != c.want {
-				t.Errorf("%+v: %d dropped, %v", c, n, err)
+				t.Errorf("%+v: deleted %d, %v", c, n, err)
 			}
 			var left int64
 			if err := db.QueryRow("SELECT COUNT(*) FROM link_trail").Scan(&left); err != nil || left != c.left {
-				t.Errorf("%+v: %d left, %v", c, left, err)
+				t.Errorf("%+v: %d lines remain, %v", c, left, err)
 			}
 		}
 		if lines, err := s.Trail(t.Context(), audit.TrailFilter{}); err != nil || len(lines) != 100 ||
 			lines[99].At.UnixMilli() != 14_901 {
-			t.Errorf("%d lines, %v", len(lines), err)
+			t.Errorf("got %d lines, %v; want the latest 100", len(lines), err)
 		}
 	})
 }
 
-// The journal of a large transaction shrinks again.
+// The journal shrinks again after a large transaction.
 func TestJournal_ShrinksAfterSweep(t *testing.T) {
 	where := filepath.Join(t.TempDir(), "service.db")
 	s := openStore(t, where)
 	t.Cleanup(func() { s.Close() })
-	for i, size := range []int{100 << 20, 1, 1, 1} { // the journal restarts after it was copied
+	for i, size := range []int{100 << 20, 1, 1, 1} { // the journal restarts once it has been copied
 		if err := s.AddTrail(t.Context(), audit.TrailLine{ID: string(rune('a' + i)), At: time.Now(),
 			Code: string(make([]byte, size))}); err != nil {
 			t.Fatal(err)
@@ -62,6 +62,6 @@ func TestJournal_ShrinksAfterSweep(t *testing.T) {
 	}
 	info, err := os.Stat(where + "-wal")
 	if err != nil || info.Size() > 65<<20 {
-		t.Errorf("the journal has %d bytes, %v", info.Size(), err)
+		t.Errorf("the journal has %d bytes, %v; want at most 65 MiB", info.Size(), err)
 	}
 }

@@ -11,8 +11,7 @@ import (
 	"modernc.org/sqlite"
 )
 
-// openWriter opens a SQLite database for its batchWriter, with connections that differ from the driver's in three
-// ways:
+// openWriter opens a SQLite database for its batchWriter. Its connections differ from the driver's in three ways:
 //   - A statement that has begun runs to its end, even if its context ends. A context that has already ended still
 //     prevents a statement from starting: database/sql checks that.
 //   - After SQLite rolled a transaction back by itself, further statements fail with errRolledBack until its end.
@@ -37,7 +36,7 @@ func (c writerConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	return writer, nil
 }
 
-// as converts an object that the driver opened to a T, or closes it if it lacks a method of T.
+// as converts an object opened by the driver to a T, or closes it if it lacks a method of T.
 func as[T any](opened io.Closer, err error) (T, error) {
 	if err != nil {
 		return *new(T), err
@@ -50,7 +49,7 @@ func as[T any](opened io.Closer, err error) (T, error) {
 	return t, nil
 }
 
-// sqliteConn has the methods of a connection that database/sql uses, and SQLite's hooks.
+// sqliteConn has the connection methods that database/sql uses, and SQLite's hooks.
 type sqliteConn interface {
 	driver.Conn
 	driver.ConnBeginTx
@@ -63,30 +62,30 @@ type sqliteConn interface {
 	sqlite.HookRegisterer
 }
 
-// errRolledBack is returned for every statement of a transaction that SQLite has rolled back by itself.
+// errRolledBack is returned for every statement of a transaction after SQLite itself has rolled it back.
 var errRolledBack = errors.New("the database rolled the transaction back")
 
 const (
 	maxCachedStmts  = 100
-	maxCachedLength = 1000 // bytes; longer statements are built for a number of rows and seldom used again
+	maxCachedLength = 1000 // bytes; longer statements depend on a number of rows and are rarely reused
 )
 
-// writerConn is used by one goroutine at a time.
+// writerConn must be used by only one goroutine at a time.
 type writerConn struct {
 	sqliteConn
 	cached     map[string]*cachedStmt
 	uses       int
-	inTx       bool // neither Commit nor Rollback was called since BeginTx
-	rolledBack bool // by SQLite, since BeginTx
+	inTx       bool // neither Commit nor Rollback has been called since BeginTx
+	rolledBack bool // SQLite has rolled back since BeginTx
 }
 
-// runnable is a statement that is not closed after its use.
+// runnable is a statement that stays open after its use.
 type runnable interface {
 	driver.StmtExecContext
 	driver.StmtQueryContext
 }
 
-// unprepared is a statement that is parsed whenever it runs.
+// unprepared is a statement that is parsed each time it runs.
 type unprepared struct {
 	conn  sqliteConn
 	query string
@@ -103,8 +102,8 @@ func (u unprepared) QueryContext(ctx context.Context, args []driver.NamedValue) 
 // cachedStmt stays prepared.
 type cachedStmt struct {
 	sqliteStmt
-	lastUse int  // in terms of writerConn.uses
-	reading bool // its rows are not closed yet
+	lastUse int  // value of writerConn.uses at the last use
+	reading bool // its rows are not closed
 }
 
 func (s *cachedStmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
@@ -116,7 +115,7 @@ func (s *cachedStmt) QueryContext(ctx context.Context, args []driver.NamedValue)
 	return cachedRows{rows, s}, nil
 }
 
-// cachedRows are the rows of a cached statement.
+// cachedRows are the rows returned by a cached statement.
 type cachedRows struct {
 	driver.Rows
 	stmt *cachedStmt
@@ -170,8 +169,8 @@ func (c *writerConn) QueryContext(ctx context.Context, query string, args []driv
 	return unlessRolledBack(ctx, c, c.statement(ctx, query).QueryContext, args)
 }
 
-// statement returns the prepared statement of a query. One that is too long to be cached, that fails to parse, or whose
-// rows are being read, is unprepared.
+// statement returns the prepared statement of a query. It returns an unprepared one if the query is too long to cache,
+// fails to parse, or has unread rows.
 func (c *writerConn) statement(ctx context.Context, query string) runnable {
 	stmt, ok := c.cached[query]
 	if !ok && len(query) <= maxCachedLength {
@@ -187,7 +186,7 @@ func (c *writerConn) statement(ctx context.Context, query string) runnable {
 	return stmt
 }
 
-// cache keeps a prepared statement, in place of the least recently used one if there are too many.
+// cache keeps a prepared statement. If there are too many, it drops the least recently used one.
 func (c *writerConn) cache(query string, stmt sqliteStmt) *cachedStmt {
 	if len(c.cached) >= maxCachedStmts {
 		oldest, lastUse := "", c.uses+1
@@ -196,7 +195,7 @@ func (c *writerConn) cache(query string, stmt sqliteStmt) *cachedStmt {
 				oldest, lastUse = other, old.lastUse
 			}
 		}
-		if old, ok := c.cached[oldest]; ok { // none if all are being read
+		if old, ok := c.cached[oldest]; ok { // false if all are being read
 			_ = old.Close()
 			delete(c.cached, oldest)
 		}
@@ -233,7 +232,7 @@ type sqliteStmt interface {
 	runnable
 }
 
-// writerStmt is a statement that a write prepared by itself.
+// writerStmt is a statement that a write prepared itself.
 type writerStmt struct {
 	sqliteStmt
 	conn *writerConn
@@ -247,7 +246,7 @@ func (s writerStmt) QueryContext(ctx context.Context, args []driver.NamedValue) 
 	return unlessRolledBack(ctx, s.conn, s.sqliteStmt.QueryContext, args)
 }
 
-// unlessRolledBack calls run with a context that is never cancelled, unless SQLite rolled the transaction back.
+// unlessRolledBack calls run with a context that is never cancelled, unless SQLite has rolled the transaction back.
 func unlessRolledBack[T any](
 	ctx context.Context, c *writerConn, run func(context.Context, []driver.NamedValue) (T, error),
 	args []driver.NamedValue,

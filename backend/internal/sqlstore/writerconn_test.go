@@ -12,7 +12,7 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// full creates a table that the file has almost no room for, and inserts notes 7 and 8.
+// full creates a table for which the file has almost no space left, and inserts notes 7 and 8.
 func (n *notes) full() {
 	n.t.Helper()
 	for _, statement := range []string{"CREATE TABLE big (body BLOB)", "INSERT INTO notes (id) VALUES (7), (8)"} {
@@ -33,7 +33,7 @@ func (n *notes) fill(tx *sql.Tx) error {
 	return n.run(tx, "INSERT INTO big (body) VALUES (zeroblob(1000000))")
 }
 
-// SQLite rolls back a write that fills the disk. Later statements of the write must not be committed on their own.
+// SQLite rolls back a write that fills the disk. The later statements of that write must not be committed separately.
 func TestWriterConn_NothingStaysOfRolledBackWrite(t *testing.T) {
 	remove := func(n *notes, tx *sql.Tx, id int) error { return n.run(tx, "DELETE FROM notes WHERE id = $1", id) }
 	for name, goOn := range map[string]func(n *notes, tx *sql.Tx) error{
@@ -60,13 +60,13 @@ func TestWriterConn_NothingStaysOfRolledBackWrite(t *testing.T) {
 			t.Helper()
 			var lite *sqlite.Error
 			if !errors.As(err, &lite) || lite.Code() != sqlite3.SQLITE_FULL || strings.Contains(err.Error(), "rollback") {
-				t.Errorf("it is answered %v", err)
+				t.Errorf("got %v, want SQLITE_FULL", err)
 			}
 			if !n.has(7) || !n.has(8) {
-				t.Error("a part of the write was committed")
+				t.Error("deletions of the failed write were committed")
 			}
 			if err := n.write(t.Context(), func(tx *sql.Tx) error { return remove(n, tx, 7) }); err != nil || n.has(7) {
-				t.Errorf("the next write: %v", err)
+				t.Errorf("the next write: got %v, want note 7 deleted", err)
 			}
 		}
 		t.Run(name+" alone", func(t *testing.T) {
@@ -85,7 +85,7 @@ func TestWriterConn_NothingStaysOfRolledBackWrite(t *testing.T) {
 			release()
 			check(t, n, <-filler)
 			if err := errors.Join(<-first, <-last); err != nil || !n.has(1) || !n.has(3) {
-				t.Errorf("the neighbours: %v", err)
+				t.Errorf("the other writes of the batch: %v", err)
 			}
 		})
 	}
@@ -101,11 +101,11 @@ func TestWriterConn_RolledBackWriteFails(t *testing.T) {
 		return nil
 	})
 	if !errors.Is(err, errRolledBack) || n.has(1) {
-		t.Errorf("it is answered %v", err)
+		t.Errorf("got %v, want errRolledBack and no note", err)
 	}
 }
 
-// Statements that run only once, such as those with lists, do not displace frequent ones from the cache.
+// Statements that run only once, such as those with lists, do not displace frequent statements from the cache.
 func TestWriterConn_StatementsInUseStayCached(t *testing.T) {
 	n := newNotes(t)
 	conn, err := n.writes.Conn(t.Context())
@@ -127,7 +127,7 @@ func TestWriterConn_StatementsInUseStayCached(t *testing.T) {
 		err := conn.Raw(func(c any) error {
 			kept := c.(*writerConn).cached
 			if _, known := kept[often]; !known || len(kept) > maxCachedStmts {
-				return fmt.Errorf("after %d other statements it is cached: %v, of %d", i+1, known, len(kept))
+				return fmt.Errorf("after %d other statements: cached %v, cache size %d", i+1, known, len(kept))
 			}
 			return nil
 		})

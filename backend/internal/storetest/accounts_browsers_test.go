@@ -7,9 +7,8 @@ import (
 	"github.com/service-dev/service/backend/internal/audit"
 )
 
-// changedMeanwhile tests a password that is changed between the check of the old one and the start of the browser
-// session: the sign-in fails. Otherwise a thief who signs in again and again would stay in the account after the
-// change.
+// changedMeanwhile tests that a sign-in fails if the password changes between the check of the old one and the start
+// of the browser session. Otherwise a thief who keeps signing in would stay in the account after the change.
 func changedMeanwhile(t *testing.T, f *people) {
 	ada := f.verified(t, "ada")
 	thief, err := f.SignIn(t.Context(), ada.Email, password, "")

@@ -19,7 +19,7 @@ func (f *people) install(t *testing.T, accountID string) string {
 	fatal(t, f.links.Approve(t.Context(), issued.UserCode, accountID))
 	poll, err := f.links.Poll(t.Context(), issued.DeviceCode)
 	if err != nil || poll.Token == nil {
-		t.Fatalf("%v, %v", poll.Token, err)
+		t.Fatalf("no token: %v, %v", poll.Token, err)
 	}
 	return poll.Token.AuthToken
 }
@@ -38,7 +38,7 @@ func installs(t *testing.T, f *people) {
 	}
 	all, err := f.links.Links(t.Context(), ada.ID)
 	if err != nil || len(all) != 2 || all[0].ID != who.LinkID && all[1].ID != who.LinkID {
-		t.Fatalf("%+v, %v", all, err)
+		t.Fatalf("links: got %+v, %v", all, err)
 	}
 	mine := all[0]
 	if mine.ID != who.LinkID {
@@ -46,13 +46,13 @@ func installs(t *testing.T, f *people) {
 	}
 	if !mine.LastUsedAt.Equal(first) || mine.LastIP != "192.0.2.7" || mine.Requester.Host != "laptop" ||
 		mine.TokenHash != "" {
-		t.Errorf("%+v", mine)
+		t.Errorf("link: got %+v", mine)
 	}
 	f.clock.pass(time.Minute)
 	must(call(one, "192.0.2.9"))(t)
 	if all, err = f.links.Links(t.Context(), ada.ID); err != nil || all[0].ID != who.LinkID ||
 		all[0].LastIP != "192.0.2.9" || !all[0].UsedAt.Equal(first) || !all[0].LastUsedAt.Equal(f.clock.now()) {
-		t.Errorf("%+v, %v", all, err)
+		t.Errorf("links after another use: got %+v, %v", all, err)
 	}
 	want(t, "another's link", f.links.RevokeLink(t.Context(), bob.ID, who.LinkID, audit.Person()), link.ErrUnknown)
 	want(t, "no link", f.links.RevokeLink(t.Context(), ada.ID, "", audit.Person()), link.ErrUnknown)
@@ -60,12 +60,12 @@ func installs(t *testing.T, f *people) {
 	want(t, "revoke again", f.links.RevokeLink(t.Context(), ada.ID, who.LinkID, audit.Person()), link.ErrUnknown)
 	want(t, "the next call", errOf(call(one, "")), link.ErrRevoked)
 	if n, err := f.links.RevokeAll(t.Context(), ada.ID, audit.Person()); err != nil || n != 1 {
-		t.Errorf("revoked %d (%v)", n, err)
+		t.Errorf("revoked %d links, want 1 (%v)", n, err)
 	}
 	want(t, "the other's next call", errOf(call(two, "")), link.ErrRevoked)
 	want(t, "bob's", errOf(call(other, "")), nil)
 	if got := f.actions(t, ada.ID); got != "link.revoked link.revoked" {
-		t.Errorf("audit: %s", got)
+		t.Errorf("audit actions: got %s, want two revocations", got)
 	}
 }
 
@@ -88,27 +88,27 @@ func exportThenGone(t *testing.T, f *people) {
 	for _, section := range []string{"account", "browserSessions", "identities", "passkeys", "links", "linkRequests",
 		"projects", "projectKeys", "credentials", "audit", "sessions", "sessionEvents", "mailedLinks"} {
 		if rows, _ := sections[section].([]any); len(rows) == 0 {
-			t.Errorf("no %s in %v", section, sections[section])
+			t.Errorf("the export has no rows in %s: %v", section, sections[section])
 		}
 	}
 	for _, never := range []string{token, cookie, mailed, "canary", bob.ID, bob.Email, "argon2id", hash.Hash("token",
 		token), hash.Hash("browser", cookie), hash.Hash("mailed link", mailed)} {
 		if strings.Contains(text.String(), never) {
-			t.Errorf("the export holds %q", never)
+			t.Errorf("the export contains %q", never)
 		}
 	}
 	if !strings.Contains(text.String(), `"created_at":"2026-01-02T03:04:05.000Z"`) {
-		t.Errorf("times are not readable: %s", text.String())
+		t.Errorf("times are not in a readable form: %s", text.String())
 	}
 	f.box.take()
 	want(t, "delete", f.Delete(t.Context(), ada.ID, audit.Person()), nil)
 	if sent := f.box.take(); len(sent) != 1 || sent[0].To != ada.Email || sent[0].Link != "" {
-		t.Errorf("%d mails about it", len(sent))
+		t.Errorf("%d mails about the deletion, want one notice", len(sent))
 	}
 	left := f.store.dump()
 	for _, trace := range []string{ada.ID, "ada@", "ada-there", "canary", "com.example.ada"} {
 		if strings.Contains(left, trace) {
-			t.Errorf("%q is left in the database", trace)
+			t.Errorf("%q is still in the database", trace)
 		}
 	}
 	if !strings.Contains(left, bob.Email) {
@@ -121,7 +121,7 @@ func exportThenGone(t *testing.T, f *people) {
 	want(t, "export", f.Export(t.Context(), ada.ID, &text, audit.Person()), account.ErrNotFound)
 }
 
-// fill inserts rows of other features for an account, with canaries in columns that people never see.
+// fill inserts rows of other features for an account, with canary values in the columns that must never be exported.
 func (f *people) fill(accountID string) {
 	now := f.clock.now().UnixMilli()
 	f.store.exec("INSERT INTO projects (account_id, app_id, created_at) VALUES ($1, 'com.example.ada', $2)",

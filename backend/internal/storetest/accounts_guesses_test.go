@@ -14,7 +14,7 @@ import (
 
 const wrong = "wrong horse battery"
 
-// allowed counts how many of n wrong passwords are checked, by processes that share only the database.
+// allowed returns how many of n wrong passwords are checked, by processes that share only the database.
 func (f *people) allowed(t *testing.T, n int, email, browser string) int {
 	t.Helper()
 	checked := 0
@@ -26,17 +26,17 @@ func (f *people) allowed(t *testing.T, n int, email, browser string) int {
 		case errors.Is(err, account.ErrBadCredentials):
 			checked++
 		case !errors.As(err, &spent) || spent.Wait <= 0 || spent.Wait > time.Hour:
-			t.Fatalf("a wrong password: %v", err)
+			t.Fatalf("a wrong password: got %v", err)
 		}
 	}
 	return checked
 }
 
-// guesses tests that wrong passwords are counted by account, across processes, and that a stranger's wrong passwords do
-// not lock the owner out.
+// guesses tests that wrong passwords are counted per account, across processes, and that a stranger's wrong passwords
+// do not lock the owner out.
 func guesses(t *testing.T, f *people) {
 	ada := f.signUp(t, "ada")
-	for range 12 { // correct passwords are not counted
+	for range 12 { // correct passwords do not count
 		want(t, "the right password", errOf(f.SignIn(t.Context(), ada.Email, password, "")), nil)
 	}
 	for _, email := range []string{ada.Email, "nobody@example.org"} {
@@ -47,16 +47,16 @@ func guesses(t *testing.T, f *people) {
 	_, err := f.SignIn(t.Context(), " ADA@example.org", password, "")
 	var spent *account.TooManyGuessesError
 	if !errors.As(err, &spent) {
-		t.Errorf("after too many wrong passwords the right one gets another error than a wrong one: %v", err)
+		t.Errorf("after too many wrong passwords, the right one must fail with the same error: got %v", err)
 	}
 	want(t, "a browser that signed in before", errOf(f.SignIn(t.Context(), ada.Email, password, "laptop")), nil)
 	if n := f.allowed(t, 30, ada.Email, "phone"); n != 10 {
-		t.Errorf("a browser that signed in before had %d wrong passwords checked, want 10", n)
+		t.Errorf("%d wrong passwords of a known browser were checked, want 10", n)
 	}
 	want(t, "another such browser", errOf(f.SignIn(t.Context(), ada.Email, password, "laptop")), nil)
 	want(t, "another account", errOf(f.SignIn(t.Context(), f.signUp(t, "bob").Email, password, "")), nil)
 	if err := f.serveOnce(t, ada.Email); err != nil || f.token(t, ada.Email, "/reset") == "" {
-		t.Errorf("no mailed link: %v", err)
+		t.Errorf("no reset link was mailed: %v", err)
 	}
 
 	f.clock.pass(spent.Wait)
@@ -68,11 +68,11 @@ func guesses(t *testing.T, f *people) {
 	f.clock.pass(2 * time.Hour)
 	want(t, "sweep", f.store.SweepGuesses(t.Context(), f.clock.now()), nil)
 	if dump := f.store.dump(); strings.Contains(dump, "address:") || strings.Contains(dump, "browser:") {
-		t.Error("counts remain after they expired")
+		t.Error("counts are still stored after they have expired")
 	}
 }
 
-// guessesAtOnce tests that concurrent guesses are counted one by one.
+// guessesAtOnce tests that every concurrent guess is counted.
 func guessesAtOnce(t *testing.T, f *people) {
 	errNone := errors.New("no guess is left")
 	taken, _ := race(t, 50, isAny(errNone), func(int) error {
@@ -83,22 +83,22 @@ func guessesAtOnce(t *testing.T, f *people) {
 		return err
 	})
 	if taken != 10 {
-		t.Errorf("%d of 50 guesses at once were taken, want 10", taken)
+		t.Errorf("%d of 50 concurrent guesses were allowed, want 10", taken)
 	}
 	for i, pass := range []time.Duration{0, 59 * time.Second, time.Second} {
 		f.clock.pass(pass)
 		wait, err := f.store.TakeGuess(t.Context(), "k", f.clock.now(), time.Minute, 10)
 		if err != nil || (wait == 0) != (i == 2) {
-			t.Errorf("step %d: wait %s, %v", i, wait, err)
+			t.Errorf("step %d: got wait %s, %v", i, wait, err)
 		}
 	}
 	want(t, "return", f.store.ReturnGuess(t.Context(), "k", f.clock.now(), time.Minute), nil)
 	if wait, err := f.store.TakeGuess(t.Context(), "k", f.clock.now(), time.Minute, 10); err != nil || wait != 0 {
-		t.Errorf("a returned guess: wait %s, %v", wait, err)
+		t.Errorf("after a guess was returned: got wait %s, %v; want none", wait, err)
 	}
 }
 
-// ownGuesses tests that somebody at a signed-in browser gets no more guesses at the password than a stranger, over all
+// ownGuesses tests that a person at a signed-in browser gets no more guesses at the password than a stranger, over all
 // forms together.
 func ownGuesses(t *testing.T, f *people) {
 	ada := f.verified(t, "ada")
@@ -117,7 +117,7 @@ func ownGuesses(t *testing.T, f *people) {
 	for i, form := range forms {
 		var spent *account.TooManyGuessesError
 		if err := form(password); !errors.As(err, &spent) {
-			t.Errorf("form %d after ten wrong passwords: %v", i, err)
+			t.Errorf("form %d after ten wrong passwords: got %v, want TooManyGuessesError", i, err)
 		}
 	}
 	f.clock.pass(time.Hour)

@@ -24,25 +24,25 @@ func (f *people) mailAll(t *testing.T) []mail.Message {
 	return f.box.take()
 }
 
-// mailedSignUps tests that a sign-up becomes an account once, with the mailed link and the chosen password.
+// mailedSignUps tests that the mailed link and the chosen password turn a sign-up into an account exactly once.
 func mailedSignUps(t *testing.T, f *people) {
 	ask := func(email, password string) error {
 		return f.RequestSignUp(t.Context(), email, password, "/activate?code=x")
 	}
 	want(t, "no address", ask("ada", password), account.ErrBadEmail)
 	want(t, "a short password", ask("ada@example.org", "short"), account.ErrBadPassword)
-	want(t, "mallory asks with ada's address", ask("ada@example.org", "mallory's password"), nil)
+	want(t, "mallory signs up with ada's address", ask("ada@example.org", "mallory's password"), nil)
 	want(t, "ada asks", ask(" ADA@example.org", password), nil)
 	sent := f.mailAll(t)
 	if len(sent) != 2 || sent[0].To != "ada@example.org" || !strings.Contains(sent[0].Link,
 		"https://service.example/signup/confirm?token=") {
-		t.Fatalf("mails: %+v", sent)
+		t.Fatalf("mails: got %+v, want two with a link to confirm", sent)
 	}
 	want(t, "before the link is used", errOf(f.SignIn(t.Context(), "ada@example.org", password, "")),
 		account.ErrBadCredentials)
 	mallorys, adas := tokenOf(sent[0].Link), tokenOf(sent[1].Link)
 	if dump := f.store.dump(); strings.Contains(dump, adas) || strings.Contains(dump, password) {
-		t.Error("the database holds a mailed link or a password")
+		t.Error("the database contains a mailed link or a password")
 	}
 	_, _, err := f.FinishSignUp(t.Context(), mallorys, password)
 	want(t, "ada opens mallory's link", err, account.ErrBadCredentials)
@@ -50,7 +50,7 @@ func mailedSignUps(t *testing.T, f *people) {
 	want(t, "nonsense", err, account.ErrBadToken)
 	ada, next, err := f.FinishSignUp(t.Context(), adas, password)
 	if err != nil || !ada.Verified() || ada.Email != "ada@example.org" || next != "/activate?code=x" {
-		t.Fatalf("%+v, %q, %v", ada, next, err)
+		t.Fatalf("got account %+v, next %q, %v", ada, next, err)
 	}
 	if got, err := f.SignIn(t.Context(), ada.Email, password, ""); err != nil || got.ID != ada.ID {
 		t.Errorf("sign in: %v", err)
@@ -66,7 +66,7 @@ func mailedSignUps(t *testing.T, f *people) {
 	bobs := tokenOf(f.mailAll(t)[0].Link)
 	f.signUp(t, "bob")
 	_, _, err = f.FinishSignUp(t.Context(), bobs, password)
-	want(t, "an address that got an account meanwhile", err, account.ErrEmailTaken)
+	want(t, "an address that now has an account", err, account.ErrEmailTaken)
 	want(t, "carl asks", ask("carl@example.org", password), nil)
 	carls := tokenOf(f.mailAll(t)[0].Link)
 	for range 10 {
@@ -75,15 +75,15 @@ func mailedSignUps(t *testing.T, f *people) {
 	}
 	_, _, err = f.FinishSignUp(t.Context(), carls, password)
 	if spent := (*account.TooManyGuessesError)(nil); !errors.As(err, &spent) {
-		t.Errorf("after ten wrong passwords: %v", err)
+		t.Errorf("after ten wrong passwords: got %v, want TooManyGuessesError", err)
 	}
 	f.clock.pass(account.VerifyLife)
 	_, _, err = f.FinishSignUp(t.Context(), carls, password)
 	want(t, "an overdue link", err, account.ErrBadToken)
 }
 
-// whoHasAnAddress tests that signing up with an address, or changing to it, gets the same answer whether or not the
-// address has an account: only the mail tells its owner. Nobody is flooded with mail.
+// whoHasAnAddress tests that signing up with an address, or changing to it, has the same result whether or not the
+// address has an account: only the mail tells its owner. It also tests that nobody is flooded with mail.
 func whoHasAnAddress(t *testing.T, f *people) {
 	ada, bob := f.verified(t, "ada"), f.verified(t, "bob")
 	for _, email := range []string{ada.Email, "nobody@example.org"} {
@@ -92,12 +92,12 @@ func whoHasAnAddress(t *testing.T, f *people) {
 		}
 		sent := f.mailAll(t)
 		if len(sent) != account.MaxMails {
-			t.Errorf("%s: %d mails within an hour", email, len(sent))
+			t.Errorf("%s: %d mails within an hour, want account.MaxMails", email, len(sent))
 		}
 		for _, m := range sent {
 			has := strings.Contains(m.Subject, "have an account")
 			if m.To != email || has != (email == ada.Email) || strings.Contains(m.Link, "token=") == has {
-				t.Errorf("to %s: %s, %s", m.To, m.Subject, m.Link)
+				t.Errorf("wrong mail to %s: %s, %s", m.To, m.Subject, m.Link)
 			}
 		}
 	}
@@ -105,24 +105,25 @@ func whoHasAnAddress(t *testing.T, f *people) {
 
 	want(t, "another's address", f.ChangeEmail(t.Context(), bob.ID, ada.Email, password, audit.Person()), nil)
 	if sent := f.box.take(); len(sent) != 1 || sent[0].To != ada.Email || sent[0].Link != "" {
-		t.Errorf("the owner gets no notice, or one with a link: %+v", sent)
+		t.Errorf("want one notice without a link to the owner: %+v", sent)
 	}
 	want(t, "nobody's address", f.ChangeEmail(t.Context(), bob.ID, "nobody@example.org", password, audit.Person()), nil)
 	f.token(t, "nobody@example.org", "/verify")
-	// Mailed links to a new password must not reveal either that an address has an account.
+	// Links to a new password must not reveal whether an address has an account either.
 	f.clock.pass(2 * time.Hour)
 	for range account.MaxMails {
 		want(t, "forgot", f.ForgotPassword(t.Context(), ada.Email), nil)
 	}
 	f.mailAll(t)
-	want(t, "an address that had enough mail", f.ChangeEmail(t.Context(), bob.ID, ada.Email, password, audit.Person()),
+	want(t, "an address at its mail limit", f.ChangeEmail(t.Context(), bob.ID, ada.Email, password, audit.Person()),
 		nil)
 	if sent := f.box.take(); len(sent) != 0 {
-		t.Errorf("%d mails beyond the limit", len(sent))
+		t.Errorf("%d mails were sent beyond the limit", len(sent))
 	}
 }
 
-// floodedAddress tests that concurrent sign-ups and changes to an address send no more mail than sequential ones.
+// floodedAddress tests that concurrent sign-ups and address changes send no more mail to an address than sequential
+// ones.
 func floodedAddress(t *testing.T, f *people) {
 	const email, asking = "victim@example.org", 4 * account.MaxMails
 	now := f.clock.now()

@@ -18,7 +18,7 @@ import (
 
 const password = "correct horse battery"
 
-// people are a service over a store and the mails that it sent.
+// people is an account service over a store, and the mails it sent.
 type people struct {
 	*account.Service
 	store *database
@@ -46,7 +46,7 @@ func (o *outbox) Queue(m mail.Message) error {
 	return nil
 }
 
-// take returns the mails since the last call.
+// take returns the mails sent since the last call.
 func (o *outbox) take() []mail.Message {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -115,12 +115,12 @@ func (f *people) token(t *testing.T, to, page string) string {
 	t.Helper()
 	sent := f.box.take()
 	if len(sent) != 1 || sent[0].To != to {
-		t.Fatalf("%d mails, not one to %s", len(sent), to)
+		t.Fatalf("got %d mails, want one to %s", len(sent), to)
 	}
 	u, err := url.Parse(sent[0].Link)
 	if err != nil || !strings.HasPrefix(sent[0].Link, f.SiteURL+page+"?token=") || !secret.Valid(credential.Mail,
 		u.Query().Get("token")) {
-		t.Fatalf("the mail links to another page (%v)", err)
+		t.Fatalf("the link in the mail leads to the wrong page (%v)", err)
 	}
 	return u.Query().Get("token")
 }
@@ -132,12 +132,12 @@ func (f *people) verified(t *testing.T, name string) account.Account {
 	want(t, "verify", f.Verify(t.Context(), a.ID, f.token(t, a.Email, "/verify")), nil)
 	a, err := f.ByID(t.Context(), a.ID)
 	if err != nil || !a.Verified() {
-		t.Fatalf("%v, %v", a.Verified(), err)
+		t.Fatalf("verified %v, %v; want true", a.Verified(), err)
 	}
 	return a
 }
 
-// actions returns the actions of the account's audit log, oldest first.
+// actions returns the actions in the account's audit log, oldest first.
 func (f *people) actions(t *testing.T, accountID string) string {
 	t.Helper()
 	log := &audit.Service{Store: f.store, Now: f.clock.now}
@@ -162,23 +162,23 @@ func browsers(t *testing.T, f *people) {
 	all, err := f.Sessions(t.Context(), ada.ID, one)
 	if err != nil || len(all) != 3 || !all[0].Current || all[1].Current || !all[0].UsedAt.Equal(f.clock.now()) ||
 		all[0].IP != "192.0.2.1" || all[0].Hash != "" {
-		t.Fatalf("%+v, %v", all, err)
+		t.Fatalf("browser sessions: got %+v, %v", all, err)
 	}
 	want(t, "another account ends it", f.EndSession(t.Context(), bob.ID, all[1].ID, audit.Person()), account.ErrNotFound)
 	want(t, "no id", f.EndSession(t.Context(), ada.ID, "", audit.Person()), account.ErrNotFound)
 	want(t, "end one", f.EndSession(t.Context(), ada.ID, all[0].ID, audit.Person()), nil)
 	want(t, "an ended one", errOf(f.FindSession(t.Context(), one)), account.ErrNoSession)
 	if n, err := f.EndOtherSessions(t.Context(), ada.ID, two, audit.Person()); err != nil || n != 1 {
-		t.Errorf("ended %d others (%v)", n, err)
+		t.Errorf("ended %d other sessions, want 1 (%v)", n, err)
 	}
 	want(t, "another one", errOf(f.FindSession(t.Context(), three)), account.ErrNoSession)
 	if n, err := f.EndOtherSessions(t.Context(), ada.ID, "", audit.Person()); err != nil || n != 1 {
-		t.Errorf("ended %d everywhere (%v)", n, err)
+		t.Errorf("ended %d sessions everywhere, want 1 (%v)", n, err)
 	}
 	want(t, "everywhere", errOf(f.FindSession(t.Context(), two)), account.ErrNoSession)
 	want(t, "bob's", errOf(f.FindSession(t.Context(), other)), nil)
 	if got := f.actions(t, ada.ID); got != strings.TrimSpace(strings.Repeat("account.sessions_ended ", 3)) {
-		t.Errorf("audit: %s", got)
+		t.Errorf("audit actions: got %s", got)
 	}
 }
 
@@ -199,19 +199,19 @@ func addressProved(t *testing.T, f *people) {
 		want(t, "signed in to another account, or to none", f.Verify(t.Context(), other, last), account.ErrOthersToken)
 	}
 	if got, err := f.ByID(t.Context(), ada.ID); err != nil || got.Verified() {
-		t.Errorf("another confirmed it: %v, %v", got.Verified(), err)
+		t.Errorf("another account's session confirmed the address: %v, %v", got.Verified(), err)
 	}
 	want(t, "the last link", f.Verify(t.Context(), ada.ID, last), nil)
 	if got, err := f.ByID(t.Context(), ada.ID); err != nil || !got.Verified() {
-		t.Errorf("the last link: %v, %v", got.Verified(), err)
+		t.Errorf("after the last link: verified %v, %v; want true", got.Verified(), err)
 	}
 	want(t, "a used link", f.Verify(t.Context(), ada.ID, last), account.ErrBadToken)
 	want(t, "send once proved", f.SendVerification(t.Context(), ada.ID), nil)
 	if n := len(f.box.take()); n != 0 {
-		t.Errorf("%d mails to a proved address", n)
+		t.Errorf("%d mails to a verified address, want none", n)
 	}
 	if strings.Contains(f.store.dump(), last) {
-		t.Error("the database holds a mailed link")
+		t.Error("the database contains a mailed link")
 	}
 	want(t, "send", f.SendVerification(t.Context(), bob.ID), nil)
 	f.clock.pass(account.VerifyLife)
@@ -228,18 +228,18 @@ func anotherAddress(t *testing.T, f *people) {
 	want(t, "a new address", change(" Ada@New.example", password), nil)
 	token := f.token(t, "ada@new.example", "/verify")
 	if a, err := f.ByID(t.Context(), ada.ID); err != nil || a.Email != ada.Email {
-		t.Errorf("changed before it was proved: %v, %v", a.Email, err)
+		t.Errorf("the address changed before it was confirmed: %v, %v", a.Email, err)
 	}
 	want(t, "bob confirms it", f.Verify(t.Context(), bob.ID, token), account.ErrOthersToken)
 	want(t, "ada confirms it", f.Verify(t.Context(), ada.ID, token), nil)
 	a, err := f.ByID(t.Context(), ada.ID)
 	if err != nil || a.Email != "ada@new.example" || !a.Verified() {
-		t.Errorf("%v, %v", a.Email, err)
+		t.Errorf("got address %v, %v; want the new one, verified", a.Email, err)
 	}
 	if sent := f.box.take(); len(sent) != 1 || sent[0].To != ada.Email || sent[0].Link != "" {
-		t.Errorf("no notice to the old address: %d mails", len(sent))
+		t.Errorf("want one notice to the old address, got %d mails", len(sent))
 	}
-	// Two accounts change to the same address: the second finds it taken.
+	// Two accounts change to the same address: the second change fails because it is taken.
 	f.clock.pass(time.Hour)
 	carl, dora := f.verified(t, "carl"), f.verified(t, "dora")
 	var tokens []string
@@ -250,7 +250,7 @@ func anotherAddress(t *testing.T, f *people) {
 	want(t, "the first", f.Verify(t.Context(), carl.ID, tokens[0]), nil)
 	want(t, "the second", f.Verify(t.Context(), dora.ID, tokens[1]), account.ErrEmailTaken)
 	if got := f.actions(t, ada.ID); got != "account.email_verified account.email_asked account.email_changed" {
-		t.Errorf("audit: %s", got)
+		t.Errorf("audit actions: got %s", got)
 	}
 }
 
@@ -276,6 +276,6 @@ func suspended(t *testing.T, f *people) {
 		account.ErrSuspended)
 	f.box.take()
 	if err := f.serveOnce(t, ada.Email, "bob@example.org"); err != nil || len(f.box.take()) != 0 {
-		t.Errorf("a suspended account got mail (%v)", err)
+		t.Errorf("a suspended account received mail (%v)", err)
 	}
 }

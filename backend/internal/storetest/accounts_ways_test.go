@@ -17,8 +17,8 @@ import (
 	"github.com/service-dev/service/backend/internal/passkey"
 )
 
-// serveOnce asks for new passwords for the addresses, and then for a canary's. It runs the service until the canary's
-// mail was sent, and drops that mail.
+// serveOnce requests a new password for each address, and then for a canary address. It runs the service until the
+// canary's mail was sent, and drops that mail.
 func (f *people) serveOnce(t *testing.T, emails ...string) error {
 	t.Helper()
 	canary := "canary-" + uuid.NewString()[:8]
@@ -59,13 +59,13 @@ func forgottenPassword(t *testing.T, f *people) {
 	want(t, "no address", f.ForgotPassword(t.Context(), "ada"), account.ErrBadEmail)
 	over, end := context.WithCancel(t.Context())
 	end()
-	for range 3 { // the requests were accepted: the end of the service must not lose them
+	for range 3 { // accepted requests must survive the end of the service
 		want(t, "ask", f.ForgotPassword(t.Context(), "nobody@example.org"), nil)
 	}
 	want(t, "ask", f.ForgotPassword(t.Context(), ada.Email), nil)
 	want(t, "a last round", f.Serve(over), nil)
 	if n := len(f.box.take()); n != 1 {
-		t.Errorf("%d mails at the end of the service", n)
+		t.Errorf("%d mails were sent before the service ended, want 1", n)
 	}
 	want(t, "serve", f.serveOnce(t, "nobody@example.org", " ADA@example.org"), nil)
 	token := f.token(t, ada.Email, "/reset")
@@ -78,10 +78,10 @@ func forgottenPassword(t *testing.T, f *people) {
 	want(t, "old password", errOf(f.SignIn(t.Context(), ada.Email, password, "")), account.ErrBadCredentials)
 	want(t, "new password", errOf(f.SignIn(t.Context(), ada.Email, "another password", "")), nil)
 	if ids, err := f.Identities(t.Context(), ada.ID); err != nil || len(ids) != 1 {
-		t.Errorf("a proved account lost its identities: %v, %v", ids, err)
+		t.Errorf("a verified account lost its identities: %v, %v", ids, err)
 	}
 	if sent := f.box.take(); len(sent) != 1 || sent[0].Link != "" {
-		t.Errorf("%d notices", len(sent))
+		t.Errorf("got %d mails, want one notice without a link", len(sent))
 	}
 	late := must(f.ResetLink(t.Context(), ada.Email, audit.Operator()))(t)
 	f.clock.pass(account.ResetLife)
@@ -89,8 +89,8 @@ func forgottenPassword(t *testing.T, f *people) {
 		account.ErrBadToken)
 }
 
-// madeByAnother tests that ada takes over by mail an account that mallory made with ada's address, and that no access
-// of mallory's remains.
+// madeByAnother tests that ada takes over, by mail, an account that mallory created with ada's address, and that
+// mallory has no access left.
 func madeByAnother(t *testing.T, f *people) {
 	ada := f.signUp(t, "ada")
 	id := account.Identity{Provider: "acme", Subject: "ada", Email: ada.Email, EmailVerified: true}
@@ -106,7 +106,7 @@ func madeByAnother(t *testing.T, f *people) {
 	fatal(t, f.serveOnce(t, ada.Email))
 	if got, err := f.ResetPassword(t.Context(), f.token(t, ada.Email, "/reset"), "ada's own password",
 		account.Access{}); err != nil || !got.Verified() {
-		t.Fatalf("%v, %v", got.Verified(), err)
+		t.Fatalf("verified %v, %v; want true", got.Verified(), err)
 	}
 	want(t, "mallory's browser", errOf(f.FindSession(t.Context(), cookie)), account.ErrNoSession)
 	want(t, "mallory's link", errOf(f.links.Authenticate(t.Context(), token)), link.ErrRevoked)
@@ -114,15 +114,15 @@ func madeByAnother(t *testing.T, f *people) {
 	ids, err := f.Identities(t.Context(), ada.ID)
 	keys, keyErr := f.store.PasskeyHolder(t.Context(), ada.ID)
 	if len(ids)+len(keys.Passkeys) != 0 || err != nil || keyErr != nil {
-		t.Errorf("%v, %v (%v, %v)", ids, keys.Passkeys, err, keyErr)
+		t.Errorf("identities %v and passkeys %v remain (%v, %v)", ids, keys.Passkeys, err, keyErr)
 	}
 	if got, err := f.SignInWith(t.Context(), id); err != nil || got.ID != ada.ID {
-		t.Errorf("ada with her provider: %v", err)
+		t.Errorf("ada signs in with her provider: %v", err)
 	}
 }
 
-// resetRevokes tests that a new password revokes the ticked kinds of access and keeps the others, on an account whose
-// address is verified.
+// resetRevokes tests that, for an account with a verified address, a new password revokes the selected kinds of access
+// and keeps the others.
 func resetRevokes(t *testing.T, f *people) {
 	for i, revoke := range []account.Access{{}, {Links: true}, {Passkeys: true}, {Identities: true}, account.AllAccess()} {
 		ada := f.verified(t, "ada"+string(rune('a'+i)))
@@ -136,17 +136,17 @@ func resetRevokes(t *testing.T, f *people) {
 		must(f.ResetPassword(t.Context(), tokenOf(page), "another password", revoke))(t)
 		_, err := f.links.Authenticate(t.Context(), token)
 		if revoked := errors.Is(err, link.ErrRevoked); revoked != revoke.Links {
-			t.Errorf("%+v: the link: %v", revoke, err)
+			t.Errorf("%+v: the link reports %v", revoke, err)
 		}
 		_, err = f.links.Poll(t.Context(), pending.DeviceCode)
 		if denied := errors.Is(err, link.ErrDenied); denied != revoke.Links {
-			t.Errorf("%+v: an approved code: %v", revoke, err)
+			t.Errorf("%+v: the approved code reports %v", revoke, err)
 		}
 		ids, err := f.Identities(t.Context(), ada.ID)
 		keys, keyErr := f.store.PasskeyHolder(t.Context(), ada.ID)
 		if err != nil || keyErr != nil || (len(ids) == 0) != revoke.Identities ||
 			(len(keys.Passkeys) == 0) != revoke.Passkeys {
-			t.Errorf("%+v: %d providers, %d passkeys (%v, %v)", revoke, len(ids), len(keys.Passkeys), err, keyErr)
+			t.Errorf("%+v: %d identities and %d passkeys remain (%v, %v)", revoke, len(ids), len(keys.Passkeys), err, keyErr)
 		}
 		f.box.take()
 	}
@@ -173,11 +173,11 @@ func passwords(t *testing.T, f *people) {
 	want(t, "first password", f.SetPassword(t.Context(), bob.ID, password, "", audit.Person()), nil)
 	want(t, "sign in with it", errOf(f.SignIn(t.Context(), bob.Email, password, "")), nil)
 	if got := f.actions(t, ada.ID); got != "account.email_verified account.password_changed" {
-		t.Errorf("audit: %s", got)
+		t.Errorf("audit actions: got %s", got)
 	}
 }
 
-// linksApart tests that a link to a new password, mailed to the old address, is void once the address has changed.
+// linksApart tests that a link to a new password, mailed to the old address, becomes invalid when the address changes.
 func linksApart(t *testing.T, f *people) {
 	ada := f.verified(t, "ada")
 	want(t, "ask", f.ChangeEmail(t.Context(), ada.ID, "ada@new.example", password, audit.Person()), nil)
@@ -190,12 +190,12 @@ func linksApart(t *testing.T, f *people) {
 		account.ErrBadToken)
 }
 
-// told expects exactly one new mail: a notice with the word in its subject and without a link.
+// told expects exactly one new mail: a notice without a link, with the word in its subject.
 func (f *people) told(t *testing.T, to account.Account, word string) {
 	t.Helper()
 	if sent := f.box.take(); len(sent) != 1 || sent[0].To != to.Email || sent[0].Link != "" ||
 		!strings.Contains(sent[0].Subject, word) {
-		t.Errorf("%d mails, not one to %s with %q: %+v", len(sent), to.Email, word, sent)
+		t.Errorf("got %d mails, want one notice to %s with %q: %+v", len(sent), to.Email, word, sent)
 	}
 }
 
@@ -205,22 +205,22 @@ func identities(t *testing.T, f *people) {
 		return f.SignInWith(t.Context(), account.Identity{Provider: "acme", Subject: subject, Email: email,
 			EmailVerified: vouched})
 	}
-	want(t, "an address that nobody vouches for", errOf(with("1", ada.Email, false)), account.ErrUnverifiedEmail)
+	want(t, "an address the provider did not verify", errOf(with("1", ada.Email, false)), account.ErrUnverifiedEmail)
 	want(t, "no address", errOf(with("1", "", true)), account.ErrUnverifiedEmail)
 	want(t, "a new person", errOf(with("9", "new@example.org", true)), account.ErrNeedsConsent)
 	if got, err := with("1", " ADA@example.org", true); err != nil || got.ID != ada.ID {
-		t.Errorf("ada: %v, %v", got.ID, err)
+		t.Errorf("ada signs in: got %v, %v", got.ID, err)
 	}
 	f.told(t, ada, "signs in")
 	f.clock.pass(time.Hour)
-	// known by now, whatever the address
+	// The identity is now known, so the address does not matter.
 	if got, err := with("1", "else@example.org", false); err != nil || got.ID != ada.ID {
-		t.Errorf("ada again: %v, %v", got.ID, err)
+		t.Errorf("ada signs in again: got %v, %v", got.ID, err)
 	}
 	ids, err := f.Identities(t.Context(), ada.ID)
 	if err != nil || len(ids) != 1 || !ids[0].UsedAt.Equal(f.clock.now()) ||
 		strings.TrimSpace(ids[0].Email) != "ADA@example.org" {
-		t.Errorf("%+v, %v", ids, err)
+		t.Errorf("identities: got %+v, %v", ids, err)
 	}
 	_, err = f.SignUpWith(t.Context(), account.Identity{Provider: "acme", Subject: "2", Email: ada.Email,
 		EmailVerified: true})
@@ -231,20 +231,20 @@ func identities(t *testing.T, f *people) {
 	eve, err := f.SignUpWith(t.Context(), account.Identity{Provider: "acme", Subject: "9", Email: "new@example.org",
 		EmailVerified: true})
 	if err != nil || !eve.Verified() || eve.HasPassword() || !eve.PrivacyAccepted.Equal(f.clock.now()) {
-		t.Errorf("%+v, %v", eve, err)
+		t.Errorf("the new account: got %+v, %v", eve, err)
 	}
 	taken := account.Identity{Provider: "acme", Subject: "9"}
 	want(t, "another's identity", f.LinkIdentity(t.Context(), ada.ID, taken, audit.Person()), account.ErrIdentityTaken)
 	want(t, "one's own again", f.LinkIdentity(t.Context(), eve.ID, taken, audit.Person()), nil)
 	f.PasskeyAdded(t.Context(), ada.ID)
-	f.told(t, ada, "passkey") // but no notice about the existing identity
+	f.told(t, ada, "passkey") // no notice about the existing identity
 	want(t, "another's to unlink", f.Unlink(t.Context(), ada.ID, "acme", "9", audit.Person()), account.ErrNotFound)
 	if got := f.actions(t, ada.ID); got != "account.email_verified account.identity_linked" {
-		t.Errorf("audit: %s", got)
+		t.Errorf("audit actions: got %s", got)
 	}
 }
 
-// answered returns the challenge of a ceremony that got an answer.
+// answered returns the challenge of a ceremony that has had a response.
 func (f *people) answered(t *testing.T) string {
 	t.Helper()
 	challenge := uuid.NewString()
@@ -255,7 +255,7 @@ func (f *people) answered(t *testing.T) string {
 	return challenge
 }
 
-// ceremonies tests that the store counts answers and accepts one of fifty concurrent correct ones.
+// ceremonies tests that the store counts responses, and accepts one of fifty concurrent correct ones.
 func ceremonies(t *testing.T, f *people) {
 	ada := f.signUp(t, "ada")
 	key := f.passkey(t, ada.ID, "key")
@@ -286,17 +286,17 @@ func ceremonies(t *testing.T, f *people) {
 	}
 	wg.Wait()
 	if tried.Load() > 4 || won.Load() != 1 {
-		t.Errorf("%d more answers were counted, %d were right", tried.Load(), won.Load())
+		t.Errorf("%d more responses were counted, want at most 4; %d were accepted, want 1", tried.Load(), won.Load())
 	}
 	f.clock.pass(time.Minute)
 	if f.answered(t); try() {
-		t.Error("a finished ceremony counts again on a machine whose clock differs")
+		t.Error("a finished ceremony was counted again by a machine whose clock is behind")
 	}
 	f.clock.pass(time.Hour)
 	if f.answered(t); !try() {
-		t.Error("an overdue ceremony is kept")
+		t.Error("an overdue ceremony is still stored")
 	}
-	want(t, "a ceremony that nobody answered", errOf(f.store.UsePasskey(t.Context(), used, 0, "never answered")),
+	want(t, "a ceremony without a response", errOf(f.store.UsePasskey(t.Context(), used, 0, "never answered")),
 		passkey.ErrInvalid)
 }
 
@@ -323,7 +323,7 @@ func lastWayIn(t *testing.T, f *people) {
 	}
 	want(t, "the only one", unlink(), account.ErrLastWayIn)
 	key := f.passkey(t, eve.ID, "phone")
-	// Removing both at once must leave one.
+	// Removing both concurrently must leave one.
 	gone, kept := race(t, 2, isAny(account.ErrLastWayIn, passkey.ErrLastWayIn), func(i int) error {
 		if i == 0 {
 			return unlink()
@@ -331,7 +331,7 @@ func lastWayIn(t *testing.T, f *people) {
 		return remove(key)
 	})
 	if gone != 1 || kept != 1 {
-		t.Errorf("%d gone, %d kept", gone, kept)
+		t.Errorf("%d were removed and %d kept, want one each", gone, kept)
 	}
 	want(t, "a password", f.SetPassword(t.Context(), eve.ID, password, "", audit.Person()), nil)
 	want(t, "an unknown passkey", remove("none"), passkey.ErrUnknown)
@@ -358,7 +358,7 @@ func passkeysOfMany(t *testing.T, f *people) {
 		Credential: []byte(`{"a":1}`), SignCount: 4}
 	for i, fresh := range []bool{true, false} {
 		if got, err := f.store.UsePasskey(t.Context(), used, 0, f.answered(t)); err != nil || got != fresh {
-			t.Errorf("use %d: %v, %v", i, got, err)
+			t.Errorf("use %d: got %v, %v", i, got, err)
 		}
 	}
 	want(t, "no account", errOf(f.store.PasskeyHolder(t.Context(), "none")), passkey.ErrUnknown)

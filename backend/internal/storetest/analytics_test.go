@@ -56,7 +56,7 @@ func (f *analyticsFixture) mint(t *testing.T, app string) string {
 	return app
 }
 
-// replica is one more process over the same store.
+// replica is another process over the same store.
 func (f *analyticsFixture) replica(quota int) *analytics.Service {
 	return analytics.New(analytics.Options{Store: f.store, Hasher: hash, Quota: quota, Now: f.clock.now})
 }
@@ -65,7 +65,7 @@ func (f *analyticsFixture) ingest(t *testing.T, events ...analytics.Event) analy
 	t.Helper()
 	a := must(f.Ingest(t.Context(), "ada", f.app, events))(t)
 	if n := a.Accepted + a.Duplicates + a.Late + a.Sampled + a.Rejected; n != len(events) {
-		t.Fatalf("%d of %d events are reported: %+v", n, len(events), a)
+		t.Fatalf("the result accounts for %d of %d events: %+v", n, len(events), a)
 	}
 	return a
 }
@@ -80,7 +80,7 @@ func (f *analyticsFixture) event(id string, install int) analytics.Event {
 		InstallID: fmt.Sprintf("install-%04d", install)}
 }
 
-// eventModel counts in memory and differently from the service: it keeps every event.
+// eventModel counts in memory. Unlike the service, it keeps every event.
 type eventModel struct {
 	seen map[string]bool
 	at   []analytics.Event
@@ -159,8 +159,8 @@ func ranked(counts map[string]int64) []analytics.Count {
 	return all
 }
 
-// thousandInstalls sends events over 30 days to two replicas, several batches at once. One event in ten is sent again
-// in the same or a later batch, and some arrive too late.
+// thousandInstalls sends events over 30 days to two replicas, several batches at a time. One event in ten is sent
+// again in the same or a later batch, and some arrive too late.
 func thousandInstalls(t *testing.T, f *analyticsFixture) {
 	million := 100_000
 	switch {
@@ -189,18 +189,18 @@ func thousandInstalls(t *testing.T, f *analyticsFixture) {
 			})
 		}
 		group.Wait()
-		if round%(rounds/5) == 1 { // sums must outlive the ids and hashes that they came from
+		if round%(rounds/5) == 1 { // sums must outlive the ids and hashes that they were computed from
 			fatal(t, f.Sweep(t.Context()))
 		}
 	}
 	if traffic.accepted != len(traffic.model.at) || traffic.rejected != 0 {
-		t.Errorf("%d accepted, the model has %d; %d rejected or sampled", traffic.accepted, len(traffic.model.at),
+		t.Errorf("accepted %d, the model has %d; rejected or sampled %d", traffic.accepted, len(traffic.model.at),
 			traffic.rejected)
 	}
 	f.agrees(t, traffic.model, start)
 }
 
-// eventTraffic is the events of the installs and the service's answers.
+// eventTraffic is the events of the installs and the service's results.
 type eventTraffic struct {
 	random             *rand.Rand
 	model              *eventModel
@@ -235,7 +235,7 @@ func (e *eventTraffic) took(a analytics.Accepted) {
 	e.rejected += a.Rejected + a.Sampled
 }
 
-// agrees compares the reports of days, of early hours and of the last day with the model.
+// agrees compares the reports for days, for early hours and for the last day with the model.
 func (f *analyticsFixture) agrees(t *testing.T, model *eventModel, start time.Time) {
 	t.Helper()
 	end := f.clock.now().Truncate(time.Hour).Add(time.Hour)
@@ -249,11 +249,11 @@ func (f *analyticsFixture) agrees(t *testing.T, model *eventModel, start time.Ti
 		got := f.report(t, q)
 		t.Logf("%d points in %s: %s", len(got.Series), time.Since(before).Round(time.Millisecond), got.Reading)
 		if got.Reading == "" {
-			t.Error("no reading")
+			t.Error("the report has no reading")
 		}
 		got.Reading = ""
 		if diff := cmp.Diff(model.report(f.app, q.Interval, got.From, got.To), got); diff != "" {
-			t.Errorf("%s from %s: - model + report\n%s", q.Interval, q.From, diff)
+			t.Errorf("%s from %s: (-model +report)\n%s", q.Interval, q.From, diff)
 		}
 	}
 }
@@ -283,11 +283,11 @@ func randomEvent(random *rand.Rand, id int, now time.Time) analytics.Event {
 func noProject(t *testing.T, f *analyticsFixture) {
 	_, err := f.Ingest(t.Context(), "ada", "com.example.gone", []analytics.Event{f.event("e", 1)})
 	if !errors.Is(err, analytics.ErrNoProject) {
-		t.Errorf("ingest: %v", err)
+		t.Errorf("ingest for an unknown project: got %v, want ErrNoProject", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := f.Ingest(ctx, "ada", f.app, []analytics.Event{f.event("e", 1)}); err == nil {
-		t.Error("a cancelled caller was answered")
+		t.Error("a cancelled call succeeded")
 	}
 }

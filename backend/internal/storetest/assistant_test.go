@@ -44,7 +44,7 @@ type assistantFixture struct {
 	projects *projects.Service
 }
 
-// keptEntries records the audit entries that were stored.
+// keptEntries records the audit entries stored.
 type keptEntries struct {
 	assistant.Store
 	mu      sync.Mutex
@@ -91,29 +91,29 @@ func (f *assistantFixture) voice(t *testing.T, version int64, voice string, by a
 func assistantChange(t *testing.T, f *assistantFixture) {
 	first := f.config(t, "ada")
 	if first.Version != 0 || first.Voice != "ember" || !first.UpdatedAt.IsZero() || first.UpdatedBy != "" {
-		t.Errorf("before any change: %+v", first)
+		t.Errorf("before any change: got %+v", first)
 	}
 	after := f.voice(t, 0, "harbor", audit.Agent("link-1"))
 	want := first
 	want.Version, want.Voice, want.UpdatedAt, want.UpdatedBy = 1, "harbor", after.UpdatedAt, "agent"
 	if after != want || after != f.config(t, "ada") || after.UpdatedAt.IsZero() {
-		t.Errorf("after: %+v", after)
+		t.Errorf("after the change: got %+v", after)
 	}
 	e := f.kept.last()
 	if e.Action != "assistant.changed" || e.Summary != "voice: ember -> harbor" || e.Project != appID ||
 		e.Actor.LinkID != "link-1" ||
 		string(e.Before) != `{"voice":"ember"}` || string(e.After) != `{"voice":"harbor"}` {
-		t.Errorf("entry %+v", e)
+		t.Errorf("audit entry: got %+v", e)
 	}
 	off, model := false, "realtime-swift"
 	before, after, err := f.Change(t.Context(), "ada", appID, assistant.Change{Version: 1, RealtimeModel: &model,
 		Sounds: &off, SessionMemory: &off}, audit.Person())
 	if err != nil || before.Version != 1 || after.Version != 2 || after.Sounds || after.SessionMemory ||
 		after.RealtimeModel != model || after.UpdatedBy != "you" {
-		t.Errorf("before %+v, after %+v (%v)", before, after, err)
+		t.Errorf("got %+v before and %+v after (%v)", before, after, err)
 	}
 	if bob := f.config(t, "bob"); bob != first {
-		t.Errorf("another account's: %+v", bob)
+		t.Errorf("another account's config changed: %+v", bob)
 	}
 }
 
@@ -136,14 +136,14 @@ func assistantRace(t *testing.T, f *assistantFixture) {
 			return err
 		})
 		if won != 1 || lost != 49 {
-			t.Fatalf("%d won, %d lost", won, lost)
+			t.Fatalf("%d changes won and %d lost, want 1 and 49", won, lost)
 		}
 		if c := f.config(t, "ada"); c.Version != version+1 || c.Voice != voice {
-			t.Errorf("config %+v", c)
+			t.Errorf("config: got %+v", c)
 		}
 	}
 	if n := len(f.kept.entries); n != 4 {
-		t.Errorf("%d entries of 4 changes", n)
+		t.Errorf("%d audit entries for 4 changes", n)
 	}
 }
 
@@ -157,24 +157,24 @@ func assistantUndo(t *testing.T, f *assistantFixture) {
 	}
 	foreign := e
 	foreign.AccountID = "bob"
-	want(t, "undo of another account's", f.Undo(t.Context(), "ada", foreign, audit.Person()), assistant.ErrNotUndoable)
+	want(t, "undo for another account", f.Undo(t.Context(), "ada", foreign, audit.Person()), assistant.ErrNotUndoable)
 	want(t, "undo for another account", f.Undo(t.Context(), "bob", e, audit.Person()), assistant.ErrNotUndoable)
 	want(t, "undo", f.Undo(t.Context(), "ada", e, audit.Person()), nil)
 	c := f.config(t, "ada")
 	if c.Version != 3 || c.Voice != "ember" || c.Sounds || c.UpdatedBy != "you" {
-		t.Errorf("undone: %+v", c)
+		t.Errorf("after the undo: got %+v", c)
 	}
 	undo := f.kept.last()
 	if undo.Action != "assistant.undone" || undo.Summary != "voice: harbor -> ember" ||
 		string(undo.After) != string(e.Before) {
-		t.Errorf("entry %+v", undo)
+		t.Errorf("audit entry of the undo: got %+v", undo)
 	}
 	want(t, "undo once more", f.Undo(t.Context(), "ada", e, audit.Person()), assistant.ErrConflict)
 	want(t, "undo the undo", f.Undo(t.Context(), "ada", undo, audit.Person()), nil)
-	// The voice has the value of the entry again, but the entry was undone already.
+	// The voice has the value from the entry again, but the entry is already undone.
 	want(t, "undo a second time", f.Undo(t.Context(), "ada", e, audit.Person()), assistant.ErrNotUndoable)
 	if c := f.config(t, "ada"); c.Version != 4 || c.Voice != "harbor" {
-		t.Errorf("done again: %+v", c)
+		t.Errorf("after undoing the undo: got %+v", c)
 	}
 }
 
@@ -184,7 +184,7 @@ func assistantLateUndo(t *testing.T, f *assistantFixture) {
 	f.voice(t, 1, "willow", audit.Agent("link-1"))
 	want(t, "undo", f.Undo(t.Context(), "ada", e, audit.Person()), assistant.ErrConflict)
 	if c := f.config(t, "ada"); c.Version != 2 || c.Voice != "willow" {
-		t.Errorf("config %+v", c)
+		t.Errorf("config: got %+v", c)
 	}
 	read := audit.New(e.At, "ada", audit.Person(), "assistant.read", appID, "read")
 	read.Before, read.After = json.RawMessage(`{}`), json.RawMessage(`{}`)
@@ -198,11 +198,11 @@ func assistantUndoRace(t *testing.T, f *assistantFixture) {
 		return f.Undo(t.Context(), "ada", e, audit.Person())
 	})
 	if c := f.config(t, "ada"); won != 1 || c.Version != 2 || c.Voice != "ember" {
-		t.Errorf("%d undid it, config %+v", won, c)
+		t.Errorf("%d calls undid the change, want 1; config %+v", won, c)
 	}
 }
 
-// assistantOfMerged tests that a merge keeps the config of the dropped project unless the other one has its own.
+// assistantOfMerged tests that a merge keeps the config of the dropped project unless the other project has a config.
 func assistantOfMerged(t *testing.T, f *assistantFixture) {
 	f.voice(t, 0, "harbor", audit.Agent("link-1"))
 	for i, into := range []string{"com.example.second", "com.example.third"} {
@@ -217,7 +217,7 @@ func assistantOfMerged(t *testing.T, f *assistantFixture) {
 		fatal(t, f.projects.Merge(t.Context(), "ada", from, into, audit.Person()))
 		c, err := f.Get(t.Context(), "ada", into)
 		if want := []string{"harbor", "willow"}[i]; err != nil || c.Voice != want || c.Version != 1 {
-			t.Errorf("%s: %+v, want %s (%v)", into, c, want, err)
+			t.Errorf("%s: got %+v, want the voice %s (%v)", into, c, want, err)
 		}
 	}
 }

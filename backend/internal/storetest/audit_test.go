@@ -34,7 +34,7 @@ func auditPages(t *testing.T, f *projectFixture) {
 	for {
 		page := f.entries(t, audit.Filter{Before: before, Limit: 1000})
 		if len(page) > audit.MaxListed {
-			t.Fatalf("a page of %d", len(page))
+			t.Fatalf("a page has %d entries, want at most audit.MaxListed", len(page))
 		}
 		if len(page) == 0 {
 			break
@@ -46,18 +46,18 @@ func auditPages(t *testing.T, f *projectFixture) {
 		f.key(t, app)
 	}
 	if len(got) != 450 || !slices.IsSortedFunc(got, func(a, b string) int { return -compare(a, b) }) {
-		t.Errorf("%d entries in pages", len(got))
+		t.Errorf("the pages have %d entries, want 450 in order", len(got))
 	}
 	if page := f.entries(t, audit.Filter{Limit: 2}); len(page) != 2 || page[0].Action != "key.minted" {
-		t.Errorf("two newest: %+v", page)
+		t.Errorf("the two newest entries: got %+v", page)
 	}
 	if page := f.entries(t, audit.Filter{Project: app}); len(page) != 4 {
-		t.Errorf("%d entries of the project", len(page)) // made, and a key for each of three pages
+		t.Errorf("the project has %d entries, want 4", len(page)) // its creation, and a key for each of three pages
 	}
 	if foreign, err := f.audit.List(t.Context(), "bob", audit.Filter{}); err != nil || len(foreign) != 0 {
-		t.Errorf("bob sees %v, %v", foreign, err)
+		t.Errorf("bob's entries: got %v, %v; want none", foreign, err)
 	}
-	want(t, "bob's look at an entry of ada's", errOf(f.audit.Get(t.Context(), "bob", got[0])), audit.ErrNotFound)
+	want(t, "bob reads an entry of ada's", errOf(f.audit.Get(t.Context(), "bob", got[0])), audit.ErrNotFound)
 }
 
 func compare(a, b string) int {
@@ -82,16 +82,16 @@ func auditNames(t *testing.T, f *projectFixture) {
 		fatal(t, f.audit.Read(t.Context(), "ada", "", "some.read", who))
 		e := f.entries(t, audit.Filter{Limit: 1})[0]
 		if e.ActorName != name || e.Actor != who {
-			t.Errorf("%+v is called %q", who, e.ActorName)
+			t.Errorf("the actor %+v is named %q", who, e.ActorName)
 		}
 		if again, err := f.audit.Get(t.Context(), "ada", e.ID); err != nil || again.ActorName != name ||
 			again.Summary != e.Summary {
-			t.Errorf("%+v, %v", again, err)
+			t.Errorf("the entry read again: got %+v, %v", again, err)
 		}
 	}
 }
 
-// auditReads tests that ten minutes of reading the same through the same link leave one entry.
+// auditReads tests that ten minutes of reading the same data over the same link leave one entry.
 func auditReads(t *testing.T, f *projectFixture) {
 	read := func(project, action, link string) int {
 		t.Helper()
@@ -117,7 +117,7 @@ func auditReads(t *testing.T, f *projectFixture) {
 		}
 	}
 	if e := f.entries(t, audit.Filter{Project: app})[0]; e.Action != "assistant.read" || e.Summary == "" || e.Undoable() {
-		t.Errorf("%+v", e)
+		t.Errorf("entry: got %+v", e)
 	}
 }
 
@@ -126,29 +126,29 @@ func auditReadsAtOnce(t *testing.T, f *projectFixture) {
 		return f.audit.Read(t.Context(), "ada", app, "assistant.read", audit.Agent("link-1"))
 	})
 	if n := f.store.count("SELECT COUNT(*) FROM audit"); n != 1 {
-		t.Errorf("%d entries", n)
+		t.Errorf("%d entries are stored, want 1", n)
 	}
 }
 
-// auditRetention tests that only the oldest entries beyond the bounds are deleted, and only of that account.
+// auditRetention tests that only the oldest entries beyond the limit are deleted, and only those of that account.
 func auditRetention(t *testing.T, f *projectFixture) {
 	f.fill(10)
 	fatal(t, f.audit.Read(t.Context(), "bob", "", "assistant.read", audit.Person()))
 	if n, err := f.audit.Store.SweepAudit(t.Context(), f.clock.now().Add(-audit.Kept), 7); err != nil || n != 3 {
-		t.Errorf("%d dropped, %v", n, err)
+		t.Errorf("deleted %d entries, %v; want 3", n, err)
 	}
 	if all := f.entries(t, audit.Filter{}); len(all) != 7 || all[6].ID != "0000-000003" {
-		t.Errorf("%d entries", len(all))
+		t.Errorf("%d entries remain, want the latest 7", len(all))
 	}
 	f.clock.pass(audit.Kept - time.Hour)
 	f.key(t, app)
 	want(t, "sweep", f.audit.Sweep(t.Context()), nil)
 	if n := f.store.count("SELECT COUNT(*) FROM audit"); n != 10 {
-		t.Errorf("%d entries within the time", n)
+		t.Errorf("%d entries remain within the retention, want 10", n)
 	}
 	f.clock.pass(2 * time.Hour)
 	want(t, "sweep", f.audit.Sweep(t.Context()), nil)
 	if got := f.actions(t); !slices.Equal(got, []string{"key.minted", "project.created"}) {
-		t.Errorf("left: %v", got)
+		t.Errorf("remaining actions: got %v", got)
 	}
 }

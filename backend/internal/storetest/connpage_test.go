@@ -57,19 +57,19 @@ func pageID(t *testing.T, f *pageFixture) {
 	})
 	first := <-ids
 	if !regexp.MustCompile(`^cp_[a-z2-7]{20}$`).MatchString(first) {
-		t.Errorf("id %q", first)
+		t.Errorf("the page ID %q has the wrong form", first)
 	}
 	close(ids)
 	for id := range ids {
 		if id != first {
-			t.Errorf("one page has the ids %s and %s", first, id)
+			t.Errorf("one page has two IDs: %s and %s", first, id)
 		}
 	}
 	if f.page(t, "bob", appID).PageID == first || f.page(t, "ada", otherID).PageID == first {
-		t.Error("another page has its id")
+		t.Error("another page has the same ID")
 	}
 	if p, err := f.ByPageID(t.Context(), first); err != nil || p.Project != appID || p.Title != "Example app" {
-		t.Errorf("by its id: %+v (%v)", p, err)
+		t.Errorf("the page by its ID: got %+v (%v)", p, err)
 	}
 	for _, id := range []string{"", "cp_", "cp_aaaaaaaaaaaaaaaaaaaa", first + "a", "xx" + first[2:], "cp_" +
 		string(make([]byte, 20))} {
@@ -82,41 +82,41 @@ func pageChange(t *testing.T, f *pageFixture) {
 	first := f.page(t, "ada", appID)
 	if first.Version != 0 || first.Title != "Example app" || first.Theme != "auto" || first.UpdatedBy != "" ||
 		!first.UpdatedAt.IsZero() {
-		t.Errorf("before any change: %+v", first)
+		t.Errorf("before any change: got %+v", first)
 	}
 	title, toggles := "Sous-chef", []connpage.Toggle{{ID: "captions", Label: "Captions", On: true}}
 	before, after, err := f.Change(t.Context(), "ada", appID, connpage.Change{Title: &title, Toggles: &toggles,
 		Theme: &first.Theme}, audit.Agent(laptop))
 	if err != nil || before.Title != "Example app" || before.Version != 0 {
-		t.Fatalf("before %+v (%v)", before, err)
+		t.Fatalf("before the change: got %+v (%v)", before, err)
 	}
 	stands := f.page(t, "ada", appID)
 	if after.Version != 1 || after.Title != title || !slices.Equal(after.Toggles, toggles) ||
 		after.UpdatedBy != "agent on laptop" ||
 		!after.UpdatedAt.Equal(f.clock.now()) || stands.Version != 1 || stands.PageID != first.PageID ||
 		!slices.Equal(stands.Toggles, toggles) {
-		t.Errorf("after: %+v, stored %+v", after, stands)
+		t.Errorf("after the change: got %+v, stored %+v", after, stands)
 	}
 	if after = f.title(t, 1, title); after.Version != 1 {
-		t.Errorf("a change of nothing made version %d", after.Version)
+		t.Errorf("a change without effect made version %d, want 1", after.Version)
 	}
 	all := f.entries(t, "page.changed")
 	if len(all) != 1 || all[0].Summary != "connection page: title, toggles" || all[0].Actor.LinkID != laptop ||
 		all[0].Project != appID {
-		t.Fatalf("entries %+v", all)
+		t.Fatalf("audit entries: got %+v", all)
 	}
 	var was, became map[string]any
 	if json.Unmarshal(all[0].Before, &was) != nil || json.Unmarshal(all[0].After, &became) != nil || len(was) != 2 ||
 		was["title"] != "Example app" || became["title"] != title {
-		t.Errorf("from %s to %s", all[0].Before, all[0].After)
+		t.Errorf("audit values: got %s before and %s after", all[0].Before, all[0].After)
 	}
 	if f.page(t, "bob", appID).Title != "Example app" || f.page(t, "ada", otherID).Title != "Other" {
-		t.Error("other pages changed too")
+		t.Error("another page changed as well")
 	}
 	var conflict *connpage.ConflictError
 	if _, _, err := f.Change(t.Context(), "ada", appID, connpage.Change{Version: 0, Title: &title},
 		audit.Person()); !errors.As(err, &conflict) || conflict.Current != 1 {
-		t.Errorf("a change of an old version: %v", err)
+		t.Errorf("a change of an old version: got %v, want a conflict with version 1", err)
 	}
 }
 
@@ -133,11 +133,11 @@ func pageRace(t *testing.T, f *pageFixture) {
 			return err
 		})
 		if p := f.page(t, "ada", appID); won != 1 || lost != 29 || p.Version != version+1 || p.Title != title {
-			t.Fatalf("%d won, %d lost, page %+v", won, lost, p)
+			t.Fatalf("%d changes won and %d lost, want 1 and 29; page %+v", won, lost, p)
 		}
 	}
 	if n := len(f.entries(t, "page.changed")); n != 3 {
-		t.Errorf("%d entries of 3 changes", n)
+		t.Errorf("%d audit entries for 3 changes", n)
 	}
 }
 
@@ -151,22 +151,22 @@ func pageUndo(t *testing.T, f *pageFixture) {
 	}
 	foreign := e
 	foreign.AccountID = "bob"
-	want(t, "undo of another account's", f.Undo(t.Context(), "ada", foreign, audit.Person()), connpage.ErrNotUndoable)
+	want(t, "undo for another account", f.Undo(t.Context(), "ada", foreign, audit.Person()), connpage.ErrNotUndoable)
 	want(t, "undo for another account", f.Undo(t.Context(), "bob", e, audit.Person()), connpage.ErrNotUndoable)
 	want(t, "undo", f.Undo(t.Context(), "ada", e, audit.Person()), nil)
 	if p := f.page(t, "ada", appID); p.Version != 3 || p.Title != "Example app" || p.Theme != "dark" ||
 		p.UpdatedBy != "you" {
-		t.Errorf("undone: %+v", p)
+		t.Errorf("after the undo: got %+v", p)
 	}
 	undo := f.entries(t, "page.undone")
 	if len(undo) != 1 || string(undo[0].After) != string(e.Before) {
-		t.Fatalf("entries %+v", undo)
+		t.Fatalf("audit entries: got %+v", undo)
 	}
 	want(t, "undo once more", f.Undo(t.Context(), "ada", e, audit.Person()), connpage.ErrConflict)
 	want(t, "undo the undo", f.Undo(t.Context(), "ada", undo[0], audit.Person()), nil)
 	want(t, "undo a second time", f.Undo(t.Context(), "ada", e, audit.Person()), connpage.ErrNotUndoable)
 	if p := f.page(t, "ada", appID); p.Version != 4 || p.Title != "Sous-chef" {
-		t.Errorf("done again: %+v", p)
+		t.Errorf("after undoing the undo: got %+v", p)
 	}
 }
 
@@ -176,7 +176,7 @@ func pageLateUndo(t *testing.T, f *pageFixture) {
 	f.title(t, 1, "Chef")
 	want(t, "undo", f.Undo(t.Context(), "ada", e, audit.Person()), connpage.ErrConflict)
 	if p := f.page(t, "ada", appID); p.Version != 2 || p.Title != "Chef" {
-		t.Errorf("page %+v", p)
+		t.Errorf("page: got %+v", p)
 	}
 	other := e
 	other.Action = "assistant.changed"
@@ -190,16 +190,16 @@ func pageUndoRace(t *testing.T, f *pageFixture) {
 		return f.Undo(t.Context(), "ada", e, audit.Person())
 	})
 	if p := f.page(t, "ada", appID); won != 1 || p.Version != 2 || p.Title != "Example app" {
-		t.Errorf("%d undid it, page %+v", won, p)
+		t.Errorf("%d calls undid the change, want 1; page %+v", won, p)
 	}
 }
 
-// If only one of the two projects has a page, its address stays valid.
+// If only one of the two projects has a page, the page's address stays valid.
 func pageMerge(t *testing.T, f *pageFixture) {
 	f.title(t, 0, "Sous-chef")
 	first := f.page(t, "ada", appID)
 	fatal(t, f.projects.Merge(t.Context(), "ada", appID, otherID, audit.Person()))
 	if p, err := f.ByPageID(t.Context(), first.PageID); err != nil || p.Project != otherID || p.Title != "Sous-chef" {
-		t.Errorf("after the merge: %+v (%v)", p, err)
+		t.Errorf("after the merge: got %+v (%v)", p, err)
 	}
 }

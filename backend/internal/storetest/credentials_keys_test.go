@@ -12,7 +12,7 @@ import (
 	"github.com/service-dev/service/backend/internal/projects"
 )
 
-// many sets credentials of two accounts, more than one batch of a rotation.
+// many sets credentials for two accounts, more than one batch of a rotation.
 func (f *credentialFixture) many(t *testing.T) int {
 	t.Helper()
 	f.set(t, "ada", appID, "first", keyValue)
@@ -33,16 +33,16 @@ func credentialRotation(t *testing.T, f *credentialFixture) {
 	n := f.many(t)
 	both, next := f.with(t, "02", "01"), f.with(t, "02")
 	if ids, err := both.Removable(t.Context()); err != nil || len(ids) != 0 {
-		t.Errorf("removable before: %v (%v)", ids, err)
+		t.Errorf("keys removable before the rotation: got %v, want none (%v)", ids, err)
 	}
 	if done, err := both.Rewrap(t.Context()); err != nil || done != n {
-		t.Fatalf("rewrapped %d of %d (%v)", done, n, err)
+		t.Fatalf("rewrapped %d credentials, want %d (%v)", done, n, err)
 	}
 	if done, err := both.Rewrap(t.Context()); err != nil || done != 0 {
-		t.Errorf("once more: %d (%v)", done, err)
+		t.Errorf("rewrapped %d credentials the second time, want none (%v)", done, err)
 	}
 	if ids, err := both.Removable(t.Context()); err != nil || len(ids) != 1 {
-		t.Errorf("removable: %v (%v)", ids, err)
+		t.Errorf("keys removable after the rotation: got %v, want one (%v)", ids, err)
 	}
 	for _, s := range []*credentials.Service{both, next} {
 		f.opens(t, s, "ada", appID, keyValue)
@@ -50,12 +50,12 @@ func credentialRotation(t *testing.T, f *credentialFixture) {
 		f.opens(t, s, "bob", "com.example.appxxxxx", keyValue)
 	}
 	if c := f.status(t, "ada", appID); c.Hint != "...5417" || c.SetBy != "you" {
-		t.Errorf("after: %+v", c)
+		t.Errorf("status after the rotation: got %+v", c)
 	}
 }
 
-// credentialDamaged tests that credentials which cannot be decrypted are reported and left unchanged, and never block
-// the others, however many there are.
+// credentialDamaged tests that credentials that cannot be decrypted are reported, stay unchanged and never block the
+// others, however many there are.
 func credentialDamaged(t *testing.T, f *credentialFixture) {
 	n := f.many(t)
 	f.store.exec("UPDATE credentials SET wrapped = '1.AAAA' WHERE account_id = 'bob' AND provider = 'second'")
@@ -64,24 +64,24 @@ func credentialDamaged(t *testing.T, f *credentialFixture) {
 	var damaged *credentials.DamagedError
 	done, err := both.Rewrap(t.Context())
 	if done != n-61 || !errors.As(err, &damaged) || len(damaged.Credentials) != 61 {
-		t.Fatalf("rewrapped %d of %d (%v)", done, n, err)
+		t.Fatalf("rewrapped %d of %d credentials; want all but 61 (%v)", done, n, err)
 	}
 	first := damaged.Credentials[0]
 	if first.AccountID != "ada" || first.Project != appID || first.Provider != "first" || !strings.Contains(err.Error(),
 		"61 credentials") ||
 		!strings.Contains(err.Error(), first.KeyID) {
-		t.Errorf("%+v: %v", first, err)
+		t.Errorf("the first damaged credential: got %+v: %v", first, err)
 	}
 	if ids, err := both.Removable(t.Context()); err != nil || len(ids) != 0 {
-		t.Errorf("removable: %v (%v)", ids, err)
+		t.Errorf("removable keys: got %v, want none (%v)", ids, err)
 	}
 	f.opens(t, f.with(t, "02"), "bob", appID, keyValue)
-	// A credential under a lost key is reported as well.
+	// A credential whose key was lost is reported as well.
 	f.store.exec("UPDATE credentials SET key_id = 'lost' WHERE account_id = 'bob' AND provider = 'first' AND app_id = $1",
 		appID)
 	var lost *credentials.MissingKeyError
 	if _, err := both.Rewrap(t.Context()); !errors.As(err, &damaged) || !errors.As(err, &lost) || lost.KeyID != "lost" {
-		t.Errorf("damaged and lost: %v", err)
+		t.Errorf("damaged credentials and a lost key: got %v", err)
 	}
 }
 
@@ -92,22 +92,22 @@ func credentialLostKey(t *testing.T, f *credentialFixture) {
 	before := f.store.dump()
 	third := f.with(t, "03", "02")
 	var lost *credentials.MissingKeyError
-	// A credential that can be rewrapped is; the other is reported and stays unchanged.
+	// The credential that can be rewrapped is rewrapped; the other is reported and does not change.
 	if done, err := third.Rewrap(t.Context()); done != 1 || !errors.As(err, &lost) || lost.Credentials != 1 ||
 		!strings.Contains(err.Error(), lost.KeyID) {
-		t.Fatalf("%d, %v", done, err)
+		t.Fatalf("rewrapped %d credentials, want 1 and a lost key: %v", done, err)
 	}
 	if !strings.Contains(before, lost.KeyID) || !strings.Contains(f.store.dump(), lost.KeyID) {
-		t.Error("the reported key is not the stored one")
+		t.Error("the reported key differs from the stored one")
 	}
 	if _, err := third.Open(t.Context(), "ada", appID, "first"); !errors.As(err, &lost) {
-		t.Errorf("opening: %v", err)
+		t.Errorf("opening a credential with a lost key: got %v", err)
 	}
 	if c, err := third.Status(t.Context(), "ada", appID); err != nil || !c[0].Set {
-		t.Errorf("status: %+v (%v)", c, err)
+		t.Errorf("status: got %+v, want it set (%v)", c, err)
 	}
 	if done, err := f.with(t, "03", "02", "01").Rewrap(t.Context()); done != 1 || err != nil {
-		t.Errorf("with the key put back: %d, %v", done, err)
+		t.Errorf("after the key was restored: rewrapped %d, want 1: %v", done, err)
 	}
 	f.opens(t, third, "ada", appID, keyValue)
 	f.opens(t, third, "bob", appID, keyValue)
@@ -117,7 +117,7 @@ func credentialNoKey(t *testing.T, f *credentialFixture) {
 	f.set(t, "ada", appID, "first", keyValue)
 	none := f.with(t)
 	if c, err := none.Status(t.Context(), "ada", appID); err != nil || !c[0].Set || c[0].Hint != "...5417" {
-		t.Errorf("status: %+v (%v)", c, err)
+		t.Errorf("status: got %+v (%v)", c, err)
 	}
 	want(t, "set", none.Set(t.Context(), "ada", appID, "first", keyValue, "", audit.Person()),
 		credentials.ErrNotConfigured)
@@ -127,7 +127,7 @@ func credentialNoKey(t *testing.T, f *credentialFixture) {
 	want(t, "remove", none.Remove(t.Context(), "ada", appID, "first", audit.Person()), nil)
 }
 
-// credentialGone tests a form that was opened before the project was deleted.
+// credentialGone tests a form that was opened before its project was deleted.
 func credentialGone(t *testing.T, f *credentialFixture) {
 	fatal(t, f.projects.Delete(t.Context(), "ada", otherID, audit.Person()))
 	want(t, "set", f.Set(t.Context(), "ada", otherID, "first", keyValue, "", audit.Person()), projects.ErrNotFound)
@@ -139,18 +139,18 @@ func credentialTest(t *testing.T, f *credentialFixture) {
 		t.Helper()
 		f.answer = answer
 		if got, err := f.Test(t.Context(), "ada", appID, "first", audit.Person()); err != nil || got != want {
-			t.Errorf("%d: %q (%v)", answer, got, err)
+			t.Errorf("provider status %d: got %q (%v)", answer, got, err)
 		}
 	}
 	want(t, "nothing to test", errOf(f.Test(t.Context(), "ada", appID, "first", audit.Person())), credentials.ErrNotSet)
 	f.set(t, "ada", appID, "first", keyValue)
 	try(http.StatusOK, credentials.TestOK)
 	if f.asked != keyValue {
-		t.Error("the provider did not see the key")
+		t.Error("the provider did not receive the key")
 	}
-	try(http.StatusForbidden, credentials.TestOK) // the result of a moment ago
+	try(http.StatusForbidden, credentials.TestOK) // the recent result
 	if c := f.status(t, "ada", appID); c.TestResult != credentials.TestOK || !c.TestedAt.Equal(f.clock.now()) {
-		t.Errorf("tested: %+v", c)
+		t.Errorf("status after the test: got %+v", c)
 	}
 	f.clock.pass(time.Minute)
 	try(http.StatusForbidden, credentials.TestRefused)
@@ -158,10 +158,10 @@ func credentialTest(t *testing.T, f *credentialFixture) {
 	try(http.StatusBadGateway, credentials.TestUnreachable)
 	f.set(t, "ada", appID, "first", keyValue)
 	if c := f.status(t, "ada", appID); c.TestResult != "" || !c.TestedAt.IsZero() {
-		t.Errorf("a new key has the old one's result: %+v", c)
+		t.Errorf("a new key still has the result of the old one: %+v", c)
 	}
 	if all := f.entries(t, "credential.tested"); len(all) != 3 || all[1].Summary != "key of first AI tested: refused" {
-		t.Errorf("entries %+v", all)
+		t.Errorf("audit entries: got %+v", all)
 	}
 }
 
@@ -172,10 +172,10 @@ func credentialMerge(t *testing.T, f *credentialFixture) {
 	fatal(t, f.projects.Merge(t.Context(), "ada", appID, otherID, audit.Person()))
 	f.opens(t, f.Service, "ada", otherID, keyValue)
 	if got, err := f.Open(t.Context(), "ada", otherID, "second"); err != nil || got != "k-the-other-one-of-a-key" {
-		t.Errorf("the one that both projects had: %q (%v)", got, err)
+		t.Errorf("the credential that both projects had: got %q (%v)", got, err)
 	}
 	if done, err := f.with(t, "02", "01").Rewrap(t.Context()); err != nil || done != 2 {
-		t.Errorf("rewrapped %d (%v)", done, err)
+		t.Errorf("rewrapped %d credentials, want 2 (%v)", done, err)
 	}
 	f.opens(t, f.with(t, "02"), "ada", otherID, keyValue)
 }
@@ -186,10 +186,10 @@ func credentialForm(t *testing.T, f *credentialFixture) {
 		err := f.Set(t.Context(), "ada", appID, "first", value, "", audit.Person())
 		var invalid *credentials.InvalidError
 		if !errors.As(err, &invalid) || len(value) > 4 && strings.Contains(err.Error(), value) {
-			t.Errorf("%q: %v", value, err)
+			t.Errorf("the value %q: got %v, want an InvalidError that does not quote it", value, err)
 		}
 	}
 	if c := f.status(t, "ada", appID); c.Set {
-		t.Error("one of them was kept")
+		t.Error("an invalid value was stored")
 	}
 }

@@ -51,8 +51,8 @@ type credentialFixture struct {
 	*tenants
 	store     *database
 	catalogue credentials.Catalogue
-	answer    int    // the provider's
-	asked     string // the key that it saw last
+	answer    int    // the provider's response status
+	asked     string // the key that the provider received last
 }
 
 func catalogue(t *testing.T, url string) credentials.Catalogue {
@@ -68,7 +68,7 @@ func catalogue(t *testing.T, url string) credentials.Catalogue {
 	return must(credentials.LoadProviders(file))(t)
 }
 
-// with returns the service with keys that repeat these hexadecimal bytes, the current one first.
+// with returns the service with keys that repeat these hexadecimal bytes; the current key is the first.
 func (f *credentialFixture) with(t *testing.T, bytes ...string) *credentials.Service {
 	t.Helper()
 	var lines strings.Builder
@@ -91,7 +91,7 @@ func (f *credentialFixture) status(t *testing.T, account, project string) creden
 	t.Helper()
 	all, err := f.Status(t.Context(), account, project)
 	if err != nil || len(all) != 2 || all[0].Provider.ID != "first" || all[1].Provider.ID != "second" {
-		t.Fatalf("status %+v (%v)", all, err)
+		t.Fatalf("status: got %+v (%v)", all, err)
 	}
 	return all[0]
 }
@@ -99,37 +99,37 @@ func (f *credentialFixture) status(t *testing.T, account, project string) creden
 func (f *credentialFixture) opens(t *testing.T, s *credentials.Service, account, project, want string) {
 	t.Helper()
 	if got, err := s.Open(t.Context(), account, project, "first"); err != nil || got != want {
-		t.Errorf("%s of %s opens as %q (%v)", project, account, got, err)
+		t.Errorf("the credential of %s in %s opens as %q (%v)", project, account, got, err)
 	}
 }
 
 func credentialLife(t *testing.T, f *credentialFixture) {
 	if c := f.status(t, "ada", appID); c.Set || c.Hint != "" || c.SetBy != "" || !c.SetAt.IsZero() {
-		t.Errorf("before: %+v", c)
+		t.Errorf("status before: got %+v", c)
 	}
 	f.set(t, "ada", appID, "first", " "+keyValue+"\n")
 	want(t, "removing an unset one", f.Remove(t.Context(), "ada", appID, "second", audit.Person()), credentials.ErrNotSet)
 	if c := f.status(t, "ada", appID); !c.Set || c.Hint != "...5417" || c.SetBy != "you" || !c.SetAt.Equal(f.clock.now()) {
-		t.Errorf("set: %+v", c)
+		t.Errorf("status once set: got %+v", c)
 	}
 	f.opens(t, f.Service, "ada", appID, keyValue)
 	for _, other := range [][2]string{{"bob", appID}, {"ada", otherID}} {
 		if c := f.status(t, other[0], other[1]); c.Set {
-			t.Errorf("%v has it too", other)
+			t.Errorf("%v has the credential as well", other)
 		}
 		err := errOf(f.Open(t.Context(), other[0], other[1], "first"))
-		want(t, "opening another's credential", err, credentials.ErrNotSet)
+		want(t, "opening another account's credential", err, credentials.ErrNotSet)
 	}
 	f.set(t, "ada", appID, "first", "k-another-value-of-a-key-8862")
 	f.opens(t, f.Service, "ada", appID, "k-another-value-of-a-key-8862")
 	want(t, "removing", f.Remove(t.Context(), "ada", appID, "first", audit.Person()), nil)
 	want(t, "removing again", f.Remove(t.Context(), "ada", appID, "first", audit.Person()), credentials.ErrNotSet)
 	if c := f.status(t, "ada", appID); c.Set {
-		t.Errorf("removed: %+v", c)
+		t.Errorf("status after removal: got %+v", c)
 	}
 	if set, gone := f.entries(t, "credential.set"), f.entries(t, "credential.removed"); len(set) != 2 || len(gone) != 1 ||
 		set[0].Summary != "key of first AI set" || set[0].Before != nil || gone[0].Project != appID {
-		t.Errorf("entries %+v, %+v", set, gone)
+		t.Errorf("audit entries: got %+v, %+v", set, gone)
 	}
 	want(t, "an unknown provider", f.Set(t.Context(), "ada", appID, "third", keyValue, "", audit.Person()),
 		credentials.ErrUnknownProvider)
@@ -140,12 +140,12 @@ func credentialSealed(t *testing.T, f *credentialFixture) {
 	f.set(t, "ada", appID, "first", keyValue)
 	all := f.store.dump()
 	if !strings.Contains(all, "...5417") || !strings.Contains(all, hash.Hash("credential link", l.ID)) {
-		t.Fatal("the dump lacks the stored values")
+		t.Fatal("the dump does not contain the stored values")
 	}
 	for name, never := range map[string]string{"the value": keyValue, "most of it": keyValue[:20], "the link's id": l.ID,
 		"the wrapping key": strings.Repeat("01", 32)} {
 		if strings.Contains(all, never) {
-			t.Errorf("the dump holds %s", name)
+			t.Errorf("the dump contains %s", name)
 		}
 	}
 }
@@ -158,7 +158,7 @@ func credentialMoved(t *testing.T, f *credentialFixture) {
 		f.store.exec("UPDATE credentials SET " + where)
 		for _, other := range [][3]string{{"bob", appID, "first"}, {"ada", otherID, "first"}, {"ada", appID, "second"}} {
 			if value, err := f.Open(t.Context(), other[0], other[1], other[2]); err == nil || value != "" {
-				t.Errorf("decrypted after it was moved to %s", where)
+				t.Errorf("decrypted after the row was moved to %s", where)
 			}
 		}
 		f.store.exec("DELETE FROM credentials")
@@ -170,11 +170,11 @@ func credentialLink(t *testing.T, f *credentialFixture) {
 	l, err := f.NewLink(ctx, "ada", appID, "first", audit.Agent(laptop))
 	if err != nil || !secret.Valid(credential.Credential, l.ID) ||
 		!l.ExpiresAt.Equal(f.clock.now().Add(credentials.LinkTTL)) {
-		t.Fatalf("link until %v (%v)", l.ExpiresAt, err)
+		t.Fatalf("got a link until %v (%v)", l.ExpiresAt, err)
 	}
 	if seen, err := f.Link(ctx, "ada", l.ID); err != nil || seen.Project != appID || seen.Provider.ID != "first" ||
 		seen.AskedBy != "the agent on laptop" {
-		t.Errorf("seen %+v (%v)", seen, err)
+		t.Errorf("the link shows %+v (%v)", seen, err)
 	}
 	refused := func(what, account, project, provider, id string) {
 		t.Helper()
@@ -188,17 +188,17 @@ func credentialLink(t *testing.T, f *credentialFixture) {
 	refused("with no link", "ada", appID, "first", secret.New(credential.Credential))
 	refused("with noise", "ada", appID, "first", "scl_x")
 	if err := f.Set(ctx, "ada", appID, "first", "no key", l.ID, audit.Person()); err == nil {
-		t.Error("a value of the wrong form was accepted")
+		t.Error("a value with the wrong form was accepted")
 	}
-	want(t, "the link after all of this", f.Set(ctx, "ada", appID, "first", keyValue, l.ID, audit.Person()), nil)
+	want(t, "the link after failed attempts", f.Set(ctx, "ada", appID, "first", keyValue, l.ID, audit.Person()), nil)
 	refused("once more", "ada", appID, "first", l.ID)
 	want(t, "a used link", errOf(f.Link(ctx, "ada", l.ID)), credentials.ErrUnknownLink)
 	if c := f.status(t, "ada", appID); c.SetBy != "you, asked by the agent on laptop" {
-		t.Errorf("set by %q", c.SetBy)
+		t.Errorf("got set by %q", c.SetBy)
 	}
 	late := must(f.NewLink(ctx, "ada", appID, "first", audit.Person()))(t)
 	if seen, err := f.Link(ctx, "ada", late.ID); err != nil || seen.AskedBy != "" {
-		t.Errorf("asked by %q (%v)", seen.AskedBy, err)
+		t.Errorf("the link was requested by %q, want nobody (%v)", seen.AskedBy, err)
 	}
 	f.clock.pass(credentials.LinkTTL)
 	want(t, "an expired link", errOf(f.Link(ctx, "ada", late.ID)), credentials.ErrUnknownLink)
@@ -212,7 +212,7 @@ func credentialLinkRace(t *testing.T, f *credentialFixture) {
 			return f.Set(t.Context(), "ada", appID, "first", keyValue, l.ID, audit.Person())
 		})
 		if won != 1 || lost != 29 {
-			t.Fatalf("%d won, %d lost", won, lost)
+			t.Fatalf("%d calls won and %d lost, want 1 and 29", won, lost)
 		}
 	}
 	f.opens(t, f.Service, "ada", appID, keyValue)
@@ -228,7 +228,7 @@ func credentialManyLinks(t *testing.T, f *credentialFixture) {
 	must(f.NewLink(t.Context(), "ada", otherID, "first", audit.Agent(laptop)))(t)
 	for i, l := range made {
 		if _, err := f.Link(t.Context(), "ada", l.ID); (err == nil) != (i >= 3) {
-			t.Errorf("link %d: %v", i, err)
+			t.Errorf("link %d: got %v", i, err)
 		}
 	}
 }

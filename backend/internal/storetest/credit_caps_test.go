@@ -26,7 +26,7 @@ func TestCreditCaps(t *testing.T) {
 	})
 }
 
-// setCaps changes the current caps.
+// setCaps sets the caps, based on their current version.
 func (f *purses) setCaps(t *testing.T, project string, day, month *credit.Amount) {
 	t.Helper()
 	now := must(f.store.CreditCaps(t.Context(), "ada", project))(t)
@@ -43,16 +43,16 @@ func capsVersioned(t *testing.T, f *purses) {
 		entries := f.entries(t, "credit.caps_changed")
 		if len(entries) != 3 || entries[1].Summary != "cap of a day: 0.30 USD -> 0.50 USD" ||
 			entries[0].Summary != "cap of a month: 1000000.00 USD -> none" || entries[0].Project != project {
-			t.Fatalf("%+v", entries)
+			t.Fatalf("audit entries: got %+v", entries)
 		}
 		err := f.SetCaps(t.Context(), "ada", project, credit.Caps{Day: amount(0), Version: 2}, audit.Person())
 		var conflict *credit.ConflictError
 		if !errors.As(err, &conflict) || conflict.Current != 3 || !errors.Is(err, credit.ErrConflict) {
-			t.Errorf("an old version: %v", err)
+			t.Errorf("an old version: got %v, want a conflict with version 3", err)
 		}
-		fatal(t, f.UndoCaps(t.Context(), "ada", entries[1], audit.Person())) // the day; the month stays as it is
+		fatal(t, f.UndoCaps(t.Context(), "ada", entries[1], audit.Person())) // undoes the day's cap only
 		if c := must(f.store.CreditCaps(t.Context(), "ada", project))(t); *c.Day != 300_000 || c.Month != nil || c.Version != 4 {
-			t.Errorf("%+v", c)
+			t.Errorf("caps: got %+v", c)
 		}
 		want(t, "undone again", f.UndoCaps(t.Context(), "ada", must(f.audit.Get(t.Context(), "ada", entries[1].ID))(t),
 			audit.Person()), credit.ErrNotUndoable)
@@ -69,7 +69,7 @@ func capsVersioned(t *testing.T, f *purses) {
 		f.store.exec("DELETE FROM audit")
 	}
 	f.setCaps(t, appID, amount(0), amount(0))
-	must(f.Hold(t.Context(), credit.HoldRequest{Account: "bob", Project: appID, Amount: 1}))(t) // his project of the same id
+	must(f.Hold(t.Context(), credit.HoldRequest{Account: "bob", Project: appID, Amount: 1}))(t) // same project ID
 	want(t, "unknown project", f.SetCaps(t.Context(), "ada", "com.example.none", credit.Caps{Day: amount(1)}, audit.Person()),
 		projects.ErrNotFound)
 	want(t, "unknown account", f.SetCaps(t.Context(), "nobody", "", credit.Caps{Day: amount(1)}, audit.Person()),
@@ -83,12 +83,12 @@ func capsRaced(t *testing.T, f *purses) {
 			return f.SetCaps(t.Context(), "ada", project, credit.Caps{Day: amount(credit.Amount(i + 1))}, audit.Person())
 		})
 		if won != 1 || lost != 7 {
-			t.Errorf("caps of %q: %d changed them, %d were refused", project, won, lost)
+			t.Errorf("caps of %q: %d calls changed them, want 1; %d were refused", project, won, lost)
 		}
 	}
 }
 
-// mailing is two servers on one database and the mails that they sent.
+// mailing is two servers on one database, and the mails they sent.
 type mailing struct {
 	*purses
 	servers [2]*credit.Ledger
@@ -104,7 +104,7 @@ func newMailing(f *purses) *mailing {
 	return m
 }
 
-// spend charges a call on either server, if there is something to charge, and returns the mails after it.
+// spend charges a call on either server, unless the amount is 0, and returns the mails sent afterwards.
 func (m *mailing) spend(t *testing.T, charge credit.Amount) (of []string) {
 	t.Helper()
 	m.sent = nil
@@ -149,7 +149,7 @@ func capMails(t *testing.T, f *purses) {
 	f.setCaps(t, "", nil, amount(credit.USD))
 	m.want(t, "below 80 %", m.spend(t, 79_998))
 	if banners := must(f.Notices(t.Context(), "ada", appID))(t); len(banners) != 0 {
-		t.Errorf("%+v", banners)
+		t.Errorf("banners: got %+v, want none", banners)
 	}
 	m.want(t, "at 80 %", m.spend(t, 2), "project's day")
 	n := m.sent[0]
@@ -157,10 +157,10 @@ func capMails(t *testing.T, f *purses) {
 	if len(banners) != 1 || banners[0] != n || n.Spent != 80_000 || n.Limit != 100_000 || n.Text() != "The project "+appID+
 		" has spent 0.08 USD of its cap of 0.10 USD a day. Calls that could cost more than the rest are refused until "+
 		"2026-01-03 00:00 UTC, unless you raise the cap." {
-		t.Errorf("%+v: %s", banners, n.Text())
+		t.Errorf("banners: got %+v; mail text %q", banners, n.Text())
 	}
 	if account := must(f.Notices(t.Context(), "ada", ""))(t); len(account) != 0 {
-		t.Errorf("a project's cap is a banner of the account: %+v", account)
+		t.Errorf("the account shows the banner of a project's cap: %+v", account)
 	}
 	m.want(t, "both caps", m.spend(t, 18_000), "project's month")
 	m.want(t, "the same day, refused", m.spend(t, 40_000))
@@ -168,7 +168,7 @@ func capMails(t *testing.T, f *purses) {
 	m.want(t, "the next day, refused", m.spend(t, 60_000), "project's month refused")
 	m.want(t, "refused again", m.spend(t, 60_000))
 	f.clock.pass(24 * time.Hour)
-	m.want(t, "another day, something spent", m.spend(t, 2_000))
+	m.want(t, "another day with some spending", m.spend(t, 2_000))
 	f.setCaps(t, appID, nil, amount(121_000))
 	m.want(t, "after the cap was changed", m.spend(t, 2), "project's month")
 }
@@ -183,21 +183,21 @@ func balanceMails(t *testing.T, f *purses) {
 		t.Error(n.Text())
 	}
 	if banners := must(f.Notices(t.Context(), "ada", ""))(t); len(banners) != 1 || banners[0].Of != credit.OfBalance {
-		t.Errorf("%+v", banners)
+		t.Errorf("banners: got %+v, want one about the balance", banners)
 	}
 	m.want(t, "no credit on the same day", m.spend(t, 2*credit.USD))
 	f.clock.pass(24 * time.Hour)
 	m.want(t, "the next day", m.spend(t, 2*credit.USD), "balance refused")
 	must(f.Grant(t.Context(), "ada", credit.USD, "INV-1", "", audit.Operator()))(t)
 	if banners := must(f.Notices(t.Context(), "ada", ""))(t); len(banners) != 0 {
-		t.Errorf("after a top-up: %+v", banners)
+		t.Errorf("banners after a top-up: got %+v, want none", banners)
 	}
 	m.want(t, "most of it on the same day", m.spend(t, 1_100_000))
 	f.clock.pass(24 * time.Hour)
 	m.want(t, "the day after", m.spend(t, 2_000), "balance")
 	fatal(t, f.store.DeleteAccount(t.Context(), "ada", f.clock.now()))
 	if strings.Contains(f.store.dump(), "credit_notices [ada") {
-		t.Error("a notice outlived its account")
+		t.Error("a notice is still stored after its account was deleted")
 	}
 }
 
@@ -208,9 +208,9 @@ func mergedMails(t *testing.T, f *purses) {
 	fatal(t, f.store.MergeProjects(t.Context(), "ada", appID, otherID, audit.New(f.clock.now(), "ada", audit.Person(),
 		"project.merged", otherID, "merged")))
 	if n := f.store.count("SELECT COUNT(*) FROM credit_notices"); n != 0 {
-		t.Errorf("%d notices of a project that is another's now", n)
+		t.Errorf("%d notices remain for the project that was merged, want none", n)
 	}
 	if banners := must(f.Notices(t.Context(), "ada", otherID))(t); len(banners) != 1 || banners[0].Spent != 80_000 {
-		t.Errorf("%+v", banners)
+		t.Errorf("banners: got %+v, want one", banners)
 	}
 }

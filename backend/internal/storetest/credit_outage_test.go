@@ -12,13 +12,13 @@ import (
 	"github.com/service-dev/service/backend/internal/credit"
 )
 
-// awayStore fails as a database that cannot be reached, while away is set.
+// awayStore fails like an unreachable database while away is set.
 type awayStore struct {
 	credit.Store
 	away, awaySettlements bool
 }
 
-var errAway = errors.New("the database is away")
+var errAway = errors.New("the database is unreachable")
 
 func (s *awayStore) SettleHold(ctx context.Context, in credit.Settlement) (credit.Amount, error) {
 	if s.away || s.awaySettlements {
@@ -34,7 +34,7 @@ func (s *awayStore) ExpireHolds(ctx context.Context, before time.Time) (int, err
 	return s.Store.ExpireHolds(ctx, before)
 }
 
-// newAwayLedgers returns the ledgers of two processes on a database that can be away.
+// newAwayLedgers returns the ledgers of two processes on a database that can become unreachable.
 func (f *purses) newAwayLedgers(log *slog.Logger) (*awayStore, *credit.Ledger, *credit.Ledger) {
 	store := &awayStore{Store: f.store}
 	o := credit.Options{Store: store, Hasher: hash, Free: 2 * credit.USD, Now: f.clock.now, Log: log}
@@ -45,12 +45,12 @@ func answered(id string) credit.Call {
 	return credit.Call{Model: id, Kind: "chat", Outcome: credit.OutcomeOK, TextOut: 1}
 }
 
-// However long the database is away, the calls that end meanwhile are charged when it is back, although their leases
-// have ended and another process sweeps first.
+// Calls that end while the database is unreachable are charged when it returns, however long that takes: even if their
+// leases have ended and another process sweeps first.
 func outageLosesNothing(t *testing.T, f *purses) {
 	store, ledger, other := f.newAwayLedgers(nil)
 	f.Ledger = ledger
-	crashed := must(f.hold(t, 1000))(t) // its process is gone
+	crashed := must(f.hold(t, 1000))(t) // its process no longer exists
 	f.clock.pass(2 * credit.Lease)
 	var holds []credit.Hold
 	for range 3 {
@@ -69,12 +69,12 @@ func outageLosesNothing(t *testing.T, f *purses) {
 	store.away = false
 	fatal(t, other.Sweep(t.Context()))
 	if a := must(ledger.Account(t.Context(), "ada"))(t); a.Held != 3000 {
-		t.Errorf("%s are held after the sweep of another process", a.Held)
+		t.Errorf("%s are held after the sweep by another process, want 3000", a.Held)
 	}
 	fatal(t, ledger.SettleKept(t.Context()))
-	fatal(t, ledger.SettleKept(t.Context())) // nothing is left
+	fatal(t, ledger.SettleKept(t.Context())) // nothing is left to settle
 	if a := must(ledger.Account(t.Context(), "ada"))(t); a.Held != 0 || a.Posted != 2*credit.USD-300 {
-		t.Errorf("%+v", a.Balance)
+		t.Errorf("balance: got %+v", a.Balance)
 	}
 	want(t, "renew", ledger.Renew(t.Context(), crashed.ID), credit.ErrHoldEnded)
 	f.sound(t)
@@ -82,10 +82,10 @@ func outageLosesNothing(t *testing.T, f *purses) {
 	last := must(f.hold(t, 1000))(t)
 	f.clock.pass(3 * credit.Lease)
 	fatal(t, other.Sweep(t.Context()))
-	want(t, "a hold that nobody renewed", ledger.Renew(t.Context(), last.ID), credit.ErrHoldEnded)
+	want(t, "a hold that was not renewed", ledger.Renew(t.Context(), last.ID), credit.ErrHoldEnded)
 }
 
-// A database that comes back between the attempt to settle the kept calls and the sweep loses no charge either.
+// If the database returns between the attempt to settle the kept calls and the sweep, no charge is lost either.
 func outageEndsBeforeTheSweep(t *testing.T, f *purses) {
 	store, ledger, _ := f.newAwayLedgers(nil)
 	f.Ledger = ledger
@@ -101,12 +101,12 @@ func outageEndsBeforeTheSweep(t *testing.T, f *purses) {
 	store.awaySettlements = false
 	fatal(t, ledger.SettleKept(t.Context()))
 	if a := must(ledger.Account(t.Context(), "ada"))(t); a.Held != 0 || a.Posted != 2*credit.USD-400 {
-		t.Errorf("%+v", a.Balance)
+		t.Errorf("balance: got %+v", a.Balance)
 	}
 	f.sound(t)
 }
 
-// A process that ends while the database is away logs what nobody is charged for.
+// A process that ends while the database is unreachable logs the calls for which nobody is charged.
 func outageAtTheEnd(t *testing.T, f *purses) {
 	var log bytes.Buffer
 	store, ledger, _ := f.newAwayLedgers(slog.New(slog.NewTextHandler(&log, nil)))

@@ -24,21 +24,21 @@ func deletedAccount(t *testing.T, f *purses) {
 	for _, part := range []string{`"creditBalance"`, `"creditTransfers"`, `"reference:INV-7"`, `"creditHolds"`,
 		`"creditSpending"`, `"gatewayUsage"`, `"gatewayCalls"`, `"micro_usd":300000`} {
 		if !strings.Contains(export.String(), part) {
-			t.Errorf("the export has no %s: %s", part, export.String())
+			t.Errorf("the export does not contain %s: %s", part, export.String())
 		}
 	}
 	fatal(t, accounts.Delete(t.Context(), "ada", audit.Person()))
-	if dump := f.store.dump(); regexp.MustCompile(`\bada\b`).MatchString(dump) { // random ids may contain the letters
-		t.Errorf("something identifies the account: %s", dump)
+	if dump := f.store.dump(); regexp.MustCompile(`\bada\b`).MatchString(dump) { // random IDs may contain the letters
+		t.Errorf("the dump still identifies the account: %s", dump)
 	}
 	r := f.sound(t)
 	if r.Closed != 2_700_000 || r.Used != 300_000 || r.PaidIn != credit.USD || r.Accounts != 0 {
-		t.Errorf("%+v", r)
+		t.Errorf("ledger: got %+v", r)
 	}
 	want(t, "settle of its call", errOf(f.Settle(t.Context(), open.ID, 1, credit.Call{Outcome: credit.OutcomeOK})),
 		credit.ErrNoHold)
 	if booked, err := f.Grant(t.Context(), "bob", credit.USD, "INV-7", "", audit.Operator()); booked || err == nil {
-		t.Errorf("a reference was booked again: %v, %v", booked, err)
+		t.Errorf("a used reference was booked again: %v, %v", booked, err)
 	}
 }
 
@@ -60,14 +60,14 @@ func deletedProject(t *testing.T, f *purses) {
 	must(f.store.DeleteProject(t.Context(), "ada", appID, audit.New(f.clock.now(), "ada", audit.Person(), "project.deleted",
 		appID, appID)))(t)
 	if got := must(f.Settle(t.Context(), h.ID, 60_000, credit.Call{Outcome: credit.OutcomeOK}))(t); got != 60_000 {
-		t.Errorf("charged %s", got)
+		t.Errorf("charged %s, want 60000", got)
 	}
 	fatal(t, f.Record(t.Context(), credit.Call{Account: "ada", Project: appID, Outcome: "no_credit"}))
 	if u := f.usage(t, "ada", ""); u.Calls != 0 {
-		t.Errorf("%+v", u)
+		t.Errorf("usage: got %+v, want no calls", u)
 	}
 	if a := must(f.Account(t.Context(), "ada"))(t); a.Posted != 2*credit.USD-60_000 || a.Day.Spent != 60_000 {
-		t.Errorf("%+v", a)
+		t.Errorf("account: got %+v", a)
 	}
 	f.sound(t)
 }
@@ -82,19 +82,19 @@ func mergedProjects(t *testing.T, f *purses) {
 		"project.merged", otherID, "merged")))
 	p := must(f.Project(t.Context(), "ada", otherID))(t)
 	if p.Day.Spent != 500_000 || p.Day.Held != 100_000 || p.Caps.Day == nil || *p.Caps.Day != 650_000 {
-		t.Errorf("%+v", p)
+		t.Errorf("project: got %+v", p)
 	}
 	must(f.Settle(t.Context(), open.ID, 100_000, credit.Call{Model: "small", Kind: "chat", Outcome: credit.OutcomeFailed}))(t)
 	if u := f.usage(t, "ada", otherID); u.Calls != 3 || u.Charged != 600_000 || u.Failed != 1 {
-		t.Errorf("%+v", u)
+		t.Errorf("usage: got %+v", u)
 	}
 	if p := must(f.Project(t.Context(), "ada", otherID))(t); p.Day.Spent != 600_000 || p.Day.Held != 0 {
-		t.Errorf("%+v", p)
+		t.Errorf("project: got %+v", p)
 	}
 	f.sound(t)
 }
 
-// A merge never allows more than either project did.
+// A merged project is never allowed more than either of its projects was.
 func mergedSettings(t *testing.T, f *purses) {
 	setSource := func(project, source string) {
 		fatal(t, f.store.SetKeySource(t.Context(), source, audit.New(f.clock.now(), "ada", audit.Person(), "x", project, "")))
@@ -111,20 +111,20 @@ func mergedSettings(t *testing.T, f *purses) {
 	c := must(f.store.CreditCaps(t.Context(), "ada", otherID))(t)
 	source := must(f.store.KeySource(t.Context(), "ada", otherID))(t)
 	if *c.Day != 200_000 || c.Month == nil || *c.Month != 900_000 || c.Version != 3 || source != "own" {
-		t.Errorf("%s of a day, %v of a month, version %d, paid by %s", *c.Day, c.Month, c.Version, source)
+		t.Errorf("caps: got %s a day, %v a month, version %d; paid by %s", *c.Day, c.Month, c.Version, source)
 	}
 	must(f.projects.MintKey(t.Context(), "ada", "com.example.third", "app", audit.Person()))(t)
-	merge(otherID, "com.example.third") // which has no settings
+	merge(otherID, "com.example.third") // a project without settings
 	c = must(f.store.CreditCaps(t.Context(), "ada", "com.example.third"))(t)
 	if source = must(f.store.KeySource(t.Context(), "ada", "com.example.third"))(t); *c.Day != 200_000 || source != "own" {
-		t.Errorf("%+v, paid by %s", c, source)
+		t.Errorf("caps: got %+v, paid by %s", c, source)
 	}
 	must(f.projects.MintKey(t.Context(), "ada", "com.example.fourth", "app", audit.Person()))(t)
 	f.setCaps(t, "com.example.fourth", amount(100_000), nil)
 	merge("com.example.fourth", "com.example.third")
 	c = must(f.store.CreditCaps(t.Context(), "ada", "com.example.third"))(t)
 	if source = must(f.store.KeySource(t.Context(), "ada", "com.example.third"))(t); *c.Day != 100_000 || source != "own" {
-		t.Errorf("%+v, paid by %s", c, source)
+		t.Errorf("caps: got %+v, paid by %s", c, source)
 	}
 	f.sound(t)
 }
@@ -139,16 +139,16 @@ func callsCounted(t *testing.T, f *purses) {
 	want := credit.UsageRow{Calls: 4, Failed: 1, Cancelled: 1, Refused: 3, Estimated: 1, TextIn: 70, TextCached: 28,
 		TextOut: 42, Duration: 10500 * time.Millisecond}
 	if got := f.usage(t, "ada", appID); got != want {
-		t.Errorf("%+v", got)
+		t.Errorf("usage: got %+v", got)
 	}
 	if got := f.usage(t, "bob", appID); got != (credit.UsageRow{}) {
-		t.Errorf("another account's project: %+v", got)
+		t.Errorf("another account's usage: got %+v, want none", got)
 	}
 	refusals := must(f.Refusals(t.Context(), credit.UsageQuery{AccountID: "ada", Project: appID,
 		To: f.clock.now().Add(time.Hour)}))(t)
 	if len(refusals) != 2 || refusals[0].Code != "no_credit" || refusals[0].Count != 2 ||
 		!refusals[0].LastAt.Equal(f.clock.now()) {
-		t.Errorf("%+v", refusals)
+		t.Errorf("refusals: got %+v", refusals)
 	}
 }
 
@@ -163,18 +163,18 @@ func oldRowsGo(t *testing.T, f *purses) {
 	fatal(t, f.store.PruneCredit(t.Context(), credit.Prune{Holds: now.Add(time.Hour), CallsOfProject: 2}))
 	latest := must(f.Refusals(t.Context(), credit.UsageQuery{AccountID: "ada", Project: appID, To: now.Add(time.Hour)}))(t)
 	if len(latest) != 2 || latest[0].Code != "code3" || latest[1].Code != "code4" {
-		t.Errorf("the latest calls: %+v", latest)
+		t.Errorf("the latest calls: got %+v", latest)
 	}
 	if n := f.store.count("SELECT COUNT(*) FROM credit_holds"); n != 1 {
-		t.Errorf("%d holds are left, of which one is open", n)
+		t.Errorf("%d holds remain, want only the open one", n)
 	}
 	later := now.Add(500 * 24 * time.Hour)
 	fatal(t, f.store.PruneCredit(t.Context(), credit.Prune{Holds: later, Usage: later, Calls: later, Grants: later,
 		Period: "9999", CallsOfProject: 1}))
 	for table, want := range map[string]int{"gateway_usage": 0, "gateway_calls": 0, "credit_free_grants": 0,
-		"credit_spending": 4, "credit_transfers": 2} { // sums that include the open hold stay, and every transfer
+		"credit_spending": 4, "credit_transfers": 2} { // sums that include the open hold remain, and all transfers
 		if n := f.store.count("SELECT COUNT(*) FROM " + table); n != want {
-			t.Errorf("%d rows of %s, want %d", n, table, want)
+			t.Errorf("%d rows in %s, want %d", n, table, want)
 		}
 	}
 	fatal(t, f.Release(t.Context(), open.ID, credit.Call{Outcome: credit.OutcomeFailed}))

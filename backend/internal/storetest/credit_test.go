@@ -13,7 +13,7 @@ import (
 	"github.com/service-dev/service/backend/internal/credit"
 )
 
-// purses is the ledger with ada's and bob's projects.
+// purses is the ledger with the projects of ada and bob.
 type purses struct {
 	*tenants
 	*credit.Ledger
@@ -53,7 +53,7 @@ func (f *purses) hold(t *testing.T, amount credit.Amount) (credit.Hold, error) {
 	return f.Hold(t.Context(), credit.HoldRequest{Account: "ada", Project: appID, Amount: amount})
 }
 
-// spend charges a call of ada's.
+// spend charges a call of ada.
 func (f *purses) spend(t *testing.T, amount credit.Amount) {
 	t.Helper()
 	h := must(f.hold(t, amount))(t)
@@ -70,24 +70,24 @@ func (f *purses) sound(t *testing.T) credit.Report {
 	return r
 }
 
-// bookForm is the form of an account's book, which is random: it says nothing about the account.
+// bookForm is the form of an account's book name, which is random and so reveals nothing about the account.
 var bookForm = regexp.MustCompile(`^acct_[0-9a-f]{32}$`)
 
 func grantedOnce(t *testing.T, f *purses) {
 	won, _ := race(t, 8, isAny(), func(int) error { return errOf(f.Account(t.Context(), "ada")) })
 	a := must(f.Account(t.Context(), "ada"))(t)
 	if won != 8 || a.Posted != 2*credit.USD || a.Free != 2*credit.USD || a.Held != 0 || a.Locked {
-		t.Errorf("%d looks, %+v", won, a)
+		t.Errorf("%d calls opened the account, want 8: %+v", won, a)
 	}
 	page := "https://pay.example/in?account=" + a.Book + "&plan=a"
 	if a.TopUpURL != page || !bookForm.MatchString(a.Book) {
-		t.Errorf("%s, want %s", a.TopUpURL, page)
+		t.Errorf("top-up URL %s, want %s", a.TopUpURL, page)
 	}
-	// The first hold opens a balance too.
+	// The first hold also opens a balance.
 	must(f.Hold(t.Context(), credit.HoldRequest{Account: "bob", Amount: credit.USD}))(t)
 	if all := must(f.Transfers(t.Context(), "bob", 0, 10))(t); len(all) != 1 || all[0].Debit != credit.BookFree ||
 		all[0].Credit != "" {
-		t.Errorf("%+v", all)
+		t.Errorf("transfers: got %+v", all)
 	}
 	want(t, "unknown account", errOf(f.Account(t.Context(), "nobody")), credit.ErrNoAccount)
 	want(t, "hold of one", errOf(f.Hold(t.Context(), credit.HoldRequest{Account: "nobody", Amount: 1})), credit.ErrNoAccount)
@@ -97,21 +97,21 @@ func grantedOnce(t *testing.T, f *purses) {
 func notFarmed(t *testing.T, f *purses) {
 	free := func(id string) credit.Amount { return must(f.Account(t.Context(), id))(t).Free }
 	if free("ada") == 0 {
-		t.Error("ada has none")
+		t.Error("ada has no free credit")
 	}
 	addAccount(t, f.store, f.clock, "ada2", "ADA+again@example.org")
 	if free("ada2") != 0 {
-		t.Error("another spelling of an address got it again")
+		t.Error("another spelling of an address got free credit again")
 	}
 	fatal(t, f.store.DeleteAccount(t.Context(), "ada", f.clock.now()))
 	addAccount(t, f.store, f.clock, "ada3", "ada@example.org")
 	if free("ada3") != 0 {
-		t.Error("it was granted again after the account was deleted")
+		t.Error("free credit was granted again after the account was deleted")
 	}
 	f.clock.pass(91 * 24 * time.Hour)
 	addAccount(t, f.store, f.clock, "ada4", "ada+later@example.org")
 	if free("ada4") == 0 {
-		t.Error("after 90 days it was not granted")
+		t.Error("free credit was not granted after 90 days")
 	}
 	granted := 0
 	for i := range 25 {
@@ -125,10 +125,10 @@ func notFarmed(t *testing.T, f *purses) {
 		}
 	}
 	if granted != 20 {
-		t.Errorf("%d accounts of one network got it", granted)
+		t.Errorf("%d accounts of one network got free credit, want 20", granted)
 	}
 	if dump := f.store.dump(); strings.Contains(dump, "credit_free_grants [ada") || strings.Contains(dump, "8.8.4.0/24") {
-		t.Error("an address or a network is stored in clear")
+		t.Error("an address or a network is stored in clear text")
 	}
 	f.sound(t)
 }
@@ -140,10 +140,10 @@ func waitsForProof(t *testing.T, f *purses) {
 	}
 	var unproved *credit.Unproved
 	if a := must(l.Account(t.Context(), "ada"))(t); !a.Locked || a.Posted != 2*credit.USD {
-		t.Errorf("%+v", a)
+		t.Errorf("account: got %+v, want it locked", a)
 	}
 	if err := hold("ada"); !errors.As(err, &unproved) || unproved.Code() != "credit_locked" {
-		t.Errorf("unproved: %v", err)
+		t.Errorf("an unverified address: got %v, want credit_locked", err)
 	}
 	must(f.store.InsertIdentity(t.Context(), account.LinkedIdentity{Provider: "acme", Subject: "1", LinkedAt: f.clock.now(),
 		UsedAt: f.clock.now()}, audit.New(f.clock.now(), "ada", audit.Person(), "x", "", "x")))(t)
@@ -160,25 +160,25 @@ func capsOverMidnight(t *testing.T, f *purses) {
 	must(f.Account(t.Context(), "ada"))(t)
 	f.setCaps(t, appID, amount(500_000), amount(600_000))
 	late := must(f.hold(t, 400_000))(t)
-	f.clock.pass(40 * time.Second) // the next day, and the next month
+	f.clock.pass(40 * time.Second) // into the next day and the next month
 	next := must(f.hold(t, 500_000))(t)
 	var reserved *credit.Reserved
 	err := errOf(f.hold(t, 1))
 	if !errors.As(err, &reserved) || reserved.Cap != credit.CapDay || reserved.Held != 500_000 {
-		t.Errorf("a call that the new day's cap would cover if none were in flight: %v", err)
+		t.Errorf("a call that the cap would cover without calls in flight: got %v", err)
 	}
 	var reached *credit.CapReached
 	if err := errOf(f.hold(t, 500_001)); !errors.As(err, &reached) || reached.Used != 500_000 {
-		t.Errorf("a call above the new day's cap: %v", err)
+		t.Errorf("a call above the new day's cap: got %v", err)
 	}
 	must(f.Settle(t.Context(), late.ID, 300_000, credit.Call{Outcome: credit.OutcomeOK}))(t)
 	p := must(f.Project(t.Context(), "ada", appID))(t)
 	if p.Day.Spent != 0 || p.Day.Held != 500_000 || p.Month != p.Day {
-		t.Errorf("yesterday's call counts today: %+v", p)
+		t.Errorf("yesterday's call counts towards today: %+v", p)
 	}
-	f.clock.pass(-time.Minute) // the clock is set back: the previous day's cap still counts its call
+	f.clock.pass(-time.Minute) // with the clock set back, the previous day's cap still counts its call
 	if err := errOf(f.hold(t, 200_001)); !errors.As(err, &reached) || reached.Used != 300_000 {
-		t.Errorf("the old day's cap: %v", err)
+		t.Errorf("the old day's cap: got %v", err)
 	}
 	must(f.hold(t, 200_000))(t)
 	fatal(t, f.Release(t.Context(), next.ID, credit.Call{Outcome: credit.OutcomeFailed}))
@@ -202,18 +202,18 @@ func capsRefuse(t *testing.T, f *purses) {
 		var got *credit.CapReached
 		if err := errOf(f.hold(t, 100_001)); !errors.As(err, &got) || got.Cap != test.want.Cap || got.Of != test.want.Of ||
 			got.Limit != 400_000 || got.Used != 300_000 || !got.ResetsAt.After(f.clock.now()) {
-			t.Errorf("%+v: %v", test.want, err)
+			t.Errorf("want %+v, got %v", test.want, err)
 		}
 		fatal(t, f.Release(t.Context(), must(f.hold(t, 100_000))(t).ID, credit.Call{Outcome: credit.OutcomeFailed}))
 		f.setCaps(t, test.project, nil, nil)
 	}
 	if n := len(f.entries(t, "credit.caps_changed")); n != 8 {
-		t.Errorf("%d audit entries", n)
+		t.Errorf("%d audit entries, want 8", n)
 	}
 }
 
-// Two hundred concurrent calls on five cents: calls that are refused because of the others get that reason, and nothing
-// is spent twice.
+// Of two hundred concurrent calls on five cents, those refused because of the others get that reason, and nothing is
+// spent twice.
 func manyCallsOnLittle(t *testing.T, f *purses) {
 	must(f.Account(t.Context(), "ada"))(t)
 	must(f.Take(t.Context(), "ada", 1_950_000, "leave five cents", "", audit.Operator()))(t)
@@ -227,7 +227,7 @@ func manyCallsOnLittle(t *testing.T, f *purses) {
 		return err
 	})
 	if won != 50 || lost != 150 {
-		t.Errorf("%d held, %d refused", won, lost)
+		t.Errorf("%d holds succeeded and %d were refused, want 50 and 150", won, lost)
 	}
 	race(t, len(holds), isAny(), func(i int) error {
 		if holds[i].ID == "" {
@@ -236,7 +236,7 @@ func manyCallsOnLittle(t *testing.T, f *purses) {
 		return errOf(f.Settle(t.Context(), holds[i].ID, 500, credit.Call{Outcome: credit.OutcomeOK}))
 	})
 	if a := must(f.Account(t.Context(), "ada"))(t); a.Posted != 25_000 || a.Held != 0 {
-		t.Errorf("%+v", a)
+		t.Errorf("balance: got %+v", a)
 	}
 	must(f.hold(t, 25_000))(t)
 	f.sound(t)
@@ -246,7 +246,7 @@ func shortfall(t *testing.T, f *purses) {
 	h := must(f.hold(t, 1_000))(t)
 	huge := credit.Call{Model: "small", Kind: "chat", Outcome: credit.OutcomeOK, TextIn: 1e18, TextOut: -5}
 	if got := must(f.Settle(t.Context(), h.ID, 5_000, huge))(t); got != 1_000 {
-		t.Errorf("charged %s", got)
+		t.Errorf("charged %s, want 1000", got)
 	}
 	want(t, "unknown hold", errOf(f.Settle(t.Context(), "no such", 1, huge)), credit.ErrNoHold)
 	want(t, "negative", errOf(f.hold(t, -1)), credit.ErrBadAmount)
@@ -254,6 +254,6 @@ func shortfall(t *testing.T, f *purses) {
 	must(f.Settle(t.Context(), none.ID, 7, credit.Call{Account: "ada", Project: appID, Outcome: credit.OutcomeOK}))(t)
 	r := f.sound(t)
 	if r.Operator != 4_000 || r.Used != 5_000 || len(r.Shortfalls) != 1 || r.Shortfalls[0].ID != "short:"+h.ID {
-		t.Errorf("%+v", r)
+		t.Errorf("ledger: got %+v", r)
 	}
 }

@@ -1,5 +1,5 @@
-// Package storetest is the conformance suite of the store for every database engine. It tests through the features'
-// own services, so that the rules and the SQL are tested together.
+// Package storetest is the conformance suite of the store for every database engine. It tests through the services of
+// the features, so that it covers their rules together with the SQL.
 package storetest
 
 import (
@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 	os.Exit(reaper.Run(func() int { return enginetest.Run(m) }))
 }
 
-// database is a store with direct access to its database, as an operator's own client has.
+// database is a store with direct access to its database, like an operator's own client.
 type database struct {
 	*sqlstore.Store
 	t       *testing.T
@@ -28,7 +28,7 @@ type database struct {
 	client  *sql.DB
 }
 
-// eachEngine runs the tests of a suite on every engine, each with an empty database of its own.
+// eachEngine runs the tests of a suite on every engine, each with its own empty database.
 func eachEngine[T any](t *testing.T, tests map[string]T, run func(t *testing.T, db *database, test T)) {
 	migrate := func(t *testing.T, address string) { fatal(t, openStore(t, address).Close()) }
 	enginetest.EachMigrated(t, migrate, func(t *testing.T, create func(t *testing.T) string) {
@@ -50,7 +50,7 @@ func openStore(t *testing.T, address string) *sqlstore.Store {
 	return must(sqlstore.Open(t.Context(), address, slog.New(slog.DiscardHandler)))(t)
 }
 
-// reopen closes the store and opens its database again.
+// reopen closes the store and opens the same database again.
 func (d *database) reopen() {
 	d.t.Helper()
 	noError(d.t, d.Close())
@@ -63,7 +63,7 @@ func (d *database) exec(statement string, args ...any) {
 	fatal(d.t, err)
 }
 
-// count returns the number that a query selects.
+// count returns the number selected by a query.
 func (d *database) count(query string) (n int) {
 	d.t.Helper()
 	fatal(d.t, d.client.QueryRowContext(d.t.Context(), query).Scan(&n))

@@ -14,7 +14,7 @@ import (
 
 var hash = secret.NewHasher([]byte("a key of thirty-two bytes or more"))
 
-// clock is a time that the test sets.
+// clock is a clock that the test sets.
 type clock struct {
 	mu sync.Mutex
 	at time.Time
@@ -34,7 +34,7 @@ func (c *clock) pass(d time.Duration) {
 	c.at = c.at.Add(d)
 }
 
-// must returns the result of a call that has to succeed: must(f.Start(ctx))(t).
+// must returns the result of a call that must succeed: must(f.Start(ctx))(t).
 func must[T any](v T, err error) func(t *testing.T) T {
 	return func(t *testing.T) T {
 		t.Helper()
@@ -51,7 +51,7 @@ func fatal(t *testing.T, err error) {
 	}
 }
 
-// noError fails the test on an error; goroutines may call it.
+// noError fails the test on an error. Goroutines may call it.
 func noError(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
@@ -62,7 +62,7 @@ func noError(t *testing.T, err error) {
 // errOf returns the error of a call whose result does not matter.
 func errOf[T any](_ T, err error) error { return err }
 
-// want reports an error other than the wanted one.
+// want fails the test unless the error is the wanted one.
 func want(t *testing.T, what string, got, wanted error) {
 	t.Helper()
 	if !errors.Is(got, wanted) {
@@ -70,8 +70,8 @@ func want(t *testing.T, what string, got, wanted error) {
 	}
 }
 
-// race runs f n times at once. It returns how many calls succeeded and how many failed with an error that isLost
-// accepts; any other error fails the test.
+// race runs f n times concurrently. It returns how many calls succeeded, and how many failed with an error that isLost
+// accepts. Any other error fails the test.
 func race(t *testing.T, n int, isLost func(error) bool, f func(i int) error) (won, lost int) {
 	t.Helper()
 	errs := make([]error, n)
@@ -87,13 +87,13 @@ func race(t *testing.T, n int, isLost func(error) bool, f func(i int) error) (wo
 		case isLost(err):
 			lost++
 		default:
-			t.Errorf("call %d of %d at once: %v", i, n, err)
+			t.Errorf("call %d of %d concurrent calls: %v", i, n, err)
 		}
 	}
 	return won, lost
 }
 
-// isAny returns a predicate for race that reports whether an error is one of the targets.
+// isAny returns a predicate for race that accepts the target errors.
 func isAny(targets ...error) func(error) bool {
 	return func(err error) bool {
 		for _, target := range targets {
@@ -114,7 +114,7 @@ func addAccount(t *testing.T, store *database, c *clock, id, email string) accou
 	return a
 }
 
-// addLink inserts a code, approves it and redeems it for a link with the given id.
+// addLink inserts a code, approves it and redeems it for a link with the given ID.
 func addLink(t *testing.T, store *database, c *clock, id, accountID, host string) {
 	t.Helper()
 	now := c.now()

@@ -28,22 +28,22 @@ func grantDefaults(t *testing.T, f *projectFixture) {
 	f.key(t, app)
 	for _, project := range []string{app, "com.example.missing"} {
 		if diff := cmp.Diff(grants.Default(), f.grantsOf(t, "ada", project)); diff != "" {
-			t.Errorf("%s: %s", project, diff)
+			t.Errorf("%s differs from the defaults: %s", project, diff)
 		}
 	}
 	g := f.grantsOf(t, "ada", app)
 	if g.Of(grants.Assistant, grants.Voice) != grants.ReadWrite || g.Of(grants.Credentials, "") != grants.ReadWrite ||
 		g.Of(grants.Analytics, "") != grants.Read {
-		t.Errorf("not the table's defaults: %+v", g)
+		t.Errorf("the defaults differ from the documented table: %+v", g)
 	}
-	// Setting the current values is not a change.
+	// Setting the current values changes nothing.
 	fatal(t, f.grants.Set(t.Context(), "ada", app, g, audit.Person()))
 	if f.entries(t, audit.Filter{})[0].Action == "grants.changed" {
-		t.Error("no change left an entry")
+		t.Error("setting the current values wrote an audit entry")
 	}
 }
 
-// grantsSet tests that the next read sees a change and that only differences from the default are stored.
+// grantsSet tests that the next read sees a change, and that only differences from the default are stored.
 func grantsSet(t *testing.T, f *projectFixture) {
 	f.key(t, app)
 	f.key(t, other)
@@ -57,18 +57,18 @@ func grantsSet(t *testing.T, f *projectFixture) {
 		t.Error(diff)
 	}
 	if n := f.store.count("SELECT COUNT(*) FROM project_grants"); n != 3 {
-		t.Errorf("%d rows", n)
+		t.Errorf("%d rows are stored, want 3", n)
 	}
 	for _, of := range [][2]string{{"ada", other}, {"bob", app}} {
 		if diff := cmp.Diff(grants.Default(), f.grantsOf(t, of[0], of[1])); diff != "" {
-			t.Errorf("%v: %s", of, diff)
+			t.Errorf("%v changed as well: %s", of, diff)
 		}
 	}
 	e := f.entries(t, audit.Filter{Project: app})[0]
 	if e.Action != "grants.changed" || e.Undoable() ||
 		e.Summary != "assistant_config.voice: read_write -> off; "+
 			"assistant_config.sounds: read_write -> read; analytics: read -> read_write" {
-		t.Errorf("entry: %+v", e)
+		t.Errorf("audit entry: got %+v", e)
 	}
 	fatal(t, f.grants.Set(t.Context(), "ada", app, grants.Default(), audit.Person()))
 	if diff := cmp.Diff(grants.Default(), f.grantsOf(t, "ada", app)); diff != "" ||
@@ -96,15 +96,15 @@ func grantsRefused(t *testing.T, f *projectFixture) {
 		spoil(&g)
 		err := f.grants.Set(t.Context(), "ada", app, g, audit.Person())
 		if invalid := (*grants.InvalidError)(nil); !errors.As(err, &invalid) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got %v, want an InvalidError", name, err)
 		}
 	}
 	if n := f.store.count("SELECT COUNT(*) FROM project_grants"); n != 0 {
-		t.Errorf("%d rows of refused grants", n)
+		t.Errorf("%d rows of refused grants are stored", n)
 	}
 }
 
-// grantsAtOnce tests that of two concurrent changes one is stored as a whole.
+// grantsAtOnce tests that of two concurrent changes one is stored completely.
 func grantsAtOnce(t *testing.T, f *projectFixture) {
 	f.key(t, app)
 	off, read := grants.Default(), grants.Default()
@@ -115,6 +115,6 @@ func grantsAtOnce(t *testing.T, f *projectFixture) {
 		return f.grants.Set(t.Context(), "ada", app, []grants.Grants{off, read}[i%2], audit.Person())
 	})
 	if g := f.grantsOf(t, "ada", app); !cmp.Equal(g, off) && !cmp.Equal(g, read) {
-		t.Errorf("a mixture: %+v", g)
+		t.Errorf("the stored grants mix both changes: %+v", g)
 	}
 }

@@ -9,13 +9,14 @@ import (
 	"github.com/service-dev/service/backend/internal/sessions"
 )
 
-// The sessions of a link end when the link is revoked or expires, or the account is suspended; others do not.
+// The sessions of a link end when the link is revoked or expires, or when the account is suspended. Other sessions
+// continue.
 func endsWithLink(t *testing.T, f *sessionFixture) {
 	for name, end := range map[string]func(linkID string){
 		"revoked link": func(id string) {
 			if n, err := f.store.RevokeLinks(t.Context(), id, f.clock.now(), audit.New(f.clock.now(), "of-"+id, audit.Operator(),
 				"link.revoked", "", ""), audit.Trace{}); err != nil || n != 1 {
-				t.Fatalf("revoke: %d, %v", n, err)
+				t.Fatalf("revoked %d links, want 1: %v", n, err)
 			}
 		},
 		"expired link": func(id string) {
@@ -38,7 +39,7 @@ func endsWithLink(t *testing.T, f *sessionFixture) {
 			want(t, "an app's attach", errOf(f.Open(t.Context(), s.ID, sst)), sessions.ErrClosed)
 			want(t, "another secret", errOf(f.MintSecret(t.Context(), o.AccountID, s.ID)), sessions.ErrClosed)
 			if got, err := f.Get(t.Context(), o.AccountID, s.ID); err != nil || got.State(f.clock.now()) != "closed" {
-				t.Errorf("get: %+v, %v", got, err)
+				t.Errorf("Get returned %+v, %v; want a closed session", got, err)
 			}
 			some, err := f.store.SomeSessions(t.Context(), []string{"ses_never", s.ID, other.ID})
 			open := map[string]bool{}
@@ -46,13 +47,13 @@ func endsWithLink(t *testing.T, f *sessionFixture) {
 				open[one.ID] = one.Open(f.clock.now())
 			}
 			if isOpen, found := open[s.ID]; err != nil || len(open) != 2 || !found || isOpen || !open[other.ID] {
-				t.Errorf("asked for at once: %v, %v", open, err)
+				t.Errorf("SomeSessions: got %v, %v; want one closed and one open", open, err)
 			}
 			if list, err := f.List(t.Context(), o.AccountID); err != nil || len(list) != 0 {
-				t.Errorf("still listed: %+v, %v", list, err)
+				t.Errorf("open sessions: got %+v, %v; want none", list, err)
 			}
 			if got, err := f.Get(t.Context(), "ada", other.ID); err != nil || got.State(f.clock.now()) != "open" {
-				t.Errorf("another link's session: %+v, %v", got, err)
+				t.Errorf("another link's session: got %+v, %v; want it open", got, err)
 			}
 		})
 	}

@@ -27,7 +27,7 @@ func (f *fixture) grace(t *testing.T) {
 	}
 }
 
-// pacing tests that polling too fast raises the interval up to the cap, also across a restart, and never delays an
+// pacing tests that polling too fast raises the interval up to its cap, even across a restart, and never delays an
 // approved code.
 func (f *fixture) pacing(t *testing.T) {
 	ada := f.person(t, "ada")
@@ -55,35 +55,35 @@ func (f *fixture) pacing(t *testing.T) {
 	}
 	want(t, "approve", f.Approve(f.ctx, issued.UserCode, ada.ID), nil)
 	if p, err := f.Poll(f.ctx, issued.DeviceCode); err != nil || p.Token == nil {
-		t.Errorf("an early poll of an approved code: %v, %v", p, err)
+		t.Errorf("an early poll of an approved code: got %v, %v; want a token", p, err)
 	}
 }
 
 // suspended tests that an account suspended between approval and the next poll gets no token, however often the client
-// polls. If it is restored in time, the approval counts.
+// polls. If the account is restored in time, the approval counts.
 func (f *fixture) suspended(t *testing.T) {
 	ada := f.person(t, "ada")
 	issued := f.start(t)
 	want(t, "approve", f.Approve(f.ctx, issued.UserCode, ada.ID), nil)
 	if ok, err := f.accounts().Suspend(f.ctx, ada.ID, audit.Operator()); err != nil || !ok {
-		t.Fatalf("suspend: %v, %v", ok, err)
+		t.Fatalf("suspend: got %v, %v; want true", ok, err)
 	}
 	for range 3 {
 		poll, err := f.Poll(f.ctx, issued.DeviceCode)
 		want(t, "poll of a suspended account's code", err, link.ErrDenied)
 		if poll.Token != nil {
-			t.Fatal("a token for a suspended account")
+			t.Fatal("a suspended account got a token")
 		}
 	}
 	if links, err := f.store.AllLinks(f.ctx, ada.ID); err != nil || len(links) != 0 {
-		t.Fatalf("%d links (%v)", len(links), err)
+		t.Fatalf("the suspended account has %d links, want none (%v)", len(links), err)
 	}
 	if ok, err := f.accounts().Restore(f.ctx, ada.ID, audit.Operator()); err != nil || !ok {
-		t.Fatalf("restore: %v, %v", ok, err)
+		t.Fatalf("restore: got %v, %v; want true", ok, err)
 	}
 	poll, err := f.Poll(f.ctx, issued.DeviceCode)
 	if err != nil || poll.Token == nil {
-		t.Fatalf("restored: %v, %v", poll, err)
+		t.Fatalf("poll after the restoration: got %v, %v; want a token", poll, err)
 	}
 	for _, step := range []struct {
 		set    func() (bool, error)
@@ -99,7 +99,7 @@ func (f *fixture) suspended(t *testing.T) {
 	}
 }
 
-// legacy tests that a token with the original lifetime is valid until its end.
+// legacy tests that a token with the original lifetime is valid until it ends.
 func (f *fixture) legacy(t *testing.T) {
 	ada := f.person(t, "ada")
 	issued := f.start(t)
@@ -118,12 +118,12 @@ func (f *fixture) legacy(t *testing.T) {
 		who, err := f.Authenticate(f.ctx, token)
 		want(t, "at "+step.at.String(), err, step.wanted)
 		if err == nil && !who.ExpiresAt.Equal(end) {
-			t.Errorf("the token says that it ends at %v", who.ExpiresAt)
+			t.Errorf("the token's reported end is %v", who.ExpiresAt)
 		}
 	}
 }
 
-// takenFirst stores the first new codes with the user code of an existing one.
+// takenFirst gives the first new codes the user code of an existing one.
 type takenFirst struct {
 	link.CodeStore
 	taken string
@@ -138,8 +138,8 @@ func (s *takenFirst) InsertCode(ctx context.Context, c link.Code, t audit.Trace)
 	return s.CodeStore.InsertCode(ctx, c, t)
 }
 
-// collisions tests that the database refuses a user code that is taken, so that another one is drawn and the first
-// stays unchanged.
+// collisions tests that the database rejects a user code that is in use, so that the service draws another, and that
+// the existing code does not change.
 func (f *fixture) collisions(t *testing.T) {
 	ada := f.person(t, "ada")
 	first := f.start(t)
@@ -149,28 +149,28 @@ func (f *fixture) collisions(t *testing.T) {
 		slog.New(slog.DiscardHandler), f.clock.now)
 	second, err := s.Start(f.ctx, link.Requester{Host: "desk"})
 	if err != nil || second.UserCode == first.UserCode || codes.times != 0 {
-		t.Fatalf("%v after collisions, %d left", err, codes.times)
+		t.Fatalf("got %v, and %d collisions left over", err, codes.times)
 	}
 	if n, err := f.store.PendingCodes(f.ctx, f.clock.now()); err != nil || n != 2 {
-		t.Errorf("%d codes (%v)", n, err)
+		t.Errorf("%d pending codes, want 2 (%v)", n, err)
 	}
 	codes.times = 5
 	if _, err := s.Start(f.ctx, link.Requester{}); err == nil {
-		t.Error("a code although every draw was taken")
+		t.Error("got a code although every drawn code was in use")
 	}
 	if got := f.actions(t, link.Asked{}); got != "issue issue" {
-		t.Errorf("the trail: %s", got)
+		t.Errorf("trail actions: got %s", got)
 	}
 	want(t, "approve the second", f.Approve(f.ctx, second.UserCode, ada.ID), nil)
 	if poll, err := f.Poll(f.ctx, first.DeviceCode); err != nil || poll.Token != nil {
-		t.Errorf("the first: %v, %v", poll, err)
+		t.Errorf("the first code: got %v, %v; want it pending", poll, err)
 	}
 	if poll, err := f.Poll(f.ctx, second.DeviceCode); err != nil || poll.Token == nil {
-		t.Errorf("the second: %v, %v", poll, err)
+		t.Errorf("the second code: got %v, %v; want a token", poll, err)
 	}
 }
 
-// sweptMeanwhile runs a function between reading a link and recording its use.
+// sweptMeanwhile runs a function between the read of a link and the record of its use.
 type sweptMeanwhile struct {
 	link.TokenStores
 	happen func()

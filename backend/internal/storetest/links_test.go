@@ -44,7 +44,7 @@ func TestLinks(t *testing.T) {
 	})
 }
 
-// fixture is a service over a store, with a clock that the test sets.
+// fixture is a link service over a store, with a clock that the test sets.
 type fixture struct {
 	*link.Service
 	clock *clock
@@ -52,7 +52,7 @@ type fixture struct {
 	ctx   context.Context
 }
 
-// serve starts the service again, as a restart of the backend does.
+// serve starts the service again, as if the backend had restarted.
 func (f *fixture) serve() {
 	f.Service = link.NewService(f.store, f.store, hash, linkSettings, slog.New(slog.DiscardHandler), f.clock.now)
 }
@@ -79,12 +79,12 @@ func (f *fixture) redeem(t *testing.T, by account.Account) (link.Issued, string)
 	want(t, "approve", f.Approve(f.ctx, issued.UserCode, by.ID), nil)
 	p := must(f.Poll(f.ctx, issued.DeviceCode))(t)
 	if p.Token == nil {
-		t.Fatal("an approved code brought no token")
+		t.Fatal("polling an approved code returned no token")
 	}
 	return issued, p.Token.AuthToken
 }
 
-// oneWinner tests that fifty concurrent polls of an approved code return one token, also with a restart in between.
+// oneWinner tests that fifty concurrent polls of an approved code return one token, even with a restart in between.
 func (f *fixture) oneWinner(t *testing.T) {
 	ada := f.person(t, "ada")
 	const rounds = 200
@@ -106,15 +106,15 @@ func (f *fixture) oneWinner(t *testing.T) {
 			return err
 		})
 		if won != 1 || unknown != 49 {
-			t.Fatalf("round %d: %d tokens and %d times unknown", round, won, unknown)
+			t.Fatalf("round %d: %d polls got a token and %d got ErrUnknown, want 1 and 49", round, won, unknown)
 		}
 		if who, err := f.Authenticate(f.ctx, <-tokens); err != nil || who.AccountID != ada.ID {
-			t.Fatalf("round %d: the winner's token: %v, %v", round, who, err)
+			t.Fatalf("round %d: the token does not work: %v, %v", round, who, err)
 		}
 	}
-	// Each round made exactly one token: revoking them all counts them.
+	// Each round created exactly one token, so revoking all of them counts the rounds.
 	if n, err := f.RevokeAll(f.ctx, ada.ID, audit.Operator()); err != nil || n != rounds {
-		t.Errorf("%d token rows after %d rounds (%v)", n, rounds, err)
+		t.Errorf("%d tokens after %d rounds (%v)", n, rounds, err)
 	}
 }
 
@@ -123,12 +123,12 @@ func (f *fixture) states(t *testing.T) {
 
 	issued := f.start(t)
 	if poll, err := f.Poll(f.ctx, issued.DeviceCode); err != nil || poll.Token != nil || poll.Interval != 5*time.Second {
-		t.Errorf("pending: %v, %v", poll, err)
+		t.Errorf("poll of a pending code: got %v, %v", poll, err)
 	}
 	if n, err := f.store.PendingCodes(f.ctx, f.clock.now()); err != nil || n != 1 {
-		t.Errorf("%d pending codes (%v)", n, err)
+		t.Errorf("%d pending codes, want 1 (%v)", n, err)
 	}
-	// Any case, with or without the dash.
+	// Lower and upper case work, with or without the dash.
 	loose := fmt.Sprintf(" %s %s", issued.UserCode[:4], issued.UserCode[5:])
 	if code, err := f.View(f.ctx, loose); err != nil || code.Requester.Host != "laptop" {
 		t.Errorf("view: %v, %v", code, err)
@@ -156,7 +156,7 @@ func (f *fixture) states(t *testing.T) {
 	want(t, "view of a code never issued", errOf(f.View(f.ctx, "ZZZZ-ZZZZ")), link.ErrUnknown)
 }
 
-// cancelRedeemed tests that an unused token ends with its code and a used one stays valid.
+// cancelRedeemed tests that cancelling a code revokes its unused token, but not a used one.
 func (f *fixture) cancelRedeemed(t *testing.T, ada account.Account) {
 	t.Helper()
 	unused, unusedToken := f.redeem(t, ada)
@@ -169,12 +169,12 @@ func (f *fixture) cancelRedeemed(t *testing.T, ada account.Account) {
 	want(t, "the used token", errOf(f.Authenticate(f.ctx, usedToken)), nil)
 }
 
-// unclaimed tests a token whose code is polled again after redemption and that is still unused a minute later.
+// unclaimed tests a token that is still unused a minute after its code was polled again.
 func (f *fixture) unclaimed(t *testing.T) {
 	ada := f.person(t, "ada")
 	lost, lostToken := f.redeem(t, ada)
 	used, usedToken := f.redeem(t, ada)
-	_, quietToken := f.redeem(t, ada) // never polled again: it may be used next year
+	_, quietToken := f.redeem(t, ada) // never polled again, so it may be used at any later time
 	for _, code := range []link.Issued{lost, used} {
 		want(t, "poll again", errOf(f.Poll(f.ctx, code.DeviceCode)), link.ErrUnknown)
 	}
@@ -182,7 +182,7 @@ func (f *fixture) unclaimed(t *testing.T) {
 	f.clock.pass(59 * time.Second)
 	want(t, "sweep", f.Sweep(f.ctx), nil)
 	if l, err := f.store.LinkByToken(f.ctx, hash.Hash("token", lostToken)); err != nil || !l.RevokedAt.IsZero() {
-		t.Errorf("revoked too early: %v, %v", l, err)
+		t.Errorf("the token was revoked too early: %v, %v", l, err)
 	}
 	f.clock.pass(2 * time.Second)
 	want(t, "sweep", f.Sweep(f.ctx), nil)
@@ -202,10 +202,10 @@ func (f *fixture) revocation(t *testing.T) {
 		tokens[who.ID] = p.Token.AuthToken
 	}
 	if n, err := f.RevokeAll(f.ctx, ada.ID, audit.Operator()); err != nil || n != 1 {
-		t.Fatalf("revoked %d (%v)", n, err)
+		t.Fatalf("revoked %d links, want 1 (%v)", n, err)
 	}
 	if n, err := f.RevokeAll(f.ctx, ada.ID, audit.Operator()); err != nil || n != 0 {
-		t.Errorf("revoked %d again (%v)", n, err)
+		t.Errorf("revoked %d links the second time, want none (%v)", n, err)
 	}
 	want(t, "ada's token", errOf(f.Authenticate(f.ctx, tokens[ada.ID])), link.ErrRevoked)
 	want(t, "bob's token", errOf(f.Authenticate(f.ctx, tokens[bob.ID])), nil)
@@ -223,11 +223,11 @@ func (f *fixture) signIns(t *testing.T) {
 	want(t, "unknown address", errOf(s.SignIn(f.ctx, "bob@example.org", "correct horse battery", "")),
 		account.ErrBadCredentials)
 	if got, err := s.SignIn(f.ctx, "ADA@example.org", "correct horse battery", ""); err != nil || got.ID != ada.ID {
-		t.Errorf("sign in: %v, %v", got, err)
+		t.Errorf("sign in: got %v, %v; want ada", got, err)
 	}
 	cookie := must(s.OpenSession(f.ctx, ada.ID, account.Visit{Method: account.ByPassword}))(t)
 	if got, err := s.FindSession(f.ctx, cookie); err != nil || got.ID != ada.ID {
-		t.Errorf("find session: %v, %v", got, err)
+		t.Errorf("find session: got %v, %v; want ada", got, err)
 	}
 	ended := ""
 	s.Ended = func(accountID string) { ended += accountID }
@@ -236,7 +236,7 @@ func (f *fixture) signIns(t *testing.T) {
 	}
 	s.Ended = nil
 	if ended != ada.ID {
-		t.Errorf("closing the session ended %q", ended)
+		t.Errorf("closing the session ended the session of %q, want ada", ended)
 	}
 	want(t, "a closed session", errOf(s.FindSession(f.ctx, cookie)), account.ErrNoSession)
 	again := must(s.OpenSession(f.ctx, ada.ID, account.Visit{Method: account.ByPassword}))(t)

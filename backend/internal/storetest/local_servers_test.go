@@ -32,29 +32,29 @@ func (f *purses) put(t *testing.T, project, id string, most int) error {
 func serverLife(t *testing.T, f *purses) {
 	want(t, "unknown project", f.put(t, "com.example.none", "x", 10), projects.ErrNotFound)
 	fatal(t, f.put(t, appID, "ollama", 10))
-	fatal(t, f.put(t, appID, "ollama", 1)) // it replaces itself
+	fatal(t, f.put(t, appID, "ollama", 1)) // replaces the server with the same name
 	checked := gateway.LocalServer{ID: "ollama", BaseURL: "http://localhost:1/v1", Keyed: true, Models: []string{"b", "c"},
 		Problem: "away", Checked: f.clock.now()}
 	fatal(t, f.store.NoteLocalServer(t.Context(), "ada", appID, checked))
 	stale := checked
 	stale.BaseURL, stale.Models = "http://localhost:2/v1", nil
-	fatal(t, f.store.NoteLocalServer(t.Context(), "ada", appID, stale)) // of an address that was replaced meanwhile
+	fatal(t, f.store.NoteLocalServer(t.Context(), "ada", appID, stale)) // checked before its address changed
 	got := must(f.store.LocalServers(t.Context(), "ada", appID))(t)
 	if len(got) != 1 || !got[0].Checked.Equal(checked.Checked) {
-		t.Fatalf("%+v", got)
+		t.Fatalf("servers: got %+v", got)
 	}
 	got[0].Checked = checked.Checked
 	if !reflect.DeepEqual(got[0], checked) {
-		t.Errorf("%+v", got[0])
+		t.Errorf("server: got %+v", got[0])
 	}
 	if others := must(f.store.LocalServers(t.Context(), "bob", appID))(t); len(others) != 0 {
-		t.Errorf("another account sees %+v", others)
+		t.Errorf("another account sees the servers %+v", others)
 	}
 	fatal(t, f.store.DeleteLocalServer(t.Context(), "ollama", f.serverEntry(appID, "gateway.server_removed")))
 	want(t, "removed twice", f.store.DeleteLocalServer(t.Context(), "ollama",
 		f.serverEntry(appID, "gateway.server_removed")), gateway.ErrNoServer)
 	if n := len(f.entries(t, "gateway.server_added")) + len(f.entries(t, "gateway.server_removed")); n != 3 {
-		t.Errorf("%d entries", n)
+		t.Errorf("%d audit entries, want 3", n)
 	}
 }
 
@@ -66,7 +66,7 @@ func serverLimit(t *testing.T, f *purses) {
 	fatal(t, f.put(t, appID, "b", 2))
 }
 
-// A server of the merged project moves with its key, unless the other has one of that name.
+// A server of the merged project moves with its key, unless the other project has a server with that name.
 func serverMerge(t *testing.T, f *purses) {
 	for _, of := range [][2]string{{appID, "a"}, {appID, "b"}, {otherID, "b"}} {
 		fatal(t, f.put(t, of[0], of[1], 10))
@@ -80,10 +80,10 @@ func serverMerge(t *testing.T, f *purses) {
 		"project.merged", otherID, "merged")))
 	if got := must(f.store.LocalServers(t.Context(), "ada", otherID))(t); len(got) != 2 ||
 		got[0].ID != "a" || got[1].ID != "b" {
-		t.Errorf("%+v", got)
+		t.Errorf("servers: got %+v", got)
 	}
 	keys := must(f.store.Credentials(t.Context(), "ada", otherID))(t)
 	if len(keys) != 1 || keys[0].Provider != credentials.ServerPrefix+"a" {
-		t.Errorf("keys of servers: %+v", keys)
+		t.Errorf("keys of servers: got %+v, want one", keys)
 	}
 }

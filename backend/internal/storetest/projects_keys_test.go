@@ -19,27 +19,27 @@ func keyToldOnce(t *testing.T, f *projectFixture) {
 	f.clock.pass(time.Second)
 	second := f.key(t, app)
 	if !secret.Valid(credential.ProjectKey, first.Secret) || first.Secret == second.Secret || first.ID == second.ID {
-		t.Error("the keys are equal or have the wrong form")
+		t.Error("the two keys are equal or malformed")
 	}
 	if !strings.HasSuffix(second.Secret, second.Hint) || len(second.Hint) != 4 || !second.CreatedAt.Equal(f.clock.now()) {
-		t.Errorf("hint %q, created %v", second.Hint, second.CreatedAt)
+		t.Errorf("got hint %q, created at %v", second.Hint, second.CreatedAt)
 	}
 	all := f.store.dump()
 	if strings.Contains(all, first.Secret) || !strings.Contains(all, f.Hasher.Hash("project key", first.Secret)) {
-		t.Error("the database holds the key itself, or no hash of it")
+		t.Error("the database contains the key itself, or lacks its hash")
 	}
 	keys, err := f.Keys(t.Context(), "ada", app)
 	if err != nil || len(keys) != 2 {
-		t.Fatalf("%v, %v", keys, err)
+		t.Fatalf("keys: got %v, %v; want 2", keys, err)
 	}
 	if k := keys[1]; k.ID != first.ID || k.Name != "laptop" || k.Hint != first.Hint || k.Prefix != first.Secret[:8] ||
 		k.By != "laptop · test" ||
 		!k.CreatedAt.Equal(first.CreatedAt) || !k.LastUsedAt.IsZero() || !k.RevokedAt.IsZero() {
-		t.Errorf("the first: %+v", k)
+		t.Errorf("the first key: got %+v", k)
 	}
 	for _, e := range f.entries(t, audit.Filter{}) {
 		if strings.Contains(e.Summary, first.Secret) {
-			t.Error("the audit log holds a key")
+			t.Error("the audit log contains a key")
 		}
 	}
 }
@@ -66,7 +66,7 @@ func fiftyKeys(t *testing.T, f *projectFixture) {
 		t.Fatalf("%d keys, %v", len(keys), err)
 	}
 	want(t, "revoke", f.RevokeKey(t.Context(), "ada", app, keys[0].ID, audit.Person()), nil)
-	want(t, "in the place of a revoked one", mint("ada", app), nil)
+	want(t, "mint after a revocation", mint("ada", app), nil)
 }
 
 func keysAtOnce(t *testing.T, f *projectFixture) {
@@ -74,10 +74,10 @@ func keysAtOnce(t *testing.T, f *projectFixture) {
 		return errOf(f.MintKey(t.Context(), "ada", app, "x", audit.Person()))
 	})
 	if minted != projects.MaxKeys || refused != 10 {
-		t.Errorf("%d minted, %d refused", minted, refused)
+		t.Errorf("%d were minted and %d refused, want projects.MaxKeys and 10", minted, refused)
 	}
 	if n := f.store.count("SELECT COUNT(*) FROM audit WHERE action = 'key.minted'"); n != projects.MaxKeys {
-		t.Errorf("%d entries", n)
+		t.Errorf("%d audit entries, want projects.MaxKeys", n)
 	}
 }
 
@@ -86,11 +86,11 @@ func refusedKeys(t *testing.T, f *projectFixture) {
 		{app, "a\nb"}, {app, "\xff"}} {
 		_, err := f.MintKey(t.Context(), "ada", c[0], c[1], audit.Person())
 		if invalid := (*projects.InvalidError)(nil); !errors.As(err, &invalid) {
-			t.Errorf("%q: %v", c, err)
+			t.Errorf("%q: got %v, want an InvalidError", c, err)
 		}
 	}
 	if got := f.actions(t); len(got) != 0 {
-		t.Errorf("refusals left %v", got)
+		t.Errorf("refused calls left audit entries: %v", got)
 	}
 }
 
@@ -98,7 +98,7 @@ func keyOpens(t *testing.T, f *projectFixture) {
 	k := f.key(t, app)
 	owner, err := f.Authenticate(t.Context(), k.Secret)
 	if err != nil || owner != (projects.KeyOwner{AccountID: "ada", Project: app, KeyID: k.ID}) {
-		t.Errorf("%+v, %v", owner, err)
+		t.Errorf("owner: got %+v, %v", owner, err)
 	}
 	for _, wrong := range []string{"", "spk_", k.Secret + "x", k.Secret[:len(k.Secret)-1],
 		secret.New(credential.ProjectKey),
@@ -109,13 +109,13 @@ func keyOpens(t *testing.T, f *projectFixture) {
 	f.store.exec("UPDATE accounts SET state = 'suspended' WHERE id = 'ada'")
 	want(t, "a suspended account's key", errOf(f.Authenticate(t.Context(), k.Secret)), projects.ErrUnknownKey)
 	if live, err := f.store.LiveKeys(t.Context(), []string{k.ID}); err != nil || len(live) != 0 {
-		t.Errorf("live keys of a suspended account: %v, %v", live, err)
+		t.Errorf("live keys of a suspended account: got %v, %v; want none", live, err)
 	}
 	f.store.exec("UPDATE accounts SET state = 'active' WHERE id = 'ada'")
 	want(t, "active again", errOf(f.Authenticate(t.Context(), k.Secret)), nil)
 }
 
-// keyUse tests that the last use is recorded at most every five minutes.
+// keyUse tests that the last use is recorded at most once every five minutes.
 func keyUse(t *testing.T, f *projectFixture) {
 	k := f.key(t, app)
 	f.clock.pass(time.Hour)
@@ -125,20 +125,20 @@ func keyUse(t *testing.T, f *projectFixture) {
 		must(f.Authenticate(t.Context(), k.Secret))(t)
 		keys := must(f.Keys(t.Context(), "ada", app))(t)
 		if p := f.get(t, app); !p.LastActiveAt.Equal(keys[0].LastUsedAt) {
-			t.Errorf("the project was active at %v, its key at %v", p.LastActiveAt, keys[0].LastUsedAt)
+			t.Errorf("the project was last active at %v, its key at %v; want them equal", p.LastActiveAt, keys[0].LastUsedAt)
 		}
 		return keys[0].LastUsedAt
 	}
 	if got := used(); !got.Equal(first) {
-		t.Errorf("first use: %v", got)
+		t.Errorf("first use recorded at %v", got)
 	}
 	f.clock.pass(5*time.Minute - time.Millisecond)
 	if got := used(); !got.Equal(first) {
-		t.Errorf("within five minutes: %v", got)
+		t.Errorf("within five minutes the recorded use changed to %v", got)
 	}
 	f.clock.pass(time.Millisecond)
 	if got := used(); !got.Equal(f.clock.now()) {
-		t.Errorf("after five minutes: %v", got)
+		t.Errorf("after five minutes the recorded use is %v", got)
 	}
 }
 
@@ -151,18 +151,18 @@ func rotate(t *testing.T, f *projectFixture) {
 	}
 	want(t, "the old key", errOf(f.Authenticate(t.Context(), old.Secret)), projects.ErrUnknownKey)
 	if owner, err := f.Authenticate(t.Context(), k.Secret); err != nil || owner.KeyID != k.ID {
-		t.Errorf("the new key: %v, %v", owner, err)
+		t.Errorf("the new key: got %v, %v", owner, err)
 	}
 	keys, err := f.Keys(t.Context(), "ada", app)
 	if err != nil || len(keys) != 2 || keys[0].ID != k.ID || keys[0].Name != "laptop" || keys[0].By != "you" ||
 		!keys[1].RevokedAt.Equal(f.clock.now()) {
-		t.Errorf("%+v, %v", keys, err)
+		t.Errorf("keys: got %+v, %v", keys, err)
 	}
 	want(t, "a revoked one", errOf(f.RotateKey(t.Context(), "ada", app, old.ID, audit.Person())), projects.ErrNoKey)
 	want(t, "none", errOf(f.RotateKey(t.Context(), "ada", app, "nonsense", audit.Person())), projects.ErrNoKey)
 	if e := f.entries(t, audit.Filter{})[0]; e.Action != "key.rotated" || !strings.Contains(e.Summary,
 		old.Hint+" -> "+k.Hint) {
-		t.Errorf("entry: %+v", e)
+		t.Errorf("audit entry: got %+v", e)
 	}
 }
 
@@ -173,11 +173,11 @@ func rotateAtOnce(t *testing.T, f *projectFixture) {
 			return errOf(f.RotateKey(t.Context(), "ada", app, old.ID, audit.Person()))
 		})
 		if won != 1 || lost != 7 {
-			t.Errorf("%d won, %d lost", won, lost)
+			t.Errorf("%d rotations won and %d lost, want 1 and 7", won, lost)
 		}
 	}
 	if p := f.get(t, app); p.Keys != 5 {
-		t.Errorf("%d live keys", p.Keys)
+		t.Errorf("%d live keys, want 5", p.Keys)
 	}
 }
 
@@ -190,17 +190,17 @@ func revokeKey(t *testing.T, f *projectFixture) {
 	want(t, "the other key", errOf(f.Authenticate(t.Context(), stays.Secret)), nil)
 	live, err := f.store.LiveKeys(t.Context(), []string{k.ID, stays.ID, "nonsense"})
 	if err != nil || len(live) != 1 || live[0] != stays.ID {
-		t.Errorf("live keys %v, %v", live, err)
+		t.Errorf("live keys: got %v, %v; want one", live, err)
 	}
 	want(t, "none", f.RevokeKey(t.Context(), "ada", app, "nonsense", audit.Person()), projects.ErrNoKey)
 	f.key(t, other)
 	want(t, "through another project", f.RevokeKey(t.Context(), "ada", other, stays.ID, audit.Person()), projects.ErrNoKey)
 	if n := f.store.count("SELECT COUNT(*) FROM audit WHERE action = 'key.revoked'"); n != 1 {
-		t.Errorf("%d entries", n)
+		t.Errorf("%d audit entries, want 1", n)
 	}
 }
 
-// revokeInUse tests that a key is invalid as soon as RevokeKey has returned, however busy it is.
+// revokeInUse tests that a key is invalid once RevokeKey has returned, however busy the key is.
 func revokeInUse(t *testing.T, f *projectFixture) {
 	for range 10 {
 		k := f.key(t, app)

@@ -18,11 +18,11 @@ import (
 func (f *projectFixture) merge(t *testing.T, from, into string) {
 	t.Helper()
 	if err := f.Merge(t.Context(), "ada", from, into, audit.Person()); err != nil {
-		t.Fatalf("merging %s into %s: %v", from, into, err)
+		t.Fatalf("merge %s into %s: %v", from, into, err)
 	}
 }
 
-// merge tests that the old id and shipped keys continue to work everywhere.
+// merge tests that the old ID and embedded keys continue to work everywhere.
 func merge(t *testing.T, f *projectFixture) {
 	old := f.key(t, other)
 	began := f.clock.now()
@@ -39,21 +39,21 @@ func merge(t *testing.T, f *projectFixture) {
 	}
 	if p := all[0]; p.ID != app || p.DisplayName != "Name of "+app || p.Keys != 2 || !slices.Equal(p.Platforms,
 		[]string{"ios", "web"}) || !p.CreatedAt.Equal(began) {
-		t.Errorf("the result: %+v", p)
+		t.Errorf("the merged project: got %+v", p)
 	}
 	if p := f.get(t, other); p.ID != app {
-		t.Errorf("by its old id: %+v", p)
+		t.Errorf("the project by its old ID: got %+v", p)
 	}
 	for _, k := range []projects.Key{old, own} {
 		if owner, err := f.Authenticate(t.Context(), k.Secret); err != nil || owner.Project != app {
-			t.Errorf("a shipped key: %+v, %v", owner, err)
+			t.Errorf("an embedded key: got %+v, %v", owner, err)
 		}
 	}
 	if more := f.key(t, other); f.get(t, app).Keys != 3 {
-		t.Errorf("minted under the old id: %+v", more)
+		t.Errorf("the project does not count a key minted with the old ID: %+v", more)
 	}
 	if s, _ := f.live.mint(t, f.live.ada, sessions.Request{Project: other}); s.Project != app {
-		t.Errorf("a session under the old id is of %s", s.Project)
+		t.Errorf("a session minted with the old ID belongs to %s", s.Project)
 	}
 	noError(t, f.RevokeKey(t.Context(), "ada", other, old.ID, audit.Person()))
 	for _, pair := range [][2]string{{app, app}, {other, app}, {app, other}} {
@@ -61,16 +61,16 @@ func merge(t *testing.T, f *projectFixture) {
 	}
 	for _, e := range f.entries(t, audit.Filter{}) {
 		if e.Project != app {
-			t.Errorf("left behind: %+v", e)
+			t.Errorf("an entry was not moved: %+v", e)
 		}
 	}
 	if got := f.actions(t); !slices.Contains(got, "project.merged") {
-		t.Errorf("audit: %v", got)
+		t.Errorf("audit actions: got %v", got)
 	}
 }
 
-// mergeSessions tests that open sessions stay open. If a mint could resume either of two, that of the remaining project
-// is current.
+// mergeSessions tests that open sessions stay open. If a mint could resume one of two sessions, the remaining
+// project's session is the current one.
 func mergeSessions(t *testing.T, f *projectFixture) {
 	both, _ := f.live.mint(t, f.live.ada, sessions.Request{Project: other})
 	onlyOld, _ := f.live.mint(t, f.live.ada, sessions.Request{Project: other, Platform: "ios"})
@@ -79,23 +79,22 @@ func mergeSessions(t *testing.T, f *projectFixture) {
 	for _, id := range []string{both.ID, onlyOld.ID, kept.ID} {
 		s, err := f.live.Get(t.Context(), "ada", id)
 		if err != nil || s.Project != app || !s.Open(f.clock.now()) {
-			t.Errorf("%+v, %v", s, err)
+			t.Errorf("session: got %+v, %v", s, err)
 		}
 	}
 	if s, created := f.live.mint(t, f.live.ada, sessions.Request{Project: other}); created || s.ID != kept.ID {
-		t.Errorf("web resumes %s, created %v", s.ID, created)
+		t.Errorf("on web the mint returned %s, created %v", s.ID, created)
 	}
 	if s, created := f.live.mint(t, f.live.ada, sessions.Request{Project: app, Platform: "ios"}); created ||
 		s.ID != onlyOld.ID {
-		t.Errorf("ios resumes %s, created %v", s.ID, created)
+		t.Errorf("on ios the mint returned %s, created %v", s.ID, created)
 	}
 	if p := f.get(t, app); p.OpenSessions != 3 {
-		t.Errorf("%d open sessions", p.OpenSessions)
+		t.Errorf("%d open sessions, want 3", p.OpenSessions)
 	}
 }
 
-// mergeConfigs tests that the grants of the remaining project hold, and that changes of the dropped configs cannot be
-// undone.
+// mergeConfigs tests that the remaining project's grants apply, and that changes to dropped configs cannot be undone.
 func mergeConfigs(t *testing.T, f *projectFixture) {
 	f.key(t, other)
 	f.key(t, app)
@@ -111,12 +110,12 @@ func mergeConfigs(t *testing.T, f *projectFixture) {
 	}
 	f.merge(t, other, app)
 	if g, err := f.grants.Of(t.Context(), "ada", app); err != nil || g.Analytics != grants.Off {
-		t.Errorf("%+v, %v", g, err)
+		t.Errorf("grants: got %+v, %v", g, err)
 	}
 	for id, undoable := range map[string]bool{other: false, app: true} {
 		e, err := f.audit.Get(t.Context(), "ada", id+"-change")
 		if err != nil || e.Project != app || e.Undoable() != undoable {
-			t.Errorf("%+v, %v", e, err)
+			t.Errorf("audit entry: got %+v, %v", e, err)
 		}
 	}
 }
@@ -130,15 +129,15 @@ func mergeChain(t *testing.T, f *projectFixture) {
 	f.merge(t, ids[1], ids[2])
 	for _, id := range ids {
 		if p := f.get(t, id); p.ID != ids[2] || p.Keys != 3 {
-			t.Errorf("%s: %+v", id, p)
+			t.Errorf("project %s: got %+v", id, p)
 		}
 	}
 	if n := f.store.count("SELECT COUNT(*) FROM projects"); n != 1 {
-		t.Errorf("%d projects", n)
+		t.Errorf("%d projects, want 1", n)
 	}
 }
 
-// mergeAgainstMint tests that everything minted under the old id during a merge ends up in the remaining project.
+// mergeAgainstMint tests that everything minted with the old ID during a merge ends up in the remaining project.
 func mergeAgainstMint(t *testing.T, f *projectFixture) {
 	for round := range 5 {
 		from, into := fmt.Sprint("com.example.from", round), fmt.Sprint("com.example.into", round)
@@ -169,14 +168,14 @@ func mergeAgainstMint(t *testing.T, f *projectFixture) {
 		wg.Wait()
 		for i := range secrets {
 			if owner, err := f.Authenticate(t.Context(), secrets[i]); err != nil || owner.Project != into {
-				t.Errorf("key: %+v, %v", owner, err)
+				t.Errorf("key: got %+v, %v", owner, err)
 			}
 			if s, err := f.live.Get(t.Context(), "ada", ids[i]); err != nil || s.Project != into {
-				t.Errorf("session: %+v, %v", s, err)
+				t.Errorf("session: got %+v, %v", s, err)
 			}
 		}
 		if p := f.get(t, from); p.ID != into || p.Keys != 6 || p.OpenSessions != 4 {
-			t.Errorf("%+v", p)
+			t.Errorf("project: got %+v", p)
 		}
 	}
 }
@@ -199,13 +198,13 @@ func mergeBothWays(t *testing.T, f *projectFixture) {
 			}
 		}
 		if p := f.get(t, a); lost != 1 || p.Keys != 2 || p.ID != f.get(t, b).ID {
-			t.Errorf("%d lost, %+v", lost, p)
+			t.Errorf("%d merges lost, want 1; project %+v", lost, p)
 		}
 	}
 }
 
-// deleteProject tests that everything below the project is deleted except its audit entries, and that open sessions
-// end.
+// deleteProject tests that everything below the project is deleted except its audit entries, and that its open
+// sessions end.
 func deleteProject(t *testing.T, f *projectFixture) {
 	k := f.key(t, app)
 	stays := f.key(t, "com.example.stays")
@@ -228,7 +227,7 @@ func deleteProject(t *testing.T, f *projectFixture) {
 	want(t, "its session", errOf(f.live.Get(t.Context(), "ada", s.ID)), sessions.ErrNotFound)
 	want(t, "its session's secret", errOf(f.live.Open(t.Context(), s.ID, sst)), sessions.ErrBadSecret)
 	if !slices.Equal(f.live.live.closed, []string{s.ID}) {
-		t.Errorf("ended: %v", f.live.live.closed)
+		t.Errorf("ended sessions: got %v", f.live.live.closed)
 	}
 	for table, n := range map[string]int{"project_keys": 1, "project_grants": 0, "project_aliases": 0, "sessions": 0,
 		"session_secrets": 0, "projects": 1} {
@@ -237,15 +236,15 @@ func deleteProject(t *testing.T, f *projectFixture) {
 		}
 	}
 	if _, err := f.Authenticate(t.Context(), stays.Secret); err != nil {
-		t.Errorf("another project's key: %v", err)
+		t.Errorf("another project's key no longer works: %v", err)
 	}
 	if got := f.actions(t); got[0] != "project.deleted" || !slices.Contains(got, "key.minted") {
-		t.Errorf("audit: %v", got)
+		t.Errorf("audit actions: got %v", got)
 	}
 }
 
-// deleteAgainstMint tests that a concurrent mint either comes first and is deleted, or comes later and creates the
-// project again.
+// deleteAgainstMint tests that a concurrent mint either precedes the deletion and is deleted, or follows it and
+// creates the project again.
 func deleteAgainstMint(t *testing.T, f *projectFixture) {
 	for range 5 {
 		f.key(t, app)
@@ -280,6 +279,6 @@ func deletedComesBack(t *testing.T, f *projectFixture) {
 	f.key(t, app)
 	if p := f.get(t, app); strings.Contains(p.DisplayName, "Former") || len(p.Platforms) != 0 || p.Keys != 1 ||
 		!p.CreatedAt.Equal(f.clock.now()) {
-		t.Errorf("%+v", p)
+		t.Errorf("project: got %+v", p)
 	}
 }

@@ -81,7 +81,7 @@ func (f *projectFixture) get(t *testing.T, id string) projects.Project {
 	return p
 }
 
-// actions returns the actions of ada's audit log, newest first.
+// actions returns the actions in ada's audit log, newest first.
 func (f *projectFixture) actions(t *testing.T) []string {
 	t.Helper()
 	var all []string
@@ -98,7 +98,7 @@ func (f *projectFixture) entries(t *testing.T, filter audit.Filter) []audit.Entr
 
 func beginnings(t *testing.T, f *projectFixture) {
 	if all, err := f.List(t.Context(), "ada"); err != nil || len(all) != 0 {
-		t.Errorf("at first: %v, %v", all, err)
+		t.Errorf("projects at first: got %v, %v; want none", all, err)
 	}
 	f.live.mint(t, f.live.ada, sessions.Request{Project: "com.example.hello-world"})
 	began := f.clock.now()
@@ -106,26 +106,26 @@ func beginnings(t *testing.T, f *projectFixture) {
 	f.key(t, app)
 	all, err := f.List(t.Context(), "ada")
 	if err != nil || len(all) != 2 {
-		t.Fatalf("%v, %v", all, err)
+		t.Fatalf("projects: got %v, %v; want 2", all, err)
 	}
 	if p := all[0]; p.ID != app || p.DisplayName != "Example app" || p.Keys != 1 || p.OpenSessions != 0 ||
 		!p.LastActiveAt.IsZero() || len(p.Platforms) != 0 {
-		t.Errorf("keyed: %+v", p)
+		t.Errorf("the project with a key: got %+v", p)
 	}
 	if p := all[1]; p.DisplayName != "Hello world" || p.Keys != 0 || p.OpenSessions != 1 || !p.CreatedAt.Equal(began) ||
 		!p.LastActiveAt.Equal(began) {
-		t.Errorf("with a session: %+v", p)
+		t.Errorf("the project with a session: got %+v", p)
 	}
 	if got := f.actions(t); !slices.Equal(got, []string{"key.minted", "project.created", "project.created"}) {
-		t.Errorf("audit: %v", got)
+		t.Errorf("audit actions: got %v", got)
 	}
 	if e := f.entries(t, audit.Filter{Project: "com.example.hello-world"}); len(e) != 1 ||
 		e[0].Actor != audit.Agent("link-1") {
-		t.Errorf("the entry of its creation: %+v", e)
+		t.Errorf("the audit entry of the project's creation: got %+v", e)
 	}
 	f.clock.pass(sessions.Lifetime)
 	if p := f.get(t, "com.example.hello-world"); p.OpenSessions != 0 || !p.LastActiveAt.Equal(began) {
-		t.Errorf("its session expired: %+v", p)
+		t.Errorf("after its session expired: got %+v", p)
 	}
 }
 
@@ -138,10 +138,10 @@ func tooManyProjects(t *testing.T, f *projectFixture) {
 		return errOf(f.MintKey(t.Context(), "ada", fmt.Sprint("com.example.n", i), "x", audit.Person()))
 	})
 	if made != 1 {
-		t.Errorf("%d made", made)
+		t.Errorf("%d projects were created, want 1", made)
 	}
 	_, _, err := f.live.Mint(t.Context(), f.live.ada, sessions.Request{Project: "com.example.more"})
-	want(t, "a session of one project too many", err, projects.ErrTooManyProjects)
+	want(t, "a session that needs one project too many", err, projects.ErrTooManyProjects)
 	f.live.mint(t, f.live.ada, sessions.Request{Project: "com.example.p0"})
 	f.live.mint(t, sessions.Owner{AccountID: "bob", LinkID: "link-3"}, sessions.Request{Project: "com.example.more"})
 }
@@ -150,7 +150,7 @@ func changeProject(t *testing.T, f *projectFixture) {
 	f.key(t, app)
 	p, err := f.Update(t.Context(), "ada", app, "  Hällo  ", []string{"web", "ios", "web"}, audit.Person())
 	if err != nil || p.DisplayName != "Hällo" || !slices.Equal(p.Platforms, []string{"ios", "web"}) || p.Keys != 1 {
-		t.Errorf("changed: %+v, %v", p, err)
+		t.Errorf("after the change: got %+v, %v", p, err)
 	}
 	if _, err := f.Update(t.Context(), "ada", app, "Hällo", []string{"ios", "web"}, audit.Person()); err != nil {
 		t.Error(err)
@@ -158,14 +158,14 @@ func changeProject(t *testing.T, f *projectFixture) {
 	e := f.entries(t, audit.Filter{Limit: 1})[0]
 	if e.Action != "project.changed" || e.Summary != "name: Example app -> Hällo; platforms: none -> ios, web" ||
 		e.ActorName != "you" {
-		t.Errorf("entry: %+v", e)
+		t.Errorf("audit entry: got %+v", e)
 	}
 	if n := f.store.count("SELECT COUNT(*) FROM audit WHERE action = 'project.changed'"); n != 1 {
-		t.Errorf("%d entries of one change", n)
+		t.Errorf("%d audit entries for one change", n)
 	}
 	if p, err = f.Update(t.Context(), "ada", app, "", nil, audit.Person()); err != nil || p.DisplayName != "Example app" ||
 		len(p.Platforms) != 0 {
-		t.Errorf("back to the default: %+v, %v", p, err)
+		t.Errorf("after the reset to the default: got %+v, %v", p, err)
 	}
 	for _, c := range []struct {
 		name      string
@@ -173,12 +173,12 @@ func changeProject(t *testing.T, f *projectFixture) {
 	}{{strings.Repeat("x", 81), nil}, {"a\nb", nil}, {"x\xff", nil}, {"x", []string{"glasses"}}, {"x", []string{""}}} {
 		_, err := f.Update(t.Context(), "ada", app, c.name, c.platforms, audit.Person())
 		if invalid := (*projects.InvalidError)(nil); !errors.As(err, &invalid) {
-			t.Errorf("%+v: %v", c, err)
+			t.Errorf("%+v: got %v, want an InvalidError", c, err)
 		}
 	}
 }
 
-// foreignProjects tests that another account's project looks like a missing one everywhere.
+// foreignProjects tests that another account's project is treated as missing everywhere.
 func foreignProjects(t *testing.T, f *projectFixture) {
 	k := f.key(t, app)
 	f.key(t, other)
@@ -203,6 +203,6 @@ func foreignProjects(t *testing.T, f *projectFixture) {
 	want(t, "a foreign key", errOf(f.RotateKey(t.Context(), "bob", "com.example.bobs", k.ID, audit.Person())),
 		projects.ErrNoKey)
 	if _, err := f.Authenticate(t.Context(), k.Secret); err != nil {
-		t.Errorf("ada's key: %v", err)
+		t.Errorf("ada's key: got %v", err)
 	}
 }

@@ -2,5 +2,5 @@
 
 package storetest
 
-// slow is set under the race detector, which makes SQLite, here pure Go, twenty times slower.
+// slow is set under the race detector, which makes the pure-Go SQLite twenty times slower.
 const slow = true

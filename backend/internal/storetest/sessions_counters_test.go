@@ -12,8 +12,8 @@ import (
 	"github.com/service-dev/service/backend/internal/sessions"
 )
 
-// countersHold tests that concurrent writers over every quota, sweeps, a deleted session and a deleted project leave
-// the account's log size correct and logs without gaps.
+// countersHold tests that the account's log size stays correct and its logs have no gaps, despite concurrent writers
+// over every quota, sweeps, a deleted session and a deleted project.
 func countersHold(t *testing.T, f *sessionFixture) {
 	q := sessions.Quota{SessionRows: 60, SessionBytes: 20_000, AccountBytes: 60_000}
 	const projects, rounds = 3, 25
@@ -27,7 +27,7 @@ func countersHold(t *testing.T, f *sessionFixture) {
 	for writer := range 6 {
 		all.Go(func() {
 			for n := range rounds {
-				// Two writers each send the same ids: one of the rows is a duplicate.
+				// Two writers each send the same IDs, so one of the rows is a duplicate.
 				rows := f.someRows(ids, fmt.Sprintf("%d-%d", writer%3, n))
 				if err := f.store.AppendEvents(t.Context(), rows, q); err != nil && !errors.Is(err, sessions.ErrNotFound) {
 					t.Errorf("append: %v", err)
@@ -56,12 +56,12 @@ func countersHold(t *testing.T, f *sessionFixture) {
 		}
 		rows, listed := f.store.SessionEvents(t.Context(), id, 0, 10*int(q.SessionRows))
 		if err != nil || listed != nil || int64(len(rows)) != s.LastSeq-s.FirstSeq+1 || int64(len(rows)) > q.SessionRows {
-			t.Errorf("%d rows, numbered %d to %d: %v, %v", len(rows), s.FirstSeq, s.LastSeq, err, listed)
+			t.Errorf("got %d rows, numbered %d to %d: %v, %v", len(rows), s.FirstSeq, s.LastSeq, err, listed)
 		}
 	}
 }
 
-// someRows returns rows that alternate between two sessions, with payloads of any size.
+// someRows returns rows that alternate between two sessions, with payloads of various sizes.
 func (f *sessionFixture) someRows(ids []string, prefix string) []sessions.Row {
 	two := []string{ids[rand.IntN(len(ids))], ids[rand.IntN(len(ids))]}
 	var rows []sessions.Row

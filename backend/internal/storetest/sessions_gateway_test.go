@@ -12,13 +12,13 @@ import (
 func (l *liveSpy) GatewayChanged(context.Context, string)                 {}
 func (l *liveSpy) ToolCalled(context.Context, string, glasses.ToolCalled) {}
 
-// gatewayOfSession tests scripts and tokens of a session.
+// gatewayOfSession tests the script and the tokens of a session.
 func gatewayOfSession(t *testing.T, f *sessionFixture) {
 	const script = `{"rules":[{"when":{"always":true},"reply":{"text":"Hi <b>"}}]}`
 	a := &sessions.Assistants{Sessions: f.Service, Store: f.store, Live: f.live, URL: "http://localhost/v1"}
 	s, _ := f.mint(t, f.ada, sessions.Request{})
 	if g := must(a.Gateway(t.Context(), s.ID))(t); g != nil {
-		t.Errorf("a gateway without a script: %+v", g)
+		t.Errorf("got a gateway without a script: %+v", g)
 	}
 	want(t, "a script for another account's session", a.SetScript(t.Context(), "bob", s.ID, []byte(script)),
 		sessions.ErrNotFound)
@@ -26,16 +26,16 @@ func gatewayOfSession(t *testing.T, f *sessionFixture) {
 		fatal(t, a.SetScript(t.Context(), "ada", s.ID, []byte(script)))
 	}
 	if got := must(f.store.AssistantScript(t.Context(), s.ID))(t); got != script {
-		t.Errorf("script %s", got)
+		t.Errorf("got script %s", got)
 	}
 	first := must(a.Gateway(t.Context(), s.ID))(t)
 	if got := must(a.Open(t.Context(), first.Token))(t); got.ID != s.ID || got.Owner != f.ada || got.Project != s.Project {
-		t.Errorf("opens %+v", got)
+		t.Errorf("the token opens %+v", got)
 	}
 	f.clock.pass(glasses.GatewayTokenLife - time.Minute)
 	second := must(a.Gateway(t.Context(), s.ID))(t)
 	f.clock.pass(time.Minute)
-	want(t, "a token after its hour", errOf(a.Open(t.Context(), first.Token)), sessions.ErrBadSecret)
+	want(t, "a token after it has expired", errOf(a.Open(t.Context(), first.Token)), sessions.ErrBadSecret)
 	fatal(t, errOf(a.Open(t.Context(), second.Token)))
 	want(t, "nonsense", errOf(a.Open(t.Context(), "sgt_nonsense")), sessions.ErrBadSecret)
 
@@ -49,15 +49,15 @@ func gatewayOfSession(t *testing.T, f *sessionFixture) {
 	want(t, "a token for a closed session", errOf(a.Gateway(t.Context(), s.ID)), nil)
 	want(t, "a script for a closed session", a.SetScript(t.Context(), "ada", s.ID, []byte(script)), sessions.ErrClosed)
 	if got := must(f.store.AssistantScript(t.Context(), s.ID))(t); got != "" {
-		t.Errorf("the script of a closed session: %s", got)
+		t.Errorf("a closed session still has the script %s", got)
 	}
 
-	// The script of a session that nobody closes is deleted with its rows.
+	// If nobody closes a session, its script is deleted with its rows.
 	third := must(a.Gateway(t.Context(), other.ID))(t)
 	f.clock.pass(sessions.IdleKept + time.Hour)
 	want(t, "an expired session", errOf(a.Open(t.Context(), third.Token)), sessions.ErrBadSecret)
 	fatal(t, f.Sweep(t.Context()))
 	if got := must(f.store.AssistantScript(t.Context(), other.ID))(t); got != "" {
-		t.Errorf("the script of an idle session: %s", got)
+		t.Errorf("an idle session still has the script %s", got)
 	}
 }

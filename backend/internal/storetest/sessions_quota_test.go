@@ -12,7 +12,7 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// append writes n rows with payloads of the given size to a session, at the fixture's time.
+// append writes n rows with payloads of the given size to a session, at the fixture's current time.
 func (f *sessionFixture) append(t *testing.T, id, prefix string, n, size int, q sessions.Quota) {
 	t.Helper()
 	var rows []sessions.Row
@@ -25,7 +25,7 @@ func (f *sessionFixture) append(t *testing.T, id, prefix string, n, size int, q 
 	fatal(t, f.store.AppendEvents(t.Context(), rows, q))
 }
 
-// stored counts a session's rows in the table, including those that readers do not see.
+// stored counts a session's rows in the table, including rows that readers cannot see.
 func (f *sessionFixture) stored(t *testing.T, id string) int {
 	t.Helper()
 	n := 0
@@ -38,7 +38,7 @@ func (f *sessionFixture) stored(t *testing.T, id string) int {
 	return n
 }
 
-// accountBytes returns the counter of the account's logs and the actual size of its rows.
+// accountBytes returns the stored size of the account's logs, and the actual size of its rows.
 func (f *sessionFixture) accountBytes(t *testing.T) (counted, real int64) {
 	t.Helper()
 	fatal(t, f.store.ExportAccount(t.Context(), "ada", func(section string, fields map[string]any) error {
@@ -63,20 +63,20 @@ func (f *sessionFixture) accountBytes(t *testing.T) (counted, real int64) {
 func (f *sessionFixture) counts(t *testing.T, when string) {
 	t.Helper()
 	if counted, real := f.accountBytes(t); counted != real {
-		t.Errorf("%s: %d bytes counted, %d stored", when, counted, real)
+		t.Errorf("%s: the counter has %d bytes, the rows have %d", when, counted, real)
 	}
 }
 
-// page reads from a cursor and checks the answer.
+// page reads a page from a cursor and checks it.
 func (f *sessionFixture) page(t *testing.T, id string, since, first, next int64, truncated bool) {
 	t.Helper()
 	p := must(f.Events(t.Context(), "ada", id, since, sessions.MaxEvents, 0))(t)
-	got := next + 1 // if there are no rows
+	got := next + 1 // the value if there are no rows
 	if len(p.Events) > 0 {
 		got = p.Events[0].Seq
 	}
 	if got != first || p.Next != next || p.Truncated != truncated {
-		t.Errorf("after %d: rows from %d, next %d, truncated %v; want %d, %d, %v", since, got, p.Next, p.Truncated, first,
+		t.Errorf("after %d: got rows from %d, next %d, truncated %v; want %d, %d, %v", since, got, p.Next, p.Truncated, first,
 			next, truncated)
 	}
 }
@@ -92,10 +92,10 @@ func sessionQuota(t *testing.T, f *sessionFixture) {
 	f.append(t, s.ID, "b", 50, 100, q)
 	got, err := f.store.Session(t.Context(), s.ID)
 	if err != nil || got.LastSeq != 250 || got.FirstSeq != 53 {
-		t.Fatalf("rows %d to %d, %v", got.FirstSeq, got.LastSeq, err) // 50 over, and 1 in 100 more
+		t.Fatalf("got rows %d to %d, want 53 to 250: %v", got.FirstSeq, got.LastSeq, err) // 50 rows over the quota and 1%
 	}
 	if n := f.stored(t, s.ID); n != 198 {
-		t.Errorf("%d rows stored", n)
+		t.Errorf("%d rows are stored, want 198", n)
 	}
 	f.page(t, s.ID, 0, 53, 250, true)
 	f.page(t, s.ID, 51, 53, 250, true)
@@ -104,15 +104,15 @@ func sessionQuota(t *testing.T, f *sessionFixture) {
 	f.counts(t, "over the rows")
 	if m, err := f.store.Memory(t.Context(), s.ID); err != nil || m.Display.ID != "d" || m.State == nil ||
 		m.State.Glasses.Battery.Level != 7 {
-		t.Errorf("display and state were deleted with their rows: %+v, %v", m, err)
+		t.Errorf("the display or the state was deleted with its row: %+v, %v", m, err)
 	}
 	f.append(t, s.ID, "c", 20, 60_000, q) // 1.2 MB
 	f.counts(t, "over the bytes")
 	if _, real := f.accountBytes(t); real > q.SessionBytes || real < q.SessionBytes*9/10 {
-		t.Errorf("%d bytes are kept of %d", real, q.SessionBytes)
+		t.Errorf("%d bytes are stored, with a quota of %d", real, q.SessionBytes)
 	}
 	if got, err := f.store.Session(t.Context(), s.ID); err != nil || got.LastSeq != 270 {
-		t.Errorf("the newest row is %d, %v", got.LastSeq, err)
+		t.Errorf("the newest row is %d, want 270: %v", got.LastSeq, err)
 	}
 }
 
@@ -125,13 +125,13 @@ func accountQuota(t *testing.T, f *sessionFixture) {
 		f.append(t, s.ID, "a", 10, 30_000, q)
 		f.clock.pass(time.Second)
 		if got, err := f.store.Session(t.Context(), s.ID); err != nil || got.FirstSeq != 1 {
-			t.Fatalf("session %d begins at row %d, %v", i, got.FirstSeq, err)
+			t.Fatalf("session %d starts at row %d, want 1: %v", i, got.FirstSeq, err)
 		}
 	}
 	f.append(t, ids[2], "b", 10, 30_000, q) // 1.2 MB
 	f.counts(t, "over the account's bytes")
 	if _, real := f.accountBytes(t); real > q.AccountBytes || real < q.AccountBytes*9/10 {
-		t.Errorf("%d bytes are kept of %d", real, q.AccountBytes)
+		t.Errorf("%d bytes are stored, with a quota of %d", real, q.AccountBytes)
 	}
 	for i, kept := range []int{4, 10, 20} { // the oldest rows were in the first session
 		if n := f.stored(t, ids[i]); n != kept {
@@ -146,7 +146,7 @@ func accountQuota(t *testing.T, f *sessionFixture) {
 	}
 	f.counts(t, "swept to a smaller quota")
 	if n := f.stored(t, ids[0]) + f.stored(t, ids[1]); n != 0 {
-		t.Errorf("%d rows of the older sessions are left", n)
+		t.Errorf("%d rows of the older sessions remain", n)
 	}
 }
 
@@ -159,20 +159,20 @@ func deletedLog(t *testing.T, f *sessionFixture) {
 	f.append(t, other.ID, "a", 3, 40, sessions.DefaultQuota)
 	must(f.Close(t.Context(), "ada", s.ID))(t)
 	if n := f.stored(t, s.ID); n != 0 {
-		t.Errorf("%d rows outlive the session", n)
+		t.Errorf("%d rows remain after the session was closed", n)
 	}
 	f.page(t, s.ID, 0, 6001, 6000, true)
 	f.page(t, s.ID, 6000, 6001, 6000, false)
 	f.counts(t, "after the deletion")
 	late := []sessions.Row{row(s.ID, "late", "event", "x", false)}
 	if err := f.store.AppendEvents(t.Context(), late, sessions.DefaultQuota); err != nil || late[0].Event.Seq != 6001 {
-		t.Errorf("a row in flight: %d, %v", late[0].Event.Seq, err)
+		t.Errorf("a row in flight got the number %d, want 6001: %v", late[0].Event.Seq, err)
 	}
 	if n := f.stored(t, s.ID); n != 0 {
 		t.Errorf("a row in flight was stored")
 	}
 	if n := f.stored(t, other.ID); n != 3 {
-		t.Errorf("the other session has %d rows", n)
+		t.Errorf("the other session has %d rows, want 3", n)
 	}
 }
 
@@ -184,16 +184,16 @@ func idleLog(t *testing.T, f *sessionFixture) {
 	f.append(t, used.ID, "a", 5, 40, sessions.DefaultQuota)
 	fatal(t, f.Sweep(t.Context()))
 	if n := f.stored(t, s.ID); n != 5 {
-		t.Errorf("%d rows on the last day", n)
+		t.Errorf("%d rows remain on the last day, want 5", n)
 	}
 	f.clock.pass(time.Second)
 	fatal(t, f.Sweep(t.Context()))
 	if n, m := f.stored(t, s.ID), f.stored(t, used.ID); n != 0 || m != 5 {
-		t.Errorf("%d rows of the idle session, %d of the other", n, m)
+		t.Errorf("%d rows of the idle session remain, want none; %d of the other, want 5", n, m)
 	}
 	got, err := f.Get(t.Context(), "ada", s.ID)
 	if err != nil || got.LastSeq != 5 || !got.ClosedAt.IsZero() {
-		t.Errorf("the idle session: %+v, %v", got, err)
+		t.Errorf("the idle session: got %+v, %v", got, err)
 	}
 	f.page(t, s.ID, 2, 6, 5, true)
 	f.counts(t, "after the sweep")
@@ -207,7 +207,7 @@ func deletedProjectLog(t *testing.T, f *sessionFixture) {
 	e := audit.New(f.clock.now(), "ada", audit.Person(), "project.deleted", "com.example.gone", "")
 	must(f.store.DeleteProject(t.Context(), "ada", "com.example.gone", e))(t)
 	if _, real := f.accountBytes(t); real == 0 {
-		t.Error("nothing is left")
+		t.Error("no row remains")
 	}
 	f.counts(t, "after the project's deletion")
 }
@@ -221,7 +221,7 @@ func pacedMints(t *testing.T, f *sessionFixture) {
 	_, _, err := f.Mint(t.Context(), f.ada, sessions.Request{Project: "com.example.app", Fresh: true})
 	var paced *sessions.PacedError
 	if !errors.As(err, &paced) || paced.Wait != 55*time.Second {
-		t.Fatalf("the sixth within a minute: %v", err)
+		t.Fatalf("the sixth session within a minute: got %v, want a wait of 55 s", err)
 	}
 	if _, created := f.mint(t, f.ada, sessions.Request{}); created {
 		t.Error("the current session was not resumed")
@@ -231,7 +231,7 @@ func pacedMints(t *testing.T, f *sessionFixture) {
 	f.mint(t, f.ada, sessions.Request{Fresh: true})
 	if _, _, err := f.Mint(t.Context(), f.ada, sessions.Request{Project: "com.example.app", Fresh: true}); !errors.As(err,
 		&paced) {
-		t.Errorf("one more at once: %v", err)
+		t.Errorf("another one immediately afterwards: got %v, want a PacedError", err)
 	}
 }
 
@@ -243,7 +243,7 @@ func boundedSecrets(t *testing.T, f *sessionFixture) {
 	}
 	for i, is := range map[int]bool{0: false, 2: false, 3: true, sessions.MaxSecrets + 2: true} {
 		if got, err := f.store.HasSessionSecret(t.Context(), s.ID, fmt.Sprint("hash-", i)); err != nil || got != is {
-			t.Errorf("secret %d: %v, %v", i, got, err)
+			t.Errorf("secret %d: got %v, %v", i, got, err)
 		}
 	}
 }

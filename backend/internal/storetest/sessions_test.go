@@ -53,7 +53,7 @@ type sessionFixture struct {
 	ada   sessions.Owner
 }
 
-// liveSpy is a fake of the live sessions that only records calls.
+// liveSpy is a fake relay that only records calls.
 type liveSpy struct{ closed, switched []string }
 
 func (l *liveSpy) Attached(string) sessions.Live { return sessions.Live{} }
@@ -117,7 +117,7 @@ func oneOfFifty(t *testing.T, f *sessionFixture) {
 		}
 		wg.Wait()
 		if len(ids) != 1 || made != 1 {
-			t.Fatalf("round %d: %d sessions, %d made", round, len(ids), made)
+			t.Fatalf("round %d: got %d sessions, %d of them created; want 1", round, len(ids), made)
 		}
 	}
 }
@@ -125,15 +125,15 @@ func oneOfFifty(t *testing.T, f *sessionFixture) {
 func mints(t *testing.T, f *sessionFixture) {
 	first, created := f.mint(t, f.ada, sessions.Request{})
 	if !created || first.DeviceModel != "rayban_display" || first.Platform != "web" {
-		t.Errorf("first: %+v, %v", first, created)
+		t.Errorf("first mint: got %+v, created %v", first, created)
 	}
 	again, created := f.mint(t, f.ada, sessions.Request{DeviceModel: "even_g1"})
 	if created || again.ID != first.ID || again.DeviceModel != "even_g1" || len(f.live.switched) != 1 {
-		t.Errorf("another model: %+v, %v, told %v", again, created, f.live.switched)
+		t.Errorf("mint with another model: got %+v, created %v, notified %v", again, created, f.live.switched)
 	}
 	kept, _ := f.mint(t, f.ada, sessions.Request{})
 	if kept.DeviceModel != "even_g1" || len(f.live.switched) != 1 {
-		t.Errorf("no model named: %+v", kept)
+		t.Errorf("mint without a model: got %+v", kept)
 	}
 	for name, other := range map[string]struct {
 		o sessions.Owner
@@ -145,26 +145,26 @@ func mints(t *testing.T, f *sessionFixture) {
 		"account":  {sessions.Owner{AccountID: "bob", LinkID: "link-3"}, sessions.Request{}},
 	} {
 		if s, created := f.mint(t, other.o, other.r); !created || s.ID == first.ID {
-			t.Errorf("another %s resumed the session", name)
+			t.Errorf("a mint with another %s resumed the session", name)
 		}
 	}
 	f.clock.pass(time.Second)
 	fresh, created := f.mint(t, f.ada, sessions.Request{Fresh: true})
 	if !created || fresh.ID == first.ID {
-		t.Error("fresh resumed")
+		t.Error("a fresh mint resumed the session")
 	}
 	if s, created := f.mint(t, f.ada, sessions.Request{}); created || s.ID != fresh.ID {
 		t.Error("the fresh session is not the current one")
 	}
 	list, err := f.List(t.Context(), "ada")
 	if err != nil || len(list) != 5 || list[0].ID != fresh.ID {
-		t.Errorf("list: %d, %v; the former session stays open", len(list), err)
+		t.Errorf("%d open sessions, want 5: %v", len(list), err)
 	}
 	for _, r := range []sessions.Request{{Project: "x"}, {Project: "a.b", Platform: "tv"}, {Project: "a.b",
 		DeviceModel: "monocle"}} {
 		var invalid *sessions.InvalidError
 		if _, _, err := f.Mint(t.Context(), f.ada, r); !errors.As(err, &invalid) {
-			t.Errorf("%+v: %v", r, err)
+			t.Errorf("%+v: got %v, want an InvalidError", r, err)
 		}
 	}
 }
@@ -174,18 +174,18 @@ func expiry(t *testing.T, f *sessionFixture) {
 	f.clock.pass(23 * time.Hour)
 	if s, created := f.mint(t, f.ada, sessions.Request{}); created ||
 		!s.ExpiresAt.Equal(f.clock.now().Add(sessions.Lifetime)) {
-		t.Errorf("resume did not extend the session: %+v", s)
+		t.Errorf("resuming did not extend the session: %+v", s)
 	}
 	f.clock.pass(23 * time.Hour)
 	fatal(t, f.Touch(t.Context(), first.ID))
 	f.clock.pass(23 * time.Hour)
 	if s, err := f.Get(t.Context(), "ada", first.ID); err != nil || s.State(f.clock.now()) != "open" {
-		t.Errorf("after a touch: %v, %v", s.State(f.clock.now()), err)
+		t.Errorf("after a touch: got %v, %v; want open", s.State(f.clock.now()), err)
 	}
 	f.clock.pass(2 * time.Hour)
 	fatal(t, f.Touch(t.Context(), first.ID))
 	if s, err := f.Get(t.Context(), "ada", first.ID); err != nil || s.State(f.clock.now()) != "closed" {
-		t.Errorf("an expired session came back: %v", err)
+		t.Errorf("an expired session is open again: %v", err)
 	}
 	if s, created := f.mint(t, f.ada, sessions.Request{}); !created || s.ID == first.ID {
 		t.Error("an expired session was resumed")
@@ -197,7 +197,7 @@ func closing(t *testing.T, f *sessionFixture) {
 	one := must(f.MintSecret(t.Context(), "ada", s.ID))(t)
 	two, err := f.MintSecret(t.Context(), "ada", s.ID)
 	if err != nil || one == two {
-		t.Fatalf("second secret: %v", err)
+		t.Fatalf("want a second, different secret: %v", err)
 	}
 	for _, secret := range []string{one, two} {
 		if got, err := f.Open(t.Context(), s.ID, secret); err != nil || got.ID != s.ID {
@@ -212,7 +212,7 @@ func closing(t *testing.T, f *sessionFixture) {
 		}
 	}
 	if len(f.live.closed) != 1 {
-		t.Errorf("the live side was notified %d times", len(f.live.closed))
+		t.Errorf("the relay was notified %d times, want once", len(f.live.closed))
 	}
 	want(t, "open a closed session", errOf(f.Open(t.Context(), s.ID, one)), sessions.ErrClosed)
 	want(t, "a secret for a closed session", errOf(f.MintSecret(t.Context(), "ada", s.ID)), sessions.ErrClosed)
@@ -244,7 +244,7 @@ func foreign(t *testing.T, f *sessionFixture) {
 		}
 	}
 	if list, err := f.List(t.Context(), "bob"); err != nil || len(list) != 0 {
-		t.Errorf("bob sees %d sessions", len(list))
+		t.Errorf("bob sees %d sessions of ada", len(list))
 	}
 }
 
@@ -263,25 +263,25 @@ func eventLog(t *testing.T, f *sessionFixture) {
 	fatal(t, f.store.AppendEvents(t.Context(), rows, sessions.DefaultQuota))
 	for i, seq := range []int64{1, 1, 2, 1, 3} {
 		if rows[i].Event.Seq != seq || rows[i].Duplicate != (i == 3) {
-			t.Errorf("row %d: seq %d, duplicate %v", i, rows[i].Event.Seq, rows[i].Duplicate)
+			t.Errorf("row %d: got seq %d, duplicate %v", i, rows[i].Event.Seq, rows[i].Duplicate)
 		}
 	}
 	page, err := f.Events(t.Context(), "ada", s.ID, 0, 2, 0)
 	if err != nil || len(page.Events) != 2 || !page.More || page.Next != 2 {
-		t.Fatalf("first page: %+v, %v", page, err)
+		t.Fatalf("first page: got %+v, %v", page, err)
 	}
 	page, err = f.Events(t.Context(), "ada", s.ID, page.Next, 2, 0)
 	if err != nil || len(page.Events) != 1 || page.More || page.Next != 3 ||
 		string(page.Events[0].Payload) != `{"a":"ü\u0000"}` {
-		t.Fatalf("second page: %+v, %v", page, err)
+		t.Fatalf("second page: got %+v, %v", page, err)
 	}
 	page, err = f.Events(t.Context(), "ada", s.ID, 99, 0, 0)
 	if err != nil || len(page.Events) != 0 || page.Next != 99 {
-		t.Errorf("past the end: %+v, %v", page, err)
+		t.Errorf("a page past the end: got %+v, %v", page, err)
 	}
 	if err := f.store.AppendEvents(t.Context(), []sessions.Row{row("ses_missing", "1", "event", "x", false)},
 		sessions.DefaultQuota); !errors.Is(err, sessions.ErrNotFound) {
-		t.Errorf("unknown session: %v", err)
+		t.Errorf("unknown session: got %v, want ErrNotFound", err)
 	}
 }
 
@@ -302,7 +302,7 @@ func manyWriters(t *testing.T, f *sessionFixture) {
 	wg.Wait()
 	rows, err := f.store.SessionEvents(t.Context(), s.ID, 0, 500)
 	if err != nil || len(rows) != 81 {
-		t.Fatalf("%d rows, %v", len(rows), err)
+		t.Fatalf("got %d rows, want 81: %v", len(rows), err)
 	}
 	for i, e := range rows {
 		if e.Seq != int64(i+1) {
@@ -310,29 +310,29 @@ func manyWriters(t *testing.T, f *sessionFixture) {
 		}
 	}
 	if got, err := f.store.Session(t.Context(), s.ID); err != nil || got.LastSeq != 81 {
-		t.Errorf("last seq %d, %v", got.LastSeq, err)
+		t.Errorf("last seq is %d, want 81: %v", got.LastSeq, err)
 	}
 }
 
 func lastDisplay(t *testing.T, f *sessionFixture) {
 	s, _ := f.mint(t, f.ada, sessions.Request{})
 	if m, err := f.store.Memory(t.Context(), s.ID); m.Display.Seq != 0 || err != nil {
-		t.Errorf("empty log: %+v, %v", m, err)
+		t.Errorf("an empty log: got %+v, %v; want no display", m, err)
 	}
 	rows := []sessions.Row{row(s.ID, "1", "request", "display.show", false), row(s.ID, "1", "result", "result", true),
 		row(s.ID, "2", "request", "display.show", false), row(s.ID, "2", "result", "result", false)}
 	fatal(t, f.store.AppendEvents(t.Context(), rows, sessions.DefaultQuota))
 	if m, err := f.store.Memory(t.Context(), s.ID); err != nil || m.Display.ID != "1" {
-		t.Errorf("a refused show counts: %+v, %v", m, err)
+		t.Errorf("a refused show was remembered: %+v, %v", m, err)
 	}
 }
 
-// sessionState tests that the state of the latest row that has one is kept, even if later rows have none, and that it
-// is deleted with the log.
+// sessionState tests that a session keeps the state from the latest row that has one, even if later rows have none,
+// and that the state is deleted with the log.
 func sessionState(t *testing.T, f *sessionFixture) {
 	s, _ := f.mint(t, f.ada, sessions.Request{})
 	if m, err := f.store.Memory(t.Context(), s.ID); m.State != nil || err != nil {
-		t.Errorf("a new session: %+v, %v", m.State, err)
+		t.Errorf("a new session has the state %+v, %v", m.State, err)
 	}
 	want := sessions.FreshState()
 	want.Standing = glasses.Standing{
@@ -349,6 +349,6 @@ func sessionState(t *testing.T, f *sessionFixture) {
 	}
 	fatal(t, f.store.SweepLogs(t.Context(), f.clock.now().Add(time.Hour), sessions.DefaultQuota))
 	if m, err := f.store.Memory(t.Context(), s.ID); m.State != nil || err != nil {
-		t.Errorf("after the log was deleted: %+v, %v", m.State, err)
+		t.Errorf("after the log was deleted the state is %+v, %v", m.State, err)
 	}
 }

@@ -42,7 +42,7 @@ type usage struct {
 	next  uint64
 }
 
-// events makes n records of the given age with ascending ids.
+// events creates n records of the given age, with ascending IDs.
 func (u *usage) events(n int, ago time.Duration) []wire.Record {
 	records := make([]wire.Record, n)
 	for i := range records {
@@ -59,14 +59,14 @@ func (u *usage) events(n int, ago time.Duration) []wire.Record {
 func (u *usage) ingest(t *testing.T, install string, records []wire.Record, want telemetry.Receipt) {
 	t.Helper()
 	if got, err := u.Ingest(t.Context(), install, records); err != nil || got != want {
-		t.Errorf("%+v, %v, want %+v", got, err, want)
+		t.Errorf("got %+v, %v; want %+v", got, err, want)
 	}
 }
 
 func (u *usage) purged(t *testing.T, install string, want int64) {
 	t.Helper()
 	if n, err := u.Purge(t.Context(), install); err != nil || n != want {
-		t.Errorf("%d of %s erased, %v, want %d", n, install, err, want)
+		t.Errorf("erased %d events of %s, %v; want %d", n, install, err, want)
 	}
 }
 
@@ -79,11 +79,11 @@ func (u *usage) countsOnce(t *testing.T) {
 	u.clock.pass(50 * time.Hour)
 	u.ingest(t, "a", batch, telemetry.Receipt{Duplicates: 200})
 	u.ingest(t, "a", nil, telemetry.Receipt{})
-	u.ingest(t, "b", batch[:1], telemetry.Receipt{Accepted: 1}) // ids are unique per install only
+	u.ingest(t, "b", batch[:1], telemetry.Receipt{Accepted: 1}) // IDs are unique only within an install
 	u.purged(t, "a", 203)
 }
 
-// The same batch may be in flight several times, because a client that timed out tries again.
+// The same batch may be in flight several times, because a client retries after a timeout.
 func (u *usage) manyHands(t *testing.T) {
 	const hands, rounds = 8, 20
 	for round := range rounds {
@@ -92,7 +92,7 @@ func (u *usage) manyHands(t *testing.T) {
 		var mu sync.Mutex
 		var sum telemetry.Receipt
 		for hand := range hands {
-			part := batch[hand:] // the parts overlap, and only the first is the whole batch
+			part := batch[hand:] // the parts overlap, and only the first is the complete batch
 			group.Go(func() {
 				got, err := u.Ingest(t.Context(), "a", part)
 				mu.Lock()
@@ -106,7 +106,7 @@ func (u *usage) manyHands(t *testing.T) {
 		}
 		group.Wait()
 		if sum.Accepted != 40 || sum.Duplicates != hands*40-hands*(hands-1)/2-40 {
-			t.Fatalf("round %d: %+v", round, sum)
+			t.Fatalf("round %d: got %+v", round, sum)
 		}
 	}
 	u.purged(t, "a", 40*rounds)
@@ -129,11 +129,11 @@ func (u *usage) sweep(t *testing.T) {
 	fatal(t, u.Sweep(t.Context()))
 }
 
-// rows checks how many events the store has.
+// rows checks the number of stored events.
 func (u *usage) rows(t *testing.T, want int64) {
 	t.Helper()
 	if n, err := u.store.TelemetryRows(t.Context()); err != nil || n != want {
-		t.Errorf("%d rows, %v, want %d", n, err, want)
+		t.Errorf("%d rows are stored, %v; want %d", n, err, want)
 	}
 }
 
@@ -143,12 +143,12 @@ func (u *usage) oldGoes(t *testing.T) {
 	u.ingest(t, "a", young, telemetry.Receipt{Accepted: 7})
 	u.sweep(t)
 	u.ingest(t, "a", old[:1], telemetry.Receipt{Duplicates: 1})
-	// The next sweep is in an hour: nothing may be older than 90 days by then.
+	// The next sweep is in an hour. Until then no event may become older than 90 days.
 	u.clock.pass(23*time.Hour - time.Minute)
 	before := telemetry.Hour(old[0].At) + 1
 	for i, want := range []int64{100, 50, 0} { // in parts, so that no other write waits long
 		if n, err := u.store.SweepTelemetry(t.Context(), before, 100); err != nil || n != want {
-			t.Errorf("sweep %d: %d, %v", i, n, err)
+			t.Errorf("sweep %d: deleted %d, %v", i, n, err)
 		}
 	}
 	u.purged(t, "a", 7)
@@ -161,7 +161,7 @@ func (u *usage) oldGoes(t *testing.T) {
 	u.rows(t, 0)
 }
 
-// Events of an install whose clock is fast are kept no longer than others.
+// Events of an install whose clock is fast are kept no longer than other events.
 func (u *usage) cameEarly(t *testing.T) {
 	u.ingest(t, "a", u.events(3, -20*time.Hour), telemetry.Receipt{Accepted: 3})
 	u.clock.pass(telemetry.Kept - time.Hour)
@@ -179,12 +179,12 @@ func (u *usage) inParts(t *testing.T) {
 	u.Service = telemetry.New(telemetry.Options{Store: parts, Hasher: hash, Now: u.clock.now})
 	u.purged(t, "a", batches*wire.MaxBatch)
 	if parts.purges < 3 || parts.largest > 2000 {
-		t.Errorf("%d parts of up to %d events", parts.purges, parts.largest)
+		t.Errorf("got %d parts with up to %d events, want at least 3 with up to 2000", parts.purges, parts.largest)
 	}
 	u.rows(t, 3)
 }
 
-// partly records the size of the parts.
+// partly records the size of the parts that are deleted.
 type partly struct {
 	telemetry.Store
 	purges  int
@@ -203,7 +203,7 @@ func (u *usage) dayIsFull(t *testing.T) {
 	}
 	again := u.events(150, 48*time.Hour)
 	u.ingest(t, "a", again, telemetry.Receipt{Accepted: 150})
-	// duplicates need no room, but the quota is checked without looking for them
+	// Duplicates need no space, but the quota is checked without looking for duplicates.
 	u.ingest(t, "a", again, telemetry.Receipt{Accepted: 0, Duplicates: 50, Rejected: 100})
 	u.ingest(t, "a", u.events(50, 48*time.Hour), telemetry.Receipt{Accepted: 50})
 	u.Service = telemetry.New(telemetry.Options{Store: u.store, Hasher: hash, Now: u.clock.now}) // another process
@@ -226,7 +226,7 @@ func (u *usage) everythingIsFull(t *testing.T) {
 	refused := func() {
 		t.Helper()
 		if _, err := u.Ingest(t.Context(), "c", u.events(10, time.Hour)); !errors.Is(err, telemetry.ErrFull) {
-			t.Errorf("%v, want %v", err, telemetry.ErrFull)
+			t.Errorf("got %v, want %v", err, telemetry.ErrFull)
 		}
 	}
 	fresh()
@@ -237,18 +237,18 @@ func (u *usage) everythingIsFull(t *testing.T) {
 		refused()
 	}
 	if n := strings.Count(log.String(), "telemetry_max_events"); n != 1 {
-		t.Errorf("%d warnings: %s", n, log.String())
+		t.Errorf("got %d warnings, want 1: %s", n, log.String())
 	}
-	u.ingest(t, "a", u.events(1, 1000*24*time.Hour), telemetry.Receipt{Rejected: 1}) // too old, so it needs no room
+	u.ingest(t, "a", u.events(1, 1000*24*time.Hour), telemetry.Receipt{Rejected: 1}) // too old, so it needs no space
 	u.purged(t, "4", 200)
 	u.ingest(t, "c", u.events(200, time.Hour), telemetry.Receipt{Accepted: 200})
 	u.purged(t, "1", 200)
-	u.sweep(t) // 800, and 950 with the next: there is room
+	u.sweep(t) // 800 events, and 950 with the next ones: enough space
 	u.ingest(t, "d", u.events(150, time.Hour), telemetry.Receipt{Accepted: 150})
 	u.sweep(t)
 	u.rows(t, 950)
 	u.ingest(t, "d", u.events(50, time.Hour), telemetry.Receipt{Accepted: 50})
-	fresh() // a new process does not know the number of events until it sweeps
+	fresh() // a new process knows the number of events only after a sweep
 	u.sweep(t)
 	u.rows(t, 900)
 	u.ingest(t, "c", u.events(100, time.Hour), telemetry.Receipt{Accepted: 100})

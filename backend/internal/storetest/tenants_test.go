@@ -9,7 +9,7 @@ import (
 
 const otherID = "com.example.other"
 
-// tenants are ada with two projects and an agent on a laptop, and bob with a project of the same id.
+// tenants are ada, with two projects and an agent on a laptop, and bob, with a project of the same ID.
 type tenants struct {
 	clock    *clock
 	projects *projects.Service
@@ -33,7 +33,7 @@ func newTenants(t *testing.T, store *database) *tenants {
 	return f
 }
 
-// entries lists ada's audit entries of an action, newest first.
+// entries lists ada's audit entries for an action, newest first.
 func (f *tenants) entries(t *testing.T, action string) []audit.Entry {
 	t.Helper()
 	all := must(f.audit.List(t.Context(), "ada", audit.Filter{Limit: 100}))(t)

@@ -12,7 +12,7 @@ import (
 	"github.com/service-dev/service/backend/internal/link"
 )
 
-// actions returns the actions of the trail lines that a query finds, oldest first.
+// actions returns the actions in the trail lines that match a query, oldest first.
 func (f *fixture) actions(t *testing.T, a link.Asked) string {
 	t.Helper()
 	lines := must(f.Trail(f.ctx, a))(t)
@@ -23,7 +23,7 @@ func (f *fixture) actions(t *testing.T, a link.Asked) string {
 	return strings.Join(all, " ")
 }
 
-// from returns a fixture whose calls come from an address and a browser, a second later.
+// from returns a fixture whose calls come from this address and browser, a second later.
 func (f *fixture) from(address, browser string) *fixture {
 	f.clock.pass(time.Second)
 	other := *f
@@ -35,15 +35,14 @@ func (f *fixture) accounts() *account.Service {
 	return account.NewService(f.store, hash, slog.New(slog.DiscardHandler), f.clock.now)
 }
 
-// trail tests that every step of a link leaves one line, which is found by its code, account or address and not
-// otherwise.
+// trail tests that every step of a link leaves one line, and that only its code, account or address finds it.
 func (f *fixture) trail(t *testing.T) {
 	ada := f.person(t, "ada")
 	const laptop, desk = "192.0.2.1", "2001:db8::1"
 	ask := func(what string, a link.Asked, wanted string) {
 		t.Helper()
 		if got := f.actions(t, a); got != wanted {
-			t.Errorf("%s: %q, want %q", what, got, wanted)
+			t.Errorf("%s: got %q, want %q", what, got, wanted)
 		}
 	}
 	issued, err := f.from(laptop, "").Start(link.WithAddress(f.ctx, laptop), link.Requester{Host: "hostcanary",
@@ -96,12 +95,12 @@ func (f *fixture) trail(t *testing.T) {
 		"hostcanary", laptop, "2001:", hash.Hash("user_code", issued.UserCode), hash.Hash("device_code", issued.DeviceCode),
 		hash.Hash("token", poll.Token.AuthToken)} {
 		if strings.Contains(fmt.Sprint(lines), clear) {
-			t.Errorf("the trail holds %s", clear)
+			t.Errorf("the trail contains %s", clear)
 		}
 	}
 }
 
-// trailRevokes tests that every revocation leaves a line for each revoked link and each stopped code.
+// trailRevokes tests that every revocation leaves a line for each revoked link and each denied code.
 func (f *fixture) trailRevokes(t *testing.T) {
 	ada := f.person(t, "ada")
 	approved := func() link.Issued {
@@ -120,20 +119,20 @@ func (f *fixture) trailRevokes(t *testing.T) {
 	f.clock.pass(time.Minute + time.Second)
 	want(t, "sweep", f.Sweep(f.ctx), nil)
 	if got := f.actions(t, link.Asked{AccountID: ada.ID}); got != "approve redeem revoke" {
-		t.Errorf("a token nobody received: %s", got)
+		t.Errorf("a token that no client received: got %s", got)
 	}
 	redeemed()
 	redeemed()
 	stopped := approved()
 	f.clock.pass(time.Second)
 	if n, err := f.RevokeAll(f.ctx, ada.ID, audit.Person()); err != nil || n != 2 {
-		t.Fatalf("revoked %d (%v)", n, err)
+		t.Fatalf("revoked %d links, want 2 (%v)", n, err)
 	}
 	all := f.actions(t, link.Asked{AccountID: ada.ID})
 	if strings.Count(all, "revoke") != 3 || f.actions(t, link.Asked{UserCode: stopped.UserCode}) != "issue approve deny" {
-		t.Errorf("all revoked: %s", all)
+		t.Errorf("after revoking all links: got %s", all)
 	}
-	// On an account with an unverified address, a new password by mail revokes all other access.
+	// If the address is not verified, a new password set by mail revokes all other access.
 	redeemed()
 	s := f.accounts()
 	s.SiteURL = "https://service.example"
@@ -142,39 +141,39 @@ func (f *fixture) trailRevokes(t *testing.T) {
 	want(t, "reset", errOf(s.ResetPassword(f.ctx, page[strings.Index(page, "=")+1:], "a whole new password",
 		account.Access{})), nil)
 	if all := f.actions(t, link.Asked{AccountID: ada.ID}); strings.Count(all, "revoke") != 4 {
-		t.Errorf("a new password: %s", all)
+		t.Errorf("after a new password: got %s", all)
 	}
 }
 
-// trailBounds tests that neither views nor refusals fill the trail, and that old lines are deleted.
+// trailBounds tests that neither views nor refusals fill up the trail, and that old lines are deleted.
 func (f *fixture) trailBounds(t *testing.T) {
 	const address = "192.0.2.1"
 	for i := range 300 {
 		f.Throttled(link.WithAddress(f.ctx, address))
-		if i == 150 { // another process remembers no written lines, but the table does
+		if i == 150 { // another process remembers no lines, but the table does
 			f.restart()
 		}
 	}
 	if got := f.actions(t, link.Asked{Address: address}); got != "throttle" {
-		t.Errorf("refused 300 times in a minute: %s", got)
+		t.Errorf("refused 300 times within a minute: got %s, want one line", got)
 	}
 	f.clock.pass(time.Minute)
 	f.Throttled(link.WithAddress(f.ctx, address))
 	if got := f.actions(t, link.Asked{Address: address}); got != "throttle throttle" {
-		t.Errorf("refused in another minute: %s", got)
+		t.Errorf("refused again in another minute: got %s, want two lines", got)
 	}
 	for i := range 200 {
 		f.Throttled(link.WithAddress(f.ctx, fmt.Sprintf("198.51.100.%d", i)))
 	}
 	if n := strings.Count(f.actions(t, link.Asked{}), "throttle"); n > 110 {
-		t.Errorf("%d lines of 200 refused addresses", n)
+		t.Errorf("%d lines for 200 refused addresses, want at most 110", n)
 	}
 	issued := f.start(t)
 	for i := range 50 {
 		want(t, "view", errOf(f.View(link.WithBrowser(f.ctx, fmt.Sprint("without a cookie ", i)), issued.UserCode)), nil)
 	}
 	if n := strings.Count(f.actions(t, link.Asked{UserCode: issued.UserCode}), "view"); n != 10 {
-		t.Errorf("%d lines of 50 views in a moment", n)
+		t.Errorf("%d lines for 50 views at the same time, want 10", n)
 	}
 
 	f.clock.pass(audit.TrailKept - time.Hour - 30*time.Second) // the next sweep is in an hour
@@ -182,7 +181,7 @@ func (f *fixture) trailBounds(t *testing.T) {
 	f.clock.pass(31 * time.Second)
 	want(t, "sweep", f.Sweep(f.ctx), nil)
 	if got := f.actions(t, link.Asked{}); got != "issue" || f.actions(t, link.Asked{UserCode: kept.UserCode}) != "issue" {
-		t.Errorf("after 90 days: %s", got)
+		t.Errorf("after 90 days: got %s", got)
 	}
 	// Requests for codes never displace an approval.
 	ada := f.person(t, "ada")
@@ -194,9 +193,9 @@ func (f *fixture) trailBounds(t *testing.T) {
 		f.start(t)
 	}
 	if n, err := f.store.SweepTrail(f.ctx, time.Time{}, 2); err != nil || n != 4 {
-		t.Errorf("beyond the bound: %d dropped (%v)", n, err)
+		t.Errorf("beyond the limit: deleted %d lines, want 4 (%v)", n, err)
 	}
 	if got := f.actions(t, link.Asked{}); got != "approve issue issue" {
-		t.Errorf("beyond the bound: %s", got)
+		t.Errorf("beyond the limit: got %s", got)
 	}
 }

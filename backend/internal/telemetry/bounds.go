@@ -10,19 +10,19 @@ import (
 	wire "github.com/service-dev/service/proto/telemetry"
 )
 
-// Bounds of what is stored, because anybody may send events.
+// Limits on stored data, because anybody may send events.
 const (
 	DefaultMaxRows = 5_000_000
-	// MaxOfDay bounds the events of one install and day, in each backend process.
+	// MaxOfDay limits the events per install and day, in each backend process.
 	MaxOfDay = 20_000
-	// maxCounted bounds the memory of daily.
+	// maxCounted limits the memory used by daily.
 	maxCounted = 10_000
 )
 
-// ErrFull is returned when Options.MaxRows events are stored. The next sweep deletes the oldest.
-var ErrFull = errors.New("no more events can be kept now")
+// ErrFull is returned if Options.MaxRows events are already stored. The next sweep deletes the oldest.
+var ErrFull = errors.New("no more events can be stored now")
 
-// total estimates how many events are stored: the last count and the changes since.
+// total estimates the number of stored events from the last count and the changes since.
 type total struct {
 	counted, changed atomic.Int64
 	warned           atomic.Int64 // Unix ms
@@ -32,7 +32,7 @@ func (t *total) change(n int64) { t.changed.Add(n) }
 
 func (t *total) rows() int64 { return t.counted.Load() + t.changed.Load() }
 
-// count counts again. Changes during the count are counted twice at worst.
+// count counts the stored events again. Changes made meanwhile are counted twice at worst.
 func (t *total) count(ctx context.Context, store Store) error {
 	before := t.changed.Load()
 	n, err := store.TelemetryRows(ctx)
@@ -42,7 +42,7 @@ func (t *total) count(ctx context.Context, store Store) error {
 	return err
 }
 
-// room returns ErrFull if the store is full, and logs that at most once an hour.
+// room returns ErrFull if the store is full, and logs this at most once an hour.
 func (s *Service) room(ctx context.Context, now time.Time) error {
 	if s.total.rows() < s.MaxRows {
 		return nil
@@ -50,13 +50,13 @@ func (s *Service) room(ctx context.Context, now time.Time) error {
 	last, ms := s.total.warned.Load(), now.UnixMilli()
 	if ms-last >= time.Hour.Milliseconds() && s.total.warned.CompareAndSwap(last, ms) {
 		s.Log.WarnContext(ctx,
-			"as many events are held as telemetry_max_events allows; more are refused until the next sweep", "events",
+			"stored events reached telemetry_max_events; new events are refused until the next sweep", "events",
 			s.total.rows())
 	}
 	return ErrFull
 }
 
-// daily counts the events of installs and days in memory, starting with the count in the store.
+// daily counts events per install and day in memory, starting from the count in the store.
 type daily struct {
 	mu   sync.Mutex
 	held map[installDay]int
@@ -67,8 +67,8 @@ type installDay struct {
 	day int64
 }
 
-// take counts the records for which their days have capacity, and returns them. An erasure may reset the counters while
-// the store is read, so the records are counted only when all of their days are known at the same time.
+// take returns the records that still fit into their days, and counts them. It counts only when it knows all of their
+// days at the same time, because an erasure may reset the counters while it reads the store.
 func (d *daily) take(ctx context.Context, store Store, of Install, records []wire.Record) ([]wire.Record, error) {
 	for {
 		within, ask, unknown := d.try(of, records)
@@ -83,7 +83,7 @@ func (d *daily) take(ctx context.Context, store Store, of Install, records []wir
 	}
 }
 
-// try counts the records; if a day is not known, it returns that day and counts none.
+// try counts the records. If it does not know a day, it returns that day and counts none.
 func (d *daily) try(of Install, records []wire.Record) (within []wire.Record, ask installDay, unknown bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -100,7 +100,7 @@ func (d *daily) try(of Install, records []wire.Record) (within []wire.Record, as
 	return d.within(of, records), ask, false
 }
 
-// within requires that mu is held and that every day is known.
+// within requires the caller to hold mu and to have loaded every day.
 func (d *daily) within(of Install, records []wire.Record) []wire.Record {
 	return only(records, func(r *wire.Record) bool { return d.add(of, r) })
 }
@@ -114,7 +114,7 @@ func (d *daily) add(of Install, r *wire.Record) bool {
 	return true
 }
 
-// learn stores the count of a day unless another caller was first.
+// learn stores the count of a day, unless another caller did so first.
 func (d *daily) learn(key installDay, n int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -126,8 +126,8 @@ func (d *daily) learn(key installDay, n int) {
 	}
 }
 
-// settle corrects the counts for records that were not stored: only kept of them were new. Duplicates of several days
-// stay counted until the next sweep, because their days are not known.
+// settle corrects the counts if only kept of the records were new. Duplicates across several days stay counted until
+// the next sweep, because their days are unknown.
 func (d *daily) settle(of Install, records []wire.Record, kept int) {
 	for i := range records {
 		if kept > 0 && Day(&records[i]) != Day(&records[0]) {
@@ -143,7 +143,7 @@ func (d *daily) settle(of Install, records []wire.Record, kept int) {
 	}
 }
 
-// forget discards the counters of an install, so that the store is read again.
+// forget discards the counters of an install, so that they are read from the store again.
 func (d *daily) forget(of Install) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -154,7 +154,7 @@ func (d *daily) forget(of Install) {
 	}
 }
 
-// reset discards all counters, so that the store is read again.
+// reset discards all counters, so that they are read from the store again.
 func (d *daily) reset() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	wire "github.com/service-dev/service/proto/telemetry"
 )
 
-// counted is a store that answers how many events a day has and stores nothing.
+// counted is a store that reports a number of events per day and stores nothing.
 type counted struct {
 	Store
 	ofDay func(day int64) int
@@ -32,7 +32,7 @@ func ofDays(now time.Time, days int) []wire.Record {
 	return records
 }
 
-// A sweep during the query clears all cached counts, so the count of the first day is queried again.
+// A sweep during the query discards all counts, so the first day is counted again.
 func TestSweep_WhileDayIsRead(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	today, swept := DayOf(now.UnixMilli()), false
@@ -52,11 +52,11 @@ func TestSweep_WhileDayIsRead(t *testing.T) {
 		}}})
 	if got, err := s.Ingest(t.Context(), "a", ofDays(now, 2)); err != nil || got != (Receipt{Accepted: 1, Rejected: 1}) ||
 		!swept {
-		t.Errorf("%+v, %v, swept %v", got, err, swept)
+		t.Errorf("got %+v, %v, swept %v; want one accepted and one rejected", got, err, swept)
 	}
 }
 
-// Events arrive while everything is swept.
+// Events arrive while a sweep discards all counts.
 func TestIngest_DuringSweep(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	s := New(Options{Hasher: secret.NewHasher(make([]byte, 32)), Now: func() time.Time { return now },
@@ -66,7 +66,7 @@ func TestIngest_DuringSweep(t *testing.T) {
 		group.Go(func() {
 			for range 300 {
 				if got, err := s.Ingest(t.Context(), install, ofDays(now, 3)); err != nil || got.Accepted != 3 {
-					t.Errorf("%+v, %v", got, err)
+					t.Errorf("got %+v, %v; want 3 accepted", got, err)
 				}
 			}
 		})

@@ -1,7 +1,7 @@
-// Package telemetry stores usage events of installs: the events declared in proto/telemetry, each once however often it
-// is sent, under a keyed hash of the install id, for Kept. It knows neither accounts nor HTTP. Times are rounded to the
-// hour, and of an event's id only the part without its time is stored: otherwise the time of a link would connect the
-// link's row with an install. If only one link was made within an hour, it still does.
+// Package telemetry stores usage events of installs: the events declared in proto/telemetry, each once however often
+// it is sent, under a keyed hash of the install ID, for Kept. It knows nothing about accounts or HTTP. It rounds times
+// to the hour and drops the time part of an event's ID: otherwise the time of a link would connect the link's row with
+// an install. If only one link was created within an hour, the hour still does.
 package telemetry
 
 import (
@@ -20,37 +20,37 @@ import (
 )
 
 const (
-	// Kept is the maximum age of an event, counted from when it happened or arrived, whichever was first.
+	// Kept is the maximum age of an event, counted from its time or its arrival, whichever is earlier.
 	Kept = 90 * 24 * time.Hour
-	// ahead is how far the clock of an install may be fast.
+	// ahead is how fast the clock of an install may be.
 	ahead = 24 * time.Hour
 )
 
-// Install is the first 64 bits of the keyed hash of an install id: enough to distinguish a hundred million installs,
-// and short in every key.
+// Install is the first 64 bits of the keyed hash of an install ID. That is enough to distinguish a hundred million
+// installs, and keeps every key short.
 type Install int64
 
-// Batch is a set of records of one install, without duplicate ids.
+// Batch is a set of records from one install, without duplicate IDs.
 type Batch struct {
 	Install    Install
 	ReceivedAt time.Time
 	Records    []wire.Record
 }
 
-// Key distinguishes the events of an install and day. It is the random half of the id; the other half contains the
+// Key distinguishes the events of an install and day. It is the random half of the ID; the other half contains the
 // millisecond.
 func Key(r *wire.Record) int64 {
-	return int64(binary.BigEndian.Uint64(r.ID[8:])) //nolint:gosec // all 64 bits, whichever their sign
+	return int64(binary.BigEndian.Uint64(r.ID[8:])) //nolint:gosec // all 64 bits, regardless of the sign
 }
 
-// Hour returns the beginning of a time's hour, both in Unix ms.
+// Hour returns the start of a time's hour, both in Unix ms.
 func Hour(ms int64) int64 {
 	const hour = int64(time.Hour / time.Millisecond)
 	return ms - (ms%hour+hour)%hour
 }
 
-// Day returns the day of a record, in days since 1970 (UTC). It is part of the key: a record that is sent again on
-// another day keeps its day, and old days are deleted as a whole.
+// Day returns the day of a record, in days since 1970 (UTC). It is part of the key, so a record sent again on another
+// day keeps its day. Old days are deleted completely.
 func Day(r *wire.Record) int64 { return DayOf(r.At) }
 
 // DayOf returns the day of a time in Unix ms.
@@ -65,17 +65,17 @@ func DayOf(ms int64) int64 {
 
 // Store stores records. Every method is atomic.
 type Store interface {
-	// AddTelemetry inserts the records that are new and returns how many.
+	// AddTelemetry inserts the new records and returns their number.
 	AddTelemetry(ctx context.Context, b Batch) (fresh int, err error)
 	// TelemetryOfDay counts the events of an install and day, up to limit.
 	TelemetryOfDay(ctx context.Context, of Install, day int64, limit int) (int, error)
 	// TelemetryRows counts all events.
 	TelemetryRows(ctx context.Context) (int64, error)
-	// PurgeTelemetry deletes at most limit records of an install from day from to day to, inclusive, and returns how
-	// many.
+	// PurgeTelemetry deletes at most limit records of an install, from day from through day to, and returns how many it
+	// deleted.
 	PurgeTelemetry(ctx context.Context, of Install, from, to int64, limit int) (int64, error)
-	// SweepTelemetry deletes at most limit records that happened or arrived before a time (Unix ms), the oldest days
-	// first, and returns how many.
+	// SweepTelemetry deletes at most limit records that happened or arrived before a time (Unix ms), oldest days first,
+	// and returns how many it deleted.
 	SweepTelemetry(ctx context.Context, before int64, limit int) (int64, error)
 }
 
@@ -84,8 +84,8 @@ type Options struct {
 	Store  Store
 	Hasher secret.Hasher
 	Now    func() time.Time // nil means the system clock
-	Log    *slog.Logger     // for failed sweeps and a full store; nil discards
-	// MaxRows bounds the events in total; 0 is DefaultMaxRows. It is enforced by an estimate between two sweeps.
+	Log    *slog.Logger     // for failed sweeps and a full store; nil discards logs
+	// MaxRows limits the total number of events; 0 means DefaultMaxRows. Between sweeps the limit applies to an estimate.
 	MaxRows int64
 }
 
@@ -110,10 +110,10 @@ func New(o Options) *Service {
 type Receipt struct {
 	Accepted   int
 	Duplicates int // sent before, or twice in the batch
-	Rejected   int // outside the times that are stored, or beyond MaxOfDay
+	Rejected   int // outside the accepted times, or beyond MaxOfDay
 }
 
-// Ingest stores records of an install, or returns ErrFull.
+// Ingest stores records from an install, or returns ErrFull.
 func (s *Service) Ingest(ctx context.Context, installID string, records []wire.Record) (Receipt, error) {
 	now := s.Now().UTC()
 	timely := s.timely(records, now)
@@ -146,17 +146,17 @@ func (s *Service) Ingest(ctx context.Context, installID string, records []wire.R
 	return out, nil
 }
 
-// oldest returns the time (Unix ms) before which everything is deleted, so that what remains does not become older than
-// Kept until the next sweep.
+// oldest returns the time (Unix ms) before which to delete everything, so that no remaining event exceeds Kept before
+// the next sweep.
 func oldest(now time.Time) int64 { return now.Add(sweepEvery - Kept).UnixMilli() }
 
-// timely returns the records that no sweep would delete and that are not in the future. It does not change records.
+// timely returns the records that are not in the future and that no sweep would delete. It does not change records.
 func (s *Service) timely(records []wire.Record, now time.Time) []wire.Record {
 	from, to := oldest(now), now.Add(ahead).UnixMilli()
 	return only(records, func(r *wire.Record) bool { return Hour(r.At) >= from && r.At <= to })
 }
 
-// only returns the records that f accepts. It copies them only if f refuses one.
+// only returns the records that f accepts. It copies them only if f rejects one.
 func only(records []wire.Record, f func(*wire.Record) bool) []wire.Record {
 	for i := range records {
 		if f(&records[i]) {
@@ -173,7 +173,8 @@ func only(records []wire.Record, f func(*wire.Record) bool) []wire.Record {
 	return records
 }
 
-// once removes records whose id occurred before. Ids increase with time, so comparing neighbours usually suffices.
+// once removes records whose ID occurred earlier in the batch. IDs increase with time, so comparing neighbours is
+// usually enough.
 func once(records []wire.Record) []wire.Record {
 	rising := true
 	for i := 1; i < len(records) && rising; i++ {
@@ -193,11 +194,11 @@ func once(records []wire.Record) []wire.Record {
 	return some
 }
 
-// Purge erases everything of an install and returns how many events. It does so in parts; a later call continues one
-// that was interrupted.
+// Purge erases all events of an install and returns their number. It works in parts, so a later call continues an
+// interrupted one.
 func (s *Service) Purge(ctx context.Context, installID string) (int64, error) {
 	now, of := s.Now().UTC(), s.install(installID)
-	// A day more at both ends, because the clock advances while events are stored, and sweeps are late.
+	// Add a day at both ends, because the clock advances while events are stored and sweeps may be late.
 	from, to := DayOf(now.Add(-Kept).UnixMilli())-1, DayOf(now.Add(ahead).UnixMilli())+1
 	defer s.days.forget(of)
 	deleted, err := s.inParts(ctx, -1, func(limit int) (int64, error) {
@@ -210,8 +211,8 @@ func (s *Service) Purge(ctx context.Context, installID string) (int64, error) {
 	return deleted, nil
 }
 
-// inParts deletes part after part until nothing is left, at most the given number of records in total (no limit if
-// negative).
+// inParts deletes one part after another until nothing is left or the total limit is reached; a negative total means
+// no limit.
 func (s *Service) inParts(
 	ctx context.Context, most int64, part func(limit int) (int64, error),
 ) (deleted int64, err error) {
@@ -237,9 +238,9 @@ func (s *Service) install(id string) Install {
 	const digits = 16
 	n, err := strconv.ParseUint(s.Hasher.Hash("telemetry_install", id)[:digits], 16, 64)
 	if err != nil {
-		panic("the keyed hash is not hexadecimal: " + err.Error())
+		panic("keyed hash is not hexadecimal: " + err.Error())
 	}
-	return Install(n) //nolint:gosec // all 64 bits, whichever their sign
+	return Install(n) //nolint:gosec // all 64 bits, regardless of the sign
 }
 
 const (
@@ -252,7 +253,7 @@ func (s *Service) Serve(ctx context.Context) error {
 	return periodic.Run(ctx, sweepEvery, s.Log, "sweep telemetry", s.Sweep)
 }
 
-// Sweep deletes events before they are older than Kept, and the oldest beyond MaxRows, in bounded transactions.
+// Sweep deletes events before they exceed Kept, and the oldest beyond MaxRows, in bounded transactions.
 func (s *Service) Sweep(ctx context.Context) error {
 	before := oldest(s.Now().UTC())
 	if _, err := s.inParts(ctx, -1, func(limit int) (int64, error) {

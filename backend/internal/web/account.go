@@ -15,7 +15,7 @@ import (
 const (
 	tooMany      = "Too many attempts from your network address. Wait a minute, then try again."
 	badLogin     = "The e-mail address or the password is wrong."
-	badWord      = "Run service-mcp login to see the current sign-in word. This is not it: it changes at every start."
+	badWord      = "Enter the current sign-in word, which service-mcp login shows. It changes at every start."
 	badEmail     = "Enter an e-mail address like name@example.com."
 	needsConsent = "To create an account, accept the privacy policy."
 	suspended    = "This account is suspended. The privacy page says whom to ask."
@@ -35,8 +35,8 @@ func (w *Web) accountPage(c *call, mode string) error {
 	return w.showForm(c, http.StatusOK, accountForm{Mode: mode, Next: nextOf(c)})
 }
 
-// showForm renders the form on the activation page if next leads there, so that the code stays visible, else on its own
-// page.
+// showForm renders the form on the activation page if next leads there, so that the code stays visible, and otherwise
+// on its own page.
 func (w *Web) showForm(c *call, status int, f accountForm) error {
 	if code := activationCode(f.Next); code != "" {
 		return w.showActivation(c, status, code, f)
@@ -44,7 +44,7 @@ func (w *Web) showForm(c *call, status int, f accountForm) error {
 	return w.render(c, status, "account", struct{ Form accountForm }{w.complete(f).links("")})
 }
 
-// rejectForm shows the form again with the text beside one field.
+// rejectForm shows the form again with the text next to one field.
 func (w *Web) rejectForm(c *call, f accountForm, field, text string) error {
 	f.add(field, text)
 	return w.showForm(c, http.StatusUnprocessableEntity, f)
@@ -84,7 +84,7 @@ func (w *Web) signIn(c *call) error {
 	if !w.wordOK(c) {
 		return w.rejectForm(c, f, "word", badWord)
 	}
-	// Input that cannot be correct is refused with the same answer, without the cost of a hash.
+	// Input that cannot be correct gets the same response, without the cost of a hash.
 	err := account.ErrBadCredentials
 	var owner account.Account
 	n := utf8.RuneCountInString(password)
@@ -99,7 +99,7 @@ func (w *Web) signIn(c *call) error {
 		f.Problem = guessesSpent
 		c.rw.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(spent.Wait.Seconds()))))
 		return w.showForm(c, http.StatusTooManyRequests, f)
-	case errors.Is(err, account.ErrSuspended): // only after the right password
+	case errors.Is(err, account.ErrSuspended): // returned only for the right password
 		f.Problem = suspended
 	case err != nil:
 		return err
@@ -110,7 +110,7 @@ func (w *Web) signIn(c *call) error {
 }
 
 // wordOK reports whether the form contains the sign-in word, if one is required. Only people who can read the state
-// directory or run the tools know it.
+// directory or run the tools know the word.
 func (w *Web) wordOK(c *call) bool {
 	if w.SignInWord == "" {
 		return true
@@ -125,10 +125,10 @@ func (w *Web) tooMany(c *call, f accountForm) error {
 	return w.showForm(c, http.StatusTooManyRequests, f)
 }
 
-// enter signs this browser in and continues at next.
+// enter signs this browser in and redirects to next.
 func (w *Web) enter(c *call, owner account.Account, next, method string) error {
 	err := w.openSession(c, owner, method)
-	if errors.Is(err, account.ErrBadCredentials) { // the password was changed since it was checked
+	if errors.Is(err, account.ErrBadCredentials) { // the password has changed since it was checked
 		w.newVisitor(c)
 		return c.redirect(withNext("/signin", next))
 	}

@@ -39,13 +39,13 @@ func TestSignUp_ShowsErrorsBesideTheFields(t *testing.T) {
 					t.Error("the e-mail address was not kept")
 				}
 				if tc.password != "" && strings.Contains(v.page, tc.password) {
-					t.Error("the password is in the page")
+					t.Error("the page contains the password")
 				}
 			}
 		})
 	}
 	if f.opened != 0 {
-		t.Error("a refused form signed somebody in")
+		t.Error("a rejected form signed somebody in")
 	}
 }
 
@@ -72,14 +72,14 @@ func TestSignIn_FailuresLookTheSame(t *testing.T) {
 		answers[strings.ReplaceAll(v.page, email, "")] = true
 	}
 	if len(answers) != 1 {
-		t.Error("an unknown address and a wrong password are told apart")
+		t.Error("the responses distinguish an unknown address from a wrong password")
 	}
 	form := v.tokens()
 	form.Set("email", "a@example.com")
 	form.Set("password", "correct horse battery")
 	v.post("/signin?next=/privacy", form).want(http.StatusSeeOther)
 	if got := v.header.Get("Location"); got != "/privacy" {
-		t.Errorf("went to %q", got)
+		t.Errorf("redirected to %q, want /privacy", got)
 	}
 }
 
@@ -95,7 +95,7 @@ func TestSignIn_IsLimitedPerAddress(t *testing.T) {
 	}
 	v.post("/signin", form).want(http.StatusTooManyRequests, "Too many attempts")
 	if v.header.Get("Retry-After") == "" {
-		t.Error("no Retry-After")
+		t.Error("Retry-After is missing")
 	}
 	address = "192.0.2.2"
 	v.post("/signin", form).want(http.StatusUnprocessableEntity)
@@ -108,7 +108,7 @@ func TestSignIn_ChangesCookieAndToken(t *testing.T) {
 	cookie := v.client.Jar.Cookies(u)[0].Value
 	v.signUp("a@example.com", "/").want(http.StatusOK, "a@example.com")
 	if v.tokens().Get("csrf") == before || v.client.Jar.Cookies(u)[0].Value == cookie {
-		t.Error("cookie or token survived the login")
+		t.Error("the cookie or the token did not change at sign-in")
 	}
 	signedIn := v.client.Jar.Cookies(u)[0]
 	v.post("/signout", v.tokens()).want(http.StatusSeeOther)
@@ -151,7 +151,7 @@ func TestLocalPath_StaysOnThisSite(t *testing.T) {
 	form.Set("accept", "yes")
 	v.post("/signup?next="+url.QueryEscape("//evil.example"), form).want(http.StatusSeeOther)
 	if got := v.header.Get("Location"); got != "/" {
-		t.Errorf("sent to %q", got)
+		t.Errorf("redirected to %q, want /", got)
 	}
 }
 

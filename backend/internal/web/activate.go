@@ -17,9 +17,9 @@ type activation struct {
 	Requester []fact
 	Until     string
 	Granted   []string // what an approval allows
-	Manage    bool     // whether there are pages to limit and revoke it on
+	Manage    bool     // whether there are pages for limiting and revoking it
 	Seen      string   // binds Approve and Deny to this browser session and code
-	Approve   string   // form URLs, which contain the code; no input does
+	Approve   string   // form URLs, which contain the code; no input contains it
 	Deny      string
 	SignOut   string
 	Form      accountForm // shown if nobody is signed in
@@ -46,8 +46,8 @@ func (w *Web) activate(c *call) error {
 	return w.showActivation(c, http.StatusOK, code, form)
 }
 
-// showActivation renders the activation page of a pending code (normalised, "" if it was malformed), or the one page
-// for all other codes.
+// showActivation renders the activation page of a pending code (normalised, "" if it was malformed). All other codes
+// get the same page.
 func (w *Web) showActivation(c *call, status int, code string, form accountForm) error {
 	req, err := w.pending(c, code)
 	if isCodeGone(err) {
@@ -71,8 +71,8 @@ func (w *Web) showActivation(c *call, status int, code string, form accountForm)
 
 func activatePath(code string) string { return "/activate?code=" + url.QueryEscape(code) }
 
-// pending looks up the code. After too many wrong codes from one address it refuses every code, so that guessing
-// reveals nothing, not even that it was throttled.
+// pending looks up the code. After too many wrong codes from one address it rejects every code, so that guessing
+// reveals nothing, not even the throttling.
 func (w *Web) pending(c *call, code string) (link.Code, error) {
 	ip := w.ClientIP(c.Request)
 	ctx := w.caller(c)
@@ -91,7 +91,7 @@ func (w *Web) pending(c *call, code string) (link.Code, error) {
 	return req, err
 }
 
-// caller adds the address and browser to the context, for the trail of linking.
+// caller adds the client's address and browser to the context, for the linking trail.
 func (w *Web) caller(c *call) context.Context {
 	return link.WithBrowser(link.WithAddress(c.Context(), w.ClientIP(c.Request)), c.browserID)
 }
@@ -109,14 +109,14 @@ func (w *Web) approve(c *call) error {
 	})
 }
 
-// deny needs no account: everyone who was shown the code may refuse it.
+// deny needs no account: anyone who was shown the code may refuse it.
 func (w *Web) deny(c *call) error {
 	return w.decide(c, "/activate/denied", func(code string) error {
 		return w.Links.Deny(w.caller(c), code)
 	})
 }
 
-// decide calls act if this browser session was shown the code, then redirects to done.
+// decide calls act if this browser session was shown the code, and then redirects to done.
 func (w *Web) decide(c *call, done string, act func(code string) error) error {
 	code, ok := link.NormalizeUserCode(c.URL.Query().Get("code"))
 	if !ok || !w.seenOK(c, code) {
@@ -143,7 +143,7 @@ func (w *Web) denied(c *call) error {
 func (w *Web) requesterFacts(c *call, req link.Code) []fact {
 	ip := fact{Name: "Network address", Value: printable(req.Requester.IP)}
 	if req.Requester.IP == w.ClientIP(c.Request) {
-		ip.Note = "maybe a proxy's" // if everybody has the address of a proxy, equal addresses mean nothing
+		ip.Note = "maybe a proxy's" // if clients share a proxy's address, equal addresses prove nothing
 		if w.AddressKnown(c.Request) {
 			ip.Note = "same as this browser"
 		}
@@ -157,7 +157,7 @@ func (w *Web) requesterFacts(c *call, req link.Code) []fact {
 	}
 }
 
-// spelled returns the code letter by letter, for screen readers.
+// spelled returns the code letter by letter for screen readers.
 func spelled(code string) string {
 	return strings.Join(strings.Split(strings.ReplaceAll(code, "-", ","), ""), " ")
 }

@@ -20,7 +20,7 @@ func TestActivation_SignUpAndApprove(t *testing.T) {
 	v.post("/activate/approve?code="+code, v.tokens()).want(http.StatusSeeOther)
 	v.get(v.header.Get("Location")).want(http.StatusOK, "Return to your agent")
 	if f.approved[code] != "id-ada@example.com" {
-		t.Errorf("approved by %q", f.approved[code])
+		t.Errorf("approved by %q, want ada", f.approved[code])
 	}
 	v.get(page).want(http.StatusNotFound, "Ask your agent")
 }
@@ -35,7 +35,8 @@ func TestActivation_DenyWithoutAccount(t *testing.T) {
 	}
 }
 
-// A browser that was not shown the page of a code cannot decide on it, even if it is signed in and has its own tokens.
+// A browser that was not shown the page of a code cannot decide on the code, even if it is signed in and has its own
+// tokens.
 func TestActivation_OtherBrowserCannotDecide(t *testing.T) {
 	f := newFake(code, "BBBB-CCCC")
 	site := newSite(t, f)
@@ -49,20 +50,20 @@ func TestActivation_OtherBrowserCannotDecide(t *testing.T) {
 		form := url.Values{"csrf": {own.Get("csrf")}, "seen": {seen}}
 		for _, act := range []string{"approve", "deny"} {
 			if b.post("/activate/"+act+"?code="+code, form); b.status != http.StatusForbidden {
-				t.Errorf("%s with proof %s: status %d", act, name, b.status)
+				t.Errorf("%s with proof %s: got status %d, want 403", act, name, b.status)
 			}
 		}
 	}
 	if len(f.approved)+len(f.denied) != 0 {
-		t.Fatal("a refused request decided the code")
+		t.Fatal("a refused request approved or denied the code")
 	}
 	a.post("/activate/approve?code="+code, a.tokens()).want(http.StatusSeeOther)
 	if f.approved[code] != "id-a@example.com" {
-		t.Error("A's own approval did not work")
+		t.Error("A's own approval had no effect")
 	}
 }
 
-// The right cookie and the right code are not enough for a cross-site post.
+// The right cookie and the right code are not enough for a cross-site POST.
 func TestCrossSitePost_ChangesNothing(t *testing.T) {
 	f := newFake(code)
 	site := newSite(t, f)
@@ -90,12 +91,12 @@ func TestCrossSitePost_ChangesNothing(t *testing.T) {
 		for _, path := range []string{"/activate/approve?code=" + code, "/activate/deny?code=" + code, "/signout", "/signin",
 			"/signup"} {
 			if v.post(path, tc.form, tc.header...); v.status != http.StatusForbidden {
-				t.Errorf("%s: POST %s: status %d", tc.name, path, v.status)
+				t.Errorf("%s: POST %s: got status %d, want 403", tc.name, path, v.status)
 			}
 		}
 	}
 	if f.writeCount() != before {
-		t.Errorf("%d writes by refused requests", f.writeCount()-before)
+		t.Errorf("refused requests wrote %d times", f.writeCount()-before)
 	}
 	v.get(page).want(http.StatusOK, "Approve")
 }
@@ -118,12 +119,13 @@ func TestGet_ChangesNothing(t *testing.T) {
 		}
 	}
 	if f.writeCount() != before {
-		t.Errorf("%d writes by GET and HEAD", f.writeCount()-before)
+		t.Errorf("GET and HEAD requests wrote %d times", f.writeCount()-before)
 	}
 	v.get(page).want(http.StatusOK, "Approve")
 }
 
-// The page says who asks, shows the code as text and never in an input, and has visible buttons for both decisions.
+// The page names the requester, shows the code as text but never in an input, and has visible buttons for both
+// decisions.
 func TestActivation_ShowsTheRequester(t *testing.T) {
 	site := newSite(t, newFake(code))
 	v := visit(t, site)
@@ -135,19 +137,19 @@ func TestActivation_ShowsTheRequester(t *testing.T) {
 			"Deny")
 		for _, input := range regexp.MustCompile(`(?s)<(input|textarea|select)[^>]*>`).FindAllString(v.page, -1) {
 			if strings.Contains(strings.ToUpper(input), code) || strings.Contains(input, `name="code"`) {
-				t.Errorf("an input holds the code: %s", input)
+				t.Errorf("an input contains the code: %s", input)
 			}
 		}
 		if strings.Contains(v.page, "<script") || strings.Contains(v.page, "style=") {
-			t.Error("the page has a script or an inline style")
+			t.Error("the page contains a script or an inline style")
 		}
 		if m := regexp.MustCompile(`(?:src|href|action)="(?:https?:)?//[^"]*"`).FindString(v.page); m != "" {
-			t.Errorf("the page refers to another site: %s", m)
+			t.Errorf("the page links to another site: %s", m)
 		}
 	}
 }
 
-// That the request came from this browser's address means something only if the address is not that of a proxy, which
+// Whether the request came from this browser's address is meaningful only if that is not the address of a proxy, which
 // all clients share.
 func TestActivation_ComparesOnlyKnownAddresses(t *testing.T) {
 	for name, tc := range map[string]struct {
@@ -165,7 +167,7 @@ func TestActivation_ComparesOnlyKnownAddresses(t *testing.T) {
 		})).get(page).want(http.StatusOK, "192.0.2.7")
 		for _, note := range []string{"same as this browser", "maybe a proxy"} {
 			if said := strings.Contains(v.page, note); said != strings.Contains(tc.note, note) {
-				t.Errorf("%s: %q is said: %t", name, note, said)
+				t.Errorf("%s: note %q is shown: %t", name, note, said)
 			}
 		}
 	}
@@ -180,11 +182,11 @@ func TestActivation_DoesNotEchoScript(t *testing.T) {
 	v := visit(t, newSite(t, f))
 	v.get("/activate?code=" + url.QueryEscape(`"><script>alert(1)</script>`)).want(http.StatusNotFound)
 	if strings.Contains(v.page, "alert(1)") {
-		t.Error("the code is in the page")
+		t.Error("the page contains the code")
 	}
 	v.get(page).want(http.StatusOK, "&lt;script&gt;alert(1)", "niceevil[31m")
 	if strings.Contains(v.page, "<script") || strings.ContainsAny(v.page, "\u202e\x1b") {
-		t.Error("the requester's words were not escaped")
+		t.Error("the requester's text was not escaped")
 	}
 }
 
@@ -196,12 +198,12 @@ func TestActivation_InvalidCodesLookTheSame(t *testing.T) {
 	used := v.get(page).want(http.StatusNotFound).page
 	for _, other := range []string{"BBBB-BBBB", "x", "AAAA-AAAA", "%00", strings.Repeat("B", 300)} {
 		if v.get("/activate?code=" + other); v.page != used || v.status != http.StatusNotFound {
-			t.Errorf("code %q: another answer, status %d", other, v.status)
+			t.Errorf("code %q: got a different page or status %d", other, v.status)
 		}
 	}
 }
 
-// Ten wrong codes a minute are allowed; then even a right code gets the answer for a wrong one.
+// Ten wrong codes a minute are allowed. After that, even a right code gets the response for a wrong one.
 func TestActivation_GuessingIsThrottledWithTheSameAnswer(t *testing.T) {
 	f := newFake(code)
 	address := "192.0.2.1"
@@ -214,7 +216,7 @@ func TestActivation_GuessingIsThrottledWithTheSameAnswer(t *testing.T) {
 		v.get("/activate?code=BBBB-BBBB").want(http.StatusNotFound)
 	}
 	if v.get(page); v.status != http.StatusNotFound || v.page != wrong {
-		t.Errorf("the right code after too many wrong ones: status %d", v.status)
+		t.Errorf("the right code after too many wrong ones: got status %d or a different page", v.status)
 	}
 	address = "192.0.2.2"
 	v.get(page).want(http.StatusOK)
@@ -223,7 +225,7 @@ func TestActivation_GuessingIsThrottledWithTheSameAnswer(t *testing.T) {
 func TestActivation_WithoutCode(t *testing.T) {
 	v := visit(t, newSite(t, newFake())).get("/activate").want(http.StatusOK, "Open the link your agent shows")
 	if strings.Contains(v.page, "<input") {
-		t.Error("the page has an entry field")
+		t.Error("the page has an input")
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/service-dev/service/backend/internal/chart"
 )
 
-// AnalyticsReports reports the usage of a shipped app. The project must be the account's.
+// AnalyticsReports reports the usage of a shipped app. The project must belong to the account.
 type AnalyticsReports interface {
 	Report(ctx context.Context, account, project string, q analytics.Query) (analytics.Report, error)
 }
@@ -30,7 +30,7 @@ func (w *Web) mountAnalytics(mux *http.ServeMux) {
 	mux.Handle("GET /account/projects/{id}/analytics.csv", w.withProject(w.analyticsFile))
 }
 
-// analyticsRange is one of the ranges to choose from.
+// analyticsRange is a time range that a person can choose.
 type analyticsRange struct {
 	Name, Text string
 	points     int
@@ -45,7 +45,7 @@ var analyticsRanges = []analyticsRange{
 	{Name: "90d", Text: "90 days", points: 90, interval: analytics.Day},
 }
 
-// rangeOf reads ?range=; any unknown one is 7 days.
+// rangeOf returns the range named by ?range=, or 7 days for an unknown one.
 func rangeOf(c *call) analyticsRange {
 	for _, one := range analyticsRanges {
 		if one.Name == c.URL.Query().Get("range") {
@@ -55,7 +55,7 @@ func rangeOf(c *call) analyticsRange {
 	return analyticsRanges[1]
 }
 
-// rangesAt lists the ranges to choose from, of which one is shown.
+// rangesAt lists the ranges to choose from, and marks the one that is shown.
 func rangesAt(shown analyticsRange) []analyticsRange {
 	all := slices.Clone(analyticsRanges)
 	for i := range all {
@@ -76,7 +76,7 @@ func (a analyticsRange) length() time.Duration {
 	return 24 * time.Hour
 }
 
-// Interval is what the numbers are summed by: hour or day.
+// Interval is the unit of the sums: hour or day.
 func (a analyticsRange) Interval() string { return a.interval }
 
 // analyticsView is the data of the template "analytics".
@@ -91,7 +91,7 @@ type analyticsView struct {
 	Rough   bool // some counts are estimates
 	Totals  []analyticsTotal
 	Plots   []analyticsPlot
-	Ingest  string // URL that apps send to
+	Ingest  string // URL for the app's events
 	Day     string // "day" or "hour"
 }
 
@@ -103,7 +103,7 @@ type analyticsPlot struct {
 	Picture         template.HTML
 	What, Count     string // column heads of the table
 	Rows            []chart.Point
-	None            string // shown instead of a picture
+	None            string // text shown if there is no picture
 }
 
 func (w *Web) analyticsPage(c *call) error {
@@ -161,7 +161,7 @@ func plotsOf(r analytics.Report, file string) []analyticsPlot {
 	return plots
 }
 
-// timeForms are the forms of an hour or a day, short and long.
+// timeForms are the short and the long form of an hour or a day.
 func timeForms(interval string) (short, long string) {
 	if interval == analytics.Hour {
 		return "15:04", "2 Jan, 15:04"
@@ -169,7 +169,7 @@ func timeForms(interval string) (short, long string) {
 	return "2 Jan", "Mon 2 Jan 2006"
 }
 
-// overTime plots one number of each hour or day.
+// overTime plots a number for each hour or day.
 func overTime(
 	id, title string, r analytics.Report, draw func(chart.Chart) string, n func(analytics.Point) int64,
 ) analyticsPlot {
@@ -188,13 +188,13 @@ func overTime(
 		}
 	}
 	top := plot.Rows[most]
-	picture.Desc = fmt.Sprintf("From %s to %s; the most is %s on %s. The table has every number.",
+	picture.Desc = fmt.Sprintf("From %s to %s; the highest is %s on %s. The table has every number.",
 		plot.Rows[0].Label, plot.Rows[len(plot.Rows)-1].Label, grouped(top.N), top.Label)
 	plot.Picture = template.HTML(draw(picture)) //nolint:gosec // package chart escapes its input
 	return plot
 }
 
-// byName plots how often each name occurred.
+// byName plots the frequency of each name.
 func byName(id, title, what, none, file string, counts []analytics.Count) analyticsPlot {
 	plot := analyticsPlot{ID: id, Title: title, File: file + "&list=" + id, What: what, Count: "Count"}
 	for _, c := range counts {
@@ -212,7 +212,7 @@ func byName(id, title, what, none, file string, counts []analytics.Count) analyt
 	return plot
 }
 
-// analyticsFile serves the series, or with ?list= the counts of one list, as CSV.
+// analyticsFile serves the series as CSV, or the counts of one list if ?list= is given.
 func (w *Web) analyticsFile(c *call) error {
 	span := rangeOf(c)
 	report, err := w.Analytics.Report(c.Context(), c.account.ID, c.project.ID, span.query(w.Now()))
@@ -236,7 +236,7 @@ func (w *Web) analyticsFile(c *call) error {
 		for _, n := range numbers {
 			cells = append(cells, strconv.FormatInt(n, 10))
 		}
-		_ = out.Write(cells) // the browser may be gone
+		_ = out.Write(cells) // the browser may have disconnected
 	}
 	if list != "" {
 		_ = out.Write([]string{"name", "count"})
@@ -253,7 +253,7 @@ func (w *Web) analyticsFile(c *call) error {
 	return nil
 }
 
-// plainCell keeps a spreadsheet from interpreting a name that an app sent as a formula.
+// plainCell keeps a spreadsheet from interpreting a name sent by an app as a formula.
 func plainCell(s string) string {
 	if s != "" && strings.ContainsAny(s[:1], "=+-@") {
 		return "'" + s

@@ -10,7 +10,7 @@ import (
 	"github.com/service-dev/service/backend/internal/analytics"
 )
 
-// fakeCounts reports one app of ada's, or nothing.
+// fakeCounts reports one app of ada, or nothing.
 type fakeCounts struct {
 	empty, rough bool
 	asked        *analytics.Query
@@ -56,26 +56,26 @@ func TestAnalyticsPage(t *testing.T) {
 	const path = "/account/projects/com.example.hello/analytics"
 	v.get(path + "?range=24h").want(200)
 	if q.Interval != analytics.Hour || q.To.Sub(q.From) != 23*time.Hour {
-		t.Errorf("24 hours were asked as %+v", q)
+		t.Errorf("the query for 24 hours is %+v", q)
 	}
 	for _, want := range []string{"Sessions are up by 5 %.", "1,234,567", "<svg", `role="img"`, "Errors by kind",
 		"timeout", "Numbers", "analytics.csv?range=24h&amp;list=errors", "No event named the glasses."} {
 		if !strings.Contains(v.page, want) {
-			t.Errorf("the page does not say %q", want)
+			t.Errorf("the page does not contain %q", want)
 		}
 	}
 	for _, bad := range []string{" style=", "<script", "estimates"} {
 		if strings.Contains(v.page, bad) {
-			t.Errorf("the page has %q", bad)
+			t.Errorf("the page contains %q", bad)
 		}
 	}
 	v.get(path + "?range=90d").want(200)
 	if len(v.page) > 100_000 {
-		t.Errorf("the page of 90 days has %d bytes", len(v.page))
+		t.Errorf("the page for 90 days has %d bytes, want at most 100,000", len(v.page))
 	}
 	v.get(path + "?range=%27nonsense").want(200)
 	if q.To.Sub(q.From) != 6*24*time.Hour {
-		t.Errorf("without a range that is offered: %+v", q)
+		t.Errorf("an unknown range was queried as %+v, want 7 days", q)
 	}
 	v.get("/account/projects/com.example.nobody/analytics").want(404)
 	signedIn(t, site, "eve@example.org").get(path).want(404)
@@ -90,11 +90,11 @@ func TestAnalyticsFile(t *testing.T) {
 	lines := strings.Split(strings.TrimSpace(v.page), "\n")
 	if len(lines) != 8 || lines[0] != "at,sessions,events,errors,active_installs" ||
 		!strings.HasSuffix(lines[7], "T00:00:00Z,406,0,0,96") {
-		t.Errorf("%q", lines)
+		t.Errorf("got the lines %q", lines)
 	}
 	v.get(file + "&list=versions").want(200)
 	if v.page != "name,count\n'-1.4.0,9\nother,1\n" {
-		t.Errorf("%q", v.page)
+		t.Errorf("got the file %q", v.page)
 	}
 	v.get(file + "&list=nothing").want(404)
 }
@@ -105,7 +105,7 @@ func TestAnalyticsWithoutCounts(t *testing.T) {
 	v.get("/account/projects/com.example.hello/analytics").want(200)
 	if !strings.Contains(v.page, "curl ") || !strings.Contains(v.page, "/api/analytics") ||
 		strings.Contains(v.page, "<svg class=\"chart\"") {
-		t.Error("the page does not say how to begin")
+		t.Error("the page does not say how to get started")
 	}
 	v, _ = countsSite(t, fakeCounts{asked: &q, rough: true})
 	v.get("/account/projects/com.example.hello/analytics").want(200)

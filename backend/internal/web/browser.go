@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	visitorPrefix = "v." // not signed in: a random id that the server does not store
+	visitorPrefix = "v." // not signed in: a random ID that the server does not store
 	signedPrefix  = "s." // signed in: the secret of a stored browser session
 	sessionLife   = 30 * 24 * time.Hour
 	minCookieID   = 20  // bytes after the prefix
@@ -42,7 +42,7 @@ func (w *Web) setCookie(c *call, suffix, value string, life time.Duration) {
 	})
 }
 
-// cookieValue returns "" if the browser sent no such cookie, or one of more than limit bytes.
+// cookieValue returns "" if the browser sent no such cookie, or one longer than limit bytes.
 func (w *Web) cookieValue(c *call, suffix string, limit int) string {
 	cookie, err := c.Cookie(w.cookie + suffix)
 	if err != nil || len(cookie.Value) > limit {
@@ -51,7 +51,7 @@ func (w *Web) cookieValue(c *call, suffix string, limit int) string {
 	return cookie.Value
 }
 
-// identify finds the browser session of the request's cookie. A visitor without a valid cookie gets a new one, for
+// identify finds the browser session for the request's cookie. A visitor without a valid cookie gets a new one, for
 // which the server stores nothing.
 func (w *Web) identify(c *call) error {
 	c.browserID = w.cookieValue(c, "", maxCookie)
@@ -105,7 +105,7 @@ func (w *Web) openSession(c *call, owner account.Account, method string) error {
 	return nil
 }
 
-// closeSession ends the stored session of this browser, if there is one.
+// closeSession ends this browser's stored session, if there is one.
 func (w *Web) closeSession(c *call) error {
 	if secret := browserSecret(c); secret != "" {
 		return w.Accounts.CloseSession(c.Context(), secret)

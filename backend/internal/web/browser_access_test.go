@@ -8,9 +8,9 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// stumbles lists obstacles for people who use a screen reader or a keyboard or see poorly: controls without a name,
-// repeated ids, targets that are too small, text with less contrast than WCAG 2.2 AA requires (disabled controls are
-// exempt).
+// stumbles lists obstacles for people who use a screen reader or a keyboard or have low vision: controls without a
+// name, repeated ids, targets that are too small, and text with less contrast than WCAG 2.2 AA requires (disabled
+// controls are exempt).
 const stumbles = `(() => {
 	const wrong = [];
 	const ids = new Set();
@@ -54,7 +54,7 @@ func TestSimulatorPage_IsAccessible(t *testing.T) {
 		t.Run(scheme, func(t *testing.T) {
 			s := newPageTest(t, "rayban_display", flags...)
 			if dark := eval[bool](s, `matchMedia("(prefers-color-scheme: dark)").matches`); dark != (scheme == "dark") {
-				t.Skip("this browser has no switch for the scheme")
+				t.Skip("this browser cannot switch the colour scheme")
 			}
 			s.showMenu()
 			s.result(s.command(glasses.TypePhrasesAnnounce, glasses.Announce{Phrases: []string{"next page", "stop"}}))
@@ -64,7 +64,7 @@ func TestSimulatorPage_IsAccessible(t *testing.T) {
 			for _, width := range []int64{1280, 390, 320} {
 				s.do(chromedp.EmulateViewport(width, 844))
 				for _, wrong := range eval[[]string](s, stumbles) {
-					t.Errorf("%d wide: %s", width, wrong)
+					t.Errorf("at width %d: %s", width, wrong)
 				}
 			}
 		})

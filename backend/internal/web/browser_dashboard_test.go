@@ -15,7 +15,7 @@ import (
 	"github.com/service-dev/service/backend/internal/grants"
 )
 
-// walkIn opens a browser at the overview, signed in as the account holder.
+// walkIn opens a browser on the overview page, signed in as the account holder.
 func walkIn(t *testing.T, site *httptest.Server, flags ...string) *pageTest {
 	t.Helper()
 	s := &pageTest{t: t, ctx: newBrowser(t, flags), site: site}
@@ -25,7 +25,7 @@ func walkIn(t *testing.T, site *httptest.Server, flags ...string) *pageTest {
 	return s
 }
 
-// agentChange is a change of the voice by an agent.
+// agentChange records a change of the voice by an agent.
 func agentChange(t *testing.T, h *fakeDashboard, voice string) {
 	t.Helper()
 	h.mu.Lock()
@@ -37,7 +37,7 @@ func agentChange(t *testing.T, h *fakeDashboard, voice string) {
 	}
 }
 
-// A person changes a grant, creates and revokes a key, and undoes an agent's change.
+// A person changes a grant, creates and revokes a key, and undoes a change made by an agent.
 func TestDashboard_WalkThrough(t *testing.T) {
 	h := newFakeDashboard()
 	agentChange(t, h, "harbor")
@@ -54,7 +54,7 @@ func TestDashboard_WalkThrough(t *testing.T) {
 	click(`#com\.example\.hello button`, `document.body.innerText.includes("It applies from")`)
 	g, _ := fakeGrants{h}.Of(s.ctx, adaID, hello)
 	if g.Analytics != grants.Off || g.Credentials != grants.ReadWrite {
-		t.Errorf("the grants are %+v", g)
+		t.Errorf("got grants %+v", g)
 	}
 
 	s.do(chromedp.Navigate(site.URL + "/account/projects/" + hello))
@@ -63,7 +63,7 @@ func TestDashboard_WalkThrough(t *testing.T) {
 	s.do(chromedp.Navigate(site.URL + "/account/projects/" + hello))
 	if html := eval[string](s, `document.documentElement.outerHTML`); strings.Contains(html, "canary") ||
 		!strings.Contains(html, "nightly") {
-		t.Error("the new key is shown twice, or not listed")
+		t.Error("the new key is shown again or not listed")
 	}
 	click(`a[href$="/keys/key2/revoke"]`, `document.querySelector("h1").innerText.includes("nightly")`)
 	click(`main button`, `document.body.innerText.includes("The key is revoked")`)
@@ -71,11 +71,11 @@ func TestDashboard_WalkThrough(t *testing.T) {
 	click(`.account-nav a[href="/account/audit"]`, `location.pathname === "/account/audit"`)
 	click(`form[action$="/undo"] button`, `document.body.innerText.includes("Undone.")`)
 	if c, _ := (fakeAssistant{h}).Get(s.ctx, adaID, hello); c.Voice != "ember" {
-		t.Errorf("the voice is %s after the undo", c.Voice)
+		t.Errorf("the voice is %s after the undo, want ember", c.Voice)
 	}
 }
 
-// Answers to forms are accessible as well: a key that is shown once, invalid values, a conflict.
+// Responses to forms are accessible as well: a key shown once, invalid values, a conflict.
 func TestForms_AreAccessible(t *testing.T) {
 	h := newFakeDashboard()
 	site, _ := dashboardSite(t, h)
@@ -86,7 +86,7 @@ func TestForms_AreAccessible(t *testing.T) {
 		for _, width := range []int64{1280, 320} {
 			s.do(chromedp.EmulateViewport(width, 844))
 			for _, wrong := range eval[[]string](s, stumbles) {
-				t.Errorf("%s, %d wide: %s", name, width, wrong)
+				t.Errorf("%s, at width %d: %s", name, width, wrong)
 			}
 		}
 	}
@@ -146,7 +146,7 @@ func TestDashboard_IsAccessible(t *testing.T) {
 				for _, width := range []int64{1280, 390, 320} {
 					s.do(chromedp.EmulateViewport(width, 844))
 					for _, wrong := range eval[[]string](s, stumbles) {
-						t.Errorf("%s, %d wide: %s", p.name, width, wrong)
+						t.Errorf("%s, at width %d: %s", p.name, width, wrong)
 					}
 				}
 			}
@@ -154,8 +154,8 @@ func TestDashboard_IsAccessible(t *testing.T) {
 	}
 }
 
-// The preview is the real page in a frame without scripts, in either state. The embedding page cannot read its content,
-// so only pixels can be compared.
+// The preview is the real page in a frame without scripts, in either state. The embedding page cannot read its
+// content, so the test compares pixels.
 func TestPreview_IsShown(t *testing.T) {
 	site, _ := dashboardSite(t, newFakeDashboard())
 	s := walkIn(t, site)
@@ -172,7 +172,7 @@ func TestPreview_IsShown(t *testing.T) {
 	s.do(chromedp.Click(`a[href$="?state=connected"]`))
 	for end := time.Now().Add(10 * time.Second); look() == before; {
 		if time.Now().After(end) {
-			t.Fatal("both states look the same, or nothing is framed")
+			t.Fatal("both states look the same, or the frame is empty")
 		}
 	}
 }

@@ -64,7 +64,7 @@ func (s *keyStore) DeletePasskey(_ context.Context, id string, _ audit.Entry) er
 	return nil
 }
 
-// newPasskeyStage returns a browser with its own authenticator, on a site with the real passkey service. WebAuthn
+// newPasskeyStage returns a browser with a virtual authenticator, on a site with the real passkey service. WebAuthn
 // requires a host name, so the site is localhost.
 func newPasskeyStage(t *testing.T) (*pageTest, webauthn.AuthenticatorID) {
 	t.Helper()
@@ -108,7 +108,7 @@ func TestPasskey_RegisterUseAndRemove(t *testing.T) {
 	s.do(chromedp.SendKeys("#passkey-name", "my laptop"), chromedp.Click("form[data-passkey] button"))
 	s.see(`document.querySelector("[role=status]")?.innerText.includes("The passkey is added") && document.body.innerText.includes("my laptop")`)
 	if eval[bool](s, `!!document.querySelector("[data-no-passkey]")`) {
-		t.Error("says that this browser cannot")
+		t.Error("the page says that this browser does not support passkeys")
 	}
 	s.do(chromedp.SendKeys("#passkey-name", "once more"), chromedp.Click("form[data-passkey] button"))
 	s.see(`document.querySelector("[data-trouble]").innerText.includes("has a passkey for your account already")`)
@@ -138,7 +138,7 @@ func TestPasskey_RegisterUseAndRemove(t *testing.T) {
 	s.do(chromedp.Click("form[data-passkey] button"))
 	s.see(`document.querySelector("[data-trouble]").innerText.includes("cancelled")`)
 	if text := s.text("#user-code"); !strings.Contains(text, code) {
-		t.Errorf("the code is out of sight: %q", text)
+		t.Errorf("the code is not visible: %q", text)
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 	"github.com/service-dev/service/backend/internal/passkey"
 )
 
-// newSettingsPageTest returns a browser at the sign-in pages, and the fake services behind them.
+// newSettingsPageTest returns a browser on the sign-in pages, and the fake services behind them.
 func newSettingsPageTest(t *testing.T, change ...func(*Options)) (*pageTest, *fakeSettings) {
 	t.Helper()
 	f := newFakeSettings()
@@ -52,7 +52,7 @@ func (s *pageTest) scheme(name string) {
 	}))
 }
 
-// tabs presses Tab n times in the page's main part and returns the names of the focused elements.
+// tabs presses Tab n times in the page's main part, and returns the names of the focused elements.
 func (s *pageTest) tabs(n int) (names []string) {
 	s.t.Helper()
 	for range n {
@@ -70,7 +70,7 @@ func TestSignIn_ByKeyboard(t *testing.T) {
 	s.see(`document.querySelector("form[data-passkey]").checkVisibility()`) // a script shows it
 	got := strings.Join(s.tabs(9), " | ")
 	if want := "Skip to content | Service | E-mail | Password | Sign in | Forgot your password? | Continue with Acme | Sign in with a passkey | Create an account"; got != want {
-		t.Errorf("the order is\n%s, want\n%s", got, want)
+		t.Errorf("the focus order is\n%s, want\n%s", got, want)
 	}
 	s.do(chromedp.SendKeys("#email", "ada@example.org"), chromedp.SendKeys("#password", adaPassword+"\r"))
 	s.see(`location.pathname === "/" && document.body.innerText.includes("ada@example.org")`)
@@ -88,7 +88,7 @@ func TestFormErrors_LinkToTheirFields(t *testing.T) {
 	s.see(`document.activeElement.id === "current-password"`)
 	if got := eval[string](s,
 		`document.getElementById(document.activeElement.getAttribute("aria-describedby")).textContent`); got != wrongPassword {
-		t.Errorf("the field is described by %q", got)
+		t.Errorf("the field is described by %q, want the wrong password", got)
 	}
 	s.picture("settings-error")
 }
@@ -111,7 +111,7 @@ func TestProvider_IsReachedWithUnchangedPolicy(t *testing.T) {
 	s.see(`document.body.innerText.includes("bob@example.org") && location.pathname === "/"`)
 }
 
-// Every page of sign-in and settings, in both colour schemes and three widths, with much content.
+// This checks every page of sign-in and settings with much content, in both colour schemes and three widths.
 func TestSettings_AreAccessible(t *testing.T) {
 	s, f := newSettingsPageTest(t)
 	check := func(name string) {
@@ -122,7 +122,7 @@ func TestSettings_AreAccessible(t *testing.T) {
 			for _, width := range []int64{1280, 390, 320} {
 				s.do(chromedp.EmulateViewport(width, 844))
 				for _, wrong := range eval[[]string](s, stumbles) {
-					t.Errorf("%s, %s, %d wide: %s", name, scheme, width, wrong)
+					t.Errorf("%s, %s, at width %d: %s", name, scheme, width, wrong)
 				}
 			}
 		}

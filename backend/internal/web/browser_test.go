@@ -39,9 +39,9 @@ func newBrowser(t *testing.T, flags []string) context.Context {
 	ctx, stop := chromedp.NewContext(alloc)
 	ctx, cancel := context.WithTimeout(ctx, 50*time.Second)
 	t.Cleanup(func() { cancel(); stop(); stopAlloc() })
-	// The browser lives as long as the context of its first call.
+	// The browser runs as long as the context of its first call.
 	if err := chromedp.Do(ctx, chromedp.Navigate("about:blank")); err != nil {
-		t.Fatalf("starting chromium: %v", err)
+		t.Fatalf("start chromium: %v", err)
 	}
 	return ctx
 }
@@ -61,16 +61,16 @@ func (s *pageTest) do(steps ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// see waits for a condition of the page.
+// see waits until a JavaScript condition is true on the page.
 func (s *pageTest) see(js string) {
 	s.t.Helper()
 	for end := time.Now().Add(15 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		// Evaluation fails while the page navigates.
+		// Evaluation fails during a navigation.
 		if yes, err := chromedp.Run(s.ctx, chromedp.Evaluate[bool]("Boolean("+js+")")); err == nil && yes {
 			return
 		}
 	}
-	s.t.Fatalf("never: %s; the page shows:\n%s", js, s.text("body"))
+	s.t.Fatalf("the condition never became true: %s; the page shows:\n%s", js, s.text("body"))
 }
 
 func eval[T any](s *pageTest, js string) T {
@@ -88,7 +88,7 @@ func (s *pageTest) text(selector string) string {
 	return text
 }
 
-// picture saves a screenshot for review if SCREENSHOTS names a directory.
+// picture saves a screenshot for review if the environment variable SCREENSHOTS names a directory.
 func (s *pageTest) picture(name string) {
 	s.t.Helper()
 	dir := os.Getenv("SCREENSHOTS")

@@ -8,7 +8,7 @@ import (
 	"github.com/service-dev/service/backend/internal/connpage"
 )
 
-// HostedPages finds the hosted connection pages. Errors are package connpage's.
+// HostedPages finds the hosted connection pages. Its errors are those of package connpage.
 type HostedPages interface {
 	Get(ctx context.Context, account, project string) (connpage.Page, error)
 	ByPageID(ctx context.Context, id string) (connpage.Page, error)
@@ -23,7 +23,7 @@ func (w *Web) mountConnect(mux *http.ServeMux) {
 	mux.Handle("GET /account/projects/{id}/connection-page/preview", w.signedIn(w.connectPreview))
 }
 
-// connect serves a page to everyone who has its URL, inside any app or site. It identifies nobody and sets no cookie.
+// connect serves a page to anyone who has its URL, inside any app or site. It identifies nobody and sets no cookie.
 func (w *Web) connect(rw http.ResponseWriter, r *http.Request) {
 	p, err := w.HostedPages.ByPageID(r.Context(), r.PathValue("pageId"))
 	var d connpage.Document
@@ -43,7 +43,7 @@ func (w *Web) connect(rw http.ResponseWriter, r *http.Request) {
 	serveBytes(rw, r, htmlType, hashOf(d.HTML, 12), func() []byte { return d.HTML })
 }
 
-// connectPreview shows the page of one of the account's projects with sample data and no script, for a frame in the
+// connectPreview shows the page of one of the account's projects, with sample data and no script, for a frame in the
 // dashboard.
 func (w *Web) connectPreview(c *call) error {
 	p, err := w.HostedPages.Get(c.Context(), c.account.ID, c.PathValue("id"))
@@ -62,6 +62,6 @@ func (w *Web) connectPreview(c *call) error {
 	h.Set("Content-Security-Policy", d.Policy+"; frame-ancestors 'self'")
 	h.Set("X-Frame-Options", "SAMEORIGIN")
 	h.Set("Content-Type", htmlType)
-	_, _ = c.rw.Write(d.HTML) // the browser may be gone
+	_, _ = c.rw.Write(d.HTML) // the browser may have disconnected
 	return nil
 }

@@ -40,13 +40,13 @@ func TestHostedConnectionPage(t *testing.T) {
 	policy := v.header.Get("Content-Security-Policy")
 	for _, part := range []string{"default-src 'none'", "script-src 'sha256-", "style-src 'sha256-", "frame-ancestors *"} {
 		if !strings.Contains(policy, part) || strings.Contains(policy, "unsafe") {
-			t.Errorf("the policy lacks %s: %s", part, policy)
+			t.Errorf("the policy does not contain %s: %s", part, policy)
 		}
 	}
 	etag := v.header.Get("ETag")
 	if v.header.Get("Set-Cookie") != "" || v.header.Get("X-Frame-Options") != "" ||
 		v.header.Get("Cache-Control") != "public, max-age=60" || etag == "" {
-		t.Errorf("headers %v", v.header)
+		t.Errorf("got headers %v", v.header)
 	}
 	ask := func(want int) {
 		t.Helper()

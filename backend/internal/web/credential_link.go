@@ -10,7 +10,7 @@ import (
 	"github.com/service-dev/service/backend/internal/credentials"
 )
 
-// CredentialLinks are the links for pasting a credential. Errors are those of package credentials.
+// CredentialLinks manages the links for pasting a credential. Its errors are those of package credentials.
 type CredentialLinks interface {
 	Link(ctx context.Context, account, linkID string) (credentials.Link, error)
 	CredentialTester
@@ -34,7 +34,7 @@ type savedPage struct {
 	Problem string
 }
 
-// mountCredential adds the page of a link for pasting a credential, and the pages that follow it.
+// mountCredential adds the page for pasting a credential, and the pages that follow it.
 func (w *Web) mountCredential(mux *http.ServeMux) {
 	if w.CredentialLinks == nil {
 		return
@@ -76,7 +76,7 @@ func pastedPath(project, provider string) string {
 	return "/account/credentials/" + url.PathEscape(project) + "/" + url.PathEscape(provider)
 }
 
-// rejectPaste answers the same for a link that is unknown, expired, used or another account's.
+// rejectPaste gives the same response for a link that is unknown, expired, used or another account's.
 func (w *Web) rejectPaste(c *call, l credentials.Link, err error) error {
 	var invalid *credentials.InvalidError
 	switch {

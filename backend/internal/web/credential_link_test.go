@@ -16,13 +16,13 @@ import (
 	"github.com/service-dev/service/backend/internal/credentials"
 )
 
-// fakeCredentialLinks has one link of ada's and keeps what is stored with it.
+// fakeCredentialLinks has one link of ada, and records the value stored with it.
 type fakeCredentialLinks struct {
 	mu     sync.Mutex
 	used   bool
 	value  string
 	result string
-	fail   error // the error of Set and Test
+	fail   error // returned by Set and Test
 }
 
 const pasteID = "scl_link-of-ada"
@@ -84,7 +84,7 @@ func TestCredentialLink_Paste(t *testing.T) {
 		o.CredentialLinks = f
 		o.Log = slog.New(slog.NewTextHandler(&log, nil))
 	})
-	// A visitor who is not signed in signs in first and is returned here.
+	// A visitor who is not signed in signs in first, and then returns here.
 	v := visit(t, site).get(pastePage).want(http.StatusSeeOther)
 	v.get(v.header.Get("Location")).want(http.StatusOK)
 	v.signUp("ada@example.com", pastePage).want(http.StatusOK, "com.example.app", "Own AI", "the agent on &lt;b&gt;maple",
@@ -98,17 +98,17 @@ func TestCredentialLink_Paste(t *testing.T) {
 	v.post(pastePage, form("canary-of-another-form")).want(http.StatusUnprocessableEntity, "looks different",
 		`aria-invalid="true"`)
 	if strings.Contains(v.page, "canary") {
-		t.Error("the page shows the value")
+		t.Error("the page contains the value")
 	}
 	noToken := form(pasteValue)
 	noToken.Del("csrf")
 	v.post(pastePage, noToken)
 	if v.status != http.StatusForbidden || f.used {
-		t.Errorf("without the page's token: %d", v.status)
+		t.Errorf("without the page's token: got status %d, want 403", v.status)
 	}
 	v.get(pastePage).post(pastePage, form(pasteValue)).want(http.StatusSeeOther)
 	if where := v.header.Get("Location"); where != savedPath || f.value != pasteValue {
-		t.Errorf("then to %s", where)
+		t.Errorf("redirected to %s", where)
 	}
 	v.get(savedPath).want(http.StatusOK, "...1234", "you, asked by the agent on maple", "Test the key")
 	v.post(savedPath+"/test", v.tokens()).want(http.StatusSeeOther)
@@ -117,7 +117,7 @@ func TestCredentialLink_Paste(t *testing.T) {
 	f.fail = &credentials.MissingKeyError{KeyID: "0a0b0c0d"}
 	v.get(savedPath).post(savedPath+"/test", v.tokens()).want(http.StatusConflict, "your key cannot be read")
 	if strings.Contains(log.String(), "canary") {
-		t.Error("the log holds the value")
+		t.Error("the log contains the value")
 	}
 }
 
@@ -127,7 +127,7 @@ func TestCredentialLink_OnlyForItsAccount(t *testing.T) {
 	bob := visit(t, site).get("/signup").signUp("bob@example.com", "/privacy")
 	bob.get(pastePage).want(http.StatusGone, "This link has expired", "bob@example.com")
 	ada := visit(t, site).get("/signup").signUp("ada@example.com", pastePage).want(http.StatusOK)
-	// The page of another link, with bob's own tokens.
+	// Bob requests another account's link with his own tokens.
 	tokens := bob.get("/").tokens()
 	tokens.Set("value", pasteValue)
 	bob.post(pastePage, tokens).want(http.StatusGone)
@@ -143,6 +143,6 @@ func TestCredentialLink_OnlyForItsAccount(t *testing.T) {
 	f.fail = errors.New("the store cannot be reached")
 	ada.get(pastePage).post(pastePage, tokens).want(http.StatusInternalServerError)
 	if strings.Contains(ada.page, "canary") || strings.Contains(ada.page, "away") {
-		t.Error("the error page reveals too much")
+		t.Error("the error page reveals details of the failure")
 	}
 }

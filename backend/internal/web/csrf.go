@@ -12,7 +12,7 @@ const (
 	seenField = "seen" // in the approve and deny forms
 )
 
-// csrfToken returns the token that every form of this browser session must send back.
+// csrfToken returns the token that every form of this browser session must send.
 func (w *Web) csrfToken(c *call) string { return w.sign("csrf", c.browserID) }
 
 // seenToken proves that this browser session was shown the page of this code.
@@ -29,7 +29,7 @@ func (w *Web) seenOK(c *call, userCode string) bool {
 // equal compares in constant time.
 func equal(got, want string) bool { return hmac.Equal([]byte(got), []byte(want)) }
 
-// sign returns an HMAC over the parts. The zero byte between them keeps ("ab","c") and ("a","bc") apart.
+// sign returns an HMAC over the parts. A zero byte after each part distinguishes ("ab","c") from ("a","bc").
 func (w *Web) sign(purpose string, parts ...string) string {
 	mac := hmac.New(sha256.New, w.Key)
 	mac.Write([]byte("web/" + purpose))

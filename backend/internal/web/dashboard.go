@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// oneProject is the path of a project's pages, in patterns.
+// oneProject is the start of the path of a project's pages, in patterns.
 const oneProject = " /account/projects/{id}"
 
-// accountPages are those about projects, credit, grants and the audit log.
+// accountPages are the pages about projects, credit, grants and the audit log.
 var accountPages = map[string]func(*Web, *call) error{
 	"GET /account":                      (*Web).overview,
 	"GET /account/links/{link}/revoke":  (*Web).revokeLinkPage,
@@ -25,7 +25,7 @@ var accountPages = map[string]func(*Web, *call) error{
 	"POST /account/audit/{entry}/undo":  (*Web).undo,
 }
 
-// projectPages are those of one project.
+// projectPages are the pages of one project.
 var projectPages = map[string]func(*Web, *call) error{
 	"GET" + oneProject:                                     (*Web).project,
 	"POST" + oneProject:                                    (*Web).changeProject,
@@ -46,7 +46,7 @@ var projectPages = map[string]func(*Web, *call) error{
 	"GET" + oneProject + "/credentials/{provider}/remove":  (*Web).removeCredentialPage,
 	"POST" + oneProject + "/credentials/{provider}/remove": (*Web).removeCredential,
 	"GET" + oneProject + "/gateway":                        (*Web).gateway,
-	"GET /projects/{id}/gateway":                           (*Web).gatewayAddress, // of mails
+	"GET /projects/{id}/gateway":                           (*Web).gatewayAddress, // the address that mails link to
 	"POST" + oneProject + "/gateway/caps":                  (*Web).changeProjectCaps,
 	"POST" + oneProject + "/gateway/key-source":            (*Web).changeKeySource,
 	"GET" + oneProject + "/connection-page":                (*Web).connectionPage,
@@ -54,7 +54,7 @@ var projectPages = map[string]func(*Web, *call) error{
 	"GET" + oneProject + "/connection-page/file":           (*Web).connectionPageFile,
 }
 
-// serverPages are those of local servers, which only a backend on the person's own machine has.
+// serverPages are the pages of local servers, which exist only if the backend runs on the person's own machine.
 var serverPages = map[string]func(*Web, *call) error{
 	"POST" + oneProject + "/gateway/servers":                 (*Web).addServer,
 	"POST" + oneProject + "/gateway/servers/{server}/check":  (*Web).checkServer,
@@ -83,15 +83,15 @@ func (w *Web) mountDashboard(mux *http.ServeMux) {
 
 func projectPath(id string) string { return "/account/projects/" + url.PathEscape(id) }
 
-// projectNav is the data of the template "project-nav". Here is the page's last path segment, or "" on the project's
-// own page.
+// projectNav is the data of the template "project-nav". Here is the last path segment of the current page, or "" for
+// the project's own page.
 type projectNav struct{ Path, ID, Name, Here string }
 
 func (c *call) projectNav(here string) projectNav {
 	return projectNav{Path: projectPath(c.project.ID), ID: c.project.ID, Name: c.project.DisplayName, Here: here}
 }
 
-// shownTime is the data of the template "time"; the zero time has no Text.
+// shownTime is the data of the template "time". The zero time has no Text.
 type shownTime struct{ ISO, Text string }
 
 func showTime(t time.Time) shownTime {
@@ -103,15 +103,15 @@ func showTime(t time.Time) shownTime {
 }
 
 // confirmation is the data of the template "dashboard_confirm", which asks before an action that cannot be undone. If
-// Expect is set, it must be typed into the field "typed".
+// Expect is set, the person must type it into the field "typed".
 type confirmation struct {
 	formErrors
 	Nav     string // for the template "account-nav"
 	Title   string
 	Text    []string
-	Action  string // where the confirmation is posted
+	Action  string // URL that the confirmation is posted to
 	Hidden  map[string]string
-	Label   string // of the button
+	Label   string // label of the button
 	Expect  string
 	Typed   string
 	Back    string

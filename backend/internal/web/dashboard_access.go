@@ -13,7 +13,7 @@ import (
 	"github.com/service-dev/service/backend/internal/projects"
 )
 
-// accessShown limits the projects whose forms one page shows; the others can be selected.
+// accessShown limits the projects whose forms one page shows. The others can be selected.
 const accessShown = 4
 
 // accessPage is the data of the template "dashboard_access".
@@ -23,7 +23,7 @@ type accessPage struct {
 	Others   []choice
 }
 
-// projectAccess is the form of one project.
+// projectAccess is the form for one project.
 type projectAccess struct {
 	projectRow
 	Groups []accessGroup
@@ -34,7 +34,7 @@ type accessGroup struct {
 	Rows         []accessRow
 }
 
-// accessRow is one group of radio buttons. Name is the name of the inputs; their ids begin with ID, which is unique to
+// accessRow is one group of radio buttons. Name is the name of the inputs. Their ids start with ID, which is unique to
 // the project.
 type accessRow struct {
 	Name, ID, Title, About string
@@ -67,7 +67,7 @@ var fieldAbout = map[string]string{
 		"there is nothing to write",
 }
 
-// accessGroups returns the radio buttons of one project; their ids begin with prefix.
+// accessGroups returns the radio buttons for one project. Their ids start with prefix.
 func accessGroups(prefix string, g grants.Grants) []accessGroup {
 	standard := grants.Default()
 	row := func(name, title, about string, level, standard grants.Level) accessRow {
@@ -117,7 +117,7 @@ func (w *Web) access(c *call) error {
 	return w.render(c, http.StatusOK, "dashboard_access", page)
 }
 
-// accessOrder moves the project of ?project= to the front and returns the projects that do not fit separately.
+// accessOrder moves the project of ?project= to the front, and returns the projects that do not fit separately.
 func (w *Web) accessOrder(c *call, all []projects.Project) (shown, rest []projects.Project) {
 	if id := c.URL.Query().Get("project"); id != "" {
 		if p, err := w.Dashboard.Projects.Get(c.Context(), c.account.ID, id); err == nil {
@@ -147,7 +147,7 @@ func (w *Web) changeAccess(c *call) error {
 	}
 	var invalid *grants.InvalidError
 	err = w.Dashboard.Grants.Set(c.Context(), c.account.ID, p.ID, g, audit.Person())
-	if errors.As(err, &invalid) { // our forms post no other level
+	if errors.As(err, &invalid) { // our forms post no other levels
 		return errForbidden
 	}
 	return c.done(err, accessPath(p.ID), "access")
@@ -159,7 +159,7 @@ func sameLevels(a, b accessGroup) bool {
 
 func accessPath(id string) string { return "/account/mcp-access?project=" + url.QueryEscape(id) }
 
-// grantsFrom reads the posted levels and keeps those that were not posted.
+// grantsFrom reads the posted levels, and keeps the current level where none was posted.
 func grantsFrom(c *call, g grants.Grants) grants.Grants {
 	read := func(name string, level grants.Level) grants.Level {
 		if posted := c.PostFormValue(name); posted != "" {

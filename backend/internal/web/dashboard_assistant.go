@@ -17,13 +17,13 @@ type assistantPage struct {
 	Done     *notice
 	Nav      projectNav
 	Version  int64
-	Was      map[string]string // values when the form was opened, by field; fields that differ were edited
+	Was      map[string]string // values when the form was opened, by field; a field that differs was edited
 	Sets     []radioSet
 	Switches []choice
-	Changed  []string // fields that somebody else changed meanwhile
+	Changed  []string // fields that somebody else has changed meanwhile
 	ChangedBy,
 	CostNow, CostThen string // "" if unknown
-	TextNow, TextThen string // of the text model; "" if there is none
+	TextNow, TextThen string // for the text model; "" if there is none
 	Priced            bool   // whether the operator has set prices
 	Updated           shownTime
 	UpdatedBy         string
@@ -46,7 +46,7 @@ var settingNames = map[string]string{
 	grants.GatewayUsage:  "AI gateway usage",
 }
 
-// valuesOf returns a config's fields as form values.
+// valuesOf returns the fields of a config as form values.
 func valuesOf(c assistant.Config) map[string]string {
 	return map[string]string{
 		grants.RealtimeModel: c.RealtimeModel, grants.Voice: c.Voice, grants.MemoryModel: c.MemoryModel,
@@ -61,7 +61,7 @@ func onOff(on bool) string {
 	return "off"
 }
 
-// withValues returns the config with the values of a form.
+// withValues returns the config with the values from a form.
 func withValues(c assistant.Config, v map[string]string) assistant.Config {
 	c.RealtimeModel, c.Voice, c.MemoryModel = v[grants.RealtimeModel], v[grants.Voice], v[grants.MemoryModel]
 	c.TextModel = v[grants.TextModel]
@@ -69,7 +69,7 @@ func withValues(c assistant.Config, v map[string]string) assistant.Config {
 	return c
 }
 
-// changeOf contains only the fields that differ, so that it does not overwrite changes by others.
+// changeOf contains only the fields that differ, so that it does not overwrite other people's changes.
 func changeOf(version int64, was, now map[string]string) assistant.Change {
 	c := assistant.Change{Version: version}
 	text := func(field string) *string {
@@ -98,7 +98,7 @@ func (w *Web) assistant(c *call) error {
 	return w.showAssistant(c, config, valuesOf(config), assistantPage{})
 }
 
-// showAssistant renders the form with the values v; config is the stored one.
+// showAssistant renders the form with the values v. config is the stored config.
 func (w *Web) showAssistant(c *call, config assistant.Config, v map[string]string, page assistantPage) error {
 	all, err := w.Dashboard.Assistant.Choices(c.Context(), c.account.ID, c.project.ID)
 	if err != nil {
@@ -163,13 +163,13 @@ func radioSets(all assistant.Catalogue, v map[string]string) []radioSet {
 	return sets
 }
 
-// textModelChoices are the models of the AI gateway; the first follows the operator.
+// textModelChoices returns the models of the AI gateway. The first choice follows the operator.
 func textModelChoices(all assistant.Catalogue) []choice {
-	standard := choice{Label: "The default", About: "What the operator chooses; now none is set."}
+	standard := choice{Label: "The default", About: "The operator's choice; currently none."}
 	var choices []choice
 	for _, m := range all.TextModels {
 		if m.ID == all.DefaultText {
-			standard.About = "What the operator chooses; now " + m.Name + "."
+			standard.About = "The operator's choice; currently " + m.Name + "."
 		}
 		about := strings.TrimSpace(m.Description + " " + sentence(tokenPriceText(&m.Price)))
 		if m.Why != "" {
@@ -190,7 +190,7 @@ func tokenPriceText(p *assistant.TokenPrice) string {
 	return backendapi.Dollars(p.In) + " for a million tokens in, " + backendapi.Dollars(p.Out) + " out"
 }
 
-// selectChoice selects one choice and adds it if the operator no longer offers it.
+// selectChoice selects a choice, and adds it if the operator no longer offers it.
 func selectChoice(all []choice, id string) []choice {
 	i := slices.IndexFunc(all, func(c choice) bool { return c.ID == id })
 	if i < 0 {
@@ -248,7 +248,7 @@ func (w *Web) changeAssistant(c *call) error {
 	return c.done(err, path, "saved")
 }
 
-// merge keeps what was edited in the form and takes the other values from the store.
+// merge keeps the values edited in the form and takes the others from the store.
 func merge(was, entered, stored map[string]string) map[string]string {
 	v := map[string]string{}
 	for _, field := range grants.Settings() {

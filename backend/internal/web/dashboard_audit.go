@@ -24,10 +24,10 @@ type activityPage struct {
 	Projects []choice // to filter by
 	Project  string
 	Older    string // URL of the entries before these; "" if there are none
-	Newest   string // URL of the newest; "" if these are the newest
+	Newest   string // URL of the newest entries; "" if these are the newest
 }
 
-// activityRow is one entry as it is shown.
+// activityRow is one entry as shown on the page.
 type activityRow struct {
 	Who, What, Summary string
 	Project            string
@@ -37,7 +37,7 @@ type activityRow struct {
 	Undone             bool
 }
 
-// actionTitles are the actions whose title is not derived from their name.
+// actionTitles are the titles of actions that cannot be derived from the action's name.
 var actionTitles = map[string]string{
 	"project.merged": "Projects merged",
 	"key.minted":     "Project key made", "key.rotated": "Project key rotated", "key.revoked": "Project key revoked",
@@ -62,7 +62,7 @@ func actionTitle(action string) string {
 	return capital(strings.NewReplacer(".", " ", "_", " ").Replace(action))
 }
 
-// summaryOf returns what an entry says beyond its action and project.
+// summaryOf returns the details of an entry, without its action and project.
 func summaryOf(e audit.Entry) string {
 	if e.Summary == e.Project || strings.HasSuffix(e.Action, ".read") {
 		return ""
@@ -75,19 +75,19 @@ func summaryOf(e audit.Entry) string {
 	return strings.ReplaceAll(text, " -> ", " → ")
 }
 
-// grantLabels replaces the identifiers in the summary of a changed grant with the labels of the page where it is set.
+// grantLabels replaces the identifiers in the summary of a grant change by the labels from the page for grants.
 var grantLabels = func() *strings.Replacer {
 	pairs := []string{" -> ", " → ", string(grants.Credentials), "Credentials", string(grants.Analytics), "Analytics"}
 	for _, f := range grants.Fields() {
 		pairs = append(pairs, string(grants.Assistant)+"."+f, settingNames[f])
 	}
-	for _, l := range slices.Backward(levelNames) { // read_write begins with read
+	for _, l := range slices.Backward(levelNames) { // read_write starts with read
 		pairs = append(pairs, string(l.Level), l.Label)
 	}
 	return strings.NewReplacer(pairs...)
 }()
 
-// actorOf names the actor. The name of an agent's computer is provided by its client.
+// actorOf names the actor. An agent's client provides the name of its computer.
 func actorOf(e audit.Entry) string {
 	switch e.Actor.Kind {
 	case audit.KindPerson:
@@ -180,7 +180,7 @@ func activityPath(project, before string) string {
 	return "/account/audit?" + q.Encode()
 }
 
-// undo restores the values from before one change.
+// undo restores the values from before a change.
 func (w *Web) undo(c *call) error {
 	e, err := w.Dashboard.Audit.Get(c.Context(), c.account.ID, c.PathValue("entry"))
 	if err != nil {

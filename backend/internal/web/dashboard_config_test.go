@@ -31,14 +31,14 @@ func TestAssistantForm_ChangesOnlyEditedFields(t *testing.T) {
 		"<strong>$0.1205</strong>")
 	v.post(path, assistantForm(v, "4", "standard", "ember")).onward().want(http.StatusOK, "nothing was changed")
 	if h.config.RealtimeModel != "swift" || h.config.Version != 4 {
-		t.Errorf("config %+v", h.config)
+		t.Errorf("got config %+v", h.config)
 	}
 	form := v.form("version", "4", "realtimeModel", "standard", "was-realtimeModel", "swift", "voice", "ember",
 		"was-voice", "ember", "act", "cost")
 	v.post(path, form).want(http.StatusOK, "<strong>$0.1205</strong>", "<strong>$0.05</strong>",
 		`value="standard" required checked`)
 	if h.config.Version != 4 {
-		t.Error("looking at the cost saved something")
+		t.Error("showing the cost saved something")
 	}
 }
 
@@ -46,7 +46,7 @@ func TestAssistantForm_TextModel(t *testing.T) {
 	h := newFakeDashboard()
 	site, _ := dashboardSite(t, h)
 	path := helloPath + "/assistant"
-	v := signedIn(t, site, ada).get(path).want(http.StatusOK, "What the operator chooses; now Plain.",
+	v := signedIn(t, site, ada).get(path).want(http.StatusOK, "The operator&#39;s choice; currently Plain.",
 		"Short. $0.25 for a million tokens in, $2.00 out.", "Not offered now: no price for text_out.",
 		"As saved, a minute of conversation costs <strong>$0.05</strong>. The text model as saved: <strong>$0.25 for",
 		`name="textModel" value="" required checked`)
@@ -118,21 +118,21 @@ func TestConnectionPageForm_WithoutScript(t *testing.T) {
 		`href="/connect/cp_abc"`)
 	if policy := v.header.Get("Content-Security-Policy"); !strings.Contains(policy, "frame-src 'self'") ||
 		!strings.Contains(policy, "frame-ancestors 'none'") {
-		t.Errorf("policy %s", policy)
+		t.Errorf("got policy %s", policy)
 	}
 	v.post(path, pageForm(v, "toggle-id-2", "not so")).want(http.StatusUnprocessableEntity,
 		`value="not so" aria-invalid="true"`, `value="Hi"`, `value="stop"`, "#toggle-id-1")
 	v.post(path, pageForm(v, "toggle-id-2", "loud", "toggle-on-2", "on")).onward().want(http.StatusOK, "Saved.")
 	if p := h.page; p.Title != "Hi" || len(p.Phrases) != 2 || p.Phrases[1].Phrase != "stop" || len(p.Toggles) != 1 ||
 		!p.Toggles[0].On || len(p.Capabilities) != 2 {
-		t.Errorf("page %+v", p)
+		t.Errorf("got page %+v", p)
 	}
 	h.with(func() { h.page.Title, h.page.Version = "By an agent", 9 })
 	v.post(path, pageForm(v, "toggle-id-2", "loud")).want(http.StatusUnprocessableEntity, "changed since you opened",
 		"Title now: By an agent", `value="Hi"`, `name="version" value="9"`)
 	v.get(path+"/file").want(http.StatusOK, "By an agent")
 	if got := v.header.Get("Content-Disposition"); got != "attachment; filename=connect.html" {
-		t.Errorf("Content-Disposition %q", got)
+		t.Errorf("Content-Disposition is %q", got)
 	}
 }
 
@@ -157,7 +157,7 @@ func TestActivity_PagesFiltersAndUndoes(t *testing.T) {
 	v.get("/account/audit?project="+hello).want(http.StatusOK, `<span class="badge">undone</span>`,
 		"Assistant change undone").lacks(undo)
 	v.post(undo, v.tokens()).onward().want(http.StatusOK, "There is nothing to undo")
-	// there is no configuration
+	// This entry changed nothing that can be undone.
 	v.post("/account/audit/"+h.entries[1].ID+"/undo", v.tokens()).onward().want(http.StatusOK, "There is nothing to undo")
 	v.post("/account/audit/none/undo", v.tokens()).want(http.StatusNotFound)
 }
@@ -177,6 +177,6 @@ func TestSummary_OfGrants(t *testing.T) {
 		Summary: "assistant_config.voice: read_write -> off; assistant_config.sounds: off -> read; credentials: read -> read_write; analytics: read -> off"}
 	if got, want := summaryOf(e),
 		"Voice: Read + Write → Off; Sounds: Off → Read; Credentials: Read → Read + Write; Analytics: Read → Off"; got != want {
-		t.Errorf("%q, not %q", got, want)
+		t.Errorf("got %q, want %q", got, want)
 	}
 }

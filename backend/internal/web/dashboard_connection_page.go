@@ -14,7 +14,7 @@ import (
 	"github.com/service-dev/service/proto/glasses/guide"
 )
 
-// Rows of the form: existing ones and a few empty ones, at most as many as a page may have.
+// The form shows the existing rows and a few empty ones, up to the maximum number of rows of a page.
 const (
 	emptyRows = 3
 	maxRows   = 20
@@ -29,21 +29,21 @@ type connectionPage struct {
 	Done         *notice
 	Nav          projectNav
 	Page         connpage.Page // as entered
-	Version      int64         // stored
+	Version      int64         // the stored version
 	Texts        []textInput
 	LinkTexts    []textInput
 	Themes       []choice
 	Capabilities []choice
 	Phrases      []phraseRow
 	Toggles      []toggleRow
-	Differs      []string // where the stored page differs from what was entered
+	Differs      []string // how the stored page differs from the values entered
 	Updated      shownTime
 	UpdatedBy    string
 	Hosted       string // path of the hosted page
 	Preview      string
 }
 
-// textInput is the data of the template "text-input"; Max is in characters, 0 for none.
+// textInput is the data of the template "text-input". Max is in characters; 0 means no limit.
 type textInput struct {
 	ID, Label, Hint, Value, Error string
 	Max                           int
@@ -51,7 +51,7 @@ type textInput struct {
 
 type phraseRow struct {
 	connpage.Phrase
-	N      int // from 1
+	N      int // starting from 1
 	Errors [2]string
 }
 
@@ -119,7 +119,7 @@ func rowsFor(n int) int { return max(n, min(n+emptyRows, maxRows)) }
 
 func rowID(name string, i int) string { return name + "-" + strconv.Itoa(i+1) }
 
-// pageFrom replaces the fields of a page with those of the posted form. Empty rows are left out.
+// pageFrom replaces the fields of a page by the values of the posted form. It omits empty rows.
 func pageFrom(c *call, p connpage.Page) connpage.Page {
 	read := func(name string) string { return strings.TrimSpace(c.PostFormValue(name)) }
 	p.Title, p.Description, p.Theme, p.Accent = read("title"), read("description"), read("theme"), read("accent")
@@ -176,8 +176,8 @@ func (w *Web) changeConnectionPage(c *call) error {
 
 var rowField = regexp.MustCompile(`^(phrases|toggles)\[(\d+)\]\.(\w+)$`)
 
-// formVersion returns the version that the form was opened with; -1, which conflicts with every version, if it is
-// missing.
+// formVersion returns the version that the form was opened with. If that is missing, it returns -1, which conflicts
+// with every version.
 func (c *call) formVersion() int64 {
 	version, err := strconv.ParseInt(c.PostFormValue("version"), 10, 64)
 	if err != nil {
@@ -186,24 +186,24 @@ func (c *call) formVersion() int64 {
 	return version
 }
 
-// inputOf returns the id of a field's input, e.g. does-1 for phrases[0].does.
+// inputOf returns the id of a field's input, for example does-1 for phrases[0].does.
 func inputOf(field string) string {
 	m := rowField.FindStringSubmatch(field)
 	if m == nil {
 		return field
 	}
-	i, _ := strconv.Atoi(m[2]) // digits, and few of them
+	i, _ := strconv.Atoi(m[2]) // the pattern allows only a few digits
 	if m[1] == "toggles" {
 		return rowID("toggle-"+m[3], i)
 	}
 	return rowID(m[3], i)
 }
 
-// fieldRule explains what the input accepts.
+// fieldRule tells the person which values the input accepts.
 func fieldRule(input string, e *connpage.InvalidError) string {
 	switch name, _, _ := strings.Cut(input, "-"); {
 	case strings.HasPrefix(input, "toggle-id"):
-		return "Use 1 to 32 of a-z, 0-9, _ and - for the id of a switch. Begin with a letter, and use each id once."
+		return "Use 1 to 32 of a-z, 0-9, _ and - for the id of a switch. Start with a letter, and use each id once."
 	case strings.HasPrefix(input, "toggle-label"):
 		return "Give the switch a label of 1 to 80 characters on one line."
 	case name == "phrase":
@@ -218,7 +218,7 @@ func fieldRule(input string, e *connpage.InvalidError) string {
 	return sentence(e.Message)
 }
 
-// pageDifferences lists the stored values that differ from what was entered.
+// pageDifferences lists the stored values that differ from the values entered.
 func pageDifferences(stored, entered connpage.Page) []string {
 	var lines []string
 	theirs := pageLines(entered)
@@ -262,6 +262,6 @@ func (w *Web) connectionPageFile(c *call) error {
 	h := c.rw.Header()
 	h.Set("Content-Type", htmlType)
 	h.Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": name}))
-	_, _ = c.rw.Write(html) // the browser may be gone
+	_, _ = c.rw.Write(html) // the browser may have disconnected
 	return nil
 }

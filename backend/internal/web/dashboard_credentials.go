@@ -9,7 +9,7 @@ import (
 	"github.com/service-dev/service/backend/internal/credentials"
 )
 
-// credentialsPage is the data of the template "dashboard_credentials". No field contains a value.
+// credentialsPage is the data of the template "dashboard_credentials". No field contains a credential's value.
 type credentialsPage struct {
 	formErrors
 	Done       *notice
@@ -21,9 +21,9 @@ type credentialsPage struct {
 type credentialRow struct {
 	credentials.Credential
 	At, Tested shownTime
-	Result     string // of the last test
+	Result     string // result of the last test
 	Path       string
-	Open       bool // whether the form to replace it is open
+	Open       bool // whether the form to replace the key is open
 }
 
 var testResults = map[string]string{

@@ -21,7 +21,7 @@ const (
 type creditPage struct {
 	formErrors
 	Done      *notice
-	Notices   []string // about limits of which most is spent
+	Notices   []string // about limits that are almost used up
 	Credit    credit.Account
 	Totals    []analyticsTotal
 	Free      string
@@ -39,7 +39,7 @@ type transferRow struct {
 
 func (w *Web) credit(c *call) error { return w.showCredit(c, formErrors{}, nil) }
 
-// showCredit renders the page; entered are the caps of a form that was posted, or nil.
+// showCredit renders the page. entered are the caps from a posted form, or nil.
 func (w *Web) showCredit(c *call, f formErrors, entered *capsForm) error {
 	own, err := w.Dashboard.Credit.Account(c.Context(), c.account.ID)
 	if err != nil {
@@ -113,12 +113,12 @@ func newTransferRow(t credit.Transfer) transferRow {
 type capsForm struct {
 	Action     string
 	Lines      []capLine
-	Now, Then  string // the most that a month can cost, as saved and as entered; Then is "" if nothing was entered
-	Version    int64  // of the caps as they were read
+	Now, Then  string // the maximum cost of a month, as saved and as entered; Then is "" if nothing was entered
+	Version    int64  // of the caps when they were read
 	day, month string // as entered
 }
 
-// capLine is one cap of a capsForm.
+// capLine is one cap in a capsForm.
 type capLine struct{ ID, Label, Value, Spent string }
 
 const noCaps = "the account's whole credit"
@@ -151,7 +151,7 @@ func spentText(s credit.Spent) string {
 	return text
 }
 
-// mostOfMonth returns the most that calls can cost in a month.
+// mostOfMonth returns the maximum that calls can cost in a month.
 func mostOfMonth(c credit.Caps) string {
 	const days = 31
 	switch {
@@ -163,7 +163,7 @@ func mostOfMonth(c credit.Caps) string {
 	return dollars(*c.Day * days)
 }
 
-// readCaps reads the posted caps: dollars, or nothing for no cap.
+// readCaps reads the posted caps: dollars, or an empty field for no cap.
 func readCaps(c *call, f *formErrors) (caps credit.Caps, entered capsForm) {
 	read := func(id string, into **credit.Amount) string {
 		text := strings.TrimSpace(c.PostFormValue(id))
@@ -183,8 +183,8 @@ func readCaps(c *call, f *formErrors) (caps credit.Caps, entered capsForm) {
 	return caps, entered
 }
 
-// changeCaps saves the posted caps of a project, or of the account if project is empty, and redirects to path. It shows
-// the form again if it needs correction, and to show the cost.
+// changeCaps saves the posted caps of a project, or of the account if project is empty, and redirects to path. It
+// shows the form again to have it corrected, or to show the cost first.
 func (w *Web) changeCaps(c *call, project, path string, show func(formErrors, *capsForm) error) error {
 	var f formErrors
 	caps, entered := readCaps(c, &f)
@@ -207,7 +207,7 @@ func (w *Web) changeAccountCaps(c *call) error {
 	})
 }
 
-// creditLine is the line that other pages show about the account's credit, or about a project's spending.
+// creditLine is the line on other pages about the account's credit or a project's spending.
 type creditLine struct {
 	Available, Today, Month string
 	Locked                  bool
@@ -224,7 +224,7 @@ func (w *Web) accountLine(c *call) (creditLine, error) {
 		Locked: own.Locked, Notices: notices}, err
 }
 
-// spendingNotices lists the caps, and the credit, of which most is spent.
+// spendingNotices lists notices about the caps and the credit that are almost used up.
 func (w *Web) spendingNotices(c *call, project string) (texts []string, err error) {
 	all, err := w.Dashboard.Credit.Notices(c.Context(), c.account.ID, project)
 	for _, n := range all {

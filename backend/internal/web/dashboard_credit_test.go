@@ -27,7 +27,7 @@ func TestCredit_ShowsBalanceAndEveryTransfer(t *testing.T) {
 		rows += strings.Count(v.page, `data-label="Amount"`)
 	}
 	if rows != len(h.credit.transfers) {
-		t.Errorf("%d transfers on three pages, there are %d", rows, len(h.credit.transfers))
+		t.Errorf("the three pages list %d transfers, want %d", rows, len(h.credit.transfers))
 	}
 	v.want(http.StatusOK, "Free credit<", "&#43;$2.00").lacks("Older")
 	for _, odd := range []string{"?page=0", "?page=-1", "?page=x", "?page=99999999999999999999"} {
@@ -71,11 +71,11 @@ func TestCredit_CapsTellTheCostBeforeAndAfter(t *testing.T) {
 	v.post(caps, v.form("version", "1", "cap-day", "0", "cap-month", "")).onward().
 		want(http.StatusOK, "at most <strong>$0.00</strong>")
 	if c := h.credit.caps[""]; c.Day == nil || *c.Day != 0 || c.Month != nil {
-		t.Errorf("caps %+v", c)
+		t.Errorf("got caps %+v", c)
 	}
 }
 
-// The banner is on every page about spending, a project's banner only on that project's pages.
+// The account's banner appears on every page about spending, a project's banner only on that project's pages.
 func TestCredit_BannerWhenMostIsSpent(t *testing.T) {
 	h := newFakeDashboard()
 	h.credit.notices = []credit.Notice{{Of: credit.OfBalance, Limit: 2 * credit.USD, Spent: 1_700_000},
@@ -103,7 +103,7 @@ func TestCredit_CapsCanBeUndone(t *testing.T) {
 		v.get("/account/audit").want(http.StatusOK, "Spending caps changed", `action="`+undo+`"`)
 		v.post(undo, v.form()).onward().want(http.StatusOK, "Undone.")
 		if c := h.credit.caps[project]; c.Day != nil || c.Version != 2 {
-			t.Errorf("%s: caps %+v", path, c)
+			t.Errorf("%s: got caps %+v", path, c)
 		}
 	}
 }

@@ -193,5 +193,5 @@ func (f fakePages) File(p connpage.Page) (string, []byte, error) {
 	return "connect.html", []byte("<!doctype html><title>" + p.Title + "</title>"), nil
 }
 
-// ByPageID makes fakePages implement HostedPages too.
+// ByPageID makes fakePages implement HostedPages as well.
 func (f fakePages) ByPageID(context.Context, string) (connpage.Page, error) { return f.page, nil }

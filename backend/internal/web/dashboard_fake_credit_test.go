@@ -17,12 +17,12 @@ import (
 type fakeCredit struct {
 	*fakeDashboard
 	account   credit.Account
-	caps      map[string]credit.Caps // by project, "" for the account
+	caps      map[string]credit.Caps // by project; "" for the account
 	transfers []credit.Transfer
 	usage     []credit.UsageRow
 	refusals  []credit.Refusal
 	notices   []credit.Notice
-	source    string // the key source; "" is credit
+	source    string // the key source; "" means credit
 }
 
 func newFakeCredit(h *fakeDashboard) *fakeCredit {
@@ -128,7 +128,7 @@ func (f fakeModels) Available(context.Context, gateway.Caller) ([]gateway.Availa
 	return f.models, nil
 }
 
-// spendOnModels adds two weeks of calls and models of every kind.
+// spendOnModels adds two weeks of calls, with models of every kind.
 func (f *fakeCredit) spendOnModels(now time.Time) {
 	paid := &gateway.Provider{ID: "openai", Name: "OpenAI", OwnKeys: "openai"}
 	standard := &gateway.Model{ID: "standard", Name: "Standard", Provider: paid, API: wire.Chat,
@@ -177,12 +177,12 @@ func (f *fakeCredit) SetKeySource(_ context.Context, _, project, source string, 
 	return nil
 }
 
-// fakeServers are the local servers of hello.
+// fakeServers are the local servers of the project hello.
 type fakeServers struct {
 	*fakeDashboard
 	list []gateway.LocalServer
-	err  error // of Add
-	// leftOut is what a check reports.
+	err  error // returned by Add
+	// leftOut is the number of models that a check reports as omitted.
 	leftOut int
 }
 

@@ -20,7 +20,7 @@ import (
 	"github.com/service-dev/service/backend/internal/projects"
 )
 
-// The accounts and projects of the dashboard tests.
+// These are the accounts and projects of the dashboard tests.
 const (
 	ada      = "ada@example.org"
 	adaID    = "id-" + ada
@@ -31,10 +31,10 @@ const (
 
 var then = time.Date(2026, 11, 20, 9, 30, 0, 0, time.UTC)
 
-// fakeDashboard implements every service of the dashboard for one account. Methods with the same name in two services
+// fakeDashboard implements every service of the dashboard for one account. Methods whose names occur in two services
 // are on the small types below it.
 type fakeDashboard struct {
-	merging  error // the error of a merge
+	merging  error // returned by Merge
 	mu       sync.Mutex
 	projects []projects.Project
 	keys     []projects.KeyInfo
@@ -43,14 +43,14 @@ type fakeDashboard struct {
 	links    []link.Link
 	config   assistant.Config
 	page     connpage.Page
-	secrets  map[string]string // provider -> value
+	secrets  map[string]string // values by provider
 	tested   string
-	lost     bool // the key that stored secrets are encrypted with is lost
-	sealed   bool // a key for encryption exists
+	lost     bool // whether the key that encrypts the secrets is lost
+	sealed   bool // whether an encryption key exists
 	calls    []string
 	credit   *fakeCredit
 	models   []gateway.Availability
-	servers  LocalServers // nil: none can be added
+	servers  LocalServers // nil if none can be added
 }
 
 type (
@@ -95,7 +95,7 @@ func (h *fakeDashboard) dashboard() *Dashboard {
 		Models: fakeModels{h}, KeySources: h.credit, LocalServers: h.servers}
 }
 
-// note adds an audit entry and records the call; the caller holds mu.
+// note adds an audit entry and records the call. The caller must hold mu.
 func (h *fakeDashboard) note(by audit.Actor, action, project, summary string) *audit.Entry {
 	h.calls = append(h.calls, strings.TrimSpace(action+" "+project))
 	e := audit.New(then.Add(time.Duration(len(h.entries))*time.Minute), adaID, by, action, project, summary)
@@ -145,7 +145,7 @@ func (f fakeProjects) Update(_ context.Context, _, id, name string, platforms []
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if len(name) > 80 {
-		return projects.Project{}, &projects.InvalidError{Message: "the name is not 1 to 80 printable characters"}
+		return projects.Project{}, &projects.InvalidError{Message: "name must be 1 to 80 printable characters"}
 	}
 	f.projects[0].DisplayName, f.projects[0].Platforms = name, platforms
 	f.note(by, "project.changed", id, "name: "+name)
@@ -181,7 +181,7 @@ func (f fakeProjects) MintKey(_ context.Context, _, id, name string, by audit.Ac
 	defer f.mu.Unlock()
 	if name == "" {
 		return projects.Key{},
-			&projects.InvalidError{Message: "name is not 1 to 100 printable characters: what the key is for"}
+			&projects.InvalidError{Message: "name must be 1 to 100 printable characters: what the key is for"}
 	}
 	k := projects.Key{ID: fmt.Sprintf("key%d", len(f.keys)+1),
 		Secret: fmt.Sprintf("spk_cd34-canary-%d-secret-7788", len(f.keys)), Hint: "7788", Prefix: "spk_cd34", CreatedAt: then}

@@ -21,15 +21,15 @@ import (
 type gatewayPage struct {
 	formErrors
 	Done     *notice
-	Notices  []string // about limits of which most is spent
+	Notices  []string // about limits that are almost used up
 	Nav      projectNav
 	Ranges   []analyticsRange
 	Range    analyticsRange
 	From, To shownTime
 	Totals   []analyticsTotal
-	Plots    []spendPlot // nil if nothing was called
-	Days     []spendRow  // by day or hour and model, at most listedSpending
-	More     bool        // there are more
+	Plots    []spendPlot // nil if no model was called
+	Days     []spendRow  // by day or hour and model, up to listedSpending
+	More     bool        // there are more days
 	Refusals []refusalRow
 	Caps     capsForm
 	Payer    payerForm
@@ -47,7 +47,7 @@ type spendPlot struct {
 	Rows            []spendRow
 }
 
-// spendRow is a row of numbers about calls; Label is a time or a model.
+// spendRow is a row of numbers about calls. Label is a time or a model.
 type spendRow struct {
 	Label, Model, PaidBy           string
 	Calls, Failed, In, Out, Amount string
@@ -61,7 +61,7 @@ type refusalRow struct {
 	Last  shownTime
 }
 
-// modelRow is a model that apps can ask for, or why they cannot.
+// modelRow is a model that apps can request, or the reason why they cannot.
 type modelRow struct {
 	gateway.Availability
 	About, Reason       string
@@ -76,7 +76,7 @@ func (w *Web) gateway(c *call) error { return w.showGateway(c, formErrors{}, nil
 
 func (w *Web) gatewayAddress(c *call) error { return c.redirect(gatewayPath(c.project.ID)) }
 
-// showGateway renders the page; entered are the caps of a form that was posted, or nil.
+// showGateway renders the page. entered are the caps from a posted form, or nil.
 func (w *Web) showGateway(c *call, f formErrors, entered *capsForm) error {
 	own, err := w.Dashboard.Credit.Project(c.Context(), c.account.ID, c.project.ID)
 	if err != nil {
@@ -107,7 +107,7 @@ func (w *Web) changeProjectCaps(c *call) error {
 	})
 }
 
-// spending sums calls.
+// spending is the sum of some calls.
 type spending struct {
 	calls, failed, cancelled, estimated, in, cached, out int64
 	charged                                              credit.Amount
@@ -124,13 +124,13 @@ func (s *spending) row(label string) spendRow {
 		Out: grouped(s.out), Amount: dollars(s.charged)}
 }
 
-// modelSource is the key by which spending is grouped.
+// modelSource is the key for grouping spending.
 type modelSource struct{ model, source string }
 
-// sums are the calls of a range by time, by model and source, and by all of them.
+// sums are the calls of a range by time, by model and source, and in total.
 type sums struct {
 	total spending
-	times []time.Time // every hour or day of the range
+	times []time.Time // every hour or day in the range
 	at    map[time.Time]*spending
 	by    map[modelSource]*spending
 	both  map[time.Time]map[modelSource]*spending
@@ -160,7 +160,7 @@ func (s *sums) add(u credit.UsageRow, step time.Duration) {
 	}
 }
 
-// dearest orders by cost, the most expensive first, and by name for equal costs.
+// dearest sorts by descending cost, and by name for equal costs.
 func dearest(by map[modelSource]*spending) []modelSource {
 	var keys []modelSource
 	for k := range by {
@@ -221,7 +221,7 @@ func (s *sums) overTime(interval string) spendPlot {
 			most = t
 		}
 	}
-	picture.Desc = fmt.Sprintf("The most is %s on %s. The table has every number.", dollars(s.at[most].charged),
+	picture.Desc = fmt.Sprintf("The highest is %s on %s. The table has every number.", dollars(s.at[most].charged),
 		most.Format(long))
 	plot.Picture = template.HTML(picture.Bars()) //nolint:gosec // package chart escapes its input
 	return plot
@@ -241,13 +241,13 @@ func (s *sums) byModel() spendPlot {
 			picture.Points = append(picture.Points, chart.Point{Label: label, N: int64(s.by[key].charged)})
 		}
 	}
-	picture.Desc = fmt.Sprintf("The dearest is %s, %s. The table has every number.",
+	picture.Desc = fmt.Sprintf("The most expensive is %s, %s. The table has every number.",
 		plot.Rows[0].Label, plot.Rows[0].Amount)
 	plot.Picture = template.HTML(picture.Ranks()) //nolint:gosec // package chart escapes its input
 	return plot
 }
 
-// table lists the newest first.
+// table lists the newest rows first.
 func (s *sums) table(interval string) (rows []spendRow) {
 	_, long := timeForms(interval)
 	for _, t := range slices.Backward(s.times) {
@@ -260,7 +260,7 @@ func (s *sums) table(interval string) (rows []spendRow) {
 	return rows
 }
 
-// sources are the words for who paid.
+// sources are the labels for who paid.
 var sources = map[string]string{
 	credit.SourceCredit: "credit", credit.SourceOwnKey: "own key", credit.SourceLocal: "local, free",
 	credit.SourceScript: "script, free", usage.NothingPays: "nothing: no model is available",
@@ -268,10 +268,10 @@ var sources = map[string]string{
 
 func paidBy(source string) string { return cmp.Or(sources[source], source) }
 
-// comparedDays is the period whose tokens are used to compare the cost of models.
+// comparedDays is the period whose tokens serve to compare the costs of models.
 const comparedDays = 30
 
-// addModels lists the models, why one is not available, and the cost of the last days' tokens with each.
+// addModels lists the models, the reason if one is unavailable, and what the tokens of the last days cost with each.
 func (w *Web) addModels(c *call, page *gatewayPage) error {
 	all, err := w.Dashboard.Models.Available(c.Context(), gateway.Caller{Account: c.account.ID, Project: c.project.ID})
 	if err != nil {
@@ -317,7 +317,7 @@ func (w *Web) addModels(c *call, page *gatewayPage) error {
 	return nil
 }
 
-// priceOf returns the price of a million tokens, or "" if it is not known.
+// priceOf returns the price of a million tokens, or "" if it is unknown.
 func priceOf(m *gateway.Model) string {
 	switch {
 	case m.Provider.Local:

@@ -13,7 +13,7 @@ import (
 
 const helloGateway = helloPath + "/gateway"
 
-// The totals, the picture's table and the rows by day and model come from the same calls.
+// The totals, the table of the picture, and the rows by day and model all count the same calls.
 func TestGateway_ShowsSpendingByDayAndModel(t *testing.T) {
 	h := newFakeDashboard()
 	now := time.Now().UTC()
@@ -29,10 +29,10 @@ func TestGateway_ShowsSpendingByDayAndModel(t *testing.T) {
 	site, _ := dashboardSite(t, h)
 	v := signedIn(t, site, ada).get(helloGateway).want(http.StatusOK, "$0.008251", "<dd>13</dd>", "<dd>1</dd>",
 		"<dd>1,255</dd>", "<dd>311</dd>", `<svg class="chart"`, "$0.007001", "$0.00125", "local &lt;b&gt;", "local, free",
-		"The dearest is careful, $0.007001", now.Format("Mon 2 Jan 2006"), now.AddDate(0, 0, -3).Format("Mon 2 Jan 2006"))
+		"is careful, $0.007001", now.Format("Mon 2 Jan 2006"), now.AddDate(0, 0, -3).Format("Mon 2 Jan 2006"))
 	v.lacks("secret-model", "$5.00", "No model was called")
 	if n := strings.Count(v.page, `data-label="Tokens in"`); n != 3 {
-		t.Errorf("%d rows by day and model", n)
+		t.Errorf("got %d rows by day and model, want 3", n)
 	}
 	v.get(helloGateway+"?range=24h").want(http.StatusOK, "$0.00125", "Spending by hour").lacks("careful")
 	v.get("/account/projects/com.example.other/gateway?range=90d").want(http.StatusOK, "secret-model")
@@ -49,12 +49,12 @@ func TestGateway_SaysWhatToDoAboutRefusals(t *testing.T) {
 	v.lacks("Your last 30 days", "<svg class=\"chart\"")
 }
 
-// Every next step that is taken on a page leads there.
+// Every next step that a person takes on a page has a link to it.
 func TestGateway_EveryPlaceOfANextStepHasALink(t *testing.T) {
 	for _, at := range []usage.Place{usage.AtCredit, usage.AtSettings, usage.AtCaps, usage.AtPayer, usage.AtModels,
 		usage.AtRequests} {
 		if l := stepLinks[at]; l.Href == "" || l.Label == "" {
-			t.Errorf("%s has no link", at)
+			t.Errorf("the next step %s has no link", at)
 		}
 	}
 }
@@ -97,7 +97,7 @@ func TestGateway_CapsAreThoseOfTheProject(t *testing.T) {
 	v.post(caps, v.form("version", "0", "cap-day", "", "cap-month", "2.50")).onward().
 		want(http.StatusOK, "It applies from the next call")
 	if c := h.credit.caps[hello]; c.Day != nil || c.Month == nil || *c.Month != 2_500_000 || len(h.credit.caps) != 1 {
-		t.Errorf("caps %+v", h.credit.caps)
+		t.Errorf("got caps %+v", h.credit.caps)
 	}
 }
 
@@ -120,6 +120,6 @@ func TestGateway_WhatPaysTellsTheCostOfBoth(t *testing.T) {
 	v.get(helloGateway)
 	v.post(helloGateway+"/key-source", v.form("source", "own")).onward().
 		want(http.StatusOK, "It applies from the next call", `value="own" required checked`)
-	h.models = nil // the operator no longer accepts own keys, but switching back stays possible
+	h.models = nil // the operator no longer accepts own keys, but switching back remains possible
 	v.get(helloGateway).want(http.StatusOK, "What pays")
 }

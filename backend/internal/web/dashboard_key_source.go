@@ -11,12 +11,12 @@ import (
 	"github.com/service-dev/service/backend/internal/gateway/wire"
 )
 
-// payerForm is the form for the key source of a project, in the template "dashboard_gateway".
+// payerForm is the form for a project's key source, in the template "dashboard_gateway".
 type payerForm struct {
 	Set      radioSet
-	Keys     []credentialRow // of the providers that accept own keys
-	Offered  bool            // some provider accepts own keys, or own keys pay already
-	IfCredit string          // cost of the last days if credit pays
+	Keys     []credentialRow // keys of the providers that accept own keys
+	Offered  bool            // whether a provider accepts own keys or own keys already pay
+	IfCredit string          // cost of the last days with credit
 }
 
 func (w *Web) changeKeySource(c *call) error {
@@ -51,7 +51,7 @@ func takesKeys(a gateway.Availability, c credentials.Credential) bool {
 	return a.Model != nil && a.Model.Provider.OwnKeys == c.Provider.ID
 }
 
-// pricesOf returns the prices of models by id.
+// pricesOf returns the prices of models by ID.
 func pricesOf(all []gateway.Availability) map[string]wire.Prices {
 	prices := map[string]wire.Prices{}
 	for _, a := range all {
@@ -62,7 +62,7 @@ func pricesOf(all []gateway.Availability) map[string]wire.Prices {
 	return prices
 }
 
-// ifCreditPaid is the cost of calls, or what it would have been if credit had paid.
+// ifCreditPaid returns the cost of calls, or the cost they would have had if credit had paid.
 func ifCreditPaid(u credit.UsageRow, prices map[string]wire.Prices) credit.Amount {
 	if u.Source != credit.SourceOwnKey {
 		return u.Charged

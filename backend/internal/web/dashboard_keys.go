@@ -9,7 +9,7 @@ import (
 	"github.com/service-dev/service/backend/internal/projects"
 )
 
-// listedRevoked bounds the revoked keys that a page lists.
+// listedRevoked limits the revoked keys listed on a page.
 const listedRevoked = 20
 
 type keyRow struct {
@@ -31,7 +31,7 @@ type newKeyPage struct {
 	Rotated bool
 }
 
-// mintKey answers with the key itself, which appears on no later page, in no URL, and is not stored.
+// mintKey responds with the key itself, which appears on no other page, in no URL, and is not stored.
 func (w *Web) mintKey(c *call) error {
 	name := c.PostFormValue("name")
 	k, err := w.Dashboard.Keys.MintKey(c.Context(), c.account.ID, c.project.ID, name, audit.Person())
@@ -42,7 +42,7 @@ func (w *Web) mintKey(c *call) error {
 	case errors.As(err, &invalid):
 		page.add("key-name", sentence(invalid.Message))
 	case errors.Is(err, projects.ErrTooManyKeys):
-		page.add("key-name", "Revoke a key first: this project has as many as it can have.")
+		page.add("key-name", "Revoke a key first: this project has the maximum number.")
 	case err != nil:
 		return err
 	default:
@@ -51,7 +51,7 @@ func (w *Web) mintKey(c *call) error {
 	return w.showProject(c, page)
 }
 
-// key finds the live key {key} of the path.
+// key finds the live key named by {key} in the path.
 func (w *Web) key(c *call) (keyRow, error) {
 	keys, err := w.Dashboard.Keys.Keys(c.Context(), c.account.ID, c.project.ID)
 	if err != nil {
@@ -65,7 +65,7 @@ func (w *Web) key(c *call) (keyRow, error) {
 	return keyRow{}, errNotFound
 }
 
-// confirmKey asks before an action on the key {key} of the path.
+// confirmKey asks before an action on the key named by {key} in the path.
 func (w *Web) confirmKey(c *call, action, verb string, text func(keyRow) []string) error {
 	k, err := w.key(c)
 	if err != nil {
@@ -102,7 +102,7 @@ func (w *Web) rotateKey(c *call) error {
 
 func (w *Web) revokeKeyPage(c *call) error {
 	return w.confirmKey(c, "revoke", "Revoke", func(k keyRow) []string {
-		return []string{"The key that ends in " + k.Hint + " stops working at its next use, for good. " +
+		return []string{"The key that ends in " + k.Hint + " stops working permanently from its next use on. " +
 			"Builds with it are refused from then on."}
 	})
 }

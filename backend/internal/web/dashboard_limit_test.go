@@ -8,7 +8,7 @@ import (
 	"github.com/service-dev/service/backend/internal/projects"
 )
 
-// Of two concurrent merges of the same projects, the second finds that they are already one.
+// Of two concurrent merges of the same projects, the second finds that they are already one project.
 func TestMerge_LostRaceIsNotAnInternalError(t *testing.T) {
 	h := newFakeDashboard()
 	h.merging = projects.ErrSameProject
@@ -18,7 +18,7 @@ func TestMerge_LostRaceIsNotAnInternalError(t *testing.T) {
 }
 
 func TestChanges_AreLimitedPerAccount(t *testing.T) {
-	h, now := newFakeDashboard(), time.Now() // a fixed time, so that a slow machine does not let the limit recover
+	h, now := newFakeDashboard(), time.Now() // a fixed time, so that the limit does not recover on a slow machine
 	site, _ := dashboardSite(t, h, func(o *Options) { o.Now = func() time.Time { return now } })
 	v := signedIn(t, site, ada).get(helloPath)
 	form := v.form("name", "laptop")
@@ -32,12 +32,12 @@ func TestChanges_AreLimitedPerAccount(t *testing.T) {
 	second := signedIn(t, site, ada).get(helloPath)
 	second.post(helloPath, second.form("name", "Hello")).want(http.StatusTooManyRequests)
 	if v.header.Get("Retry-After") == "" || len(h.called()) != made {
-		t.Errorf("Retry-After %q, %d calls, were %d", v.header.Get("Retry-After"), len(h.called()), made)
+		t.Errorf("got Retry-After %q and %d calls, want %d calls", v.header.Get("Retry-After"), len(h.called()), made)
 	}
 	v.get(helloPath).want(http.StatusOK)
 	eve := signedIn(t, site, "eve@example.org").get("/account/mcp-access")
 	eve.post("/account/mcp-access", eve.form("project", hello))
 	if eve.status == http.StatusTooManyRequests {
-		t.Error("another account is limited as well")
+		t.Error("the limit also applies to another account")
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/service-dev/service/backend/internal/projects"
 )
 
-// mergePage asks before a project is merged into ?into=, another one of the account.
+// mergePage asks before a project is merged into another project of the account, named by ?into=.
 func (w *Web) mergePage(c *call) error {
 	into, err := w.mergeTarget(c, c.URL.Query().Get("into"))
 	if err != nil {
@@ -28,7 +28,7 @@ func (w *Web) mergePage(c *call) error {
 	})
 }
 
-// mergeTarget reports the project itself as not found.
+// mergeTarget finds the target of a merge. It reports the project itself as not found.
 func (w *Web) mergeTarget(c *call, id string) (projects.Project, error) {
 	into, err := w.Dashboard.Projects.Get(c.Context(), c.account.ID, id)
 	if err == nil && into.ID == c.project.ID {
@@ -50,7 +50,7 @@ func confirmDelete(p projects.Project) confirmation {
 		Nav: "projects", Title: "Delete " + p.DisplayName + "?",
 		Text: []string{
 			"This deletes the project with its keys, simulator sessions, assistant, credentials, connection page and " +
-				"analytics, for good.",
+				"analytics, permanently.",
 			"Shipped apps with its keys are no longer counted, and their connection page disappears. " +
 				"The entries under Activity stay.",
 		},

@@ -21,18 +21,18 @@ const (
 type overviewPage struct {
 	Done     *notice
 	Projects []projectRow
-	More     int // projects that are not listed
+	More     int // number of projects not listed
 	Links    []linkRow
-	Unshown  int // links that are not listed
+	Unshown  int // number of links not listed
 	Activity []activityRow
 	Credit   creditLine
-	Backend  string // URL for agents; "" if unknown
+	Backend  string // the backend's URL for agents; "" if unknown
 }
 
-// linkRow is one linked agent. What it reports about itself is sanitized by printable.
+// linkRow is one linked agent. printable sanitizes what the agent reports about itself.
 type linkRow struct {
 	Host, System, Program string
-	Address, LastAddress  string // the addresses from which it was linked and from which it last called
+	Address, LastAddress  string // the addresses used for linking and for the last call
 	Linked, First, Used   shownTime
 	New                   bool // linked within newFor
 	Revoke                string
@@ -78,7 +78,7 @@ func newLinkRow(l link.Link, now time.Time) linkRow {
 	}
 }
 
-// liveLinks returns the links without revoked and expired ones.
+// liveLinks returns the links that are neither revoked nor expired.
 func (w *Web) liveLinks(c *call) ([]link.Link, error) {
 	all, err := w.Dashboard.Links.Links(c.Context(), c.account.ID)
 	now := w.Now()

@@ -11,7 +11,7 @@ import (
 	"github.com/service-dev/service/backend/internal/projects"
 )
 
-// listedProjects bounds what one page lists; there may be many more.
+// listedProjects limits the projects listed on one page; there may be many more.
 const listedProjects = 100
 
 // projectRow is a project in a list.
@@ -67,7 +67,7 @@ type projectPage struct {
 	Revoked   []keyRow
 	KeyName   string
 	Spent     creditLine
-	Others    []projects.Project // that it can be merged into
+	Others    []projects.Project // projects that it can be merged into
 }
 
 // choice is a checkbox or a radio button.
@@ -94,7 +94,7 @@ func newProjectPage(p projects.Project) projectPage {
 
 func (w *Web) project(c *call) error { return w.showProject(c, newProjectPage(c.project)) }
 
-// showProject adds the content of the page besides its forms.
+// showProject adds the content of the page other than its forms.
 func (w *Web) showProject(c *call, page projectPage) error {
 	keys, err := w.Dashboard.Keys.Keys(c.Context(), c.account.ID, c.project.ID)
 	if err != nil {

@@ -2,7 +2,7 @@ package web
 
 import "github.com/service-dev/service/backend/internal/usage"
 
-// stepLink leads to the place of a next step.
+// stepLink links to the page for a next step.
 type stepLink struct{ Href, Label string }
 
 var stepLinks = map[usage.Place]stepLink{

@@ -10,7 +10,7 @@ import (
 	"github.com/service-dev/service/backend/internal/gateway"
 )
 
-// serversForm is the data of the local servers in the template "dashboard_gateway".
+// serversForm is the local servers' data for the template "dashboard_gateway".
 type serversForm struct {
 	Offered bool
 	List    []serverRow

@@ -9,7 +9,7 @@ import (
 
 const helloServers = helloGateway + "/servers"
 
-// Only a backend on the person's own machine has local servers that people add.
+// People can add local servers only if the backend runs on their own machine.
 func TestServers_AreOfferedOnTheOwnMachineOnly(t *testing.T) {
 	site, _ := dashboardSite(t, newFakeDashboard())
 	v := signedIn(t, site, ada).get(helloGateway).lacks("Local servers", "server-url")

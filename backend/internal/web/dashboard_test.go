@@ -15,7 +15,7 @@ import (
 
 const helloPath = "/account/projects/" + hello
 
-// form returns the last page's tokens with the given fields, as name, value, name, value.
+// form returns the last page's tokens and the given fields, as name, value, name, value.
 func (v *visitor) form(fields ...string) url.Values {
 	form := v.tokens()
 	for i := 0; i+1 < len(fields); i += 2 {
@@ -28,13 +28,13 @@ func (v *visitor) lacks(texts ...string) *visitor {
 	v.t.Helper()
 	for _, text := range texts {
 		if strings.Contains(v.page, text) {
-			v.t.Errorf("the page has %q:\n%s", text, v.page)
+			v.t.Errorf("the page contains %q:\n%s", text, v.page)
 		}
 	}
 	return v
 }
 
-// everyPage lists the dashboard's pages, and everyForm the forms they post, for one project each.
+// everyPage lists the dashboard's pages and everyForm the forms they post, each for one project.
 var (
 	pagesOfProject = []string{"", "/assistant", "/credentials", "/gateway", "/gateway?range=24h", "/connection-page",
 		"/connection-page/file",
@@ -65,29 +65,29 @@ func TestDashboard_RequiresSignIn(t *testing.T) {
 	for _, p := range pages {
 		nobody.get(p).want(http.StatusSeeOther)
 		if got, want := nobody.header.Get("Location"), "/signin?next="+url.QueryEscape(p); got != want {
-			t.Errorf("%s leads to %s, want %s", p, got, want)
+			t.Errorf("%s redirects to %s, want %s", p, got, want)
 		}
 		if owner.get(p).want(http.StatusOK); len(owner.page) > 100_000 {
-			t.Errorf("%s has %d bytes", p, len(owner.page))
+			t.Errorf("%s has %d bytes, want at most 100,000", p, len(owner.page))
 		}
 		owner.lacks("sk-canary")
 		if got := owner.header.Get("Cache-Control"); got != "no-store" {
-			t.Errorf("%s: Cache-Control %q", p, got)
+			t.Errorf("%s: Cache-Control is %q, want no-store", p, got)
 		}
 	}
 	visitors := nobody.get("/signin").tokens()
 	for _, p := range forms {
 		nobody.post(p, visitors).want(http.StatusSeeOther)
 		if owner.post(p, url.Values{"csrf": {"wrong"}}); owner.status != http.StatusForbidden {
-			t.Errorf("POST %s without the token: %d", p, owner.status)
+			t.Errorf("POST %s without the token: got status %d, want 403", p, owner.status)
 		}
 	}
 	if calls := h.called(); len(calls) > 0 {
-		t.Errorf("something was done: %v", calls)
+		t.Errorf("a refused request had an effect: %v", calls)
 	}
 }
 
-// What belongs to another account is answered like something that does not exist.
+// A resource of another account gets the same response as one that does not exist.
 func TestDashboard_ForeignProjectLooksMissing(t *testing.T) {
 	h := newFakeDashboard()
 	h.note(agentActor, "assistant.changed", hello, "voice").Before = []byte(`{}`)
@@ -115,7 +115,7 @@ func TestDashboard_ForeignProjectLooksMissing(t *testing.T) {
 	form.Set("project", hello)
 	eve.post("/account/mcp-access", form).want(http.StatusNotFound)
 	if calls := h.called(); len(calls) != 1 {
-		t.Errorf("something was done: %v", calls)
+		t.Errorf("want only one call, got %v", calls)
 	}
 }
 
@@ -139,10 +139,10 @@ func TestProject_InvalidNameStaysInTheForm(t *testing.T) {
 	v.post(helloPath, v.form("name", "Better <b>", "platform", "ios", "platform", "desktop")).onward().want(http.StatusOK,
 		"Saved.", "Better &lt;b&gt;")
 	if p := h.projects[0]; !slices.Equal(p.Platforms, []string{"ios", "desktop"}) {
-		t.Errorf("platforms %v", p.Platforms)
+		t.Errorf("got platforms %v", p.Platforms)
 	}
 	if v.get("/account/projects/com.example.alias").onward(); !strings.Contains(v.page, hello) {
-		t.Error("the id of a merged project leads nowhere")
+		t.Error("the ID of a merged project does not lead to the merged one")
 	}
 }
 
@@ -153,7 +153,7 @@ func TestKeys_AreShownOnce(t *testing.T) {
 	v.post(helloPath+"/keys", v.form("name", "")).want(http.StatusUnprocessableEntity, `id="key-name-error"`)
 	v.post(helloPath+"/keys", v.form("name", "nightly")).want(http.StatusOK, "spk_cd34-canary-1-secret-7788", "this once")
 	if v.header.Get("Cache-Control") != "no-store" {
-		t.Error("a key may be kept by a cache")
+		t.Error("a cache may store the key")
 	}
 	v.get(helloPath).want(http.StatusOK, "nightly", "spk_cd34…7788").lacks("canary")
 	v.get(helloPath+"/keys/key2/rotate").want(http.StatusOK, "stops working at that moment")
@@ -174,14 +174,14 @@ func TestMergeAndDelete_AskFirst(t *testing.T) {
 	v.get(helloPath + "/merge?into=" + foreign).want(http.StatusNotFound)
 	v.get(helloPath+"/merge?into=com.example.other").want(http.StatusOK, "cannot be undone")
 	v.post(helloPath+"/merge", v.form("into", "com.example.other")).onward().want(http.StatusOK, "Merged.")
-	v.get(helloPath+"/delete").want(http.StatusOK, "for good")
+	v.get(helloPath+"/delete").want(http.StatusOK, "permanently")
 	v.post(helloPath+"/delete", v.form("typed", "com.example")).want(http.StatusUnprocessableEntity,
 		`value="com.example"`, `id="typed-error"`)
 	v.post(helloPath+"/delete", v.form("typed", hello)).onward().want(http.StatusOK,
 		"The project is deleted.").lacks(hello)
 	if calls := h.called(); !slices.Equal(calls, []string{"project.merged com.example.other", "project.deleted " +
 		hello}) {
-		t.Errorf("done: %v", calls)
+		t.Errorf("got calls %v", calls)
 	}
 }
 
@@ -194,13 +194,13 @@ func TestGrants_AreSavedPerProject(t *testing.T) {
 	g := h.grants[hello]
 	if g.Assistant[grants.Voice] != grants.Off || g.Assistant[grants.Sounds] != grants.ReadWrite ||
 		g.Analytics != grants.ReadWrite || g.Credentials != grants.ReadWrite {
-		t.Errorf("grants %+v", g)
+		t.Errorf("got grants %+v", g)
 	}
 	v.want(http.StatusOK, `id="p0:assistant.voice:off" name="assistant.voice" value="off" checked`)
 	v.post("/account/mcp-access", v.form("project", hello)).onward().want(http.StatusOK, "nothing was changed")
 	v.post("/account/mcp-access", v.form("project", hello, "analytics", "everything")).want(http.StatusForbidden)
 	if n := len(h.called()); n != 1 {
-		t.Errorf("%d changes, want 1", n)
+		t.Errorf("got %d changes, want 1", n)
 	}
 }
 
@@ -209,14 +209,14 @@ func TestLinks_Revoke(t *testing.T) {
 	site, _ := dashboardSite(t, h)
 	v := signedIn(t, site, ada).get("/account").want(http.StatusOK, "maple", "claude-code 2.1", "192.0.2.7",
 		"Debian 12").lacks("oldbox")
-	v.get("/account/links/link2/revoke").want(http.StatusNotFound) // it is revoked already
+	v.get("/account/links/link2/revoke").want(http.StatusNotFound) // it is already revoked
 	v.get("/account/links/link1/revoke").want(http.StatusOK, "claude-code 2.1 on maple")
 	v.post("/account/links/link1/revoke", v.tokens()).onward().want(http.StatusOK,
 		"That agent&#39;s next call is refused").lacks("192.0.2.7")
 	v.post("/account/links/revoke-all", v.tokens()).onward().want(http.StatusOK, "All links are revoked")
 }
 
-// Links of the last seven days are marked, so that a person notices one that somebody else made.
+// Links of the last seven days are marked, so that a person notices a link that somebody else created.
 func TestLinks_NewOnesAreMarked(t *testing.T) {
 	for age, marked := range map[time.Duration]bool{time.Hour: true, 7*24*time.Hour - time.Minute: true, 7*24*time.Hour +
 		time.Minute: false} {
@@ -225,12 +225,12 @@ func TestLinks_NewOnesAreMarked(t *testing.T) {
 		site, _ := dashboardSite(t, h)
 		v := signedIn(t, site, ada).get("/account").want(http.StatusOK, "from <bdi>192.0.2.7", "from <bdi>198.51.100.9")
 		if got := strings.Contains(v.page, ">new</span>"); got != marked {
-			t.Errorf("%v old: marked as new is %v", age, got)
+			t.Errorf("a link that is %v old: marked as new is %v", age, got)
 		}
 	}
 }
 
-// The address of a page cannot determine the text of its notices.
+// A page's address cannot choose the text of a notice.
 func TestNotices_AreNotFromTheAddress(t *testing.T) {
 	site, _ := dashboardSite(t, newFakeDashboard())
 	v := signedIn(t, site, ada)
@@ -247,7 +247,7 @@ func TestHome_LinksToTheDashboard(t *testing.T) {
 	signedIn(t, newSite(t, without), ada).get("/").want(http.StatusOK).lacks(`href="/account"`)
 }
 
-// The pages stay small for an account with the maximum number of projects.
+// The pages stay small even if the account has the maximum number of projects.
 func TestManyProjects(t *testing.T) {
 	h := newFakeDashboard()
 	for i := range projects.MaxProjects - len(h.projects) {
@@ -263,7 +263,7 @@ func TestManyProjects(t *testing.T) {
 	pages := append([]string{helloPath, "/account/projects?after=com.example.one-of-many-397"}, pagesOfAccount...)
 	for _, p := range pages {
 		if v.get(p).want(http.StatusOK); len(v.page) > most {
-			t.Errorf("%s has %d bytes", p, len(v.page))
+			t.Errorf("%s has %d bytes, which is too many", p, len(v.page))
 		}
 	}
 	v.get("/account/projects").want(http.StatusOK, "?after=com.example.one-of-many-097")

@@ -14,7 +14,7 @@ import (
 type docsPage struct {
 	Title   string
 	Summary string
-	ID      string // of the page; "" on the list
+	ID      string // of the page; "" for the list
 	Topics  []docsTopic
 	Body    template.HTML // rendered by markdown, which escapes the text
 	Outline []docsLink
@@ -31,7 +31,7 @@ type docsLink struct {
 	Here                bool
 }
 
-// docsSet is the documentation by path. It is rendered once, because it is the same for everybody.
+// docsSet is the documentation by path. It is rendered only once, because it is the same for everybody.
 type docsSet map[string]docsFile
 
 type docsFile struct {
@@ -60,8 +60,8 @@ var topicTitles = map[string]string{
 	"conversation_memory":    "Memory",
 }
 
-// mountDocs adds /docs, /docs/<id>, its source /docs/<id>.md, and llms.txt. They need no account, set no cookie and are
-// the same for every reader, so that caches may keep them. The pages are rendered at the first request.
+// mountDocs adds /docs, /docs/<id>, its source /docs/<id>.md, and llms.txt. These need no account, set no cookie and
+// are the same for every reader, so caches may store them. The pages are rendered on the first request.
 func (w *Web) mountDocs(mux *http.ServeMux) {
 	set := sync.OnceValues(w.renderDocs)
 	serve := http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
@@ -153,7 +153,7 @@ func docsNext(p docs.Page) []docsLink {
 	return list
 }
 
-// llms returns the table of contents for programs (llmstxt.org): one line per page with a link to its Markdown.
+// llms returns the table of contents for programs (llmstxt.org), with one line per page that links to its Markdown.
 func llms() string {
 	var out strings.Builder
 	out.WriteString("# The service\n\n> Coding agents build apps for smart glasses with it: " +

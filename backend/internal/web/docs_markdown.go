@@ -11,8 +11,8 @@ import (
 )
 
 // markdown renders the subset of Markdown that the documentation uses: headings, paragraphs, lists, fenced code,
-// tables, and inline code, emphasis and links. All text is escaped; links lead to pages of the documentation or to
-// https URLs. The title, which is the only heading of the first level, is left to the template.
+// tables, and inline code, emphasis and links. It escapes all text. Links may lead to pages of the documentation or to
+// https URLs. The template renders the title, the only heading of the first level.
 func markdown(text string) (template.HTML, []docsLink) {
 	m := &mdWriter{lines: strings.Split(strings.ReplaceAll(text, "\r\n", "\n"), "\n")}
 	for m.at < len(m.lines) {
@@ -36,7 +36,7 @@ var (
 	mdInline   = regexp.MustCompile("`([^`]+)`|\\*\\*([^*]+)\\*\\*|\\[([^\\]]+)\\]\\(([^()\\s]+)\\)")
 )
 
-// startsBlock reports whether a line begins a block, which ends a paragraph.
+// startsBlock reports whether a line starts a block, which ends a paragraph.
 func startsBlock(line string) bool {
 	return strings.TrimSpace(line) == "" || strings.HasPrefix(line, "```") || strings.HasPrefix(line, "|") ||
 		mdHeading.MatchString(line) || mdBullet.MatchString(line) || mdNumber.MatchString(line)
@@ -86,7 +86,7 @@ func (m *mdWriter) code() {
 		text = append(text, m.lines[m.at])
 	}
 	m.at++
-	// focusable, because it scrolls sideways and the keyboard must be able to reach it
+	// It is focusable, because it scrolls sideways and must be reachable with the keyboard.
 	fmt.Fprintf(&m.out, "<pre tabindex=\"0\" data-language=\"%s\"><code>%s</code></pre>\n",
 		html.EscapeString(language), html.EscapeString(strings.Join(text, "\n")))
 }
@@ -112,7 +112,7 @@ func (m *mdWriter) list(tag string, item *regexp.Regexp) {
 	fmt.Fprintf(&m.out, "</%s>\n", tag)
 }
 
-// item renders one item, whose later lines are indented by up to indent spaces.
+// item renders one item. Its further lines are indented by up to indent spaces.
 func (m *mdWriter) item(first string, indent int) string {
 	text, hasBlocks := []string{first}, false
 	for m.at++; m.at < len(m.lines); m.at++ {
@@ -156,7 +156,7 @@ func (m *mdWriter) table() {
 	m.out.WriteString("</tbody></table></div>\n")
 }
 
-// cells splits a row of a table at its bars; \| is a bar in the text.
+// cells splits a table row at its vertical bars; \| is a literal bar.
 func cells(row string) []string {
 	row = strings.ReplaceAll(strings.TrimSpace(row), `\|`, "\x00")
 	row = strings.TrimSuffix(strings.TrimPrefix(row, "|"), "|")
@@ -187,7 +187,7 @@ func inline(text string) string {
 	return out.String()
 }
 
-// anchor renders a link to a page, a section or an https URL; any other link stays text.
+// anchor renders a link to a page, a section or an https URL. Any other link remains text.
 func anchor(label, to string) string {
 	page, _, _ := strings.Cut(to, "#")
 	if _, ok := docs.Find(page); ok {

@@ -9,8 +9,8 @@ import (
 	"github.com/service-dev/service/proto/docs"
 )
 
-// TestDocs_AreCompleteAndPublic requests every page as an unknown visitor: the page exists, its links work, and caches
-// may keep it.
+// TestDocs_AreCompleteAndPublic requests every page as an unknown visitor. The pages exist, their links work, and
+// caches may store them.
 func TestDocs_AreCompleteAndPublic(t *testing.T) {
 	site := newSite(t, newFake())
 	v := visit(t, site)
@@ -26,7 +26,7 @@ func TestDocs_AreCompleteAndPublic(t *testing.T) {
 		path := "/docs/" + p.ID
 		v.get(path).want(http.StatusOK, "<h1>"+p.Title+"</h1>")
 		if got := v.header.Get("Cache-Control"); !strings.HasPrefix(got, "public") {
-			t.Errorf("%s: Cache-Control %q", path, got)
+			t.Errorf("%s: Cache-Control is %q, want public", path, got)
 		}
 		if v.header.Get("Set-Cookie") != "" {
 			t.Errorf("%s sets a cookie", path)
@@ -35,15 +35,15 @@ func TestDocs_AreCompleteAndPublic(t *testing.T) {
 			to := link[1]
 			if strings.HasPrefix(to, "#") {
 				if to != "#main" && !strings.Contains(v.page, ` id="`+to[1:]+`"`) {
-					t.Errorf("%s: %s leads nowhere", path, to)
+					t.Errorf("%s: the target of %s does not exist", path, to)
 				}
 			} else if !ids[to] && !strings.HasPrefix(to, "/assets/") {
-				t.Errorf("%s: %s leads nowhere", path, to)
+				t.Errorf("%s: the target of %s does not exist", path, to)
 			}
 		}
 		v.get(path+".md").want(http.StatusOK, "# "+p.Title)
 		if got := v.header.Get("Content-Type"); got != "text/markdown; charset=utf-8" {
-			t.Errorf("%s.md is %s", path, got)
+			t.Errorf("%s.md has the content type %s", path, got)
 		}
 	}
 	v.get("/docs").want(http.StatusOK, "Getting started")
@@ -68,7 +68,7 @@ func TestDocs_NotModified(t *testing.T) {
 	}
 	_ = res.Body.Close()
 	if res.StatusCode != http.StatusNotModified || tag == "" {
-		t.Errorf("%q: %s", tag, res.Status)
+		t.Errorf("ETag %q: got %s, want 304", tag, res.Status)
 	}
 }
 
@@ -93,7 +93,7 @@ func TestMarkdown(t *testing.T) {
 		{"[a](javascript:alert) <script>", "<p>a &lt;script&gt;</p>\n"},
 	} {
 		if got, _ := markdown(c.text); string(got) != c.want {
-			t.Errorf("%q\nis   %q\nwant %q", c.text, got, c.want)
+			t.Errorf("markdown(%q)\ngot  %q\nwant %q", c.text, got, c.want)
 		}
 	}
 }
@@ -109,7 +109,7 @@ func FuzzMarkdown(f *testing.F) {
 		out, _ := markdown(text)
 		for _, each := range tag.FindAllString(string(out), -1) {
 			if !allowed.MatchString(each) {
-				t.Fatalf("%q becomes %q with %q", text, out, each)
+				t.Fatalf("markdown(%q) returned %q, which contains the forbidden %q", text, out, each)
 			}
 		}
 	})

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// fetched requests a page as a browser does on behalf of another site.
+// fetched requests a page as a browser does for another site.
 func (v *visitor) fetched(path string, header ...string) *visitor {
 	v.t.Helper()
 	req, err := http.NewRequest(http.MethodGet, v.site+path, nil)
@@ -30,8 +30,8 @@ var (
 	}
 )
 
-// A code in a page that another site embeds in a person's browser is not that person's guess: it is not looked up,
-// reveals nothing and is not counted.
+// If another site embeds a page with a code in a person's browser, that is not the person's guess. The code is not
+// looked up or counted, and nothing about it is revealed.
 func TestEmbeddedByAnotherSite_IsRefused(t *testing.T) {
 	f := newFake(code)
 	v := visit(t, newSite(t, f))
@@ -43,10 +43,10 @@ func TestEmbeddedByAnotherSite_IsRefused(t *testing.T) {
 		}
 		wrong := v.page
 		if v.fetched(page, header...); v.status != http.StatusForbidden || v.page != wrong {
-			t.Errorf("%s: a right code is answered differently from a wrong one: status %d", name, v.status)
+			t.Errorf("%s: the responses to a right and a wrong code differ: status %d", name, v.status)
 		}
 		if v.header.Get("Set-Cookie") != "" {
-			t.Errorf("%s: sets a cookie", name)
+			t.Errorf("%s sets a cookie", name)
 		}
 	}
 	v.fetched(page, followedLink...).want(http.StatusOK, code)
@@ -54,7 +54,7 @@ func TestEmbeddedByAnotherSite_IsRefused(t *testing.T) {
 	v.post("/activate/approve?code="+code, v.tokens()).want(http.StatusSeeOther)
 }
 
-// A link that a person follows from another site is looked up and counted like any other.
+// A link that a person follows from another site is looked up and counted like any other link.
 func TestLinksFromAnotherSite_Work(t *testing.T) {
 	v := visit(t, newSite(t, newFake(code)))
 	v.fetched(page, followedLink...).want(http.StatusOK)

@@ -23,7 +23,7 @@ import (
 type errorPage struct {
 	Title string
 	Text  string
-	Next  string // what the person can do now
+	Next  string // what the person can do next
 }
 
 var errorPages = map[int]errorPage{
@@ -45,7 +45,7 @@ var errorPages = map[int]errorPage{
 	},
 }
 
-// fail answers with the error page for err. Details are only logged, and never with the query.
+// fail responds with the error page for err. It logs the details, but never the query.
 func (w *Web) fail(c *call, err error) {
 	status := http.StatusInternalServerError
 	switch {
@@ -63,8 +63,8 @@ func (w *Web) fail(c *call, err error) {
 	}
 }
 
-// notFoundErrors are the errors for what does not exist, belongs to another account, or was just deleted or merged.
-// Handlers return them unchanged.
+// notFoundErrors are the errors for things that do not exist, belong to another account, or were just deleted or
+// merged. Handlers return them unchanged.
 var notFoundErrors = []error{
 	errNotFound, account.ErrNotFound, assistant.ErrNoProject, audit.ErrNotFound, connpage.ErrNotFound,
 	credentials.ErrNotSet,
@@ -76,5 +76,5 @@ func isAny(err error, targets []error) bool {
 	return slices.ContainsFunc(targets, func(target error) bool { return errors.Is(err, target) })
 }
 
-// failWith serves the error page for err.
+// failWith returns a handler that serves the error page for err.
 func (w *Web) failWith(err error) http.Handler { return w.page(func(*call) error { return err }) }

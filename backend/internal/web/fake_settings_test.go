@@ -26,18 +26,18 @@ type fakeSettings struct {
 	tokens     map[string]string    // mailed token to account id
 	mails      []string
 	identities map[string][]account.LinkedIdentity
-	identity   oidc.Identity // the provider's next answer
-	refusal    error         // the provider's next error
+	identity   oidc.Identity // returned by the provider next
+	refusal    error         // returned by the provider next
 	signInErr  error
 	site       string // the provider's address
 	keys       []passkey.Passkey
 	deleted    string
-	revoked    account.Access // by the last password reset
+	revoked    account.Access // access revoked by the last password reset
 	asked      account.PendingSignUp
 	exportErr  error
 	exportSize int           // additional size of the export, in bytes
-	exported   chan struct{} // closed when the export is written
-	exporting  func()        // called while the export is written
+	exported   chan struct{} // closed once the export is written
+	exporting  func()        // called while the export is being written
 }
 
 func newFakeSettings() *fakeSettings {
@@ -187,7 +187,8 @@ func (f *fakeSettings) SignInWith(ctx context.Context, id account.Identity) (acc
 	return account.Account{}, account.ErrNeedsConsent
 }
 
-// RequestSignUp knows one mailed link, for an address without an account. Passwords of sign-ups are stored unhashed.
+// RequestSignUp knows one mailed link, for an address without an account. It stores the passwords of sign-ups
+// unhashed.
 func (f *fakeSettings) RequestSignUp(_ context.Context, email, password, next string) error {
 	f.mails = append(f.mails, email)
 	f.asked = account.PendingSignUp{Email: email, PasswordHash: password, Next: next}
@@ -335,7 +336,7 @@ func (f *fakeSettings) Remove(_ context.Context, _, id string, _ audit.Actor) er
 
 var errDisk = errors.New("disk full")
 
-// onward follows the last answer's redirect on this site.
+// onward follows the last response's redirect within this site.
 func (v *visitor) onward() *visitor {
 	v.t.Helper()
 	v.want(http.StatusSeeOther)

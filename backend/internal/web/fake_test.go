@@ -20,16 +20,16 @@ import (
 
 // fakeAccounts implements accounts, sessions and links in memory, and counts writes.
 type fakeAccounts struct {
-	changed string // the password that each account gets right after a sign-in
+	changed string // the password of each account right after a sign-in
 
 	mu       sync.Mutex
-	people   map[string]string // e-mail address to password
+	people   map[string]string // passwords by e-mail address
 	sessions map[string]account.Account
 	pending  map[string]link.Code
-	approved map[string]string // code to account id
+	approved map[string]string // account IDs by code
 	denied   map[string]bool
-	browsers []string // names under which browsers signed in
-	spent    bool     // no password is checked for browsers without a name
+	browsers []string // the names of the browsers that signed in
+	spent    bool     // whether browsers without a name have no guesses left
 	opened   int
 	writes   int
 }
@@ -171,12 +171,12 @@ func newSite(t *testing.T, f *fakeAccounts, change ...func(*Options)) *httptest.
 	return s
 }
 
-// visitor is one browser with its own cookies; redirects are followed explicitly.
+// visitor is one browser with its own cookies. It follows redirects only when told to.
 type visitor struct {
 	t      *testing.T
 	site   string
 	client *http.Client
-	page   string // last body
+	page   string // body of the last response
 	header http.Header
 	status int
 }
@@ -213,7 +213,7 @@ func (v *visitor) get(path string) *visitor {
 	return v.do(req)
 }
 
-// post sends a form as our own page does unless the header says otherwise.
+// post sends a form like our own pages do, unless the headers say otherwise.
 func (v *visitor) post(path string, form url.Values, header ...string) *visitor {
 	v.t.Helper()
 	req, err := http.NewRequest(http.MethodPost, v.site+path, strings.NewReader(form.Encode()))
@@ -248,13 +248,13 @@ func (v *visitor) want(status int, texts ...string) *visitor {
 	}
 	for _, text := range texts {
 		if !strings.Contains(v.page, text) {
-			v.t.Fatalf("the page lacks %q:\n%s", text, v.page)
+			v.t.Fatalf("%q is missing from the page:\n%s", text, v.page)
 		}
 	}
 	return v
 }
 
-// signUp creates an account with the form on the last page and follows the redirect.
+// signUp creates an account with the form on the last page, and follows the redirect.
 func (v *visitor) signUp(email, next string) *visitor {
 	v.t.Helper()
 	form := v.tokens()

@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// A step of signing in stores what the next one needs in a separate cookie for a few minutes. The cookie is signed, so
-// it cannot be forged, and except for flowVerify bound to the browser session, so it cannot be moved to another
-// browser.
+// A step of a sign-in stores the data for the next step in a separate cookie for a few minutes. The cookie is signed,
+// so that it cannot be forged. Except for flowVerify, it is bound to the browser session, so that it cannot be moved
+// to another browser.
 const (
 	flowOIDC    = "oidc"    // the attempt at a sign-in provider
 	flowWelcome = "welcome" // the identity named by a provider, until the privacy policy is accepted
 	flowPasskey = "passkey" // the challenge for a passkey
-	flowReset   = "reset"   // the token of a password link, kept out of the address bar
+	flowReset   = "reset"   // the token of a password link, to keep it out of the address bar
 	flowVerify  = "verify"  // the token of a confirmation link
 	flowSignUp  = "signup"  // the token of a sign-up link
 
@@ -29,7 +29,7 @@ type flowState struct {
 	Value json.RawMessage `json:"v"`
 }
 
-// saveFlow stores a value in this browser for flowLife: the first of values that is short enough for a cookie.
+// saveFlow stores a value in this browser for flowLife. It takes the first of values that fits into a cookie.
 func (w *Web) saveFlow(c *call, flow string, values ...any) error {
 	size := 0
 	for _, value := range values {
@@ -45,8 +45,8 @@ func (w *Web) saveFlow(c *call, flow string, values ...any) error {
 	return fmt.Errorf("save state of flow %s: %d bytes exceed the limit of %d", flow, size, maxFlowState)
 }
 
-// loadFlow reads the value stored by saveFlow. It returns false if the cookie is missing, forged, expired or of another
-// browser session.
+// loadFlow reads the value stored by saveFlow. It returns false if the cookie is missing, forged, expired or from
+// another browser session.
 func (w *Web) loadFlow(c *call, flow string, into any) bool {
 	body, signature, _ := strings.Cut(w.cookieValue(c, "-"+flow, maxFlowState), ".")
 	if !equal(signature, w.signFlow(c, flow, body)) {
@@ -78,18 +78,18 @@ func (w *Web) encodeFlow(c *call, flow string, value any) (string, error) {
 	return body + "." + w.signFlow(c, flow, body), nil
 }
 
-// signFlow binds the state to the browser session. flowVerify outlives the sign-in that it requires: whoever has the
-// link may open it in any browser, and the token is valid for its own account only.
+// signFlow binds the state to the browser session. flowVerify must survive the sign-in that it requires, so it is not
+// bound: the owner of the link may open it in any browser, and the token is valid only for its own account.
 func (w *Web) signFlow(c *call, flow, body string) string {
 	browserID := c.browserID
 	if flow == flowVerify {
 		browserID = ""
 	}
-	// The purpose that older versions, which may run beside this one, use as well.
+	// Older versions, which may run at the same time, also use this purpose.
 	return w.sign("moment", flow, browserID, body)
 }
 
-// encodeJSON does not escape &, < and >, which would take six bytes each.
+// encodeJSON does not escape &, < and >, because each would need six bytes.
 func encodeJSON(value any) ([]byte, error) {
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)

@@ -14,7 +14,7 @@ func flowWeb(now func() time.Time) *Web {
 	return &Web{Options: Options{Key: []byte(strings.Repeat("k", 32)), Now: now, Embedded: true}, cookie: "service-x"}
 }
 
-// flowCall returns a request of a browser session with these cookies.
+// flowCall returns a request with these cookies from a browser session.
 func flowCall(browserID string, cookies ...*http.Cookie) *call {
 	c := &call{Request: httptest.NewRequest(http.MethodGet, "/", nil), rw: httptest.NewRecorder(), browserID: browserID}
 	for _, cookie := range cookies {
@@ -34,11 +34,11 @@ func TestFlowState_ExpiresAndIsBoundToItsBrowser(t *testing.T) {
 	}
 	kept := setCookies(saved)[0]
 	if !kept.HttpOnly || kept.SameSite != http.SameSiteLaxMode || kept.Path != "/" {
-		t.Errorf("cookie %v", kept)
+		t.Errorf("got cookie %v", kept)
 	}
 	var got string
 	if !w.loadFlow(flowCall("v.one", kept), flowReset, &got) || got != "token" {
-		t.Errorf("loaded %q", got)
+		t.Errorf("loaded %q, want the token", got)
 	}
 	other := *kept
 	other.Name = w.cookie + "-" + flowVerify
@@ -49,21 +49,21 @@ func TestFlowState_ExpiresAndIsBoundToItsBrowser(t *testing.T) {
 		"forged": flowCall("v.one", &forged), "none": flowCall("v.one"),
 	} {
 		if w.loadFlow(c, flowReset, &got) || w.loadFlow(c, flowVerify, &got) {
-			t.Errorf("%s: loaded", name)
+			t.Errorf("%s: the state was loaded", name)
 		}
 	}
 	now = now.Add(flowLife + time.Second)
 	if w.loadFlow(flowCall("v.one", kept), flowReset, &got) {
-		t.Error("loaded after it expired")
+		t.Error("the state was loaded after it expired")
 	}
 	long := flowCall("v.one")
 	if err := w.saveFlow(long, flowOIDC, strings.Repeat("x", 5000)); err == nil || len(setCookies(long)) > 0 {
-		t.Error("set a cookie that browsers refuse")
+		t.Error("a cookie too large for browsers was set")
 	}
 }
 
-// JSON needs six bytes for some bytes of a return path. The path is kept unchanged or dropped, and never prevents the
-// sign-in.
+// JSON needs six bytes for some bytes of a return path. The path is either kept unchanged or dropped. It never
+// prevents the sign-in.
 func TestFlowState_DropsReturnPathThatIsTooLong(t *testing.T) {
 	w := flowWeb(time.Now)
 	for filler, kept := range map[string]bool{"&": true, "<": true, "\"": true, "\xff": false} {
@@ -77,7 +77,7 @@ func TestFlowState_DropsReturnPathThatIsTooLong(t *testing.T) {
 		var got providerAttempt
 		ok := w.loadFlow(flowCall("v.one", setCookies(saved)...), flowOIDC, &got)
 		if !ok || got.Attempt != state.Attempt || kept && got.Next != next || !kept && got.Next != "/" {
-			t.Errorf("%q: %v, %+v", filler, ok, got)
+			t.Errorf("%q: loaded %v, %+v", filler, ok, got)
 		}
 	}
 }
@@ -96,7 +96,7 @@ func FuzzFlowState(f *testing.F) {
 		var got string
 		c := flowCall("v.one", &http.Cookie{Name: "service-x-" + flowReset, Value: value})
 		if w.loadFlow(c, flowReset, &got) != (got != "") || got != "" && got != "token" {
-			t.Fatalf("%q loads %q", value, got)
+			t.Fatalf("the cookie %q loads %q", value, got)
 		}
 	})
 }

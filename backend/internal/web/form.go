@@ -12,32 +12,32 @@ const (
 	signIn = "signin"
 )
 
-// Bounds of input: passwords in characters, e-mail addresses in bytes (RFC 5321).
+// Limits of input: passwords in characters, e-mail addresses in bytes (RFC 5321).
 const (
 	minPassword = 10
 	maxPassword = 200
 	maxEmail    = 254
 )
 
-// accountForm is the form to sign up or in, on its own page or on the activation page.
+// accountForm is the form to sign up or sign in, on its own page or on the activation page.
 type accountForm struct {
 	formErrors
 	Mode     string
-	Next     string // local path to continue at
+	Next     string // local path to continue to
 	Email    string
 	Accepted bool
 
-	// Set by Web.complete: whether the form requires the sign-in word, whether it explains that everybody was signed
+	// Web.complete sets these: whether the form requires the sign-in word, whether it explains that everybody was signed
 	// out, and the sign-in methods of this backend.
 	NeedsWord, SignedOut bool
 	Providers            []providerButton
-	Passkeys             string // URL that a passkey's response is posted to
+	Passkeys             string // URL that the form posts a passkey's response to
 	Forgot               string
 
-	// Set by links.
+	// The method links sets these.
 	Action string
 	Other  string // URL of the other mode
-	Min    int    // characters of a password
+	Min    int    // minimum length of a password, in characters
 }
 
 // links sets the URLs. here is the page that contains the form, or "" if the form has its own page.
@@ -91,7 +91,7 @@ func isPlausibleEmail(s string) bool {
 	return err == nil && a.Address == s
 }
 
-// passwordValue returns "" for text that is too long to be a password.
+// passwordValue returns "" for a value that is too long for a password.
 func passwordValue(c *call) string {
 	password := c.PostFormValue("password")
 	if len(password) > 4*maxPassword {

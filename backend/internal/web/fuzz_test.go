@@ -18,7 +18,7 @@ func FuzzNext(f *testing.F) {
 		got := localPath(next)
 		u, err := url.Parse(got)
 		if err != nil {
-			t.Fatalf("%q gives %q: %v", next, got, err)
+			t.Fatalf("localPath(%q) returned %q: %v", next, got, err)
 		}
 		if there := base.ResolveReference(u); there.Host != base.Host || there.Scheme != base.Scheme ||
 			strings.HasPrefix(there.Path, "//") {
@@ -28,7 +28,7 @@ func FuzzNext(f *testing.F) {
 		http.Redirect(rec, httptest.NewRequest(http.MethodPost, "/signin", nil), got, http.StatusSeeOther)
 		if l := rec.Header().Get("Location"); !strings.HasPrefix(l, "/") || strings.HasPrefix(l, "//") ||
 			strings.ContainsAny(l, "\\\t\r\n") {
-			t.Fatalf("%q redirects to %q", next, l)
+			t.Fatalf("next %q redirects to %q", next, l)
 		}
 	})
 }
@@ -48,7 +48,7 @@ func FuzzActivateCode(f *testing.F) {
 		}
 		body := rec.Body.String()
 		if strings.Contains(body, "<script") || strings.Contains(body, `value="`+code) {
-			t.Fatalf("code %q came through:\n%s", given, body)
+			t.Fatalf("the code %q was echoed:\n%s", given, body)
 		}
 	})
 }

@@ -2,7 +2,7 @@ package web
 
 import "github.com/service-dev/service/backend/internal/grants"
 
-// granted lists what an approved agent may do: what every link allows, and what g adds for a project's data.
+// granted lists what an approved agent may do: what every link allows, and the access to project data that g adds.
 func granted(g grants.Grants) []string {
 	list := []string{
 		"Open the browser simulator and run apps in it",
@@ -12,7 +12,7 @@ func granted(g grants.Grants) []string {
 		capability   grants.Capability
 		read, change string
 	}{
-		{grants.Assistant, "Read how a project's assistant is set", "Read and change how a project's assistant is set"},
+		{grants.Assistant, "Read a project's assistant settings", "Read and change a project's assistant settings"},
 		{grants.Credentials, "See whether a project's AI keys are set, never the keys themselves",
 			"See whether a project's AI keys are set, never the keys themselves, and ask you to paste one"},
 		{grants.Analytics, "Read a project's analytics", "Read a project's analytics"},

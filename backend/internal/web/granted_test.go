@@ -8,22 +8,22 @@ import (
 	"github.com/service-dev/service/backend/internal/grants"
 )
 
-// Before approving, a person reads which access every part of the account gets and where to change that.
+// Before approving, a person can read how much access each part of the account grants, and where to change that.
 func TestActivation_ShowsWhatIsGranted(t *testing.T) {
 	f := newFake(code)
 	v := visit(t,
 		newSite(t, f, func(o *Options) { o.Dashboard = (&fakeDashboard{}).dashboard() })).get(page).signUp("a@example.com", page)
 	v.want(http.StatusOK, "simulator", "See your projects", "make keys",
-		"Read and change how a project&#39;s assistant is set",
+		"Read and change a project&#39;s assistant settings",
 		"AI keys are set, never the keys", "Read a project&#39;s analytics",
 		"Read and change a project&#39;s connection page",
 		`href="/account/mcp-access"`, `href="/account"`)
 	if list, approve := strings.Index(v.page, "connection page"), strings.Index(v.page, `id="approve"`); list > approve {
-		t.Error("the page describes the grant only after the button that gives it")
+		t.Error("the page describes the access after the button that grants it")
 	}
 }
 
-// The text follows the current defaults: a part that they close is not listed as granted.
+// The text follows the current defaults: a part without access by default is not listed.
 func TestGranted_FollowsTheGrants(t *testing.T) {
 	g := grants.Default()
 	g.Analytics, g.Credentials = grants.Off, grants.Read
@@ -32,9 +32,9 @@ func TestGranted_FollowsTheGrants(t *testing.T) {
 	}
 	got := strings.Join(granted(g), "\n")
 	for text, want := range map[string]bool{"analytics": false, "ask you to paste": false, "AI keys are set": true,
-		"change how": false, "Read how": true} {
+		"change a project's assistant": false, "Read a project's assistant": true} {
 		if strings.Contains(got, text) != want {
-			t.Errorf("%q is there: %t, want %t, in:\n%s", text, !want, want, got)
+			t.Errorf("%q is present: %t, want %t, in:\n%s", text, !want, want, got)
 		}
 	}
 }

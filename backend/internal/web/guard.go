@@ -8,10 +8,10 @@ import (
 	"github.com/service-dev/service/backend/internal/projects"
 )
 
-// maxForm bounds a posted form in bytes.
+// maxForm limits a posted form, in bytes.
 const maxForm = 64 << 10
 
-// errNotFound and errForbidden, returned by a handler, select the error page.
+// errNotFound and errForbidden select the error page when a handler returns them.
 var (
 	errNotFound  = errors.New("not found")
 	errForbidden = errors.New("forbidden")
@@ -21,7 +21,7 @@ var (
 type call struct {
 	*http.Request
 	rw        http.ResponseWriter
-	browserID string           // the session cookie's value, which CSRF tokens and code bindings depend on
+	browserID string           // value of the session cookie; CSRF tokens and code bindings depend on it
 	account   Account          // zero if nobody is signed in
 	project   projects.Project // set by withProject; its ID is not an alias
 }
@@ -38,15 +38,15 @@ func (c *call) redirect(to string) error {
 
 const (
 	contentPolicy = "default-src 'none'; style-src 'self'; script-src 'self'; " + otherPolicy
-	// simulatorPolicy lets the simulator page compile its WebAssembly, which does not allow eval of text.
+	// simulatorPolicy lets the simulator page compile its WebAssembly. It does not allow eval of text.
 	simulatorPolicy = "default-src 'none'; style-src 'self'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; " +
 		otherPolicy
 	otherPolicy = "img-src 'self' data:; connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 )
 
-// page wraps every HTML route: security headers, refusal of pages embedded by other sites, the same-origin check, the
-// browser session, the CSRF token of unsafe methods, and error pages. It passes the ResponseWriter on unchanged, so
-// that a handler can upgrade to a WebSocket.
+// page wraps every HTML route. It sets security headers, refuses pages embedded by other sites, checks the origin,
+// finds the browser session, checks the CSRF token of unsafe methods, and renders error pages. It passes the
+// ResponseWriter on unchanged, so that a handler can upgrade to a WebSocket.
 func (w *Web) page(h handler) http.Handler {
 	return http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		setHeaders(rw.Header())
@@ -71,9 +71,9 @@ func (w *Web) serve(c *call, h handler) error {
 	return h(c)
 }
 
-// signedIn wraps every page below /account. Visitors are sent to /signin and then return to the page that they
-// requested; a form posted without being signed in is not repeated and leads to the dashboard. It also limits how many
-// changes one account may make, in all browsers together.
+// signedIn wraps every page below /account. It redirects visitors to /signin, which returns them to the requested
+// page. A form posted while signed out is not repeated; it leads to the dashboard. signedIn also limits the changes of
+// one account across all its browsers.
 func (w *Web) signedIn(h handler) http.Handler {
 	return w.page(func(c *call) error {
 		switch {
@@ -88,8 +88,8 @@ func (w *Web) signedIn(h handler) http.Handler {
 	})
 }
 
-// withProject is signedIn for the account's project {id} in the path. The alias of a merged project redirects to the
-// project that it was merged into.
+// withProject is signedIn for a page of the project {id} in the path. It redirects from the alias of a merged project
+// to the project that it was merged into.
 func (w *Web) withProject(h handler) http.Handler {
 	return w.signedIn(func(c *call) (err error) {
 		if c.project, err = w.Dashboard.Projects.Get(c.Context(), c.account.ID, c.PathValue("id")); err != nil {
@@ -113,17 +113,17 @@ func setHeaders(h http.Header) {
 
 func isRead(r *http.Request) bool { return r.Method == http.MethodGet || r.Method == http.MethodHead }
 
-// isEmbedded reports whether another site made the browser load this page as part of its own: as an image, a frame or a
-// script, or in advance. The user does not know about such a request, so it must neither look anything up nor count
-// against them. Browsers indicate that in Fetch Metadata headers; a request without them passes, since anybody can omit
-// them.
+// isEmbedded reports whether another site made the browser load this page as part of its own, as an image, a frame or
+// a script, or in advance. The user does not know about such a request, so it must not look anything up or count
+// against them. Browsers indicate this in Fetch Metadata headers. A request without them is allowed, because anybody
+// can omit them.
 func isEmbedded(r *http.Request) bool {
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "", "none", "same-origin":
 		return false
 	}
 	if !isRead(r) {
-		return false // refused by the same-origin check
+		return false // the same-origin check refuses it
 	}
 	isNavigation := r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document"
 	return !isNavigation || r.Header.Get("Sec-Purpose") != ""

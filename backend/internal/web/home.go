@@ -17,9 +17,9 @@ func (w *Web) home(c *call) error {
 type privacyPage struct {
 	Events   []wire.Description // every event that an install may report
 	KeptDays int
-	// Limits of the event logs of simulator sessions, and how long they are kept after the last use.
+	// These are the limits of the event logs of simulator sessions, and how long the logs are kept after the last use.
 	LogDays, LogRows, LogMegabytes, LogGigabytes int64
-	Embedded                                     bool // this backend runs on your own computer and accepts no events
+	Embedded                                     bool // the backend runs on your own computer and accepts no events
 }
 
 func (w *Web) privacy(c *call) error {

@@ -10,26 +10,26 @@ import (
 )
 
 // A known browser has signed in with an e-mail address before. It has a signed cookie for that address, so that wrong
-// passwords from elsewhere do not count against it. The cookie alone grants nothing.
+// passwords from elsewhere do not count against it. The cookie alone grants no access.
 
 const (
 	knownBrowserLife = 180 * 24 * time.Hour
-	maxKnownBrowser  = 200 // bytes of the cookie
+	maxKnownBrowser  = 200 // bytes in the cookie
 )
 
-// rememberBrowser assigns this browser a new name for an address.
+// rememberBrowser gives this browser a new name for an address.
 func (w *Web) rememberBrowser(c *call, email string) {
 	email = account.FoldEmail(email)
 	body := strconv.FormatInt(w.Now().Add(knownBrowserLife).Unix(), 36) + "." + rand.Text()
 	w.setCookie(c, w.knownBrowserSuffix(email), body+"."+w.sign("known", email, body), knownBrowserLife)
 }
 
-// forgetBrowser removes the cookie of the address of a deleted account.
+// forgetBrowser removes the cookie for the address of a deleted account.
 func (w *Web) forgetBrowser(c *call, email string) {
 	w.setCookie(c, w.knownBrowserSuffix(account.FoldEmail(email)), "", -time.Second)
 }
 
-// knownBrowser returns the name under which this browser signed in with an address, or "" if it did not.
+// knownBrowser returns the name under which this browser has signed in with an address, or "" if it has not.
 func (w *Web) knownBrowser(c *call, email string) string {
 	email = account.FoldEmail(email)
 	value := w.cookieValue(c, w.knownBrowserSuffix(email), maxKnownBrowser)
@@ -44,8 +44,8 @@ func (w *Web) knownBrowser(c *call, email string) string {
 	return name
 }
 
-// knownBrowserSuffix contains a keyed hash of the address, because a browser may know several and none must be readable
-// from the name.
+// knownBrowserSuffix contains a keyed hash of the address. A browser may know several addresses, and the cookie's name
+// must not reveal any of them.
 func (w *Web) knownBrowserSuffix(email string) string {
 	return "-known-" + w.sign("known cookie", email)[:8]
 }

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// A browser that has signed in is still recognised by its address after it signed out; others are not. Nobody can forge
-// or transfer what identifies it.
+// A browser that has signed in with an address is still recognised after it signed out, unlike other browsers. Nobody
+// can forge or transfer what identifies it.
 func TestKnownBrowser_SignsInUnderItsName(t *testing.T) {
 	now := time.Now()
 	f := newFake()
@@ -27,7 +27,7 @@ func TestKnownBrowser_SignsInUnderItsName(t *testing.T) {
 	v := visit(t, site)
 	signIn(v, "ada@example.org").want(http.StatusSeeOther)
 	if last() != "" {
-		t.Error("a new browser is known")
+		t.Error("a new browser is recognised")
 	}
 	v.get("/")
 	v.post("/signout", v.tokens()).want(http.StatusSeeOther)
@@ -35,14 +35,14 @@ func TestKnownBrowser_SignsInUnderItsName(t *testing.T) {
 	signIn(v, " ADA@example.org").want(http.StatusSeeOther)
 	name := last()
 	if len(name) < 20 {
-		t.Errorf("the browser's name is %q", name)
+		t.Errorf("the browser's name %q is too short", name)
 	}
 	v.get("/")
 	v.post("/signout", v.tokens()).want(http.StatusSeeOther)
 	signIn(v, "bob@example.org").want(http.StatusTooManyRequests,
 		"Too many wrong passwords were tried for this e-mail address")
 	if v.header.Get("Retry-After") != "90" {
-		t.Errorf("Retry-After: %q", v.header.Get("Retry-After"))
+		t.Errorf("Retry-After is %q, want 90", v.header.Get("Retry-After"))
 	}
 	other := visit(t, site)
 	signIn(other, "ada@example.org").want(http.StatusTooManyRequests)
@@ -70,11 +70,11 @@ func TestKnownBrowser_ForgedCookieIsIgnored(t *testing.T) {
 	}
 	if cookie == nil || !cookie.HttpOnly || cookie.SameSite != http.SameSiteLaxMode ||
 		strings.Contains(cookie.Name+cookie.Value, "ada") {
-		t.Fatalf("the cookie: %v", cookie)
+		t.Fatalf("got cookie %v", cookie)
 	}
 	parts := strings.Split(cookie.Value, ".")
 	if len(parts) != 3 {
-		t.Fatalf("the cookie: %q", cookie.Value)
+		t.Fatalf("the cookie has the value %q", cookie.Value)
 	}
 	for name, value := range map[string]string{
 		"another name": parts[0] + ".ANOTHERNAMEANOTHERNAMEANOT." + parts[2], "a later end": "zzzzzz." + parts[1] + "." +
@@ -89,7 +89,7 @@ func TestKnownBrowser_ForgedCookieIsIgnored(t *testing.T) {
 		req.AddCookie(&http.Cookie{Name: cookie.Name, Value: value})
 		other.do(req).want(http.StatusSeeOther)
 		if got := f.browsers[len(f.browsers)-1]; got != "" {
-			t.Errorf("%s: known as %q", name, got)
+			t.Errorf("%s: recognised as %q", name, got)
 		}
 	}
 }

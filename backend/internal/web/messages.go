@@ -5,21 +5,21 @@ import (
 	"net/url"
 )
 
-// formErrors describes the problems of a submitted form. Page types embed it; the template "summary" shows it.
+// formErrors describes the problems of a submitted form. Page types embed it, and the template "summary" shows it.
 type formErrors struct {
 	Problem string // a problem of the form as a whole
 	Fields  []fieldError
 }
 
-// fieldError is the problem of one field; Field is the id of its input.
+// fieldError is the problem of one field. Field is the id of its input.
 type fieldError struct{ Field, Text string }
 
 func (f *formErrors) add(field, text string) { f.Fields = append(f.Fields, fieldError{field, text}) }
 
-// Failed reports whether there is anything to correct.
+// Failed reports whether the person must correct anything.
 func (f formErrors) Failed() bool { return f.Problem != "" || len(f.Fields) > 0 }
 
-// Error returns the text of one field, or "".
+// Error returns the error text of one field, or "".
 func (f formErrors) Error(field string) string {
 	for _, e := range f.Fields {
 		if e.Field == field {
@@ -29,7 +29,7 @@ func (f formErrors) Error(field string) string {
 	return ""
 }
 
-// status returns 422 if there is anything to correct, else 200.
+// status returns 422 if the person must correct anything, and otherwise 200.
 func (f formErrors) status() int {
 	if f.Failed() {
 		return http.StatusUnprocessableEntity
@@ -37,20 +37,20 @@ func (f formErrors) status() int {
 	return http.StatusOK
 }
 
-// message is the data of the template "message": one statement and a link to continue.
+// message is the data of the template "message": a statement and a link to continue.
 type message struct {
 	Title string
 	Text  []string
 	Href  string
 	Label string
-	Quiet bool // the link is only a way out, not the next step
+	Quiet bool // whether the link is only a way out, not the next step
 }
 
 func (w *Web) showMessage(c *call, status int, m message) error {
 	return w.render(c, status, "message", m)
 }
 
-// showTooMany answers an attempt over the limit if there is no form to show again.
+// showTooMany responds to an attempt over the limit if there is no form to show again.
 func (w *Web) showTooMany(c *call) error {
 	c.rw.Header().Set("Retry-After", "60")
 	return w.showMessage(c, http.StatusTooManyRequests, message{
@@ -59,8 +59,8 @@ func (w *Web) showTooMany(c *call) error {
 	})
 }
 
-// notice is the line on a page about an action that was just done. The address contains only its code, so that nobody
-// can choose the text.
+// notice is the line on a page about a completed action. The address contains only the code of the notice, so that
+// nobody can choose its text.
 type notice struct {
 	Text string
 	Bad  bool
@@ -122,7 +122,7 @@ func (c *call) notice() *notice {
 	return nil
 }
 
-// done redirects to a path that shows the notice with this code, unless err stopped the change.
+// done redirects to a path that shows the notice with this code, unless err prevented the change.
 func (c *call) done(err error, path, code string) error {
 	if err != nil {
 		return err

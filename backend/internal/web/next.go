@@ -9,11 +9,11 @@ import (
 
 const maxNext = 1024 // bytes
 
-// nextOf returns where to continue after signing in or out: the local path in the query's "next", else "/".
+// nextOf returns where to continue after signing in or out: the local path in the query's "next", or "/".
 func nextOf(c *call) string { return localPath(c.URL.Query().Get("next")) }
 
-// localPath returns next if it is a path of this site, else "/". Browsers read a backslash as a slash and drop tabs and
-// line breaks, so those are refused rather than interpreted.
+// localPath returns next if it is a path of this site, and otherwise "/". Browsers read a backslash as a slash and
+// drop tabs and line breaks, so localPath rejects these instead of interpreting them.
 func localPath(next string) string {
 	if len(next) > maxNext || !strings.HasPrefix(next, "/") || strings.HasPrefix(next, "//") {
 		return "/"
@@ -27,12 +27,12 @@ func localPath(next string) string {
 	}
 	switch u.Path {
 	case "/signin", "/signup", "/signout":
-		return "/" // would be a redirect loop
+		return "/" // would redirect in a loop
 	}
 	return next
 }
 
-// withNext adds the path to continue at.
+// withNext adds the path to continue to.
 func withNext(path, next string) string {
 	if next == "/" {
 		return path
@@ -40,7 +40,7 @@ func withNext(path, next string) string {
 	return path + "?next=" + url.QueryEscape(next)
 }
 
-// activationCode returns the user code if next leads to the activation page, else "".
+// activationCode returns the user code if next leads to the activation page, and otherwise "".
 func activationCode(next string) string {
 	u, err := url.Parse(next)
 	if err != nil || u.Path != "/activate" {

@@ -13,10 +13,10 @@ type Account struct {
 	Email string
 }
 
-// Accounts creates accounts, checks passwords and stores browser sessions. Errors are those of package account.
+// Accounts creates accounts, checks passwords and stores browser sessions. Its errors are those of package account.
 type Accounts interface {
 	SignUp(ctx context.Context, email, password string) (account.Account, error)
-	// SignIn takes the name of a browser that signed in with this address before, or "".
+	// SignIn takes the name of a browser that has signed in with this address before, or "".
 	SignIn(ctx context.Context, email, password, browser string) (account.Account, error)
 	// OpenSession returns the secret for the cookie.
 	OpenSession(ctx context.Context, accountID string, v account.Visit) (string, error)
@@ -24,16 +24,16 @@ type Accounts interface {
 	CloseSession(ctx context.Context, secret string) error
 }
 
-// Links shows and decides pending link requests. Errors are those of package link.
+// Links shows and decides pending link requests. Its errors are those of package link.
 type Links interface {
 	View(ctx context.Context, userCode string) (link.Code, error)
 	Approve(ctx context.Context, userCode, accountID string) error
 	Deny(ctx context.Context, userCode string) error
-	// Throttled records that the caller in ctx was refused for too many requests.
+	// Throttled records that the client in ctx was refused for sending too many requests.
 	Throttled(ctx context.Context)
 }
 
-// isCodeGone reports whether a code is unknown, expired or used: pages must not distinguish these.
+// isCodeGone reports whether a code is unknown, expired or used. Pages must not distinguish these.
 func isCodeGone(err error) bool {
 	return isAny(err, []error{link.ErrUnknown, link.ErrExpired, link.ErrDenied, link.ErrNotPending})
 }

@@ -24,10 +24,10 @@ var assetFiles embed.FS
 // view is the data of every template; Data is specific to the page.
 type view struct {
 	Account   *Account // nil if nobody is signed in
-	CSRF      string   // for the hidden field "csrf" of every form
+	CSRF      string   // for the hidden field "csrf" in every form
 	Support   string
 	Version   string
-	Dashboard bool // whether there are pages below /account to link to
+	Dashboard bool // whether pages below /account exist
 	Data      any
 }
 
@@ -45,11 +45,11 @@ func (w *Web) render(c *call, status int, name string, data any) error {
 	}
 	c.rw.Header().Set("Content-Type", htmlType)
 	c.rw.WriteHeader(status)
-	_, _ = c.rw.Write(page) // the browser may be gone
+	_, _ = c.rw.Write(page) // the browser may have disconnected
 	return nil
 }
 
-// execute renders a page completely before anything is sent, so that a template error still becomes an error page.
+// execute renders a page completely before anything is sent, so that a template error still leads to an error page.
 func (w *Web) execute(name string, v view) ([]byte, error) {
 	parse, ok := w.templates[name]
 	if !ok {
@@ -66,11 +66,11 @@ func (w *Web) execute(name string, v view) ([]byte, error) {
 	return page.Bytes(), nil
 }
 
-// templateSet holds the pages by name. Each is parsed when it is first shown: most backends are embedded ones whose
-// pages are rarely opened, and all parsed pages would take more memory than the rest of an idle backend.
+// templateSet contains the pages by name. Each is parsed when first shown: most backends are embedded and rarely show
+// their pages, and all parsed pages would take more memory than the rest of an idle backend.
 type templateSet map[string]func() (*template.Template, error)
 
-// findTemplates combines each page with the layout and the shared parts, whose file names begin with an underscore.
+// findTemplates combines each page with the layout and the shared parts, whose file names start with an underscore.
 func findTemplates(assets assetSet) (templateSet, error) {
 	functions := template.FuncMap{"asset": assets.url, "platform": platformName}
 	files, err := fs.Glob(templateFiles, "templates/*.html")
@@ -90,17 +90,17 @@ func findTemplates(assets assetSet) (templateSet, error) {
 	return pages, nil
 }
 
-// assetSet contains the static files by name. Their URL contains a hash of the content, so browsers may cache them for
-// ever.
+// assetSet contains the static files by name. A file's URL contains a hash of its content, so browsers may cache it
+// permanently.
 type assetSet map[string]asset
 
 type asset struct {
 	name     string
 	kind     string
 	encoding string        // of what read returns: a content coding (RFC 9110), or empty
-	read     func() []byte // copies: the larger files are rarely asked for
+	read     func() []byte // returns a copy, because the larger files are rarely requested
 	unpacked func() []byte // for a client that does not accept the encoding
-	version  func() string // hashes once
+	version  func() string // hashes the content once
 }
 
 func findAssets() (assetSet, error) {
@@ -118,12 +118,12 @@ func findAssets() (assetSet, error) {
 	return set, nil
 }
 
-// embeddedFile returns the reader of a file that must exist.
+// embeddedFile returns a function that reads a file, which must exist.
 func embeddedFile(files embed.FS, name string) func() []byte {
 	return func() []byte { return must(files.ReadFile(name)) }
 }
 
-// must returns the content of a file of this build, which the tests have read.
+// must returns the content of an embedded file. The tests read all of them.
 func must(body []byte, err error) []byte {
 	if err != nil {
 		panic(err)
@@ -137,7 +137,7 @@ func (s assetSet) add(a asset) {
 	s[a.name] = a
 }
 
-// contentType does not use the machine's MIME table for the files of the pages, because it may be wrong or missing.
+// contentType does not use the machine's MIME table, because that may be wrong or missing.
 func contentType(name string) string {
 	switch path.Ext(name) {
 	case ".css":
@@ -157,7 +157,7 @@ func contentType(name string) string {
 	return "application/octet-stream"
 }
 
-// url is the template function "asset": it returns the URL of a static file.
+// url is the template function "asset". It returns the URL of a static file.
 func (s assetSet) url(name string) (string, error) {
 	a, ok := s[name]
 	if !ok {
@@ -176,7 +176,7 @@ func (w *Web) asset(rw http.ResponseWriter, r *http.Request) {
 	}
 	h := rw.Header()
 	setHeaders(h)
-	// Without the version, as if one module imports another, a browser asks each time whether its copy is current.
+	// Without the version, for example if one module imports another, the browser revalidates its copy each time.
 	h.Set("Cache-Control", "no-cache")
 	if r.URL.Query().Get("v") == a.version() {
 		h.Set("Cache-Control", "public, max-age=31536000, immutable")
@@ -193,7 +193,7 @@ func (w *Web) asset(rw http.ResponseWriter, r *http.Request) {
 	serveBytes(rw, r, a.kind, a.version(), body)
 }
 
-// serveBytes answers with a file, or 304 if the client has this version. It calls body only to send it.
+// serveBytes responds with a file, or 304 if the client has this version. It calls body only if it sends the content.
 func serveBytes(rw http.ResponseWriter, r *http.Request, contentType, version string, body func() []byte) {
 	h := rw.Header()
 	h.Set("Content-Type", contentType)
@@ -203,11 +203,11 @@ func serveBytes(rw http.ResponseWriter, r *http.Request, contentType, version st
 		return
 	}
 	if r.Method != http.MethodHead {
-		_, _ = rw.Write(body()) // the client may be gone
+		_, _ = rw.Write(body()) // the client may have disconnected
 	}
 }
 
-// hashOf returns the first n bytes of a SHA-256 sum in hexadecimal.
+// hashOf returns the first n bytes of a SHA-256 hash in hexadecimal.
 func hashOf(body []byte, n int) string {
 	sum := sha256.Sum256(body)
 	return hex.EncodeToString(sum[:n])

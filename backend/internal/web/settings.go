@@ -14,7 +14,7 @@ const (
 	lastMethod   = "Set a password or add another way to sign in first: this is the only way left."
 )
 
-// mountSettings adds the pages of additional sign-in methods, of mailed links, and of the account's settings.
+// mountSettings adds the pages for additional sign-in methods, for mailed links and for the account's settings.
 func (w *Web) mountSettings(mux *http.ServeMux) {
 	if w.Settings == nil {
 		return
@@ -82,7 +82,7 @@ type settingsPage struct {
 	Keys        passkeysPart
 	Providers   []providerRow
 	Browsers    []browserRow
-	Others      bool // whether other browsers are signed in
+	Others      bool // whether the account is signed in on other browsers
 }
 
 type passkeysPart struct {
@@ -102,19 +102,19 @@ type browserRow struct {
 	This                                 bool
 }
 
-// Current is the data of the template "current-password": the field for the current password with this id.
+// Current is the data of the template "current-password", the field with this id for the current password.
 func (p settingsPage) Current(id string) struct{ ID, Error string } {
 	return struct{ ID, Error string }{id, p.Error(id)}
 }
 
 func (w *Web) settings(c *call) error { return w.showSettings(c, settingsPage{Done: c.notice()}) }
 
-// settingsDone redirects to the settings with a notice, unless err stopped the change.
+// settingsDone redirects to the settings with a notice, unless err prevented the change.
 func (w *Web) settingsDone(c *call, err error, code string) error {
 	return c.done(err, settingsPath, code)
 }
 
-// showProblem shows the settings with a problem of the last form.
+// showProblem shows the settings with the problem of the last form.
 func (w *Web) showProblem(c *call, problem string) error {
 	return w.showSettings(c, settingsPage{formErrors: formErrors{Problem: problem}})
 }
@@ -157,7 +157,7 @@ func (w *Web) addProviders(c *call, p *settingsPage) error {
 		return err
 	}
 	offered := w.Providers.Providers()
-	for _, l := range linked { // one that the operator removed can still be unlinked
+	for _, l := range linked { // an identity of a provider that the operator removed can still be unlinked
 		if !slices.ContainsFunc(offered, func(p oidc.Provider) bool { return p.ID == l.Provider }) {
 			offered = append(offered, oidc.Provider{ID: l.Provider, Name: l.Provider + " (no longer offered)"})
 		}

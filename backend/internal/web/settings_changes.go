@@ -19,7 +19,7 @@ const (
 	mailQueueFull    = "Try again in a few minutes. Too much mail is waiting to be sent."
 )
 
-// mailProblem explains why a mail was not sent, or returns "" for other errors.
+// mailProblem explains why a mail was not sent. It returns "" for other errors.
 func mailProblem(err error) string {
 	switch {
 	case errors.Is(err, account.ErrTooManyMails):
@@ -30,7 +30,7 @@ func mailProblem(err error) string {
 	return ""
 }
 
-// passwordProblem explains why the current password was refused, or returns "" for other errors.
+// passwordProblem explains why the current password was rejected. It returns "" for other errors.
 func passwordProblem(err error) string {
 	var spent *account.TooManyGuessesError
 	switch {
@@ -42,7 +42,7 @@ func passwordProblem(err error) string {
 	return ""
 }
 
-// changeEmail sends a link to the new address. Without mail nobody could prove that they own it.
+// changeEmail sends a link to the new address. Without mail, nobody could prove that they own it.
 func (w *Web) changeEmail(c *call) error {
 	if !w.Settings.CanMail() {
 		return errNotFound
@@ -118,8 +118,8 @@ func (w *Web) changePassword(c *call) error {
 	return w.showSettings(c, p)
 }
 
-// isUnproven reports whether the request may come from somebody else who found the browser open: the account has no
-// password to enter, and the sign-in is not recent.
+// isUnproven reports whether the request may come from somebody else who found the browser unattended: the account has
+// no password to enter, and the sign-in is not recent.
 func (w *Web) isUnproven(c *call) (bool, error) {
 	owner, err := w.Settings.ByID(c.Context(), c.account.ID)
 	if err != nil || owner.HasPassword() {
@@ -128,11 +128,11 @@ func (w *Web) isUnproven(c *call) (bool, error) {
 	return w.isStale(c)
 }
 
-// freshSignIn is how recent a sign-in must be for adding a sign-in method and, if there is no password to enter, for
-// setting one, changing the address or deleting the account.
+// freshSignIn is how recent a sign-in must be to add a sign-in method. If the account has no password to enter, it
+// also applies to setting one, changing the address and deleting the account.
 const freshSignIn = 10 * time.Minute
 
-// isStale reports whether this browser signed in longer than freshSignIn ago.
+// isStale reports whether this browser's sign-in is older than freshSignIn.
 func (w *Web) isStale(c *call) (bool, error) {
 	open, err := w.Settings.Sessions(c.Context(), c.account.ID, browserSecret(c))
 	for _, s := range open {

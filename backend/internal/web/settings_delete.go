@@ -12,11 +12,11 @@ import (
 	"github.com/service-dev/service/backend/internal/audit"
 )
 
-// downloadTime is how long a browser may take to download its export.
+// downloadTime limits the time a browser may take to download its export.
 const downloadTime = 10 * time.Minute
 
-// export answers with the account's data as a file. The file is complete before its first byte is sent, so that a slow
-// reader occupies a file and not one of the few database connections.
+// export responds with the account's data as a file. The file is complete before its first byte is sent, so that a
+// slow reader ties up a file instead of one of the few database connections.
 func (w *Web) export(c *call) error {
 	file, err := openTempFile()
 	if err != nil {
@@ -37,7 +37,7 @@ func (w *Web) export(c *call) error {
 	_ = connection.SetWriteDeadline(time.Now().Add(downloadTime)) // fails only for a test's recorder
 	h := c.rw.Header()
 	h.Set("Content-Type", "application/json")
-	h.Set("Content-Length", strconv.FormatInt(size, 10)) // so that a truncated file is noticed
+	h.Set("Content-Length", strconv.FormatInt(size, 10)) // so that the browser detects a truncated file
 	h.Set("Content-Disposition", `attachment; filename="account-`+w.Now().UTC().Format("2006-01-02")+`.json"`)
 	if _, err := io.Copy(c.rw, file); err == nil {
 		_ = connection.SetWriteDeadline(time.Time{}) // the connection serves further requests
@@ -51,7 +51,7 @@ type deletePage struct {
 	Email       string
 	Typed       string
 	HasPassword bool
-	Stale       bool // there is no password to enter, and the sign-in is not recent
+	Stale       bool // whether there is no password to enter and the sign-in is not recent
 }
 
 func (w *Web) deleteForm(c *call) error {
@@ -72,7 +72,7 @@ func (w *Web) newDeletePage(c *call) (p deletePage, err error) {
 	return p, err
 }
 
-// deleteAccount deletes everything if the address was typed and the request was proven to be the account owner's.
+// deleteAccount deletes everything, provided that the address was typed and the request proven to be the owner's.
 func (w *Web) deleteAccount(c *call) error {
 	p, err := w.newDeletePage(c)
 	if err != nil {
@@ -106,7 +106,7 @@ func (w *Web) goodbye(c *call) error {
 		Title: "Your account is deleted",
 		Text: []string{
 			"The account and everything that belonged to it are gone, and you are signed out. " +
-				"Your coding agents learn it with their next call.",
+				"Your coding agents find out on their next call.",
 			"Run servicectl logout to remove what is stored about the account on your own computer.",
 		},
 		Href: "/", Label: "Go to the start page", Quiet: true,

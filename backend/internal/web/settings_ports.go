@@ -11,7 +11,7 @@ import (
 	"github.com/service-dev/service/backend/internal/passkey"
 )
 
-// Settings serves the settings of an account and mailed links. Errors are those of package account.
+// Settings serves the settings of an account and mailed links. Its errors are those of package account.
 type Settings interface {
 	Profiles
 	Browsers
@@ -21,7 +21,7 @@ type Settings interface {
 	DataRights
 }
 
-// Profiles reads an account and changes its e-mail address and password.
+// Profiles reads an account, and changes its e-mail address and password.
 type Profiles interface {
 	ByID(ctx context.Context, accountID string) (account.Account, error)
 	CheckPassword(ctx context.Context, accountID, password string) error
@@ -38,10 +38,10 @@ type Browsers interface {
 	EndOtherSessions(ctx context.Context, accountID, keep string, by audit.Actor) (int, error)
 }
 
-// SignUps completes sign-ups by a mailed link.
+// SignUps completes sign-ups with a mailed link.
 type SignUps interface {
 	RequestSignUp(ctx context.Context, email, password, next string) error
-	// FinishSignUp returns the account and the path to continue at.
+	// FinishSignUp returns the account and the path to continue to.
 	FinishSignUp(ctx context.Context, token, password string) (account.Account, string, error)
 }
 
@@ -55,7 +55,7 @@ type Mails interface {
 	ResetPassword(ctx context.Context, token, newPassword string, revoke account.Access) (account.Account, error)
 }
 
-// Identities are people's accounts at sign-in providers.
+// Identities manages people's accounts at sign-in providers.
 type Identities interface {
 	SignInWith(ctx context.Context, id account.Identity) (account.Account, error)
 	SignUpWith(ctx context.Context, id account.Identity) (account.Account, error)
@@ -70,20 +70,20 @@ type DataRights interface {
 	Delete(ctx context.Context, accountID string, by audit.Actor) error
 }
 
-// Providers are the OpenID Connect providers for signing in. Errors are those of package oidc.
+// Providers signs people in with OpenID Connect providers. Its errors are those of package oidc.
 type Providers interface {
 	Providers() []oidc.Provider
 	Begin(ctx context.Context, provider, redirectURL string) (oidc.Attempt, error)
 	Finish(ctx context.Context, a oidc.Attempt, answer url.Values) (oidc.Identity, error)
 }
 
-// Passkeys adds, lists and uses passkeys. Errors are those of package passkey.
+// Passkeys adds, lists and uses passkeys. Its errors are those of package passkey.
 type Passkeys interface {
 	PasskeySignIn
 	PasskeyManager
 }
 
-// PasskeySignIn signs in with a passkey; the browser returns sealed with its response.
+// PasskeySignIn signs in with a passkey. The browser sends sealed back with its response.
 type PasskeySignIn interface {
 	BeginLogin(ctx context.Context) (options []byte, sealed string, err error)
 	FinishLogin(ctx context.Context, sealed string, response []byte) (accountID string, err error)

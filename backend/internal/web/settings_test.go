@@ -30,7 +30,7 @@ func TestSettings_RequireSignIn(t *testing.T) {
 	for _, path := range []string{settingsPath, settingsPath + "/delete"} {
 		v.get(path).want(http.StatusSeeOther)
 		if got := v.header.Get("Location"); !strings.HasPrefix(got, "/signin?next=%2Faccount%2Fsettings") {
-			t.Errorf("%s leads to %s", path, got)
+			t.Errorf("%s redirects to %s", path, got)
 		}
 	}
 	form := v.get("/signin").tokens()
@@ -48,7 +48,7 @@ func TestSettings_RequireSignIn(t *testing.T) {
 		bare.get(path).want(http.StatusNotFound)
 	}
 	if bare.get("/signin"); strings.Contains(bare.page, "Forgot") || strings.Contains(bare.page, "passkey") {
-		t.Error("offers what this backend does not have")
+		t.Error("the page offers a method that this backend does not have")
 	}
 }
 
@@ -73,7 +73,7 @@ func TestSettings_ChangePassword(t *testing.T) {
 	}
 }
 
-// Changing to an address that has an account is answered like any other change.
+// A change to an address that has an account gets the same response as any other change.
 func TestSettings_ChangeEmailDoesNotRevealAccounts(t *testing.T) {
 	f, v := settled(t)
 	f.people["bob@example.org"] = "x"
@@ -83,7 +83,7 @@ func TestSettings_ChangeEmailDoesNotRevealAccounts(t *testing.T) {
 			adaPassword).onward().want(http.StatusOK, "a link to the new address").page)
 	}
 	if pages[0] != pages[1] {
-		t.Error("the pages differ")
+		t.Error("the responses reveal whether the address has an account")
 	}
 }
 
@@ -98,23 +98,23 @@ func TestSettings_ChangeEmail(t *testing.T) {
 		v.send(settingsPath+"/email", "email", tc.email, "password", tc.password).want(http.StatusUnprocessableEntity,
 			tc.want, `value="`+tc.email+`"`, `role="alert"`)
 		if strings.Contains(v.page, `"`+tc.password+`"`) {
-			t.Error("the password is in the page")
+			t.Error("the page contains the password")
 		}
 	}
 	v.send(settingsPath+"/email", "email", "lovelace@example.org", "password", adaPassword).onward().want(http.StatusOK,
 		"a link to the new address")
 	v.send(settingsPath+"/email/resend").onward().want(http.StatusOK, "on its way")
 	if got := strings.Join(f.mails, " "); got != "lovelace@example.org id-ada@example.org" {
-		t.Errorf("mails: %s", got)
+		t.Errorf("got the mails %s", got)
 	}
 	f.verified["id-ada@example.org"] = true
 	if v.get(settingsPath).want(http.StatusOK, ">confirmed<"); strings.Contains(v.page, "mail again") {
-		t.Error("asks to confirm what is confirmed")
+		t.Error("the page asks to confirm a confirmed address")
 	}
 	f.verified, f.mail = map[string]bool{}, false
 	if v.get(settingsPath).want(http.StatusOK, "cannot be changed here"); strings.Contains(v.page, "confirmed") ||
 		strings.Contains(v.page, "We send") {
-		t.Error("speaks of mail where none is sent")
+		t.Error("the page mentions mail although the backend sends none")
 	}
 	v.send(settingsPath+"/email", "email", "third@example.org", "password", adaPassword).want(http.StatusNotFound)
 }
@@ -134,26 +134,26 @@ func TestSettings_Browsers(t *testing.T) {
 		"Sign out all other browsers")
 	if strings.Count(v.page, "this browser") != 1 || strings.Contains(v.page, phone+`"`) &&
 		!strings.Contains(v.page, "of-"+phone) {
-		t.Error("this browser is not distinguished from the others")
+		t.Error("the page does not tell this browser from the others")
 	}
 	v.send(settingsPath + "/browsers/of-" + foreign + "/end").want(http.StatusNotFound)
 	v.get(settingsPath).send(settingsPath+"/browsers/of-"+phone+"/end").onward().want(http.StatusOK,
 		"That browser is signed out")
 	if strings.Contains(v.page, "Sign out all other") {
-		t.Error("offers to sign out browsers that are not there")
+		t.Error("the page offers to sign out other browsers although there are none")
 	}
 	if _, err := f.OpenSession(t.Context(), "id-ada@example.org", account.Visit{}); err != nil {
 		t.Fatal(err)
 	}
 	v.send(settingsPath+"/browsers/end-others").onward().want(http.StatusOK, "All other browsers are signed out")
 	if len(f.sessions) != 2 { // ada's in one browser, bob's in the other
-		t.Errorf("%d sessions are open", len(f.sessions))
+		t.Errorf("%d sessions are open, want 2", len(f.sessions))
 	}
 }
 
 func TestSettings_Passkeys(t *testing.T) {
 	f, v := settled(t)
-	// without a challenge
+	// The browser has no challenge.
 	v.send(settingsPath+"/passkeys", "name", "my laptop", "credential", "k1").want(http.StatusUnprocessableEntity,
 		"was not added")
 	v.send(settingsPath+"/passkeys/begin").want(http.StatusOK, `"challenge"`)
@@ -167,14 +167,14 @@ func TestSettings_Passkeys(t *testing.T) {
 	w.send("/signin/passkey/begin").want(http.StatusOK, `"challenge"`)
 	w.get("/signin?next=/privacy").want(http.StatusOK, "Sign in with a passkey").send("/signin/passkey?next=/privacy",
 		"credential", "nobody's").want(http.StatusUnprocessableEntity, "was not accepted")
-	w.send("/signin/passkey", "credential", "k1").want(http.StatusUnprocessableEntity) // the challenge was used already
+	w.send("/signin/passkey", "credential", "k1").want(http.StatusUnprocessableEntity) // the challenge was already used
 	w.send("/signin/passkey/begin")
 	w.get("/signin").send("/signin/passkey", "credential", "clone").want(http.StatusUnprocessableEntity,
 		"seems to be a copy")
 	w.send("/signin/passkey/begin")
 	w.get("/signin").send("/signin/passkey?next=/privacy", "credential", "k1").want(http.StatusSeeOther)
 	if got := w.header.Get("Location"); got != "/privacy" {
-		t.Errorf("went to %s", got)
+		t.Errorf("redirected to %s, want /privacy", got)
 	}
 	f.keys = append(f.keys, passkey.Passkey{ID: "k2", Name: "old"})
 	v.post(settingsPath+"/passkeys/k3/remove", form).want(http.StatusNotFound)
@@ -186,7 +186,7 @@ func TestExport_IsAFile(t *testing.T) {
 	v.send(settingsPath+"/export").want(http.StatusOK, `{"account":"id-ada@example.org"}`)
 	if got := v.header.Get("Content-Disposition"); !strings.HasPrefix(got, `attachment; filename="account-`) ||
 		v.header.Get("Content-Type") != "application/json" {
-		t.Errorf("headers %v", v.header)
+		t.Errorf("got headers %v", v.header)
 	}
 	f.exportErr = errDisk
 	v.get(settingsPath).send(settingsPath+"/export").want(http.StatusInternalServerError, "on our side")
@@ -195,11 +195,11 @@ func TestExport_IsAFile(t *testing.T) {
 	}
 }
 
-// A process that is killed while it writes or sends an export leaves nothing behind, because the file has no name by
-// then.
+// A process that is killed while it writes or sends an export leaves no file behind, because the file no longer has a
+// name.
 func TestExport_LeavesNoFile(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("there the file has a name, and the kernel deletes it with its last handle")
+		t.Skip("on Windows the file has a name, and the kernel deletes it with its last handle")
 	}
 	dir := t.TempDir()
 	t.Setenv("TMPDIR", dir)
@@ -208,12 +208,12 @@ func TestExport_LeavesNoFile(t *testing.T) {
 	f.exporting = func() {
 		looked = true
 		if left, err := filepath.Glob(filepath.Join(dir, "*")); err != nil || len(left) > 0 {
-			t.Errorf("a kill now would leave %v, %v", left, err)
+			t.Errorf("a kill now would leave the files %v, %v", left, err)
 		}
 	}
 	v.send(settingsPath+"/export").want(http.StatusOK, `{"account":"id-ada@example.org"}`)
 	if !looked {
-		t.Error("nothing was exported")
+		t.Error("the account was not exported")
 	}
 }
 
@@ -233,27 +233,27 @@ func TestExport_SlowReaderHoldsNoConnection(t *testing.T) {
 	}
 	defer res.Body.Close()
 	select {
-	case <-f.exported: // nothing of the body was read
+	case <-f.exported: // no part of the body was read
 	case <-time.After(10 * time.Second):
-		t.Error("the export still reads the account although the browser reads nothing")
+		t.Error("the export is still reading the account although the browser reads nothing")
 	}
 }
 
 func TestSettings_DeleteAccount(t *testing.T) {
 	f, v := settled(t)
 	cookie := v.client.Jar.Cookies(mustURL(v.site))
-	v.get(settingsPath+"/delete").want(http.StatusOK, "for good", "Keep my account")
+	v.get(settingsPath+"/delete").want(http.StatusOK, "permanently", "Keep my account")
 	v.send(settingsPath+"/delete", "email", "bob@example.org", "password",
 		adaPassword).want(http.StatusUnprocessableEntity, `id="email-error"`)
 	v.send(settingsPath+"/delete", "email", "ada@example.org", "password", "wrong").want(http.StatusUnprocessableEntity,
 		`id="password-error"`)
 	if f.deleted != "" {
-		t.Fatal("deleted all the same")
+		t.Fatal("the account was deleted")
 	}
 	v.send(settingsPath+"/delete", "email", " Ada@example.org", "password", adaPassword).onward().want(http.StatusOK,
 		"Your account is deleted")
 	if f.deleted != "id-ada@example.org" || strings.Contains(v.page, "Sign out") {
-		t.Errorf("deleted %q, or still signed in", f.deleted)
+		t.Errorf("deleted %q, or the browser is still signed in", f.deleted)
 	}
 	v.client.Jar.SetCookies(mustURL(v.site), cookie)
 	v.get(settingsPath).want(http.StatusSeeOther)
@@ -268,19 +268,19 @@ func TestSettings_WithoutPasswordRequireFreshSignIn(t *testing.T) {
 	v.send(settingsPath+"/password", "new", "another horse battery").want(http.StatusUnprocessableEntity, "sign in again")
 	v.send(settingsPath+"/email", "email", "thief@example.org").want(http.StatusUnprocessableEntity, "sign in again")
 	if f.people["ada@example.org"] != "" || len(f.mails) != 0 {
-		t.Fatal("an old sign-in set a password or an address")
+		t.Fatal("an old sign-in set a password or changed the address")
 	}
 	v.get(settingsPath+"/delete").want(http.StatusOK, "Sign in again to prove")
 	v.send(settingsPath+"/delete", "email", "ada@example.org").want(http.StatusUnprocessableEntity, "Sign in again to prove")
 	if f.deleted != "" {
-		t.Fatal("deleted by an old sign-in")
+		t.Fatal("an old sign-in deleted the account")
 	}
 	now = now.Add(-freshSignIn)
 	v.get(settingsPath+"/delete").send(settingsPath+"/delete", "email", "ada@example.org").onward().want(http.StatusOK,
 		"deleted")
 }
 
-// With or without a password: anything added here can sign in permanently.
+// This holds with or without a password, because a sign-in method added here works permanently.
 func TestSettings_NewSignInMethodRequiresFreshSignIn(t *testing.T) {
 	now := time.Now()
 	f, v := settled(t, func(o *Options) { o.Now = func() time.Time { return now } })
@@ -293,7 +293,7 @@ func TestSettings_NewSignInMethodRequiresFreshSignIn(t *testing.T) {
 	v.post(settingsPath+"/providers/acme/link", form).want(http.StatusUnprocessableEntity, "sign in again")
 	v.get(callback).want(http.StatusBadRequest)
 	if len(f.keys)+len(f.identities) != 0 {
-		t.Error("an old sign-in added a way in")
+		t.Error("an old sign-in added a sign-in method")
 	}
 }
 
@@ -309,6 +309,6 @@ func TestSettings_ChangesAreLimitedPerAddress(t *testing.T) {
 	}
 	v.post(settingsPath+"/delete", form).want(http.StatusTooManyRequests)
 	if v.header.Get("Retry-After") == "" {
-		t.Error("no Retry-After")
+		t.Error("Retry-After is missing")
 	}
 }

@@ -10,9 +10,9 @@ import (
 
 const (
 	verifyPath = "/verify"
-	// maxMailToken bounds the token of a mailed link in bytes.
+	// maxMailToken limits the token of a mailed link, in bytes.
 	maxMailToken = 200
-	noMailYet    = "Nothing came? Look into the spam folder, check the address, or try again in a few minutes."
+	noMailYet    = "No mail yet? Check your spam folder and the address, or try again in a few minutes."
 )
 
 type forgotPage struct {
@@ -28,7 +28,7 @@ func (w *Web) showForgot(c *call, status int, p forgotPage) error {
 	return w.render(c, status, "forgot", p)
 }
 
-// sendForgot answers the same for known and unknown addresses.
+// sendForgot gives the same response for known and unknown addresses.
 func (w *Web) sendForgot(c *call) error {
 	p := forgotPage{Email: strings.TrimSpace(c.PostFormValue("email"))}
 	if !w.Settings.CanMail() {
@@ -57,13 +57,13 @@ func (w *Web) forgotSent(c *call) error {
 	return w.showMessage(c, http.StatusOK, message{
 		Title: "Check your mail",
 		Text: []string{"If there is an account with that address, a link to choose a new password is on its way. " +
-			"It works once, and not for long.", noMailYet},
+			"It works once and expires soon.", noMailYet},
 		Href: "/signin", Label: "Back to sign in", Quiet: true,
 	})
 }
 
-// mailForm serves the page of a mailed link. It moves the link's token from the address into the flow's state and
-// redirects to the address without it, then calls show. Links without a token lead to a way to get a new one.
+// mailForm serves the page of a mailed link. It moves the link's token from the address into the flow's state,
+// redirects to the address without it, and then calls show. A link without a token leads to a way to get a new one.
 func (w *Web) mailForm(c *call, flow string, expired message, show func() error) error {
 	if token := c.URL.Query().Get("token"); token != "" && len(token) <= maxMailToken {
 		if err := w.saveFlow(c, flow, token); err != nil {
@@ -78,14 +78,14 @@ func (w *Web) mailForm(c *call, flow string, expired message, show func() error)
 	return show()
 }
 
-// The targets of expired links.
+// These are the targets of expired links.
 var (
 	askAgain    = message{Href: "/forgot", Label: "Ask for a new link"}
 	signUpAgain = message{Href: "/signup", Label: "Sign up again"}
 	toSettings  = message{Href: settingsPath, Label: "Go to your settings"}
 )
 
-// showExpired answers the same for mailed links that are unknown, used, expired or replaced by a newer one.
+// showExpired gives the same response for mailed links that are unknown, used, expired or replaced by a newer one.
 func (w *Web) showExpired(c *call, m message) error {
 	m.Title = "This link no longer works"
 	m.Text = []string{"A mailed link works once, for a short time, and only until a newer one is sent. " +
@@ -93,7 +93,8 @@ func (w *Web) showExpired(c *call, m message) error {
 	return w.showMessage(c, http.StatusNotFound, m)
 }
 
-// resetPage is the data of the template "reset". Links, Passkeys and Providers can be revoked as well.
+// resetPage is the data of the template "reset". Links, Passkeys and Providers report which kinds of access can be
+// revoked as well.
 type resetPage struct {
 	formErrors
 	Min                        int
@@ -140,7 +141,7 @@ func (w *Web) reset(c *call) error {
 }
 
 // verifyPage is the data of the template "verify". If nobody is signed in, Email is "" and the page links to the
-// sign-in, which leads back.
+// sign-in, which returns to it.
 type verifyPage struct{ Email, SignIn string }
 
 func (w *Web) verifyForm(c *call) error {
@@ -150,8 +151,8 @@ func (w *Web) verifyForm(c *call) error {
 	})
 }
 
-// verify confirms the address only if the browser is signed in to the account that requested the mail. Reading the mail
-// only proves ownership of the address: somebody else may have created the account with it.
+// verify confirms the address only if the browser is signed in to the account that requested the mail. Reading the
+// mail proves only that the address is yours: somebody else may have created the account with it.
 func (w *Web) verify(c *call) error {
 	if !c.isSignedIn() {
 		return c.redirect(verifyPath)
@@ -171,7 +172,7 @@ func (w *Web) verify(c *call) error {
 			"You are signed in as " + c.account.Email + ", and another account asked for this mail. Nothing was changed.",
 		}
 	case errors.Is(err, account.ErrEmailTaken):
-		m.Title = "This address has an account by now"
+		m.Title = "This address now has an account"
 		m.Text = []string{"Somebody created an account with it in the meantime. Your own account keeps its old address."}
 	case errors.Is(err, account.ErrSuspended):
 		m = suspendedMessage()

@@ -2,13 +2,13 @@ package web
 
 import "github.com/service-dev/service/backend/internal/limit"
 
-// Attempts per minute and address.
+// Attempts per minute and network address.
 const (
 	mailsPerMinute   = 6  // requests that send mail
 	changesPerMinute = 30 // requests that change an account or require its password
 )
 
-// rateLimits are the limits of the sign-in and settings pages.
+// rateLimits limits attempts on the sign-in and settings pages.
 type rateLimits struct{ mails, changes *limit.Limiter }
 
 func newRateLimits(o Options) rateLimits {

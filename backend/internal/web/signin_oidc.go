@@ -10,14 +10,14 @@ import (
 	"github.com/service-dev/service/backend/internal/oidc"
 )
 
-// providerAttempt contains what the callback of a provider needs.
+// providerAttempt contains the state that a provider's callback needs.
 type providerAttempt struct {
 	Attempt oidc.Attempt `json:"a"`
 	Next    string       `json:"n"`
-	Link    string       `json:"l,omitempty"` // account to link the identity to; "" to sign in
+	Link    string       `json:"l,omitempty"` // the account to link the identity to; "" to sign in
 }
 
-// newIdentity is an identity without an account yet.
+// newIdentity is an identity that has no account yet.
 type newIdentity struct {
 	Identity account.Identity `json:"i"`
 	Next     string           `json:"n"`
@@ -27,7 +27,8 @@ func (w *Web) signInWithProvider(c *call) error {
 	return w.leaveForProvider(c, providerAttempt{Next: nextOf(c)}, withNext("/signin", nextOf(c)))
 }
 
-// linkProvider requires a recent sign-in: somebody who finds a browser open must not be able to keep the account.
+// linkProvider requires a recent sign-in, so that somebody who finds a browser unattended cannot gain permanent
+// access.
 func (w *Web) linkProvider(c *call) error {
 	stale, err := w.isStale(c)
 	if err != nil {
@@ -40,8 +41,8 @@ func (w *Web) linkProvider(c *call) error {
 }
 
 // leaveForProvider sends the browser to a provider through an intermediate page that redirects by itself. A direct
-// redirect would be part of the form's submission, which the policy restricts to this site (form-action), as would
-// every redirect of the provider; with the page, the policy need not list the providers' hosts.
+// redirect, and every redirect by the provider, would be part of the form's submission, which the policy restricts to
+// this site (form-action). With the page, the policy does not have to list the providers' hosts.
 func (w *Web) leaveForProvider(c *call, state providerAttempt, back string) error {
 	id := c.PathValue("provider")
 	attempt, err := w.Providers.Begin(c.Context(), id, w.origin(c)+"/signin/oidc/"+url.PathEscape(id)+"/callback")
@@ -73,7 +74,7 @@ func (w *Web) origin(c *call) string {
 	return "http://" + c.Host
 }
 
-// providerCallback signs in or links by GET. It acts only on the answer to an attempt that this browser session
+// providerCallback signs in or links on a GET. It acts only on the response to an attempt that this browser session
 // started, as the state in its signed cookie proves.
 func (w *Web) providerCallback(c *call) error {
 	var state providerAttempt
@@ -122,7 +123,7 @@ func (w *Web) linkIdentity(c *call, accountID string, id account.Identity) error
 	return w.settingsDone(c, nil, "linked")
 }
 
-// welcome asks for consent before anything about a new identity is stored.
+// welcome asks for consent before it stores anything about a new identity.
 func (w *Web) welcome(c *call) error { return w.showWelcome(c, formErrors{}) }
 
 type welcomePage struct {
@@ -161,7 +162,7 @@ func (w *Web) acceptWelcome(c *call) error {
 	return w.enter(c, owner, who.Next, account.ByOIDC+who.Identity.Provider)
 }
 
-// showProviderError explains what went wrong at a provider, and how to continue.
+// showProviderError explains what went wrong at a provider and how to continue.
 func (w *Web) showProviderError(c *call, err error, provider, back string) error {
 	name := w.providerName(provider)
 	m := message{Href: back, Label: "Go back and try again"}
@@ -183,7 +184,7 @@ func (w *Web) showProviderError(c *call, err error, provider, back string) error
 		m.Text = []string{"Confirm your e-mail address at " + name + " first. " +
 			"Or create an account with a password and link " + name + " in its settings."}
 	case errors.Is(err, account.ErrUnverifiedAccount), errors.Is(err, account.ErrEmailTaken):
-		m.Title = "There is an account with this address already"
+		m.Title = "This address already has an account"
 		m.Text = []string{
 			"Sign in with its password and link " + name + " in the settings. " +
 				"If you do not know the password, choose a new one first.",

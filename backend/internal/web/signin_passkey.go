@@ -13,8 +13,8 @@ const (
 	badPasskey    = "This passkey was not accepted. Try again, or sign in another way."
 	copiedPasskey = "Sign in another way and remove this passkey in your settings. " +
 		"It was refused, because it seems to be a copy."
-	tooManyPasskeys = "Remove a passkey first: the account has as many as it may have."
-	// maxPasskeyName bounds a passkey's name in characters.
+	tooManyPasskeys = "Remove a passkey first: the account has the maximum number."
+	// maxPasskeyName limits a passkey's name, in characters.
 	maxPasskeyName = 60
 )
 
@@ -27,7 +27,7 @@ func (w *Web) beginPasskey(c *call) error {
 	return w.sendChallenge(c, options, sealed)
 }
 
-// sendChallenge sends options to the script and stores in this browser what is needed to check the response.
+// sendChallenge sends options to the script, and stores in this browser the state for checking the response.
 func (w *Web) sendChallenge(c *call, options []byte, sealed string) error {
 	if err := w.saveFlow(c, flowPasskey, sealed); err != nil {
 		return err
@@ -39,10 +39,10 @@ func (w *Web) sendChallenge(c *call, options []byte, sealed string) error {
 func (c *call) sendJSON(status int, body []byte) {
 	c.rw.Header().Set("Content-Type", "application/json")
 	c.rw.WriteHeader(status)
-	_, _ = c.rw.Write(body) // the browser may be gone
+	_, _ = c.rw.Write(body) // the browser may have disconnected
 }
 
-// takeChallenge returns what sendChallenge stored, once.
+// takeChallenge returns the state stored by sendChallenge and removes it.
 func (w *Web) takeChallenge(c *call) (sealed string) {
 	w.loadFlow(c, flowPasskey, &sealed)
 	w.endFlow(c, flowPasskey)
@@ -73,8 +73,8 @@ func (w *Web) signInWithPasskey(c *call) error {
 	return w.showForm(c, http.StatusUnprocessableEntity, f)
 }
 
-// beginNewPasskey sends a challenge only soon after a sign-in, and addPasskey accepts no response without one: somebody
-// who finds a browser open must not be able to take over the account.
+// beginNewPasskey sends a challenge only soon after a sign-in, and addPasskey accepts no response without a challenge.
+// So somebody who finds a browser unattended cannot take over the account.
 func (w *Web) beginNewPasskey(c *call) error {
 	stale, err := w.isStale(c)
 	if err != nil {
@@ -93,7 +93,7 @@ func (w *Web) beginNewPasskey(c *call) error {
 	return w.sendChallenge(c, options, sealed)
 }
 
-// refusePasskey makes the script show one of our sentences, which need no escaping.
+// refusePasskey makes the script show one of our texts, which need no escaping.
 func refusePasskey(c *call, sentence string) error {
 	c.sendJSON(http.StatusConflict, []byte(`{"message":"`+sentence+`"}`))
 	return nil

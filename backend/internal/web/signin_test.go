@@ -23,10 +23,10 @@ func atProvider(t *testing.T, next string) (*fakeSettings, *visitor) {
 		"Forgot your password")
 	v.send(withNext(acme, next)).want(http.StatusOK, `href="`+fakeProviderSite, "Continue to Acme")
 	if got := v.header.Get("Refresh"); !strings.HasPrefix(got, "0; url="+fakeProviderSite+"/authorize?state=st4te") {
-		t.Fatalf("Refresh: %s", got)
+		t.Fatalf("the Refresh header is %s", got)
 	}
 	if !strings.Contains(v.header.Get("Content-Security-Policy"), "form-action 'self';") {
-		t.Error("the policy was widened")
+		t.Error("the policy allows other form targets")
 	}
 	return f, v
 }
@@ -34,20 +34,20 @@ func atProvider(t *testing.T, next string) (*fakeSettings, *visitor) {
 func TestProvider_NewIdentityIsAskedForConsent(t *testing.T) {
 	f, v := atProvider(t, "/privacy")
 	v.get(callback).onward().want(http.StatusOK, "Create an account with Acme", "ada@example.org", "Nothing is stored so far")
-	v.get("/signin/welcome").want(http.StatusOK) // reloading shows the question again
+	v.get("/signin/welcome").want(http.StatusOK) // a reload shows the question again
 	if len(f.people)+len(f.identities)+f.writes != 0 {
-		t.Fatal("something was stored before the agreement")
+		t.Fatal("something was stored before the consent")
 	}
 	v.send("/signin/welcome").want(http.StatusUnprocessableEntity, `id="accept-error"`, `href="#accept"`)
 	v.send("/signin/welcome", "accept", "yes").want(http.StatusSeeOther)
 	if got := v.header.Get("Location"); got != "/privacy" || len(f.identities["id-ada@example.org"]) != 1 {
-		t.Errorf("went to %s with %v", got, f.identities)
+		t.Errorf("redirected to %s with %v", got, f.identities)
 	}
 	v.get("/").want(http.StatusOK, "ada@example.org")
-	v.get("/signin/welcome").want(http.StatusSeeOther) // finished
+	v.get("/signin/welcome").want(http.StatusSeeOther) // the flow is finished
 	for _, visit := range f.visits {
 		if visit.Method != "oidc:acme" {
-			t.Errorf("opened %+v", visit)
+			t.Errorf("opened the session with %+v", visit)
 		}
 	}
 }
@@ -57,7 +57,7 @@ func TestProvider_KnownIdentityReturnsToTheCode(t *testing.T) {
 	f.people["ada@example.org"] = ""
 	f.identities["id-ada@example.org"] = []account.LinkedIdentity{{Provider: "acme", Subject: "s1"}}
 	v.get(callback).onward().want(http.StatusOK, code, "Approve")
-	v.get(callback).want(http.StatusBadRequest, "took too long") // an answer is accepted once
+	v.get(callback).want(http.StatusBadRequest, "took too long") // a response is accepted only once
 }
 
 func TestProvider_UnrequestedAnswersAreRefused(t *testing.T) {
@@ -92,7 +92,7 @@ func TestProvider_ErrorsAreExplained(t *testing.T) {
 		f.refusal, f.signInErr = tc.err, tc.signIn
 		v.get(callback).want(tc.status, tc.want)
 		if strings.Contains(v.page, "c0de") || strings.Contains(v.page, "disk") || f.opened != 0 {
-			t.Errorf("%v: the page discloses too much, or somebody was signed in", tc)
+			t.Errorf("%v: the page reveals details, or somebody was signed in", tc)
 		}
 	}
 }
@@ -125,9 +125,9 @@ func TestProvider_LinkOnlyForTheAccountThatAsked(t *testing.T) {
 	f.identity = oidc.Identity{Provider: "acme", Subject: "s1"}
 	v.send(settingsPath + "/providers/acme/link")
 	v.get(settingsPath).send("/signout").onward()
-	v.get(callback).want(http.StatusBadRequest) // the attempt belonged to the signed-in browser
+	v.get(callback).want(http.StatusBadRequest) // the attempt belonged to the signed-in browser session
 	if len(f.identities) != 0 {
-		t.Error("linked for somebody who is gone")
+		t.Error("an identity was linked for somebody who has signed out")
 	}
 }
 
@@ -142,11 +142,11 @@ func TestForgotPassword(t *testing.T) {
 		pages[v.page] = true
 	}
 	if len(pages) != 1 || len(f.mails) != 2 {
-		t.Error("known and unknown addresses are told apart")
+		t.Error("the responses distinguish known from unknown addresses")
 	}
 	form := v.get("/forgot").tokens()
 	form.Set("email", "ada@example.org")
-	for range mailsPerMinute - 3 { // three were sent above
+	for range mailsPerMinute - 3 { // three mails were sent above
 		v.post("/forgot", form).want(http.StatusSeeOther)
 	}
 	v.get("/forgot").send("/forgot", "email", "ada@example.org").want(http.StatusTooManyRequests, "Too many attempts",
@@ -155,7 +155,7 @@ func TestForgotPassword(t *testing.T) {
 	f.mail = false
 	v.get("/forgot").want(http.StatusOK, "sends no mail", "help@example.com")
 	if strings.Contains(v.page, "<input id") {
-		t.Error("asks for an address without being able to mail")
+		t.Error("the page asks for an address although the backend sends no mail")
 	}
 }
 
@@ -166,25 +166,25 @@ func TestResetPassword(t *testing.T) {
 	site := newSite(t, f.fakeAccounts, f.all)
 	v := visit(t, site).get("/reset?token=sml_t0ken")
 	if got := v.header.Get("Location"); got != "/reset" || v.header.Get("Referrer-Policy") != "no-referrer" {
-		t.Errorf("the token stays in the address: %s", got)
+		t.Errorf("the token stays in the address, or is sent as referrer: %s", got)
 	}
 	v.onward().want(http.StatusOK, "Choose a new password")
 	if strings.Contains(v.page, "sml_") || f.people["ada@example.org"] != adaPassword {
-		t.Error("the page carries the token, or looking changed something")
+		t.Error("the page contains the token, or opening it changed something")
 	}
 	v.want(http.StatusOK, "Revoke all linked agents", "Remove all passkeys", "Unlink all sign-in providers")
 	if strings.Contains(v.page, " checked") {
-		t.Error("something is to be revoked unasked")
+		t.Error("a box for revoking access is checked by default")
 	}
 	v.send("/reset", "password", "short", "passkeys", "yes").want(http.StatusUnprocessableEntity, `id="password-error"`,
 		`id="passkeys" name="passkeys" type="checkbox" value="yes" checked`)
 	if strings.Count(v.page, " checked") != 1 {
-		t.Error("another box is ticked than was")
+		t.Error("the checked boxes differ from the person's choice")
 	}
 	v.send("/reset", "password", "a new long password", "links", "yes", "providers", "yes").onward().want(http.StatusOK,
 		"signed in with it", "ada@example.org")
 	if f.people["ada@example.org"] != "a new long password" {
-		t.Error("not changed")
+		t.Error("the password was not changed")
 	}
 	if f.revoked != (account.Access{Links: true, Identities: true}) {
 		t.Errorf("revoked %+v", f.revoked)
@@ -204,13 +204,13 @@ func TestVerifyEmail(t *testing.T) {
 	f.tokens["sml_one"], f.tokens["sml_two"] = "id-ada@example.org", "id-ada@example.org"
 	v.get("/verify?token=sml_one").onward().want(http.StatusOK, "Confirm the address")
 	if len(f.verified) != 0 || strings.Contains(v.page, "sml_") {
-		t.Fatal("a look confirmed the address, or the page carries the token")
+		t.Fatal("opening the link confirmed the address, or the page contains the token")
 	}
 	v.send("/verify").onward().want(http.StatusOK, "the address is confirmed", ">confirmed<")
 	v.get("/verify?token=sml_one").onward().send("/verify").want(http.StatusNotFound, "no longer works")
 }
 
-// If somebody created an account with another person's address, that person's click must not confirm it.
+// If somebody created an account with another person's address, that person's click must not confirm the address.
 func TestVerifyEmail_OnlyForTheSignedInAccount(t *testing.T) {
 	f, v := settled(t)
 	f.people["bob@example.org"] = adaPassword
@@ -218,26 +218,26 @@ func TestVerifyEmail_OnlyForTheSignedInAccount(t *testing.T) {
 	v.get("/verify?token=sml_bob").onward().want(http.StatusOK, "signed in as <strong>ada@example.org")
 	v.send("/verify").want(http.StatusUnprocessableEntity, "another account", "ada@example.org")
 	if strings.Contains(v.page, "bob@") || strings.Contains(v.page, "sml_") {
-		t.Error("the refusal discloses the link or its owner")
+		t.Error("the refusal reveals the link or its owner")
 	}
 	w := another(v).get("/verify?token=sml_bob").onward().want(http.StatusOK, "Sign in to confirm",
 		`href="/signin?next=%2Fverify"`, `href="/forgot"`)
 	form := w.get("/signin?next=/verify").tokens()
 	w.post("/verify", form).onward().want(http.StatusOK, "Sign in to confirm")
 	if len(f.verified) != 0 {
-		t.Fatal("confirmed by somebody who is not signed in to the account")
+		t.Fatal("the address was confirmed without a sign-in to its account")
 	}
 	w.get("/signin?next=/verify").send("/signin?next=/verify", "email", "bob@example.org", "password",
 		adaPassword).onward().
 		want(http.StatusOK, "signed in as <strong>bob@example.org") // the link is remembered during the sign-in
 	w.send("/verify").onward().want(http.StatusOK, "the address is confirmed")
 	if !f.verified["id-bob@example.org"] {
-		t.Error("not confirmed")
+		t.Error("the address was not confirmed")
 	}
 }
 
-// If the backend sends mail, a sign-up is answered the same for every address. The mailed link and the chosen password
-// finish it.
+// If the backend sends mail, a sign-up gets the same response for every address. The mailed link and the chosen
+// password complete the sign-up.
 func TestSignUpByMail_DoesNotRevealAccounts(t *testing.T) {
 	f := newFakeSettings()
 	f.people["bob@example.org"] = "bob's own password"
@@ -253,26 +253,26 @@ func TestSignUpByMail_DoesNotRevealAccounts(t *testing.T) {
 	unknown, known := ask("ada@example.org"), ask("bob@example.org")
 	if known.status != unknown.status || known.header.Get("Location") != unknown.header.Get("Location") ||
 		known.header.Get("Set-Cookie") != unknown.header.Get("Set-Cookie") {
-		t.Errorf("%d to %s, %d to %s", known.status, known.header.Get("Location"), unknown.status,
+		t.Errorf("responses differ: %d to %s, and %d to %s", known.status, known.header.Get("Location"), unknown.status,
 			unknown.header.Get("Location"))
 	}
 	known.onward().want(http.StatusOK, "Check your mail", "Back to the code")
 	if unknown.onward(); unknown.page != known.page {
-		t.Error("the pages differ")
+		t.Error("the pages for a known and an unknown address differ")
 	}
 	if len(f.people) != 1 || len(f.mails) != 2 {
-		t.Errorf("accounts %v, mails %v", f.people, f.mails)
+		t.Errorf("got accounts %v, mails %v", f.people, f.mails)
 	}
 
 	ask("ada@example.org")
-	v := visit(t, site).get("/signup/confirm?token=sml_signup") // also in another browser
+	v := visit(t, site).get("/signup/confirm?token=sml_signup") // in another browser
 	v.onward().want(http.StatusOK, "Finish signing up")
 	if strings.Contains(v.page, "sml_") {
-		t.Error("the page carries the token")
+		t.Error("the page contains the token")
 	}
 	v.send("/signup/confirm", "password", "somebody else's").want(http.StatusUnprocessableEntity, `id="password-error"`)
 	if f.people["ada@example.org"] != "" {
-		t.Fatal("an account was made without its password")
+		t.Fatal("an account was created without its password")
 	}
 	v.send("/signup/confirm", "password", adaPassword).onward().want(http.StatusOK, "Approve", "ada@example.org")
 	late := visit(t, site).get("/signup/confirm?token=sml_signup").onward()
@@ -295,13 +295,13 @@ func TestSignIn_RecordsMethodAndAddress(t *testing.T) {
 	f, v := settled(t)
 	for _, visit := range f.visits {
 		if visit.Method != account.ByPassword || visit.IP == "" || !strings.HasPrefix(visit.UserAgent, "Go-http-client") {
-			t.Errorf("visit %+v", visit)
+			t.Errorf("got visit %+v", visit)
 		}
 	}
 	v.get(settingsPath).want(http.StatusOK, "with the password")
 }
 
-// If the password is changed while somebody signs in with the old one, that sign-in ends with all others.
+// If the password changes while somebody signs in with the old one, that sign-in fails.
 func TestSignIn_PasswordChangedMeanwhile(t *testing.T) {
 	f := newFake(code)
 	v := visit(t, newSite(t, f))
@@ -312,7 +312,7 @@ func TestSignIn_PasswordChangedMeanwhile(t *testing.T) {
 	fields.Set("email", "ada@example.com")
 	fields.Set("password", f.people["ada@example.com"])
 	if v.post("/signin", fields).want(http.StatusSeeOther); v.header.Get("Location") != "/signin" {
-		t.Errorf("redirected to %q", v.header.Get("Location"))
+		t.Errorf("redirected to %q, want /signin", v.header.Get("Location"))
 	}
 	v.get("/signin").want(http.StatusOK, "Password")
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/service-dev/service/backend/internal/account"
 )
 
-// If the backend sends mail, a mailed link completes the sign-up. The page answers the same for an address that has an
-// account, and the mail informs its owner.
+// If the backend sends mail, a mailed link completes the sign-up. The page gives the same response for an address that
+// has an account, and the mail informs the owner.
 
 func (w *Web) requestSignUp(c *call, f accountForm, password string) error {
 	err := w.Settings.RequestSignUp(c.Context(), f.Email, password, f.Next)
@@ -64,7 +64,7 @@ func (w *Web) confirmSignUp(c *call) error {
 	case errors.Is(err, account.ErrEmailTaken):
 		w.endFlow(c, flowSignUp)
 		return w.showMessage(c, http.StatusUnprocessableEntity, message{
-			Title: "This address has an account by now",
+			Title: "This address now has an account",
 			Text:  []string{"Sign in to it, or ask for a new password there. It was created in the meantime."},
 			Href:  "/signin", Label: "Sign in",
 		})

@@ -16,11 +16,11 @@ import (
 
 // Simulators finds the sessions of simulator pages and serves their WebSockets.
 type Simulators interface {
-	// Get returns sessions.ErrNotFound also for another account's session.
+	// Get returns sessions.ErrNotFound for another account's session as well.
 	Get(ctx context.Context, accountID, id string) (sessions.Session, error)
 	// AppEndpoint returns the URL that apps of this session connect to.
 	AppEndpoint(id string) string
-	// ServePage upgrades the request to the WebSocket of a page and serves it until stillSignedIn returns false. It checks
+	// ServePage upgrades the request to the page's WebSocket and serves it until stillSignedIn returns false. It checks
 	// the origin itself.
 	ServePage(rw http.ResponseWriter, r *http.Request, id string, stillSignedIn func(context.Context) bool)
 }
@@ -48,7 +48,7 @@ func (w *Web) mountSimulator(mux *http.ServeMux) {
 	mux.Handle("GET /s/{id}/live", w.page(w.simulatorLive))
 }
 
-// simulator shows the page of a session to its owner; visitors sign in first.
+// simulator shows the page of a session to its owner. Visitors sign in first.
 func (w *Web) simulator(c *call) error {
 	if !c.isSignedIn() {
 		return c.redirect("/signin?next=" + url.QueryEscape(c.URL.Path))
@@ -77,7 +77,7 @@ func (w *Web) simulator(c *call) error {
 	})
 }
 
-// simulatorLive serves the page's WebSocket. It is a GET, but has no effect before the origin was checked.
+// simulatorLive serves the page's WebSocket. Although it is a GET, it has no effect before the origin was checked.
 func (w *Web) simulatorLive(c *call) error {
 	if !c.isSignedIn() {
 		http.Error(c.rw, "sign in first", http.StatusUnauthorized)
@@ -91,8 +91,8 @@ func (w *Web) simulatorLive(c *call) error {
 	return nil
 }
 
-// stillSignedIn returns a function that reports whether the browser session still exists. A failure to read it signs
-// nobody out.
+// stillSignedIn returns a function that reports whether the browser session still exists. If the function cannot read
+// it, the person stays signed in.
 func (w *Web) stillSignedIn(c *call) func(context.Context) bool {
 	secret := browserSecret(c)
 	return func(ctx context.Context) bool {

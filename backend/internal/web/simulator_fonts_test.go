@@ -9,14 +9,14 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// The page fetches a font when a text needs it, before it handles the frame, and no other.
+// The page fetches a font when a text first needs it, before it handles the frame. It fetches no other fonts.
 func TestSimulatorPage_FetchesTheFontsOfATextOnly(t *testing.T) {
 	s := newPageTest(t, "rayban_display")
 	s.showMenu()
 	fetched := `performance.getEntriesByType("resource").map((e) => e.name).filter((n) => n.includes(".ttf"))` +
 		`.map((n) => n.replace(/.*\/(.*)\.ttf\?v=.*/, "$1")).sort().join(" ")`
 	if got := eval[string](s, fetched); got != "" {
-		t.Errorf("a Latin page has fetched %s", got)
+		t.Errorf("a page with Latin text has fetched %s", got)
 	}
 	show := func(text string) glasses.Result {
 		payload := `{"tree":{"type":"text","text":"` + text + `"}}`
@@ -29,16 +29,16 @@ func TestSimulatorPage_FetchesTheFontsOfATextOnly(t *testing.T) {
 	}
 	for _, text := range []string{"你好，世界", "مرحبا بالعالم"} {
 		if r := show(text); !r.OK || len(r.Findings) > 0 {
-			t.Errorf("%s: %+v", text, r)
+			t.Errorf("text %s: got %+v", text, r)
 		}
 	}
 	if got := eval[string](s, fetched); got != "arabic-400 chinese-simplified-400" {
-		t.Errorf("fetched %s", got)
+		t.Errorf("fetched the fonts %s", got)
 	}
 	s.picture("arabic")
 	s.do(chromedp.Evaluate[chromedp.Void](`window.fetch = () => Promise.reject(new Error("offline"))`))
 	if r := show("ไทย"); !r.OK || len(r.Findings) != 1 || r.Findings[0].Kind != glasses.FindingMissingGlyph {
-		t.Errorf("offline: %+v", r)
+		t.Errorf("offline: got %+v, want a missing glyph", r)
 	}
 	s.see(`document.querySelector("#notice").innerText.includes("thai-400")`)
 }

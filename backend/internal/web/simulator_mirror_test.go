@@ -31,8 +31,8 @@ func TestSimulatorPage_Mirror(t *testing.T) {
 	}
 }
 
-// A page that only observed when its session ended offers no action that is impossible, and no longer names a page that
-// acts as the glasses.
+// A page that only observed when its session ended offers no impossible action. It also no longer names the page that
+// acted as the glasses.
 func TestSimulatorPage_MirrorWhenSessionEnds(t *testing.T) {
 	s := newPageTest(t, "rayban_display")
 	s.send(glasses.TypeRole, "", glasses.Role{Active: false})

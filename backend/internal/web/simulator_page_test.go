@@ -31,12 +31,12 @@ const menu = `{"tree":{"type":"column","gap":12,"padding":24,"children":[
 func (s *pageTest) showMenu() {
 	s.t.Helper()
 	if r := s.result(s.command(glasses.TypeDisplayShow, json.RawMessage(menu))); !r.OK {
-		s.t.Fatalf("display.show: %+v", r.Error)
+		s.t.Fatalf("display.show failed: %+v", r.Error)
 	}
 	s.see(`document.querySelector("#display").innerText.includes("Ridge walk")`)
 }
 
-// pixels returns the canvas before scaling, as the person sees it.
+// pixels returns the canvas before scaling.
 func (s *pageTest) pixels() []byte {
 	s.t.Helper()
 	text := eval[string](s,
@@ -49,18 +49,18 @@ func (s *pageTest) pixels() []byte {
 	return data
 }
 
-// wantPixels compares the canvas with the renderer run natively.
+// wantPixels compares the canvas with the output of the same renderer, run natively.
 func (s *pageTest) wantPixels(model string, v glasses.View) {
 	s.t.Helper()
 	m, _ := glasses.Model(model)
 	want := render.Draw(m, render.Clamp(m, v)).Pix
 	var got []byte
-	for range 50 { // the picture is drawn with the next frame of the screen
+	for range 50 { // the picture is drawn in the next animation frame
 		if got = s.pixels(); bytes.Equal(got, want) {
 			return
 		}
 	}
-	s.t.Errorf("%s: the canvas is not what the renderer draws (%d bytes, want %d)", model, len(got), len(want))
+	s.t.Errorf("%s: the canvas differs from the renderer's output (%d bytes, want %d)", model, len(got), len(want))
 }
 
 func treeOf(t *testing.T, show string) *glasses.Node {
@@ -77,27 +77,27 @@ func TestSimulatorPage_ShowsWhatTheRendererDraws(t *testing.T) {
 	s.showMenu()
 	s.wantPixels("rayban_display", glasses.View{Tree: treeOf(t, menu)})
 	s.picture("menu")
-	t.Logf("drawing 600x600 takes the page %.1f ms", eval[float64](s,
+	t.Logf("the page takes %.1f ms to draw 600x600 pixels", eval[float64](s,
 		`(() => { const begin = performance.now(); for (let i = 0; i < 20; i++) glasses.picture(); return (performance.now() - begin) / 20; })()`))
 
 	s.do(chromedp.Focus("#panel"), chromedp.KeyEvent(kb.ArrowDown)) // arrow down
 	if p := string(s.next(glasses.TypeInput, "").Payload); !strings.Contains(p, `"navigate"`) ||
 		!strings.Contains(p, `"lake"`) {
-		t.Errorf("arrow down: %s", p)
+		t.Errorf("arrow down sent %s", p)
 	}
 	s.wantPixels("rayban_display", glasses.View{Tree: treeOf(t, menu), Focus: 1})
 	s.see(`document.querySelector("#focus").textContent === "Focus: Round the lake"`)
 	for key, want := range map[string]string{"\r": `"select"`, "\u001b": `"back"`, " ": `"tap"`} {
 		s.do(chromedp.KeyEvent(key))
 		if p := string(s.next(glasses.TypeInput, "").Payload); !strings.Contains(p, want) {
-			t.Errorf("key %q: %s", key, p)
+			t.Errorf("key %q sent %s", key, p)
 		}
 	}
 	s.do(chromedp.Click("#panel"))
 	var in glasses.Input
 	if err := json.Unmarshal(s.next(glasses.TypeInput, "").Payload, &in); err != nil || in.Kind != glasses.InputTap ||
 		in.X < 290 || in.X > 310 {
-		t.Errorf("tap in the middle: %+v, %v", in, err)
+		t.Errorf("a tap in the middle sent %+v, %v", in, err)
 	}
 
 	for _, m := range glasses.Models() {
@@ -109,7 +109,7 @@ func TestSimulatorPage_ShowsWhatTheRendererDraws(t *testing.T) {
 		var change glasses.DeviceChange
 		if err := json.Unmarshal(s.next(glasses.TypeDevice, "").Payload, &change); err != nil ||
 			change.DeviceModel.ID != m.ID {
-			t.Errorf("device: %+v, %v", change, err)
+			t.Errorf("the device frame has %+v, %v", change, err)
 		}
 		s.see(`document.querySelector("#model-name").textContent === "` + m.Name + `"`)
 		if m.Panel != nil {
@@ -137,18 +137,18 @@ func TestSimulatorPage_KeepsStateOverReload(t *testing.T) {
 	r := s.result("ctl-1")
 	if r.State == nil || r.State.Hinge != glasses.HingeFolded || r.View.Focus != 1 {
 		t.Log(r.View, r.State)
-		t.Errorf("after the reload: %+v", r)
+		t.Errorf("after the reload: got %+v", r)
 	}
 	if r := s.result(s.command(glasses.TypeDisplayShow, json.RawMessage(menu))); r.Error == nil ||
 		r.Error.Code != glasses.CodeHingeClosed {
-		t.Errorf("folded glasses answered %+v", r)
+		t.Errorf("folded glasses answered %+v, want hinge_closed", r)
 	}
 }
 
 func TestSimulatorPage_TakesPictures(t *testing.T) {
 	s := newPageTest(t, "rayban_display", fakeCamera...)
 	if state := s.text("#camera-state"); state != "Off" {
-		t.Errorf("before any app asked the camera is %q", state)
+		t.Errorf("before any app used the camera its state is %q, want Off", state)
 	}
 	id := s.command(glasses.TypeCameraPhoto, glasses.Photo{Width: 320})
 	r := s.result(id)
@@ -158,10 +158,10 @@ func TestSimulatorPage_TakesPictures(t *testing.T) {
 	media := s.next(glasses.TypeMedia, id)
 	img, err := jpeg.Decode(bytes.NewReader(media.body))
 	if err != nil || img.Bounds().Dx() != 320 || r.Media.Bytes != len(media.body) {
-		t.Errorf("photo: %v, %+v", err, r.Media)
+		t.Errorf("photo: got %v, %+v", err, r.Media)
 	}
 	if state := s.text("#camera-state"); state != "Live" {
-		t.Errorf("while taking pictures the camera is %q", state)
+		t.Errorf("while it takes pictures the camera's state is %q, want Live", state)
 	}
 	s.picture("camera")
 	m, _ := glasses.Model("brilliant_halo")
@@ -170,14 +170,14 @@ func TestSimulatorPage_TakesPictures(t *testing.T) {
 	s.see(`!document.querySelector("#covered").hidden`)
 	if r := s.result(s.command(glasses.TypeCameraPhoto, struct{}{})); !r.OK || r.Media.Width != 256 ||
 		r.Media.Height != 256 {
-		t.Errorf("with an agent's picture before the camera: %+v", r)
+		t.Errorf("with a picture set by an agent: got %+v", r)
 	}
 	s.send(glasses.SimCamera, "ctl-2", struct{}{})
 	s.result("ctl-2")
 	s.see(`document.querySelector("#covered").hidden`)
 	clip := s.command(glasses.TypeCameraVideo, glasses.Video{DurationMs: 600, FPS: 10, Width: 160})
 	if r := s.result(clip); !r.OK || r.Media.MIME != "video/x-motion-jpeg" || r.Media.DurationMs != 600 {
-		t.Errorf("clip: %+v", r)
+		t.Errorf("clip: got %+v", r)
 	}
 	if body := s.next(glasses.TypeMedia, clip).body; bytes.Count(body, []byte{0xff, 0xd8, 0xff}) != 6 {
 		t.Errorf("the clip has %d frames, want 6", bytes.Count(body, []byte{0xff, 0xd8, 0xff}))
@@ -205,7 +205,7 @@ func TestSimulatorPage_Hears(t *testing.T) {
 		loud = loud || len(bytes.Trim(chunk.body, "\x00")) > 0
 	}
 	if !loud {
-		t.Error("two seconds of the beeping fake microphone are silent")
+		t.Error("two seconds of the fake microphone's beeps are silent")
 	}
 	s.result(s.command(glasses.TypeAudioStop, struct{}{}))
 	s.see(`document.querySelector("#microphone-state").textContent === "Off"`)
@@ -219,43 +219,43 @@ func TestSimulatorPage_Hears(t *testing.T) {
 	s.do(chromedp.Click("#phrases button"))
 	if p := string(s.next(glasses.TypeTranscript, "").Payload); !strings.Contains(p, `"next page"`) ||
 		!strings.Contains(p, `"final":true`) {
-		t.Errorf("phrase: %s", p)
+		t.Errorf("the phrase sent %s", p)
 	}
 	s.do(chromedp.SendKeys("#say-text", "turn left\r"))
 	if p := string(s.next(glasses.TypeTranscript, "").Payload); !strings.Contains(p, `"turn left"`) {
-		t.Errorf("typed: %s", p)
+		t.Errorf("the typed text sent %s", p)
 	}
 	s.do(chromedp.Evaluate[chromedp.Void](`window.SpeechRecognition = class { start() { setTimeout(() => this.onresult({ resultIndex: 0,
 		results: [Object.assign([{ transcript: " go home ", confidence: 0.87 }], { isFinal: true })] })); } abort() {} }`), chromedp.Click("#ears"))
 	if p := string(s.next(glasses.TypeTranscript, "").Payload); !strings.Contains(p, `"go home"`) ||
 		!strings.Contains(p, `"confidence":87`) {
-		t.Errorf("recognised: %s", p)
+		t.Errorf("the recognised text sent %s", p)
 	}
 	id := s.command(glasses.TypeSpeechSay, glasses.Say{Text: "Turn left now"})
 	s.result(id)
 	s.see(`document.querySelector("#caption").textContent === "Turn left now"`)
 	s.picture("voice")
 	if p := string(s.next(glasses.TypeSpeech, "").Payload); !strings.Contains(p, id) {
-		t.Errorf("speech: %s", p)
+		t.Errorf("the speech frame has %s", p)
 	}
 }
 
-// Without --use-fake-ui the headless browser denies camera access by itself.
+// Without --use-fake-ui the headless browser itself denies access to the camera.
 func TestSimulatorPage_CameraRefused(t *testing.T) {
 	s := newPageTest(t, "rayban_display", "use-fake-device-for-media-stream")
 	if r := s.result(s.command(glasses.TypeCameraPhoto, glasses.Photo{Width: 320})); r.Error == nil ||
 		r.Error.Code != glasses.CodePermissionDenied {
-		t.Errorf("refused: %+v", r)
+		t.Errorf("without permission: got %+v, want permission_denied", r)
 	}
 	s.see(`document.querySelector("#camera-state").textContent === "Refused" && document.querySelector("#camera-help").innerText.includes("test picture")`)
 	s.picture("refused")
 	s.do(chromedp.Click("input[value=test]"))
 	if r := s.result(s.command(glasses.TypeCameraPhoto, glasses.Photo{Width: 320})); !r.OK || r.Media.Width != 320 {
-		t.Errorf("test picture: %+v", r)
+		t.Errorf("the test picture: got %+v", r)
 	}
 }
 
-// A dead socket is shown as not live soon (within three seconds on an idle machine), and the page reconnects.
+// A dead socket is soon shown as not live (within three seconds on an idle machine), and the page reconnects.
 func TestSimulatorPage_DetectsDeadSocket(t *testing.T) {
 	s := newPageTest(t, "rayban_display")
 	s.mu.Lock()
@@ -263,14 +263,14 @@ func TestSimulatorPage_DetectsDeadSocket(t *testing.T) {
 	s.mu.Unlock()
 	begin := time.Now()
 	s.see(`document.querySelector("#socket").dataset.state !== "up"`)
-	t.Logf("shown as live for %v after its last word", time.Since(begin))
+	t.Logf("the page showed the connection as live for %v after its last message", time.Since(begin))
 	s.do(chromedp.Click("#panel"))
 	s.mu.Lock()
 	s.mute = false
 	s.mu.Unlock()
 	s.see(`document.querySelector("#socket").dataset.state === "up"`)
 	if r := s.result(s.command(glasses.TypeDisplayShow, json.RawMessage(menu))); !r.OK {
-		t.Errorf("after coming back: %+v", r.Error)
+		t.Errorf("after the reconnection: %+v", r.Error)
 	}
 }
 
@@ -282,12 +282,12 @@ func TestSimulatorPage_LogAndFaults(t *testing.T) {
 	s.next(glasses.TypeFault, "")
 	s.see(`document.querySelector("#fault-list").innerText.includes("camera.photo: busy, once")`)
 	if r := s.result(s.command(glasses.TypeCameraPhoto, struct{}{})); r.Error == nil || r.Error.Code != glasses.CodeBusy {
-		t.Errorf("with a fault: %+v", r)
+		t.Errorf("with a fault: got %+v, want busy", r)
 	}
 	s.command("com.example.score", map[string]int{"points": 3})
 	s.see(`document.querySelectorAll("#log > li").length === 6`)
 	s.picture("log")
-	// A screen reader announces the count when the person asks for it, not at every event.
+	// A screen reader announces the count when the person asks for it, not on every event.
 	s.see(`document.querySelector("#log-count").ariaLive === "off"`)
 	s.do(chromedp.Click(`.filter[data-chip="errors"]`))
 	s.see(`document.querySelector("#log-count").ariaLive === "polite" && document.querySelectorAll("#log > li").length === 2 && document.querySelector("#log-count").textContent === "2 of 6 events"`)
@@ -318,17 +318,17 @@ func TestSimulatorPage_WithoutItsProgram(t *testing.T) {
 	s.see(`document.querySelector("#no-program").innerText.includes("make wasm")`)
 	if r := s.result(s.command(glasses.TypeDisplayShow, json.RawMessage(menu))); r.Error == nil ||
 		r.Error.Code != glasses.CodePlatform {
-		t.Errorf("without the program: %+v", r)
+		t.Errorf("without the program: got %+v, want a platform error", r)
 	}
 }
 
-// With SCREENSHOTS set, it also covers other models and the dark scheme for review.
+// If SCREENSHOTS is set, it also covers other models and the dark scheme for review.
 func TestSimulatorPage_OtherModel(t *testing.T) {
 	s := newPageTest(t, "system_audio")
 	s.see(`document.querySelector("#no-panel").innerText.includes("no display") && document.querySelector("#panel").hidden`)
 	if r := s.result(s.command(glasses.TypeDisplayShow, json.RawMessage(menu))); r.Error == nil ||
 		r.Error.Code != glasses.CodeUnsupported {
-		t.Errorf("without a panel: %+v", r)
+		t.Errorf("without a panel: got %+v, want unsupported", r)
 	}
 	s.picture("system_audio")
 	if os.Getenv("SCREENSHOTS") == "" {

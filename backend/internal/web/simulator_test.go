@@ -20,7 +20,7 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// pageTest is a simulator page in a real browser; the test acts as the service that it connects to.
+// pageTest is a simulator page in a real browser. The test acts as the service that the page connects to.
 type pageTest struct {
 	t       *testing.T
 	ctx     context.Context
@@ -43,10 +43,10 @@ type heardFrame struct {
 
 const pageTestSession = "ses_aaaaaaaaaaaaaaaaaaaa"
 
-// withoutProgram is an additional flag of newPageTest: the server was built without `make wasm`.
+// withoutProgram is an additional flag for newPageTest, for a server built without `make wasm`.
 const withoutProgram = "without-program"
 
-// newPageTest opens the page, signed in. Flags are Chromium's, as name=value or name.
+// newPageTest opens the page, signed in. Flags are those of Chromium, as name=value or name.
 func newPageTest(t *testing.T, model string, flags ...string) *pageTest {
 	t.Helper()
 	s := &pageTest{t: t}
@@ -145,7 +145,7 @@ func (s *pageTest) take(kind websocket.MessageType, data []byte) {
 		f, err = glasses.Parse(data)
 	}
 	if err != nil {
-		s.t.Errorf("the page sent %q: %v", data[:min(len(data), 200)], err)
+		s.t.Errorf("the page sent an invalid frame %q: %v", data[:min(len(data), 200)], err)
 		return
 	}
 	s.mu.Lock()
@@ -190,7 +190,7 @@ func (s *pageTest) send(typ, id string, payload any) {
 	if s.mute || s.page == nil {
 		return
 	}
-	_ = s.page.Write(context.Background(), websocket.MessageText, data) // the page may be navigating
+	_ = s.page.Write(context.Background(), websocket.MessageText, data) // the page may be navigating away
 }
 
 // sendBinary sends a binary frame to the page.
@@ -205,7 +205,7 @@ func (s *pageTest) sendBinary(typ, id string, body []byte) {
 	_ = s.page.Write(context.Background(), websocket.MessageBinary, data)
 }
 
-// command sends a command of the app and returns its id.
+// command sends a command of an app and returns its ID.
 func (s *pageTest) command(typ string, payload any) string {
 	s.mu.Lock()
 	s.count++
@@ -221,7 +221,7 @@ func (s *pageTest) command(typ string, payload any) string {
 	return id
 }
 
-// next waits for a frame of this type (and id, unless empty) and removes it from the received frames.
+// next waits for a frame of this type, and with this ID unless that is empty, and removes it from the received frames.
 func (s *pageTest) next(typ, id string) heardFrame {
 	s.t.Helper()
 	for end := time.Now().Add(15 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
@@ -235,7 +235,7 @@ func (s *pageTest) next(typ, id string) heardFrame {
 		}
 		s.mu.Unlock()
 	}
-	s.t.Fatalf("the page never sent %s %s; it sent %v; it shows:\n%s", typ, id, s.types(), s.text("body"))
+	s.t.Fatalf("the page did not send %s %s; it sent %v and shows:\n%s", typ, id, s.types(), s.text("body"))
 	return heardFrame{}
 }
 

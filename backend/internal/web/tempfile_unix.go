@@ -7,8 +7,8 @@ import (
 	"os"
 )
 
-// openTempFile opens a file without a name that only its owner can read. It disappears when it is closed or the process
-// ends.
+// openTempFile opens a file that has no name and that only its owner can read. The file disappears when it is closed
+// or the process ends.
 func openTempFile() (*os.File, error) {
 	file, err := os.CreateTemp("", "export-*")
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// openTempFile opens a file in the user's own folder that nobody else can open. It disappears when it is closed or the
-// process ends.
+// openTempFile opens a file in the user's own folder that nobody else can open. The file disappears when it is closed
+// or the process ends.
 func openTempFile() (*os.File, error) {
 	path := filepath.Join(os.TempDir(), "export-"+rand.Text())
 	name, err := windows.UTF16PtrFromString(path)

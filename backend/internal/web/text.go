@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// sentence turns an error's message into a sentence.
+// sentence turns an error message into a sentence.
 func sentence(s string) string { return capital(strings.TrimRight(s, ".")) + "." }
 
 func capital(s string) string {
@@ -19,11 +19,11 @@ func capital(s string) string {
 	return string(unicode.ToUpper(first)) + s[n:]
 }
 
-// maxPrintable bounds what printable returns, in characters.
+// maxPrintable limits the result of printable, in characters.
 const maxPrintable = 100
 
-// printable sanitizes text that a client sent: one line of limited length, without invisible characters and those that
-// change the direction of writing.
+// printable sanitizes text sent by a client. The result is one line of limited length, without invisible characters or
+// characters that change the writing direction.
 func printable(s string) string {
 	clean := strings.Map(func(c rune) rune {
 		if !unicode.IsPrint(c) || c == unicode.ReplacementChar {
@@ -40,7 +40,7 @@ func printable(s string) string {
 	return clean
 }
 
-// oneLine replaces line breaks and control characters with spaces, and trims spaces around.
+// oneLine replaces line breaks and control characters with spaces, and trims leading and trailing spaces.
 func oneLine(s string) string {
 	return strings.TrimSpace(strings.Map(func(c rune) rune {
 		if unicode.IsControl(c) && c < 0x80 || c == '\u2028' || c == '\u2029' {
@@ -52,7 +52,8 @@ func oneLine(s string) string {
 
 func clockTime(t time.Time) string { return t.UTC().Format("15:04 UTC") }
 
-// ago returns the age of a time in minutes, within a day in hours, and otherwise its date; "" for the zero time.
+// ago returns the age of a time in minutes, within a day in hours, and otherwise its date. It returns "" for the zero
+// time.
 func ago(t, now time.Time) string {
 	if t.IsZero() {
 		return ""

@@ -15,7 +15,7 @@ var (
 	}
 )
 
-// deviceName returns the browser and system that a User-Agent header names.
+// deviceName returns the browser and system named in a User-Agent header.
 func deviceName(userAgent string) string {
 	agent := strings.ToLower(userAgent)
 	browser, system := firstName(agent, browserNames), firstName(agent, systemNames)
@@ -30,7 +30,7 @@ func deviceName(userAgent string) string {
 	return "An unknown browser"
 }
 
-// firstName returns the name of the first marker that text contains; names alternates between markers and names.
+// firstName returns the name of the first marker that text contains. names alternates between markers and names.
 func firstName(text string, names []string) string {
 	for i := 0; i < len(names); i += 2 {
 		if strings.Contains(text, names[i]) {

@@ -18,7 +18,7 @@ func TestDeviceName(t *testing.T) {
 		"<script>alert</script>": "An unknown browser",
 	} {
 		if got := deviceName(agent); got != want {
-			t.Errorf("%s: %s, want %s", agent, got, want)
+			t.Errorf("deviceName(%q) = %s, want %s", agent, got, want)
 		}
 	}
 }
@@ -27,7 +27,7 @@ func FuzzDeviceName(f *testing.F) {
 	f.Add("Mozilla/5.0 (X11; Linux x86_64; rv:144.0) Gecko/20100101 Firefox/144.0")
 	f.Fuzz(func(t *testing.T, agent string) {
 		if got := deviceName(agent); got == "" || len(got) > 40 {
-			t.Fatalf("%q is %q", agent, got)
+			t.Fatalf("deviceName(%q) = %q, want 1 to 40 bytes", agent, got)
 		}
 	})
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // The simulator page's Go program, compiled to WebAssembly by `make wasm`. A build without it still serves everything
-// else, and the page says what is missing.
+// else, and the page says that the program is missing.
 //
 //go:embed wasm
 var programFiles embed.FS
@@ -23,7 +23,8 @@ const (
 	fontType    = ".ttf"
 )
 
-// addProgram adds the program, its loader and the fonts that it fetches when a text needs them, if this build has them.
+// addProgram adds the program, its loader and its fonts, if this build has them. The program fetches a font when a
+// text first needs it.
 func (s assetSet) addProgram() {
 	packed, loader := "wasm/"+programName+".gz", "wasm/"+loaderName
 	for _, name := range []string{packed, loader} {
@@ -40,7 +41,7 @@ func (s assetSet) addProgram() {
 func (s assetSet) addFonts() {
 	files, err := fs.Glob(packs.Files, "*"+packs.Suffix)
 	if err != nil {
-		panic(err) // the pattern is wrong
+		panic(err) // the pattern is invalid
 	}
 	for _, file := range files {
 		font := strings.TrimSuffix(file, packs.Suffix)
@@ -49,7 +50,7 @@ func (s assetSet) addFonts() {
 	}
 }
 
-// programURLs are the files of the simulator page's program.
+// programURLs are the URLs of the simulator page's program.
 type programURLs struct {
 	Wasm   string            `json:"wasm"`
 	Loader string            `json:"loader"`
@@ -73,7 +74,7 @@ func (s assetSet) program() *programURLs {
 func gunzip(body []byte) []byte {
 	r, err := gzip.NewReader(bytes.NewReader(body))
 	if err != nil {
-		panic(err) // embedded as `make wasm` wrote it
+		panic(err) // the file is embedded as `make wasm` wrote it
 	}
 	var out bytes.Buffer
 	if _, err := io.Copy(&out, r); err != nil { // #nosec G110 -- our own file

@@ -25,7 +25,7 @@ func packed(t *testing.T, text string) []byte {
 	return b.Bytes()
 }
 
-// The program is sent compressed to clients that accept it, and uncompressed to all others.
+// Clients that accept gzip receive the program compressed; all others receive it uncompressed.
 func TestProgram_IsServedGzipped(t *testing.T) {
 	w := &Web{assets: assetSet{}}
 	w.assets.add(asset{name: programName, encoding: "gzip", read: func() []byte { return packed(t, "\x00asm") },
@@ -38,17 +38,17 @@ func TestProgram_IsServedGzipped(t *testing.T) {
 		w.asset(rw, r)
 		if rw.Body.String() != want || rw.Header().Get("Content-Type") != "application/wasm" ||
 			(accept != "") != (rw.Header().Get("Content-Encoding") == "gzip") {
-			t.Errorf("Accept-Encoding %q: %q, %v", accept, rw.Body.String(), rw.Header())
+			t.Errorf("Accept-Encoding %q: got %q, %v", accept, rw.Body.String(), rw.Header())
 		}
 		r.Header.Set("If-None-Match", rw.Header().Get("ETag"))
 		again := httptest.NewRecorder()
 		if w.asset(again, r); again.Code != http.StatusNotModified || again.Body.Len() > 0 {
-			t.Errorf("second request: %d with %d bytes", again.Code, again.Body.Len())
+			t.Errorf("second request: got status %d with %d bytes, want 304 without a body", again.Code, again.Body.Len())
 		}
 	}
 }
 
-// A font is sent as it is embedded to clients that accept it, and unpacked to all others.
+// Clients that accept zstd receive a font as it is embedded; all others receive it uncompressed.
 func TestFonts_AreServedAsClientsAcceptThem(t *testing.T) {
 	w := &Web{assets: assetSet{}}
 	w.assets.addFonts()
@@ -77,11 +77,11 @@ func TestFonts_AreServedAsClientsAcceptThem(t *testing.T) {
 	}
 }
 
-// Only the simulator page may compile WebAssembly, and nothing may be loaded from elsewhere.
+// Only the simulator page may compile WebAssembly, and no page may load anything from elsewhere.
 func TestPolicy_OnlyTheSimulatorMayCompile(t *testing.T) {
 	for name, policy := range map[string]string{"simulator": simulatorPolicy, "others": contentPolicy} {
 		if strings.Contains(policy, "wasm-unsafe-eval") != (name == "simulator") {
-			t.Errorf("%s: %s", name, policy)
+			t.Errorf("%s has the policy %s", name, policy)
 		}
 		for _, loose := range []string{"'unsafe-inline'", "'unsafe-eval'", "http:", "https:", "*", "blob:"} {
 			if strings.Contains(policy, loose) {
@@ -91,7 +91,7 @@ func TestPolicy_OnlyTheSimulatorMayCompile(t *testing.T) {
 	}
 }
 
-// Templates are parsed on first use, so this test finds mistakes in rarely shown pages.
+// Templates are parsed on first use, so this test finds errors in rarely shown pages.
 func TestTemplates_Parse(t *testing.T) {
 	assets, err := findAssets()
 	if err != nil {
@@ -99,7 +99,7 @@ func TestTemplates_Parse(t *testing.T) {
 	}
 	templates, err := findTemplates(assets)
 	if err != nil || len(templates) < 20 {
-		t.Fatalf("%d templates, %v", len(templates), err)
+		t.Fatalf("got %d templates, %v; want at least 20", len(templates), err)
 	}
 	for name := range templates {
 		if page, err := templates[name](); err != nil || page.Lookup("layout") == nil {

@@ -20,7 +20,7 @@ const minKeyBytes = 32
 type Options struct {
 	Accounts Accounts
 	Links    Links
-	// Simulators serves /s/{id}; nil omits the simulator.
+	// Simulators serves /s/{id}; nil omits the simulator pages.
 	Simulators Simulators
 	// Dashboard serves the pages below /account about projects, grants and the audit log; nil omits them.
 	Dashboard *Dashboard
@@ -28,35 +28,36 @@ type Options struct {
 	CredentialLinks CredentialLinks
 	// HostedPages serves /connect/{id} and its preview; nil omits them.
 	HostedPages HostedPages
-	// Analytics serves the analytics page of a project; nil omits it. Shipped apps send events to IngestURL; "" means
-	// /api/analytics of SiteURL.
+	// Analytics serves the analytics page of a project; nil omits it. Shipped apps send their events to IngestURL; ""
+	// means /api/analytics on SiteURL.
 	Analytics AnalyticsReports
 	IngestURL string
-	// Settings serves the account's own settings and mailed links; nil omits them, and Providers and Passkeys with them.
+	// Settings serves the account's settings and mailed links; nil omits them together with Providers and Passkeys.
 	Settings Settings
-	// Providers and Passkeys are further sign-in methods; nil omits each.
+	// Providers and Passkeys are additional sign-in methods; nil omits each.
 	Providers Providers
 	Passkeys  Passkeys
-	// Key signs CSRF tokens and code bindings; at least 32 bytes, the same on every replica.
+	// Key signs CSRF tokens and code bindings. It has at least 32 bytes and is the same on every replica.
 	Key []byte
-	// InstanceID is part of cookie names, since backends on one host share the cookies (cookies ignore ports).
+	// InstanceID is part of the cookies' names, because all backends on one host share their cookies, whatever the port.
 	InstanceID string
-	// SiteURL is the public URL; its origin is trusted even if a proxy rewrites the Host header.
+	// SiteURL is the public URL. Its origin is trusted even if a proxy rewrites the Host header.
 	SiteURL string
 	// Embedded is set if the daemon on your own computer runs this backend, with plain HTTP on localhost.
 	Embedded bool
-	// SignInWord must be entered to sign up or in with a password on systems where the owner of a connection is
-	// unknown; "" requires none.
+	// SignInWord must be entered to sign up or sign in with a password, on systems where the owner of a connection is
+	// unknown. "" requires none.
 	SignInWord string
-	// SignedOut makes the sign-in page explain that every browser was signed out at the start.
+	// SignedOut makes the sign-in page explain that the backend signed out every browser when it started.
 	SignedOut bool
-	// SupportContact is shown unchanged; "" if the operator set none.
+	// SupportContact is shown unchanged; "" if the operator has set none.
 	SupportContact string
 	// Version is shown in the footer.
 	Version string
-	// ClientIP returns the browser's address; nil uses the connection's own, never a header.
+	// ClientIP returns the browser's address. If it is nil, the connection's own address is used, never a header.
 	ClientIP func(*http.Request) string
-	// AddressKnown reports whether ClientIP is the browser's address and not a proxy's; nil means never.
+	// AddressKnown reports whether ClientIP returns the browser's address and not a proxy's. If it is nil, that is never
+	// known.
 	AddressKnown func(*http.Request) bool
 	Log          *slog.Logger
 	Now          func() time.Time
@@ -75,8 +76,8 @@ type Web struct {
 	templates  templateSet
 	assets     assetSet
 	origins    *http.CrossOriginProtection
-	cookie     string // name of the session cookie; those of other cookies begin with it
-	secure     bool   // whether cookies are Secure, as over https
+	cookie     string // name of the session cookie; the names of other cookies start with it
+	secure     bool   // whether cookies are Secure, as with https
 	signIns    *limit.Limiter
 	codes      *limit.Limiter
 	changes    *limit.Limiter
@@ -89,10 +90,10 @@ func New(o Options) (*Web, error) {
 		return nil, errors.New("web: accounts and links are required")
 	}
 	if o.Dashboard != nil && !o.Dashboard.complete() {
-		return nil, errors.New("web: the dashboard lacks a service")
+		return nil, errors.New("web: a service of the dashboard is missing")
 	}
 	if len(o.Key) < minKeyBytes {
-		return nil, fmt.Errorf("web: the key has %d bytes, at least %d are required", len(o.Key), minKeyBytes)
+		return nil, fmt.Errorf("web: the key has %d bytes, want at least %d", len(o.Key), minKeyBytes)
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -173,7 +174,7 @@ func (w *Web) trustSite() error {
 	return w.origins.AddTrustedOrigin(strings.ToLower(u.Scheme + "://" + u.Host))
 }
 
-// isPlainLoopback reports whether the site is plain HTTP on this machine, where browsers accept no Secure cookie.
+// isPlainLoopback reports whether the site uses plain HTTP on this machine, where browsers accept no Secure cookies.
 func isPlainLoopback(siteURL string) bool {
 	u, err := url.Parse(siteURL)
 	if err != nil || u.Scheme != "http" {
@@ -183,8 +184,8 @@ func isPlainLoopback(siteURL string) bool {
 	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// instance distinguishes this backend's cookies from those of others. On this machine they share a host, so a backend
-// without a name uses its port.
+// instance distinguishes this backend's cookies from those of others. Backends on this machine share a host, so a
+// backend without a name uses its port.
 func (w *Web) instance() string {
 	if w.InstanceID != "" || w.secure {
 		return w.InstanceID

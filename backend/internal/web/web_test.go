@@ -29,7 +29,7 @@ func TestPages_HaveSecurityHeaders(t *testing.T) {
 		for _, part := range []string{"default-src 'none'", "frame-ancestors 'none'", "form-action 'self'",
 			"base-uri 'none'", "script-src 'self'", "style-src 'self'"} {
 			if !strings.Contains(h.Get("Content-Security-Policy"), part) {
-				t.Errorf("%s: the policy lacks %s", path, part)
+				t.Errorf("%s: the policy does not contain %s", path, part)
 			}
 		}
 	}
@@ -48,7 +48,7 @@ func TestCookieOfAnInstance(t *testing.T) {
 		{false, "", "http://127.0.0.1:8080", "service-8080", false},
 		{false, "", "http://localhost:8081", "service-8081", false},
 		{false, "", "http://[::1]:8080", "service-8080", false},
-		// Config refuses this address; the cookies do not change.
+		// The configuration rejects this address; the cookies do not change.
 		{false, "", "http://glasses.example", "__Host-service", true},
 	} {
 		site := newSite(t, newFake(), func(o *Options) {
@@ -62,12 +62,12 @@ func TestCookieOfAnInstance(t *testing.T) {
 		_ = res.Body.Close()
 		c := res.Cookies()[0]
 		if c.Name != tc.name || !c.HttpOnly || c.SameSite != http.SameSiteLaxMode || c.Secure != tc.secure || c.Path != "/" {
-			t.Errorf("embedded %v, %q: cookie %v", tc.embedded, tc.site, c)
+			t.Errorf("embedded %v, %q: got cookie %v", tc.embedded, tc.site, c)
 		}
 	}
 }
 
-// strictJar drops Secure cookies of plain http, as Safari and older browsers do even on this machine.
+// strictJar drops Secure cookies over plain http, as Safari and older browsers do even on this machine.
 type strictJar struct{ http.CookieJar }
 
 func (j strictJar) SetCookies(u *url.URL, cookies []*http.Cookie) {
@@ -92,7 +92,7 @@ func TestAssets_AreCacheable(t *testing.T) {
 	v.get(sheet).want(http.StatusOK, "prefers-color-scheme")
 	if !strings.Contains(v.header.Get("Cache-Control"), "immutable") ||
 		!strings.HasPrefix(v.header.Get("Content-Type"), "text/css") {
-		t.Errorf("headers %v", v.header)
+		t.Errorf("got headers %v", v.header)
 	}
 	v.get("/assets/none.css").want(http.StatusNotFound, "does not exist")
 }
@@ -109,7 +109,7 @@ func TestErrorPages(t *testing.T) {
 	form.Set("accept", "yes")
 	broken.post("/signup", form).want(http.StatusInternalServerError, "on our side")
 	if strings.Contains(broken.page, "disk") {
-		t.Error("the page shows the inner error")
+		t.Error("the page reveals the internal error")
 	}
 }
 
@@ -142,7 +142,7 @@ func TestNew_RefusesBadOptions(t *testing.T) {
 		"site URL":  {Accounts: f, Links: f, Key: make([]byte, 32), SiteURL: "localhost"},
 	} {
 		if _, err := New(o); err == nil {
-			t.Errorf("%s: accepted", name)
+			t.Errorf("%s: accepted, want an error", name)
 		}
 	}
 }

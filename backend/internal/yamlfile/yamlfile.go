@@ -1,5 +1,5 @@
-// Package yamlfile reads the operator's YAML files strictly: unknown fields, second documents and files above a limit
-// are errors.
+// Package yamlfile strictly reads the operator's YAML files: unknown fields, further documents and oversized files are
+// errors.
 package yamlfile
 
 import (
@@ -12,7 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Read returns the text of a file of at most limit bytes.
+// Read returns the content of a file of at most limit bytes.
 func Read(path string, limit int64) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -24,12 +24,12 @@ func Read(path string, limit int64) ([]byte, error) {
 		return nil, err
 	}
 	if int64(len(text)) > limit {
-		return nil, fmt.Errorf("read %s: the file is over %d KB", path, limit>>10)
+		return nil, fmt.Errorf("read %s: the file is larger than %d KB", path, limit>>10)
 	}
 	return text, nil
 }
 
-// Decode decodes the one document of text.
+// Decode decodes text, which must contain exactly one document.
 func Decode(text []byte, into any) error {
 	d := yaml.NewDecoder(bytes.NewReader(text))
 	d.KnownFields(true)
@@ -40,7 +40,7 @@ func Decode(text []byte, into any) error {
 		return err
 	}
 	if err := d.Decode(new(any)); !errors.Is(err, io.EOF) {
-		return errors.New("the file holds more than one document")
+		return errors.New("the file contains more than one document")
 	}
 	return nil
 }

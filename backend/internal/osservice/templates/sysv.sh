@@ -17,7 +17,7 @@ pid_file=/var/run/service-backend.pid
 log=/var/log/service-backend.log
 
 is_running() {
-	# The number of a server that ended may be another process by now.
+	# Another process may have reused the PID of a server that exited.
 	pid=$(cat "$pid_file" 2>/dev/null) && [ -n "$pid" ] && grep -qs "{{program}}" "/proc/$pid/cmdline"
 }
 
@@ -28,7 +28,7 @@ start() {
 	pid=$(su -s /bin/sh -c 'umask 077; {{program}} --config {{settings}} </dev/null >>/var/log/service-backend.log 2>&1 & echo $!' {{user}}) || return 1
 	echo "$pid" >"$pid_file"
 	sleep 1
-	is_running || { rm -f "$pid_file"; echo "The server ended at once: see $log" >&2; return 1; }
+	is_running || { rm -f "$pid_file"; echo "The server exited immediately: see $log" >&2; return 1; }
 }
 
 stop() {

@@ -4,11 +4,11 @@ import { sleep } from "./timer.js";
 
 /** @typedef {"webcam"|"file"|"test"} Source */
 
-const idleAfter = 5_000; // ms after the last picture until the webcam is switched off
+const idleAfter = 5_000; // ms after the last picture when the webcam is switched off
 const maxBytes = 1_800_000; // of a photo or clip, because a binary frame has at most 2 MB
 const qualities = [0.9, 0.75, 0.5, 0.3, 0.15];
 
-/** The reason for a missing picture, with a code for the app. */
+/** Why a picture is missing, with an error code for the app. */
 export class NoPicture extends Error {
   /** @param {string} code @param {string} message */
   constructor(code, message) {
@@ -132,7 +132,7 @@ export class Camera {
       throw new NoPicture("platform_error", "this computer's camera is missing or in use; the simulator page offers other pictures");
     }
     if (this.source !== "webcam") {
-      this.close(); // the person chose another source while the browser asked
+      this.close(); // the person chose another source while the browser asked for permission
       return;
     }
     for (const track of this.stream.getTracks()) track.addEventListener("ended", () => this.lost());

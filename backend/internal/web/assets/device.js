@@ -13,7 +13,7 @@ import { Timer } from "./timer.js";
 /** @param {unknown} value */
 const json = (value) => (value ? JSON.stringify(value) : "");
 
-const fontTimeout = 60_000; // ms for up to 4 MB, until a font counts as one that cannot be had
+const fontTimeout = 60_000; // ms, for up to 4 MB, after which a font counts as unavailable
 const maxHeld = 100; // frames that wait for fonts
 
 const streams = ["motion", "audio.chunk", "video.frame"]; // they do not change the state
@@ -28,7 +28,7 @@ export class Device {
     this.program = undefined;
     this.running = false;
     this.last = "";
-    this.turn = 0; // increased by start, so that answers to earlier glasses are ignored
+    this.turn = 0; // increased by start, so that responses to earlier glasses are ignored
     /** @type {Record<string, string>} */
     this.fonts = {}; // URLs by name
     /** @type {(string | Uint8Array)[] | undefined} */
@@ -75,7 +75,7 @@ export class Device {
     this.running = problem === "";
     this.last = "";
     this.turn++;
-    this.held = undefined; // frames for the glasses before
+    this.held = undefined; // these frames were for the previous glasses
     this.fetching = false;
     if (problem) this.on.refused(problem);
     else this.settle();

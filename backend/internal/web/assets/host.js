@@ -1,4 +1,4 @@
-// Fulfils the requests of the glasses to this computer: pictures, sound, speech.
+// Handles what the glasses request from this computer: pictures, sound and speech.
 import { NoPicture } from "./camera.js";
 
 /** @typedef {import("./device.js").Ask} Ask */

@@ -1,4 +1,4 @@
-// The plain parts of the simulator page: its socket's state, who is connected, notices.
+// The simple parts of the simulator page: the state of its socket, the connected apps and pages, notices.
 
 /**
  * @param {string} id

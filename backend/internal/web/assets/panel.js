@@ -1,4 +1,4 @@
-// The glasses' panel: the pixels of the renderer at a size at which they stay crisp, and the person's inputs by pointer
+// The glasses' panel: the renderer's pixels at a size that keeps them crisp, and the person's inputs by pointer
 // and keyboard. Its content is also available as text.
 
 /** @typedef {import("./device.js").Model} Model */

@@ -1,5 +1,5 @@
 // Passkeys: forms marked data-passkey="get" (sign in) or "create" (add one) request a credential from the
-// browser, put it into their hidden field and are submitted like any other form, so that the answers
+// browser, put it into their hidden field and are submitted like any other form, so that the responses
 // are ordinary pages.
 
 /** @param {string} text base64url */

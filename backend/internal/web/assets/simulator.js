@@ -45,13 +45,13 @@ const log = new Log({
 }, setup.session);
 const live = new Live(setup.live, { frame: onFrame, binary: onBinary, state: onState });
 
-/** Whether this page acts as the glasses; of several pages the newest does. */
+/** Whether this page acts as the glasses. If several are open, the newest does. */
 let active = true;
-/** While the page catches up with the past, its output is not sent. */
+/** While the page replays earlier rows, its output is not sent. */
 let learning = false;
 /** @type {{deviceModel: Model, display: unknown, glasses: unknown, lastSeq: number} | null} */
 let welcome = null;
-let known = -1; // the welcome includes the effects of rows up to here
+let known = -1; // the last row whose effect is part of the welcome
 /** @type {{f: Frame, data: string | Uint8Array}[]} */
 let waiting = [];
 /** @type {{type: string, payload: any}[]} */
@@ -121,7 +121,7 @@ function take(f, data) {
   else if (waiting.length < maxWaiting) waiting.push({ f, data });
 }
 
-/** Why the program does not run; if the page was built without it, the page itself says so. */
+/** Reports why the program does not run. If the build lacks it, the page itself says so. */
 let broken = setup.program ? "" : "missing";
 
 /** @param {Frame} f */
@@ -266,14 +266,14 @@ function draw() {
   if (performance.getEntriesByName("first-picture").length === 0) performance.mark("first-picture");
 }
 
-/** Stores the glasses, so that they stay the same after a reload of the page. */
+/** Stores the state of the glasses, so that it survives a reload of the page. */
 function save() {
   clearTimeout(saving);
   saving = 0;
   try {
     if (device.running) sessionStorage.setItem(store, device.last);
   } catch {
-    // Full or forbidden: a reload then starts from the state that the service knows.
+    // Storage is full or forbidden, so a reload starts from the state that the service knows.
   }
 }
 
