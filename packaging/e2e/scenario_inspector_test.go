@@ -35,12 +35,12 @@ func TestTools_PassInspector(t *testing.T) {
 			t.Errorf("%s: %v: %s", protocol, err, out.String())
 		}
 		if low := strings.ToLower(errs.String()); strings.Contains(low, "error") || strings.Contains(low, "warning") {
-			t.Errorf("%s: %s", protocol, errs.String())
+			t.Errorf("%s: the inspector printed errors or warnings: %s", protocol, errs.String())
 		}
 	}
 }
 
-// 500 calls, 8 at a time, through one service-mcp succeed without one error.
+// 500 calls, 8 at a time, succeed through one service-mcp.
 func TestServiceMCP_FiveHundredCalls(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")

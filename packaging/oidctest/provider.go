@@ -1,7 +1,6 @@
-// Package oidctest is an OpenID Connect provider for tests: its own port, its own RSA key, discovery, JWKS,
+// Package oidctest is an OpenID Connect provider for tests, with its own port and RSA key: discovery, JWKS,
 // authorisation with PKCE (S256 only) and a token endpoint, with configurable faults. It requires no password: every
-// visitor is signed in as the person that the test has named. It knows nothing about the backend and must never be used
-// outside of tests.
+// visitor is signed in as the person that the test set. It is independent of the backend. Use it only in tests.
 package oidctest
 
 import (
@@ -36,18 +35,18 @@ type Person struct {
 	EmailVerified bool
 }
 
-// Faults make answers invalid. The zero value changes nothing.
+// Faults make the provider's responses invalid. The zero value changes nothing.
 type Faults struct {
 	Deny          bool   // the person declines
-	TokenStatus   int    // the token endpoint answers with this status instead
-	Nonce         string // in place of the right one
-	Audience      string // in place of the client
-	Issuer        string // in place of the provider
-	Expired       bool   // the token is an hour old
-	Unsigned      bool   // alg none
-	ForeignKey    bool   // signed with a key that is not in JWKS
-	NoIDToken     bool   // an answer without an id_token
-	DiscoveryDown bool   // discovery answers 503
+	TokenStatus   int    // the token endpoint responds with this status
+	Nonce         string // replaces the correct nonce
+	Audience      string // replaces the client's id
+	Issuer        string // replaces the provider's URL
+	Expired       bool   // the token expired an hour ago
+	Unsigned      bool   // the token has alg none
+	ForeignKey    bool   // the token is signed with a key that is not in JWKS
+	NoIDToken     bool   // the token response has no id_token
+	DiscoveryDown bool   // discovery responds with 503
 	SecretInBody  bool   // require the client's secret in the body, as discovery says; otherwise in the header
 }
 

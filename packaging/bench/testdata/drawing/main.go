@@ -1,5 +1,5 @@
-// Command drawing draws a typical display tree on a device model again and again and prints the nanoseconds of one
-// picture, with a second argument encoded as PNG. It is built for the machine and as WebAssembly.
+// Command drawing repeatedly draws a typical display tree on a device model and prints the nanoseconds per picture.
+// With a second argument it also encodes the picture as PNG. It is built natively and as WebAssembly.
 package main
 
 import (
