@@ -50,9 +50,9 @@ type Faults struct {
 	SecretInBody  bool   // require the client's secret in the body, as discovery says; otherwise in the header
 }
 
-// Provider is one running provider.
+// Provider is a running provider. Create one with Start.
 type Provider struct {
-	// Issuer is its address.
+	// Issuer is the provider's URL.
 	Issuer string
 
 	server  *http.Server
@@ -70,7 +70,7 @@ type Provider struct {
 	refused []string
 }
 
-// askPage is a template with the name of the person and the target of the form.
+// askPage is the consent page; its fields are the person's name and the target of the form.
 const askPage = `<!doctype html><html lang="en"><title>Test provider</title><h1>Sign in as %s?</h1>
 <form method="post" action="%s"><button id="yes" name="say" value="yes">Yes</button><button id="no" name="say" value="no">No</button></form></html>`
 
@@ -83,11 +83,11 @@ type grant struct {
 func Start() (*Provider, error) {
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
-		return nil, fmt.Errorf("make a key: %w", err)
+		return nil, fmt.Errorf("generate key: %w", err)
 	}
 	foreign, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
-		return nil, fmt.Errorf("make a key: %w", err)
+		return nil, fmt.Errorf("generate key: %w", err)
 	}
 	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -110,49 +110,48 @@ func Start() (*Provider, error) {
 	return p, nil
 }
 
-// Close ends the provider and waits for it.
+// Close stops the provider and waits for it to end.
 func (p *Provider) Close() {
 	p.server.Close()
 	<-p.done
 }
 
-// Be sets the person who signs in from now on.
+// Be sets the person for the following sign-ins.
 func (p *Provider) Be(who Person) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.person = who
 }
 
-// Spoil sets the faults of all further answers.
+// Spoil sets the faults of all following responses.
 func (p *Provider) Spoil(f Faults) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.faults = f
 }
 
-// Calls returns the number of calls of a path.
+// Calls returns the number of requests for a path.
 func (p *Provider) Calls(path string) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.counted[path]
 }
 
-// Ask makes the provider show a page on which the person consents or declines. Without it everybody consents.
+// Ask makes the provider show a page on which the person consents or declines. By default everybody consents.
 func (p *Provider) Ask() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.asking = true
 }
 
-// Secrets returns all states, nonces, codes, verifiers and tokens so far.
+// Secrets returns all states, nonces, codes, verifiers and tokens issued or received so far.
 func (p *Provider) Secrets() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.secrets)
 }
 
-// Refusals lists what was wrong with each refused call of the token endpoint: client, code, redirect_uri or
-// code_verifier.
+// Refusals lists why each refused call of the token endpoint was refused: client, code, redirect_uri or code_verifier.
 func (p *Provider) Refusals() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -305,7 +304,7 @@ func (p *Provider) sign(g grant, f Faults) string {
 	sum := sha256.Sum256([]byte(text))
 	signature, err := rsa.SignPKCS1v15(rand.Reader, key, crypto.SHA256, sum[:])
 	if err != nil {
-		panic(err) // a key of 2048 bits can always sign a hash
+		panic(err) // a 2048-bit key can always sign a hash
 	}
 	return text + "." + encode(signature)
 }
@@ -322,7 +321,7 @@ func encode(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
 func marshal(v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // maps of strings and numbers always encode
+		panic(err) // maps of strings and numbers can always be encoded
 	}
 	return b
 }
