@@ -17,7 +17,7 @@ import (
 
 func main() {
 	bin := flag.String("bin", "bin", "where `make build` put the programs")
-	only := flag.String("only", "run only the step with this name: ", "run just the step of this name: "+stepNames())
+	only := flag.String("only", "", "run only the step with this name: "+stepNames())
 	runs := flag.Int("runs", 40, "interleaved runs of each start-up figure, at least 20")
 	flag.Parse()
 	if err := run(*bin, *only, max(*runs, 20)); err != nil {

@@ -47,7 +47,7 @@ func TestStoppedDaemon_IsReported(t *testing.T) {
 		begun = time.Now()
 		out, errs, _ := w.ctl(command, "--json")
 		if command == "doctor" { // doctor reports the daemon as one of its checks
-			out = strings.Replace(out, "did not answer", "daemon_not_responding", 1)
+			out = strings.Replace(out, "did not respond", "daemon_not_responding", 1)
 		}
 		names(command, out+errs, time.Since(begun))
 	}
