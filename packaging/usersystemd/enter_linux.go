@@ -85,7 +85,7 @@ func run(t *testing.T, bin, script string, tools ...string) {
 		}
 	}
 	if os.Getuid() != 0 {
-		missing(t, "root, which a systemd of its own needs for namespaces,", "root, which systemd needs for namespaces,")
+		missing(t, "root, which systemd needs for namespaces,", "run the tests as root")
 	}
 	groups := cgroup2()
 	if groups == "" {

@@ -16,7 +16,7 @@ import (
 func TestEndedRunLeavesNoGroup(t *testing.T) {
 	groups := cgroup2()
 	if os.Getuid() != 0 || groups == "" {
-		missing(t, "root with a cgroup2", "root and cgroup2")
+		missing(t, "root and cgroup2", "run this as root on a machine that has it")
 	}
 	dir := directory(t)
 	exe := filepath.Join(t.TempDir(), "hangs")
@@ -39,7 +39,7 @@ func TestEndedRunLeavesNoGroup(t *testing.T) {
 		}
 		select {
 		case err := <-ended:
-			missing(t, "the right to make namespaces", "permission to create namespaces"+fmt.Sprint(err))
+			missing(t, "permission to create namespaces", "run this on a machine that allows them: "+fmt.Sprint(err))
 		default:
 		}
 	}
