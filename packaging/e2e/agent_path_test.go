@@ -98,7 +98,7 @@ func (n newcomer) ask(tool string, args map[string]any) map[string]any {
 	n.t.Helper()
 	r := n.agent.call(tool, args)
 	if summary, _ := r.Structured["summary"].(string); r.IsError || summary == "" {
-		n.t.Fatalf("%s %v: %v", tool, args, r.Structured)
+		n.t.Fatalf("%s %v: got %v, want a summary", tool, args, r.Structured)
 	}
 	return r.Structured
 }

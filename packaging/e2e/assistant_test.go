@@ -237,7 +237,7 @@ func TestAssistant_OfBackendSessions(t *testing.T) {
 		{"when": {"always": true}, "reply": {"text": "It is on the list."}}]}`)
 	s := a.call("createSimulatorSession", map[string]any{"project": "com.example.shopping", "assistantScript": script})
 	if s.IsError || s.str(t, "status") != "active" {
-		t.Fatalf("createSimulatorSession: %v", s.Structured)
+		t.Fatalf("createSimulatorSession: got %v, want an active session", s.Structured)
 	}
 	dir := exampleInto(t, a, "python", "assistant")
 	writeInto(t, filepath.Join(dir, "asking.py"), askingApp)

@@ -100,7 +100,7 @@ func canaryDay(t *testing.T, b *remoteBackend, w *world, mail *mailbox, secrets 
 			args = map[string]any{}
 		}
 		if r := call(tool, args); r.IsError {
-			t.Errorf("%s: %v", tool, r.Structured)
+			t.Errorf("%s returned an error: %v", tool, r.Structured)
 		}
 	}
 	if s := call("getCredentialStatus", map[string]any{"project": app}); !strings.Contains(s.Content[0].Text, "CDEF") {

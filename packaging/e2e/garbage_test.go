@@ -51,7 +51,7 @@ func TestDaemonSockets_SurviveGarbage(t *testing.T) {
 		}
 	}
 	if line, err := firstAnswer(w, initialize); err != nil || !strings.Contains(line, `"serverInfo"`) {
-		t.Errorf("a new agent after the garbage: %v: %s", err, line)
+		t.Errorf("initialize after the garbage: %v: %s", err, line)
 	}
 	if out, errs, exit := w.ctl("whoami"); exit != 1 || w.daemonPID() != pid || starts(w) != 1 {
 		t.Errorf("whoami after the garbage: exit %d, pid %d, was %d: %s%s", exit, w.daemonPID(), pid, out, errs)

@@ -124,7 +124,7 @@ func settle(t *testing.T, b *remoteBackend, w *world, a *agent, someone *person,
 	for i, tool := range accountTools {
 		if strings.HasPrefix(tool.name, "set") && tool.reads != "" {
 			if r := callRecord(t, a, i, leavingApp); r.IsError {
-				t.Errorf("%s: %v", tool.name, r.Structured)
+				t.Errorf("%s returned an error: %v", tool.name, r.Structured)
 			}
 		}
 	}

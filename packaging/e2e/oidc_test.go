@@ -109,7 +109,7 @@ func checkCookies(t *testing.T, browser context.Context, b *remoteBackend) {
 		return cdp.Call(ctx, target, network.GetCookies, network.GetCookiesParams{URLs: []string{b.url}})
 	})
 	if err != nil || len(all.Cookies) == 0 {
-		t.Fatalf("cookies: %v, %v", all, err)
+		t.Fatalf("got cookies %v, %v, want at least one", all, err)
 	}
 	for _, c := range all.Cookies {
 		if !c.HTTPOnly || c.SameSite != network.CookieSameSiteLax {
@@ -276,7 +276,7 @@ func calmRefusal(t *testing.T, b *remoteBackend, name, says string, p *person) {
 	t.Helper()
 	text := p.text()
 	if p.status < 400 || p.status == http.StatusInternalServerError || !strings.Contains(text, says) {
-		t.Errorf("%s: status %d\n%s", name, p.status, text)
+		t.Errorf("%s: status %d, want an error page that explains it\n%s", name, p.status, text)
 	}
 	step := ""
 	for n := range p.page.Descendants() {

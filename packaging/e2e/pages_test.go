@@ -116,7 +116,7 @@ func checkPage(t *testing.T, browser context.Context, axe, name, url string, mos
 	}{{"", "light", 1200, 900}, {"-dark", "dark", 1200, 900}, {"-phone", "light", 390, 844}} {
 		emulate(t, browser, look.scheme, look.width, look.height)
 		for _, v := range axeViolations(t, browser, axe) {
-			t.Errorf("%s%s: %s", name, look.name, v)
+			t.Errorf("axe violation on %s%s: %s", name, look.name, v)
 		}
 		if wide := evaluate[bool](t, browser, `document.documentElement.scrollWidth > innerWidth + 1`); wide {
 			t.Errorf("%s%s is wider than the screen", name, look.name)
@@ -156,7 +156,7 @@ func callModels(t *testing.T, b *remoteBackend, key, database string) {
 	ask := func(path, model string, status int) {
 		t.Helper()
 		if got, text := callModel(t, b.url+path, key, model, "Hello", ""); got != status {
-			t.Errorf("%s %s: %d %s", path, model, got, text)
+			t.Errorf("call %s with model %s: unexpected status %d: %s", path, model, got, text)
 		}
 	}
 	for range 3 {

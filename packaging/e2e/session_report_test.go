@@ -67,7 +67,7 @@ func lookAtReport(t *testing.T, browser context.Context, axe, how string) {
 	}{{"", "light", 1200, 900}, {"-dark", "dark", 1200, 900}, {"-phone", "light", 390, 844}} {
 		emulate(t, browser, look.scheme, look.width, look.height)
 		for _, v := range axeViolations(t, browser, axe) {
-			t.Errorf("report%s%s: %s", how, look.name, v)
+			t.Errorf("axe violation in report%s%s: %s", how, look.name, v)
 		}
 		if wide := evaluate[bool](t, browser, `document.documentElement.scrollWidth > innerWidth + 1`); wide {
 			t.Errorf("report%s%s is wider than the screen", how, look.name)
@@ -153,7 +153,7 @@ func recordHello(t *testing.T, w *world, app, dir string) {
 	}
 	recorded, err := scenario.Parse(data)
 	if err != nil || len(recorded.Recorded.Pictures) != 2 {
-		t.Fatalf("%v\n%s", err, data)
+		t.Fatalf("want a recording with two pictures: %v\n%s", err, data)
 	}
 	recorded.Recorded.Pictures[1].SHA256 = recorded.Recorded.Pictures[0].SHA256
 	if data, err = recorded.Encode(); err != nil {

@@ -17,7 +17,7 @@ func exampleInto(t *testing.T, a *agent, language, topic string) string {
 	got := a.call("getCodeExample", map[string]any{"language": language, "topic": topic, "includeModule": true})
 	files, ok := got.Structured["files"].([]any)
 	if got.IsError || !ok || len(files) < 2 {
-		t.Fatalf("getCodeExample: %v", got.Structured)
+		t.Fatalf("getCodeExample: got %v, want at least two files", got.Structured)
 	}
 	dir := t.TempDir()
 	writeInto(t, filepath.Join(dir, "package.json"), `{"type":"module"}`)

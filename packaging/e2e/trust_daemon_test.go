@@ -132,7 +132,7 @@ func crowdCalls(t *testing.T, streams []*stream) string {
 	}
 	if line := s.line(t); json.Unmarshal([]byte(line), &answer) != nil ||
 		answer.Result.StructuredContent.SessionID == "" {
-		t.Fatalf("startLocalSimulation: %s", line)
+		t.Fatalf("startLocalSimulation: got %s, want a session id", line)
 	}
 	for i := range 200 {
 		send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"waitForEvent","arguments":{"sessionId":%q,"type":"app.attached","timeoutSeconds":50}}}`,

@@ -63,6 +63,6 @@ func TestStderr_SurvivesItsFile(t *testing.T) {
 		w.readOn()
 	}
 	if got := string(w.text); got != "panic: one\npanic: one\nmore\n2\n" {
-		t.Errorf("%q", got)
+		t.Errorf("unexpected text %q", got)
 	}
 }

@@ -23,7 +23,7 @@ func TestVirtualTime(t *testing.T) {
 	p.await(say)
 	c := p.must(glasses.SimAdvance, `{"toMs":6000}`).Clock
 	if c.NowMs != 5250 || c.Reached || p.frames[0].ID != sleep || p.frames[0].At != 5250 {
-		t.Errorf("first step: got %+v, %v", c, p.take())
+		t.Errorf("first step: got %+v, %v, want a frame at 5250", c, p.take())
 	}
 	p.frames = nil
 	if steps := p.advance(6000); steps != 2 {

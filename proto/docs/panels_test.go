@@ -38,7 +38,7 @@ func TestCaptions_StandAtTheBottom(t *testing.T) {
 		}
 		for name, tree := range map[string]glasses.Node{"the recipe": captions, "three lines": three} {
 			if found := render.Fit(m, render.Show(m, glasses.View{}, &tree)); len(found) > 0 {
-				t.Errorf("%s: %s: %+v", m.ID, name, found)
+				t.Errorf("%s: %s does not fit: %+v", m.ID, name, found)
 			}
 		}
 		if low := lowest(render.Draw(m, render.Show(m, glasses.View{}, &captions))); low < 67 {

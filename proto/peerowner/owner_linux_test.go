@@ -213,7 +213,7 @@ func TestFindInTable(t *testing.T) {
 `
 	h, found, err := findInTable(bufio.NewScanner(strings.NewReader(table)), peer4, local4)
 	if isLittleEndian() && (err != nil || !found || h != (holder{uid: 501, inode: 71})) {
-		t.Errorf("got %+v, %t, %v", h, found, err)
+		t.Errorf("got %+v, %t, %v, want uid 501 and inode 71", h, found, err)
 	}
 }
 

@@ -69,7 +69,7 @@ func TestEveryEventOfTheListPasses(t *testing.T) {
 		e := Event{ID: someID, At: "2026-01-02T03:04:05.678Z", Name: d.Name, Fields: fields}
 		r, err := e.Record()
 		if err != nil || d.When == "" || r.IDText() != someID {
-			t.Errorf("%s: got %v, %+v", d.Name, err, r)
+			t.Errorf("record of %s: error %v, got %+v", d.Name, err, r)
 		}
 		body, err := json.Marshal(Batch{Events: []Event{e}, Dropped: 3})
 		if err != nil {

@@ -275,7 +275,7 @@ func TestJSONFile_AddsMissingArguments(t *testing.T) {
 	want := "{\n  \"mcpServers\": {\n    \"service\": {\n      \"command\": \"" + shimPath +
 		"\",\n      \"args\": [\"--tools\", \"local\"]\n    }\n  }\n}\n"
 	if err != nil || string(got) != want {
-		t.Errorf("%v, got\n%s", err, got)
+		t.Errorf("unexpected result of add: %v\n%s", err, got)
 	}
 }
 

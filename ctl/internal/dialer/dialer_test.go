@@ -133,7 +133,7 @@ func TestConnect_DaemonIsNoChildOfTheClient(t *testing.T) {
 		_, err := d.Connect(t.Context(), d.Paths.MCP)
 		var start *StartError
 		if !errors.As(err, &start) || start.Reason != "enough" {
-			t.Fatalf("%s: %v", starter, err)
+			t.Fatalf("starter %s: got %v, want reason enough", starter, err)
 		}
 		parent, err := os.ReadFile(filepath.Join(d.Paths.Dir, "parent"))
 		if err != nil {

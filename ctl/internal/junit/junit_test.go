@@ -48,7 +48,7 @@ func FuzzEncode(f *testing.F) {
 			tests = 1
 		}
 		if err := xml.Unmarshal(data, &any); err != nil || any.Suite.Tests != tests {
-			t.Fatalf("got %v: %s", err, data)
+			t.Fatalf("unexpected number of tests, or invalid XML: %v: %s", err, data)
 		}
 		hidden := func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }
 		if i := bytes.IndexFunc(data, hidden); i >= 0 {

@@ -88,7 +88,7 @@ func TestUploading_ExplainsTheSwitch(t *testing.T) {
 		}
 	}
 	if lead, why := Uploading(true, "default"); lead.Text+why != "uploaded (nothing was declined)" {
-		t.Errorf("got %s%s", lead.Text, why)
+		t.Errorf("got %s%s, want uploaded (nothing was declined)", lead.Text, why)
 	}
 	if _, why := Uploading(false, "moon"); why != " (decided by moon)" {
 		t.Errorf("got %s, want the name of the unknown setting", why)

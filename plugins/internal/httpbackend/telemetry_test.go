@@ -24,7 +24,7 @@ func TestUploadTelemetry(t *testing.T) {
 	r, err := New("x").UploadTelemetry(t.Context(), &pluginv1.UploadTelemetryRequest{Target: of(target),
 		Batch: []byte(usage)})
 	if err != nil || r.GetAccepted() != 3 || r.GetDuplicates() != 2 || r.GetRejected() != 1 {
-		t.Fatalf("got %v, %v", r, err)
+		t.Fatalf("got %v, %v, want counts 3, 2 and 1", r, err)
 	}
 	if last.Method != http.MethodPost || last.URL.Path != backendapi.PathTelemetry || string(*sent) != usage {
 		t.Errorf("unexpected request: %s, %s %s", *sent, last.Method, last.URL)
