@@ -1,5 +1,5 @@
-// Command service-mcp is the program that a coding agent spawns. Without arguments, or with --tools NAME, it forwards
-// MCP between its stdio and the user's daemon. With other arguments it runs servicectl, the person's command line.
+// Command service-mcp is the program that a coding agent starts. Without arguments, or with --tools NAME, it forwards
+// MCP between its stdio and the user's daemon. With other arguments it runs servicectl, the command line for people.
 package main
 
 import (
@@ -25,8 +25,8 @@ func main() {
 	os.Exit(serve(toolset))
 }
 
-// toolsetOf parses the arguments with which an agent starts the shim: none, or --tools NAME. ok is false for the
-// arguments of a person.
+// toolsetOf parses the arguments that an agent passes to the shim: none, or --tools NAME. ok is false for arguments of
+// a person.
 func toolsetOf(args []string) (name string, ok bool) {
 	switch {
 	case len(args) == 0:
@@ -39,7 +39,7 @@ func toolsetOf(args []string) (name string, ok bool) {
 	return "", false
 }
 
-// run replaces this process with another of our programs. It returns only if that is impossible.
+// run replaces this process with another of our programs. It returns only if that fails.
 func run(name string, argv []string) int {
 	path, err := dialer.Beside(name)
 	if err == nil {
@@ -70,7 +70,7 @@ func serve(toolset string) int {
 	})
 	var sandbox *dialer.SandboxError
 	if err := p.Open(ctx); errors.As(err, &sandbox) && readable(daemon.Paths.Dir) {
-		// Nothing has been read from stdin yet, so another program can take over the stream.
+		// Nothing has been read from stdin yet, so another program can still use it.
 		if code := run("serviced", inProcess(toolset)); code != 2 {
 			return code
 		}
@@ -82,7 +82,7 @@ func serve(toolset string) int {
 }
 
 // startClientIO runs `servicectl client-io`, which opens pages and reads and writes files for the daemon with the
-// agent's own rights and environment. The token is sent over its stdin, which closes when this process ends.
+// agent's own permissions and environment. It receives the token over stdin, which closes when this process exits.
 func startClientIO(token string) {
 	path, err := dialer.Beside("servicectl")
 	if err != nil {
@@ -104,16 +104,16 @@ func startClientIO(token string) {
 	null.Close()
 	if err != nil {
 		out.Close()
-		return // the daemon stops waiting and reports that files cannot be used
+		return // the daemon stops waiting and reports that files cannot be accessed
 	}
-	go func() { // ends with the child; keeps its stdin open until then
+	go func() { // ends with the child; until then its stdin stays open
 		_, _ = out.WriteString(token + "\n")
 		_, _ = child.Wait()
 		out.Close()
 	}()
 }
 
-// inProcess returns the command line of a daemon in the agent's own sandbox.
+// inProcess returns the command line of a daemon that runs in the agent's own sandbox.
 func inProcess(toolset string) []string {
 	argv := []string{"serviced", "mcp", "--in-process"}
 	if toolset != rendezvous.ToolsetAll {
@@ -122,13 +122,13 @@ func inProcess(toolset string) []string {
 	return argv
 }
 
-// readable reports whether a daemon in this process could use the state directory at all.
+// readable reports whether a daemon in this process could use the state directory.
 func readable(dir string) bool {
 	_, err := os.Lstat(dir + string(os.PathSeparator) + ".")
 	return !errors.Is(err, os.ErrPermission)
 }
 
-// explain explains to the agent why there is no daemon; it returns nil for errors without a known cause.
+// explain describes for the agent why there is no daemon. It returns nil for errors without a known cause.
 func explain(daemon dialer.Daemon, err error) *stdioproxy.Failure {
 	if errors.Is(err, stdioproxy.ErrSilent) {
 		err = daemon.NotResponding()

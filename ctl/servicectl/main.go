@@ -1,4 +1,4 @@
-// Command servicectl is the person's command line, implemented in ctl/internal/cli.
+// Command servicectl is the command line for people, implemented in ctl/internal/cli.
 package main
 
 import (

@@ -1,7 +1,8 @@
 //go:build agents && linux
 
-// These tests run real coding agents to check the configuration that `servicectl agent add` writes and whether agents
-// can use the tools. Each agent lists the server, and makes a series of calls driven by a scripted model on loopback.
+// These tests run real coding agents to check the configuration that `servicectl agent add` writes and that agents can
+// use the tools. Each agent lists the MCP servers that it knows, then a scripted model on loopback makes it call a
+// series of tools.
 
 package agents
 
@@ -22,10 +23,10 @@ import (
 	"github.com/service-dev/service/packaging/agents/model"
 )
 
-// bin is the directory with the programs that TestMain built.
+// bin is the directory of the programs that TestMain built.
 var bin string
 
-// report collects one line of results for each agent.
+// report collects one line of results per agent.
 var report struct {
 	sync.Mutex
 	lines []string
@@ -64,20 +65,20 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// agent is a coding agent, and the settings with which it talks to the scripted model only.
+// agent describes a coding agent and the settings that make it talk only to the scripted model.
 type agent struct {
-	id      string // the name for `servicectl agent add`
+	id      string // the agent's name in `servicectl agent add`
 	program string // in node_modules/.bin
-	// files are written into the home directory first; {project} and {model} in them stand for the directory and the
-	// model's URL.
+	// files are written to the home directory first, with {project} and {model} replaced by the project's directory and
+	// the model's URL.
 	files map[string]string
 	env   []string
 	run   []string
-	// listed is what `mcp list` prints about the server.
+	// listed is text that the agent's `mcp list` prints for the server.
 	listed string
-	// keepsBack reports whether the model sees tools only after it searched for them.
+	// keepsBack reports whether the agent hides tools from the model until the model searches for them.
 	keepsBack bool
-	// pictures reports whether pictures in answers reach the model.
+	// pictures reports whether the agent passes pictures in tool results to the model.
 	pictures bool
 }
 
@@ -99,7 +100,7 @@ wire_api = "responses"
 env_key = "LOOP_KEY"
 `},
 		env: []string{"LOOP_KEY=x"},
-		// With its defaults it refuses everything that needs approval if no person is present.
+		// By default it refuses everything that needs approval when it runs non-interactively.
 		run: []string{"exec", "--skip-git-repo-check", "go"},
 	},
 	{
@@ -120,7 +121,7 @@ env_key = "LOOP_KEY"
 		run: []string{"-p", "go", "--approval-mode", "yolo", "-m", "gemini-2.5-flash"},
 	},
 	{
-		id: "copilot", program: "copilot", listed: "service (local)", // pictures only for models that it knows
+		id: "copilot", program: "copilot", listed: "service (local)", // it passes pictures only to models that it knows
 		env: []string{"COPILOT_PROVIDER_BASE_URL={model}/v1", "COPILOT_PROVIDER_TYPE=openai", "COPILOT_PROVIDER_API_KEY=x",
 			"COPILOT_MODEL=scripted",
 			"COPILOT_OFFLINE=true", "COPILOT_AUTO_UPDATE=false"},
@@ -147,8 +148,8 @@ env_key = "LOOP_KEY"
 	},
 }
 
-// script opens simulated glasses, uses and inspects them, and closes them. It includes read-only calls, calls that
-// change something, an answer with a picture, and calls without a session id.
+// script opens simulated glasses, uses and inspects them, and closes them. It mixes read-only calls, calls with side
+// effects, a result with a picture, and calls without a session id.
 var script = []model.Step{
 	{Tool: "startLocalSimulation", Arguments: `{"project":"com.example.loop","clock":"virtual"}`},
 	{Tool: "injectInput", Arguments: `{"kind":"tap","x":1,"y":1}`},
@@ -156,7 +157,7 @@ var script = []model.Step{
 	{Tool: "closeSession", Arguments: `{}`},
 }
 
-// expected is, for each call of the script, a part of the answer that the model must receive.
+// expected holds, for each call of the script, a substring of the result that must reach the model.
 var expected = []string{"com.example.loop", "input tap", "rayban_display", "is closed"}
 
 func TestAgents(t *testing.T) {
@@ -171,14 +172,14 @@ func TestAgents(t *testing.T) {
 			if answers[2].Images > 0 {
 				told += ", picture seen"
 			} else if a.pictures {
-				t.Error("the picture did not reach the model")
+				t.Error("the tool result's picture did not reach the model")
 			}
 			tell("%s", told)
 		})
 	}
 }
 
-// TestLocalToolset: an agent that was registered with --tools local does not see the account's tools.
+// TestLocalToolset checks that an agent registered with --tools local does not see the account tools.
 func TestLocalToolset(t *testing.T) {
 	p := newPlace(t, all[0])
 	p.register("local")
@@ -187,12 +188,12 @@ func TestLocalToolset(t *testing.T) {
 		return strings.HasSuffix(name,
 			"createSimulatorSession")
 	}) {
-		t.Errorf("the model was offered %v", p.model.Offered())
+		t.Errorf("registered with --tools local, the model was offered account tools: %v", p.model.Offered())
 	}
 	tell("%-12s --tools local: the account's tools are not listed", p.agent.id)
 }
 
-// place is one agent on its own simulated machine.
+// place is one agent with a simulated machine of its own.
 type place struct {
 	*testing.T
 	agent         agent
@@ -207,7 +208,7 @@ func newPlace(t *testing.T, a agent) *place {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(filepath.Join(modules, ".bin", a.program)); err != nil {
-		t.Fatalf("%s is missing: make agents-npm", a.program)
+		t.Fatalf("%s is not installed: run make agents-npm", a.program)
 	}
 	home, err := os.MkdirTemp("", "a")
 	if err != nil {
@@ -232,7 +233,7 @@ func newPlace(t *testing.T, a agent) *place {
 	}
 	t.Cleanup(func() {
 		_, _ = p.command(time.Minute, filepath.Join(bin, "servicectl"), "daemon", "stop")
-		_ = os.RemoveAll(home) // ignore what an agent still writes
+		_ = os.RemoveAll(home) // ignore files that an exiting agent still writes
 	})
 	return p
 }
@@ -256,7 +257,7 @@ func (p *place) command(limit time.Duration, name string, args ...string) (strin
 	cmd.Dir, cmd.Env, cmd.WaitDelay = p.project, p.env, 5*time.Second
 	out, err := cmd.CombinedOutput()
 	if ctx.Err() != nil {
-		err = fmt.Errorf("not done in %v", limit)
+		err = fmt.Errorf("timed out after %v", limit)
 	}
 	return string(out), err
 }
@@ -265,7 +266,7 @@ func (p *place) program() string {
 	return filepath.Join("npm", "node_modules", ".bin", p.agent.program)
 }
 
-// must runs the agent and fails the test if the agent fails.
+// must runs the agent and fails the test on an error.
 func (p *place) must(limit time.Duration, args ...string) string {
 	p.Helper()
 	program, err := filepath.Abs(p.program())
@@ -300,7 +301,7 @@ func (p *place) register(toolset string) {
 	}
 }
 
-// list checks how the agent itself lists the server.
+// list checks how the agent lists the server.
 func (p *place) list() {
 	p.Helper()
 	out := p.must(time.Minute, "mcp", "list")
@@ -309,21 +310,21 @@ func (p *place) list() {
 	}
 }
 
-// loop runs the agent until the model says that it is done, and returns the answers that the model received.
+// loop runs the agent until the model says that it is done, and returns the tool results that the model received.
 func (p *place) loop() []model.Answer {
 	p.Helper()
 	out := p.must(3*time.Minute, p.agent.run...)
 	answers, finished := p.model.Answers()
 	if !finished || len(answers) != len(script) || !strings.Contains(out, model.Finished) {
-		p.Fatalf("%d answers, finished %v:\n%s\nthe model saw:\n%s", len(answers), finished, out, p.model.Seen())
+		p.Fatalf("%d tool results, finished %v:\n%s\nthe model saw:\n%s", len(answers), finished, out, p.model.Seen())
 	}
 	for i, a := range answers {
 		if !strings.Contains(a.Text, expected[i]) {
-			p.Errorf("%s came back as %.500s", script[i].Tool, a.Text)
+			p.Errorf("unexpected result of %s: %.500s", script[i].Tool, a.Text)
 		}
 	}
 	if !strings.Contains(answers[0].Text, filepath.Join(p.home, "state")) {
-		p.Errorf("another state directory was used: %.500s", answers[0].Text)
+		p.Errorf("the shim did not use the state directory of the test: %.500s", answers[0].Text)
 	}
 	if !p.agent.keepsBack {
 		p.offered()
@@ -331,7 +332,7 @@ func (p *place) loop() []model.Answer {
 	return answers
 }
 
-// offered checks that every tool in tools/list reached the model.
+// offered checks that every tool of tools/list reached the model.
 func (p *place) offered() {
 	p.Helper()
 	out, err := p.command(time.Minute, filepath.Join(bin, "servicectl"), "tool", "list", "--json")

@@ -12,11 +12,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// fenced is the variable that tells the test binary that it already runs in a separate network.
+// fenced is the environment variable that tells the test binary that it already runs in its own network namespace.
 const fenced = "SERVICE_AGENTS_FENCED"
 
 // fence runs the tests in a network namespace that has only loopback, so that no agent can reach the internet. If the
-// system does not allow that, fence prints a note and the tests rely on the agents' own switches.
+// system does not allow that, it prints a note and the tests rely on the agents' own switches.
 func fence() (done bool, code int) {
 	if os.Getenv(fenced) != "" {
 		if err := raiseLoopback(); err != nil {
@@ -35,7 +35,7 @@ func fence() (done bool, code int) {
 		Pdeathsig:   syscall.SIGKILL,
 	}
 	if err := cmd.Start(); err != nil {
-		fmt.Println("NOT FENCED: this system gives no network namespace:", err)
+		fmt.Println("NOT FENCED: cannot create a network namespace:", err)
 		return false, 0
 	}
 	if err := cmd.Wait(); err != nil {

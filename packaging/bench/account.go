@@ -6,13 +6,12 @@ import (
 	"github.com/service-dev/service/packaging/browser"
 )
 
-// The account of every backend that this bench starts; it lives as long as the bench.
+// The account of every backend that the benchmark starts; it exists as long as the benchmark runs.
 const (
 	benchEmail    = "bench@example.org"
 	benchPassword = "a long enough password"
 )
 
-// linked is that account.
 type linked struct{ *browser.Linked }
 
 func link(base string) (*linked, error) {
@@ -20,7 +19,7 @@ func link(base string) (*linked, error) {
 	return &linked{l}, err
 }
 
-// session opens a fresh simulator session and returns its id and an app secret.
+// session opens a new simulator session and returns its id and an app secret.
 func (l *linked) session(n int) (id, secret string, err error) {
 	var s struct{ SessionID string }
 	body := map[string]any{"project": fmt.Sprintf("com.example.bench%d", n%20), "platform": "web", "fresh": true}
@@ -32,7 +31,7 @@ func (l *linked) session(n int) (id, secret string, err error) {
 	return s.SessionID, minted.AppSecret, err
 }
 
-// projectKeys makes n keys of one project.
+// projectKeys creates n keys of one project.
 func (l *linked) projectKeys(n int) (keys []string, err error) {
 	for len(keys) < n && err == nil {
 		var key string

@@ -17,19 +17,19 @@ import (
 )
 
 const (
-	connections = 32 // of issue and polltoken
-	eachIssues  = 20 // codes of one connection in one slice
+	connections = 32 // in issue and pollToken
+	eachIssues  = 20 // device codes per connection and slice
 	uploaders   = 8
-	eachUploads = 4 // batches in one slice
+	eachUploads = 4 // batches per slice
 )
 
-// rival is the backend and the bare handlers on one kind of database, side by side.
+// rival is the backend and the baseline handlers on the same kind of database.
 type rival struct {
 	engine    string
 	ours, bar string // URLs
 }
 
-// rivals runs f on both databases.
+// rivals runs f on each database.
 func (b *bench) rivals(what string, f func(r rival) error) error {
 	return onDatabases(what, func(engine, database string, bareArgs ...string) error {
 		settings := []string{"SERVICE_BACKEND_CODES_PER_MINUTE=100000", "SERVICE_BACKEND_TRUSTED_PROXIES=127.0.0.1"}
@@ -63,7 +63,7 @@ func (b *bench) duel(r rival, figure, goal string, slice int, prepare func() (fu
 		for i := range turn {
 			t := turn[(i+round)%2]
 			var kept *[]time.Duration
-			if round > 0 { // the first warms up
+			if round > 0 { // the first round warms up
 				kept = t.into
 			}
 			if err := measure(kept, func() error { return run(t.url) }); err != nil {
@@ -76,7 +76,8 @@ func (b *bench) duel(r rival, figure, goal string, slice int, prepare func() (fu
 	return nil
 }
 
-// telemetry measures how many usage events are taken in a second, against a bare handler that decodes and appends them.
+// telemetry measures how many usage events per second are stored, against a baseline handler that decodes and appends
+// them.
 func (b *bench) telemetry() error {
 	return b.rivals("telemetry", func(r rival) error {
 		client := newLoad(uploaders)
@@ -101,7 +102,7 @@ func (b *bench) telemetry() error {
 	})
 }
 
-// usage is a batch as a daemon sends it.
+// usage returns a batch as a daemon sends it.
 func usage() ([]byte, error) {
 	b := telemetry.Batch{Events: make([]telemetry.Event, telemetry.MaxBatch)}
 	now := time.Now().UTC()
@@ -125,7 +126,7 @@ func usage() ([]byte, error) {
 	return json.Marshal(b)
 }
 
-// issue measures how many device codes are issued in a second, against a bare handler with one durable insert.
+// issue measures how many device codes are issued per second, against a baseline handler with one durable insert.
 func (b *bench) issue() error {
 	return b.rivals("device codes", func(r rival) error {
 		client := newLoad(connections)
@@ -143,7 +144,7 @@ func (b *bench) issue() error {
 	})
 }
 
-// together runs each of n workers so many times.
+// together runs f the given number of times in each of n concurrent workers.
 func together(workers, each int, do func(n int) error) error {
 	var group sync.WaitGroup
 	errs := make([]error, workers)
@@ -162,7 +163,8 @@ func newLoad(connections int) *http.Client {
 	return &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: connections, DisableCompression: true}}
 }
 
-// exchange posts a body from an address of its own, since addresses are limited, and looks for text in the answer.
+// exchange posts a body from an address of its own, because requests are limited per address, and searches the
+// response for text.
 func exchange(client *http.Client, url string, body []byte, status int, text string) error {
 	req, err := http.NewRequest(http.MethodPost, url, bytes.NewReader(body))
 	if err != nil {
@@ -173,12 +175,12 @@ func exchange(client *http.Client, url string, body []byte, status int, text str
 	req.Header.Set("X-Forwarded-For", fmt.Sprintf("10.%d.%d.%d", rand.IntN(16), rand.IntN(16), rand.IntN(16)))
 	got, answer, err := do(client, req)
 	if err == nil && (got != status || !bytes.Contains(answer, []byte(text))) {
-		err = fmt.Errorf("%s answered %d %.200s", url, got, answer)
+		err = fmt.Errorf("%s responded with status %d: %.200s", url, got, answer)
 	}
 	return err
 }
 
-// do sends a request and returns the status and the body of the answer.
+// do sends a request and returns the status and body of the response.
 func do(client *http.Client, req *http.Request) (status int, body []byte, err error) {
 	resp, err := client.Do(req)
 	if err != nil {

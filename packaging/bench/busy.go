@@ -14,15 +14,15 @@ import (
 
 const (
 	busyClients = 64
-	// busyPause is how long a client of the background waits between two calls, on average: 64 of them make some 600
-	// calls a second, more than agents do and less than what two processors can answer.
+	// busyPause is the average pause of a background client between two calls. 64 clients make about 600 calls per
+	// second: more than real agents do and less than two processors can serve.
 	busyPause = 100 * time.Millisecond
-	busyCalls = 1500 // round trips of one figure
+	busyCalls = 1500 // round trips per figure
 	fullTime  = time.Second
 	fullRuns  = 7
 )
 
-// agentLines are clients that talk to programs line by line: our shims, or the echo.
+// agentLines are clients that talk line by line to our shims or to the echo baseline.
 type agentLines []*peer
 
 // spawnAll starts n programs with spawn or spawnAgent.
@@ -51,8 +51,8 @@ func busyCall(n int) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"whoAmI","arguments":{}}}`, n+10)
 }
 
-// work lets every client call while during runs, with pauses of this length on average, and returns the answers per
-// second.
+// work lets every client make calls while during runs, with pauses of this average length, and returns the completed
+// calls per second.
 func (l agentLines) work(pause time.Duration, during func() error) (perSecond float64, err error) {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
@@ -87,8 +87,8 @@ func (l agentLines) work(pause time.Duration, during func() error) (perSecond fl
 	}
 }
 
-// busyWhoami measures the CLI's commonest question while 64 agents work, against an empty program beside it and
-// against itself when nobody works.
+// busyWhoami measures `servicectl whoami` while 64 agents work, against an empty program under the same load and
+// against itself without load.
 func (b *bench) busyWhoami() error {
 	agents, err := spawnAll(busyClients, spawnAgent, b.shimCommand)
 	if err != nil {
@@ -105,7 +105,7 @@ func (b *bench) busyWhoami() error {
 	})
 }
 
-// idleAndBusy measures something while the agents rest, and while they work.
+// idleAndBusy measures something while the agents are idle and while they work.
 func (b *bench) idleAndBusy(agents agentLines, what, floorName string,
 	measure func(ours, floor *[]time.Duration) error) error {
 	var ours, floor, idle, idleFloor []time.Duration
@@ -122,8 +122,9 @@ func (b *bench) idleAndBusy(agents agentLines, what, floorName string,
 	return nil
 }
 
-// busyTool measures a tool call's round trip while 64 agents work, against a program that echoes lines beside it, and
-// how many calls 64 agents without a pause get answered, against 64 in-process servers whose tools do nothing.
+// busyTool measures the round trip of a tool call while 64 agents work, against a program that echoes lines under the
+// same load. It also measures the throughput of 64 agents without pauses, against 64 in-process servers whose tools do
+// nothing.
 func (b *bench) busyTool() error {
 	agents, err := spawnAll(busyClients+1, spawnAgent, b.shimCommand)
 	if err != nil {
@@ -144,7 +145,7 @@ func (b *bench) busyTool() error {
 	return b.fullTools(agents[1:])
 }
 
-// fullTools measures how many calls agents without a pause get answered.
+// fullTools measures how many calls per second are completed for agents that do not pause.
 func (b *bench) fullTools(agents agentLines) error {
 	inProcess, err := spawnAll(len(agents), spawnAgent, b.inProcess)
 	if err != nil {
@@ -171,7 +172,7 @@ func (b *bench) fullTools(agents agentLines) error {
 	return nil
 }
 
-// roundTrips measures ours and the floor alternately.
+// roundTrips alternates between measuring the shim and the baseline.
 func roundTrips(ours, floor *peer, o, f *[]time.Duration) error {
 	for n := range busyCalls {
 		for _, side := range []struct {
@@ -186,8 +187,8 @@ func roundTrips(ours, floor *peer, o, f *[]time.Duration) error {
 	return nil
 }
 
-// spread is the median with the 99th percentile.
+// spread formats the median with the 99th percentile.
 func spread(all []time.Duration) string {
-	m := median(all) // sorts
+	m := median(all) // median sorts
 	return fmt.Sprintf("%s (99th %s)", ms(m), ms(all[len(all)*99/100]))
 }

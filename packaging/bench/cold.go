@@ -15,8 +15,8 @@ const (
 	coldRuns    = 15
 )
 
-// cold measures 20 clients that find no daemon, to the last good answer, against one such client. Half of them are
-// agents' shims, half terminals; all meet the one daemon that one of them starts.
+// cold starts 20 clients while no daemon runs and measures the time until the last one succeeded, against a single
+// client. Half of them are agents' shims, half terminals. One of them starts the daemon that all use.
 func (b *bench) cold() error {
 	state := filepath.Join(b.work, "cold")
 	command := func(name string, args ...string) *exec.Cmd {
@@ -32,7 +32,7 @@ func (b *bench) cold() error {
 		return nil
 	}
 	defer stop()
-	if _, err := firstAnswer(command("service-mcp")); err != nil { // the directory and its files are there from now on
+	if _, err := firstAnswer(command("service-mcp")); err != nil { // creates the state directory and its files
 		return err
 	}
 	var many, one []time.Duration
@@ -61,7 +61,7 @@ func (b *bench) cold() error {
 	return nil
 }
 
-// coldAtOnce starts all clients and returns the time until the last of them was answered.
+// coldAtOnce starts all clients together and returns the time until the last of them was answered.
 func coldAtOnce(command func(string, ...string) *exec.Cmd) (last time.Duration, err error) {
 	answered := make(chan time.Duration, coldClients)
 	failed := make(chan error, coldClients)
@@ -102,7 +102,7 @@ func coldAnswer(n int, command func(string, ...string) *exec.Cmd) (time.Duration
 	})
 }
 
-// daemonStarts counts the daemons that started in a directory.
+// daemonStarts counts the daemons that started in a state directory.
 func daemonStarts(state string) int {
 	log, _ := os.ReadFile(filepath.Join(state, "log", "serviced.log"))
 	return strings.Count(string(log), `"daemon started"`)

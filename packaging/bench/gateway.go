@@ -17,22 +17,22 @@ import (
 
 const (
 	streamClients = 64
-	eachStreams   = 16 // calls of one client in one slice
+	eachStreams   = 16 // calls per client and slice
 	streamRounds  = 9
 	openStreams   = 200
-	gatewayKeys   = 40 // many, because the calls of a key are limited per minute
+	gatewayKeys   = 40 // many, because calls are limited per key and minute
 )
 
-// gateway measures streamed chat through authorisation, hold, settlement and usage row, beside the standard library's
-// reverse proxy with a scan for usage in front of the same provider.
+// gateway measures streamed chats, including authorisation, hold, settlement and usage row, against the standard
+// library's reverse proxy that scans for usage in front of the same provider.
 func (b *bench) gateway() error { return onDatabases("the AI gateway", b.gatewayOn) }
 
-// chats is a gateway with keys of one account, and the proxy that it is compared with.
+// chats is a gateway with keys of one account, and the baseline proxy.
 type chats struct {
 	backend, proxy, provider *server
 	keys                     []string
-	cut, proxyCut            atomic.Int64 // streams without their end
-	next                     atomic.Int64 // key
+	cut, proxyCut            atomic.Int64 // streams that broke off
+	next                     atomic.Int64 // index of the next key
 }
 
 func (b *bench) startChats(database string) (c *chats, stop func(), err error) {
@@ -90,9 +90,9 @@ func (b *bench) gatewayOn(engine, database string, _ ...string) error {
 		return err
 	}
 	var ours, floor, oursFirst, floorFirst []time.Duration
-	for round := range b.runs * 10 { // one connection
+	for round := range b.runs * 10 { // on one connection
 		kept := [2]*[]time.Duration{&oursFirst, &floorFirst}
-		if round < b.runs { // these warm up
+		if round < b.runs { // the first rounds warm up
 			kept = [2]*[]time.Duration{nil, nil}
 		}
 		for i, url := range []string{c.backend.url, c.proxy.url} {
@@ -121,7 +121,7 @@ func (b *bench) gatewayOn(engine, database string, _ ...string) error {
 	return b.compareBooks(c, engine)
 }
 
-// chat makes one call and reads its answer; first receives the time until the first byte.
+// chat makes one call and reads its whole response; first receives the time to the first byte.
 func (c *chats) chat(client *http.Client, url string, first *[]time.Duration) error {
 	start := time.Now()
 	answer, err := c.open(client, url, llmtest.Good)
@@ -146,7 +146,7 @@ func (c *chats) chat(client *http.Client, url string, first *[]time.Duration) er
 	return nil
 }
 
-// open begins one call and returns its answer.
+// open begins one call and returns its response.
 func (c *chats) open(client *http.Client, url, model string) (io.ReadCloser, error) {
 	req, err := http.NewRequest(http.MethodPost, url+"/v1/chat/completions", strings.NewReader(`{"model":"`+model+
 		`","stream":true,"stream_options":{"include_usage":true},`+
@@ -163,12 +163,12 @@ func (c *chats) open(client *http.Client, url, model string) (io.ReadCloser, err
 	if resp.StatusCode != http.StatusOK {
 		text, _ := io.ReadAll(io.LimitReader(resp.Body, 200))
 		resp.Body.Close()
-		return nil, fmt.Errorf("a chat was answered with %d %s", resp.StatusCode, text)
+		return nil, fmt.Errorf("chat call: status %d: %s", resp.StatusCode, text)
 	}
 	return resp.Body, nil
 }
 
-// openStreams measures the memory of a fresh backend while streams are open.
+// openStreams measures the memory of a new backend while streams are open.
 func (b *bench) openStreams(c *chats, client *http.Client, engine string) error {
 	before, _, err := memory(c.backend.pid)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// drawing measures the renderer on the machine, and as WebAssembly in Node against that.
+// drawing measures the renderer compiled natively, and compiled to WebAssembly in Node against native.
 func (b *bench) drawing() error {
 	for _, model := range []string{"rayban_display", "even_g1"} {
 		native, err := nanoseconds(exec.Command(filepath.Join(b.work, "drawing"), model))
@@ -102,7 +102,7 @@ func (b *bench) wasm(model string) (time.Duration, error) {
 	}
 	cmd := exec.Command(node, filepath.Join(strings.TrimSpace(string(root)), "lib", "wasm", "wasm_exec_node.js"), program,
 		model)
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH")} // Go's loader has little room for an environment
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH")} // Go's WebAssembly loader limits the size of the environment
 	return nanoseconds(cmd)
 }
 
@@ -115,8 +115,8 @@ func nanoseconds(cmd *exec.Cmd) (time.Duration, error) {
 	return time.Duration(n), err
 }
 
-// localSim measures a command's way from an app on loopback through the daemon to the local simulator and back, against
-// an echo over one bare connection.
+// localSim measures the round trip of a command from an app on loopback through the daemon to the local simulator,
+// against an echo over one plain connection.
 func (b *bench) localSim() error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -151,7 +151,7 @@ func (b *bench) localSim() error {
 	for n := range 600 {
 		frame := []byte(fmt.Sprintf(`{"v":1,"type":"display.show","id":"bench-%d","at":0,"payload":{"tree":{"type":"text",`+
 			`"text":"%d"}}}`, n+1, n))
-		if n == 100 { // warm
+		if n == 100 { // warmed up
 			ours, floor = nil, nil
 		}
 		if err := measure(&ours, func() error { return roundTrip(ctx, app, frame) }); err != nil {
@@ -172,7 +172,7 @@ func (b *bench) localSim() error {
 	return nil
 }
 
-// roundTrip sends a command and reads until its result.
+// roundTrip sends a command and reads until its result arrives.
 func roundTrip(ctx context.Context, app *websocket.Conn, frame []byte) error {
 	if err := app.Write(ctx, websocket.MessageText, frame); err != nil {
 		return err
@@ -188,7 +188,7 @@ func roundTrip(ctx context.Context, app *websocket.Conn, frame []byte) error {
 	}
 }
 
-// call calls a tool and reads its structured answer.
+// call calls a tool and decodes its structured result.
 func (p *peer) call(tool string, args map[string]any, into any) error {
 	data, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 7, "method": "tools/call",
 		"params": map[string]any{"name": tool, "arguments": args}})

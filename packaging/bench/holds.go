@@ -12,8 +12,8 @@ const holdRounds = 3
 
 var holdRate = regexp.MustCompile(`BenchmarkCredit_Holds/(ours|bare)\S*\s.*?([0-9.]+) holds/s`)
 
-// holds measures how many holds 100 clients of one account make in a second on PostgreSQL, beside one statement for
-// each. No request does only that, so the store's own benchmark is run.
+// holds measures how many holds per second 100 clients of one account can make on PostgreSQL, against one plain SQL
+// statement per hold. No HTTP request only makes a hold, so this runs the store's own benchmark.
 func (b *bench) holds() error {
 	out, err := exec.Command("go", "test", "-run", "^$", "-bench", "BenchmarkCredit_Holds", "-benchtime", "2s", "-count",
 		strconv.Itoa(holdRounds), "./backend/internal/sqlstore").CombinedOutput()

@@ -14,14 +14,14 @@ import (
 const (
 	senders     = 8
 	batchEvents = 500
-	eachSends   = 2 // batches in one slice
+	eachSends   = 2 // batches per slice
 	ingestKeys  = 50
 	ingestApp   = "com.example.bench"
 	million     = 1_000_000
 )
 
-// ingest measures how many events of shipped apps are counted in a second, against a bare handler that decodes the same
-// batches and keeps the ids only, and how long the page over a million events takes.
+// ingest measures how many events of shipped apps are counted per second, against a baseline handler that decodes the
+// same batches and stores only the ids. It also measures how long the analytics page over a million events takes.
 func (b *bench) ingest() error {
 	return onDatabases("events of shipped apps", b.ingestOn)
 }
@@ -32,7 +32,7 @@ func (b *bench) ingestOn(engine, database string, bareArgs ...string) error {
 		return err
 	}
 	defer backend.stop()
-	var keys []string // many, because each may send so much a minute
+	var keys []string // many, because events are limited per key and minute
 	if keys, err = who.projectKeys(ingestKeys); err != nil {
 		return err
 	}
@@ -87,7 +87,8 @@ func (b *bench) ingestOn(engine, database string, bareArgs ...string) error {
 	return nil
 }
 
-// batches makes n bodies of fresh events of a thousand installs, mostly of the last hour and some of the last days.
+// batches returns n bodies with new events of a thousand installs, mostly from the last hour and some from the last
+// days.
 func batches(n int) [][]byte {
 	bodies := make([][]byte, n)
 	now := time.Now()
@@ -117,7 +118,7 @@ func batches(n int) [][]byte {
 	return bodies
 }
 
-// sendAll sends the bodies over connections of their own and returns the time it took.
+// sendAll sends each body over its own connection and returns the total time.
 func sendAll(url, key string, bodies [][]byte) (time.Duration, error) {
 	return timed(func() error {
 		return together(senders, len(bodies)/senders, func(n int) error { return sendBatch(url, key, bodies[n]) })
@@ -139,7 +140,7 @@ func sendBatch(url, key string, body []byte) error {
 	}
 	var got struct{ Accepted int }
 	if err := json.Unmarshal(answer, &got); err != nil || got.Accepted != batchEvents {
-		return fmt.Errorf("a batch was answered with %d %s", status, answer)
+		return fmt.Errorf("send batch: status %d: %s", status, answer)
 	}
 	return nil
 }

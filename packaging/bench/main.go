@@ -1,6 +1,6 @@
-// Command bench measures speed and memory of the shipped programs against a floor in the same run and prints one
-// table: medians over interleaved runs, the ratio to the floor, and the goal. It asserts nothing. It knows the
-// programs from outside only.
+// Command bench measures speed and memory of the shipped programs against a baseline in the same run and prints one
+// table: medians over interleaved runs, the ratio to the baseline, and the goal. It asserts nothing. It uses only the
+// programs' external interfaces.
 package main
 
 import (
@@ -17,7 +17,7 @@ import (
 
 func main() {
 	bin := flag.String("bin", "bin", "where `make build` put the programs")
-	only := flag.String("only", "", "run just the step of this name: "+stepNames())
+	only := flag.String("only", "", "run only the step with this name: "+stepNames())
 	runs := flag.Int("runs", 40, "interleaved runs of each start-up figure, at least 20")
 	flag.Parse()
 	if err := run(*bin, *only, max(*runs, 20)); err != nil {
@@ -26,21 +26,21 @@ func main() {
 	}
 }
 
-// bench is one machine with a daemon that idles on its embedded backend.
+// bench is a machine with an idle daemon and its embedded backend.
 type bench struct {
-	bin  string // the programs
-	work string // programs of this bench, state directory
+	bin  string // directory of the programs
+	work string // directory for baseline programs and state
 	env  []string
 	runs int
 	rows []row
 }
 
-// row is one line of the table. Ratio and Goal are empty where nothing is compared.
+// row is one line of the table. Ratio and Goal are empty if nothing is compared.
 type row struct{ figure, ours, floor, ratio, goal string }
 
 func run(bin, only string, runs int) error {
 	if only != "" && !slices.ContainsFunc(new(bench).steps(), func(s step) bool { return s.name == only }) {
-		return fmt.Errorf("there is no step %q; there are %s", only, stepNames())
+		return fmt.Errorf("unknown step %q; the steps are %s", only, stepNames())
 	}
 	bin, err := filepath.Abs(bin)
 	if err != nil {
@@ -103,7 +103,7 @@ func (b *bench) steps() []step {
 	}
 }
 
-// stepNames lists them for people.
+// stepNames lists the names of the steps for messages.
 func stepNames() string {
 	var names []string
 	for _, s := range new(bench).steps() {
@@ -137,14 +137,14 @@ func ms(d time.Duration) string { return fmt.Sprintf("%.2f ms", float64(d.Micros
 
 func mb(kb int64) string { return fmt.Sprintf("%.1f MB", float64(kb)/1024) }
 
-// timesRow is the row of two series, each shown by show.
+// timesRow returns the row of two series of times, each formatted by show.
 func timesRow(figure string, ours, floor []time.Duration, show func([]time.Duration) string, goal string) row {
 	return row{figure, show(ours), show(floor), ratio(float64(median(ours)), float64(median(floor))), goal}
 }
 
 func medianMs(all []time.Duration) string { return ms(median(all)) }
 
-// ratesRow is the row of two rates a second.
+// ratesRow returns the row of two rates per second.
 func ratesRow(figure string, ours, floor float64, goal string) row {
 	return row{figure, fmt.Sprintf("%.0f /s", ours), fmt.Sprintf("%.0f /s", floor), ratio(ours, floor), goal}
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/coder/websocket"
 )
 
-// What the scenario of a minute needs at least of each connection: the app shows a tree at each of its 60 seconds and
-// after each of the 18 things that happen to it, and reacts to the result of each of these shows; the glasses are asked
-// for each second, for each thing that happens and for each show.
+// The minimum number of messages on each connection in the one-minute scenario. The app shows a display tree in each
+// of the 60 seconds and after each of the 18 inputs, and reacts to the result of each show. The glasses receive a
+// request for each second, each input and each show.
 const (
 	minuteShows       = 60 + 18
 	minuteWithApp     = 2 * minuteShows
@@ -26,9 +26,9 @@ const (
 	minuteLine = `{"type":"text","text":"seconds 10"}`
 )
 
-// minute measures a scenario of 60 s of virtual time, with an app of its own process on loopback, 78 pictures on the
-// panel and six files, against its parts: as many exchanges over a bare connection to each of the two processes, and
-// the six pictures drawn and encoded.
+// minute measures a scenario of 60 s of virtual time, with an app in its own process on loopback, 78 pictures on the
+// panel and six files. The baseline is the sum of its parts: as many exchanges over a plain connection to each of the
+// two processes, and drawing and encoding the six pictures.
 func (b *bench) minute(p *peer) error {
 	picture, err := nanoseconds(exec.Command(filepath.Join(b.work, "drawing"), "rayban_display", "png"))
 	if err != nil {
@@ -68,7 +68,7 @@ func (b *bench) minute(p *peer) error {
 	return nil
 }
 
-// minuteParts exchanges over bare connections what the scenario exchanges with its app and its glasses.
+// minuteParts makes, over plain connections, as many exchanges as the scenario makes with its app and its glasses.
 func minuteParts(ctx context.Context, app *websocket.Conn, glasses *peer) error {
 	var err error
 	for n := 0; n < minuteWithApp && err == nil; n++ {

@@ -12,8 +12,8 @@ import (
 
 const pageRuns = 11
 
-// page measures a simulator page from its request to the first picture on its panel, in headless Chromium: with nothing
-// in the browser's cache, and again.
+// page measures the time from requesting a simulator page to the first picture on its panel, in headless Chromium,
+// with an empty and with a filled browser cache.
 func (b *bench) page() error {
 	chromium, err := exec.LookPath("chromium")
 	if err != nil {
@@ -43,8 +43,8 @@ func (b *bench) page() error {
 	return nil
 }
 
-// firstPictures opens the page in a fresh browser, signs in, and returns the times of the first picture without and
-// with the cache.
+// firstPictures opens the page in a new browser, signs in, and returns the times to the first picture without and with
+// the cache.
 func firstPictures(chromium, profile, url string) (cold, warm time.Duration, err error) {
 	opts := append([]chromedp.ExecAllocatorOption{}, chromedp.DefaultExecAllocatorOptions[:]...)
 	opts = append(opts, chromedp.ExecPath(chromium), chromedp.NoSandbox, chromedp.DisableGPU,
@@ -69,7 +69,7 @@ func firstPictures(chromium, profile, url string) (cold, warm time.Duration, err
 	return cold, warm, err
 }
 
-// pictureTime waits for the page's own mark.
+// pictureTime waits for the performance mark that the page sets.
 func pictureTime(ctx context.Context) (time.Duration, error) {
 	for range 400 {
 		at, err := chromedp.Run(ctx, chromedp.Evaluate[float64](
@@ -82,5 +82,5 @@ func pictureTime(ctx context.Context) (time.Duration, error) {
 		}
 		time.Sleep(25 * time.Millisecond)
 	}
-	return 0, fmt.Errorf("no picture in 10 s")
+	return 0, fmt.Errorf("no picture within 10 s")
 }

@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-const eachPolls = 100 // polls of one connection in one slice
+const eachPolls = 100 // polls per connection and slice
 
-// pollToken measures pending polls a second against a bare handler with one point read. Either has a code for each
-// connection. The first slice, which does not count, raises every code's interval to its cap: after it nothing is
-// written.
+// pollToken measures pending polls per second against a baseline handler with one point read. Each connection has its
+// own code on both sides. The first slice, which does not count, raises every code's interval to its maximum, so that
+// later polls write nothing.
 func (b *bench) pollToken() error {
 	return b.rivals("polls", func(r rival) error {
 		bodies := map[string][][]byte{}

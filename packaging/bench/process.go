@@ -14,7 +14,7 @@ import (
 const initialize = `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25",` +
 	`"capabilities":{},"clientInfo":{"name":"bench","version":"1"}}}`
 
-// withAgent is a step that talks to the service as an agent does.
+// withAgent returns a step that talks to the service as an agent does.
 func (b *bench) withAgent(step func(p *peer) error) func() error {
 	return func() error {
 		p, err := spawnAgent(b.shimCommand())
@@ -26,7 +26,7 @@ func (b *bench) withAgent(step func(p *peer) error) func() error {
 	}
 }
 
-// warm starts the daemon and its embedded backend, and keeps the tool list for the in-process server.
+// warm starts the daemon and its embedded backend, and saves the tool list for the in-process server.
 func (b *bench) warm(p *peer) error {
 	list, err := p.ask(`{"jsonrpc":"2.0","id":1,"method":"tools/list"}`)
 	if err != nil {
@@ -43,7 +43,8 @@ func (b *bench) warm(p *peer) error {
 	return os.WriteFile(filepath.Join(b.work, "tools.json"), answer.Result, 0o600)
 }
 
-// starts measures process start to first MCP answer, against an empty program and an in-process server.
+// starts measures the time from process start to the first MCP response, against an empty program and an in-process
+// server.
 func (b *bench) starts() error {
 	var ours, empty, inProcess []time.Duration
 	for range b.runs {
@@ -81,12 +82,12 @@ func firstAnswer(cmd *exec.Cmd) (time.Duration, error) {
 	return d, err
 }
 
-// shim measures the resident memory of service-mcp after a typical session, and a tool call's round trip.
+// shim measures the resident memory of service-mcp after a typical session, and the round trip of a tool call.
 func (b *bench) shim(p *peer) error {
 	const call = `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"whoAmI","arguments":{}}}`
 	var trips []time.Duration
 	for n := range 500 {
-		if n == 100 { // warm
+		if n == 100 { // warmed up
 			trips = nil
 		}
 		if err := measure(&trips, func() error { return p.exchange(fmt.Sprintf(call, n+10)) }); err != nil {
@@ -112,7 +113,7 @@ func (b *bench) shim(p *peer) error {
 // empty runs a Go program that does nothing.
 func (b *bench) empty() error { return exec.Command(filepath.Join(b.work, "empty")).Run() }
 
-// inProcess is an MCP server that lists our tools and answers them itself.
+// inProcess is an MCP server with the same tools, which it handles itself.
 func (b *bench) inProcess() *exec.Cmd {
 	return exec.Command(filepath.Join(b.work, "inprocess"), filepath.Join(b.work, "tools.json"))
 }
@@ -148,7 +149,7 @@ func memory(pid int) (rss, anon int64, err error) {
 	return rss, anon, nil
 }
 
-// whoamiOnce measures an empty program and whoami.
+// whoamiOnce measures an empty program and whoami once.
 func (b *bench) whoamiOnce(ours, empty *[]time.Duration) error {
 	if err := measure(empty, b.empty); err != nil {
 		return err
@@ -158,7 +159,7 @@ func (b *bench) whoamiOnce(ours, empty *[]time.Duration) error {
 	return nil
 }
 
-// whoami measures the CLI's commonest question against an empty program.
+// whoami measures `servicectl whoami` against an empty program.
 func (b *bench) whoami() error {
 	var ours, empty []time.Duration
 	for range b.runs {
@@ -170,7 +171,7 @@ func (b *bench) whoami() error {
 	return nil
 }
 
-// idle adds up the memory of the daemon and the adapters it started.
+// idle adds up the memory of the daemon and the adapters that it started.
 func (b *bench) idle() error {
 	var record struct{ PID int }
 	data, err := os.ReadFile(filepath.Join(b.work, "state", "run", "daemon.json"))
@@ -204,7 +205,7 @@ func children(parent int) []int {
 		if err != nil {
 			continue
 		}
-		// pid (name) state ppid ...; the name may hold spaces.
+		// The format is "pid (name) state ppid ...", and the name may contain spaces.
 		text := string(data)
 		fields := strings.Fields(text[strings.LastIndex(text, ")")+1:])
 		if len(fields) > 1 && fields[1] == strconv.Itoa(parent) {

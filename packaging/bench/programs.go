@@ -21,11 +21,11 @@ import (
 type server struct {
 	url  string
 	pid  int
-	env  []string // of a backend
+	env  []string // extra environment of a backend
 	stop func()
 }
 
-// startBackend starts the backend on a database; empty: a SQLite file of its own.
+// startBackend starts the backend on a database; an empty URL means a new SQLite file.
 func (b *bench) startBackend(database string, settings ...string) (*server, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -64,10 +64,10 @@ func (b *bench) startBackend(database string, settings ...string) (*server, erro
 		time.Sleep(50 * time.Millisecond)
 	}
 	s.stop()
-	return nil, fmt.Errorf("service-backend did not answer at %s", url)
+	return nil, fmt.Errorf("service-backend did not respond at %s", url)
 }
 
-// startLinked starts a backend and links an account there.
+// startLinked starts a backend and links an account to it.
 func (b *bench) startLinked(database string, settings ...string) (*server, *linked, error) {
 	backend, err := b.startBackend(database, settings...)
 	if err != nil {
@@ -81,7 +81,7 @@ func (b *bench) startLinked(database string, settings ...string) (*server, *link
 	return backend, who, nil
 }
 
-// startBare starts a floor program that prints its URL and ends with its standard input.
+// startBare starts a baseline program, which prints its URL and exits when its standard input closes.
 func (b *bench) startBare(name string, args ...string) (*server, error) {
 	p, err := spawn(exec.Command(filepath.Join(b.work, name), args...))
 	if err != nil {
@@ -95,15 +95,14 @@ func (b *bench) startBare(name string, args ...string) (*server, error) {
 	return &server{url: strings.TrimSpace(url), pid: p.cmd.Process.Pid, stop: p.close}, nil
 }
 
-// onDatabases runs f on SQLite and, unless it is missing, on PostgreSQL. bareArgs are the arguments of the floor
-// program.
+// onDatabases runs f on SQLite and, if available, on PostgreSQL. bareArgs are the arguments of the baseline program.
 func onDatabases(what string, f func(engine, database string, bareArgs ...string) error) error {
 	if err := f("SQLite", ""); err != nil {
 		return err
 	}
 	cluster, err := pgtest.StartDurable()
 	if errors.Is(err, pgtest.ErrMissing) {
-		fmt.Printf("SKIPPED, PostgreSQL is missing: %s on it\n", what)
+		fmt.Printf("SKIPPED on PostgreSQL, which is missing: %s\n", what)
 		return nil
 	}
 	if err != nil {
@@ -119,7 +118,7 @@ func onDatabases(what string, f func(engine, database string, bareArgs ...string
 	return f("PostgreSQL", databases[0], databases[1])
 }
 
-// peer is a program that answers lines: an MCP server, or the echo.
+// peer is a program that answers line by line: an MCP server or the echo baseline.
 type peer struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
@@ -141,7 +140,7 @@ func spawn(cmd *exec.Cmd) (*peer, error) {
 	return &peer{cmd: cmd, in: in, out: bufio.NewReaderSize(out, 1<<20)}, nil
 }
 
-// spawnAgent starts an MCP server and shakes hands.
+// spawnAgent starts an MCP server and performs the MCP handshake.
 func spawnAgent(cmd *exec.Cmd) (*peer, error) {
 	p, err := spawn(cmd)
 	if err != nil {
@@ -165,7 +164,7 @@ func (p *peer) ask(line string) (string, error) {
 	return p.out.ReadString('\n')
 }
 
-// exchange is ask for an answer that does not matter.
+// exchange is ask without the response.
 func (p *peer) exchange(line string) error {
 	_, err := p.ask(line)
 	return err
@@ -182,7 +181,7 @@ func timed(f func() error) (time.Duration, error) {
 	return time.Since(start), err
 }
 
-// measure appends the time that f took to into, which may be nil.
+// measure appends the duration of f to into, which may be nil.
 func measure(into *[]time.Duration, f func() error) error {
 	d, err := timed(f)
 	if err == nil && into != nil {

@@ -23,14 +23,14 @@ const (
 	idlePairs  = 2000
 )
 
-// pair is one session: the page that sends a stream and the app that gets it.
+// pair is one session: the page that sends a stream and the app that receives it.
 type pair struct {
 	page    *websocket.Conn
-	arrived atomic.Int64  // binary frames at the app, ever
-	moved   chan struct{} // poked at each
+	arrived atomic.Int64  // total binary frames that the app received
+	moved   chan struct{} // signalled after each frame
 }
 
-// newPair starts the readers of both sides: a peer that does not read answers no ping and is dropped.
+// newPair starts the readers of both sides, because a peer that does not read cannot answer pings and is dropped.
 func newPair(ctx context.Context, page, app *websocket.Conn) *pair {
 	p := &pair{page: page, moved: make(chan struct{}, 1)}
 	go drain(ctx, page, func(websocket.MessageType) {})
@@ -46,7 +46,7 @@ func newPair(ctx context.Context, page, app *websocket.Conn) *pair {
 	return p
 }
 
-// besideRelay runs f with a linked backend and a bare relay of the same shape.
+// besideRelay runs f with a linked backend and a baseline relay of the same shape.
 func (b *bench) besideRelay(f func(ctx context.Context, backend, floor *server, who *linked) error) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -63,7 +63,7 @@ func (b *bench) besideRelay(f func(ctx context.Context, backend, floor *server, 
 	return f(ctx, backend, floor, who)
 }
 
-// relay measures stream frames a second from page to app against a bare relay of the same shape.
+// relay measures stream frames per second from page to app, against a baseline relay of the same shape.
 func (b *bench) relay() error {
 	return b.besideRelay(func(ctx context.Context, _, floor *server, who *linked) error {
 		ours, err := ourPairs(ctx, who, 500)
@@ -90,7 +90,7 @@ func (b *bench) relay() error {
 	})
 }
 
-// idleSessions measures what a fresh backend holds for a session whose page and app are attached and silent.
+// idleSessions measures the memory of a new backend per session whose page and app are attached and silent.
 func (b *bench) idleSessions() error {
 	return b.besideRelay(func(ctx context.Context, backend, floor *server, who *linked) error {
 		before, bareBefore := settled(backend.pid, floor.pid)
@@ -109,8 +109,8 @@ func (b *bench) idleSessions() error {
 	})
 }
 
-// settled returns the resident memory of two processes, in KB, once they had time for a round of pings and for handing
-// memory back after a rush.
+// settled returns the resident memory of two processes, in KB, after enough time for a round of pings and for
+// returning freed memory to the system.
 func settled(ours, bare int) (int64, int64) {
 	time.Sleep(15 * time.Second)
 	o, _, _ := memory(ours)
@@ -118,7 +118,8 @@ func settled(ours, bare int) (int64, int64) {
 	return o, f
 }
 
-// ourPairs attaches n pages and apps to sessions of their own. Readers drain what nobody here looks at.
+// ourPairs attaches n pages and apps, each pair to its own session. Their readers discard messages that no figure
+// needs.
 func ourPairs(ctx context.Context, who *linked, n int) ([]*pair, error) {
 	ws := "ws" + strings.TrimPrefix(who.Base, "http")
 	pairs := make([]*pair, n)
@@ -143,7 +144,7 @@ func ourPairs(ctx context.Context, who *linked, n int) ([]*pair, error) {
 
 // dial opens a WebSocket that accepts messages of any size.
 func dial(ctx context.Context, url string, o *websocket.DialOptions) (*websocket.Conn, error) {
-	c, _, err := websocket.Dial(ctx, url, o) //nolint:bodyclose // the library says that nobody has to
+	c, _, err := websocket.Dial(ctx, url, o) //nolint:bodyclose // the library documents that the body need not be closed
 	if err != nil {
 		return nil, err
 	}
@@ -174,7 +175,7 @@ func attach(ctx context.Context, url, secret string) (*websocket.Conn, error) {
 		return nil, err
 	}
 	if f, err := glasses.Parse(data); err != nil || f.Type != glasses.TypeWelcome {
-		return nil, fmt.Errorf("hello was answered by %s", data)
+		return nil, fmt.Errorf("response to hello: %s", data)
 	}
 	return app, nil
 }
@@ -199,26 +200,27 @@ func barePairs(ctx context.Context, url string, n int) ([]*pair, error) {
 				return nil, err
 			}
 			ends[k] = c
-			time.Sleep(time.Millisecond) // the floor registers an app before its page
+			time.Sleep(time.Millisecond) // the baseline registers an app before its page
 		}
 		pairs[i] = newPair(ctx, ends[1], ends[0])
 	}
 	return pairs, nil
 }
 
-// inFlight is how many frames of a session are on their way at once; the relay may drop stream frames beyond its queue.
+// inFlight is the number of frames of a session that are in transit at a time; the relay may drop stream frames beyond
+// its queue.
 const inFlight = 16
 
-// stream sends binary stream frames through every pair for a slice of time and returns the frames a second that
+// stream sends binary stream frames through every pair for one slice of time and returns the frames per second that
 // arrived.
 func stream(ctx context.Context, pairs []*pair, size int) float64 {
-	ctx, cancel := context.WithTimeout(ctx, relaySlice+20*time.Second) // a dropped frame must not hold the bench for ever
+	ctx, cancel := context.WithTimeout(ctx, relaySlice+20*time.Second) // a dropped frame must not block the benchmark
 	defer cancel()
 	header := glasses.Frame{Type: glasses.TypeVideoFrame, ID: "g-1", At: 1,
 		Payload: json.RawMessage(`{"width":640,"height":480}`)}
 	frame, err := glasses.EncodeBinary(header, make([]byte, size))
 	if err != nil {
-		panic(err) // the header is ours
+		panic(err) // the header is a constant of this program
 	}
 	var arrived atomic.Int64
 	var wg sync.WaitGroup
@@ -230,7 +232,7 @@ func stream(ctx context.Context, pairs []*pair, size int) float64 {
 	return float64(arrived.Load()) / time.Since(start).Seconds()
 }
 
-// send keeps frames in flight for a slice of time, waits for the last and returns how many arrived.
+// send keeps frames in flight for one slice of time, waits for the last one and returns how many arrived.
 func (p *pair) send(ctx context.Context, frame []byte, start time.Time) int64 {
 	base, sent := p.arrived.Load(), int64(0)
 	for time.Since(start) < relaySlice || p.arrived.Load()-base < sent {

@@ -1,5 +1,5 @@
-// Package browser signs up and approves links at a backend like a browser without scripts. Measuring and soaking
-// programs use it. It knows a backend only by its pages.
+// Package browser signs up and approves links at a backend like a browser without scripts, for benchmarks and soak
+// tests. It uses only the backend's pages.
 package browser
 
 import (
@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Browser keeps cookies between pages. Create one with New.
+// Browser keeps its cookies from page to page. Create one with New.
 type Browser struct{ client *http.Client }
 
 // New returns a browser without cookies.
@@ -43,7 +43,7 @@ func (b *Browser) ApproveAgain(verificationURL, email, password string) error {
 	return b.approve(signIn, "/signin", "email", email, "password", password)
 }
 
-// approve opens a page, fills in its form for signing up or in, which leads to the verification page, and approves.
+// approve opens a verification page, submits its sign-up or sign-in form, which leads back to the page, and approves.
 func (b *Browser) approve(address, form string, fields ...string) error {
 	page, at, err := b.Get(address)
 	if err != nil {
@@ -56,7 +56,7 @@ func (b *Browser) approve(address, form string, fields ...string) error {
 		return err
 	}
 	if at.Path != "/activate/approved" {
-		return fmt.Errorf("approving led to %s", at.Path)
+		return fmt.Errorf("approval ended at unexpected page %s", at.Path)
 	}
 	return nil
 }
@@ -71,7 +71,8 @@ func (b *Browser) Get(address string) (page string, at *url.URL, err error) {
 	return read(b.client.Get(address))
 }
 
-// Submit posts the form of the page for a path with its hidden fields and more, which alternates names and values.
+// Submit posts the form for path on the current page with its hidden fields and more, a list of alternating names and
+// values.
 func (b *Browser) Submit(page string, at *url.URL, path string, more ...string) (string, *url.URL, error) {
 	for _, form := range formAction.FindAllStringSubmatch(page, -1) {
 		target, err := at.Parse(strings.ReplaceAll(form[1], "&amp;", "&"))
@@ -102,7 +103,7 @@ func (b *Browser) post(target *url.URL, fields url.Values) (string, *url.URL, er
 	return read(b.client.Do(req))
 }
 
-// read returns the page of a response and its URL.
+// read returns the body of a response and its URL.
 func read(resp *http.Response, err error) (page string, at *url.URL, _ error) {
 	if err != nil {
 		return "", nil, err

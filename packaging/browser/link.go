@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// Linked is a person with an account at a backend, and the token of the install that they linked.
+// Linked is a person with an account at a backend, and the token of the install that the person linked.
 type Linked struct {
 	Base    string
 	Browser *Browser
 	Token   string
 }
 
-// Link signs up as a new person and goes through the device-code flow as they and their agent do.
+// Link signs up as a new person and completes the device-code flow in the roles of both the person and the agent.
 func Link(base, email, password string) (*Linked, error) {
 	who, err := New()
 	if err != nil {
@@ -47,7 +47,7 @@ func Link(base, email, password string) (*Linked, error) {
 	return l, nil
 }
 
-// Post makes one call, as the install until there is a token.
+// Post makes one call, authenticated as the install once it has a token.
 func (l *Linked) Post(path string, body, into any) error {
 	data, err := json.Marshal(body)
 	if err != nil {
@@ -80,12 +80,12 @@ func (l *Linked) call(method, path string, body []byte, into any) error {
 		return err
 	}
 	if resp.StatusCode >= 300 {
-		return fmt.Errorf("%s %s answered %d: %.200s", method, path, resp.StatusCode, answer)
+		return fmt.Errorf("%s %s responded with status %d: %.200s", method, path, resp.StatusCode, answer)
 	}
 	return json.Unmarshal(answer, into)
 }
 
-// ProjectKey makes a key of a project for an app.
+// ProjectKey creates a project key for an app.
 func (l *Linked) ProjectKey(project string) (string, error) {
 	var key struct{ ProjectKey string }
 	err := l.Post("/api/projects/"+project+"/keys", map[string]any{"name": "app"}, &key)

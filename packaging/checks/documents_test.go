@@ -12,12 +12,12 @@ import (
 
 const root = "../.."
 
-// maxReadme is the maximum number of lines of README, which is for a person's first five minutes.
+// maxReadme is the maximum number of lines of README, which should take a new user no more than five minutes.
 const maxReadme = 150
 
 func TestReadme_IsShort(t *testing.T) {
 	if n := strings.Count(readDocument(t, "README.md"), "\n"); n > maxReadme {
-		t.Errorf("README.md has %d lines, the most are %d: move something to proto/docs/pages and link it", n,
+		t.Errorf("README.md has %d lines, the maximum is %d: move something to proto/docs/pages and link to it", n,
 			maxReadme)
 	}
 }
@@ -28,7 +28,7 @@ var (
 	codeBlock    = regexp.MustCompile("(?s)```.*?```")
 )
 
-// Pages of the documentation link to each other by id; proto/docs checks those.
+// Pages of the documentation link to each other by id, which the tests of proto/docs check.
 func TestDocuments_LinksResolve(t *testing.T) {
 	for _, name := range documents(t) {
 		if strings.HasPrefix(name, "proto/docs/pages/") {
@@ -92,7 +92,7 @@ func documents(t *testing.T) []string {
 		return strings.Contains(name, "testdata/")
 	})
 	if len(list) < 10 {
-		t.Fatalf("git ls-files found only %d documents", len(list))
+		t.Fatalf("git ls-files found only %d documents, want at least 10", len(list))
 	}
 	return list
 }

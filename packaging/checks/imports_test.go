@@ -40,7 +40,7 @@ func packages(t *testing.T) []pkg {
 		all = append(all, p)
 	}
 	if len(all) < 20 {
-		t.Fatalf("go list found only %d packages", len(all))
+		t.Fatalf("go list found only %d packages, want at least 20", len(all))
 	}
 	return all
 }
@@ -58,7 +58,7 @@ func ours(imports []string) []string {
 
 func component(rel string) string { return strings.SplitN(rel, "/", 2)[0] }
 
-// proto imports nothing else of this repository; the other components import proto and themselves.
+// proto imports nothing else from this repository; the other components import only proto and themselves.
 func TestImports_ComponentsAreSeparate(t *testing.T) {
 	for _, p := range packages(t) {
 		from := strings.TrimPrefix(p.ImportPath, module)
@@ -73,7 +73,7 @@ func TestImports_ComponentsAreSeparate(t *testing.T) {
 			case component(to) == "packaging" && slices.Contains(ours(slices.Concat(p.TestImports, p.XTestImports)), to) &&
 				!slices.Contains(ours(p.Imports), to):
 			default:
-				t.Errorf("%s imports %s", from, to)
+				t.Errorf("%s imports %s, which its component may not", from, to)
 			}
 		}
 	}
@@ -95,7 +95,7 @@ func TestImports_OnlyEdgesUseContracts(t *testing.T) {
 			if !slices.ContainsFunc(allowed, func(a string) bool {
 				return from == a || strings.HasSuffix(a, "/") && strings.HasPrefix(from, a)
 			}) {
-				t.Errorf("%s imports %s", from, to)
+				t.Errorf("%s imports the generated package %s, which only edge packages may", from, to)
 			}
 		}
 	}
@@ -148,26 +148,26 @@ func TestImports_PointDown(t *testing.T) {
 			for _, to := range ours(p.Imports) {
 				name, ok := strings.CutPrefix(to, prefix)
 				if ok && component(name) != component(from) && level[component(name)] >= at {
-					t.Errorf("%s imports %s: not downward", prefix+from, to)
+					t.Errorf("%s imports %s, which is not in a lower layer", prefix+from, to)
 				}
 			}
 		}
 	}
 }
 
-// The daemon touches no file that a client names: only a client's own process executes operations on files.
+// The daemon opens no file named by a client: only the client's own process does file operations.
 func TestImports_OnlyClientsTouchFiles(t *testing.T) {
-	// the latter where a sandbox makes daemon and client one process
+	// the last one because, in a sandbox, daemon and client are one process
 	allowed := []string{"ctl/internal/clientio", "daemon/internal/app"}
 	for _, p := range packages(t) {
 		from := strings.TrimPrefix(p.ImportPath, module)
 		if slices.Contains(ours(p.Imports), "proto/clientio/local") && !slices.Contains(allowed, from) {
-			t.Errorf("%s imports proto/clientio/local", from)
+			t.Errorf("%s imports proto/clientio/local, which only client processes may", from)
 		}
 	}
 }
 
-// Every agent spawns service-mcp, so its imports determine start-up time and memory.
+// Every agent starts a service-mcp process, so its imports determine start-up time and memory.
 func TestImports_ServiceMCPStaysLean(t *testing.T) {
 	out, err := exec.Command("go", "list", "-deps", module+"ctl/service-mcp").Output()
 	if err != nil {
@@ -177,7 +177,7 @@ func TestImports_ServiceMCPStaysLean(t *testing.T) {
 	for _, heavy := range []string{"google.golang.org/grpc", "github.com/spf13/cobra", "encoding/json",
 		"github.com/modelcontextprotocol/go-sdk/mcp", "log/slog", "net/http"} {
 		if slices.Contains(deps, heavy) {
-			t.Errorf("service-mcp depends on %s", heavy)
+			t.Errorf("service-mcp depends on %s, which costs start-up time and memory", heavy)
 		}
 	}
 }
@@ -211,8 +211,8 @@ func testDoc(t *testing.T, dir string) bool {
 	return false
 }
 
-// No tracked text may contain a path of the machine on which it was written, and no lock file the address of a
-// registry.
+// Tracked files contain no paths of the machine on which they were written, and lock files contain no address of a
+// package registry.
 func TestFiles_HoldNoLocalPath(t *testing.T) {
 	root := filepath.Join("..", "..")
 	cmd := exec.Command("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
@@ -230,15 +230,15 @@ func TestFiles_HoldNoLocalPath(t *testing.T) {
 			continue // deleted in the work tree, or binary
 		}
 		if loc := machine.Find(data); loc != nil {
-			t.Errorf("%s holds a path of one machine: %q", name, loc)
+			t.Errorf("%s contains a path of a developer's machine: %q", name, loc)
 		}
 		if strings.HasSuffix(name, "package-lock.json") && resolved.Match(data) {
-			t.Errorf("%s holds a registry's address", name)
+			t.Errorf("%s contains the address of a package registry", name)
 		}
 	}
 }
 
-// Tools create what .gitignore names, with paths of their machine; none of it may be tracked.
+// Files matched by .gitignore are written by tools and may contain paths of the machine, so none may be tracked.
 func TestFiles_IgnoredAreUntracked(t *testing.T) {
 	cmd := exec.Command("git", "ls-files", "--cached", "--ignored", "--exclude-standard")
 	cmd.Dir = filepath.Join("..", "..")
@@ -247,6 +247,6 @@ func TestFiles_IgnoredAreUntracked(t *testing.T) {
 		t.Fatalf("git ls-files: %v", err)
 	}
 	for file := range strings.Lines(string(out)) {
-		t.Errorf("%s is ignored, yet tracked", strings.TrimSpace(file))
+		t.Errorf("%s is tracked although .gitignore matches it", strings.TrimSpace(file))
 	}
 }

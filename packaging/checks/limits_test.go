@@ -14,17 +14,18 @@ import (
 // Limits that keep code readable.
 const (
 	maxFileLines = 400
-	// maxFunctionLines does not apply to tests: their tables and sequences read best in one piece.
+	// maxFunctionLines does not apply to tests: their tables and sequences are easier to read in one piece.
 	maxFunctionLines = 80
 	maxColumns       = 120
-	// maxLongLines is the share of lines over maxColumns, in 1/1000: some texts and statements are clearer on one line.
+	// maxLongLines is the permitted number of lines over maxColumns per 1000 lines: some texts and statements are clearer
+	// on one line.
 	maxLongLines = 5
 )
 
 func TestFiles_AreShort(t *testing.T) {
 	for _, name := range goFiles(t, true) {
 		if n := bytes.Count(readFile(t, name), []byte("\n")); n > maxFileLines {
-			t.Errorf("%s has %d lines, the most are %d: split it by subject", name, n, maxFileLines)
+			t.Errorf("%s has %d lines, the maximum is %d: split it by subject", name, n, maxFileLines)
 		}
 	}
 }
@@ -39,7 +40,7 @@ func TestFunctions_AreShort(t *testing.T) {
 		for _, d := range tree.Decls {
 			if f, ok := d.(*ast.FuncDecl); ok {
 				if n := files.Position(f.End()).Line - files.Position(f.Pos()).Line + 1; n > maxFunctionLines {
-					t.Errorf("%s: %s has %d lines, the most are %d", name, f.Name.Name, n, maxFunctionLines)
+					t.Errorf("%s: %s has %d lines, the maximum is %d", name, f.Name.Name, n, maxFunctionLines)
 				}
 			}
 		}
@@ -59,7 +60,7 @@ func TestLines_FitTheColumns(t *testing.T) {
 		}
 	}
 	if total*1000 > lines*maxLongLines {
-		t.Errorf("%d of %d lines are over %d columns, the most are %d of 1000; most of them in\n%s",
+		t.Errorf("%d of %d lines are longer than %d columns, the maximum is %d per 1000; most of them are in\n%s",
 			total, lines, maxColumns, maxLongLines, most(long))
 	}
 	t.Logf("%d of %d lines are over %d columns", total, lines, maxColumns)

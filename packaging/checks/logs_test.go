@@ -12,14 +12,14 @@ import (
 	"testing"
 )
 
-// logKeys are the attributes of log records: one key per idea.
+// logKeys are the permitted attributes of log records: one key per idea.
 var logKeys = []string{
 	"account", "activated", "adapter", "address", "backend", "code", "control", "count", "err", "event", "events", "leftOut",
 	"link", "managed", "method", "mode", "model", "ms", "panic", "path", "pid", "provider", "reason", "revoked", "rows",
 	"session", "stack", "status", "try", "type", "version",
 }
 
-// A message says the outcome first: it begins neither with an article nor with an activity.
+// A log message states the outcome first: it begins neither with an article nor with the name of an activity.
 var logMessage = regexp.MustCompile(`^[a-z]\S*( .*[^.!:;])?$`)
 
 func TestLogs_OutcomeFirstAndOneKeyPerIdea(t *testing.T) {

@@ -8,12 +8,12 @@ import (
 	"testing"
 )
 
-// starters are the packages with which tests start processes.
+// starters are the packages that tests use to start processes.
 var starters = []string{"os/exec", "github.com/chromedp/chromedp", module + "packaging/pgtest",
 	module + "packaging/enginetest",
 	module + "packaging/usersystemd", module + "ctl/internal/dialer"}
 
-// Processes started by a test end with its binary, because the TestMain of such packages uses the reaper.
+// Processes started by a test must end with the test binary, so the TestMain of such packages uses the reaper.
 func TestProcesses_EndWithTests(t *testing.T) {
 	looked := 0
 	for _, p := range packages(t) {
@@ -37,11 +37,11 @@ func TestProcesses_EndWithTests(t *testing.T) {
 				strings.Contains(string(data), "os.Exit(Run(")
 		})
 		if !reaped {
-			t.Errorf("tests of %s may start processes, and its TestMain does not run them by reaper.Run",
+			t.Errorf("tests of %s may start processes, but its TestMain does not use reaper.Run",
 				strings.TrimPrefix(p.ImportPath, module))
 		}
 	}
 	if looked < 15 {
-		t.Errorf("only %d packages were looked at", looked)
+		t.Errorf("checked only %d packages, want at least 15", looked)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/service-dev/service/proto/docs"
 )
 
-// sources calls visit with the path and text of each Go file of the folders, except tests.
+// sources calls visit with the path and content of each Go file in the folders, except tests.
 func sources(t *testing.T, visit func(path, text string), folders ...string) {
 	t.Helper()
 	for _, folder := range folders {
@@ -36,14 +36,15 @@ func markdownOf(t *testing.T, ids ...string) string {
 	for _, id := range ids {
 		page, ok := docs.Find(id)
 		if !ok {
-			t.Fatalf("there is no page %s", id)
+			t.Fatalf("page %s does not exist", id)
 		}
 		text.WriteString(page.Markdown)
 	}
 	return text.String()
 }
 
-// TestEveryVariableIsDocumented finds the environment variables in the code of the local programs.
+// TestEveryVariableIsDocumented checks that the page state-files lists the environment variables that the local
+// programs read.
 func TestEveryVariableIsDocumented(t *testing.T) {
 	page := markdownOf(t, "state-files")
 	name := regexp.MustCompile(`"(SERVICE_[A-Z][A-Z_]+|NO_COLOR|XDG_RUNTIME_DIR|DO_NOT_TRACK)"`)
@@ -56,15 +57,16 @@ func TestEveryVariableIsDocumented(t *testing.T) {
 		}
 	}, "daemon", "ctl", "plugins", "proto")
 	if found < 10 {
-		t.Errorf("only %d variables were found", found)
+		t.Errorf("found only %d variables, want at least 10", found)
 	}
 }
 
-// TestEveryToolErrorIsDocumented finds the error codes that a tool can answer in the code of the daemon and the shim.
+// TestEveryToolErrorIsDocumented checks that the pages explain every error code in the code of the daemon and the
+// shim.
 func TestEveryToolErrorIsDocumented(t *testing.T) {
 	pages := markdownOf(t, "tool-results", "errors", "troubleshooting", "http-api")
 	code := regexp.MustCompile(`(?m)^\s*(?:const )?[cC]ode[A-Z]\w*\s*=\s*"([a-z_]+)"|\bCode: "([a-z_]+)"`)
-	// Codes that only the command line or another part of the daemon receives, never a tool.
+	// Codes that only the command line or another part of the daemon receives, never the caller of a tool.
 	elsewhere := []string{"invalid_preface", "refused", "polling_aborted"}
 	found := 0
 	sources(t, func(path, text string) {
@@ -74,11 +76,11 @@ func TestEveryToolErrorIsDocumented(t *testing.T) {
 		for _, m := range code.FindAllStringSubmatch(text, -1) {
 			name := m[1] + m[2]
 			if found++; !strings.Contains(pages, "`"+name+"`") && !slices.Contains(elsewhere, name) {
-				t.Errorf("%s answers %s, which no page explains", path, name)
+				t.Errorf("%s returns code %s, which no page explains", path, name)
 			}
 		}
 	}, "daemon", "ctl/internal/stdioproxy", "ctl/service-mcp")
 	if found < 30 {
-		t.Errorf("only %d codes were found", found)
+		t.Errorf("found only %d codes, want at least 30", found)
 	}
 }

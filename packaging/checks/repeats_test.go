@@ -17,10 +17,10 @@ import (
 )
 
 const (
-	// repeatLines is how many consecutive lines count as a repeat if they occur twice.
+	// repeatLines is the number of consecutive lines that count as a repeat if they occur twice.
 	repeatLines = 6
-	// maxRepeated is how many lines of functions may belong to a repeat. It only goes down: it was 4,972 when the check
-	// was written, half of which was its goal.
+	// maxRepeated is the maximum number of function lines that may belong to a repeat. Only ever lower it. It started at
+	// 4,972, and the first goal was half of that.
 	maxRepeated = 1_884
 )
 
@@ -55,7 +55,7 @@ func TestFunctions_RepeatLittle(t *testing.T) {
 		}
 	}
 	if len(repeated) > maxRepeated {
-		t.Errorf("%d lines of functions belong to runs of %d that occur more than once, the most are %d; most of them in\n%s",
+		t.Errorf("%d lines of functions belong to runs of %d that occur more than once, the maximum is %d; most are in\n%s",
 			len(repeated), repeatLines, maxRepeated, worst(repeated))
 	}
 	t.Logf("%d lines are repeated", len(repeated))
@@ -69,7 +69,7 @@ func windowKey(window []sourceLine) string {
 	return key.String()
 }
 
-// worst returns the packages with the most repeated lines.
+// worst lists the packages with the most repeated lines.
 func worst(repeated map[sourceLine]bool) string {
 	count := map[string]int{}
 	for line := range repeated {
@@ -78,7 +78,7 @@ func worst(repeated map[sourceLine]bool) string {
 	return most(count)
 }
 
-// most returns the ten names with the highest counts.
+// most lists the ten names with the highest counts.
 func most(count map[string]int) string {
 	names := slices.SortedFunc(maps.Keys(count), func(a, b string) int { return count[b] - count[a] })
 	var out strings.Builder
@@ -88,7 +88,7 @@ func most(count map[string]int) string {
 	return out.String()
 }
 
-// goFiles returns the paths of the repository's hand-written Go files.
+// goFiles returns the paths of the hand-written Go files of the repository.
 func goFiles(t *testing.T, tests bool) []string {
 	t.Helper()
 	out, err := exec.Command("git", "-C", root, "ls-files", "*.go").Output()
@@ -130,7 +130,7 @@ func functionLines(t *testing.T, name string) (functions [][]sourceLine) {
 	return functions
 }
 
-// normalise returns the tokens of each line by its number, with placeholders for names and literals.
+// normalise returns the tokens of each line by line number, with names and literals replaced by placeholders.
 func normalise(source []byte) map[int]string {
 	texts := map[int]string{}
 	file := token.NewFileSet().AddFile("", -1, len(source))

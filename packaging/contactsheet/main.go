@@ -1,5 +1,5 @@
-// Command contactsheet combines the screenshots of the backend's pages into one picture for README, with light and dark
-// pages alternating, or those of a few pages, each light, dark and on a phone.
+// Command contactsheet combines screenshots of the backend's pages into one picture: of every page for README,
+// alternating between light and dark, or of the named pages, each in light, dark and phone versions.
 //
 //	contactsheet DIR OUT.png [NAME...]    DIR contains page-<name>.png, page-<name>-dark.png and page-<name>-phone.png
 package main
@@ -18,7 +18,7 @@ import (
 	"golang.org/x/image/draw"
 )
 
-// Measures of a sheet in pixels.
+// Dimensions of a sheet in pixels.
 const (
 	columns = 6
 	width   = 300
@@ -53,7 +53,7 @@ func run(dir, out string, names []string) error {
 	return write(out, sheet)
 }
 
-// picturesOf lists the looks of the named pages, or one look of every page.
+// picturesOf lists the screenshots of the named pages, or one screenshot of every page.
 func picturesOf(dir string, names []string) (files []string, err error) {
 	for _, name := range names {
 		for _, look := range []string{"", "-dark", "-phone"} {
@@ -97,7 +97,7 @@ func place(sheet *image.RGBA, file string, i int) error {
 	return nil
 }
 
-// write keeps the file small: 256 colours are enough for pages.
+// write reduces the picture to 256 colours, which are enough for pages and keep the file small.
 func write(out string, sheet *image.RGBA) error {
 	small := image.NewPaletted(sheet.Bounds(), colours())
 	draw.FloydSteinberg.Draw(small, small.Bounds(), sheet, image.Point{})
@@ -113,7 +113,7 @@ func write(out string, sheet *image.RGBA) error {
 	return f.Close()
 }
 
-// colours returns greys, of which text and surfaces consist, and a colour cube for everything else.
+// colours returns greys, which make up text and surfaces, and a colour cube for everything else.
 func colours() color.Palette {
 	var all color.Palette
 	for i := range 40 {

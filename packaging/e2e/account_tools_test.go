@@ -71,13 +71,13 @@ func linkAgentOf(t *testing.T, a *agent, someone *person, email string) *person 
 	someone.approve(asked.str(t, "verificationUrl"), email)
 	linked := a.call("completeAuthLink", map[string]any{"deviceCode": asked.str(t, "deviceCode")})
 	if linked.Structured["linked"] != true {
-		t.Fatalf("linking: %v", linked.Structured)
+		t.Fatalf("linkAgent: completeAuthLink did not link: %v", linked.Structured)
 	}
 	return someone
 }
 
 // Every account tool works over service-mcp against a real backend, unlinked and linked, granted and refused, on both
-// databases. A grant changed in the dashboard applies to the very next call.
+// databases. A grant changed in the dashboard applies to the next call.
 func TestAccountTools(t *testing.T) {
 	for name, database := range map[string]func(t *testing.T) string{
 		"sqlite":   func(t *testing.T) string { return filepath.Join(t.TempDir(), "service.db") },
@@ -92,7 +92,7 @@ func TestAccountTools(t *testing.T) {
 				r := callRecord(t, a, i, app)
 				if r.IsError || r.str(t, "status") != "auth_required" || r.str(t, "userCode") == "" ||
 					r.str(t, "verificationUrl") == "" {
-					t.Errorf("%s, unlinked: %v", tool.name, r.Structured)
+					t.Errorf("%s, unlinked: got %v, want auth_required with a user code and URL", tool.name, r.Structured)
 				}
 			}
 			owner := linkAgent(t, a, "owner@example.org")
@@ -103,16 +103,16 @@ func TestAccountTools(t *testing.T) {
 				}
 				if r := callRecord(t, a, i, app); !r.IsError || r.str(t, "code") != "not_found" ||
 					r.str(t, "fixHint") == "" {
-					t.Errorf("%s, of a project that is not there: %v", tool.name, r.Structured)
+					t.Errorf("%s, unknown project: got %v, want not_found with a fixHint", tool.name, r.Structured)
 				}
 			}
 			if s := a.call("createSimulatorSession", map[string]any{"project": app, "openBrowser": false}); s.IsError {
-				t.Fatalf("making the project: %v", s.Structured)
+				t.Fatalf("create the project: %v", s.Structured)
 			}
 			for i, tool := range accountTools {
 				r := callRecord(t, a, i, app)
 				if r.IsError || r.str(t, "summary") == "" {
-					t.Errorf("%s, granted: %v", tool.name, r.Structured)
+					t.Errorf("%s, granted: got %v, want a result with a summary", tool.name, r.Structured)
 				}
 			}
 			grantsInTheDashboard(t, b, a)
@@ -121,7 +121,7 @@ func TestAccountTools(t *testing.T) {
 	}
 }
 
-// grantsInTheDashboard sets each grant to Off and back in Chromium, and calls the tools after each change.
+// grantsInTheDashboard sets each grant to Off and back in Chromium, and calls every tool after each change.
 func grantsInTheDashboard(t *testing.T, b *remoteBackend, a *agent) {
 	browser := newBrowser(t)
 	run(t, browser, "sign in", chromedp.Navigate(b.url+"/signin?next=/account/mcp-access"),
@@ -136,11 +136,11 @@ func grantsInTheDashboard(t *testing.T, b *remoteBackend, a *agent) {
 			allowed := tool.capability == "" || slices.Index(levels, level) >= slices.Index(levels, tool.level)
 			switch {
 			case allowed && r.IsError:
-				t.Errorf("%s with %s: %v", tool.name, level, r.Structured)
+				t.Errorf("%s with grant %s: got %v, want success", tool.name, level, r.Structured)
 			case !allowed && (!r.IsError || r.str(t, "code") != "permission_denied" ||
 				r.str(t, "capability") != tool.capability ||
 				r.str(t, "needed") != tool.level || r.str(t, "granted") != level || r.str(t, "fixHint") == ""):
-				t.Errorf("%s with %s: %v", tool.name, level, r.Structured)
+				t.Errorf("%s with grant %s: got %v, want permission_denied that names the grant", tool.name, level, r.Structured)
 			}
 		}
 	}
@@ -165,7 +165,7 @@ func recordsOfOthers(t *testing.T, b *remoteBackend, _ *person) {
 	for i, tool := range accountTools[1:8] {
 		theirs, missing := callRecord(t, a, i+1, app), callRecord(t, a, i+1, "com.example.missin0")
 		if !theirs.IsError || theirs.str(t, "code") != "not_found" {
-			t.Errorf("%s of another account: %v", tool.name, theirs.Structured)
+			t.Errorf("%s, another account's project: got %v, want not_found", tool.name, theirs.Structured)
 		}
 		if one, two := fmt.Sprint(theirs.Structured), strings.ReplaceAll(fmt.Sprint(missing.Structured),
 			"com.example.missin0", app); one != two {
@@ -173,6 +173,6 @@ func recordsOfOthers(t *testing.T, b *remoteBackend, _ *person) {
 		}
 	}
 	if r := a.call("listProjects", map[string]any{}); r.IsError || len(r.Structured["projects"].([]any)) != 0 {
-		t.Errorf("projects of another account: %v", r.Structured)
+		t.Errorf("listProjects in another account: got %v, want an empty list", r.Structured)
 	}
 }

@@ -13,17 +13,17 @@ import (
 	"time"
 )
 
-// The service manager's sockets start the daemon with the first client. The daemon uses them, leaves them in place,
-// reports their state, and passes none of them to an adapter.
+// The service manager's sockets start the daemon when the first client connects. The daemon uses them, leaves the
+// files in place, reports that it is socket-activated, and passes none of them to an adapter.
 func TestSocketActivation(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
 	a := startActivator(w)
 	if given, own := activations(w); given+own != 0 {
-		t.Fatal("a daemon runs before anybody connected")
+		t.Fatal("a daemon runs before any client connected")
 	}
 	if out, errs, exit := w.ctl("status"); exit != 1 { // status starts no daemon
-		t.Fatalf("status before anybody connected: exit %d: %s%s", exit, out, errs)
+		t.Fatalf("status before any client connected: exit %d, want 1: %s%s", exit, out, errs)
 	}
 	if given, own := activations(w); given+own != 0 {
 		t.Fatal("status started a daemon")
@@ -33,17 +33,17 @@ func TestSocketActivation(t *testing.T) {
 	}
 	out, errs, exit := w.ctl("status", "--json")
 	if exit != 0 || !strings.Contains(out, `"socketActivated": true`) || !strings.Contains(out, `"managed": true`) {
-		t.Fatalf("status: exit %d: %s%s", exit, out, errs)
+		t.Fatalf("status: exit %d, want a managed, socket-activated daemon: %s%s", exit, out, errs)
 	}
 	must(t, "READY=1 is heard", a.heard("READY=1"))
-	must(t, "the watchdog is answered", a.heard("WATCHDOG=1"))
+	must(t, "the daemon pings the watchdog", a.heard("WATCHDOG=1"))
 	if _, errs, exit := w.ctl("doctor"); exit != 0 { // doctor starts an adapter
 		t.Errorf("doctor: exit %d: %s", exit, errs)
 	}
 	pid := w.daemonPID()
 	children := descendants(t, pid)
 	if len(children) == 0 {
-		t.Error("no adapter runs")
+		t.Error("doctor started no adapter")
 	}
 	inherited := sockets(t, pid)
 	for _, child := range children {
@@ -59,7 +59,7 @@ func TestSocketActivation(t *testing.T) {
 		for _, path := range []string{"control.sock", "mcp.sock"} {
 			for inode := range sockets(t, child) {
 				if inherited[inode] == path {
-					t.Errorf("an adapter has inherited %s", path)
+					t.Errorf("an adapter inherited the socket %s", path)
 				}
 			}
 		}
@@ -70,17 +70,17 @@ func TestSocketActivation(t *testing.T) {
 	}
 	must(t, "STOPPING=1 is heard", a.heard("STOPPING=1"))
 	a.untouched()
-	// over the other socket
+	// This agent connects to the other socket.
 	if line, err := firstAnswer(w, initialize); err != nil || !strings.Contains(line, `"serverInfo"`) {
-		t.Errorf("an agent after the stop: %s, %v", line, err)
+		t.Errorf("connect an agent after the stop: %s, %v", line, err)
 	}
 	if now := w.daemonPID(); now == pid || now == 0 {
-		t.Errorf("the daemon's pid is %d, was %d", now, pid)
+		t.Errorf("the daemon's pid is %d, want a new one instead of %d", now, pid)
 	}
 	a.close()
 	a.untouched()
 	if given, own := activations(w); given != 2 || own != 0 {
-		t.Errorf("%d daemons were given sockets, %d were not", given, own)
+		t.Errorf("%d daemons inherited sockets, %d did not; want 2 and 0", given, own)
 	}
 }
 
@@ -125,7 +125,7 @@ func sockets(t *testing.T, pid int) map[string]string {
 	return held
 }
 
-// Daemons stop when idle although clients exist, and no client notices, because a new connection waits at the socket.
+// Daemons stop when idle even with clients connected. No client notices, because a new connection waits at the socket.
 func TestSocketActivation_IdleDaemonLosesNothing(t *testing.T) {
 	t.Parallel()
 	times := full(40, 4)
@@ -138,7 +138,7 @@ func TestSocketActivation_IdleDaemonLosesNothing(t *testing.T) {
 		select {
 		case <-a.stops:
 		case <-time.After(30 * time.Second):
-			t.Fatal("the daemon does not stop when idle")
+			t.Fatal("the idle daemon did not stop within 30 s")
 		}
 		var clients sync.WaitGroup
 		for i, ask := range []func(*world) error{coldWhoami, coldInitialize, coldWhoami, coldInitialize} {
@@ -153,12 +153,12 @@ func TestSocketActivation_IdleDaemonLosesNothing(t *testing.T) {
 	}
 	a.untouched()
 	if given, own := activations(w); given < 1+times || own != 0 {
-		t.Errorf("%d daemons were given sockets, %d were not", given, own)
+		t.Errorf("%d daemons inherited sockets, %d did not; want more than one and 0", given, own)
 	}
 }
 
-// A service that is installed while a client's daemon runs takes over. That daemon finishes and stops, the service's
-// daemon waits for it, and a connected agent continues.
+// A service installed while a client's own daemon runs takes over. That daemon finishes its work and stops, the
+// service's daemon waits for it, and a connected agent keeps working.
 func TestSocketActivation_ServiceTakesOver(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
@@ -167,21 +167,21 @@ func TestSocketActivation_ServiceTakesOver(t *testing.T) {
 	before := w.daemonPID()
 	a := startActivator(w)
 	if out, errs, exit := w.ctl("status", "--json"); exit != 0 || !strings.Contains(out, `"socketActivated": true`) {
-		t.Fatalf("status: exit %d: %s%s", exit, out, errs)
+		t.Fatalf("status: exit %d, want a socket-activated daemon: %s%s", exit, out, errs)
 	}
 	if now := w.daemonPID(); now == before || now == 0 {
-		t.Errorf("the daemon's pid is %d, was %d", now, before)
+		t.Errorf("the daemon's pid is %d, want a new one instead of %d", now, before)
 	}
 	if now := whoAmI(t, agent); now != install {
-		t.Errorf("the install is %s, was %s", now, install)
+		t.Errorf("the install id is %s, want the previous one %s", now, install)
 	}
 	a.untouched()
 	if given, own := activations(w); given != 1 || own != 1 {
-		t.Errorf("%d daemons were given sockets, %d were not", given, own)
+		t.Errorf("%d daemons inherited sockets, %d did not; want 1 and 1", given, own)
 	}
 }
 
-// Sockets whose files were deleted are unreachable: a daemon that inherits them creates its own.
+// Sockets whose files were deleted are unreachable, so a daemon that inherits them creates its own.
 func TestSocketActivation_DeletedSockets(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
@@ -199,14 +199,14 @@ func TestSocketActivation_DeletedSockets(t *testing.T) {
 		}
 	}
 	if !waitGone(pid, 10*time.Second) {
-		t.Fatal("the daemon outlived its sockets by 10 s")
+		t.Fatal("the daemon still runs 10 s after its sockets were deleted")
 	}
 	out, errs, exit := w.ctl("status", "--json")
-	if exit == 1 { // nobody listens, so the next client that needs a daemon starts one
+	if exit == 1 { // no daemon listens; the next client that needs one starts it
 		w.ctl("plugin", "list")
 		out, errs, exit = w.ctl("status", "--json")
 	}
 	if exit != 0 || !strings.Contains(out, `"socketActivated": false`) {
-		t.Errorf("status: exit %d: %s%s", exit, out, errs)
+		t.Errorf("status: exit %d, want a daemon that is not socket-activated: %s%s", exit, out, errs)
 	}
 }

@@ -21,13 +21,13 @@ type activator struct {
 	files  []*os.File // the sockets
 	inodes map[string]os.FileInfo
 	notify string
-	stops  chan struct{} // receives a value when a daemon reports that it is stopping
+	stops  chan struct{} // receives a value each time a daemon reports that it is stopping
 	end    context.CancelFunc
 	done   chan struct{}
 
 	mu    sync.Mutex
 	said  []string
-	ended []string // the error or nil of each daemon's process
+	ended []string // how each daemon process ended: its error or <nil>
 }
 
 // startActivator listens on the daemon's sockets, replacing existing ones.
@@ -107,7 +107,7 @@ func (a *activator) keep(ctx context.Context, hear *net.UnixConn) {
 		cmd.Dir, cmd.ExtraFiles = "/", a.files
 		cmd.Cancel = func() error {
 			_ = cmd.Process.Signal(syscall.SIGTERM)
-			return os.ErrProcessDone // the daemon's exit status decides
+			return os.ErrProcessDone // the daemon's exit status is checked instead
 		}
 		out, err := cmd.CombinedOutput()
 		a.mu.Lock()
@@ -133,7 +133,7 @@ func (a *activator) wanted(ctx context.Context) bool {
 	return false
 }
 
-// heard returns a function that reports whether a daemon sent a notification with this prefix.
+// heard returns a function that reports whether a daemon has sent a notification with this prefix.
 func (a *activator) heard(start string) func() bool {
 	return func() bool {
 		a.mu.Lock()
@@ -155,19 +155,19 @@ func (a *activator) untouched() {
 	a.w.t.Helper()
 	for path, before := range a.inodes {
 		if now, err := os.Lstat(path); err != nil || !os.SameFile(before, now) || now.Mode().Perm() != 0o600 {
-			a.w.t.Errorf("%s was touched: %v, %v", path, now, err)
+			a.w.t.Errorf("the socket %s was changed: %v, %v", path, now, err)
 		}
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, end := range a.ended {
 		if !strings.HasPrefix(end, "<nil>") {
-			a.w.t.Errorf("a daemon ended with %s", end)
+			a.w.t.Errorf("a daemon exited with an error: %s", end)
 		}
 	}
 }
 
-// activations counts the daemons that started, with inherited sockets and with their own.
+// activations counts the daemons that started, first those with inherited sockets, then those with their own.
 func activations(w *world) (given, own int) {
 	log, _ := os.ReadFile(filepath.Join(w.dir, "log", "serviced.log"))
 	given = strings.Count(string(log), `"activated":true`)

@@ -17,8 +17,8 @@ import (
 	"github.com/coder/websocket"
 )
 
-// An agent that knows only service-mcp builds and tests an app. Everything it does is taken from an answer: the order
-// of the tools, the frames, the variables, the arguments.
+// An agent that knows only service-mcp builds and tests an app. It takes everything it needs from tool results: the
+// order of the tools, the frames, the variables and the arguments.
 func TestAgent_BuildsAppFromToolAnswers(t *testing.T) {
 	t.Parallel()
 	for _, protocol := range []string{"legacy", "modern"} {
@@ -26,7 +26,7 @@ func TestAgent_BuildsAppFromToolAnswers(t *testing.T) {
 			w := newWorld(t, "")
 			newcomer{t: t, agent: startAgent(w, protocol, false), dir: w.project}.proveAnApp()
 			if urls := w.openedURLs(); len(urls) > 0 {
-				t.Errorf("a browser was opened: %v", urls)
+				t.Errorf("browsers were opened although nobody asked for one: %v", urls)
 			}
 		})
 	}
@@ -74,7 +74,7 @@ func TestAgent_RunsGivenExample(t *testing.T) {
 	n.ask("injectInput", n.proposed(session, "injectInput"))
 	n.expect("Taps: 2")
 	if verdict := n.ask("validateIntegration", map[string]any{"dir": n.dir}); verdict["verdict"] != "ready" {
-		t.Errorf("validated: %v", verdict)
+		t.Errorf("validateIntegration: got %v, want verdict ready", verdict)
 	}
 }
 
@@ -82,28 +82,28 @@ func (n newcomer) expect(text string) {
 	n.t.Helper()
 	if verdict := n.ask("expectDisplay", map[string]any{"text": []string{text},
 		"withinMs": 10_000}); verdict["status"] != "pass" {
-		n.t.Fatalf("%q: %v", text, verdict)
+		n.t.Fatalf("expectDisplay %q: got %v, want pass", text, verdict)
 	}
 }
 
-// newcomer is an agent without prior knowledge.
+// newcomer is an agent without prior knowledge of the service.
 type newcomer struct {
 	t     *testing.T
 	agent *agent
 	dir   string
 }
 
-// ask calls a tool and expects success with a summary.
+// ask calls a tool and requires a successful result with a summary.
 func (n newcomer) ask(tool string, args map[string]any) map[string]any {
 	n.t.Helper()
 	r := n.agent.call(tool, args)
 	if summary, _ := r.Structured["summary"].(string); r.IsError || summary == "" {
-		n.t.Fatalf("%s %v: %v", tool, args, r.Structured)
+		n.t.Fatalf("%s %v: got %v, want a summary", tool, args, r.Structured)
 	}
 	return r.Structured
 }
 
-// proposed returns the call of a tool that an answer suggests.
+// proposed returns the arguments of the call of a tool that a result suggests.
 func (n newcomer) proposed(answer map[string]any, tool string) map[string]any {
 	n.t.Helper()
 	calls, _ := answer["nextCalls"].([]any)
@@ -113,7 +113,7 @@ func (n newcomer) proposed(answer map[string]any, tool string) map[string]any {
 			return args
 		}
 	}
-	n.t.Fatalf("no call of %s is proposed in %v", tool, calls)
+	n.t.Fatalf("%s is not among the suggested calls %v", tool, calls)
 	return nil
 }
 
@@ -131,16 +131,16 @@ func (n newcomer) proveAnApp() {
 	n.ask("waitForEvent", n.proposed(session, "waitForEvent"))
 	before := n.ask("getDisplayState", n.proposed(session, "getDisplayState"))
 	if text, _ := before["text"].([]any); !slices.Contains(text, any("Shopping")) {
-		n.t.Fatalf("the app shows %v", text)
+		n.t.Fatalf("the display shows %v, want Shopping", text)
 	}
 	n.ask("injectInput", n.tap(before, "done"))
 	if verdict := n.ask("expectDisplay", map[string]any{"text": []string{"All done"},
 		"absent": []string{"Milk"}}); verdict["status"] != "pass" {
-		n.t.Fatalf("after the tap: %v", verdict)
+		n.t.Fatalf("after the tap: got %v, want a pass", verdict)
 	}
 	after := n.ask("getDisplayState", map[string]any{})
 	if dig(after, "picture", "sha256") == dig(before, "picture", "sha256") {
-		n.t.Error("the picture did not change")
+		n.t.Error("the tap did not change the picture")
 	}
 
 	recorded := n.ask("recordSession", map[string]any{"dir": filepath.Join(n.dir, "glasses", "main")})
@@ -149,14 +149,14 @@ func (n newcomer) proveAnApp() {
 		fresh := n.ask("startLocalSimulation", n.proposed(recorded, "startLocalSimulation"))
 		app := n.startApp(attach, fresh, screen, build.words)
 		if report := n.ask("replaySession", n.proposed(recorded, "replaySession")); report["verdict"] != build.verdict {
-			n.t.Errorf("a build that says %q: %v", build.words, report)
+			n.t.Errorf("replay against the build that says %q: unexpected verdict in %v", build.words, report)
 		}
 		app()
 		n.ask("closeSession", map[string]any{"sessionId": fresh["sessionId"]})
 	}
 	if items, _ := n.ask("getProductionChecklist",
 		map[string]any{"platform": "desktop"})["items"].([]any); len(items) < 5 {
-		n.t.Errorf("the checklist has %d items", len(items))
+		n.t.Errorf("the checklist has %d items, want at least 5", len(items))
 	}
 }
 
@@ -171,12 +171,12 @@ func (n newcomer) tap(display map[string]any, id string) map[string]any {
 				"y": number("y") + number("height")/2}
 		}
 	}
-	n.t.Fatalf("there is no target %s in %v", id, targets)
+	n.t.Fatalf("no target %s in %v", id, targets)
 	return nil
 }
 
-// startApp runs the app that the agent writes. It attaches as the answers say, shows the guide's example, and shows
-// words when its button is tapped. end stops it.
+// startApp runs the app that the agent writes. It attaches as the results instruct, shows the guide's example, and
+// shows words when its button is tapped. end stops it.
 func (n newcomer) startApp(attach, session, screen map[string]any, words string) (end func()) {
 	n.t.Helper()
 	variable := func(name string) string {
@@ -201,7 +201,7 @@ func (n newcomer) startApp(attach, session, screen map[string]any, words string)
 			err = ws.Write(ctx, websocket.MessageText, data)
 		}
 		if err != nil && ctx.Err() == nil {
-			n.t.Errorf("the app sends: %v", err)
+			n.t.Errorf("the app failed to send: %v", err)
 		}
 	}
 	hello, _ := attach["hello"].(map[string]any)

@@ -69,7 +69,8 @@ func needAgent(t *testing.T) {
 	nodeTool(t, "node/bin/node")
 }
 
-// startAgent starts an agent that uses the protocol generation ("legacy" or "modern"). elicit declares URL elicitation.
+// startAgent starts an agent that speaks the protocol generation ("legacy" or "modern"). With elicit, the agent
+// declares support for URL elicitation.
 func startAgent(w *world, protocol string, elicit bool) *agent {
 	t := w.t
 	t.Helper()
@@ -111,10 +112,10 @@ func startAgent(w *world, protocol string, elicit bool) *agent {
 	select {
 	case <-ready:
 	case <-done:
-		t.Fatal("the agent ended before it was ready")
+		t.Fatal("the agent exited before it was ready")
 	case <-time.After(30 * time.Second):
 		cmd.Process.Kill()
-		t.Fatal("the agent was not ready in 30 s")
+		t.Fatal("the agent was not ready within 30 s")
 	}
 	return a
 }
@@ -176,7 +177,7 @@ func (a *agent) write(message map[string]any) {
 	}
 }
 
-// start begins a call and returns its number for cancel, and a channel that receives its answer.
+// start begins a call. It returns the call's number, for cancel, and a channel that receives its result.
 func (a *agent) start(tool string, args map[string]any, progress bool, timeout time.Duration) (int, <-chan agentLine) {
 	a.t.Helper()
 	return a.send(map[string]any{"call": tool, "args": args, "progress": progress, "timeoutMs": timeout.Milliseconds()})
@@ -189,7 +190,7 @@ func (a *agent) wait(ch <-chan agentLine) toolResult {
 	select {
 	case line := <-ch:
 		if line.Error != nil {
-			a.t.Fatalf("the call was answered with a protocol error: %v", *line.Error)
+			a.t.Fatalf("the call failed with a protocol error: %v", *line.Error)
 		}
 		var result toolResult
 		if err := json.Unmarshal(line.Result, &result); err != nil {
@@ -197,12 +198,12 @@ func (a *agent) wait(ch <-chan agentLine) toolResult {
 		}
 		if result.Structured == nil && len(result.Content) > 0 { // an answer with pictures has only text content
 			if err := json.Unmarshal([]byte(result.Content[0].Text), &result.Structured); err != nil {
-				a.t.Fatalf("an answer that is no JSON: %v", err)
+				a.t.Fatalf("the result's text is not JSON: %v", err)
 			}
 		}
 		return result
 	case <-time.After(2 * time.Minute):
-		a.t.Fatal("no answer in 2 minutes")
+		a.t.Fatal("no result within 2 minutes")
 		return toolResult{}
 	}
 }
@@ -214,12 +215,12 @@ func (a *agent) call(tool string, args map[string]any) toolResult {
 	return a.wait(ch)
 }
 
-// str returns a string field of the structured content, which must exist.
+// str returns a string field of the structured content and fails the test if it is missing.
 func (r toolResult) str(t *testing.T, field string) string {
 	t.Helper()
 	s, ok := r.Structured[field].(string)
 	if !ok || s == "" {
-		t.Fatalf("no %s in %v", field, r.Structured)
+		t.Fatalf("no string %s in %v", field, r.Structured)
 	}
 	return s
 }

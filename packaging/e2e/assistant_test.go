@@ -17,8 +17,8 @@ const milkScript = `{"rules": [
 	{"when": {"contains": "bread"}, "reply": {"error": {"code": "no_credit"}}}
 ]}`
 
-// The assistant of getCodeExample answers a spoken question after a call of its tool, in virtual time and without an
-// account. Swift is not run: there is no compiler for this machine.
+// The assistant of getCodeExample answers a spoken question after calling its tool, in virtual time and without an
+// account. The Swift example does not run because this machine has no compiler for it.
 func TestAssistantExample_InEachLanguage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
@@ -38,20 +38,20 @@ func TestAssistantExample_InEachLanguage(t *testing.T) {
 				t.Helper()
 				if row := a.call("waitForEvent", map[string]any{"type": typ, "payload": payload,
 					"timeoutSeconds": 20}); row.Structured["status"] != "found" {
-					t.Fatalf("%s %v: %v", typ, payload, row.Structured)
+					t.Fatalf("wait for event %s %v: %v", typ, payload, row.Structured)
 				}
 			}
 			shows := func(texts ...string) {
 				t.Helper()
 				if verdict := a.call("expectDisplay", map[string]any{"text": texts}); verdict.Structured["status"] != "pass" {
-					t.Errorf("want %q: %v", texts, verdict.Structured)
+					t.Errorf("display: want %q, got %v", texts, verdict.Structured)
 				}
 			}
 			advance := func(ms int) {
 				t.Helper()
 				if moved := a.call("advanceTime", map[string]any{"ms": ms}); moved.IsError ||
 					moved.Structured["settled"] != true {
-					t.Errorf("advanceTime: %v", moved.Structured)
+					t.Errorf("advanceTime: got %v, want settled", moved.Structured)
 				}
 			}
 			sees("transcription.start", map[string]any{})
@@ -75,7 +75,6 @@ func TestAssistantExample_InEachLanguage(t *testing.T) {
 	}
 }
 
-// junitReport holds the parts of a JUnit file that the test reads.
 type junitReport struct {
 	Failures int `xml:"failures,attr"`
 	Suites   []struct {
@@ -86,7 +85,7 @@ type junitReport struct {
 	} `xml:"testsuite"`
 }
 
-// passage returns the block of code that begins with fence in a passage of the documentation.
+// passage returns the code block that starts with fence from a passage of the documentation.
 func passage(t *testing.T, a *agent, id, fence string) string {
 	t.Helper()
 	found := a.call("searchDocs", map[string]any{"query": id})
@@ -97,21 +96,21 @@ func passage(t *testing.T, a *agent, id, fence string) string {
 			return code
 		}
 	}
-	t.Fatalf("%s has no %s: %v", id, fence, found.Structured)
+	t.Fatalf("the passage %s has no %s block: %v", id, fence, found.Structured)
 	return ""
 }
 
-// askingExample adds an assistant to the example app hello.ts, and returns its folder and the documentation's scenario
-// that tests it.
+// askingExample adds an assistant to the example app hello.ts. It returns the app's folder and the documentation's
+// scenario that tests it.
 func askingExample(t *testing.T, a *agent) (dir, scenario string) {
 	t.Helper()
-	// The module of the topic assistant serves the app of the topic hello too.
+	// The app of the topic hello also uses the client module of the topic assistant.
 	dir = exampleInto(t, a, "typescript", "assistant")
 	hello := a.call("getCodeExample", map[string]any{"language": "typescript", "topic": "hello"})
 	code := hello.Structured["files"].([]any)[0].(map[string]any)["content"].(string)
 	const start = "await draw();\n"
 	if strings.Count(code, "\n"+start) != 1 {
-		t.Fatalf("hello.ts has changed:\n%s", code)
+		t.Fatalf("the example hello.ts no longer contains the line to replace:\n%s", code)
 	}
 	code = strings.Replace(code, "\n"+start, "\n"+start+"await answerQuestions(glasses);\n", 1)
 	writeInto(t, filepath.Join(dir, "hello.ts"), "import { answerQuestions } from \"./questions.ts\";\n"+code)
@@ -119,7 +118,7 @@ func askingExample(t *testing.T, a *agent) (dir, scenario string) {
 	return dir, passage(t, a, "app-assistant#test-it", "json scenario")
 }
 
-// An agent adds an assistant to the example app and tests it headless. All that it writes is from answers of tools.
+// An agent adds an assistant to the example app and tests it headless. It takes all code from tool results.
 func TestAgent_AddsAnAssistant(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
@@ -127,7 +126,7 @@ func TestAgent_AddsAnAssistant(t *testing.T) {
 	a := startAgent(w, "modern", false)
 	guide := a.call("getCapabilityGuide", map[string]any{"capability": "assistant"})
 	if guide.IsError || !strings.Contains(fmt.Sprint(guide.Structured), "stopAsking") {
-		t.Fatalf("getCapabilityGuide: %v", guide.Structured)
+		t.Fatalf("the guide does not contain stopAsking: %v", guide.Structured)
 	}
 	dir, milk := askingExample(t, a)
 	file := filepath.Join(dir, "milk.json")
@@ -137,25 +136,25 @@ func TestAgent_AddsAnAssistant(t *testing.T) {
 	out, errs, exit := w.ctl("session", "run", file, "--junit", report, "--", nodeTool(t, "node/bin/node"),
 		filepath.Join(dir, "hello.ts"))
 	if exit != 0 {
-		t.Fatalf("session run exits with %d: %s%s", exit, out, errs)
+		t.Fatalf("session run: exit %d, want 0: %s%s", exit, out, errs)
 	}
 	called := toolCases(t, report)
 	if len(called) != 1 || strings.HasPrefix(called[0], "failed") {
-		t.Errorf("%q", called)
+		t.Errorf("test cases of tool calls: got %q, want one that passed", called)
 	}
 
-	// A script that does not call the tool fails that test case.
+	// The test case fails if the script does not call the tool.
 	writeInto(t, file, strings.Replace(milk, `{"contains": "milk"}`, `{"contains": "eggs"}`, 1))
 	if _, _, exit := w.ctl("session", "run", file, "--junit", report, "--", nodeTool(t, "node/bin/node"),
 		filepath.Join(dir, "hello.ts")); exit != 1 {
-		t.Errorf("session run exits with %d", exit)
+		t.Errorf("session run with a script that calls no tool: exit %d, want 1", exit)
 	}
 	if called := toolCases(t, report); len(called) != 1 || !strings.HasPrefix(called[0], "failed") {
-		t.Errorf("%q", called)
+		t.Errorf("test cases of tool calls: got %q, want one that failed", called)
 	}
 }
 
-// toolCases returns the test cases of a JUnit file that are about a call of a tool.
+// toolCases returns the test cases of a JUnit file that check a tool call.
 func toolCases(t *testing.T, report string) (names []string) {
 	t.Helper()
 	data, err := os.ReadFile(report)
@@ -180,7 +179,7 @@ func toolCases(t *testing.T, report string) (names []string) {
 	return names
 }
 
-// askingApp is an app that asks its assistant, whose tools are add_item and finish.
+// askingApp is an app that sends questions to its assistant, whose tools are add_item and finish.
 const askingApp = `from service.glasses import AssistantTool, connect
 
 def tool(name):
@@ -192,8 +191,8 @@ with connect("Shopping", "1.0") as glasses:
         pass
 `
 
-// The scenario of the documentation brings its script to a session of the simulator page, whose app has been attached
-// since before there was something to call. Another script gives another verdict.
+// The documentation's scenario supplies the script for a session of the simulator page whose app is already attached.
+// A different script leads to a different verdict.
 func TestAssistant_ScenarioInABrowserSession(t *testing.T) {
 	t.Parallel()
 	b := startBackend(t, "")
@@ -207,7 +206,7 @@ func TestAssistant_ScenarioInABrowserSession(t *testing.T) {
 	startApp(t, w, []string{nodeTool(t, "node/bin/node"), filepath.Join(dir, "hello.ts")}, s)
 	listens := map[string]any{"sessionId": s.str(t, "sessionId"), "type": "transcription.start", "timeoutSeconds": 60}
 	if row := a.call("waitForEvent", listens); row.Structured["status"] != "found" {
-		t.Fatalf("the app does not listen: %v", row.Structured)
+		t.Fatalf("the app did not start listening: %v", row.Structured)
 	}
 	file := filepath.Join(dir, "milk.json")
 	milk = strings.NewReplacer(`{"expect": {"type": "transcription.start"}},`, "",
@@ -218,13 +217,13 @@ func TestAssistant_ScenarioInABrowserSession(t *testing.T) {
 		writeInto(t, file, c.text)
 		report := a.call("runSteps", map[string]any{"sessionId": s.str(t, "sessionId"), "file": file})
 		if report.IsError || report.Structured["verdict"] != c.verdict {
-			t.Errorf("%s\n%v", c.text, report.Structured)
+			t.Errorf("replay of %q: unexpected verdict in %v", c.text, report.Structured)
 		}
 	}
 }
 
-// A script answers the app of a backend's session, although the backend has no provider, and the event log shows what
-// it called. The second call answers the result of the first one.
+// A script answers the app of a backend session although the backend has no provider. The event log shows the tools
+// that it called. The second tool call depends on the result of the first.
 func TestAssistant_OfBackendSessions(t *testing.T) {
 	t.Parallel()
 	b := startBackend(t, "")
@@ -238,7 +237,7 @@ func TestAssistant_OfBackendSessions(t *testing.T) {
 		{"when": {"always": true}, "reply": {"text": "It is on the list."}}]}`)
 	s := a.call("createSimulatorSession", map[string]any{"project": "com.example.shopping", "assistantScript": script})
 	if s.IsError || s.str(t, "status") != "active" {
-		t.Fatalf("createSimulatorSession: %v", s.Structured)
+		t.Fatalf("createSimulatorSession: got %v, want an active session", s.Structured)
 	}
 	dir := exampleInto(t, a, "python", "assistant")
 	writeInto(t, filepath.Join(dir, "asking.py"), askingApp)
@@ -249,15 +248,15 @@ func TestAssistant_OfBackendSessions(t *testing.T) {
 		row := a.call("waitForEvent", map[string]any{"sessionId": s.str(t, "sessionId"), "type": "assistant.tool_called",
 			"payload": called, "timeoutSeconds": 60})
 		if row.Structured["status"] != "found" {
-			t.Fatalf("%v: %v", called, row.Structured)
+			t.Fatalf("wait for the tool call %v: %v", called, row.Structured)
 		}
 	}
 	found := a.call("getEventLog", map[string]any{"sessionId": s.str(t, "sessionId")})
 	text := fmt.Sprint(found.Structured)
 	if !strings.Contains(text, "assistant.tool_called") || strings.Contains(text, "sgt_") {
-		t.Errorf("getEventLog: %s", text)
+		t.Errorf("the event log lacks the tool call or contains a token: %s", text)
 	}
 	if logs, err := os.ReadFile(b.logs); err != nil || strings.Contains(string(logs), "sgt_") {
-		t.Errorf("the backend's log has a token, or %v", err)
+		t.Errorf("the backend's log contains a token, or cannot be read: %v", err)
 	}
 }

@@ -13,10 +13,10 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write the golden tables anew")
+var update = flag.Bool("update", false, "rewrite the golden tables")
 
-// toolArguments are arguments that succeed if the caller is allowed to; {session} is a browser session of the owner. A
-// tool without arguments here fails the test, so that each new tool gets a row.
+// toolArguments are arguments that succeed if the caller is authorised; {session} is a browser session of the owner.
+// The test fails for a tool without arguments here, so every new tool gets a row.
 var toolArguments = map[string]map[string]any{
 	"getPlatformInfo": {}, "getCapabilityGuide": {"capability": "display"}, "getPermissions": {"platform": "web"}, "getVoiceCommandGuidance": {},
 	"getProductionChecklist": {}, "searchDocs": {"query": "photo"},
@@ -49,9 +49,9 @@ var toolArguments = map[string]map[string]any{
 	"setConnectionPageConfig": {"project": app, "version": "{version}", "title": "x"},
 }
 
-// The answers of every tool match the table in testdata/authorisation.md, for callers that are unlinked, of another
-// account, revoked, suspended, or the owner at each grant level. closeSession is last because the others need the
-// session.
+// The results of every tool match the table in testdata/authorisation.md for callers that are unlinked, of another
+// account, revoked, suspended, or the owner at each grant level. closeSession comes last because the other tools need
+// the session.
 func TestToolAuthorisation(t *testing.T) {
 	t.Parallel()
 	database := filepath.Join(t.TempDir(), "service.db")
@@ -70,7 +70,7 @@ func TestToolAuthorisation(t *testing.T) {
 		for _, name := range toolNames(t, a) {
 			args, known := toolArguments[name]
 			if !known {
-				t.Fatalf("%s has no arguments in this test", name)
+				t.Fatalf("%s has no entry in toolArguments", name)
 			}
 			if name == "closeSession" && a == owner {
 				rows[name] = append(rows[name], "-")
@@ -130,7 +130,7 @@ func TestToolAuthorisation(t *testing.T) {
 	}
 	golden, err := os.ReadFile(file)
 	if err != nil || string(golden) != table.String() {
-		t.Errorf("who may do what has changed (%v); it was\n%s\nand is\n%s", err, golden, table.String())
+		t.Errorf("the authorisation table changed (%v); it was\n%s\nand is\n%s", err, golden, table.String())
 	}
 }
 
@@ -150,7 +150,7 @@ func toolNames(t *testing.T, a *agent) []string {
 	return names
 }
 
-// outcomeOf returns ok, auth_required or the error's code.
+// outcomeOf returns "ok", "auth_required" or the error's code.
 func outcomeOf(r toolResult) string {
 	switch {
 	case r.IsError:

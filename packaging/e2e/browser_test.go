@@ -12,7 +12,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// needBrowser returns the path of Chromium and skips a test without it.
+// needBrowser returns the path of Chromium and skips the test if it is missing.
 func needBrowser(t *testing.T) string {
 	t.Helper()
 	path, err := exec.LookPath("chromium")
@@ -46,9 +46,9 @@ func newBrowser(t *testing.T, more ...chromedp.ExecAllocatorOption) context.Cont
 		stopAlloc()
 		os.RemoveAll(profile)
 	})
-	// The browser lives as long as the context of its first call.
+	// The browser runs until the context of its first call ends.
 	if err := chromedp.Do(ctx, chromedp.Navigate("about:blank")); err != nil {
-		t.Fatalf("starting chromium: %v", err)
+		t.Fatalf("start chromium: %v", err)
 	}
 	return ctx
 }

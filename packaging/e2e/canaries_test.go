@@ -12,9 +12,9 @@ import (
 	"github.com/service-dev/service/packaging/llmtest"
 )
 
-// Secrets are entered wherever a person, an agent, a shipped app or an operator can enter one, and searched for in
-// every log, page, tool answer, answer of a model, telemetry file and database dump, and in the bytes of the database's
-// files. A secret may occur only in the answer or page that issues it.
+// Secrets are entered wherever a person, an agent, a shipped app or an operator can enter one. The test then searches
+// every log, page, tool result, model answer, telemetry file and database dump, and the raw database files. A secret
+// may occur only in the response or page that issues it.
 func TestSecrets_LeakNowhere(t *testing.T) {
 	for _, engine := range []string{"sqlite", "postgres"} {
 		t.Run(engine, func(t *testing.T) {
@@ -42,15 +42,15 @@ func TestSecrets_LeakNowhere(t *testing.T) {
 			if !strings.Contains(told["database"], "credential") || !strings.Contains(told["database's files"], app) ||
 				!strings.Contains(told["database"], "own_key_refused") ||
 				!strings.Contains(told["daemon's files"], "tool.called") || len(told["backend log"]) < 1000 {
-				t.Error("there was little to search")
+				t.Error("the searched output is incomplete: the day's data is missing")
 			}
 			for where, text := range told {
 				for what, secret := range secrets {
 					if len(secret) < 9 {
-						t.Fatalf("%s was never seen: %q", what, secret)
+						t.Fatalf("%s was not captured: %q", what, secret)
 					}
 					if i := strings.Index(text, secret); i >= 0 {
-						t.Errorf("%s holds the %s: ...%s", where, what, text[max(0, i-80):i])
+						t.Errorf("%s contains the %s: ...%s", where, what, text[max(0, i-80):i])
 					}
 				}
 			}
@@ -72,7 +72,7 @@ func canaryDay(t *testing.T, b *remoteBackend, w *world, mail *mailbox, secrets 
 		answers.Write(data)
 		return r
 	}
-	asked := a.call("listProjects", map[string]any{}) // its answer contains the device code
+	asked := a.call("listProjects", map[string]any{}) // the result contains the device code
 	secrets["device code"] = asked.str(t, "deviceCode")
 	someone := newPerson(t)
 	someone.seen, someone.mail = &pages, mail
@@ -87,7 +87,7 @@ func canaryDay(t *testing.T, b *remoteBackend, w *world, mail *mailbox, secrets 
 	call("generateConnectionModule", map[string]any{"project": app, "language": "python"})
 	secrets["project key"] = keptKey(t, w)
 	sendAnalytics(t, b, w)
-	// its answer contains the link
+	// The mail contains the link.
 	link := a.call("setCredential", map[string]any{"project": app, "provider": "openai", "openBrowser": false})
 	address := link.str(t, "url")
 	secrets["credential link"] = address[strings.LastIndex(address, "/")+1:]
@@ -100,11 +100,11 @@ func canaryDay(t *testing.T, b *remoteBackend, w *world, mail *mailbox, secrets 
 			args = map[string]any{}
 		}
 		if r := call(tool, args); r.IsError {
-			t.Errorf("%s: %v", tool, r.Structured)
+			t.Errorf("%s returned an error: %v", tool, r.Structured)
 		}
 	}
 	if s := call("getCredentialStatus", map[string]any{"project": app}); !strings.Contains(s.Content[0].Text, "CDEF") {
-		t.Errorf("the credential is not set: %v", s.Structured)
+		t.Errorf("getCredentialStatus does not show the credential as set: %v", s.Structured)
 	}
 	models := gatewayDay(t, b, a, someone, secrets)
 	newSecrets(t, b, someone, mail, secrets)

@@ -16,7 +16,7 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// contractRecord is everything that a transport sent, without times.
+// contractRecord is everything that a transport sent, without timestamps.
 type contractRecord struct {
 	each   []map[string]any
 	frames []map[string]any
@@ -31,7 +31,7 @@ type contractRun struct {
 	app *socket
 
 	said   contractRecord
-	delays map[string]step // commands whose result is still outstanding
+	delays map[string]step // commands whose result has not arrived
 	sent   map[string]time.Time
 }
 
@@ -43,7 +43,7 @@ func runContract(t *testing.T, here *world, a *agent, where string, steps []step
 	for i, s := range steps {
 		w.said.each = append(w.said.each, w.take(fmt.Sprintf("c-%d", i), s))
 		if t.Failed() {
-			t.Fatalf("at step %d of %d: %+v", i, len(steps), s)
+			t.Fatalf("failed at step %d of %d: %+v", i, len(steps), s)
 		}
 	}
 	slow := map[string]bool{}
@@ -62,7 +62,7 @@ func runContract(t *testing.T, here *world, a *agent, where string, steps []step
 	return w.said
 }
 
-// contractRows returns the rows of app and glasses with their ids; rows of events lose theirs.
+// contractRows returns the rows of app and glasses. Rows of commands keep their ids; rows of events lose theirs.
 func contractRows(rows []map[string]any, slow map[string]bool) []map[string]any {
 	var kept []map[string]any
 	for _, row := range rows {
@@ -92,8 +92,8 @@ func plainFrame(f appFrame) map[string]any {
 	return plain
 }
 
-// shapeOfMedia removes what depends on the host's own images and sounds; where these are equal, the step itself
-// compares them.
+// shapeOfMedia removes what depends on the host's own images and sounds. Where both transports must use the same
+// media, the step compares the bytes.
 func shapeOfMedia(payload any) any {
 	fields, _ := payload.(map[string]any)
 	if m, ok := fields["media"].(map[string]any); ok {
@@ -164,16 +164,16 @@ func (w *contractRun) result(from int, id string, s step, into ...map[string]any
 	w.t.Helper()
 	f, at := w.app.next(from, glasses.TypeResult, id)
 	if took := time.Since(w.sent[id]); took < time.Duration(s.ms)*time.Millisecond-5*time.Millisecond {
-		w.t.Errorf("%s was answered after %v already", s.send, took)
+		w.t.Errorf("%s was answered after %v, before its delay ended", s.send, took)
 	}
 	r, err := glasses.ParseResult(f.Payload)
 	switch {
 	case err != nil:
-		w.t.Errorf("%s: %s: %v", s.send, f.Payload, err)
+		w.t.Errorf("%s: parse result %s: %v", s.send, f.Payload, err)
 	case s.want == "" && !r.OK, s.want != "" && (r.Error == nil || r.Error.Code != s.want || r.Error.Message == ""):
 		w.t.Errorf("%s %s: want %q, got %s", s.send, s.payload, s.want, f.Payload)
 	case (r.Media != nil) != (s.want == "" && strings.HasPrefix(s.send, "camera.")):
-		w.t.Errorf("%s: media %+v", s.send, r.Media)
+		w.t.Errorf("%s: unexpected media in the result: %+v", s.send, r.Media)
 	}
 	for _, got := range into {
 		got["result"] = plainFrame(f)
@@ -184,24 +184,24 @@ func (w *contractRun) result(from int, id string, s step, into ...map[string]any
 	return at
 }
 
-// media compares the bytes with their description in the result.
+// media checks the bytes against their description in the result.
 func (w *contractRun) media(got map[string]any, s step, id string, from int, m glasses.Media) {
 	w.t.Helper()
 	f, _ := w.app.next(from, glasses.TypeMedia, id)
 	sum := sha256.Sum256(f.body)
 	if m.SHA256 != hex.EncodeToString(sum[:]) || m.Bytes != len(f.body) {
-		w.t.Errorf("%s: the result says %+v of %d other bytes", s.send, m, len(f.body))
+		w.t.Errorf("%s: the description %+v does not match the %d bytes", s.send, m, len(f.body))
 	}
-	img, err := jpeg.Decode(bytes.NewReader(f.body)) // for a clip, its first picture
+	img, err := jpeg.Decode(bytes.NewReader(f.body)) // for a clip, its first frame
 	if err != nil || img.Bounds().Dx() != m.Width || img.Bounds().Dy() != m.Height {
-		w.t.Errorf("%s: %+v: %v", s.send, m, err)
+		w.t.Errorf("%s: the picture does not match %+v: %v", s.send, m, err)
 	}
 	if !s.own {
 		got["media"] = m
 	}
 }
 
-// hears waits for the step's events. Those of streams follow the result, which is at index after.
+// hears waits for the step's events. Events of streams follow the result, which is at index after.
 func (w *contractRun) hears(got map[string]any, s step, from, after int) {
 	w.t.Helper()
 	places := map[bool]int{false: from, true: after + 1}
@@ -219,24 +219,24 @@ func (w *contractRun) hears(got map[string]any, s step, from, after int) {
 			w.t.Errorf("%s: %v", typ, err)
 		}
 		w.piece(typ, s, f.body, m)
-		if s.own { // which of its own pictures or sounds arrived is random
+		if s.own { // the picture or sound that arrives varies
 			m.SHA256, m.Bytes, m.Width, m.Height = "", 0, 0, 0
 		}
 		got[name] = m
 	}
 }
 
-// piece checks the bytes of a stream frame.
+// piece checks the bytes of a stream frame against their description.
 func (w *contractRun) piece(typ string, s step, body []byte, m glasses.Media) {
 	w.t.Helper()
 	sum := sha256.Sum256(body)
 	if m.SHA256 != hex.EncodeToString(sum[:]) || m.Bytes != len(body) {
-		w.t.Errorf("%s says %+v of %d other bytes", typ, m, len(body))
+		w.t.Errorf("%s: the description %+v does not match the %d bytes", typ, m, len(body))
 	}
 	if typ == glasses.TypeVideoFrame {
 		img, err := jpeg.Decode(bytes.NewReader(body))
 		if err != nil || img.Bounds().Dx() != m.Width || img.Bounds().Dy() != m.Height || m.MIME != "image/jpeg" {
-			w.t.Errorf("%s %+v: %v", typ, m, err)
+			w.t.Errorf("%s: the picture does not match %+v: %v", typ, m, err)
 		}
 		return
 	}
@@ -245,6 +245,6 @@ func (w *contractRun) piece(typ string, s step, body []byte, m glasses.Media) {
 		rate = 8000
 	}
 	if len(body) != 2*rate/10 || m.SampleRate != rate || m.DurationMs != 100 { // two bytes per sample
-		w.t.Errorf("%s has %d bytes: %+v", typ, len(body), m)
+		w.t.Errorf("%s: %d bytes do not match %+v", typ, len(body), m)
 	}
 }

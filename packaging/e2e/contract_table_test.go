@@ -9,18 +9,19 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// step is one command of an app, the changes that an agent makes around it, and the events that the app must receive.
+// step is one command of an app, the changes that an agent makes before and after it, and the events that the app must
+// receive.
 type step struct {
 	before  []control // run first
 	send    string    // the command; empty if the step has only controls
 	payload string
-	after   []control // run once the command is acknowledged, before its result is awaited
-	want    string    // code of the result; empty for success
-	hears   []string  // types of events, in order; those of streams follow the result
-	own     bool      // camera or microphone are the transport's own, so only the shape is compared
-	later   bool      // the result is awaited by the step that settles, or at the very end
+	after   []control // run after the command is acknowledged, before waiting for its result
+	want    string    // expected code of the result; empty for success
+	hears   []string  // expected types of events, in order; events of streams follow the result
+	own     bool      // the transport supplies camera or microphone data, so only the shape is compared
+	later   bool      // a later step, or the end, waits for the result
 	settles bool
-	ms      int // the result arrives no earlier
+	ms      int // minimum time to the result
 }
 
 // control is one call of an agent's tool; code is the expected refusal, empty for none.
@@ -52,7 +53,7 @@ const (
 )
 
 // contractSteps returns the whole contract, ordered so that each step restores the state of the glasses. camera and
-// microphone are files.
+// microphone are paths of files.
 func contractSteps(camera, microphone string) []step {
 	steps := []step{
 		{before: []control{fault(`{"command":"display.clear","code":"timeout"}`)}, send: "display.clear",
@@ -187,7 +188,7 @@ func stateSteps() []step {
 
 func (s step) refusedWith(code string) step { s.want = code; return s }
 
-// refusedSteps returns each error caused by the state, for each command that it applies to.
+// refusedSteps returns every error caused by the state of the glasses, for each command that it applies to.
 func refusedSteps() []step {
 	commands := map[string]string{"display.show": showGo, "speech.say": sayHello, "sound.play": playChime,
 		"camera.video": clip}
@@ -219,7 +220,7 @@ func refusedSteps() []step {
 			"permission_denied", []string{"permission"}, p.types...)
 		under(`{"disabled":["`+p.part+`"]}`, `{"disabled":[]}`, "disabled_by_user", []string{"disabled"}, p.types...)
 	}
-	// If several apply, the first in PROTOCOL.md's order is reported.
+	// If several errors apply, the first one in PROTOCOL.md's order is reported.
 	all := []string{`"link":"lost"`, `"hinge":"folded"`, `"thermal":"critical"`, `"permissions":{"camera":"denied"}`,
 		`"disabled":["camera"]`}
 	undo := []string{`"link":"connected"`, `"hinge":"open"`, `"thermal":"nominal"`,
@@ -255,7 +256,7 @@ func payloadSteps() []step {
 	return steps
 }
 
-// faultSteps returns every code as a fault of one command, of any command, and delayed.
+// faultSteps returns every error code as a fault of one command, of any command, and with a delay.
 func faultSteps() []step {
 	steps := []step{
 		{before: []control{fault(`{"latencyMs":300}`)}, send: "clock.sleep", payload: `{"ms":0}`,
@@ -270,7 +271,7 @@ func faultSteps() []step {
 	}
 	for _, code := range glasses.CommandCodes() {
 		if code == glasses.CodeTimeout {
-			continue // it takes ten seconds and has been running since the beginning
+			continue // this step takes ten seconds and has been running since the beginning
 		}
 		args, _ := json.Marshal(map[string]string{"command": "clock.sleep", "code": code})
 		steps = append(steps, step{before: []control{fault(string(args))}, send: "clock.sleep", payload: `{"ms":0}`,
@@ -279,7 +280,7 @@ func faultSteps() []step {
 	return steps
 }
 
-// modelSteps returns the commands for which a model lacks the hardware.
+// modelSteps returns the commands that fail on a model without the hardware.
 func modelSteps() []step {
 	steps := []step{{before: []control{wear("even_g1")}, hears: []string{"device"}}}
 	for _, typ := range [][2]string{{"camera.photo", ""}, {"camera.video", clip}, {"video.start", ""},

@@ -23,8 +23,8 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// Every command has its result, every error its cause and every event its payload, field by field the same on the local
-// simulator and on the simulator page of a real backend.
+// Every command has its result, every error its cause and every event its payload. The local simulator and the
+// simulator page of a real backend agree in every field.
 func TestContract_SameOnBothSimulators(t *testing.T) {
 	t.Parallel()
 	needAgent(t)
@@ -37,7 +37,7 @@ func TestContract_SameOnBothSimulators(t *testing.T) {
 	for _, where := range []string{"local", "browser"} {
 		said[where] = &contractRecord{}
 	}
-	// Both run at once, each with its own agent. The group ends when both have.
+	// Both run in parallel, each with its own agent. The group ends when both have finished.
 	t.Run("transports", func(t *testing.T) {
 		for where, into := range said {
 			t.Run(where, func(t *testing.T) {
@@ -54,13 +54,13 @@ func TestContract_SameOnBothSimulators(t *testing.T) {
 	}
 	for where, heard := range said {
 		if len(heard.each) == 0 {
-			t.Skipf("SKIPPED: the %s simulator was not asked, see above, so there is nothing to compare", where)
+			t.Skipf("SKIPPED: the %s simulator did not run, see above, so there is nothing to compare", where)
 		}
 	}
 	local, browser := said["local"], said["browser"]
 	if len(local.rows) < len(steps) || len(local.frames) < len(steps) || len(local.each) != len(steps)+1 ||
 		len(browser.each) != len(steps)+1 {
-		t.Fatalf("only %d rows and %d frames of %d steps were compared", len(local.rows), len(local.frames), len(steps))
+		t.Fatalf("only %d rows and %d frames were recorded for %d steps", len(local.rows), len(local.frames), len(steps))
 	}
 	steps = append(steps, step{send: "the glasses leave"})
 	for i := range steps {
@@ -111,7 +111,7 @@ func wholeContract(t *testing.T, steps []step) {
 	}
 }
 
-// fixtures returns a picture and a sound that no camera or microphone produces by chance.
+// fixtures returns a picture and a sound that no real camera or microphone would produce.
 func fixtures(t *testing.T) (camera, microphone string) {
 	t.Helper()
 	img := image.NewRGBA(image.Rect(0, 0, 400, 300))
@@ -185,10 +185,10 @@ func killAdapter(t *testing.T, w *world) {
 			return
 		}
 	}
-	t.Fatal("the daemon has no local simulator")
+	t.Fatal("no process of the local simulator found")
 }
 
-// departure detaches the glasses while a command is waiting, and attaches them again.
+// departure detaches the glasses while a command is pending, and attaches them again.
 func (w *contractRun) departure(leave, back func()) map[string]any {
 	w.t.Helper()
 	got, from := map[string]any{}, w.app.place()
@@ -202,13 +202,13 @@ func (w *contractRun) departure(leave, back func()) map[string]any {
 	f, _ := w.app.next(0, glasses.TypeResult, "waits")
 	if r, err := glasses.ParseResult(f.Payload); err != nil || r.Error == nil ||
 		r.Error.Code != glasses.CodeNotConnected {
-		w.t.Errorf("a command that waited for glasses that left: %s", f.Payload)
+		w.t.Errorf("pending command when the glasses detached: got %s, want not_connected", f.Payload)
 	}
 	w.app.send("display.clear", "again", struct{}{})
 	w.app.next(0, glasses.TypeResult, "again")
 	got["state"] = w.a.call("getDisplayState", map[string]any{"sessionId": w.id}).Structured["state"]
 	if battery, _ := got["state"].(map[string]any)["battery"].(map[string]any); battery["level"] != 42.0 {
-		w.t.Errorf("the glasses that came back: %v", got["state"])
+		w.t.Errorf("the reattached glasses lost their state: %v", got["state"])
 	}
 	return got
 }
@@ -219,7 +219,7 @@ func (w *contractRun) link(from int, state string) (map[string]any, int) {
 		return f.Type == glasses.TypeLink && strings.Contains(string(f.Payload), `"`+state+`"`)
 	})
 	if !ok {
-		w.t.Fatalf("the app was not told that the link is %s", state)
+		w.t.Fatalf("the app received no event that the connection is %s", state)
 	}
 	return plainFrame(f), at + 1
 }

@@ -13,7 +13,8 @@ import (
 	"testing"
 )
 
-// cutter is a proxy between a daemon and its backend that closes the connection when an answer with a token passes.
+// cutter is a proxy between a daemon and its backend. It closes the connection instead of forwarding a response with a
+// token.
 type cutter struct {
 	url string
 }

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// With few descriptors the daemon serves as many agents as it can and refuses the others at once. At a limit of 18 it
-// refuses them with the one descriptor that it reserves for that.
+// With few file descriptors the daemon serves as many agents as it can and refuses the others immediately. At a limit
+// of 18 it has only the one descriptor reserved for refusals.
 func TestDaemon_FewDescriptors(t *testing.T) {
 	t.Parallel()
 	for _, limit := range []int{64, 18} {
@@ -55,23 +55,23 @@ func TestDaemon_FewDescriptors(t *testing.T) {
 				case strings.Contains(line, `"too_many_clients"`):
 					refused++
 				default:
-					t.Errorf("an agent received %q", line)
+					t.Errorf("an agent received %q, want a served or refused initialize", line)
 				}
 			}
 			if served == 0 || refused == 0 || took > 4*time.Second {
-				t.Errorf("%d are served and %d refused, after %s", served, refused, took)
+				t.Errorf("%d agents served, %d refused, in %s; want some of each within 4 s", served, refused, took)
 			}
 		})
 	}
 }
 
-// attached returns the answer to an agent's initialize; the agent stays connected until leave is called.
+// attached returns the response to an agent's initialize; the agent stays connected until leave is called.
 func attached(t *testing.T, w *world) (line string, leave func()) {
 	cmd := w.command("service-mcp")
 	stdin, errIn := cmd.StdinPipe()
 	stdout, errOut := cmd.StdoutPipe()
 	if errIn != nil || errOut != nil || cmd.Start() != nil {
-		t.Errorf("starting service-mcp: %v, %v", errIn, errOut)
+		t.Errorf("start service-mcp: %v, %v", errIn, errOut)
 		return "", func() {}
 	}
 	kill := time.AfterFunc(20*time.Second, func() { _ = cmd.Process.Kill() })

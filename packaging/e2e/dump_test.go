@@ -13,9 +13,9 @@ import (
 	_ "modernc.org/sqlite" // reads the backend's database file from this process
 )
 
-// After a linked person has used the service for a day, a database dump contains no install id next to an account, and
-// no code, token or secret in plain text. With SERVICE_UPDATE_DUMPS the dumps are stored as inputs of later migration
-// tests.
+// After a linked person has used the service for a day, a database dump contains no install id together with an
+// account, and no code, token or secret in plain text. With SERVICE_UPDATE_DUMPS set, the test stores the dumps as
+// input for future migration tests.
 func TestDumpHoldsNoSecret(t *testing.T) {
 	for _, engine := range []string{"sqlite", "postgres"} {
 		t.Run(engine, func(t *testing.T) {
@@ -26,16 +26,16 @@ func TestDumpHoldsNoSecret(t *testing.T) {
 			text := dump()
 			for what, secret := range canaries {
 				if secret == "" {
-					t.Errorf("there was no %s to look for", what)
+					t.Errorf("%s was not captured", what)
 				} else if strings.Contains(text, secret) {
-					t.Errorf("the dump holds the %s", what)
+					t.Errorf("the dump contains the %s", what)
 				}
 			}
 			for _, table := range []string{"accounts", "links", "device_codes", "link_trail", "sessions",
 				"session_secrets", "events", "projects"} {
 				if !strings.Contains(text, "INSERT INTO "+table) &&
 					!strings.Contains(text, "INSERT INTO public."+table) {
-					t.Errorf("the day left nothing in %s", table)
+					t.Errorf("the dump has no rows of %s", table)
 				}
 			}
 			if os.Getenv("SERVICE_UPDATE_DUMPS") != "" {
@@ -90,13 +90,13 @@ func linkedDay(t *testing.T, w *world) map[string]string {
 		var auth struct{ AuthToken string }
 		if !readJSON(filepath.Join(w.dir, "auth.json"), &auth) ||
 			!readJSON(filepath.Join(w.dir, "install.json"), &install) {
-			t.Fatal("the state files do not parse")
+			t.Fatal("failed to parse the state files")
 		}
 		seen[fmt.Sprint("session secret ", day)] = strings.TrimSpace(string(secret))
 		seen[fmt.Sprint("token ", day)] = auth.AuthToken
 		if day == 0 {
 			if _, _, code := w.ctl("logout"); code != 0 {
-				t.Fatalf("logout: exit %d", code)
+				t.Fatalf("logout: exit %d, want 0", code)
 			}
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// These tests cover every documented error, auth_required and the 401 of a revoked token over the real path.
+// These tests produce every documented error, auth_required and the 401 of a revoked token with real programs.
 
 func wantError(t *testing.T, r toolResult, code string, retryable bool) {
 	t.Helper()
@@ -26,7 +26,7 @@ func wantError(t *testing.T, r toolResult, code string, retryable bool) {
 		t.Errorf("%s has no message", code)
 	}
 	if len(r.Content) == 0 || !strings.Contains(r.Content[0].Text, code) {
-		t.Errorf("%s is not reported as text: %v", code, r.Content)
+		t.Errorf("the text content does not contain %s: %v", code, r.Content)
 	}
 }
 
@@ -35,7 +35,7 @@ func ask(t *testing.T, a *agent) (deviceCode, url string) {
 	r := a.call("createSimulatorSession", map[string]any{"project": "com.example.errors", "openBrowser": false})
 	if r.IsError || r.str(t, "status") != "auth_required" || r.Structured["retryable"] != true ||
 		r.Structured["code"] != "auth_required" {
-		t.Fatalf("unlinked: %v", r.Structured)
+		t.Fatalf("unlinked: got %v, want a retryable auth_required", r.Structured)
 	}
 	for _, field := range []string{"userCode", "fixHint", "summary"} {
 		r.str(t, field)
@@ -70,16 +70,16 @@ func TestLinking_Errors(t *testing.T) {
 	checkLinked(t, w, linked)
 
 	if out := b.admin("revoke", "--email", "errors@example.org"); !strings.Contains(out, "revoked 1") {
-		t.Errorf("admin revoke: %s", out)
+		t.Errorf("admin revoke: got %s, want one revoked link", out)
 	}
-	for range 2 { // first the backend's 401, then the daemon's own knowledge
+	for range 2 { // the backend answers the first call with 401; the daemon answers the second itself
 		r := a.call("createSimulatorSession", map[string]any{"project": "com.example.errors", "openBrowser": false})
 		if r.str(t, "status") != "auth_required" || r.str(t, "reason") != "revoked" {
-			t.Errorf("after revocation: %v", r.Structured)
+			t.Errorf("after revocation: got %v, want auth_required with reason revoked", r.Structured)
 		}
 	}
 	if out, _, exit := w.ctl("whoami", "--json"); exit != 1 || !strings.Contains(out, "revoked") {
-		t.Errorf("whoami of a revoked link: exit %d, %s", exit, out)
+		t.Errorf("whoami of a revoked link: exit %d, want 1 and revoked: %s", exit, out)
 	}
 }
 
@@ -94,9 +94,9 @@ func TestBackend_Unreachable(t *testing.T) {
 	_, ch := a.start("completeAuthLink", map[string]any{"deviceCode": code}, true, 2*time.Minute)
 	wantError(t, a.wait(ch), "backend_unreachable", true)
 	if took := time.Since(start); took > 45*time.Second {
-		t.Errorf("it took %s to say so", took)
+		t.Errorf("the error took %s, want at most 45 s", took)
 	}
-	// The network recovers, and the same code is still polled.
+	// The network recovers, and the daemon keeps polling with the same code.
 	b.start()
 	newPerson(t).approve(url, "back@example.org")
 	checkLinked(t, w, a.call("completeAuthLink", map[string]any{"deviceCode": code}))
@@ -113,13 +113,13 @@ func TestBackend_InvalidResponse(t *testing.T) {
 		a := startAgent(w.with("SERVICE_BACKEND_URL="+f.url), "legacy", false)
 		code := a.call("createSimulatorSession", map[string]any{"openBrowser": false}).Structured["deviceCode"]
 		if code == nil {
-			t.Fatalf("%s: no code was issued", name)
+			t.Fatalf("%s: no device code was issued", name)
 		}
 		wantError(t, a.call("completeAuthLink", map[string]any{"deviceCode": code}), "backend_invalid_response", false)
 	}
 }
 
-// The connection breaks after the commit and before the token arrives.
+// The connection breaks after the backend committed and before the token arrives.
 func TestRedemption_ConnectionCutAfterCommit(t *testing.T) {
 	t.Parallel()
 	b := startBackend(t, newPostgres(t), "SERVICE_BACKEND_LINK_UNUSED_TOKEN_AFTER=2")
@@ -133,20 +133,20 @@ func TestRedemption_ConnectionCutAfterCommit(t *testing.T) {
 	login.Stdout = &out
 	err := login.Run()
 	if err == nil || login.ProcessState.ExitCode() == 0 {
-		t.Fatalf("login succeeded: %s", out.String())
+		t.Fatalf("login succeeded without a token: %s", out.String())
 	}
 	if !strings.Contains(out.String(), "approval was used") || !strings.Contains(out.String(), "login") {
-		t.Errorf("login says: %s", out.String())
+		t.Errorf("login does not say that the approval was used and to log in again: %s", out.String())
 	}
 	if !strings.Contains(events(w), `"outcome":"network_error"`) {
-		t.Errorf("events: %s", events(w))
+		t.Errorf("no network_error in the telemetry events: %s", events(w))
 	}
 	must(t, "the unused token is revoked", func() bool {
 		rows := strings.Split(strings.TrimSpace(b.admin("links", "cut@example.org")), "\n")
 		return len(rows) == 2 && !strings.HasSuffix(rows[1], "-")
 	})
 	if out, _, exit := w.ctl("whoami", "--json"); exit != 1 {
-		t.Errorf("whoami: exit %d, %s", exit, out)
+		t.Errorf("whoami: exit %d, want 1: %s", exit, out)
 	}
 }
 

@@ -18,7 +18,8 @@ import (
 	"github.com/coder/websocket"
 )
 
-// Whatever it receives on its two sockets, the daemon answers or closes the connection, and continues to serve.
+// Whatever it receives on its two sockets, the daemon either responds or closes the connection, and continues to
+// serve.
 func TestDaemonSockets_SurviveGarbage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
@@ -46,18 +47,18 @@ func TestDaemonSockets_SurviveGarbage(t *testing.T) {
 	for name, c := range cases {
 		if answer := say(t, filepath.Join(w.dir, "run", c.socket), c.text, c.answer); !strings.Contains(answer,
 			c.answer) {
-			t.Errorf("%s: answered %.300q, want %s", name, answer, c.answer)
+			t.Errorf("%s: response %.300q, want %s", name, answer, c.answer)
 		}
 	}
 	if line, err := firstAnswer(w, initialize); err != nil || !strings.Contains(line, `"serverInfo"`) {
-		t.Errorf("afterwards: %v: %s", err, line)
+		t.Errorf("initialize after the garbage: %v: %s", err, line)
 	}
 	if out, errs, exit := w.ctl("whoami"); exit != 1 || w.daemonPID() != pid || starts(w) != 1 {
-		t.Errorf("afterwards: exit %d, pid %d, was %d: %s%s", exit, w.daemonPID(), pid, out, errs)
+		t.Errorf("whoami after the garbage: exit %d, pid %d, was %d: %s%s", exit, w.daemonPID(), pid, out, errs)
 	}
 }
 
-// say writes text to a socket and reads until the wanted answer, the end, or a short silence.
+// say writes text to a socket and reads until the expected response, the end, or a short silence.
 func say(t *testing.T, socket, text, want string) string {
 	t.Helper()
 	conn, err := net.Dial("unix", socket)
@@ -82,7 +83,7 @@ func say(t *testing.T, socket, text, want string) string {
 	}
 }
 
-// An app that sends garbage gets an error and affects nobody else.
+// An app that sends garbage gets an error, and no other client is affected.
 func TestAppEndpoint_SurvivesGarbage(t *testing.T) {
 	t.Parallel()
 	b := startBackend(t, "")
@@ -117,7 +118,7 @@ func TestAppEndpoint_SurvivesGarbage(t *testing.T) {
 		}
 	}
 	if get(b.url+"/api/health") != 200 {
-		t.Error("the backend is gone")
+		t.Error("the backend no longer serves /api/health")
 	}
 	out, errs, exit = w.ctl("tool", "call", "getSessionStatus", `{}`)
 	if exit != 0 {
@@ -125,18 +126,18 @@ func TestAppEndpoint_SurvivesGarbage(t *testing.T) {
 	}
 }
 
-// An unreadable install.json or config.yaml leads to a clear error or a defined state, and nothing is lost.
+// An unreadable install.json or config.yaml causes a clear error or a defined state, and no data is lost.
 func TestStateFiles_Unreadable(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "backend_url: [not, a, url\n")
 	config := filepath.Join(w.dir, "config.yaml")
 	if out, errs, exit := w.ctl("whoami"); exit != 2 || !strings.Contains(errs, config) {
-		t.Errorf("a broken config.yaml: exit %d: %s%s", exit, out, errs)
+		t.Errorf("broken config.yaml: exit %d, want 2 and its path: %s%s", exit, out, errs)
 	}
 	write(t, config, []byte("bakend_url: http://localhost:1\n"))
 	if _, errs, exit := w.ctl("whoami"); exit != 2 || !strings.Contains(errs, config) ||
 		!strings.Contains(errs, "bakend_url") {
-		t.Errorf("a misspelt setting: exit %d: %s", exit, errs)
+		t.Errorf("misspelt setting: exit %d, want 2 with path and setting: %s", exit, errs)
 	}
 	write(t, config, []byte("log_level: info\n"))
 
@@ -144,10 +145,10 @@ func TestStateFiles_Unreadable(t *testing.T) {
 	write(t, install, []byte("{\"installId\":\x00"))
 	out, errs, exit := w.ctl("whoami", "--json")
 	if exit != 1 || !strings.Contains(out, `"inst_`) {
-		t.Fatalf("a broken install.json: exit %d: %s%s", exit, out, errs)
+		t.Fatalf("broken install.json: exit %d, want 1 and a new install id: %s%s", exit, out, errs)
 	}
 	if kept, _ := filepath.Glob(install + ".corrupt-*"); len(kept) != 1 {
-		t.Errorf("the broken install.json is kept as %v", kept)
+		t.Errorf("copies of the broken install.json: got %v, want one", kept)
 	}
 
 	// A running daemon keeps its previous settings.
@@ -160,6 +161,6 @@ func TestStateFiles_Unreadable(t *testing.T) {
 		return strings.Contains(string(log), "failed to load the configuration") && strings.Contains(out, `"corrupt"`)
 	})
 	if out, errs, exit := w.ctl("whoami"); exit != 1 || w.daemonPID() != pid {
-		t.Errorf("afterwards: exit %d, pid %d, was %d: %s%s", exit, w.daemonPID(), pid, out, errs)
+		t.Errorf("whoami with the broken file: exit %d, pid %d, was %d: %s%s", exit, w.daemonPID(), pid, out, errs)
 	}
 }

@@ -12,8 +12,8 @@ import (
 
 const modelText = "Grüße to the world of small glasses 你好!"
 
-// The outcomes of a call: a whole answer charged as the provider bills it, an answer charged by an estimate, a stream
-// that breaks off with an error of the client, or the code of a refusal that costs nothing.
+// The outcomes of a call: a complete answer charged at the provider's bill, an answer charged by estimate, a stream
+// that ends early with an error in the client, or the code of a refusal, which costs nothing.
 const (
 	answered  = "answered"
 	estimated = "estimated"
@@ -21,7 +21,7 @@ const (
 	billedToo = "broken off, but billed"
 )
 
-// misbehaviours are the outcomes of a call that is not streamed and of one that is.
+// misbehaviours lists, for each misbehaving model, the outcome of a plain call and of a streamed call.
 var misbehaviours = []struct{ model, whole, stream string }{
 	{llmtest.Good, answered, answered},
 	{llmtest.SlowFirstByte, answered, answered},
@@ -65,7 +65,7 @@ var misbehaviours = []struct{ model, whole, stream string }{
 	{llmtest.DropsAfterRead, "provider_unavailable", "provider_unavailable"},
 }
 
-// refusalNames are the documented errors of the two clients for the statuses of the gateway's refusals.
+// refusalNames are the error types that the two clients document for the statuses of the gateway's refusals.
 var refusalNames = map[string]struct {
 	openai, anthropic string
 	status            int
@@ -89,7 +89,7 @@ func TestModelClients_OutliveEveryProvider(t *testing.T) {
 		for how, want := range map[string]string{"": m.whole, "stream": m.stream} {
 			used, bill, calls := g.settled().Used, g.bill(), len(g.provider.Book())
 			for _, api := range []string{"chat", "responses", "messages"} {
-				g.provider.Continue() // for the models that wait
+				g.provider.Continue() // releases the models that wait
 				g.checkReply(api, m.model, how, want)
 			}
 			used, bill = g.settled().Used-used, g.bill()-bill
@@ -104,16 +104,16 @@ func TestModelClients_OutliveEveryProvider(t *testing.T) {
 		}
 	}
 	if l := g.ledger(); !l.OK || l.Operator == 0 || l.Balances != 2_000_000-l.Used+l.Operator {
-		t.Errorf("%+v: the operator pays for %s only the cost above its hold", l, llmtest.AboveMax)
+		t.Errorf("%+v: the operator must pay only what %s cost above its hold", l, llmtest.AboveMax)
 	}
 }
 
-// checkReply makes one call and checks the client's result.
+// checkReply makes one call and checks the result that the client returns.
 func (g *gatewayWorld) checkReply(api, model, how, want string) {
 	g.t.Helper()
 	r := g.app.ask(api, model, how, nil)
 	if api == "responses" && want == billedToo {
-		want = answered // its last event has the usage
+		want = answered // its last event contains the usage
 	}
 	refusal, refused := refusalNames[want]
 	var text string
@@ -132,20 +132,20 @@ func (g *gatewayWorld) checkReply(api, model, how, want string) {
 	case want == brokenOff || want == billedToo:
 		if e := r.Error; e == nil || e.Name != "APIError" || e.Status != 0 ||
 			!strings.Contains(e.Message, "the answer broke off") {
-			g.t.Errorf("%s %s %s: %+v, want a stream that breaks off", model, api, how, r.Error)
+			g.t.Errorf("%s %s %s: got error %+v, want a stream that ends early", model, api, how, r.Error)
 		}
 	case r.Error != nil:
-		g.t.Errorf("%s %s %s: %+v", model, api, how, r.Error)
+		g.t.Errorf("%s %s %s: unexpected error %+v", model, api, how, r.Error)
 	case model == llmtest.EchoesKey && text != "Your key is [removed].", model == llmtest.AboveMax && len(text) < 1000,
 		model != llmtest.EchoesKey && model != llmtest.AboveMax && text != modelText:
-		g.t.Errorf("%s %s %s: %.200q", model, api, how, text)
+		g.t.Errorf("%s %s %s: unexpected text %.200q", model, api, how, text)
 	}
 	if r.Error != nil && strings.Contains(r.Error.Message, llmtest.Key) || strings.Contains(text, llmtest.Key) {
 		g.t.Errorf("%s %s %s: the app received the provider's key", model, api, how)
 	}
 }
 
-// The clients' own stream readers assemble the answers, and the model receives a tool's result.
+// The clients' own stream readers assemble the answers, and the model receives the result of its tool call.
 func TestModelClients_CallTools(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, "", llmtest.Good)
@@ -154,26 +154,26 @@ func TestModelClients_CallTools(t *testing.T) {
 			before := g.settled().Used
 			first := g.app.ask(api, llmtest.Good, how, map[string]any{"tools": []any{tool}})
 			if first.Error != nil {
-				t.Fatalf("%s %s: %+v", api, how, first.Error)
+				t.Fatalf("%s %s: first call: %+v", api, how, first.Error)
 			}
 			body := askBody(api, llmtest.Good, map[string]any{"tools": []any{tool}})
 			answerTool(t, api, body, first.Answer)
 			second := g.app.do(modelRequest{API: api, Body: body, How: how})
 			if second.Error != nil || answerText(api, second.Answer) != modelText {
-				t.Errorf("%s %s: %+v %v", api, how, second.Error, second.Answer)
+				t.Errorf("%s %s: call with the tool's result: %+v %v", api, how, second.Error, second.Answer)
 			}
 			if used := g.settled().Used - before; used <= 0 {
-				t.Errorf("%s %s: booked %d", api, how, used)
+				t.Errorf("%s %s: booked %d micro-USD, want more than 0", api, how, used)
 			}
 		}
 	}
 	if used, bill := g.settled().Used, g.bill(); used != bill {
-		t.Errorf("booked %d, the provider bills %d", used, bill)
+		t.Errorf("booked %d micro-USD, the provider bills %d", used, bill)
 	}
 	withUsage := map[string]any{"stream_options": map[string]any{"include_usage": true}}
 	plain := g.app.ask("chat", llmtest.Good, "stream", withUsage)
 	if usage, _ := plain.Last["usage"].(map[string]any); plain.Error != nil || usage["completion_tokens"] != 9.0 {
-		t.Errorf("a stream with usage: %+v %v", plain.Error, plain.Last)
+		t.Errorf("a stream with usage: error %+v, last event %v, want 9 completion tokens", plain.Error, plain.Last)
 	}
 	models := g.app.do(modelRequest{API: "models"})
 	for client, list := range models.Answer {
@@ -187,12 +187,12 @@ func TestModelClients_CallTools(t *testing.T) {
 		}
 	}
 	if models.Error != nil || len(models.Answer) != 2 {
-		t.Errorf("models: %+v", models)
+		t.Errorf("list models: got %+v, want 2", models)
 	}
 }
 
-// An app that disconnects is charged for the tokens that the provider delivered. A client repeats temporary failures,
-// and only those.
+// An app that disconnects is charged for the tokens that the provider delivered. A client retries temporary failures
+// and no others.
 func TestModelClients_LeaveAndRepeat(t *testing.T) {
 	t.Parallel()
 	g := startGateway(t, "", llmtest.Good, llmtest.Hangs, llmtest.HangsInside, llmtest.FailsOnce)
@@ -200,31 +200,31 @@ func TestModelClients_LeaveAndRepeat(t *testing.T) {
 	for _, api := range []string{"chat", "messages"} {
 		r := g.app.do(modelRequest{api, askBody(api, llmtest.Hangs, nil), "", impatient})
 		if r.Error == nil || r.Error.Name != "APIConnectionTimeoutError" {
-			t.Errorf("%s: %+v", api, r.Error)
+			t.Errorf("%s: got %+v, want a timeout", api, r.Error)
 		}
 		if r = g.app.ask(api, llmtest.HangsInside, "leave", nil); r.Error != nil || r.Text != "Grüße" {
-			t.Errorf("%s: left with %q, %+v", api, r.Text, r.Error)
+			t.Errorf("%s: left the stream with %q, %+v; want its first text", api, r.Text, r.Error)
 		}
 	}
 	estimates := g.settled()
 	if estimates.Used == 0 || estimates.Operator != 0 {
-		t.Errorf("calls whose app disconnected: %+v", estimates)
+		t.Errorf("calls whose app disconnected: got %+v, want a charge to the account only", estimates)
 	}
 	bill := g.bill()
 	if r := g.app.ask("chat", llmtest.Good, "leave", nil); r.Error != nil || r.Text != "Grüße" {
-		t.Errorf("left with %q, %+v", r.Text, r.Error)
+		t.Errorf("left the stream with %q, %+v; want its first text", r.Text, r.Error)
 	}
 	if used, billed := g.settled().Used-estimates.Used, g.bill()-bill; used != billed || billed == 0 {
-		t.Errorf("an answer whose app disconnected: booked %d, the provider bills %d", used, billed)
+		t.Errorf("a call whose app disconnected: booked %d, the provider bills %d", used, billed)
 	}
 
 	calls, used, bill := len(g.provider.Book()), g.ledger().Used, g.bill()
 	if r := g.app.do(modelRequest{API: "chat", Body: askBody("chat", llmtest.FailsOnce, nil)}); r.Error != nil {
-		t.Errorf("a call that succeeds the second time: %+v", r.Error)
+		t.Errorf("a call that succeeds on the second attempt: %+v", r.Error)
 	}
 	l := g.settled()
 	if n := len(g.provider.Book()) - calls; n != 2 || l.Used-used != g.bill()-bill || l.Used == used {
-		t.Errorf("%d requests, booked %d, billed %d", n, l.Used-used, g.bill()-bill)
+		t.Errorf("got %d requests, booked %d, billed %d; want 2 requests and the bill", n, l.Used-used, g.bill()-bill)
 	}
 	for name, body := range map[string]map[string]any{
 		"NotFoundError":   askBody("chat", "nothing", nil),
@@ -233,20 +233,20 @@ func TestModelClients_LeaveAndRepeat(t *testing.T) {
 		calls = len(g.provider.Book())
 		r := g.app.do(modelRequest{API: "chat", Body: body})
 		if r.Error == nil || r.Error.Name != name || len(g.provider.Book()) != calls {
-			t.Errorf("%+v, want %s", r.Error, name)
+			t.Errorf("got %+v, want %s without a request to the provider", r.Error, name)
 		}
 	}
 	g.backend.admin("credit", "ada@example.org", "--take", "1.99", "--reference", "all")
 	body := askBody("messages", llmtest.Good, map[string]any{"max_tokens": 1000})
 	r := g.app.do(modelRequest{API: "messages", Body: body})
 	if r.Error == nil || r.Error.Status != 402 || r.Error.Code != "request_too_large" && r.Error.Code != "no_credit" {
-		t.Errorf("without credit: %+v", r.Error)
+		t.Errorf("without credit: got %+v, want status 402", r.Error)
 	}
 	stranger := startModelApp(t, g.backend.url, "spk_"+strings.Repeat("x", 30))
 	for _, api := range []string{"chat", "messages"} {
 		r := stranger.do(modelRequest{API: api, Body: askBody(api, llmtest.Good, nil)})
 		if r.Error == nil || r.Error.Name != "AuthenticationError" || r.Error.Code != "invalid_key" {
-			t.Errorf("%s with a wrong key: %+v", api, r.Error)
+			t.Errorf("%s with a wrong key: got %+v, want invalid_key", api, r.Error)
 		}
 	}
 }

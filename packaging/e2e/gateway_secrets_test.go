@@ -18,15 +18,16 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// misbehaving are models whose providers put keys into their answers, fail, or break off.
+// misbehaving lists models whose provider puts keys into its responses, fails, or ends them early.
 var misbehaving = []string{llmtest.Good, llmtest.EchoesKey, llmtest.Status400EchoKey, llmtest.Status401,
 	llmtest.Status429Spent, llmtest.Status500, llmtest.ErrorFrame, llmtest.ErrorInside, llmtest.HTML502, llmtest.HTML200,
 	llmtest.CutBeforeUsage, llmtest.DropsAfterRead, llmtest.UsageStrings}
 
-// measureTool are the fields of a request that offer the tool of the script.
+// measureTool is the part of a request body that offers the script's tool.
 const measureTool = `,"tools":[{"type":"function","function":{"name":"measure","parameters":{"type":"object"}}}]`
 
-// gatewayOfSecrets starts a fake provider and returns a catalogue of its misbehaving models, which own keys pay too.
+// gatewayOfSecrets starts a fake provider and returns a catalogue of its misbehaving models, which can also be paid
+// with own keys.
 func gatewayOfSecrets(t *testing.T) (catalogue string) {
 	t.Helper()
 	provider := llmtest.Start()
@@ -34,7 +35,7 @@ func gatewayOfSecrets(t *testing.T) (catalogue string) {
 	return withOwnKeys(t, provider.URL, misbehaving...)
 }
 
-// withOwnKeys writes a catalogue of a provider that takes own keys.
+// withOwnKeys writes a catalogue in which the provider accepts own keys.
 func withOwnKeys(t *testing.T, providerURL string, models ...string) (catalogue string) {
 	t.Helper()
 	catalogue, err := llmtest.WriteCatalogue(t.TempDir(), providerURL, models...)
@@ -47,8 +48,9 @@ func withOwnKeys(t *testing.T, providerURL string, models ...string) (catalogue 
 	return catalogue
 }
 
-// gatewayDay calls models with the project's key in every interface, paid by credit and by the project's own key, and
-// those of a local session. It adds to secrets what was said and the session's token, and returns what apps got.
+// gatewayDay calls models through every interface with the project's key, paid by credit and by the project's own key,
+// and also the models of a local session. It adds the prompts and the session's token to secrets, and returns what the
+// apps received.
 func gatewayDay(t *testing.T, b *remoteBackend, a *agent, someone *person, secrets map[string]string) (answers string) {
 	t.Helper()
 	secrets["prompt"] = "canary prompt: how deep is the lake"
@@ -76,7 +78,7 @@ func gatewayDay(t *testing.T, b *remoteBackend, a *agent, someone *person, secre
 	for _, code := range []string{`"content":"Gr`, "provider_busy", "own_key_refused", "the answer broke off",
 		"invalid_key", "unsupported_parameter", "invalid_json", "[removed]"} {
 		if !strings.Contains(all.String(), code) {
-			t.Errorf("no call ended with %q", code)
+			t.Errorf("no call failed with code %q", code)
 		}
 	}
 
@@ -87,7 +89,7 @@ func gatewayDay(t *testing.T, b *remoteBackend, a *agent, someone *person, secre
 		"appTokenFile")))).find(0, 10*time.Second, func(f appFrame) bool { return f.Type == glasses.TypeWelcome })
 	var of glasses.Welcome
 	if err := json.Unmarshal(welcome.Payload, &of); !ok || err != nil || of.Gateway == nil {
-		t.Fatalf("no gateway in %s: %v", welcome.Payload, err)
+		t.Fatalf("no gateway in the welcome %s: %v", welcome.Payload, err)
 	}
 	secrets["session's gateway token"] = of.Gateway.Token
 	ask(of.Gateway.URL+"/chat/completions", of.Gateway.Token, "assistant", measureTool)
@@ -96,12 +98,12 @@ func gatewayDay(t *testing.T, b *remoteBackend, a *agent, someone *person, secre
 	called := a.call("waitForEvent", map[string]any{"sessionId": session.str(t, "sessionId"),
 		"type": "assistant.tool_called", "timeoutSeconds": 20})
 	if called.Structured["status"] != "found" {
-		t.Errorf("no tool was called: %v", called.Structured)
+		t.Errorf("wait for a tool call: %v", called.Structured)
 	}
 	return all.String()
 }
 
-// callModel makes a call of an app, with more fields of its body after the messages.
+// callModel makes one model call as an app; the extra fields of the body follow the messages.
 func callModel(t *testing.T, address, key, model, prompt, more string) (status int, text string) {
 	t.Helper()
 	req, err := http.NewRequest(http.MethodPost, address, strings.NewReader(fmt.Sprintf(
@@ -123,8 +125,8 @@ func callModel(t *testing.T, address, key, model, prompt, more string) (status i
 	return resp.StatusCode, string(body)
 }
 
-// newRawDatabase creates an empty database of an engine; dump returns all of its content, and bytes what is on disk of
-// it, with what the engine logged before each change.
+// newRawDatabase creates an empty database of an engine. dump returns its content, and bytes returns the raw files on
+// disk, including the write-ahead log.
 func newRawDatabase(t *testing.T, engine string) (database string, dump, bytes func() string) {
 	t.Helper()
 	if engine != "postgres" {
@@ -140,10 +142,10 @@ func newRawDatabase(t *testing.T, engine string) (database string, dump, bytes f
 			t.Fatal(err)
 		}
 		defer db.Close()
-		if _, err := db.Exec("CHECKPOINT"); err != nil { // writes what is only in its memory
+		if _, err := db.Exec("CHECKPOINT"); err != nil { // writes data that is only in memory to disk
 			t.Fatal(err)
 		}
-		c.Halt(t) // no file changes while it is read
+		c.Halt(t) // so that no file changes while it is read
 		defer c.Resume(t)
 		return filesBelow(t, c.Files())
 	}

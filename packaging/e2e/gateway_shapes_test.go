@@ -13,14 +13,14 @@ var citySchema = map[string]any{
 	"properties": map[string]any{"city": map[string]any{"type": "string"}},
 }
 
-// modelTools is one tool in the words of each interface.
+// modelTools is the same tool in the format of each interface.
 var modelTools = map[string]map[string]any{
 	"chat":      {"type": "function", "function": map[string]any{"name": "weather", "parameters": citySchema}},
 	"responses": {"type": "function", "name": "weather", "parameters": citySchema, "strict": false},
 	"messages":  {"name": "weather", "input_schema": citySchema},
 }
 
-// askBody is the body of a call with a user's message. The names of models are those of llmtest.WriteCatalogue.
+// askBody returns the body of a call with a user's message. The model names are those of llmtest.WriteCatalogue.
 func askBody(api, model string, more map[string]any) map[string]any {
 	said := []any{map[string]any{"role": "user", "content": "Hello"}}
 	body := map[string]any{"model": model, "messages": said}
@@ -34,7 +34,7 @@ func askBody(api, model string, more map[string]any) map[string]any {
 	return body
 }
 
-// part returns an element of a list in an answer, or nothing.
+// part returns an element of a list in a response, or nil.
 func part(from map[string]any, list string) map[string]any {
 	all, _ := from[list].([]any)
 	if len(all) == 0 {
@@ -44,7 +44,7 @@ func part(from map[string]any, list string) map[string]any {
 	return one
 }
 
-// answerText is the text of a whole answer.
+// answerText returns the text of a whole response.
 func answerText(api string, answer map[string]any) string {
 	var text any
 	switch api {
@@ -60,7 +60,7 @@ func answerText(api string, answer map[string]any) string {
 	return s
 }
 
-// answerTool adds to the body of a request the tool call that it was answered with, and the result of the tool.
+// answerTool appends the tool call of the response and the tool's result to the body of a request.
 func answerTool(t *testing.T, api string, body, answer map[string]any) {
 	t.Helper()
 	var said, name, arguments any
@@ -85,7 +85,7 @@ func answerTool(t *testing.T, api string, body, answer map[string]any) {
 			map[string]any{"type": "tool_result", "tool_use_id": call["id"], "content": "sunny"}}}
 	}
 	if name != "weather" || arguments != `{"city":"Berlin"}` {
-		t.Fatalf("%s: the model calls %v with %v", api, name, arguments)
+		t.Fatalf("%s: the model calls %v with %v, want weather with Berlin", api, name, arguments)
 	}
 	body[list] = append(body[list].([]any), said, result)
 }

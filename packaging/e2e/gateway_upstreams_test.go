@@ -18,14 +18,14 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-// upstream is a server of models that somebody else wrote, in its own process.
+// upstream is a third-party model server in its own process.
 type upstream struct {
 	t   *testing.T
 	url string
-	out *bufio.Scanner // what it prints after its address
+	out *bufio.Scanner // its output after the address
 }
 
-// startUpstream starts a program of npm, whose first line is its address.
+// startUpstream starts an npm program that prints its address on the first line.
 func startUpstream(t *testing.T, program string, args ...string) *upstream {
 	t.Helper()
 	path, err := filepath.Abs(filepath.Join("npm", program))
@@ -53,12 +53,12 @@ func startUpstream(t *testing.T, program string, args ...string) *upstream {
 func (u *upstream) line() string {
 	u.t.Helper()
 	if !u.out.Scan() {
-		u.t.Fatalf("the server of models ended: %v", u.out.Err())
+		u.t.Fatalf("the model server exited: %v", u.out.Err())
 	}
 	return u.out.Text()
 }
 
-// gatewayTo starts a gateway to an upstream. models are entries of the catalogue, one a line.
+// gatewayTo starts a gateway to an upstream. models are lines of the catalogue, one per model.
 func gatewayTo(t *testing.T, provider, models string) (*remoteBackend, *modelApp) {
 	t.Helper()
 	dir := t.TempDir()
@@ -75,7 +75,8 @@ func gatewayTo(t *testing.T, provider, models string) (*remoteBackend, *modelApp
 	return startGatewayOf(t, catalogue, "")
 }
 
-// usageOf reads what the app's project used, once as many calls are counted: a stream reaches the app before that.
+// usageOf reads the usage of the app's project once it includes the given number of calls, because a stream can reach
+// the app before it is counted.
 func (a *modelApp) usageOf(calls int64) (u backendapi.GatewayUsage) {
 	a.t.Helper()
 	must(a.t, "every call is counted", func() bool {
@@ -87,7 +88,7 @@ func (a *modelApp) usageOf(calls int64) (u backendapi.GatewayUsage) {
 	return u
 }
 
-// tokens are the counts of an answer's usage, by the names of either interface.
+// tokens are the token counts of an answer, under the field names of both kinds of interface.
 func tokens(answer map[string]any) (in, out int64) {
 	usage, _ := answer["usage"].(map[string]any)
 	for name, n := range usage {
@@ -102,8 +103,8 @@ func tokens(answer map[string]any) (in, out int64) {
 	return in, out
 }
 
-// A provider that nobody here wrote: all three interfaces, whole and streamed, with text and with tools. What it counts
-// is what the usage shows and the ledger charged.
+// A third-party provider serves all three interfaces, whole and streamed, with text and with tools. The usage and the
+// ledger show the tokens that the provider counts.
 func TestUpstreams_AimockIsChargedAsItCounts(t *testing.T) {
 	t.Parallel()
 	nodeTool(t, "@copilotkit/aimock")
@@ -117,7 +118,7 @@ func TestUpstreams_AimockIsChargedAsItCounts(t *testing.T) {
 		for api, tool := range modelTools {
 			for _, c := range []struct {
 				said, want string
-				in, out    int64 // as aimock.mjs sets them
+				in, out    int64 // the counts that aimock.mjs returns
 			}{{"Hello", modelText, 17, 11}, {"How is the weather?", "Berlin", 31, 5}} {
 				body := askBody(api, llmtest.Good, map[string]any{"tools": []any{tool}})
 				if api == "chat" && how == "helper" {
@@ -132,7 +133,7 @@ func TestUpstreams_AimockIsChargedAsItCounts(t *testing.T) {
 				answer, err := json.Marshal(r.Answer)
 				read, wrote := tokens(r.Answer)
 				if r.Error != nil || err != nil || !strings.Contains(string(answer), c.want) || read != c.in || wrote != c.out {
-					t.Errorf("%s %s %q: %+v %s", api, how, c.said, r.Error, answer)
+					t.Errorf("%s %s %q: unexpected answer: error %+v, %s", api, how, c.said, r.Error, answer)
 				}
 				in, out, calls = in+c.in, out+c.out, calls+1
 			}
@@ -141,17 +142,17 @@ func TestUpstreams_AimockIsChargedAsItCounts(t *testing.T) {
 	u, l, bill := a.usageOf(calls).Totals, b.ledger(), 2*in+10*out
 	if u.Calls != calls || u.Failed+u.Estimated+u.Refused != 0 || u.TextIn != in || u.TextOut != out ||
 		u.MicroUSD != bill {
-		t.Errorf("%d calls of %d and %d tokens cost %d: %+v", calls, in, out, bill, u)
+		t.Errorf("usage, want %d calls with %d and %d tokens for %d micro-USD: %+v", calls, in, out, bill, u)
 	}
 	if !l.OK || l.Used != bill || l.OpenHolds != 0 || l.Balances != 2_000_000-bill {
-		t.Errorf("%+v, want %d", l, bill)
+		t.Errorf("ledger: got %+v, want %d micro-USD used", l, bill)
 	}
 	if n := mock.journal(); n != int(calls) {
 		t.Errorf("the provider received %d requests for %d calls", n, calls)
 	}
 }
 
-// journal returns how many requests aimock received.
+// journal returns the number of requests that aimock received.
 func (u *upstream) journal() int {
 	u.t.Helper()
 	res, err := http.Get(u.url + "/__aimock/journal")
@@ -162,12 +163,12 @@ func (u *upstream) journal() int {
 	text, err := io.ReadAll(res.Body)
 	var entries []any
 	if err != nil || json.Unmarshal(text, &entries) != nil {
-		u.t.Fatalf("%v: %.300s", err, text)
+		u.t.Fatalf("read aimock's journal: %v: %.300s", err, text)
 	}
 	return len(entries)
 }
 
-// A model that really runs, on this machine: its tokens are counted as llama.cpp counts them, and cost nothing.
+// A real model runs on this machine: the gateway uses llama.cpp's token counts and charges nothing.
 func TestUpstreams_LlamaCountsAndCostsNothing(t *testing.T) {
 	t.Parallel()
 	if _, err := os.Stat(filepath.Join("npm", "llama", "node_modules", "node-llama-cpp")); err != nil {
@@ -183,14 +184,14 @@ func TestUpstreams_LlamaCountsAndCostsNothing(t *testing.T) {
 				"model": llmtest.Good, "max_tokens": most, "stream_options": map[string]any{"include_usage": true},
 				"messages": []any{map[string]any{"role": "user", "content": said}}}})
 			if r.Error != nil {
-				t.Fatalf("%q: %+v", said, r.Error)
+				t.Fatalf("ask %q: %+v", said, r.Error)
 			}
 			var counted struct{ In, Out int64 }
 			if err := json.Unmarshal([]byte(llama.line()), &counted); err != nil {
 				t.Fatal(err)
 			}
 			read, wrote := tokens(r.Answer)
-			// Its vocabulary has a token for each byte.
+			// The model's vocabulary has one token per byte.
 			if want := int64(len("user: " + said)); counted.In < want || counted.Out < 1 || counted.Out > most ||
 				read != counted.In || wrote != counted.Out {
 				t.Errorf("%.10q: the model read and wrote %+v, the app got %d and %d, of %d bytes", said, counted, read,
@@ -202,12 +203,12 @@ func TestUpstreams_LlamaCountsAndCostsNothing(t *testing.T) {
 	u := a.usageOf(calls)
 	if s := u.Totals; s.Calls != calls || s.Failed+s.Estimated != 0 || s.TextIn != in || s.TextOut != out ||
 		s.MicroUSD != 0 {
-		t.Errorf("%d calls of %d and %d tokens: %+v", calls, in, out, s)
+		t.Errorf("usage, want %d free calls with %d and %d tokens: %+v", calls, in, out, s)
 	}
 	if len(u.BySource) != 1 || u.BySource[0].Source != "local" || u.BySource[0].Calls != calls {
-		t.Errorf("%+v", u.BySource)
+		t.Errorf("usage by source: got %+v, want only local", u.BySource)
 	}
 	if l := b.ledger(); fmt.Sprint(l) != fmt.Sprint(before) {
-		t.Errorf("the ledger was %+v and is %+v", before, l)
+		t.Errorf("the ledger changed from %+v to %+v", before, l)
 	}
 }

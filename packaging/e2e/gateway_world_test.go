@@ -33,7 +33,7 @@ type ledger struct {
 	OpenHolds int
 }
 
-// startGateway starts a backend whose catalogue has these models of a fake provider.
+// startGateway starts a backend whose catalogue contains these models of a fake provider.
 func startGateway(t *testing.T, database string, models ...string) *gatewayWorld {
 	t.Helper()
 	g := &gatewayWorld{t: t, provider: llmtest.Start()}
@@ -73,7 +73,7 @@ func (b *remoteBackend) ledger() (l ledger) {
 
 func (g *gatewayWorld) ledger() ledger { return g.backend.ledger() }
 
-// settled waits until no call holds money.
+// settled waits until no call holds credit.
 func (g *gatewayWorld) settled() (l ledger) {
 	g.t.Helper()
 	must(g.t, "every call is settled", func() bool { l = g.ledger(); return l.OpenHolds == 0 })
@@ -94,26 +94,26 @@ type modelApp struct {
 	cmd *exec.Cmd
 	in  io.Writer
 	out *bufio.Scanner
-	// owner is the linked person whose project the app has.
+	// owner is the linked person who owns the app's project.
 	owner *browser.Linked
 }
 
-// modelReply is a client's result of one call.
+// modelReply is what a client returned for one call.
 type modelReply struct {
-	Text   string         // of a stream's events
-	Last   map[string]any // event of a stream
+	Text   string         // from the events of a stream
+	Last   map[string]any // last event of a stream
 	Answer map[string]any
 	Error  *modelError
 }
 
-// modelError is the error that a client threw.
+// modelError is the error that a client raised.
 type modelError struct {
 	Name, Code, Type, Message string
 	Status                    int
 	IsAPIError                bool
 }
 
-// startModelApp starts an app that knows only the gateway's address and its project key.
+// startModelApp starts an app that knows only the gateway's address and its own project key.
 func startModelApp(t *testing.T, backendURL, key string) *modelApp {
 	t.Helper()
 	program, err := filepath.Abs(filepath.Join("npm", "models.mjs"))
@@ -144,12 +144,12 @@ func startModelApp(t *testing.T, backendURL, key string) *modelApp {
 	return &modelApp{t: t, cmd: cmd, in: in, out: lines}
 }
 
-// modelRequest is one call of a client.
+// modelRequest is one call made by a client.
 type modelRequest struct {
 	API     string         `json:"api"` // chat, responses, messages or models
 	Body    map[string]any `json:"body"`
-	How     string         `json:"how,omitempty"`     // stream, leave it at its first text, or the client's helper
-	Options map[string]any `json:"options,omitempty"` // of the client
+	How     string         `json:"how,omitempty"`     // stream, leave at the first text, or the client's helper
+	Options map[string]any `json:"options,omitempty"` // options of the client
 }
 
 // do makes one call.
@@ -161,7 +161,7 @@ func (a *modelApp) do(r modelRequest) (reply modelReply) {
 	late := time.AfterFunc(2*time.Minute, func() { a.cmd.Process.Kill() })
 	defer late.Stop()
 	if !a.out.Scan() {
-		a.t.Fatalf("the app with the official clients ended: %v", a.out.Err())
+		a.t.Fatalf("the app with the official clients exited: %v", a.out.Err())
 	}
 	if err := json.Unmarshal(a.out.Bytes(), &reply); err != nil {
 		a.t.Fatal(err)

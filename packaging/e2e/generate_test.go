@@ -26,16 +26,16 @@ func TestGeneratedModule_AttachesInEveryLanguage(t *testing.T) {
 
 	asked := a.call("generateConnectionModule", map[string]any{"language": "python", "project": "com.example.trails"})
 	if asked.IsError || asked.str(t, "status") != "auth_required" {
-		t.Fatalf("unlinked: %v", asked.Structured)
+		t.Fatalf("unlinked: got %v, want auth_required", asked.Structured)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "service")); err == nil {
-		t.Error("something was written before there was a link")
+		t.Error("the tool wrote files before the install was linked")
 	}
 	newPerson(t).approve(asked.str(t, "verificationUrl"), "ada@example.org")
 	linked := a.call("completeAuthLink", map[string]any{"deviceCode": asked.str(t, "deviceCode")})
 	retried, _ := linked.Structured["retried"].(map[string]any)
 	if retried["status"] != "generated" || retried["keyMinted"] != true {
-		t.Fatalf("after linking: %v", linked.Structured)
+		t.Fatalf("after linking: got %v, want generated files with a new key", linked.Structured)
 	}
 
 	said, _ := json.Marshal(linked)
@@ -43,12 +43,12 @@ func TestGeneratedModule_AttachesInEveryLanguage(t *testing.T) {
 		got := a.call("generateConnectionModule", map[string]any{"language": language,
 			"capabilities": []string{"display", "input", "camera", "transcription"}})
 		if got.IsError || got.Structured["keyMinted"] != false || got.str(t, "project") != "com.example.trails" {
-			t.Errorf("%s: %v", language, got.Structured)
+			t.Errorf("%s: got %v, want no new key and the same project", language, got.Structured)
 		}
 		again := a.call("generateConnectionModule", map[string]any{"language": language,
 			"capabilities": []string{"display", "input", "camera", "transcription"}})
 		if again.str(t, "status") != "unchanged" {
-			t.Errorf("%s, generated again: %v", language, again.Structured["files"])
+			t.Errorf("%s, generated again: got %v, want unchanged", language, again.Structured["files"])
 		}
 		more, _ := json.Marshal([]toolResult{got, again})
 		said = append(said, more...)
@@ -62,7 +62,7 @@ func TestGeneratedModule_AttachesInEveryLanguage(t *testing.T) {
 
 	verdict := a.call("validateIntegration", map[string]any{})
 	if verdict.Structured["errors"] != 0.0 {
-		t.Errorf("validated: %v", verdict.Structured)
+		t.Errorf("validateIntegration: got %v, want no errors", verdict.Structured)
 	}
 	module := filepath.Join(dir, "service", "glasses.py")
 	data, err := os.ReadFile(module)
@@ -75,25 +75,25 @@ func TestGeneratedModule_AttachesInEveryLanguage(t *testing.T) {
 	verdict = a.call("validateIntegration", map[string]any{})
 	if found, _ := json.Marshal(verdict.Structured["findings"]); !strings.Contains(string(found),
 		"generated_file_changed") {
-		t.Errorf("drift was not found: %s", found)
+		t.Errorf("no generated_file_changed in the findings %s", found)
 	}
 }
 
 // keyStaysPut checks that the project key is only in one ignored file of mode 0600, and nowhere else that an agent, a
-// repository or a log can see.
+// repository or a log could expose.
 func keyStaysPut(t *testing.T, w *world, dir, said string) {
 	t.Helper()
 	file := filepath.Join(dir, "service", "service.key")
 	info, err := os.Stat(file)
 	if err != nil || info.Mode().Perm() != 0o600 {
-		t.Fatalf("%s: %v, %v", file, info, err)
+		t.Fatalf("%s: got %v, %v, want mode 0600", file, info, err)
 	}
 	key, err := os.ReadFile(file)
 	if err != nil || !projectKey.Match(key) {
-		t.Fatalf("%s holds no key: %v", file, err)
+		t.Fatalf("%s contains no key: %v", file, err)
 	}
 	if projectKey.MatchString(said) {
-		t.Error("an answer holds the project key")
+		t.Error("a tool result contains the project key")
 	}
 	check := exec.Command("git", "check-ignore", "-q", file)
 	check.Dir = dir
@@ -106,7 +106,7 @@ func keyStaysPut(t *testing.T, w *world, dir, said string) {
 		}
 		data, _ := os.ReadFile(path)
 		if strings.Contains(string(data), strings.TrimSpace(string(key))) {
-			t.Errorf("%s holds the project key", path)
+			t.Errorf("%s contains the project key", path)
 		}
 		return nil
 	})
@@ -115,7 +115,7 @@ func keyStaysPut(t *testing.T, w *world, dir, said string) {
 	}
 }
 
-// runGenerated runs the example from the answer with the generated module.
+// runGenerated runs the example from the tool result with the generated module.
 func runGenerated(t *testing.T, w *world, a *agent, dir string) {
 	t.Helper()
 	python, err := exec.LookPath("python3")
@@ -132,11 +132,11 @@ func runGenerated(t *testing.T, w *world, a *agent, dir string) {
 	startApp(t, w, []string{python, app}, s)
 	if row := a.call("waitForEvent", map[string]any{"type": "display.show",
 		"timeoutSeconds": 20}); row.Structured["status"] != "found" {
-		t.Fatalf("the generated module showed nothing: %v", row.Structured)
+		t.Fatalf("the example showed nothing on the display: %v", row.Structured)
 	}
 	a.call("injectInput", map[string]any{"kind": "tap", "x": 20, "y": 20})
 	if verdict := a.call("expectDisplay", map[string]any{"text": []string{"Taps: 1"},
 		"withinMs": 10_000}); verdict.Structured["status"] != "pass" {
-		t.Errorf("after a tap: %v", verdict.Structured)
+		t.Errorf("after a tap: got %v, want a pass", verdict.Structured)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// The model: one layer of the Llama architecture, whose vocabulary is the bytes.
+// The model has one layer of the Llama architecture. Its vocabulary is the 256 bytes.
 const (
 	ggufWidth = 32
 	ggufHeads = 4
@@ -34,7 +34,7 @@ func (g *gguf) put(values ...any) {
 	}
 }
 
-// The types of values.
+// The types of metadata values.
 const (
 	ggufUint32  = uint32(4)
 	ggufInt32   = uint32(5)
@@ -48,7 +48,7 @@ func (g *gguf) list(name string, kind uint32, values []any) {
 	g.put(values...)
 }
 
-// randomModel writes a model of random weights, the same ones each time.
+// randomModel writes a model with pseudo-random weights, the same in each run.
 func randomModel(t *testing.T) (path string) {
 	t.Helper()
 	const alignment = 32
@@ -65,10 +65,10 @@ func randomModel(t *testing.T) (path string) {
 		{"blk.0.ffn_norm.weight", []uint64{ggufWidth}},
 	}
 	tokens, scores := []any{"<unk>", "<s>", "</s>"}, []any{float32(0), float32(0), float32(0)}
-	kinds := []any{int32(2), int32(3), int32(3)} // unknown, control, control
+	kinds := []any{int32(2), int32(3), int32(3)} // token types unknown, control, control
 	for b := range 256 {
 		tokens, scores = append(tokens, fmt.Sprintf("<0x%02X>", b)), append(scores, float32(0))
-		kinds = append(kinds, int32(6)) // a byte
+		kinds = append(kinds, int32(6)) // token type byte
 	}
 	texts := [][2]string{{"general.architecture", "llama"}, {"general.name", "random"}, {"tokenizer.ggml.model", "llama"}}
 	numbers := []struct {
@@ -101,7 +101,7 @@ func randomModel(t *testing.T) (path string) {
 			g.put(n)
 			count *= n
 		}
-		g.put(uint32(0), uint64(weights.Len())) // of 32-bit floats
+		g.put(uint32(0), uint64(weights.Len())) // tensor type: 32-bit floats
 		for range count {
 			weights.put(float32(rng.NormFloat64()))
 		}

@@ -21,14 +21,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// proof is the result of a scenario run: the event log without times and ids, and the panel's picture.
+// proof is the result of a scenario run: the event log without times and ids, and pictures of the panel.
 type proof struct {
 	rows     []map[string]any
 	pictures []any
 	panel    []byte
 }
 
-// The same app in three languages leaves the same log and pictures on the local simulator and on the simulator page.
+// The same app in three languages produces the same log and pictures on the local simulator and on the simulator page.
 func TestExampleApps_SameOnBothSimulators(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
@@ -47,18 +47,18 @@ func TestExampleApps_SameOnBothSimulators(t *testing.T) {
 				if first == nil {
 					first = &got
 					if len(got.rows) < 50 || len(got.pictures) < 6 || len(got.panel) == 0 {
-						t.Errorf("only %d rows and %d pictures", len(got.rows), len(got.pictures))
+						t.Errorf("only %d rows and %d pictures were recorded", len(got.rows), len(got.pictures))
 					}
 					return
 				}
 				if diff := cmp.Diff(first.rows, got.rows); diff != "" {
-					t.Errorf("the event log differs from that of go on the local simulator:\n%s", diff)
+					t.Errorf("the event log differs from the Go app's on the local simulator:\n%s", diff)
 				}
 				if diff := cmp.Diff(first.pictures, got.pictures); diff != "" {
-					t.Errorf("the pictures differ:\n%s", diff)
+					t.Errorf("the pictures differ from the Go app's on the local simulator:\n%s", diff)
 				}
 				if !bytes.Equal(first.panel, got.panel) {
-					t.Error("the last picture differs")
+					t.Error("the last picture differs from the Go app's on the local simulator")
 				}
 			})
 		}
@@ -74,7 +74,7 @@ func linkAnd(t *testing.T, w *world, a *agent) context.Context {
 	approve(t, browser, asked.str(t, "verificationUrl"), asked.str(t, "userCode"), "ada@example.org")
 	if linked := a.call("completeAuthLink",
 		map[string]any{"deviceCode": asked.str(t, "deviceCode")}); linked.Structured["linked"] != true {
-		t.Fatalf("linking: %v", linked.Structured)
+		t.Fatalf("link the install: %v", linked.Structured)
 	}
 	return browser
 }
@@ -91,7 +91,7 @@ func deskApps(t *testing.T) map[string][]string {
 	}
 	desk := filepath.Join(t.TempDir(), "desk-go")
 	if out, err := exec.Command("go", "build", "-o", desk, "./testdata/apps/desk-go").CombinedOutput(); err != nil {
-		t.Fatalf("building desk-go: %v\n%s", err, out)
+		t.Fatalf("build desk-go: %v\n%s", err, out)
 	}
 	return map[string][]string{
 		"go": {desk},
@@ -100,7 +100,7 @@ func deskApps(t *testing.T) map[string][]string {
 	}
 }
 
-// prove runs the desk scenario against an app in a fresh session.
+// prove runs the desk scenario against an app in a new session.
 func prove(t *testing.T, w *world, a *agent, browser context.Context, app []string, where string) proof {
 	t.Helper()
 	var s toolResult
@@ -134,7 +134,7 @@ func prove(t *testing.T, w *world, a *agent, browser context.Context, app []stri
 	return got
 }
 
-// startApp runs an app as instructed by an answer of startLocalSimulation or createSimulatorSession.
+// startApp runs an app as instructed by a result of startLocalSimulation or createSimulatorSession.
 func startApp(t *testing.T, w *world, app []string, session toolResult) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command(app[0], app[1:]...)
@@ -212,7 +212,7 @@ func plainRows(rows []map[string]any) []map[string]any {
 	return rows
 }
 
-// panelPicture returns the picture of getDisplayState as PNG.
+// panelPicture returns getDisplayState's picture as PNG.
 func panelPicture(t *testing.T, a *agent, id string) []byte {
 	t.Helper()
 	shown := a.call("getDisplayState", map[string]any{"sessionId": id})
@@ -229,7 +229,7 @@ func panelPicture(t *testing.T, a *agent, id string) []byte {
 	return nil
 }
 
-// sameAsCanvas compares the page's own pixels with a picture.
+// sameAsCanvas compares the pixels of the page's canvas with a picture.
 func sameAsCanvas(t *testing.T, browser context.Context, picture []byte) {
 	t.Helper()
 	want, err := png.Decode(bytes.NewReader(picture))
@@ -251,14 +251,14 @@ func sameAsCanvas(t *testing.T, browser context.Context, picture []byte) {
 		t.Fatal(err)
 	}
 	if got.Bounds() != want.Bounds() {
-		t.Fatalf("the canvas is %v, the picture %v", got.Bounds(), want.Bounds())
+		t.Fatalf("the canvas measures %v, the picture %v", got.Bounds(), want.Bounds())
 	}
 	for y := range want.Bounds().Dy() {
 		for x := range want.Bounds().Dx() {
 			r1, g1, b1, _ := want.At(x, y).RGBA()
 			r2, g2, b2, _ := got.At(x, y).RGBA()
 			if r1 != r2 || g1 != g2 || b1 != b2 {
-				t.Fatalf("pixel %d,%d of the canvas is not the picture's", x, y)
+				t.Fatalf("pixel %d,%d of the canvas differs from the picture", x, y)
 			}
 		}
 	}

@@ -33,7 +33,7 @@ func badHellos(t *testing.T, _ arena, s target) {
 		want                  websocket.StatusCode
 	}{
 		{"a wrong secret", s.endpoint, hello("wrong"), websocket.MessageText, 4401},
-		{"a secret for no session", other, hello(s.secret), websocket.MessageText, 4401},
+		{"a secret of no session", other, hello(s.secret), websocket.MessageText, 4401},
 		{"a command", s.endpoint, `{"v":1,"type":"display.clear","id":"h","at":0,"payload":{}}`,
 			websocket.MessageText, 4400},
 		{"no secret", s.endpoint, hello(""), websocket.MessageText, 4400},
@@ -53,14 +53,14 @@ func badHellos(t *testing.T, _ arena, s target) {
 	} {
 		app := dial(t, c.endpoint, nil)
 		app.listen()
-		_ = app.ws.Write(t.Context(), c.kind, []byte(c.first)) // the connection may be closed meanwhile
+		_ = app.ws.Write(t.Context(), c.kind, []byte(c.first)) // the connection may already be closed
 		if code := app.closed(10 * time.Second); code != c.want {
 			t.Errorf("%s: closed with %d, want %d", c.name, code, c.want)
 		}
 	}
 }
 
-// refusedTypes returns the types that neither app nor page may send.
+// refusedTypes returns the frame types that neither app nor page may send.
 func refusedTypes() []string {
 	return []string{"hello", "welcome", "ack", "error", "row", "cursor", "peers", "role", "beat",
 		"sim.input", "sim.transcript", "sim.state", "sim.motion", "sim.fault", "sim.device", "sim.camera", "sim.microphone", "sim.advance",
@@ -76,7 +76,7 @@ func wantRefusal(t *testing.T, s *socket, id, code string) {
 	}
 }
 
-// badFrames sends invalid frames: each is refused, and only valid ones are logged.
+// badFrames sends invalid frames: each is refused, and the log contains only valid ones.
 func badFrames(t *testing.T, a arena, s target) {
 	before := len(a.rows(t, s.id))
 	app := attach(t, s.endpoint, s.secret)
@@ -106,7 +106,7 @@ func badFrames(t *testing.T, a arena, s target) {
 		app.write(websocket.MessageText, []byte(c.data))
 		f, _, ok := app.find(from, 10*time.Second, func(f appFrame) bool { return f.Type == "error" })
 		if !ok || f.ID != c.id || !strings.Contains(string(f.Payload), `"bad_frame"`) {
-			t.Errorf("frame %d, %.60q: got %s %q %s", i, c.data, f.Type, f.ID, f.Payload)
+			t.Errorf("frame %d, %.60q: got %s %q %s, want a bad_frame error", i, c.data, f.Type, f.ID, f.Payload)
 		}
 	}
 	header, _ := glasses.EncodeBinary(glasses.Frame{Type: "media", ID: "b"}, []byte("body"))
@@ -114,10 +114,10 @@ func badFrames(t *testing.T, a arena, s target) {
 		from := app.place()
 		app.write(websocket.MessageBinary, data)
 		if _, _, ok := app.find(from, 10*time.Second, func(f appFrame) bool { return f.Type == "error" }); !ok {
-			t.Error("a binary frame of an app was not refused")
+			t.Error("an app's binary frame was not refused")
 		}
 	}
-	// An id is used once: the identical frame is acknowledged again, a different one with the same id is refused.
+	// An id is used once: an identical frame is acknowledged again, a different frame with the same id is refused.
 	app.send("clock.sleep", "once", glasses.Sleep{})
 	_, at := app.next(0, "ack", "once")
 	app.next(0, "result", "once")
@@ -152,11 +152,11 @@ func wantAck(t *testing.T, s *socket, id string) {
 	t.Helper()
 	f, _, ok := s.find(0, 10*time.Second, func(f appFrame) bool { return f.ID == id && f.Type != "result" })
 	if !ok || f.Type != "ack" {
-		t.Errorf("%s: %s %s", id, f.Type, f.Payload)
+		t.Errorf("frame %s: got %s %s, want ack", id, f.Type, f.Payload)
 	}
 }
 
-// badTrees sends trees that must be refused as bad_payload before they cost anything.
+// badTrees sends trees that the service must refuse as bad_payload before it processes them.
 func badTrees(t *testing.T, a arena, s target) {
 	app := attach(t, s.endpoint, s.secret)
 	nest := func(n int) string {
@@ -172,10 +172,10 @@ func badTrees(t *testing.T, a arena, s target) {
 		app.send("display.show", id, json.RawMessage(`{"tree":`+tree+`}`))
 		f, _ := app.next(0, "result", id)
 		if strings.Contains(tree, bomb()) && a.site != nil {
-			continue // the glasses decode pictures, and these glasses are scripted
+			continue // the glasses decode pictures, and the glasses of this arena are scripted
 		}
 		if !strings.Contains(string(f.Payload), `"bad_payload"`) {
-			t.Errorf("tree %.60s: %s", tree, f.Payload)
+			t.Errorf("tree %.60s: got %s, want bad_payload", tree, f.Payload)
 		}
 	}
 }
@@ -187,7 +187,7 @@ func bomb() string {
 	return base64.StdEncoding.EncodeToString(binary.BigEndian.AppendUint32(data, 0))
 }
 
-// tooBig sends frames over the limits; they end the connection.
+// tooBig sends frames over the limits, which end the connection.
 func tooBig(t *testing.T, _ arena, s target) {
 	for _, c := range []struct {
 		kind websocket.MessageType
@@ -197,7 +197,7 @@ func tooBig(t *testing.T, _ arena, s target) {
 		app := attach(t, s.endpoint, s.secret)
 		_ = app.ws.Write(t.Context(), c.kind, bytes.Repeat([]byte(" "), c.size))
 		if code := app.closed(15 * time.Second); code != websocket.StatusMessageTooBig {
-			t.Errorf("%d bytes: closed with %d", c.size, code)
+			t.Errorf("frame of %d bytes: closed with %d, want \"message too big\"", c.size, code)
 		}
 	}
 	app := attach(t, s.endpoint, s.secret) // the largest allowed frame
@@ -206,10 +206,10 @@ func tooBig(t *testing.T, _ arena, s target) {
 	app.next(0, "ack", "big")
 }
 
-// foreignRequests sends what a foreign web page could send to the loopback endpoint.
+// foreignRequests sends requests that a foreign web page could send to the loopback endpoint.
 func foreignRequests(t *testing.T, a arena, s target) {
 	if a.where != "local" {
-		return // apps of a backend may run in pages of any site; the secret decides
+		return // apps of a backend may run on pages of any site; only the secret authenticates them
 	}
 	u, err := url.Parse(s.endpoint)
 	if err != nil {
@@ -235,7 +235,7 @@ func foreignRequests(t *testing.T, a arena, s target) {
 		}
 		resp.Body.Close()
 		if resp.StatusCode != http.StatusForbidden {
-			t.Errorf("host %q, origin %q: %d", c.host, c.origin, resp.StatusCode)
+			t.Errorf("host %q, origin %q: status %d, want 403", c.host, c.origin, resp.StatusCode)
 		}
 	}
 }

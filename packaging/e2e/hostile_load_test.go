@@ -39,12 +39,12 @@ func barrierStorm(t *testing.T, a arena, s target) {
 		return len(rows) > 1
 	})
 	if fmt.Sprint(rows) != "[clock.sleep result]" {
-		t.Errorf("the log after a storm of barriers: %v", rows)
+		t.Errorf("log after a storm of barriers: got %v, want one sleep and its result", rows)
 	}
 }
 
-// share limits a number of frames to what an app of a browser session may send, because the backend accepts 200 a
-// second from all apps together.
+// share limits a number of frames to what an app of a browser session may send: the backend accepts 200 per second
+// from all apps together.
 func (a arena) share(frames int) int {
 	if a.where == "browser" {
 		return min(frames, 2000)
@@ -52,8 +52,8 @@ func (a arena) share(frames int) int {
 	return frames
 }
 
-// flood sends 10,000 frames without reading an answer. Either each is acknowledged in the end, or the app is
-// disconnected as too slow.
+// flood sends 10,000 frames without reading. Either all are acknowledged in the end, or the app is disconnected as too
+// slow.
 func flood(t *testing.T, a arena, s target) {
 	frames := a.share(10_000)
 	app := attach(t, s.endpoint, s.secret)
@@ -74,7 +74,7 @@ func flood(t *testing.T, a arena, s target) {
 		return n
 	}
 	if !eventually(20*time.Second, func() bool { return acks() == frames || other.ended() }) {
-		t.Errorf("%d of %d frames are acknowledged, and the app is still attached", acks(), frames)
+		t.Errorf("only %d of %d frames are acknowledged, and the app is still attached", acks(), frames)
 	}
 	if other.ended() {
 		wantSlow(t, other)
@@ -83,7 +83,7 @@ func flood(t *testing.T, a arena, s target) {
 	t.Logf("%d acknowledged, closed: %v", acks(), other.ended())
 }
 
-// eager lets several apps send as fast as they can while reading everything; other apps must still be served.
+// eager lets several apps send as fast as they can while reading everything; the service must still serve other apps.
 func eager(t *testing.T, a arena, s target) {
 	const apps = 4
 	frames := a.share(apps*3000) / apps
@@ -111,7 +111,7 @@ func eager(t *testing.T, a arena, s target) {
 		})
 		if !ok && !app.ended() {
 			frames := app.all()
-			t.Errorf("app %d got no result of its last command, but %d frames; the last is %+v", n, len(frames),
+			t.Errorf("app %d got %d frames but no result of its last command; the last frame is %+v", n, len(frames),
 				frames[len(frames)-1].Frame)
 		} else if !ok {
 			t.Logf("app %d was closed with %d after %d frames", n, app.closed(time.Second), len(app.all()))
@@ -128,21 +128,21 @@ func slowReader(t *testing.T, a arena, s target) {
 		if app.ws.Write(t.Context(), websocket.MessageText, frame) != nil {
 			break
 		}
-		time.Sleep(5 * time.Millisecond) // slow enough not to hit the rate limit: only the unread answers are too many
+		time.Sleep(5 * time.Millisecond) // stays below the rate limit, so that only unread responses pile up
 	}
 	app.listen()
 	wantSlow(t, app)
 }
 
-// wantSlow checks how a slow peer was disconnected: with 1013, or without a code if it does not read that either.
+// wantSlow checks that a slow peer was disconnected with 1013, or without a code if it does not read the code either.
 func wantSlow(t *testing.T, s *socket) {
 	t.Helper()
 	if code := s.closed(20 * time.Second); code != websocket.StatusTryAgainLater && code != -1 {
-		t.Errorf("a slow peer was closed with %d after %d frames", code, len(s.all()))
+		t.Errorf("a slow peer was closed with %d after %d frames, want 1013", code, len(s.all()))
 	}
 }
 
-// stubbornApp declares barriers but does not answer them. Time advances nevertheless, and the agent gets a note.
+// stubbornApp declares barriers but does not answer them. Time still advances, and the agent is told.
 func stubbornApp(t *testing.T, a arena, _ target) {
 	if a.agent == nil {
 		return // a browser session uses real time
@@ -157,33 +157,33 @@ func stubbornApp(t *testing.T, a arena, _ target) {
 	began := time.Now()
 	moved := a.agent.call("advanceTime", map[string]any{"sessionId": s.str(t, "sessionId"), "ms": 5000})
 	if took := time.Since(began); moved.IsError || moved.Structured["settled"] != false || took > 25*time.Second {
-		t.Errorf("time with an app that answers no barrier, after %v: %v", took, moved.Structured)
+		t.Errorf("advance time: after %v got %v, want unsettled within 25 s", took, moved.Structured)
 	}
 	app.next(0, "result", "nap")
 }
 
-// noHello sends no hello, or sends it too late.
+// noHello sends either no hello or a late one.
 func noHello(t *testing.T, _ arena, s target) {
 	app := dial(t, s.endpoint, nil)
 	app.listen()
 	began := time.Now()
 	code := app.closed(15 * time.Second)
 	if took := time.Since(began); code != 4400 || took < 4*time.Second || took > 8*time.Second {
-		t.Errorf("an app without hello was closed with %d after %v", code, took)
+		t.Errorf("an app without hello was closed with %d after %v, want 4400 after about 5 s", code, took)
 	}
 	if app.ws.Write(t.Context(), websocket.MessageText, []byte(hello(s.secret))) == nil {
-		t.Error("a hello after the close was taken")
+		t.Error("the connection accepted a hello after its close")
 	}
 }
 
-// halfOpen is an app whose network is gone: it answers no ping.
+// halfOpen is an app whose network failed: it answers no ping.
 func halfOpen(t *testing.T, a arena, s target) {
 	app := dial(t, s.endpoint, nil)
 	app.write(websocket.MessageText, []byte(hello(s.secret)))
 	mustLeave(t, a, s, "app")
 }
 
-// mustLeave waits until an app or the glasses have been detached.
+// mustLeave waits until an app or the glasses are detached.
 func mustLeave(t *testing.T, a arena, s target, who string) {
 	t.Helper()
 	began := time.Now()
@@ -193,14 +193,14 @@ func mustLeave(t *testing.T, a arena, s target, who string) {
 	}
 	for !gone() {
 		if time.Since(began) > 25*time.Second {
-			t.Errorf("%s that answers no ping is attached after 25 s", who)
+			t.Errorf("%s that answers no ping is still attached after 25 s", who)
 			return
 		}
 		time.Sleep(500 * time.Millisecond)
 	}
 }
 
-// halfRequest starts a request and never finishes it, or sends no valid WebSocket frames after the upgrade.
+// halfRequest starts a request and never finishes it, or sends invalid WebSocket frames after the upgrade.
 func halfRequest(t *testing.T, _ arena, s target) {
 	u, err := url.Parse(s.endpoint)
 	if err != nil {
@@ -243,7 +243,7 @@ func crowd(t *testing.T, _ arena, s target) {
 	}
 	refused.write(websocket.MessageText, []byte(hello(s.secret)))
 	if code := refused.closed(10 * time.Second); code != websocket.StatusTryAgainLater {
-		t.Errorf("app %d of a session was closed with %d", most+1, code)
+		t.Errorf("app %d of a session was closed with %d, want \"try again later\"", most+1, code)
 	}
 	for _, app := range apps {
 		_ = app.ws.CloseNow()

@@ -18,7 +18,7 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// site is a backend as one account uses it.
+// site is a backend as seen by one account.
 type site struct {
 	b      *remoteBackend
 	token  string
@@ -33,7 +33,7 @@ func newSite(t *testing.T, b *remoteBackend, email string) *site {
 	var linked struct{ AuthToken string }
 	status, body := code.poll(t, b)
 	if err := json.Unmarshal([]byte(body), &linked); err != nil || linked.AuthToken == "" {
-		t.Fatalf("poll: %d %s", status, body)
+		t.Fatalf("poll for the token: status %d %s", status, body)
 	}
 	s.token = linked.AuthToken
 	return s
@@ -54,7 +54,7 @@ func (s *site) call(t *testing.T, method, path string, body, into any) {
 	}
 	defer resp.Body.Close()
 	if err := json.NewDecoder(resp.Body).Decode(into); err != nil || resp.StatusCode >= 300 {
-		t.Fatalf("%s %s: %d %v", method, path, resp.StatusCode, err)
+		t.Fatalf("%s %s: status %d, %v", method, path, resp.StatusCode, err)
 	}
 }
 
@@ -85,17 +85,17 @@ func (s *site) rows(t *testing.T, id string) []map[string]any {
 	}
 }
 
-// live returns the address of a session's page socket.
+// live returns the URL of a session's page socket.
 func (s *site) live(id string) string {
 	return "ws" + strings.TrimPrefix(s.b.url, "http") + "/s/" + id + "/live?since=0"
 }
 
-// dialling returns the options with which this person's browser attaches a page.
+// dialling returns the options for attaching a page with this person's browser cookies.
 func (s *site) dialling() *websocket.DialOptions {
 	return &websocket.DialOptions{HTTPClient: s.person.client, HTTPHeader: http.Header{"Origin": {s.b.url}}}
 }
 
-// page attaches a page that only receives.
+// page attaches a page that only reads.
 func (s *site) page(t *testing.T, id string) *socket {
 	t.Helper()
 	p := dial(t, s.live(id), s.dialling())
@@ -104,7 +104,7 @@ func (s *site) page(t *testing.T, id string) *socket {
 	return p
 }
 
-// puppet attaches a page that answers every command with ok, and a photo with as many bytes as allowed.
+// puppet attaches a page that answers every command with ok, and photos with the largest allowed size.
 func (s *site) puppet(t *testing.T, id string) {
 	t.Helper()
 	p := s.page(t, id)
@@ -131,7 +131,7 @@ func (s *site) puppet(t *testing.T, id string) {
 	}()
 }
 
-// refusedPage checks the status with which a page is refused.
+// refusedPage checks the HTTP status with which a page is refused.
 func refusedPage(t *testing.T, what, address string, o *websocket.DialOptions, want int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -141,7 +141,7 @@ func refusedPage(t *testing.T, what, address string, o *websocket.DialOptions, w
 		ws.CloseNow()
 		t.Errorf("%s was accepted", what)
 	} else if resp == nil || resp.StatusCode != want {
-		t.Errorf("%s: %v, want %d", what, err, want)
+		t.Errorf("%s: got %v, want status %d", what, err, want)
 	}
 }
 
@@ -177,16 +177,17 @@ func badPages(t *testing.T, a arena, hostile target) {
 		size int
 	}{"a text frame": {websocket.MessageText, glasses.MaxFrame + 1},
 		"a binary frame": {websocket.MessageBinary,
-			glasses.MaxBinary + 1}, "a text frame of megabytes": {websocket.MessageText, glasses.MaxBinary - 1}} {
+			glasses.MaxBinary + 1}, "a text frame of several megabytes": {websocket.MessageText, glasses.MaxBinary - 1}} {
 		p := a.site.page(t, s.id)
-		_ = p.ws.Write(t.Context(), data.kind, bytes.Repeat([]byte(" "), data.size)) // the connection may be closed meanwhile
+		_ = p.ws.Write(t.Context(), data.kind, bytes.Repeat([]byte(" "), data.size)) // the connection may already be closed
 		if code := p.closed(15 * time.Second); code != websocket.StatusMessageTooBig {
-			t.Errorf("%s that is too big: closed with %d", what, code)
+			t.Errorf("%s that is too large: closed with %d", what, code)
 		}
 	}
 }
 
-// badPageFrames sends what no page may send; each is refused by an error with its id, and the page stays attached.
+// badPageFrames sends frames that no page may send. Each is refused by an error with its id, and the page stays
+// attached.
 func badPageFrames(t *testing.T, a arena, s target) {
 	p := a.site.page(t, s.id)
 	app := attach(t, s.endpoint, s.secret)
@@ -209,14 +210,14 @@ func badPageFrames(t *testing.T, a arena, s target) {
 		p.send(bad.typ, id, json.RawMessage(bad.payload))
 		wantRefusal(t, p, id, bad.code)
 	}
-	// The page still acts as the glasses.
+	// The page still works as the glasses.
 	app.send("clock.sleep", "after", glasses.Sleep{})
 	p.next(0, "clock.sleep", "after")
 	p.send("result", "after", glasses.Result{OK: true})
 	app.next(0, "result", "after")
 	for _, f := range app.all() {
 		if f.Type != "welcome" && f.ID != "after" && f.Type != "cursor" {
-			t.Errorf("the app got %s %s", f.Type, f.Payload)
+			t.Errorf("the app received an unexpected %s %s", f.Type, f.Payload)
 		}
 	}
 }
@@ -246,7 +247,7 @@ func badPageBytes(t *testing.T, a arena, s target) {
 	}
 }
 
-// silentPage never answers, so the app gets timeout after a little over ten seconds.
+// silentPage never answers, so the app receives a timeout error after a little over ten seconds.
 func silentPage(t *testing.T, a arena, _ target) {
 	if a.site == nil {
 		return
@@ -259,7 +260,7 @@ func silentPage(t *testing.T, a arena, _ target) {
 	f, _ := app.next(0, "result", "lost")
 	if took := time.Since(began); !strings.Contains(string(f.Payload), `"timeout"`) || took < 10*time.Second ||
 		took > 14*time.Second {
-		t.Errorf("an unanswered command: %s after %v", f.Payload, took)
+		t.Errorf("an unanswered command: got %s after %v, want timeout after 10 to 14 s", f.Payload, took)
 	}
 	from := p.place()
 	p.send("result", "lost", glasses.Result{OK: true})
@@ -267,11 +268,11 @@ func silentPage(t *testing.T, a arena, _ target) {
 		return f.Type == "error" &&
 			f.ID == "lost"
 	}); !ok {
-		t.Error("a late result was not refused")
+		t.Error("a result after the timeout was not refused")
 	}
 }
 
-// halfOpenPage is a page whose network is gone.
+// halfOpenPage is a page whose network failed.
 func halfOpenPage(t *testing.T, a arena, _ target) {
 	if a.site == nil {
 		return
@@ -281,7 +282,7 @@ func halfOpenPage(t *testing.T, a arena, _ target) {
 	mustLeave(t, a, s, "glasses")
 }
 
-// slowPage reads none of the app's frames. It is disconnected, and the app gets an error for each command.
+// slowPage reads none of the app's frames. The page is disconnected, and the app receives an error for each command.
 func slowPage(t *testing.T, a arena, _ target) {
 	if a.site == nil {
 		return
@@ -295,14 +296,14 @@ func slowPage(t *testing.T, a arena, _ target) {
 	})
 	const shows = 400
 	tree := fmt.Sprintf(`{"tree":{"type":"text","text":%q}}`, strings.Repeat("x", 60_000))
-	for i := range shows { // on a busy machine the app may be disconnected before it has sent all
+	for i := range shows { // on a busy machine the app may be disconnected before it sent all commands
 		if !app.trySend("display.show", fmt.Sprintf("show-%d", i), json.RawMessage(tree)) {
 			break
 		}
 	}
 	p.listen()
 	wantSlow(t, p)
-	var again *socket // the app may be too slow for so many answers at once; then it reconnects as PROTOCOL.md says
+	var again *socket // the app may be too slow for so many errors; then it reconnects as PROTOCOL.md describes
 	for i := range shows {
 		id := fmt.Sprintf("show-%d", i)
 		is := func(typ string) func(appFrame) bool {
@@ -318,15 +319,15 @@ func slowPage(t *testing.T, a arena, _ target) {
 			}
 			f, _, _ = again.find(0, 15*time.Second, is("result"))
 		}
-		// Commands sent long before the page was disconnected may have reached their timeout of ten seconds.
+		// Commands sent long before the page disconnected may have reached their timeout of ten seconds.
 		if !strings.Contains(string(f.Payload), `"not_connected"`) &&
 			!strings.Contains(string(f.Payload), `"timeout"`) {
-			t.Fatalf("%s: %s; the app has %d frames, came back: %v", id, f.Payload, len(app.all()), again != nil)
+			t.Fatalf("%s: got %s, want an error; the app has %d frames, reconnected: %v", id, f.Payload, len(app.all()), again != nil)
 		}
 	}
 }
 
-// otherAccounts tries everything that is reserved for the session's own account.
+// otherAccounts tries everything that only the session's own account may do.
 func otherAccounts(t *testing.T, a arena, s target) {
 	if a.site == nil {
 		return

@@ -24,14 +24,14 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// arena is one transport on which hostile peers are tested beside a well-behaved session.
+// arena is one transport on which hostile peers attack beside a well-behaved session.
 type arena struct {
 	where string
-	// open creates another session, with glasses that answer unless bare is set.
+	// open creates another session. Unless bare is set, it has glasses that answer.
 	open func(t *testing.T, bare bool) target
 	// rows reads a session's whole log.
 	rows func(t *testing.T, id string) []map[string]any
-	// pid is the process between apps and glasses.
+	// pid is the process that connects apps and glasses.
 	pid int
 	// agent drives sessions in virtual time; nil if the transport has none.
 	agent *agent
@@ -42,8 +42,8 @@ type arena struct {
 // target is a session that is attacked.
 type target struct{ id, endpoint, secret string }
 
-// Hostile apps and pages get the close code or error that PROTOCOL.md specifies, disturb nobody, and leave nothing
-// behind.
+// Hostile apps and pages get the close code or error that PROTOCOL.md specifies. They disturb no other session and
+// leave no resources behind.
 func TestHostileAppsAndPages(t *testing.T) {
 	t.Parallel()
 	for where, open := range map[string]func(*testing.T) arena{"local": localArena, "browser": browserArena} {
@@ -61,7 +61,7 @@ func TestHostileAppsAndPages(t *testing.T) {
 	}
 }
 
-// attackAll returns when all hostile connections have ended.
+// attackAll runs the attacks and returns when all hostile connections have ended.
 func attackAll(t *testing.T, a arena) {
 	var patient sync.WaitGroup
 	for _, slow := range []func(*testing.T, arena, target){noHello, halfOpen, halfOpenPage, halfRequest, silentPage} {
@@ -141,7 +141,7 @@ func (b *bystander) checkLog(t *testing.T, log func() []map[string]any) {
 	t.Logf("%d commands of the session beside were answered, the slowest after %v", len(b.sent),
 		b.worst.Round(time.Millisecond))
 	if b.late != "" || len(b.sent) < 20 {
-		t.Errorf("the session beside was disturbed after %d commands: %s", len(b.sent), b.late)
+		t.Errorf("the well-behaved session was disturbed after %d commands: %s", len(b.sent), b.late)
 	}
 	var got, want []string
 	for _, id := range b.sent {
@@ -157,7 +157,7 @@ func (b *bystander) checkLog(t *testing.T, log func() []map[string]any) {
 		return len(got) >= len(want)
 	})
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("the log of the session beside is not what it did:\n%s", diff)
+		t.Errorf("the log of the well-behaved session differs from its commands:\n%s", diff)
 	}
 }
 
@@ -203,7 +203,7 @@ func noise(t *testing.T) string {
 	return path
 }
 
-// browserArena returns a backend with simulator pages. Ada, who is well-behaved, uses Chromium; Mallory's pages are
+// browserArena returns a backend with simulator pages. The well-behaved user Ada uses Chromium; Mallory's pages are
 // scripted.
 func browserArena(t *testing.T) arena {
 	b := startBackend(t, "")
@@ -269,7 +269,8 @@ func usageOf(t *testing.T, pid int) usage {
 	return u
 }
 
-// Allowed growth: files that the store opened for reading, session logs, and memory that Go has not yet returned.
+// Allowed growth: files that the store opened for reading, session logs, and memory that Go has not yet returned to
+// the system.
 const (
 	spareFiles = 32
 	mostMemory = 300 << 10 // kB
@@ -283,11 +284,11 @@ func backToNormal(t *testing.T, pid int, before usage) {
 		now = usageOf(t, pid)
 		return now.sockets <= before.sockets && now.files <= before.files+spareFiles
 	}) {
-		t.Errorf("%d sockets and %d files stayed open, before it were %d and %d", now.sockets, now.files,
+		t.Errorf("%d sockets and %d files are open, before the attack it was %d and %d", now.sockets, now.files,
 			before.sockets, before.files)
 	}
 	t.Logf("before: %+v, after: %+v", before, now)
 	if now.kilobytes > mostMemory {
-		t.Errorf("%d kB of memory are in use", now.kilobytes)
+		t.Errorf("the process uses %d kB of memory, more than allowed", now.kilobytes)
 	}
 }

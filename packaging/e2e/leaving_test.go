@@ -16,8 +16,8 @@ import (
 
 const leavingApp = "com.example.leaving"
 
-// The export contains everything of the person except secrets. After the deletion nothing of the account works, and
-// neither a dump nor SQLite's file has a trace of it, although an app was still connected.
+// The export contains all data of the person except secrets. After the deletion nothing of the account works, and
+// neither a dump nor the SQLite file contains a trace of it, even though an app was still connected.
 func TestAccount_ExportAndDeletion(t *testing.T) {
 	for _, engine := range []string{"sqlite", "postgres"} {
 		t.Run(engine, func(t *testing.T) {
@@ -44,23 +44,23 @@ func TestAccount_ExportAndDeletion(t *testing.T) {
 			before := dump()
 			for what, trace := range traces {
 				if !strings.Contains(before, trace) {
-					t.Errorf("before, the dump lacks the %s", what)
+					t.Errorf("before the deletion, the dump lacks the %s", what)
 				}
 			}
 			leave(t, b, leaver)
 
 			if r := a.call("listProjects", map[string]any{}); r.Structured["status"] != "auth_required" ||
 				r.str(t, "userCode") == "" {
-				t.Errorf("the agent's next call: %v", r.Structured)
+				t.Errorf("next call of the agent: got %v, want auth_required", r.Structured)
 			}
 			if status, code := sendOne(t, b, has.secrets["project key"]); status != http.StatusUnauthorized ||
 				code != "invalid_key" {
-				t.Errorf("the shipped app's key: %d %s", status, code)
+				t.Errorf("the shipped app's key: got %d %s, want 401 invalid_key", status, code)
 			}
 			visitor := newPerson(t)
 			for _, address := range []string{has.pageURL, has.sessionURL} {
 				if visitor.open(address); visitor.status != http.StatusNotFound && visitor.at.Path != "/signin" {
-					t.Errorf("%s is still there: %d at %s", address, visitor.status, visitor.at)
+					t.Errorf("%s still works: status %d at %s", address, visitor.status, visitor.at)
 				}
 			}
 			must(t, "a mail says that the account is deleted",
@@ -71,24 +71,24 @@ func TestAccount_ExportAndDeletion(t *testing.T) {
 				text += readAll(t, database) // including its free pages
 			}
 			if !strings.Contains(text, "stays@example.org") {
-				t.Error("the dump lacks what should be there")
+				t.Error("the dump lacks the other account")
 			}
 			for what, trace := range traces {
 				if i := strings.Index(text, trace); i >= 0 {
-					t.Errorf("the database holds the %s: ...%q", what, text[max(0, i-200):i+len(trace)])
+					t.Errorf("the database contains the %s: ...%q", what, text[max(0, i-200):i+len(trace)])
 				}
 			}
 		})
 	}
 }
 
-// belongings is what an account owns: secrets by name, and working addresses.
+// belongings are the data of an account: secrets by name, and URLs that work.
 type belongings struct {
 	secrets             map[string]string
 	pageURL, sessionURL string
 }
 
-// settle fills an account with one of everything and leaves an app connected.
+// settle creates one of everything in an account and leaves an app connected.
 func settle(t *testing.T, b *remoteBackend, w *world, a *agent, someone *person, mail *mailbox) belongings {
 	t.Helper()
 	has := belongings{secrets: map[string]string{"password": password,
@@ -124,7 +124,7 @@ func settle(t *testing.T, b *remoteBackend, w *world, a *agent, someone *person,
 	for i, tool := range accountTools {
 		if strings.HasPrefix(tool.name, "set") && tool.reads != "" {
 			if r := callRecord(t, a, i, leavingApp); r.IsError {
-				t.Errorf("%s: %v", tool.name, r.Structured)
+				t.Errorf("%s returned an error: %v", tool.name, r.Structured)
 			}
 		}
 	}
@@ -140,7 +140,7 @@ func checkExport(t *testing.T, someone *person, has belongings) string {
 	someone.open(someone.at.Scheme + "://" + someone.at.Host + "/account/settings")
 	action, fields := someone.form("/account/settings/export")
 	if status := get(action); status != http.StatusNotFound {
-		t.Errorf("asking for the export without a form: %d", status)
+		t.Errorf("export without the form's token: status %d, want 404", status)
 	}
 	resp, err := someone.client.PostForm(action, fields)
 	if err != nil {
@@ -152,7 +152,7 @@ func checkExport(t *testing.T, someone *person, has belongings) string {
 		"attachment;") ||
 		!strings.HasPrefix(resp.Header.Get("Content-Type"), "application/json") ||
 		resp.Header.Get("Cache-Control") != "no-store" {
-		t.Fatalf("the export: %d, %v, %v", resp.StatusCode, resp.Header, err)
+		t.Fatalf("unexpected response to the export: status %d, %v, %v", resp.StatusCode, resp.Header, err)
 	}
 	var sections map[string]json.RawMessage
 	if err := json.Unmarshal(text, &sections); err != nil {
@@ -162,7 +162,7 @@ func checkExport(t *testing.T, someone *person, has belongings) string {
 		"projects", "projectKeys", "grants",
 		"assistantConfigs", "credentials", "credentialLinks", "connectionPages", "analyticsQuota", "analyticsSums", "audit", "sessions", "sessionEvents"} {
 		if len(sections[name]) == 0 {
-			t.Errorf("the export has no %s", name)
+			t.Errorf("the export has no section %s", name)
 		}
 	}
 	for what, words := range map[string]string{"address": "leaver@example.org", "project": leavingApp,
@@ -174,17 +174,17 @@ func checkExport(t *testing.T, someone *person, has belongings) string {
 	has.secrets["another account"] = "stays@example.org"
 	for what, secret := range has.secrets {
 		if len(secret) < 9 || strings.Contains(string(text), secret) {
-			t.Errorf("the export holds the %s, or there was none: %q", what, secret)
+			t.Errorf("the export contains the %s, or it was not captured: %q", what, secret)
 		}
 	}
 	var account []struct{ ID string }
 	if err := json.Unmarshal(sections["account"], &account); err != nil || len(account) != 1 || account[0].ID == "" {
-		t.Fatalf("the export's account: %v, %s", err, sections["account"])
+		t.Fatalf("account in the export: %v, %s", err, sections["account"])
 	}
 	return account[0].ID
 }
 
-// leave deletes the account after two attempts that must be refused.
+// leave deletes the account after two attempts that must fail.
 func leave(t *testing.T, b *remoteBackend, someone *person) {
 	t.Helper()
 	const page = "/account/settings/delete"
@@ -193,23 +193,23 @@ func leave(t *testing.T, b *remoteBackend, someone *person) {
 		{"", ""}} {
 		someone.submit(page, "email", wrong[0], "password", wrong[1])
 		if someone.status != http.StatusUnprocessableEntity || someone.at.Path != page {
-			t.Errorf("deleting with %q: %d at %s", wrong, someone.status, someone.at)
+			t.Errorf("delete with %q: status %d at %s, want 422", wrong, someone.status, someone.at)
 		}
 	}
 	someone.submit(page, "email", "Leaver@example.org", "password", password)
 	if someone.at.Path != "/goodbye" || someone.status != http.StatusOK {
-		t.Fatalf("deleting led to %s (status %d):\n%s", someone.at, someone.status, someone.text())
+		t.Fatalf("the deletion led to %s (status %d):\n%s", someone.at, someone.status, someone.text())
 	}
 	if someone.open(b.url + "/account"); someone.at.Path != "/signin" {
-		t.Errorf("after deleting, /account leads to %s", someone.at)
+		t.Errorf("after the deletion, /account leads to %s, want /signin", someone.at)
 	}
 	someone.submit("/signin", "email", "leaver@example.org", "password", password)
 	if someone.at.Path != "/signin" {
-		t.Errorf("signing in to a deleted account leads to %s", someone.at)
+		t.Errorf("signing in to the deleted account leads to %s, want /signin", someone.at)
 	}
 }
 
-// sendOne sends one event as a shipped app and returns the answer's status and code.
+// sendOne sends one event as a shipped app and returns the response's status and error code.
 func sendOne(t *testing.T, b *remoteBackend, key string) (status int, code string) {
 	t.Helper()
 	body := `{"events":[{"id":"late","type":"session","at":1,"installId":"install-late","platform":"web"}]}`
@@ -243,7 +243,7 @@ func (m *mailbox) told(to, word string) bool {
 	return false
 }
 
-// device is the User-Agent of a browser.
+// device returns the User-Agent of a browser.
 type device string
 
 func (d device) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -258,8 +258,8 @@ const (
 	edge    = device("Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/141.0.0.0 Safari/537.36 Edg/141.0.0.0")
 )
 
-// In the settings, a person can end one other browser session, end all others, or end them by changing the password;
-// sessions of other accounts are never affected.
+// In the settings, a person can end one other browser session, end all others, or end them by changing the password.
+// Sessions of other accounts are unaffected.
 func TestBrowserSessions_EndedFromSettings(t *testing.T) {
 	for name, database := range map[string]func(t *testing.T) string{
 		"sqlite":   func(t *testing.T) string { return filepath.Join(t.TempDir(), "service.db") },
@@ -292,37 +292,37 @@ func TestBrowserSessions_EndedFromSettings(t *testing.T) {
 			desk.open(settings)
 			if row := desk.browserRow("Firefox on Linux"); !strings.Contains(textBelow(row), "this browser") ||
 				endingForm(row) != "" {
-				t.Errorf("the own browser: %s", textBelow(row))
+				t.Errorf("the row of this browser must be marked and have no form: %s", textBelow(row))
 			}
 			end := endingForm(desk.browserRow("Safari on iPhone"))
 			stranger.open(settings)
-			_, fields := stranger.form("/account/settings/export") // the token of any form will do
+			_, fields := stranger.form("/account/settings/export") // the token of any form is valid
 			if stranger.post(b.url+end, fields, ""); stranger.status != http.StatusNotFound || !in(phone) {
-				t.Errorf("a stranger ends a browser session: %d", stranger.status)
+				t.Errorf("another account ended a browser session: status %d, want 404", stranger.status)
 			}
 			desk.submit(end)
 			if !strings.Contains(desk.text(), "That browser is signed out") || in(phone) || !in(laptop) || !in(desk) {
-				t.Errorf("ending the phone's session:\n%s", desk.text())
+				t.Errorf("end the phone's session: unexpected page or sessions:\n%s", desk.text())
 			}
 
 			phone = enter(iPhone, password)
 			desk.open(settings)
 			desk.submit("/account/settings/browsers/end-others")
 			if strings.Contains(desk.text(), "iPhone") || in(phone) || in(laptop) || !in(desk) || !in(stranger) {
-				t.Errorf("ending all others:\n%s", desk.text())
+				t.Errorf("end all other sessions: unexpected page or sessions:\n%s", desk.text())
 			}
 
 			phone = enter(iPhone, password)
 			desk.submit("/account/settings/password", "password", "wrong horse battery", "new", "another horse battery")
 			if desk.status != http.StatusUnprocessableEntity || !in(phone) {
-				t.Errorf("a new password by somebody who does not know the old one: %d", desk.status)
+				t.Errorf("change the password with a wrong old one: status %d, want 422", desk.status)
 			}
 			desk.submit("/account/settings/password", "password", password, "new", "another horse battery")
 			if !strings.Contains(desk.text(), "new password is saved") || in(phone) || !in(desk) {
-				t.Errorf("a new password:\n%s", desk.text())
+				t.Errorf("change the password: unexpected page or sessions:\n%s", desk.text())
 			}
 			if in(enter(edge, password)) || !in(enter(edge, "another horse battery")) {
-				t.Error("the old password works, or the new one does not")
+				t.Error("the old password still works, or the new one does not")
 			}
 		})
 	}
@@ -336,7 +336,7 @@ func (p *person) browserRow(name string) *html.Node {
 			return n
 		}
 	}
-	p.t.Fatalf("%s has no row of %s:\n%s", p.at, name, p.text())
+	p.t.Fatalf("%s has no row for %s:\n%s", p.at, name, p.text())
 	return nil
 }
 
@@ -350,7 +350,7 @@ func textBelow(node *html.Node) string {
 	return strings.TrimSpace(b.String())
 }
 
-// endingForm returns the action of the row's form, or "" if the row has none.
+// endingForm returns the action of the row's form, or "" if it has none.
 func endingForm(row *html.Node) string {
 	for n := range row.Descendants() {
 		if n.Data == "form" {

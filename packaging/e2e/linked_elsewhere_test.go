@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// A waiting call ends if auth.json gets a link for its backend in another way. The code that it waited for can no
-// longer be approved.
+// A waiting call ends if auth.json gets a link for its backend by other means. The call's code can then no longer be
+// approved.
 func TestWait_EndsWhenLinkedElsewhere(t *testing.T) {
 	t.Parallel()
 	b := startBackend(t, "")
@@ -33,17 +33,17 @@ func TestWait_EndsWhenLinkedElsewhere(t *testing.T) {
 			r := a.wait(answer)
 			checkLinked(t, w, r)
 			if retried, _ := r.Structured["retried"].(map[string]any); retried["status"] != "active" {
-				t.Errorf("retried is %v", r.Structured["retried"])
+				t.Errorf("retried is %v, want an active session", r.Structured["retried"])
 			}
 			if n := len(s.polls(code)); n != 1 {
-				t.Errorf("the call ended after %d polls, not by auth.json", n)
+				t.Errorf("the call ended after %d polls, want 1 and then auth.json", n)
 			}
 			wantCancelled(t, page)
 		})
 	}
 }
 
-// A call that asked the person through its client ends in the same way.
+// A call that uses URL elicitation ends in the same way.
 func TestInlineWait_EndsWhenLinkedElsewhere(t *testing.T) {
 	t.Parallel()
 	b := startBackend(t, "")
@@ -54,7 +54,7 @@ func TestInlineWait_EndsWhenLinkedElsewhere(t *testing.T) {
 	asked := <-a.elicited
 	link(w, "inline@example.org")
 	if r := a.wait(answer); r.IsError || r.str(t, "status") != "active" {
-		t.Errorf("after the login: %v", r.Structured)
+		t.Errorf("after the login: got %v, want an active session", r.Structured)
 	}
 	wantCancelled(t, asked["url"].(string))
 }
@@ -73,11 +73,11 @@ func copyLink(t *testing.T, w *world, backendURL, email string) {
 	}
 }
 
-// wantCancelled waits until the page of an abandoned code no longer offers approval.
+// wantCancelled waits until the page of an abandoned code no longer offers to approve it.
 func wantCancelled(t *testing.T, page string) {
 	t.Helper()
 	visitor := newPerson(t)
-	must(t, "the page says that the code is over", func() bool {
+	must(t, "the page says that the code is no longer valid", func() bool {
 		visitor.open(page)
 		return visitor.status == http.StatusNotFound
 	})

@@ -18,7 +18,7 @@ import (
 	"github.com/emersion/go-smtp"
 )
 
-// mailbox is a real SMTP server that keeps the mails it receives.
+// mailbox is a real SMTP server that stores the mails it receives.
 type mailbox struct {
 	port string
 	mu   sync.Mutex
@@ -44,7 +44,7 @@ func startMail(t *testing.T) *mailbox {
 		_ = server.Serve(listener)
 	}()
 	t.Cleanup(func() {
-		// Shutdown closes the listener only after Serve has begun, which a skipped test does not wait for
+		// Shutdown closes the listener only after Serve has begun, and a skipped test does not wait for that.
 		listener.Close()
 		server.Close()
 		<-done
@@ -85,7 +85,7 @@ func (d *delivery) Data(r io.Reader) error {
 	if err != nil {
 		return err
 	}
-	// Every part of our mails is quoted-printable or plain; boundary lines are unaffected by the decoding.
+	// Every part of our mails is quoted-printable or plain; decoding does not change boundary lines.
 	text, err := io.ReadAll(quotedprintable.NewReader(strings.NewReader(string(body))))
 	if err != nil {
 		text = body
@@ -102,7 +102,7 @@ func (d *delivery) Logout() error { return nil }
 
 var mailedToken = regexp.MustCompile(`(/[a-z]+)\?token=(sml_[A-Za-z0-9_-]+)`)
 
-// token waits for a mail with a link to the path, removes it from the mailbox and returns the link's token.
+// token waits for a mail with a link to the path, removes the mail and returns the link's token.
 func (m *mailbox) token(t *testing.T, path string) string {
 	t.Helper()
 	var token string

@@ -44,13 +44,13 @@ func mainJob(t *testing.T, w *world, protocol string) {
 
 	asked := a.call("createSimulatorSession", map[string]any{"project": "com.example.hello"})
 	if asked.IsError || asked.str(t, "status") != "auth_required" {
-		t.Fatalf("unlinked: %v", asked.Structured)
+		t.Fatalf("unlinked: got %v, want auth_required", asked.Structured)
 	}
 	code, url := asked.str(t, "userCode"), asked.str(t, "verificationUrl")
 	if !strings.Contains(url, "/activate?code="+code) || asked.str(t, "fixHint") == "" {
-		t.Fatalf("unlinked: %v", asked.Structured)
+		t.Fatalf("unlinked: got %v, want a URL with the code and a fixHint", asked.Structured)
 	}
-	must(t, "the browser was asked to open the page", func() bool {
+	must(t, "the browser opener was started", func() bool {
 		return len(w.openedURLs()) == 1 && w.openedURLs()[0] == url
 	})
 
@@ -61,12 +61,12 @@ func mainJob(t *testing.T, w *world, protocol string) {
 
 	session := a.call("createSimulatorSession", map[string]any{"project": "com.example.hello"})
 	if session.str(t, "status") != "resumed" {
-		t.Fatalf("after linking: %v", session.Structured)
+		t.Fatalf("after linking: got %v, want a resumed session", session.Structured)
 	}
 	retried, _ := linked.Structured["retried"].(map[string]any)
 	if retried["sessionId"] != session.Structured["sessionId"] ||
 		retried["sessionUrl"] != session.Structured["sessionUrl"] {
-		t.Errorf("the retried call gave %v, the next one %v", retried, session.Structured)
+		t.Errorf("the retried call returned %v, the next one another session: %v", retried, session.Structured)
 	}
 	secretStaysPut(t, w, session)
 
@@ -77,7 +77,7 @@ func mainJob(t *testing.T, w *world, protocol string) {
 	waitForText(t, browser, "#panel", "1")
 	picture(t, browser, "simulator")
 
-	for _, want := range []string{"display.show", "input"} { // rows are written shortly after the frames were sent
+	for _, want := range []string{"display.show", "input"} { // rows are written shortly after the frames are sent
 		must(t, "the event log has "+want, func() bool {
 			return strings.Contains(eventTypes(t, a.call("getEventLog",
 				map[string]any{"sessionId": session.str(t, "sessionId")})), want)
@@ -85,15 +85,15 @@ func mainJob(t *testing.T, w *world, protocol string) {
 	}
 	closed := a.call("closeSession", map[string]any{"sessionId": session.str(t, "sessionId")})
 	if closed.IsError || closed.str(t, "summary") == "" {
-		t.Errorf("closing: %v", closed.Structured)
+		t.Errorf("closeSession: got %v, want a summary", closed.Structured)
 	}
 }
 
-// checkLinked checks every field of completeAuthLink's successful answer.
+// checkLinked checks every field of a successful completeAuthLink result.
 func checkLinked(t *testing.T, w *world, r toolResult) {
 	t.Helper()
 	if r.IsError || r.Structured["linked"] != true || r.Structured["tier"] != "free_account" {
-		t.Fatalf("completeAuthLink: %v", r.Structured)
+		t.Fatalf("completeAuthLink: got %v, want a linked free account", r.Structured)
 	}
 	r.str(t, "accountId")
 	if _, err := time.Parse(time.RFC3339, r.str(t, "linkedAt")); err != nil {
@@ -105,7 +105,7 @@ func checkLinked(t *testing.T, w *world, r toolResult) {
 	file := filepath.Join(w.dir, "auth.json")
 	want := map[string]any{"path": file, "written": true, "error": nil}
 	if diff := cmp.Diff(want, r.Structured["authTokenFile"]); diff != "" {
-		t.Errorf("authTokenFile: %s", diff)
+		t.Errorf("unexpected authTokenFile: %s", diff)
 	}
 	if n, ok := r.Structured["pollCount"].(float64); !ok || n < 1 {
 		t.Errorf("pollCount is %v", r.Structured["pollCount"])
@@ -119,22 +119,22 @@ func checkLinked(t *testing.T, w *world, r toolResult) {
 	}
 	var stored map[string]any
 	if !readJSON(file, &stored) {
-		t.Fatal("auth.json does not parse")
+		t.Fatal("failed to parse auth.json")
 	}
 	for _, field := range []string{"authToken", "accountId", "linkedAt", "expiresAt", "scope", "backendUrl"} {
 		if _, there := stored[field]; !there {
-			t.Errorf("auth.json has no %s", field)
+			t.Errorf("auth.json lacks the field %s", field)
 		}
 	}
 }
 
-// secretStaysPut checks that the session secret is in a file of mode 0600 and nowhere that the agent sees.
+// secretStaysPut checks that the session secret is in a file of mode 0600 and nowhere that the agent can see.
 func secretStaysPut(t *testing.T, w *world, session toolResult) {
 	t.Helper()
 	file := session.str(t, "appTokenFile")
 	info, err := os.Stat(file)
 	if err != nil || info.Mode().Perm() != 0o600 {
-		t.Fatalf("%s: %v, %v", file, info, err)
+		t.Fatalf("%s: got %v, %v, want mode 0600", file, info, err)
 	}
 	secret, err := os.ReadFile(file)
 	if err != nil {
@@ -142,7 +142,7 @@ func secretStaysPut(t *testing.T, w *world, session toolResult) {
 	}
 	seen, _ := json.Marshal(session)
 	if strings.Contains(string(seen), strings.TrimSpace(string(secret))) || strings.Contains(string(seen), "sst_") {
-		t.Error("the session secret is in the tool's answer")
+		t.Error("the tool result contains the session secret")
 	}
 }
 
@@ -173,12 +173,12 @@ func eventTypes(t *testing.T, rows toolResult) string {
 	return strings.Join(types, " ")
 }
 
-// approve acts as a new person on the activation page: it compares the code, signs up and approves.
+// approve acts as a new person on the activation page: it compares the code, signs up and approves it.
 func approve(t *testing.T, browser context.Context, url, code, email string) {
 	t.Helper()
 	run(t, browser, "open the activation page", chromedp.Navigate(url), chromedp.WaitVisible("#user-code"))
 	if shown := textOf(t, browser, "#user-code"); strings.TrimSpace(shown) != code {
-		t.Fatalf("the page shows %q, the agent %q", shown, code)
+		t.Fatalf("the page shows the code %q, the agent %q", shown, code)
 	}
 	picture(t, browser, "activate")
 	run(t, browser, "sign up",
@@ -207,7 +207,7 @@ func waitForText(t *testing.T, browser context.Context, selector, text string) {
 	run(t, browser, "see "+text, until(`document.querySelector(`+quote(selector)+`)?.textContent.includes(`+quote(text)+`)`))
 }
 
-// until waits for a condition of the page, even across navigation.
+// until waits for a JavaScript condition on the page, even across navigation.
 func until(js string) chromedp.Action[chromedp.Void] {
 	return func(ctx context.Context, target *chromedp.Target) (chromedp.Void, error) {
 		holds := func() bool {
@@ -215,13 +215,13 @@ func until(js string) chromedp.Action[chromedp.Void] {
 			return err == nil && yes
 		}
 		if !eventually(20*time.Second, func() bool { return holds() || ctx.Err() != nil }) {
-			return chromedp.Void{}, fmt.Errorf("not in 20 s: %s", js)
+			return chromedp.Void{}, fmt.Errorf("not true within 20 s: %s", js)
 		}
 		return chromedp.Void{}, ctx.Err()
 	}
 }
 
-// picture saves a screenshot for README and reviews: make screenshots.
+// picture saves a screenshot for README and reviews; make screenshots uses it.
 func picture(t *testing.T, browser context.Context, name string) {
 	t.Helper()
 	dir := os.Getenv("SERVICE_SCREENSHOTS")
@@ -235,7 +235,7 @@ func picture(t *testing.T, browser context.Context, name string) {
 		err = os.WriteFile(filepath.Join(dir, name+".png"), png, 0o644)
 	}
 	if err != nil {
-		t.Errorf("picture of %s: %v", name, err)
+		t.Errorf("screenshot of %s: %v", name, err)
 	}
 }
 
@@ -258,7 +258,7 @@ func textOf(t *testing.T, browser context.Context, selector string) string {
 	defer cancel()
 	text, err := chromedp.Run(ctx, chromedp.Text(selector))
 	if err != nil {
-		t.Fatalf("reading %s: %v", selector, err)
+		t.Fatalf("read the text of %s: %v", selector, err)
 	}
 	return text
 }

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// Every run of a minute of virtual time leaves byte for byte the same log and pictures.
+// Every run of one minute of virtual time produces byte-identical logs and pictures.
 func TestVirtualTime_IsDeterministic(t *testing.T) {
 	t.Parallel()
 	runs := 100
@@ -27,7 +27,7 @@ func TestVirtualTime_IsDeterministic(t *testing.T) {
 	}
 	minute := filepath.Join(t.TempDir(), "minute")
 	if out, err := exec.Command("go", "build", "-o", minute, "./testdata/apps/minute").CombinedOutput(); err != nil {
-		t.Fatalf("building minute: %v\n%s", err, out)
+		t.Fatalf("build minute: %v\n%s", err, out)
 	}
 	var first string
 	for n := range runs {
@@ -35,7 +35,7 @@ func TestVirtualTime_IsDeterministic(t *testing.T) {
 		app := startApp(t, w, []string{minute}, s)
 		report := a.call("replaySession", map[string]any{"sessionId": s.str(t, "sessionId"), "file": file})
 		if report.IsError || report.Structured["verdict"] != "pass" {
-			t.Fatalf("run %d: %v", n, report.Structured["summary"])
+			t.Fatalf("run %d did not pass: %v", n, report.Structured["summary"])
 		}
 		rows := eventRows(t, a, s.str(t, "sessionId"))
 		app.Process.Kill()
@@ -47,11 +47,11 @@ func TestVirtualTime_IsDeterministic(t *testing.T) {
 		if first == "" {
 			first = sum
 			if len(rows) < 200 || rows[len(rows)-1]["at"].(float64) < 55_000 {
-				t.Fatalf("only %d rows, the last is %v", len(rows), rows[len(rows)-1])
+				t.Fatalf("only %d rows were logged, the last is %v", len(rows), rows[len(rows)-1])
 			}
 		}
 		if sum != first {
-			t.Fatalf("run %d differs from the first:\n%s", n, all)
+			t.Fatalf("run %d differs from the first run:\n%s", n, all)
 		}
 		a.call("closeSession", map[string]any{"sessionId": s.str(t, "sessionId")})
 	}

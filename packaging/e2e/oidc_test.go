@@ -18,8 +18,8 @@ import (
 	"github.com/service-dev/service/packaging/oidctest"
 )
 
-// A person with an agent's code signs up with a provider in Chromium and approves that same code. Later they sign in
-// again without another question, and can disconnect the provider once there is another way to sign in.
+// A person with an agent's code signs up with a provider in Chromium and approves that code. Later they sign in again
+// without being asked for consent, and can disconnect the provider once they have another way to sign in.
 func TestProvider_SignUpApprovesDeviceCode(t *testing.T) {
 	t.Parallel()
 	provider, b := startProvider(t, "")
@@ -38,12 +38,12 @@ func TestProvider_SignUpApprovesDeviceCode(t *testing.T) {
 	run(t, browser, "agree", until(`location.pathname === "/signin/welcome" && document.body.innerText.includes("ada@example.org")`),
 		chromedp.Click("#accept"), chromedp.Click("main button[type=submit]"), chromedp.WaitVisible("#approve"))
 	if shown := strings.TrimSpace(textOf(t, browser, "#user-code")); shown != asked.str(t, "userCode") {
-		t.Errorf("back from the provider the page shows %q, the agent %q", shown, asked.str(t, "userCode"))
+		t.Errorf("after the provider the page shows the code %q, the agent %q", shown, asked.str(t, "userCode"))
 	}
 	run(t, browser, "approve", chromedp.Click("#approve"), until(`location.pathname === "/activate/approved"`))
 	if linked := a.call("completeAuthLink",
 		map[string]any{"deviceCode": asked.str(t, "deviceCode")}); linked.Structured["linked"] != true {
-		t.Fatalf("linking: %v", linked.Structured)
+		t.Fatalf("completeAuthLink did not link: %v", linked.Structured)
 	}
 	checkCookies(t, browser, b)
 
@@ -57,7 +57,7 @@ func TestProvider_SignUpApprovesDeviceCode(t *testing.T) {
 	}
 	signOut()
 	throughAcme(t, browser, "yes")
-	run(t, browser, "arrive without another question", settings("as ada@example.org"))
+	run(t, browser, "sign in without being asked again", settings("as ada@example.org"))
 	run(t, browser, "keep the last way in", chromedp.Click(`form[action$="/acme/unlink"] button`),
 		settings("only way left"))
 	run(t, browser, "set a password", chromedp.Click(`section[aria-labelledby=password-title] summary`),
@@ -69,25 +69,25 @@ func TestProvider_SignUpApprovesDeviceCode(t *testing.T) {
 		chromedp.SendKeys("#password", password),
 		chromedp.Submit("#email"), settings("You have a password"))
 	if wrong := provider.Refusals(); len(wrong) > 0 {
-		t.Errorf("the provider refused %v", wrong)
+		t.Errorf("the provider refused requests because of %v", wrong)
 	}
 }
 
-// throughAcme presses the provider's button and answers on the provider's page.
+// throughAcme presses the provider's button and submits the form on the provider's page.
 func throughAcme(t *testing.T, browser context.Context, answer string) {
 	t.Helper()
 	button := `form[action^="` + acme + `"] button`
 	if words := textOf(t, browser, button); words != "Continue with Acme" {
-		t.Errorf("the button says %q", words)
+		t.Errorf("the button reads %q, want Continue with Acme", words)
 	}
 	run(t, browser, "go to the provider", chromedp.Click(button), chromedp.WaitVisible("#"+answer),
 		chromedp.Click("#"+answer))
 }
 
-// staysOnThisSite checks that forms of our pages cannot post to the provider; an intermediate page redirects instead.
+// staysOnThisSite checks that forms on our pages cannot post to the provider; a page of ours redirects there instead.
 func staysOnThisSite(t *testing.T, browser context.Context, provider *oidctest.Provider) {
 	t.Helper()
-	run(t, browser, "try a form to the provider", until(fmt.Sprintf(`(() => {
+	run(t, browser, "try to post a form to the provider", until(fmt.Sprintf(`(() => {
 		document.addEventListener("securitypolicyviolation", e => { window.violated = e.effectiveDirective });
 		const form = document.createElement("form");
 		form.method = "post";
@@ -97,7 +97,7 @@ func staysOnThisSite(t *testing.T, browser context.Context, provider *oidctest.P
 		return true;
 	})()`, provider.Issuer+"/authorize")), until(`window.violated === "form-action"`))
 	if n := provider.Calls("/authorize"); n != 0 {
-		t.Errorf("a form went to the provider %d times", n)
+		t.Errorf("a form was posted to the provider %d times", n)
 	}
 }
 
@@ -109,16 +109,16 @@ func checkCookies(t *testing.T, browser context.Context, b *remoteBackend) {
 		return cdp.Call(ctx, target, network.GetCookies, network.GetCookiesParams{URLs: []string{b.url}})
 	})
 	if err != nil || len(all.Cookies) == 0 {
-		t.Fatalf("cookies: %v, %v", all, err)
+		t.Fatalf("got cookies %v, %v, want at least one", all, err)
 	}
 	for _, c := range all.Cookies {
 		if !c.HTTPOnly || c.SameSite != network.CookieSameSiteLax {
-			t.Errorf("cookie %s: HttpOnly %v, SameSite %q", c.Name, c.HTTPOnly, c.SameSite)
+			t.Errorf("cookie %s: HttpOnly %v, SameSite %q; want true, Lax", c.Name, c.HTTPOnly, c.SameSite)
 		}
 	}
 }
 
-// upToCallback answers at the provider, but stops before our callback and returns its address.
+// upToCallback submits the provider's form, but stops before our callback and returns its URL.
 func (p *person) upToCallback(b *remoteBackend, answer string) string {
 	p.t.Helper()
 	var callback string
@@ -133,16 +133,16 @@ func (p *person) upToCallback(b *remoteBackend, answer string) string {
 	p.submit("/authorize", "say", answer)
 	p.client.CheckRedirect = nil
 	if callback == "" {
-		p.t.Fatalf("the provider did not redirect back (status %d):\n%s", p.status, p.text())
+		p.t.Fatalf("the provider did not redirect to the callback (status %d):\n%s", p.status, p.text())
 	}
 	return callback
 }
 
-// broken are the ways in which signing in with a provider can fail, and the text of the page shown then.
+// broken lists the ways in which signing in with a provider can fail, and the text of the page shown for each.
 var broken = []struct {
 	name   string
 	faults oidctest.Faults
-	who    oidctest.Person // empty: a person that the provider vouches for
+	who    oidctest.Person // if empty, a person whose address the provider verified
 	says   string
 }{
 	{name: "denied", says: "cancelled"},
@@ -156,8 +156,8 @@ var broken = []struct {
 		EmailVerified: true}, says: "never confirmed"},
 }
 
-// Whatever fails, a page offers a next step, nobody is signed in, no row is left, and the log at debug level contains
-// no secret.
+// Whatever fails, the page offers a next step, nobody is signed in, no row is left, and the log at debug level
+// contains no secret.
 func TestProvider_Errors(t *testing.T) {
 	for _, engine := range []string{"sqlite", "postgres"} {
 		t.Run(engine, func(t *testing.T) {
@@ -207,18 +207,18 @@ func TestProvider_Errors(t *testing.T) {
 			log := readAll(t, b.logs)
 			secrets := append(append(provider.Secrets(), oidctest.ClientSecret), cookies...)
 			if !strings.Contains(log, acme+"/callback") || len(secrets) < 40 {
-				t.Errorf("there was little to search: %d secrets", len(secrets))
+				t.Errorf("the log is incomplete, or too few secrets were captured: %d", len(secrets))
 			}
 			for _, secret := range secrets {
 				if strings.Contains(log, secret) || strings.Contains(text, secret) {
-					t.Errorf("the log or the database holds %.12s...", secret)
+					t.Errorf("the log or the database contains %.12s...", secret)
 				}
 			}
 		})
 	}
 }
 
-// strangeCallbacks sends a provider's answers to the wrong browser, twice, or with another person's code.
+// strangeCallbacks sends a provider's callback to the wrong browser, twice, or with another person's code.
 func strangeCallbacks(t *testing.T, b *remoteBackend, provider *oidctest.Provider, visitor func() *person,
 	done func(name, says string, p *person)) {
 	t.Helper()
@@ -226,18 +226,18 @@ func strangeCallbacks(t *testing.T, b *remoteBackend, provider *oidctest.Provide
 	lure := mallory.upToCallback(b, "yes")
 	bystander := visitor()
 	bystander.open(lure)
-	done("an answer in a browser that asked nothing", "not started in this browser", bystander)
+	done("a callback in a browser that started no sign-in", "not started in this browser", bystander)
 	victim := visitor()
 	victim.upToCallback(b, "yes")
 	victim.open(lure)
-	done("an answer to another browser's question", "does not fit", victim)
+	done("a callback of another browser's sign-in", "does not fit", victim)
 
 	victim = visitor()
 	own := victim.upToCallback(b, "yes")
 	victim.open(swapCode(t, own, lure))
 	done("another's code", "does not fit", victim)
 	if refused := provider.Refusals(); !slices.Equal(refused, []string{"code_verifier"}) {
-		t.Errorf("the provider refused %v, want the verifier that does not belong to the code", refused)
+		t.Errorf("the provider refused %v, want the verifier that does not match the code", refused)
 	}
 
 	calls := provider.Calls("/token")
@@ -245,16 +245,16 @@ func strangeCallbacks(t *testing.T, b *remoteBackend, provider *oidctest.Provide
 	own = twice.upToCallback(b, "yes")
 	twice.open(own)
 	if twice.at.Path != "/signin/welcome" {
-		t.Errorf("an answer that fits led to %s (status %d)", twice.at, twice.status)
+		t.Errorf("the correct callback led to %s (status %d), want /signin/welcome", twice.at, twice.status)
 	}
 	twice.open(own)
-	done("an answer that came already", "not started in this browser", twice)
+	done("a repeated callback", "not started in this browser", twice)
 	if n := provider.Calls("/token") - calls; n != 1 {
-		t.Errorf("a repeated answer was redeemed %d times", n)
+		t.Errorf("a repeated callback redeemed the code %d times, want 1", n)
 	}
 }
 
-// swapCode returns the callback with the code of another callback.
+// swapCode returns the callback URL with the code of another callback.
 func swapCode(t *testing.T, callback, other string) string {
 	t.Helper()
 	theirs, err := url.Parse(other)
@@ -276,7 +276,7 @@ func calmRefusal(t *testing.T, b *remoteBackend, name, says string, p *person) {
 	t.Helper()
 	text := p.text()
 	if p.status < 400 || p.status == http.StatusInternalServerError || !strings.Contains(text, says) {
-		t.Errorf("%s: status %d\n%s", name, p.status, text)
+		t.Errorf("%s: status %d, want an error page that explains it\n%s", name, p.status, text)
 	}
 	step := ""
 	for n := range p.page.Descendants() {
@@ -286,7 +286,7 @@ func calmRefusal(t *testing.T, b *remoteBackend, name, says string, p *person) {
 	}
 	p.open(b.url + step)
 	if step == "" || p.status != http.StatusOK {
-		t.Errorf("%s: the next step %q answers %d", name, step, p.status)
+		t.Errorf("%s: the next step %q has status %d", name, step, p.status)
 	}
 	p.open(b.url + "/account/settings")
 	if p.at.Path != "/signin" {

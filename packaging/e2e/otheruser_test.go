@@ -25,12 +25,12 @@ import (
 	"github.com/service-dev/service/packaging/browser"
 )
 
-// stranger is the variable that makes this test binary act as another user of the machine. It contains the action and
-// its arguments.
+// stranger is the environment variable that makes this test binary act as another user of the machine. It contains the
+// action and its arguments.
 const stranger = "E2E_STRANGER"
 
-// asStranger returns a command that runs this test binary as another user, from a directory where that user may execute
-// it.
+// asStranger returns a command that runs this test binary as another user, from a directory where that user may
+// execute it.
 func asStranger(t *testing.T, does ...string) *exec.Cmd {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -55,7 +55,7 @@ func asStranger(t *testing.T, does ...string) *exec.Cmd {
 	return cmd
 }
 
-// strangerSays returns the complete output of the stranger's program.
+// strangerSays returns the complete output of a program that runs as the other user.
 func strangerSays(t *testing.T, does ...string) string {
 	t.Helper()
 	out, err := asStranger(t, does...).CombinedOutput()
@@ -65,7 +65,7 @@ func strangerSays(t *testing.T, does ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// playStranger performs the action and prints the result.
+// playStranger performs the action of the other user and prints the result.
 func playStranger(does []string) {
 	switch does[0] {
 	case "approve":
@@ -110,13 +110,13 @@ func attachApp(endpoint, secret string) error {
 		return err
 	}
 	if !strings.Contains(string(data), `"welcome"`) {
-		return fmt.Errorf("answered %s", data)
+		return fmt.Errorf("response to hello: %s", data)
 	}
 	return nil
 }
 
-// holdPort listens on a localhost port that its owner has released, prints a line for each secret that it receives, and
-// stops when its input ends.
+// holdPort listens on a localhost port that its owner has released, prints a line for each secret that it receives,
+// and stops at the end of its input.
 func holdPort(port string) {
 	handler := http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Upgrade") == "" {
@@ -146,7 +146,7 @@ func holdPort(port string) {
 	_, _ = io.Copy(io.Discard, os.Stdin)
 }
 
-// thief is another user's process that holds a port.
+// thief is another user's process that listens on a port.
 type thief struct {
 	t     *testing.T
 	cmd   *exec.Cmd
@@ -171,7 +171,7 @@ func hold(t *testing.T, port string) *thief {
 	}
 	t.Cleanup(func() { stdin.Close(); _ = h.cmd.Wait() })
 	if got := h.next(); got != "held: yes" {
-		t.Fatalf("taking port %s: %s", port, got)
+		t.Fatalf("take port %s: %s", port, got)
 	}
 	return h
 }
@@ -181,7 +181,7 @@ func (h *thief) next() string {
 	stop := time.AfterFunc(30*time.Second, func() { _ = h.cmd.Process.Kill() })
 	defer stop.Stop()
 	if !h.lines.Scan() {
-		h.t.Fatal("the stranger's program ended")
+		h.t.Fatal("the other user's program exited")
 	}
 	return h.lines.Text()
 }
@@ -200,7 +200,7 @@ func portOf(t *testing.T, address string) string {
 	return u.Port()
 }
 
-// stopDaemon stops the daemon and with it the adapters.
+// stopDaemon stops the daemon and its adapters.
 func (w *world) stopDaemon() {
 	w.t.Helper()
 	pid := w.daemonPID()
@@ -210,7 +210,7 @@ func (w *world) stopDaemon() {
 	}
 }
 
-// Another user of the machine who reads the URL in the arguments of xdg-open cannot sign up there and approve instead
+// Another user of the machine who reads the URL in the arguments of xdg-open cannot sign up there and approve in place
 // of the owner. The owner's own approval succeeds.
 func TestActivationPage_AnotherUserCannotApprove(t *testing.T) {
 	t.Parallel()
@@ -227,7 +227,7 @@ func TestActivationPage_AnotherUserCannotApprove(t *testing.T) {
 	for _, address := range []string{seen, strings.Replace(seen, "localhost", "127.0.0.1", 1)} {
 		if said := strangerSays(t, "approve", address); !strings.HasPrefix(said, "approve:") ||
 			strings.Contains(said, "<nil>") || strings.Contains(said, "/activate/approved") {
-			t.Errorf("another user at %s: %s", address, said)
+			t.Errorf("another user at %s: got %s, want a refusal", address, said)
 		}
 	}
 	owner, err := browser.New()
@@ -239,15 +239,15 @@ func TestActivationPage_AnotherUserCannotApprove(t *testing.T) {
 	}
 	l.until("linked")
 	if code := l.exit(); code != 0 {
-		t.Errorf("login exit %d", code)
+		t.Errorf("login: exit %d, want 0", code)
 	}
 	log, err := os.ReadFile(filepath.Join(w.dir, "log", "serviced.log"))
 	if err != nil || !strings.Contains(string(log), "another user, uid 65534") {
-		t.Errorf("the log does not tell of the refusal: %v", err)
+		t.Errorf("the log does not mention the refused user: %v", err)
 	}
 }
 
-// signedIn returns a browser that linked the machine and is signed in, and its cookie.
+// signedIn returns a browser that linked the machine and is signed in, and the browser's cookie.
 func signedIn(t *testing.T, w *world) (ada *browser.Browser, site *url.URL, cookie string) {
 	t.Helper()
 	ada, err := browser.New()
@@ -274,7 +274,7 @@ func signedIn(t *testing.T, w *world) (ada *browser.Browser, site *url.URL, cook
 // backendURL returns the URL of the daemon's embedded backend, and starts the daemon if necessary.
 func backendURL(t *testing.T, w *world) string {
 	t.Helper()
-	w.ctl("tool", "call", "listProjects") // a tool that needs the backend
+	w.ctl("tool", "call", "listProjects") // a tool that requires the backend
 	out, errs, _ := w.ctl("status", "--json")
 	var status map[string]any
 	if err := json.Unmarshal([]byte(out), &status); err != nil {
@@ -287,8 +287,8 @@ func backendURL(t *testing.T, w *world) string {
 	return "http://localhost:" + strings.TrimSpace(string(port))
 }
 
-// While the daemon is down, another user takes the embedded backend's port and receives the cookie of the owner's
-// browser. The cookie is useless to that user, and to anybody if the port had to change.
+// While the daemon is down, another user takes the embedded backend's port and receives the cookie from the owner's
+// browser. The cookie is useless to that user, and to anyone if the port had to change.
 func TestEmbeddedBackend_StolenCookieIsUseless(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
@@ -299,32 +299,32 @@ func TestEmbeddedBackend_StolenCookieIsUseless(t *testing.T) {
 	_, _, _ = ada.Get(site.String())
 	stolen := strings.TrimPrefix(h.next(), "cookie: ")
 	if stolen != cookie {
-		t.Fatalf("the stranger got %q, not %q", stolen, cookie)
+		t.Fatalf("the other user received %q, want %q", stolen, cookie)
 	}
 	h.letGo()
 	if address := backendURL(t, w); portOf(t, address) != site.Port() {
-		t.Fatalf("the port was free and is %s now", address)
+		t.Fatalf("the free port was not reused: the address is %s", address)
 	}
 	if said := strangerSays(t, "get", site.JoinPath("account").String(),
 		strings.ReplaceAll(stolen, "; ", ";")); !strings.HasPrefix(said, "error:") {
-		t.Errorf("another user with the owner's cookie: %s", said)
+		t.Errorf("another user with the owner's cookie: got %s, want an error", said)
 	}
 	if _, at, err := ada.Get(site.JoinPath("account").String()); err != nil || at.Path != "/account" {
-		t.Errorf("the owner with the same cookie: %v, %v", at, err)
+		t.Errorf("the owner with the same cookie: at %v, %v; want /account", at, err)
 	}
 
 	w.stopDaemon()
 	hold(t, site.Port())
 	address := backendURL(t, w)
 	if portOf(t, address) == site.Port() {
-		t.Fatal("the port is the one that somebody else has")
+		t.Fatal("the backend uses the port that another process holds")
 	}
 	page, at, err := ada.Get(address + "/account")
 	if err != nil || at.Path != "/signin" || !strings.Contains(page, "Every browser was signed out") {
-		t.Errorf("the owner's browser after the port had to change: %v, %v", at, err)
+		t.Errorf("the owner's browser after the port changed: at %v, %v; want /signin and an explanation", at, err)
 	}
 	if out, _, code := w.ctl("whoami"); code != 0 {
-		t.Errorf("the link is gone: exit %d, %s", code, out)
+		t.Errorf("the install is no longer linked: exit %d, %s", code, out)
 	}
 }
 
@@ -343,8 +343,8 @@ func startLocal(t *testing.T, w *world) (s localSession, secret string) {
 	return s, string(data)
 }
 
-// An app that reconnects while the daemon is down sends its secret to whoever has taken the port. The secret is useless
-// to another user, and to anybody if the port had to change.
+// An app that reconnects while the daemon is down sends its secret to the process that took the port. The secret is
+// useless to another user, and to anyone if the port had to change.
 func TestAppEndpoint_StolenSecretIsUseless(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
@@ -354,28 +354,28 @@ func TestAppEndpoint_StolenSecretIsUseless(t *testing.T) {
 	}
 	if said := strangerSays(t, "attach", s.AppEndpoint, secret); !strings.Contains(said, "attach:") ||
 		strings.Contains(said, "<nil>") {
-		t.Errorf("another user with the secret: %s", said)
+		t.Errorf("another user with the app secret: got %s, want an error", said)
 	}
 	w.stopDaemon()
 	port := portOf(t, s.AppEndpoint)
 	h := hold(t, port)
 	_ = attachApp(s.AppEndpoint, secret)
 	if got := h.next(); !strings.HasPrefix(got, "hello:") || !strings.Contains(got, secret) {
-		t.Fatalf("the stranger got %s", got)
+		t.Fatalf("the other user received %s, want a hello with the secret", got)
 	}
 
 	moved, fresh := startLocal(t, w)
 	if moved.SessionID != s.SessionID || portOf(t, moved.AppEndpoint) == port {
-		t.Fatalf("session %s at %s", moved.SessionID, moved.AppEndpoint)
+		t.Fatalf("got session %s at %s, want the same session at a new port", moved.SessionID, moved.AppEndpoint)
 	}
 	if fresh == secret {
-		t.Error("the secret is the one that somebody else was shown")
+		t.Error("the session still has the secret that another process received")
 	}
 	if err := attachApp(moved.AppEndpoint, secret); websocket.CloseStatus(err) != 4401 {
-		t.Errorf("with the old secret: %v", err)
+		t.Errorf("attach with the old secret: got %v, want close code 4401", err)
 	}
 	if err := attachApp(moved.AppEndpoint, fresh); err != nil {
-		t.Errorf("with the new secret: %v", err)
+		t.Errorf("attach with the new secret: %v", err)
 	}
 	h.letGo()
 	w.stopDaemon()

@@ -21,13 +21,13 @@ import (
 	"github.com/service-dev/service/packaging/llmtest"
 )
 
-// Limits of what a page loads, in bytes after decompression.
+// Limits of what a page may load, in bytes after decompression.
 const (
 	maxPage      = 100_000
-	maxSimulator = 10 << 20 // most of it is the renderer, which shapes every script; compressed, it has 2.4 MB
+	maxSimulator = 10 << 20 // mostly the renderer, which shapes text of all scripts; 2.4 MB compressed
 )
 
-// accountPages are the pages of a signed-in person; {app} is a project's id.
+// accountPages are the pages for a signed-in person; {app} is a project's id.
 var accountPages = []struct{ name, path string }{
 	{"home", "/"},
 	{"overview", "/account"},
@@ -57,7 +57,7 @@ var visitorPages = []struct{ name, path string }{
 	{"reset", "/reset?token=sml_any"},
 }
 
-// axe-core finds no violation on any page, light or dark. Each page is small and loads only from its own origin.
+// axe-core finds no violation on any page, in light or dark. Each page is small and loads only from its own origin.
 func TestPages(t *testing.T) {
 	t.Parallel()
 	database := filepath.Join(t.TempDir(), "service.db")
@@ -66,10 +66,10 @@ func TestPages(t *testing.T) {
 	a := startAgent(w, "modern", false)
 	axe := axeSource(t)
 	browser := newBrowser(t)
-	run(t, browser, "open a page that is wrong",
+	run(t, browser, "open a page with violations",
 		chromedp.Navigate(`data:text/html,<title>x</title><main><input></main>`))
 	if len(axeViolations(t, browser, axe)) == 0 {
-		t.Fatal("axe finds nothing where something is wrong")
+		t.Fatal("axe finds no violation on a page that has one")
 	}
 	for _, p := range visitorPages {
 		checkPage(t, browser, axe, p.name, b.url+p.path, maxPage)
@@ -104,7 +104,7 @@ func TestPages(t *testing.T) {
 	checkPage(t, browser, axe, "simulator-page", session.str(t, "sessionUrl"), maxSimulator)
 }
 
-// checkPage opens a page, or uses the open one, in both colour schemes and on a phone.
+// checkPage opens a page, or uses the open one, and checks it in both colour schemes and on a phone.
 func checkPage(t *testing.T, browser context.Context, axe, name, url string, most int) {
 	t.Helper()
 	if url != "" {
@@ -116,7 +116,7 @@ func checkPage(t *testing.T, browser context.Context, axe, name, url string, mos
 	}{{"", "light", 1200, 900}, {"-dark", "dark", 1200, 900}, {"-phone", "light", 390, 844}} {
 		emulate(t, browser, look.scheme, look.width, look.height)
 		for _, v := range axeViolations(t, browser, axe) {
-			t.Errorf("%s%s: %s", name, look.name, v)
+			t.Errorf("axe violation on %s%s: %s", name, look.name, v)
 		}
 		if wide := evaluate[bool](t, browser, `document.documentElement.scrollWidth > innerWidth + 1`); wide {
 			t.Errorf("%s%s is wider than the screen", name, look.name)
@@ -136,13 +136,13 @@ func checkPage(t *testing.T, browser context.Context, axe, name, url string, mos
 		t.Fatal(err)
 	}
 	if loaded.Bytes == 0 || loaded.Bytes > most || len(loaded.Foreign) > 0 {
-		t.Errorf("%s loads %d bytes (limit %d), of others %v", name, loaded.Bytes, most, loaded.Foreign)
+		t.Errorf("%s loads %d bytes (limit %d), from other origins %v", name, loaded.Bytes, most, loaded.Foreign)
 	}
 	t.Logf("%s: %d bytes", name, loaded.Bytes)
 }
 
-// gatewayOfPages starts a fake provider and returns a catalogue whose models are available, by own keys too, or not
-// offered.
+// gatewayOfPages starts a fake provider and returns a catalogue whose models are available, available with own keys,
+// or not offered.
 func gatewayOfPages(t *testing.T) (catalogue string) {
 	t.Helper()
 	provider := llmtest.Start()
@@ -150,13 +150,13 @@ func gatewayOfPages(t *testing.T) (catalogue string) {
 	return withOwnKeys(t, provider.URL, llmtest.Good, llmtest.OneByte, llmtest.Status500)
 }
 
-// callModels has an app spend most of a cap, be refused and fail, and an operator add credit.
+// callModels lets an app use most of a cap, be refused and fail, and lets an operator add credit.
 func callModels(t *testing.T, b *remoteBackend, key, database string) {
 	t.Helper()
 	ask := func(path, model string, status int) {
 		t.Helper()
 		if got, text := callModel(t, b.url+path, key, model, "Hello", ""); got != status {
-			t.Errorf("%s %s: %d %s", path, model, got, text)
+			t.Errorf("call %s with model %s: unexpected status %d: %s", path, model, got, text)
 		}
 	}
 	for range 3 {
@@ -168,7 +168,7 @@ func callModels(t *testing.T, b *remoteBackend, key, database string) {
 	ask("/v1/chat/completions", llmtest.Status500, http.StatusServiceUnavailable)
 	ask("/v1/chat/completions", "unpriced", http.StatusNotFound)
 	ask("/v1/chat/completions", "resp-"+llmtest.Good, http.StatusBadRequest)
-	// A cap of which nine tenths are spent, into which no other call fits.
+	// Nine tenths of the cap are spent, so no other call fits.
 	execSQLite(t, database, `INSERT INTO gateway_settings (account_id, app_id, day_cap) SELECT account_id, app_id,
 		(SELECT MAX(spent) * 10 / 9 FROM credit_spending) FROM projects WHERE app_id = '`+app+`'`)
 	ask("/v1/chat/completions", llmtest.Good, http.StatusPaymentRequired)
@@ -235,12 +235,12 @@ func keptKey(t *testing.T, w *world) string {
 		return err
 	})
 	if err != nil || key == "" {
-		t.Fatalf("no project key was kept: %v", err)
+		t.Fatalf("no project key in the ignored file: %v", err)
 	}
 	return key
 }
 
-// sendAnalytics sends events as a shipped app would, and returns the answer.
+// sendAnalytics sends events as a shipped app would, and returns the response.
 func sendAnalytics(t *testing.T, b *remoteBackend, w *world) map[string]any {
 	t.Helper()
 	var events []map[string]any
@@ -274,7 +274,7 @@ func sendAnalytics(t *testing.T, b *remoteBackend, w *world) map[string]any {
 	defer resp.Body.Close()
 	var answer map[string]any
 	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil || resp.StatusCode != http.StatusOK {
-		t.Fatalf("sending analytics: %d, %v, %v", resp.StatusCode, answer, err)
+		t.Fatalf("send analytics: status %d, %v, %v", resp.StatusCode, answer, err)
 	}
 	return answer
 }

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/net/html"
 )
 
-// person uses a browser without scripts: only cookies and forms.
+// person is a person's browser without scripts: only cookies and forms.
 type person struct {
 	t      *testing.T
 	client *http.Client
@@ -22,7 +22,7 @@ type person struct {
 	status int
 	seen   *strings.Builder // if set, collects the text of every page
 	mail   *mailbox         // receives the backend's mail; nil if it sends none
-	mailed string           // the token in the mail that finished the sign-up
+	mailed string           // the token from the mail that confirmed the sign-up
 }
 
 func newPerson(t *testing.T) *person {
@@ -59,7 +59,7 @@ func (p *person) take(resp *http.Response, err error) {
 	p.at, p.status = resp.Request.URL, resp.StatusCode
 }
 
-// form finds the page's form whose action has the path, and its hidden fields.
+// form finds the page's form whose action is the path, and returns its target and hidden fields.
 func (p *person) form(path string) (action string, fields url.Values) {
 	p.t.Helper()
 	for n := range p.page.Descendants() {
@@ -82,7 +82,7 @@ func (p *person) form(path string) (action string, fields url.Values) {
 	return "", nil
 }
 
-// submit fills in and sends the form with the given path.
+// submit fills in and sends the form whose action is the path.
 func (p *person) submit(path string, more ...string) {
 	p.t.Helper()
 	action, fields := p.form(path)
@@ -92,7 +92,7 @@ func (p *person) submit(path string, more ...string) {
 	p.post(action, fields, "")
 }
 
-// post sends fields as a browser would from the given origin; empty means the page's own.
+// post sends fields as a browser would from the given origin; an empty origin means the page's own.
 func (p *person) post(action string, fields url.Values, origin string) {
 	p.t.Helper()
 	req, err := http.NewRequest(http.MethodPost, action, strings.NewReader(fields.Encode()))
@@ -120,7 +120,7 @@ func (p *person) signUp(email string) {
 		return
 	}
 	if p.at.Path != "/signup/sent" {
-		p.t.Fatalf("signing up led to %s (status %d)", p.at, p.status)
+		p.t.Fatalf("sign-up led to %s (status %d), want /signup/sent", p.at, p.status)
 	}
 	p.mailed = p.mail.token(p.t, "/confirm")
 	p.open(p.at.Scheme + "://" + p.at.Host + "/signup/confirm?token=" + p.mailed)
@@ -134,11 +134,11 @@ func (p *person) approve(verificationURL, email string) {
 	p.signUp(email)
 	p.submit("/activate/approve")
 	if p.at.Path != "/activate/approved" {
-		p.t.Fatalf("after approving: %s (status %d)\n%s", p.at, p.status, p.text())
+		p.t.Fatalf("approval led to %s (status %d)\n%s", p.at, p.status, p.text())
 	}
 }
 
-// deny refuses the code without signing in.
+// deny denies the code without signing in.
 func (p *person) deny(verificationURL string) {
 	p.t.Helper()
 	p.open(verificationURL)
@@ -164,7 +164,8 @@ func attr(n *html.Node, name string) string {
 	return ""
 }
 
-// grantAll sets every grant of a project to the level, or to the highest that it has, on the page of agents' access.
+// grantAll sets every grant of a project to the level, or to the highest level of that grant, on the page of the
+// agents' access.
 func (p *person) grantAll(project, level string) {
 	p.t.Helper()
 	for n := range p.page.Descendants() {

@@ -12,7 +12,7 @@ import (
 
 var cluster = sync.OnceValues(pgtest.Start)
 
-// newPostgres returns the URL of an empty database on the test binary's own server, which TestMain stops.
+// newPostgres returns the URL of an empty database on this test binary's own server, which TestMain stops.
 func newPostgres(t *testing.T) string {
 	t.Helper()
 	c := orMissing(t, cluster)

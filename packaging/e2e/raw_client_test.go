@@ -38,7 +38,7 @@ func dialRaw(w *world, handshake map[string]any) *rawClient {
 	}
 	c.write(line)
 	if answer := c.read(); answer["ok"] != true {
-		w.t.Fatalf("the daemon answers the handshake with %v", answer)
+		w.t.Fatalf("the daemon answered the handshake with %v", answer)
 	}
 	c.request("initialize", map[string]any{"protocolVersion": "2025-06-18", "capabilities": map[string]any{},
 		"clientInfo": map[string]any{"name": "raw", "version": "1"}})
@@ -67,7 +67,7 @@ func (c *rawClient) read() map[string]any {
 	return message
 }
 
-// request sends a request and returns its result; other messages are ignored.
+// request sends a request and returns its result; it ignores other messages.
 func (c *rawClient) request(method string, params map[string]any) map[string]any {
 	c.t.Helper()
 	c.next++
@@ -77,14 +77,14 @@ func (c *rawClient) request(method string, params map[string]any) map[string]any
 		if answer["id"] == float64(c.next) {
 			result, _ := answer["result"].(map[string]any)
 			if result == nil {
-				c.t.Fatalf("%s: %v", method, answer)
+				c.t.Fatalf("%s: no result in %v", method, answer)
 			}
 			return result
 		}
 	}
 }
 
-// call returns a tool's answer: structured content, or its text if it declares no schema.
+// call returns a tool's structured content, or its parsed text if the tool declares no schema.
 func (c *rawClient) call(tool string, args map[string]any) map[string]any {
 	c.t.Helper()
 	result := c.request("tools/call", map[string]any{"name": tool, "arguments": args})
@@ -94,12 +94,12 @@ func (c *rawClient) call(tool string, args map[string]any) map[string]any {
 	block := result["content"].([]any)[0].(map[string]any)
 	var fields map[string]any
 	if err := json.Unmarshal([]byte(block["text"].(string)), &fields); err != nil {
-		c.t.Fatalf("%s: %v", tool, result)
+		c.t.Fatalf("%s: text content is not JSON: %v", tool, result)
 	}
 	return fields
 }
 
-// linkByHand links the machine to an account by a login that a person approves.
+// linkByHand links the machine to an account with `servicectl login` and a person's approval.
 func linkByHand(w *world, email string) {
 	w.t.Helper()
 	l := startLogin(w)
@@ -108,8 +108,8 @@ func linkByHand(w *world, email string) {
 	l.exit()
 }
 
-// A client must not choose a program that the daemon runs: no variable of its handshake reaches a command, and only the
-// client's own process can open a page.
+// A client must not choose a program that the daemon runs: no variable of its handshake reaches a command, and only
+// the client's own process can open a page.
 func TestRawClient_StartsNoProgram(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
@@ -118,32 +118,32 @@ func TestRawClient_StartsNoProgram(t *testing.T) {
 	if err := os.WriteFile(evil, []byte("#!/bin/sh\necho \"$@\" >> '"+ran+"'\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	// as the real xdg-open does
+	// The real xdg-open does the same.
 	w.setOpener(`if [ -n "$BROWSER" ]; then exec "$BROWSER" "$1"; fi; echo "$1" >> '` + w.opened + `'`)
 	w.ctl("whoami")
 	desktop := map[string]any{"BROWSER": evil, "DISPLAY": ":99", "PATH": filepath.Dir(evil),
 		"XDG_RUNTIME_DIR": filepath.Dir(evil)}
 	for name, handshake := range map[string]map[string]any{
-		"a client that carries nothing out":           {"env": desktop},
-		"a client that says it does and does nothing": {"env": desktop, "clientIO": true, "cwd": w.project},
+		"a client that executes no operations":             {"env": desktop},
+		"a client that offers operations but ignores them": {"env": desktop, "clientIO": true, "cwd": w.project},
 	} {
 		c := dialRaw(w, handshake)
 		answer := c.call("createSimulatorSession", map[string]any{"openBrowser": true})
 		if answer["status"] != "auth_required" || answer["browserOpened"] != false ||
 			!strings.Contains(fmt.Sprint(answer["verificationUrl"]), "/activate?code=") {
-			t.Errorf("%s: %v", name, answer)
+			t.Errorf("%s: got %v, want auth_required with a URL and no opened browser", name, answer)
 		}
 	}
 	if out, err := os.ReadFile(ran); err == nil {
-		t.Errorf("the client's program ran: %s", out)
+		t.Errorf("the daemon ran a program from the client's PATH: %s", out)
 	}
 	if opened := w.openedURLs(); len(opened) > 0 {
-		t.Errorf("opened: %v", opened)
+		t.Errorf("the daemon opened pages: %v", opened)
 	}
 }
 
-// A client must not make the daemon read or write files: content to be written is returned in the answer, and reading
-// is refused with its own error code.
+// A client must not make the daemon read or write files. The result contains what the client should write, and
+// requests to read a file fail with their own error code.
 func TestRawClient_TouchesNoFile(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
@@ -163,7 +163,7 @@ func TestRawClient_TouchesNoFile(t *testing.T) {
 	c := dialRaw(w, map[string]any{"cwd": victim})
 	session := c.call("startLocalSimulation", map[string]any{"clock": "virtual"})
 	if session["status"] != "active" || session["project"] == "com.example.victim" {
-		t.Fatalf("the session is %v", session)
+		t.Fatalf("session: got %v, want an active session of another project", session)
 	}
 	const refused = "client_files_unavailable"
 	for name, call := range map[string]struct {
@@ -178,21 +178,21 @@ func TestRawClient_TouchesNoFile(t *testing.T) {
 	} {
 		if answer := c.call(call.tool, call.args); answer["code"] != refused ||
 			strings.Contains(fmt.Sprint(answer), "SECRET") {
-			t.Errorf("%s: %v", name, answer)
+			t.Errorf("%s: got %v, want a refusal without file content", name, answer)
 		}
 	}
 	attach(t, session["appEndpoint"].(string), readText(t, session["appTokenFile"].(string)))
 	recorded := c.call("recordSession", map[string]any{"dir": filepath.Join(victim, "recording")})
 	if contents, _ := recorded["contents"].([]any); recorded["status"] != "recorded" || len(contents) == 0 {
-		t.Errorf("recordSession: %v", recorded)
+		t.Errorf("recordSession: got %v, want the file contents in the result", recorded)
 	}
 	made := c.call("generateConnectionModule", map[string]any{"language": "python", "project": "com.example.raw"})
 	if contents, _ := made["contents"].([]any); len(contents) < 3 || made["keyFile"] != "" ||
 		made["keyMinted"] != false {
-		t.Errorf("generateConnectionModule: %v", made)
+		t.Errorf("generateConnectionModule: got %v, want the file contents and no new key", made)
 	}
 	if after := listing(t, filepath.Dir(w.dir), w.dir); after != before {
-		t.Errorf("files outside the state directory were\n%s\nand are\n%s", before, after)
+		t.Errorf("the daemon changed files outside the state directory: before\n%s\nafter\n%s", before, after)
 	}
 }
 
@@ -228,8 +228,8 @@ func readText(t *testing.T, path string) string {
 	return strings.TrimSpace(string(data))
 }
 
-// Through service-mcp the same calls use files with the agent's own rights, because service-mcp, a child of the agent,
-// carries them out.
+// Through service-mcp the same calls use files with the agent's own permissions, because service-mcp, a child process
+// of the agent, does the file operations.
 func TestServiceMCP_CarriesOperationsOut(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
@@ -240,7 +240,7 @@ func TestServiceMCP_CarriesOperationsOut(t *testing.T) {
 	a := startAgent(w, "legacy", false)
 	session := a.call("startLocalSimulation", map[string]any{"clock": "virtual"})
 	if session.Structured["project"] != "com.example.mine" {
-		t.Fatalf("service.json was not read: %v", session.Structured)
+		t.Fatalf("service.json was not used: %v", session.Structured)
 	}
 	if r := a.call("createSimulatorSession",
 		map[string]any{"openBrowser": true}); r.Structured["browserOpened"] != true {
@@ -250,12 +250,12 @@ func TestServiceMCP_CarriesOperationsOut(t *testing.T) {
 	attach(t, session.Structured["appEndpoint"].(string), readText(t, session.Structured["appTokenFile"].(string)))
 	r := a.call("recordSession", map[string]any{"dir": "recording"})
 	if r.Structured["status"] != "recorded" || r.Structured["contents"] != nil {
-		t.Fatalf("recordSession: %v", r.Structured)
+		t.Fatalf("recordSession: got %v, want a written file and no contents", r.Structured)
 	}
 	if _, err := os.Stat(filepath.Join(w.project, "recording", "scenario.json")); err != nil {
 		t.Error(err)
 	}
 	if r := a.call("inspectIntegration", map[string]any{}); r.Structured["project"] != "com.example.mine" {
-		t.Errorf("inspectIntegration: %v", r.Structured)
+		t.Errorf("inspectIntegration: got %v, want the project of service.json", r.Structured)
 	}
 }

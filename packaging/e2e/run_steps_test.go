@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// deskSteps are run in one call; the last step before the end fails.
+// deskSteps run in one call; the next-to-last step fails.
 const deskSteps = `[
 	{"expectDisplay": {"text": ["Desk"], "withinMs": 20000}},
 	{"state": {"battery": {"level": 9, "charging": false}}},
@@ -55,7 +55,7 @@ func TestRunSteps_SameOnBothSimulators(t *testing.T) {
 					first = got
 				}
 				if diff := cmp.Diff(first, got); diff != "" {
-					t.Errorf("it differs from the first run:\n%s", diff)
+					t.Errorf("the report differs from the first run's:\n%s", diff)
 				}
 				wantError(t, a.call("runSteps", map[string]any{"steps": []any{map[string]any{"advance": "soon"}}}),
 					"invalid_request", false)
@@ -76,7 +76,7 @@ func whatHappened(t *testing.T, report toolResult) map[string]any {
 	}
 	if want := []any{"pass", "pass", "pass", "pass", "pass", "fail", "skipped"}; r["verdict"] != "fail" ||
 		!cmp.Equal(verdicts, want) {
-		t.Fatalf("ran %v", r)
+		t.Fatalf("unexpected verdicts: %v", r)
 	}
 	pictures, _ := r["pictures"].([]any)
 	for _, p := range pictures {
@@ -84,7 +84,7 @@ func whatHappened(t *testing.T, report toolResult) map[string]any {
 		hashes = append(hashes, p["name"], p["sha256"])
 	}
 	if len(hashes) != 4 {
-		t.Errorf("%d pictures: %v", len(pictures), pictures)
+		t.Errorf("got %d pictures, want 4 different ones: %v", len(pictures), pictures)
 	}
 	return map[string]any{"verdicts": verdicts, "pictures": hashes, "text": r["text"], "focus": r["focus"]}
 }

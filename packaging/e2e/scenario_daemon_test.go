@@ -40,13 +40,13 @@ func firstAnswer(w *world, line string) (string, error) {
 	return bufio.NewReader(stdout).ReadString('\n')
 }
 
-// starts counts the daemons that were started in the directory.
+// starts counts the daemons that started in the state directory.
 func starts(w *world) int {
 	log, _ := os.ReadFile(filepath.Join(w.dir, "log", "serviced.log"))
 	return strings.Count(string(log), `"daemon started"`)
 }
 
-// 20 simultaneous clients without a daemon start one daemon and get 20 good answers.
+// 20 clients that start at the same time without a daemon start one daemon, and all get a successful response.
 func TestColdClients_StartOneDaemon(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
@@ -66,7 +66,7 @@ func TestColdClients_StartOneDaemon(t *testing.T) {
 		}
 	}
 	if n := starts(w); n != 1 {
-		t.Errorf("%d daemons started", n)
+		t.Errorf("%d daemons started, want 1", n)
 	}
 }
 
@@ -98,17 +98,17 @@ func TestSecondDaemon_IsRefused(t *testing.T) {
 	second := w.command("serviced", "run")
 	out, err := second.CombinedOutput()
 	if err == nil || !strings.Contains(string(out), "another serviced runs") || !strings.Contains(string(out), w.dir) {
-		t.Errorf("the second daemon: %v: %s", err, out)
+		t.Errorf("the second daemon was not refused with a clear error: %v: %s", err, out)
 	}
 	if after, err := os.Stat(socket); err != nil || !os.SameFile(before, after) {
-		t.Errorf("the socket was touched: %v", err)
+		t.Errorf("the second daemon changed the socket: %v", err)
 	}
 	if _, _, exit := w.ctl("whoami"); exit != 1 || w.daemonPID() != pid {
-		t.Errorf("the first daemon: exit %d, pid %d, was %d", exit, w.daemonPID(), pid)
+		t.Errorf("whoami at the first daemon: exit %d, pid %d, was %d", exit, w.daemonPID(), pid)
 	}
 }
 
-// An agent's connection survives the end of its daemon, whatever the cause.
+// An agent's connection survives when its daemon exits for any reason.
 func TestAgent_OutlivesDaemons(t *testing.T) {
 	t.Parallel()
 	b := startBackend(t, "")
@@ -126,19 +126,19 @@ func TestAgent_OutlivesDaemons(t *testing.T) {
 			syscall.Kill(pid, syscall.SIGKILL)
 			wantError(t, a.wait(inFlight), "daemon_restarted", true)
 			if now := whoAmI(t, a); now != install {
-				t.Errorf("after kill -9 the install is %s, was %s", now, install)
+				t.Errorf("after kill -9 the install id is %s, want %s", now, install)
 			}
 			if now := w.daemonPID(); now == pid || now == 0 {
-				t.Errorf("the daemon's pid is %d, was %d", now, pid)
+				t.Errorf("the daemon's pid is %d, want a new one instead of %d", now, pid)
 			}
 
 			pid = w.daemonPID()
-			syscall.Kill(pid, syscall.SIGSTOP) // the call arrives but is not handled
+			syscall.Kill(pid, syscall.SIGSTOP) // the call arrives but the daemon does not handle it
 			_, reading := a.start("whoAmI", map[string]any{}, false, time.Minute)
-			time.Sleep(100 * time.Millisecond) // lets the agent write it; being too early is harmless
+			time.Sleep(100 * time.Millisecond) // lets the agent write the call; the test also passes if this is too short
 			syscall.Kill(pid, syscall.SIGKILL)
 			if r := a.wait(reading); r.IsError || r.str(t, "installId") != install {
-				t.Errorf("a call that only reads, in flight at kill -9: %v", r.Structured)
+				t.Errorf("a read-only call in flight at kill -9: %v", r.Structured)
 			}
 
 			pid = w.daemonPID()
@@ -146,32 +146,32 @@ func TestAgent_OutlivesDaemons(t *testing.T) {
 				t.Fatalf("daemon stop: exit %d, %s", exit, errs)
 			}
 			if now := whoAmI(t, a); now != install {
-				t.Errorf("after a stop the install is %s, was %s", now, install)
+				t.Errorf("after daemon stop the install id is %s, want %s", now, install)
 			}
 
 			pid = w.daemonPID()
 			if err := os.RemoveAll(w.dir); err != nil && !os.IsNotExist(err) {
-				t.Log(err) // the daemon may write during the deletion
+				t.Log(err) // the daemon may write to the directory during the deletion
 				os.RemoveAll(w.dir)
 			}
 			if !waitGone(pid, 10*time.Second) {
-				t.Fatal("the daemon outlived its directory by 10 s")
+				t.Fatal("the daemon still runs 10 s after its directory was deleted")
 			}
 			if now := whoAmI(t, a); now == install {
-				t.Errorf("after the directory was deleted the install is still %s", now)
+				t.Errorf("after the directory was deleted the install id is still %s", now)
 			}
 			if info, err := os.Stat(w.dir); err != nil || info.Mode().Perm() != 0o700 {
-				t.Errorf("the new directory: %v, %v", info, err)
+				t.Errorf("the new directory: got %v, %v, want mode 0700", info, err)
 			}
 		})
 	}
 }
 
-// whoAmI returns the install id from the tool's answer.
+// whoAmI returns the install id from whoAmI's result.
 func whoAmI(t *testing.T, a *agent) string {
 	t.Helper()
 	r := a.call("whoAmI", map[string]any{})
-	if r.Structured["code"] == "daemon_restarted" { // the daemon was already stopping; its answer asks for a retry
+	if r.Structured["code"] == "daemon_restarted" { // the daemon was stopping; its error says to retry
 		r = a.call("whoAmI", map[string]any{})
 	}
 	if r.IsError {
@@ -195,6 +195,6 @@ func TestClient_StartsDaemonAfterKill(t *testing.T) {
 	_ = json.Unmarshal([]byte(before), &one)
 	_ = json.Unmarshal([]byte(after), &other)
 	if exit != 1 || one.InstallID == "" || one != other {
-		t.Errorf("after kill -9: exit %d: %s%s; before: %s", exit, after, errs, before)
+		t.Errorf("whoami after kill -9: exit %d: %s%s; before: %s", exit, after, errs, before)
 	}
 }

@@ -19,14 +19,14 @@ const (
 	fakeToken    = "svc_fake_token_of_a_scripted_backend"
 )
 
-// fake is a backend that issues one code and answers polls from a script; the last step is repeated.
+// fake is a backend that issues one code and answers polls from a script, whose last step repeats.
 type fake struct {
 	url    string
 	script []http.HandlerFunc
 
 	mu      sync.Mutex
 	polls   []time.Time
-	revoked []string // the tokens that were revoked
+	revoked []string // the revoked tokens
 }
 
 func newFake(t *testing.T, verificationURL string, script []http.HandlerFunc) *fake {
@@ -71,7 +71,7 @@ func (f *fake) poll(rw http.ResponseWriter, r *http.Request) {
 	f.script[min(n, len(f.script)-1)](rw, r)
 }
 
-// ended returns the tokens that were revoked.
+// ended returns the revoked tokens.
 func (f *fake) ended() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -98,7 +98,7 @@ func fakeAccount() map[string]any {
 		"linkedAt": "2026-01-02T03:04:05Z", "expiresAt": nil}
 }
 
-// Steps of a script.
+// Steps of the script.
 func pending(seconds int) http.HandlerFunc {
 	return func(rw http.ResponseWriter, _ *http.Request) {
 		reply(rw, map[string]any{"pending": true, "pollIntervalSeconds": seconds})
@@ -122,7 +122,7 @@ func status(code int, header ...string) http.HandlerFunc {
 
 func reset(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
 
-// A wait survives every kind of error, respects every interval and ends in success.
+// Waiting for approval survives every kind of error, respects every interval and ends with success.
 func TestPolling_SurvivesErrors(t *testing.T) {
 	t.Parallel()
 	f := newFake(t, "https://example.org/activate?code="+fakeUserCode, []http.HandlerFunc{
@@ -133,12 +133,12 @@ func TestPolling_SurvivesErrors(t *testing.T) {
 	l := startLogin(w)
 	l.until("linked")
 	if code := l.exit(); code != 0 {
-		t.Errorf("exit %d", code)
+		t.Errorf("login: exit %d, want 0", code)
 	}
 	gaps := f.gaps()
 	least := []time.Duration{time.Second, time.Second, 3 * time.Second, 4 * time.Second}
 	if len(gaps) != len(least) {
-		t.Fatalf("the gaps between polls are %v", gaps)
+		t.Fatalf("unexpected number of polls: the gaps are %v", gaps)
 	}
 	for i, want := range least {
 		if gaps[i] < want {
@@ -146,6 +146,6 @@ func TestPolling_SurvivesErrors(t *testing.T) {
 		}
 	}
 	if out, _, exit := w.ctl("whoami", "--json"); exit != 0 {
-		t.Errorf("whoami: exit %d, %s", exit, out)
+		t.Errorf("whoami: exit %d, want 0: %s", exit, out)
 	}
 }

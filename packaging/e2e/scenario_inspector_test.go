@@ -32,15 +32,15 @@ func TestTools_PassInspector(t *testing.T) {
 			Result struct{ Tools []struct{ Name string } }
 		}
 		if err := json.Unmarshal([]byte(out.String()), &list); err != nil || len(list.Result.Tools) < 6 {
-			t.Errorf("%s: %v: %s", protocol, err, out.String())
+			t.Errorf("protocol %s: %v, or too few tools: %s", protocol, err, out.String())
 		}
 		if low := strings.ToLower(errs.String()); strings.Contains(low, "error") || strings.Contains(low, "warning") {
-			t.Errorf("%s: %s", protocol, errs.String())
+			t.Errorf("%s: the inspector printed errors or warnings: %s", protocol, errs.String())
 		}
 	}
 }
 
-// 500 calls, 8 at a time, through one service-mcp succeed without one error.
+// 500 calls, 8 at a time, succeed through one service-mcp.
 func TestServiceMCP_FiveHundredCalls(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
@@ -50,7 +50,7 @@ func TestServiceMCP_FiveHundredCalls(t *testing.T) {
 		for n := range 500 {
 			if len(waiting) == 8 {
 				if r := a.wait(waiting[0]); r.IsError || r.str(t, "installId") == "" {
-					t.Fatalf("%s, call %d: %v", protocol, n, r.Structured)
+					t.Fatalf("protocol %s, call %d: got %v, want the install id", protocol, n, r.Structured)
 				}
 				waiting = waiting[1:]
 			}
@@ -59,7 +59,7 @@ func TestServiceMCP_FiveHundredCalls(t *testing.T) {
 		}
 		for _, ch := range waiting {
 			if r := a.wait(ch); r.IsError {
-				t.Fatalf("%s: %v", protocol, r.Structured)
+				t.Fatalf("protocol %s: the call failed: %v", protocol, r.Structured)
 			}
 		}
 	}

@@ -23,7 +23,7 @@ type login struct {
 	t     *testing.T
 	cmd   *exec.Cmd
 	lines chan map[string]any
-	heard []string // the events so far
+	heard []string // the events printed so far
 	errs  bytes.Buffer
 }
 
@@ -37,7 +37,7 @@ func startLogin(w *world, args ...string) *login {
 		t.Fatal(err)
 	}
 	l.cmd.Stderr = &l.errs
-	// A standard input that stays open and silent, so waiting for a key never ends.
+	// Standard input stays open and silent, so login keeps waiting for a key.
 	in, silent, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -63,7 +63,7 @@ func (l *login) read(out io.Reader) {
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		var line map[string]any
 		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
-			l.t.Errorf("login printed %q: %v", lines.Text(), err)
+			l.t.Errorf("login printed %q, which is not JSON: %v", lines.Text(), err)
 			continue
 		}
 		l.lines <- line
@@ -78,7 +78,7 @@ func (l *login) until(event string) map[string]any {
 		select {
 		case line, more := <-l.lines:
 			if !more {
-				l.t.Fatalf("login ended without %s; it said %v", event, l.heard)
+				l.t.Fatalf("login exited without %s; it printed %v", event, l.heard)
 			}
 			name, _ := line["event"].(string)
 			l.heard = append(l.heard, name)
@@ -86,7 +86,7 @@ func (l *login) until(event string) map[string]any {
 				return line
 			}
 		case <-limit:
-			l.t.Fatalf("login did not say %s in 30 s, only %v", event, l.heard)
+			l.t.Fatalf("login did not print %s within 30 s, only %v", event, l.heard)
 		}
 	}
 }
@@ -102,20 +102,20 @@ func (l *login) exit() int {
 	return l.cmd.ProcessState.ExitCode()
 }
 
-// link links the machine as a new person and returns login's last line.
+// link links the machine as a new person and returns the last line of login.
 func link(w *world, email string) map[string]any {
 	w.t.Helper()
-	l := startLogin(w, "--json", "--replace") // --json prints the same lines, as there is no terminal
+	l := startLogin(w, "--json", "--replace") // without a terminal, --json changes nothing
 	newPerson(w.t).approve(l.until("code")["verificationUrl"].(string), email)
 	linked := l.until("linked")
 	if code := l.exit(); code != 0 || linked["linked"] != true {
-		w.t.Fatalf("login: exit %d, %v", code, linked)
+		w.t.Fatalf("login: exit %d, last line %v", code, linked)
 	}
 	return linked
 }
 
-// If login is interrupted at any step, by Ctrl-C or because its process died, nothing is left behind and nothing is
-// linked later.
+// If login is interrupted at any step, by Ctrl-C or because its process died, it leaves no state behind and a later
+// approval links nothing.
 func TestLogin_Interrupted(t *testing.T) {
 	t.Parallel()
 	b := startBackend(t, "")
@@ -156,32 +156,32 @@ func cutLoginShort(t *testing.T, b *remoteBackend, step string, signal syscall.S
 	}
 	l.cmd.Process.Signal(signal)
 	if code := l.exit(); signal == syscall.SIGINT && code != 130 {
-		t.Errorf("exit %d, want 130; it said %v", code, l.heard)
+		t.Errorf("exit %d, want 130; login printed %v", code, l.heard)
 	}
 	release()
 	if !eventually(10*time.Second, func() bool { return recorded(w, `"polling_aborted"`) == 1 }) {
-		t.Errorf("polling_aborted not in 10 s: %s", events(w))
+		t.Errorf("no polling_aborted event within 10 s: %s", events(w))
 	}
 	ended := time.Now()
 	if page != "" {
 		wantCancelled(t, page)
 	}
-	// Longer than the poll interval: there is no event to wait for when nothing must happen.
+	// Wait longer than the poll interval, because the absence of polls causes no event.
 	time.Sleep(1700 * time.Millisecond)
 	for _, at := range s.polls("") {
-		if late := at.Sub(ended); late > 500*time.Millisecond { // one may have been under way
-			t.Errorf("a poll %s after the end", late)
+		if late := at.Sub(ended); late > 500*time.Millisecond { // a poll may have been in flight
+			t.Errorf("a poll %s after the end of login", late)
 		}
 	}
 	if left := entries(t, w.dir); !slices.Equal(left, []string{"install.json", "install.lock", "log", "run",
 		"telemetry"}) {
-		t.Errorf("the state directory holds %v", left)
+		t.Errorf("unexpected files in the state directory: %v", left)
 	}
 	if n := recorded(w, `"polling_aborted"`); n != 1 {
-		t.Errorf("polling_aborted was recorded %d times", n)
+		t.Errorf("%d polling_aborted events, want 1", n)
 	}
 	if _, _, exit := w.ctl("whoami"); exit != 1 {
-		t.Errorf("whoami exits with %d, want 1", exit)
+		t.Errorf("whoami: exit %d, want 1", exit)
 	}
 }
 
@@ -199,7 +199,7 @@ func entries(t *testing.T, dir string) []string {
 	return names
 }
 
-// setOpener replaces the machine's xdg-open; an empty script removes it.
+// setOpener replaces the machine's xdg-open; with an empty script there is none.
 func (w *world) setOpener(script string) {
 	w.t.Helper()
 	tools := filepath.Join(filepath.Dir(w.dir), "tools")
@@ -211,10 +211,10 @@ func (w *world) setOpener(script string) {
 	} else if err := os.WriteFile(path, []byte("#!/bin/sh\n"+script+"\n"), 0o755); err != nil {
 		w.t.Fatal(err)
 	}
-	w.env = append(w.env, "PATH="+tools) // so that a real xdg-open on this machine is not used
+	w.env = append(w.env, "PATH="+tools) // prevents a real xdg-open on this machine from running
 }
 
-// Whatever the opener does, login shows code and URL first and then continues.
+// Whatever the opener does, login first shows code and URL and then continues.
 func TestLogin_BadOpener(t *testing.T) {
 	t.Parallel()
 	b := startBackend(t, "")
@@ -235,27 +235,27 @@ func TestLogin_BadOpener(t *testing.T) {
 			l := startLogin(w)
 			page := l.until("code")["verificationUrl"].(string)
 			if l.heard[0] != "code" {
-				t.Errorf("events before the code: %v", l.heard)
+				t.Errorf("login printed other events before the code: %v", l.heard)
 			}
 			if said := l.until("opened"); said["opened"] != c.opened || said["reason"] != c.reason {
-				t.Errorf("it says %v", said)
+				t.Errorf("the opened event is %v", said)
 			}
 			newPerson(t).approve(page, name+"@example.org")
 			l.until("linked")
 			if code := l.exit(); code != 0 {
-				t.Errorf("exit %d", code)
+				t.Errorf("login: exit %d, want 0", code)
 			}
 		})
 	}
 }
 
-// Without auto-open, or if the address is not a web page, no process is started but the text is shown.
+// Without auto-open, or if the URL is not a web page, login starts no process but still shows the text.
 func TestLogin_OpensNothing(t *testing.T) {
 	t.Parallel()
 	pages := map[string]string{
 		"file": "file:///etc/passwd", "script": "javascript:alert(1)", "option": "-a Calc", "no host": "http:///activate?code=BCDF-GHJK",
 		"disabled": "https://example.org/activate?code=BCDF-GHJK",
-		// This one is opened, by one process and unchanged.
+		// The web page is opened, by one process and with an unchanged URL.
 		"metacharacters": `https://example.org/activate?code=BCDF-GHJK&x=$(touch${IFS}x);'"|&&%20>x` + "`x`",
 	}
 	for name, page := range pages {
@@ -270,22 +270,22 @@ func TestLogin_OpensNothing(t *testing.T) {
 			code := l.until("code")
 			if code["verificationUrl"] != page || code["userCode"] != fakeUserCode || code["instruction"] == "" ||
 				code["notice"] == "" {
-				t.Errorf("shown: %v", code)
+				t.Errorf("the code event is %v", code)
 			}
 			opened := l.until("opened")
 			l.cmd.Process.Signal(syscall.SIGINT)
 			l.exit()
 			if name == "metacharacters" {
-				must(t, "one process with the page as it is",
+				must(t, "one process opened the unchanged URL",
 					func() bool { return slices.Equal(w.openedURLs(), []string{page}) })
 				return
 			}
 			if out, _, _ := w.ctl("tool", "call", "createSimulatorSession",
 				`{"project":"com.example.open"}`); !strings.Contains(out, fakeUserCode) {
-				t.Errorf("the tool's answer: %s", out)
+				t.Errorf("the tool result does not contain the code: %s", out)
 			}
 			if opened["opened"] != false || len(w.openedURLs()) != 0 {
-				t.Errorf("login says %v; opened: %v", opened, w.openedURLs())
+				t.Errorf("the opened event is %v; opened pages: %v; want none", opened, w.openedURLs())
 			}
 		})
 	}

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// issued is a device code that was requested as a daemon would.
+// issued is a device code, requested as a daemon would request it.
 type issued struct {
 	DeviceCode, UserCode, VerificationURL string
 }
@@ -39,7 +39,7 @@ func issueCode(t *testing.T, b *remoteBackend) issued {
 	return code
 }
 
-// poll polls once and returns status and body.
+// poll polls once and returns status and body of the response.
 func (c issued) poll(t *testing.T, b *remoteBackend) (int, string) {
 	t.Helper()
 	body, _ := json.Marshal(map[string]string{"deviceCode": c.DeviceCode})
@@ -55,11 +55,11 @@ func (c issued) poll(t *testing.T, b *remoteBackend) (int, string) {
 func (c issued) mustBePending(t *testing.T, b *remoteBackend, after string) {
 	t.Helper()
 	if status, body := c.poll(t, b); status != 200 || !strings.Contains(body, `"pending":true`) {
-		t.Errorf("after %s: %d %s", after, status, body)
+		t.Errorf("poll after %s: got %d %s, want pending", after, status, body)
 	}
 }
 
-// A code that one browser viewed cannot be approved by another.
+// Only the browser that viewed a code first can approve it.
 func TestActivationPage_ApprovalIsBoundToBrowser(t *testing.T) {
 	t.Parallel()
 	b := startBackend(t, newPostgres(t))
@@ -76,17 +76,17 @@ func TestActivationPage_ApprovalIsBoundToBrowser(t *testing.T) {
 		"B's form for another code": bobs} {
 		bob.post(action, fields, "")
 		if bob.status != http.StatusForbidden {
-			t.Errorf("%s: status %d", what, bob.status)
+			t.Errorf("%s: status %d, want 403", what, bob.status)
 		}
 		code.mustBePending(t, b, what)
 	}
 	ada.submit("/activate/approve")
 	if status, body := code.poll(t, b); status != 200 || !strings.Contains(body, "authToken") {
-		t.Errorf("A's own approval: %d %s", status, body)
+		t.Errorf("poll after A's own approval: got %d %s, want a token", status, body)
 	}
 }
 
-// Requests from a page of another site or without the form's token change nothing, and neither does any GET or HEAD.
+// A request from a page of another site or without the form's token changes nothing, nor does any GET or HEAD.
 func TestPages_ForeignPostsChangeNothing(t *testing.T) {
 	t.Parallel()
 	b := startBackend(t, "")
@@ -114,7 +114,7 @@ func TestPages_ForeignPostsChangeNothing(t *testing.T) {
 	} {
 		try()
 		if ada.status < 400 {
-			t.Errorf("%s: status %d", what, ada.status)
+			t.Errorf("%s: status %d, want 400 or more", what, ada.status)
 		}
 		code.mustBePending(t, b, what)
 	}
@@ -126,7 +126,7 @@ func TestPages_ForeignPostsChangeNothing(t *testing.T) {
 	code.mustBePending(t, b, "a HEAD")
 }
 
-// The activation page shows what the person must check, and its headers and content follow the rules.
+// The activation page shows what the person must check, and it follows the rules for headers and content.
 func TestActivationPage_Content(t *testing.T) {
 	t.Parallel()
 	b := startBackend(t, "")
@@ -145,18 +145,18 @@ func TestActivationPage_Content(t *testing.T) {
 	}
 	for _, input := range strings.Split(string(page), "<input")[1:] {
 		if strings.Contains(strings.SplitN(input, ">", 2)[0], code.UserCode) {
-			t.Error("an input holds the code")
+			t.Error("an input field contains the code")
 		}
 	}
 	for header, want := range map[string]string{"X-Frame-Options": "DENY", "Referrer-Policy": "no-referrer",
 		"Cache-Control": "no-store", "Content-Security-Policy": "frame-ancestors 'none'"} {
 		if !strings.Contains(resp.Header.Get(header), want) {
-			t.Errorf("%s: %q", header, resp.Header.Get(header))
+			t.Errorf("unexpected value of %s: %q", header, resp.Header.Get(header))
 		}
 	}
 	for _, outside := range []string{`src="http`, `href="http`, "@import"} {
 		if strings.Contains(string(page), outside) {
-			t.Errorf("the page reaches outside: %s", outside)
+			t.Errorf("the page refers to another origin: %s", outside)
 		}
 	}
 	odd, err := http.Get(b.url + "/activate?code=" + url.QueryEscape("<script>alert(1)</script>"))
@@ -166,6 +166,6 @@ func TestActivationPage_Content(t *testing.T) {
 	defer odd.Body.Close()
 	text, _ := io.ReadAll(odd.Body)
 	if strings.Contains(string(text), "<script>alert") {
-		t.Error("a script in code is not escaped")
+		t.Error("a script in the code parameter is not escaped")
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// These tests mostly wait for other processes and for intervals, so more of them run in parallel than there are
-// processors. A -parallel on the command line takes precedence because it is parsed later.
+// These tests mostly wait for other processes and for intervals, so run more of them in parallel than there are
+// processors. A -parallel flag takes precedence because it is parsed later.
 func init() {
 	testing.Init()
 	if err := flag.Set("test.parallel", "6"); err != nil {

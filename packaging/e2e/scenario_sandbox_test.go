@@ -16,11 +16,11 @@ import (
 	"time"
 )
 
-// nobody is the sandboxed agent's user if these tests run as root, because file modes do not restrict root.
+// nobody is the user of the sandboxed agent if these tests run as root, because file modes do not restrict root.
 const nobody = 65534
 
-// sandboxed prepares a machine whose sockets exist but must not be used: connecting fails with EACCES. calls counts
-// connections that succeed nevertheless.
+// sandboxed prepares a machine whose sockets exist but must not be used: connecting fails with EACCES. The returned
+// function counts connections that succeed nevertheless.
 func sandboxed(t *testing.T) (w *world, as func(*exec.Cmd) *exec.Cmd) {
 	t.Helper()
 	w = newWorld(t, "")
@@ -42,7 +42,7 @@ func sandboxed(t *testing.T) (w *world, as func(*exec.Cmd) *exec.Cmd) {
 		go func() {
 			if conn, err := l.Accept(); err == nil {
 				conn.Close()
-				t.Errorf("%s was reached", name)
+				t.Errorf("a client connected to %s", name)
 			} else if !errors.Is(err, net.ErrClosed) {
 				t.Error(err)
 			}
@@ -94,37 +94,37 @@ func TestSandbox_ServesToolsInProcess(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !lines.Scan() {
-			t.Fatalf("no answer to %s", line)
+			t.Fatalf("no response to %s", line)
 		}
 		if !json.Valid(lines.Bytes()) {
-			t.Fatalf("it printed what is not MCP: %s", lines.Text())
+			t.Fatalf("service-mcp printed a line that is not JSON: %s", lines.Text())
 		}
 		return lines.Text()
 	}
 	if answer := ask(initialize); !strings.Contains(answer, `"serverInfo"`) {
-		t.Errorf("initialize: %s", answer)
+		t.Errorf("response to initialize: %s", answer)
 	}
 	if _, err := stdin.Write([]byte(`{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n")); err != nil {
 		t.Fatal(err)
 	}
 	if answer := ask(`{"jsonrpc":"2.0","id":2,"method":"tools/list"}` + "\n"); !strings.Contains(answer,
 		"createSimulatorSession") {
-		t.Errorf("tools/list: %s", answer)
+		t.Errorf("response to tools/list: %s", answer)
 	}
 	if answer := ask(call("whoAmI")); strings.Contains(answer, `"isError":true`) || !strings.Contains(answer, "inst_") {
-		t.Errorf("whoAmI: %s", answer)
+		t.Errorf("result of whoAmI: %s", answer)
 	}
 	refused := ask(call("createSimulatorSession"))
 	if !strings.Contains(refused, "sandbox_blocked") || !strings.Contains(refused, socket) ||
 		!strings.Contains(refused, "fixHint") {
-		t.Errorf("createSimulatorSession: %s", refused)
+		t.Errorf("createSimulatorSession: got %s, want sandbox_blocked with the socket and a fixHint", refused)
 	}
 	stdin.Close()
 	if err := cmd.Wait(); err != nil {
-		t.Errorf("it did not end well when its input did: %v", err)
+		t.Errorf("service-mcp failed at the end of its input: %v", err)
 	}
 	if n := starts(w); n != 0 {
-		t.Errorf("%d daemons were started", n)
+		t.Errorf("%d daemons started, want 0", n)
 	}
 }
 
@@ -132,7 +132,7 @@ func call(tool string) string {
 	return `{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"` + tool + `","arguments":{}}}` + "\n"
 }
 
-// The command line says once what is forbidden and what to allow.
+// The command line says once what the sandbox forbids and what to allow.
 func TestSandbox_CommandLineExplains(t *testing.T) {
 	t.Parallel()
 	w, as := sandboxed(t)
@@ -140,13 +140,13 @@ func TestSandbox_CommandLineExplains(t *testing.T) {
 	out, err := cmd.CombinedOutput()
 	socket := filepath.Join(w.dir, "run", "control.sock")
 	if err == nil || cmd.ProcessState.ExitCode() != 2 {
-		t.Errorf("exit %v: %s", err, out)
+		t.Errorf("servicectl: %v, want exit 2: %s", err, out)
 	}
 	if text := string(out); strings.Count(text, "permission denied") != 1 || !strings.Contains(text, socket) ||
 		!strings.Contains(text, "sandbox's settings") {
-		t.Errorf("it says %s", text)
+		t.Errorf("the error must name socket, cause and next step once: %s", text)
 	}
 	if n := starts(w); n != 0 {
-		t.Errorf("%d daemons were started", n)
+		t.Errorf("%d daemons started, want 0", n)
 	}
 }

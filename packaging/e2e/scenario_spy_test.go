@@ -24,7 +24,7 @@ const (
 // spy is a proxy between a daemon and its backend that records requests.
 type spy struct {
 	url string
-	// hold, if set, is called with each request before it is forwarded.
+	// hold, if set, is called with each request before the spy forwards it.
 	hold func(passed)
 
 	mu   sync.Mutex
@@ -64,14 +64,14 @@ func newSpy(t *testing.T, backend string) *spy {
 	return s
 }
 
-// all returns the requests so far.
+// all returns the requests recorded so far.
 func (s *spy) all() []passed {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]passed(nil), s.seen...)
 }
 
-// polls returns the times at which a code was polled; an empty code means any.
+// polls returns the times of the polls of a code; an empty code means any code.
 func (s *spy) polls(deviceCode string) []time.Time {
 	var at []time.Time
 	for _, p := range s.all() {
@@ -82,17 +82,17 @@ func (s *spy) polls(deviceCode string) []time.Time {
 	return at
 }
 
-// askByHand makes a call that needs an account with `servicectl tool call`, and returns the code.
+// askByHand calls a tool that needs an account with `servicectl tool call`, and returns the device code.
 func askByHand(w *world) (deviceCode, verificationURL string) {
 	w.t.Helper()
 	out, errs, _ := w.ctl("tool", "call", "createSimulatorSession",
 		`{"project":"com.example.byhand","openBrowser":false}`)
 	var answer struct{ Status, DeviceCode, VerificationURL string }
 	if json.Unmarshal([]byte(out), &answer) != nil || answer.Status != "auth_required" {
-		w.t.Fatalf("asking by hand: %s%s", out, errs)
+		w.t.Fatalf("call a tool without a link: %s%s", out, errs)
 	}
 	return answer.DeviceCode, answer.VerificationURL
 }
 
-// recorded counts the occurrences of text in the local telemetry log.
+// recorded counts the lines in the local telemetry log that contain text.
 func recorded(w *world, text string) int { return strings.Count(events(w), text) }

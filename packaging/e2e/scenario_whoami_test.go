@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// whoami reports each state with its exit code in a stable form, and never prints the token.
+// whoami reports each state with its own exit code in a stable format, and never prints the token.
 func TestWhoami_StatesAndExitCodes(t *testing.T) {
 	t.Parallel()
 	b := startBackend(t, "")
@@ -25,11 +25,11 @@ func TestWhoami_StatesAndExitCodes(t *testing.T) {
 		if err := json.Unmarshal([]byte(out), &answer); err != nil {
 			t.Fatalf("%s: %v: %s%s", state, err, out, errs)
 		}
-		delete(answer, "detail") // only present if there is something to explain
+		delete(answer, "detail") // only present if there is a problem to explain
 		want := []string{"accountId", "backendUrl", "expiresAt", "installId", "linked", "linkedAt", "state", "tier",
 			"verifiedAgeSeconds"}
 		if got := slices.Sorted(maps.Keys(answer)); !slices.Equal(got, want) {
-			t.Errorf("%s: the fields are %v", state, got)
+			t.Errorf("%s: unexpected fields %v", state, got)
 		}
 		if code != exit || answer["linked"] != linked || answer["state"] != state {
 			t.Errorf("want %s, exit %d; got exit %d, %s", state, exit, code, out)
@@ -40,7 +40,7 @@ func TestWhoami_StatesAndExitCodes(t *testing.T) {
 		}
 		if all := out + errs + shown + remarks; token != "" && strings.Contains(all, token) ||
 			strings.Contains(all, "svc_") {
-			t.Errorf("%s: the token is shown: %s", state, all)
+			t.Errorf("%s: the output contains the token: %s", state, all)
 		}
 	}
 	is("not_linked", 1, false)
@@ -53,7 +53,7 @@ func TestWhoami_StatesAndExitCodes(t *testing.T) {
 	}
 	var stored struct{ AuthToken string }
 	if json.Unmarshal(good, &stored) != nil || stored.AuthToken == "" {
-		t.Fatal("auth.json holds no token")
+		t.Fatal("auth.json contains no token")
 	}
 	token = stored.AuthToken
 	is("linked", 0, true)
@@ -64,13 +64,13 @@ func TestWhoami_StatesAndExitCodes(t *testing.T) {
 	is("linked", 0, true)
 
 	write(t, auth, good[:len(good)/2])
-	must(t, "the broken auth.json is noticed", func() bool { _, _, exit := w.ctl("whoami"); return exit == 1 })
+	must(t, "whoami notices the broken auth.json", func() bool { _, _, exit := w.ctl("whoami"); return exit == 1 })
 	is("corrupt", 1, false)
 	if now, _ := os.ReadFile(auth); string(now) != string(good[:len(good)/2]) {
-		t.Error("the corrupt auth.json was overwritten")
+		t.Error("the broken auth.json was overwritten")
 	}
 	write(t, auth, good)
-	must(t, "the mended auth.json is noticed", func() bool { _, _, exit := w.ctl("whoami"); return exit == 0 })
+	must(t, "whoami notices the repaired auth.json", func() bool { _, _, exit := w.ctl("whoami"); return exit == 0 })
 
 	b.admin("revoke", "--email", "whoami@example.org")
 	is("revoked", 1, false)
@@ -83,7 +83,7 @@ func write(t *testing.T, path string, data []byte) {
 	}
 }
 
-// Two shells with different settings use one daemon at the same time.
+// Two shells with different settings share one daemon.
 func TestDaemon_TwoShellsKeepTheirSettings(t *testing.T) {
 	t.Parallel()
 	first, second := newSpy(t, startBackend(t, "").url), newSpy(t, startBackend(t, "").url)
@@ -93,7 +93,7 @@ func TestDaemon_TwoShellsKeepTheirSettings(t *testing.T) {
 	link(a, "shells@example.org")
 	var stored struct{ AuthToken, BackendURL string }
 	if !readJSON(filepath.Join(w.dir, "auth.json"), &stored) || stored.BackendURL != first.url {
-		t.Fatalf("auth.json names %q", stored.BackendURL)
+		t.Fatalf("auth.json names the backend %q", stored.BackendURL)
 	}
 	pid := w.daemonPID()
 
@@ -113,10 +113,10 @@ func TestDaemon_TwoShellsKeepTheirSettings(t *testing.T) {
 	}
 	for range 20 {
 		if wrong := <-done; wrong != "" {
-			t.Errorf("a call that did not follow its shell: %s", wrong)
+			t.Errorf("a call did not use its shell's settings: %s", wrong)
 		}
 	}
-	// A backend that only a shell names gets no telemetry if the daemon's own backend is another.
+	// If only a shell names a backend and the daemon uses another one, the shell's backend gets no telemetry.
 	for shell, want := range map[*world][2]string{a: {first.url, "SERVICE_BACKEND_URL"},
 		b: {second.url, "SERVICE_TELEMETRY"}} {
 		out, _, _ := shell.ctl("status", "--json")
@@ -135,18 +135,18 @@ func TestDaemon_TwoShellsKeepTheirSettings(t *testing.T) {
 		}
 	}
 	if !slices.ContainsFunc(first.all(), func(p passed) bool { return p.authorization == "Bearer "+stored.AuthToken }) {
-		t.Error("the token did not reach its own backend")
+		t.Error("the token was not sent to its own backend")
 	}
 	if len(second.all()) == 0 {
-		t.Error("the other backend was never asked")
+		t.Error("the second shell's backend got no requests")
 	}
 	for _, p := range second.all() {
 		if p.authorization != "" {
-			t.Errorf("%s of the other backend got credentials", p.path)
+			t.Errorf("a request to %s of the other backend contains credentials", p.path)
 		}
 	}
 	if left := entries(t, w.dir); slices.Contains(left, "config.yaml") || slices.Contains(left, "consent") {
-		t.Errorf("something was stored: %v", left)
+		t.Errorf("the second shell's settings were stored: %v", left)
 	}
 	if data, _ := os.ReadFile(filepath.Join(w.dir, "auth.json")); strings.Contains(string(data), second.url) {
 		t.Errorf("the second shell's backend was stored: %s", data)

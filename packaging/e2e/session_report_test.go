@@ -18,8 +18,8 @@ import (
 	"github.com/service-dev/service/proto/glasses/scenario"
 )
 
-// The report of session run opens from a local file, loads nothing, and is accessible: axe-core finds nothing in it,
-// light, dark, on a phone and with sections opened. The slider compares recorded and actual pictures.
+// The report of session run opens as a local file and loads nothing. axe-core finds no violation in it, in light, in
+// dark, on a phone and with sections opened. The slider compares recorded and actual pictures.
 func TestSessionRun_HTMLReport(t *testing.T) {
 	t.Parallel()
 	axe, browser := axeSource(t), newBrowser(t)
@@ -35,13 +35,13 @@ func TestSessionRun_HTMLReport(t *testing.T) {
 	}
 	if broken := evaluate[int](t, browser,
 		`[...document.images].filter(i => i.naturalWidth === 0).length`); broken != 0 {
-		t.Errorf("%d pictures are not shown", broken)
+		t.Errorf("%d pictures failed to load", broken)
 	}
 	lookAtReport(t, browser, axe, "")
 	slideBetweenPictures(t, browser)
 	evaluate[bool](t, browser, `document.querySelector("li .zoom").click(), true`)
 	if !evaluate[bool](t, browser, `document.querySelector("li.large .zoom")?.ariaExpanded === "true"`) {
-		t.Error("a picture of the strip does not grow")
+		t.Error("a click on a thumbnail does not enlarge it")
 	}
 	evaluate[bool](t, browser, `document.querySelectorAll("details").forEach(d => { d.open = true }), true`)
 	lookAtReport(t, browser, axe, "-open")
@@ -50,15 +50,15 @@ func TestSessionRun_HTMLReport(t *testing.T) {
 		return err
 	}))
 	if shown := evaluate[string](t, browser, `getComputedStyle(document.querySelector(".stack")).display`); shown != "none" {
-		t.Errorf("on paper the slider is %s", shown)
+		t.Errorf("in print the slider has display %s, want none", shown)
 	}
 	picture(t, browser, "report-print")
 	if scripts := evaluate[int](t, browser, `document.querySelectorAll("body script").length`); scripts != 1 {
-		t.Errorf("the report has %d scripts", scripts)
+		t.Errorf("the report has %d scripts, want 1", scripts)
 	}
 }
 
-// lookAtReport checks the open report in both colour schemes and on a phone.
+// lookAtReport checks the open report with axe-core in both colour schemes and on a phone.
 func lookAtReport(t *testing.T, browser context.Context, axe, how string) {
 	t.Helper()
 	for _, look := range []struct {
@@ -67,7 +67,7 @@ func lookAtReport(t *testing.T, browser context.Context, axe, how string) {
 	}{{"", "light", 1200, 900}, {"-dark", "dark", 1200, 900}, {"-phone", "light", 390, 844}} {
 		emulate(t, browser, look.scheme, look.width, look.height)
 		for _, v := range axeViolations(t, browser, axe) {
-			t.Errorf("report%s%s: %s", how, look.name, v)
+			t.Errorf("axe violation in report%s%s: %s", how, look.name, v)
 		}
 		if wide := evaluate[bool](t, browser, `document.documentElement.scrollWidth > innerWidth + 1`); wide {
 			t.Errorf("report%s%s is wider than the screen", how, look.name)
@@ -89,12 +89,12 @@ func slideBetweenPictures(t *testing.T, browser context.Context) {
 	run(t, browser, "slide to the middle", until(`(() => { const r = document.querySelector(".stack input"); r.value = 25;
 		r.dispatchEvent(new Event("input")); return true })()`))
 	if len(seen) != 3 {
-		t.Errorf("the slider changes nothing: %v", seen)
+		t.Errorf("moving the slider did not change the picture: %v", seen)
 	}
 }
 
 // reportWithFailures runs a scenario that passes, one that fails, a recording with a different picture and an invalid
-// file, and returns the path of the report.
+// file. It returns the path of the report.
 func reportWithFailures(t *testing.T, w *world) string {
 	t.Helper()
 	app := filepath.Join(t.TempDir(), "hello-glasses")
@@ -114,7 +114,7 @@ func reportWithFailures(t *testing.T, w *world) string {
 	out, errs, code := w.ctl("session", "run", dir, "--html", page, "--", "sh", "-c",
 		`exec "$0" -endpoint "$SERVICE_GLASSES_URL" -token-file "$SERVICE_GLASSES_SECRET_FILE"`, app)
 	if code != 1 || !strings.Contains(out, "2 of 4 failed, 1 could not be run") {
-		t.Fatalf("exit code %d\n%s%s", code, out, errs)
+		t.Fatalf("session run: exit %d, want 1 with 2 failures:\n%s%s", code, out, errs)
 	}
 	return page
 }
@@ -126,7 +126,7 @@ func recordHello(t *testing.T, w *world, app, dir string) {
 		t.Helper()
 		out, errs, code := w.ctl(args...)
 		if code != 0 {
-			t.Fatalf("%v: exit code %d\n%s%s", args, code, out, errs)
+			t.Fatalf("%v: exit %d\n%s%s", args, code, out, errs)
 		}
 		return out
 	}
@@ -153,7 +153,7 @@ func recordHello(t *testing.T, w *world, app, dir string) {
 	}
 	recorded, err := scenario.Parse(data)
 	if err != nil || len(recorded.Recorded.Pictures) != 2 {
-		t.Fatalf("%v\n%s", err, data)
+		t.Fatalf("want a recording with two pictures: %v\n%s", err, data)
 	}
 	recorded.Recorded.Pictures[1].SHA256 = recorded.Recorded.Pictures[0].SHA256
 	if data, err = recorded.Encode(); err != nil {

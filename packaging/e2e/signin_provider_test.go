@@ -19,7 +19,7 @@ import (
 
 const acme = "/signin/oidc/acme"
 
-// startProvider starts an OpenID Connect provider on its own port, and a backend that offers it.
+// startProvider starts an OpenID Connect provider and a backend that offers it.
 func startProvider(t *testing.T, database string, variables ...string) (*oidctest.Provider, *remoteBackend) {
 	t.Helper()
 	p, err := oidctest.Start()
@@ -47,11 +47,11 @@ func (p *person) viaAcme(b *remoteBackend) {
 			return
 		}
 	}
-	p.t.Fatalf("the page leads nowhere (status %d):\n%s", p.status, p.text())
+	p.t.Fatalf("the page has no link to follow (status %d):\n%s", p.status, p.text())
 }
 
-// Nothing is stored before the person agrees, every invalid answer is refused with a page, and only an address verified
-// by the provider counts.
+// Nothing is stored before the person agrees, every invalid provider response leads to an error page, and only an
+// address verified by the provider counts.
 func TestProvider_StoresNothingBeforeAgreement(t *testing.T) {
 	t.Parallel()
 	provider, b := startProvider(t, newPostgres(t))
@@ -75,7 +75,7 @@ func TestProvider_StoresNothingBeforeAgreement(t *testing.T) {
 		someone.viaAcme(b)
 		if text := someone.text(); someone.status < 400 || !strings.Contains(text, fault.want) ||
 			!strings.Contains(text, "Nothing was changed") {
-			t.Errorf("%s: status %d\n%s", fault.name, someone.status, text)
+			t.Errorf("%s: status %d, want an error page that explains it\n%s", fault.name, someone.status, text)
 		}
 	}
 	provider.Spoil(oidctest.Faults{})
@@ -84,34 +84,34 @@ func TestProvider_StoresNothingBeforeAgreement(t *testing.T) {
 	someone := newPerson(t)
 	someone.viaAcme(b)
 	if !strings.Contains(someone.text(), "does not vouch") {
-		t.Errorf("an unverified address:\n%s", someone.text())
+		t.Errorf("an unverified address: the page does not explain it:\n%s", someone.text())
 	}
 	provider.Be(oidctest.Person{Subject: "s1", Email: "ada@example.org", EmailVerified: true})
-	for range 2 { // leaving the page that asks stores nothing, so the next sign-in asks again
+	for range 2 { // leaving the consent page stores nothing, so the next sign-in shows it again
 		someone.viaAcme(b)
 		if someone.at.Path != "/signin/welcome" {
-			t.Fatalf("at %s:\n%s", someone.at, someone.text())
+			t.Fatalf("sign-in led to %s, want /signin/welcome:\n%s", someone.at, someone.text())
 		}
 	}
 	someone.submit("/signin/welcome", "accept", "yes")
 	known := newPerson(t)
 	known.viaAcme(b)
 	if known.at.Path != "/" || !strings.Contains(known.text(), "ada@example.org") {
-		t.Errorf("a known person is at %s:\n%s", known.at, known.text())
+		t.Errorf("sign-in of a known person led to %s, want /:\n%s", known.at, known.text())
 	}
 
-	squatter := newPerson(t) // somebody else created an account with bob's address
+	squatter := newPerson(t) // somebody else's account with bob's address
 	squatter.open(b.url + "/signup")
 	squatter.submit("/signup", "email", "bob@example.org", "password", password, "accept", "yes")
 	provider.Be(oidctest.Person{Subject: "s2", Email: "bob@example.org", EmailVerified: true})
 	bob := newPerson(t)
 	bob.viaAcme(b)
 	if !strings.Contains(bob.text(), "never confirmed") {
-		t.Errorf("bob gets into an account that another may have made:\n%s", bob.text())
+		t.Errorf("bob signed in to an account that somebody else may have created:\n%s", bob.text())
 	}
 }
 
-// An account lives without a password from its sign-up with a provider to its deletion, in Chromium with a virtual
+// An account exists without a password from its sign-up with a provider until its deletion, in Chromium with a virtual
 // authenticator.
 func TestPasskeys_AccountWithoutPassword(t *testing.T) {
 	t.Parallel()
@@ -142,18 +142,18 @@ func TestPasskeys_AccountWithoutPassword(t *testing.T) {
 
 	exported := evaluate[string](t, browser, exportScript)
 	if !strings.Contains(exported, "ada@example.org") || !strings.Contains(exported, "my laptop") {
-		t.Errorf("the export lacks what was entered:\n%.2000s", exported)
+		t.Errorf("the export lacks the person's data:\n%.2000s", exported)
 	}
 	run(t, browser, "delete the account", chromedp.Navigate(settings+"/delete"),
 		chromedp.SendKeys("#email", "ada@example.org"),
 		chromedp.Click("main button.danger"), until(`location.pathname === "/goodbye" && !document.querySelector(".who")`))
-	run(t, browser, "the passkey opens nothing", chromedp.Navigate(b.url+"/signin"),
+	run(t, browser, "the passkey no longer works", chromedp.Navigate(b.url+"/signin"),
 		chromedp.Click("form[data-passkey] button"), status("was not accepted"))
-	run(t, browser, "the provider's person is new", chromedp.Click(`form[action="`+acme+`"] button`),
+	run(t, browser, "the provider's person is treated as new", chromedp.Click(`form[action="`+acme+`"] button`),
 		until(`location.pathname === "/signin/welcome"`))
 }
 
-// exportScript submits the export form as the button would, and leaves the file's text in the page.
+// exportScript submits the export form as the button would, and puts the file's text into the page.
 const exportScript = `(() => {
 	const form = document.querySelector('form[action$="/export"]');
 	const request = new XMLHttpRequest();
@@ -163,7 +163,7 @@ const exportScript = `(() => {
 	return request.getResponseHeader("Content-Disposition")?.startsWith("attachment") ? request.responseText : "no file";
 })()`
 
-// addAuthenticator adds a virtual device that stores passkeys and always consents.
+// addAuthenticator adds a virtual device that stores passkeys and always approves.
 func addAuthenticator(ctx context.Context, target *chromedp.Target) (webauthn.AuthenticatorID, error) {
 	if _, err := cdp.Call(ctx, target, webauthn.Enable, webauthn.EnableParams{}); err != nil {
 		return "", err

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Mailed links, received by a real SMTP server, verify an address and reset a password. Each works once.
+// Mailed links, received by a real SMTP server, verify an address and reset a password. Each link works once.
 func TestMailedLinks_WorkOnce(t *testing.T) {
 	t.Parallel()
 	mail := startMail(t)
@@ -20,7 +20,7 @@ func TestMailedLinks_WorkOnce(t *testing.T) {
 	ada.open(b.url + "/signup?next=/account/settings")
 	ada.signUp("ada@example.org")
 	if ada.at.Path != "/account/settings" || strings.Contains(strings.ToLower(ada.text()), "not confirmed") {
-		t.Errorf("after signing up: %s\n%s", ada.at, ada.text())
+		t.Errorf("after sign-up: at %s, want /account/settings with a confirmed address\n%s", ada.at, ada.text())
 	}
 	reader := newPerson(t)
 	signUpTellsNobodyWhoHasAnAccount(t, b, mail, reader)
@@ -29,7 +29,7 @@ func TestMailedLinks_WorkOnce(t *testing.T) {
 }
 
 // signUpTellsNobodyWhoHasAnAccount checks that the page does not reveal whether an address has an account. Only the
-// mail does, and its reader needs the chosen password.
+// mail does, and completing the sign-up takes the chosen password.
 func signUpTellsNobodyWhoHasAnAccount(t *testing.T, b *remoteBackend, mail *mailbox, reader *person) {
 	t.Helper()
 	var told []string
@@ -40,17 +40,17 @@ func signUpTellsNobodyWhoHasAnAccount(t *testing.T, b *remoteBackend, mail *mail
 		told = append(told, someone.at.String()+"\n"+someone.text())
 	}
 	if told[0] != told[1] {
-		t.Errorf("signing up distinguishes a known address from an unknown one:\n%s\n%s", told[0], told[1])
+		t.Errorf("sign-up responds differently to a known and an unknown address:\n%s\n%s", told[0], told[1])
 	}
-	must(t, "a mail tells the owner", func() bool { return mail.told("ada@example.org", "have an account") })
+	must(t, "the owner receives a mail", func() bool { return mail.told("ada@example.org", "have an account") })
 	reader.open(b.url + "/signup/confirm?token=" + mail.token(t, "/confirm"))
 	reader.submit("/signup/confirm", "password", password)
 	if reader.status != http.StatusUnprocessableEntity || reader.at.RawQuery != "" {
-		t.Errorf("finished without the password that was chosen: %d at %s", reader.status, reader.at)
+		t.Errorf("sign-up completed without the chosen password: status %d at %s", reader.status, reader.at)
 	}
 }
 
-// confirmNeedsSignIn checks that a new address is confirmed only by somebody signed in to the account, because another
+// confirmNeedsSignIn checks that only somebody signed in to the account can confirm a new address, because another
 // person may read the mail.
 func confirmNeedsSignIn(t *testing.T, b *remoteBackend, mail *mailbox, ada, reader *person) {
 	t.Helper()
@@ -59,7 +59,7 @@ func confirmNeedsSignIn(t *testing.T, b *remoteBackend, mail *mailbox, ada, read
 	reader.open(verify)
 	if reader.at.Path != "/verify" || reader.at.RawQuery != "" ||
 		!strings.Contains(reader.text(), "Sign in to confirm") {
-		t.Errorf("not signed in, the link leads to %s:\n%s", reader.at, reader.text())
+		t.Errorf("signed out, the link leads to %s, want a request to sign in:\n%s", reader.at, reader.text())
 	}
 	stranger := newPerson(t)
 	stranger.mail = mail
@@ -69,19 +69,19 @@ func confirmNeedsSignIn(t *testing.T, b *remoteBackend, mail *mailbox, ada, read
 	stranger.submit("/verify")
 	if stranger.status != http.StatusUnprocessableEntity || !strings.Contains(stranger.text(),
 		"signed in as bob@example.org") {
-		t.Errorf("another account's confirmation: %d\n%s", stranger.status, stranger.text())
+		t.Errorf("confirmation by another account: status %d, want 422\n%s", stranger.status, stranger.text())
 	}
 	reader.open(b.url + "/signin?next=/verify")
 	reader.submit("/signin", "email", "ada@example.org", "password", password)
 	reader.submit("/verify")
 	ada.open(b.url + "/account/settings")
 	if !strings.Contains(ada.text(), "ada@new.example") {
-		t.Errorf("after confirming:\n%s", ada.text())
+		t.Errorf("after the confirmation the page lacks the new address:\n%s", ada.text())
 	}
 	again := newPerson(t)
 	again.open(verify)
 	if again.page != nil && strings.Contains(again.at.RawQuery, "token") {
-		t.Errorf("the token stays in the address: %s", again.at)
+		t.Errorf("the token stays in the page's URL: %s", again.at)
 	}
 }
 
@@ -95,21 +95,21 @@ func resetWorksOnce(t *testing.T, b *remoteBackend, mail *mailbox, ada *person) 
 	elsewhere.open(b.url + "/forgot")
 	elsewhere.submit("/forgot", "email", "ada@new.example")
 	if known := elsewhere.text(); strings.ReplaceAll(known, "ada@new.", "nobody@") != unknown {
-		t.Errorf("the page distinguishes a known address from an unknown one:\n%s\n%s", known, unknown)
+		t.Errorf("the reset page responds differently to a known and an unknown address:\n%s\n%s", known, unknown)
 	}
 	reset := b.url + "/reset?token=" + mail.token(t, "/reset")
 	elsewhere.open(reset)
 	elsewhere.submit("/reset", "password", "another horse battery")
 	ada.open(b.url + "/account/settings")
 	if ada.at.Path != "/signin" {
-		t.Errorf("the old browser session survives the reset: %s", ada.at)
+		t.Errorf("the old browser session survived the reset: at %s", ada.at)
 	}
 	for secret, want := range map[string]string{password: "/signin", "another horse battery": "/account/settings"} {
 		someone := newPerson(t)
 		someone.open(b.url + "/signin?next=" + url.QueryEscape("/account/settings"))
 		someone.submit("/signin", "email", "ada@new.example", "password", secret)
 		if someone.at.Path != want {
-			t.Errorf("signing in with %q led to %s", secret, someone.at)
+			t.Errorf("sign-in with %q led to %s", secret, someone.at)
 		}
 	}
 	twice := newPerson(t)
@@ -121,7 +121,7 @@ func resetWorksOnce(t *testing.T, b *remoteBackend, mail *mailbox, ada *person) 
 	someone.open(b.url + "/signin")
 	someone.submit("/signin", "email", "ada@new.example", "password", "a third horse battery")
 	if someone.at.Path != "/signin" {
-		t.Error("a used reset link works again")
+		t.Error("a used reset link worked a second time")
 	}
 }
 

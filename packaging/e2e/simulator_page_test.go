@@ -23,7 +23,7 @@ import (
 	"github.com/service-dev/service/proto/glasses/render"
 )
 
-// simulated is a session of a real backend: its page in a browser, an app on its socket, and the agent's side of it.
+// simulated is a session of a real backend: its page in a browser, an app on its socket, and the agent's API.
 type simulated struct {
 	t       *testing.T
 	b       *remoteBackend
@@ -33,14 +33,14 @@ type simulated struct {
 	browser context.Context
 
 	app *websocket.Conn
-	// incoming is what the app receives. It is read continuously, because the service drops an app that answers no
-	// pings while the test waits for the page.
+	// incoming receives every message for the app. A goroutine reads continuously, because the service drops an app that
+	// answers no pings while the test waits for the page.
 	incoming chan message
 	heard    []appFrame
 	sent     int
 }
 
-// message is what one read of the app's connection returned.
+// message is the result of one read from the app's connection.
 type message struct {
 	kind websocket.MessageType
 	data []byte
@@ -76,7 +76,7 @@ func newSimulated(t *testing.T, model string) *simulated {
 	status, body := code.poll(t, s.b)
 	var linked struct{ AuthToken string }
 	if err := json.Unmarshal([]byte(body), &linked); err != nil || linked.AuthToken == "" {
-		t.Fatalf("poll: %d %s", status, body)
+		t.Fatalf("poll for the token: status %d %s", status, body)
 	}
 	s.token = linked.AuthToken
 	var session struct{ SessionID, SessionURL, AppEndpoint string }
@@ -110,7 +110,7 @@ func (s *simulated) call(method, path string, body, into any) {
 	}
 	defer resp.Body.Close()
 	if err := json.NewDecoder(resp.Body).Decode(into); err != nil || resp.StatusCode >= 300 {
-		s.t.Fatalf("%s %s: %d %v", method, path, resp.StatusCode, err)
+		s.t.Fatalf("%s %s: status %d, %v", method, path, resp.StatusCode, err)
 	}
 }
 
@@ -146,7 +146,7 @@ func (s *simulated) send(typ string, payload any) string {
 	return f.ID
 }
 
-// next returns the next frame of this type (and id, unless empty) that the app received.
+// next returns the next frame of this type, and of this id unless it is empty, that the app received.
 func (s *simulated) next(typ, id string) appFrame {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), 20*time.Second)
@@ -160,7 +160,7 @@ func (s *simulated) next(typ, id string) appFrame {
 				m.err = ctx.Err()
 			}
 			if m.err != nil {
-				s.t.Fatalf("waiting for %s %s: %v; the app got %v", typ, id, m.err, s.heard)
+				s.t.Fatalf("no %s %s: %v; the app received %v", typ, id, m.err, s.heard)
 			}
 			var f appFrame
 			var err error
@@ -170,7 +170,7 @@ func (s *simulated) next(typ, id string) appFrame {
 				err = json.Unmarshal(m.data, &f.Frame)
 			}
 			if err != nil {
-				s.t.Fatalf("the app got %q: %v", m.data[:min(200, len(m.data))], err)
+				s.t.Fatalf("the app received the invalid frame %q: %v", m.data[:min(200, len(m.data))], err)
 			}
 			s.heard = append(s.heard, f)
 		}
@@ -193,7 +193,7 @@ func (s *simulated) result(id string) glasses.Result {
 func (s *simulated) must(r glasses.Result) glasses.Result {
 	s.t.Helper()
 	if !r.OK {
-		s.t.Fatalf("refused: %+v", r.Error)
+		s.t.Fatalf("command failed: %+v", r.Error)
 	}
 	return r
 }
@@ -201,7 +201,7 @@ func (s *simulated) must(r glasses.Result) glasses.Result {
 const trails = `{"tree":{"type":"column","gap":12,"padding":24,"children":[{"type":"text","text":"Trails near you","style":"title"},
 	{"type":"button","id":"ridge","text":"Ridge walk"},{"type":"button","id":"lake","text":"Round the lake"}]}}`
 
-// wantCanvas compares the page's pixels with the trails view as the renderer of this process draws it.
+// wantCanvas compares the page's pixels with the trails view drawn by the renderer in this process.
 func (s *simulated) wantCanvas(model string, focus int) {
 	s.t.Helper()
 	show, err := glasses.ParseShow([]byte(trails))
@@ -211,7 +211,7 @@ func (s *simulated) wantCanvas(model string, focus int) {
 	s.wantView(model, glasses.View{Tree: &show.Tree, Focus: focus})
 }
 
-// wantView compares the page's pixels with a view as the renderer of this process draws it.
+// wantView compares the page's pixels with a view drawn by the renderer in this process.
 func (s *simulated) wantView(model string, view glasses.View) {
 	s.t.Helper()
 	m, _ := glasses.Model(model)
@@ -223,7 +223,7 @@ func (s *simulated) wantView(model string, view glasses.View) {
 		got, _ := base64.StdEncoding.DecodeString(text)
 		return err == nil && bytes.Equal(got, want)
 	}) {
-		s.t.Errorf("%s, focus %d: the canvas is not what the renderer draws", model, view.Focus)
+		s.t.Errorf("%s, focus %d: the canvas differs from the renderer's picture", model, view.Focus)
 	}
 }
 
@@ -239,21 +239,21 @@ func TestSimulatorPage(t *testing.T) {
 	for _, want := range []string{`"navigate"`, `"select"`} {
 		if p := string(s.next(glasses.TypeInput, "").Payload); !strings.Contains(p, want) ||
 			!strings.Contains(p, `"target":"lake"`) {
-			t.Errorf("want %s at lake, got %s", want, p)
+			t.Errorf("want %s at target lake, got %s", want, p)
 		}
 	}
 	s.wantCanvas("rayban_display", 1)
 	tapPanel(t, s.browser)
 	if p := string(s.next(glasses.TypeInput, "").Payload); !strings.Contains(p, `"tap"`) {
-		t.Errorf("tap: %s", p)
+		t.Errorf("tap: got %s", p)
 	}
 	photo := s.send(glasses.TypeCameraPhoto, glasses.Photo{Width: 320})
 	if img, err := jpeg.Decode(bytes.NewReader(s.next(glasses.TypeMedia, photo).body)); err != nil ||
 		img.Bounds().Dx() != 320 {
-		t.Errorf("photo of the fake camera: %v", err)
+		t.Errorf("photo of the fake camera: %v, want a JPEG 320 pixels wide", err)
 	}
 	if r := s.must(s.result(photo)); r.Media == nil || r.Media.Width != 320 {
-		t.Errorf("photo: %+v", r.Media)
+		t.Errorf("media of the photo: got %+v, want a width of 320", r.Media)
 	}
 
 	run(t, s.browser, "fold, reload", chromedp.Click("#folded"))
@@ -263,19 +263,19 @@ func TestSimulatorPage(t *testing.T) {
 	s.wantView("rayban_display", glasses.View{Focus: -1}) // folded glasses show nothing
 	if r := s.result(s.send(glasses.TypeDisplayShow, json.RawMessage(trails))); r.Error == nil ||
 		r.Error.Code != glasses.CodeHingeClosed {
-		t.Errorf("folded glasses answered %+v", r)
+		t.Errorf("folded glasses: got %+v, want hinge_closed", r)
 	}
 
 	const other = `{ const d = document.querySelector("#device"); d.value = "even_g1"; d.dispatchEvent(new Event("change")); document.querySelector("#folded").click() }`
 	run(t, s.browser, "other glasses", chromedp.Evaluate[chromedp.Void](other))
 	if p := string(s.next(glasses.TypeDevice, "").Payload); !strings.Contains(p, `"even_g1"`) {
-		t.Errorf("device: %s", p)
+		t.Errorf("device event: got %s, want even_g1", p)
 	}
 	s.must(s.result(s.send(glasses.TypeDisplayShow, json.RawMessage(trails))))
 	s.wantCanvas("even_g1", 0)
 	if r := s.result(s.send(glasses.TypeCameraPhoto, struct{}{})); r.Error == nil ||
 		r.Error.Code != glasses.CodeUnsupported {
-		t.Errorf("glasses without a camera answered %+v", r)
+		t.Errorf("glasses without a camera: got %+v, want unsupported", r)
 	}
 	run(t, s.browser, "load again", chromedp.Navigate(s.url),
 		until(`document.querySelector("#model-name")?.textContent === "Even G1"`))
@@ -283,7 +283,7 @@ func TestSimulatorPage(t *testing.T) {
 	s.measure("warm")
 }
 
-// measure logs how fast the page loaded and how much it transferred.
+// measure logs how fast the page loaded and how many bytes it transferred.
 func (s *simulated) measure(cache string) {
 	run(s.t, s.browser, "see the first picture", until(`performance.getEntriesByName("first-picture").length`))
 	text, err := chromedp.Run(s.browser, chromedp.Evaluate[string](`JSON.stringify({

@@ -27,8 +27,8 @@ const (
 	looksOn = `!document.querySelector("#mirror").hidden && document.querySelector("#controls").disabled`
 )
 
-// Of two pages the newest acts as the glasses. The other observes, and takes over with the same state when it is the
-// only one left.
+// Of two pages the newest acts as the glasses. The other one observes, and takes over with the same state when it is
+// the only one left.
 func TestSimulatorPages_NewestIsActive(t *testing.T) {
 	t.Parallel()
 	s := newSimulated(t, "rayban_display")
@@ -37,12 +37,12 @@ func TestSimulatorPages_NewestIsActive(t *testing.T) {
 	s.next(glasses.TypeBattery, "")
 	if r := s.must(s.control(glasses.SimInput, glasses.Input{Kind: glasses.InputNavigate,
 		Direction: "down"})); r.View == nil || r.View.Focus != 1 || r.State.Battery.Level != 9 {
-		t.Errorf("an agent's input: %+v", r)
+		t.Errorf("an agent's input: got %+v, want focus 1", r)
 	}
 	s.next(glasses.TypeInput, "")
 	if r := s.control(glasses.SimInput, glasses.Input{Kind: glasses.InputHold}); r.Error == nil ||
 		r.Error.Code != glasses.CodeUnsupported {
-		t.Errorf("an input that the model lacks: %+v", r)
+		t.Errorf("an input that the model does not support: got %+v", r)
 	}
 
 	second, closeSecond := chromedp.NewContext(s.browser)
@@ -50,24 +50,24 @@ func TestSimulatorPages_NewestIsActive(t *testing.T) {
 	run(t, second, "open a second page", chromedp.Navigate(s.url), until(plays))
 	run(t, s.browser, "look on", until(looksOn))
 	if r := s.must(s.control(glasses.SimState, struct{}{})); r.State.Battery.Level != 9 {
-		t.Errorf("the second page took up a battery of %d %%", r.State.Battery.Level)
+		t.Errorf("the second page took over with a battery level of %d %%, want 9", r.State.Battery.Level)
 	}
 	s.must(s.control(glasses.SimState, map[string]any{"worn": false}))
 	run(t, s.browser, "follow the other page", until(`!document.querySelector("#worn").checked`))
 	if r := s.result(s.send(glasses.TypeDisplayClear, struct{}{})); !r.OK {
-		t.Errorf("clear: %+v", r.Error)
+		t.Errorf("clear: got %+v, want success", r.Error)
 	}
 
 	closeSecond()
 	run(t, s.browser, "take over", until(plays))
 	if r := s.result(s.send(glasses.TypeDisplayShow, json.RawMessage(trails))); r.Error == nil ||
 		r.Error.Code != glasses.CodePaused {
-		t.Errorf("glasses that nobody wears answered %+v", r)
+		t.Errorf("glasses that nobody wears: got %+v, want paused", r)
 	}
 }
 
 // A page shows a crashed service as offline within three seconds. When the service returns, the page reconnects, and
-// what the person did in between reaches the app.
+// inputs made in between reach the app.
 func TestSimulatorPage_ShowsDeadService(t *testing.T) {
 	t.Parallel()
 	s := newSimulated(t, "rayban_display")
@@ -78,13 +78,13 @@ func TestSimulatorPage_ShowsDeadService(t *testing.T) {
 	}
 	defer process.Signal(syscall.SIGCONT)
 	begin := time.Now()
-	tapPanel(t, s.browser) // still being sent when the service stopped
+	tapPanel(t, s.browser) // still queued when the service stopped
 	ctx, cancel := context.WithTimeout(s.browser, 10*time.Second)
 	defer cancel()
 	if err := chromedp.Do(ctx, until(`document.querySelector("#socket").dataset.state !== "up"`)); err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("not shown as live after %v", time.Since(begin))
+	t.Logf("the page stopped showing itself as live after %v", time.Since(begin))
 	if err := process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
@@ -92,32 +92,32 @@ func TestSimulatorPage_ShowsDeadService(t *testing.T) {
 	s.next(glasses.TypeInput, "")
 }
 
-// A reloaded page takes over the current state, and its glasses resume transcription when the obstacle is gone. It does
-// not listen while no app is attached.
+// A reloaded page takes over the current state, and its glasses resume transcription once nothing prevents it. They do
+// not transcribe while no app is attached.
 func TestSimulatorPage_TakesOverWhatStands(t *testing.T) {
 	t.Parallel()
 	s := newSimulated(t, "rayban_display")
 	running := func(want string) {
 		t.Helper()
 		if f := s.next(glasses.TypeTranscription, ""); string(f.Payload) != want {
-			t.Errorf("transcription: %s, want %s", f.Payload, want)
+			t.Errorf("transcription: got %s, want %s", f.Payload, want)
 		}
 	}
 	s.must(s.result(s.send(glasses.TypePhrasesAnnounce, glasses.Announce{Phrases: []string{"next page"}})))
 	if r := s.control(glasses.SimTranscript, glasses.Transcript{Text: "next page"}); r.Error == nil ||
 		r.Error.Code != glasses.CodePaused {
-		t.Errorf("before the app listens: %+v", r)
+		t.Errorf("before the app listens: got %+v, want paused", r)
 	}
 	s.must(s.result(s.send(glasses.TypeTranscriptionStart, struct{}{})))
 	s.must(s.control(glasses.SimState, map[string]any{"battery": glasses.Battery{Level: 9}}))
 	s.next(glasses.TypeBattery, "")
-	run(t, s.browser, "forget what the page stored, and reload",
+	run(t, s.browser, "clear the page's storage and reload",
 		chromedp.Evaluate[chromedp.Void](`addEventListener("pagehide", () => sessionStorage.clear())`), chromedp.Reload(),
 		until(plays))
 	running(`{"running":true}`)
 	r := s.must(s.control(glasses.SimState, struct{}{}))
 	if len(r.State.Phrases) != 1 || len(r.State.Running) != 1 || r.State.Battery.Level != 9 {
-		t.Errorf("after the reload: %+v", r.State)
+		t.Errorf("state after the reload: %+v", r.State)
 	}
 	s.must(s.control(glasses.SimTranscript, glasses.Transcript{Text: "next page"}))
 	s.next(glasses.TypeTranscript, "")
@@ -126,7 +126,7 @@ func TestSimulatorPage_TakesOverWhatStands(t *testing.T) {
 	running(`{"running":false,"reason":"permission_denied","part":"speech","by":"permission"}`)
 	if r := s.control(glasses.SimTranscript, glasses.Transcript{Text: "next page"}); r.Error == nil ||
 		r.Error.Code != glasses.CodePermissionDenied || r.Error.Part != glasses.PartSpeech {
-		t.Errorf("without permission: %+v", r)
+		t.Errorf("without permission: got %+v, want permission_denied", r)
 	}
 	s.must(s.control(glasses.SimState, map[string]any{"permissions": map[string]string{"speech": "granted"}}))
 	running(`{"running":true}`)
@@ -135,10 +135,10 @@ func TestSimulatorPage_TakesOverWhatStands(t *testing.T) {
 	if !eventually(20*time.Second, func() bool {
 		return len(s.must(s.control(glasses.SimState, struct{}{})).State.Running) == 0
 	}) {
-		t.Error("the glasses listen for nobody")
+		t.Error("the glasses keep transcribing although no app is attached")
 	}
 	run(t, s.browser, "reload without an app", chromedp.Reload(), until(plays))
 	if r := s.must(s.control(glasses.SimState, struct{}{})); len(r.State.Running) != 0 || len(r.State.Phrases) != 1 {
-		t.Errorf("after a reload without an app: %+v", r.State)
+		t.Errorf("state after a reload without an app: %+v", r.State)
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// socket is an app on a plain WebSocket that keeps every frame it receives, in order.
+// socket is an app on a plain WebSocket that records every frame it receives, in order.
 type socket struct {
 	t  *testing.T
 	ws *websocket.Conn
@@ -36,7 +36,7 @@ func dial(t *testing.T, endpoint string, o *websocket.DialOptions) *socket {
 	defer cancel()
 	ws, _, err := websocket.Dial(ctx, endpoint, o)
 	if err != nil {
-		t.Fatalf("dialling %s: %v", endpoint, err)
+		t.Fatalf("dial %s: %v", endpoint, err)
 	}
 	ws.SetReadLimit(2 * glasses.MaxBinary)
 	s := &socket{t: t, ws: ws, moved: make(chan struct{}), done: make(chan struct{})}
@@ -50,7 +50,7 @@ func attach(t *testing.T, endpoint, secret string) *socket {
 	return attachSince(t, endpoint, secret, -1)
 }
 
-// attachSince is attach with a cursor unless since is negative.
+// attachSince is attach with a cursor, unless since is negative.
 func attachSince(t *testing.T, endpoint, secret string, since int64) *socket {
 	t.Helper()
 	s := dial(t, endpoint, nil)
@@ -100,7 +100,7 @@ func (s *socket) send(typ, id string, payload any) {
 	s.write(websocket.MessageText, s.encode(typ, id, payload))
 }
 
-// trySend is send that returns false if the peer has closed the connection.
+// trySend is send, but returns false if the peer has closed the connection.
 func (s *socket) trySend(typ, id string, payload any) bool {
 	s.t.Helper()
 	err := s.tryWrite(websocket.MessageText, s.encode(typ, id, payload))
@@ -110,7 +110,7 @@ func (s *socket) trySend(typ, id string, payload any) bool {
 	select {
 	case <-s.done:
 	case <-time.After(10 * time.Second):
-		s.t.Fatalf("writing %s: %v", id, err)
+		s.t.Fatalf("write frame %s: %v", id, err)
 	}
 	return false
 }
@@ -128,7 +128,7 @@ func (s *socket) encode(typ, id string, payload any) []byte {
 func (s *socket) write(kind websocket.MessageType, data []byte) {
 	s.t.Helper()
 	if err := s.tryWrite(kind, data); err != nil {
-		s.t.Fatalf("writing %.100q: %v", data, err)
+		s.t.Fatalf("write %.100q: %v", data, err)
 	}
 }
 
@@ -138,7 +138,7 @@ func (s *socket) tryWrite(kind websocket.MessageType, data []byte) error {
 	return s.ws.Write(ctx, kind, data)
 }
 
-// find waits for the first wanted frame at or after index from and returns its index.
+// find waits for the first matching frame at or after index from and returns its index.
 func (s *socket) find(from int, limit time.Duration, wanted func(appFrame) bool) (f appFrame, at int, ok bool) {
 	late := time.NewTimer(limit)
 	defer late.Stop()
@@ -162,7 +162,7 @@ func (s *socket) find(from int, limit time.Duration, wanted func(appFrame) bool)
 	}
 }
 
-// next is find for a type and, unless empty, an id; the frame must arrive.
+// next is find for a type and, unless empty, an id. The test fails if no such frame arrives.
 func (s *socket) next(from int, typ, id string) (appFrame, int) {
 	s.t.Helper()
 	f, at, ok := s.find(from, 20*time.Second, func(f appFrame) bool {
@@ -176,12 +176,12 @@ func (s *socket) next(from int, typ, id string) (appFrame, int) {
 		for _, h := range s.heard[min(from, len(s.heard)):] {
 			got = append(got, h.Type+" "+h.ID+" "+string(h.Payload[:min(len(h.Payload), 120)]))
 		}
-		s.t.Fatalf("no %s %s arrived (%v), but:\n%s", typ, id, s.err, strings.Join(got[max(0, len(got)-40):], "\n"))
+		s.t.Fatalf("no %s %s arrived (%v); got instead\n%s", typ, id, s.err, strings.Join(got[max(0, len(got)-40):], "\n"))
 	}
 	return f, at
 }
 
-// place returns the index of the next frame.
+// place returns the index that the next frame will have.
 func (s *socket) place() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -194,20 +194,20 @@ func (s *socket) all() []appFrame {
 	return slices.Clone(s.heard)
 }
 
-// closed waits until the peer has closed the connection and returns the code; -1 without one.
+// closed waits until the peer has closed the connection and returns the close code, or -1 if there was none.
 func (s *socket) closed(limit time.Duration) websocket.StatusCode {
 	s.t.Helper()
 	select {
 	case <-s.done:
 	case <-time.After(limit):
-		s.t.Errorf("still open after %v", limit)
+		s.t.Errorf("the connection is still open after %v", limit)
 		return 0
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	code := websocket.CloseStatus(s.err)
 	if code < 0 {
-		s.t.Logf("the connection ended without a code: %v", s.err)
+		s.t.Logf("the connection ended without a close code: %v", s.err)
 	}
 	return code
 }
@@ -219,7 +219,7 @@ func (s *socket) ended() bool {
 	return s.err != nil
 }
 
-// secretIn reads a secret from the file named by a tool.
+// secretIn reads a secret from the file that a tool result names.
 func secretIn(t *testing.T, path string) string {
 	t.Helper()
 	data, err := os.ReadFile(path)

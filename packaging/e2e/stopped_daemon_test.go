@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// If the daemon's process is stopped (SIGSTOP), commands say so within seconds, with the process and a fix that works.
+// If the daemon's process is stopped (SIGSTOP), commands report that within seconds, with the process id and a fix
+// that works.
 func TestStoppedDaemon_IsReported(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
@@ -33,7 +34,7 @@ func TestStoppedDaemon_IsReported(t *testing.T) {
 		if took > 8*time.Second || !strings.Contains(text, "daemon_not_responding") ||
 			!strings.Contains(text, fmt.Sprintf("pid %d", pid)) ||
 			!strings.Contains(text, "servicectl daemon restart") {
-			t.Errorf("%s takes %s and says: %s", what, took, text)
+			t.Errorf("%s took %s, want daemon_not_responding with pid and fix within 8 s: %s", what, took, text)
 		}
 	}
 	begun := time.Now()
@@ -45,8 +46,8 @@ func TestStoppedDaemon_IsReported(t *testing.T) {
 	for _, command := range []string{"whoami", "status", "doctor"} {
 		begun = time.Now()
 		out, errs, _ := w.ctl(command, "--json")
-		if command == "doctor" { // doctor reports the daemon as one check among others
-			out = strings.Replace(out, "did not answer", "daemon_not_responding", 1)
+		if command == "doctor" { // doctor reports the daemon as one of its checks
+			out = strings.Replace(out, "did not respond", "daemon_not_responding", 1)
 		}
 		names(command, out+errs, time.Since(begun))
 	}
@@ -55,7 +56,7 @@ func TestStoppedDaemon_IsReported(t *testing.T) {
 		t.Errorf("daemon restart: exit %d after %s: %s%s", exit, time.Since(begun), out, errs)
 	}
 	if now := w.daemonPID(); now == pid || now == 0 {
-		t.Errorf("the daemon's pid is %d, was %d", now, pid)
+		t.Errorf("the daemon's pid is %d, want a new one instead of %d", now, pid)
 	}
 	if line, err := firstAnswer(w, initialize); err != nil || !strings.Contains(line, "serverInfo") {
 		t.Errorf("initialize after the restart: %s, %v", line, err)

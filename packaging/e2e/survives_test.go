@@ -11,8 +11,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// A browser session survives a reload, restarts of app, daemon and backend, and half a minute without a network. Its
-// log has every row once and in order.
+// A browser session survives a page reload, restarts of app, daemon and backend, and half a minute without a network.
+// Its log contains every row once and in order.
 func TestBrowserSessionSurvives(t *testing.T) {
 	t.Parallel()
 	b := startBackend(t, "")
@@ -27,7 +27,7 @@ func TestBrowserSessionSurvives(t *testing.T) {
 
 	live := `document.querySelector("#simulator").dataset.live === "yes"`
 	taps, since := 0, 0.0
-	// tap goes back one entry and waits until the app has drawn it, whatever it showed before.
+	// tap moves back one entry and waits until the app has drawn it, whatever the panel showed before.
 	tap := func(after string) {
 		t.Helper()
 		taps++
@@ -40,17 +40,17 @@ func TestBrowserSessionSurvives(t *testing.T) {
 				"timeoutSeconds": 40})
 			next, ok := row.Structured["next"].(float64)
 			if row.IsError || !ok || row.Structured["event"] == nil {
-				t.Fatalf("no %s after %s: %v", want, after, row.Structured)
+				t.Fatalf("no row %s after %s: %v", want, after, row.Structured)
 			}
 			since = next
 		}
 	}
-	// within waits until the page shows that it is not live, which takes at most three seconds on an idle machine.
+	// within waits until the page shows that it is offline, which takes at most three seconds on an idle machine.
 	within := func(what string) {
 		t.Helper()
 		lost := time.Now()
 		run(t, browser, "the page tells of "+what, until("!("+live+")"))
-		t.Logf("the page showed itself live for %v after %s", time.Since(lost), what)
+		t.Logf("the page still showed itself as live for %v after %s", time.Since(lost), what)
 	}
 	ready := a.call("waitForEvent", map[string]any{"sessionId": id, "type": "speech.say", "timeoutSeconds": 30})
 	since = ready.Structured["next"].(float64)
@@ -77,7 +77,7 @@ func TestBrowserSessionSurvives(t *testing.T) {
 
 	b.cmd.Process.Signal(syscall.SIGSTOP)
 	within("a silent network")
-	time.Sleep(30 * time.Second) // the thirty seconds are what is tested
+	time.Sleep(30 * time.Second) // the test requires this half minute without a network
 	b.cmd.Process.Signal(syscall.SIGCONT)
 	run(t, browser, "come back", until(live))
 	tap("30 s of silence")
@@ -85,8 +85,8 @@ func TestBrowserSessionSurvives(t *testing.T) {
 	checkWhole(t, wholeLog(t, a, id), taps)
 }
 
-// wholeLog returns the log when every request in it has its result: the app may have drawn once more than was waited
-// for.
+// wholeLog returns the log once every request in it has its result, because the app may have drawn more often than the
+// test waited for.
 func wholeLog(t *testing.T, a *agent, id string) []map[string]any {
 	t.Helper()
 	for {
@@ -111,7 +111,7 @@ func wholeLog(t *testing.T, a *agent, id string) []map[string]any {
 	}
 }
 
-// checkWhole checks a log: no gap, no duplicate row, a result for every request, every input.
+// checkWhole checks that a log has no gap, no duplicate row, a result for every request, and every input.
 func checkWhole(t *testing.T, rows []map[string]any, taps int) {
 	t.Helper()
 	seen, results, inputs := map[string]bool{}, map[any]int{}, 0
@@ -121,7 +121,7 @@ func checkWhole(t *testing.T, rows []map[string]any, taps int) {
 		}
 		key := fmt.Sprint(row["sender"], " ", row["id"], " ", row["kind"])
 		if seen[key] {
-			t.Errorf("row %d is there twice: %v", i+1, row)
+			t.Errorf("row %d is a duplicate: %v", i+1, row)
 		}
 		seen[key] = true
 		switch {
@@ -133,10 +133,10 @@ func checkWhole(t *testing.T, rows []map[string]any, taps int) {
 	}
 	for _, row := range rows {
 		if row["kind"] == "request" && results[row["id"]] != 1 && row["type"] != "clock.sleep" {
-			t.Errorf("%v has %d results", row, results[row["id"]])
+			t.Errorf("request %v has %d results, want 1", row, results[row["id"]])
 		}
 	}
 	if inputs != taps {
-		t.Errorf("%d inputs in the log, %d were made", inputs, taps)
+		t.Errorf("the log has %d inputs, want %d", inputs, taps)
 	}
 }

@@ -21,23 +21,22 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-// endpoint is a proxy before a backend that keeps every telemetry request.
+// endpoint is a proxy before a backend that records every telemetry request.
 type endpoint struct {
 	url string
 
 	mu   sync.Mutex
 	seen []told
-	deaf bool // answers are lost on the way back
+	deaf bool // the proxy forwards requests but drops the responses
 }
 
-// told is one telemetry request.
 type told struct {
 	method string
 	header http.Header
 	body   []byte
 }
 
-// newEndpoint returns a proxy to backend, or without a backend if that is empty.
+// newEndpoint returns a proxy to backend; if backend is empty, nothing is forwarded.
 func newEndpoint(t *testing.T, backend string) *endpoint {
 	t.Helper()
 	target, err := url.Parse(backend)
@@ -89,7 +88,7 @@ func (e *endpoint) lose(answers bool) {
 	e.deaf = answers
 }
 
-// stopDaemon stops the daemon, which uploads what it may before it exits.
+// stopDaemon stops the daemon, which uploads permitted events before it exits.
 func stopDaemon(w *world) {
 	w.t.Helper()
 	if _, errs, code := w.ctl("daemon", "stop"); code != 0 {
@@ -97,7 +96,7 @@ func stopDaemon(w *world) {
 	}
 }
 
-// telemetryStatus is the answer of `servicectl telemetry status`.
+// telemetryStatus is the output of `servicectl telemetry status`.
 type telemetryStatus struct {
 	UploadAllowed bool
 	DecidedBy     string
@@ -115,7 +114,7 @@ func (w *world) telemetry() (s telemetryStatus) {
 	return s
 }
 
-// tenCalls makes ten concurrent calls of a tool over the given number of shims, and returns the answers.
+// tenCalls makes ten concurrent calls of a tool, spread over the given number of shims, and returns the results.
 func tenCalls(w *world, tool string, shims int) []toolResult {
 	w.t.Helper()
 	var all sync.WaitGroup
@@ -134,7 +133,7 @@ func tenCalls(w *world, tool string, shims int) []toolResult {
 	}
 	all.Wait()
 	if len(answers) != 10 {
-		w.t.Fatalf("%d answers to ten calls", len(answers))
+		w.t.Fatalf("got %d results of ten calls", len(answers))
 	}
 	return answers
 }

@@ -19,9 +19,9 @@ import (
 
 func mentionsNotice(text string) bool { return strings.Contains(text, "telemetry is on") }
 
-// After installation nothing reaches the endpoint before the notice was shown. Of ten concurrent first calls exactly
-// one carries the notice. Uploads contain only the listed fields, under the install id alone. A batch whose answer
-// was lost counts once. Purge deletes everything everywhere.
+// After installation nothing reaches the endpoint before the notice was shown. Exactly one of ten concurrent first
+// calls carries the notice. Uploads contain only the listed fields and identify only the install. A batch whose
+// response was lost counts once. Purge deletes the events locally and on the backend.
 func TestTelemetry_FromInstallToPurge(t *testing.T) {
 	for engine, shims := range map[string]int{"sqlite": 1, "postgres": 10} { // one agent, or ten that all find no daemon
 		t.Run(engine, func(t *testing.T) {
@@ -36,11 +36,11 @@ func TestTelemetry_FromInstallToPurge(t *testing.T) {
 			}
 
 			if s := w.telemetry(); s.UploadAllowed || s.DecidedBy != "notice" {
-				t.Errorf("before the notice: %+v", s)
+				t.Errorf("status before the notice: %+v", s)
 			}
 			stopDaemon(w)
 			if n := len(e.requests()); n != 0 {
-				t.Fatalf("%d requests before the notice", n)
+				t.Fatalf("%d requests before the notice, want 0", n)
 			}
 
 			carried := 0
@@ -49,29 +49,29 @@ func TestTelemetry_FromInstallToPurge(t *testing.T) {
 					if mentionsNotice(block.Text) {
 						carried++
 						if i == 0 {
-							t.Error("the notice precedes the answer")
+							t.Error("the notice comes before the result")
 						}
 					}
 				}
 				if structured, _ := json.Marshal(r.Structured); mentionsNotice(string(structured)) ||
 					len(structured) < 10 {
-					t.Errorf("structured content: %s", structured)
+					t.Errorf("the structured content is missing or contains the notice: %s", structured)
 				}
 			}
 			if carried != 1 {
-				t.Errorf("%d of ten answers carry the notice", carried)
+				t.Errorf("%d of ten results carry the notice, want 1", carried)
 			}
 
-			// The backend accepts the batch, but the daemon does not receive the answer.
+			// The backend accepts the batch, but the daemon does not receive the response.
 			e.lose(true)
 			stopDaemon(w)
 			if s := w.telemetry(); s.Waiting != 11 || s.DecidedBy != "default" || s.NoticeShownAt == nil {
-				t.Errorf("after a lost answer: %+v", s)
+				t.Errorf("status after a lost response: %+v", s)
 			}
 			e.lose(false)
 			stopDaemon(w)
 			if s := w.telemetry(); s.Waiting != 0 {
-				t.Errorf("after the upload: %+v", s)
+				t.Errorf("status after the upload: %+v, want nothing waiting", s)
 			}
 			if n := rows(); n != 11 {
 				t.Errorf("%d rows, want 11", n)
@@ -81,7 +81,7 @@ func TestTelemetry_FromInstallToPurge(t *testing.T) {
 			var install struct{ InstallID string }
 			if !readJSON(filepath.Join(w.dir, "install.json"), &install) ||
 				strings.Contains(dump(), install.InstallID) {
-				t.Error("the dump holds the install id")
+				t.Error("the dump contains the install id")
 			}
 			out, errs, code := w.ctl("telemetry", "purge", "--json")
 			var purged struct {
@@ -91,29 +91,29 @@ func TestTelemetry_FromInstallToPurge(t *testing.T) {
 			}
 			if json.Unmarshal([]byte(out), &purged) != nil || code != 0 || purged.Backend != "erased" ||
 				purged.BackendDeleted != 11 || purged.Local != 11 {
-				t.Errorf("purge: exit %d, %s%s", code, out, errs)
+				t.Errorf("purge: exit %d, want 0 and 11 events deleted: %s%s", code, out, errs)
 			}
 			if n := rows(); n != 0 || events(w) != "" {
-				t.Errorf("%d rows and this log are left: %s", n, events(w))
+				t.Errorf("%d rows remain, and this local log: %s", n, events(w))
 			}
 		})
 	}
 }
 
-// checkUploads compares every request with the list of events.
+// checkUploads compares every request with the list of permitted events.
 func checkUploads(t *testing.T, w *world, e *endpoint) {
 	t.Helper()
 	seen := map[string]int{}
 	for _, r := range e.requests() {
 		if r.method != http.MethodPost || r.header.Get("Authorization") != "" ||
 			!strings.HasPrefix(r.header.Get(backendapi.HeaderInstallID), "inst_") {
-			t.Errorf("%s with %v", r.method, r.header)
+			t.Errorf("unexpected method or headers: %s with %v", r.method, r.header)
 		}
 		d := json.NewDecoder(bytes.NewReader(r.body))
 		d.DisallowUnknownFields()
 		var batch telemetry.Batch
 		if err := d.Decode(&batch); err != nil {
-			t.Fatalf("%s: %v", r.body, err)
+			t.Fatalf("decode %s: %v", r.body, err)
 		}
 		for _, event := range batch.Events {
 			seen[event.ID]++
@@ -122,15 +122,15 @@ func checkUploads(t *testing.T, w *world, e *endpoint) {
 			}
 			if event.Name == telemetry.ToolCalled && (string(event.Fields["tool"]) != `"getPlatformInfo"` ||
 				string(event.Fields["outcome"]) != `"ok"` || event.Fields["client"] != nil) {
-				t.Errorf("event %s", event.Fields)
+				t.Errorf("unexpected fields of the event: %s", event.Fields)
 			}
 			if !strings.Contains(events(w), event.ID) {
-				t.Errorf("%s is not in the log that the person reads", event.ID)
+				t.Errorf("event %s is missing from the local log", event.ID)
 			}
 		}
 		for _, private := range []string{"zyxwho", w.dir, w.project, "inst_", filepath.Base(w.project)} {
 			if strings.Contains(string(r.body), private) {
-				t.Errorf("a body holds %q: %s", private, r.body)
+				t.Errorf("a request body contains %q: %s", private, r.body)
 			}
 		}
 	}
@@ -139,7 +139,7 @@ func checkUploads(t *testing.T, w *world, e *endpoint) {
 	}
 }
 
-// A linked install uploads only as an install: no token, account or code is sent with its events.
+// A linked install uploads only as an install: its events are sent without a token, account or code.
 func TestTelemetry_LinkedInstallSendsNoAccount(t *testing.T) {
 	b := startBackend(t, "")
 	e := newEndpoint(t, b.url)
@@ -149,20 +149,20 @@ func TestTelemetry_LinkedInstallSendsNoAccount(t *testing.T) {
 	code := l.until("code")
 	newPerson(t).approve(strings.Replace(code["verificationUrl"].(string), e.url, b.url, 1), "usage@example.org")
 	if exit := l.exit(); exit != 0 {
-		t.Fatalf("login: exit %d", exit)
+		t.Fatalf("login: exit %d, want 0", exit)
 	}
 	w.ctl("tool", "call", "listProjects")
 	stopDaemon(w)
 	var auth map[string]any
 	if !readJSON(filepath.Join(w.dir, "auth.json"), &auth) {
-		t.Fatal("not linked")
+		t.Fatal("auth.json cannot be read")
 	}
 	var sent strings.Builder
 	for _, r := range e.requests() {
 		sent.Write(r.body)
 		if r.header.Get("Authorization") != "" || r.header.Get("Cookie") != "" ||
 			!strings.HasPrefix(r.header.Get(backendapi.HeaderInstallID), "inst_") {
-			t.Errorf("headers: %v", r.header)
+			t.Errorf("unexpected headers: %v", r.header)
 		}
 		for name, values := range r.header {
 			sent.WriteString(name + fmt.Sprint(values))
@@ -171,13 +171,13 @@ func TestTelemetry_LinkedInstallSendsNoAccount(t *testing.T) {
 	for _, name := range []string{telemetry.InstallStarted, telemetry.LoginInitiated, telemetry.LoginCompleted,
 		telemetry.Linked, telemetry.ToolCalled, `"outcome":"success"`, "listProjects"} {
 		if !strings.Contains(sent.String(), name) {
-			t.Errorf("%s was not sent", name)
+			t.Errorf("event %s was not sent", name)
 		}
 	}
 	for _, secret := range []string{auth["authToken"].(string), auth["accountId"].(string), code["userCode"].(string),
 		"usage@example.org", w.dir} {
 		if strings.Contains(sent.String(), secret) {
-			t.Errorf("what was sent holds %q", secret)
+			t.Errorf("the uploads contain %q", secret)
 		}
 	}
 	saysNothingOfTheComputer(t, e)
@@ -194,14 +194,14 @@ func saysNothingOfTheComputer(t *testing.T, e *endpoint) {
 	for _, r := range e.requests() {
 		for _, name := range []string{backendapi.HeaderHost, backendapi.HeaderOS, backendapi.HeaderClient} {
 			if value := r.header.Get(name); value != "" {
-				t.Errorf("header %s: %s", name, value)
+				t.Errorf("unexpected header %s: %s", name, value)
 			}
 		}
 		d := json.NewDecoder(bytes.NewReader(r.body))
 		d.DisallowUnknownFields()
 		var batch telemetry.Batch
 		if err := d.Decode(&batch); err != nil {
-			t.Fatalf("%s: %v", r.body, err)
+			t.Fatalf("decode %s: %v", r.body, err)
 		}
 		for _, event := range batch.Events {
 			if err := event.Check(); err != nil {
@@ -210,14 +210,15 @@ func saysNothingOfTheComputer(t *testing.T, e *endpoint) {
 			for name, data := range event.Fields {
 				var word string
 				if json.Unmarshal(data, &word) == nil && !slices.Contains(words[name], word) {
-					t.Errorf("%s says that %s is %q", event.Name, name, word)
+					t.Errorf("%s: field %s has the unlisted value %q", event.Name, name, word)
 				}
 			}
 		}
 	}
 }
 
-// With a switch set there is no request at all, and status names the switch. Consent does not override it.
+// With an opt-out variable set, the daemon sends no request, and status names the variable. Consent does not override
+// it.
 func TestTelemetry_SwitchesStopUploads(t *testing.T) {
 	for name, c := range map[string]struct{ variable, by, consent string }{
 		"telemetry off": {"SERVICE_TELEMETRY=0", "SERVICE_TELEMETRY", "accept-privacy"},
@@ -233,7 +234,7 @@ func TestTelemetry_SwitchesStopUploads(t *testing.T) {
 			if c.consent == "decline-privacy" { // events from before the decision are not sent either
 				w.ctl("tool", "call", "getPlatformInfo")
 				if s := w.telemetry(); s.Waiting == 0 {
-					t.Errorf("nothing waits: %+v", s)
+					t.Errorf("no event waits for upload: %+v", s)
 				}
 			}
 			if _, errs, code := w.ctl(c.consent); code != 0 {
@@ -241,25 +242,26 @@ func TestTelemetry_SwitchesStopUploads(t *testing.T) {
 			}
 			for _, r := range tenCalls(w, "getPlatformInfo", 1) {
 				if mentionsNotice(fmt.Sprint(r.Content)) {
-					t.Error("the notice appeared although a decision was made")
+					t.Error("the notice appeared although consent was already decided")
 				}
 			}
-			w.ctl("login", "--json") // its events belong to this shell too; the backend does not answer
+			w.ctl("login", "--json") // its events belong to this shell too; the backend does not respond
 			if s := w.telemetry(); s.UploadAllowed || s.DecidedBy != c.by || s.Waiting != 0 {
-				t.Errorf("%+v", s)
+				t.Errorf("telemetry status: %+v", s)
 			}
 			if recorded(w, `"tool.called"`) < 10 || recorded(w, `"account.login_initiated"`) != 1 {
 				t.Errorf("the local log lacks events: %s", events(w))
 			}
 			stopDaemon(w)
 			if r := e.requests(); len(r) != 0 {
-				t.Errorf("%d requests: %s", len(r), r[0].body)
+				t.Errorf("%d requests were sent: %s", len(r), r[0].body)
 			}
 		})
 	}
 }
 
-// Events wait on disk for an unreachable backend, across daemons, and arrive once when it returns.
+// Events for an unreachable backend wait on disk, survive restarts of the daemon, and arrive once when the backend
+// returns.
 func TestTelemetry_WaitsForBackend(t *testing.T) {
 	database, dump := newDatabase(t, "sqlite")
 	b := startBackend(t, database)
@@ -271,10 +273,10 @@ func TestTelemetry_WaitsForBackend(t *testing.T) {
 		stopDaemon(w)
 	}
 	if s := w.telemetry(); s.Waiting != 4 {
-		t.Errorf("%+v", s)
+		t.Errorf("telemetry status: %+v", s)
 	}
 	if _, errs, code := w.ctl("telemetry", "purge"); code == 0 || !strings.Contains(errs, "next:") {
-		t.Errorf("purge at a backend that is down: exit %d, %s", code, errs)
+		t.Errorf("purge while the backend is down: exit %d, want an error with the next step: %s", code, errs)
 	}
 	w.ctl("tool", "call", "getPlatformInfo")
 	stopDaemon(w)
@@ -284,6 +286,6 @@ func TestTelemetry_WaitsForBackend(t *testing.T) {
 		stopDaemon(w)
 	}
 	if n := strings.Count(dump(), "INSERT INTO telemetry_events"); n != 1 {
-		t.Errorf("%d rows, want the one since the purge", n)
+		t.Errorf("%d rows, want only the event since the purge", n)
 	}
 }

@@ -11,13 +11,13 @@ import (
 	"testing"
 )
 
-// exampleInto writes the answer of getCodeExample into a new folder and returns the folder.
+// exampleInto writes the files returned by getCodeExample into a new folder and returns the folder.
 func exampleInto(t *testing.T, a *agent, language, topic string) string {
 	t.Helper()
 	got := a.call("getCodeExample", map[string]any{"language": language, "topic": topic, "includeModule": true})
 	files, ok := got.Structured["files"].([]any)
 	if got.IsError || !ok || len(files) < 2 {
-		t.Fatalf("getCodeExample: %v", got.Structured)
+		t.Fatalf("getCodeExample: got %v, want at least two files", got.Structured)
 	}
 	dir := t.TempDir()
 	writeInto(t, filepath.Join(dir, "package.json"), `{"type":"module"}`)
@@ -38,8 +38,8 @@ func writeInto(t *testing.T, path, text string) {
 	}
 }
 
-// The timer of getCodeExample counts down in virtual time while taps pause and resume it. Swift is not run because
-// there is no compiler for this machine.
+// The timer of getCodeExample counts down in virtual time while taps pause and resume it. The Swift example does not
+// run because this machine has no compiler for it.
 func TestTimerExample_InEachLanguage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
@@ -54,20 +54,20 @@ func TestTimerExample_InEachLanguage(t *testing.T) {
 			startApp(t, w, app, s)
 			if row := a.call("waitForEvent", map[string]any{"type": "display.show",
 				"timeoutSeconds": 60}); row.Structured["status"] != "found" {
-				t.Fatalf("it showed nothing: %v", row.Structured)
+				t.Fatalf("the example showed nothing on the display: %v", row.Structured)
 			}
 			shows := func(texts ...string) {
 				t.Helper()
 				if verdict := a.call("expectDisplay",
 					map[string]any{"text": texts, "withinMs": 0}); verdict.Structured["status"] != "pass" {
-					t.Errorf("want %q: %v", texts, verdict.Structured)
+					t.Errorf("display: want %q, got %v", texts, verdict.Structured)
 				}
 			}
 			advance := func(ms int) {
 				t.Helper()
 				if moved := a.call("advanceTime", map[string]any{"ms": ms}); moved.IsError ||
 					moved.Structured["settled"] != true {
-					t.Errorf("advanceTime: %v", moved.Structured)
+					t.Errorf("advanceTime: got %v, want settled", moved.Structured)
 				}
 			}
 			tap := func() {
@@ -83,11 +83,11 @@ func TestTimerExample_InEachLanguage(t *testing.T) {
 			shows("3", "Paused")
 			tap()
 			if got := a.call("injectFault", map[string]any{"dropApp": true}); got.IsError {
-				t.Errorf("injectFault: %v", got.Structured)
+				t.Errorf("injectFault dropApp: %v", got.Structured)
 			}
-			// A picture that comes late does not slow the countdown.
+			// A late display result does not slow the countdown.
 			if got := a.call("injectFault", map[string]any{"command": "display.show", "latencyMs": 1500}); got.IsError {
-				t.Errorf("injectFault: %v", got.Structured)
+				t.Errorf("injectFault latencyMs: %v", got.Structured)
 			}
 			advance(999)
 			shows("3", "Tap to pause")
@@ -95,13 +95,13 @@ func TestTimerExample_InEachLanguage(t *testing.T) {
 			shows("0", "Done")
 			if row := a.call("waitForEvent", map[string]any{"type": "sound.play",
 				"timeoutSeconds": 5}); row.Structured["status"] != "found" {
-				t.Errorf("it played nothing: %v", row.Structured)
+				t.Errorf("the example played no sound: %v", row.Structured)
 			}
 		})
 	}
 }
 
-// exampleApp returns how to start an example of getCodeExample.
+// exampleApp returns the command that starts an example of getCodeExample.
 func exampleApp(t *testing.T, a *agent, language, topic string) []string {
 	t.Helper()
 	dir := exampleInto(t, a, language, topic)
@@ -129,8 +129,8 @@ func program(t *testing.T, name string) string {
 	return path
 }
 
-// Compiled to JavaScript, the module runs on Node 22, and on Node 20 once its WebSocket is enabled; before that its
-// error says how.
+// The module, compiled to JavaScript, runs on Node 22. On Node 20 its WebSocket must be enabled first, and the error
+// without it says how.
 func TestTypeScriptModule_OnNode20AndNewer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
@@ -158,7 +158,7 @@ func TestTypeScriptModule_OnNode20AndNewer(t *testing.T) {
 		var exit *exec.ExitError
 		if !errors.As(err, &exit) || !strings.Contains(string(out), "Node 22 or newer") ||
 			!strings.Contains(string(out), "--experimental-websocket") {
-			t.Errorf("ended with %v: %s", err, out)
+			t.Errorf("without WebSocket the app ended with %v, want an error that explains the fix: %s", err, out)
 		}
 	})
 	for name, command := range map[string][]string{
@@ -170,18 +170,18 @@ func TestTypeScriptModule_OnNode20AndNewer(t *testing.T) {
 			startApp(t, w, command, a.call("startLocalSimulation", map[string]any{"fresh": true}))
 			if row := a.call("waitForEvent", map[string]any{"type": "display.show",
 				"timeoutSeconds": 60}); row.Structured["status"] != "found" {
-				t.Fatalf("it showed nothing: %v", row.Structured)
+				t.Fatalf("the example showed nothing on the display: %v", row.Structured)
 			}
 			a.call("injectInput", map[string]any{"kind": "tap", "x": 20, "y": 20})
 			if verdict := a.call("expectDisplay", map[string]any{"text": []string{"Taps: 1"},
 				"withinMs": 10_000}); verdict.Structured["status"] != "pass" {
-				t.Errorf("after a tap: %v", verdict.Structured)
+				t.Errorf("after a tap: got %v, want a pass", verdict.Structured)
 			}
 		})
 	}
 }
 
-// node20 returns the path of Node 20: npm/node20, or the machine's if it has that version.
+// node20 returns the path of Node 20: npm/node20, or the machine's Node if it is version 20.
 func node20(t *testing.T) string {
 	t.Helper()
 	path, err := filepath.Abs(filepath.Join("npm", "node20", "node_modules", ".bin", "node"))

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// ask sends one stateless request to a program that speaks MCP on stdio, and returns the answer.
+// ask sends one stateless request to a program that speaks MCP on stdio, and returns the response.
 func (w *world) ask(request string, program string, args ...string) map[string]any {
 	w.t.Helper()
 	cmd := w.command(program, args...)
@@ -16,12 +16,13 @@ func (w *world) ask(request string, program string, args ...string) map[string]a
 	out, err := cmd.Output()
 	var answer map[string]any
 	if jsonErr := json.Unmarshal(out, &answer); jsonErr != nil {
-		w.t.Fatalf("%s %v: %v, answered %.500s", program, args, err, out)
+		w.t.Fatalf("%s %v: %v, response %.500s", program, args, err, out)
 	}
 	return answer
 }
 
-// An agent registered for the local toolset gets it from a daemon, and from `serviced mcp --in-process` in a sandbox.
+// An agent registered with --tools local gets the local toolset from a daemon, and from `serviced mcp --in-process` in
+// a sandbox.
 func TestToolset_Local(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
@@ -42,17 +43,17 @@ func TestToolset_Local(t *testing.T) {
 		}
 		if text := string(answer); strings.Contains(text, `"createSimulatorSession"`) != c.account ||
 			!strings.Contains(text, `"startLocalSimulation"`) {
-			t.Errorf("%v lists %.2000s", c.command, text)
+			t.Errorf("unexpected tools of %v: %.2000s", c.command, text)
 		}
 	}
 	refused := w.ask(list, "service-mcp", "--tools", "most")
 	said, err := json.Marshal(refused["error"])
 	if err != nil || !strings.Contains(string(said), "unknown_toolset") ||
 		!strings.Contains(string(said), "--tools local") {
-		t.Errorf("a toolset that is none: %v", refused)
+		t.Errorf("an unknown toolset: got %v, want unknown_toolset with the fix", refused)
 	}
 	if out, err := w.command("service-mcp", "--help").CombinedOutput(); err != nil ||
 		!strings.Contains(string(out), "login") {
-		t.Errorf("a person's command: %v\n%s", err, out)
+		t.Errorf("service-mcp --help: %v\n%s", err, out)
 	}
 }

@@ -28,7 +28,7 @@ func trustEngines(t *testing.T, test func(t *testing.T, b *remoteBackend, dump f
 	}
 }
 
-// full returns the number of repetitions: all with make test-full, otherwise some.
+// full returns the number of repetitions: all of them with make test-full, otherwise some.
 func full(all, some int) int {
 	if os.Getenv("SERVICE_TEST_FULL") != "" {
 		return all
@@ -36,14 +36,14 @@ func full(all, some int) int {
 	return some
 }
 
-// wire calls the backend from a given address of this machine, without any of our programs in between.
+// wire calls the backend directly from a given address of this machine, without our programs in between.
 type wire struct {
 	t      *testing.T
 	url    string
 	client *http.Client
 }
 
-// httpReply is a completely read answer.
+// httpReply is a completely read HTTP response.
 type httpReply struct {
 	status int
 	header http.Header
@@ -100,7 +100,7 @@ func (w *wire) poll(deviceCode string) httpReply {
 	return w.send("POST", backendapi.PathDeviceToken, `{"deviceCode":"`+deviceCode+`"}`)
 }
 
-// redeem polls an approved code and returns the token.
+// redeem polls for the token of an approved code.
 func (w *wire) redeem(deviceCode string) string {
 	w.t.Helper()
 	var token backendapi.Token
@@ -108,7 +108,7 @@ func (w *wire) redeem(deviceCode string) string {
 	r.is(w.t, http.StatusOK)
 	r.into(w.t, &token)
 	if token.AuthToken == "" {
-		w.t.Fatalf("no token: %s", r.body)
+		w.t.Fatalf("the response contains no token: %s", r.body)
 	}
 	return token.AuthToken
 }
@@ -123,11 +123,11 @@ func (r httpReply) is(t *testing.T, status int) {
 func (r httpReply) into(t *testing.T, v any) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(r.body), v); err != nil {
-		t.Fatalf("%v: %s", err, r.body)
+		t.Fatalf("decode response: %v: %s", err, r.body)
 	}
 }
 
-// problem returns the problem of a refusal.
+// problem returns the error body of a refusal.
 func (r httpReply) problem(t *testing.T) backendapi.Problem {
 	t.Helper()
 	var p backendapi.Problem
@@ -135,12 +135,12 @@ func (r httpReply) problem(t *testing.T) backendapi.Problem {
 	return p
 }
 
-// approveOnly opens the activation page as a signed-in person and approves.
+// approveOnly opens the activation page as a signed-in person and approves the code.
 func (p *person) approveOnly(verificationURL string) {
 	p.t.Helper()
 	p.open(verificationURL)
 	p.submit("/activate/approve")
 	if p.at.Path != "/activate/approved" {
-		p.t.Fatalf("after approving: %s (status %d)\n%s", p.at, p.status, p.text())
+		p.t.Fatalf("approval led to %s (status %d)\n%s", p.at, p.status, p.text())
 	}
 }

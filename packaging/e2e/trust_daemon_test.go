@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// stream is an agent's stream that this test holds open.
+// stream is an agent's connection that this test keeps open.
 type stream struct {
 	net.Conn
 	lines *bufio.Reader
@@ -24,7 +24,7 @@ type stream struct {
 
 const handshakeLine = `{"mcp":1,"protocolMin":1,"protocolMax":1,"version":"1","client":"crowd","env":{"SERVICE_NO_AUTO_OPEN":"1"}}` + "\n"
 
-// openStream dials mcp.sock, sends the handshake and returns the answer.
+// openStream dials mcp.sock, sends the handshake and returns the response.
 func openStream(t *testing.T, w *world) (*stream, string) {
 	t.Helper()
 	conn, err := net.Dial("unix", filepath.Join(w.dir, "run", "mcp.sock"))
@@ -42,13 +42,13 @@ func (s *stream) line(t *testing.T) string {
 	t.Helper()
 	line, err := s.lines.ReadString('\n')
 	if err != nil {
-		t.Fatalf("reading a stream: %v (%q)", err, line)
+		t.Fatalf("read stream: %v (%q)", err, line)
 	}
 	return line
 }
 
 // One process opens as many streams, connections and calls as it can. Each one over the limit is refused with the
-// reason. The same daemon still serves a person and an agent, and nothing is left afterwards.
+// reason. The same daemon still serves a person and an agent, and releases everything afterwards.
 func TestDaemon_ProcessExhaustsLimits(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
@@ -70,7 +70,7 @@ func TestDaemon_ProcessExhaustsLimits(t *testing.T) {
 	}
 	if len(streams) == 0 || len(streams) > 200 || !strings.Contains(refused, `"too_many_clients"`) ||
 		!strings.Contains(refused, fmt.Sprint(os.Getpid())) || !strings.Contains(refused, `"fixHint"`) {
-		t.Errorf("%d of 300 streams were let in; the last that was not heard %s", len(streams), refused)
+		t.Errorf("%d of 300 streams were accepted; the last refused one received %s", len(streams), refused)
 	}
 	for range 300 {
 		conn, err := net.Dial("unix", filepath.Join(w.dir, "run", "control.sock"))
@@ -82,39 +82,39 @@ func TestDaemon_ProcessExhaustsLimits(t *testing.T) {
 	busy := crowdCalls(t, streams)
 	if !strings.Contains(busy, `"too_many_calls"`) || !strings.Contains(busy, `"retryable":true`) ||
 		!strings.Contains(busy, `"isError":true`) {
-		t.Errorf("a call that is one too many heard %s", busy)
+		t.Errorf("a call over the limit received %s, want too_many_calls", busy)
 	}
 
 	if n := descriptorsOf(t, pid); n > before+450 {
-		t.Errorf("the daemon holds %d descriptors, %d before", n, before)
+		t.Errorf("the daemon has %d open descriptors, before it had %d", n, before)
 	}
 	for _, args := range [][]string{{"status", "--json"}, {"tool", "call", "startLocalSimulation"}, {"doctor"}} {
 		if out, errs, exit := w.ctl(args...); exit != 0 {
-			t.Errorf("servicectl %v beside it: exit %d: %s%s", args, exit, out, errs)
+			t.Errorf("servicectl %v under load: exit %d: %s%s", args, exit, out, errs)
 		}
 	}
 	if _, errs, exit := w.ctl("whoami"); exit != 1 {
-		t.Errorf("whoami beside it: exit %d: %s", exit, errs)
+		t.Errorf("whoami under load: exit %d: %s", exit, errs)
 	}
 	if got := good.ask(`{"jsonrpc":"2.0","id":5,"method":"ping"}` + "\n"); !strings.Contains(got, `"id":5`) ||
 		strings.Contains(got, `"error"`) {
-		t.Errorf("an agent that was there before: %s", got)
+		t.Errorf("ping of an agent connected before the load: %s", got)
 	}
 	if line, err := firstAnswer(w, initialize); err != nil || !strings.Contains(line, `"serverInfo"`) {
-		t.Errorf("an agent that connects now: %v: %s", err, line)
+		t.Errorf("initialize of a new agent: %v: %s", err, line)
 	}
 
 	for _, s := range streams {
 		s.Close()
 	}
-	must(t, "what it held is given back", func() bool { return statusOf(t, w).MCPClients == 1 })
+	must(t, "all clients but one are released", func() bool { return statusOf(t, w).MCPClients == 1 })
 	if w.daemonPID() != pid {
-		t.Error("the daemon was replaced")
+		t.Error("the daemon was replaced, want the same process")
 	}
 }
 
-// crowdCalls makes more calls than one stream may have, each waiting for an event that never occurs, and returns the
-// first refusal.
+// crowdCalls makes more calls than one stream may have in flight, each waiting for an event that never occurs, and
+// returns the first refusal.
 func crowdCalls(t *testing.T, streams []*stream) string {
 	t.Helper()
 	s := streams[0]
@@ -132,7 +132,7 @@ func crowdCalls(t *testing.T, streams []*stream) string {
 	}
 	if line := s.line(t); json.Unmarshal([]byte(line), &answer) != nil ||
 		answer.Result.StructuredContent.SessionID == "" {
-		t.Fatalf("startLocalSimulation: %s", line)
+		t.Fatalf("startLocalSimulation: got %s, want a session id", line)
 	}
 	for i := range 200 {
 		send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"waitForEvent","arguments":{"sessionId":%q,"type":"app.attached","timeoutSeconds":50}}}`,
@@ -148,14 +148,14 @@ func descriptorsOf(t *testing.T, pid int) int {
 	return len(entries)
 }
 
-// After kill -9 on the daemon its adapters end within 3 s. The next daemon starts new ones and leaves none of their
-// directories behind.
+// After kill -9 on the daemon its adapters exit within 3 s. The next daemon starts new ones and removes the old
+// adapters' directories.
 func TestAdapters_EndWithDaemon(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
 	work := func() []int {
 		t.Helper()
-		// the processes of localsim and of backendlocal
+		// These are the processes of localsim and of backendlocal.
 		for _, args := range [][]string{{"tool", "call", "startLocalSimulation"}, {"doctor"}} {
 			if out, errs, exit := w.ctl(args...); exit != 0 {
 				t.Fatalf("servicectl %v: exit %d: %s%s", args, exit, out, errs)
@@ -173,7 +173,7 @@ func TestAdapters_EndWithDaemon(t *testing.T) {
 			}
 		}
 		if len(pids) != 2 {
-			t.Fatalf("the adapters that run: %s", out)
+			t.Fatalf("want two running adapters: %s", out)
 		}
 		return pids
 	}
@@ -184,11 +184,11 @@ func TestAdapters_EndWithDaemon(t *testing.T) {
 	killed := time.Now()
 	for _, pid := range pids {
 		if !waitGone(pid, 3*time.Second-time.Since(killed)) {
-			t.Errorf("adapter %d outlives its daemon by 3 s", pid)
+			t.Errorf("adapter %d still runs 3 s after its daemon was killed", pid)
 		}
 	}
 	work()
 	if dirs, err := filepath.Glob(filepath.Join(w.dir, "run", "a", "*")); err != nil || len(dirs) != 2 {
-		t.Errorf("socket directories of two adapters: %v, %v", dirs, err)
+		t.Errorf("socket directories: got %v, %v, want those of two adapters", dirs, err)
 	}
 }

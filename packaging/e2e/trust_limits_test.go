@@ -42,31 +42,31 @@ func TestHundredLogins_LeaveNoSecretInClear(t *testing.T) {
 		someone.submit("/account/links/revoke-all")
 		w.send("GET", backendapi.PathAccount, "", "Authorization", "Bearer "+token).is(t, http.StatusUnauthorized)
 		if len(secrets) < 400 {
-			t.Fatalf("only %d secrets", len(secrets))
+			t.Fatalf("only %d secrets were captured, want at least 400", len(secrets))
 		}
 		searchAll(t, b, dump(), secrets)
 		trail := b.admin("trail", "--json", "--limit", "1000")
-		// the 401 contained another code, and signing up shows the page a second time
+		// The 401 contained another code, and the sign-up shows the page a second time.
 		for action, n := range map[string]int{"issue": 101, "view": 101, "approve": 100, "redeem": 100, "revoke": 100} {
 			if got := strings.Count(trail, `"`+action+`"`); got != n {
-				t.Errorf("%d lines of %s, want %d", got, action, n)
+				t.Errorf("the trail has %d entries of %s, want %d", got, action, n)
 			}
 		}
 	}, "SERVICE_BACKEND_LOG_LEVEL=debug", "SERVICE_BACKEND_CODES_PER_MINUTE=10000")
 }
 
-// searchAll searches the dump of the database and the log for secrets, and the audit trail for names of people and
+// searchAll searches the database dump and the log for secrets, and the audit trail for addresses of people and
 // computers.
 func searchAll(t *testing.T, b *remoteBackend, dump string, secrets map[string]string) {
 	t.Helper()
 	told := map[string]string{"database": dump, "log": readAll(t, b.logs)}
 	if strings.Count(dump, "hostcanary") < 200 || strings.Count(told["log"], "link created") != 100 {
-		t.Fatal("there was little to search")
+		t.Fatal("the dump or the log is incomplete")
 	}
 	for secret, what := range secrets {
 		for where, text := range told {
 			if strings.Contains(text, secret) {
-				t.Errorf("the %s holds a %s", where, what)
+				t.Errorf("the %s contains a %s", where, what)
 			}
 		}
 	}
@@ -78,20 +78,20 @@ func searchAll(t *testing.T, b *remoteBackend, dump string, secrets map[string]s
 		lines++
 		for _, clear := range []string{"hundred@", "hostcanary", "127.0.0", "::1"} {
 			if strings.Contains(line, clear) {
-				t.Fatalf("the trail holds %s: %s", clear, line)
+				t.Fatalf("the trail contains %s: %s", clear, line)
 			}
 		}
 	}
 	if lines < 500 {
-		t.Errorf("the dump has %d lines of the trail", lines)
+		t.Errorf("the dump has only %d entries of the trail", lines)
 	}
 }
 
-// Ten thousand posts from one address without a credential are limited with Retry-After. Rows and memory stay bounded,
-// and other addresses are served as before. A body that is too large gets 413, a malformed one 400.
+// Ten thousand unauthenticated posts from one address are limited with Retry-After. Rows and memory stay bounded, and
+// other addresses are served as before. A body that is too large gets 413, a malformed one 400.
 func TestDeviceCodes_FloodIsCapped(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		missing(t, "a second loopback address", "run this on Linux")
+		missing(t, "a second loopback address", "run this test on Linux")
 	}
 	trustEngines(t, func(t *testing.T, b *remoteBackend, dump func() string) {
 		w, other := newWire(t, b, here), newWire(t, b, elsewhere)
@@ -112,7 +112,7 @@ func TestDeviceCodes_FloodIsCapped(t *testing.T) {
 				r.problem(t).Code == backendapi.CodeRateLimited:
 				capped++
 			default:
-				t.Fatalf("post %d: %d %v %s", i, r.status, r.header, r.body)
+				t.Fatalf("post %d: unexpected status %d %v %s", i, r.status, r.header, r.body)
 			}
 			if i%(posts/10) == 0 {
 				other.issue()
@@ -126,7 +126,7 @@ func TestDeviceCodes_FloodIsCapped(t *testing.T) {
 		t.Logf("%d posts: %d served, %d capped; %d rows of codes, %d lines of the trail; memory %d kB, before it was %d kB", posts, served, capped, rows, lines,
 			after.kilobytes, before.kilobytes)
 		if capped < posts*8/10 || rows > served+12 || lines > served+12+5 {
-			t.Errorf("%d of %d posts were capped, %d rows and %d lines were written", capped, posts, rows, lines)
+			t.Errorf("%d of %d posts were limited, %d rows and %d audit entries were written", capped, posts, rows, lines)
 		}
 		if after.kilobytes > before.kilobytes+64<<10 {
 			t.Errorf("memory grew from %d to %d kB", before.kilobytes, after.kilobytes)
@@ -134,7 +134,7 @@ func TestDeviceCodes_FloodIsCapped(t *testing.T) {
 	}, "SERVICE_BACKEND_CODES_PER_MINUTE=30")
 }
 
-// refusals checks requests that are refused before a code is generated and so cost nothing.
+// refusals checks requests that the backend refuses before it generates a code.
 func refusals(t *testing.T, w *wire) {
 	t.Helper()
 	install := []string{backendapi.HeaderInstallID, "inst_flood0123456789"}
@@ -157,10 +157,10 @@ func refusals(t *testing.T, w *wire) {
 		{backendapi.PathDeviceToken, `{}`, http.StatusBadRequest},
 	} {
 		if r := w.send("POST", c.path, c.body, install...); r.status != c.status {
-			t.Errorf("%s %.60s: %d %.200s", c.path, c.body, r.status, r.body)
+			t.Errorf("%s %.60s: status %d %.200s", c.path, c.body, r.status, r.body)
 		}
 	}
 	if r := w.send("POST", backendapi.PathSessions, `{}`); r.status != http.StatusBadRequest {
-		t.Errorf("no credential at all: %d", r.status)
+		t.Errorf("request without credentials: status %d, want 400", r.status)
 	}
 }

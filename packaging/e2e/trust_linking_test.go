@@ -15,15 +15,15 @@ import (
 
 const (
 	here      = "127.0.0.1"
-	elsewhere = "127.0.0.2" // another loopback address, which works without configuration on Linux only
+	elsewhere = "127.0.0.2" // another loopback address; only Linux needs no configuration for it
 )
 
-// More than ten wrong user codes a minute from one address are answered like any unknown code, whatever the address
-// claims to be. A correct code in between changes nothing, and other addresses and polling continue. All spellings of a
-// code count as one.
+// More than ten wrong user codes a minute from one address get the same response as any unknown code, whatever address
+// the client claims to have. A correct code in between changes nothing, and other addresses and polling are
+// unaffected. All spellings of a code count as one.
 func TestUserCodes_GuessingLearnsNothing(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		missing(t, "a second loopback address", "run this on Linux")
+		missing(t, "a second loopback address", "run this test on Linux")
 	}
 	trustEngines(t, func(t *testing.T, b *remoteBackend, _ func() string) {
 		w := newWire(t, b, here)
@@ -43,7 +43,7 @@ func TestUserCodes_GuessingLearnsNothing(t *testing.T) {
 		for _, form := range []string{right.UserCode, plain, strings.ToLower(right.UserCode),
 			strings.ToLower(plain[:4] + " " + plain[4:])} {
 			if r := look(w, form); r.status != http.StatusOK || !strings.Contains(r.body, right.UserCode) {
-				t.Fatalf("%q: status %d", form, r.status)
+				t.Fatalf("look up %q: status %d, want 200 with the code", form, r.status)
 			}
 		}
 		const wrong = "BCDF-GHJK"
@@ -55,10 +55,10 @@ func TestUserCodes_GuessingLearnsNothing(t *testing.T) {
 				look(w, right.UserCode)
 			}
 			if r := look(w, code); r.status != http.StatusNotFound || r.body != gone.body {
-				t.Errorf("wrong code %d: status %d, and another body is %v", i+2, r.status, r.body != gone.body)
+				t.Errorf("wrong code %d: status %d, want 404; body differs from the first: %v", i+2, r.status, r.body != gone.body)
 			}
 		}
-		// All ten attempts are used up by now, unless this machine is so slow that one was granted meanwhile.
+		// All ten attempts are now used, unless this machine is so slow that another one was granted meanwhile.
 		after := look(w, right.UserCode)
 		for i := 0; after.status == http.StatusOK && i < 50; i++ {
 			look(w, wrong)
@@ -66,18 +66,18 @@ func TestUserCodes_GuessingLearnsNothing(t *testing.T) {
 		}
 		if after.status != http.StatusNotFound || after.body != gone.body ||
 			after.header.Get("Retry-After") != gone.header.Get("Retry-After") {
-			t.Errorf("the right code after ten wrong ones: status %d", after.status)
+			t.Errorf("the right code after ten wrong ones: status %d, want the same 404", after.status)
 		}
 		if r := look(newWire(t, b, elsewhere), right.UserCode); r.status != http.StatusOK {
-			t.Errorf("another address: status %d", r.status)
+			t.Errorf("lookup from another address: status %d, want 200", r.status)
 		}
 		if r := w.poll(right.DeviceCode); r.status != http.StatusOK {
-			t.Errorf("a poll from the throttled address: %d %s", r.status, r.body)
+			t.Errorf("a poll from the throttled address: got %d %s, want 200", r.status, r.body)
 		}
 		guessDeviceCodes(t, w, right.DeviceCode)
 		if trail := b.admin("trail", "--json", "--address", here); strings.Count(trail, `"throttle"`) < 1 ||
 			strings.Count(trail, `"throttle"`) > 4 {
-			t.Errorf("the trail of the address: %s", trail)
+			t.Errorf("trail of the address: want 1 to 4 throttle entries: %s", trail)
 		}
 	}, "SERVICE_BACKEND_TRUSTED_PROXIES=192.0.2.0/24")
 }
@@ -91,8 +91,8 @@ func envOf(b *remoteBackend, name string) string {
 	return ""
 }
 
-// guessDeviceCodes polls codes that were never issued. Every answer is that of an unknown code, and the known one still
-// works.
+// guessDeviceCodes polls codes that were never issued. Every response is that of an unknown code, and the known code
+// still works.
 func guessDeviceCodes(t *testing.T, w *wire, known string) {
 	t.Helper()
 	var unknown string
@@ -103,16 +103,16 @@ func guessDeviceCodes(t *testing.T, w *wire, known string) {
 			unknown = r.body
 		}
 		if guess != known && (r.status != http.StatusNotFound || r.body != unknown) {
-			t.Fatalf("guess %d: %d %s", i, r.status, r.body)
+			t.Fatalf("guess %d: got %d %s, want the response to an unknown code", i, r.status, r.body)
 		}
 	}
 	if r := w.poll(known); r.status != http.StatusOK {
-		t.Errorf("a known code behind an address that guesses: %d %s", r.status, r.body)
+		t.Errorf("poll a known code from the guessing address: got %d %s, want 200", r.status, r.body)
 	}
 }
 
-// 200 polls of a code in quick succession are all answered pending, with intervals that grow up to the maximum, even
-// across a restart. After the approval the very next poll gets the token although it is early.
+// 200 polls of a code in quick succession all return pending, with intervals that grow to the maximum, even across a
+// restart. After the approval the very next poll gets the token even if it is early.
 func TestPolling_TooFastIsSlowedNotDenied(t *testing.T) {
 	trustEngines(t, func(t *testing.T, b *remoteBackend, _ func() string) {
 		w := newWire(t, b, here)
@@ -123,13 +123,13 @@ func TestPolling_TooFastIsSlowedNotDenied(t *testing.T) {
 				b.stop()
 				b.start()
 			}
-			hasty := time.Since(last) < time.Duration(expected)*time.Second-time.Second // otherwise this machine was asleep
+			hasty := time.Since(last) < time.Duration(expected)*time.Second-time.Second // false if this machine was suspended
 			last = time.Now()
 			r := w.poll(code.DeviceCode)
 			r.is(t, http.StatusOK)
 			var p backendapi.Pending
 			r.into(t, &p)
-			// A process cannot know whether its first poll is too early, so it keeps the stored interval.
+			// After a restart the backend cannot know whether the first poll is too early, so it keeps the stored interval.
 			switch {
 			case i == 0 || i == 6 || i == 100:
 			case hasty:
@@ -138,7 +138,7 @@ func TestPolling_TooFastIsSlowedNotDenied(t *testing.T) {
 				expected = max(expected, p.PollIntervalSeconds)
 			}
 			if !p.Pending || p.PollIntervalSeconds != expected {
-				t.Fatalf("poll %d: %+v, want an interval of %d s", i, p, expected)
+				t.Fatalf("poll %d: got %+v, want pending with an interval of %d s", i, p, expected)
 			}
 		}
 		someone := newPerson(t)

@@ -42,7 +42,7 @@ func authToken(t *testing.T, w *world) string {
 }
 
 // Neither a login nor an agent replaces a live link of another account unless the person requests it; the new token is
-// revoked. With the request, the old one is revoked. A logout revokes the token that it deletes.
+// revoked. If the person requests it, the old token is revoked. A logout revokes the token that it deletes.
 func TestLiveLink_ReplacedOnlyOnRequest(t *testing.T) {
 	t.Parallel()
 	f := newFake(t, "https://example.org/activate", []http.HandlerFunc{approved})
@@ -53,17 +53,17 @@ func TestLiveLink_ReplacedOnlyOnRequest(t *testing.T) {
 	refused, _ := l.until("error")["error"].(map[string]any)
 	if code := l.exit(); code != 1 || refused["code"] != "link_conflict" || refused["retryable"] != false ||
 		!strings.Contains(refused["fixHint"].(string), "login --replace") {
-		t.Errorf("exit %d, %v", code, refused)
+		t.Errorf("login: exit %d, want 1 and link_conflict: %v", code, refused)
 	}
 	if got := authToken(t, w); got != "svc_old" || !slices.Equal(f.ended(), []string{fakeToken}) {
-		t.Errorf("auth.json holds %s, revoked %v", got, f.ended())
+		t.Errorf("auth.json contains %s, revoked %v; want the old token kept, the new one revoked", got, f.ended())
 	}
 
 	l = startLogin(w, "--json", "--replace")
 	l.until("linked")
 	if code := l.exit(); code != 0 || authToken(t, w) != fakeToken ||
 		!slices.Equal(f.ended(), []string{fakeToken, "svc_old"}) {
-		t.Errorf("exit %d, auth.json holds %s, revoked %v", code, authToken(t, w), f.ended())
+		t.Errorf("login --replace: exit %d, auth.json contains %s, revoked %v", code, authToken(t, w), f.ended())
 	}
 
 	out, _, exit := w.ctl("logout", "--json")
@@ -73,7 +73,7 @@ func TestLiveLink_ReplacedOnlyOnRequest(t *testing.T) {
 	}
 }
 
-// If the disk is full, login says so and exits with 2, and the daemon writes auth.json once there is space.
+// If the disk is full, login says so and exits with 2, and the daemon writes auth.json when there is space again.
 func TestLogin_DiskFull(t *testing.T) {
 	t.Parallel()
 	f := newFake(t, "https://example.org/activate", []http.HandlerFunc{approved})
@@ -86,7 +86,7 @@ func TestLogin_DiskFull(t *testing.T) {
 	line := l.until("linked")
 	if code := l.exit(); code != 2 || line["linked"] != true || line["written"] != false ||
 		line["code"] != "auth_file_write_failed" || line["fixHint"] == "" {
-		t.Errorf("exit %d, %v", code, line)
+		t.Errorf("login: exit %d, want 2 and auth_file_write_failed: %v", code, line)
 	}
 	if out, _, exit := w.ctl("whoami", "--json"); exit != 0 ||
 		!strings.Contains(out, "auth.json could not be written") {
@@ -96,11 +96,11 @@ func TestLogin_DiskFull(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !eventually(15*time.Second, func() bool { return authToken(t, w) == fakeToken }) {
-		t.Error("the link was not written when there was room")
+		t.Error("auth.json was not written after space became available")
 	}
 }
 
-// An agent's device code survives a restart of the daemon, and so does the call that requested the link.
+// An agent's device code survives a restart of the daemon, as does the call that started the login.
 func TestDeviceCode_SurvivesDaemonRestart(t *testing.T) {
 	t.Parallel()
 	f := newFake(t, "https://example.org/activate", []http.HandlerFunc{approved})
@@ -109,22 +109,22 @@ func TestDeviceCode_SurvivesDaemonRestart(t *testing.T) {
 	asked := a.call("createSimulatorSession", map[string]any{"project": "com.example.app"})
 	if data, err := os.ReadFile(filepath.Join(w.dir, "run", "codes.json")); err != nil ||
 		strings.Contains(string(data), "sdc_fake") {
-		t.Fatalf("codes.json: %s, %v", data, err)
+		t.Fatalf("codes.json is missing or contains the device code: %s, %v", data, err)
 	}
 	if out, errs, exit := w.ctl("daemon", "restart"); exit != 0 {
 		t.Fatalf("restart: %s %s", out, errs)
 	}
 	linked := a.call("completeAuthLink", map[string]any{"deviceCode": asked.str(t, "deviceCode")})
 	if linked.Structured["linked"] != true {
-		t.Fatalf("%v", linked.Structured)
+		t.Fatalf("completeAuthLink did not link: %v", linked.Structured)
 	}
 	if retried, ok := linked.Structured["retried"].(map[string]any); !ok || retried["code"] == nil &&
 		retried["status"] == nil {
-		t.Errorf("the call that asked was not repeated: %v", linked.Structured)
+		t.Errorf("the original call was not retried: %v", linked.Structured)
 	}
 	wantError(t, a.call("completeAuthLink", map[string]any{"deviceCode": "sdc_of_somebody_else"}),
 		"unknown_device_code", false)
 	if n := len(f.gaps()); n != 0 {
-		t.Errorf("the foreign code was polled: %d more polls", n)
+		t.Errorf("the code of another daemon was polled %d times, want 0", n)
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-// apiRoute is a row of the route table in the tests of the API package.
+// apiRoute is a row of the API tests' route table.
 type apiRoute struct{ method, path, needs string }
 
 func apiRoutes(t *testing.T) (all []apiRoute) {
@@ -30,12 +30,12 @@ func apiRoutes(t *testing.T) (all []apiRoute) {
 		}
 	}
 	if len(all) < 20 {
-		t.Fatalf("only %d routes", len(all))
+		t.Fatalf("the route table has only %d routes, want at least 20", len(all))
 	}
 	return all
 }
 
-// on fills in the placeholders of the path.
+// on fills the placeholders in the path.
 func (r apiRoute) on(session, project string) string {
 	id := "openai"
 	if strings.HasPrefix(r.path, backendapi.PathSessions) {
@@ -50,7 +50,7 @@ func (r apiRoute) about() bool {
 	return r.linked() && strings.Contains(r.path, "{") && !strings.HasSuffix(r.path, "/keys")
 }
 
-// An account suspended between approval and the next poll gets no token. If it is restored in time, it does.
+// An account suspended between approval and the next poll gets no token until it is restored.
 func TestRedemption_SuspendedAccount(t *testing.T) {
 	trustEngines(t, func(t *testing.T, b *remoteBackend, _ func() string) {
 		w := newWire(t, b, here)
@@ -59,11 +59,11 @@ func TestRedemption_SuspendedAccount(t *testing.T) {
 		b.admin("suspend", "ada@example.org")
 		for range 2 {
 			if r := w.poll(code.DeviceCode); r.status != http.StatusForbidden || strings.Contains(r.body, "authToken") {
-				t.Fatalf("a suspended account's code: %d %s", r.status, r.body)
+				t.Fatalf("poll the code of a suspended account: got %d %s, want 403", r.status, r.body)
 			}
 		}
 		if out := b.admin("links", "ada@example.org"); !strings.Contains(out, "no links") {
-			t.Errorf("links of the suspended account:\n%s", out)
+			t.Errorf("the suspended account must have no links:\n%s", out)
 		}
 		b.admin("restore", "ada@example.org")
 		token := w.redeem(code.DeviceCode)
@@ -76,7 +76,8 @@ func TestRedemption_SuspendedAccount(t *testing.T) {
 	})
 }
 
-// After a link is revoked on the account page, the next call of every route gets 401, and open connections are closed.
+// After a link is revoked on the account page, the next call of every route gets 401, and the backend closes open
+// connections.
 func TestRevokedLink_RefusedOnEveryRoute(t *testing.T) {
 	trustEngines(t, func(t *testing.T, b *remoteBackend, _ func() string) {
 		w := newWire(t, b, here)
@@ -93,9 +94,10 @@ func TestRevokedLink_RefusedOnEveryRoute(t *testing.T) {
 		s.person.open(b.url + "/account")
 		s.person.revokeOnly()
 		for name, sock := range map[string]*socket{"app": app, "page": page} {
-			// Without a revocation, a session is first checked after six seconds, so the revocation closed it.
+			// Without a revocation, a session is first checked after six seconds, so an earlier close shows that the revocation
+			// caused it.
 			if code := sock.closed(5 * time.Second); code != 4410 {
-				t.Errorf("the %s was closed with %d", name, code)
+				t.Errorf("the %s was closed with %d, want 4410", name, code)
 			}
 		}
 		for _, r := range apiRoutes(t) {
@@ -106,28 +108,28 @@ func TestRevokedLink_RefusedOnEveryRoute(t *testing.T) {
 			if got.status != http.StatusUnauthorized ||
 				got.header.Get("WWW-Authenticate") != `Bearer error="invalid_token"` ||
 				got.problem(t).Code != backendapi.CodeAuthRequired {
-				t.Errorf("%s %s: %d %.200s", r.method, r.path, got.status, got.body)
+				t.Errorf("%s %s: status %d, want 401 auth_required: %.200s", r.method, r.path, got.status, got.body)
 			}
 		}
 		select {
 		case err := <-waiting:
 			if err != nil {
-				t.Errorf("a poll that waited for rows: %v", err)
+				t.Errorf("pending poll for rows: %v", err)
 			}
-		case <-time.After(10 * time.Second): // without the revocation it would wait for 25
-			t.Error("a poll still waits for rows")
+		case <-time.After(10 * time.Second): // without the revocation it would wait for 25 s
+			t.Error("the poll for rows still waits")
 		}
 		if quiet.ended() {
-			t.Error("another account's app was closed too")
+			t.Error("the app of another account was disconnected too")
 		}
 		other.call(t, "GET", backendapi.PathAccount, nil, &struct{}{})
 		if out := b.admin("trail", "--account", "ada@example.org"); !strings.Contains(out, "revoke") {
-			t.Errorf("the trail:\n%s", out)
+			t.Errorf("no revoke entry in the trail:\n%s", out)
 		}
 	})
 }
 
-// waitForRows waits for a row of a session as long as the backend allows.
+// waitForRows waits for new rows of a session for as long as the backend allows.
 func waitForRows(b *remoteBackend, token, session string, since int) error {
 	req, err := http.NewRequest("GET", fmt.Sprintf("%s%s/%s/events?waitMs=25000&since=%d", b.url,
 		backendapi.PathSessions, session, since), nil)
@@ -159,8 +161,8 @@ func (p *person) revokeOnly() {
 	p.t.Fatalf("%s lists no link:\n%s", p.at, p.text())
 }
 
-// A grant set to Off leads to permission_denied with the capability's name at the very next call. Another account's
-// project and session are answered like ones that do not exist, on every route.
+// A grant set to Off leads to permission_denied with the capability's name at the very next call. On every route,
+// another account's project or session gets the same response as one that does not exist.
 func TestAPI_GrantsAndOtherAccounts(t *testing.T) {
 	trustEngines(t, func(t *testing.T, b *remoteBackend, _ func() string) {
 		w := newWire(t, b, here)
@@ -176,7 +178,7 @@ func TestAPI_GrantsAndOtherAccounts(t *testing.T) {
 			never := w.send(r.method, r.on("ses_never", "com.example.never"), "{}", "Authorization",
 				"Bearer "+bob.token)
 			if theirs.status != never.status || theirs.body != never.body || theirs.status < 400 {
-				t.Errorf("%s %s: another's is %d %.200s, a missing one %d %.200s", r.method, r.path, theirs.status,
+				t.Errorf("%s %s: another account's object gets %d %.200s, a missing one %d %.200s", r.method, r.path, theirs.status,
 					theirs.body, never.status, never.body)
 			}
 		}
@@ -193,14 +195,14 @@ func TestAPI_GrantsAndOtherAccounts(t *testing.T) {
 		for capability, path := range allowed {
 			if r := ask(path); r.status != http.StatusForbidden ||
 				r.problem(t).Code != backendapi.CodePermissionDenied || !strings.Contains(r.body, capability) {
-				t.Errorf("%s: %d %s", path, r.status, r.body)
+				t.Errorf("%s: got %d %s, want permission_denied", path, r.status, r.body)
 			}
 		}
-		ask("/connection-page").is(t, http.StatusOK) // needs no grant
+		ask("/connection-page").is(t, http.StatusOK) // requires no grant
 	})
 }
 
-// The account owner is notified of each new link: by mail if there is a mail server, and on the account page.
+// The account owner is notified of each new link: by mail if a mail server is configured, and on the account page.
 func TestNewLink_NotifiesOwner(t *testing.T) {
 	t.Parallel()
 	mail := startMail(t)
@@ -212,7 +214,7 @@ func TestNewLink_NotifiesOwner(t *testing.T) {
 	someone.mail = mail
 	someone.approve(code.VerificationURL, "told@example.org")
 	token := w.redeem(code.DeviceCode)
-	must(t, "a mail tells of the link", func() bool { return mail.told("told@example.org", "linked") })
+	must(t, "a mail reports the new link", func() bool { return mail.told("told@example.org", "linked") })
 	mail.mu.Lock()
 	for _, l := range mail.got {
 		if !strings.Contains(l.subject, "linked") {
@@ -225,7 +227,7 @@ func TestNewLink_NotifiesOwner(t *testing.T) {
 		}
 		for _, secret := range []string{token, code.DeviceCode, code.UserCode} {
 			if strings.Contains(l.text, secret) {
-				t.Error("the mail holds a secret")
+				t.Error("the mail contains a secret")
 			}
 		}
 	}

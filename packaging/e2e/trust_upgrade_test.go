@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// install creates an installation for this world only, whose programs can be replaced.
+// install creates an installation of its own for this world, whose programs can be replaced.
 func (w *world) install(t *testing.T) {
 	t.Helper()
 	dir := filepath.Join(filepath.Dir(w.dir), "bin")
@@ -35,11 +35,11 @@ func (w *world) install(t *testing.T) {
 	w.bin = dir
 }
 
-// nextVersion is the version of future builds.
+// nextVersion is the version of the next release's builds.
 const nextVersion = "9.0.0"
 
-// nextBuild builds programs as a later release would, into a temporary directory. protocol, unless 0, is the only
-// protocol that they support.
+// nextBuild builds programs as a later release would, in a temporary directory. If protocol is not 0, they support
+// only that protocol version.
 func nextBuild(t *testing.T, protocol int, programs ...string) string {
 	t.Helper()
 	root, err := filepath.Abs(filepath.Join("..", ".."))
@@ -55,7 +55,7 @@ func nextBuild(t *testing.T, protocol int, programs ...string) string {
 	build := exec.Command("go", append(args, programs...)...)
 	build.Dir, build.Env = root, append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("building the next release: %v\n%s", err, out)
+		t.Fatalf("build the next release: %v\n%s", err, out)
 	}
 	return dir
 }
@@ -73,7 +73,7 @@ func protocolOverlay(t *testing.T, root, dir string, protocol int) string {
 		text = strings.Replace(text, "\t"+name+" = 1\n", fmt.Sprintf("\t%s = %d\n", name, protocol), 1)
 	}
 	if strings.Count(text, fmt.Sprintf(" = %d\n", protocol)) < 2 {
-		t.Fatal("the protocol range is not where it was")
+		t.Fatal("the source file with the protocol range has changed")
 	}
 	write(t, filepath.Join(dir, "rendezvous.go"), []byte(text))
 	overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{path: filepath.Join(dir,
@@ -102,15 +102,16 @@ func statusOf(t *testing.T, w *world) daemonStatus {
 	return s
 }
 
-// taps are the inputs that working agents requested. Each has its own position, so that a repeated one is noticed.
+// taps are the inputs that working agents requested. Each tap has its own position, so the test notices a repeated
+// one.
 type taps struct {
 	mu    sync.Mutex
 	next  int
-	done  map[string]bool // answered with success
-	maybe map[string]bool // answered with an error after which the input may or may not have happened
+	done  map[string]bool // the call succeeded
+	maybe map[string]bool // the call failed; the input may or may not have happened
 }
 
-// work taps until stop is closed. Every call must be answered with a result or a retryable error.
+// work sends taps until stop is closed. Every call must return a result or a retryable error.
 func (p *taps) work(t *testing.T, a *agent, session string, stop <-chan struct{}) {
 	for {
 		select {
@@ -128,12 +129,12 @@ func (p *taps) work(t *testing.T, a *agent, session string, stop <-chan struct{}
 		select {
 		case line = <-ch:
 		case <-time.After(time.Minute):
-			t.Error("a call was never answered")
+			t.Error("a call got no response within a minute")
 			return
 		}
 		var r toolResult
 		if line.Error != nil || json.Unmarshal(line.Result, &r) != nil {
-			t.Errorf("a call was answered with %v", line.Error)
+			t.Errorf("a call got the unexpected response %v", line.Error)
 			return
 		}
 		key := fmt.Sprint(x, " ", y)
@@ -144,7 +145,7 @@ func (p *taps) work(t *testing.T, a *agent, session string, stop <-chan struct{}
 		case r.Structured["retryable"] == true:
 			p.maybe[key] = true
 		default:
-			t.Errorf("a call failed for good: %v", r.Structured)
+			t.Errorf("a call failed with an error that is not retryable: %v", r.Structured)
 		}
 		p.mu.Unlock()
 	}
@@ -157,7 +158,7 @@ func (p *taps) count() int {
 }
 
 // The daemon's program is replaced while agents are working, and status reports it. After the restart the same agents
-// continue with the new daemon in the same session: every call was answered, and nothing was done twice.
+// continue with the new daemon in the same session: every call got a response, and no input happened twice.
 func TestUpgrade_KeepsAgentsConnected(t *testing.T) {
 	t.Parallel()
 	next := nextBuild(t, 0, "./daemon/serviced")
@@ -170,7 +171,7 @@ func TestUpgrade_KeepsAgentsConnected(t *testing.T) {
 			session := a.call("startLocalSimulation", map[string]any{}).str(t, "sessionId")
 			old := statusOf(t, w)
 			if old.Replaced || old.Version == nextVersion || old.Program != filepath.Join(w.bin, "serviced") {
-				t.Fatalf("before: %+v", old)
+				t.Fatalf("status before the upgrade: %+v", old)
 			}
 			p := &taps{done: map[string]bool{}, maybe: map[string]bool{}}
 			stop := make(chan struct{})
@@ -182,23 +183,23 @@ func TestUpgrade_KeepsAgentsConnected(t *testing.T) {
 
 			upgrade(t, filepath.Join(next, "serviced"), filepath.Join(w.bin, "serviced"))
 			if now := statusOf(t, w); !now.Replaced || now.PID != old.PID || now.Version != old.Version {
-				t.Errorf("with another file in its place: %+v", now)
+				t.Errorf("status after the program was replaced: %+v", now)
 			}
 			if out, errs, exit := w.ctl("status"); exit != 0 ||
 				!strings.Contains(errs, "servicectl daemon restart") || !strings.Contains(out, "replaced") {
-				t.Errorf("status: exit %d: %s%s", exit, out, errs)
+				t.Errorf("status: exit %d, want 0 and the restart command: %s%s", exit, out, errs)
 			}
 			if out, errs, exit := w.ctl("daemon", "restart"); exit != 0 || !strings.Contains(out, nextVersion) {
-				t.Errorf("restart: exit %d: %s%s", exit, out, errs)
+				t.Errorf("daemon restart: exit %d, want 0 and the new version: %s%s", exit, out, errs)
 			}
 			before := p.count()
-			must(t, "the agents go on with the new daemon", func() bool { return p.count() > before+20 })
+			must(t, "the agents continue with the new daemon", func() bool { return p.count() > before+20 })
 			close(stop)
 			workers.Wait()
 
 			now := statusOf(t, w)
 			if now.Replaced || now.Version != nextVersion || now.PID == old.PID || now.MCPClients != 1 {
-				t.Errorf("afterwards: %+v", now)
+				t.Errorf("status after the restart: %+v", now)
 			}
 			p.check(t, eventRows(t, a, session))
 			t.Logf("%d calls: %d done, %d answered by an error that may be tried again", p.next, len(p.done),
@@ -207,7 +208,7 @@ func TestUpgrade_KeepsAgentsConnected(t *testing.T) {
 	}
 }
 
-// upgrade replaces the file of a running program as package managers do.
+// upgrade replaces the file of a running program like package managers do.
 func upgrade(t *testing.T, from, to string) {
 	t.Helper()
 	data, err := os.ReadFile(from)
@@ -222,7 +223,7 @@ func upgrade(t *testing.T, from, to string) {
 	}
 }
 
-// check compares the answers with the session's log.
+// check compares the responses with the session's log.
 func (p *taps) check(t *testing.T, rows []map[string]any) {
 	t.Helper()
 	seen := map[string]bool{}
@@ -233,22 +234,22 @@ func (p *taps) check(t *testing.T, rows []map[string]any) {
 		at, _ := row["payload"].(map[string]any)
 		key := fmt.Sprint(at["x"], " ", at["y"])
 		if seen[key] {
-			t.Errorf("the tap at %s was done twice", key)
+			t.Errorf("the tap at %s happened twice", key)
 		}
 		if !p.done[key] && !p.maybe[key] {
-			t.Errorf("nobody asked for the tap at %s", key)
+			t.Errorf("the tap at %s was never requested", key)
 		}
 		seen[key] = true
 	}
 	for key := range p.done {
 		if !seen[key] {
-			t.Errorf("the tap at %s was answered with yes and is not in the log", key)
+			t.Errorf("the tap at %s succeeded but is not in the log", key)
 		}
 	}
 }
 
-// If two programs on one machine have incompatible builds, in either direction, the error says which is too old and
-// what to do, and afterwards both work.
+// If programs on one machine come from incompatible builds, in either direction, the error says which one is too old
+// and what to do. After that fix both work.
 func TestProtocolMismatch_NamesOutdatedSide(t *testing.T) {
 	t.Parallel()
 	next := nextBuild(t, 2, "./daemon/serviced", "./ctl/servicectl", "./ctl/service-mcp")
@@ -262,38 +263,38 @@ func TestProtocolMismatch_NamesOutdatedSide(t *testing.T) {
 	later := *w
 	later.bin = next
 
-	// An old daemon, new clients.
+	// First an old daemon with new clients.
 	if _, _, exit := w.ctl("whoami"); exit != 1 {
-		t.Fatalf("whoami: exit %d", exit)
+		t.Fatalf("whoami: exit %d, want 1", exit)
 	}
 	wantMismatch(t, &later, "the daemon is too old", "servicectl daemon restart")
 	shim := openShim(t, &later)
 	if got := shim.ask(initialize); !strings.Contains(got, "protocol_mismatch") ||
 		!strings.Contains(got, "the daemon is too old") || !strings.Contains(got, "servicectl daemon restart") {
-		t.Errorf("a new shim at an old daemon: %s", got)
+		t.Errorf("a new shim with an old daemon: got %s, want protocol_mismatch with the fix", got)
 	}
 	if out, errs, exit := later.ctl("daemon", "restart"); exit != 0 || !strings.Contains(out, nextVersion) {
-		t.Fatalf("restart: exit %d: %s%s", exit, out, errs)
+		t.Fatalf("daemon restart: exit %d, want 0 and the new version: %s%s", exit, out, errs)
 	}
 	if out, errs, exit := later.ctl("plugin", "list"); exit != 0 {
-		t.Errorf("after the restart: exit %d: %s%s", exit, out, errs)
+		t.Errorf("plugin list after the restart: exit %d: %s%s", exit, out, errs)
 	}
-	must(t, "the same shim gets on with the new daemon",
+	must(t, "the same shim works with the new daemon",
 		func() bool { return strings.Contains(shim.ask(initialize), `"serverInfo"`) })
 
-	// A new daemon, old clients.
+	// Then a new daemon with old clients.
 	wantMismatch(t, w, "the client is too old", "Upgrade")
 	if got, err := firstAnswer(w, initialize); err != nil || !strings.Contains(got, "the client is too old") ||
 		!strings.Contains(got, "upgrade") || !strings.Contains(got, nextVersion) {
-		t.Errorf("an old shim at a new daemon: %s, %v", got, err)
+		t.Errorf("an old shim with a new daemon: got %s, %v, want an error with the fix", got, err)
 	}
 	if got := shim.ask(`{"jsonrpc":"2.0","id":9,"method":"ping"}` + "\n"); !strings.Contains(got, `"result"`) {
-		t.Errorf("the shim that is served meanwhile: %s", got)
+		t.Errorf("ping of the connected shim: got %s", got)
 	}
 }
 
 // wantMismatch calls a daemon of an incompatible build: a request is refused with an explanation, while status and
-// doctor work.
+// doctor still work.
 func wantMismatch(t *testing.T, w *world, message, fix string) {
 	t.Helper()
 	if out, errs, exit := w.ctl("plugin", "list"); exit != 2 || !strings.Contains(errs, message) ||
@@ -312,7 +313,7 @@ func wantMismatch(t *testing.T, w *world, message, fix string) {
 	}
 }
 
-// shim is a service-mcp process whose client is this test.
+// shim is a service-mcp process whose client is the test.
 type shim struct {
 	t     *testing.T
 	in    interface{ Write([]byte) (int, error) }
@@ -344,14 +345,14 @@ func openShim(t *testing.T, w *world) *shim {
 	return &shim{t: t, in: stdin, lines: lines}
 }
 
-// ask sends a request and returns the next line.
+// ask sends a request and returns the next line of output.
 func (s *shim) ask(line string) string {
 	s.t.Helper()
 	if _, err := s.in.Write([]byte(line)); err != nil {
 		s.t.Fatal(err)
 	}
 	if !s.lines.Scan() {
-		s.t.Fatalf("no answer to %s", line)
+		s.t.Fatalf("no response to %s", line)
 	}
 	return s.lines.Text()
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// An unreadable message costs any client one answer and nothing else.
+// An unreadable message costs a client one error response and nothing else.
 func TestUnreadableMessages_CostOneAnswer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "")
@@ -28,19 +28,19 @@ func TestUnreadableMessages_CostOneAnswer(t *testing.T) {
 			select {
 			case line := <-refused:
 				if line.Error == nil || fmt.Sprint(line.Error.Code) != "-32600" {
-					t.Errorf("a call of 5 MB: %+v", line)
+					t.Errorf("a call of 5 MB: got %+v, want error -32600", line)
 				}
 			case <-time.After(20 * time.Second):
-				t.Error("a call of 5 MB is never answered")
+				t.Error("a call of 5 MB got no response within 20 s")
 			}
 			if r := a.call("whoAmI", map[string]any{}); r.IsError {
-				t.Errorf("the call after it: %v", r.Structured)
+				t.Errorf("the next call failed: %v", r.Structured)
 			}
 		})
 	}
 }
 
-// goClientSurvives drives the official Go client and injects lines into its stream that no client would write.
+// goClientSurvives drives the official Go client and injects lines into its stream that no client would send.
 func goClientSurvives(t *testing.T, w *world, huge map[string]any) {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
@@ -66,12 +66,12 @@ func goClientSurvives(t *testing.T, w *world, huge map[string]any) {
 	alive := func(after string) {
 		t.Helper()
 		if r, err := session.CallTool(ctx, &mcp.CallToolParams{Name: "whoAmI"}); err != nil || r.IsError {
-			t.Fatalf("the call after %.80s: %v", after, err)
+			t.Fatalf("the call after the line %.80s: %v", after, err)
 		}
 	}
 	if _, err := session.CallTool(ctx, &mcp.CallToolParams{Name: "searchDocs", Arguments: huge}); err == nil ||
 		ctx.Err() != nil {
-		t.Errorf("a call of 5 MB: %v", err)
+		t.Errorf("a call of 5 MB: got %v, want an error", err)
 	}
 	alive("a call of 5 MB")
 	deep := strings.Repeat("[", 10001) + strings.Repeat("]", 10001)

@@ -19,10 +19,10 @@ import (
 	"github.com/service-dev/service/packaging/reaper"
 )
 
-// started is the PostgreSQL server of this test binary, once a test has used one.
+// started is this test binary's PostgreSQL server, or nil until a test needs it.
 var started atomic.Pointer[pgtest.Cluster]
 
-// bin is the directory into which TestMain built the programs.
+// bin is the directory of the programs that TestMain built.
 var bin string
 
 func TestMain(m *testing.M) {
@@ -65,14 +65,15 @@ func missing(t *testing.T, what, how string) {
 // world is one person's machine: a state directory, an environment, and a browser opener that only records URLs.
 type world struct {
 	t       *testing.T
-	bin     string // where its programs are
+	bin     string // directory of its programs
 	dir     string // SERVICE_CONFIG_DIR
-	project string // where agents work
-	opened  string // the recorded URLs, one per line
+	project string // the agents' working directory
+	opened  string // file with the recorded URLs, one per line
 	env     []string
 }
 
-// newWorld creates a fresh machine; config is the content of its config.yaml or empty. Variables are KEY=VALUE.
+// newWorld creates a new machine; config is the content of its config.yaml or empty. Variables have the form
+// KEY=VALUE.
 func newWorld(t *testing.T, config string, variables ...string) *world {
 	t.Helper()
 	root, err := os.MkdirTemp("", "w")
@@ -114,7 +115,7 @@ func newWorld(t *testing.T, config string, variables ...string) *world {
 	return w
 }
 
-// with returns the same machine with other variables in its shell.
+// with returns the same machine with additional environment variables.
 func (w *world) with(variables ...string) *world {
 	other := *w
 	other.env = append(append([]string{}, w.env...), variables...)
@@ -152,7 +153,7 @@ func (w *world) daemonPID() int {
 	return record.PID
 }
 
-// openedURLs returns the URLs that the browser was asked to open so far.
+// openedURLs returns the URLs passed to the browser opener so far.
 func (w *world) openedURLs() []string {
 	data, _ := os.ReadFile(w.opened)
 	return strings.Fields(string(data))
@@ -162,7 +163,8 @@ func waitGone(pid int, limit time.Duration) bool {
 	return eventually(limit, func() bool { return syscall.Kill(pid, 0) != nil })
 }
 
-// eventually polls until yes returns true or the limit has passed, because other processes offer no event to wait for.
+// eventually polls until yes returns true or the limit has passed, because there is no event from other processes to
+// wait for.
 func eventually(limit time.Duration, yes func() bool) bool {
 	deadline := time.Now().Add(limit)
 	for !yes() {
@@ -177,7 +179,7 @@ func eventually(limit time.Duration, yes func() bool) bool {
 func must(t *testing.T, what string, yes func() bool) {
 	t.Helper()
 	if !eventually(15*time.Second, yes) {
-		t.Fatalf("not in 15 s: %s", what)
+		t.Fatalf("not true within 15 s: %s", what)
 	}
 }
 

@@ -17,13 +17,13 @@ import (
 
 var postgres *pgtest.Cluster
 
-// Run runs the tests of a binary with a PostgreSQL cluster, and returns their exit code. TestMain calls UseMemory, then
-// Run below reaper.Run.
+// Run runs the tests of a binary with a PostgreSQL cluster and returns their exit code. TestMain calls UseMemory
+// first, and then Run inside reaper.Run.
 func Run(m *testing.M) int {
 	cluster, err := pgtest.Start()
 	switch {
 	case errors.Is(err, pgtest.ErrMissing):
-		fmt.Fprintln(os.Stderr, "SKIPPING every test on PostgreSQL:", err)
+		fmt.Fprintln(os.Stderr, "SKIPPING all tests on PostgreSQL:", err)
 	case err != nil:
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -43,8 +43,8 @@ func Postgres(t testing.TB) *pgtest.Cluster {
 	return postgres
 }
 
-// EachBlank runs f on every engine. The function that f receives creates a database without tables and returns its
-// address.
+// EachBlank runs f on every engine. The function passed to f creates a database without tables and returns its URL or
+// path.
 func EachBlank(t *testing.T, f func(t *testing.T, database func(t *testing.T) string)) {
 	t.Run("sqlite", func(t *testing.T) {
 		f(t, func(t *testing.T) string { return filepath.Join(t.TempDir(), "service.db") })
@@ -55,8 +55,8 @@ func EachBlank(t *testing.T, f func(t *testing.T, database func(t *testing.T) st
 	})
 }
 
-// EachMigrated is EachBlank with databases that migrate has migrated. They are copies of one, because migrating each
-// would take a third of the time of the store's tests.
+// EachMigrated is like EachBlank, but with databases that migrate has migrated. They are copies of one database,
+// because migrating each would take a third of the time of the store's tests.
 func EachMigrated(
 	t *testing.T, migrate func(t *testing.T, address string), f func(t *testing.T, database func(t *testing.T) string),
 ) {
@@ -81,10 +81,10 @@ func EachMigrated(
 	})
 }
 
-// IsPostgres reports whether an address is that of a PostgreSQL database.
+// IsPostgres reports whether a database address is a PostgreSQL URL.
 func IsPostgres(address string) bool { return strings.HasPrefix(address, "postgres") }
 
-// Connect opens a database as an operator's own client does.
+// Connect opens a database without the store, like an operator's own SQL client.
 func Connect(t testing.TB, address string) *sql.DB {
 	t.Helper()
 	driver, name := "sqlite", "file:"+address+"?_pragma=busy_timeout(10000)"

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// UseMemory places temporary files of the tests in memory if there is room: each commit of SQLite waits for the disk,
-// and the tests create hundreds of databases.
+// UseMemory places temporary files of the tests in memory if there is space, because each SQLite commit waits for the
+// disk and the tests create hundreds of databases.
 func UseMemory() {
 	const memory, capacity = "/dev/shm", 2 << 30
 	var s unix.Statfs_t

@@ -1,6 +1,6 @@
-// Command gotest runs go test with its arguments and prints its output: a line for each package, and the output of
-// failed tests. At the end it lists every test that was skipped, wholly or in part, with the reason, which go test
-// itself does not show.
+// Command gotest runs go test with its arguments and prints one line per package and the output of failed tests. At
+// the end it lists every test that was skipped, wholly or in part, with the reason, which go test itself does not
+// show.
 package main
 
 import (
@@ -53,14 +53,14 @@ type event struct {
 	Action, Package, ImportPath, Test, Output string
 }
 
-// report prints the results of packages as they arrive.
+// report prints the results of packages as they complete.
 type report struct {
 	out     io.Writer
-	output  map[string][]line // of running packages
+	output  map[string][]line // per running package
 	skipped map[string][]string
 }
 
-// line is a line of output of a test, or of the package if test is empty.
+// line is one line of a test's output, or of the package's output if test is empty.
 type line struct{ test, text string }
 
 func newReport(out io.Writer) *report {
@@ -110,7 +110,7 @@ func (r *report) take(e event) {
 	}
 }
 
-// forget drops the output of a test that did not fail.
+// forget drops the output of a test that passed.
 func (r *report) forget(pkg, test string) {
 	r.output[pkg] = slices.DeleteFunc(r.output[pkg], func(l line) bool { return l.test == test })
 }
@@ -124,7 +124,7 @@ func (r *report) print(pkg string, wanted func(line) bool) {
 	delete(r.output, pkg)
 }
 
-// printSkipped lists the reasons, each with its tests.
+// printSkipped lists the reasons for skipping, each with its tests.
 func (r *report) printSkipped() {
 	if len(r.skipped) == 0 {
 		return

@@ -49,6 +49,6 @@ func TestReport(t *testing.T) {
 	}
 	r.printSkipped()
 	if out.String() != printed {
-		t.Errorf("printed\n%s\nwant\n%s", out.String(), printed)
+		t.Errorf("got output\n%s\nwant\n%s", out.String(), printed)
 	}
 }

@@ -7,12 +7,12 @@ import (
 	"slices"
 )
 
-// CataloguePrices are the prices of the models in a catalogue of WriteCatalogue.
+// CataloguePrices are the prices of all models in a catalogue written by WriteCatalogue.
 var CataloguePrices = Prices{In: 2, Cached: 1, Out: 10}
 
-// WriteCatalogue writes a gateway's catalogue and the key file into dir, and returns the catalogue's path. Each model
-// is offered three times: under its own name as a chat model, and prefixed with resp- and msg- for the other
-// interfaces.
+// WriteCatalogue writes a gateway's catalogue and the provider's key file into dir, and returns the catalogue's path.
+// Each model is listed three times: under its own name as a chat model, and prefixed with resp- and msg- for the
+// responses and messages interfaces.
 func WriteCatalogue(dir, providerURL string, models ...string) (path string, err error) {
 	path = filepath.Join(dir, "gateway.yaml")
 	key := filepath.Join(dir, "provider.key")

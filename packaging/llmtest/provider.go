@@ -1,6 +1,6 @@
-// Package llmtest is a model provider for tests: the chat completions, responses and messages interfaces on a port of
-// its own. It records the tokens of each call, and misbehaves as the name of the model says. Its answers are words of
-// one token each. It must never serve anything but tests.
+// Package llmtest is a model provider for tests. It serves the chat completions, responses and messages interfaces on
+// its own port, records the tokens of each call, and misbehaves as the model's name says. Each word of its answers is
+// one token. Use it only in tests.
 package llmtest
 
 import (
@@ -14,10 +14,10 @@ import (
 	"sync/atomic"
 )
 
-// Key is the provider's key; it refuses any other.
+// Key is the provider's API key; calls with any other key are refused.
 const Key = "canary-provider-key-3f9d2c"
 
-// Behaviours are names of models. A model with any other name behaves correctly, as Good does.
+// Behaviours are model names. A model with any other name behaves correctly, like Good.
 const (
 	Good             = "good"
 	SlowFirstByte    = "slow-first-byte" // waits for Continue before it answers
@@ -39,7 +39,7 @@ const (
 	CachedAbove      = "cached-above-input"
 	CutBeforeUsage   = "cut-before-usage"
 	CutAfterUsage    = "cut-after-usage"
-	EndsEarly        = "ends-early" // without its last event, as if it were complete
+	EndsEarly        = "ends-early" // omits its last event but ends the stream normally
 	HangsAtEnd       = "hangs-at-end"
 	Status401        = "status-401"
 	Status404        = "status-404"
@@ -48,44 +48,44 @@ const (
 	Status429Retry   = "status-429-retry" // with Retry-After: 7
 	Status429Spent   = "status-429-spent" // the account has no quota left
 	Status500        = "status-500"
-	Status500Retry   = "status-500-retry" // with a Retry-After that is a date
+	Status500Retry   = "status-500-retry" // with Retry-After as a date
 	Status529        = "status-529"
 	Status529Retry   = "status-529-retry" // with Retry-After: 9
 	FailsOnce        = "fails-once"       // with 503 and Retry-After: 1; later calls succeed
-	ErrorFrame       = "error-frame"      // 200, then an error in place of the first event
+	ErrorFrame       = "error-frame"      // 200, then an error instead of the first event
 	ErrorInside      = "error-inside"
 	HTML502          = "html-502"
 	HTML200          = "html-200"
 	Redirects        = "redirects"
 	WrongLength      = "wrong-length"      // declares more bytes than it sends
-	Gzip             = "gzip"              // compresses although the client did not ask for it
-	EchoesKey        = "echoes-key"        // in its answer
+	Gzip             = "gzip"              // compresses although the client does not accept it
+	EchoesKey        = "echoes-key"        // repeats the API key in its answer
 	HangsAfterUsage  = "hangs-after-usage" // sends nothing after its usage report
 	AboveMax         = "above-max"         // sends more tokens than allowed
 	DropsAfterRead   = "drops-after-read"
 )
 
-// Call is the record of one call.
+// Call is the record of one call to the provider.
 type Call struct {
 	Path, Model string
 	Header      http.Header
 	Body        map[string]any
 	In, Out     int64 // tokens that the provider would bill
-	Done        bool  // the answer was sent to its end
+	Done        bool  // the answer was sent completely
 }
 
-// Provider is one running provider.
+// Provider is a running provider. Create one with Start.
 type Provider struct {
 	URL string // base address, with /v1
 
 	server *httptest.Server
 	gate   chan struct{}
-	once   atomic.Bool // FailsOnce has failed
+	once   atomic.Bool // FailsOnce has already failed
 	mu     sync.Mutex
 	book   []*Call
 }
 
-// Start starts a provider. Close ends it.
+// Start starts a provider. Call Close to stop it.
 func Start() *Provider {
 	p := &Provider{gate: make(chan struct{}, 1000)}
 	p.server = httptest.NewServer(http.HandlerFunc(p.serve))
@@ -93,7 +93,7 @@ func Start() *Provider {
 	return p
 }
 
-// Close cuts every connection and ends the provider.
+// Close closes every connection and stops the provider.
 func (p *Provider) Close() {
 	p.server.CloseClientConnections()
 	p.server.Close()
@@ -102,10 +102,10 @@ func (p *Provider) Close() {
 // Continue releases one waiting call.
 func (p *Provider) Continue() { p.gate <- struct{}{} }
 
-// Book returns a copy of the recorded calls.
+// Book returns a copy of all recorded calls.
 func (p *Provider) Book() []Call { return p.Since(0) }
 
-// Since returns a copy of the recorded calls without the first n.
+// Since returns a copy of the recorded calls except the first n.
 func (p *Provider) Since(n int) []Call {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -123,13 +123,13 @@ func (p *Provider) Len() int {
 	return len(p.book)
 }
 
-// CloseIdle closes the connections on which nothing is under way.
+// CloseIdle closes the connections that have no request in progress.
 func (p *Provider) CloseIdle() {
 	p.server.Config.SetKeepAlivesEnabled(false)
 	p.server.Config.SetKeepAlivesEnabled(true)
 }
 
-// Billed returns the tokens of all recorded calls.
+// Billed returns the sum of the tokens of all recorded calls.
 func (p *Provider) Billed() (in, out int64) {
 	for _, c := range p.Book() {
 		in, out = in+c.In, out+c.Out
@@ -157,7 +157,7 @@ func (p *Provider) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// fails sends the answer of a model that fails, and reports whether it sent one.
+// fails sends the error response of a model that fails, and reports whether it sent one.
 func (p *Provider) fails(w http.ResponseWriter, r *http.Request, model string) bool {
 	switch model {
 	case Hangs:
@@ -223,10 +223,10 @@ func (p *Provider) wait(r *http.Request) {
 	}
 }
 
-// words of an answer, some of them with multi-byte characters.
+// words are the words of an answer, some with multi-byte characters.
 var words = []string{"Grüße", " to", " the", " world", " of", " small", " glasses", " 你好", "!"}
 
-// output returns how many tokens a call gets: one for each word, or fewer if its limit is lower.
+// output returns the number of tokens in a call's answer: one per word, or fewer if the call's limit is lower.
 func output(body map[string]any, model string) int {
 	n := len(words)
 	for _, field := range []string{"max_tokens", "max_completion_tokens", "max_output_tokens"} {
@@ -251,7 +251,7 @@ func text(n int, model string) []string {
 	return out
 }
 
-// answer sends a whole or a streamed answer.
+// answer sends a whole or streamed answer.
 func (p *Provider) answer(w http.ResponseWriter, r *http.Request, c *Call, body []byte) {
 	s := &stream{p: p, w: w, r: r, c: c, api: strings.TrimPrefix(c.Path, "/v1/"), in: int64(len(body)/4 + 1)}
 	tokens := text(output(c.Body, c.Model), c.Model)
@@ -267,14 +267,14 @@ func (p *Provider) answer(w http.ResponseWriter, r *http.Request, c *Call, body 
 	s.send(tokens)
 }
 
-// enter records that so many tokens were delivered. A call is not billed before its first token.
+// enter records the number of delivered tokens. A call is billed only from its first token on.
 func (s *stream) enter(out int, done bool) {
 	s.p.mu.Lock()
 	defer s.p.mu.Unlock()
 	s.c.In, s.c.Out, s.c.Done = s.in, int64(out), done
 }
 
-// usage is a call's usage report, in the shape of its interface, with the error that the model's name asks for.
+// usage returns a call's usage report in the format of its interface, with the error that the model's name requests.
 func usage(api, model string, in, out int64) any {
 	names := [3]string{"input_tokens", "output_tokens", "input_tokens_details"}
 	if api == "chat/completions" {
@@ -301,13 +301,13 @@ func usage(api, model string, in, out int64) any {
 	return u
 }
 
-// Cached returns how many tokens of the input a call's report says were cached.
+// Cached returns the number of input tokens that a call's report counts as cached.
 func Cached(in int64) int64 { return in / 2 }
 
-// Prices are micro-USD a token.
+// Prices are in micro-USD per token.
 type Prices struct{ In, Cached, Out int64 }
 
-// Bill returns the price of a call, in micro-USD.
+// Bill returns the price of a call in micro-USD.
 func (c Call) Bill(p Prices) int64 {
 	cached := Cached(c.In)
 	if c.Path == "/v1/messages" {

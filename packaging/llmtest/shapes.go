@@ -2,17 +2,17 @@ package llmtest
 
 import "net/http"
 
-// The interfaces, by their paths.
+// The interfaces, named by their paths.
 const (
 	chat      = "chat/completions"
 	responses = "responses"
 	messages  = "messages"
 )
 
-// arguments are the tokens of a tool call.
+// arguments are the tokens of a tool call's arguments.
 var arguments = []string{`{"city":`, `"Berlin"}`}
 
-// toolToCall returns the name of the first tool of the request, unless its last message is a tool's result.
+// toolToCall returns the name of the request's first tool, or "" if its last message is a tool result.
 func (s *stream) toolToCall() string {
 	tools, _ := s.c.Body["tools"].([]any)
 	if len(tools) == 0 {
@@ -40,7 +40,7 @@ func (s *stream) toolToCall() string {
 	return name
 }
 
-// wholeAnswer is an answer that is not streamed, without its usage.
+// wholeAnswer returns a non-streamed answer without its usage.
 func (s *stream) wholeAnswer(text string) object {
 	switch s.api {
 	case responses:
@@ -58,7 +58,7 @@ func (s *stream) wholeAnswer(text string) object {
 		"choices": []any{object{"index": 0, "finish_reason": s.stopReason(), "message": m}}}
 }
 
-// stopReason says why the answer ended, in the terms of the chat and messages interfaces.
+// stopReason returns why the answer ended, in the terms of the chat and messages interfaces.
 func (s *stream) stopReason() string {
 	switch {
 	case s.api == chat && s.tool != "":
@@ -75,7 +75,7 @@ func (s *stream) chatCall(text string) object {
 	return object{"id": "call_1", "type": "function", "function": object{"name": s.tool, "arguments": text}}
 }
 
-// outputItem is the item of an answer of the responses interface.
+// outputItem returns the output item of an answer in the responses interface.
 func (s *stream) outputItem(status, text string) object {
 	if s.tool != "" {
 		return object{"type": "function_call", "id": "fc_1", "call_id": "call_1", "status": status, "name": s.tool,
@@ -92,7 +92,7 @@ func outputText(text string) object {
 	return object{"type": "output_text", "text": text, "annotations": []any{}}
 }
 
-// block is the block of an answer of the messages interface.
+// block returns the content block of an answer in the messages interface.
 func (s *stream) block(text string) object {
 	if s.tool == "" {
 		return object{"type": "text", "text": text}
@@ -104,7 +104,7 @@ func (s *stream) block(text string) object {
 	return object{"type": "tool_use", "id": "toolu_1", "name": s.tool, "input": input}
 }
 
-// first sends the events before the first token.
+// first sends the events that precede the first token.
 func (s *stream) first() {
 	switch s.api {
 	case responses:
@@ -149,7 +149,7 @@ func (s *stream) token(text string) bool {
 	return s.delta(object{"content": text}, nil)
 }
 
-// last sends the end of the answer and the usage report.
+// last sends the final events and the usage report.
 func (s *stream) last(text string) {
 	report := s.usage
 	if hides(s.c.Model) {
@@ -189,7 +189,7 @@ func (s *stream) lastOfResponses(text string, report any) {
 	s.afterUsage()
 }
 
-// afterUsage misbehaves between the usage report and the end, as the model's name says.
+// afterUsage misbehaves between the usage report and the end of the stream, as the model's name says.
 func (s *stream) afterUsage() {
 	switch s.c.Model {
 	case CutAfterUsage:
@@ -215,7 +215,7 @@ func (s *stream) chatUsage(report any) {
 	}
 }
 
-// delta sends a chunk of the chat interface. reason is nil until the last.
+// delta sends a chunk of the chat interface. reason is nil except in the last chunk.
 func (s *stream) delta(delta object, reason any) bool {
 	return s.chunk([]any{object{"index": 0, "delta": delta, "finish_reason": reason}}, nil)
 }
@@ -225,7 +225,7 @@ func (s *stream) chunk(choices []any, usage any) bool {
 		"choices": choices, "usage": usage})
 }
 
-// part sends an event about the text of the responses interface.
+// part sends a text event of the responses interface.
 func (s *stream) part(name string, data object) bool {
 	data["item_id"], data["output_index"], data["content_index"] = "msg_1", 0, 0
 	return s.responsesEvent(name, data)

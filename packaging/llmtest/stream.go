@@ -8,22 +8,22 @@ import (
 	"strings"
 )
 
-// stream is one answer.
+// stream is the state of one answer.
 type stream struct {
 	p        *Provider
 	w        http.ResponseWriter
 	r        *http.Request
 	c        *Call
 	api      string
-	tool     string // the tool that the answer calls, or "" for text
-	in       int64  // tokens
+	tool     string // the tool that the answer calls, or "" for a text answer
+	in       int64  // input tokens
 	sequence int    // of the next event of the responses interface
 	usage    any
 }
 
 type object = map[string]any
 
-// whole sends an answer in one piece.
+// whole sends an answer that is not streamed.
 func (s *stream) whole(tokens []string) {
 	answer := s.wholeAnswer(strings.Join(tokens, ""))
 	if !hides(s.c.Model) {
@@ -51,7 +51,7 @@ func (s *stream) whole(tokens []string) {
 	_, _ = s.w.Write(body)
 }
 
-// send streams an answer, one event for each token.
+// send streams an answer, with one event per token.
 func (s *stream) send(tokens []string) {
 	model := s.c.Model
 	switch model {
@@ -93,12 +93,12 @@ func (s *stream) send(tokens []string) {
 	}
 }
 
-// fail sends an error in place of an event.
+// fail sends an error event instead of the next event.
 func (s *stream) fail() {
 	s.event("error", object{"type": "error", "error": object{"message": "Overloaded", "type": "overloaded_error"}})
 }
 
-// event writes one event. It returns false if the client has gone.
+// event writes one event and returns false if the client has disconnected.
 func (s *stream) event(name string, data object) bool {
 	text, _ := json.Marshal(data)
 	out := "data: " + string(text) + "\n\n"
@@ -114,7 +114,7 @@ func (s *stream) write(text string) bool {
 	}
 	size := len(text)
 	if s.c.Model == OneByte {
-		size = 1 // which also splits characters
+		size = 1 // which also splits multi-byte characters
 	}
 	control := http.NewResponseController(s.w)
 	for ; text != ""; text = text[min(size, len(text)):] {

@@ -1,7 +1,6 @@
-// Package oidctest is an OpenID Connect provider for tests: its own port, its own RSA key, discovery, JWKS,
+// Package oidctest is an OpenID Connect provider for tests, with its own port and RSA key: discovery, JWKS,
 // authorisation with PKCE (S256 only) and a token endpoint, with configurable faults. It requires no password: every
-// visitor is signed in as the person that the test has named. It knows nothing about the backend and must never be used
-// outside of tests.
+// visitor is signed in as the person that the test set. It is independent of the backend. Use it only in tests.
 package oidctest
 
 import (
@@ -36,24 +35,24 @@ type Person struct {
 	EmailVerified bool
 }
 
-// Faults make answers invalid. The zero value changes nothing.
+// Faults make the provider's responses invalid. The zero value changes nothing.
 type Faults struct {
 	Deny          bool   // the person declines
-	TokenStatus   int    // the token endpoint answers with this status instead
-	Nonce         string // in place of the right one
-	Audience      string // in place of the client
-	Issuer        string // in place of the provider
-	Expired       bool   // the token is an hour old
-	Unsigned      bool   // alg none
-	ForeignKey    bool   // signed with a key that is not in JWKS
-	NoIDToken     bool   // an answer without an id_token
-	DiscoveryDown bool   // discovery answers 503
+	TokenStatus   int    // the token endpoint responds with this status
+	Nonce         string // replaces the correct nonce
+	Audience      string // replaces the client's id
+	Issuer        string // replaces the provider's URL
+	Expired       bool   // the token expired an hour ago
+	Unsigned      bool   // the token has alg none
+	ForeignKey    bool   // the token is signed with a key that is not in JWKS
+	NoIDToken     bool   // the token response has no id_token
+	DiscoveryDown bool   // discovery responds with 503
 	SecretInBody  bool   // require the client's secret in the body, as discovery says; otherwise in the header
 }
 
-// Provider is one running provider.
+// Provider is a running provider. Create one with Start.
 type Provider struct {
-	// Issuer is its address.
+	// Issuer is the provider's URL.
 	Issuer string
 
 	server  *http.Server
@@ -71,7 +70,7 @@ type Provider struct {
 	refused []string
 }
 
-// askPage is a template with the name of the person and the target of the form.
+// askPage is the consent page; its fields are the person's name and the target of the form.
 const askPage = `<!doctype html><html lang="en"><title>Test provider</title><h1>Sign in as %s?</h1>
 <form method="post" action="%s"><button id="yes" name="say" value="yes">Yes</button><button id="no" name="say" value="no">No</button></form></html>`
 
@@ -84,11 +83,11 @@ type grant struct {
 func Start() (*Provider, error) {
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
-		return nil, fmt.Errorf("make a key: %w", err)
+		return nil, fmt.Errorf("generate key: %w", err)
 	}
 	foreign, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
-		return nil, fmt.Errorf("make a key: %w", err)
+		return nil, fmt.Errorf("generate key: %w", err)
 	}
 	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -111,49 +110,48 @@ func Start() (*Provider, error) {
 	return p, nil
 }
 
-// Close ends the provider and waits for it.
+// Close stops the provider and waits for it to end.
 func (p *Provider) Close() {
 	p.server.Close()
 	<-p.done
 }
 
-// Be sets the person who signs in from now on.
+// Be sets the person for the following sign-ins.
 func (p *Provider) Be(who Person) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.person = who
 }
 
-// Spoil sets the faults of all further answers.
+// Spoil sets the faults of all following responses.
 func (p *Provider) Spoil(f Faults) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.faults = f
 }
 
-// Calls returns the number of calls of a path.
+// Calls returns the number of requests for a path.
 func (p *Provider) Calls(path string) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.counted[path]
 }
 
-// Ask makes the provider show a page on which the person consents or declines. Without it everybody consents.
+// Ask makes the provider show a page on which the person consents or declines. By default everybody consents.
 func (p *Provider) Ask() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.asking = true
 }
 
-// Secrets returns all states, nonces, codes, verifiers and tokens so far.
+// Secrets returns all states, nonces, codes, verifiers and tokens issued or received so far.
 func (p *Provider) Secrets() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.secrets)
 }
 
-// Refusals lists what was wrong with each refused call of the token endpoint: client, code, redirect_uri or
-// code_verifier.
+// Refusals lists why each refused call of the token endpoint was refused: client, code, redirect_uri or code_verifier.
 func (p *Provider) Refusals() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -306,7 +304,7 @@ func (p *Provider) sign(g grant, f Faults) string {
 	sum := sha256.Sum256([]byte(text))
 	signature, err := rsa.SignPKCS1v15(rand.Reader, key, crypto.SHA256, sum[:])
 	if err != nil {
-		panic(err) // a key of 2048 bits can always sign a hash
+		panic(err) // a 2048-bit key can always sign a hash
 	}
 	return text + "." + encode(signature)
 }
@@ -323,7 +321,7 @@ func encode(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
 func marshal(v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // maps of strings and numbers always encode
+		panic(err) // maps of strings and numbers can always be encoded
 	}
 	return b
 }

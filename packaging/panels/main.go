@@ -1,5 +1,5 @@
 // Command panels draws one display tree on every device model with a panel, side by side, for README. It writes a PNG
-// to the file that its argument names.
+// to the file given as argument.
 package main
 
 import (
@@ -77,7 +77,7 @@ func place(sheet *image.NRGBA, x, y int, picture *image.NRGBA) {
 	draw.Draw(sheet, picture.Bounds().Add(image.Pt(x, y)), picture, image.Point{}, draw.Over)
 }
 
-// caption draws the caption with the renderer, on a separate panel; its black becomes transparent, as on glasses.
+// caption draws the caption with the renderer on a separate panel; black becomes transparent, as on real glasses.
 func caption(m glasses.DeviceModel) *image.NRGBA {
 	strip := glasses.DeviceModel{Panel: &glasses.Panel{Width: 600, Height: label, Shape: glasses.ShapeRect,
 		Colour: glasses.ColourRGB, Bits: 24}}

@@ -1,5 +1,5 @@
-// Package pgtest runs PostgreSQL for tests: one cluster for each test binary, on a private socket, created with the
-// machine's initdb. It does not know what is stored.
+// Package pgtest runs PostgreSQL for tests: one cluster per test binary, on a private socket, created with the
+// machine's initdb. It is independent of the schema.
 package pgtest
 
 import (
@@ -20,23 +20,22 @@ import (
 	"github.com/service-dev/service/packaging/reaper"
 )
 
-// Cluster is a running server. Start it in TestMain and stop it there.
+// Cluster is a running server. TestMain starts and stops it.
 type Cluster struct {
 	dir, bin string
-	options  string // of the server
+	options  string // options of the server
 	release  func()
 	admin    *sql.DB
 	next     atomic.Int32
 }
 
-// ErrMissing means that this machine has no PostgreSQL server.
 var ErrMissing = errors.New("PostgreSQL is not installed (apt-get install postgresql)")
 
-// Start creates and starts a cluster in a temporary directory. It ends with this process, however this process ends.
-// Commits do not wait for the disk, because tests kill processes but do not cut the machine's power.
+// Start creates and starts a cluster in a temporary directory. The cluster stops when this process ends, even if it is
+// killed. Commits do not wait for the disk, because tests kill processes but do not cut the machine's power.
 func Start() (*Cluster, error) { return start("fsync=off") }
 
-// StartDurable is Start with commits that wait for the disk, as those of a server do.
+// StartDurable is like Start, but commits wait for the disk, as on a production server.
 func StartDurable() (*Cluster, error) { return start("fsync=on") }
 
 func start(setting string) (*Cluster, error) {
@@ -91,13 +90,13 @@ func (c *Cluster) halt() error {
 	return c.run("pg_ctl", "-D", c.data(), "-m", "immediate", "-w", "stop")
 }
 
-// Halt stops the server as a crash does. Resume starts it again.
+// Halt stops the server like a crash. Resume starts it again.
 func (c *Cluster) Halt(t testing.TB) {
 	t.Helper()
 	must(t, c.halt())
 }
 
-// Resume starts a server that Halt has stopped.
+// Resume restarts a server stopped by Halt.
 func (c *Cluster) Resume(t testing.TB) {
 	t.Helper()
 	must(t, c.launch())
@@ -110,19 +109,19 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// Files returns the directory with every byte that the server stores, of all databases.
+// Files returns the directory that contains all data of the server, of every database.
 func (c *Cluster) Files() string { return c.data() }
 
 func (c *Cluster) data() string { return filepath.Join(c.dir, "data") }
 
-// run runs a program of PostgreSQL, as a separate user if this process is root, because it refuses to run as root.
+// run runs a PostgreSQL program. If this process is root, it runs as a separate user, because PostgreSQL refuses root.
 func (c *Cluster) run(name string, args ...string) error {
 	cmd := exec.Command(filepath.Join(c.bin, name), args...)
 	cmd.Dir = c.dir
 	if err := asServer(cmd); err != nil {
 		return err
 	}
-	// A file, not a pipe: the server keeps it open, and a pipe would keep Run waiting.
+	// Use a file, not a pipe: the server keeps stdout open, and Run would wait for a pipe.
 	out, err := os.CreateTemp("", "pgout")
 	if err != nil {
 		return err
@@ -147,20 +146,20 @@ func (c *Cluster) Stop() {
 	os.RemoveAll(c.dir)
 }
 
-// Database creates an empty database for a test and returns its URL.
+// Database creates an empty database for one test and returns its URL.
 func (c *Cluster) Database(t testing.TB) string {
 	t.Helper()
 	return c.copyOf(t, "template1")
 }
 
-// Create creates an empty database that exists as long as the cluster, and returns its URL.
+// Create creates an empty database that exists until the cluster stops, and returns its URL.
 func (c *Cluster) Create() (string, error) {
 	name, err := c.create("template1")
 	return c.address(name), err
 }
 
-// Copy creates a database for a test with the content of another, to which nobody may be connected, and returns its
-// URL.
+// Copy creates a database for one test with the content of another one, which must have no connections, and returns
+// its URL.
 func (c *Cluster) Copy(t testing.TB, database string) string {
 	t.Helper()
 	return c.copyOf(t, databaseName(t, database))
@@ -175,7 +174,7 @@ func databaseName(t testing.TB, address string) string {
 	return strings.TrimPrefix(u.Path, "/")
 }
 
-// copyOf creates a database that is deleted after its test, because a hundred of them fill a gigabyte.
+// copyOf creates a database and deletes it after the test, because a hundred of them fill a gigabyte.
 func (c *Cluster) copyOf(t testing.TB, template string) string {
 	t.Helper()
 	name, err := c.create(template)
@@ -202,7 +201,7 @@ func (c *Cluster) address(name string) string {
 	return "postgres://service@/" + name + "?host=" + host
 }
 
-// Dump returns the whole content of a database as text.
+// Dump returns the whole content of a database as SQL text.
 func (c *Cluster) Dump(t testing.TB, database string) string {
 	t.Helper()
 	cmd := exec.Command(filepath.Join(c.bin, "pg_dump"), "-h", c.dir, "-U", "service", "--inserts", "--no-owner",
@@ -233,7 +232,7 @@ func (c *Cluster) Load(t testing.TB, database, file string) {
 	}
 }
 
-// Missing skips with a clear message on a developer's machine and fails in CI.
+// Missing skips the test with a clear message on a developer's machine and fails it in CI.
 func Missing(t testing.TB) {
 	t.Helper()
 	if os.Getenv("CI") == "true" {

@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// asServer runs cmd as user postgres when this is root.
+// asServer makes cmd run as user postgres if this process is root.
 func asServer(cmd *exec.Cmd) error {
 	server, err := serverUser()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: server}
@@ -26,14 +26,14 @@ func chown(dir string) error {
 	return os.Chown(dir, int(server.Uid), int(server.Gid))
 }
 
-// serverUser returns user postgres when this is root, else nil.
+// serverUser returns user postgres if this process is root, otherwise nil.
 func serverUser() (*syscall.Credential, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil
 	}
 	u, err := user.Lookup("postgres")
 	if err != nil {
-		return nil, fmt.Errorf("run as root, and there is no user postgres: %w", err)
+		return nil, fmt.Errorf("running as root, but user postgres does not exist: %w", err)
 	}
 	uid, err := strconv.ParseUint(u.Uid, 10, 32)
 	if err != nil {

@@ -1,6 +1,6 @@
 // Package reaper ends the processes that a test binary started when that binary ends, whether it returns, panics,
-// exceeds the time limit of go test or is killed. A watchdog process at the other end of a pipe does so and removes
-// the binary's temporary files. It works on Linux, where the tests run; elsewhere it does nothing.
+// exceeds the time limit of go test or is killed. A watchdog process at the other end of a pipe ends them and removes
+// the binary's temporary files. It works on Linux, where the tests run; on other systems it does nothing.
 package reaper
 
 import (
@@ -8,10 +8,10 @@ import (
 	"os"
 )
 
-// variable is set to the directory of a watchdog process.
+// variable is the environment variable that holds the directory of a watchdog process.
 const variable = "SERVICE_TEST_REAPER"
 
-// A binary that imports this package may be a watchdog, which must not run its main.
+// A binary that imports this package may run as a watchdog, which must not run its main function.
 func init() {
 	if dir := os.Getenv(variable); dir != "" {
 		guard(dir)
@@ -19,9 +19,9 @@ func init() {
 	}
 }
 
-// Run runs a binary's tests in a temporary directory of their own, ends everything that they started, and returns
-// their exit code. Call it in TestMain: os.Exit(reaper.Run(m.Run)). The watchdog recognises processes of tests,
-// including descendants, by this directory in their environment, program or working directory.
+// Run runs a binary's tests in a temporary directory of their own, ends all processes that they started, and returns
+// their exit code. Call it in TestMain: os.Exit(reaper.Run(m.Run)). The watchdog recognises test processes, including
+// descendants, by this directory in their environment, program path or working directory.
 func Run(tests func() int) int {
 	dir, err := os.MkdirTemp("", "r")
 	if err != nil {

@@ -23,9 +23,9 @@ const (
 	pause = 20 * time.Millisecond
 )
 
-// Watch starts a watchdog for dir, a temporary directory of this process. When this process ends, or calls release,
-// the watchdog ends every process that has dir in its environment, works in it or runs a program from it, and then
-// removes dir. release returns when that is done.
+// Watch starts a watchdog for dir, a temporary directory of this process. When this process ends or calls release, the
+// watchdog ends every process that has dir in its environment, working directory or program path, and then removes
+// dir. release returns after that.
 func Watch(dir string) (release func(), err error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -36,11 +36,11 @@ func Watch(dir string) (release func(), err error) {
 		return nil, err
 	}
 	defer held.Close()
-	watchdog := exec.CommandContext(context.Background(), self) // it outlives whatever this process does
+	watchdog := exec.CommandContext(context.Background(), self) // it must outlive this process
 	watchdog.Env = []string{variable + "=" + dir}
 	watchdog.Dir = "/"
 	watchdog.Stdin = held
-	// A separate session, so that signals to the test's process group do not reach it.
+	// The watchdog gets its own session, so that signals to the test's process group do not reach it.
 	watchdog.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := watchdog.Start(); err != nil {
 		ours.Close()
@@ -52,7 +52,7 @@ func Watch(dir string) (release func(), err error) {
 	}, nil
 }
 
-// guard is the watchdog: it waits until the other end of its stdin is closed.
+// guard is the watchdog: it waits until the other end of its standard input is closed.
 func guard(dir string) {
 	signal.Ignore(syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM)
 	spared := []int{os.Getpid(), os.Getppid()}
@@ -62,7 +62,7 @@ func guard(dir string) {
 	os.RemoveAll(dir)
 }
 
-// end ends the processes of dir, including those that start meanwhile.
+// end ends the processes of dir, including those that start in the meantime.
 func end(dir string, spared []int) {
 	began := time.Now()
 	asked := map[int]bool{}
@@ -84,7 +84,7 @@ func end(dir string, spared []int) {
 	}
 }
 
-// processesOf returns the processes that have dir in their environment, as their program or as their working directory.
+// processesOf returns the processes that have dir in their environment, program path or working directory.
 func processesOf(dir string, spared []int) []int {
 	entries, _ := os.ReadDir("/proc")
 	var found []int
@@ -118,7 +118,7 @@ func mentions(text, dir string) bool {
 	}
 }
 
-// unmount detaches what tests mounted below dir.
+// unmount detaches everything that tests mounted below dir.
 func unmount(dir string) {
 	mounts, _ := os.ReadFile("/proc/self/mounts")
 	for line := range bytes.Lines(mounts) {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// role makes this binary act as the test binary whose end is observed.
+// role is the environment variable that makes this binary act as the test binary under observation.
 const role = "SERVICE_TEST_REAPER_ROLE"
 
 func TestMain(m *testing.M) {
@@ -31,8 +31,8 @@ func endLike(how string) int {
 	}
 	for _, c := range []*exec.Cmd{
 		{Env: os.Environ()},             // inherits the environment
-		{Env: []string{"HOME=" + home}}, // the directory only in its own environment
-		{Env: []string{}, Dir: home},    // as its working directory
+		{Env: []string{"HOME=" + home}}, // has the directory only in its own environment
+		{Env: []string{}, Dir: home},    // has the directory as its working directory
 		{Env: os.Environ(), SysProcAttr: &syscall.SysProcAttr{Setsid: true}}, // outside the process group, like a daemon
 	} {
 		c.Path, c.Args = "/bin/sh", []string{"sh", "-c", `trap "" TERM; echo ready; while :; do sleep 60 & wait; done`}
@@ -55,7 +55,7 @@ func endLike(how string) int {
 	case "killed":
 		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	case "interrupted":
-		_ = syscall.Kill(0, syscall.SIGINT) // to the whole group, as Ctrl-C does
+		_ = syscall.Kill(0, syscall.SIGINT) // to the whole process group, like Ctrl-C
 		select {}
 	}
 	return 0
@@ -72,14 +72,14 @@ func TestNothingOutlivesTheBinary(t *testing.T) {
 			cmd := exec.Command(self)
 			cmd.Env = append(os.Environ(), role+"="+how)
 			cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-			cmd.WaitDelay = limit // children that survive keep its stderr open
+			cmd.WaitDelay = limit // surviving children keep its stderr open
 			out, err := cmd.Output()
 			if (err == nil) != (how == "returned") {
-				t.Errorf("it ended with %v", err)
+				t.Errorf("the test binary ended with unexpected error %v", err)
 			}
 			dir := strings.TrimSpace(string(out))
 			if !strings.HasPrefix(dir, os.TempDir()) {
-				t.Fatalf("its directory is %q", dir)
+				t.Fatalf("the test binary's directory %q is not in the temporary directory", dir)
 			}
 			deadline := time.Now().Add(limit)
 			for {
@@ -90,7 +90,7 @@ func TestNothingOutlivesTheBinary(t *testing.T) {
 				}
 				if time.Now().After(deadline) {
 					end(dir, nil)
-					t.Fatalf("processes %v and %s (%v) outlived it", left, dir, err)
+					t.Fatalf("processes %v and %s (%v) still exist after the test binary ended", left, dir, err)
 				}
 				time.Sleep(pause)
 			}
@@ -103,7 +103,7 @@ func TestMentions(t *testing.T) {
 		"/tmp/r1": true, "/tmp/r1/bin/x": true, "A=1\x00TMPDIR=/tmp/r1\x00B=2": true, "/tmp/r12": false, "/tmp/r12 /tmp/r1/x": true, "": false,
 	} {
 		if mentions(text, "/tmp/r1") != want {
-			t.Errorf("%q: want %v", text, want)
+			t.Errorf("mentions(%q): want %v", text, want)
 		}
 	}
 }

@@ -2,7 +2,7 @@
 
 package reaper
 
-// Watch does nothing, as only Linux exposes the environment of processes.
+// Watch does nothing, because only Linux exposes the environment of processes.
 func Watch(string) (release func(), err error) { return func() {}, nil }
 
 func guard(string) {}

@@ -10,23 +10,23 @@ import (
 	"time"
 )
 
-// ok is the outcome of a call without an error. Every other outcome is an error code, or "link:" and the state of a
-// link.
+// ok is the outcome of a call without an error. Any other outcome is an error code, or "link:" followed by the state
+// of a link.
 const ok = "ok"
 
-// activeFaults records when each fault was active, and so which outcomes a call may have.
+// activeFaults records when each fault was active, and therefore which outcomes a call may have.
 type activeFaults struct {
 	mu    sync.Mutex
 	spans []span
 }
 
-// span is the time of one fault until its consequences must be over.
+// span is the time from the start of one fault until its consequences must be over.
 type span struct {
 	fault    *fault
-	from, to time.Time // to is zero while the fault is in force
+	from, to time.Time // to is zero while the fault is active
 }
 
-// begin records an active fault. end records its end.
+// begin records the start of a fault, end records its end.
 func (w *activeFaults) begin(f *fault) (end func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -44,14 +44,14 @@ func (w *activeFaults) begin(f *fault) (end func()) {
 	}
 }
 
-// longest is the longest duration of a call. Faults that ended earlier explain nothing.
+// longest is the maximum duration of a call. Faults that ended earlier cannot explain its outcome.
 const longest = 90 * time.Second
 
 func (w *activeFaults) forget(now time.Time) {
 	w.spans = slices.DeleteFunc(w.spans, func(s span) bool { return !s.to.IsZero() && now.Sub(s.to) > longest })
 }
 
-// explains reports whether a fault that was active since the call began may cause the outcome.
+// explains reports whether a fault that was active after the call began can cause the outcome.
 func (w *activeFaults) explains(outcome string, since time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -63,7 +63,7 @@ func (w *activeFaults) explains(outcome string, since time.Time) bool {
 	return false
 }
 
-// names returns the faults that may affect a call begun at since.
+// names returns the faults that can affect a call begun at since.
 func (w *activeFaults) names(since time.Time) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

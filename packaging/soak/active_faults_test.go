@@ -7,14 +7,15 @@ import (
 	"time"
 )
 
-// A fault explains the outcomes that it may cause, while it lasts and during its grace, for calls that overlap it.
+// A fault explains the outcomes that it can cause, while it is active and during its grace period, for calls that
+// overlap it.
 func TestFaults_Explain(t *testing.T) {
 	var w activeFaults
 	f := &fault{name: "f", allows: []string{"backend_unreachable"}, grace: time.Hour}
 	short := &fault{name: "short", allows: []string{"daemon_gone"}}
 	before := time.Now()
 	if w.explains("backend_unreachable", before) {
-		t.Error("no fault explains nothing")
+		t.Error("an outcome is explained although there was no fault")
 	}
 	end := w.begin(f)
 	w.begin(short)()
@@ -30,19 +31,19 @@ func TestFaults_Explain(t *testing.T) {
 		"a call from before it": {"daemon_gone", before, true},
 	} {
 		if got := w.explains(c.outcome, c.since); got != c.want {
-			t.Errorf("%s: %v", name, got)
+			t.Errorf("%s: unexpected explanation: %v", name, got)
 		}
 	}
 	end()
 	if !w.explains("backend_unreachable", time.Now()) || w.explains("backend_unreachable", time.Now().Add(2*time.Hour)) {
-		t.Error("the grace is not an hour")
+		t.Error("the grace period is not one hour")
 	}
 	if got := w.names(time.Now().Add(2 * time.Hour)); got != "no fault" {
-		t.Errorf("names: %s", got)
+		t.Errorf("names: got %s, want no fault", got)
 	}
 }
 
-// An outcome that an agent must never see is a finding, whatever fault is active.
+// An outcome that an agent must never see is a finding, whatever faults are active.
 func TestLinkOutcome(t *testing.T) {
 	s := &soak{testbed: &testbed{results: newResults(), install: "inst_1", account: "own", foreigner: "foreign"}}
 	for name, c := range map[string]struct {
@@ -59,7 +60,7 @@ func TestLinkOutcome(t *testing.T) {
 		_, _, before := s.results.sum()
 		got := s.linkOutcome(name, c.said)
 		if _, _, after := s.results.sum(); got != c.want || after-before != c.findings {
-			t.Errorf("%s: %s, %d findings", name, got, after-before)
+			t.Errorf("%s: got outcome %s and %d findings", name, got, after-before)
 		}
 	}
 }

@@ -13,17 +13,17 @@ import (
 	"github.com/service-dev/service/proto/mcpclient"
 )
 
-// callTimeout is how long a call may take before it counts as hanging.
+// callTimeout is the maximum duration of a call; a longer one counts as hanging.
 const callTimeout = 60 * time.Second
 
-// agent is an MCP client over a service-mcp process of its own. It allows concurrent calls.
+// agent is an MCP client with its own service-mcp process. It is safe for concurrent calls.
 type agent struct {
 	name   string
 	cmd    *exec.Cmd
 	client *mcpclient.Client
 }
 
-// newAgent starts service-mcp. Lines that violate the protocol are reported.
+// newAgent starts service-mcp. It reports lines that violate the protocol as findings.
 func newAgent(name string, stateless bool, cmd *exec.Cmd, l *results) (*agent, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
@@ -39,7 +39,7 @@ func newAgent(name string, stateless bool, cmd *exec.Cmd, l *results) (*agent, e
 
 var errHangs = errors.New("no answer in " + callTimeout.String())
 
-// call calls a tool. The outcome is ok or the code of an error; status auth_required counts as a code too.
+// call calls a tool. The outcome is ok or an error code; the status auth_required also counts as a code.
 func (a *agent) call(tool string, args map[string]any) (answer map[string]any, outcome string, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
@@ -57,7 +57,7 @@ func (a *agent) call(tool string, args map[string]any) (answer map[string]any, o
 	case err != nil:
 		return nil, "", err
 	}
-	_ = json.Unmarshal(r.Structured, &answer) // nil for other content
+	_ = json.Unmarshal(r.Structured, &answer) // remains nil for other content
 	if r.IsError {
 		code, _ := answer["code"].(string)
 		return answer, code, nil
@@ -68,5 +68,5 @@ func (a *agent) call(tool string, args map[string]any) (answer map[string]any, o
 	return answer, ok, nil
 }
 
-// close ends the conversation and waits for service-mcp to exit.
+// close closes the connection and waits for service-mcp to exit.
 func (a *agent) close() error { return a.client.Close(15 * time.Second) }

@@ -16,8 +16,8 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// app is an app under development, attached to the browser session of an agent's project. No page is open there, so the
-// backend refuses its commands and logs them.
+// app is an app under development that is attached to the browser session of an agent's project. No page is open
+// there, so the backend refuses its commands and logs them.
 type app struct {
 	*soak
 	name string
@@ -25,19 +25,19 @@ type app struct {
 	mu        sync.Mutex
 	endpoint  string
 	tokenFile string
-	acked     map[string]bool // ids of what was acknowledged, and must be in the log
+	acked     map[string]bool // ids of acknowledged commands, which must be in the log
 	sent      int
 	reattach  int
 }
 
-// take stores the address from an answer of createSimulatorSession.
+// take stores the URL from a result of createSimulatorSession.
 func (p *app) take(endpoint, tokenFile string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.endpoint, p.tokenFile = endpoint, tokenFile
 }
 
-// work sends commands until ctx ends. An unacknowledged command is sent again on the next connection, under the same
+// work sends commands until ctx ends. It sends an unacknowledged command again on the next connection, with the same
 // id.
 func (p *app) work(ctx context.Context) {
 	pending := ""
@@ -53,13 +53,13 @@ func (p *app) work(ctx context.Context) {
 	}
 }
 
-// attach connects and sends hello. It fails while the backend is away.
+// attach connects and sends hello. It fails while the backend is down.
 func (p *app) attach(ctx context.Context) (*websocket.Conn, error) {
 	p.mu.Lock()
 	endpoint, file := p.endpoint, p.tokenFile
 	p.mu.Unlock()
 	if endpoint == "" {
-		return nil, fmt.Errorf("there is no session yet")
+		return nil, fmt.Errorf("no session yet")
 	}
 	secret, err := os.ReadFile(file)
 	if err != nil {
@@ -85,7 +85,7 @@ func (p *app) attach(ctx context.Context) (*websocket.Conn, error) {
 	return conn, nil
 }
 
-// talk sends commands until the connection breaks and returns the id that is not acknowledged.
+// talk sends commands until the connection breaks and returns the id of the unacknowledged one.
 func (p *app) talk(ctx context.Context, conn *websocket.Conn, pending string) string {
 	for ctx.Err() == nil {
 		if pending == "" {
@@ -106,7 +106,7 @@ func (p *app) talk(ctx context.Context, conn *websocket.Conn, pending string) st
 	return pending
 }
 
-// say sends one command and waits until it is acknowledged.
+// say sends one command and waits for its acknowledgement.
 func (p *app) say(ctx context.Context, conn *websocket.Conn, id string) bool {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -145,7 +145,7 @@ func receive(ctx context.Context, conn *websocket.Conn) (glasses.Frame, error) {
 		if kind != websocket.MessageText {
 			continue
 		}
-		var f glasses.Frame // not glasses.Parse, which is for what peers send: the service's own need no id
+		var f glasses.Frame // glasses.Parse is only for frames of peers; the service's own frames may lack an id
 		return f, json.Unmarshal(data, &f)
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/service-dev/service/packaging/pgtest"
 )
 
-// newBackend starts a backend, on SQLite or on a PostgreSQL server of its own; stop ends that server.
+// newBackend starts a backend, on SQLite or on its own PostgreSQL server, which stop stops.
 func (w *testbed) newBackend(postgres bool) (stop func(), err error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -61,10 +61,10 @@ type backend struct {
 	url, program, logs string
 	env                []string
 	cmd                *exec.Cmd
-	kills              atomic.Int64 // that are over
+	kills              atomic.Int64 // number of completed kills
 }
 
-// healthy reports whether the backend answers within limit.
+// healthy reports whether the backend responds within limit.
 func (b *backend) healthy(limit time.Duration) bool {
 	client := http.Client{Timeout: time.Second}
 	defer client.CloseIdleConnections()
@@ -78,7 +78,7 @@ func (b *backend) healthy(limit time.Duration) bool {
 	})
 }
 
-// start starts the backend on the same data and waits until it answers.
+// start starts the backend on the same data and waits until it responds.
 func (b *backend) start() error {
 	log, err := os.OpenFile(b.logs, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -91,7 +91,7 @@ func (b *backend) start() error {
 		return err
 	}
 	if !b.healthy(20 * time.Second) {
-		return errors.New("service-backend does not answer")
+		return errors.New("service-backend does not respond")
 	}
 	return nil
 }

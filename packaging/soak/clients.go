@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// killAgent starts agents with slow and quick calls and kills their service-mcp in between.
+// killAgent starts agents that make slow and fast calls, and kills their service-mcp processes during these.
 func (s *soak) killAgent(rng *rand.Rand) (string, func() error, error) {
 	n := 1 + rng.IntN(4)
 	for i := range n {
@@ -28,9 +28,9 @@ func (s *soak) killAgent(rng *rand.Rand) (string, func() error, error) {
 			"waitForEvent": {"type": "app.attached", "timeoutSeconds": 40}, "whoAmI": {},
 			"createSimulatorSession": {"project": "com.example.doomed", "openBrowser": false},
 		} {
-			calls.Go(func() { _, _, _ = a.call(tool, args) }) // no client is left to receive the answer
+			calls.Go(func() { _, _, _ = a.call(tool, args) }) // the agent is killed, so nobody checks the result
 		}
-		time.Sleep(time.Duration(rng.IntN(60)) * time.Millisecond) // so that it dies at a random point of the conversation
+		time.Sleep(time.Duration(rng.IntN(60)) * time.Millisecond) // kill it at a random point of the conversation
 		_ = a.cmd.Process.Kill()
 		calls.Wait()
 		_ = a.close()
@@ -38,7 +38,7 @@ func (s *soak) killAgent(rng *rand.Rand) (string, func() error, error) {
 	return fmt.Sprint(n), nil, nil
 }
 
-// cutLogin begins a login and kills servicectl after it printed the code. Nothing may change.
+// cutLogin starts a login and kills servicectl after it printed the code. This must change nothing.
 func (s *soak) cutLogin(*rand.Rand) (string, func() error, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
@@ -51,13 +51,13 @@ func (s *soak) cutLogin(*rand.Rand) (string, func() error, error) {
 		return "", nil, err
 	}
 	var said struct{ Event string }
-	_ = json.NewDecoder(out).Decode(&said) // an error is the fault under way
+	_ = json.NewDecoder(out).Decode(&said) // an error is caused by an active fault
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
 	return said.Event, nil, nil
 }
 
-// upgrade replaces the file of the daemon and restarts it, as a package manager does.
+// upgrade replaces the daemon's program file and restarts the daemon, like a package manager.
 func (s *soak) upgrade(*rand.Rand) (string, func() error, error) {
 	fresh := s.daemon() + ".upgrade"
 	if err := copyFile(s.daemon(), fresh); err != nil {
@@ -70,7 +70,7 @@ func (s *soak) upgrade(*rand.Rand) (string, func() error, error) {
 	return "", nil, err
 }
 
-// storm kills one adapter whenever it restarts, until its breaker opens.
+// storm kills one adapter after each restart, until its circuit breaker opens.
 func (s *soak) storm(rng *rand.Rand) (string, func() error, error) {
 	name := []string{"service-plugin-backendhttp", "service-plugin-localsim"}[rng.IntN(2)]
 	killed := 0

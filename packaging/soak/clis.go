@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// terminal runs servicectl again and again.
+// terminal runs servicectl repeatedly.
 type terminal struct {
 	*soak
 	name string
@@ -41,7 +41,7 @@ func (c *terminal) work(ctx context.Context) {
 	}
 }
 
-// run returns the output and exit code of a command, and the code of its error if it printed one.
+// run returns the output and exit code of a command, and its error code if it printed one.
 func (c *terminal) run(into any, args ...string) (code string, exit int) {
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
@@ -64,12 +64,12 @@ func (c *terminal) run(into any, args ...string) (code string, exit int) {
 		return "", -1
 	}
 	if into != nil && told.Error.Code == "" {
-		_ = json.Unmarshal([]byte(out.String()), into) // it was JSON a moment ago
+		_ = json.Unmarshal([]byte(out.String()), into) // it parsed as JSON before
 	}
 	return told.Error.Code, cmd.ProcessState.ExitCode()
 }
 
-// whoami checks the output and the exit code.
+// whoami checks the output and exit code of servicectl whoami.
 func (c *terminal) whoami(flags ...string) {
 	since := time.Now()
 	var said struct {
@@ -97,10 +97,11 @@ func (c *terminal) whoami(flags ...string) {
 	}
 }
 
-// unreachable is the outcome of status for a daemon that holds the directory and does not serve because it is ending.
+// unreachable is the outcome of status for a daemon that still holds the directory but no longer serves because it is
+// stopping.
 const unreachable = "unreachable"
 
-// status may find no daemon, because it starts none.
+// status may find no daemon, because it does not start one.
 func (c *terminal) status() {
 	since := time.Now()
 	var said struct {
@@ -114,7 +115,7 @@ func (c *terminal) status() {
 	}
 	outcome := code
 	switch {
-	case code == "daemon_unavailable": // it starts none, so it may meet one that is ending
+	case code == "daemon_unavailable": // it starts no daemon, so it may find one that is stopping
 		outcome = unreachable
 	case code == "" && said.Running != nil && !*said.Running:
 		outcome = "not running"
@@ -148,7 +149,7 @@ func (c *terminal) plain(call string, args ...string) {
 	}
 }
 
-// doctor may report faults. It must print JSON and exit.
+// doctor may report the active faults, but it must print JSON and exit.
 func (c *terminal) doctor() {
 	since := time.Now()
 	code, exit := c.run(nil, "doctor")

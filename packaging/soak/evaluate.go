@@ -10,12 +10,12 @@ import (
 	"time"
 )
 
-// recovery limits how long the service may take to recover. The breaker of an adapter stays open for a minute.
+// recovery is the maximum time the service may take to recover. An adapter's circuit breaker stays open for a minute.
 const recovery = 75 * time.Second
 
-// evaluate checks after the last fault that the link, the agents and the processes are unchanged.
+// evaluate checks after the last fault that link, agents and processes are unchanged.
 func (s *soak) evaluate(before []string) error {
-	fmt.Println("the last fault is over: looking for what is lost or left")
+	fmt.Println("the last fault is over: checking for lost data and leaks")
 	if err := s.awaitRecovery("the last fault"); err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func (s *soak) evaluate(before []string) error {
 	return s.end(before, shims)
 }
 
-// awaitRecovery waits until everything works.
+// awaitRecovery waits until everything works again.
 func (s *soak) awaitRecovery(from string) (err error) {
 	if !eventually(recovery, func() bool { err = s.useEverything(); return err == nil }) {
 		return fmt.Errorf("%s after %s: %w", recovery, from, err)
@@ -70,18 +70,18 @@ func (s *soak) awaitRecovery(from string) (err error) {
 	return nil
 }
 
-// onlyDaemon returns the process of the only daemon. An ended one may need a moment to exit: the race detector waits
-// for a second.
+// onlyDaemon returns the process of the only daemon. A stopped daemon may need a moment to exit, because the race
+// detector waits for a second.
 func (s *soak) onlyDaemon() (pid int, err error) {
 	var daemons []int
 	if !eventually(5*time.Second, func() bool { daemons = s.pids("serviced"); return len(daemons) == 1 }) {
 		s.evidence()
-		return 0, fmt.Errorf("%d daemons run: %v", len(daemons), daemons)
+		return 0, fmt.Errorf("%d daemons are running, want 1: %v", len(daemons), daemons)
 	}
 	return daemons[0], nil
 }
 
-// adapters returns what each running adapter holds.
+// adapters returns the resources of each running adapter.
 func (s *soak) adapters() map[string]holding {
 	held := map[string]holding{}
 	for _, p := range s.processes() {
@@ -92,7 +92,7 @@ func (s *soak) adapters() map[string]holding {
 	return held
 }
 
-// shims returns the descriptors of each agent's service-mcp, which ran through all faults.
+// shims returns the number of descriptors of each agent's service-mcp, which ran through all faults.
 func (s *soak) shims() map[string]int {
 	held := map[string]int{}
 	for _, a := range s.agents {
@@ -101,8 +101,8 @@ func (s *soak) shims() map[string]int {
 	return held
 }
 
-// openSessions returns the ids of open sessions, whose files may stay. Those of the other account were opened while its
-// auth.json was in place.
+// openSessions returns the ids of open sessions, whose files may remain. Sessions of the other account were opened
+// while its auth.json was in place.
 func (s *soak) openSessions() (map[string]bool, error) {
 	open := map[string]bool{}
 	for _, as := range []struct {
@@ -117,7 +117,7 @@ func (s *soak) openSessions() (map[string]bool, error) {
 			out, err := s.run("whoami", "--json")
 			return err == nil && json.Unmarshal(out, &now) == nil && now.AccountID == as.account
 		}) {
-			return nil, fmt.Errorf("the account is not %s within %s", as.account, recovery)
+			return nil, fmt.Errorf("the account did not become %s within %s", as.account, recovery)
 		}
 		out, err := s.run("session", "list", "--json")
 		if err != nil {
@@ -125,7 +125,7 @@ func (s *soak) openSessions() (map[string]bool, error) {
 		}
 		var list struct{ Sessions []struct{ SessionID string } }
 		if err := json.Unmarshal(out, &list); err != nil {
-			return nil, fmt.Errorf("read the list of sessions: %w", err)
+			return nil, fmt.Errorf("list sessions: %w", err)
 		}
 		for _, session := range list.Sessions {
 			open[session.SessionID] = true
@@ -134,7 +134,7 @@ func (s *soak) openSessions() (map[string]bool, error) {
 	return open, nil
 }
 
-// end closes everything in order and checks what is left.
+// end closes everything in order and checks what remains.
 func (s *soak) end(before []string, shims map[string]int) error {
 	fresh, err := newAgent("a fresh agent", false, s.command(context.Background(), "service-mcp"), s.results)
 	if err != nil {
@@ -145,12 +145,12 @@ func (s *soak) end(before []string, shims map[string]int) error {
 		return err
 	}
 	for name, n := range shims {
-		if most = max(most, n); n > want+1 { // one that started the daemon holds its descriptor
-			s.results.report("the shim of %s holds %d descriptors, a fresh one %d", name, n, want)
+		if most = max(most, n); n > want+1 { // the one that started the daemon holds its descriptor
+			s.results.report("the shim of %s has %d open descriptors, a new one %d", name, n, want)
 		}
 	}
-	s.results.note("the shims, which lived through everything",
-		fmt.Sprintf("at most %d descriptors; a fresh one %d", most, want))
+	s.results.note("the shims, which ran through all faults",
+		fmt.Sprintf("at most %d descriptors; a new one has %d", most, want))
 	s.disconnect()
 	open, err := s.openSessions()
 	if err != nil {
@@ -161,7 +161,7 @@ func (s *soak) end(before []string, shims map[string]int) error {
 	}
 	s.backend.kill()
 	if !eventually(10*time.Second, func() bool { return len(s.processes()) == 0 }) {
-		s.results.report("still running at the end: %v", s.processes())
+		s.results.report("processes still running at the end: %v", s.processes())
 	}
 	s.results.note("processes at the end", fmt.Sprint(len(s.processes())))
 	s.left(before, open)

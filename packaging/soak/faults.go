@@ -15,34 +15,34 @@ import (
 	"time"
 )
 
-// fault is one kind of fault. apply begins it and returns what exactly it did; undo ends it and is nil for faults that
-// pass.
+// fault is one kind of fault. apply starts it and describes what it did; undo ends it and is nil for faults that end
+// by themselves.
 type fault struct {
 	name  string
 	apply func(rng *rand.Rand) (what string, undo func() error, err error)
-	// hold is the least duration. Up to three times as long is drawn.
+	// hold is the minimum duration. The actual one is drawn from up to three times as long.
 	hold time.Duration
-	// allows are the outcomes it may cause, until grace after its end.
+	// allows lists the outcomes that the fault may cause, until the grace period after its end.
 	allows []string
 	grace  time.Duration
-	// alone marks a fault that is not combined with others.
+	// alone marks a fault that must not be combined with others.
 	alone bool
-	// rare marks a fault with long consequences, which occurs once in four rounds.
+	// rare marks a fault with long consequences, which occurs only once in four rounds.
 	rare bool
 	// kills marks a fault that ends the daemon.
 	kills bool
 }
 
-// breakerTime is the shortest run in which a breaker may stay open for a minute.
+// breakerTime is the minimum length of a run in which a breaker may stay open for a minute.
 const breakerTime = 5 * time.Minute
 
-// replaced is how long a stopped adapter may stay.
+// replaced is the maximum time until the daemon replaces a stopped adapter.
 const replaced = 30 * time.Second
 
-// gone are the outcomes of calls to a daemon that is ending. The doctor then reports problems.
+// gone lists the outcomes of calls to a daemon that is stopping. The doctor then reports problems.
 var gone = []string{"daemon_restarted", "daemon_gone", "not running", unreachable, "something is wrong"}
 
-// faults returns the faults that this machine allows.
+// faults returns the faults that are possible on this machine.
 func (s *soak) faults() []*fault {
 	list := []*fault{
 		{name: "daemon killed", apply: s.killDaemon, grace: 10 * time.Second, kills: true,
@@ -102,8 +102,8 @@ func (s *soak) faults() []*fault {
 	return list
 }
 
-// injectFaults applies faults until ctx ends: each once in a random order, then at random, a third of them two at a
-// time. Once calm is closed nothing ends the daemon any more, so that the last daemon's leaks show.
+// injectFaults applies faults until ctx ends: first each one once in random order, then at random, a third of them in
+// pairs. Once calm is closed it no longer ends the daemon, so that leaks of the last daemon show.
 func (s *soak) injectFaults(ctx context.Context, calm <-chan struct{}) {
 	rng := s.random(1)
 	list := s.faults()
@@ -131,7 +131,7 @@ func (s *soak) injectFaults(ctx context.Context, calm <-chan struct{}) {
 	}
 }
 
-// applyFaults applies the faults, keeps them for a while, and ends them.
+// applyFaults applies the faults, keeps them active for a while, and ends them.
 func (s *soak) applyFaults(ctx context.Context, rng *rand.Rand, now []*fault) {
 	var undo []func()
 	var told []string
@@ -167,7 +167,7 @@ func (s *soak) applyFaults(ctx context.Context, rng *rand.Rand, now []*fault) {
 		time.Since(s.results.began).Seconds(), strings.Join(told, " + "), calls, errs, findings)
 }
 
-// killDaemon kills the daemon without a chance to clean up.
+// killDaemon kills the daemon so that it cannot clean up.
 func (s *soak) killDaemon(*rand.Rand) (string, func() error, error) {
 	pids := s.pids("serviced")
 	for _, pid := range pids {
@@ -182,7 +182,7 @@ func (s *soak) stopDaemon(*rand.Rand) (string, func() error, error) {
 	out, err := s.command(ctx, "servicectl", "daemon", "stop").CombinedOutput()
 	var ended *exec.ExitError
 	if errors.As(err, &ended) && ended.ExitCode() == 1 {
-		err = nil // none ran
+		err = nil // no daemon was running
 	}
 	if err != nil {
 		err = fmt.Errorf("servicectl daemon stop: %w: %s", err, out)
@@ -196,7 +196,7 @@ func (s *soak) killBackend(*rand.Rand) (string, func() error, error) {
 }
 
 func (s *soak) freezeBackend(*rand.Rand) (string, func() error, error) {
-	if s.backend.cmd == nil { // another fault killed it
+	if s.backend.cmd == nil { // another fault already killed it
 		return "(not there)", nil, nil
 	}
 	p := s.backend.cmd.Process
@@ -219,7 +219,6 @@ func (s *soak) anyAdapter(rng *rand.Rand) (process, string) {
 	return p, strings.TrimPrefix(p.name, "service-plugin-")
 }
 
-// killAdapter kills a running adapter.
 func (s *soak) killAdapter(rng *rand.Rand) (string, func() error, error) {
 	p, name := s.anyAdapter(rng)
 	if p.pid == 0 {

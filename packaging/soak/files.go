@@ -32,8 +32,8 @@ func (s *soak) fillDisk(*rand.Rand) (string, func() error, error) {
 	return fmt.Sprintf("(%d KB)", written>>10), func() error { return os.Remove(path) }, nil
 }
 
-// jumpClock moves the daemon's clock by minutes, hours or days in either direction, then corrects it. It moves less
-// than the idle limit of local sessions, which would be closed by rule otherwise.
+// jumpClock moves the daemon's clock by minutes, hours or days in either direction and back. It stays below the idle
+// limit of local sessions, which would otherwise be closed.
 func (s *soak) jumpClock(rng *rand.Rand) (string, func() error, error) {
 	spans := []time.Duration{time.Minute, -time.Minute, time.Hour, -time.Hour, 24 * time.Hour, 6 * 24 * time.Hour,
 		-24 * time.Hour, -6 * 24 * time.Hour}
@@ -48,7 +48,7 @@ func (s *soak) jumpClock(rng *rand.Rand) (string, func() error, error) {
 	return "by " + by.String(), func() error { return set(0) }, set(by)
 }
 
-// rewriteAuth saves the same content as editors do, by renaming another file.
+// rewriteAuth rewrites auth.json with the same content like an editor, by renaming another file.
 func (s *soak) rewriteAuth(*rand.Rand) (string, func() error, error) {
 	return "", nil, s.putAuth(s.own)
 }
@@ -63,7 +63,7 @@ func (s *soak) putAuth(content []byte) error {
 		os.Remove(path)
 	}
 	if errors.Is(err, syscall.ENOSPC) {
-		return nil // the editor could not save, and the old file stays
+		return nil // saving failed and the old file remains
 	}
 	return err
 }

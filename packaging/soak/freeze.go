@@ -12,18 +12,18 @@ import (
 	"syscall"
 )
 
-// quietLog keeps a server's messages about broken connections out of the output.
+// quietLog discards a server's messages about broken connections.
 var quietLog = log.New(discard{}, "", 0)
 
 type discard struct{}
 
 func (discard) Write(p []byte) (int, error) { return len(p), nil }
 
-// freezeDaemon stops the daemon with SIGSTOP. Half of the time a restart ends that, else SIGCONT.
+// freezeDaemon stops the daemon with SIGSTOP. It continues with SIGCONT or, half of the time, ends by a restart.
 func (s *soak) freezeDaemon(rng *rand.Rand) (string, func() error, error) {
 	pids := s.pids("serviced")
 	for _, pid := range pids {
-		_ = syscall.Kill(pid, syscall.SIGSTOP) // a program that has just ended needs no freezing
+		_ = syscall.Kill(pid, syscall.SIGSTOP) // the process may have just exited
 	}
 	if rng.IntN(2) == 0 {
 		return fmt.Sprint(pids), func() error { return thaw(pids) }, nil
@@ -39,7 +39,7 @@ func (s *soak) freezeDaemon(rng *rand.Rand) (string, func() error, error) {
 	}, nil
 }
 
-// freezeAdapter stops a running adapter for good. The daemon has to notice and replace it.
+// freezeAdapter stops a running adapter permanently. The daemon must notice and replace it.
 func (s *soak) freezeAdapter(rng *rand.Rand) (string, func() error, error) {
 	p, name := s.anyAdapter(rng)
 	if p.pid == 0 {
@@ -47,7 +47,7 @@ func (s *soak) freezeAdapter(rng *rand.Rand) (string, func() error, error) {
 	}
 	return name, func() error {
 		if !eventually(replaced, func() bool { return !slices.Contains(s.pids(p.name), p.pid) }) {
-			return errors.Join(fmt.Errorf("%s %d is stopped and still there after %s", p.name, p.pid, replaced),
+			return errors.Join(fmt.Errorf("stopped adapter %s %d was not replaced within %s", p.name, p.pid, replaced),
 				thaw([]int{p.pid}))
 		}
 		return nil

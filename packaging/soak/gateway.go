@@ -18,28 +18,28 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-// gateway is the run's knowledge of the money that models cost.
+// gateway tracks what model calls cost during the run.
 type gateway struct {
 	apps []*modelApp
-	// calling is held for reading from the start of calls until their charge is known, so that every app is at rest
-	// while it is held for writing.
+	// Apps hold a read lock on calling from the start of calls until their charge is known, so no call is in flight while
+	// it is locked for writing.
 	calling sync.RWMutex
 }
 
 const (
-	modelApps    = 6 // half of them of each account; the first is capped, the last pays with its own key
+	modelApps    = 6 // half of them per account; the first has a cap, the last pays with its own key
 	ledgerChecks = time.Minute
-	// swept is how long a hold of a killed backend may last: its lease, and the time between two sweeps.
+	// swept is the maximum lifetime of a hold of a killed backend: its lease plus the time between two sweeps.
 	swept = 100 * time.Second
-	// ownKeys names the provider of which projects keep keys.
+	// ownKeys is the provider for which projects store their own keys.
 	ownKeys = "openai"
 )
 
-// honest are models whose provider reports what it bills. All others report something else, or fail.
+// honest lists the models whose provider reports what it bills. All others report something else, or fail.
 var honest = []string{llmtest.Good, llmtest.OneByte, llmtest.CRLF, llmtest.UsageNull, llmtest.UsageNoChoices,
 	llmtest.UsageWithDelta, llmtest.HangsAtEnd, llmtest.EchoesKey}
 
-// dishonest are all other models. The apps abandon the calls of models that hang.
+// dishonest lists all other models. The apps abandon calls of models that hang.
 var dishonest = append([]string{llmtest.UsageNone, llmtest.UsageTwice, llmtest.UsageStrings, llmtest.UsageNegative,
 	llmtest.UsageHuge, llmtest.UsageIsNull, llmtest.CachedAbove, llmtest.LongLine, llmtest.CutBeforeUsage,
 	llmtest.CutAfterUsage, llmtest.EndsEarly, llmtest.ErrorInside, llmtest.ErrorFrame,
@@ -50,7 +50,7 @@ var dishonest = append([]string{llmtest.UsageNone, llmtest.UsageTwice, llmtest.U
 
 var hanging = []string{llmtest.Hangs, llmtest.HangsInside, llmtest.HangsAfterUsage}
 
-// offerModels starts the provider of models, and returns the backend's settings for it.
+// offerModels starts the model provider and returns the backend's settings for it.
 func (w *testbed) offerModels() (env []string, err error) {
 	dir := filepath.Join(w.root, "models")
 	if err := os.Mkdir(dir, 0o700); err != nil {
@@ -115,13 +115,13 @@ func (s *soak) readLedger() (l ledger, err error) {
 	cmd := s.command(ctx, "service-backend", "admin", "ledger", "--json")
 	cmd.Env = s.backend.env
 	out, err := cmd.Output()
-	if json.Unmarshal(out, &l) == nil { // it exits with 1 if the ledger does not add up
+	if json.Unmarshal(out, &l) == nil { // the command exits with 1 if the ledger does not balance
 		err = nil
 	}
 	return l, err
 }
 
-// checkLedger compares the ledger with the charges again and again, until ctx ends.
+// checkLedger repeatedly compares the ledger with the charges until ctx ends.
 func (s *soak) checkLedger(ctx context.Context) {
 	for pause(ctx, ledgerChecks); ctx.Err() == nil; pause(ctx, ledgerChecks) {
 		s.gateway.calling.Lock()
@@ -138,12 +138,12 @@ func (s *soak) compareLedger() {
 	}
 	l, err := s.readLedger()
 	if err != nil || !l.OK || l.Used != charged || l.Operator != 0 {
-		s.results.report("the ledger: %+v, %v; the projects' usage is %d micro-USD", l, err, charged)
+		s.results.report("the ledger %+v, %v does not match the projects' usage of %d micro-USD", l, err, charged)
 	}
 	s.results.answered("ledger compared at rest", ok)
 }
 
-// compareMoney compares every view of the money with the others and with the provider's records.
+// compareMoney compares all views of the money with each other and with the provider's records.
 func (s *soak) compareMoney() {
 	var l ledger
 	if !eventually(swept, func() bool { l, _ = s.readLedger(); return l.OpenHolds == 0 && l.OK }) {
@@ -156,7 +156,7 @@ func (s *soak) compareMoney() {
 	s.compareBook()
 }
 
-// compareViews compares the project's page, the API and the tool with the app's own observations.
+// compareViews compares the project's page, the API and the tool with what the app observed.
 func (a *modelApp) compareViews(s *soak) {
 	page, _, err := a.owner.Browser.Get(a.owner.Base + a.page())
 	if want := "<dt>Spent</dt><dd>" + backendapi.Dollars(a.seen.MicroUSD) + "</dd>"; !strings.Contains(page, want) {
@@ -178,7 +178,7 @@ func (a *modelApp) compareViews(s *soak) {
 }
 
 // compareBook compares the provider's records with the charges. The provider's bill for answers that reached their app
-// must have been charged to the micro-dollar; the rest of the bill is listed by the reason why it was not charged.
+// must be charged exactly; the rest of the bill is listed by the reason why it was not charged.
 func (s *soak) compareBook() {
 	known, charged, calls := map[string]string{}, map[string]int64{}, map[string]int{}
 	for _, a := range s.gateway.apps {
@@ -192,7 +192,7 @@ func (s *soak) compareBook() {
 		id := callID(c)
 		end := known[id]
 		if end == "" {
-			s.results.report("the provider got a call twice, or one that no app made: %q", id)
+			s.results.report("the provider received a call twice, or one that no app made: %q", id)
 		}
 		delete(known, id)
 		billed[end] += c.Bill(llmtest.CataloguePrices)
@@ -203,7 +203,7 @@ func (s *soak) compareBook() {
 			fmt.Sprintf("%d; billed %d, charged %d micro-USD", calls[end], billed[end], charged[end]))
 	}
 	if billed[answered] != charged[answered] || billed[answered] == 0 {
-		s.results.report("the provider bills %d micro-USD for answers that apps received, charged were %d", billed[answered],
+		s.results.report("the provider bills %d micro-USD for answers that apps received, charged: %d", billed[answered],
 			charged[answered])
 	}
 }

@@ -23,7 +23,7 @@ import (
 	"github.com/service-dev/service/packaging/browser"
 )
 
-// hostileAnswers are the answers of a hostile backend, or of a server that is not a backend.
+// hostileAnswers lists responses of a hostile backend, or of a server that is not a backend.
 var hostileAnswers = map[string]http.HandlerFunc{
 	"a page": func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, "<!doctype html><title>hello</title>")
@@ -61,8 +61,8 @@ var hostileAnswers = map[string]http.HandlerFunc{
 	},
 }
 
-// hostileBackend points a shell of the same user to a hostile backend. It must get typed, printable errors in time, and
-// the link must not change.
+// hostileBackend points a shell of the same user to a hostile backend. The shell must get typed, printable errors in
+// time, and the link must not change.
 func (s *soak) hostileBackend(rng *rand.Rand) (string, func() error, error) {
 	names := slices.Sorted(func(yield func(string) bool) {
 		for name := range hostileAnswers {
@@ -96,24 +96,24 @@ func (s *soak) meetHostile(url string, args []string) error {
 	var ended *exec.ExitError
 	switch {
 	case ctx.Err() != nil:
-		return fmt.Errorf("no end in %s: %.200q", callTimeout, out)
+		return fmt.Errorf("not finished within %s: %.200q", callTimeout, out)
 	case !errors.As(err, &ended):
-		return fmt.Errorf("it succeeded (%w): %.300q", err, out)
+		return fmt.Errorf("the command succeeded (%w): %.300q", err, out)
 	case !bytes.Contains(out, []byte(`"code"`)):
-		return fmt.Errorf("no typed error, exit %d: %.300q", ended.ExitCode(), out)
+		return fmt.Errorf("no typed error, exit code %d: %.300q", ended.ExitCode(), out)
 	case len(out) > 16<<10:
-		return fmt.Errorf("%d bytes of output", len(out))
+		return fmt.Errorf("too much output: %d bytes", len(out))
 	}
 	if i := bytes.IndexFunc(out, func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }); i >= 0 {
-		return fmt.Errorf("unprintable characters reach the terminal: %.300q", out)
+		return fmt.Errorf("unprintable characters in the output: %.300q", out)
 	}
 	return nil
 }
 
-// maxRaise is how much the interval of an honest client may grow: once.
+// maxRaise is the maximum number of times the interval of an honest client may be raised.
 const maxRaise = 5
 
-// fastPoller polls a code as a client whose clock runs a quarter fast. Its interval may be raised once.
+// fastPoller polls a code like a client whose clock runs a quarter fast. The backend may raise its interval once.
 func (s *soak) fastPoller(*rand.Rand) (string, func() error, error) {
 	var code struct {
 		DeviceCode          string
@@ -122,7 +122,7 @@ func (s *soak) fastPoller(*rand.Rand) (string, func() error, error) {
 	client := &http.Client{Timeout: 10 * time.Second}
 	defer client.CloseIdleConnections()
 	if !s.post(client, "/api/auth/device/code", `{"scope":"account_full"}`, &code) || code.PollIntervalSeconds <= 0 {
-		return "(no answer)", nil, nil // the backend's own faults are others
+		return "(no answer)", nil, nil // faults of the backend itself are checked elsewhere
 	}
 	first := code.PollIntervalSeconds
 	for range 6 {
@@ -136,14 +136,14 @@ func (s *soak) fastPoller(*rand.Rand) (string, func() error, error) {
 		}
 		code.PollIntervalSeconds = max(1, poll.PollIntervalSeconds)
 		if code.PollIntervalSeconds > first+maxRaise {
-			return "", nil, fmt.Errorf("a client that runs a quarter fast was raised from %d to %d s", first,
+			return "", nil, fmt.Errorf("the interval of a client that runs a quarter fast was raised from %d to %d s", first,
 				code.PollIntervalSeconds)
 		}
 	}
 	return fmt.Sprintf("(%d to %d s)", first, code.PollIntervalSeconds), nil, nil
 }
 
-// post reports whether the backend answered 200 with JSON.
+// post reports whether the backend responded with status 200 and JSON.
 func (s *soak) post(client *http.Client, path, body string, into any) bool {
 	resp, err := client.Post(s.backend.url+path, "application/json", strings.NewReader(body))
 	if err != nil {
@@ -153,8 +153,8 @@ func (s *soak) post(client *http.Client, path, body string, into any) bool {
 	return resp.StatusCode == http.StatusOK && json.NewDecoder(resp.Body).Decode(into) == nil
 }
 
-// noRoomForLink links a second state directory and fills its disk before the approval. The answer must report that
-// nothing was written, and auth.json must appear once there is space.
+// noRoomForLink links a second state directory and fills its disk before the approval. The login must report that
+// nothing was written, and auth.json must appear when there is space again.
 func (s *soak) noRoomForLink(rng *rand.Rand) (what string, undo func() error, err error) {
 	dir := filepath.Join(s.disk, "second")
 	if err := os.Mkdir(dir, 0o700); err != nil {
@@ -184,7 +184,7 @@ func (s *soak) linkWithoutRoom(rng *rand.Rand, login *exec.Cmd, auth string) (wh
 	if err := login.Start(); err != nil {
 		return "", err
 	}
-	defer func() { _ = login.Wait() }() // the exit code is looked at before
+	defer func() { _ = login.Wait() }() // the exit code was already checked
 	var code struct{ Event, VerificationURL string }
 	lines := json.NewDecoder(out)
 	if err := lines.Decode(&code); err != nil || code.Event != "code" {
@@ -200,7 +200,7 @@ func (s *soak) linkWithoutRoom(rng *rand.Rand, login *exec.Cmd, auth string) (wh
 	}
 	_ = login.Wait()
 	if want := map[bool]int{true: 0, false: 2}[said]; login.ProcessState.ExitCode() != want {
-		err = fmt.Errorf("a login that wrote auth.json: %v exited with %d, want %d", said, login.ProcessState.ExitCode(),
+		err = fmt.Errorf("login wrote auth.json: %v, exit %d, want %d", said, login.ProcessState.ExitCode(),
 			want)
 	}
 	err = errors.Join(err, free())
@@ -209,13 +209,13 @@ func (s *soak) linkWithoutRoom(rng *rand.Rand, login *exec.Cmd, auth string) (wh
 			readErr := os.ReadFile(auth)
 		return readErr == nil && json.Valid(data)
 	}) {
-		err = errors.Join(err, fmt.Errorf("%s after there was room auth.json does not hold the link", recovery))
+		err = errors.Join(err, fmt.Errorf("%s after there was space, auth.json does not contain the link", recovery))
 	}
 	return fmt.Sprintf("(written at once: %v)", said), err
 }
 
-// approveFull approves and returns whether the login reports that auth.json was written: another program may have freed
-// space.
+// approveFull approves and returns whether login reports that auth.json was written, because another program may have
+// freed space.
 func (s *soak) approveFull(lines *json.Decoder, page string) (written bool, err error) {
 	user, err := browser.New()
 	if err != nil {
@@ -231,7 +231,7 @@ func (s *soak) approveFull(lines *json.Decoder, page string) (written bool, err 
 	for lines.Decode(&last) == nil && last.Event != "linked" && last.Event != "error" {
 	}
 	if last.Event != "linked" || !last.Linked {
-		return false, fmt.Errorf("a login without room for auth.json ends with %+v", last)
+		return false, fmt.Errorf("login without space for auth.json ended with %+v", last)
 	}
 	return last.Written, nil
 }

@@ -24,10 +24,10 @@ import (
 // otherUser is the user id of nobody, another user of this machine.
 const otherUser = 65534
 
-// intrudeCommand is the argument that runs this program as the other user.
+// intrudeCommand is the argument that makes this program act as the other user.
 const intrudeCommand = "intrude"
 
-// targets are what the other user tries: sockets, files, and addresses of apps whose secret leaked.
+// targets are what the other user attacks: sockets, files, and URLs of apps whose secret leaked.
 type targets struct {
 	Sockets   []string
 	Files     []string
@@ -35,7 +35,7 @@ type targets struct {
 	Secret    string
 }
 
-// intrude lets another user of the machine try everything within reach.
+// intrude runs another user of the machine that tries to access everything within reach.
 func (s *soak) intrude(*rand.Rand) (string, func() error, error) {
 	run := filepath.Join(s.state, "run")
 	t := targets{
@@ -62,22 +62,22 @@ func (s *soak) intrude(*rand.Rand) (string, func() error, error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: otherUser, Gid: otherUser}}
 	out, err := cmd.Output()
 	if err != nil {
-		return "", nil, fmt.Errorf("the other user's program: %w", err)
+		return "", nil, fmt.Errorf("run as the other user: %w", err)
 	}
 	var got []string
 	if err := json.Unmarshal(out, &got); err != nil {
 		return "", nil, err
 	}
 	if len(got) > 0 {
-		s.results.report("another user of this machine got through: %v", got)
+		s.results.report("another user of this machine gained access: %v", got)
 	}
 	return fmt.Sprintf("(%d addresses of apps)", len(t.Endpoints)), nil, nil
 }
 
-// copyIntruder copies this program to where the other user may run it.
+// copyIntruder copies this program to a directory where the other user may run it.
 func (w *testbed) copyIntruder() error {
 	if os.Getuid() != 0 {
-		w.results.skip("another user of this machine, for only root can be one")
+		w.results.skip("another user of this machine, because only root can switch users")
 		return nil
 	}
 	dir, err := os.MkdirTemp("/tmp", "other")
@@ -98,7 +98,7 @@ func (w *testbed) copyIntruder() error {
 	return os.Chmod(dir, 0o755)
 }
 
-// tryAll runs as the other user and prints what it could reach, as a JSON list.
+// tryAll runs as the other user and prints what it could access, as a JSON list.
 func tryAll(in io.Reader, out io.Writer) error {
 	var t targets
 	if err := json.NewDecoder(in).Decode(&t); err != nil {
@@ -137,7 +137,7 @@ func speak(path string) (answer string, ok bool) {
 	return string(buf[:n]), bytes.Contains(buf[:n], []byte(`"ok":true`))
 }
 
-// sayHello reports whether an app's address accepts the secret.
+// sayHello reports whether an app endpoint accepts the secret.
 func sayHello(endpoint, secret string) (answer string, ok bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()

@@ -15,12 +15,12 @@ import (
 	"time"
 )
 
-// holding counts what a process holds. unknown stands for a missing or failed count.
+// holding counts the resources of a process. unknown stands for a missing or failed count.
 type holding struct{ goroutines, descriptors int }
 
 const unknown = -1
 
-// settle lowers the counts to those of now and reports whether any fell. A failed count changes nothing.
+// settle lowers the counts to the current ones and reports whether any fell. A failed count changes nothing.
 func (h *holding) settle(now holding) (fell bool) {
 	for _, count := range []struct {
 		least *int
@@ -40,12 +40,12 @@ func (h holding) String() string {
 	return fmt.Sprintf("%d goroutines, %d descriptors", h.goroutines, h.descriptors)
 }
 
-// descriptors counts a process's open files without those of databases, whose pool has a limit of its own and grows
-// with the load.
+// descriptors counts a process's open files, excluding those of databases, whose pool has its own limit and grows with
+// the load.
 func descriptors(pid int) int {
 	links, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
 	if len(links) == 0 {
-		return unknown // the process has ended
+		return unknown // the process has exited
 	}
 	n := 0
 	for _, link := range links {
@@ -74,7 +74,7 @@ func (w *testbed) goroutines(pid int) (n int, stacks []byte) {
 	return unknown, nil
 }
 
-// settled measures until the counts have not fallen for a while. A count that always failed is reported.
+// settled measures until the counts have stopped falling. It reports a count that always failed.
 func (w *testbed) settled(name string, pid int, counts bool) (least holding, stacks []byte) {
 	least = holding{unknown, unknown}
 	for quiet := 0; quiet < 6; quiet++ {
@@ -91,19 +91,19 @@ func (w *testbed) settled(name string, pid int, counts bool) (least holding, sta
 		time.Sleep(500 * time.Millisecond)
 	}
 	if least.descriptors == unknown || counts && least.goroutines == unknown {
-		w.results.report("what %s (pid %d) holds could not be counted: %s", name, pid, least)
+		w.results.report("failed to count the resources of %s (pid %d): %s", name, pid, least)
 	}
 	return least, stacks
 }
 
-// How much more a process may hold than a fresh one in the same place: pools of connections, mostly. That to PostgreSQL
-// may have 16.
+// How much more a process may hold than a new one in the same place, mostly connection pools. The pool for PostgreSQL
+// may have 16 connections.
 const (
 	slack         = 4
 	slackPostgres = 16
 )
 
-// compare compares what a process holds after the soak with a fresh one.
+// compare compares the resources of a process after the soak with those of a new one.
 func (w *testbed) compare(name string, after, fresh holding, slack int, stacks []byte) {
 	w.results.note(name, fmt.Sprintf("%s; a fresh one %s", after, fresh))
 	if after.goroutines <= fresh.goroutines+slack && after.descriptors <= fresh.descriptors+slack {
@@ -136,7 +136,7 @@ func keep(what string, text []byte) {
 	}
 }
 
-// tree lists the files in the machine's directories without those of the soak itself.
+// tree lists the files in the machine's directories except those of the soak itself.
 func (w *testbed) tree() []string {
 	var list []string
 	for _, top := range []string{w.state, w.tmp, filepath.Join(w.root, "data")} {
@@ -151,7 +151,7 @@ func (w *testbed) tree() []string {
 	return list
 }
 
-// kept reports whether a run may add a file: recorded data, logs, codes, and the folders of open sessions, by id.
+// kept reports whether a run may leave a file: recorded data, logs, codes, and the folders of open sessions, by id.
 func kept(path string, open map[string]bool) bool {
 	if temporary(filepath.Base(path)) {
 		return false
@@ -168,14 +168,14 @@ func kept(path string, open map[string]bool) bool {
 	return path == "disk/state/sessions" || path == "disk/state/run/codes.json"
 }
 
-// temporary reports whether a name is one that writers use temporarily.
+// temporary reports whether a name is a writer's temporary file.
 func temporary(name string) bool {
 	return strings.HasPrefix(name, ".") || strings.Contains(name, ".tmp") || strings.Contains(name, ".new") ||
 		strings.HasSuffix(name, ".sock")
 }
 
-// swept reports whether a file is the temporary one of a killed daemon, so young that the last start had to leave it:
-// its writer might have lived.
+// swept reports whether a file is a temporary file of a killed daemon that is too new for the last start to remove,
+// because its writer might still have been running.
 func (w *testbed) swept(path string) bool {
 	if !strings.Contains(filepath.Base(path), ".tmp-") {
 		return false
@@ -184,7 +184,7 @@ func (w *testbed) swept(path string) bool {
 	return err == nil && time.Since(info.ModTime()) < 2*time.Minute
 }
 
-// left compares the tree with that before the soak. open are the open sessions.
+// left compares the tree with the one before the soak. open are the open sessions.
 func (w *testbed) left(before []string, open map[string]bool) {
 	after := w.tree()
 	more := 0
@@ -202,5 +202,5 @@ func (w *testbed) left(before []string, open map[string]bool) {
 			w.results.report("missing at the end: %s", path)
 		}
 	}
-	w.results.note("files before, and new ones that are meant to last", fmt.Sprintf("%d, %d", len(before), more))
+	w.results.note("files before, and new files that may remain", fmt.Sprintf("%d, %d", len(before), more))
 }

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// A failed count is ignored: it is not the minimum and is not compared with other counts.
+// A failed count is ignored: it neither becomes the minimum nor is compared with other counts.
 func TestLeaks_IgnoreFailedCounts(t *testing.T) {
 	least := holding{unknown, unknown}
 	for _, step := range []struct {
@@ -24,13 +24,13 @@ func TestLeaks_IgnoreFailedCounts(t *testing.T) {
 		{holding{18, 8}, holding{18, 8}, false},
 	} {
 		if fell := least.settle(step.now); fell != step.fell || least != step.want {
-			t.Errorf("after %v: %v %v, want %v %v", step.now, fell, least, step.fell, step.want)
+			t.Errorf("after %v: got %v %v, want %v %v", step.now, fell, least, step.fell, step.want)
 		}
 	}
 	w := &testbed{results: newResults(), seam: t.TempDir()}
 	if w.settled("nobody", 1<<30, true); len(w.results.findings) != 1 ||
 		!strings.Contains(w.results.findings[0], "could not be counted") {
-		t.Errorf("finds %q", w.results.findings)
+		t.Errorf("findings: got %q, want one that names the failed count", w.results.findings)
 	}
 }
 
@@ -47,12 +47,12 @@ func TestLeaks_ClosedSessions(t *testing.T) {
 		"disk/state/run/x.sock":                     false,
 	} {
 		if got := kept(path, open); got != want {
-			t.Errorf("%s: %v", path, got)
+			t.Errorf("kept(%s): got %v", path, got)
 		}
 	}
 }
 
-// A start that empties the file loses no evidence.
+// No evidence is lost when a start truncates the file.
 func TestStderr_SurvivesItsFile(t *testing.T) {
 	w := stderrLog{path: filepath.Join(t.TempDir(), "serviced.stderr")}
 	w.readOn()
@@ -63,6 +63,6 @@ func TestStderr_SurvivesItsFile(t *testing.T) {
 		w.readOn()
 	}
 	if got := string(w.text); got != "panic: one\npanic: one\nmore\n2\n" {
-		t.Errorf("%q", got)
+		t.Errorf("unexpected text %q", got)
 	}
 }

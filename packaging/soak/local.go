@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// localLog is an agent's knowledge of its local session's event log.
+// localLog tracks an agent's local session and its event log.
 type localLog struct {
 	id    string
-	since int64 // the last row that was read
-	sure  int   // inputs that were acknowledged
-	maybe int   // inputs whose answer was lost or an error
-	rows  int   // inputs in the log
+	since int64 // sequence number of the last row read
+	sure  int   // acknowledged inputs
+	maybe int   // inputs whose response was lost or an error
+	rows  int   // inputs found in the log
 }
 
 // localSession performs one action on the agent's local session, or opens it.
@@ -37,7 +37,7 @@ func (h *worker) localSession() {
 	}
 }
 
-// openLocal opens or finds the session of the agent's project. It must stay the same through every fault.
+// openLocal opens or finds the session of the agent's project. It must remain the same session through every fault.
 func (h *worker) openLocal() {
 	since := time.Now()
 	project := fmt.Sprintf("com.example.local%d", h.n)
@@ -72,12 +72,12 @@ func (h *worker) readLocal() {
 	if h.local.rows < sure || h.local.rows > all {
 		h.results.report("%s: the log of session %s has %d inputs, %d were acknowledged and %d more tried", h.a.name,
 			h.local.id, h.local.rows, sure, all-sure)
-		h.local.rows, h.local.maybe = sure, 0 // report the loss only once
+		h.local.rows, h.local.maybe = sure, 0 // report a loss only once
 	}
 }
 
-// readOn reads a log from the last row that was read to its end, and calls see with each row. It reports missing and
-// repeated rows. It returns false if a fault interrupted it.
+// readOn reads a log from the last row read to its end, and calls see with each row. It reports missing and repeated
+// rows, and returns false if a fault interrupted it.
 func (h *worker) readOn(id string, last *int64, see func(row map[string]any)) bool {
 	for {
 		since := time.Now()
@@ -109,7 +109,7 @@ func (h *worker) readBrowser() bool {
 	})
 }
 
-// readToEnd reads the logs to their end after the last fault.
+// readToEnd reads the logs to their ends after the last fault.
 func (h *worker) readToEnd() {
 	if h.local.id != "" {
 		h.readLocal()

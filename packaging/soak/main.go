@@ -1,8 +1,9 @@
 //go:build linux
 
 // Command soak runs real programs, agents, terminals and apps that call models on a machine of their own, while seeded
-// faults kill the daemon, the backend and adapters, fill the disk, move the clock and replace auth.json. It prints
-// what it counted, and exits with 1 when an answer was wrong, the link was lost, a sum of money differs, or something
+// faults kill the daemon, the backend and adapters, fill the disk, move the clock and replace auth.json. It prints its
+// counts and exits with 1 if a response was wrong, the link was lost, an amount of money differs, or something leaked.
+// It uses only the programs' external interfaces; the daemon is a special build whose clock can be moved.
 // leaked. It knows the programs from outside only; the daemon is a build of its own whose clock can be moved.
 package main
 
@@ -24,7 +25,7 @@ const (
 	agents    = 8
 	terminals = 4
 	apps      = 2 // attached to the browser sessions of the first agents
-	// limit is how long a run may take besides its own time before it fails.
+	// limit is the maximum time that a run may take in addition to its length before it fails.
 	limit = 4 * time.Minute
 )
 
@@ -38,7 +39,7 @@ func main() {
 	}
 	bin := flag.String("bin", "bin", "where `make build` put the programs")
 	length := flag.Duration("for", 10*time.Minute, "how long chaos reigns")
-	seed := flag.Uint64("seed", 0, "repeats the run of this seed; 0 draws one")
+	seed := flag.Uint64("seed", 0, "repeats the run with this seed; 0 picks a random one")
 	postgres := flag.Bool("postgres", false, "the backend keeps its data in a PostgreSQL server of its own instead of "+
 		"SQLite")
 	race := flag.Bool("race", false, "build the daemon with the race detector")
@@ -122,7 +123,7 @@ func run(o options) (good bool, err error) {
 	return false, nil
 }
 
-// prepare links the machine, uses everything once, and stops again. It returns the files that exist then.
+// prepare links the machine, uses everything once, and stops everything. It returns the files that exist then.
 func (s *soak) prepare() (files []string, err error) {
 	for _, step := range []func() error{s.configure, s.link, s.startApps, s.connect, s.useEverything} {
 		if err := step(); err != nil {
@@ -134,7 +135,7 @@ func (s *soak) prepare() (files []string, err error) {
 		return nil, err
 	}
 	if !eventually(10*time.Second, func() bool { return len(s.pids("serviced"))+len(s.pids("service-plugin-")) == 0 }) {
-		return nil, fmt.Errorf("after a stop these still run: %v", s.processes())
+		return nil, fmt.Errorf("processes still running after the stop: %v", s.processes())
 	}
 	files = s.tree()
 	return files, s.connect()
@@ -164,7 +165,7 @@ func (s *soak) disconnect() {
 	s.agents = nil
 }
 
-// useEverything lets each agent use each part once. Nothing may fail.
+// useEverything lets each agent use each feature once. Every call must succeed.
 func (s *soak) useEverything() error {
 	for n, a := range s.agents {
 		for tool, args := range map[string]map[string]any{
@@ -177,7 +178,7 @@ func (s *soak) useEverything() error {
 				return fmt.Errorf("%s: %s: %w", a.name, tool, err)
 			}
 			if outcome != ok {
-				return fmt.Errorf("%s: %s without a fault: %s %v", a.name, tool, outcome, answer)
+				return fmt.Errorf("%s: %s failed without a fault: %s %v", a.name, tool, outcome, answer)
 			}
 			if tool == "whoAmI" && text(answer, "accountId") != s.account {
 				return fmt.Errorf("%s: linked to %v, want %s", a.name, answer["accountId"], s.account)
@@ -233,5 +234,5 @@ func (s *soak) work(during func()) {
 	s.provider.CloseIdle()
 }
 
-// workWithoutFaults shows what processes may hold after ordinary work.
+// workWithoutFaults measures the resources of the processes after work without faults.
 func (s *soak) workWithoutFaults(length time.Duration) { s.work(func() { time.Sleep(length) }) }

@@ -8,6 +8,6 @@ import (
 )
 
 func main() {
-	fmt.Fprintln(os.Stderr, "soak: it needs Linux: a small disk that it can fill, and /proc for what it counts")
+	fmt.Fprintln(os.Stderr, "soak requires Linux, for a small disk that it can fill and for /proc")
 	os.Exit(1)
 }

@@ -23,46 +23,47 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-// modelApp is an app that calls models through the gateway. It has a project of its own, so that the project's usage
-// shows what each of its calls cost.
+// modelApp is an app that calls models through the gateway. It has its own project, so the project's usage shows what
+// each of its calls costs.
 type modelApp struct {
 	*soak
 	name, project, key string
 	owner              *browser.Linked
 	rng                *rand.Rand
 	client             *http.Client
-	n                  int // calls so far
+	n                  int // number of calls so far
 	ownKey             bool
-	cap                int // of a day, in cents; 0 for none
+	cap                int // daily cap in cents; 0 means none
 
-	seen    backendapi.GatewaySums // at the last reading
-	ends    map[string]string      // of the calls, by id
-	charged map[string]int64       // by how calls ended, in micro-USD
+	seen    backendapi.GatewaySums // as last read
+	ends    map[string]string      // how each call ended, by call id
+	charged map[string]int64       // charges by how the calls ended, in micro-USD
 }
 
 func newModelApp(s *soak, n int) *modelApp {
 	return &modelApp{soak: s, name: fmt.Sprintf("model app %d", n), project: fmt.Sprintf("com.example.models%d", n),
 		owner: s.people[1-n*len(s.people)/modelApps], rng: s.random(uint64(300 + n)), ends: map[string]string{},
 		charged: map[string]int64{},
-		// A connection for each call: a process has received a call exactly if it accepted the connection.
+		// Use a new connection for each call, so that a process has received a call exactly if it accepted the connection.
 		client: &http.Client{Timeout: callTimeout, Transport: &http.Transport{DisableKeepAlives: true}}}
 }
 
-// Outcomes of calls to models, beside ok and the codes of refusals.
+// Outcomes of model calls, besides ok and the codes of refusals.
 const (
 	noBackend  = "backend_unreachable"
-	notSent    = "not sent" // no process listened
+	notSent    = "not sent" // no process was listening
 	left       = "left"
 	brokeOff   = "broke off"
 	capReached = "cap_reached"
-	capHeld    = "credit_reserved" // by other calls in flight
+	capHeld    = "credit_reserved" // reserved by other calls in flight
 )
 
-// refusals are those that a failing provider may cause. A model whose usage reports are false is no longer offered.
+// refusals lists the refusals that a failing provider may cause. A model with false usage reports is no longer
+// offered.
 var refusals = []string{brokeOff, "provider_busy", "provider_unavailable", "provider_error", "provider_refused",
 	"own_key_refused", "model_not_found"}
 
-// How calls ended.
+// The ways in which calls end.
 const (
 	answered     = "answered"
 	ofOwnKey     = "paid by an own key"
@@ -72,15 +73,15 @@ const (
 	uncounted    = "not counted in time"
 )
 
-// maxInput is the most that the input of a call costs, in micro-USD.
+// maxInput is the maximum cost of a call's input in micro-USD.
 const maxInput = 5000
 
-// modelCall is one call.
+// modelCall is one call to a model.
 type modelCall struct {
 	id, api, model  string
 	streamed, tools bool
-	leaves          bool // its app disconnects once the provider has the call
-	output          int  // tokens at most
+	leaves          bool // its app disconnects once the provider has received the call
+	output          int  // maximum number of output tokens
 	outcome         string
 }
 
@@ -96,7 +97,7 @@ func (a *modelApp) work(ctx context.Context) {
 	}
 }
 
-// draw returns a random call. The provider answers most calls correctly.
+// draw returns a random call. The provider responds correctly to most calls.
 func (a *modelApp) draw() *modelCall {
 	a.n++
 	c := &modelCall{id: fmt.Sprintf("%s/%d", a.project, a.n),
@@ -113,8 +114,8 @@ func (a *modelApp) draw() *modelCall {
 	return c
 }
 
-// callAndCompare makes one call, or some at once, and compares their cost with the provider's records. It repeats a
-// call that failed temporarily once.
+// callAndCompare makes one call or several concurrent ones, and compares their cost with the provider's records. It
+// retries a call that failed temporarily once.
 func (a *modelApp) callAndCompare() {
 	calls := []*modelCall{a.draw()}
 	for a.rng.IntN(3) == 0 && calls[0].honest() {
@@ -139,7 +140,7 @@ func (a *modelApp) callAndCompare() {
 // capped reports whether a cap refused the call.
 func (c *modelCall) capped() bool { return c.outcome == capReached || c.outcome == capHeld }
 
-// makeCalls makes calls at once and compares their cost.
+// makeCalls makes calls concurrently and compares their cost.
 func (a *modelApp) makeCalls(calls []*modelCall) {
 	since, kills, from := time.Now(), a.backend.kills.Load(), a.provider.Len()
 	var all sync.WaitGroup
@@ -166,7 +167,7 @@ func (a *modelApp) makeCalls(calls []*modelCall) {
 	now, counted, err := a.counted(len(calls), kills)
 	if err != nil {
 		a.results.report("%s: the usage within %s: %v", a.name, recovery, err)
-		for _, c := range calls { // they are found above, and nowhere else
+		for _, c := range calls { // the loop above found them; they are nowhere else
 			a.results.report("one of these is %+v", *c)
 			a.ends[c.id] = uncounted
 		}
@@ -177,22 +178,22 @@ func (a *modelApp) makeCalls(calls []*modelCall) {
 	a.account(calls, now, counted, a.provider.Since(from))
 }
 
-// counted waits until the usage counts n more calls than before, or the process that received them is dead.
+// counted waits until the usage includes n more calls than before, or the process that received them is dead.
 func (a *modelApp) counted(n int, kills int64) (now backendapi.GatewayUsage, counted int, err error) {
 	done := eventually(recovery, func() bool {
-		killed := a.backend.kills.Load() != kills // checked before the usage is read, which is then final
+		killed := a.backend.kills.Load() != kills // checked before reading the usage, which is final after a kill
 		now, err = a.usage()
 		counted = int(now.Totals.Calls + now.Totals.Refused - a.seen.Calls - a.seen.Refused)
 		return err == nil && (killed || counted >= n)
 	})
 	if err == nil && (!done || counted > n) {
-		err = fmt.Errorf("%d of %d calls are counted", counted, n)
+		err = fmt.Errorf("the usage includes %d of %d calls", counted, n)
 	}
 	return now, counted, err
 }
 
-// account compares the cost of calls in the usage with the provider's records. counted is how many of them the usage
-// counts: the others were cut by a kill and cost nothing.
+// account compares the cost of calls in the usage with the provider's records. counted is the number of them that the
+// usage includes: a kill interrupted the others, and they cost nothing.
 func (a *modelApp) account(calls []*modelCall, now backendapi.GatewayUsage, counted int, book []llmtest.Call) {
 	charged, guessed := now.Totals.MicroUSD-a.seen.MicroUSD, now.Totals.Estimated > a.seen.Estimated
 	a.seen = now.Totals
@@ -219,7 +220,7 @@ func (a *modelApp) account(calls []*modelCall, now backendapi.GatewayUsage, coun
 		}
 		possible, most = sums, most+llmtest.CataloguePrices.Out*int64(c.output)+maxInput
 	}
-	wrong, honest := !slices.Contains(possible, charged), calls[0].honest() // and so are all that are made at once
+	wrong, honest := !slices.Contains(possible, charged), calls[0].honest() // concurrent calls use the same model
 	switch {
 	case a.ownKey:
 		end, wrong = ofOwnKey, charged != 0
@@ -244,7 +245,7 @@ func (a *modelApp) account(calls []*modelCall, now backendapi.GatewayUsage, coun
 	}
 }
 
-// callID returns the id of a call in the provider's records, which is the text that its app sent.
+// callID returns the id of a call in the provider's records, which is the text that the app sent.
 func callID(c llmtest.Call) string {
 	said, _ := c.Body["messages"].([]any)
 	if len(said) == 0 {
@@ -257,7 +258,7 @@ func callID(c llmtest.Call) string {
 	return text(message, "content")
 }
 
-// body returns the request of a call.
+// body returns the request body of a call.
 func (c *modelCall) body() []byte {
 	said := []any{map[string]any{"role": "user", "content": c.id}}
 	schema := map[string]any{"type": "object"}
@@ -278,12 +279,12 @@ func (c *modelCall) body() []byte {
 	return data
 }
 
-// lastEvents are the ends of complete streams.
+// lastEvents are the final events of complete streams.
 var lastEvents = map[string]string{
 	"chat": "data: [DONE]", "responses": "response.completed", "messages": "message_stop",
 }
 
-// call makes a call. from is the number of the provider's records before it.
+// call makes a call. from is the number of records that the provider had before it.
 func (a *modelApp) call(c *modelCall, from int) (outcome string) {
 	ctx, cancel := context.WithCancel(context.Background())
 	if c.leaves {
@@ -343,7 +344,7 @@ func callError(ctx context.Context, err error) string {
 	return noBackend
 }
 
-// page is the path of the project's page about the gateway.
+// page is the path of the project's gateway page.
 func (a *modelApp) page() string { return "/account/projects/" + a.project + "/gateway" }
 
 func (a *modelApp) usage() (now backendapi.GatewayUsage, err error) {
@@ -351,7 +352,7 @@ func (a *modelApp) usage() (now backendapi.GatewayUsage, err error) {
 	return now, err
 }
 
-// submit fills in a form of one of the project's pages.
+// submit fills in and submits a form on one of the project's pages.
 func (a *modelApp) submit(page, path string, fields ...string) error {
 	text, at, err := a.owner.Browser.Get(a.owner.Base + page)
 	if err == nil {
@@ -360,7 +361,7 @@ func (a *modelApp) submit(page, path string, fields ...string) error {
 	return err
 }
 
-// raiseCap lets the project spend a cent more a day.
+// raiseCap raises the project's daily cap by one cent.
 func (a *modelApp) raiseCap() error {
 	a.cap++
 	return a.submit(a.page(), a.page()+"/caps", "cap-day", fmt.Sprintf("%d.%02d", a.cap/100, a.cap%100))

@@ -9,7 +9,7 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-// A micro-dollar that the book does not explain is a finding, whatever the provider and the other faults do.
+// A micro-dollar that the provider's records do not explain is a finding, whatever the provider and other faults do.
 func TestAccount_ComparesWithTheBook(t *testing.T) {
 	const bill = 10*2 + 3*10
 	entry := llmtest.Call{Path: "/v1/messages", In: 10, Out: 3, Body: map[string]any{
@@ -42,7 +42,7 @@ func TestAccount_ComparesWithTheBook(t *testing.T) {
 		call := &modelCall{id: "call", api: "messages", model: c.model, output: 9, outcome: c.outcome}
 		a.account([]*modelCall{call}, now, c.counted, []llmtest.Call{entry})
 		if _, _, n := a.results.sum(); n != c.findings || a.ends["call"] != c.end || a.charged[c.end] != c.charged {
-			t.Errorf("%s: %d findings, %v, %v", name, n, a.ends, a.charged)
+			t.Errorf("%s: got %d findings, %v, %v", name, n, a.ends, a.charged)
 		}
 	}
 }

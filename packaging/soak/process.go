@@ -11,13 +11,13 @@ import (
 	"time"
 )
 
-// process is a running program of this machine.
+// process is a running program on this machine.
 type process struct {
 	pid  int
 	name string
 }
 
-// processes returns all running programs of the machine.
+// processes returns all running programs of the simulated machine.
 func (w *testbed) processes() []process {
 	var found []process
 	links, _ := filepath.Glob("/proc/[0-9]*/exe")
@@ -44,7 +44,7 @@ func (w *testbed) pids(prefix string) []int {
 	return found
 }
 
-// eventually polls until yes returns true or the limit is reached, since other processes send no event.
+// eventually polls until yes returns true or the limit is reached, because other processes send no events.
 func eventually(limit time.Duration, yes func() bool) bool {
 	deadline := time.Now().Add(limit)
 	for !yes() {
@@ -56,5 +56,5 @@ func eventually(limit time.Duration, yes func() bool) bool {
 	return true
 }
 
-// kill kills a process. It may have ended already.
+// kill kills a process, which may already have exited.
 func kill(pid int) { _ = syscall.Kill(pid, syscall.SIGKILL) }

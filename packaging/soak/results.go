@@ -13,22 +13,22 @@ import (
 	"time"
 )
 
-// maxKept limits the findings that are printed, alike those with one format; the rest is counted.
+// maxKept limits the findings that are printed, and those with the same format; the rest is only counted.
 const (
 	maxKept = 60
 	alike   = 6
 )
 
-// results counts what was done and stores findings. It is safe for concurrent use.
+// results counts calls and stores findings. It is safe for concurrent use.
 type results struct {
 	began time.Time
 
 	mu       sync.Mutex
-	answers  map[string]map[string]int // by call and outcome
+	answers  map[string]map[string]int // counts by call and outcome
 	faults   map[string]int
 	skipped  []string
 	findings []string
-	same     map[string]int // findings by the line of this program that made them
+	same     map[string]int // findings by the line of this program that reported them
 	dropped  int
 	notes    [][2]string
 }
@@ -53,7 +53,7 @@ func (l *results) fault(name string) {
 	l.faults[name]++
 }
 
-// skip records what this machine does not allow.
+// skip records a check that is impossible on this machine.
 func (l *results) skip(what string) {
 	fmt.Println("NOT DONE:", what)
 	l.mu.Lock()
@@ -82,7 +82,7 @@ func (l *results) report(format string, args ...any) {
 	fmt.Println("FINDING", text)
 }
 
-// sum returns how many calls were answered, how many of them with an expected error, and the findings.
+// sum returns the number of answered calls, how many of them returned an expected error, and the number of findings.
 func (l *results) sum() (calls, errors, findings int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -97,7 +97,7 @@ func (l *results) sum() (calls, errors, findings int) {
 	return calls, errors, len(l.findings) + l.dropped
 }
 
-// print prints the table of a run. repeat is the command that repeats it.
+// print prints the results of a run. repeat is the command that repeats the run.
 func (l *results) print(repeat string) (good bool) {
 	calls, errors, findings := l.sum()
 	l.mu.Lock()
@@ -126,7 +126,7 @@ func (l *results) print(repeat string) (good bool) {
 		fmt.Println("FINDING", f)
 	}
 	if l.dropped > 0 {
-		fmt.Printf("and %d more, most of them like these\n", l.dropped)
+		fmt.Printf("and %d more, most of them similar\n", l.dropped)
 	}
 	return findings == 0
 }

@@ -12,13 +12,14 @@ import (
 	"time"
 )
 
-// maxStderr limits the remembered stderr of daemons, in bytes.
+// maxStderr is the maximum amount of the daemons' stderr that is kept, in bytes.
 const maxStderr = 16 << 20
 
-// stderrLog is what daemons wrote to serviced.stderr, including what was lost when a later start emptied the file.
+// stderrLog is the text that daemons wrote to serviced.stderr, including text lost when a later start truncated the
+// file.
 type stderrLog struct {
 	path string
-	at   int64 // how much of the file is read
+	at   int64 // offset read so far
 	text []byte
 }
 
@@ -26,14 +27,14 @@ type stderrLog struct {
 func (w *stderrLog) readOn() {
 	f, err := os.Open(w.path)
 	if err != nil {
-		return // nobody wrote yet
+		return // nothing was written yet
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
 		return
 	}
-	if info.Size() < w.at { // it was emptied
+	if info.Size() < w.at { // it was truncated
 		w.at = 0
 	}
 	more, _ := io.ReadAll(io.NewSectionReader(f, w.at, info.Size()-w.at))
@@ -49,12 +50,12 @@ func (w *stderrLog) follow(ctx context.Context) {
 	}
 }
 
-// checkStderr reports a panic, a fatal error or a data race.
+// checkStderr reports a panic, a fatal error or a data race as a finding.
 func (s *soak) checkStderr() {
 	s.stderrLog.readOn()
 	for _, word := range []string{"panic:", "fatal error:", "WARNING: DATA RACE"} {
 		if n := strings.Count(string(s.stderrLog.text), word); n > 0 {
-			s.results.report("daemons ended or went on with %q, %d times: see serviced.stderr", word, n)
+			s.results.report("serviced.stderr contains %q %d times", word, n)
 		}
 	}
 	s.results.note("daemons' last words", fmt.Sprintf("%d bytes", len(s.stderrLog.text)))

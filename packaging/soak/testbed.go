@@ -23,32 +23,32 @@ import (
 // diskSize is the size of the state directory's disk in bytes.
 const diskSize = 64 << 20
 
-// testbed is a machine with one user: programs, a state directory on a small disk, a backend.
+// testbed is a machine with one user: programs, a state directory on a small disk, and a backend.
 type testbed struct {
-	root    string // useEverything is below
-	bin     string // the programs; serviced is the soak build
-	disk    string // where the small disk is mounted; a plain directory when mounted is false
+	root    string // all other directories are below it
+	bin     string // directory of the programs; serviced is the soak build
+	disk    string // mount point of the small disk; a plain directory if mounted is false
 	state   string // SERVICE_CONFIG_DIR
 	tmp     string // TMPDIR of every program
-	seam    string // the soak build's clock and counts
+	seam    string // file through which the soak build's clock is set and its counts are read
 	env     []string
 	results *results
 
 	mounted  bool
-	intruder string // this program where another user may run it; empty where nobody can be one
+	intruder string // copy of this program that another user may run; empty if switching users is impossible
 	backend  *backend
-	// own and foreign are auth.json of the linked and of another account. install and account are the linked ids.
+	// own and foreign are the auth.json of the linked and of another account. install and account are the linked ids.
 	own, foreign                []byte
 	install, account, foreigner string
 
 	provider *llmtest.Provider
-	people   []*browser.Linked // who own the two accounts, the linked one last
+	people   []*browser.Linked // the owners of the two accounts, the linked one last
 }
 
-// newTestbed creates the machine. from is the folder with the built programs; race builds the daemon with the race
+// newTestbed creates the machine. from is the folder of the built programs; race builds the daemon with the race
 // detector.
 func newTestbed(from string, race bool, l *results) (*testbed, error) {
-	root, err := os.MkdirTemp("/tmp", "soak") // short: socket paths have a limit
+	root, err := os.MkdirTemp("/tmp", "soak") // short, because socket paths have a length limit
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +67,7 @@ func newTestbed(from string, race bool, l *results) (*testbed, error) {
 	if err := syscall.Mount("soak", w.disk, "tmpfs", 0, fmt.Sprintf("size=%d,mode=0700", diskSize)); err == nil {
 		w.mounted = true
 	} else {
-		l.skip("a full disk, for no small disk could be mounted: " + err.Error())
+		l.skip("a full disk, because no small disk could be mounted:  " + err.Error())
 	}
 	if err := os.Mkdir(w.state, 0o700); err != nil {
 		return w, err
@@ -78,7 +78,7 @@ func newTestbed(from string, race bool, l *results) (*testbed, error) {
 	return w, w.programs(from, race)
 }
 
-// programs copies the programs and builds the daemon with the test hooks that a shipped build must not have.
+// programs copies the programs and builds the daemon with test hooks that a shipped build must not have.
 func (w *testbed) programs(from string, race bool) error {
 	for _, name := range []string{"servicectl", "service-mcp", "service-backend", "plugins.sha256"} {
 		if err := copyFile(filepath.Join(from, name), filepath.Join(w.bin, name)); err != nil {
@@ -99,7 +99,7 @@ func (w *testbed) programs(from string, race bool) error {
 	build := exec.Command("go", append(args, "./daemon/serviced")...)
 	build.Env = append(os.Environ(), "CGO_ENABLED="+cgo)
 	if out, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("build the daemon with a clock that can be moved: %w\n%s", err, out)
+		return fmt.Errorf("build the daemon with a movable clock: %w\n%s", err, out)
 	}
 	for path, want := range map[string]bool{filepath.Join(from, "serviced"): false, w.daemon(): true} {
 		data, err := os.ReadFile(path)
@@ -107,7 +107,7 @@ func (w *testbed) programs(from string, race bool) error {
 			return err
 		}
 		if bytes.Contains(data, []byte("clock_soak.go")) != want {
-			return fmt.Errorf("%s: has the soak build's seam: %v, want %v", path, !want, want)
+			return fmt.Errorf("%s: has the soak build's test hooks: %v, want %v", path, !want, want)
 		}
 	}
 	return nil
@@ -133,7 +133,7 @@ func (w *testbed) daemon() string { return filepath.Join(w.bin, "serviced") }
 
 func (w *testbed) auth() string { return filepath.Join(w.state, "auth.json") }
 
-// command returns a program with the environment of a user or an agent.
+// command returns a command with the environment of a user or an agent.
 func (w *testbed) command(ctx context.Context, name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, filepath.Join(w.bin, name), args...)
 	cmd.Env, cmd.Dir = w.env, w.root
@@ -153,11 +153,11 @@ func (w *testbed) link() error {
 	if err != nil {
 		return err
 	}
-	if err := os.Remove(w.auth()); err != nil { // a logout would revoke the link, which is put back later
+	if err := os.Remove(w.auth()); err != nil { // a logout would revoke the link, which is restored later
 		return err
 	}
 	if !eventually(10*time.Second, func() bool { _, err := w.run("whoami"); return err != nil }) {
-		return errors.New("the daemon does not notice that auth.json is gone")
+		return errors.New("the daemon did not notice that auth.json was removed")
 	}
 	own, err := w.loginAs(owner)
 	if err != nil {
@@ -252,7 +252,7 @@ func (w *testbed) run(args ...string) ([]byte, error) {
 	return out, nil
 }
 
-// remove ends all processes of the machine and deletes it.
+// remove ends all processes of the machine and deletes its files.
 func (w *testbed) remove() {
 	if w.backend != nil {
 		w.backend.kill()

@@ -26,7 +26,7 @@ type soak struct {
 // random returns the random source of one part of a run. The same seed repeats the choices of each part.
 func (s *soak) random(part uint64) *rand.Rand { return rand.New(rand.NewPCG(s.seed, part)) }
 
-// checkOutcome counts an outcome and compares it with the faults that may have affected the call.
+// checkOutcome counts an outcome and checks that the faults that may have affected the call explain it.
 func (s *soak) checkOutcome(client, call, outcome string, since time.Time, detail any) bool {
 	s.results.answered(call, outcome)
 	if outcome == ok {
@@ -39,14 +39,14 @@ func (s *soak) checkOutcome(client, call, outcome string, since time.Time, detai
 	return false
 }
 
-// identity is what a client reports about the link.
+// identity is what a client reports about its link.
 type identity struct {
 	InstallID string
 	State     string
 	AccountID string
 }
 
-// linkOutcome compares what a client reports with the real link.
+// linkOutcome compares a client's report with the real link.
 func (s *soak) linkOutcome(by string, w identity) string {
 	switch {
 	case w.InstallID != s.install:
@@ -63,27 +63,27 @@ func (s *soak) linkOutcome(by string, w identity) string {
 	return ok
 }
 
-// worker is an agent at work.
+// worker is an agent and its state.
 type worker struct {
 	*soak
 	a   *agent
 	rng *rand.Rand
 	n   int
-	// browser is the session of its project, once it has one.
+	// browser is the browser session of its project, or empty before it has one.
 	browser string
 	local   localLog
 	// address is where apps attach to the local session.
 	address atomic.Pointer[appAddress]
-	// app is attached to the browser session; nil for most. requests are its rows in the log so far, by id.
+	// app is attached to the browser session; nil for most workers. requests are the ids of its rows in the log so far.
 	app          *app
 	browserSince int64
 	requests     map[string]int
 }
 
-// appAddress is an address for apps and the file with its secret.
+// appAddress is an app endpoint and the file with its secret.
 type appAddress struct{ endpoint, tokenFile string }
 
-// localEndpoint returns where apps attach to the local session; empty without one.
+// localEndpoint returns the app endpoint of the local session, or an empty one without a session.
 func (h *worker) localEndpoint() (endpoint, tokenFile string) {
 	if a := h.address.Load(); a != nil {
 		return a.endpoint, a.tokenFile
@@ -117,7 +117,7 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// call makes one call and reports it if it is not answered.
+// call makes one call and reports it if it gets no response.
 func (h *worker) call(tool string, args map[string]any) (answer map[string]any, outcome string) {
 	answer, outcome, err := h.a.call(tool, args)
 	if err != nil {
@@ -127,10 +127,10 @@ func (h *worker) call(tool string, args map[string]any) (answer map[string]any, 
 	return answer, outcome
 }
 
-// capabilities are arguments that their answers name, so that mixed-up answers show.
+// capabilities are arguments that also appear in their results, so that swapped results are noticed.
 var capabilities = []string{"display", "camera", "microphone", "speech"}
 
-// together makes several calls at once, each of which must get its own answer.
+// together makes several calls concurrently; each must get its own result.
 func (h *worker) together(n int) {
 	var all sync.WaitGroup
 	for i := range n {
@@ -168,7 +168,7 @@ func text(answer map[string]any, field string) string {
 	return s
 }
 
-// browserSession requests the project's session, which stays the same while the account does.
+// browserSession requests the project's session, which stays the same as long as the account does.
 func (h *worker) browserSession() {
 	since := time.Now()
 	project := fmt.Sprintf("com.example.soak%d", h.n)
@@ -181,7 +181,7 @@ func (h *worker) browserSession() {
 	case id == "" || text(answer, "project") != project:
 		h.results.report("%s: the session for %s is %q of %v", h.a.name, project, id, answer["project"])
 	case h.activeFaults.explains("link:other_account", since):
-		// another person's session is theirs
+		// The other account has its own session.
 	case h.browser == "":
 		h.browser = id
 		if h.app != nil {

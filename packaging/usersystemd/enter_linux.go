@@ -24,16 +24,16 @@ var userScript string
 var systemScript string
 
 const (
-	// nobody is the ordinary user, with no privileges and no account.
+	// nobody is an ordinary user without privileges or an account.
 	nobody = 65534
-	// limit bounds a test inside.
+	// limit is the maximum duration of a test inside.
 	limit = 100 * time.Second
 )
 
-// Enter runs the calling test again under an ordinary user's systemd, with $HOME/tools and the directory bin first in
-// PATH. It returns true inside, where the test continues once systemd is up, and false outside after the run has
-// passed. A failed run fails the test. If a requirement is missing, the test is skipped with the reason, or fails in
-// CI.
+// Enter runs the calling test again under the systemd of an ordinary user, with $HOME/tools and the directory bin
+// first in PATH. It returns true inside, where the test continues once systemd is running, and false outside after
+// that run has passed. If the run fails, the test fails. If a requirement is missing, Enter skips the test with the
+// reason, or fails it in CI.
 func Enter(t *testing.T, bin string) bool {
 	t.Helper()
 	if Inside() {
@@ -44,9 +44,9 @@ func Enter(t *testing.T, bin string) bool {
 	return false
 }
 
-// EnterSystem runs the calling test again as root under a system's systemd, with the programs of the directory bin in
-// /usr/local/bin and a separate network. /etc and /var are the machine's, with changes that end with the test.
-// Otherwise it works like Enter.
+// EnterSystem runs the calling test again as root under the systemd of a whole system, with the programs of the
+// directory bin in /usr/local/bin and a separate network. /etc and /var are the machine's own, but changes to them
+// disappear when the test ends. Otherwise it works like Enter.
 func EnterSystem(t *testing.T, bin string) bool {
 	t.Helper()
 	if Inside() {
@@ -85,7 +85,7 @@ func run(t *testing.T, bin, script string, tools ...string) {
 		}
 	}
 	if os.Getuid() != 0 {
-		missing(t, "root, which a systemd of its own needs for namespaces,", "run the tests as root")
+		missing(t, "root, which systemd needs for namespaces,", "run the tests as root")
 	}
 	groups := cgroup2()
 	if groups == "" {
@@ -109,16 +109,17 @@ func run(t *testing.T, bin, script string, tools ...string) {
 	cmd.WaitDelay = 5 * time.Second
 	out, err := cmd.CombinedOutput()
 	if _, entered := os.Stat(filepath.Join(dir, "entered")); entered != nil {
-		missing(t, "the right to make namespaces", fmt.Sprintf("run this on a machine that allows them: %v\n%s", err, out))
+		missing(t, "permission to create namespaces", fmt.Sprintf("run this on a machine that allows them: %v\n%s", err, out))
 	}
 	if err != nil || !strings.Contains(string(out), "--- PASS: "+t.Name()) {
 		journal, _ := os.ReadFile(filepath.Join(dir, "home", "systemd.log"))
-		t.Fatalf("under systemd: %v\n%s\nsystemd's log:\n%s", err, out, journal)
+		t.Fatalf("the test failed under systemd: %v\n%s\nsystemd's log:\n%s", err, out, journal)
 	}
 	t.Logf("under systemd:\n%s", out)
 }
 
-// directory creates the test's directory: home, run and tmp belong to the user, the others are mount points.
+// directory creates the test's directory: home, run and tmp belong to the user, the other directories are mount
+// points.
 func directory(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "sd") // short, because it contains sockets
@@ -164,7 +165,7 @@ func program(t *testing.T) string {
 	return ""
 }
 
-// boot starts the user's systemd and waits until it is up. It ends with the process namespace.
+// boot starts the user's systemd and waits until it is running. It ends with the process namespace.
 func boot(t *testing.T) {
 	t.Helper()
 	log, err := os.Create(filepath.Join(os.Getenv("HOME"), "systemd.log"))
@@ -178,18 +179,18 @@ func boot(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = cmd.Wait() }) // the test's context has ended by then
+	t.Cleanup(func() { _ = cmd.Wait() }) // the test's context has ended before this
 	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
 		out, _ := exec.CommandContext(t.Context(), "systemctl", "--user", "is-system-running").Output()
 		if s := strings.TrimSpace(string(out)); s == "running" || s == "degraded" {
 			break
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("systemd is not up: %s", out)
+			t.Fatalf("systemd did not start: %s", out)
 		}
 	}
 	cmd = exec.CommandContext(t.Context(), "systemctl", "--user", "import-environment", "PATH")
 	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("pass PATH to systemd: %v: %s", err, out) // as desktops do
+		t.Fatalf("pass PATH to systemd: %v: %s", err, out) // like desktops do
 	}
 }

@@ -12,11 +12,11 @@ import (
 	"time"
 )
 
-// A run that is killed, for example by a test's time limit, leaves no control group behind.
+// A killed run, for example one over a test's time limit, leaves no control group behind.
 func TestEndedRunLeavesNoGroup(t *testing.T) {
 	groups := cgroup2()
 	if os.Getuid() != 0 || groups == "" {
-		missing(t, "root with a cgroup2", "run this as root on a machine that has it")
+		missing(t, "root and cgroup2", "run this as root on a machine that has it")
 	}
 	dir := directory(t)
 	exe := filepath.Join(t.TempDir(), "hangs")
@@ -39,7 +39,7 @@ func TestEndedRunLeavesNoGroup(t *testing.T) {
 		}
 		select {
 		case err := <-ended:
-			missing(t, "the right to make namespaces", "run this on a machine that allows them: "+fmt.Sprint(err))
+			missing(t, "permission to create namespaces", "run this on a machine that allows them: "+fmt.Sprint(err))
 		default:
 		}
 	}
@@ -52,7 +52,7 @@ func TestEndedRunLeavesNoGroup(t *testing.T) {
 	}
 	<-ended
 	if _, err := os.Stat(group); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the group is left: %v", err)
+		t.Errorf("the control group still exists: %v", err)
 		_ = os.Remove(group)
 	}
 }

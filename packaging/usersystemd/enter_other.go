@@ -11,7 +11,7 @@ func Enter(t *testing.T, _ string) bool {
 	return false
 }
 
-// EnterSystem skips the test as Enter does.
+// EnterSystem skips the test like Enter.
 func EnterSystem(t *testing.T, bin string) bool {
 	t.Helper()
 	return Enter(t, bin)

@@ -1,6 +1,6 @@
-// Package usersystemd runs a test under a real systemd that is started for that test and ends with it: that of an
-// ordinary user, or that of a system. It needs root, for namespaces, and the machine's systemd, util-linux and a
-// cgroup2 mount. It knows nothing about the tests.
+// Package usersystemd runs a test under a real systemd that exists only for that test: the systemd of an ordinary
+// user, or that of a whole system. It needs root, for namespaces, and the machine's systemd, util-linux and a cgroup2
+// mount. It is independent of the tests.
 package usersystemd
 
 import (
@@ -9,10 +9,10 @@ import (
 	"testing"
 )
 
-// here is the variable that a test binary finds inside. It contains the directory of the test.
+// here is the environment variable that a test binary finds inside. It contains the test's directory.
 const here = "SERVICE_TEST_SYSTEMD"
 
-// Inside reports whether this process runs under a systemd of this package.
+// Inside reports whether this process runs under a systemd that this package started.
 func Inside() bool { return os.Getenv(here) != "" }
 
 // Bin returns, inside Enter, the directory of the programs that were passed to it.

@@ -1,5 +1,5 @@
-// Command service-plugin-backendhttp is the adapter to a remote backend: proto/plugin on one side, HTTPS on the other.
-// It knows neither the daemon nor what a call is for.
+// Command service-plugin-backendhttp is the adapter for a remote backend: it implements proto/plugin over HTTPS. It
+// must not depend on the daemon or on the purpose of a call.
 package main
 
 import (

@@ -18,10 +18,10 @@ import (
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
-// dataDir is the embedded backend's folder inside the state directory.
+// dataDir is the folder of the embedded backend in the state directory.
 const dataDir = "backend"
 
-// local runs the embedded backend, which the first Describe starts and Close stops.
+// local runs the embedded backend: the first Describe starts it, Close stops it.
 type local struct {
 	*httpbackend.Server
 	log *slog.Logger
@@ -38,7 +38,7 @@ func newLocal(log *slog.Logger) *local {
 	return l
 }
 
-// Describe starts the embedded backend, once, and returns its id and address.
+// Describe starts the embedded backend if it is not running, and returns its id and URL.
 func (l *local) Describe(_ context.Context, r *pluginv1.DescribeRequest) (*pluginv1.DescribeResponse, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -53,20 +53,20 @@ func (l *local) Describe(_ context.Context, r *pluginv1.DescribeRequest) (*plugi
 	}, nil
 }
 
-// notStarted returns the error of an embedded backend that did not start; it may be permanent.
+// notStarted returns the error for an embedded backend that failed to start, which may be permanent.
 func notStarted(err error) error {
 	p := &pluginv1.Problem{
-		Code: serve.CodeAdapterUnavailable, Message: "starting the embedded backend: " + err.Error(), Retryable: true,
+		Code: serve.CodeAdapterUnavailable, Message: "start the embedded backend: " + err.Error(), Retryable: true,
 		FixHint: "Read the cause, then try again; `servicectl daemon logs` shows more.",
 	}
 	if errors.Is(err, server.ErrOtherKey) {
-		p.Retryable, p.FixHint = false, "Do one of what the message names; the embedded backend starts then."
+		p.Retryable, p.FixHint = false, "Do what the message suggests; the embedded backend then starts."
 		return serve.Refuse(codes.FailedPrecondition, p)
 	}
 	return serve.Refuse(codes.Unavailable, p)
 }
 
-// start is called with mu held. The backend outlives the call that starts it.
+// start starts the backend, which outlives the call. The caller must hold mu.
 func (l *local) start(configDir string) error {
 	if !filepath.IsAbs(configDir) {
 		return errors.New("the state directory is not an absolute path")
@@ -88,7 +88,7 @@ func (l *local) start(configDir string) error {
 	return nil
 }
 
-// locate returns the embedded backend's address, whatever the target is.
+// locate returns the embedded backend's URL for every target.
 func (l *local) locate(context.Context, *pluginv1.Target) (string, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -100,7 +100,7 @@ func (l *local) locate(context.Context, *pluginv1.Target) (string, error) {
 	return l.server.LoopbackURL(), nil
 }
 
-// Activity reports what keeps the embedded backend busy.
+// Activity reports what the embedded backend is busy with.
 func (l *local) Activity(ctx context.Context, _ *pluginv1.ActivityRequest) (*pluginv1.ActivityResponse, error) {
 	l.mu.Lock()
 	s := l.server
@@ -115,13 +115,13 @@ func (l *local) Activity(ctx context.Context, _ *pluginv1.ActivityRequest) (*plu
 	return &pluginv1.ActivityResponse{Connections: uint32(max(0, connections)), PendingCodes: uint32(max(0, pending))}, nil
 }
 
-// UploadTelemetry is refused: with the embedded backend, usage stays in the daemon's log on this machine.
+// UploadTelemetry returns an error: with the embedded backend, usage events stay in the daemon's log on this machine.
 func (l *local) UploadTelemetry(context.Context, *pluginv1.UploadTelemetryRequest) (*pluginv1.UploadTelemetryResponse,
 	error) {
 	return nil, nowhere()
 }
 
-// PurgeTelemetry is refused: nothing was uploaded.
+// PurgeTelemetry returns an error, because nothing was uploaded.
 func (l *local) PurgeTelemetry(context.Context, *pluginv1.PurgeTelemetryRequest) (*pluginv1.PurgeTelemetryResponse,
 	error) {
 	return nil, nowhere()
@@ -129,12 +129,12 @@ func (l *local) PurgeTelemetry(context.Context, *pluginv1.PurgeTelemetryRequest)
 
 func nowhere() error {
 	return serve.Refuse(codes.Unimplemented, &pluginv1.Problem{
-		Code: backendapi.CodeNotConfigured, Message: "the embedded backend takes no usage events: they stay on this machine",
-		FixHint: "Nothing is to be done; `servicectl telemetry purge` erases the local log.",
+		Code: backendapi.CodeNotConfigured, Message: "the embedded backend stores no usage events: they stay on this machine",
+		FixHint: "No action is needed; `servicectl telemetry purge` erases the local log.",
 	})
 }
 
-// Close drains the embedded backend, as long as ctx allows.
+// Close stops the embedded backend after draining it for as long as ctx allows.
 func (l *local) Close(ctx context.Context) error {
 	l.mu.Lock()
 	stop, stopped := l.stop, l.stopped

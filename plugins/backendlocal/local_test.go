@@ -20,11 +20,11 @@ func problem(t *testing.T, err error) (codes.Code, *pluginv1.Problem) {
 			return st.Code(), p
 		}
 	}
-	t.Fatalf("no problem in %v", err)
+	t.Fatalf("no Problem in error %v", err)
 	return 0, nil
 }
 
-// A key that does not match the database is reported as permanent at every attempt, with the fix.
+// A key that does not match the database is reported as a permanent error at every attempt, with the fix.
 func TestLostKeyIsNotToBeTriedAgain(t *testing.T) {
 	dir := t.TempDir()
 	describe := func() error {
@@ -47,19 +47,19 @@ func TestLostKeyIsNotToBeTriedAgain(t *testing.T) {
 	for _, says := range []string{"service-backend admin replace-key", key, filepath.Join(dir, dataDir, "service.db"),
 		"move the directory away"} {
 		if !strings.Contains(p.GetMessage(), says) {
-			t.Errorf("no %q in %q", says, p.GetMessage())
+			t.Errorf("no %q in message %q", says, p.GetMessage())
 		}
 	}
 	if code != codes.FailedPrecondition || p.GetRetryable() || strings.Contains(p.GetFixHint(), "try again") {
-		t.Errorf("%s, %v", code, p)
+		t.Errorf("got %s, %v, want a permanent FailedPrecondition", code, p)
 	}
 	code, p = problem(t, newLocalAt(t, "relative"))
 	if code != codes.Unavailable || !p.GetRetryable() {
-		t.Errorf("another cause: %s, %v", code, p)
+		t.Errorf("another cause: got %s, %v, want a retryable Unavailable", code, p)
 	}
 }
 
-// Calls with a token use our own listener's IP address, because another user may listen on the name localhost.
+// Calls with a token use the IP address of our own listener, because another user could listen on the name localhost.
 func TestCallsGoToOurOwnListener(t *testing.T) {
 	l := newLocal(nil)
 	d, err := l.Describe(t.Context(), &pluginv1.DescribeRequest{ConfigDir: []byte(t.TempDir())})
@@ -69,10 +69,10 @@ func TestCallsGoToOurOwnListener(t *testing.T) {
 	defer func() { _ = l.Close(t.Context()) }()
 	at, err := l.locate(t.Context(), nil)
 	if err != nil || strings.Replace(d.GetBaseUrl(), "localhost", "127.0.0.1", 1) != at {
-		t.Errorf("people are at %s, calls at %s, %v", d.GetBaseUrl(), at, err)
+		t.Errorf("people use %s, calls use %s, %v", d.GetBaseUrl(), at, err)
 	}
 	if h, err := l.Health(t.Context(), &pluginv1.HealthRequest{}); err != nil || !h.GetOk() {
-		t.Errorf("health: %v, %v", h, err)
+		t.Errorf("health: got %v, %v", h, err)
 	}
 }
 

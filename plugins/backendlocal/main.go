@@ -1,5 +1,6 @@
-// Command service-plugin-backendlocal is the adapter to the embedded backend: it runs the backend in its own process,
-// on loopback, and calls it over HTTP like any other. It is the only package in which one component may import another.
+// Command service-plugin-backendlocal is the adapter for the embedded backend: it runs the backend in its own process,
+// on loopback, and calls it over HTTP like any other backend. It is the only package that may import another
+// component.
 package main
 
 import (

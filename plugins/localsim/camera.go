@@ -7,7 +7,7 @@ import (
 	"github.com/service-dev/service/proto/glasses/media"
 )
 
-// photo returns the next photo, at most width wide, cycling through the photos.
+// photo returns the next photo in a cycle, at most width pixels wide.
 func (f *fixtures) photo(m glasses.DeviceModel, width int) ([]byte, error) {
 	if len(f.photos) == 0 {
 		return f.frame(m, 0, width)
@@ -17,8 +17,8 @@ func (f *fixtures) photo(m glasses.DeviceModel, width int) ([]byte, error) {
 	return f.file(name, width)
 }
 
-// frame returns the camera's picture n, at most width wide: from the frames or the clip in a loop, else from the
-// photo, else a moving test picture.
+// frame returns the camera's picture n, at most width pixels wide: from the frames or the clip in a loop, otherwise
+// from the photo, otherwise a moving test picture.
 func (f *fixtures) frame(m glasses.DeviceModel, n, width int) ([]byte, error) {
 	switch {
 	case len(f.frames) > 0:
@@ -39,7 +39,7 @@ func (f *fixtures) frame(m glasses.DeviceModel, n, width int) ([]byte, error) {
 		func() ([]byte, error) { return media.TestPicture(w, h, n), nil }, w)
 }
 
-// file returns the picture of a file, which is read again if it has changed.
+// file returns the picture in a file. It reads the file again if the file has changed.
 func (f *fixtures) file(name string, width int) ([]byte, error) {
 	info, err := f.root.Stat(name)
 	if err != nil {
@@ -53,7 +53,7 @@ func (f *fixtures) file(name string, width int) ([]byte, error) {
 	return p, nil
 }
 
-// cached returns a picture of a width, creating it once.
+// cached returns a picture scaled to a width. It creates each picture only once.
 func (f *fixtures) cached(key, of string, source func() ([]byte, error), width int) ([]byte, error) {
 	if m, ok := f.cache[key]; ok && m.of == of {
 		return m.picture, nil

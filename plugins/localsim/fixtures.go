@@ -16,46 +16,46 @@ import (
 	"github.com/service-dev/service/proto/glasses/media"
 )
 
-// Bounds of a folder of fixtures.
+// Limits of a folder of fixtures.
 const (
-	maxFile  = 16 << 20 // bytes of one file
-	maxFiles = 1000     // pictures of a folder
-	maxLines = 1000     // of transcripts.json
+	maxFile  = 16 << 20 // bytes per file
+	maxFiles = 1000     // pictures per folder
+	maxLines = 1000     // lines of transcripts.json
 	maxAt    = 24 * 3600_000
 	maxKept  = 32 << 20 // bytes of scaled pictures kept in memory
 )
 
 // fixtures are what the camera and microphone of one session perceive: the files of a folder, or generated pictures
-// and sound. Pictures are read on use, so that they may be replaced while the session runs; links that leave the
-// folder are refused.
+// and sound. Pictures are read when needed, so they can be replaced while the session runs. Symbolic links that point
+// outside the folder are refused.
 type fixtures struct {
 	root   *os.Root // nil without a folder
 	photos []string
-	taken  int // photos so far
+	taken  int // number of photos taken so far
 	frames []string
 	clip   [][]byte
 	sound  *media.Sound
 	script []line
 
 	cache map[string]cachedPicture
-	kept  int // bytes in made
+	kept  int // size of the pictures in made, in bytes
 }
 
-// cachedPicture is a picture at one width.
+// cachedPicture is a picture scaled to one width.
 type cachedPicture struct {
-	of      string // identifies the version of the file, to notice changes
+	of      string // version of the file, to detect changes
 	picture []byte
 }
 
 // line is an entry of transcripts.json.
 type line struct {
-	AtMs     int64  `json:"atMs"` // after transcription.start
+	AtMs     int64  `json:"atMs"` // time after transcription.start
 	Text     string `json:"text"`
 	Final    bool   `json:"final"`
 	Language string `json:"language"`
 }
 
-// openFixtures reads a folder; with an empty name everything is generated.
+// openFixtures reads a folder. If the name is empty, pictures and sound are generated.
 func openFixtures(dir string) (*fixtures, error) {
 	f := &fixtures{cache: map[string]cachedPicture{}}
 	if dir == "" {
@@ -95,7 +95,7 @@ func (f *fixtures) load() error {
 	}
 	if data, err := f.read("clip.mjpeg"); err == nil {
 		if f.clip = media.SplitJPEGs(data, media.MaxFrames); len(f.clip) == 0 {
-			return errors.New("fixture clip.mjpeg holds no JPEG")
+			return errors.New("fixture clip.mjpeg contains no JPEG")
 		}
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -117,7 +117,7 @@ func (f *fixtures) load() error {
 	return nil
 }
 
-// pictures lists the JPEGs and PNGs of a folder by name.
+// pictures lists the JPEG and PNG files of a folder by name.
 func (f *fixtures) pictures(dir string) ([]string, error) {
 	d, err := f.root.Open(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -132,7 +132,7 @@ func (f *fixtures) pictures(dir string) ([]string, error) {
 		return nil, fmt.Errorf("list fixtures in %s: %w", dir, err)
 	}
 	if len(entries) > maxFiles {
-		return nil, fmt.Errorf("%s holds more than %d files", dir, maxFiles)
+		return nil, fmt.Errorf("%s contains more than %d files", dir, maxFiles)
 	}
 	var names []string
 	for _, e := range entries {
@@ -145,14 +145,14 @@ func (f *fixtures) pictures(dir string) ([]string, error) {
 	return names, nil
 }
 
-// read returns the content of a file of at most maxFile bytes.
+// read returns the content of a file, which may have at most maxFile bytes.
 func (f *fixtures) read(name string) ([]byte, error) {
 	info, err := f.root.Stat(name)
 	if err != nil {
 		return nil, fmt.Errorf("read fixture %s: %w", name, err)
 	}
 	if !info.Mode().IsRegular() || info.Size() > maxFile {
-		return nil, fmt.Errorf("fixture %s is not a file of at most %d bytes", name, maxFile)
+		return nil, fmt.Errorf("fixture %s is not a regular file of at most %d bytes", name, maxFile)
 	}
 	file, err := f.root.Open(name)
 	if err != nil {
@@ -166,13 +166,13 @@ func (f *fixtures) read(name string) ([]byte, error) {
 	return data, nil
 }
 
-// parseScript parses transcripts.json and returns the lines by their time.
+// parseScript parses transcripts.json and returns the lines ordered by time.
 func parseScript(data []byte) ([]line, error) {
 	var lines []line
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&lines); err != nil {
-		return nil, errors.New("fixture transcripts.json is not [{atMs,text,final,language}]")
+		return nil, errors.New("fixture transcripts.json is not a list of {atMs,text,final,language}")
 	}
 	if len(lines) > maxLines {
 		return nil, fmt.Errorf("fixture transcripts.json has more than %d lines", maxLines)
@@ -187,7 +187,7 @@ func parseScript(data []byte) ([]line, error) {
 	return lines, nil
 }
 
-// linesFrom returns the script in the session's time, for a transcription that starts at now.
+// linesFrom returns the script in session time, for a transcription that starts at now.
 func (f *fixtures) linesFrom(now int64) []line {
 	lines := slices.Clone(f.script)
 	for i := range lines {

@@ -16,7 +16,7 @@ import (
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
-// serveSim serves the adapter over a connection until the test ends.
+// serveSim serves the adapter over an in-memory connection until the test ends.
 func serveSim(t *testing.T) pluginv1.TransportClient {
 	t.Helper()
 	s := newSim(slog.New(slog.DiscardHandler))
@@ -33,7 +33,7 @@ func serveSim(t *testing.T) pluginv1.TransportClient {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
 		if err := s.Close(ctx); err != nil {
-			t.Errorf("closing: %v", err)
+			t.Errorf("close the adapter: %v", err)
 		}
 		conn.Close()
 		server.Stop()
@@ -47,7 +47,7 @@ type pair struct {
 	t      *testing.T
 	stream grpc.BidiStreamingClient[pluginv1.AttachRequest, pluginv1.AttachResponse]
 	n      int
-	frames []glasses.Frame // frames received since the last take, without results
+	frames []glasses.Frame // received since the last take, except results
 	bodies map[string][]byte
 }
 
@@ -64,7 +64,7 @@ func attach(t *testing.T, c pluginv1.TransportClient, o *pluginv1.AttachOpen) *p
 	p.send(&pluginv1.AttachRequest{Message: &pluginv1.AttachRequest_Open{Open: o}})
 	m, err := p.stream.Recv()
 	if err != nil || m.GetOpened() == nil {
-		t.Fatalf("opening: %v, %v", m, err)
+		t.Fatalf("open the session: got %v, %v", m, err)
 	}
 	return p
 }
@@ -86,7 +86,7 @@ func (p *pair) start(typ, payload string) string {
 	return id
 }
 
-// next returns the next frame received.
+// next waits for the next frame and returns it.
 func (p *pair) next() glasses.Frame {
 	p.t.Helper()
 	m, err := p.stream.Recv()
@@ -128,7 +128,7 @@ func (p *pair) do(typ, payload string) glasses.Result {
 	return p.await(p.start(typ, payload))
 }
 
-// must is do for a command that must succeed.
+// must is like do, but fails the test if the command fails.
 func (p *pair) must(typ, payload string) glasses.Result {
 	p.t.Helper()
 	r := p.do(typ, payload)
@@ -138,7 +138,7 @@ func (p *pair) must(typ, payload string) glasses.Result {
 	return r
 }
 
-// advance moves virtual time to an instant, step by step, and returns the number of steps.
+// advance moves virtual time forward step by step and returns the number of steps.
 func (p *pair) advance(to int64) (steps int) {
 	p.t.Helper()
 	for {
@@ -149,7 +149,7 @@ func (p *pair) advance(to int64) (steps int) {
 	}
 }
 
-// take returns the frames since the last take, as "at type payload".
+// take returns the frames received since the last take, formatted as "at type payload".
 func (p *pair) take() []string {
 	var list []string
 	for _, f := range p.frames {

@@ -12,20 +12,20 @@ import (
 
 	"github.com/service-dev/service/proto/glasses"
 	"github.com/service-dev/service/proto/glasses/device"
-	_ "github.com/service-dev/service/proto/glasses/render/fonts/packs" // texts of every script
+	_ "github.com/service-dev/service/proto/glasses/render/fonts/packs" // fonts for the text of every script
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
-// maxCatchUp is how far real time may get ahead, in ms, before missed steps are skipped because the machine was
-// suspended.
+// maxCatchUp is how far real time may get ahead, in ms. If it is further ahead, the machine was suspended and the
+// missed steps are skipped.
 const maxCatchUp = 2000
 
-// sender is the stream towards the host.
+// sender is the stream to the host.
 type sender interface {
 	Send(*pluginv1.AttachResponse) error
 }
 
-// session is one session's glasses. One goroutine runs it.
+// session is the glasses of one session, run by one goroutine.
 type session struct {
 	device   *device.Device
 	fixtures *fixtures
@@ -35,10 +35,10 @@ type session struct {
 	virtual  bool
 	clock    int64        // virtual time
 	wall     func() int64 // real time, in ms
-	script   []line       // lines still to be spoken, by session time
+	script   []line       // lines not yet spoken, by session time
 	frames   int          // pictures taken by the camera so far
 	chunks   int          // audio chunks sent since the microphone was switched on
-	broken   error        // set when sending failed because the host has exited
+	broken   error        // set after sending failed because the host has exited
 }
 
 func newSession(o *pluginv1.AttachOpen, to sender, log *slog.Logger) (*session, error) {
@@ -60,7 +60,7 @@ func newSession(o *pluginv1.AttachOpen, to sender, log *slog.Logger) (*session, 
 	return s, nil
 }
 
-// newIDs returns a generator of ids that earlier glasses of the same session have not used.
+// newIDs returns a generator of ids that no earlier glasses of the same session have used.
 func newIDs() func() string {
 	random := make([]byte, 4)
 	_, _ = rand.Read(random)
@@ -126,7 +126,7 @@ func (s *session) request(m *pluginv1.AttachRequest) {
 	s.settle()
 }
 
-// refuse answers a frame that could not be parsed.
+// refuse sends an error for a frame that could not be parsed.
 func (s *session) refuse(id string, err error) {
 	var e *glasses.Error
 	if !errors.As(err, &e) {
@@ -138,7 +138,7 @@ func (s *session) refuse(id string, err error) {
 	s.send(glasses.TypeError, id, e)
 }
 
-// send sends a frame that the session itself creates.
+// send sends a frame created by the session itself.
 func (s *session) send(typ, id string, payload any) {
 	f, err := glasses.New(typ, id, s.now(), payload)
 	if err != nil {
@@ -148,7 +148,7 @@ func (s *session) send(typ, id string, payload any) {
 	s.emit(device.Out{Frame: f})
 }
 
-// next returns the time of the next step that needs no request, in the glasses or in the script.
+// next returns the time of the next step of the glasses or the script that is independent of requests.
 func (s *session) next() (at int64, ok bool) {
 	at, ok = s.device.Next()
 	if len(s.script) > 0 && (!ok || s.script[0].AtMs < at) {
@@ -157,7 +157,7 @@ func (s *session) next() (at int64, ok bool) {
 	return at, ok
 }
 
-// catchUp runs every step that is due in real time.
+// catchUp runs all steps that are due in real time.
 func (s *session) catchUp(now int64) {
 	for s.broken == nil {
 		at, ok := s.next()
@@ -176,7 +176,7 @@ func (s *session) advance(f glasses.Frame) {
 	parsed, err := glasses.ParseControl(f.Type, f.Payload)
 	p, ok := parsed.(*glasses.Advance)
 	if err != nil || !ok || p.ToMs > maxClock {
-		e := &glasses.Error{Code: glasses.CodeBadPayload, Message: "toMs is beyond the end of time"}
+		e := &glasses.Error{Code: glasses.CodeBadPayload, Message: "toMs is greater than the maximum time"}
 		_ = errors.As(err, &e)
 		s.send(glasses.TypeResult, f.ID, glasses.Result{Error: e})
 		return
@@ -193,7 +193,7 @@ func (s *session) advance(f glasses.Frame) {
 	s.send(glasses.TypeResult, f.ID, glasses.Result{OK: true, Clock: &glasses.Clock{NowMs: s.clock, Reached: reached}})
 }
 
-// step runs the step at one instant.
+// step runs the step at one point in time.
 func (s *session) step(at int64) {
 	s.device.Tick(at)
 	s.settle()
@@ -208,7 +208,7 @@ func (s *session) step(at int64) {
 	}
 }
 
-// settle sends the output of the glasses and fulfils their requests until there are none.
+// settle sends the output of the glasses and fulfils their requests until there are no more.
 func (s *session) settle() {
 	for outs := s.device.Take(); len(outs) > 0; outs = s.device.Take() {
 		for _, o := range outs {
@@ -245,8 +245,8 @@ func (s *session) emit(o device.Out) {
 	s.broken = s.to.Send(m)
 }
 
-// fulfil fulfils a request of the glasses. Speech and sounds are not played; the glasses report when they would have
-// ended.
+// fulfil fulfils a request of the glasses. It does not play speech and sounds; the glasses report their end after the
+// time that they would take.
 func (s *session) fulfil(a device.Ask) {
 	var m device.Material
 	var err error
@@ -281,10 +281,10 @@ func (s *session) fulfil(a device.Ask) {
 	s.device.Answer(s.now(), a.ID, m, refusal)
 }
 
-// maxClip bounds the pictures of a clip before they are scaled, in bytes.
+// maxClip is the maximum total size of a clip's pictures before scaling, in bytes.
 const maxClip = 32 << 20
 
-// clip concatenates pictures of the camera.
+// clip concatenates pictures from the camera.
 func (s *session) clip(a device.Ask) ([]byte, error) {
 	var clip []byte
 	for n := range max(1, a.DurationMs*int64(a.FPS)/1000) {

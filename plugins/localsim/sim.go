@@ -19,12 +19,12 @@ import (
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
-// Bounds of the adapter.
+// Limits of the adapter.
 const (
 	maxSessions = 256
-	// maxWaiting bounds the queued requests of one session; then the host has to wait.
+	// maxWaiting is the maximum number of queued requests of one session; beyond that the host must wait.
 	maxWaiting = 64
-	// maxClock keeps the session's clock, in ms, exact in JSON and far from overflow.
+	// maxClock keeps the session's clock, in ms, exactly representable in JSON and far from overflow.
 	maxClock = 1 << 53
 )
 
@@ -49,9 +49,9 @@ func newSim(log *slog.Logger) *sim {
 	return s
 }
 
-// Close ends every session and waits for them, as long as ctx allows.
+// Close ends every session and waits until they have ended, for as long as ctx allows.
 func (s *sim) Close(ctx context.Context) error {
-	s.mu.Lock() // no new session can start
+	s.mu.Lock() // from here on no session can start
 	s.end()
 	s.mu.Unlock()
 	done := make(chan struct{})
@@ -64,17 +64,17 @@ func (s *sim) Close(ctx context.Context) error {
 	}
 }
 
-// DescribeTransport names the adapter.
+// DescribeTransport returns the adapter's name.
 func (s *sim) DescribeTransport(context.Context,
 	*pluginv1.DescribeTransportRequest) (*pluginv1.DescribeTransportResponse, error) {
 	return &pluginv1.DescribeTransportResponse{Name: "localsim", Version: buildinfo.Version}, nil
 }
 
-// Attach serves one session's glasses until the stream ends.
+// Attach serves the glasses of one session until the stream ends.
 func (s *sim) Attach(stream grpc.BidiStreamingServer[pluginv1.AttachRequest, pluginv1.AttachResponse]) error {
 	if !s.enter() {
 		return serve.Refuse(codes.ResourceExhausted, &pluginv1.Problem{
-			Code: "rate_limited", Message: fmt.Sprintf("%d sessions are attached already",
+			Code: "rate_limited", Message: fmt.Sprintf("%d sessions are already attached",
 				maxSessions), Retryable: true, FixHint: "Close sessions that are not needed.",
 		})
 	}
@@ -116,7 +116,7 @@ func (s *sim) leave() {
 	s.workers.Done()
 }
 
-// receive reads the stream's requests until the stream or ctx ends. Its goroutine may outlive Attach briefly, until
+// receive reads the stream's requests until the stream or ctx ends. Its goroutine may briefly outlive Attach, until
 // gRPC has ended the stream.
 func (s *sim) receive(ctx context.Context, stream grpc.BidiStreamingServer[pluginv1.AttachRequest,
 	pluginv1.AttachResponse]) <-chan *pluginv1.AttachRequest {
@@ -141,7 +141,8 @@ func (s *sim) receive(ctx context.Context, stream grpc.BidiStreamingServer[plugi
 	return in
 }
 
-// parseOpen checks an open request and returns the model of its snapshot if there is one, else the named model.
+// parseOpen validates an open request. It returns the model in the snapshot, or the named model if there is no
+// snapshot.
 func parseOpen(o *pluginv1.AttachOpen) (model glasses.DeviceModel, snapshot *glasses.Snapshot, err error) {
 	if o == nil {
 		return model, nil, invalid("the first request of a session is not open")
@@ -150,7 +151,7 @@ func parseOpen(o *pluginv1.AttachOpen) (model glasses.DeviceModel, snapshot *gla
 	if len(o.GetSnapshot()) > 0 {
 		snapshot = &glasses.Snapshot{}
 		if err := json.Unmarshal(o.GetSnapshot(), snapshot); err != nil {
-			return model, nil, invalid("the snapshot is not JSON of glasses.Snapshot")
+			return model, nil, invalid("the snapshot is not a valid glasses.Snapshot")
 		}
 		if snapshot.DeviceModel != "" {
 			id = snapshot.DeviceModel
@@ -159,9 +160,9 @@ func parseOpen(o *pluginv1.AttachOpen) (model glasses.DeviceModel, snapshot *gla
 	model, ok := glasses.Model(id)
 	switch {
 	case !ok:
-		return model, nil, invalid("the device model is not known")
+		return model, nil, invalid("unknown device model")
 	case o.GetNowMs() < 0 || o.GetNowMs() > maxClock:
-		return model, nil, invalid("the session's clock is out of bounds")
+		return model, nil, invalid("the session's clock is out of range")
 	case len(o.GetFixturesDir()) > 0 && !filepath.IsAbs(string(o.GetFixturesDir())):
 		return model, nil, invalid("the folder of fixtures is not an absolute path")
 	}

@@ -23,27 +23,27 @@ func TestVirtualTime(t *testing.T) {
 	p.await(say)
 	c := p.must(glasses.SimAdvance, `{"toMs":6000}`).Clock
 	if c.NowMs != 5250 || c.Reached || p.frames[0].ID != sleep || p.frames[0].At != 5250 {
-		t.Errorf("the first instant: %+v, %v", c, p.take())
+		t.Errorf("first step: got %+v, %v, want a frame at 5250", c, p.take())
 	}
 	p.frames = nil
 	if steps := p.advance(6000); steps != 2 {
-		t.Errorf("%d steps", steps)
+		t.Errorf("got %d steps, want 2", steps)
 	}
 	if got := p.take(); len(got) != 1 || got[0] != fmt.Sprintf(`5300 speech {"id":%q,"state":"finished"}`, say) {
-		t.Errorf("%v", got)
+		t.Errorf("frames after advance: got %v", got)
 	}
 	if c := p.must(glasses.SimAdvance, `{"toMs":10}`).Clock; c.NowMs != 6000 || !c.Reached {
-		t.Errorf("backwards: %+v", c)
+		t.Errorf("advance to the past: got %+v, want an unchanged clock", c)
 	}
 	for _, to := range []string{"-1", "9223372036854775807"} {
 		if r := p.do(glasses.SimAdvance, `{"toMs":`+to+`}`); r.Error == nil || r.Error.Code != "bad_payload" {
-			t.Errorf("to %s: %+v", to, r)
+			t.Errorf("advance to %s: got %+v, want bad_payload", to, r)
 		}
 	}
 	before := time.Now()
 	p.must("motion.start", `{"hz":1}`)
 	if steps := p.advance(3_606_000); steps != 3600 {
-		t.Errorf("an hour took %d steps", steps)
+		t.Errorf("an hour took %d steps, want 3600", steps)
 	}
 	t.Logf("an hour at 1 Hz took %v", time.Since(before))
 }
@@ -53,19 +53,20 @@ func TestRealTime(t *testing.T) {
 	begin := time.Now()
 	p.must("clock.sleep", `{"ms":50}`)
 	if took := time.Since(begin); took < 45*time.Millisecond {
-		t.Errorf("50 ms took %v", took)
+		t.Errorf("50 ms of real time took only %v", took)
 	}
 	if r := p.do(glasses.SimAdvance, `{"toMs":1}`); r.Error == nil || r.Error.Code != "unsupported" {
-		t.Errorf("sim.advance: %+v", r)
+		t.Errorf("sim.advance in real time: got %+v, want unsupported", r)
 	}
 	p.must("motion.start", `{"hz":100}`)
 	f := p.next()
 	if f.Type != glasses.TypeMotion || f.At < begin.UnixMilli() || f.At > time.Now().UnixMilli()+1 {
-		t.Errorf("%+v", f)
+		t.Errorf("unexpected motion frame: %+v", f)
 	}
 }
 
-// TestOneCannotDisturbAnother: an invalid message of one session is answered there and affects no other session.
+// TestOneCannotDisturbAnother checks that an invalid message gets an error in its own session and affects no other
+// session.
 func TestOneCannotDisturbAnother(t *testing.T) {
 	c := serveSim(t)
 	good, bad := attach(t, c, &pluginv1.AttachOpen{VirtualClock: true}), attach(t, c,
@@ -77,18 +78,18 @@ func TestOneCannotDisturbAnother(t *testing.T) {
 	} {
 		bad.send(m)
 		if f := bad.next(); f.Type != glasses.TypeError || !strings.Contains(string(f.Payload), `"bad_frame"`) || f.ID == "" {
-			t.Errorf("%.40v was answered %s %s", m, f.Type, f.Payload)
+			t.Errorf("response to %.40v: got %s %s, want bad_frame", m, f.Type, f.Payload)
 		}
 	}
 	bad.start("com.example.unknown", "{}")
 	if r := bad.do("sim.camera", "{}"); r.Error != nil {
-		t.Errorf("it did not go on: %+v", r.Error)
+		t.Errorf("the next command failed: %+v", r.Error)
 	}
-	// more than gRPC accepts
+	// This is more than gRPC accepts.
 	bad.send(&pluginv1.AttachRequest{Message: &pluginv1.AttachRequest_Frame{Frame: make([]byte, 5<<20)}})
 	good.must("display.show", `{"tree":{"type":"text","text":"still here"}}`)
 	if _, err := bad.stream.Recv(); err == nil {
-		t.Error("a request beyond all bounds was taken")
+		t.Error("a request over the size limit was accepted")
 	}
 	good.must("display.clear", "{}")
 }
@@ -124,7 +125,7 @@ func TestOpeningIsRefused(t *testing.T) {
 		_, err = stream.Recv()
 		details := status.Convert(err).Details()
 		if len(details) != 1 || details[0].(*pluginv1.Problem).GetCode() != codeInvalid {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got %v, want codeInvalid", name, err)
 		}
 	}
 }
@@ -139,10 +140,10 @@ func TestSnapshotIsTakenUp(t *testing.T) {
 	again := attach(t, c, &pluginv1.AttachOpen{VirtualClock: true, Snapshot: raw})
 	r = again.must("sim.state", `{}`)
 	if r.State.Battery.Level != 3 || r.View.Tree == nil || r.View.Tree.Text != "kept" {
-		t.Errorf("%+v %+v", r.State, r.View)
+		t.Errorf("restored session: got %+v %+v", r.State, r.View)
 	}
 	if r := again.do("camera.photo", "{}"); r.Error == nil || r.Error.Code != "unsupported" {
-		t.Errorf("the model was not kept: %+v", r)
+		t.Errorf("the model was not restored: got %+v, want unsupported", r)
 	}
 }
 
@@ -166,7 +167,7 @@ func TestFixtures(t *testing.T) {
 		id := p.start("camera.photo", "{}")
 		r := p.await(id)
 		if r.Media == nil || !slices.Equal(p.bodies[id], photos[i%2]) {
-			t.Errorf("photo %d: %+v", i, r)
+			t.Errorf("unexpected photo %d: %+v", i, r)
 		}
 	}
 	p.frames = nil
@@ -178,14 +179,14 @@ func TestFixtures(t *testing.T) {
 	want := []string{`300 transcript {"text":"one","final":false}`, `700 transcript {"text":"one","final":false}`,
 		`1300 transcript {"text":"two","final":true,"language":"en"}`}
 	if got := p.take(); !slices.Equal(got, want) {
-		t.Errorf("transcripts: %v", got)
+		t.Errorf("transcripts: got %v", got)
 	}
 	id := p.start("camera.video", `{"durationMs":1000,"fps":4}`)
 	p.advance(3000)
 	if got := len(media.SplitJPEGs(p.bodies[id], 100)); got != 4 {
-		t.Errorf("%d frames in the clip", got)
+		t.Errorf("the clip has %d frames, want 4", got)
 	}
-	// A photo that cannot be read any more is reported, and so is a link out of the folder.
+	// A photo that has become unreadable is reported, as is a symbolic link out of the folder.
 	p.frames = nil
 	secret := filepath.Join(t.TempDir(), "secret.jpg")
 	if err := os.WriteFile(secret, photos[0], 0o600); err != nil {
@@ -199,7 +200,7 @@ func TestFixtures(t *testing.T) {
 	for range 2 {
 		if r := p.do("camera.photo", "{}"); r.Error == nil || r.Error.Code != "platform_error" ||
 			strings.Contains(r.Error.Message, secret) {
-			t.Errorf("%+v", r)
+			t.Errorf("got %+v, want platform_error without the file's content", r)
 		}
 	}
 }
@@ -208,7 +209,7 @@ func TestWithoutFixtures(t *testing.T) {
 	p := attach(t, serveSim(t), &pluginv1.AttachOpen{VirtualClock: true, DeviceModel: "brilliant_halo"})
 	r := p.must("camera.photo", `{"width":320}`)
 	if r.Media == nil || r.Media.Width != 320 || r.Media.Height != 240 || r.Media.MIME != "image/jpeg" {
-		t.Errorf("%+v", r.Media)
+		t.Errorf("unexpected media: %+v", r.Media)
 	}
 	p.frames = nil
 	p.must("audio.start", "{}")
@@ -219,7 +220,7 @@ func TestWithoutFixtures(t *testing.T) {
 		seen[f.Type]++
 	}
 	if seen[glasses.TypeAudioChunk] != 10 || seen[glasses.TypeVideoFrame] != 10 {
-		t.Errorf("%v", seen)
+		t.Errorf("frames per stream: got %v, want 10 each", seen)
 	}
 }
 
@@ -228,7 +229,7 @@ func FuzzParseScript(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		lines, err := parseScript(data)
 		if err == nil && !slices.IsSortedFunc(lines, func(a, b line) int { return int(a.AtMs - b.AtMs) }) {
-			t.Error("not by their time")
+			t.Error("the lines are not ordered by time")
 		}
 	})
 }

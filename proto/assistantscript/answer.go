@@ -9,34 +9,33 @@ import (
 	"time"
 )
 
-// Answer is a script's answer to a request.
+// Answer is a script's response to a request.
 type Answer struct {
-	// Delay is how long the answer takes on the session's clock.
+	// Delay is how long the response takes on the session's clock.
 	Delay time.Duration
-	// Failure is set if the answer is an error; the other fields are then empty.
+	// Failure is set if the response is an error; the other fields are then empty.
 	Failure *Failure
 	Text    string
 	Calls   []Call
 	Usage   Usage
 }
 
-// Call is a call of a tool, as an answer has it.
+// Call is a tool call in an answer.
 type Call struct {
-	// ID is unique in the conversation.
+	// ID is unique within the conversation.
 	ID, Name string
-	// Arguments is the JSON of an object.
+	// Arguments is a JSON object, encoded as text.
 	Arguments string
 }
 
-// Usage counts tokens. A script has none, so four bytes of text count as one.
+// Usage counts tokens. A script has no tokens, so four bytes of text count as one.
 type Usage struct {
 	In    int `json:"prompt_tokens"`
 	Out   int `json:"completion_tokens"`
 	Total int `json:"total_tokens"`
 }
 
-// Answer returns the answer of the first rule that matches. The same script always gives the same answer to the same
-// request.
+// Answer returns the answer of the first rule that matches. It depends only on the script and the request.
 func (s *Script) Answer(r *Request) Answer {
 	for i := range s.Rules {
 		if s.Rules[i].When.holds(r) {
@@ -91,7 +90,7 @@ func (a *Answer) finishReason() string {
 	return "stop"
 }
 
-// The objects of the interface.
+// The JSON objects of the chat completions interface.
 type (
 	completion struct {
 		ID      string   `json:"id"`
@@ -114,7 +113,7 @@ type (
 		ToolCalls []toolCall `json:"tool_calls,omitempty"`
 	}
 	toolCall struct {
-		Index    *int     `json:"index,omitempty"` // in chunks
+		Index    *int     `json:"index,omitempty"` // only in chunks
 		ID       string   `json:"id,omitempty"`
 		Type     string   `json:"type,omitempty"`
 		Function function `json:"function"`
@@ -143,8 +142,8 @@ type (
 	}
 )
 
-// Completion returns the whole answer as a chat.completion. id is the answer's, created when it was made, in seconds
-// of Unix time.
+// Completion returns the whole answer as a chat.completion with this id. created is its creation time in seconds of
+// Unix time.
 func (a *Answer) Completion(id string, created int64) []byte {
 	m := message{Role: "assistant"}
 	if a.Text != "" {
@@ -158,7 +157,7 @@ func (a *Answer) Completion(id string, created int64) []byte {
 		Choices: []choice{{Message: m, FinishReason: a.finishReason()}}})
 }
 
-// Events returns the answer as the events of a stream of chat.completion.chunk, each with its blank line. A text comes
+// Events returns the answer as a stream of chat.completion.chunk events, each followed by its blank line. Text is sent
 // word by word, a tool call in two parts.
 func (a *Answer) Events(id string, created int64, includeUsage bool) [][]byte {
 	var events [][]byte
@@ -186,8 +185,8 @@ func (a *Answer) Events(id string, created int64, includeUsage bool) [][]byte {
 	return append(events, []byte("data: [DONE]\n\n"))
 }
 
-// encode encodes one of our own types, which always succeeds. It escapes nothing for HTML, which could make a script
-// too large to be read again.
+// encode encodes one of our own types, which always succeeds. It does not escape characters for HTML, because that
+// could make a script too large to read again.
 func encode(v any) []byte {
 	var data bytes.Buffer
 	e := json.NewEncoder(&data)

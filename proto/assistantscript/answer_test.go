@@ -12,7 +12,7 @@ import (
 const tools = `"tools":[{"type":"function","function":{"name":"add_item"}},` +
 	`{"type":"function","function":{"name":"show_list"}}]`
 
-// asks returns a request with these messages. A message that is not an object is a text of the user.
+// asks returns a request with these messages. A message that is not an object becomes a text message of the user.
 func asks(messages ...string) string {
 	for i, m := range messages {
 		if !strings.HasPrefix(m, "{") {
@@ -73,17 +73,17 @@ func TestAnswer_IsThatOfTheFirstRuleThatMatches(t *testing.T) {
 			calls = append(calls, c.ID+" "+c.Name+" "+c.Arguments)
 		}
 		if got += strings.Join(calls, "; "); got != want {
-			t.Errorf("%s:\n got %s\nwant %s", body, got, want)
+			t.Errorf("%s:\ngot  %s\nwant %s", body, got, want)
 		}
 	}
 }
 
 func TestAnswer_HasTheDelayOfItsRule(t *testing.T) {
 	if a := answered(t, asks("eggs and bread")); a.Delay != 1500*time.Millisecond {
-		t.Errorf("%v", a.Delay)
+		t.Errorf("got delay %v, want 1.5 s", a.Delay)
 	}
 	if a := answered(t, asks("poor")); a.Delay != 10*time.Millisecond || a.Failure.Status != 402 {
-		t.Errorf("%+v", a)
+		t.Errorf("unexpected answer %+v", a)
 	}
 }
 
@@ -102,7 +102,7 @@ func TestParseRequest_RefusesWhatNoModelCouldAnswer(t *testing.T) {
 		_, err := ParseRequest([]byte(body))
 		var failure *Failure
 		if !errors.As(err, &failure) || failure.Code != want {
-			t.Errorf("%s: %v, want %s", body, err, want)
+			t.Errorf("%s: got error %v, want %s", body, err, want)
 		}
 	}
 }
@@ -127,20 +127,20 @@ func TestCompletion_HasTheShapeOfTheInterface(t *testing.T) {
 	}
 }
 
-// joined reads a stream as clients do: it joins the parts.
+// joined reads a stream as clients do, by joining the parts.
 func joined(t *testing.T, events [][]byte) (text, calls, reasons string, usage *Usage) {
 	t.Helper()
 	for i, e := range events {
 		data, ok := strings.CutPrefix(strings.TrimSuffix(string(e), "\n\n"), "data: ")
 		if !ok || (data == "[DONE]") != (i == len(events)-1) {
-			t.Fatalf("event %d: %q", i, e)
+			t.Fatalf("unexpected event %d: %q", i, e)
 		}
 		var c chunk
 		if data == "[DONE]" {
 			continue
 		}
 		if err := json.Unmarshal([]byte(data), &c); err != nil || c.Object != "chat.completion.chunk" || c.ID != "c1" {
-			t.Fatalf("event %d: %q %v", i, e, err)
+			t.Fatalf("invalid event %d: %q: %v", i, e, err)
 		}
 		if c.Usage != nil {
 			usage = c.Usage
@@ -164,12 +164,12 @@ func TestEvents_JoinToTheAnswer(t *testing.T) {
 	hello := answered(t, asks("Hello"))
 	text, calls, reasons, usage := joined(t, hello.Events("c1", 7, true))
 	if text != hello.Text || calls != "" || reasons != "stop" || usage == nil || *usage != hello.Usage {
-		t.Errorf("%q %q %q %v", text, calls, reasons, usage)
+		t.Errorf("unexpected text stream: %q %q %q %v", text, calls, reasons, usage)
 	}
 	eggs := answered(t, asks("eggs and bread"))
 	text, calls, reasons, usage = joined(t, eggs.Events("c1", 7, false))
 	const both = `call_1add_item{"item":"eggs"}call_2show_list{}`
 	if text != "" || calls != both || reasons != "tool_calls" || usage != nil {
-		t.Errorf("%q %q %q %v", text, calls, reasons, usage)
+		t.Errorf("unexpected stream of tool calls: %q %q %q %v", text, calls, reasons, usage)
 	}
 }

@@ -7,21 +7,21 @@ import (
 	"slices"
 )
 
-// Failure is an answer with a status other than 200.
+// Failure is an error response, with a status other than 200.
 type Failure struct {
 	Status int
-	// Type and Code are those of the interface's error object.
+	// Type and Code are the fields of the interface's error object.
 	Type, Code, Message string
-	// Param is the field of the request that is wrong, if any.
+	// Param is the invalid field of the request, if any.
 	Param string
-	// RetryAfter is in seconds, 0 if waiting does not help.
+	// RetryAfter is in seconds, or 0 if waiting does not help.
 	RetryAfter int
 }
 
 // Error returns the message.
 func (f *Failure) Error() string { return f.Message }
 
-// Codes of failures that a script itself causes.
+// Codes of failures caused by a script itself.
 const (
 	CodeNoRule         = "script_no_rule"
 	CodeToolNotOffered = "script_tool_not_offered"
@@ -29,7 +29,7 @@ const (
 	codeInvalidValue   = "invalid_value"
 )
 
-// refusals are the gateway's codes that a script can answer with, and the rest of the gateway's answer for each.
+// refusals maps the gateway's codes that a script can use to the rest of the gateway's error response.
 var refusals = map[string]Failure{
 	"no_credit": {Status: http.StatusPaymentRequired, Type: "insufficient_quota",
 		Message: "the account has too little credit for this call"},
@@ -57,7 +57,7 @@ var refusals = map[string]Failure{
 		Message: "the provider refused the request"},
 }
 
-// Codes returns the codes that a rule can answer as an error, sorted.
+// Codes returns the error codes that a rule can use, sorted.
 func Codes() []string {
 	var list []string
 	for code := range refusals {
@@ -78,7 +78,7 @@ func invalid(code, param, format string, args ...any) *Failure {
 		Message: fmt.Sprintf(format, args...)}
 }
 
-// Body returns the JSON of the interface's error object.
+// Body returns the interface's error object as JSON.
 func (f *Failure) Body() []byte {
 	type detail struct {
 		Message string  `json:"message"`

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// patternCost returns about how many instructions a pattern has once its repetitions are written out. It is computed
-// before they are, because a few characters can stand for millions.
+// patternCost returns the approximate number of instructions of a pattern whose repetitions are expanded. It computes
+// this without expanding them, because a few characters can stand for millions of instructions.
 func patternCost(pattern string) (int, error) {
 	re, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {

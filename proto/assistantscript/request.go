@@ -10,27 +10,27 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Ids of the model that a script is.
+// Ids of the model that a script implements.
 const (
 	Assistant = "assistant"
 	Model     = "script"
 )
 
-// ErrNoModel is the failure of a request for another model.
+// ErrNoModel is the failure of a request for any other model.
 var ErrNoModel = &Failure{Status: http.StatusNotFound, Type: "not_found_error", Code: "model_not_found", Param: "model",
 	Message: "there is no such model: ask for assistant or script"}
 
-// Request holds the fields of a POST /v1/chat/completions body that a script reads.
+// Request holds the fields that a script reads from the body of POST /v1/chat/completions.
 type Request struct {
 	Model string
-	// Stream asks for chunks, IncludeUsage for one with the usage at their end.
+	// Stream requests chunks, IncludeUsage a final chunk with the usage.
 	Stream, IncludeUsage bool
 
-	text       string // of the last message
-	toolResult string // name of the tool whose result it is; empty for the user's
+	text       string // text of the last message
+	toolResult string // name of the tool whose result the last message is; empty for a user message
 	tools      []string
-	toolCalls  int // of the conversation so far
-	bytes      int // of its texts
+	toolCalls  int // in the conversation so far
+	bytes      int // length of all texts of the conversation
 }
 
 type chatBody struct {
@@ -63,8 +63,8 @@ type chatMessage struct {
 	} `json:"tool_calls"`
 }
 
-// ParseRequest decodes a body. A repeated name is an error; fields that no script reads are ignored. The error is a
-// *Failure.
+// ParseRequest decodes a request body. A repeated name is an error; fields that scripts do not use are ignored. The
+// error is a *Failure.
 func ParseRequest(body []byte) (*Request, error) {
 	var b chatBody
 	if err := json.Unmarshal(body, &b); err != nil {
@@ -93,7 +93,7 @@ func (r *Request) read(messages []chatMessage) error {
 	if len(messages) == 0 {
 		return invalid(codeInvalidValue, "messages", "messages is missing or empty")
 	}
-	called := map[string]string{} // names of tools by the ids of their calls
+	called := map[string]string{} // tool names by call id
 	for _, m := range messages {
 		if !slices.Contains([]string{"system", "developer", "user", "assistant", "tool"}, m.Role) {
 			return invalid(codeInvalidValue, "messages", "a message has a role that is not known")
@@ -123,7 +123,7 @@ func (r *Request) read(messages []chatMessage) error {
 	return nil
 }
 
-// textOf joins the texts of a message's content.
+// textOf joins the text parts of a message's content.
 func textOf(content jsontext.Value) (string, error) {
 	switch content.Kind() {
 	case 0, 'n':

@@ -1,7 +1,7 @@
-// Package assistantscript answers chat requests of apps by a script instead of a model, so that tests of apps cost
-// nothing and always have the same result. A script is a JSON file with rules: the first one that matches the end of
-// the conversation gives the answer. The package reads scripts and requests and writes answers in the form of
-// /v1/chat/completions; it knows neither files, nor HTTP, nor time.
+// Package assistantscript answers chat requests of apps with a script instead of a model, so that tests of apps cost
+// nothing and always have the same result. A script is a JSON file with rules; the first rule that matches the end of
+// the conversation determines the answer. The package parses scripts and requests and formats answers as in
+// /v1/chat/completions; it is independent of files, HTTP and time.
 package assistantscript
 
 import (
@@ -14,27 +14,27 @@ import (
 	"github.com/service-dev/service/proto/strictjson"
 )
 
-// Bounds of a script.
+// Limits of a script.
 const (
 	MaxFile      = 64 << 10 // bytes
 	MaxRules     = 200
-	MaxToolCalls = 16      // of one reply
+	MaxToolCalls = 16      // per reply
 	MaxDelay     = 60_000  // ms
 	maxContains  = 500     // characters
-	maxPattern   = 200     // characters of one pattern
-	maxPatterns  = 2000    // instructions of all patterns together, which bounds the time to match
-	maxText      = 8000    // characters of a reply
-	maxMatched   = 4 << 10 // bytes of a message that conditions see
+	maxPattern   = 200     // characters per pattern
+	maxPatterns  = 2000    // instructions of all patterns together, which limits the time to match
+	maxText      = 8000    // characters per reply
+	maxMatched   = 4 << 10 // bytes of a message that conditions are matched against
 	toolName     = `^[a-zA-Z0-9_-]{1,64}$`
 	toolNameForm = "a name of 1 to 64 letters, digits, _ and -"
 )
 
-// Script is the content of one file.
+// Script is the content of one script file.
 type Script struct {
 	Rules []Rule `json:"rules"`
 }
 
-// Rule is a condition and the answer to give if it is the first rule that holds.
+// Rule is a condition and the reply to send if it is the first rule whose condition holds.
 type Rule struct {
 	When  When  `json:"when"`
 	Reply Reply `json:"reply"`
@@ -42,25 +42,26 @@ type Rule struct {
 
 // When is a condition about the last message of a request. All of its fields must hold.
 type When struct {
-	// Contains is part of the message's text, ignoring case.
+	// Contains is text that the message must contain, ignoring case.
 	Contains string `json:"contains,omitempty"`
-	// Pattern is a regular expression (RE2) for part of the message's text.
+	// Pattern is a regular expression (RE2) that must match part of the message's text.
 	Pattern string `json:"pattern,omitempty"`
-	// ToolResult is the name of the tool whose result the message is. Without it the message must be the user's.
+	// ToolResult is the name of the tool whose result the message must be. If it is empty, the message must be the
+	// user's.
 	ToolResult string `json:"toolResult,omitempty"`
-	// Always holds for every message and excludes the other fields.
+	// Always matches every message and excludes the other fields.
 	Always bool `json:"always,omitempty"`
 
 	pattern *regexp.Regexp
 }
 
-// Reply is an answer: exactly one of Text, ToolCall, ToolCalls and Error.
+// Reply is a reply: exactly one of Text, ToolCall, ToolCalls and Error is set.
 type Reply struct {
 	Text      string     `json:"text,omitempty"`
 	ToolCall  *ToolCall  `json:"toolCall,omitempty"`
 	ToolCalls []ToolCall `json:"toolCalls,omitempty"`
 	Error     *Error     `json:"error,omitempty"`
-	// DelayMs is how long the answer takes on the session's clock, in ms.
+	// DelayMs is how long the reply takes on the session's clock, in ms.
 	DelayMs int64 `json:"delayMs,omitempty"`
 }
 
@@ -70,10 +71,10 @@ type ToolCall struct {
 	Arguments json.RawMessage `json:"arguments,omitempty"` // an object; {} if missing
 }
 
-// Error is a refusal, as the gateway would answer it.
+// Error is an error response like the gateway's.
 type Error struct {
 	Code    string `json:"code"`              // one of Codes
-	Message string `json:"message,omitempty"` // a text of its own if missing
+	Message string `json:"message,omitempty"` // the code's own text if missing
 }
 
 const ruleExample = `{"when": {"contains": "milk"}, "reply": {"text": "Milk is on the list."}}`
@@ -82,7 +83,7 @@ func ms(what string, low, high int64) strictjson.Rule {
 	return strictjson.Rule{What: what, Min: &low, Max: &high}
 }
 
-// ListRules returns the rules for a list of script rules at this place of a document.
+// ListRules returns the strictjson rules for a list of script rules at the given place of a document.
 func ListRules(place string) strictjson.Rules {
 	rule := place + "[]"
 	call := func(at string) strictjson.Rules {
@@ -127,7 +128,7 @@ var shape = sync.OnceValue(func() *strictjson.Shape[Script] {
 	return strictjson.Of[Script](rules)
 })
 
-// Parse decodes and checks a script. The error is a *strictjson.Error, whose path starts with rules[N].
+// Parse decodes and checks a script. The error is a *strictjson.Error whose path starts with rules[N].
 func Parse(data []byte) (*Script, error) {
 	if len(data) > MaxFile {
 		return nil, &strictjson.Error{Message: fmt.Sprintf("the script has %d bytes, the limit is %d", len(data), MaxFile),
@@ -143,8 +144,8 @@ func Parse(data []byte) (*Script, error) {
 	return &s, nil
 }
 
-// Check checks the rules that involve several fields, and prepares a script that was decoded elsewhere for answering.
-// place is the position of its rules. The error is a *strictjson.Error.
+// Check checks the constraints that involve several fields, and prepares a script that was decoded elsewhere for
+// answering. place is the position of its rules in the document. The error is a *strictjson.Error.
 func (s *Script) Check(place string) error {
 	refuse := func(at, message, want string) error {
 		return &strictjson.Error{Path: at, Message: message, Want: want, Example: ruleExample, Beyond: true}
@@ -167,7 +168,7 @@ func (s *Script) Check(place string) error {
 			if size += cost; size > maxPatterns {
 				return refuse(at+".when.pattern", "the patterns are too large together", "fewer or smaller repetitions")
 			}
-			w.pattern = regexp.MustCompile(w.Pattern) // patternCost has parsed it
+			w.pattern = regexp.MustCompile(w.Pattern) // patternCost has already parsed it
 		}
 		if rule.Reply.ToolCalls != nil && len(rule.Reply.ToolCalls) == 0 {
 			return refuse(at+".reply.toolCalls", "it is empty", "at least one call")
@@ -176,10 +177,10 @@ func (s *Script) Check(place string) error {
 	return nil
 }
 
-// Encode returns the script as a file.
+// Encode returns the script as the content of a file.
 func (s *Script) Encode() []byte { return encode(s) }
 
-// holds reports whether the condition holds for the end of a request.
+// holds reports whether the condition holds for the last message of a request.
 func (w *When) holds(r *Request) bool {
 	switch {
 	case w.Always:

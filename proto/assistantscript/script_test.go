@@ -12,7 +12,7 @@ import (
 	"github.com/service-dev/service/proto/strictjson"
 )
 
-// shopping is a script that uses everything.
+// shopping is a script that uses every feature.
 const shopping = `{"rules": [
   {"when": {"contains": "ADD milk"}, "reply": {"toolCall": {"name": "add_item", "arguments": { "item": "milk" }}}},
   {"when": {"pattern": "(?i)eggs? and (bread|butter)"}, "reply": {"delayMs": 1500, "toolCalls": [
@@ -66,7 +66,7 @@ func TestParse_NamesThePlaceOfWhatIsWrong(t *testing.T) {
 		_, err := Parse([]byte(file))
 		var refused *strictjson.Error
 		if !errors.As(err, &refused) || !strings.Contains(err.Error(), want) {
-			t.Errorf("%.80s: %v, want %q", file, err, want)
+			t.Errorf("%.80s: got %v, want %q", file, err, want)
 		}
 	}
 }
@@ -75,12 +75,12 @@ func TestEncode_IsReadAsTheSameScript(t *testing.T) {
 	s := parsed(t, shopping)
 	again := parsed(t, string(s.Encode()))
 	if !bytes.Equal(again.Encode(), s.Encode()) || len(again.Rules) != 8 {
-		t.Errorf("%s", s.Encode())
+		t.Errorf("encoding and decoding changed the script: %s", s.Encode())
 	}
 }
 
-// FuzzParse checks the decoder on any bytes: encoding and decoding an accepted script does not change it, and the
-// script answers every request within its bounds.
+// FuzzParse checks the decoder with arbitrary bytes: encoding and decoding an accepted script does not change it, and
+// the script answers every request within its limits.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(shopping), []byte(asks("Hello")))
 	f.Add([]byte(`{"rules":[{"when":{"always":true},"reply":{"text":"x"}}]}`), []byte(`{"model":"script"}`))
@@ -107,10 +107,10 @@ func FuzzParse(f *testing.F) {
 		}
 		a := s.Answer(r)
 		if err == nil && !reflect.DeepEqual(again.Answer(r), a) {
-			t.Fatal("the same script answers differently")
+			t.Fatal("the decoded script gives another answer")
 		}
 		if a.Failure == nil && !json.Valid(a.Completion("x", 1)) {
-			t.Fatalf("%+v", a)
+			t.Fatalf("the answer is not valid JSON: %+v", a)
 		}
 	})
 }

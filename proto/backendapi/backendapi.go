@@ -4,14 +4,14 @@ package backendapi
 
 import "encoding/json"
 
-// Paths.
+// Paths of the routes.
 const (
 	PathDeviceCode  = "/api/auth/device/code"
 	PathDeviceToken = "/api/auth/device/token"
 	// PathDeviceCancel cancels a device code that will not be polled again.
 	PathDeviceCancel = "/api/auth/device/cancel"
 	PathAccount      = "/api/account"
-	PathAccountLink  = "/api/account/link" // DELETE revokes the link of the caller's token
+	PathAccountLink  = "/api/account/link" // DELETE revokes the link that the caller's token belongs to
 	PathSessions     = "/api/sessions"
 	PathProjects     = "/api/projects"
 	PathHealth       = "/api/health"
@@ -20,8 +20,9 @@ const (
 	PathAssistantScript = "/assistant-script"
 )
 
-// Headers. A request has the install id or a bearer token, never both. The other three describe the requester; they
-// are optional, at most 100 printable characters each, and shown to the person on the activation page.
+// Headers. A request carries the install id or a bearer token, never both. The other three headers describe the
+// requester. They are optional, have at most 100 printable characters each, and are shown to the person on the
+// activation page.
 const (
 	HeaderInstallID = "X-Service-Install-Id"
 	HeaderHost      = "X-Service-Host"
@@ -35,7 +36,7 @@ const ScopeAccountFull = "account_full"
 // TierFreeAccount is the tier of a linked account.
 const TierFreeAccount = "free_account"
 
-// Codes of Problem. Codes() has the status and the meaning of each.
+// Codes of Problem. Codes() returns the status and meaning of each.
 const (
 	CodeInvalidRequest    = "invalid_request"     // 400
 	CodeAuthRequired      = "auth_required"       // 401
@@ -61,7 +62,7 @@ type DeviceCodeRequest struct {
 	Scope string `json:"scope"`
 }
 
-// DeviceCode is the answer to a DeviceCodeRequest.
+// DeviceCode is the response to a DeviceCodeRequest.
 type DeviceCode struct {
 	DeviceCode          string `json:"deviceCode"`
 	UserCode            string `json:"userCode"`
@@ -75,19 +76,19 @@ type TokenRequest struct {
 	DeviceCode string `json:"deviceCode"`
 }
 
-// Pending is the answer to a TokenRequest until the person has decided.
+// Pending is the response to a TokenRequest until the person has decided.
 type Pending struct {
 	Pending             bool  `json:"pending"`
 	PollIntervalSeconds int64 `json:"pollIntervalSeconds"`
 }
 
-// Token is the answer to a TokenRequest on approval. Never log AuthToken.
+// Token is the response to a TokenRequest after approval. Never log AuthToken.
 type Token struct {
 	AuthToken string `json:"authToken"`
 	Account
 }
 
-// Account is the answer of GET /api/account: the owner of a token. Times are ISO 8601 UTC; ExpiresAt is always
+// Account is the response to GET /api/account: the owner of a token. Times are ISO 8601 UTC. ExpiresAt is always
 // present, and null for a token that does not expire.
 type Account struct {
 	AccountID string  `json:"accountId"`
@@ -96,7 +97,7 @@ type Account struct {
 	ExpiresAt *string `json:"expiresAt"`
 }
 
-// Problem is the body of every refusal: application/problem+json (RFC 9457) with the codes above.
+// Problem is the body of every error response: application/problem+json (RFC 9457) with one of the codes above.
 type Problem struct {
 	Type      string `json:"type"`
 	Title     string `json:"title"`
@@ -107,7 +108,7 @@ type Problem struct {
 	FixHint   string `json:"fixHint"`
 }
 
-// AuthRequired is the 401 body of an account route: a Problem and a fresh device code.
+// AuthRequired is the 401 body of an account route: a Problem with a new device code.
 type AuthRequired struct {
 	Problem
 	DeviceCode
@@ -121,8 +122,8 @@ type SessionRequest struct {
 	Fresh       bool   `json:"fresh,omitempty"`
 }
 
-// Session is a browser-simulator session. Apps and Pages count current connections; LastSeq is the sequence number of
-// the latest event, 0 before the first.
+// Session is a browser-simulator session. Apps and Pages are the numbers of current connections; LastSeq is the
+// sequence number of the latest event, or 0 before the first.
 type Session struct {
 	SessionID    string  `json:"sessionId"`
 	Project      string  `json:"project"`
@@ -140,64 +141,64 @@ type Session struct {
 	LastSeq      int64   `json:"lastSeq"`
 }
 
-// CreatedSession is the answer of POST /api/sessions: 201 with Created for a new session, 200 for a resumed one.
+// CreatedSession is the response to POST /api/sessions: 201 with Created set for a new session, 200 for a resumed one.
 type CreatedSession struct {
 	Session
 	Created bool `json:"created"`
 }
 
-// SessionList is the answer of GET /api/sessions: open sessions, newest first.
+// SessionList is the response to GET /api/sessions: open sessions, newest first.
 type SessionList struct {
 	Sessions []Session `json:"sessions"`
 }
 
-// SessionSecret is the answer of POST /api/sessions/{id}/secrets. Never log AppSecret.
+// SessionSecret is the response to POST /api/sessions/{id}/secrets. Never log AppSecret.
 type SessionSecret struct {
 	AppSecret string `json:"appSecret"`
 }
 
-// EventPage is the answer of GET /api/sessions/{id}/events: rows of proto/glasses after a cursor.
+// EventPage is the response to GET /api/sessions/{id}/events: rows of proto/glasses after a cursor.
 type EventPage struct {
 	Events []json.RawMessage `json:"events"`
 	Next   int64             `json:"next"`
 	More   bool              `json:"more"`
-	// Truncated reports that rows after the cursor of the request are no longer stored.
+	// Truncated reports that some rows after the request's cursor are no longer stored.
 	Truncated bool `json:"truncated,omitempty"`
 }
 
-// MaxWaitMs is the maximum of waitMs in GET /api/sessions/{id}/events, in ms.
+// MaxWaitMs is the maximum value of waitMs in GET /api/sessions/{id}/events, in ms.
 const MaxWaitMs = 25_000
 
 // Control is the body of POST /api/sessions/{id}/control: one control frame of proto/glasses for the simulator page.
 type Control struct {
 	Type    string          `json:"type"`
 	Payload json.RawMessage `json:"payload"`
-	// Media is base64: the picture of sim.camera or the WAV of sim.microphone, at most MaxControlMedia bytes.
+	// Media is encoded as base64: the picture of sim.camera or the WAV of sim.microphone, at most MaxControlMedia bytes.
 	Media []byte `json:"media,omitempty"`
 }
 
-// MaxControlMedia is the maximum size of Control.Media in bytes, before base64.
+// MaxControlMedia is the maximum size of Control.Media in bytes, before base64 encoding.
 const MaxControlMedia = 1 << 20
 
-// Controlled is the answer to a Control: the payload of the page's result (proto/glasses.Result), including errors.
+// Controlled is the response to a Control: the payload of the page's result (proto/glasses.Result), including errors.
 type Controlled struct {
 	Result json.RawMessage `json:"result"`
 }
 
-// ProjectKeyRequest is the body of POST /api/projects/{project}/keys. Name describes the purpose of the key.
+// ProjectKeyRequest is the body of POST /api/projects/{project}/keys. Name says what the key is for.
 type ProjectKeyRequest struct {
 	Name string `json:"name"`
 }
 
-// ProjectKey is the answer to a ProjectKeyRequest, the only one with the key, which is a secret; Hint is its end, for
-// people.
+// ProjectKey is the response to a ProjectKeyRequest. It is the only response that contains the key, which is a secret.
+// Hint is the end of the key, for people.
 type ProjectKey struct {
 	ProjectKey string `json:"projectKey"`
 	Hint       string `json:"hint"`
 	CreatedAt  string `json:"createdAt"`
 }
 
-// Health is the answer of GET /api/health.
+// Health is the response to GET /api/health.
 type Health struct {
 	OK       bool              `json:"ok"`
 	Service  string            `json:"service"`

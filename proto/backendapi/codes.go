@@ -18,7 +18,7 @@ type CodeInfo struct {
 }
 
 // Codes returns every code of a Problem, ordered by status. Backends use these statuses and titles, and the
-// documentation prints them.
+// documentation lists them.
 func Codes() []CodeInfo { return slices.Clone(codes) }
 
 var codes = []CodeInfo{

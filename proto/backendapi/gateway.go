@@ -1,15 +1,15 @@
 package backendapi
 
-// PathGatewayUsage below a project: GET ?range, ?interval -> GatewayUsage, by the grant of the field gatewayUsage of
-// CapabilityAssistant.
+// PathGatewayUsage is below a project: GET ?range, ?interval -> GatewayUsage. It requires the grant for the field
+// gatewayUsage of CapabilityAssistant.
 const PathGatewayUsage = "/gateway/usage"
 
-// FieldGatewayUsage is the field of CapabilityAssistant whose grant PathGatewayUsage needs.
+// FieldGatewayUsage is the field of CapabilityAssistant whose grant PathGatewayUsage requires.
 const FieldGatewayUsage = "gatewayUsage"
 
 // GatewayUsage is the cost of a project's calls through the AI gateway. Money is in micro-dollars, times are UTC, and
-// the range is of whole hours or days. ByModel, and Resolves of the models, are null if the grants hide the text model;
-// BySource and KeySource are if they hide the credentials. Refused calls count in Refused only.
+// the range consists of whole hours or days. If the grants hide the text model, ByModel and the models' Resolves are
+// null; if they hide the credentials, BySource and KeySource are null. Refused calls count only in Refused.
 type GatewayUsage struct {
 	Project  string            `json:"project"`
 	Range    GatewayRange      `json:"range"`
@@ -19,24 +19,24 @@ type GatewayUsage struct {
 	Totals   GatewaySums       `json:"totals"`
 	ByModel  []GatewayOfModel  `json:"byModel"`
 	BySource []GatewayOfSource `json:"bySource"`
-	// Series has a point for each hour or day, also for those without calls.
+	// Series has a point for every hour or day, including those without calls.
 	Series   []GatewayPoint   `json:"series"`
 	Refusals []GatewayRefusal `json:"refusals"`
-	// KeySource is what pays for the next call: credit, own_key, local or script; none if no model is available.
+	// KeySource says what pays for the next call: credit, own_key, local or script; none if no model is available.
 	KeySource *string        `json:"keySource"`
 	Models    []GatewayModel `json:"models"`
 	Summary   string         `json:"summary"`
 }
 
-// GatewayRange is from a time until before another.
+// GatewayRange is the time at or after From and before To.
 type GatewayRange struct {
 	From string `json:"from"`
 	To   string `json:"to"`
 }
 
-// GatewayCredit is the account's prepaid credit. Reserved is the part of the balance that calls in flight hold, Free
-// what was granted for nothing. Locked credit cannot be spent before the owner has proved the mail address. TopUp is
-// the page where the owner pays in, or null if the backend has none.
+// GatewayCredit is the account's prepaid credit. Reserved is the part of the balance reserved for calls in flight;
+// Free is the part granted without payment. Locked credit cannot be spent until the owner has confirmed the mail
+// address. TopUp is the page for paying in, or null if the backend has none.
 type GatewayCredit struct {
 	BalanceMicroUSD  int64   `json:"balanceMicroUsd"`
 	ReservedMicroUSD int64   `json:"reservedMicroUsd"`
@@ -45,7 +45,7 @@ type GatewayCredit struct {
 	TopUp            *string `json:"topUp"`
 }
 
-// GatewayCaps are the spending caps of the project and of its account; null does not limit.
+// GatewayCaps are the spending caps of the project and of its account; null means no cap.
 type GatewayCaps struct {
 	Day          *GatewayCap `json:"day"`
 	Month        *GatewayCap `json:"month"`
@@ -61,8 +61,8 @@ type GatewayCap struct {
 	ResetsAt         string `json:"resetsAt"`
 }
 
-// GatewaySums add up calls. TextIn excludes TextCached, the input tokens that were read from the provider's cache.
-// Estimated calls are those of which the provider reported no usage.
+// GatewaySums are totals over calls. TextIn excludes TextCached, the input tokens read from the provider's cache.
+// Estimated is the number of calls for which the provider reported no usage.
 type GatewaySums struct {
 	Calls      int64 `json:"calls"`
 	Failed     int64 `json:"failed"`
@@ -75,19 +75,19 @@ type GatewaySums struct {
 	TextOut    int64 `json:"textOut"`
 }
 
-// GatewayOfModel are the sums of a model.
+// GatewayOfModel holds the totals of one model.
 type GatewayOfModel struct {
 	Model string `json:"model"`
 	GatewaySums
 }
 
-// GatewayOfSource are the sums of calls that one source paid: credit, own_key, local or script.
+// GatewayOfSource holds the totals of calls paid from one source: credit, own_key, local or script.
 type GatewayOfSource struct {
 	Source string `json:"source"`
 	GatewaySums
 }
 
-// GatewayPoint are the sums of an hour or a day, which begins At.
+// GatewayPoint holds the totals of the hour or day that begins At.
 type GatewayPoint struct {
 	At       string `json:"at"`
 	Calls    int64  `json:"calls"`
@@ -96,8 +96,7 @@ type GatewayPoint struct {
 	MicroUSD int64  `json:"microUsd"`
 }
 
-// GatewayRefusal counts calls that were refused for one reason, in the last 30 days of the range. FixHint is the next
-// step.
+// GatewayRefusal counts the calls refused for one reason in the last 30 days of the range. FixHint is the next step.
 type GatewayRefusal struct {
 	Code    string `json:"code"`
 	Count   int64  `json:"count"`
@@ -105,8 +104,8 @@ type GatewayRefusal struct {
 	FixHint string `json:"fixHint"`
 }
 
-// GatewayModel is an id that apps can ask for. The id assistant resolves to the model of the project's settings. Why is
-// the reason for which a model is not available.
+// GatewayModel is a model id that apps can request. The id assistant resolves to the model in the project's settings.
+// Why says why a model is not available.
 type GatewayModel struct {
 	ID        string  `json:"id"`
 	API       *string `json:"api"` // chat, responses or messages

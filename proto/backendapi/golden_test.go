@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "rewrite the golden files")
 
 func text(s string) *string { return &s }
 
@@ -217,7 +217,7 @@ func TestEveryShapeStandsAsItsGoldenFile(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !bytes.Equal(got.Bytes(), golden) {
-				t.Errorf("the wire has changed; it was\n%s\nand is\n%s", golden, got.Bytes())
+				t.Errorf("the wire format changed; it was\n%s\nand is\n%s", golden, got.Bytes())
 			}
 			back := reflect.New(reflect.TypeOf(example))
 			d := json.NewDecoder(bytes.NewReader(golden))
@@ -227,13 +227,13 @@ func TestEveryShapeStandsAsItsGoldenFile(t *testing.T) {
 			}
 			compactRaw(t, back.Interface())
 			if !reflect.DeepEqual(back.Elem().Interface(), example) {
-				t.Errorf("read back as %+v", back.Elem())
+				t.Errorf("decoding the golden file returned %+v", back.Elem())
 			}
 		})
 	}
 }
 
-// compactRaw removes the golden file's indentation inside raw JSON.
+// compactRaw removes the indentation that the golden file adds inside raw JSON.
 func compactRaw(t *testing.T, shape any) {
 	t.Helper()
 	switch v := shape.(type) {
@@ -257,7 +257,7 @@ func compact(t *testing.T, raw *json.RawMessage) {
 	*raw = b.Bytes()
 }
 
-// Each shape needs an example, and each golden file a shape.
+// Each type needs an example, and each golden file a type.
 func TestNoShapeWithoutAGoldenFile(t *testing.T) {
 	shown := map[string]bool{}
 	for _, example := range examples {
@@ -281,17 +281,17 @@ func TestNoShapeWithoutAGoldenFile(t *testing.T) {
 	}
 	for _, f := range files {
 		if _, ok := examples[strings.TrimSuffix(filepath.Base(f), ".json")]; !ok {
-			t.Errorf("%s has no example", f)
+			t.Errorf("golden file %s has no example", f)
 		}
 	}
 }
 
-// Clients in other languages rely on this: one flat object, integers written as digits, null for absent values.
+// Clients in other languages rely on this: one flat object, integers written as digits, null for missing values.
 func TestShapesInDetail(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
-		fields map[string]string // name -> its JSON
-		count  int               // number of fields of the object; a higher one means a nested or additional field
+		fields map[string]string // expected fields: name -> JSON
+		count  int               // number of the object's fields; a higher number means a nested or additional field
 	}{
 		{"token", map[string]string{"expiresAt": "null", "authToken": `"svc_example"`, "tier": `"free_account"`}, 5},
 		{"token_legacy", map[string]string{"expiresAt": `"2027-01-02T03:04:05.000Z"`}, 5},
@@ -329,12 +329,12 @@ func TestShapesInDetail(t *testing.T) {
 	}
 }
 
-// A fraction is not accepted as an integer, whichever side sends it.
+// A fraction is not accepted as an integer by either side.
 func TestFractionsAreRefused(t *testing.T) {
 	for _, body := range []string{`{"pollIntervalSeconds":5.5}`, `{"pollIntervalSeconds":"5"}`,
 		`{"pollIntervalSeconds":1e99}`} {
 		if err := json.Unmarshal([]byte(body), &Pending{}); err == nil {
-			t.Errorf("%s was read", body)
+			t.Errorf("decoding %s succeeded, want an error", body)
 		}
 	}
 }

@@ -1,7 +1,7 @@
 package backendapi
 
-// Routes below PathProjects + "/{project}". Agents call them with a bearer token; Routes() has the grants that they
-// need. Unknown projects and those of other accounts are both not_found.
+// Routes below PathProjects + "/{project}". Agents call them with a bearer token; Routes() returns the grants that
+// they require. Unknown projects and projects of other accounts both cause not_found.
 const (
 	PathAssistant          = "/assistant"             // GET AssistantConfig, PATCH AssistantChange -> AssistantConfig
 	PathCredentials        = "/credentials"           // GET CredentialList
@@ -14,7 +14,7 @@ const (
 // PathIngest receives batches from shipped apps: POST AnalyticsBatch with Authorization: Bearer <project key>.
 const PathIngest = "/api/analytics"
 
-// Codes of refusals about records.
+// Codes of errors about records.
 const (
 	CodeVersionConflict = "version_conflict" // 409: the record was changed since it was read
 	CodeNotConfigured   = "not_configured"   // 409: the operator of this backend has not set this up
@@ -32,8 +32,8 @@ const (
 	LevelReadWrite = "read_write"
 )
 
-// PermissionDenied is the 403 of a missing grant: the level needed and the level granted. Field is set if it concerns
-// one field of the assistant's config.
+// PermissionDenied is the 403 body for a missing grant, with the level needed and the level granted. Field is set if
+// the grant is for one field of the assistant's config.
 type PermissionDenied struct {
 	Problem
 	Project    string `json:"project"`
@@ -43,20 +43,20 @@ type PermissionDenied struct {
 	Granted    string `json:"granted"`
 }
 
-// VersionConflict is the 409 of a change based on an outdated version of a record.
+// VersionConflict is the 409 body for a change based on an outdated version of a record.
 type VersionConflict struct {
 	Problem
 	CurrentVersion int64 `json:"currentVersion"`
 }
 
-// Access holds the levels that agents have for a project's data; the assistant's config has one per field.
+// Access holds the agents' levels for a project's data; the assistant's config has one level per field.
 type Access struct {
 	AssistantConfig map[string]string `json:"assistantConfig"`
 	Credentials     string            `json:"credentials"`
 	Analytics       string            `json:"analytics"`
 }
 
-// Project is an app of an account. Project is its app id; Platforms are some of ios, android, web, desktop.
+// Project is an app of an account. Project is its app id. Platforms is a subset of ios, android, web and desktop.
 type Project struct {
 	Project      string   `json:"project"`
 	DisplayName  string   `json:"displayName"`
@@ -69,14 +69,14 @@ type Project struct {
 	DashboardURL string   `json:"dashboardUrl"`
 }
 
-// ProjectList is the answer of GET /api/projects, ordered by app id.
+// ProjectList is the response to GET /api/projects, ordered by app id.
 type ProjectList struct {
 	Projects []Project `json:"projects"`
 }
 
-// AssistantConfig is the configuration of a project's voice assistant. TextModel is the model that apps get when they
-// ask the AI gateway for "assistant"; empty means the operator's default. A field hidden by the grants is null; Access
-// has the levels. Version counts changes, 0 before the first.
+// AssistantConfig is the configuration of a project's voice assistant. TextModel is the model that apps get if they
+// request "assistant" from the AI gateway; empty means the operator's default. A field hidden by the grants is null;
+// Access contains the levels. Version counts changes and is 0 before the first.
 type AssistantConfig struct {
 	Project       string            `json:"project"`
 	Version       int64             `json:"version"`
@@ -91,11 +91,11 @@ type AssistantConfig struct {
 	Access        map[string]string `json:"access"`
 	Choices       AssistantChoices  `json:"choices"`
 	Cost          AssistantCost     `json:"cost"`
-	// Changed names the fields that a change set to another value; absent in the answer to a read.
+	// Changed lists the fields whose value the change modified; it is absent in the response to a read.
 	Changed []string `json:"changed,omitempty"`
 }
 
-// AssistantChoices are the ids that this backend accepts.
+// AssistantChoices lists the ids that this backend accepts.
 type AssistantChoices struct {
 	RealtimeModels []AssistantModel `json:"realtimeModels"`
 	MemoryModels   []AssistantModel `json:"memoryModels"`
@@ -104,7 +104,7 @@ type AssistantChoices struct {
 }
 
 // TextModel is one model of the AI gateway. Default marks the model for projects that have chosen none. Why says why
-// the model cannot be chosen now, null if it can.
+// the model is not available now, or is null if it is.
 type TextModel struct {
 	ID                 string     `json:"id"`
 	Name               string     `json:"name"`
@@ -114,15 +114,15 @@ type TextModel struct {
 	MicroUSDPerMillion TokenPrice `json:"microUsdPerMillion"`
 }
 
-// TokenPrice is the price of a million tokens in micro-dollars: of input, of input read from a cache, and of output.
+// TokenPrice is the price in micro-dollars per million tokens: for input, for input read from a cache, and for output.
 type TokenPrice struct {
 	In     int64 `json:"in"`
 	Cached int64 `json:"cached"`
 	Out    int64 `json:"out"`
 }
 
-// AssistantModel is one model. Voices are the ids that a realtime model can speak with. The price is in micro-dollars
-// per minute of conversation, null if the operator has not set one.
+// AssistantModel is one model. Voices lists the ids of the voices of a realtime model. The price is in micro-dollars
+// per minute of conversation, or null if the operator has not set one.
 type AssistantModel struct {
 	ID                string   `json:"id"`
 	Name              string   `json:"name"`
@@ -138,9 +138,9 @@ type AssistantVoice struct {
 	Description string `json:"description"`
 }
 
-// AssistantCost is the price of a minute of conversation with this config in micro-dollars, and its price before the
-// change that this answers; and of a million tokens of the text model. Null means unknown, because a price is not set
-// or a field is hidden.
+// AssistantCost is the price with this config, in micro-dollars: per minute of conversation, per minute before the
+// change that this is the response to, and per million tokens of the text model. Null means unknown, because a price
+// is not set or a field is hidden.
 type AssistantCost struct {
 	MicroUSDPerMinute       *int64      `json:"microUsdPerMinute"`
 	BeforeMicroUSDPerMinute *int64      `json:"beforeMicroUsdPerMinute"`
@@ -149,7 +149,7 @@ type AssistantCost struct {
 	Note                    string      `json:"note"`
 }
 
-// AssistantChange is the body of PATCH: the version that was read, and the fields to change.
+// AssistantChange is the body of PATCH: the version that was read and the fields to change.
 type AssistantChange struct {
 	Version       int64   `json:"version"`
 	RealtimeModel *string `json:"realtimeModel,omitempty"`
@@ -160,8 +160,8 @@ type AssistantChange struct {
 	Sounds        *bool   `json:"sounds,omitempty"`
 }
 
-// Credential reports whether a project has its own key for a provider, but never the key. TestResult is ok, refused
-// or unreachable.
+// Credential says whether a project has its own key for a provider; it never contains the key. TestResult is ok,
+// refused or unreachable.
 type Credential struct {
 	Provider   string  `json:"provider"`
 	Name       string  `json:"name"`
@@ -173,34 +173,34 @@ type Credential struct {
 	TestResult *string `json:"testResult"`
 }
 
-// CredentialList has every provider that this backend knows.
+// CredentialList contains every provider known to this backend.
 type CredentialList struct {
 	Project     string       `json:"project"`
 	Credentials []Credential `json:"credentials"`
 }
 
-// CredentialLink is a page on which the signed-in person pastes the secret, usable once.
+// CredentialLink is a page on which the signed-in person can paste the secret once.
 type CredentialLink struct {
 	Provider  string `json:"provider"`
 	URL       string `json:"url"`
 	ExpiresAt string `json:"expiresAt"`
 }
 
-// Bounds of a batch.
+// Limits of a batch.
 const (
 	MaxBatchEvents = 500
 	MaxBatchBytes  = 512 << 10
 )
 
-// AnalyticsBatch is the upload of a shipped app.
+// AnalyticsBatch is an upload of a shipped app.
 type AnalyticsBatch struct {
 	Events []AnalyticsEvent `json:"events"`
 }
 
-// AnalyticsEvent is one event in an app. It counts once per ID, however often it is sent. Type is session (start of
-// one), event or error; Name is the event's name or the error's kind, at most 64 characters of [A-Za-z0-9._-]. At is
-// Unix ms. InstallID is random, created by the app at its first start; the backend stores only a hash with a daily
-// salt.
+// AnalyticsEvent is one event in an app. It counts once per ID, even if it is sent several times. Type is session (the
+// start of one), event or error; Name is the name of the event or the kind of error, at most 64 characters of
+// [A-Za-z0-9._-]. At is in Unix ms. InstallID is a random id that the app creates on its first start; the backend
+// stores only a hash of it, salted daily.
 type AnalyticsEvent struct {
 	ID          string `json:"id"`
 	Type        string `json:"type"`
@@ -212,8 +212,8 @@ type AnalyticsEvent struct {
 	DeviceModel string `json:"deviceModel,omitempty"`
 }
 
-// AnalyticsAccepted is the answer: every event of the batch is in exactly one of the counts. A SampleRate n over 1
-// means that the day's quota is used up and one event in n is counted, n-fold.
+// AnalyticsAccepted is the response: each event of the batch is counted in exactly one field. A SampleRate n above 1
+// means that the day's quota is used up, and that one event in n is counted, n times.
 type AnalyticsAccepted struct {
 	Accepted   int                 `json:"accepted"`
 	Duplicates int                 `json:"duplicates"`
@@ -224,15 +224,15 @@ type AnalyticsAccepted struct {
 	Problems   []AnalyticsRejected `json:"problems"`
 }
 
-// AnalyticsRejected is the reason why an event was rejected; the first ten are listed.
+// AnalyticsRejected says why an event was rejected; the response lists the first ten.
 type AnalyticsRejected struct {
 	Index  int    `json:"index"`
 	Reason string `json:"reason"`
 }
 
-// AnalyticsReport is the activity of a shipped app between From and To (UTC, whole hours or days). ActiveInstalls of
-// a point is exact for that hour or day; installs cannot be followed from one day to the next. Estimated reports that
-// a quota was used up in the range and counts are scaled up from a sample.
+// AnalyticsReport is the activity of a shipped app between From and To (UTC, whole hours or days). ActiveInstalls of a
+// point is exact for that hour or day; an install cannot be recognised on another day. Estimated reports that a quota
+// was used up in the range, so counts are extrapolated from a sample.
 type AnalyticsReport struct {
 	Project     string           `json:"project"`
 	From        string           `json:"from"`
@@ -250,7 +250,7 @@ type AnalyticsReport struct {
 	Reading     string           `json:"reading"`
 }
 
-// AnalyticsTotals are sums over the range. PeakActiveInstalls is the highest number of active installs of a day.
+// AnalyticsTotals holds sums over the range. PeakActiveInstalls is the highest number of active installs on any day.
 type AnalyticsTotals struct {
 	Sessions           int64 `json:"sessions"`
 	Events             int64 `json:"events"`
@@ -258,7 +258,7 @@ type AnalyticsTotals struct {
 	PeakActiveInstalls int64 `json:"peakActiveInstalls"`
 }
 
-// AnalyticsPoint is one hour or day; At is its start. Hours and days without activity are included as zeros.
+// AnalyticsPoint is one hour or day that starts At. Hours and days without activity are included with zeros.
 type AnalyticsPoint struct {
 	At             string `json:"at"`
 	Sessions       int64  `json:"sessions"`
@@ -267,14 +267,15 @@ type AnalyticsPoint struct {
 	ActiveInstalls int64  `json:"activeInstalls"`
 }
 
-// AnalyticsCount is the frequency of a name, the most frequent first; at most 20, the rest as name "other".
+// AnalyticsCount is how often a name occurred, most frequent first: at most 20 names, with the rest under the name
+// "other".
 type AnalyticsCount struct {
 	Name  string `json:"name"`
 	Count int64  `json:"count"`
 }
 
-// ConnectionPage is the page on which an app's user connects glasses. Theme is auto, light or dark; Accent is
-// #rrggbb. Version counts changes, 0 before the first. PageURL is its address at this backend.
+// ConnectionPage is the page on which an app's user connects glasses. Theme is auto, light or dark; Accent is #rrggbb.
+// Version counts changes and is 0 before the first. PageURL is its URL at this backend.
 type ConnectionPage struct {
 	Project      string                 `json:"project"`
 	Version      int64                  `json:"version"`
@@ -290,24 +291,24 @@ type ConnectionPage struct {
 	PageURL      string                 `json:"pageUrl"`
 	UpdatedAt    *string                `json:"updatedAt"`
 	UpdatedBy    *string                `json:"updatedBy"`
-	// Changed names the fields that a change set to another value; absent in the answer to a read.
+	// Changed lists the fields whose value the change modified; it is absent in the response to a read.
 	Changed []string `json:"changed,omitempty"`
 }
 
-// ConnectionPagePhrase is something that the app's user can say, and what it does.
+// ConnectionPagePhrase is a phrase that the app's user can say, and its effect.
 type ConnectionPagePhrase struct {
 	Phrase string `json:"phrase"`
 	Does   string `json:"does"`
 }
 
-// ConnectionPageToggle is a switch that the app's user sees; On is its initial state.
+// ConnectionPageToggle is a switch shown to the app's user; On is its initial state.
 type ConnectionPageToggle struct {
 	ID    string `json:"id"`
 	Label string `json:"label"`
 	On    bool   `json:"on"`
 }
 
-// ConnectionPageChange is the body of PATCH: the version that was read, and the fields to change.
+// ConnectionPageChange is the body of PATCH: the version that was read and the fields to change.
 type ConnectionPageChange struct {
 	Version      int64                   `json:"version"`
 	Title        *string                 `json:"title,omitempty"`
@@ -321,7 +322,7 @@ type ConnectionPageChange struct {
 	PrivacyURL   *string                 `json:"privacyUrl,omitempty"`
 }
 
-// ConnectionPageFile is the page as one HTML file without external resources, to be shipped with an app.
+// ConnectionPageFile is the page as one HTML file without external resources, which can be shipped with an app.
 type ConnectionPageFile struct {
 	Name    string `json:"name"`
 	Version int64  `json:"version"`

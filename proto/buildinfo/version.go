@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Compare returns -1, 0 or 1 by the precedence of Semantic Versioning 2.0.0, which ignores build metadata. ok is
-// false, and the order unknown, if one of them is not such a version, like "dev".
+// Compare returns -1, 0 or 1 by the precedence of Semantic Versioning 2.0.0, which ignores build metadata. ok is false
+// if one of them is not a semantic version, such as "dev".
 func Compare(a, b string) (order int, ok bool) {
 	coreA, preA, okA := split(a)
 	coreB, preB, okB := split(b)
@@ -21,7 +21,7 @@ func Compare(a, b string) (order int, ok bool) {
 	return comparePrereleases(preA, preB), true
 }
 
-// split parses a version into three numbers and the identifiers of a pre-release.
+// split parses a version into its three numbers and the identifiers of a pre-release.
 func split(version string) (core [3]string, pre []string, ok bool) {
 	version, _, _ = strings.Cut(strings.TrimPrefix(version, "v"), "+")
 	version, suffix, isPre := strings.Cut(version, "-")
@@ -56,7 +56,7 @@ func compareNumbers(a, b string) int {
 	return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b))
 }
 
-// comparePrereleases orders a release after its pre-releases, and numbers before words.
+// comparePrereleases orders pre-releases before the release, and numbers before words.
 func comparePrereleases(a, b []string) int {
 	if len(a) == 0 || len(b) == 0 {
 		return cmp.Compare(len(b), len(a))

@@ -1,31 +1,32 @@
 // Package clientio is the contract by which a client's own process opens pages and reads and writes files for the
-// daemon. The daemon decides what to open or write; the process of the client executes it in its own environment and
-// with its own rights, so that a client can never make the daemon run a program or touch a file.
+// daemon. The daemon decides what to open or write. The client's process does it in its own environment and with its
+// own permissions, so that a client can never make the daemon run a program or access a file.
 //
 // The client's process dials mcp.sock and sends a Handshake with a token instead of an MCP handshake. Then the daemon
-// sends requests and the client's process answers them one by one, one JSON object per line. The package holds types
-// and limits; it does not know how either side implements them.
+// sends requests and the client's process responds to them one by one, one JSON object per line. The package contains
+// types and limits; it is independent of both implementations.
 package clientio
 
 import "encoding/json"
 
-// Handshake is the line that opens such a connection. The daemon answers as for MCP: {"ok":true} or a refusal.
+// Handshake is the first line of such a connection. The daemon responds as for MCP: {"ok":true} or an error.
 type Handshake struct {
 	// IO is Version.
 	IO int `json:"io"`
-	// Token is a secret of this client and the daemon (IsToken). The daemon chooses it for service-mcp; servicectl
+	// Token is a secret shared by this client and the daemon (IsToken). The daemon chooses it for service-mcp; servicectl
 	// chooses one for its own calls.
 	Token string `json:"token"`
-	// Asked is true if the daemon requested the connection, which it refuses if nobody is waiting for it any more.
+	// Asked is true if the daemon requested the connection. The daemon then refuses it if no call is waiting for it any
+	// more.
 	Asked bool `json:"asked,omitempty"`
 }
 
 // Version is the version of this contract.
 const Version = 1
 
-// Bounds.
+// Limits.
 const (
-	// MaxData is the maximum data of one request or response in bytes, before base64.
+	// MaxData is the maximum size of the data of one request or response in bytes, before base64 encoding.
 	MaxData = 32 << 20
 	// MaxLine is the maximum length of a line in bytes: MaxData in base64 plus the other fields.
 	MaxLine = MaxData/3*4 + 64<<10
@@ -35,29 +36,29 @@ const (
 
 // Operations.
 const (
-	// Open opens the page URL in the person's browser. Answer: Opened, Reason.
+	// Open opens the page URL in the person's browser. Response: Opened, Reason.
 	Open = "open"
-	// Read reads the regular file Path of at most Limit bytes. Answer: Data.
+	// Read reads the regular file Path, which may have at most Limit bytes. Response: Data.
 	Read = "read"
-	// Stat describes Path. Answer: Info.
+	// Stat describes Path. Response: Info.
 	Stat = "stat"
-	// List lists the folder Path by name. Answer: Entries.
+	// List lists the folder Path by name. Response: Entries.
 	List = "list"
-	// Find searches for the file Name in the folder Path and its parents, and reads the first one of at most Limit
-	// bytes. Answer: Path and Data, or CodeNotExist.
+	// Find searches for the file Name in the folder Path and its parents, and reads the first one of at most Limit bytes.
+	// Response: Path and Data, or CodeNotExist.
 	Find = "find"
-	// Write writes Data to Path atomically with mode Mode and creates missing folders with mode DirMode. An existing
-	// file is replaced if Replace is set, otherwise refused with CodeExists.
+	// Write writes Data to Path atomically with mode Mode, and creates missing folders with mode DirMode. An existing
+	// file is replaced if Replace is set; otherwise the response is CodeExists.
 	Write = "write"
-	// MakeDir creates the folder Path and its parents with mode DirMode.
+	// MakeDir creates the folder Path and missing parents with mode DirMode.
 	MakeDir = "mkdir"
-	// Remove removes the regular file Path, not a symbolic link, if Data is the SHA-256 of its content. Clients of
-	// earlier versions refuse this operation.
+	// Remove removes the regular file Path if Data is the SHA-256 of its content. It does not remove a symbolic link.
+	// Clients of earlier versions refuse this operation.
 	Remove = "remove"
 )
 
-// Request is one operation. Paths are absolute; with Root they are relative to it, with slashes, and nothing may lead
-// out of Root, including symbolic links.
+// Request is one operation. Paths are absolute. If Root is set they are relative to it, use slashes, and must not lead
+// out of Root, even through symbolic links.
 type Request struct {
 	ID      int64  `json:"id"`
 	Op      string `json:"op"`
@@ -72,7 +73,7 @@ type Request struct {
 	Replace bool   `json:"replace,omitempty"`
 }
 
-// Codes of a failed response.
+// Codes of an unsuccessful response.
 const (
 	CodeNotExist   = "not_exist"
 	CodeExists     = "exists"
@@ -80,10 +81,10 @@ const (
 	CodeNotRegular = "not_regular" // a folder, pipe or device, or a symbolic link that must not be followed
 	CodeTooLarge   = "too_large"
 	CodeRefused    = "refused" // this process does not execute such requests
-	CodeFailed     = "failed"  // any other error of the system
+	CodeFailed     = "failed"  // any other system error
 )
 
-// Response answers the request with the same ID. Code and Message are empty on success.
+// Response is the response to the request with the same ID. Code and Message are empty on success.
 type Response struct {
 	ID      int64   `json:"id"`
 	Code    string  `json:"code,omitempty"`
@@ -96,8 +97,8 @@ type Response struct {
 	Entries []Entry `json:"entries,omitempty"`
 }
 
-// Path is a path or a name in the file system. It is base64 on the wire, because names of older systems are not
-// UTF-8, which JSON requires.
+// Path is a path or a file name. It is base64 on the wire, because names on older systems may not be UTF-8, which JSON
+// requires.
 type Path string
 
 // MarshalJSON implements json.Marshaler.
@@ -123,11 +124,11 @@ type Info struct {
 	Kind    string `json:"kind"`
 	Size    int64  `json:"size"`
 	ModTime int64  `json:"modTime"` // Unix nanoseconds
-	// Private is true if only its owner may read the file.
+	// Private is true if only the owner can read the file.
 	Private bool `json:"private"`
 }
 
-// Entry is one entry of a folder; symbolic links are KindOther.
+// Entry is one entry of a folder; symbolic links have the kind KindOther.
 type Entry struct {
 	Name Path   `json:"name"`
 	Kind string `json:"kind"`
@@ -139,7 +140,7 @@ const (
 	ReasonNoDesktop = "no_desktop" // the client has no desktop session
 	ReasonRefused   = "refused"    // the URL is not that of a web page
 	ReasonFailed    = "failed"     // the platform's command is missing or failed
-	ReasonClient    = "client"     // the client cannot open pages, or does not answer
+	ReasonClient    = "client"     // the client cannot open pages, or does not respond
 )
 
 // IsToken reports whether s has the form of a token: 20 to 64 letters and digits.

@@ -1,4 +1,4 @@
-// Package credential names the kinds of credentials that the backend issues. Each kind has its own prefix, by which
+// Package credential defines the kinds of credentials that the backend issues. Each kind has its own prefix, by which
 // secret scanners and this service's logs and telemetry recognise it.
 package credential
 
@@ -9,20 +9,20 @@ const (
 	ProjectKey = "spk_"
 	Session    = "sst_"
 	Browser    = "swb_"
-	Mail       = "sml_" // in a link that was mailed
-	Credential = "scl_" // in a link to paste a credential
-	Gateway    = "sgt_" // opens the AI gateway to the apps of a session
+	Mail       = "sml_" // in a mailed link
+	Credential = "scl_" // in a link for pasting a credential
+	Gateway    = "sgt_" // gives the apps of a session access to the AI gateway
 )
 
-// prefixLength is the length of every prefix, in bytes.
+// prefixLength is the length of each prefix in bytes.
 const prefixLength = len(Token)
 
-// Prefixes returns every prefix.
+// Prefixes returns all prefixes.
 func Prefixes() []string {
 	return []string{DeviceCode, Token, ProjectKey, Session, Browser, Mail, Credential, Gateway}
 }
 
-// HasPrefix reports whether s begins with a prefix, in any case of letters. It does not allocate.
+// HasPrefix reports whether s begins with one of the prefixes, ignoring case. It does not allocate.
 func HasPrefix[T ~string | ~[]byte](s T) bool {
 	if len(s) < prefixLength || s[prefixLength-1] != '_' {
 		return false

@@ -11,13 +11,13 @@ func TestHasPrefix_KnowsEveryPrefix(t *testing.T) {
 			t.Errorf("%s is not recognised", prefix)
 		}
 		if HasPrefix(prefix[:prefixLength-1]) || HasPrefix(prefix[:prefixLength-1]+"-") || HasPrefix(" "+prefix) {
-			t.Errorf("%s is recognised in other text", prefix)
+			t.Errorf("%s is recognised although the text has no complete prefix", prefix)
 		}
 	}
 	if HasPrefix("sxx_") || HasPrefix("") {
-		t.Error("other text is recognised")
+		t.Error("text without a prefix is recognised")
 	}
 	if n := testing.AllocsPerRun(100, func() { HasPrefix("svc_x") }); n != 0 {
-		t.Errorf("%v allocations", n)
+		t.Errorf("HasPrefix made %v allocations, want 0", n)
 	}
 }

@@ -8,7 +8,8 @@ import (
 	"github.com/service-dev/service/proto/glasses/device"
 )
 
-// TestExamplesRunOnGlasses sends every printed command and control frame to simulated glasses; none is refused.
+// TestExamplesRunOnGlasses sends every command and control frame of the documentation to simulated glasses, which must
+// accept all of them.
 func TestExamplesRunOnGlasses(t *testing.T) {
 	model, _ := glasses.Model("rayban_display")
 	ran := 0
@@ -23,22 +24,22 @@ func TestExamplesRunOnGlasses(t *testing.T) {
 				t.Fatal(err)
 			}
 			if f.Type == glasses.SimAdvance || !glasses.IsCommand(f.Type) && !glasses.IsControl(f.Type) {
-				continue // frames of the host's clock, hello, barriers, and the app's own events
+				continue // frames for the host's clock, hello, barriers, and the app's own events
 			}
 			now += 10_000
 			d.Handle(now, f, nil)
 			d.Tick(now + 5000)
 			ran++
 			for _, out := range d.Take() {
-				// A photo needs the host, which this test does not have.
+				// A photo requires the host, which this test does not have.
 				if r, err := glasses.ParseResult(out.Frame.Payload); out.Ask == nil &&
 					out.Frame.Type == glasses.TypeResult && out.Frame.ID == f.ID && (err != nil || r.Error != nil) {
-					t.Errorf("%s: %s\nis answered by %s", b.page, line, out.Frame.Payload)
+					t.Errorf("%s: the example %s\nfails with %s", b.page, line, out.Frame.Payload)
 				}
 			}
 		}
 	}
 	if ran < 20 {
-		t.Errorf("only %d frames were sent", ran)
+		t.Errorf("only %d frames were sent, want at least 20", ran)
 	}
 }

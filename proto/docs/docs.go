@@ -1,6 +1,6 @@
 // Package docs is the bundled documentation: embedded Markdown pages for agents (searchDocs, MCP resources) and for
-// people (the backend's /docs). Facts of other proto packages, such as device models and usage events, are generated
-// into the pages, so that they cannot contradict the code. The package knows neither tools nor HTTP.
+// people (the backend's /docs). Facts from other proto packages, such as device models and usage events, are generated
+// into the pages, so that they cannot contradict the code. The package is independent of tools and HTTP.
 package docs
 
 import (
@@ -16,26 +16,26 @@ import (
 //go:embed pages/*.md
 var files embed.FS
 
-// Topics returns the subjects of searchDocs in reading order.
+// Topics returns the topics of searchDocs in reading order.
 func Topics() []string {
 	return []string{"getting_started", "display", "custom_handlers", "voice_integration", "library_api",
 		"agent_e2e_testing", "simulator_browser_mode", "toggles", "assistant_runtime", "managed_gateway",
 		"conversation_memory"}
 }
 
-// Page is one document.
+// Page is one page of the documentation.
 type Page struct {
-	// ID names the page in URLs and passages, e.g. getting-started.
+	// ID identifies the page in URLs and passages, e.g. getting-started.
 	ID string
-	// Title is the name of the page, Topic one of Topics, Summary one sentence.
+	// Title is the page's name, Topic is one of Topics, Summary is one sentence.
 	Title, Topic, Summary string
-	// Markdown begins with the title as its first heading.
+	// Markdown begins with the title as the first heading.
 	Markdown string
-	// Next lists what to read next: ids of pages, or of sections as page#anchor.
+	// Next lists what to read next: ids of pages, or of sections in the form page#anchor.
 	Next []string
-	// Sections are its parts in order; the first is the text before any heading.
+	// Sections are the page's parts in order; the first one is the text before any heading.
 	Sections []Section
-	// Reference is true for a reference page. A search prefers other pages, which explain how to do something.
+	// Reference is true for a reference page. The search prefers other pages, which explain how to do something.
 	Reference bool
 
 	order int
@@ -43,7 +43,7 @@ type Page struct {
 
 // Section is a part of a page, from one heading to the next of any level.
 type Section struct {
-	// ID is page, or page#anchor.
+	// ID is page or page#anchor.
 	ID string
 	// Title is the heading, or the page's title for the first section.
 	Title string
@@ -59,7 +59,7 @@ var load = sync.OnceValue(func() []Page {
 	return pages
 })
 
-// Pages returns every page, by topic and then in reading order. The result is shared and must not be modified.
+// Pages returns all pages, by topic and then in reading order. The result is shared and must not be modified.
 func Pages() []Page { return load() }
 
 // Find returns the page with an id.
@@ -99,7 +99,7 @@ func read() ([]Page, error) {
 	return pages, nil
 }
 
-// parse parses front matter and text. A line {{name}} is replaced by generated text.
+// parse parses front matter and text. It replaces a line {{name}} by generated text.
 func parse(name, text string) (Page, error) {
 	head, body, ok := strings.Cut(strings.TrimPrefix(text, "---\n"), "\n---\n")
 	if !ok || !strings.HasPrefix(text, "---\n") {

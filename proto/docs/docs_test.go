@@ -19,24 +19,24 @@ func TestEveryTopicHasPages(t *testing.T) {
 	}
 }
 
-// TestLinksLead checks links in texts and in the lists of further reading.
+// TestLinksLead checks the links in texts and in the lists of further reading.
 func TestLinksLead(t *testing.T) {
 	ids := map[string]bool{}
 	for _, p := range docs.Pages() {
 		for _, s := range p.Sections {
 			if ids[s.ID] {
-				t.Errorf("%s is there twice", s.ID)
+				t.Errorf("section id %s occurs twice", s.ID)
 			}
 			ids[s.ID] = true
 		}
 	}
 	for _, p := range docs.Pages() {
 		if len(p.Next) == 0 {
-			t.Errorf("%s leads nowhere", p.ID)
+			t.Errorf("%s lists nothing to read next", p.ID)
 		}
 		for _, next := range p.Next {
 			if !ids[next] {
-				t.Errorf("%s: next is %s, which is not there", p.ID, next)
+				t.Errorf("%s: the next page %s does not exist", p.ID, next)
 			}
 		}
 		for _, part := range strings.Split(p.Markdown, "](")[1:] {
@@ -45,7 +45,7 @@ func TestLinksLead(t *testing.T) {
 				to = p.ID + to
 			}
 			if !ids[to] && !strings.HasPrefix(to, "https://") {
-				t.Errorf("%s: a link leads to %s, which is not there", p.ID, to)
+				t.Errorf("%s: the link target %s does not exist", p.ID, to)
 			}
 		}
 	}

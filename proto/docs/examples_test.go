@@ -13,7 +13,7 @@ import (
 	"github.com/service-dev/service/proto/glasses/scenario"
 )
 
-// block is one fenced block of code, with its language and the word after it.
+// block is one fenced code block, with its language and the word after it.
 type block struct{ page, language, kind, text string }
 
 func blocks() []block {
@@ -43,7 +43,7 @@ func blocks() []block {
 	return list
 }
 
-// TestExamples checks every block: frames and scenarios with the parsers of their receivers, programs with their
+// TestExamples checks every code block: frames and scenarios with their receivers' parsers, programs with their
 // compilers or interpreters.
 func TestExamples(t *testing.T) {
 	seen := map[string]int{}
@@ -61,31 +61,31 @@ func TestExamples(t *testing.T) {
 			checkProgram(t, b, "sh", "-n")
 		case "yaml":
 		default:
-			t.Errorf("%s: a block of %q, which nothing checks", b.page, b.language)
+			t.Errorf("%s: no check for code blocks of language %q", b.page, b.language)
 		}
 	}
 	kinds := []string{"json app", "json glasses", "json control", "json scenario",
 		"json assistant-script", "py ", "js ", "ts ", "sh "}
 	for _, want := range kinds {
 		if seen[want] == 0 {
-			t.Errorf("there is no example of %q", want)
+			t.Errorf("no example of %q", want)
 		}
 	}
 }
 
-// missing reports a block that cannot be checked here, which fails in CI.
+// missing reports a block that cannot be checked on this machine; in CI it fails the test.
 func missing(t *testing.T, program string, b block) {
 	t.Helper()
 	if os.Getenv("CI") != "" {
 		t.Errorf("%s is missing", program)
 	}
-	t.Logf("SKIPPED: %s is not here: an example of %s is not checked", program, b.page)
+	t.Logf("SKIPPED: %s is not installed, so an example of %s is not checked", program, b.page)
 }
 
 func checkJSON(t *testing.T, b block) {
 	t.Helper()
 	switch b.kind {
-	case "data": // an answer of the HTTP interface or of a tool
+	case "data": // a response of the HTTP API or of a tool
 		if !json.Valid([]byte(b.text)) {
 			t.Errorf("%s: not JSON\n%s", b.page, b.text)
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/service-dev/service/proto/telemetry"
 )
 
-// generate replaces lines like {{models}} by facts of other proto packages.
+// generate replaces lines like {{models}} by facts from other proto packages.
 func generate(body string) (string, error) {
 	parts := map[string]func() string{
 		"models": models, "glance": glance, "focus": focus, "protocol": protocol, "capabilities": capabilities,
@@ -37,7 +37,7 @@ func generate(body string) (string, error) {
 	return out.String(), nil
 }
 
-// protocol returns PROTOCOL.md without its title and table of contents, which a page already has.
+// protocol returns PROTOCOL.md without title and table of contents, which the page already has.
 func protocol() string {
 	_, body, _ := strings.Cut(glasses.Protocol, "\n")
 	intro, rest, _ := strings.Cut(body, "\n## ")
@@ -45,7 +45,7 @@ func protocol() string {
 	return intro + "\n\n## " + rest
 }
 
-// glance returns one table of all models.
+// glance returns an overview table of all models.
 func glance() string {
 	var out strings.Builder
 	out.WriteString("| model id | panel | camera | microphone | speaker | motion | inputs |\n")
@@ -64,7 +64,7 @@ func glance() string {
 	return out.String()
 }
 
-// focus returns one table of the inputs that select and move the focus on each model with a panel.
+// focus returns a table of the inputs that select an element and move the focus on each model with a panel.
 func focus() string {
 	var out strings.Builder
 	out.WriteString("| model id | focus |\n|---|---|\n")
@@ -104,7 +104,7 @@ var ownFonts = map[string]string{
 	"android_xr_display": "those of Android, with its widths and line breaks, so leave room",
 }
 
-// models returns a section for each model.
+// models returns one section per model.
 func models() string {
 	var out strings.Builder
 	for _, m := range glasses.Models() {
@@ -153,7 +153,7 @@ func panelOf(p *glasses.Panel) string {
 	return text
 }
 
-// fidelity lists the facts that the maker does not document.
+// fidelity lists the facts about a model that its maker does not document.
 func fidelity(marks map[string]string) string {
 	var other []string
 	for part, mark := range marks {
@@ -189,7 +189,7 @@ func wakeWords() string {
 	return "These wake words are checked: " + strings.Join(guide.WakeWords(), ", ") + "."
 }
 
-// declarations returns a table for each platform.
+// declarations returns one table per platform.
 func declarations() string {
 	var out strings.Builder
 	titles := map[string]string{"ios": "iOS", "android": "Android", "web": "Web", "desktop": "Desktop"}
@@ -203,7 +203,7 @@ func declarations() string {
 	return out.String()
 }
 
-// events returns a table of the recorded usage events.
+// events returns a table of the usage events that are recorded.
 func events() string {
 	var out strings.Builder
 	out.WriteString("| event | when | fields |\n|---|---|---|\n")
@@ -235,7 +235,7 @@ func httpRoutes() string {
 	return out.String()
 }
 
-// httpCodes returns a table of the codes of an HTTP refusal.
+// httpCodes returns a table of the codes of HTTP error responses.
 func httpCodes() string {
 	var out strings.Builder
 	out.WriteString("| status | `code` | `title` | `retryable` | when |\n|---|---|---|---|---|\n")
@@ -245,7 +245,7 @@ func httpCodes() string {
 	return out.String()
 }
 
-// variableUses describes rendezvous.Variables. It is not in that package, which must stay small.
+// variableUses describes the variables of rendezvous.Variables. It is not in that package, which must stay small.
 var variableUses = map[string]string{
 	"SERVICE_BACKEND_URL": "URL of the backend for this call, `https://…`, or `http://…` on loopback; " +
 		"`embedded` for the embedded one. Wins over `backend_url`, unless `backend_fixed` is set",
@@ -256,7 +256,7 @@ var variableUses = map[string]string{
 }
 
 // callVariables returns a table of the variables that the daemon receives from its caller. A variable without a
-// description gets an empty cell, which a test finds.
+// description gets an empty cell, which a test detects.
 func callVariables() string {
 	var out strings.Builder
 	out.WriteString("| variable | meaning |\n|---|---|\n")

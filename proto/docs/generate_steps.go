@@ -7,7 +7,7 @@ import (
 	"github.com/service-dev/service/proto/glasses/scenario"
 )
 
-// steps returns a section for each kind of step, with its fields and an example.
+// steps returns one section per kind of step, with its fields and an example.
 func steps() string {
 	var out strings.Builder
 	for _, k := range scenario.Kinds() {
@@ -33,7 +33,7 @@ func steps() string {
 	return out.String()
 }
 
-// sameAs names the tool with the same effect as a step.
+// sameAs returns the name of the tool with the same effect as a step.
 func sameAs(k scenario.Kind) string {
 	switch {
 	case k.Tool == "":

@@ -11,14 +11,14 @@ import (
 	"github.com/service-dev/service/proto/glasses/render"
 )
 
-// TestCaptions_StandAtTheBottom draws the recipe for captions on every panel. Nothing may be clipped, and the last line
-// must be in the lowest third, which it is not without the empty column. Every model must fit as many lines as the page
-// says.
+// TestCaptions_StandAtTheBottom draws the documented recipe for captions on every panel. Nothing may be clipped, and
+// the last line must be in the lowest third, which it is not without the empty column. Every model must fit as many
+// lines as the page says.
 func TestCaptions_StandAtTheBottom(t *testing.T) {
 	all := blocks()
 	at := slices.IndexFunc(all, func(b block) bool { return b.page == "panels" && strings.Contains(b.text, `"grow":1`) })
 	if at < 0 {
-		t.Fatal("the recipe is gone")
+		t.Fatal("the page no longer contains the recipe")
 	}
 	f, err := glasses.Parse([]byte(strings.TrimSpace(all[at].text)))
 	if err != nil {
@@ -39,7 +39,7 @@ func TestCaptions_StandAtTheBottom(t *testing.T) {
 		}
 		for name, tree := range map[string]glasses.Node{"the recipe": captions, "three lines": three} {
 			if found := render.Fit(m, render.Show(m, glasses.View{}, &tree)); len(found) > 0 {
-				t.Errorf("%s: %s: %+v", m.ID, name, found)
+				t.Errorf("%s: %s does not fit: %+v", m.ID, name, found)
 			}
 		}
 		if low := lowest(render.Draw(m, render.Show(m, glasses.View{}, &captions))); low < 67 {

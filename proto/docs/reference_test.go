@@ -11,12 +11,12 @@ import (
 	"github.com/service-dev/service/proto/rendezvous"
 )
 
-// codeSpans returns every word that a page shows as code, in spans and in blocks.
+// codeSpans returns every word that a page formats as code, in spans and in blocks.
 func codeSpans(t *testing.T, id string) map[string]bool {
 	t.Helper()
 	page, ok := docs.Find(id)
 	if !ok {
-		t.Fatalf("there is no page %s", id)
+		t.Fatalf("page %s does not exist", id)
 	}
 	words := map[string]bool{}
 	for _, span := range regexp.MustCompile("(?s)```.*?```|`[^`\n]+`").FindAllString(page.Markdown, -1) {
@@ -57,7 +57,7 @@ func TestHTTPReferenceNamesEveryField(t *testing.T) {
 		}
 	}
 	if fields < 100 {
-		t.Errorf("only %d fields were found", fields)
+		t.Errorf("only %d fields were found, want at least 100", fields)
 	}
 }
 

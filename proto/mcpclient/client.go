@@ -1,5 +1,5 @@
-// Package mcpclient is a small MCP client over the stdio of a child process. It can call tools, report progress and
-// notice protocol errors of the server. It must not know the tools or how the server works.
+// Package mcpclient is a small MCP client for a server that is a child process with stdio. It can call tools, report
+// progress and detect protocol errors of the server. It must not depend on the tools or on how the server works.
 package mcpclient
 
 import (
@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Protocol revisions that the client speaks: the last one with a handshake, and the stateless one.
+// Protocol revisions supported by the client: the last one with a handshake, and the stateless one.
 const (
 	sessionVersion   = "2025-11-25"
 	statelessVersion = "2026-07-28"
@@ -22,11 +22,11 @@ const (
 
 // Options describe the client to the server.
 type Options struct {
-	// Name is the client's name.
+	// Name is the client's name as sent to the server.
 	Name string
 	// Stateless selects the revision without a handshake.
 	Stateless bool
-	// Unexpected is called for each line of the server that violates the protocol; it may be nil.
+	// Unexpected is called for each line from the server that violates the protocol; it may be nil.
 	Unexpected func(reason string, line []byte)
 }
 
@@ -52,10 +52,10 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Message }
 
-// ErrEnded means that the server ended before it answered.
-var ErrEnded = errors.New("the server ended before it answered")
+// ErrEnded means that the server exited before it responded.
+var ErrEnded = errors.New("the server exited before it responded")
 
-// Client is a connection to one server. It allows concurrent calls. Close it.
+// Client is a connection to one server. It is safe for concurrent calls. Call Close when done.
 type Client struct {
 	cmd   *exec.Cmd
 	stdin io.WriteCloser
@@ -82,7 +82,7 @@ type message struct {
 }
 
 // Start starts a server and, unless the client is stateless, sends initialize. The server must exit when its input
-// ends.
+// closes.
 func Start(ctx context.Context, cmd *exec.Cmd, o Options) (*Client, error) {
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
@@ -115,22 +115,23 @@ func (c *Client) info() map[string]string {
 	return map[string]string{"name": c.opts.Name, "version": "1"}
 }
 
-// Close closes the server's input and waits for its exit. After limit it kills the server and fails.
+// Close closes the server's input and waits for the server to exit. After limit it kills the server and returns an
+// error.
 func (c *Client) Close(limit time.Duration) error {
 	_ = c.stdin.Close()
 	kill := time.AfterFunc(limit, func() { _ = c.cmd.Process.Kill() })
 	<-c.done
 	err := c.cmd.Wait()
 	if !kill.Stop() {
-		return fmt.Errorf("the server still ran %s after the end of its input", limit)
+		return fmt.Errorf("the server was still running %s after its input was closed", limit)
 	}
 	return err
 }
 
-// Done is closed when the server has ended.
+// Done returns a channel that is closed when the server has exited.
 func (c *Client) Done() <-chan struct{} { return c.done }
 
-// Call calls a tool. progress may be nil. It fails with *Error, ErrEnded or the error of ctx.
+// Call calls a tool. progress may be nil. It returns *Error, ErrEnded or the error of ctx on failure.
 func (c *Client) Call(ctx context.Context, name string, args any, progress func(Progress)) (Result, error) {
 	var r Result
 	err := c.request(ctx, "tools/call", map[string]any{"name": name, "arguments": args}, &r, progress)
@@ -155,7 +156,7 @@ func (c *Client) request(ctx context.Context, method string, params map[string]a
 	var m message
 	select {
 	case m = <-waiting.answer:
-	case <-c.done: // every answer was delivered before
+	case <-c.done: // every response was delivered before this
 		select {
 		case m = <-waiting.answer:
 		default:
@@ -190,7 +191,7 @@ func (c *Client) meta(id int, progress bool) map[string]any {
 	return meta
 }
 
-// write sends a message in one write, so that messages of concurrent calls do not mix.
+// write sends a message in a single write, so that messages of concurrent calls are not interleaved.
 func (c *Client) write(v any) error {
 	line, err := json.Marshal(v)
 	if err != nil {
@@ -222,7 +223,7 @@ func (c *Client) receive(line []byte) {
 		c.unexpected("a line is no message", line)
 	case m.Method == "notifications/progress":
 		c.progress(m.Params)
-	case m.Method != "" && m.ID != nil: // a request that this client does not support
+	case m.Method != "" && m.ID != nil: // a request, which this client does not support
 		_ = c.write(map[string]any{"jsonrpc": "2.0", "id": *m.ID, "error": Error{Code: -32601, Message: "method not found"}})
 	case m.Method != "":
 	case m.ID == nil:
@@ -242,7 +243,7 @@ func (c *Client) unexpected(reason string, line []byte) {
 	}
 }
 
-// take removes a waiting call.
+// take removes a pending call and returns it.
 func (c *Client) take(id int) *call {
 	c.mu.Lock()
 	defer c.mu.Unlock()

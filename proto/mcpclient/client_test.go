@@ -15,7 +15,7 @@ import (
 	"github.com/service-dev/service/packaging/reaper"
 )
 
-// TestMain also lets this test binary act as the server.
+// TestMain also makes this test binary act as the server.
 func TestMain(m *testing.M) {
 	if os.Getenv("MCPCLIENT_TEST_ROLE") == "server" {
 		serve()
@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 	os.Exit(reaper.Run(m.Run))
 }
 
-// serve answers each tool call by the tool's name.
+// serve responds to each tool call according to the tool's name.
 func serve() {
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
 		var m struct {
@@ -74,7 +74,7 @@ func TestClient_CallsOfBothRevisions(t *testing.T) {
 		heard := ""
 		r, err := start(t, o).Call(t.Context(), "any", map[string]any{}, func(p Progress) { heard = p.Message })
 		if err != nil || !strings.Contains(string(r.Structured), fmt.Sprintf("%q", version)) || heard != "half" {
-			t.Errorf("%q: %s, %v, progress %q", version, r.Structured, err, heard)
+			t.Errorf("revision %q: got %s, %v, progress %q", version, r.Structured, err, heard)
 		}
 	}
 }
@@ -84,15 +84,15 @@ func TestClient_CallFails(t *testing.T) {
 	var refused *Error
 	if _, err := c.Call(t.Context(), "fail", nil, nil); !errors.As(err, &refused) || refused.Code != -32602 ||
 		string(refused.Data) != `{"code":"bad"}` {
-		t.Errorf("refused: %v", err)
+		t.Errorf("a failing call: got %v, want the server's error", err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if _, err := c.Call(ctx, "hang", nil, nil); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("a call that hangs: %v", err)
+		t.Errorf("a hanging call: got %v, want context.DeadlineExceeded", err)
 	}
 	if _, err := c.Call(t.Context(), "end", nil, nil); !errors.Is(err, ErrEnded) {
-		t.Errorf("the server ended: %v", err)
+		t.Errorf("a call during which the server exits: got %v, want ErrEnded", err)
 	}
 }
 

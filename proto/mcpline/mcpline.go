@@ -1,6 +1,6 @@
 // Package mcpline extracts the id of a JSON-RPC message that cannot be parsed because it is too long to buffer, nested
-// too deeply, or broken. Clients wait for an answer with the id that they sent, and several end their session on an
-// answer without one. service-mcp and the daemon share it; service-mcp may not import encoding/json.
+// too deeply, or malformed. Clients wait for a response with the id that they sent, and several end their session if a
+// response has no id. service-mcp and the daemon share the package; service-mcp may not import encoding/json.
 package mcpline
 
 import "unicode/utf8"
@@ -8,7 +8,7 @@ import "unicode/utf8"
 // MaxID is the maximum length of an id in bytes.
 const MaxID = 512
 
-// Head finds the top-level id of one message. Write takes the line in pieces of any size; Head buffers at most one
+// Head finds the top-level id of one message. Write accepts the line in pieces of any size; Head buffers at most one
 // short token. The zero value is ready to use. Member names with escapes are not recognised.
 type Head struct {
 	depth    int
@@ -16,7 +16,7 @@ type Head struct {
 	escaped  bool
 	ended    bool // the message is complete, or not an object
 	token    []byte
-	unusable bool // the token is too long, or not a single scalar
+	unusable bool // the token is too long or not a single scalar
 	split    bool // white space follows the token
 	name     string
 	id       []byte
@@ -24,20 +24,20 @@ type Head struct {
 	answers  bool
 }
 
-// Of returns the head of a complete line.
+// Of returns the Head of a complete line.
 func Of(line []byte) *Head {
 	h := &Head{}
 	_, _ = h.Write(line)
 	return h
 }
 
-// ID returns the id as the peer wrote it; nil if there is none or it cannot be repeated.
+// ID returns the id as the peer wrote it, or nil if there is none or it cannot be used in a response.
 func (h *Head) ID() []byte { return h.id }
 
-// IsResponse reports whether the message is itself a response, which is never answered.
+// IsResponse reports whether the message is itself a response, which must not be answered.
 func (h *Head) IsResponse() bool { return h.answers && !h.method }
 
-// Write adds the next piece of the line. It never fails.
+// Write processes the next piece of the line. It never returns an error.
 func (h *Head) Write(p []byte) (int, error) {
 	for _, c := range p {
 		if h.ended {
@@ -91,10 +91,10 @@ func (h *Head) open(c byte) {
 	}
 }
 
-// byteOrderMark is what some programs on Windows write at the start of a UTF-8 stream.
+// byteOrderMark is the UTF-8 byte order mark, which some Windows programs write at the start of a stream.
 const byteOrderMark = "\ufeff"
 
-// TrimMark returns the first line of a stream without its byte order mark, if any.
+// TrimMark returns the first line of a stream without its byte order mark, if it has one.
 func TrimMark(line []byte) []byte {
 	if len(line) >= len(byteOrderMark) && string(line[:len(byteOrderMark)]) == byteOrderMark {
 		return line[len(byteOrderMark):]
@@ -102,7 +102,7 @@ func TrimMark(line []byte) []byte {
 	return line
 }
 
-// keep adds a byte to the token; nested values have none.
+// keep adds a byte to the token; nested values have no token.
 func (h *Head) keep(c byte) {
 	switch {
 	case h.depth != 1:
@@ -113,7 +113,7 @@ func (h *Head) keep(c byte) {
 	}
 }
 
-// endMember processes a complete member. As in encoding/json, the last of equal names wins.
+// endMember processes a complete member. If a name occurs more than once, the last value counts, as in encoding/json.
 func (h *Head) endMember() {
 	switch h.name {
 	case `"id"`:
@@ -132,7 +132,7 @@ func (h *Head) endMember() {
 
 func (h *Head) reset() { h.token, h.unusable, h.split = h.token[:0], false, false }
 
-// Usable reports whether raw can be the id of an answer: any JSON string or number.
+// Usable reports whether raw can be the id of a response: any JSON string or number.
 func Usable(raw []byte) bool {
 	if len(raw) == 0 || len(raw) > MaxID {
 		return false
@@ -164,7 +164,7 @@ func isString(raw []byte) bool {
 	return false
 }
 
-// escape returns the length of the escape at the start of raw; 0 if there is none.
+// escape returns the length of the escape sequence at the start of raw, or 0 if there is none.
 func escape(raw []byte) int {
 	if len(raw) < 2 {
 		return 0

@@ -19,7 +19,7 @@ func TestHead(t *testing.T) {
 		{"as it was written", `{"id" : 1.0e+0 ,"method":"x"}`, "1.0e+0", false},
 		{"nested too deeply", `{"params":` + deep + `,"method":"x","id":7}`, "7", false},
 		{"strings with braces", `{"params":"}\"]\\","id":7,"method":"x"}`, "7", false},
-		{"a value that is no JSON", `{"params":{"a":tru},"id":7,"method":"x"}`, "7", false},
+		{"a value that is not JSON", `{"params":{"a":tru},"id":7,"method":"x"}`, "7", false},
 		{"cut after the id", `{"id":7,"method":"x","params":{"a`, "7", false},
 		{"cut in the id", `{"method":"x","id":7`, "", false},
 		{"the last of two", `{"id":1,"id":2,"method":"x"}`, "2", false},
@@ -47,7 +47,7 @@ func TestHead(t *testing.T) {
 				rest = rest[n:]
 			}
 			if string(h.ID()) != test.id || h.IsResponse() != test.response {
-				t.Errorf("%s in pieces of %d: id %s, response %v", test.name, size, h.ID(), h.IsResponse())
+				t.Errorf("%s in pieces of %d bytes: got id %s, response %v", test.name, size, h.ID(), h.IsResponse())
 			}
 		}
 	}
@@ -58,15 +58,16 @@ func TestHeadHoldsLittle(t *testing.T) {
 	_, _ = h.Write([]byte(`{"method":"x","params":"`))
 	piece := bytes.Repeat([]byte("a"), 64<<10)
 	if n := testing.AllocsPerRun(100, func() { _, _ = h.Write(piece) }); n > 0 {
-		t.Errorf("a piece costs %v allocations", n)
+		t.Errorf("Write made %v allocations, want 0", n)
 	}
 	_, _ = h.Write([]byte(`","id":9}`))
 	if string(h.ID()) != "9" || cap(h.token) > 2*MaxID {
-		t.Errorf("id %s, %d bytes are held", h.ID(), cap(h.token))
+		t.Errorf("got id %s with a buffer of %d bytes", h.ID(), cap(h.token))
 	}
 }
 
-// FuzzHead compares the id of a valid object with encoding/json's, and checks that any id is a JSON scalar.
+// FuzzHead compares the id of a valid object with the result of encoding/json, and checks that any id is a JSON
+// scalar.
 func FuzzHead(f *testing.F) {
 	for _, s := range []string{`{"id":1,"method":"a"}`, `{"a":{"id":1},"id":"x\\"}`, `{"id":-0.5E3}`,
 		`{"id":1 ,"x":[{}]}`, `{"id":"`, `{"a":"\"","id":7}}`} {
@@ -75,7 +76,7 @@ func FuzzHead(f *testing.F) {
 	f.Fuzz(func(t *testing.T, line []byte) {
 		id := Of(line).ID()
 		if id != nil && (!json.Valid(id) || !Usable(id)) {
-			t.Fatalf("id %q", id)
+			t.Fatalf("got the unusable id %q", id)
 		}
 		var members map[string]json.RawMessage
 		if json.Unmarshal(line, &members) != nil || bytes.ContainsRune(line, '\\') {
@@ -86,7 +87,7 @@ func FuzzHead(f *testing.F) {
 			want = nil
 		}
 		if !bytes.Equal(id, want) {
-			t.Fatalf("id %q, want %q", id, want)
+			t.Fatalf("got id %q, want %q", id, want)
 		}
 	})
 }

@@ -19,17 +19,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// holder is the owner of a socket. A socket closed by its process has no inode and appears to be owned by root.
+// holder is the owner of a socket. A socket that its process has closed has no inode and appears to be owned by root.
 type holder struct {
 	uid   uint32
 	inode uint32
 }
 
-// diagWorks is set once the kernel has answered a query for one socket. Until then its "no such entry" may mean that
-// it does not support such queries.
+// diagWorks is set once the kernel has responded to a query for one socket. Before that, "no such entry" may mean that
+// the kernel does not support such queries.
 var diagWorks atomic.Bool
 
-// checkOwner looks up the socket whose local address is peer and whose remote address is local.
+// checkOwner looks up the owner of the socket whose local address is peer and whose remote address is local.
 func checkOwner(peer, local netip.AddrPort) error {
 	if err := checkUserNamespace(); err != nil {
 		return err
@@ -54,8 +54,8 @@ func checkOwner(peer, local netip.AddrPort) error {
 	return fmt.Errorf("%w, uid %d", ErrOtherUser, h.uid)
 }
 
-// checkOpen fails if the peer has reset the connection. Its data can still be read, and by now another process, the
-// one that checkOwner found, may have a socket at the same address.
+// checkOpen returns an error if the peer has reset the connection. Data of such a connection can still be read, and
+// another process, the one that checkOwner found, may now have a socket at the same address.
 func checkOpen(conn net.Conn) error {
 	raw, err := conn.(syscall.Conn).SyscallConn()
 	if err != nil {
@@ -75,8 +75,8 @@ func checkOpen(conn net.Conn) error {
 	return nil
 }
 
-// checkUserNamespace fails where users cannot be told apart: in a user namespace the kernel shows all unmapped users
-// as one uid, and this process runs as that very uid.
+// checkUserNamespace returns an error if users cannot be told apart: in a user namespace the kernel shows all unmapped
+// users as one uid, and this process may run as that uid.
 func checkUserNamespace() error {
 	overflow, err := os.ReadFile("/proc/sys/kernel/overflowuid")
 	if err != nil {
@@ -98,8 +98,8 @@ func checkUserNamespace() error {
 	return nil
 }
 
-// Layout of struct inet_diag_req_v2 and struct inet_diag_msg, linux/inet_diag.h. Ports and addresses are in network
-// byte order, everything else in the machine's.
+// Layout of struct inet_diag_req_v2 and struct inet_diag_msg (linux/inet_diag.h). Ports and addresses are in network
+// byte order, all other fields in the machine's byte order.
 const (
 	diagIDSize  = 48
 	diagReqSize = 8 + diagIDSize
@@ -110,7 +110,7 @@ const (
 	stateListen   = 10
 )
 
-// queryKernel looks up exactly one socket over netlink.
+// queryKernel looks up exactly one socket with netlink.
 func queryKernel(peer, local netip.AddrPort) (holder, error) {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
 	if err != nil {
@@ -129,7 +129,7 @@ func queryKernel(peer, local netip.AddrPort) (holder, error) {
 		return holder{}, fmt.Errorf("query the owner of a socket: %w", err)
 	}
 	if sender, ok := from.(*unix.SockaddrNetlink); !ok || sender.Pid != 0 {
-		return holder{}, errors.New("query the owner of a socket: the answer is not from the kernel")
+		return holder{}, errors.New("query the owner of a socket: the response is not from the kernel")
 	}
 	return diagAnswer(buf[:n], peer, local)
 }
@@ -160,11 +160,11 @@ func family(a netip.AddrPort) byte {
 	return unix.AF_INET6
 }
 
-// diagAnswer parses the single message of an answer. It ignores answers about other sockets: if there is no
-// connection, the kernel falls back to a listener at the same address.
+// diagAnswer parses the single message of a response. It ignores responses about other sockets, because without a
+// connection the kernel falls back to a listener at the same address.
 func diagAnswer(m []byte, peer, local netip.AddrPort) (holder, error) {
 	if len(m) < unix.SizeofNlMsghdr+4 {
-		return holder{}, errors.New("query the owner of a socket: a short answer")
+		return holder{}, errors.New("query the owner of a socket: response too short")
 	}
 	native := binary.NativeEndian
 	body := m[unix.SizeofNlMsghdr:]
@@ -177,10 +177,10 @@ func diagAnswer(m []byte, peer, local netip.AddrPort) (holder, error) {
 		return holder{}, fmt.Errorf("query the owner of a socket: %w", errno)
 	case unix.SOCK_DIAG_BY_FAMILY:
 	default:
-		return holder{}, errors.New("query the owner of a socket: an unknown answer")
+		return holder{}, errors.New("query the owner of a socket: unknown response")
 	}
 	if len(body) < diagMsgSize {
-		return holder{}, errors.New("query the owner of a socket: a short answer")
+		return holder{}, errors.New("query the owner of a socket: response too short")
 	}
 	state, id := body[1], body[4:4+diagIDSize]
 	size := 16
@@ -198,8 +198,8 @@ func diagAnswer(m []byte, peer, local netip.AddrPort) (holder, error) {
 	return holder{uid: native.Uint32(rest[12:]), inode: native.Uint32(rest[16:])}, nil
 }
 
-// readTable searches the kernel's text tables. A program that speaks IPv4 through an IPv6 socket is in the second
-// one.
+// readTable searches the kernel's text tables. The socket of a program that uses IPv4 through an IPv6 socket is in the
+// second table.
 func readTable(peer, local netip.AddrPort) (holder, error) {
 	tables := []string{"/proc/self/net/tcp", "/proc/self/net/tcp6"}
 	if !peer.Addr().Is4() {
@@ -225,8 +225,8 @@ func readTable(peer, local netip.AddrPort) (holder, error) {
 	return holder{}, ErrNoOwner
 }
 
-// findInTable parses lines of proc(5): the second and third fields are the addresses, the fourth is the state, the
-// eighth the uid and the tenth the inode.
+// findInTable parses lines of the format in proc(5): the second and third fields are the addresses, the fourth is the
+// state, the eighth the uid and the tenth the inode.
 func findInTable(lines *bufio.Scanner, peer, local netip.AddrPort) (h holder, found bool, err error) {
 	for lines.Scan() {
 		f := strings.Fields(lines.Text())
@@ -256,7 +256,7 @@ func findInTable(lines *bufio.Scanner, peer, local netip.AddrPort) (h holder, fo
 	return holder{}, false, lines.Err()
 }
 
-// parseAddress parses hexadecimal ADDRESS:PORT; the address is in 32-bit words of the machine's byte order.
+// parseAddress parses a hexadecimal ADDRESS:PORT; the address consists of 32-bit words in the machine's byte order.
 func parseAddress(s string) (netip.AddrPort, error) {
 	host, port, _ := strings.Cut(s, ":")
 	raw, err := hex.DecodeString(host)

@@ -19,7 +19,7 @@ import (
 	"github.com/service-dev/service/packaging/reaper"
 )
 
-// dialTo is the variable that makes this test binary connect to an address and wait until its input ends.
+// dialTo is the environment variable that makes this test binary connect to an address and wait until its input ends.
 const dialTo = "PEEROWNER_TEST_DIAL"
 
 func TestMain(m *testing.M) {
@@ -44,7 +44,7 @@ func addresses(conn net.Conn) (peer, local netip.AddrPort) {
 	return plain(conn.RemoteAddr().(*net.TCPAddr).AddrPort()), plain(conn.LocalAddr().(*net.TCPAddr).AddrPort())
 }
 
-// Both lookups agree, for each address family.
+// Both lookups return the same owner, for each address family.
 func TestLookups(t *testing.T) {
 	for network, host := range map[string]string{"tcp4": "127.0.0.1", "tcp6": "::1"} {
 		client, conn := pair(t, network, host)
@@ -53,24 +53,24 @@ func TestLookups(t *testing.T) {
 			"table": readTable} {
 			h, err := look(peer, local)
 			if err != nil || int(h.uid) != os.Getuid() || h.inode == 0 {
-				t.Errorf("%s by %s: %+v, %v", host, name, h, err)
+				t.Errorf("%s by %s: got %+v, %v, want this user", host, name, h, err)
 			}
 			other := netip.AddrPortFrom(peer.Addr(), 1)
 			if _, err := look(other, local); !errors.Is(err, ErrNoOwner) {
-				t.Errorf("nobody at %s by %s: %v", host, name, err)
+				t.Errorf("no connection at %s, by %s: got %v, want ErrNoOwner", host, name, err)
 			}
 		}
 		client.Close()
 		for name, look := range map[string]func(peer, local netip.AddrPort) (holder, error){"netlink": queryKernel,
 			"table": readTable} {
 			if h, err := look(peer, local); err == nil && h.inode != 0 {
-				t.Errorf("a closed end at %s by %s: %+v", host, name, h)
+				t.Errorf("closed end at %s, by %s: got %+v, want no owner", host, name, h)
 			}
 		}
 	}
 }
 
-// The kernel's lookup falls back to a listener at the address, which is not the peer.
+// Without a connection the kernel's lookup falls back to a listener at the address, which is not the peer.
 func TestAListenerIsNotTheOtherEnd(t *testing.T) {
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
@@ -81,7 +81,7 @@ func TestAListenerIsNotTheOtherEnd(t *testing.T) {
 	for name, look := range map[string]func(peer, local netip.AddrPort) (holder, error){"netlink": queryKernel,
 		"table": readTable} {
 		if h, err := look(at, local4); !errors.Is(err, ErrNoOwner) {
-			t.Errorf("%s: %+v, %v", name, h, err)
+			t.Errorf("%s: got %+v, %v, want ErrNoOwner", name, h, err)
 		}
 	}
 }
@@ -95,7 +95,7 @@ func TestCheck_IPv4ThroughAnIPv6Socket(t *testing.T) {
 	defer l.Close()
 	fd, err := unix.Socket(unix.AF_INET6, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		t.Skipf("no IPv6 on this machine: %v", err)
+		t.Skipf("SKIPPED: no IPv6 on this machine: %v", err)
 	}
 	defer unix.Close(fd)
 	to := &unix.SockaddrInet6{Port: l.Addr().(*net.TCPAddr).Port, Addr: netip.MustParseAddr("::ffff:127.0.0.1").As16()}
@@ -108,11 +108,11 @@ func TestCheck_IPv4ThroughAnIPv6Socket(t *testing.T) {
 	}
 	defer conn.Close()
 	if err := Check(conn); err != nil {
-		t.Errorf("by netlink: %v", err)
+		t.Errorf("check by netlink: %v", err)
 	}
 	peer, local := addresses(conn)
 	if h, err := readTable(peer, local); err != nil || int(h.uid) != os.Getuid() {
-		t.Errorf("by table: %+v, %v", h, err)
+		t.Errorf("check by table: got %+v, %v", h, err)
 	}
 }
 
@@ -128,21 +128,21 @@ func TestCheck_RefusesAClosedPeer(t *testing.T) {
 		}
 		leave(client.(*net.TCPConn))
 		if err := Check(conn); !errors.Is(err, ErrNoOwner) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("Check of a %s peer: got %v, want ErrNoOwner", name, err)
 		}
 		if err := checkOpen(conn); name == "reset" && !errors.Is(err, ErrNoOwner) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("checkOpen of a %s peer: got %v, want ErrNoOwner", name, err)
 		}
 	}
 }
 
-// A guarded listener refuses another user before anything is read, and accepts its own user afterwards.
+// A guarded listener refuses another user before it reads anything, and afterwards accepts its own user.
 func TestGuard_RefusesAnotherUser(t *testing.T) {
 	if os.Getuid() != 0 {
 		if os.Getenv("CI") == "true" {
-			t.Fatal("becoming another user needs root")
+			t.Fatal("switching to another user requires root")
 		}
-		t.Skip("SKIPPED: becoming another user needs root")
+		t.Skip("SKIPPED: switching to another user requires root")
 	}
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
@@ -166,7 +166,7 @@ func TestGuard_RefusesAnotherUser(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := <-reported; !errors.Is(err, ErrOtherUser) || !strings.Contains(err.Error(), "uid 65534") {
-		t.Errorf("refused with %v", err)
+		t.Errorf("refused with %v, want ErrOtherUser that names uid 65534", err)
 	}
 	own, err := net.Dial("tcp4", l.Addr().String())
 	if err != nil {
@@ -174,7 +174,7 @@ func TestGuard_RefusesAnotherUser(t *testing.T) {
 	}
 	defer own.Close()
 	if conn := <-accepted; conn.RemoteAddr().String() != own.LocalAddr().String() {
-		t.Errorf("%s was let in", conn.RemoteAddr())
+		t.Errorf("the connection of another user at %s was accepted", conn.RemoteAddr())
 	}
 	stdin.Close()
 	if err := stranger.Wait(); err != nil {
@@ -213,7 +213,7 @@ func TestFindInTable(t *testing.T) {
 `
 	h, found, err := findInTable(bufio.NewScanner(strings.NewReader(table)), peer4, local4)
 	if isLittleEndian() && (err != nil || !found || h != (holder{uid: 501, inode: 71})) {
-		t.Errorf("%+v, %t, %v", h, found, err)
+		t.Errorf("got %+v, %t, %v, want uid 501 and inode 71", h, found, err)
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 	"net/netip"
 )
 
-// checkOwner always fails: there is no lookup for this system.
+// checkOwner always returns an error, because owners cannot be looked up on this system.
 func checkOwner(peer, local netip.AddrPort) error {
 	return errors.New("looking up the owner of a connection is not supported on this system")
 }

@@ -14,14 +14,14 @@ var getExtendedTCPTable = windows.NewLazySystemDLL("iphlpapi.dll").NewProc("GetE
 // tableConnections is TCP_TABLE_OWNER_PID_CONNECTIONS.
 const tableConnections = 4
 
-// checkOwner finds the process at the other end and compares the user of its token with that of this process. The
-// local system counts as root. A process whose token this user may not read belongs to another user.
+// checkOwner finds the process at the other end and compares the user of its token with the user of this process. The
+// local system counts as root. If this user may not read the token, the process belongs to another user.
 func checkOwner(peer, local netip.AddrPort) error {
 	pid, err := processOf(peer, local)
 	if err != nil {
 		return err
 	}
-	if pid == 0 { // the connection outlives its process
+	if pid == 0 { // the process exited before its connection closed
 		return ErrNoOwner
 	}
 	process, err := windows.OpenProcess(windows.PROCESS_QUERY_LIMITED_INFORMATION, false, pid)
@@ -42,7 +42,7 @@ func checkOwner(peer, local netip.AddrPort) error {
 	if err != nil {
 		return fmt.Errorf("read the user of this process: %w", err)
 	}
-	// The pid may have been reused after the process ended.
+	// The process may have exited since, and its pid may have been reused.
 	if again, err := processOf(peer, local); err != nil || again != pid {
 		return ErrNoOwner
 	}
@@ -56,15 +56,15 @@ func notReadable(err error, pid uint32) error {
 	switch {
 	case errors.Is(err, windows.ERROR_ACCESS_DENIED):
 		return fmt.Errorf("%w, process %d", ErrOtherUser, pid)
-	case errors.Is(err, windows.ERROR_INVALID_PARAMETER): // the process has ended
+	case errors.Is(err, windows.ERROR_INVALID_PARAMETER): // the process has exited
 		return ErrNoOwner
 	}
 	return fmt.Errorf("read the user of process %d: %w", pid, err)
 }
 
-// processOf returns the id of the process with the socket at peer, connected to local.
+// processOf returns the id of the process that owns the socket at peer, connected to local.
 func processOf(peer, local netip.AddrPort) (uint32, error) {
-	families := []uint32{windows.AF_INET, windows.AF_INET6} // an IPv6 socket may speak IPv4
+	families := []uint32{windows.AF_INET, windows.AF_INET6} // an IPv6 socket may carry IPv4
 	if !peer.Addr().Is4() {
 		families = families[1:]
 	}
@@ -80,7 +80,7 @@ func processOf(peer, local netip.AddrPort) (uint32, error) {
 	return 0, ErrNoOwner
 }
 
-// readTCPTable calls GetExtendedTcpTable with a larger buffer each time the table has grown.
+// readTCPTable calls GetExtendedTcpTable with a larger buffer for as long as the table has grown.
 func readTCPTable(family uint32) ([]byte, error) {
 	size := uint32(16 << 10)
 	for range 8 {

@@ -6,11 +6,11 @@ import (
 	"net/netip"
 )
 
-// The records of macOS' list of TCP control blocks (bsd/netinet/in_pcb.h and bsd/sys/socketvar.h of its kernel). Each
-// begins with its length and kind and is padded to eight bytes; those of a connection are adjacent, the control block
-// first. Offsets are of structures packed to four bytes.
+// The records in macOS' list of TCP control blocks (bsd/netinet/in_pcb.h and bsd/sys/socketvar.h of its kernel). Each
+// record begins with its length and kind and is padded to eight bytes. The records of a connection are adjacent, the
+// control block first. Offsets are for structures packed to four bytes.
 const (
-	pcbHeaderSize = 24 // struct xinpgen, which also ends the list
+	pcbHeaderSize = 24 // struct xinpgen, which also terminates the list
 
 	kindSocket = 0x001 // struct xsocket_n
 	kindINPCB  = 0x010 // struct xinpcb_n
@@ -31,7 +31,7 @@ const (
 var errPCBList = errors.New("the list of TCP connections has an unknown format")
 
 // findInPCBList returns the owner of the socket whose local address is peer and whose remote address is local. It is
-// compiled, and tested, on every system.
+// compiled and tested on every system.
 func findInPCBList(list []byte, peer, local netip.AddrPort) (uid uint32, err error) {
 	if len(list) < pcbHeaderSize {
 		return 0, errPCBList

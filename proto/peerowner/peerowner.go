@@ -1,17 +1,17 @@
-// Package peerowner checks whose process is at the other end of a loopback TCP connection. All users of a machine
-// share the loopback address, so a listener that serves one person must refuse everybody else's connections on
-// accept, before it reads a byte. The daemon and the adapters use it.
+// Package peerowner checks which user owns the other end of a loopback TCP connection. All users of a machine share
+// the loopback address, so a listener for one person must refuse everybody else's connections on accept, before it
+// reads a byte. The daemon and the adapters use it.
 //
 // A connection is accepted if the user of this process, or root, opened its other end. Refusing root would protect
-// nothing, as root can read every file and process of that user, and would shut out relays that run as root on the
-// person's behalf, such as the one that carries a Windows browser's connections into a WSL machine. A browser under
-// sudo is therefore accepted too.
+// nothing, because root can read every file and process of that user. It would also refuse relays that run as root on
+// the person's behalf, such as the one that forwards a Windows browser's connections into a WSL machine. So a browser
+// under sudo is accepted too.
 //
-// A container counts as the user that it has on this machine: one that shares the host's network is refused if it
-// runs as another user, and accepted as root or as the same user. User namespaces do not change this: the kernel
+// A container counts as the user that it has on this machine: a container that shares the host's network is refused if
+// it runs as another user, and accepted as root or as the same user. User namespaces do not change this: the kernel
 // translates the owner into the view of this process, and an owner without a mapping there is another user. A
 // forwarded port (ssh -L, adb reverse) belongs to the user who runs the forwarder. A connection without a socket on
-// this machine and in this network namespace, such as one routed here from outside, is refused.
+// this machine and in this network namespace, such as one routed from another machine, is refused.
 package peerowner
 
 import (
@@ -31,8 +31,8 @@ var (
 	ErrNoOwner = errors.New("the other end of the connection has no owner on this machine")
 )
 
-// Check returns nil if the other end of an accepted connection belongs to the user of this process or to root. The
-// error is ErrOtherUser, ErrNoOwner, or why the owner could not be determined.
+// Check returns nil if the other end of an accepted connection belongs to the user of this process or to root.
+// Otherwise it returns ErrOtherUser, ErrNoOwner, or the reason why the owner could not be determined.
 func Check(conn net.Conn) error {
 	local, ok := conn.LocalAddr().(*net.TCPAddr)
 	remote, isTCP := conn.RemoteAddr().(*net.TCPAddr)
@@ -45,16 +45,16 @@ func Check(conn net.Conn) error {
 	return checkOpen(conn)
 }
 
-// plain normalises an address: IPv4 in IPv6 form becomes IPv4, and the zone is dropped.
+// plain normalises an address: IPv4 in IPv6 form becomes IPv4, and the zone is removed.
 func plain(a netip.AddrPort) netip.AddrPort {
 	return netip.AddrPortFrom(a.Addr().Unmap().WithZone(""), a.Port())
 }
 
-// probeWait limits how long Probe waits for its own connection.
+// probeWait is the maximum time that Probe waits for its own connection.
 const probeWait = 5 * time.Second
 
-// Probe checks with a connection of this process to itself whether Check works on this system. Call it once before a
-// listener relies on Check, so that the result does not depend on what another user does later.
+// Probe checks, with a connection of this process to itself, that Check works on this system. Call it once before a
+// listener relies on Check, so that the result does not depend on later actions of another user.
 func Probe() error {
 	l, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {
@@ -83,10 +83,10 @@ func Probe() error {
 	}
 }
 
-// reportEvery limits how often a guarded listener reports refusals, so that nobody can fill a log with them.
+// reportEvery is the minimum time between reports of a guarded listener, so that nobody can flood a log with refusals.
 const reportEvery = time.Minute
 
-// Guard returns a listener that accepts only connections for which Check returns nil and closes the others. It calls
+// Guard returns a listener that accepts only connections for which Check returns nil, and closes all others. It calls
 // report with the reason of a refusal at most once a minute.
 func Guard(l net.Listener, report func(error)) net.Listener {
 	return &guarded{Listener: l, report: report}
@@ -111,7 +111,7 @@ func (g *guarded) Accept() (net.Conn, error) {
 			return conn, nil
 		}
 		conn.Close()
-		if !errors.Is(refused, ErrNoOwner) { // not for a caller that has disconnected
+		if !errors.Is(refused, ErrNoOwner) { // no need to report a caller that has disconnected
 			g.note(refused)
 		}
 	}

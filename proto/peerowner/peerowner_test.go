@@ -31,7 +31,7 @@ func pair(t *testing.T, network, host string) (client, accepted net.Conn) {
 
 func TestProbe(t *testing.T) {
 	if err := Probe(); err != nil {
-		t.Fatalf("owners cannot be learnt here: %v", err)
+		t.Fatalf("owners cannot be determined on this system: %v", err)
 	}
 }
 
@@ -49,11 +49,11 @@ func TestCheck_RefusesWhatIsNotTCP(t *testing.T) {
 	defer a.Close()
 	defer b.Close()
 	if Check(a) == nil {
-		t.Error("a pipe has an owner")
+		t.Error("Check accepted a pipe")
 	}
 }
 
-// Addresses in the form in which the lookups receive them.
+// The addresses have the form in which the lookups receive them.
 var (
 	peer4  = netip.MustParseAddrPort("127.0.0.1:40000")
 	local4 = netip.MustParseAddrPort("127.0.0.1:8080")
@@ -61,7 +61,7 @@ var (
 	local6 = netip.MustParseAddrPort("[::1]:8080")
 )
 
-// pcb builds a list in the format of macOS.
+// pcb builds a list in macOS' format.
 type pcb struct{ list []byte }
 
 func newPCB() *pcb {
@@ -102,7 +102,7 @@ func (p *pcb) add(own, other netip.AddrPort, uid uint32, socket bool) {
 
 func TestFindInPCBList(t *testing.T) {
 	p := newPCB()
-	// The accepted end is not the one that is looked up.
+	// The accepted end must not be mistaken for the one that is looked up.
 	p.add(local4, peer4, 1, true)
 	p.add(peer4, local4, 501, true)
 	p.add(peer6, local6, 502, true)
@@ -120,15 +120,15 @@ func TestFindInPCBList(t *testing.T) {
 		{netip.MustParseAddrPort("127.0.0.1:40002"), local4, 0, ErrNoOwner},
 	} {
 		if uid, err := findInPCBList(list, c.peer, c.local); uid != c.uid || !errors.Is(err, c.err) {
-			t.Errorf("%s: uid %d, %v", c.peer, uid, err)
+			t.Errorf("%s: got uid %d, %v", c.peer, uid, err)
 		}
 	}
 	binary.NativeEndian.PutUint32(list[pcbHeaderSize:], 1<<30)
 	if _, err := findInPCBList(list, peer4, local4); !errors.Is(err, errPCBList) {
-		t.Errorf("a record longer than the list: %v", err)
+		t.Errorf("a record longer than the list: got %v, want errPCBList", err)
 	}
 	if _, err := findInPCBList(nil, peer4, local4); !errors.Is(err, errPCBList) {
-		t.Errorf("nothing: %v", err)
+		t.Errorf("an empty list: got %v, want errPCBList", err)
 	}
 }
 
@@ -142,10 +142,10 @@ func TestFindInTCPTable(t *testing.T) {
 	binary.BigEndian.PutUint16(row[row4RemotePort:], local4.Port())
 	binary.LittleEndian.PutUint32(row[row4PID:], 77)
 	if pid, found := findInTCPTable(four, false, peer4, local4); pid != 77 || !found {
-		t.Errorf("IPv4: %d, %t", pid, found)
+		t.Errorf("IPv4: got pid %d, %t, want 77", pid, found)
 	}
 	if _, found := findInTCPTable(four, false, local4, peer4); found {
-		t.Error("the accepted end was taken for the other one")
+		t.Error("the accepted end was mistaken for the other one")
 	}
 	six := make([]byte, 4+row6Size)
 	binary.LittleEndian.PutUint32(six, 1)
@@ -156,14 +156,14 @@ func TestFindInTCPTable(t *testing.T) {
 	binary.BigEndian.PutUint16(row[row6RemotePort:], local6.Port())
 	binary.LittleEndian.PutUint32(row[row6PID:], 78)
 	if pid, found := findInTCPTable(six, true, peer6, local6); pid != 78 || !found {
-		t.Errorf("IPv6: %d, %t", pid, found)
+		t.Errorf("IPv6: got pid %d, %t, want 78", pid, found)
 	}
 	if _, found := findInTCPTable(six[:20], true, peer6, local6); found {
-		t.Error("a table that ends early")
+		t.Error("an owner was found in a truncated table")
 	}
 }
 
-// A listener accepts its own user, and continues after it refused another.
+// A listener accepts its own user, and keeps working after it refused another one.
 func TestGuard(t *testing.T) {
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
@@ -179,11 +179,11 @@ func TestGuard(t *testing.T) {
 	defer client.Close()
 	conn, err := g.Accept()
 	if err != nil || conn.RemoteAddr().String() != client.LocalAddr().String() {
-		t.Fatalf("%v, %v", conn, err)
+		t.Fatalf("got connection %v, %v", conn, err)
 	}
 	conn.Close()
 	if reports.Load() != 0 {
-		t.Error("a refusal was reported")
+		t.Error("a refusal was reported for the own user")
 	}
 }
 
@@ -194,6 +194,6 @@ func TestGuard_ReportsRefusalsOnceAMinute(t *testing.T) {
 		g.note(ErrOtherUser)
 	}
 	if reports != 1 {
-		t.Errorf("%d reports", reports)
+		t.Errorf("got %d reports, want 1", reports)
 	}
 }

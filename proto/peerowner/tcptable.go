@@ -5,15 +5,15 @@ import (
 	"net/netip"
 )
 
-// Rows of Windows' tables of TCP connections, MIB_TCPROW_OWNER_PID and MIB_TCP6ROW_OWNER_PID: 32-bit words. A port is
-// in network byte order in the first half of its word.
+// Rows of Windows' tables of TCP connections, MIB_TCPROW_OWNER_PID and MIB_TCP6ROW_OWNER_PID, consist of 32-bit words.
+// A port is in the first half of its word, in network byte order.
 const (
 	row4Size, row4Local, row4LocalPort, row4Remote, row4RemotePort, row4PID = 24, 4, 8, 12, 16, 20
 	row6Size, row6Local, row6LocalPort, row6Remote, row6RemotePort, row6PID = 56, 0, 20, 24, 44, 52
 )
 
-// findInTCPTable returns the process of the socket whose local address is peer and whose remote address is local. It
-// is compiled, and tested, on every system.
+// findInTCPTable returns the process that owns the socket whose local address is peer and whose remote address is
+// local. It is compiled and tested on every system.
 func findInTCPTable(table []byte, ipv6 bool, peer, local netip.AddrPort) (pid uint32, found bool) {
 	if len(table) < 4 {
 		return 0, false

@@ -1,5 +1,5 @@
 // Package rendezvous defines how clients find and talk to the daemon: the state directory, the socket paths, the
-// caller's variables, the protocol range and the handshake of an MCP stream. Both sides use it and therefore agree.
+// caller's variables, the protocol range and the handshake of an MCP stream. Both sides import it, so they agree.
 // service-mcp imports it, so it must not import packages that slow start-up (encoding/json, gRPC, net).
 package rendezvous
 
@@ -13,18 +13,18 @@ import (
 	"strings"
 )
 
-// The range of client-daemon protocols that this build supports, independent of its version. A daemon refuses a
-// client whose range does not overlap its own and says which side to upgrade.
+// The range of client-daemon protocols that this build supports, which is independent of its version. A daemon refuses
+// a client whose range does not overlap its own, and says which side to upgrade.
 const (
 	ProtocolMin = 1
 	ProtocolMax = 1
 )
 
-// MaxSocketPath is the longest socket path in bytes that every platform supports (macOS allows 104 including the
-// final zero).
+// MaxSocketPath is the length in bytes of the longest socket path that every platform supports (macOS allows 104
+// including the final zero).
 const MaxSocketPath = 100
 
-// Names inside the state directory.
+// Names in the state directory.
 const (
 	RunDir       = "run"
 	ControlName  = "control.sock"
@@ -36,14 +36,14 @@ const (
 	LogName      = "serviced.log"
 )
 
-// Variables are the environment variables of the caller that apply to a call. SERVICE_CONFIG_DIR is not included, as it
-// selects the daemon; nor are variables about opening pages, as the caller's own process opens them.
+// Variables are the caller's environment variables that apply to a call. SERVICE_CONFIG_DIR is not included, because
+// it selects the daemon; nor are variables about opening pages, because the caller's own process opens them.
 var Variables = []string{"SERVICE_BACKEND_URL", "SERVICE_NO_AUTO_OPEN", "SERVICE_TELEMETRY", "DO_NOT_TRACK", "CI"}
 
-// MaxVariable is the longest value in bytes that is passed on; longer ones are left out.
+// MaxVariable is the length in bytes of the longest value that is passed on; longer values are omitted.
 const MaxVariable = 4096
 
-// Environ returns the caller's values of Variables; unset ones are absent, empty ones are kept.
+// Environ returns the caller's values of Variables; unset variables are absent, empty ones are included.
 func Environ() map[string]string {
 	env := make(map[string]string, 8)
 	for _, name := range Variables {
@@ -54,12 +54,12 @@ func Environ() map[string]string {
 	return env
 }
 
-// dirVariable names the state directory.
+// dirVariable is the environment variable with the state directory.
 const dirVariable = "SERVICE_CONFIG_DIR"
 
-// Dir returns the absolute state directory: SERVICE_CONFIG_DIR, else ~/.service. It need not exist. A leading tilde
-// is expanded, since programs not started by a shell pass it on unexpanded. A relative path is refused, because it
-// would name another directory for each client's working directory.
+// Dir returns the absolute path of the state directory: SERVICE_CONFIG_DIR, otherwise ~/.service. The directory may
+// not exist. A leading tilde is expanded, because programs that no shell starts receive it unexpanded. A relative path
+// is an error, because it would name another directory in each client's working directory.
 func Dir() (string, error) {
 	dir := os.Getenv(dirVariable)
 	rest, tilde := strings.CutPrefix(dir, "~")
@@ -80,7 +80,7 @@ func Dir() (string, error) {
 	return filepath.Clean(dir), nil
 }
 
-// Home returns the person's home directory. Like Dir it refuses a relative path.
+// Home returns the person's home directory. Like Dir it returns an error for a relative path.
 func Home() (string, error) {
 	home, err := os.UserHomeDir()
 	switch {
@@ -101,9 +101,9 @@ type Paths struct {
 	MCP     string
 }
 
-// PathsOf computes the paths of an absolute state directory without touching the disk. Sockets whose path would
-// exceed MaxSocketPath move to XDG_RUNTIME_DIR or a per-user temporary directory, under a hash of dir. The error
-// names the path, its length and the limit if even that is too long.
+// PathsOf computes the paths for an absolute state directory without accessing the disk. Sockets whose path would
+// exceed MaxSocketPath are placed in XDG_RUNTIME_DIR or a per-user temporary directory, under a hash of dir. If even
+// that path is too long, the error contains the path, its length and the limit.
 func PathsOf(dir string) (Paths, error) {
 	p := Paths{Dir: dir, Run: filepath.Join(dir, RunDir)}
 	p.Sockets = p.Run
@@ -119,8 +119,8 @@ func PathsOf(dir string) (Paths, error) {
 	return p, nil
 }
 
-// Adapters returns the parent of the directories for adapters' sockets and temporary files, one per start. It is
-// short enough for the names that go-plugin creates in them.
+// Adapters returns the parent of the directories for adapters' sockets and temporary files, one directory per start.
+// It is short enough for the names that go-plugin creates in them.
 func (p Paths) Adapters() string {
 	if dir := filepath.Join(p.Sockets, "a"); len(dir) <= MaxSocketPath-30 {
 		return dir
@@ -128,7 +128,7 @@ func (p Paths) Adapters() string {
 	return filepath.Join(shortRoot(), "service-"+hash(p.Dir), "a")
 }
 
-// shortRoot must return the same directory to every program of one user, so it does not read TMPDIR.
+// shortRoot must return the same directory to every program of one user, so it ignores TMPDIR.
 func shortRoot() string {
 	if dir := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) && len(dir) <= 40 {
 		return dir
@@ -139,7 +139,7 @@ func shortRoot() string {
 	return "/tmp/service-" + strconv.Itoa(os.Getuid())
 }
 
-// hash returns the hexadecimal 64-bit FNV-1a of s: a short stable name, not a secret.
+// hash returns the 64-bit FNV-1a hash of s in hexadecimal: a short stable name, not a secret.
 func hash(s string) string {
 	h := uint64(14695981039346656037)
 	for i := 0; i < len(s); i++ {
@@ -148,20 +148,21 @@ func hash(s string) string {
 	return strconv.FormatUint(h, 16)
 }
 
-// ReadyFD is the descriptor on which a daemon started by a client writes one line: "ready\n", or "error: <reason>\n"
-// before it exits. The client announces it by the environment variable ReadyVar=3.
+// ReadyFD is the descriptor to which a daemon started by a client writes one line: "ready\n", or "error: <reason>\n"
+// before it exits. The client announces the descriptor with the environment variable ReadyVar=3.
 const (
 	ReadyFD  = 3
 	ReadyVar = "SERVICE_READY_FD"
 )
 
-// Toolsets that a client may choose in its handshake: which tools are listed. A daemon refuses an unknown name.
+// Toolsets that a client may choose in its handshake. They determine which tools are listed. A daemon refuses an
+// unknown name.
 const (
 	ToolsetAll   = ""
 	ToolsetLocal = "local" // without the tools that need an account
 )
 
-// Toolset reports whether name is a toolset.
+// Toolset reports whether name is a known toolset.
 func Toolset(name string) bool { return name == ToolsetAll || name == ToolsetLocal }
 
 // MaxHandshake is the maximum length in bytes of the line that opens a stream on mcp.sock: one JSON object, e.g.
@@ -171,16 +172,16 @@ func Toolset(name string) bool { return name == ToolsetAll || name == ToolsetLoc
 //
 // on one line. clientIO declares that the client understands ClientIOFrame.
 //
-// The daemon answers with one line before any MCP message: {"ok":true,"protocol":1,"version":"1.2.3"}, or
-// {"ok":false,"code":"protocol_mismatch","message":"...","fixHint":"..."} and closes the stream. On success,
-// "repeatable" lists the tools that only read: a client may repeat their calls once if the daemon dies before it
-// answers. MCP lines follow in both directions; the client may send before the answer arrives.
+// The daemon sends one line before any MCP message: {"ok":true,"protocol":1,"version":"1.2.3"}, or
+// {"ok":false,"code":"protocol_mismatch","message":"...","fixHint":"..."}, after which it closes the stream. On
+// success, "repeatable" lists the read-only tools: a client may repeat their calls once if the daemon dies before it
+// responds. MCP lines follow in both directions; the client may send before it has received the daemon's line.
 const MaxHandshake = 64 << 10
 
 // A daemon that needs a client to open a page, or to read or write a file, sends it one private frame: a line that is
-// not an MCP message and has a token of letters and digits between these two. The client starts `servicectl
+// not an MCP message, with a token of letters and digits between these two constants. The client starts `servicectl
 // client-io` with the token on stdin, which connects to mcp.sock and executes the daemon's requests (proto/clientio).
-// The client does not pass lines that begin like this on to the agent.
+// The client does not forward lines with this prefix to the agent.
 const (
 	ClientIOFrame    = `{"service":{"clientIO":"`
 	ClientIOFrameEnd = `"}}`

@@ -34,13 +34,13 @@ func TestDir(t *testing.T) {
 		t.Setenv(dirVariable, c.dir)
 		got, err := Dir()
 		if c.want == "" && err == nil || c.want != "" && (err != nil || got != c.want) {
-			t.Errorf("HOME=%q %s=%q: %q, %v; want %q", c.home, dirVariable, c.dir, got, err, c.want)
+			t.Errorf("HOME=%q %s=%q: got %q, %v; want %q", c.home, dirVariable, c.dir, got, err, c.want)
 		}
 	}
 }
 
 // However long the state directory and TMPDIR are, the paths of sockets and of the adapters' directory stay within
-// every platform's limit. Two directories never share paths, and all programs of a user compute the same ones.
+// every platform's limit. Two state directories never share paths, and all programs of a user compute the same paths.
 func TestPathsStayShort(t *testing.T) {
 	t.Setenv("TMPDIR", "/tmp/"+strings.Repeat("t", 150))
 	for _, runtime := range []string{"", "/run/user/1000", "relative", "/" + strings.Repeat("r", 60)} {
@@ -50,26 +50,26 @@ func TestPathsStayShort(t *testing.T) {
 			dir := filepath.Join("/home", strings.Repeat("x", n))
 			p, err := PathsOf(dir)
 			if err != nil {
-				t.Fatalf("%d bytes: %v", n, err)
+				t.Fatalf("directory of %d bytes: %v", n, err)
 			}
 			if len(p.Control) > MaxSocketPath || len(p.MCP) > MaxSocketPath || len(p.Adapters()) > MaxSocketPath-30 {
-				t.Fatalf("%d bytes: %s, %s", n, p.Control, p.Adapters())
+				t.Fatalf("directory of %d bytes: the paths %s, %s are too long", n, p.Control, p.Adapters())
 			}
 			if strings.Contains(p.Control, "tttt") || strings.Contains(p.Control, "rrrr") ||
 				!filepath.IsAbs(p.Control) {
-				t.Fatalf("with XDG_RUNTIME_DIR=%s: %s", runtime, p.Control)
+				t.Fatalf("with XDG_RUNTIME_DIR=%s: unexpected path %s", runtime, p.Control)
 			}
 			if p.Run != filepath.Join(dir, RunDir) {
-				t.Fatalf("locks move with the sockets: %s", p.Run)
+				t.Fatalf("the locks moved with the sockets: %s", p.Run)
 			}
 			for _, place := range []string{p.Control, p.Adapters()} {
 				if other, taken := seen[place]; taken {
-					t.Fatalf("%s belongs to %s and %s", place, other, dir)
+					t.Fatalf("the path %s is shared by %s and %s", place, other, dir)
 				}
 				seen[place] = dir
 			}
 			if again, _ := PathsOf(dir); again != p {
-				t.Fatalf("two answers for %s", dir)
+				t.Fatalf("two calls returned different paths for %s", dir)
 			}
 		}
 	}

@@ -1,6 +1,6 @@
 // Package secretscan recognises credentials in text that is about to be stored or sent. It prefers false positives,
-// because callers drop what it finds. It recognises the credentials of this service, those of well-known services, and
-// anything long that looks random.
+// because callers only drop what it finds. It recognises the credentials of this service, those of well-known
+// services, and any long text that looks random.
 package secretscan
 
 import (
@@ -27,8 +27,8 @@ const randomRun = 24
 // Contains reports whether s contains something that may be a credential.
 func Contains(s string) bool { return known.MatchString(s) || random(s) }
 
-// ContainsUserCode reports whether s contains what looks like a user code. As codes are short and have no checksum,
-// ordinary words of eight consonants match too.
+// ContainsUserCode reports whether s contains text that looks like a user code. Because codes are short and have no
+// checksum, ordinary words of eight consonants match too.
 func ContainsUserCode(s string) bool { return userCode.MatchString(s) }
 
 // ContainsToken reports whether s contains a credential of this service or a long random run. It does not allocate.
@@ -42,7 +42,7 @@ func ContainsToken[T ~string | ~[]byte](s T) bool {
 	return random(s)
 }
 
-// tokenLeast is the minimum length of a credential of this service, including its prefix.
+// tokenLeast is the minimum length of this service's credentials, including the prefix.
 const tokenLeast = 4 + 15
 
 func tokenAt[T ~string | ~[]byte](s T, from int) bool {

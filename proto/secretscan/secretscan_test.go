@@ -15,14 +15,14 @@ func TestContains_Credentials(t *testing.T) {
 		"eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIx.sig", "-----BEGIN RSA PRIVATE KEY-----",
 	} {
 		if !Contains(s) {
-			t.Errorf("%q was not found", s)
+			t.Errorf("the credential %q was not found", s)
 		}
 	}
 	for range 1000 {
 		var b [24]byte
 		rand.Read(b[:])
 		if s := hex.EncodeToString(b[:]); !Contains(s) {
-			t.Errorf("random %q was not found", s)
+			t.Errorf("the random text %q was not found", s)
 		}
 	}
 	found := 0
@@ -34,10 +34,10 @@ func TestContains_Credentials(t *testing.T) {
 		}
 	}
 	if found < 800 { // a '/' or '+' may interrupt a run
-		t.Errorf("%d of 1000 random texts were found", found)
+		t.Errorf("only %d of 1000 random texts were found, want at least 800", found)
 	}
 	if !ContainsUserCode("WDJB-MJHT") || !ContainsUserCode("x wdjbmjht") || ContainsUserCode("claude-code 1.0") {
-		t.Error("user codes")
+		t.Error("unexpected result of ContainsUserCode")
 	}
 }
 
@@ -48,7 +48,7 @@ func TestContains_OrdinaryText(t *testing.T) {
 		"3f2c1c1e-6f0e-4a53-9a3e-0b3f6f1d2c4b", "/home/person/projects/glasses2/app", "createSimulatorSession",
 	} {
 		if Contains(s) {
-			t.Errorf("%q counts as a credential", s)
+			t.Errorf("ordinary text %q counts as a credential", s)
 		}
 	}
 }

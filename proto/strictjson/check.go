@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// maxQuoted is how many characters of a wrong value an error repeats.
+// maxQuoted is the maximum number of characters of a wrong value that an error quotes.
 const maxQuoted = 60
 
 func quote(s string) string {
@@ -59,7 +59,7 @@ func common(names, given []string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !slices.Contains(given, name) })
 }
 
-// want describes the valid values.
+// want describes the valid values of a node.
 func (n *node) want() string {
 	r := n.rule
 	switch n.kind {
@@ -100,7 +100,7 @@ func (n *node) want() string {
 	return "another value"
 }
 
-// typeOf names the type of value that begins with a token.
+// typeOf returns the name of the type of value that begins with a token.
 func typeOf(tok json.Token) string {
 	switch v := tok.(type) {
 	case json.Delim:

@@ -14,22 +14,22 @@ import (
 	"unicode/utf8"
 )
 
-// Error explains why a document was refused.
+// Error explains why a document was rejected.
 type Error struct {
-	// Path is the position, e.g. steps[3].input.kind; empty for the whole document.
+	// Path is the position of the error, e.g. steps[3].input.kind; empty for the whole document.
 	Path string
-	// Message says what is wrong there.
+	// Message says what is wrong at that position.
 	Message string
-	// Want is what was expected, e.g. "an integer from 0 to 100"; empty if Message says it all.
+	// Want says what was expected, e.g. "an integer from 0 to 100"; empty if Message is sufficient.
 	Want string
-	// Example is valid JSON for that position or around it; empty if there is none.
+	// Example is valid JSON for that position or an enclosing object; empty if there is none.
 	Example string
-	// Beyond is true for rules that JSON Schema cannot express: a repeated name, too deep nesting, text that is not
-	// JSON.
+	// Beyond is true for rules that JSON Schema cannot express: a repeated name, nesting that is too deep, text that is
+	// not JSON.
 	Beyond bool
 }
 
-// Error returns place, reason, expectation and example.
+// Error returns position, reason, expectation and example.
 func (e *Error) Error() string {
 	text := e.Message
 	if e.Path != "" {
@@ -44,18 +44,18 @@ func (e *Error) Error() string {
 	return text
 }
 
-// maxNesting is deeper than any document needs.
+// maxNesting is more levels than any valid document needs.
 const maxNesting = 100
 
-// decoder reads one document.
+// decoder decodes one document.
 type decoder struct {
 	*json.Decoder
 	data  []byte
-	path  []string // parts: names with a dot, indices in brackets
+	path  []string // parts of the current path: names with a dot, indices in brackets
 	nulls bool
 	// skipped is the path of the last value that was treated as missing.
 	skipped string
-	// examples are those of the enclosing objects, the innermost last.
+	// examples are the examples of the enclosing objects, innermost last.
 	examples []string
 }
 
@@ -77,7 +77,7 @@ func (s *Shape[T]) Decode(data []byte, into *T) error {
 
 func (d *decoder) at() string { return strings.TrimPrefix(strings.Join(d.path, ""), ".") }
 
-// refuse returns the error for a value of this node.
+// refuse returns the error for a value of the node n.
 func (d *decoder) refuse(n *node, format string, args ...any) *Error {
 	example := n.rule.Example
 	for i := len(d.examples) - 1; i >= 0 && example == ""; i-- {
@@ -94,7 +94,7 @@ func (d *decoder) notJSON(err error) error {
 	return &Error{Path: d.at(), Message: message, Beyond: true}
 }
 
-// within decodes the value at a part of the path.
+// within decodes the value at one part of the path.
 func (d *decoder) within(part string, n *node, into reflect.Value) error {
 	d.path = append(d.path, part)
 	defer func() { d.path = d.path[:len(d.path)-1] }()
@@ -151,7 +151,7 @@ func (d *decoder) value(n *node, into reflect.Value) error {
 	return d.refuse(n, "it is %s", typeOf(tok))
 }
 
-// raw keeps a value as written. from is the offset before its first token.
+// raw keeps a value as it is written. from is the offset before its first token.
 func (d *decoder) raw(n *node, tok json.Token, from int64, into reflect.Value) error {
 	if n.rule.Object && tok != json.Delim('{') {
 		return d.refuse(n, "it is %s", typeOf(tok))
@@ -174,7 +174,7 @@ func (d *decoder) raw(n *node, tok json.Token, from int64, into reflect.Value) e
 	return nil
 }
 
-// skip reads the rest of a value of any type; repeated names are refused there too.
+// skip reads the rest of a value of any type; it rejects repeated names there too.
 func (d *decoder) skip(tok json.Token) error {
 	switch tok {
 	case json.Delim('{'):
@@ -232,8 +232,8 @@ func (d *decoder) members(target func(name string) (*node, reflect.Value, error)
 	return d.end()
 }
 
-// isFixed reports whether a text must be one of some words or have a form, so that an empty one can only mean a missing
-// value.
+// isFixed reports whether a string must be one of some words or match a pattern, so that an empty one can only mean a
+// missing value.
 func (n *node) isFixed() bool { return n.kind == text && (n.rule.Words != nil || n.pattern != nil) }
 
 func (d *decoder) object(n *node, into reflect.Value) error {
@@ -259,7 +259,7 @@ func (d *decoder) object(n *node, into reflect.Value) error {
 	return d.checkNames(n, given)
 }
 
-// setDefaults sets the fields that an object does not have.
+// setDefaults sets the fields that are missing from an object.
 func (n *node) setDefaults(given []string, into reflect.Value) {
 	for _, name := range n.order {
 		f := n.fields[name]
@@ -278,7 +278,7 @@ func (n *node) setDefaults(given []string, into reflect.Value) {
 func (d *decoder) table(n *node, into reflect.Value) error {
 	into.Set(reflect.MakeMap(into.Type()))
 	var names []string
-	var values []reflect.Value // settled at the end, because a map's values cannot be set in place
+	var values []reflect.Value // stored at the end, because the values of a map cannot be set in place
 	err := d.members(func(name string) (*node, reflect.Value, error) {
 		if n.rule.Keys != nil && !slices.Contains(n.rule.Keys, name) {
 			e := d.refuse(n, "unknown name")

@@ -1,5 +1,5 @@
-// Package strictjson decodes JSON that people and agents write by hand. For a misspelt, repeated or missing name and
-// for a value of the wrong type, the error names the position, what was expected and an example. The same rules produce
+// Package strictjson decodes JSON that people and agents write by hand. If a name is misspelt, repeated or missing, or
+// a value has the wrong type, the error states the position, what was expected and an example. The same rules produce
 // the JSON Schema of the accepted documents.
 package strictjson
 
@@ -11,39 +11,39 @@ import (
 	"strings"
 )
 
-// Rule restricts a value beyond its Go type. The zero value adds nothing.
+// Rule restricts a value beyond its Go type. The zero value adds no restriction.
 type Rule struct {
 	// What describes the value in a few words.
 	What string
 	// Words are the allowed strings.
 	Words []string
-	// Min and Max bound an integer; without them it has at most 53 bits.
+	// Min and Max are the limits of an integer; without them it has at most 53 bits.
 	Min, Max *int64
-	// Pattern is a regular expression for a string. Form says in words what it means, after "expected".
+	// Pattern is a regular expression for a string. Form describes it in words that can follow "expected".
 	Pattern, Form string
-	// MinLength and MaxLength count the characters of a string; 0 is no limit.
+	// MinLength and MaxLength limit the number of characters of a string; 0 means no limit.
 	MinLength, MaxLength int
-	// MaxItems bounds a list; 0 is no limit.
+	// MaxItems limits a list; 0 means no limit.
 	MaxItems int
 	// Keys are the allowed names of a map.
 	Keys []string
-	// Required are fields that an object must have. ExactlyOne and AnyOf are fields of which it must have one, or at
-	// least one.
+	// Required are the fields that an object must have. Of the fields in ExactlyOne it must have one, and of those in
+	// AnyOf at least one.
 	Required, ExactlyOne, AnyOf []string
 	// Object restricts a json.RawMessage to objects.
 	Object bool
-	// Default is the value of a missing field: a string, a bool or an int64; nil for the zero value.
+	// Default is the value of a missing field: a string, a bool or an int64; nil means the zero value.
 	Default any
-	// Example is valid JSON for errors: the value, or an object around it. Values inside without an example use the
-	// same.
+	// Example is valid JSON for errors: the value itself, or an object that contains it. Nested values without an example
+	// use the same one.
 	Example string
 }
 
-// Rules are the rules of values by their position, such as steps[].input.kind; * stands for any name of a map and the
+// Rules maps positions of values, such as steps[].input.kind, to their rules; * stands for any name in a map, and the
 // empty string for the document.
 type Rules map[string]Rule
 
-// Under returns the rules for values inside a position, relative to it.
+// Under returns the rules for values below a position, with positions relative to it.
 func (r Rules) Under(place string) Rules {
 	inner := Rules{}
 	for at, rule := range r {
@@ -59,12 +59,12 @@ func (r Rules) Under(place string) Rules {
 // A Shape is a Go type with its rules. It is safe for concurrent use.
 type Shape[T any] struct {
 	root *node
-	// Nulls accepts null for a missing value, as some clients write it, and also an empty text where only some words or
-	// one form are allowed.
+	// Nulls makes null mean a missing value, because some clients write it. An empty string then also means a missing
+	// value where only certain words or one pattern are allowed.
 	Nulls bool
 }
 
-// Of returns the shape of T. A rule for a position that T does not have is a programming error and panics.
+// Of returns the shape of T. It panics on a rule for a position that T does not have, which is a programming error.
 func Of[T any](rules Rules) *Shape[T] {
 	used := map[string]bool{}
 	root := build(reflect.TypeFor[T](), "", rules, used)
@@ -87,7 +87,7 @@ const (
 	text
 	integer
 	boolean
-	own // decodes itself
+	own // a type that decodes itself
 )
 
 // node is a type with its rule.
@@ -96,8 +96,8 @@ type node struct {
 	rule    Rule
 	pattern *regexp.Regexp
 	fields  map[string]field
-	order   []string // of the fields, as the struct declares them
-	inner   *node    // items of a list, values of a table
+	order   []string // names of the fields, in the order of the struct
+	inner   *node    // items of a list, or values of a table
 }
 
 type field struct {
@@ -152,10 +152,10 @@ func build(t reflect.Type, at string, rules Rules, used map[string]bool) *node {
 	return n
 }
 
-// maxInteger is the largest integer that every JSON implementation keeps exactly.
+// maxInteger is the largest integer that every JSON implementation represents exactly.
 const maxInteger = 1<<53 - 1
 
-// bounds returns what an integer may be.
+// bounds returns the minimum and maximum of an integer.
 func (r Rule) bounds() (low, high int64) {
 	low, high = -maxInteger, maxInteger
 	if r.Min != nil {

@@ -88,8 +88,8 @@ func TestDecode_NamesPlaceExpectationAndExample(t *testing.T) {
 	}
 }
 
-// TestDecode_NullsStandForNone: agents with strict schemas send every argument, and null or "" for those that they do
-// not use.
+// TestDecode_NullsStandForNone: agents with strict schemas send every argument, with null or "" for the ones that they
+// do not use.
 func TestDecode_NullsStandForNone(t *testing.T) {
 	lenient := *things
 	lenient.Nulls = true
@@ -104,10 +104,10 @@ func TestDecode_NullsStandForNone(t *testing.T) {
 		var got thing
 		err := lenient.Decode([]byte(in), &got)
 		if (err == nil) != (want == "") || err != nil && !strings.HasPrefix(err.Error(), want) {
-			t.Errorf("%s: %v", in, err)
+			t.Errorf("%s: got error %v", in, err)
 		}
 		if err == nil && (got.Count == nil || *got.Count != 3) {
-			t.Errorf("%s: the default of count is missing", in)
+			t.Errorf("%s: count does not have its default", in)
 		}
 	}
 }
@@ -115,7 +115,7 @@ func TestDecode_NullsStandForNone(t *testing.T) {
 func TestOf_PanicsForARuleWithoutAPlace(t *testing.T) {
 	defer func() {
 		if recover() == nil {
-			t.Error("a misspelt place was accepted")
+			t.Error("a misspelt position was accepted")
 		}
 	}()
 	Of[thing](Rules{"other": {}})
@@ -148,10 +148,10 @@ func FuzzDecode(f *testing.F) {
 		err := things.Decode(data, &thing{})
 		var refused *Error
 		if err != nil && !errors.As(err, &refused) {
-			t.Fatalf("%T %v", err, err)
+			t.Fatalf("the error has type %T: %v", err, err)
 		}
 		if err == nil && valid != nil || valid == nil && err != nil && !refused.Beyond {
-			t.Errorf("the schema says %v, the decoder %v", valid, err)
+			t.Errorf("schema validation returned %v, the decoder %v", valid, err)
 		}
 	})
 }

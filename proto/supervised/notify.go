@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// The variables in which systemd names its notification socket and the watchdog's limit (sd_notify(3),
+// The environment variables in which systemd passes its notification socket and the watchdog's limit (sd_notify(3),
 // sd_watchdog_enabled(3)).
 const (
 	notifySocket = "NOTIFY_SOCKET"
@@ -16,15 +16,15 @@ const (
 )
 
 // Notifier reports the program's state to the service manager. The zero value and nil report nothing. Its methods do
-// not block and never fail.
+// not block and do not return errors.
 type Notifier struct {
 	socket   string
 	interval time.Duration
 	last     time.Time
 }
 
-// NewNotifier returns the Notifier that the environment describes, and removes its variables so that child processes do
-// not send notifications themselves.
+// NewNotifier returns the Notifier described by the environment. It removes these variables from the environment, so
+// that child processes do not send notifications themselves.
 func NewNotifier() *Notifier {
 	n := &Notifier{socket: os.Getenv(notifySocket)}
 	usec, pid := os.Getenv(watchdogUSec), os.Getenv(watchdogPID)
@@ -45,11 +45,11 @@ func (n *Notifier) Ready() { n.send("READY=1\nSTATUS=serving") }
 // Stopping reports that the program is shutting down, and why.
 func (n *Notifier) Stopping(why string) { n.send("STOPPING=1\nSTATUS=stopping: " + why) }
 
-// Waiting reports what the program waits for before it is ready.
+// Waiting reports what the program is waiting for before it is ready.
 func (n *Notifier) Waiting(what string) { n.send("STATUS=" + what) }
 
-// Alive resets the watchdog, at most once in a third of its limit. Call it on every turn of the loop that must not
-// hang, from one goroutine only.
+// Alive resets the watchdog, at most once in each third of its limit. Call it on every iteration of the loop that must
+// not hang, from one goroutine only.
 func (n *Notifier) Alive(now time.Time) {
 	if n == nil || n.interval <= 0 || now.Sub(n.last) < n.interval && !now.Before(n.last) {
 		return
@@ -58,7 +58,7 @@ func (n *Notifier) Alive(now time.Time) {
 	n.send("WATCHDOG=1")
 }
 
-// send writes one datagram. A socket name that begins with @ is abstract, in package net as in systemd.
+// send writes one datagram. A socket name that begins with @ is abstract, both in package net and in systemd.
 func (n *Notifier) send(text string) {
 	if n == nil || n.socket == "" {
 		return

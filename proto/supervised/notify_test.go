@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// listen receives notifications as a service manager does.
+// listen receives notifications like a service manager.
 func listen(t *testing.T) (path string, next func() string) {
 	t.Helper()
 	dir, err := os.MkdirTemp("/tmp", "n") // socket paths must be short
@@ -44,14 +44,14 @@ func TestNotifier_ReportsState(t *testing.T) {
 	n := NewNotifier()
 	for _, name := range []string{notifySocket, watchdogUSec, watchdogPID} {
 		if _, left := os.LookupEnv(name); left {
-			t.Errorf("%s is left for child processes", name)
+			t.Errorf("%s is still set for child processes", name)
 		}
 	}
 	n.Waiting("waiting")
 	n.Ready()
 	start := time.Now()
 	n.Alive(start)
-	n.Alive(start.Add(9 * time.Second)) // too early
+	n.Alive(start.Add(9 * time.Second)) // less than a third of the limit later
 	n.Alive(start.Add(10 * time.Second))
 	n.Alive(start.Add(-time.Hour)) // the clock was set back
 	n.Stopping("it was idle")
@@ -60,7 +60,7 @@ func TestNotifier_ReportsState(t *testing.T) {
 		"STOPPING=1\nSTATUS=stopping: it was idle",
 	} {
 		if got := next(); got != want {
-			t.Errorf("%q, want %q", got, want)
+			t.Errorf("got notification %q, want %q", got, want)
 		}
 	}
 }
@@ -91,7 +91,7 @@ func TestNewNotifier_Watchdog(t *testing.T) {
 		t.Setenv(watchdogUSec, c.usec)
 		t.Setenv(watchdogPID, c.pid)
 		if got := NewNotifier().interval; got != c.want {
-			t.Errorf("%s: %v", name, got)
+			t.Errorf("%s: unexpected interval %v", name, got)
 		}
 	}
 }

@@ -1,6 +1,6 @@
-// Package supervised connects a long-running program to the service manager that started it: the program ends when the
-// manager asks, reports its state, and writes its log where the manager keeps it. Without a service manager it changes
-// nothing.
+// Package supervised connects a long-running program to the service manager that started it: the program stops when
+// the manager asks it to, reports its state, and writes its log where the manager collects logs. Without a service
+// manager it changes nothing.
 package supervised
 
 import (
@@ -12,8 +12,8 @@ import (
 	"github.com/kardianos/service"
 )
 
-// Run calls f and returns its error. The context of f ends with ctx, and when the Windows Service Control Manager stops
-// the service name or shuts down. Other service managers send signals, for which the caller derives ctx.
+// Run calls f and returns its error. It cancels f's context with ctx, and when the Windows Service Control Manager
+// stops the service name or shuts down. Other service managers send signals, which the caller must handle through ctx.
 func Run(ctx context.Context, name string, f func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -23,7 +23,7 @@ func Run(ctx context.Context, name string, f func(context.Context) error) error 
 	p := &program{ctx: ctx, cancel: cancel, f: f, done: make(chan struct{})}
 	s, err := service.New(p, &service.Config{Name: name, Option: service.KeyValue{"RunWait": func() { <-p.done }}})
 	if err != nil {
-		return f(ctx) // the system has no service manager that kardianos/service knows
+		return f(ctx) // kardianos/service supports no service manager on this system
 	}
 	p.exit = func() {
 		if log, err := s.SystemLogger(nil); err == nil && p.err != nil {
@@ -41,7 +41,7 @@ type program struct {
 	f      func(context.Context) error
 	done   chan struct{} // closed when f has returned err
 	err    error
-	exit   func() // ends a process of the Service Control Manager
+	exit   func() // exits a process of the Service Control Manager
 }
 
 // Start calls f in the background, as kardianos/service requires.
@@ -63,8 +63,8 @@ func (p *program) Stop(service.Service) error {
 	return p.err
 }
 
-// Output returns the writer for the program's log: w, or the event log of the service name where the Windows Service
-// Control Manager started the process, which then has no standard error.
+// Output returns the writer for the program's log. It is w, unless the Windows Service Control Manager started the
+// process, which then has no standard error; in that case it is the event log of the service name.
 func Output(name string, w io.Writer) io.Writer {
 	if runtime.GOOS != "windows" || service.Interactive() {
 		return w
@@ -80,7 +80,7 @@ func Output(name string, w io.Writer) io.Writer {
 	return eventLog{log}
 }
 
-// eventLog writes each line as an event.
+// eventLog writes each line as one event.
 type eventLog struct{ log service.Logger }
 
 func (e eventLog) Write(p []byte) (int, error) {

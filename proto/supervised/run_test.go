@@ -29,11 +29,11 @@ func TestRun_WaitsForTheProgramToDrain(t *testing.T) {
 		return ctx.Err()
 	})
 	if !errors.Is(err, context.Canceled) || !drained {
-		t.Errorf("drained: %v, error: %v", drained, err)
+		t.Errorf("drained: %v, got error %v, want context.Canceled", drained, err)
 	}
 }
 
-// TestProgram_EndsWithStop calls the service interface as the Windows Service Control Manager does.
+// TestProgram_EndsWithStop calls the service interface like the Windows Service Control Manager.
 func TestProgram_EndsWithStop(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	want := errors.New("drain")
@@ -57,6 +57,6 @@ func TestProgram_EndsWithStop(t *testing.T) {
 func TestOutput_IsTheGivenWriterWithoutServiceManager(t *testing.T) {
 	var b bytes.Buffer
 	if w := Output("test", &b); w != &b {
-		t.Errorf("got %T", w)
+		t.Errorf("got writer %T, want the given one", w)
 	}
 }

@@ -1,7 +1,7 @@
 package telemetry
 
-// Limits of names and versions. They accept the names that programs use for themselves and reject what only a generator
-// produces: a credential that somebody configured as the name of a client must not be reported.
+// Limits of names and versions. They accept the names that programs use for themselves and reject text that only a
+// generator produces: a credential that somebody configured as the name of a client must not be reported.
 const (
 	maxName        = 40
 	maxNameDigits  = 8
@@ -10,7 +10,7 @@ const (
 	maxVersionRun  = 16
 )
 
-// fits reports whether a text is valid for a kind.
+// fits reports whether a text is a valid value of a kind.
 func fits[T ~[]byte | ~string](kind Kind, s T) bool {
 	switch kind {
 	case Name:
@@ -26,8 +26,8 @@ func fits[T ~[]byte | ~string](kind Kind, s T) bool {
 // Reads reports whether a text may be sent unchanged in a field of a kind.
 func Reads(kind Kind, s string) bool { return fits(kind, s) }
 
-// isName accepts words that begin with a letter and change between letters, digits and cases as rarely as names do.
-// It rejects what looks like a user code.
+// isName accepts words that begin with a letter and change between letters, digits and cases as rarely as names do. It
+// rejects text that looks like a user code.
 func isName[T ~[]byte | ~string](s T) bool {
 	if len(s) > maxName || !isLetter(s[0]) || isUserCode(s) {
 		return false
@@ -48,7 +48,7 @@ func isName[T ~[]byte | ~string](s T) bool {
 }
 
 // isVersion accepts text that begins with a number, optionally after a v, and whose parts are short enough for dates
-// and revisions; and the two words for a missing version.
+// and revisions. It also accepts the two words for a missing version.
 func isVersion[T ~[]byte | ~string](s T) bool {
 	switch string(s) {
 	case Other, "dev", "unknown":
@@ -95,7 +95,7 @@ func isUserCode[T ~[]byte | ~string](s T) bool {
 func isDigit(c byte) bool  { return c >= '0' && c <= '9' }
 func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
 
-// kindOf distinguishes digits, lower-case and upper-case letters; 0 is anything else.
+// kindOf distinguishes digits, lower-case and upper-case letters; any other character is 0.
 func kindOf(c byte) int {
 	switch {
 	case isDigit(c):

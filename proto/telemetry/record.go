@@ -9,19 +9,19 @@ import (
 	"time"
 )
 
-// AtLayout is the layout of Event.At.
+// AtLayout is the time layout of Event.At.
 const AtLayout = "2006-01-02T15:04:05.000Z"
 
-// Record is a checked event in the form in which a backend stores it.
+// Record is a valid event in the form in which a backend stores it.
 type Record struct {
 	ID   [16]byte
 	At   int64 // Unix ms
 	Name string
-	// Fields is a JSON object without spaces; "{}" if the event has none.
+	// Fields is a JSON object without spaces, "{}" if the event has no fields.
 	Fields []byte
 }
 
-// Record checks everything about an event that does not depend on the time of its arrival.
+// Record checks everything about an event that does not depend on its time of arrival.
 func (e Event) Record() (Record, error) {
 	var r Record
 	var ok bool
@@ -39,7 +39,7 @@ func (e Event) Record() (Record, error) {
 		r.Fields = []byte("{}")
 		return r, nil
 	}
-	// These are numbers and plain words: Marshal cannot fail for what Check accepted.
+	// These are numbers and plain words, so Marshal cannot fail on what Check accepted.
 	plain := make(map[string]any, len(e.Fields))
 	for name, value := range e.Fields {
 		var v any = value
@@ -73,7 +73,7 @@ func idOf[T ~[]byte | ~string](s T) (id [16]byte, ok bool) {
 	return id, id[8]>>6 == 2 // the variant of RFC 9562
 }
 
-// hexOf maps a lower-case hexadecimal digit to its value, and any other byte to 255.
+// hexOf returns the value of a lower-case hexadecimal digit, or 255 for any other byte.
 var hexOf = func() (of [256]byte) {
 	for i := range of {
 		of[i] = 255
@@ -90,7 +90,7 @@ func (r Record) IDText() string {
 	return s[:8] + "-" + s[8:12] + "-" + s[12:16] + "-" + s[16:20] + "-" + s[20:]
 }
 
-// atOf parses a time of AtLayout to Unix ms.
+// atOf parses a time in AtLayout and returns Unix ms.
 func atOf[T ~[]byte | ~string](s T) (int64, bool) {
 	if len(s) != len(AtLayout) || s[4] != '-' || s[7] != '-' || s[10] != 'T' || s[13] != ':' || s[16] != ':' ||
 		s[19] != '.' || s[23] != 'Z' {
@@ -106,13 +106,14 @@ func atOf[T ~[]byte | ~string](s T) (int64, bool) {
 		}
 	}
 	t := time.Date(v[0], time.Month(v[1]), v[2], v[3], v[4], v[5], v[6]*int(time.Millisecond), time.UTC)
-	// Date normalises the 31st of February to a day of March; such a time is invalid.
+	// Date would normalise the 31st of February to a day in March; such a time is invalid.
 	return t.UnixMilli(), t.Month() == time.Month(v[1]) && t.Day() == v[2] && v[3] < 24 && v[4] < 60 && v[5] < 60
 }
 
-// Plain parses an upload as our daemons write it: compact JSON, each field once, no escapes. It allocates only the
-// records. ok is false for anything else, valid or not; the caller then parses the body strictly, with the same
-// result where both succeed. rejected counts events that are not in the list. The records alias body.
+// Plain parses an upload in the form that our daemons write: compact JSON, each field once, no escapes. It allocates
+// only the records. ok is false for anything else, even if it is valid; the caller must then parse the body strictly,
+// which returns the same result where both succeed. rejected counts events that are not in the list. The records alias
+// body.
 func Plain(body []byte) (records []Record, rejected int, dropped int64, ok bool) {
 	p := plain{rest: body}
 	if !p.take(`{"events":[`) {
@@ -147,10 +148,10 @@ func Plain(body []byte) (records []Record, rejected int, dropped int64, ok bool)
 	return records, rejected, dropped, p.take("}") && len(p.rest) == 0
 }
 
-// plain parses plain JSON from the front of rest.
+// plain parses plain JSON from the beginning of rest.
 type plain struct{ rest []byte }
 
-// take removes text from the front and reports whether it was there.
+// take removes text from the beginning and reports whether it was there.
 func (p *plain) take(text string) bool {
 	if len(p.rest) < len(text) || string(p.rest[:len(text)]) != text {
 		return false
@@ -159,7 +160,7 @@ func (p *plain) take(text string) bool {
 	return true
 }
 
-// text parses a string of printable ASCII without escapes and returns it without quotes.
+// text parses a string of printable ASCII without escapes and returns its content.
 func (p *plain) text() ([]byte, bool) {
 	if len(p.rest) == 0 || p.rest[0] != '"' {
 		return nil, false
@@ -188,7 +189,7 @@ func (p *plain) number() []byte {
 	return n
 }
 
-// event parses one event with its fields in the order of Event; of reports whether it is in the list.
+// event parses one event whose fields are in the order of Event; of reports whether it is in the list.
 func (p *plain) event() (r Record, of, ok bool) {
 	var id, at, name []byte
 	for _, part := range []struct {
@@ -232,7 +233,7 @@ func (p *plain) fields(d *Description) (raw []byte, fine, ok bool) {
 		return nil, false, false
 	}
 	fine = d != nil
-	seen := 0 // a bit for each field
+	seen := 0 // one bit per field
 	for i := 0; !p.take("}"); i++ {
 		if i > 0 && !p.take(",") {
 			return nil, false, false
@@ -266,7 +267,7 @@ func (p *plain) fields(d *Description) (raw []byte, fine, ok bool) {
 	return start[:len(start)-len(p.rest)], fine, true
 }
 
-// value parses a text or a number; right reports whether it has the kind and is within its limits.
+// value parses a text or a number; right reports whether it has the right kind and is within its limits.
 func (p *plain) value(kind Kind) (right, ok bool) {
 	if len(p.rest) > 0 && p.rest[0] == '"' {
 		s, ok := p.text()

@@ -1,6 +1,6 @@
-// Package telemetry is the list of what the service reports about its use: each event, each field that it may carry,
+// Package telemetry is the list of what the service reports about its use: each event, each field that it may contain,
 // and its wire format. The daemon records nothing else, the backend accepts nothing else, and the privacy page prints
-// this list. The package knows neither consent nor how events are stored or sent.
+// this list. The package is independent of consent and of how events are stored or sent.
 package telemetry
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/service-dev/service/proto/secretscan"
 )
 
-// The events.
+// Names of the events.
 const (
 	InstallStarted = "install.started"
 	InstallUpdated = "install.updated"
@@ -22,7 +22,7 @@ const (
 	ToolCalled     = "tool.called"
 )
 
-// The outcomes of LoginCompleted.
+// Outcomes of LoginCompleted.
 const (
 	OutcomeSuccess        = "success"
 	OutcomeCodeExpired    = "code_expired"
@@ -42,10 +42,10 @@ const (
 	Number  Kind = "number"  // an integer from 0 to 2^53
 )
 
-// Other replaces a name or a version that does not look like one.
+// Other replaces a name or version that does not look like one.
 const Other = "other"
 
-// Limits of words and of batches; MaxWord and MaxBody are in bytes.
+// Limits of words and batches; MaxWord and MaxBody are in bytes.
 const (
 	MaxWord  = 64
 	MaxBatch = 200
@@ -56,14 +56,14 @@ const (
 type Field struct {
 	Name string
 	Kind Kind
-	// What describes the field to people.
+	// What describes the field for people.
 	What string
 }
 
 // Description is one event of the list.
 type Description struct {
 	Name string
-	// When describes to people when the event occurs.
+	// When says, for people, when the event occurs.
 	When   string
 	Fields []Field
 }
@@ -74,7 +74,7 @@ var (
 	arch    = Field{"arch", Word, "processor, e.g. amd64"}
 )
 
-// List returns every event in the order in which people read them. The caller must not modify it.
+// List returns all events in reading order. The caller must not modify the result.
 func List() []Description { return list }
 
 var list = []Description{
@@ -97,7 +97,7 @@ var list = []Description{
 	{Linked, "an account was linked", nil},
 }
 
-// described maps names to events.
+// described maps event names to descriptions.
 var described = func() map[string]*Description {
 	m := make(map[string]*Description, len(list))
 	for i := range list {
@@ -115,9 +115,9 @@ func Of(name string) (Description, bool) {
 	return *d, true
 }
 
-// Event is one event as stored and sent. A header names the sender, once per batch.
+// Event is one event as stored and sent. A header identifies the sender, once per batch.
 type Event struct {
-	// ID is a canonical UUID of version 7, created with the event, so that an event sent twice counts once.
+	// ID is a canonical UUID of version 7, created with the event, so that an event that is sent twice counts once.
 	ID string `json:"id"`
 	// At is the time of the event, RFC 3339 in UTC with milliseconds.
 	At     string                     `json:"at"`
@@ -128,11 +128,12 @@ type Event struct {
 // Batch is the body of an upload.
 type Batch struct {
 	Events []Event `json:"events"`
-	// Dropped counts events lost since the last batch before they could be sent, e.g. evicted from a full spool.
+	// Dropped is the number of events lost since the last batch before they could be sent, for example because the spool
+	// was full.
 	Dropped int64 `json:"dropped,omitempty"`
 }
 
-// Check returns an error unless name and fields of the event are in the list. Both ends use it.
+// Check returns an error unless the event's name and fields are in the list. Both ends use it.
 func (e Event) Check() error {
 	d, ok := described[e.Name]
 	if !ok {
@@ -184,7 +185,7 @@ func isNumber[T ~[]byte | ~string](s T) bool {
 	return n <= 1<<53
 }
 
-// inWord contains the bytes allowed in words.
+// inWord marks the bytes allowed in words.
 var inWord = func() (in [256]bool) {
 	for _, c := range []byte("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._+/@ -") {
 		in[c] = true

@@ -22,7 +22,7 @@ func event(name, fields string) Event {
 func TestCheck(t *testing.T) {
 	for _, c := range []struct {
 		name, fields string
-		wrong        string // part of the error; empty if valid
+		wrong        string // part of the error; empty if the event is valid
 	}{
 		{ToolCalled, `{"tool":"whoAmI","outcome":"ok","durationMs":12,"client":"claude-code","clientVersion":"2.1.0 (beta)"}`, "clientVersion: not a version"},
 		{ToolCalled, `{"tool":"whoAmI","outcome":"ok","durationMs":12,"client":"claude-code","clientVersion":"2.1.0"}`, ""},
@@ -54,7 +54,7 @@ func TestCheck(t *testing.T) {
 		err := event(c.name, c.fields).Check()
 		if said := fmt.Sprint(err); (err == nil) != (c.wrong == "") || !strings.Contains(said, c.wrong) &&
 			c.wrong != "" {
-			t.Errorf("%s %s: %v, want %q", c.name, c.fields, err, c.wrong)
+			t.Errorf("%s %s: got error %v, want %q", c.name, c.fields, err, c.wrong)
 		}
 	}
 }
@@ -69,7 +69,7 @@ func TestEveryEventOfTheListPasses(t *testing.T) {
 		e := Event{ID: someID, At: "2026-01-02T03:04:05.678Z", Name: d.Name, Fields: fields}
 		r, err := e.Record()
 		if err != nil || d.When == "" || r.IDText() != someID {
-			t.Errorf("%s: %v %+v", d.Name, err, r)
+			t.Errorf("record of %s: error %v, got %+v", d.Name, err, r)
 		}
 		body, err := json.Marshal(Batch{Events: []Event{e}, Dropped: 3})
 		if err != nil {
@@ -78,7 +78,7 @@ func TestEveryEventOfTheListPasses(t *testing.T) {
 		records, rejected, dropped, ok := Plain(body)
 		if !ok || rejected != 0 || dropped != 3 || len(records) != 1 ||
 			string(records[0].Fields) != string(r.Fields) || records[0].At != r.At || records[0].ID != r.ID {
-			t.Errorf("%s: what a daemon sends is not read the short way: %s", d.Name, body)
+			t.Errorf("%s: Plain does not accept what a daemon sends: %s", d.Name, body)
 		}
 	}
 }
@@ -92,7 +92,7 @@ func TestRecordRefuses(t *testing.T) {
 		"braces":     {ID: "{" + someID + "}", At: "2026-01-02T03:04:05.678Z", Name: Linked},
 		"another variant": {ID: "01939d3a-6a53-7c4e-cf00-0123456789ab", At: "2026-01-02T03:04:05.678Z",
 			Name: Linked},
-		"a dash in a digit's place": {ID: "01939d3a-6a53-7c4e-8f00-012345678-ab", At: "2026-01-02T03:04:05.678Z",
+		"a dash in place of a digit": {ID: "01939d3a-6a53-7c4e-8f00-012345678-ab", At: "2026-01-02T03:04:05.678Z",
 			Name: Linked},
 		"no time":              {ID: someID, Name: Linked},
 		"the 30th of February": {ID: someID, At: "2026-02-30T03:04:05.678Z", Name: Linked},
@@ -101,7 +101,7 @@ func TestRecordRefuses(t *testing.T) {
 		"seconds":              {ID: someID, At: "2026-01-02T03:04:05Z", Name: Linked},
 	} {
 		if r, err := e.Record(); err == nil {
-			t.Errorf("%s is taken: %+v", what, r)
+			t.Errorf("%s was accepted: %+v", what, r)
 		}
 	}
 }
@@ -118,15 +118,15 @@ func TestHotPathMakesNoGarbage(t *testing.T) {
 	}
 	if n := testing.AllocsPerRun(20, func() {
 		if _, _, _, ok := Plain(body); !ok {
-			t.Fatal("not plain")
+			t.Fatal("Plain did not accept the batch")
 		}
 	}); n > 2 {
-		t.Errorf("%v allocations for a batch", n)
+		t.Errorf("%v allocations for a batch, want at most 2", n)
 	}
 }
 
-// FuzzPlain compares the fast parser with the strict one: what both accept, they decode alike, and the fast one accepts
-// nothing that is not JSON.
+// FuzzPlain compares the fast parser with the strict one: they decode alike what both accept, and the fast one accepts
+// only valid JSON.
 func FuzzPlain(f *testing.F) {
 	for _, seed := range []string{
 		`{"events":[]}`, `{"events":[],"dropped":7}`, `{"events":[{}]}`, `[]`, ``,
@@ -144,10 +144,10 @@ func FuzzPlain(f *testing.F) {
 		}
 		var b Batch
 		if err := json.Unmarshal(body, &b); err != nil {
-			t.Fatalf("taken, but no JSON: %q: %v", body, err)
+			t.Fatalf("Plain accepted text that is not JSON: %q: %v", body, err)
 		}
 		if len(b.Events) > MaxBatch || b.Dropped != dropped || len(records)+rejected != len(b.Events) {
-			t.Fatalf("%q: %d records, %d rejected, %d dropped", body, len(records), rejected, dropped)
+			t.Fatalf("%q: unexpected counts: %d records, %d rejected, %d dropped", body, len(records), rejected, dropped)
 		}
 		i := 0
 		for _, e := range b.Events {
@@ -157,12 +157,12 @@ func FuzzPlain(f *testing.F) {
 			}
 			if i >= len(records) || records[i].ID != r.ID || records[i].At != r.At || records[i].Name != r.Name ||
 				!same(records[i].Fields, r.Fields) {
-				t.Fatalf("%q: %+v is read otherwise: %+v", body, r, records)
+				t.Fatalf("%q: %+v was decoded differently: %+v", body, r, records)
 			}
 			i++
 		}
 		if i != len(records) {
-			t.Fatalf("%q: %d records, strictly %d", body, len(records), i)
+			t.Fatalf("%q: Plain returned %d records, strict parsing %d", body, len(records), i)
 		}
 	})
 }
@@ -221,13 +221,13 @@ func TestCheck_NamesAndVersions(t *testing.T) {
 		for _, text := range c.texts {
 			fields := fmt.Sprintf(`{%q:%q}`, c.field, text)
 			if err := event(ToolCalled, fields).Check(); (err == nil) != c.good {
-				t.Errorf("%s: %v", fields, err)
+				t.Errorf("Check of %s: %v", fields, err)
 			}
 			body := fmt.Sprintf(`{"events":[{"id":%q,"at":"2026-01-02T03:04:05.678Z","name":%q,"fields":%s}]}`,
 				someID, ToolCalled, fields)
 			records, rejected, _, ok := Plain([]byte(body))
 			if !ok || (len(records) == 1) != c.good || (rejected == 1) == c.good {
-				t.Errorf("the short way: %s: %d, %d rejected, %v", fields, len(records), rejected, ok)
+				t.Errorf("Plain of %s: %d records, %d rejected, %v", fields, len(records), rejected, ok)
 			}
 		}
 	}

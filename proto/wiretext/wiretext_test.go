@@ -23,10 +23,10 @@ func TestCodec_RepairsWhatCannotBeEncoded(t *testing.T) {
 	}
 	if got.GetConfigDir() != "/home/\uFFFD" || got.GetLink().GetDetail() != "a\uFFFD" ||
 		got.GetPlugins()[0].GetPath() != "b\uFFFD" || got.GetPlugins()[1].GetPath() != "good" {
-		t.Errorf("%v", &got)
+		t.Errorf("unexpected repaired message %v", &got)
 	}
 	if in.GetConfigDir() != "/home/\xff" {
-		t.Error("the caller's message was changed")
+		t.Error("the caller's message was modified")
 	}
 }
 
@@ -34,6 +34,6 @@ func TestRepair_Maps(t *testing.T) {
 	c := &controlv1.Caller{Env: map[string]string{"A\xff": "x", "B": "y\xff", "C": "good"}}
 	Repair(c)
 	if !proto.Equal(c, &controlv1.Caller{Env: map[string]string{"A\uFFFD": "x", "B": "y\uFFFD", "C": "good"}}) {
-		t.Errorf("%v", c)
+		t.Errorf("unexpected repaired caller %v", c)
 	}
 }

@@ -12,13 +12,13 @@ import (
 	"github.com/service-dev/service/proto/rendezvous"
 )
 
-// entryName is the name under which service-mcp is registered everywhere.
+// entryName is the name under which agents list service-mcp.
 const entryName = "service"
 
-// format changes one kind of configuration file. Every function is pure.
+// format edits one kind of configuration file. All its functions are pure.
 type format interface {
 	registered(data []byte) (now Program, ok bool, err error)
-	// add is idempotent: a registered program is returned unchanged.
+	// add is idempotent: if the program is already registered, it returns the file unchanged.
 	add(data []byte, p Program) ([]byte, error)
 	remove(data []byte) ([]byte, error)
 	others(data []byte) (string, error)
@@ -27,26 +27,26 @@ type format interface {
 
 // Agent is a coding agent with the location of its configuration.
 type Agent struct {
-	// ID is the name on the command line, e.g. claude-code.
+	// ID identifies the agent on the command line, e.g. claude-code.
 	ID string
-	// Name is the name of the product.
+	// Name is the product name.
 	Name string
-	// File is this user's configuration file, which need not exist.
+	// File is this user's configuration file, which may not exist.
 	File string
-	// signs are paths and programs; if one of them exists, the agent is installed.
+	// signs are paths and programs; the agent counts as installed if any of them exists.
 	signs  []string
 	format format
 }
 
-// Place determines the agents' paths.
+// Place holds what determines the agents' paths.
 type Place struct {
-	OS   string // as runtime.GOOS
+	OS   string // a value of runtime.GOOS
 	Home string
 	// Getenv reads the environment: APPDATA, XDG_CONFIG_HOME, CLAUDE_CONFIG_DIR, CODEX_HOME, COPILOT_HOME.
 	Getenv func(string) string
 }
 
-// Here returns the place of this machine and this user.
+// Here returns the Place of this machine and user.
 func Here() (Place, error) {
 	home, err := rendezvous.Home()
 	if err != nil {
@@ -110,7 +110,7 @@ func (p Place) appData() string {
 	return p.xdgConfig()
 }
 
-// xdgConfig returns the XDG configuration directory, which some programs use on every system.
+// xdgConfig returns the XDG configuration directory, which some programs use on every operating system.
 func (p Place) xdgConfig() string {
 	if dir := p.Getenv("XDG_CONFIG_HOME"); filepath.IsAbs(dir) {
 		return dir
@@ -118,7 +118,7 @@ func (p Place) xdgConfig() string {
 	return filepath.Join(p.Home, ".config")
 }
 
-// firstThere returns the first file that exists, or the first of all if none does.
+// firstThere returns the first path whose file exists, or the first path if none does.
 func firstThere(files ...string) string {
 	for _, file := range files {
 		if _, err := os.Stat(file); err == nil {
@@ -128,7 +128,7 @@ func firstThere(files ...string) string {
 	return files[0]
 }
 
-// Found reports whether the agent is installed, according to its directory, its configuration or its program.
+// Found reports whether the agent is installed, judged by its directory, configuration file or program.
 func (a Agent) Found() bool {
 	for _, sign := range a.signs {
 		if !filepath.IsAbs(sign) {
@@ -147,12 +147,12 @@ const (
 	StateNotFound      = "not_found"
 	StateNotRegistered = "not_registered"
 	StateRegistered    = "registered"
-	StateOther         = "other_path" // registered with another program
+	StateOther         = "other_path" // registered with the path of another program
 	StateUnreadable    = "unreadable" // its file cannot be read or parsed
 )
 
 // State reports whether service-mcp is registered, for any toolset. now is the registered program. The error is set if
-// the state is StateUnreadable.
+// and only if the state is StateUnreadable.
 func (a Agent) State(command string) (state string, now Program, err error) {
 	if !a.Found() {
 		return StateNotFound, Program{}, nil
@@ -174,19 +174,19 @@ func (a Agent) State(command string) (state string, now Program, err error) {
 	return StateRegistered, now, nil
 }
 
-// Snippet returns the text that a person adds to a file that is not edited automatically.
+// Snippet returns the text to add by hand to a file that cannot be edited automatically.
 func (a Agent) Snippet(p Program) string { return a.format.snippet(p) }
 
-// Change describes an edit of a file, made or only planned.
+// Change describes an edit of a file, either written or only planned.
 type Change struct {
 	Before, After []byte
 }
 
-// Changed reports whether anything differs.
+// Changed reports whether the edit changes the file.
 func (c Change) Changed() bool { return !bytes.Equal(c.Before, c.After) }
 
-// Add registers p, whose command is an absolute path. With dry nothing is written. Other keys stay unchanged: an edit
-// that would change one is an error and nothing is written.
+// Add registers p, whose command must be an absolute path. With dry it writes nothing. If the edit would change any
+// other key, Add returns an error and writes nothing.
 func (a Agent) Add(p Program, dry bool) (Change, error) {
 	return a.change(dry, func(data []byte) ([]byte, error) {
 		after, err := a.format.add(data, p)
@@ -200,7 +200,7 @@ func (a Agent) Add(p Program, dry bool) (Change, error) {
 	})
 }
 
-// Remove deletes the entry, whatever program it names.
+// Remove deletes the entry, whatever program is registered.
 func (a Agent) Remove(dry bool) (Change, error) {
 	return a.change(dry, func(data []byte) ([]byte, error) {
 		after, err := a.format.remove(data)

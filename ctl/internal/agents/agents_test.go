@@ -36,7 +36,7 @@ func TestJSONFile_AddKeepsTheRest(t *testing.T) {
 	} {
 		got, err := f.add([]byte(c.before), shim)
 		if err != nil || string(got) != c.after {
-			t.Errorf("%s: %v\n%s\nwant\n%s", c.name, err, got, c.after)
+			t.Errorf("%s: %v\ngot\n%s\nwant\n%s", c.name, err, got, c.after)
 		}
 	}
 }
@@ -58,17 +58,17 @@ func TestFormat_RemoveUndoesAdd(t *testing.T) {
 		for _, before := range c.files {
 			with, err := c.f.add([]byte(before), shim)
 			if err != nil {
-				t.Fatalf("%s: %q: %v", name, before, err)
+				t.Fatalf("%s: add to %q: %v", name, before, err)
 			}
 			if now, ok, err := c.f.registered(with); !now.equal(shim) || !ok || err != nil {
-				t.Errorf("%s: %q: registered %q %v %v", name, with, now, ok, err)
+				t.Errorf("%s: %q: registered returned %q %v %v", name, with, now, ok, err)
 			}
 			without, err := c.f.remove(with)
 			if err != nil {
-				t.Fatalf("%s: %q: %v", name, with, err)
+				t.Fatalf("%s: remove from %q: %v", name, with, err)
 			}
 			if strings.Join(strings.Fields(string(without)), "") != strings.Join(strings.Fields(before), "") {
-				t.Errorf("%s: %q became %q", name, before, without)
+				t.Errorf("%s: adding and removing the entry changed %q to %q", name, before, without)
 			}
 		}
 	}
@@ -82,11 +82,11 @@ func TestTOMLFile_EditsKeepTheRest(t *testing.T) {
 		1)
 	want := strings.NewReplacer("'/old'", `"`+shimPath+`"`, "[\n  \"a\",\n]", "[]").Replace(before)
 	if err != nil || string(after) != want {
-		t.Fatalf("%v\n%s", err, after)
+		t.Fatalf("add: %v, unexpected text\n%s", err, after)
 	}
 	after, err = tomlFile{}.remove([]byte(before))
 	if err != nil || string(after) != "model = \"m\"\n\n# next\n[tui]\nx = 1\n" {
-		t.Fatalf("%v\n%q", err, after)
+		t.Fatalf("remove: %v, unexpected text\n%q", err, after)
 	}
 }
 
@@ -111,7 +111,7 @@ func TestFormat_RefusesUnsafeEdits(t *testing.T) {
 		{tomlFile{}, "a = [1"},
 	} {
 		if got, err := c.f.add([]byte(c.text), shim); err == nil {
-			t.Errorf("%q became %q", c.text, got)
+			t.Errorf("editing %q succeeded with %q, want an error", c.text, got)
 		}
 	}
 }
@@ -119,7 +119,7 @@ func TestFormat_RefusesUnsafeEdits(t *testing.T) {
 func TestJSONFile_RemoveRefusesAnotherKindOfServer(t *testing.T) {
 	const text = `{"mcpServers": {"service": {"type": "http", "url": "https://x"}}}`
 	if got, err := (jsonFile{key: "mcpServers"}).remove([]byte(text)); err == nil || string(got) != text {
-		t.Errorf("%q, %v", got, err)
+		t.Errorf("got %q, %v, want an error and the unchanged text", got, err)
 	}
 }
 
@@ -148,13 +148,13 @@ func TestAgent_AddKeepsModeAndSymlink(t *testing.T) {
 	}
 	info, err := os.Lstat(real)
 	if err != nil || info.Mode().Perm() != 0o640 {
-		t.Errorf("mode %v, %v", info.Mode(), err)
+		t.Errorf("the file has mode %v, %v, want 0640", info.Mode(), err)
 	}
 	if link, err := os.Readlink(file); err != nil || link != real {
-		t.Errorf("the link is %q, %v", link, err)
+		t.Errorf("the symbolic link is %q, %v, want it unchanged", link, err)
 	}
 	if names, _ := os.ReadDir(dir); len(names) != 2 {
-		t.Errorf("left behind: %v", names)
+		t.Errorf("unexpected files remain: %v", names)
 	}
 }
 
@@ -173,18 +173,18 @@ func TestAgent_RefusesDanglingSymlink(t *testing.T) {
 			_, removed := a.Remove(false)
 			state, _, seen := a.State(shim.Command)
 			if state != StateUnreadable {
-				t.Errorf("the state is %s", state)
+				t.Errorf("the state is %s, want unreadable", state)
 			}
 			for what, err := range map[string]error{"add": added, "remove": removed, "state": seen} {
 				if err == nil || !strings.Contains(err.Error(), link+" is a link to "+target+", which does not exist") {
-					t.Errorf("%s: %v", what, err)
+					t.Errorf("%s: got %v, want an error that names the link and its target", what, err)
 				}
 			}
 			if now, err := os.Readlink(link); err != nil || now != target {
-				t.Errorf("the link is %q, %v", now, err)
+				t.Errorf("the symbolic link is %q, %v, want it unchanged", now, err)
 			}
 			if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
-				t.Errorf("left behind: %v, %v", entries, err)
+				t.Errorf("unexpected files remain: %v, %v", entries, err)
 			}
 		})
 	}
@@ -206,7 +206,7 @@ func TestRewrite_RepeatsEditAfterConcurrentWrite(t *testing.T) {
 	})
 	data, _ := os.ReadFile(file)
 	if err != nil || calls != 2 || !strings.Contains(string(data), `"a":2`) {
-		t.Fatalf("%v after %d edits: %s", err, calls, data)
+		t.Fatalf("got %v after %d edits: %s; want 2 edits and both changes", err, calls, data)
 	}
 }
 
@@ -235,12 +235,12 @@ func find(t *testing.T, p Place, id string) Agent {
 			return a
 		}
 	}
-	t.Fatalf("there is no agent %s", id)
+	t.Fatalf("no agent %s", id)
 	return Agent{}
 }
 
-// TestFormat_ChangesToolsetInPlace registers, changes the toolset and changes it back. Everything else stays, and
-// repeating a registration changes nothing.
+// TestFormat_ChangesToolsetInPlace registers, changes the toolset and changes it back. Everything else stays
+// unchanged, and repeating a registration changes nothing.
 func TestFormat_ChangesToolsetInPlace(t *testing.T) {
 	local := Shim(shimPath, "local")
 	place := Place{OS: "linux", Home: t.TempDir(), Getenv: func(string) string { return "" }}
@@ -255,14 +255,14 @@ func TestFormat_ChangesToolsetInPlace(t *testing.T) {
 				t.Fatalf("%s: %v", a.ID, err)
 			}
 			if now, ok, err := a.format.registered(some); !now.equal(local) || !ok || err != nil {
-				t.Errorf("%s: %s registers %v, %v, %v", a.ID, some, now, ok, err)
+				t.Errorf("%s: %s: registered returned %v, %v, %v", a.ID, some, now, ok, err)
 			}
 			if again, err := a.format.add(some, local); err != nil || string(again) != string(some) {
-				t.Errorf("%s: registered twice: %v\n%s", a.ID, err, again)
+				t.Errorf("%s: a repeated registration changed the file: %v\n%s", a.ID, err, again)
 			}
 			back, err := a.format.add(some, shim)
 			if err != nil || string(back) != string(all) {
-				t.Errorf("%s: back it is %v\n%s\nwas\n%s", a.ID, err, back, all)
+				t.Errorf("%s: changing the toolset back: %v\ngot\n%s\nwant\n%s", a.ID, err, back, all)
 			}
 		}
 	}
@@ -275,15 +275,16 @@ func TestJSONFile_AddsMissingArguments(t *testing.T) {
 	want := "{\n  \"mcpServers\": {\n    \"service\": {\n      \"command\": \"" + shimPath +
 		"\",\n      \"args\": [\"--tools\", \"local\"]\n    }\n  }\n}\n"
 	if err != nil || string(got) != want {
-		t.Errorf("%v\n%s", err, got)
+		t.Errorf("unexpected result of add: %v\n%s", err, got)
 	}
 }
 
-// TestTOMLFile_ForwardsVariables: variables that a person listed stay, and those that service-mcp needs are added once.
+// TestTOMLFile_ForwardsVariables checks that variables listed by a person stay and that those needed by service-mcp
+// are added once.
 func TestTOMLFile_ForwardsVariables(t *testing.T) {
 	for _, name := range rendezvous.Variables {
 		if !slices.Contains(forwarded, name) {
-			t.Errorf("%s is not passed on", name)
+			t.Errorf("%s is not forwarded", name)
 		}
 	}
 	before := "[mcp_servers.service]\ncommand = \"" + shimPath + "\"\nenv_vars = [\n  'MINE', # mine\n  \"CI\",\n]\n"
@@ -297,15 +298,15 @@ func TestTOMLFile_ForwardsVariables(t *testing.T) {
 		} `toml:"mcp_servers"`
 	}
 	if err := toml.Unmarshal(after, &read); err != nil {
-		t.Fatalf("%v\n%s", err, after)
+		t.Fatalf("the result is not TOML: %v\n%s", err, after)
 	}
 	names := read.Servers["service"].EnvVars
 	if len(names) != len(forwarded)+1 || names[0] != "MINE" || !slices.Contains(names, "SERVICE_CONFIG_DIR") {
-		t.Errorf("passed on: %v", names)
+		t.Errorf("unexpected list of forwarded variables: %v", names)
 	}
 	odd := "[mcp_servers.service]\ncommand = \"" + shimPath + "\"\nenv_vars = [{ name = \"A\" }]\n"
 	if after, err := (tomlFile{}).add([]byte(odd), shim); err != nil || string(after) != odd {
-		t.Errorf("a list of another kind: %v\n%s", err, after)
+		t.Errorf("a list of another type was changed: %v\n%s", err, after)
 	}
 }
 

@@ -2,7 +2,7 @@ package agents
 
 import "strings"
 
-// Diff returns the changed lines with a leading - or +; empty if there are none.
+// Diff returns the changed lines, each with a leading - or +, or "" if there are none.
 func (c Change) Diff() string {
 	if !c.Changed() {
 		return ""

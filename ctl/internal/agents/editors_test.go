@@ -9,8 +9,8 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// TestAgent_SnippetMatchesSchema checks snippets for editors that no package installs against the schemas that their
-// makers publish.
+// TestAgent_SnippetMatchesSchema checks snippets for editors that are not available as packages against the schemas
+// that their vendors publish.
 func TestAgent_SnippetMatchesSchema(t *testing.T) {
 	place := Place{OS: "linux", Home: t.TempDir(), Getenv: func(string) string { return "" }}
 	for _, id := range []string{"vscode", "cursor", "claude-desktop"} {
@@ -38,7 +38,7 @@ func TestAgent_SnippetMatchesSchema(t *testing.T) {
 		}
 		if resolved.Validate(map[string]any{"mcpServers": map[string]any{"x": map[string]any{"url": 1}},
 			"servers": map[string]any{"x": map[string]any{"url": 1}}}) == nil {
-			t.Errorf("%s: the schema takes anything", id)
+			t.Errorf("%s: the schema accepts an invalid server", id)
 		}
 	}
 }

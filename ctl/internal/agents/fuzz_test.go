@@ -8,7 +8,7 @@ import (
 	"github.com/pelletier/go-toml/v2"
 )
 
-// FuzzJSON: whatever the file contains, a successful edit leaves valid JSON in which everything else is unchanged.
+// FuzzJSON checks that a successful edit of any file leaves valid JSON in which everything else is unchanged.
 func FuzzJSON(f *testing.F) {
 	for _, s := range []string{"", "{}", `{"":[]}`, `{"mcpServers":{}}`,
 		"{\n // c\n \"mcpServers\": {\"a\": [1, 2,], /* x */ },\n}",
@@ -24,14 +24,14 @@ func FuzzJSON(f *testing.F) {
 		}
 		removed, err := file.remove(added)
 		if err != nil {
-			t.Fatalf("%q cannot be taken out of %q: %v", entryName, added, err)
+			t.Fatalf("remove %q from %q: %v", entryName, added, err)
 		}
 		before, with, without := jsonRest(t, data), jsonRest(t, added), jsonRest(t, removed)
 		if !reflect.DeepEqual(before, with) || !reflect.DeepEqual(before, without) {
-			t.Fatalf("%q\nbecame %q\nthen %q", data, added, removed)
+			t.Fatalf("the edits changed other content: %q\nafter add %q\nafter remove %q", data, added, removed)
 		}
 		if command, ok, err := file.registered(added); !command.equal(shim) || !ok || err != nil {
-			t.Fatalf("%q: registered %q %v %v", added, command, ok, err)
+			t.Fatalf("%q: registered returned %q %v %v", added, command, ok, err)
 		}
 	})
 }
@@ -44,7 +44,7 @@ func jsonRest(t *testing.T, data []byte) map[string]any {
 	}
 	d, err := jsonFile{key: "mcpServers"}.parse(data)
 	if err != nil {
-		t.Fatalf("%q: %v", data, err)
+		t.Fatalf("parse %q: %v", data, err)
 	}
 	if err := json.Unmarshal(standard(d.root), &rest); err != nil {
 		t.Fatalf("%q is not JSON: %v", data, err)
@@ -58,7 +58,7 @@ func jsonRest(t *testing.T, data []byte) map[string]any {
 	return rest
 }
 
-// FuzzTOML: an edit of valid TOML leaves valid TOML in which everything else is unchanged.
+// FuzzTOML checks that an edit of valid TOML leaves valid TOML in which everything else is unchanged.
 func FuzzTOML(f *testing.F) {
 	for _, s := range []string{"", "a = 1\n", "[mcp_servers.service]\ncommand = " +
 		"'x'\n[mcp_servers.service.env]\nA='b'\n[b]\nc=[1,\n2]", "a = \"\"\"\n[x]\"\"\"\"\n",
@@ -70,20 +70,20 @@ func FuzzTOML(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		before, ok := tomlRest(data)
 		added, err := file.add(data, shim)
-		// Invalid TOML may become other invalid TOML.
+		// An edit of invalid TOML may produce other invalid TOML.
 		if err != nil || !ok {
 			return
 		}
 		with, ok := tomlRest(added)
 		if !ok || !reflect.DeepEqual(before, with) {
-			t.Fatalf("%q\nbecame %q", data, added)
+			t.Fatalf("the edit changed other content: %q\nafter add %q", data, added)
 		}
 		removed, err := file.remove(added)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if without, ok := tomlRest(removed); !ok || !reflect.DeepEqual(before, without) {
-			t.Fatalf("%q\nbecame %q\nthen %q", data, added, removed)
+			t.Fatalf("the edits changed other content: %q\nafter add %q\nafter remove %q", data, added, removed)
 		}
 	})
 }

@@ -14,22 +14,22 @@ import (
 
 var errNotJSON = errors.New("the file is not JSON that can be changed safely")
 
-// byteOrderMark is what some editors write at the start of a file.
+// byteOrderMark is the UTF-8 byte order mark, which some editors write at the start of a file.
 const byteOrderMark = "\xef\xbb\xbf"
 
-// jsonFile is a configuration whose servers are an object under one key of the root. It may have comments and trailing
-// commas.
+// jsonFile is a configuration file whose root has one key with an object of servers. The file may contain comments and
+// trailing commas.
 type jsonFile struct {
-	key string // mcpServers, or servers
-	// before and after are the members of an entry around the program that the agent requires.
+	key string // mcpServers or servers
+	// before and after are additional members of an entry that the agent requires, placed before and after the program.
 	before, after []pair
 	oneList       bool // the program and its arguments are one list under "command"
 }
 
-// pair is a key and its value as JSON.
+// pair is a key with its value encoded as JSON.
 type pair struct{ key, value string }
 
-// entry returns the members to register.
+// entry returns the members of the entry to add.
 func (f jsonFile) entry(p Program) []pair {
 	e := slices.Clone(f.before)
 	if f.oneList {
@@ -45,7 +45,7 @@ func (f jsonFile) snippet(p Program) string {
 	return layout([]pair{{f.key, servers}}, "", "  ", "\n") + "\n"
 }
 
-// layout returns an object whose closing brace is at indent.
+// layout formats an object whose closing brace is indented by indent.
 func layout(pairs []pair, indent, unit, newline string) string {
 	lines := make([]string, len(pairs))
 	for i, p := range pairs {
@@ -54,22 +54,22 @@ func layout(pairs []pair, indent, unit, newline string) string {
 	return "{" + newline + strings.Join(lines, ","+newline) + newline + indent + "}"
 }
 
-// jsonDocument is a parsed file. Packing it restores every byte that no edit replaced.
+// jsonDocument is a parsed file. Packing it reproduces every byte that no edit changed.
 type jsonDocument struct {
 	root    hujson.Value
-	object  *hujson.Object // the root's
-	servers *hujson.Object // nil if the root has none
+	object  *hujson.Object // the root object
+	servers *hujson.Object // nil if the root has no servers
 	bom     bool
 }
 
-// parse reads a file that is not blank.
+// parse parses a file that is not blank.
 func (f jsonFile) parse(data []byte) (d jsonDocument, err error) {
 	text, bom := bytes.CutPrefix(data, []byte(byteOrderMark))
 	d.bom = bom
 	if !utf8.Valid(text) {
 		return d, fmt.Errorf("%w: it is not UTF-8", errNotJSON)
 	}
-	// The library requires a newline after a comment that ends the file.
+	// The library requires a newline after a comment at the end of the file.
 	if d.root, err = hujson.Parse(append(bytes.Clone(text), '\n')); err != nil {
 		return d, fmt.Errorf("%w: %s", errNotJSON, strings.TrimPrefix(err.Error(), "hujson: "))
 	}
@@ -87,7 +87,7 @@ func (f jsonFile) parse(data []byte) (d jsonDocument, err error) {
 	return d, nil
 }
 
-// entry returns the index of our entry in the servers, or -1.
+// entry returns the index of our entry among the servers, or -1.
 func (d jsonDocument) entry() (int, error) {
 	if d.servers == nil {
 		return -1, nil
@@ -104,7 +104,7 @@ func (d jsonDocument) pack() []byte {
 	return text
 }
 
-// indexOf returns the index of an object's member, or -1. A key that occurs twice is an error.
+// indexOf returns the index of an object's member, or -1. A duplicate key is an error.
 func indexOf(object *hujson.Object, key string) (int, error) {
 	found := -1
 	for i, m := range object.Members {
@@ -119,7 +119,7 @@ func indexOf(object *hujson.Object, key string) (int, error) {
 	return found, nil
 }
 
-// standard returns a value as ordinary JSON without white space.
+// standard encodes a value as standard JSON without white space.
 func standard(v hujson.Value) []byte {
 	v = v.Clone()
 	v.Minimize()
@@ -135,7 +135,7 @@ func (f jsonFile) registered(data []byte) (now Program, ok bool, err error) {
 		return Program{}, false, err
 	}
 	var entry struct{ Command, Args json.RawMessage }
-	_ = json.Unmarshal(standard(d.servers.Members[i].Value), &entry) // an entry of another shape has no command
+	_ = json.Unmarshal(standard(d.servers.Members[i].Value), &entry) // an entry with other types has no command
 	if words := listOf(entry.Command); f.oneList && len(words) > 0 {
 		return Program{Command: words[0], Args: words[1:]}, true, nil
 	}
@@ -183,8 +183,8 @@ func (f jsonFile) add(data []byte, p Program) ([]byte, error) {
 	return d.pack(), nil
 }
 
-// refuseForeign refuses to change an entry of our name that is another kind of server, such as one at a URL with
-// credentials, because we did not write it.
+// refuseForeign returns an error if the entry with our name is another kind of server, such as a URL with credentials,
+// because we did not write it.
 func refuseForeign(value hujson.Value) error {
 	object, isObject := value.Value.(*hujson.Object)
 	if !isObject || len(object.Members) == 0 {
@@ -193,10 +193,10 @@ func refuseForeign(value hujson.Value) error {
 	if command, err := indexOf(object, "command"); err != nil || command >= 0 {
 		return err
 	}
-	return fmt.Errorf("%w: its server %q is of another kind; rename or remove that one", errNotJSON, entryName)
+	return fmt.Errorf("%w: its server %q is of another kind; rename or remove it", errNotJSON, entryName)
 }
 
-// update sets the program of an existing entry to p. Its other members, such as its environment, are kept.
+// update sets the program of an existing entry to p. It keeps the other members, such as the environment.
 func (f jsonFile) update(value *hujson.Value, style style, entry string, p Program) error {
 	object, isObject := value.Value.(*hujson.Object)
 	if !isObject {
@@ -248,7 +248,7 @@ func (f jsonFile) remove(data []byte) ([]byte, error) {
 		next = &members[i+1].Name.BeforeExtra
 	}
 	if rest := bytes.TrimLeft(*next, " \t"); len(rest) > 0 && (rest[0] == '\n' || rest[0] == '\r') {
-		kept = trimLine(kept) // a newline follows, so that no line comment is joined with what follows
+		kept = trimLine(kept) // a newline follows, so that a line comment does not swallow the next token
 	}
 	if last && i > 0 {
 		if previous := &members[i-1].Value; removed.Value.AfterExtra == nil { // the object has no trailing comma
@@ -263,7 +263,7 @@ func (f jsonFile) remove(data []byte) ([]byte, error) {
 	return d.pack(), nil
 }
 
-// trimLine cuts the newline and the indentation at the end of an extra.
+// trimLine removes the newline and indentation at the end of an extra.
 func trimLine(extra hujson.Extra) hujson.Extra {
 	line := bytes.TrimRight(extra, " \t")
 	if !bytes.HasSuffix(line, []byte("\n")) {
@@ -272,7 +272,7 @@ func trimLine(extra hujson.Extra) hujson.Extra {
 	return bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r"))
 }
 
-// others returns the file's content without the entry, for comparison.
+// others returns the file's content without our entry, for comparison.
 func (f jsonFile) others(data []byte) (string, error) {
 	if blank(data) {
 		return "{}", nil
@@ -284,7 +284,7 @@ func (f jsonFile) others(data []byte) (string, error) {
 	if i, err := d.entry(); err == nil && i >= 0 {
 		d.servers.Members = slices.Delete(d.servers.Members, i, i+1)
 	}
-	if d.servers != nil && len(d.servers.Members) == 0 { // an empty object means the same as none
+	if d.servers != nil && len(d.servers.Members) == 0 { // an empty object is equivalent to a missing one
 		i, _ := indexOf(d.object, f.key)
 		d.object.Members = slices.Delete(d.object.Members, i, i+1)
 	}
@@ -300,6 +300,6 @@ func quote(s string) []byte {
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)
 	e.SetEscapeHTML(false)
-	_ = e.Encode(s) // a string always encodes
+	_ = e.Encode(s) // a string can always be encoded
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n"))
 }

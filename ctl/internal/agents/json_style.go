@@ -7,7 +7,7 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// style describes the layout of a file, which new lines follow.
+// style is the layout of a file, which new lines must match.
 type style struct{ newline, unit string }
 
 func styleOf(data []byte, root *hujson.Object) style {
@@ -25,7 +25,7 @@ func styleOf(data []byte, root *hujson.Object) style {
 	return s
 }
 
-// insert adds a member at the end of an object whose closing brace is at indent.
+// insert appends a member to an object whose closing brace is indented by indent.
 func (s style) insert(object *hujson.Object, key, value, indent string) {
 	line, end := s.newline+indent+s.unit, s.newline+indent
 	oneLine := !bytes.Contains(hujson.Value{Value: object}.Pack(), []byte("\n"))
@@ -35,7 +35,7 @@ func (s style) insert(object *hujson.Object, key, value, indent string) {
 	switch n := len(object.Members); {
 	case n > 0:
 		last := &object.Members[n-1].Value
-		if last.AfterExtra != nil { // follow a file that uses trailing commas
+		if last.AfterExtra != nil { // use a trailing comma if the file does
 			added.Value.AfterExtra = hujson.Extra{}
 		}
 		beside, rest = splitLine(rest)
@@ -44,7 +44,7 @@ func (s style) insert(object *hujson.Object, key, value, indent string) {
 		}
 	case blank(rest):
 		rest = nil
-	case !oneLine: // comments, which stay after the new member
+	case !oneLine: // these are comments, which must follow the new member
 		end = ""
 	}
 	added.Name.BeforeExtra = append(bytes.Clone(beside), line...)
@@ -52,10 +52,10 @@ func (s style) insert(object *hujson.Object, key, value, indent string) {
 	object.AfterExtra = append([]byte(end), rest...)
 }
 
-// besideMember matches the comments that follow a member on its own line.
+// besideMember matches the comments on the same line after a member.
 var besideMember = regexp.MustCompile(`^(?:[ \t]*/\*[^\n]*?\*/)*(?:[ \t]*//[^\n]*)?`)
 
-// splitLine separates the comments that stay beside a member from the rest.
+// splitLine separates the comments that belong to a member's line from the rest.
 func splitLine(extra hujson.Extra) (beside, rest hujson.Extra) {
 	n := len(bytes.TrimSuffix(besideMember.Find(extra), []byte("\r")))
 	return extra[:n:n], extra[n:]

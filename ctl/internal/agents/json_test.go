@@ -21,7 +21,7 @@ func TestJSONFile_RemoveKeepsComments(t *testing.T) {
 	} {
 		got, err := f.remove([]byte(c.before))
 		if err != nil || string(got) != c.after {
-			t.Errorf("%s: %v\n%q\nwant\n%q", c.name, err, got, c.after)
+			t.Errorf("%s: %v\ngot\n%q\nwant\n%q", c.name, err, got, c.after)
 		}
 	}
 }
@@ -32,6 +32,6 @@ func TestJSONFile_AddKeepsByteOrderMarkAndCRLF(t *testing.T) {
 	want := "\xef\xbb\xbf{\r\n\t\"mcpServers\": {\r\n\t\t\"x\": {}, // x\r\n\t\t\"service\": {\r\n\t\t\t\"command\": \"" +
 		shimPath + "\",\r\n\t\t\t\"args\": []\r\n\t\t}\r\n\t}\r\n} // end"
 	if err != nil || string(got) != want {
-		t.Errorf("%v\n%q\nwant\n%q", err, got, want)
+		t.Errorf("%v\ngot\n%q\nwant\n%q", err, got, want)
 	}
 }

@@ -14,7 +14,7 @@ type Program struct {
 	Args    []string
 }
 
-// Shim returns the program service-mcp at a path, started for a toolset.
+// Shim returns the command that starts the service-mcp at path for a toolset.
 func Shim(path, toolset string) Program {
 	if toolset == rendezvous.ToolsetAll {
 		return Program{Command: path}
@@ -22,7 +22,7 @@ func Shim(path, toolset string) Program {
 	return Program{Command: path, Args: []string{"--tools", toolset}}
 }
 
-// Toolset returns the toolset that p is started for; ok is false for other arguments.
+// Toolset returns the toolset in p's arguments; ok is false if there are other arguments.
 func (p Program) Toolset() (name string, ok bool) {
 	switch {
 	case len(p.Args) == 0:
@@ -39,7 +39,7 @@ func (p Program) equal(other Program) bool {
 
 func (p Program) String() string { return strings.Join(append([]string{p.Command}, p.Args...), " ") }
 
-// list encodes strings as an array, in the syntax shared by JSON and TOML.
+// list encodes strings as an array, in the syntax common to JSON and TOML.
 func list(words []string) string {
 	quoted := make([]string, len(words))
 	for i, w := range words {
@@ -48,15 +48,15 @@ func list(words []string) string {
 	return "[" + strings.Join(quoted, ", ") + "]"
 }
 
-// listOf decodes an array of strings; nil for anything else.
+// listOf decodes an array of strings. It returns nil for anything else.
 func listOf(data []byte) []string {
 	var words []string
 	_ = json.Unmarshal(data, &words)
 	return words
 }
 
-// forwarded are the variables that service-mcp and the browser that it opens need: state directory, backend, the
-// person's switches, and the desktop. Codex passes only a few variables and those named in the entry.
+// forwarded are the environment variables that service-mcp, and the browser that it opens, need: state directory,
+// backend, the user's settings, and the desktop. Codex forwards only a few variables and those named in the entry.
 var forwarded = []string{
 	"SERVICE_CONFIG_DIR", "SERVICE_BACKEND_URL", "SERVICE_NO_AUTO_OPEN", "SERVICE_TELEMETRY", "DO_NOT_TRACK", "CI",
 	"XDG_RUNTIME_DIR", "DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "XDG_CURRENT_DESKTOP", "DBUS_SESSION_BUS_ADDRESS",

@@ -9,7 +9,7 @@ import (
 )
 
 // rewrite replaces a file with the result of edit. It writes a temporary file and renames it, keeps the mode and
-// follows a symbolic link. If an agent writes the file at the same time, the edit is repeated.
+// follows a symbolic link. If an agent writes the file at the same time, rewrite repeats the edit.
 func rewrite(file string, dry bool, edit func([]byte) ([]byte, error)) error {
 	for range 5 {
 		target, mode, before, err := open(file)
@@ -28,7 +28,7 @@ func rewrite(file string, dry bool, edit func([]byte) ([]byte, error)) error {
 	return errors.New("another program keeps writing it; close the agent and try again")
 }
 
-// open reads the file and resolves symbolic links. A missing file is empty, with mode 0600.
+// open reads the file and resolves symbolic links. A missing file counts as empty with mode 0600.
 func open(file string) (target string, mode os.FileMode, data []byte, err error) {
 	target, err = filepath.EvalSymlinks(file)
 	if errors.Is(err, os.ErrNotExist) {
@@ -55,14 +55,14 @@ func refuseDangling(file string) error {
 		if info, err := os.Lstat(path); err == nil || path == filepath.Dir(path) {
 			if err == nil && info.Mode()&os.ModeSymlink != 0 {
 				target, _ := os.Readlink(path)
-				return fmt.Errorf("%s is a link to %s, which does not exist; create that or remove the link", path, target)
+				return fmt.Errorf("%s is a link to %s, which does not exist; create the target or remove the link", path, target)
 			}
 			return nil
 		}
 	}
 }
 
-// replace writes after, unless the file no longer has the content before. done reports whether it did.
+// replace writes after if the file still has the content before, and reports in done whether it did.
 func replace(target string, mode os.FileMode, before, after []byte) (done bool, err error) {
 	dir := filepath.Dir(target)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -72,7 +72,7 @@ func replace(target string, mode os.FileMode, before, after []byte) (done bool, 
 	if err != nil {
 		return false, err
 	}
-	defer os.Remove(temp.Name()) //nolint:errcheck // no longer exists if all went well
+	defer os.Remove(temp.Name()) //nolint:errcheck // after a successful rename it no longer exists
 	_, err = temp.Write(after)
 	if err == nil {
 		err = temp.Chmod(mode)
@@ -84,7 +84,7 @@ func replace(target string, mode os.FileMode, before, after []byte) (done bool, 
 		err = closeErr
 	}
 	if err != nil {
-		return false, fmt.Errorf("write beside it: %w", err)
+		return false, fmt.Errorf("write temporary file: %w", err)
 	}
 	now, err := os.ReadFile(target)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -96,13 +96,13 @@ func replace(target string, mode os.FileMode, before, after []byte) (done bool, 
 	return true, os.Rename(temp.Name(), target)
 }
 
-// edit replaces data[start:end].
+// edit replaces data[start:end] with text.
 type edit struct {
 	start, end int
 	text       string
 }
 
-// apply makes edits that do not overlap and are in order.
+// apply applies edits, which must be in order and must not overlap.
 func apply(data []byte, edits []edit) []byte {
 	var out bytes.Buffer
 	at := 0

@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// tomlFile is Codex's configuration, with one table for each server: [mcp_servers.NAME]. Its statements are found line
-// by line, including strings and arrays of several lines. Servers that are not written as tables are refused.
+// tomlFile is Codex's configuration, with one table per server: [mcp_servers.NAME]. It is parsed line by line into
+// statements, including multi-line strings and arrays. Servers that are not written as tables are refused.
 type tomlFile struct{}
 
 var errNotTOML = errors.New("the file is not TOML that can be changed safely")
@@ -20,15 +20,15 @@ const tomlTable = "mcp_servers"
 
 // statement is a header or a key with its value.
 type statement struct {
-	start, end int      // without the line end
+	start, end int      // excluding the line end
 	header     bool     // [..] or [[..]]
 	array      bool     // [[..]]
 	path       []string // of the header, or of the key
-	value      int      // where the value begins
-	table      []string // path of the header above it
+	value      int      // offset of the value
+	table      []string // path of the header that the key belongs to
 }
 
-// readTOML finds the statements of data.
+// readTOML parses data into statements.
 func readTOML(data []byte) ([]statement, error) {
 	if !utf8.Valid(data) {
 		return nil, fmt.Errorf("%w: it is not UTF-8", errNotTOML)
@@ -101,13 +101,13 @@ func readStatement(data []byte, pos int) (s statement, next int, err error) {
 			return s, 0, err
 		}
 		if pos == s.value {
-			return s, 0, errors.New("a value is missing")
+			return s, 0, errors.New("missing value")
 		}
 	}
 	s.end = pos
 	rest := bytes.TrimLeft(data[pos:lineEnd(data, pos)], " \t\r")
 	if len(rest) > 0 && rest[0] != '#' {
-		return s, 0, errors.New("something follows a statement on its line")
+		return s, 0, errors.New("unexpected text after a statement")
 	}
 	return s, lineEnd(data, pos), nil
 }
@@ -141,7 +141,7 @@ func readKey(data []byte, pos int) (string, int, error) {
 		}
 		key := string(data[pos+1 : end-1])
 		if data[pos] == '"' && json.Unmarshal(data[pos:end], &key) != nil {
-			return "", 0, errors.New("a quoted key cannot be read")
+			return "", 0, errors.New("invalid quoted key")
 		}
 		return key, end, nil
 	}
@@ -151,7 +151,7 @@ func readKey(data []byte, pos int) (string, int, error) {
 		end++
 	}
 	if end == pos {
-		return "", 0, errors.New("a key is missing")
+		return "", 0, errors.New("missing key")
 	}
 	return string(data[pos:end]), end, nil
 }
@@ -171,21 +171,21 @@ func stringEnd(data []byte, pos int) (int, error) {
 			at += 2
 		case bytes.HasPrefix(data[at:], end):
 			at += len(end)
-			// Up to two quotes may precede the closing ones.
+			// Up to two quotes of the content may precede the closing ones.
 			for n := 0; long && n < 2 && at < len(data) && data[at] == q[0]; n++ {
 				at++
 			}
 			return at, nil
 		case data[at] == '\n' && !long:
-			return 0, errors.New("a string has no end")
+			return 0, errors.New("unterminated string")
 		default:
 			at++
 		}
 	}
-	return 0, errors.New("a string has no end")
+	return 0, errors.New("unterminated string")
 }
 
-// valueEnd returns the position after a value, which ends with the line, at a comment, or at the closing bracket.
+// valueEnd returns the position after a value, which ends at the end of the line, a comment, or the closing bracket.
 func valueEnd(data []byte, pos int) (int, error) {
 	depth, end := 0, pos
 	for pos < len(data) {
@@ -216,21 +216,21 @@ func valueEnd(data []byte, pos int) (int, error) {
 		pos++
 		end = pos
 		if depth < 0 {
-			return 0, errors.New("a bracket closes nothing")
+			return 0, errors.New("unexpected closing bracket")
 		}
 	}
 	if depth > 0 {
-		return 0, errors.New("a bracket is not closed")
+		return 0, errors.New("unclosed bracket")
 	}
 	return end, nil
 }
 
-// mine reports whether a path is in the entry's table.
+// mine reports whether a path belongs to the entry's table.
 func mine(path []string) bool {
 	return len(path) >= 2 && path[0] == tomlTable && path[1] == entryName
 }
 
-// own returns the statements of the entry. An entry that is not a plain table is an error.
+// own returns the statements of the entry. It returns an error if the entry is not a plain table.
 func own(list []statement) (table []statement, err error) {
 	headers := 0
 	for _, s := range list {
@@ -248,7 +248,7 @@ func own(list []statement) (table []statement, err error) {
 		}
 		if s.header && mine(full) && len(full) == 2 {
 			if headers++; headers > 1 {
-				return nil, fmt.Errorf("%w: [%s.%s] is there twice", errNotTOML, tomlTable, entryName)
+				return nil, fmt.Errorf("%w: [%s.%s] occurs twice", errNotTOML, tomlTable, entryName)
 			}
 		}
 		if mine(s.table) {

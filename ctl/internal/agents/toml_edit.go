@@ -13,7 +13,7 @@ func (tomlFile) snippet(p Program) string {
 		"\nenv_vars = " + list(forwarded) + "\n"
 }
 
-// direct returns a key of the entry's own table.
+// direct returns a key that belongs directly to the entry's own table.
 func direct(table []statement, key string) (statement, bool) {
 	for _, s := range table {
 		if !s.header && len(s.table) == 2 && len(s.path) == 1 && s.path[0] == key {
@@ -69,13 +69,13 @@ func tomlStrings(value []byte) (words []string, ok bool) {
 	return words, true
 }
 
-// tomlString decodes a string on one line. It returns "" for other values.
+// tomlString decodes a single-line string. It returns "" for other values.
 func tomlString(value []byte) string {
 	if len(value) >= 2 && value[0] == '\'' && value[len(value)-1] == '\'' && !bytes.HasPrefix(value, []byte("'''")) {
 		return string(value[1 : len(value)-1])
 	}
 	var s string
-	_ = json.Unmarshal(value, &s) // except for rare escapes, TOML's basic strings are JSON strings
+	_ = json.Unmarshal(value, &s) // except for rare escapes, TOML's basic strings are valid JSON strings
 	return s
 }
 
@@ -105,16 +105,16 @@ func (f tomlFile) add(data []byte, p Program) ([]byte, error) {
 	return f.update(data, table, p, newline)
 }
 
-// update sets the program of an existing entry to p and adds the variables that it needs. Its other keys are kept.
+// update sets the program of an existing entry to p and adds the variables that it needs. It keeps the other keys.
 func (f tomlFile) update(data []byte, table []statement, p Program, newline string) ([]byte, error) {
 	for _, key := range []string{"url", "bearer_token_env_var"} {
 		if _, ok := direct(table, key); ok {
-			return nil, fmt.Errorf("%w: [%s.%s] names a server that is reached by %s", errNotTOML, tomlTable, entryName, key)
+			return nil, fmt.Errorf("%w: [%s.%s] is a server with the key %s", errNotTOML, tomlTable, entryName, key)
 		}
 	}
 	i := slices.IndexFunc(table, func(s statement) bool { return s.header && len(s.path) == 2 })
 	if i < 0 {
-		return nil, fmt.Errorf("%w: [%s.%s] itself is missing", errNotTOML, tomlTable, entryName)
+		return nil, fmt.Errorf("%w: [%s.%s] is missing, only its subtables exist", errNotTOML, tomlTable, entryName)
 	}
 	now, _, err := f.registered(data)
 	if err != nil {
@@ -139,8 +139,8 @@ func (f tomlFile) update(data []byte, table []statement, p Program, newline stri
 	return apply(data, edits), nil
 }
 
-// withForwarded returns the entry's env_vars with the missing ones that service-mcp needs. ok is false if none is
-// missing or the list cannot be read.
+// withForwarded returns the entry's env_vars plus the missing variables that service-mcp needs. ok is false if none is
+// missing or the list cannot be decoded.
 func withForwarded(data []byte, table []statement) (value string, ok bool) {
 	var names []string
 	if s, there := direct(table, "env_vars"); there {
@@ -177,7 +177,7 @@ func (tomlFile) remove(data []byte) ([]byte, error) {
 		}
 		start, end := list[i].start, min(len(data), lineEnd(data, list[last].end)+1)
 		if start >= 2 && bytes.HasSuffix(data[:start], []byte("\n\n")) {
-			start-- // the blank line before it
+			start-- // also the blank line before it
 		} else if bytes.HasSuffix(data[:start], []byte("\r\n\r\n")) {
 			start -= 2
 		}
@@ -186,7 +186,7 @@ func (tomlFile) remove(data []byte) ([]byte, error) {
 	return apply(data, edits), nil
 }
 
-// others returns every statement except the entry's, for comparison.
+// others returns all statements except the entry's, for comparison.
 func (tomlFile) others(data []byte) (string, error) {
 	list, err := readTOML(data)
 	if err != nil {

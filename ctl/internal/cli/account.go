@@ -11,7 +11,7 @@ import (
 
 func (a *app) logout() *cobra.Command {
 	return query(a, "logout", "Forget the linked account on this machine",
-		"Deletes auth.json and no other file; the install id stays. Then it asks the backend to revoke the token,\n"+
+		"Deletes only auth.json; the install id stays. Then it asks the backend to revoke the token,\n"+
 			"for at most 3 s. It also succeeds if there was no link.",
 		(*client.Client).Logout,
 		func(r *client.LoggedOut) any {
@@ -31,7 +31,7 @@ func (a *app) acceptPrivacy() *cobra.Command {
 }
 
 func (a *app) declinePrivacy() *cobra.Command {
-	return a.decide("decline-privacy", "declined", "Stop the upload of usage telemetry; it is still written locally")
+	return a.decide("decline-privacy", "declined", "Stop uploading usage telemetry; it is still recorded locally")
 }
 
 func (a *app) decide(name, state, short string) *cobra.Command {

@@ -29,7 +29,7 @@ func (a *app) agent() *cobra.Command {
 // agentChange edits one agent's file. With dry it writes nothing.
 type agentChange = func(g agents.Agent, p agents.Program, dry bool) (agents.Change, error)
 
-// changeAgents is `agent add` and `agent remove`.
+// changeAgents returns the command `agent add` or `agent remove`.
 func (a *app) changeAgents(word, short string, change agentChange) *cobra.Command {
 	var all, dry bool
 	var toolset string
@@ -40,7 +40,7 @@ func (a *app) changeAgents(word, short string, change agentChange) *cobra.Comman
 		Example: "  servicectl agent " + word + " claude-code cursor\n  servicectl agent " + word + " --all --dry-run",
 		RunE: func(_ *cobra.Command, names []string) error {
 			if all == (len(names) > 0) {
-				return errors.New("name one agent or more, or say --all")
+				return errors.New("name at least one agent, or use --all")
 			}
 			if !rendezvous.Toolset(toolset) {
 				return fmt.Errorf("--tools %s: the only toolset with a name is %s; without the flag every tool is listed", toolset,
@@ -57,7 +57,7 @@ func (a *app) changeAgents(word, short string, change agentChange) *cobra.Comman
 	return cmd
 }
 
-// agentRow is an agent in the output of --json.
+// agentRow is one agent in the output of --json.
 type agentRow struct {
 	ID      string `json:"id"`
 	Name    string `json:"name"`
@@ -119,7 +119,7 @@ func (a *app) listAgents() error {
 	})
 }
 
-// agentState describes a state.
+// agentState describes a state for people.
 func agentState(r agentRow) string {
 	switch r.State {
 	case agents.StateNotFound:
@@ -179,13 +179,13 @@ func (a *app) runChange(names []string, word, toolset string, dry bool, change a
 	return nil
 }
 
-// choose finds the named agents; without names all that are on this machine.
+// choose returns the named agents, or all agents found on this machine if no names are given.
 func choose(all []agents.Agent, names []string) ([]agents.Agent, error) {
 	var chosen []agents.Agent
 	for _, name := range names {
 		i := slices.IndexFunc(all, func(g agents.Agent) bool { return g.ID == name })
 		if i < 0 {
-			return nil, fmt.Errorf("there is no agent %q; `servicectl agent list` names them", name)
+			return nil, fmt.Errorf("unknown agent %q; `servicectl agent list` shows the names", name)
 		}
 		if !all[i].Found() {
 			return nil, &client.Error{Code: codeNoAgent, Message: all[i].Name + " was not found on this machine",
@@ -208,5 +208,5 @@ func choose(all []agents.Agent, names []string) ([]agents.Agent, error) {
 	return chosen, nil
 }
 
-// codeNoAgent is the answer when the asked coding agent is not there.
+// codeNoAgent is the error code if the requested coding agent is not installed.
 const codeNoAgent = "agent_not_found"

@@ -24,7 +24,7 @@ var (
 	valuePattern = regexp.MustCompile(`value="([^"]*)"`)
 )
 
-// decideOpened loads the page that the command opened, signs up, and approves or denies.
+// decideOpened loads the page that the command opened, signs up, and approves or denies the code.
 func decideOpened(ts *testscript.TestScript, what string) {
 	jar, err := cookiejar.New(nil)
 	ts.Check(err)
@@ -42,7 +42,7 @@ func decideOpened(ts *testscript.TestScript, what string) {
 	_, body, err = p.submit(at, body, what, nil)
 	ts.Check(err)
 	if !strings.Contains(strings.ToLower(body), map[string]string{"approve": "approved", "deny": "denied"}[what]) {
-		ts.Fatalf("the page does not say so after %s:\n%s", what, body)
+		ts.Fatalf("the page does not confirm %s:\n%s", what, body)
 	}
 }
 
@@ -51,7 +51,7 @@ func (p *person) get(page string) (*url.URL, string, error) {
 	return read(r, err)
 }
 
-// submit posts the form whose action contains word, with its hidden fields.
+// submit posts the form whose action contains word, including its hidden fields.
 func (p *person) submit(at *url.URL, body, word string, fields map[string]string) (*url.URL, string, error) {
 	for _, form := range formPattern.FindAllStringSubmatch(body, -1) {
 		action := html.UnescapeString(form[1])

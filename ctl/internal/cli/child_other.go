@@ -4,5 +4,5 @@ package cli
 
 import "os/exec"
 
-// endWithParent does nothing here. The demo ends its child on every signal it receives.
+// endWithParent does nothing on this system; the demo ends its child on every signal it receives.
 func endWithParent(*exec.Cmd) {}

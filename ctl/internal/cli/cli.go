@@ -1,6 +1,6 @@
-// Package cli is the command line: one file for each command of servicectl, of which service-mcp offers a few. Commands
-// call the daemon through ctl/internal/client and print through ctl/internal/term; they contain no rules about
-// accounts, links or tools.
+// Package cli is the command line of servicectl, with one file per command; service-mcp offers a few of these
+// commands. Commands call the daemon through ctl/internal/client and print through ctl/internal/term; they contain no
+// rules about accounts, links or tools.
 package cli
 
 import (
@@ -29,12 +29,12 @@ const (
 	exitCancelled = 130
 )
 
-// exit is an exit code whose cause was already reported.
+// exit is an error with an exit code whose cause was already reported.
 type exit int
 
 func (exit) Error() string { return "told already" }
 
-// app is shared by the commands of one run.
+// app holds what the commands of one run share.
 type app struct {
 	*term.Terminal
 	name string // servicectl or service-mcp
@@ -64,7 +64,7 @@ func programName(args []string) string {
 
 func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
-		Use: a.name, Short: "Link this machine, and see what the service's daemon does",
+		Use: a.name, Short: "Link this machine to an account and inspect the daemon",
 		Long: "Links this machine to an account, and shows what the service's daemon does.\n" +
 			"To begin: `servicectl agent add --all`, then `servicectl doctor`.",
 		SilenceUsage: true, SilenceErrors: true, Version: buildinfo.Version,
@@ -106,7 +106,7 @@ func (a *app) code(err error) int {
 	return exitOf(p.Code)
 }
 
-// exitOf returns the exit code for an error code: no, or cannot tell.
+// exitOf returns the exit code for an error code: 1 if the answer is no, 2 if it cannot be determined.
 func exitOf(code string) int {
 	switch code {
 	case "auth_required", "link_conflict", "device_code_denied", "device_code_expired", "unknown_device_code",
@@ -116,7 +116,7 @@ func exitOf(code string) int {
 	return exitUnknown
 }
 
-// problemOf explains any error, with the next step.
+// problemOf describes any error together with the next step.
 func problemOf(err error) term.Problem {
 	var refused *client.Error
 	if errors.As(err, &refused) {
@@ -131,5 +131,5 @@ func problemOf(err error) term.Problem {
 			FixHint: "any other command starts it; or run `servicectl daemon run`",
 		}
 	}
-	return term.Problem{Code: "usage", Message: err.Error(), FixHint: "add --help to see how it is used"}
+	return term.Problem{Code: "usage", Message: err.Error(), FixHint: "run the command with --help to see its usage"}
 }

@@ -13,8 +13,8 @@ import (
 	contract "github.com/service-dev/service/proto/clientio"
 )
 
-// clientIO is the process that service-mcp starts when the daemon first wants to open a page or to read or write a
-// file. People do not run it.
+// clientIO returns the command that service-mcp starts when the daemon first needs to open a page or to read or write
+// a file. It is not for people.
 func (a *app) clientIO() *cobra.Command {
 	return &cobra.Command{
 		Use: "client-io", Short: "Open pages and use files for the daemon, with this process's rights", Hidden: true,
@@ -40,7 +40,7 @@ func serveClientIO(ctx context.Context, in io.Reader) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	go func() { // ends when stdin does; if the process ends first, nothing needs to wait for this read
+	go func() { // ends when stdin closes; nothing waits for this read if the process exits first
 		lines.Scan()
 		cancel()
 	}()

@@ -28,7 +28,7 @@ func group(use, short, long string, subcommands ...*cobra.Command) *cobra.Comman
 	return cmd
 }
 
-// helpOf returns the command that explains a group, or one of its subcommands, as "help GROUP" and --help do.
+// helpOf returns a group's "help [COMMAND]" command, which prints the same as --help.
 func helpOf(group *cobra.Command) *cobra.Command {
 	return &cobra.Command{
 		Use: "help [COMMAND]", Short: "Explain a command", Hidden: true, Args: cobra.MaximumNArgs(1),
@@ -42,12 +42,12 @@ func helpOf(group *cobra.Command) *cobra.Command {
 	}
 }
 
-// open connects to the daemon and starts it if needed.
+// open connects to the daemon and starts it if necessary.
 func (a *app) open(ctx context.Context) (*client.Client, error) {
 	return client.Open(ctx, client.Options{Program: a.name})
 }
 
-// connected calls act with a connection to the daemon, which is started if needed.
+// connected runs act with a connection to the daemon, which it starts if necessary.
 func (a *app) connected(ctx context.Context, act func(*client.Client) error) error {
 	c, err := a.open(ctx)
 	if err != nil {
@@ -57,7 +57,7 @@ func (a *app) connected(ctx context.Context, act func(*client.Client) error) err
 	return act(c)
 }
 
-// connectedRun is the RunE of a command with arguments that needs the daemon.
+// connectedRun returns the RunE of a command that takes arguments and needs the daemon.
 func (a *app) connectedRun(
 	act func(context.Context, *client.Client, []string) error,
 ) func(*cobra.Command, []string) error {
@@ -66,7 +66,7 @@ func (a *app) connectedRun(
 	}
 }
 
-// print writes the result of a command: object as JSON with --json, else it calls say.
+// print writes the result of a command: object as JSON with --json, otherwise the text that say prints.
 func (a *app) print(object any, say func()) error {
 	if a.json {
 		return a.JSON(object)
@@ -75,7 +75,7 @@ func (a *app) print(object any, say func()) error {
 	return nil
 }
 
-// query returns a command that asks the daemon one question and prints the answer.
+// query returns a command that makes one request to the daemon and prints the response.
 func query[T any](a *app, use, short, long string, ask func(*client.Client, context.Context) (T, error),
 	object func(T) any, say func(T)) *cobra.Command {
 	return command(use, short, long, func(ctx context.Context) error {

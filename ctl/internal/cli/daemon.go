@@ -22,12 +22,12 @@ func (a *app) daemon() *cobra.Command {
 	var lines int
 	logs := command("logs", "Print the daemon's log", "",
 		func(ctx context.Context) error { return a.logs(ctx, lines, follow) })
-	logs.Flags().BoolVarP(&follow, "follow", "f", false, "go on until Ctrl-C")
-	logs.Flags().IntVarP(&lines, "lines", "n", 200, "how many of the last lines")
-	return group("daemon", "Run, stop, restart or listen to the daemon", "", logs,
+	logs.Flags().BoolVarP(&follow, "follow", "f", false, "print new lines until Ctrl-C")
+	logs.Flags().IntVarP(&lines, "lines", "n", 200, "number of lines to print")
+	return group("daemon", "Run, stop or restart the daemon, or read its log", "", logs,
 		command("run", "Run the daemon in the foreground", "", func(context.Context) error { return runDaemon() }),
 		command("stop", "Ask the daemon to finish and exit", "", a.stopDaemon),
-		command("restart", "Stop the daemon and start the one beside this program",
+		command("restart", "Stop the daemon and start the one in this program's folder",
 			"Connected agents continue with the new daemon. Each open call gets one clear error, and nothing is done "+
 				"twice.",
 			a.restartDaemon))
@@ -42,7 +42,7 @@ func runDaemon() error {
 	return dialer.Exec(path, []string{path, "run"})
 }
 
-// stopDaemon stops the daemon and waits for its end.
+// stopDaemon stops the daemon and waits until it has exited.
 func (a *app) stopDaemon(ctx context.Context) error {
 	pid, err := a.stopOrKill(ctx)
 	if err != nil {
@@ -51,7 +51,7 @@ func (a *app) stopDaemon(ctx context.Context) error {
 	return a.stopped(pid)
 }
 
-// stopOrKill ends the daemon and returns its pid, 0 when none ran. It kills a daemon that does not respond.
+// stopOrKill stops the daemon and returns its pid, or 0 if none was running. It kills a daemon that does not respond.
 func (a *app) stopOrKill(ctx context.Context) (int64, error) {
 	d, err := dialer.Find()
 	if err != nil {
@@ -68,12 +68,12 @@ func (a *app) stopOrKill(ctx context.Context) (int64, error) {
 	if err := killDaemon(ctx, d, int(pid)); err != nil {
 		return 0, err
 	}
-	a.Remark("the daemon (pid %d) did not answer: its process was ended", pid)
+	a.Remark("the daemon (pid %d) did not respond: its process was killed", pid)
 	return pid, nil
 }
 
-// askToStop asks the daemon to drain and exit, and waits until it has. A daemon that ends before it answers, killed or
-// stopped by another program, counts as stopped.
+// askToStop asks the daemon to drain and exit, and waits until it has. A daemon that exits before it responds, killed
+// or stopped by another program, counts as stopped.
 func askToStop(ctx context.Context, d dialer.Daemon, program string) (int64, error) {
 	c, err := client.Open(ctx, client.Options{Program: program, Running: true, Lean: true})
 	if errors.Is(err, dialer.ErrNotRunning) {
@@ -97,19 +97,19 @@ func askToStop(ctx context.Context, d dialer.Daemon, program string) (int64, err
 	return pid, awaitGone(ctx, d, pid)
 }
 
-// forceWait is the time that a process has after each signal.
+// forceWait is the time to wait for a process to exit after each signal.
 const forceWait = 5 * time.Second
 
-// killDaemon ends the process of a daemon that does not respond, after checking that it holds the directory.
+// killDaemon ends the process of a daemon that does not respond, after checking that it holds the state directory.
 func killDaemon(ctx context.Context, d dialer.Daemon, pid int) error {
 	process, err := os.FindProcess(pid)
 	if err != nil {
 		return fmt.Errorf("find process %d: %w", pid, err)
 	}
 	defer func() { _ = process.Release() }()
-	if !holds(d, pid) { // checked while we hold the process open, so its number cannot pass to another
+	if !holds(d, pid) { // checked while we hold the process open, so its id cannot be reused
 		return &client.Error{
-			Code: codeUnavailable, Message: fmt.Sprintf("process %d is not known to be the daemon that holds %s", pid,
+			Code: codeUnavailable, Message: fmt.Sprintf("process %d may not be the daemon that holds %s", pid,
 				d.Paths.Dir),
 			FixHint: "End the serviced process of this user yourself, then run the command again.",
 		}
@@ -122,11 +122,11 @@ func killDaemon(ctx context.Context, d dialer.Daemon, pid int) error {
 			return err
 		}
 	}
-	return fmt.Errorf("end process %d: it still runs", pid)
+	return fmt.Errorf("end process %d: it is still running", pid)
 }
 
-// restartDaemon stops the daemon, if one runs, and starts the installed program. A reconnecting agent may have started
-// it already.
+// restartDaemon stops the daemon if one is running, and starts the installed program unless a reconnecting agent has
+// already started it.
 func (a *app) restartDaemon(ctx context.Context) error {
 	old, err := a.stopOrKill(ctx)
 	if err != nil {
@@ -142,14 +142,14 @@ func (a *app) restartDaemon(ctx context.Context) error {
 	})
 }
 
-// codeUnavailable is the code of a daemon that cannot be reached.
+// codeUnavailable is the error code if the daemon cannot be reached.
 const codeUnavailable = "daemon_unavailable"
 
-// patience is how long a daemon that lost its sockets has to notice and end.
+// patience is the time within which a daemon that lost its sockets must notice that and exit.
 const patience = 5 * time.Second
 
 // unreachable returns an error if a daemon holds the directory but cannot be dialled, because its sockets were deleted
-// or it is ending. It returns nil if there is no daemon.
+// or it is stopping. It returns nil if no daemon is running.
 func unreachable(ctx context.Context, patience time.Duration) error {
 	d, err := dialer.Find()
 	if err != nil {
@@ -163,21 +163,21 @@ func unreachable(ctx context.Context, patience time.Duration) error {
 		Code: codeUnavailable, Retryable: true,
 		Message: fmt.Sprintf("the daemon (pid %d) cannot be reached, but it still holds %s: it is ending, or must be killed",
 			pid, d.Paths.Dir),
-		FixHint: "try again in a moment; if it stays, run `servicectl daemon restart`",
+		FixHint: "try again in a moment; if this error persists, run `servicectl daemon restart`",
 	}
 }
 
-// awaitGone waits until the daemon with this pid has ended. Another daemon may have taken its place by then.
+// awaitGone waits until the daemon with this pid has exited. Another daemon may have replaced it by then.
 func awaitGone(ctx context.Context, d dialer.Daemon, pid int64) error {
 	gone, err := ends(ctx, d, pid, 20*time.Second)
 	if err == nil && !gone {
 		err = &client.Error{Code: codeUnavailable, Message: fmt.Sprintf(
-			"the daemon (pid %d) still runs 20 s after it was asked to end", pid), Retryable: true}
+			"the daemon (pid %d) is still running 20 s after it was asked to stop", pid), Retryable: true}
 	}
 	return err
 }
 
-// ends reports whether the daemon with this pid releases its directory within limit. With pid 0 any daemon counts.
+// ends reports whether the daemon with this pid releases its directory within limit. A pid of 0 means any daemon.
 func ends(ctx context.Context, d dialer.Daemon, pid int64, limit time.Duration) (bool, error) {
 	for late := time.Now().Add(limit); ; {
 		now := int64(d.PID())
@@ -205,7 +205,7 @@ func (a *app) stopped(pid int64) error {
 	})
 }
 
-// logs prints the end of the log unchanged, with or without --json: its lines are JSON already.
+// logs prints the end of the log unchanged, even with --json, because its lines are already JSON.
 func (a *app) logs(ctx context.Context, lines int, follow bool) error {
 	d, err := dialer.Find()
 	if err != nil {
@@ -213,7 +213,7 @@ func (a *app) logs(ctx context.Context, lines int, follow bool) error {
 	}
 	file, err := os.Open(d.LogFile())
 	if errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("read %s: the daemon has not written it yet", d.LogFile())
+		return fmt.Errorf("read %s: the daemon has not created it yet", d.LogFile())
 	}
 	if err != nil {
 		return err
@@ -238,7 +238,7 @@ func (a *app) logs(ctx context.Context, lines int, follow bool) error {
 	}
 }
 
-// reopened follows a log that was replaced or cut.
+// reopened returns the new file of a log that was replaced or truncated.
 func reopened(file *os.File, path string) (*os.File, error) {
 	now, err := os.Stat(path)
 	if err != nil {
@@ -260,7 +260,7 @@ func reopened(file *os.File, path string) (*os.File, error) {
 	return next, nil
 }
 
-// tail writes the last n lines and leaves the file at its end.
+// tail prints the last n lines and leaves the file offset at the end.
 func tail(out io.Writer, file io.Reader, n int) error {
 	var kept [][]byte
 	r := bufio.NewReader(file)

@@ -15,7 +15,7 @@ import (
 	"github.com/service-dev/service/proto/mcpclient"
 )
 
-// demoProject is the app id that the demo's simulator session is for.
+// demoProject is the app id of the demo's simulator session.
 const demoProject = "com.example.hello"
 
 func (a *app) demo() *cobra.Command {
@@ -28,7 +28,7 @@ func (a *app) demo() *cobra.Command {
 	return cmd
 }
 
-// session is the answer of createSimulatorSession; its status is auth_required, active or resumed.
+// session is the result of createSimulatorSession; its status is auth_required, active or resumed.
 type session struct {
 	Status          string `json:"status"`
 	DeviceCode      string `json:"deviceCode"`
@@ -44,7 +44,7 @@ type session struct {
 	DeviceModel  string `json:"deviceModel"`
 }
 
-// linkedResult is the answer of completeAuthLink.
+// linkedResult is the result of completeAuthLink.
 type linkedResult struct {
 	Linked    bool            `json:"linked"`
 	AccountID string          `json:"accountId"`
@@ -57,7 +57,7 @@ func (a *app) runDemo(ctx context.Context, dir string) error {
 		return err
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("make the demo's directory: %w", err)
+		return fmt.Errorf("create the demo's directory: %w", err)
 	}
 	if err := os.Setenv("SERVICE_CONFIG_DIR", dir); err != nil {
 		return err
@@ -68,9 +68,9 @@ func (a *app) runDemo(ctx context.Context, dir string) error {
 	}
 	a.DemoIntro(dir, shim)
 	defer a.endDemo(ctx)
-	cmd := exec.Command(shim) //nolint:noctx // it ends with its input
+	cmd := exec.Command(shim) //nolint:noctx // it exits when its input closes
 	cmd.Stderr = a.Err
-	ownGroup(cmd) // a Ctrl-C at the terminal must not end it
+	ownGroup(cmd) // Ctrl-C at the terminal must not end it
 	agent, err := mcpclient.Start(ctx, cmd, mcpclient.Options{Name: "servicectl-demo"})
 	if err != nil {
 		return err
@@ -83,7 +83,7 @@ func (a *app) runDemo(ctx context.Context, dir string) error {
 	return a.demoApp(ctx, agent, s, shim)
 }
 
-// demoSession creates a simulator session and first links an account if none is linked.
+// demoSession creates a simulator session, after linking an account if none is linked.
 func (a *app) demoSession(ctx context.Context, agent *mcpclient.Client) (session, error) {
 	s, err := createSession(ctx, agent)
 	if err != nil || s.Status != "auth_required" {
@@ -112,7 +112,7 @@ func createSession(ctx context.Context, agent *mcpclient.Client) (session, error
 	return s, err
 }
 
-// demoProgress prints the remaining time about twice a minute where no countdown moves.
+// demoProgress prints the remaining time about twice a minute where no live countdown is shown.
 func (a *app) demoProgress(seconds int) func(mcpclient.Progress) {
 	end := time.Now().Add(time.Duration(seconds) * time.Second)
 	var refused time.Time
@@ -125,7 +125,7 @@ func (a *app) demoProgress(seconds int) func(mcpclient.Progress) {
 	}
 }
 
-// callTool calls a tool and decodes its result. A refusal of the tool is an error with the next step.
+// callTool calls a tool and decodes its result. If the tool fails, the error includes the next step.
 func callTool(ctx context.Context, agent *mcpclient.Client, name string, args, into any,
 	progress func(mcpclient.Progress)) error {
 	r, err := agent.Call(ctx, name, args, progress)

@@ -15,7 +15,7 @@ import (
 	"github.com/service-dev/service/proto/mcpclient"
 )
 
-// demoApp runs the example app on the session and stays until Ctrl-C, the app's end or the daemon's.
+// demoApp runs the example app on the session until Ctrl-C, or until the app or the daemon exits.
 func (a *app) demoApp(ctx context.Context, agent *mcpclient.Client, s session, shim string) error {
 	path, err := dialer.Beside("hello-glasses")
 	if err != nil {
@@ -51,25 +51,25 @@ func (a *app) demoApp(ctx context.Context, agent *mcpclient.Client, s session, s
 	return err
 }
 
-// stay waits for Ctrl-C, which is how the demo is meant to end.
+// stay waits for Ctrl-C, which is the normal end of the demo.
 func stay(ctx context.Context, agent <-chan struct{}, app <-chan error) error {
 	select {
 	case <-ctx.Done():
 		return nil
 	case <-agent:
-		return errors.New("service-mcp ended unexpectedly")
+		return errors.New("service-mcp exited unexpectedly")
 	case err := <-app:
 		if ctx.Err() != nil {
 			return nil
 		}
 		if err == nil {
-			return errors.New("the example app ended unexpectedly")
+			return errors.New("the example app exited unexpectedly")
 		}
 		return fmt.Errorf("run the example app: %w", err)
 	}
 }
 
-// endDemo stops the demo's daemon, also after Ctrl-C.
+// endDemo stops the demo's daemon, even after Ctrl-C.
 func (a *app) endDemo(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 20*time.Second)
 	defer cancel()
@@ -85,17 +85,17 @@ func (a *app) endDemo(ctx context.Context) {
 			return
 		}
 	}
-	a.Remark("stopping the demo's daemon: it does not answer")
+	a.Remark("stopping the demo's daemon: it does not respond")
 }
 
-// toolError converts a tool's refusal to a typed error.
+// toolError converts a tool's error result to a typed error.
 func toolError(name string, structured json.RawMessage) error {
 	var p struct {
 		Code, Message, FixHint string
 		Retryable              bool
 	}
 	if json.Unmarshal(structured, &p) != nil || p.Code == "" {
-		return fmt.Errorf("call %s: it answered with an error that cannot be read", name)
+		return fmt.Errorf("call %s: unreadable error result", name)
 	}
 	return &client.Error{Code: p.Code, Message: p.Message, FixHint: p.FixHint, Retryable: p.Retryable}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/service-dev/service/proto/docs"
 )
 
-// TestDocumentation_CommandsExist reads every servicectl line of the documentation: command, flags and number of
-// arguments.
+// TestDocumentation_CommandsExist checks the command, flags and number of arguments of every servicectl line in the
+// documentation.
 func TestDocumentation_CommandsExist(t *testing.T) {
 	lines := 0
 	for _, p := range docs.Pages() {
@@ -22,14 +22,14 @@ func TestDocumentation_CommandsExist(t *testing.T) {
 				continue
 			}
 			if args, ok := strings.CutPrefix(line, "servicectl "); ok && shell {
-				args, _, _ = strings.Cut(args, " > ") // a redirection is the shell's
+				args, _, _ = strings.Cut(args, " > ") // redirections belong to the shell
 				lines++
 				checkCommand(t, p.ID, args)
 			}
 		}
 	}
 	if lines < 20 {
-		t.Errorf("only %d lines were found", lines)
+		t.Errorf("found only %d lines, want at least 20", lines)
 	}
 }
 
@@ -58,7 +58,7 @@ func checkCommand(t *testing.T, page, line string) {
 		return
 	}
 	if cmd.HasSubCommands() {
-		t.Errorf("%s: servicectl %s names no command", page, line)
+		t.Errorf("%s: servicectl %s is a group, not a command", page, line)
 	}
 	if err := cmd.ValidateArgs(cmd.Flags().Args()); err != nil {
 		t.Errorf("%s: servicectl %s: %v", page, line, err)

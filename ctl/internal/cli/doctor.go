@@ -45,7 +45,7 @@ func (a *app) runDoctor(ctx context.Context) error {
 	return err
 }
 
-// programChecks looks for the other programs beside this one.
+// programChecks checks that the other programs are in this program's folder.
 func programChecks() []check {
 	var out []check
 	for _, name := range []string{"serviced", "service-mcp"} {
@@ -55,14 +55,14 @@ func programChecks() []check {
 			_, err = os.Stat(path)
 		}
 		if err != nil {
-			c.State, c.Detail, c.Fix = "fail", err.Error(), "install "+name+" into the folder of this program"
+			c.State, c.Detail, c.Fix = "fail", err.Error(), "install "+name+" in the folder of this program"
 		}
 		out = append(out, c)
 	}
 	return out
 }
 
-// serviceCheck reports what the service manager says about the daemon, if the service is installed.
+// serviceCheck reports the service manager's state of the daemon, if the service is installed.
 func serviceCheck(ctx context.Context) check {
 	d, err := dialer.Find()
 	if err != nil {
@@ -102,7 +102,7 @@ func (a *app) daemonChecks(ctx context.Context) []check {
 	return append(out, checksOf(list, s.GetConsent())...)
 }
 
-// askStatus connects, starting the daemon if needed, and asks for its status within answerWait.
+// askStatus connects, starting the daemon if necessary, and requests its status within answerWait.
 func (a *app) askStatus(ctx context.Context) (*client.Client, *client.Status, error) {
 	c, err := client.Open(ctx, client.Options{Program: a.name, Lean: true})
 	if err != nil {
@@ -120,13 +120,13 @@ func (a *app) askStatus(ctx context.Context) (*client.Client, *client.Status, er
 
 func failure(name string, err error) check {
 	p := problemOf(err)
-	if strings.Contains(p.FixHint, "servicectl doctor") { // this is that command
+	if strings.Contains(p.FixHint, "servicectl doctor") { // the user is already running it
 		p.FixHint = "see the other checks"
 	}
 	return check{Name: name, State: "fail", Detail: p.Message, Fix: p.FixHint}
 }
 
-// versionCheck compares both ends.
+// versionCheck compares the versions of daemon and program.
 func versionCheck(s *client.Status) check {
 	c := check{Name: "versions", State: "ok", Detail: fmt.Sprintf("daemon and program are %s, protocol %s",
 		s.GetVersion(), protocols(s.GetProtocolMin(), s.GetProtocolMax()))}
@@ -143,7 +143,7 @@ func versionCheck(s *client.Status) check {
 	return c
 }
 
-// checksOf returns the daemon's checks. The effect of the consent in this shell is described as in status.
+// checksOf returns the daemon's checks. Like status, it describes how the consent applies in this shell.
 func checksOf(list []*client.Check, consent *client.Consent) []check {
 	var out []check
 	for _, c := range list {

@@ -11,7 +11,7 @@ import (
 	"github.com/service-dev/service/ctl/internal/term"
 )
 
-// TestHelp_FitsOneScreen has every command print its help.
+// TestHelp_FitsOneScreen checks the help of every command.
 func TestHelp_FitsOneScreen(t *testing.T) {
 	for _, name := range []string{"servicectl", "service-mcp"} {
 		var check func(cmd *cobra.Command)
@@ -23,11 +23,11 @@ func TestHelp_FitsOneScreen(t *testing.T) {
 			}
 			lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 			if len(lines) > 40 {
-				t.Errorf("%s: %d lines", cmd.CommandPath(), len(lines))
+				t.Errorf("%s: the help has %d lines, want at most 40", cmd.CommandPath(), len(lines))
 			}
 			for _, line := range lines {
 				if utf8.RuneCountInString(line) > 120 {
-					t.Errorf("%s: a line of more than 120 columns: %s", cmd.CommandPath(), line)
+					t.Errorf("%s: a line is longer than 120 columns: %s", cmd.CommandPath(), line)
 				}
 			}
 			for _, child := range cmd.Commands() {
@@ -40,7 +40,7 @@ func TestHelp_FitsOneScreen(t *testing.T) {
 		root := a.root()
 		check(root)
 		if !strings.Contains(root.Long, "`servicectl agent add --all`") {
-			t.Errorf("%s: its help names no next step", name)
+			t.Errorf("%s: the help does not name the next step", name)
 		}
 	}
 }

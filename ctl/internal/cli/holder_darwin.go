@@ -8,7 +8,7 @@ import (
 	"github.com/service-dev/service/ctl/internal/dialer"
 )
 
-// holds reports whether a process is the one that listens on the control socket, whose directory is this user's alone.
+// holds reports whether a process is listening on the control socket, whose directory only this user can access.
 func holds(d dialer.Daemon, pid int) bool {
 	conn, err := d.Dial(d.Paths.Control)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/service-dev/service/proto/rendezvous"
 )
 
-// holds reports whether a process belongs to this user and has the lock file of the state directory open, which a
-// daemon keeps open for its whole life.
+// holds reports whether a process belongs to this user and has the lock file of the state directory open. A daemon
+// keeps that file open until it exits.
 func holds(d dialer.Daemon, pid int) bool {
 	lock, err := os.Stat(filepath.Join(d.Paths.Run, rendezvous.DaemonLock))
 	if err != nil || !d.Held() {

@@ -4,5 +4,5 @@ package cli
 
 import "github.com/service-dev/service/ctl/internal/dialer"
 
-// holds returns false: this system does not report which process holds a lock.
+// holds returns false because this system does not report which process holds a lock.
 func holds(dialer.Daemon, int) bool { return false }

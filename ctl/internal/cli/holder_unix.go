@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// askProcess asks a process to end cleanly. It also continues a stopped process, which could not end otherwise.
+// askProcess asks a process to exit cleanly. It also resumes a stopped process, which otherwise could not exit.
 func askProcess(p *os.Process) error {
 	if err := p.Signal(syscall.SIGTERM); err != nil {
 		return err

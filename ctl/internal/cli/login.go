@@ -38,8 +38,8 @@ func (a *app) runLogin(ctx context.Context, replace bool) error {
 	})
 }
 
-// askToReplace asks before another account or backend replaces a link. Without a link it does not ask. After a no the
-// same account may still be linked again.
+// askToReplace asks for confirmation before a link to another account or backend is replaced. Without a link it does
+// not ask. If the answer is no, the same account may still be linked again.
 func (a *app) askToReplace(ctx context.Context, c *client.Client) (bool, error) {
 	who, err := c.Whoami(ctx, false)
 	if err != nil {
@@ -52,7 +52,7 @@ func (a *app) askToReplace(ctx context.Context, c *client.Client) (bool, error) 
 	return a.Confirm(ctx, a.in, term.ReplaceQuestion(link.GetAccountId(), link.GetBackendUrl()))
 }
 
-// loginShown runs a login on a terminal.
+// loginShown runs a login interactively on a terminal.
 func (a *app) loginShown(ctx context.Context, c *client.Client, host string, replace bool) error {
 	stop := func() {}
 	defer func() { stop() }()
@@ -85,7 +85,7 @@ func (a *app) loginShown(ctx context.Context, c *client.Client, host string, rep
 	return writtenOrNot(linked)
 }
 
-// codeWriteFailed is the code of a valid link whose auth.json could not be written.
+// codeWriteFailed is the code for a valid link whose auth.json could not be written.
 const codeWriteFailed = "auth_file_write_failed"
 
 // writtenOrNot returns the exit code of a successful login.
@@ -96,7 +96,7 @@ func writtenOrNot(linked *client.Linked) error {
 	return nil
 }
 
-// The events of a login as JSON lines.
+// The events of a login, printed as JSON lines.
 type (
 	codeLine struct {
 		Event               string `json:"event"`
@@ -141,7 +141,7 @@ type (
 	}
 )
 
-// loginLines runs a login for a program, with one JSON object a line.
+// loginLines runs a login for a program and prints one JSON object per line.
 func (a *app) loginLines(ctx context.Context, c *client.Client, host string, replace bool) error {
 	linked, err := c.Login(ctx, host, replace, client.LoginEvents{
 		Code: func(code *client.Code) {
@@ -177,7 +177,7 @@ func (a *app) loginLines(ctx context.Context, c *client.Client, host string, rep
 	return writtenOrNot(linked)
 }
 
-// loginError explains a failed login to the person who started it. It returns other errors unchanged.
+// loginError rewords the error of a failed login for the person who started it. It returns other errors unchanged.
 func loginError(err error) error {
 	var e *client.Error
 	if !errors.As(err, &e) {

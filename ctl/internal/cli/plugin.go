@@ -48,7 +48,7 @@ func (a *app) showPlugins(list []*client.Plugin) {
 	a.Grid([]string{"ADAPTER", "STATE", "UP", "PID", "VERSION", "RESTARTS", "LAST CRASH"}, rows)
 }
 
-// pluginUptime returns how long the adapter has run, or when it restarts.
+// pluginUptime returns how long the adapter has been running, or when it restarts.
 func pluginUptime(p *client.Plugin, now time.Time) string {
 	switch p.GetState() {
 	case "running":
@@ -59,7 +59,7 @@ func pluginUptime(p *client.Plugin, now time.Time) string {
 	return "-"
 }
 
-// pluginLastCrash describes the last failure and its age.
+// pluginLastCrash describes the last failure and how long ago it was.
 func pluginLastCrash(p *client.Plugin, now time.Time) string {
 	if p.GetCrashedMs() == 0 {
 		return term.Dash(p.GetLastError())
@@ -67,7 +67,7 @@ func pluginLastCrash(p *client.Plugin, now time.Time) string {
 	return term.Since(p.GetCrashedMs(), now) + ": " + p.GetLastError()
 }
 
-// pluginNeed returns what to do about an adapter that should run but does not, or "" if nothing needs doing.
+// pluginNeed returns the action needed for an adapter that should run but does not, or "" if none is needed.
 func pluginNeed(p *client.Plugin) string {
 	return pluginNeeds[p.GetState()]
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/service-dev/service/packaging/usersystemd"
 )
 
-// bin holds the real programs, built once.
+// bin is the directory of the real programs, built once.
 var bin string
 
 func TestMain(m *testing.M) { os.Exit(reaper.Run(func() int { return runTests(m) })) }
@@ -67,10 +67,10 @@ func buildPrograms(dir string) error {
 	return os.WriteFile(filepath.Join(dir, "plugins.sha256"), []byte(manifest.String()), 0o644)
 }
 
-// opener replaces xdg-open. It records the URL for the command approve.
+// opener replaces xdg-open. It records the URL for the script command approve.
 const opener = "#!/bin/sh\nprintf '%s\\n' \"$1\" >> \"$HOME/opened\"\n"
 
-// TestStories runs the stories in testdata/script against a real daemon, real adapters and a real backend.
+// TestStories runs the scripts in testdata/script against a real daemon, real adapters and a real backend.
 func TestStories(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
@@ -105,7 +105,7 @@ func TestStories(t *testing.T) {
 	})
 }
 
-// recipe returns our commands from the documentation's recipe for a CI system, as a shell script.
+// recipe returns our commands from the documentation's CI recipe as a shell script.
 func recipe(ci string) string {
 	script := "set -e\n"
 	for line := range strings.Lines(documented("```yaml " + ci + "\n")) {
@@ -116,7 +116,7 @@ func recipe(ci string) string {
 	return script
 }
 
-// verbs are the commands that stories have in addition to testscript's own.
+// verbs are the script commands in addition to testscript's own.
 func verbs() map[string]func(*testscript.TestScript, bool, []string) {
 	return map[string]func(*testscript.TestScript, bool, []string){
 		"approve":  func(ts *testscript.TestScript, _ bool, _ []string) { decideOpened(ts, "approve") },
@@ -131,14 +131,14 @@ func verbs() map[string]func(*testscript.TestScript, bool, []string) {
 	}
 }
 
-// stopDaemonOf leaves no daemon behind a story.
+// stopDaemonOf stops the daemon of a finished script.
 func stopDaemonOf(home string) {
 	cmd := exec.Command(filepath.Join(bin, "servicectl"), "daemon", "stop")
 	cmd.Env = []string{"HOME=" + home, "PATH=" + os.Getenv("PATH")}
 	_ = cmd.Run()
 }
 
-// fileMode is `mode 0600 FILE`.
+// fileMode implements `mode 0600 FILE`.
 func fileMode(ts *testscript.TestScript, _ bool, args []string) {
 	if len(args) != 2 {
 		ts.Fatalf("usage: mode MODE FILE")
@@ -150,8 +150,8 @@ func fileMode(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// exitIs is `exitis CODE PROGRAM ARGS...`, for exit codes that testscript's exec cannot check. Output goes to the files
-// out and err.
+// exitIs implements `exitis CODE PROGRAM ARGS...`, because testscript's exec cannot check exit codes. It writes the
+// output to the files out and err.
 func exitIs(ts *testscript.TestScript, _ bool, args []string) {
 	cmd, outs := program(ts, args[1:])
 	err := cmd.Run()
@@ -163,7 +163,7 @@ func exitIs(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// until is `until PROGRAM ARGS...`. It repeats the command until it exits with 0, to wait for another program's action.
+// until implements `until PROGRAM ARGS...`. It repeats the command until it exits with 0, to wait for another program.
 func until(ts *testscript.TestScript, _ bool, args []string) {
 	for deadline := time.Now().Add(15 * time.Second); ; time.Sleep(50 * time.Millisecond) {
 		cmd, outs := program(ts, args)
@@ -173,7 +173,7 @@ func until(ts *testscript.TestScript, _ bool, args []string) {
 			return
 		}
 		if time.Now().After(deadline) {
-			ts.Fatalf("%v never succeeded: %v", args, err)
+			ts.Fatalf("%v did not succeed in time: %v", args, err)
 		}
 	}
 }
@@ -198,7 +198,7 @@ func program(ts *testscript.TestScript, args []string) (*exec.Cmd, func()) {
 	return cmd, func() { out.Close(); errOut.Close() }
 }
 
-// cutAfterOpen is `cut CODE PROGRAM ARGS...`: Ctrl-C once the page was opened.
+// cutAfterOpen implements `cut CODE PROGRAM ARGS...`: it sends Ctrl-C once the page was opened.
 func cutAfterOpen(ts *testscript.TestScript, _ bool, args []string) {
 	cmd, outs := program(ts, args[1:])
 	ts.Check(cmd.Start())
@@ -211,7 +211,7 @@ func cutAfterOpen(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// openedURL waits until the browser was opened and returns where.
+// openedURL waits until the command opened a page and returns its URL.
 func openedURL(ts *testscript.TestScript) string {
 	path := filepath.Join(ts.Getenv("HOME"), "opened")
 	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
@@ -221,11 +221,11 @@ func openedURL(ts *testscript.TestScript) string {
 			return lines[len(lines)-1]
 		}
 	}
-	ts.Fatalf("no browser was opened")
+	ts.Fatalf("no page was opened")
 	return ""
 }
 
-// appAttached is `attached DIR`: waits until an app is connected to a session of that directory's account.
+// appAttached implements `attached DIR`: it waits until an app is connected to a session of that directory's account.
 func appAttached(ts *testscript.TestScript, _ bool, args []string) {
 	var text []byte
 	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {

@@ -25,9 +25,9 @@ func (a *app) service() *cobra.Command {
 	for _, action := range []struct{ word, short, long string }{
 		{"install", "Register the daemon for your logins, and start it now", ""},
 		{"uninstall", "Stop the daemon and remove the registration", ""},
-		{"start", "Start the registered daemon; one that a client started hands over", ""},
+		{"start", "Start the registered daemon; a daemon that a client started hands over", ""},
 		{"stop", "Stop the registered daemon until the next login", ""},
-		{"status", "Show what the service manager knows", "Shows what the service manager knows.\n" +
+		{"status", "Show the state known to the service manager", "Shows the state known to the service manager.\n" +
 			"Exit code: 0 installed and up, 1 not installed, stopped or failed, 2 cannot tell."},
 	} {
 		cmd.AddCommand(command(action.word, action.short, action.long, func(ctx context.Context) error {
@@ -37,13 +37,13 @@ func (a *app) service() *cobra.Command {
 	return cmd
 }
 
-// codeNoService is serviced's code for a service that is not installed.
+// codeNoService is serviced's error code for a service that is not installed.
 const codeNoService = "service_not_installed"
 
-// serviceView is the output of --json: the service manager's report and the daemon's.
+// serviceView is the output of --json: the reports of the service manager and of the daemon.
 type serviceView struct {
 	term.Service
-	// Daemon is the daemon that answers at the sockets, or nil.
+	// Daemon is the daemon that responds at the sockets, or nil.
 	Daemon *term.ServedBy `json:"daemon"`
 }
 
@@ -80,7 +80,7 @@ func (a *app) runService(ctx context.Context, action string) error {
 	return err
 }
 
-// serviceExit is the exit code of `service status`.
+// serviceExit returns the exit code of `service status`.
 func serviceExit(v serviceView) error {
 	switch v.State {
 	case "running", "listening":
@@ -91,11 +91,11 @@ func serviceExit(v serviceView) error {
 	return exit(exitNo)
 }
 
-// askServiced runs serviced, the program that the service manager starts, to carry out the action.
+// askServiced runs serviced, the program that the service manager starts, to perform the action.
 func askServiced(ctx context.Context, d dialer.Daemon, action string) (term.Service, error) {
 	if _, err := os.Stat(d.Program); err != nil {
-		return term.Service{}, &client.Error{Code: "program_missing", Message: d.Program + " is not there",
-			FixHint: "install it beside this program"}
+		return term.Service{}, &client.Error{Code: "program_missing", Message: d.Program + " does not exist",
+			FixHint: "install it in the folder of this program"}
 	}
 	var out, errs bytes.Buffer
 	cmd := exec.CommandContext(ctx, d.Program, "service", action)
@@ -110,23 +110,24 @@ func askServiced(ctx context.Context, d dialer.Daemon, action string) (term.Serv
 		Report *term.Service `json:"report"`
 		Error  *client.Error `json:"error"`
 	}
-	_ = json.Unmarshal(out.Bytes(), &answer) // on failure the answer stays empty
+	_ = json.Unmarshal(out.Bytes(), &answer) // on failure the result stays empty
 	switch {
 	case answer.Error != nil:
 		return term.Service{}, answer.Error
 	case answer.Report != nil:
 		return *answer.Report, nil
 	case err == nil:
-		err = errors.New("it said nothing")
+		err = errors.New("no output")
 	}
-	return term.Service{}, fmt.Errorf("ask %s: %w: %s", d.Program, err, bytes.TrimSpace(errs.Bytes()))
+	return term.Service{}, fmt.Errorf("run %s: %w: %s", d.Program, err, bytes.TrimSpace(errs.Bytes()))
 }
 
-// handoverTime limits the wait for the service's daemon. A daemon that a client started finishes its calls first.
+// handoverTime is the maximum time to wait for the service's daemon. A daemon that a client started finishes its calls
+// first.
 const handoverTime = 40 * time.Second
 
-// awaitManaged connects to the daemon that the service manager has just started; with systemd the connection starts it.
-// A daemon that a client started is asked to stop.
+// awaitManaged connects to the daemon that the service manager has just started; with systemd the connection starts
+// it. It asks a daemon that a client started to stop.
 func (a *app) awaitManaged(ctx context.Context, d dialer.Daemon, s term.Service) (*term.ServedBy, error) {
 	wait, cancel := context.WithTimeout(ctx, handoverTime)
 	defer cancel()
@@ -159,7 +160,7 @@ func (a *app) awaitManaged(ctx context.Context, d dialer.Daemon, s term.Service)
 	}
 }
 
-// askServed returns the running daemon, or nil if none runs.
+// askServed returns the running daemon, or nil if none is running.
 func (a *app) askServed(ctx context.Context) (*term.ServedBy, error) {
 	c, err := client.Open(ctx, client.Options{Program: a.name, Running: true})
 	if errors.Is(err, dialer.ErrNotRunning) {
@@ -188,14 +189,14 @@ func (a *app) replace(ctx context.Context) error {
 	return err
 }
 
-// endManaged lets the daemon finish on Windows, where the service manager would only kill it.
+// endManaged lets the daemon finish its work on Windows, where the service manager would only kill it.
 func (a *app) endManaged(ctx context.Context, d dialer.Daemon) error {
 	if runtime.GOOS != "windows" {
 		return nil
 	}
 	by, err := a.askServed(ctx)
 	if err != nil || by == nil || !by.Managed {
-		return nil // the service manager will do
+		return nil // the service manager stops it then
 	}
 	if err := a.replace(ctx); err != nil {
 		return nil

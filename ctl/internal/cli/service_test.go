@@ -10,7 +10,7 @@ import (
 	"github.com/service-dev/service/packaging/usersystemd"
 )
 
-// browser replaces xdg-open. It records its environment and rights, and keeps running.
+// browser replaces xdg-open. It records its environment and permissions, and keeps running.
 const browser = `#!/bin/sh
 echo $$ >"$HOME/browser"
 { echo "page $1"; echo "display $DISPLAY"; cat /proc/self/cgroup; grep NoNewPrivs /proc/self/status; } >"$HOME/opened.part"
@@ -18,19 +18,19 @@ mv "$HOME/opened.part" "$HOME/opened"
 exec sleep 300
 `
 
-// TestService_UnderSystemd runs the story of `servicectl service` under the real systemd of an ordinary user.
+// TestService_UnderSystemd runs the script of `servicectl service` under the real systemd of an ordinary user.
 func TestService_UnderSystemd(t *testing.T) { underSystemd(t, "testdata/systemd/service.txtar") }
 
 // TestService_LifecycleUnderSystemd covers a daemon that is killed, hangs, is idle or cannot be started.
 func TestService_LifecycleUnderSystemd(t *testing.T) { underSystemd(t, "testdata/systemd/life.txtar") }
 
-// underSystemd runs one story. A systemd has one home directory, so each story starts its own.
+// underSystemd runs one script. A systemd has one home directory, so each script starts its own.
 func underSystemd(t *testing.T, story string) {
 	t.Parallel()
 	if !usersystemd.Enter(t, bin) {
 		return
 	}
-	// The home of this systemd, which reads units from it.
+	// This is the home of this systemd, which reads units from it.
 	home := os.Getenv("HOME")
 	if err := os.Mkdir(filepath.Join(home, "tools"), 0o700); err != nil {
 		t.Fatal(err)

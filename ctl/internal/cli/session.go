@@ -20,13 +20,13 @@ func (a *app) session() *cobra.Command {
 		a.sessionRecord(), a.sessionReplay(), a.sessionRun(), a.sessionEnv(), a.sessionSchema())
 }
 
-// ask calls a tool and decodes its answer. A refusal is an error, and so is a call that needs an account.
+// ask calls a tool and decodes its result. It returns an error if the tool fails or needs an account.
 func ask(ctx context.Context, c *client.Client, tool string, args map[string]any, into any) (json.RawMessage, error) {
 	raw, _, err := askPictured(ctx, c, tool, args, into)
 	return raw, err
 }
 
-// askPictured is like ask and also returns the pictures of the answer.
+// askPictured is like ask and also returns the pictures of the result.
 func askPictured(ctx context.Context, c *client.Client, tool string, args map[string]any, into any) (json.RawMessage,
 	[]*client.Picture, error) {
 	text, err := json.Marshal(args)
@@ -49,16 +49,16 @@ func decodeResult(tool string, r *client.Result, into any) (json.RawMessage, err
 	}
 	var status struct{ Status, Message string }
 	if err := json.Unmarshal(raw, &status); err == nil && status.Status == "auth_required" {
-		return nil, &client.Error{Code: status.Status, Message: "this needs an account, and none is linked",
+		return nil, &client.Error{Code: status.Status, Message: "this requires an account, but none is linked",
 			FixHint: "run `servicectl login`"}
 	}
 	if err := json.Unmarshal(raw, into); err != nil {
-		return nil, fmt.Errorf("read the answer of %s: %w", tool, err)
+		return nil, fmt.Errorf("decode the result of %s: %w", tool, err)
 	}
 	return raw, nil
 }
 
-// withSession adds a session id to the arguments of a call. Without an id, the call uses the latest session.
+// withSession adds a session id to a call's arguments. Without an id, the tool uses the latest session.
 func withSession(id string, args map[string]any) map[string]any {
 	if id != "" {
 		args["sessionId"] = id
@@ -73,7 +73,7 @@ func first(args []string) string {
 	return args[0]
 }
 
-// sessionFacts is a session in the answer of getSessionStatus.
+// sessionFacts is a session in the result of getSessionStatus.
 type sessionFacts struct {
 	SessionID, State, Transport, Clock, Project, DeviceModel, SessionURL, AppEndpoint string
 	Apps, Pages                                                                       int
@@ -107,7 +107,7 @@ func (a *app) sessionShow() *cobra.Command {
 	}
 }
 
-// displayFacts is the answer of getDisplayState.
+// displayFacts is the result of getDisplayState.
 type displayFacts struct {
 	SessionID string
 	Text      []string
@@ -178,7 +178,7 @@ func (a *app) showSession(ctx context.Context, c *client.Client, id string) erro
 	return nil
 }
 
-// summary describes the state of the glasses on one line.
+// summary describes the state of the glasses in one line.
 func (d displayFacts) summary() string {
 	s := d.State
 	worn := "worn"
@@ -206,7 +206,7 @@ func field(raw json.RawMessage, name string) json.RawMessage {
 
 func (a *app) sessionClose() *cobra.Command {
 	return &cobra.Command{
-		Use: "close [ID]", Short: "End a session for everybody; a local one is forgotten with its log",
+		Use: "close [ID]", Short: "End a session for everybody; the log of a local one is deleted",
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.summarized(cmd.Context(), "closeSession", withSession(first(args), map[string]any{}))
@@ -220,7 +220,7 @@ func (a *app) summarized(ctx context.Context, tool string, args map[string]any) 
 	return a.oneCall(ctx, tool, args, &answer, func() { a.Say("%s", answer.Summary) })
 }
 
-// oneCall calls a tool, decodes its answer into into and prints it.
+// oneCall calls a tool, decodes its result into into and prints it.
 func (a *app) oneCall(ctx context.Context, tool string, args map[string]any, into any, say func()) error {
 	return a.connected(ctx, func(c *client.Client) error {
 		raw, err := ask(ctx, c, tool, args, into)
@@ -231,7 +231,7 @@ func (a *app) oneCall(ctx context.Context, tool string, args map[string]any, int
 	})
 }
 
-// absolute returns a path that does not depend on the daemon's working directory.
+// absolute returns an absolute path, because the daemon has another working directory.
 func absolute(path string) (string, error) {
 	full, err := filepath.Abs(path)
 	if err != nil {

@@ -14,15 +14,15 @@ import (
 // child is the app under test.
 type child struct {
 	cmd  *exec.Cmd
-	done chan struct{} // closed when it has ended
-	err  error         // how it ended; valid after done is closed
+	done chan struct{} // closed when the app has exited
+	err  error         // result of the process; valid after done is closed
 	once sync.Once
 }
 
-// endWait is how long an app may take to end after it was asked to.
+// endWait is how long an app may take to exit after it was asked to.
 const endWait = 3 * time.Second
 
-// startApp starts the app with the session's address in its environment, never with the secret itself.
+// startApp starts the app with the session's address, but never the secret itself, in its environment.
 func (r *scenarioRun) startApp() (*child, error) {
 	command, dir, env := r.command, "", map[string]string{}
 	if len(command) == 0 {
@@ -53,14 +53,14 @@ func (r *scenarioRun) startApp() (*child, error) {
 			FixHint: "check the command after --, or app.command and app.dir of the scenario"}
 	}
 	c := &child{cmd: cmd, done: make(chan struct{})}
-	go func() { // ends with the app; end waits for it
+	go func() { // ends when the app exits; end waits for it
 		c.err = cmd.Wait()
 		close(c.done)
 	}()
 	return c, nil
 }
 
-// end stops the app and everything it started, and waits. It may be called again.
+// end stops the app and everything it started, and waits for the app. It may be called more than once.
 func (c *child) end() {
 	c.once.Do(func() {
 		askGroup(c.cmd)
@@ -75,7 +75,7 @@ func (c *child) end() {
 	})
 }
 
-// ended reports whether the app has ended.
+// ended reports whether the app has exited.
 func (c *child) ended() bool {
 	select {
 	case <-c.done:
@@ -85,11 +85,11 @@ func (c *child) ended() bool {
 	}
 }
 
-// failed reports whether the app itself ended with an error. It ignores errors of copying the output, which processes
-// that the app started may have kept open. Call it only after done.
+// failed reports whether the app itself exited with an error. It ignores errors of copying the output, which the app's
+// own child processes may have kept open. Call it only after done is closed.
 func (c *child) failed() bool { return c.cmd.ProcessState == nil || !c.cmd.ProcessState.Success() }
 
-// how describes how the app ended. Call it only after done.
+// how describes how the app exited. Call it only after done is closed.
 func (c *child) how() string {
 	if c.cmd.ProcessState == nil {
 		return c.err.Error()
@@ -97,15 +97,15 @@ func (c *child) how() string {
 	return c.cmd.ProcessState.String()
 }
 
-// maxTail is how much of an app's output is kept, in bytes.
+// maxTail is the amount of an app's output that is kept, in bytes.
 const maxTail = 64 << 10
 
-// outputTail keeps the end of what is written.
+// outputTail keeps the last bytes written to it.
 type outputTail struct {
 	mu   sync.Mutex
 	data []byte
 	cut  bool
-	also io.Writer // gets everything, if it is set
+	also io.Writer // if set, receives a copy of all output
 }
 
 // Write implements io.Writer.
@@ -113,7 +113,7 @@ func (t *outputTail) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.also != nil {
-		_, _ = t.also.Write(p) // the app must not fail because nobody reads its output any longer
+		_, _ = t.also.Write(p) // the app must not fail because nobody reads its output
 	}
 	t.data = append(t.data, p...)
 	if over := len(t.data) - maxTail; over > 0 {

@@ -14,7 +14,7 @@ import (
 	"github.com/service-dev/service/proto/glasses/scenario"
 )
 
-// sessionVariables is what session env prints.
+// sessionVariables is the output of session env.
 type sessionVariables struct {
 	SessionID   string            `json:"sessionId"`
 	Environment map[string]string `json:"environment"`
@@ -22,7 +22,7 @@ type sessionVariables struct {
 
 func (a *app) sessionEnv() *cobra.Command {
 	return &cobra.Command{
-		Use: "env [ID]", Short: "Print the variables with which an app finds the session", Args: cobra.MaximumNArgs(1),
+		Use: "env [ID]", Short: "Print the variables that an app needs to attach to the session", Args: cobra.MaximumNArgs(1),
 		Long: "Prints shell assignments of SERVICE_GLASSES_URL, SERVICE_GLASSES_SECRET_FILE and SERVICE_GLASSES_TRANSPORT:\n" +
 			"the secret itself stays in its file. It opens no session and starts no app; `session run -- COMMAND` does both.",
 		Example: "  eval \"$(servicectl session env)\" && node app.js",
@@ -40,7 +40,7 @@ func (a *app) sessionEnv() *cobra.Command {
 	}
 }
 
-// variablesOf returns the variables for apps of a session, by default the one used last.
+// variablesOf returns the variables for apps of a session, by default of the one used last.
 func variablesOf(ctx context.Context, c *client.Client, id string) (found sessionVariables, err error) {
 	if id == "" {
 		var latest struct{ SessionID string }
@@ -67,7 +67,7 @@ func variablesOf(ctx context.Context, c *client.Client, id string) (found sessio
 	return sessionVariables{SessionID: id, Environment: status.Environment}, nil
 }
 
-// assignment sets an environment variable in the usual shell of a system.
+// assignment formats a variable assignment for the usual shell of an operating system.
 func assignment(goos, name, value string) string {
 	if goos == "windows" {
 		return "$env:" + name + " = '" + strings.ReplaceAll(value, "'", "''") + "'"

@@ -37,13 +37,13 @@ func (a *app) sessionLog() *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&o.follow, "follow", false, "go on until Ctrl-C or the session's end")
-	cmd.Flags().Int64Var(&o.since, "since", 0, "only rows after this number")
+	cmd.Flags().BoolVar(&o.follow, "follow", false, "print new rows until Ctrl-C or the end of the session")
+	cmd.Flags().Int64Var(&o.since, "since", 0, "print only rows after this number")
 	cmd.Flags().StringVar(&o.chip, "chip", "", "only rows of this chip: "+strings.Join(glasses.Chips(), ", "))
 	return cmd
 }
 
-// logPage is the answer of getEventLog.
+// logPage is the result of getEventLog.
 type logPage struct {
 	SessionID string
 	Events    []json.RawMessage
@@ -62,7 +62,7 @@ func (a *app) printLog(ctx context.Context, c *client.Client, id string, o logOp
 		}
 		following = o.follow
 		if page.Truncated {
-			a.Remark("older rows are gone: the event log keeps the latest ones")
+			a.Remark("older rows are missing: the event log keeps only the latest ones")
 		}
 		id, since = page.SessionID, page.Next
 		closed := page.Truncated && len(page.Events) == 0 // a backend deletes the log with the session
@@ -83,7 +83,8 @@ func (a *app) printLog(ctx context.Context, c *client.Client, id string, o logOp
 	}
 }
 
-// over accepts not_found for a session that was being followed: a local session is forgotten when it is closed.
+// over treats not_found as the end of a session that was being followed, because a local session is deleted when it is
+// closed.
 func (a *app) over(err error, following bool) error {
 	var refused *client.Error
 	if following && errors.As(err, &refused) && refused.Code == "not_found" {

@@ -15,7 +15,7 @@ import (
 func (a *app) sessionPicture() *cobra.Command {
 	return &cobra.Command{
 		Use: "picture [ID] FILE", Short: "Write what the wearer sees to a PNG file", Args: cobra.RangeArgs(1, 2),
-		Long:    "The file must not exist yet. The picture is exact to the pixel and equal on every transport.",
+		Long:    "The file must not exist yet. The picture is pixel-exact and identical on every transport.",
 		Example: "  servicectl session picture panel.png",
 		RunE: a.connectedRun(func(ctx context.Context, c *client.Client, args []string) error {
 			return a.writePicture(ctx, c, args, map[string]any{})
@@ -26,7 +26,7 @@ func (a *app) sessionPicture() *cobra.Command {
 func (a *app) sessionSheet() *cobra.Command {
 	return &cobra.Command{
 		Use: "sheet [ID] FILE", Short: "Write what is shown, on every device model, to a PNG file",
-		Long: "The file must not exist yet. What does not fit a model is printed.", Args: cobra.RangeArgs(1, 2),
+		Long: "The file must not exist yet. Content that does not fit a model is printed.", Args: cobra.RangeArgs(1, 2),
 		Example: "  servicectl session sheet sheet.png",
 		RunE: a.connectedRun(func(ctx context.Context, c *client.Client, args []string) error {
 			return a.writePicture(ctx, c, args, map[string]any{"models": []string{"all"}})
@@ -34,7 +34,7 @@ func (a *app) sessionSheet() *cobra.Command {
 	}
 }
 
-// misfit is something that does not fit a device model.
+// misfit is an element that does not fit a device model.
 type misfit struct {
 	Kind string `json:"kind"`
 	Path string `json:"path"`
@@ -42,8 +42,8 @@ type misfit struct {
 	Text string `json:"text,omitempty"`
 }
 
-// writePicture saves a picture of getDisplayState with the rights of this process; the daemon only draws it. args are
-// an optional session and the file.
+// writePicture saves the picture of getDisplayState with the permissions of this process; the daemon only draws it.
+// args are an optional session and the file.
 func (a *app) writePicture(ctx context.Context, c *client.Client, args []string, options map[string]any) error {
 	id, file := "", args[len(args)-1]
 	if len(args) == 2 {
@@ -86,12 +86,12 @@ func (a *app) writePicture(ctx context.Context, c *client.Client, args []string,
 	})
 }
 
-// writeNewFile creates a file and fails if it exists. It follows no symbolic link and leaves nothing behind when it
-// fails.
+// writeNewFile creates a file and fails if it exists. It does not follow symbolic links and removes the file if
+// writing fails.
 func writeNewFile(path string, data []byte) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if errors.Is(err, fs.ErrExist) {
-		return &client.Error{Code: "file_exists", Message: path + " exists already",
+		return &client.Error{Code: "file_exists", Message: path + " already exists",
 			FixHint: "name another file, or remove this one first"}
 	}
 	if err != nil {

@@ -39,23 +39,23 @@ func (a *app) sessionRecord() *cobra.Command {
 			return a.summarized(cmd.Context(), "recordSession", call)
 		},
 	}
-	cmd.Flags().StringVar(&name, "name", "", "what reports call it (default: the folder's name)")
-	cmd.Flags().Int64Var(&since, "since", 0, "only what came after this row of the log")
+	cmd.Flags().StringVar(&name, "name", "", "name of the recording in reports (default: the folder's name)")
+	cmd.Flags().Int64Var(&since, "since", 0, "record only rows after this one of the log")
 	return cmd
 }
 
 // reportOptions are the flags of commands that print a report.
 type reportOptions struct {
 	session, junit, pictures string
-	model                    string // to run on instead of the scenario's; of session run
-	film                     bool   // also keep what the panel showed; of session run
-	accept                   bool   // what the app does now becomes the recording
-	acceptSteps              []int  // or only what it does in the steps of these numbers
+	model                    string // device model to run on instead of the scenario's; only for session run
+	film                     bool   // also keep pictures of every change on the panel; only for session run
+	accept                   bool   // update the recording to the app's current behaviour
+	acceptSteps              []int  // update it only for the steps with these numbers
 }
 
 func (o *reportOptions) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.junit, "junit", "", "also write the report as JUnit XML to this file")
-	cmd.Flags().StringVar(&o.pictures, "pictures", "", "keep pictures and what differs in this folder, new or empty")
+	cmd.Flags().StringVar(&o.pictures, "pictures", "", "write pictures and differences to this folder, new or empty")
 }
 
 func (a *app) sessionReplay() *cobra.Command {
@@ -75,10 +75,10 @@ func (a *app) sessionReplay() *cobra.Command {
 			return a.printReport(report, o)
 		}),
 	}
-	cmd.Flags().BoolVar(&o.accept, "accept", false, "after an intended change: record what the app does now")
-	cmd.Flags().IntSliceVar(&o.acceptSteps, "accept-steps", nil, "accept only what differs in these steps, e.g. 3,7")
+	cmd.Flags().BoolVar(&o.accept, "accept", false, "update the recording after an intended change of the app")
+	cmd.Flags().IntSliceVar(&o.acceptSteps, "accept-steps", nil, "accept only the differences in these steps, e.g. 3,7")
 	cmd.MarkFlagsMutuallyExclusive("accept", "accept-steps")
-	cmd.Flags().StringVar(&o.session, "session", "", "the session (default: the one used last)")
+	cmd.Flags().StringVar(&o.session, "session", "", "session id (default: the session used last)")
 	o.flags(cmd)
 	return cmd
 }
@@ -89,10 +89,10 @@ type reportStep struct {
 	AtMs                   int64
 }
 
-// report is the answer of replaySession.
+// report is the result of replaySession.
 type report struct {
 	Name, Verdict, SessionID string
-	AppLeft                  string // when the app left or how it ended, if it should have stayed
+	AppLeft                  string // when the app left or how it exited, if it should have stayed
 	DurationMs               int64
 	Steps                    []reportStep
 	Diffs                    []struct {
@@ -123,7 +123,7 @@ type report struct {
 
 	raw    json.RawMessage
 	took   time.Duration
-	output string // the app's, if this command started it
+	output string // the app's output, if this command started it
 }
 
 func replay(ctx context.Context, c *client.Client, file string, o reportOptions) (*report, error) {
@@ -155,7 +155,7 @@ func replay(ctx context.Context, c *client.Client, file string, o reportOptions)
 	return r, nil
 }
 
-// printReport prints a report, writes it as JUnit, and returns the exit code.
+// printReport prints a report, writes it as JUnit if requested, and returns the exit code.
 func (a *app) printReport(r *report, o reportOptions) error {
 	if o.junit != "" {
 		if err := writeReport(o.junit, junit.Encode(r.suite())); err != nil {
@@ -213,7 +213,7 @@ func stepList(numbers []int) string {
 	return "step " + strings.ReplaceAll(strings.Trim(fmt.Sprint(numbers), "[]"), " ", ", ")
 }
 
-// moreDiffs returns how many differences the report does not list, a line for each kind.
+// moreDiffs returns how many differences the report omits, one line per kind.
 func (r *report) moreDiffs() []string {
 	var lines []string
 	for _, kind := range slices.Sorted(maps.Keys(r.MoreDiffs)) {
@@ -222,7 +222,7 @@ func (r *report) moreDiffs() []string {
 	return lines
 }
 
-// misfits returns what the app showed that does not fit the glasses, a line each.
+// misfits returns the displayed elements that do not fit the glasses, one line each.
 func (r *report) misfits() []string {
 	var lines []string
 	for _, f := range r.Findings {
@@ -234,7 +234,7 @@ func (r *report) misfits() []string {
 	return lines
 }
 
-// suite is the report for CI: a case for each step, and one for each difference.
+// suite converts the report to JUnit: one case per step, and one per difference.
 func (r *report) suite() junit.Suite {
 	s := junit.Suite{Name: r.Name, Took: r.took, Output: r.output}
 	before := int64(0)
@@ -249,7 +249,7 @@ func (r *report) suite() junit.Suite {
 		}
 		s.Cases = append(s.Cases, c)
 	}
-	if !r.Accepted { // accepted differences are part of the recording now
+	if !r.Accepted { // accepted differences are now part of the recording
 		recorded := func(what, failure string) {
 			name := fmt.Sprintf("%03d as recorded: %s", len(s.Cases)+1, what)
 			s.Cases = append(s.Cases, junit.Case{Name: name, Failure: failure})

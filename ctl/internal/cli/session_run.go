@@ -17,7 +17,7 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// maxParallel bounds the runs at one time: each has an app and a session of its own.
+// maxParallel is the maximum number of concurrent runs: each has its own app and session.
 const maxParallel = 8
 
 // runOptions are the flags of session run.
@@ -62,28 +62,28 @@ func (a *app) sessionRun() *cobra.Command {
 	}
 	o.flags(cmd)
 	f := cmd.Flags()
-	f.StringVar(&o.html, "html", "", "also write one HTML page with the pictures to this file")
+	f.StringVar(&o.html, "html", "", "also write an HTML report with pictures to this file")
 	f.StringVar(&o.project, "project", "", "app id of the session (default: that of the directory)")
 	f.StringSliceVar(&o.models, "models", nil, "run on each of these device models, or on all with a display: all")
-	f.BoolVar(&o.failFast, "fail-fast", false, "start nothing more after the first failure")
+	f.BoolVar(&o.failFast, "fail-fast", false, "start no further runs after the first failure")
 	f.BoolVar(&o.quiet, "quiet", false, "print only failures and the verdict")
 	f.BoolVar(&o.watch, "watch", false, "run again when files change, until Ctrl-C")
-	f.IntVar(&o.parallel, "parallel", 1, fmt.Sprintf("how many run at the same time, 1 to %d", maxParallel))
+	f.IntVar(&o.parallel, "parallel", 1, fmt.Sprintf("number of concurrent runs, 1 to %d", maxParallel))
 	f.StringVar(&o.clock, "clock", "", "virtual or real, for COMMAND without a FILE (default real)")
 	return cmd
 }
 
-// check refuses flags that exclude each other before anything is started, and resolves the models.
+// check rejects flags that exclude each other before anything starts, and resolves the models.
 func (o *runOptions) check(files, command []string) error {
 	switch {
 	case len(files) == 0 && len(command) == 0:
-		return errors.New("name a scenario or a folder of them, or put the command of the app after --")
+		return errors.New("name a scenario or a folder of scenarios, or put the app's command after --")
 	case len(files) == 0 && (o.junit != "" || o.html != "" || o.pictures != "" || o.watch || len(o.models) > 1):
-		return errors.New("without a scenario nothing is reported: name a scenario or a folder before --")
+		return errors.New("there is no report without a scenario: name a scenario or a folder before --")
 	case len(files) > 0 && o.clock != "":
-		return errors.New("the scenario sets the clock; --clock is for a command without a scenario")
+		return errors.New("the scenario sets the clock; use --clock only without a scenario")
 	case o.parallel < 1 || o.parallel > maxParallel:
-		return fmt.Errorf("--parallel is %d, not 1 to %d", o.parallel, maxParallel)
+		return fmt.Errorf("--parallel is %d, must be 1 to %d", o.parallel, maxParallel)
 	case o.watch && o.pictures != "":
 		return errors.New("--pictures needs an empty folder for each run; use --html with --watch")
 	}
@@ -122,7 +122,7 @@ func (o *runOptions) expandModels() error {
 			for _, m := range glasses.Models() {
 				known = append(known, m.ID)
 			}
-			return fmt.Errorf("there is no device model %q; use one of %s, or all", id, strings.Join(known, ", "))
+			return fmt.Errorf("unknown device model %q; use one of %s, or all", id, strings.Join(known, ", "))
 		}
 		add(id)
 	}
@@ -130,34 +130,34 @@ func (o *runOptions) expandModels() error {
 	return nil
 }
 
-// batch is the runs of one command.
+// batch is all runs of one command.
 type batch struct {
 	app     *app
 	options runOptions
 	args    []string // as typed, for reports
-	command []string // of the app
+	command []string // command line of the app
 	jobs    []job
-	// single is set for one scenario on one model. The run prints every step, and its report is the tool's.
+	// single is set for one scenario on one model. That run prints every step, and its report is the tool's.
 	single bool
 
 	client  *client.Client
-	temp    string // folder for pictures that only the HTML report needs; empty without one
+	temp    string // folder for pictures that only the HTML report needs; empty if there is none
 	started time.Time
 	took    time.Duration
-	written []string // the reports
+	written []string // paths of the written reports
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	results []result
-	stopped bool // after a failure, with failFast
+	stopped bool // set after a failure if failFast is set
 }
 
 // result is the outcome of a job.
 type result struct {
 	state  runState
 	report *report // of a run that passed or failed
-	err    error   // of a run that could not be made
-	output string  // of the app
-	left   string  // how the app ended before the run did
+	err    error   // why the run was not possible
+	output string  // output of the app
+	left   string  // how the app exited if it did so before the end of the run
 	took   time.Duration
 }
 
@@ -167,11 +167,11 @@ const (
 	notRun runState = iota
 	passed
 	failed
-	broken      // could not be run
-	interrupted // by Ctrl-C; the last
+	broken      // the run was not possible
+	interrupted // by Ctrl-C; must be the last constant
 )
 
-// runBatch runs everything once and prints and writes the reports.
+// runBatch runs everything once, prints the results and writes the reports.
 func (a *app) runBatch(ctx context.Context, o runOptions, args, command []string) error {
 	jobs, single, err := findJobs(args, o.models)
 	if err != nil {
@@ -181,7 +181,7 @@ func (a *app) runBatch(ctx context.Context, o runOptions, args, command []string
 		results: make([]result, len(jobs)), started: time.Now()}
 	if o.html != "" && o.pictures == "" {
 		if b.temp, err = os.MkdirTemp("", "service-run-"); err != nil {
-			return fmt.Errorf("make a folder for the pictures: %w", err)
+			return fmt.Errorf("create a folder for the pictures: %w", err)
 		}
 		defer os.RemoveAll(b.temp)
 	}
@@ -212,7 +212,7 @@ func (b *batch) run(ctx context.Context) error {
 	return verdict
 }
 
-// prepare makes the folder for pictures, which must be new or empty.
+// prepare creates the folder for pictures, which must be new or empty.
 func (b *batch) prepare() error {
 	if b.single || b.options.pictures == "" {
 		return nil // the tool creates the folder
@@ -229,14 +229,14 @@ func (b *batch) prepare() error {
 	}
 	if err != nil {
 		if err := os.Mkdir(dir, 0o755); err != nil {
-			return fmt.Errorf("make the folder for pictures: %w", err)
+			return fmt.Errorf("create the folder for pictures: %w", err)
 		}
 	}
 	return nil
 }
 
-// runJobs runs the jobs in their order, as many at a time as the options say. One after the other is the default,
-// because apps may listen on a port or write a file that two of them cannot share.
+// runJobs runs the jobs in order, with the given number in parallel. The default is one at a time, because apps may
+// listen on a port or write a file that two of them cannot share.
 func (b *batch) runJobs(ctx context.Context) {
 	next := make(chan int)
 	var workers sync.WaitGroup
@@ -295,7 +295,7 @@ func (b *batch) runJob(ctx context.Context, i int) result {
 	return res
 }
 
-// picturesOf returns the folder for a job's pictures, or "".
+// picturesOf returns the folder for a job's pictures, or "" if they are not kept.
 func (b *batch) picturesOf(i int) string {
 	dir := cmp.Or(b.options.pictures, b.temp)
 	if dir == "" || b.single && b.temp == "" {

@@ -7,8 +7,8 @@ import (
 	"github.com/service-dev/service/proto/glasses/scenario"
 )
 
-// runApp runs a command as an app on a session of its own until the command ends. Steps may be run on the session
-// meanwhile, as it is the one used last from this directory.
+// runApp runs a command as an app on its own session until the command exits. Meanwhile steps can run on the session,
+// because it is the last one used from this directory.
 func (a *app) runApp(ctx context.Context, o runOptions, command []string) error {
 	c, err := a.open(ctx)
 	if err != nil {

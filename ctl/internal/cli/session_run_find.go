@@ -13,23 +13,23 @@ import (
 	"github.com/service-dev/service/proto/glasses/scenario"
 )
 
-// maxJobs bounds the runs of one command.
+// maxJobs is the maximum number of runs of one command.
 const maxJobs = 2000
 
-// recordingFile is the scenario in the folder of a recording.
+// recordingFile is the name of the scenario file in a recording's folder.
 const recordingFile = "scenario.json"
 
 // job is one scenario to run on one device model.
 type job struct {
-	file string // absolute
-	name string // relative to the working directory, with slashes; of a recording its folder
-	// model is a device model to run on; empty for the scenario's own. A recording has no other.
+	file string // absolute path
+	name string // path relative to the working directory, with slashes; for a recording, its folder
+	// model is the device model to run on, or empty for the scenario's own. A recording can run only on its own.
 	model    string
 	scenario scenario.Scenario
 	invalid  error // why the file is not a scenario
 }
 
-// title identifies a job among those of a command.
+// title identifies a job among the jobs of a command.
 func (j job) title() string {
 	if j.model == "" {
 		return j.name
@@ -37,7 +37,7 @@ func (j job) title() string {
 	return j.name + " on " + j.model
 }
 
-// slug is the title as part of a file's name.
+// slug returns the title in a form suitable for file names.
 func (j job) slug() string {
 	safe := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '_' {
@@ -48,8 +48,8 @@ func (j job) slug() string {
 	return strings.Trim(safe[max(0, len(safe)-80):], ".-")
 }
 
-// findJobs returns what to run: the named scenarios and recordings, and every scenario below the named folders, on each
-// model. single reports whether a single scenario was named.
+// findJobs returns the runs to do: the named scenarios and recordings, and every scenario below the named folders, on
+// each model. single reports whether a single scenario was named.
 func findJobs(args, models []string) (jobs []job, single bool, err error) {
 	var files []job
 	seen := map[string]bool{}
@@ -79,12 +79,12 @@ func findJobs(args, models []string) (jobs []job, single bool, err error) {
 		}
 	}
 	if len(jobs) > maxJobs {
-		return nil, false, fmt.Errorf("%d runs are more than %d; name fewer folders or models", len(jobs), maxJobs)
+		return nil, false, fmt.Errorf("%d runs exceed the limit of %d; name fewer folders or models", len(jobs), maxJobs)
 	}
 	return jobs, single, nil
 }
 
-// scenariosAt returns the scenarios at a path. one reports whether the path names a single scenario, not a folder.
+// scenariosAt returns the scenarios at a path. one reports whether the path is a single scenario, not a folder.
 func scenariosAt(arg string) (found []job, one bool, err error) {
 	path, err := absolute(arg)
 	if err != nil {
@@ -93,7 +93,7 @@ func scenariosAt(arg string) (found []job, one bool, err error) {
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
-		return nil, false, &client.Error{Code: codeInvalidScenario, Message: fmt.Sprintf("reading %s: %v", path, err),
+		return nil, false, &client.Error{Code: codeInvalidScenario, Message: fmt.Sprintf("read %s: %v", path, err),
 			FixHint: "name a scenario, a recording or a folder"}
 	case !info.IsDir():
 		return []job{{file: path, name: nameOf(path)}}, true, nil
@@ -102,7 +102,7 @@ func scenariosAt(arg string) (found []job, one bool, err error) {
 	}
 	real, err := filepath.EvalSymlinks(path) // the named folder may be a symbolic link; links below it are not followed
 	if err != nil {
-		return nil, false, fmt.Errorf("look for scenarios: %w", err)
+		return nil, false, fmt.Errorf("search for scenarios: %w", err)
 	}
 	err = filepath.WalkDir(real, func(at string, entry fs.DirEntry, err error) error {
 		at = path + strings.TrimPrefix(at, real)
@@ -120,25 +120,25 @@ func scenariosAt(arg string) (found []job, one bool, err error) {
 		return nil
 	})
 	if err != nil {
-		return nil, false, fmt.Errorf("look for scenarios: %w", err)
+		return nil, false, fmt.Errorf("search for scenarios: %w", err)
 	}
 	if len(found) == 0 {
-		return nil, false, &client.Error{Code: codeInvalidScenario, Message: "there is no scenario below " + path,
+		return nil, false, &client.Error{Code: codeInvalidScenario, Message: "found no scenario below " + path,
 			FixHint: "a scenario is a .json file with the field \"scenario\""}
 	}
 	return found, false, nil
 }
 
-// isOther reports whether a folder holds files that the user did not write, such as packages.
+// isOther reports whether a folder contains files that the user did not write, such as packages.
 func isOther(name string) bool { return strings.HasPrefix(name, ".") || name == "node_modules" }
 
-// isRecording reports whether a folder holds a recording.
+// isRecording reports whether a folder contains a recording.
 func isRecording(dir string) bool {
 	s, err := readScenario(filepath.Join(dir, recordingFile))
 	return err == nil && s.Recorded != nil
 }
 
-// isScenario reports whether a file is meant as a scenario, even if it has mistakes, so that these are reported.
+// isScenario reports whether a file is meant to be a scenario, even an invalid one, so that its errors are reported.
 func isScenario(path string) bool {
 	data, err := readBounded(path)
 	if err != nil {
@@ -153,7 +153,7 @@ func isScenario(path string) bool {
 
 func readScenario(path string) (scenario.Scenario, error) {
 	invalid := func(err error) error {
-		return &client.Error{Code: codeInvalidScenario, Message: fmt.Sprintf("reading %s: %v", path, err),
+		return &client.Error{Code: codeInvalidScenario, Message: fmt.Sprintf("read %s: %v", path, err),
 			FixHint: "`servicectl tool call searchDocs --arg query=\"scenario files\"` explains the format"}
 	}
 	data, err := readBounded(path)
@@ -173,12 +173,12 @@ func readBounded(path string) ([]byte, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() || info.Size() > scenario.MaxFile {
-		return nil, fmt.Errorf("not a file of at most %d MB", scenario.MaxFile>>20)
+		return nil, fmt.Errorf("not a regular file of at most %d MB", scenario.MaxFile>>20)
 	}
 	return os.ReadFile(path)
 }
 
-// nameOf returns a path as reports show it: relative to the working directory if it is below it.
+// nameOf returns a path as shown in reports: relative to the working directory if it is below it.
 func nameOf(path string) string {
 	if dir, err := os.Getwd(); err == nil {
 		if rel, err := filepath.Rel(dir, path); err == nil && filepath.IsLocal(rel) {

@@ -13,7 +13,7 @@ import (
 	"github.com/service-dev/service/proto/glasses/scenario"
 )
 
-// Codes of runs that could not be made.
+// Error codes of runs that were not possible.
 const (
 	codeInvalidScenario = "invalid_scenario"
 	codeNoApp           = "no_app"
@@ -26,7 +26,7 @@ const attachHint = "the app must attach to SERVICE_GLASSES_URL with the secret i
 // attachWait is how long an app may take to attach.
 const attachWait = 30 * time.Second
 
-// scenarioRun is one scenario on one session.
+// scenarioRun is the run of one scenario on one session.
 type scenarioRun struct {
 	app     *app
 	client  *client.Client
@@ -38,20 +38,21 @@ type scenarioRun struct {
 	scenario scenario.Scenario
 	opened   localSession
 	output   *outputTail // the app's output; nil before the app starts
-	left     string      // how the app ended early if that is not a failure, else ""
+	left     string      // how the app exited early if that is not a failure, otherwise ""
 
-	endSession func() // lets the daemon close the session
+	endSession func() // makes the daemon close the session
 }
 
-// localSession is the answer of startLocalSimulation.
+// localSession is the result of startLocalSimulation.
 type localSession struct {
 	SessionID, DeviceModel, AppEndpoint, AppTokenFile string
 }
 
-// do opens the session, starts the app and runs the steps. The app and the session have ended when it returns.
+// do opens the session, starts the app and runs the steps. When it returns, the app has exited and the session is
+// closed.
 func (r *scenarioRun) do(ctx context.Context) (*report, error) {
 	if len(r.command) == 0 && (r.scenario.App == nil || len(r.scenario.App.Command) == 0) {
-		return nil, &client.Error{Code: codeNoApp, Message: "the scenario names no app",
+		return nil, &client.Error{Code: codeNoApp, Message: "the scenario specifies no app",
 			FixHint: "add the app's command after --, or \"app\":{\"command\":[...]} to the scenario"}
 	}
 	if err := r.start(ctx); err != nil {
@@ -68,7 +69,7 @@ func (r *scenarioRun) do(ctx context.Context) (*report, error) {
 	}
 	report, err := replay(ctx, r.client, r.file, r.options)
 	left := child.ended()
-	child.end() // now, because the report includes the app's last output
+	child.end() // end it now, because the report includes the app's last output
 	if err != nil {
 		return nil, err
 	}
@@ -110,7 +111,7 @@ func (r *scenarioRun) start(ctx context.Context) error {
 	return nil
 }
 
-// script returns the path of the scenario if it has a script for the app's assistant.
+// script returns the path of the scenario if it contains a script for the app's assistant.
 func (r *scenarioRun) script() string {
 	if r.scenario.Assistant == nil {
 		return ""
@@ -126,7 +127,7 @@ func (r *scenarioRun) beside(path string) string {
 	return filepath.Join(filepath.Dir(r.file), path)
 }
 
-// close ends the session, also after Ctrl-C.
+// close closes the session, even after Ctrl-C.
 func (r *scenarioRun) close(ctx context.Context) {
 	defer r.endSession()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
@@ -137,11 +138,11 @@ func (r *scenarioRun) close(ctx context.Context) {
 	}
 }
 
-// awaitApp waits until the app has attached and fails as soon as the app ends.
+// awaitApp waits until the app has attached. It fails immediately if the app exits.
 func (r *scenarioRun) awaitApp(ctx context.Context, child *child) error {
 	waiting, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	gone := errors.New("the app ended before it attached")
+	gone := errors.New("the app exited before it attached")
 	watched := make(chan struct{})
 	go func() { // ends with the app or with the wait; awaitApp waits for it
 		defer close(watched)

@@ -12,11 +12,11 @@ import (
 	"github.com/service-dev/service/ctl/internal/term"
 )
 
-// states are the names of run states in reports.
+// states maps run states to their names in reports.
 var states = map[runState]string{notRun: "not run", passed: "passed", failed: "failed", broken: "error",
 	interrupted: "interrupted"}
 
-// progress shows which job begins.
+// progress prints the job that is starting.
 func (b *batch) progress(i int) {
 	if b.app.json {
 		return
@@ -88,10 +88,10 @@ func (r *report) failures() (list []term.Failure) {
 	return list
 }
 
-// stepAppRuns names the failed step of a run whose app did not stay.
+// stepAppRuns is the name of the failed step for an app that did not stay attached.
 const stepAppRuns = "the app runs to the end"
 
-// allSteps returns the steps, followed by stepAppRuns if the app did not stay.
+// allSteps returns the steps, plus stepAppRuns if the app did not stay attached.
 func (r *report) allSteps() []reportStep {
 	if r.AppLeft == "" {
 		return r.Steps
@@ -100,11 +100,11 @@ func (r *report) allSteps() []reportStep {
 		reportStep{Step: stepAppRuns, Verdict: "fail", AtMs: r.DurationMs, Message: r.AppLeft})
 }
 
-// appFailed fails the run because the app's process ended with an error or after leaving the session early. It adds how
-// the process ended to AppLeft, so that the report says both once.
+// appFailed marks the run as failed because the app's process exited with an error, or after leaving the session
+// early. It adds how the process exited to AppLeft, so that the report states both once.
 func (r *report) appFailed(how string) {
 	r.Verdict = "fail"
-	r.AppLeft = cmp.Or(r.AppLeft, "the app ended before the run did") + " (" + how + ")"
+	r.AppLeft = cmp.Or(r.AppLeft, "the app exited before the run ended") + " (" + how + ")"
 	var object map[string]any
 	if json.Unmarshal(r.raw, &object) != nil {
 		return
@@ -115,7 +115,7 @@ func (r *report) appFailed(how string) {
 	}
 }
 
-// print prints the outcome of the runs and returns the error that sets the exit code.
+// print prints the results of the runs and returns the error that sets the exit code.
 func (b *batch) print(ctx context.Context) error {
 	if b.single && (!b.options.quiet || b.app.json) {
 		return b.printSingle()
@@ -147,10 +147,10 @@ func (b *batch) printSingle() error {
 		return res.err
 	}
 	if res.report == nil {
-		return context.Canceled // before it began
+		return context.Canceled // the run was cancelled before it began
 	}
 	if res.left != "" {
-		b.app.Remark("the app ended before the run did (%s)", res.left)
+		b.app.Remark("the app exited before the run ended (%s)", res.left)
 	}
 	if res.state == failed {
 		b.app.AppOutput(res.output)
@@ -166,7 +166,7 @@ func (b *batch) printSingle() error {
 	return err
 }
 
-// forgetFiles removes the names of pictures that are deleted when the command ends.
+// forgetFiles removes the paths of pictures that are deleted when the command ends.
 func (r *report) forgetFiles() {
 	r.Pictures, r.Diffs = nil, append(r.Diffs[:0:0], r.Diffs...)
 	for i := range r.Diffs {
@@ -208,8 +208,8 @@ func (b *batch) totals() (count totals) {
 	return count
 }
 
-// worst returns the state of the whole command. A failed run is a clear no and outweighs a run that could not be made,
-// which leaves the question open.
+// worst returns the state of the whole command. A failed run is a definite result and outweighs a run that was not
+// possible, which leaves the result open.
 func (c totals) worst() runState {
 	for _, state := range []runState{interrupted, failed, broken, notRun} {
 		if c[state] > 0 {
@@ -219,7 +219,7 @@ func (c totals) worst() runState {
 	return passed
 }
 
-// verdict summarizes all runs.
+// verdict summarizes all runs in one line.
 func (c totals) verdict() string {
 	all := 0
 	for _, n := range c {
@@ -251,7 +251,7 @@ func (b *batch) code(ctx context.Context) error {
 	return nil
 }
 
-// object is the JSON of several runs.
+// object is the JSON output for several runs.
 func (b *batch) object() map[string]any {
 	type runObject struct {
 		Name        string          `json:"name"`

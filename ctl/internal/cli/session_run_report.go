@@ -17,14 +17,14 @@ import (
 	page "github.com/service-dev/service/ctl/internal/report"
 )
 
-// Bounds of the pictures in an HTML report, and of one of them, in bytes.
+// Limits for the pictures in an HTML report: their total size and the size of one picture, in bytes.
 const (
 	maxReportPictures = 600
 	maxReportBytes    = 24 << 20
 	maxReportPicture  = 4 << 20
 )
 
-// writeReports writes the reports that the options ask for, also of an interrupted batch.
+// writeReports writes the requested reports, even for an interrupted batch.
 func (b *batch) writeReports(stopped bool) error {
 	if file := b.options.junit; file != "" {
 		var suites []junit.Suite
@@ -70,11 +70,11 @@ func (b *batch) suiteOf(i int, stopped bool) junit.Suite {
 	return s
 }
 
-// whyNot says why a run was not started; the key is whether the command was interrupted.
+// whyNot says why a run was not started; the key says whether the command was interrupted.
 var whyNot = map[bool]string{true: "interrupted: the command was stopped before this run began",
 	false: "not run: an earlier run failed"}
 
-// page returns the batch as an HTML report. Pictures of runs that failed come first if not all fit.
+// page returns the batch as an HTML report. If not all pictures fit, those of failed runs take precedence.
 func (b *batch) page(stopped bool) page.Page {
 	p := page.Page{Verdict: b.totals().verdict(), Command: b.line(b.args, b.options.models), At: b.started, Took: b.took,
 		Interrupted: stopped}
@@ -106,7 +106,7 @@ func (b *batch) pageRun(i int, stopped bool) page.Run {
 		r.Problem = whyNot[stopped]
 	}
 	if res.left != "" {
-		r.Notes = append(r.Notes, "The app ended before the run did ("+res.left+").")
+		r.Notes = append(r.Notes, "The app exited before the run ended ("+res.left+").")
 	}
 	if res.report == nil {
 		return r
@@ -118,7 +118,7 @@ func (b *batch) pageRun(i int, stopped bool) page.Run {
 			Seen: s.Message}
 		if n < len(j.scenario.Steps) {
 			expected := j.scenario.Steps[n]
-			expected.Note = "" // the step's name shows it
+			expected.Note = "" // the name of the step already says it
 			step.Expected = indented(expected)
 		}
 		r.Steps = append(r.Steps, step)
@@ -126,7 +126,7 @@ func (b *batch) pageRun(i int, stopped bool) page.Run {
 	return r
 }
 
-// indented returns JSON for people, with every character as it is.
+// indented formats JSON for people, without escaping HTML characters.
 func indented(v any) string {
 	var text strings.Builder
 	enc := json.NewEncoder(&text)
@@ -138,14 +138,14 @@ func indented(v any) string {
 	return strings.TrimSpace(text.String())
 }
 
-// pictureBudget is how many more pictures a report may hold.
+// pictureBudget is how many more pictures, and bytes of pictures, a report may contain.
 type pictureBudget struct{ count, bytes int }
 
-// load returns a picture, or counts it as left out.
+// load returns a picture, or counts it as omitted.
 func (p *pictureBudget) load(file string, leftOut *int) page.Picture {
 	info, err := os.Stat(file)
 	switch {
-	case err != nil: // the run left no such picture
+	case err != nil: // the run saved no such picture
 		return nil
 	case p.count == 0 || info.Size() > int64(min(p.bytes, maxReportPicture)):
 		*leftOut++
@@ -157,10 +157,10 @@ func (p *pictureBudget) load(file string, leftOut *int) page.Picture {
 	return data
 }
 
-// differencePicture is the name of a picture that a difference from the recording leaves.
+// differencePicture returns the file name of the picture for a difference from the recording.
 var differencePicture = regexp.MustCompile(`^step-\d+(-\d+)?-(want|got|diff)$`)
 
-// failedPicture is the name of the picture that a failed step leaves.
+// failedPicture returns the file name of the picture for a failed step.
 var failedPicture = regexp.MustCompile(`^step-(\d+)-failed$`)
 
 // fill adds a run's pictures: those of failures first, then the film.
@@ -188,15 +188,15 @@ func (p *pictureBudget) fill(run *page.Run, r *report) {
 	}
 }
 
-// filmFrame is a picture of the film: of the panel as it changed, or kept by a step.
+// filmFrame is a picture in the film: either a change on the panel or a picture saved by a step.
 type filmFrame struct {
 	at                 int64
 	sha, file, caption string
 	failed             bool
 }
 
-// film returns the run's pictures in order of time. If a step's picture equals an earlier frame, that frame takes the
-// step's caption instead of a second frame.
+// film returns the run's pictures in chronological order. If a step's picture equals an earlier frame, that frame gets
+// the step's caption instead of a second frame.
 func (r *report) film() []filmFrame {
 	var list []filmFrame
 	for _, f := range r.Frames {
@@ -221,8 +221,8 @@ func (r *report) film() []filmFrame {
 	return list
 }
 
-// next returns the command that runs the first failure alone, or advice on how to see the failure of a single run. It
-// returns "" if there is nothing to advise.
+// next returns the command that repeats only the first failed run, or advice on how to see the failure of a single
+// run. It returns "" if there is nothing to advise.
 func (b *batch) next() string {
 	for i, j := range b.jobs {
 		if b.results[i].state != failed {
@@ -243,7 +243,7 @@ func (b *batch) next() string {
 	return ""
 }
 
-// line returns a command line that runs the files on the models with the app of this command.
+// line returns a command line that runs the files on the models with this command's app.
 func (b *batch) line(files, models []string) string {
 	words := []string{"servicectl", "session", "run"}
 	for _, file := range files {
@@ -264,7 +264,7 @@ func (b *batch) line(files, models []string) string {
 	return strings.Join(words, " ")
 }
 
-// shellWord quotes a word for a shell if it needs it.
+// shellWord quotes a word for a shell if necessary.
 func shellWord(word string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:=,@%+", r)
@@ -275,8 +275,8 @@ func shellWord(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// writeReport replaces a report atomically, so that nobody reads half of one. A symbolic link is followed; a device or
-// a pipe is written to.
+// writeReport replaces a report atomically, so that no reader sees a partial one. It follows a symbolic link, and
+// writes directly to a device or pipe.
 func writeReport(file string, data []byte) error {
 	fail := func(err error) error { return fmt.Errorf("write the report: %w", err) }
 	target := file
@@ -314,5 +314,5 @@ func writeReport(file string, data []byte) error {
 	return nil
 }
 
-// reportTemp begins the name of a report that is being written.
+// reportTemp is the prefix of the temporary file of a report.
 const reportTemp = ".service-report-"

@@ -36,7 +36,7 @@ func TestFindJobs_TakesEveryScenarioOnce(t *testing.T) {
 	t.Chdir(dir)
 	jobs, single, err := findJobs([]string{".", "a.json"}, []string{"even_g1", "rayban_display"})
 	if err != nil || single {
-		t.Fatalf("%v, single %v", err, single)
+		t.Fatalf("got error %v, single %v", err, single)
 	}
 	var got []string
 	for _, j := range jobs {
@@ -49,16 +49,16 @@ func TestFindJobs_TakesEveryScenarioOnce(t *testing.T) {
 	want := "a.json on even_g1, a.json on rayban_display, b/a.json on even_g1, b/a.json on rayban_display, " +
 		"cut.json (invalid), rec"
 	if text := strings.Join(got, ", "); text != want {
-		t.Errorf("found %s\nwant  %s", text, want)
+		t.Errorf("found %s\nwant %s", text, want)
 	}
 	for arg, want := range map[string]bool{"a.json": true, "rec": true, "b": false} {
 		if _, single, err := findJobs([]string{arg}, nil); err != nil || single != want {
-			t.Errorf("%s: single %v, %v", arg, single, err)
+			t.Errorf("findJobs(%s): got single %v, %v", arg, single, err)
 		}
 	}
 }
 
-// A folder that is named may be a link. Links below it are not followed: they may lead anywhere.
+// A named folder may be a symbolic link. Links below it are not followed, because they may point anywhere.
 func TestFindJobs_FollowsOnlyTheLinkThatIsNamed(t *testing.T) {
 	const empty = `{"scenario":1,"name":"x","steps":[]}`
 	outside, shared, dir := t.TempDir(), t.TempDir(), t.TempDir()
@@ -73,16 +73,16 @@ func TestFindJobs_FollowsOnlyTheLinkThatIsNamed(t *testing.T) {
 	t.Chdir(dir)
 	jobs, single, err := findJobs([]string{"tests"}, nil)
 	if err != nil || single || len(jobs) != 1 || jobs[0].title() != "tests/deep/a.json" || jobs[0].invalid != nil {
-		t.Errorf("%+v, single %v, %v", jobs, single, err)
+		t.Errorf("got %+v, single %v, %v", jobs, single, err)
 	}
 }
 
-// The command that repeats a run has the app id that was asked for.
+// The command that repeats a run contains the app id given for the original run.
 func TestLine_KeepsTheProject(t *testing.T) {
 	b := &batch{command: []string{"node", "my app.js"}, options: runOptions{project: "com.example.app"}}
 	if got, want := b.line([]string{"a.json"}, []string{"even_g1"}), "servicectl session run a.json --models even_g1 "+
 		"--project com.example.app -- node 'my app.js'"; got != want {
-		t.Errorf("%s\nwant %s", got, want)
+		t.Errorf("got %s\nwant %s", got, want)
 	}
 }
 
@@ -90,7 +90,7 @@ func TestJobSlug_IsAFileName(t *testing.T) {
 	for _, name := range []string{"../../etc/passwd", "a\x00b/\n", strings.Repeat("é", 300), "C:\\x|y?", "..", ""} {
 		if slug := (job{name: name}).slug(); len(slug) > 80 || strings.ContainsAny(slug, "/\\\x00\n:|?") ||
 			strings.HasPrefix(slug, ".") {
-			t.Errorf("%q: %q", name, slug)
+			t.Errorf("unsuitable slug of %q: %q", name, slug)
 		}
 	}
 }
@@ -106,20 +106,20 @@ func TestWriteReport_ReplacesOrLeaves(t *testing.T) {
 		t.Fatal(err)
 	}
 	if data, err := os.ReadFile(file); err != nil || string(data) != "new" {
-		t.Errorf("%q, %v", data, err)
+		t.Errorf("the report contains %q, %v, want new", data, err)
 	}
 	if info, err := os.Lstat(link); err != nil || info.Mode().IsRegular() {
-		t.Errorf("the link was replaced: %v", err)
+		t.Errorf("the symbolic link was replaced: %v", err)
 	}
 	if err := writeReport(filepath.Join(dir, "nosuch", "x"), nil); err == nil {
-		t.Error("a report in a missing folder was written")
+		t.Error("writing a report to a missing folder succeeded")
 	}
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 2 {
-		t.Errorf("%v, %v", entries, err)
+		t.Errorf("unexpected files: got %v, %v", entries, err)
 	}
 }
 
-// Pictures over the bound are counted, and those of runs that failed come first.
+// Pictures over the limit are counted, and those of failed runs take precedence.
 func TestPictureBudget_SaysWhatIsLeftOut(t *testing.T) {
 	dir := t.TempDir()
 	small, large := filepath.Join(dir, "small.png"), filepath.Join(dir, "large.png")
@@ -131,12 +131,12 @@ func TestPictureBudget_SaysWhatIsLeftOut(t *testing.T) {
 		budget.load(file, &left)
 	}
 	if left != 2 || budget.count != 0 || budget.bytes != 5 {
-		t.Errorf("%d left out, budget %+v", left, budget)
+		t.Errorf("got %d omitted pictures and budget %+v", left, budget)
 	}
 	b := batch{options: runOptions{html: "x"}, jobs: []job{{name: "a"}, {name: "b"}}, results: []result{
 		{state: passed, report: &report{MoreFrames: 4}}, {state: failed, report: &report{}}}}
 	if p := b.page(false); p.LeftOut() != 4 || p.Passed() || p.Runs[1].State != page.Failed {
-		t.Errorf("%+v", p)
+		t.Errorf("unexpected page: %+v", p)
 	}
 }
 
@@ -144,12 +144,12 @@ func TestShellWord_Quotes(t *testing.T) {
 	for word, want := range map[string]string{"a/b.json": "a/b.json", "": "''", "a b": "'a b'", "it's": `'it'\''s'`,
 		"$(x)": "'$(x)'", "--flag=1": "--flag=1"} {
 		if got := shellWord(word); got != want {
-			t.Errorf("%q: %s, want %s", word, got, want)
+			t.Errorf("shellWord(%q) = %s, want %s", word, got, want)
 		}
 	}
 }
 
-// The film omits pictures of a difference from the recording, which are shown with that difference.
+// The film omits pictures of a difference from the recording, because they are shown with that difference.
 func TestFilm_ShowsWhatTheWearerSaw(t *testing.T) {
 	var r report
 	if err := json.Unmarshal([]byte(`{"pictures":[{"name":"start","atMs":1},{"name":"step-2-want","atMs":2},
@@ -162,11 +162,11 @@ func TestFilm_ShowsWhatTheWearerSaw(t *testing.T) {
 		captions = append(captions, f.caption)
 	}
 	if want := []string{"start", "a step failed"}; !slices.Equal(captions, want) {
-		t.Errorf("%q, want %q", captions, want)
+		t.Errorf("captions: got %q, want %q", captions, want)
 	}
 }
 
-// A failed step shows its own picture, even if a step without one failed at the same time.
+// A failed step shows its own picture, even if a step without a picture failed at the same time.
 func TestPage_PutsAPictureWithItsStep(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "step-2-failed.png")
 	put(t, file, "png")
@@ -178,11 +178,11 @@ func TestPage_PutsAPictureWithItsStep(t *testing.T) {
 	b := batch{options: runOptions{html: "x"}, jobs: []job{{name: "a"}}, results: []result{{state: failed, report: r}}}
 	steps := b.page(false).Runs[0].Steps
 	if steps[0].Panel != nil || string(steps[1].Panel) != "png" {
-		t.Errorf("%+v", steps)
+		t.Errorf("unexpected pictures of the steps: %+v", steps)
 	}
 }
 
-// Every form of a report counts the differences that it does not list, and no two cases share a name.
+// Every form of a report counts the differences that it omits, and no two cases have the same name.
 func TestReports_CountEveryDifference(t *testing.T) {
 	r := &report{Name: "list", Verdict: "fail", Steps: []reportStep{{Step: "advance 9 ms", Verdict: "pass"}}}
 	if err := json.Unmarshal([]byte(`{"diffs":[{"kind":"extra","message":"display.show is extra"},
@@ -192,21 +192,21 @@ func TestReports_CountEveryDifference(t *testing.T) {
 	const want = "7 more differences: missing"
 	b := batch{options: runOptions{html: "x"}, jobs: []job{{name: "a"}}, results: []result{{state: failed, report: r}}}
 	if notes := b.page(false).Runs[0].Notes; !slices.Contains(notes, want) {
-		t.Errorf("HTML: %q", notes)
+		t.Errorf("notes of the HTML report: got %q", notes)
 	}
 	if list := r.failures(); len(list) != 3 || !strings.Contains(list[2].What, want) {
-		t.Errorf("terminal: %+v", list)
+		t.Errorf("failures in the terminal: got %+v", list)
 	}
 	names := map[string]bool{}
 	for _, c := range r.suite().Cases {
 		names[c.Name] = true
 	}
 	if len(names) != 4 || !names["004 as recorded: "+want] {
-		t.Errorf("JUnit: %v", names)
+		t.Errorf("names of the JUnit cases: got %v", names)
 	}
 }
 
-// An app that crashed has also left its session. Every form of the report says so once, before other failures.
+// An app that crashed has also left its session. Every form of the report states both once, before other failures.
 func TestReport_SaysOnceThatTheAppLeft(t *testing.T) {
 	r := report{Name: "list", Verdict: "pass", DurationMs: 9, Steps: []reportStep{{Step: "advance 9 ms", Verdict: "pass"}},
 		AppLeft: "the app left the session at 5 ms and did not come back",
@@ -214,16 +214,16 @@ func TestReport_SaysOnceThatTheAppLeft(t *testing.T) {
 	r.appFailed("exit status 3")
 	const want = "the app left the session at 5 ms and did not come back (exit status 3)"
 	if list := r.failures(); len(list) != 1 || list[0].Why != want {
-		t.Errorf("failures %+v", list)
+		t.Errorf("unexpected failures: %+v", list)
 	}
 	if sum := r.summary(); sum.AppLeft != want || len(sum.Steps) != 1 || sum.Verdict != "fail" {
-		t.Errorf("summary %+v", sum)
+		t.Errorf("unexpected summary: %+v", sum)
 	}
 	if cases := r.suite().Cases; len(cases) != 2 || cases[1].Failure != want {
-		t.Errorf("cases %+v", cases)
+		t.Errorf("unexpected JUnit cases: %+v", cases)
 	}
 	var object struct{ Verdict, AppLeft string }
 	if err := json.Unmarshal(r.raw, &object); err != nil || object.Verdict != "fail" || object.AppLeft != want {
-		t.Errorf("%s, %v", r.raw, err)
+		t.Errorf("unexpected JSON: %s, %v", r.raw, err)
 	}
 }

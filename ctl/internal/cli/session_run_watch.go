@@ -12,8 +12,8 @@ import (
 	"github.com/service-dev/service/ctl/internal/watch"
 )
 
-// watchRuns runs everything again whenever a scenario changes, or another file in its folder or in the working
-// directory. Only Ctrl-C ends it, and the apps it started.
+// watchRuns repeats all runs whenever a scenario, or another file in its folder or in the working directory, changes.
+// Only Ctrl-C stops it and the apps it started.
 func (a *app) watchRuns(ctx context.Context, o runOptions, args, command []string) error {
 	roots, err := watchedFolders(args, o)
 	if err != nil {
@@ -57,7 +57,7 @@ func (o *runOptions) writes(path string) bool {
 	return strings.HasPrefix(filepath.Base(path), reportTemp)
 }
 
-// prints reports whether a path is where standard output or standard error go.
+// prints reports whether standard output or standard error goes to a path.
 func (a *app) prints(path string) bool {
 	info, err := os.Stat(path)
 	goesTo := func(stream io.Writer) bool {
@@ -71,8 +71,8 @@ func (a *app) prints(path string) bool {
 	return goesTo(a.Out) || goesTo(a.Err)
 }
 
-// watchedFolders returns the working directory, the folders of the scenarios and those of their apps, each once and
-// none below another.
+// watchedFolders returns the working directory and the folders of the scenarios and their apps, without duplicates and
+// without folders below another one.
 func watchedFolders(args []string, o runOptions) ([]string, error) {
 	here, err := os.Getwd()
 	if err != nil {

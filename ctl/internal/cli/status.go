@@ -25,10 +25,10 @@ func (a *app) status() *cobra.Command {
 			"Starts nothing and asks only the daemon. Exit code: 0 running, 1 not running, 2 cannot tell.", a.runStatus)
 }
 
-// answerWait limits the wait for a running daemon's status, which it answers from memory.
+// answerWait is the maximum wait for the status of a running daemon, which needs no disk or network for it.
 const answerWait = 5 * time.Second
 
-// briefWait is how long status waits for a daemon without sockets to end.
+// briefWait is how long status waits for a daemon without sockets to exit.
 const briefWait = 300 * time.Millisecond
 
 func (a *app) runStatus(ctx context.Context) error {
@@ -37,7 +37,7 @@ func (a *app) runStatus(ctx context.Context) error {
 	if d, err := dialer.Find(); err == nil && socketsOnly(d) {
 		return a.notRunning()
 	}
-	// Lean, so that a daemon that speaks another protocol is reported rather than refused.
+	// A lean connection reports a daemon with an incompatible protocol instead of refusing it.
 	c, err := client.Open(ctx, client.Options{Program: a.name, Running: true, Lean: true})
 	if errors.Is(err, dialer.ErrNotRunning) {
 		if err := unreachable(ctx, briefWait); err != nil {
@@ -60,13 +60,14 @@ func (a *app) runStatus(ctx context.Context) error {
 	})
 }
 
-// socketsOnly reports whether sockets exist without a daemon. Connecting to the service manager's would start one.
+// socketsOnly reports whether sockets exist without a daemon. Connecting to sockets of the service manager would start
+// one.
 func socketsOnly(d dialer.Daemon) bool {
 	_, err := os.Lstat(d.Paths.Control)
 	return err == nil && !d.Held()
 }
 
-// namedSilent adds the process id to the error for a daemon that did not answer.
+// namedSilent adds the process id to the error for a daemon that did not respond.
 func namedSilent(err error, d dialer.Daemon) error {
 	var e *client.Error
 	if !errors.As(err, &e) || e.Code != client.CodeNoAnswer {
@@ -164,7 +165,7 @@ func daemonLine(s *client.Status) string {
 	return fmt.Sprintf(", pid %d, up %s, %s", s.GetPid(), term.Span(time.Duration(s.GetUptimeMs())*time.Millisecond), kind)
 }
 
-// versionLine shows the versions of both ends if they differ.
+// versionLine returns both versions if daemon and program differ.
 func versionLine(s *client.Status) string {
 	text := ", protocol " + protocols(s.GetProtocolMin(), s.GetProtocolMax())
 	if s.GetVersion() != buildinfo.Version || !understood(s) {
@@ -174,7 +175,7 @@ func versionLine(s *client.Status) string {
 	return text
 }
 
-// protocols formats a range. Daemons that report none spoke protocol 1.
+// protocols formats a protocol range. Daemons that report none speak protocol 1.
 func protocols(lo, hi uint32) string {
 	lo, hi = max(lo, 1), max(hi, 1)
 	if lo == hi {
@@ -183,7 +184,7 @@ func protocols(lo, hi uint32) string {
 	return fmt.Sprintf("%d to %d", lo, hi)
 }
 
-// understood reports whether the protocol ranges of both ends overlap.
+// understood reports whether the protocol ranges of daemon and program overlap.
 func understood(s *client.Status) bool {
 	return max(s.GetProtocolMax(), 1) >= rendezvous.ProtocolMin && max(s.GetProtocolMin(), 1) <= rendezvous.ProtocolMax
 }
@@ -241,7 +242,7 @@ func backendFact(b *client.Backend) term.Fact {
 	return f
 }
 
-// backendName returns the backend's address for people. A backend without a kind has no usable address.
+// backendName returns the backend's URL for people. A backend without a kind has no usable URL.
 func backendName(b *client.Backend) string {
 	if b.GetKind() == "" {
 		return term.Dash(b.GetUrl())
@@ -249,10 +250,10 @@ func backendName(b *client.Backend) string {
 	return term.BackendName(b.GetUrl())
 }
 
-// versionNeed returns what to do if the two ends are incompatible or one is older, else nil. It advises a restart only
-// if that starts a newer daemon.
+// versionNeed returns the action needed if daemon and program are incompatible or one is older, otherwise nil. It
+// advises a restart only if that starts a newer daemon.
 func versionNeed(s *client.Status) *term.Need {
-	const restart = "run `servicectl daemon restart`; connected agents go on with the new one"
+	const restart = "run `servicectl daemon restart`; connected agents continue with the new one"
 	switch {
 	case !understood(s) && max(s.GetProtocolMax(), 1) < rendezvous.ProtocolMin:
 		return &term.Need{What: fmt.Sprintf("the daemon (%s) is too old for this program (%s)", s.GetVersion(),
@@ -273,14 +274,14 @@ func versionNeed(s *client.Status) *term.Need {
 	return nil
 }
 
-// older reports whether version a is older than b. It returns false for versions that cannot be ordered and for those
-// that differ only in build metadata.
+// older reports whether version a is older than b. It returns false for versions that cannot be compared or differ
+// only in build metadata.
 func older(a, b string) bool {
 	order, ok := buildinfo.Compare(a, b)
 	return ok && order < 0
 }
 
-// needs returns the problems, the most urgent first.
+// needs returns the current problems, the most urgent first.
 func needs(s *client.Status) []term.Need {
 	list := []term.Need{}
 	add := func(next, format string, args ...any) {
@@ -290,7 +291,7 @@ func needs(s *client.Status) []term.Need {
 		list = append(list, *n)
 	}
 	if problem := s.GetConfigProblem(); problem != "" {
-		add("correct config.yaml, or remove it for the defaults", "%s; the last usable settings stay in use", problem)
+		add("correct config.yaml, or remove it for the defaults", "%s; the last valid settings stay in use", problem)
 	}
 	if b := s.GetBackend(); b.GetState() == "unreachable" || b.GetKind() == "" {
 		add("run `servicectl doctor`", "%s", cmp.Or(b.GetDetail(), "the backend cannot be reached"))
@@ -300,7 +301,7 @@ func needs(s *client.Status) []term.Need {
 			add(next, "adapter %s: %s", p.GetName(), p.GetLastError())
 		}
 	}
-	// Having no account is a choice; whoami says how to change it.
+	// An unlinked machine is not a problem; whoami says how to link it.
 	if l := s.GetLink(); l.GetState() != "not_linked" && term.NextStep(l.GetState()) != "" {
 		add(term.NextStep(l.GetState()), "the account is %s", term.LinkState(l.GetState()))
 	}

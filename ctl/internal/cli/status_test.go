@@ -9,7 +9,7 @@ import (
 	"github.com/service-dev/service/proto/rendezvous"
 )
 
-// Status reports a daemon whose protocol or build is older or newer than the program's, and says what to do.
+// Status reports a daemon whose protocol or build is older or newer than the program's, and what to do about it.
 func TestNeeds_Versions(t *testing.T) {
 	defer func(was string) { buildinfo.Version = was }(buildinfo.Version)
 	buildinfo.Version = "1.2.3"
@@ -21,14 +21,14 @@ func TestNeeds_Versions(t *testing.T) {
 		replaced   bool
 		what, next string
 	}{
-		"the same":                         {same.ProtocolMin, same.ProtocolMax, same.Version, false, "", ""},
-		"from before ranges were reported": {0, 0, same.Version, false, "", ""},
-		"another build of it":              {1, 9, "1.2.3+deb12", false, "", ""},
-		"a build without a version":        {1, 9, "dev", false, "", ""},
-		"an older daemon":                  {1, 9, "1.2.3-rc.1", false, "the daemon (1.2.3-rc.1) is older", "daemon restart"},
-		"a newer daemon":                   {1, 9, "1.10.0", false, "this program (1.2.3) is older", "upgrade this program"},
-		"an upgrade waits":                 {1, 1, same.Version, true, "was replaced after the daemon", "daemon restart"},
-		"perhaps a downgrade waits":        {1, 1, "1.3.0", true, "this program (1.2.3) is older", "upgrade this program"},
+		"the same":                             {same.ProtocolMin, same.ProtocolMax, same.Version, false, "", ""},
+		"from before daemons reported a range": {0, 0, same.Version, false, "", ""},
+		"another build of it":                  {1, 9, "1.2.3+deb12", false, "", ""},
+		"a build without a version":            {1, 9, "dev", false, "", ""},
+		"an older daemon":                      {1, 9, "1.2.3-rc.1", false, "the daemon (1.2.3-rc.1) is older", "daemon restart"},
+		"a newer daemon":                       {1, 9, "1.10.0", false, "this program (1.2.3) is older", "upgrade this program"},
+		"an upgrade needs a restart":           {1, 1, same.Version, true, "was replaced after the daemon", "daemon restart"},
+		"possibly a downgrade needs a restart": {1, 1, "1.3.0", true, "this program (1.2.3) is older", "upgrade this program"},
 		"a newer protocol": {rendezvous.ProtocolMax + 1, rendezvous.ProtocolMax + 2, "9.0.0", false,
 			"too old for the daemon (9.0.0)", "upgrade this program"},
 	}
@@ -38,15 +38,15 @@ func TestNeeds_Versions(t *testing.T) {
 		need := versionNeed(s)
 		if c.what == "" {
 			if need != nil {
-				t.Errorf("%s: %+v", name, *need)
+				t.Errorf("%s: got %+v, want nothing needed", name, *need)
 			}
 			continue
 		}
 		if need == nil || !strings.Contains(need.What, c.what) || !strings.Contains(need.Next, c.next) {
-			t.Errorf("%s: %+v", name, need)
+			t.Errorf("%s: got need %+v", name, need)
 		}
 		if check := versionCheck(s); !c.replaced && (check.State == "ok" || check.Fix == "") {
-			t.Errorf("%s: doctor says %+v", name, check)
+			t.Errorf("%s: doctor reports %+v, want a problem with a fix", name, check)
 		}
 	}
 }
@@ -58,6 +58,6 @@ func TestNeeds_UnusableConfig(t *testing.T) {
 		ConfigProblem: "reading config.yaml: it is empty"}
 	if list := needs(s); len(list) != 1 || !strings.Contains(list[0].What, "it is empty") ||
 		!strings.Contains(list[0].Next, "config.yaml") {
-		t.Errorf("%+v", list)
+		t.Errorf("got needs %+v, want one that names config.yaml", list)
 	}
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/service-dev/service/proto/rendezvous"
 )
 
-// A daemon has ended once it has released its directory or another daemon holds it: an agent's shim may have started
-// a new one before awaitGone first looked.
+// A daemon counts as ended once it has released its directory or another daemon holds it: an agent's shim may have
+// started a new one before awaitGone first looked.
 func TestAwaitGone_AnotherDaemonTookItsPlace(t *testing.T) {
 	dir := t.TempDir()
 	d := dialer.Daemon{Paths: rendezvous.Paths{Dir: dir, Run: dir}}
@@ -35,7 +35,7 @@ func TestAwaitGone_AnotherDaemonTookItsPlace(t *testing.T) {
 	check := func(when string, want bool) {
 		t.Helper()
 		if got, err := ends(t.Context(), d, 7, 50*time.Millisecond); got != want || err != nil {
-			t.Errorf("%s: ended %v, %v", when, got, err)
+			t.Errorf("%s: got ended %v, %v", when, got, err)
 		}
 	}
 	record(7)
@@ -49,7 +49,7 @@ func TestAwaitGone_AnotherDaemonTookItsPlace(t *testing.T) {
 	check("nobody runs", true)
 }
 
-// dyingDaemon ends when it is asked to, without an answer.
+// dyingDaemon exits without a response when it is asked to stop.
 type dyingDaemon struct {
 	controlv1.UnimplementedControlServer
 	die func()
@@ -61,9 +61,9 @@ func (d *dyingDaemon) Stop(ctx context.Context, _ *controlv1.StopRequest) (*cont
 	return nil, ctx.Err()
 }
 
-// A daemon that is killed while it is asked to stop has stopped.
+// A daemon that is killed while it is asked to stop counts as stopped.
 func TestStop_DaemonKilledMeanwhile(t *testing.T) {
-	dir, err := os.MkdirTemp("/tmp", "s") // the path of a socket must be short
+	dir, err := os.MkdirTemp("/tmp", "s") // socket paths must be short
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +95,7 @@ func TestStop_DaemonKilledMeanwhile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if pid, err := askToStop(t.Context(), d, "test"); pid != 7 || err != nil {
-		t.Errorf("pid %d, %v", pid, err)
+		t.Errorf("got pid %d, %v, want 7", pid, err)
 	}
 	<-askServed
 }

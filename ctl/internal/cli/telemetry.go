@@ -20,7 +20,7 @@ import (
 func (a *app) telemetry() *cobra.Command {
 	var follow bool
 	tail := command("tail", "Print the events that were recorded on this machine",
-		"One event a line, whether it is uploaded or not. With --json each line is the event as it is uploaded.",
+		"One event per line, whether uploaded or not. With --json each line is the event in the format of the upload.",
 		func(ctx context.Context) error {
 			return a.connected(ctx, func(c *client.Client) error {
 				t, err := c.Telemetry(ctx)
@@ -74,7 +74,7 @@ func timeMs(ms int64) time.Time {
 	return time.UnixMilli(ms)
 }
 
-// stampMs returns nil, which is encoded as null, for 0.
+// stampMs returns nil for 0, which is encoded as null.
 func stampMs(ms int64) any {
 	if ms == 0 {
 		return nil
@@ -92,7 +92,7 @@ func (a *app) purgeTelemetry(ctx context.Context) error {
 			"local": p.GetLocal(), "waiting": p.GetWaiting(), "backend": p.GetBackend(),
 			"backendDeleted": p.GetBackendDeleted(), "detail": p.GetDetail(),
 		}, func() {
-			now, _ := c.Telemetry(ctx) // if it fails, one more hint is shown
+			now, _ := c.Telemetry(ctx) // on failure, the output contains one hint more
 			a.Purged(term.Purged{
 				Local: p.GetLocal(), Waiting: p.GetWaiting(), Deleted: p.GetBackendDeleted(), Backend: p.GetBackend(),
 				Detail: p.GetDetail(), Declined: now.GetConsent().GetState() == "declined",
@@ -105,14 +105,14 @@ func (a *app) purgeTelemetry(ctx context.Context) error {
 	})
 }
 
-// followEvery is the pause between two reads of a followed log.
+// followEvery is the interval between two reads of a followed log.
 const followEvery = 200 * time.Millisecond
 
-// olderLog ends the name of the log's older generation.
+// olderLog is the suffix of the log's older generation.
 const olderLog = ".old"
 
-// tailTelemetry prints the log, its older generation first. The daemon rotates a long log and deletes it on request; a
-// follower continues with the new one.
+// tailTelemetry prints the log, older generation first. The daemon rotates a long log and deletes it on request; when
+// following, tailTelemetry continues with the new file.
 func (a *app) tailTelemetry(ctx context.Context, path string, follow bool) error {
 	tick := time.NewTicker(followEvery)
 	defer tick.Stop()
@@ -142,7 +142,7 @@ func (a *app) tailTelemetry(ctx context.Context, path string, follow bool) error
 	}
 }
 
-// unreadableLog adds the next step to an error of the file system. It returns other errors unchanged.
+// unreadableLog adds the next step to a file system error. It returns other errors unchanged.
 func unreadableLog(err error) error {
 	var p *fs.PathError
 	if !errors.As(err, &p) {
@@ -160,7 +160,7 @@ func (a *app) telemetryLine(line []byte) error {
 	return nil
 }
 
-// position is how far a file was read.
+// position is how far a file has been read.
 type position struct {
 	file   os.FileInfo
 	offset int64
@@ -188,7 +188,7 @@ func (p *position) read(path string, hear func(line []byte) error) error {
 	for {
 		line, err := lines.ReadBytes('\n')
 		if errors.Is(err, io.EOF) {
-			return nil // the text after the last newline is not complete yet
+			return nil // the text after the last newline is not yet a complete line
 		}
 		if err != nil {
 			return err

@@ -12,7 +12,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// telemetryFollows is `follows TOOL`: a follower of the telemetry log prints a call that is made meanwhile.
+// telemetryFollows implements `follows TOOL`: a follower of the telemetry log prints a call that is made while it
+// runs.
 func telemetryFollows(ts *testscript.TestScript, _ bool, args []string) {
 	follower, _ := program(ts, []string{"servicectl", "telemetry", "tail", "--follow"})
 	follower.Stdout = nil
@@ -25,7 +26,7 @@ func telemetryFollows(ts *testscript.TestScript, _ bool, args []string) {
 		if strings.Contains(lines.Text(), "tool="+args[0]) {
 			break
 		}
-		// A first line means that the follower has printed the older events and now follows.
+		// The first line means that the follower has printed the older events and is now following.
 		if !called {
 			called = true
 			call, closeOuts := program(ts, []string{"servicectl", "tool", "call", args[0]})
@@ -36,15 +37,15 @@ func telemetryFollows(ts *testscript.TestScript, _ bool, args []string) {
 	}
 	ts.Check(lines.Err())
 	ts.Check(follower.Process.Signal(os.Interrupt))
-	for lines.Scan() { // drains the rest of the output
+	for lines.Scan() { // discards the rest of the output
 	}
 	var exit *exec.ExitError
 	if err := follower.Wait(); !errors.As(err, &exit) || exit.ExitCode() != exitCancelled {
-		ts.Fatalf("the follower ended with %v", err)
+		ts.Fatalf("the follower exited with %v, want the code for Ctrl-C", err)
 	}
 }
 
-// A follower reads each complete line once, continues after a rotation, and waits for the rest of a partial line.
+// A follower reads each complete line once, continues after a rotation, and waits for the rest of an incomplete line.
 func TestPosition_ReadsEachLineOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "events.jsonl")
 	var at position

@@ -68,18 +68,18 @@ func rawJSON(text string) json.RawMessage {
 	return json.RawMessage(text)
 }
 
-// toolArguments makes the JSON object of a call.
+// toolArguments returns the arguments of a call as a JSON object.
 func toolArguments(object, pairs []string) (string, error) {
 	args := map[string]json.RawMessage{}
 	if len(object) > 0 {
 		if err := json.Unmarshal([]byte(object[0]), &args); err != nil || args == nil {
-			return "", errors.New("reading the arguments: not a JSON object")
+			return "", errors.New("parse arguments: not a JSON object")
 		}
 	}
 	for _, pair := range pairs {
 		name, value, ok := strings.Cut(pair, "=")
 		if !ok || name == "" {
-			return "", fmt.Errorf("read --arg %q: not name=value", pair)
+			return "", fmt.Errorf("parse --arg %q: not name=value", pair)
 		}
 		if json.Valid([]byte(value)) {
 			args[name] = json.RawMessage(value)
@@ -87,7 +87,7 @@ func toolArguments(object, pairs []string) (string, error) {
 		}
 		quoted, err := json.Marshal(value)
 		if err != nil {
-			return "", fmt.Errorf("read --arg %q: %w", pair, err)
+			return "", fmt.Errorf("parse --arg %q: %w", pair, err)
 		}
 		args[name] = quoted
 	}

@@ -28,7 +28,7 @@ func (a *app) usage() *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&project, "project", "", "id of the project; default: the one of this directory")
+	flags.StringVar(&project, "project", "", "id of the project (default: the project of this directory)")
 	flags.StringVar(&span, "range", "", "24h, 7d, 30d or 90d; default 7d")
 	return cmd
 }
@@ -108,7 +108,7 @@ func creditText(c backendapi.GatewayCredit) string {
 	return strings.Join(parts, ", ")
 }
 
-// assistantOf returns the model that apps get by the name assistant.
+// assistantOf returns the model that apps get under the name assistant.
 func assistantOf(u backendapi.GatewayUsage) (backendapi.GatewayModel, bool) {
 	for _, m := range u.Models {
 		if m.ID == "assistant" {
@@ -130,7 +130,7 @@ func modelText(m backendapi.GatewayModel) string {
 	return "not available"
 }
 
-// nextOfUsage returns the next step where no call was refused, or "".
+// nextOfUsage returns the next step if no call was refused, or "".
 func nextOfUsage(u backendapi.GatewayUsage) string {
 	m, known := assistantOf(u)
 	switch {
@@ -138,10 +138,10 @@ func nextOfUsage(u backendapi.GatewayUsage) string {
 		return "confirm the account's mail address on the settings page: the credit is locked until then"
 	case u.Credit.BalanceMicroUSD <= u.Credit.ReservedMicroUSD:
 		return "add credit on the account's credit page; models of local servers cost nothing"
-	case known && !m.Available && len(u.Models) == 1: // only assistant
+	case known && !m.Available && len(u.Models) == 1: // the only model is assistant
 		return "ask the backend's operator for models, or add a local server if the backend is on your machine"
 	case known && !m.Available:
-		return "choose another model for assistant on the project's page, or tell the backend's operator"
+		return "choose another model for assistant on the project's page, or ask the backend's operator"
 	case u.Totals.Calls == 0:
 		return "have the app ask the model assistant: `servicectl tool call getCapabilityGuide --arg capability=assistant`"
 	}

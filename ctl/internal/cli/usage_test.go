@@ -9,7 +9,7 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-// printed returns what the command prints: its answer, and its remarks.
+// printed returns what the command prints: its output and its remarks.
 func printed(u backendapi.GatewayUsage) (string, string) {
 	var out, remarks bytes.Buffer
 	a := &app{Terminal: term.New(&out, &remarks), name: "servicectl"}
@@ -50,7 +50,7 @@ standard  41     10000      700         $0.1268
 	out, remarks := printed(u)
 	if !strings.HasPrefix(out, want) || strings.Contains(out, "\x1b") || remarks != "" ||
 		!strings.HasSuffix(out, "\nREFUSED      CALLS  NEXT STEP\ncap_reached  3      raise the cap\n") {
-		t.Errorf("%s%s", out, remarks)
+		t.Errorf("unexpected output:\n%s%s", out, remarks)
 	}
 
 	hidden := backendapi.GatewayUsage{Credit: backendapi.GatewayCredit{BalanceMicroUSD: 1},
@@ -75,7 +75,7 @@ func TestUsage_SaysTheNextStep(t *testing.T) {
 			Models: []backendapi.GatewayModel{{ID: "assistant", Available: true}}},
 	} {
 		if _, remarks := printed(u); !strings.HasPrefix(remarks, "  next: "+want) {
-			t.Errorf("%q: %s", want, remarks)
+			t.Errorf("want next step %q, got %s", want, remarks)
 		}
 	}
 	fine := backendapi.GatewayUsage{Credit: backendapi.GatewayCredit{BalanceMicroUSD: some},

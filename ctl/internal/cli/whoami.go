@@ -9,18 +9,19 @@ import (
 	"github.com/service-dev/service/ctl/internal/term"
 )
 
-// staleAfter is the age in milliseconds after which whoami asks the backend again.
+// staleAfter is the age in milliseconds of the last check after which whoami makes the daemon check with the backend
+// again.
 const staleAfter = 60_000
 
 type whoamiOutput struct {
 	InstallID string `json:"installId"`
-	// Linked is null when it is unknown.
+	// Linked is null if it is unknown.
 	Linked    *bool   `json:"linked"`
 	State     string  `json:"state"`
 	AccountID *string `json:"accountId"`
 	Tier      *string `json:"tier"`
 	LinkedAt  *string `json:"linkedAt"`
-	// ExpiresAt is null for a token that never expires, and without a link.
+	// ExpiresAt is null if the token never expires or no link exists.
 	ExpiresAt          *string `json:"expiresAt"`
 	BackendURL         *string `json:"backendUrl"`
 	VerifiedAgeSeconds *int64  `json:"verifiedAgeSeconds"`
@@ -30,10 +31,10 @@ type whoamiOutput struct {
 func (a *app) whoami() *cobra.Command {
 	var refresh bool
 	cmd := command("whoami", "Show the install id and the linked account",
-		"Shows installId, accountId, tier and when the authorisation expires; never the token.\n"+
-			"Exit code: 0 linked, 1 not linked, 2 linked but the backend cannot be asked.",
+		"Shows installId, accountId, tier and when the authorisation expires, but never the token.\n"+
+			"Exit code: 0 linked, 1 not linked, 2 linked but the backend cannot be reached.",
 		func(ctx context.Context) error { return a.runWhoami(ctx, refresh) })
-	cmd.Flags().BoolVar(&refresh, "refresh", false, "ask the backend even when it was asked a moment ago")
+	cmd.Flags().BoolVar(&refresh, "refresh", false, "check with the backend even if the last check is recent")
 	return cmd
 }
 
@@ -42,7 +43,7 @@ func (a *app) runWhoami(ctx context.Context, refresh bool) error {
 	if err != nil {
 		return err
 	}
-	// The connection is not closed: the process ends here, and closing would take a tenth of the command's time.
+	// Leave the connection open: the process exits now, and closing would take a tenth of the command's time.
 	id, err := c.Whoami(ctx, refresh)
 	if err == nil && !refresh && stale(id) {
 		id, err = c.Whoami(ctx, true)
@@ -56,7 +57,7 @@ func (a *app) runWhoami(ctx context.Context, refresh bool) error {
 	return verdict(id.GetVerdict())
 }
 
-// stale reports whether the last check of a link is missing or old.
+// stale reports whether the link was never checked, or the last check is too old.
 func stale(id *client.Identity) bool {
 	l := id.GetLink()
 	return l.GetState() == "linked" && (l.GetVerifiedAgeMs() < 0 || l.GetVerifiedAgeMs() > staleAfter ||
@@ -114,7 +115,7 @@ func (a *app) showWhoami(id *client.Identity) {
 	}
 	a.Table(rows)
 	if id.GetVerdict() == "unknown" {
-		a.Remark("cannot tell whether the link is still good: %s", term.Dash(l.GetDetail()))
+		a.Remark("cannot tell whether the link is still valid: %s", term.Dash(l.GetDetail()))
 		a.Remark("  next: run `%s whoami --refresh` when the backend can be reached", a.name)
 	} else if next := term.NextStep(l.GetState()); next != "" {
 		if l.GetDetail() != "" {

@@ -15,7 +15,7 @@ func (c *Client) Status(ctx context.Context) (*Status, error) {
 	return r, refusal(err)
 }
 
-// Whoami returns the install and its link, from the stored verdict or after asking the backend.
+// Whoami returns the install and its link, from the stored check or after checking with the backend.
 func (c *Client) Whoami(ctx context.Context, refresh bool) (*Identity, error) {
 	r, err := c.api.Whoami(ctx, &controlv1.WhoamiRequest{Caller: c.caller, Refresh: refresh})
 	return r, refusal(err)
@@ -27,13 +27,13 @@ func (c *Client) Logout(ctx context.Context) (*LoggedOut, error) {
 	return r, refusal(err)
 }
 
-// SetConsent records "accepted" or "declined".
+// SetConsent records the telemetry decision, "accepted" or "declined".
 func (c *Client) SetConsent(ctx context.Context, state string) (*Decision, error) {
 	r, err := c.api.SetConsent(ctx, &controlv1.SetConsentRequest{Caller: c.caller, State: state})
 	return r, refusal(err)
 }
 
-// Tools lists the agent's catalogue.
+// Tools lists the tools for agents.
 func (c *Client) Tools(ctx context.Context) ([]*Tool, error) {
 	r, err := c.api.ListTools(ctx, &controlv1.ListToolsRequest{Caller: c.caller})
 	return r.GetTools(), refusal(err)
@@ -51,7 +51,7 @@ func (c *Client) Doctor(ctx context.Context) ([]*Check, error) {
 	return r.GetChecks(), refusal(err)
 }
 
-// Stop asks the daemon to drain and exit; it returns the daemon's process id.
+// Stop asks the daemon to drain and exit, and returns its process id.
 func (c *Client) Stop(ctx context.Context) (int64, error) {
 	r, err := c.api.Stop(ctx, &controlv1.StopRequest{Caller: c.caller})
 	return r.GetPid(), refusal(err)
@@ -64,8 +64,8 @@ type LoginEvents struct {
 	Waiting func(*Waiting)
 }
 
-// Login links an account. replace allows replacing a live link of another account or backend. Cancelling ctx stops the
-// daemon's polling and makes Login fail with context.Canceled once the daemon has dropped the code.
+// Login links an account. replace allows replacing a live link to another account or backend. Cancelling ctx stops the
+// daemon's polling; Login then fails with context.Canceled once the daemon has discarded the code.
 func (c *Client) Login(ctx context.Context, host string, replace bool, on LoginEvents) (*Linked, error) {
 	c.serveIO()
 	stream, err := c.api.Login(ctx, &controlv1.LoginRequest{Caller: c.caller, ClientHost: host, Replace: replace})
@@ -98,7 +98,7 @@ func tell[T any](hear func(*T), what *T) {
 	}
 }
 
-// CallTool calls a tool as an agent would. arguments is a JSON object, as text.
+// CallTool calls a tool as an agent would. arguments is a JSON object encoded as text.
 func (c *Client) CallTool(ctx context.Context, name, arguments string, progress func(*Progress)) (*Result, error) {
 	if !utf8.ValidString(name) || !utf8.ValidString(arguments) {
 		return nil, &Error{Code: "invalid_request", Message: "the name or the arguments of the call are not UTF-8",
@@ -119,15 +119,15 @@ func (c *Client) CallTool(ctx context.Context, name, arguments string, progress 
 			tell(progress, e.Progress)
 		case *controlv1.CallToolResponse_Result:
 			if e.Result.GetNotice() != "" {
-				_, _ = stream.Recv() // the call ends once the daemon has recorded that the notice was shown
+				_, _ = stream.Recv() // the stream ends once the daemon has recorded that the notice was shown
 			}
 			return e.Result, nil
 		}
 	}
 }
 
-// OpenLocalSession calls startLocalSimulation for a session that lives no longer than this process. The daemon closes
-// it when end is called, when the client is closed and when the process ends.
+// OpenLocalSession calls startLocalSimulation for a session that must not outlive this process. The daemon closes the
+// session when end is called, when the client is closed and when the process exits.
 func (c *Client) OpenLocalSession(ctx context.Context, arguments string) (r *Result, end func(), err error) {
 	c.serveIO()
 	held, end := context.WithCancel(context.WithoutCancel(ctx))
@@ -152,7 +152,7 @@ func ended(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		return context.Canceled
 	case errors.Is(err, io.EOF):
-		return gone("the daemon ended the call without an answer")
+		return gone("the daemon ended the call without a result")
 	}
 	return refusal(err)
 }

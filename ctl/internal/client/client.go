@@ -1,6 +1,6 @@
-// Package client is the typed client of the daemon's control socket. It connects (starting the daemon if needed),
-// identifies the caller, and converts refusals into one kind of error. It is the only package of the clients that uses
-// the generated control contract; it must not know commands or texts for people.
+// Package client is the typed client of the daemon's control socket. It connects, starting the daemon if necessary,
+// identifies the caller, and converts all errors of the daemon into one type. It is the only package of the clients
+// that uses the generated control contract; it must not depend on commands or texts for people.
 package client
 
 import (
@@ -27,23 +27,23 @@ import (
 	"github.com/service-dev/service/proto/wiretext"
 )
 
-// The contract's messages.
+// Messages of the control contract.
 type (
 	// Status is the status of the daemon.
 	Status = controlv1.StatusResponse
-	// Identity is the answer to whoami.
+	// Identity is the result of Whoami.
 	Identity = controlv1.WhoamiResponse
 	// Link is the account link as the daemon sees it.
 	Link = controlv1.Link
-	// Consent is the telemetry decision and its effect for this caller.
+	// Consent is the telemetry decision and its effect on this caller.
 	Consent = controlv1.Consent
-	// Backend is the backend of the caller's calls.
+	// Backend is the backend that the caller's calls use.
 	Backend = controlv1.Backend
 	// Plugin is one adapter.
 	Plugin = controlv1.Plugin
 	// Tool is one of the agent's tools.
 	Tool = controlv1.Tool
-	// Check is one finding of the doctor.
+	// Check is one result of the doctor.
 	Check = controlv1.Check
 	// Code is a message of the contract.
 	Code = controlv1.DeviceCode
@@ -65,7 +65,7 @@ type (
 	Decision = controlv1.SetConsentResponse
 )
 
-// Error is a refusal. Callers branch on Code.
+// Error is an error reported by the daemon or this client. Callers branch on Code.
 type Error struct {
 	Code, Message string
 	Retryable     bool
@@ -74,19 +74,19 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Message }
 
-// CodeNoAnswer is the Code of a daemon that accepted the connection and sent nothing in time.
+// CodeNoAnswer is the Code for a daemon that accepted the connection and sent nothing in time.
 const CodeNoAnswer = dialer.CodeNotResponding
 
-// CodeGone is the Code of a daemon that ended before it answered.
+// CodeGone is the Code for a daemon that exited before it responded.
 const CodeGone = "daemon_gone"
 
-// NotResponding returns the error for a daemon that does not answer, with its process and the next step.
+// NotResponding returns the error for a daemon that does not respond, with its process id and the next step.
 func NotResponding(d dialer.Daemon) *Error {
 	p, _ := dialer.ProblemOf(d.NotResponding())
 	return (*Error)(&p)
 }
 
-// Client is one connection to the daemon. Close it.
+// Client is one connection to the daemon. Call Close when done.
 type Client struct {
 	Daemon dialer.Daemon
 	conn   *grpc.ClientConn
@@ -103,14 +103,14 @@ type Client struct {
 type Options struct {
 	// Program is the name that the client sends to the daemon, e.g. "servicectl".
 	Program string
-	// Running makes Open fail unless a daemon runs already.
+	// Running makes Open fail unless a daemon is already running.
 	Running bool
-	// Lean omits the protocol exchange, which saves a round trip for calls that never changed.
+	// Lean skips the protocol exchange, which saves a round trip for calls that are the same in all protocols.
 	Lean bool
 }
 
-// Open connects to the daemon, and to the next one if that one ends meanwhile. It fails with the errors of dialer or
-// with *Error.
+// Open connects to the daemon, or to the next one if that one exits during the attempt. It returns the errors of
+// package dialer or an *Error.
 func Open(ctx context.Context, o Options) (*Client, error) {
 	c, err := open(ctx, o)
 	var refused *Error
@@ -146,7 +146,7 @@ func open(ctx context.Context, o Options) (*Client, error) {
 	answer, cancel := context.WithTimeout(ctx, dialer.AnswerTimeout)
 	defer cancel()
 	err = c.awaitSettings(answer)
-	// A service manager accepted the connection and is starting the daemon.
+	// The service manager accepted the connection and is still starting the daemon.
 	if err != nil && ctx.Err() == nil && !daemon.Held() {
 		answer, cancel = context.WithTimeout(ctx, dialer.StartTimeout)
 		defer cancel()
@@ -165,9 +165,9 @@ func open(ctx context.Context, o Options) (*Client, error) {
 	return c, nil
 }
 
-// awaitSettings waits for the daemon's first frame, because a stopped process accepts connections and sends nothing. If
-// a connection ends before or after that frame, the first call reconnects or reports it. The channel's state is no
-// help: a connection may appear and end between two checks.
+// awaitSettings waits for the daemon's first frame, because a stopped process accepts connections but sends nothing.
+// If a connection ends before or after that frame, the first call reconnects or reports the end. The channel's state
+// is not enough: a connection may appear and end between two checks.
 func (c *Client) awaitSettings(ctx context.Context) error {
 	c.conn.Connect()
 	select {
@@ -178,7 +178,7 @@ func (c *Client) awaitSettings(ctx context.Context) error {
 	}
 }
 
-// hello exchanges the protocol ranges. Both ends check them, since a daemon of another build may not refuse.
+// hello exchanges the protocol ranges. Both ends check them, because a daemon of another build may not refuse.
 func (c *Client) hello(ctx context.Context) error {
 	r, err := c.api.Hello(ctx, &controlv1.HelloRequest{Caller: c.caller, ProtocolMin: rendezvous.ProtocolMin,
 		ProtocolMax: rendezvous.ProtocolMax})
@@ -199,7 +199,7 @@ func (c *Client) hello(ctx context.Context) error {
 
 const codeMismatch = "protocol_mismatch"
 
-// environ returns the caller's variables without values that are not UTF-8.
+// environ returns the caller's environment variables except values that are not UTF-8.
 func environ() map[string]string {
 	env := rendezvous.Environ()
 	maps.DeleteFunc(env, func(_, value string) bool { return !utf8.ValidString(value) })
@@ -208,7 +208,7 @@ func environ() map[string]string {
 
 func tooOld(message string) *Error {
 	return &Error{Code: codeMismatch, Message: message,
-		FixHint: "Run `servicectl daemon restart`; connected agents go on with the new daemon."}
+		FixHint: "Run `servicectl daemon restart`; connected agents continue with the new daemon."}
 }
 
 func connect(ctx context.Context, d dialer.Daemon, running bool) (dialer.Conn, error) {
@@ -218,8 +218,8 @@ func connect(ctx context.Context, d dialer.Daemon, running bool) (dialer.Conn, e
 	return d.Connect(ctx, d.Paths.Control)
 }
 
-// dial passes gRPC the existing connection and closes spoke when the daemon has sent something on it or has ended it.
-// After it breaks, gRPC connects to a running daemon again.
+// dial gives gRPC the existing connection, and closes spoke when the daemon has sent something on it or ended it. If
+// the connection breaks, gRPC dials a running daemon again.
 func dial(d dialer.Daemon, first dialer.Conn) (conn *grpc.ClientConn, spoke <-chan struct{}, err error) {
 	given, closed := make(chan dialer.Conn, 1), make(chan struct{})
 	given <- first
@@ -267,8 +267,8 @@ func (c *Client) Close() {
 	c.servingIO.Wait()
 }
 
-// serveIO lets the daemon open pages and read and write files through this process during the following calls. Calls
-// work without it too; the daemon then reports what it could not do.
+// serveIO lets the daemon open pages and read and write files through this process during the following calls. If it
+// fails, calls still work, and the daemon reports what it could not do.
 func (c *Client) serveIO() {
 	c.startIO.Do(func() {
 		token := rand.Text()
@@ -278,11 +278,11 @@ func (c *Client) serveIO() {
 		}
 		ctx, cancel := context.WithCancel(context.Background())
 		c.caller.ClientIo, c.endIO = token, cancel
-		c.servingIO.Go(func() { _ = clientio.Serve(ctx, conn) }) // the call reports why it ended
+		c.servingIO.Go(func() { _ = clientio.Serve(ctx, conn) }) // the calls report errors of the connection
 	})
 }
 
-// refusal converts a gRPC error into *Error, or context.Canceled for a cancelled call.
+// refusal converts a gRPC error into an *Error, or into context.Canceled for a cancelled call.
 func refusal(err error) error {
 	if err == nil {
 		return nil
@@ -297,10 +297,10 @@ func refusal(err error) error {
 	case codes.Canceled:
 		return context.Canceled
 	case codes.DeadlineExceeded:
-		return &Error{Code: CodeNoAnswer, Message: "the daemon does not answer", Retryable: true,
+		return &Error{Code: CodeNoAnswer, Message: "the daemon does not respond", Retryable: true,
 			FixHint: "Run `servicectl daemon restart`."}
 	case codes.ResourceExhausted:
-		return &Error{Code: "too_large", Message: "the daemon takes no message of that size", FixHint: "Send at most 4 MB."}
+		return &Error{Code: "too_large", Message: "the message is too large for the daemon", FixHint: "Send at most 4 MB."}
 	case codes.Unimplemented:
 		return tooOld("the running daemon is older than this program")
 	case codes.Unavailable:

@@ -21,7 +21,7 @@ import (
 	"github.com/service-dev/service/proto/rendezvous"
 )
 
-// otherDaemon is a daemon of another build; each test sets its answer to Hello.
+// otherDaemon is a daemon of another build; each test sets its response to Hello.
 type otherDaemon struct {
 	controlv1.UnimplementedControlServer
 	hello func(*controlv1.HelloRequest) (*controlv1.HelloResponse, error)
@@ -31,13 +31,13 @@ func (d *otherDaemon) Hello(_ context.Context, r *controlv1.HelloRequest) (*cont
 	return d.hello(r)
 }
 
-// serve makes d the daemon of this test's state directory.
+// serve makes d the daemon of the test's state directory.
 func serve(t *testing.T, d controlv1.ControlServer) {
 	t.Helper()
 	serveOn(t, d, func(l net.Listener) net.Listener { return l })
 }
 
-// serveOn is serve with connections from a wrapped listener.
+// serveOn is like serve, with connections from a wrapped listener.
 func serveOn(t *testing.T, d controlv1.ControlServer, listener func(net.Listener) net.Listener) {
 	t.Helper()
 	dir, err := os.MkdirTemp("/tmp", "c")
@@ -61,8 +61,8 @@ func serveOn(t *testing.T, d controlv1.ControlServer, listener func(net.Listener
 	t.Cleanup(func() { g.Stop(); <-done })
 }
 
-// A daemon with another protocol range, newer or older, leads to a readable error that says what to do, whether the
-// daemon refuses or leaves that to the client.
+// A daemon with another protocol range, newer or older, causes a readable error that says what to do, whether the
+// daemon or the client detects the mismatch.
 func TestOpen_RefusesOtherProtocols(t *testing.T) {
 	old := &controlv1.HelloResponse{Version: "0.0.1"}
 	next := &controlv1.HelloResponse{Version: "9.0.0", ProtocolMin: rendezvous.ProtocolMax + 1,
@@ -90,7 +90,7 @@ func TestOpen_RefusesOtherProtocols(t *testing.T) {
 			var e *Error
 			if !errors.As(err, &e) || e.Code != "protocol_mismatch" || e.Retryable || !strings.Contains(e.Message, c.message) ||
 				!strings.Contains(e.FixHint, c.next) {
-				t.Fatalf("got %#v", err)
+				t.Fatalf("got error %#v", err)
 			}
 		})
 	}
@@ -100,7 +100,7 @@ func answering(r *controlv1.HelloResponse, err error) controlv1.ControlServer {
 	return &otherDaemon{hello: func(*controlv1.HelloRequest) (*controlv1.HelloResponse, error) { return r, err }}
 }
 
-// A daemon that supports more protocol versions is not refused.
+// A daemon that supports additional protocol versions is accepted.
 func TestOpen_OverlappingProtocols(t *testing.T) {
 	var asked *controlv1.HelloRequest
 	serve(t, &otherDaemon{hello: func(r *controlv1.HelloRequest) (*controlv1.HelloResponse, error) {
@@ -114,11 +114,11 @@ func TestOpen_OverlappingProtocols(t *testing.T) {
 	defer c.Close()
 	if asked.GetProtocolMin() != rendezvous.ProtocolMin || asked.GetProtocolMax() != rendezvous.ProtocolMax ||
 		asked.GetCaller().GetClient() != "servicectl" {
-		t.Errorf("it introduced itself as %v", asked)
+		t.Errorf("unexpected Hello request: %v", asked)
 	}
 }
 
-// If a daemon accepts the connection and never answers, the error says so instead of showing a gRPC code.
+// If a daemon accepts the connection and never responds, the error says so instead of showing a gRPC code.
 func TestOpen_SilentDaemon(t *testing.T) {
 	serve(t, &otherDaemon{hello: func(*controlv1.HelloRequest) (*controlv1.HelloResponse, error) {
 		return nil, status.FromContextError(context.DeadlineExceeded).Err()
@@ -126,7 +126,7 @@ func TestOpen_SilentDaemon(t *testing.T) {
 	_, err := Open(t.Context(), Options{Running: true})
 	var e *Error
 	if !errors.As(err, &e) || e.Code != CodeNoAnswer || !e.Retryable || e.FixHint == "" {
-		t.Fatalf("got %#v", err)
+		t.Fatalf("got error %#v, want a retryable CodeNoAnswer", err)
 	}
 }
 
@@ -136,15 +136,15 @@ func TestOpen_NotRunning(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
 	if _, err := Open(ctx, Options{Running: true}); !errors.Is(err, dialer.ErrNotRunning) {
-		t.Fatalf("got %v", err)
+		t.Fatalf("got error %v, want ErrNotRunning", err)
 	}
 }
 
-// endingDaemons simulates daemons that end right after greeting a client: every other connection reaches one.
+// endingDaemons simulates daemons that exit right after greeting a client: every other connection meets one.
 type endingDaemons struct {
 	net.Listener
 	connections int
-	held        []net.Conn // referenced so that the garbage collector does not close them
+	held        []net.Conn // keeps the connections from being closed by the garbage collector
 }
 
 func (l *endingDaemons) Accept() (net.Conn, error) {
@@ -158,7 +158,8 @@ func (l *endingDaemons) Accept() (net.Conn, error) {
 	return conn, err
 }
 
-// If a daemon ends just after a connection was made, the client connects to the next one instead of reporting silence.
+// If a daemon exits just after a connection was made, the client connects to the next one instead of reporting that
+// the daemon does not respond.
 func TestOpen_DaemonEndsAfterFirstFrame(t *testing.T) {
 	hello := &controlv1.HelloResponse{ProtocolMin: rendezvous.ProtocolMin, ProtocolMax: rendezvous.ProtocolMax}
 	serveOn(t, answering(hello, nil),

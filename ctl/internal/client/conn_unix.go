@@ -10,12 +10,12 @@ import (
 	"github.com/service-dev/service/ctl/internal/dialer"
 )
 
-// netConn wraps the dialer's descriptor for gRPC.
+// netConn converts the dialer's connection to a net.Conn for gRPC.
 func netConn(conn dialer.Conn) (net.Conn, error) {
 	file, ok := conn.(*os.File)
 	if !ok {
-		return nil, fmt.Errorf("use a connection of type %T", conn)
+		return nil, fmt.Errorf("unsupported connection type %T", conn)
 	}
-	defer file.Close() // FileConn has a copy
+	defer file.Close() // FileConn duplicates the descriptor
 	return net.FileConn(file)
 }

@@ -11,5 +11,5 @@ func netConn(conn dialer.Conn) (net.Conn, error) {
 	if c, ok := conn.(net.Conn); ok {
 		return c, nil
 	}
-	return nil, fmt.Errorf("use a connection of type %T", conn)
+	return nil, fmt.Errorf("unsupported connection type %T", conn)
 }

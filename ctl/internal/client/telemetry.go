@@ -7,9 +7,9 @@ import (
 )
 
 type (
-	// Telemetry returns what is recorded and where it is sent.
+	// Telemetry describes what is recorded and where it is sent.
 	Telemetry = controlv1.TelemetryResponse
-	// Purged is the result of an erasure.
+	// Purged is the result of PurgeTelemetry.
 	Purged = controlv1.PurgeTelemetryResponse
 )
 
@@ -19,7 +19,7 @@ func (c *Client) Telemetry(ctx context.Context) (*Telemetry, error) {
 	return r, refusal(err)
 }
 
-// PurgeTelemetry erases what was recorded, here and at the backend.
+// PurgeTelemetry erases recorded events, on this machine and at the backends.
 func (c *Client) PurgeTelemetry(ctx context.Context) (*Purged, error) {
 	r, err := c.api.PurgeTelemetry(ctx, &controlv1.PurgeTelemetryRequest{Caller: c.caller})
 	return r, refusal(err)

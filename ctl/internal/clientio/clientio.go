@@ -1,5 +1,5 @@
-// Package clientio connects a client's own process to the daemon and carries out the operations that the daemon
-// requests (proto/clientio). It must not know their purpose.
+// Package clientio connects a client's own process to the daemon and executes the operations that the daemon requests
+// (proto/clientio). It must not know what they are for.
 package clientio
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/service-dev/service/proto/clientio/local"
 )
 
-// Dial connects to a running daemon as the client that h.Token names. The connection is ready for Serve.
+// Dial connects to a running daemon as the client identified by h.Token. The connection is ready for Serve.
 func Dial(daemon dialer.Daemon, h clientio.Handshake) (io.ReadWriteCloser, error) {
 	conn, err := daemon.Dial(daemon.Paths.MCP)
 	if err != nil {
@@ -34,7 +34,7 @@ func shakeHands(conn io.ReadWriter, h clientio.Handshake) error {
 	}
 	line, err := readAnswer(conn)
 	if err != nil {
-		return fmt.Errorf("read the daemon's answer: %w", err)
+		return fmt.Errorf("read response to the handshake: %w", err)
 	}
 	var answer struct {
 		OK            bool
@@ -46,7 +46,7 @@ func shakeHands(conn io.ReadWriter, h clientio.Handshake) error {
 	return nil
 }
 
-// readAnswer reads up to the first newline and not a byte further.
+// readAnswer reads up to the first newline and no further.
 func readAnswer(r io.Reader) ([]byte, error) {
 	line := make([]byte, 0, 128)
 	for one := make([]byte, 1); len(line) < 4096; {
@@ -73,7 +73,7 @@ func Serve(ctx context.Context, conn io.ReadWriteCloser) error {
 	for lines.Scan() {
 		var r clientio.Request
 		if err := json.Unmarshal(lines.Bytes(), &r); err != nil {
-			return fmt.Errorf("read a request of the daemon: %w", err)
+			return fmt.Errorf("read request of the daemon: %w", err)
 		}
 		answer, err := executor.Do(ctx, r)
 		if err == nil {
@@ -86,7 +86,7 @@ func Serve(ctx context.Context, conn io.ReadWriteCloser) error {
 	return ignoreEnd(ctx, lines.Err())
 }
 
-// ignoreEnd removes errors that the end of ctx caused.
+// ignoreEnd discards errors caused by the end of ctx.
 func ignoreEnd(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil

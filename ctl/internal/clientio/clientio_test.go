@@ -23,7 +23,7 @@ func TestServe_AnswersEachRequest(t *testing.T) {
 		}
 		var answer clientio.Response
 		if err := in.Decode(&answer); err != nil || answer.ID != r.ID || answer.Code != "" {
-			t.Fatalf("%s: %+v, %v", r.Op, answer, err)
+			t.Fatalf("%s: got response %+v, %v", r.Op, answer, err)
 		}
 	}
 	ours.Close()

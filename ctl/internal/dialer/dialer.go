@@ -1,6 +1,6 @@
 // Package dialer finds this user's daemon, connects to its sockets and starts it if necessary. service-mcp imports it
-// and must start fast, so it does not use gRPC, encoding/json, a command-line library or, where possible, net. It does
-// not know what is sent over a socket.
+// and must start fast, so it does not use gRPC, encoding/json, a command-line library or, where possible, net. It is
+// independent of the protocols on the sockets.
 package dialer
 
 import (
@@ -18,10 +18,10 @@ import (
 	"github.com/service-dev/service/proto/rendezvous"
 )
 
-// StartTimeout limits the wait for a daemon that this process or another client starts.
+// StartTimeout is the maximum wait for a daemon that this process or another client starts.
 const StartTimeout = 20 * time.Second
 
-// AnswerTimeout limits the wait for the first message of a running daemon.
+// AnswerTimeout is the maximum wait for the first message of a running daemon.
 const AnswerTimeout = 5 * time.Second
 
 // Conn is one stream to the daemon. Close unblocks a pending Read. On Unix it is an *os.File.
@@ -32,13 +32,13 @@ type Daemon struct {
 	Paths rendezvous.Paths
 	// Program is the path of serviced, in the directory of the running executable.
 	Program string
-	// Starter is the path of a program that calls StartDetached for StarterVerb; empty for none. It starts Program and
-	// exits at once, so that the daemon, which all of a person's clients share, is not a descendant of the client that
-	// started it: agents kill the processes that they started with all descendants.
+	// Starter is the path of a program that calls StartDetached for StarterVerb, or empty if there is none. It starts
+	// Program and exits immediately, so that the daemon, which all of a user's clients share, is not a descendant of the
+	// client that started it: agents kill the processes that they started together with all descendants.
 	Starter string
 }
 
-// Find returns the paths of this environment's daemon. It does not touch them.
+// Find returns the daemon of this environment. It accesses no files.
 func Find() (Daemon, error) {
 	dir, err := rendezvous.Dir()
 	if err != nil {
@@ -55,11 +55,11 @@ func Find() (Daemon, error) {
 	return Daemon{Paths: paths, Program: program, Starter: starterBeside(program)}, nil
 }
 
-// Beside returns the path of a program in the folder of the running one. It need not exist.
+// Beside returns the path of a program in the folder of the running executable. The program may not exist.
 func Beside(name string) (string, error) {
 	self, err := os.Executable()
 	if err != nil {
-		return "", fmt.Errorf("find the own executable: %w", err)
+		return "", fmt.Errorf("find this executable: %w", err)
 	}
 	if real, err := filepath.EvalSymlinks(self); err == nil {
 		self = real
@@ -70,8 +70,8 @@ func Beside(name string) (string, error) {
 	return filepath.Join(filepath.Dir(self), name), nil
 }
 
-// WorkingDir returns the working directory without symbolic links, so that the daemon need not resolve it, or "" if it
-// is unknown.
+// WorkingDir returns the working directory with symbolic links resolved, so that the daemon does not have to, or "" if
+// it is unknown.
 func WorkingDir() string {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -83,29 +83,29 @@ func WorkingDir() string {
 	return dir
 }
 
-// ErrNotRunning means that no daemon listens.
+// ErrNotRunning means that no daemon is listening.
 var ErrNotRunning = errors.New("the daemon is not running")
 
-// SandboxError means that a sandbox forbids this process the daemon's socket or directory. Retrying or starting a
-// daemon does not help.
+// SandboxError means that a sandbox denies this process access to the daemon's socket or directory. Retrying or
+// starting a daemon does not help.
 type SandboxError struct {
-	// Path must be allowed in the sandbox.
+	// Path is the path to allow in the sandbox.
 	Path string
-	// Directory is true if the state directory itself must not be written.
+	// Directory is true if the sandbox denies writing to the state directory itself.
 	Directory bool
 	Err       error
 }
 
 func (e *SandboxError) Error() string {
 	if e.Directory {
-		return "using the state directory " + e.Path + ": " + e.Err.Error()
+		return "use the state directory " + e.Path + ": " + e.Err.Error()
 	}
-	return "connecting to " + e.Path + ": " + e.Err.Error()
+	return "connect to " + e.Path + ": " + e.Err.Error()
 }
 
 func (e *SandboxError) Unwrap() error { return e.Err }
 
-// Setting returns the next step as one sentence.
+// Setting returns the next step for the user as one sentence.
 func (e *SandboxError) Setting() string {
 	if e.Directory {
 		return "allow writes to " + e.Path + " in the sandbox's settings (writable paths), or set SERVICE_CONFIG_DIR to a " +
@@ -115,29 +115,29 @@ func (e *SandboxError) Setting() string {
 		"local commands)"
 }
 
-// NotRespondingError means that a daemon holds the directory and does not answer, because it is stopped or hangs.
+// NotRespondingError means that a daemon holds the directory but does not respond, because it is stopped or hangs.
 type NotRespondingError struct {
-	// PID is the daemon's process, or 0 if it is unknown.
+	// PID is the daemon's process id, or 0 if it is unknown.
 	PID int
 }
 
 func (e *NotRespondingError) Error() string {
 	if e.PID == 0 {
-		return fmt.Sprintf("the daemon did not answer within %s", AnswerTimeout)
+		return fmt.Sprintf("the daemon did not respond within %s", AnswerTimeout)
 	}
-	return fmt.Sprintf("the daemon (pid %d) did not answer within %s", e.PID, AnswerTimeout)
+	return fmt.Sprintf("the daemon (pid %d) did not respond within %s", e.PID, AnswerTimeout)
 }
 
-// Fix returns the next step as one sentence.
+// Fix returns the next step for the user as one sentence.
 func (e *NotRespondingError) Fix() string {
-	return "run `servicectl daemon restart`: it ends the process that does not answer and starts a new daemon, with " +
-		"which connected agents go on"
+	return "run `servicectl daemon restart`: it ends the process that does not respond and starts a new daemon, " +
+		"and connected agents continue with it"
 }
 
-// NotResponding returns the error for a daemon that does not answer.
+// NotResponding returns the error for a daemon that does not respond.
 func (d Daemon) NotResponding() *NotRespondingError { return &NotRespondingError{PID: d.PID()} }
 
-// UnsafeError means that other users control a directory.
+// UnsafeError means that other users control a directory that the daemon would use.
 type UnsafeError struct{ Path, Reason, Fix string }
 
 func (e *UnsafeError) Error() string { return "refusing " + e.Path + ": " + e.Reason }
@@ -145,14 +145,14 @@ func (e *UnsafeError) Error() string { return "refusing " + e.Path + ": " + e.Re
 // StartError means that a daemon could not be started.
 type StartError struct {
 	Reason string
-	// Log is the file to which the daemon writes.
+	// Log is the path of the daemon's log.
 	Log string
 }
 
 func (e *StartError) Error() string { return "starting the daemon: " + e.Reason }
 
-// Dial connects to a socket of the daemon (Paths.MCP or Paths.Control) and starts nothing. It fails with ErrNotRunning,
-// *SandboxError, *UnsafeError, *NotRespondingError or an error of the system.
+// Dial connects to a socket of a running daemon (Paths.MCP or Paths.Control). It returns ErrNotRunning, *SandboxError,
+// *UnsafeError, *NotRespondingError or a system error.
 func (d Daemon) Dial(socket string) (Conn, error) {
 	if err := d.checkDirs(); err != nil {
 		return nil, err
@@ -164,13 +164,13 @@ func (d Daemon) Dial(socket string) (Conn, error) {
 	return conn, err
 }
 
-// errBacklog means that the daemon's queue of connections is full.
-var errBacklog = errors.New("the daemon accepts no connection")
+// errBacklog means that the daemon's queue of pending connections is full.
+var errBacklog = errors.New("the daemon accepts no connections")
 
-// maxStarts limits the attempts to start a daemon.
+// maxStarts is the maximum number of attempts to start a daemon.
 const maxStarts = 3
 
-// Connect dials and starts a daemon if none listens. Many concurrent clients start one daemon.
+// Connect dials, and starts a daemon if none is listening. Concurrent clients together start only one daemon.
 func (d Daemon) Connect(ctx context.Context, socket string) (Conn, error) {
 	conn, err := d.Dial(socket)
 	if !errors.Is(err, ErrNotRunning) {
@@ -183,18 +183,18 @@ func (d Daemon) Connect(ctx context.Context, socket string) (Conn, error) {
 	}
 	unlock, err := lock(ctx, filepath.Join(d.Paths.Run, rendezvous.StartLock))
 	if err != nil {
-		return nil, sandboxed(d.Paths.Dir, true, fmt.Errorf("take the start lock: %w", err))
+		return nil, sandboxed(d.Paths.Dir, true, fmt.Errorf("acquire start lock: %w", err))
 	}
 	defer unlock()
 	if conn, err = d.Dial(socket); !errors.Is(err, ErrNotRunning) {
 		return conn, err
 	}
-	// A start may fail because another daemon is just stopping, or because the new one is stopped before it is ready.
+	// A start may fail because another daemon is still stopping, or because the new one is stopped before it is ready.
 	for try := 1; ; try++ {
 		startErr := d.start(ctx)
 		var failed *StartError
 		if startErr != nil && (!errors.As(startErr, &failed) || failed.Log == "") {
-			return nil, startErr // it never ran
+			return nil, startErr // the program could not be started
 		}
 		if conn, err = d.dialStarted(ctx, socket, startErr); err == nil || startErr == nil || try == maxStarts {
 			return conn, err
@@ -202,8 +202,8 @@ func (d Daemon) Connect(ctx context.Context, socket string) (Conn, error) {
 	}
 }
 
-// dialStarted connects after a start. A failed start is ignored while another daemon holds the directory: either the
-// service manager has just started it, or it is about to stop.
+// dialStarted connects after a start. It ignores a failed start while another daemon holds the directory, because the
+// service manager may just have started that daemon, or it may be about to stop.
 func (d Daemon) dialStarted(ctx context.Context, socket string, startErr error) (Conn, error) {
 	late := time.Now().Add(2 * time.Second)
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, 160*time.Millisecond) {
@@ -224,7 +224,7 @@ func (d Daemon) dialStarted(ctx context.Context, socket string, startErr error) 
 	}
 }
 
-// prepare creates the state directory and its run folder with mode 0700.
+// prepare creates the state directory and its run directory with mode 0700.
 func (d Daemon) prepare() error {
 	for _, dir := range []string{d.Paths.Dir, d.Paths.Run} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -254,8 +254,8 @@ func (d Daemon) PID() int {
 	return pid
 }
 
-// Held reports whether a daemon holds the directory, which it does from before it serves until it exits. It does not
-// block.
+// Held reports whether a daemon holds the directory. A daemon holds it from before it serves until it exits. Held does
+// not block.
 func (d Daemon) Held() bool {
 	file, err := os.OpenFile(filepath.Join(d.Paths.Run, rendezvous.DaemonLock), os.O_RDWR, 0)
 	if err != nil {
@@ -265,18 +265,18 @@ func (d Daemon) Held() bool {
 	return isLocked(file)
 }
 
-// lock waits for an exclusive lock on path, which it creates. The system releases the lock when the process ends.
+// lock creates path and waits for an exclusive lock on it. The system releases the lock when the process exits.
 func lock(ctx context.Context, path string) (unlock func(), err error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
 	}
 	got := make(chan error)
-	go func() { // ends with the lock, at the latest with the process
+	go func() { // ends when it gets the lock, or with the process
 		err := lockFile(file)
 		select {
 		case got <- err:
-		case <-ctx.Done(): // nobody is waiting any more, and this process may run for a long time
+		case <-ctx.Done(): // release it: nobody is waiting, and this process may run for long
 			file.Close()
 		}
 	}()

@@ -16,7 +16,7 @@ import (
 	"github.com/service-dev/service/proto/rendezvous"
 )
 
-// fakeDaemon records each start, and is ready when the test's listener is.
+// fakeDaemon records each start, and becomes ready when the test's listener exists.
 const fakeDaemon = `#!/bin/sh
 answer=$(cat "$SERVICE_CONFIG_DIR/answer")
 echo started >> "$SERVICE_CONFIG_DIR/starts"
@@ -71,7 +71,7 @@ func (d Daemon) starts(t *testing.T) int {
 
 func TestConnect_ManyClientsStartOneDaemon(t *testing.T) {
 	d := newDaemon(t, "ready\n")
-	// The listener appears with the first start, as a daemon's would before it reports that it is ready.
+	// The listener appears with the first start, like a daemon's before it reports that it is ready.
 	go func() {
 		for d.starts(t) == 0 {
 			time.Sleep(time.Millisecond)
@@ -94,10 +94,10 @@ func TestConnect_ManyClientsStartOneDaemon(t *testing.T) {
 	}
 	all.Wait()
 	if n := d.starts(t); n != 1 {
-		t.Fatalf("%d daemons were started", n)
+		t.Fatalf("%d daemons were started, want 1", n)
 	}
 	if info, err := os.Stat(d.Paths.Run); err != nil || info.Mode().Perm() != 0o700 {
-		t.Fatalf("run folder: %v %v", info, err)
+		t.Fatalf("run directory: got %v, %v, want mode 0700", info, err)
 	}
 }
 
@@ -114,18 +114,18 @@ func TestConnect_DaemonGetsCleanEnvironment(t *testing.T) {
 	}
 	for _, no := range []string{"SERVICE_TELEMETRY", "SERVICE_BACKEND_URL", "AWS_"} {
 		if strings.Contains(string(env), no) {
-			t.Errorf("the daemon inherits %s", no)
+			t.Errorf("the daemon inherited the variable %s", no)
 		}
 	}
 	for _, yes := range []string{"SERVICE_CONFIG_DIR=" + d.Paths.Dir, "SERVICE_READY_FD=3", "LC_ALL=C", "PATH="} {
 		if !strings.Contains(string(env), yes) {
-			t.Errorf("the daemon lacks %s", yes)
+			t.Errorf("the daemon lacks the variable %s", yes)
 		}
 	}
 }
 
-// An agent that ends its server kills everything that it started. The daemon, which other agents use, must not be among
-// it.
+// An agent that ends its server kills all processes that it started. The daemon, which other agents use, must not be
+// one of them.
 func TestConnect_DaemonIsNoChildOfTheClient(t *testing.T) {
 	d := newDaemon(t, "error: enough\n")
 	for _, starter := range []string{d.Starter, d.Starter + "-missing", "/bin/false"} {
@@ -133,7 +133,7 @@ func TestConnect_DaemonIsNoChildOfTheClient(t *testing.T) {
 		_, err := d.Connect(t.Context(), d.Paths.MCP)
 		var start *StartError
 		if !errors.As(err, &start) || start.Reason != "enough" {
-			t.Fatalf("%s: %v", starter, err)
+			t.Fatalf("starter %s: got %v, want reason enough", starter, err)
 		}
 		parent, err := os.ReadFile(filepath.Join(d.Paths.Dir, "parent"))
 		if err != nil {
@@ -141,7 +141,7 @@ func TestConnect_DaemonIsNoChildOfTheClient(t *testing.T) {
 		}
 		ours := strings.TrimSpace(string(parent)) == strconv.Itoa(os.Getpid())
 		if ours != (starter != os.Args[0]) {
-			t.Errorf("%s: the daemon's parent is %s, this is %d", starter, parent, os.Getpid())
+			t.Errorf("%s: the daemon's parent is %s, this process is %d", starter, parent, os.Getpid())
 		}
 	}
 }
@@ -149,23 +149,23 @@ func TestConnect_DaemonIsNoChildOfTheClient(t *testing.T) {
 func TestConnect_StartFails(t *testing.T) {
 	for answer, want := range map[string]string{
 		"error: reading config.yaml: line 3\n": "reading config.yaml: line 3",
-		"quiet":                                "ended before it was ready",
+		"quiet":                                "exited before it was ready",
 	} {
 		d := newDaemon(t, answer)
 		_, err := d.Connect(context.Background(), d.Paths.MCP)
 		var start *StartError
 		if !errors.As(err, &start) || !strings.Contains(start.Reason, want) || start.Log != d.LogFile() {
-			t.Errorf("%q: %v", answer, err)
+			t.Errorf("readiness line %q: got %v", answer, err)
 		}
 		if n := d.starts(t); n != maxStarts {
-			t.Errorf("%q: %d starts, want %d", answer, n, maxStarts)
+			t.Errorf("readiness line %q: got %d starts, want %d", answer, n, maxStarts)
 		}
 	}
 	d := newDaemon(t, "")
 	d.Program += "-missing"
 	var start *StartError
 	if _, err := d.Connect(context.Background(), d.Paths.MCP); !errors.As(err, &start) {
-		t.Errorf("a missing program: %v", err)
+		t.Errorf("missing program: got %v, want a StartError", err)
 	}
 }
 
@@ -193,10 +193,10 @@ func TestConnect_RefusesUnsafeDirectories(t *testing.T) {
 			_, err := d.Connect(context.Background(), d.Paths.MCP)
 			var unsafe *UnsafeError
 			if !errors.As(err, &unsafe) || unsafe.Fix == "" {
-				t.Fatalf("err = %v", err)
+				t.Fatalf("got error %v, want an UnsafeError with a fix", err)
 			}
 			if n := d.starts(t); n != 0 {
-				t.Fatal("a daemon was started")
+				t.Fatal("a daemon was started in an unsafe directory")
 			}
 		})
 	}
@@ -205,14 +205,14 @@ func TestConnect_RefusesUnsafeDirectories(t *testing.T) {
 func TestSandboxError_NamesPathAndSetting(t *testing.T) {
 	e := &SandboxError{Path: "/s/mcp.sock", Err: os.ErrPermission}
 	if !strings.Contains(e.Error(), e.Path) || !strings.Contains(e.Setting(), e.Path) {
-		t.Fatalf("%s / %s", e, e.Setting())
+		t.Fatalf("the texts must name the path: %s / %s", e, e.Setting())
 	}
 }
 
 func TestDial_StartsNothing(t *testing.T) {
 	d := newDaemon(t, "ready\n")
 	if _, err := d.Dial(d.Paths.Control); !errors.Is(err, ErrNotRunning) {
-		t.Fatalf("err = %v", err)
+		t.Fatalf("got error %v, want ErrNotRunning", err)
 	}
 	listen(t, d.Paths.Control)
 	conn, err := d.Dial(d.Paths.Control)
@@ -224,11 +224,11 @@ func TestDial_StartsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	if d.starts(t) != 0 {
-		t.Fatal("a daemon was started")
+		t.Fatal("Dial started a daemon")
 	}
 }
 
-// A daemon that is stopping holds the lock longer than it serves: the client waits for it and starts the next.
+// A daemon that is stopping holds the lock longer than it serves: the client waits for it and starts the next one.
 func TestConnect_DaemonIsEnding(t *testing.T) {
 	d := newDaemon(t, "error: another serviced runs\n")
 	if err := d.prepare(); err != nil {
@@ -239,7 +239,7 @@ func TestConnect_DaemonIsEnding(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !d.Held() {
-		t.Error("a held directory is not seen")
+		t.Error("Held is false although a daemon holds the directory")
 	}
 	go func() {
 		for d.starts(t) == 0 {
@@ -260,11 +260,12 @@ func TestConnect_DaemonIsEnding(t *testing.T) {
 	}
 	_ = conn.Close()
 	if n := d.starts(t); n != 2 || d.Held() {
-		t.Errorf("%d starts, held %v", n, d.Held())
+		t.Errorf("got %d starts, held %v; want 2, false", n, d.Held())
 	}
 }
 
-// A client that gave up waiting for a lock must not acquire it later, because a shim runs long and would keep it.
+// A client that gave up waiting for a lock must not acquire it later, because a shim runs for a long time and would
+// keep it.
 func TestLock_ReleasedAfterCancel(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	unlock, err := lock(t.Context(), path)
@@ -275,14 +276,14 @@ func TestLock_ReleasedAfterCancel(t *testing.T) {
 	giveUp()
 	for range 20 {
 		if _, err := lock(ctx, path); !errors.Is(err, context.Canceled) {
-			t.Fatalf("a lock that another has: %v", err)
+			t.Fatalf("cancelled wait for a lock: got %v, want context.Canceled", err)
 		}
 	}
 	unlock()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	if unlock, err = lock(ctx, path); err != nil {
-		t.Fatalf("after both: %v", err)
+		t.Fatalf("lock after both were released: %v", err)
 	}
 	unlock()
 }

@@ -25,7 +25,7 @@ func dial(path string) (Conn, error) {
 	if err != nil {
 		return nil, sandboxed(path, false, os.NewSyscallError("socket", err))
 	}
-	// A connect blocks while the daemon's queue of connections is full; the send timeout bounds that.
+	// connect blocks while the daemon's queue of connections is full; the send timeout limits that.
 	wait := syscall.NsecToTimeval(AnswerTimeout.Nanoseconds())
 	_ = syscall.SetsockoptTimeval(fd, syscall.SOL_SOCKET, syscall.SO_SNDTIMEO, &wait)
 	for {
@@ -55,7 +55,7 @@ func dialError(path string, err error) error {
 	return sandboxed(path, false, os.NewSyscallError("connect", err))
 }
 
-// sandboxed converts a refusal by the system into a *SandboxError and leaves other errors unchanged.
+// sandboxed converts a permission error of the system into a *SandboxError and returns other errors unchanged.
 func sandboxed(path string, directory bool, err error) error {
 	if errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.EACCES) || errors.Is(err, syscall.EROFS) {
 		return &SandboxError{Path: path, Directory: directory, Err: err}
@@ -63,7 +63,7 @@ func sandboxed(path string, directory bool, err error) error {
 	return err
 }
 
-// checkDirs refuses directories that other users control. Missing directories are accepted.
+// checkDirs returns an error for directories that other users control. It accepts missing directories.
 func (d Daemon) checkDirs() error {
 	dirs := []string{d.Paths.Dir, d.Paths.Run}
 	if d.Paths.Sockets != d.Paths.Run {

@@ -33,8 +33,8 @@ func sandboxed(path string, directory bool, err error) error {
 	return err
 }
 
-// checkDirs refuses links. Write access is determined by the access list of the profile directory, which only this user
-// controls.
+// checkDirs refuses symbolic links. The access list of the profile directory, which only this user controls,
+// determines who can write.
 func (d Daemon) checkDirs() error {
 	for _, dir := range []string{d.Paths.Dir, d.Paths.Run} {
 		info, err := os.Lstat(dir)
@@ -57,7 +57,8 @@ func isLocked(file *os.File) bool {
 	return errors.Is(err, windows.ERROR_LOCK_VIOLATION)
 }
 
-// spawn starts the daemon without a console. The daemon inherits the readiness pipe as a handle and gets its number.
+// spawn starts the daemon without a console. The daemon inherits the readiness pipe as a handle, whose number it gets
+// in its environment.
 func spawn(path string, argv, env []string, stdio []*os.File, ready *os.File) (*os.Process, error) {
 	handle := syscall.Handle(ready.Fd())
 	if err := windows.SetHandleInformation(windows.Handle(handle), windows.HANDLE_FLAG_INHERIT,
@@ -75,7 +76,7 @@ func spawn(path string, argv, env []string, stdio []*os.File, ready *os.File) (*
 	})
 }
 
-// Exec runs another program with this one's stdio and ends with its exit code. It returns only on error.
+// Exec runs another program with this process's stdio and exits with its exit code. It returns only on error.
 func Exec(path string, argv []string) error {
 	process, err := os.StartProcess(path, argv, &os.ProcAttr{Files: []*os.File{os.Stdin, os.Stdout, os.Stderr}})
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// HalfClose closes the sending side of a connection. Answers still arrive.
+// HalfClose closes the sending side of a connection. The other side can still send.
 func HalfClose(conn Conn) error {
 	file, ok := conn.(*os.File)
 	if !ok {

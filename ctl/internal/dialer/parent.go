@@ -5,10 +5,11 @@ import (
 	"time"
 )
 
-// parentPoll is the pause between checks of the parent where the system cannot report its end.
+// parentPoll is the interval between checks of the parent if the system cannot report its exit.
 const parentPoll = 5 * time.Second
 
-// AwaitParent returns when the process that started this one has ended. parent is its process id at the start.
+// AwaitParent returns when the process that started this one has exited. parent is the parent's process id at the
+// start.
 func AwaitParent(parent int) {
 	if awaitExit(parent) {
 		return

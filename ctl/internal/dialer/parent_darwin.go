@@ -6,7 +6,7 @@ import (
 	"syscall"
 )
 
-// awaitExit waits for the end of the parent with kqueue. It returns false if the system refuses.
+// awaitExit waits with kqueue until the parent exits. It returns false if the system does not allow that.
 func awaitExit(parent int) bool {
 	queue, err := syscall.Kqueue()
 	if err != nil {

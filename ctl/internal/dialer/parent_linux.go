@@ -5,11 +5,12 @@ import (
 	"syscall"
 )
 
-// sysPidfdOpen is the same on every architecture.
+// sysPidfdOpen is the same system call number on every architecture.
 const sysPidfdOpen = 434
 
-// awaitExit waits for the end of the parent with a pidfd, which needs no thread. It returns false if there is none
-// (before Linux 5.10, or in a sandbox). PR_SET_PDEATHSIG does not help: it reports the end of the parent's thread.
+// awaitExit waits with a pidfd until the parent exits; this needs no thread. It returns false if pidfds are
+// unavailable (before Linux 5.10, or in a sandbox). PR_SET_PDEATHSIG is unsuitable because it reports the end of the
+// parent's thread.
 func awaitExit(parent int) bool {
 	fd, _, errno := syscall.Syscall(sysPidfdOpen, uintptr(parent), syscall.O_NONBLOCK, 0)
 	if errno != 0 {
@@ -27,7 +28,7 @@ func awaitExit(parent int) bool {
 	ended := false
 	err = raw.Read(func(uintptr) bool {
 		was := ended
-		ended = true // the second call means that the descriptor is readable: the process has exited
+		ended = true // on the second call the descriptor is readable: the process has exited
 		return was
 	})
 	return err == nil

@@ -2,5 +2,5 @@
 
 package dialer
 
-// awaitExit is not available here; the parent is polled.
+// awaitExit is not supported on this system; AwaitParent polls the parent instead.
 func awaitExit(int) bool { return false }

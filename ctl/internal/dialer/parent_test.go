@@ -12,7 +12,7 @@ import (
 	"github.com/service-dev/service/packaging/reaper"
 )
 
-// TestMain also lets this test binary act as the parent, as the child that watches it, or as a process that starts a
+// TestMain also makes this test binary act as the parent, as the child that watches it, or as a process that starts a
 // daemon.
 func TestMain(m *testing.M) {
 	if program, ok := IsStarter(os.Args); ok {
@@ -69,7 +69,7 @@ func TestAwaitParent(t *testing.T) {
 		select {
 		case got := <-lines:
 			if got != want {
-				t.Fatalf("got %q, want %q", got, want)
+				t.Fatalf("got line %q, want %q", got, want)
 			}
 		case <-time.After(limit):
 			t.Fatalf("no line within %s, want %q", limit, want)
@@ -78,7 +78,7 @@ func TestAwaitParent(t *testing.T) {
 	next("watching", 20*time.Second)
 	select {
 	case got := <-lines:
-		t.Fatalf("got %q while the parent runs", got)
+		t.Fatalf("got %q while the parent was still running", got)
 	case <-time.After(100 * time.Millisecond):
 	}
 	_ = stdin.Close()

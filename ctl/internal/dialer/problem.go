@@ -9,7 +9,7 @@ type Problem struct {
 	FixHint       string
 }
 
-// ProblemOf returns the explanation of an error of this package. ok is false for any other error.
+// ProblemOf describes an error of this package. ok is false for any other error.
 func ProblemOf(err error) (p Problem, ok bool) {
 	var sandbox *SandboxError
 	var unsafe *UnsafeError
@@ -32,5 +32,5 @@ func ProblemOf(err error) (p Problem, ok bool) {
 	return Problem{}, false
 }
 
-// CodeNotResponding is the Code of a daemon that accepts connections and does not answer.
+// CodeNotResponding is the Code for a daemon that accepts connections but does not respond.
 const CodeNotResponding = "daemon_not_responding"

@@ -12,13 +12,13 @@ import (
 	"github.com/service-dev/service/proto/rendezvous"
 )
 
-// maxCrashLog is the size in bytes beyond which the crash log is emptied.
+// maxCrashLog is the size in bytes above which the crash log is truncated.
 const maxCrashLog = 1 << 20
 
-// start runs `serviced run` in its own session and waits until it is ready. The caller holds the start lock.
+// start runs `serviced run` in its own session and waits until it is ready. The caller must hold the start lock.
 func (d Daemon) start(ctx context.Context) error {
 	if _, err := os.Stat(d.Program); err != nil {
-		return &StartError{Reason: fmt.Sprintf("%s is not there: install it beside this program", d.Program)}
+		return &StartError{Reason: fmt.Sprintf("%s does not exist: install it in the folder of this program", d.Program)}
 	}
 	ready, told, err := os.Pipe()
 	if err != nil {
@@ -43,8 +43,8 @@ func (d Daemon) start(ctx context.Context) error {
 	return d.awaitReady(ctx, ready)
 }
 
-// run starts the daemon through the starter. If that is missing or fails, it starts the daemon itself and returns the
-// error.
+// run starts the daemon through the starter. If the starter is missing or fails, run starts the daemon directly and
+// returns the error.
 func (d Daemon) run(env []string, stdio []*os.File, ready *os.File) error {
 	if d.Starter != "" {
 		starter, err := spawn(d.Starter, []string{d.Starter, StarterVerb, d.Program}, env, stdio, ready)
@@ -58,11 +58,11 @@ func (d Daemon) run(env []string, stdio []*os.File, ready *os.File) error {
 	if err != nil {
 		return err
 	}
-	go func() { _, _ = process.Wait() }() // a shim outlives a daemon, which must not stay behind as a zombie
+	go func() { _, _ = process.Wait() }() // a shim may outlive the daemon, which must not become a zombie
 	return nil
 }
 
-// crashLog opens the file for the daemon's stderr, such as a panic. It returns null if that fails.
+// crashLog opens the file for the daemon's stderr, such as a panic. If that fails it returns the null device.
 func (d Daemon) crashLog(null *os.File) *os.File {
 	dir := filepath.Dir(d.LogFile())
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -91,7 +91,7 @@ func (d Daemon) awaitReady(ctx context.Context, ready io.ReadCloser) error {
 		return d.verdict(text)
 	case <-timer.C:
 		ready.Close()
-		return &StartError{Reason: fmt.Sprintf("no word from it within %s", StartTimeout), Log: d.LogFile()}
+		return &StartError{Reason: fmt.Sprintf("not ready within %s", StartTimeout), Log: d.LogFile()}
 	case <-ctx.Done():
 		ready.Close()
 		return ctx.Err()
@@ -105,7 +105,7 @@ func (d Daemon) verdict(text string) error {
 	if reason, ok := strings.CutPrefix(text, "error: "); ok {
 		return &StartError{Reason: reason, Log: d.LogFile()}
 	}
-	return &StartError{Reason: "it ended before it was ready", Log: d.LogFile()}
+	return &StartError{Reason: "it exited before it was ready", Log: d.LogFile()}
 }
 
 // readLine reads up to the first newline, at most 4 KB.
@@ -125,7 +125,8 @@ func readLine(r io.Reader) string {
 	return string(buf[:n])
 }
 
-// kept are the variables that a daemon is started with, besides LC_* and XDG_*. All others are sent with each request.
+// kept lists the environment variables that a daemon starts with, in addition to LC_* and XDG_*. Each request carries
+// all others.
 var kept = []string{
 	"PATH", "HOME", "USER", "LOGNAME", "LANG", "TMPDIR", "TZ", "SHELL",
 	// Windows
@@ -133,7 +134,7 @@ var kept = []string{
 	"PATHEXT", "ComSpec",
 }
 
-// daemonEnv returns the daemon's environment: its directory and what every program needs.
+// daemonEnv returns the daemon's environment: its state directory and what every program needs.
 func daemonEnv(dir string) []string {
 	env := []string{"SERVICE_CONFIG_DIR=" + dir}
 	for _, name := range kept {
@@ -149,5 +150,5 @@ func daemonEnv(dir string) []string {
 	return env
 }
 
-// readyPair returns the variable that names the daemon's readiness descriptor.
+// readyPair returns the variable assignment that names the daemon's readiness descriptor.
 func readyPair(fd string) string { return rendezvous.ReadyVar + "=" + fd }

@@ -1,13 +1,13 @@
 package dialer
 
-// StarterVerb is the first argument of a starter. There is none on this system.
+// StarterVerb is the first argument of a starter. This system has no starter.
 const StarterVerb = "start-daemon"
 
-// starterBeside returns "": there is no starter for this system, so the daemon is a child of its client.
+// starterBeside returns "" because this system has no starter: the daemon is a child of its client.
 func starterBeside(string) string { return "" }
 
-// StartDetached is not called here.
+// StartDetached is never called on this system.
 func StartDetached(string) int { return 1 }
 
-// IsStarter is never true here.
+// IsStarter always returns false on this system.
 func IsStarter([]string) (program string, ok bool) { return "", false }

@@ -1,4 +1,4 @@
-// Package junit writes test results as JUnit XML, which CI systems read. It must not know what was tested.
+// Package junit writes test results as JUnit XML for CI systems. It is independent of what was tested.
 package junit
 
 import (
@@ -13,18 +13,18 @@ import (
 // Suite is the result of one test file.
 type Suite struct {
 	Name string
-	// Took is real time.
+	// Took is the duration in real time.
 	Took  time.Duration
 	Cases []Case
-	// Error is why the suite could not be completed.
+	// Error says why the suite could not be completed.
 	Error string
-	// NotRun is why the suite was not started.
+	// NotRun says why the suite was not started.
 	NotRun string
 	// Output is the output of the tested program.
 	Output string
 }
 
-// Case is one result. It passed unless Failure or Skipped is set.
+// Case is one test case. It passed unless Failure or Skipped is set.
 type Case struct {
 	Name    string
 	Seconds float64
@@ -67,8 +67,8 @@ type xmlText struct {
 	Text    string `xml:",chardata"`
 }
 
-// Encode returns suites as one file. Characters that do not print are replaced: CI systems show the texts in pages and
-// terminals.
+// Encode returns suites as one XML file. It replaces unprintable characters, because CI systems show the texts in
+// pages and terminals.
 func Encode(suites ...Suite) []byte {
 	var all xmlSuites
 	var took time.Duration
@@ -84,7 +84,7 @@ func Encode(suites ...Suite) []byte {
 	all.Time = seconds(took.Seconds())
 	data, err := xml.MarshalIndent(all, "", "  ")
 	if err != nil {
-		return nil // strings and numbers always encode
+		return nil // strings and numbers can always be encoded
 	}
 	return append([]byte(xml.Header), append(data, '\n')...)
 }
@@ -122,7 +122,7 @@ func suiteOf(s Suite) xmlSuite {
 	return out
 }
 
-// text puts the first line into the attribute that CI systems show beside the name.
+// text puts the first line into the attribute that CI systems show next to the name.
 func text(s string) *xmlText {
 	s = printable.Lines(s)
 	first, _, _ := strings.Cut(s, "\n")

@@ -22,7 +22,7 @@ func TestEncode(t *testing.T) {
 		`<skipped></skipped>`,
 	} {
 		if !strings.Contains(got, want) {
-			t.Errorf("%s is missing in\n%s", want, got)
+			t.Errorf("%s is missing from\n%s", want, got)
 		}
 	}
 	if got := string(junit.Encode(junit.Suite{Name: "x", Error: "no app"})); !strings.Contains(got, `errors="1"`) ||
@@ -48,11 +48,11 @@ func FuzzEncode(f *testing.F) {
 			tests = 1
 		}
 		if err := xml.Unmarshal(data, &any); err != nil || any.Suite.Tests != tests {
-			t.Fatalf("%v: %s", err, data)
+			t.Fatalf("unexpected number of tests, or invalid XML: %v: %s", err, data)
 		}
 		hidden := func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }
 		if i := bytes.IndexFunc(data, hidden); i >= 0 {
-			t.Fatalf("%q does not print", data[i:min(i+8, len(data))])
+			t.Fatalf("the output contains the unprintable text %q", data[i:min(i+8, len(data))])
 		}
 	})
 }

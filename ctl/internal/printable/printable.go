@@ -1,4 +1,4 @@
-// Package printable makes text of others safe for reports that people and other programs read.
+// Package printable makes untrusted text safe for reports that people and other programs read.
 package printable
 
 import (
@@ -6,8 +6,8 @@ import (
 	"unicode"
 )
 
-// Lines returns text in which a replacement character stands for each character that does not print, such as control
-// characters, escape sequences and marks that reorder or hide text. It keeps lines and tabs.
+// Lines replaces each unprintable character in text by a replacement character, such as control characters, escape
+// sequences and marks that reorder or hide text. It keeps newlines and tabs.
 func Lines(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' || unicode.IsPrint(r) {

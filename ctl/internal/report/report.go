@@ -1,5 +1,5 @@
-// Package report writes the results of scenarios as one self-contained HTML page, which needs no server, no network and
-// no other file. It must not know how scenarios are run.
+// Package report writes the results of scenarios as one self-contained HTML page, which needs no server, network or
+// other file. It is independent of how scenarios are run.
 package report
 
 import (
@@ -17,29 +17,29 @@ import (
 	"github.com/service-dev/service/ctl/internal/printable"
 )
 
-// Page is the results of one command.
+// Page is the report of one command.
 type Page struct {
 	// Verdict summarizes all runs in a few words.
 	Verdict string
-	// Command is the command, as a person would type it.
+	// Command is the command line as a person would type it.
 	Command string
 	At      time.Time
 	Took    time.Duration
-	// Interrupted reports that not everything was run, because the command was interrupted.
+	// Interrupted reports that some runs are missing because the command was interrupted.
 	Interrupted bool
 	Runs        []Run
 }
 
-// State is the outcome of a run.
+// State is the state of a run.
 type State string
 
-// States of a run.
+// The states of a run.
 const (
 	Passed State = "passed"
 	Failed State = "failed"
-	// Broken is a run that could not be completed.
+	// Broken means that the run could not be completed.
 	Broken State = "error"
-	// Interrupted is a run that was interrupted.
+	// Interrupted means that the run was interrupted.
 	Interrupted State = "interrupted"
 	NotRun      State = "not run"
 )
@@ -48,23 +48,23 @@ const (
 type Run struct {
 	// Name identifies the run on the page.
 	Name string
-	// Title is the scenario's own name.
+	// Title is the name in the scenario itself.
 	Title       string
 	DeviceModel string
 	State       State
-	// Problem is why the run could not be made, and Hint the next step.
+	// Problem says why the run was not possible, and Hint is the next step.
 	Problem, Hint string
-	// Duration is the time on the session's clock.
+	// Duration is the time that passed on the session's clock.
 	Duration time.Duration
 	Took     time.Duration
 	Steps    []Step
 	Diffs    []Diff
 	Film     []Frame
-	// Notes are remarks, such as what does not fit the glasses.
+	// Notes are remarks, for example about content that does not fit the glasses.
 	Notes []string
-	// LeftOut counts the pictures that the page does not hold.
+	// LeftOut is the number of pictures omitted from the page.
 	LeftOut int
-	// Output is what the app printed last.
+	// Output is the last part of the app's output.
 	Output string
 }
 
@@ -75,7 +75,7 @@ type Step struct {
 	At     time.Duration
 	// Verdict is pass, fail or skipped.
 	Verdict string
-	// Expected is the step as written in the file, Seen says why it failed, and Panel is what the wearer saw then.
+	// Expected is the step as written in the file, Seen says why it failed, and Panel is what the wearer saw when it did.
 	Expected, Seen string
 	Panel          Picture
 }
@@ -83,11 +83,11 @@ type Step struct {
 // Diff is one difference from a recording.
 type Diff struct {
 	Name, Message, Want, Got string
-	// WantPanel, GotPanel and Marked are PNG pictures; empty for a difference in what the app requested.
+	// WantPanel, GotPanel and Marked are PNG pictures; they are empty for a difference in the app's requests.
 	WantPanel, GotPanel, Marked Picture
 }
 
-// Frame is what the panel showed from an instant on.
+// Frame is what the panel showed from a point in time on.
 type Frame struct {
 	Caption string
 	At      time.Duration
@@ -95,7 +95,7 @@ type Frame struct {
 	Panel   Picture
 }
 
-// Picture is the content of a PNG file. Other content is not shown.
+// Picture is the content of a PNG file. Any other content is not shown.
 type Picture []byte
 
 var (
@@ -107,8 +107,8 @@ var (
 	pageJS string
 )
 
-// page is the template. Its policy allows only its own style and script, so that text of an app stays text even if an
-// escape were missing.
+// page is the template. Its content security policy allows only its own style and script, so an app's text cannot run
+// as code even if an escape were missing.
 var page = template.Must(template.New("page").Funcs(template.FuncMap{
 	"style":  func() template.CSS { return template.CSS(pageCSS) },
 	"script": func() template.JS { return template.JS(pageJS) },
@@ -121,7 +121,7 @@ func hash(text string) string {
 	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }
 
-// Encode returns the page.
+// Encode returns the page as HTML.
 func Encode(p Page) ([]byte, error) {
 	var b bytes.Buffer
 	if err := page.Execute(&b, p); err != nil {
@@ -132,7 +132,7 @@ func Encode(p Page) ([]byte, error) {
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%.3f s", d.Seconds()) }
 
-// count writes a number with its noun.
+// count formats a number with its noun.
 func count(n int, noun string) string {
 	plural := "s"
 	if n == 1 {
@@ -146,7 +146,7 @@ func (p Page) Passed() bool {
 	return !slices.ContainsFunc(p.Runs, func(r Run) bool { return r.State != Passed })
 }
 
-// LeftOut counts the pictures that the page does not hold.
+// LeftOut returns the number of pictures omitted from the page.
 func (p Page) LeftOut() int {
 	n := 0
 	for _, r := range p.Runs {
@@ -155,7 +155,7 @@ func (p Page) LeftOut() int {
 	return n
 }
 
-// Open reports whether the page shows the run's details at first.
+// Open reports whether the run's details are initially expanded.
 func (r Run) Open() bool { return r.State == Failed || r.State == Broken || r.State == Interrupted }
 
 // FailedSteps returns the steps that failed.
@@ -168,18 +168,18 @@ func (r Run) FailedSteps() (list []Step) {
 	return list
 }
 
-// Word is the verdict of a step as the page shows it.
+// Word returns the verdict of a step as shown on the page.
 func (s Step) Word() string {
 	return map[string]string{"pass": "passed", "fail": "failed", "skipped": "skipped"}[s.Verdict]
 }
 
-// Compares reports whether a difference has both pictures.
+// Compares reports whether a difference has pictures of both sides.
 func (d Diff) Compares() bool { return d.WantPanel.Shown() && d.GotPanel.Shown() }
 
-// Shown reports whether a picture can be shown.
+// Shown reports whether the picture can be shown.
 func (p Picture) Shown() bool { return p.Size().X > 0 }
 
-// Size returns width and height in pixels.
+// Size returns the width and height in pixels.
 func (p Picture) Size() (size struct{ X, Y int }) {
 	if c, err := png.DecodeConfig(bytes.NewReader(p)); err == nil {
 		size.X, size.Y = c.Width, c.Height

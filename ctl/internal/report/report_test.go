@@ -15,7 +15,7 @@ import (
 	"github.com/service-dev/service/ctl/internal/report"
 )
 
-// panel returns a PNG of one colour.
+// panel returns a PNG picture of a single colour.
 func panel(tb testing.TB, c color.Color) report.Picture {
 	tb.Helper()
 	img := image.NewPaletted(image.Rect(0, 0, 8, 4), color.Palette{c})
@@ -26,7 +26,7 @@ func panel(tb testing.TB, c color.Color) report.Picture {
 	return b.Bytes()
 }
 
-// elements returns how often each element occurs, and every text of the page outside of style and script.
+// elements returns the number of occurrences of each element, and all text of the page except style and script.
 func elements(tb testing.TB, page []byte) (map[string]int, string) {
 	tb.Helper()
 	root, err := html.Parse(bytes.NewReader(page))
@@ -41,11 +41,11 @@ func elements(tb testing.TB, page []byte) (map[string]int, string) {
 			counts[n.Data]++
 			for _, a := range n.Attr {
 				if strings.HasPrefix(a.Key, "on") || a.Key == "style" {
-					tb.Errorf("<%s> has the attribute %s=%q", n.Data, a.Key, a.Val)
+					tb.Errorf("<%s> has the inline attribute %s=%q", n.Data, a.Key, a.Val)
 				}
 				if (a.Key == "src" || a.Key == "href") && !strings.HasPrefix(a.Val, "data:image/png;base64,") &&
 					!strings.HasPrefix(a.Val, "#run-") {
-					tb.Errorf("<%s> refers to %q", n.Data, a.Val)
+					tb.Errorf("<%s> refers to the external %q", n.Data, a.Val)
 				}
 			}
 		case n.Type == html.TextNode && n.Parent.Data != "script" && n.Parent.Data != "style":
@@ -90,31 +90,31 @@ func TestEncode_SaysWhatFailed(t *testing.T) {
 		"3 pictures left out", "Step 2 failed at 0.000 s: cart", "Not as recorded: cart", "What differs, in red",
 		"cart four", "60.000 s", "2 January 2026"} {
 		if !strings.Contains(text, want) {
-			t.Errorf("%q is missing", want)
+			t.Errorf("the page lacks %q", want)
 		}
 	}
 	if counts["script"] != 1 || counts["style"] != 1 || counts["img"] != 8 || counts["input"] != 1 ||
 		counts["details"] != 1 || counts["link"] != 0 {
-		t.Errorf("%v", counts)
+		t.Errorf("unexpected elements: %v", counts)
 	}
 	passed, err := report.Encode(report.Page{Verdict: "1 of 1 passed", Runs: []report.Run{{Name: "a", State: report.Passed}}})
 	if _, text := elements(t, passed); err != nil || !strings.Contains(text, "PASS") ||
 		!strings.Contains(text, "1 of 1 passed") || strings.Contains(text, "interrupted") {
-		t.Errorf("%v\n%s", err, text)
+		t.Errorf("a passed report: got %v\n%s", err, text)
 	}
 }
 
-// The page's policy allows its own style and script by their hashes and nothing else.
+// The page's policy allows only its own style and script, by their hashes.
 func TestEncode_PolicyFitsThePage(t *testing.T) {
 	page, err := report.Encode(results(t, "x"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !bytes.Contains(page, []byte(`content="default-src 'none'; img-src data:; style-src 'sha256-`)) {
-		t.Error("the page has no policy")
+		t.Error("the page has no content security policy")
 	}
 	if bytes.Contains(page, []byte("ZgotmplZ")) || bytes.Contains(page, []byte("POLICY")) {
-		t.Error("the template refused one of its own values")
+		t.Error("the template rejected one of its own values")
 	}
 }
 
@@ -122,11 +122,11 @@ func TestEncode_ShowsNoBrokenPicture(t *testing.T) {
 	page, err := report.Encode(report.Page{Runs: []report.Run{{State: report.Failed,
 		Film: []report.Frame{{Panel: report.Picture("GIF89a")}}}}})
 	if counts, text := elements(t, page); err != nil || counts["img"] != 0 || !strings.Contains(text, "no picture") {
-		t.Errorf("%v: %v", err, counts)
+		t.Errorf("a picture that is not a PNG: %v, elements %v", err, counts)
 	}
 }
 
-// The name of an app or a file always stays text.
+// The name of an app or a file is always rendered as text.
 func FuzzEncode(f *testing.F) {
 	for _, text := range []string{"plain", "<script>alert(1)</script>", "]]>", "\x1b[2J\x00\x7f", "\u202egnp.exe",
 		`"><img src=x onerror=alert(1)>`, "</style><script>", "{{.}}", "\xff\xfe", "javascript:alert(1)", "<!--", "a\nb\tc"} {
@@ -136,20 +136,20 @@ func FuzzEncode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		page := encoded(t, text)
 		counts, shown := elements(t, page)
-		// Optional parts are left out where the text is empty.
+		// Optional parts are omitted if their text is empty.
 		if text != "" {
 			for name, n := range shape {
 				if counts[name] != n {
-					t.Errorf("%d <%s>, want %d", counts[name], name, n)
+					t.Errorf("got %d <%s>, want %d", counts[name], name, n)
 				}
 			}
 		}
 		if len(counts) > len(shape) {
-			t.Errorf("elements %v, want %v", counts, shape)
+			t.Errorf("got elements %v, want %v", counts, shape)
 		}
 		for _, r := range shown {
 			if r != '\n' && r != '\t' && !unicode.IsPrint(r) {
-				t.Fatalf("%q is on the page", r)
+				t.Fatalf("the page contains the unprintable character %q", r)
 			}
 		}
 	})

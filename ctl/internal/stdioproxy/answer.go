@@ -6,7 +6,7 @@ import (
 	"github.com/service-dev/service/proto/mcpline"
 )
 
-// Failure explains why the daemon cannot answer requests, in the form of a tool error.
+// Failure explains why the daemon cannot respond to requests, in the form of a tool error.
 type Failure struct {
 	Code, Message string
 	Retryable     bool
@@ -15,18 +15,18 @@ type Failure struct {
 
 func (f *Failure) Error() string { return f.Message }
 
-// restarted answers calls that were in flight when the daemon ended.
+// restarted is the response to calls that were in flight when the daemon exited.
 var restarted = &Failure{
 	Code: "daemon_restarted", Retryable: true,
-	Message: "the daemon ended before it answered; the call may or may not have had an effect",
+	Message: "the daemon exited before it responded; the call may or may not have had an effect",
 	FixHint: "call the tool again; the connection is restored automatically",
 }
 
-// inputClosed answers calls that were ended because the client closed stdin.
+// inputClosed is the response to calls that ended because the client closed stdin.
 var inputClosed = &Failure{
 	Code: "input_closed", Retryable: true,
-	Message: "stdin was closed before the call finished, so the call was ended; it may or may not have had an effect",
-	FixHint: "keep stdin open until the answer arrives",
+	Message: "stdin was closed before the call finished, which ended the call; it may or may not have had an effect",
+	FixHint: "keep stdin open until the response arrives",
 }
 
 func (f *Failure) object() string {
@@ -34,17 +34,17 @@ func (f *Failure) object() string {
 		`,"retryable":` + strconv.FormatBool(f.Retryable) + `,"fixHint":` + quote(f.FixHint) + `}`
 }
 
-// modernKey marks a request of the stateless protocol (MCP 2026-07-28), whose results have a type.
+// modernKey marks a request of the stateless protocol (MCP 2026-07-28), whose results contain a type.
 const modernKey = "io.modelcontextprotocol/protocolVersion"
 
-// pending is a request without an answer.
+// pending is a request that has no response yet.
 type pending struct {
 	rawID  string
 	method string
 	modern bool
-	batch  int    // number of its batch; 0 for none
-	line   []byte // kept for a repeat on the next daemon; nil if it must not be repeated
-	uses   int    // calls in flight with this id, which a client may use twice
+	batch  int    // number of its batch; 0 if it is in no batch
+	line   []byte // kept to repeat it with the next daemon; nil if it must not be repeated
+	uses   int    // calls in flight with this id, because a client may reuse one
 }
 
 func newPending(m message) pending {
@@ -52,7 +52,7 @@ func newPending(m message) pending {
 		modern: len(member(m.params, "_meta", modernKey)) > 0}
 }
 
-// answer returns a message about f without a newline: a tool result for a tool call, else a JSON-RPC error.
+// answer returns a message about f without a newline: a tool result for a tool call, otherwise a JSON-RPC error.
 func (p pending) answer(f *Failure) string {
 	head := `{"jsonrpc":"2.0","id":` + p.rawID
 	body := f.object()
@@ -67,7 +67,7 @@ func (p pending) answer(f *Failure) string {
 		body + `,"isError":true}}`
 }
 
-// Reasons why a message of the client is not forwarded.
+// Reasons for not forwarding a client's message.
 const (
 	tooLong    = "the message is longer than 4 MB"
 	unreadable = "the message is not JSON-RPC 2.0, or nested too deeply"
@@ -77,8 +77,8 @@ const (
 // invalidRequest is JSON-RPC's code for an invalid request.
 const invalidRequest = "-32600"
 
-// rejection returns the line that reports a rejected message to the client under its id. Without a usable id it is a
-// notification, because several clients end the session on an answer whose id is null.
+// rejection returns the line that reports a rejected message to the client under the message's id. Without a usable id
+// it is a notification, because several clients end the session on a response whose id is null.
 func rejection(id []byte, why string) string {
 	if id == nil {
 		return `{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"error","logger":"service-mcp","data":` +
@@ -95,7 +95,7 @@ func rejected(id []byte, why string) string {
 	return `{"jsonrpc":"2.0","id":` + string(id) + `,"error":{"code":` + invalidRequest + `,"message":` + quote(why) + "}}"
 }
 
-// echoed returns the id if an answer can carry it, else nil.
+// echoed returns the id if a response can contain it, otherwise nil.
 func echoed(id []byte) []byte {
 	if mcpline.Usable(id) {
 		return id

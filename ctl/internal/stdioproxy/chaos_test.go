@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// Whatever daemons do, each request is answered exactly once. A call of a read-only tool is handled at most twice, any
-// other call at most once.
+// Whatever daemons do, each request gets exactly one response. A call of a read-only tool is handled at most twice,
+// any other call at most once.
 func TestProxy_RandomDaemonFailures(t *testing.T) {
 	seeds := 15
 	if os.Getenv("SERVICE_TEST_FULL") != "" {
@@ -34,7 +34,7 @@ type chaos struct {
 
 	mu      sync.Mutex
 	random  *rand.Rand
-	handled map[string]int // calls, by id
+	handled map[string]int // number of times each call was handled, by id
 }
 
 func (c *chaos) draw(n int) int {
@@ -45,7 +45,7 @@ func (c *chaos) draw(n int) int {
 
 func (c *chaos) connect(context.Context) (io.ReadWriteCloser, error) {
 	if c.draw(10) == 0 {
-		return nil, errors.New("there is no daemon")
+		return nil, errors.New("no daemon is running")
 	}
 	ours, theirs := socketPair(c.t)
 	c.daemons.Go(func() {
@@ -55,7 +55,7 @@ func (c *chaos) connect(context.Context) (io.ReadWriteCloser, error) {
 	return theirs, nil
 }
 
-// serve is the life of a daemon: it refuses or dies before the handshake, after it, or after some lines.
+// serve runs one daemon: it refuses or exits before the handshake, after it, or after some lines.
 func (c *chaos) serve(conn net.Conn) {
 	const refusal = `{"ok":false,"code":"too_many_clients","message":"full","fixHint":"wait"}` + "\n"
 	in, fate := bufio.NewReader(conn), c.draw(8)
@@ -84,7 +84,7 @@ func (c *chaos) serve(conn net.Conn) {
 			Method string
 		}
 		if err := json.Unmarshal(line, &m); err != nil {
-			c.t.Errorf("a daemon received %q: %v", line, err)
+			c.t.Errorf("a daemon received the invalid line %q: %v", line, err)
 			return
 		}
 		if m.ID == nil {
@@ -137,30 +137,30 @@ func runChaos(t *testing.T, seed uint64) {
 		}
 		var m struct{ ID json.RawMessage }
 		if err := json.Unmarshal(line, &m); err != nil {
-			t.Errorf("the client received %q: %v", line, err)
+			t.Errorf("the client received the invalid line %q: %v", line, err)
 		}
 		if answers[string(m.ID)]++; len(answers) == calls+1 {
-			// Every call has been answered, so any further answer is wrong.
+			// Every call has a response now, so any further one is wrong.
 			_ = inW.Close()
 		}
 	}
 	if !silent.Stop() {
-		t.Error("the client waits for ever")
+		t.Error("the client is still waiting for responses")
 	}
 	if err := <-ended; err != nil {
-		t.Errorf("the proxy ended with %v", err)
+		t.Errorf("the proxy returned %v", err)
 	}
-	c.daemons.Wait() // each sees its connection closed
+	c.daemons.Wait() // each daemon sees its connection closed
 	for id := range calls + 1 {
 		if n := answers[fmt.Sprint(id)]; n != 1 {
-			t.Errorf("request %d has %d answers", id, n)
+			t.Errorf("request %d got %d responses, want 1", id, n)
 		}
 	}
 	for id, n := range c.handled {
 		var number int
 		_, _ = fmt.Sscan(id, &number)
 		if n > 2-number%2 {
-			t.Errorf("call %s was handled %d times", id, n)
+			t.Errorf("call %s was handled %d times, more than allowed", id, n)
 		}
 	}
 }

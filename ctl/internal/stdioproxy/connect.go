@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// maxEarlyEnds limits retries in a row when the daemon ends during the handshake. earlyEndPause is the first
-// pause, doubled each time.
+// maxEarlyEnds is the maximum number of consecutive retries if the daemon exits during the handshake. earlyEndPause is
+// the first pause; each further pause is twice as long.
 const (
 	maxEarlyEnds  = 6
 	earlyEndPause = 25 * time.Millisecond
 )
 
-// ErrSilent means that a daemon accepted the connection and never answered.
-var ErrSilent = errors.New("the daemon does not answer")
+// ErrSilent means that a daemon accepted the connection but never responded.
+var ErrSilent = errors.New("the daemon does not respond")
 
 // reconnect connects unless a connection exists, and stores the failure.
 func (p *Proxy) reconnect(ctx context.Context) error {
@@ -46,7 +46,7 @@ func (p *Proxy) reconnect(ctx context.Context) error {
 			p.fail(p.explain(err), conn == nil)
 			return err
 		}
-		time.Sleep(pause) // the daemon is ending and soon gone
+		time.Sleep(pause) // give the stopping daemon time to exit
 	}
 }
 
@@ -85,8 +85,8 @@ func (p *Proxy) handshake(c *connection) error {
 	return nil
 }
 
-// refusalAfter returns the daemon's refusal if it sent one before it closed, else err. A daemon with too many clients
-// reads nothing, so that only a write fails here.
+// refusalAfter returns the daemon's refusal if it sent one before it closed the connection, otherwise err. A daemon
+// with too many clients reads nothing, so here only a write fails.
 func (p *Proxy) refusalAfter(c *connection, err error) error {
 	var refused *Failure
 	if c.admitted || errors.As(err, &refused) {
@@ -102,7 +102,7 @@ func (p *Proxy) refusalAfter(c *connection, err error) error {
 	return err
 }
 
-// replay sends the session's initialize to a new daemon and discards the answer.
+// replay sends the session's initialize to a new daemon and discards the response.
 func (p *Proxy) replay(c *connection, line []byte, id string, noted bool) error {
 	if err := c.write(line); err != nil {
 		return err
@@ -138,8 +138,8 @@ func (p *Proxy) replay(c *connection, line []byte, id string, noted bool) error 
 	return c.write([]byte(`{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n"))
 }
 
-// noteEarlyEnd counts a daemon that ended before it admitted us. It returns the pause before a resend, which it
-// registers; ok is false after too many in a row, or when the input has ended.
+// noteEarlyEnd counts a daemon that exited before it admitted us. It returns the pause before a resend, which it
+// registers; ok is false after too many in a row, or if the input has ended.
 func (p *Proxy) noteEarlyEnd() (pause time.Duration, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -152,7 +152,7 @@ func (p *Proxy) noteEarlyEnd() (pause time.Duration, ok bool) {
 	return earlyEndPause << (p.earlyEnds - 1), true
 }
 
-// resend sends the messages that the last daemon did not process to the next one.
+// resend sends the messages that the last daemon did not process to the next daemon.
 func (p *Proxy) resend(pause time.Duration, messages []message) {
 	time.Sleep(pause)
 	for _, m := range messages {
@@ -173,7 +173,7 @@ func (p *Proxy) resend(pause time.Duration, messages []message) {
 	}
 }
 
-// resendInitialize connects to the next daemon for a waiting initialize, or answers it with the failure.
+// resendInitialize connects to the next daemon for a pending initialize, or responds to it with the failure.
 func (p *Proxy) resendInitialize() {
 	if p.reconnect(context.Background()) == nil {
 		return
@@ -183,10 +183,10 @@ func (p *Proxy) resendInitialize() {
 	}
 }
 
-// withdrawInitialize removes the waiting initialize and returns it with the failure to connect. It returns nil when
-// there is none, or a daemon has received it.
+// withdrawInitialize removes the pending initialize and returns it with the failure to connect. It returns nil if
+// there is none or a daemon has received it.
 func (p *Proxy) withdrawInitialize() (line []byte, failure *Failure) {
-	p.connecting.Lock() // prevents sending it meanwhile
+	p.connecting.Lock() // prevents another goroutine from sending it
 	defer p.connecting.Unlock()
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -197,7 +197,7 @@ func (p *Proxy) withdrawInitialize() (line []byte, failure *Failure) {
 	return line, p.failure
 }
 
-// fail stores the failure and schedules the next attempt after 1, 2, 4 ... 16 pauses.
+// fail stores the failure and schedules the next attempt after 1, 2, 4, ... up to 16 pauses.
 func (p *Proxy) fail(f *Failure, unreached bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

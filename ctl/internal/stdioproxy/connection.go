@@ -13,27 +13,28 @@ type connection struct {
 	lines   *lineReader
 	writeMu sync.Mutex
 	broken  error         // error of the first failed write
-	changed chan struct{} // capacity 1: an answer arrived, or the connection ended
+	changed chan struct{} // capacity 1: signals that a response arrived or the connection ended
 
 	mu       sync.Mutex
 	ended    bool
 	admitted bool
 	inflight map[string]pending
 	batches  int // number of batches sent
-	kept     int // bytes of the lines in inflight
-	// repeatable names tools whose calls may be repeated on the next daemon.
+	kept     int // total size of the lines in inflight, in bytes
+	// repeatable names the tools whose calls may be repeated with the next daemon.
 	repeatable     map[string]bool
 	unadmitted     []message       // sent before the daemon admitted us, so not yet processed
-	daemonRequests map[string]bool // the daemon's own requests to the client
+	daemonRequests map[string]bool // pending requests from the daemon to the client
 	closeTimer     *time.Timer     // set once a write has failed
-	timeout        *time.Timer     // fires when the daemon stays silent
+	timeout        *time.Timer     // fires if the daemon stays silent
 	silent         bool            // the timeout fired
 }
 
 // errEnded means that the connection has ended and the message was not sent.
 var errEnded = errors.New("the connection has ended")
 
-// maxDaemonRequests limits how many of the daemon's requests are remembered. Answers to others are dropped.
+// maxDaemonRequests is the maximum number of the daemon's requests that are remembered. Responses to others are
+// dropped.
 const maxDaemonRequests = 1024
 
 func newConnection(conn io.ReadWriteCloser) *connection {
@@ -43,7 +44,8 @@ func newConnection(conn io.ReadWriteCloser) *connection {
 	}
 }
 
-// send registers the requests of a message and writes it. After any error but errEnded the message may have arrived.
+// send registers the requests of a message and writes it. After any error except errEnded the message may have
+// arrived.
 func (c *connection) send(m message, line []byte) error {
 	c.mu.Lock()
 	if c.ended {
@@ -58,7 +60,7 @@ func (c *connection) send(m message, line []byte) error {
 		switch {
 		case part.kind == request:
 			c.expect(part, m.kind == batch)
-		case part.kind == response: // a later daemon did not send this request
+		case part.kind == response: // the next daemon did not send this request
 			pass = c.daemonRequests[part.id]
 			delete(c.daemonRequests, part.id)
 		case part.kind == notification && part.method == "notifications/cancelled":
@@ -86,13 +88,13 @@ func (c *connection) write(line []byte) error {
 	if n := len(line); n == 0 || line[n-1] != '\n' {
 		line = append(line[:n:n], '\n')
 	}
-	if c.broken == nil { // after a partial line nothing else can be framed
+	if c.broken == nil { // after a partial line no further message can be sent
 		_, c.broken = c.conn.Write(line)
 	}
 	return c.broken
 }
 
-// received records which requests a line of the daemon answers or makes.
+// received records which requests a line from the daemon answers or makes.
 func (c *connection) received(m message) {
 	c.mu.Lock()
 	for _, part := range append(m.parts, m) {
@@ -109,18 +111,18 @@ func (c *connection) received(m message) {
 	c.notify()
 }
 
-// expect registers a request that is about to be sent. The caller holds c.mu.
+// expect registers a request before it is sent. The caller must hold c.mu.
 func (c *connection) expect(m message, batched bool) {
 	call, before := newPending(m), c.inflight[m.id]
 	call.uses += before.uses
-	c.kept -= len(before.line) // two calls with one id are never repeated
+	c.kept -= len(before.line) // two calls with the same id are never repeated
 	if batched {
 		call.batch = c.batches
 	}
 	c.inflight[m.id] = call
 }
 
-// answered records an answer of the daemon. The caller holds c.mu.
+// answered records a response of the daemon. The caller must hold c.mu.
 func (c *connection) answered(id string) {
 	call, ok := c.inflight[id]
 	if call.uses--; !ok || call.uses == 0 {
@@ -133,7 +135,7 @@ func (c *connection) answered(id string) {
 
 func (c *connection) notify() { signal(c.changed) }
 
-// signal wakes who waits for c, now or later.
+// signal wakes a goroutine that waits for c, now or later.
 func signal(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -147,7 +149,7 @@ func (c *connection) idle() bool {
 	return c.ended || len(c.inflight) == 0
 }
 
-// end closes the connection and returns the requests that were not answered.
+// end closes the connection and returns the requests without a response.
 func (c *connection) end() (left map[string]pending, admitted bool) {
 	c.mu.Lock() // before Close, so that the first caller of end gets the open requests
 	left, admitted = c.inflight, c.admitted
@@ -161,7 +163,7 @@ func (c *connection) end() (left map[string]pending, admitted bool) {
 	return left, admitted
 }
 
-// fromDaemon forwards the daemon's lines until the connection ends, then answers the requests left open.
+// fromDaemon forwards the daemon's lines until the connection ends, and then responds to the open requests.
 func (p *Proxy) fromDaemon(c *connection) {
 	var cause *Failure
 	for {
@@ -211,7 +213,7 @@ func (p *Proxy) admitConnection(c *connection, line []byte) {
 	p.mu.Unlock()
 }
 
-// startFactor extends the handshake timeout for a daemon that is still starting.
+// startFactor multiplies the handshake timeout for a daemon that is still starting.
 const startFactor = 4
 
 // startTimeout closes the connection if the daemon stays silent for limit.
@@ -243,7 +245,7 @@ func (c *connection) stopTimeout() bool {
 	return c.silent
 }
 
-// admit records the daemon's answer to the handshake.
+// admit records the daemon's response to the handshake.
 func (c *connection) admit(line []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -262,9 +264,9 @@ func (p *Proxy) noteInitialized(m message) {
 	}
 }
 
-// disconnected settles the open requests of a connection that ended. An unanswered initialize is resent to the next
-// daemon, once: it changes nothing, and clients give up for good when their first message fails. Everything sent to a
-// daemon that ended before it admitted us is resent too, since it cannot have been processed.
+// disconnected settles the open requests of a connection that ended. An unanswered initialize is sent to the next
+// daemon, once: it has no side effects, and clients give up permanently if their first message fails. Everything sent
+// to a daemon that exited before it admitted us is also sent again, because it cannot have been processed.
 func (p *Proxy) disconnected(c *connection, cause *Failure) {
 	left, wasAdmitted := c.end()
 	if cause == nil && !wasAdmitted {
@@ -277,7 +279,7 @@ func (p *Proxy) disconnected(c *connection, cause *Failure) {
 		}
 	}
 	if cause == nil && !wasAdmitted {
-		cause = &Failure{Code: "daemon_unavailable", Message: "the daemon closed the connection at once", Retryable: true,
+		cause = &Failure{Code: "daemon_unavailable", Message: "the daemon closed the connection immediately", Retryable: true,
 			FixHint: "run `servicectl doctor`"}
 	}
 	p.mu.Lock()
@@ -290,7 +292,7 @@ func (p *Proxy) disconnected(c *connection, cause *Failure) {
 		p.initResent = true
 		delete(left, p.initID)
 	case open:
-		p.initLine = nil // answered below, so it is not resent
+		p.initLine = nil // it gets a response below, so it is not sent again
 	}
 	var takeRepeatable [][]byte
 	if cause == nil && !p.closing {
@@ -321,7 +323,7 @@ func (p *Proxy) disconnected(c *connection, cause *Failure) {
 	}
 }
 
-// answerAll answers lost calls with cause. The answers of one batch share a line.
+// answerAll responds to lost calls with cause. Responses to calls of one batch share a line.
 func (p *Proxy) answerAll(left map[string]pending, cause *Failure) error {
 	batches := map[int][]string{}
 	for _, call := range left {
@@ -344,7 +346,7 @@ func (p *Proxy) answerAll(left map[string]pending, cause *Failure) error {
 	return nil
 }
 
-// drain waits for outstanding answers after the client's last message.
+// drain waits for outstanding responses after the client's last message.
 func (p *Proxy) drain() {
 	p.mu.Lock()
 	p.closing = true
@@ -372,7 +374,7 @@ func (p *Proxy) drain() {
 	p.quit(c)
 }
 
-// quit ends the last connection. Open requests get no answer, since nobody reads it.
+// quit ends the last connection. Open requests get no response, because nobody reads it.
 func (p *Proxy) quit(c *connection) {
 	c.end()
 	p.connDone.Wait()

@@ -18,7 +18,7 @@ func TestEndOfInput_WaitsForAnswers(t *testing.T) {
 	d.get()
 	_ = r.in.Close()
 	if _, err := d.r.ReadByte(); err != io.EOF {
-		t.Fatalf("the daemon does not see the end: %v", err)
+		t.Fatalf("the daemon did not see the end of the input: %v", err)
 	}
 	d.put(`{"id":1,"result":{}}`)
 	r.expect(`{"id":1,"result":{}}`)
@@ -27,7 +27,7 @@ func TestEndOfInput_WaitsForAnswers(t *testing.T) {
 	}
 }
 
-// After the end of its input the daemon ends calls that wait for a person; the shim ends with them and reports why.
+// At the end of the input the daemon ends calls that wait for a person. The shim exits with them and reports why.
 func TestEndOfInput_EndsWithConnection(t *testing.T) {
 	r := newRig(t)
 	d := r.daemon()
@@ -35,11 +35,11 @@ func TestEndOfInput_EndsWithConnection(t *testing.T) {
 	d.get()
 	_ = r.in.Close()
 	if _, err := d.r.ReadByte(); err != io.EOF {
-		t.Fatalf("the daemon does not see the end: %v", err)
+		t.Fatalf("the daemon did not see the end of the input: %v", err)
 	}
 	d.Close()
 	if got := r.hear(); !strings.Contains(got, `"id":1`) || !strings.Contains(got, "input_closed") {
-		t.Fatalf("the call is answered with %s", got)
+		t.Fatalf("response to the call: got %s, want input_closed", got)
 	}
 	if err := <-r.done; err != nil {
 		t.Fatal(err)
@@ -55,6 +55,6 @@ func TestEndOfInput_WaitIsBounded(t *testing.T) {
 	select {
 	case <-r.done:
 	case <-time.After(8 * time.Second):
-		t.Fatal("the shim stays")
+		t.Fatal("the shim is still running 8 s after the end of its input")
 	}
 }

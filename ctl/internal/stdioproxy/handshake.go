@@ -6,7 +6,7 @@ import (
 	"github.com/service-dev/service/proto/rendezvous"
 )
 
-// Handshake describes this process to the daemon (rendezvous.MCPPreface).
+// Handshake describes this process in the first line to the daemon (rendezvous.MCPPreface).
 type Handshake struct {
 	Client, Version, Cwd string
 	Env                  map[string]string
@@ -14,7 +14,8 @@ type Handshake struct {
 	Toolset string
 }
 
-// line returns the first line of a connection. It omits a working directory or variable that would exceed the limit.
+// line returns the first line of a connection. It omits the working directory or variables that would exceed the size
+// limit.
 func (h Handshake) line() []byte {
 	line := `{"mcp":1,"protocolMin":` + strconv.Itoa(rendezvous.ProtocolMin) + `,"protocolMax":` +
 		strconv.Itoa(rendezvous.ProtocolMax) +
@@ -41,7 +42,7 @@ func (h Handshake) line() []byte {
 	return []byte(line + `},"clientIO":true}` + "\n")
 }
 
-// repeatableTools returns the tools whose calls the daemon allows to be repeated.
+// repeatableTools returns the tools whose calls the daemon allows to repeat.
 func repeatableTools(line []byte) map[string]bool {
 	tools := map[string]bool{}
 	s := scanner{data: member(line, "repeatable")}
@@ -56,7 +57,7 @@ func repeatableTools(line []byte) map[string]bool {
 	return tools
 }
 
-// admitted returns an error unless line is the daemon's consent to the handshake.
+// admitted returns an error unless line accepts the handshake.
 func admitted(line []byte) error {
 	if string(member(line, "ok")) == "true" {
 		return nil
@@ -65,14 +66,14 @@ func admitted(line []byte) error {
 	text := unquote(member(line, "message"))
 	hint := unquote(member(line, "fixHint"))
 	if code == "" {
-		return &Failure{Code: "daemon_refused", Message: "the daemon's first line does not answer the handshake",
+		return &Failure{Code: "daemon_refused", Message: "the daemon's first line is not a response to the handshake",
 			FixHint: "run `servicectl doctor`"}
 	}
 	return &Failure{Code: code, Message: text, FixHint: hint}
 }
 
 // clientIOToken returns the token of a client-io frame (rendezvous.ClientIOFrame). ok is true for every line with that
-// prefix, so that none reaches the agent; a malformed token is returned as empty.
+// prefix, so that none reaches the agent; a malformed token is returned as "".
 func clientIOToken(line []byte) (token string, ok bool) {
 	const head, end = rendezvous.ClientIOFrame, rendezvous.ClientIOFrameEnd
 	if len(line) < len(head) || string(line[:len(head)]) != head {

@@ -21,11 +21,11 @@ func TestHandshake_NamesToolset(t *testing.T) {
 		}
 		line := Handshake{Client: "service-mcp", Toolset: name, Env: map[string]string{"CI": "1"}}.line()
 		if err := json.Unmarshal(line, &said); err != nil {
-			t.Fatalf("%s: %v", line, err)
+			t.Fatalf("parse %s: %v", line, err)
 		}
 		if said.Client != "service-mcp" || said.Env["CI"] != "1" || (said.Toolset == nil) != (name == "") ||
 			said.Toolset != nil && *said.Toolset != name {
-			t.Errorf("toolset %q: %s", name, line)
+			t.Errorf("unexpected handshake for toolset %q: %s", name, line)
 		}
 	}
 }
@@ -38,7 +38,7 @@ func TestHandshake_RefusalAnswersRequests(t *testing.T) {
 		conn.Close()
 	}
 	refuse(<-r.daemons)
-	go func() { // for any number of attempts
+	go func() { // for all attempts to connect
 		for {
 			select {
 			case conn := <-r.daemons:
@@ -50,11 +50,11 @@ func TestHandshake_RefusalAnswersRequests(t *testing.T) {
 	}()
 	r.say(`{"id":1,"method":"tools/list"}`)
 	if got := r.hear(); !strings.Contains(got, `"id":1,"error"`) || !strings.Contains(got, "protocol_mismatch") {
-		t.Fatalf("answer = %s", got)
+		t.Fatalf("got %s, want protocol_mismatch", got)
 	}
 }
 
-// A daemon with too many clients says so and closes without reading. The client's failed write must not hide that
+// A daemon with too many clients reports that and closes without reading. The client's failed write must not hide that
 // reason.
 func TestHandshake_RefusedBeforeItIsRead(t *testing.T) {
 	inR, inW := io.Pipe()
@@ -77,18 +77,18 @@ func TestHandshake_RefusedBeforeItIsRead(t *testing.T) {
 	r := &rig{t: t, in: inW, out: bufio.NewReader(outR), pipe: outR}
 	r.say(`{"id":1,"method":"tools/list"}`)
 	if got := r.hear(); !strings.Contains(got, "too_many_clients") || !strings.Contains(got, "close some") {
-		t.Errorf("answer = %s", got)
+		t.Errorf("got %s, want too_many_clients", got)
 	}
 	_ = inW.Close()
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
 	if attempts != 1 {
-		t.Errorf("it tried %d times in a row", attempts)
+		t.Errorf("%d attempts in a row, want 1", attempts)
 	}
 }
 
-// The socket of a dying daemon stays open for a moment: a connection made then is never accepted.
+// The socket of a dying daemon stays open for a moment; a connection made then is never accepted.
 func TestHandshake_DaemonEndsBeforeItAnswers(t *testing.T) {
 	call := `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"whoAmI","arguments":{}}}`
 	for _, initialized := range []bool{false, true} {
@@ -100,11 +100,11 @@ func TestHandshake_DaemonEndsBeforeItAnswers(t *testing.T) {
 			d.put(`{"jsonrpc":"2.0","id":1,"result":{}}`)
 			r.hear()
 		}
-		// Otherwise the connection is lost before the proxy uses it.
+		// Closing it earlier would lose the connection before the proxy uses it.
 		r.until("the proxy has connected", r.linked)
 		r.gone(d)
 		r.say(call)
-		for range 2 { // two daemons that end at once
+		for range 2 { // two daemons that exit immediately
 			_ = (<-r.daemons).Close()
 		}
 		next := r.daemon()
@@ -118,7 +118,8 @@ func TestHandshake_DaemonEndsBeforeItAnswers(t *testing.T) {
 	}
 }
 
-// If a daemon accepts the connection and says nothing, the client waits for a bounded time, at its start and later.
+// If a daemon accepts the connection and sends nothing, the client waits for a limited time, both at its start and
+// later.
 func TestHandshake_SilentDaemon(t *testing.T) {
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
@@ -148,7 +149,7 @@ func TestHandshake_SilentDaemon(t *testing.T) {
 		t.Helper()
 		r.say(`{"id":` + id + `,"method":"initialize"}`)
 		if got := r.hear(); !strings.Contains(got, `"id":`+id) || !strings.Contains(got, "daemon_not_responding") {
-			t.Fatalf("answer = %s", got)
+			t.Fatalf("got %s, want daemon_not_responding", got)
 		}
 	}
 	silence("1")
@@ -172,19 +173,19 @@ func TestHandshake_SilentDaemon(t *testing.T) {
 	d.put(`{"id":3,"result":{}}`)
 	r.hear()
 	r.gone(d)
-	// The next daemon receives the replay and does not answer.
+	// The next daemon receives the replay and does not respond.
 	r.say(`{"id":4,"method":"tools/list"}`)
 	<-daemons
 	if got := r.hear(); !strings.Contains(got, `"id":4`) || !strings.Contains(got, "daemon_not_responding") {
-		t.Fatalf("answer = %s", got)
+		t.Fatalf("got %s, want daemon_not_responding", got)
 	}
 	r.until("the pause between two attempts is over", rested)
-	// This daemon accepts the handshake and does not answer the replay.
+	// This daemon accepts the handshake but does not respond to the replay.
 	r.say(`{"id":5,"method":"tools/list"}`)
 	conn = <-daemons
 	_, _ = io.WriteString(conn, `{"ok":true}`+"\n")
 	if got := r.hear(); !strings.Contains(got, `"id":5`) || !strings.Contains(got, "daemon_not_responding") {
-		t.Fatalf("answer = %s", got)
+		t.Fatalf("got %s, want daemon_not_responding", got)
 	}
 	_ = inW.Close()
 	if err := <-done; err != nil {
@@ -192,7 +193,7 @@ func TestHandshake_SilentDaemon(t *testing.T) {
 	}
 }
 
-// A daemon that is being started by a service manager gets more time than one that hangs.
+// A daemon that a service manager is starting gets more time than one that hangs.
 func TestHandshake_StartingDaemonGetsMoreTime(t *testing.T) {
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
@@ -216,7 +217,7 @@ func TestHandshake_StartingDaemonGetsMoreTime(t *testing.T) {
 	r := &rig{t: t, in: inW, out: bufio.NewReader(outR), pipe: outR, proxy: p}
 	r.say(`{"id":1,"method":"initialize"}`)
 	conn := <-daemons
-	<-uses // the first wait has ended
+	<-uses // wait for the end of the first attempt
 	d := &daemon{t: t, Conn: conn, r: bufio.NewReader(conn)}
 	d.get()
 	d.put(`{"ok":true}`)

@@ -34,13 +34,13 @@ func (s *scanner) space() {
 	}
 }
 
-// end reports whether only white space is left.
+// end reports whether only white space remains.
 func (s *scanner) end() bool {
 	s.space()
 	return s.pos == len(s.data)
 }
 
-// take consumes c with the white space around it and reports whether it was there.
+// take consumes c and the white space around it, and reports whether c was there.
 func (s *scanner) take(c byte) bool {
 	s.space()
 	if s.peek() != c || s.pos >= len(s.data) {
@@ -51,7 +51,7 @@ func (s *scanner) take(c byte) bool {
 	return true
 }
 
-// object calls visit for each member of the object at the current position. Names are unquoted.
+// object calls visit for each member of the object at the current position, with the unquoted name.
 func (s *scanner) object(depth int, visit func(name, value []byte)) error {
 	return s.list(depth, '{', '}', func() error {
 		start := s.pos
@@ -73,10 +73,10 @@ func (s *scanner) object(depth int, visit func(name, value []byte)) error {
 	})
 }
 
-// elements calls each at every element of an array. It must consume the element.
+// elements calls each for every element of an array. each must consume the element.
 func (s *scanner) elements(depth int, each func() error) error { return s.list(depth, '[', ']', each) }
 
-// list calls each at every item of a list from first to last, which must consume the item.
+// list calls each for every item of a list delimited by first and last. each must consume the item.
 func (s *scanner) list(depth int, first, last byte, each func() error) error {
 	if depth > maxDepth {
 		return errDepth
@@ -101,7 +101,7 @@ func (s *scanner) list(depth int, first, last byte, each func() error) error {
 	}
 }
 
-// closing consumes c but not the white space after it, so that a value's bytes end with the value.
+// closing consumes c but not the white space after it, so that a value's bytes end with c.
 func (s *scanner) closing(c byte) bool {
 	s.space()
 	if s.pos >= len(s.data) || s.data[s.pos] != c {
@@ -111,7 +111,7 @@ func (s *scanner) closing(c byte) bool {
 	return true
 }
 
-// value skips one value.
+// value consumes one value.
 func (s *scanner) value(depth int) error {
 	switch c := s.peek(); {
 	case s.pos >= len(s.data):
@@ -162,7 +162,7 @@ func (s *scanner) str() error {
 	return errSyntax
 }
 
-// escape moves from a backslash to the last byte of the escape sequence.
+// escape advances from a backslash to the last byte of the escape sequence.
 func (s *scanner) escape() error {
 	s.pos++
 	switch s.peek() {

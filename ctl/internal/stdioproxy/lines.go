@@ -7,23 +7,23 @@ import (
 	"github.com/service-dev/service/proto/mcpline"
 )
 
-// Limits of one line in bytes, without its newline. The daemon sends longer lines than it accepts.
+// Limits of one line in bytes, excluding its newline. The daemon sends longer lines than it accepts.
 const (
 	maxClientLine = 4 << 20
 	maxDaemonLine = 64 << 20
 )
 
-// errTooLong is returned for a line over the limit. The reader has skipped it; head describes it.
+// errTooLong is returned for a line over the limit. The reader skips the line, and head holds its beginning.
 var errTooLong = errors.New("line is too long")
 
-// lineReader splits a stream into lines. The buffer of a long line is released afterwards.
+// lineReader splits a stream into lines. It releases the buffer of a long line afterwards.
 type lineReader struct {
 	r          io.Reader
 	max        int
 	buf        []byte
-	start, end int // bytes read but not returned
+	start, end int // bounds of the bytes read but not yet returned
 	head       *mcpline.Head
-	started    bool // a line was returned before
+	started    bool // a line was already returned
 }
 
 const bufferSize = 16 << 10
@@ -32,7 +32,8 @@ func newLineReader(r io.Reader, max int) *lineReader {
 	return &lineReader{r: r, max: max, buf: make([]byte, bufferSize)}
 }
 
-// next returns the next line with its newline, which the last line may lack. It is valid until the following call.
+// next returns the next line including its newline, which the last line may lack. The line is valid until the next
+// call.
 func (l *lineReader) next() ([]byte, error) {
 	line, err := l.readLine()
 	if !l.started {
@@ -87,7 +88,7 @@ func (l *lineReader) last(skipping bool, err error) ([]byte, error) {
 	return nil, err
 }
 
-// skip reads the head of a line that is too long, piece by piece.
+// skip reads the head of an overlong line in pieces and discards the rest.
 func (l *lineReader) skip(piece []byte) {
 	if l.head == nil {
 		l.head = &mcpline.Head{}
@@ -95,7 +96,7 @@ func (l *lineReader) skip(piece []byte) {
 	_, _ = l.head.Write(piece)
 }
 
-// grow makes space for the next read.
+// grow makes space in the buffer for the next read.
 func (l *lineReader) grow() {
 	if l.end < len(l.buf) {
 		return

@@ -2,13 +2,13 @@ package stdioproxy
 
 import "time"
 
-// proofID is the id of the ping that asks the client for a sign of life.
+// proofID is the id of the ping that tests whether the client is alive.
 const proofID = `"service-mcp-proof"`
 
-// watchClient closes abandoned when both the parent process and the client are gone. The end of the parent alone proves
-// nothing, because it may have been a launcher (npx, sh -c). So the client is pinged; if it answers, only the end of In
-// ends the process. Without this check service-mcp would outlive a killed agent for as long as another process holds
-// its pipe.
+// watchClient closes abandoned when both the parent process and the client are gone. The parent's exit alone proves
+// nothing, because the parent may have been a launcher (npx, sh -c). So watchClient pings the client; if the client
+// responds, only the end of In ends the process. Without this check service-mcp would outlive a killed agent for as
+// long as another process holds its pipe.
 func (p *Proxy) watchClient(abandoned chan<- struct{}) {
 	p.opts.Orphaned()
 	p.proofFrom.Store(time.Now().Add(p.opts.ProofTimeout / 5).UnixNano())
@@ -29,7 +29,7 @@ func (p *Proxy) watchClient(abandoned chan<- struct{}) {
 	}
 }
 
-// noteActivity treats any message as a sign of life, after those that a dead client left in the pipe have been read.
+// noteActivity treats any message as a sign of life, except messages that a dead client left in the pipe.
 func (p *Proxy) noteActivity() {
 	if from := p.proofFrom.Load(); from > 0 && time.Now().UnixNano() > from {
 		p.markAlive()

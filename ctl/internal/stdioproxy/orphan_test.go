@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// orphan is a proxy whose parent ends on request while another process holds In open.
+// orphan is a proxy whose parent can be made to exit while another process holds In open.
 func orphan(t *testing.T, proof time.Duration) (r *rig, end func(), done chan error) {
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
@@ -39,7 +39,7 @@ func TestOrphan_EndsWithoutClient(t *testing.T) {
 	// The pipe to a dead client may be full.
 	for _, reads := range []bool{true, false} {
 		r, end, done := orphan(t, 50*time.Millisecond)
-		// A call in flight does not keep the proxy alive.
+		// A call in flight must not keep the proxy alive.
 		r.say(`{"jsonrpc":"2.0","id":1,"method":"tools/call"}`)
 		end()
 		if reads {
@@ -51,7 +51,7 @@ func TestOrphan_EndsWithoutClient(t *testing.T) {
 				t.Error(err)
 			}
 		case <-time.After(10 * time.Second):
-			t.Fatal("it stays")
+			t.Fatal("the proxy is still running 10 s after its client died")
 		}
 	}
 }
@@ -68,7 +68,7 @@ func TestOrphan_StaysWithClient(t *testing.T) {
 			r, end, done := orphan(t, proof)
 			end()
 			r.expect(ping)
-			if strings.Contains(sign, "method") { // well after the parent's end
+			if strings.Contains(sign, "method") { // long after the parent's exit
 				r.proxy.proofFrom.Store(1)
 			}
 			r.say(sign)

@@ -17,32 +17,32 @@ import (
 type Options struct {
 	In  io.Reader
 	Out io.Writer
-	// Connect connects to the daemon and starts it if needed. Calls never overlap.
+	// Connect connects to the daemon and starts it if necessary. Calls never overlap.
 	Connect func(context.Context) (io.ReadWriteCloser, error)
 	// HalfClose closes the sending side of a connection; it may be nil.
 	HalfClose func(io.ReadWriteCloser) error
-	// Running reports whether a daemon runs, so that one started by another client is used at once even if Connect has
-	// just failed. It may be nil.
+	// Running reports whether a daemon is running, so that a daemon started by another client is used immediately even if
+	// Connect has just failed. It may be nil.
 	Running func() bool
 	// Explain translates an error of Connect for the agent; it may be nil.
 	Explain   func(error) *Failure
 	Handshake Handshake
 	// ClientIO starts the process that opens pages and reads and writes files for the daemon, with the token that the
-	// daemon sent. It must not block. With nil no such process is started.
+	// daemon sent. It must not block. If it is nil, no such process is started.
 	ClientIO func(token string)
-	// Drain limits the wait for answers after In ends. The default of 3 s is longer than the daemon's own wait.
+	// Drain is the maximum wait for responses after In ends. The default of 3 s is longer than the daemon's own wait.
 	Drain time.Duration
-	// HandshakeTimeout limits the wait for the daemon's answers to the handshake and to a replayed initialize, by
-	// default to 5 s. Explain receives ErrSilent when it expires.
+	// HandshakeTimeout is the maximum wait for the daemon's response to the handshake and to a replayed initialize; the
+	// default is 5 s. When it expires, Explain receives ErrSilent.
 	HandshakeTimeout time.Duration
-	// Starting reports whether the daemon is still being started by a service manager that accepted the connection
-	// for it. The timeout is then four times as long. It may be nil.
+	// Starting reports whether a service manager accepted the connection and is still starting the daemon. The timeout is
+	// then four times as long. It may be nil.
 	Starting func() bool
-	// Orphaned returns when the process that started this one has ended; it may be nil. The client then has to send a
+	// Orphaned returns when the process that started this one has exited; it may be nil. The client must then send a
 	// message within ProofTimeout, by default 5 s.
 	Orphaned     func()
 	ProofTimeout time.Duration
-	// Pause is the first pause between failed attempts, by default 1 s. It doubles up to 16 times its length.
+	// Pause is the first pause between failed attempts, by default 1 s. It doubles up to 16 times its initial length.
 	Pause time.Duration
 }
 
@@ -53,24 +53,24 @@ type Proxy struct {
 
 	mu            sync.Mutex
 	state         state
-	conn          *connection // while up
+	conn          *connection // while connected
 	failure       *Failure    // while failed
 	retryAt       time.Time   // while failed: earliest next attempt
 	unreached     bool        // while failed: Connect itself failed
 	pause         time.Duration
-	earlyEnds     int    // daemons in a row that ended before admitting us
-	initLine      []byte // initialize of a session with a handshake, for replay
+	earlyEnds     int    // consecutive daemons that exited before admitting us
+	initLine      []byte // initialize line of a session with a handshake, for replay
 	initID        string
-	initDone      bool            // it was answered
+	initDone      bool            // the client received the response to initialize
 	initConfirmed bool            // the client sent notifications/initialized
-	initResent    bool            // an unanswered initialize was sent a second time
-	closing       bool            // In has ended, so nothing is resent
+	initResent    bool            // an unanswered initialize was already sent again once
+	closing       bool            // In has ended, so nothing is sent again
 	resending     sync.WaitGroup  // no Add after closing is set
-	repeating     map[string]bool // ids of calls that wait for the next daemon
+	repeating     map[string]bool // ids of calls that wait to be repeated with the next daemon
 	connDone      sync.WaitGroup
 	connecting    sync.Mutex
-	alive         chan struct{} // capacity 1: the client sent a sign of life
-	proofFrom     atomic.Int64  // Unix nanoseconds from which any message is a sign of life; 0 until one is requested
+	alive         chan struct{} // capacity 1: signals a sign of life from the client
+	proofFrom     atomic.Int64  // Unix nanoseconds from which any message counts as a sign of life; 0 before the ping
 }
 
 type state int
@@ -78,10 +78,10 @@ type state int
 const (
 	down state = iota // the next message connects
 	up
-	failed // the last attempt failed: requests are answered with the failure until retryAt
+	failed // the last attempt failed: requests get the failure as response until retryAt
 )
 
-// New returns a Proxy with defaults filled in.
+// New returns a Proxy. Zero durations in o are replaced by their defaults.
 func New(opts Options) *Proxy {
 	opts.Drain = cmp.Or(max(opts.Drain, 0), 3*time.Second)
 	opts.HandshakeTimeout = cmp.Or(max(opts.HandshakeTimeout, 0), 5*time.Second)
@@ -90,13 +90,14 @@ func New(opts Options) *Proxy {
 	return &Proxy{opts: opts, repeating: map[string]bool{}, alive: make(chan struct{}, 1)}
 }
 
-// Open makes the first connection and returns the error of Connect. Run may be called anyway and tries again.
+// Open makes the first connection and returns the error of Connect. After an error Run may still be called and tries
+// again.
 func (p *Proxy) Open(ctx context.Context) error {
 	return p.reconnect(ctx)
 }
 
-// Run forwards messages until In ends and outstanding answers are written or Drain has passed. It also returns when the
-// client has died while another process holds In open. It fails only when Out cannot be written.
+// Run forwards messages until In ends and outstanding responses are written or Drain has passed. It also returns when
+// the client has died while another process holds In open. It returns an error only if Out cannot be written.
 func (p *Proxy) Run(ctx context.Context) error {
 	if p.opts.Orphaned == nil {
 		return p.copyInput(ctx)
@@ -107,7 +108,7 @@ func (p *Proxy) Run(ctx context.Context) error {
 	select {
 	case err := <-done:
 		return err
-	case <-abandoned: // the read of In ends with the process
+	case <-abandoned: // the pending read of In ends with the process
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.closing = true
@@ -139,7 +140,7 @@ func (p *Proxy) copyInput(ctx context.Context) error {
 	}
 }
 
-// fromClient forwards one line, or answers it when the daemon cannot be reached. It blocks while connecting; later
+// fromClient forwards one line, or responds to it if the daemon cannot be reached. It blocks while connecting; later
 // lines wait in the client's pipe.
 func (p *Proxy) fromClient(ctx context.Context, line []byte) error {
 	m := scan(line)
@@ -162,7 +163,7 @@ func (p *Proxy) fromClient(ctx context.Context, line []byte) error {
 }
 
 // answerUnreadable reports a message of which only the head can be read to the side that waits for it: the client, or
-// the daemon if the message answers one of its requests.
+// the daemon if the message is a response to one of its requests.
 func (p *Proxy) answerUnreadable(ctx context.Context, h *mcpline.Head, why string) error {
 	if !h.IsResponse() {
 		return p.print(rejection(h.ID(), why))
@@ -178,7 +179,7 @@ func (p *Proxy) forward(ctx context.Context, m message, line []byte) error {
 	for try := 0; ; try++ {
 		c, failure := p.connection(ctx)
 		if c == nil && failure == nil && try < maxEarlyEnds && ctx.Err() == nil {
-			time.Sleep(earlyEndPause) // it ended before anything was sent: use the next one
+			time.Sleep(earlyEndPause) // the connection ended before anything was sent: use the next one
 			continue
 		}
 		if c == nil {
@@ -198,9 +199,9 @@ func (p *Proxy) forward(ctx context.Context, m message, line []byte) error {
 	}
 }
 
-// closeAfterRead leaves a connection to its reader after a failed write. Data that the daemon sent before it closed
-// still has to be read: its answer to the handshake, the reason of a refusal, and results. The reader then answers the
-// open requests.
+// closeAfterRead leaves a connection to its reader after a failed write. The reader must still read data that the
+// daemon sent before it closed: its response to the handshake, the reason of a refusal, and results. The reader then
+// responds to the open requests.
 func (p *Proxy) closeAfterRead(c *connection) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -222,7 +223,7 @@ func (p *Proxy) remember(m message, line []byte) {
 	}
 }
 
-// connection returns the current connection, or connects if it is time to try.
+// connection returns the current connection, or connects if the next attempt is due.
 func (p *Proxy) connection(ctx context.Context) (*connection, *Failure) {
 	p.mu.Lock()
 	c, failure, wait := p.conn, p.failure, p.state == failed && time.Now().Before(p.retryAt)
@@ -234,13 +235,13 @@ func (p *Proxy) connection(ctx context.Context) (*connection, *Failure) {
 	if wait && (!look || !p.opts.Running()) {
 		return nil, failure
 	}
-	_ = p.reconnect(ctx) // it stores the failure
+	_ = p.reconnect(ctx) // reconnect stores the failure
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.conn, p.failure
 }
 
-// refuse answers every request in a message that cannot be sent.
+// refuse sends an error response to every request in a message that cannot be sent.
 func (p *Proxy) refuse(m message, f *Failure) error {
 	if f == nil {
 		f = restarted
@@ -263,7 +264,7 @@ func (p *Proxy) refuse(m message, f *Failure) error {
 	return p.print(answers[0] + "\n")
 }
 
-// array returns the line that answers a batch.
+// array returns the line with the responses to a batch.
 func array(answers []string) string { return "[" + strings.Join(answers, ",") + "]\n" }
 
 func (p *Proxy) print(line string) error { return p.write([]byte(line)) }

@@ -39,7 +39,7 @@ func TestProxy_AnswersTooLongLine(t *testing.T) {
 		r.say(`{"id":2,"method":"ping"}`)
 	}()
 	if got := r.hear(); got != strings.TrimSuffix(rejection(nil, tooLong), "\n") {
-		t.Fatalf("answer = %s", got)
+		t.Fatalf("got %s, want a rejection without an id", got)
 	}
 	d.expect(`{"id":2,"method":"ping"}`)
 }
@@ -56,14 +56,14 @@ func TestProxy_AnswersUnusableIDOnce(t *testing.T) {
 		r.say(`{"jsonrpc":"2.0","id":` + id + `,"method":"tools/call","params":{"name":"x"}}`)
 		r.expect(strings.TrimSuffix(rejection(nil, badID), "\n"))
 	}
-	// The daemon refuses batches, not the proxy.
+	// The daemon refuses batches; the proxy does not.
 	r.say(`[{"jsonrpc":"2.0","id":7.5,"method":"ping"}]`)
 	d.expect(`[{"jsonrpc":"2.0","id":7.5,"method":"ping"}]`)
 	r.say(`{"jsonrpc":"2.0","id":7,"method":"tools/call"}`)
 	d.expect(`{"jsonrpc":"2.0","id":7,"method":"tools/call"}`)
 	r.gone(d)
 	if got := r.hear(); !strings.Contains(got, `"id":7,`) {
-		t.Fatalf("answered %s", got)
+		t.Fatalf("got response %s, want id 7", got)
 	}
 	r.refuse <- errors.New("no")
 	r.say(`[{"jsonrpc":"2.0","id":7.5,"method":"ping"},{"jsonrpc":"2.0","id":8,"method":"ping"}]`)
@@ -71,14 +71,14 @@ func TestProxy_AnswersUnusableIDOnce(t *testing.T) {
 	var answers []struct{ ID any }
 	if err := json.Unmarshal([]byte(got), &answers); err != nil || len(answers) != 2 || answers[0].ID != 7.5 ||
 		answers[1].ID != 8.0 {
-		t.Fatalf("the batch is answered with %s: %v", got, err)
+		t.Fatalf("response to the batch: %s: %v", got, err)
 	}
 }
 
-// A request is answered under its id even if nothing but the id can be read.
+// A request gets a response under its id even if only the id is readable.
 func TestProxy_AnswersUnreadableMessage(t *testing.T) {
 	r := newRig(t)
-	// The answer may arrive before the message is written.
+	// The response may arrive before the message is completely written.
 	var said sync.WaitGroup
 	defer said.Wait()
 	d := r.daemon()
@@ -96,10 +96,10 @@ func TestProxy_AnswersUnreadableMessage(t *testing.T) {
 			Error struct{ Code int }
 		}
 		if err := json.Unmarshal([]byte(r.hear()), &got); err != nil || got.ID != 5 || got.Error.Code != -32600 {
-			t.Errorf("%.60s: %+v, %v", line, got, err)
+			t.Errorf("message %.60s: got %+v, %v, want error -32600 with id 5", line, got, err)
 		}
 	}
-	// a response that nobody waits for
+	// a response to no request
 	said.Go(func() { r.say(`{"jsonrpc":"2.0","id":9,"result":{"a":"` + strings.Repeat("x", maxClientLine) + `"}}`) })
 	d.put(`{"id":"ask","method":"elicitation/create"}`)
 	r.hear()
@@ -107,7 +107,7 @@ func TestProxy_AnswersUnreadableMessage(t *testing.T) {
 		r.say(`{"jsonrpc":"2.0","result":{"a":"` + strings.Repeat("x", maxClientLine) + `"},"id":"ask"}`)
 	})
 	if got := d.get(); !strings.Contains(got, `"id":"ask","error"`) {
-		t.Errorf("the daemon received %.100s", got)
+		t.Errorf("the daemon received %.100s, want an error response", got)
 	}
 }
 

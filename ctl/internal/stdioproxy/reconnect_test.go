@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// The answers to a batch are sent as one array, whether the daemon or the proxy creates them.
+// The responses to a batch are sent as one array, whether the daemon or the proxy creates them.
 func TestDisconnect_AnswersBatchInOneArray(t *testing.T) {
 	r := newRig(t)
 	d := r.daemon()
@@ -25,11 +25,11 @@ func TestDisconnect_AnswersBatchInOneArray(t *testing.T) {
 	got := r.hear()
 	var answers []struct{ ID int }
 	if err := json.Unmarshal([]byte(got), &answers); err != nil || len(answers) != 2 || answers[0].ID+answers[1].ID != 3 {
-		t.Fatalf("answered with %s: %v", got, err)
+		t.Fatalf("response to the batch: %s: %v", got, err)
 	}
 }
 
-// A client that uses an id twice gets two answers, and the end of its input waits for both.
+// A client that uses an id twice gets two responses, and at the end of its input the proxy waits for both.
 func TestDisconnect_AnswersRepeatedIDTwice(t *testing.T) {
 	r := newRig(t)
 	d := r.daemon()
@@ -41,7 +41,7 @@ func TestDisconnect_AnswersRepeatedIDTwice(t *testing.T) {
 	r.hear()
 	d.Close()
 	if got := r.hear(); !strings.Contains(got, "daemon_restarted") {
-		t.Fatalf("the first call is answered with %s", got)
+		t.Fatalf("response to the first call: got %s, want daemon_restarted", got)
 	}
 }
 
@@ -69,7 +69,7 @@ func TestDisconnect_AnswersCallsInFlightOnce(t *testing.T) {
 	s := old.Result.StructuredContent
 	if old.ID != "a" || !old.Result.IsError || s.Code != "daemon_restarted" || !s.Retryable || s.FixHint == "" ||
 		old.Result.ResultType != "" || len(old.Result.Content) != 1 {
-		t.Fatalf("answer = %+v", old)
+		t.Fatalf("unexpected response to the open call: %+v", old)
 	}
 
 	r.gone(d)
@@ -81,7 +81,7 @@ func TestDisconnect_AnswersCallsInFlightOnce(t *testing.T) {
 	d.Close()
 	got := r.hear() + r.hear()
 	if !strings.Contains(got, `"resultType":"complete"`) || !strings.Contains(got, `"id":3,"error":{"code":-32603`) {
-		t.Fatalf("answers = %s", got)
+		t.Fatalf("unexpected responses: %s", got)
 	}
 }
 
@@ -119,9 +119,9 @@ func TestReconnect_ResendsUnansweredInitializeOnce(t *testing.T) {
 	d.expect(`{"id":0,"method":"initialize"}`)
 	d.Close()
 	if got := r.hear(); !strings.Contains(got, `"id":0,"error"`) {
-		t.Fatalf("answer = %s", got)
+		t.Fatalf("got response %s, want an error with id 0", got)
 	}
-	// The next daemon does not receive `initialize` again as a request, because it was answered.
+	// The next daemon does not receive initialize as a new request, because the client already got the response.
 	r.say(`{"id":1,"method":"tools/list"}`)
 	d = r.daemon()
 	d.expect(`{"id":1,"method":"tools/list"}`)
@@ -129,7 +129,7 @@ func TestReconnect_ResendsUnansweredInitializeOnce(t *testing.T) {
 	r.expect(`{"id":1,"result":{}}`)
 }
 
-// If a daemon ends while initialize is replayed, the proxy tries the next daemon and the client sees no error.
+// If a daemon exits while initialize is replayed, the proxy tries the next daemon and the client sees no error.
 func TestReconnect_DaemonEndsDuringReplay(t *testing.T) {
 	const initLine, list = `{"id":0,"method":"initialize"}`, `{"id":1,"method":"tools/list"}`
 	r := newRig(t)
@@ -160,7 +160,7 @@ func TestReconnect_SendsInitializeOncePerConnection(t *testing.T) {
 	r.say(initLine)
 	d.get()
 	d.Close()
-	// This daemon ends before it accepts a handshake.
+	// This daemon exits before it accepts a handshake.
 	ending := daemon{t: t, Conn: <-r.daemons}
 	ending.r = bufio.NewReader(ending)
 	ending.get()
@@ -186,7 +186,7 @@ func TestReconnect_DropsAnswersForEarlierDaemon(t *testing.T) {
 	d.expect(`{"method":"after"}`)
 }
 
-// A failed attempt is followed by a pause, which ends early if a daemon appears, whoever started it.
+// A failed attempt is followed by a pause, which ends early if a daemon appears, no matter who started it.
 func TestReconnect_UsesDaemonOfAnotherClientAtOnce(t *testing.T) {
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
@@ -197,7 +197,7 @@ func TestReconnect_UsesDaemonOfAnotherClientAtOnce(t *testing.T) {
 		Pause: time.Hour, Running: runs.Load,
 		Connect: func(context.Context) (io.ReadWriteCloser, error) {
 			if attempts++; !runs.Load() {
-				return nil, errors.New("it ended before it was ready")
+				return nil, errors.New("it exited before it was ready")
 			}
 			ours, theirs := socketPair(t)
 			daemons <- ours
@@ -212,12 +212,12 @@ func TestReconnect_UsesDaemonOfAnotherClientAtOnce(t *testing.T) {
 	r := &rig{t: t, in: inW, out: bufio.NewReader(outR), pipe: outR}
 	for range 2 {
 		r.say(`{"id":1,"method":"tools/list"}`)
-		if got := r.hear(); !strings.Contains(got, "ended before it was ready") {
-			t.Errorf("answer = %s", got)
+		if got := r.hear(); !strings.Contains(got, "exited before it was ready") {
+			t.Errorf("got response %s, want the reason of the failed start", got)
 		}
 	}
 	if attempts != 1 {
-		t.Errorf("it tried %d times in a row", attempts)
+		t.Errorf("%d attempts in a row, want 1", attempts)
 	}
 	runs.Store(true)
 	r.say(`{"id":2,"method":"tools/list"}`)
@@ -235,7 +235,7 @@ func TestReconnect_UsesDaemonOfAnotherClientAtOnce(t *testing.T) {
 	}
 }
 
-// A daemon's last messages are read even if a message to it could no longer be written.
+// The proxy reads a daemon's last messages even if it could no longer write to the daemon.
 func TestDisconnect_ReadsLastMessages(t *testing.T) {
 	r := newRig(t)
 	d := r.daemon()
@@ -245,28 +245,28 @@ func TestDisconnect_ReadsLastMessages(t *testing.T) {
 		d.expect(call)
 	}
 	long := `,"result":"` + strings.Repeat("x", 2*bufferSize) + `"}`
-	// The connection's reader blocks here until the client reads.
+	// The connection's reader blocks until the client reads.
 	d.put(`{"id":1` + long)
 	d.put(`{"id":2` + long)
 	_ = d.Close()
 	r.say(`{"method":"notifications/anything"}`) // cannot be written
-	// The proxy accepts it, because the write before it has failed.
+	// The proxy reads the next line because the write before it has failed.
 	r.say(`{"method":"notifications/anything"}`)
 	r.expect(`{"id":1` + long)
 	r.expect(`{"id":2` + long)
 	if got := r.hear(); !strings.Contains(got, `"id":3`) || !strings.Contains(got, "daemon_restarted") {
-		t.Fatalf("the call that was open: %s", got)
+		t.Fatalf("response to the open call: got %s, want daemon_restarted", got)
 	}
 }
 
 func TestReconnect_AnswersAndRetriesWithoutDaemon(t *testing.T) {
 	r := newRig(t)
 	(<-r.daemons).Close()
-	r.refuse <- errors.New("starting the daemon: no space left")
+	r.refuse <- errors.New("start the daemon: no space left")
 	r.say(`{"id":1,"method":"initialize"}`)
 	first := r.hear()
 	if !strings.Contains(first, `"id":1,"error"`) {
-		t.Fatalf("answer = %s", first)
+		t.Fatalf("got response %s, want an error", first)
 	}
 	for i := 2; ; i++ {
 		r.say(fmt.Sprintf(`{"id":%d,"method":"tools/list"}`, i))
@@ -277,10 +277,10 @@ func TestReconnect_AnswersAndRetriesWithoutDaemon(t *testing.T) {
 			return
 		case <-time.After(5 * time.Millisecond):
 			if i > 1000 {
-				t.Fatal("it never tries again")
+				t.Fatal("the proxy does not try again")
 			}
 			if got := r.hear(); !strings.Contains(got, "error") {
-				t.Fatalf("answer = %s", got)
+				t.Fatalf("got response %s, want an error", got)
 			}
 		}
 	}

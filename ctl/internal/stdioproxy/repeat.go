@@ -2,19 +2,19 @@ package stdioproxy
 
 import "context"
 
-// Limits of the calls kept for a repeat, in bytes: one line, and all lines of a connection.
+// Limits of the calls kept for repetition, in bytes: for one line, and for all lines of a connection.
 const (
 	maxRepeated     = 16 << 10
 	maxRepeatedSize = 256 << 10
 )
 
-// readOnly are the methods that change nothing.
+// readOnly lists the methods without side effects.
 var readOnly = map[string]bool{
 	"ping": true, "tools/list": true, "resources/list": true, "resources/read": true, "resources/templates/list": true,
 	"prompts/list": true, "prompts/get": true, "completion/complete": true, "server/discover": true,
 }
 
-// keepForRepeat stores the line of a request that may be repeated on the next daemon. The caller holds c.mu.
+// keepForRepeat stores the line of a request that may be repeated with the next daemon. The caller must hold c.mu.
 func (c *connection) keepForRepeat(m message, line []byte) {
 	call, ok := c.inflight[m.id]
 	if !ok || m.kind != request || m.again || call.uses > 1 || call.line != nil || len(line) > maxRepeated || c.kept+
@@ -28,7 +28,7 @@ func (c *connection) keepForRepeat(m message, line []byte) {
 	}
 }
 
-// takeRepeatable removes the calls to repeat from those left open. The caller holds p.mu.
+// takeRepeatable removes from the open calls those to repeat, and returns them. The caller must hold p.mu.
 func (p *Proxy) takeRepeatable(left map[string]pending) [][]byte {
 	var lines [][]byte
 	for id, call := range left {
@@ -42,7 +42,7 @@ func (p *Proxy) takeRepeatable(left map[string]pending) [][]byte {
 	return lines
 }
 
-// repeat sends repeatable calls to the next daemon. A call that fails again is answered.
+// repeat sends repeatable calls to the next daemon. A call that fails again gets an error response.
 func (p *Proxy) repeat(lines [][]byte) {
 	for _, line := range lines {
 		m := scanAgain(line, true)

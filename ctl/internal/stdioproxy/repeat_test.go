@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A read-only call is repeated once, on the next daemon, and so is a request for a list.
+// A read-only call and a request for a list are repeated once, with the next daemon.
 func TestRepeat_ReadsInFlightOnce(t *testing.T) {
 	r := newRig(t)
 	d := r.daemon()
@@ -19,27 +19,26 @@ func TestRepeat_ReadsInFlightOnce(t *testing.T) {
 	}
 	d.Close()
 	if got := r.hear(); !strings.Contains(got, `"id":2`) || !strings.Contains(got, "daemon_restarted") {
-		t.Fatalf("the call that is not repeated: %s", got)
+		t.Fatalf("response to the call with side effects: got %s, want daemon_restarted", got)
 	}
 	d = r.daemon()
 	got := map[string]bool{d.get(): true, d.get(): true}
 	if !got[call] || !got[list] {
-		t.Fatalf("the next daemon received %v", got)
+		t.Fatalf("the next daemon received %v, want both requests", got)
 	}
 	d.put(`{"jsonrpc":"2.0","id":3,"result":{}}`)
 	r.expect(`{"jsonrpc":"2.0","id":3,"result":{}}`)
-	d.Close() // a second failure is reported
+	d.Close() // the second failure is reported
 	if got := r.hear(); !strings.Contains(got, `"id":1`) || !strings.Contains(got, "daemon_restarted") {
-		t.Fatalf("after two daemons: %s", got)
+		t.Fatalf("response after two daemons: got %s, want daemon_restarted", got)
 	}
 }
 
-// What was sent before the daemon accepted the handshake is repeated as well, except a call that was cancelled
-// meanwhile.
+// Requests sent before the daemon accepted the handshake are repeated as well, except a call that was cancelled since.
 func TestRepeat_NotAfterCancel(t *testing.T) {
 	r := newRig(t)
 	r.until("the proxy has connected", r.linked)
-	r.say(fmt.Sprintf(look, 1)) // before the handshake is answered
+	r.say(fmt.Sprintf(look, 1)) // before the response to the handshake
 	d := r.daemon()
 	d.expect(fmt.Sprintf(look, 1))
 	r.say(fmt.Sprintf(look, 2))
@@ -53,7 +52,7 @@ func TestRepeat_NotAfterCancel(t *testing.T) {
 	d.expect(`{"method":"after"}`)
 }
 
-// Calls that share an id are not repeated, because only one of them would be answered. Each fails with
+// Calls that share an id are not repeated, because only one of them would get a response. Each fails with
 // daemon_restarted.
 func TestRepeat_NotWithSharedID(t *testing.T) {
 	r := newRig(t)
@@ -65,7 +64,7 @@ func TestRepeat_NotWithSharedID(t *testing.T) {
 	d.Close()
 	for range 2 {
 		if got := r.hear(); !strings.Contains(got, `"id":1`) || !strings.Contains(got, "daemon_restarted") {
-			t.Fatalf("answered %s", got)
+			t.Fatalf("got response %s, want daemon_restarted", got)
 		}
 	}
 }
@@ -85,9 +84,9 @@ func TestRepeat_KeepsBoundedSize(t *testing.T) {
 		held += len(call.line)
 	}
 	if held > maxRepeatedSize || held < maxRepeatedSize/2 || held != l.kept {
-		t.Errorf("%d bytes are kept, counted %d", held, l.kept)
+		t.Errorf("%d bytes are kept, but %d are counted", held, l.kept)
 	}
-	// Each id is reused before it is answered.
+	// Each id is reused before its call has a response.
 	for range maxRepeatedSize / maxRepeated {
 		line := []byte(fmt.Sprintf(look, 0))
 		m := scan(line)
@@ -100,6 +99,6 @@ func TestRepeat_KeepsBoundedSize(t *testing.T) {
 		}
 	}
 	if l.kept != 0 {
-		t.Errorf("%d bytes are counted of calls that were answered", l.kept)
+		t.Errorf("after all responses %d bytes are still counted", l.kept)
 	}
 }

@@ -12,12 +12,12 @@ import (
 	"time"
 )
 
-// rig connects a proxy to a test that acts as the client and as the daemons.
+// rig connects a proxy to a test that plays both the client and the daemons.
 type rig struct {
 	t       *testing.T
 	in      *io.PipeWriter
 	out     *bufio.Reader
-	pipe    *io.PipeReader // the read end of out
+	pipe    *io.PipeReader // reading end of out
 	daemons chan net.Conn  // the test's ends of the connections
 	refuse  chan error     // errors for the next attempts to connect
 	done    chan error
@@ -25,7 +25,7 @@ type rig struct {
 }
 
 func newRig(t *testing.T) *rig {
-	// Called early so that the directories are removed after the proxy has ended.
+	// Called early, so that the directories are removed after the proxy has ended.
 	t.TempDir()
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
@@ -80,27 +80,27 @@ func socketPair(t *testing.T) (a, b net.Conn) {
 func (r *rig) say(line string) {
 	r.t.Helper()
 	if _, err := io.WriteString(r.in, line+"\n"); err != nil {
-		// Not Fatal: this also runs outside the test's goroutine.
+		// Use Error, not Fatal, because this also runs outside the test's goroutine.
 		r.t.Error(err)
 	}
 }
 
-// hear reads one line sent to the client; it must be JSON.
+// hear reads one line sent to the client, which must be JSON.
 func (r *rig) hear() string {
 	r.t.Helper()
-	timeout := time.AfterFunc(time.Minute, func() { _ = r.pipe.CloseWithError(errors.New("nothing for a minute")) })
+	timeout := time.AfterFunc(time.Minute, func() { _ = r.pipe.CloseWithError(errors.New("no line within a minute")) })
 	defer timeout.Stop()
 	line, err := r.out.ReadString('\n')
 	if err != nil {
 		r.t.Fatalf("the client received nothing: %v", err)
 	}
 	if !json.Valid([]byte(line)) {
-		r.t.Fatalf("not JSON on stdout: %s", line)
+		r.t.Fatalf("stdout contains a line that is not JSON: %s", line)
 	}
 	return strings.TrimSuffix(line, "\n")
 }
 
-// daemon is the test's end of one connection, after the handshake.
+// daemon is the test's end of a connection whose handshake is complete.
 type daemon struct {
 	t *testing.T
 	net.Conn
@@ -117,12 +117,12 @@ func (r *rig) daemon() *daemon {
 		line := d.get()
 		if !strings.Contains(line, `"mcp":1`) || !strings.Contains(line, `"env":{"CI":"1"}`) ||
 			!strings.Contains(line, `"cwd":"/w"`) || !json.Valid([]byte(line)) {
-			r.t.Fatalf("handshake = %s", line)
+			r.t.Fatalf("unexpected handshake: %s", line)
 		}
 		d.put(`{"ok":true,"protocol":1,"version":"1","repeatable":["look","listen"]}`)
 		return d
 	case <-time.After(10 * time.Second):
-		r.t.Fatal("the proxy does not connect")
+		r.t.Fatal("the proxy did not connect within 10 s")
 		return nil
 	}
 }
@@ -133,7 +133,7 @@ func (r *rig) linked() bool {
 	return r.proxy.conn != nil
 }
 
-// gone closes a daemon and waits until the proxy has noticed.
+// gone closes a daemon's connection and waits until the proxy has noticed.
 func (r *rig) gone(d *daemon) {
 	r.t.Helper()
 	d.Close()
@@ -144,7 +144,7 @@ func (r *rig) until(what string, yes func() bool) {
 	r.t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); !yes(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			r.t.Fatalf("not in 10 s: %s", what)
+			r.t.Fatalf("not true within 10 s: %s", what)
 		}
 	}
 }

@@ -6,7 +6,7 @@ import "strconv"
 type kind int
 
 const (
-	invalid kind = iota // not a JSON-RPC message: forwarded, never tracked
+	invalid kind = iota // not a JSON-RPC message; forwarded but not tracked
 	request
 	notification
 	response
@@ -14,16 +14,16 @@ const (
 	batch    // an array of messages (MCP 2025-03-26)
 )
 
-// message holds the parts of a line that the proxy reads. Its slices alias the line.
+// message holds the parts of a line that the proxy needs. Its slices alias the line.
 type message struct {
 	kind   kind
-	id     string // normalised; empty without a valid id
+	id     string // normalised; empty if there is no valid id
 	rawID  []byte
 	method string
 	params []byte
-	parts  []message // of a batch
-	line   []byte    // the whole line, where it is stored
-	again  bool      // it was sent to a daemon that ended
+	parts  []message // messages of a batch
+	line   []byte    // the whole line, if it is stored
+	again  bool      // it was already sent to a daemon that exited
 }
 
 // scan reads one line.
@@ -40,7 +40,7 @@ func scan(line []byte) message {
 	return m
 }
 
-// scanAgain reads a stored line. again marks one that was sent to a daemon that ended.
+// scanAgain reads a stored line. again marks a line that was already sent to a daemon that exited.
 func scanAgain(line []byte, again bool) message {
 	m := scan(line)
 	m.line, m.again = line, again
@@ -63,7 +63,8 @@ func (s *scanner) batch() message {
 	return m
 }
 
-// message reads an object and classifies it. As in encoding/json, the last of equal names wins.
+// message reads an object and classifies it. If a name occurs more than once, the last value counts, as in
+// encoding/json.
 func (s *scanner) message() (message, error) {
 	var m message
 	var answers bool
@@ -94,7 +95,7 @@ func (s *scanner) message() (message, error) {
 	return m, nil
 }
 
-// member returns a member of a JSON object by its path, or nil.
+// member returns the member of a JSON object at a path, or nil.
 func member(object []byte, path ...string) []byte {
 	for _, want := range path {
 		var found []byte
@@ -112,11 +113,11 @@ func member(object []byte, path ...string) []byte {
 	return object
 }
 
-// maxID is the largest number that the daemon accepts as an id.
+// maxID is the largest integer that the daemon accepts as an id.
 const maxID = 1 << 53
 
-// normalID returns an id in a comparable form, since a peer may write "a" for "\u0061". It returns "" for anything but
-// a string or an integer without fraction or exponent.
+// normalID returns an id in a canonical form, because a peer may write "a" for "\u0061". It returns "" for anything
+// except a string or an integer without fraction or exponent.
 func normalID(raw []byte) string {
 	if len(raw) > 0 && raw[0] == '"' {
 		return `"` + unquote(raw)

@@ -48,7 +48,7 @@ func TestScan_Kinds(t *testing.T) {
 func TestScan_Batch(t *testing.T) {
 	m := scan([]byte(`[{"id":1,"method":"a"}, 5 ,{"method":"b"}]`))
 	if m.kind != batch || len(m.parts) != 2 || m.parts[0].id != "1" || m.parts[1].kind != notification {
-		t.Fatalf("scan(batch) = %+v", m)
+		t.Fatalf("scan of a batch: got %+v", m)
 	}
 }
 
@@ -56,7 +56,7 @@ func TestNewPending_StatelessRequest(t *testing.T) {
 	m := scan([]byte(`{"id":1,"method":"tools/call",` +
 		`"params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}`))
 	if !newPending(m).modern {
-		t.Fatal("not seen as a request of the stateless era")
+		t.Fatal("the request was not recognised as one of the stateless protocol")
 	}
 }
 
@@ -69,7 +69,7 @@ func TestQuote(t *testing.T) {
 	}
 }
 
-// FuzzScan compares the scanner with encoding/json: which text is valid JSON, and its id and method.
+// FuzzScan checks the scanner against encoding/json: which text is valid JSON, and its id and method.
 func FuzzScan(f *testing.F) {
 	for _, s := range []string{
 		`{"id":1,"method":"a"}`, `{"id":"\ud83d\ude00\ud800x","method":"\u0000"}`, `[{"id":1.50e+3}]`,
@@ -88,13 +88,13 @@ func FuzzScan(f *testing.F) {
 		valid := json.Valid(line)
 		if trimmed[0] == '[' {
 			if (m.kind == batch) != valid {
-				t.Fatalf("batch: %v, valid: %v", m.kind == batch, valid)
+				t.Fatalf("got batch %v, but valid %v", m.kind == batch, valid)
 			}
 			return
 		}
 		if trimmed[0] != '{' || !valid {
 			if m.kind != invalid {
-				t.Fatalf("kind %d for a value that is not an object", m.kind)
+				t.Fatalf("got kind %d for a value that is not an object", m.kind)
 			}
 			return
 		}
@@ -110,20 +110,20 @@ func FuzzScan(f *testing.F) {
 			t.Fatalf("method %q, want %q", m.method, method)
 		}
 		if !bytes.Equal(m.rawID, want["id"]) {
-			t.Fatalf("id %s, want %s", m.rawID, want["id"])
+			t.Fatalf("got id %s, want %s", m.rawID, want["id"])
 		}
 		if raw := want["id"]; len(raw) > 0 && raw[0] == '"' {
 			var id string
 			_ = json.Unmarshal(raw, &id)
 			if m.id != `"`+id {
-				t.Fatalf("normal id %q, want %q", m.id, id)
+				t.Fatalf("got normalised id %q, want %q", m.id, id)
 			}
 		} else if n, ok := new(big.Int).SetString(string(raw), 10); ok && n.CmpAbs(big.NewInt(1<<53)) <= 0 {
 			if m.id != n.String() {
-				t.Fatalf("normal id %q, want %s", m.id, n)
+				t.Fatalf("got normalised id %q, want %s", m.id, n)
 			}
 		} else if m.id != "" || m.kind == request {
-			t.Fatalf("%s is taken for an id: %+v", raw, m)
+			t.Fatalf("%s was accepted as an id: %+v", raw, m)
 		}
 	})
 }

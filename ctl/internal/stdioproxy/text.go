@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// nameOf returns an unquoted name. It avoids a copy for names without escapes.
+// nameOf unquotes a name. It does not copy names without escapes.
 func nameOf(raw []byte) []byte {
 	for _, c := range raw {
 		if c == '\\' {
@@ -17,8 +17,8 @@ func nameOf(raw []byte) []byte {
 	return raw[1 : len(raw)-1]
 }
 
-// unquote decodes a scanned JSON string; it returns "" if raw is not a string. As in encoding/json, unpaired surrogates
-// and invalid UTF-8 become U+FFFD.
+// unquote decodes a scanned JSON string, or returns "" if raw is not a string. As in encoding/json, unpaired
+// surrogates and invalid UTF-8 become U+FFFD.
 func unquote(raw []byte) string {
 	if len(raw) < 2 || raw[0] != '"' {
 		return ""

@@ -13,7 +13,7 @@ func (t *Terminal) LoggedOut(was bool, file string, revoked bool, revokeAt strin
 	t.stillValid(revokeAt)
 }
 
-// stillValid prints where to revoke a token that the backend could not be asked to revoke; nothing if at is empty.
+// stillValid says where to revoke a token that the backend could not revoke. It prints nothing if at is empty.
 func (t *Terminal) stillValid(at string) {
 	if at == "" {
 		return
@@ -30,14 +30,14 @@ type Consent struct {
 	File   string
 }
 
-// Consent reports a recorded decision, and a switch of this shell that overrides it.
+// Consent prints the recorded decision, and the setting of this shell that overrides it.
 func (t *Terminal) Consent(c Consent) {
 	if c.State == "accepted" {
 		t.Say("Recorded: usage telemetry may be uploaded (%s).", c.File)
 	} else {
-		t.Say("Recorded: no telemetry is uploaded; events are still written to this machine's log (%s).", c.File)
+		t.Say("Recorded: no telemetry is uploaded; events are still recorded in this machine's log (%s).", c.File)
 	}
 	if c.State == "accepted" && !c.Upload {
-		t.Remark("In this shell nothing is uploaded all the same: %s.", Switch(c.By, false))
+		t.Remark("Nothing is uploaded from this shell: %s.", Switch(c.By, false))
 	}
 }

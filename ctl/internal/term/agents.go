@@ -1,6 +1,6 @@
 package term
 
-// AgentChanged prints the result for one agent's file. problem is empty on success.
+// AgentChanged prints the result of editing one agent's file. problem is empty on success.
 func (t *Terminal) AgentChanged(word, name, file, problem, snippet, diff string, changed, dry bool) {
 	switch {
 	case problem != "":
@@ -23,5 +23,5 @@ func (t *Terminal) AgentChanged(word, name, file, problem, snippet, diff string,
 	}
 }
 
-// indent indents text and removes an empty line at its end.
+// indent indents text and removes a trailing empty line.
 func indent(text string) safeText { return indentBy(text, 4) }

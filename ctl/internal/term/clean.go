@@ -11,12 +11,12 @@ import (
 	"unicode/utf8"
 )
 
-// safeText is text that may reach the terminal unchanged, because it was sanitized or is our own. Say and Remark
-// sanitize all other arguments, so that text of a backend, an app or an agent cannot control the terminal.
+// safeText is text that may be printed to the terminal unchanged, because it was sanitized or is our own. Say and
+// Remark sanitize all other arguments, so that text from a backend, an app or an agent cannot control the terminal.
 type safeText string
 
-// printable returns text on one line without unprintable characters: control characters, escape sequences, marks that
-// reorder or hide text. White space becomes a space.
+// printable returns text on one line and without unprintable characters: control characters, escape sequences, and
+// marks that reorder or hide text. It replaces white space by spaces.
 func printable(s string) string {
 	if isPrintable(s) {
 		return s
@@ -25,7 +25,7 @@ func printable(s string) string {
 		switch {
 		case unicode.IsPrint(r):
 			return r
-		case unicode.IsSpace(r) && r != '\u0085': // U+0085 is a control character as well
+		case unicode.IsSpace(r) && r != '\u0085': // U+0085 is also a control character
 			return ' '
 		}
 		return -1
@@ -36,7 +36,7 @@ func isPrintable(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
-// block sanitizes text of several lines and keeps its tabs and newlines.
+// block sanitizes multi-line text and keeps tabs and newlines.
 func block(text string) safeText {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
@@ -49,7 +49,7 @@ func block(text string) safeText {
 	return safeText(strings.Join(lines, "\n"))
 }
 
-// sanitizeArgs sanitizes the arguments of a line.
+// sanitizeArgs sanitizes the arguments of a printed line.
 func sanitizeArgs(args []any) []any {
 	out := make([]any, len(args))
 	for i, arg := range args {
@@ -69,13 +69,13 @@ func sanitizeArgs(args []any) []any {
 	return out
 }
 
-// Stream returns a writer to w for output of other programs, such as a log or an app. It keeps lines and tabs and drops
-// all other unprintable characters.
+// Stream returns a writer that sanitizes output of other programs, such as a log or an app, and writes it to w. It
+// keeps newlines and tabs and drops all other unprintable characters.
 func Stream(w io.Writer) io.Writer { return &stream{to: w} }
 
 type stream struct {
 	to   io.Writer
-	part []byte // the beginning of a character whose rest was not written yet
+	part []byte // the beginning of a character whose rest is not yet written
 }
 
 func (s *stream) Write(p []byte) (int, error) {
@@ -109,7 +109,7 @@ func encode(w io.Writer, v any, indent string) error {
 	return err
 }
 
-// escaped escapes unprintable characters in JSON. Outside of strings JSON contains only ASCII.
+// escaped escapes unprintable characters in JSON, which contains only ASCII outside of strings.
 func escaped(data []byte) []byte {
 	if !bytes.ContainsFunc(data, isHidden) {
 		return data

@@ -15,7 +15,7 @@ import (
 // hostile is text with which a backend or an app could try to control a terminal.
 const hostile = "a\x1b[2J\x1b]52;c;ZXZpbA==\x07b\u009b31mc\x7f\r\u202ed\u2028e\xff"
 
-// Text of others never controls the terminal, with colours or without.
+// Text from others never controls the terminal, with or without colours.
 func TestTerminal_StripsWhatDoesNotPrint(t *testing.T) {
 	for _, colour := range []bool{false, true} {
 		var b bytes.Buffer
@@ -65,22 +65,22 @@ func TestTerminal_StripsWhatDoesNotPrint(t *testing.T) {
 			}
 		}
 		if !strings.Contains(text, "a[2J]52;c;ZXZpbA==b31mc d e\uFFFD") {
-			t.Errorf("what prints is gone: %q", text[:200])
+			t.Errorf("printable text was removed: %q", text[:200])
 		}
 	}
 }
 
-// A field with a line break cannot add a row.
+// A line break in a field cannot add a row.
 func TestEventRow_StaysOneLine(t *testing.T) {
 	var b bytes.Buffer
 	term := &Terminal{Out: &b, Err: io.Discard}
 	term.EventRow(Row{Type: "a\n     1  forged", Sender: "x\ny", Chip: "c\td", Payload: "{\n}"})
 	if n := strings.Count(b.String(), "\n"); n != 1 {
-		t.Errorf("%d lines: %q", n, b.String())
+		t.Errorf("got %d lines, want 1: %q", n, b.String())
 	}
 }
 
-// Escaped JSON keeps its meaning and contains no unprintable characters.
+// Escaped JSON decodes to the same values and contains no unprintable characters.
 func TestTerminal_JSONEscapes(t *testing.T) {
 	in := map[string]any{"a": "x\x1b\u009b\x7f\u202e\U000e0041é漢", "raw": json.RawMessage("{\"b\":\"\u009b\x7f\"}")}
 	for name, write := range map[string]func(*Terminal) error{
@@ -92,17 +92,17 @@ func TestTerminal_JSONEscapes(t *testing.T) {
 		}
 		hidden := func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }
 		if bytes.ContainsFunc(b.Bytes(), hidden) || !strings.Contains(b.String(), "é漢") {
-			t.Errorf("%s: %q", name, b.String())
+			t.Errorf("%s: unprintable or missing characters in %q", name, b.String())
 		}
 		var out map[string]any
 		if err := json.Unmarshal(b.Bytes(), &out); err != nil || out["a"] != in["a"] ||
 			out["raw"].(map[string]any)["b"] != "\u009b\x7f" {
-			t.Errorf("%s: %q, %v", name, out, err)
+			t.Errorf("%s: decoded to %q, %v", name, out, err)
 		}
 	}
 }
 
-// A character split between two writes arrives intact.
+// A character split between two writes is printed intact.
 func TestStream(t *testing.T) {
 	in := "größe 漢字 \x1b[31mred\tx\n" + hostile + "\n"
 	var whole bytes.Buffer
@@ -119,7 +119,7 @@ func TestStream(t *testing.T) {
 		}
 		if b.String() != whole.String() || strings.ContainsAny(b.String(), "\x1b\r\u009b") ||
 			!strings.HasPrefix(b.String(), "größe 漢字 [31mred\tx\n") {
-			t.Errorf("by %d: %q, whole %q", size, b.String(), whole.String())
+			t.Errorf("written %d bytes at a time: got %q, want %q", size, b.String(), whole.String())
 		}
 	}
 }

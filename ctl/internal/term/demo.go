@@ -10,12 +10,12 @@ import (
 
 // DemoIntro introduces the demo and names its directory.
 func (t *Terminal) DemoIntro(dir, shim string) {
-	t.Say("%s", t.Bold("The main job, as an agent does it."))
+	t.Say("%s", t.Bold("The main workflow, as an agent does it."))
 	t.Say("  Everything lies in %s.", dir)
 	t.Say("  Calling createSimulatorSession through %s ...", shim)
 }
 
-// DemoCode shows code, URL and the URL as a QR code.
+// DemoCode shows the code, the URL and a QR code of the URL.
 func (t *Terminal) DemoCode(userCode, url string, seconds uint32, word string) {
 	t.Code(userCode, url, seconds, "", word)
 	t.QR(url)
@@ -23,7 +23,7 @@ func (t *Terminal) DemoCode(userCode, url string, seconds uint32, word string) {
 	t.Say("")
 }
 
-// QR draws a URL for a phone's camera. Half blocks need no colour.
+// QR prints a URL as a QR code for a phone's camera. It uses half blocks, which need no colours.
 func (t *Terminal) QR(url string) {
 	var text strings.Builder
 	qrterminal.GenerateWithConfig(url, qrterminal.Config{
@@ -58,7 +58,7 @@ func (t *Terminal) DemoSimulator(url, status string) {
 	t.Say("")
 }
 
-// DemoApp reports that the example app runs.
+// DemoApp reports that the example app is running.
 func (t *Terminal) DemoApp(path string) {
 	t.Say("  The example app (%s) shows its text on the panel; tap the panel and it answers.", path)
 }
@@ -91,7 +91,7 @@ type Attachment struct {
 	Lines []string
 }
 
-// Attachments lists the agents, with the absolute path of service-mcp.
+// Attachments lists how to configure each agent, with the absolute path of service-mcp.
 func Attachments(shim string) []Attachment {
 	quoted := shellQuote(shim)
 	entry := fmt.Sprintf(`{"command":%q}`, shim)
@@ -104,7 +104,7 @@ func Attachments(shim string) []Attachment {
 	}
 }
 
-// shellQuote quotes for a POSIX shell where that is needed.
+// shellQuote quotes s for a POSIX shell if necessary.
 func shellQuote(s string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-+:,@", r)

@@ -36,15 +36,15 @@ func (t *Terminal) paint(c Cell) safeText {
 	return safeText("\x1b[" + code + "m" + printable(c.Text) + "\x1b[0m")
 }
 
-// Fact is a name with its value: Lead is coloured, followed by Rest.
+// Fact is a name with a value: Lead, which may be coloured, followed by Rest.
 type Fact struct {
 	Name string
 	Lead Cell
 	Rest string
 }
 
-// Facts prints names and values in two columns. On a terminal long values wrap within their column. The zero Fact is an
-// empty line.
+// Facts prints names and values in two columns. On a terminal long values wrap within their column. A zero Fact prints
+// an empty line.
 func (t *Terminal) Facts(facts []Fact) {
 	wide := 0
 	for _, f := range facts {
@@ -95,12 +95,12 @@ func (t *Terminal) Grid(head []string, rows [][]Cell) {
 	}
 }
 
-// Check is one finding. State is ok, warn or fail; Fix is the next step.
+// Check is one result of the doctor. State is ok, warn or fail; Fix is the next step.
 type Check struct{ Name, State, Detail, Fix string }
 
 var checkSeverity = map[string]Severity{"ok": Good, "warn": Warning, "fail": Bad}
 
-// Checks prints findings in order, with the next step of those that are not ok, and a summary.
+// Checks prints results in order, with the next step for each that is not ok, and a summary.
 func (t *Terminal) Checks(list []Check) {
 	wide, count := 0, map[string]int{}
 	for _, c := range list {
@@ -125,17 +125,17 @@ func (t *Terminal) Checks(list []Check) {
 	case bad > 0:
 		t.Say("%s", t.paint(Cell{fmt.Sprintf("%d of %d checks failed.", bad, len(list)), Bad}))
 	case doubtful > 0:
-		t.Say("%s", t.paint(Cell{fmt.Sprintf("Nothing fails; %d of %d checks should be looked at.", doubtful, len(list)),
+		t.Say("%s", t.paint(Cell{fmt.Sprintf("No check failed; %d of %d need attention.", doubtful, len(list)),
 			Warning}))
 	default:
 		t.Say("%s", t.paint(Cell{fmt.Sprintf("All %d checks are fine.", len(list)), Good}))
 	}
 }
 
-// lowered returns a sentence with a small first letter, for use after a colon.
+// lowered returns a sentence with a lower-case first letter, for use after a colon.
 func lowered(s string) string {
 	first, size := utf8.DecodeRuneInString(s)
-	if second, _ := utf8.DecodeRuneInString(s[size:]); unicode.IsLower(second) { // a word, not the name of a variable
+	if second, _ := utf8.DecodeRuneInString(s[size:]); unicode.IsLower(second) { // not the name of a variable
 		first = unicode.ToLower(first)
 	}
 	return string(first) + strings.TrimSuffix(s[size:], ".")
@@ -158,7 +158,7 @@ func (t *Terminal) Needs(list []Need) {
 	}
 }
 
-// Uploading describes whether telemetry is uploaded and which switch decided it.
+// Uploading says whether telemetry is uploaded and which setting decided that.
 func Uploading(allowed bool, by string) (lead Cell, rest string) {
 	lead.Text = "stays on this machine"
 	if allowed {
@@ -167,7 +167,7 @@ func Uploading(allowed bool, by string) (lead Cell, rest string) {
 	return lead, " (" + Switch(by, allowed) + ")"
 }
 
-// Since returns the age of an instant in Unix ms, "-" for 0.
+// Since returns how long ago a time in Unix ms was, or "-" for 0.
 func Since(ms int64, now time.Time) string {
 	if ms == 0 {
 		return "-"
@@ -178,7 +178,7 @@ func Since(ms int64, now time.Time) string {
 	return "just now"
 }
 
-// Count returns a number with its noun: "1 agent", "3 agents".
+// Count formats a number with its noun: "1 agent", "3 agents".
 func Count(n int, noun string) string {
 	if n != 1 {
 		noun += "s"
@@ -193,7 +193,7 @@ func pad(s string, wide int) string {
 // narrowest is the minimum number of columns in which wrapped text is readable.
 const narrowest = 30
 
-// wrap breaks text at spaces into the columns that remain after indent; if the width is unknown it returns one line.
+// wrap breaks text at spaces to fit the columns that remain after indent. If the width is unknown it returns one line.
 func (t *Terminal) wrap(text string, indent int) []string {
 	room := t.Width - indent
 	if room < narrowest || utf8.RuneCountInString(text) <= room {

@@ -14,16 +14,16 @@ import (
 	"golang.org/x/term"
 )
 
-// Instruction tells the person what to check before approving.
+// Instruction tells the user what to check before approving.
 const Instruction = "Check that the 8-character code on the page is the code shown here. If they differ, do not " +
 	"approve."
 
-// Notice says how long login waits.
+// Notice returns the line that says how long login waits.
 func Notice(seconds uint32) string {
 	return fmt.Sprintf("Polling for up to %d s for your approval; Ctrl-C cancels.", seconds)
 }
 
-// Code shows a user code and where to approve it. word is the sign-in word of the page, or empty.
+// Code shows a user code and the URL on which to approve it. word is the page's sign-in word, or empty.
 func (t *Terminal) Code(userCode, url string, seconds uint32, replaces, word string) {
 	spaced := strings.Join(strings.Split(userCode, ""), " ")
 	t.Say("")
@@ -48,7 +48,7 @@ func (t *Terminal) Code(userCode, url string, seconds uint32, replaces, word str
 	t.Say("")
 }
 
-// Browser reports whether the page was opened.
+// Browser reports whether a browser was opened.
 func (t *Terminal) Browser(opened bool, reason string) {
 	switch {
 	case opened:
@@ -62,11 +62,11 @@ func (t *Terminal) Browser(opened bool, reason string) {
 	}
 }
 
-// Link is a new link. WriteError is why File could not be written. RevokeAt is where to revoke the replaced token if
-// the backend could not be asked.
+// Link is a new link. WriteError says why File could not be written. RevokeAt is the page on which to revoke the
+// replaced token, if the backend could not be asked to.
 type Link struct{ Account, Tier, File, WriteError, RevokeAt string }
 
-// WriteHint is the next step if a link could not be written.
+// WriteHint is the next step if auth.json could not be written.
 const WriteHint = "Make room for the file. The daemon writes it as soon as it can; if the daemon ends before, it " +
 	"revokes the token and you link again."
 
@@ -74,21 +74,21 @@ const WriteHint = "Make room for the file. The daemon writes it as soon as it ca
 func (t *Terminal) Linked(l Link) {
 	t.Say("Linked to account %s (%s).", l.Account, l.Tier)
 	if l.WriteError == "" {
-		t.Say("The token lies in %s, readable by you alone.", l.File)
+		t.Say("The token is stored in %s, which only you can read.", l.File)
 	} else {
-		t.Remark("The link could not be saved, so it holds only while the daemon runs: %s", l.WriteError)
+		t.Remark("The link could not be saved, so it lasts only while the daemon is running: %s", l.WriteError)
 		t.Remark("  next: %s", WriteHint)
 	}
 	t.stillValid(l.RevokeAt)
 }
 
-// ReplaceQuestion is the question before a link is replaced.
+// ReplaceQuestion is the question asked before a link is replaced.
 func ReplaceQuestion(accountID, backendURL string) string {
 	return fmt.Sprintf("This machine is linked to account %s at %s. Replace that link if another account approves?",
 		accountID, BackendName(backendURL))
 }
 
-// BackendName returns a backend's address as shown to people, to whom "embedded:<id>" means nothing.
+// BackendName returns a backend's URL in a form for people, to whom "embedded:<id>" means nothing.
 func BackendName(url string) string {
 	if url == "" || strings.HasPrefix(url, "embedded:") {
 		return "the embedded backend"
@@ -96,7 +96,8 @@ func BackendName(url string) string {
 	return url
 }
 
-// Confirm asks a question on the terminal. Anything but y or yes means no, and so does input that is not a terminal.
+// Confirm asks a question on the terminal. Any answer except y or yes means no. If the input is not a terminal, the
+// answer is no.
 func (t *Terminal) Confirm(ctx context.Context, in io.Reader, question string) (bool, error) {
 	file, ok := in.(*os.File)
 	if !ok || !term.IsTerminal(int(file.Fd())) {
@@ -104,7 +105,7 @@ func (t *Terminal) Confirm(ctx context.Context, in io.Reader, question string) (
 	}
 	fmt.Fprintf(t.Err, "%s [y/N] ", printable(question))
 	answer := make(chan string, 1)
-	go func() { // ends with the process if nobody answers
+	go func() { // ends with the process if there is no answer
 		line, _ := bufio.NewReader(file).ReadString('\n')
 		answer <- line
 	}()
@@ -121,12 +122,12 @@ func isYes(line string) bool {
 	return word == "y" || word == "yes"
 }
 
-// loginFailures explains failed logins, by error code. The daemon's texts are for agents: they refer to the person and
-// name tools. An empty message keeps the daemon's.
+// loginFailures rewords errors of failed logins, by error code. The daemon's texts are for agents: they speak of the
+// person and name tools. An empty message means to keep the daemon's.
 var loginFailures = map[string]struct{ message, next string }{
 	"device_code_denied": {"you declined on the approval page",
 		"to link this machine after all, run `servicectl login` again"},
-	"device_code_expired": {"the code expired before anybody approved it",
+	"device_code_expired": {"the code expired before it was approved",
 		"run `servicectl login` again for a new code"},
 	"unknown_device_code": {"", "run `servicectl login` again for a new code"},
 	"auth_timeout":        {"nobody approved the code in time", "run `servicectl login` again for a new code"},
@@ -134,7 +135,7 @@ var loginFailures = map[string]struct{ message, next string }{
 	"link_conflict":       {"", "to replace the link, run `servicectl login --replace`; to keep it, change nothing"},
 }
 
-// LoginProblem explains a failed login to the person who started it.
+// LoginProblem rewords the error of a failed login for the person who started it.
 func LoginProblem(p Problem) Problem {
 	summary, ok := loginFailures[p.Code]
 	if !ok {
@@ -144,7 +145,7 @@ func LoginProblem(p Problem) Problem {
 	return p
 }
 
-// Countdown shows the remaining time until stop is called, if the terminal can move lines.
+// Countdown shows the remaining time until stop is called, if the terminal can overwrite lines.
 func (t *Terminal) Countdown(total time.Duration) (stop func()) {
 	if !t.Moves {
 		return func() {}

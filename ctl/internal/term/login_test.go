@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// agentWords are terms that only an agent understands.
+// agentWords matches terms that only an agent understands.
 var agentWords = regexp.MustCompile(`createSimulatorSession|completeAuthLink|deviceCode|[Tt]he person|they `)
 
 func TestLoginProblem_SpeaksToThePerson(t *testing.T) {
@@ -18,11 +18,11 @@ func TestLoginProblem_SpeaksToThePerson(t *testing.T) {
 		}
 		got := LoginProblem(daemon)
 		if agentWords.MatchString(got.Message+got.FixHint) || !strings.Contains(got.FixHint, "`servicectl login") {
-			t.Errorf("%s: %q, next: %q", code, got.Message, got.FixHint)
+			t.Errorf("%s: the texts are for agents: %q, next: %q", code, got.Message, got.FixHint)
 		}
 		daemon.Message = "the person declined"
 	}
 	if other := (Problem{Code: "busy", Message: "m", FixHint: "f"}); LoginProblem(other) != other {
-		t.Error("another failure was changed")
+		t.Error("an unrelated error was reworded")
 	}
 }

@@ -7,23 +7,23 @@ import (
 	"unicode/utf8"
 )
 
-// Run is the result of one scenario out of several.
+// Run is the result of one of several scenarios.
 type Run struct {
 	Name string
 	// State is passed, failed, error, interrupted or not run.
 	State    string
-	Duration time.Duration // on the session's clock
+	Duration time.Duration // time on the session's clock
 	Took     time.Duration
-	// Failures are the steps and differences that failed, or why the run was not possible.
+	// Failures lists the failed steps and the differences, or why the run was not possible.
 	Failures []Failure
-	// Left is how the app ended before the run did, and Output the end of its output.
+	// Left is how the app exited if it did so before the end of the run, and Output is the end of its output.
 	Left, Output string
 }
 
 // Failure is one reason why a run failed.
 type Failure struct{ What, Why string }
 
-// maxRunFailures is how many failures of a run are printed, and maxRunOutput how many lines of its app.
+// maxRunFailures is the number of a run's failures that are printed, and maxRunOutput the number of lines of its app.
 const (
 	maxRunFailures = 10
 	maxRunOutput   = 10
@@ -47,7 +47,7 @@ func (t *Terminal) RunProgress(text string) {
 	fmt.Fprint(t.Out, "  "+text)
 }
 
-// RunLine prints the result of a run on one line, followed by its failures. wide is the width of the names.
+// RunLine prints the result of a run on one line, followed by its failures. wide is the width of the column of names.
 func (t *Terminal) RunLine(r Run, wide int) {
 	word := runWords[r.State]
 	pad := strings.Repeat(" ", max(0, 5-len(word.Text)))
@@ -78,7 +78,7 @@ func (t *Terminal) failure(f Failure, margin string) {
 	}
 }
 
-// RunFailures repeats all failures at the end, with the last output of the app.
+// RunFailures repeats all failures at the end, with the end of the app's output.
 func (t *Terminal) RunFailures(runs []Run) {
 	first := true
 	for _, r := range runs {
@@ -98,7 +98,7 @@ func (t *Terminal) RunFailures(runs []Run) {
 			t.Say("    and %d more, see the report", more)
 		}
 		if r.Left != "" {
-			t.Say("    the app ended before the run did (%s)", r.Left)
+			t.Say("    the app exited before the run ended (%s)", r.Left)
 		}
 		if text := strings.TrimSpace(r.Output); text != "" {
 			lines := strings.Split(text, "\n")
@@ -113,15 +113,15 @@ func (t *Terminal) RunFailures(runs []Run) {
 
 // Runs is the result of several scenarios.
 type Runs struct {
-	// State is the state of the worst run, and Verdict summarises all runs in a few words.
+	// State is the worst state of any run, and Verdict summarises all runs in a few words.
 	State, Verdict string
 	Took           time.Duration
-	// Files are the reports that were written; Next is the next step.
+	// Files are the paths of the written reports; Next is the next step.
 	Files []string
 	Next  string
 }
 
-// RunsVerdict prints the last lines of several runs, with the next step.
+// RunsVerdict prints the final lines after several runs, with the next step.
 func (t *Terminal) RunsVerdict(r Runs) {
 	word := runWords[r.State]
 	if r.State == "passed" {
@@ -142,15 +142,15 @@ func (t *Terminal) RunReports(files []string, next string) {
 	t.Say("  next    %s", next)
 }
 
-// Watching prints that the runs wait for a change, and which files are now ignored.
+// Watching prints that the command waits for a change, and which files it ignores from now on.
 func (t *Terminal) Watching(ignored []string) {
 	for _, path := range ignored {
-		t.Remark("the runs write %s themselves: its changes no longer count", path)
+		t.Remark("the runs write %s themselves, so its changes are now ignored", path)
 	}
-	t.Remark("Waiting for a change. Ctrl-C ends.")
+	t.Remark("Waiting for a change. Press Ctrl-C to stop.")
 }
 
-// RunsAgain prints why everything runs again. more counts the other files that changed.
+// RunsAgain prints the file that causes the next runs. more is the number of other changed files.
 func (t *Terminal) RunsAgain(path string, more int) {
 	t.Remark("")
 	if more == 0 {
@@ -160,10 +160,10 @@ func (t *Terminal) RunsAgain(path string, more int) {
 	}
 }
 
-// AppRuns prints that an app runs in a session until it ends.
+// AppRuns prints that an app is running in a session until it exits.
 func (t *Terminal) AppRuns(session, model, clock string) {
 	t.Remark("Session %s is open: %s, clock %s. Ctrl-C ends it and the app.", session, model, clock)
 }
 
-// AppEnded prints how the app ended.
-func (t *Terminal) AppEnded(how string) { t.Remark("The app ended (%s). Its session is closed.", how) }
+// AppEnded prints how the app exited.
+func (t *Terminal) AppEnded(how string) { t.Remark("The app exited (%s). Its session is closed.", how) }

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Service is the daemon's service as reported by serviced.
+// Service is the state of the daemon's service as reported by serviced.
 type Service struct {
 	System         string   `json:"system"`
 	Name           string   `json:"name"`
@@ -41,9 +41,9 @@ func (t *Terminal) ServiceReport(action string, s Service, by *ServedBy) {
 	case "created":
 		t.Say("The service is installed.")
 	case "updated":
-		t.Say("The service was installed with other content; it is updated.")
+		t.Say("The service was installed with different settings and is now updated.")
 	case "unchanged":
-		t.Say("The service was installed already.")
+		t.Say("The service was already installed.")
 	}
 	t.Table(serviceRows(s))
 	if next := serviceFix(action, s, by); next != "" {
@@ -67,7 +67,7 @@ func serviceRows(s Service) [][]string {
 	return rows
 }
 
-// serviceState describes a state.
+// serviceState describes a state for people.
 func serviceState(s Service) string {
 	switch {
 	case s.State == "not_installed":
@@ -86,37 +86,37 @@ func serviceState(s Service) string {
 	return "installed, not running"
 }
 
-// ServiceHealth describes the service on one line and returns the next step, empty if there is none.
+// ServiceHealth describes the service in one line and returns the next step, or "" if there is none.
 func ServiceHealth(s Service) (detail, next string) {
 	if s.State == "not_installed" {
 		return "not installed: clients start the daemon on demand", ""
 	}
 	detail = fmt.Sprintf("%s, kept by %s, as %s", serviceState(s), s.System, s.Name)
-	if s.State == "unknown" && s.Detail == "" && !s.ProgramMissing && !s.Outdated { // Windows does not report it
+	if s.State == "unknown" && s.Detail == "" && !s.ProgramMissing && !s.Outdated { // Windows does not report the state
 		return fmt.Sprintf("installed, kept by %s, as %s", s.System, s.Name), ""
 	}
 	return detail, serviceFix("status", s, nil)
 }
 
-// serviceFix returns the next step, empty if there is none.
+// serviceFix returns the next step, or "" if there is none.
 func serviceFix(action string, s Service, by *ServedBy) string {
 	switch {
 	case s.State == "not_installed":
-		return "nothing is needed, for clients start the daemon on demand; `servicectl service install` registers it"
+		return "nothing is needed, because clients start the daemon on demand; `servicectl service install` registers it"
 	case s.ProgramMissing:
 		return s.Program + " is not there any more: run `servicectl service install`"
 	case s.State == "unknown" && s.Detail != "":
-		return "log in anew (a desktop, or ssh), then ask again; clients start the daemon on demand meanwhile"
+		return "log in again (desktop or ssh), then repeat the command; clients start the daemon on demand meanwhile"
 	case s.State == "failed":
 		return "look at `servicectl daemon logs`, then run `servicectl service start`"
 	case s.Outdated:
-		return "the files are not what this version writes: run `servicectl service install`"
+		return "the files differ from those of this version: run `servicectl service install`"
 	case action == "stop":
 		return "any client starts a daemon on demand; `servicectl service start` or the next login brings the service back"
 	case s.State == "stopped", s.State == "unknown" && by != nil && !by.Managed:
 		return "run `servicectl service start`"
 	case !s.AtLogin:
-		return "it does not come up at login: run `servicectl service install`"
+		return "it does not start at login: run `servicectl service install`"
 	}
 	return ""
 }

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestServiceHealth: doctor reports the service in a line, with a next step only if the person has to do something.
+// TestServiceHealth checks that doctor reports the service in one line, with a next step only if there is something to
+// do.
 func TestServiceHealth(t *testing.T) {
 	base := Service{System: "systemd", Name: "serviced", State: "running", PID: 7, AtLogin: true, Program: "/bin/serviced"}
 	for name, c := range map[string]struct {
@@ -17,14 +18,14 @@ func TestServiceHealth(t *testing.T) {
 		"failed":        {func(s *Service) { s.State, s.Detail = "failed", "exit-code" }, "failed: exit-code", "daemon logs"},
 		"moved":         {func(s *Service) { s.ProgramMissing = true }, "running", "service install"},
 		"outdated":      {func(s *Service) { s.Outdated = true }, "running", "service install"},
-		"no bus":        {func(s *Service) { s.State, s.Detail = "unknown", "no bus" }, "cannot tell: no bus", "log in anew"},
+		"no bus":        {func(s *Service) { s.State, s.Detail = "unknown", "no bus" }, "cannot tell: no bus", "log in again"},
 		"Windows":       {func(s *Service) { s.State = "unknown" }, "installed, kept by", ""},
 	} {
 		s := base
 		c.change(&s)
 		detail, next := ServiceHealth(s)
 		if !strings.Contains(detail, c.detail) || !strings.Contains(next, c.next) || (next == "") != (c.next == "") {
-			t.Errorf("%s: %q, %q", name, detail, next)
+			t.Errorf("%s: got %q, next step %q", name, detail, next)
 		}
 	}
 }

@@ -12,7 +12,7 @@ type Row struct {
 	Chip, Kind, Type, Sender, Payload string
 }
 
-// widest is the number of characters shown of a payload.
+// widest is the number of characters of a payload that are shown.
 const widest = 160
 
 // EventRow prints a row on one line.
@@ -24,7 +24,7 @@ func (t *Terminal) EventRow(r Row) {
 	t.Say("%6d  %s  %-9s  %-7s  %-20s  %s", r.Seq, Clock(r.AtMs), r.Chip, r.Kind, r.Type, payload)
 }
 
-// Clock formats an instant of a session's clock: the time of day for Unix time, seconds for virtual time.
+// Clock formats a time on a session's clock: the time of day for Unix time, seconds for virtual time.
 func Clock(ms int64) string {
 	if ms > 1e12 {
 		return time.UnixMilli(ms).Format("15:04:05.000")
@@ -47,7 +47,7 @@ func (t *Terminal) SessionDisplay(text []string, focus string) {
 	}
 }
 
-// Step is one step of a scenario's report.
+// Step is the result of one step of a scenario.
 type Step struct {
 	Verdict, Step, Message string
 	AtMs                   int64
@@ -55,7 +55,7 @@ type Step struct {
 
 // Diff is one difference between a recording and a run.
 type Diff struct {
-	Step                           int // from 1
+	Step                           int // starting at 1
 	Kind, Path, Message, Want, Got string
 	Files                          []string
 }
@@ -63,7 +63,7 @@ type Diff struct {
 // Report is the result of a scenario.
 type Report struct {
 	Name, Verdict string
-	AppLeft       string // how the app left, if it should have stayed
+	AppLeft       string // how the app left, if it should have stayed attached
 	DurationMs    int64
 	Took          time.Duration
 	Steps         []Step
@@ -72,7 +72,7 @@ type Report struct {
 	Notes         []string
 }
 
-// ScenarioReport prints a report: steps, differences, pictures and the verdict.
+// ScenarioReport prints a report: steps, differences, pictures and verdict.
 func (t *Terminal) ScenarioReport(r Report) {
 	t.Say("%s", t.Bold(r.Name))
 	if r.AppLeft != "" {
@@ -115,7 +115,7 @@ func (t *Terminal) ScenarioReport(r Report) {
 
 var stepWords = map[string]Cell{"pass": {"ok", Good}, "fail": {"FAIL", Bad}, "skipped": {"skip", Faint}}
 
-// maxOnScreen is how many steps may follow a failure before it is repeated at the end.
+// maxOnScreen is the number of steps after a failure from which the failure is repeated at the end.
 const maxOnScreen = 20
 
 func (t *Terminal) scenarioVerdict(r Report, failed int) {
@@ -140,7 +140,7 @@ func (t *Terminal) scenarioVerdict(r Report, failed int) {
 		float64(r.DurationMs)/1000, r.Took.Seconds())
 }
 
-// AppOutput shows the end of what an app printed, to explain a failure.
+// AppOutput prints the end of an app's output, to explain a failure.
 func (t *Terminal) AppOutput(text string) {
 	if strings.TrimSpace(text) == "" {
 		t.Remark("the app printed nothing")

@@ -25,7 +25,7 @@ func Ago(ms int64) string {
 	return Span(time.Duration(ms)*time.Millisecond) + " ago"
 }
 
-// Checked formats how long ago a link was checked, in milliseconds; -1 means never.
+// Checked formats the time since a link was last checked, in milliseconds; -1 means never.
 func Checked(ms int64) string {
 	if ms < 0 {
 		return "not checked yet"
@@ -33,7 +33,7 @@ func Checked(ms int64) string {
 	return "checked " + Ago(ms)
 }
 
-// Span formats a duration roughly.
+// Span formats a duration approximately.
 func Span(d time.Duration) string {
 	switch {
 	case d < time.Minute:
@@ -46,7 +46,7 @@ func Span(d time.Duration) string {
 	return fmt.Sprintf("%d days", int(d.Hours()/24))
 }
 
-// linkStates describe a link's states.
+// linkStates maps the states of a link to descriptions.
 var linkStates = map[string]string{
 	"not_linked":    "not linked",
 	"revoked":       "revoked by the backend",
@@ -54,10 +54,10 @@ var linkStates = map[string]string{
 	"other_backend": "not linked at this backend",
 }
 
-// LinkState describes a link's state.
+// LinkState describes the state of a link.
 func LinkState(state string) string { return cmp.Or(linkStates[state], state) }
 
-// NextStep returns what to do about a link's state; empty if nothing.
+// NextStep returns the next step for a state of a link, or "" if there is none.
 func NextStep(state string) string {
 	switch state {
 	case "linked":

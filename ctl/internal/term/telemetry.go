@@ -18,13 +18,13 @@ type Telemetry struct {
 	Bytes, Cap, Dropped            int64
 }
 
-// Telemetry prints what is recorded, where it is sent, and which switch decides.
+// Telemetry prints what is recorded, where it is sent, and which setting decides.
 func (t *Terminal) Telemetry(s Telemetry, now time.Time) {
 	upload := "off"
 	if s.Consent.Upload {
 		upload = "on"
 	}
-	notice, last := "not shown yet: it comes with the first answer of a tool", "never"
+	notice, last := "not shown yet: it appears with the first result of a tool", "never"
 	if !s.Notice.IsZero() {
 		notice = "shown " + Ago(now.Sub(s.Notice).Milliseconds())
 	}
@@ -57,20 +57,20 @@ func (t *Terminal) Telemetry(s Telemetry, now time.Time) {
 	t.Remark("  next: `servicectl telemetry tail` shows the events; %s`servicectl telemetry purge` erases", stop)
 }
 
-// switches explain which switch decided about the upload. A decision of the person is not among them.
+// switches describes the settings that can decide about the upload. The person's own decision is not one of them.
 var switches = map[string]string{
 	"SERVICE_TELEMETRY":   "SERVICE_TELEMETRY is off in this shell",
 	"DO_NOT_TRACK":        "DO_NOT_TRACK is set in this shell",
 	"CI":                  "CI is set in this shell",
-	"SERVICE_BACKEND_URL": "SERVICE_BACKEND_URL in this shell names another backend than the daemon's own",
+	"SERVICE_BACKEND_URL": "SERVICE_BACKEND_URL in this shell names another backend than the daemon's configuration",
 	"consent_unreadable": "your decision cannot be read; " +
 		"record it again with `service-mcp accept-privacy` or `decline-privacy`",
 	"embedded": "the embedded backend keeps everything on this machine",
-	"notice":   "the first-run notice was not shown yet, events wait for it",
+	"notice":   "the first-run notice was not shown yet; events wait until it is",
 	"default":  "nothing was declined",
 }
 
-// Switch explains which switch decided about the upload. A switch of a newer daemon is only named.
+// Switch explains which setting decided about the upload. For a setting of a newer daemon it returns only the name.
 func Switch(by string, allowed bool) string {
 	switch why, ok := switches[by]; {
 	case ok:
@@ -83,7 +83,7 @@ func Switch(by string, allowed bool) string {
 	return "you declined with decline-privacy"
 }
 
-// TelemetryEvent prints one line of the local log. A line that is not a known event is quoted.
+// TelemetryEvent prints one line of the local log. It quotes a line that is not a known event.
 func (t *Terminal) TelemetryEvent(line []byte) {
 	var e telemetry.Event
 	if json.Unmarshal(line, &e) != nil {
@@ -107,7 +107,7 @@ func (t *Terminal) TelemetryEvent(line []byte) {
 	t.Say("%s  %s%s", at, e.Name, fields.String())
 }
 
-// NoTelemetry reports that nothing was recorded.
+// NoTelemetry reports that no events are recorded yet.
 func (t *Terminal) NoTelemetry(file string) { t.Remark("nothing is recorded yet (%s)", file) }
 
 // Purged is the result of an erasure; Backend is erased, nothing or failed.
@@ -118,9 +118,9 @@ type Purged struct {
 	Declined bool
 }
 
-// Purged reports what was erased and what could not be.
+// Purged prints what was erased and what could not be.
 func (t *Terminal) Purged(p Purged) {
-	t.Say("Erased on this machine: %s of the log, %s that waited for upload.", events(p.Local), events(p.Waiting))
+	t.Say("Erased on this machine: %s from the log, %s waiting for upload.", events(p.Local), events(p.Waiting))
 	switch p.Backend {
 	case "erased":
 		t.Say("Erased at the backend: %s of this install.", events(p.Deleted))
@@ -134,11 +134,11 @@ func (t *Terminal) Purged(p Purged) {
 		t.Remark("  next: run `servicectl telemetry purge` again once the backend can be reached")
 	}
 	if p.Backend != "failed" && !p.Declined {
-		t.Say("What is done from now on is recorded anew; `service-mcp decline-privacy` keeps it from being uploaded.")
+		t.Say("New events are still recorded; `service-mcp decline-privacy` stops their upload.")
 	}
 }
 
-// Notice prints a notice after an answer.
+// Notice prints a notice after the output of a command.
 func (t *Terminal) Notice(text string) {
 	if text != "" {
 		t.Remark("%s", block(text))
@@ -152,7 +152,7 @@ func events(n int64) string {
 	return fmt.Sprintf("%d events", n)
 }
 
-// size formats a number of bytes roughly.
+// size formats a number of bytes approximately.
 func size(n int64) string {
 	switch {
 	case n < 1<<10:

@@ -1,7 +1,7 @@
-// Package term prints every text that the clients address to people. Answers are written to standard output, remarks
-// and errors to standard error. Colours and moving lines are only used on a terminal (colours not with NO_COLOR or
-// TERM=dumb). An error ends with the next step, a secret is never printed, and text of others is sanitized. The package
-// must not know the daemon or the commands.
+// Package term prints all texts of the clients for people. Results go to standard output, remarks and errors to
+// standard error. Colours and moving lines are used only on a terminal (no colours with NO_COLOR or TERM=dumb). An
+// error ends with the next step, a secret is never printed, and text from others is sanitized. The package must not
+// depend on the daemon or the commands.
 package term
 
 import (
@@ -14,20 +14,20 @@ import (
 	"golang.org/x/term"
 )
 
-// Terminal is where a command prints.
+// Terminal is the output of a command.
 type Terminal struct {
 	Out, Err io.Writer
 	// TTY reports whether Out is a terminal.
 	TTY bool
 	// Width is the number of columns, or 0 if it is unknown.
 	Width int
-	// Moves reports whether a line may be overwritten (a TTY that is not dumb).
+	// Moves reports whether lines can be overwritten (a TTY that is not dumb).
 	Moves bool
 	// Colour reports whether colours may be used.
 	Colour bool
 }
 
-// New returns a terminal for the streams and the environment.
+// New returns a terminal for the given streams and environment.
 func New(out, err io.Writer) *Terminal {
 	t := &Terminal{Out: out, Err: err}
 	if file, ok := out.(*os.File); ok {
@@ -42,7 +42,7 @@ func New(out, err io.Writer) *Terminal {
 	return t
 }
 
-// Say prints one line of an answer.
+// Say prints one line to standard output.
 func (t *Terminal) Say(format string, args ...any) {
 	fmt.Fprintf(t.Out, format+"\n", sanitizeArgs(args)...)
 }
@@ -55,10 +55,10 @@ func (t *Terminal) Remark(format string, args ...any) {
 // JSON writes v as indented JSON.
 func (t *Terminal) JSON(v any) error { return encode(t.Out, v, "  ") }
 
-// Line writes v as one line of JSON.
+// Line writes v as JSON on one line.
 func (t *Terminal) Line(v any) error { return encode(t.Out, v, "") }
 
-// Bold returns s emphasised if colours may be used.
+// Bold returns s in bold if colours may be used.
 func (t *Terminal) Bold(s string) safeText { //nolint:revive // only Say takes it
 	if !t.Colour {
 		return safeText(printable(s))

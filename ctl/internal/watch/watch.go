@@ -1,5 +1,5 @@
-// Package watch reports when a person changes files below folders, and distinguishes that from files that programs
-// write in between. It must not know which programs run.
+// Package watch reports when a person changes files below folders, and tells these changes apart from files written by
+// programs that run in between. It is independent of those programs.
 package watch
 
 import (
@@ -17,39 +17,40 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// Bounds of a watch.
+// Limits of a watch.
 const (
 	maxFolders = 2000
 	maxPending = 4096 // changed paths that Next has not returned yet
 )
 
-// Timing of a burst of changes, such as a save of several files: it ends after quiet without a change, and at the
-// latest after longest.
+// Timing of a burst of changes, such as saving several files: a burst ends when nothing has changed for the duration
+// quiet, and at the latest after longest.
 const (
 	quiet   = 100 * time.Millisecond
 	longest = time.Second
 )
 
-// slack is how far the time of a file may be from the clock, by the granularity of file systems.
+// slack is the maximum difference between a file's modification time and the clock, due to the granularity of file
+// systems.
 const slack = 10 * time.Millisecond
 
-// Watcher watches folders with everything below them. Its methods are for one goroutine.
+// Watcher watches folders and everything below them. Its methods must be called from one goroutine.
 type Watcher struct {
 	ignored func(path string) bool
 	notify  *fsnotify.Watcher
 	pump    sync.WaitGroup
-	hint    chan struct{} // holds one signal
+	hint    chan struct{} // capacity 1: signals a change
 
 	known   map[string]bool // files that existed or that a person created
-	strikes map[string]int  // how often in a row a run wrote a known file
+	strikes map[string]int  // number of consecutive runs that wrote a known file
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	pending map[string]bool
-	folders map[string]bool // that are watched
+	folders map[string]bool // the watched folders
 }
 
-// New watches folders. It does not watch names that begin with a dot, backups, packages, or paths for which ignored
-// returns true. Call Close.
+// New watches folders. It ignores names that begin with a dot, backups, packages, and paths for which ignored returns
+// true. Call Close when done.
 func New(roots []string, ignored func(path string) bool) (*Watcher, error) {
 	notify, err := fsnotify.NewWatcher()
 	if err != nil {
@@ -71,14 +72,14 @@ func closing(notify *fsnotify.Watcher, err error) error {
 	return err
 }
 
-// Close ends the watch and waits for it.
+// Close ends the watch and waits until it has stopped.
 func (w *Watcher) Close() {
 	_ = w.notify.Close() // ends follow
 	w.pump.Wait()
 }
 
-// add watches a folder with those below it and calls found for every file. The folder may be a symbolic link; links
-// below it are not followed.
+// add watches a folder and the folders below it, and calls found for every file. The folder may be a symbolic link;
+// links below it are not followed.
 func (w *Watcher) add(root string, found func(file string)) error {
 	real, err := filepath.EvalSymlinks(root)
 	if err != nil {
@@ -90,7 +91,7 @@ func (w *Watcher) add(root string, found func(file string)) error {
 		case err != nil && path == root:
 			return err
 		case err != nil:
-			return nil // it was deleted, or we may not read it
+			return nil // it was deleted, or we lack the permission to read it
 		case path != root && w.skips(path):
 			if entry.IsDir() {
 				return filepath.SkipDir
@@ -105,7 +106,7 @@ func (w *Watcher) add(root string, found func(file string)) error {
 		over := len(w.folders) > maxFolders
 		w.mu.Unlock()
 		if over {
-			return fmt.Errorf("there are more than %d folders; start it in the folder of the app", maxFolders)
+			return fmt.Errorf("there are more than %d folders; start the command in the app's folder", maxFolders)
 		}
 		return w.notify.Add(path)
 	})
@@ -118,7 +119,7 @@ func (w *Watcher) skips(path string) bool {
 		name == "__pycache__" || w.ignored(path)
 }
 
-// follow records changed paths until the watch is closed.
+// follow records changed paths until the watcher is closed.
 func (w *Watcher) follow() {
 	for {
 		select {
@@ -150,7 +151,7 @@ func (w *Watcher) note(e fsnotify.Event) {
 	w.change(e.Name)
 }
 
-// forget drops a deleted folder and those below it, which makes room for others.
+// forget removes a deleted folder and those below it, which frees capacity for others.
 func (w *Watcher) forget(folder string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -174,15 +175,16 @@ func (w *Watcher) change(path string) {
 	}
 }
 
-// Span is when a run began and ended.
+// Span is the time between the beginning and end of a run.
 type Span struct{ From, To time.Time }
 
 func (s Span) has(t time.Time) bool {
 	return !t.Before(s.From.Add(-slack)) && !t.After(s.To.Add(slack))
 }
 
-// Next waits for files that a person changed and returns them in order. run is the last run: a new file that it wrote
-// does not count, and a file that two runs in a row wrote no longer does. Those are in written, once.
+// Next waits until a person changes files and returns these files in order. run is the last run: a new file that it
+// wrote does not count, and a known file that two consecutive runs wrote no longer counts. Next returns each of the
+// latter once, in written.
 func (w *Watcher) Next(ctx context.Context, run Span) (changed, written []string, err error) {
 	for {
 		if err := settle(ctx, w.hint); err != nil {
@@ -208,11 +210,11 @@ func (w *Watcher) Next(ctx context.Context, run Span) (changed, written []string
 	}
 }
 
-// judge reports whether a change counts, and if not, whether it never will.
+// judge reports whether a change counts, and if not, whether changes of this file will never count.
 func (w *Watcher) judge(path string, run Span) (counts, now bool) {
 	info, err := os.Stat(path)
 	switch {
-	case err != nil: // it was deleted
+	case err != nil: // the file was deleted
 		was := w.known[path]
 		delete(w.known, path)
 		delete(w.strikes, path)
@@ -228,7 +230,7 @@ func (w *Watcher) judge(path string, run Span) (counts, now bool) {
 	return w.strikes[path] < 2, w.strikes[path] == 2
 }
 
-// settle waits for a hint, and then until none has arrived for quiet, at most for longest.
+// settle waits for a hint, and then until no further one has arrived for quiet, at most for longest.
 func settle(ctx context.Context, hint <-chan struct{}) error {
 	select {
 	case <-hint:

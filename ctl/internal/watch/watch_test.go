@@ -22,7 +22,7 @@ func TestSettle_TakesABurstAsOne(t *testing.T) {
 		start := time.Now()
 		go func() {
 			for range 5 {
-				time.Sleep(60 * time.Millisecond) // of the test's clock
+				time.Sleep(60 * time.Millisecond) // in the test's fake time
 				hint <- struct{}{}
 			}
 		}()
@@ -30,7 +30,7 @@ func TestSettle_TakesABurstAsOne(t *testing.T) {
 			t.Fatal(err)
 		}
 		if took := time.Since(start); took != 5*60*time.Millisecond+quiet {
-			t.Errorf("it took %v", took)
+			t.Errorf("settle took %v", took)
 		}
 	})
 }
@@ -52,7 +52,7 @@ func TestSettle_EndsThoughChangesGoOn(t *testing.T) {
 		start := time.Now()
 		err := settle(ctx, hint)
 		if took := time.Since(start); err != nil || took != longest {
-			t.Errorf("%v after %v, want %v", err, took, longest)
+			t.Errorf("settle returned %v after %v, want nil after %v", err, took, longest)
 		}
 		cancel()
 		changes.Wait()
@@ -69,7 +69,7 @@ func TestSettle_EndsWithItsContext(t *testing.T) {
 	})
 }
 
-// project is a folder that is watched.
+// project is a watched folder.
 type project struct {
 	t   *testing.T
 	dir string
@@ -90,7 +90,7 @@ func newProject(t *testing.T, files ...string) *project {
 	return p
 }
 
-// write changes a file at an instant.
+// write changes a file and sets its modification time.
 func (p *project) write(file string, at time.Time) {
 	p.t.Helper()
 	path := filepath.Join(p.dir, file)
@@ -127,21 +127,21 @@ func TestWatcher_NoticesWhatAPersonChanges(t *testing.T) {
 	p.write("report.xml", time.Now())
 	p.write("lib/a.js", time.Now())
 	if changed, _ := p.next(run); !slices.Equal(changed, []string{filepath.Join("lib", "a.js")}) {
-		t.Errorf("changed: %v", changed)
+		t.Errorf("changed files: got %v", changed)
 	}
 	p.write("new/b.js", time.Now())
 	if changed, _ := p.next(run); !slices.Equal(changed, []string{filepath.Join("new", "b.js")}) {
-		t.Errorf("in a new folder: %v", changed)
+		t.Errorf("changed files in a new folder: got %v", changed)
 	}
 	if err := os.Remove(filepath.Join(p.dir, "app.js")); err != nil {
 		t.Fatal(err)
 	}
 	if changed, _ := p.next(run); !slices.Equal(changed, []string{"app.js"}) {
-		t.Errorf("removed: %v", changed)
+		t.Errorf("changed files after a removal: got %v", changed)
 	}
 }
 
-// Folders that come and go do not use up the number that may be watched.
+// Folders that are created and deleted do not use up the limit of watched folders.
 func TestWatcher_ForgetsFoldersThatWent(t *testing.T) {
 	p := newProject(t, "app.js")
 	run := Span{time.Now().Add(-time.Minute), time.Now().Add(-30 * time.Second)}
@@ -158,11 +158,11 @@ func TestWatcher_ForgetsFoldersThatWent(t *testing.T) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if len(p.folders) != 1 || !p.folders[p.dir] {
-		t.Errorf("watched: %v", p.folders)
+		t.Errorf("watched folders: got %v, want only the project's", p.folders)
 	}
 }
 
-// A folder that is watched may be a link.
+// A watched folder may be a symbolic link.
 func TestWatcher_EntersALink(t *testing.T) {
 	p := newProject(t, "app.js")
 	link := filepath.Join(t.TempDir(), "link")
@@ -175,35 +175,35 @@ func TestWatcher_EntersALink(t *testing.T) {
 	}
 	defer w.Close()
 	if !w.known[filepath.Join(link, "app.js")] || !w.folders[link] {
-		t.Errorf("known: %v, folders: %v", w.known, w.folders)
+		t.Errorf("got known files %v, folders %v", w.known, w.folders)
 	}
 }
 
-// A run that writes files does not cause the next run for ever.
+// A run that writes files does not cause an endless series of runs.
 func TestWatcher_ForgetsWhatRunsWrite(t *testing.T) {
 	p := newProject(t, "app.js", "app.log")
 	run := Span{time.Now().Add(-time.Minute), time.Now().Add(-30 * time.Second)}
 	during := run.From.Add(time.Second)
-	p.write("trace.tmp", during) // new
-	p.write("app.log", during)   // may be a person's change while it ran
+	p.write("trace.tmp", during) // a new file
+	p.write("app.log", during)   // could be a change by a person during the run
 	if changed, written := p.next(run); !slices.Equal(changed, []string{"app.log"}) || written != nil {
-		t.Errorf("after one run: %v, %v", changed, written)
+		t.Errorf("after one run: got changed %v, written %v", changed, written)
 	}
 	p.write("app.log", during)
 	p.write("trace.tmp", during)
 	p.write("app.js", time.Now())
 	changed, written := p.next(run)
 	if !slices.Equal(changed, []string{"app.js"}) || !slices.Equal(written, []string{"app.log"}) {
-		t.Errorf("after two runs: %v, %v", changed, written)
+		t.Errorf("after two runs: got changed %v, written %v", changed, written)
 	}
 	p.write("app.log", during)
 	p.write("app.js", time.Now())
 	if changed, written := p.next(run); !slices.Equal(changed, []string{"app.js"}) || written != nil {
-		t.Errorf("after three runs: %v, %v", changed, written)
+		t.Errorf("after three runs: got changed %v, written %v", changed, written)
 	}
 	p.write("app.log", time.Now())
 	if changed, _ := p.next(run); !slices.Equal(changed, []string{"app.log"}) {
-		t.Errorf("changed by a person after all: %v", changed)
+		t.Errorf("changed by a person later: got %v", changed)
 	}
 }
 
@@ -215,6 +215,6 @@ func TestWatcher_EndsWithItsContext(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := New([]string{filepath.Join(p.dir, "nosuch")}, func(string) bool { return false }); err == nil {
-		t.Error("a missing folder is watched")
+		t.Error("New accepted a missing folder")
 	}
 }

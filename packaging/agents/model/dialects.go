@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// part is a piece of content, as the interfaces write it.
+// part is a piece of message content on the wire.
 type part struct {
 	Type    string          `json:"type"`
 	Text    string          `json:"text"`
 	Content json.RawMessage `json:"content"`
-	// ToolUseID names the call in an answer.
+	// ToolUseID is the id of the call that a result belongs to.
 	ToolUseID string `json:"tool_use_id"`
 }
 
-// answerOf decodes content that is a text or a list of parts.
+// answerOf decodes content that is either a string or a list of parts.
 func answerOf(raw json.RawMessage) Answer {
 	var a Answer
 	if json.Unmarshal(raw, &a.Text) == nil {
@@ -59,7 +59,7 @@ func (responses) read(body []byte) (conversation, error) {
 		CallID string `json:"call_id"`
 		Output json.RawMessage
 	}
-	_ = json.Unmarshal(in.Input, &items) // if it is a text, it contains no answers
+	_ = json.Unmarshal(in.Input, &items) // if it is a string, it contains no tool results
 	for _, item := range items {
 		if item.Type == "function_call_output" {
 			c.answered(item.CallID, answerOf(item.Output))
@@ -171,7 +171,7 @@ func (messages) read(body []byte) (conversation, error) {
 	}
 	for _, m := range in.Messages {
 		var parts []part
-		_ = json.Unmarshal(m.Content, &parts) // if it is a text, it contains no answers
+		_ = json.Unmarshal(m.Content, &parts) // if it is a string, it contains no tool results
 		for _, p := range parts {
 			if p.Type == "tool_result" {
 				c.answered(p.ToolUseID, answerOf(p.Content))

@@ -1,5 +1,5 @@
-// Package model is a scripted language model for tests: a loopback server with the interfaces of several vendors that
-// calls the tools of a script one after another and then finishes.
+// Package model is a scripted language model for tests: a loopback server that implements the APIs of several vendors,
+// calls the tools of a script one after another, and then finishes.
 package model
 
 import (
@@ -11,13 +11,13 @@ import (
 	"sync"
 )
 
-// Step is one call that the model makes.
+// Step is one tool call that the model makes.
 type Step struct {
-	Tool      string // as the server names it; agents add a prefix
+	Tool      string // the name on the server; agents add a prefix
 	Arguments string // a JSON object
 }
 
-// Answer is what the model received for a call.
+// Answer is the result that the model received for a tool call.
 type Answer struct {
 	Text   string
 	Images int
@@ -26,7 +26,7 @@ type Answer struct {
 // Finished is the model's last text.
 const Finished = "The script is over."
 
-// maxRequest bounds the body of a request, in bytes.
+// maxRequest is the maximum size of a request body in bytes.
 const maxRequest = 64 << 20
 
 // Server answers model requests. It is safe for concurrent use.
@@ -34,16 +34,16 @@ type Server struct {
 	script []Step
 
 	mu      sync.Mutex
-	answers []Answer // of the longest conversation
-	offered []string // names of tools in the last request that offered the script's first
-	seen    []string // method, path, and how many tools and answers, of every request
+	answers []Answer // results in the longest conversation
+	offered []string // names of the tools in the last request that offered the script's first tool
+	seen    []string // one line per request: method, path, number of tools and of results
 	done    bool
 }
 
 // New returns a model with a script.
 func New(script []Step) *Server { return &Server{script: script} }
 
-// Answers returns the answers to the script's calls, in order, and whether the model reached its end.
+// Answers returns the results of the script's calls, in order, and whether the model reached the end of the script.
 func (s *Server) Answers() (answers []Answer, finished bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -57,26 +57,26 @@ func (s *Server) Offered() []string {
 	return append([]string(nil), s.offered...)
 }
 
-// Seen describes the requests in order, for a test that failed.
+// Seen describes the requests in order, for the message of a failed test.
 func (s *Server) Seen() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return strings.Join(s.seen, "\n")
 }
 
-// conversation is a request in a form common to all interfaces.
+// conversation is a request in a form common to all vendors.
 type conversation struct {
 	tools   []tool
 	answers []Answer
 	stream  bool
 
-	searches int // for tools that the agent keeps back
+	searches int // for tools that the agent hides
 }
 
-// tool is one that the agent offers.
+// tool is a tool that the agent offers.
 type tool struct{ name, namespace string }
 
-// reply is a turn of the model: a call, or a text.
+// reply is one turn of the model: a tool call or text.
 type reply struct {
 	id        string
 	tool      tool
@@ -84,13 +84,13 @@ type reply struct {
 	text      string
 }
 
-// dialect is one vendor's interface.
+// dialect is one vendor's API.
 type dialect interface {
 	read(body []byte) (conversation, error)
 	write(w http.ResponseWriter, r reply, stream bool)
 }
 
-// ServeHTTP answers by the path of the request.
+// ServeHTTP selects the vendor's API by the path of the request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxRequest))
 	if err != nil {
@@ -131,7 +131,7 @@ func dialectOf(r *http.Request) dialect {
 	return nil
 }
 
-// other answers requests of agents other than those to the model.
+// other answers the agents' requests that are not for the model.
 func other(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case strings.HasSuffix(r.URL.Path, "/models"):
@@ -152,8 +152,8 @@ func (s *Server) note(r *http.Request, c conversation) {
 	s.seen = append(s.seen, fmt.Sprintf("%s %s: %d tools, %d answers", r.Method, r.URL.Path, len(c.tools), len(c.answers)))
 }
 
-// next returns the model's next turn, which follows from the messages of a conversation. Requests without the script's
-// tools are the agent's own, for example for a title.
+// next returns the model's next turn for a conversation. Requests without the script's tools are the agent's own, for
+// example for a title.
 func (s *Server) next(c conversation) reply {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -190,7 +190,7 @@ const (
 	maxSearches = 10
 )
 
-// answered adds the answer to a call.
+// answered adds the result of a call.
 func (c *conversation) answered(id string, a Answer) {
 	if strings.HasPrefix(id, searchID) {
 		c.searches++
@@ -204,7 +204,7 @@ func writeJSON(w http.ResponseWriter, v any) {
 	_ = json.NewEncoder(w).Encode(v) // if the agent has disconnected, its test notices
 }
 
-// event is one of a stream of server-sent events.
+// event is one event of a stream of server-sent events.
 type event struct {
 	name string
 	data any

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestModel_EveryInterface: the model calls the tool that it was given, accepts the answer with its picture, and says
-// that it is done.
+// TestModel_EveryInterface checks that the model calls the tool it was given, accepts a result with a picture, and
+// says that it is done.
 func TestModel_EveryInterface(t *testing.T) {
 	for name, c := range map[string]struct{ path, first, call, second string }{
 		"responses": {
@@ -46,31 +46,31 @@ func TestModel_EveryInterface(t *testing.T) {
 					return post(t, s, strings.Replace(c.path, "METHOD", method, 1), strings.Replace(body, "STREAM", stream, 1))
 				}
 				if got := ask(c.first); !strings.Contains(got, c.call) || strings.Contains(got, Finished) {
-					t.Errorf("called %s", got)
+					t.Errorf("first turn: got %s, want a tool call", got)
 				}
 				if got := ask(c.second); !strings.Contains(got, Finished) {
-					t.Errorf("ended with %s", got)
+					t.Errorf("second turn: got %s, want the final text", got)
 				}
 				answers, finished := s.Answers()
 				if !finished || len(answers) != 1 || !strings.Contains(answers[0].Text, "seen") || answers[0].Images != 1 {
-					t.Errorf("answers %+v, finished %v\n%s", answers, finished, s.Seen())
+					t.Errorf("got results %+v, finished %v; want one with a picture\n%s", answers, finished, s.Seen())
 				}
 			})
 		}
 	}
 }
 
-// TestModel_SearchesForHiddenTools: a search for tools does not count as an answer of the script.
+// TestModel_SearchesForHiddenTools checks that a search for tools does not count as a result of the script.
 func TestModel_SearchesForHiddenTools(t *testing.T) {
 	s := New([]Step{{"look", `{}`}})
 	got := post(t, s, "/v1/chat/completions", `{"messages":[],"tools":[{"function":{"name":"tool_search"}}]}`)
 	if !strings.Contains(got, "select:mcp__service__look") {
-		t.Errorf("answered %s", got)
+		t.Errorf("first turn: got %s, want a search for the tool", got)
 	}
 	got = post(t, s, "/v1/chat/completions", `{"messages":[{"role":"tool","tool_call_id":"search_0","content":"found"}],`+
 		`"tools":[{"function":{"name":"mcp__service__look"}}]}`)
 	if !strings.Contains(got, "mcp__service__look") || strings.Contains(got, Finished) {
-		t.Errorf("answered %s", got)
+		t.Errorf("after the search: got %s, want a tool call", got)
 	}
 }
 
@@ -80,7 +80,7 @@ func post(t *testing.T, s *Server, path, body string) string {
 	s.ServeHTTP(w, httptest.NewRequest(http.MethodPost, path, strings.NewReader(body)))
 	data, err := io.ReadAll(w.Result().Body)
 	if err != nil || w.Code != http.StatusOK {
-		t.Fatalf("%d %v: %s", w.Code, err, data)
+		t.Fatalf("status %d, error %v: %s", w.Code, err, data)
 	}
 	return string(data)
 }

@@ -21,21 +21,21 @@ import (
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
-// Limits of one exchange. Six failures in a row, including the pauses between them, must fit into 45 s.
+// Limits of one call. Six consecutive failures, including the pauses between them, must take at most 45 s.
 const (
 	dialTimeout = 3 * time.Second
 	callTimeout = 10 * time.Second
-	// maxBody is the maximum length of an answer in bytes; a longer one is malformed.
+	// maxBody is the maximum length of a response body in bytes; a longer one is malformed.
 	maxBody = 1 << 20
-	// largeBody is the length in bytes above which answers are decoded one at a time: before its entries are counted,
-	// an answer of 1 MB may take more than a hundred times as much memory.
+	// largeBody is the length in bytes above which only one response is decoded at a time: before its entries are
+	// counted, a response of 1 MB can use more than a hundred times as much memory.
 	largeBody = 16 << 10
-	// maxHeader is the maximum length of the requester's values, the same as in the backend.
+	// maxHeader is the maximum length of each header about the requester, the same as in the backend.
 	maxHeader = 100
 )
 
-// newClient returns a client with at most atOnce connections per backend. It does not follow redirects: a credential
-// goes only to the configured address.
+// newClient returns a client with at most atOnce connections per backend. It does not follow redirects, because
+// credentials must go only to the configured URL.
 func newClient(atOnce int) *http.Client {
 	dialer := &net.Dialer{Timeout: dialTimeout}
 	return &http.Client{
@@ -54,27 +54,27 @@ func newClient(atOnce int) *http.Client {
 	}
 }
 
-// request is one call. path may include a query; in is nil for a call without body; out points to a struct, or is nil
-// if the answer has no body.
+// request is one call. path may include a query; in is nil for a call without a body; out points to a struct, or is
+// nil if the response has no body.
 type request struct {
 	target       *pluginv1.Target
 	method, path string
-	anonymous    bool // sends no credential
-	unnamed      bool // sends the install id and nothing else about the requester
+	anonymous    bool // send no credential
+	unnamed      bool // send the install id and nothing else about the requester
 	in           any
 	out          any
-	statuses     map[int]string // codes of the only statuses besides 200 that this route uses
-	longer       time.Duration  // time that the backend may take beyond callTimeout
+	statuses     map[int]string // error codes of the only statuses besides 200 that this route uses
+	longer       time.Duration  // additional time for the backend beyond callTimeout
 }
 
-// fetch makes one call and returns its answer.
+// fetch makes one call and returns the decoded response.
 func fetch[T any](ctx context.Context, s *Server, r request) (answer T, err error) {
 	r.out = &answer
 	err = s.do(ctx, r)
 	return answer, err
 }
 
-// do makes one call. The error is a gRPC status with a Problem, or the caller's own cancellation.
+// do makes one call. The error is a gRPC status with a Problem, or the caller's cancellation.
 func (s *Server) do(ctx context.Context, r request) error {
 	base, err := s.locate(ctx, r.target)
 	if err != nil {
@@ -105,7 +105,7 @@ func (s *Server) do(ctx context.Context, r request) error {
 		return nil
 	}
 	if len(body) > maxBody {
-		return malformed(resp.StatusCode, "its answer is longer than 1 MB")
+		return malformed(resp.StatusCode, "its response is longer than 1 MB")
 	}
 	err = s.decode(ctx, body, r.out)
 	switch {
@@ -117,7 +117,7 @@ func (s *Server) do(ctx context.Context, r request) error {
 	return nil
 }
 
-// decode decodes an answer; across all calls, only one large answer is decoded at a time.
+// decode decodes a response; of all calls, only one decodes a large response at a time.
 func (s *Server) decode(ctx context.Context, body []byte, out any) error {
 	if len(body) > largeBody {
 		select {
@@ -130,7 +130,7 @@ func (s *Server) decode(ctx context.Context, body []byte, out any) error {
 	return decode(body, out)
 }
 
-// succeeded reports whether a status is a success of this call.
+// succeeded reports whether a status means success for this call.
 func (r request) succeeded(status int) bool {
 	switch status {
 	case http.StatusOK:
@@ -147,7 +147,7 @@ func build(ctx context.Context, base string, r request) (*http.Request, error) {
 	var body io.Reader
 	if r.in != nil {
 		b, isRaw := r.in.(json.RawMessage)
-		if !isRaw { // marshalling would escape it for HTML, so that it may become too long
+		if !isRaw { // marshalling would escape it for HTML and could make it too long
 			var err error
 			if b, err = json.Marshal(r.in); err != nil {
 				return nil, status.Error(codes.Internal, "encode request")
@@ -191,14 +191,14 @@ func credential(h http.Header, t *pluginv1.Target) {
 	}
 }
 
-// decode parses exactly one JSON value. The error quotes nothing of the body, which may contain a secret.
+// decode parses exactly one JSON value. The error does not quote the body, which may contain a secret.
 func decode(body []byte, out any) error {
 	if err := json.Unmarshal(body, out); err != nil {
 		var wrong *json.UnmarshalTypeError
 		if errors.As(err, &wrong) {
 			return fmt.Errorf("field %q has the wrong type", printable(wrong.Field, 60))
 		}
-		return errors.New("it is not JSON")
+		return errors.New("it is not valid JSON")
 	}
 	if err := checkForms(out); err != nil {
 		return err
@@ -209,7 +209,7 @@ func decode(body []byte, out any) error {
 	return nil
 }
 
-// transport returns the problem of a call without a complete answer.
+// transport returns the problem of a call without a complete response.
 func transport(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return status.FromContextError(ctx.Err()).Err()
@@ -222,7 +222,7 @@ func transport(ctx context.Context, err error) error {
 	})
 }
 
-// cause returns the innermost reason, without the URL that *url.Error would quote.
+// cause returns the innermost error, without the URL that *url.Error would quote.
 func cause(err error) string {
 	var timeout interface{ Timeout() bool }
 	if errors.As(err, &timeout) && timeout.Timeout() {
@@ -241,7 +241,7 @@ func cause(err error) string {
 	}
 }
 
-// printable replaces everything but printable ASCII by ? and truncates s to n bytes.
+// printable replaces all characters except printable ASCII by ? and truncates s to n bytes.
 func printable(s string, n int) string {
 	var b strings.Builder
 	for _, r := range s {

@@ -25,11 +25,11 @@ func problemOf(t *testing.T, err error) *pluginv1.Problem {
 			return p
 		}
 	}
-	t.Fatalf("no problem in %v", err)
+	t.Fatalf("no Problem in error %v", err)
 	return nil
 }
 
-// answer starts a server that returns the same answer to every request.
+// answer starts a server that sends the same response to every request.
 func answer(t *testing.T, st int, header map[string]string, body string) *pluginv1.Target {
 	t.Helper()
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -94,10 +94,10 @@ func TestPollRefusals(t *testing.T) {
 			p := problemOf(t, err)
 			if p.Code != c.want || p.Retryable != c.retry || p.RetryAfterSeconds != c.after ||
 				p.HttpStatus != uint32(c.status) || p.Message == "" {
-				t.Fatalf("got %v", p)
+				t.Fatalf("unexpected problem %v", p)
 			}
 			if strings.Contains(err.Error()+p.FixHint, "svc_1") || strings.Contains(err.Error(), "sdc_1") {
-				t.Fatalf("a secret is disclosed: %v", err)
+				t.Fatalf("the error contains a secret: %v", err)
 			}
 		})
 	}
@@ -113,12 +113,12 @@ func TestPollAnswers(t *testing.T) {
 	} {
 		r, err := poll1(t, answer(t, 200, nil, body))
 		if err != nil || r.GetPending() == nil || r.GetPending().GetPollIntervalSeconds() != want {
-			t.Errorf("%s: %v, %v", body, r, err)
+			t.Errorf("%s: got %v, %v, want pending with the interval", body, r, err)
 		}
 	}
 	r, err := poll1(t, answer(t, 200, nil, token))
 	if err != nil || r.GetToken().GetAuthToken() != "svc_1" || r.GetToken().ExpiresAt != nil {
-		t.Fatalf("%v, %v", r, err)
+		t.Fatalf("got %v, %v, want a token that does not expire", r, err)
 	}
 }
 
@@ -129,10 +129,10 @@ func TestAuthRequiredBringsItsCode(t *testing.T) {
 	p := problemOf(t, err)
 	if p.Code != "auth_required" || !p.Retryable || p.FixHint != "show the code" ||
 		p.DeviceCode.GetUserCode() != "BCDF-GHJK" || p.DeviceCode.GetExpiresInSeconds() != 600 {
-		t.Fatalf("got %v", p)
+		t.Fatalf("unexpected problem %v", p)
 	}
 	if strings.Contains(err.Error(), "sdc_1") {
-		t.Fatal("the device code is in the error's text")
+		t.Fatal("the error text contains the device code")
 	}
 }
 
@@ -152,7 +152,7 @@ func TestUnreachable(t *testing.T) {
 	for _, url := range []string{nobody, cut.URL} {
 		_, err := poll1(t, &pluginv1.Target{BaseUrl: url})
 		if p := problemOf(t, err); p.Code != "backend_unreachable" || !p.Retryable || p.HttpStatus != 0 {
-			t.Errorf("%s: %v", url, p)
+			t.Errorf("%s: got %v, want a retryable backend_unreachable", url, p)
 		}
 	}
 }
@@ -163,7 +163,7 @@ func TestAddressesThatAreNone(t *testing.T) {
 		"http://backend.test", "http://192.0.2.1:80", "http://localhost.evil.test", "http://127.0.0.1.evil.test", "http://[2001:db8::1]"} {
 		_, err := poll1(t, &pluginv1.Target{BaseUrl: url})
 		if p := problemOf(t, err); p.Code != "invalid_request" || strings.Contains(p.Message, "pw") {
-			t.Errorf("%q: %v", url, p)
+			t.Errorf("%q: got %v, want invalid_request without the password", url, p)
 		}
 	}
 }
@@ -183,15 +183,15 @@ func TestOneCredentialAndWhoAsks(t *testing.T) {
 	}
 	list(&pluginv1.Target{BaseUrl: srv.URL + "/", Requester: who, Credential: &pluginv1.Target_Bearer{Bearer: "svc_1"}})
 	if got.Get("Authorization") != "Bearer svc_1" || got.Get("X-Service-Install-Id") != "" {
-		t.Errorf("as a bearer: %v", got)
+		t.Errorf("credential headers with a bearer: %v", got)
 	}
 	if got.Get("X-Service-Host") != "my?host" || len(got.Get("X-Service-Os")) != 100 ||
 		got.Get("X-Service-Client") != "claude" {
-		t.Errorf("who asks: %v", got)
+		t.Errorf("headers about the requester: %v", got)
 	}
 	list(&pluginv1.Target{BaseUrl: srv.URL, Credential: &pluginv1.Target_InstallId{InstallId: "inst_1"}})
 	if got.Get("Authorization") != "" || got.Get("X-Service-Install-Id") != "inst_1" {
-		t.Errorf("as an install: %v", got)
+		t.Errorf("credential headers with an install id: %v", got)
 	}
 }
 
@@ -204,7 +204,7 @@ func TestNoRedirectIsFollowed(t *testing.T) {
 		target.Credential = &pluginv1.Target_Bearer{Bearer: "svc_1"}
 		_, err := New("x").GetAccount(t.Context(), &pluginv1.GetAccountRequest{Target: target})
 		if p := problemOf(t, err); p.Code != "backend_invalid_response" || reached {
-			t.Errorf("%d: %v, reached %v", st, p, reached)
+			t.Errorf("status %d: got %v, redirect followed: %v", st, p, reached)
 		}
 	}
 }
@@ -218,7 +218,7 @@ func TestCancelled(t *testing.T) {
 	go func() { <-arrived; cancel() }()
 	_, err := New("x").GetAccount(ctx, &pluginv1.GetAccountRequest{Target: &pluginv1.Target{BaseUrl: srv.URL}})
 	if status.Code(err) != codes.Canceled {
-		t.Fatalf("got %v", err)
+		t.Fatalf("got %v, want Canceled", err)
 	}
 }
 
@@ -230,13 +230,13 @@ func TestRetryAfterForms(t *testing.T) {
 		now.Add(-time.Hour).Format(http.TimeFormat):       0,
 	} {
 		if got := retryAfter(value, now); got != want {
-			t.Errorf("%q: %d, want %d", value, got, want)
+			t.Errorf("retryAfter(%q) = %d, want %d", value, got, want)
 		}
 	}
 }
 
-// FuzzAnswers reads arbitrary bytes as each kind of answer: an accepted answer has all required fields, and nothing
-// panics.
+// FuzzAnswers decodes arbitrary bytes as each kind of response: an accepted response has all required fields, and
+// nothing panics.
 func FuzzAnswers(f *testing.F) {
 	golden, _ := filepath.Glob("../../../proto/backendapi/testdata/*.json")
 	for _, path := range golden {
@@ -251,23 +251,23 @@ func FuzzAnswers(f *testing.F) {
 	f.Fuzz(func(t *testing.T, st int, body []byte) {
 		var p poll
 		if decode(body, &p) == nil && !p.Pending && (p.AuthToken == "" || p.AccountID == "" || p.LinkedAt == "") {
-			t.Fatalf("accepted: %q", body)
+			t.Fatalf("accepted a response without required fields: %q", body)
 		}
 		for _, out := range answers() {
 			_ = decode(body, out)
 		}
 		err := refusal(&http.Response{StatusCode: st, Header: http.Header{}}, body, pollStatuses)
 		if problem := problemOf(t, err); problem.Code == "" || problem.Message == "" || !isCode(problem.Code) {
-			t.Fatalf("a refusal that says nothing: %v", problem)
+			t.Fatalf("a problem without code or message: %v", problem)
 		}
 	})
 }
 
-// A permission_denied from our backend has our body. A 403 of a proxy or another site is not about a grant.
+// A permission_denied from our backend has our body. A 403 from a proxy or another site has nothing to do with grants.
 func TestForeignForbiddenIsNoGrant(t *testing.T) {
 	target := answer(t, http.StatusForbidden, map[string]string{"Content-Type": "text/html"}, "<h1>Forbidden</h1>")
 	_, err := New("x").CreateSession(t.Context(), &pluginv1.CreateSessionRequest{Target: target})
 	if p := problemOf(t, err); p.Code != codeInvalidResponse || p.FixHint == "" {
-		t.Errorf("got %v", p)
+		t.Errorf("got %v, want codeInvalidResponse with a fixHint", p)
 	}
 }

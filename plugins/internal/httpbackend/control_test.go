@@ -11,7 +11,7 @@ import (
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
-// recorded starts a server that returns one fixed answer and records the last request.
+// recorded starts a server that sends one fixed response and records the last request.
 func recorded(t *testing.T, status int, body string) (target *pluginv1.Target, last *http.Request, sent *[]byte) {
 	t.Helper()
 	last, sent = &http.Request{}, new([]byte)
@@ -30,42 +30,42 @@ func TestControlCarriesMediaAndResult(t *testing.T) {
 	r, err := New("x").Control(t.Context(), &pluginv1.ControlRequest{
 		Target: target, SessionId: "ses_1", Type: "sim.camera", Payload: []byte(`{"a":1}`), Media: []byte{0, 255}})
 	if err != nil || string(r.GetResult()) != `{"ok":true,"later":1}` {
-		t.Fatalf("%s, %v", r.GetResult(), err)
+		t.Fatalf("got result %s, %v", r.GetResult(), err)
 	}
 	var body backendapi.Control
 	if err := json.Unmarshal(*sent, &body); err != nil || body.Type != "sim.camera" ||
 		string(body.Payload) != `{"a":1}` || string(body.Media) != "\x00\xff" {
-		t.Errorf("sent %s to %s, %v", *sent, last.URL, err)
+		t.Errorf("unexpected request %s to %s, %v", *sent, last.URL, err)
 	}
 	if last.URL.Path != "/api/sessions/ses_1/control" {
-		t.Errorf("path %s", last.URL.Path)
+		t.Errorf("unexpected path %s", last.URL.Path)
 	}
 	if _, err := New("x").Control(t.Context(), &pluginv1.ControlRequest{Target: target, SessionId: "ses_1",
 		Type: "sim.state", Payload: []byte("{")}); problemOf(t, err).GetCode() != "invalid_request" {
-		t.Errorf("a payload that is not JSON: %v", err)
+		t.Errorf("a payload that is not JSON: got %v, want an error", err)
 	}
 	target, _, _ = recorded(t, 200, `{"result":7}`)
 	if _, err := New("x").Control(t.Context(), &pluginv1.ControlRequest{Target: target,
 		SessionId: "ses_1"}); problemOf(t, err).GetCode() != "backend_invalid_response" {
-		t.Errorf("a result that is none: %v", err)
+		t.Errorf("an invalid result: got %v, want backend_invalid_response", err)
 	}
 }
 
-// A simulator page that does not answer is not the backend's fault.
+// If a simulator page does not respond, the backend is not at fault.
 func TestControlRefusals(t *testing.T) {
 	for status, code := range map[int]string{504: "timeout", 409: "not_connected"} {
 		target, _, _ := recorded(t, status, `{"code":"`+code+`","detail":"x","retryable":true}`)
 		_, err := New("x").Control(t.Context(), &pluginv1.ControlRequest{Target: target, SessionId: "ses_1",
 			Type: "sim.state"})
 		if p := problemOf(t, err); p.GetCode() != code || !p.GetRetryable() {
-			t.Errorf("%d: %+v", status, p)
+			t.Errorf("status %d: got %+v", status, p)
 		}
 	}
 	target, _, _ := recorded(t, 504, `<html>`)
 	_, err := New("x").Control(t.Context(), &pluginv1.ControlRequest{Target: target, SessionId: "ses_1",
 		Type: "sim.state"})
 	if p := problemOf(t, err); p.GetCode() != "backend_unreachable" {
-		t.Errorf("a gateway's own 504: %+v", p)
+		t.Errorf("a 504 of a proxy: got %+v, want backend_unreachable", p)
 	}
 }
 
@@ -77,7 +77,7 @@ func TestListEventsWaits(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := last.URL.Query().Get("waitMs"); got != want {
-			t.Errorf("waiting %d ms became %q", asked, got)
+			t.Errorf("a wait of %d ms was sent as %q", asked, got)
 		}
 	}
 }
@@ -87,17 +87,17 @@ func TestMintProjectKey(t *testing.T) {
 	r, err := New("x").MintProjectKey(t.Context(), &pluginv1.MintProjectKeyRequest{Target: target,
 		Project: "com.example/app", Name: "laptop"})
 	if err != nil || r.GetProjectKey() != "spk_x" || r.GetHint() != "k_x" || r.GetCreatedAt() != 1767323045000 {
-		t.Errorf("%d, %v", r.GetCreatedAt(), err)
+		t.Errorf("got time %d, %v, or a wrong key", r.GetCreatedAt(), err)
 	}
 	if last.URL.EscapedPath() != "/api/projects/com.example%2Fapp/keys" || string(*sent) != `{"name":"laptop"}` {
-		t.Errorf("sent %s to %s", *sent, last.URL.EscapedPath())
+		t.Errorf("unexpected request %s to %s", *sent, last.URL.EscapedPath())
 	}
 	for _, bad := range []string{`{}`, `{"projectKey":"spk_x","createdAt":"today"}`} {
 		target, _, _ := recorded(t, 201, bad)
 		_, err := New("x").MintProjectKey(t.Context(), &pluginv1.MintProjectKeyRequest{Target: target,
 			Project: "com.example.app", Name: "x"})
 		if problemOf(t, err).GetCode() != "backend_invalid_response" {
-			t.Errorf("%s: %v", bad, err)
+			t.Errorf("%s: got %v, want backend_invalid_response", bad, err)
 		}
 	}
 }

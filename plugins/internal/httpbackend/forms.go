@@ -16,14 +16,14 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-// form reports whether a value is acceptable for a field. Empty values are not checked; required lists the fields that
-// must not be empty.
+// form reports whether a value is valid for a field. Empty values are not checked; required lists the fields that must
+// not be empty.
 type form func(value string) bool
 
-// forms maps the JSON names of all texts in all answers of a backend to their forms. An answer with a text without a
-// form is refused, so a new field needs a line here.
+// forms maps the JSON names of all text fields in all responses of a backend to their forms. A response that contains
+// a text field without a form is refused, so a new field needs a line here.
 var forms = map[string]form{
-	// Credentials. The format of authToken is up to the backend; a token of RFC 6750 fits into a header.
+	// Credentials. The backend defines the format of authToken; a token of RFC 6750 fits into a header.
 	"authToken":  token68(4096),
 	"deviceCode": visible(512),
 	"projectKey": token68(512),
@@ -41,7 +41,7 @@ var forms = map[string]form{
 	"setBy":     text(200),
 	"updatedBy": text(200),
 
-	// Enumerated values.
+	// Values of enumerations.
 	"state": name(32), "platform": name(64), "platforms": name(64), "deviceModel": name(64), "theme": name(32),
 	"capabilities": name(64), "testResult": name(32), "interval": name(32), "approximate": text(100),
 	"realtimeModel": name(128), "voice": name(128), "memoryModel": name(128), "voices": name(128),
@@ -55,7 +55,7 @@ var forms = map[string]form{
 	"closedAt": timestamp, "updatedAt": timestamp, "setAt": timestamp, "testedAt": timestamp,
 	"from": timestamp, "to": timestamp, "at": timestamp, "resetsAt": timestamp, "lastAt": timestamp,
 
-	// URLs. Whether verificationUrl may be opened is decided by the code that opens it; it is shown in any case.
+	// URLs. The code that opens verificationUrl decides whether it may be opened; it is always shown.
 	"verificationUrl": printableASCII(512),
 	"sessionUrl":      encrypted(address("http", "https")),
 	"appEndpoint":     encrypted(address("ws", "wss")),
@@ -76,26 +76,26 @@ var forms = map[string]form{
 	"hints": text(500),
 }
 
-// Limits of the lists and maps in an answer. An entry takes three bytes on the wire and many times that in memory,
+// Limits of the lists and maps in a response. An entry takes three bytes on the wire and many times that in memory,
 // here and in the daemon. Backends list at most 500 projects or events.
 const (
-	maxEntries = 1000   // in one list or map
-	maxInAll   = 20_000 // in all lists and maps of an answer
+	maxEntries = 1000   // per list or map
+	maxInAll   = 20_000 // in all lists and maps of a response together
 )
 
 var errMissing = errors.New("a required field is missing")
 
-// checkForms checks every text of a decoded answer, the number of entries, and that nothing required is missing. The
-// error names the field but never quotes its value. It wraps errMissing if a field is missing.
+// checkForms checks every text of a decoded response, the number of entries, and that every required field is present.
+// The error names the field but never quotes its value. It wraps errMissing if a field is missing.
 func checkForms(answer any) error {
 	var w walker
 	return w.walk("", reflect.ValueOf(answer))
 }
 
-// walker checks one answer and counts the entries of its lists and maps.
+// walker checks one response and counts the entries of its lists and maps.
 type walker struct{ entries int }
 
-// walk checks v, the value of a JSON field. Raw JSON is left to the caller.
+// walk checks v, the value of a JSON field. The caller checks raw JSON.
 func (w *walker) walk(field string, v reflect.Value) error {
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Interface:
@@ -158,8 +158,8 @@ func (w *walker) walkFields(parent string, v reflect.Value) error {
 	return nil
 }
 
-// missing reports whether a required field is absent or empty. A required number is positive, and raw JSON is an
-// object.
+// missing reports whether a required field is absent or empty. A required number must be positive, and required raw
+// JSON must be an object.
 func missing(v reflect.Value) bool {
 	if raw, ok := v.Interface().(json.RawMessage); ok {
 		return len(raw) == 0 || raw[0] != '{'
@@ -202,12 +202,12 @@ func printableASCII(most int) form {
 	}
 }
 
-// name accepts an identifier.
+// name accepts identifiers.
 func name(most int) form {
 	return func(s string) bool { return backendapi.IsName(s, most) }
 }
 
-// modelID is the form of the id of a model, and of any other.
+// modelID accepts model ids; other ids have the same form.
 var modelID = name(backendapi.MaxModelID)
 
 // text accepts one line for people.
@@ -217,7 +217,7 @@ func text(most int) form {
 	}
 }
 
-// prose accepts text of several lines.
+// prose accepts multi-line text.
 func prose(most int) form {
 	return func(s string) bool {
 		return utf8.RuneCountInString(s) <= most &&
@@ -228,13 +228,13 @@ func prose(most int) form {
 	}
 }
 
-// unsafeInText reports control characters, and those that hide text or change the order in which it is shown. Joiners
-// and other marks of writing systems are allowed.
+// unsafeInText reports control characters, and characters that hide text or change the order in which it is shown.
+// Joiners and other marks of writing systems are allowed.
 func unsafeInText(r rune) bool {
 	switch {
 	case unicode.IsControl(r), r == '\u2028', r == '\u2029':
 		return true
-	// bidirectional embeddings, overrides, isolates
+	// These are bidirectional embeddings, overrides and isolates.
 	case r >= '\u202a' && r <= '\u202e', r >= '\u2066' && r <= '\u2069':
 		return true
 	}
@@ -247,7 +247,7 @@ func timestamp(s string) bool {
 	return err == nil && len(s) <= 40
 }
 
-// encrypted accepts plain http or ws only for this machine, because such URLs are sent secrets.
+// encrypted accepts plain http or ws only for loopback URLs, because secrets are sent to these URLs.
 func encrypted(f form) form {
 	return func(s string) bool {
 		u, err := url.Parse(s)
@@ -255,7 +255,7 @@ func encrypted(f form) form {
 	}
 }
 
-// address accepts an absolute URL with one of the schemes.
+// address accepts an absolute URL with one of the given schemes.
 func address(schemes ...string) form {
 	plain := visible(2048)
 	return func(s string) bool {

@@ -46,11 +46,11 @@ func TestManyThatWaitHoldNobodyUp(t *testing.T) {
 	select {
 	case <-came:
 	case <-time.After(5 * time.Second):
-		t.Error("not all that wait reached the backend")
+		t.Error("some waiting calls did not reach the backend")
 	}
 	start := time.Now()
 	if err := list(0); err != nil || time.Since(start) > 2*time.Second {
-		t.Errorf("a call beside them took %v: %v", time.Since(start), err)
+		t.Errorf("a concurrent call took %v: %v", time.Since(start), err)
 	}
 	close(release)
 	all.Wait()

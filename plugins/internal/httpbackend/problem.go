@@ -19,20 +19,20 @@ import (
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
-// Codes of this package; all others are the backend's (proto/backendapi).
+// Error codes of this package; all other codes are the backend's (proto/backendapi).
 const (
 	codeUnreachable     = "backend_unreachable"
 	codeInvalidResponse = "backend_invalid_response"
 )
 
-// pollStatuses maps the statuses of the token endpoint to codes, for a backend that sends no code.
+// pollStatuses maps statuses of the token endpoint to codes, for backends that send no code.
 var pollStatuses = map[int]string{
 	http.StatusForbidden: backendapi.CodeDeviceCodeDenied,
 	http.StatusNotFound:  backendapi.CodeUnknownDeviceCode,
 	http.StatusGone:      backendapi.CodeDeviceCodeExpired,
 }
 
-// bareStatuses maps statuses that have one meaning on every other route to codes.
+// bareStatuses maps statuses that have a single meaning on every other route to codes.
 var bareStatuses = map[int]string{
 	http.StatusUnauthorized:    backendapi.CodeAuthRequired,
 	http.StatusTooManyRequests: backendapi.CodeRateLimited,
@@ -48,25 +48,25 @@ type problemBody struct {
 	FixHint   string `json:"fixHint"`
 	backendapi.DeviceCode
 
-	// of permission_denied
+	// Fields of permission_denied.
 	Capability string `json:"capability"`
 	Field      string `json:"field"`
 	Needed     string `json:"needed"`
 	Granted    string `json:"granted"`
-	// of version_conflict
+	// Fields of version_conflict.
 	CurrentVersion int64 `json:"currentVersion"`
 }
 
-// misfitHint is the fix hint for every answer that does not match the contract.
+// misfitHint is the fix hint for every response that does not match the contract.
 const misfitHint = "Update the service, or check SERVICE_BACKEND_URL: the backend does not match this version."
 
-// Limits of a refusal's texts, in characters.
+// Limits of the texts of a problem, in characters.
 const (
 	maxMessage = 300
 	maxFixHint = 300
 )
 
-// refusal returns the problem of an unsuccessful answer. body may be truncated or anything at all.
+// refusal returns the problem of an error response. body may be truncated or have any content.
 func refusal(resp *http.Response, body []byte, statuses map[int]string) error {
 	st := resp.StatusCode
 	if st >= 300 && st < 400 {
@@ -82,20 +82,20 @@ func refusal(resp *http.Response, body []byte, statuses map[int]string) error {
 		HttpStatus:        uint32(st),
 		RetryAfterSeconds: retryAfter(resp.Header.Get("Retry-After"), time.Now()),
 	}
-	// Only the hint of a code of the contract is passed on, because agents follow hints.
+	// Pass on the hint only with a code of the contract, because agents follow hints.
 	if slices.ContainsFunc(backendapi.Codes(), func(c backendapi.CodeInfo) bool { return c.Code == b.Code }) {
 		p.FixHint = sentence(b.FixHint, maxFixHint)
 	}
 	switch {
 	case st == http.StatusGatewayTimeout && b.Code == backendapi.CodeTimeout:
-		// The backend is up, but the page did not answer.
+		// The backend works, but the simulator page did not respond.
 	case st >= 500:
-		// Whatever the reason, the backend failed this call and may recover.
+		// For any other reason: the backend failed this call and may recover.
 		p.Code = codeUnreachable
 	case statuses[st] != "":
 		p.Code = statuses[st]
 	case statuses != nil && st != http.StatusTooManyRequests:
-		// Not an answer of this route: it was sent by something in between, perhaps temporarily.
+		// This response does not come from the route but from something in between, perhaps temporarily.
 		p.Code, b.Retryable, p.FixHint = codeUnreachable, nil, misfitHint
 	case p.Code == "":
 		p.Code = cmp.Or(bareStatuses[st], codeInvalidResponse)
@@ -105,7 +105,7 @@ func refusal(resp *http.Response, body []byte, statuses map[int]string) error {
 		p.Retryable = *b.Retryable
 	}
 	if p.Message == "" {
-		p.Message = fmt.Sprintf("the backend answered %d %s", st, http.StatusText(st))
+		p.Message = fmt.Sprintf("the backend responded with %d %s", st, http.StatusText(st))
 	}
 	if p.Code == codeInvalidResponse && p.FixHint == "" {
 		p.FixHint = misfitHint
@@ -122,7 +122,7 @@ func refusal(resp *http.Response, body []byte, statuses map[int]string) error {
 	return serve.Refuse(grpcCode(st), p)
 }
 
-// record copies the additional fields of a refusal about a record.
+// record copies the additional fields of errors about a record.
 func (b problemBody) record(p *pluginv1.Problem) {
 	switch p.GetCode() {
 	case backendapi.CodePermissionDenied:
@@ -153,11 +153,11 @@ func redirected(resp *http.Response, polling bool) error {
 	return serve.Refuse(codes.FailedPrecondition, p)
 }
 
-// malformed returns the problem of a successful answer with invalid content.
+// malformed returns the problem of a successful response with invalid content.
 func malformed(st int, why string) error {
 	return serve.Refuse(codes.Internal, &pluginv1.Problem{
 		Code:       codeInvalidResponse,
-		Message:    "the backend's answer is invalid: " + why,
+		Message:    "the backend's response is invalid: " + why,
 		HttpStatus: uint32(st),
 		FixHint:    misfitHint,
 	})
@@ -172,7 +172,8 @@ func retryable(code string) bool {
 	return false
 }
 
-// retryAfter parses both forms of the header (RFC 9110 section 10.2.3), capped at an hour; 0 if absent or invalid.
+// retryAfter parses both forms of the header (RFC 9110 section 10.2.3) and returns at most an hour, or 0 if it is
+// absent or invalid.
 func retryAfter(value string, now time.Time) uint32 {
 	const most = 3600
 	if n, err := strconv.ParseUint(strings.TrimSpace(value), 10, 32); err == nil {
@@ -184,7 +185,7 @@ func retryAfter(value string, now time.Time) uint32 {
 	return 0
 }
 
-// isCode reports whether s has the form of a code.
+// isCode reports whether s has the form of an error code.
 func isCode(s string) bool {
 	if s == "" || len(s) > 64 {
 		return false
@@ -197,7 +198,7 @@ func isCode(s string) bool {
 	return true
 }
 
-// sentence makes a backend's text safe to show: one line of printable characters, truncated.
+// sentence makes a backend's text safe to show: one line of printable characters, truncated if necessary.
 func sentence(s string, most int) string {
 	out := make([]rune, 0, min(len(s), most))
 	for _, r := range s {

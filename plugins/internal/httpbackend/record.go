@@ -15,10 +15,10 @@ import (
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
-// recordRoute is the route of a kind of record and the type of its answer.
+// recordRoute is the route for a kind of record and the type of its response.
 type recordRoute struct {
 	method string
-	// path is relative to the project, except for ofAccount; {id} is the id of a part of the project.
+	// path is relative to the project unless ofAccount is set; {id} is the id of a part of the project.
 	path      string
 	ofAccount bool
 	out       func() any
@@ -29,7 +29,7 @@ type recordKey struct {
 	change bool
 }
 
-// recordRoutes lists all records; the backend is not asked for others.
+// recordRoutes lists all supported records.
 var recordRoutes = map[recordKey]recordRoute{
 	{"projects", false}: {http.MethodGet, "", true, newAnswer[backendapi.ProjectList]},
 	{"assistant", false}: {http.MethodGet, backendapi.PathAssistant, false,
@@ -54,12 +54,12 @@ var recordRoutes = map[recordKey]recordRoute{
 
 func newAnswer[T any]() any { return new(T) }
 
-// Record reads or changes a record. The answer is decoded into the type of its kind and encoded again, so that the
-// daemon receives only fields that this version knows.
+// Record reads or changes a record. It decodes the response into the type of its kind and encodes it again, so that
+// the daemon receives only fields known to this version.
 func (s *Server) Record(ctx context.Context, r *pluginv1.RecordRequest) (*pluginv1.RecordResponse, error) {
 	route, ok := recordRoutes[recordKey{r.GetKind(), r.GetChange()}]
 	if !ok {
-		return nil, unfit("unknown kind of record", "Ask for a kind of record that this version knows.")
+		return nil, unfit("unknown kind of record", "Use a kind of record that this version knows.")
 	}
 	path, err := route.at(r)
 	if err != nil {
@@ -111,7 +111,7 @@ func (route recordRoute) at(r *pluginv1.RecordRequest) (string, error) {
 	return path, nil
 }
 
-// segment reports whether s is a valid path segment that does not change the path around it.
+// segment reports whether s is a path segment that does not alter the rest of the path.
 func segment(s string) bool { return s != "" && s != "." && s != ".." }
 
 func unfit(message, hint string) error {

@@ -14,7 +14,7 @@ import (
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
-// golden returns one of the contract's example bodies.
+// golden returns one of the example bodies of the contract.
 func golden(t *testing.T, name string) string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("..", "..", "..", "proto", "backendapi", "testdata", name+".json"))
@@ -24,7 +24,7 @@ func golden(t *testing.T, name string) string {
 	return string(data)
 }
 
-// pageFile is the golden file with a correct checksum.
+// pageFile returns the golden file with a correct checksum.
 func pageFile(t *testing.T) string {
 	return strings.Replace(golden(t, "connection_page_file"), "00ff",
 		"fe26c59e91ac8de694b2531dc3bdc1b7faf471d3d7e4e00870af60f5f22897cb", 1)
@@ -35,7 +35,7 @@ const shop = "com.example.hello"
 func TestRecordsGoWhereTheContractSays(t *testing.T) {
 	for _, c := range []struct {
 		ask    *pluginv1.RecordRequest
-		want   string // method, path and query
+		want   string // expected method, path and query
 		sent   string
 		answer string
 	}{
@@ -66,7 +66,7 @@ func TestRecordsGoWhereTheContractSays(t *testing.T) {
 			body, _ := io.ReadAll(r.Body)
 			got, sent = r.Method+" "+r.RequestURI, string(body)
 			if r.Header.Get("Authorization") != "Bearer svc_1" {
-				t.Errorf("%s came as %v", got, r.Header)
+				t.Errorf("%s was sent without the bearer: %v", got, r.Header)
 			}
 			_, _ = io.WriteString(w, c.answer)
 		}))
@@ -74,7 +74,7 @@ func TestRecordsGoWhereTheContractSays(t *testing.T) {
 		r, err := New("x").Record(t.Context(), c.ask)
 		srv.Close()
 		if err != nil || got != c.want || sent != c.sent {
-			t.Errorf("%s: asked %s with %q, %v", c.want, got, sent, err)
+			t.Errorf("%s: got request %s with body %q, %v", c.want, got, sent, err)
 			continue
 		}
 		var whole bytes.Buffer
@@ -82,12 +82,12 @@ func TestRecordsGoWhereTheContractSays(t *testing.T) {
 			t.Fatal(err)
 		}
 		if plain(t, r.GetBody()) != plain(t, whole.Bytes()) {
-			t.Errorf("%s: passed on\n%s, was\n%s", c.want, r.GetBody(), whole.Bytes())
+			t.Errorf("%s: got body\n%s\nwant\n%s", c.want, r.GetBody(), whole.Bytes())
 		}
 	}
 }
 
-// plain removes differences between encoders: < and > may be escaped or not.
+// plain removes differences between encoders: < and > may or may not be escaped.
 func plain(t *testing.T, data []byte) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -106,7 +106,7 @@ func TestRecordsThatAreNone(t *testing.T) {
 		r.Target = answer(t, 200, nil, `{"projects":[]}`)
 		_, err := New("x").Record(t.Context(), r)
 		if p := problemOf(t, err); p.Code != "invalid_request" || p.FixHint == "" {
-			t.Errorf("%v: %v", r, p)
+			t.Errorf("%v: got %v, want invalid_request with a fixHint", r, p)
 		}
 	}
 }
@@ -131,7 +131,7 @@ func TestRecordAnswersThatCannotBeUsed(t *testing.T) {
 			Target: answer(t, 200, nil, c.body), Kind: c.kind, Project: shop, Id: "openai", Change: c.kind == "credential_link",
 		})
 		if p := problemOf(t, err); p.Code != "backend_invalid_response" || p.FixHint == "" {
-			t.Errorf("%s %s: %v", c.kind, c.body, p)
+			t.Errorf("%s %s: got %v, want backend_invalid_response", c.kind, c.body, p)
 		}
 	}
 }
@@ -145,18 +145,18 @@ func TestRecordRefusalsTellWhatIsLacking(t *testing.T) {
 	p := ask(403, golden(t, "permission_denied"))
 	if p.Code != "permission_denied" || p.Capability != "assistant_config" || p.Field != "voice" ||
 		p.Needed != "read_write" || p.Granted != "read" || p.Retryable {
-		t.Errorf("got %v", p)
+		t.Errorf("unexpected permission_denied: %v", p)
 	}
 	p = ask(409, golden(t, "version_conflict"))
 	if p.Code != "version_conflict" || p.CurrentVersion != 9007199254740993 || p.Capability != "" {
-		t.Errorf("got %v", p)
+		t.Errorf("unexpected version_conflict: %v", p)
 	}
 	p = ask(409, `{"code":"not_configured","detail":"the operator set no key","capability":"x","currentVersion":3}`)
 	if p.Code != "not_configured" || p.Retryable || p.Capability != "" || p.CurrentVersion != 0 {
-		t.Errorf("got %v", p)
+		t.Errorf("unexpected not_configured: %v", p)
 	}
 	p = ask(403, `{"code":"permission_denied","capability":"a\nb`+strings.Repeat("x", 500)+`"}`)
 	if len(p.Capability) != 64 || strings.Contains(p.Capability, "\n") {
-		t.Errorf("got %v", p)
+		t.Errorf("the capability is not a bounded line: %v", p)
 	}
 }

@@ -1,7 +1,7 @@
-// Package httpbackend implements the adapter contract by calling a backend over the HTTP contract of
-// proto/backendapi. It turns every refusal, malformed answer and network failure into a typed Problem. backendhttp
-// and backendlocal share it. It knows neither the daemon nor which of the two uses it, stores no links and no
-// sessions, and never logs request or answer contents.
+// Package httpbackend implements the adapter contract by calling a backend over the HTTP contract of proto/backendapi.
+// It converts every error response, malformed response and network failure into a typed Problem. backendhttp and
+// backendlocal share it. It must not depend on the daemon or on which of the two uses it, stores no links or sessions,
+// and never logs the content of requests or responses.
 package httpbackend
 
 import (
@@ -22,27 +22,29 @@ type Server struct {
 	name   string
 	locate func(context.Context, *pluginv1.Target) (string, error)
 	client *http.Client
-	// patient is for calls that the backend holds open for long, so that they do not use up the connections of other
-	// calls.
+	// patient is the client for calls that the backend holds open for a long time, so that they do not use up the
+	// connections of other calls.
 	patient *http.Client
-	large   chan struct{} // a semaphore for decoding large answers
+	large   chan struct{} // semaphore for decoding large responses
 }
 
-// New returns a server whose targets name their backend: an absolute https URL, or an http one of this machine.
+// New returns a server whose targets contain the URL of their backend: an absolute https URL, or an http URL of this
+// machine.
 func New(name string) *Server { return NewAt(name, remote) }
 
-// NewAt returns a server that locates the backend of a target with locate, whose errors it returns unchanged.
+// NewAt returns a server that gets the URL of a target's backend from locate. It returns the errors of locate
+// unchanged.
 func NewAt(name string, locate func(context.Context, *pluginv1.Target) (string, error)) *Server {
 	return &Server{
 		name: name, locate: locate, client: newClient(32), patient: newClient(1024), large: make(chan struct{}, 1),
 	}
 }
 
-// remote checks and returns the address that the target names.
+// remote validates and returns the URL in the target.
 func remote(_ context.Context, t *pluginv1.Target) (string, error) {
 	u, err := url.Parse(t.GetBaseUrl())
 	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") || u.User != nil {
-		return "", unfit("the backend address is not an absolute http or https URL",
+		return "", unfit("the backend URL is not an absolute http or https URL",
 			"Check SERVICE_BACKEND_URL and backend_url in config.yaml.")
 	}
 	if u.Scheme == "http" && !isLoopback(u.Hostname()) {
@@ -53,7 +55,7 @@ func remote(_ context.Context, t *pluginv1.Target) (string, error) {
 	return u.String(), nil
 }
 
-// isLoopback reports whether the host of a URL is this machine.
+// isLoopback reports whether a URL's host is this machine.
 func isLoopback(host string) bool {
 	if strings.EqualFold(host, "localhost") {
 		return true
@@ -69,17 +71,17 @@ func (s *Server) Close(context.Context) error {
 	return nil
 }
 
-// Describe returns name and version of the adapter.
+// Describe returns the adapter's name and version.
 func (s *Server) Describe(context.Context, *pluginv1.DescribeRequest) (*pluginv1.DescribeResponse, error) {
 	return &pluginv1.DescribeResponse{Name: s.name, Version: buildinfo.Version}, nil
 }
 
-// Activity returns nothing: a remote backend does not need the adapter to keep running.
+// Activity returns an empty response: a remote backend does not require the adapter to keep running.
 func (s *Server) Activity(context.Context, *pluginv1.ActivityRequest) (*pluginv1.ActivityResponse, error) {
 	return &pluginv1.ActivityResponse{}, nil
 }
 
-// Health returns the health of the backend.
+// Health returns the backend's health.
 func (s *Server) Health(ctx context.Context, r *pluginv1.HealthRequest) (*pluginv1.HealthResponse, error) {
 	h, err := fetch[backendapi.Health](ctx, s, request{
 		target: r.GetTarget(), method: http.MethodGet, path: backendapi.PathHealth, anonymous: true,
@@ -101,7 +103,7 @@ func (s *Server) IssueDeviceCode(
 	return &pluginv1.IssueDeviceCodeResponse{DeviceCode: deviceCodeProto(c)}, err
 }
 
-// PollDeviceToken polls once. The device code is its only credential.
+// PollDeviceToken polls once. The device code is the only credential.
 func (s *Server) PollDeviceToken(
 	ctx context.Context, r *pluginv1.PollDeviceTokenRequest,
 ) (*pluginv1.PollDeviceTokenResponse, error) {
@@ -122,7 +124,7 @@ func (s *Server) PollDeviceToken(
 	}}}, nil
 }
 
-// CancelDeviceCode cancels a code. The device code is its only credential.
+// CancelDeviceCode cancels a device code, which is the only credential.
 func (s *Server) CancelDeviceCode(
 	ctx context.Context, r *pluginv1.CancelDeviceCodeRequest,
 ) (*pluginv1.CancelDeviceCodeResponse, error) {
@@ -133,16 +135,16 @@ func (s *Server) CancelDeviceCode(
 	return &pluginv1.CancelDeviceCodeResponse{}, err
 }
 
-// RevokeLink revokes the target's own bearer.
+// RevokeLink revokes the target's own bearer token.
 func (s *Server) RevokeLink(ctx context.Context, r *pluginv1.RevokeLinkRequest) (*pluginv1.RevokeLinkResponse, error) {
 	if r.GetTarget().GetBearer() == "" {
-		return nil, unfit("there is no token to revoke", "Set the token as the target's bearer.")
+		return nil, unfit("no token to revoke", "Set the token as the target's bearer.")
 	}
 	err := s.do(ctx, request{target: r.GetTarget(), method: http.MethodDelete, path: backendapi.PathAccountLink})
 	return &pluginv1.RevokeLinkResponse{}, err
 }
 
-// GetAccount returns the account of a token.
+// GetAccount returns the account that a token belongs to.
 func (s *Server) GetAccount(ctx context.Context, r *pluginv1.GetAccountRequest) (*pluginv1.GetAccountResponse, error) {
 	a, err := fetch[backendapi.Account](ctx, s, request{
 		target: r.GetTarget(), method: http.MethodGet, path: backendapi.PathAccount,

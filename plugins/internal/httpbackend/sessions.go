@@ -58,7 +58,7 @@ func (s *Server) CloseSession(
 	return &pluginv1.CloseSessionResponse{Session: sessionProto(out)}, err
 }
 
-// MintSessionSecret creates another app secret.
+// MintSessionSecret creates an additional app secret for a session.
 func (s *Server) MintSessionSecret(
 	ctx context.Context, r *pluginv1.MintSessionSecretRequest,
 ) (*pluginv1.MintSessionSecretResponse, error) {
@@ -69,7 +69,7 @@ func (s *Server) MintSessionSecret(
 	return &pluginv1.MintSessionSecretResponse{AppSecret: out.AppSecret}, err
 }
 
-// ListEvents reads the event log after a cursor.
+// ListEvents returns the rows of the event log after a cursor.
 func (s *Server) ListEvents(ctx context.Context, r *pluginv1.ListEventsRequest) (*pluginv1.ListEventsResponse, error) {
 	limit := r.GetLimit()
 	if limit == 0 {
@@ -95,7 +95,7 @@ func (s *Server) ListEvents(ctx context.Context, r *pluginv1.ListEventsRequest) 
 	return &pluginv1.ListEventsResponse{Events: events, Next: out.Next, More: out.More, Truncated: out.Truncated}, err
 }
 
-// controlWait is how long the backend waits for the page's result.
+// controlWait is how long the backend waits for the simulator page's result.
 const controlWait = 10 * time.Second
 
 // Control sends one control frame to the session's simulator page and returns its result.
@@ -137,7 +137,7 @@ func (s *Server) MintProjectKey(
 		path: backendapi.PathProjects + "/" + url.PathEscape(r.GetProject()) + "/keys",
 		in:   backendapi.ProjectKeyRequest{Name: r.GetName()},
 	})
-	created, _ := time.Parse(time.RFC3339Nano, out.CreatedAt) // fetch has checked its form
+	created, _ := time.Parse(time.RFC3339Nano, out.CreatedAt) // fetch has checked the format
 	return &pluginv1.MintProjectKeyResponse{
 		ProjectKey: out.ProjectKey, Hint: out.Hint, CreatedAt: created.UnixMilli(),
 	}, err

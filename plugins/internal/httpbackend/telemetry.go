@@ -48,7 +48,8 @@ func (s *Server) PurgeTelemetry(
 	return &pluginv1.PurgeTelemetryResponse{Deleted: *done.Deleted}, nil
 }
 
-// installOnly refuses a target with a token, which would tie usage to an account, and one without an install id.
+// installOnly returns an error for a target with a token, which would tie usage to an account, and for one without an
+// install id.
 func installOnly(t *pluginv1.Target) error {
 	if t.GetBearer() != "" || t.GetInstallId() == "" {
 		return unfit("usage events must be sent with an install id and no token", "Set the install id and no bearer.")

@@ -12,7 +12,7 @@ import (
 
 const usage = `{"events":[{"id":"01939d3a-6a53-7c4e-8f00-0123456789ab","at":"2026-01-02T03:04:05.678Z","name":"account.linked"}]}`
 
-// of returns the target as a daemon sets it for usage events.
+// of returns a target as the daemon creates it for usage events.
 func of(target *pluginv1.Target) *pluginv1.Target {
 	target.Credential = &pluginv1.Target_InstallId{InstallId: "inst_1"}
 	target.Requester = &pluginv1.Requester{Host: "adas-laptop", Os: "linux", Client: "claude"}
@@ -24,10 +24,10 @@ func TestUploadTelemetry(t *testing.T) {
 	r, err := New("x").UploadTelemetry(t.Context(), &pluginv1.UploadTelemetryRequest{Target: of(target),
 		Batch: []byte(usage)})
 	if err != nil || r.GetAccepted() != 3 || r.GetDuplicates() != 2 || r.GetRejected() != 1 {
-		t.Fatalf("%v, %v", r, err)
+		t.Fatalf("got %v, %v, want counts 3, 2 and 1", r, err)
 	}
 	if last.Method != http.MethodPost || last.URL.Path != backendapi.PathTelemetry || string(*sent) != usage {
-		t.Errorf("sent %s to %s %s", *sent, last.Method, last.URL)
+		t.Errorf("unexpected request: %s, %s %s", *sent, last.Method, last.URL)
 	}
 	onlyInstall(t, last.Header)
 }
@@ -36,15 +36,15 @@ func TestPurgeTelemetry(t *testing.T) {
 	target, last, sent := recorded(t, http.StatusOK, `{"deleted":1234}`)
 	r, err := New("x").PurgeTelemetry(t.Context(), &pluginv1.PurgeTelemetryRequest{Target: of(target)})
 	if err != nil || r.GetDeleted() != 1234 {
-		t.Fatalf("%v, %v", r, err)
+		t.Fatalf("got %v, %v, want 1234 deleted", r, err)
 	}
 	if last.Method != http.MethodDelete || last.URL.Path != backendapi.PathTelemetry || len(*sent) != 0 {
-		t.Errorf("sent %q to %s %s", *sent, last.Method, last.URL)
+		t.Errorf("unexpected request: %q, %s %s", *sent, last.Method, last.URL)
 	}
 	onlyInstall(t, last.Header)
 }
 
-// onlyInstall fails if a request identifies its sender by more than the install id.
+// onlyInstall fails the test if a request identifies its sender by anything besides the install id.
 func onlyInstall(t *testing.T, h http.Header) {
 	t.Helper()
 	if h.Get(backendapi.HeaderInstallID) != "inst_1" {
@@ -53,7 +53,7 @@ func onlyInstall(t *testing.T, h http.Header) {
 	for _, name := range []string{"Authorization", "Cookie", backendapi.HeaderHost, backendapi.HeaderOS,
 		backendapi.HeaderClient} {
 		if h.Get(name) != "" {
-			t.Errorf("%s is sent", name)
+			t.Errorf("header %s was sent", name)
 		}
 	}
 }
@@ -65,26 +65,26 @@ func TestTelemetryNeverCarriesAToken(t *testing.T) {
 		_, err := New("x").UploadTelemetry(t.Context(), &pluginv1.UploadTelemetryRequest{Target: target,
 			Batch: []byte(usage)})
 		if p := problemOf(t, err); p.GetCode() != "invalid_request" || p.GetRetryable() {
-			t.Errorf("upload: %v", p)
+			t.Errorf("upload with a token: got %v, want invalid_request", p)
 		}
 		_, err = New("x").PurgeTelemetry(t.Context(), &pluginv1.PurgeTelemetryRequest{Target: target})
 		if p := problemOf(t, err); p.GetCode() != "invalid_request" {
-			t.Errorf("purge: %v", p)
+			t.Errorf("purge with a token: got %v, want invalid_request", p)
 		}
 	}
 	if last.Method != "" {
-		t.Error("something was sent")
+		t.Error("a request was sent")
 	}
 	for _, batch := range []string{"", "{", `{"events":["` + strings.Repeat("x", telemetry.MaxBody) + `"]}`} {
 		_, err := New("x").UploadTelemetry(t.Context(), &pluginv1.UploadTelemetryRequest{Target: of(target),
 			Batch: []byte(batch)})
 		if p := problemOf(t, err); p.GetCode() != "invalid_request" || last.Method != "" {
-			t.Errorf("%.20q: %v", batch, p)
+			t.Errorf("batch %.20q: got %v, want invalid_request", batch, p)
 		}
 	}
 }
 
-// Retryable refusals are distinguished from permanent ones, and the pause that the backend requests is passed on.
+// Retryable errors are distinguished from permanent ones, and the pause requested by the backend is passed on.
 func TestTelemetryRefusals(t *testing.T) {
 	for _, c := range []struct {
 		status     int
@@ -113,7 +113,7 @@ func TestTelemetryRefusals(t *testing.T) {
 		p := problemOf(t, err)
 		if p.GetCode() != c.code || p.GetRetryable() != c.retry || p.GetRetryAfterSeconds() != c.wait ||
 			p.GetHttpStatus() != uint32(c.status) {
-			t.Errorf("%d %s: %v", c.status, c.body, p)
+			t.Errorf("%d %s: unexpected problem %v", c.status, c.body, p)
 		}
 	}
 }

@@ -11,8 +11,8 @@ import (
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
-// required lists the JSON names of required fields by the type of an answer or a part of one: an answer of another
-// version, or from something that is not a backend, must not pass for an empty one.
+// required lists the JSON names of required fields for each type of response or part of one, so that a response of
+// another version, or from something that is not a backend, is not mistaken for an empty one.
 var required = map[reflect.Type][]string{
 	reflect.TypeFor[backendapi.Health]():             {"service"},
 	reflect.TypeFor[backendapi.DeviceCode]():         {"deviceCode", "userCode", "verificationUrl", "expiresInSeconds"},
@@ -39,13 +39,13 @@ var required = map[reflect.Type][]string{
 	reflect.TypeFor[purged]():                        {"deleted"},
 }
 
-// counted are the numbers that must not be negative.
+// counted lists the numeric fields that must not be negative.
 var counted = map[string]bool{"version": true, "accepted": true, "duplicates": true, "rejected": true, "deleted": true}
 
-// checked is an answer with rules beyond those of its fields.
+// checked is a response with rules beyond those of its individual fields.
 type checked interface{ check() error }
 
-// poll is an answer of the token endpoint: Token is nil while the person has not decided.
+// poll is a response of the token endpoint: Token is nil until the person has decided.
 type poll struct {
 	Pending             bool  `json:"pending"`
 	PollIntervalSeconds int64 `json:"pollIntervalSeconds"`
@@ -62,7 +62,7 @@ func (p *poll) check() error {
 	return nil
 }
 
-// connectionPageFile is an answer whose check compares html with its hash.
+// connectionPageFile is a response whose html is checked against its hash.
 type connectionPageFile struct{ backendapi.ConnectionPageFile }
 
 func (f *connectionPageFile) check() error {
@@ -72,7 +72,7 @@ func (f *connectionPageFile) check() error {
 	return nil
 }
 
-// receipt and purged are backendapi.TelemetryReceipt and TelemetryPurged, in which a missing count differs from 0.
+// receipt and purged are like backendapi.TelemetryReceipt and TelemetryPurged, but distinguish a missing count from 0.
 type receipt struct {
 	Accepted   *int64 `json:"accepted"`
 	Duplicates *int64 `json:"duplicates"`

@@ -17,7 +17,7 @@ import (
 // CodeAdapterUnavailable is the code of a call during which the adapter panicked.
 const CodeAdapterUnavailable = "adapter_unavailable"
 
-// recoverUnary turns a panic into an error of that one call, so that other calls and the embedded backend continue.
+// recoverUnary converts a panic into an error of that call, so that other calls and the embedded backend continue.
 func recoverUnary(log *slog.Logger) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (resp any, err error) {
 		defer func() {
@@ -43,7 +43,7 @@ func recoverStream(log *slog.Logger) grpc.StreamServerInterceptor {
 
 // panicError logs a panic and returns the error of the call.
 func panicError(log *slog.Logger, method string, r any) error {
-	// The value may contain data of the call, so only its type is logged.
+	// The value may contain data of the call, so log only its type.
 	log.Error("call panicked", "method", method, "type", fmt.Sprintf("%T", r), "stack", string(debug.Stack()))
 	return Refuse(codes.Internal, &pluginv1.Problem{
 		Code:      CodeAdapterUnavailable,
@@ -53,12 +53,12 @@ func panicError(log *slog.Logger, method string, r any) error {
 	})
 }
 
-// Refuse returns a gRPC error that carries p (proto/plugin/v1).
+// Refuse returns a gRPC error that contains p (proto/plugin/v1).
 func Refuse(c codes.Code, p *pluginv1.Problem) error {
 	wiretext.Repair(p)
 	st, err := status.New(c, p.GetMessage()).WithDetails(p)
 	if err != nil {
-		return status.Error(codes.Internal, "encoding a refusal")
+		return status.Error(codes.Internal, "encode problem")
 	}
 	return st.Err()
 }

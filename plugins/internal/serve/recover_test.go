@@ -23,19 +23,19 @@ func TestPanicIsATypedRefusal(t *testing.T) {
 	for _, err := range []error{call, stream} {
 		details := status.Convert(err).Details()
 		if len(details) != 1 {
-			t.Fatalf("got %v", err)
+			t.Fatalf("got details %v, want one", err)
 		}
 		if p, ok := details[0].(*pluginv1.Problem); !ok || p.Code != CodeAdapterUnavailable || !p.Retryable ||
 			p.FixHint == "" {
-			t.Fatalf("got %v", details[0])
+			t.Fatalf("got %v, want a retryable CodeAdapterUnavailable with a fixHint", details[0])
 		}
 		if strings.Contains(err.Error(), "svc_secret") || strings.Contains(log.String(), `"svc_secret"`) {
-			t.Fatalf("the panic's value is disclosed: %v", log.String())
+			t.Fatalf("the panic's value is in the error or the log: %v", log.String())
 		}
 	}
 }
 
 func TestHostGone(t *testing.T) {
-	// Returns because the other end is closed.
+	// waitForHost returns because the other end is closed.
 	waitForHost(strings.NewReader("noise is no reason to stay"))
 }

@@ -1,5 +1,5 @@
-// Package serve is the main function of every adapter: the handshake, logs on stderr, watching the host, and recovery
-// from panics. It knows neither what an adapter does nor who started it.
+// Package serve is the common main function of adapters: the handshake, logs on stderr, watching the host, and
+// recovery from panics. It is independent of what an adapter does and of who started it.
 package serve
 
 import (
@@ -22,13 +22,13 @@ import (
 
 // Limits of an adapter's server.
 const (
-	// MaxMessage bounds a request, in bytes; the daemon's own are far smaller.
+	// MaxMessage is the maximum size of a request in bytes; the daemon's own requests are far smaller.
 	MaxMessage = 4 << 20
-	// closeTimeout bounds the shutdown after the host ended: the adapter must exit within 3 s.
+	// closeTimeout is the maximum duration of the shutdown after the host exited: the adapter must exit within 3 s.
 	closeTimeout = 1500 * time.Millisecond
 )
 
-// Adapter is implemented by every adapter. Close is called once, when the host asks the adapter to stop or has ended.
+// Adapter is implemented by every adapter. Close is called once, when the host asks the adapter to stop or exits.
 type Adapter interface {
 	Close(ctx context.Context) error
 }
@@ -45,8 +45,8 @@ type Transport interface {
 	Adapter
 }
 
-// Main serves the adapter that open returns, as Backend, Transport or both, until its host asks it to stop or ends,
-// then exits. It logs JSON lines to stderr, which the host reads.
+// Main serves the adapter returned by open, as Backend, Transport or both, until its host asks it to stop or exits.
+// Then it exits the process. It logs JSON lines to stderr, which the host reads.
 func Main[A Adapter](name string, open func(log *slog.Logger) A) {
 	if len(os.Args) == 2 && os.Args[1] == "version" {
 		fmt.Println("service-plugin-"+name, buildinfo.Version)
@@ -56,7 +56,7 @@ func Main[A Adapter](name string, open func(log *slog.Logger) A) {
 		fmt.Fprintf(os.Stderr, "service-plugin-%s is started by serviced and does nothing by itself\n", name)
 		os.Exit(2)
 	}
-	// go-plugin replaces os.Stderr while it serves, so the logger keeps the current descriptor.
+	// go-plugin replaces os.Stderr while it serves, so the logger keeps the original file.
 	log := slog.New(slog.NewJSONHandler(os.Stderr, nil))
 	b := open(log)
 	closeOnce := sync.OnceFunc(func() {
@@ -79,7 +79,7 @@ func Main[A Adapter](name string, open func(log *slog.Logger) A) {
 			MagicCookieValue: pluginv1.CookieValue,
 		},
 		Plugins: services(b),
-		Logger:  hclog.NewNullLogger(), // the adapter itself logs what matters
+		Logger:  hclog.NewNullLogger(), // the adapter logs relevant events itself
 		GRPCServer: func(opts []grpc.ServerOption) *grpc.Server {
 			return grpc.NewServer(append(opts, grpc.ForceServerCodecV2(wiretext.Codec()), grpc.MaxRecvMsgSize(MaxMessage),
 				grpc.UnaryInterceptor(recoverUnary(log)), grpc.StreamInterceptor(recoverStream(log)))...)
@@ -88,8 +88,8 @@ func Main[A Adapter](name string, open func(log *slog.Logger) A) {
 	closeOnce()
 }
 
-// waitForHost returns when the other end of the host's pipe is closed. The host never writes to it, so this happens
-// when the host exits, on every platform and even after kill -9.
+// waitForHost returns when the other end of the host's pipe is closed. The host never writes to the pipe, so this
+// happens when the host exits, on every platform and even after kill -9.
 func waitForHost(stdin io.Reader) { _, _ = io.Copy(io.Discard, stdin) }
 
 // services returns the services that the adapter implements.
@@ -119,5 +119,5 @@ func (f *grpcService) GRPCServer(_ *plugin.GRPCBroker, s *grpc.Server) error {
 }
 
 func (f *grpcService) GRPCClient(context.Context, *plugin.GRPCBroker, *grpc.ClientConn) (any, error) {
-	return nil, fmt.Errorf("serving an adapter: this side has no client")
+	return nil, fmt.Errorf("this side of the plugin has no client")
 }

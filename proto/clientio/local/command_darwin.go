@@ -8,7 +8,7 @@ import (
 
 var variables = []string{"PATH", "HOME", "USER", "LOGNAME", "LANG", "TMPDIR", "__CF_USER_TEXT_ENCODING"}
 
-// platformCommand is open <url>, in its own session so that the terminal's Ctrl-C does not reach it.
+// platformCommand returns `open <url>` in its own session, so that the terminal's Ctrl-C does not reach it.
 func platformCommand(url string) *exec.Cmd {
 	cmd := withEnvironment(exec.CommandContext(context.Background(), "/usr/bin/open", url), variables)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -17,5 +17,5 @@ func platformCommand(url string) *exec.Cmd {
 
 func hasDesktop(func(string) string) bool { return true }
 
-// isPlatformSafe returns true, as no shell interprets the URL.
+// isPlatformSafe returns true because no shell interprets the URL.
 func isPlatformSafe(string) bool { return true }

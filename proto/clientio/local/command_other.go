@@ -9,7 +9,7 @@ import (
 
 var variables = []string{"PATH", "HOME", "LANG", "DISPLAY", "XAUTHORITY", "WAYLAND_DISPLAY", "XDG_RUNTIME_DIR"}
 
-// platformCommand is xdg-open <url>, as on Linux.
+// platformCommand returns `xdg-open <url>`, as on Linux.
 func platformCommand(url string) *exec.Cmd {
 	return withEnvironment(exec.CommandContext(context.Background(), "xdg-open", url), variables)
 }
@@ -18,5 +18,5 @@ func hasDesktop(getenv func(string) string) bool {
 	return getenv("DISPLAY") != "" || getenv("WAYLAND_DISPLAY") != ""
 }
 
-// isPlatformSafe returns true, as no shell interprets the URL.
+// isPlatformSafe returns true because no shell interprets the URL.
 func isPlatformSafe(string) bool { return true }

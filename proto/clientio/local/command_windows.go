@@ -14,8 +14,8 @@ var variables = []string{
 	"PROGRAMDATA", "ProgramFiles",
 }
 
-// platformCommand is cmd.exe /c start "" "<url>". cmd.exe has its own parsing rules: inside double quotes only a
-// quote and a percent sign are special, which isPlatformSafe refuses.
+// platformCommand returns `cmd.exe /c start "" "<url>"`. cmd.exe has its own parsing rules: inside double quotes only
+// quotes and percent signs are special, and isPlatformSafe refuses both.
 func platformCommand(url string) *exec.Cmd {
 	shell := filepath.Join(os.Getenv("SystemRoot"), "System32", "cmd.exe")
 	cmd := withEnvironment(exec.CommandContext(context.Background(), shell), variables)
@@ -27,8 +27,8 @@ func platformCommand(url string) *exec.Cmd {
 
 func commandLine(url string) string { return `cmd.exe /d /c start "" "` + url + `"` }
 
-// isPlatformSafe refuses what cmd.exe would expand even inside quotes (%CD%). The service's own URLs never contain
-// it.
+// isPlatformSafe refuses text that cmd.exe would expand even inside quotes (%CD%). The service's own URLs never
+// contain it.
 func isPlatformSafe(url string) bool { return !strings.ContainsAny(url, `"%`) }
 
 func hasDesktop(func(string) string) bool { return true }

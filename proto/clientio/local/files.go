@@ -17,7 +17,7 @@ import (
 	"github.com/service-dev/service/proto/clientio"
 )
 
-// fileSystem resolves the paths of a request: the whole file system, or an os.Root that nothing leads out of.
+// fileSystem resolves the paths of a request: in the whole file system, or in an os.Root that no path leads out of.
 type fileSystem interface {
 	Stat(path string) (fs.FileInfo, error)
 	Lstat(path string) (fs.FileInfo, error)
@@ -27,7 +27,7 @@ type fileSystem interface {
 	Remove(path string) error
 }
 
-// wholeSystem is the file system without a root; symbolic links are followed.
+// wholeSystem is the file system without a root; it follows symbolic links.
 type wholeSystem struct{}
 
 func (wholeSystem) Stat(path string) (fs.FileInfo, error)        { return os.Stat(path) }
@@ -39,15 +39,15 @@ func (wholeSystem) OpenFile(path string, flag int, mode fs.FileMode) (*os.File, 
 	return os.OpenFile(path, flag, mode)
 }
 
-// rooted is an os.Root that follows no symbolic link at the end of a path.
+// rooted is an os.Root that does not follow a symbolic link at the end of a path.
 type rooted struct{ *os.Root }
 
 func (r rooted) Stat(path string) (fs.FileInfo, error) { return r.Lstat(path) }
 
-// errRefused reports a request that is not executed.
+// errRefused reports a request that this process does not execute.
 var errRefused = errors.New("this process does not execute such requests")
 
-// onFiles executes one operation on files.
+// onFiles executes one file operation.
 func onFiles(r clientio.Request, answer *clientio.Response) error {
 	if err := check(r); err != nil {
 		return err
@@ -63,7 +63,7 @@ func onFiles(r clientio.Request, answer *clientio.Response) error {
 	return operate(rooted{root}, r, answer)
 }
 
-// check refuses paths that violate the contract. Permissions are left to the system.
+// check refuses paths that violate the contract. Permissions are checked by the system.
 func check(r clientio.Request) error {
 	if strings.ContainsRune(string(r.Path+r.Root+r.Name), 0) || len(r.Data) > clientio.MaxData {
 		return errRefused
@@ -151,7 +151,8 @@ type codedError struct {
 
 func (e codedError) Error() string { return e.message }
 
-// read reads a regular file. A pipe never ends and a device never fits, so the opened file is checked again.
+// read reads a regular file. It checks the opened file again, because a pipe never ends and a device is never small
+// enough.
 func read(files fileSystem, path string, limit int64) ([]byte, error) {
 	if limit <= 0 || limit > clientio.MaxData {
 		return nil, errRefused
@@ -213,7 +214,7 @@ func find(files fileSystem, dir, name string, limit int64) (string, []byte, erro
 	for range maxUpward {
 		path := filepath.Join(dir, name)
 		data, err := read(files, path, limit)
-		if isPlanted(files, dir, path) { // checked after the read to notice a swapped file
+		if isPlanted(files, dir, path) { // checked after reading, to detect a file that was swapped
 			err = fs.ErrPermission
 		}
 		if err == nil || !isSkipped(err) {
@@ -228,18 +229,19 @@ func find(files fileSystem, dir, name string, limit int64) (string, []byte, erro
 	return "", nil, fs.ErrNotExist
 }
 
-// isPlanted reports whether another user owns path, or the symbolic link there, in a world-writable folder such as
-// /tmp. Such a file must not choose the project of everyone who works below that folder.
+// isPlanted reports whether path, in a world-writable folder such as /tmp, belongs to another user. For a symbolic
+// link the link's own owner counts. Such a file must not determine the project of everyone who works below that
+// folder.
 func isPlanted(files fileSystem, dir, path string) bool {
 	folder, err := files.Stat(dir)
 	if err != nil || folder.Mode().Perm()&0o002 == 0 {
 		return false
 	}
-	info, err := files.Lstat(path) // the owner of the link counts, not that of its target
+	info, err := files.Lstat(path) // the owner of the link counts, not the owner of its target
 	return err != nil || isForeign(info)
 }
 
-// isSkipped reports whether find continues with the parent: the file is missing, unreadable or not regular.
+// isSkipped reports whether find continues with the parent, because the file is missing, unreadable or not regular.
 func isSkipped(err error) bool {
 	var coded codedError
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) ||
@@ -252,7 +254,7 @@ func write(files fileSystem, path string, r clientio.Request) error {
 	if err := files.MkdirAll(dir, fs.FileMode(r.DirMode).Perm()); err != nil && dir != "." {
 		return err
 	}
-	info, err := files.Lstat(path) // a link could lead the write elsewhere
+	info, err := files.Lstat(path) // a symbolic link could redirect the write
 	switch {
 	case err == nil && !r.Replace:
 		return fs.ErrExist
@@ -274,7 +276,7 @@ func write(files fileSystem, path string, r clientio.Request) error {
 	return nil
 }
 
-// writeInto creates a new file and removes it again if it cannot be written completely.
+// writeInto creates a new file, and removes it again if writing fails.
 func writeInto(files fileSystem, path string, r clientio.Request) error {
 	f, err := files.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fs.FileMode(r.Mode).Perm())
 	if err != nil {
@@ -287,7 +289,8 @@ func writeInto(files fileSystem, path string, r clientio.Request) error {
 	return nil
 }
 
-// codeOf returns the contract's code and message for an error. The message omits the path, which the daemon knows.
+// codeOf returns the contract's code and message for an error. The message omits the path, which the daemon already
+// has.
 func codeOf(err error) (code, message string) {
 	var coded codedError
 	var path *fs.PathError

@@ -32,20 +32,20 @@ func TestWrite_CreatesAndReplaces(t *testing.T) {
 	}
 	r.Data = []byte("two")
 	if answer := ask(t, r); answer.Code != clientio.CodeExists {
-		t.Errorf("without replace: %+v", answer)
+		t.Errorf("write without replace: got %+v, want CodeExists", answer)
 	}
 	r.Replace = true
 	if answer := ask(t, r); answer.Code != "" {
-		t.Errorf("with replace: %+v", answer)
+		t.Errorf("write with replace: got %+v", answer)
 	}
 	if data, _ := os.ReadFile(path); string(data) != "two" {
-		t.Errorf("the file holds %q", data)
+		t.Errorf("the file contains %q, want two", data)
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("mode %v, %v", info.Mode(), err)
+		t.Errorf("got mode %v, %v, want 0600", info.Mode(), err)
 	}
 	if left, _ := os.ReadDir(filepath.Dir(path)); len(left) != 1 {
-		t.Errorf("left behind: %v", left)
+		t.Errorf("unexpected files remain: %v", left)
 	}
 }
 
@@ -61,14 +61,14 @@ func TestWrite_FollowsNoLink(t *testing.T) {
 	}
 	if answer := ask(t, clientio.Request{Op: clientio.Write, Path: clientio.Path(link), Data: []byte("x"),
 		Mode: 0o600, Replace: true}); answer.Code != clientio.CodeNotRegular {
-		t.Errorf("%+v", answer)
+		t.Errorf("write through a symbolic link: got %+v, want CodeNotRegular", answer)
 	}
 	if data, _ := os.ReadFile(victim); string(data) != "kept" {
-		t.Errorf("the link's target holds %q", data)
+		t.Errorf("the target of the symbolic link contains %q, want kept", data)
 	}
 }
 
-// A file is removed only if its content is unchanged, and never through a link.
+// A file is removed only if its content is unchanged, and never through a symbolic link.
 func TestRemove_ChecksTheContent(t *testing.T) {
 	dir := t.TempDir()
 	file, link := filepath.Join(dir, "a.png"), filepath.Join(dir, "link.png")
@@ -85,7 +85,7 @@ func TestRemove_ChecksTheContent(t *testing.T) {
 	} {
 		answer := ask(t, clientio.Request{Op: clientio.Remove, Path: clientio.Path(c.path), Data: c.sum[:]})
 		if answer.Code != c.code {
-			t.Errorf("%s: %+v, want %q", c.path, answer, c.code)
+			t.Errorf("remove %s: got %+v, want %q", c.path, answer, c.code)
 		}
 	}
 }
@@ -109,20 +109,20 @@ func TestRoot_HoldsPathsIn(t *testing.T) {
 	}
 	if answer := ask(t, clientio.Request{Op: clientio.Read, Root: clientio.Path(root), Path: "in",
 		Limit: 9}); string(answer.Data) != "in" {
-		t.Errorf("%+v", answer)
+		t.Errorf("read in: got %+v", answer)
 	}
 	for _, path := range []string{"../secret", "abs", "up", "dir/secret", "/etc/passwd", "", "in\x00"} {
 		if answer := ask(t, clientio.Request{Op: clientio.Read, Root: clientio.Path(root), Path: clientio.Path(path),
 			Limit: 9}); answer.Code == "" || answer.Data != nil {
-			t.Errorf("read %q: %+v", path, answer)
+			t.Errorf("read %q outside the root: got %+v, want an error", path, answer)
 		}
 		if answer := ask(t, clientio.Request{Op: clientio.Write, Root: clientio.Path(root), Path: clientio.Path(path),
 			Data: []byte("x"), Mode: 0o600, DirMode: 0o700, Replace: true}); answer.Code == "" {
-			t.Errorf("write %q: %+v", path, answer)
+			t.Errorf("write %q outside the root: got %+v, want an error", path, answer)
 		}
 	}
 	if data, _ := os.ReadFile(outside); string(data) != "out" {
-		t.Errorf("outside holds %q", data)
+		t.Errorf("the file outside the root contains %q, want out", data)
 	}
 }
 
@@ -142,7 +142,7 @@ func TestRead_RefusesWhatIsNoFile(t *testing.T) {
 	} {
 		if answer := ask(t, clientio.Request{Op: clientio.Read, Path: clientio.Path(tt.path),
 			Limit: 99}); answer.Code != tt.code {
-			t.Errorf("%s: %+v, want %s", tt.path, answer, tt.code)
+			t.Errorf("read %s: got %+v, want %s", tt.path, answer, tt.code)
 		}
 	}
 }
@@ -150,7 +150,7 @@ func TestRead_RefusesWhatIsNoFile(t *testing.T) {
 func TestFind_LooksUpward(t *testing.T) {
 	dir := t.TempDir()
 	deep := filepath.Join(dir, "a", "b", "c")
-	// a folder of that name is ignored
+	// A folder with that name is ignored.
 	if err := os.MkdirAll(filepath.Join(deep, "service.json"), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -160,15 +160,15 @@ func TestFind_LooksUpward(t *testing.T) {
 	}
 	answer := ask(t, clientio.Request{Op: clientio.Find, Path: clientio.Path(deep), Name: "service.json", Limit: 9})
 	if answer.Path != clientio.Path(want) || string(answer.Data) != "{}" {
-		t.Errorf("%+v", answer)
+		t.Errorf("find: got %+v", answer)
 	}
 	if answer := ask(t, clientio.Request{Op: clientio.Find, Path: clientio.Path(deep), Name: "../x",
 		Limit: 9}); answer.Code != clientio.CodeRefused {
-		t.Errorf("a name that leads away: %+v", answer)
+		t.Errorf("find a name outside the folder: got %+v, want CodeRefused", answer)
 	}
 }
 
-// Names on older systems may not be UTF-8; they reach the file system unchanged.
+// Names on older systems may not be UTF-8; they must reach the file system unchanged.
 func TestPath_KeepsEveryByte(t *testing.T) {
 	sent := clientio.Request{Op: clientio.Write, Path: clientio.Path(filepath.Join(t.TempDir(), "caf\xe9")),
 		Data: []byte("x"), Mode: 0o600}
@@ -190,7 +190,7 @@ func TestPath_KeepsEveryByte(t *testing.T) {
 
 func TestUnknownOperationIsRefused(t *testing.T) {
 	if answer := ask(t, clientio.Request{Op: "exec", Path: "/bin/sh"}); answer.Code != clientio.CodeRefused {
-		t.Errorf("%+v", answer)
+		t.Errorf("unknown operation: got %+v, want CodeRefused", answer)
 	}
 }
 
@@ -207,15 +207,15 @@ func FuzzExecutor(f *testing.F) {
 			r.Root = clientio.Path(t.TempDir())
 		}
 		if answer, _ := New().Do(t.Context(), r); answer.ID != r.ID {
-			t.Errorf("answered %d for %d", answer.ID, r.ID)
+			t.Errorf("the response has id %d, want %d", answer.ID, r.ID)
 		}
 	})
 }
 
-// A service.json that another user puts into /tmp does not apply to projects below it.
+// A service.json that another user creates in /tmp does not apply to projects below /tmp.
 func TestFind_PassesByWhatOthersPlant(t *testing.T) {
 	if os.Getuid() != 0 {
-		t.Skip("only root makes files of other users")
+		t.Skip("only root can create files of other users")
 	}
 	dir := t.TempDir()
 	shared := filepath.Join(dir, "shared")
@@ -237,18 +237,18 @@ func TestFind_PassesByWhatOthersPlant(t *testing.T) {
 		r := clientio.Request{Op: clientio.Find, Path: clientio.Path(work), Name: "service.json", Limit: 99}
 		return string(ask(t, r).Data)
 	}
-	if got := find(); got != "planted" { // owned by a colleague
-		t.Errorf("in a folder that only its owner writes to it found %q", got)
+	if got := find(); got != "planted" { // owned by another user
+		t.Errorf("in a folder that only its owner can write to: found %q, want planted", got)
 	}
 	if err := os.Chmod(shared, 0o777|os.ModeSticky); err != nil {
 		t.Fatal(err)
 	}
 	if got := find(); got != "ours" {
-		t.Errorf("it found %q", got)
+		t.Errorf("found %q, want ours", got)
 	}
 	write(filepath.Join(shared, "service.json"), strings.Repeat("planted", 99), 65534) // longer than the limit
 	if got := find(); got != "ours" {
-		t.Errorf("above one that is too long it found %q", got)
+		t.Errorf("in the parent of an overlong file: found %q, want ours", got)
 	}
 	write(filepath.Join(dir, "elsewhere"), "another project of ours", 0)
 	for _, target := range []string{filepath.Join(dir, "elsewhere"), "service.json"} { // the second points to itself
@@ -257,7 +257,7 @@ func TestFind_PassesByWhatOthersPlant(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := find(); got != "ours" {
-			t.Errorf("above a link to %s it found %q", target, got)
+			t.Errorf("in the parent of a link to %s: found %q, want ours", target, got)
 		}
 	}
 	if err := os.Remove(filepath.Join(shared, "service.json")); err != nil {
@@ -265,6 +265,6 @@ func TestFind_PassesByWhatOthersPlant(t *testing.T) {
 	}
 	write(filepath.Join(shared, "service.json"), "my own", 0)
 	if got := find(); got != "my own" {
-		t.Errorf("it found %q", got)
+		t.Errorf("found %q, want my own", got)
 	}
 }

@@ -1,7 +1,7 @@
-// Package local executes the operations of proto/clientio in this process, with its rights and environment: it opens
-// pages in the person's browser, and reads and writes files. It validates the form of each request and leaves
-// permissions to the system. Only a client's own process may use it, or a daemon that has to run inside an agent's
-// process because of a sandbox. It does not know why anything is opened, read or written.
+// Package local executes the operations of proto/clientio in this process, with its permissions and environment: it
+// opens pages in the person's browser, and reads and writes files. It validates the form of each request and leaves
+// permissions to the system. Only a client's own process may use it, or a daemon that a sandbox forces to run inside
+// an agent's process. It is independent of why a page is opened or a file is read or written.
 package local
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/service-dev/service/proto/clientio"
 )
 
-// Executor executes requests, also concurrently. Create it with New.
+// Executor executes requests. It is safe for concurrent use. Create one with New.
 type Executor struct{ slots chan struct{} }
 
 // New returns an executor.

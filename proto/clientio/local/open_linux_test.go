@@ -32,22 +32,22 @@ func TestOpen_StartsNothing(t *testing.T) {
 		"file:///etc/passwd", "javascript:alert(1)", "-a Calc", "https://", "http:///x", "https://a/\nx", "", "https://user@a/",
 	} {
 		if got := New().open(t.Context(), page); got.opened || got.reason != clientio.ReasonRefused {
-			t.Errorf("Open(%q) = %+v", page, got)
+			t.Errorf("open(%q): got %+v, want refused", page, got)
 		}
 	}
 	t.Setenv("SERVICE_NO_AUTO_OPEN", "1")
 	if got := New().open(t.Context(), "https://a/"); got.reason != clientio.ReasonDisabled {
-		t.Errorf("opted out: %+v", got)
+		t.Errorf("with SERVICE_NO_AUTO_OPEN: got %+v, want disabled", got)
 	}
 	t.Setenv("SERVICE_NO_AUTO_OPEN", "")
 	for _, name := range []string{"DISPLAY", "WAYLAND_DISPLAY", "WSL_DISTRO_NAME", "BROWSER"} {
 		t.Setenv(name, "")
 	}
 	if got := New().open(t.Context(), "https://a/"); got.reason != clientio.ReasonNoDesktop {
-		t.Errorf("no desktop: %+v", got)
+		t.Errorf("without a desktop: got %+v, want no_desktop", got)
 	}
 	if calls() != "" {
-		t.Error("started:", calls())
+		t.Error("a command was started:", calls())
 	}
 }
 
@@ -55,26 +55,26 @@ func TestOpen_PassesTheURLWhole(t *testing.T) {
 	calls := fakeCommand(t, "exit 0")
 	const page = "https://a/activate?code=WDJB-MJHT&x=$(touch%20/tmp/x);`id`'|&!*(){}<>^"
 	if got := New().open(t.Context(), page); !got.opened {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want opened", got)
 	}
 	if calls() != "1|"+page+"|:7\n" {
-		t.Error("the command was called with", calls())
+		t.Error("unexpected call of the command:", calls())
 	}
 }
 
 func TestOpen_BadCommandsDoNotDisturb(t *testing.T) {
 	fakeCommand(t, "exit 3")
 	if got := New().open(t.Context(), "https://a/"); got.reason != clientio.ReasonFailed {
-		t.Errorf("a command that fails: %+v", got)
+		t.Errorf("a failing command: got %+v, want failed", got)
 	}
 	fakeCommand(t, "exec sleep 2")
 	start := time.Now()
 	if got := New().open(t.Context(), "https://a/"); !got.opened || time.Since(start) > 1500*time.Millisecond {
-		t.Errorf("a command that hangs: %+v after %v", got, time.Since(start))
+		t.Errorf("a hanging command: got %+v after %v, want opened within 1.5 s", got, time.Since(start))
 	}
 	t.Setenv("PATH", t.TempDir())
 	if got := New().open(t.Context(), "https://a/"); got.reason != clientio.ReasonFailed {
-		t.Errorf("no command: %+v", got)
+		t.Errorf("without a command: got %+v, want failed", got)
 	}
 }
 
@@ -84,7 +84,7 @@ func FuzzIsPage(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, page string) {
 		if isPage(page) && !strings.HasPrefix(strings.ToLower(page), "http") {
-			t.Errorf("took %q", page)
+			t.Errorf("isPage accepted %q", page)
 		}
 	})
 }

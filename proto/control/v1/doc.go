@@ -1,3 +1,3 @@
-// Package controlv1 is the contract between the person's CLI and the daemon: the generated code of control.proto. It
-// knows nothing of how either side works.
+// Package controlv1 is the contract between the command line and the daemon: the code generated from control.proto. It
+// is independent of both implementations.
 package controlv1

@@ -1,14 +1,15 @@
-// Package pluginv1 is the contract between the daemon and its adapters: the generated code of backend.proto and
-// transport.proto, and the handshake both sides use. It knows neither the daemon nor any adapter.
+// Package pluginv1 is the contract between the daemon and its adapters: the code generated from backend.proto and
+// transport.proto, and the handshake that both sides use. It is independent of the daemon and of every adapter.
 package pluginv1
 
-// The handshake of hashicorp/go-plugin. The cookie is not a secret: it keeps a person who starts an adapter by hand
-// from waiting for something that never comes.
+// The handshake of hashicorp/go-plugin. The cookie is not a secret: it makes an adapter that a person starts by hand
+// exit instead of waiting forever.
 const (
 	CookieKey   = "SERVICE_PLUGIN_COOKIE"
 	CookieValue = "spawned-by-serviced"
 
-	// ProtocolVersion is raised when an adapter built before the change could misread the daemon, or the reverse.
+	// ProtocolVersion is increased whenever an adapter built before a change could misinterpret the daemon, or vice
+	// versa.
 	ProtocolVersion = 1
 
 	// BackendPlugin is the name under which an adapter serves the Backend service.

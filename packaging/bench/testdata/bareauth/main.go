@@ -1,7 +1,7 @@
-// Command bareauth is the floor of three routes of the backend: HTTP handlers that decode the body and do one thing to
-// a database. A batch of usage events is appended with one commit (SQLite) or one COPY (PostgreSQL), a device code is
-// inserted, with what waits beside it in one commit on SQLite, and a poll is one point read. Its argument is a
-// postgres:// URL; without one it uses a SQLite file of its own, in full sync. It prints its address.
+// Command bareauth is the baseline of three routes of the backend: HTTP handlers that decode the body and do one thing
+// to a database. A batch of usage events is appended with one commit (SQLite) or one COPY (PostgreSQL). A device code
+// is inserted; on SQLite one commit covers all pending inserts. A poll is one point read. Its argument is a
+// postgres:// URL; without one it uses a new SQLite file with full sync. It prints its address.
 package main
 
 import (
@@ -64,7 +64,7 @@ func main() {
 	}
 	fmt.Printf("http://%s\n", l.Addr())
 	go http.Serve(l, nil)
-	io.Copy(io.Discard, os.Stdin) // until the bench is done
+	io.Copy(io.Discard, os.Stdin) // the benchmark closes standard input when it is done
 }
 
 func open(dir string) (f *floor, err error) {
@@ -133,7 +133,7 @@ func (f *floor) telemetry(w http.ResponseWriter, r *http.Request) {
 	json.NewEncoder(w).Encode(map[string]int{"accepted": len(b.Events)})
 }
 
-// append inserts row by row: with this driver that is faster than one statement for all.
+// append inserts row by row, which with this driver is faster than one statement for all rows.
 func (f *floor) append(r *http.Request, b batch) error {
 	tx, err := f.writes.Begin()
 	if err != nil {
@@ -196,7 +196,7 @@ func (f *floor) code(w http.ResponseWriter, r *http.Request) {
 	json.NewEncoder(w).Encode(map[string]string{"deviceCode": code})
 }
 
-// commit inserts everything that waits in one transaction.
+// commit inserts all pending codes in one transaction.
 func (f *floor) commit() {
 	for first := range f.queue {
 		all := []waiting{first}

@@ -1,6 +1,6 @@
-// Command bareingest is the floor of the ingest of events: an HTTP handler that decodes the batch and inserts the ids
-// of its events with one statement and one commit. Its argument is a postgres:// URL; without one it uses a SQLite file
-// of its own. It prints its address.
+// Command bareingest is the baseline of event ingestion: an HTTP handler that decodes the batch and inserts the ids of
+// its events with one statement and one commit. Its argument is a postgres:// URL; without one it uses a new SQLite
+// file. It prints its address.
 package main
 
 import (
@@ -65,7 +65,7 @@ func main() {
 	}
 	fmt.Printf("http://%s\n", l.Addr())
 	go http.Serve(l, nil)
-	io.Copy(io.Discard, os.Stdin) // until the bench is done
+	io.Copy(io.Discard, os.Stdin) // the benchmark closes standard input when it is done
 }
 
 func open(dir string) (*sql.DB, error) {

@@ -1,6 +1,6 @@
-// Command bareprovider is a provider of one chat model that streams the same short answer to everybody and costs as
-// little as it can. A model named "waits" stops after its first event until /release is called. /book sums up what was
-// delivered to callers with the key that is its argument. It prints its address.
+// Command bareprovider is a model provider with one chat model that streams the same short answer to every caller at
+// minimal cost. A model named "waits" stops after its first event until /release is called. /book returns the total
+// delivered to callers with the key in its query. It prints its address.
 package main
 
 import (
@@ -14,7 +14,7 @@ import (
 	"sync/atomic"
 )
 
-// tokens of an answer, each an event of its own.
+// The tokens of an answer, each sent as one event.
 const tokens = 12
 
 func main() {
@@ -54,5 +54,5 @@ func main() {
 		json.NewEncoder(w).Encode(map[string]int64{"calls": calls.Load(), "in": in.Load(), "out": tokens * calls.Load()})
 	})
 	fmt.Println(httptest.NewServer(http.DefaultServeMux).URL)
-	io.Copy(io.Discard, os.Stdin) // until the bench is done
+	io.Copy(io.Discard, os.Stdin) // the benchmark closes standard input when it is done
 }

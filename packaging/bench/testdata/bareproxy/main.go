@@ -1,5 +1,5 @@
-// Command bareproxy is the floor of the gateway: the standard library's reverse proxy, which adds up the usage that it
-// finds in the answers. Its argument is the provider's URL. It prints its address.
+// Command bareproxy is the baseline of the gateway: the standard library's reverse proxy, which adds up the usage in
+// the responses. Its argument is the provider's URL. It prints its address.
 package main
 
 import (
@@ -15,7 +15,7 @@ import (
 	"sync/atomic"
 )
 
-// scan reads an answer while it passes.
+// scan reads a response while the proxy forwards it.
 type scan struct {
 	io.ReadCloser
 	rest []byte
@@ -61,5 +61,5 @@ func main() {
 		},
 	}
 	fmt.Println(httptest.NewServer(proxy).URL)
-	io.Copy(io.Discard, os.Stdin) // until the bench is done
+	io.Copy(io.Discard, os.Stdin) // the benchmark closes standard input when it is done
 }

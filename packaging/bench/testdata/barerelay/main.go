@@ -1,5 +1,6 @@
-// Command barerelay is the floor of the relay's figures: a page's messages go to the app of the same session, with
-// nothing but net/http and coder/websocket in between; /echo sends a message back. It ends with its standard input.
+// Command barerelay is the baseline of the relay benchmarks: it forwards a page's messages to the app of the same
+// session using only net/http and coder/websocket. /echo sends a message back. It exits when its standard input
+// closes.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// Command echo is the floor of a tool call's round trip: it echoes every line of standard input.
+// Command echo is the baseline for the round trip of a tool call: it echoes every line of standard input.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// Command empty is the floor of every start-up figure: a Go program that does nothing.
+// Command empty is the baseline of every start-up figure: a Go program that does nothing.
 package main
 
 func main() {}

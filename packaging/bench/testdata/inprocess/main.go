@@ -1,5 +1,5 @@
-// Command inprocess is what service-mcp is measured against: the same tools, hosted in the agent's own process by the
-// MCP SDK over stdio. It reads the tool list, as tools/list gave it, from the file named by its argument.
+// Command inprocess is the baseline for service-mcp: the same tools, hosted in the agent's own process by the MCP SDK
+// over stdio. It reads the tool list, as returned by tools/list, from the file named by its argument.
 package main
 
 import (

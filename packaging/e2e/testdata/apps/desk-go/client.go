@@ -14,7 +14,7 @@ import (
 	"github.com/coder/websocket"
 )
 
-// frame is the envelope of everything on the wire.
+// frame is the envelope of every message on the wire.
 type frame struct {
 	V       int             `json:"v"`
 	Type    string          `json:"type"`
@@ -23,7 +23,7 @@ type frame struct {
 	Seq     int64           `json:"seq,omitempty"`
 	Payload json.RawMessage `json:"payload"`
 
-	data []byte // of a binary frame
+	data []byte // payload of a binary frame
 }
 
 // event is an event of the glasses, with the fields that this app uses.
@@ -36,13 +36,13 @@ type event struct {
 	}
 }
 
-// glassesError is why the glasses refused a command, or why they are gone (code closed).
+// glassesError says why the glasses refused a command, or, with code closed, why the session ended.
 type glassesError struct{ Code, Message string }
 
 func (e *glassesError) Error() string { return e.Message + " (" + e.Code + ")" }
 
-// client is one attached session. One goroutine reads and reconnects; command and next are called from another one
-// only.
+// client is one attached session. One goroutine reads and reconnects. Only one other goroutine may call command and
+// next.
 type client struct {
 	url, secret string
 	cancel      context.CancelFunc
@@ -59,7 +59,7 @@ type client struct {
 	prefix string
 	count  int
 	cursor *int64
-	unsent []frame // sent, but not acknowledged: sent again after a reconnect
+	unsent []frame // sent but not acknowledged; sent again after a reconnect
 }
 
 func connect(ctx context.Context, url, secret string) *client {
@@ -110,8 +110,8 @@ func (c *client) command(typ string, payload any) (data []byte, err error) {
 	return data, nil
 }
 
-// look handles one frame. The app waits for the glasses here, so barriers are answered. Frames of the command id are
-// stored in answer.
+// look handles one frame. The app waits for the glasses here, so look answers barriers. It stores the frames of the
+// command id in answer.
 func (c *client) look(id string, answer *frame) error {
 	var f frame
 	select {
@@ -161,12 +161,12 @@ func (c *client) frame(typ string, payload any) frame {
 	c.count++
 	raw, err := json.Marshal(payload)
 	if err != nil {
-		panic(err) // our own maps always encode
+		panic(err) // our own maps can always be encoded
 	}
 	return frame{V: 1, Type: typ, ID: fmt.Sprintf("%s-%d", c.prefix, c.count), At: now(), Payload: raw}
 }
 
-// write sends the frame if there is a connection; the reader notices errors.
+// write sends the frame if connected; the reader notices errors.
 func (c *client) write(f frame) {
 	if c.ws == nil {
 		return
@@ -178,7 +178,7 @@ func (c *client) write(f frame) {
 	}
 }
 
-// serve keeps the app attached until ctx ends, or until the service says that reconnecting is useless.
+// serve keeps the app attached until ctx ends or the service says that reconnecting is useless.
 func (c *client) serve(ctx context.Context) {
 	defer close(c.ended)
 	for pause := 300 * time.Millisecond; ; pause = min(pause*2, 10*time.Second) {
@@ -230,13 +230,13 @@ func (c *client) read(ctx context.Context, ws *websocket.Conn) error {
 	var f frame
 	if kind == websocket.MessageBinary {
 		if len(data) < 2 || len(data) < 2+int(binary.BigEndian.Uint16(data)) {
-			return errors.New("a binary frame without its header")
+			return errors.New("binary frame without header")
 		}
 		end := 2 + int(binary.BigEndian.Uint16(data))
 		data, f.data = data[2:end], data[end:]
 	}
 	if err := json.Unmarshal(data, &f); err != nil {
-		return fmt.Errorf("reading a frame: %w", err)
+		return fmt.Errorf("read frame: %w", err)
 	}
 	if !c.take(f, ws) {
 		return nil
@@ -249,13 +249,13 @@ func (c *client) read(ctx context.Context, ws *websocket.Conn) error {
 	}
 }
 
-// take updates the state of the connection and reports whether the frame is for the app.
+// take updates the state of the connection and reports whether the app should handle the frame.
 func (c *client) take(f frame, ws *websocket.Conn) bool {
 	var p struct {
 		LastSeq, Seq int64
 		ID           string
 	}
-	_ = json.Unmarshal(f.Payload, &p) // a payload of another form does not change that state
+	_ = json.Unmarshal(f.Payload, &p) // a payload in another format does not change the state
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.see(f.Seq)

@@ -17,10 +17,10 @@ type desk struct {
 	glasses *client
 	index   int
 	status  string
-	hears   bool // transcription was started and is kept by the service
+	hears   bool // transcription was started, and the service restarts it after a reconnect
 }
 
-// run ends with the error closed, or another one after which no command would succeed.
+// run returns when a command fails with closed or another error after which no command can succeed.
 func (d *desk) run() error {
 	d.attempt("phrases.announce", node{"phrases": []string{"next item", "go back", "take a photo"}})
 	d.listen()
@@ -55,7 +55,7 @@ func (d *desk) handle(e event) {
 	}
 }
 
-// listen starts transcription unless it is running. If it was refused, it is tried again when the state changes.
+// listen starts transcription unless it is running. If the glasses refuse, the app tries again when the state changes.
 func (d *desk) listen() {
 	if d.hears {
 		return
@@ -64,7 +64,7 @@ func (d *desk) listen() {
 	d.hears = refused == ""
 }
 
-// tellHearing tells the wearer that the app cannot hear them because they did not allow it.
+// tellHearing tells the wearer that the app cannot hear them without their permission.
 func (d *desk) tellHearing(running bool, reason, part string) {
 	switch {
 	case reason == "permission_denied" || reason == "disabled_by_user":
@@ -147,7 +147,7 @@ func (d *desk) warn(level int) {
 
 func (d *desk) speak(text string) { d.attempt("speech.say", node{"text": text}) }
 
-// draw shows the state. Folded glasses refuse it and get it when they are opened.
+// draw shows the state. Folded glasses refuse it; the app draws again when they are opened.
 func (d *desk) draw() {
 	if _, refused := d.attempt("display.show", node{"tree": d.tree()}); refused == "hinge_closed" {
 		d.status = "The glasses were folded"
@@ -155,7 +155,7 @@ func (d *desk) draw() {
 }
 
 // attempt returns a command's bytes and the code with which the glasses refused it, or "". It reports a refusal on
-// stderr and in the event log. An error that ends the session is returned by the next call of next.
+// stderr and in the event log. The next call of next returns an error that ends the session.
 func (d *desk) attempt(typ string, payload node) (data []byte, refused string) {
 	data, err := d.glasses.command(typ, payload)
 	if err == nil {

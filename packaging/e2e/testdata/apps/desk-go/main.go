@@ -1,5 +1,5 @@
-// Command desk-go is an example app: a list on the glasses, driven by touch and speech. desk-ts and desk-py are the same
-// app in TypeScript and Python: all three send the same frames in the same order.
+// Command desk-go is an example app: a list on the glasses, controlled by touch and speech. desk-ts and desk-py are
+// the same app in TypeScript and Python; all three send the same frames in the same order.
 //
 //	SERVICE_GLASSES_URL=ws://... SERVICE_GLASSES_SECRET_FILE=... desk-go
 //
@@ -32,7 +32,7 @@ func main() {
 func run(ctx context.Context) error {
 	secret, err := os.ReadFile(os.Getenv("SERVICE_GLASSES_SECRET_FILE"))
 	if err != nil {
-		return fmt.Errorf("reading the session's secret, SERVICE_GLASSES_SECRET_FILE: %w", err)
+		return fmt.Errorf("read the session secret, SERVICE_GLASSES_SECRET_FILE: %w", err)
 	}
 	g := connect(ctx, os.Getenv("SERVICE_GLASSES_URL"), string(secret))
 	defer g.close()

@@ -12,7 +12,7 @@ import (
 	"github.com/coder/websocket"
 )
 
-// frame is the envelope of everything on the wire.
+// frame is the envelope of every message on the wire.
 type frame struct {
 	V       int             `json:"v"`
 	Type    string          `json:"type"`
@@ -30,8 +30,8 @@ type app struct {
 	count  int
 	taps   int
 	cursor *int64          // the last row that we have seen; nil before the first welcome
-	unsent []frame         // sent, but not acknowledged: sent again after a reconnect
-	seen   map[string]bool // taps that were handled; a frame may arrive twice
+	unsent []frame         // sent but not acknowledged; sent again after a reconnect
+	seen   map[string]bool // handled taps; a frame may arrive twice
 	shown  string          // the id of the last display.show
 }
 
@@ -75,7 +75,7 @@ func (a *app) connect(ctx context.Context) error {
 		}
 		var f frame
 		if err := json.Unmarshal(data, &f); err != nil {
-			return fmt.Errorf("reading a frame: %w", err)
+			return fmt.Errorf("read frame: %w", err)
 		}
 		if err := a.handle(ctx, ws, f); err != nil {
 			return err
@@ -83,7 +83,7 @@ func (a *app) connect(ctx context.Context) error {
 	}
 }
 
-// heartbeat notices a dead connection that nobody closed.
+// heartbeat pings the service to detect a dead connection.
 func heartbeat(ctx context.Context, ws *websocket.Conn) {
 	for {
 		select {
@@ -101,7 +101,7 @@ func heartbeat(ctx context.Context, ws *websocket.Conn) {
 	}
 }
 
-// isReachable reports whether glasses with this link state can show something.
+// isReachable reports whether glasses with this connection state can show anything.
 func isReachable(link string) bool { return link == "connected" || link == "lossy" }
 
 func (a *app) handle(ctx context.Context, ws *websocket.Conn, f frame) error {
@@ -118,7 +118,7 @@ func (a *app) handle(ctx context.Context, ws *websocket.Conn, f frame) error {
 		Message     string
 	}
 	if err := json.Unmarshal(f.Payload, &p); err != nil {
-		return fmt.Errorf("reading %s: %w", f.Type, err)
+		return fmt.Errorf("read %s: %w", f.Type, err)
 	}
 	if f.Seq > 0 {
 		a.see(f.Seq)
@@ -137,7 +137,7 @@ func (a *app) handle(ctx context.Context, ws *websocket.Conn, f frame) error {
 		if isReachable(p.Link) && len(a.unsent) == 0 {
 			return a.show(ctx, ws)
 		}
-	case "barrier": // everything before it was handled
+	case "barrier": // all earlier frames have been handled
 		return write(ctx, ws, frame{V: 1, Type: f.Type, ID: f.ID, At: f.At, Payload: json.RawMessage("{}")})
 	case "link":
 		fmt.Printf("glasses %s\n", p.State)
@@ -164,7 +164,7 @@ func (a *app) handle(ctx context.Context, ws *websocket.Conn, f frame) error {
 		fmt.Printf("refused: %s\n", p.Message)
 		a.acknowledged(f.ID)
 	}
-	return nil // unknown types are ignored
+	return nil // ignore unknown types
 }
 
 func (a *app) see(seq int64) {
@@ -173,7 +173,7 @@ func (a *app) see(seq int64) {
 	}
 }
 
-// show puts our text on the panel.
+// show displays our text on the panel.
 func (a *app) show(ctx context.Context, ws *websocket.Conn) error {
 	text := map[string]any{"type": "text", "text": "Hello, glasses"}
 	count := map[string]any{"type": "text", "text": "Tap me"}
@@ -200,7 +200,7 @@ func (a *app) frame(typ string, payload any) frame {
 	a.count++
 	raw, err := json.Marshal(payload)
 	if err != nil {
-		panic(err) // our own maps of strings always encode
+		panic(err) // our own maps of strings can always be encoded
 	}
 	return frame{V: 1, Type: typ, ID: fmt.Sprintf("%s-%d", a.prefix, a.count), At: time.Now().UnixMilli(), Payload: raw}
 }

@@ -2,7 +2,7 @@
 //
 //	hello-glasses -endpoint ws://localhost:41234/api/sessions/ses_.../app -token-file path/to/token
 //
-// It uses nothing of this repository, as your own app would: the frames are plain JSON over a WebSocket.
+// It uses nothing from this repository, just like your own app: the frames are plain JSON over a WebSocket.
 package main
 
 import (
@@ -20,10 +20,10 @@ import (
 
 func main() {
 	endpoint := flag.String("endpoint", "", "the session's app endpoint (ws:// or wss://)")
-	tokenFile := flag.String("token-file", "", "the file that holds the session secret")
+	tokenFile := flag.String("token-file", "", "path of the file with the session secret")
 	flag.Parse()
 	if *endpoint == "" || *tokenFile == "" {
-		fmt.Fprintln(os.Stderr, "hello-glasses: -endpoint and -token-file are needed; createSimulatorSession returns both")
+		fmt.Fprintln(os.Stderr, "hello-glasses: -endpoint and -token-file are required; createSimulatorSession returns both")
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
@@ -41,7 +41,7 @@ const (
 	longestPause = 10 * time.Second
 )
 
-// run keeps the app connected until ctx ends, or until the service says that reconnecting is useless.
+// run keeps the app connected until ctx ends or the service says that reconnecting is useless.
 func (a *app) run(ctx context.Context) error {
 	pause := firstPause
 	for {
@@ -66,7 +66,7 @@ func (a *app) run(ctx context.Context) error {
 	}
 }
 
-// final reports whether the service refused us permanently: a bad hello, a wrong secret, a closed session.
+// final reports whether the service refused us permanently: invalid hello, wrong secret or closed session.
 func final(err error) bool {
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, os.ErrPermission) {
 		return true

@@ -1,6 +1,6 @@
-// Command minute is an example app that does something at every second of the session's clock and at each input. It
-// does the same in every run, which proves that runs in virtual time are identical. It reads SERVICE_GLASSES_URL and
-// SERVICE_GLASSES_SECRET_FILE and ends with its connection.
+// Command minute is an example app that acts at every second of the session's clock and at each input. It does the
+// same in every run, so a test can check that runs in virtual time are identical. It reads SERVICE_GLASSES_URL and
+// SERVICE_GLASSES_SECRET_FILE and exits when its connection ends.
 package main
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// minute is the app. Its ids are the same in each run.
+// minute is the app. Its frame ids are the same in each run.
 type minute struct {
 	ws                      *websocket.Conn
 	next, second, taps, bat int
