@@ -97,8 +97,8 @@ func (m *model) actions() map[string]func(*rapid.T) {
 			m.open()
 			<-m.watched
 		},
-		"an hour passes": func(*rapid.T) { m.now = m.now.Add(time.Hour) },
-		"concurrent calls":   m.atOnce,
+		"an hour passes":   func(*rapid.T) { m.now = m.now.Add(time.Hour) },
+		"concurrent calls": m.atOnce,
 	}
 }
 

@@ -74,7 +74,7 @@ func TestNoticeIsGivenBackWhenTheClientWent(t *testing.T) {
 // The outcome at the backends is reported even if the local purge failed.
 func TestFailedPurgeTellsWhatTheBackendDid(t *testing.T) {
 	for want, p := range map[string]TelemetryPurged{
-		"no rights; the backend erased all 3 events":      {Backend: "erased", Deleted: 3},
+		"no rights; the backend erased all 3 events":       {Backend: "erased", Deleted: 3},
 		"no rights; no backend has events of this install": {Backend: "nothing"},
 		"no rights; not every backend erased its events of this install (erased 1 events): https://b: is down": {
 			Backend: "failed", Deleted: 1,
