@@ -171,8 +171,7 @@ func (r *Registry) requestConn(ctx context.Context, ask func(token string) error
 }
 
 var errSilent = &Error{Code: CodeUnavailable,
-	Message: "the client does not connect to read and write files: " +
-		"servicectl is not next to service-mcp, or may not run"}
+	Message: "the client cannot read or write files: servicectl is not next to service-mcp, or may not run"}
 
 // Client connects when it is first needed, and reconnects after being idle. It is safe for concurrent use.
 type Client struct {

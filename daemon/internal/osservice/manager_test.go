@@ -119,8 +119,8 @@ func TestSystemdRefusals(t *testing.T) {
 		"elsewhere": {
 			answers{asks: show("LoadState=loaded\nFragmentPath=/x/serviced.socket", "")}, "from /x/serviced.socket",
 		},
-		"not read":          {answers{asks: show("LoadState=not-found\nLoadError=gone", "")}, "does not read " + path + ": gone"},
-		"unreadable answer": {answers{asks: {out: "what?"}}, "cannot be read"},
+		"not read": {answers{asks: show("LoadState=not-found\nLoadError=gone", "")}, "does not read " + path + ": gone"},
+		"nonsense": {answers{asks: {out: "what?"}}, "cannot be read"},
 		"enable fails": {
 			answers{asks: show(loaded, ""), enable: {code: 1, errs: "one\nRead-only file system.\n"}},
 			"systemctl enable: Read-only file system",

@@ -112,22 +112,22 @@ func (l *latestSessions) get(dir string) (string, bool) {
 	return latest.Session, ok
 }
 
-// forget forgets a closed session; the file follows with the next change.
+// forget removes a closed session. The file is written with the next change.
 func (l *latestSessions) forget(id string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	maps.DeleteFunc(l.loaded(), func(_ string, s latestSession) bool { return s.Session == id })
 }
 
-// used remembers that the caller's directory uses a session, which must exist.
+// used records that the caller's directory uses a session, which must exist.
 func (m *Manager) used(ctx context.Context, id string) {
 	if who := caller.From(ctx); who.Cwd != "" {
 		m.latest.set(who.Cwd, id)
 	}
 }
 
-// Latest returns the session that the caller's directory used last; ok is false if it used none, or if that one was
-// closed here. A browser session may have been closed elsewhere meanwhile.
+// Latest returns the session that the caller's directory used last; ok is false if it used none, or if that session
+// was closed here. A browser session may have been closed elsewhere in the meantime.
 func (m *Manager) Latest(_ context.Context, who caller.Caller) (id string, ok bool) {
 	id, ok = m.latest.get(who.Cwd)
 	if ok && IsLocal(id) && m.local.find(id) == nil {

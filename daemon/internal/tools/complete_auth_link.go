@@ -11,7 +11,7 @@ import (
 
 type completeAuthLink struct {
 	links linkCompleter
-	// retry repeats the call that asked for the link.
+	// retry repeats the call that needed the link.
 	retry   func(ctx context.Context, c call) Result
 	retries *retries
 }
