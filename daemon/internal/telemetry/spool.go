@@ -222,7 +222,8 @@ func (s *spool) next(url string) (l batch, err error) {
 	return l, nil
 }
 
-// addDropped deletes an unreadable segment and counts it. A segment that cannot be deleted is kept and not counted.
+// addDropped deletes an unreadable segment and counts it. It keeps a segment that cannot be deleted and does not count
+// it.
 func (s *spool) addDropped(name string) error {
 	n, err := s.remove(name)
 	if err != nil {

@@ -91,12 +91,12 @@ func TestToolset_LocalOmitsTheAccount(t *testing.T) {
 	for _, name := range []string{"createSimulatorSession", "completeAuthLink", "generateConnectionModule",
 		"listProjects", "whoAmI"} {
 		if !slices.Contains(left, name) {
-			t.Errorf("the toolset contains %s", name)
+			t.Errorf("the local toolset contains %s", name)
 		}
 	}
 	for _, name := range []string{"startLocalSimulation", "getDisplayState", "recordSession", "searchDocs"} {
 		if slices.Contains(left, name) {
-			t.Errorf("the toolset does not contain %s", name)
+			t.Errorf("the local toolset does not contain %s", name)
 		}
 	}
 }

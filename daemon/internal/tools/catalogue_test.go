@@ -193,7 +193,7 @@ func TestCall_ReturnsBackendErrors(t *testing.T) {
 				t.Errorf("%s: %v", tool, fields)
 			}
 			if p.FixHint != "" && fields["fixHint"] != p.FixHint {
-				t.Errorf("%s: hint %v", tool, fields["fixHint"])
+				t.Errorf("%s: the fix hint is %v", tool, fields["fixHint"])
 			}
 		}
 	}
