@@ -100,7 +100,7 @@ func TestGenerate_ThenUseAndValidate(t *testing.T) {
 		t.Errorf("the key file does not contain the key: %v", err)
 	}
 	if _, again := w.in(dir, t, "generateConnectionModule", args); again["status"] != "unchanged" || w.keys.minted != 1 {
-		t.Errorf("%v, %d keys", again["status"], w.keys.minted)
+		t.Errorf("second call: %v, %d keys; want unchanged and 1", again["status"], w.keys.minted)
 	}
 	if _, fields := w.in(dir, t, "validateIntegration", nil); fields["verdict"] != "needs_work" {
 		t.Errorf("%v", fields["findings"])
@@ -188,7 +188,7 @@ func TestGenerate_WritesTheConnectionPage(t *testing.T) {
 	w.account.err = &backend.Problem{Code: backend.CodeUnreachable, Message: "no answer in time"}
 	if fields := generate("", nil); fields["connectionPage"] != "unavailable" || fields["status"] != "generated" ||
 		!strings.Contains(fields["summary"].(string), "no answer in time") {
-		t.Errorf("without an answer: %v", fields["summary"])
+		t.Errorf("without an answer: %v, want unavailable", fields["summary"])
 	}
 	w.account.err = nil
 	if fields := generate("connectionPage", false); fields["connectionPage"] != "left_out" ||
@@ -215,7 +215,7 @@ func TestGenerate_WritesTheConnectionPage(t *testing.T) {
 		t.Errorf("after a manual change: %v, want kept", fields)
 	}
 	if _, fields := w.in(dir, t, "inspectIntegration", nil); len(fields["connectionPages"].([]any)) != 1 {
-		t.Errorf("inspected %v", fields["connectionPages"])
+		t.Errorf("inspected %v, want one page", fields["connectionPages"])
 	}
 	if fields := generate("force", true); fields["connectionPage"] != "placed" {
 		t.Errorf("forced: %v", fields)
