@@ -1,4 +1,5 @@
-// Command serviced is the daemon, one for each user and state directory. Package daemon/internal/app does the work.
+// Command serviced is the daemon. It runs once for each user and state directory. Package daemon/internal/app does the
+// work.
 package main
 
 import (
@@ -82,7 +83,7 @@ func run(managed bool, stderr io.Writer) int {
 	return exit(err, stderr)
 }
 
-// unbounded reports whether w is a plain file, such as launchd's, which nothing rotates.
+// unbounded reports whether w is a plain file, such as launchd's log, which nothing rotates.
 func unbounded(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	if !ok {
@@ -93,7 +94,7 @@ func unbounded(w io.Writer) bool {
 }
 
 // control runs an action of the service manager for servicectl. It prints one JSON object: a report, or an error with
-// its next step.
+// a fix hint.
 func control(action string, stdout, stderr io.Writer) int {
 	ctx, stop := osservice.WithSignals(context.Background())
 	defer stop()

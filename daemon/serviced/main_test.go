@@ -33,7 +33,7 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// Output into a plain file that a service manager set up is limited to the last lines, because nothing rotates the
+// Output into a plain file that a service manager opened is limited to the last lines, because nothing rotates the
 // file.
 func TestPlainFilesAreUnbounded(t *testing.T) {
 	file, err := os.Create(filepath.Join(t.TempDir(), "serviced.stderr"))
@@ -54,7 +54,7 @@ func TestPlainFilesAreUnbounded(t *testing.T) {
 	}
 }
 
-// A daemon refuses to start with invalid settings.
+// A daemon with invalid settings refuses to start.
 func TestUnusableConfig(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("SERVICE_CONFIG_DIR", dir)

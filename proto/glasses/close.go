@@ -2,14 +2,14 @@ package glasses
 
 // Close codes with which the service ends a connection.
 const (
-	CloseTooBig      = 1009 // a frame was too big
+	CloseTooBig      = 1009 // a frame was too large
 	CloseStore       = 1011 // the log or the store failed
 	CloseRestart     = 1012 // the service or the session restarts
 	CloseSlow        = 1013 // the peer is too far behind, or too many are attached
 	CloseBadHello    = 4400
-	CloseBadSecret   = 4401 // to a page: the person signed out
+	CloseBadSecret   = 4401 // for a page: the person signed out
 	CloseSessionOver = 4410
 )
 
-// DroppedByFault is the reason with which CloseRestart ends the connection of an app after a Fault with DropApp.
+// DroppedByFault is the reason sent with CloseRestart when a Fault with DropApp closes an app's connection.
 const DroppedByFault = "the connection was dropped by an injected fault; attach again"

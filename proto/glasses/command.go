@@ -23,10 +23,10 @@ const (
 	TypeCameraPhoto = "camera.photo"
 	TypeCameraVideo = "camera.video"
 
-	// TypePhrasesAnnounce lists the phrases that the app understands, so that people and agents can say them.
+	// TypePhrasesAnnounce announces the phrases that the app understands, so that people and agents can say them.
 	TypePhrasesAnnounce = "phrases.announce"
-	// TypeClockSleep is answered when its time has passed on the session's clock. An app that waits this way behaves
-	// the same in real and in virtual time.
+	// TypeClockSleep is answered once the given time has passed on the session's clock. An app that waits this way
+	// behaves the same in real and in virtual time.
 	TypeClockSleep = "clock.sleep"
 	// TypeClockCancel ends a clock.sleep early, so that a timer that is no longer needed does not count as pending.
 	TypeClockCancel = "clock.cancel"
@@ -57,7 +57,7 @@ var commandChips = func() map[string]string {
 	return m
 }()
 
-// IsCommand reports whether typ is a command, which a result must answer.
+// IsCommand reports whether typ is the type of a command, which must be answered by a result.
 func IsCommand(typ string) bool { _, ok := commandChips[typ]; return ok }
 
 // Say is the payload of speech.say: text of 1 to MaxSay characters. The speech event reports its end.
@@ -120,7 +120,7 @@ type Sleep struct {
 
 // Cancel is the payload of clock.cancel.
 type Cancel struct {
-	ID string `json:"id"` // of a clock.sleep; one that was answered already is not an error
+	ID string `json:"id"` // id of a clock.sleep; one that was already answered is not an error
 }
 
 // Bounds of commands.
@@ -131,7 +131,7 @@ const (
 	MaxSleep   = 600_000
 )
 
-// payloadParser reads and checks the payload of a type.
+// payloadParser decodes and checks the payload of one type.
 type payloadParser func(typ string, payload []byte) (any, error)
 
 var commandParsers = map[string]payloadParser{
@@ -158,14 +158,14 @@ var commandParsers = map[string]payloadParser{
 	TypeMotionStop:         noPayload,
 }
 
-// CommandTypes returns the types of Commands.
+// CommandTypes returns the types of all Commands.
 func CommandTypes() []string {
 	return namesOf(Commands(), func(c CommandInfo) string { return c.Type })
 }
 
-// ParseCommand reads the payload of a command into its type: *Show, *Say, *Play, *AudioStart, *TranscriptionStart,
-// *VideoStart, *MotionStart, *Photo, *Video, *Announce, *Sleep, *Cancel, or nil for commands without one. Defaults
-// are filled in. The error is an *Error with code bad_payload, or unsupported for a type that is not a command.
+// ParseCommand decodes the payload of a command into its type: *Show, *Say, *Play, *AudioStart, *TranscriptionStart,
+// *VideoStart, *MotionStart, *Photo, *Video, *Announce, *Sleep, *Cancel, or nil for commands without one. It fills in
+// defaults. The error is an *Error with code bad_payload, or unsupported for a type that is not a command.
 func ParseCommand(typ string, payload []byte) (any, error) {
 	return parsePayload(commandParsers, "command", typ, payload)
 }

@@ -13,7 +13,8 @@ func (p *Say) check() *Error {
 	return checkLanguage(p.Language)
 }
 
-// languageTag is the form of language tags (RFC 5646, section 2.1), not whether their subtags are registered.
+// languageTag matches the form of language tags (RFC 5646, section 2.1). It does not check whether their subtags are
+// registered.
 var languageTag = regexp.MustCompile(`^[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*$`)
 
 func checkLanguage(tag string) *Error {
@@ -88,7 +89,7 @@ func (p *Cancel) check() *Error {
 	return nil
 }
 
-// within replaces 0 by the default and checks the bounds.
+// within replaces 0 with the default and checks the bounds.
 func within(name string, v *int, def, low, high int) *Error {
 	if *v == 0 {
 		*v = def

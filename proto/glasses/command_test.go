@@ -51,7 +51,7 @@ func TestCommandsAreChecked(t *testing.T) {
 	var refusal *glasses.Error
 	if _, err := glasses.ParseCommand("display.dance", []byte("{}")); !errors.As(err, &refusal) ||
 		refusal.Code != glasses.CodeUnsupported {
-		t.Errorf("an unknown command: %v", err)
+		t.Errorf("an unknown command: %v, want unsupported", err)
 	}
 }
 
@@ -88,10 +88,10 @@ func TestWhoMaySendWhat(t *testing.T) {
 		{"role", false, false}, {"com.example.x", true, true},
 	} {
 		if got := glasses.MaySend(glasses.SenderApp, test.typ) == nil; got != test.app {
-			t.Errorf("an app may send %s: %v", test.typ, got)
+			t.Errorf("MaySend for an app and %s: %v", test.typ, got)
 		}
 		if got := glasses.MaySend(glasses.SenderGlasses, test.typ) == nil; got != test.fromGlass {
-			t.Errorf("the glasses may send %s: %v", test.typ, got)
+			t.Errorf("MaySend for glasses and %s: %v", test.typ, got)
 		}
 	}
 }
@@ -122,7 +122,7 @@ func TestBinaryFrames(t *testing.T) {
 		}
 	}
 	if _, err := glasses.EncodeBinary(f, make([]byte, glasses.MaxBinary)); err == nil {
-		t.Error("a frame over the limit was composed")
+		t.Error("EncodeBinary accepted a frame over the limit")
 	}
 }
 
@@ -151,11 +151,11 @@ func FuzzParseBinary(f *testing.F) {
 		}
 		again, err := glasses.EncodeBinary(frame, body)
 		if err != nil {
-			// Encoded again, the header may exceed the limit.
+			// After re-encoding, the header may exceed the limit.
 			return
 		}
 		if _, b, err := glasses.ParseBinary(again); err != nil || !bytes.Equal(b, body) {
-			t.Fatalf("%q became %q: %v", data, again, err)
+			t.Fatalf("%q was re-encoded as %q: %v", data, again, err)
 		}
 	})
 }

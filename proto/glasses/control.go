@@ -7,7 +7,8 @@ import (
 )
 
 // Control frames drive simulated glasses on behalf of an agent, a scenario or a person. Each is answered by a result
-// of the same id, with state and view. Apps cannot send them. They are not logged, but the events that they cause are.
+// with the same id, with state and view. Apps cannot send them. The log does not contain them, only the events that
+// they cause.
 const (
 	SimInput      = "sim.input"      // Input: the wearer uses the controls
 	SimTranscript = "sim.transcript" // Transcript: somebody speaks
@@ -15,10 +16,11 @@ const (
 	SimMotion     = "sim.motion"     // Motion: the head moves
 	SimFault      = "sim.fault"      // Fault: the next commands fail or are delayed
 	SimDevice     = "sim.device"     // DeviceChoice: switches the device model
-	SimCamera     = "sim.camera"     // what the camera sees: a binary frame with a picture, or {} for the host's camera
+	SimCamera     = "sim.camera"     // what the camera sees: a binary frame with a picture; {} for the host's camera
 	SimMicrophone = "sim.microphone" // what the microphone hears: a binary frame with a WAV, or {} as for sim.camera
 	SimAdvance    = "sim.advance"    // Advance: moves virtual time
-	// SimStanding is Standing: the service restores the settings made by apps. Agents and scenarios cannot send it.
+	// SimStanding has the payload Standing. The service uses it to restore settings made by apps. Agents and scenarios
+	// cannot send it.
 	SimStanding = "sim.standing"
 )
 
@@ -32,7 +34,7 @@ func IsControl(typ string) bool {
 	return false
 }
 
-// StatePatch is the payload of sim.state. Absent fields do not change.
+// StatePatch is the payload of sim.state. Absent fields stay unchanged.
 type StatePatch struct {
 	Battery     *Battery          `json:"battery,omitempty"`
 	Worn        *bool             `json:"worn,omitempty"`
@@ -46,8 +48,9 @@ type StatePatch struct {
 }
 
 // Fault is the payload of sim.fault. With Code, the next Times commands of type Command fail with that error; with
-// LatencyMs alone they are delayed. An empty Command means every command. Clear first removes all earlier faults.
-// DropApp, which comes without Command, Code and LatencyMs, closes the connections of the apps, which attach again.
+// only LatencyMs they are delayed. An empty Command means every command. Clear first removes all earlier faults.
+// DropApp cannot be combined with Command, Code or LatencyMs. It closes the connections of the apps, which then attach
+// again.
 type Fault struct {
 	Command   string `json:"command,omitempty"`
 	Code      string `json:"code,omitempty"`
@@ -57,7 +60,7 @@ type Fault struct {
 	DropApp   bool   `json:"dropApp,omitempty"`
 }
 
-// DropsApp reports whether an event of the glasses says that the apps lose their connections.
+// DropsApp reports whether an event of the glasses makes the apps lose their connections.
 func DropsApp(typ string, payload []byte) bool {
 	var f Fault
 	return typ == TypeFault && json.Unmarshal(payload, &f) == nil && f.DropApp
@@ -68,8 +71,8 @@ type DeviceChoice struct {
 	DeviceModel string `json:"deviceModel"`
 }
 
-// Advance is the payload of sim.advance. The glasses advance to the next instant at which something happens, at most
-// to ToMs; the result's clock reports the time reached and whether more is due. In real time the answer is
+// Advance is the payload of sim.advance. The glasses advance to the next instant at which something happens, but not
+// beyond ToMs. The result's clock reports the time reached and whether more is due. In real time the answer is
 // unsupported.
 type Advance struct {
 	ToMs int64 `json:"toMs"`
@@ -78,7 +81,7 @@ type Advance struct {
 // Clock is the answer to sim.advance.
 type Clock struct {
 	NowMs int64 `json:"nowMs"`
-	// Reached is true if nothing is pending up to the requested time.
+	// Reached is true if nothing more is pending up to the requested time.
 	Reached bool `json:"reached"`
 }
 
@@ -95,9 +98,9 @@ var controlParsers = map[string]payloadParser{
 	SimMicrophone: noPayload,
 }
 
-// ParseControl reads the payload of a control frame into *Input, *Transcript, *StatePatch, *Motion, *Fault,
-// *DeviceChoice, *Advance or *Standing, checked; nil for sim.camera and sim.microphone. The error is an *Error with
-// code bad_payload, or unsupported for another type.
+// ParseControl decodes and checks the payload of a control frame. It returns an *Input, *Transcript, *StatePatch,
+// *Motion, *Fault, *DeviceChoice, *Advance or *Standing, or nil for sim.camera and sim.microphone. The error is an
+// *Error with code bad_payload, or unsupported for another type.
 func ParseControl(typ string, payload []byte) (any, error) {
 	return parsePayload(controlParsers, "control frame", typ, payload)
 }
@@ -151,7 +154,7 @@ func (p *Fault) check() *Error {
 	}
 	isForCommand := p.Code != "" || p.LatencyMs > 0
 	if p.DropApp && (isForCommand || p.Command != "") {
-		return badPayload("dropApp goes without command, code and latencyMs")
+		return badPayload("dropApp cannot be combined with command, code or latencyMs")
 	}
 	if !isForCommand && !p.Clear && !p.DropApp {
 		return badPayload("a fault needs code, latencyMs, clear or dropApp")
@@ -173,7 +176,7 @@ func (p *Advance) check() *Error {
 	return nil
 }
 
-// ByTarget reports whether a sim.input names what the wearer wants to select instead of an input.
+// ByTarget reports whether a sim.input names the target to select instead of an input.
 func (p *Input) ByTarget() bool { return p.Kind == "" && p.Target != "" }
 
 func (p *Standing) check() *Error {
@@ -203,11 +206,11 @@ func (p *Input) check() *Error {
 	return nil
 }
 
-// checkTarget refuses a target beside parts of an input, since the glasses choose the inputs.
+// checkTarget rejects a target combined with parts of an input, because the glasses choose the inputs.
 func (p *Input) checkTarget() *Error {
 	switch {
 	case *p != Input{Target: p.Target}:
-		return badPayload("target without kind takes no x, y, direction or side: the glasses choose the inputs")
+		return badPayload("target without kind goes without x, y, direction and side: the glasses choose the inputs")
 	case !validWord(p.Target, MaxID):
 		return badPayload("target is not 1 to %d printable ASCII characters without spaces", MaxID)
 	}
@@ -225,6 +228,6 @@ func (p *Transcript) check() *Error {
 }
 
 // TypeBarrier is a frame without payload that the service sends to an app of a session in virtual time. The app
-// answers with a frame of the same type and id once it has handled everything before it and is waiting for the
-// glasses again.
+// answers with a frame of the same type and id once it has handled all earlier frames and is waiting for the glasses
+// again.
 const TypeBarrier = "barrier"

@@ -4,9 +4,9 @@ import "encoding/json"
 
 // Event is one row of a session's event log, as tools, pages and the HTTP interface return it.
 type Event struct {
-	// Seq is the durable cursor. It starts at 1 and grows by one per row of the session.
+	// Seq is the durable cursor. It starts at 1 and grows by one with each row of the session.
 	Seq int64 `json:"seq"`
-	// At is when the owner of the log received the frame, in milliseconds of the session's clock.
+	// At is when the owner of the log received the frame, in ms of the session's clock.
 	At      int64           `json:"at"`
 	Kind    string          `json:"kind"`
 	Chip    string          `json:"chip"`
@@ -16,21 +16,21 @@ type Event struct {
 	Payload json.RawMessage `json:"payload"`
 }
 
-// Kinds of a row. A request and its result share an id.
+// The kinds of rows. A request and its result have the same id.
 const (
 	KindRequest = "request"
 	KindResult  = "result"
 	KindEvent   = "event"
 )
 
-// Senders of a row.
+// The senders of rows.
 const (
 	SenderApp     = "app"
 	SenderGlasses = "glasses" // a simulator page, a local simulator, a real pair
 	SenderService = "service"
 )
 
-// Chips categorise rows for people.
+// Chips are categories of rows, for people.
 const (
 	ChipErrors    = "errors"
 	ChipVoice     = "voice"
@@ -45,7 +45,7 @@ func Chips() []string {
 	return []string{ChipErrors, ChipVoice, ChipCamera, ChipDisplay, ChipLifecycle, ChipCustom}
 }
 
-// Types of rows that the service itself writes.
+// Types of rows written by the service itself.
 const (
 	RowAppAttached     = "app.attached"
 	RowAppDetached     = "app.detached"
@@ -53,7 +53,7 @@ const (
 	RowGlassesDetached = "glasses.detached"
 	RowStreamCounted   = "stream.counted" // StreamCount: a stream that ended, or one second of it
 	RowSessionClosed   = "session.closed"
-	// RowToolCalled is a ToolCalled: an answer of the app's assistant called one of its tools.
+	// RowToolCalled has the payload ToolCalled: an answer of the app's assistant called one of the app's tools.
 	RowToolCalled = "assistant.tool_called"
 )
 
@@ -90,9 +90,9 @@ func ChipOf(typ string) string {
 	return ChipCustom
 }
 
-// MaySend returns an error if sender, SenderApp or SenderGlasses, may not send frames of this type: neither may send
-// frames of the service, apps may not send events of the glasses, and glasses may not send commands. Apps may send
-// transcription, because they used that name for their own event before the glasses did.
+// MaySend returns an error if sender, either SenderApp or SenderGlasses, may not send frames of this type. Neither may
+// send frames of the service, apps may not send events of the glasses, and glasses may not send commands. Apps may
+// send transcription, because they used that name for an event of their own before the glasses did.
 func MaySend(sender, typ string) *Error {
 	switch typ {
 	case TypeHello, TypeWelcome, TypeAck, TypeError, TypeRow, TypeCursor, TypePeers, TypeRole, TypeBeat,

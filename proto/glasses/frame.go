@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// Version is the protocol version that every frame carries as v.
+// Version is the protocol version, which every frame contains as v.
 const Version = 1
 
 // Limits on what a peer may send, in bytes.
@@ -29,17 +29,17 @@ const (
 	TypePeers   = "peers"   // service -> page, who is attached
 	TypeRole    = "role"    // service -> page, whether it acts as the glasses
 	TypeBeat    = "beat"    // service -> page, heartbeat
-	// TypeGatewayToken is a frame service -> app with a Gateway: another token for calls of the assistant.
+	// TypeGatewayToken is a frame from the service to an app with a Gateway: a new token for the assistant's calls.
 	TypeGatewayToken = "gateway.token"
 )
 
-// Frame is the envelope of everything on the wire. Payload stays raw, so that unknown fields survive.
+// Frame is the envelope of every message. Payload stays raw, so that unknown fields survive.
 type Frame struct {
 	V    int    `json:"v"`
 	Type string `json:"type"`
-	// ID is unique per sender and session; a result repeats the command's.
+	// ID is unique per sender and session. A result has the id of its command.
 	ID string `json:"id,omitempty"`
-	// At is the time on the session's clock in milliseconds; for a browser session that is Unix time.
+	// At is the time on the session's clock in ms; for a browser session that is Unix time.
 	At int64 `json:"at"`
 	// Seq is set on frames replayed from the event log.
 	Seq     int64           `json:"seq,omitempty"`
@@ -50,17 +50,17 @@ type Frame struct {
 type Error struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
-	// Part is the part that permission_denied and disabled_by_user refer to: camera, microphone or speech.
+	// Part is the part to which permission_denied and disabled_by_user refer: camera, microphone or speech.
 	Part string `json:"part,omitempty"`
-	// By is what refused the part: ByPermission or BySwitch.
+	// By is the cause of the refusal: ByPermission or BySwitch.
 	By string `json:"by,omitempty"`
 }
 
 // Error returns the message without the code.
 func (e *Error) Error() string { return e.Message }
 
-// Parse decodes one text frame of a peer. The error is an *Error with code bad_frame. The returned frame then has its
-// id if that could be read, so that the refusal can name it.
+// Parse decodes one text frame of a peer. The error is an *Error with code bad_frame. If the id could be read, the
+// returned frame has it even then, so that the refusal can name it.
 func Parse(data []byte) (Frame, error) {
 	if len(data) > MaxFrame {
 		return Frame{}, badFrame("frame is %d bytes, the limit is %d", len(data), MaxFrame)
@@ -91,7 +91,7 @@ func Parse(data []byte) (Frame, error) {
 	if f.Payload[0] != '{' {
 		return f, badFrame("payload is not an object")
 	}
-	f.Seq = 0 // only the owner of the log assigns it
+	f.Seq = 0 // only the owner of the log assigns seq
 	return f, nil
 }
 
@@ -101,7 +101,7 @@ func (f Frame) Encode() ([]byte, error) {
 	return json.Marshal(f)
 }
 
-// New returns a frame with the given payload, which it encodes.
+// New returns a frame with the payload encoded as JSON.
 func New(typ, id string, at int64, payload any) (Frame, error) {
 	raw, err := json.Marshal(payload)
 	if err != nil {

@@ -42,7 +42,7 @@ func TestHello(t *testing.T) {
 	}
 	_, _, err = glasses.ParseHello([]byte(`{"v":1,"type":"hello","id":"1","at":0,"payload":{"secret":"sst_visible"}}`))
 	if err == nil || strings.Contains(err.Error(), "sst_visible") {
-		t.Errorf("an app without a name: %v", err)
+		t.Errorf("an app without a name: %v, want an error without the secret", err)
 	}
 }
 
@@ -86,7 +86,7 @@ func FuzzParse(f *testing.F) {
 		_, _ = glasses.ParseResult(frame.Payload)
 		again, err := frame.Encode()
 		if err != nil || !json.Valid(again) {
-			t.Fatalf("accepted but not encodable: %q, %v", data, err)
+			t.Fatalf("%q was accepted but cannot be encoded: %v", data, err)
 		}
 	})
 }

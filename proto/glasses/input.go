@@ -49,15 +49,15 @@ func InputKinds() []string {
 // Input is the payload of input.
 type Input struct {
 	Kind string `json:"kind,omitempty"`
-	// X and Y are the panel pixel of a tap on a simulator's touch panel, from the top left; otherwise 0.
+	// X and Y are the panel pixel of a tap on a simulator's touch panel, counted from the top left; otherwise 0.
 	X int `json:"x"`
 	Y int `json:"y"`
 	// Direction of swipe and navigate: up, down, left, right.
 	Direction string `json:"direction,omitempty"`
-	// Side is the touch bar used, left or right, on glasses with two.
+	// Side is the touch bar that was used, left or right, on glasses with two touch bars.
 	Side string `json:"side,omitempty"`
-	// Target is the id of the node that was tapped or selected, or that now has the focus. The glasses fill it in. A
-	// sim.input with a target and nothing else asks for the inputs with which the wearer reaches and selects it.
+	// Target is the id of the node that was tapped or selected, or that now has the focus. The glasses set it. A
+	// sim.input with only a target requests the inputs with which the wearer reaches and selects that target.
 	Target string `json:"target,omitempty"`
 }
 
@@ -70,9 +70,9 @@ type Transcript struct {
 }
 
 // Motion is the payload of motion: acceleration in thousandths of g, rotation in thousandths of a degree per second.
-// The axes are the head's: x points to the wearer's right, y forward, z up. Rotation follows the right-hand rule:
-// positive GX looks up, positive GY tilts to the right shoulder, positive GZ turns to the left. Acceleration points up
-// at rest.
+// The axes are relative to the head: x points to the wearer's right, y forward, z up. Rotation follows the right-hand
+// rule: positive GX looks up, positive GY tilts to the right shoulder, positive GZ turns to the left. At rest, the
+// acceleration points up.
 type Motion struct {
 	AX int `json:"ax"`
 	AY int `json:"ay"`
@@ -88,7 +88,7 @@ type SpeechState struct {
 	State string `json:"state"` // finished or stopped
 }
 
-// Payloads of the events that report one part of State.
+// Payloads of the events that each report one part of State.
 type (
 	// WearState is the payload of wear.
 	WearState struct {
@@ -122,10 +122,10 @@ type (
 	// TranscriptionState is the payload of transcription.
 	TranscriptionState struct {
 		Running bool `json:"running"`
-		// Reason is the code with which transcription.start would be refused now. It is empty while transcription runs,
-		// and after the service ended it because a new app attached.
+		// Reason is the code with which transcription.start would currently be refused. It is empty while transcription
+		// runs, and after the service ended it because a new app attached.
 		Reason string `json:"reason,omitempty"`
-		// Part and By are those of the refusal.
+		// Part and By are the fields of that refusal.
 		Part string `json:"part,omitempty"`
 		By   string `json:"by,omitempty"`
 	}
@@ -139,8 +139,8 @@ func IsStream(typ string) bool {
 	return typ == TypeMotion || typ == TypeAudioChunk || typ == TypeVideoFrame || typ == TypeMedia
 }
 
-// FromGlasses reports whether typ is an event or a binary frame of the glasses. Those are relayed to apps and, except
-// for transcription, refused from them.
+// FromGlasses reports whether typ is an event or a binary frame of the glasses. These are relayed to apps. Apps may
+// not send them, except transcription.
 func FromGlasses(typ string) bool {
 	switch typ {
 	case TypeInput, TypeTranscript, TypeMotion, TypeSpeech, TypeBattery, TypeWear, TypeHinge, TypeThermal, TypeLink,

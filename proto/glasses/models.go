@@ -8,15 +8,15 @@ type DeviceModel struct {
 	Name string `json:"name"`
 	// Panel is nil for glasses without a display.
 	Panel *Panel `json:"panel"`
-	// Inputs are the kinds of input that the wearer can make, e.g. tap.
+	// Inputs are the kinds of input available to the wearer, e.g. tap.
 	Inputs []string `json:"inputs"`
 	// Camera is nil for glasses without a camera.
 	Camera     *Camera `json:"camera"`
 	Microphone bool    `json:"microphone"`
 	Speaker    bool    `json:"speaker"`
 	Motion     bool    `json:"motion"`
-	// Fidelity maps each fact (panel, inputs, camera, microphone, speaker, motion) to how it is known: measured,
-	// documented or guessed.
+	// Fidelity maps each fact (panel, inputs, camera, microphone, speaker, motion) to its source: measured, documented or
+	// guessed.
 	Fidelity map[string]string `json:"fidelity"`
 }
 
@@ -25,26 +25,26 @@ type Panel struct {
 	// Width and Height are the visible pixels.
 	Width  int `json:"width"`
 	Height int `json:"height"`
-	// Shape is rect or round. On a round panel only the inscribed square is used.
+	// Shape is rect or round. Only the inscribed square of a round panel is used.
 	Shape string `json:"shape"`
 	// Colour is rgb, green (one hue) or palette. Bits is the depth of a pixel, 0 if unknown.
 	Colour string `json:"colour"`
 	Bits   int    `json:"bits"`
-	// Additive panels add light to what the wearer sees: black is transparent.
+	// Additive panels add light to the wearer's view, so black is transparent.
 	Additive bool `json:"additive"`
-	// TextWidth is the maximum width of a line of text in pixels and TextLines the maximum number of lines; 0 means
-	// no limit beyond the panel.
+	// TextWidth is the maximum width of a line of text in pixels, and TextLines the maximum number of lines; 0 means no
+	// limit except the panel.
 	TextWidth int `json:"textWidth,omitempty"`
 	TextLines int `json:"textLines,omitempty"`
 }
 
-// Camera is the camera of a device model; the size is that of its largest picture.
+// Camera is the camera of a device model. The size is that of its largest picture.
 type Camera struct {
 	Width  int `json:"width"`
 	Height int `json:"height"`
 }
 
-// Values of Panel and of Fidelity.
+// The values of fields of Panel and of Fidelity.
 const (
 	ShapeRect  = "rect"
 	ShapeRound = "round"
@@ -58,7 +58,7 @@ const (
 	Guessed    = "guessed"
 )
 
-// DefaultDeviceModel is the model of a new session for which none is chosen.
+// DefaultDeviceModel is the model of a new session if none is chosen.
 const DefaultDeviceModel = "rayban_display"
 
 // Models returns the known device models, in display order.
@@ -117,7 +117,7 @@ func Models() []DeviceModel {
 	}
 }
 
-// known returns the fidelity of a model whose facts are documented except for the given pairs of fact and fidelity.
+// known returns the fidelity of a model: documented for every fact except the given pairs of fact and fidelity.
 func known(except ...string) map[string]string {
 	marks := map[string]string{
 		"panel": Documented, "inputs": Documented, "camera": Documented,
@@ -150,13 +150,13 @@ func Model(id string) (DeviceModel, bool) {
 	return DeviceModel{}, false
 }
 
-// HasInput reports whether the wearer of this model can make this kind of input.
+// HasInput reports whether the model has this kind of input.
 func (m DeviceModel) HasInput(kind string) bool {
 	return slices.Contains(m.Inputs, kind)
 }
 
-// SelectKind returns the kind of input with which the wearer selects the focused target: select, or on models without
-// it tap.
+// SelectKind returns the kind of input with which the wearer selects the focused target: select, or tap on models
+// without select.
 func (m DeviceModel) SelectKind() string {
 	if m.HasInput(InputSelect) {
 		return InputSelect
@@ -164,8 +164,8 @@ func (m DeviceModel) SelectKind() string {
 	return InputTap
 }
 
-// MoveKind returns the kind of input with which the wearer moves the focus and scrolls: navigate, or on models without
-// it swipe; "" if the model has neither.
+// MoveKind returns the kind of input with which the wearer moves the focus and scrolls: navigate, or swipe on models
+// without navigate; "" if the model has neither.
 func (m DeviceModel) MoveKind() string {
 	for _, kind := range []string{InputNavigate, InputSwipe} {
 		if m.HasInput(kind) {

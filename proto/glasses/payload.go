@@ -14,14 +14,14 @@ type Hello struct {
 	App    AppInfo `json:"app"`
 	// Barrier declares that the app answers barrier frames.
 	Barrier bool `json:"barrier,omitempty"`
-	// Gateway declares that the app takes gateway.token frames. Others receive none: older modules would pass the token on
-	// to the app as an event.
+	// Gateway declares that the app handles gateway.token frames. Other apps receive none, because older modules would
+	// pass the token on to the app as an event.
 	Gateway bool `json:"gateway,omitempty"`
 	// Since requests the events and results after this cursor; nil requests none.
 	Since *int64 `json:"since,omitempty"`
 }
 
-// AppInfo is how an app describes itself to people. Each field is cut to 100 characters.
+// AppInfo is an app's description of itself, for people. Each field is cut to 100 characters.
 type AppInfo struct {
 	Name    string `json:"name"`
 	Version string `json:"version,omitempty"`
@@ -82,26 +82,26 @@ type Welcome struct {
 	DeviceModel DeviceModel `json:"deviceModel"`
 	Link        string      `json:"link"`
 	LastSeq     int64       `json:"lastSeq"`
-	// Glasses is the current state of the glasses; while none are attached, the state of the last ones, or the initial
-	// one.
+	// Glasses is the current state of the glasses. If none are attached, it is the state of the last ones, or the initial
+	// state.
 	Glasses AppState `json:"glasses"`
 	// Truncated reports that rows after the hello's since are no longer stored, because the event log keeps a limited
 	// number for a limited time.
 	Truncated bool `json:"truncated,omitempty"`
-	// Gateway is where the app's assistant calls models; nil if there is nowhere.
+	// Gateway is the AI gateway for the app's assistant; nil if there is none.
 	Gateway *Gateway `json:"gateway,omitempty"`
 }
 
-// Gateway is where an app calls AI models. Never log Token.
+// Gateway is an AI gateway that an app calls. Never log Token.
 type Gateway struct {
-	// URL is the base address of an interface like OpenAI's; it ends in /v1.
+	// URL is the base URL of an OpenAI-compatible interface; it ends in /v1.
 	URL string `json:"url"`
-	// Token opens it as a bearer token, for GatewayTokenLife or until the session ends.
+	// Token is sent as a bearer token in each call to URL. It is valid for GatewayTokenLife or until the session ends.
 	Token string `json:"token"`
 }
 
-// GatewayTokenLife is how long a token of a Gateway is valid, and GatewayTokenRenew how long before its end an attached
-// app receives another one.
+// GatewayTokenLife is how long a token of a Gateway is valid. GatewayTokenRenew is how long before its expiry an
+// attached app receives a new one.
 const (
 	GatewayTokenLife  = time.Hour
 	GatewayTokenRenew = 10 * time.Minute
@@ -110,14 +110,14 @@ const (
 // ToolCalled is the payload of assistant.tool_called.
 type ToolCalled struct {
 	Name string `json:"name"`
-	// Arguments are those of the call, if they are an object of at most MaxToolArguments; otherwise null.
+	// Arguments are the arguments of the call if they are an object of at most MaxToolArguments; otherwise null.
 	Arguments json.RawMessage `json:"arguments"`
 }
 
-// MaxToolArguments is the most bytes of arguments in a row.
+// MaxToolArguments bounds the arguments in a row, in bytes.
 const MaxToolArguments = 4 << 10
 
-// NewToolCalled returns the payload for a call with the JSON text of its arguments.
+// NewToolCalled returns the payload for a call whose arguments are the given JSON text.
 func NewToolCalled(name, arguments string) ToolCalled {
 	var kept bytes.Buffer
 	if len(arguments) > MaxToolArguments || !strings.HasPrefix(strings.TrimSpace(arguments), "{") ||
@@ -129,7 +129,7 @@ func NewToolCalled(name, arguments string) ToolCalled {
 
 // BarrierAnswer is the payload of an app's answer to barrier.
 type BarrierAnswer struct {
-	// Calls counts the gateway calls that the app waits for; nil if the app does not count them.
+	// Calls is the number of gateway calls that the app waits for; nil if the app does not count them.
 	Calls *int `json:"calls,omitempty"`
 }
 
@@ -138,17 +138,17 @@ type PageWelcome struct {
 	SessionID   string      `json:"sessionId"`
 	DeviceModel DeviceModel `json:"deviceModel"`
 	LastSeq     int64       `json:"lastSeq"`
-	// Display is the payload of the current display.show; null if the panel is clear.
+	// Display is the payload of the display.show in effect; null if the panel is clear.
 	Display json.RawMessage `json:"display"`
-	// Glasses is the state with which the page's glasses start; null if the service does not know it and the page keeps
-	// its own.
+	// Glasses is the initial state of the page's glasses; null if the service does not know it and the page keeps its
+	// own.
 	Glasses *AppState `json:"glasses"`
 	// Truncated reports that rows after the page's cursor are no longer stored.
 	Truncated bool `json:"truncated,omitempty"`
 }
 
-// Role is the payload of role. Of several pages of a session the newest acts as the glasses; the others only show what
-// the app sends and answer nothing. When it detaches, the newest of the others takes over.
+// Role is the payload of role. If a session has several pages, the newest acts as the glasses; the others only show
+// what the app sends and answer nothing. When the newest detaches, the newest of the remaining pages takes over.
 type Role struct {
 	Active bool `json:"active"`
 }

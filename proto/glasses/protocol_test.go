@@ -9,7 +9,7 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// TestProtocolExamples reads every frame in PROTOCOL.md as its receiver would.
+// TestProtocolExamples parses every frame in PROTOCOL.md as its receiver would.
 func TestProtocolExamples(t *testing.T) {
 	data, err := os.ReadFile("PROTOCOL.md")
 	if err != nil {
@@ -31,7 +31,7 @@ func TestProtocolExamples(t *testing.T) {
 	}
 	for _, from := range []string{"app", "glasses", "service", "control", "binary"} {
 		if read[from] == 0 {
-			t.Errorf("no example of a frame from %s", from)
+			t.Errorf("PROTOCOL.md has no example of a frame from %s", from)
 		}
 	}
 }
@@ -72,7 +72,8 @@ func checkExample(t *testing.T, from, line string) {
 	}
 }
 
-// TestProtocolNamesEverything checks that the document mentions every type, code and model field in the code.
+// TestProtocolNamesEverything checks that the document mentions every frame type, error code and model field in the
+// code.
 func TestProtocolNamesEverything(t *testing.T) {
 	data, err := os.ReadFile("PROTOCOL.md")
 	if err != nil {
@@ -88,7 +89,7 @@ func TestProtocolNamesEverything(t *testing.T) {
 	words = append(words, glasses.Sounds()...)
 	for _, w := range words {
 		if !strings.Contains(text, w) {
-			t.Errorf("PROTOCOL.md does not tell of %s", w)
+			t.Errorf("PROTOCOL.md does not mention %s", w)
 		}
 	}
 }

@@ -7,38 +7,38 @@ import (
 	"strings"
 )
 
-// Result is the payload of result: either OK with what the command requested, or Error. Unknown fields are kept on
-// the wire.
+// Result is the payload of result: either OK with the data requested by the command, or Error. Unknown fields are kept
+// on the wire.
 type Result struct {
 	OK    bool   `json:"ok,omitempty"`
 	Error *Error `json:"error,omitempty"`
 
-	// Media describes the result of camera.photo or camera.video. Its bytes arrive just before, in a binary media
-	// frame.
+	// Media describes the result of camera.photo or camera.video. Its bytes precede the result, in a binary media frame.
 	Media *Media `json:"media,omitempty"`
-	// State and View answer sim.state and every sim.* change.
+	// State and View are the answer to sim.state and to every other sim.* change.
 	State *State `json:"state,omitempty"`
 	View  *View  `json:"view,omitempty"`
-	// Clock answers sim.advance.
+	// Clock is the answer to sim.advance.
 	Clock *Clock `json:"clock,omitempty"`
-	// Findings list the parts of a display.show that the wearer cannot see or reach on this model, at most MaxFindings;
-	// MoreFindings counts the others.
+	// Findings lists the parts of a display.show that the wearer cannot see or reach on this model, at most MaxFindings.
+	// MoreFindings counts further ones.
 	Findings     []Finding `json:"findings,omitempty"`
 	MoreFindings int       `json:"moreFindings,omitempty"`
-	// LateMs is how late the command reached the glasses because of faults, a lossy link or a late one before it. Faults
-	// are the injected ones that it took. Both explain a log; real glasses send neither, so apps ignore them.
+	// LateMs is how late the command reached the glasses because of faults, a lossy link or an earlier late command.
+	// Faults are the injected faults that applied to it. Both explain a log. Real glasses send neither, so apps ignore
+	// them.
 	LateMs int64   `json:"lateMs,omitempty"`
 	Faults []Fault `json:"faults,omitempty"`
 }
 
-// MaxFindings is how many findings a result contains.
+// MaxFindings bounds the findings in a result.
 const MaxFindings = 20
 
 // Finding is a part of a tree that does not fit the device model at any scroll position.
 type Finding struct {
 	// Kind is one of the Finding constants.
 	Kind string `json:"kind"`
-	// Path is the path of the node in its tree, e.g. tree.children[0]; ID is its id, if it has one.
+	// Path is the path of the node in its tree, e.g. tree.children[0]. ID is its id, if it has one.
 	Path string `json:"path"`
 	ID   string `json:"id,omitempty"`
 	// Text is the node's text, or the alt of an image.
@@ -50,7 +50,7 @@ type Finding struct {
 // Message describes the finding in a few words.
 func (f Finding) Message() string {
 	words := map[string]string{
-		FindingClipped: "is never on the panel as a whole", FindingCut: "is a target that is never on the panel as a whole",
+		FindingClipped: "is never completely on the panel", FindingCut: "is a target that is never completely on the panel",
 		FindingBrokenWord:   "is a button with a broken word",
 		FindingUnreachable:  "is a target that the wearer's inputs do not reach",
 		FindingMissingGlyph: "has characters that no font here has: " + f.Missing,
@@ -62,11 +62,11 @@ func (f Finding) Message() string {
 	return fmt.Sprintf("%q (%s) %s", name, f.Path, words)
 }
 
-// Kinds of Finding.
+// The kinds of a Finding.
 const (
-	FindingClipped      = "clipped"       // a text or an image is never on the panel as a whole
-	FindingCut          = "cut"           // a target is never on the panel as a whole
-	FindingBrokenWord   = "broken_word"   // a word of a button is broken
+	FindingClipped      = "clipped"       // a text or an image is never completely on the panel
+	FindingCut          = "cut"           // a target is never completely on the panel
+	FindingBrokenWord   = "broken_word"   // a word on a button is broken
 	FindingUnreachable  = "unreachable"   // the inputs of the model cannot move the focus to a target
 	FindingMissingGlyph = "missing_glyph" // no font has a character of a text, so the wearer sees a box
 )
@@ -99,7 +99,7 @@ func ParseResult(payload []byte) (Result, error) {
 	return r, nil
 }
 
-// Codes of Error. The first two refuse a frame, the third a sim.input, the others a command.
+// Codes of an Error. The first two refuse a frame, the third a sim.input, the others a command.
 const (
 	CodeBadFrame = "bad_frame"
 	CodeIDReused = "id_reused"
@@ -111,7 +111,7 @@ const (
 	CodePermissionDenied = "permission_denied" // the person refused camera, microphone or speech
 	CodeThermalCritical  = "thermal_critical"  // too hot for camera and display
 	CodeHingeClosed      = "hinge_closed"      // folded
-	CodeBusy             = "busy"              // a phone call is active, or the same thing is already running
+	CodeBusy             = "busy"              // a phone call is active, or the same function is already running
 	CodePaused           = "paused"            // not worn
 	CodeDisabledByUser   = "disabled_by_user"  // switched off by the wearer
 	CodeUnsupported      = "unsupported"       // the device model has no such part
@@ -119,7 +119,7 @@ const (
 	CodePlatform         = "platform_error"    // the glasses or their platform failed
 )
 
-// CommandCodes returns the codes with which a command can fail; faults may use the same.
+// CommandCodes returns the codes with which a command can fail. Faults may use the same codes.
 func CommandCodes() []string {
 	return []string{CodeNotConnected, CodePermissionDenied, CodeThermalCritical, CodeHingeClosed, CodeBusy, CodePaused,
 		CodeDisabledByUser, CodeUnsupported, CodeTimeout, CodePlatform}
@@ -129,7 +129,7 @@ func badPayload(format string, args ...any) *Error {
 	return &Error{Code: CodeBadPayload, Message: fmt.Sprintf(format, args...)}
 }
 
-// plain describes a JSON error without Go type names.
+// plain describes a JSON error without naming Go types.
 func plain(err error) string {
 	var typed *json.UnmarshalTypeError
 	if errors.As(err, &typed) {

@@ -1,28 +1,28 @@
 package glasses
 
-// State is the state of a pair of glasses of any model. Simulators show and change it; an event of the same name
-// reports each change to the apps.
+// State is the state of a pair of glasses of any model. Simulators show and change it. An event reports each change to
+// the apps; it has the name of the field that changed.
 type State struct {
 	Battery Battery `json:"battery"`
-	// Worn is false while the glasses are taken off: display and speech are paused.
+	// Worn is false while the glasses are taken off; display and speech are then paused.
 	Worn  bool   `json:"worn"`
 	Hinge string `json:"hinge"` // open or folded
 	// Thermal is nominal, warm or critical.
 	Thermal string `json:"thermal"`
 	// Link is connected, lossy or lost.
 	Link  string `json:"link"`
-	Route string `json:"route"` // where sound plays: glasses or phone
-	// Call is true while a phone call holds microphone and speaker.
+	Route string `json:"route"` // the device that plays sound: glasses or phone
+	// Call is true while a phone call uses the microphone and speaker.
 	Call bool `json:"call"`
 	// Permissions maps camera, microphone and speech to granted or denied.
 	Permissions map[string]string `json:"permissions"`
-	// Disabled lists what the wearer switched off: camera, microphone, speech.
+	// Disabled lists the parts that the wearer switched off: camera, microphone, speech.
 	Disabled []string `json:"disabled"`
 	// Running lists the active streams: audio, transcription, video, motion.
 	Running []string `json:"running"`
 	// Phrases are the phrases that the app announced last.
 	Phrases []string `json:"phrases"`
-	// Faults are the faults that no command has used up yet.
+	// Faults lists the faults that commands have not used up yet.
 	Faults []Fault `json:"faults"`
 }
 
@@ -32,7 +32,7 @@ type Battery struct {
 	Charging bool `json:"charging"`
 }
 
-// Values of State and of the events that report its changes.
+// The values of State and of the events that report its changes.
 const (
 	HingeOpen   = "open"
 	HingeFolded = "folded"
@@ -44,7 +44,7 @@ const (
 	LinkConnected    = "connected"    // glasses are attached and reachable
 	LinkLossy        = "lossy"        // answers are delayed by 400 ms
 	LinkLost         = "lost"         // attached but unreachable
-	LinkDisconnected = "disconnected" // none is attached; reported by the service
+	LinkDisconnected = "disconnected" // no glasses are attached; reported by the service
 
 	RouteGlasses = "glasses"
 	RoutePhone   = "phone"
@@ -87,10 +87,10 @@ func FreshState() State {
 	}
 }
 
-// IsDark reports whether the wearer sees nothing of the panel: the glasses are folded or not worn.
+// IsDark reports whether the wearer sees nothing on the panel because the glasses are folded or not worn.
 func (s State) IsDark() bool { return s.Hinge == HingeFolded || !s.Worn }
 
-// Seen returns what the wearer sees of a view: the view itself, or a clear panel while the glasses are dark.
+// Seen returns the part of a view that the wearer sees: the view itself, or a clear panel while the glasses are dark.
 func (s State) Seen(v View) View {
 	if s.IsDark() {
 		return View{Focus: -1}
@@ -98,8 +98,8 @@ func (s State) Seen(v View) View {
 	return v
 }
 
-// PanelClears reports whether a change of the link from one state to another leaves a clear panel. While the link is
-// lost the glasses keep their last picture, which nobody can change; the connection after it begins with a clear panel.
+// PanelClears reports whether a change of the link from one state to another clears the panel. While the link is lost,
+// the glasses keep their last picture, which nobody can change; once the link is restored, the panel is clear.
 func PanelClears(from, to string) bool { return from == LinkLost && to != LinkLost }
 
 // AppState is the part of State that an app needs from the start. The welcome contains it, and an event reports each
@@ -115,14 +115,14 @@ type AppState struct {
 	Call  bool   `json:"call"`
 	// Permissions maps camera, microphone and speech to granted or denied.
 	Permissions map[string]string `json:"permissions"`
-	// Disabled lists what the wearer switched off: camera, microphone, speech.
+	// Disabled lists the parts that the wearer switched off: camera, microphone, speech.
 	Disabled []string `json:"disabled"`
 	// Clock is ClockReal or ClockVirtual.
 	Clock string `json:"clock"`
 }
 
-// ForApp returns the part of the state for the welcome of an app. link is the state of the connection as reported to
-// the app, clock the session's clock.
+// ForApp returns the part of the state for an app's welcome. link is the state of the connection as reported to the
+// app; clock is the session's clock.
 func (s State) ForApp(link, clock string) AppState {
 	return AppState{
 		Battery: s.Battery, Worn: s.Worn, Hinge: s.Hinge, Thermal: s.Thermal, Link: link, Route: s.Route, Call: s.Call,
@@ -130,7 +130,7 @@ func (s State) ForApp(link, clock string) AppState {
 	}
 }
 
-// Patch returns g as a patch. A missing connection is not a state of the glasses and is left out.
+// Patch returns g as a patch. It omits a missing connection, which is not a state of the glasses.
 func (g AppState) Patch() StatePatch {
 	p := StatePatch{
 		Battery: &g.Battery, Worn: &g.Worn, Hinge: &g.Hinge, Thermal: &g.Thermal, Route: &g.Route, Call: &g.Call,
@@ -142,27 +142,27 @@ func (g AppState) Patch() StatePatch {
 	return p
 }
 
-// Standing is the state that apps have set and that outlives the glasses. As the payload of sim.standing, the service
-// restores it on glasses that attach.
+// Standing is the state that apps have set and that outlives a pair of glasses. The service restores it on glasses
+// that attach, as the payload of sim.standing.
 type Standing struct {
 	// Phrases are the phrases that an app announced last.
 	Phrases []string `json:"phrases"`
-	// Transcription is the transcription.start in effect; nil while transcription is off. The service leaves it out of
+	// Transcription is the transcription.start in effect; nil while transcription is off. The service omits it from
 	// sim.standing while no app is attached.
 	Transcription *TranscriptionStart `json:"transcription"`
 }
 
-// View is what a panel shows: the tree, and where the wearer moved focus and scroll position.
+// View is the content of a panel: the tree, and the focus and scroll position set by the wearer.
 type View struct {
-	// Tree is nil while the panel is clear.
+	// Tree is nil if the panel is clear.
 	Tree *Node `json:"tree"`
-	// Focus is the index of the focused target in drawing order; -1 for none.
+	// Focus is the index of the focused target in drawing order; -1 if there is none.
 	Focus int `json:"focus"`
-	// Scroll is how far the content is scrolled, in panel pixels; with paginate a multiple of the page.
+	// Scroll is how far the content is scrolled, in panel pixels; with paginate it is a multiple of the page.
 	Scroll int `json:"scroll"`
 }
 
-// Snapshot is the complete state of a pair of glasses, which a simulator restores after a restart.
+// Snapshot is the complete state of a pair of glasses. A simulator restores it after a restart.
 type Snapshot struct {
 	DeviceModel string `json:"deviceModel"`
 	State       State  `json:"state"`

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Patched returns the state with a checked patch applied. The maps and slices of s are shared where they did not
-// change; they are never modified.
+// Patched returns the state with a checked patch applied. The result shares unchanged maps and slices with s; they are
+// never modified.
 func (s State) Patched(p StatePatch) State {
 	set(&s.Battery, p.Battery)
 	set(&s.Worn, p.Worn)
@@ -35,7 +35,7 @@ func set[T any](to, value *T) {
 }
 
 // AfterEvent returns the state after an event of the glasses. ok is false for events that do not concern the state and
-// for invalid payloads, which change nothing.
+// for invalid payloads; these change nothing.
 func (s State) AfterEvent(typ string, payload []byte) (after State, ok bool) {
 	var p StatePatch
 	read := patchReaders[typ]
@@ -45,7 +45,7 @@ func (s State) AfterEvent(typ string, payload []byte) (after State, ok bool) {
 	return s.Patched(p), true
 }
 
-// patchReaders decode the events that report the state into patches.
+// patchReaders decode events that report the state into patches.
 var patchReaders = map[string]func(payload []byte, p *StatePatch) error{
 	TypeBattery: patchReader(func(p *StatePatch, b Battery) { p.Battery = &b }),
 	TypeWear:    patchReader(func(p *StatePatch, w WearState) { p.Worn = &w.Worn }),
@@ -60,7 +60,7 @@ var patchReaders = map[string]func(payload []byte, p *StatePatch) error{
 	TypeDisabled: patchReader(func(p *StatePatch, d DisabledState) { p.Disabled = &d.Parts }),
 }
 
-// patchReader returns the reader of an event whose payload is a T.
+// patchReader returns the decoder for an event whose payload is a T.
 func patchReader[T any](apply func(*StatePatch, T)) func([]byte, *StatePatch) error {
 	return func(payload []byte, p *StatePatch) error {
 		var v T

@@ -8,9 +8,9 @@ import (
 	"strconv"
 )
 
-// Node types of a display tree. A node of unknown type is kept and drawn as an empty box.
+// Types of nodes in a display tree. A node of unknown type is kept and drawn as an empty box.
 const (
-	NodeColumn   = "column"   // children below each other
+	NodeColumn   = "column"   // children from top to bottom
 	NodeRow      = "row"      // children side by side
 	NodeText     = "text"     // text, wrapped between words
 	NodeImage    = "image"    // data: base64 of a PNG or JPEG
@@ -22,14 +22,14 @@ const (
 
 // Overflow modes of a column, row or list whose children do not fit.
 const (
-	OverflowClip     = "clip" // the default: what does not fit is hidden
+	OverflowClip     = "clip" // the default: content that does not fit is hidden
 	OverflowScroll   = "scroll"
 	OverflowPaginate = "paginate"
 )
 
 // Text styles and alignments. The default style is body, the default alignment start.
 const (
-	StyleLarge   = "large" // for a number or a word to be read at a glance
+	StyleLarge   = "large" // for a number or a word that must be readable at a glance
 	StyleTitle   = "title"
 	StyleBody    = "body"
 	StyleCaption = "caption"
@@ -39,7 +39,7 @@ const (
 	AlignEnd    = "end"
 )
 
-// Directions of text. The default is auto: that of its first letter.
+// Directions of text. The default is auto: the direction of its first letter.
 const (
 	DirectionAuto = "auto"
 	DirectionLTR  = "ltr"
@@ -49,22 +49,23 @@ const (
 // Styles returns the text styles from the largest to the smallest.
 func Styles() []string { return []string{StyleLarge, StyleTitle, StyleBody, StyleCaption} }
 
-// Node is one node of a display tree. Lengths are panel pixels. Every field but Type is optional; fields that a type
-// does not use are ignored.
+// Node is one node of a display tree. Lengths are in panel pixels. Every field except Type is optional; fields that a
+// type does not use are ignored.
 type Node struct {
 	Type string `json:"type"`
-	// ID identifies the node as the target of input events. Give one to every button and list entry.
+	// ID identifies the node as the target of input events. Set it on every button and list entry.
 	ID       string `json:"id,omitempty"`
 	Children []Node `json:"children,omitempty"`
 	Text     string `json:"text,omitempty"`
 	Style    string `json:"style,omitempty"`
 	Align    string `json:"align,omitempty"` // of text, and of children across the axis of their column or row
-	// Language is a BCP 47 tag for the texts of the node and of those below it: Han characters have other forms in
+	// Language is a BCP 47 tag for the texts of the node and of those below it. Han characters have different forms in
 	// Chinese, Japanese and Korean.
 	Language string `json:"language,omitempty"`
-	// Direction is that of the text, and for other nodes that of rows, lists, alignment and progress, also below it.
+	// Direction is the direction of the text. For other nodes it applies to rows, lists, alignment and progress, also
+	// below the node.
 	Direction string `json:"direction,omitempty"`
-	// Colour is #rrggbb, white by default. Panels with fewer colours show the nearest one, green panels the
+	// Colour is #rrggbb, white by default. Panels with fewer colours show the nearest one; green panels show the
 	// brightness.
 	Colour   string `json:"colour,omitempty"`
 	Gap      int    `json:"gap,omitempty"`     // between children
@@ -72,13 +73,13 @@ type Node struct {
 	Grow     int    `json:"grow,omitempty"`    // share of the free space of a column or row
 	Overflow string `json:"overflow,omitempty"`
 	Width    int    `json:"width,omitempty"`  // of image, icon, progress; 0 means the natural size
-	Height   int    `json:"height,omitempty"` // as Width
+	Height   int    `json:"height,omitempty"` // like Width
 	Data     string `json:"data,omitempty"`   // of image
-	// Alt describes an image in words, for tests and for people who do not see it. It is not drawn.
+	// Alt describes an image in words, for tests and for people who cannot see it. It is not drawn.
 	Alt   string `json:"alt,omitempty"`
 	Icon  string `json:"icon,omitempty"`
 	Value int    `json:"value,omitempty"` // of progress
-	// Focus is the id of the target that gets the focus when the tree is shown. Only the root of a tree may have it.
+	// Focus is the id of the target that is focused when the tree is shown. Only the root of a tree may have it.
 	Focus string `json:"focus,omitempty"`
 }
 
@@ -112,7 +113,7 @@ type Show struct {
 }
 
 // ParseShow decodes a display.show payload and checks the limits of the tree. The error is an *Error with code
-// bad_payload that names the node by its path. Images are not decoded.
+// bad_payload that names the node by its path. ParseShow does not decode images.
 func ParseShow(payload []byte) (Show, error) {
 	var s Show
 	if err := json.Unmarshal(payload, &s); err != nil {
@@ -125,7 +126,7 @@ func ParseShow(payload []byte) (Show, error) {
 	if focus := s.Tree.Focus; focus != "" && !slices.ContainsFunc(s.Tree.Targets(), func(n *Node) bool {
 		return n.ID == focus
 	}) {
-		return Show{}, badPayload("tree.focus names %.100q, which is the id of no button or list entry", focus)
+		return Show{}, badPayload("tree.focus names %.100q, but no button or list entry has this id", focus)
 	}
 	return s, nil
 }

@@ -27,7 +27,7 @@ func (m *model) actions() map[string]func(*rapid.T) {
 				switch m.file.kind {
 				case "link":
 					if !errors.Is(err, statefile.ErrSymlink) {
-						t.Fatalf("a symbolic link was written through: %v", err)
+						t.Fatalf("save through a symbolic link: %v, want ErrSymlink", err)
 					}
 					m.unsaved = true
 				default:
@@ -56,7 +56,7 @@ func (m *model) actions() map[string]func(*rapid.T) {
 			if c.theirs = rapid.Bool().Draw(t, "theirs"); c.theirs {
 				fields["theirs"] = []int{1, 2}
 			}
-			if mintedAt[c.token] != defaultBackend || rapid.Bool().Draw(t, "names its backend") {
+			if mintedAt[c.token] != defaultBackend || rapid.Bool().Draw(t, "has backendUrl") {
 				fields["backendUrl"] = mintedAt[c.token]
 			}
 			if l.ExpiresAt != nil {
@@ -84,11 +84,11 @@ func (m *model) actions() map[string]func(*rapid.T) {
 			m.changedOutside(content{kind: "none"})
 		},
 		"watch event": func(t *rapid.T) { m.amid(t, m.signal) },
-		"refused by the backend": func(t *rapid.T) {
+		"rejected by the backend": func(t *rapid.T) {
 			token := rapid.SampledFrom(tokens).Draw(t, "token")
 			m.amid(t, func() { m.store.MarkRevoked(token); m.revoked[token] = true })
 		},
-		"honoured by the backend": func(t *rapid.T) {
+		"accepted by the backend": func(t *rapid.T) {
 			token := rapid.SampledFrom(tokens).Draw(t, "token")
 			m.amid(t, func() { m.store.SetVerified(token, Verdict{At: m.now, OK: true}); m.verified[token] = true })
 		},
@@ -97,8 +97,8 @@ func (m *model) actions() map[string]func(*rapid.T) {
 			m.open()
 			<-m.watched
 		},
-		"an hour passes": func(*rapid.T) { m.now = m.now.Add(time.Hour) },
-		"many at once":   m.atOnce,
+		"an hour passes":   func(*rapid.T) { m.now = m.now.Add(time.Hour) },
+		"concurrent calls": m.atOnce,
 	}
 }
 
@@ -122,7 +122,7 @@ func (m *model) atOnce(t *rapid.T) {
 		possible[c.token] = c
 		all.Go(func() { _ = m.store.Save(l) })
 	}
-	out := rapid.Bool().Draw(t, "a logout too")
+	out := rapid.Bool().Draw(t, "also log out")
 	if out {
 		all.Go(func() { _, _ = m.store.Delete() })
 	}
@@ -141,14 +141,14 @@ func (m *model) atOnce(t *rapid.T) {
 		won, ok = content{kind: "none"}, out
 	}
 	if !ok {
-		t.Fatalf("no action explains %+v", viewOf(l))
+		t.Fatalf("%+v is the result of none of the concurrent calls", viewOf(l))
 	}
 	m.memory, m.file = won, won
 	if won.kind == "good" {
 		data, _ := os.ReadFile(m.path())
 		m.file.theirs = strings.Contains(string(data), "theirs")
 		if m.file.theirs && !theirs || !m.file.theirs && theirs && !out {
-			t.Fatalf("the field of somebody else: %v before, now %s", theirs, data)
+			t.Fatalf("unknown field in the file before: %v, but now the file is %s", theirs, data)
 		}
 	}
 	m.heard(t)

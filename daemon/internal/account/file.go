@@ -13,13 +13,14 @@ const FileName = "auth.json"
 // maxFile bounds how much of the file is read, in bytes.
 const maxFile = 64 << 10
 
-// maxToken bounds a token, in bytes, like a backend's answer.
+// maxToken bounds a token, in bytes. The same bound applies to a token in a backend's answer.
 const maxToken = 4096
 
 // maxURL bounds a backend's address, in bytes.
 const maxURL = 2 << 10
 
-// The forms of the fields, as in a backend's answer: they are sent in headers and shown on terminals and to agents.
+// The field formats match those of a backend's answer, because the values are sent in headers and shown on terminals
+// and to agents.
 var (
 	tokenForm   = regexp.MustCompile(`^[A-Za-z0-9._~+/-]+=*$`)
 	accountForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:@/+-]{0,63}$`)
@@ -80,7 +81,7 @@ func parse(data []byte) (Link, error) {
 	return l, nil
 }
 
-// format encodes the link into the file's previous content, so that unknown fields survive. Content that is not an
+// format merges the link into the file's previous content, so that unknown fields survive. Content that is not an
 // object is replaced.
 func format(before []byte, l Link) ([]byte, error) {
 	fields := map[string]json.RawMessage{}

@@ -1,6 +1,6 @@
-// Package account stores the account link: auth.json on disk and a snapshot in memory, which follows every change of
-// the file. It decides whether an install is linked and to which backend. Other packages create links and ask the
-// backend whether it still accepts them.
+// Package account stores the account link: auth.json on disk and a snapshot in memory that follows every change of the
+// file. It decides whether an install is linked and to which backend. Creating a link and asking the backend whether
+// it is still valid are left to other packages.
 package account
 
 import (
@@ -8,20 +8,20 @@ import (
 	"time"
 )
 
-// State is the state of the link, according to auth.json and the backend's last verdict.
+// State is the state of the link, determined by auth.json and the backend's last verdict.
 type State string
 
 // The states of a link. Only Linked allows a gated call.
 const (
 	NotLinked State = "not_linked"
 	Linked    State = "linked"
-	// Revoked is a link that the backend refused with a 401; the file stays.
+	// Revoked means that the backend rejected the token with a 401. The file is kept.
 	Revoked State = "revoked"
-	// Expired is a legacy token whose own expiry has passed.
+	// Expired means that a legacy token is past its own expiry time.
 	Expired State = "expired"
-	// Corrupt is a file that does not parse; it counts as not linked and only a login or a logout replaces it.
+	// Corrupt means that the file does not parse. It counts as not linked, and only a login or a logout replaces it.
 	Corrupt State = "corrupt"
-	// OtherBackend is a link issued by a backend other than the requested one.
+	// OtherBackend means that the link was issued by a backend other than the requested one.
 	OtherBackend State = "other_backend"
 )
 
@@ -48,16 +48,17 @@ type Link struct {
 // Linked reports whether the token may be used.
 func (l Link) Linked() bool { return l.State == Linked }
 
-// Verdict is the backend's last verdict on the token, kept in memory only. At is zero if it was never asked.
+// Verdict is the backend's last verdict on the token, kept in memory only. At is zero if the backend was never asked.
 type Verdict struct {
 	At time.Time
 	OK bool
-	// Err is why OK is false, or why the backend could not be reached.
+	// Err says why OK is false, or why the backend could not be reached.
 	Err string
 }
 
 // sameBackend reports whether a token issued by minted may be sent to url. "embedded:" alone means the embedded
-// backend before its id is known and matches every embedded backend; the sender of a token resolves the id first.
+// backend before its id is known and matches every embedded backend; the caller that sends a token resolves the id
+// first.
 func sameBackend(minted, url string) bool {
 	minted, url = strings.TrimRight(minted, "/"), strings.TrimRight(url, "/")
 	if url == "" {

@@ -21,7 +21,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The values that the model draws from. A token's name says which backend issued it.
+// The values that the model picks from. A token's name says which backend issued it.
 const defaultBackend = "https://d"
 
 var (
@@ -39,11 +39,11 @@ type content struct {
 	kind    string // none, good, broken, link
 	token   string
 	expires time.Time // zero for never
-	theirs  bool      // it has a field of another program, which a login keeps
+	theirs  bool      // whether it has an unknown field, which a login keeps
 	text    string    // the exact text, if another program wrote it
 }
 
-// model is the reference implementation: the file's content, the link in memory, and what the backends have said about
+// model is the reference implementation: the file's content, the link in memory, and each backend's verdicts on
 // tokens.
 type model struct {
 	dir      string
@@ -107,7 +107,7 @@ func (m *model) want() view {
 
 func accountOf(token string) string { return "acc_" + token }
 
-// wantFor returns what For must return: no token for a backend that did not issue it.
+// wantFor returns what For must return: no token for a backend other than the issuer.
 func (m *model) wantFor(backend string) view {
 	v := m.want()
 	if v.token == "" {
@@ -135,7 +135,7 @@ func (m *model) check(t *rapid.T) {
 	switch kind := m.file.kind; {
 	case kind == "none":
 		if !errors.Is(err, fs.ErrNotExist) {
-			t.Fatalf("auth.json is there: %v", err)
+			t.Fatalf("stat auth.json: %v, want ErrNotExist", err)
 		}
 	case err != nil || (info.Mode()&fs.ModeSymlink != 0) != (kind == "link"):
 		t.Fatalf("auth.json: %v, %v; want %s", info, err, kind)
@@ -143,7 +143,7 @@ func (m *model) check(t *rapid.T) {
 		m.checkFile(t, info)
 	}
 	if entries, _ := os.ReadDir(m.dir); len(entries) > 2 { // auth.json and the target of the symbolic link
-		t.Fatalf("something is left behind: %v", entries)
+		t.Fatalf("files were left behind: %v", entries)
 	}
 }
 
@@ -156,7 +156,7 @@ func (m *model) checkFile(t *rapid.T, info fs.FileInfo) {
 	}
 	if m.file.text != "" || m.file.kind == "broken" {
 		if string(data) != m.file.text {
-			t.Fatalf("what others wrote was changed: %q", data)
+			t.Fatalf("content written by another program was changed: %q", data)
 		}
 		return
 	}
@@ -167,7 +167,7 @@ func (m *model) checkFile(t *rapid.T, info fs.FileInfo) {
 	}
 }
 
-// heard checks that a watcher that reads late gets the latest state, without time passing.
+// heard checks that a watcher that reads late gets the latest state immediately.
 func (m *model) heard(t *rapid.T) {
 	select {
 	case l := <-m.watched:
@@ -179,8 +179,8 @@ func (m *model) heard(t *rapid.T) {
 	}
 }
 
-// amid makes a change while other goroutines read. They must see the state before or after it, never another backend's
-// token.
+// amid makes a change while other goroutines read. They must see the state before or after it, never a token of
+// another backend.
 func (m *model) amid(t *rapid.T, change func()) {
 	before := m.want()
 	seen := make(chan view, 64)
@@ -203,7 +203,7 @@ func (m *model) amid(t *rapid.T, change func()) {
 	after := m.want()
 	for v := range seen {
 		if v != before && v != after {
-			t.Fatalf("amid the change a reader saw %+v; before %+v, after %+v", v, before, after)
+			t.Fatalf("during the change a reader saw %+v; want %+v or %+v", v, before, after)
 		}
 	}
 }
@@ -227,7 +227,7 @@ func contentOf(l Link) content {
 	return c
 }
 
-// outside writes auth.json as another program would: in place, or by a rename.
+// outside writes auth.json as another program would: in place or by renaming a file.
 func (m *model) outside(t *rapid.T, text string) {
 	if m.file.kind == "link" || rapid.Bool().Draw(t, "by rename") {
 		aside := filepath.Join(m.dir, "aside")
@@ -253,22 +253,22 @@ func (m *model) signal() {
 	}
 }
 
-// saved records in the model that a link was written over the file's content.
+// saved records in the model that a link was written to the file.
 func (m *model) saved(c content) {
 	c.theirs = m.file.theirs
 	m.file, m.unsaved = c, false
 }
 
-// changedOutside records the file's new content. The watch wakes a store with an unsaved link before its own next
-// attempt.
+// changedOutside records the file's new content. The file watch triggers a store with an unsaved link before the
+// store's own next attempt.
 func (m *model) changedOutside(c content) {
 	if m.file = c; m.unsaved {
 		m.signal()
 	}
 }
 
-// In any order of logins, logouts, restarts and changes by other programs and backends, the store agrees with the file,
-// keeps fields that others wrote, and returns a token only for the backend that issued it.
+// For any order of logins, logouts, restarts and changes by other programs and backends, the store agrees with the
+// file, keeps unknown fields, and returns a token only for the backend that issued it.
 func TestStoreAgainstAModel(t *testing.T) {
 	if os.Getenv("SERVICE_TEST_FULL") != "" {
 		if err := flag.Set("rapid.checks", "1000"); err != nil {
@@ -278,7 +278,7 @@ func TestStoreAgainstAModel(t *testing.T) {
 	root := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		n := 0
-		// Hides Deadline, which cannot be called in a bubble.
+		// Hides Deadline, which panics in a synctest bubble.
 		rapid.Check(struct{ testing.TB }{t}, func(rt *rapid.T) {
 			n++
 			m := &model{dir: filepath.Join(root, fmt.Sprint(n)), now: time.Now(), file: content{kind: "none"}}

@@ -2,12 +2,12 @@ package account
 
 import "log/slog"
 
-// Secret is a string that fmt, slog and encoding/json do not print.
+// Secret is a string that fmt, slog and encoding/json redact.
 type Secret string
 
 const redacted = "[secret]"
 
-// Reveal returns the secret. It must only be sent to a backend or written into auth.json.
+// Reveal returns the secret. Use it only to send it to a backend or write it to auth.json.
 func (s Secret) Reveal() string { return string(s) }
 
 // String hides the secret.

@@ -22,11 +22,12 @@ const settleTime = 100 * time.Millisecond
 type Options struct {
 	// Dir is the state directory.
 	Dir string
-	// DefaultBackend is the backend of a file without backendUrl; empty means the embedded one.
+	// DefaultBackend is used for a file without backendUrl; empty means the embedded backend.
 	DefaultBackend string
-	// Changed signals that auth.json may have changed (statefile.Watch); nil for never.
+	// Changed signals that auth.json may have changed (statefile.Watch); a nil channel never signals.
 	Changed <-chan struct{}
-	// Wrote is called with what the store has written, or with nil when it has removed the file; it may be nil.
+	// Wrote is called with the content that the store has written, or with nil after it has removed the file; it may be
+	// nil.
 	Wrote func(data []byte)
 	Now   func() time.Time
 	Log   *slog.Logger
@@ -37,13 +38,13 @@ type Store struct {
 	o    Options
 	path string
 
-	writing sync.Mutex // held from reading to replacing the file
+	writing sync.Mutex // held from reading the file until it is replaced
 
 	mu   sync.Mutex
-	link Link // the file's content, or a link that could not be written to it
-	// unsaved is why link could not be written; empty if it was.
+	link Link // the file's content, or a link that could not be saved
+	// unsaved says why link could not be written; empty if it was.
 	unsaved string
-	// exposed is the mode that auth.json had while other users had access to it.
+	// exposed is the mode of auth.json while other users had access to it; 0 if they had none.
 	exposed  fs.FileMode
 	revoked  map[Secret]bool
 	verified map[Secret]Verdict
@@ -51,7 +52,7 @@ type Store struct {
 	failed   chan struct{} // signals a failed write
 }
 
-// Open reads auth.json. A file that cannot be read is a state, not an error.
+// Open reads auth.json. An unreadable file is a state of the link, not an error.
 func Open(o Options) *Store {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -69,10 +70,10 @@ func Open(o Options) *Store {
 // Path returns the file's absolute path.
 func (s *Store) Path() string { return s.path }
 
-// saveRetry is how often saving a link that could not be written is retried.
+// saveRetry is the interval at which a failed write of the link is retried.
 const saveRetry = 5 * time.Second
 
-// Serve follows the file, and retries a link that could not be written, until ctx ends.
+// Serve follows changes of the file and retries failed writes until ctx ends.
 func (s *Store) Serve(ctx context.Context) error {
 	var retry <-chan time.Time
 	for {
@@ -94,19 +95,19 @@ func (s *Store) Serve(ctx context.Context) error {
 	}
 }
 
-// Unsaved returns the link that could not be written yet.
+// Unsaved returns the link that could not be written yet; ok is false if there is none.
 func (s *Store) Unsaved() (Link, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.link, s.unsaved != ""
 }
 
-// flush retries to write the link that could not be written; unsaved is false if there is none. That link takes
-// precedence over the file because it is the person's latest action. s.writing is held.
+// flush retries writing the unsaved link; unsaved is false if there is none. That link takes precedence over the file
+// because it is the person's latest action. The caller holds s.writing.
 func (s *Store) flush() (unsaved bool) {
 	l, unsaved := s.Unsaved()
 	if unsaved && s.write(l) == nil {
-		s.o.Log.Info("saved the link to auth.json after a failure")
+		s.o.Log.Info("saved the link to auth.json after an earlier failure")
 	}
 	return unsaved
 }
@@ -123,7 +124,7 @@ func (s *Store) Reload(ctx context.Context) {
 	}
 }
 
-// load reads the file, and reads it again after settleTime if it does not parse.
+// load reads the file. If it does not parse, load reads it again after settleTime.
 func (s *Store) load(ctx context.Context) Link {
 	l := s.read()
 	if l.State != Corrupt {
@@ -134,7 +135,7 @@ func (s *Store) load(ctx context.Context) Link {
 	case <-time.After(settleTime):
 	}
 	if l = s.read(); l.State == Corrupt {
-		s.o.Log.Warn("failed to parse auth.json, which counts as not linked", "err", l.Detail)
+		s.o.Log.Warn("failed to parse auth.json; the install counts as not linked", "err", l.Detail)
 	}
 	return l
 }
@@ -165,7 +166,7 @@ func (s *Store) setExposed(mode fs.FileMode) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.exposed = mode
-	s.o.Log.Warn("other users had access to auth.json; its mode is 0600 now", "mode", mode)
+	s.o.Log.Warn("other users had access to auth.json; its mode is now 0600", "mode", mode)
 }
 
 func (s *Store) set(l Link) {
@@ -175,7 +176,7 @@ func (s *Store) set(l Link) {
 	s.notifyWatchers()
 }
 
-// Current returns the snapshot, whichever backend issued the link.
+// Current returns the snapshot for whichever backend issued the link.
 func (s *Store) Current() Link {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -190,14 +191,14 @@ func (s *Store) current() Link {
 	l.Verified = s.verified[l.AuthToken]
 	switch {
 	case s.revoked[l.AuthToken]:
-		l.State, l.Detail = Revoked, "the backend refused the token"
+		l.State, l.Detail = Revoked, "the backend rejected the token"
 	case l.ExpiresAt != nil && !s.o.Now().Before(*l.ExpiresAt):
 		l.State, l.Detail = Expired, "the token expired at "+l.ExpiresAt.UTC().Format(time.RFC3339)
 	case s.unsaved != "":
-		l.Detail = "auth.json could not be written, so the link holds until the daemon ends unless it can be written " +
-			"before: " + s.unsaved
+		l.Detail = "auth.json could not be written; the link is lost when the daemon exits unless a retry succeeds" +
+			": " + s.unsaved
 	case s.exposed != 0:
-		l.Detail = fmt.Sprintf("other users had access to auth.json (mode %04o), which was taken away; if you share this "+
+		l.Detail = fmt.Sprintf("other users had access to auth.json (mode %04o), which has been removed; if you share this "+
 			"machine, log out and link again", s.exposed)
 	}
 	return l
@@ -231,7 +232,7 @@ func (s *Store) Save(l Link) error {
 	return s.write(l)
 }
 
-// write writes the link to the file, and records whether that worked. s.writing is held.
+// write writes the link to the file and records whether that worked. The caller holds s.writing.
 func (s *Store) write(l Link) error {
 	before, _ := statefile.Read(s.path, maxFile) // an unreadable file is replaced
 	data, err := format(before, l)
@@ -252,8 +253,8 @@ func (s *Store) write(l Link) error {
 	return err
 }
 
-// replace writes the file and reports the write to the watch, so that the watch does not mistake a change by another
-// program right afterwards for the state it saw last.
+// replace writes the file and reports the write to the watch. Otherwise the watch could take a change that another
+// program makes right afterwards for the last state it saw.
 func (s *Store) replace(data []byte) error {
 	err := statefile.Write(s.path, data)
 	if err == nil && s.o.Wrote != nil {
@@ -262,7 +263,7 @@ func (s *Store) replace(data []byte) error {
 	return err
 }
 
-// Delete removes the link and auth.json; was is false if there was neither.
+// Delete removes the link and auth.json; was is false if neither existed.
 func (s *Store) Delete() (was bool, err error) {
 	s.writing.Lock()
 	defer s.writing.Unlock()
@@ -280,7 +281,7 @@ func (s *Store) Delete() (was bool, err error) {
 	return was, nil
 }
 
-// maxRemembered bounds the tokens about which something is remembered.
+// maxRemembered bounds the number of tokens whose verdicts are remembered.
 const maxRemembered = 64
 
 func remember[V any](m map[Secret]V, token Secret, v V) {
@@ -306,8 +307,8 @@ func (s *Store) SetVerified(token string, v Verdict) {
 	s.notifyWatchers()
 }
 
-// Watch returns a channel with the snapshot now and after each change, until ctx ends. A slow receiver gets only the
-// latest.
+// Watch returns a channel that receives the snapshot immediately and after each change, until ctx ends. A slow
+// receiver gets only the latest.
 func (s *Store) Watch(ctx context.Context) <-chan Link {
 	ch := make(chan Link, 1)
 	s.mu.Lock()
@@ -322,7 +323,7 @@ func (s *Store) Watch(ctx context.Context) <-chan Link {
 	return ch
 }
 
-// notifyWatchers sends the snapshot to every watcher, replacing one that was not received yet. s.mu is held.
+// notifyWatchers sends the snapshot to every watcher and replaces one that is still unread. The caller holds s.mu.
 func (s *Store) notifyWatchers() {
 	for ch := range s.watchers {
 		select {

@@ -59,10 +59,10 @@ func TestStates(t *testing.T) {
 				t.Errorf("%s: %s", l.State, l.Detail)
 			}
 			if strings.Contains(l.Detail, "topsec") {
-				t.Error("the token is in", l.Detail)
+				t.Error("the detail contains the token:", l.Detail)
 			}
 			if after, _ := os.ReadFile(s.Path()); string(after) != c.text {
-				t.Error("the file was changed by reading it")
+				t.Error("reading changed the file")
 			}
 		})
 	}
@@ -100,7 +100,7 @@ func TestSaveKeepsWhatItDoesNotKnow(t *testing.T) {
 	s := Open(Options{Dir: dir})
 	s.MarkRevoked("old")
 	if s.Current().State != Revoked {
-		t.Error("a refused token does not count as revoked")
+		t.Error("a rejected token does not count as revoked")
 	}
 	if err := s.Save(Link{AuthToken: token, AccountID: "acc2", LinkedAt: linkedAt, Scope: "account_full",
 		BackendURL: "https://a"}); err != nil {
@@ -114,17 +114,17 @@ func TestSaveKeepsWhatItDoesNotKnow(t *testing.T) {
 	want := map[string]any{"authToken": token, "accountId": "acc2", "linkedAt": "2026-01-02T03:04:05Z", "expiresAt": nil,
 		"scope": "account_full", "backendUrl": "https://a", "future": map[string]any{"a": 1.0}}
 	if fmt.Sprint(file) != fmt.Sprint(want) {
-		t.Errorf("the file says %v", file)
+		t.Errorf("auth.json holds %v; want the unknown fields as well", file)
 	}
 	if again := Open(Options{Dir: dir}).Current(); again.State != Linked || again.AccountID != "acc2" ||
 		!again.LinkedAt.Equal(linkedAt) {
-		t.Errorf("read again: %+v", again)
+		t.Errorf("after reopening: %+v, want the new link", again)
 	}
 	if was, err := s.Delete(); !was || err != nil || s.Current().State != NotLinked {
 		t.Error(was, err, s.Current().State)
 	}
 	if was, err := s.Delete(); was || err != nil {
-		t.Error("deleted twice:", was, err)
+		t.Error("second Delete: want false and no error, got", was, err)
 	}
 }
 
@@ -139,21 +139,21 @@ func TestSaveThatCannotWrite(t *testing.T) {
 		t.Error(err)
 	}
 	if l := s.Current(); !l.Linked() || l.Detail == "" {
-		t.Errorf("the link is not kept in memory, or without a reason: %+v", l)
+		t.Errorf("current link %+v; want the unsaved link in memory with a reason", l)
 	}
 	s.Reload(t.Context()) // as after a change that the watch reported
 	if l, ok := s.Unsaved(); !ok || l.AuthToken != token || !s.Current().Linked() {
-		t.Error("the file, which is older, replaced the link")
+		t.Error("the older file replaced the unsaved link")
 	}
 	if err := os.Remove(filepath.Join(dir, FileName)); err != nil {
 		t.Fatal(err)
 	}
 	s.Reload(t.Context())
 	if _, ok := s.Unsaved(); ok || s.Current().Detail != "" {
-		t.Error("the link was not written when there was room")
+		t.Error("the link was not written after space was freed")
 	}
 	if l := Open(Options{Dir: dir}).Current(); l.AuthToken != token {
-		t.Errorf("the file holds %+v", l)
+		t.Errorf("auth.json holds %+v; want the unsaved token", l)
 	}
 }
 
@@ -165,18 +165,18 @@ func TestDelete_UnsavedLink(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := s.Save(Link{AuthToken: token, AccountID: "acc"}); err == nil {
-		t.Fatal("it was written")
+		t.Fatal("Save succeeded without a writable file")
 	}
 	if was, err := s.Delete(); !was || err != nil {
 		t.Errorf("%v, %v", was, err)
 	}
 	s.Reload(t.Context())
 	if _, err := os.Stat(filepath.Join(dir, FileName)); err == nil || s.Current().State != NotLinked {
-		t.Errorf("after the logout: %v, %+v", err, s.Current())
+		t.Errorf("after the logout: stat auth.json: %v, link %+v; want neither", err, s.Current())
 	}
 }
 
-// Serve writes an unsaved link by itself as soon as the file can be written.
+// Serve retries an unsaved link, and writes it as soon as the file is writable.
 func TestServe_WritesTheUnsavedLink(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -189,26 +189,26 @@ func TestServe_WritesTheUnsavedLink(t *testing.T) {
 		go func() { _ = s.Serve(ctx) }()
 		synctest.Wait()
 		if err := s.Save(Link{AuthToken: token, AccountID: "acc"}); err == nil {
-			t.Fatal("it was written")
+			t.Fatal("Save succeeded without a writable file")
 		}
 		time.Sleep(saveRetry + time.Second)
 		if _, ok := s.Unsaved(); !ok {
-			t.Fatal("it was written over a directory")
+			t.Fatal("the link counts as saved although a directory is at its path")
 		}
 		if err := os.Remove(filepath.Join(dir, FileName)); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(saveRetry + time.Second)
 		if _, ok := s.Unsaved(); ok {
-			t.Error("it was not tried again")
+			t.Error("Serve did not retry the write")
 		}
 	})
 }
 
-// A file that others can read is tightened before it is used, and a warning is shown until the person links again.
+// A file readable by other users is restricted before it is used, and a warning is shown until the person links again.
 func TestOpen_TightensTheFile(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("modes mean nothing on Windows")
+		t.Skip("modes have no effect on Windows")
 	}
 	for _, mode := range []os.FileMode{0o644, 0o640, 0o604, 0o666, 0o620} {
 		dir := t.TempDir()
@@ -221,15 +221,15 @@ func TestOpen_TightensTheFile(t *testing.T) {
 		s := Open(Options{Dir: dir, Log: slog.New(slog.NewTextHandler(&log, nil))})
 		info, err := os.Stat(path)
 		if err != nil || info.Mode().Perm() != 0o600 {
-			t.Errorf("%04o became %v, %v", mode, info.Mode(), err)
+			t.Errorf("mode %04o became %v (error %v), want 0600", mode, info.Mode(), err)
 		}
 		s.Reload(t.Context())
 		if l := s.Current(); !l.Linked() || !strings.Contains(l.Detail, fmt.Sprintf("%04o", mode)) ||
 			!strings.Contains(log.String(), "auth.json") {
-			t.Errorf("%04o: %q, logged %q", mode, l.Detail, log.String())
+			t.Errorf("mode %04o: detail %q, log %q; want a warning in both", mode, l.Detail, log.String())
 		}
 		if err := s.Save(Link{AuthToken: "b", AccountID: "acc"}); err != nil || s.Current().Detail != "" {
-			t.Errorf("after linking again: %v, %q", err, s.Current().Detail)
+			t.Errorf("after linking again: error %v, detail %q; want neither", err, s.Current().Detail)
 		}
 	}
 }
@@ -251,12 +251,12 @@ func TestParse_Forms(t *testing.T) {
 		if l, err := parse([]byte(file)); err == nil {
 			t.Errorf("%s: %+v", name, l)
 		} else if strings.ContainsAny(err.Error(), "\x1b\u009b\a") {
-			t.Errorf("%s is quoted: %q", name, err)
+			t.Errorf("%s: the error quotes control characters: %q", name, err)
 		}
 	}
 }
 
-// The snapshot follows a change of the file in under a second.
+// The snapshot follows a change of the file in less than a second.
 func TestFollowsTheFile(t *testing.T) {
 	dir := t.TempDir()
 	watch := statefile.NewWatch(dir, slog.New(slog.DiscardHandler))
@@ -290,7 +290,7 @@ func TestFollowsTheFile(t *testing.T) {
 			case l := <-seen:
 				state = l.State
 			case <-late:
-				t.Fatalf("%s: not %s after a second but %s", step.name, step.want, s.Current().State)
+				t.Fatalf("%s: want %s within a second, got %s", step.name, step.want, s.Current().State)
 			}
 		}
 	}
@@ -323,7 +323,7 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		if !tokenForm.MatchString(l.AuthToken.Reveal()) {
-			t.Error("a token that does not fit into a header was taken")
+			t.Error("accepted a token that is not a valid header value")
 		}
 		out, err := format(data, l)
 		if err != nil {
@@ -331,12 +331,12 @@ func FuzzParse(f *testing.F) {
 		}
 		again, err := parse(out)
 		if err != nil || again.AuthToken != l.AuthToken || again.AccountID != l.AccountID {
-			t.Errorf("%q became %q: %v", data, out, err)
+			t.Errorf("%q was rewritten as %q, error %v; want the same link", data, out, err)
 		}
 	})
 }
 
-// A file that is removed right after Save is noticed, although the watch last saw no file either.
+// Removing a file right after Save is noticed although the watch last saw no file either.
 func TestServe_FileRemovedRightAfterSave(t *testing.T) {
 	dir := t.TempDir()
 	watch := statefile.NewWatch(dir, slog.New(slog.DiscardHandler))
@@ -358,14 +358,14 @@ func TestServe_FileRemovedRightAfterSave(t *testing.T) {
 		t.Fatal(err)
 	}
 	late := time.After(10 * time.Second)
-	for { // Save has replaced the first snapshot, so that NotLinked comes from the removal
+	for { // Save's snapshot has been received, so the next NotLinked comes from the removal
 		select {
 		case l := <-states:
 			if l.State == NotLinked {
 				return
 			}
 		case <-late:
-			t.Fatalf("it is %s", s.Current().State)
+			t.Fatalf("the state is %s, want NotLinked", s.Current().State)
 		}
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/scenario"
 )
 
-// Of a changed label and an additional frame, only the change is accepted: the frame still fails.
+// If a label changed and a frame was added, accepting only the label leaves the test failing because of the frame.
 func TestReplay_AcceptsTheDifferencesOfOneStep(t *testing.T) {
 	l := startLocals(t, t.TempDir())
 	a := newAgent(t, l)
@@ -58,7 +58,7 @@ func TestReplay_AcceptsTheDifferencesOfOneStep(t *testing.T) {
 		len(answer.Diffs) != 1 || answer.Diffs[0].Kind != scenario.DiffExtra ||
 		!strings.HasPrefix(answer.Summary, fmt.Sprintf("Accepted of step %d: 1 changed", label)) ||
 		!strings.Contains(answer.Summary, fmt.Sprintf("Still different: step %d.", extra)) {
-		t.Errorf("accepting a label: %s", raw)
+		t.Errorf("accepting only the label: %s", raw)
 	}
 	after := loadRecording(t, dir)
 	changed := 0
@@ -67,11 +67,11 @@ func TestReplay_AcceptsTheDifferencesOfOneStep(t *testing.T) {
 			changed++
 		}
 		if r.At != before.Recorded.Trace[i].At || after.Recorded.Pictures[i].At != before.Recorded.Pictures[i].At {
-			t.Errorf("frame %d is at another time: %d", i, r.At)
+			t.Errorf("frame %d moved to another time: %d", i, r.At)
 		}
 	}
 	if changed != 1 || len(after.Recorded.Trace) != len(before.Recorded.Trace) || len(after.Steps) != len(before.Steps) {
-		t.Errorf("%d of %d frames changed", changed, len(after.Recorded.Trace))
+		t.Errorf("%d of %d frames changed; want only the label's", changed, len(after.Recorded.Trace))
 	}
 	for _, p := range after.Recorded.Pictures {
 		if _, err := os.Stat(filepath.Join(dir, "pictures", p.SHA256+".png")); err != nil {
@@ -79,14 +79,14 @@ func TestReplay_AcceptsTheDifferencesOfOneStep(t *testing.T) {
 		}
 	}
 	if answer, raw := replay(map[string]any{}); len(answer.Diffs) != 1 || answer.Diffs[0].Step != extra {
-		t.Errorf("afterwards: %s", raw)
+		t.Errorf("replay after accepting the label: %s; want only the extra frame to differ", raw)
 	}
 	if answer, raw := replay(map[string]any{"acceptSteps": []int{extra}}); answer.Verdict != scenario.Pass ||
 		len(answer.Diffs) != 0 || answer.DifferingSteps != nil {
-		t.Errorf("accepting the frame, too: %s", raw)
+		t.Errorf("accepting the frame as well: %s; want it to pass", raw)
 	}
 	if answer, raw := replay(map[string]any{}); answer.Verdict != scenario.Pass {
-		t.Errorf("at the end: %s", raw)
+		t.Errorf("last replay: %s; want it to pass", raw)
 	}
 	named := map[string]bool{}
 	for _, p := range loadRecording(t, dir).Recorded.Pictures {
@@ -94,6 +94,6 @@ func TestReplay_AcceptsTheDifferencesOfOneStep(t *testing.T) {
 	}
 	entries, err := os.ReadDir(filepath.Join(dir, "pictures"))
 	if err != nil || len(entries) != len(named) {
-		t.Errorf("%d pictures, the recording names %d, %v", len(entries), len(named), err)
+		t.Errorf("%d pictures on disk, %d named by the recording, error %v", len(entries), len(named), err)
 	}
 }

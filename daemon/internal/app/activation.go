@@ -10,17 +10,17 @@ import (
 )
 
 const (
-	// handoverWait is how long a daemon started by the service manager waits for one that a client started. That one
-	// soon notices that its sockets were replaced (watchInterval) and finishes its work.
+	// handoverWait is how long a daemon started by the service manager waits for a daemon that a client started. The
+	// latter notices within watchInterval that its sockets were replaced, and finishes its work.
 	handoverWait = 25 * time.Second
-	// lockWait is how long any other daemon waits: clients briefly take the lock to see whether it is held, and a
-	// daemon that is stopping releases it soon.
+	// lockWait is how long any other daemon waits. Clients hold the lock briefly to see whether it is taken, and a daemon
+	// that is stopping releases it soon.
 	lockWait = 500 * time.Millisecond
-	// lockPoll is how often both try the lock.
+	// lockPoll is the interval between attempts to take the lock.
 	lockPoll = 50 * time.Millisecond
 )
 
-// Listeners are sockets that the service manager created and keeps, by path.
+// Listeners maps paths to sockets that the service manager created and owns.
 type Listeners = map[string]*net.UnixListener
 
 // Notifier reports the daemon's state to the service manager (supervised.Notifier). It may be nil.
@@ -39,7 +39,8 @@ func (noopNotifier) Waiting(string)  {}
 func (noopNotifier) Stopping(string) {}
 func (noopNotifier) Alive(time.Time) {}
 
-// await takes the lock. A managed daemon waits for its predecessor to stop; any other waits only for lockWait.
+// await takes the lock. A managed daemon waits up to handoverWait for its predecessor to stop, any other up to
+// lockWait.
 func (h *instance) await(ctx context.Context, o Options) (got bool, err error) {
 	got, err = h.lock.TryLock()
 	if got || err != nil {
@@ -48,7 +49,7 @@ func (h *instance) await(ctx context.Context, o Options) (got bool, err error) {
 	limit := lockWait
 	if o.Managed {
 		limit = handoverWait
-		o.Notify.Waiting("waiting for the daemon before it to end")
+		o.Notify.Waiting("waiting for the previous daemon to exit")
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -59,8 +60,8 @@ func (h *instance) await(ctx context.Context, o Options) (got bool, err error) {
 	return got, err
 }
 
-// adopt returns the service manager's socket for path if clients find it there. If its file was deleted or replaced,
-// clients cannot reach it, and the daemon creates its own.
+// adopt returns the service manager's socket for path if clients would find it there. If its file was deleted or
+// replaced, clients cannot reach it, so the daemon creates a socket itself.
 func (h *instance) adopt(path string) net.Listener {
 	l := h.inherited[path]
 	if l == nil {
@@ -75,7 +76,8 @@ func (h *instance) adopt(path string) net.Listener {
 	return l
 }
 
-// isListening reports whether anybody listens at path. We hold the lock, so it is the service manager.
+// isListening reports whether a process listens at path. Because we hold the lock, that process is the service
+// manager.
 func isListening(path string) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
@@ -87,13 +89,13 @@ func isListening(path string) bool {
 	return true
 }
 
-// isActivated reports whether the socket at path is in use and the service manager's.
+// isActivated reports whether the socket at path is in use and belongs to the service manager.
 func (h *instance) isActivated(path string) bool {
 	l := h.inherited[path]
 	return l != nil && (h.Control == net.Listener(l) || h.MCP == net.Listener(l))
 }
 
-// closeUnused closes the service manager's sockets that are not in use.
+// closeUnused closes those of the service manager's sockets that are not in use.
 func (h *instance) closeUnused() {
 	for path, l := range h.inherited {
 		if !h.isActivated(path) {

@@ -11,7 +11,7 @@ import (
 	"github.com/service-dev/service/proto/rendezvous"
 )
 
-// given creates sockets as a service manager does, so they outlive the daemon.
+// given creates sockets that outlive the daemon, as a service manager does.
 func given(t *testing.T, p rendezvous.Paths) Listeners {
 	t.Helper()
 	made := Listeners{}
@@ -21,7 +21,7 @@ func given(t *testing.T, p rendezvous.Paths) Listeners {
 			t.Fatal(err)
 		}
 		l.SetUnlinkOnClose(false)
-		file, err := l.File() // the service manager's own copy
+		file, err := l.File() // the service manager's descriptor
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -43,20 +43,20 @@ func TestGivenSocketsStay(t *testing.T) {
 	}
 	if !h.activated || h.Control != net.Listener(sockets[p.Control]) || h.MCP != net.Listener(sockets[p.MCP]) ||
 		h.isLost() {
-		t.Errorf("not taken over: %+v", h)
+		t.Errorf("the inherited sockets were not adopted: %+v", h)
 	}
 	h.release()
 	for _, path := range []string{p.Control, p.MCP} {
 		conn, err := net.Dial("unix", path)
 		if err != nil {
-			t.Errorf("after the daemon: %v", err)
+			t.Errorf("the sockets must survive the daemon: %v", err)
 			continue
 		}
 		conn.Close()
 	}
 }
 
-// Inherited sockets at paths that no client uses are closed, and the daemon creates its own.
+// Inherited sockets at paths that no client uses are closed, and the daemon creates new ones.
 func TestGivenSocketsThatNobodyFinds(t *testing.T) {
 	spoil := map[string]func(string) error{
 		"deleted": os.Remove,
@@ -88,20 +88,20 @@ func TestGivenSocketsThatNobodyFinds(t *testing.T) {
 				t.Fatal(err)
 			}
 			if h.activated || h.isLost() {
-				t.Error("it serves unreachable sockets")
+				t.Error("the daemon serves sockets that clients cannot reach")
 			}
 			if _, err := sockets[p.Control].Accept(); err == nil {
-				t.Error("what was given is still open")
+				t.Error("an unused inherited socket is still open")
 			}
 			h.release()
 			if _, err := os.Stat(p.Control); err == nil {
-				t.Error("its own socket is left")
+				t.Error("the daemon left a socket that it created")
 			}
 		})
 	}
 }
 
-// told records messages to the service manager.
+// told records the messages sent to the service manager.
 type told struct {
 	noopNotifier
 	waiting chan string
@@ -130,7 +130,7 @@ func TestManagedDaemonWaitsForTheOneBefore(t *testing.T) {
 	<-n.waiting
 	select {
 	case <-got:
-		t.Error("two daemons hold one directory")
+		t.Error("two daemons hold the lock of one directory")
 	default:
 	}
 	before.release()

@@ -41,8 +41,8 @@ func (d *testDaemon) tool(t *testing.T, cwd, name, arguments string, into any) {
 	}
 }
 
-// TestLocalSimulationByTools does what an agent can do without an account, against a complete daemon. An attached app
-// keeps the daemon from its idle stop; without it the daemon stops.
+// TestLocalSimulationByTools does everything that an agent can do without an account, against a complete daemon. An
+// attached app keeps the daemon running; once it detaches, the daemon stops when idle.
 func TestLocalSimulationByTools(t *testing.T) {
 	dir, cwd := short(t), t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "config.yaml"), []byte("idle_timeout: 1\n"), 0o600); err != nil {
@@ -68,7 +68,7 @@ func TestLocalSimulationByTools(t *testing.T) {
 	}
 	select {
 	case <-d.stopOnError:
-		t.Fatal("the daemon stopped under an app")
+		t.Fatal("the daemon stopped while an app was attached")
 	case <-time.After(2500 * time.Millisecond): // more than twice idle_timeout
 	}
 	app.leave()
@@ -80,6 +80,6 @@ func TestLocalSimulationByTools(t *testing.T) {
 	var last glasses.Event
 	lines := bytes.Split(bytes.TrimSpace(data), []byte("\n"))
 	if err := json.Unmarshal(lines[len(lines)-1], &last); err != nil || last.Type != glasses.RowGlassesDetached {
-		t.Errorf("the last row is %s, %v", lines[len(lines)-1], err)
+		t.Errorf("the last row is %s (error %v), want glasses_detached", lines[len(lines)-1], err)
 	}
 }

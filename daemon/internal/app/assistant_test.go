@@ -18,8 +18,8 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// asking returns an app that asks its assistant what the wearer says, and shows the answer. It waits for answers beside
-// its loop, as most apps do.
+// asking returns an app that passes what the wearer says to its assistant and shows the answer. Like most apps, it
+// waits for the answer outside its main loop.
 func asking(t *testing.T) (begin func(*testApp), on func(*testApp, glasses.Frame)) {
 	begin = func(a *testApp) { a.ask(glasses.TypeTranscriptionStart, struct{}{}) }
 	on = func(a *testApp, f glasses.Frame) {
@@ -79,7 +79,7 @@ const shopping = `{"scenario":1,"name":"shopping","clock":"virtual","assistant":
 	{"expectDisplay":{"text":["calls add_item"],"withinMs":0}},
 	{"expectDisplay":{"text":["It is sunny."],"withinMs":1}}]}`
 
-// runShopping runs a scenario with an assistant on a fresh session, and returns the report and the rows of the log.
+// runShopping runs a scenario with an assistant in a new session, and returns the report and the rows of the log.
 func runShopping(t *testing.T, l *locals, path string) (report scenario.Report, log string, id string) {
 	t.Helper()
 	o, err := l.StartLocal(t.Context(), caller.Caller{IO: local.New()}, session.LocalRequest{Project: "com.example.app",
@@ -112,7 +112,7 @@ func TestAssistant_RunsAlikeEveryTime(t *testing.T) {
 	}
 	for range 5 {
 		if again, other, _ := runShopping(t, l, path); again.Verdict != scenario.Pass || other != log {
-			t.Fatalf("another run: %+v\n%s\nbefore\n%s", again.Steps, other, log)
+			t.Fatalf("second run: %+v\n%s\nwant the log of the first run:\n%s", again.Steps, other, log)
 		}
 	}
 	recording := filepath.Join(dir, "recording", "shopping.json")
@@ -120,7 +120,7 @@ func TestAssistant_RunsAlikeEveryTime(t *testing.T) {
 		scenario.RecordRequest{Files: ours, SessionID: id, Path: recording}); err != nil {
 		t.Fatal(err)
 	}
-	// The recording holds the script.
+	// The recording contains the assistant's script.
 	if replayed, _, _ := runShopping(t, l, recording); replayed.Verdict != scenario.Pass || len(replayed.Diffs) != 0 {
 		t.Errorf("%+v %+v", replayed.Steps, replayed.Diffs)
 	}

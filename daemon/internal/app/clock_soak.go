@@ -14,12 +14,13 @@ import (
 	"time"
 )
 
-// soakDir is the directory through which the soak test (packaging/soak) moves the clock of this build and counts its
-// goroutines. The linker sets it; shipped builds contain neither this file nor the variable.
+// soakDir is the directory through which the soak test (packaging/soak) shifts the clock of this build and reads its
+// goroutine count. The linker sets it; shipped builds contain neither this file nor the variable.
 var soakDir string
 
-// systemClock returns the system's time, moved by the number of seconds in the file "clock". Wall and monotonic
-// readings both move, so durations jump too: harsher than setting the wall clock, and similar to a suspended machine.
+// systemClock returns the system's time plus the number of seconds in the file "clock". It shifts both the wall and
+// the monotonic reading, so durations jump too. That is harsher than setting the wall clock and resembles a suspended
+// machine.
 func systemClock() time.Time {
 	now := time.Now()
 	data, err := os.ReadFile(filepath.Join(soakDir, "clock"))
@@ -33,7 +34,7 @@ func systemClock() time.Time {
 	return now.Add(time.Duration(seconds) * time.Second)
 }
 
-// A SIGUSR1 makes the process write the number of its goroutines and their stacks to "goroutines.<pid>".
+// On SIGUSR1 the process writes its goroutine count and stacks to "goroutines.<pid>".
 func init() {
 	asked := make(chan os.Signal, 1)
 	signal.Notify(asked, syscall.SIGUSR1)

@@ -1,4 +1,4 @@
 package app
 
-// closeOnExec does nothing: handles are inherited only if they are listed explicitly.
+// closeOnExec does nothing: Windows inherits only the handles that are listed explicitly.
 func closeOnExec(uintptr) {}

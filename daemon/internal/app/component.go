@@ -12,7 +12,7 @@ type component struct {
 	serve func(context.Context) error
 }
 
-// componentTracker knows which components are running, so that one that does not stop can be named.
+// componentTracker tracks the running components, so that a shutdown error can name one that does not stop.
 type componentTracker struct {
 	mu    sync.Mutex
 	names []string

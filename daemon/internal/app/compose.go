@@ -43,9 +43,9 @@ type daemon struct {
 	level        *slog.LevelVar
 	now          func() time.Time
 	notify       Notifier
-	keepsRunning bool // it does not stop when idle, because nothing would start it again
+	keepsRunning bool // do not stop when idle, because nothing would start the daemon again
 	program      program
-	blocked      *backend.Problem // why adapters and sockets cannot be used; nil outside a sandbox
+	blocked      *backend.Problem // why adapters and sockets are unavailable; nil outside a sandbox
 
 	install  *identity.Install
 	files    *statefile.Watch
@@ -70,7 +70,7 @@ type daemon struct {
 	further    []component
 }
 
-// compose creates a daemon. Nothing runs yet, and no adapter is started.
+// compose creates a daemon without starting any component or adapter.
 func compose(o Options, paths rendezvous.Paths, log *slog.Logger, level *slog.LevelVar) (*daemon, error) {
 	host, err := pluginhost.New(pluginhost.Options{
 		Dir: o.AdapterDir, ConfigDir: paths.Dir, SocketDir: paths.Adapters(), Log: log, Now: o.Now,
@@ -98,11 +98,11 @@ func compose(o Options, paths rendezvous.Paths, log *slog.Logger, level *slog.Le
 	return p, nil
 }
 
-// assemble creates the components that a daemon and the in-process mode share, files first.
+// assemble creates the components shared by a daemon and the in-process mode. The state files come first.
 func (d *daemon) assemble() (err error) {
 	dir := d.paths.Dir
 	if err := statefile.Sweep(dir, d.now()); err != nil {
-		d.log.Warn("failed to remove files of killed writers", "err", err)
+		d.log.Warn("failed to remove leftovers of interrupted writes", "err", err)
 	}
 	if d.install, err = identity.Open(dir, d.now(), d.log); err != nil {
 		return err
@@ -143,8 +143,8 @@ func (d *daemon) issuedCodes() link.IssuedCodes {
 	return codes.New(d.paths.Run, d.now, d.log)
 }
 
-// assembleSessions creates the sessions and, outside a sandbox, the app listener: a process in a sandbox must not touch
-// the local sessions of a daemon that may run beside it.
+// assembleSessions creates the sessions and, outside a sandbox, the app listener. In a sandbox it leaves local
+// sessions alone, because they may belong to a daemon that runs at the same time.
 func (d *daemon) assembleSessions() {
 	o := session.Options{
 		StateDir: d.paths.Dir, Backend: d.host, Secrets: d.host, Events: d.host, Live: d.host, Scripts: d.host,
@@ -171,12 +171,12 @@ func composeInProcess(o Options, paths rendezvous.Paths, log *slog.Logger, level
 	return p, p.assemble()
 }
 
-// background returns the components that outlive the sockets.
+// background returns the components that stop after the sockets.
 func (d *daemon) background() []component {
 	list := []component{{"file watch", d.files.Serve}, {"account", d.accounts.Serve}, {"config", d.config.Serve}}
 	if d.blocked != nil {
 		list = append(list, component{"link", d.link.Serve})
-	} else { // at shutdown the link revokes tokens, which needs the adapters
+	} else { // the link revokes tokens at shutdown, which needs the adapters
 		list = append(list, component{"sessions", func(ctx context.Context) error {
 			return d.serveSessions(ctx, component{"telemetry", d.recorder.Serve}, component{"link", d.link.Serve})
 		}})
@@ -184,8 +184,8 @@ func (d *daemon) background() []component {
 	return append(list, d.further...)
 }
 
-// serveSessions runs the app listener, the sessions, the components that need adapters while they stop, and the
-// adapters, which stop last.
+// serveSessions runs the app listener, the sessions, the components that use adapters while stopping, and the
+// adapters. The adapters stop last.
 func (d *daemon) serveSessions(ctx context.Context, others ...component) error {
 	hosting, endHost := context.WithCancel(context.WithoutCancel(ctx))
 	defer endHost()
@@ -202,7 +202,7 @@ func (d *daemon) serveSessions(ctx context.Context, others ...component) error {
 	return errors.Join(err, host.Wait())
 }
 
-// runBackground runs the background components until ctx ends; the channel is closed when all have ended.
+// runBackground runs the background components until ctx ends. It closes the channel when all have stopped.
 func (d *daemon) runBackground(ctx context.Context) <-chan struct{} {
 	done := make(chan struct{})
 	var all errgroup.Group
@@ -218,12 +218,12 @@ func (d *daemon) runBackground(ctx context.Context) <-chan struct{} {
 	return done
 }
 
-// backendOf returns the backend that the caller's calls go to.
+// backendOf returns the backend that serves the caller.
 func (d *daemon) backendOf(ctx context.Context) (config.Backend, error) {
 	return d.config.Current().Backend(caller.From(ctx))
 }
 
-// browser opens pages through the caller's own process.
+// browser opens pages through the process that called.
 type browser struct{}
 
 func (browser) Open(ctx context.Context, who caller.Caller, url string) (opened bool, reason string) {

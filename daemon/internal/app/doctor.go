@@ -27,7 +27,7 @@ const (
 	checkFail = "fail"
 )
 
-// doctorTimeout bounds the checks that make calls.
+// doctorTimeout bounds each check that calls an adapter or a backend.
 const doctorTimeout = 15 * time.Second
 
 // doctor runs every check for the caller in ctx.
@@ -63,22 +63,22 @@ func (d *daemon) checkDirectory() control.Check {
 	const name = "state directory"
 	for _, dir := range []string{d.paths.Dir, d.paths.Run} {
 		if err := checkWritable(dir); err != nil {
-			return failure(name, err.Error(), "Make "+dir+" writable for you and check that its disk is not full.")
+			return failure(name, err.Error(), "Make "+dir+" writable for your user and check that its disk is not full.")
 		}
 	}
 	if err := statefile.EnsureDir(d.paths.Dir); err != nil {
-		return failure(name, err.Error(), "Correct the directory's owner or mode, then restart the daemon.")
+		return failure(name, err.Error(), "Correct the owner or mode of the directory, then restart the daemon.")
 	}
 	return passed(name, d.paths.Dir)
 }
 
-// checkWritable writes a file into a directory and removes it, because on a full disk an empty file can still be
-// created.
+// checkWritable writes a non-empty file to a directory and removes it. An empty file would prove nothing: it can be
+// created even on a full disk.
 func checkWritable(dir string) error {
 	if info, err := os.Lstat(dir); err != nil || !info.IsDir() {
 		return cmp.Or(err, fmt.Errorf("%s is not a directory", dir))
 	}
-	f, err := os.CreateTemp(dir, ".doctor.tmp-*") // a name that statefile.Sweep would also delete
+	f, err := os.CreateTemp(dir, ".doctor.tmp-*") // statefile.Sweep deletes files of this name, too
 	if err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func checkWritable(dir string) error {
 	return errors.Join(err, f.Close(), os.Remove(f.Name()))
 }
 
-// checkTelemetry checks that events can be stored and deleted, and reports the outcome of their last upload.
+// checkTelemetry checks that events can be stored and deleted, and reports the outcome of the last upload.
 func (d *daemon) checkTelemetry(ctx context.Context) control.Check {
 	const name = "telemetry"
 	s := (facade{d}).Telemetry(ctx)
@@ -99,7 +99,7 @@ func (d *daemon) checkTelemetry(ctx context.Context) control.Check {
 	}
 	switch {
 	case err != nil:
-		return failure(name, err.Error(), "Make "+dir+" a directory that you can write to, or move it away.")
+		return failure(name, err.Error(), "Make "+dir+" a directory that your user can write to, or move it away.")
 	case s.LastError != "":
 		return warning(name, s.LastError,
 			"Do nothing: the daemon tries again. `servicectl telemetry status` shows more.")
@@ -107,7 +107,7 @@ func (d *daemon) checkTelemetry(ctx context.Context) control.Check {
 	return passed(name, fmt.Sprintf("%d events wait; the log is %s", s.Waiting, s.LogFile))
 }
 
-// checkAppendable returns why nothing can be added to a file; nil if it does not exist yet.
+// checkAppendable returns the reason if the file cannot be appended to; nil if it does not exist yet.
 func checkAppendable(path string) error {
 	info, err := os.Lstat(path)
 	switch {
@@ -116,7 +116,7 @@ func checkAppendable(path string) error {
 	case err != nil:
 		return err
 	case !info.Mode().IsRegular():
-		return fmt.Errorf("%s is not a file", path)
+		return fmt.Errorf("%s is not a regular file", path)
 	}
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
 	if err != nil {
@@ -130,7 +130,7 @@ func (d *daemon) checkProgram() control.Check {
 	const name = "daemon's program"
 	switch {
 	case d.program.isGone():
-		return warning(name, d.program.path+" was deleted: this daemon goes on, but another cannot be started",
+		return warning(name, d.program.path+"this executable was deleted",
 			"Install the service again.")
 	case d.program.isReplaced():
 		return warning(name, d.program.path+" was replaced since the daemon started",
@@ -142,7 +142,7 @@ func (d *daemon) checkProgram() control.Check {
 func (d *daemon) checkConfig(ctx context.Context) control.Check {
 	const name = "configuration"
 	if problem := d.configProblem(); problem != "" {
-		return warning(name, problem+"; the last usable settings stay in use",
+		return warning(name, problem+"; the last valid settings stay in use",
 			"Correct config.yaml, or remove it for the defaults.")
 	}
 	b, err := d.backendOf(ctx)
@@ -190,7 +190,7 @@ func (d *daemon) checkConsent(ctx context.Context) control.Check {
 	return passed(name, fmt.Sprintf("%s; %s", state, detail))
 }
 
-// checkAdapters checks the files of the adapters without running them.
+// checkAdapters checks the adapters' files without running them.
 func (d *daemon) checkAdapters() []control.Check {
 	wrong := d.host.Check()
 	var out []control.Check

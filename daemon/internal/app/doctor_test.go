@@ -11,8 +11,8 @@ import (
 	controlv1 "github.com/service-dev/service/proto/control/v1"
 )
 
-// TestDoctorSeesWhatStopsTheSwitches checks that doctor finds everything that makes decline-privacy and purge fail,
-// because their errors refer to it.
+// TestDoctorSeesWhatStopsTheSwitches checks that doctor reports everything that makes decline-privacy and purge fail,
+// because their errors refer to doctor.
 func TestDoctorSeesWhatStopsTheSwitches(t *testing.T) {
 	d := start(t, short(t), Options{})
 	at := func(path ...string) string {
@@ -24,7 +24,7 @@ func TestDoctorSeesWhatStopsTheSwitches(t *testing.T) {
 	cases := []struct {
 		name, check, says string
 		spoil             func() error
-		asRoot            bool // it is a fault for root as well
+		asRoot            bool // whether it is a fault for root as well
 	}{
 		{"spool is a file", "telemetry", "spool is not a directory",
 			func() error { return os.WriteFile(at("spool"), nil, 0o600) }, true},
@@ -38,7 +38,7 @@ func TestDoctorSeesWhatStopsTheSwitches(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			if !c.asRoot && os.Getuid() == 0 {
-				t.Skip("SKIPPED: root may write everywhere; the test under systemd covers this as an ordinary user")
+				t.Skip("SKIPPED: root may write anywhere; the test under systemd covers this as an ordinary user")
 			}
 			t.Cleanup(func() {
 				for _, dir := range []string{d.paths.Dir, at()} {
@@ -65,7 +65,7 @@ func TestDoctorSeesWhatStopsTheSwitches(t *testing.T) {
 				}
 			}
 			if !seen {
-				t.Errorf("not seen: %v", r.GetChecks())
+				t.Errorf("doctor does not report the fault: %v", r.GetChecks())
 			}
 		})
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/link"
 )
 
-// facade implements the interfaces of control and tools by calling the components. It decides nothing.
+// facade implements the interfaces of control and tools by calling the components. It contains no decisions.
 type facade struct{ d *daemon }
 
 func (f facade) InstallID() string { return f.d.install.ID() }
@@ -27,7 +27,7 @@ func (f facade) Link(ctx context.Context) account.Link {
 	return f.d.accounts.For(f.d.resolved(b))
 }
 
-// resolved returns the address of a backend, with the id of the embedded one if it runs.
+// resolved returns the URL of a backend; for a running embedded backend it includes the id.
 func (d *daemon) resolved(b config.Backend) string {
 	if b.Kind != config.KindEmbedded {
 		return b.URL
@@ -40,7 +40,7 @@ func (f facade) Verify(ctx context.Context) account.Link {
 	return f.d.link.Verify(ctx, caller.From(ctx))
 }
 
-// BackendURL returns the address of the caller's backend; empty if its setting is invalid.
+// BackendURL returns the URL of the caller's backend; empty if the setting is invalid.
 func (f facade) BackendURL(ctx context.Context) string {
 	b, err := f.d.backendOf(ctx)
 	if err != nil {
@@ -49,7 +49,7 @@ func (f facade) BackendURL(ctx context.Context) string {
 	return f.d.resolved(b)
 }
 
-// Logout first deletes auth.json, which never waits for the network, and then asks the backend to revoke the token.
+// Logout deletes auth.json first, without waiting for the network, and then asks the backend to revoke the token.
 func (f facade) Logout(ctx context.Context) (control.LoggedOut, error) {
 	out := control.LoggedOut{Path: f.d.accounts.Path()}
 	l := f.d.accounts.Current()
@@ -97,7 +97,7 @@ func (f facade) Plugins() []control.Plugin {
 	return out
 }
 
-// Load returns the current load. A browser session lives in its backend and is not counted.
+// Load returns the current load. A browser session is kept by its backend and is not counted.
 func (f facade) Load() control.Load {
 	return control.Load{
 		MCPClients: f.d.gate.Clients(), Sessions: f.d.sessions.LocalCount(), Polling: f.d.link.Polling(),
@@ -105,7 +105,7 @@ func (f facade) Load() control.Load {
 	}
 }
 
-// configProblem returns why the current config.yaml is not in use; empty if it is.
+// configProblem says why the current config.yaml is not in use; empty if it is.
 func (d *daemon) configProblem() string {
 	if err := d.config.Problem(); err != nil {
 		return err.Error()
@@ -116,7 +116,8 @@ func (d *daemon) configProblem() string {
 // dashboardPath is the path of a backend's dashboard.
 const dashboardPath = "/account"
 
-// Backend returns the caller's backend and the outcome of the last call to it. It makes no call; the doctor does.
+// Backend returns the caller's backend and the outcome of the last call to it. It makes no call itself; use the doctor
+// for that.
 func (f facade) Backend(ctx context.Context) control.Backend {
 	b, err := f.d.backendOf(ctx)
 	if err != nil {

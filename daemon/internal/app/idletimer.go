@@ -10,7 +10,7 @@ type idleTimer struct {
 	limit time.Duration
 }
 
-// over reports whether the limit was reached. adapters costs a call and is only called a few times per limit.
+// over reports whether the limit was reached. adapters makes a call, so it runs only a few times per limit.
 func (i *idleTimer) over(now time.Time, calls int64, busy bool, adapters func() bool) bool {
 	if busy || calls != i.calls {
 		i.since, i.calls = now, calls

@@ -64,7 +64,7 @@ func startLocals(t testing.TB, dir string) *locals {
 var _ scenario.Sessions = (*session.Manager)(nil)
 var _ appserver.Sessions = (*session.Manager)(nil)
 
-// testApp is an app as users write them: a loop that receives frames and answers them.
+// testApp is an app like those of users: a loop that receives frames and answers them.
 type testApp struct {
 	t    testing.TB
 	ws   *websocket.Conn
@@ -72,12 +72,12 @@ type testApp struct {
 	done chan struct{}
 	// on handles a frame from the glasses.
 	on func(a *testApp, f glasses.Frame)
-	// gateway is where its assistant calls models, calls how many calls it waits for.
+	// gateway is the model gateway that its assistant calls; calls counts the calls that are still waiting.
 	gateway *glasses.Gateway
 	calls   atomic.Int32
 }
 
-// attach starts the app and returns once it has received its welcome.
+// attach starts the app and returns after it has received its welcome.
 func attach(t testing.TB, o session.Opened, barrier bool, begin func(a *testApp),
 	on func(a *testApp, f glasses.Frame)) *testApp {
 	t.Helper()
@@ -99,7 +99,7 @@ func attach(t testing.TB, o session.Opened, barrier bool, begin func(a *testApp)
 	f, _ := a.read()
 	var w glasses.Welcome
 	if err := json.Unmarshal(f.Payload, &w); err != nil || f.Type != glasses.TypeWelcome {
-		t.Fatalf("no welcome but %s %s", f.Type, f.Payload)
+		t.Fatalf("want a welcome, got %s %s", f.Type, f.Payload)
 	}
 	a.gateway = w.Gateway
 	if begin != nil {
@@ -124,7 +124,7 @@ func (a *testApp) send(typ, id string, payload any) {
 	_ = a.ws.Write(context.Background(), websocket.MessageText, data)
 }
 
-// ask sends a command under a new id.
+// ask sends a command with a new id.
 func (a *testApp) ask(typ string, payload any) string {
 	a.n++
 	id := fmt.Sprintf("a-%d", a.n)
@@ -170,7 +170,7 @@ func text(s string) glasses.Show {
 	}}}
 }
 
-// counter is an app that shows a count, which taps and a timer of two seconds increment.
+// counter is an app that shows a count. Each tap and a two-second timer increment it.
 func counter() (begin func(*testApp), on func(*testApp, glasses.Frame)) {
 	count, sleeping := 0, ""
 	show := func(a *testApp) { a.ask(glasses.TypeDisplayShow, text(fmt.Sprintf("count %d", count))) }
@@ -213,7 +213,7 @@ func write(t testing.TB, path, body string) string {
 	return path
 }
 
-// runMinute runs the scenario in a fresh session and returns the report, the log's text and the time it took.
+// runMinute runs the scenario in a new session and returns the report, the log's text and the time it took.
 func runMinute(t testing.TB, l *locals, path string) (scenario.Report, string, time.Duration) {
 	t.Helper()
 	o, err := l.StartLocal(t.Context(), caller.Caller{},
@@ -245,14 +245,14 @@ func runMinute(t testing.TB, l *locals, path string) (scenario.Report, string, t
 	return report, log.String(), took
 }
 
-// TestAMinuteInVirtualTime checks that runs in virtual time, as in CI, always produce the same log and pictures, and
-// quickly.
+// TestAMinuteInVirtualTime checks that runs in virtual time, as in CI, are fast and always produce the same log and
+// pictures.
 func TestAMinuteInVirtualTime(t *testing.T) {
 	l := startLocals(t, t.TempDir())
 	path := write(t, filepath.Join(t.TempDir(), "minute.json"), minute)
 	report, log, took := runMinute(t, l, path)
 	if report.Verdict != scenario.Pass || report.DurationMs != 60_000 {
-		t.Fatalf("report %+v\n%s", report, log)
+		t.Fatalf("report %+v; want a pass after 60 s\n%s", report, log)
 	}
 	runs := 20
 	if n, err := strconv.Atoi(os.Getenv("MINUTES")); err == nil {
@@ -265,10 +265,10 @@ func TestAMinuteInVirtualTime(t *testing.T) {
 	for range runs {
 		again, same, took := runMinute(t, l, path)
 		if same != log {
-			t.Fatalf("another log:\n%s\nbefore:\n%s", same, log)
+			t.Fatalf("the log differs:\n%s\nwant the log of the first run:\n%s", same, log)
 		}
 		if again.Pictures[0].SHA256 != report.Pictures[0].SHA256 {
-			t.Fatalf("another picture: %+v, before %+v", again.Pictures, report.Pictures)
+			t.Fatalf("the picture differs: %+v, want %+v", again.Pictures, report.Pictures)
 		}
 		slowest = max(slowest, took)
 	}

@@ -28,7 +28,7 @@ func (l *locals) until(t *testing.T, id string, since int64, fits func(glasses.E
 	for {
 		page, err := l.Wait(ctx, backend.Target{}, id, since, 100, 10*time.Second)
 		if err != nil || ctx.Err() != nil {
-			t.Fatalf("it did not arrive: %v", err)
+			t.Fatalf("no matching row arrived: %v", err)
 		}
 		for _, raw := range page.Events {
 			var e glasses.Event
@@ -43,7 +43,8 @@ func (l *locals) until(t *testing.T, id string, since int64, fits func(glasses.E
 	}
 }
 
-// If the simulator and then the daemon are killed, glasses and app continue in the same state and no row is lost.
+// If the simulator is killed and then the daemon, the glasses and the app continue in the same state and no row is
+// lost.
 func TestGlassesOutliveSimulatorAndDaemon(t *testing.T) {
 	dir := t.TempDir()
 	l := startLocals(t, dir)
@@ -89,7 +90,8 @@ func TestGlassesOutliveSimulatorAndDaemon(t *testing.T) {
 		t.Helper()
 		after, err := l.Display(t.Context(), target, o.SessionID)
 		if err != nil || after.State.Battery.Level != 33 || !bytes.Equal(after.PNG, before.PNG) {
-			t.Errorf("afterwards: %v, battery %d, same picture %v", err, after.State.Battery.Level,
+			t.Errorf("after the restart: error %v, battery %d, same picture %v; want battery 33 and the same picture",
+				err, after.State.Battery.Level,
 				bytes.Equal(after.PNG, before.PNG))
 		}
 	}
@@ -97,7 +99,7 @@ func TestGlassesOutliveSimulatorAndDaemon(t *testing.T) {
 	l.stop()
 	<-app.done
 	l = startLocals(t, dir)
-	// The daemon opens the listener at its start, before any client calls.
+	// The daemon opens the app listener when it starts, before the first client call.
 	for again := time.NewTicker(10 * time.Millisecond); ; <-again.C {
 		c, err := net.DialTimeout("tcp", strings.Split(o.AppEndpoint, "/")[2], time.Second)
 		if err == nil {
@@ -152,7 +154,7 @@ func TestStreams(t *testing.T) {
 		var e glasses.Event
 		_ = json.Unmarshal(raw, &e)
 		if glasses.IsStream(e.Type) {
-			t.Errorf("a stream's frame in the log: %s", raw)
+			t.Errorf("the log contains a frame of a stream: %s", raw)
 		}
 		if e.Type == glasses.RowStreamCounted {
 			var c glasses.StreamCount
@@ -165,7 +167,7 @@ func TestStreams(t *testing.T) {
 	for typ, want := range map[string]int{glasses.TypeAudioChunk: 120, glasses.TypeVideoFrame: 60,
 		glasses.TypeMotion: 120} {
 		if frames[typ] < want-2 || frames[typ] > want+2 || got[typ] != frames[typ] {
-			t.Errorf("%s: %d counted, %d got, about %d made", typ, frames[typ], got[typ], want)
+			t.Errorf("%s: log counts %d, app received %d; want the same number, about %d", typ, frames[typ], got[typ], want)
 		}
 	}
 }
@@ -198,11 +200,11 @@ func TestControlAnswers(t *testing.T) {
 			continue
 		}
 		if code := res.Error; (code == nil) != (c.code == "") || code != nil && code.Code != c.code {
-			t.Errorf("%s %v: %+v, want %q", c.typ, c.payload, res.Error, c.code)
+			t.Errorf("%s %v: error %+v, want code %q", c.typ, c.payload, res.Error, c.code)
 		}
 	}
 	if s, _ := l.Get(t.Context(), backend.Target{}, o.SessionID); s.DeviceModel != "rayban_display" {
-		t.Errorf("the session says %s", s.DeviceModel)
+		t.Errorf("the session's device model is %s, want rayban_display", s.DeviceModel)
 	}
 	for _, typ := range []string{glasses.SimAdvance, "display.show"} {
 		if _, err := l.Control(t.Context(), backend.Target{}, o.SessionID, typ, nil, nil); err == nil ||
@@ -211,6 +213,6 @@ func TestControlAnswers(t *testing.T) {
 		}
 	}
 	if _, _, err := l.Advance(t.Context(), o.SessionID, 5); err == nil || !strings.Contains(err.Error(), "time is real") {
-		t.Errorf("advancing real time: %v", err)
+		t.Errorf("Advance in real time: %v, want it refused", err)
 	}
 }

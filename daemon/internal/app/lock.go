@@ -17,8 +17,8 @@ import (
 	"github.com/service-dev/service/proto/rendezvous"
 )
 
-// ErrRunning is returned instead of starting a second daemon in one directory.
-var ErrRunning = errors.New("another serviced runs for this directory")
+// ErrRunning reports that a second daemon cannot be started in the same directory.
+var ErrRunning = errors.New("another serviced is already running in this directory")
 
 // instance is the lock that a daemon holds until it exits, together with the two sockets and daemon.json.
 type instance struct {
@@ -26,12 +26,12 @@ type instance struct {
 	lock         *flock.Flock
 	file         os.FileInfo
 	sockets      map[string]os.FileInfo // by path, as they were created
-	inherited    Listeners              // the service manager's, which stay when the daemon exits
-	activated    bool                   // one of them is in use
+	inherited    Listeners              // the service manager's sockets, which survive this daemon
+	activated    bool                   // whether an inherited socket is in use
 	Control, MCP net.Listener
 }
 
-// daemonRecord is daemon.json: for people, and for clients that report on a daemon that does not answer.
+// daemonRecord is daemon.json, read by people and by clients that report on an unresponsive daemon.
 type daemonRecord struct {
 	PID         int       `json:"pid"`
 	Version     string    `json:"version"`
@@ -43,8 +43,8 @@ type daemonRecord struct {
 	MCP         string    `json:"mcpSocket"`
 }
 
-// acquire locks the directory and opens the sockets, or adopts the service manager's. It never touches the sockets of a
-// running daemon.
+// acquire locks the directory, then opens the sockets or adopts those of the service manager. It never touches the
+// sockets of a running daemon.
 func acquire(ctx context.Context, p rendezvous.Paths, o Options, started time.Time) (*instance, error) {
 	h := &instance{
 		paths: p, sockets: map[string]os.FileInfo{}, inherited: o.Sockets,
@@ -70,7 +70,7 @@ func acquire(ctx context.Context, p rendezvous.Paths, o Options, started time.Ti
 }
 
 func (h *instance) open(managed bool, started time.Time) (err error) {
-	// Again: a daemon that has exited meanwhile removed the sockets' directory.
+	// Create it again: a daemon that exited in the meantime removed the sockets' directory.
 	if err := prepareDirs(h.paths); err != nil {
 		return err
 	}
@@ -92,8 +92,8 @@ func (h *instance) open(managed bool, started time.Time) (err error) {
 	return os.WriteFile(filepath.Join(h.paths.Run, rendezvous.DaemonRecord), append(data, '\n'), 0o600)
 }
 
-// listen opens one socket. We hold the lock, so a file at its path belongs to the service manager or was left by a
-// dead daemon.
+// listen opens one socket. Because we hold the lock, a file at its path belongs to the service manager or was left by
+// a dead daemon.
 func (h *instance) listen(path string) (net.Listener, error) {
 	if l := h.adopt(path); l != nil {
 		return l, nil
@@ -105,7 +105,7 @@ func (h *instance) listen(path string) (net.Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open a socket: %w", err)
 	}
-	l.SetUnlinkOnClose(false) // by then the path may belong to a newer daemon
+	l.SetUnlinkOnClose(false) // at exit, the path may belong to a newer daemon
 	if err := os.Chmod(path, 0o600); err != nil {
 		l.Close()
 		return nil, fmt.Errorf("open a socket: %w", err)
@@ -117,12 +117,12 @@ func (h *instance) listen(path string) (net.Listener, error) {
 	return l, nil
 }
 
-// isLost reports whether clients cannot find the daemon any more: its directory or a socket was deleted.
+// isLost reports whether clients can no longer find the daemon because its directory or a socket was deleted.
 func (h *instance) isLost() bool {
 	return h.isGone() || isReplaced(h.paths.Control, h.sockets) || isReplaced(h.paths.MCP, h.sockets)
 }
 
-// isGone reports whether the lock's file was removed from its path: the directory may belong to a newer daemon.
+// isGone reports whether the lock file is no longer at its path. The directory may then belong to a newer daemon.
 func (h *instance) isGone() bool {
 	info, err := os.Stat(h.lock.Path())
 	if err != nil {
@@ -131,8 +131,8 @@ func (h *instance) isGone() bool {
 	return !os.SameFile(info, h.file)
 }
 
-// isReplaced reports whether a socket is not the one that was created. Its inode is not reused while it listens.
-// Windows cannot open a socket to compare it, so there only a missing one counts.
+// isReplaced reports whether the socket at the path is not the one that was created. Its inode is not reused while it
+// listens. Windows cannot open a socket to compare it, so there it reports only a missing one.
 func isReplaced(path string, made map[string]os.FileInfo) bool {
 	info, err := os.Lstat(path)
 	if err != nil {
@@ -141,11 +141,11 @@ func isReplaced(path string, made map[string]os.FileInfo) bool {
 	return runtime.GOOS != "windows" && !os.SameFile(info, made[path])
 }
 
-// release closes the sockets, removes the files that are still ours and releases the lock.
+// release closes the sockets, removes the files that still belong to this daemon and releases the lock.
 func (h *instance) release() {
 	var ours []string
 	for path := range h.sockets {
-		if !h.isActivated(path) && !isReplaced(path, h.sockets) { // checked before the close, which frees the inode
+		if !h.isActivated(path) && !isReplaced(path, h.sockets) { // compared before closing, which frees the inode
 			ours = append(ours, path)
 		}
 	}
@@ -161,13 +161,13 @@ func (h *instance) release() {
 		_ = os.Remove(filepath.Join(h.paths.Run, rendezvous.DaemonRecord))
 		h.removeAdapterDirs()
 	} else if _, err := os.Stat(h.paths.Run); errors.Is(err, os.ErrNotExist) {
-		h.removeAdapterDirs() // no daemon will take over
+		h.removeAdapterDirs() // no other daemon will do it
 	}
 	_ = h.lock.Unlock()
 }
 
-// removeAdapterDirs empties the adapters' directory, and removes the short directory that a long state directory
-// requires.
+// removeAdapterDirs empties the adapters' directory. It also removes the short directory that stands in for a long
+// path.
 func (h *instance) removeAdapterDirs() {
 	adapters := h.paths.Adapters()
 	removeEntries(adapters)
@@ -177,7 +177,7 @@ func (h *instance) removeAdapterDirs() {
 	}
 }
 
-// removeEntries removes what earlier runs of adapters left in dir.
+// removeEntries removes leftovers of earlier adapter runs from dir.
 func removeEntries(dir string) {
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {

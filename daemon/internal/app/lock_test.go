@@ -16,7 +16,7 @@ import (
 	"github.com/service-dev/service/proto/rendezvous"
 )
 
-// short returns a directory whose path is short enough for sockets. It is removed when the test ends.
+// short returns a directory whose path is short enough for sockets, and removes it when the test ends.
 func short(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/tmp", "d")
@@ -45,12 +45,12 @@ func mode(t *testing.T, path string) os.FileMode {
 	return info.Mode().Perm()
 }
 
-// A directory that is a symbolic link, is owned by another user or is writable by others is refused with the reason;
-// 0755 is tightened.
+// A directory is refused with a reason if it is a symbolic link, is owned by another user or is writable by others.
+// Mode 0755 is restricted.
 func TestDirectories(t *testing.T) {
 	cases := map[string]struct {
 		make func(t *testing.T, dir string)
-		want string // part of the refusal; empty if accepted
+		want string // part of the error; empty if the directory is accepted
 	}{
 		"missing": {func(*testing.T, string) {}, ""},
 		"0755":    {func(_ *testing.T, d string) { os.Mkdir(d, 0o755) }, ""},
@@ -67,7 +67,7 @@ func TestDirectories(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			if name == "another's" && os.Getuid() != 0 {
-				t.Skip("SKIPPED: giving a directory away needs root")
+				t.Skip("SKIPPED: changing a directory's owner needs root")
 			}
 			dir := filepath.Join(short(t), "state")
 			c.make(t, dir)
@@ -83,14 +83,14 @@ func TestDirectories(t *testing.T) {
 			}
 			for _, d := range []string{dir, dir + "/run", dir + "/log"} {
 				if got := mode(t, d); got != 0o700 {
-					t.Errorf("%s has mode %o", d, got)
+					t.Errorf("%s has mode %o, want 700", d, got)
 				}
 			}
 		})
 	}
 }
 
-// Sockets whose path would exceed the limit get a shorter one.
+// Sockets whose path would exceed the limit are created in a shorter directory.
 func TestLongDirectoryHasShortSockets(t *testing.T) {
 	dir := filepath.Join(short(t), strings.Repeat("x", 120))
 	t.Setenv("XDG_RUNTIME_DIR", short(t))
@@ -109,7 +109,8 @@ func TestLongDirectoryHasShortSockets(t *testing.T) {
 	}
 }
 
-// A second daemon for a directory is refused with an error that names the first, whose sockets stay untouched.
+// A second daemon in a directory is refused with an error that names the first. The first daemon's sockets stay
+// untouched.
 func TestSecondDaemonTouchesNothing(t *testing.T) {
 	p := paths(t, short(t))
 	if err := prepareDirs(p); err != nil {
@@ -126,7 +127,7 @@ func TestSecondDaemonTouchesNothing(t *testing.T) {
 	}
 	after, err := os.Stat(p.Control)
 	if err != nil || !os.SameFile(before, after) {
-		t.Fatal("the live socket was touched")
+		t.Fatal("the socket of the running daemon was replaced or removed")
 	}
 	conn, err := net.Dial("unix", p.Control)
 	if err != nil {
@@ -136,7 +137,7 @@ func TestSecondDaemonTouchesNothing(t *testing.T) {
 	h.release()
 	for _, path := range []string{p.Control, p.MCP, filepath.Join(p.Run, rendezvous.DaemonRecord)} {
 		if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
-			t.Errorf("%s is left: %v", path, err)
+			t.Errorf("%s was left behind: %v", path, err)
 		}
 	}
 	again, err := acquire(t.Context(), p, Options{}, time.Now())
@@ -175,13 +176,13 @@ func TestDeletedDirectoryIsNoticedAndLeftToItsHeir(t *testing.T) {
 		t.Fatal(err)
 	}
 	if old.isLost() {
-		t.Fatal("lost while it is there")
+		t.Fatal("isLost = true for an existing directory")
 	}
 	if err := os.RemoveAll(dir); err != nil {
 		t.Fatal(err)
 	}
 	if !old.isLost() {
-		t.Fatal("not lost though it is gone")
+		t.Fatal("isLost = false for a deleted directory")
 	}
 	if err := prepareDirs(p); err != nil {
 		t.Fatal(err)
@@ -192,12 +193,12 @@ func TestDeletedDirectoryIsNoticedAndLeftToItsHeir(t *testing.T) {
 	}
 	defer heir.release()
 	if !old.isLost() {
-		t.Fatal("it takes the heir's lock for its own")
+		t.Fatal("isLost = false although another daemon holds the directory")
 	}
 	old.release()
 	conn, err := net.Dial("unix", p.Control)
 	if err != nil {
-		t.Fatalf("the heir's socket is gone: %v", err)
+		t.Fatalf("the other daemon's socket is gone: %v", err)
 	}
 	conn.Close()
 }
@@ -221,21 +222,21 @@ func TestLostSocketsAreNoticed(t *testing.T) {
 				t.Fatal(err)
 			}
 			if h.isLost() {
-				t.Fatal("lost while they are there")
+				t.Fatal("isLost = true for existing sockets")
 			}
 			if err := spoil(of(p)); err != nil {
 				t.Fatal(err)
 			}
 			if !h.isLost() {
-				t.Errorf("%s is %s, which was not noticed", of(p), name)
+				t.Errorf("isLost = false although %s is %s", of(p), name)
 			}
 			h.release()
 			_, err = os.Stat(of(p))
 			if left := err == nil; left != (name == "foreign") {
-				t.Errorf("%s was %s, then: %v", of(p), name, err)
+				t.Errorf("%s was %s; stat after release: %v", of(p), name, err)
 			}
 			if _, err := os.Stat(filepath.Join(p.Run, rendezvous.DaemonRecord)); !errors.Is(err, os.ErrNotExist) {
-				t.Errorf("daemon.json is left: %v", err)
+				t.Errorf("daemon.json was left behind: %v", err)
 			}
 		}
 	}
@@ -260,10 +261,10 @@ func TestShortSocketDirectoryIsRemoved(t *testing.T) {
 		}
 		begin().release()
 		if left, err := os.ReadDir(root); err != nil || len(left) != 0 {
-			t.Errorf("%s: left %v, %v", name, left, err)
+			t.Errorf("%s: left behind: %v, %v", name, left, err)
 		}
 
-		// Files of other programs stay.
+		// Files of other programs are kept.
 		h := begin()
 		other := filepath.Join(filepath.Dir(p.Adapters()), "other")
 		if err := os.WriteFile(other, nil, 0o600); err != nil {
@@ -281,10 +282,10 @@ func TestShortSocketDirectoryIsRemoved(t *testing.T) {
 		}
 		h.release()
 		if left, err := os.ReadDir(root); err != nil || len(left) != 0 {
-			t.Errorf("%s, deleted: left %v, %v", name, left, err)
+			t.Errorf("%s, directory deleted: left behind: %v, %v", name, left, err)
 		}
 
-		// A successor prepared the directories before the old daemon removed them.
+		// A successor created the directories before the old daemon removed them.
 		if err := prepareDirs(p); err != nil {
 			t.Fatal(err)
 		}
@@ -316,22 +317,22 @@ func TestIdleness(t *testing.T) {
 		adapter bool
 		want    bool
 	}{
-		{50, 0, false, false, false}, {99, 0, false, false, false}, {99, 1, false, false, false}, // a call
+		{50, 0, false, false, false}, {99, 0, false, false, false}, {99, 1, false, false, false}, // one call
 		{150, 1, true, false, false},                                // an agent is connected
 		{200, 1, false, true, false}, {260, 1, false, false, false}, // a page was open
 		{299, 1, false, false, false}, {301, 1, false, false, true},
 	}
 	for _, s := range steps {
 		if got := i.over(at(s.at), s.calls, s.busy, adapters(s.adapter)); got != s.want {
-			t.Fatalf("at %d s: %v", s.at, got)
+			t.Fatalf("at %d s: over = %v", s.at, got)
 		}
 	}
 	if asked > 6 {
-		t.Errorf("the adapters were asked %d times", asked)
+		t.Errorf("the adapters were asked %d times, want at most 6", asked)
 	}
 	never := idleTimer{since: start}
 	if never.over(at(1e6), 0, false, adapters(false)) {
-		t.Error("0 means never")
+		t.Error("a limit of 0 must never be reached")
 	}
 }
 
@@ -360,7 +361,8 @@ func TestOldLogIsSetAside(t *testing.T) {
 	}
 }
 
-// A client that checks whether the lock is held takes it briefly. A daemon that starts at that moment is not refused.
+// A client takes the lock briefly to check whether it is held. A daemon that starts at that moment must not be
+// refused.
 func TestTake_LockHeldForAMoment(t *testing.T) {
 	p, err := rendezvous.PathsOf(t.TempDir())
 	if err != nil {

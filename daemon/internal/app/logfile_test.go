@@ -11,8 +11,8 @@ import (
 	"github.com/service-dev/service/proto/rendezvous"
 )
 
-// TestLogIsBoundedWhileRunning: the log is also rotated while the daemon runs, because a managed daemon may run for
-// months.
+// TestLogIsBoundedWhileRunning checks that the log also rotates while the daemon runs, because a managed daemon may
+// run for months.
 func TestLogIsBoundedWhileRunning(t *testing.T) {
 	for name, spoil := range map[string]func(t *testing.T, path string){
 		"": func(*testing.T, string) {},
@@ -44,11 +44,12 @@ func TestLogIsBoundedWhileRunning(t *testing.T) {
 			log.Info("the last")
 			data, err := os.ReadFile(path)
 			if err != nil || len(data) > maxLogSize+2*len(line) || !strings.Contains(string(data), "the last") {
-				t.Errorf("the log has %d bytes, %v", len(data), err)
+				t.Errorf("the log has %d bytes (error %v); want at most one line over the limit, with the last line",
+					len(data), err)
 			}
 			if info, err := os.Stat(path + ".1"); err != nil || info.Mode().IsRegular() &&
 				(info.Size() < maxLogSize || info.Size() > maxLogSize+2*int64(len(line))) {
-				t.Errorf("the old log: %v, %v", info, err)
+				t.Errorf("the old log is %v (error %v); want a regular file within the limit", info, err)
 			}
 		})
 	}

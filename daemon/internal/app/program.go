@@ -6,13 +6,13 @@ import (
 	"os"
 )
 
-// program is the executable of this process as it was at the start.
+// program identifies this process's executable as it was when the process started.
 type program struct {
 	path string // empty if the system does not report it
 	file fs.FileInfo
 }
 
-// currentProgram returns this process's executable. It is called early, so that a later replacement is noticed.
+// currentProgram returns this process's executable. Call it early, so that a later replacement is noticed.
 func currentProgram() program {
 	path, err := os.Executable()
 	if err != nil {
@@ -25,8 +25,8 @@ func currentProgram() program {
 	return program{path: path, file: file}
 }
 
-// isReplaced reports whether another file is at the path: an upgrade, which the next daemon runs. A missing file does
-// not count; isGone reports it.
+// isReplaced reports whether another file is at the path. That happens after an upgrade; the next daemon runs the new
+// file. A missing file does not count; isGone reports it.
 func (p program) isReplaced() bool {
 	if p.file == nil {
 		return false
@@ -38,7 +38,7 @@ func (p program) isReplaced() bool {
 	return !os.SameFile(now, p.file) || now.Size() != p.file.Size() || !now.ModTime().Equal(p.file.ModTime())
 }
 
-// isGone reports whether the file was deleted: no client could start a daemon from there.
+// isGone reports whether the file was deleted. Clients could then not start a daemon from that path.
 func (p program) isGone() bool {
 	if p.path == "" {
 		return false

@@ -8,10 +8,10 @@ import (
 	"github.com/service-dev/service/proto/rendezvous"
 )
 
-// readyPipe is the descriptor on which a client that started this daemon waits for one line; its file may be nil.
+// readyPipe is the descriptor from which a client that started this daemon reads one line; its file may be nil.
 type readyPipe struct{ file *os.File }
 
-// openReadyPipe takes over the descriptor, so that neither it nor its variable reaches an adapter.
+// openReadyPipe takes over the descriptor, so that adapters inherit neither it nor its environment variable.
 func openReadyPipe() *readyPipe {
 	value, ok := os.LookupEnv(rendezvous.ReadyVar)
 	if !ok {
@@ -26,10 +26,10 @@ func openReadyPipe() *readyPipe {
 	return &readyPipe{file: os.NewFile(uintptr(fd), "ready")}
 }
 
-// ok reports that both sockets answer.
+// ok reports that both sockets accept requests.
 func (r *readyPipe) ok() { r.say("ready") }
 
-// failed reports why there is no daemon. After ok it does nothing.
+// failed reports why the daemon did not start. After ok it does nothing.
 func (r *readyPipe) failed(err error) {
 	r.say("error: " + strings.Join(strings.Fields(err.Error()), " "))
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/scenario"
 )
 
-// Notes and picture steps that a person added stay when a recording is updated; steps that cannot stay are named.
+// Updating a recording keeps the notes and picture steps that a person added. Steps that cannot be kept are named.
 func TestRecord_KeepsNotesAndPictures(t *testing.T) {
 	l := startLocals(t, t.TempDir())
 	a := newAgent(t, l)
@@ -52,13 +52,13 @@ func TestRecord_KeepsNotesAndPictures(t *testing.T) {
 	for act, note := range map[string]string{"advance": "wait for the app", "input": "the wearer taps",
 		"expectDisplay": "it answers", "state": "low", "picture": "look at it"} {
 		if said[act] != note {
-			t.Errorf("step %s has the note %q", act, said[act])
+			t.Errorf("step %s has the note %q; want the person's note", act, said[act])
 		}
 	}
 	if left := strings.Join(recorded.Notes, "\n"); len(recorded.Notes) != 3 || pictures != 1 ||
 		!strings.Contains(left, `picture "end"`) || !strings.Contains(left, "the default camera") ||
 		!strings.Contains(left, "does not come") {
-		t.Errorf("%d pictures, notes %q", pictures, recorded.Notes)
+		t.Errorf("%d pictures, notes %q; want 1 picture and 3 notes on dropped steps", pictures, recorded.Notes)
 	}
 	begin, on = listener()
 	again := startApp(t, l, backend.ClockVirtual, begin, on)

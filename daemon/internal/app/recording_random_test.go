@@ -49,7 +49,7 @@ func listener() (begin func(*testApp), on func(*testApp, glasses.Frame)) {
 	return begin, on
 }
 
-// act does something random with the glasses, or adds an expectation that holds.
+// act sends a random input to the glasses, or adds an expectation that is met.
 func (a *agent) act(id string, r *rand.Rand, picture string) {
 	switch r.IntN(8) {
 	case 0:
@@ -106,7 +106,7 @@ func TestRecord_AlwaysReplaysOnTheSameApp(t *testing.T) {
 		again := startApp(t, l, backend.ClockVirtual, begin, on)
 		if answer, raw := a.replay(again.SessionID, dir, map[string]any{}); answer.Verdict != scenario.Pass {
 			steps, _ := json.Marshal(loadRecording(t, dir).Steps)
-			t.Fatalf("seed %d: %s\n%s", seed, raw, steps)
+			t.Fatalf("seed %d: replay did not pass: %s\n%s", seed, raw, steps)
 		}
 		for _, id := range []string{o.SessionID, again.SessionID} {
 			a.call("closeSession", id, map[string]any{})
@@ -114,7 +114,7 @@ func TestRecord_AlwaysReplaysOnTheSameApp(t *testing.T) {
 	}
 	for _, act := range []string{"motion", "camera", "state", "input", "advance", "expect", "expectDisplay"} {
 		if acts[act] == 0 {
-			t.Errorf("no recording has a step %s: %v", act, acts)
+			t.Errorf("no recording has a %s step: %v", act, acts)
 		}
 	}
 }

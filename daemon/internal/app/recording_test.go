@@ -29,7 +29,7 @@ type noTelemetry struct{}
 
 func (noTelemetry) Record(context.Context, string, map[string]any) {}
 
-// agent calls the tools of one catalogue on local sessions.
+// agent calls the tools of one catalogue with local sessions.
 type agent struct {
 	t         *testing.T
 	catalogue *tools.Catalogue
@@ -40,7 +40,7 @@ func newAgent(t *testing.T, l *locals) *agent {
 		Now: time.Now})}
 }
 
-// call returns the encoded answer.
+// call returns the encoded answer of a tool.
 func (a *agent) call(name, id string, args map[string]any) []byte {
 	a.t.Helper()
 	args["sessionId"] = id
@@ -75,8 +75,8 @@ func (a *agent) record(id, dir string) {
 	}
 }
 
-// menu is an app that shows another list after each tap. If other is set, one label is "Kalender" and it shows one more
-// list.
+// menu is an app that shows another list after each tap. If other is set, one label is "Kalender" instead, and it
+// shows one more list.
 func menu(other bool) (begin func(*testApp), on func(*testApp, glasses.Frame)) {
 	taps := 0
 	list := func(a *testApp, texts ...string) {
@@ -104,7 +104,7 @@ func menu(other bool) (begin func(*testApp), on func(*testApp, glasses.Frame)) {
 	return begin, on
 }
 
-// recordMenu records the menu app with ten taps and expectations in between, and returns the folder.
+// recordMenu records the menu app with ten taps and expectations in between, and returns the recording's folder.
 func recordMenu(t *testing.T, l *locals, a *agent) string {
 	t.Helper()
 	begin, on := menu(false)
@@ -154,7 +154,7 @@ func TestReplay_AnswerNamesEveryDivergence(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
 	answer, raw := a.replay(o.SessionID, dir, map[string]any{"artifactsDir": out})
 	if len(raw) >= 4096 {
-		t.Errorf("the answer has %d bytes", len(raw))
+		t.Errorf("the answer has %d bytes, want fewer than 4096", len(raw))
 	}
 	s := loadRecording(t, dir)
 	if answer.Verdict != scenario.Fail || len(answer.Diffs) != 3 || answer.MoreDiffs != nil {
@@ -173,7 +173,7 @@ func TestReplay_AnswerNamesEveryDivergence(t *testing.T) {
 		d := answer.Diffs[i]
 		if d.Kind != want.kind || d.AtMs != want.atMs || !strings.Contains(d.Message, want.mention) ||
 			s.Steps[d.Step-1].Input == nil {
-			t.Errorf("difference %d in step %s: %+v", i, s.Steps[d.Step-1].Act(), d)
+			t.Errorf("difference %d is in step %s: %+v", i, s.Steps[d.Step-1].Act(), d)
 		}
 		for _, path := range []string{d.WantFile, d.GotFile, d.DiffFile} {
 			if path == "" {
@@ -182,11 +182,11 @@ func TestReplay_AnswerNamesEveryDivergence(t *testing.T) {
 			want.files--
 			written[path] = true
 			if !strings.HasPrefix(filepath.Base(path), fmt.Sprintf("step-%d-", d.Step)) {
-				t.Errorf("%s does not name step %d", path, d.Step)
+				t.Errorf("the name of %s does not contain step %d", path, d.Step)
 			}
 		}
 		if want.files != 0 {
-			t.Errorf("%d pictures are missing: %+v", want.files, d)
+			t.Errorf("%d picture files are missing: %+v", want.files, d)
 		}
 	}
 	if !strings.HasPrefix(answer.Summary, fmt.Sprintf("First divergence in step %d at 2000 ms: ", answer.Diffs[0].Step)) ||
@@ -195,11 +195,11 @@ func TestReplay_AnswerNamesEveryDivergence(t *testing.T) {
 	}
 	entries, err := os.ReadDir(out)
 	if err != nil || len(entries) != len(answer.Pictures) || len(entries) != 7 {
-		t.Errorf("%d files, %d pictures named, %v", len(entries), len(answer.Pictures), err)
+		t.Errorf("%d files on disk, %d pictures named, error %v; want 7 of each", len(entries), len(answer.Pictures), err)
 	}
 	for _, p := range answer.Pictures {
 		if !written[p.File] {
-			t.Errorf("%+v belongs to no difference", p)
+			t.Errorf("%+v belongs to no reported difference", p)
 		}
 	}
 }
@@ -217,7 +217,7 @@ func TestReplay_AcceptKeepsTheClaims(t *testing.T) {
 		}
 	}
 	if claims != 10 {
-		t.Fatalf("%d claims", claims)
+		t.Fatalf("the recording has %d expectations, want 10", claims)
 	}
 	start := func() session.Opened {
 		begin, on := menu(true)
@@ -230,25 +230,26 @@ func TestReplay_AcceptKeepsTheClaims(t *testing.T) {
 	after := loadRecording(t, dir)
 	if fmt.Sprint(len(after.Steps), len(after.Recorded.Pictures)) != fmt.Sprint(len(before.Steps), 12) ||
 		after.DeviceModel != before.DeviceModel {
-		t.Errorf("%d steps of %d, %d pictures", len(after.Steps), len(before.Steps), len(after.Recorded.Pictures))
+		t.Errorf("%d steps (before: %d), %d pictures; want as many steps and 12 pictures",
+			len(after.Steps), len(before.Steps), len(after.Recorded.Pictures))
 	}
 	if answer, raw := a.replay(start().SessionID, dir, map[string]any{}); answer.Verdict != scenario.Pass ||
 		len(answer.Diffs) != 0 {
-		t.Errorf("after accepting: %s", raw)
+		t.Errorf("replay after accepting: %s; want it to pass", raw)
 	}
-	// Now the first app is the one that differs. An expectation that it does not meet is not changed by accepting.
+	// Now the first app is the one that differs. Accepting does not change an expectation that it fails to meet.
 	change(t, dir, func(s *file.Scenario) {
 		i := slices.IndexFunc(s.Steps, func(s file.Step) bool { return s.ExpectDisplay != nil })
 		s.Steps[i].ExpectDisplay.Text = []string{"Never"}
 	})
 	if answer, raw := a.replay(start().SessionID, dir, map[string]any{"accept": true}); answer.Code !=
 		scenario.CodeNotAccepted || !strings.Contains(answer.Message, "Never") {
-		t.Errorf("a claim that does not hold: %s", raw)
+		t.Errorf("accepting despite a failed expectation: %s", raw)
 	}
 	o := start()
 	a.call("setDevice", o.SessionID, map[string]any{"deviceModel": "even_g1"})
 	if answer, raw := a.replay(o.SessionID, dir, map[string]any{"accept": true}); answer.Code !=
 		scenario.CodeNotAccepted || !strings.Contains(answer.Message, "even_g1") {
-		t.Errorf("another model: %s", raw)
+		t.Errorf("accepting on another device model: %s", raw)
 	}
 }

@@ -25,7 +25,7 @@ func documentedFiles(t *testing.T) (page string, paths []*regexp.Regexp) {
 	t.Helper()
 	p, ok := docs.Find("state-files")
 	if !ok {
-		t.Fatal("there is no page state-files")
+		t.Fatal("the documentation has no page state-files")
 	}
 	varies := regexp.MustCompile(`<[a-z0-9]+>`)
 	rows := regexp.MustCompile("(?m)^\\| `([^`]+)` \\| (?:`serviced`|you|clients|adapters|embedded backend) \\|")
@@ -43,8 +43,8 @@ func documentedFiles(t *testing.T) (page string, paths []*regexp.Regexp) {
 	return p.Markdown, paths
 }
 
-// TestStateReferenceNamesEveryFile runs a daemon with a local session, the embedded backend and a link, and checks that
-// the page lists every file and JSON field that exists then.
+// TestStateReferenceNamesEveryFile runs a daemon with a local session, the embedded backend and a link, and checks
+// that the page lists every file and JSON field that is then in the directory.
 func TestStateReferenceNamesEveryFile(t *testing.T) {
 	page, documented := documentedFiles(t)
 	d := start(t, short(t), Options{})
@@ -68,7 +68,7 @@ func TestStateReferenceNamesEveryFile(t *testing.T) {
 	if _, err := d.ctl.SetConsent(t.Context(), &controlv1.SetConsentRequest{State: "declined"}); err != nil {
 		t.Fatal(err)
 	}
-	// As if another process had saved it: the daemon does not link in this test.
+	// Written as if by another process: the daemon does not link in this test.
 	link := account.Link{
 		AuthToken: "svc_x", AccountID: "a", LinkedAt: time.Now(), Scope: "account_full", BackendURL: "https://b.example",
 	}
@@ -78,7 +78,7 @@ func TestStateReferenceNamesEveryFile(t *testing.T) {
 	seen := map[string]bool{}
 	err := filepath.WalkDir(d.paths.Dir, func(path string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() {
-			return nil // removed in the meantime
+			return nil // removed since the directory was listed
 		}
 		rel, err := filepath.Rel(d.paths.Dir, path)
 		if err != nil || strings.HasPrefix(rel, "run/a/") || strings.Contains(rel, ".tmp-") ||
@@ -105,7 +105,7 @@ func TestStateReferenceNamesEveryFile(t *testing.T) {
 		account.FileName, identity.FileName, consent.FileName, "run/daemon.json", "run/codes.json", "sessions/latest.json",
 	} {
 		if !seen[name] {
-			t.Errorf("this test made no %s", name)
+			t.Errorf("the page lists %s, but the daemon did not create it", name)
 		}
 	}
 	if !strings.Contains(page, "| `"+config.FileName+"` |") {

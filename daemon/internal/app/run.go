@@ -16,34 +16,35 @@ import (
 	"github.com/service-dev/service/proto/rendezvous"
 )
 
-// Options configure a daemon. The zero value is one that a client starts: it stops when idle and prints nothing.
+// Options configure a daemon. The zero value is for a daemon started by a client: it stops when idle and prints
+// nothing.
 type Options struct {
-	// Dir is the state directory; empty means that of the environment (rendezvous.Dir).
+	// Dir is the state directory; if empty, rendezvous.Dir takes it from the environment.
 	Dir string
 	// Foreground also logs to Stderr, as text.
 	Foreground bool
 	// Managed daemons belong to the system's service manager and do not stop when idle.
 	Managed bool
-	// Sockets are the service manager's, on which clients already wait; such a daemon stops when idle, because the next
-	// client starts it again.
+	// Sockets are the service manager's, to which clients may already have connected. A daemon with sockets stops when
+	// idle, because the service manager starts it again for the next client.
 	Sockets Listeners
 	// Notify reports the daemon's state to the service manager; it may be nil.
 	Notify Notifier
 	// AdapterDir holds the adapters; empty means this executable's directory.
 	AdapterDir string
-	// Toolset selects the tools that InProcess shows the agent; empty means all.
+	// Toolset selects the tools that InProcess offers the agent; empty means all.
 	Toolset string
 	Stderr  io.Writer
 	Now     func() time.Time
 
-	activated bool // Sockets are in use
-	// For tests: additional components, and another stopLimit.
+	activated bool // whether Sockets are in use
+	// Set by tests: additional components, and another stopLimit.
 	further   []component
 	stopLimit time.Duration
 }
 
-// Run runs a daemon. It returns nil after a regular stop: ctx ended, a client requested it, the daemon was idle, or its
-// directory or a socket was deleted. ErrRunning means that another daemon uses the directory.
+// Run runs a daemon. It returns nil after a regular stop: ctx ended, a client requested it, the daemon was idle, or
+// its directory or a socket was deleted. It returns ErrRunning if another daemon uses the directory.
 func Run(ctx context.Context, o Options) error {
 	if o.Now == nil {
 		o.Now = systemClock
@@ -114,11 +115,12 @@ var (
 	errDeleted = errors.New("its directory or a socket was deleted")
 )
 
-// stopLimit bounds how long the components may take to stop. Clients wait a little longer for the daemon to exit.
+// stopLimit bounds how long the components may take to stop. Clients wait a little longer than that for the daemon to
+// exit.
 const stopLimit = 15 * time.Second
 
-// serve runs the components until there is a reason to stop and all have stopped. A component that does not stop, for
-// example because a file system hangs, is abandoned: it ends with the process.
+// serve runs the components until there is a reason to stop, and waits until all have stopped. A component that does
+// not stop, for example because a file system hangs, is abandoned and ends with the process.
 func (d *daemon) serve(ctx context.Context, h *instance) error {
 	stopping := make(chan struct{})
 	stopOnError := make(chan error, 1)
@@ -138,13 +140,13 @@ func (d *daemon) serve(ctx context.Context, h *instance) error {
 	}
 }
 
-// stuck returns the error of a shutdown that took too long.
+// stuck returns the error for a shutdown that took too long.
 func (d *daemon) stuck() error {
-	return fmt.Errorf("stop: %s did not end in %v", strings.Join(d.components.left(), ", "), d.stopLimit)
+	return fmt.Errorf("stop: %s did not stop within %v", strings.Join(d.components.left(), ", "), d.stopLimit)
 }
 
-// serveComponents runs the two sockets on top of the background components until there is a reason to stop; then it
-// calls stopping. The sockets close first, because calls under way still need the other components.
+// serveComponents runs the two sockets on top of the background components until there is a reason to stop, and then
+// calls stopping. The sockets close first, because calls in progress still need the other components.
 func (d *daemon) serveComponents(ctx context.Context, h *instance, stopping func()) error {
 	back, endBack := context.WithCancel(context.WithoutCancel(ctx))
 	defer endBack()
@@ -166,7 +168,7 @@ func (d *daemon) serveComponents(ctx context.Context, h *instance, stopping func
 	doors.Go(func() error {
 		select {
 		case <-back.Done(): // a background component failed
-			endFront(errors.New("a component of the daemon ended"))
+			endFront(errors.New("a component of the daemon stopped"))
 		case <-front.Done():
 		}
 		stopping()
@@ -190,7 +192,7 @@ func stopOnError(end context.CancelCauseFunc, err error) error {
 	return err
 }
 
-// why returns the reason of the stop, for the log.
+// why returns the reason for the stop, for the log.
 func (d *daemon) why() string {
 	err, _ := d.reason.Load().(error)
 	return reasonOf(err)
@@ -198,7 +200,7 @@ func (d *daemon) why() string {
 
 func reasonOf(err error) string {
 	if err == nil || errors.Is(err, context.Canceled) {
-		return "it was told to"
+		return "it received a stop request"
 	}
 	return err.Error()
 }

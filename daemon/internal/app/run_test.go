@@ -92,7 +92,7 @@ func start(t *testing.T, dir string, o Options) *testDaemon {
 	line, err := bufio.NewReader(r).ReadString('\n')
 	if line != "ready\n" {
 		stop()
-		t.Fatalf("readiness: %q, %v", line, err)
+		t.Fatalf("readiness line %q (error %v), want ready", line, err)
 	}
 	conn, err := grpc.NewClient("unix:"+d.paths.Control, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
@@ -107,7 +107,7 @@ func start(t *testing.T, dir string, o Options) *testDaemon {
 	return d
 }
 
-// end waits until the daemon has stopped cleanly. It may be called again.
+// end waits until the daemon has stopped without an error. It may be called again.
 func (d *testDaemon) end(t *testing.T) {
 	t.Helper()
 	select {
@@ -117,7 +117,7 @@ func (d *testDaemon) end(t *testing.T) {
 		}
 		d.stopOnError <- nil
 	case <-time.After(10 * time.Second):
-		t.Fatal("the daemon does not end")
+		t.Fatal("the daemon did not exit within 10 s")
 	}
 }
 
@@ -135,17 +135,17 @@ func TestStatusAndWhoami(t *testing.T) {
 	}
 	for _, p := range st.GetPlugins() {
 		if p.GetState() != "stopped" {
-			t.Errorf("%s runs before it is needed", p.GetName())
+			t.Errorf("adapter %s runs before it is needed", p.GetName())
 		}
 	}
 	who, err := d.ctl.Whoami(t.Context(), &controlv1.WhoamiRequest{})
 	if err != nil || who.GetVerdict() != "not_linked" || who.GetInstallId() != st.GetInstallId() {
-		t.Fatalf("whoami: %v, %v", who, err)
+		t.Fatalf("whoami: %v, %v; want not_linked with the install id of status", who, err)
 	}
 	var rec daemonRecord
 	data, err := os.ReadFile(filepath.Join(d.paths.Run, rendezvous.DaemonRecord))
 	if err != nil || json.Unmarshal(data, &rec) != nil || rec.PID != os.Getpid() {
-		t.Fatalf("daemon.json: %s, %v", data, err)
+		t.Fatalf("daemon.json is %s (error %v); want the pid of this process", data, err)
 	}
 }
 
@@ -168,7 +168,7 @@ func TestGatedToolOverTheEmbeddedBackend(t *testing.T) {
 		var out struct{ Status, UserCode, VerificationURL, FixHint string }
 		if err := json.Unmarshal([]byte(r.GetResult().GetStructured()), &out); err != nil || out.Status != "auth_required" ||
 			len(out.UserCode) != 9 || !strings.Contains(out.VerificationURL, out.UserCode) || out.FixHint == "" {
-			t.Fatalf("result: %v, %v", r, err)
+			t.Fatalf("result: %v, %v; want auth_required", r, err)
 		}
 		break
 	}
@@ -215,7 +215,7 @@ func TestAgentIsServed(t *testing.T) {
 		t.Fatalf("preface: %q", lines.Text())
 	}
 	if !lines.Scan() || !strings.Contains(lines.Text(), `"serverInfo"`) {
-		t.Fatalf("initialize: %q", lines.Text())
+		t.Fatalf("initialize: got %q, want serverInfo", lines.Text())
 	}
 }
 
@@ -225,7 +225,7 @@ func TestSecondDaemonByHand(t *testing.T) {
 		t.Fatalf("got %v", err)
 	}
 	if _, err := d.ctl.Status(t.Context(), &controlv1.StatusRequest{}); err != nil {
-		t.Fatalf("the first is hurt: %v", err)
+		t.Fatalf("the first daemon stopped answering: %v", err)
 	}
 }
 
@@ -236,7 +236,7 @@ func TestStopDrains(t *testing.T) {
 	}
 	d.end(t)
 	if _, err := os.Stat(d.paths.Control); !errors.Is(err, os.ErrNotExist) {
-		t.Fatalf("the socket is left: %v", err)
+		t.Fatalf("the control socket was left behind: %v", err)
 	}
 }
 
@@ -248,7 +248,7 @@ func TestDeletedDirectoryEndsTheDaemon(t *testing.T) {
 	}
 	d.end(t)
 	if _, err := os.Stat(filepath.Join(dir, "install.json")); !errors.Is(err, os.ErrNotExist) {
-		t.Fatal("the dying daemon wrote into the next one's directory")
+		t.Fatal("the stopping daemon wrote into the next daemon's directory")
 	}
 }
 
@@ -294,12 +294,12 @@ func TestDoctor(t *testing.T) {
 		if c.GetState() == "fail" {
 			failed++
 			if c.GetFix() == "" {
-				t.Errorf("no way out: %v", c)
+				t.Errorf("a failed check has no fix: %v", c)
 			}
 		}
 	}
 	if failed == 0 {
-		t.Error("a backend that is not there was not noticed")
+		t.Error("no check reports the missing backend")
 	}
 }
 
@@ -313,7 +313,7 @@ func TestInProcess(t *testing.T) {
 	ask := func(line string) string {
 		io.WriteString(out, line+"\n")
 		if !lines.Scan() {
-			t.Fatal("no answer")
+			t.Fatal("the agent received no answer")
 		}
 		return lines.Text()
 	}
@@ -325,7 +325,7 @@ func TestInProcess(t *testing.T) {
 	got := ask(`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"createSimulatorSession","arguments":{}}}`)
 	if !strings.Contains(got, "sandbox_blocked") || !strings.Contains(got, "control.sock") &&
 		!strings.Contains(got, "mcp.sock") {
-		t.Errorf("createSimulatorSession: %s", got)
+		t.Errorf("createSimulatorSession: got %s, want sandbox_blocked and the socket's path", got)
 	}
 	out.Close()
 	if err := <-done; err != nil {

@@ -5,19 +5,19 @@ import (
 	"github.com/service-dev/service/daemon/internal/codes"
 )
 
-// sandboxProblem is the result of every call that needs an adapter where a sandbox forbids sockets. It names the socket
-// to allow.
+// sandboxProblem is the result of every call that needs an adapter while a sandbox forbids sockets. It names the
+// socket to allow.
 func sandboxProblem(socket string) *backend.Problem {
 	return &backend.Problem{
 		Code:    backend.CodeSandboxBlocked,
-		Message: "the sandbox of this agent does not let it reach the daemon's socket " + socket,
+		Message: "the sandbox of this agent blocks access to the daemon's socket " + socket,
 		FixHint: "Allow the agent's sandbox to connect to the Unix socket " + socket +
 			" (for example in its list of allowed " +
 			"sockets or writable paths), then restart the agent's MCP server. Tools that need no account work meanwhile.",
 	}
 }
 
-// blockedCodes finds no device code, so that completing a link reports what blocks it.
+// blockedCodes finds no device code, so that an attempt to complete a link reports the sandbox as the reason.
 type blockedCodes struct{ problem error }
 
 func (b blockedCodes) Find(string) (codes.Issued, bool, error) {

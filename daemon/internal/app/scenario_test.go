@@ -20,7 +20,7 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// ours accesses the files of this process.
+// ours opens files with the rights of this process.
 var ours = clientio.FilesOf(caller.Caller{IO: local.New()})
 
 // startApp opens a session and attaches an app to it.
@@ -46,7 +46,7 @@ func runFile(t *testing.T, l *locals, id, path, artifacts string) scenario.Repor
 	return report
 }
 
-// A recording replays successfully against the same app; against an app that behaves differently, the report shows the
+// A recording replays successfully against the same app. Against an app that behaves differently, the report shows the
 // differences.
 func TestRecordAndReplay(t *testing.T) {
 	l := startLocals(t, t.TempDir())
@@ -70,7 +70,7 @@ func TestRecordAndReplay(t *testing.T) {
 	begin, on = counter()
 	o = startApp(t, l, backend.ClockVirtual, begin, on)
 	if r := runFile(t, l, o.SessionID, path, ""); r.Verdict != scenario.Pass || len(r.Diffs) != 0 || r.DurationMs != 7500 {
-		t.Errorf("the same app: %+v", r)
+		t.Errorf("replay against the same app: %+v; want a pass after 7500 ms", r)
 	}
 	// This app counts from 100 after the first tap.
 	count := 0
@@ -83,7 +83,7 @@ func TestRecordAndReplay(t *testing.T) {
 	artifacts := filepath.Join(dir, "out")
 	r := runFile(t, l, o.SessionID, path, artifacts)
 	if r.Verdict != scenario.Fail || len(r.Diffs) == 0 {
-		t.Fatalf("another app: %+v", r)
+		t.Fatalf("replay against another app: %+v; want differences", r)
 	}
 	var pixels *scenario.Diff
 	for i, d := range r.Diffs {
@@ -92,7 +92,7 @@ func TestRecordAndReplay(t *testing.T) {
 		}
 	}
 	if pixels == nil {
-		t.Fatalf("no picture of a difference: %+v", r.Diffs)
+		t.Fatalf("no difference in a picture: %+v", r.Diffs)
 	}
 	for _, file := range []string{pixels.WantFile, pixels.GotFile, pixels.DiffFile} {
 		if data, err := os.ReadFile(file); err != nil || !strings.HasPrefix(string(data), "\x89PNG") {
@@ -100,11 +100,11 @@ func TestRecordAndReplay(t *testing.T) {
 		}
 	}
 	if !strings.Contains(pixels.Message, "pixels") {
-		t.Errorf("difference %+v", pixels)
+		t.Errorf("difference %+v; want a number of pixels", pixels)
 	}
 }
 
-// In a replay the camera shows the photo that was taken while recording.
+// During a replay the camera returns the photo that was taken while recording.
 func TestRecordKeepsPhotos(t *testing.T) {
 	l := startLocals(t, t.TempDir())
 	dir := t.TempDir()
@@ -139,7 +139,7 @@ func TestRecordKeepsPhotos(t *testing.T) {
 	}
 }
 
-// A report lists the failure of every kind of step, and the run continues after it.
+// A report lists the failure of every kind of step, and the run continues after a failure.
 func TestWhatWasMissed(t *testing.T) {
 	l := startLocals(t, t.TempDir())
 	dir := t.TempDir()

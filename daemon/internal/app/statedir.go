@@ -7,7 +7,7 @@ import (
 	"github.com/service-dev/service/proto/rendezvous"
 )
 
-// prepareDirs creates the directories of a daemon and refuses those it cannot trust.
+// prepareDirs creates the directories of a daemon and refuses those that statefile.EnsureDir does not trust.
 func prepareDirs(p rendezvous.Paths) error {
 	dirs := []string{p.Dir, p.Run, filepath.Join(p.Dir, rendezvous.LogDir)}
 	for _, dir := range []string{p.Sockets, p.Adapters()} {

@@ -14,7 +14,7 @@ import (
 	controlv1 "github.com/service-dev/service/proto/control/v1"
 )
 
-// A component that hangs does not keep the daemon from stopping, and is named.
+// A component that hangs does not keep the daemon from stopping, and the error names it.
 func TestStopIsBounded(t *testing.T) {
 	free := make(chan struct{})
 	t.Cleanup(func() { close(free) })
@@ -25,12 +25,12 @@ func TestStopIsBounded(t *testing.T) {
 	}
 	select {
 	case err := <-d.stopOnError:
-		if err == nil || !strings.Contains(err.Error(), "stubborn part did not end") {
-			t.Errorf("it ended with %v", err)
+		if err == nil || !strings.Contains(err.Error(), "stubborn part did not stop") {
+			t.Errorf("got %v; want an error that names the component", err)
 		}
 		d.stopOnError <- nil // for the cleanup that start registered
 	case <-time.After(10 * time.Second):
-		t.Fatal("the daemon does not end")
+		t.Fatal("the daemon did not exit within 10 s")
 	}
 }
 
@@ -54,17 +54,17 @@ func TestStatusTellsOfUnusableConfig(t *testing.T) {
 		return s
 	}
 	if p := status().GetConfigProblem(); p != "" {
-		t.Errorf("a good file: %s", p)
+		t.Errorf("a valid file is reported as a problem: %s", p)
 	}
 	put("backend_url: [\n")
 	eventually(t, "the problem is reported", func() bool { return strings.Contains(status().GetConfigProblem(), path) })
 	if b := status().GetBackend(); b.GetUrl() != "http://127.0.0.1:1" {
-		t.Errorf("calls go to %s", b.GetUrl())
+		t.Errorf("calls go to %s, want the last valid backend", b.GetUrl())
 	}
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the defaults count", func() bool {
+	eventually(t, "the defaults apply", func() bool {
 		s := status()
 		return s.GetConfigProblem() == "" && s.GetBackend().GetKind() == config.KindEmbedded
 	})
@@ -75,7 +75,7 @@ func eventually(t *testing.T, what string, yes func() bool) {
 	t.Helper()
 	for late := time.Now().Add(10 * time.Second); !yes(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(late) {
-			t.Fatalf("not in 10 s: %s", what)
+			t.Fatalf("not true after 10 s: %s", what)
 		}
 	}
 }

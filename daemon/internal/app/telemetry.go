@@ -11,8 +11,8 @@ import (
 	"github.com/service-dev/service/proto/buildinfo"
 )
 
-// newRecorder creates the recorder. In a sandbox it only writes to the log and, if the spool's file lock is free, to
-// the spool, which a daemon uploads.
+// newRecorder creates the recorder. In a sandbox it writes only to the log and, if the spool's file lock is free, to
+// the spool. A daemon uploads the spooled events later.
 func (d *daemon) newRecorder() *telemetry.Recorder {
 	return telemetry.New(telemetry.Options{
 		Dir: d.paths.Dir, InstallID: d.install.ID(), Version: buildinfo.Version, Consents: d.consent, Memory: d.install,

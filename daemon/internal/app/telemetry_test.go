@@ -56,13 +56,13 @@ func TestInProcessTellsAndSpools(t *testing.T) {
 	var install map[string]string
 	data, err := os.ReadFile(filepath.Join(dir, "install.json"))
 	if err != nil || json.Unmarshal(data, &install) != nil || install["noticeShownAt"] == "" {
-		t.Errorf("install.json: %s, %v", data, err)
+		t.Errorf("install.json is %s (error %v), want noticeShownAt", data, err)
 	}
 	waiting, err := filepath.Glob(filepath.Join(dir, "telemetry", "spool", "*.jsonl"))
 	if err != nil || len(waiting) != 1 {
 		t.Fatalf("%v, %v", waiting, err)
 	}
 	if data, _ := os.ReadFile(waiting[0]); strings.Count(string(data), `"tool.called"`) != 2 {
-		t.Errorf("the spool holds %s", data)
+		t.Errorf("the spool holds %s, want two tool.called events", data)
 	}
 }

@@ -19,13 +19,13 @@ import (
 	controlv1 "github.com/service-dev/service/proto/control/v1"
 )
 
-// stranger is the variable that lets this test binary act as another user's program. It contains socket paths.
+// stranger is the variable that makes this test binary act as another user's program. It contains socket paths.
 const stranger = "APP_TEST_STRANGER"
 
 // nobody is a user id that owns nothing on this system.
 const nobody = 65534
 
-// speakAsStranger connects to the sockets as another user and prints each answer on a line.
+// speakAsStranger connects to the sockets as another user and prints each answer on its own line.
 func speakAsStranger(paths []string) {
 	for _, path := range paths {
 		conn, err := net.Dial("unix", path)
@@ -34,23 +34,23 @@ func speakAsStranger(paths []string) {
 			continue
 		}
 		_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
-		// The first bytes of either protocol: HTTP/2 with empty settings, or an agent's handshake and a request.
+		// The first bytes of both protocols: HTTP/2 with empty settings, and an agent's handshake with a request.
 		hello := "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00"
 		if strings.HasSuffix(path, "mcp.sock") {
 			hello = `{"mcp":1,"protocolMin":1,"protocolMax":1}` + "\n" + `{"jsonrpc":"2.0","id":1,"method":"ping"}` + "\n"
 		}
-		_, _ = io.WriteString(conn, hello) // it may be closed already
+		_, _ = io.WriteString(conn, hello) // the daemon may already have closed it
 		heard, _ := io.ReadAll(conn)
 		conn.Close()
 		fmt.Printf("%q\n", heard)
 	}
 }
 
-// A process of another user that can reach the sockets, because their modes were opened up, is refused on both before
-// any handler runs. The owner is still served.
+// A process of another user that can open the sockets, because their modes were relaxed, is refused on both before any
+// handler runs. The owner is still served.
 func TestAnotherUserIsRefused(t *testing.T) {
 	if os.Getuid() != 0 {
-		t.Skip("SKIPPED: to become another user needs root")
+		t.Skip("SKIPPED: becoming another user needs root")
 	}
 	dir := short(t)
 	d := start(t, dir, Options{})
@@ -92,15 +92,15 @@ func TestAnotherUserIsRefused(t *testing.T) {
 		t.Errorf("mcp.sock sent another user %s", said[1])
 	}
 	if st, err := d.ctl.Status(t.Context(), &controlv1.StatusRequest{}); err != nil || st.GetMcpClients() != 0 {
-		t.Errorf("the owner afterwards: %v, %v", st, err)
+		t.Errorf("the owner is no longer served: %v, %v", st, err)
 	}
 	log, err := os.ReadFile(filepath.Join(dir, "log", "serviced.log"))
 	if err != nil || !strings.Contains(string(log), "another user") {
-		t.Errorf("the log does not tell: %v", err)
+		t.Errorf("the log does not mention another user: %v", err)
 	}
 }
 
-// with copies the adapters and replaces one with a shell script.
+// with copies the adapters and replaces one of them with a shell script.
 func with(t *testing.T, name, script string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -128,8 +128,8 @@ func with(t *testing.T, name, script string) string {
 var elsewhere = &controlv1.Caller{Env: map[string]string{"SERVICE_BACKEND_URL": "http://127.0.0.1:1",
 	"SERVICE_NO_AUTO_OPEN": "1"}}
 
-// While an adapter hangs at its start, the daemon answers all other requests, the calls that wait for it end with their
-// callers, and the daemon can be stopped.
+// While an adapter hangs at its start, the daemon answers all other requests, the calls that wait for the adapter end
+// when their callers do, and the daemon can be stopped.
 func TestHangingAdapterBlocksNobody(t *testing.T) {
 	d := start(t, short(t), Options{AdapterDir: with(t, "backendhttp", "exec sleep 1000\n")})
 	waiting, giveUp := context.WithCancel(t.Context())
@@ -151,15 +151,15 @@ func TestHangingAdapterBlocksNobody(t *testing.T) {
 		t.Errorf("logout: %v", err)
 	}
 	if r, err := d.callTool(quick, "startLocalSimulation", nil); err != nil || r.GetIsError() {
-		t.Errorf("a local session: %v, %v", r, err)
+		t.Errorf("startLocalSimulation: %v, %v; want no error", r, err)
 	}
 	if !hangs() {
-		t.Error("the adapter hangs no more: nothing was shown")
+		t.Error("the adapter no longer hangs, so the test shows nothing")
 	}
 	giveUp()
 	for range cap(stopOnError) {
 		if err := <-stopOnError; err == nil {
-			t.Error("a call was answered by an adapter that hangs")
+			t.Error("a call to the hanging adapter was answered")
 		}
 	}
 	if _, err := d.ctl.Stop(quick, &controlv1.StopRequest{}); err != nil {
@@ -168,7 +168,8 @@ func TestHangingAdapterBlocksNobody(t *testing.T) {
 	d.end(t)
 }
 
-// Five crashes within a minute open one adapter's breaker. Status says why and until when, and everything else works.
+// Five crashes within a minute open the circuit breaker of one adapter. Status says why and until when, and everything
+// else still works.
 func TestBreakerLeavesTheRestAlone(t *testing.T) {
 	d := start(t, short(t), Options{AdapterDir: with(t, "backendhttp", "exit 3\n")})
 	await(t, "the breaker is open", func() bool {
@@ -183,16 +184,16 @@ func TestBreakerLeavesTheRestAlone(t *testing.T) {
 	r, err := d.callTool(t.Context(), "createSimulatorSession", elsewhere)
 	if err != nil || !r.GetIsError() || !strings.Contains(r.GetStructured(), "adapter_unavailable") ||
 		!strings.Contains(r.GetStructured(), "fixHint") {
-		t.Errorf("a call to it: %v, %v", r, err)
+		t.Errorf("a call to the adapter: %v, %v; want adapter_unavailable", r, err)
 	}
 	if r, err := d.callTool(t.Context(), "createSimulatorSession", nil); err != nil || r.GetIsError() {
-		t.Errorf("the embedded backend: %v, %v", r, err)
+		t.Errorf("the embedded backend: %v, %v; want no error", r, err)
 	}
 	if r, err := d.callTool(t.Context(), "startLocalSimulation", nil); err != nil || r.GetIsError() {
-		t.Errorf("a local session: %v, %v", r, err)
+		t.Errorf("startLocalSimulation: %v, %v; want no error", r, err)
 	}
 	if p := d.adapter(t, "backendhttp"); p.GetRestarts() != 5 {
-		t.Errorf("it was started again at once: %v", p)
+		t.Errorf("the adapter was restarted immediately: %v", p)
 	}
 }
 
@@ -231,7 +232,7 @@ func await(t *testing.T, what string, yes func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(20 * time.Second); !yes(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("not in 20 s: %s", what)
+			t.Fatalf("not true after 20 s: %s", what)
 		}
 	}
 }
@@ -255,17 +256,17 @@ func TestStatusOfTheDaemonItself(t *testing.T) {
 	}
 	p := program{path: path, file: file}
 	if p.isReplaced() || p.isGone() {
-		t.Error("replaced while nothing happened")
+		t.Error("an unchanged program counts as replaced or deleted")
 	}
 	put("two")
 	if !p.isReplaced() || p.isGone() {
-		t.Error("the upgrade was not noticed")
+		t.Error("a replaced program does not count as replaced")
 	}
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
 	if p.isReplaced() || !p.isGone() {
-		t.Error("a program that is gone was not noticed")
+		t.Error("a deleted program does not count as deleted")
 	}
 
 	d := start(t, short(t), Options{})
@@ -275,7 +276,7 @@ func TestStatusOfTheDaemonItself(t *testing.T) {
 	st, err := d.ctl.Status(t.Context(), &controlv1.StatusRequest{})
 	if err != nil || st.GetSessions() != 1 || st.GetPolling() != 0 || st.GetProgram() == "" || st.GetReplaced() ||
 		st.GetSocketActivated() || st.GetProtocolMax() == 0 {
-		t.Fatalf("status: %v, %v", st, err)
+		t.Fatalf("status: %v, %v; want one session and an unchanged program", st, err)
 	}
 	if sim := d.adapter(t, "localsim"); sim.GetSinceMs() == 0 || sim.GetCrashedMs() != 0 || sim.GetState() != "running" {
 		t.Errorf("localsim: %v", sim)

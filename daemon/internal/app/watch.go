@@ -36,8 +36,8 @@ func (d *daemon) watch(ctx context.Context, h *instance) {
 	}
 }
 
-// busy reports whether an agent is connected, a person's call is under way, a code is being polled, an app is attached,
-// or an unsaved link waits for disk space and would be lost.
+// busy reports whether an agent is connected, a person's call is in progress, a code is being polled, an app is
+// attached, or an unsaved link is waiting for disk space and would be lost.
 func (d *daemon) busy() bool {
 	if _, unsaved := d.accounts.Unsaved(); unsaved {
 		return true

@@ -19,11 +19,11 @@ import (
 const (
 	writeTimeout = 10 * time.Second
 	endTimeout   = 2 * time.Second
-	// maxPending is how many connections may be open at once without a hello.
+	// maxPending bounds the number of open connections that have not sent a hello yet.
 	maxPending = 256
 )
 
-// message is one frame on its way to an app.
+// message is a frame queued for an app.
 type message struct {
 	data           []byte
 	binary, stream bool
@@ -38,7 +38,7 @@ func (m message) IsStream() bool { return m.stream }
 // conn is one attached app. It is the session's Peer.
 type conn struct {
 	ws  *websocket.Conn
-	cut context.CancelFunc // ends the connection at once
+	cut context.CancelFunc // ends the connection immediately
 
 	mu     sync.Mutex
 	outbox *broker.Outbox[message]
@@ -59,7 +59,7 @@ func newConn(ws *websocket.Conn, o Options, cut context.CancelFunc) *conn {
 	}
 }
 
-// Send queues a frame and never blocks: an app whose queue is full is cut off.
+// Send queues a frame and never blocks. An app whose queue is full is disconnected.
 func (c *conn) Send(data []byte, binary, stream bool) {
 	c.mu.Lock()
 	delivery := c.outbox.Put(message{data, binary, stream})
@@ -74,7 +74,7 @@ func (c *conn) Send(data []byte, binary, stream bool) {
 	}
 }
 
-// End closes the connection with a reason, after queued frames were sent if the app receives them in time. Only the
+// End closes the connection with a reason, after sending the queued frames if the app reads them in time. Only the
 // first call has an effect.
 func (c *conn) End(code int, reason string) {
 	c.once.Do(func() {
@@ -84,18 +84,18 @@ func (c *conn) End(code int, reason string) {
 	})
 }
 
-// serveApp serves an app's connection from the handshake to its end. Every refusal is a close code after the upgrade,
-// the same for an unknown session as for a wrong secret.
+// serveApp serves an app's connection from the handshake to its end. Every refusal is a close code sent after the
+// upgrade. An unknown session and a wrong secret have the same code.
 func (s *Server) serveApp(rw http.ResponseWriter, r *http.Request) {
 	if !s.beginServing() {
 		http.Error(rw, errClosing.Error(), http.StatusServiceUnavailable)
 		return
 	}
 	defer s.wg.Done()
-	// requireLocal has checked the origin; the secret in hello decides.
+	// The origin does not matter here: requireLocal has checked it, and the secret in the hello decides.
 	ws, err := websocket.Accept(rw, r, &websocket.AcceptOptions{InsecureSkipVerify: true})
 	if err != nil {
-		return // Accept has answered
+		return // Accept has sent the response
 	}
 	defer func() { _ = ws.CloseNow() }()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
@@ -130,7 +130,7 @@ func (s *Server) serveApp(rw http.ResponseWriter, r *http.Request) {
 	s.exchange(ctx, c, app)
 }
 
-const restarts = "the service restarts"
+const restarts = "the service is restarting"
 
 // beginServing counts a connection. It fails once the server is closing.
 func (s *Server) beginServing() bool {
@@ -143,7 +143,8 @@ func (s *Server) beginServing() bool {
 	return true
 }
 
-// readHello reads the first frame within its limits; otherwise it closes with the reason.
+// readHello reads the first frame within the limits on its size and time; otherwise it closes the connection with the
+// reason.
 func (s *Server) readHello(ctx context.Context, ws *websocket.Conn) (glasses.Hello, glasses.Frame, bool) {
 	ws.SetReadLimit(glasses.MaxHello)
 	timeout := time.AfterFunc(s.o.HelloWait, func() { _ = ws.Close(glasses.CloseBadHello, "no hello in time") })
@@ -161,7 +162,7 @@ func (s *Server) readHello(ctx context.Context, ws *websocket.Conn) (glasses.Hel
 	return hello, frame, true
 }
 
-// exchange reads frames until the app is gone or End is called, while another goroutine writes.
+// exchange reads frames until the app disconnects or End is called, while another goroutine writes.
 func (s *Server) exchange(ctx context.Context, c *conn, app *session.App) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -170,7 +171,7 @@ func (s *Server) exchange(ctx context.Context, c *conn, app *session.App) {
 		defer cancel()
 		c.drain(ctx, s.o.PingEvery)
 	})
-	// An app that sends too fast is read more slowly; nothing is lost.
+	// The frames of an app that sends too fast are read more slowly; none is lost.
 	limiter := rate.NewLimiter(rate.Limit(s.o.FrameRate), s.o.FrameRate)
 	for {
 		kind, data, err := c.ws.Read(ctx)
@@ -180,14 +181,14 @@ func (s *Server) exchange(ctx context.Context, c *conn, app *session.App) {
 		app.Handle(ctx, data, kind == websocket.MessageBinary)
 	}
 	select {
-	case <-c.ending: // drain closes with a reason
+	case <-c.ending: // drain closes it with a reason
 	default:
 		cancel()
 	}
 	wg.Wait()
 }
 
-// drain writes what is queued and pings the app, until ctx ends or End is called.
+// drain writes queued frames and pings the app, until ctx ends or End is called.
 func (c *conn) drain(ctx context.Context, pingEvery time.Duration) {
 	ticker := time.NewTicker(pingEvery)
 	defer ticker.Stop()
@@ -245,7 +246,7 @@ func (c *conn) write(ctx context.Context, m message) error {
 	return c.ws.Write(ctx, kind, m.data)
 }
 
-// pinger sends one ping at a time, in a goroutine that exists only until the pong.
+// pinger sends one ping at a time, in a goroutine that ends with the pong.
 type pinger struct {
 	wg     sync.WaitGroup
 	busy   atomic.Bool
@@ -262,7 +263,7 @@ func (p *pinger) start(ctx context.Context, ws *websocket.Conn, timeout time.Dur
 		defer cancel()
 		if ws.Ping(ctx) != nil {
 			p.failed.Store(true)
-			_ = ws.CloseNow() // the reader and the writer notice
+			_ = ws.CloseNow() // ends the reader and the writer
 		}
 	})
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/service-dev/service/proto/assistantscript"
 )
 
-// The assistants of apps call models at this server, which has OpenAI's interface. Scripts answer the calls.
+// The assistants of apps call models at this server, which has OpenAI's interface. Scripts produce the answers.
 
 const (
 	gatewayPath  = "/v1"
@@ -37,7 +37,7 @@ func (s *Server) mountGateway(mux *http.ServeMux) {
 	})
 }
 
-// allowOrigin lets a page read the answer. requireLocal has already checked that the page is of this machine.
+// allowOrigin lets a page read the answer. requireLocal has already checked that the page comes from this machine.
 func allowOrigin(w http.ResponseWriter, r *http.Request) {
 	if origin := r.Header.Get("Origin"); origin != "" {
 		w.Header().Set("Access-Control-Allow-Origin", origin)
@@ -53,7 +53,7 @@ func preflight(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// withToken serves requests whose token opens a session's assistant.
+// withToken wraps a handler for requests whose token belongs to a session's assistant.
 func (s *Server) withToken(serve func(w http.ResponseWriter, r *http.Request, token string)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if !s.beginServing() {
@@ -97,7 +97,7 @@ func (s *Server) chat(w http.ResponseWriter, r *http.Request, token string) {
 	_ = control.SetWriteDeadline(time.Now().Add(writeTimeout))
 	for _, event := range reply.Events(reply.ID, reply.Created, reply.Request.IncludeUsage) {
 		if _, err := w.Write(event); err != nil || control.Flush() != nil {
-			return // the app has left
+			return // the app has disconnected
 		}
 	}
 }
@@ -119,7 +119,7 @@ func readChat(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 		return nil, refuse(http.StatusRequestEntityTooLarge, "body_too_large",
 			fmt.Sprintf("the body is over %d MB", maxChat>>20))
 	case err != nil:
-		return nil, refuse(http.StatusBadRequest, "invalid_json", "the body ended early: send it again")
+		return nil, refuse(http.StatusBadRequest, "invalid_json", "the body is incomplete; send it again")
 	}
 	return body, nil
 }
@@ -159,7 +159,7 @@ func encodeJSON(w http.ResponseWriter, v any) {
 	writeJSON(w, http.StatusOK, data)
 }
 
-// fail answers with the interface's error object. An error that is not a *assistantscript.Failure means that the app
+// fail responds with the interface's error object. Any error other than a *assistantscript.Failure means that the app
 // has disconnected.
 func fail(w http.ResponseWriter, err error) {
 	var f *assistantscript.Failure

@@ -16,7 +16,7 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// gateway sets a session's script, attaches an app and returns the gateway of its welcome.
+// gateway sets a session's script, attaches an app and returns the gateway from its welcome.
 func gateway(t *testing.T, m *session.Manager, s session.Opened) glasses.Gateway {
 	t.Helper()
 	const script = `{"rules":[{"when":{"contains":"milk"},"reply":{"text":"It is on the list."}},` +
@@ -46,7 +46,7 @@ func gateway(t *testing.T, m *session.Manager, s session.Opened) glasses.Gateway
 	return *w.Gateway
 }
 
-// ask calls the gateway with header added to the headers of an official client.
+// ask calls the gateway with header added to an official client's headers.
 func ask(t *testing.T, g glasses.Gateway, method, path, body string, header ...string) (int, http.Header, string) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, g.URL+path, strings.NewReader(body))
@@ -116,11 +116,11 @@ func TestGateway_AnswersAsOfficialClientsExpect(t *testing.T) {
 		"Origin", "http://localhost:5173", "Access-Control-Request-Headers", "x-a")
 	if status != 204 || h.Get("Access-Control-Allow-Origin") != "http://localhost:5173" ||
 		h.Get("Access-Control-Allow-Headers") != "x-a" {
-		t.Errorf("preflight: %d %v", status, h)
+		t.Errorf("preflight: %d %v; want 204 and the page's origin", status, h)
 	}
 }
 
-// A call whose answer is not due ends with its session, with an answer that official clients do not repeat.
+// A call that still waits when its session closes receives an answer that official clients do not retry.
 func TestGateway_EndsCallsWithTheSession(t *testing.T) {
 	m, s, _ := serve(t, t.TempDir(), Options{})
 	g := gateway(t, m, s)
@@ -148,7 +148,7 @@ func TestGateway_EndsCallsWithTheSession(t *testing.T) {
 		t.Errorf("status %d", status)
 	}
 	if status, _, _ := ask(t, g, "GET", "/models", ""); status != http.StatusUnauthorized {
-		t.Errorf("afterwards: %d", status)
+		t.Errorf("after the session closed: status %d, want 401", status)
 	}
 }
 

@@ -1,6 +1,6 @@
 // Package appserver is the WebSocket server for apps on this machine that attach to local sessions. It listens on the
 // loopback address, keeps its port across restarts, checks who connects, reads the hello within its limits, and passes
-// frames to and from the session, which interprets them.
+// frames to and from the session. It does not interpret the frames.
 package appserver
 
 import (
@@ -30,39 +30,38 @@ import (
 type Sessions interface {
 	// Attach attaches an app to a session. The error is a *session.Refusal.
 	Attach(id string, hello glasses.Hello, helloID string, peer session.Peer) (*session.App, error)
-	// RenewSecrets replaces the secret of every session.
+	// RenewSecrets replaces the secrets of all sessions.
 	RenewSecrets() error
-	// OpensAssistant reports whether token opens the assistant of a session, and AskAssistant answers a chat request by
-	// it once the answer is due. The error is a *assistantscript.Failure, or that of ctx.
+	// OpensAssistant reports whether token gives access to a session's assistant. AskAssistant sends that assistant a
+	// chat request and returns the answer once it is due. The error is a *assistantscript.Failure, or that of ctx.
 	OpensAssistant(token string) bool
 	AskAssistant(ctx context.Context, token string, body []byte) (session.AssistantReply, error)
 }
 
-// Options are the parameters of a Server. Dir and Log are required; the durations and sizes have defaults that tests
-// shorten.
+// Options configure a Server. Dir and Log are required; the durations and sizes have defaults that tests shorten.
 type Options struct {
 	// Dir is the sessions' folder in the state directory; the port is saved there.
 	Dir string
 	Log *slog.Logger
 
-	HelloWait  time.Duration // for an app's first frame; 5 s
-	PingEvery  time.Duration // 8 s; an app that does not answer within the same time again is gone
-	OutboxSize int           // frames queued for one app; 4096, and a quarter as many stream frames
-	OutboxMax  int           // bytes of all queued frames; 32 MiB, of which stream frames may use a quarter
-	FrameRate  int           // frames read from one app per second, and in one burst; 2000
+	HelloWait  time.Duration // how long to wait for an app's first frame; 5 s
+	PingEvery  time.Duration // 8 s; the app is disconnected if no pong arrives within the same time
+	OutboxSize int           // limit on frames queued for one app; 4096, and a quarter of that for stream frames
+	OutboxMax  int           // limit on bytes of all queued frames; 32 MiB, of which stream frames may use a quarter
+	FrameRate  int           // frames read from one app per second, and the largest burst; 2000
 
-	// Probe reports whether the owners of connections can be determined; nil asks the system. For tests.
+	// Probe reports whether the owners of connections can be determined; if nil, the system is asked. For tests.
 	Probe func() error
 }
 
-// portName is the file that contains the port.
+// portName is the name of the file that contains the port.
 const portName = "door.port"
 
 // Server is the app server. It starts listening when it is first needed.
 type Server struct {
 	o        Options
 	sessions Sessions
-	pending  atomic.Int64 // connections without a hello
+	pending  atomic.Int64 // connections that have not sent a hello
 
 	mu        sync.Mutex
 	base      string // ws://127.0.0.1:PORT
@@ -70,10 +69,10 @@ type Server struct {
 	isClosing bool
 	life      context.Context
 	end       context.CancelFunc
-	wg        sync.WaitGroup // the server, and handlers of attached apps
+	wg        sync.WaitGroup // counts the server and the handlers of attached apps
 }
 
-// New returns a server without sessions.
+// New returns a server without sessions; call SetSessions before any other method.
 func New(o Options) *Server {
 	o.HelloWait = cmp.Or(o.HelloWait, 5*time.Second)
 	o.PingEvery = cmp.Or(o.PingEvery, 8*time.Second)
@@ -85,11 +84,11 @@ func New(o Options) *Server {
 	return s
 }
 
-// SetSessions sets the sessions. It must be called once, before any other method.
+// SetSessions sets the sessions. Call it once, before any other method.
 func (s *Server) SetSessions(sessions Sessions) { s.sessions = sessions }
 
-// Serve waits until ctx ends, then stops listening, ends every connection and waits for them. With listen it listens
-// from the start, because apps of an earlier daemon may reconnect.
+// Serve waits until ctx ends, then stops listening, closes every connection and waits for its handler. With listen it
+// starts listening right away, because apps of an earlier daemon may reconnect.
 func (s *Server) Serve(ctx context.Context, listen bool) error {
 	if listen {
 		if _, err := s.listen(); err != nil {
@@ -102,7 +101,7 @@ func (s *Server) Serve(ctx context.Context, listen bool) error {
 	server := s.server
 	s.mu.Unlock()
 	if server != nil {
-		_ = server.Close() // it does not close hijacked connections
+		_ = server.Close() // hijacked connections stay open
 	}
 	s.end()
 	s.wg.Wait()
@@ -118,7 +117,7 @@ func (s *Server) AppEndpoint(_ context.Context, id string) (string, error) {
 	return base + "/api/sessions/" + url.PathEscape(id) + "/app", nil
 }
 
-// GatewayURL starts listening if necessary and returns the base address at which assistants call models.
+// GatewayURL starts listening if necessary and returns the base URL at which assistants call models.
 func (s *Server) GatewayURL(context.Context) (string, error) {
 	base, err := s.listen()
 	return "http" + strings.TrimPrefix(base, "ws") + gatewayPath, err
@@ -155,10 +154,11 @@ func (s *Server) listen() (base string, err error) {
 	return s.base, nil
 }
 
-// listenOwn listens for connections of this user only, because other users of this machine share the loopback address.
-// An app that reconnects while no daemon runs sends its secret to whoever listens on the port. Other users cannot use
-// it while their connections are refused. Nevertheless, secrets are replaced if the port had to change, since another
-// program has the old one, and at every start if owners cannot be determined.
+// listenOwn accepts connections of this user only, because other users of this machine share the loopback address. An
+// app that reconnects while no daemon runs sends its secret to whoever listens on the port. Other users cannot use
+// that secret while their connections are refused. Nevertheless, secrets are replaced if the port had to change,
+// because another program then has the old port. They are also replaced at every start if the owners of connections
+// cannot be determined.
 func (s *Server) listenOwn() (net.Listener, error) {
 	l, isSame, err := s.listenSaved()
 	if err != nil {
@@ -186,7 +186,7 @@ func (s *Server) listenOwn() (net.Listener, error) {
 	return peerowner.Guard(l, func(err error) { s.o.Log.Warn("refused an app's connection", "err", err) }), nil
 }
 
-// listenSaved listens on the saved port, so that apps find their session again, or else on any port.
+// listenSaved listens on the saved port, so that apps find their session again, or on any port if that fails.
 func (s *Server) listenSaved() (l net.Listener, isSame bool, err error) {
 	var listen net.ListenConfig
 	path := filepath.Join(s.o.Dir, portName)
@@ -213,12 +213,12 @@ func (s *Server) savePort(l net.Listener) {
 	}
 }
 
-// requireLocal refuses requests that a foreign page caused: they name another host for this address (DNS rebinding), or
-// have the origin of a site. Apps in a browser on this machine have a loopback origin, other apps none.
+// requireLocal refuses requests caused by a foreign page: those that name another host for this address (DNS
+// rebinding) or have a site's origin. Apps in a browser on this machine have a loopback origin; other apps have none.
 func requireLocal(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !isLoopback(r.Host) {
-			http.Error(w, "this address is for apps on this machine, as 127.0.0.1 or localhost", http.StatusForbidden)
+			http.Error(w, "this address is for apps on this machine; call it as 127.0.0.1 or localhost", http.StatusForbidden)
 			return
 		}
 		if origin := r.Header.Get("Origin"); origin != "" {
@@ -232,7 +232,7 @@ func requireLocal(next http.Handler) http.Handler {
 	})
 }
 
-// isLoopback reports whether host, with or without a port, is this machine itself.
+// isLoopback reports whether host, with or without a port, is the loopback address.
 func isLoopback(host string) bool {
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		host = h

@@ -30,11 +30,11 @@ func TestServer_RefusesOtherHostsAndOrigins(t *testing.T) {
 		{"a page on this machine by number", "", "http://127.0.0.1:8080", true},
 		{"by name", "localhost:80", "", true},
 		{"another name for this address", "evil.example", "", false},
-		{"a name that begins right", "127.0.0.1.evil.example", "", false},
+		{"a name with a local prefix", "127.0.0.1.evil.example", "", false},
 		{"a page of another site", "", "https://evil.example", false},
-		{"a page without an origin of its own", "", "null", false},
+		{"a page with an opaque origin", "", "null", false},
 		{"a local file", "", "file://", false},
-		{"an origin that begins right", "", "http://localhost.evil.example", false},
+		{"an origin with a local prefix", "", "http://localhost.evil.example", false},
 	} {
 		h := http.Header{}
 		if c.origin != "" {
@@ -115,22 +115,22 @@ func TestServer_PassesFrames(t *testing.T) {
 	quiet := attach(t, s)
 	send(t, ws, `{"v":1,"type":"x","id":"big","at":0,"payload":{"a":"`+strings.Repeat("x", glasses.MaxFrame)+`"}}`)
 	if _, err := until(t, ws, never); websocket.CloseStatus(err) != websocket.StatusMessageTooBig {
-		t.Errorf("a huge frame: %v", err)
+		t.Errorf("an oversized frame: %v, want StatusMessageTooBig", err)
 	}
 	send(t, quiet, `{"v":1,"type":"display.clear","id":"b-1","at":0}`)
 	if _, err := until(t, quiet, isResult); err != nil {
-		t.Errorf("the other app was disturbed: %v", err)
+		t.Errorf("the other app was disconnected: %v", err)
 	}
 	if _, err := m.Close(t.Context(), backend.Target{}, s.SessionID); err != nil {
 		t.Fatal(err)
 	}
 	_, err := until(t, quiet, func(glasses.Frame) bool { return false })
 	if websocket.CloseStatus(err) != glasses.CloseSessionOver {
-		t.Errorf("a closed session: %v", err)
+		t.Errorf("a closed session: %v, want CloseSessionOver", err)
 	}
 }
 
-// An app that sends too fast is slowed down, and each of its frames gets its row and its result.
+// An app that sends too fast is slowed down. Each of its frames still gets its row and its result.
 func TestServer_SlowsFloodWithoutLoss(t *testing.T) {
 	m, s, _ := serve(t, t.TempDir(), Options{FrameRate: 1000})
 	ws := attach(t, s)
@@ -150,10 +150,10 @@ func TestServer_SlowsFloodWithoutLoss(t *testing.T) {
 		}
 		return results == frames
 	}); err != nil {
-		t.Fatalf("after %d results: %v", results, err)
+		t.Fatalf("only %d results arrived: %v", results, err)
 	}
 	if took := time.Since(began); took < 400*time.Millisecond {
-		t.Errorf("%d frames were delivered in %v", frames, took)
+		t.Errorf("%d frames were delivered in %v, want at least 400 ms", frames, took)
 	}
 	got, _ := m.Get(t.Context(), backend.Target{}, s.SessionID)
 	if want := int64(2 + 2*frames); got.LastSeq != want {
@@ -161,7 +161,7 @@ func TestServer_SlowsFloodWithoutLoss(t *testing.T) {
 	}
 }
 
-// An app that does not read is cut off without disturbing others.
+// An app that does not read is disconnected without disturbing others.
 func TestServer_CutsSlowAppOff(t *testing.T) {
 	m, s, _ := serve(t, t.TempDir(), Options{OutboxMax: 2 << 20})
 	lazy, quick := attach(t, s), attach(t, s)
@@ -169,17 +169,17 @@ func TestServer_CutsSlowAppOff(t *testing.T) {
 		send(t, quick, fmt.Sprintf(`{"v":1,"type":"display.show","id":"q-%d","at":0,`+
 			`"payload":{"tree":{"type":"text","text":"a"}}}`, i))
 		if _, err := until(t, quick, func(f glasses.Frame) bool { return f.Type == glasses.TypeResult }); err != nil {
-			t.Fatalf("the quick app after %d: %v", i, err)
+			t.Fatalf("the reading app failed at frame %d: %v", i, err)
 		}
 		if got, _ := m.Get(t.Context(), backend.Target{}, s.SessionID); got.Apps == 1 {
 			break
 		}
 		if i > 2000 {
-			t.Fatal("the lazy app is still there")
+			t.Fatal("the app that does not read is still attached")
 		}
 	}
 	if _, err := until(t, lazy, func(glasses.Frame) bool { return false }); err == nil {
-		t.Error("the lazy app was not ended")
+		t.Error("the app that does not read was not disconnected")
 	}
 }
 
@@ -194,11 +194,11 @@ func TestServer_RefusesTooManyApps(t *testing.T) {
 	}
 	send(t, ws, helloFrame(secretOf(t, s)))
 	if _, err := until(t, ws, func(glasses.Frame) bool { return true }); websocket.CloseStatus(err) != glasses.CloseSlow {
-		t.Errorf("one more app: %v", err)
+		t.Errorf("one app over the limit: %v, want CloseSlow", err)
 	}
 }
 
-// A daemon that restarts tells its apps to reconnect, and they find it at the same address.
+// A daemon that restarts tells its apps to reconnect, and they find the new one at the same address.
 func TestServer_KeepsPortOverRestart(t *testing.T) {
 	dir := t.TempDir()
 	_, s, stop := serve(t, dir, Options{})
@@ -206,12 +206,12 @@ func TestServer_KeepsPortOverRestart(t *testing.T) {
 	go stop()
 	_, err := until(t, ws, func(glasses.Frame) bool { return false })
 	if websocket.CloseStatus(err) != glasses.CloseRestart {
-		t.Errorf("ended with %v", err)
+		t.Errorf("closed with %v, want CloseRestart", err)
 	}
 	stop()
 	m, again, _ := serve(t, dir, Options{})
 	if again.Created || again.AppEndpoint != s.AppEndpoint {
-		t.Errorf("endpoint %s, was %s", again.AppEndpoint, s.AppEndpoint)
+		t.Errorf("endpoint %s, want the old endpoint %s", again.AppEndpoint, s.AppEndpoint)
 	}
 	attach(t, s)
 	page, err := m.Since(t.Context(), backend.Target{}, s.SessionID, 0, 100)
@@ -230,7 +230,7 @@ func TestServer_KeepsPortOverRestart(t *testing.T) {
 	}
 }
 
-// Another port replaces one that another program has taken.
+// If another program has taken the port, the server uses a new one.
 func TestServer_ReplacesTakenPort(t *testing.T) {
 	dir := t.TempDir()
 	_, s, stop := serve(t, dir, Options{})
@@ -243,7 +243,7 @@ func TestServer_ReplacesTakenPort(t *testing.T) {
 	defer l.Close()
 	_, again, _ := serve(t, dir, Options{})
 	if again.AppEndpoint == s.AppEndpoint {
-		t.Error("the same port")
+		t.Error("the endpoint did not change although its port was taken")
 	}
 	attach(t, again)
 }
@@ -288,13 +288,13 @@ func TestServer_ReplacesExposedSecrets(t *testing.T) {
 			send(t, ws, helloFrame(before))
 			_, err = until(t, ws, func(f glasses.Frame) bool { return f.Type == glasses.TypeWelcome })
 			if (websocket.CloseStatus(err) == glasses.CloseBadSecret) != c.replaced {
-				t.Errorf("with the secret of before: %v", err)
+				t.Errorf("attach with the old secret: %v", err)
 			}
 		})
 	}
 }
 
-// An app that does not answer pings is detached, for example because its machine sleeps or its cable is unplugged.
+// An app that does not answer pings is detached. Its machine may be asleep or its cable unplugged.
 func TestServer_DetachesSilentApp(t *testing.T) {
 	m, s, _ := serve(t, t.TempDir(), Options{PingEvery: 50 * time.Millisecond})
 	attach(t, s) // nothing reads this connection, so it answers no ping

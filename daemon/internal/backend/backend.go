@@ -1,6 +1,6 @@
-// Package backend defines the daemon's types for a backend: where a call goes, what it returns, and how it is
-// refused. It has no behaviour and knows no transport: pluginhost fills these types; link, session and tools use
-// them. Shapes of the HTTP interface itself are in proto/backendapi.
+// Package backend defines the daemon's types for a backend: where a call goes, what it returns, and how it is refused.
+// It has no behaviour and knows no transport. pluginhost fills these types; link, session and tools use them. The
+// shapes of the HTTP interface itself are in proto/backendapi.
 package backend
 
 import (
@@ -12,7 +12,7 @@ import (
 
 // Target is the destination of a call and its caller's identity. Exactly one of InstallID and Bearer is set.
 type Target struct {
-	// BaseURL is the backend's address; EmbeddedURL or "embedded:<id>" for the embedded backend.
+	// BaseURL is the backend's address. For the embedded backend it is EmbeddedURL or "embedded:<id>".
 	BaseURL   string
 	InstallID string
 	// Bearer is a secret.
@@ -23,7 +23,7 @@ type Target struct {
 // EmbeddedURL names the embedded backend before its id is known. A link's backendUrl holds "embedded:<id>".
 const EmbeddedURL = "embedded:"
 
-// DisplayName returns a backend's address as shown to people, to whom "embedded:<id>" means nothing.
+// DisplayName returns a backend's address in a form for people, who would not understand "embedded:<id>".
 func DisplayName(url string) string {
 	if url == "" || strings.HasPrefix(url, EmbeddedURL) {
 		return "the embedded backend"
@@ -31,24 +31,24 @@ func DisplayName(url string) string {
 	return url
 }
 
-// Requester describes who asks for a link, as shown on the activation page.
+// Requester describes who requests a link, as shown on the activation page.
 type Requester struct{ Host, OS, Client string }
 
-// DeviceCode is an issued code. DeviceCode and UserCode are secrets until used: never log them.
+// DeviceCode is an issued code. Its fields DeviceCode and UserCode are secrets until they are used: never log them.
 type DeviceCode struct {
 	DeviceCode      string
 	UserCode        string
 	VerificationURL string
 	ExpiresIn       time.Duration
 	PollInterval    time.Duration
-	// SignInWord is the word that the page requires to sign up or in. It is empty if none is required, as with most
+	// SignInWord is the word that the page requires for signing up or in. It is empty if none is required, as with most
 	// backends.
 	SignInWord string
 }
 
-// Poll is one answer of the token endpoint: pending while Token is nil.
+// Poll is one response of the token endpoint. Token is nil while the request is pending.
 type Poll struct {
-	// PollInterval is the interval that the backend asked for, unclamped, or 0.
+	// PollInterval is the interval that the backend requested, unclamped, or 0.
 	PollInterval time.Duration
 	Token        *Token
 }
@@ -59,7 +59,7 @@ type Token struct {
 	Account
 }
 
-// Account describes the account of a token.
+// Account describes the account that a token belongs to.
 type Account struct {
 	AccountID string
 	Tier      string
@@ -70,10 +70,10 @@ type Account struct {
 
 // Values of Session.Transport and Session.Clock.
 const (
-	TransportLocal   = "local"   // simulated in a process of the daemon; its log is kept by the daemon
-	TransportBrowser = "browser" // simulated in a page; its log is kept by the backend
+	TransportLocal   = "local"   // simulated in a process of the daemon, which keeps its log
+	TransportBrowser = "browser" // simulated in a page; the backend keeps its log
 
-	ClockVirtual = glasses.ClockVirtual // time moves when it is advanced
+	ClockVirtual = glasses.ClockVirtual // time moves only when it is advanced
 	ClockReal    = glasses.ClockReal    // Unix time
 )
 
@@ -98,11 +98,11 @@ type Session struct {
 	NowMs int64
 }
 
-// ProjectKey is a key of a project of the linked account. Key is a secret: it is only ever written into a file that
-// version control ignores.
+// ProjectKey is a key of a project of the linked account. Key is a secret: it is written only into a file that version
+// control ignores.
 type ProjectKey struct {
 	Key string
-	// Hint is the key's last characters, by which people recognise it.
+	// Hint is the last characters of the key, shown so that people can tell keys apart.
 	Hint      string
 	CreatedAt time.Time
 }
@@ -115,7 +115,7 @@ type Health struct {
 	Hints                                    map[string]string
 }
 
-// Problem is a refusal by a backend, or the failure to reach one. It is an error; callers branch on Code.
+// Problem is a refusal by a backend, or the failure to reach one. It is an error. Callers branch on Code.
 type Problem struct {
 	Code       string
 	Message    string
@@ -125,8 +125,8 @@ type Problem struct {
 	RetryAfter time.Duration
 	DeviceCode *DeviceCode // set with CodeAuthRequired
 
-	// With CodePermissionDenied: what agents are granted and what the call needs. Field is empty unless the refusal
-	// concerns one field of a record.
+	// Set with CodePermissionDenied: the grants that agents have and those that the call needs. Field is empty unless the
+	// refusal concerns one field of a record.
 	Capability, Field, Needed, Granted string
 	// CurrentVersion is the record's current version, with CodeVersionConflict.
 	CurrentVersion int64
@@ -135,7 +135,7 @@ type Problem struct {
 // Error says what happened, without the code and without secrets.
 func (p *Problem) Error() string { return p.Message }
 
-// Codes that the daemon itself branches on; others pass through.
+// Codes that the daemon itself branches on. All others are passed through.
 const (
 	CodeAuthRequired       = "auth_required"
 	CodeUnreachable        = "backend_unreachable"
@@ -151,7 +151,7 @@ const (
 	CodeTooManySessions    = "too_many_sessions"
 	CodeSandboxBlocked     = "sandbox_blocked"
 	CodeAdapterUnavailable = "adapter_unavailable"
-	CodePermissionDenied   = "permission_denied" // the account's owner does not grant this to agents
-	CodeVersionConflict    = "version_conflict"  // the record was changed since it was read
+	CodePermissionDenied   = "permission_denied" // the account's owner has not granted this to agents
+	CodeVersionConflict    = "version_conflict"  // the record has changed since it was read
 	CodeNotConfigured      = "not_configured"    // the backend's operator has not set this up
 )

@@ -1,6 +1,6 @@
-// Package caller describes the shell on whose behalf a call is made: its relevant environment variables and its working
-// directory. A shell's settings apply to its own calls only and are never stored. The package knows neither sockets nor
-// the daemon's own environment.
+// Package caller describes the shell on whose behalf a call is made: its relevant environment variables and its
+// working directory. A shell's settings apply to its own calls only and are never stored. The package knows neither
+// sockets nor the environment of the daemon itself.
 package caller
 
 import (
@@ -17,7 +17,7 @@ import (
 
 // Caller is immutable once it has been read from a request or a handshake.
 type Caller struct {
-	// Env contains only variables of proto/rendezvous's allow-list.
+	// Env contains only variables on the allow-list of proto/rendezvous.
 	Env map[string]string
 	// Cwd is absolute, or empty if unknown.
 	Cwd string
@@ -25,10 +25,10 @@ type Caller struct {
 	Client string
 	// Version is that program's build version.
 	Version string
-	// Toolset selects the tools that are offered to the caller (proto/rendezvous); empty means all.
+	// Toolset selects the tools offered to the caller (proto/rendezvous); empty means all.
 	Toolset string
-	// IO is the caller's own process, which opens pages and reads and writes files for this caller's calls; it is nil
-	// if the process does neither.
+	// IO is the caller's own process, which opens pages and reads and writes files for this caller's calls. It is nil if
+	// the process cannot do either.
 	IO IO
 }
 
@@ -48,7 +48,7 @@ func From(ctx context.Context) Caller {
 	return c
 }
 
-// New returns a caller from a client's description of itself, limited to the allow-list and bounds of proto/rendezvous.
+// New returns a caller from a client's self-description, limited by the allow-list and bounds of proto/rendezvous.
 func New(env map[string]string, cwd, client, version string) Caller {
 	c := Caller{Env: map[string]string{}, Client: Printable(client), Version: Printable(version)}
 	for name, value := range env {
@@ -66,10 +66,10 @@ func isBounded(value string) bool {
 	return len(value) <= rendezvous.MaxVariable && !strings.ContainsRune(value, 0)
 }
 
-// maxName bounds a program's name and version, in bytes; the backend refuses longer ones.
+// maxName bounds a program's name and version, in bytes; the backend rejects longer ones.
 const maxName = 100
 
-// Printable returns a program's name or version in a form safe to show to a person, cut to 100 bytes.
+// Printable returns a program's name or version in a form that is safe to show to a person, cut to 100 bytes.
 func Printable(s string) string {
 	s = strings.TrimSpace(strings.Map(func(r rune) rune {
 		if r == unicode.ReplacementChar || !unicode.IsPrint(r) {

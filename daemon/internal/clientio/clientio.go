@@ -1,7 +1,6 @@
-// Package clientio lets the daemon open pages and use files through the client that asked for it (proto/clientio): it
-// requests a connection from the client when one is first needed, and sends it one request at a time. The daemon itself
-// opens no page and touches no file that a client names. The package does not know why anything is opened, read or
-// written.
+// Package clientio lets the daemon open pages and use files through the client that made the call (proto/clientio). It
+// asks the client to connect when that is first needed, and sends it one request at a time. The daemon itself opens no
+// page and touches no file that a client names. The package does not know why anything is opened, read or written.
 package clientio
 
 import (
@@ -27,25 +26,25 @@ const (
 	// idleWait is how long the connection of an agent's client may be idle before it is closed, so that the client's
 	// process can exit.
 	idleWait = time.Minute
-	// maxConnections bounds the connections that clients opened without being asked.
+	// maxConnections bounds the connections that clients opened without a request from the daemon.
 	maxConnections = 64
-	// largeAnswer is the size in bytes from which requests and answers count as large. maxLarge is how many of them may
-	// be under way at once for all clients, because each is held in memory.
+	// largeAnswer is the size in bytes from which requests and answers count as large. maxLarge bounds how many of them
+	// may be in progress for all clients together, because each is held in memory.
 	largeAnswer = 4 << 20
 	maxLarge    = 4
 )
 
 // Registry matches connections with clients. It is safe for concurrent use.
 type Registry struct {
-	large chan struct{} // holds one token per large request under way
+	large chan struct{} // holds one token per large request in progress
 
 	mu       sync.Mutex
-	expected map[string]*pendingConn // by token; a call is waiting for it
-	open     map[string]*conn        // by token; opened by the client unasked
+	expected map[string]*pendingConn // by token; a call is waiting for each
+	open     map[string]*conn        // by token; opened by clients without a request from the daemon
 }
 
-// pendingConn is a connection that a client was asked for. It is only handed over while a call waits for it, because
-// later nobody would use or close it.
+// pendingConn is a connection that a client was asked to open. It is handed over only while a call waits for it,
+// because nothing would use or close it later.
 type pendingConn struct {
 	conn chan *conn    // unbuffered
 	over chan struct{} // closed when the call stops waiting
@@ -64,9 +63,9 @@ type Lines interface {
 	Next(max int) ([]byte, error)
 }
 
-// Serve serves a connection that a handshake opened, until it ends. answer tells the client whether it is accepted;
-// from then on its calls find it. A connection that sends data unasked is closed, and no more is read than a response
-// may have.
+// Serve serves a connection that a handshake opened, until it ends. answer tells the client whether the connection is
+// accepted; from then on its calls find the connection. A connection that sends data without a request is closed. No
+// more is read than a response may contain.
 func (r *Registry) Serve(h clientio.Handshake, stream io.WriteCloser, lines Lines, answer func(taken bool) error) {
 	c := &conn{stream: stream, large: r.large, answers: make(chan []byte), closed: make(chan struct{})}
 	defer c.close()
@@ -102,7 +101,7 @@ func (r *Registry) Serve(h clientio.Handshake, stream io.WriteCloser, lines Line
 	}
 }
 
-// admit reports whether a connection is accepted, and which call waits for it.
+// admit reports whether a connection is accepted, and which call is waiting for it.
 func (r *Registry) admit(h clientio.Handshake, c *conn) (waiting *pendingConn, taken bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -139,7 +138,8 @@ func (r *Registry) ForToken(token string) caller.IO {
 	return c
 }
 
-// ForStream returns a client that connects on request: ask sends it the token. Close it together with the stream.
+// ForStream returns a client that connects on request: ask sends it the token. The caller must close it together with
+// the stream.
 func (r *Registry) ForStream(ask func(token string) error) *Client {
 	return NewClient(func(ctx context.Context) (*conn, error) { return r.requestConn(ctx, ask) })
 }
@@ -171,9 +171,9 @@ func (r *Registry) requestConn(ctx context.Context, ask func(token string) error
 }
 
 var errSilent = &Error{Code: CodeUnavailable,
-	Message: "the client does not connect to read and write files: servicectl is not beside service-mcp, or may not run"}
+	Message: "the client cannot read or write files: servicectl is not next to service-mcp, or may not run"}
 
-// Client connects when first needed, and again after it was idle. It is safe for concurrent use.
+// Client connects when it is first needed, and reconnects after being idle. It is safe for concurrent use.
 type Client struct {
 	connect func(context.Context) (*conn, error)
 
@@ -216,7 +216,7 @@ func (c *Client) Do(ctx context.Context, r clientio.Request) (clientio.Response,
 	return answer, err
 }
 
-// closeIdle closes the connection unless a request is under way.
+// closeIdle closes the connection unless a request is in progress.
 func (c *Client) closeIdle() {
 	select {
 	case <-c.turn:
@@ -226,7 +226,7 @@ func (c *Client) closeIdle() {
 	}
 }
 
-// Close closes the connection, if there is one, after the request that is under way.
+// Close closes the connection, if there is one, after the current request.
 func (c *Client) Close() {
 	<-c.turn
 	defer func() { c.turn <- struct{}{} }()
@@ -239,14 +239,14 @@ func (c *Client) Close() {
 	}
 }
 
-var errEnded = &Error{Code: CodeUnavailable, Message: "the client has ended"}
+var errEnded = &Error{Code: CodeUnavailable, Message: "the client has exited"}
 
 // conn is one connection to a client's process.
 type conn struct {
 	stream  io.WriteCloser
 	large   chan struct{}
 	answers chan []byte
-	due     atomic.Int64 // the longest acceptable line of the expected answer; 0 if none is expected
+	due     atomic.Int64 // the maximum length of the expected answer's line; 0 if none is expected
 
 	turn sync.Mutex
 	last int64
@@ -271,8 +271,8 @@ func (c *conn) isClosed() bool {
 	}
 }
 
-// Do sends a request and waits for its answer. If the client does not answer in time the connection is closed,
-// because the late answer would be taken for that of the next request.
+// Do sends a request and waits for its answer. If the client does not answer in time, the connection is closed,
+// because a late answer would be taken as the answer to the next request.
 func (c *conn) Do(ctx context.Context, r clientio.Request) (clientio.Response, error) {
 	c.turn.Lock()
 	defer c.turn.Unlock()
@@ -308,12 +308,12 @@ func (c *conn) Do(ctx context.Context, r clientio.Request) (clientio.Response, e
 	answer, err := decode(r, line)
 	if err != nil || answer.ID != r.ID {
 		c.close()
-		return clientio.Response{}, &Error{Code: CodeUnavailable, Message: "the client's answer does not fit the request"}
+		return clientio.Response{}, &Error{Code: CodeUnavailable, Message: "the client's answer does not match the request"}
 	}
 	return answer, nil
 }
 
-// decode parses the response to r. Entries are only parsed if they were requested: one takes three bytes on the wire
+// decode parses the response to r. Entries are parsed only if they were requested: one takes three bytes on the wire
 // and many times that in memory.
 func decode(r clientio.Request, line []byte) (answer clientio.Response, err error) {
 	if r.Op == clientio.List {
@@ -347,7 +347,7 @@ func answerLimit(r clientio.Request) int {
 }
 
 var errNoAnswer = &Error{Code: CodeUnavailable,
-	Message: "the client does not answer: the file may lie on a disk that hangs"}
+	Message: "the client does not answer: the file may be on a disk that hangs"}
 
 // closeError returns why a connection ended.
 func (c *conn) closeError(ctx context.Context) error {
@@ -361,7 +361,7 @@ func (c *conn) closeError(ctx context.Context) error {
 	}
 }
 
-// plain returns a client's text without unprintable characters, at most 200 characters.
+// plain removes unprintable characters from a client's text and cuts it to 200 characters.
 func plain(s string) string {
 	out := make([]rune, 0, 200)
 	for _, r := range s {

@@ -19,12 +19,12 @@ import (
 	"github.com/service-dev/service/proto/clientio"
 )
 
-// process is a fake client: it connects when asked, and answer handles the requests it gets.
+// process is a fake client: it connects when asked, and answer handles the requests that it receives.
 type process struct {
 	registry *Registry
-	answer   func(r clientio.Request) any // nil for no answer; a string is sent unchanged
+	answer   func(r clientio.Request) any // returns nil to send no answer; a string is sent unchanged
 	taken    func()                       // called when the client learns that it was accepted
-	late     chan struct{}                // if set, it connects only after this is closed
+	late     chan struct{}                // if set, the process connects only after this is closed
 
 	mu    sync.Mutex
 	asked int
@@ -95,7 +95,7 @@ func TestClient_ConnectsWhenFirstNeededAndAgainAfterARest(t *testing.T) {
 		c := p.client()
 		files := FilesOf(caller.Caller{IO: c})
 		if p.asked != 0 {
-			t.Error("asked before it was needed")
+			t.Error("the client was asked to connect before it was needed")
 		}
 		for range 3 {
 			if data, err := files.Read(t.Context(), "/a", 9); err != nil || string(data) != "data" {
@@ -103,18 +103,18 @@ func TestClient_ConnectsWhenFirstNeededAndAgainAfterARest(t *testing.T) {
 			}
 		}
 		if p.asked != 1 {
-			t.Errorf("asked %d times", p.asked)
+			t.Errorf("the client was asked to connect %d times, want 1", p.asked)
 		}
 		time.Sleep(idleWait + time.Second)
 		if _, err := files.Read(t.Context(), "/a", 9); err != nil || p.asked != 2 {
-			t.Errorf("after a rest: asked %d times, %v", p.asked, err)
+			t.Errorf("after being idle: asked to connect %d times, error %v; want 2 and no error", p.asked, err)
 		}
 		c.Close()
 		if _, err := files.Read(t.Context(), "/a", 9); !IsUnavailable(err) {
-			t.Errorf("after the end: %v", err)
+			t.Errorf("read after Close: %v, want CodeUnavailable", err)
 		}
 		if len(p.registry.expected) != 0 || len(p.registry.open) != 0 {
-			t.Errorf("left behind: %v %v", p.registry.expected, p.registry.open)
+			t.Errorf("connections were left behind: %v %v", p.registry.expected, p.registry.open)
 		}
 	})
 }
@@ -150,12 +150,13 @@ func TestClient_KeepsNoConnectionThatComesTooLate(t *testing.T) {
 			p.mu.Unlock()
 			for _, conn := range conns {
 				if _, err := conn.Write([]byte("x")); err == nil {
-					t.Errorf("%s: a connection stays open that no call will use", name)
+					t.Errorf("%s: a connection that no call will use stays open", name)
 				}
 			}
 			synctest.Wait()
 			if len(conns) != 1 || len(p.registry.expected) != 0 || len(p.registry.open) != 0 {
-				t.Errorf("%s: %d connections, left behind: %v %v", name, len(conns), p.registry.expected, p.registry.open)
+				t.Errorf("%s: %d connections, left behind: %v %v; want one and nothing",
+					name, len(conns), p.registry.expected, p.registry.open)
 			}
 		}
 	})
@@ -167,7 +168,7 @@ func TestClient_IsUnavailableWhenNobodyConnects(t *testing.T) {
 		start := time.Now()
 		_, err := FilesOf(caller.Caller{IO: c}).Stat(t.Context(), "/a")
 		if !IsUnavailable(err) || time.Since(start) != connectWait {
-			t.Errorf("%v after %v", err, time.Since(start))
+			t.Errorf("got %v after %v; want CodeUnavailable after connectWait", err, time.Since(start))
 		}
 		if opened, reason := Open(t.Context(), caller.Caller{IO: c}, "https://a/"); opened ||
 			reason != clientio.ReasonClient {
@@ -216,16 +217,16 @@ func TestClient_HangingAnswerEndsTheConnection(t *testing.T) {
 		files := FilesOf(caller.Caller{IO: c})
 		start := time.Now()
 		if _, err := files.Read(t.Context(), "/a", 9); !IsUnavailable(err) || time.Since(start) != answerWait {
-			t.Errorf("%v after %v", err, time.Since(start))
+			t.Errorf("got %v after %v; want CodeUnavailable after answerWait", err, time.Since(start))
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancel)
 		if _, err := files.Read(ctx, "/a", 9); !errors.Is(err, context.Canceled) {
-			t.Errorf("a call that is cancelled: %v", err)
+			t.Errorf("a cancelled call: %v, want context.Canceled", err)
 		}
 		hang.Store(false)
 		if _, err := files.Read(t.Context(), "/a", 9); err != nil {
-			t.Errorf("afterwards: %v", err)
+			t.Errorf("the next call: %v, want no error", err)
 		}
 	})
 }
@@ -236,13 +237,13 @@ func TestRegistry_MatchesTokens(t *testing.T) {
 		p := &process{registry: registry, answer: ok}
 		const token = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 		if registry.ForToken(token) != nil || registry.ForToken("x") != nil {
-			t.Error("a client that never connected")
+			t.Error("found a client that never connected")
 		}
 		go p.connect(clientio.Handshake{Token: token})
 		synctest.Wait()
 		io := registry.ForToken(token)
 		if io == nil {
-			t.Fatal("a client that connected first is not known")
+			t.Fatal("did not find a client that connected first")
 		}
 		if _, err := FilesOf(caller.Caller{IO: io}).Read(t.Context(), "/a", 9); err != nil {
 			t.Error(err)
@@ -250,14 +251,14 @@ func TestRegistry_MatchesTokens(t *testing.T) {
 		go p.connect(clientio.Handshake{Token: token}) // a second connection with the same token is closed
 		synctest.Wait()
 		if registry.ForToken(token) != io {
-			t.Error("a second connection took the first one's place")
+			t.Error("a second connection replaced the first")
 		}
 		p.mu.Lock()
 		_ = p.conns[0].Close()
 		p.mu.Unlock()
 		synctest.Wait()
 		if registry.ForToken(token) != nil {
-			t.Error("a client that is gone is still known")
+			t.Error("found a client that has disconnected")
 		}
 	})
 }
@@ -274,7 +275,7 @@ func TestServe_ClosesWhoSpeaksUnasked(t *testing.T) {
 		}
 		synctest.Wait()
 		if p.registry.ForToken(token) != nil {
-			t.Error("it is still served")
+			t.Error("a client that sends unrequested data is still served")
 		}
 	})
 }
@@ -287,7 +288,7 @@ func TestServe_ReadsNoMoreThanWasAskedFor(t *testing.T) {
 		c := p.client()
 		defer c.Close()
 		if _, err := FilesOf(caller.Caller{IO: c}).Read(t.Context(), "/a", 100); !IsUnavailable(err) {
-			t.Errorf("1 MB for 100 bytes: %v", err)
+			t.Errorf("1 MB for 100 requested bytes: %v, want CodeUnavailable", err)
 		}
 	})
 }
@@ -313,19 +314,19 @@ func TestLargeRequestsTakeTurns(t *testing.T) {
 		}
 		all.Wait()
 		if most.Load() > maxLarge {
-			t.Errorf("%d at once", most.Load())
+			t.Errorf("%d large requests in progress, want at most maxLarge", most.Load())
 		}
 	})
 }
 
-// A client calls a tool as soon as it learns that it was accepted, so it must be registered before.
+// A client may call a tool as soon as it learns that it was accepted, so it must be registered before that.
 func TestServe_IsKnownBeforeTheClientHears(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const token = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 		p := &process{registry: NewRegistry(), answer: ok}
 		p.taken = func() {
 			if p.registry.ForToken(token) == nil {
-				t.Error("it is not known yet")
+				t.Error("the client is not registered yet")
 			}
 		}
 		go p.connect(clientio.Handshake{Token: token})
@@ -353,7 +354,7 @@ func TestFiles_Errors(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	if _, err := (Files{}).List(t.Context(), "/"); !IsUnavailable(err) || (Files{}).Available() {
-		t.Errorf("a client without files: %v", err)
+		t.Errorf("a client without files: %v, want CodeUnavailable", err)
 	}
 }
 
@@ -370,7 +371,7 @@ func TestCollector_KeepsWhatIsWritten(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	if err := files.Replace(t.Context(), "/big", make([]byte, maxCollected), 0o644, 0o755); !IsUnavailable(err) {
-		t.Errorf("more than an answer holds: %v", err)
+		t.Errorf("more than maxCollected bytes: %v, want CodeUnavailable", err)
 	}
 }
 
@@ -379,6 +380,6 @@ func TestOpen_OptOutAsksNobody(t *testing.T) {
 	who := caller.Caller{IO: p.client(), Env: map[string]string{"SERVICE_NO_AUTO_OPEN": "1"}}
 	if opened, reason := Open(t.Context(), who, "https://a/"); opened || reason != clientio.ReasonDisabled ||
 		p.asked != 0 {
-		t.Errorf("%v %s, asked %d times", opened, reason, p.asked)
+		t.Errorf("Open: %v %s, asked %d times; want ReasonDisabled without asking", opened, reason, p.asked)
 	}
 }

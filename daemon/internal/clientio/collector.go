@@ -12,22 +12,22 @@ import (
 	"github.com/service-dev/service/proto/clientio"
 )
 
-// Collector replaces a client whose process writes no files: it collects them for the response of the call. It has no
-// files to read. It is safe for concurrent use.
+// Collector stands in for a client whose process cannot write files: it collects the files for the response to the
+// call. It has no files to read. It is safe for concurrent use.
 type Collector struct {
 	mu    sync.Mutex
 	files []Collected
 	size  int
 }
 
-// Collected is a file that would be written.
+// Collected is a file for the client to write.
 type Collected struct {
 	Path string
 	Mode fs.FileMode
 	Data []byte
 }
 
-// IsText reports whether the content can be shown as it is.
+// IsText reports whether the content can be shown without encoding it.
 func (c Collected) IsText() bool { return utf8.Valid(c.Data) }
 
 // maxCollected bounds the files in a response, in bytes.
@@ -59,7 +59,7 @@ func (c *Collector) add(r clientio.Request) error {
 	return nil
 }
 
-// Files returns what was written, in order.
+// Files returns the collected files in the order of writing.
 func (c *Collector) Files() []Collected {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -18,8 +18,8 @@ import (
 // servicectl, or it does not answer.
 const CodeUnavailable = "client_files_unavailable"
 
-// Error is an operation that the client's process did not carry out. It matches fs.ErrNotExist and fs.ErrExist if its
-// code says so.
+// Error is an operation that the client's process did not carry out. It matches fs.ErrNotExist or fs.ErrExist
+// according to its code.
 type Error struct {
 	Op, Path string
 	Code     string // CodeUnavailable, or one of proto/clientio
@@ -52,11 +52,11 @@ type Files struct {
 	root string
 }
 
-// FilesOf returns the files of a caller. Paths are absolute.
+// FilesOf returns the files of a caller, addressed by absolute paths.
 func FilesOf(who caller.Caller) Files { return Files{io: who.IO} }
 
-// In returns the files below the folder root, which is absolute. Paths are relative to it, with slashes; nothing leads
-// out of it, and no symbolic link is followed.
+// In returns the files below the folder root, which is absolute. Paths are relative to root and use slashes. No path
+// leads outside root, and no symbolic link is followed.
 func (f Files) In(root string) Files { return Files{io: f.io, root: root} }
 
 // Available reports whether the client's process carries out operations on files at all.
@@ -83,8 +83,8 @@ func (f Files) Stat(ctx context.Context, path string) (clientio.Info, error) {
 	return *answer.Info, nil
 }
 
-// List lists a folder by name, at most clientio.MaxEntries entries. An entry's name must be a single path element:
-// the client's answer is not trusted, and a name must not lead elsewhere when the daemon joins it to a folder.
+// List lists a folder by name, at most clientio.MaxEntries entries. An entry's name must be a single path element: the
+// client's answer is not trusted, and the daemon joins the name to a folder, which it must not leave.
 func (f Files) List(ctx context.Context, path string) ([]clientio.Entry, error) {
 	answer, err := f.do(ctx, clientio.Request{Op: clientio.List, Path: clientio.Path(path)})
 	if err != nil {
@@ -101,14 +101,15 @@ func isElement(name string) bool {
 	return name != "." && filepath.IsLocal(name) && name == filepath.Base(name) && !strings.ContainsRune(name, 0)
 }
 
-// Find reads the first file with that name in dir or the nearest folder above it; fs.ErrNotExist if there is none.
+// Find reads the first file with that name in dir or the nearest folder above it. It returns fs.ErrNotExist if there
+// is none.
 func (f Files) Find(ctx context.Context, dir, name string, limit int64) (path string, data []byte, err error) {
 	answer, err := f.do(ctx, clientio.Request{Op: clientio.Find, Path: clientio.Path(dir), Name: clientio.Path(name),
 		Limit: limit})
 	return string(answer.Path), answer.Data, err
 }
 
-// Create writes a file that does not exist yet; fs.ErrExist if it does. It creates missing folders.
+// Create writes a new file and creates missing folders. It returns fs.ErrExist if the file exists.
 func (f Files) Create(ctx context.Context, path string, data []byte, mode, dirMode fs.FileMode) error {
 	return f.write(ctx, path, data, mode, dirMode, false)
 }
@@ -132,7 +133,7 @@ func (f Files) MakeDir(ctx context.Context, path string, mode fs.FileMode) error
 	return err
 }
 
-// Remove removes a regular file if sum is the SHA-256 of its content.
+// Remove removes a regular file if the SHA-256 of its content is sum.
 func (f Files) Remove(ctx context.Context, path string, sum [sha256.Size]byte) error {
 	_, err := f.do(ctx, clientio.Request{Op: clientio.Remove, Path: clientio.Path(path), Data: sum[:]})
 	return err
@@ -158,7 +159,7 @@ func (f Files) do(ctx context.Context, r clientio.Request) (clientio.Response, e
 }
 
 func (f Files) broken(op, path string) error {
-	return &Error{Op: op, Path: path, Code: clientio.CodeFailed, Message: "the client's answer does not fit the request"}
+	return &Error{Op: op, Path: path, Code: clientio.CodeFailed, Message: "the client's answer does not match the request"}
 }
 
 var errNoClient = &Error{Code: CodeUnavailable, Message: "this client carries out no operations on files"}
@@ -166,7 +167,7 @@ var errNoClient = &Error{Code: CodeUnavailable, Message: "this client carries ou
 // Open asks the client's process to open a page in the person's browser.
 func Open(ctx context.Context, who caller.Caller, url string) (opened bool, reason string) {
 	if who.Env["SERVICE_NO_AUTO_OPEN"] == "1" {
-		return false, clientio.ReasonDisabled // the client has no process that could
+		return false, clientio.ReasonDisabled // the client has no process that could open it
 	}
 	if who.IO == nil {
 		return false, clientio.ReasonClient

@@ -1,5 +1,5 @@
-// Package codes stores the device codes that were issued to this install, so that completeAuthLink accepts no others
-// and continues after a restart of the daemon. run/codes.json contains keyed hashes of the codes, never the codes. The
+// Package codes stores the device codes issued to this install, so that completeAuthLink accepts no others and
+// continues after a restart of the daemon. run/codes.json contains keyed hashes of the codes, never the codes. The
 // package knows neither the backend nor the tools.
 package codes
 
@@ -24,8 +24,8 @@ import (
 // FileName is the file's name inside the run directory.
 const FileName = "codes.json"
 
-// Bounds of the file. An entry is kept for keepAfter beyond the expiry of its code, so that a late call learns
-// that its code expired, not that it is unknown.
+// Bounds of the file. An entry is kept for keepAfter beyond the expiry of its code, so that a late call learns that
+// its code has expired, not that it is unknown.
 const (
 	maxEntries = 64
 	maxFile    = 2 << 20
@@ -47,11 +47,11 @@ type Issued struct {
 	// Backend issued the code: a URL or "embedded:", with or without an id.
 	Backend string
 	Expires time.Time
-	// Call is nil if none is known, if it is too large, or if its arguments may hold a credential.
+	// Call is nil if it is unknown, too large, or has arguments that may hold a credential.
 	Call *Call
 }
 
-// entry is an Issued in the file.
+// entry is the stored form of an Issued.
 type entry struct {
 	Hash    string `json:"hash"`
 	Backend string `json:"backend"`
@@ -62,7 +62,7 @@ type entry struct {
 // file is codes.json. The key is random and stored only here: without the file the hashes reveal nothing.
 type file struct {
 	Key   []byte  `json:"key"`
-	Codes []entry `json:"codes"` // the oldest first
+	Codes []entry `json:"codes"` // oldest first
 }
 
 // Store is the only writer of codes.json. It is safe for concurrent use.
@@ -76,7 +76,7 @@ type Store struct {
 	file   file
 }
 
-// New returns the store of a run directory. The file is read when it is first needed.
+// New returns the store of a run directory. It reads the file on first use.
 func New(runDir string, now func() time.Time, log *slog.Logger) *Store {
 	return &Store{path: filepath.Join(runDir, FileName), now: now, log: log}
 }
@@ -135,7 +135,7 @@ func storableCall(c *Call) *Call {
 	return c
 }
 
-// isOver reports whether a code can be removed. Setting the clock back does not keep it longer.
+// isOver reports whether a code can be removed. Setting the clock back does not prolong it.
 func (s *Store) isOver(e entry) bool {
 	left := time.Unix(e.Expires, 0).Sub(s.now())
 	return left < -keepAfter || left > maxWindow+time.Minute
@@ -167,7 +167,7 @@ func (s *Store) ensureKey() error {
 	return nil
 }
 
-// loadOnce reads the file once. A file that cannot be used is replaced: its codes are then unknown, which is safe.
+// loadOnce reads the file once. An unusable file is replaced. Its codes are then unknown, which is safe.
 func (s *Store) loadOnce() {
 	if s.loaded {
 		return
@@ -188,7 +188,7 @@ func (s *Store) loadOnce() {
 		err = errors.New("other users could read it")
 	}
 	if err != nil {
-		s.log.Warn("failed to read the issued device codes, which are forgotten", "err", err)
+		s.log.Warn("failed to read the issued device codes; they are lost", "err", err)
 		return
 	}
 	s.file = f

@@ -58,7 +58,7 @@ func TestStore_SurvivesARestartWithoutTheCode(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, ok, _ := at(dir, start).Find("sdc_secret"); ok {
-		t.Error("a removed code is known")
+		t.Error("found a removed code")
 	}
 }
 
@@ -80,21 +80,21 @@ func TestStore_Bounds(t *testing.T) {
 		put(t, s, fmt.Sprint("sdc_", i), Issued{Expires: start.Add(time.Minute)})
 	}
 	if _, ok, _ := s.Find("sdc_9"); ok || len(s.file.Codes) != maxEntries {
-		t.Errorf("%d codes are kept", len(s.file.Codes))
+		t.Errorf("%d codes are kept, want maxEntries without the oldest", len(s.file.Codes))
 	}
 	if _, ok, _ := s.Find("sdc_10"); !ok {
-		t.Error("a young code made way")
+		t.Error("a newer code was removed before the oldest")
 	}
 	late := at(dir, start.Add(time.Minute+keepAfter+time.Second))
 	if _, ok, _ := late.Find("sdc_20"); ok {
-		t.Error("a code outlived its window and the grace")
+		t.Error("found a code past its grace period")
 	}
 	put(t, late, "sdc_new", Issued{Expires: late.now()})
 	if len(late.file.Codes) != 1 {
-		t.Errorf("%d codes after the others were over", len(late.file.Codes))
+		t.Errorf("%d codes are kept after the others expired, want 1", len(late.file.Codes))
 	}
 	if _, ok, _ := at(dir, start.Add(-time.Hour)).Find("sdc_new"); ok {
-		t.Error("a clock that was set back prolongs a code")
+		t.Error("setting the clock back prolongs a code")
 	}
 }
 

@@ -45,7 +45,7 @@ type Config struct {
 	BackendURL string
 	// BackendFixed refuses calls whose environment names a backend other than this configuration's.
 	BackendFixed bool
-	// IdleTimeout is 0 for a daemon that never stops by itself.
+	// IdleTimeout is how long an idle daemon keeps running; 0 means for ever.
 	IdleTimeout time.Duration
 	LogLevel    slog.Level
 }
@@ -57,10 +57,10 @@ func Default() *Config { return &Config{IdleTimeout: DefaultIdleTimeout} }
 type Error struct {
 	// Source is the path of config.yaml, or the name of a variable.
 	Source string
-	// Key is the setting's name; empty if the whole source is wrong.
+	// Key is the setting's name; empty if the error concerns the whole source.
 	Key     string
 	Problem string
-	// Fix says what to write instead; it is empty if Problem is clear enough.
+	// Fix says what to write instead; empty if Problem is clear enough.
 	Fix string
 }
 
@@ -71,7 +71,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("reading %s: %s: %s", e.Source, e.Key, e.Problem)
 }
 
-// parse parses config.yaml. Unknown keys and bad values are errors, so that a misspelt setting is noticed.
+// parse parses config.yaml. Unknown keys and invalid values are errors, so that a misspelt setting is noticed.
 func parse(path string, data []byte) (*Config, error) {
 	bad := func(key, problem string) (*Config, error) {
 		return nil, &Error{Source: path, Key: key, Problem: problem}
@@ -121,7 +121,7 @@ func parse(path string, data []byte) (*Config, error) {
 			_ = c.LogLevel.UnmarshalText([]byte(text)) // cannot fail: text is one of the four levels
 		default:
 			known := []string{keyBackend, keyFixed, keyIdle, keyLog}
-			return bad(key, "no such setting; there are "+strings.Join(known, ", "))
+			return bad(key, "no such setting; want one of "+strings.Join(known, ", "))
 		}
 	}
 	return c, nil
@@ -132,13 +132,13 @@ func firstLine(err error) string {
 	return line
 }
 
-// The kinds of a backend.
+// The kinds of backend.
 const (
 	KindEmbedded = "embedded"
 	KindRemote   = "remote"
 )
 
-// EmbeddedURL is the embedded backend, also as the value of a setting, where "embedded" is accepted too.
+// EmbeddedURL stands for the embedded backend. Settings accept it and "embedded".
 const EmbeddedURL = "embedded:"
 
 // The sources of a backend, in order of precedence.
@@ -154,7 +154,7 @@ const variable = "SERVICE_BACKEND_URL"
 
 // Backend is the backend that a caller's calls go to.
 type Backend struct {
-	// URL has no slash at its end; it is EmbeddedURL for the embedded backend.
+	// URL has no trailing slash; it is EmbeddedURL for the embedded backend.
 	URL string
 	// Kind is KindEmbedded or KindRemote.
 	Kind string
@@ -162,8 +162,9 @@ type Backend struct {
 	ChosenBy string
 }
 
-// Backend returns the caller's backend: the one in its environment, in config.yaml, in the build, or else the
-// embedded one. An invalid variable, or one that names a backend other than a fixed one, is an *Error.
+// Backend returns the caller's backend: the one named by its environment, by config.yaml or by the build, in this
+// order, or else the embedded one. An invalid variable, or one that names a backend other than a fixed one, is an
+// *Error.
 func (c *Config) Backend(who caller.Caller) (Backend, error) {
 	own := c.own()
 	text := who.Env[variable]
@@ -183,7 +184,7 @@ func (c *Config) Backend(who caller.Caller) (Backend, error) {
 	return kindOf(checked, ByEnv), nil
 }
 
-// own returns the backend of calls whose environment names none.
+// own returns the backend for calls whose environment names none.
 func (c *Config) own() Backend {
 	if c.BackendURL != "" {
 		return kindOf(c.BackendURL, ByConfig)
@@ -194,8 +195,7 @@ func (c *Config) own() Backend {
 	return kindOf(EmbeddedURL, ByDefault)
 }
 
-// DefaultBackend returns the backend of a build without configuration, to which an auth.json without backendUrl
-// belongs.
+// DefaultBackend returns the backend of a build without configuration. An auth.json without backendUrl belongs to it.
 func DefaultBackend() string {
 	if buildinfo.DefaultBackendURL == "" {
 		return EmbeddedURL
@@ -210,20 +210,20 @@ func kindOf(url, by string) Backend {
 	return Backend{URL: url, Kind: KindRemote, ChosenBy: by}
 }
 
-// errPlainHTTP refuses an address to which the token would be sent unencrypted.
+// errPlainHTTP rejects a URL to which the token would be sent unencrypted.
 var errPlainHTTP = errors.New("plain http would send the token over the network unencrypted; use https, or http for " +
-	"this machine alone")
+	"this machine only")
 
 // urlError returns the error for an invalid URL, with its fix.
 func urlError(source, key string, err error) *Error {
 	e := &Error{Source: source, Key: key, Problem: err.Error()}
 	if errors.Is(err, errPlainHTTP) {
-		e.Fix = "Use https://. Plain http is accepted for this machine alone: localhost, 127.0.0.1 or [::1]."
+		e.Fix = "Use https://. Plain http is accepted only for this machine: localhost, 127.0.0.1 or [::1]."
 	}
 	return e
 }
 
-// isLoopback reports whether a host of a URL is this machine.
+// isLoopback reports whether a URL's host is this machine.
 func isLoopback(host string) bool {
 	if strings.EqualFold(host, "localhost") {
 		return true
@@ -232,7 +232,7 @@ func isLoopback(host string) bool {
 	return err == nil && ip.Unmap().IsLoopback()
 }
 
-// checkURL accepts an https address, or an http one of this machine, without query or fragment. Its errors do not quote
+// checkURL accepts an https URL, or an http one of this machine, without query or fragment. Its errors do not quote
 // the text, which may hold a password.
 func checkURL(text string) (string, error) {
 	text = strings.TrimSpace(text)
@@ -248,9 +248,9 @@ func checkURL(text string) (string, error) {
 	case u.Scheme == "http" && !isLoopback(u.Hostname()):
 		return "", errPlainHTTP
 	case u.User != nil:
-		return "", fmt.Errorf("a user name or password has no place in it")
+		return "", fmt.Errorf("it must not contain a user name or password")
 	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
-		return "", fmt.Errorf("a query or fragment has no place in it")
+		return "", fmt.Errorf("it must not contain a query or fragment")
 	}
 	u.Host = strings.ToLower(u.Host)
 	return strings.TrimRight(u.String(), "/"), nil

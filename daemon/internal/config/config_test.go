@@ -63,7 +63,7 @@ func TestBackendOrder(t *testing.T) {
 		{file, env("embedded"), Backend{EmbeddedURL, KindEmbedded, ByEnv}},
 	} {
 		if got, err := c.config.Backend(c.who); err != nil || got != c.want {
-			t.Errorf("%+v, %v; want %+v", got, err, c.want)
+			t.Errorf("got %+v, %v; want %+v", got, err, c.want)
 		}
 	}
 	var e *Error
@@ -72,7 +72,7 @@ func TestBackendOrder(t *testing.T) {
 	}
 }
 
-// If the backend is fixed in config.yaml, no client can direct calls elsewhere.
+// If config.yaml fixes the backend, no client can direct calls elsewhere.
 func TestBackend_Fixed(t *testing.T) {
 	env := func(url string) caller.Caller { return caller.Caller{Env: map[string]string{variable: url}} }
 	for text, own := range map[string]string{
@@ -98,7 +98,7 @@ func TestBackend_Fixed(t *testing.T) {
 	}
 }
 
-// A token is never sent over the network unencrypted.
+// A token is never sent unencrypted over the network.
 func TestBackend_PlainHTTP(t *testing.T) {
 	for address, loopback := range map[string]bool{
 		"http://localhost:8080": true, "http://LOCALHOST": true, "http://127.0.0.1:1": true, "http://127.9.8.7": true,
@@ -126,13 +126,13 @@ func serve(t *testing.T, s *Store, changed chan<- struct{}) (put func(text strin
 	go func() { _ = s.Serve(t.Context()) }()
 	return func(text string) {
 		t.Helper()
-		// Written aside first: an earlier read may still be under way and must not see half a file.
+		// Written to another path first: an earlier read may still be in progress and must not see half a file.
 		whole := filepath.Join(t.TempDir(), FileName)
 		if err := errors.Join(os.WriteFile(whole, []byte(text), 0o600), os.Rename(whole, s.Path())); err != nil {
 			t.Fatal(err)
 		}
 		changed <- struct{}{}
-		changed <- struct{}{} // received only after the first was handled
+		changed <- struct{}{} // received only after the first signal was handled
 	}
 }
 
@@ -149,15 +149,15 @@ func TestReload(t *testing.T) {
 		"a: b: c": "mapping"} {
 		put(text)
 		if got := s.Current().IdleTimeout; got != 7*time.Second {
-			t.Errorf("%q changed the configuration to %v", text, got)
+			t.Errorf("%q changed idle_timeout to %v; want the last valid one", text, got)
 		}
 		if err := s.Problem(); err == nil || !strings.Contains(err.Error(), why) {
-			t.Errorf("%q: the problem is %v", text, err)
+			t.Errorf("%q: problem %v, want the reason", text, err)
 		}
 	}
 	put("idle_timeout: x")
 	if _, err := Open(dir, nil, slog.Default()); err == nil {
-		t.Error("a daemon starts with a bad file")
+		t.Error("Open accepted an invalid file")
 	}
 	put("idle_timeout: 8")
 	if err := s.Problem(); err != nil || s.Current().IdleTimeout != 8*time.Second {
@@ -170,7 +170,7 @@ func TestReload(t *testing.T) {
 	changed <- struct{}{}
 	changed <- struct{}{}
 	if err := s.Problem(); err != nil || *s.Current() != *Default() {
-		t.Errorf("removed: %v, %+v", err, s.Current())
+		t.Errorf("after removing the file: problem %v, configuration %+v; want the default", err, s.Current())
 	}
 }
 
@@ -195,7 +195,7 @@ func (l lines) until(word string) {
 	}
 }
 
-// A file system that hangs delays neither start nor stop. Once it answers, the result is used.
+// A file system that hangs delays neither start nor stop. Once it answers, its result is used.
 func TestFileSystemDoesNotAnswer(t *testing.T) {
 	changed := make(chan struct{})
 	said := make(lines, 16)

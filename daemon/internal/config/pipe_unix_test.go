@@ -39,6 +39,6 @@ func TestPipeInItsPlace(t *testing.T) {
 	changed <- struct{}{}
 	changed <- struct{}{}
 	if err := s.Problem(); err == nil || *s.Current() != *Default() {
-		t.Errorf("reload: %v, %+v", err, s.Current())
+		t.Errorf("reload of a pipe: problem %v, configuration %+v; want a problem and the default", err, s.Current())
 	}
 }

@@ -11,10 +11,10 @@ import (
 func TestReferenceNamesEveryKey(t *testing.T) {
 	page, ok := docs.Find("state-files")
 	if !ok {
-		t.Fatal("there is no page state-files")
+		t.Fatal("the documentation has no page state-files")
 	}
 	_, err := parse(FileName, []byte("nosuch: 1\n"))
-	_, keys, ok := strings.Cut(err.Error(), "there are ")
+	_, keys, ok := strings.Cut(err.Error(), "want one of ")
 	if !ok {
 		t.Fatal(err)
 	}

@@ -32,8 +32,8 @@ type Store struct {
 	wait     time.Duration
 }
 
-// Open loads config.yaml; a missing or empty file means Default. It returns an *Error for a file that cannot be used.
-// changed signals that the file may have changed (statefile.Watch); nil means never.
+// Open loads config.yaml; a missing or empty file means Default. It returns an *Error for an unusable file. changed
+// signals that the file may have changed (statefile.Watch); a nil channel never signals.
 func Open(dir string, changed <-chan struct{}, log *slog.Logger) (*Store, error) {
 	s := newStore(dir, changed, log)
 	return s, s.open()
@@ -46,7 +46,7 @@ func newStore(dir string, changed <-chan struct{}, log *slog.Logger) *Store {
 	}
 }
 
-// open loads the file for the first time: there is no configuration to fall back to.
+// open loads the file for the first time, when there is no earlier configuration to keep.
 func (s *Store) open() error {
 	select {
 	case l := <-s.load():
@@ -63,7 +63,8 @@ func (s *Store) open() error {
 // Current returns the configuration in use.
 func (s *Store) Current() *Config { return s.current.Load() }
 
-// Problem returns why the current file is not in use, or nil. Current then returns the last valid configuration.
+// Problem says why the current file is not in use, or returns nil. While it is not nil, Current returns the last valid
+// configuration.
 func (s *Store) Problem() error {
 	if p := s.problem.Load(); p != nil {
 		return p
@@ -74,9 +75,9 @@ func (s *Store) Problem() error {
 // Path returns the file's absolute path, whether it exists or not.
 func (s *Store) Path() string { return s.path }
 
-// Serve follows the file until ctx ends. An invalid change leaves the configuration as it was.
+// Serve follows the file until ctx ends. An invalid change leaves the configuration unchanged.
 func (s *Store) Serve(ctx context.Context) error {
-	var pending <-chan loaded // a read that took longer than wait; no second read is started meanwhile
+	var pending <-chan loaded // a read that took longer than wait; no second read starts until it ends
 	rereading := false
 	for {
 		select {
@@ -96,7 +97,7 @@ func (s *Store) Serve(ctx context.Context) error {
 	}
 }
 
-// reload reads the file and applies it. It returns the read if that takes longer than wait.
+// reload reads the file and applies it. If the read takes longer than wait, reload returns the pending read.
 func (s *Store) reload(ctx context.Context) (pending <-chan loaded) {
 	reading := s.load()
 	timeoutError := time.NewTimer(s.wait)
@@ -124,11 +125,11 @@ func (s *Store) apply(l loaded) {
 
 func (s *Store) refuse(problem *Error) {
 	s.problem.Store(problem)
-	s.log.Error("failed to load the configuration; the last one stays in use", "err", problem)
+	s.log.Error("failed to load the configuration; the previous one stays in use", "err", problem)
 }
 
 func (s *Store) timeoutError() *Error {
-	return &Error{Source: s.path, Problem: fmt.Sprintf("it could not be read in %v; its file system does not answer",
+	return &Error{Source: s.path, Problem: fmt.Sprintf("it could not be read within %v; its file system does not respond",
 		s.wait)}
 }
 
@@ -136,11 +137,11 @@ func (s *Store) timeoutError() *Error {
 type loaded struct {
 	config  *Config
 	problem *Error
-	empty   bool // an editor or a full disk may have truncated it, so it does not select the defaults
+	empty   bool // an editor or a full disk may have truncated it, so the defaults are not applied
 }
 
-// load reads the file in its own goroutine, because a read from a hanging mount may never return. Unlike the readers of
-// state files, it follows symbolic links, because people may keep their settings elsewhere.
+// load reads the file in a separate goroutine, because a read from a hanging mount may never return. Unlike the
+// readers of state files, it follows symbolic links, because people may keep their settings elsewhere.
 func (s *Store) load() <-chan loaded {
 	done := make(chan loaded, 1)
 	go func() {

@@ -12,10 +12,10 @@ import (
 	"github.com/service-dev/service/daemon/internal/statefile"
 )
 
-// State is a telemetry decision.
+// State is a person's decision on telemetry.
 type State string
 
-// The states of the file, and Unreadable if the decision is unknown.
+// The possible contents of the file. Unreadable means that the decision cannot be determined.
 const (
 	Accepted   State = "accepted"
 	Declined   State = "declined"
@@ -29,7 +29,7 @@ const FileName = "consent"
 // maxFile bounds how much of the file is read, in bytes.
 const maxFile = 4 << 10
 
-// Store reads and writes the decision. It caches nothing, so a change by another program takes effect at once.
+// Store reads and writes the decision. It caches nothing, so a change by another program takes effect immediately.
 type Store struct{ path string }
 
 // New returns the store of a state directory.
@@ -38,8 +38,8 @@ func New(dir string) *Store { return &Store{path: filepath.Join(dir, FileName)} 
 // Path returns the file's absolute path.
 func (s *Store) Path() string { return s.path }
 
-// Get reads the decision. A missing file is Unset. For a file that cannot be read or parsed it returns Unreadable and
-// an error.
+// Get reads the decision. A missing file is Unset. If the file cannot be read or parsed, Get returns Unreadable and an
+// error.
 func (s *Store) Get() (State, error) {
 	data, err := statefile.Read(s.path, maxFile)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -63,7 +63,7 @@ func (s *Store) Set(state State) error {
 	return statefile.Write(s.path, []byte(string(state)+"\n"))
 }
 
-// parse parses one of the three values, with surrounding white space; an empty file is Unset.
+// parse parses one of the three values, ignoring surrounding white space. An empty file is Unset.
 func parse(data []byte) (State, error) {
 	switch state := State(strings.TrimSpace(string(data))); state {
 	case Accepted, Declined, Unset:

@@ -8,7 +8,7 @@ import (
 func TestDecisions(t *testing.T) {
 	s := New(t.TempDir())
 	if state, err := s.Get(); state != Unset || err != nil {
-		t.Error("no file:", state, err)
+		t.Error("state without a file:", state, err)
 	}
 	for _, want := range []State{Accepted, Declined, Unset} {
 		if err := s.Set(want); err != nil {
@@ -20,17 +20,17 @@ func TestDecisions(t *testing.T) {
 	}
 	_ = os.WriteFile(s.Path(), []byte("perhaps"), 0o600)
 	if state, err := s.Get(); state != Unreadable || err == nil {
-		t.Error("an unknown word is", state, err)
+		t.Error("state for an unknown word:", state, err)
 	}
 	for _, word := range []State{"perhaps", Unreadable} {
 		if s.Set(word) == nil {
-			t.Errorf("%s was written", word)
+			t.Errorf("Set accepted %s", word)
 		}
 	}
 	_ = os.Remove(s.Path())
 	_ = os.Mkdir(s.Path(), 0o700)
 	if state, err := s.Get(); state != Unreadable || err == nil {
-		t.Error("a directory is", state, err)
+		t.Error("state for a directory:", state, err)
 	}
 }
 

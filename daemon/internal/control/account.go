@@ -9,14 +9,15 @@ import (
 	controlv1 "github.com/service-dev/service/proto/control/v1"
 )
 
-// The verdicts of whoami, for which it exits with 0, 1 and 2.
+// The verdicts of whoami. The command exits with 0, 1 and 2.
 const (
 	verdictLinked    = "linked"
 	verdictNotLinked = "not_linked"
 	verdictUnknown   = "unknown"
 )
 
-// Whoami returns the stored verdict. It asks the backend if the request says so, or if this link was never verified.
+// Whoami returns the stored verdict. It asks the backend first if the request says so or if this link was never
+// verified.
 func (s *Server) Whoami(ctx context.Context, r *controlv1.WhoamiRequest) (*controlv1.WhoamiResponse, error) {
 	ctx = withCaller(ctx, r.GetCaller())
 	l := s.o.Accounts.Link(ctx)
@@ -28,7 +29,7 @@ func (s *Server) Whoami(ctx context.Context, r *controlv1.WhoamiRequest) (*contr
 	}, nil
 }
 
-// verdict returns unknown for a token about which the backend could not be asked.
+// verdict returns the verdict on a token; unknown if the backend could not be asked.
 func verdict(l account.Link) string {
 	switch {
 	case !l.Linked():

@@ -20,31 +20,31 @@ import (
 	controlv1 "github.com/service-dev/service/proto/control/v1"
 )
 
-// Limits bound what clients can make the daemon hold. One process may use half of each, so that a runaway process
-// leaves the rest to others. Zero values mean the defaults.
+// Limits bound the resources that clients can make the daemon hold. One process may use half of each, so that a
+// runaway process leaves the rest to others. Zero values mean the defaults.
 type Limits struct {
-	// Connections is how many may be open; 256 by default, or fewer if the limit on open files is low. A new connection
-	// replaces an idle one.
+	// Connections bounds the open connections; 256 by default, or fewer if the limit on open files is low. A new
+	// connection replaces an idle one.
 	Connections int
-	// Calls limits the calls in progress on all connections; 192 by default.
+	// Calls bounds the calls in progress on all connections; 192 by default.
 	Calls int
 }
 
-// reservedCalls are reserved so that diagnostics work under load. refusalConnections may be open above the limit, each
-// for refusalTime, so that their clients receive the reason.
+// reservedCalls are reserved so that diagnostics work under load. Above the limit, refusalConnections may stay open
+// for refusalTime each, so that their clients receive the reason.
 const (
 	reservedCalls      = 16
 	refusalConnections = 16
 	refusalTime        = 5 * time.Second
 )
 
-// diagnosticCalls may use reservedCalls.
+// diagnosticCalls are the calls that may use reservedCalls.
 var diagnosticCalls = map[string]bool{"Hello": true, "Status": true, "ListPlugins": true, "Stop": true}
 
-// logInterval is how often the log repeats a refusal: refused clients must not fill the disk.
+// logInterval is the interval at which the log repeats a refusal, so that refused clients cannot fill the disk.
 const logInterval = 10 * time.Second
 
-// connLimiter counts connections and calls.
+// connLimiter counts connections and calls, and refuses those above the limits.
 type connLimiter struct {
 	limits  Limits
 	process func(net.Conn) int
@@ -66,7 +66,7 @@ type limitedConn struct {
 	once    sync.Once
 	refused bool
 	calls   int
-	idle    time.Time // since when it has had no call
+	idle    time.Time // the time since which it has had no call
 	refuse  *controlv1.Error
 }
 
@@ -79,8 +79,8 @@ func newConnLimiter(l Limits, log *slog.Logger) *connLimiter {
 	}
 }
 
-// admit admits a connection, replacing an idle one if there are too many. If none is idle, the new connection's calls
-// are refused with the reason; nil means that there is no room even for that.
+// admit admits a connection, replacing an idle one if there are too many. If none is idle, the calls of the new
+// connection are refused with the reason. admit returns nil if there is no capacity even for that.
 func (h *connLimiter) admit(conn net.Conn) *limitedConn {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -89,12 +89,12 @@ func (h *connLimiter) admit(conn net.Conn) *limitedConn {
 	switch p := h.processes[g.pid]; {
 	case g.pid != 0 && p != nil && p.connections >= own:
 		if !h.evict(g.pid) {
-			g.refuse = tooManyConnections(fmt.Sprintf("process %d reached its limit of %d connections, all with calls under way",
+			g.refuse = tooManyConnections(fmt.Sprintf("process %d reached its limit of %d connections, all of them busy",
 				g.pid, own))
 		}
 	case len(h.open) >= all+h.refused:
 		if !h.evict(0) {
-			g.refuse = tooManyConnections(fmt.Sprintf("all %d connections have calls under way", all))
+			g.refuse = tooManyConnections(fmt.Sprintf("all %d connections have calls in progress", all))
 		}
 	}
 	if g.refuse != nil {
@@ -105,17 +105,18 @@ func (h *connLimiter) admit(conn net.Conn) *limitedConn {
 	return g
 }
 
-// admitExhausted admits a connection although no descriptor is left, so that the client receives the reason.
+// admitExhausted admits a connection although no file descriptor is left, so that the client receives the reason.
 func (h *connLimiter) admitExhausted(conn net.Conn) *limitedConn {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.addRefused(&limitedConn{
 		Conn: conn, limiter: h, idle: time.Now(),
-		refuse: tooManyConnections("the daemon has as many files open as it may (ulimit -n)"),
+		refuse: tooManyConnections("the daemon has reached its limit of open files (ulimit -n)"),
 	})
 }
 
-// addRefused adds a connection whose calls are refused, and closes it soon; nil if there are too many. mu is held.
+// addRefused adds a connection whose calls are refused, and closes it soon. It returns nil if there are too many. The
+// caller holds mu.
 func (h *connLimiter) addRefused(g *limitedConn) *limitedConn {
 	if h.refused >= refusalConnections {
 		return nil
@@ -127,14 +128,14 @@ func (h *connLimiter) addRefused(g *limitedConn) *limitedConn {
 	return g
 }
 
-// evictIdle closes the connection that has been idle longest; it returns false if none is idle.
+// evictIdle closes the connection that has been idle longest. It returns false if none is idle.
 func (h *connLimiter) evictIdle() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.evict(0)
 }
 
-// evict closes the connection that has been idle longest, of one process or, if pid is 0, of any. mu is held.
+// evict closes the connection that has been idle longest: of one process or, if pid is 0, of any. The caller holds mu.
 func (h *connLimiter) evict(pid int) bool {
 	var oldest *limitedConn
 	for g := range h.open {
@@ -159,7 +160,7 @@ func (h *connLimiter) of(pid int) *process {
 	return p
 }
 
-// remove forgets a connection; repeated calls do nothing. mu is held.
+// remove stops tracking a connection; repeated calls do nothing. The caller holds mu.
 func (h *connLimiter) remove(g *limitedConn) {
 	g.once.Do(func() {
 		delete(h.open, g)
@@ -171,7 +172,7 @@ func (h *connLimiter) remove(g *limitedConn) {
 	})
 }
 
-// release must be called with mu held.
+// The caller of release holds mu.
 func (h *connLimiter) release(pid, connections, calls int) {
 	p := h.of(pid)
 	p.connections -= connections
@@ -189,11 +190,11 @@ func (g *limitedConn) Close() error {
 	return g.Conn.Close()
 }
 
-// tap checks each call before anything is allocated for it.
+// tap checks each call before memory is allocated for it.
 func (h *connLimiter) tap(ctx context.Context, info *tap.Info) (context.Context, error) {
 	g := connOf(ctx)
 	if g == nil {
-		return ctx, nil // a test's listener
+		return ctx, nil // the listener of a test
 	}
 	if e := h.begin(g, diagnosticCalls[path.Base(info.FullMethodName)]); e != nil {
 		h.log.Warn("refused a control call", "code", e.GetCode(), "pid", g.pid)
@@ -218,7 +219,7 @@ func (h *connLimiter) begin(g *limitedConn, isDiagnostic bool) *controlv1.Error 
 	case g.pid != 0 && p.calls >= own:
 		return tooManyCalls(fmt.Sprintf("process %d reached its limit of %d calls", g.pid, p.calls))
 	case h.calls >= all:
-		return tooManyCalls(fmt.Sprintf("%d calls are under way, which is the limit", h.calls))
+		return tooManyCalls(fmt.Sprintf("%d calls are in progress, which is the limit", h.calls))
 	}
 	h.calls++
 	p.calls++
@@ -237,15 +238,15 @@ func (h *connLimiter) end(g *limitedConn) {
 
 func tooManyConnections(message string) *controlv1.Error {
 	return &controlv1.Error{Code: "too_many_connections", Message: message, Retryable: true,
-		FixHint: "End programs that hold connections to the daemon, then try again."}
+		FixHint: "Stop programs that hold connections to the daemon, then try again."}
 }
 
 func tooManyCalls(message string) *controlv1.Error {
 	return &controlv1.Error{Code: "too_many_calls", Message: message, Retryable: true,
-		FixHint: "Wait until calls have ended, or end the program that makes them, then try again."}
+		FixHint: "Wait until calls have ended, or stop the program that makes them, then try again."}
 }
 
-// connCredentials are the transport credentials of the socket. They authenticate nothing, but let each call find its
+// connCredentials are the socket's transport credentials. They authenticate nothing; they let each call find its
 // connection.
 type connCredentials struct {
 	credentials.TransportCredentials
@@ -259,7 +260,7 @@ type connInfo struct {
 // AuthType implements credentials.AuthInfo; the socket itself is the only authentication.
 func (connInfo) AuthType() string { return "socket" }
 
-// ServerHandshake attaches the connection to its calls; it exchanges nothing.
+// ServerHandshake attaches the connection to its calls. It exchanges no data.
 func (connCredentials) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	g, _ := conn.(*limitedConn)
 	return conn, connInfo{CommonAuthInfo: credentials.CommonAuthInfo{SecurityLevel: credentials.NoSecurity},

@@ -15,7 +15,7 @@ import (
 	controlv1 "github.com/service-dev/service/proto/control/v1"
 )
 
-// crowd is a server whose clients appear to come from the process id that next holds.
+// crowd is a server whose clients appear to have the process id in next.
 type crowd struct {
 	path string
 	next atomic.Int64
@@ -33,7 +33,7 @@ func gather(t *testing.T, limits Limits) *crowd {
 	return c
 }
 
-// client connects as the process pid and calls Hello.
+// client connects as process pid and calls Hello.
 func (c *crowd) client(t *testing.T, pid int) (controlv1.ControlClient, error) {
 	t.Helper()
 	c.next.Store(int64(pid))
@@ -63,15 +63,15 @@ func wait(ctx context.Context, client controlv1.ControlClient) error {
 func wantRefusal(t *testing.T, err error, code, message string) {
 	t.Helper()
 	if status.Code(err) != codes.ResourceExhausted {
-		t.Fatalf("got %v, want it refused as %s", err, code)
+		t.Fatalf("got %v, want a refusal with code %s", err, code)
 	}
 	if e := told(t, err); e.GetCode() != code || !e.GetRetryable() || e.GetFixHint() == "" ||
 		!strings.Contains(e.GetMessage(), message) {
-		t.Fatalf("refused with %v, want %s: %s", e, code, message)
+		t.Fatalf("refusal %v; want code %s, message %s and a fix hint", e, code, message)
 	}
 }
 
-// A process that keeps opening calls is refused once it has half of the total, with an error that says so. Other
+// A process that keeps opening calls is refused once it uses half of the total, with an error that says so. Other
 // clients are still served, and status requests always are.
 func TestCallsAreBounded(t *testing.T) {
 	c := gather(t, Limits{Calls: 8})
@@ -87,25 +87,25 @@ func TestCallsAreBounded(t *testing.T) {
 		wantRefusal(t, wait(ctx, hostile), "too_many_calls", "process 1 reached its limit of 4 calls")
 	}
 	if err := wait(ctx, c.welcome(t, 1)); err == nil {
-		t.Error("another connection of the process got around its limit")
+		t.Error("the process exceeded its limit through another connection")
 	}
 	good := c.welcome(t, 2)
 	if err := wait(ctx, good); err != nil {
-		t.Fatalf("a client beside it: %v", err)
+		t.Fatalf("another process was refused: %v", err)
 	}
 	for range 3 {
 		if err := wait(ctx, c.welcome(t, 3)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	wantRefusal(t, wait(ctx, good), "too_many_calls", "8 calls are under way")
+	wantRefusal(t, wait(ctx, good), "too_many_calls", "8 calls are in progress")
 	for _, client := range []controlv1.ControlClient{hostile, good} {
 		if _, err := client.Status(ctx, &controlv1.StatusRequest{}); err != nil {
-			t.Errorf("status while everything is taken: %v", err)
+			t.Errorf("status at the limit: %v, want no error", err)
 		}
 	}
 	cancel()
-	settled(t, "the calls gave their places back", func() bool {
+	settled(t, "the calls are no longer counted", func() bool {
 		stream, err := good.CallTool(t.Context(), &controlv1.CallToolRequest{Name: "x"})
 		if err == nil {
 			_, err = stream.Recv()
@@ -119,7 +119,7 @@ func TestCallsAreBounded(t *testing.T) {
 	})
 }
 
-// A process that opens connections without using them loses its own idle ones; other processes keep theirs.
+// A process that opens connections without using them loses its own idle ones. Other processes keep theirs.
 func TestIdleConnectionsMakeRoom(t *testing.T) {
 	c := gather(t, Limits{Connections: 8})
 	good := c.welcome(t, 2)
@@ -135,22 +135,22 @@ func TestIdleConnectionsMakeRoom(t *testing.T) {
 	}
 	_ = idle[0].SetReadDeadline(time.Now().Add(10 * time.Second))
 	if _, err := io.ReadAll(idle[0]); err != nil {
-		t.Errorf("the first of 50 idle connections is still open: %v", err)
+		t.Errorf("the first of 50 idle connections was not closed: %v", err)
 	}
 	if _, err := good.Status(t.Context(), &controlv1.StatusRequest{}); err != nil {
-		t.Errorf("a client that was here before: %v", err)
+		t.Errorf("a client that connected earlier was disconnected: %v", err)
 	}
 	if _, err := c.welcome(t, 3).Status(t.Context(), &controlv1.StatusRequest{}); err != nil {
-		t.Errorf("a later client: %v", err)
+		t.Errorf("a client that connects later: %v, want no error", err)
 	}
 	c.room.mu.Lock()
 	defer c.room.mu.Unlock()
 	if n := len(c.room.open); n > 8 {
-		t.Errorf("%d connections are open, at most 8 may be", n)
+		t.Errorf("%d connections are open, want at most 8", n)
 	}
 }
 
-// Connections with calls under way are not closed to admit another, which is refused with the reason.
+// Connections with calls in progress are not closed for a new one. The new one is refused with the reason.
 func TestBusyConnectionsAreBounded(t *testing.T) {
 	c := gather(t, Limits{Connections: 4, Calls: 64})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -170,15 +170,15 @@ func TestBusyConnectionsAreBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = c.client(t, 4)
-	wantRefusal(t, err, "too_many_connections", "4 connections have calls under way")
+	wantRefusal(t, err, "too_many_connections", "4 connections have calls in progress")
 	if _, err := good.Status(ctx, &controlv1.StatusRequest{}); err != nil {
-		t.Errorf("an admitted client: %v", err)
+		t.Errorf("an admitted client: %v, want no error", err)
 	}
 	cancel()
 	settled(t, "there is room again", func() bool { _, err := c.client(t, 4); return err == nil })
 }
 
-// A message above the limit is refused, and its connection stays usable.
+// A message above the size limit is refused, and its connection stays usable.
 func TestMessagesAreBounded(t *testing.T) {
 	client := dial(t, &fake{})
 	stream, err := client.CallTool(t.Context(), &controlv1.CallToolRequest{Name: "x",
@@ -187,10 +187,10 @@ func TestMessagesAreBounded(t *testing.T) {
 		_, err = stream.Recv()
 	}
 	if status.Code(err) != codes.ResourceExhausted {
-		t.Errorf("5 MB of arguments: %v", err)
+		t.Errorf("5 MB of arguments: %v, want ResourceExhausted", err)
 	}
 	if _, err := client.Status(t.Context(), &controlv1.StatusRequest{}); err != nil {
-		t.Errorf("afterwards: %v", err)
+		t.Errorf("the next call: %v, want no error", err)
 	}
 }
 
@@ -198,7 +198,7 @@ func settled(t *testing.T, what string, yes func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); !yes(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("not in 10 s: %s", what)
+			t.Fatalf("not true after 10 s: %s", what)
 		}
 	}
 }

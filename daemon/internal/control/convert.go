@@ -56,7 +56,7 @@ func refuse(c codes.Code, e *controlv1.Error) error {
 	return st.Err()
 }
 
-// statusError returns the gRPC error for an error of a component.
+// statusError returns the gRPC error for a component's error.
 func statusError(err error) error {
 	e := errorOf(err)
 	code := codes.Internal

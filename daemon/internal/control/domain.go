@@ -13,20 +13,21 @@ import (
 
 // The caller of every method is in its context (package caller).
 
-// Accounts is the account link, as the caller's backend sees it.
+// Accounts gives access to the account link as seen by the caller's backend.
 type Accounts interface {
 	// InstallID returns the anonymous id of this install.
 	InstallID() string
 	// Link returns the snapshot; its State is OtherBackend if another backend issued the link.
 	Link(ctx context.Context) account.Link
-	// Verify asks the backend about the token and returns the link with its verdict. Without a token it does nothing.
+	// Verify asks the backend whether the token is valid and returns the link with the verdict. Without a token it makes
+	// no request.
 	Verify(ctx context.Context) account.Link
 	// Logout deletes auth.json and asks the backend to revoke its token.
 	Logout(ctx context.Context) (LoggedOut, error)
 }
 
-// LoggedOut is the outcome of a logout. Was is false if there was no link; RevokeURL is where the person revokes a
-// token that could not be revoked.
+// LoggedOut is the outcome of a logout. Was is false if there was no link. RevokeURL is the page on which the person
+// can revoke a token that could not be revoked.
 type LoggedOut struct {
 	Was, Revoked    bool
 	Path, RevokeURL string
@@ -43,18 +44,18 @@ type Logins interface {
 // Attempt is one login.
 type Attempt interface {
 	Code() link.Code
-	// Wait polls until there is an outcome. If ctx ends first, the polling stops for good.
+	// Wait polls until there is an outcome. If ctx ends first, the polling stops and does not resume.
 	Wait(ctx context.Context, onPoll func(link.PollEvent)) (link.Outcome, error)
 }
 
 // Consents stores the telemetry decision.
 type Consents interface {
 	Consent(ctx context.Context) Consent
-	// SetConsent takes accepted or declined and returns the path of the written file.
+	// SetConsent stores accepted or declined and returns the path of the written file.
 	SetConsent(ctx context.Context, state string) (path string, err error)
 }
 
-// Catalogue is the agent's tools.
+// Catalogue is the set of tools that an agent sees.
 type Catalogue interface {
 	List() []tools.Tool
 	Call(ctx context.Context, name string, args json.RawMessage, io tools.IO) tools.Result
@@ -68,7 +69,7 @@ type System interface {
 	Doctor(ctx context.Context) []Check
 	// CloseLocalSession closes a local session; closing it again is not an error.
 	CloseLocalSession(ctx context.Context, id string) error
-	// Stop starts the shutdown and returns at once.
+	// Stop starts the shutdown and returns immediately.
 	Stop()
 }
 
@@ -80,29 +81,29 @@ type About struct {
 	Managed bool
 	// SocketActivated is true if the sockets were created by the service manager.
 	SocketActivated bool
-	// Program is the executable; empty if unknown.
+	// Program is the path of the executable; empty if unknown.
 	Program string
 	Paths   rendezvous.Paths
 }
 
 // Load is the current state of a daemon.
 type Load struct {
-	// MCPClients are the connected agents, Sessions the open sessions, Polling the codes being polled.
+	// MCPClients counts the connected agents, Sessions the open sessions, Polling the codes being polled.
 	MCPClients, Sessions, Polling int
-	// Replaced reports whether the executable at About.Program was replaced: a restart runs the new one.
+	// Replaced reports whether the executable at About.Program was replaced, so that a restart would run the new one.
 	Replaced bool
-	// ConfigProblem is why the current config.yaml is not in use; empty if it is.
+	// ConfigProblem says why the current config.yaml is not in use; empty if it is.
 	ConfigProblem string
 }
 
-// Consent is a decision and its effect for the caller. DecidedBy names the switch that decided.
+// Consent is a decision and its effect for the caller. DecidedBy names the switch that took effect.
 type Consent struct {
 	State         string
 	UploadAllowed bool
 	DecidedBy     string
 }
 
-// Backend is the backend of the caller's calls. The values are those of control.proto.
+// Backend is the backend that serves the caller. The values are those of control.proto.
 type Backend struct{ Kind, URL, ChosenBy, State, Detail, DashboardURL string }
 
 // Plugin is one adapter.
@@ -110,7 +111,8 @@ type Plugin struct {
 	Name, Path, State, Version, LastError string
 	PID, Restarts                         int
 	Verified                              bool
-	// Since is the last start, Crashed the last crash, Resume the next start after a crash; zero if there is none.
+	// Since is the last start, Crashed the last crash, and Resume the next start after a crash; each is zero if there is
+	// none.
 	Since, Crashed, Resume time.Time
 }
 

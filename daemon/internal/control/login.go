@@ -12,7 +12,7 @@ import (
 type loginStream = grpc.ServerStreamingServer[controlv1.LoginResponse]
 
 // Login issues a code, sends it before the browser is opened, and streams the polls until the outcome. A refusal is
-// an event of the stream, so that the order is kept. The polling ends when the client disconnects.
+// sent as an event of the stream, so that the order is kept. The polling ends when the client disconnects.
 func (s *Server) Login(r *controlv1.LoginRequest, stream loginStream) error {
 	ctx := s.withClient(stream.Context(), r.GetCaller())
 	attempt, err := s.o.Logins.Begin(ctx, r.GetReplace())
@@ -20,7 +20,7 @@ func (s *Server) Login(r *controlv1.LoginRequest, stream loginStream) error {
 		return loginFailed(ctx, stream, err)
 	}
 	code := attempt.Code()
-	// Wait even if the stream has failed: only Wait ends the polling.
+	// Wait even if the stream has failed, because only Wait ends the polling.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	send := func(e *controlv1.LoginResponse) {

@@ -65,7 +65,7 @@ func TestLoginEndsWithItsClient(t *testing.T) {
 	select {
 	case <-f.waited:
 	case <-time.After(5 * time.Second):
-		t.Fatal("the polling continues without its client")
+		t.Fatal("the polling continued after the client disconnected")
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// errOtherUser is returned for another user, whatever the mode of the socket.
+// errOtherUser is returned for a process of another user, whatever the mode of the socket.
 var errOtherUser = errors.New("the caller is another user")
 
 // CheckPeer returns an error for a connection over a Unix socket whose other end is not a process of this user. Every

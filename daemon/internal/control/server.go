@@ -22,19 +22,19 @@ import (
 	"github.com/service-dev/service/proto/wiretext"
 )
 
-// Limits of the socket. A message contains at most a tool's arguments, and a person has only a few terminals.
+// Limits of the socket. A message holds at most the arguments of one tool call, and a person has only a few terminals.
 const (
 	maxMessage = 4 << 20
 	maxHeaders = 64 << 10
-	// maxStreams is how many calls one connection may have under way; an HTTP/2 client queues the others.
+	// maxStreams bounds the calls in progress on one connection; an HTTP/2 client queues further ones.
 	maxStreams = 64
-	// maxIdle is how long a connection may be idle.
+	// maxIdle is how long a connection may be idle before it is closed.
 	maxIdle = 10 * time.Minute
 	// drain is how long calls may continue after ctx has ended.
 	drain = 2 * time.Second
 )
 
-// Options are the components that a Server calls. All but Limits are required.
+// Options are the components that a Server calls. All except Limits are required.
 type Options struct {
 	About    About
 	Accounts Accounts
@@ -44,9 +44,9 @@ type Options struct {
 	Telemetry Telemetry
 	Tools     Catalogue
 	System    System
-	// ClientIO returns the process that carries out a caller's operations, by its token; nil if there is none.
+	// ClientIO returns the process that carries out a caller's operations, identified by its token; nil if there is none.
 	ClientIO func(token string) caller.IO
-	// Limits may be left out.
+	// Limits defaults to the zero value.
 	Limits Limits
 	Log    *slog.Logger
 	Now    func() time.Time
@@ -57,23 +57,23 @@ type Server struct {
 	controlv1.UnimplementedControlServer
 	o        Options
 	conns    *connLimiter
-	stopping chan struct{} // closed when Serve was asked to end
+	stopping chan struct{} // closed when Serve is asked to stop
 	active   atomic.Int64
 	total    atomic.Int64
 }
 
-// New returns a server; it opens nothing.
+// New returns a server without opening a socket.
 func New(o Options) *Server {
 	return &Server{o: o, conns: newConnLimiter(o.Limits, o.Log), stopping: make(chan struct{})}
 }
 
-// Active returns the number of calls under way.
+// Active returns the number of calls in progress.
 func (s *Server) Active() int { return int(s.active.Load()) }
 
-// Calls returns the number of calls since the start, a sign of activity.
+// Calls returns the number of calls since the start, by which the daemon detects activity.
 func (s *Server) Calls() int64 { return s.total.Load() }
 
-// Serve serves l until ctx ends, then briefly lets open calls finish. It is called once.
+// Serve serves l until ctx ends, then briefly lets open calls finish. Call it once.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	g := grpc.NewServer(
 		grpc.ForceServerCodecV2(wiretext.Codec()), grpc.MaxRecvMsgSize(maxMessage),
@@ -125,8 +125,8 @@ func (s *Server) enter() (leave func()) {
 	return func() { s.active.Add(-1) }
 }
 
-// recoverPanic turns a panic into an error of that one call. The value may contain data of the call, so only its type
-// is logged.
+// recoverPanic turns a panic into an error of the call that caused it. The value may contain data of the call, so only
+// its type is logged.
 func (s *Server) recoverPanic(method string, err *error) {
 	if r := recover(); r != nil {
 		s.o.Log.Error("control call panicked", "method", method, "type", fmt.Sprintf("%T", r))
@@ -138,7 +138,7 @@ func (s *Server) recoverPanic(method string, err *error) {
 
 var errTooManyConnections = errors.New("too many connections")
 
-// limitedListener only admits connections of the daemon's own user, and no more than the limits allow.
+// limitedListener admits only connections of the daemon's own user, within the limits.
 type limitedListener struct {
 	net.Listener
 	log     *ratelog.Logger
@@ -158,7 +158,7 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 			conn = l.reserve.Accept(l.Listener, err)
 		}
 		if conn == nil {
-			return nil, err // gRPC retries shortly
+			return nil, err // gRPC retries after a short delay
 		}
 		refused := CheckPeer(conn)
 		if refused == nil {

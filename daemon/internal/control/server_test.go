@@ -26,7 +26,7 @@ import (
 
 // fake is a minimal daemon. Its fields are set before it is served.
 type fake struct {
-	notice   func(sent bool) // if set, the notice is due
+	notice   func(sent bool) // if set, the notice is pending
 	link     account.Link
 	verified account.Link
 	begin    error
@@ -147,7 +147,7 @@ func serve(t *testing.T, f *fake, limits Limits) (path string, s *Server) {
 			t.Error(err)
 		}
 		if s.Active() != 0 {
-			t.Errorf("%d calls still under way", s.Active())
+			t.Errorf("%d calls are still in progress, want 0", s.Active())
 		}
 		os.RemoveAll(dir)
 	})
@@ -263,11 +263,11 @@ func TestCheckPeerLetsOurselvesIn(t *testing.T) {
 	defer a.Close()
 	defer b.Close()
 	if CheckPeer(a) == nil {
-		t.Error("a pipe, whose peer is unknown, was accepted")
+		t.Error("CheckPeer accepted a pipe, whose peer is unknown")
 	}
 }
 
-// Text that is not UTF-8, such as paths on older systems, reaches the client in valid UTF-8.
+// Text that is not UTF-8, such as a path on an older system, reaches the client as valid UTF-8.
 func TestTextsThatAreNotUTF8(t *testing.T) {
 	f := &fake{plugins: []Plugin{{Name: "x", Path: "/caf\xe9/x", LastError: "open /caf\xe9"}}}
 	c := dial(t, f)

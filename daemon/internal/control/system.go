@@ -31,7 +31,7 @@ func (s *Server) Hello(_ context.Context, r *controlv1.HelloRequest) (*controlv1
 	}, nil
 }
 
-// Status returns the daemon's status. It asks nothing outside this process.
+// Status returns the daemon's status. It uses only data of this process.
 func (s *Server) Status(ctx context.Context, r *controlv1.StatusRequest) (*controlv1.StatusResponse, error) {
 	ctx = withCaller(ctx, r.GetCaller())
 	a, now := s.o.About, s.o.Now()
@@ -53,7 +53,7 @@ func (s *Server) Status(ctx context.Context, r *controlv1.StatusRequest) (*contr
 
 func count(n int) uint32 { return uint32(max(0, n)) }
 
-// ListPlugins lists the adapters with their state.
+// ListPlugins lists the adapters and their states.
 func (s *Server) ListPlugins(context.Context, *controlv1.ListPluginsRequest) (*controlv1.ListPluginsResponse, error) {
 	return &controlv1.ListPluginsResponse{Plugins: pluginMessages(s.o.System.Plugins())}, nil
 }
@@ -67,7 +67,7 @@ func (s *Server) Doctor(ctx context.Context, r *controlv1.DoctorRequest) (*contr
 	return &controlv1.DoctorResponse{Checks: out}, nil
 }
 
-// Stop starts the shutdown, which waits for calls under way and therefore for this response.
+// Stop starts the shutdown. The shutdown waits for calls in progress and therefore for this response.
 func (s *Server) Stop(context.Context, *controlv1.StopRequest) (*controlv1.StopResponse, error) {
 	s.o.System.Stop()
 	return &controlv1.StopResponse{Pid: int64(s.o.About.PID)}, nil

@@ -11,9 +11,9 @@ import (
 // Telemetry records usage events and manages the first-run notice about them.
 type Telemetry interface {
 	Telemetry(ctx context.Context) TelemetryStatus
-	// PurgeTelemetry erases recorded events here and at the backends; the error is this machine's.
+	// PurgeTelemetry erases recorded events on this machine and at the backends. The error concerns this machine only.
 	PurgeTelemetry(ctx context.Context) (TelemetryPurged, error)
-	// TakeNotice claims the notice for one response; ok is false if it is not due. done must be called once, with
+	// TakeNotice claims the notice for one response; ok is false if no notice is pending. Call done once and report
 	// whether the response was sent.
 	TakeNotice(ctx context.Context) (text string, done func(sent bool), ok bool)
 }
@@ -45,8 +45,8 @@ func (s *Server) Telemetry(ctx context.Context, r *controlv1.TelemetryRequest) (
 	}, nil
 }
 
-// PurgeTelemetry erases recorded events. A backend that could not be reached is reported in the response, because
-// everything else was erased.
+// PurgeTelemetry erases recorded events. A backend that could not be reached is reported in the response and not as an
+// error, because everything else was erased.
 func (s *Server) PurgeTelemetry(ctx context.Context,
 	r *controlv1.PurgeTelemetryRequest) (*controlv1.PurgeTelemetryResponse, error) {
 	p, err := s.o.Telemetry.PurgeTelemetry(withCaller(ctx, r.GetCaller()))
@@ -64,20 +64,20 @@ func (s *Server) PurgeTelemetry(ctx context.Context,
 	return out, nil
 }
 
-// withBackendOutcome adds the outcome at the backends to an error on this machine.
+// withBackendOutcome adds the outcome at the backends to an error of the local purge.
 func withBackendOutcome(p TelemetryPurged, err error) error {
 	switch {
 	case p.Err != nil:
-		return fmt.Errorf("%w; not every backend erased its events of this install (%d events are erased): %s",
+		return fmt.Errorf("%w; not every backend erased its events of this install (erased %d events): %s",
 			err, p.Deleted, p.Err.Error())
 	case p.Backend == "nothing":
-		return fmt.Errorf("%w; no backend has any events of this install", err)
+		return fmt.Errorf("%w; no backend has events of this install", err)
 	}
-	return fmt.Errorf("%w; the backend erased all its events, %d", err, p.Deleted)
+	return fmt.Errorf("%w; the backend erased all %d events", err, p.Deleted)
 }
 
-// sendWithNotice sends the result of a tool call, with the first-run notice if it is due. If the client disconnects
-// before the response is sent, the notice stays due.
+// sendWithNotice sends the result of a tool call, together with the first-run notice if it is pending. If the client
+// disconnects before the response is sent, the notice stays pending.
 func (s *Server) sendWithNotice(ctx context.Context, result *controlv1.ToolResult,
 	send func(*controlv1.CallToolResponse) error) error {
 	text, done, due := s.o.Telemetry.TakeNotice(ctx)

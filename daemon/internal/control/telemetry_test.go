@@ -50,7 +50,7 @@ func TestTelemetryIsToldAsItIs(t *testing.T) {
 	}
 }
 
-// The notice counts as shown only if the answer was sent to a client that is still connected.
+// The notice counts as shown only if the response was sent to a client that is still connected.
 func TestNoticeIsGivenBackWhenTheClientWent(t *testing.T) {
 	gone, leave := context.WithCancel(t.Context())
 	leave()
@@ -71,12 +71,13 @@ func TestNoticeIsGivenBackWhenTheClientWent(t *testing.T) {
 	}
 }
 
-// The outcome of the backends' part is also reported if the local part failed.
+// The outcome at the backends is reported even if the local purge failed.
 func TestFailedPurgeTellsWhatTheBackendDid(t *testing.T) {
 	for want, p := range map[string]TelemetryPurged{
-		"no rights; the backend erased all its events, 3":      {Backend: "erased", Deleted: 3},
-		"no rights; no backend has any events of this install": {Backend: "nothing"},
-		"no rights; not every backend erased its events of this install (1 events are erased): https://b: is down": {Backend: "failed", Deleted: 1,
+		"no rights; the backend erased all 3 events":       {Backend: "erased", Deleted: 3},
+		"no rights; no backend has events of this install": {Backend: "nothing"},
+		"no rights; not every backend erased its events of this install (erased 1 events): https://b: is down": {
+			Backend: "failed", Deleted: 1,
 			Err: &backend.Problem{Message: "https://b: is down"}},
 	} {
 		if e := errorOf(withBackendOutcome(p, errors.New("no rights"))); e.GetMessage() != want {

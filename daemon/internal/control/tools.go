@@ -25,7 +25,7 @@ func (s *Server) ListTools(context.Context, *controlv1.ListToolsRequest) (*contr
 	return &controlv1.ListToolsResponse{Tools: out}, nil
 }
 
-// CallTool calls one tool as an agent would.
+// CallTool calls one tool on behalf of the client, as an agent would.
 func (s *Server) CallTool(r *controlv1.CallToolRequest,
 	stream grpc.ServerStreamingServer[controlv1.CallToolResponse]) error {
 	ctx := s.withClient(stream.Context(), r.GetCaller())
@@ -51,8 +51,8 @@ func (s *Server) CallTool(r *controlv1.CallToolRequest,
 		Images: imageMessages(result)}, stream.Send)
 }
 
-// OpenLocalSession starts a session that lasts as long as the stream. Otherwise the session of a killed client would
-// stay open and keep the daemon busy.
+// OpenLocalSession starts a session that lasts as long as the stream. Without the stream, the session of a killed
+// client would stay open and keep the daemon running.
 func (s *Server) OpenLocalSession(r *controlv1.OpenLocalSessionRequest,
 	stream grpc.ServerStreamingServer[controlv1.OpenLocalSessionResponse]) error {
 	ctx := s.withClient(stream.Context(), r.GetCaller())
@@ -81,7 +81,7 @@ func (s *Server) OpenLocalSession(r *controlv1.OpenLocalSessionRequest,
 	return nil
 }
 
-// toolStartLocal is the tool that starts local sessions.
+// toolStartLocal is the name of the tool that starts local sessions.
 const toolStartLocal = "startLocalSimulation"
 
 // createdSession returns the id of the session that a call of toolStartLocal created, or "".
@@ -95,11 +95,11 @@ func createdSession(result tools.Result) string {
 
 func (s *Server) closeLocal(ctx context.Context, id string) {
 	if err := s.o.System.CloseLocalSession(ctx, id); err != nil {
-		s.o.Log.Warn("failed to close the session of a client that ended", "session", id, "err", err)
+		s.o.Log.Warn("failed to close the session of a disconnected client", "session", id, "err", err)
 	}
 }
 
-// parseArguments checks a tool's arguments; empty means none.
+// parseArguments checks a tool's arguments; an empty string means none.
 func parseArguments(text string) (json.RawMessage, error) {
 	if text == "" {
 		return json.RawMessage("{}"), nil

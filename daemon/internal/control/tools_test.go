@@ -43,12 +43,12 @@ func TestCallTool(t *testing.T) {
 	if r, err := call(ctx, "wait", ""); err != nil || r.GetProgress().GetMessage() != "half" {
 		t.Fatalf("%v, %v", r, err)
 	}
-	// The call ends with its caller; the cleanup checks that.
+	// The call must end with its caller; the cleanup checks that.
 	cancel()
 }
 
 // A session that a client's stream created ends with the stream: when the client cancels it, when its connection
-// breaks, and when the daemon stops. A session that existed before stays.
+// breaks, and when the daemon stops. An existing session stays open.
 func TestSessionEndsWithItsStream(t *testing.T) {
 	opened := func(t *testing.T, ctl controlv1.ControlClient, status string) (context.CancelFunc,
 		grpc.ServerStreamingClient[controlv1.OpenLocalSessionResponse]) {
@@ -85,18 +85,18 @@ func TestSessionEndsWithItsStream(t *testing.T) {
 	letGo, stream := opened(t, visit(t, path), "error")
 	defer letGo()
 	if _, err := stream.Recv(); !errors.Is(err, io.EOF) {
-		t.Errorf("a session that was not made: %v", err)
+		t.Errorf("no session was created: %v, want EOF", err)
 	}
 
 	letGo, _ = opened(t, visit(t, path), "resumed")
 	letGo()
-	// The daemon stops with this subtest, before the client.
+	// The daemon stops at the end of this subtest, before the client.
 	t.Run("daemon", func(daemon *testing.T) {
 		path, _ := serve(daemon, f, Limits{})
 		letGo, _ := opened(t, visit(t, path), "active")
 		t.Cleanup(letGo)
 	})
 	if len(f.closed) != 1 {
-		t.Errorf("%d sessions were closed at the end of the daemon, want the one that was made", len(f.closed))
+		t.Errorf("%d sessions were closed when the daemon stopped, want only the created one", len(f.closed))
 	}
 }

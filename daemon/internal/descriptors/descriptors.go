@@ -1,4 +1,4 @@
-// Package descriptors keeps the daemon within its limit on open files: it computes how many connections fit, and
+// Package descriptors keeps the daemon within its limit on open files. It computes how many connections fit, and
 // reserves one descriptor so that a client above that number still receives the reason for its refusal.
 package descriptors
 
@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// own is how many descriptors the daemon needs itself: state, log, adapters, and the connections of apps.
+// own is the number of descriptors that the daemon itself needs: state, log, adapters, and the connections of apps.
 const own = 40
 
-// fewest is how many connections are allowed under any limit.
+// fewest is the number of connections that are allowed under any limit.
 const fewest = 4
 
-// Share returns how many connections a socket may have: usual, or percent of what the limit on open files leaves if
-// that is less.
+// Share returns how many connections a socket may have: usual, or percent of the descriptors left by the limit on open
+// files if that is less.
 func Share(usual, percent int) int { return share(limit(), usual, percent) }
 
 func share(limit, usual, percent int) int {
@@ -32,14 +32,14 @@ type Reserve struct {
 	file *os.File
 }
 
-// NewReserve reserves a descriptor; if none is free, it does so later.
+// NewReserve reserves a descriptor. If none is free, a later Fill does.
 func NewReserve() *Reserve {
 	r := &Reserve{}
 	r.Fill()
 	return r
 }
 
-// Fill reserves the descriptor again if it was spent and one is free.
+// Fill reserves a descriptor again if the last one was spent and one is free.
 func (r *Reserve) Fill() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -48,21 +48,21 @@ func (r *Reserve) Fill() {
 
 func (r *Reserve) fill() {
 	if r.file == nil {
-		r.file, _ = os.Open(os.DevNull) // nil without a free descriptor
+		r.file, _ = os.Open(os.DevNull) // nil if no descriptor is free
 	}
 }
 
-// deadliner is a listener whose Accept can be bounded.
+// deadliner is a listener whose Accept can have a deadline.
 type deadliner interface {
 	SetDeadline(time.Time) error
 }
 
-// acceptWait bounds the wait for the connection that the reserve is spent on. There may be none, because the system
-// refuses an accept before it checks for a connection.
+// acceptWait bounds the wait for the connection for which the reserve is spent. There may be none, because the system
+// fails an accept before it checks for a connection.
 const acceptWait = 50 * time.Millisecond
 
-// Accept spends the reserve on a connection after an accept failed with err; nil if err has another reason, or if
-// nobody is waiting. Fill reserves the descriptor again once the connection is closed.
+// Accept spends the reserve on a connection after an accept failed with err. It returns nil if err has another reason
+// or if no client is waiting. Fill reserves a descriptor again once the connection is closed.
 func (r *Reserve) Accept(l net.Listener, err error) net.Conn {
 	bounded, ok := l.(deadliner)
 	if !ok || !Exhausted(err) {

@@ -27,7 +27,7 @@ func TestReserveIsSpentOnWhoWaits(t *testing.T) {
 	r := NewReserve()
 	exhausted := exhaustion()
 	if conn := r.Accept(l, exhausted); conn != nil || r.file == nil {
-		t.Errorf("without a client: %v, the reserve is %v", conn, r.file)
+		t.Errorf("without a client: connection %v, reserve %v; want no connection and the reserve kept", conn, r.file)
 	}
 	client, err := net.Dial("unix", path)
 	if err != nil {
@@ -35,14 +35,14 @@ func TestReserveIsSpentOnWhoWaits(t *testing.T) {
 	}
 	defer client.Close()
 	if conn := r.Accept(l, errors.New("anything else")); conn != nil {
-		t.Error("it is spent on another failure")
+		t.Error("the reserve was spent on another failure")
 	}
 	conn := r.Accept(l, &net.OpError{Op: "accept", Err: os.NewSyscallError("accept", exhausted)})
 	if conn == nil || r.file != nil {
-		t.Fatalf("somebody waits: %v, the reserve is %v", conn, r.file)
+		t.Fatalf("with a client: connection %v, reserve %v; want a connection and the reserve spent", conn, r.file)
 	}
 	_ = conn.Close()
 	if r.Fill(); r.file == nil {
-		t.Error("the reserve is not taken again")
+		t.Error("Fill did not reserve a descriptor again")
 	}
 }

@@ -14,7 +14,7 @@ func limit() int {
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &r) != nil {
 		return 0
 	}
-	if r.Cur > math.MaxInt32 { // unlimited, whatever integer type the system uses
+	if r.Cur > math.MaxInt32 { // unlimited, whichever integer type the system uses
 		return math.MaxInt32
 	}
 	return int(r.Cur)

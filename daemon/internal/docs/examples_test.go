@@ -42,7 +42,7 @@ func TestModuleExamplesFitTheModule(t *testing.T) {
 			if os.Getenv("CI") != "" {
 				t.Errorf("%s is missing", filepath.Base(check[0]))
 			}
-			t.Logf("SKIPPED: %s is not here", filepath.Base(check[0]))
+			t.Logf("SKIPPED: %s is not installed", filepath.Base(check[0]))
 			continue
 		}
 		cmd := exec.Command(check[0], check[1:]...)

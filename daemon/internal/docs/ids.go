@@ -9,8 +9,8 @@ import (
 	"github.com/service-dev/service/proto/glasses/guide"
 )
 
-// page returns the complete passages of a page in order, as many as fit into an answer; next of the last one names the
-// others. A limit of 0 or less means none. It is empty if no page has the id.
+// page returns the complete passages of a page in order, as many as fit into an answer; the next of the last passage
+// names the others. A limit of 0 or less means no limit. It returns nothing if no page has the id.
 func (x *Index) page(id string, limit int) []Passage {
 	if limit <= 0 {
 		limit = len(x.entries)
@@ -56,10 +56,10 @@ func (x *Index) entryOf(id string) (entry, bool) {
 	return entry{}, false
 }
 
-// idForm matches a query in the form of an id: no spaces, and a dash or an anchor.
+// idForm matches a query that looks like an id: no spaces, and a dash or an anchor.
 var idForm = regexp.MustCompile(`^[A-Za-z0-9]+(-+[A-Za-z0-9]+)*(#[A-Za-z0-9-]+|-[A-Za-z0-9]+)$`)
 
-// Nearest returns the known id that is most similar to a query in the form of an id that does not exist. It prefers ids
+// Nearest returns the known id that is most similar to a query that looks like an id but matches none. It prefers ids
 // of the page that the query names, and pages to sections. It returns "" for every other query.
 func (x *Index) Nearest(query string) string {
 	query = strings.TrimSpace(query)

@@ -1,6 +1,6 @@
-// Package docs searches the bundled documentation (proto/docs): BM25 over its sections, in memory, with a light stemmer
-// and extra weight for titles. It returns passages and suggestions for further reading; it knows neither tools nor
-// sessions.
+// Package docs searches the bundled documentation (proto/docs). It ranks sections with BM25, in memory, with a light
+// stemmer and extra weight for titles. It returns passages and suggestions for further reading, and knows neither
+// tools nor sessions.
 package docs
 
 import (
@@ -16,12 +16,12 @@ import (
 const (
 	DefaultLimit = 5
 	MaxLimit     = 20
-	MaxQuery     = 500   // characters; callers refuse longer queries, Search ignores the rest
+	MaxQuery     = 500   // characters; callers reject longer queries, Search ignores the rest
 	maxPassage   = 1600  // bytes of a passage in a list of results; its id returns the complete passage
 	maxAsked     = 16000 // bytes of a passage, or of a page's passages together, requested by id
 )
 
-// Passage is one section that matches.
+// Passage is a section that matches the query.
 type Passage struct {
 	// ID is page or page#anchor.
 	ID string `json:"id"`
@@ -45,17 +45,17 @@ const (
 )
 
 // referenceWeight is the weight of a passage of a reference page. A reference mentions almost every word, and would
-// otherwise rank before the page that explains how to do something.
+// otherwise rank above the page that explains how to do something.
 const referenceWeight = 0.6
 
-// Index is the corpus, ready to be searched. It does not change.
+// Index is the searchable corpus. It is immutable.
 type Index struct {
 	entries []entry
 
-	// Counted over pages that are not references, so that references do not change the ranking of the others.
-	guides int            // sections
-	df     map[string]int // in how many sections a term is
-	mean   float64        // length of a section in terms
+	// Counted only over pages that are not references, so that references do not change the ranking of the others.
+	guides int            // number of sections
+	df     map[string]int // term to the number of sections that contain it
+	mean   float64        // mean length of a section, in terms
 }
 
 type entry struct {
@@ -66,7 +66,7 @@ type entry struct {
 	title   map[string]bool // terms of the section's title
 }
 
-// New builds the index of the bundled corpus; a few milliseconds.
+// New builds the index of the bundled corpus, which takes a few milliseconds.
 var New = sync.OnceValue(func() *Index { return build(docs.Pages()) })
 
 func build(pages []docs.Page) *Index {
@@ -75,7 +75,7 @@ func build(pages []docs.Page) *Index {
 	for _, page := range pages {
 		for _, section := range page.Sections {
 			if section.Markdown == "" {
-				continue // a heading without text of its own
+				continue // a heading without text
 			}
 			e := entry{page: page, section: section, tf: map[string]float64{}, title: map[string]bool{}}
 			for _, term := range terms(section.Title) {
@@ -111,9 +111,9 @@ func (e *entry) count(text string) {
 }
 
 // Search returns the best passages, best first. topic, unless empty, limits it to one subject; limit is clamped. Words
-// that occur nowhere are ignored; the answer is empty if none is left. A query that is the id of a passage returns only
-// that passage, complete, whatever the topic. The id of a page returns as many of its passages as fit, in order, or at
-// most limit if that is positive. A topic without a query returns the beginning of each of its pages.
+// that occur nowhere are ignored; if none is left, there is no result. A query that is the id of a passage returns
+// only that passage, complete, whatever the topic. The id of a page returns as many of its passages as fit, in order,
+// or at most limit if that is positive. A topic without a query returns the beginning of each of its pages.
 func (x *Index) Search(query, topic string, limit int) []Passage {
 	if cut := []rune(query); len(cut) > MaxQuery {
 		query = string(cut[:MaxQuery])
@@ -210,7 +210,7 @@ func (e entry) passage(score float64, most int) Passage {
 	return p
 }
 
-// following returns the next section on the page.
+// following returns the next section of the same page.
 func (e entry) following() (string, bool) {
 	for i, s := range e.page.Sections {
 		if s.ID == e.section.ID && i+1 < len(e.page.Sections) {
@@ -220,7 +220,7 @@ func (e entry) following() (string, bool) {
 	return "", false
 }
 
-// cut shortens a text to most bytes, at the end of a line and outside of a block of code.
+// cut shortens a text to most bytes, at the end of a line and outside code blocks.
 func cut(text string, most int) string {
 	if len(text) <= most {
 		return text

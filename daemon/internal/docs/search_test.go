@@ -28,7 +28,7 @@ func readQuestions(t *testing.T) []question {
 	return questions
 }
 
-// TestQuestions asks typical questions and expects the passage with the answer among the first three results.
+// TestQuestions asks typical questions and expects the passage that answers each among the first three results.
 func TestQuestions(t *testing.T) {
 	questions := readQuestions(t)
 	known := map[string]bool{}
@@ -46,17 +46,17 @@ func TestQuestions(t *testing.T) {
 		if slices.ContainsFunc(q.Answers, func(a string) bool { return slices.Contains(got, a) }) {
 			found++
 		} else {
-			t.Logf("%q is answered by %v, found %v", q.Question, q.Answers, got)
+			t.Logf("%q: want one of %v, found %v", q.Question, q.Answers, got)
 		}
 		for _, a := range q.Answers {
 			if !known[a] {
-				t.Errorf("%q: there is no %s", q.Question, a)
+				t.Errorf("%q: the documentation has no passage %s", q.Question, a)
 			}
 		}
 	}
-	t.Logf("%d of %d questions are answered in the first three passages", found, len(questions))
+	t.Logf("%d of %d questions are answered by the first three passages", found, len(questions))
 	if len(questions) < 50 || found*10 < len(questions)*9 {
-		t.Errorf("%d of %d", found, len(questions))
+		t.Errorf("%d of %d questions are answered; want at least 50 questions and 90 %%", found, len(questions))
 	}
 }
 
@@ -86,10 +86,10 @@ func TestGuidesComeBeforeReferences(t *testing.T) {
 			want = append(want, p.ID)
 		}
 		if !slices.Equal(among, want) {
-			t.Errorf("%q: beside references the guides are %v, alone %v", q.Question, among, want)
+			t.Errorf("%q: with references the guides are %v, without them %v", q.Question, among, want)
 		}
 		if first := New().Search(q.Question, "", 1); reference[first[0].Page] {
-			t.Errorf("%q finds %s first", q.Question, first[0].ID)
+			t.Errorf("%q finds the reference %s first", q.Question, first[0].ID)
 		}
 	}
 }
@@ -98,7 +98,7 @@ func TestSearchOfATopicStaysThere(t *testing.T) {
 	for _, topic := range docs.Topics() {
 		got := New().Search("what can the glasses do for an app", topic, 100)
 		if len(got) == 0 || len(got) > MaxLimit {
-			t.Errorf("%s: %d passages", topic, len(got))
+			t.Errorf("%s: %d passages, want 1 to MaxLimit", topic, len(got))
 		}
 		for _, p := range got {
 			if p.Topic != topic || p.Passage == "" || p.Title == "" || len(p.Next) == 0 {
@@ -115,7 +115,7 @@ func TestAnIDFindsItsPassage(t *testing.T) {
 				continue
 			}
 			if got := New().Search(s.ID, "", 1); len(got) != 1 || got[0].ID != s.ID {
-				t.Errorf("%s finds %v", s.ID, got)
+				t.Errorf("the id %s finds %v, want only itself", s.ID, got)
 			}
 		}
 	}
@@ -124,7 +124,7 @@ func TestAnIDFindsItsPassage(t *testing.T) {
 func TestNothingIsFoundForNothing(t *testing.T) {
 	for _, query := range []string{"", "the of and", "xyzzyquux"} {
 		if got := New().Search(query, "", 5); len(got) != 0 {
-			t.Errorf("%q finds %v", query, got)
+			t.Errorf("%q finds %v, want nothing", query, got)
 		}
 	}
 }
@@ -140,13 +140,13 @@ func FuzzSearch(f *testing.F) {
 		asked := strings.TrimSpace(query)
 		if _, known := New().entryOf(asked); known {
 			if len(found) == 0 || len(found) > 1 && found[0].Page != asked {
-				t.Errorf("the id %s finds %d passages", asked, len(found))
+				t.Errorf("the id %s finds %d passages of the wrong page or none", asked, len(found))
 			}
 			return
 		}
 		for _, p := range found {
 			if topic != "" && p.Topic != topic {
-				t.Errorf("%s of %s is found in %s", p.ID, p.Topic, topic)
+				t.Errorf("%s of topic %s is found in topic %s", p.ID, p.Topic, topic)
 			}
 			if ranked := asked != ""; ranked != (p.Score > 0) {
 				t.Errorf("%q finds %s with a score of %d", asked, p.ID, p.Score)
@@ -155,41 +155,42 @@ func FuzzSearch(f *testing.F) {
 	})
 }
 
-// TestSearch_FollowsEveryNext follows each id in an answer's next, also after a search restricted to a topic.
+// TestSearch_FollowsEveryNext follows each id in the next of an answer, also after a search restricted to a topic.
 func TestSearch_FollowsEveryNext(t *testing.T) {
 	followed := 0
 	for _, topic := range docs.Topics() {
 		for _, p := range New().Search("", topic, MaxLimit) {
 			if p.Topic != topic {
-				t.Errorf("the overview of %s has %s of %s", topic, p.ID, p.Topic)
+				t.Errorf("the overview of topic %s contains %s of topic %s", topic, p.ID, p.Topic)
 			}
 			for _, next := range p.Next {
 				got := New().Search(next, topic, DefaultLimit)
 				page, anchor, _ := strings.Cut(next, "#")
 				if len(got) == 0 || anchor != "" && len(got) != 1 || got[0].Page != page || got[0].Passage == "" {
-					t.Errorf("%s leads from %s to %+v", next, p.ID, got)
+					t.Errorf("following %s from %s returns %+v", next, p.ID, got)
 				}
 				followed++
 			}
 		}
 	}
 	if followed < 20 {
-		t.Errorf("only %d were followed", followed)
+		t.Errorf("only %d ids were followed, want at least 20", followed)
 	}
 }
 
-// TestSearch_ReturnsAPassageWhole: a passage may be cut in a list of results, but not as the only one.
+// TestSearch_ReturnsAPassageWhole checks that a passage that may be cut in a list of results is complete if it is the
+// only one.
 func TestSearch_ReturnsAPassageWhole(t *testing.T) {
 	for _, p := range docs.Pages() {
 		for _, s := range p.Sections {
 			if got := New().Search(s.ID, "", 1); s.Markdown != "" && (len(got) != 1 || got[0].Passage != s.Markdown) {
-				t.Errorf("%s is cut", s.ID)
+				t.Errorf("the passage %s is cut", s.ID)
 			}
 		}
 	}
 }
 
-// TestSearch_ReadsAPage reads each page by its id and continues with the next of its last passage.
+// TestSearch_ReadsAPage reads each page by its id and continues with the next of the last passage.
 func TestSearch_ReadsAPage(t *testing.T) {
 	for _, p := range docs.Pages() {
 		var want []string
@@ -207,7 +208,7 @@ func TestSearch_ReadsAPage(t *testing.T) {
 				size += len(passage.Passage)
 			}
 			if limit > 0 && len(found) > limit || len(found) > 1 && size > maxAsked {
-				t.Errorf("%s: %d passages of %d bytes", p.ID, len(found), size)
+				t.Errorf("%s: %d passages with %d bytes exceed the limits", p.ID, len(found), size)
 			}
 			got = append(got, found[len(found)-1].Next...)
 			if want := append(slices.Clone(want), p.Next...); !slices.Equal(got, want) {
@@ -216,7 +217,7 @@ func TestSearch_ReadsAPage(t *testing.T) {
 		}
 	}
 	if found := New().Search("scenario-steps", "", 0); len(found) < 5 {
-		t.Errorf("scenario-steps has %d passages", len(found))
+		t.Errorf("scenario-steps has %d passages, want at least 5", len(found))
 	}
 }
 

@@ -5,7 +5,7 @@ import (
 	"unicode"
 )
 
-// stop are words that a search ignores.
+// stop is the set of words that a search ignores.
 var stop = func() map[string]bool {
 	m := map[string]bool{}
 	for _, w := range strings.Fields(`a an and are as at be been but by can could did do does for from had has have how i if in into is it its just like
@@ -16,7 +16,7 @@ var stop = func() map[string]bool {
 	return m
 }()
 
-// synonyms maps stems of words with the same meaning to one of them.
+// synonyms maps the stems of synonyms to one of them.
 var synonyms = func() map[string]string {
 	m := map[string]string{}
 	for _, line := range strings.Split(`show display screen panel
@@ -38,7 +38,7 @@ folder directory`, "\n") {
 	return m
 }()
 
-// terms splits text into stems. Names such as display.show and injectInput yield themselves and their parts.
+// terms splits text into stems. A name such as display.show or injectInput yields itself and its parts.
 func terms(text string) []string {
 	var list []string
 	for _, word := range strings.FieldsFunc(text,
@@ -81,7 +81,7 @@ func split(word string) []string {
 	return append(parts, strings.ToLower(string(runes[start:])))
 }
 
-// stem removes the most common endings of an English word, so that scrolls, scrolled and scrolling are one.
+// stem removes the most common endings of an English word, so that scrolls, scrolled and scrolling have one stem.
 func stem(w string) string {
 	for _, end := range []struct{ suffix, put string }{{"ies", "y"}, {"sses", "ss"}, {"ches", "ch"}, {"shes", "sh"},
 		{"xes", "x"}} {
@@ -96,7 +96,7 @@ func stem(w string) string {
 		if rest := strings.TrimSuffix(w, suffix); rest != w && len(rest) > 2 {
 			w = rest
 			if n := len(w); w[n-1] == w[n-2] && !strings.ContainsRune("lsz", rune(w[n-1])) {
-				w = w[:n-1] // running, stopped
+				w = w[:n-1] // doubled consonants, as in running and stopped
 			}
 			break
 		}

@@ -23,7 +23,7 @@ import (
 // FileName is the file's name inside the state directory.
 const FileName = "install.json"
 
-// lockName is the file whose lock is held while install.json is changed.
+// lockName is the name of the file that is locked while install.json changes.
 const lockName = "install.lock"
 
 // maxFile bounds how much of the file is read, in bytes.
@@ -34,16 +34,15 @@ type Install struct {
 	path string
 	id   string
 	lock *statefile.Lock // held for one change of the file
-	// noticed caches NoticeShownAt once it is known: it never goes back to zero.
+	// noticed caches NoticeShownAt once it is known; it is never reset.
 	noticed atomic.Pointer[time.Time]
 }
 
-// Open reads the install id, or creates it at the first start. If several first starts run concurrently, all use the
-// same id. A file that cannot be parsed is logged and renamed to install.json.corrupt-<time>, and a new id is
-// created.
+// Open reads the install id, or creates it at the first start. Concurrent first starts use the same id. A file that
+// cannot be parsed is logged and renamed to install.json.corrupt-<time>, and a new id is created.
 func Open(dir string, now time.Time, log *slog.Logger) (*Install, error) {
 	path := filepath.Join(dir, FileName)
-	for range 3 { // another start may create the file or rename it in between
+	for range 3 { // another process may create or rename the file in between
 		data, err := statefile.Read(path, maxFile)
 		if errors.Is(err, fs.ErrNotExist) {
 			if err := create(path); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -62,7 +61,7 @@ func Open(dir string, now time.Time, log *slog.Logger) (*Install, error) {
 			return &Install{path: path, id: id, lock: statefile.NewLock(filepath.Join(dir, lockName))}, nil
 		}
 		aside := path + ".corrupt-" + now.UTC().Format("20060102T150405Z")
-		log.Warn("failed to parse install.json; it is kept as a copy and a new install id is created", "err", err, "path",
+		log.Warn("failed to parse install.json; keeping a copy and creating a new install id", "err", err, "path",
 			aside)
 		if err := os.Rename(path, aside); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("rename %s: %w", path, err)

@@ -51,12 +51,12 @@ func TestOtherFieldsSurvive(t *testing.T) {
 		t.Fatal(install, err)
 	}
 	if data, _ := os.ReadFile(path); string(data) != text {
-		t.Errorf("the file became %s", data)
+		t.Errorf("the file changed to %s", data)
 	}
 }
 
-// What an install has seen is stored beside fields of other programs, is visible to other processes, and is never
-// written into the file of another install.
+// The notice and the last version are stored beside fields of other programs, are visible to other processes, and are
+// never written into the file of another install.
 func TestWhatWasSeenIsRemembered(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, FileName)
@@ -80,23 +80,23 @@ func TestWhatWasSeenIsRemembered(t *testing.T) {
 		t.Error(other.NoticeShownAt(), other.LastVersion())
 	}
 	if data, _ := os.ReadFile(path); !strings.Contains(string(data), `"future": 1`) {
-		t.Errorf("the file became %s", data)
+		t.Errorf("the file changed to %s; want the unknown field kept", data)
 	}
 	const theirs = `{"installId":"inst_other"}`
 	for _, text := range []string{theirs, `{"installId":"inst_abcd","noticeShownAt":7}`, "{"} {
 		_ = os.WriteFile(path, []byte(text), 0o600)
 		fresh := &Install{path: path, id: "inst_abcd"}
 		if !fresh.NoticeShownAt().IsZero() || fresh.LastVersion() != "" {
-			t.Errorf("%s was believed", text)
+			t.Errorf("the invalid fields %s were accepted", text)
 		}
 	}
 	_ = os.WriteFile(path, []byte(theirs), 0o600)
 	if err := install.SetLastVersion("2"); err == nil {
-		t.Error("another install's file was changed")
+		t.Error("SetLastVersion changed the file of another install")
 	}
 }
 
-// Two processes that write at once do not lose each other's changes.
+// Two processes that write concurrently do not lose each other's changes.
 func TestTwoProcessesRemember(t *testing.T) {
 	dir := t.TempDir()
 	for i := range 20 {
@@ -116,7 +116,7 @@ func TestTwoProcessesRemember(t *testing.T) {
 		} {
 			both.Go(func() {
 				err := change()
-				for errors.Is(err, statefile.ErrLocked) { // the disk is slow
+				for errors.Is(err, statefile.ErrLocked) { // the disk may be slow
 					err = change()
 				}
 				if err != nil {
@@ -127,7 +127,8 @@ func TestTwoProcessesRemember(t *testing.T) {
 		both.Wait()
 		fresh, err := Open(dir, time.Now(), quiet)
 		if err != nil || !fresh.NoticeShownAt().Equal(at) || fresh.LastVersion() != version {
-			t.Fatalf("round %d: %v, %q, %v", i, fresh.NoticeShownAt(), fresh.LastVersion(), err)
+			t.Fatalf("round %d: notice %v, version %q, error %v; a change was lost",
+				i, fresh.NoticeShownAt(), fresh.LastVersion(), err)
 		}
 	}
 }

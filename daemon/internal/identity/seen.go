@@ -14,8 +14,8 @@ const (
 	fieldVersion = "lastVersion"
 )
 
-// NoticeShownAt returns when the first-run notice was shown, or the zero time if it was not or that cannot be read.
-// It reflects what other processes of the same install wrote.
+// NoticeShownAt returns when the first-run notice was shown. It returns the zero time if the notice was not shown or
+// the time cannot be read. It includes what other processes of the same install wrote.
 func (i *Install) NoticeShownAt() time.Time {
 	if at := i.noticed.Load(); at != nil {
 		return *at
@@ -50,10 +50,10 @@ func (i *Install) LastVersion() string {
 	return version
 }
 
-// SetLastVersion records the version that runs.
+// SetLastVersion records the version that is running.
 func (i *Install) SetLastVersion(version string) error { return i.set(fieldVersion, version) }
 
-// read returns the fields of the file, if it is still the file of this install.
+// read returns the fields of the file if the file still belongs to this install.
 func (i *Install) read() (map[string]json.RawMessage, error) {
 	data, err := statefile.Read(i.path, maxFile)
 	if err != nil {
@@ -64,13 +64,13 @@ func (i *Install) read() (map[string]json.RawMessage, error) {
 		return nil, fmt.Errorf("read %s: %w", i.path, err)
 	}
 	if id != i.id {
-		return nil, fmt.Errorf("read %s: it belongs to another install now", i.path)
+		return nil, fmt.Errorf("read %s: it now belongs to another install", i.path)
 	}
 	var fields map[string]json.RawMessage
 	return fields, json.Unmarshal(data, &fields)
 }
 
-// set changes one field, one process at a time.
+// set changes one field while it holds the lock.
 func (i *Install) set(name, value string) error {
 	return i.lock.Do(func() error { return i.change(name, value) })
 }

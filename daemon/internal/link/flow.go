@@ -20,7 +20,7 @@ type flow struct {
 	code    backend.DeviceCode
 	target  backend.Target
 	expires time.Time
-	// the caller that asked for the code; its switches apply to the flow's events
+	// the caller that requested the code; its switches apply to the flow's events
 	who caller.Caller
 	// exclusive flows belong to a login: other callers do not join them, and they end with the login.
 	exclusive bool
@@ -28,14 +28,14 @@ type flow struct {
 	replace bool
 
 	gated          *GatedCall
-	interval       time.Duration // as set by the backend
-	minInterval    time.Duration // the shortest interval that a caller asked for
+	interval       time.Duration // as requested by the backend
+	minInterval    time.Duration // the shortest interval that a caller requested
 	count          int           // polls made
 	note           string
-	intervalRaised bool // the backend raised the interval: by its clock a poll came too early
+	intervalRaised bool // the backend raised the interval because a poll came too early by its clock
 	polling        bool
 	stop           context.CancelFunc
-	answerLost     bool          // the answer to a poll was lost, which may have been the approval
+	answerLost     bool          // whether an answer was lost, which may have been the approval
 	polled         chan struct{} // closed after each poll
 	finished       time.Time
 	end            *result
@@ -43,7 +43,6 @@ type flow struct {
 	cancelled      bool // the backend was asked to cancel the code
 }
 
-// result is the outcome of one run of polls. Its fields are set before done is closed and never change afterwards, so
 // result is the outcome of one run of polls. Its fields are set before done is closed and never change afterwards, so
 // that a waiter gets the result it waited for even if the flow was restarted.
 type result struct {
@@ -58,7 +57,7 @@ func (m *Manager) newFlow(who caller.Caller, code backend.DeviceCode, target bac
 	if code.ExpiresIn <= 0 || code.ExpiresIn > MaxWait {
 		code.ExpiresIn = MaxWait
 	}
-	target.Bearer, target.InstallID = "", m.InstallID // a refused token must not be used in the flow that replaces it
+	target.Bearer, target.InstallID = "", m.InstallID // the new flow must not use a rejected token
 	return &flow{
 		who: who, code: code, target: target, expires: m.Now().Add(code.ExpiresIn),
 		interval: backendInterval(code.PollInterval),
@@ -76,12 +75,12 @@ func (f *flow) pollGap() time.Duration {
 	return f.interval + f.interval/20
 }
 
-// isUsable reports whether the code can still be shown to a person.
+// isUsable reports whether the code may still be shown to a person.
 func (f *flow) isUsable(now time.Time) bool {
 	return f.finished.IsZero() && now.Before(f.expires.Add(-min(f.code.ExpiresIn/10, 15*time.Second)))
 }
 
-// isOver reports whether the flow can be forgotten.
+// isOver reports whether the flow can be removed.
 func (f *flow) isOver(now time.Time) bool {
 	if f.polling {
 		return false
@@ -92,7 +91,7 @@ func (f *flow) isOver(now time.Time) bool {
 	return now.Sub(f.finished) > remember
 }
 
-// backendInterval returns the interval to use for the backend's d: 5 s if it is missing or too short, at most 600 s.
+// backendInterval returns the interval for the backend's d: 5 s if it is missing or too short, at most 600 s.
 func backendInterval(d time.Duration) time.Duration {
 	if d < time.Second {
 		return DefaultInterval
@@ -100,7 +99,7 @@ func backendInterval(d time.Duration) time.Duration {
 	return min(d, MaxWait)
 }
 
-// bounded returns w within the documented bounds.
+// bounded limits w to the documented bounds.
 func (w Wait) bounded() Wait {
 	if w.Max == 0 {
 		w.Max = DefaultWait
@@ -113,8 +112,9 @@ func (w Wait) bounded() Wait {
 	return w
 }
 
-// Complete waits for the approval of a code. It starts the polling of the code or joins it. When ctx ends, the call
-// ends and the polling continues. Outcomes are kept for later calls. Errors are *backend.Problem or ctx's.
+// Complete waits for the approval of a code. It starts polling the code or joins the running poller. When ctx ends,
+// the call ends and the polling continues. Outcomes are kept for later calls. Errors are a *backend.Problem or that of
+// ctx.
 func (m *Manager) Complete(ctx context.Context, who caller.Caller, deviceCode string, wait Wait) (Outcome, error) {
 	wait = wait.bounded()
 	if deviceCode == "" || len(deviceCode) > maxDeviceCode {
@@ -125,7 +125,7 @@ func (m *Manager) Complete(ctx context.Context, who caller.Caller, deviceCode st
 		return Outcome{}, err
 	}
 	m.supersede(ctx, f)
-	// Reported now, so that the person does not approve in vain.
+	// Reported before the wait, so that the person does not approve in vain.
 	if other, ok := m.conflictingLinkAt(ctx, f.target.BaseURL); ok && m.pending(f) {
 		return Outcome{}, conflict(other)
 	}
@@ -134,12 +134,12 @@ func (m *Manager) Complete(ctx context.Context, who caller.Caller, deviceCode st
 	}
 	out, err := m.await(ctx, f, wait)
 	if err == nil && out.File.Written && m.Accounts.For(out.BackendURL).State == account.NotLinked {
-		return Outcome{}, unknownCode() // linked once and logged out since
+		return Outcome{}, unknownCode() // the code was used for a link that has been logged out since
 	}
 	return out, err
 }
 
-// pending reports whether a flow has no outcome yet.
+// pending reports whether a flow is still without an outcome.
 func (m *Manager) pending(f *flow) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -149,8 +149,8 @@ func (m *Manager) pending(f *flow) bool {
 // maxDeviceCode bounds a device code, in bytes.
 const maxDeviceCode = 512
 
-// flowOf returns the flow of a code. A code that was not issued to this install belongs to somebody else: approving it
-// would link their account here, so it is refused without asking a backend.
+// flowOf returns the flow of a code. A code that was not issued to this install may belong to somebody else, whose
+// account its approval would link here. It is refused without asking a backend.
 func (m *Manager) flowOf(who caller.Caller, deviceCode string) (*flow, error) {
 	m.mu.Lock()
 	f := m.flows[deviceCode]
@@ -180,7 +180,7 @@ func (m *Manager) restoreFlow(who caller.Caller, deviceCode string) (*flow, erro
 		f.gated = &GatedCall{Tool: c.Tool, Args: c.Args, Caller: m.callerAt(who, c.Cwd, issued.Backend)}
 	}
 	m.mu.Lock()
-	if other := m.flows[deviceCode]; other != nil { // two callers restored it concurrently
+	if other := m.flows[deviceCode]; other != nil { // another caller restored it concurrently
 		m.mu.Unlock()
 		return other, nil
 	}
@@ -190,8 +190,8 @@ func (m *Manager) restoreFlow(who caller.Caller, deviceCode string) (*flow, erro
 	return f, nil
 }
 
-// callerAt returns the caller with the directory and backend of a stored call. The environment of that call's own
-// caller was never stored.
+// callerAt returns the caller with the directory and backend of a stored call. The environment of the caller that made
+// that call was never stored.
 func (m *Manager) callerAt(who caller.Caller, cwd, backendURL string) caller.Caller {
 	who.Cwd = cwd
 	if address, err := m.addressOf(who); err == nil && liveKey(address) == liveKey(backendURL) {
@@ -206,7 +206,8 @@ func (m *Manager) callerAt(who caller.Caller, cwd, backendURL string) caller.Cal
 	return who
 }
 
-// remember stores a code so that it survives the daemon. If that fails, the code works until the daemon ends.
+// remember stores a code so that it survives a restart of the daemon. If that fails, the code works until the daemon
+// exits.
 func (m *Manager) remember(code Code, gated GatedCall) {
 	err := m.Codes.Put(code.DeviceCode.DeviceCode, codes.Issued{
 		Backend: code.BackendURL, Expires: m.Now().Add(code.ExpiresIn),
@@ -217,7 +218,7 @@ func (m *Manager) remember(code Code, gated GatedCall) {
 	}
 }
 
-// await waits for the outcome, reports each poll, and gives up at the caller's own limit.
+// await waits for the outcome, reports each poll, and returns when the caller's time limit is reached.
 func (m *Manager) await(ctx context.Context, f *flow, wait Wait) (Outcome, error) {
 	start := m.Now()
 	limit := time.NewTimer(wait.Max)
@@ -247,7 +248,7 @@ func (m *Manager) await(ctx context.Context, f *flow, wait Wait) (Outcome, error
 	}
 }
 
-// heartbeat is how often a waiter is called if polls are further apart: it must be called at least every 20 s.
+// heartbeat is the longest time between two progress reports to a waiter, which needs one at least every 20 s.
 const heartbeat = 15 * time.Second
 
 func closed(c <-chan struct{}) bool {
@@ -266,7 +267,7 @@ type Attempt struct {
 	code Code
 }
 
-// Code returns the code that the person needs.
+// Code returns the code to show to the person.
 func (a *Attempt) Code() Code { return a.code }
 
 // Wait polls until there is an outcome. If ctx ends first, the polling stops and nothing is linked afterwards.
@@ -284,13 +285,13 @@ func (a *Attempt) Wait(ctx context.Context, wait Wait) (Outcome, error) {
 		return out, err
 	}
 	a.m.abort(a.f)
-	if a.f.end.err == nil { // the approval was being saved when the wait ended
+	if a.f.end.err == nil { // the approval was already being saved
 		return a.f.end.outcome, nil
 	}
 	return Outcome{}, err
 }
 
-// abort permanently ends a login's flow, and cancels its code unless there was an outcome first.
+// abort permanently ends a login's flow, and cancels its code unless it already has an outcome.
 func (m *Manager) abort(f *flow) {
 	m.mu.Lock()
 	if f.polling && !f.saving {
@@ -307,7 +308,7 @@ func (m *Manager) abort(f *flow) {
 	}
 }
 
-// requester describes the requester for the activation page. A client name that looks like a credential is left out.
+// requester describes the requester for the activation page. It omits a client name that looks like a credential.
 func requester(who caller.Caller) backend.Requester {
 	host, _ := os.Hostname()
 	r := backend.Requester{Host: host, OS: runtime.GOOS + "/" + runtime.GOARCH, Client: who.Client}

@@ -15,13 +15,13 @@ import (
 	"github.com/service-dev/service/daemon/internal/codes"
 )
 
-// A code that somebody else requested would link their account here, so it is refused without asking the backend.
+// A code that somebody else requested would link their account here. It is refused without asking the backend.
 func TestComplete_CodeNotIssuedHere(t *testing.T) {
 	run(t, []answer{approved}, func(t *testing.T, m *Manager, f *fake, dir string) {
 		_, err := m.Complete(t.Context(), caller.Caller{}, "sdc_of_somebody_else", Wait{})
 		wantCode(t, err, backend.CodeUnknownDeviceCode)
 		if len(f.at) != 0 {
-			t.Errorf("%d polls of a foreign code", len(f.at))
+			t.Errorf("%d polls of a foreign code, want none", len(f.at))
 		}
 		if entries, _ := os.ReadDir(dir); len(entries) != 0 {
 			t.Error("files:", entries)
@@ -29,7 +29,7 @@ func TestComplete_CodeNotIssuedHere(t *testing.T) {
 	})
 }
 
-// A restart of the daemon between request and approval loses neither the code nor the call that needed it.
+// Restarting the daemon between request and approval loses neither the code nor the call that needed it.
 func TestComplete_AfterARestart(t *testing.T) {
 	dir := t.TempDir()
 	var code string
@@ -49,17 +49,17 @@ func TestComplete_AfterARestart(t *testing.T) {
 		code = shown.DeviceCode.DeviceCode
 		if _, err := m.Complete(t.Context(), caller.Caller{}, code,
 			Wait{Max: 6 * time.Second}); asProblem(err).Code != CodeAuthTimeout {
-			t.Errorf("before the restart: %v", err)
+			t.Errorf("Complete before the restart: %v", err)
 		}
 	})
 	if data, err := os.ReadFile(filepath.Join(runDir(dir), codes.FileName)); err != nil ||
 		strings.Contains(string(data), code) {
-		t.Errorf("codes.json: %s, %v", data, err)
+		t.Errorf("codes.json is %s (error %v); want hashes only", data, err)
 	}
 	runWith(t, dir, []answer{approved}, func(t *testing.T, m *Manager, f *fake, _ string) {
 		who := caller.Caller{Cwd: "/elsewhere", Env: shell}
 		if _, err := m.Complete(t.Context(), who, code+"x", Wait{}); asProblem(err).Code != backend.CodeUnknownDeviceCode {
-			t.Errorf("another code: %v", err)
+			t.Errorf("Complete with another code: %v, want unknown_device_code", err)
 		}
 		out, err := m.Complete(t.Context(), who, code, Wait{})
 		if err != nil || out.AccountID != "acc" {
@@ -69,31 +69,31 @@ func TestComplete_AfterARestart(t *testing.T) {
 		if !ok || gated.Tool != "createSimulatorSession" || string(gated.Args) != `{"project":"a"}` ||
 			gated.Caller.Cwd != "/home/a" ||
 			!maps.Equal(gated.Caller.Env, shell) {
-			t.Errorf("the gated call: %+v, %v", gated, ok)
+			t.Errorf("the gated call is %+v, %v; want the stored one", gated, ok)
 		}
 	})
 	runWith(t, dir, []answer{approved}, func(t *testing.T, m *Manager, f *fake, _ string) {
 		_, err := m.Complete(t.Context(), caller.Caller{}, code, Wait{})
 		wantCode(t, err, backend.CodeUnknownDeviceCode)
 		if len(f.at) != 0 {
-			t.Error("a used code was polled")
+			t.Error("a used code was polled again")
 		}
 	})
 }
 
-// The remembered call is made at the backend that issued the code, whatever backend the completing call's shell names.
+// The stored call is repeated at the backend that issued the code, whichever backend the completing shell names.
 func TestComplete_AfterARestartAtTheSameBackend(t *testing.T) {
 	m := New(Options{Config: &fake{}})
 	who := caller.Caller{Env: map[string]string{"SERVICE_BACKEND_URL": "https://a.test", "CI": "1"}}
 	if got := m.callerAt(who, "/a", "https://a.test"); !maps.Equal(got.Env, who.Env) || got.Cwd != "/a" {
-		t.Errorf("the same backend: %v", got)
+		t.Errorf("caller at the same backend: %v", got)
 	}
 	if got := m.callerAt(who, "", "https://b.test"); got.Env["SERVICE_BACKEND_URL"] != "https://b.test" ||
 		got.Env["CI"] != "1" {
-		t.Errorf("another backend: %v", got)
+		t.Errorf("caller at another backend: %v", got)
 	}
 	if got := m.callerAt(who, "", "embedded:one"); got.Env["SERVICE_BACKEND_URL"] != "embedded:" ||
 		who.Env["SERVICE_BACKEND_URL"] != "https://a.test" {
-		t.Errorf("the embedded backend: %v", got)
+		t.Errorf("caller at the embedded backend: %v", got)
 	}
 }

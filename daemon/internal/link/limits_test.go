@@ -11,8 +11,8 @@ import (
 	"github.com/service-dev/service/daemon/internal/caller"
 )
 
-// A client that starts login after login is refused once 64 are polled, with an error that says so. Logins before that
-// continue, and ended logins make room for new ones.
+// A client that starts one login after another is refused once 64 codes are polled, with an error that says so.
+// Earlier logins continue, and logins that end make capacity for new ones.
 func TestLoginsThatArePolledAreBounded(t *testing.T) {
 	run(t, []answer{pending(5 * time.Second)}, func(t *testing.T, m *Manager, f *fake, _ string) {
 		code := ask(t, m)
@@ -35,7 +35,7 @@ func TestLoginsThatArePolledAreBounded(t *testing.T) {
 		}
 		synctest.Wait()
 		if n := m.Polling(); n != maxPolling {
-			t.Fatalf("%d codes are polled", n)
+			t.Fatalf("%d codes are polled, want maxPolling", n)
 		}
 		for range 20 {
 			a, err := m.Start(ctx, caller.Caller{}, false)
@@ -44,18 +44,18 @@ func TestLoginsThatArePolledAreBounded(t *testing.T) {
 			}
 			_, err = a.Wait(ctx, Wait{})
 			if p := asProblem(err); p.Code != "busy" || !p.Retryable || p.FixHint == "" {
-				t.Fatalf("one more: %v", err)
+				t.Fatalf("one login above the limit: %v, want busy", err)
 			}
 		}
 		_, err := complete(t, m, code, Wait{Max: time.Second})
 		if p := asProblem(err); p.Code != "busy" {
-			t.Errorf("an agent's own code: %v", err)
+			t.Errorf("an agent's code above the limit: %v, want busy", err)
 		}
 		polls := func() int { f.mu.Lock(); defer f.mu.Unlock(); return len(f.at) }
 		before := polls()
 		time.Sleep(30 * time.Second)
 		if n := polls() - before; n < maxPolling {
-			t.Errorf("the others were polled %d times in 30 s", n)
+			t.Errorf("the other codes were polled %d times in 30 s, want at least once each", n)
 		}
 		cancel()
 		waiting.Wait()

@@ -16,7 +16,7 @@ import (
 	"github.com/service-dev/service/proto/telemetry"
 )
 
-// Accounts is the account link.
+// Accounts stores the account link.
 type Accounts interface {
 	For(url string) account.Link
 	Save(l account.Link) error
@@ -28,14 +28,14 @@ type Accounts interface {
 // Config returns the configuration in use.
 type Config interface{ Current() *config.Config }
 
-// IssuedCodes stores the codes that were issued here, so that they survive the daemon.
+// IssuedCodes stores the codes issued to this install, so that they survive a restart of the daemon.
 type IssuedCodes interface {
 	Find(deviceCode string) (codes.Issued, bool, error)
 	Put(deviceCode string, issued codes.Issued) error
 	Remove(deviceCode string) error
 }
 
-// UnsavedLinks returns a link that is in use although auth.json could not be written.
+// UnsavedLinks returns a link that is in use although it could not be written to auth.json.
 type UnsavedLinks interface {
 	Unsaved() (account.Link, bool)
 }
@@ -45,8 +45,8 @@ type Watcher interface {
 	Watch(ctx context.Context) <-chan account.Link
 }
 
-// Options are the components of a Manager. Codes, Unsaved, Watch, Log and Now may be nil: without Codes a code does
-// not survive the daemon, and without Watch a waiting call only ends with its own code.
+// Options are the components of a Manager. Codes, Unsaved, Watch, Log and Now may be nil. Without Codes, a code does
+// not survive a restart of the daemon. Without Watch, a waiting call ends only with its own code.
 type Options struct {
 	Backend   Backend
 	Embedder  Embedder
@@ -63,13 +63,14 @@ type Options struct {
 
 const (
 	scope = "account_full"
-	// remember is how long the outcome of a code is kept.
+	// remember is how long a code's outcome is kept.
 	remember = 15 * time.Minute
-	// maxFlows bounds the remembered codes; beyond it the oldest code that is not polled is dropped.
+	// maxFlows bounds the remembered codes. Above it, the oldest code that is not being polled is removed.
 	maxFlows = 256
-	// maxPolling bounds the codes that are polled at once.
+	// maxPolling bounds the codes that are being polled.
 	maxPolling = 64
-	// verifyTimeout bounds Verify, and maxReverify how often it starts again because the link was replaced meanwhile.
+	// verifyTimeout bounds Verify. maxReverify bounds how often it starts again because the link was replaced in the
+	// meantime.
 	verifyTimeout = 12 * time.Second
 	maxReverify   = 2
 )
@@ -77,14 +78,14 @@ const (
 // Manager runs every device-code flow of the daemon. Serve must run: it owns the polling.
 type Manager struct {
 	Options
-	asking sync.Mutex // one code is issued at a time, so that concurrent callers share it
-	saving sync.Mutex // one approval at a time decides whether it may replace the link
+	asking sync.Mutex // held while a code is issued, so that concurrent callers share it
+	saving sync.Mutex // held while an approval decides whether it may replace the link
 
 	mu      sync.Mutex
 	flows   map[string]*flow // by device code
 	live    map[string]*flow // the live code of each backend, by liveKey
 	polling int
-	// revoking counts the tokens that are kept to be revoked.
+	// revoking counts the tokens kept until they are revoked.
 	revoking int
 	closed   bool
 	life     context.Context
@@ -105,15 +106,15 @@ func New(o Options) *Manager {
 	return &Manager{Options: o, flows: map[string]*flow{}, live: map[string]*flow{}, life: life, end: end}
 }
 
-// noCodes stores nothing.
+// noCodes is an IssuedCodes that stores nothing.
 type noCodes struct{}
 
 func (noCodes) Find(string) (codes.Issued, bool, error) { return codes.Issued{}, false, nil }
 func (noCodes) Put(string, codes.Issued) error          { return nil }
 func (noCodes) Remove(string) error                     { return nil }
 
-// Serve ends waiting flows when an account is linked by other means. When ctx ends, it stops the polling, waits for its
-// end and cancels the codes of unfinished logins.
+// Serve ends the waits of flows when an account is linked by other means. When ctx ends, it stops the polling, waits
+// for the pollers to finish and cancels the codes of unfinished logins.
 func (m *Manager) Serve(ctx context.Context) error {
 	var changes <-chan account.Link
 	if m.Watch != nil {
@@ -136,15 +137,14 @@ func (m *Manager) Serve(ctx context.Context) error {
 	return nil
 }
 
-// Polling returns how many codes are being polled.
+// Polling returns the number of codes being polled.
 func (m *Manager) Polling() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.polling
 }
 
-// Target returns the backend of the caller's calls and their credential: the token if that backend issued it, else the
-// install id.
+// Target returns the caller's backend and credential: the token if that backend issued it, otherwise the install id.
 func (m *Manager) Target(ctx context.Context, who caller.Caller) (backend.Target, account.Link, error) {
 	address, err := m.addressOf(who)
 	if err != nil {
@@ -153,7 +153,7 @@ func (m *Manager) Target(ctx context.Context, who caller.Caller) (backend.Target
 	target := backend.Target{BaseURL: address, InstallID: m.InstallID, Requester: requester(who)}
 	l := m.Accounts.For(address)
 	if l.Linked() && address == backend.EmbeddedURL {
-		// Whether the token belongs to this embedded backend is known only after the backend reported its id.
+		// Only the id that the embedded backend reports tells whether the token belongs to it.
 		if target.BaseURL, err = m.backendIDAt(ctx, address); err != nil {
 			return backend.Target{}, account.Link{}, err
 		}
@@ -165,7 +165,7 @@ func (m *Manager) Target(ctx context.Context, who caller.Caller) (backend.Target
 	return target, l, nil
 }
 
-// addressOf returns the address of the caller's backend.
+// addressOf returns the URL of the caller's backend.
 func (m *Manager) addressOf(who caller.Caller) (string, error) {
 	b, err := m.Config.Current().Backend(who)
 	if err != nil {
@@ -174,7 +174,7 @@ func (m *Manager) addressOf(who caller.Caller) (string, error) {
 	return b.URL, nil
 }
 
-// backendIDAt returns a backend's name in auth.json.
+// backendIDAt returns the name by which auth.json refers to a backend.
 func (m *Manager) backendIDAt(ctx context.Context, address string) (string, error) {
 	if address != backend.EmbeddedURL {
 		return address, nil
@@ -183,16 +183,16 @@ func (m *Manager) backendIDAt(ctx context.Context, address string) (string, erro
 	return id, err
 }
 
-// Revoked records that the backend refused a token.
+// Revoked records that the backend rejected a token.
 func (m *Manager) Revoked(token string) { m.Accounts.MarkRevoked(token) }
 
 // Verify asks the backend whether it accepts the caller's token, and returns the link with the verdict. If the backend
-// cannot be reached, the stored verdict stays and only the returned link reports the failure.
+// cannot be reached, the stored verdict is kept and only the returned link reports the failure.
 func (m *Manager) Verify(ctx context.Context, who caller.Caller) account.Link {
 	ctx, cancel := context.WithTimeout(ctx, verifyTimeout)
 	defer cancel()
 	l := m.verifyCaller(ctx, who)
-	for range maxReverify { // another program may have replaced auth.json meanwhile
+	for range maxReverify { // another program may have replaced auth.json in the meantime
 		if !l.Linked() || l.Verified != (account.Verdict{}) {
 			break
 		}
@@ -232,13 +232,13 @@ func (m *Manager) verify(ctx context.Context, target backend.Target) error {
 	return nil
 }
 
-// Ask returns the live code of the target's backend and stores the call that needs it. If there is none, probe makes
-// the call, which the backend refuses with a code.
+// Ask returns the live code of the target's backend and stores the call that needs it. If there is no code, probe
+// makes the call, and the backend's refusal contains one.
 func (m *Manager) Ask(ctx context.Context, target backend.Target, gated GatedCall,
 	probe func(context.Context) error) (Code, error) {
 	m.asking.Lock()
 	defer m.asking.Unlock()
-	m.conflictingLinkAt(ctx, target.BaseURL) // so that Code.Replaces says whether the other link is still accepted
+	m.conflictingLinkAt(ctx, target.BaseURL) // so that Code.Replaces says whether the backend still accepts the other link
 	key := liveKey(target.BaseURL)
 	m.mu.Lock()
 	f := m.live[key]
@@ -267,7 +267,7 @@ func (m *Manager) Ask(ctx context.Context, target backend.Target, gated GatedCal
 	return shown, nil
 }
 
-// refusedWith returns the code of a refusal, or requests one if it has none.
+// refusedWith returns the code from a refusal, or requests one if the refusal has none.
 func (m *Manager) refusedWith(ctx context.Context, target backend.Target, err error) (backend.DeviceCode, error) {
 	p := asProblem(err)
 	switch {
@@ -279,8 +279,8 @@ func (m *Manager) refusedWith(ctx context.Context, target backend.Target, err er
 	return backend.DeviceCode{}, err
 }
 
-// Start issues a code for a login. replace means that the person allows a live link of another account or backend to be
-// replaced; without it a login at another backend is refused at once.
+// Start issues a code for a login. replace means that the person allows a live link of another account or backend to
+// be replaced. Without it, a login at another backend is refused immediately.
 func (m *Manager) Start(ctx context.Context, who caller.Caller, replace bool) (*Attempt, error) {
 	address, err := m.addressOf(who)
 	if err != nil {
@@ -323,7 +323,7 @@ func (m *Manager) completed(who caller.Caller, outcome string) {
 	m.Record.Record(caller.With(context.Background(), who), telemetry.LoginCompleted, map[string]any{"outcome": outcome})
 }
 
-// TakeGated returns the call that asked for a code, once.
+// TakeGated returns the call that needed a code, and removes it.
 func (m *Manager) TakeGated(deviceCode string) (GatedCall, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -336,14 +336,14 @@ func (m *Manager) TakeGated(deviceCode string) (GatedCall, bool) {
 	return gated, true
 }
 
-// recordExpired records the end of codes that nobody completed. It writes files, so m.mu is not held.
+// recordExpired records that codes expired without being completed. It writes files, so the caller must not hold m.mu.
 func (m *Manager) recordExpired(flows []*flow) {
 	for _, f := range flows {
 		m.completed(f.who, telemetry.OutcomeCodeExpired)
 	}
 }
 
-// keep stores a flow and removes flows that are over. The caller must record those that expired. m.mu is held.
+// keep stores a flow and removes flows that are over. The caller must record those that expired, and holds m.mu.
 func (m *Manager) keep(f *flow) (expired []*flow) {
 	now := m.Now()
 	var oldest *flow
@@ -363,7 +363,7 @@ func (m *Manager) keep(f *flow) (expired []*flow) {
 
 // drop removes a flow, and adds it to expired if it has no outcome yet.
 func (m *Manager) drop(code string, f *flow, expired []*flow) []*flow {
-	if f.finished.IsZero() { // shown, but nobody waited for its outcome
+	if f.finished.IsZero() { // shown to a person, but no call waited for its outcome
 		f.finished = m.Now()
 		expired = append(expired, f)
 	}
@@ -374,7 +374,7 @@ func (m *Manager) drop(code string, f *flow, expired []*flow) []*flow {
 	return expired
 }
 
-// codeOf returns a flow's code in the form shown to a person. m.mu is held.
+// codeOf returns a flow's code in the form shown to a person. The caller holds m.mu.
 func (m *Manager) codeOf(f *flow, fresh bool) Code {
 	c := Code{DeviceCode: f.code, BackendURL: f.target.BaseURL, Fresh: fresh,
 		Replaces: account.Link{State: account.NotLinked}}
@@ -386,7 +386,7 @@ func (m *Manager) codeOf(f *flow, fresh bool) Code {
 	return c
 }
 
-// liveKey returns the key of a backend: the embedded one has the same with and without its id.
+// liveKey returns the key of a backend. The embedded one has the same key with and without its id.
 func liveKey(address string) string {
 	if address == "" || strings.HasPrefix(address, backend.EmbeddedURL) {
 		return backend.EmbeddedURL

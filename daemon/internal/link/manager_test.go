@@ -18,7 +18,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/config"
 )
 
-// fake is a backend in memory: poll i receives script[i], later polls the last entry.
+// fake is an in-memory backend: poll i receives script[i], later polls the last entry.
 type fake struct {
 	mu      sync.Mutex
 	script  []answer
@@ -30,12 +30,12 @@ type fake struct {
 	manager *Manager
 	polling int
 	most    int
-	dead    map[string]bool // tokens that the backend refuses
-	mute    bool            // the backend does not answer questions about tokens
+	dead    map[string]bool // tokens that the backend rejects
+	mute    bool            // do not answer questions about tokens
 	asked   []string        // the tokens that the backend was asked about
 	offline bool            // tokens cannot be revoked
 	revoked []string
-	// cancelled are the device codes that the client cancelled.
+	// cancelled holds the device codes that the client cancelled.
 	cancelled []string
 }
 
@@ -180,7 +180,7 @@ func runWith(t *testing.T, dir string, script []answer, test func(t *testing.T, 
 	})
 }
 
-// runDir is beside the state directory, so that tests can tell auth.json from codes.json.
+// runDir returns a directory next to the state directory, so that tests can tell auth.json from codes.json.
 func runDir(dir string) string { return dir + ".run" }
 
 func ask(t *testing.T, m *Manager) Code {
@@ -223,7 +223,7 @@ func TestEveryGapIsHonoured(t *testing.T) {
 		least := []time.Duration{5 * time.Second, 5 * time.Second, 7 * time.Second, 12 * time.Second}
 		for i, gap := range f.gaps() {
 			if gap < least[i] {
-				t.Errorf("gap %d is %v, want %v at least", i, gap, least[i])
+				t.Errorf("gap %d is %v, want at least %v", i, gap, least[i])
 			}
 		}
 		if _, err := os.Stat(filepath.Join(dir, account.FileName)); err != nil {
@@ -231,7 +231,7 @@ func TestEveryGapIsHonoured(t *testing.T) {
 		}
 		for _, event := range []string{"account.login_initiated", "account.login_completedsuccess", "account.linked"} {
 			if f.count(event) != 1 {
-				t.Errorf("%s was recorded %d times", event, f.count(event))
+				t.Errorf("%s was recorded %d times, want once", event, f.count(event))
 			}
 		}
 	})
@@ -244,16 +244,16 @@ func TestSixFailuresThenANewStart(t *testing.T) {
 		_, err := complete(t, m, code, Wait{})
 		wantCode(t, err, backend.CodeUnreachable)
 		if took := time.Since(start); took >= 45*time.Second || len(f.at) != 6 {
-			t.Errorf("%d polls in %v", len(f.at), took)
+			t.Errorf("%d polls in %v, want 6 in less than 45 s", len(f.at), took)
 		}
 		if f.count("account.login_completednetwork_error") != 1 {
 			t.Error("events:", f.events)
 		}
 		if out, err := complete(t, m, code, Wait{}); err != nil || out.AccountID != "acc" {
-			t.Errorf("after the network came back: %+v, %v", out, err)
+			t.Errorf("after the network recovered: %+v, %v; want a link", out, err)
 		}
 		if m.Polling() != 0 {
-			t.Error("something still counts as polling")
+			t.Error("a finished code still counts as polled")
 		}
 	})
 }
@@ -303,7 +303,7 @@ func TestIntervals(t *testing.T) {
 	} {
 		run(t, []answer{pending(said), approved}, func(t *testing.T, m *Manager, f *fake, _ string) {
 			if _, err := complete(t, m, ask(t, m), Wait{}); err != nil || f.gaps()[0] < want || f.gaps()[0] > want+want/10 {
-				t.Errorf("%v: gap %v, %v", said, f.gaps(), err)
+				t.Errorf("progress %v: gaps %v, error %v", said, f.gaps(), err)
 			}
 		})
 	}
@@ -320,28 +320,28 @@ func TestIntervals(t *testing.T) {
 	}
 }
 
-// Polling belongs to the daemon: two waiters share one series of polls, a cancelled one returns at once, a second call
-// with the same code gets the outcome, and progress is sent at least every 20 s.
+// Polling belongs to the daemon: two waiters share one series of polls, a cancelled waiter returns immediately, a
+// second call with the same code gets the outcome, and progress is sent at least every 20 s.
 func TestPollingBelongsToTheDaemon(t *testing.T) {
 	run(t, []answer{pending(60 * time.Second), pending(60 * time.Second), pending(60 * time.Second), approved},
 		func(t *testing.T, m *Manager, f *fake, _ string) {
 			code := ask(t, m)
 			if second := ask(t, m); second.DeviceCode.DeviceCode != code.DeviceCode.DeviceCode || second.Fresh || f.issued != 1 {
-				t.Errorf("a second gated call got %+v", second)
+				t.Errorf("a second gated call got %+v, want the same code", second)
 			}
 			ctx, cancel := context.WithCancel(t.Context())
 			var waiters sync.WaitGroup
 			waiters.Go(func() {
 				if _, err := m.Complete(ctx, caller.Caller{}, code.DeviceCode.DeviceCode, Wait{}); !errors.Is(err,
 					context.Canceled) {
-					t.Errorf("the cancelled call: %v", err)
+					t.Errorf("the cancelled call: %v, want context.Canceled", err)
 				}
 			})
 			last := time.Now()
 			waiters.Go(func() {
 				_, err := complete(t, m, code, Wait{Max: 100 * time.Second, OnPoll: func(PollEvent) {
 					if rest := time.Since(last); rest > 20*time.Second {
-						t.Errorf("no progress for %v", rest)
+						t.Errorf("no progress for %v, want it every 20 s", rest)
 					}
 					last = time.Now()
 				}})
@@ -351,20 +351,19 @@ func TestPollingBelongsToTheDaemon(t *testing.T) {
 			cancel()
 			waiters.Wait()
 			if m.Polling() != 1 {
-				t.Error("the polling ended with its waiters")
+				t.Error("the polling ended together with its waiters")
 			}
 			time.Sleep(100 * time.Second)
 			if out, err := complete(t, m, code, Wait{}); err != nil || out.PollCount != 4 || f.most != 1 {
-				t.Errorf("%+v, %v, %d pollers at once", out, err, f.most)
+				t.Errorf("got %+v, %v with %d concurrent pollers; want 4 polls by one poller", out, err, f.most)
 			}
 			if gated, ok := m.TakeGated(code.DeviceCode.DeviceCode); !ok || gated.Tool != "createSimulatorSession" {
-				t.Error("the gated call was forgotten")
+				t.Error("the gated call was lost")
 			}
 		})
 }
 
-// Whenever a login is cancelled, nothing is linked afterwards, even if the answer to its approval is already on its
-// way.
+// Nothing is linked after a login is cancelled, even if the answer to its approval is already on its way.
 func TestCancelledLogin(t *testing.T) {
 	run(t, []answer{approved}, func(t *testing.T, m *Manager, f *fake, dir string) {
 		f.hold = make(chan struct{})
@@ -382,10 +381,10 @@ func TestCancelledLogin(t *testing.T) {
 		synctest.Wait()
 		cancel()
 		synctest.Wait()
-		close(f.hold) // the token arrives late
+		close(f.hold) // the token arrives after the cancellation
 		waiting.Wait()
 		if entries, _ := os.ReadDir(dir); len(entries) != 0 || m.Polling() != 0 {
-			t.Errorf("files %v, %d polling", entries, m.Polling())
+			t.Errorf("files %v, %d codes polled; want none", entries, m.Polling())
 		}
 		if f.count("account.login_completedpolling_aborted") != 1 || f.count("account.linked") != 0 {
 			t.Error("events:", f.events)

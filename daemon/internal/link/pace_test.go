@@ -10,7 +10,7 @@ import (
 )
 
 // pacer is a backend that raises the interval by 5 s after each poll that comes too early by its own clock. The
-// manager's clock is faster by the factor.
+// manager's clock runs faster by the factor.
 type pacer struct {
 	*fake
 	faster   float64
@@ -33,7 +33,7 @@ func (p *pacer) PollDeviceToken(context.Context, backend.Target, string) (backen
 	return backend.Poll{PollInterval: p.interval}, nil
 }
 
-// A well-behaved client whose clock runs fast has its interval raised at most once, even by a backend without any
+// The interval of a well-behaved client whose clock runs fast is raised at most once, even by a backend without any
 // tolerance.
 func TestPoll_FastClock(t *testing.T) {
 	for _, percent := range []int{0, 2, 4, 5, 10, 20, 30} {
@@ -48,7 +48,7 @@ func TestPoll_FastClock(t *testing.T) {
 					most = 0
 				}
 				if p.raises > most {
-					t.Errorf("%d raises, the interval is %v", p.raises, p.interval)
+					t.Errorf("the interval was raised %d times to %v", p.raises, p.interval)
 				}
 			})
 		})

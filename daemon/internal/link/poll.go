@@ -12,16 +12,17 @@ import (
 )
 
 const (
-	// maxFailures in a row mean that the backend is unreachable; with the gaps below that takes 30 s.
+	// maxFailures is the number of consecutive failures after which the backend counts as unreachable. With the gaps
+	// below that takes 30 s.
 	maxFailures = 6
 	failureStep = 2 * time.Second
-	// maxFailureGap is how much of a raised interval is kept after a failure; six must fit into 45 s.
+	// maxFailureGap bounds the part of a raised interval that is kept after a failure; six such gaps must fit into 45 s.
 	maxFailureGap = 8 * time.Second
-	// unreachableAfter limits a series of slow failures; a single poll is limited by pollTimeout.
+	// unreachableAfter bounds a series of slow failures; pollTimeout bounds a single poll.
 	unreachableAfter = 42 * time.Second
 	pollTimeout      = 10 * time.Second
-	// overtime is how long a code is still polled after its validity: an approval in time is honoured for a short
-	// grace.
+	// overtime is how long a code is still polled after it expires, because the backend accepts an approval for a short
+	// grace period.
 	overtime = 30 * time.Second
 )
 
@@ -37,9 +38,9 @@ func (m *Manager) ensurePolling(f *flow, interval time.Duration) error {
 	return err
 }
 
-// startPoller starts the poller. m.mu is held.
+// startPoller starts the poller. The caller holds m.mu.
 func (m *Manager) startPoller(f *flow, interval time.Duration, restarted bool) error {
-	if restarted { // the network failed, not the code: the next waiter restarts the flow
+	if restarted { // the network failed, not the code, so the next waiter restarts the flow
 		f.finished, f.end = time.Time{}, newResult()
 	}
 	if !f.finished.IsZero() {
@@ -90,7 +91,7 @@ func (m *Manager) poll(ctx context.Context, f *flow) {
 			gap = m.scheduleNext(f, answer.PollInterval, "")
 			m.supersede(ctx, f) // a link that could not be verified when it appeared may supersede it now
 		case problem.HTTPStatus == http.StatusTooManyRequests:
-			failures = 0 // an answer: the backend is reachable
+			failures = 0 // an answer shows that the backend is reachable
 			gap = m.scheduleRetry(f, 1, problem)
 		case isTransient(problem) && failures+1 < maxFailures && m.Now().Before(since.Add(unreachableAfter)):
 			failures++
@@ -110,15 +111,15 @@ func (m *Manager) poll(ctx context.Context, f *flow) {
 	}
 }
 
-// ask makes one poll, which may take until the backend is considered unreachable.
+// ask makes one poll, bounded by the time until the backend counts as unreachable.
 func (m *Manager) ask(ctx context.Context, f *flow, until time.Time) (backend.Poll, error) {
 	ctx, cancel := context.WithTimeout(ctx, min(max(until.Sub(m.Now()), time.Second), pollTimeout))
 	defer cancel()
 	return m.Backend.PollDeviceToken(ctx, f.target, f.code.DeviceCode)
 }
 
-// stopped reports whether the polling was stopped. If there is a token, this is the last chance to stop before the link
-// is saved.
+// stopped reports whether the polling was stopped. With a token, this is the last chance to stop before the link is
+// saved.
 func (m *Manager) stopped(ctx context.Context, f *flow, token bool) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -147,12 +148,12 @@ func (m *Manager) scheduleNext(f *flow, interval time.Duration, note string) tim
 	next := backendInterval(interval)
 	f.intervalRaised = f.intervalRaised || f.count > 0 && next > f.interval
 	f.interval = next
-	f.answerLost = false // the code is unused, so no approval was lost
+	f.answerLost = false // the code is still unused, so no approval was lost
 	m.notifyWaiters(f, note)
 	return max(f.pollGap(), f.minInterval)
 }
 
-// scheduleRetry records a poll without an answer and returns the time until the next. It honours the backend's
+// scheduleRetry records a poll without an answer and returns the time until the next poll. It honours the backend's
 // Retry-After.
 func (m *Manager) scheduleRetry(f *flow, failures int, p *backend.Problem) time.Duration {
 	m.mu.Lock()
@@ -160,12 +161,12 @@ func (m *Manager) scheduleRetry(f *flow, failures int, p *backend.Problem) time.
 	if p.HTTPStatus == 0 || p.HTTPStatus >= http.StatusInternalServerError {
 		f.answerLost = true
 	}
-	m.notifyWaiters(f, "the backend did not answer properly and is asked again: "+p.Message)
+	m.notifyWaiters(f, "no usable answer from the backend; trying again: "+p.Message)
 	gap := min(max(f.pollGap(), f.minInterval), maxFailureGap)
 	return max(gap, min(time.Duration(failures)*failureStep, maxFailureGap), min(p.RetryAfter, MaxWait))
 }
 
-// notifyWaiters counts a poll and wakes the waiters. m.mu is held.
+// notifyWaiters counts a poll and wakes the waiters. The caller holds m.mu.
 func (m *Manager) notifyWaiters(f *flow, note string) {
 	f.count++
 	f.note = note
@@ -173,8 +174,8 @@ func (m *Manager) notifyWaiters(f *flow, note string) {
 	f.polled = make(chan struct{})
 }
 
-// saveLink saves the link; waiters get the outcome once the file is written and the token verified. A live link of
-// another account or backend is kept unless the person agreed to replace it: otherwise the new token is revoked.
+// saveLink saves the link. Waiters get the outcome once the file is written and the token verified. Without the
+// person's consent, a live link of another account or backend is kept and the new token is revoked.
 func (m *Manager) saveLink(ctx context.Context, f *flow, t backend.Token) {
 	m.saving.Lock()
 	defer m.saving.Unlock()
@@ -204,7 +205,7 @@ func (m *Manager) saveLink(ctx context.Context, f *flow, t backend.Token) {
 		PollCount: count, BackendURL: issuer, RevokeURL: revokeURL}, nil, telemetry.OutcomeSuccess)
 }
 
-// save makes l the link and revokes the token that it replaces once that is no longer in the file.
+// save makes l the link. It revokes the token that l replaces once that token is no longer in the file.
 func (m *Manager) save(ctx context.Context, l account.Link) (file AuthFile, revokeURL string) {
 	before := m.current()
 	file = AuthFile{Path: m.Accounts.Path(), Written: true}
@@ -219,14 +220,14 @@ func (m *Manager) save(ctx context.Context, l account.Link) (file AuthFile, revo
 	return file, m.Revoke(ctx, before)
 }
 
-// verifyFresh verifies a new token, so that waiters are told of one that does not work.
+// verifyFresh verifies a new token, so that waiters learn if it does not work.
 func (m *Manager) verifyFresh(ctx context.Context, f *flow, t backend.Token) {
 	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
 	_ = m.verify(ctx, backend.Target{BaseURL: f.target.BaseURL, Bearer: t.AuthToken, Requester: f.target.Requester})
 }
 
-// refused ends a flow with the problem for the backend's answer.
+// refused ends a flow with the problem that corresponds to the backend's answer.
 func (m *Manager) refused(f *flow, p *backend.Problem) {
 	m.mu.Lock()
 	f.count++
@@ -236,7 +237,7 @@ func (m *Manager) refused(f *flow, p *backend.Problem) {
 	m.finish(f, Outcome{}, problem, outcome)
 }
 
-// finish sets the outcome, once.
+// finish sets the outcome unless there is one, and announces it.
 func (m *Manager) finish(f *flow, out Outcome, problem *backend.Problem, word string) {
 	m.mu.Lock()
 	if !f.finished.IsZero() {
@@ -248,13 +249,13 @@ func (m *Manager) finish(f *flow, out Outcome, problem *backend.Problem, word st
 	m.announce(f, end, word)
 }
 
-// setOutcome sets the outcome of a flow that has none, and stops its poller. m.mu is held.
+// setOutcome sets the outcome of a flow that has none, and stops its poller. The caller holds m.mu.
 func (m *Manager) setOutcome(f *flow, out Outcome, problem *backend.Problem) *result {
 	f.end.outcome, f.finished = out, m.Now()
 	if problem != nil {
 		f.end.err = problem
 	}
-	if f.polling { // a waiter that restarts the flow from now on starts a new poller
+	if f.polling { // a waiter that restarts the flow after this starts a new poller
 		f.stop()
 		f.polling, f.saving = false, false
 		m.polling--
@@ -267,13 +268,13 @@ func (m *Manager) setOutcome(f *flow, out Outcome, problem *backend.Problem) *re
 
 // announce records how a flow ended, then wakes its waiters.
 func (m *Manager) announce(f *flow, end *result, word string) {
-	// a daemon that stops leaves the code to the next one
+	// a stopping daemon leaves the code to the next one
 	if !f.exclusive && !isRestartable(end.err) && asProblem(end.err).Code != codeAborted {
 		if err := m.Codes.Remove(f.code.DeviceCode); err != nil {
 			m.Log.Warn("failed to remove a used device code", "err", err)
 		}
 	}
-	// Recorded before anybody receives the outcome, so that it can be seen by then.
+	// Recorded before the waiters wake, so that they can already see it.
 	m.completed(f.who, word)
 	close(end.done)
 }

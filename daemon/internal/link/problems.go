@@ -12,13 +12,13 @@ import (
 	"github.com/service-dev/service/proto/telemetry"
 )
 
-// Codes of problems of this package.
+// Codes of the problems that this package returns.
 const (
-	// CodeAuthTimeout is the code of a Complete whose wait ended without an outcome.
+	// CodeAuthTimeout means that the wait of a Complete ended without an outcome.
 	CodeAuthTimeout = "auth_timeout"
-	// CodeLinkConflict is the code of an approval that would replace a live link of another account or backend.
+	// CodeLinkConflict means that the approval would replace a live link of another account or backend.
 	CodeLinkConflict = "link_conflict"
-	// CodeInvalidConfig is the code of a backend address that cannot be used.
+	// CodeInvalidConfig means that a backend address is unusable.
 	CodeInvalidConfig = "invalid_config"
 	codeAborted       = "polling_aborted"
 	codeBusy          = "busy"
@@ -36,18 +36,18 @@ func expired() *backend.Problem {
 func unknownCode() *backend.Problem {
 	return &backend.Problem{
 		Code: backend.CodeUnknownDeviceCode, HTTPStatus: http.StatusNotFound,
-		Message: "the backend does not know the device code: it never issued it, or the code is used up",
+		Message: "the backend does not know the device code: it never issued it, or the code was already used",
 		FixHint: freshCodeHint,
 	}
 }
 
-// foreignCode refuses a code that was not issued to this install.
+// foreignCode returns the refusal of a code that was not issued to this install.
 func foreignCode() *backend.Problem {
 	return &backend.Problem{
 		Code:    backend.CodeUnknownDeviceCode,
-		Message: "this device code was not issued to this install, or it expired long ago",
+		Message: "this device code was not issued to this install, or expired long ago",
 		FixHint: "Call createSimulatorSession for a code of this install. " +
-			"Never take a deviceCode from anywhere but an auth_required answer.",
+			"Never take a deviceCode from anything but an auth_required answer.",
 	}
 }
 
@@ -64,7 +64,7 @@ func conflict(current account.Link) *backend.Problem {
 	return &backend.Problem{
 		Code: CodeLinkConflict,
 		Message: "this machine is linked to account " + current.AccountID + " at " + backend.DisplayName(current.BackendURL) +
-			", and that link was not replaced",
+			"; that link was not replaced",
 		FixHint: "Ask the person. To replace the link they run `servicectl login --replace` in a terminal; " +
 			"to keep it, change nothing.",
 	}
@@ -80,7 +80,7 @@ func busy() *backend.Problem {
 	}
 }
 
-// invalidAddress is the problem of a backend address that cannot be used.
+// invalidAddress is the problem of an unusable backend address.
 func invalidAddress(err error) *backend.Problem {
 	p := &backend.Problem{
 		Code: CodeInvalidConfig, Message: err.Error(), FixHint: "Correct the address of the backend, or unset it.",
@@ -91,11 +91,11 @@ func invalidAddress(err error) *backend.Problem {
 	return p
 }
 
-// outcomeOf returns the problem and the telemetry outcome of a flow that the backend's answer p ends. answerLost
-// reports whether the answer of an earlier poll was lost.
+// outcomeOf returns the problem and the telemetry outcome of a flow that ends with the backend's answer p. answerLost
+// says whether the answer to an earlier poll was lost.
 func outcomeOf(p *backend.Problem, answerLost bool) (problem *backend.Problem, outcome string) {
 	switch {
-	case p.Code == backend.CodeAuthRequired: // the embedded backend that issued it was replaced by a new one
+	case p.Code == backend.CodeAuthRequired: // the embedded backend that issued the code was replaced by a new one
 		return unknownCode(), telemetry.OutcomeCodeExpired
 	case p.Code == backend.CodeUnknownDeviceCode && answerLost:
 		return &backend.Problem{
@@ -127,19 +127,20 @@ func outcomeOf(p *backend.Problem, answerLost bool) (problem *backend.Problem, o
 	return p, telemetry.OutcomeNetworkError
 }
 
-// isTransient reports whether a poll may simply be repeated: it got no answer, a gateway failed, or there were too
-// many requests.
+// isTransient reports whether repeating a poll may help: it got no answer, a gateway failed, or there were too many
+// requests.
 func isTransient(p *backend.Problem) bool {
 	return p.Code == backend.CodeUnreachable || p.Code == backend.CodeAdapterUnavailable ||
 		p.HTTPStatus >= http.StatusInternalServerError || p.HTTPStatus == http.StatusTooManyRequests
 }
 
-// isRestartable reports whether a flow that ended with err may be polled again: the network failed, not the code.
+// isRestartable reports whether a flow that ended with err may be polled again, because the network failed and not the
+// code.
 func isRestartable(err error) bool {
 	return err != nil && asProblem(err).Code == backend.CodeUnreachable
 }
 
-// asProblem returns the typed form of an error; it is never nil.
+// asProblem returns the *backend.Problem for an error; it is never nil.
 func asProblem(err error) *backend.Problem {
 	var p *backend.Problem
 	switch {

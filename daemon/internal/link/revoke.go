@@ -19,12 +19,12 @@ const (
 	maxRevokeWait   = 5 * time.Minute
 )
 
-// dashboardPath is the page of a backend on which a person revokes links.
+// dashboardPath is the path of the page on which a person revokes links.
 const dashboardPath = "/account"
 
 // Revoke asks the backend of a replaced or deleted link to revoke its token, for at most revokeWait. If that fails, it
-// returns the page on which the person can revoke it and keeps trying: until the daemon ends the token is held in
-// memory. It returns "" if nothing is left to revoke.
+// returns the page on which the person can revoke it. It keeps the token in memory and retries until the daemon exits.
+// It returns "" if there is nothing left to revoke.
 func (m *Manager) Revoke(ctx context.Context, l account.Link) (page string) {
 	if l.AuthToken == "" || l.State == account.Revoked || l.State == account.Expired {
 		return ""
@@ -43,7 +43,7 @@ func (m *Manager) Revoke(ctx context.Context, l account.Link) (page string) {
 	return page
 }
 
-// revoke tries once. retry reports whether another attempt may help.
+// revoke makes one attempt. retry reports whether another may help.
 func (m *Manager) revoke(ctx context.Context, target backend.Target) (done, retry bool) {
 	ctx, cancel := context.WithTimeout(ctx, revokeWait)
 	defer cancel()
@@ -59,7 +59,7 @@ func (m *Manager) revoke(ctx context.Context, target backend.Target) (done, retr
 	return false, false
 }
 
-// keepRevoking retries at growing intervals, and once more when the daemon ends.
+// keepRevoking retries at growing intervals, and once more when the daemon stops.
 func (m *Manager) keepRevoking(target backend.Target) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -82,19 +82,18 @@ func (m *Manager) keepRevoking(target backend.Target) {
 	})
 }
 
-// revokeUnsaved revokes a link that could not be written before the daemon stops: nobody could use or revoke it
-// later.
+// revokeUnsaved revokes a link that could not be written before the daemon stops. Nobody could use or revoke it later.
 func (m *Manager) revokeUnsaved() {
 	if m.Unsaved == nil {
 		return
 	}
 	if l, ok := m.Unsaved.Unsaved(); ok {
 		done, _ := m.revoke(context.Background(), backend.Target{BaseURL: l.BackendURL, Bearer: l.AuthToken.Reveal()})
-		m.Log.Warn("link was never written to auth.json and ends with the daemon", "revoked", done)
+		m.Log.Warn("link was never written to auth.json and is lost when the daemon exits", "revoked", done)
 	}
 }
 
-// dashboardOf returns the dashboard of a backend; "" for an embedded one that does not run.
+// dashboardOf returns the URL of a backend's dashboard; "" for an embedded backend that is not running.
 func (m *Manager) dashboardOf(ctx context.Context, backendURL string) string {
 	if !strings.HasPrefix(backendURL, backend.EmbeddedURL) {
 		return strings.TrimRight(backendURL, "/") + dashboardPath
@@ -117,7 +116,7 @@ func (m *Manager) current() account.Link {
 	return l
 }
 
-// conflictingLink returns the live link that a link to an account at a backend would replace, if there is one. An empty
+// conflictingLink returns the live link, if any, that linking an account at a backend would replace. An empty
 // accountID means that the account is not known yet. The link's own backend is asked whether it still accepts it,
 // because a revoked link does not conflict.
 func (m *Manager) conflictingLink(ctx context.Context, issuer, accountID string) (l account.Link, ok bool) {
@@ -135,7 +134,7 @@ func (m *Manager) conflictingLink(ctx context.Context, issuer, accountID string)
 	return l, l.Linked()
 }
 
-// conflictingLinkAt returns the live link of another backend than the one at address.
+// conflictingLinkAt returns the live link at a backend other than the one at address, if any.
 func (m *Manager) conflictingLinkAt(ctx context.Context, address string) (account.Link, bool) {
 	if m.Accounts.For(address).State != account.OtherBackend {
 		return account.Link{}, false

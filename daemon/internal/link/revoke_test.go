@@ -13,7 +13,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/caller"
 )
 
-// linkTo creates a link that exists before the test begins.
+// linkTo creates a link before the test begins.
 func linkTo(t *testing.T, m *Manager, l account.Link) {
 	t.Helper()
 	if err := m.Accounts.Save(l); err != nil {
@@ -23,8 +23,8 @@ func linkTo(t *testing.T, m *Manager, l account.Link) {
 
 const here = "embedded:one"
 
-// An approval does not replace a live link: one at another backend is refused, and one at the same backend ends the
-// wait with the existing link.
+// An approval does not replace a live link: if the link is at another backend, the approval is refused; if it is at
+// the same backend, the wait ends with the existing link.
 func TestComplete_LinkConflict(t *testing.T) {
 	passed := time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC)
 	for name, c := range map[string]struct {
@@ -49,14 +49,14 @@ func TestComplete_LinkConflict(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			run(t, []answer{approved}, func(t *testing.T, m *Manager, f *fake, _ string) {
-				code := ask(t, m) // requested before anything was linked
+				code := ask(t, m) // requested before the account was linked
 				f.dead = map[string]bool{"old": c.dead}
 				linkTo(t, m, c.before)
 				out, err := complete(t, m, code, Wait{})
 				now := m.current()
 				if c.want != "" {
 					if err != nil || now.AuthToken.Reveal() != c.want || out.AccountID != now.AccountID {
-						t.Errorf("%+v, %v, the link is %+v", out, err, now)
+						t.Errorf("got %+v, %v; the link is %+v", out, err, now)
 					}
 					return
 				}
@@ -65,7 +65,7 @@ func TestComplete_LinkConflict(t *testing.T) {
 					t.Errorf("%+v", p)
 				}
 				if now.AuthToken != "old" || now.State != account.Linked {
-					t.Errorf("the link is %+v", now)
+					t.Errorf("the link is %+v, want the old one", now)
 				}
 				if len(f.at) > 0 && !slices.Equal(f.ended(), []string{"svc_t at " + here}) {
 					t.Errorf("revoked %v", f.ended())
@@ -78,7 +78,7 @@ func TestComplete_LinkConflict(t *testing.T) {
 	}
 }
 
-// A login replaces a live link only if the person confirmed it, and then revokes its token.
+// A login replaces a live link only if the person confirmed it, and then revokes the old token.
 func TestLogin_Replace(t *testing.T) {
 	before := account.Link{AuthToken: "old", AccountID: "other", BackendURL: here}
 	login := func(t *testing.T, m *Manager, replace bool) error {
@@ -113,12 +113,13 @@ func TestLogin_Replace(t *testing.T) {
 			t.Error("a code was issued for a login that cannot succeed")
 		}
 		if err := login(t, m, true); err != nil || !slices.Equal(f.ended(), []string{"old at https://other.test"}) {
-			t.Errorf("%v, revoked %v", err, f.ended())
+			t.Errorf("login: %v, revoked %v; want the old token revoked", err, f.ended())
 		}
 	})
 }
 
-// A token that cannot be revoked is reported, kept in memory, retried, and tried a last time when the daemon stops.
+// A token that cannot be revoked is reported, kept in memory, and retried. The last attempt is made when the daemon
+// stops.
 func TestRevoke_Offline(t *testing.T) {
 	l := account.Link{State: account.Linked, AuthToken: "old", BackendURL: "https://other.test/"}
 	var f *fake
@@ -130,12 +131,12 @@ func TestRevoke_Offline(t *testing.T) {
 		}
 		time.Sleep(firstRevokeWait + time.Second)
 		if n := len(f.ended()); n != 2 {
-			t.Errorf("%d tries", n)
+			t.Errorf("%d attempts, want 2", n)
 		}
 		f.setOffline(false)
 		time.Sleep(time.Minute)
 		if n := len(f.ended()); n != 3 {
-			t.Errorf("%d tries", n)
+			t.Errorf("%d attempts, want 3", n)
 		}
 		f.setOffline(true)
 		m.Revoke(t.Context(), l)
@@ -145,7 +146,7 @@ func TestRevoke_Offline(t *testing.T) {
 	})
 	// The last attempt happens when the manager stops.
 	if n := len(f.ended()); n != 5 {
-		t.Errorf("%d tries", n)
+		t.Errorf("%d attempts, want 5", n)
 	}
 }
 
@@ -173,14 +174,14 @@ func TestRevoke_NothingToRevoke(t *testing.T) {
 	})
 }
 
-// A backend that hangs delays a caller at most until the limit.
+// A backend that hangs delays a caller no longer than the limit.
 func TestRevoke_Hangs(t *testing.T) {
 	run(t, []answer{approved}, func(t *testing.T, m *Manager, f *fake, _ string) {
 		m.Backend = hanging{f}
 		start := time.Now()
 		if page := m.Revoke(t.Context(), account.Link{AuthToken: "old", BackendURL: "https://other.test"}); page == "" ||
 			time.Since(start) != revokeWait {
-			t.Errorf("%q after %v", page, time.Since(start))
+			t.Errorf("got page %q after %v, want a page after revokeWait", page, time.Since(start))
 		}
 	})
 }
@@ -192,8 +193,8 @@ func (hanging) RevokeLink(ctx context.Context, _ backend.Target) error {
 	return ctx.Err()
 }
 
-// A link that could not be written is valid in memory. The token that it replaces stays in the file and is not revoked.
-// If the daemon stops before the file could be written, it revokes the new token.
+// A link that could not be written is valid in memory. The token that it replaces stays in the file and is not
+// revoked. If the daemon stops before the file could be written, it revokes the new token.
 func TestComplete_NoRoomForTheFile(t *testing.T) {
 	var f *fake
 	run(t, []answer{approved}, func(t *testing.T, m *Manager, backend *fake, dir string) {
@@ -213,11 +214,11 @@ func TestComplete_NoRoomForTheFile(t *testing.T) {
 		}
 	})
 	if !slices.Equal(f.ended(), []string{"svc_t at " + here}) {
-		t.Errorf("at the end revoked %v", f.ended())
+		t.Errorf("revoked %v at the end, want the new token", f.ended())
 	}
 }
 
-// A request to link at another backend mentions the present link only if its backend still accepts it.
+// A request to link at another backend mentions the current link only if its backend still accepts it.
 func TestAsk_ReplacesALiveLinkOnly(t *testing.T) {
 	for _, dead := range []bool{false, true} {
 		run(t, []answer{approved}, func(t *testing.T, m *Manager, f *fake, _ string) {

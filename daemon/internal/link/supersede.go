@@ -11,14 +11,14 @@ import (
 )
 
 const (
-	// verifyLinkTimeout bounds the request that asks whether a backend accepts a link that another program saved.
+	// verifyLinkTimeout bounds the request that asks a backend whether it accepts a link saved by another program.
 	verifyLinkTimeout = 5 * time.Second
 	// cancelTimeout bounds the request that cancels an abandoned code.
 	cancelTimeout = 5 * time.Second
 )
 
-// supersedeAll ends every flow whose backend now has a live link. Each link is verified once, and all concurrently, so
-// that a backend that does not answer delays no other.
+// supersedeAll ends every flow whose backend now has a live link. Links are verified concurrently and once each, so
+// that a backend that does not answer does not delay the others.
 func (m *Manager) supersedeAll(ctx context.Context) {
 	m.mu.Lock()
 	open := map[string][]*flow{} // by the backend's address
@@ -41,12 +41,12 @@ func (m *Manager) supersedeAll(ctx context.Context) {
 	verifying.Wait()
 }
 
-// supersedable reports whether another link makes the flow unnecessary: it has no outcome yet, and no token of its own
-// is being saved. A login is never superseded, because the person asked for it. m.mu is held.
+// supersedable reports whether another link makes the flow unnecessary: it has no outcome yet, and its own token is
+// not being saved. A login is never superseded, because the person requested it. The caller holds m.mu.
 func (f *flow) supersedable() bool { return f.finished.IsZero() && !f.saving && !f.exclusive }
 
-// supersede ends a flow with success if auth.json contains a link for its backend that the backend accepts, however it
-// got there.
+// supersede ends a flow with success if auth.json contains a link for its backend that the backend accepts, whichever
+// program wrote it.
 func (m *Manager) supersede(ctx context.Context, f *flow) {
 	m.mu.Lock()
 	open := f.supersedable()
@@ -59,8 +59,8 @@ func (m *Manager) supersede(ctx context.Context, f *flow) {
 	}
 }
 
-// verifiedLinkAt returns the link of the backend at address if the backend accepts it now. While the backend cannot be
-// asked, there is none: the link may have been revoked.
+// verifiedLinkAt returns the link of the backend at address if the backend currently accepts it. It returns none if
+// the backend cannot be asked, because the link may have been revoked.
 func (m *Manager) verifiedLinkAt(ctx context.Context, address string) (account.Link, bool) {
 	if !m.Accounts.For(address).Linked() {
 		return account.Link{}, false
@@ -77,16 +77,16 @@ func (m *Manager) verifiedLinkAt(ctx context.Context, address string) (account.L
 		return account.Link{}, false
 	}
 	if err := m.verify(ctx, backend.Target{BaseURL: issuer, Bearer: l.AuthToken.Reveal()}); err != nil {
-		m.Log.Debug("failed to verify a link that may end a wait", "err", err)
+		m.Log.Debug("failed to verify a link that could end a wait", "err", err)
 		return account.Link{}, false
 	}
 	verified := m.Accounts.For(issuer)
-	// If the link was replaced meanwhile, that change is reported separately.
+	// If the link was replaced in the meantime, that change is reported separately.
 	return verified, verified.Linked() && verified.AuthToken == l.AuthToken
 }
 
-// finishWith ends a flow with a link that was saved by other means, and cancels the flow's code, unless the flow got an
-// outcome or a token meanwhile.
+// finishWith ends a flow with a link that was saved by other means, and cancels the flow's code. It does nothing if
+// the flow got an outcome or a token in the meantime.
 func (m *Manager) finishWith(f *flow, l account.Link) {
 	m.mu.Lock()
 	if !f.supersedable() {
@@ -112,8 +112,8 @@ func (m *Manager) fileOf(l account.Link) AuthFile {
 	return file
 }
 
-// cancelCode asks the backend, in the background, to cancel the code of an abandoned flow. Its page then says so, and a
-// poll that is under way leaves no token behind.
+// cancelCode asks the backend, in the background, to cancel the code of an abandoned flow. The code's page then says
+// so, and a poll in progress creates no token.
 func (m *Manager) cancelCode(f *flow) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -124,8 +124,8 @@ func (m *Manager) cancelCode(f *flow) {
 	m.pollers.Go(func() { m.requestCancel(f) })
 }
 
-// cancelLogins cancels the codes of the logins that the daemon's stop interrupts, because nobody will poll them again,
-// and waits for the answers. The codes of agents stay for the next daemon.
+// cancelLogins cancels the codes of logins that are interrupted by the daemon's stop, because nobody will poll them
+// again, and waits for the answers. Agents' codes are kept for the next daemon.
 func (m *Manager) cancelLogins() {
 	m.mu.Lock()
 	var open []*flow

@@ -12,7 +12,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/caller"
 )
 
-// outcome is the result of a Complete in the background.
+// outcome is the result of a Complete that runs in the background.
 type outcome struct {
 	Outcome
 	err error
@@ -32,7 +32,7 @@ func completing(t *testing.T, m *Manager, deviceCode string) <-chan outcome {
 	return done
 }
 
-// linkAt returns a link that reached auth.json without the flow under test.
+// linkAt returns a link that another program wrote to auth.json.
 func linkAt(token, backendURL string) account.Link {
 	return account.Link{AuthToken: account.Secret(token), AccountID: "other", Tier: account.TierFree,
 		LinkedAt: time.Unix(2, 0), BackendURL: backendURL}
@@ -57,10 +57,10 @@ func TestComplete_EndsWhenAnotherLinkAppears(t *testing.T) {
 		polls := len(f.at)
 		time.Sleep(time.Minute)
 		if len(f.at) != polls || m.Polling() != 0 {
-			t.Errorf("%d more polls of an abandoned code, %d pollers", len(f.at)-polls, m.Polling())
+			t.Errorf("%d more polls of an abandoned code, %d codes polled; want none", len(f.at)-polls, m.Polling())
 		}
 		if gated, ok := m.TakeGated(code.DeviceCode.DeviceCode); !ok || gated.Tool != "createSimulatorSession" {
-			t.Errorf("the gated call is %+v, %v", gated, ok)
+			t.Errorf("the gated call is %+v, %v; want it kept", gated, ok)
 		}
 	})
 }
@@ -73,7 +73,7 @@ func TestComplete_EndsAtOnceWhenLinkedBefore(t *testing.T) {
 		}
 		got := <-completing(t, m, code.DeviceCode.DeviceCode)
 		if got.err != nil || got.AccountID != "other" || got.after != 0 || len(f.at) != 0 {
-			t.Errorf("got %+v after %d polls", got, len(f.at))
+			t.Errorf("got %+v after %d polls, want the existing link without a poll", got, len(f.at))
 		}
 	})
 }
@@ -94,19 +94,19 @@ func TestComplete_WaitsOnForLinkThatDoesNotCount(t *testing.T) {
 				synctest.Wait()
 				select {
 				case got := <-done:
-					t.Errorf("the wait ended: %+v", got)
+					t.Errorf("the wait ended with %+v, want it to continue", got)
 				default:
 				}
 				if m.Polling() != 1 || f.cancelled != nil {
-					t.Errorf("%d pollers, cancelled %q", m.Polling(), f.cancelled)
+					t.Errorf("%d codes polled, cancelled %q; want 1 and none", m.Polling(), f.cancelled)
 				}
 			})
 		})
 	}
 }
 
-// A link that could not be verified because the backend is unreachable may be revoked, so the wait continues until it
-// is verified.
+// A link that could not be verified because the backend is unreachable may be revoked. The wait continues until it is
+// verified.
 func TestComplete_WaitsOnForLinkThatCannotBeVerified(t *testing.T) {
 	run(t, []answer{pending(5 * time.Second)}, func(t *testing.T, m *Manager, f *fake, _ string) {
 		f.mute = true
@@ -118,7 +118,7 @@ func TestComplete_WaitsOnForLinkThatCannotBeVerified(t *testing.T) {
 		synctest.Wait()
 		select {
 		case got := <-done:
-			t.Fatalf("the wait ended: %+v", got)
+			t.Fatalf("the wait ended with %+v before the link was verified", got)
 		default:
 		}
 		f.mu.Lock()
@@ -130,7 +130,7 @@ func TestComplete_WaitsOnForLinkThatCannotBeVerified(t *testing.T) {
 	})
 }
 
-// Several codes of one backend need one request to verify the link that supersedes them.
+// For several codes of one backend, a single request verifies the link that supersedes them.
 func TestSupersedeAll_VerifiesLinkOnce(t *testing.T) {
 	run(t, []answer{pending(5 * time.Second)}, func(t *testing.T, m *Manager, f *fake, _ string) {
 		first := ask(t, m)
@@ -147,12 +147,12 @@ func TestSupersedeAll_VerifiesLinkOnce(t *testing.T) {
 			t.Errorf("cancelled %q", f.cancelled)
 		}
 		if !slices.Equal(f.asked, []string{"svc_other"}) {
-			t.Errorf("asked about %q", f.asked)
+			t.Errorf("asked about the tokens %q, want one request", f.asked)
 		}
 	})
 }
 
-// A person started the login on purpose, so a link that appears meanwhile does not end it.
+// A login that a person started is not ended by a link that appears in the meantime.
 func TestLogin_IsNotSuperseded(t *testing.T) {
 	run(t, []answer{pending(5 * time.Second), pending(5 * time.Second), approved},
 		func(t *testing.T, m *Manager, f *fake, _ string) {
@@ -162,7 +162,7 @@ func TestLogin_IsNotSuperseded(t *testing.T) {
 			}
 			time.AfterFunc(time.Second, func() { _ = m.Accounts.Save(linkAt("svc_other", "embedded:one")) })
 			if o, err := attempt.Wait(t.Context(), Wait{}); err != nil || o.AccountID != "acc" {
-				t.Errorf("the login ended with %+v, %v", o, err)
+				t.Errorf("the login ended with %+v, %v; want its own account", o, err)
 			}
 		})
 }
@@ -210,7 +210,7 @@ func TestLogin_EndOfDaemonCancelsItsCode(t *testing.T) {
 	}
 }
 
-// A token that arrives in a poll after the flow was superseded is dropped; the backend revokes it together with the
+// A token that arrives in a poll after the flow was superseded is dropped. The backend revokes it together with the
 // code.
 func TestComplete_PollInFlightLosesToAnotherLink(t *testing.T) {
 	run(t, []answer{approved}, func(t *testing.T, m *Manager, f *fake, _ string) {
@@ -230,7 +230,8 @@ func TestComplete_PollInFlightLosesToAnotherLink(t *testing.T) {
 			t.Errorf("revoked %q, want the token that arrived too late", f.revoked)
 		}
 		if l := m.Accounts.For("embedded:one"); l.AuthToken.Reveal() != "svc_other" || len(f.cancelled) != 1 {
-			t.Errorf("auth.json holds %s's link; cancelled %q", l.AccountID, f.cancelled)
+			t.Errorf("auth.json holds the link of %s, cancelled %q; want the other link and one code",
+				l.AccountID, f.cancelled)
 		}
 	})
 }

@@ -10,14 +10,14 @@ import (
 	"github.com/service-dev/service/daemon/internal/caller"
 )
 
-// Backend is what the flow needs of an adapter. Errors are *backend.Problem.
+// Backend is the part of an adapter that the flow needs. Errors are *backend.Problem.
 type Backend interface {
 	IssueDeviceCode(ctx context.Context, target backend.Target, scope string) (backend.DeviceCode, error)
 	PollDeviceToken(ctx context.Context, target backend.Target, deviceCode string) (backend.Poll, error)
-	// CancelDeviceCode ends a code that will not be polled again, and revokes its token if that was never used.
+	// CancelDeviceCode cancels a code that will not be polled again, and revokes its token if that was never used.
 	CancelDeviceCode(ctx context.Context, target backend.Target, deviceCode string) error
 	Account(ctx context.Context, target backend.Target) (backend.Account, error)
-	// RevokeLink revokes the target's own bearer.
+	// RevokeLink revokes the target's own bearer token.
 	RevokeLink(ctx context.Context, target backend.Target) error
 }
 
@@ -26,7 +26,7 @@ type Embedder interface {
 	Embedded(ctx context.Context) (id, baseURL string, err error)
 }
 
-// Recorder records the account events.
+// Recorder records account events.
 type Recorder interface {
 	Record(ctx context.Context, event string, fields map[string]any)
 }
@@ -39,20 +39,20 @@ const (
 	MaxInterval     = 30 * time.Second
 )
 
-// GatedCall is the call that asked for a code. This package does not interpret it; tools repeats it once the code is
-// approved.
+// GatedCall is the call that needed a code. This package does not interpret it; package tools repeats it once the code
+// is approved.
 type GatedCall struct {
 	Tool   string
 	Args   json.RawMessage
 	Caller caller.Caller
 }
 
-// Code is a live device code as shown to a person. ExpiresIn is its remaining validity.
+// Code is a live device code in the form shown to a person. ExpiresIn is its remaining validity.
 type Code struct {
 	backend.DeviceCode
 	// BackendURL is the backend that issued the code: a URL or "embedded:<id>".
 	BackendURL string
-	// Replaces is the link that a success would replace; its State is NotLinked if there is none.
+	// Replaces is the link that an approval would replace; its State is NotLinked if there is none.
 	Replaces account.Link
 	// Fresh reports whether the code was issued for this call.
 	Fresh bool
@@ -61,18 +61,18 @@ type Code struct {
 // PollEvent reports a poll after which the code is still pending.
 type PollEvent struct {
 	PollCount int
-	// Remaining is the rest of this caller's wait.
+	// Remaining is the time left of this caller's wait.
 	Remaining time.Duration
-	// Note reports anything unusual, e.g. that the backend cannot be reached and polling continues; otherwise it is
+	// Note reports an unusual event, e.g. that the backend cannot be reached and polling continues; otherwise it is
 	// empty.
 	Note string
 }
 
-// Wait is how a caller waits for an approval. The zero value waits 600 s, polling every 5 s.
+// Wait configures how a caller waits for an approval. The zero value waits 600 s and polls every 5 s.
 type Wait struct {
 	// Max is capped at 600 s and raised to 1 s; 0 means 600 s.
 	Max time.Duration
-	// Interval is clamped to 1..30 s; 0 means 5 s. A larger interval of the backend wins.
+	// Interval is clamped to 1..30 s; 0 means 5 s. If the backend's interval is longer, it applies.
 	Interval time.Duration
 	// OnPoll is called after each poll, on the waiter's goroutine; it may be nil.
 	OnPoll func(PollEvent)
@@ -89,12 +89,11 @@ type Outcome struct {
 	PollCount int
 	// BackendURL is the backend that issued the token.
 	BackendURL string
-	// RevokeURL is the page on which the person revokes the replaced token; empty if it was revoked or there was
-	// none.
+	// RevokeURL is the page on which the person can revoke the replaced token; empty if it was revoked or there was none.
 	RevokeURL string
 }
 
-// AuthFile is the state of auth.json. Error is empty if it was written.
+// AuthFile is the outcome of writing auth.json. Error is empty if it was written.
 type AuthFile struct {
 	Path    string
 	Written bool

@@ -11,7 +11,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/config"
 )
 
-// replacingBackend lets another program replace the link while it answers the first call.
+// replacingBackend simulates another program that replaces the link while the backend answers the first call.
 type replacingBackend struct {
 	Backend
 	asked   []string
@@ -49,13 +49,13 @@ func verifying(t *testing.T) (m *Manager, b *replacingBackend, who caller.Caller
 	return New(Options{Backend: b, Accounts: accounts, Config: settings}), b, who
 }
 
-// If a link is replaced while the backend is asked about the old one, the new one is verified as well, so that the
-// result is yes or no and never unknown.
+// If a link is replaced while the backend is asked about the old one, the new one is verified as well. The result is
+// then yes or no, never unknown.
 func TestVerify_LinkReplacedMeanwhile(t *testing.T) {
 	m, b, who := verifying(t)
 	l := m.Verify(t.Context(), who)
 	if l.AccountID != "second" || !l.Verified.OK {
-		t.Errorf("asked about %v, got %+v", b.asked, l)
+		t.Errorf("asked about %v, got %+v; want the second link verified", b.asked, l)
 	}
 }
 
@@ -66,9 +66,9 @@ func TestVerify_UnreachableBackendKeepsTheStoredVerdict(t *testing.T) {
 	}
 	b.err = &backend.Problem{Code: backend.CodeUnreachable, Message: "no network"}
 	if l := m.Verify(t.Context(), who); l.Verified.OK || l.Verified.Err == "" || !l.Linked() {
-		t.Errorf("the returned link: %+v", l)
+		t.Errorf("the returned link is %+v, want a failed verification", l)
 	}
 	if l := m.current(); !l.Verified.OK {
-		t.Errorf("the stored verdict became %+v", l.Verified)
+		t.Errorf("the stored verdict changed to %+v", l.Verified)
 	}
 }

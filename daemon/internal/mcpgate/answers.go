@@ -6,8 +6,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
-// answer sends a response, unless its call was cancelled: MCP forbids a response then. A call counts as running until
-// there is room for its response.
+// answer sends a response unless its call was cancelled, because MCP forbids a response then. A call counts as running
+// until its response can be queued.
 func (w *stream) answer(response *jsonrpc.Response) error {
 	response.Error = clientError(response.Error)
 	response.Result = tidyInputRequired(response.Result)
@@ -27,7 +27,7 @@ func (w *stream) answer(response *jsonrpc.Response) error {
 	if c != nil && c.tool {
 		w.tools--
 	}
-	delete(w.calls, response.ID) // before the client can read the answer and use the id again
+	delete(w.calls, response.ID) // before the client can read the answer and reuse the id
 	w.mu.Unlock()
 	switch {
 	case c != nil && c.tool:
@@ -76,7 +76,7 @@ func (w *stream) answerCall(c *call, data []byte, done noticeDone) error {
 		group.noticeDone = done
 		silent = group.open > 0 || len(group.answers) == 0
 		if !silent {
-			data, _ = json.Marshal(group.answers) // raw messages of our own
+			data, _ = json.Marshal(group.answers) // these are valid JSON, so this cannot fail
 			held, group.held = group.held, 0
 			w.flow.hold(-held)
 		} else if w.left {
@@ -92,15 +92,15 @@ func (w *stream) answerCall(c *call, data []byte, done noticeDone) error {
 	return err
 }
 
-// drop stops counting the responses of a batch that will never be written. mu is held.
+// drop stops counting the responses of a batch that will never be written. The caller holds mu.
 func (w *stream) drop(group *batch) {
 	w.flow.hold(-group.held)
 	w.flow.add(0, -group.held, 0)
 	group.held, group.answers = 0, nil
 }
 
-// refuse reports that a message was not accepted, under its id. Without a usable id it sends a notification, because a
-// response with the id null ends the session of several clients. In a batch, which those clients never send, the id is
+// refuse reports under the message's id that it was not accepted. Without a usable id it sends a notification, because
+// some clients end the session on a response with the id null. In a batch, which those clients never send, the id is
 // null as JSON-RPC requires.
 func (w *stream) refuse(group *batch, id json.RawMessage, code int, message string) {
 	if group == nil && id == nil {
@@ -116,11 +116,11 @@ func errorResponse(id json.RawMessage, code int, message string) []byte {
 		ID      json.RawMessage `json:"id"`
 		Error   *jsonrpc.Error  `json:"error"`
 	}{Version: "2.0", ID: id, Error: &jsonrpc.Error{Code: int64(code), Message: message}}
-	data, _ := json.Marshal(answer) // the id is a JSON scalar
+	data, _ := json.Marshal(answer) // the id is a JSON scalar, so this cannot fail
 	return data
 }
 
-// errorNotification encodes an error that belongs to no call.
+// errorNotification encodes an error that cannot be assigned to a call.
 func errorNotification(message string) []byte {
 	data, _ := json.Marshal(map[string]any{
 		"jsonrpc": "2.0", "method": "notifications/message",
@@ -129,7 +129,7 @@ func errorNotification(message string) []byte {
 	return data
 }
 
-// send writes a response that did not come from a session, or keeps it until its batch is complete.
+// send writes a response created by this package, or keeps it until its batch is complete.
 func (w *stream) send(group *batch, data []byte) {
 	if group == nil {
 		_ = w.write(data) // the next read reports a broken stream
@@ -143,7 +143,7 @@ func (w *stream) send(group *batch, data []byte) {
 	w.flow.add(0, len(data), 0)
 }
 
-// answerBatchWithoutCalls answers a batch that has no call to wait for.
+// answerBatchWithoutCalls answers a batch in which no call is pending.
 func (w *stream) answerBatchWithoutCalls(group *batch) {
 	if group == nil {
 		return
@@ -158,7 +158,7 @@ func (w *stream) answerBatchWithoutCalls(group *batch) {
 	if open > 0 || len(answers) == 0 {
 		return
 	}
-	data, _ := json.Marshal(answers) // raw messages of our own
+	data, _ := json.Marshal(answers) // these are valid JSON, so this cannot fail
 	_ = w.put(data, held)            // the next read reports a broken stream
 }
 
@@ -167,7 +167,7 @@ func (w *stream) write(data []byte) error {
 	return w.put(data, len(data))
 }
 
-// put writes data, of which held bytes are already counted.
+// put writes data. held is the part of it, in bytes, that already counts as unread.
 func (w *stream) put(data []byte, held int) error {
 	w.flow.add(1, 0, 0)
 	defer w.flow.add(-1, -held, 0)
@@ -177,7 +177,7 @@ func (w *stream) put(data []byte, held int) error {
 	return err
 }
 
-// tidyInputRequired removes the empty content from an input_required result, where it does not belong.
+// tidyInputRequired removes the empty content from an input_required result, which must not have any.
 func tidyInputRequired(result json.RawMessage) json.RawMessage {
 	var head struct {
 		ResultType string `json:"resultType"`

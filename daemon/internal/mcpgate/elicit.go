@@ -11,12 +11,12 @@ import (
 )
 
 // elicitor asks the person, through the client, to open a URL. A client that sent initialize is asked during the call.
-// A stateless one receives the question as the result and repeats the call with the answer.
+// A stateless client receives the question as the result and repeats the call with the answer.
 type elicitor struct {
 	req *mcp.CallToolRequest
-	// deferred is the question that becomes the result.
+	// deferred is the question to return as the result.
 	deferred mcp.InputRequestMap
-	// asked is the id of a question that the person accepted and that may not be settled yet.
+	// asked is the id of a question that the person accepted and that may still be pending.
 	asked string
 }
 
@@ -25,7 +25,7 @@ const inputKey = "open_link"
 
 func elicitorOf(req *mcp.CallToolRequest) *elicitor { return &elicitor{req: req} }
 
-// elicit returns nil unless the client declared that it can show URLs.
+// elicit returns nil unless the client declared that it can open URLs.
 func (a *elicitor) elicit() func(context.Context, string, string) (bool, error) {
 	capabilities := a.req.ClientCapabilities()
 	if capabilities == nil || capabilities.Elicitation == nil || capabilities.Elicitation.URL == nil {
@@ -67,6 +67,6 @@ func (a *elicitor) complete(ctx context.Context, result tools.Result) {
 	if a.asked == "" || result.Outcome != tools.OutcomeOK {
 		return
 	}
-	// Whether the client shows the notification does not affect the result.
+	// The result does not depend on whether the client shows the notification.
 	_ = a.req.Session.NotifyElicitationComplete(ctx, &mcp.ElicitationCompleteParams{ElicitationID: a.asked})
 }

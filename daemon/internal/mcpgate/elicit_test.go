@@ -26,7 +26,7 @@ func TestElicitWhileTheCallRuns(t *testing.T) {
 		if test.linked {
 			if got["method"] != "notifications/elicitation/complete" ||
 				dig(got, "params", "elicitationId") != dig(ask, "params", "elicitationId") {
-				t.Errorf("completion is %v", got)
+				t.Errorf("completion is %v, want notifications/elicitation/complete", got)
 			}
 			got = c.receive()
 		}
@@ -48,12 +48,12 @@ func TestElicitByRepeatingTheCall(t *testing.T) {
 		t.Fatalf("asked %v", got)
 	}
 	if _, present := result["content"]; present {
-		t.Error("the question carries content")
+		t.Error("the question has content")
 	}
 	ask := dig(got, "result", "inputRequests", inputKey)
 	params, _ := dig(ask.(map[string]any), "params").(map[string]any)
 	if params["mode"] != "url" || params["elicitationId"] != nil {
-		t.Errorf("the question is %v", ask)
+		t.Errorf("the question is %v, want mode url without an elicitationId", ask)
 	}
 	got = call(`,"inputResponses":{"` + inputKey + `":{"action":"accept"}}`)
 	if dig(got, "result", "structuredContent", "linked") != true {
@@ -75,6 +75,6 @@ func TestClientsWithoutElicitationAreNotAsked(t *testing.T) {
 	c.receive()
 	c.send(callLink)
 	if got := c.receive(); dig(got, "result", "structuredContent", "status") != "auth_required" {
-		t.Errorf("forms only: %v", got)
+		t.Errorf("a client that supports only forms got %v, want auth_required", got)
 	}
 }

@@ -24,23 +24,23 @@ func TestLinesThatAreNoMessage(t *testing.T) {
 		{"a number", "7"},
 		{"an object as id", `{"jsonrpc":"2.0","id":{},"method":"ping"}`},
 		{"a broken response", `{"jsonrpc":"1.0","id":1,"result":{}}`},
-		{"a response under an id that is none", `{"jsonrpc":"2.0","id":1.5,"result":{}}`},
+		{"a response with an invalid id", `{"jsonrpc":"2.0","id":1.5,"result":{}}`},
 		{"empty batch", "[]"},
 		{"too long", `"` + strings.Repeat("x", MaxLine+1) + `"`},
 	} {
 		c.send(test.line)
 		got := c.receive()
 		if _, present := got["id"]; present || got["method"] != "notifications/message" || dig(got, "params", "data") == "" {
-			t.Errorf("%s: answered %v", test.name, got)
+			t.Errorf("%s: answered with %v, want a notification", test.name, got)
 		}
 	}
 	c.send("", "  ", `{"jsonrpc":"2.0","id":77,"method":"ping"}`)
 	if got := c.receive(); got["id"] != 77.0 || got["error"] != nil {
-		t.Errorf("the session did not survive: %v", got)
+		t.Errorf("the session ended: %v", got)
 	}
 }
 
-// A request is answered under its id even if nothing but the id can be read.
+// A request is answered under its id even if only the id could be read.
 func TestUnreadableMessagesAreAnsweredUnderTheirID(t *testing.T) {
 	c, _ := started(t, Options{Catalogue: newFakeTools()})
 	c.initialize()
@@ -60,12 +60,12 @@ func TestUnreadableMessagesAreAnsweredUnderTheirID(t *testing.T) {
 	} {
 		c.send(test.line)
 		if got := c.receive(); got["id"] != 5.0 || dig(got, "error", "code") != test.code {
-			t.Errorf("%s: answered %v", test.name, got)
+			t.Errorf("%s: answered with %v, want an error under id 5", test.name, got)
 		}
 	}
 }
 
-// A response that is too long to be read still ends the wait of the request it answers.
+// A response that is too long to be read still ends the wait for it.
 func TestUnreadableAnswerEndsTheQuestion(t *testing.T) {
 	c, _ := started(t, Options{Catalogue: newFakeTools()})
 	c.send(strings.Replace(initialize, `"capabilities":{}`, `"capabilities":{"elicitation":{"url":{}}}`, 1), initialized,
@@ -75,7 +75,7 @@ func TestUnreadableAnswerEndsTheQuestion(t *testing.T) {
 	id, _ := json.Marshal(question["id"])
 	c.send(`{"jsonrpc":"2.0","result":{"action":"` + strings.Repeat("x", 5<<20) + `"},"id":` + string(id) + `}`)
 	if got := c.receive(); got["id"] != 1.0 || dig(got, "result", "isError") != true {
-		t.Errorf("the call is answered with %v", got)
+		t.Errorf("the call is answered with %v, want an error result", got)
 	}
 }
 
@@ -98,14 +98,14 @@ func TestRequestIds(t *testing.T) {
 		"-9007199254740993"} {
 		c.send(`{"jsonrpc":"2.0","id":` + id + `,"method":"ping"}`)
 		if line := c.line(); !strings.Contains(line, `"id":`+id+`,"error":{"code":-32600`) {
-			t.Errorf("%s: answered %s", id, line)
+			t.Errorf("id %s: answered with %s, want an error under this id", id, line)
 		}
 	}
 	for _, id := range []string{"null", "{}", "[]", "true"} {
 		c.send(`{"jsonrpc":"2.0","id":`+id+`,"method":"ping"}`, `{"jsonrpc":"2.0","id":"next","method":"ping"}`)
 		got := c.receive()
 		if _, present := got["id"]; present || got["method"] != "notifications/message" {
-			t.Errorf("%s: answered %v", id, got)
+			t.Errorf("id %s: answered with %v, want a notification", id, got)
 		}
 		if got := c.receive(); got["id"] != "next" || got["error"] != nil {
 			t.Fatalf("%s: then %v", id, got)
@@ -114,7 +114,7 @@ func TestRequestIds(t *testing.T) {
 	for _, id := range []string{"0", "-5", "9007199254740992", "-9007199254740992", `""`, `"7.5"`} {
 		c.send(`{"jsonrpc":"2.0","id":` + id + `,"method":"ping"}`)
 		if line := c.line(); !strings.Contains(line, `"id":`+id+`,`) || !strings.Contains(line, `"result"`) {
-			t.Errorf("%s: answered %s", id, line)
+			t.Errorf("id %s: answered with %s, want a result under this id", id, line)
 		}
 	}
 }
@@ -132,7 +132,7 @@ func TestCancelOfAnIdThatIsNoneCancelsNothing(t *testing.T) {
 	}
 	close(f.release)
 	if err := <-f.ended; err != nil {
-		t.Errorf("the call ended with %v", err)
+		t.Errorf("the call ended with %v, want no error", err)
 	}
 	if got := c.receive(); got["id"] != 9.0 || got["error"] != nil {
 		t.Errorf("got %v", got)
@@ -170,11 +170,10 @@ func TestBatch(t *testing.T) {
 	}
 }
 
-// Each element of a batch that expects an answer gets it inside the array, including elements that are not valid
-// messages.
+// Each element of a batch that expects an answer gets it inside the array, even if the element is not a valid message.
 func TestBatchWithElementsThatAreRefused(t *testing.T) {
 	for _, test := range []struct{ name, line, ids string }{
-		{"beside good ones", `[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"1.0","id":2,"method":"ping"},{"jsonrpc":"2.0","id":3.0,"method":"ping"},7,{"jsonrpc":"2.0","id":1,"method":"ping"}]`, "[1 2 3 <nil> 1]"},
+		{"among valid ones", `[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"1.0","id":2,"method":"ping"},{"jsonrpc":"2.0","id":3.0,"method":"ping"},7,{"jsonrpc":"2.0","id":1,"method":"ping"}]`, "[1 2 3 <nil> 1]"},
 		{"alone", `[1,{"foo":"boo"}]`, "[<nil> <nil>]"},
 		{"too many", "[" + strings.Repeat(`{"jsonrpc":"2.0","id":4,"method":"ping"},`, maxCalls) +
 			`{"jsonrpc":"2.0","id":4,"method":"ping"}]`, "[4" + strings.Repeat(" 4", maxCalls) + "]"},
@@ -185,7 +184,7 @@ func TestBatchWithElementsThatAreRefused(t *testing.T) {
 		line := c.line()
 		var answers []map[string]any
 		if err := json.Unmarshal([]byte(line), &answers); err != nil {
-			t.Errorf("%s: answered %s", test.name, line)
+			t.Errorf("%s: the answer is not an array: %s", test.name, line)
 			continue
 		}
 		ids := map[string]int{}
@@ -197,7 +196,7 @@ func TestBatchWithElementsThatAreRefused(t *testing.T) {
 			want[id]++
 		}
 		if !maps.Equal(ids, want) {
-			t.Errorf("%s: answered %s", test.name, line)
+			t.Errorf("%s: wrong ids in the answers: %s", test.name, line)
 		}
 		if got := c.receive(); got["id"] != "after" {
 			t.Errorf("%s: then %v", test.name, got)
@@ -221,7 +220,7 @@ func TestHandshakes(t *testing.T) {
 			t.Errorf("%s: %v", test.name, got)
 		}
 		if _, err := c.in.ReadByte(); err == nil {
-			t.Errorf("%s: the stream stays open", test.name)
+			t.Errorf("%s: the stream was not closed", test.name)
 		}
 	}
 }
@@ -232,10 +231,10 @@ func TestTooManyClients(t *testing.T) {
 	first.send(goodHandshake)
 	first.receive()
 	if n := gate.Clients(); n != 1 {
-		t.Errorf("%d clients", n)
+		t.Errorf("%d clients are counted, want 1", n)
 	}
 	if got := dial().receive(); got["code"] != codeTooManyClients {
-		t.Errorf("the second client got %v", got)
+		t.Errorf("the second client got %v, want a refusal", got)
 	}
 	_ = first.conn.Close()
 }
@@ -261,7 +260,7 @@ func TestStdio(t *testing.T) {
 		t.Errorf("answered %q", lines)
 	}
 	if who := f.lastCaller(); who.Cwd != "/x" || who.Client != "agent-x" {
-		t.Errorf("caller is %+v", who)
+		t.Errorf("caller is %+v, want agent-x in /x", who)
 	}
 }
 
@@ -271,24 +270,24 @@ func TestInstructionsFit(t *testing.T) {
 	}
 }
 
-// TestInstructions_SayWhatIsNotInThisVersion checks both toolsets, because agents with either could promise such
-// features.
+// TestInstructions_SayWhatIsNotInThisVersion checks both toolsets, because agents with either of them could promise
+// such features.
 func TestInstructions_SayWhatIsNotInThisVersion(t *testing.T) {
 	for _, said := range []string{instructions, localInstructions} {
 		for _, want := range []string{"Real glasses", "hosted assistant", "not in this version", "published"} {
 			if !strings.Contains(said, want) {
-				t.Errorf("the instructions lack %q: %s", want, said)
+				t.Errorf("the instructions do not contain %q: %s", want, said)
 			}
 		}
 	}
 }
 
-// TestInstructions_DescribeSharedArguments checks that the arguments without a description in their schemas are
-// explained.
+// TestInstructions_DescribeSharedArguments checks that the instructions explain the arguments whose schemas have no
+// description.
 func TestInstructions_DescribeSharedArguments(t *testing.T) {
 	for _, want := range []string{"sessionId defaults to", "project, an app id", "openBrowser is"} {
 		if !strings.Contains(instructions, want) {
-			t.Errorf("the instructions lack %q", want)
+			t.Errorf("the instructions do not contain %q", want)
 		}
 	}
 }
@@ -311,6 +310,6 @@ func TestTheDaemonsEndEndsCalls(t *testing.T) {
 	}
 	<-done
 	if n := gate.Clients(); n != 0 {
-		t.Errorf("%d clients are left", n)
+		t.Errorf("%d clients are still counted", n)
 	}
 }

@@ -26,13 +26,13 @@ func FuzzHandshake(f *testing.F) {
 		who, _, answer := readHandshake(line, "1")
 		if !answer.OK {
 			if answer.Code == "" || answer.Message == "" || answer.FixHint == "" || who.Env != nil {
-				t.Errorf("refused with %+v, caller %+v", answer, who)
+				t.Errorf("refusal %+v lacks a field, or has a caller: %+v", answer, who)
 			}
 			return
 		}
 		for name, value := range who.Env {
 			if !slices.Contains(rendezvous.Variables, name) || len(value) > rendezvous.MaxVariable {
-				t.Errorf("environment keeps %q", name)
+				t.Errorf("the environment contains %q", name)
 			}
 		}
 		if who.Cwd != "" && !filepath.IsAbs(who.Cwd) {
@@ -60,7 +60,7 @@ func FuzzLines(f *testing.F) {
 			got, err := r.next()
 			if w = bytes.TrimSuffix(w, []byte("\r")); len(w) > limit {
 				if !errors.Is(err, errLineTooLong) {
-					t.Fatalf("a line of %d bytes: %q, %v", len(w), got, err)
+					t.Fatalf("a line of %d bytes: got %q, %v; want errLineTooLong", len(w), got, err)
 				}
 				continue
 			}
@@ -69,12 +69,12 @@ func FuzzLines(f *testing.F) {
 			}
 		}
 		if _, err := r.next(); !errors.Is(err, io.EOF) {
-			t.Fatalf("after the last line: %v", err)
+			t.Fatalf("after the last line: got %v, want EOF", err)
 		}
 	})
 }
 
-// FuzzStream sends arbitrary lines to a session, which must answer in JSON lines and end with the stream.
+// FuzzStream sends arbitrary lines to a session, which must answer with JSON lines and end with the stream.
 func FuzzStream(f *testing.F) {
 	echo := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{}}}`
 	f.Add([]byte(initialize + "\n" + initialized + "\n" + echo))
@@ -94,7 +94,7 @@ func FuzzStream(f *testing.F) {
 		start := time.Now()
 		defer func() {
 			if time.Since(start) > 4*time.Second {
-				t.Error("a call without a result holds up the end of the stream")
+				t.Error("a call without a result delays the end of the stream")
 			}
 		}()
 		if err := New(Options{Catalogue: fake, Version: "1"}).ServeStdio(context.Background(), bytes.NewReader(data), &out,

@@ -1,6 +1,6 @@
 // Package mcpgate serves agents on mcp.sock: it reads the handshake of a stream, frames MCP messages and runs one MCP
-// session for each connection, in both protocol generations. The catalogue implements the tools, of which this package
-// knows nothing. It contains the instructions to the agent about the server as a whole.
+// session for each connection, in both protocol generations. The catalogue implements the tools, which this package
+// does not know. The package contains the instructions to the agent about the server as a whole.
 package mcpgate
 
 import (
@@ -28,7 +28,7 @@ import (
 	"github.com/service-dev/service/proto/rendezvous"
 )
 
-// Catalogue is what the gate serves.
+// Catalogue is the set of tools that the gate serves.
 type Catalogue interface {
 	List() []tools.Tool
 	Call(ctx context.Context, name string, args json.RawMessage, io tools.IO) tools.Result
@@ -43,18 +43,20 @@ type Options struct {
 	Version string
 	// MaxConnections is 256 by default, or fewer if the limit on open files is low; further clients are refused.
 	MaxConnections int
-	// MaxCalls bounds the calls that run at a time on all streams; 512 by default.
+	// MaxCalls bounds the calls that run concurrently on all streams; 512 by default.
 	MaxCalls int
-	// Process returns the pid at the other end, 0 if unknown; nil means unknown. A process may have half of the streams.
+	// Process returns the pid of a connection's peer, or 0 if unknown; a nil Process means that none is known. One
+	// process may have half of the streams.
 	Process func(net.Conn) int
-	// DrainGrace is how long calls may continue after the client closed its end; 2 s by default. Calls of tools that
-	// wait for a person or an app are cancelled at once.
+	// DrainGrace is how long calls may continue after the client has closed its end; 2 s by default. Calls of tools that
+	// wait for a person or an app are cancelled immediately.
 	DrainGrace time.Duration
-	// Admit checks a connection before a byte is read; an error refuses it with that reason. Nil admits everyone.
+	// Admit checks a connection before anything is read from it. An error refuses the connection with that reason. Nil
+	// admits everyone.
 	Admit func(net.Conn) error
 	// ClientIO receives the connections over which clients carry out operations for the daemon (proto/clientio).
 	ClientIO *clientio.Registry
-	// Notices may add a text for the person to an answer; nil adds none.
+	// Notices may add a text for the person to an answer; if nil, no text is added.
 	Notices Notices
 	Log     *slog.Logger
 }
@@ -67,11 +69,11 @@ type Gate struct {
 	limiter    *limiter
 	repeatable []string        // tools whose calls a client may repeat, for the handshake
 	waiting    map[string]bool // tools that wait for a person or an app
-	unread     int             // the most unread bytes of responses on a stream
+	unread     int             // limit on the unread bytes of responses on one stream
 	declared   *declared
 }
 
-// New returns a gate; it starts nothing.
+// New returns a gate. It starts no goroutine.
 func New(opts Options) *Gate {
 	opts.MaxConnections = cmp.Or(opts.MaxConnections, descriptors.Share(256, 50))
 	opts.MaxCalls = cmp.Or(opts.MaxCalls, 512)
@@ -94,7 +96,7 @@ func New(opts Options) *Gate {
 // Clients returns the number of streams being served.
 func (g *Gate) Clients() int { return int(g.clients.Load()) }
 
-// Serve accepts streams until ctx ends or l fails, then waits for the open ones. It closes l.
+// Serve accepts streams until ctx ends or l fails, then waits until the open ones have ended. It closes l.
 func (g *Gate) Serve(ctx context.Context, l net.Listener) error {
 	ctx, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
@@ -130,18 +132,18 @@ func (g *Gate) Serve(ctx context.Context, l net.Listener) error {
 	}
 }
 
-// refuseExhausted refuses a client because there are no more descriptors. It never waits, because a new connection has
-// buffer space for a line.
+// refuseExhausted refuses a client because no file descriptor is left. Writing the reason never blocks, because a new
+// connection has buffer space for a line.
 func refuseExhausted(conn net.Conn, version string) {
 	_ = conn.SetWriteDeadline(time.Now().Add(time.Second))
 	_ = reply(conn, handshakeReply{
-		Code: codeTooManyClients, Version: version, Message: "the daemon has as many files open as it may (ulimit -n)",
+		Code: codeTooManyClients, Version: version, Message: "the daemon has reached its limit of open files (ulimit -n)",
 		FixHint: "close unused agents, or raise the limit on open files and run `servicectl daemon restart`",
 	})
 	_ = conn.Close()
 }
 
-// pause waits for descriptors to be closed.
+// pause waits a moment, in which descriptors may be closed.
 func pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -156,8 +158,8 @@ func pause(ctx context.Context, d time.Duration) bool {
 // handshakeTimeout is how long a client may take to send its handshake.
 const handshakeTimeout = 10 * time.Second
 
-// ServeConn serves one stream from its handshake to its end, and closes it. It returns when everything that it started
-// has ended.
+// ServeConn serves one stream from its handshake to its end, and closes it. It returns when all its goroutines have
+// ended.
 func (g *Gate) ServeConn(ctx context.Context, conn net.Conn) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -218,7 +220,7 @@ func (g *Gate) serveClientIO(conn net.Conn, lines *lineReader, h contract.Handsh
 	})
 }
 
-// clientLines reads the responses of a client's own process.
+// clientLines reads the responses of the client's own process.
 type clientLines struct{ lines *lineReader }
 
 func (c clientLines) Wait() error {
@@ -231,12 +233,12 @@ func (c clientLines) Next(limit int) ([]byte, error) {
 	return c.lines.next()
 }
 
-// askForClientIO sends the private frame that asks the client for a connection.
+// askForClientIO sends the private frame that asks the client to open a connection.
 func (w *stream) askForClientIO(token string) error {
 	return w.write([]byte(rendezvous.ClientIOFrame + token + rendezvous.ClientIOFrameEnd))
 }
 
-// admit admits a stream or refuses it with a reason. leave must be called in either case.
+// admit admits a stream or refuses it with a reason. The caller must call leave in either case.
 func (g *Gate) admit(conn net.Conn, n int64) (leave func(), err error) {
 	if g.opts.Admit != nil {
 		err = g.opts.Admit(conn)
@@ -274,7 +276,7 @@ func reply(w io.Writer, answer handshakeReply) error {
 }
 
 // ServeStdio serves one client on a pair of streams without a handshake, for the in-process mode. It returns nil when
-// in ends, and the context's error when ctx ends; a read of in that cannot be interrupted is then left behind.
+// in ends, and the context's error when ctx ends. If a read of in cannot be interrupted, its goroutine is left behind.
 func (g *Gate) ServeStdio(ctx context.Context, in io.Reader, out io.Writer, who caller.Caller) error {
 	g.clients.Add(1)
 	defer g.clients.Add(-1)
@@ -317,7 +319,7 @@ func (g *Gate) serve(ctx context.Context, w *stream, who caller.Caller) error {
 		_ = w.cut() // otherwise writing a response could block for ever
 	}
 	for _, session := range sessions {
-		_ = session.Wait() // the reason of the end is already known
+		_ = session.Wait() // the reason for the end is already known
 	}
 	return err
 }

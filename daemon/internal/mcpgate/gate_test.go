@@ -20,13 +20,13 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// fakeTools is a catalogue of tools for testing connections.
+// fakeTools is a catalogue for testing connections.
 type fakeTools struct {
 	mu      sync.Mutex
 	callers []caller.Caller
 	release chan struct{} // ends "slow"
-	begun   chan struct{} // "slow" is running
-	ended   chan error    // how "slow" ended
+	begun   chan struct{} // signals that "slow" is running
+	ended   chan error    // receives how "slow" ended
 }
 
 func newFakeTools() *fakeTools {
@@ -123,7 +123,7 @@ func start(t *testing.T, opts Options) (dial func() *client, gate *Gate) {
 	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {
-			t.Errorf("serving ended with %v", err)
+			t.Errorf("Serve returned %v, want nil", err)
 		}
 	})
 	return func() *client {
@@ -143,7 +143,7 @@ func started(t *testing.T, opts Options) (*client, *Gate) {
 	c := dial()
 	c.send(goodHandshake)
 	if answer := c.receive(); answer["ok"] != true || answer["version"] != "9.9" {
-		t.Fatalf("preface answered with %v", answer)
+		t.Fatalf("handshake answered with %v, want it accepted", answer)
 	}
 	return c, gate
 }
@@ -203,14 +203,14 @@ func (c *client) initialize() {
 	c.send(initialized)
 }
 
-// The answer to the handshake names the read-only tools, which may be called twice without anybody waiting for a
+// The answer to the handshake names the read-only tools. Calling them twice is harmless, and none of them waits for a
 // person.
 func TestHandshakeNamesRepeatableTools(t *testing.T) {
 	dial, _ := start(t, Options{Catalogue: newFakeTools()})
 	c := dial()
 	c.send(goodHandshake)
 	if got := fmt.Sprint(c.receive()["repeatable"]); got != "[echo slow picture]" {
-		t.Errorf("repeatable: %s", got)
+		t.Errorf("repeatable tools: %s", got)
 	}
 }
 
@@ -222,17 +222,17 @@ func TestEveryInitializeRevision(t *testing.T) {
 		)
 		result := c.receive()
 		if got := dig(result, "result", "protocolVersion"); got != revision {
-			t.Errorf("asked for %s, got %v", revision, got)
+			t.Errorf("requested revision %s, got %v", revision, got)
 		}
 		if dig(result, "result", "capabilities", "logging") != nil {
-			t.Error("logging is advertised")
+			t.Error("the server advertises logging")
 		}
 		if list, _ := dig(c.receive(), "result", "tools").([]any); len(list) != 6 {
-			t.Errorf("%s lists %d tools", revision, len(list))
+			t.Errorf("%s lists %d tools, want 6", revision, len(list))
 		}
 		c.send(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"echo","arguments":{"a":1}}}`)
 		if got := dig(c.receive(), "result", "structuredContent", "a"); got != 1.0 {
-			t.Errorf("echo answered %v", got)
+			t.Errorf("echo answered with %v, want 1", got)
 		}
 	}
 }
@@ -242,21 +242,21 @@ func TestStatelessCalls(t *testing.T) {
 	c, _ := started(t, Options{Catalogue: f})
 	c.send(`{"jsonrpc":"2.0","id":1,"method":"server/discover","params":{` + modernMeta + `}}`)
 	if versions, _ := dig(c.receive(), "result", "supportedVersions").([]any); len(versions) != 5 {
-		t.Errorf("discover names %v", versions)
+		t.Errorf("discover names the versions %v, want 5", versions)
 	}
 	c.send(`{"jsonrpc":"2.0","id":2,"method":"tools/list","params":{` + modernMeta + `}}`)
 	if list, _ := dig(c.receive(), "result", "tools").([]any); len(list) != 6 {
-		t.Errorf("%d tools", len(list))
+		t.Errorf("%d tools, want 6", len(list))
 	}
 	c.send(`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"echo","arguments":{"b":"x"},` + modernMeta +
 		`}}`)
 	if got := c.receive(); dig(got, "result", "structuredContent", "b") != "x" ||
 		dig(got, "result", "resultType") != "complete" {
-		t.Errorf("echo answered %v", got)
+		t.Errorf("echo answered with %v, want x", got)
 	}
 	who := f.lastCaller()
 	if who.Client != "agent-y" || who.Cwd != "/home/a" || who.Env["CI"] != "1" || who.Env["SECRET"] != "" {
-		t.Errorf("caller is %+v", who)
+		t.Errorf("caller is %+v, want agent-y in /home/a without SECRET", who)
 	}
 }
 
@@ -267,6 +267,6 @@ func TestDiscoverThenInitialize(t *testing.T) {
 	c.initialize()
 	c.send(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{}}}`)
 	if got := c.receive(); got["error"] != nil {
-		t.Errorf("call after both eras: %v", got)
+		t.Errorf("a call after both generations: %v, want no error", got)
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/service-dev/service/proto/rendezvous"
 )
 
-// handshake is the line that opens a stream (proto/rendezvous). Unknown fields are ignored, because later protocols may
-// add some.
+// handshake is the first line of a stream (proto/rendezvous). Unknown fields are ignored, because later protocols may
+// add fields.
 type handshake struct {
 	MCP         int               `json:"mcp"`
 	ProtocolMin int               `json:"protocolMin"`
@@ -38,11 +38,11 @@ type handshakeReply struct {
 	Code     string `json:"code,omitempty"`
 	Message  string `json:"message,omitempty"`
 	FixHint  string `json:"fixHint,omitempty"`
-	// Repeatable are the tools whose calls the client may send again, once, if this daemon dies before it answers.
+	// Repeatable names the tools whose calls the client may send again, once, if this daemon exits before it answers.
 	Repeatable []string `json:"repeatable,omitempty"`
 }
 
-// Codes of a refused handshake.
+// Codes of the reasons for refusing a handshake.
 const (
 	codeInvalidHandshake = "invalid_preface"
 	codeProtocolMismatch = "protocol_mismatch"
@@ -51,7 +51,7 @@ const (
 	codeUnknownToolset   = "unknown_toolset"
 )
 
-// readHandshake parses a handshake and returns the caller with the daemon's reply.
+// readHandshake parses a handshake and returns the caller and the daemon's reply.
 func readHandshake(line []byte, version string) (who caller.Caller, offersIO bool, answer handshakeReply) {
 	var p handshake
 	if err := json.Unmarshal(line, &p); err != nil || p.MCP != 1 ||
@@ -82,7 +82,7 @@ func mismatch(p handshake, version string) handshakeReply {
 	who, hint := "client", "restart this MCP server in the agent, so that the installed service-mcp runs; if that does "+
 		"not help, upgrade it: the running daemon is "+version
 	if p.ProtocolMin > rendezvous.ProtocolMax {
-		who, hint = "daemon", "run `servicectl daemon restart`; this connection goes on with the new daemon by itself"
+		who, hint = "daemon", "run `servicectl daemon restart`; this connection then continues with the new daemon"
 	}
 	return handshakeReply{
 		Code: codeProtocolMismatch, Version: version, FixHint: hint,

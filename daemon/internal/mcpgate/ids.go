@@ -12,7 +12,7 @@ const cancelled = "notifications/cancelled"
 const maxID = 1 << 53
 
 // validID reports whether raw can identify a call: a string, or an integer without fraction or exponent. The SDK would
-// accept any number and answer with a rounded one. service-mcp tracks the same ids.
+// accept any number and answer with a rounded one. service-mcp applies the same rule.
 func validID(raw json.RawMessage) bool {
 	if len(raw) > 0 && raw[0] == '"' {
 		return true
@@ -21,7 +21,8 @@ func validID(raw json.RawMessage) bool {
 	return err == nil && n >= -maxID && n <= maxID
 }
 
-// jsonField returns a member of a JSON object. As in the SDK, the last of equal names wins and case matters.
+// jsonField returns a member of a JSON object. As in the SDK, names are case-sensitive and the last of duplicate names
+// counts.
 func jsonField(object json.RawMessage, name string) (value json.RawMessage, present bool) {
 	var members map[string]json.RawMessage
 	if json.Unmarshal(object, &members) != nil {

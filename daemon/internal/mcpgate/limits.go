@@ -11,11 +11,11 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 )
 
-// limiter counts streams, calls and unread bytes of all streams.
+// limiter counts the streams, calls and unread bytes of all clients.
 type limiter struct {
 	streams   int                // per process
-	calls     int                // of all streams
-	processOf func(net.Conn) int // nil: nil if processes are unknown
+	calls     int                // on all streams
+	processOf func(net.Conn) int // may return 0 for an unknown process; nil if all are unknown
 
 	unread atomic.Int64 // bytes of unread responses
 
@@ -30,8 +30,8 @@ func newLimiter(opts Options) *limiter {
 	}
 }
 
-// admitStream counts a stream of a process; leave must be called. It refuses a process that already has half of all
-// streams, so that a runaway process leaves the other half to everybody else.
+// admitStream counts a stream of a process. The caller must call leave. It refuses a process that already has half of
+// all streams, so that a runaway process leaves the other half to others.
 func (r *limiter) admitStream(conn net.Conn) (leave func(), refused *handshakeReply) {
 	pid := 0
 	if r.processOf != nil {
@@ -82,16 +82,16 @@ func (r *limiter) releaseCalls(n int) {
 	r.running -= n
 }
 
-// Limits of what a client may leave unread before its stream is not read further. A client that reads slowly, or is
+// Limits on unread responses. Above them, the gate stops reading a client's stream. A client that reads slowly, or is
 // suspended for an hour, still gets every response.
 const (
 	maxUnreadMessages = 1024
 	maxUnreadBytes    = 8 << 20
 )
 
-// A client may open many streams and read none of them. While all streams together have maxUnreadInAll bytes, a stream
-// with fewUnreadBytes is not read, and a further response of largeAnswer bytes becomes an error unless the client reads
-// within readWait. Clients that read their responses are not affected.
+// A client may open many streams and read none of them. While all streams together have maxUnreadInAll unread bytes,
+// the gate does not read a stream that has fewUnreadBytes, and replaces a further response of largeAnswer bytes by an
+// error unless the client reads within readWait. Clients that read their responses are not affected.
 const (
 	maxUnreadInAll = 64 << 20
 	fewUnreadBytes = 256 << 10
@@ -99,15 +99,16 @@ const (
 	readWait       = 5 * time.Second
 )
 
-// flowControl stops reading a stream while many of its requests are unanswered or their responses unread.
+// flowControl stops the reading of a stream while too many of its requests are unanswered or too many responses
+// unread.
 type flowControl struct {
 	mu       sync.Mutex
 	changed  sync.Cond
 	messages int           // waiting to be written
 	bytes    int           // waiting to be written
-	held     int           // of bytes: waiting for the rest of a batch, whatever the client reads
-	quick    int           // unanswered requests that call no tool: they are queued and not refused
-	unread   int           // the limit of bytes
+	held     int           // part of bytes: waiting for the rest of a batch, whether or not the client reads
+	quick    int           // unanswered requests that call no tool; these are queued, not refused
+	unread   int           // limit on bytes
 	all      *atomic.Int64 // bytes waiting to be written on all streams
 }
 
@@ -127,7 +128,7 @@ func (f *flowControl) add(messages, bytes, quick int) {
 	f.changed.Broadcast()
 }
 
-// hold adds n bytes to those that wait for the rest of a batch.
+// hold adds n bytes to those waiting for the rest of a batch.
 func (f *flowControl) hold(n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -144,7 +145,7 @@ func (f *flowControl) wait() {
 	}
 }
 
-// limit returns how many bytes may be unread before the stream is not read further.
+// limit returns how many bytes may be unread before the gate stops reading the stream.
 func (f *flowControl) limit() int {
 	if f.isSharedLimitReached() {
 		return min(f.unread, fewUnreadBytes)
@@ -154,8 +155,8 @@ func (f *flowControl) limit() int {
 
 func (f *flowControl) isSharedLimitReached() bool { return f.all.Load() >= maxUnreadInAll }
 
-// reserve counts a response of n bytes that waits to be written; it returns false if there is no room. If all streams
-// together have too much, it waits up to patience for the client to read.
+// reserve counts a response of n bytes that is waiting to be written. It returns false if there is no capacity. If all
+// streams together have too much unread output, it waits up to patience for the client to read.
 func (f *flowControl) reserve(n int, patience time.Duration) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -180,33 +181,33 @@ func (f *flowControl) reserve(n int, patience time.Duration) bool {
 	return true
 }
 
-// fits reports whether a response of n bytes may wait. f.mu is held.
+// fits reports whether a response of n bytes may be queued. The caller holds f.mu.
 func (f *flowControl) fits(n int) bool {
 	return n < largeAnswer || f.bytes < fewUnreadBytes || !f.isSharedLimitReached()
 }
 
-// codeTooManyCalls refuses a call above a limit, codeTooManyUnread a response.
+// codeTooManyCalls is the code for a call above a limit, codeTooManyUnread for a response above one.
 const (
 	codeTooManyCalls  = "too_many_calls"
 	codeTooManyUnread = "too_many_unread"
 )
 
-// droppedAnswer returns the response that replaces one for which there is no room.
+// droppedAnswer returns the error that replaces a response for which there is no capacity.
 func droppedAnswer(id jsonrpc.ID) *jsonrpc.Response {
-	const message = "the answer was dropped: this client does not read, and all clients together have too much unread"
+	const message = "the answer was dropped: this client does not read, and all clients have too much unread output"
 	data, _ := json.Marshal(map[string]any{
 		"code": codeTooManyUnread, "message": message, "retryable": false,
-		"fixHint": "read the answers to earlier calls; this call was made",
+		"fixHint": "read the answers to earlier calls; this call was executed",
 	})
 	problem := &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: message, Data: data}
 	return &jsonrpc.Response{ID: id, Error: problem}
 }
 
-// refuseBusy answers a call above a limit like a tool error.
+// refuseBusy answers a call above a limit with a tool error.
 func (w *stream) refuseBusy(group *batch, req *jsonrpc.Request, message string) {
 	problem := map[string]any{
 		"code": codeTooManyCalls, "message": message, "retryable": true,
-		"fixHint": "wait for answers of calls that are running, then call again",
+		"fixHint": "wait for the answers to running calls, then call again",
 	}
 	answer := map[string]any{"jsonrpc": "2.0", "id": req.ID.Raw()}
 	if req.Method == toolCall {

@@ -14,18 +14,18 @@ import (
 
 const slowCall = `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"slow"}}`
 
-// wantBusy checks for a refusal that an agent can read, under the id of its request.
+// wantBusy checks for a refusal under the request's id, in the form of a result that an agent can read.
 func wantBusy(t *testing.T, got map[string]any, id float64, message string) {
 	t.Helper()
 	if got["id"] != id || dig(got, "result", "isError") != true ||
 		dig(got, "result", "structuredContent", "code") != codeTooManyCalls ||
 		dig(got, "result", "structuredContent", "retryable") != true ||
 		!strings.Contains(fmt.Sprint(dig(got, "result", "structuredContent", "message")), message) {
-		t.Fatalf("got %v, want call %v refused: %s", got, id, message)
+		t.Fatalf("got %v, want call %v refused with %s", got, id, message)
 	}
 }
 
-// Each call of an agent above its limit is answered with an error that says so. An agent beside it is served, and the
+// Each call of an agent above its limit is answered with an error that says so. Another agent is still served, and the
 // first is served again once some of its calls have ended.
 func TestCallsOfOneStreamAreBounded(t *testing.T) {
 	f := newFakeTools()
@@ -55,7 +55,7 @@ func TestCallsOfOneStreamAreBounded(t *testing.T) {
 	}
 	good.send(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"echo"}}`)
 	if got := good.receive(); got["id"] != 7.0 || got["error"] != nil || dig(got, "result", "isError") == true {
-		t.Errorf("the agent beside it: %v", got)
+		t.Errorf("the other agent: %v, want no error", got)
 	}
 	close(f.release)
 	for range maxCalls {
@@ -65,11 +65,11 @@ func TestCallsOfOneStreamAreBounded(t *testing.T) {
 	}
 	hostile.send(`{"jsonrpc":"2.0","id":8,"method":"tools/call","params":{"name":"echo"}}`)
 	if got := hostile.receive(); got["id"] != 8.0 || got["error"] != nil {
-		t.Errorf("afterwards: %v", got)
+		t.Errorf("the next call: %v, want no error", got)
 	}
 }
 
-// Requests that call no tool may arrive faster than they are answered; they are queued.
+// Requests that call no tool may arrive faster than they are answered; the gate queues them.
 func TestQuickRequestsWaitTheirTurn(t *testing.T) {
 	c, _ := started(t, Options{Catalogue: newFakeTools()})
 	c.initialize()
@@ -88,7 +88,7 @@ func TestQuickRequestsWaitTheirTurn(t *testing.T) {
 	}
 }
 
-// All streams together have at most MaxCalls calls; the calls of a stream are released when it ends.
+// All streams together have at most MaxCalls calls. The calls of a stream are released when it ends.
 func TestCallsOfAllStreamsAreBounded(t *testing.T) {
 	f := newFakeTools()
 	dial, gate := start(t, Options{Catalogue: f, MaxCalls: 4, DrainGrace: time.Millisecond})
@@ -101,11 +101,11 @@ func TestCallsOfAllStreamsAreBounded(t *testing.T) {
 	wantBusy(t, second.receive(), 1, "4 calls of all agents are running")
 	second.send(`{"jsonrpc":"2.0","id":"p","method":"ping"}`)
 	if got := second.receive(); got["id"] != "p" || got["error"] != nil {
-		t.Errorf("a ping: %v", got)
+		t.Errorf("a ping: %v, want no error", got)
 	}
 	second.send(strings.Replace(fmt.Sprintf(slowCall, 2), `"name"`, modernMeta+`,"name"`, 1))
 	if got := second.receive(); dig(got, "result", "resultType") != "complete" {
-		t.Errorf("a client of the stateless era: %v", got)
+		t.Errorf("a client of the stateless protocol: %v, want a complete result", got)
 	}
 	_ = first.conn.Close()
 	for range 4 {
@@ -124,7 +124,7 @@ func TestCallsOfAllStreamsAreBounded(t *testing.T) {
 	}
 	second.send(`{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"echo"}}`)
 	if got := second.receive(); got["id"] != 3.0 || dig(got, "result", "isError") == true {
-		t.Errorf("afterwards: %v", got)
+		t.Errorf("the next call: %v, want no error", got)
 	}
 }
 
@@ -139,31 +139,31 @@ func TestStreamsOfOneProcessAreBounded(t *testing.T) {
 	refused := dial()
 	if got := refused.receive(); got["code"] != codeTooManyClients ||
 		!strings.Contains(fmt.Sprint(got["message"]), "process 1 reached its limit of 2") || got["fixHint"] == "" {
-		t.Fatalf("the third stream of a process: %v", got)
+		t.Fatalf("the third stream of a process: %v, want a refusal", got)
 	}
 	pid.Store(2)
 	good := join(dial)
 	good.send(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"echo"}}`)
 	if got := good.receive(); got["id"] != 7.0 {
-		t.Errorf("an agent beside it: %v", got)
+		t.Errorf("an agent of another process: %v, want an answer", got)
 	}
 	_ = one.conn.Close()
 	pid.Store(1)
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
 		again := dial()
-		// Fails if it was refused already; the answer can still be read.
+		// The write fails if the stream was already refused; the refusal can still be read.
 		_, _ = again.conn.Write([]byte(goodHandshake + "\n"))
 		if again.receive()["ok"] == true {
 			break
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("its place is not given back; %d streams", gate.Clients())
+			t.Fatalf("a closed stream is still counted; %d streams", gate.Clients())
 		}
 	}
 }
 
-// A client that stops reading gets every answer once it reads again. What is queued for it is bounded, because the gate
-// stops reading its stream. Other clients are unaffected, and the daemon stops without waiting for it.
+// A client that stops reading gets every answer once it reads again. The answers queued for it are bounded, because
+// the gate stops reading its stream. Other clients are unaffected, and the daemon stops without waiting for it.
 func TestClientThatReadsLate(t *testing.T) {
 	dial, gate := start(t, Options{Catalogue: newFakeTools(), DrainGrace: time.Millisecond})
 	gate.unread = 128 << 10
@@ -185,11 +185,11 @@ func TestClientThatReadsLate(t *testing.T) {
 	}
 	good.send(`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"echo"}}`)
 	if got := good.receive(); got["id"] != 7.0 {
-		t.Errorf("the client beside it: %v", got)
+		t.Errorf("the other client: %v, want an answer", got)
 	}
 	select {
 	case err := <-sent:
-		t.Fatalf("all calls are taken though no answer is read (%v): what waits is not bounded", err)
+		t.Fatalf("every call was read although no answer was (%v), so the queue is not bounded", err)
 	case <-time.After(200 * time.Millisecond):
 	}
 	ids := map[int]bool{}
@@ -210,23 +210,23 @@ func TestClientThatReadsLate(t *testing.T) {
 	<-sent
 	for deadline := time.Now().Add(15 * time.Second); gate.Clients() > 2; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatal("a stream whose client is gone stays")
+			t.Fatal("a stream is still served although its client has disconnected")
 		}
 	}
-	// This is never read; the daemon must still stop.
+	// The client never reads this; the daemon must still stop.
 	if _, err := fmt.Fprintf(good.conn, big, 1); err != nil {
 		t.Error(err)
 	}
 }
 
-// If the streams of all clients together have much unread output, a stream with some of it is not read further.
+// If the streams of all clients together have much unread output, the gate stops reading a stream that has some of it.
 func TestFlow_UnreadOnAllStreams(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var all atomic.Int64
 		f, others := newFlowControl(), newFlowControl()
 		f.all, others.all = &all, &all
 		f.add(1, fewUnreadBytes, 0)
-		// This is far below the limit of one stream.
+		// This is far below the limit for one stream.
 		f.wait()
 		others.add(1, maxUnreadInAll, 0)
 		var isRead atomic.Bool
@@ -236,17 +236,18 @@ func TestFlow_UnreadOnAllStreams(t *testing.T) {
 		}()
 		synctest.Wait()
 		if isRead.Load() {
-			t.Error("a stream is read on though all streams hold too much")
+			t.Error("a stream is still read although all streams hold too much")
 		}
 		f.add(-1, -fewUnreadBytes, 0)
 		synctest.Wait()
 		if !isRead.Load() {
-			t.Error("a stream whose client reads is not read on")
+			t.Error("a stream is not read although its client reads")
 		}
 	})
 }
 
-// Beside clients with much unread output, a client that reads gets every answer. An ended stream no longer counts.
+// While other clients have much unread output, a client that reads gets every answer. A stream that has ended no
+// longer counts.
 func TestUnreadAnswersOnAllStreams(t *testing.T) {
 	dial, gate := start(t, Options{Catalogue: newFakeTools()})
 	deaf, good := join(dial), join(dial)
@@ -257,7 +258,7 @@ func TestUnreadAnswersOnAllStreams(t *testing.T) {
 	if _, err := fmt.Fprintf(deaf.conn, big, 10); err != nil {
 		t.Fatal(err)
 	}
-	within(t, "an answer that is not read is not counted", func() bool {
+	within(t, "an unread answer is not counted", func() bool {
 		return gate.limiter.unread.Load() > others+2*fewUnreadBytes
 	})
 	for id := 10; id < 13; id++ {
@@ -265,20 +266,21 @@ func TestUnreadAnswersOnAllStreams(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := good.receive(); got["id"] != float64(id) || got["error"] != nil {
-			t.Fatalf("who reads got %.300v", got)
+			t.Fatalf("the client that reads got %.300v", got)
 		}
 	}
 	if got := deaf.receive(); got["id"] != 10.0 || got["error"] != nil {
-		t.Fatalf("the first answer is %.300v", got)
+		t.Fatalf("the first answer of the client that did not read is %.300v", got)
 	}
 	_ = deaf.conn.Close()
 	_ = good.conn.Close()
-	within(t, "a stream that is gone is still counted", func() bool {
+	within(t, "a closed stream is still counted", func() bool {
 		return gate.Clients() == 0 && gate.limiter.unread.Load() == others
 	})
 }
 
-// Beside clients with much unread output, a client whose calls all end at once gets every answer as long as it reads.
+// While other clients have much unread output, a client whose calls all end together gets every answer as long as it
+// reads.
 func TestUnreadAnswersOfOneThatReads(t *testing.T) {
 	f := newFakeTools()
 	dial, gate := start(t, Options{Catalogue: f})
@@ -296,14 +298,15 @@ func TestUnreadAnswersOfOneThatReads(t *testing.T) {
 	close(f.release)
 	for range calls {
 		if got := good.receive(); got["error"] != nil {
-			t.Errorf("who reads got %.300v", got)
+			t.Errorf("the client that reads got %.300v", got)
 		}
 	}
 	within(t, "answers that were read are still counted",
 		func() bool { return gate.limiter.unread.Load() == maxUnreadInAll })
 }
 
-// The answers to a batch count as unread while they wait for the last of them, but not after their stream has ended.
+// The answers to a batch count as unread while they wait for the last of them, and no longer once their stream has
+// ended.
 func TestUnreadAnswersToABatch(t *testing.T) {
 	f := newFakeTools()
 	dial, gate := start(t, Options{Catalogue: f, DrainGrace: time.Millisecond})
@@ -322,17 +325,17 @@ func TestUnreadAnswersToABatch(t *testing.T) {
 	line := c.line()
 	if n := strings.Count(line, codeTooManyUnread); n == 0 || len(line) > 4*fewUnreadBytes ||
 		strings.Count(line, `"id":`) < calls+1 {
-		t.Errorf("%d of %d answers are dropped, %d bytes are left", n, calls, len(line))
+		t.Errorf("%d of %d answers were dropped, and %d bytes are left", n, calls, len(line))
 	}
 	gone := join(dial)
 	gone.send(batch(fmt.Sprintf(slowCall, 1000)))
 	<-f.begun
-	within(t, "what waits for the rest of a batch is not counted", func() bool {
+	within(t, "answers that wait for the rest of a batch are not counted", func() bool {
 		return gate.limiter.unread.Load() >= maxUnreadInAll+fewUnreadBytes
 	})
 	_ = gone.conn.Close()
 	<-f.ended
-	within(t, "a batch whose stream is gone is still counted", func() bool {
+	within(t, "the batch of a closed stream is still counted", func() bool {
 		return gate.Clients() == 1 && gate.limiter.unread.Load() == maxUnreadInAll
 	})
 }
@@ -359,7 +362,7 @@ func TestFlow_TakesNoLargeAnswerMore(t *testing.T) {
 	}
 	got, err := jsonrpc.EncodeMessage(droppedAnswer(jsonrpc.ID{}))
 	if err != nil || !strings.Contains(string(got), codeTooManyUnread) || len(got) > 1024 {
-		t.Errorf("in its place: %s, %v", got, err)
+		t.Errorf("the dropped response was replaced by %s, %v; want a short error", got, err)
 	}
 }
 
@@ -378,7 +381,7 @@ func join(dial func() *client) *client {
 	c := dial()
 	c.send(goodHandshake)
 	if c.receive()["ok"] != true {
-		c.t.Fatal("the preface was refused")
+		c.t.Fatal("the handshake was refused")
 	}
 	c.initialize()
 	return c

@@ -8,26 +8,26 @@ import (
 	"github.com/service-dev/service/proto/mcpline"
 )
 
-// MaxLine is the longest MCP message in bytes that is read.
+// MaxLine is the maximum length of an MCP message, in bytes.
 const MaxLine = 4 << 20
 
-// errLineTooLong is returned for a line over the limit. The reader is then at the next line, and head describes the
+// errLineTooLong is returned for a line over the limit. The reader then continues at the next line; head describes the
 // skipped one.
 var errLineTooLong = errors.New("line is too long")
 
-// lineReader splits a stream into lines. max bounds its memory, which shrinks again after a long line.
+// lineReader splits a stream into lines. max bounds its buffer, which shrinks again after a long line.
 type lineReader struct {
 	r     *bufio.Reader
 	max   int
 	head  *mcpline.Head
-	begun bool // the first line was returned
+	begun bool // whether the first line was returned
 }
 
 func newLineReader(r io.Reader, max int) *lineReader {
 	return &lineReader{r: bufio.NewReaderSize(r, 8<<10), max: max}
 }
 
-// next returns the next line without its end; the caller owns it. The last line may lack its newline.
+// next returns the next line without its newline. The caller owns the line. The last line may lack its newline.
 func (l *lineReader) next() ([]byte, error) {
 	line, err := l.cut()
 	if !l.begun {
@@ -65,7 +65,7 @@ func (l *lineReader) cut() ([]byte, error) {
 	}
 }
 
-// skip reads to the end of the line.
+// skip discards the rest of the line.
 func (l *lineReader) skip() error {
 	for {
 		part, err := l.r.ReadSlice('\n')

@@ -10,7 +10,7 @@ import (
 
 // Notices are texts for the person that are added to the response to a tool call.
 type Notices interface {
-	// Take claims the notice for one response; ok is false if there is none. done must be called once, with whether the
+	// Take claims the notice for one response; ok is false if there is none. Call done once and report whether the
 	// response was written to the client.
 	Take(who caller.Caller) (text string, done func(written bool), ok bool)
 }
@@ -27,11 +27,11 @@ func (t noticeDone) settle(written bool) {
 	}
 }
 
-// withNotices lets the answers of a stream carry notices.
+// withNotices lets the responses on a stream carry notices.
 func (w *stream) withNotices(n Notices, who caller.Caller) { w.notices, w.who = n, who }
 
-// attachNotice appends a notice that is due to the response to a tool call, as its last text block. The structured
-// content stays as it is, because a schema describes it.
+// attachNotice appends a pending notice to the response to a tool call, as its last text block. It does not change the
+// structured content, because a schema describes that.
 func (w *stream) attachNotice(c *call, response *jsonrpc.Response) noticeDone {
 	if w.notices == nil || c == nil || !c.tool || response.Error != nil {
 		return nil
@@ -49,7 +49,7 @@ func (w *stream) attachNotice(c *call, response *jsonrpc.Response) noticeDone {
 	return done
 }
 
-// appendText adds a block of text to a result. ok is false for a result without content, such as a question to the
+// appendText adds a text block to a result. ok is false for a result without content, such as a question to the
 // person.
 func appendText(result json.RawMessage, text string) (with json.RawMessage, ok bool) {
 	var fields map[string]json.RawMessage

@@ -12,7 +12,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/caller"
 )
 
-// onceTold is a notice that is due until one answer carried it.
+// onceTold is a notice that is pending until one answer has carried it.
 type onceTold struct {
 	mu         sync.Mutex
 	taken      bool
@@ -45,14 +45,14 @@ func (o *onceTold) done(written bool) {
 
 const echo = `{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"echo","arguments":{"a":%d}}}`
 
-// Of ten concurrent first calls exactly one answer carries the notice, as its last text block and nowhere else.
+// Of ten concurrent first calls, exactly one answer carries the notice, as its last text block and nowhere else.
 func TestOneOfManyAnswersCarriesTheNotice(t *testing.T) {
 	notices := newOnceTold()
 	c, _ := started(t, Options{Catalogue: newFakeTools(), Notices: notices})
 	c.initialize()
 	c.send(`{"jsonrpc":"2.0","id":"l","method":"tools/list"}`)
 	if strings.Contains(c.line(), "by the way") {
-		t.Error("a list carries the notice")
+		t.Error("the answer to tools/list carries the notice")
 	}
 	var calls []string
 	for i := range 10 {
@@ -66,7 +66,7 @@ func TestOneOfManyAnswersCarriesTheNotice(t *testing.T) {
 		if len(content) == 2 {
 			carried++
 			if block := content[1].(map[string]any); block["type"] != "text" || block["text"] != "by the way" {
-				t.Errorf("the notice is %v", block)
+				t.Errorf("the last block is %v, want the notice", block)
 			}
 		}
 		structured, _ := dig(answer, "result", "structuredContent").(map[string]any)
@@ -75,27 +75,27 @@ func TestOneOfManyAnswersCarriesTheNotice(t *testing.T) {
 		}
 	}
 	if carried != 1 {
-		t.Errorf("%d answers carry it", carried)
+		t.Errorf("%d answers carry the notice, want 1", carried)
 	}
 	notices.mu.Lock()
 	defer notices.mu.Unlock()
 	if notices.noticeDone != 1 {
-		t.Errorf("told %d times", notices.noticeDone)
+		t.Errorf("the notice counts as shown %d times, want 1", notices.noticeDone)
 	}
 }
 
 func TestStatelessAnswerCarriesTheNotice(t *testing.T) {
 	c, _ := started(t, Options{Catalogue: newFakeTools(), Notices: newOnceTold()})
-	// A request for the person's input has no content, so its claim is released.
+	// A question to the person has no content, so its claim on the notice is released.
 	c.send(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"link","arguments":{},` + modernURL + `}}`)
 	if got := c.receive(); dig(got, "result", "resultType") != "input_required" ||
 		strings.Contains(fmt.Sprint(got), "by the way") {
-		t.Errorf("the question is %v", got)
+		t.Errorf("the question is %v, want input_required without the notice", got)
 	}
 	c.send(`{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"echo","arguments":{},` + modernMeta + `}}`)
 	if got := c.receive(); !strings.Contains(fmt.Sprint(dig(got, "result", "content")), "by the way") ||
 		dig(got, "result", "resultType") != "complete" {
-		t.Errorf("the answer is %v", got)
+		t.Errorf("the answer is %v, want the notice", got)
 	}
 }
 
@@ -128,11 +128,11 @@ func TestNoticeOfAnUnreadAnswerIsGivenBack(t *testing.T) {
 
 	c.send(fmt.Sprintf(echo, 2, 2))
 	if got := c.line(); !strings.Contains(got, "by the way") {
-		t.Errorf("the next answer is %s", got)
+		t.Errorf("the next answer is %s, want the notice", got)
 	}
 }
 
-// The answers of a batch are written together, with the notice among them.
+// The answers of a batch are written together. One of them carries the notice.
 func TestBatchCarriesTheNotice(t *testing.T) {
 	notices, f := newOnceTold(), newFakeTools()
 	dial, _ := start(t, Options{Catalogue: f, Notices: notices})
@@ -142,10 +142,10 @@ func TestBatchCarriesTheNotice(t *testing.T) {
 	c.initialize()
 	c.send("[" + fmt.Sprintf(echo, 1, 1) + "," + fmt.Sprintf(echo, 2, 2) + "]")
 	if got := strings.Count(c.line(), "by the way"); got != 1 {
-		t.Errorf("told %d times", got)
+		t.Errorf("the batch carries the notice %d times, want 1", got)
 	}
 
-	// A batch that is never completed releases its claim.
+	// A batch that is never completed releases its claim on the notice.
 	notices = newOnceTold()
 	dial, _ = start(t, Options{Catalogue: f, Notices: notices})
 	c = dial()
@@ -161,7 +161,7 @@ func TestBatchCarriesTheNotice(t *testing.T) {
 	<-notices.returned
 }
 
-// The client disconnected when half of its batch was answered, so the batch is never completed.
+// The client disconnected after half of its batch was answered, so the batch is never completed.
 func TestNoticeOfHalfABatchIsGivenBack(t *testing.T) {
 	notices := newOnceTold()
 	w := newStream(strings.NewReader(""), nil, io.Discard)
@@ -174,6 +174,6 @@ func TestNoticeOfHalfABatchIsGivenBack(t *testing.T) {
 	}
 	w.leave()
 	if notices.taken || notices.noticeDone != 0 {
-		t.Errorf("taken %v, told %d times", notices.taken, notices.noticeDone)
+		t.Errorf("claimed %v, shown %d times; want neither", notices.taken, notices.noticeDone)
 	}
 }

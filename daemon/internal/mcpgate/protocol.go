@@ -15,18 +15,18 @@ import (
 type protocolConn struct {
 	stream  *stream
 	in      chan jsonrpc.Message
-	started bool // used by stream.read's goroutine only
+	started bool // used only by the goroutine of stream.read
 
 	end    sync.Once
-	ended  chan struct{} // the stream has ended: the session reads EOF
+	ended  chan struct{} // closed when the stream has ended; the session then reads EOF
 	close  sync.Once
-	closed chan struct{} // the session has closed the connection
+	closed chan struct{} // closed when the session has closed the connection
 }
 
 // Connect returns c: a protocolConn is its own transport.
 func (c *protocolConn) Connect(context.Context) (mcp.Connection, error) { return c, nil }
 
-// Read returns the next message of the client.
+// Read returns the next message from the client.
 func (c *protocolConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 	select {
 	case m := <-c.in:
@@ -63,10 +63,10 @@ func (c *protocolConn) Close() error {
 // SessionID is empty: a stream has no session id of its own.
 func (c *protocolConn) SessionID() string { return "" }
 
-// sendEOF makes the session read EOF.
+// sendEOF makes the session's next read return EOF.
 func (c *protocolConn) sendEOF() { c.end.Do(func() { close(c.ended) }) }
 
-// The indexes of stream.protocols.
+// Indexes into stream.protocols.
 const (
 	protocolInitialize = iota
 	protocolStateless
@@ -81,7 +81,7 @@ const (
 func belongs(m jsonrpc.Message, index int) bool {
 	req, ok := m.(*jsonrpc.Request)
 	switch {
-	case !ok: // the response to a request of ours, which only sessions with initialize send
+	case !ok: // the response to a request of the server, which only sessions with initialize send
 		return index == protocolInitialize
 	case !req.IsCall():
 		return index == protocolInitialize || req.Method == cancelled

@@ -14,10 +14,11 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// The SDK answers methods of capabilities that the server does not declare, and its errors quote the client and name Go
-// types. So requests are checked here before the SDK gets them, and its errors before they are sent.
+// The SDK answers methods of capabilities that the server does not declare, and its errors quote the client and name
+// Go types. This file therefore checks requests before the SDK gets them, and rewrites its errors before they are
+// sent.
 
-// Methods of MCP that this package names.
+// The MCP methods that this package uses.
 const (
 	methodInitialize = "initialize"
 	methodPing       = "ping"
@@ -25,9 +26,9 @@ const (
 	methodRead       = "resources/read"
 )
 
-// declared describes what the server offers: the methods of each protocol generation, its tools and its resources.
+// declared describes what the server offers: the methods of each protocol generation, the tools and the resources.
 type declared struct {
-	methods [2][]string // by the index of stream.protocols
+	methods [2][]string // indexed like stream.protocols
 	tools   []string
 	pages   []string // URIs
 }
@@ -50,7 +51,7 @@ func newDeclared(opts Options) *declared {
 	return d
 }
 
-// paramTypes are the JSON types of params, by the first byte of their values.
+// paramTypes are the JSON types of params, identified by the first byte of a value.
 var paramTypes = []struct {
 	param string
 	first byte
@@ -65,8 +66,7 @@ var requiredParams = map[string][]string{
 	toolCall: {"name"}, methodRead: {"uri"}, methodInitialize: {"protocolVersion", "capabilities", "clientInfo"},
 }
 
-// check returns why a call is not passed to the SDK, or nil. initialized reports whether the client has begun a
-// session.
+// check returns why a call is not passed to the SDK, or nil. initialized says whether the client has begun a session.
 func (d *declared) check(req *jsonrpc.Request, initialized bool) *jsonrpc.Error {
 	protocol := protocolOf(req)
 	params, shaped := paramsOf(req)
@@ -108,20 +108,20 @@ func (d *declared) knows(method string) bool {
 	return slices.Contains(d.methods[protocolInitialize], method) || slices.Contains(d.methods[protocolStateless], method)
 }
 
-// unsupportedVersion refuses a call without a valid revision if no session was begun.
+// unsupportedVersion refuses a call without a valid protocol revision outside a session.
 func unsupportedVersion(params map[string]json.RawMessage) *jsonrpc.Error {
 	version, _ := jsonField(params["_meta"], metaVersion)
 	requested := text(version)
 	if requested == "" {
 		return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams,
-			Message: "params hold no _meta with " + metaVersion + ", and the client did not initialize"}
+			Message: "params have no _meta with " + metaVersion + ", and the client did not initialize"}
 	}
 	data, _ := json.Marshal(mcp.UnsupportedProtocolVersionData{Supported: mcp.SupportedProtocolVersions(),
 		Requested: bounded(requested, maxQuote)})
 	return &jsonrpc.Error{Code: mcp.CodeUnsupportedProtocolVersion, Message: "unsupported protocol version", Data: data}
 }
 
-// checkParams returns what is wrong with the top level of a call's params, or "".
+// checkParams returns the problem with the top level of a call's params, or "".
 func checkParams(method string, params map[string]json.RawMessage) string {
 	for _, name := range requiredParams[method] {
 		if _, ok := params[name]; !ok {
@@ -144,8 +144,8 @@ func (d *declared) checkTool(name string) *jsonrpc.Error {
 		Message: fmt.Sprintf("unknown tool %q", bounded(name, maxQuote))}
 }
 
-// codeResourceNotFound is the code of a missing resource in the revisions with initialize; later ones use invalid
-// params.
+// codeResourceNotFound is the code for a missing resource in the revisions with initialize. Later revisions use the
+// code for invalid params.
 const codeResourceNotFound = -32002
 
 func (d *declared) checkPage(uri string, protocol int) *jsonrpc.Error {
@@ -185,15 +185,15 @@ func bounded(s string, n int) string {
 	return s[:n] + "..."
 }
 
-// sdkDecodeError matches the SDK's decoding errors, which repeat the input and name Go types.
+// sdkDecodeError matches decoding errors of the SDK, which repeat the input and name Go types.
 var sdkDecodeError = regexp.MustCompile(`unmarshal|json: |mcp\.|\bGo (struct|value|type)\b`)
 
-// clientError returns an error of the SDK in the form that may be sent: with a code, short, and without Go types.
+// clientError converts an error of the SDK into one that may be sent: with a code, short, and without Go types.
 func clientError(err error) error {
 	if err == nil {
 		return nil
 	}
-	// errors without a code are about messages at the wrong time
+	// errors without a code mean that a message came at the wrong time
 	out := jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: err.Error()}
 	var coded *jsonrpc.Error
 	if errors.As(err, &coded) {
@@ -203,7 +203,7 @@ func clientError(err error) error {
 		}
 	}
 	if sdkDecodeError.MatchString(out.Message) {
-		out.Code, out.Message = jsonrpc.CodeInvalidParams, "params do not have the types that the method's schema names"
+		out.Code, out.Message = jsonrpc.CodeInvalidParams, "params do not match the types in the method's schema"
 	}
 	out.Message = bounded(out.Message, maxErrorText)
 	if len(out.Data) > maxErrorData {
@@ -212,8 +212,8 @@ func clientError(err error) error {
 	return &out
 }
 
-// listTTL is how long a client may cache the lists of tools and resources. They change only with the program, which may
-// be upgraded under a living client.
+// listTTL is how long a client may cache the lists of tools and resources. They change only with the program, which
+// may be upgraded while a client runs.
 const listTTL = 5 * 60 * 1000 // ms
 
 func cacheable(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.TTLMs = listTTL }

@@ -9,10 +9,10 @@ import (
 	"github.com/service-dev/service/proto/glasses/scenario"
 )
 
-// docsURI is the prefix of the URI of every documentation page; the page's id follows.
+// docsURI is the URI prefix of all documentation pages; the page's id follows it.
 const docsURI = "docs://service/"
 
-// schemaURI is the resource with the JSON Schema of scenarios.
+// schemaURI is the URI of the JSON Schema for scenarios.
 const schemaURI = scenario.SchemaURI
 
 // addPages offers the documentation as resources, which clients can show to people and attach to a conversation.
@@ -39,8 +39,8 @@ func addResource(server *mcp.Server, resource *mcp.Resource, text string) {
 	})
 }
 
-// capabilities returns the capabilities of the server. Otherwise the SDK would advertise logging. The lists never
-// change, so no changes are announced.
+// capabilities returns the capabilities of the server. They are set explicitly, because the SDK would also advertise
+// logging. The lists never change, so no changes are announced.
 func capabilities(pages []docs.Page) *mcp.ServerCapabilities {
 	c := &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}}
 	if len(pages) > 0 {

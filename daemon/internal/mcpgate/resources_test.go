@@ -12,7 +12,7 @@ import (
 	"github.com/service-dev/service/proto/glasses/scenario"
 )
 
-// protocols runs a test for both protocol generations; meta is added to the params of each call.
+// protocols runs a test in both protocol generations; meta is added to the params of each call.
 func protocols(t *testing.T, opts Options, tell func(t *testing.T, c *client, meta string)) {
 	t.Run("initialize", func(t *testing.T) {
 		c, _ := started(t, opts)
@@ -25,7 +25,8 @@ func protocols(t *testing.T, opts Options, tell func(t *testing.T, c *client, me
 	})
 }
 
-// TestPicturesComeAfterTheText: such answers have no structured content, because some clients drop pictures beside it.
+// TestPicturesComeAfterTheText: such answers have no structured content, because some clients drop pictures if there
+// is any.
 func TestPicturesComeAfterTheText(t *testing.T) {
 	protocols(t, Options{Catalogue: newFakeTools()}, func(t *testing.T, c *client, meta string) {
 		c.send(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"picture","arguments":{},` + meta + `}}`)
@@ -38,7 +39,7 @@ func TestPicturesComeAfterTheText(t *testing.T) {
 		second, _ := content[1].(map[string]any)
 		if first["type"] != "text" || second["type"] != "image" || second["mimeType"] != "image/png" ||
 			second["data"] != base64.StdEncoding.EncodeToString([]byte("\x89PNG")) {
-			t.Errorf("content is %v", content)
+			t.Errorf("content is %v, want a text and then a picture", content)
 		}
 	})
 }
@@ -48,8 +49,8 @@ func TestPagesAreResources(t *testing.T) {
 	protocols(t, Options{Catalogue: newFakeTools(), Pages: pages}, func(t *testing.T, c *client, meta string) {
 		c.send(`{"jsonrpc":"2.0","id":1,"method":"resources/list","params":{` + meta + `}}`)
 		list, _ := dig(c.receive(), "result", "resources").([]any)
-		if len(list) != len(pages)+1 { // plus the schema of scenarios
-			t.Fatalf("%d resources of %d pages", len(list), len(pages))
+		if len(list) != len(pages)+1 { // plus the schema for scenarios
+			t.Fatalf("%d resources for %d pages, want one more", len(list), len(pages))
 		}
 		for _, r := range list {
 			resource, _ := r.(map[string]any)
@@ -67,12 +68,12 @@ func TestPagesAreResources(t *testing.T) {
 			answer := c.receive()
 			contents, _ := dig(answer, "result", "contents").([]any)
 			if len(contents) != 1 || dig(contents[0].(map[string]any), "text") != page.Markdown {
-				t.Errorf("%s reads as %.300v", resource["uri"], answer)
+				t.Errorf("%s has the content %.300v", resource["uri"], answer)
 			}
 		}
 		c.send(`{"jsonrpc":"2.0","id":3,"method":"resources/read","params":{"uri":"docs://service/nope",` + meta + `}}`)
 		if answer := c.receive(); dig(answer, "error", "code") == nil || dig(answer, "error", "code") == 0.0 {
-			t.Errorf("a page that does not exist: %v", answer)
+			t.Errorf("a page that does not exist: %v, want an error", answer)
 		}
 	})
 }
@@ -86,10 +87,10 @@ func TestCapabilitiesSayWhatIsThere(t *testing.T) {
 		c.send(initialize)
 		answer := c.receive()
 		if _, ok := dig(answer, "result", "capabilities", "resources").(map[string]any); ok != test.want {
-			t.Errorf("%d pages: resources advertised %v", len(test.pages), ok)
+			t.Errorf("with %d pages: resources advertised: %v", len(test.pages), ok)
 		}
 		if dig(answer, "result", "capabilities", "resources", "listChanged") != nil {
-			t.Error("changes are announced, though the list never changes")
+			t.Error("the server announces changes although the list never changes")
 		}
 	}
 }

@@ -29,14 +29,14 @@ func TestUndeclaredMethodsAreNotFound(t *testing.T) {
 			{"prompts/list", ""}, {"prompts/get", `"name":"x"`}, {"logging/setLevel", `"level":"bogus"`}, {"logging/setLevel",
 				`"level":"info"`},
 			{"completion/complete", `"ref":{"type":"ref/prompt","name":"x"},"argument":{"name":"a","value":"b"}`},
-			// no pages or resources
+			// without pages or resources
 			{"resources/list", ""}, {"resources/templates/list", ""}, {"resources/read", `"uri":"docs://service/x"`},
 			{"resources/subscribe", `"uri":"docs://service/x"`}, {"resources/unsubscribe", `"uri":"docs://service/x"`},
 			{"tasks/list", ""}, {"notifications/initialized", ""}, {"no/such", ""},
 		} {
 			c.send(request(1, call.method, call.params, meta))
 			if answer := c.receive(); errorCode(answer) != -32601.0 || answer["id"] != 1.0 {
-				t.Errorf("%q is answered with %v", call.method, answer)
+				t.Errorf("%q is answered with %v, want -32601", call.method, answer)
 			}
 		}
 	})
@@ -46,12 +46,12 @@ func TestMethodsOfTheOtherProtocolAreNotFound(t *testing.T) {
 	c, _ := started(t, Options{Catalogue: newFakeTools()})
 	c.send(request(1, "ping", modernMeta))
 	if answer := c.receive(); errorCode(answer) != -32601.0 {
-		t.Errorf("ping without a session: %v", answer)
+		t.Errorf("ping without a session: %v, want -32601", answer)
 	}
 	c.initialize()
 	c.send(request(2, "server/discover"))
 	if answer := c.receive(); errorCode(answer) != -32601.0 {
-		t.Errorf("discover in a session: %v", answer)
+		t.Errorf("discover in a session: %v, want -32601", answer)
 	}
 }
 
@@ -60,13 +60,13 @@ func TestDeclaredMethodsAnswer(t *testing.T) {
 		for _, method := range []string{"tools/list", "resources/list", "resources/templates/list"} {
 			c.send(request(1, method, meta))
 			if answer := c.receive(); answer["result"] == nil {
-				t.Errorf("%s is answered with %v", method, answer)
+				t.Errorf("%s is answered with %v, want a result", method, answer)
 			}
 		}
 	})
 }
 
-// TestMissingResource: revisions with initialize define an error code for it, later ones use invalid params.
+// TestMissingResource checks the error code: revisions with initialize define one, later ones use invalid params.
 func TestMissingResource(t *testing.T) {
 	read := func(c *client, members ...string) map[string]any {
 		c.send(request(1, "resources/read", append(members, `"uri":"docs://service/nope"`)...))
@@ -96,7 +96,7 @@ func TestRequestsWithoutTheirMeta(t *testing.T) {
 		for _, method := range []string{"tools/list", "server/discover"} {
 			c.send(request(2, method, members))
 			if answer := c.receive(); errorCode(answer) != -32602.0 {
-				t.Errorf("%s with %s: %v", method, members, answer)
+				t.Errorf("%s with %s: %v, want -32602", method, members, answer)
 			}
 		}
 	}
@@ -105,11 +105,11 @@ func TestRequestsWithoutTheirMeta(t *testing.T) {
 	answer := c.receive()
 	if supported, _ := dig(answer, "error", "data", "supported").([]any); errorCode(answer) != -32022.0 ||
 		len(supported) == 0 || dig(answer, "error", "data", "requested") != "1900-01-01" {
-		t.Errorf("a revision that is none: %v", answer)
+		t.Errorf("a revision that does not exist: %v, want -32022 and the supported ones", answer)
 	}
 }
 
-// TestErrorsQuoteLittle: whatever a client sends, an error is short and mentions JSON, not Go.
+// TestErrorsQuoteLittle checks that an error is short and mentions JSON, not Go, whatever a client sends.
 func TestErrorsQuoteLittle(t *testing.T) {
 	long := strings.Repeat("x", 200<<10)
 	protocols(t, Options{Catalogue: newFakeTools(), Pages: docs.Pages()}, func(t *testing.T, c *client, meta string) {
@@ -134,7 +134,7 @@ func TestErrorsQuoteLittle(t *testing.T) {
 			line := c.line()
 			what := call.method[:min(len(call.method), 20)] + " " + call.params[:min(len(call.params), 40)]
 			if !strings.Contains(line, `"error"`) && !strings.Contains(line, `"isError":true`) {
-				t.Errorf("%s is taken: %.300s", what, line)
+				t.Errorf("%s is accepted: %.300s", what, line)
 			}
 			checkShort(t, what, line)
 		}
@@ -155,7 +155,7 @@ func TestErrorsQuoteLittle(t *testing.T) {
 		c.send(line)
 		answer := c.line()
 		if !strings.Contains(answer, `"error"`) {
-			t.Errorf("%.100s is taken: %.300s", line, answer)
+			t.Errorf("%.100s is accepted: %.300s", line, answer)
 		}
 		checkShort(t, line[:min(len(line), 60)], answer)
 	}
@@ -164,28 +164,28 @@ func TestErrorsQuoteLittle(t *testing.T) {
 func checkShort(t *testing.T, what, line string) {
 	t.Helper()
 	if len(line) > 2000 {
-		t.Errorf("%s: an error of %d bytes: %.300s", what, len(line), line)
+		t.Errorf("%s: an error of %d bytes, want at most 2000: %.300s", what, len(line), line)
 	}
 	for _, word := range []string{"mcp.", "json:", "Go ", "jsonrpc2", "unmarshal", "%!", "struct"} {
 		if strings.Contains(line, word) {
-			t.Errorf("%s: an error in Go's words: %.400s", what, line)
+			t.Errorf("%s: the error mentions Go: %.400s", what, line)
 		}
 	}
 }
 
-// TestToolListFits: the list is bounded, because every agent loads it into its context.
+// TestToolListFits checks the size of the list, because every agent loads it into its context.
 func TestToolListFits(t *testing.T) {
 	protocols(t, Options{Catalogue: tools.New(tools.Options{})}, func(t *testing.T, c *client, meta string) {
 		c.send(request(1, "tools/list", meta))
 		line := c.line()
 		t.Logf("tools/list has %d bytes", len(line))
 		if len(line) > 80_000 {
-			t.Errorf("tools/list has %d bytes, the most are 80000", len(line))
+			t.Errorf("tools/list has %d bytes, want at most 80000", len(line))
 		}
 		c.send(request(2, "tools/list", meta))
 		answer := c.receive()
 		if ttl, _ := dig(answer, "result", "ttlMs").(float64); ttl <= 0 {
-			t.Errorf("ttlMs is %v", dig(answer, "result", "ttlMs"))
+			t.Errorf("ttlMs is %v, want a positive number", dig(answer, "result", "ttlMs"))
 		}
 		list, _ := dig(answer, "result", "tools").([]any)
 		for _, entry := range list {
@@ -218,7 +218,7 @@ func TestLocalToolset(t *testing.T) {
 		c, meta := dial(), modernMeta
 		c.send(local)
 		if answer := c.receive(); answer["ok"] != true {
-			t.Fatalf("preface answered with %v", answer)
+			t.Fatalf("handshake answered with %v, want it accepted", answer)
 		}
 		opening := request(1, "server/discover", modernMeta)
 		if protocol == "initialize" {
@@ -227,23 +227,23 @@ func TestLocalToolset(t *testing.T) {
 		c.send(opening)
 		said, _ := dig(c.receive(), "result", "instructions").(string)
 		if said == "" || strings.Contains(said, "createSimulatorSession") || strings.Contains(said, "auth_required") {
-			t.Errorf("%s: instructions about the account: %q", protocol, said)
+			t.Errorf("%s: the instructions mention the account: %q", protocol, said)
 		}
 		names := strings.Join(c.toolNames(meta), " ")
 		if strings.Contains(names, "createSimulatorSession") || strings.Contains(names, "whoAmI") ||
 			!strings.Contains(names, "startLocalSimulation") {
-			t.Errorf("%s lists %s", protocol, names)
+			t.Errorf("%s lists %s, want only local tools", protocol, names)
 		}
 		c.send(request(2, "tools/call", `"name":"completeAuthLink","arguments":{}`, meta))
 		if answer := c.receive(); dig(answer, "result", "structuredContent", "code") != "invalid_request" {
-			t.Errorf("%s: a tool that is not listed answers %v", protocol, answer)
+			t.Errorf("%s: a tool that is not listed answers with %v, want invalid_request", protocol, answer)
 		}
 	}
 	other := dial()
 	other.send(goodHandshake)
 	other.receive()
 	if names := other.toolNames(modernMeta); len(names) != len(tools.New(tools.Options{}).List()) {
-		t.Errorf("another client lists %d tools", len(names))
+		t.Errorf("another client lists %d tools, want all", len(names))
 	}
 }
 
@@ -253,12 +253,12 @@ func TestUnknownToolsetIsRefused(t *testing.T) {
 	c.send(strings.Replace(goodHandshake, `"env":`, `"toolset":"most","env":`, 1))
 	answer := c.receive()
 	if answer["ok"] != false || answer["code"] != "unknown_toolset" || answer["fixHint"] == "" {
-		t.Errorf("answered with %v", answer)
+		t.Errorf("handshake answered with %v, want unknown_toolset", answer)
 	}
 	checkShort(t, "toolset", fmt.Sprint(answer))
 }
 
-// deaf discards all events.
+// deaf is a recorder that discards all events.
 type deaf struct{}
 
 func (deaf) Record(context.Context, string, map[string]any) {}

@@ -18,7 +18,7 @@ func TestProgress(t *testing.T) {
 		c.send(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"polls",` + meta + `}}`)
 		for i := 1; i <= 3; i++ {
 			if got := c.receive(); dig(got, "params", "progress") != float64(i) || dig(got, "params", "progressToken") != "p" {
-				t.Errorf("%s: notification %d is %v", protocolConn, i, got)
+				t.Errorf("%s: notification %d is %v, want progress", protocolConn, i, got)
 			}
 		}
 		if got := c.receive(); got["id"] != 1.0 {
@@ -42,7 +42,7 @@ func TestCancel(t *testing.T) {
 		}
 		c.send(`{"jsonrpc":"2.0","id":10,"method":"tools/call","params":{"name":"echo",` + meta + `}}`)
 		if got := c.receive(); got["id"] != 10.0 {
-			t.Errorf("%s: a cancelled call was answered: %v", protocolConn, got)
+			t.Errorf("%s: got %v, want no answer to the cancelled call", protocolConn, got)
 		}
 	}
 }
@@ -61,11 +61,11 @@ func TestAnswersComeAfterTheClientClosedItsEnd(t *testing.T) {
 		t.Errorf("got %v", got)
 	}
 	if _, err := c.in.ReadByte(); err != io.EOF {
-		t.Errorf("the stream stays open: %v", err)
+		t.Errorf("the stream was not closed: %v", err)
 	}
 }
 
-// When a client's input ends, calls that wait for a person or an app are cancelled, and other calls may still finish.
+// When a client's input ends, calls that wait for a person or an app are cancelled. Other calls may still finish.
 func TestCallsThatWaitEndWithTheClientsInput(t *testing.T) {
 	f := newFakeTools()
 	c, _ := started(t, Options{Catalogue: f, DrainGrace: time.Minute})
@@ -85,7 +85,7 @@ func TestCallsThatWaitEndWithTheClientsInput(t *testing.T) {
 		t.Errorf("got %v", got)
 	}
 	if _, err := c.in.ReadByte(); err != io.EOF {
-		t.Errorf("the stream stays open: %v", err)
+		t.Errorf("the stream was not closed: %v", err)
 	}
 }
 
@@ -103,7 +103,7 @@ func TestQuestionsEndWithTheClientsInput(t *testing.T) {
 		t.Errorf("got %v", got)
 	}
 	if _, err := c.in.ReadByte(); err != io.EOF {
-		t.Errorf("the stream stays open: %v", err)
+		t.Errorf("the stream was not closed: %v", err)
 	}
 }
 
@@ -115,7 +115,7 @@ func TestLongCallsEndSomeTimeAfterTheClient(t *testing.T) {
 	<-f.begun
 	_ = c.conn.Close()
 	if err := <-f.ended; err == nil {
-		t.Error("the call continued without a client")
+		t.Error("the call continued after the client disconnected")
 	}
 }
 
@@ -132,6 +132,6 @@ func TestRunningIdIsRefused(t *testing.T) {
 	}
 	close(f.release)
 	if got := c.receive(); got["id"] != 1.0 || got["error"] != nil {
-		t.Errorf("the first call ended with %v", got)
+		t.Errorf("the first call ended with %v, want no error", got)
 	}
 }

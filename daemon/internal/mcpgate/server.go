@@ -14,7 +14,7 @@ import (
 )
 
 // instructions are read by the agent once per connection; some clients cut them at 2,000 characters. They are the only
-// place that explains the arguments shared by many tools.
+// place that explains the arguments that many tools share.
 const instructions = instructionsHead + `
 
 The tools on the account's projects (first listProjects), ` +
@@ -26,7 +26,7 @@ The tools on the account's projects (first listProjects), ` +
 	`call it again.
 3. "retried" is the answer of the call that had needed the account.` + instructionsTail
 
-// localInstructions are for the toolset without the account's tools.
+// localInstructions replace instructions for the toolset without the account's tools.
 const localInstructions = instructionsHead + instructionsTail
 
 const instructionsHead = `Tools for building apps for smart glasses and proving that they work, without hardware. ` +
@@ -58,7 +58,7 @@ func newServer(opts Options) *mcp.Server {
 			Instructions: instructions,
 			Capabilities: capabilities(opts.Pages),
 			SetCacheable: cacheable,
-			// The SDK would log clients' mistakes, some with their content.
+			// The SDK would log clients' mistakes, sometimes with the clients' data.
 			Logger: slog.New(slog.DiscardHandler),
 		})
 	list := opts.Catalogue.List()
@@ -85,7 +85,8 @@ func describe(t tools.Tool) *mcp.Tool {
 	return tool
 }
 
-// inToolset limits the lists and instructions to the toolset that the client chose. Tools outside it still work.
+// inToolset limits the lists and instructions to the toolset that the client chose. Tools outside it still work when
+// called.
 func inToolset(list []tools.Tool) mcp.Middleware {
 	left := map[string]bool{}
 	for _, tool := range list {
@@ -124,14 +125,14 @@ func handler(catalogue Catalogue, name string) mcp.ToolHandler {
 		}
 		ask.complete(ctx, result)
 		answer := &mcp.CallToolResult{Content: contentOf(result), IsError: result.IsError}
-		if len(result.Images) == 0 { // clients that read structured content drop pictures beside it
+		if len(result.Images) == 0 { // clients that read structured content drop pictures
 			answer.StructuredContent = result.Structured
 		}
 		return answer, nil
 	}
 }
 
-// contentOf returns the text of a result, then its pictures.
+// contentOf returns the text of a result, followed by its pictures.
 func contentOf(result tools.Result) []mcp.Content {
 	content := []mcp.Content{&mcp.TextContent{Text: result.Text}}
 	for _, image := range result.Images {
@@ -140,7 +141,7 @@ func contentOf(result tools.Result) []mcp.Content {
 	return content
 }
 
-// callerOf returns the stream's caller, with the name that the MCP client gave itself.
+// callerOf returns the stream's caller, named as the MCP client named itself.
 func callerOf(ctx context.Context, req *mcp.CallToolRequest) caller.Caller {
 	who := caller.From(ctx)
 	if info := req.ClientInfo(); info != nil {

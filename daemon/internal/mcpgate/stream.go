@@ -16,12 +16,12 @@ import (
 	"github.com/service-dev/service/proto/mcpline"
 )
 
-// maxCalls bounds the tool calls that run at a time for one connection, and its other unanswered requests.
+// maxCalls bounds the concurrent tool calls of one connection, and separately its other unanswered requests.
 const maxCalls = 128
 
 // stream frames the messages of one connection. The SDK keeps one protocol state per session and ends the session at
-// the first line that it does not understand. But a client may probe with server/discover and then send initialize, and
-// a stray line must not end a session. So stream reads the lines itself, answers those that are not messages, and
+// the first line that it does not understand. But a client may probe with server/discover and then send initialize,
+// and a stray line must not end a session. So stream reads the lines itself, answers those that are not messages, and
 // passes the others to one of two SDK sessions: one for clients that send initialize, one for the stateless protocol.
 type stream struct {
 	lines     *lineReader
@@ -33,28 +33,28 @@ type stream struct {
 	mu       sync.Mutex
 	calls    map[jsonrpc.ID]*call // by id, until their answer is about to be written
 	tools    int                  // how many of them call a tool
-	asked    map[jsonrpc.ID]bool  // requests to the client that it has not answered
-	pending  int                  // calls whose answer is not written yet
+	asked    map[jsonrpc.ID]bool  // requests to the client that are still unanswered
+	pending  int                  // calls whose answer has not been written
 	draining bool
-	left     bool          // calls are not answered any more
-	drained  chan struct{} // closed when draining and nothing is pending
+	left     bool          // calls are no longer answered
+	drained  chan struct{} // closed when the stream is draining and nothing is pending
 
 	flow    *flowControl
-	cut     func() error    // ends the stream; nil if the caller does
+	cut     func() error    // ends the stream; nil if the caller does that
 	waiting map[string]bool // tools that wait for a person or an app
-	limiter *limiter        // nil for no limits
-	notices Notices         // nil for none
-	who     caller.Caller   // the caller, for notices
+	limiter *limiter        // nil means no limits
+	notices Notices         // nil means no notices
+	who     caller.Caller   // for whom notices are claimed
 
-	// Used by read's goroutine alone.
-	declared    *declared // nil for no checks
+	// Used only by the goroutine of read.
+	declared    *declared // nil means no checks
 	initialized bool      // the client has begun a session
 }
 
 // call is a request that was read and not yet answered.
 type call struct {
 	tool      bool // it calls a tool
-	waits     bool // for a person or an app
+	waits     bool // it waits for a person or an app
 	cancelled bool
 	batch     *batch
 }
@@ -72,8 +72,8 @@ func (c *call) patience() time.Duration {
 type batch struct {
 	open       int
 	answers    []json.RawMessage
-	held       int        // bytes of answers, which count as unread
-	noticeDone noticeDone // the notice that one of the answers carries
+	held       int        // bytes of answers that count as unread
+	noticeDone noticeDone // for the notice that one of the answers carries
 }
 
 func newStream(in io.Reader, lines *lineReader, out io.Writer) *stream {
@@ -89,8 +89,8 @@ func newStream(in io.Reader, lines *lineReader, out io.Writer) *stream {
 	return w
 }
 
-// read passes every message on until the stream ends, for which it returns nil. open is called with a connection before
-// its first message.
+// read passes on every message until the stream ends, and then returns nil. It calls open with a connection before the
+// connection's first message.
 func (w *stream) read(ctx context.Context, open func(*protocolConn) error) error {
 	for {
 		w.flow.wait()
@@ -114,7 +114,7 @@ func (w *stream) read(ctx context.Context, open func(*protocolConn) error) error
 	}
 }
 
-// ended returns nil for the regular end of a stream.
+// ended returns nil if err is a regular end of a stream, and otherwise err.
 func ended(err error) error {
 	if errors.Is(err, io.EOF) {
 		err = nil
@@ -142,8 +142,8 @@ func (w *stream) take(ctx context.Context, line []byte, open func(*protocolConn)
 	return nil
 }
 
-// unread handles a message of which only the head can be read. It reports the loss to the side that waits for it: the
-// client, or a session if the message answers one of its requests.
+// unread handles a message of which only the head can be read. It reports the loss to the side that waits for the
+// message: to the client, or to a session if the message answers one of its requests.
 func (w *stream) unread(ctx context.Context, h *mcpline.Head, code int, why string,
 	open func(*protocolConn) error) error {
 	if !h.IsResponse() {
@@ -157,17 +157,17 @@ func (w *stream) unread(ctx context.Context, h *mcpline.Head, code int, why stri
 	return w.deliver(ctx, answer, open)
 }
 
-// split returns the messages of a line that is JSON; group is nil unless they are a batch.
+// split returns the messages in a line of JSON; group is nil unless the line is a batch.
 func split(line []byte) (parts []json.RawMessage, group *batch) {
 	if line[0] != '[' {
 		return []json.RawMessage{line}, nil
 	}
-	_ = json.Unmarshal(line, &parts) // an array of anything fits
+	_ = json.Unmarshal(line, &parts) // cannot fail for an array
 	return parts, &batch{}
 }
 
-// admit decodes messages, registers their calls and answers those that it refuses. All calls of a batch are registered
-// before the first is delivered, so that the batch is not complete too early.
+// admit decodes messages, registers their calls and answers those that it refuses. It registers all calls of a batch
+// before it delivers the first, so that the batch is not completed too early.
 func (w *stream) admit(parts []json.RawMessage, group *batch) []jsonrpc.Message {
 	var messages []jsonrpc.Message
 	for _, part := range parts {
@@ -178,7 +178,7 @@ func (w *stream) admit(parts []json.RawMessage, group *batch) []jsonrpc.Message 
 		req, isRequest := m.(*jsonrpc.Request)
 		if problem == "" && isRequest {
 			if id, present := jsonField(req.Params, "requestId"); req.Method == cancelled && present && !validID(id) {
-				continue // it identifies no call, but would after rounding
+				continue // it identifies no call, but the SDK would round it to one that does
 			}
 			var refuseBusy bool
 			if problem, refuseBusy = w.register(req, group); refuseBusy {
@@ -195,7 +195,7 @@ func (w *stream) admit(parts []json.RawMessage, group *batch) []jsonrpc.Message 
 	return messages
 }
 
-// decode reads one message, or returns why it is not one.
+// decode decodes one message, or returns why it is invalid.
 func decode(part json.RawMessage) (m jsonrpc.Message, problem string) {
 	if id, present := jsonField(part, "id"); present && !validID(id) {
 		return nil, "message id is neither a string nor an integer within 2^53"
@@ -215,8 +215,8 @@ func requestID(part json.RawMessage) json.RawMessage {
 	return nil
 }
 
-// register registers a call, or the cancellation of one. It returns why a call is refused, and whether it may be
-// repeated later.
+// register registers a call or the cancellation of one. If a call is refused, it returns the reason and whether the
+// client may try again later.
 func (w *stream) register(req *jsonrpc.Request, group *batch) (problem string, refuseBusy bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -229,16 +229,16 @@ func (w *stream) register(req *jsonrpc.Request, group *batch) (problem string, r
 		return "", false
 	}
 	if w.calls[req.ID] != nil {
-		return "request id is in use by a call that is still running", false
+		return "the request id is in use by a running call", false
 	}
 	c := &call{tool: req.Method == toolCall, batch: group}
 	switch {
 	case !c.tool:
 		w.flow.add(0, 0, 1)
 	case w.tools >= maxCalls:
-		return fmt.Sprintf("%d calls are running on this connection, which is the most there may be", maxCalls), true
+		return fmt.Sprintf("%d calls are running on this connection, which is the limit", maxCalls), true
 	case !w.limiter.acquireCall():
-		return fmt.Sprintf("%d calls of all agents are running, which is the most there may be", w.limiter.calls), true
+		return fmt.Sprintf("%d calls of all agents are running, which is the limit", w.limiter.calls), true
 	default:
 		w.tools++
 		c.waits = w.waiting[toolName(req)]
@@ -251,7 +251,7 @@ func (w *stream) register(req *jsonrpc.Request, group *batch) (problem string, r
 	return "", false
 }
 
-// leave releases the calls that will never be answered, and the responses and the notice of their batches.
+// leave releases the calls that will never be answered, together with the responses and the notices of their batches.
 func (w *stream) leave() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -267,7 +267,7 @@ func (w *stream) leave() {
 	clear(w.calls)
 }
 
-// toolName returns the tool that a request calls, or "".
+// toolName returns the name of the tool that a request calls, or "".
 func toolName(req *jsonrpc.Request) string {
 	var name string
 	if raw, ok := jsonField(req.Params, "name"); ok && json.Unmarshal(raw, &name) != nil {
@@ -276,7 +276,7 @@ func toolName(req *jsonrpc.Request) string {
 	return name
 }
 
-// ask registers a request to the client; it returns false if the client has closed its end and cannot answer.
+// ask registers a request to the client. It returns false if the client has closed its end and cannot answer.
 func (w *stream) ask(id jsonrpc.ID) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -300,7 +300,8 @@ func cancelledID(params json.RawMessage) jsonrpc.ID {
 	return id
 }
 
-// deliver passes a message to the session it belongs to. A cancellation goes to both: ids are unique on a connection.
+// deliver passes a message to its session. A cancellation goes to both sessions, because ids are unique on a
+// connection.
 func (w *stream) deliver(ctx context.Context, m jsonrpc.Message, open func(*protocolConn) error) error {
 	if response, ok := m.(*jsonrpc.Response); ok {
 		w.mu.Lock()
@@ -319,7 +320,7 @@ func (w *stream) deliver(ctx context.Context, m jsonrpc.Message, open func(*prot
 		}
 		if !e.started {
 			if req, ok := m.(*jsonrpc.Request); !ok || !req.IsCall() {
-				continue // no session waits for it
+				continue // no session is waiting for it
 			}
 			if err := open(e); err != nil {
 				return err
@@ -337,8 +338,8 @@ func (w *stream) deliver(ctx context.Context, m jsonrpc.Message, open func(*prot
 	return nil
 }
 
-// drain waits until every call is answered, at most for grace, so that a client that writes its calls, closes its end
-// and keeps reading gets its responses. It cancels calls that wait for a person or an app.
+// drain waits until every call is answered, but no longer than grace. A client that writes its calls, closes its end
+// and keeps reading thus gets its responses. Calls that wait for a person or an app are cancelled.
 func (w *stream) drain(ctx context.Context, grace time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, grace)
 	defer cancel()
@@ -348,7 +349,7 @@ func (w *stream) drain(ctx context.Context, grace time.Duration) {
 	w.closeIfDrained()
 	w.mu.Unlock()
 	for _, m := range abandoned {
-		if w.deliver(ctx, m, nil) != nil { // nothing opens an protocolConn
+		if w.deliver(ctx, m, nil) != nil { // these messages open no protocolConn
 			return
 		}
 	}
@@ -360,8 +361,8 @@ func (w *stream) drain(ctx context.Context, grace time.Duration) {
 	}
 }
 
-// abandoned returns the messages that end what nobody can complete any more: cancellations of calls that wait for a
-// person or an app, and responses to requests that the client can no longer answer. mu is held.
+// abandoned returns messages that end the work that can no longer be completed: cancellations of calls that wait for a
+// person or an app, and responses to requests that the client can no longer answer. The caller holds mu.
 func (w *stream) abandoned() []jsonrpc.Message {
 	var messages []jsonrpc.Message
 	for id, c := range w.calls {
@@ -381,7 +382,7 @@ func (w *stream) abandoned() []jsonrpc.Message {
 	return messages
 }
 
-// closeIfDrained is called with mu held.
+// The caller of closeIfDrained holds mu.
 func (w *stream) closeIfDrained() {
 	if w.draining && w.pending == 0 {
 		select {

@@ -7,14 +7,14 @@ import (
 	"github.com/service-dev/service/daemon/internal/tools"
 )
 
-// Bounds of what an agent may have to read of tools/list, in bytes. A model reads names, descriptions and input schemas
-// in every conversation; only clients read the rest.
+// Bounds, in bytes, on the size of tools/list. A model reads names, descriptions and input schemas in every
+// conversation; only clients read the rest.
 const (
 	maxToolsRead = 26_000
 	maxToolsList = 48_000
 )
 
-// TestToolsList_IsSmall measures the encoded answer, and the part of it that a model sees.
+// TestToolsList_IsSmall measures the encoded answer, and the part of it that a model reads.
 func TestToolsList_IsSmall(t *testing.T) {
 	opts := Options{Catalogue: tools.New(tools.Options{})}
 	protocols(t, opts, func(t *testing.T, c *client, meta string) {
@@ -37,10 +37,10 @@ func TestToolsList_IsSmall(t *testing.T) {
 		}
 		t.Logf("%d tools: %d bytes to read, %d in all", len(answer.Result.Tools), read, len(line))
 		if read > maxToolsRead {
-			t.Errorf("names, descriptions and input schemas have %d bytes, the most are %d", read, maxToolsRead)
+			t.Errorf("names, descriptions and input schemas have %d bytes, want at most %d", read, maxToolsRead)
 		}
 		if len(line) > maxToolsList {
-			t.Errorf("tools/list has %d bytes, the most are %d", len(line), maxToolsList)
+			t.Errorf("tools/list has %d bytes, want at most %d", len(line), maxToolsList)
 		}
 	})
 }

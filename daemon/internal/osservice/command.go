@@ -13,11 +13,11 @@ import (
 const (
 	// commandTime bounds one command of a service manager, which may wait for the daemon to drain.
 	commandTime = 90 * time.Second
-	// maxOutput bounds how many bytes of a command's output are kept.
+	// maxOutput bounds how much of a command's output is kept, in bytes.
 	maxOutput = 64 << 10
 )
 
-// outcome is the result of a command. code is its exit code, or -1 with err if it could not be run.
+// outcome is the result of a command. code is its exit code, or -1 if it could not be run; err then says why.
 type outcome struct {
 	out, errs string
 	code      int
@@ -58,16 +58,16 @@ func (o outcome) message() string {
 	if o.err != nil {
 		return o.err.Error()
 	}
-	return "it said nothing"
+	return "it printed nothing"
 }
 
-// must returns an error with its next step unless the command succeeded.
+// must returns an error with a fix hint unless the command succeeded.
 func must(o outcome, program, action, hint string) error {
 	switch {
 	case o.code == 0:
 		return nil
 	case errors.Is(o.err, exec.ErrNotFound):
-		return &Error{CodeNoManager, program + " is not there", onDemand}
+		return &Error{CodeNoManager, program + " was not found", onDemand}
 	}
 	return &Error{CodeRefused, program + " " + action + ": " + o.message(), hint}
 }

@@ -11,19 +11,19 @@ import (
 	"github.com/service-dev/service/daemon/internal/statefile"
 )
 
-// maxFile bounds how much of a service's file is read, in bytes.
+// maxFile bounds how much of one of the service's files is read, in bytes.
 const maxFile = 64 << 10
 
 // file is a file of the service.
 type file struct{ path, content string }
 
-// files are the files of the service. Each contains sign, whatever version wrote it.
+// files are the files of the service. Each contains sign, in all versions.
 type files struct {
 	sign string
 	list []file
 }
 
-// read returns the contents of the files that exist, by path. A file that install did not write is an error.
+// read returns the contents of the existing files, by path. A file that install did not write is an error.
 func (f files) read() (map[string]string, error) {
 	contents := map[string]string{}
 	for _, one := range f.list {
@@ -39,8 +39,8 @@ func (f files) read() (map[string]string, error) {
 	return contents, nil
 }
 
-// write updates the files and returns the contents before, by path. If one of them was not written by install or cannot
-// be written, none is changed.
+// write updates the files and returns their previous contents, by path. If one of them was not written by install or
+// cannot be written, it changes none.
 func (f files) write() (change string, before map[string]string, err error) {
 	if before, err = f.read(); err != nil {
 		return "", nil, err
@@ -73,14 +73,14 @@ func (f files) update(before map[string]string) (change string, err error) {
 	return change, nil
 }
 
-// update is what an install changed.
+// update describes what an install changed.
 type update struct {
 	change string            // Created, Updated or Unchanged
-	before map[string]string // the contents of the files before, by path
-	ran    bool              // the service ran
+	before map[string]string // the previous contents of the files, by path
+	ran    bool              // whether the service was running
 }
 
-// writeOver is write for an install that may replace a running service; status reports whether it runs.
+// writeOver is write for an install that may replace a running service; status reports whether the service runs.
 func (f files) writeOver(ctx context.Context, status func(context.Context) (Report, error)) (update, error) {
 	was, err := status(ctx)
 	if err != nil {
@@ -90,7 +90,7 @@ func (f files) writeOver(ctx context.Context, status func(context.Context) (Repo
 	return update{change, before, was.runs()}, err
 }
 
-// restore restores the contents that the files had before an update, and removes those that did not exist.
+// restore restores the files' contents from before an update, and removes files that did not exist.
 func (f files) restore(before map[string]string) error {
 	var failed error
 	for _, one := range f.list {
@@ -120,8 +120,8 @@ func remove(paths ...string) (removed []string, err error) {
 	return removed, nil
 }
 
-// readOwn reads a file that install wrote, which contains sign. It returns fs.ErrNotExist if there is none, and refuses
-// any other file, because that one is the person's.
+// readOwn reads a file that install wrote, recognised by sign. It returns fs.ErrNotExist if there is none, and refuses
+// any other file, because that file belongs to the person.
 func readOwn(path, sign string) ([]byte, error) {
 	hint := "move " + path + " away, then try again"
 	data, err := statefile.Read(path, maxFile)
@@ -129,7 +129,7 @@ func readOwn(path, sign string) ([]byte, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, err
 	case errors.Is(err, statefile.ErrSymlink) && sign == unitSign: // systemd's masks are links
-		hint = "move " + path + " away, or run `systemctl --user unmask " + filepath.Base(path) + "` if that is what it is"
+		hint = "move " + path + " away, or run `systemctl --user unmask " + filepath.Base(path) + "` if it is a mask"
 		fallthrough
 	case err != nil:
 		return nil, &Error{CodeFile, err.Error(), hint}

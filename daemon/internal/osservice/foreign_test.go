@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestForeignFilesStay checks that no action touches files that a person wrote under the service's names.
+// TestForeignFilesStay checks that no action touches files that a person wrote at the paths of the service.
 func TestForeignFilesStay(t *testing.T) {
 	const theirs = "[Service]\nExecStart=/usr/bin/mine\n"
 	managers := map[string]func(daemon, runner) (m manager, paths []string){
@@ -37,13 +37,13 @@ func TestForeignFilesStay(t *testing.T) {
 					_, err := do(t.Context())
 					refusedWith(t, err, CodeFile, path)
 					if data, err := os.ReadFile(path); err != nil || string(data) != theirs {
-						t.Errorf("%s: the file is %q, %v", action, data, err)
+						t.Errorf("%s changed the file to %q, %v", action, data, err)
 					}
 				}
 				changed(t, f, "stop", "enable", "bootout")
 				entries, err := os.ReadDir(filepath.Dir(path))
 				if err != nil || len(entries) != 1 {
-					t.Errorf("beside it: %v, %v", entries, err)
+					t.Errorf("other files were created: %v, %v", entries, err)
 				}
 				if err := os.Remove(path); err != nil {
 					t.Fatal(err)
@@ -64,7 +64,7 @@ func changed(t *testing.T, f *fake, commands ...string) {
 	}
 }
 
-// TestForeignLinkStays checks that uninstall leaves a socket link to another program in place.
+// TestForeignLinkStays checks that uninstall keeps a socket link to another program.
 func TestForeignLinkStays(t *testing.T) {
 	s := newSystemd(here(t), "", (&fake{}).run)
 	wants := filepath.Join(s.dir, "sockets.target.wants")

@@ -17,9 +17,9 @@ const (
 )
 
 // Inherited returns the Unix sockets on which the service manager listens for this process, by path; none without
-// socket activation. Child processes inherit neither them nor their variables. A descriptor that is not a listening
-// Unix socket is an error, because the unit does not fit the program. Closing a listener does not remove its file,
-// which the service manager owns.
+// socket activation. Child processes inherit neither the sockets nor the variables. A descriptor that is not a
+// listening Unix socket is an error, because the unit does not match the program. Closing a listener does not remove
+// its file, which belongs to the service manager.
 func Inherited() (map[string]*net.UnixListener, error) {
 	pid, n := os.Getenv(listenPID), os.Getenv(listenFDs)
 	for _, name := range []string{listenPID, listenFDs, listenNames} {
@@ -44,7 +44,7 @@ func Inherited() (map[string]*net.UnixListener, error) {
 	return found, nil
 }
 
-// passed returns the number of descriptors for the process self.
+// passed returns the number of descriptors passed to the process self.
 func passed(pid, n string, self int) (count int, ok bool) {
 	if p, err := strconv.Atoi(pid); err != nil || p != self {
 		return 0, false

@@ -24,7 +24,8 @@ func TestPassedDescriptors(t *testing.T) {
 	}
 }
 
-// TestOtherDescriptorsAreRefused: a descriptor that is not a listening Unix socket belongs to another unit.
+// TestOtherDescriptorsAreRefused checks that a descriptor that is not a listening Unix socket is refused, because it
+// belongs to another unit.
 func TestOtherDescriptorsAreRefused(t *testing.T) {
 	tcp, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -48,7 +49,7 @@ func TestOtherDescriptorsAreRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		if l, err := listener(fd); err == nil {
-			t.Errorf("%s was taken for %v", name, l.Addr())
+			t.Errorf("%s was accepted as a socket at %v", name, l.Addr())
 		}
 	}
 }

@@ -16,7 +16,7 @@ type launchd struct {
 	path  string // of the agent's property list
 	uid   int
 	run   runner
-	pause time.Duration // between two checks for the end of an unload
+	pause time.Duration // between two checks whether an unload has ended
 }
 
 func newLaunchd(d daemon, uid int, run runner) *launchd {
@@ -25,7 +25,7 @@ func newLaunchd(d daemon, uid int, run runner) *launchd {
 	return &launchd{d: d, label: label, path: path, uid: uid, run: run, pause: 200 * time.Millisecond}
 }
 
-// domain is the person's graphical session, target the agent in it.
+// domain is the person's graphical session; target is the agent in that domain.
 func (l *launchd) domain() string { return "gui/" + strconv.Itoa(l.uid) }
 func (l *launchd) target() string { return l.domain() + "/" + l.label }
 
@@ -54,13 +54,13 @@ func (l *launchd) install(ctx context.Context) (Report, error) {
 	return Report{}, l.restore(ctx, u, err)
 }
 
-// restore restores the agent that a failed update replaced, and starts it if it ran.
+// restore restores the agent that a failed update replaced, and starts it if it was running.
 func (l *launchd) restore(ctx context.Context, u update, failure error) error {
 	ctx, cancel := restoring(ctx)
 	defer cancel()
 	err := l.files().restore(u.before)
 	if err == nil && u.ran {
-		_ = l.bootout(ctx) // the new agent may be loaded; if the old one still is, start finds that it runs
+		_ = l.bootout(ctx) // the new agent may be loaded; if instead the old one still is, start finds it running
 		_, err = l.start(ctx)
 	}
 	return restored(failure, err)
@@ -77,7 +77,7 @@ func (l *launchd) uninstall(ctx context.Context) (Report, error) {
 	return Report{System: "launchd", Name: l.label, State: StateAbsent, Change: Removed, Files: removed}, nil
 }
 
-// start loads the agent if necessary and starts it unless it runs.
+// start loads the agent if necessary and starts it if it is not running.
 func (l *launchd) start(ctx context.Context) (Report, error) {
 	r, err := startable(l.status(ctx))
 	if err != nil || r.State == StateRunning {
@@ -102,7 +102,7 @@ func (l *launchd) stop(ctx context.Context) (Report, error) {
 	return l.status(ctx)
 }
 
-// unload unloads the agent; missing is the error if none is installed.
+// unload unloads the agent. It returns missing if none is installed.
 func (l *launchd) unload(ctx context.Context, missing error) error {
 	if contents, err := l.files().read(); err != nil {
 		return err
@@ -126,14 +126,15 @@ func (l *launchd) status(ctx context.Context) (Report, error) {
 	case o.code < 0:
 		r.State, r.Detail = StateUnknown, o.message()
 	case o.code != 0:
-		r.State = StateStopped // it is not loaded
+		r.State = StateStopped // the agent is not loaded
 	default:
 		r.State, r.PID, r.Detail = printed(o.out)
 	}
 	return r, nil
 }
 
-// printed parses the output of `launchctl print`: indented lines NAME = VALUE, the agent's own first.
+// printed parses the output of `launchctl print`: indented lines NAME = VALUE, starting with those of the agent
+// itself.
 func printed(text string) (state string, pid int, detail string) {
 	seen := map[string]string{}
 	for line := range strings.Lines(text) {
@@ -159,8 +160,8 @@ const (
 	unloadTime = 40 * time.Second
 )
 
-// bootout unloads the agent, which ends the daemon, and waits until launchd has forgotten it, because launchd does not
-// load an agent that it is still unloading. An agent that is not loaded is not an error.
+// bootout unloads the agent, which stops the daemon, and waits until launchd no longer knows it, because launchd does
+// not load an agent that it is still unloading. An agent that is not loaded is not an error.
 func (l *launchd) bootout(ctx context.Context) error {
 	if !l.loaded(ctx) {
 		return nil
@@ -170,7 +171,7 @@ func (l *launchd) bootout(ctx context.Context) error {
 			return err
 		}
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, unloadTime, errors.New("it is still loaded"))
+	ctx, cancel := context.WithTimeoutCause(ctx, unloadTime, errors.New("the agent is still loaded"))
 	defer cancel()
 	for l.loaded(ctx) {
 		select {
@@ -182,7 +183,7 @@ func (l *launchd) bootout(ctx context.Context) error {
 	return nil
 }
 
-// loaded reports whether launchd has the agent, or does not answer.
+// loaded reports whether launchd has the agent loaded or does not answer.
 func (l *launchd) loaded(ctx context.Context) bool {
 	return l.run(ctx, "launchctl", "print", l.target()).code <= 0
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/service-dev/service/proto/rendezvous"
 )
 
-// fake answers commands of a service manager by the prefix of the command line, and records them.
+// fake answers service-manager commands by the prefix of the command line, and records them.
 type fake struct {
 	answers map[string]outcome
 	asked   []string
@@ -52,7 +52,7 @@ func refusedWith(t *testing.T, err error, code, words string) {
 	t.Helper()
 	var told *Error
 	if !errors.As(err, &told) || told.Code != code || !strings.Contains(told.Message, words) || told.FixHint == "" {
-		t.Errorf("got %#v (%v), want %s with %q and a next step", told, err, code, words)
+		t.Errorf("got %#v (%v), want %s with %q and a fix hint", told, err, code, words)
 	}
 }
 
@@ -62,7 +62,7 @@ func TestSystemdThatDoesNotAnswer(t *testing.T) {
 		words  string
 	}{
 		"no systemd": {
-			outcome{code: -1, err: &exec.Error{Name: "systemctl", Err: exec.ErrNotFound}}, "systemctl is not there",
+			outcome{code: -1, err: &exec.Error{Name: "systemctl", Err: exec.ErrNotFound}}, "systemctl was not found",
 		},
 		"no bus": {
 			outcome{code: 1, errs: "Failed to connect to bus: No medium found\n"},
@@ -88,12 +88,12 @@ func TestSystemdThatDoesNotAnswer(t *testing.T) {
 			}
 			r, err := s.status(t.Context())
 			if err != nil || r.State != StateUnknown || !strings.Contains(r.Detail, c.words) {
-				t.Errorf("status: %+v, %v", r, err)
+				t.Errorf("status: %+v, %v; want an unknown state with the reason", r, err)
 			}
 			_, err = s.stop(t.Context())
 			refusedWith(t, err, CodeNoManager, c.words)
 			if r, err := s.uninstall(t.Context()); err != nil || r.Change != Removed || len(r.Files) != 2 {
-				t.Errorf("uninstall: %+v, %v", r, err)
+				t.Errorf("uninstall: %+v, %v; want two files removed", r, err)
 			}
 			_, err = s.uninstall(t.Context())
 			refusedWith(t, err, CodeNotInstalled, "not installed")
@@ -120,12 +120,12 @@ func TestSystemdRefusals(t *testing.T) {
 			answers{asks: show("LoadState=loaded\nFragmentPath=/x/serviced.socket", "")}, "from /x/serviced.socket",
 		},
 		"not read": {answers{asks: show("LoadState=not-found\nLoadError=gone", "")}, "does not read " + path + ": gone"},
-		"no sense": {answers{asks: {out: "what?"}}, "cannot be read"},
+		"nonsense": {answers{asks: {out: "what?"}}, "cannot be read"},
 		"enable fails": {
 			answers{asks: show(loaded, ""), enable: {code: 1, errs: "one\nRead-only file system.\n"}},
 			"systemctl enable: Read-only file system",
 		},
-		"restart fails": {answers{asks: show(loaded, ""), restart: {code: 1}}, "systemctl restart: it said nothing"},
+		"restart fails": {answers{asks: show(loaded, ""), restart: {code: 1}}, "systemctl restart: it printed nothing"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -134,7 +134,7 @@ func TestSystemdRefusals(t *testing.T) {
 			refusedWith(t, err, CodeRefused, c.words)
 		})
 	}
-	t.Run("a link in place of a unit", func(t *testing.T) {
+	t.Run("a symbolic link at a unit's path", func(t *testing.T) {
 		_ = os.Remove(path)
 		if err := os.Symlink(os.DevNull, path); err != nil {
 			t.Fatal(err)
@@ -148,7 +148,7 @@ func TestSystemdRefusals(t *testing.T) {
 			}
 		}
 	})
-	t.Run("a path that no unit can hold", func(t *testing.T) {
+	t.Run("a path that no unit can contain", func(t *testing.T) {
 		odd := d
 		odd.program = "/a\nExecStart=/bin/evil"
 		_, err := newSystemd(odd, "", (&fake{}).run).install(t.Context())
@@ -184,7 +184,7 @@ func TestSystemdStates(t *testing.T) {
 
 const launchdTarget = "gui/501/dev.service.serviced"
 
-// The output of `launchctl print` for an agent that is not loaded, and for one that runs.
+// The output of `launchctl print` for an agent that is not loaded, and for a running one.
 var (
 	notLoaded = outcome{code: 113, errs: "Could not find service"}
 	running   = outcome{out: launchdTarget + " = {\n\tactive count = 1\n\tstate = running\n\n\tpid = 42\n" +
@@ -196,14 +196,14 @@ func TestLaunchdInstall(t *testing.T) {
 	f := &fake{answers: map[string]outcome{"launchctl print": notLoaded}}
 	l := newLaunchd(d, 501, f.run)
 	if r, err := l.status(t.Context()); err != nil || r.State != StateAbsent {
-		t.Errorf("before: %+v, %v", r, err)
+		t.Errorf("status before install: %+v, %v; want absent", r, err)
 	}
 	_, err := l.start(t.Context())
 	refusedWith(t, err, CodeNotInstalled, "not installed")
 	f.asked = nil
 	r, err := l.install(t.Context())
 	if err != nil || r.Change != Created || r.Program != d.program || !r.AtLogin || r.Outdated {
-		t.Fatalf("install: %+v, %v", r, err)
+		t.Fatalf("install: %+v, %v; want the agent created", r, err)
 	}
 	want := []string{
 		"launchctl print " + launchdTarget, "launchctl print " + launchdTarget, "launchctl bootstrap gui/501 " + l.path,
@@ -215,22 +215,23 @@ func TestLaunchdInstall(t *testing.T) {
 
 	f.answers["launchctl print"] = running
 	if r, err := l.install(t.Context()); err != nil || r.Change != Unchanged || r.State != StateRunning || r.PID != 42 {
-		t.Errorf("again: %+v, %v", r, err)
+		t.Errorf("second install: %+v, %v; want the agent unchanged and running", r, err)
 	}
 	f.answers["launchctl"] = outcome{code: -1, err: exec.ErrNotFound}
 	delete(f.answers, "launchctl print")
 	_, err = l.install(t.Context())
-	refusedWith(t, err, CodeNoManager, "launchctl is not there")
+	refusedWith(t, err, CodeNoManager, "launchctl was not found")
 }
 
-// TestLaunchdUpdate: launchd takes a while to unload the old agent, and the new one is loaded only after that.
+// TestLaunchdUpdate checks that the new agent is loaded only after launchd has unloaded the old one, which takes a
+// while.
 func TestLaunchdUpdate(t *testing.T) {
 	f := &fake{answers: map[string]outcome{"launchctl print": running}}
 	l := newLaunchd(here(t), 501, f.run)
 	l.pause = 0
 	writeOldAgent(t, l)
 	if r, err := l.status(t.Context()); err != nil || !r.Outdated {
-		t.Errorf("other content: %+v, %v", r, err)
+		t.Errorf("status with other content: %+v, %v; want it outdated", r, err)
 	}
 	f.asked = nil
 	f.answers["launchctl bootout"] = outcome{code: inProgress, errs: "Boot-out failed: 36: Operation now in progress"}
@@ -251,7 +252,7 @@ func TestLaunchdUpdate(t *testing.T) {
 	printed := "launchctl print " + launchdTarget
 	want := []string{
 		printed, printed, "launchctl bootout " + launchdTarget, printed, printed, printed,
-		printed, // it is unloaded
+		printed, // now it is unloaded
 		printed, printed, "launchctl bootstrap gui/501 " + l.path, "launchctl kickstart " + launchdTarget, printed,
 	}
 	if diff := cmp.Diff(want, f.asked); err != nil || r.Change != Updated || diff != "" {
@@ -266,14 +267,14 @@ func TestLaunchdUninstall(t *testing.T) {
 	f.answers["launchctl bootout"] = outcome{code: inProgress}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	refusedWith(t, l.bootout(ctx), CodeRefused, "launchctl bootout: ") // it is never unloaded
+	refusedWith(t, l.bootout(ctx), CodeRefused, "launchctl bootout: ") // the unload never ends
 	f.answers["launchctl bootout"] = outcome{code: 5, errs: "Boot-out failed: 5: Input/output error"}
 	_, err := l.uninstall(t.Context())
 	refusedWith(t, err, CodeRefused, "Boot-out failed")
 	delete(f.answers, "launchctl bootout")
 	f.answers["launchctl print"] = notLoaded
 	if r, err := l.uninstall(t.Context()); err != nil || r.Change != Removed {
-		t.Errorf("uninstall: %+v, %v", r, err)
+		t.Errorf("uninstall: %+v, %v; want the agent removed", r, err)
 	}
 	_, err = l.uninstall(t.Context())
 	refusedWith(t, err, CodeNotInstalled, "not installed")
@@ -322,7 +323,7 @@ func TestSchedulerLife(t *testing.T) {
 	f.asked = nil
 	r, err := s.install(t.Context())
 	if err != nil || r.Change != Unchanged || r.Program != d.program || r.State != StateUnknown || !r.AtLogin {
-		t.Errorf("again: %+v, %v", r, err)
+		t.Errorf("second install: %+v, %v; want the task unchanged", r, err)
 	}
 	got := strings.Join(f.asked, "\n")
 	if strings.Contains(got, "/Create") || !strings.Contains(got, "schtasks /Run /TN serviced") {
@@ -332,19 +333,19 @@ func TestSchedulerLife(t *testing.T) {
 	other.program = filepath.Join(d.home, "gone", "serviced")
 	f.answers["schtasks /Query"] = outcome{out: taskXML(other, "x")}
 	_, err = s.start(t.Context())
-	refusedWith(t, err, CodeProgram, "which is not there")
+	refusedWith(t, err, CodeProgram, "which does not exist")
 	if r, err := s.status(t.Context()); err != nil || !r.Outdated || !r.ProgramMissing {
-		t.Errorf("moved: %+v, %v", r, err)
+		t.Errorf("status after the program was moved: %+v, %v; want it outdated", r, err)
 	}
 	if r, err := s.uninstall(t.Context()); err != nil || r.Change != Removed || r.State != StateAbsent {
-		t.Errorf("uninstall: %+v, %v", r, err)
+		t.Errorf("uninstall: %+v, %v; want the task removed", r, err)
 	}
 	other.usual = false
 	_, err = newScheduler(other, "x", f.run).install(t.Context())
 	refusedWith(t, err, CodeUnsupported, "default directory")
 }
 
-// TestDirectoriesAreServicesOfTheirOwn: each state directory has its own service.
+// TestDirectoriesAreServicesOfTheirOwn checks that each state directory has a separate service.
 func TestDirectoriesAreServicesOfTheirOwn(t *testing.T) {
 	home := t.TempDir()
 	t.Setenv("HOME", home)
@@ -374,6 +375,6 @@ func TestOutputIsBounded(t *testing.T) {
 		}
 	}
 	if b.Len() != maxOutput {
-		t.Errorf("%d bytes", b.Len())
+		t.Errorf("kept %d bytes of output, want maxOutput", b.Len())
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// plain refuses paths that a service's file cannot contain as one word: a line end begins another setting in a unit,
+// plain refuses paths that a service's file cannot contain as one word: a line end starts another setting in a unit,
 // XML cannot represent most control characters, and no service manager accepts invalid UTF-8.
 func plain(d daemon) error {
 	for _, p := range []struct{ what, path string }{
@@ -15,7 +15,7 @@ func plain(d daemon) error {
 		{"program", d.program},
 	} {
 		if !utf8.ValidString(p.path) || strings.ContainsFunc(p.path, isSpecial) {
-			return &Error{CodeUnsupported, fmt.Sprintf("the path of the %s holds a control character: %q", p.what, p.path),
+			return &Error{CodeUnsupported, fmt.Sprintf("the path of the %s contains a control character: %q", p.what, p.path),
 				"move the programs and the state directory to plain paths"}
 		}
 	}
@@ -28,7 +28,7 @@ func isSpecial(r rune) bool { return unicode.IsControl(r) || r == '\u2028' || r 
 // plainTask refuses a program whose path the Task Scheduler would change, because it expands %NAME% and $(NAME).
 func plainTask(d daemon) error {
 	if strings.Count(d.program, "%") > 1 || strings.Contains(d.program, "$(") {
-		return &Error{CodeUnsupported, "the task scheduler takes a part of the program's path for a variable: " + d.program,
+		return &Error{CodeUnsupported, "the task scheduler would expand a variable in the program's path: " + d.program,
 			"move the programs to a plain path"}
 	}
 	return nil

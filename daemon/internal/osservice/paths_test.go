@@ -32,13 +32,13 @@ func TestPathsThatNoFileCanHoldAreRefused(t *testing.T) {
 					_, err := open(d, f.run).install(t.Context())
 					refusedWith(t, err, CodeUnsupported, place)
 					if err != nil && strings.ContainsAny(err.Error(), "\n\r\x00\x1b\x7f") {
-						t.Errorf("the refusal holds it raw: %q", err)
+						t.Errorf("the refusal quotes the character unescaped: %q", err)
 					}
 					if len(f.asked) > 0 {
 						t.Errorf("asked %v", f.asked)
 					}
 					if entries, err := os.ReadDir(d.home); err != nil || len(entries) != 1 {
-						t.Errorf("written: %v, %v", entries, err)
+						t.Errorf("files were written: %v, %v", entries, err)
 					}
 				})
 			}
@@ -57,6 +57,6 @@ func TestTaskWithVariablesInItsPathIsRefused(t *testing.T) {
 	d := here(t)
 	d.program += " 50%"
 	if err := plainTask(d); err != nil {
-		t.Errorf("one percent sign: %v", err)
+		t.Errorf("a path with one percent sign: %v, want no error", err)
 	}
 }

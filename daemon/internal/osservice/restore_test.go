@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestInstall_RestoresWhatRanBeforeAFailedUpdate lets a service manager refuse a new version's service, or a person end
-// the update. Commands under a context that is cancelled fail, as programs are killed then.
+// TestInstall_RestoresWhatRanBeforeAFailedUpdate makes a service manager refuse the service of a new version, or a
+// person interrupt the update. Commands under a cancelled context fail, because their processes are killed.
 func TestInstall_RestoresWhatRanBeforeAFailedUpdate(t *testing.T) {
 	d := here(t)
 	older := d
@@ -106,7 +106,7 @@ func TestInstall_RestoresWhatRanBeforeAFailedUpdate(t *testing.T) {
 	}
 }
 
-// loading answers as launchd does while it unloads an agent and loads it again, unless run refuses the kickstart.
+// loading answers like launchd while it unloads an agent and loads it again, unless run refuses the kickstart.
 func loading(f *fake, run runner) runner {
 	f.answers["launchctl print"] = running
 	return func(ctx context.Context, program string, args ...string) outcome {

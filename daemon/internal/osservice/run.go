@@ -9,8 +9,8 @@ import (
 	"github.com/service-dev/service/proto/supervised"
 )
 
-// Run runs the daemon f until it returns. managed reports whether a service manager started the process. The context of
-// f ends on the same signals as that of WithSignals.
+// Run runs the daemon f until it returns. managed reports whether a service manager started the process. The context
+// of f ends on the same signals as a context of WithSignals.
 func Run(ctx context.Context, managed bool, f func(context.Context) error) error {
 	if managed {
 		leaveConsole()
@@ -20,8 +20,8 @@ func Run(ctx context.Context, managed bool, f func(context.Context) error) error
 	return supervised.Run(ctx, Name, f)
 }
 
-// WithSignals returns a context that ends at SIGINT or SIGTERM, which service managers send too. A second signal ends
-// the process at once.
+// WithSignals returns a context that ends on SIGINT or SIGTERM, the signals that service managers send. A second
+// signal ends the process immediately.
 func WithSignals(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)

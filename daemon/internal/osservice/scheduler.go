@@ -12,8 +12,8 @@ import (
 	"unicode/utf16"
 )
 
-// scheduler runs the daemon as a Windows task at the person's logon, in their session and with their rights. A Windows
-// service would need an administrator and could not open the person's browser.
+// scheduler runs the daemon as a Windows task that starts when the person logs on, in their session and with their
+// rights. A Windows service would need an administrator and could not open the person's browser.
 type scheduler struct {
 	d    daemon
 	user string // DOMAIN\name
@@ -24,7 +24,7 @@ func newScheduler(d daemon, user string, run runner) *scheduler {
 	return &scheduler{d: d, user: user, run: run}
 }
 
-// accountName returns the person's account as Windows writes it.
+// accountName returns the person's account in the form that Windows uses.
 func accountName() string {
 	u, err := user.Current()
 	if err != nil {
@@ -33,7 +33,7 @@ func accountName() string {
 	return u.Username
 }
 
-// taskSign is contained in every task that install created.
+// taskSign is part of every task that install created.
 const taskSign = "Written by servicectl service install"
 
 //go:embed templates/task.xml
@@ -45,7 +45,7 @@ func taskXML(d daemon, user string) string {
 		"directory", escaped(filepath.Dir(d.program)))
 }
 
-// wide encodes text as schtasks reads it: UTF-16, little-endian, with a byte order mark.
+// wide encodes text in the encoding that schtasks expects: UTF-16, little-endian, with a byte order mark.
 func wide(s string) []byte {
 	out := []byte{0xff, 0xfe}
 	for _, unit := range utf16.Encode([]rune(s)) {
@@ -59,7 +59,7 @@ func taskProgram(data string) string {
 	var task struct {
 		Command string `xml:"Actions>Exec>Command"`
 	}
-	if i := strings.Index(data, "<Task"); i >= 0 { // the header declares an encoding that the output does not have
+	if i := strings.Index(data, "<Task"); i >= 0 { // the header declares a wrong encoding
 		data = data[i:]
 	}
 	if xml.Unmarshal([]byte(data), &task) != nil {
@@ -70,7 +70,7 @@ func taskProgram(data string) string {
 
 func (s *scheduler) install(ctx context.Context) (Report, error) {
 	if !s.d.usual {
-		return Report{}, &Error{CodeUnsupported, "a task carries no variables, so it serves the default directory only",
+		return Report{}, &Error{CodeUnsupported, "a task carries no variables, so it serves only the default directory",
 			"unset SERVICE_CONFIG_DIR, or let clients start this directory's daemon on demand"}
 	}
 	if err := plain(s.d); err != nil {
@@ -137,11 +137,11 @@ func (s *scheduler) stop(ctx context.Context) (Report, error) {
 	if err != nil {
 		return r, err
 	}
-	s.run(ctx, "schtasks", "/End", "/TN", s.d.name) // fails if the task does not run
+	s.run(ctx, "schtasks", "/End", "/TN", s.d.name) // fails if the task is not running
 	return r, nil
 }
 
-// present returns the status of a task; missing is the error if there is none.
+// present returns the status of a task. It returns missing if there is none.
 func (s *scheduler) present(ctx context.Context, missing error) (Report, error) {
 	r, err := s.status(ctx)
 	if err == nil && r.State == StateAbsent {
@@ -150,8 +150,8 @@ func (s *scheduler) present(ctx context.Context, missing error) (Report, error) 
 	return r, err
 }
 
-// status does not report whether the daemon runs, because schtasks prints that only in the system's language. Ask the
-// daemon itself.
+// status does not report whether the daemon runs, because schtasks prints that only in the system's language. To find
+// out, ask the daemon itself.
 func (s *scheduler) status(ctx context.Context) (Report, error) {
 	r := Report{System: "task scheduler", Name: s.d.name, State: StateAbsent, Files: []string{}}
 	o := s.run(ctx, "schtasks", "/Query", "/TN", s.d.name, "/XML")
@@ -163,7 +163,7 @@ func (s *scheduler) status(ctx context.Context) (Report, error) {
 	}
 	task := strings.ReplaceAll(o.out, "\x00", "") // some versions of Windows print UTF-16
 	if !strings.Contains(task, taskSign) {
-		return r, &Error{CodeFile, "the task " + s.d.name + " was not made by `servicectl service install`",
+		return r, &Error{CodeFile, "the task " + s.d.name + " was not created by `servicectl service install`",
 			"rename or delete it in the Task Scheduler, then try again"}
 	}
 	r.State, r.AtLogin = StateUnknown, true
@@ -173,5 +173,5 @@ func (s *scheduler) status(ctx context.Context) (Report, error) {
 }
 
 func (s *scheduler) must(o outcome, action string) error {
-	return must(o, "schtasks", action, "open the Task Scheduler and look at the task "+s.d.name)
+	return must(o, "schtasks", action, "open the Task Scheduler and check the task "+s.d.name)
 }

@@ -12,17 +12,17 @@ import (
 	"github.com/service-dev/service/proto/rendezvous"
 )
 
-// Codes of errors that a person can fix.
+// Codes of the errors that a person can fix.
 const (
-	CodeNoManager    = "no_service_manager" // none is installed, or none answers for this user
+	CodeNoManager    = "no_service_manager" // no manager is installed, or none answers for this user
 	CodeNotInstalled = "service_not_installed"
 	CodeProgram      = "program_missing"
-	CodeRefused      = "service_manager_refused" // it reported an error
+	CodeRefused      = "service_manager_refused" // the manager reported an error
 	CodeFile         = "service_file"            // a file cannot be written, or install did not write it
-	CodeUnsupported  = "service_unsupported"     // not on this system or not for this directory
+	CodeUnsupported  = "service_unsupported"     // no service on this system or for this directory
 )
 
-// Error is a refusal with its next step.
+// Error is a refusal with a fix hint.
 type Error struct{ Code, Message, FixHint string }
 
 func (e *Error) Error() string { return e.Message }
@@ -47,22 +47,22 @@ const (
 
 // Report describes the service as its manager reports it.
 type Report struct {
-	// System is systemd, launchd or task scheduler, Name the name of the service there.
+	// System is systemd, launchd or task scheduler; Name is the name of the service there.
 	System string `json:"system"`
 	Name   string `json:"name"`
 	State  string `json:"state"`
-	// Change is the change by install or uninstall, and empty for other actions.
+	// Change is the change that install or uninstall made; empty for other actions.
 	Change string `json:"change,omitempty"`
 	// AtLogin reports whether the service starts at login.
 	AtLogin bool     `json:"atLogin"`
 	Files   []string `json:"files"`
-	// Program is the daemon that the service starts. ProgramMissing reports that it does not exist.
+	// Program is the daemon that the service starts. ProgramMissing reports that the file does not exist.
 	Program        string `json:"program,omitempty"`
 	ProgramMissing bool   `json:"programMissing"`
 	// Outdated reports that install would write different content.
 	Outdated bool `json:"outdated"`
 	PID      int  `json:"pid,omitempty"`
-	// Detail is the manager's message about a failure.
+	// Detail is the manager's message if something failed.
 	Detail string `json:"detail,omitempty"`
 }
 
@@ -75,7 +75,7 @@ type manager interface {
 	status(ctx context.Context) (Report, error)
 }
 
-// Actions are the actions of Control.
+// Actions are the valid actions of Control.
 var Actions = []string{"install", "uninstall", "start", "stop", "status"}
 
 // Control runs one of Actions for the daemon of the environment's state directory. Errors that a person can fix are
@@ -99,16 +99,16 @@ func actions(m manager) map[string]func(context.Context) (Report, error) {
 	}
 }
 
-// daemon is what the service manager runs.
+// daemon describes the daemon that the service manager runs.
 type daemon struct {
 	name    string // serviced, with a suffix for every state directory other than the default
 	program string
 	home    string
 	paths   rendezvous.Paths
-	usual   bool // for the default state directory
+	usual   bool // whether this is the default state directory
 }
 
-// describe returns the daemon of the environment's state directory, with this executable as its program.
+// describe returns the daemon for the environment's state directory, with this executable as its program.
 func describe() (daemon, error) {
 	dir, err := rendezvous.Dir()
 	if err != nil {
@@ -120,7 +120,7 @@ func describe() (daemon, error) {
 	}
 	program, err := os.Executable()
 	if err != nil {
-		return daemon{}, fmt.Errorf("find the own executable: %w", err)
+		return daemon{}, fmt.Errorf("find this executable: %w", err)
 	}
 	if real, err := filepath.EvalSymlinks(program); err == nil {
 		program = real
@@ -131,7 +131,7 @@ func describe() (daemon, error) {
 	}
 	usual := paths.Dir == filepath.Join(home, ".service")
 	d := daemon{name: Name, program: program, home: home, paths: paths, usual: usual}
-	if !d.usual { // each directory has its own daemon
+	if !d.usual { // each directory has a separate daemon
 		sum := fnv.New32a()
 		_, _ = sum.Write([]byte(paths.Dir))
 		d.name = fmt.Sprintf("%s-%08x", Name, sum.Sum32())
@@ -153,7 +153,7 @@ func system() (manager, error) {
 	case "windows":
 		return newScheduler(d, accountName(), execute), nil
 	}
-	return nil, &Error{CodeUnsupported, "there is no service for " + runtime.GOOS, onDemand}
+	return nil, &Error{CodeUnsupported, "services are not supported on " + runtime.GOOS, onDemand}
 }
 
 // setProgram records the program that the service starts.
@@ -171,24 +171,25 @@ func startChanged(ctx context.Context, start func(context.Context) (Report, erro
 // restoreWait is how long restoring a service may take.
 const restoreWait = 30 * time.Second
 
-// restoring returns a context for restoring a service, which continues after Ctrl-C: that may be why the update failed.
+// restoring returns a context for restoring a service. Ctrl-C does not cancel it, because Ctrl-C may be why the update
+// failed.
 func restoring(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), restoreWait)
 }
 
-// restored returns the failure of an update after which the service was restored, and adds err if that failed too.
+// restored returns the error of an update after which the service was restored. If restoring failed too, it adds err.
 func restored(failure, err error) error {
 	if err == nil {
 		return failure
 	}
-	return &Error{CodeRefused, failure.Error() + "; the service does not run as before either: " + err.Error(),
+	return &Error{CodeRefused, failure.Error() + "; restoring the previous service failed as well: " + err.Error(),
 		"correct the cause, then run `servicectl service install` again"}
 }
 
 // runs reports whether the service manager runs the daemon, or starts it for the next client.
 func (r Report) runs() bool { return r.State == StateRunning || r.State == StateListening }
 
-// startable returns the report of a service that can be started, or why it cannot.
+// startable returns the report of a service that can be started, or an error that says why it cannot.
 func startable(r Report, err error) (Report, error) {
 	switch {
 	case err != nil:
@@ -196,21 +197,21 @@ func startable(r Report, err error) (Report, error) {
 	case r.State == StateAbsent:
 		return r, absent()
 	case r.ProgramMissing:
-		return r, &Error{CodeProgram, "the service names " + r.Program + ", which is not there",
+		return r, &Error{CodeProgram, "the service names " + r.Program + ", which does not exist",
 			"run `servicectl service install` with the servicectl that you use now"}
 	}
 	return r, nil
 }
 
-// onDemand is the next step if no service manager can be used.
-const onDemand = "nothing is lost: any client starts the daemon on demand"
+// onDemand is the hint if no service manager can be used.
+const onDemand = "you can go on without it: any client starts the daemon on demand"
 
-// nothing is the error of uninstall if the service is not installed.
+// nothing is uninstall's error if the service is not installed.
 func nothing() error {
-	return &Error{CodeNotInstalled, "the service is not installed", "nothing is left to do"}
+	return &Error{CodeNotInstalled, "the service is not installed", "there is nothing to do"}
 }
 
-// absent is the error of other actions if the service is not installed.
+// absent is the error of the other actions if the service is not installed.
 func absent() error {
 	return &Error{CodeNotInstalled, "the service is not installed", "run `servicectl service install`"}
 }

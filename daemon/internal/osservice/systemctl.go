@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-// shown contains systemd's properties of the two units.
+// shown holds systemd's properties of the two units.
 type shown struct{ socket, service map[string]string }
 
 func stateOf(u shown) (state string, pid int, detail string) {
@@ -42,7 +42,7 @@ func (s *systemd) show(ctx context.Context) (shown, error) {
 	}
 	if u.socket == nil || u.service == nil {
 		return shown{}, &Error{CodeRefused, "systemd's answer cannot be read",
-			"look at `systemctl --user status " + s.service() + "`"}
+			"check `systemctl --user status " + s.service() + "`"}
 	}
 	return u, nil
 }
@@ -58,17 +58,17 @@ func (s *systemd) answers(ctx context.Context) error {
 func (s *systemd) unavailable(o outcome) error {
 	if o.code < 0 {
 		if errors.Is(o.err, exec.ErrNotFound) {
-			return &Error{CodeNoManager, "this system has no systemd: systemctl is not there", onDemand}
+			return &Error{CodeNoManager, "this system has no systemd: systemctl was not found", onDemand}
 		}
 		return &Error{CodeNoManager, "ask systemd: " + o.err.Error(), "try again"}
 	}
 	return &Error{
 		CodeNoManager, "no systemd answers for this user: " + o.message(),
-		"log in anew (a desktop, or ssh), or run `loginctl enable-linger`; " + onDemand,
+		"log in again (on the desktop or with ssh), or run `loginctl enable-linger`; " + onDemand,
 	}
 }
 
-// all runs commands of systemctl until one fails.
+// all runs systemctl commands until one fails.
 func (s *systemd) all(ctx context.Context, commands ...[]string) error {
 	for _, args := range commands {
 		o := s.run(ctx, "systemctl", append([]string{"--user", "--quiet"}, args...)...)
@@ -77,7 +77,7 @@ func (s *systemd) all(ctx context.Context, commands ...[]string) error {
 		}
 		if o.code != 0 {
 			return &Error{CodeRefused, "systemctl " + args[0] + ": " + o.message(),
-				"look at `systemctl --user status " + s.service() + "` and `journalctl --user -u " + s.service() + "`"}
+				"check `systemctl --user status " + s.service() + "` and `journalctl --user -u " + s.service() + "`"}
 		}
 	}
 	return nil

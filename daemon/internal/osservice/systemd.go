@@ -10,10 +10,10 @@ import (
 	"github.com/service-dev/service/daemon/internal/statefile"
 )
 
-// systemd runs the daemon under the user's systemd.
+// systemd runs the daemon under the user's instance of systemd.
 type systemd struct {
 	d   daemon
-	dir string // of the user's units
+	dir string // the directory of the user's units
 	run runner
 }
 
@@ -37,7 +37,8 @@ func (s *systemd) files() files {
 func (s *systemd) socketPath() string { return filepath.Join(s.dir, s.socket()) }
 
 // install writes the units and opens the sockets, now and at every login. A daemon that a client started notices that
-// its sockets were replaced and shuts down; the new one waits for it. If an update fails, the daemon runs as before.
+// its sockets were replaced and stops; the new one waits for it. If an update fails, the daemon keeps running as
+// before.
 func (s *systemd) install(ctx context.Context) (Report, error) {
 	if err := s.writable(); err != nil {
 		return Report{}, err
@@ -73,7 +74,7 @@ func (s *systemd) restore(ctx context.Context, u update, failure error) error {
 	return restored(failure, err)
 }
 
-// activate makes systemd use the units that were written.
+// activate makes systemd use the written units.
 func (s *systemd) activate(ctx context.Context, change string) (Report, error) {
 	if err := s.all(ctx, []string{"daemon-reload"}); err != nil {
 		return Report{}, err
@@ -84,7 +85,7 @@ func (s *systemd) activate(ctx context.Context, change string) (Report, error) {
 		return Report{}, s.unseen(seen.socket)
 	}
 	steps := [][]string{{"enable", s.socket()}}
-	if change == Updated { // the daemon of the old files runs
+	if change == Updated { // the daemon still runs from the old files
 		steps = append(steps, []string{"stop", s.socket(), s.service()})
 	}
 	if err := s.all(ctx, steps...); err != nil {
@@ -99,13 +100,13 @@ func (s *systemd) writable() error {
 		return err
 	}
 	if strings.ContainsAny(s.d.program, "\"'\\") {
-		return &Error{CodeUnsupported, "systemd starts no program with a quote or backslash in its path: " + s.d.program,
+		return &Error{CodeUnsupported, "systemd cannot start a program with a quote or backslash in its path: " + s.d.program,
 			"move the programs to a plain path"}
 	}
 	return nil
 }
 
-// unseen returns why systemd does not use the file that was written.
+// unseen returns why systemd does not use the written file.
 func (s *systemd) unseen(unit map[string]string) error {
 	if unit["LoadState"] == "masked" {
 		return &Error{CodeRefused, s.socket() + " is masked",
@@ -119,10 +120,10 @@ func (s *systemd) unseen(unit map[string]string) error {
 		why += ": " + unit["LoadError"]
 	}
 	return &Error{CodeRefused, why,
-		"log out and in, if XDG_CONFIG_HOME was changed; `systemctl --user show-environment` shows systemd's"}
+		"log out and in if you changed XDG_CONFIG_HOME; `systemctl --user show-environment` shows systemd's value"}
 }
 
-// uninstall stops the daemon and removes what install wrote, even if systemd does not answer.
+// uninstall stops the daemon and removes the files that install wrote, even if systemd does not answer.
 func (s *systemd) uninstall(ctx context.Context) (Report, error) {
 	r := Report{System: "systemd", Name: s.d.name, State: StateAbsent, Files: []string{}}
 	units, err := s.files().read()
@@ -155,7 +156,7 @@ func (s *systemd) uninstall(ctx context.Context) (Report, error) {
 	return r, nil
 }
 
-// isOwnLink reports whether link enables the socket of install.
+// isOwnLink reports whether link enables the socket that install wrote.
 func (s *systemd) isOwnLink(link string) bool {
 	target, err := os.Readlink(link)
 	if err == nil && !filepath.IsAbs(target) {
@@ -164,7 +165,7 @@ func (s *systemd) isOwnLink(link string) bool {
 	return err == nil && target == s.socketPath()
 }
 
-// start opens the sockets again unless the daemon runs on them: if the directory was deleted or a client started a
+// start opens the sockets again unless the daemon runs on them. If the directory was deleted or a client started a
 // daemon, other sockets are at their paths.
 func (s *systemd) start(ctx context.Context) (Report, error) {
 	r, err := startable(s.status(ctx))
@@ -196,7 +197,7 @@ func (s *systemd) stop(ctx context.Context) (Report, error) {
 	return s.status(ctx)
 }
 
-// status compares the files with what install would write, and asks systemd about the units.
+// status compares the files with those that install would write, and asks systemd about the units.
 func (s *systemd) status(ctx context.Context) (Report, error) {
 	r := Report{System: "systemd", Name: s.d.name, State: StateAbsent, Files: []string{}}
 	units, err := s.files().read()

@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// unitSign is contained in every unit that install wrote.
+// unitSign is part of every unit that install wrote.
 const unitSign = "# Written by `servicectl service install`"
 
 //go:embed templates/serviced.socket
 var socketTemplate string
 
-// socketUnit returns the unit of the sockets that clients connect to, so that the first client starts the daemon.
+// socketUnit returns the unit of the sockets to which clients connect, so that the first client starts the daemon.
 func socketUnit(d daemon) string {
 	return expand(socketTemplate, "name", d.name, "control", specifiers(d.paths.Control), "mcp", specifiers(d.paths.MCP))
 }
@@ -19,16 +19,16 @@ func socketUnit(d daemon) string {
 //go:embed templates/serviced.service
 var serviceTemplate string
 
-// serviceUnit returns the daemon's unit. It forbids everything that no part of the daemon does, as far as that requires
-// neither privileges nor user namespaces: where those are forbidden, options such as ProtectSystem or PrivateTmp would
-// keep the daemon from starting. The browser is opened outside this unit, because browsers need what is forbidden here
-// and outlive the daemon.
+// serviceUnit returns the daemon's unit. It forbids everything that no part of the daemon needs, except where that
+// requires privileges or user namespaces: where those are forbidden, options such as ProtectSystem or PrivateTmp would
+// keep the daemon from starting. The browser is opened outside this unit, because browsers need operations that are
+// forbidden here and outlive the daemon.
 func serviceUnit(d daemon) string {
 	environment := quoted("SERVICE_CONFIG_DIR=" + d.paths.Dir)
 	return expand(serviceTemplate, "name", d.name, "program", quoted(d.program), "environment", environment)
 }
 
-// expand replaces {{NAME}} in a template. pairs are names and values.
+// expand replaces {{NAME}} in a template. pairs alternates names and values.
 func expand(template string, pairs ...string) string {
 	for i := 0; i < len(pairs); i += 2 {
 		pairs[i] = "{{" + pairs[i] + "}}"
@@ -36,15 +36,15 @@ func expand(template string, pairs ...string) string {
 	return strings.NewReplacer(pairs...).Replace(strings.ReplaceAll(template, "\r\n", "\n"))
 }
 
-// specifiers escapes %, which systemd expands.
+// specifiers escapes the % character, which systemd expands.
 func specifiers(s string) string { return strings.ReplaceAll(s, "%", "%%") }
 
-// quoted returns s as one word of a unit's line.
+// quoted returns s as one word of a line in a unit.
 func quoted(s string) string {
 	return `"` + specifiers(strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s)) + `"`
 }
 
-// programOf returns the program that a unit of install starts, or "".
+// programOf returns the program that a unit written by install starts, or "".
 func programOf(unit string) string {
 	for line := range strings.Lines(unit) {
 		rest, ok := strings.CutPrefix(line, `ExecStart="`)

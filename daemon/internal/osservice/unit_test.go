@@ -47,7 +47,7 @@ func TestWhatIsInstalled(t *testing.T) {
 	golden(t, "task.xml", taskXML(sample, `DESK\ada`))
 }
 
-// TestSystemdAcceptsTheUnits lets the installed systemd verify the units, with simple and with difficult paths, and
+// TestSystemdAcceptsTheUnits makes the installed systemd verify the units, with simple and with difficult paths, and
 // rate their sandboxing.
 func TestSystemdAcceptsTheUnits(t *testing.T) {
 	if runtime.GOOS != "linux" {
@@ -94,12 +94,12 @@ func TestSystemdAcceptsTheUnits(t *testing.T) {
 				return string(out)
 			}
 			for _, f := range s.files().list {
-				// systemd-analyze exits with 0 even for an option that it does not know.
+				// systemd-analyze exits with 0 even if a unit has an option that it does not know.
 				if out := analyze("--man=no", "verify", f.path); strings.TrimSpace(out) != "" {
 					t.Errorf("%s: %s", filepath.Base(f.path), out)
 				}
 			}
-			// In hundredths; a unit without sandboxing has more than 9.
+			// The rating is in hundredths; a unit without sandboxing has more than 9 points.
 			analyze("security", "--offline=true", "--threshold=70", s.files().list[1].path)
 		})
 	}
@@ -148,7 +148,7 @@ func TestProperties(t *testing.T) {
 	}
 }
 
-// FuzzManagersWords: output of a service manager or content of a file never causes a panic.
+// FuzzManagersWords checks that neither the output of a service manager nor the content of a file causes a panic.
 func FuzzManagersWords(f *testing.F) {
 	f.Add(serviceUnit(sample))
 	f.Add(agentPlist(sample, "x"))
@@ -164,10 +164,10 @@ func FuzzManagersWords(f *testing.F) {
 			u.socket, u.service = unit, unit
 		}
 		if state, pid, _ := stateOf(u); state == "" || state != StateRunning && pid != 0 {
-			t.Errorf("state %q, pid %d", state, pid)
+			t.Errorf("state %q with pid %d; only a running service has a pid", state, pid)
 		}
 		if state, _, _ := printed(text); state == "" {
-			t.Error("no state")
+			t.Error("printed returned no state")
 		}
 		outcome{errs: text}.message()
 	})

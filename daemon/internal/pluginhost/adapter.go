@@ -34,8 +34,8 @@ const (
 	maxCallDelay = time.Second
 )
 
-// adapter supervises one binary. Its goroutine, started by the first call, owns the process. The fields below mu are
-// guarded by it, and every change of state closes changed.
+// adapter supervises one binary. The first call starts its goroutine, which owns the process. mu guards the fields
+// below it, and every change of state closes changed.
 type adapter struct {
 	name string
 	path string
@@ -43,11 +43,11 @@ type adapter struct {
 
 	mu      sync.Mutex
 	status  PluginStatus
-	inst    *instance // set while running
+	inst    *instance // set while the adapter runs
 	crashes []time.Time
-	// permanent is the problem that an adapter reported if it does not start and a retry does not help.
+	// permanent is the problem that an adapter reported if it cannot start and a retry would not help.
 	permanent *backend.Problem
-	refused   error     // why the file was refused, in the state Refused
+	refused   error     // why the file was refused; set in the state Refused
 	resume    time.Time // end of the backoff; monotonic, so that setting the clock does not prolong it
 	changed   chan struct{}
 	backoff   *backoff.ExponentialBackOff
@@ -62,15 +62,15 @@ func newAdapter(h *Host, name, path string) *adapter {
 	}
 }
 
-// setState changes the state and wakes whoever waits for it. mu is held.
+// setState changes the state and wakes all waiters. The caller holds mu.
 func (a *adapter) setState(state string) {
 	a.status.State = state
 	close(a.changed)
 	a.changed = make(chan struct{})
 }
 
-// get returns the running instance, starting the adapter if necessary. It waits for a start that is under way, but not
-// for a long backoff. The error is a *backend.Problem or ctx's own.
+// get returns the running instance, starting the adapter if necessary. It waits for a start in progress, but not for a
+// long backoff. The error is a *backend.Problem, or that of ctx.
 func (a *adapter) get(ctx context.Context) (*instance, error) {
 	if a.host.unavailable != nil {
 		return nil, a.host.unavailable
@@ -129,7 +129,7 @@ func (a *adapter) supervise(ctx context.Context) {
 	}
 }
 
-// monitor waits for the process to end, and returns why it did. It stops the process when it is stuck or ctx ends.
+// monitor waits for the process to end and returns the reason. It stops the process when it is stuck or ctx ends.
 func (a *adapter) monitor(ctx context.Context, inst *instance) error {
 	watching, cancel := context.WithCancel(ctx)
 	var watch sync.WaitGroup
@@ -165,7 +165,7 @@ func (a *adapter) setRefused(r *refusal) {
 	a.setState(Refused)
 }
 
-// backOff waits after a crash, longer each time; it returns false when the host stops meanwhile.
+// backOff waits after a crash, longer each time. It returns false if the host stops in the meantime.
 func (a *adapter) backOff(ctx context.Context, cause error) bool {
 	a.mu.Lock()
 	now := a.host.now()
@@ -182,7 +182,7 @@ func (a *adapter) backOff(ctx context.Context, cause error) bool {
 	if len(a.crashes) >= breakerCrashes {
 		wait = breakerPause
 		a.crashes = nil
-		a.status.LastError = fmt.Sprintf("%d crashes within a minute, the last: %v", breakerCrashes, cause)
+		a.status.LastError = fmt.Sprintf("%d crashes within a minute, the last one: %v", breakerCrashes, cause)
 	}
 	a.resume = time.Now().Add(wait)
 	a.status.Crashed, a.status.Resume = now, now.Add(wait)
@@ -211,7 +211,7 @@ func (a *adapter) snapshot() PluginStatus {
 	return a.status
 }
 
-// running returns the running instance, or nil; it never starts one.
+// running returns the running instance, or nil. It never starts one.
 func (a *adapter) running() *instance {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -221,7 +221,7 @@ func (a *adapter) running() *instance {
 	return a.inst
 }
 
-// unavailable returns the problem of a call if no adapter runs. mu is held.
+// unavailable returns the problem of a call that needs an adapter which is not running. The caller holds mu.
 func (a *adapter) unavailable() *backend.Problem {
 	if a.status.State == Refused {
 		return &backend.Problem{

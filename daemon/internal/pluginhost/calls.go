@@ -14,19 +14,19 @@ import (
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
-// callTimeout bounds one call; an adapter's own limits towards the network are shorter.
+// callTimeout bounds one call; an adapter's own network timeouts are shorter.
 const callTimeout = 30 * time.Second
 
 // method is one RPC of the generated client.
 type method[Req, Resp any] func(pluginv1.BackendClient, context.Context, *Req, ...grpc.CallOption) (*Resp, error)
 
-// call calls the adapter that serves t. Errors are *backend.Problem, or ctx's own if the caller gave up. With an
+// call calls the adapter that serves t. Errors are a *backend.Problem, or that of ctx if the caller gave up. With an
 // error the reply is nil, which the generated getters accept.
 func call[Req, Resp any](ctx context.Context, h *Host, t backend.Target, m method[Req, Resp], req *Req) (*Resp, error) {
 	return callWithin(ctx, h, t, callTimeout, m, req)
 }
 
-// callWithin is call with another time limit.
+// callWithin is call with a different time limit.
 func callWithin[Req, Resp any](
 	ctx context.Context, h *Host, t backend.Target, limit time.Duration, m method[Req, Resp], req *Req,
 ) (*Resp, error) {
@@ -61,12 +61,12 @@ func callWithin[Req, Resp any](
 	return resp, err
 }
 
-// embeddedReset refuses to send a token of one embedded backend to its successor, which has other data.
+// embeddedReset refuses to send one embedded backend's token to its successor, which has other data.
 func embeddedReset() *backend.Problem {
 	return &backend.Problem{
 		Code:    backend.CodeAuthRequired,
 		Message: "the link belongs to an embedded backend that was reset",
-		FixHint: "Link the account again: its embedded backend was replaced by a new one.",
+		FixHint: "Link the account again: a new embedded backend has replaced the one that issued the link.",
 	}
 }
 
@@ -84,7 +84,7 @@ func (h *Host) IssueDeviceCode(ctx context.Context, t backend.Target, scope stri
 	return code, nil
 }
 
-// PollDeviceToken makes one poll.
+// PollDeviceToken polls a code once.
 func (h *Host) PollDeviceToken(ctx context.Context, t backend.Target, code string) (backend.Poll, error) {
 	r, err := call(ctx, h, t, pluginv1.BackendClient.PollDeviceToken,
 		&pluginv1.PollDeviceTokenRequest{Target: target(t), DeviceCode: code})
@@ -102,14 +102,14 @@ func (h *Host) PollDeviceToken(ctx context.Context, t backend.Target, code strin
 	return backend.Poll{Token: &backend.Token{AuthToken: tok.GetAuthToken(), Account: acc}}, nil
 }
 
-// CancelDeviceCode ends a code that will not be polled again.
+// CancelDeviceCode cancels a code that will not be polled again.
 func (h *Host) CancelDeviceCode(ctx context.Context, t backend.Target, code string) error {
 	_, err := call(ctx, h, t, pluginv1.BackendClient.CancelDeviceCode,
 		&pluginv1.CancelDeviceCodeRequest{Target: target(t), DeviceCode: code})
 	return err
 }
 
-// Account returns the account of the target's bearer.
+// Account returns the account that the target's bearer token belongs to.
 func (h *Host) Account(ctx context.Context, t backend.Target) (backend.Account, error) {
 	r, err := call(ctx, h, t, pluginv1.BackendClient.GetAccount, &pluginv1.GetAccountRequest{Target: target(t)})
 	if err != nil {
@@ -118,13 +118,13 @@ func (h *Host) Account(ctx context.Context, t backend.Target) (backend.Account, 
 	return account(r.GetAccountId(), r.GetTier(), r.GetLinkedAt(), r.ExpiresAt)
 }
 
-// RevokeLink revokes the target's own bearer.
+// RevokeLink revokes the target's own bearer token.
 func (h *Host) RevokeLink(ctx context.Context, t backend.Target) error {
 	_, err := call(ctx, h, t, pluginv1.BackendClient.RevokeLink, &pluginv1.RevokeLinkRequest{Target: target(t)})
 	return err
 }
 
-// Health returns the backend's health.
+// Health returns the health that the backend reports.
 func (h *Host) Health(ctx context.Context, t backend.Target) (backend.Health, error) {
 	r, err := call(ctx, h, t, pluginv1.BackendClient.Health, &pluginv1.HealthRequest{Target: target(t)})
 	return backend.Health{
@@ -162,7 +162,7 @@ func (h *Host) ListSessions(ctx context.Context, t backend.Target) ([]backend.Se
 	return list, nil
 }
 
-// CloseSession closes a session. It may be repeated.
+// CloseSession closes a session; closing it again is not an error.
 func (h *Host) CloseSession(ctx context.Context, t backend.Target, id string) (backend.Session, error) {
 	r, err := call(ctx, h, t, pluginv1.BackendClient.CloseSession,
 		&pluginv1.CloseSessionRequest{Target: target(t), SessionId: id})
@@ -176,14 +176,14 @@ func (h *Host) MintSessionSecret(ctx context.Context, t backend.Target, id strin
 	return r.GetAppSecret(), err
 }
 
-// ListEvents reads the event log after the cursor since.
+// ListEvents returns the rows of the event log after the cursor since.
 func (h *Host) ListEvents(ctx context.Context, t backend.Target, id string, since int64,
 	limit int) (backendapi.EventPage,
 	error) {
 	return h.WaitEvents(ctx, t, id, since, limit, 0)
 }
 
-// maxWait is the longest wait of WaitEvents, as documented in backend.proto.
+// maxWait bounds the wait of WaitEvents, as documented in backend.proto.
 const maxWait = 25 * time.Second
 
 // WaitEvents is ListEvents, but waits up to 25 s for a row if there is none. An empty page is not an error.
@@ -235,7 +235,7 @@ func (h *Host) MintProjectKey(ctx context.Context, t backend.Target, project, na
 	}, nil
 }
 
-// Activity reports what keeps the running adapters busy. It starts none; an adapter that does not answer counts as
+// Activity reports what keeps the running adapters busy. It starts none. An adapter that does not answer counts as
 // idle.
 func (h *Host) Activity(ctx context.Context) (connections, pendingCodes int) {
 	for _, a := range h.adapters {

@@ -12,7 +12,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/backend"
 )
 
-// Calls on sessions and projects pass through the real adapter without loss in either direction.
+// Calls on sessions and projects pass through the real adapter without losing data in either direction.
 func TestSessionCallsOverRealAdapter(t *testing.T) {
 	h, _ := serve(t, install(t))
 	picture := bytes.Repeat([]byte{0xff}, 1<<20)
@@ -25,7 +25,7 @@ func TestSessionCallsOverRealAdapter(t *testing.T) {
 		}
 		if err := json.NewDecoder(r.Body).Decode(&in); err != nil || in.Type != "sim.camera" ||
 			string(in.Payload) != `{"a":1}` || !bytes.Equal(in.Media, picture) {
-			t.Errorf("the backend got %s %s and %d bytes, %v", in.Type, in.Payload, len(in.Media), err)
+			t.Errorf("the backend received %s %s with %d bytes, error %v", in.Type, in.Payload, len(in.Media), err)
 		}
 		_, _ = io.WriteString(w, `{"result":{"ok":true,"later":1}}`)
 	})
@@ -46,17 +46,17 @@ func TestSessionCallsOverRealAdapter(t *testing.T) {
 
 	result, err := h.Control(t.Context(), to, "ses_1", "sim.camera", json.RawMessage(`{"a":1}`), picture)
 	if err != nil || string(result) != `{"ok":true,"later":1}` {
-		t.Errorf("control: %s, %v", result, err)
+		t.Errorf("control: %s, %v; want the result unchanged", result, err)
 	}
 	_, err = h.Control(t.Context(), to, "ses_2", "sim.state", nil, nil)
 	if p := code(t, err); p.Code != "not_connected" || !p.Retryable || p.FixHint != "open it" {
-		t.Errorf("without a page: %+v", p)
+		t.Errorf("control without a page: %+v, want not_connected unchanged", p)
 	}
 	for wait, want := range map[time.Duration]string{0: "", 1500 * time.Millisecond: "1500", time.Hour: "25000"} {
 		page, err := h.WaitEvents(t.Context(), to, "ses_1", 3, 10, wait)
 		if err != nil || page.Next != 4 || !page.More || len(page.Events) != 1 ||
 			string(page.Events[0]) != `{"wait":"`+want+`"}` {
-			t.Errorf("waiting %v: %+v, %v", wait, page, err)
+			t.Errorf("events after waiting %v: %+v, %v", wait, page, err)
 		}
 	}
 	key, err := h.MintProjectKey(t.Context(), to, "com.example.app", "laptop")

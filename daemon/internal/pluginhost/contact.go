@@ -11,21 +11,22 @@ import (
 // Contact is the outcome of the last call to a backend. At is zero if there was none.
 type Contact struct {
 	At time.Time
-	// OK reports whether the backend answered, even with a refusal; Err is why it could not be reached.
+	// OK reports whether the backend answered, even with a refusal. Err says why it could not be reached.
 	OK  bool
 	Err string
 }
 
-// maxContacts bounds the backends that are remembered.
+// maxContacts bounds the number of backends that are remembered.
 const maxContacts = 16
 
-// contacts remembers the last contact with each backend address. The zero value is ready.
+// contacts remembers the last contact with each backend address. The zero value is ready to use.
 type contacts struct {
 	mu sync.Mutex
 	of map[string]Contact
 }
 
-// record stores the outcome of a call unless it says nothing about the backend, e.g. because the adapter did not run.
+// record stores the outcome of a call, unless the outcome says nothing about the backend, e.g. because the adapter did
+// not run.
 func (c *contacts) record(url string, err error, now time.Time) {
 	contact := Contact{At: now, OK: err == nil}
 	var p *backend.Problem

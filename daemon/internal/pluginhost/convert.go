@@ -12,7 +12,7 @@ import (
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
-// maxSeconds keeps a backend's number from overflowing a time.Duration: a year.
+// maxSeconds is a year. It keeps a number sent by a backend from overflowing a time.Duration.
 const maxSeconds = 365 * 24 * 3600
 
 func seconds(n int64) time.Duration {
@@ -85,7 +85,7 @@ func timestamp(s string) time.Time {
 	return t
 }
 
-// problemOf returns the problem in an RPC's error. Without one the adapter itself failed, or ctx expired.
+// problemOf returns the problem in an RPC's error. If there is none, the adapter itself failed, or ctx expired.
 func problemOf(ctx context.Context, name string, err error) error {
 	st := status.Convert(err)
 	for _, d := range st.Details() {
@@ -108,7 +108,7 @@ func problemOf(ctx context.Context, name string, err error) error {
 			FixHint: "Install the service again so that all its binaries are of one version.",
 		}
 	}
-	return unavailable(name, "it ended during the call", 0)
+	return unavailable(name, "it exited during the call", 0)
 }
 
 func problem(p *pluginv1.Problem) *backend.Problem {

@@ -19,8 +19,8 @@ import (
 	"github.com/service-dev/service/daemon/internal/backend"
 )
 
-// After 200 cycles of kill -9 and restart (20 in CI), the numbers of goroutines, descriptors and socket directories are
-// back where they began. The clock runs ahead so that the breaker stays closed.
+// After 200 cycles of kill -9 and restart (20 in CI), the numbers of goroutines, descriptors and socket directories
+// are the same as before. The test advances the clock so that the breaker stays closed.
 func TestManyCrashesLeaveNothing(t *testing.T) {
 	cycles := 20
 	if os.Getenv("SERVICE_TEST_FULL") != "" {
@@ -70,24 +70,24 @@ func TestManyCrashesLeaveNothing(t *testing.T) {
 	if got := h.Plugins()[0]; got.Restarts != cycles+1 {
 		t.Errorf("%d restarts, want %d", got.Restarts, cycles+1)
 	}
-	eventually(t, "goroutines and descriptors are back where they were", 5*time.Second, func() bool {
+	eventually(t, "goroutines and descriptors are as many as before", 5*time.Second, func() bool {
 		return runtime.NumGoroutine() <= before+2 && descriptors() <= fds+2
 	})
 	if dirs, _ := os.ReadDir(sockets); len(dirs) != 1 {
-		t.Errorf("%d socket directories for one adapter", len(dirs))
+		t.Errorf("%d socket directories for one adapter, want 1", len(dirs))
 	}
 	cancel()
 	<-done
 	if dirs, _ := os.ReadDir(sockets); len(dirs) != 0 {
-		t.Errorf("%d socket directories are left", len(dirs))
+		t.Errorf("%d socket directories are left, want none", len(dirs))
 	}
 }
 
-// Another user cannot call an adapter: its socket is in a directory that only its owner can enter, even if the
-// directories above and the socket itself were opened up.
+// Another user cannot call an adapter. Its socket is in a directory that only its owner can enter, even if the modes
+// of the directories above and of the socket are relaxed.
 func TestAnotherUserCannotCallAnAdapter(t *testing.T) {
 	if os.Getuid() != 0 {
-		t.Skip("SKIPPED: to become another user needs root")
+		t.Skip("SKIPPED: becoming another user needs root")
 	}
 	h, _ := serve(t, install(t))
 	srv := httptest.NewServer(http.HandlerFunc(healthy))
@@ -98,7 +98,7 @@ func TestAnotherUserCannotCallAnAdapter(t *testing.T) {
 	}
 	found, err := filepath.Glob(filepath.Join(h.opts.SocketDir, "*", "*"))
 	if err != nil || len(found) == 0 {
-		t.Fatalf("no socket is found: %v", err)
+		t.Fatalf("found no socket: %v", err)
 	}
 	for _, path := range found {
 		if info, err := os.Stat(filepath.Dir(path)); err != nil || info.Mode().Perm() != 0o700 {
@@ -112,9 +112,9 @@ func TestAnotherUserCannotCallAnAdapter(t *testing.T) {
 		t.Fatal(err)
 	}
 	if said := asNobody(t, "PLUGINHOST_TEST_DIAL", found); said != strings.Repeat("permission denied\n", len(found)) {
-		t.Errorf("another user received %q", said)
+		t.Errorf("another user received %q, want permission denied", said)
 	}
 	if _, err := h.Health(t.Context(), target); err != nil {
-		t.Errorf("the owner afterwards: %v", err)
+		t.Errorf("the owner can no longer call the adapter: %v", err)
 	}
 }

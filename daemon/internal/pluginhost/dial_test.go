@@ -7,7 +7,7 @@ import (
 	"net"
 )
 
-// dialAll dials the sockets as another user and prints the results.
+// dialAll connects to the sockets as another user and prints the results.
 func dialAll(paths []string) {
 	for _, path := range paths {
 		conn, err := net.Dial("unix", path)

@@ -5,10 +5,10 @@ import (
 	"syscall"
 )
 
-// ownGroup protects the adapter from the console's Ctrl-C.
+// ownGroup puts the adapter into its own process group, which protects it from the console's Ctrl-C.
 func ownGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{CreationFlags: syscall.CREATE_NEW_PROCESS_GROUP}
 }
 
-// killGroup ends the adapter; our adapters have no child processes.
+// killGroup kills the adapter; our adapters have no child processes.
 func killGroup(cmd *exec.Cmd) error { return cmd.Process.Kill() }

@@ -14,7 +14,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/backend"
 )
 
-// Names of the adapters that ship; the binary of one is service-plugin-<name>.
+// Names of the shipped adapters; an adapter's binary is service-plugin-<name>.
 const (
 	Local = "backendlocal"
 	HTTP  = "backendhttp"
@@ -30,9 +30,9 @@ func isTransport(name string) bool { return name == LocalSim }
 // maxMessage bounds an adapter's reply, in bytes.
 const maxMessage = 8 << 20
 
-// Options configure a Host. Dir, Now and the probe times are optional.
+// Options configure a Host. Dir, Now and the durations of probes are optional.
 type Options struct {
-	// Dir holds the adapters and their manifest; empty means this executable's directory.
+	// Dir is the directory of the adapters and their manifest; empty means this executable's directory.
 	Dir string
 	// ConfigDir is passed to the embedded backend, which keeps its data in backend/ under it.
 	ConfigDir string
@@ -40,21 +40,22 @@ type Options struct {
 	SocketDir string
 	Log       *slog.Logger
 	Now       func() time.Time
-	// ProbeEvery is how often an adapter with a call under way is probed, 2 s by default, and ProbeWait how long it may
-	// take to answer, 3 s by default. Tests shorten them.
+	// ProbeEvery is the interval at which an adapter with a call in progress is probed, 2 s by default. ProbeWait is how
+	// long it may take to answer, 3 s by default. Tests shorten them.
 	ProbeEvery, ProbeWait time.Duration
 }
 
-// PluginStatus is one adapter as the daemon sees it.
+// PluginStatus is the state of one adapter.
 type PluginStatus struct {
 	Name, Path, State, Version, LastError string
 	PID, Restarts                         int
 	Verified                              bool
-	// Since is when it last started, Crashed when it last crashed, Resume when its backoff ends; zero for never.
+	// Since is when it last started, Crashed when it last crashed, Resume when its backoff ends; each is zero if that
+	// never happened.
 	Since, Crashed, Resume time.Time
 }
 
-// Host runs the adapters. It is safe for concurrent use; Serve must run for its processes to end.
+// Host runs the adapters. It is safe for concurrent use. Serve must run, because it stops the processes.
 type Host struct {
 	opts        Options
 	now         func() time.Time
@@ -76,7 +77,7 @@ func Unavailable(err error) *Host {
 	return h
 }
 
-// New prepares a host. No adapter is started before a call needs it.
+// New returns a host. The first call that needs an adapter starts it.
 func New(o Options) (*Host, error) {
 	if o.Dir == "" {
 		exe, err := os.Executable()
@@ -101,7 +102,8 @@ func New(o Options) (*Host, error) {
 	return h, nil
 }
 
-// Serve waits until ctx ends, then stops every adapter and waits for them: 2 s gracefully, then by force.
+// Serve waits until ctx ends. Then it asks every adapter to stop, kills those that still run after 2 s, and waits for
+// all.
 func (h *Host) Serve(ctx context.Context) error {
 	<-ctx.Done()
 	h.end()
@@ -109,7 +111,7 @@ func (h *Host) Serve(ctx context.Context) error {
 	return nil
 }
 
-// Plugins lists the adapters with their state.
+// Plugins lists the adapters with their states.
 func (h *Host) Plugins() []PluginStatus {
 	list := make([]PluginStatus, 0, len(h.adapters))
 	for _, name := range names() {
@@ -129,7 +131,7 @@ func (h *Host) Check() map[string]error {
 	return found
 }
 
-// Embedded starts the embedded backend if it does not run, and returns its id ("embedded:<id>") and address.
+// Embedded starts the embedded backend if it is not running, and returns its id ("embedded:<id>") and address.
 func (h *Host) Embedded(ctx context.Context) (id, baseURL string, err error) {
 	inst, err := h.adapters[Local].get(ctx)
 	if err != nil {
@@ -150,8 +152,8 @@ func isEmbedded(url string) bool {
 	return url == "" || strings.HasPrefix(url, backend.EmbeddedURL)
 }
 
-// RunningEmbedded returns the embedded backend's id ("embedded:<id>") and address if it runs, else empty strings. It
-// starts nothing.
+// RunningEmbedded returns the embedded backend's id ("embedded:<id>") and address if it is running, otherwise empty
+// strings. It does not start it.
 func (h *Host) RunningEmbedded() (id, baseURL string) {
 	if inst := h.adapters[Local].running(); inst != nil {
 		return inst.about.GetEmbeddedId(), inst.about.GetBaseUrl()

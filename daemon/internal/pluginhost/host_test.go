@@ -23,15 +23,15 @@ func TestCallOverRealAdapter(t *testing.T) {
 	srv := httptest.NewServer(http.HandlerFunc(healthy))
 	defer srv.Close()
 	if got := h.Plugins()[0].State; got != Stopped {
-		t.Fatalf("an adapter runs before it is needed: %s", got)
+		t.Fatalf("the adapter is %s before it is needed, want stopped", got)
 	}
 	var all sync.WaitGroup
-	// However many first calls are concurrent, the adapter starts once.
+	// Concurrent first calls start the adapter only once.
 	for range 20 {
 		all.Go(func() {
 			if got, err := h.Health(t.Context(), backend.Target{BaseURL: srv.URL, InstallID: "inst_1"}); err != nil ||
 				got.Service != "fake" {
-				t.Errorf("health: %+v, %v", got, err)
+				t.Errorf("health: %+v, %v; want no error", got, err)
 			}
 		})
 	}
@@ -56,8 +56,8 @@ func TestRefusalsAreTyped(t *testing.T) {
 	}
 }
 
-// An adapter that differs in one byte fails its checksum. Whatever else is not the installed file is refused too: a
-// link out of the directory, a file that others can write, one that the manifest does not list.
+// An adapter that differs in one byte fails its checksum. Any other file that was not installed is refused too: a link
+// that leads out of the directory, a file that others can write, a file that the manifest does not list.
 func TestFilesThatMustNotRun(t *testing.T) {
 	cases := map[string]func(t *testing.T, dir, file string){
 		"one byte flipped": func(t *testing.T, _, file string) {
@@ -100,10 +100,10 @@ func TestFilesThatMustNotRun(t *testing.T) {
 				t.Fatalf("status: %+v", got)
 			}
 			if name == "one byte flipped" && !strings.Contains(p.Message, "checksum") {
-				t.Errorf("the reason is %q", p.Message)
+				t.Errorf("the reason is %q, want a wrong checksum", p.Message)
 			}
 			if name == "link out of the directory" && !strings.Contains(p.Message, "is a link out of") {
-				t.Errorf("the reason is %q", p.Message)
+				t.Errorf("the reason is %q, want a link out of the directory", p.Message)
 			}
 		})
 	}
@@ -120,7 +120,7 @@ func TestRefusedFileIsLookedAtAgain(t *testing.T) {
 	}
 	target := backend.Target{BaseURL: srv.URL, InstallID: "i"}
 	if _, err := h.Health(t.Context(), target); err == nil {
-		t.Fatal("it ran without a manifest")
+		t.Fatal("the adapter ran without a manifest")
 	}
 	if err := os.Rename(aside, filepath.Join(dir, Manifest)); err != nil {
 		t.Fatal(err)
@@ -130,7 +130,8 @@ func TestRefusedFileIsLookedAtAgain(t *testing.T) {
 	}
 }
 
-// An adapter's environment contains no token and no SERVICE_* secret, and a TMPDIR of 150 characters does no harm.
+// An adapter's environment contains no token and no SERVICE_* secret. A TMPDIR of 150 characters does not prevent its
+// start.
 func TestEnvironmentIsOurs(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("reads /proc")
@@ -145,7 +146,7 @@ func TestEnvironmentIsOurs(t *testing.T) {
 	}
 	srv := httptest.NewServer(http.HandlerFunc(healthy))
 	defer srv.Close()
-	// A call's token is passed with the call only.
+	// The token is passed only with the call.
 	_, _ = h.Account(t.Context(), backend.Target{BaseURL: srv.URL, Bearer: "svc_hush"})
 	if _, err := h.Health(t.Context(), backend.Target{BaseURL: srv.URL, InstallID: "i"}); err != nil {
 		t.Fatal(err)
@@ -158,11 +159,11 @@ func TestEnvironmentIsOurs(t *testing.T) {
 		name, value, _ := strings.Cut(pair, "=")
 		if strings.Contains(value, "hush") || (strings.HasPrefix(name, "SERVICE_") && name != "SERVICE_PLUGIN_COOKIE") ||
 			strings.Contains(value, "xxxx") {
-			t.Errorf("the adapter sees %s", name)
+			t.Errorf("the adapter's environment contains %s", name)
 		}
 	}
 	if !strings.Contains(string(env), "LANG=C.UTF-8") {
-		t.Error("the adapter misses LANG")
+		t.Error("the adapter's environment does not contain LANG")
 	}
 }
 
@@ -189,7 +190,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 			t.Fatal(err)
 		}
 		if left, _ := os.ReadDir(h.opts.SocketDir); len(left) != 0 {
-			t.Fatalf("%d entries left", len(left))
+			t.Fatalf("%d entries are left in the socket directory", len(left))
 		}
 	}
 	cycle()
@@ -200,7 +201,8 @@ func TestNothingIsLeftBehind(t *testing.T) {
 	deadline := time.Now().Add(5 * time.Second)
 	for runtime.NumGoroutine() > before+5 || descriptors() > fds+5 {
 		if time.Now().After(deadline) {
-			t.Fatalf("goroutines %d -> %d, descriptors %d -> %d", before, runtime.NumGoroutine(), fds, descriptors())
+			t.Fatalf("goroutines %d -> %d, descriptors %d -> %d; want no increase",
+				before, runtime.NumGoroutine(), fds, descriptors())
 		}
 		runtime.Gosched()
 	}

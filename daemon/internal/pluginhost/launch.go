@@ -21,8 +21,8 @@ import (
 	"github.com/service-dev/service/proto/wiretext"
 )
 
-// startTimeout bounds the handshake of an adapter, describeTimeout its Describe, as the embedded backend may have to
-// migrate its database.
+// startTimeout bounds the handshake of an adapter. describeTimeout bounds its Describe, in which the embedded backend
+// may have to migrate its database.
 const (
 	startTimeout    = 10 * time.Second
 	describeTimeout = 30 * time.Second
@@ -31,18 +31,18 @@ const (
 // instance is one running process of an adapter.
 type instance struct {
 	client *plugin.Client
-	proc   *process // set while starting; others read it only after launch returned
+	proc   *process // set during the start; other goroutines read it only after launch has returned
 	rpc    pluginv1.BackendClient
-	// transport is set for a transport adapter only, which answers every call of rpc as unimplemented.
+	// transport is set only for a transport adapter, which answers every call of rpc as unimplemented.
 	transport pluginv1.TransportClient
 	about     *pluginv1.DescribeResponse
 	conn      *grpc.ClientConn
-	busy      atomic.Int64  // calls and attachments under way
+	busy      atomic.Int64  // calls and attachments in progress
 	silent    atomic.Bool   // the last probe was not answered
 	stuck     chan struct{} // closed when the process runs but does not answer
 }
 
-// use counts a call or an attachment until done is called.
+// use counts a call or an attachment until the returned function is called.
 func (i *instance) use() (done func()) {
 	i.busy.Add(1)
 	return func() { i.busy.Add(-1) }
@@ -65,11 +65,11 @@ func (i *instance) wait(ctx context.Context) error {
 	}
 }
 
-// stopWait is how long a process may take to exit before it is killed; go-plugin waits without a limit.
+// stopWait is how long a process may take to exit before it is killed. go-plugin itself would wait without a limit.
 const stopWait = 3 * time.Second
 
-// stop asks the process to exit, kills the rest of its group and removes its directory. A stuck process is killed at
-// once.
+// stop asks the process to exit, kills the rest of its group and removes its directory. It kills a stuck process
+// immediately.
 func (i *instance) stop() {
 	wait := stopWait
 	if i.isStuck() {
@@ -82,7 +82,7 @@ func (i *instance) stop() {
 	_ = os.RemoveAll(i.proc.dir)
 }
 
-// launch verifies and starts the adapter once. Nothing is left behind when it fails.
+// launch verifies and starts the adapter once. If it fails, it leaves nothing behind.
 func (h *Host) launch(ctx context.Context, a *adapter) (*instance, error) {
 	if err := verify(h.opts.Dir, a.path); err != nil {
 		return nil, err
@@ -108,7 +108,7 @@ func (h *Host) launch(ctx context.Context, a *adapter) (*instance, error) {
 		},
 		AllowedProtocols: []plugin.Protocol{plugin.ProtocolGRPC},
 		SkipHostEnv:      true,
-		AutoMTLS:         runtime.GOOS == "windows", // the transport is loopback TCP there
+		AutoMTLS:         runtime.GOOS == "windows", // on Windows the transport is loopback TCP
 		StartTimeout:     startTimeout,
 		Logger:           newHostLog(log),
 		UnixSocketConfig: &plugin.UnixSocketConfig{TempDir: dir},
@@ -135,7 +135,7 @@ func (h *Host) launch(ctx context.Context, a *adapter) (*instance, error) {
 	return inst, nil
 }
 
-// connect performs the handshake and reads the adapter's description. It gives up when ctx ends.
+// connect performs the handshake and reads the adapter's description. It returns when ctx ends.
 func (h *Host) connect(ctx context.Context, name string, inst *instance, started <-chan *process) error {
 	ctx, cancel := context.WithTimeout(ctx, describeTimeout)
 	defer cancel()
@@ -181,27 +181,27 @@ func (h *Host) describe(ctx context.Context, name string, client plugin.ClientPr
 	return nil
 }
 
-// startError replaces go-plugin's errors that a person must act upon.
+// startError replaces those errors of go-plugin that a person must act upon.
 func startError(err error) error {
 	text := err.Error()
 	switch {
 	case strings.Contains(text, "incompatible API version"), strings.Contains(text, "incompatible core API"):
-		return refuse("the adapter's protocol version is not that of this serviced (%d): install the service again "+
+		return refuse("the adapter's protocol version differs from that of this serviced (%d): install the service again "+
 			"so that all its binaries are of one version", pluginv1.ProtocolVersion)
 	case strings.Contains(text, "Unrecognized remote plugin message"):
 		line, _, _ := strings.Cut(text, "\n")
 		return fmt.Errorf("the adapter printed something other than its handshake: %q", line[:min(len(line), 200)])
 	case errors.Is(err, context.DeadlineExceeded), strings.Contains(text, "timeout while waiting for plugin"):
-		return errors.New("the adapter did not get ready in time")
+		return errors.New("the adapter did not become ready in time")
 	}
 	return err
 }
 
-// adapterPlugin exposes the adapter's connection, whatever the adapter serves.
+// adapterPlugin gives access to the adapter's connection, whatever the adapter serves.
 type adapterPlugin struct{ plugin.NetRPCUnsupportedPlugin }
 
 func (*adapterPlugin) GRPCServer(*plugin.GRPCBroker, *grpc.Server) error {
-	return errors.New("serving an adapter: this side is the host")
+	return errors.New("this side is the host and serves no adapter")
 }
 
 func (*adapterPlugin) GRPCClient(_ context.Context, _ *plugin.GRPCBroker, c *grpc.ClientConn) (any, error) {

@@ -13,8 +13,8 @@ import (
 	"github.com/service-dev/service/daemon/internal/backend"
 )
 
-// TestEmbeddedBackend runs the compiled backendlocal: it issues a code, its id and port survive a crash, and another
-// instance never receives a token.
+// TestEmbeddedBackend runs the compiled backendlocal. It issues a code, keeps its id and port across a crash, and its
+// token is never sent to another instance.
 func TestEmbeddedBackend(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "service-plugin-backendlocal")
@@ -31,7 +31,7 @@ func TestEmbeddedBackend(t *testing.T) {
 	h, _ := serve(t, dir)
 
 	if c, p := h.Activity(t.Context()); c+p != 0 {
-		t.Fatal("something runs before it is needed")
+		t.Fatal("an adapter is running before it is needed")
 	}
 	code1, err := h.IssueDeviceCode(t.Context(), backend.Target{BaseURL: backend.EmbeddedURL, InstallID: "inst_abcd"},
 		"account_full")
@@ -48,11 +48,11 @@ func TestEmbeddedBackend(t *testing.T) {
 		t.Fatalf("%+v, %v", poll, err)
 	}
 	if _, pending := h.Activity(t.Context()); pending != 1 {
-		t.Errorf("%d codes wait", pending)
+		t.Errorf("%d codes are pending, want 1", pending)
 	}
 	_, err = h.Account(t.Context(), backend.Target{BaseURL: "embedded:other", Bearer: "svc_x"})
 	if p := code(t, err); p.Code != backend.CodeAuthRequired || p.HTTPStatus != 0 {
-		t.Fatalf("a token went to another instance: %+v", p)
+		t.Fatalf("a token was sent to another instance: %+v", p)
 	}
 	_, err = h.Account(t.Context(), backend.Target{BaseURL: id, InstallID: "inst_abcd"})
 	if p := code(t, err); p.Code != backend.CodeAuthRequired || p.DeviceCode == nil || p.HTTPStatus != 401 {
@@ -61,11 +61,11 @@ func TestEmbeddedBackend(t *testing.T) {
 	old := h.Plugins()[1].PID
 	proc, _ := os.FindProcess(old)
 	_ = proc.Kill()
-	for h.Plugins()[1].PID == old { // the host notices without a call
+	for h.Plugins()[1].PID == old { // the host notices the crash without a call
 		runtime.Gosched()
 	}
 	id2, url2, err := h.Embedded(t.Context())
 	if err != nil || id2 != id || url2 != url {
-		t.Fatalf("after a crash: %q %q %v", id2, url2, err)
+		t.Fatalf("after the crash: %q %q %v; want the same id and port", id2, url2, err)
 	}
 }

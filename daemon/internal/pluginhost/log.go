@@ -20,7 +20,7 @@ type lineLog struct {
 	buf bytes.Buffer
 }
 
-// Write never fails: an adapter must not block or die because of its log.
+// Write never fails, because an adapter must not block or exit because of its log.
 func (l *lineLog) Write(p []byte) (int, error) {
 	n := len(p)
 	for len(p) > 0 {
@@ -74,7 +74,7 @@ func parseLine(line []byte) (slog.Level, string, []slog.Attr) {
 	return level, msg, attrs
 }
 
-// hostLog is go-plugin's own logger over slog. Most of it is of use only to developers of this package.
+// hostLog passes go-plugin's own log to slog. Most of it is useful only to developers of this package.
 type hostLog struct {
 	hclog.Logger
 	log *slog.Logger

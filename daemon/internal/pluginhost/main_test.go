@@ -19,7 +19,7 @@ import (
 	"github.com/service-dev/service/packaging/reaper"
 )
 
-// built is the directory with the compiled adapters.
+// built is the directory that contains the compiled adapters.
 var built string
 
 func TestMain(m *testing.M) {
@@ -65,7 +65,7 @@ func write(t *testing.T, path string, data []byte, mode os.FileMode) {
 	}
 }
 
-// serve starts a host. When the test ends, the host is stopped and waited for.
+// serve starts a host. When the test ends, serve stops it and waits for it.
 func serve(t *testing.T, dir string) (*Host, *lines) {
 	t.Helper()
 	sockets, err := os.Getenv("PLUGINHOST_TEST_SOCKETS"), error(nil)
@@ -89,7 +89,7 @@ func serve(t *testing.T, dir string) (*Host, *lines) {
 		<-done
 		left, _ := os.ReadDir(sockets)
 		if len(left) != 0 {
-			t.Errorf("%d entries left in the socket directory", len(left))
+			t.Errorf("%d entries are left in the socket directory", len(left))
 		}
 		os.RemoveAll(sockets)
 	})

@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 )
 
-// checkOwners refuses an adapter that anybody besides this user and root could replace: by its file, by the manifest,
-// or by a directory above them. The checksum alone does not protect against a user who can write both.
+// checkOwners refuses an adapter that anybody except this user and root could replace: through its file, the manifest,
+// or a directory above them. The checksum alone does not protect against a user who can write both.
 func checkOwners(dir, path string) error {
 	for _, file := range []string{path, filepath.Join(dir, Manifest)} {
 		real, err := filepath.EvalSymlinks(file)
@@ -32,7 +32,7 @@ func checkOwners(dir, path string) error {
 			return err
 		}
 	}
-	// dir may be a symbolic link, which anybody who can write beside it could redirect.
+	// dir may be a symbolic link, which anybody who can write to its directory could redirect.
 	abs, err := filepath.Abs(dir)
 	if err != nil {
 		return err
@@ -40,14 +40,14 @@ func checkOwners(dir, path string) error {
 	return checkDirectories(abs)
 }
 
-// checkDirectories checks dir and, if they matter, the directories above it.
+// checkDirectories checks dir and, if they matter on this system, the directories above it.
 func checkDirectories(dir string) error {
 	for first := true; ; first = false {
 		info, err := os.Stat(dir)
 		if err != nil {
 			return err
 		}
-		// In a directory with the sticky bit, such as /tmp, others cannot replace what they do not own.
+		// In a directory with the sticky bit, such as /tmp, users cannot replace files of others.
 		if sticky := info.Mode()&fs.ModeSticky != 0; first || !sticky {
 			if err := checkAccess(dir, info); err != nil {
 				return err

@@ -17,9 +17,9 @@ func TestAnAdapterThatOthersCouldReplaceIsRefused(t *testing.T) {
 	binary := "service-plugin-" + HTTP
 	for _, c := range []struct {
 		name string
-		path string // the path with the wrong owner or mode, relative to the parent of the adapters' folder
+		path string // the path with the wrong owner or mode, relative to the folder above the adapters' folder
 		mode os.FileMode
-		own  bool // wrong because another user or group owns it
+		own  bool // whether the owner or group is wrong
 		uid  int
 		gid  int
 		fix  string // empty if the adapter runs
@@ -50,9 +50,9 @@ func TestAnAdapterThatOthersCouldReplaceIsRefused(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			if c.own && os.Getuid() != 0 {
 				if os.Getenv("CI") == "true" {
-					t.Fatal("to give a file away needs root")
+					t.Fatal("changing a file's owner needs root")
 				}
-				t.Skip("SKIPPED: to give a file away needs root")
+				t.Skip("SKIPPED: changing a file's owner needs root")
 			}
 			root, err := filepath.EvalSymlinks(t.TempDir())
 			if err != nil {
@@ -107,7 +107,7 @@ func TestIsPrivateGroupIn(t *testing.T) {
 		}
 	}
 	if !isPrivateGroupIn(passwd, group, 5000, 5000) || !isPrivateGroupIn("/nonexistent", "/nonexistent", 5000, 5000) {
-		t.Error("a user who is kept elsewhere has no group of their own")
+		t.Error("without an entry in the tables, a group with the user's number must count as private")
 	}
 }
 

@@ -13,11 +13,12 @@ import (
 	"syscall"
 )
 
-// ancestorsMatter: anybody who can write a directory can replace what is below it.
+// ancestorsMatter is true: anybody who can write to a directory can replace the files below it.
 const ancestorsMatter = true
 
-// checkAccess refuses a path that belongs to another user or that others may write. A group counts as others unless
-// only this user and root are in it: if each user has a private group, a checkout is group-writable by default.
+// checkAccess refuses a path that belongs to another user or that others may write. A group counts as others unless it
+// contains only this user and root: on systems with a private group for each user, a checkout is group-writable by
+// default.
 func checkAccess(path string, info fs.FileInfo) error {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
@@ -37,7 +38,7 @@ func checkAccess(path string, info fs.FileInfo) error {
 	return nil
 }
 
-// isUnmapped reports whether uid represents all users outside the user namespace. To a sandboxed process, system
+// isUnmapped reports whether uid stands for all users outside the user namespace. In a sandboxed process, system
 // directories appear to belong to it.
 func isUnmapped(uid uint32) bool {
 	overflow, err := os.ReadFile("/proc/sys/kernel/overflowuid")
@@ -52,11 +53,11 @@ func isUnmapped(uid uint32) bool {
 	return len(f) != 3 || f[2] != "4294967295"
 }
 
-// adminGroup is macOS' group of administrators, who may become root anyway; its members are not in /etc/group.
+// adminGroup is macOS's group of administrators, who may become root anyway. /etc/group does not list its members.
 const adminGroup = 80
 
-// isPrivateGroup reports whether only this user and root are in a group. If accounts are stored elsewhere and
-// /etc/group does not list the group, it is private if it has the user's number.
+// isPrivateGroup reports whether a group contains only this user and root. If accounts are stored elsewhere and
+// /etc/group does not list the group, a group with the user's number counts as private.
 func isPrivateGroup(gid, uid int) bool {
 	if gid == 0 {
 		return true
@@ -86,7 +87,7 @@ func isPrivateGroupIn(passwd, group string, gid, uid int) bool {
 		switch id, err := strconv.Atoi(f[2]); {
 		case err == nil && (id == uid || id == 0):
 			ours = append(ours, f[0])
-		case f[3] == strconv.Itoa(gid): // the main group of another user
+		case f[3] == strconv.Itoa(gid): // the primary group of another user
 			return false
 		}
 	}
@@ -106,7 +107,7 @@ func readTable(path string) (lines [][]string) {
 	return lines
 }
 
-// shellQuote quotes a word of a command that a person pastes.
+// shellQuote quotes a word of a command for a person to paste.
 func shellQuote(s string) string {
 	if s != "" && !strings.ContainsFunc(s, func(r rune) bool {
 		return !strings.ContainsRune("/._-+:@%,=", r) && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')

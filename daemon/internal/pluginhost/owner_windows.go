@@ -8,12 +8,12 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// ancestorsMatter: access lists are inherited downwards, and the right to create a folder in C:\, which every user has,
-// does not apply to existing folders.
+// ancestorsMatter is false: access lists are inherited downwards, and the right of every user to create a folder in
+// C:\ does not apply to existing folders.
 const ancestorsMatter = false
 
-// checkAccess refuses a path that belongs to anybody but this user, the administrators and the system, or that a group
-// of all users may change.
+// checkAccess refuses a path that belongs to anybody except this user, the administrators and the system, or that a
+// group of all users may change.
 func checkAccess(path string, _ fs.FileInfo) error {
 	sd, err := windows.GetNamedSecurityInfo(path, windows.SE_FILE_OBJECT,
 		windows.OWNER_SECURITY_INFORMATION|windows.DACL_SECURITY_INFORMATION)
@@ -56,11 +56,11 @@ func checkAccess(path string, _ fs.FileInfo) error {
 	return nil
 }
 
-// mayWrite are the rights to change a file, to create one in a directory, or to obtain such a right.
+// mayWrite contains the rights to change a file, to create one in a directory, and to obtain such a right.
 const mayWrite = windows.FILE_WRITE_DATA | windows.FILE_APPEND_DATA | windows.DELETE | windows.WRITE_DAC |
 	windows.WRITE_OWNER | windows.GENERIC_WRITE | windows.GENERIC_ALL
 
-// trustedInstaller owns the files that Windows itself installed.
+// trustedInstaller owns the files installed by Windows itself.
 const trustedInstaller = "S-1-5-80-956008885-3418522649-1831038044-1853292631-2271478464"
 
 func isTrusted(sid *windows.SID) bool {

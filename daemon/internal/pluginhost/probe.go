@@ -14,22 +14,22 @@ import (
 	"github.com/service-dev/service/daemon/internal/backend"
 )
 
-// Rules for detecting a process that runs but is suspended or hangs. A slow backend does not matter, because the
-// adapter answers a probe itself, however long a call takes.
+// Rules for detecting a process that is suspended or hangs. A slow backend does not count: the adapter answers a probe
+// itself, however long a call takes.
 const (
-	probeEvery = 2 * time.Second // while a call or an attachment is under way
+	probeEvery = 2 * time.Second // while a call or an attachment is in progress
 	probeWait  = 3 * time.Second
-	// idleProbes is how many times less often an idle adapter is probed. It is probed at all because the embedded
-	// backend serves pages that the host does not see.
+	// idleProbes is the factor by which the probes of an idle adapter are rarer. It is probed because the embedded
+	// backend also serves pages, of which the host knows nothing.
 	idleProbes = 8
-	// probeMisses in a row make an adapter stuck; one may be due to load.
+	// probeMisses is the number of consecutive missed probes that make an adapter stuck; a single one may be due to load.
 	probeMisses = 2
 )
 
-// errStuck is the error of an adapter that runs but does not answer.
+// errStuck is the error of an adapter that is running but does not answer.
 var errStuck = errors.New("did not answer")
 
-// watch probes the process until it is stuck, has ended or ctx ends. At most one probe is under way.
+// watch probes the process until it is stuck, has ended or ctx ends. At most one probe is in progress.
 func (i *instance) watch(ctx context.Context, every, wait time.Duration) {
 	health := healthv1.NewHealthClient(i.conn)
 	ticker := time.NewTicker(every)
@@ -52,7 +52,7 @@ func (i *instance) watch(ctx context.Context, every, wait time.Duration) {
 		switch {
 		case answered:
 			misses = 0
-		case time.Since(began) > 2*wait: // this process did not run either: the machine slept or is overloaded
+		case time.Since(began) > 2*wait: // this process did not run either: the machine was asleep or is overloaded
 		default:
 			misses++
 		}
@@ -64,7 +64,7 @@ func (i *instance) watch(ctx context.Context, every, wait time.Duration) {
 	}
 }
 
-// probe reports whether the process answers a health check, with whatever status.
+// probe reports whether the process answers a health check, whichever status it reports.
 func probe(ctx context.Context, health healthv1.HealthClient, wait time.Duration) (answered bool) {
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
@@ -81,13 +81,13 @@ func (i *instance) isStuck() bool {
 	}
 }
 
-// isAtFault reports whether a call failed because of the adapter: it is stuck, or it did not answer the last probe and
-// the call timed out.
+// isAtFault reports whether a call failed because of the adapter: either it is stuck, or it did not answer the last
+// probe and the call timed out.
 func (i *instance) isAtFault(call context.Context) bool {
 	return i.isStuck() || i.silent.Load() && errors.Is(call.Err(), context.DeadlineExceeded)
 }
 
-// stuckProblem returns the problem of a call to a stuck adapter.
+// stuckProblem returns the problem for a call to a stuck adapter.
 func stuckProblem(name string) *backend.Problem {
 	return &backend.Problem{
 		Code:      backend.CodeAdapterUnavailable,

@@ -21,7 +21,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/backend"
 )
 
-// script installs a shell script in place of the adapter.
+// script installs a shell script as the adapter's binary.
 func script(t *testing.T, body string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -38,7 +38,7 @@ func eventually(t *testing.T, what string, within time.Duration, ok func() bool)
 	t.Helper()
 	for deadline := time.Now().Add(within); !ok(); runtime.Gosched() {
 		if time.Now().After(deadline) {
-			t.Fatalf("%s: not within %v", what, within)
+			t.Fatalf("%s: not true within %v", what, within)
 		}
 	}
 }
@@ -49,7 +49,7 @@ func TestNoiseIsDiagnosed(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
 	_, err := h.Health(ctx, backend.Target{BaseURL: "http://127.0.0.1:1", InstallID: "i"})
-	// The call may return a later state's error; the status holds the reason.
+	// The call may return the error of a later state; the status holds the reason.
 	_ = err
 	eventually(t, "a reason", 3*time.Second, func() bool {
 		return strings.Contains(h.Plugins()[0].LastError, "something other than its handshake")
@@ -80,13 +80,13 @@ func TestStderrReachesTheLog(t *testing.T) {
 	})
 }
 
-// An adapter that hangs at its start delays its own callers until they give up, and nobody else.
+// An adapter that hangs at its start delays only its own callers, until they give up.
 func TestOneThatHangsBlocksNobody(t *testing.T) {
 	h, _ := serve(t, script(t, "exec sleep 1000\n"))
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	if _, err := h.Health(ctx, backend.Target{BaseURL: "http://127.0.0.1:1", InstallID: "i"}); err == nil {
-		t.Fatal("it answered")
+		t.Fatal("the call was answered although the adapter hangs")
 	}
 	if got := h.Plugins()[0].State; got != Starting {
 		t.Fatalf("state %s", got)
@@ -94,7 +94,7 @@ func TestOneThatHangsBlocksNobody(t *testing.T) {
 	begin := time.Now()
 	h.Activity(t.Context())
 	if took := time.Since(begin); took > time.Second {
-		t.Fatalf("Activity took %v", took)
+		t.Fatalf("Activity took %v, want at most a second", took)
 	}
 }
 
@@ -110,10 +110,10 @@ func TestChildrenGoWithTheirAdapter(t *testing.T) {
 		_, err := fmt.Sscan(string(data), &pid)
 		return err == nil
 	})
-	eventually(t, "the child's end", 4*time.Second, func() bool { return gone(pid) })
+	eventually(t, "the child's exit", 4*time.Second, func() bool { return gone(pid) })
 }
 
-// The adapters of a daemon killed with kill -9 end within 3 s. The daemon here is a host in a separate process.
+// The adapters of a daemon killed with kill -9 exit within 3 s. The daemon here is a host in a separate process.
 func TestDaemonKilled(t *testing.T) {
 	if dir := os.Getenv("PLUGINHOST_TEST_DIR"); dir != "" {
 		h, _ := serve(t, dir)
@@ -148,21 +148,21 @@ func TestDaemonKilled(t *testing.T) {
 		}
 	}
 	if pid == 0 || gone(pid) {
-		t.Fatalf("the adapter does not run: %d", pid)
+		t.Fatalf("the adapter with pid %d is not running", pid)
 	}
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
-	eventually(t, "the adapter's end", 3*time.Second, func() bool { return gone(pid) })
+	eventually(t, "the adapter's exit", 3*time.Second, func() bool { return gone(pid) })
 }
 
 // nobody is a user id that owns nothing on this system.
 const nobody = 65534
 
-// asNobody runs this test binary as another user, with the paths in a variable that TestMain reads, and returns its
-// output.
+// asNobody runs this test binary as another user and returns its output. It passes the paths in a variable that
+// TestMain reads.
 func asNobody(t *testing.T, variable string, paths []string) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("/tmp", "n") // a directory that nobody can read
+	dir, err := os.MkdirTemp("/tmp", "n") // a directory that the user nobody can read
 	if err != nil {
 		t.Fatal(err)
 	}

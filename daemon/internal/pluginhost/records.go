@@ -11,7 +11,7 @@ import (
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
-// Kinds of records, as backend.proto lists them.
+// The kinds of records that backend.proto lists.
 const (
 	kindProjects           = "projects"
 	kindAssistant          = "assistant"
@@ -23,7 +23,7 @@ const (
 	kindConnectionPageFile = "connection_page_file"
 )
 
-// Projects lists the account's projects, by app id.
+// Projects lists the account's projects, sorted by app id.
 func (h *Host) Projects(ctx context.Context, t backend.Target) ([]backendapi.Project, error) {
 	list, err := record[struct {
 		Projects []backendapi.Project `json:"projects"`
@@ -44,7 +44,7 @@ func (h *Host) ChangeAssistant(
 	return changeRecord[backendapi.AssistantConfig](ctx, h, t, req, change)
 }
 
-// Credentials lists a project's provider credentials, never their values.
+// Credentials lists the provider credentials of a project without their values.
 func (h *Host) Credentials(ctx context.Context, t backend.Target, project string) (backendapi.CredentialList, error) {
 	return record[backendapi.CredentialList](ctx, h, t, &pluginv1.RecordRequest{Kind: kindCredentials, Project: project})
 }
@@ -66,7 +66,7 @@ func (h *Host) Analytics(
 	return record[backendapi.AnalyticsReport](ctx, h, t, req)
 }
 
-// GatewayUsage returns what a project's calls through the AI gateway cost.
+// GatewayUsage returns the cost of a project's calls through the AI gateway.
 func (h *Host) GatewayUsage(
 	ctx context.Context, t backend.Target, project string, q backend.UsageQuery,
 ) (backendapi.GatewayUsage, error) {
@@ -75,7 +75,7 @@ func (h *Host) GatewayUsage(
 	return record[backendapi.GatewayUsage](ctx, h, t, req)
 }
 
-// given removes the parameters that are empty.
+// given removes parameters with empty values.
 func given(query map[string]string) map[string]string {
 	maps.DeleteFunc(query, func(_, value string) bool { return value == "" })
 	return query

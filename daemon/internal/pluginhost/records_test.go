@@ -40,7 +40,7 @@ func again[R any](t *testing.T, name string) {
 	var escaped bytes.Buffer
 	json.HTMLEscape(&escaped, bytes.TrimSpace(want))
 	if !bytes.Equal(got, bytes.TrimSpace(want)) && !bytes.Equal(got, escaped.Bytes()) {
-		t.Errorf("%s became\n%s", name, got)
+		t.Errorf("%s was re-encoded as\n%s", name, got)
 	}
 }
 
@@ -97,7 +97,7 @@ func FuzzReadRecord(f *testing.F) {
 	})
 }
 
-// Calls on records pass through the real adapter without loss in either direction.
+// Calls on records pass through the real adapter without losing data in either direction.
 func TestRecordCallsOverRealAdapter(t *testing.T) {
 	h, _ := serve(t, install(t))
 	const home = "/api/projects/com.example.hello/"
@@ -136,18 +136,18 @@ func TestRecordCallsOverRealAdapter(t *testing.T) {
 	to, ctx, voice, sounds := backend.Target{BaseURL: srv.URL, Bearer: "svc_1"}, t.Context(), "ember", false
 
 	if list, err := h.Projects(ctx, to); err != nil || len(list) != 1 || list[0].Project != "com.example.hello" {
-		t.Errorf("projects: %+v, %v", list, err)
+		t.Errorf("projects: %+v, %v; want com.example.hello", list, err)
 	}
 	if c, err := h.Assistant(ctx, to, "com.example.hello"); err != nil || c.Voice != nil ||
 		c.Access["voice"] != backendapi.LevelOff {
-		t.Errorf("assistant: %+v, %v", c, err)
+		t.Errorf("assistant: %+v, %v; want it without a voice", c, err)
 	}
 	if c, err := h.ChangeAssistant(ctx, to, "com.example.hello",
 		backendapi.AssistantChange{Version: 3, Voice: &voice, Sounds: &sounds}); err != nil || c.Version != 4 {
 		t.Errorf("changed assistant: %+v, %v", c, err)
 	}
 	if c, err := h.Credentials(ctx, to, "com.example.hello"); err != nil || len(c.Credentials) != 2 {
-		t.Errorf("credentials: %+v, %v", c, err)
+		t.Errorf("credentials: %+v, %v; want 2", c, err)
 	}
 	if l, err := h.CredentialLink(ctx, to, "com.example.hello", "openai"); err != nil || l.URL == "" {
 		t.Errorf("link: %v", err)
@@ -161,7 +161,7 @@ func TestRecordCallsOverRealAdapter(t *testing.T) {
 	}
 	change := backendapi.ConnectionPageChange{Version: 2, Toggles: &[]backendapi.ConnectionPageToggle{}}
 	if p, err := h.ChangeConnectionPage(ctx, to, "com.example.hello", change); err != nil || p.Title != "Hello" {
-		t.Errorf("changed page: %+v, %v", p, err)
+		t.Errorf("changed page: %+v, %v; want the title Hello", p, err)
 	}
 	_, err := h.Assistant(ctx, to, "com.example.denied")
 	if p := code(t, err); p.Code != backend.CodePermissionDenied || p.Capability != backendapi.CapabilityAssistant ||

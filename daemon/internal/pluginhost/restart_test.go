@@ -43,7 +43,7 @@ func TestKilledInMidCall(t *testing.T) {
 	if took := time.Since(begin); took > 2*time.Second || p.Code != backend.CodeAdapterUnavailable || !p.Retryable {
 		t.Fatalf("after %v: %+v", took, p)
 	}
-	// It is restarted without a call, and calls wait for it.
+	// The adapter is restarted without a call, and calls wait for it.
 	deadline := time.Now().Add(5 * time.Second)
 	for {
 		_, err := h.Health(t.Context(), target)
@@ -62,8 +62,8 @@ func TestKilledInMidCall(t *testing.T) {
 	}
 }
 
-// Five crashes within a minute open the breaker: calls are refused at once with the time of the next start, nothing is
-// started before that, and other adapters are unaffected.
+// Five crashes within a minute open the breaker: calls are refused immediately with the time of the next start, the
+// adapter is not started before then, and other adapters are unaffected.
 func TestBreakerOpens(t *testing.T) {
 	h, _ := serve(t, install(t))
 	srv := httptest.NewServer(http.HandlerFunc(healthy))
@@ -72,7 +72,7 @@ func TestBreakerOpens(t *testing.T) {
 	deadline := time.Now().Add(20 * time.Second)
 	for crashes := 0; crashes < breakerCrashes; {
 		if time.Now().After(deadline) {
-			t.Fatalf("%d crashes only: %+v", crashes, h.Plugins()[0])
+			t.Fatalf("only %d crashes: %+v", crashes, h.Plugins()[0])
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		_, err := h.Health(ctx, target)
@@ -99,12 +99,12 @@ func TestBreakerOpens(t *testing.T) {
 	}
 	for _, other := range h.Plugins()[1:] {
 		if other.State != Stopped || other.Restarts != 0 || other.LastError != "" {
-			t.Errorf("another adapter is touched: %+v", other)
+			t.Errorf("another adapter was affected: %+v", other)
 		}
 	}
 }
 
-// A clock that is set forward neither shortens a pause nor makes calls wait until its end.
+// Setting the clock forward neither shortens a pause nor makes calls wait until its end.
 func TestMovedClockKeepsNobodyWaiting(t *testing.T) {
 	a := newAdapter(&Host{now: func() time.Time { return time.Now().Add(24 * time.Hour) }, life: t.Context()}, "x", "/x")
 	a.status.State, a.resume = Backoff, time.Now().Add(breakerPause)
@@ -117,8 +117,8 @@ func TestMovedClockKeepsNobodyWaiting(t *testing.T) {
 	}
 }
 
-// A failure that the adapter calls permanent is reported as such, with its fix. A later crash is reported as retryable
-// again.
+// A failure that the adapter reports as permanent is passed on as such, with its fix. A later crash is reported as
+// retryable again.
 func TestLastingCauseIsNotToBeTriedAgain(t *testing.T) {
 	a := newAdapter(&Host{now: time.Now, life: t.Context()}, "x", "/x")
 	ended, cancel := context.WithCancel(t.Context())

@@ -14,20 +14,22 @@ import (
 	"time"
 )
 
-// process is one start of an adapter, as go-plugin's runner. It differs from go-plugin's own in three ways: the
-// environment is restricted, stdin is a pipe that closes when the daemon dies, and the whole process group is killed.
+// process is one start of an adapter, implemented as a runner of go-plugin. It differs from go-plugin's own in three
+// ways: the environment is restricted, stdin is a pipe that closes when the daemon exits, and the whole process group
+// is killed.
 type process struct {
 	cmd     *exec.Cmd
 	stdout  io.ReadCloser
-	stdin   *os.File // our end; nothing is ever written
+	stdin   *os.File // the daemon's end; nothing is ever written to it
 	log     *lineLog
 	dir     string // sockets and temporary files of this start; removed by instance.stop
-	onStart func() // called once the process runs
+	onStart func() // called once the process is running
 	done    chan struct{}
 	wait    func() error
 }
 
-// newProcess prepares to run path with env. dir must exist. onStart is called when the process runs and can be killed.
+// newProcess prepares to run path with env. dir must exist. onStart is called when the process is running and can be
+// killed.
 func newProcess(path, dir string, env []string, log *slog.Logger, onStart func(*process)) (*process, error) {
 	p := &process{
 		cmd: exec.CommandContext(context.Background(), path), log: &lineLog{log: log}, dir: dir, done: make(chan struct{}),
@@ -44,7 +46,7 @@ func newProcess(path, dir string, env []string, log *slog.Logger, onStart func(*
 	}
 	p.wait = sync.OnceValue(func() error {
 		err := p.cmd.Wait()
-		_ = killGroup(p.cmd) // children that it left behind
+		_ = killGroup(p.cmd) // children that the process left behind
 		p.log.flush()
 		p.stdin.Close()
 		close(p.done)
@@ -70,13 +72,13 @@ func (p *process) Start(context.Context) error {
 
 func (p *process) Wait(context.Context) error { return p.wait() }
 
-// Kill ends the whole group. A process that has ended is not an error.
+// Kill kills the whole group. It is not an error if the process has already ended.
 func (p *process) Kill(context.Context) error {
 	if p.cmd.Process == nil {
 		return nil
 	}
 	select {
-	case <-p.done: // another process may have the pid by now
+	case <-p.done: // another process may already have the pid
 		return nil
 	default:
 	}
@@ -111,7 +113,7 @@ func (p *process) HostToPlugin(network, addr string) (string, string, error) {
 	return network, addr, nil
 }
 
-// workDir returns a directory that nobody can delete and that keeps no volume busy.
+// workDir returns a directory that nobody can delete and that does not keep a volume from being unmounted.
 func workDir() string {
 	if runtime.GOOS == "windows" {
 		return ""
@@ -119,8 +121,8 @@ func workDir() string {
 	return "/"
 }
 
-// allowedVariables are the variables of the daemon's environment that an adapter gets: those needed to run a program,
-// to find certificates and to use a proxy. No SERVICE_* variable is among them.
+// allowedVariables are the variables of the daemon's environment that an adapter inherits: those needed to run a
+// program, to find certificates and to use a proxy. They include no SERVICE_* variable.
 var allowedVariables = []string{
 	"PATH", "HOME", "LANG", "LC_ALL", "TZ", "USER", "LOGNAME",
 	"SSL_CERT_FILE", "SSL_CERT_DIR",
@@ -128,8 +130,8 @@ var allowedVariables = []string{
 	"SystemRoot", "SystemDrive", "USERPROFILE", "LOCALAPPDATA", "APPDATA", "ProgramData",
 }
 
-// environment returns the complete environment of an adapter: the allowed variables, go-plugin's own and the directory
-// of this start.
+// environment returns the complete environment of an adapter: the allowed variables, go-plugin's own, and the
+// directory of this start.
 func environment(handshake []string, dir string) []string {
 	env := make([]string, 0, len(allowedVariables)+len(handshake)+4)
 	for _, name := range allowedVariables {

@@ -19,8 +19,8 @@ import (
 	"github.com/service-dev/service/daemon/internal/backend"
 )
 
-// serveProbing starts a host that probes adapters at the given interval, which is shorter than usual. stop ends it and
-// waits.
+// serveProbing starts a host that probes adapters at the given interval, which is shorter than usual. stop stops it
+// and waits for it.
 func serveProbing(t *testing.T, every time.Duration) (h *Host, stop func()) {
 	t.Helper()
 	sockets, err := os.MkdirTemp("/tmp", "a")
@@ -48,7 +48,7 @@ func freeze(t *testing.T, pid int) {
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the process stands", 10*time.Second, func() bool {
+	eventually(t, "the process is stopped", 10*time.Second, func() bool {
 		threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
 		for _, path := range threads {
 			if data, _ := os.ReadFile(path); !strings.Contains(string(data), ") T ") {
@@ -59,8 +59,8 @@ func freeze(t *testing.T, pid int) {
 	})
 }
 
-// An adapter that was stopped (SIGSTOP) is replaced. The call under way fails within seconds, with an error that blames
-// the adapter and not the network, and the next call is answered.
+// An adapter that was stopped (SIGSTOP) is replaced. The call in progress fails within seconds, with an error that
+// blames the adapter and not the network, and the next call is answered.
 func TestAStoppedAdapterIsReplaced(t *testing.T) {
 	h, _ := serveProbing(t, 200*time.Millisecond)
 	srv := httptest.NewServer(http.HandlerFunc(healthy))
@@ -80,7 +80,7 @@ func TestAStoppedAdapterIsReplaced(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 	if took > 10*time.Second {
-		t.Errorf("it took %v", took)
+		t.Errorf("the call failed only after %v, want at most 10 s", took)
 	}
 	eventually(t, "the adapter answers again", 20*time.Second, func() bool {
 		_, err := h.Health(t.Context(), target)
@@ -90,11 +90,11 @@ func TestAStoppedAdapterIsReplaced(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	if err := syscall.Kill(pid, 0); err == nil {
-		t.Error("the stopped process is still there")
+		t.Error("the stopped process still exists")
 	}
 }
 
-// A stopped adapter is also replaced if nobody calls it, because the embedded backend's pages depend on it.
+// A stopped adapter is replaced even if nobody calls it, because the embedded backend's pages depend on it.
 func TestAStoppedAdapterIsReplacedWithoutACall(t *testing.T) {
 	h, _ := serveProbing(t, 200*time.Millisecond)
 	srv := httptest.NewServer(http.HandlerFunc(healthy))
@@ -110,7 +110,7 @@ func TestAStoppedAdapterIsReplacedWithoutACall(t *testing.T) {
 	})
 }
 
-// A slow backend is not the adapter's fault: the call waits and the process stays.
+// A slow backend is not the adapter's fault: the call waits and the process keeps running.
 func TestASlowBackendKeepsItsAdapter(t *testing.T) {
 	h, _ := serveProbing(t, 200*time.Millisecond)
 	release := make(chan struct{})
@@ -127,10 +127,10 @@ func TestASlowBackendKeepsItsAdapter(t *testing.T) {
 		_, err := h.Health(t.Context(), backend.Target{BaseURL: srv.URL, InstallID: "i"})
 		ended <- err
 	}()
-	// Longer than it takes to detect a stuck adapter.
+	// This is longer than it takes to detect a stuck adapter.
 	select {
 	case err := <-ended:
-		t.Fatalf("ended early: %v", err)
+		t.Fatalf("the call ended early: %v", err)
 	case <-time.After(5 * time.Second):
 	}
 	close(release)
@@ -142,9 +142,9 @@ func TestASlowBackendKeepsItsAdapter(t *testing.T) {
 	}
 }
 
-// A host that stops does not wait for an adapter that cannot react.
+// A host that stops does not wait for an adapter that does not react.
 func TestAStoppedAdapterDoesNotKeepTheHostFromStopping(t *testing.T) {
-	// An hour, so that no probe interferes.
+	// The interval is an hour, so that no probe interferes.
 	h, stop := serveProbing(t, time.Hour)
 	srv := httptest.NewServer(http.HandlerFunc(healthy))
 	defer srv.Close()
@@ -158,12 +158,12 @@ func TestAStoppedAdapterDoesNotKeepTheHostFromStopping(t *testing.T) {
 	select {
 	case <-ended:
 	case <-time.After(15 * time.Second):
-		t.Error("the host did not stop in 15 s")
+		t.Error("the host did not stop within 15 s")
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
 }
 
-// A caller whose deadline is shorter than the probe interval gets an error about the adapter too, not about the
+// A caller whose deadline is shorter than the probe interval also gets an error that blames the adapter, not the
 // network.
 func TestAnImpatientCallerIsToldOfTheAdapter(t *testing.T) {
 	h, _ := serveProbing(t, 200*time.Millisecond)

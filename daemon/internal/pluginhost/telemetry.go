@@ -8,8 +8,8 @@ import (
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
-// UploadTelemetry uploads a batch of usage events, a proto/telemetry.Batch as JSON. Usage is not tied to an account:
-// the target's bearer is not sent.
+// UploadTelemetry uploads a batch of usage events, a proto/telemetry.Batch as JSON. Usage is not tied to an account,
+// so the target's bearer token is not sent.
 func (h *Host) UploadTelemetry(ctx context.Context, t backend.Target,
 	batch []byte) (backendapi.TelemetryReceipt, error) {
 	req := &pluginv1.UploadTelemetryRequest{Target: anonymous(t), Batch: batch}
@@ -19,13 +19,13 @@ func (h *Host) UploadTelemetry(ctx context.Context, t backend.Target,
 	}, err
 }
 
-// PurgeTelemetry erases the backend's events of the target's install id and returns their number.
+// PurgeTelemetry erases the backend's events for the target's install id and returns their number.
 func (h *Host) PurgeTelemetry(ctx context.Context, t backend.Target) (deleted int64, err error) {
 	r, err := call(ctx, h, t, pluginv1.BackendClient.PurgeTelemetry, &pluginv1.PurgeTelemetryRequest{Target: anonymous(t)})
 	return r.GetDeleted(), err
 }
 
-// anonymous returns the target with the install id and nothing else about the caller.
+// anonymous returns the target with the install id but nothing else about the caller.
 func anonymous(t backend.Target) *pluginv1.Target {
 	return target(backend.Target{BaseURL: t.BaseURL, InstallID: t.InstallID})
 }

@@ -11,11 +11,11 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-// A state directory and a folder of fixtures work if their names are not UTF-8.
+// A state directory and a folder of fixtures work even if their names are not UTF-8.
 func TestPathsThatAreNotUTF8(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "caf\xe9")
 	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Skip("this file system takes UTF-8 alone:", err)
+		t.Skip("this file system accepts only UTF-8:", err)
 	}
 	sockets, err := os.MkdirTemp("/tmp", "a\xff")
 	if err != nil {
@@ -41,7 +41,7 @@ func TestPathsThatAreNotUTF8(t *testing.T) {
 	}
 }
 
-// Other texts that are not UTF-8 cause no transport error.
+// Other texts that are not UTF-8 cause no transport error either.
 func TestTextsThatAreNotUTF8(t *testing.T) {
 	h, _ := serve(t, install(t))
 	_, _, err := h.CreateSession(t.Context(), backend.Target{BaseURL: "http://127.0.0.1:1/\xff", InstallID: "inst_1",

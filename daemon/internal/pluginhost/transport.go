@@ -12,7 +12,7 @@ import (
 )
 
 // maxQueued bounds the queued frames in each direction of an attachment. If the queue to the glasses is full, frames
-// are refused; if the other one is full, the adapter blocks.
+// are refused. If the queue from the glasses is full, the adapter blocks.
 const maxQueued = 256
 
 type (
@@ -23,7 +23,7 @@ type (
 	}
 )
 
-// attachment is one session's glasses at a transport adapter. Its two goroutines end with the stream.
+// attachment connects one session to its glasses in a transport adapter. Its two goroutines end with the stream.
 type attachment struct {
 	name    string
 	stream  attachStream
@@ -31,13 +31,13 @@ type attachment struct {
 	life    context.Context
 	out     chan *pluginv1.AttachRequest
 	in      chan inbound
-	closed  error // why in was closed; set before closing it
+	closed  error // why in was closed; set before the close
 	workers sync.WaitGroup
 }
 
-// Attach attaches a session's glasses with the transport adapter of this name, which it starts if necessary. ctx bounds
-// only the opening; the glasses stay until Close, or until the adapter or the host ends. Errors are *backend.Problem or
-// ctx's.
+// Attach attaches a session's glasses through the transport adapter of this name, which it starts if necessary. ctx
+// bounds only the opening; the glasses stay attached until Close, or until the adapter or the host stops. Errors are a
+// *backend.Problem, or that of ctx.
 func (h *Host) Attach(ctx context.Context, name string, open backend.TransportOpen) (backend.Glasses, error) {
 	a, ok := h.adapters[name]
 	if !ok || !isTransport(name) {
@@ -89,7 +89,7 @@ func openRequest(o backend.TransportOpen) (*pluginv1.AttachRequest, error) {
 func (g *attachment) open(c pluginv1.TransportClient, request *pluginv1.AttachRequest) (err error) {
 	var first *pluginv1.AttachResponse
 	if g.stream, err = c.Attach(g.life); err == nil {
-		_ = g.stream.Send(request) // Recv returns why it failed
+		_ = g.stream.Send(request) // if this fails, Recv returns the reason
 		first, err = g.stream.Recv()
 	}
 	if err != nil {
@@ -137,7 +137,7 @@ func (g *attachment) write() {
 		select {
 		case m := <-g.out:
 			if g.stream.Send(m) != nil {
-				return // read gets the reason
+				return // read returns the reason
 			}
 		case <-g.life.Done():
 			return

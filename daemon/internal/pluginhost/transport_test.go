@@ -26,7 +26,7 @@ var buildLocalSim = sync.OnceValues(func() ([]byte, error) {
 	return os.ReadFile(file)
 })
 
-// installLocalSim puts the compiled adapter and a manifest into a temporary directory.
+// installLocalSim copies the compiled adapter and a manifest into a temporary directory.
 func installLocalSim(t testing.TB) string {
 	t.Helper()
 	data, err := buildLocalSim()
@@ -55,7 +55,7 @@ func attach(t *testing.T, h *Host, virtual bool) backend.Glasses {
 	return g
 }
 
-// ask sends a frame and waits for its result; seen is called with the frames that arrive before it.
+// ask sends a frame and waits for its result; it calls seen with each frame that arrives before the result.
 func ask(t *testing.T, g backend.Glasses, typ, id, payload string, seen func(glasses.Frame)) glasses.Result {
 	t.Helper()
 	if err := g.Send(fmt.Appendf(nil, `{"v":1,"type":%q,"id":%q,"at":0,"payload":%s}`, typ, id, payload),
@@ -94,7 +94,7 @@ func ask(t *testing.T, g backend.Glasses, typ, id, payload string, seen func(gla
 func TestGlassesOfManySessions(t *testing.T) {
 	h, _ := serve(t, installLocalSim(t))
 	if p := h.Plugins()[2]; p.Name != LocalSim || p.State != Stopped {
-		t.Fatalf("before it is needed: %+v", p)
+		t.Fatalf("before the first attach: %+v, want the adapter stopped", p)
 	}
 	var sessions sync.WaitGroup
 	for i := range 20 {
@@ -105,7 +105,7 @@ func TestGlassesOfManySessions(t *testing.T) {
 				t.Errorf("%+v", r)
 			}
 			if r := ask(t, g, "sim.state", "b", "{}", nil); r.View.Tree.Text != text {
-				t.Errorf("session %d shows %q", i, r.View.Tree.Text)
+				t.Errorf("session %d shows %q, want its own text", i, r.View.Tree.Text)
 			}
 			media := 0
 			r := ask(t, g, "camera.photo", "c", "{}", func(f glasses.Frame) {
@@ -114,7 +114,7 @@ func TestGlassesOfManySessions(t *testing.T) {
 				}
 			})
 			if r.Media == nil || media != 1 {
-				t.Errorf("photo: %+v, %d frames", r, media)
+				t.Errorf("photo: %+v, %d media frames; want 1", r, media)
 			}
 		})
 	}
@@ -123,7 +123,7 @@ func TestGlassesOfManySessions(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 	if c, p := h.Activity(t.Context()); c+p != 0 {
-		t.Errorf("activity: %d, %d", c, p)
+		t.Errorf("activity: %d, %d; want none", c, p)
 	}
 }
 
@@ -158,10 +158,10 @@ func TestGlassesGoWithTheirAdapter(t *testing.T) {
 	_ = again.Close()
 	_ = again.Close()
 	if _, _, err := again.Receive(t.Context()); code(t, err).Code != backend.CodeAdapterUnavailable {
-		t.Errorf("after Close: %v", err)
+		t.Errorf("Receive after Close: %v, want adapter_unavailable", err)
 	}
 	if err := again.Send(nil, false); code(t, err).Code != backend.CodeAdapterUnavailable {
-		t.Errorf("after Close: %v", err)
+		t.Errorf("Send after Close: %v, want adapter_unavailable", err)
 	}
 }
 
@@ -169,32 +169,33 @@ func TestAttachIsRefused(t *testing.T) {
 	h, _ := serve(t, installLocalSim(t))
 	_, err := h.Attach(t.Context(), HTTP, backend.TransportOpen{})
 	if p := code(t, err); p.Code != backend.CodeAdapterUnavailable {
-		t.Errorf("a backend: %+v", p)
+		t.Errorf("attaching to a backend's adapter: %+v, want adapter_unavailable", p)
 	}
 	_, err = h.Attach(t.Context(), LocalSim, backend.TransportOpen{DeviceModel: "x"})
 	if p := code(t, err); p.Code != "invalid_request" {
-		t.Errorf("an unknown model: %+v", p)
+		t.Errorf("an unknown model: %+v, want invalid_request", p)
 	}
 	_, err = h.Attach(t.Context(), LocalSim, backend.TransportOpen{DeviceModel: "even_g1", FixturesDir: "/nowhere/at/all"})
 	if p := code(t, err); p.Code != "invalid_request" || !strings.Contains(p.Message, "fixtures") {
-		t.Errorf("no fixtures: %+v", p)
+		t.Errorf("missing fixtures: %+v, want invalid_request", p)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := h.Attach(ctx, LocalSim, backend.TransportOpen{DeviceModel: "even_g1"}); !errors.Is(err,
 		context.Canceled) {
-		t.Errorf("a caller who gave up: %v", err)
+		t.Errorf("a cancelled Attach: %v, want context.Canceled", err)
 	}
 	dir := installLocalSim(t)
 	write(t, filepath.Join(dir, "service-plugin-localsim"), []byte("another"), 0o755)
 	other, _ := serve(t, dir)
 	_, err = other.Attach(t.Context(), LocalSim, backend.TransportOpen{DeviceModel: "even_g1"})
 	if p := code(t, err); p.Code != backend.CodeAdapterUnavailable || !strings.Contains(p.Message, "checksum") {
-		t.Errorf("another file: %+v", p)
+		t.Errorf("a replaced binary: %+v, want a wrong checksum", p)
 	}
 }
 
-// TestNobodyReceives: if nobody receives a session's frames, its bounded queue fills and Send fails without waiting.
+// TestNobodyReceives checks that if nobody receives a session's frames, its bounded queue fills and Send fails without
+// waiting.
 func TestNobodyReceives(t *testing.T) {
 	h, _ := serve(t, installLocalSim(t))
 	g := attach(t, h, true)
@@ -206,7 +207,7 @@ func TestNobodyReceives(t *testing.T) {
 		}
 	}
 	if p := code(t, err); p.Code != backend.CodeAdapterUnavailable || time.Since(begin) > 10*time.Second {
-		t.Errorf("%+v after %v", p, time.Since(begin))
+		t.Errorf("got %+v after %v, want adapter_unavailable within 10 s", p, time.Since(begin))
 	}
 	other := attach(t, h, true)
 	ask(t, other, "display.clear", "a", "{}", nil)
@@ -220,7 +221,7 @@ func TestSpeed(t *testing.T) {
 	h, _ := serve(t, installLocalSim(t))
 	begin := time.Now()
 	g := attach(t, h, true)
-	t.Logf("first attach, with the start of the process: %v", time.Since(begin))
+	t.Logf("first attach, including the start of the process: %v", time.Since(begin))
 	const n = 2000
 	begin = time.Now()
 	for i := range n {
@@ -247,6 +248,6 @@ func TestSpeed(t *testing.T) {
 	took := time.Since(begin)
 	t.Logf("60 virtual seconds, %d events, %d advances: %v", events, steps, took)
 	if events != 100 || round > 20*time.Millisecond || took > 5*time.Second {
-		t.Errorf("%d events; or it is far too slow", events)
+		t.Errorf("%d events, want 100; or a limit on the time was exceeded", events)
 	}
 }

@@ -14,14 +14,14 @@ import (
 	"github.com/hashicorp/go-plugin"
 )
 
-// Manifest is the file beside the binaries with the checksums of the shipped adapters. Each line is a SHA-256 in
-// hexadecimal, two spaces and a file name.
+// Manifest is the name of the file, in the directory of the binaries, that contains the checksums of the shipped
+// adapters. Each line is a SHA-256 in hexadecimal, two spaces and a file name.
 const Manifest = "plugins.sha256"
 
-// maxManifestLines bounds the manifest; a handful is normal.
+// maxManifestLines bounds the manifest, which normally has a handful of lines.
 const maxManifestLines = 256
 
-// refusal is why a file must not run, and how a person fixes that.
+// refusal says why a file must not run, and how a person can fix that.
 type refusal struct{ reason, fixHint string }
 
 func (r *refusal) Error() string { return r.reason }
@@ -39,7 +39,7 @@ func refuseWith(fixHint, format string, args ...any) error {
 // runHint returns the hint to run a command.
 func runHint(command string) string { return "Run `" + command + "`, then try again." }
 
-// FixHint returns how a person fixes an error of Check.
+// FixHint returns how a person can fix an error of Check.
 func FixHint(err error) string {
 	var r *refusal
 	if errors.As(err, &r) {
@@ -48,8 +48,8 @@ func FixHint(err error) string {
 	return reinstall
 }
 
-// verify checks that path is a regular file in dir itself, that nobody but this user and root could replace it, and
-// that its checksum is the manifest's. It reads the manifest each time, so that an upgrade in place needs no restart.
+// verify checks that path is a regular file in dir itself, that nobody except this user and root could replace it, and
+// that its checksum is in the manifest. It reads the manifest each time, so that an upgrade in place needs no restart.
 func verify(dir, path string) error {
 	if err := checkInside(dir, path); err != nil {
 		return err
@@ -63,12 +63,12 @@ func verify(dir, path string) error {
 	}
 	ok, err := (&plugin.SecureConfig{Checksum: sum, Hash: sha256.New()}).Check(path)
 	if err == nil && !ok {
-		err = refuse("%s is not the file that %s names: its checksum differs", path, Manifest)
+		err = refuse("the checksum of %s is not the one in %s", path, Manifest)
 	}
 	return err
 }
 
-// checkInside refuses a file that is missing, is not a regular one, or is a symbolic link out of dir.
+// checkInside refuses a file that is missing, is not a regular file, or is a symbolic link that leads out of dir.
 func checkInside(dir, path string) error {
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
 		return refuse("%s is missing", path)
@@ -111,12 +111,12 @@ func manifestChecksum(manifest, name string) ([]byte, error) {
 		}
 		b, err := hex.DecodeString(sum)
 		if err != nil || len(b) != sha256.Size {
-			return nil, refuse("%s has no SHA-256 for %s", manifest, name)
+			return nil, refuse("%s does not contain a SHA-256 for %s", manifest, name)
 		}
 		return b, nil
 	}
 	if err := lines.Err(); err != nil {
 		return nil, fmt.Errorf("read %s: %w", manifest, err)
 	}
-	return nil, refuse("%s does not name %s", manifest, name)
+	return nil, refuse("%s does not list %s", manifest, name)
 }

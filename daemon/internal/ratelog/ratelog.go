@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Logger writes a warning at most once per interval, with the number of equal ones that it left out since. It is safe
-// for concurrent use.
+// Logger writes a warning at most once per interval, with the number of equal warnings that it suppressed since the
+// last one. It is safe for concurrent use.
 type Logger struct {
 	log   *slog.Logger
 	every time.Duration
@@ -24,12 +24,13 @@ type suppression struct {
 	leftOut int
 }
 
-// New returns a Logger that writes each message at most once in every.
+// New returns a Logger that writes each message at most once per every.
 func New(log *slog.Logger, every time.Duration, now func() time.Time) *Logger {
 	return &Logger{log: log, every: every, now: now, messages: map[string]*suppression{}}
 }
 
-// Warn logs message, which is a constant, with its attributes. Messages are equal whatever their attributes.
+// Warn logs message, which must be a constant, with its attributes. The attributes are ignored when messages are
+// compared.
 func (l *Logger) Warn(message string, args ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -39,7 +40,7 @@ func (l *Logger) Warn(message string, args ...any) {
 		s = &suppression{}
 		l.messages[message] = s
 	}
-	if now.Before(s.until) && s.until.Sub(now) <= l.every { // and the clock was not set back
+	if now.Before(s.until) && s.until.Sub(now) <= l.every { // the second condition is false if the clock was set back
 		s.leftOut++
 		return
 	}

@@ -16,18 +16,18 @@ func TestWarn(t *testing.T) {
 		text := out.String()
 		out.Reset()
 		if strings.Count(text, "\n") != lines {
-			t.Errorf("%s: %q, want %d lines", what, text, lines)
+			t.Errorf("%s: logged %q, want %d lines", what, text, lines)
 		}
 		for _, word := range holds {
 			if !strings.Contains(text, word) {
-				t.Errorf("%s: %q lacks %s", what, text, word)
+				t.Errorf("%s: logged %q, want %s in it", what, text, word)
 			}
 		}
 	}
 	for i := range 100 {
 		l.Warn("full", "n", i)
 	}
-	written("at once", 1, "n=0")
+	written("first message", 1, "n=0")
 	l.Warn("another")
 	written("another message", 1)
 	at = at.Add(time.Minute)

@@ -11,7 +11,8 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// An answer calls a tool, the next one is text. Virtual time stands still during both and passes in the tool.
+// The first answer calls a tool, the next one is text. Virtual time stands still during both answers and passes in the
+// tool.
 func TestAssistant_AnswersAfterToolCalls(t *testing.T) {
 	each(t, func(t *testing.T, start func(env ...string) *app) {
 		app, p, g := startAssistant(t, start)
@@ -56,7 +57,8 @@ func TestAssistant_AnswersAfterToolCalls(t *testing.T) {
 	})
 }
 
-// The model receives its own mistakes and refusals of the glasses; several calls run one after the other.
+// The model receives error messages for its own mistakes and for refusals by the glasses. Several calls run one after
+// the other.
 func TestAssistant_TellsTheModelWhatFailed(t *testing.T) {
 	each(t, func(t *testing.T, start func(env ...string) *app) {
 		app, p, g := startAssistant(t, start)
@@ -75,7 +77,7 @@ func TestAssistant_TellsTheModelWhatFailed(t *testing.T) {
 			`{"error":"there is no tool of this name"}`, `{"error":"the arguments are not a JSON object"}`,
 			`{"error":"the arguments are not a JSON object"}`} {
 			if !sameJSON(json.RawMessage(results[i].Content), want) {
-				t.Errorf("%d: %s, want %s", i, results[i].Content, want)
+				t.Errorf("result %d: %s, want %s", i, results[i].Content, want)
 			}
 		}
 		call.text("Sorry.")
@@ -102,13 +104,13 @@ func TestAssistant_AsksOn(t *testing.T) {
 		}
 		call.send("data: {\"choices\":[{\"delta\":{\"content\":\"B\"},\"finish_reason\":\"stop\"}]}\r\n\r\n: comment\r\n\r\n")
 		call.send("data: {\"choices\":null,\"usage\":{}}\r\n\r\n")
-		call.ended <- false // without [DONE], as some servers do
+		call.ended <- false // without [DONE], as some servers end a stream
 		p.expect("com.example.answer", `{"text":"B","roles":["user","assistant","user","assistant"]}`)
 		p.leave(app)
 	})
 }
 
-// refusals are failed answers, and the error that the app gets for each.
+// refusals lists failed answers, and the error that the app gets for each.
 var refusals = []struct {
 	name       string
 	answer     func(c *gatewayCall)
@@ -152,7 +154,7 @@ var refusals = []struct {
 		c.ended <- false
 	}, "bad_answer", "ask again", 0},
 	{"too long", func(c *gatewayCall) {
-		_, _ = io.WriteString(c.w, "data: "+strings.Repeat("x", 2<<20)+"\n\n") // fails if the app leaves inside
+		_, _ = io.WriteString(c.w, "data: "+strings.Repeat("x", 2<<20)+"\n\n") // fails if the app disconnects in the middle
 	}, "bad_answer", "ask again", 0},
 }
 
@@ -169,7 +171,7 @@ func TestAssistant_NamesRefusals(t *testing.T) {
 	})
 }
 
-// expectRefusal expects the app to report an error of ask, after the text that arrived before it.
+// expectRefusal expects the app to report an error of ask after the text that arrived before it.
 func (p *peer) expectRefusal(name, code, hint string, retry float64) {
 	p.t.Helper()
 	f, _ := p.next()
@@ -192,7 +194,7 @@ func TestAssistant_RefusesWithoutGateway(t *testing.T) {
 	gone.Close()
 	// Another server must never see the token.
 	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		t.Errorf("the app followed to %s with %q", r.URL, r.Header.Get("Authorization"))
+		t.Errorf("the app followed the redirect to %s with %q", r.URL, r.Header.Get("Authorization"))
 	}))
 	defer other.Close()
 	moved := httptest.NewServer(http.RedirectHandler(other.URL, http.StatusTemporaryRedirect))
@@ -234,8 +236,7 @@ func TestAssistant_BoundsTheRounds(t *testing.T) {
 	})
 }
 
-// A token that expired while a call was in flight is replaced once. The frame with the new token is not an event for
-// the app.
+// A token that expires during a call is replaced once. The frame with the new token is not an event for the app.
 func TestAssistant_RenewsItsToken(t *testing.T) {
 	each(t, func(t *testing.T, start func(env ...string) *app) {
 		app, p, g := startAssistant(t, start)
@@ -245,7 +246,7 @@ func TestAssistant_RenewsItsToken(t *testing.T) {
 		p.barrierDuring(1, "b-1")
 		call.refuse(401, "invalid_key", "over", "")
 		if call = g.next(); call.token != "Bearer sgt_second" {
-			t.Errorf("asked again with %q", call.token)
+			t.Errorf("the second request used %q", call.token)
 		}
 		call.refuse(401, "invalid_key", "over", "")
 		p.expectRefusal("second", "invalid_key", "session", 0)
@@ -259,7 +260,7 @@ func TestAssistant_RenewsItsToken(t *testing.T) {
 	})
 }
 
-// stopAsking ends the request, also inside a tool, and so does the end of the session.
+// stopAsking ends the request, even while a tool runs. The end of the session does the same.
 func TestAssistant_Stops(t *testing.T) {
 	each(t, func(t *testing.T, start func(env ...string) *app) {
 		app, p, g := startAssistant(t, start)

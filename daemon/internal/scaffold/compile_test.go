@@ -12,8 +12,8 @@ import (
 	"github.com/service-dev/service/proto/glasses/guide"
 )
 
-// capabilitySets are the sets that modules are compiled for: all capabilities, the default, one that needs half of the
-// private parts, and each capability alone.
+// capabilitySets are the sets for which modules are compiled: all capabilities, the default, one that needs half of
+// the private parts, and each capability alone.
 func capabilitySets() map[string][]string {
 	sets := map[string][]string{"all": guide.CapabilityIDs(), "default": nil,
 		"some": {guide.Camera, guide.State, guide.Phrases}}
@@ -23,7 +23,7 @@ func capabilitySets() map[string][]string {
 	return sets
 }
 
-// generateInto writes a language's module for each set of capabilities into folders of their own.
+// generateInto writes a language's module for each set of capabilities into a separate folder.
 func generateInto(t *testing.T, language string, sets map[string][]string) (dir string, files []string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -79,13 +79,13 @@ func TestKotlinCompiles(t *testing.T) {
 	if kotlinc == "" || testing.Short() {
 		t.Skip("SKIPPED: kotlinc is not installed")
 	}
-	// The compiler takes seconds to start, so only the smallest and the largest module are compiled, the largest
-	// together with the examples and the probe.
+	// The compiler takes seconds to start, so only the smallest and the largest module are compiled; the largest is
+	// compiled together with the examples and the probe.
 	compileKotlin(t, kotlinc, filepath.Join(t.TempDir(), "small.jar"), []string{guide.Camera})
 	kotlinProbe(t)
 }
 
-// There is no Swift compiler for this machine. A grammar checks the module's syntax, but not its types.
+// There is no Swift compiler on this machine. A grammar checks the module's syntax, but not its types.
 func TestSwiftParses(t *testing.T) {
 	node := tool(t, "node")
 	npm, err := filepath.Abs(filepath.Join("..", "..", "..", "packaging", "e2e", "npm"))
@@ -94,7 +94,7 @@ func TestSwiftParses(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(npm, "node_modules", "web-tree-sitter")); err != nil || node == "" {
 		if os.Getenv("CI") != "" {
-			t.Fatal("the Swift grammar is missing; CI must have it")
+			t.Fatal("the Swift grammar is missing; CI must install it")
 		}
 		t.Skip("SKIPPED: the Swift grammar is not installed (make npm)")
 	}
@@ -114,9 +114,9 @@ func TestSwiftParses(t *testing.T) {
 	}
 }
 
-// The same request gives the same bytes, whatever the order of its capabilities, and only the requested parts.
+// The same request produces the same bytes, whatever the order of its capabilities, and only the requested parts.
 func TestGenerateIsMinimal(t *testing.T) {
-	marks := map[string][]string{ // words of the module that belong to one capability
+	marks := map[string][]string{ // words that the module contains only for one capability
 		guide.Display: {"display.show"}, guide.Camera: {"camera.photo",
 			"media_lost\""}, guide.Microphone: {"audio.start"}, guide.Motion: {"motion.start"},
 		guide.Transcription: {"transcription.start"}, guide.Speech: {"speech.say"}, guide.Sound: {"sound.play"},
@@ -131,15 +131,16 @@ func TestGenerateIsMinimal(t *testing.T) {
 			again, _ := Generate(Request{Language: language, Capabilities: []string{guide.State, guide.Time, id}})
 			text := string(files[0].Data)
 			if text != string(again[0].Data) {
-				t.Errorf("%s with %s: two runs differ", language, id)
+				t.Errorf("%s with %s: two runs produced different text", language, id)
 			}
 			for other, words := range marks {
 				if strings.Contains(text, `"`+words[0]+`"`) != (other == id) {
-					t.Errorf("%s with %s: contains %q: %v", language, id, words[0], other != id)
+					t.Errorf("%s with %s: %q must be present only for its own capability (other capability: %v)",
+						language, id, words[0], other != id)
 				}
 			}
 			if strings.Contains(text, "//: ") || strings.Contains(text, "#: ") || !strings.Contains(text, "clock.sleep") {
-				t.Errorf("%s with %s: a mark is left, or time is missing", language, id)
+				t.Errorf("%s with %s: a template mark is left, or time is missing", language, id)
 			}
 		}
 	}
@@ -148,12 +149,12 @@ func TestGenerateIsMinimal(t *testing.T) {
 func TestGenerateRefuses(t *testing.T) {
 	for _, r := range []Request{{Language: "cobol"}, {Language: Python, Capabilities: []string{"smell"}}, {}} {
 		if _, err := Generate(r); err == nil {
-			t.Errorf("%+v was taken", r)
+			t.Errorf("Generate accepted %+v", r)
 		}
 	}
 }
 
-// tool finds a program of packaging/e2e/npm or of the machine. Without it the test is skipped; in CI that fails.
+// tool finds a program in packaging/e2e/npm or on the machine. Without it the test is skipped; in CI it fails.
 func tool(t *testing.T, name string) string {
 	t.Helper()
 	if path, err := filepath.Abs(filepath.Join("..", "..", "..", "packaging", "e2e", "npm", "node_modules", ".bin",
@@ -166,7 +167,7 @@ func tool(t *testing.T, name string) string {
 		return path
 	}
 	if os.Getenv("CI") != "" {
-		t.Fatalf("%s is missing; CI must have it", name)
+		t.Fatalf("%s is missing; CI must install it", name)
 	}
 	t.Logf("SKIPPED in part: %s is not installed", name)
 	return ""

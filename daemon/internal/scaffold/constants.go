@@ -8,19 +8,19 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// Limits for the remembered constants of an app and the calls that announce them.
+// Limits on an app's recorded constants and on the calls that announce them.
 const (
 	maxConstants = 2000
-	maxConstant  = 8000 // bytes of one
+	maxConstant  = 8000 // bytes of one constant
 )
 
-// constant is a named list or text of the app: its strings are phrases if the app announces it.
+// constant is a named list or text of the app. Its strings are phrases if the app announces it.
 type constant struct {
 	name, file string
 	phrases    []Use
 }
 
-// announcement is a call that announces something by its name.
+// announcement is a call that announces phrases by a name.
 type announcement struct {
 	names []string
 	at    Use
@@ -33,15 +33,15 @@ var (
 	aliasPattern = regexp.MustCompile(`\b([A-Za-z_]\w*)\s+as\s+([A-Za-z_]\w*)`)
 	namePattern  = regexp.MustCompile(`[A-Za-z_][\w.]*\s*[(:=]?`)
 	keyPattern   = regexp.MustCompile(`^\s*:`)
-	// declares matches the words before the name in a function's declaration.
+	// declares matches the words before the name in a function declaration.
 	declares = regexp.MustCompile(`\b(?:def|fun|func|function)\s+$`)
 )
 
-// plainWords occur in a call without naming the announced constant.
+// plainWords may occur in a call but do not name the announced constant.
 var plainWords = []string{"for", "in", "if", "else", "await", "try", "as", "new", "const", "let", "this", "self",
 	"string", "true", "false", "True", "False", "None", "null", "nil", "ctx", "it"}
 
-// constants records the constants of a file, and the names under which it imports others.
+// constants records the constants that a file defines and the names under which it imports others.
 func (in *inspector) constants(name, text string) {
 	line, counted := 1, 0
 	for _, m := range constantPattern.FindAllStringSubmatchIndex(text, maxConstants) {
@@ -81,7 +81,7 @@ type quoted struct {
 	at   int
 }
 
-// phraseStrings returns the strings of a list, or the keys if it is a map.
+// phraseStrings returns the strings of a list, or the keys of a map.
 func phraseStrings(text string) []quoted {
 	var all, keys []quoted
 	for _, m := range stringPattern.FindAllStringIndex(text, glasses.MaxPhrases+1) {
@@ -100,7 +100,7 @@ func phraseStrings(text string) []quoted {
 	return all
 }
 
-// announced remembers a call that announces something by its name, or by what a function returns.
+// announced records a call that announces phrases by a name or by the result of a function.
 func (in *inspector) announced(arguments string, at Use) {
 	written := stringPattern.MatchString(arguments)
 	arguments = stringPattern.ReplaceAllString(arguments, "")
@@ -150,12 +150,13 @@ func (in *inspector) resolve() {
 		}
 	}
 	i := slices.IndexFunc(in.found.Commands, func(u Use) bool { return u.Name == glasses.TypePhrasesAnnounce })
-	if i >= 0 && !in.announces { // by a frame that the app builds itself, in any way
+	if i >= 0 && !in.announces { // by a frame that the app builds itself
 		in.found.UnknownPhrases = append(in.found.UnknownPhrases, in.found.Commands[i])
 	}
 }
 
-// constantOf returns the constant of this name in a file, or the only one of the project.
+// constantOf returns the constant of this name in a file. If the file has none, it returns the only one in the
+// project.
 func (in *inspector) constantOf(name, file string) (constant, bool) {
 	if original, ok := in.aliases[file+" "+name]; ok {
 		name = original

@@ -22,7 +22,7 @@ var appsDir = filepath.Join("..", "..", "..", "packaging", "e2e", "testdata", "a
 var deskCapabilities = []string{guide.Display, guide.Input, guide.State, guide.Camera, guide.Transcription,
 	guide.Speech, guide.Phrases}
 
-// The example apps contain the module as this version generates it.
+// The example apps contain the module that this version generates.
 func TestDeskHasTheModuleOfToday(t *testing.T) {
 	for language, app := range map[string]string{TypeScript: "desk-ts", Python: "desk-py"} {
 		files, err := Generate(Request{Language: language, Capabilities: deskCapabilities})
@@ -35,13 +35,13 @@ func TestDeskHasTheModuleOfToday(t *testing.T) {
 				write(t, path, f.Data)
 			}
 			if data, err := os.ReadFile(path); err != nil || !bytes.Equal(data, f.Data) {
-				t.Errorf("%s is not what is generated: run the tests of this package with -update", path)
+				t.Errorf("%s is outdated: run the tests of this package with -update", path)
 			}
 		}
 	}
 }
 
-// The same app in three languages sends the same frames in the same order.
+// The app sends the same frames in the same order in each of the three languages.
 func TestDeskIsOneAppInThreeLanguages(t *testing.T) {
 	var want, wantFrom string
 	for name, command := range deskCommands(t) {
@@ -58,18 +58,18 @@ func TestDeskIsOneAppInThreeLanguages(t *testing.T) {
 		}
 		got := playDesk(s.accept(0), true)
 		if err := cmd.Wait(); err != nil || out.String() != "bye\n" {
-			t.Errorf("%s ended with %v: %s%s", name, err, out.String(), refused.String())
+			t.Errorf("%s exited with %v: %s%s", name, err, out.String(), refused.String())
 		}
 		for _, code := range []string{glasses.CodePermissionDenied, glasses.CodeHingeClosed, glasses.CodeUnsupported} {
 			if !strings.Contains(refused.String(), "("+code+")") {
-				t.Errorf("%s swallowed %s: %s", name, code, refused.String())
+				t.Errorf("%s did not report %s: %s", name, code, refused.String())
 			}
 		}
 		if want == "" {
 			want, wantFrom = got, name
 			t.Logf("%s", got)
 		} else if got != want {
-			t.Errorf("%s sent\n%s\n%s sent\n%s", name, got, wantFrom, want)
+			t.Errorf("%s sent\n%s\nbut %s sent\n%s", name, got, wantFrom, want)
 		}
 	}
 }
@@ -79,7 +79,7 @@ func deskCommands(t *testing.T) map[string][]string {
 	binary := filepath.Join(t.TempDir(), "desk")
 	if out, err := exec.Command("go", "build", "-o", binary,
 		"./"+filepath.ToSlash(filepath.Join(appsDir, "desk-go"))).CombinedOutput(); err != nil {
-		t.Fatalf("building desk-go: %s", out)
+		t.Fatalf("build desk-go: %s", out)
 	}
 	commands := map[string][]string{"desk-go": {binary}}
 	if node := tool(t, "node"); node != "" {
@@ -91,12 +91,12 @@ func deskCommands(t *testing.T) map[string][]string {
 	return commands
 }
 
-// playDesk answers every command, plays the events of a wearer's afternoon, and returns what the app sent. With redraws
-// it expects the app to draw when the glasses are back, even with a lossy link.
+// playDesk answers every command, plays the events of a wearer's afternoon, and returns what the app sent. With
+// redraws it expects the app to draw again when the glasses reconnect, even over a lossy link.
 func playDesk(p *peer, redraws bool) string {
 	var trace bytes.Buffer
 	faults := map[string]string{}
-	settle := func() { // until a barrier comes back without anything before it
+	settle := func() { // waits for the answer to a barrier with no other frame before it
 		for quiet := false; !quiet; {
 			quiet = true
 			p.send(glasses.TypeBarrier, "b", struct{}{})
@@ -156,7 +156,7 @@ func playDesk(p *peer, redraws bool) string {
 		settle()
 		if redraws && step.payload == (glasses.StateWord{State: glasses.LinkLossy}) &&
 			!strings.Contains(trace.String()[before:], glasses.TypeDisplayShow) {
-			p.t.Error("the app does not draw for glasses that are back with a lossy link")
+			p.t.Error("the app does not draw when the glasses reconnect over a lossy link")
 		}
 	}
 	p.close(4410, "the session is closed")

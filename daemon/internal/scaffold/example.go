@@ -13,15 +13,15 @@ import (
 type Example struct {
 	Language string
 	Topic    string
-	Name     string // of its file, beside the folder of the module
+	Name     string // the file's name, in the folder that contains the module's folder
 	Code     string
 	Topics   []ExampleTopic
-	// Capabilities that the module must be generated for.
+	// Capabilities are those that the module must be generated with.
 	Capabilities []string
-	Run          string // how to start it, with the session's address and secret file in the environment
+	Run          string // how to start it; the session's address and secret file must be in the environment
 }
 
-// ExampleTopic is one subject of examples.
+// ExampleTopic is one subject of the examples.
 type ExampleTopic struct {
 	ID           string   `json:"id"`
 	About        string   `json:"about"`
@@ -31,7 +31,7 @@ type ExampleTopic struct {
 //go:embed examples
 var examples embed.FS
 
-// ExampleTopics lists the subjects; each has an example in every language.
+// ExampleTopics lists the subjects. Each has an example in every language.
 func ExampleTopics() []ExampleTopic {
 	return []ExampleTopic{
 		{"hello", "Shows a text and counts taps: where to begin.", []string{guide.Display, guide.Input}},
@@ -77,7 +77,7 @@ func ExampleOf(language, topic string) (Example, error) {
 	}
 	i := slices.IndexFunc(ExampleTopics(), func(t ExampleTopic) bool { return t.ID == topic })
 	if i < 0 {
-		return Example{}, &Error{CodeUnknownExample, "there is no example of this topic",
+		return Example{}, &Error{CodeUnknownExample, "there is no example for this topic",
 			"topics are " + strings.Join(ExampleTopicIDs(), ", ")}
 	}
 	name := topic + kind.ext

@@ -11,7 +11,7 @@ import (
 	"github.com/service-dev/service/proto/glasses/guide"
 )
 
-// exampleProject writes an example and the module that it needs, and nothing else, into a folder.
+// exampleProject writes only an example and the module that it needs into a folder.
 func exampleProject(t *testing.T, dir, language, topic string) Example {
 	t.Helper()
 	e, err := ExampleOf(language, topic)
@@ -53,7 +53,7 @@ func TestExamplesAreTheirLanguage(t *testing.T) {
 	}
 }
 
-// Every example runs: it survives an afternoon of its wearer and ends with the session.
+// Every example runs: it handles the events of an afternoon and exits when the session ends.
 func TestExamplesRun(t *testing.T) {
 	for language, command := range runs(t) {
 		if language == Kotlin {
@@ -78,11 +78,11 @@ func TestExamplesRun(t *testing.T) {
 				p := s.accept(0)
 				trace := playDesk(p, false)
 				if err := cmd.Wait(); err != nil {
-					t.Errorf("it ended with %v: %s", err, out.String())
+					t.Errorf("the example exited with %v: %s", err, out.String())
 				}
 				for _, id := range e.Capabilities {
 					if c, _ := guide.CapabilityOf(id); len(c.Commands) > 0 && !strings.Contains(trace, c.Commands[0]) {
-						t.Errorf("it asks for %s and sent\n%s", id, trace)
+						t.Errorf("the example requests %s but sent no such command:\n%s", id, trace)
 					}
 				}
 			})

@@ -12,23 +12,23 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// gateway is an AI gateway whose answers the test writes.
+// gateway is an AI gateway whose answers are written by the test.
 type gateway struct {
 	t     *testing.T
 	url   string
 	calls chan *gatewayCall
-	over  chan struct{} // closed at the end of the test
+	over  chan struct{} // closed when the test ends
 }
 
-// gatewayCall is a request of an app that waits for its answer.
+// gatewayCall is an app's request that is waiting for its answer.
 type gatewayCall struct {
 	t     *testing.T
 	token string
 	body  chatRequest
 	raw   string
 	w     http.ResponseWriter
-	gone  <-chan struct{} // closed when the app has left
-	ended chan bool       // true: break off
+	gone  <-chan struct{} // closed when the app has disconnected
+	ended chan bool       // true: break the connection off
 }
 
 type chatRequest struct {
@@ -71,7 +71,7 @@ func (g *gateway) serve(w http.ResponseWriter, r *http.Request) {
 		if broken {
 			panic(http.ErrAbortHandler)
 		}
-	case <-g.over: // not when the app disconnects, because the test may still write
+	case <-g.over: // unlike the app's disconnect, because the test may still write
 	}
 }
 
@@ -82,12 +82,12 @@ func (g *gateway) next() *gatewayCall {
 	case call := <-g.calls:
 		return call
 	case <-time.After(20 * time.Second):
-		g.t.Fatal("the app did not call the gateway")
+		g.t.Fatal("the app did not call the gateway within 20 s")
 		return nil
 	}
 }
 
-// send sends a part of the answer.
+// send sends part of the answer.
 func (c *gatewayCall) send(part string) {
 	c.t.Helper()
 	if _, err := io.WriteString(c.w, part); err != nil {
@@ -110,7 +110,7 @@ func (c *gatewayCall) text(text string) {
 	c.delta(fmt.Sprintf(`{"content":%q}`, text))
 }
 
-// tool sends a call of a tool in two parts.
+// tool sends a tool call in two parts.
 func (c *gatewayCall) tool(index int, name, arguments string) {
 	c.t.Helper()
 	c.delta(fmt.Sprintf(`{"tool_calls":[{"index":%d,"id":"call_%d","type":"function",`+
@@ -120,14 +120,14 @@ func (c *gatewayCall) tool(index int, name, arguments string) {
 	}
 }
 
-// end sends the end of a stream.
+// end sends the last chunk of a stream.
 func (c *gatewayCall) end() {
 	c.t.Helper()
 	c.send("data: [DONE]\n\n")
 	c.ended <- false
 }
 
-// refuse answers with an error.
+// refuse answers with an error response.
 func (c *gatewayCall) refuse(status int, code, message, retryAfter string) {
 	c.t.Helper()
 	if retryAfter != "" {

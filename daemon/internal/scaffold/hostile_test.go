@@ -13,7 +13,7 @@ import (
 	contract "github.com/service-dev/service/proto/clientio"
 )
 
-// inspectSoon inspects a folder that would take minutes without bounds.
+// inspectSoon inspects a folder for which an unbounded inspection would take minutes.
 func inspectSoon(t *testing.T, files clientio.Files, root string) Inspection {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -21,12 +21,12 @@ func inspectSoon(t *testing.T, files clientio.Files, root string) Inspection {
 	start := time.Now()
 	in, err := Inspect(ctx, files, root)
 	if err != nil {
-		t.Fatalf("%v after %v", err, time.Since(start))
+		t.Fatalf("inspection failed with %v after %v", err, time.Since(start))
 	}
 	return in
 }
 
-// The time to read a file of unclosed calls, and the number of recorded phrases, are bounded by the file's length.
+// The length of a file of unclosed calls bounds the time to read it and the number of recorded phrases.
 func TestInspect_CallsWithoutAnEnd(t *testing.T) {
 	for name, call := range map[string]string{"a quote": "announce(\"a\n", "strings": `announce("a",`,
 		"brackets": "announce(("} {
@@ -35,7 +35,7 @@ func TestInspect_CallsWithoutAnEnd(t *testing.T) {
 			text := "glasses\n" + strings.Repeat(call, maxRead/len(call)-1)
 			write(t, filepath.Join(root, "a.py"), []byte(text))
 			if in := inspectSoon(t, ours, root); len(in.Phrases) > maxUses || in.FilesRead != 1 {
-				t.Errorf("%d phrases, %d files read", len(in.Phrases), in.FilesRead)
+				t.Errorf("%d phrases, %d files read; want at most maxUses and 1", len(in.Phrases), in.FilesRead)
 			}
 		})
 	}
@@ -52,7 +52,7 @@ func TestInspect_PhrasesKeepTheirLines(t *testing.T) {
 	}
 }
 
-// A file that a manifest names many times is not read each time.
+// A file that a manifest names many times is read only once.
 func TestInspect_ManifestOfManyFiles(t *testing.T) {
 	root := t.TempDir()
 	write(t, filepath.Join(root, ManifestName),
@@ -60,12 +60,12 @@ func TestInspect_ManifestOfManyFiles(t *testing.T) {
 	for name, size := range map[string]int{"large": maxRead, "empty": 0} {
 		write(t, filepath.Join(root, "a"), make([]byte, size))
 		if in := inspectSoon(t, ours, root); !in.Truncated || in.FilesRead > maxReads || size*in.FilesRead > 2*maxBytes {
-			t.Errorf("%s: %d files read, truncated %v", name, in.FilesRead, in.Truncated)
+			t.Errorf("%s: %d files read, truncated %v; want a bounded number and true", name, in.FilesRead, in.Truncated)
 		}
 	}
 }
 
-// endless is a client each of whose folders contains another folder.
+// endless is a client in which each folder contains another folder.
 type endless struct{ asked int }
 
 func (e *endless) Do(ctx context.Context, r contract.Request) (contract.Response, error) {
@@ -85,6 +85,6 @@ func (e *endless) Do(ctx context.Context, r contract.Request) (contract.Response
 func TestInspect_FoldersWithoutAnEnd(t *testing.T) {
 	e := &endless{}
 	if in := inspectSoon(t, clientio.FilesOf(caller.Caller{IO: e}), "/"); !in.Truncated || e.asked > 2*maxFolders {
-		t.Errorf("asked %d times, truncated %v", e.asked, in.Truncated)
+		t.Errorf("asked %d times, truncated %v; want a bounded number and true", e.asked, in.Truncated)
 	}
 }

@@ -14,15 +14,15 @@ import (
 	"github.com/service-dev/service/proto/glasses/guide"
 )
 
-// Limits for reading a project.
+// Limits on reading a project.
 const (
 	maxFiles   = 2000
 	maxFolders = 5000
 	maxDepth   = 24
-	maxReads   = 2 * maxFiles // the files of modules are read again
+	maxReads   = 2 * maxFiles // the files of modules are read twice
 	maxBytes   = 64 << 20     // of all files together
 	maxIgnores = 1 << 20      // bytes of all .gitignore files together
-	maxUses    = 1000         // commands, and phrases, that are recorded
+	maxUses    = 1000         // limit on recorded commands, and on recorded phrases
 	maxKeys    = 50
 
 	maxExampleModules = 50
@@ -31,26 +31,26 @@ const (
 // Inspection describes the integration of a project.
 type Inspection struct {
 	Root      string
-	Project   string // of service.json; empty for none
+	Project   string // from service.json; empty if there is none
 	Languages []LanguageUse
 	Modules   []ModuleState
-	Pages     []FileState // connection pages that were placed
-	// Commands lists where the app's own files use a command of the module.
+	Pages     []FileState // the project's copies of the connection page
+	// Commands lists where the app's own files use commands of the module.
 	Commands     []Use
-	Capabilities []string // of the used commands and events
+	Capabilities []string // those of the used commands and events
 	Phrases      []Use
-	// UnknownPhrases lists where the app announces a name that was not found in its files.
+	// UnknownPhrases lists where the app announces phrases by a name that is not defined in its files.
 	UnknownPhrases []Use
 	Declared       []Declared
 	Keys           []KeyState
 	FilesRead      int
-	// Truncated is true when the project has more files than are read.
+	// Truncated reports whether the project has more files than were read.
 	Truncated bool
 
 	lineFindings []lineFinding // problems of single lines
 }
 
-// LanguageUse is a language and how many of the project's files are in it.
+// LanguageUse is a language and the number of the project's files in it.
 type LanguageUse struct {
 	Language string `json:"language"`
 	Files    int    `json:"files"`
@@ -63,7 +63,7 @@ type ModuleState struct {
 	Version      string      `json:"version"`
 	Capabilities []string    `json:"capabilities"`
 	Files        []FileState `json:"files"`
-	// FromExample is true if no manifest names the module: it came with an example, without a key and a project.
+	// FromExample reports whether the module came with an example, without a key and a project. No manifest names it.
 	FromExample bool `json:"fromExample"`
 }
 
@@ -73,31 +73,31 @@ type FileState struct {
 	State string `json:"state"`
 }
 
-// Use is a command's type or a phrase in the app's own files.
+// Use is a place in the app's own files that uses a command or announces a phrase.
 type Use struct {
 	Name string `json:"name"`
 	File string `json:"file"`
 	Line int    `json:"line"`
 }
 
-// Declared are the permissions that a platform's manifest requests.
+// Declared lists the permissions that a platform's manifest requests.
 type Declared struct {
 	Platform string   `json:"platform"`
 	File     string   `json:"file"`
 	Names    []string `json:"names"`
 }
 
-// KeyState is a project key's file.
+// KeyState is the state of a project key's file.
 type KeyState struct {
 	Path string `json:"path"`
-	// Ignored reports whether a .gitignore names it, Tracked whether version control tracks it nevertheless, Private
+	// Ignored reports whether a .gitignore names it, Tracked whether version control tracks it nevertheless, and Private
 	// whether only its owner may read it.
 	Ignored bool `json:"ignored"`
 	Tracked bool `json:"tracked"`
 	Private bool `json:"private"`
 }
 
-// lineFinding is a line that a finding will be about.
+// lineFinding is a problem with a line, from which a finding is made.
 type lineFinding struct {
 	code, file, word string
 	line             int
@@ -107,7 +107,7 @@ type lineFinding struct {
 var ignoredFolders = []string{".git", "node_modules", ".venv", "venv", "__pycache__", "build", "dist", "out", ".gradle",
 	".build", "Pods", "DerivedData", ".idea", "target", "vendor"}
 
-// extensions of files by their extension.
+// extensions maps file extensions to languages.
 var extensions = map[string]string{".ts": TypeScript, ".tsx": TypeScript, ".mts": TypeScript, ".js": "javascript",
 	".jsx": "javascript", ".mjs": "javascript",
 	".py": Python, ".kt": Kotlin, ".swift": Swift, ".go": "go", ".java": "java", ".rs": "rust"}
@@ -145,28 +145,27 @@ func readError(root string, err error) error {
 }
 
 type inspector struct {
-	ctx       context.Context // of the one call that this inspection is for
+	ctx       context.Context // the context of the call for which the project is inspected
 	files     clientio.Files  // below the project's folder
 	found     Inspection
 	languages map[string]int
 	generated map[string]bool // paths of generated files
 	manifests []string
 	sources   []string
-	ignores   map[string][]string // lines of .gitignore by folder
+	ignores   map[string][]string // the lines of .gitignore, by folder
 	names     []string            // of every file
 	folders   int
-	reads     int // attempts to read a file
+	reads     int // number of attempts to read a file
 	bytes     int // bytes read
-	ignoring  int // bytes of ignores
+	ignoring  int // bytes in ignores
 
 	known         []constant
-	aliases       map[string]string // names under which constants are imported, after the file and a space
+	aliases       map[string]string // the names under which constants are imported; a key is a file, a space and the name
 	announcements []announcement
 	announces     bool // whether a call announces phrases
 }
 
-// walk lists the project's files in and below a folder, at most maxFiles of them. Only the project's own folder must be
-// readable.
+// walk lists at most maxFiles files in and below a folder. Only the project's own folder must be readable.
 func (in *inspector) walk(dir string) error {
 	if in.folders++; in.folders > maxFolders || len(in.names) >= maxFiles {
 		in.found.Truncated = true
@@ -233,7 +232,7 @@ func (in *inspector) full() bool {
 	return full || in.ctx.Err() != nil
 }
 
-// read returns a file's bytes; nil if it is too long, cannot be read, or a limit was reached.
+// read returns the content of a file; nil if the file is too long or cannot be read, or if a limit was reached.
 func (in *inspector) read(name string) []byte {
 	if in.full() {
 		return nil
@@ -248,7 +247,7 @@ func (in *inspector) read(name string) []byte {
 	return data
 }
 
-// modules compares the generated files with those on disk.
+// modules compares the generated files with the files on disk.
 func (in *inspector) modules() {
 	for _, name := range in.manifests {
 		if in.full() {
@@ -279,7 +278,7 @@ func (in *inspector) modules() {
 	}
 }
 
-// state compares a generated file with the one on disk.
+// state compares a generated file with the file on disk.
 func (in *inspector) state(dir string, f Sum) FileState {
 	file := path.Join(dir, f.Name)
 	in.generated[file] = true
@@ -321,8 +320,8 @@ func (in *inspector) complete() {
 	}
 }
 
-// gitIndex returns the index of a repository whose root is the project's; nil if there is none. It contains paths as
-// they are (versions 2 and 3 of the format, git's default).
+// gitIndex returns the index of the repository whose root is the project folder; nil if there is none. It contains
+// uncompressed paths (versions 2 and 3 of the format; git's default).
 func (in *inspector) gitIndex() []byte {
 	data, err := in.files.Read(in.ctx, ".git/index", 32<<20)
 	if err != nil {
@@ -331,8 +330,8 @@ func (in *inspector) gitIndex() []byte {
 	return data
 }
 
-// ignored reports whether a .gitignore of the file's folder or of one above names the file literally: by its name, by
-// *.key, or by its folder.
+// ignored reports whether a .gitignore in the file's folder or above names the file literally: by its name, by *.key,
+// or by its folder.
 func (in *inspector) ignored(name string) bool {
 	for dir := path.Dir(name); ; dir = path.Dir(dir) {
 		below := strings.TrimPrefix(name, dir+"/")

@@ -9,7 +9,7 @@ import (
 	"slices"
 )
 
-// Names of files beside the module. The key is a secret.
+// Names of files in the module's folder. The key is a secret.
 const (
 	ManifestName = "service.manifest.json"
 	KeyName      = "service.key"
@@ -17,15 +17,15 @@ const (
 	ignoreName   = ".gitignore"
 )
 
-// ProjectFile names the app at the root of its project; sessions look for it upwards.
+// ProjectFile names the app at the root of its project. Sessions look for it in the working directory and above.
 const ProjectFile = "service.json"
 
-// Manifest lists what was generated into a folder, so that manual changes are noticed.
+// Manifest lists the files generated into a folder, so that manual changes are noticed.
 type Manifest struct {
-	Manifest int      `json:"manifest"` // the form of this file: 1
+	Manifest int      `json:"manifest"` // the version of this format: 1
 	Project  string   `json:"project"`
-	Modules  []Module `json:"modules"`        // one a language
-	Page     *Sum     `json:"page,omitempty"` // the connection page, of no language
+	Modules  []Module `json:"modules"`        // one per language
+	Page     *Sum     `json:"page,omitempty"` // the connection page, which belongs to no language
 }
 
 // Module is one generated module.
@@ -47,11 +47,11 @@ func sumOf(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// parseManifest parses a manifest; names outside the folder make it invalid.
+// parseManifest parses a manifest. A name that leads out of the folder makes it invalid.
 func parseManifest(data []byte) (Manifest, error) {
 	var m Manifest
 	if err := json.Unmarshal(data, &m); err != nil || m.Manifest != 1 {
-		return Manifest{}, errors.New("it is not a manifest of this version")
+		return Manifest{}, errors.New("it is not a version 1 manifest")
 	}
 	for _, module := range m.Modules {
 		for _, f := range module.Files {
@@ -61,7 +61,7 @@ func parseManifest(data []byte) (Manifest, error) {
 		}
 	}
 	if m.Page != nil && m.Page.Name != PageName {
-		return Manifest{}, errors.New("it names a connection page that is none")
+		return Manifest{}, errors.New("it names a connection page other than connect.html")
 	}
 	return m, nil
 }
@@ -77,7 +77,7 @@ func (m Manifest) sum(name string) string {
 	return ""
 }
 
-// withModule returns the manifest with a module in place of the one of its language.
+// withModule returns the manifest with a module that replaces the one of the same language.
 func (m Manifest) withModule(module Module) Manifest {
 	m.Modules = append(slices.DeleteFunc(slices.Clone(m.Modules),
 		func(old Module) bool { return old.Language == module.Language }), module)
@@ -90,7 +90,7 @@ func (m Manifest) withModule(module Module) Manifest {
 func (m Manifest) encode() []byte {
 	data, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {
-		return nil // strings and numbers always encode
+		return nil // strings and numbers can always be encoded
 	}
 	return append(data, '\n')
 }

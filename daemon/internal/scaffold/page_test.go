@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestConnectionPage follows a page beside a module from its creation to its removal.
+// TestConnectionPage follows the page of a module from its creation to its removal.
 func TestConnectionPage(t *testing.T) {
 	root, keys := t.TempDir(), &minter{}
 	file := filepath.Join(root, "service", PageName)
@@ -22,7 +22,7 @@ func TestConnectionPage(t *testing.T) {
 		o.Page = func(_ context.Context, project string) ([]byte, error) {
 			asked = append(asked, project)
 			if len(keys.projects) == 0 {
-				t.Error("asked for the page of a project that has no key yet")
+				t.Error("the page of a project without a key was requested")
 			}
 			return []byte(html), fault
 		}
@@ -61,18 +61,18 @@ func TestConnectionPage(t *testing.T) {
 	is := func(want string) {
 		t.Helper()
 		if data, err := os.ReadFile(file); err != nil || string(data) != want {
-			t.Errorf("the page is %q, want %q, %v", data, want, err)
+			t.Errorf("the page is %q, want %q (error %v)", data, want, err)
 		}
 	}
 
 	if w := generate(nil); state(w) != "created" || w.PageErr != nil || asked[0] != "com.example.app" {
-		t.Errorf("%+v, asked for %v", w, asked)
+		t.Errorf("got %+v, requested pages %v; want one created for com.example.app", w, asked)
 	}
 	is(html)
 	if w := generate(nil); state(w) != "unchanged" || len(findings()) != 0 {
 		t.Errorf("%+v, %v", w, findings())
 	}
-	html = "<!doctype html>2" // its settings were changed
+	html = "<!doctype html>2" // the page's settings were changed
 	if w := generate(nil); state(w) != "updated" {
 		t.Errorf("%+v", w)
 	}
@@ -104,7 +104,7 @@ func TestConnectionPage(t *testing.T) {
 	}
 	is(html)
 
-	// Another language's module in the same folder shares the page.
+	// A module of another language in the same folder shares the page.
 	html = "<!doctype html>3"
 	if w := generate(func(o *Order) { o.Language = TypeScript }); state(w) != "updated" || len(findings()) != 0 {
 		t.Errorf("%+v, %v", w, findings())
@@ -117,13 +117,13 @@ func TestConnectionPage(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 	if generate(func(o *Order) { o.Page = nil }); len(findings()) != 0 {
-		t.Errorf("%v of a page that is not wanted", findings())
+		t.Errorf("findings %v about a page that was not requested", findings())
 	}
 	if w := generate(nil); state(w) != "created" {
 		t.Errorf("%+v", w)
 	}
 
-	// A link that leads out of the project, or something that is not a file, is left unchanged.
+	// A link that leads out of the project, or anything that is not a regular file, stays unchanged.
 	if err := errors.Join(os.Remove(file), os.Mkdir(file, 0o755)); err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// each runs a test for every language whose module can be run here.
+// each runs a test for every language whose module can be run on this machine.
 func each(t *testing.T, test func(t *testing.T, start func(env ...string) *app)) {
 	for language, command := range runs(t) {
 		t.Run(language, func(t *testing.T) {
@@ -23,14 +23,14 @@ func TestModuleTalks(t *testing.T) {
 		app := start("SERVICE_GLASSES_URL=" + s.url)
 		p := s.accept(7)
 		if p.hello.Since != nil {
-			t.Error("the first hello has since")
+			t.Error("the first hello has the field since")
 		}
 		shown := p.expect(glasses.TypeDisplayShow, `{"tree":{"type":"text","text":"ready"}}`)
-		p.barrier("b-1") // it waits for the result
+		p.barrier("b-1") // the app waits for the result
 		p.ok(shown)
-		p.barrier("b-2") // it waits for events
+		p.barrier("b-2") // the app waits for events
 
-		// A barrier right after an event is answered once the event was handled.
+		// A barrier right after an event is answered once the event has been handled.
 		p.input("g-1", "next")
 		p.send(glasses.TypeBarrier, "b-3", struct{}{})
 		next := p.expect(glasses.TypeDisplayShow, `{"tree":{"type":"text","text":"next"}}`)
@@ -68,7 +68,7 @@ func TestModuleTalks(t *testing.T) {
 		p.ok(sleep)
 		said := p.expect(glasses.TypeSpeechSay, `{"text":"Grüße"}`)
 		p.ok(said)
-		p.send("future.event", "g-7", map[string]int{"x": 1}) // not known, ignored
+		p.send("future.event", "g-7", map[string]int{"x": 1}) // unknown and therefore ignored
 		p.send(glasses.TypeError, "nobody", glasses.Error{Code: glasses.CodeBadFrame, Message: "no"})
 		p.barrier("b-5")
 		p.close(4410, "the session is closed")
@@ -93,7 +93,7 @@ func TestModuleComesBack(t *testing.T) {
 		}
 		again, resent := p.next()
 		if again.ID != first.ID || resent != text {
-			t.Errorf("sent again: %s\nwas: %s", resent, text)
+			t.Errorf("resent frame: %s\nfirst sent as: %s", resent, text)
 		}
 		p.ack(again) // row 21
 		p.cut()
@@ -102,7 +102,7 @@ func TestModuleComesBack(t *testing.T) {
 		if p.hello.Since == nil || *p.hello.Since != 21 {
 			t.Errorf("since is %v, want 21", p.hello.Since)
 		}
-		// The missed result is read from the log; an event that the app already had is delivered twice.
+		// The missed result is read from the log. An event that the app already had is delivered twice.
 		p.input("g-1", "one")
 		p.ok(first)
 		p.barrier("b-1")
@@ -145,7 +145,7 @@ func TestModuleChoosesItsTransport(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			each(t, func(t *testing.T, start func(env ...string) *app) {
 				if test.env != nil && test.env[0] == "NODE_ENV=production" && strings.HasSuffix(t.Name(), Kotlin) {
-					t.Skip("a Kotlin app says what build it is: Settings.release has no default")
+					t.Skip("a Kotlin app states its build: Settings.release has no default")
 				}
 				start(test.env...).says(test.want)
 			})

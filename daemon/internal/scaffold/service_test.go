@@ -24,12 +24,12 @@ import (
 
 const secret = "sst_secret"
 
-// service is a protocol session whose frames the test sends.
+// service is a session of the protocol whose frames are sent by the test.
 type service struct {
 	t     *testing.T
 	url   string
 	conns chan *peer
-	// gateway is the AI gateway in welcomes.
+	// gateway is the AI gateway named in welcomes.
 	gateway *glasses.Gateway
 }
 
@@ -85,7 +85,7 @@ func (s *service) accept(lastSeq int64) *peer {
 			Gateway: s.gateway})
 		return p
 	case <-time.After(20 * time.Second):
-		s.t.Fatal("no app attached")
+		s.t.Fatal("no app attached within 20 s")
 		return nil
 	}
 }
@@ -132,7 +132,7 @@ func (p *peer) input(id, target string) {
 	p.send(glasses.TypeInput, id, glasses.Input{Kind: glasses.InputTap, Target: target})
 }
 
-// next returns the next frame of the app, barriers included, and its text.
+// next returns the app's next frame, barriers included, and its text.
 func (p *peer) next() (glasses.Frame, string) {
 	p.t.Helper()
 	_, data, err := p.ws.Read(p.ctx())
@@ -146,7 +146,7 @@ func (p *peer) next() (glasses.Frame, string) {
 	return f, string(data)
 }
 
-// expect receives the next frame, which must have this type and payload, and acknowledges it.
+// expect receives the next frame, checks its type and payload, and acknowledges it.
 func (p *peer) expect(typ, payload string) glasses.Frame {
 	p.t.Helper()
 	f, _ := p.next()
@@ -177,7 +177,7 @@ func (p *peer) barrier(id string) {
 	p.barrierDuring(0, id)
 }
 
-// barrierDuring sends a barrier while calls of the AI gateway are under way.
+// barrierDuring sends a barrier while calls to the AI gateway are in progress.
 func (p *peer) barrierDuring(calls int, id string) {
 	p.t.Helper()
 	p.send(glasses.TypeBarrier, id, struct{}{})
@@ -213,7 +213,7 @@ type app struct {
 	out bytes.Buffer
 }
 
-// runs lists the languages whose module can be run here, with how to start an app.
+// runs lists the languages whose module can be run on this machine, and how to start an app.
 func runs(t *testing.T) map[string][]string {
 	t.Helper()
 	found := map[string][]string{}
@@ -229,8 +229,8 @@ func runs(t *testing.T) map[string][]string {
 	return found
 }
 
-// kotlinProbe compiles the Kotlin module with its probe and the examples, once for all tests; "" where there is no
-// compiler.
+// kotlinProbe compiles the Kotlin module with its probe and the examples, once for all tests; it returns "" if there
+// is no compiler.
 func kotlinProbe(t *testing.T) string {
 	t.Helper()
 	kotlinc := tool(t, "kotlinc")
@@ -269,7 +269,7 @@ func compileKotlin(t *testing.T, kotlinc, jar string, capabilities []string, app
 
 var (
 	onceKotlin sync.Once
-	// probes is a folder that all tests share.
+	// probes is a folder shared by all tests.
 	probes string
 )
 
@@ -316,13 +316,13 @@ func start(t *testing.T, language string, command []string, env ...string) *app 
 		a.cmd.Process.Kill()
 		a.cmd.Wait()
 		if t.Failed() {
-			t.Logf("the app said: %s", a.out.String())
+			t.Logf("output of the app: %s", a.out.String())
 		}
 	})
 	return a
 }
 
-// says waits for the app's end and compares what it printed.
+// says waits until the app exits and compares its output.
 func (a *app) says(want string) {
 	a.t.Helper()
 	ended := make(chan error, 1)
@@ -330,15 +330,15 @@ func (a *app) says(want string) {
 	select {
 	case err := <-ended:
 		if err != nil {
-			a.t.Errorf("the app ended with %v", err)
+			a.t.Errorf("the app exited with %v", err)
 		}
 	case <-time.After(20 * time.Second):
 		a.cmd.Process.Kill()
 		<-ended
-		a.t.Error("the app did not end")
+		a.t.Error("the app did not exit within 20 s")
 	}
 	if got := strings.TrimSpace(a.out.String()); got != want {
-		a.t.Errorf("the app said %q, want %q", got, want)
+		a.t.Errorf("the app printed %q, want %q", got, want)
 	}
 }
 

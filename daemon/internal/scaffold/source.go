@@ -11,8 +11,8 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// methods maps the module's methods, in any of its languages, to the commands they send. Those of plainMethods are
-// common words and count only on a variable that is called glasses.
+// methods maps the module's methods, in all its languages, to the commands that they send. Methods in plainMethods are
+// common words and count only on a variable named glasses.
 var methods = map[string]string{
 	"stopSaying": glasses.TypeSpeechStop, "stop_saying": glasses.TypeSpeechStop, "announce": glasses.TypePhrasesAnnounce,
 	"startTranscription": glasses.TypeTranscriptionStart, "start_transcription": glasses.TypeTranscriptionStart,
@@ -46,7 +46,7 @@ var (
 	simulatorPattern   = regexp.MustCompile(`SERVICE_GLASSES_TRANSPORT["']?\s*[=:]\s*["']?simulator`)
 )
 
-// source inspects one file of the app itself.
+// source inspects one of the app's own files.
 func (in *inspector) source(name string) {
 	data := in.read(name)
 	if data == nil || bytes.IndexByte(data[:min(len(data), 4096)], 0) >= 0 || in.generated[name] {
@@ -55,7 +55,7 @@ func (in *inspector) source(name string) {
 	text, config := string(data), isConfig(path.Base(name))
 	if strings.Contains(text[:min(len(text), 400)], generatedBy) {
 		in.exampleModule(name, data)
-		return // a module's own commands are not the app's
+		return // the module's own commands are not the app's
 	}
 	code := !config && usesPattern.MatchString(text)
 	if !config {
@@ -91,7 +91,7 @@ func (in *inspector) declare(platform, name string, found [][]string) {
 	in.found.Declared = append(in.found.Declared, d)
 }
 
-// line records what is wrong with a single line. Secrets are not quoted.
+// line records the problems of a single line. It quotes no secret.
 func (in *inspector) line(name string, number int, line string, config bool) {
 	if len(line) > 2000 {
 		line = line[:2000]
@@ -109,7 +109,7 @@ func (in *inspector) line(name string, number int, line string, config bool) {
 	if m := secretPattern.FindStringSubmatch(line); m != nil {
 		classify(FindSecret, m[1]+"_…")
 	}
-	if key := providerPattern.FindString(line); strings.ContainsAny(key, "0123456789") { // words have none
+	if key := providerPattern.FindString(line); strings.ContainsAny(key, "0123456789") { // words contain none
 		classify(FindProviderKey, key[:3]+"…")
 	}
 	if !config && endpointPattern.MatchString(line) {
@@ -120,7 +120,7 @@ func (in *inspector) line(name string, number int, line string, config bool) {
 	}
 }
 
-// commands records the commands that a line uses, by a method of the module or by their own name.
+// commands records the commands that a line uses, through a method of the module or by their wire names.
 func (in *inspector) commands(name string, number int, line string) {
 	use := func(command string) {
 		u := Use{command, name, number}
@@ -147,7 +147,7 @@ func (in *inspector) commands(name string, number int, line string) {
 }
 
 // phrases records the texts that the app announces: the strings up to the bracket that closes the call. It does not
-// scan a text twice, so that a file of nothing but open calls takes no longer than another.
+// scan a text twice, so that a file full of unclosed calls takes no longer than another.
 func (in *inspector) phrases(name, text string) {
 	line, counted := 1, 0
 	for at := 0; ; {
@@ -209,7 +209,8 @@ func unquote(inner string) (string, error) {
 	return s, err
 }
 
-// closingBracket returns the position of the bracket that closes a call or a list, or the length of the text.
+// closingBracket returns the position of the bracket that closes a call or a list, or the length of the text if there
+// is none.
 func closingBracket(text string) int {
 	depth, quote := 1, byte(0)
 	for i := 0; i < len(text); i++ {

@@ -28,7 +28,7 @@ func (p *peer) expectSleep(ms int) glasses.Frame {
 	return p.expect(glasses.TypeClockSleep, fmt.Sprintf(`{"ms":%d}`, ms))
 }
 
-// okAt answers a command at a time of the session's clock.
+// okAt answers a command at the given time of the session's clock.
 func (p *peer) okAt(f glasses.Frame, at int64) {
 	p.t.Helper()
 	p.sendAt(glasses.TypeResult, f.ID, at, glasses.Result{OK: true})
@@ -48,7 +48,7 @@ func TestTimers_RunBesideInput(t *testing.T) {
 		cancel := p.expect(glasses.TypeClockCancel, `{"id":"`+cancelled.ID+`"}`)
 		p.ok(cancelled)
 		p.ok(cancel)
-		p.barrier("b-1") // the cancelled timer did nothing
+		p.barrier("b-1") // the cancelled timer had no effect
 
 		p.input("g-2", "two")
 		p.ok(p.expect(glasses.TypeDisplayShow, `{"tree":{"type":"text","text":"two"}}`))
@@ -71,7 +71,7 @@ func TestTimers_RunBesideInput(t *testing.T) {
 	})
 }
 
-// Handlers and timers run, and barriers are answered, while the app waits for a photo and for a sleep.
+// Handlers and timers run, and barriers are answered, while the app waits for a photo and sleeps.
 func TestTimers_AndHandlersRunDuringCommands(t *testing.T) {
 	each(t, func(t *testing.T, start func(env ...string) *app) {
 		app, p := startProbe(t, start)
@@ -110,10 +110,10 @@ func TestTimers_DoNotOverlap(t *testing.T) {
 		every, task := p.expectSleep(100), p.expectSleep(1000)
 		p.okAt(every, 200)
 		every = p.expectSleep(100)
-		p.barrier("b-1") // no second task
+		p.barrier("b-1") // no second task was started
 		p.okAt(task, 1100)
 		p.expect("com.example.turn", `{}`)
-		p.okAt(every, 1101) // turns were missed, so the next one is a whole period away
+		p.okAt(every, 1101) // turns were missed, so the next one is a whole period later
 		p.expectSleep(100)
 		p.expectSleep(1000)
 		p.leave(app)
@@ -137,7 +137,7 @@ func TestTimers_NextWithTimeout(t *testing.T) {
 		p.input("g-4", "wait")
 		p.expectSleep(400)
 		p.barrier("b-1")
-		p.leave(app) // the end is not a timeout
+		p.leave(app) // the end of the session is not a timeout
 	})
 }
 
@@ -147,8 +147,8 @@ func (p *peer) notConnected(f glasses.Frame) {
 		Message: "no glasses are attached"}})
 }
 
-// The glasses left and came back while the app was away: the welcome says that they are attached, the replay then says
-// that they were not, and no link event follows.
+// The glasses were detached and attached again while the app was away. The welcome says that they are attached, the
+// replay then says that they were not, and no link event follows.
 func TestTimers_EndureReplayedRefusal(t *testing.T) {
 	each(t, func(t *testing.T, start func(env ...string) *app) {
 		s := newService(t)
@@ -167,7 +167,7 @@ func TestTimers_EndureReplayedRefusal(t *testing.T) {
 	})
 }
 
-// A timer may last longer than the longest sleep, and survives absent glasses.
+// A timer may last longer than the longest sleep, and continues while no glasses are attached.
 func TestTimers_Endure(t *testing.T) {
 	each(t, func(t *testing.T, start func(env ...string) *app) {
 		app, p := startProbe(t, start)
@@ -176,7 +176,7 @@ func TestTimers_Endure(t *testing.T) {
 		rest := p.expectSleep(500)
 		p.send(glasses.TypeLink, "g-2", glasses.StateWord{State: glasses.LinkDisconnected})
 		p.notConnected(rest)
-		p.barrier("b-1") // it waits for glasses
+		p.barrier("b-1") // the timer waits for glasses
 		p.send(glasses.TypeLink, "g-3", glasses.StateWord{State: glasses.LinkConnected})
 		p.ok(p.expectSleep(500))
 		p.expect("com.example.once", `{}`)

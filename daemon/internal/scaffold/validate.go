@@ -9,10 +9,10 @@ import (
 	"github.com/service-dev/service/proto/glasses/guide"
 )
 
-// Severities of a finding.
+// The severities of a finding.
 const (
-	SeverityError   = "error"   // it will not work, or it leaks
-	SeverityWarning = "warning" // it works here and fails elsewhere
+	SeverityError   = "error"   // the app will not work, or leaks a secret
+	SeverityWarning = "warning" // the app works here and fails elsewhere
 	SeverityInfo    = "info"
 )
 
@@ -55,7 +55,7 @@ const (
 	VerdictNotIntegrated = "not_integrated"
 )
 
-// Finding is a problem. File is below the project's folder; Line is 0 if it is about the whole file.
+// Finding is a problem. File is relative to the project's folder. Line is 0 if the finding concerns the whole file.
 type Finding struct {
 	Severity string `json:"severity"`
 	Code     string `json:"code"`
@@ -116,7 +116,7 @@ func (c *checker) modules() {
 		}
 		c.add(severity, FindNoModule, "", 0, message,
 			"call generateConnectionModule, or without an account getCodeExample with dir; "+
-				"for other languages searchDocs \"protocol\" tells how to write a client")
+				"for other languages searchDocs \"protocol\" explains how to write a client")
 		return
 	}
 	if len(c.in.Commands) == 0 {
@@ -124,7 +124,7 @@ func (c *checker) modules() {
 			"getCodeExample shows how to connect and show something")
 	}
 	if c.in.Project == "" && c.generated() {
-		c.add(SeverityError, FindNoProject, ProjectFile, 0, "no service.json names the project",
+		c.add(SeverityError, FindNoProject, ProjectFile, 0, "the project has no service.json",
 			`write {"project":"com.example.app"} to service.json at the root of the project`)
 	}
 	for _, m := range c.in.Modules {
@@ -141,18 +141,19 @@ func (c *checker) modules() {
 				}
 				c.add(SeverityError, FindDrift, f.Path, 0, "the generated file was changed by hand", hint)
 			case "missing":
-				c.add(SeverityError, FindMissing, f.Path, 0, "the generated file is gone", regenerate)
+				c.add(SeverityError, FindMissing, f.Path, 0, "the generated file is missing", regenerate)
 			}
 		}
 	}
 }
 
-// generated reports whether a module was generated for this project. A module of an example needs no project or key.
+// generated reports whether a module was generated for this project. The module of an example needs no project or key.
 func (c *checker) generated() bool {
 	return slices.ContainsFunc(c.in.Modules, func(m ModuleState) bool { return !m.FromExample })
 }
 
-// pages checks the copies of the connection page. The app works without one, so none is an error.
+// pages checks the copies of the connection page. Their findings are no errors, because the app works without the
+// page.
 func (c *checker) pages() {
 	for _, f := range c.in.Pages {
 		switch f.State {
@@ -161,8 +162,8 @@ func (c *checker) pages() {
 				"the connection page was changed by hand, and is kept when the module is generated again",
 				"change its settings with setConnectionPageConfig, then "+regenerate+" and force: true")
 		case "missing":
-			c.add(SeverityInfo, FindPageMissing, f.Path, 0, "the connection page is gone",
-				regenerate+", or with connectionPage: false, which forgets it")
+			c.add(SeverityInfo, FindPageMissing, f.Path, 0, "the connection page is missing",
+				regenerate+", or with connectionPage: false to do without the page")
 		}
 	}
 }
@@ -180,7 +181,7 @@ func (c *checker) capabilities() {
 		for _, capability := range guide.Capabilities() {
 			if slices.Contains(capability.Commands, u.Name) && !slices.Contains(generated, capability.ID) {
 				c.add(SeverityError, FindCapability, u.File, u.Line,
-					fmt.Sprintf("%s needs the capability %s, which the module was not generated for", u.Name, capability.ID),
+					fmt.Sprintf("%s needs the capability %s, which the module does not have", u.Name, capability.ID),
 					c.generateHint(capability))
 			}
 		}
@@ -190,12 +191,12 @@ func (c *checker) capabilities() {
 		if len(capability.Commands) > 0 && id != guide.Time && len(c.in.Commands) > 0 &&
 			!slices.Contains(c.in.Capabilities, id) {
 			c.add(SeverityInfo, FindUnused, "", 0, fmt.Sprintf("the module was generated for %s, which the app does not use",
-				id), "leave it out of the capabilities: people are asked for less")
+				id), "leave it out of the capabilities, so that the app asks for fewer permissions")
 		}
 	}
 }
 
-// permissions compares each platform's manifest with what the used capabilities need.
+// permissions compares each platform's manifest with the permissions that the used capabilities need.
 func (c *checker) permissions() {
 	for _, d := range c.in.Declared {
 		for _, need := range guide.Declarations(d.Platform) {
@@ -216,8 +217,9 @@ func (c *checker) permissions() {
 
 func (c *checker) phrases() {
 	for _, u := range c.in.UnknownPhrases {
-		c.add(SeverityWarning, FindUnknown, u.File, u.Line, fmt.Sprintf("what %s announces was not found in the app's files",
-			u.Name), "pass the phrases to getVoiceCommandGuidance, or write them as a list of texts with a name of its own")
+		c.add(SeverityWarning, FindUnknown, u.File, u.Line, fmt.Sprintf(
+			"the phrases that %s announces were not found in the app's files",
+			u.Name), "pass the phrases to getVoiceCommandGuidance, or write them as a list of texts with a unique name")
 	}
 	byFile := map[string][]string{}
 	var files []string
@@ -225,7 +227,7 @@ func (c *checker) phrases() {
 		if byFile[p.File] == nil {
 			files = append(files, p.File)
 		}
-		if !slices.Contains(byFile[p.File], p.Name) { // announcing the same list on two screens is not a clash
+		if !slices.Contains(byFile[p.File], p.Name) { // announcing the same list on two screens is no clash
 			byFile[p.File] = append(byFile[p.File], p.Name)
 		}
 	}
@@ -256,14 +258,14 @@ func (c *checker) moduleDir() string {
 func (c *checker) keys() {
 	if len(c.in.Keys) == 0 && c.generated() {
 		c.add(SeverityWarning, FindKeyMissing, c.moduleDir()+"/"+KeyName, 0,
-			"the project key is not here (a fresh clone has none, since it is never committed)", regenerate+": it mints one")
+			"the project key is missing (a fresh clone has none, because it is never committed)", regenerate+": it mints one")
 	}
 	for _, k := range c.in.Keys {
 		switch {
 		case k.Tracked:
-			c.add(SeverityError, FindKeyTracked, k.Path, 0, "version control holds the project key",
+			c.add(SeverityError, FindKeyTracked, k.Path, 0, "the project key is in version control",
 				"git rm --cached "+k.Path+", commit, delete the file and call generateConnectionModule, which mints another; "+
-					"the old key is known to whoever has the repository")
+					"everyone with the repository has the old key")
 		case !k.Ignored:
 			c.add(SeverityError, FindKeyIgnored, k.Path, 0, "no .gitignore names the project key",
 				"add "+KeyName+" to "+path.Join(path.Dir(k.Path), ignoreName))
@@ -279,24 +281,24 @@ func (c *checker) lineFindings() {
 	for _, m := range c.in.lineFindings {
 		switch m.code {
 		case FindPlaceholder:
-			c.add(SeverityError, m.code, m.file, m.line, fmt.Sprintf("%q stands where a value belongs", m.word),
-				"put the value in, or read it from the environment")
+			c.add(SeverityError, m.code, m.file, m.line, fmt.Sprintf("%q is a placeholder for a value", m.word),
+				"write the value there, or read it from the environment")
 		case FindSecret:
-			c.add(SeverityError, m.code, m.file, m.line, "a secret ("+m.word+") stands in the file",
-				"take it out and mint another; secrets stay in ignored files that the module reads")
+			c.add(SeverityError, m.code, m.file, m.line, "a secret ("+m.word+") is in the file",
+				"remove it and mint another; keep secrets in ignored files that the module reads")
 		case FindProviderKey:
-			c.add(SeverityError, m.code, m.file, m.line, "a key of an AI provider ("+m.word+") stands in the file",
-				"take it out and revoke it at the provider; call models through the AI gateway or your own server")
+			c.add(SeverityError, m.code, m.file, m.line, "a key of an AI provider ("+m.word+") is in the file",
+				"remove it and revoke it at the provider; call models through the AI gateway or your own server")
 		case FindEndpoint:
 			c.add(SeverityWarning, m.code, m.file, m.line,
-				"the address of one session stands in the source; it is gone when the session is", "leave url out: the module "+
+				"the source contains the address of one session; it is invalid once the session ends", "leave url out: the module "+
 					"reads SERVICE_GLASSES_URL")
 		case FindSimulator:
 			c.add(SeverityError, m.code, m.file, m.line, "a production setting names the simulator; a release build refuses it",
 				"set SERVICE_GLASSES_TRANSPORT=device for production")
 		case FindRenamed:
 			c.add(SeverityError, m.code, m.file, 0,
-				fmt.Sprintf("the module and its key are of the project %s, which service.json does not name",
+				fmt.Sprintf("the module and its key belong to the project %s, but service.json names another",
 					m.word), regenerate+": it mints a key of the new project")
 		case FindManifest, FindProjectFile:
 			c.add(SeverityError, m.code, m.file, 0, strings.TrimSpace(m.word), "repair the file; "+regenerate)

@@ -24,7 +24,7 @@ func codes(findings []Finding) []string {
 	return list
 }
 
-// integrated is a project with a module and an app that uses it well.
+// integrated is a project with a module and an app that uses it correctly.
 func integrated(t *testing.T) string {
 	root := t.TempDir()
 	o := order(root)
@@ -111,7 +111,7 @@ func TestValidate(t *testing.T) {
 			VerdictNeedsWork, []string{"permission_missing@app/src/main/AndroidManifest.xml:0"}},
 		{"an iOS app with them", add("ios/Info.plist",
 			`<plist><dict><key>NSCameraUsageDescription</key><string>For notes</string></dict></plist>`), VerdictReady, nil},
-		{"what is not the app's", func(t *testing.T, root string) {
+		{"files that are not the app's", func(t *testing.T, root string) {
 			add("node_modules/x/.env", "KEY=YOUR_KEY")(t, root)
 			add("page.ts", "dialog.show(); box.clear(); // YOUR turn")(t, root)
 		}, VerdictReady, nil},
@@ -209,13 +209,13 @@ func FuzzSource(f *testing.F) {
 		in.resolve()
 		Validate(in.found)
 		if m, err := parseManifest([]byte(text)); err == nil && len(m.encode()) == 0 {
-			t.Error("a manifest that does not encode")
+			t.Error("a valid manifest could not be encoded")
 		}
 	})
 }
 
 // TestValidate_FindsPhrasesByName announces phrases by name: defined in the same file, in another one, under another
-// name, and where they cannot be found.
+// name, and nowhere.
 func TestValidate_FindsPhrasesByName(t *testing.T) {
 	const clash, unknown = "phrase_problem", "phrases_not_found"
 	for _, test := range []struct {
@@ -239,13 +239,13 @@ func TestValidate_FindsPhrasesByName(t *testing.T) {
 			VerdictNeedsWork, clash + "@app.py:1"},
 		{"Kotlin", map[string]string{"Words.kt": "val WORDS = listOf(\"Hey Meta, next\")\n",
 			"App.kt": "glasses.announce(WORDS)\n"}, VerdictNeedsWork, clash + "@Words.kt:1"},
-		{"good ones", map[string]string{
+		{"valid phrases", map[string]string{
 			"app.py": "PHRASES = ['next page', 'open my list']\nglasses.announce(phrases=PHRASES)\n"}, VerdictReady, ""},
 		{"made at run time", map[string]string{"app.py": "glasses.announce(load())\nglasses.announce(made)\n"},
 			VerdictIncomplete, unknown + "@app.py:1 " + unknown + "@app.py:2"},
 		{"in two files", map[string]string{"a.py": "ALL = ['next page']\n", "b.py": "ALL = ['open it']\n",
 			"app.py": "from a import ALL\nglasses.announce(ALL)\n"}, VerdictIncomplete, unknown + "@app.py:2"},
-		{"by a frame of its own", map[string]string{
+		{"by a frame that the app builds", map[string]string{
 			"app.py": "glasses = []\nsend(\"phrases.announce\", phrases)\n"}, VerdictIncomplete, unknown + "@app.py:2"},
 		{"a wrapper's declaration", map[string]string{
 			"app.py": "def announce(self, words):\n  glasses.announce(['next page'])\n"}, VerdictReady, ""},
@@ -265,8 +265,8 @@ func TestValidate_FindsPhrasesByName(t *testing.T) {
 	}
 }
 
-// TestValidate_KnowsTheModuleOfAnExample checks an example as getCodeExample returns it with its module, which has
-// neither project nor key.
+// TestValidate_KnowsTheModuleOfAnExample checks an example together with its module, as getCodeExample returns them.
+// The module has neither project nor key.
 func TestValidate_KnowsTheModuleOfAnExample(t *testing.T) {
 	for _, language := range Languages() {
 		e, err := ExampleOf(language, "voice")

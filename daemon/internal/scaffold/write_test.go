@@ -30,7 +30,7 @@ func (m *minter) mint(_ context.Context, project string) (string, error) {
 	return testKey, nil
 }
 
-// ours accesses files as this process.
+// ours opens files with the rights of this process.
 var ours = clientio.FilesOf(caller.Caller{IO: local.New()})
 
 func order(root string) Order {
@@ -64,17 +64,17 @@ func TestWriteTwiceChangesNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		if strings.Contains(string(data), testKey) != (filepath.Base(f.Path) == KeyName) {
-			t.Errorf("%s and the key", f.Path)
+			t.Errorf("%s must contain the key only if it is the key file", f.Path)
 		}
 	}
 	if info, err := os.Stat(filepath.Join(root, "service", KeyName)); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("the key's file: %v %v", info.Mode(), err)
+		t.Errorf("the key file has %v (error %v), want 0600", info.Mode(), err)
 	}
 	again := order(root)
-	again.Project = "" // service.json names it now
+	again.Project = "" // service.json names it by then
 	second, err := Write(context.Background(), again, keys.mint)
 	if err != nil || second.KeyMinted || len(keys.projects) != 1 || second.Project != "com.example.app" {
-		t.Errorf("%+v %v, %d keys", second, err, len(keys.projects))
+		t.Errorf("second order: %+v %v, %d keys; want the same project and key", second, err, len(keys.projects))
 	}
 	for _, f := range second.Files {
 		if f.State != "unchanged" {
@@ -94,7 +94,7 @@ func TestWriteKeepsWhatIsThePersons(t *testing.T) {
 		t.Fatal(err)
 	}
 	if data, _ := os.ReadFile(filepath.Join(root, "service", ".gitignore")); string(data) != "*.log\n"+KeyName+"\n" {
-		t.Errorf(".gitignore is %q", data)
+		t.Errorf(".gitignore is %q, want the old line and the key", data)
 	}
 	module := filepath.Join(root, "service", "glasses.py")
 	before, err := os.ReadFile(module)
@@ -106,10 +106,10 @@ func TestWriteKeepsWhatIsThePersons(t *testing.T) {
 	more.Capabilities = []string{guide.Display, guide.Camera}
 	if _, err := Write(context.Background(), more, keys.mint); codeOf(err) != CodeDrift ||
 		!strings.Contains(err.Error(), "service/glasses.py") {
-		t.Errorf("a changed file: %v", err)
+		t.Errorf("Write over a changed file: %v, want an error that names the file", err)
 	}
 	if data, _ := os.ReadFile(module); !strings.HasSuffix(string(data), "# mine\n") {
-		t.Error("the change is gone")
+		t.Error("the manual change was overwritten")
 	}
 	more.Force = true
 	w, err := Write(context.Background(), more, keys.mint)
@@ -118,7 +118,7 @@ func TestWriteKeepsWhatIsThePersons(t *testing.T) {
 	}
 	if data, _ := os.ReadFile(module); strings.Contains(string(data), "# mine") ||
 		!strings.Contains(string(data), "camera.photo") {
-		t.Error("force wrote nothing")
+		t.Error("force did not overwrite the change")
 	}
 	if w.KeyMinted {
 		t.Error("a second key was created")
@@ -130,11 +130,11 @@ func TestWriteKeepsWhatIsThePersons(t *testing.T) {
 	renamed.Project = ""
 	if w, err := Write(context.Background(), renamed, keys.mint); err != nil || !w.KeyMinted ||
 		keys.projects[len(keys.projects)-1] != "com.example.renamed" {
-		t.Errorf("after another name: %+v %v, keys of %v", w, err, keys.projects)
+		t.Errorf("after renaming the project: %+v %v, keys of %v; want a new key", w, err, keys.projects)
 	}
 	write(t, filepath.Join(root, "service.json"), []byte(`{"project":"com.example.app"}`))
 
-	// Another language in the same folder; the files of the first one are still known.
+	// A module of another language in the same folder. The files of the first one are still known.
 	other := order(root)
 	other.Language = TypeScript
 	if _, err := Write(context.Background(), other, keys.mint); err != nil {
@@ -165,13 +165,13 @@ func TestWriteRefuses(t *testing.T) {
 				t.Skip(err)
 			}
 		}},
-		{"a link in the place of the key", CodeFolder, func(t *testing.T, root string, _ *Order) {
+		{"a link at the key's path", CodeFolder, func(t *testing.T, root string, _ *Order) {
 			write(t, filepath.Join(root, "service", "x"), nil)
 			if err := os.Symlink(filepath.Join(outside, "key"), filepath.Join(root, "service", KeyName)); err != nil {
 				t.Skip(err)
 			}
 		}},
-		{"a file of the person's in the module's place", CodeDrift, func(t *testing.T, root string, _ *Order) {
+		{"a person's file at the module's path", CodeDrift, func(t *testing.T, root string, _ *Order) {
 			write(t, filepath.Join(root, "service", "glasses.py"), []byte("mine"))
 		}},
 		{"a broken manifest", CodeFolder, func(t *testing.T, root string, _ *Order) {
@@ -195,13 +195,13 @@ func TestWriteRefuses(t *testing.T) {
 				t.Errorf("%v, want %s", err, test.code)
 			}
 			if len(keys.projects) != 0 {
-				t.Error("a key was created needlessly")
+				t.Error("a key was created unnecessarily")
 			}
 		})
 	}
 	left, err := os.ReadDir(outside)
 	if err != nil || len(left) != 0 {
-		t.Errorf("outside: %v %v", left, err)
+		t.Errorf("files were written outside: %v %v", left, err)
 	}
 }
 

@@ -18,10 +18,10 @@ import (
 	"github.com/service-dev/service/proto/glasses/scenario"
 )
 
-// CodeNotAccepted is the code of a run that cannot become the recording.
+// CodeNotAccepted means that a run cannot become the recording.
 const CodeNotAccepted = "not_accepted"
 
-// checkAccept refuses, before anything is run, to accept a run that cannot be compared with the recording.
+// checkAccept refuses to accept a run that cannot be compared with the recording. It is called before the run.
 func (r *Runner) checkAccept(ctx context.Context, req Request, s scenario.Scenario) error {
 	if s.Recorded == nil {
 		return &backend.Problem{Code: CodeNotAccepted, Message: "the scenario has no recording to update",
@@ -33,26 +33,26 @@ func (r *Runner) checkAccept(ctx context.Context, req Request, s scenario.Scenar
 	}
 	if s.DeviceModel != "" && now.DeviceModel != s.DeviceModel {
 		return &backend.Problem{Code: CodeNotAccepted,
-			Message: fmt.Sprintf("the recording was made on %s, the session has %s", s.DeviceModel, now.DeviceModel),
+			Message: fmt.Sprintf("the recording was made on %s, the session is on %s", s.DeviceModel, now.DeviceModel),
 			FixHint: "open a fresh session with deviceModel " + s.DeviceModel + ", or record this one as well"}
 	}
 	if s.Recorded.Clock == backend.ClockVirtual && now.Clock != backend.ClockVirtual {
 		return &backend.Problem{Code: CodeNotAccepted,
-			Message: "the recording was made in virtual time, the session has a real clock",
+			Message: "the recording was made in virtual time, the session's clock is real",
 			FixHint: "open a fresh session with clock virtual"}
 	}
 	for _, n := range req.AcceptSteps {
 		if n < 1 || n > max(len(s.Steps), 1) {
 			return &backend.Problem{Code: CodeNotAccepted,
 				Message: fmt.Sprintf("there is no step %d: the recording has %d, counted from 1", n, len(s.Steps)),
-				FixHint: "pass the numbers of steps that the differences of a replay name"}
+				FixHint: "pass step numbers from the differences of a replay"}
 		}
 	}
 	return nil
 }
 
-// accept replaces the recording with what the app did. The steps and their claims stay: a person has to change a claim
-// that does not hold.
+// accept replaces the recording with what the app did. It keeps the steps and their claims; a person has to change a
+// claim that is no longer true.
 func (x *run) accept(ctx context.Context) error {
 	if err := x.checkAccepted(func(int) bool { return true }); err != nil || len(x.report.Diffs) == 0 {
 		return err
@@ -71,8 +71,8 @@ func (x *run) accept(ctx context.Context) error {
 	return nil
 }
 
-// acceptSteps takes the differences of the requested steps into the recording. Only these steps must hold: what else
-// differs or fails is still to be mended, and is reported.
+// acceptSteps copies the differences of the requested steps into the recording. Only these steps must pass; other
+// differences and failures are reported and remain to be fixed.
 func (x *run) acceptSteps(ctx context.Context) error {
 	m := &x.merged
 	if err := x.checkAccepted(func(step int) bool { return slices.Contains(m.steps, step) }); err != nil {
@@ -101,7 +101,7 @@ func (x *run) acceptSteps(ctx context.Context) error {
 	return nil
 }
 
-// checkAccepted refuses a run of which one of these steps did not pass, or whose app left.
+// checkAccepted refuses a run if one of these steps did not pass or if the app disconnected.
 func (x *run) checkAccepted(step func(number int) bool) error {
 	if x.report.AppLeft != "" {
 		return &backend.Problem{Code: CodeNotAccepted, Message: x.report.AppLeft,
@@ -110,15 +110,15 @@ func (x *run) checkAccepted(step func(number int) bool) error {
 	for _, s := range x.report.Steps {
 		if s.Verdict != Pass && step(s.Number) {
 			return &backend.Problem{Code: CodeNotAccepted,
-				Message: fmt.Sprintf("step %d (%s) does not hold: %s", s.Number, s.Step,
+				Message: fmt.Sprintf("step %d (%s) failed: %s", s.Number, s.Step,
 					cmp.Or(s.Message, "it was not reached")),
-				FixHint: "mend the app; or, if the claim is wrong now, change or remove that step in " + x.req.Path}
+				FixHint: "fix the app; or, if the claim is no longer true, change or remove that step in " + x.req.Path}
 		}
 	}
 	return nil
 }
 
-// update replaces the recording by one with these pictures. The file is replaced last and atomically.
+// update replaces the recording with one that has these pictures. It replaces the file last, atomically.
 func (x *run) update(ctx context.Context, rec scenario.Recorded, pictures []mergedPicture) error {
 	rec.Pictures = []scenario.Picture{}
 	for _, p := range pictures {
@@ -147,9 +147,9 @@ func (x *run) update(ctx context.Context, rec scenario.Recorded, pictures []merg
 	return nil
 }
 
-// removeOldPictures removes the pictures that a recording no longer names, so that nobody mistakes them for its current
-// ones. It leaves them if the folder has another scenario, which may name them, and ignores errors, because pictures
-// without a recording do not affect a run.
+// removeOldPictures removes the pictures that a recording no longer names, so that nobody mistakes them for its
+// current ones. It keeps them if the folder has another scenario, which may name them. It ignores errors, because
+// unused pictures do not affect a run.
 func removeOldPictures(ctx context.Context, files clientio.Files, path string, old, now []scenario.Picture) {
 	dir := filepath.Dir(path)
 	entries, err := files.List(ctx, dir)
@@ -167,12 +167,12 @@ func removeOldPictures(ctx context.Context, files clientio.Files, path string, o
 		if n, err := hex.Decode(hash[:], []byte(p.SHA256)); kept[p.SHA256] || err != nil || n != len(hash) {
 			continue
 		}
-		kept[p.SHA256] = true // not twice
+		kept[p.SHA256] = true // removes each picture only once
 		_ = files.Remove(ctx, filepath.Join(dir, "pictures", p.SHA256+".png"), hash)
 	}
 }
 
 func notUpdated(err error) error {
 	return &backend.Problem{Code: session.CodeStateUnwritable, Message: "updating the recording: " + err.Error(),
-		FixHint: "pass a recording that can be written"}
+		FixHint: "pass a writable recording"}
 }

@@ -2,20 +2,21 @@ package scenario
 
 import "slices"
 
-// pair is one position of an alignment: an index in each of two lists, or -1 if a list has no entry there.
+// pair is one position of an alignment: an index into each of two lists, or -1 if a list has no entry at this
+// position.
 type pair struct{ want, got int }
 
-// Costs of an alignment. A change is cheaper than a missing entry next to an extra one, so that a frame with another
-// label is one difference and not two.
+// Costs of an alignment. A change is cheaper than a missing entry plus an extra one, so that a frame with another
+// label counts as one difference, not two.
 const (
 	gapCost    = 100
-	never      = 1 << 30 // two entries that must not be paired
-	maxCells   = 1 << 20 // of one table; longer lists are aligned in windows
+	never      = 1 << 30 // for two entries that must not be paired
+	maxCells   = 1 << 20 // limit for one table; longer lists are aligned in windows
 	windowSize = 64
 )
 
-// align pairs the entries of two lists of lengths n and m at the least total cost. cost is 0 for equal entries, and
-// never for entries that must not be paired.
+// align pairs the entries of two lists of lengths n and m at the lowest total cost. cost returns 0 for equal entries,
+// and never for entries that must not be paired.
 func align(n, m int, cost func(want, got int) int) []pair {
 	head := 0
 	for head < min(n, m) && cost(head, head) == 0 {
@@ -44,7 +45,7 @@ func (s part) len() int { return s.to - s.from }
 func (s part) first(n int) part { return part{s.from, min(s.from+n, s.to)} }
 
 // alignWindows aligns long lists window by window, which bounds time and memory. It keeps only the first half of each
-// window, because the best alignment at a window's end depends on the entries that follow.
+// window, because the best alignment near a window's end depends on the entries after it.
 func alignWindows(want, got part, cost func(want, got int) int) (list []pair) {
 	for want.len()*got.len() > maxCells {
 		window := alignTable(want.first(windowSize), got.first(windowSize), cost)
@@ -57,7 +58,7 @@ func alignWindows(want, got part, cost func(want, got int) int) (list []pair) {
 	return append(list, alignTable(want, got, cost)...)
 }
 
-// alignTable aligns two parts with a table of all pairs.
+// alignTable aligns two parts using a table of all pairs.
 func alignTable(want, got part, cost func(want, got int) int) []pair {
 	n, m := want.len(), got.len()
 	const changed, missing, extra = 0, 1, 2

@@ -13,7 +13,7 @@ import (
 	"github.com/service-dev/service/proto/glasses/scenario"
 )
 
-// compared returns the differences that a run without artifacts finds between two traces.
+// compared returns the differences between two traces that a run without artifacts finds.
 func compared(t interface{ Context() context.Context }, want, got []scenario.Request, virtual bool) Report {
 	x := &run{virtual: virtual, artifacts: map[int]int{}}
 	x.s.Recorded = &scenario.Recorded{Clock: "virtual", Trace: want}
@@ -47,7 +47,7 @@ func screen(at int64, texts ...string) scenario.Request {
 	return scenario.Request{At: at, Type: glasses.TypeDisplayShow, Payload: raw}
 }
 
-// screens draws frames, some of them alike.
+// screens returns random frames, some of them alike.
 func screens(t *rapid.T, label string, most int) (list []scenario.Request) {
 	for i := range rapid.IntRange(0, most).Draw(t, label) {
 		text := fmt.Sprint(rapid.IntRange(0, 9).Draw(t, "text"))
@@ -67,7 +67,8 @@ func TestAlign_FindsExactlyWhatWasInsertedOrRemoved(t *testing.T) {
 		}
 		removed, inserted := compared(t, long, short, true), compared(t, short, long, true)
 		if total(removed) != drop || total(inserted) != drop {
-			t.Fatalf("%d frames removed are %d differences, inserted %d", drop, total(removed), total(inserted))
+			t.Fatalf("%d removed frames: %d differences, or %d when inserted; want as many as frames",
+				drop, total(removed), total(inserted))
 		}
 		for _, d := range removed.Diffs {
 			if d.Kind != DiffMissing {
@@ -82,7 +83,7 @@ func TestAlign_FindsExactlyWhatWasInsertedOrRemoved(t *testing.T) {
 	})
 }
 
-// Lists that are too long for one table are aligned in windows, with the same answer for few differences.
+// Lists that are too long for one table are aligned in windows, with the same result if there are few differences.
 func TestAlign_LongRecordings(t *testing.T) {
 	var want, got []scenario.Request
 	for i := range 5000 {
@@ -100,7 +101,7 @@ func TestAlign_LongRecordings(t *testing.T) {
 		kinds[d.Kind]++
 	}
 	if total(r) != 10 || kinds[DiffMissing] != 5 || kinds[DiffExtra] != 5 {
-		t.Errorf("%d differences: %+v", total(r), r.Diffs)
+		t.Errorf("%d differences: %+v; want 5 missing and 5 extra", total(r), r.Diffs)
 	}
 }
 
@@ -111,16 +112,16 @@ func TestAlign_ListsAreBoundedAndCounted(t *testing.T) {
 	}
 	r := compared(t, want, nil, true)
 	if len(r.Diffs) != maxDiffs || r.MoreDiffs[DiffMissing] != 40-maxDiffs {
-		t.Errorf("%d listed, %v more", len(r.Diffs), r.MoreDiffs)
+		t.Errorf("%d differences listed, %v more; want maxDiffs listed", len(r.Diffs), r.MoreDiffs)
 	}
 }
 
-// Ids of sleeps are not compared, because an app's command ids differ between runs.
+// The ids of sleeps are not compared, because an app's command ids differ between runs.
 func TestAlign_ComparesNoIDOfSleeps(t *testing.T) {
 	one := newFrame(0, glasses.TypeClockCancel, []byte(`{"id":"06d8d764a526-14"}`))
 	other := newFrame(0, glasses.TypeClockCancel, []byte(`{"id":"3783bdaaca4a-14"}`))
 	if one.key != other.key {
-		t.Errorf("%s differs from %s", one.key, other.key)
+		t.Errorf("%s must equal %s", one.key, other.key)
 	}
 }
 
@@ -165,7 +166,7 @@ func TestAlign_TellsWhatDiffers(t *testing.T) {
 	}
 }
 
-// Ten thousand different findings are listed once each, in linear time.
+// Each of ten thousand different findings is listed once, in linear time.
 func TestFindings_AreListedOnce(t *testing.T) {
 	var rows []glasses.Event
 	for i := range 20_000 {
@@ -174,6 +175,6 @@ func TestFindings_AreListedOnce(t *testing.T) {
 		rows = append(rows, glasses.Event{Kind: glasses.KindResult, Type: glasses.TypeResult, Payload: raw})
 	}
 	if found := Findings(rows, "even_g1"); len(found) != 10_000 || found[7].Text != "7" {
-		t.Errorf("%d findings", len(found))
+		t.Errorf("%d findings, want 10,000", len(found))
 	}
 }

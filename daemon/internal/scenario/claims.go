@@ -12,42 +12,42 @@ import (
 	"github.com/service-dev/service/proto/glasses/scenario"
 )
 
-// Bounds of the journal. What is older is forgotten; a recording says so.
+// Bounds of the journal. Older entries are dropped; a recording says so.
 const (
 	maxJournals  = 64      // sessions
-	maxNotes     = 2000    // of a session
-	maxNoteBytes = 1 << 20 // of a session, as JSON
+	maxNotes     = 2000    // per session
+	maxNoteBytes = 1 << 20 // per session, as JSON
 )
 
-// note is a step that leaves no row in the event log, or a person's note about a step that does.
+// note is a step that leaves no row in the event log, or a person's note about a step that does leave one.
 type note struct {
-	after int64 // the last row before it
+	after int64 // the last row before the step
 	at    int64 // on the session's clock
-	row   int64 // the row that a claim waited for; 0 for none
+	row   int64 // the row that the claim waited for; 0 if it waited for none
 	step  scenario.Step
-	label *label // a person's note about a step; then step is empty
-	// omitted describes something that a recording leaves out; then step is empty.
+	label *label // a person's note about a step; step is then empty
+	// omitted describes something that a recording omits; step is then empty.
 	omitted string
 
-	bytes int // its size in the journal
+	bytes int // its size within the journal
 }
 
-// label is the note of a step that a recording derives from rows or from elapsed time.
+// label is the note about a step that a recording derives from rows or from elapsed time.
 type label struct{ act, text string }
 
-// journal records actions on sessions that leave no row in their logs: expectations that held, which a recording keeps
-// as claims, and movements of the head. The zero value is empty.
+// journal records actions on sessions that leave no row in their logs: expectations that were met, which a recording
+// keeps as claims, and movements of the head. The zero value is empty.
 type journal struct {
 	mu       sync.Mutex
 	sessions map[string]*notes
-	order    []string // of the sessions, the oldest first
+	order    []string // session ids, oldest first
 }
 
-// notes are those of a session.
+// notes are the notes of one session.
 type notes struct {
 	list  []note
 	bytes int
-	lost  int64 // after of the last one that was forgotten, -1 for none
+	lost  int64 // field after of the last dropped note; -1 if none was dropped
 }
 
 func (j *journal) add(session string, n note) {
@@ -83,7 +83,7 @@ func (j *journal) add(session string, n note) {
 	}
 }
 
-// of returns the notes from a row on, in order. whole is false if some of them were forgotten.
+// of returns the notes from a row on, in order. whole is false if some of them were dropped.
 func (j *journal) of(session string, from int64) (list []note, whole bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -101,7 +101,7 @@ func (j *journal) of(session string, from int64) (list []note, whole bool) {
 }
 
 // claim records a step that passed, as the tools do for their own calls. began is the session's clock before the step.
-// The absence of a row is not a claim: the frames of a recording show it.
+// The absence of a row is not recorded as a claim: the frames of a recording show it.
 func (x *run) claim(ctx context.Context, step *scenario.Step, began int64) {
 	claim := scenario.Step{Note: step.Note, Motion: step.Motion, ExpectNothingClipped: step.ExpectNothingClipped,
 		Picture: step.Picture}
@@ -112,10 +112,10 @@ func (x *run) claim(ctx context.Context, step *scenario.Step, began int64) {
 		held.WithinMs = nil
 		claim.ExpectDisplay = &held
 	case step.Expect != nil && step.Expect.Absent:
-		x.remember(note{omitted: "an expectation that something does not come, as the frames say that"})
+		x.remember(note{omitted: "an expectation that something does not come, because the frames show that"})
 		return
 	case step.Expect != nil && x.taken.Sender == glasses.SenderService:
-		x.remember(note{omitted: "an expectation of a row of the service, which is not the app's to repeat"})
+		x.remember(note{omitted: "an expectation of a row from the service, which no app can repeat"})
 		return
 	case step.Expect != nil:
 		held := *step.Expect
@@ -139,13 +139,13 @@ func (x *run) remember(n note) {
 	x.r.journal.add(x.req.SessionID, n)
 }
 
-// Note records an expectation that held in a session, or a movement of the head, for a later recording. row is the row
-// of the log that an expectation waited for, and at is its time; both are 0 for something that holds or happens now.
-// Note does nothing if the session cannot be read, because the action matters more than its recording.
+// Note records an expectation that was met in a session, or a movement of the head, for a later recording. row is the
+// row of the log that an expectation waited for, and at is its time; both are 0 for something that is true or happens
+// now. Note does nothing if the session cannot be read, because the action matters more than its recording.
 func (r *Runner) Note(ctx context.Context, target backend.Target, id string, step scenario.Step, row, at int64) {
 	if e := step.ExpectDisplay; e != nil && e.Picture != "" {
 		claim := *e
-		claim.Picture = "" // the recording has its own pictures, which can be accepted
+		claim.Picture = "" // the recording has separate pictures, which can be accepted
 		if len(claim.Text)+len(claim.Absent)+len(claim.Images) == 0 && claim.Focus == nil {
 			return
 		}

@@ -16,19 +16,19 @@ import (
 	"github.com/service-dev/service/proto/glasses/scenario"
 )
 
-// maxDiffs bounds the differences in a report, because agents read it. The others are counted by kind.
+// maxDiffs bounds the differences in a report, because agents read it. Further ones are counted by kind.
 const maxDiffs = 12
 
-// Kinds of a difference.
+// The kinds of a difference.
 const (
-	DiffChanged = "changed" // another payload
+	DiffChanged = "changed" // the payload differs
 	DiffMissing = "missing" // in the recording only
 	DiffExtra   = "extra"   // in the run only
-	DiffPicture = "picture" // the same tree, and another picture
-	DiffTime    = "time"    // the same at another time
+	DiffPicture = "picture" // the tree is the same, but the picture differs
+	DiffTime    = "time"    // the frame is the same, but its time differs
 )
 
-// traceOf returns what the app did, in order: its commands and events.
+// traceOf returns the app's commands and events in order.
 func traceOf(rows []glasses.Event, base int64) []scenario.Request {
 	trace := []scenario.Request{}
 	for _, e := range rows {
@@ -39,7 +39,7 @@ func traceOf(rows []glasses.Event, base int64) []scenario.Request {
 	return trace
 }
 
-// panel is the display after a command of the app.
+// panel is the display after one of the app's commands.
 type panel struct {
 	at      int64
 	request int64 // the row of the command
@@ -54,8 +54,8 @@ func (p panel) png() []byte {
 	return render.PNG(render.Draw(p.model, p.view))
 }
 
-// panels returns the panel after each successful display command, with the focus where earlier inputs left it. model is
-// the device model before the first row.
+// panels returns the panel after each successful display command, with the focus set by earlier inputs. model is the
+// device model before the first row.
 func panels(rows []glasses.Event, base int64, model string) []panel {
 	m, _ := glasses.Model(model)
 	asked := map[string]glasses.Event{}
@@ -160,7 +160,8 @@ func (x *run) compare(ctx context.Context) {
 // maxChanges bounds the listed changes of one frame.
 const maxChanges = 3
 
-// changedFrame returns the difference between two frames of a type. same is equal for frames with the same change.
+// changedFrame returns the difference between two frames of the same type. same is equal for frames with the same
+// change.
 func changedFrame(want, got frame) (d Diff, same string) {
 	c := changesOf(want.payload, got.payload)
 	d = Diff{Kind: DiffChanged, Path: c.path}
@@ -180,7 +181,7 @@ func summaryOf(f frame) string {
 	return brief(f.payload)
 }
 
-// textsOf returns the first texts of a tree.
+// textsOf returns the first texts in a tree.
 func textsOf(node any, list []string) []string {
 	const enough = 4
 	n, _ := node.(map[string]any)
@@ -212,8 +213,8 @@ func (x *run) stepOf(seq int64) int {
 	return max(1, min(i+1, len(x.report.Steps)))
 }
 
-// stepAt returns the number of the step at a time. Of several steps at the same instant it returns the last one, which
-// may have caused the missing frame.
+// stepAt returns the number of the step at a time. If several steps ran at that instant, it returns the last one,
+// which may have caused the missing frame.
 func (x *run) stepAt(at int64) int {
 	step := 1
 	for i, s := range x.report.Steps {
@@ -228,9 +229,9 @@ func (x *run) stepAt(at int64) int {
 	return step
 }
 
-// differ reports a difference, with the recorded and the new picture as far as there are any. Differences of a kind
-// that are the same are one, which counts them; an empty same is like no other. It returns true, and reports nothing,
-// if the difference is to be accepted.
+// differ reports a difference, with the recorded and the new picture if there are any. Equal differences of a kind are
+// combined into one with a count; an empty same equals no other. If the difference is to be accepted, differ returns
+// true and reports nothing.
 func (x *run) differ(ctx context.Context, d Diff, same, want string, png func() []byte) (accepted bool) {
 	if x.merged.takes(d) {
 		return true
@@ -265,7 +266,7 @@ func (x *run) differ(ctx context.Context, d Diff, same, want string, png func() 
 // maxAlsoSteps bounds the steps that a difference lists.
 const maxAlsoSteps = 20
 
-// again counts the difference once more.
+// again counts another occurrence of the difference.
 func (d *Diff) again(step int) {
 	d.Count = d.Times() + 1
 	if step != d.Step && len(d.AlsoSteps) < maxAlsoSteps && !slices.Contains(d.AlsoSteps, step) {

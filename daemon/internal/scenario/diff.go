@@ -12,7 +12,7 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// maxValue bounds a value in a change, in characters.
+// maxValue bounds the length of a value shown in a change, in characters.
 const maxValue = 60
 
 // changesOf returns the differences between two payloads of one type.
@@ -22,14 +22,14 @@ func changesOf(want, got any) changes {
 	return c
 }
 
-// changes collects the differences of two payloads.
+// changes collects the differences between two payloads.
 type changes struct {
-	lines []string // one each, e.g. `list[1]: "Calendar" -> "Kalender"`
-	path  string   // of the first, e.g. payload.tree.children[1].text
+	lines []string // one per change, e.g. `list[1]: "Calendar" -> "Kalender"`
+	path  string   // of the first change, e.g. payload.tree.children[1].text
 	same  []string // equal for changes that differ only in their index in a list
 }
 
-// gone stands for the missing value of a field that only one of two payloads has.
+// gone stands for a field that only one of the two payloads has.
 type gone struct{}
 
 func (c *changes) add(path, place string, want, got any) {
@@ -61,7 +61,7 @@ func canonicalOrGone(v any) string {
 	return canonical(v)
 }
 
-// compare compares two values. place is their name in a line: within a tree the node, e.g. list[1].
+// compare compares two values. place is the name for them in a line: within a tree the node, e.g. list[1].
 func (c *changes) compare(path, place string, want, got any) {
 	w, isObject := want.(map[string]any)
 	g, isObjectNow := got.(map[string]any)
@@ -80,7 +80,7 @@ func (c *changes) compare(path, place string, want, got any) {
 	}
 }
 
-// fields compares two objects. It does not name the field text of a node, because a line shows the texts themselves.
+// fields compares two objects. It does not name the field text of a node, because a line shows the texts.
 func (c *changes) fields(path, place string, want, got map[string]any) {
 	names := sortedKeys(want)
 	for _, name := range sortedKeys(got) {
@@ -115,7 +115,7 @@ func (c *changes) fields(path, place string, want, got map[string]any) {
 	}
 }
 
-// items compares two lists by aligning them, so that an added or removed entry does not shift the others.
+// items aligns and compares two lists, so that an added or removed entry does not shift the others.
 func (c *changes) items(path, place string, want, got []any) {
 	keys := func(list []any) (keys []string) {
 		for _, v := range list {
@@ -149,8 +149,8 @@ func (c *changes) items(path, place string, want, got []any) {
 
 func at(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]" }
 
-// nodeTypes are the types of the objects in a tree. A field "type" of a custom event may have one of them too, which
-// does no harm.
+// nodeTypes are the types of the objects in a tree. A field "type" of a custom event may have such a value too, which
+// is harmless.
 var nodeTypes = []string{glasses.NodeColumn, glasses.NodeRow, glasses.NodeText, glasses.NodeImage, glasses.NodeIcon,
 	glasses.NodeButton, glasses.NodeList, glasses.NodeProgress}
 
@@ -168,7 +168,7 @@ func hasChildren(v any) bool {
 	return ok
 }
 
-// brief describes a value in a few words: a node by its type and text, everything else as shortened JSON.
+// brief describes a value in a few words: a node by its type and text, any other value as shortened JSON.
 func brief(v any) string {
 	if node, ok := v.(map[string]any); ok && isNode(v) {
 		words := nodeType(v)

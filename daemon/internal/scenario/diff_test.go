@@ -47,7 +47,7 @@ func TestChanges_NamePlaceAndValues(t *testing.T) {
 			}
 			c := changesOf(want, got)
 			if !slices.Equal(c.lines, test.lines) || c.path != test.path {
-				t.Errorf("%q at %q, want %q at %q", c.lines, c.path, test.lines, test.path)
+				t.Errorf("lines %q at %q, want %q at %q", c.lines, c.path, test.lines, test.path)
 			}
 		})
 	}

@@ -40,7 +40,7 @@ func show(state glasses.State, tree glasses.Node) *showing {
 	return s
 }
 
-// glassesSession is a session that a test runs on.
+// glassesSession is a session on which a test runs.
 type glassesSession interface {
 	Sessions
 	Store

@@ -69,14 +69,14 @@ func (x *run) expect(ctx context.Context, e *scenario.Expect) error {
 	case err != nil:
 		return err
 	case found && e.Absent:
-		return unmet("%s came, though it should not", rowWords(e))
+		return unmet("%s came, but should not have", rowWords(e))
 	case !found && !e.Absent:
 		return unmet("no %s came within %d ms; %s", described(e), within, x.cameInstead(e))
 	}
 	return nil
 }
 
-// take finds a row that matches the expectation and that no other expectation has taken.
+// take finds a row that matches the expectation and that no earlier expectation has taken.
 func (x *run) take(e *scenario.Expect) bool {
 	for _, row := range x.rows {
 		if row.Seq <= x.since || x.used[row.Seq] || !fits(row, e) {
@@ -91,7 +91,7 @@ func (x *run) take(e *scenario.Expect) bool {
 	return false
 }
 
-// fits reports whether a row matches the expectation, apart from its payload.
+// fits reports whether a row matches the expectation, ignoring its payload.
 func fits(row glasses.Event, e *scenario.Expect) bool {
 	for _, f := range [][2]string{{e.Type, row.Type}, {e.Kind, row.Kind}, {e.Chip, row.Chip}, {e.Sender, row.Sender}} {
 		if f[0] != "" && f[0] != f[1] {
@@ -101,7 +101,7 @@ func fits(row glasses.Event, e *scenario.Expect) bool {
 	return true
 }
 
-// rowWords describes which rows are expected, apart from their payload.
+// rowWords describes which rows are expected, ignoring their payload.
 func rowWords(e *scenario.Expect) string {
 	var list []string
 	if e.Type != "" {
@@ -125,7 +125,8 @@ func described(e *scenario.Expect) string {
 	return rowWords(e) + " with " + short(e.Payload)
 }
 
-// cameInstead describes what was written instead: rows of the type that do not match, else all types.
+// cameInstead describes the rows that were written instead: rows of the type that do not match or, if there are none,
+// all types.
 func (x *run) cameInstead(e *scenario.Expect) string {
 	var all []string
 	for _, row := range x.rows {
@@ -133,7 +134,7 @@ func (x *run) cameInstead(e *scenario.Expect) string {
 			continue
 		}
 		if fits(row, e) && len(e.Payload) > 0 && !x.used[row.Seq] {
-			return "one came whose " + subset("payload", e.Payload, row.Payload)
+			return "one came, but its " + subset("payload", e.Payload, row.Payload)
 		}
 		if !slices.Contains(all, row.Type) {
 			all = append(all, row.Type)
@@ -142,10 +143,10 @@ func (x *run) cameInstead(e *scenario.Expect) string {
 	if len(all) == 0 {
 		return "nothing came"
 	}
-	return "what came: " + strings.Join(all, ", ")
+	return "these came: " + strings.Join(all, ", ")
 }
 
-// until polls a condition for at most within ms of the session's clock.
+// until polls a condition for at most within ms by the session's clock.
 func (x *run) until(ctx context.Context, within int64, so func() (bool, error)) (bool, error) {
 	deadline := x.now + within
 	late := time.Now().Add(time.Duration(within) * time.Millisecond)
@@ -175,7 +176,7 @@ func (x *run) until(ctx context.Context, within int64, so func() (bool, error)) 
 	}
 }
 
-// expectDisplay waits until the wearer sees what is expected.
+// expectDisplay waits until the wearer sees the expected content.
 func (x *run) expectDisplay(ctx context.Context, i int, e *scenario.ExpectDisplay) error {
 	return x.untilDisplay(ctx, i, e.WithinMs, func(d session.Display) []string { return d.Unmet(*e) })
 }
@@ -187,7 +188,7 @@ func (x *run) expectNothingClipped(ctx context.Context, i int, e *scenario.Expec
 	})
 }
 
-// untilDisplay waits until the display meets every expectation, and keeps a picture if it does not.
+// untilDisplay waits until the display meets every expectation. If it does not, untilDisplay keeps a picture.
 func (x *run) untilDisplay(
 	ctx context.Context, i int, withinMs *int64, unmetOf func(session.Display) []string,
 ) error {
@@ -210,8 +211,8 @@ func (x *run) untilDisplay(
 	return unmet("%s", strings.Join(why, "; "))
 }
 
-// subset returns where got does not contain all of want, or "". Objects may have more fields, everything else must be
-// equal; numbers are compared as written.
+// subset returns the first path at which got does not contain want, or "". Objects may have additional fields;
+// everything else must be equal. Numbers are compared as written.
 func subset(path string, want, got json.RawMessage) string {
 	w, okW := decoded(want)
 	g, okG := decoded(got)

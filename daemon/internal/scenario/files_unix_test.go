@@ -14,8 +14,8 @@ import (
 	"github.com/service-dev/service/proto/glasses/scenario"
 )
 
-// A step may name something that is not a regular file, or an endless one. The run reports it, does not hang, and does
-// not exhaust memory.
+// A step may name a file that is not regular, or an endless one. The run reports it, does not hang, and does not
+// exhaust memory.
 func TestStepsThatNameNoFile(t *testing.T) {
 	dir := t.TempDir()
 	if err := syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600); err != nil {
@@ -41,7 +41,7 @@ func TestStepsThatNameNoFile(t *testing.T) {
 			t.Errorf("%s: %+v, %v", file, report.Steps, err)
 		}
 		if _, err := Load(t.Context(), ours, filepath.Join(dir, file)); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s as a scenario: %v", file, err)
+			t.Errorf("%s as a scenario: %v, want a refusal", file, err)
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 // maxFrames bounds the pictures of a film.
 const maxFrames = 60
 
-// film stores what the panel showed after each display command of the app, if the request asks for it.
+// film stores a picture of the panel after each of the app's display commands, if the request asks for it.
 func (x *run) film(ctx context.Context) {
 	if !x.req.Film || x.req.Artifacts == "" {
 		return
@@ -25,7 +25,7 @@ func (x *run) film(ctx context.Context) {
 		}
 		png := p.png()
 		if sum(png) == last {
-			continue // the app showed the same picture again
+			continue // the picture has not changed
 		}
 		last = sum(png)
 		name := fmt.Sprintf("frame-%03d", len(x.report.Frames)+1)
@@ -34,14 +34,14 @@ func (x *run) film(ctx context.Context) {
 	}
 }
 
-// onModel makes a scenario run on another device model. It refuses a recording, which can be compared only on its own
-// model.
+// onModel makes a scenario run on another device model. It refuses a scenario with a recording, because recordings can
+// be compared only on their own model.
 func onModel(s *scenario.Scenario, id string) error {
 	if id == "" || id == s.DeviceModel {
 		return nil
 	}
 	if _, ok := glasses.Model(id); !ok {
-		return &backend.Problem{Code: CodeInvalidScenario, Message: fmt.Sprintf("there is no device model %q", id),
+		return &backend.Problem{Code: CodeInvalidScenario, Message: fmt.Sprintf("unknown device model %q", id),
 			FixHint: "pass an id of getPlatformInfo"}
 	}
 	if s.Recorded != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/service-dev/service/proto/glasses/scenario"
 )
 
-// A film holds each state of the panel without consecutive repeats, and counts the states that it leaves out.
+// A film contains each state of the panel without consecutive repeats, and counts the states that it omits.
 func TestFilm_HoldsWhatThePanelShowed(t *testing.T) {
 	var rows []glasses.Event
 	show := func(text string) {
@@ -32,7 +32,7 @@ func TestFilm_HoldsWhatThePanelShowed(t *testing.T) {
 	x := &run{rows: rows, model: "even_g1", req: Request{Files: ours, Artifacts: t.TempDir(), Film: true}}
 	x.film(t.Context())
 	if len(x.report.Frames) != maxFrames || x.report.MoreFrames != 5 {
-		t.Fatalf("%d frames and %d more", len(x.report.Frames), x.report.MoreFrames)
+		t.Fatalf("%d frames and %d more; want maxFrames and 5", len(x.report.Frames), x.report.MoreFrames)
 	}
 	for _, f := range x.report.Frames[:2] {
 		if data, err := os.ReadFile(f.File); err != nil || sum(data) != f.SHA256 {
@@ -41,7 +41,7 @@ func TestFilm_HoldsWhatThePanelShowed(t *testing.T) {
 	}
 	x = &run{rows: rows, model: "even_g1", req: Request{Files: ours, Artifacts: t.TempDir()}}
 	if x.film(t.Context()); x.report.Frames != nil {
-		t.Error("a film was made without a request")
+		t.Error("a film was stored without a request")
 	}
 }
 
@@ -52,7 +52,7 @@ func TestOnModel_ChangesNoRecording(t *testing.T) {
 	}
 	s.Recorded = &scenario.Recorded{}
 	if err := onModel(&s, "rayban_display"); err != nil {
-		t.Errorf("on its own model: %v", err)
+		t.Errorf("on its own model: %v, want no error", err)
 	}
 	for _, id := range []string{"even_g1", "nosuch"} {
 		var problem *backend.Problem

@@ -9,17 +9,17 @@ import (
 	"github.com/service-dev/service/proto/glasses/scenario"
 )
 
-// frame is a command or an event of the app, with the panel after it if it is a display command that succeeded.
+// frame is one of the app's commands or events. If it is a display command that succeeded, it has the panel after it.
 type frame struct {
 	at      int64
-	seq     int64 // of its row; 0 in a recording
+	seq     int64 // the number of its row; 0 in a recording
 	typ     string
 	raw     json.RawMessage
 	payload any
 	key     string   // equal for equal frames
-	leaves  []uint64 // hashes of the payload's values, to measure how similar two frames are
-	content []uint64 // hashes of the part that the wearer sees; of all of a payload without a tree
-	picture string   // SHA-256 of the panel as PNG; empty for none
+	leaves  []uint64 // hashes of the payload's values, to measure the similarity of two frames
+	content []uint64 // hashes of the part that the wearer sees; of the whole payload if it has no tree
+	picture string   // SHA-256 of the panel as PNG; empty if there is none
 	drawn   int64    // when the panel showed it
 	png     func() []byte
 }
@@ -27,7 +27,7 @@ type frame struct {
 func newFrame(at int64, typ string, raw []byte) frame {
 	whole := raw
 	if typ == glasses.TypeClockCancel {
-		raw = []byte("{}") // it names a sleep by its id, and ids differ from run to run
+		raw = []byte("{}") // the payload names a sleep by its id, and ids differ between runs
 	}
 	payload, ok := decoded(raw)
 	f := frame{at: at, typ: typ, raw: whole, payload: payload, key: typ + " " + canonical(payload),
@@ -47,7 +47,7 @@ func isDisplay(typ string) bool {
 }
 
 // recordedFrames returns the frames of a recording. A recording lists the pictures of successful display commands, but
-// not which commands these were: matched is false if some commands failed, and then no frame has a picture.
+// not which commands those were. If some commands failed, matched is false and no frame has a picture.
 func recordedFrames(rec *scenario.Recorded) (list []frame, matched bool) {
 	shown := []int{}
 	for i, r := range rec.Trace {
@@ -86,14 +86,15 @@ func framesOf(rows []glasses.Event, base int64, shown []panel) (list []frame) {
 	return list
 }
 
-// changeCost is the cost of treating one value as a change of another: the more they share, the less.
+// changeCost returns the cost of treating one value as a change of another. The more they have in common, the lower
+// the cost.
 func changeCost(want, got []uint64) int {
 	const least, spread = 40, 100
 	most := max(len(want), len(got), 1)
 	return least + spread*(most-shared(want, got))/most
 }
 
-// shared counts the entries that two sorted lists have in common.
+// shared returns the number of entries that two sorted lists have in common.
 func shared(a, b []uint64) (count int) {
 	for len(a) > 0 && len(b) > 0 {
 		switch {
@@ -111,18 +112,18 @@ func shared(a, b []uint64) (count int) {
 
 var leafSeed = maphash.MakeSeed()
 
-// leavesOf returns hashes of the fields and values in a payload, sorted. Their position does not count, so that one
-// more entry in a list changes little.
+// leavesOf returns sorted hashes of the fields and values in a payload. Their position does not count, so that an
+// additional entry in a list changes little.
 func leavesOf(v any) []uint64 { return leavesWhere(v, func(string) bool { return true }) }
 
-// contentOf returns hashes of the content that a tree shows the wearer. It ignores types, styles and sizes, which most
-// trees of an app have in common.
+// contentOf returns hashes of the content that a tree shows to the wearer. It ignores types, styles and sizes, which
+// most trees of an app have in common.
 func contentOf(tree any) []uint64 {
 	told := []string{"text", "alt", "icon", "data", "value"}
 	return leavesWhere(tree, func(field string) bool { return slices.Contains(told, field) })
 }
 
-// leavesWhere returns the leaves of the fields that count.
+// leavesWhere returns the leaves of those fields for which the filter is true.
 func leavesWhere(v any, counts func(field string) bool) []uint64 {
 	var list []uint64
 	var collect func(name string, v any)

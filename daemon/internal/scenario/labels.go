@@ -6,8 +6,8 @@ import (
 	"github.com/service-dev/service/proto/glasses/scenario"
 )
 
-// labelled returns a step that the recorder is about to add, with the note of the step that caused it. In virtual time
-// both begin at the same moment.
+// labelled returns a step that the recorder is about to add, with the note about the step that caused it. In virtual
+// time both begin at the same moment.
 func (r *recorder) labelled(s scenario.Step) scenario.Step {
 	for i, n := range r.labels {
 		if n.label.act != s.Act() || r.virtual && s.Camera == nil && n.at-r.base != r.at {
@@ -22,7 +22,7 @@ func (r *recorder) labelled(s scenario.Step) scenario.Step {
 	return s
 }
 
-// finish removes pictures whose name was used again later. It returns a sentence for each thing that was left out.
+// finish removes pictures whose name was used again later. It returns a sentence for each omission.
 func (r *recorder) finish() []string {
 	left := r.omitted
 	later := map[string]bool{}
@@ -32,13 +32,13 @@ func (r *recorder) finish() []string {
 		case name == nil:
 		case later[*name]:
 			r.list = append(r.list[:i:i], r.list[i+1:]...)
-			left = append(left, fmt.Sprintf("a picture %q, as a later one has its name", *name))
+			left = append(left, fmt.Sprintf("a picture %q, because a later one has its name", *name))
 		default:
 			later[*name] = true
 		}
 	}
 	for _, n := range r.labels {
-		left = append(left, fmt.Sprintf("the note %q of a step %s", n.label.text, n.label.act))
+		left = append(left, fmt.Sprintf("the note %q on a step %s", n.label.text, n.label.act))
 	}
 	count := map[string]int{}
 	for _, what := range left {
@@ -48,9 +48,9 @@ func (r *recorder) finish() []string {
 	for _, what := range left {
 		switch n := count[what]; {
 		case n > 1:
-			notes = append(notes, fmt.Sprintf("left out %d times: %s", n, what))
+			notes = append(notes, fmt.Sprintf("omitted %d times: %s", n, what))
 		case n == 1:
-			notes = append(notes, "left out: "+what)
+			notes = append(notes, "omitted: "+what)
 		}
 		delete(count, what)
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/service-dev/service/proto/glasses/scenario"
 )
 
-// leftAtEnd returns the row about the last app leaving, if no app has attached since.
+// leftAtEnd returns the row that says that the last app left, if no app has attached since.
 func leftAtEnd(rows []glasses.Event) (row glasses.Event, left bool) {
 	for _, e := range slices.Backward(rows) {
 		if e.Sender != glasses.SenderService {
@@ -25,8 +25,8 @@ func leftAtEnd(rows []glasses.Event) (row glasses.Event, left bool) {
 	return glasses.Event{}, false
 }
 
-// checkApp fails the run if the app left the session and is not back, unless a step expects that or the recorded app
-// left too. Otherwise a crashed app would often pass, because the panel keeps its tree.
+// checkApp fails the run if the app left the session and has not returned, unless a step expects that or the recorded
+// app left as well. Otherwise a crashed app would often pass, because the panel keeps its tree.
 func (x *run) checkApp(ctx context.Context) error {
 	row, left := leftAtEnd(x.rows)
 	if !left || x.s.Recorded != nil && x.s.Recorded.AppLeft || slices.ContainsFunc(x.s.Steps, expectsLeaving) {
@@ -37,7 +37,7 @@ func (x *run) checkApp(ctx context.Context) error {
 		return err
 	}
 	if s.Apps > 0 {
-		return nil // there were several
+		return nil // there were several apps
 	}
 	x.report.Verdict = Fail
 	x.report.AppLeft = fmt.Sprintf("the app left the session at %d ms and did not come back", row.At-x.base)

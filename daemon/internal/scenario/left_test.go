@@ -13,7 +13,7 @@ import (
 type leaving struct {
 	*showing
 	asked int
-	apps  int // at the end
+	apps  int // number of attached apps at the end
 }
 
 func (l *leaving) Get(context.Context, backend.Target, string) (backend.Session, error) {
@@ -25,7 +25,8 @@ func (l *leaving) Get(context.Context, backend.Target, string) (backend.Session,
 	return s, nil
 }
 
-// appLeft returns a session that showed a tree before its app left at 2000 ms on the run's clock. more come after that.
+// appLeft returns a session that showed a tree before its app left at 2000 ms on the run's clock. The rows in more
+// follow.
 func appLeft(apps int, more ...string) *leaving {
 	l := &leaving{showing: show(glasses.FreshState(), glasses.Node{Type: glasses.NodeText, Text: "Milk"}), apps: apps}
 	for _, typ := range append([]string{glasses.RowAppDetached}, more...) {
@@ -60,13 +61,13 @@ func TestRuns_FailIfTheAppLeft(t *testing.T) {
 			s.asked = 0
 			report := runSteps(t, s, c.step)
 			if report.AppLeft != c.says || (report.Verdict == Fail) != (c.says != "") {
-				t.Errorf("scenario: %s, %q", report.Verdict, report.AppLeft)
+				t.Errorf("verdict %s, AppLeft %q", report.Verdict, report.AppLeft)
 			}
 		})
 	}
 }
 
-// If the app had ended when it was recorded, it may end in a replay but need not.
+// If the app exited while it was recorded, it may exit in a replay but need not.
 func TestRecord_RemembersThatTheAppLeft(t *testing.T) {
 	s := appLeft(0)
 	path := filepath.Join(t.TempDir(), "rec.json")

@@ -9,17 +9,17 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// Two frames that are not equal count as one changed frame if they are similar: at the same moment they share a third
-// of their content or have only one piece of it; up to farMs apart they share more than half. Otherwise one frame is
-// missing and the other is extra.
+// Two frames that are not equal count as one changed frame if they are similar: at the same moment, if they share a
+// third of their content or have only one piece of it; up to farMs apart, if they share more than half. Otherwise one
+// frame is missing and the other is extra.
 const farMs = 1000
 
 // matcher pairs the frames of a recording with those of a run.
 type matcher struct {
 	want, got []frame
 	timed     bool // the times of both are virtual
-	// before and after are the delays of the nearest equal frames, by the index in want. A frame as late as its
-	// neighbours counts as being on time.
+	// before and after are the delays of the nearest equal frames, by the index in want. A frame that is as late as its
+	// neighbours counts as on time.
 	before, after []int64
 }
 
@@ -56,8 +56,8 @@ func (m *matcher) findDelays() {
 	}
 }
 
-// costOfEqual is the cost of pairing two frames that may differ only in time and picture. Among equal frames it prefers
-// those at the same time.
+// costOfEqual returns the cost of pairing two frames that differ at most in time and picture. Among equal frames it
+// prefers those at the same time.
 func (m *matcher) costOfEqual(i, j int) int {
 	w, g := &m.want[i], &m.got[j]
 	if w.key != g.key {
@@ -89,7 +89,7 @@ func (m *matcher) cost(i, j int) int {
 	return cost
 }
 
-// apart is how far a frame of the run is from its expected moment, in ms of virtual time.
+// apart returns how far a frame of the run is from its expected moment, in ms of virtual time.
 func (m *matcher) apart(i, j int) int64 {
 	if !m.timed {
 		return 0
@@ -100,7 +100,7 @@ func (m *matcher) apart(i, j int) int64 {
 
 func distance(a, b int64) int64 { return max(a-b, b-a) }
 
-// alike reports whether one frame may be a change of the other, given the time between them.
+// alike reports whether one frame may be a changed version of the other, given the time between them.
 func alike(want, got []uint64, apart int64) bool {
 	common, most := shared(want, got), max(len(want), len(got))
 	if apart == 0 {
@@ -109,7 +109,7 @@ func alike(want, got []uint64, apart int64) bool {
 	return apart <= farMs && 2*common > most
 }
 
-// compareFrames compares what the app did. Missing or extra frames do not shift the others.
+// compareFrames compares the app's frames. Missing or extra frames do not shift the others.
 func (x *run) compareFrames(ctx context.Context, want, got []frame) {
 	timed := x.virtual && x.s.Recorded.Clock == backend.ClockVirtual
 	delay := int64(0)
@@ -141,7 +141,7 @@ func (x *run) compareFrames(ctx context.Context, want, got []frame) {
 	}
 }
 
-// comparePair compares two frames that are paired, without their times, and returns which of them the recording keeps.
+// comparePair compares two paired frames, ignoring their times, and returns which parts of them the recording keeps.
 func (x *run) comparePair(ctx context.Context, w, g frame) frame {
 	if w.key == g.key && w.picture == g.picture {
 		return w
@@ -156,8 +156,8 @@ func (x *run) comparePair(ctx context.Context, w, g frame) frame {
 	return w
 }
 
-// compareTimes compares the times of two frames that are paired, and returns how late the run is now. A delay that
-// lasts is one difference, not one of each later frame, and its end is none.
+// compareTimes compares the times of two paired frames, and returns how late the run is now. A lasting delay counts as
+// one difference, not as one for each later frame. The end of a delay is no difference.
 func (x *run) compareTimes(ctx context.Context, w, g frame, delay int64) int64 {
 	now := g.at - w.at
 	if now == 0 {
@@ -175,7 +175,7 @@ func (x *run) compareTimes(ctx context.Context, w, g frame, delay int64) int64 {
 }
 
 // extraWords describes an extra display command that equals the next one: what preceded it and whether it changed the
-// panel. It returns "" for other frames. An app that shows what it is about to show anyway is easily mended.
+// panel. It returns "" for other frames. The description helps to fix an app that shows something twice.
 func (x *run) extraWords(got []frame, i int) string {
 	g := got[i]
 	next := slices.IndexFunc(got[i+1:], func(f frame) bool { return isDisplay(f.typ) })

@@ -36,7 +36,7 @@ func TestMatch_PairsNoFramesThatAreFarApart(t *testing.T) {
 	}
 }
 
-// A changed label is one change even while all frames are late.
+// A changed label counts as one change even while all frames are late.
 func TestMatch_KnowsAFrameThatIsLateLikeTheOthers(t *testing.T) {
 	want := []scenario.Request{screen(0, "a", "b"), screen(1000, "Menu", "Calendar", "x"), screen(2000, "c")}
 	got := []scenario.Request{screen(5000, "a", "b"), screen(6000, "Menu", "Kalender", "y"), screen(7000, "c")}
@@ -46,7 +46,7 @@ func TestMatch_KnowsAFrameThatIsLateLikeTheOthers(t *testing.T) {
 	}
 }
 
-// randomFrames draws frames of up to four texts at increasing times, with few texts in common.
+// randomFrames returns random frames of up to four texts at increasing times, with few texts in common.
 func randomFrames(t *rapid.T, label string) (list []frame) {
 	at := int64(0)
 	for range rapid.IntRange(0, 12).Draw(t, label) {
@@ -74,7 +74,7 @@ func textsIn(t *rapid.T, f frame) (texts []string) {
 	return texts
 }
 
-// Paired frames are equal, or share content and are near in time. Each frame occurs once, in order.
+// Paired frames are equal, or share content and are close in time. Each frame occurs once, in order.
 func TestMatch_PairsOnlyWhatIsAlike(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want, got, timed := randomFrames(t, "want"), randomFrames(t, "got"), rapid.Bool().Draw(t, "timed")
@@ -89,13 +89,13 @@ func TestMatch_PairsOnlyWhatIsAlike(t *testing.T) {
 		for _, p := range pairs {
 			if p.want >= 0 {
 				if p.want != w {
-					t.Fatalf("%+v does not go on with %d", p, w)
+					t.Fatalf("pair %+v: want frame %d of the recording next", p, w)
 				}
 				w++
 			}
 			if p.got >= 0 {
 				if p.got != g {
-					t.Fatalf("%+v does not go on with %d", p, g)
+					t.Fatalf("pair %+v: want frame %d of the run next", p, g)
 				}
 				g++
 			}
@@ -118,16 +118,16 @@ func TestMatch_PairsOnlyWhatIsAlike(t *testing.T) {
 			case inTime && (most == 1 || 3*common >= most):
 			case near && 2*common > most:
 			default:
-				t.Fatalf("%d ms late, %d of %d texts in common: %+v", late, common, most, p)
+				t.Fatalf("frames %d ms apart with %d of %d common texts must not be paired: %+v", late, common, most, p)
 			}
 		}
 		if w != len(want) || g != len(got) {
-			t.Fatalf("%d of %d and %d of %d frames are paired", w, len(want), g, len(got))
+			t.Fatalf("%d of %d and %d of %d frames occur in the pairs, want all", w, len(want), g, len(got))
 		}
 	})
 }
 
-// A changed label that is on every screen is one difference, which counts the frames.
+// A changed label that is on every screen counts as one difference with the number of frames.
 func TestCompare_GroupsEqualChanges(t *testing.T) {
 	var want, got []scenario.Request
 	for i := range 30 {
@@ -156,7 +156,7 @@ func TestCompare_GroupsEqualChanges(t *testing.T) {
 }
 
 // The same change further down a list counts as the same. Another value does not, even if a message shortens both
-// values alike.
+// values to the same text.
 func TestCompare_GroupsByWholeValues(t *testing.T) {
 	long := strings.Repeat("x", 200)
 	want := []scenario.Request{screen(0, "a", "b"), screen(1, "c", "a", "b"), screen(2, "a", "b")}
@@ -167,7 +167,7 @@ func TestCompare_GroupsByWholeValues(t *testing.T) {
 	}
 }
 
-// An extra frame that equals the next one is reported with what preceded it and its effect on the panel.
+// An extra frame that equals the next one is reported with the preceding frame and its effect on the panel.
 func TestCompare_SaysWhyAFrameIsExtra(t *testing.T) {
 	photo := scenario.Request{At: 900, Type: glasses.TypeCameraPhoto, Payload: json.RawMessage(`{}`)}
 	for _, test := range []struct {

@@ -8,30 +8,30 @@ import (
 	"github.com/service-dev/service/proto/glasses/scenario"
 )
 
-// merger builds a recording that has the differences of some steps from a run, and everything else as it was.
+// merger builds a recording that takes the differences in some steps from a run and leaves everything else unchanged.
 type merger struct {
-	steps []int // whose differences are accepted
+	steps []int // the steps whose differences are accepted
 
 	frames   []mergedFrame
-	pictures []mergedPicture // of a recording whose pictures belong to no frame
-	late     int64           // how much later frames are than recorded, because of the accepted delays
+	pictures []mergedPicture // of a recording whose pictures cannot be assigned to frames
+	late     int64           // how much later frames are than recorded because of the accepted delays
 
-	taken map[int]bool   // steps of which a difference was accepted
-	kinds map[string]int // how many differences were accepted
+	taken map[int]bool   // steps in which a difference was accepted
+	kinds map[string]int // the number of accepted differences
 	left  map[int]bool   // the other steps that differ
 }
 
-// mergedFrame is a frame of the recording or of the run.
+// mergedFrame is a frame from the recording or from the run.
 type mergedFrame struct {
 	frame
 	to     int64 // its time in the recording
 	paired bool
 }
 
-// mergedPicture is a picture of the recording, or a new one.
+// mergedPicture is a picture from the recording, or a new one.
 type mergedPicture struct {
 	scenario.Picture
-	png func() []byte // nil for one of the recording
+	png func() []byte // nil for a picture from the recording
 }
 
 // takes reports whether a difference is accepted, and counts it.
@@ -48,7 +48,7 @@ func (m *merger) takes(d Diff) bool {
 	return true
 }
 
-// add appends a frame at a time of the recording. paired reports whether both have it.
+// add appends a frame at a time of the recording. paired says whether both sides have it.
 func (m *merger) add(f frame, at int64, paired bool) {
 	m.frames = append(m.frames, mergedFrame{frame: f, to: at, paired: paired})
 }
@@ -57,9 +57,9 @@ func (m *merger) addPicture(p scenario.Picture, png func() []byte) {
 	m.pictures = append(m.pictures, mergedPicture{p, png})
 }
 
-// recording returns the frames as a recording lists them, and the pictures. Frames between two that are paired may come
-// from both sides and are ordered by time. A frame that the run does not have is never later than the next one that is
-// paired, which may come earlier now.
+// recording returns the frames as a recording lists them, and the pictures. Frames between two paired ones may come
+// from both sides and are ordered by time. A frame that the run does not have is never placed after the next paired
+// one, which may come earlier now.
 func (m *merger) recording() (trace []scenario.Request, pictures []mergedPicture) {
 	from := 0
 	for i := range len(m.frames) + 1 {
@@ -81,10 +81,10 @@ func (m *merger) recording() (trace []scenario.Request, pictures []mergedPicture
 	return trace, append(pictures, m.pictures...)
 }
 
-// maxSteps bounds a list of steps in a report.
+// maxSteps bounds the number of steps listed in a report.
 const maxSteps = 100
 
-// first returns the numbers of a set of steps in order, the first maxSteps.
+// first returns the lowest maxSteps numbers of a set of steps, in order.
 func first(steps map[int]bool) []int {
 	list := slices.Sorted(maps.Keys(steps))
 	return list[:min(len(list), maxSteps)]

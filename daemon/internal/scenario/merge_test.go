@@ -11,7 +11,7 @@ import (
 	"github.com/service-dev/service/proto/glasses/scenario"
 )
 
-// merged compares two traces, with a step for each second of the run, and accepts the differences of some steps.
+// merged compares two traces, with one step for each second of the run, and accepts the differences in some steps.
 func merged(t *rapid.T, want, got []scenario.Request, steps []int) *run {
 	x := &run{virtual: true, artifacts: map[int]int{}, merged: merger{steps: steps}}
 	x.s.Recorded = &scenario.Recorded{Clock: "virtual", Trace: want}
@@ -44,8 +44,8 @@ func said(trace []scenario.Request) (list []string) {
 	return list
 }
 
-// drawTraces draws a recording and a run of another build, which changes, drops and adds frames and is late. No two
-// frames of the recording are the same, so that each has one place.
+// drawTraces returns a random recording and a run of another build, which changes, drops and adds frames and is late.
+// No two frames of the recording are the same, so each can be matched in only one way.
 func drawTraces(t *rapid.T) (want, got []scenario.Request) {
 	late := int64(0)
 	for i := range rapid.IntRange(0, 14).Draw(t, "frames") {
@@ -70,33 +70,33 @@ func drawTraces(t *rapid.T) (want, got []scenario.Request) {
 	return want, got
 }
 
-// A recording into which the differences of some steps were accepted differs from the same run in exactly the other
-// differences. With all steps it is the run, with none it is what it was.
+// If the differences in some steps are accepted into a recording, it still differs from the same run in exactly the
+// other differences. With all steps accepted it equals the run, with none it is unchanged.
 func TestMerge_TakesTheNamedStepsOnly(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want, got := drawTraces(t)
 		all := []int{1, 2, 3, 4, 5, 6, 7, 8}
 		none, every := merged(t, want, got, nil), merged(t, want, got, all)
 		if trace := none.trace(); !slices.Equal(said(trace), said(want)) {
-			t.Fatalf("accepting nothing: %q\nwas %q", said(trace), said(want))
+			t.Fatalf("after accepting nothing: %q\nwant %q", said(trace), said(want))
 		}
 		if trace := every.trace(); !slices.Equal(said(trace), said(got)) {
-			t.Fatalf("accepting all: %q\nrun %q", said(trace), said(got))
+			t.Fatalf("after accepting all: %q\nwant the run %q", said(trace), said(got))
 		}
 		if len(every.report.Diffs) > 0 {
-			t.Fatalf("still different: %+v", every.report.Diffs)
+			t.Fatalf("differences remain after accepting all: %+v", every.report.Diffs)
 		}
 		steps := rapid.SliceOfDistinct(rapid.SampledFrom(all), func(n int) int { return n }).Draw(t, "steps")
 		some := merged(t, want, got, steps)
 		for n := range some.merged.taken {
 			if !slices.Contains(steps, n) {
-				t.Fatalf("step %d was accepted, of %v", n, steps)
+				t.Fatalf("step %d was accepted, but only %v were requested", n, steps)
 			}
 		}
 		again := merged(t, some.trace(), got, nil)
 		if total(again.report) != total(some.report) ||
 			fmt.Sprint(kindsOf(again.report)) != fmt.Sprint(kindsOf(some.report)) {
-			t.Fatalf("accepted %v: %v left, then %v\nrecorded %q\nmerged %q\nrun %q", steps, some.report.Diffs,
+			t.Fatalf("accepted %v: %v remained, then %v\nrecorded %q\nmerged %q\nrun %q", steps, some.report.Diffs,
 				again.report.Diffs, said(want), said(some.trace()), said(got))
 		}
 		count := 0
@@ -104,12 +104,14 @@ func TestMerge_TakesTheNamedStepsOnly(t *testing.T) {
 			count += n
 		}
 		if count+total(some.report) != total(none.report) {
-			t.Fatalf("%d accepted and %d left are not the %d differences", count, total(some.report), total(none.report))
+			t.Fatalf("%d accepted and %d remaining differences are not the original %d",
+				count, total(some.report), total(none.report))
 		}
 	})
 }
 
-// A recording whose pictures belong to no frame, as some display commands failed, keeps and takes them by themselves.
+// A recording may have pictures that cannot be assigned to frames, because some display commands failed. Its pictures
+// are kept and replaced independently of the frames.
 func TestMerge_TakesPicturesOfTheNamedSteps(t *testing.T) {
 	m, _ := glasses.Model("even_g1")
 	shown := func(at int64, row int64, text string) panel {

@@ -7,7 +7,7 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// The pictures of a recording show the focus where the wearer left it, as the panel did.
+// The pictures of a recording show the focus at the position set by the wearer, as the panel did.
 func TestPanels_KeepTheFocus(t *testing.T) {
 	const tree = `{"tree":{"type":"list","children":[{"type":"text","id":"a","text":"A"},{"type":"text","id":"b","text":"B"}]}}`
 	command := func(id, typ, payload string) []glasses.Event {
@@ -26,7 +26,7 @@ func TestPanels_KeepTheFocus(t *testing.T) {
 	rows = append(rows, command("4", glasses.TypeDisplayShow, tree)...)
 	navigate := rows[2]
 	rows = append(rows, navigate)
-	for _, state := range []string{"lost", "connected"} { // the panel is clear when the link is back
+	for _, state := range []string{"lost", "connected"} { // the panel is empty when the link is restored
 		rows = append(rows, glasses.Event{Kind: glasses.KindEvent, Type: glasses.TypeLink, Sender: glasses.SenderGlasses,
 			Payload: json.RawMessage(`{"state":"` + state + `"}`)})
 	}

@@ -57,7 +57,7 @@ func (x *run) comparePictures(ctx context.Context, got []panel) {
 // maxPicture bounds a recorded picture, in bytes.
 const maxPicture = 4 << 20
 
-// keepPictures stores the pictures of a difference, named after its step, and counts the pixels.
+// keepPictures stores the pictures of a difference, named after its step, and counts the differing pixels.
 func (x *run) keepPictures(ctx context.Context, d *Diff, want string, got []byte) {
 	if got != nil && sum(got) == want {
 		return // e.g. a field that is not drawn
@@ -93,7 +93,8 @@ func (x *run) keepPictures(ctx context.Context, d *Diff, want string, got []byte
 	}
 }
 
-// marks returns the recorded picture, dimmed, with differing pixels in red; nil if the two pictures differ in size.
+// marks returns the recorded picture, dimmed, with differing pixels in red. It returns nil if the two pictures differ
+// in size.
 func marks(want, got []byte) (picture []byte, count int) {
 	w, errW := png.Decode(bytes.NewReader(want))
 	g, errG := png.Decode(bytes.NewReader(got))

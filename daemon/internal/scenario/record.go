@@ -15,18 +15,18 @@ import (
 	"github.com/service-dev/service/proto/glasses/scenario"
 )
 
-// RecordRequest requests a recording of a session's log.
+// RecordRequest requests a scenario from a session's log.
 type RecordRequest struct {
-	// Files are the client's: where the recording is written.
+	// Files are the files of the client, which writes the recording.
 	Files     clientio.Files
 	Target    backend.Target
 	SessionID string
-	// Name of the scenario; empty for the file's.
+	// Name is the scenario's name; if empty, the file's name is used.
 	Name string
-	// Path of the file to write, absolute; pictures and media go into folders beside it.
+	// Path is the file to write, absolute; pictures and media are written to folders next to it.
 	Path string
-	// Since excludes the rows up to this cursor; the recording begins with the next app that attached, or with the last
-	// that did before it.
+	// Since excludes the rows up to this cursor. The recording begins with the first app that attached after it or, if
+	// there is none, with the last that attached before it.
 	Since int64
 }
 
@@ -40,14 +40,14 @@ type Recording struct {
 	Requests int `json:"requests"`
 	Pictures int `json:"pictures"`
 	Media    int `json:"media"`
-	// Claims counts the steps that assert what held while the session was recorded.
+	// Claims counts the steps that assert something that was true while the session was recorded.
 	Claims int `json:"claims"`
-	// Notes list what could not be recorded.
+	// Notes list everything that could not be recorded.
 	Notes []string `json:"notes"`
 }
 
-// Record writes a session's log as a scenario. Changes of the glasses become steps; a run is compared with what the app
-// did. Errors are *backend.Problem.
+// Record writes a session's log as a scenario. Changes of the glasses become steps; a run is later compared with the
+// app's commands and events. Errors are *backend.Problem.
 func (r *Runner) Record(ctx context.Context, req RecordRequest) (Recording, error) {
 	if req.Name == "" {
 		req.Name = strings.TrimSuffix(filepath.Base(req.Path), filepath.Ext(req.Path))
@@ -63,7 +63,7 @@ func (r *Runner) Record(ctx context.Context, req RecordRequest) (Recording, erro
 	}
 	rows := span(x.rows, req.Since)
 	if len(rows) == 0 {
-		return Recording{}, &backend.Problem{Code: backend.CodeNotFound, Message: "the session's log holds nothing to record",
+		return Recording{}, &backend.Problem{Code: backend.CodeNotFound, Message: "the session's log has nothing to record",
 			FixHint: "let the app attach and do something, then record; or pass a smaller since"}
 	}
 	rec := &recorder{base: rows[0].At, model: modelBefore(x.rows, rows[0].Seq, s.DeviceModel), virtual: x.virtual}
@@ -76,7 +76,7 @@ func (r *Runner) Record(ctx context.Context, req RecordRequest) (Recording, erro
 	rec.pass(end)
 	omitted := rec.finish()
 	if !whole {
-		omitted = append(omitted, fmt.Sprintf("left out: the oldest expectations, as the service keeps the last %d of a "+
+		omitted = append(omitted, fmt.Sprintf("omitted: the oldest expectations, because the service keeps the last %d of a "+
 			"session and %d MB", maxNotes, maxNoteBytes>>20))
 	}
 	sc := scenario.Scenario{Scenario: scenario.Version, Name: req.Name, DeviceModel: rec.model,
@@ -93,7 +93,7 @@ func (r *Runner) Record(ctx context.Context, req RecordRequest) (Recording, erro
 	if err := r.write(ctx, req, &sc, rows, rec, &out); err != nil {
 		return Recording{}, &backend.Problem{Code: session.CodeStateUnwritable,
 			Message: "writing the recording: " + err.Error(),
-			FixHint: "pass a path that can be written"}
+			FixHint: "pass a writable path"}
 	}
 	return out, nil
 }
@@ -108,7 +108,7 @@ func span(rows []glasses.Event, since int64) []glasses.Event {
 		if lastAttached(rows) < 0 {
 			return nil // no app ever attached
 		}
-		// The app attached before the cursor: a run of another build can only begin where that app attached.
+		// The app attached before the cursor. A run of another build can only begin where that app attached.
 		first = lastAttached(rows)
 	}
 	return rows[first:]
@@ -127,7 +127,7 @@ func modelBefore(rows []glasses.Event, seq int64, now string) string {
 		}
 		if e.Seq >= seq {
 			if model == "" {
-				return glasses.DefaultDeviceModel // no row names it
+				return glasses.DefaultDeviceModel // no row names the model
 			}
 			break
 		}
@@ -139,7 +139,7 @@ func modelBefore(rows []glasses.Event, seq int64, now string) string {
 	return model
 }
 
-// notesOf lists the changes of the glasses before the recording begins. A run begins with fresh glasses instead, whose
+// notesOf lists changes of the glasses that precede the recording. A run begins with fresh glasses instead, whose
 // state the app gets when it attaches.
 func notesOf(rows []glasses.Event, first int64) []string {
 	notes := []string{}
@@ -156,7 +156,8 @@ func notesOf(rows []glasses.Event, first int64) []string {
 	return notes
 }
 
-// write writes the recording and its files; the scenario last, so that an existing scenario is complete.
+// write writes the recording and its files. It writes the scenario last, so that the files of an existing scenario are
+// complete.
 func (r *Runner) write(ctx context.Context, req RecordRequest, sc *scenario.Scenario, rows []glasses.Event,
 	rec *recorder, out *Recording) error {
 	dir := filepath.Dir(req.Path)
@@ -183,7 +184,7 @@ func (r *Runner) write(ctx context.Context, req RecordRequest, sc *scenario.Scen
 		return err
 	}
 	if _, err := scenario.Parse(data); err != nil {
-		return err // e.g. longer than a scenario may be
+		return err // e.g. longer than the limit for a scenario
 	}
 	before, missing := Load(ctx, req.Files, req.Path)
 	if err := req.Files.Replace(ctx, req.Path, data, 0o600, 0o700); err != nil {
@@ -195,7 +196,7 @@ func (r *Runner) write(ctx context.Context, req RecordRequest, sc *scenario.Scen
 	return nil
 }
 
-// writeMedia writes the camera's pictures and clips, named by their hash, and returns the names.
+// writeMedia writes the camera's pictures and clips under the names of their hashes, and returns the names.
 func (r *Runner) writeMedia(ctx context.Context, req RecordRequest, dir string, rows []glasses.Event,
 	out *Recording) (kept []string, err error) {
 	for _, e := range rows {

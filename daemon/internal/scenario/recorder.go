@@ -10,27 +10,27 @@ import (
 	"github.com/service-dev/service/proto/glasses/scenario"
 )
 
-// recorder converts rows to steps.
+// recorder converts rows into steps.
 type recorder struct {
 	base    int64
-	at      int64 // since base
+	at      int64 // ms since base
 	model   string
 	virtual bool
 	list    []scenario.Step
 	claims  int
 
-	last    int                // where a camera step goes: before the step that made the app take the photo
-	photos  map[string]photoAt // photos that are being taken, by the id of the command
-	merging int                // rank of the state that the last step sets, if the next row may join it; else 0
-	claimed map[int64]struct{} // rows that a claim waits for
+	last    int                // where to insert a camera step: before the step that made the app take the photo
+	photos  map[string]photoAt // photos in progress, by the id of the command
+	merging int                // rank of the state that the last step sets if the next row may join it; else 0
+	claimed map[int64]struct{} // the rows that claims wait for
 	labels  []note             // notes about steps that follow
-	omitted []string           // descriptions of what is left out
+	omitted []string           // descriptions of omissions
 }
 
-// photoAt is where the camera step of a photo goes.
+// photoAt is the position at which to insert the camera step for a photo.
 type photoAt struct{ index int }
 
-// pass adds the time up to an instant of the session's clock.
+// pass adds the time until an instant of the session's clock.
 func (r *recorder) pass(at int64) {
 	for ms := at - r.base - r.at; ms > 0; ms = at - r.base - r.at {
 		ms = min(ms, scenario.MaxAdvance)
@@ -47,7 +47,7 @@ func (r *recorder) add(at int64, s scenario.Step) {
 	r.merging = 0
 }
 
-// steps converts the rows, and the entries of the journal between them.
+// steps converts the rows, and the journal entries between them.
 func (r *recorder) steps(rows []glasses.Event, noted []note) {
 	r.list, r.photos, r.claimed = []scenario.Step{}, map[string]photoAt{}, map[int64]struct{}{}
 	for _, e := range rows {
@@ -72,9 +72,9 @@ func (r *recorder) steps(rows []glasses.Event, noted []note) {
 	}
 }
 
-// stimulate adds the step of a row. If one call changed several states, they are rows at one instant, in the order in
-// which the glasses report them and without a row of the app in between. They become one step again, because the app
-// must see them at once.
+// stimulate adds the step for a row. If one call changed several states, these are rows at one instant, in the order
+// in which the glasses report them and without a row of the app in between. They become one step again, because the
+// app must see them together.
 func (r *recorder) stimulate(e glasses.Event) {
 	s, ok := stimulus(e)
 	if !ok {
@@ -90,7 +90,7 @@ func (r *recorder) stimulate(e glasses.Event) {
 	r.merging = rank
 }
 
-// stateRank is the position of a state's row among the rows of one change, from 1; 0 for other rows.
+// stateRank returns the position of a state's row among the rows of one change, from 1; 0 for other rows.
 func stateRank(e glasses.Event) int {
 	if e.Type == glasses.TypePermission {
 		var p glasses.PermissionState
@@ -108,7 +108,7 @@ func stateRank(e glasses.Event) int {
 	return 0
 }
 
-// mergeState adds the next row's change to a patch. Fields that the row does not change are absent from its patch.
+// mergeState adds the next row's change to a patch. A patch omits the fields that the row does not change.
 func mergeState(into, from *glasses.StatePatch) {
 	data, err := json.Marshal(from)
 	if err == nil {
@@ -133,7 +133,7 @@ func (r *recorder) note(n note) {
 	}
 	if n.row > 0 {
 		if _, ok := r.claimed[n.row]; ok {
-			return // a row meets one expectation
+			return // one row meets only one expectation
 		}
 		r.claimed[n.row] = struct{}{}
 	}
@@ -160,8 +160,8 @@ func (r *recorder) note(n note) {
 	r.claims++
 }
 
-// beforePhoto returns where to insert the camera step for a photo that the app requests now: before the step at this
-// instant, or, if elapsed time caused the request, before the millisecond of the request.
+// beforePhoto returns where to insert the camera step for a photo that the app requests now. If a step at this instant
+// caused the request, it goes before that step; if elapsed time did, it goes before the millisecond of the request.
 func (r *recorder) beforePhoto(at int64) photoAt {
 	if at-r.base > r.at {
 		r.pass(at - 1)
@@ -172,7 +172,7 @@ func (r *recorder) beforePhoto(at int64) photoAt {
 	return photoAt{r.last}
 }
 
-// photo inserts what the camera saw.
+// photo inserts a step with the picture that the camera returned.
 func (r *recorder) photo(e glasses.Event) {
 	res, err := glasses.ParseResult(e.Payload)
 	place, ok := r.photos[e.ID]
@@ -200,7 +200,7 @@ func stimulus(e glasses.Event) (s scenario.Step, ok bool) {
 	case glasses.TypeInput:
 		s.Input = &glasses.Input{}
 		ok = into(s.Input)
-		s.Input.Target = "" // the glasses fill it in
+		s.Input.Target = "" // the glasses set it again
 		return s, ok
 	case glasses.TypeTranscript:
 		s.Transcript = &glasses.Transcript{}

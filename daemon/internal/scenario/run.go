@@ -19,7 +19,7 @@ import (
 	"github.com/service-dev/service/proto/glasses/scenario"
 )
 
-// run is the state of a run.
+// run is the state of one run.
 type run struct {
 	r      *Runner
 	req    Request
@@ -33,24 +33,24 @@ type run struct {
 	next    int64 // cursor of the log
 	base    int64 // the session's clock when the app attached
 	now     int64
-	since   int64          // rows after this one count for expectations
+	since   int64          // only rows after this one count for expectations
 	used    map[int64]bool // rows that an expectation has taken
-	taken   glasses.Event  // the row that the last expectation has taken
-	marks   []int64        // the last row at the end of each step, to compare with a recording
+	taken   glasses.Event  // the row that the last expectation took
+	marks   []int64        // the last row at the end of each step, for comparing with a recording
 
-	groups    map[string]int // equal differences, as indexes in the report
-	artifacts map[int]int    // how many differences of a step have pictures
+	groups    map[string]int // key of equal differences to their index in the report
+	artifacts map[int]int    // the number of differences of a step that have pictures
 	merged    merger         // the recording with the differences of accepted steps
 
 	stopAtFailure bool // skip the steps after the first failure
 	keepPNG       bool // keep drawn pictures in the report
-	gaps          bool // rows may be gone from the log before they were read
+	gaps          bool // rows may have been deleted from the log before they were read
 
-	drawing errgroup.Group // pictures
+	drawing errgroup.Group // draws pictures
 	drawn   sync.Mutex     // guards report.Pictures
 }
 
-// slice is how far virtual time advances before a run checks its expectation again, in ms.
+// slice is the step, in ms, by which virtual time advances before a run checks its expectation again.
 const slice = 100
 
 func (x *run) do(ctx context.Context) error {
@@ -97,7 +97,7 @@ func (x *run) setScript(ctx context.Context) error {
 	return x.r.store.SetAssistantScript(ctx, x.req.Target, x.req.SessionID, script)
 }
 
-// findApp waits for the row with which the app attached, where the run begins.
+// findApp waits for the row that says that the app attached. The run begins there.
 func (x *run) findApp(ctx context.Context, attached bool) error {
 	late := time.Now().Add(x.r.attachWait)
 	for {
@@ -139,7 +139,7 @@ func left(rows []glasses.Event) bool {
 	return false
 }
 
-// fetch reads new rows of the log; with a wait it waits for one.
+// fetch reads new rows of the log; with a wait it waits for at least one.
 func (x *run) fetch(ctx context.Context, wait time.Duration) error {
 	for {
 		page, err := x.r.sessions.Wait(ctx, x.req.Target, x.req.SessionID, x.next, session.MaxLimit, wait)
@@ -173,8 +173,8 @@ func (x *run) control(ctx context.Context, typ string, payload any, media []byte
 	return x.r.sessions.Control(ctx, x.req.Target, x.req.SessionID, typ, payload, media)
 }
 
-// steps runs every step. After a step that could not be run the rest is skipped; after an unmet expectation the run
-// continues unless it stops at the first failure.
+// steps runs every step. After a step that could not be run, it skips the rest. After an unmet expectation it
+// continues, unless the run stops at the first failure.
 func (x *run) steps(ctx context.Context) error {
 	broken := false
 	for i := range x.s.Steps {
@@ -236,7 +236,7 @@ func (x *run) step(ctx context.Context, i int, s *scenario.Step) error {
 			return err
 		}
 		if d.Model.Panel == nil {
-			return unmet("%s has no panel to take a picture of", d.Model.ID)
+			return unmet("cannot take a picture: %s has no panel", d.Model.ID)
 		}
 		x.picture(ctx, pictureName(*s.Picture), d)
 		return nil
@@ -268,13 +268,13 @@ func (x *run) stimulate(ctx context.Context, typ string, payload any, file strin
 		return err
 	}
 	if res.Error != nil {
-		return unmet("the glasses refused it: %s: %s", res.Error.Code, res.Error.Message)
+		return unmet("the glasses refused the request: %s: %s", res.Error.Code, res.Error.Message)
 	}
 	return nil
 }
 
 // isMedia reports whether the glasses accept a file's content. A scenario comes with a project and may name any file
-// that the person can read, and with a session in a browser the content leaves the machine.
+// that the person can read. In a session in a browser, the content leaves the machine.
 func isMedia(typ string, data []byte) bool {
 	if typ == glasses.SimMicrophone {
 		return len(data) > 12 && string(data[:4]) == "RIFF" && string(data[8:12]) == "WAVE"
@@ -282,7 +282,7 @@ func isMedia(typ string, data []byte) bool {
 	return bytes.HasPrefix(data, []byte("\x89PNG\r\n\x1a\n")) || bytes.HasPrefix(data, []byte("\xff\xd8\xff"))
 }
 
-// pass lets time pass, virtually or really.
+// pass lets virtual or real time pass.
 func (x *run) pass(ctx context.Context, ms int64) error {
 	if x.virtual {
 		now, _, err := x.r.sessions.Advance(ctx, x.req.SessionID, ms)
@@ -304,10 +304,10 @@ func (x *run) display(ctx context.Context) (session.Display, error) {
 	return x.r.sessions.Look(ctx, x.req.Target, x.req.SessionID)
 }
 
-// artifactName matches the name of a picture that the run itself stores, ignoring case for file systems that do.
+// artifactName matches the picture names that the run itself uses. It ignores case, because some file systems do.
 var artifactName = regexp.MustCompile(`(?i)^(step-\d+-.*|frame-\d+)$`)
 
-// pictureName returns the name of the picture that a step stores, which never equals a name that the run uses.
+// pictureName returns the name under which a step's picture is stored. It never equals a name that the run uses.
 func pictureName(named string) string {
 	if artifactName.MatchString(named) {
 		return "picture-" + named
@@ -315,10 +315,10 @@ func pictureName(named string) string {
 	return named
 }
 
-// maxDrawing is how many pictures are drawn concurrently with the run.
+// maxDrawing bounds the pictures drawn concurrently with the run.
 const maxDrawing = 2
 
-// KeptPNGs is how many pictures the report of RunSteps contains as PNG: the last ones.
+// KeptPNGs is how many pictures the report of RunSteps contains as PNG; these are the last ones.
 const KeptPNGs = 4
 
 // picture draws and stores a panel while the run continues.

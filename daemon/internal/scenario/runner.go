@@ -1,6 +1,6 @@
 // Package scenario runs scenarios (proto/glasses/scenario) on sessions, records sessions as scenarios, and compares
-// runs with recordings. It works the same on local sessions in virtual or real time and on browser sessions; it knows
-// neither how a session is reached nor how apps start.
+// runs with recordings. It treats local sessions in virtual or real time and browser sessions alike. It knows neither
+// how a session is reached nor how apps start.
 package scenario
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/service-dev/service/proto/glasses/scenario"
 )
 
-// Sessions are the sessions to run on. Errors are *backend.Problem.
+// Sessions gives access to the sessions on which scenarios run. Errors are *backend.Problem.
 type Sessions interface {
 	Get(ctx context.Context, target backend.Target, id string) (backend.Session, error)
 	Control(ctx context.Context, target backend.Target, id, typ string, payload any, media []byte) (glasses.Result, error)
@@ -28,9 +28,9 @@ type Sessions interface {
 	Look(ctx context.Context, target backend.Target, id string) (session.Display, error)
 }
 
-// Store holds a session's data other than its log.
+// Store holds the data of a session other than its log.
 type Store interface {
-	// Media returns what a local session's camera or microphone took.
+	// Media returns a recording of a local session's camera or microphone.
 	Media(id, sha string) (name string, body []byte, err error)
 	// AssistantScript returns the script of a session's assistant, or nil.
 	AssistantScript(id string) *assistantscript.Script
@@ -43,7 +43,7 @@ type Runner struct {
 	sessions Sessions
 	store    Store
 	journal  journal
-	// attachWait is how long a run waits for an app to attach, in real time.
+	// attachWait bounds, in real time, how long a run waits for an app to attach.
 	attachWait time.Duration
 }
 
@@ -52,36 +52,38 @@ func New(sessions Sessions, store Store) *Runner {
 	return &Runner{sessions: sessions, store: store, attachWait: 30 * time.Second}
 }
 
-// Verdicts of a report and of its steps.
+// Verdicts of a report and its steps.
 const (
 	Pass    = "pass"
 	Fail    = "fail"
-	Skipped = "skipped" // a step after one that could not be run
-	// Unfinished is the verdict of RunSteps if it reached its time limit, and of the step during which it did.
+	Skipped = "skipped" // the step comes after one that could not be run
+	// Unfinished is the verdict of a RunSteps that reached its time limit, and of the step that it interrupted.
 	Unfinished = "unfinished"
 )
 
-// CodeInvalidScenario is the code of a file that is not a scenario.
+// CodeInvalidScenario means that a file is not a scenario.
 const CodeInvalidScenario = "invalid_scenario"
 
 // Request requests a run on an open session. An app should be attached, or attach within 30 seconds.
 type Request struct {
-	// Files are the client's, with the scenario and the pictures.
+	// Files are the files of the client: the scenario and the pictures.
 	Files     clientio.Files
 	Target    backend.Target
 	SessionID string
-	// Path is the scenario's file, absolute. Paths in it are relative to its folder.
+	// Path is the scenario's file, absolute. Paths in the scenario are relative to its folder.
 	Path string
-	// DeviceModel is the id of a model to run on instead of the scenario's. A recording cannot change it.
+	// DeviceModel is the id of a model that replaces the scenario's. A scenario with a recording cannot run on another
+	// model.
 	DeviceModel string
-	// Artifacts is a folder, absolute, for pictures and differences; it is created. Empty stores none.
+	// Artifacts is a folder, absolute, for pictures and differences; it is created if necessary. If empty, none are
+	// stored.
 	Artifacts string
-	// Film also stores a picture of each state of the panel, the first maxFrames.
+	// Film also stores a picture of each of the first maxFrames states of the panel.
 	Film bool
 	// Accept replaces the recording's frames and pictures with those of this run, if every step passes.
 	Accept bool
-	// AcceptSteps are numbers of steps, from 1. Only their differences are taken into the recording, if these steps
-	// pass; everything else of the recording stays. It excludes Accept.
+	// AcceptSteps are numbers of steps, from 1. If these steps pass, their differences are copied into the recording and
+	// everything else in the recording stays. It cannot be combined with Accept.
 	AcceptSteps []int
 }
 
@@ -90,21 +92,21 @@ type Report struct {
 	Name      string `json:"name"`
 	Verdict   string `json:"verdict"` // Pass or Fail
 	SessionID string `json:"sessionId"`
-	// AppLeft says when the app left the session, if it did and was not back at the end, though no step expects it.
+	// AppLeft says when the app left the session. It is set if the app did not return and no step expects that.
 	AppLeft string `json:"appLeft,omitempty"`
-	// DurationMs is the time on the session's clock from when the app attached to the end.
+	// DurationMs is the time on the session's clock from the app's attachment to the end.
 	DurationMs int64 `json:"durationMs"`
 	// Diffs are the first maxDiffs differences from the recording, in order of time; empty for a scenario without a
 	// recording. Equal differences are one entry with a count.
 	Diffs []Diff `json:"diffs"`
-	// Accepted reports that the recording was updated to what the app does now; Diffs are the changes.
+	// Accepted reports that the recording was updated to the app's current frames. Diffs are the changes.
 	Accepted bool `json:"accepted,omitempty"`
-	// AcceptedSteps are the steps whose differences were taken into the recording, of a request with AcceptSteps.
-	// AcceptedDiffs counts these by kind, and Diffs are then those that are left, of the steps DifferingSteps.
+	// AcceptedSteps are the steps whose differences were copied into the recording for a request with AcceptSteps.
+	// AcceptedDiffs counts these differences by kind. Diffs are then the remaining ones, in the steps DifferingSteps.
 	AcceptedSteps  []int          `json:"acceptedSteps,omitempty"`
 	AcceptedDiffs  map[string]int `json:"acceptedDiffs,omitempty"`
 	DifferingSteps []int          `json:"differingSteps,omitempty"`
-	// MoreDiffs counts the others by kind.
+	// MoreDiffs counts further differences by kind.
 	MoreDiffs map[string]int `json:"moreDiffs,omitempty"`
 	Steps     []StepReport   `json:"steps"`
 	Pictures  []Picture      `json:"pictures"`
@@ -114,7 +116,7 @@ type Report struct {
 	MoreFrames int `json:"moreFrames,omitempty"`
 	// Findings are the first maxFindings findings about content that does not fit the model, each once.
 	Findings []Finding `json:"findings"`
-	// MoreFindings counts the others.
+	// MoreFindings counts further findings.
 	MoreFindings int `json:"moreFindings,omitempty"`
 	// Rows counts the rows of the event log that belong to the run.
 	Rows int `json:"rows"`
@@ -123,10 +125,10 @@ type Report struct {
 // StepReport is the result of a step.
 type StepReport struct {
 	Number  int    `json:"number"` // from 1
-	Step    string `json:"step"`   // what it is, in a few words
+	Step    string `json:"step"`   // a description in a few words
 	Verdict string `json:"verdict"`
-	AtMs    int64  `json:"atMs"` // the session's clock after it, since the app attached
-	// Message says why it failed.
+	AtMs    int64  `json:"atMs"` // the session's clock after the step, in ms since the app attached
+	// Message says why the step failed.
 	Message string `json:"message,omitempty"`
 }
 
@@ -134,19 +136,19 @@ type StepReport struct {
 type Diff struct {
 	Kind string `json:"kind"` // one of the Diff constants
 	Step int    `json:"step"` // number of the step, from 1
-	AtMs int64  `json:"atMs"` // in the run, or for something missing, in the recording
-	// Count is how often the same difference occurred; 0 if once. Step and AtMs are those of the first.
+	AtMs int64  `json:"atMs"` // in the run or, for a missing frame, in the recording
+	// Count is how often the same difference occurred; 0 means once. Step and AtMs are those of the first occurrence.
 	Count int `json:"count,omitempty"`
-	// AlsoSteps are the other steps in which the same difference occurred, the first maxAlsoSteps.
+	// AlsoSteps are the first maxAlsoSteps other steps in which the same difference occurred.
 	AlsoSteps []int `json:"alsoSteps,omitempty"`
-	// Path is the place in the payload, e.g. payload.tree.children[1].text; of several the first.
+	// Path is the first place in the payload that differs, e.g. payload.tree.children[1].text.
 	Path string `json:"path,omitempty"`
 	// Message describes the difference, e.g. display.show list[1]: "Calendar" -> "Kalender".
 	Message string `json:"message"`
-	// Want and Got describe what is missing or extra, or are the two times.
+	// Want and Got describe the missing and the extra content, or the two times.
 	Want string `json:"want,omitempty"`
 	Got  string `json:"got,omitempty"`
-	// Files of the two pictures and of their difference, if artifacts are kept.
+	// Paths of the two pictures and of their difference, if artifacts are stored.
 	WantFile string `json:"wantFile,omitempty"`
 	GotFile  string `json:"gotFile,omitempty"`
 	DiffFile string `json:"diffFile,omitempty"`
@@ -155,20 +157,20 @@ type Diff struct {
 // Times returns how often the difference occurred.
 func (d Diff) Times() int { return max(d.Count, 1) }
 
-// Finding is something on the panel that does not fit a device model.
+// Finding describes content of the panel that does not fit a device model.
 type Finding struct {
 	DeviceModel string `json:"deviceModel"`
 	glasses.Finding
 }
 
-// Picture is a panel that a step stored, that failed an expectation, or that belongs to a difference.
+// Picture is a panel that a step stored, that did not meet an expectation, or that belongs to a difference.
 type Picture struct {
 	Name   string `json:"name"`
 	AtMs   int64  `json:"atMs"`
-	SHA256 string `json:"sha256,omitempty"` // not of a picture of a difference
-	// File is its path, if artifacts are kept.
+	SHA256 string `json:"sha256,omitempty"` // empty for a picture of a difference
+	// File is the picture's path, if artifacts are stored.
 	File string `json:"file,omitempty"`
-	// PNG is the picture itself, of RunSteps only and of the last KeptPNGs.
+	// PNG is the encoded picture. Only RunSteps sets it, for the last KeptPNGs pictures.
 	PNG []byte `json:"-"`
 }
 
@@ -186,13 +188,13 @@ func Load(ctx context.Context, files clientio.Files, path string) (scenario.Scen
 	s, err := scenario.Parse(data)
 	if err != nil {
 		return s, &backend.Problem{Code: CodeInvalidScenario, Message: fmt.Sprintf("%s: %v", filepath.Base(path), err),
-			FixHint: "correct the place that is named; searchDocs scenario-steps has every field"}
+			FixHint: "correct the named place; searchDocs scenario-steps lists every field"}
 	}
 	return s, nil
 }
 
-// Run runs a scenario and compares the run with its recording, if it has one. A failed run is not an error; errors are
-// *backend.Problem: the file is not a scenario, the session is closed, no app attached.
+// Run runs a scenario and compares the run with the scenario's recording, if it has one. A failed run is not an error.
+// Errors are *backend.Problem: the file is not a scenario, the session is closed, or no app attached.
 func (r *Runner) Run(ctx context.Context, req Request) (Report, error) {
 	s, err := Load(ctx, req.Files, req.Path)
 	if err != nil {
@@ -215,21 +217,21 @@ func (r *Runner) Run(ctx context.Context, req Request) (Report, error) {
 		Pictures: []Picture{}, Findings: []Finding{}}
 	run.drawing.SetLimit(maxDrawing)
 	err = run.do(ctx)
-	_ = run.drawing.Wait() // drawing never fails
+	_ = run.drawing.Wait() // drawing returns no error
 	if err != nil {
 		return Report{}, err
 	}
 	return run.report, nil
 }
 
-// keep writes an artifact and returns its path; empty if none are stored.
+// keep writes an artifact and returns its path; empty if artifacts are not stored.
 func (req Request) keep(ctx context.Context, name string, data []byte) string {
 	if req.Artifacts == "" || len(data) == 0 {
 		return ""
 	}
 	path := filepath.Join(req.Artifacts, name)
 	if req.Files.Replace(ctx, path, data, 0o600, 0o700) != nil {
-		return "" // a report without the picture is better than none
+		return "" // a report without the picture is better than no report
 	}
 	return path
 }

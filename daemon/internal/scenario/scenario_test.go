@@ -23,7 +23,7 @@ import (
 	"github.com/service-dev/service/proto/glasses/scenario"
 )
 
-// ours accesses files as this process.
+// ours opens files with the rights of this process.
 var ours = clientio.FilesOf(caller.Caller{IO: local.New()})
 
 func TestSubset(t *testing.T) {
@@ -45,7 +45,7 @@ func TestSubset(t *testing.T) {
 	}
 }
 
-// The name of a step's picture never equals a name that the run itself uses.
+// The stored name of a step's picture never equals a name that the run itself uses.
 func TestPictureName_TakesNoOther(t *testing.T) {
 	for name, want := range map[string]string{"end": "end", "frame-001": "picture-frame-001",
 		"Frame-001": "picture-Frame-001", "step-1-want": "picture-step-1-want", "step-2-failed": "picture-step-2-failed",
@@ -75,14 +75,14 @@ func TestMarks(t *testing.T) {
 	img, err := png.Decode(bytes.NewReader(marked))
 	if err != nil || count != 2 || color.NRGBAModel.Convert(img.At(1, 1)) != (color.NRGBA{255, 0, 0, 255}) ||
 		color.NRGBAModel.Convert(img.At(0, 0)) != (color.NRGBA{85, 85, 85, 255}) {
-		t.Errorf("%d pixels, %v, %v", count, err, img)
+		t.Errorf("%d pixels differ, error %v, image %v; want 2 in red", count, err, img)
 	}
 	if marked, _ := marks(draw(4), draw(5)); marked != nil {
-		t.Error("pictures of two sizes were laid over each other")
+		t.Error("marks combined pictures of two sizes")
 	}
 }
 
-// pageOnly is a browser session without a page: it has rows and nothing else.
+// pageOnly is a browser session without a page: it has only rows.
 type pageOnly struct {
 	rows []glasses.Event
 }
@@ -134,7 +134,7 @@ func rows(events ...glasses.Event) []glasses.Event {
 	return events
 }
 
-// If the person closed the page of a browser session, the step that needs the page fails and says why.
+// If the person has closed the page of a browser session, the step that needs the page fails and says why.
 func TestABrowserSessionWithoutAPage(t *testing.T) {
 	p := &pageOnly{}
 	r := New(p, p)
@@ -150,7 +150,7 @@ func TestABrowserSessionWithoutAPage(t *testing.T) {
 	var problem *backend.Problem
 	if !errors.As(err, &problem) || problem.Code != backend.CodeNotConnected ||
 		!strings.Contains(problem.Message, "no app attached") {
-		t.Errorf("without an app: %v", err)
+		t.Errorf("a session without an app: %v, want not_connected", err)
 	}
 	p.rows = rows(glasses.Event{Type: glasses.RowAppAttached, Sender: glasses.SenderService, Kind: glasses.KindEvent})
 	report, err := r.Run(t.Context(), Request{Files: ours, SessionID: "ses_abcdefgh", Path: path})
@@ -160,7 +160,7 @@ func TestABrowserSessionWithoutAPage(t *testing.T) {
 	}
 }
 
-// A recording without an app would pass with any build.
+// A recording made without an app would pass with any build.
 func TestRecordWithoutAnApp(t *testing.T) {
 	p := &pageOnly{rows: rows(glasses.Event{Type: glasses.RowGlassesAttached, Sender: glasses.SenderService,
 		Kind: glasses.KindEvent})}

@@ -12,34 +12,35 @@ import (
 	"github.com/service-dev/service/proto/glasses/scenario"
 )
 
-// StepsRequest requests steps on an open session whose app keeps running, as an agent does while it works.
+// StepsRequest requests steps on an open session whose app keeps running, as an agent does while developing.
 type StepsRequest struct {
-	// Files are the client's, with the pictures and sounds of steps.
+	// Files are the files of the client: the pictures and sounds of steps.
 	Files     clientio.Files
 	Target    backend.Target
 	SessionID string
 	Steps     []scenario.Step
-	// DeviceModel is the model that the steps are for; empty for the session's.
+	// DeviceModel is the model for which the steps are written; if empty, that of the session.
 	DeviceModel string
-	// Assistant is a script that answers the app's assistant from now on, if any.
+	// Assistant is the script that answers the app's assistant from now on; nil leaves it unchanged.
 	Assistant *scenario.Assistant
-	// Dir is the folder to which paths in the steps are relative, absolute.
+	// Dir is the absolute folder to which paths in the steps are relative.
 	Dir string
-	// Artifacts is a folder, absolute, for pictures. Empty stores none.
+	// Artifacts is an absolute folder for pictures. If empty, none are stored.
 	Artifacts string
-	// Since excludes the rows up to this cursor from the expectations before the first step that makes something
+	// Since excludes the rows up to this cursor from the expectations that precede the first step that makes something
 	// happen.
 	Since int64
-	// Limit is how long the steps may take in real time; 0 means no limit.
+	// Limit bounds the duration of the steps in real time; 0 means no limit.
 	Limit time.Duration
 }
 
-// StepsReport is the result of the steps.
+// StepsReport is the result of RunSteps.
 type StepsReport struct {
 	Verdict string // Pass, Fail or Unfinished
-	// AppLeft says when the app left the session, if it did and was not back at the end, though no step expects it.
+	// AppLeft says when the app left the session. It is set if the app did not return and no step expects that.
 	AppLeft string
-	// Steps are in order; those after the first failure are Skipped. AtMs counts from the beginning of the first.
+	// Steps are the steps in order; those after the first failure are Skipped. AtMs counts from the beginning of the
+	// first step.
 	Steps []StepReport
 	// NowMs is the session's clock at the end.
 	NowMs int64
@@ -47,14 +48,14 @@ type StepsReport struct {
 	Since int64
 	// Pictures are the pictures of steps and of a failed expectation.
 	Pictures []Picture
-	// Findings are the first maxFindings findings about content of this time that does not fit the model.
+	// Findings are the first maxFindings findings about content shown during the steps that does not fit the model.
 	Findings []Finding
 	// End is the display after the last step.
 	End session.Display
 }
 
-// RunSteps runs steps and stops at the first that fails, or at the request's limit. Neither is an error; errors are
-// *backend.Problem: the session is closed, no app attached.
+// RunSteps runs steps and stops at the first that fails, or at the request's limit. Neither is an error. Errors are
+// *backend.Problem: the session is closed, or no app attached.
 func (r *Runner) RunSteps(ctx context.Context, req StepsRequest) (StepsReport, error) {
 	x := &run{r: r, dir: req.Dir,
 		s:    scenario.Scenario{DeviceModel: req.DeviceModel, Assistant: req.Assistant, Steps: req.Steps},
@@ -63,7 +64,7 @@ func (r *Runner) RunSteps(ctx context.Context, req StepsRequest) (StepsReport, e
 	x.report = Report{Verdict: Pass, Steps: []StepReport{}, Pictures: []Picture{}}
 	x.drawing.SetLimit(maxDrawing)
 	report, err := x.onOpenSession(ctx, req.Since, req.Limit)
-	_ = x.drawing.Wait() // drawing never fails
+	_ = x.drawing.Wait() // drawing returns no error
 	if err != nil {
 		return StepsReport{}, err
 	}
@@ -72,7 +73,7 @@ func (r *Runner) RunSteps(ctx context.Context, req StepsRequest) (StepsReport, e
 	return report, nil
 }
 
-// wrapUp is how long reading the log and the display may take after the limit.
+// wrapUp bounds the time for reading the log and the display after the limit.
 const wrapUp = 5 * time.Second
 
 func (x *run) onOpenSession(ctx context.Context, since int64, limit time.Duration) (StepsReport, error) {
@@ -112,14 +113,14 @@ func (x *run) onOpenSession(ctx context.Context, since int64, limit time.Duratio
 	return StepsReport{NowMs: x.now, Since: x.since, Findings: found[:min(len(found), maxFindings)], End: end}, err
 }
 
-// stopAtLimit reports the step during which the limit was reached, and the steps after it.
+// stopAtLimit reports the step during which the limit was reached, and those after it.
 func (x *run) stopAtLimit(ctx context.Context, limit time.Duration) error {
 	s, err := x.r.sessions.Get(ctx, x.req.Target, x.req.SessionID)
 	if err != nil {
 		return err
 	}
 	x.now = max(x.now, s.NowMs)
-	verdict, message := Unfinished, fmt.Sprintf("the call's limit of %v ended during this step", limit)
+	verdict, message := Unfinished, fmt.Sprintf("the call reached its limit of %v during this step", limit)
 	for i := len(x.report.Steps); i < len(x.s.Steps); i++ {
 		x.report.Verdict = Unfinished
 		x.report.Steps = append(x.report.Steps, StepReport{Number: i + 1, Step: stepName(&x.s.Steps[i]), Verdict: verdict,
@@ -129,8 +130,8 @@ func (x *run) stopAtLimit(ctx context.Context, limit time.Duration) error {
 	return nil
 }
 
-// join waits for an app and reads the part of the log that counts for the first expectations. Rows that the log no
-// longer has do not matter here.
+// join waits for an app and reads the part of the log that counts for the first expectations. Rows that are no longer
+// in the log do not matter here.
 func (x *run) join(ctx context.Context, since int64) error {
 	late := time.Now().Add(x.r.attachWait)
 	x.next, x.since, x.gaps = since, since, true
@@ -165,23 +166,23 @@ func (x *run) join(ctx context.Context, since int64) error {
 	return x.fetch(ctx, 0)
 }
 
-// problemOf returns the *backend.Problem of a step that could not be run.
+// problemOf returns the *backend.Problem for a step that could not be run.
 func problemOf(err error) error {
 	if unmet, ok := err.(*unmetExpectation); ok { //nolint:errorlint // it is never wrapped
 		return &backend.Problem{Code: glasses.CodeUnsupported, Message: unmet.message,
-			FixHint: "setDevice says why; or leave the scenario's deviceModel out"}
+			FixHint: "call setDevice to see the reason, or remove deviceModel from the scenario"}
 	}
 	return err
 }
 
-// makeArtifacts creates the folder for pictures, if there is one.
+// makeArtifacts creates the folder for pictures, if one is requested.
 func makeArtifacts(ctx context.Context, req Request) error {
 	if req.Artifacts == "" {
 		return nil
 	}
 	if err := req.Files.MakeDir(ctx, req.Artifacts, 0o700); err != nil {
-		return &backend.Problem{Code: session.CodeStateUnwritable, Message: "making the folder for pictures: " + err.Error(),
-			FixHint: "pass a folder that can be written"}
+		return &backend.Problem{Code: session.CodeStateUnwritable, Message: "create the folder for pictures: " + err.Error(),
+			FixHint: "pass a writable folder"}
 	}
 	return nil
 }

@@ -37,7 +37,7 @@ func TestRunSteps_StopsAtTheFirstFailure(t *testing.T) {
 	for _, p := range report.Pictures {
 		pictures = append(pictures, p.Name)
 		if len(p.PNG) == 0 || sum(p.PNG) != p.SHA256 {
-			t.Errorf("picture %s has %d bytes", p.Name, len(p.PNG))
+			t.Errorf("picture %s has %d bytes, want PNG bytes that match its SHA-256", p.Name, len(p.PNG))
 		}
 	}
 	if got := strings.Join(verdicts, " "); report.Verdict != Fail || got != "pass pass fail skipped" {
@@ -47,11 +47,11 @@ func TestRunSteps_StopsAtTheFirstFailure(t *testing.T) {
 		t.Errorf("pictures: %s", got)
 	}
 	if text := report.End.Text(); len(text) != 1 || text[0] != "Milk" {
-		t.Errorf("at the end: %v", text)
+		t.Errorf("the panel shows %v at the end, want Milk", text)
 	}
 }
 
-// A long list of steps with pictures keeps those in memory that the answer shows.
+// A long list of steps with pictures keeps only those in memory that the answer shows.
 func TestRunSteps_KeepsTheLastPNGs(t *testing.T) {
 	s := attended{show(glasses.FreshState(), glasses.Node{Type: glasses.NodeText, Text: "Milk"})}
 	const most = 30
@@ -62,11 +62,11 @@ func TestRunSteps_KeepsTheLastPNGs(t *testing.T) {
 	report, err := New(s, s).RunSteps(t.Context(), StepsRequest{Files: ours, SessionID: "ses_abcdefgh",
 		Steps: listOf(t, strings.Join(list, ","))})
 	if err != nil || len(report.Pictures) != most {
-		t.Fatalf("%d pictures, %v", len(report.Pictures), err)
+		t.Fatalf("%d pictures, error %v", len(report.Pictures), err)
 	}
 	for i, p := range report.Pictures {
 		if kept := len(p.PNG) > 0; kept != (i >= most-KeptPNGs) || p.SHA256 == "" {
-			t.Errorf("picture %d: kept %v, SHA-256 %q", i, kept, p.SHA256)
+			t.Errorf("picture %d: PNG kept %v, SHA-256 %q", i, kept, p.SHA256)
 		}
 	}
 }
@@ -78,7 +78,7 @@ func (attended) Get(context.Context, backend.Target, string) (backend.Session, e
 	return backend.Session{Transport: backend.TransportBrowser, Pages: 1, Apps: 1}, nil
 }
 
-// unattended is a session without apps, or without a page.
+// unattended is a session without an app, or without a page.
 type unattended struct {
 	*showing
 	pages int
@@ -97,7 +97,7 @@ func TestRunSteps_NeedsAnApp(t *testing.T) {
 			_, err := r.RunSteps(t.Context(), StepsRequest{Files: ours, SessionID: "ses_abcdefgh"})
 			var problem *backend.Problem
 			if !errors.As(err, &problem) || problem.Code != backend.CodeNotConnected || problem.Message != message {
-				t.Errorf("with %d pages: %v", pages, err)
+				t.Errorf("with %d pages: %v, want not_connected", pages, err)
 			}
 		}
 	})
@@ -131,7 +131,8 @@ func TestRunSteps_SaysWhereTheLimitStoppedThem(t *testing.T) {
 			t.Errorf("%s: %s", report.Verdict, got)
 		}
 		if report.NowMs != 50_000 || len(report.End.Text()) != 1 || !strings.Contains(report.Steps[1].Message, "50s") {
-			t.Errorf("at %d ms, %v, %q", report.NowMs, report.End.Text(), report.Steps[1].Message)
+			t.Errorf("stopped at %d ms with %v on the panel and message %q; want 50,000 ms and the limit",
+				report.NowMs, report.End.Text(), report.Steps[1].Message)
 		}
 	})
 }

@@ -12,12 +12,12 @@ import (
 	"github.com/service-dev/service/proto/glasses/broker"
 )
 
-// Peer is an app's connection as a session sees it.
+// Peer is an app's connection as seen by a session.
 type Peer interface {
-	// Send queues a frame and never blocks. A stream's frame is dropped when the peer is behind; a peer that is too far
-	// behind for another frame is cut off with glasses.CloseSlow.
+	// Send queues a frame and never blocks. If the peer is behind, a stream's frame is dropped. If it is too far behind
+	// for any other frame, it is disconnected with glasses.CloseSlow.
 	Send(data []byte, binary, stream bool)
-	// End closes the connection once the queued frames are sent. Only the first call counts.
+	// End closes the connection after the queued frames are sent. Only the first call has an effect.
 	End(code int, reason string)
 }
 
@@ -33,24 +33,24 @@ type App struct {
 
 	gatewayURL      string
 	tokenEnds       time.Time   // expiry of its newest gateway token; guarded by the session's lock
-	hasGateway      atomic.Bool // it received a gateway token
+	hasGateway      atomic.Bool // whether it received a gateway token
 	answersBarriers bool
-	takesTokens     bool         // gateway.token frames
-	sent            atomic.Int64 // frames that it may react to
-	handled         atomic.Int64 // the ones among them that it has certainly handled
-	isStuck         atomic.Bool  // it did not come to rest in time
+	takesTokens     bool         // whether it accepts gateway.token frames
+	sent            atomic.Int64 // number of frames sent to which it may react
+	handled         atomic.Int64 // number of those that it has certainly handled
+	isStuck         atomic.Bool  // whether it failed to settle in time
 
 	mu       sync.Mutex
 	barriers map[string]chan int // unanswered barriers; each receives the number of gateway calls, or -1
-	active   chan struct{}       // closed and replaced when the app sends or receives something
+	active   chan struct{}       // closed and replaced when the app sends or receives a frame
 	gone     chan struct{}
 	once     sync.Once
 }
 
-// appList is the apps of a session. It is changed under the session's lock and read without.
+// appList is the list of a session's apps. It is changed under the session's lock and read without the lock.
 type appList struct {
 	list     atomic.Pointer[[]*App]
-	attached *atomic.Int64 // apps of all sessions
+	attached *atomic.Int64 // number of apps attached to all sessions
 }
 
 func (l *appList) all() []*App {
@@ -79,7 +79,7 @@ func (l *appList) send(data []byte, binary, stream bool) {
 	}
 }
 
-// Refusal says why an app may not attach: a close code and a reason for the app.
+// Refusal is an error that says why an app may not attach: a close code and a reason.
 type Refusal struct {
 	Code   int
 	Reason string
@@ -88,8 +88,8 @@ type Refusal struct {
 // Error returns the reason.
 func (e *Refusal) Error() string { return e.Reason }
 
-// Attach attaches an app. Replay sends it the rows that are in the log now; later frames reach it over peer. helloID is
-// the id of its hello. The error is a *Refusal.
+// Attach attaches an app. Replay sends it the rows that are now in the log; later frames are sent through peer.
+// helloID is the id of the app's hello. The error is a *Refusal.
 func (m *Manager) Attach(id string, hello glasses.Hello, helloID string, peer Peer) (*App, error) {
 	s := m.local.find(id)
 	if s == nil || !s.secret.matches(hello.Secret) {
@@ -142,9 +142,9 @@ func (s *localSession) attachApp(a *App, helloID string) error {
 	return nil
 }
 
-// takeOverTranscription is called for the first app that attaches. It resumes transcription if the app comes back, and
-// ends it for a new app, which did not start it. The app that did start it finds the row about the end if it comes back
-// later. mu is held.
+// takeOverTranscription is called when the first app attaches. If the app has returned, it resumes transcription. For
+// a new app, which did not start transcription, it ends it; the app that did start it finds the row about the end if
+// it returns later. The caller holds mu.
 func (s *localSession) takeOverTranscription(isBack bool) {
 	if isBack {
 		s.sendStanding()
@@ -156,7 +156,7 @@ func (s *localSession) takeOverTranscription(isBack bool) {
 	s.appendRow(row, nil, nil)
 }
 
-// Replay passes on the events and results after the app's cursor.
+// Replay sends the app the events and results after its cursor.
 func (a *App) Replay(ctx context.Context, pass func(frame []byte) error) error {
 	if a.since == nil {
 		return nil
@@ -186,7 +186,7 @@ func (a *App) Replay(ctx context.Context, pass func(frame []byte) error) error {
 	return nil
 }
 
-// Leave detaches the app from its session. Only the first call counts.
+// Leave detaches the app from its session. Only the first call has an effect.
 func (a *App) Leave() { a.once.Do(a.leave) }
 
 func (a *App) leave() {
@@ -197,18 +197,18 @@ func (a *App) leave() {
 	close(a.gone)
 	s.logService(glasses.RowAppDetached, a.info)
 	if len(s.apps.all()) == 0 && s.state.read().Standing.Transcription != nil {
-		s.sendStanding() // no app listens any longer
+		s.sendStanding() // no app is listening any longer
 	}
 }
 
-// send sends a frame that the app may react to.
+// send sends a frame to which the app may react.
 func (a *App) send(data []byte, binary, stream bool) {
 	a.sent.Add(1)
 	a.peer.Send(data, binary, stream)
 	a.noteActivity()
 }
 
-// notify sends a frame about the log, which an app does not react to.
+// notify sends a frame about the log, to which an app does not react.
 func (a *App) notify(at int64, typ, id string, payload any) {
 	a.peer.Send(broker.Encode(time.UnixMilli(at), typ, id, payload), false, false)
 }

@@ -17,19 +17,19 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// scriptName is the file in a session's folder with its assistant script.
+// scriptName is the name of the file in a session's folder that contains its assistant script.
 const scriptName = "assistant.json"
 
-// maxCalls is how many answers of one session's assistant may wait for their time.
+// maxCalls bounds the pending answers of one session's assistant.
 const maxCalls = 64
 
-// setScript sets the script of the session's assistant and sends attached apps the gateway's address.
+// setScript sets the script of the session's assistant and sends the gateway's address to attached apps.
 func (s *localSession) setScript(script *assistantscript.Script) error {
 	if err := s.wake(); err != nil {
 		return err
 	}
 	if err := statefile.Write(filepath.Join(s.folder(), scriptName), script.Encode()); err != nil {
-		return stateProblem("keep the assistant script", err)
+		return stateProblem("save the assistant script", err)
 	}
 	s.mu.Lock()
 	s.script = script
@@ -38,8 +38,8 @@ func (s *localSession) setScript(script *assistantscript.Script) error {
 	return nil
 }
 
-// AssistantScript returns the script of a session's assistant, or nil: of a browser session the one that this daemon
-// has set.
+// AssistantScript returns the script of a session's assistant, or nil. For a browser session, this is the script that
+// this daemon set.
 func (m *Manager) AssistantScript(id string) *assistantscript.Script {
 	if !IsLocal(id) {
 		if !validID(id) {
@@ -87,12 +87,12 @@ func (m *Manager) setBrowserScript(
 		err = statefile.Write(filepath.Join(m.folder(id), scriptName), script.Encode())
 	}
 	if err != nil {
-		return stateProblem("keep the assistant script", err)
+		return stateProblem("save the assistant script", err)
 	}
 	return nil
 }
 
-// loadScript reads the script that the session was given. mu is held.
+// loadScript reads the session's script. The caller holds mu.
 func (s *localSession) loadScript() {
 	s.script = readScriptFile(s.folder(), s.id, s.owner.log)
 }
@@ -114,7 +114,8 @@ func readScriptFile(folder, session string, log *slog.Logger) *assistantscript.S
 	return script
 }
 
-// newGateway returns the gateway's address and a new token for an app; nil if the session has no script. mu is held.
+// newGateway returns the gateway's address and a new token for an app; nil if the session has no script. The caller
+// holds mu.
 func (s *localSession) newGateway(a *App) *glasses.Gateway {
 	if s.script == nil {
 		return nil
@@ -124,7 +125,7 @@ func (s *localSession) newGateway(a *App) *glasses.Gateway {
 	return &glasses.Gateway{URL: a.gatewayURL, Token: s.owner.tokens.mint(a, s.owner.now())}
 }
 
-// renewTokens sends a new token to each attached app whose token expires soon or that has none.
+// renewTokens sends a new token to each attached app that has none or whose token expires soon.
 func (s *localSession) renewTokens() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -138,39 +139,39 @@ func (s *localSession) renewTokens() {
 	}
 }
 
-// AssistantReply is an answer of a session's assistant that is due now.
+// AssistantReply is an answer of a session's assistant that is now due.
 type AssistantReply struct {
 	assistantscript.Answer
 	Request *assistantscript.Request
-	// ID names the answer, Created is the session's time in seconds.
+	// ID identifies the answer. Created is the session's time in seconds.
 	ID      string
 	Created int64
 }
 
-// assistantCall is a call whose answer waits for its time.
+// assistantCall is a call whose answer is not due yet.
 type assistantCall struct {
 	app    *App
 	answer *assistantscript.Answer
 	due    int64         // ms of the session's clock
-	isDue  chan struct{} // closed when it is
+	isDue  chan struct{} // closed when the answer is due
 }
 
-// OpensAssistant reports whether token opens the assistant of a session.
+// OpensAssistant reports whether token gives access to a session's assistant.
 func (m *Manager) OpensAssistant(token string) bool {
 	_, ok := m.local.tokens.find(token, m.opts.Now())
 	return ok
 }
 
-// ErrGatewayToken is the failure of a token that opens no session's assistant.
+// ErrGatewayToken is the failure for a token that gives access to no session's assistant.
 var (
 	ErrGatewayToken = &assistantscript.Failure{Status: http.StatusUnauthorized, Type: "authentication_error",
 		Code: "invalid_key", Message: "the token is missing, unknown or expired: attach to the session for a new one"}
 	errManyCalls = &assistantscript.Failure{Status: http.StatusServiceUnavailable, Type: "api_error",
-		Code: "too_many_calls", Message: "too many calls at once: try again", RetryAfter: 1}
+		Code: "too_many_calls", Message: "too many concurrent calls: try again", RetryAfter: 1}
 )
 
-// AskAssistant answers the body of a chat request by the script of the session that token belongs to, once the answer
-// is due on the session's clock. The error is a *assistantscript.Failure, or that of ctx.
+// AskAssistant answers the body of a chat request using the script of the session to which token belongs, once the
+// answer is due by the session's clock. The error is a *assistantscript.Failure, or that of ctx.
 func (m *Manager) AskAssistant(ctx context.Context, token string, body []byte) (AssistantReply, error) {
 	app, ok := m.local.tokens.find(token, m.opts.Now())
 	if !ok {
@@ -199,7 +200,7 @@ func (s *localSession) askAssistant(ctx context.Context, app *App, reply Assista
 	return reply, nil
 }
 
-// beginCall sets the answer and id of a reply and returns the call that waits for its time.
+// beginCall sets the answer and id of a reply, and returns the pending call.
 func (s *localSession) beginCall(app *App, reply *AssistantReply) (*assistantCall, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -220,9 +221,9 @@ func (s *localSession) beginCall(app *App, reply *AssistantReply) (*assistantCal
 	return c, nil
 }
 
-// waitDue waits until the answer of a call is due.
+// waitDue waits until the answer to a call is due.
 func (s *localSession) waitDue(ctx context.Context, c *assistantCall) error {
-	var passed <-chan time.Time // real time
+	var passed <-chan time.Time // fires in real time
 	if !s.isVirtual() {
 		timer := time.NewTimer(c.answer.Delay)
 		defer timer.Stop()
@@ -248,7 +249,7 @@ func (s *localSession) waitDue(ctx context.Context, c *assistantCall) error {
 	return ErrGatewayToken
 }
 
-// deliver releases the answer of a call. mu is held.
+// deliver releases the answer to a call. The caller holds mu.
 func (s *localSession) deliver(c *assistantCall) {
 	if !s.calls[c] {
 		return
@@ -257,12 +258,12 @@ func (s *localSession) deliver(c *assistantCall) {
 	for _, call := range c.answer.Calls {
 		s.logService(glasses.RowToolCalled, glasses.NewToolCalled(call.Name, call.Arguments))
 	}
-	c.app.sent.Add(1) // it reacts to an answer as to a frame
+	c.app.sent.Add(1) // it reacts to an answer like to a frame
 	c.app.noteActivity()
 	close(c.isDue)
 }
 
-// deliverAnswers releases the answers that are due, the earliest first. mu is held.
+// deliverAnswers releases the answers that are due, the earliest first. The caller holds mu.
 func (s *localSession) deliverAnswers(now int64) {
 	for {
 		var next *assistantCall
@@ -278,7 +279,7 @@ func (s *localSession) deliverAnswers(now int64) {
 	}
 }
 
-// waitingCalls returns how many calls of an app wait for the session's clock.
+// waitingCalls returns the number of an app's calls that wait for the session's clock.
 func (s *localSession) waitingCalls(a *App) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -296,5 +297,5 @@ func scriptProblem(path string, err error) error {
 		return p
 	}
 	return problem(CodeInvalidRequest, fmt.Sprintf("assistantScript %s: %v", path, err),
-		"correct the place that is named; searchDocs assistant-scripts has every field")
+		"correct the named place; searchDocs assistant-scripts lists every field")
 }

@@ -80,7 +80,7 @@ func TestAssistant_CallsOfToolsAreInTheLog(t *testing.T) {
 		t.Errorf("%+v %s", e, e.Payload)
 	}
 	if e := last[1]; string(e.Payload) != `{"name":"add_item","arguments":null}` {
-		t.Errorf("arguments over the limit: %.100s", e.Payload)
+		t.Errorf("arguments over the limit are logged as %.100s, want null", e.Payload)
 	}
 }
 
@@ -101,13 +101,13 @@ func TestAssistant_DelayPassesOnTheSessionsClock(t *testing.T) {
 	advance := func(ms, want int64) {
 		t.Helper()
 		if now, settled, err := m.Advance(t.Context(), o.SessionID, ms); now != want || !settled || err != nil {
-			t.Errorf("now %d, settled %v, %v", now, settled, err)
+			t.Errorf("Advance: now %d, settled %v, error %v", now, settled, err)
 		}
 	}
 	advance(999, 999)
 	select {
 	case <-answered:
-		t.Error("answered before its time")
+		t.Error("the answer came before it was due")
 	default:
 	}
 	advance(1, 1000)
@@ -116,18 +116,18 @@ func TestAssistant_DelayPassesOnTheSessionsClock(t *testing.T) {
 	}
 }
 
-// A request that the app has sent may not have arrived yet. Time must not pass before it has.
+// A request that the app has sent may not have arrived yet. Time must not pass before it arrives.
 func TestAssistant_TimeWaitsForACallOnItsWay(t *testing.T) {
 	m := newLocal(t, t.TempDir(), &fakeTransports{}, nil)
 	o, a, p, g := scripted(t, m, backend.ClockVirtual)
 	defer a.Leave()
-	send(t, a, glasses.TypeDisplayShow, "a-1", hello) // its result is a frame that the app may react to
+	send(t, a, glasses.TypeDisplayShow, "a-1", hello) // its result is a frame to which the app may react
 	p.calls.Store(1)
 	advanced := make(chan int64, 1)
 	go func() {
 		now, settled, err := m.Advance(context.Background(), o.SessionID, 100)
 		if !settled || err != nil {
-			t.Errorf("settled %v, %v", settled, err)
+			t.Errorf("Advance: settled %v, error %v", settled, err)
 		}
 		advanced <- now
 	}()
@@ -139,7 +139,7 @@ func TestAssistant_TimeWaitsForACallOnItsWay(t *testing.T) {
 		return barriers >= 3
 	})
 	if s, err := m.Get(t.Context(), backend.Target{}, o.SessionID); err != nil || s.NowMs != 0 {
-		t.Errorf("the clock is at %d, %v", s.NowMs, err)
+		t.Errorf("the clock is at %d (error %v), want 0", s.NowMs, err)
 	}
 	if _, err := m.AskAssistant(t.Context(), g.Token, chat("milk")); err != nil {
 		t.Error(err)
@@ -150,7 +150,7 @@ func TestAssistant_TimeWaitsForACallOnItsWay(t *testing.T) {
 	}
 	for _, e := range rowsOf(t, m, o.SessionID) {
 		if e.Type == glasses.RowToolCalled && e.At != 0 {
-			t.Errorf("called at %d", e.At)
+			t.Errorf("a tool was called at %d, want 0", e.At)
 		}
 	}
 }
@@ -171,7 +171,7 @@ func TestAssistant_ScriptMayComeLaterAndStays(t *testing.T) {
 	}
 	again := start(t, m, LocalRequest{Project: "com.example.app", AssistantScript: path})
 	if again.SessionID != o.SessionID {
-		t.Fatalf("another session: %+v", again)
+		t.Fatalf("started another session: %+v", again)
 	}
 	f := p.wait(t, "a token", func(f glasses.Frame) bool { return f.Type == glasses.TypeGatewayToken })
 	var g glasses.Gateway
@@ -187,10 +187,10 @@ func TestAssistant_ScriptMayComeLaterAndStays(t *testing.T) {
 	a, _ = admit(t, m, o, nil)
 	w := welcome(t, a)
 	if w.Gateway == nil {
-		t.Fatal("the script is gone after a restart")
+		t.Fatal("the script was lost in a restart")
 	}
 	if _, err := m.AskAssistant(t.Context(), g.Token, chat("hello")); failure(err) != "invalid_key" {
-		t.Errorf("a token of the previous daemon: %v", err)
+		t.Errorf("a token of the previous daemon: %v, want invalid_key", err)
 	}
 	if reply, err := m.AskAssistant(t.Context(), w.Gateway.Token, chat("hello")); err != nil || reply.Text != "Hi" {
 		t.Errorf("%+v %v", reply, err)
@@ -214,12 +214,12 @@ func TestGatewayToken_IsRenewedAndEnds(t *testing.T) {
 	}
 	for _, token := range []string{first.Token, second.Token} {
 		if !m.OpensAssistant(token) {
-			t.Error("a token ended early")
+			t.Error("a token expired early")
 		}
 	}
 	now.Add(int64(glasses.GatewayTokenRenew.Seconds()))
 	if m.OpensAssistant(first.Token) || !m.OpensAssistant(second.Token) || m.OpensAssistant("") {
-		t.Error("the first token must have expired, the second not")
+		t.Error("want the first token expired and the second one valid")
 	}
 	if _, err := m.AskAssistant(t.Context(), first.Token, chat("milk")); failure(err) != "invalid_key" {
 		t.Errorf("%v", err)
@@ -245,7 +245,7 @@ func TestAssistant_EndOfTheSessionCutsCalls(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	if m.OpensAssistant(g.Token) {
-		t.Error("the token outlives its session")
+		t.Error("the token is still valid after its session closed")
 	}
 }
 
@@ -268,12 +268,12 @@ func TestGatewayToken_IsWrittenNowhere(t *testing.T) {
 		}
 		data, err := os.ReadFile(path)
 		if bytes.Contains(data, []byte(g.Token)) {
-			t.Errorf("%s has the token", path)
+			t.Errorf("%s contains the token", path)
 		}
 		return err
 	})
 	if err != nil || strings.Contains(logged.String(), g.Token) {
-		t.Errorf("%v, or the log has the token", err)
+		t.Errorf("reading the files: %v; or the log contains the token", err)
 	}
 }
 

@@ -12,8 +12,8 @@ import (
 )
 
 // Control makes the glasses of a session do something: it sends one control frame and returns its result, which may be
-// an error of the glasses. media is the picture of sim.camera or the WAV of sim.microphone. In virtual time the apps
-// have reacted when it returns. Errors are *backend.Problem.
+// an error of the glasses. media is the picture for sim.camera or the WAV for sim.microphone. In virtual time, the
+// apps have reacted when Control returns. Errors are *backend.Problem.
 func (m *Manager) Control(
 	ctx context.Context, target backend.Target, id, typ string, payload any, media []byte,
 ) (glasses.Result, error) {
@@ -61,7 +61,7 @@ func (m *Manager) controlBrowser(
 	return res, nil
 }
 
-// control returns once the effects are written to the log, so that they survive if the daemon is killed right after
+// control returns after the effects are written to the log, so that they survive if the daemon is killed right after
 // the caller has its answer.
 func (s *localSession) control(ctx context.Context, typ string, payload any, media []byte) (glasses.Result, error) {
 	res, err := s.act(ctx, typ, payload, media)
@@ -95,8 +95,8 @@ func (s *localSession) act(ctx context.Context, typ string, payload any, media [
 	return res, err
 }
 
-// waitReattached waits, for barrierTimeout at most, until as many apps are attached as those that lost their
-// connection: virtual time stands still while they come back.
+// waitReattached waits, for at most barrierTimeout, until as many apps are attached as lost their connection: virtual
+// time stands still while they reconnect.
 func (s *localSession) waitReattached(ctx context.Context, dropped []*App) {
 	ctx, cancel := context.WithTimeout(ctx, barrierTimeout)
 	defer cancel()
@@ -108,14 +108,14 @@ func (s *localSession) waitReattached(ctx context.Context, dropped []*App) {
 		}
 	}
 	for {
-		newest := s.log.newest() // a row follows each app that attaches
+		newest := s.log.newest() // each app that attaches adds a row
 		if len(s.apps.all()) >= len(dropped) || s.log.waitWritten(ctx, newest+1) != nil {
 			return
 		}
 	}
 }
 
-// refusal returns the error of a control frame that the glasses refused, or err.
+// refusal returns the error for a control frame that the glasses refused, or err.
 func refusal(res glasses.Result, err error) error {
 	if err == nil && res.Error != nil {
 		return &backend.Problem{Code: res.Error.Code, Message: res.Error.Message}
@@ -123,7 +123,7 @@ func refusal(res glasses.Result, err error) error {
 	return err
 }
 
-// Display is Look with the picture. Errors are *backend.Problem.
+// Display is like Look but includes the picture. Errors are *backend.Problem.
 func (m *Manager) Display(ctx context.Context, target backend.Target, id string) (Display, error) {
 	d, err := m.Look(ctx, target, id)
 	d.PNG = d.Picture()
@@ -148,11 +148,11 @@ func (m *Manager) Look(ctx context.Context, target backend.Target, id string) (D
 	return NewDisplay(model, *res.State, *res.View), nil
 }
 
-// Advance moves the virtual time of a local session by ms, up to MaxAdvance, and lets the apps react to everything on
-// the way. settled is false if an app did not come to rest. Errors are *backend.Problem.
+// Advance moves the virtual time of a local session by ms, up to MaxAdvance, and lets the apps react to everything
+// that happens in that time. settled is false if an app did not settle. Errors are *backend.Problem.
 func (m *Manager) Advance(ctx context.Context, id string, ms int64) (nowMs int64, settled bool, err error) {
 	if ms < 0 || ms > MaxAdvance {
-		return 0, false, invalid("ms must be between 0 and 86400000", "advance by at most a day at once")
+		return 0, false, invalid("ms must be between 0 and 86400000", "advance by at most a day per call")
 	}
 	if !IsLocal(id) {
 		return 0, false, notVirtual()
@@ -172,7 +172,7 @@ func notVirtual() error {
 		`wait for what should happen, or open a local session with clock "virtual"`)
 }
 
-// Wait is Since, but waits up to wait for a row if there is none after the cursor.
+// Wait is like Since, but waits up to wait for a row if there is none after the cursor.
 func (m *Manager) Wait(
 	ctx context.Context, target backend.Target, id string, since int64, limit int, wait time.Duration,
 ) (backendapi.EventPage, error) {
@@ -193,11 +193,11 @@ func (m *Manager) Wait(
 func (s *localSession) page(
 	ctx context.Context, since int64, limit int, wait time.Duration,
 ) (backendapi.EventPage, error) {
-	if s.isVirtual() && s.turns.operation.try() { // otherwise another call advances time, and nothing comes to rest
+	if s.isVirtual() && s.turns.operation.try() { // otherwise another call is advancing time, and nothing settles
 		s.settle(ctx)
 		s.turns.operation.give()
 	}
-	// The page must include everything that has happened.
+	// The page must include everything that has happened so far.
 	if err := s.waitRecorded(ctx); err != nil {
 		return backendapi.EventPage{}, err
 	}

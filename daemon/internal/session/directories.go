@@ -18,14 +18,14 @@ import (
 	"github.com/service-dev/service/daemon/internal/statefile"
 )
 
-// Limits of a file that remembers something about directories: entries, and bytes that are read.
+// Limits for a file that stores data about directories: the number of entries, and the bytes to read.
 const (
 	maxDirectories     = 500
 	maxDirectoriesFile = 4 << 20
 )
 
-// loadDirectories reads a file that maps directories to entries. A file that is not JSON counts as empty: it contains
-// nothing that a user would miss.
+// loadDirectories reads a file that maps directories to entries. A file that is not JSON counts as empty, because it
+// contains nothing that a user would miss.
 func loadDirectories[T any](path string) (map[string]T, error) {
 	entries := map[string]T{}
 	data, err := statefile.Read(path, maxDirectoriesFile)
@@ -38,7 +38,7 @@ func loadDirectories[T any](path string) (map[string]T, error) {
 	return entries, nil
 }
 
-// saveDirectories writes the entries; beyond the limit it drops those that were used longest ago.
+// saveDirectories writes the entries. Above the limit it drops the least recently used ones.
 func saveDirectories[T interface{ lastUse() int64 }](path string, entries map[string]T) error {
 	for len(entries) > maxDirectories {
 		delete(entries, slices.MinFunc(slices.Collect(maps.Keys(entries)), func(a, b string) int {
@@ -55,7 +55,7 @@ func saveDirectories[T interface{ lastUse() int64 }](path string, entries map[st
 	return statefile.Write(path, append(data, '\n'))
 }
 
-// cleanDir returns a directory's name as its client sent it; the client has resolved links.
+// cleanDir returns the name of a directory as sent by its client, which has resolved symbolic links.
 func cleanDir(dir string) string {
 	if dir == "" {
 		return ""
@@ -63,34 +63,34 @@ func cleanDir(dir string) string {
 	return filepath.Clean(dir)
 }
 
-// latestName is the file that remembers which session each directory used last.
+// latestName is the name of the file that records which session each directory used last.
 const latestName = "latest.json"
 
-// latestSessions remembers which session each directory used last.
+// latestSessions records which session each directory used last.
 type latestSessions struct {
 	path string
 	log  *ratelog.Logger
 
 	mu      sync.Mutex
-	entries map[string]latestSession // nil before the file is read
+	entries map[string]latestSession // nil until the file is read
 }
 
 type latestSession struct {
 	Session string `json:"session"`
-	UsedAt  int64  `json:"usedAt"` // Unix ms of its first use there
+	UsedAt  int64  `json:"usedAt"` // Unix ms of its first use in the directory
 }
 
 func (s latestSession) lastUse() int64 { return s.UsedAt }
 
-// loaded returns the entries; it reads the file once. mu is held.
+// loaded returns the entries. It reads the file once. The caller holds mu.
 func (l *latestSessions) loaded() map[string]latestSession {
 	if l.entries == nil {
-		l.entries, _ = loadDirectories[latestSession](l.path) // without the file, callers must name a session
+		l.entries, _ = loadDirectories[latestSession](l.path) // if the file is missing, callers must name a session
 	}
 	return l.entries
 }
 
-// set remembers a directory's session, and writes the file if the session changed.
+// set records a directory's session, and writes the file if the session changed.
 func (l *latestSessions) set(dir, id string) {
 	dir = cleanDir(dir)
 	l.mu.Lock()
@@ -112,22 +112,22 @@ func (l *latestSessions) get(dir string) (string, bool) {
 	return latest.Session, ok
 }
 
-// forget forgets a closed session; the file follows with the next change.
+// forget removes a closed session. The file is written with the next change.
 func (l *latestSessions) forget(id string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	maps.DeleteFunc(l.loaded(), func(_ string, s latestSession) bool { return s.Session == id })
 }
 
-// used remembers that the caller's directory uses a session, which must exist.
+// used records that the caller's directory uses a session, which must exist.
 func (m *Manager) used(ctx context.Context, id string) {
 	if who := caller.From(ctx); who.Cwd != "" {
 		m.latest.set(who.Cwd, id)
 	}
 }
 
-// Latest returns the session that the caller's directory used last; ok is false if it used none, or if that one was
-// closed here. A browser session may have been closed elsewhere meanwhile.
+// Latest returns the session that the caller's directory used last; ok is false if it used none, or if that session
+// was closed here. A browser session may have been closed elsewhere in the meantime.
 func (m *Manager) Latest(_ context.Context, who caller.Caller) (id string, ok bool) {
 	id, ok = m.latest.get(who.Cwd)
 	if ok && IsLocal(id) && m.local.find(id) == nil {

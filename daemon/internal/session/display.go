@@ -9,7 +9,7 @@ import (
 
 	"github.com/service-dev/service/proto/glasses"
 	"github.com/service-dev/service/proto/glasses/render"
-	_ "github.com/service-dev/service/proto/glasses/render/fonts/packs" // texts of every script
+	_ "github.com/service-dev/service/proto/glasses/render/fonts/packs" // fonts for texts in every script
 	"github.com/service-dev/service/proto/glasses/scenario"
 )
 
@@ -18,10 +18,10 @@ type Display struct {
 	Model glasses.DeviceModel
 	State glasses.State
 	View  glasses.View
-	// Shown is how much of each text, target and image the wearer sees: nothing while the glasses are folded or not
+	// Shown says how much of each text, target and image the wearer sees: nothing while the glasses are folded or not
 	// worn.
 	Shown render.Inspection
-	// PNG is the rendered panel; nil for a model without one, and from Look.
+	// PNG is the rendered panel; nil for a model without a panel, and in a Display from Look.
 	PNG []byte
 }
 
@@ -57,7 +57,7 @@ func (d Display) Text() []string {
 // Findings returns the parts of the tree that do not fit the model.
 func (d Display) Findings() []glasses.Finding { return render.Fit(d.Model, d.View) }
 
-// Focus returns the id of the focused target; "" for none, and for a target without id.
+// Focus returns the id of the focused target; "" if there is none or if it has no id.
 func (d Display) Focus() string {
 	if d.View.Focus < 0 || d.View.Focus >= len(d.Shown.Targets) {
 		return ""
@@ -65,7 +65,7 @@ func (d Display) Focus() string {
 	return d.Shown.Targets[d.View.Focus].ID
 }
 
-// DarkReason returns why the wearer sees nothing of the panel; "" if the panel can be seen.
+// DarkReason returns why the wearer sees nothing on the panel; "" if the panel is visible.
 func (d Display) DarkReason() string {
 	switch {
 	case d.State.Hinge == glasses.HingeFolded:
@@ -76,8 +76,8 @@ func (d Display) DarkReason() string {
 	return ""
 }
 
-// Unmet describes the parts of an expectation that do not hold, one sentence each; none if all of it holds. Tools and
-// the steps of scenarios share this rule.
+// Unmet describes the unmet parts of an expectation, one sentence each; empty if everything is met. Tools and the
+// steps of scenarios share this rule.
 func (d Display) Unmet(e scenario.ExpectDisplay) []string {
 	var unmet []string
 	miss := func(format string, a ...any) { unmet = append(unmet, fmt.Sprintf(format, a...)) }
@@ -110,8 +110,8 @@ func (d Display) Unmet(e scenario.ExpectDisplay) []string {
 	return unmet
 }
 
-// canRead reports whether the wearer can read a text as part of one node's text: each of its lines in full, or with
-// partial at least one pixel of each.
+// canRead reports whether the wearer can read a text as part of one node's text: each of its lines in full or, with
+// partial, at least one pixel of each line.
 func (d Display) canRead(want string, partial bool) bool {
 	for _, t := range d.Shown.Texts {
 		if t.Visible != render.VisibleNone &&
@@ -122,7 +122,7 @@ func (d Display) canRead(want string, partial bool) bool {
 	return false
 }
 
-// outOfOrder returns why texts, each of which can be read, do not follow each other in reading order; "" if they do.
+// outOfOrder returns why texts that can each be read do not follow each other in reading order; "" if they do.
 func (d Display) outOfOrder(wanted []string, partial bool) string {
 	var legible []string
 	for _, t := range d.Shown.Texts {
@@ -147,7 +147,7 @@ func (d Display) outOfOrder(wanted []string, partial bool) string {
 				short(strings.Join(places, ", ")))
 		}
 		legible = slices.Clone(legible)
-		legible[0] = legible[0][strings.Index(legible[0], want)+len(want):] // one text may hold two of them
+		legible[0] = legible[0][strings.Index(legible[0], want)+len(want):] // one text may contain two of the wanted ones
 	}
 	return ""
 }
@@ -172,7 +172,7 @@ func (d Display) whyUnread(want string) string {
 	return "the panel shows no text"
 }
 
-// hasImage reports whether an image with this alt or id is visible.
+// hasImage reports whether an image with this alt or id is visible in full.
 func (d Display) hasImage(name string, partial bool) bool {
 	for _, i := range d.Shown.Images {
 		if (i.Alt == name || i.ID == name) &&
@@ -194,7 +194,7 @@ func (d Display) imagesInWords() string {
 	return short(strings.Join(words, "; "))
 }
 
-// short cuts a text for a message.
+// short shortens a text for a message.
 func short(text string) string {
 	const most = 300
 	if r := []rune(text); len(r) > most {

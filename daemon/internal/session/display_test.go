@@ -11,8 +11,8 @@ import (
 	"github.com/service-dev/service/proto/glasses/scenario"
 )
 
-// TestDisplay_NothingIsVisibleOnDarkGlasses walks through every state of wear and hinge on every panel: a text is
-// visible exactly when the picture is not black.
+// TestDisplay_NothingIsVisibleOnDarkGlasses tries every state of wear and hinge on every panel: a text is visible
+// exactly when the picture is not black.
 func TestDisplay_NothingIsVisibleOnDarkGlasses(t *testing.T) {
 	tree := glasses.Node{Type: glasses.NodeColumn, Children: []glasses.Node{{Type: glasses.NodeText, Text: "Hello"},
 		{Type: glasses.NodeButton, ID: "ok", Text: "OK"}, {Type: glasses.NodeImage, Alt: "map", Data: "AAAA", Width: 9}}}
@@ -30,14 +30,15 @@ func TestDisplay_NothingIsVisibleOnDarkGlasses(t *testing.T) {
 				seen := len(d.Unmet(scenario.ExpectDisplay{Text: []string{"Hello", "OK"}, Images: []string{"map"}})) == 0
 				gone := len(d.Unmet(scenario.ExpectDisplay{Absent: []string{"Hello", "OK", "map"}, AllowPartial: true})) == 0
 				if lit != (worn && hinge == glasses.HingeOpen) || seen != lit || gone == lit {
-					t.Errorf("%s, worn %v, %s: lit %v, seen %v, gone %v", m.ID, worn, hinge, lit, seen, gone)
+					t.Errorf("%s, worn %v, hinge %s: picture lit %v, text seen %v, text reported missing %v",
+						m.ID, worn, hinge, lit, seen, gone)
 				}
 			}
 		}
 	}
 }
 
-// A text of several lines can be asserted by the lines that are on the panel.
+// A text with several lines can be asserted by those of its lines that are on the panel.
 func TestDisplay_ReadsLinesOfALongText(t *testing.T) {
 	m, _ := glasses.Model("even_g1")
 	tree := glasses.Node{Type: glasses.NodeText, Overflow: glasses.OverflowClip, Text: "one\ntwo\nthree\nfour\nfive\nsix\nseven"}
@@ -46,14 +47,15 @@ func TestDisplay_ReadsLinesOfALongText(t *testing.T) {
 		t.Error(unmet)
 	}
 	if len(d.Unmet(scenario.ExpectDisplay{Text: []string{"five\nsix"}, AllowPartial: true})) == 0 {
-		t.Error("a line below the panel counts as seen")
+		t.Error("a line below the panel counts as visible")
 	}
 	if len(d.Text()) != 0 {
-		t.Errorf("a text that is cut is listed as readable: %q", d.Text())
+		t.Errorf("a cut text is listed as readable: %q", d.Text())
 	}
 }
 
-// Texts are found in order, even two in one text, and a failure lists the texts in the order they appear.
+// Texts are matched in order, even two within one text, and a failure lists the texts in the order in which they
+// appear.
 func TestDisplay_ReadsInOrder(t *testing.T) {
 	m, _ := glasses.Model("even_g1")
 	tree := glasses.Node{Type: glasses.NodeColumn}
@@ -79,12 +81,12 @@ func TestDisplay_ReadsInOrder(t *testing.T) {
 			t.Errorf("%q: %q", test.text, unmet)
 		}
 		if unmet := d.Unmet(scenario.ExpectDisplay{Text: test.text}); len(unmet) > 0 {
-			t.Errorf("%q in any order: %q", test.text, unmet)
+			t.Errorf("%q in any order: unmet %q", test.text, unmet)
 		}
 	}
 	unmet := d.Unmet(scenario.ExpectDisplay{Text: []string{"Milk", "Bread"}, InOrder: true})
 	if len(unmet) != 1 || !strings.Contains(unmet[0], "cannot be read") {
-		t.Errorf("a text that is missing: %q", unmet)
+		t.Errorf("a missing text: unmet %q, want one sentence", unmet)
 	}
 }
 
@@ -94,7 +96,7 @@ func TestDisplay_ReadsEveryScript(t *testing.T) {
 		tree := glasses.Node{Type: glasses.NodeText, Text: text}
 		d := NewDisplay(m, glasses.FreshState(), render.Clamp(m, glasses.View{Tree: &tree}))
 		if got := d.Text(); len(got) != 1 || got[0] != text || len(d.Findings()) > 0 {
-			t.Errorf("%q: the wearer reads %q; %+v", text, got, d.Findings())
+			t.Errorf("%q: the wearer reads %q, findings %+v; want the same text without findings", text, got, d.Findings())
 		}
 	}
 }

@@ -17,17 +17,17 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// fakeTransports starts fake glasses, which answer every command at once and keep virtual time.
+// fakeTransports starts fake glasses, which answer every command immediately and keep virtual time.
 type fakeTransports struct {
 	mu     sync.Mutex
 	err    error
 	opened []backend.TransportOpen
 	given  []*fakeGlasses
-	// answer, if set, returns the result of a command; false means none.
+	// answer, if set, returns the result of a command; false means that it has none.
 	answer func(f glasses.Frame) (glasses.Result, bool)
-	// begun, if set, receives each pair of glasses that starts.
+	// begun, if set, receives each pair of glasses when it starts.
 	begun chan *fakeGlasses
-	hang  chan struct{} // if set, glasses do not start, and it receives a value for each attempt
+	hang  chan struct{} // if set, glasses do not start, and each attempt sends a value to it
 }
 
 func (t *fakeTransports) Attach(ctx context.Context, _ string, open backend.TransportOpen) (backend.Glasses, error) {
@@ -73,7 +73,7 @@ type fakeGlasses struct {
 
 	mu     sync.Mutex
 	now    int64
-	stands chan glasses.Standing // each sim.standing
+	stands chan glasses.Standing // receives each sim.standing
 	state  glasses.State
 	view   glasses.View
 	answer func(f glasses.Frame) (glasses.Result, bool)
@@ -108,7 +108,7 @@ func (g *fakeGlasses) say(typ, id string, payload any) {
 	g.out <- message{data, false}
 }
 
-// emit sends an event; one about the state changes that of the glasses too.
+// emit sends an event. An event about the state also changes the state of the glasses.
 func (g *fakeGlasses) emit(typ string, payload any) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -177,7 +177,7 @@ func (g *fakeGlasses) Send(data []byte, binary bool) error {
 	return nil
 }
 
-// advance goes to the next sleep that ends, at most to the asked time.
+// advance moves time to the end of the next sleep, but not beyond the requested time.
 func (g *fakeGlasses) advance(f glasses.Frame) *glasses.Clock {
 	var p glasses.Advance
 	_ = json.Unmarshal(f.Payload, &p)
@@ -218,7 +218,7 @@ func (noPages) Control(
 	return nil, notFound()
 }
 
-// newLocal returns a manager with fake glasses over dir; it ends with the test.
+// newLocal returns a manager with fake glasses in dir; it stops when the test ends.
 func newLocal(t *testing.T, dir string, tr *fakeTransports, now func() time.Time) *Manager {
 	t.Helper()
 	f := &fakeBackend{}
@@ -228,7 +228,7 @@ func newLocal(t *testing.T, dir string, tr *fakeTransports, now func() time.Time
 	return m
 }
 
-// serve runs a manager until the test ends, or until the returned function is called.
+// serve runs a manager until the test ends or the returned function is called.
 func serve(t *testing.T, m *Manager) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())

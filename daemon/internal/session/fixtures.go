@@ -17,17 +17,17 @@ import (
 	contract "github.com/service-dev/service/proto/clientio"
 )
 
-// Limits of a folder of fixtures, in bytes.
+// Limits on folders of fixtures, in bytes.
 const (
-	maxFixture  = 16 << 20  // one file; the simulator accepts no larger one
-	maxFixtures = 256 << 20 // all files
+	maxFixture  = 16 << 20  // one file; the simulator accepts none that is larger
+	maxFixtures = 256 << 20 // all files of one session
 	maxCopies   = 1 << 30   // all files of all sessions
 )
 
-// fixturesFolder contains a session's copy of its fixtures: the simulator reads no folder that a client names.
+// fixturesFolder contains the session's copy of its fixtures, because the simulator reads no folder named by a client.
 const fixturesFolder = "fixtures"
 
-// fixtureFolders are the subfolders that the simulator reads.
+// fixtureFolders are the subfolders from which the simulator reads.
 var fixtureFolders = []string{"photos", "frames"}
 
 // isFixture reports whether the simulator reads a file with this name.
@@ -39,7 +39,7 @@ func isFixture(name string) bool {
 	return false
 }
 
-// fixturesCopy returns the folder that the simulator reads; empty for its own pictures and sounds.
+// fixturesCopy returns the folder from which the simulator reads; empty for the simulator's own pictures and sounds.
 func (s *localSession) fixturesCopy(m meta) string {
 	if m.FixturesDir == "" {
 		return ""
@@ -47,7 +47,7 @@ func (s *localSession) fixturesCopy(m meta) string {
 	return filepath.Join(s.folder(), fixturesFolder)
 }
 
-// copyFixtures updates the session's copy from the client's folder. Files that have not changed are not written.
+// copyFixtures updates the session's copy from the client's folder. It does not rewrite unchanged files.
 func (s *localSession) copyFixtures(ctx context.Context, files clientio.Files, dir string) error {
 	if dir == "" {
 		return nil
@@ -76,7 +76,8 @@ type fixtureCopy struct {
 	others int64
 }
 
-// otherFixtures returns the bytes that the other sessions have copied: a client may open many sessions.
+// otherFixtures returns the size of the copies of all other sessions. It is limited because a client may open many
+// sessions.
 func (s *localSession) otherFixtures() (size int64) {
 	folders, _ := os.ReadDir(s.owner.root) // an unreadable folder does not count
 	for _, folder := range folders {
@@ -142,7 +143,7 @@ func (c *fixtureCopy) file(ctx context.Context, name string) error {
 	}
 	if c.size+c.others > maxCopies {
 		return problem(backend.CodeTooManySessions, "the fixtures of all local sessions exceed 1 GB in total",
-			"close local sessions that are not used any more, or leave out pictures that the test does not need")
+			"close unused local sessions, or leave out pictures that the test does not need")
 	}
 	to := filepath.Join(c.to, filepath.FromSlash(name))
 	c.kept[to] = true
@@ -155,7 +156,7 @@ func (c *fixtureCopy) file(ctx context.Context, name string) error {
 	return nil
 }
 
-// removeStale removes the copies of files that are gone.
+// removeStale removes the copies of files that no longer exist.
 func (c *fixtureCopy) removeStale() error {
 	return filepath.WalkDir(c.to, func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || c.kept[name] {

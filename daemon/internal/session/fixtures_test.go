@@ -13,7 +13,7 @@ import (
 	"github.com/service-dev/service/proto/clientio"
 )
 
-// hostileClient lists a folder with names that lead out of it, and returns every file that is requested.
+// hostileClient lists a folder with names that lead out of it, and returns every requested file.
 type hostileClient struct {
 	folder string
 	names  []string
@@ -65,7 +65,7 @@ func TestFixtures_IgnoreNamesOutsideFolder(t *testing.T) {
 	}
 }
 
-// Many sessions, each with the most fixtures it may have, do not fill the disk.
+// Many sessions with the maximum size of fixtures do not fill the disk.
 func TestFixtures_LimitAllSessions(t *testing.T) {
 	m := newLocal(t, t.TempDir(), &fakeTransports{}, nil)
 	first := start(t, m, LocalRequest{Project: "com.example.app"})
@@ -80,15 +80,15 @@ func TestFixtures_LimitAllSessions(t *testing.T) {
 	who := caller.Caller{Cwd: t.TempDir(), IO: hostileClient{folder: ".", names: []string{"photo.png"}}}
 	want := LocalRequest{Project: "com.example.other", FixturesDir: "/fixtures"}
 	if _, err := m.StartLocal(t.Context(), who, want); code(err) != backend.CodeTooManySessions {
-		t.Errorf("more than all may have: %v", err)
+		t.Errorf("above the limit of all sessions: %v, want too_many_sessions", err)
 	}
 	if list, _ := m.List(t.Context(), backend.Target{}); len(list) != 1 {
-		t.Errorf("left over: %+v", list)
+		t.Errorf("the refused session was left behind: %+v", list)
 	}
 	if _, err := m.Close(t.Context(), backend.Target{}, first.SessionID); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := m.StartLocal(t.Context(), who, want); err != nil {
-		t.Errorf("once the other is closed: %v", err)
+		t.Errorf("after the other session was closed: %v, want no error", err)
 	}
 }

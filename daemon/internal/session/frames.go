@@ -9,7 +9,7 @@ import (
 )
 
 // Handle handles one frame of the app. It passes raw to the glasses unchanged, so that unknown fields survive. It
-// returns when the frame is sent and, in virtual time, when the glasses are done with it.
+// returns after the frame has been sent and, in virtual time, after the glasses have handled it.
 func (a *App) Handle(ctx context.Context, raw []byte, binary bool) {
 	defer a.noteActivity()
 	a.isStuck.Store(false)
@@ -35,8 +35,8 @@ func (a *App) Handle(ctx context.Context, raw []byte, binary bool) {
 	if !s.handleApp(a, f, raw) {
 		return
 	}
-	// An answer proves that the glasses have handled everything before it. In virtual time every command that has an
-	// immediate effect needs one; in real time one now and then keeps the glasses' queue from overflowing.
+	// An answer proves that the glasses have handled everything before it. In virtual time, every command with an
+	// immediate effect needs one. In real time, an occasional answer keeps the glasses' queue from overflowing.
 	if s.isVirtual() {
 		if !s.hasDelayedEffect(f.ID) {
 			_, _ = s.step(ctx, s.state.nowMs())
@@ -47,11 +47,11 @@ func (a *App) Handle(ctx context.Context, raw []byte, binary bool) {
 	}
 }
 
-// maxUnconfirmed is how many commands are sent without a question in between; the queue of the glasses is longer.
+// maxUnconfirmed bounds the commands sent without waiting for an answer; the queue of the glasses is longer.
 const maxUnconfirmed = 100
 
-// hasDelayedEffect reports whether a command has no immediate effect: a sleep, unless a fault ends it. Asking the
-// glasses after each sleep would cost an app that ticks every second a quarter of its time.
+// hasDelayedEffect reports whether a command has no immediate effect. That is true of a sleep, unless a fault ends it.
+// Asking the glasses after each sleep would cost an app that ticks every second a quarter of its time.
 func (s *localSession) hasDelayedEffect(id string) bool {
 	s.mu.Lock()
 	cmd, _ := s.broker.Command(id)
@@ -68,7 +68,7 @@ func (a *App) refuse(id string, err error) {
 	a.peer.Send(broker.ErrorFrame(a.session.now(), id, err), false, false)
 }
 
-// handleApp logs a frame of an app and passes a command on; sent reports whether the glasses received it.
+// handleApp logs an app's frame and passes a command on; sent reports whether the glasses received it.
 func (s *localSession) handleApp(a *App, f glasses.Frame, raw []byte) (sent bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,14 +83,14 @@ func (s *localSession) handleApp(a *App, f glasses.Frame, raw []byte) (sent bool
 	return outputs[len(outputs)-1].Action == broker.ToGlasses
 }
 
-// perform carries out what the broker decided about a frame of an app, or about one of the glasses if from is nil. It
-// fails if a frame cannot be sent to the glasses. mu is held.
+// perform carries out the broker's decision about a frame from an app, or from the glasses if from is nil. It fails if
+// a frame cannot be sent to the glasses. The caller holds mu.
 func (s *localSession) perform(from *App, outputs []broker.Output) error {
 	for _, o := range outputs {
 		switch o.Action {
 		case broker.Refuse:
 			if from == nil {
-				s.owner.often.Warn("refused a frame of the glasses", "session", s.id, "err", o.Err)
+				s.owner.often.Warn("rejected a frame from the glasses", "session", s.id, "err", o.Err)
 				continue
 			}
 			from.peer.Send(o.Data, false, false)
@@ -118,7 +118,7 @@ func (s *localSession) perform(from *App, outputs []broker.Output) error {
 	return nil
 }
 
-// handleGlasses handles one frame of the glasses.
+// handleGlasses handles one frame from the glasses.
 func (s *localSession) handleGlasses(data []byte, binary bool) {
 	if binary {
 		s.handleGlassesBinary(data)
@@ -130,7 +130,7 @@ func (s *localSession) handleGlasses(data []byte, binary bool) {
 		data, err = f.Encode()
 	}
 	if err != nil {
-		s.owner.often.Warn("refused a frame of the glasses", "session", s.id, "err", err)
+		s.owner.often.Warn("rejected a frame from the glasses", "session", s.id, "err", err)
 		return
 	}
 	s.mu.Lock()
@@ -146,8 +146,8 @@ func (s *localSession) handleGlasses(data []byte, binary bool) {
 		s.apps.send(data, false, true)
 		return
 	default:
-		// An event is named after its row: glasses that restart would repeat their own names, and in virtual time every
-		// run has the same.
+		// An event is named after its row. Restarted glasses would repeat their own names, and every run in virtual time
+		// would use the same ones.
 		f.ID = s.newEventID()
 		if data, err = f.Encode(); err != nil {
 			return
@@ -161,7 +161,8 @@ func (s *localSession) handleGlasses(data []byte, binary bool) {
 	}
 }
 
-// deliverControl passes the result of a control frame to its caller; false for every other result. mu is held.
+// deliverControl passes the result of a control frame to its caller. It returns false for any other result. The caller
+// holds mu.
 func (s *localSession) deliverControl(f glasses.Frame) bool {
 	res, err := glasses.ParseResult(f.Payload)
 	if err != nil {
@@ -176,12 +177,11 @@ func (s *localSession) deliverControl(f glasses.Frame) bool {
 	return true
 }
 
-// handleGlassesBinary handles a binary frame of the glasses: a piece of a stream, or the media of the result that
-// follows.
+// handleGlassesBinary handles a binary frame from the glasses: a piece of a stream, or the media of the next result.
 func (s *localSession) handleGlassesBinary(data []byte) {
 	f, body, err := broker.AdmitBinary(glasses.SenderGlasses, data)
 	if err != nil {
-		s.owner.often.Warn("refused a binary frame of the glasses", "session", s.id, "type", f.Type, "err", err)
+		s.owner.often.Warn("rejected a binary frame from the glasses", "session", s.id, "type", f.Type, "err", err)
 		return
 	}
 	s.mu.Lock()
@@ -195,7 +195,7 @@ func (s *localSession) handleGlassesBinary(data []byte) {
 	s.apps.send(data, true, f.Type != glasses.TypeMedia)
 }
 
-// errorResult turns an error frame, with which glasses answer a frame that they cannot read, into a result.
+// errorResult converts an error frame, by which glasses answer a frame that they cannot read, into a result.
 func errorResult(f glasses.Frame) glasses.Frame {
 	var refusal glasses.Error
 	if json.Unmarshal(f.Payload, &refusal) != nil || refusal.Code == "" {

@@ -15,13 +15,13 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// fakePeer is an app's connection that records what it was sent.
+// fakePeer is an app's connection that records the frames sent to it.
 type fakePeer struct {
 	mu     sync.Mutex
 	frames []glasses.Frame
 	code   int
 	got    chan struct{}
-	// app, if set, answers barriers; with calls it says how many calls of the gateway it waits for.
+	// app, if set, answers barriers. calls, if set, returns the number of gateway calls that the app waits for.
 	app   *App
 	calls *atomic.Int32
 }
@@ -61,7 +61,8 @@ func (p *fakePeer) End(code int, _ string) {
 	}
 }
 
-// In virtual time a fault that drops the app returns once the app is back, so that the next step finds it attached.
+// In virtual time, a fault that disconnects the app returns after the app has reconnected, so that the next step finds
+// it attached.
 func TestFault_WaitsForDroppedApp(t *testing.T) {
 	m := newLocal(t, t.TempDir(), &fakeTransports{}, nil)
 	o := start(t, m, LocalRequest{Project: "com.example.app", Clock: "virtual"})
@@ -75,7 +76,7 @@ func TestFault_WaitsForDroppedApp(t *testing.T) {
 	<-first.gone
 	select {
 	case err := <-returned:
-		t.Fatalf("it returned without the app: %v", err)
+		t.Fatalf("the fault returned before the app was attached again: %v", err)
 	default:
 	}
 	_, back := admit(t, m, o, &seen)
@@ -87,11 +88,11 @@ func TestFault_WaitsForDroppedApp(t *testing.T) {
 		t.Errorf("rows %s\nwant %s", got, want)
 	}
 	if back.code != 0 {
-		t.Errorf("the app that came back is dropped too: %d", back.code)
+		t.Errorf("the reconnected app was disconnected too: %d", back.code)
 	}
 }
 
-// wait returns the first frame that fits, among those received and those to come.
+// wait returns the first matching frame, among those received so far and later ones.
 func (p *fakePeer) wait(t *testing.T, what string, fits func(glasses.Frame) bool) glasses.Frame {
 	t.Helper()
 	late := time.After(10 * time.Second)
@@ -107,7 +108,7 @@ func (p *fakePeer) wait(t *testing.T, what string, fits func(glasses.Frame) bool
 		select {
 		case <-p.got:
 		case <-late:
-			t.Fatalf("%s did not arrive, but %v", what, p.types())
+			t.Fatalf("%s did not arrive, only %v", what, p.types())
 		}
 	}
 }
@@ -146,7 +147,7 @@ func (p *fakePeer) reset() {
 	p.frames = nil
 }
 
-// tap makes the wearer tap.
+// tap simulates a tap by the wearer.
 func tap(t *testing.T, m *Manager, id string) {
 	t.Helper()
 	_, err := m.Control(t.Context(), backend.Target{}, id, glasses.SimInput, glasses.Input{Kind: "tap"}, nil)
@@ -181,7 +182,7 @@ func send(t *testing.T, a *App, typ, id, payload string) {
 
 const hello = `{"tree":{"type":"text","text":"hello"}}`
 
-// Every frame carries the session's time, including those about the log.
+// Every frame carries the session's time, including frames about the log.
 func TestFrames_CarrySessionTime(t *testing.T) {
 	m := newLocal(t, t.TempDir(), &fakeTransports{}, nil)
 	o := start(t, m, LocalRequest{Clock: "virtual"})
@@ -203,12 +204,12 @@ func TestFrames_CarrySessionTime(t *testing.T) {
 	defer p.mu.Unlock()
 	for _, f := range p.frames {
 		if f.At != 1234 {
-			t.Errorf("%s %s at %d", f.Type, f.ID, f.At)
+			t.Errorf("%s %s is at %d, want 1234", f.Type, f.ID, f.At)
 		}
 	}
 }
 
-// The guarantees for an app, in virtual and real time. The backend's relay makes the same ones.
+// The guarantees for an app, in virtual and real time. The backend's relay guarantees the same.
 func TestSession_RelaysFrames(t *testing.T) {
 	for _, clock := range []string{backend.ClockReal, backend.ClockVirtual} {
 		t.Run(clock, func(t *testing.T) {
@@ -228,16 +229,16 @@ func TestSession_RelaysFrames(t *testing.T) {
 			p.reset()
 			send(t, a, glasses.TypeDisplayShow, "a-1", `{ "tree": {"type":"text","text":"hello"} }`)
 			if again := p.ack(t, "a-1"); again != seq {
-				t.Errorf("the same frame is row %d, was %d", again, seq)
+				t.Errorf("the repeated frame is row %d, want %d", again, seq)
 			}
 			send(t, a, glasses.TypeDisplayShow, "a-1", `{"tree":{"type":"text","text":"other"}}`)
 			f := p.wait(t, "a refusal", func(f glasses.Frame) bool { return f.Type == glasses.TypeError })
 			if !strings.Contains(string(f.Payload), glasses.CodeIDReused) {
-				t.Errorf("refused with %s", f.Payload)
+				t.Errorf("refused with %s, want id_reused", f.Payload)
 			}
 			send(t, a, glasses.TypeDisplayShow, "a-2", `{"tree":{}}`)
 			if res := p.result(t, "a-2"); res.Error == nil || res.Error.Code != glasses.CodeBadPayload {
-				t.Errorf("bad payload: %+v", res)
+				t.Errorf("a bad payload: %+v, want bad_payload", res)
 			}
 			send(t, a, "com.example.score", "a-3", `{"points":3}`)
 			p.ack(t, "a-3")
@@ -261,7 +262,7 @@ func TestSession_RelaysFrames(t *testing.T) {
 				t.Errorf("rows %+v", rows)
 			}
 			if clock == backend.ClockVirtual && (rows[8].At != 0 || rows[0].ID != "svc-1" || rows[7].ID != "g-8") {
-				t.Errorf("virtual rows %+v", rows)
+				t.Errorf("rows in virtual time: %+v", rows)
 			}
 		})
 	}
@@ -288,7 +289,7 @@ func TestReplay_StartsAfterCursor(t *testing.T) {
 		return nil
 	})
 	if want := "result 4 input 6 input 7 input 8"; err != nil || strings.Join(got, " ") != want {
-		t.Errorf("replayed %v, %v; want %s", got, err, want)
+		t.Errorf("replayed %v, error %v; want %s", got, err, want)
 	}
 }
 
@@ -301,7 +302,7 @@ func TestCommand_TimesOutOnSessionClock(t *testing.T) {
 	send(t, a, glasses.TypeClockSleep, "a-2", `{"ms":60000}`)
 	now, settled, err := m.Advance(t.Context(), o.SessionID, 20_000)
 	if err != nil || now != 20_000 || !settled {
-		t.Fatalf("now %d, settled %v, %v", now, settled, err)
+		t.Fatalf("Advance: now %d, settled %v, error %v; want 20,000 and settled", now, settled, err)
 	}
 	if res := p.result(t, "a-1"); res.Error == nil || res.Error.Code != glasses.CodeTimeout {
 		t.Errorf("result %+v", res)
@@ -309,7 +310,7 @@ func TestCommand_TimesOutOnSessionClock(t *testing.T) {
 	rows := rowsOf(t, m, o.SessionID)
 	last := rows[len(rows)-1]
 	if last.ID != "a-1" || last.At != commandWait.Milliseconds() || last.Sender != glasses.SenderService {
-		t.Errorf("last row %+v", last)
+		t.Errorf("last row %+v, want a timeout from the service", last)
 	}
 }
 
@@ -329,12 +330,12 @@ func TestGlasses_ContinueFromSnapshot(t *testing.T) {
 	p.ack(t, "a-2")
 	_ = tr.last().Close()
 	if res := p.result(t, "a-2"); res.Error == nil || res.Error.Code != glasses.CodeNotConnected {
-		t.Errorf("a command under way: %+v", res)
+		t.Errorf("a command in progress: %+v, want not_connected", res)
 	}
-	p.wait(t, "link lost", func(f glasses.Frame) bool {
+	p.wait(t, "the link to be lost", func(f glasses.Frame) bool {
 		return f.Type == glasses.TypeLink && strings.Contains(string(f.Payload), "disconnected")
 	})
-	p.wait(t, "link back", func(f glasses.Frame) bool {
+	p.wait(t, "the link to be restored", func(f glasses.Frame) bool {
 		return f.Type == glasses.TypeLink && strings.Contains(string(f.Payload), `"connected"`)
 	})
 	if _, err := m.Control(t.Context(), backend.Target{}, o.SessionID, glasses.SimState, nil, nil); err != nil {
@@ -344,7 +345,7 @@ func TestGlasses_ContinueFromSnapshot(t *testing.T) {
 	open := tr.opened[len(tr.opened)-1]
 	tr.mu.Unlock()
 	if open.Snapshot == nil || open.Snapshot.View.Tree == nil || open.Snapshot.View.Tree.Text != "hello" {
-		t.Errorf("opened again with %+v", open)
+		t.Errorf("reopened with %+v, want the tree of before", open)
 	}
 	want := "glasses.attached app.attached display.show result display.clear result glasses.detached glasses.attached"
 	if got := types(rowsOf(t, m, o.SessionID)); got != want {

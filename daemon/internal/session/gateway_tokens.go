@@ -9,10 +9,10 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// gatewayTokens are the tokens with which the apps of local sessions call their assistants. They are in memory only: an
-// app that attaches again receives another one.
+// gatewayTokens are the tokens with which the apps of local sessions call their assistants. They exist only in memory;
+// an app that attaches again receives another one.
 type gatewayTokens struct {
-	mu     sync.Mutex // a leaf: no other lock is taken while it is held
+	mu     sync.Mutex // taken last: no other lock is taken while it is held
 	byHash map[string]gatewayToken
 }
 
@@ -21,10 +21,10 @@ type gatewayToken struct {
 	ends time.Time
 }
 
-// maxGatewayTokens is how many tokens are kept before expired ones are removed.
+// maxGatewayTokens is the number of tokens above which expired ones are removed.
 const maxGatewayTokens = 10_000
 
-// mint returns a new token of an app.
+// mint returns a new token for an app.
 func (t *gatewayTokens) mint(a *App, now time.Time) string {
 	token := newSecret(credential.Gateway)
 	t.mu.Lock()
@@ -39,7 +39,7 @@ func (t *gatewayTokens) mint(a *App, now time.Time) string {
 	return token
 }
 
-// find returns the app whose token this is.
+// find returns the app that the token belongs to.
 func (t *gatewayTokens) find(token string, now time.Time) (*App, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -47,7 +47,7 @@ func (t *gatewayTokens) find(token string, now time.Time) (*App, bool) {
 	return g.app, ok && now.Before(g.ends)
 }
 
-// end ends the tokens of a session.
+// end invalidates the tokens of a session.
 func (t *gatewayTokens) end(s *localSession) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -2,7 +2,7 @@ package session
 
 import "sync"
 
-// keyedLocks is a lock for each key, so that work on one session does not wait for another's. The zero value is ready
+// keyedLocks has a lock for each key, so that work on one session does not wait for another. The zero value is ready
 // to use.
 type keyedLocks struct {
 	mu    sync.Mutex
@@ -14,7 +14,7 @@ type keyedLock struct {
 	users int
 }
 
-// lock waits for the key's lock and returns the function that unlocks it.
+// lock waits for the key's lock and returns the function that releases it.
 func (k *keyedLocks) lock(key string) (unlock func()) {
 	k.mu.Lock()
 	if k.locks == nil {

@@ -11,8 +11,9 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// StartLocal opens the local session of (project, directory), or another one if Fresh is set or clock or fixtures
-// differ. It needs neither account nor network. The glasses are attached when it returns. Errors are *backend.Problem.
+// StartLocal opens the local session for (project, directory), or another one if Fresh is set or the clock or fixtures
+// differ. It needs neither an account nor the network. When it returns, the glasses are attached. Errors are
+// *backend.Problem.
 func (m *Manager) StartLocal(ctx context.Context, who caller.Caller, req LocalRequest) (Opened, error) {
 	if m.opts.Transports == nil {
 		return Opened{}, m.local.refused
@@ -51,7 +52,7 @@ func (m *Manager) StartLocal(ctx context.Context, who caller.Caller, req LocalRe
 	return opened, nil
 }
 
-// prepare waits until a session is ready for apps. model is the device model that is asked for, if any.
+// prepare waits until a session is ready for apps. model is the requested device model, if any.
 func (m *Manager) prepare(ctx context.Context, s *localSession, created bool, model string) (Opened, error) {
 	if err := s.wake(); err != nil {
 		return Opened{}, err
@@ -77,7 +78,7 @@ func (m *Manager) prepare(ctx context.Context, s *localSession, created bool, mo
 	return opened, nil
 }
 
-// localMeta returns the session that a request asks for.
+// localMeta returns the session that a request describes.
 func (m *Manager) localMeta(ctx context.Context, who caller.Caller, req LocalRequest) (meta, error) {
 	want := meta{Clock: req.Clock}
 	switch req.Clock {
@@ -116,8 +117,8 @@ func (m *Manager) localMeta(ctx context.Context, who caller.Caller, req LocalReq
 	return want, nil
 }
 
-// RenewSecrets replaces the app secret of every local session; apps find the new one in the same file. An app that is
-// attached stays attached.
+// RenewSecrets replaces the app secret of every local session. Apps find the new secret in the same file. An attached
+// app stays attached.
 func (m *Manager) RenewSecrets() error {
 	for _, s := range m.local.list() {
 		if err := s.secret.renew(); err != nil {
@@ -133,5 +134,5 @@ func noMedia() error {
 
 func tooManySessions() error {
 	return problem(backend.CodeTooManySessions, fmt.Sprintf("%d local sessions are open, which is the limit", MaxLocal),
-		"call getSessionStatus to list them and closeSession for those that nobody needs")
+		"call getSessionStatus to list them and closeSession for those that you do not need")
 }

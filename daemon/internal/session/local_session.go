@@ -15,26 +15,26 @@ import (
 )
 
 const (
-	// maxRecent is how many frames a session remembers; one that is repeated later than that counts as new.
+	// maxRecent is the number of frames that a session remembers. A frame repeated later than that counts as new.
 	maxRecent = 8192
-	// commandWait is how long glasses have for an answer. They answer within 10 s, if only with a timeout; the rest is
-	// grace, so that the log has their answer rather than ours.
+	// commandWait is how long the session waits for an answer of the glasses. They answer within 10 s, even if only with
+	// a timeout. The rest is grace, so that the log has their answer and not one written by the session.
 	commandWait = 10_500 * time.Millisecond
 	countEvery  = 10 * time.Second
-	// leaveTimeout is how long a session that ends waits for its apps to leave.
+	// leaveTimeout is how long a session that ends waits for its apps to disconnect.
 	leaveTimeout = 2 * time.Second
-	// maintenanceEvery is how often a session checks for due work, in real time.
+	// maintenanceEvery is the interval, in real time, at which a session checks for due work.
 	maintenanceEvery = time.Second
 )
 
-// player is the PeerID of a session's glasses: there is one pair.
+// player is the PeerID of a session's glasses, of which there is only one pair.
 const player broker.PeerID = 1
 
-// localSession is an open local session: one pair of glasses, many apps, and the event log. Its parts have locks of
-// their own.
+// localSession is an open local session: one pair of glasses, several apps, and the event log. Its parts have separate
+// locks.
 //
-// Locks nest in this order: localSession.mu before one of transport.mu, stateFile.mu, eventLog.mu and App.mu; and
-// appSecret.mu before stateFile.saving before stateFile.mu. turns are taken before all of them.
+// Lock order: localSession.mu before one of transport.mu, stateFile.mu, eventLog.mu and App.mu; and appSecret.mu
+// before stateFile.saving before stateFile.mu. turns are taken before all of them.
 type localSession struct {
 	owner     *localSessions
 	id        string
@@ -43,20 +43,20 @@ type localSession struct {
 	transport *transport
 	apps      appList
 	turns     turns
-	lastID    atomic.Int64 // of the service's own frames
+	lastID    atomic.Int64 // number in the last id of the service's own frames
 
-	// mu keeps relaying and logging in the same order, so that a replay followed by live frames is exact.
+	// mu makes relaying and logging happen in the same order, so that a replay followed by live frames is exact.
 	mu      sync.Mutex
-	isLive  bool // log and goroutines exist
-	isOver  bool // closed, or the daemon ends
+	isLive  bool // whether the log and the goroutines exist
+	isOver  bool // closed, or the daemon is stopping
 	log     *eventLog
 	broker  *broker.Broker
 	streams *broker.StreamCounter
 	media   mediaStore
-	life    context.Context // of the goroutines
+	life    context.Context // ends the goroutines
 	script  *assistantscript.Script
-	calls   map[*assistantCall]bool // of the assistant, whose answers wait for their time
-	asked   int                     // calls so far
+	calls   map[*assistantCall]bool // calls to the assistant whose answers are not due yet
+	asked   int                     // number of calls so far
 
 	end context.CancelFunc
 	wg  sync.WaitGroup
@@ -86,8 +86,8 @@ func (s *localSession) isVirtual() bool { return s.state.isVirtual() }
 // now returns the session's time.
 func (s *localSession) now() time.Time { return time.UnixMilli(s.state.nowMs()) }
 
-// wake opens the log and starts the goroutines of a live session. It is called before every use and does nothing in a
-// live session.
+// wake opens the log and starts the goroutines of a session. It is called before every use and does nothing if the
+// session is live.
 func (s *localSession) wake() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -111,7 +111,7 @@ func (s *localSession) wake() error {
 	ctx, end := context.WithCancel(s.owner.life)
 	s.end, s.life, s.calls = end, ctx, map[*assistantCall]bool{}
 	s.loadScript()
-	// The writer ends last, so that the rows of the others are written.
+	// The writer stops last, so that it writes the rows of the others.
 	writerCtx, endWriter := context.WithCancel(context.WithoutCancel(ctx))
 	s.wg.Go(func() { log.serve(writerCtx) })
 	var users sync.WaitGroup
@@ -125,13 +125,14 @@ func (s *localSession) wake() error {
 	return nil
 }
 
-// restore applies a row of an earlier life. mu is held.
+// restore applies a row that an earlier process wrote. The caller holds mu.
 func (s *localSession) restore(row glasses.Event) {
 	answered := s.broker.Restore(row, time.UnixMilli(row.At))
 	s.state.restore(row, &answered)
 }
 
-// appendRow logs one row and applies it to the snapshot. from is acknowledged once the row is written. mu is held.
+// appendRow logs one row and applies it to the snapshot. Once the row is written, from receives an acknowledgement.
+// The caller holds mu.
 func (s *localSession) appendRow(row glasses.Event, from *App, answered *broker.Command) {
 	row.At = s.state.nowMs()
 	seq, ok := s.log.append(row, from)
@@ -143,33 +144,33 @@ func (s *localSession) appendRow(row glasses.Event, from *App, answered *broker.
 	s.state.apply(row, answered)
 }
 
-// logService logs a row of the service itself. mu is held.
+// logService logs a row from the service itself. The caller holds mu.
 func (s *localSession) logService(typ string, payload any) {
 	s.appendRow(broker.ServiceRow(s.now(), typ, payload), nil, nil)
 }
 
-// logStreams logs counts of streams. mu is held.
+// logStreams logs the frame counts of streams. The caller holds mu.
 func (s *localSession) logStreams(counts []glasses.StreamCount) {
 	for _, c := range counts {
 		s.logService(glasses.RowStreamCounted, c)
 	}
 }
 
-// frame returns a frame of the service.
+// frame returns a frame from the service.
 func (s *localSession) frame(typ, id string, payload any) []byte {
 	return broker.Encode(s.now(), typ, id, payload)
 }
 
-// newID returns an id for a frame of the service.
+// newID returns an id for a frame from the service.
 func (s *localSession) newID(prefix string) string {
 	return fmt.Sprintf("%s-%d", prefix, s.lastID.Add(1))
 }
 
-// newEventID returns the id of the event that is appended next. mu is held.
+// newEventID returns the id of the event that is appended next. The caller holds mu.
 func (s *localSession) newEventID() string { return fmt.Sprintf("g-%d", s.log.newest()+1) }
 
-// rowsWritten acknowledges a batch and tells the apps how far their cursor may advance: the rows of the batch were
-// relayed earlier.
+// rowsWritten acknowledges a batch and tells the apps how far they may advance their cursors. The rows of the batch
+// were relayed earlier.
 func (s *localSession) rowsWritten(batch []entry) {
 	var last glasses.Event
 	for _, e := range batch {
@@ -188,7 +189,7 @@ func (s *localSession) rowsWritten(batch []entry) {
 	}
 }
 
-// logBroken ends a session's life in this process when its log cannot be written; the next use begins another.
+// logBroken stops a session whose log cannot be written. The next use starts it again.
 func (s *localSession) logBroken(err error) {
 	s.owner.log.Error("failed to write event log", "session", s.id, "err", err)
 	for _, a := range s.apps.all() {
@@ -197,7 +198,7 @@ func (s *localSession) logBroken(err error) {
 	s.owner.restart(s)
 }
 
-// stop ends the goroutines of a live session and waits for them; code and reason are for its apps.
+// stop ends the goroutines of a live session and waits for them; code and reason are sent to its apps.
 func (s *localSession) stop(code int, reason string) {
 	s.mu.Lock()
 	s.isOver = true
@@ -210,7 +211,7 @@ func (s *localSession) stop(code int, reason string) {
 	if !isLive {
 		return
 	}
-	// The apps' last rows are written too if they leave in time.
+	// The apps' last rows are written too if the apps disconnect in time.
 	timeout, cancel := context.WithTimeout(context.Background(), leaveTimeout)
 	defer cancel()
 	for _, a := range apps {
@@ -223,7 +224,7 @@ func (s *localSession) stop(code int, reason string) {
 	s.wg.Wait()
 }
 
-// nextDue returns when the service has something to do next, in ms of the session's clock. mu is held.
+// nextDue returns when the service next has something to do, in ms of the session's clock. The caller holds mu.
 func (s *localSession) nextDue() (at int64, ok bool) {
 	deadline, isPending := s.broker.NextDeadline()
 	count, isCounting := s.streams.NextDue()
@@ -239,7 +240,7 @@ func (s *localSession) nextDue() (at int64, ok bool) {
 	return at, ok
 }
 
-// expire logs stream counts that are due and answers commands whose deadline has passed. mu is held.
+// expire logs stream counts that are due and answers commands past their deadline. The caller holds mu.
 func (s *localSession) expire() {
 	now := s.now()
 	s.logStreams(s.streams.TakeDue(now))
@@ -247,7 +248,7 @@ func (s *localSession) expire() {
 	s.deliverAnswers(now.UnixMilli())
 }
 
-// runMaintenance does the work that is due in real time, until ctx ends.
+// runMaintenance does work that is due in real time, until ctx ends.
 func (s *localSession) runMaintenance(ctx context.Context) {
 	tick := time.NewTicker(maintenanceEvery)
 	defer tick.Stop()
@@ -263,11 +264,11 @@ func (s *localSession) runMaintenance(ctx context.Context) {
 			s.mu.Unlock()
 		}
 		s.renewTokens()
-		_ = s.state.save() // it logs its failure
+		_ = s.state.save() // save logs its own failure
 	}
 }
 
-// describe returns the session as others see it.
+// describe returns the public description of the session.
 func (s *localSession) describe() backend.Session {
 	m, now := s.state.read(), s.state.nowMs()
 	return backend.Session{

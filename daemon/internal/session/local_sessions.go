@@ -21,30 +21,30 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// Files of a local session's folder.
+// Names of files in a local session's folder.
 const (
 	metaName   = "session.json"
 	eventsName = "events.jsonl"
 )
 
 const (
-	localLife   = 7 * 24 * time.Hour // after its last row a session expires
+	localLife   = 7 * 24 * time.Hour // a session expires this long after its last row
 	expireEvery = time.Hour
 	maxMetaFile = 4 << 20
-	maxClosed   = 100 // closed sessions that are remembered as such
+	maxClosed   = 100 // number of closed sessions that are remembered
 )
 
-// localSessions are the local sessions of a manager.
+// localSessions holds the local sessions of a manager.
 type localSessions struct {
 	root       string
 	transports Transports
 	refused    error // why there are no transports
 	now        func() time.Time
 	log        *slog.Logger
-	often      *ratelog.Logger // for what may fail with every frame
+	often      *ratelog.Logger // for failures that every frame may cause
 	life       context.Context
 	end        context.CancelFunc
-	attached   atomic.Int64 // apps
+	attached   atomic.Int64 // number of attached apps
 	endpoints  Endpoints
 	tokens     gatewayTokens
 
@@ -52,12 +52,12 @@ type localSessions struct {
 	isLoaded bool
 	isOver   bool
 	open     map[string]*localSession
-	closed   []backend.Session // the latest
-	wg       sync.WaitGroup    // sessions that end because their log broke
+	closed   []backend.Session // the sessions that were closed last
+	wg       sync.WaitGroup    // counts sessions that are stopping because their log failed
 }
 
-// loaded returns the open sessions; it reads the folder once, and removes the temporary files of killed daemons. mu is
-// held.
+// loaded returns the open sessions. It reads the folder once and removes the temporary files of killed daemons. The
+// caller holds mu.
 func (l *localSessions) loaded() map[string]*localSession {
 	if l.isLoaded || l.transports == nil || l.isOver {
 		return l.open
@@ -65,7 +65,7 @@ func (l *localSessions) loaded() map[string]*localSession {
 	l.isLoaded = true
 	entries, err := os.ReadDir(l.root)
 	if err != nil {
-		return l.open // no session was ever opened
+		return l.open // no session has ever been opened
 	}
 	l.sweep(l.root)
 	for _, e := range entries {
@@ -73,7 +73,7 @@ func (l *localSessions) loaded() map[string]*localSession {
 			continue
 		}
 		m, ok := l.readMeta(e.Name())
-		if !ok { // perhaps of another version; it expires too
+		if !ok { // the session may be of another version; it expires too
 			if info, err := e.Info(); err == nil {
 				m.LastActiveAt = info.ModTime()
 			}
@@ -94,11 +94,11 @@ func (l *localSessions) loaded() map[string]*localSession {
 
 func (l *localSessions) sweep(dir string) {
 	if err := statefile.Sweep(dir, l.now()); err != nil {
-		l.log.Warn("failed to remove files of killed writers", "err", err)
+		l.log.Warn("failed to remove temporary files of interrupted writes", "err", err)
 	}
 }
 
-// readMeta returns false for a folder whose session cannot be opened.
+// readMeta reads a session's state; ok is false for a folder whose session cannot be opened.
 func (l *localSessions) readMeta(id string) (meta, bool) {
 	data, err := statefile.Read(filepath.Join(l.root, id, metaName), maxMetaFile)
 	var m meta
@@ -108,21 +108,21 @@ func (l *localSessions) readMeta(id string) (meta, bool) {
 	if err != nil {
 		l.log.Warn("failed to read session", "session", id, "err", err)
 	}
-	if m.Standing.Phrases == nil { // earlier versions kept them with the glasses only
+	if m.Standing.Phrases == nil { // earlier versions stored phrases only in the state of the glasses
 		m.Standing.Phrases = m.Snapshot.State.Phrases
 	}
 	_, isKnown := glasses.Model(m.Snapshot.DeviceModel)
 	return m, err == nil && m.SessionID == id && isKnown
 }
 
-// find returns an open session; nil when there is none.
+// find returns an open session; nil if there is none.
 func (l *localSessions) find(id string) *localSession {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.loaded()[id]
 }
 
-// wake returns an open session with its goroutines started.
+// wake returns an open session after starting its goroutines.
 func (l *localSessions) wake(id string) (*localSession, error) {
 	if l.transports == nil {
 		return nil, l.refused
@@ -134,7 +134,7 @@ func (l *localSessions) wake(id string) (*localSession, error) {
 	return s, s.wake()
 }
 
-// ready is wake and waits until the glasses are attached.
+// ready calls wake and waits until the glasses are attached.
 func (l *localSessions) ready(ctx context.Context, id string) (*localSession, error) {
 	s, err := l.wake(id)
 	if err != nil {
@@ -143,7 +143,7 @@ func (l *localSessions) ready(ctx context.Context, id string) (*localSession, er
 	return s, s.transport.wait(ctx, l.life)
 }
 
-// list returns the open sessions, the one that was used last first.
+// list returns the open sessions, most recently used first.
 func (l *localSessions) list() []*localSession {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -154,7 +154,7 @@ func (l *localSessions) list() []*localSession {
 
 func (s *localSession) usedAt() time.Time { return s.state.read().LastActiveAt }
 
-// match returns the open session that a request asks for; nil when it asks for another.
+// match returns the open session that fits a request; nil if there is none.
 func (l *localSessions) match(want meta, req LocalRequest) *localSession {
 	if req.Fresh {
 		return nil
@@ -169,7 +169,7 @@ func (l *localSessions) match(want meta, req LocalRequest) *localSession {
 	return nil
 }
 
-// create makes a session and its folder.
+// create creates a session and its folder.
 func (l *localSessions) create(m meta) (*localSession, error) {
 	m.SessionID = "loc_" + strings.ToLower(rand.Text()[:20])
 	m.CreatedAt, m.LastActiveAt = l.now().UTC(), l.now().UTC()
@@ -184,7 +184,7 @@ func (l *localSessions) create(m meta) (*localSession, error) {
 	}
 	if err != nil {
 		l.remove(s, glasses.CloseRestart, "")
-		return nil, stateProblem("make the session's folder", err)
+		return nil, stateProblem("create the session's folder", err)
 	}
 	return s, nil
 }
@@ -217,7 +217,7 @@ func (l *localSessions) remove(s *localSession, code int, reason string) {
 	}
 }
 
-// restart ends a session whose log cannot be written; the next use continues from what is on disk.
+// restart stops a session whose log cannot be written. The next use continues from the files.
 func (l *localSessions) restart(s *localSession) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -232,7 +232,7 @@ func (l *localSessions) restart(s *localSession) {
 	l.wg.Go(func() { s.stop(glasses.CloseStore, "the event log could not be written; try again") })
 }
 
-// close ends a session for good. Closing a closed session returns the same.
+// close closes a session permanently. Closing it again returns the same result.
 func (l *localSessions) close(id string) (backend.Session, error) {
 	s := l.find(id)
 	if s == nil {
@@ -253,7 +253,7 @@ func (l *localSessions) close(id string) (backend.Session, error) {
 	return closed, nil
 }
 
-// findClosed returns a session that was closed recently.
+// findClosed returns a recently closed session.
 func (l *localSessions) findClosed(id string) (backend.Session, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -263,7 +263,7 @@ func (l *localSessions) findClosed(id string) (backend.Session, error) {
 	return backend.Session{}, notFound()
 }
 
-// expire removes sessions that were not used for localLife, since a daemon may run for months.
+// expire removes sessions that were not used for localLife. Serve calls it because a daemon may run for months.
 func (l *localSessions) expire() {
 	for _, s := range l.list() {
 		if l.now().Sub(s.usedAt()) > localLife && len(s.apps.all()) == 0 {
@@ -273,7 +273,7 @@ func (l *localSessions) expire() {
 	}
 }
 
-// serve removes expired sessions until ctx ends, then ends every session's life in this process.
+// serve removes expired sessions until ctx ends, and then stops every session.
 func (l *localSessions) serve(ctx context.Context) {
 	tick := time.NewTicker(expireEvery)
 	defer tick.Stop()
@@ -291,7 +291,7 @@ func (l *localSessions) serve(ctx context.Context) {
 	l.mu.Unlock()
 	var all sync.WaitGroup
 	for _, s := range open {
-		all.Go(func() { s.stop(glasses.CloseRestart, "the service restarts") })
+		all.Go(func() { s.stop(glasses.CloseRestart, "the service is restarting") })
 	}
 	all.Wait()
 	l.end()

@@ -70,10 +70,10 @@ func TestStartLocal_FindsOrCreates(t *testing.T) {
 	}
 	closed, err := m.Close(t.Context(), backend.Target{}, first.SessionID)
 	if err != nil || closed.State != "closed" {
-		t.Errorf("closed %+v, %v", closed, err)
+		t.Errorf("closed %+v, error %v; want the state closed", closed, err)
 	}
 	if again, err := m.Close(t.Context(), backend.Target{}, first.SessionID); err != nil || again.State != "closed" {
-		t.Errorf("closed again %+v, %v", again, err)
+		t.Errorf("closed again: %+v, error %v; want the state closed", again, err)
 	}
 	if list, _ := m.List(t.Context(), backend.Target{}); len(list) != 1 {
 		t.Errorf("list %+v", list)
@@ -93,10 +93,10 @@ func TestStartLocal_RefusesBadArguments(t *testing.T) {
 	tr := &fakeTransports{err: &backend.Problem{Code: backend.CodeAdapterUnavailable, Message: "no adapter"}}
 	m = newLocal(t, t.TempDir(), tr, nil)
 	if _, err := m.StartLocal(t.Context(), caller.Caller{}, LocalRequest{}); code(err) != backend.CodeAdapterUnavailable {
-		t.Errorf("without adapter: %v", err)
+		t.Errorf("without an adapter: %v, want adapter_unavailable", err)
 	}
 	if list, _ := m.List(t.Context(), backend.Target{}); len(list) != 0 {
-		t.Errorf("left over: %+v", list)
+		t.Errorf("sessions were left behind: %+v", list)
 	}
 }
 
@@ -111,13 +111,13 @@ func TestStartLocal_LimitsSessions(t *testing.T) {
 	m.local.mu.Unlock()
 	if _, err := m.StartLocal(t.Context(), caller.Caller{},
 		LocalRequest{Project: "com.example.other"}); code(err) != backend.CodeTooManySessions {
-		t.Errorf("one more: %v", err)
+		t.Errorf("one session above the limit: %v, want too_many_sessions", err)
 	}
 	if again := start(t, m, LocalRequest{Project: "com.example.app"}); again.SessionID != first.SessionID {
-		t.Errorf("an open one: %+v", again)
+		t.Errorf("at the limit, an existing session: %+v, want it returned", again)
 	}
 	if list, _ := m.List(t.Context(), backend.Target{}); len(list) != MaxLocal || list[0].SessionID != first.SessionID {
-		t.Errorf("%d sessions, first %s", len(list), list[0].SessionID)
+		t.Errorf("%d sessions, the first is %s; want MaxLocal and the last used first", len(list), list[0].SessionID)
 	}
 }
 
@@ -131,7 +131,7 @@ func TestStartLocal_ReportsHangingGlasses(t *testing.T) {
 	}
 }
 
-// A session whose log breaks while its glasses start is reported as restarting, not as a cancelled call.
+// A session whose log fails while its glasses start is reported as restarting, not as a cancelled call.
 func TestStartLocal_ReportsBrokenLog(t *testing.T) {
 	tr := &fakeTransports{hang: make(chan struct{}, 1)}
 	m := newLocal(t, t.TempDir(), tr, nil)
@@ -153,7 +153,7 @@ func TestStartLocal_ReportsBrokenLog(t *testing.T) {
 	}
 }
 
-// Where a sandbox allows no adapters, local sessions are refused and those of another daemon are not touched.
+// Where a sandbox forbids adapters, local sessions are refused and the sessions of another daemon stay untouched.
 func TestManager_WithoutTransports(t *testing.T) {
 	dir := t.TempDir()
 	o := start(t, newLocal(t, dir, &fakeTransports{}, nil), LocalRequest{Project: "com.example.app"})
@@ -172,7 +172,7 @@ func TestManager_WithoutTransports(t *testing.T) {
 	}
 }
 
-// Sessions that were not used for a week end while the daemon runs too; those with an app stay.
+// Sessions that were not used for a week also end while the daemon runs. Those with an app stay open.
 func TestExpire_RemovesUnusedSessions(t *testing.T) {
 	dir, now := t.TempDir(), time.Now()
 	var passed atomic.Int64
@@ -183,19 +183,19 @@ func TestExpire_RemovesUnusedSessions(t *testing.T) {
 	passed.Store(int64(localLife))
 	m.local.expire()
 	if m.local.find(idle.SessionID) == nil {
-		t.Error("a session ended before its week was over")
+		t.Error("a session ended less than a week after its last use")
 	}
 	passed.Store(int64(localLife + time.Hour))
 	m.local.expire()
 	if m.local.find(idle.SessionID) != nil || m.local.find(used.SessionID) == nil {
-		t.Error("the idle session must end, and the other stay")
+		t.Error("want the idle session ended and the other one open")
 	}
 	if _, err := os.Stat(filepath.Join(dir, Dir, idle.SessionID)); !os.IsNotExist(err) {
-		t.Errorf("its folder: %v", err)
+		t.Errorf("the idle session's folder still exists: %v", err)
 	}
 }
 
-// Sessions that were not used for a week are removed, and so are folders of that age without a session.
+// Sessions that were not used for a week are removed, and so are week-old folders without a session.
 func TestLoad_RemovesExpiredSessions(t *testing.T) {
 	dir := t.TempDir()
 	now := time.Now()
@@ -203,7 +203,7 @@ func TestLoad_RemovesExpiredSessions(t *testing.T) {
 	o := start(t, m, LocalRequest{Project: "com.example.app"})
 	over, end := context.WithCancel(t.Context())
 	end()
-	// From here on nothing writes for the session.
+	// From here on, nothing writes to the session's folder.
 	m.local.serve(over)
 	for name, age := range map[string]time.Duration{"loc_aaaaaaaaaaaaaaaaaaaa": 0,
 		"loc_bbbbbbbbbbbbbbbbbbbb": 8 * 24 * time.Hour} {
@@ -227,7 +227,7 @@ func TestLoad_RemovesExpiredSessions(t *testing.T) {
 		}
 		for i, name := range []string{o.SessionID, "loc_aaaaaaaaaaaaaaaaaaaa", "loc_bbbbbbbbbbbbbbbbbbbb"} {
 			if _, err := os.Stat(filepath.Join(dir, Dir, name)); (err == nil) != want[i] {
-				t.Errorf("after %v: %s: %v", after, name, err)
+				t.Errorf("after %v: stat %s: %v", after, name, err)
 			}
 		}
 	}
@@ -238,7 +238,7 @@ func TestLatest_FollowsUse(t *testing.T) {
 	m := newLocal(t, dir, &fakeTransports{}, nil)
 	who := from(here)
 	if id, ok := m.Latest(t.Context(), who); ok {
-		t.Errorf("before any: %s", id)
+		t.Errorf("the directory already has the session %s", id)
 	}
 	first, err := m.StartLocal(t.Context(), who, LocalRequest{})
 	if err != nil {
@@ -258,24 +258,25 @@ func TestLatest_FollowsUse(t *testing.T) {
 	for _, wrong := range []string{"ses_abcdefgh", "loc_aaaaaaaaaaaaaaaaaaaa"} {
 		if _, err := m.Control(caller.With(t.Context(), who), backend.Target{}, wrong, glasses.SimState, nil,
 			nil); code(err) != backend.CodeNotFound {
-			t.Errorf("controlling %s: %v", wrong, err)
+			t.Errorf("controlling %s: %v, want an error", wrong, err)
 		}
 		if id, ok := m.Latest(t.Context(), who); !ok || id != first.SessionID {
-			t.Errorf("after a call for %s, which does not exist: %s", wrong, id)
+			t.Errorf("after a call with the unknown session %s: latest is %s", wrong, id)
 		}
 	}
 	if id, ok := newLocal(t, dir, &fakeTransports{}, nil).Latest(t.Context(), who); !ok || id != first.SessionID {
-		t.Errorf("after a restart: %s", id)
+		t.Errorf("after a restart: latest is %s, want the same session", id)
 	}
 	if _, err := m.Close(t.Context(), backend.Target{}, first.SessionID); err != nil {
 		t.Fatal(err)
 	}
 	if id, ok := m.Latest(t.Context(), who); ok {
-		t.Errorf("after its end: %s", id)
+		t.Errorf("after the session closed: latest is %s, want none", id)
 	}
 }
 
-// The effects that a tool has reported must survive if the daemon is killed right after, so they must be in the file.
+// The effects that a tool has reported must survive if the daemon is killed right afterwards, so they must be in the
+// file.
 func TestControl_ReturnsAfterWrite(t *testing.T) {
 	for _, clock := range []string{backend.ClockReal, backend.ClockVirtual} {
 		dir := t.TempDir()
@@ -285,7 +286,7 @@ func TestControl_ReturnsAfterWrite(t *testing.T) {
 			tap(t, m, s.SessionID)
 			written, err := os.ReadFile(filepath.Join(dir, Dir, s.SessionID, eventsName))
 			if got := strings.Count(string(written), `"type":"input"`); err != nil || got != n+1 {
-				t.Fatalf("%s: %d inputs were made, %d are in the file (%v)", clock, n+1, got, err)
+				t.Fatalf("%s: %d inputs were made, but %d are in the file (error %v)", clock, n+1, got, err)
 			}
 		}
 	}

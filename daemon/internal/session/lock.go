@@ -2,7 +2,7 @@ package session
 
 import "context"
 
-// lock is a mutex whose wait a context can end.
+// lock is a mutex for which a context can end the wait.
 type lock chan struct{}
 
 func newLock() lock { return make(lock, 1) }

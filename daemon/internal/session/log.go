@@ -16,35 +16,35 @@ import (
 
 const (
 	indexEvery = 256       // rows between two entries of index
-	tailRows   = 1024      // most rows in memory
-	tailBytes  = 256 << 10 // and their bytes, once they are written
-	maxWaiting = 1024      // rows that wait for the disk before senders wait
-	maxRowLine = 1 << 20   // bytes of one line that is read back
-	maxSeq     = 1 << 53   // largest cursor that a tool can name
+	tailRows   = 1024      // limit on rows in memory
+	tailBytes  = 256 << 10 // limit on their bytes once they are written
+	maxWaiting = 1024      // limit on unwritten rows, above which senders wait
+	maxRowLine = 1 << 20   // limit on the bytes of a line when reading
+	maxSeq     = 1 << 53   // the largest cursor that a tool can pass
 	writeTries = 5
 	writePause = 200 * time.Millisecond
-	// linger is how long the writer waits for more rows unless it is hurried.
+	// linger is how long the writer waits for more rows, unless somebody is waiting for them.
 	linger = 2 * time.Millisecond
 )
 
-// eventLog is the event log of one session: one JSON row per line. Rows get their seq at once and are written in
-// batches by one goroutine; readers see only what was written. A line that a killed daemon left incomplete is cut off,
-// and so are the oldest rows beyond MaxRows or MaxLog. Recent rows are in memory, older ones are found in the file.
-// Writes are not synced: they survive the daemon, not a power cut.
+// eventLog is the event log of one session: one JSON row per line. Rows get their seq immediately and are written in
+// batches by one goroutine. Readers see only written rows. An incomplete line left by a killed daemon is cut off, and
+// so are the oldest rows beyond MaxRows or MaxLog. Recent rows are in memory; older ones are read from the file.
+// Writes are not synced: they survive the daemon, but not a power cut.
 type eventLog struct {
 	file    *os.File
-	written func(batch []entry) // called after each batch by the writing goroutine
-	broken  func(error)         // called once when rows cannot be written
-	pause   time.Duration       // before the second attempt to write; it doubles
+	written func(batch []entry) // called by the writing goroutine after each batch
+	broken  func(error)         // called once if rows cannot be written
+	pause   time.Duration       // the pause before the second attempt to write; it doubles
 
 	mu      sync.Mutex
-	drained *sync.Cond    // waiting became shorter
-	work    chan struct{} // has an entry when rows wait
-	hurry   chan struct{} // has an entry when somebody waits for them
+	drained *sync.Cond    // signals that waiting became shorter
+	work    chan struct{} // has an entry while rows wait
+	hurry   chan struct{} // has an entry while somebody waits for them
 	waiting []entry
 	first   int64 // seq of the oldest row in the file, or of the next row in an empty one
 	last    int64 // seq of the newest row
-	onDisk  int64 // seq of the newest written row
+	onDisk  int64 // seq of the last written row
 	size    int64
 	index   []int64 // file offset of row first+k*indexEvery
 	tail    [][]byte
@@ -53,15 +53,15 @@ type eventLog struct {
 	failed  error
 }
 
-// entry is one row on its way to the file, and the app that is acknowledged then. An entry without a line is a row that
-// was written before and is acknowledged again.
+// entry is a row to be written, and the app to acknowledge it to. An entry without a line is a row that was written
+// earlier and is acknowledged again.
 type entry struct {
 	row  glasses.Event
 	line []byte
 	from *App
 }
 
-// openLog reads the file to find its rows, and calls restore for each.
+// openLog finds the rows in the file, and calls restore for each.
 func openLog(path string, restore func(glasses.Event)) (*eventLog, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -78,8 +78,8 @@ func openLog(path string, restore func(glasses.Event)) (*eventLog, error) {
 	return l, nil
 }
 
-// append assigns the row its seq and passes it to the writer; it waits while too many rows wait. It returns false if
-// the log is broken: the row is lost.
+// append assigns the row its seq and passes it to the writer. It waits while too many rows are unwritten. It returns
+// false if the log has failed; the row is then lost.
 func (l *eventLog) append(row glasses.Event, from *App) (int64, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -96,7 +96,7 @@ func (l *eventLog) append(row glasses.Event, from *App) (int64, bool) {
 	}
 	line, err := json.Marshal(row)
 	if err != nil {
-		return 0, false // the payload is not JSON, which Admit refuses
+		return 0, false // the payload is not JSON, which Admit already rejects
 	}
 	line = append(line, '\n')
 	l.last = row.Seq
@@ -106,7 +106,7 @@ func (l *eventLog) append(row glasses.Event, from *App) (int64, bool) {
 	return row.Seq, true
 }
 
-// acknowledge acknowledges a row that was appended before, once it is written.
+// acknowledge acknowledges an earlier row once it is written.
 func (l *eventLog) acknowledge(row glasses.Event, to *App) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -124,7 +124,7 @@ func notify(c chan struct{}) {
 	}
 }
 
-// serve writes until ctx ends and nothing waits, then closes the file.
+// serve writes rows until ctx ends and none is left, then closes the file.
 func (l *eventLog) serve(ctx context.Context) {
 	defer func() { _ = l.file.Close() }()
 	for {
@@ -146,7 +146,7 @@ func (l *eventLog) serve(ctx context.Context) {
 
 var errLogClosed = errors.New("the session's log is closed")
 
-// drain writes until nothing waits or the log is broken.
+// drain writes rows until none is left or the log has failed.
 func (l *eventLog) drain(ctx context.Context) {
 	for {
 		l.mu.Lock()
@@ -163,7 +163,7 @@ func (l *eventLog) drain(ctx context.Context) {
 	}
 }
 
-// flush writes a batch, wakes those that wait for it, and trims the file if it is full.
+// flush writes a batch, wakes its waiters, and trims the file if it is full.
 func (l *eventLog) flush(ctx context.Context, batch []entry) error {
 	if err := l.write(ctx, batch); err != nil {
 		return err
@@ -189,7 +189,7 @@ func (l *eventLog) flush(ctx context.Context, batch []entry) error {
 }
 
 // write appends a batch to the file. It retries for some seconds, so that a disk that is full for a moment costs no
-// row; each attempt overwrites what the one before left incomplete.
+// row. Each attempt overwrites an incomplete earlier one.
 func (l *eventLog) write(ctx context.Context, batch []entry) error {
 	var b bytes.Buffer
 	for _, e := range batch {

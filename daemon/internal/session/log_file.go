@@ -22,7 +22,7 @@ func (l *eventLog) scan(restore func(glasses.Event)) error {
 		}
 		var row glasses.Event
 		if err != nil || len(line) > maxRowLine || json.Unmarshal(line, &row) != nil {
-			break // incomplete: what follows was never acknowledged
+			break // incomplete: everything after it was never acknowledged
 		}
 		if l.size == 0 && row.Seq > 1 && row.Seq < maxSeq { // older rows were trimmed
 			l.first, l.last, l.onDisk = row.Seq, row.Seq-1, row.Seq-1
@@ -42,7 +42,8 @@ func (l *eventLog) scan(restore func(glasses.Event)) error {
 	return err
 }
 
-// addWritten indexes a row that was written, and drops old ones from memory. mu is held, or the log is not shared yet.
+// addWritten indexes a written row, and drops old ones from memory. The caller holds mu unless the log is not shared
+// yet.
 func (l *eventLog) addWritten(line []byte) {
 	if (l.onDisk+1-l.first)%indexEvery == 0 {
 		l.index = append(l.index, l.size)
@@ -64,8 +65,8 @@ func (l *eventLog) addWritten(line []byte) {
 	l.tail = append([][]byte(nil), l.tail[drop:]...)
 }
 
-// trim removes the oldest rows, a quarter of the limits so that it is rarely done. Only the writing goroutine changes
-// the file, so readers and senders wait only while the files are swapped.
+// trim removes the oldest rows, a quarter of the limits at a time so that it runs rarely. Only the writing goroutine
+// changes the file, so readers and senders wait only while the files are swapped.
 func (l *eventLog) trim() error {
 	k := l.keepFrom(MaxRows/4*3, MaxLog/4*3)
 	if k == 0 {
@@ -78,7 +79,7 @@ func (l *eventLog) trim() error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	// Windows cannot rename onto an open file.
+	// Windows cannot rename a file onto an open one.
 	err := l.file.Close()
 	if err == nil {
 		err = os.Rename(path+".new", path)
@@ -98,8 +99,8 @@ func (l *eventLog) trim() error {
 	return nil
 }
 
-// keepFrom returns the first entry of the index from which at most the given rows and bytes remain, but at least one
-// entry.
+// keepFrom returns the first index entry from which at most the given numbers of rows and bytes remain; at least one
+// entry is kept.
 func (l *eventLog) keepFrom(rows, bytes int64) int {
 	written := l.onDisk - l.first + 1
 	for k, offset := range l.index {
@@ -110,7 +111,7 @@ func (l *eventLog) keepFrom(rows, bytes int64) int {
 	return len(l.index) - 1
 }
 
-// copyTail copies a part of a file to a new one.
+// copyTail copies the end of a file to a new one.
 func copyTail(path string, from io.ReaderAt, at, size int64) (err error) {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
@@ -127,12 +128,12 @@ func copyTail(path string, from io.ReaderAt, at, size int64) (err error) {
 	return file.Sync()
 }
 
-// logPage is a page of the log: next is the cursor for the next one.
+// logPage is a page of the log; next is the cursor of the following page.
 type logPage struct {
-	rows      []json.RawMessage // without their line ends
+	rows      []json.RawMessage // without line ends
 	next      int64
 	more      bool
-	truncated bool // rows after the requested cursor are gone
+	truncated bool // rows after the requested cursor were trimmed
 }
 
 // read returns up to limit written rows after since.
@@ -158,7 +159,8 @@ func (l *eventLog) read(since int64, limit int) (p logPage, err error) {
 	return p, err
 }
 
-// fromFile reads rows that are no longer in memory, after skipping rows of the file. mu is held.
+// fromFile reads rows that are no longer in memory, after skipping the first skip rows of the file. The caller holds
+// mu.
 func (l *eventLog) fromFile(skip int64, count int) ([]json.RawMessage, error) {
 	at := skip / indexEvery
 	offset := l.index[at]

@@ -36,14 +36,14 @@ func numbered(i int) glasses.Event {
 		Sender: glasses.SenderApp, Payload: json.RawMessage(`{}`)}
 }
 
-// A log of any length is read from any row, also after a restart, although memory holds only its end.
+// A log of any length can be read from any row, even after a restart, although only its end is in memory.
 func TestLog_ReadsFromAnyRow(t *testing.T) {
 	path := filepath.Join(t.TempDir(), eventsName)
 	l, stop := openTestLog(t, path)
 	const total = 5000
 	for i := range total {
 		if seq, ok := l.append(numbered(i), nil); !ok || seq != int64(i+1) {
-			t.Fatalf("row %d: %d, %v", i, seq, ok)
+			t.Fatalf("row %d was appended with seq %d, %v", i, seq, ok)
 		}
 	}
 	check := func(l *eventLog) {
@@ -52,20 +52,20 @@ func TestLog_ReadsFromAnyRow(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(l.tail) > 2*tailRows {
-			t.Errorf("%d rows in memory", len(l.tail))
+			t.Errorf("%d rows in memory, want at most twice tailRows", len(l.tail))
 		}
 		for _, since := range []int64{0, 1, 255, 256, 257, 1000, 3975, 3976, 4999} {
 			p, err := l.read(since, 3)
 			if err != nil || len(p.rows) != int(min(3, total-since)) || p.more != (since+3 < total) || p.truncated {
-				t.Fatalf("since %d: %+v, %v", since, p, err)
+				t.Fatalf("read since %d: %+v, %v", since, p, err)
 			}
 			var e glasses.Event
 			if err := json.Unmarshal(p.rows[0], &e); err != nil || e.Seq != since+1 {
-				t.Errorf("since %d: %s, %v", since, p.rows[0], err)
+				t.Errorf("read since %d: first row %s, error %v", since, p.rows[0], err)
 			}
 		}
 		if p, err := l.read(total, 3); len(p.rows) != 0 || p.more || p.next != total || err != nil {
-			t.Errorf("beyond the end: %+v, %v", p, err)
+			t.Errorf("read beyond the end: %+v, %v; want no rows", p, err)
 		}
 	}
 	check(l)
@@ -74,7 +74,7 @@ func TestLog_ReadsFromAnyRow(t *testing.T) {
 	check(again)
 }
 
-// Whatever a killed daemon left behind, the rows before it are kept and the next one follows them.
+// Whatever a killed daemon left at the end of the file, the rows before it are kept and the next one follows them.
 func TestLog_CutsOffIncompleteEnd(t *testing.T) {
 	for name, tail := range map[string]string{
 		"half a row":  `{"seq":4,"at":1`,
@@ -94,12 +94,12 @@ func TestLog_CutsOffIncompleteEnd(t *testing.T) {
 			}
 			l, stop = openTestLog(t, path)
 			if seq, ok := l.append(numbered(3), nil); !ok || seq != 4 {
-				t.Errorf("the next row is %d, %v", seq, ok)
+				t.Errorf("the next row has seq %d, %v; want 4", seq, ok)
 			}
 			stop()
 			data, _ := os.ReadFile(path)
 			if !bytes.HasPrefix(data, whole) || strings.Count(string(data), "\n") != 4 {
-				t.Errorf("the file is\n%s", data)
+				t.Errorf("the file contains\n%s", data)
 			}
 		})
 	}
@@ -109,21 +109,21 @@ func TestLog_RefusesRowsWhenClosed(t *testing.T) {
 	l, stop := openTestLog(t, filepath.Join(t.TempDir(), eventsName))
 	stop()
 	if _, ok := l.append(numbered(0), nil); ok {
-		t.Error("a row was taken")
+		t.Error("a failed log accepted a row")
 	}
 	if err := l.waitWritten(t.Context(), 1); !errors.Is(err, errLogClosed) {
 		t.Errorf("waiting: %v", err)
 	}
 }
 
-// A disk that cannot be written ends the session's life in this process; the next use continues from what is on disk.
+// A session whose disk cannot be written stops. The next use continues from the files.
 func TestLog_EndsSessionWhenWriteFails(t *testing.T) {
 	m := newLocal(t, t.TempDir(), &fakeTransports{}, nil)
 	o := start(t, m, LocalRequest{Project: "com.example.app"})
 	a, p := admit(t, m, o, nil)
 	send(t, a, glasses.TypeDisplayShow, "a-1", hello)
 	p.result(t, "a-1")
-	_ = rowsOf(t, m, o.SessionID) // everything is written
+	_ = rowsOf(t, m, o.SessionID) // waits until everything is written
 	r := m.local.find(o.SessionID)
 	r.log.mu.Lock()
 	r.log.pause = 0
@@ -132,7 +132,7 @@ func TestLog_EndsSessionWhenWriteFails(t *testing.T) {
 	send(t, a, glasses.TypeDisplayClear, "a-2", `{}`)
 	<-a.gone
 	if p.mu.Lock(); p.code != glasses.CloseStore {
-		t.Errorf("the app was ended with %d", p.code)
+		t.Errorf("the app was disconnected with %d, want CloseStore", p.code)
 	}
 	p.mu.Unlock()
 	r.wg.Wait()
@@ -145,7 +145,7 @@ func TestLog_EndsSessionWhenWriteFails(t *testing.T) {
 	}
 }
 
-// The log of an app that never stops writing keeps the latest rows, also after a restart, and reports older cursors as
+// The log of an app that never stops writing keeps the latest rows, even after a restart, and reports older cursors as
 // truncated.
 func TestLog_TrimsOldestRows(t *testing.T) {
 	for name, size := range map[string]int{"rows": 2, "bytes": 60_000} {
@@ -167,10 +167,10 @@ func TestLog_TrimsOldestRows(t *testing.T) {
 				oldest := l.oldest()
 				if kept := total - oldest + 1; oldest < 2 || l.size > MaxLog || kept > MaxRows || l.size < MaxLog/2 &&
 					kept < MaxRows/2 {
-					t.Errorf("%d rows and %d bytes are kept", kept, l.size)
+					t.Errorf("kept %d rows with %d bytes, outside the limits", kept, l.size)
 				}
 				if info, err := os.Stat(path); err != nil || info.Size() != l.size || info.Mode().Perm()&0o077 != 0 {
-					t.Errorf("the file: %v, %v", info, err)
+					t.Errorf("the file is %v (error %v), want its mode private and its size as recorded", info, err)
 				}
 				for _, since := range []int64{0, oldest - 2, oldest - 1, oldest, oldest + 255, oldest + 256, total - 1} {
 					p, err := l.read(since, 2)
@@ -179,26 +179,26 @@ func TestLog_TrimsOldestRows(t *testing.T) {
 					if err != nil || len(p.rows) == 0 || p.truncated != (since < oldest-1) || json.Unmarshal(p.rows[0], &e) != nil ||
 						e.Seq != want ||
 						p.next != want-1+int64(len(p.rows)) {
-						t.Errorf("since %d: row %d, next %d, truncated %v, %v", since, e.Seq, p.next, p.truncated, err)
+						t.Errorf("since %d: first row %d, next %d, truncated %v, error %v", since, e.Seq, p.next, p.truncated, err)
 					}
 				}
 			}
 			if err := l.waitWritten(t.Context(), total); err != nil {
 				t.Fatal(err)
 			}
-			// The writer trims what exceeds the limit before it ends.
+			// The writer trims rows above the limit before it stops.
 			stop()
 			l, stop = openTestLog(t, path)
 			check(l)
 			if seq, ok := l.append(numbered(1), nil); !ok || seq != total+1 {
-				t.Errorf("the next row is %d, %v", seq, ok)
+				t.Errorf("the next row has seq %d, %v", seq, ok)
 			}
 			stop()
 		})
 	}
 }
 
-// An app that attaches with a cursor before the oldest row is welcomed with truncated.
+// An app that attaches with a cursor before the oldest row receives a welcome with truncated.
 func TestAttach_ReportsTruncatedCursor(t *testing.T) {
 	m := newLocal(t, t.TempDir(), &fakeTransports{}, nil)
 	o := start(t, m, LocalRequest{Project: "com.example.app"})
@@ -211,7 +211,7 @@ func TestAttach_ReportsTruncatedCursor(t *testing.T) {
 		a, _ := admit(t, m, o, &since)
 		var w struct{ Payload glasses.Welcome }
 		if err := json.Unmarshal(a.Welcome, &w); err != nil || w.Payload.Truncated != truncated {
-			t.Errorf("since %d: %s, %v", since, a.Welcome, err)
+			t.Errorf("since %d: welcome %s, error %v", since, a.Welcome, err)
 		}
 	}
 }
@@ -224,20 +224,20 @@ func TestMedia_LimitsBytes(t *testing.T) {
 	for i, name := range []string{"a.jpg", "b.jpg", "b.jpg", "c.jpg"} {
 		dropped, err := s.put(name, big)
 		if err != nil || (len(dropped) > 0) != (i == 3) {
-			t.Fatalf("%s: dropped %v, %v", name, dropped, err)
+			t.Fatalf("%s: dropped %v, error %v", name, dropped, err)
 		}
 	}
 	var again mediaStore
 	again.load(dir)
 	if len(again.files) != 2 || again.bytes != MaxMedia {
-		t.Errorf("on disk: %+v", again.files)
+		t.Errorf("after reopening: %+v, want two files", again.files)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "a.jpg")); !os.IsNotExist(err) {
-		t.Errorf("the oldest is still there: %v", err)
+		t.Errorf("the oldest file still exists: %v", err)
 	}
 }
 
-// A log opens whatever the disk contains.
+// A log can be opened whatever the file contains.
 func FuzzLog(f *testing.F) {
 	f.Add([]byte(`{"seq":1,"at":0,"kind":"event","chip":"custom","type":"x","id":"a","sender":"app","payload":{}}` +
 		"\n" + `{"seq":2`))
@@ -259,7 +259,7 @@ func FuzzLog(f *testing.F) {
 		}
 		defer l.file.Close()
 		if got, err := l.read(0, MaxLimit); err != nil || len(got.rows) != int(min(rows, MaxLimit)) {
-			t.Fatalf("%d rows, %v", len(got.rows), err)
+			t.Fatalf("read %d rows, error %v", len(got.rows), err)
 		}
 	})
 }

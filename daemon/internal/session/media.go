@@ -15,13 +15,13 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// mediaDir holds the media that the camera and the microphone of a session took: <sha256>.<ext>.
+// mediaDir is the folder with media recorded by the camera and the microphone of a session, as <sha256>.<ext>.
 const mediaDir = "media"
 
 // rowMediaDropped is the type of the row about media that was deleted to stay within MaxMedia: {sha256, bytes}.
 const rowMediaDropped = "media.dropped"
 
-// mediaStore is a session's media folder; its files are ordered by age, the oldest first.
+// mediaStore is a session's media folder. Its files are ordered by age, oldest first.
 type mediaStore struct {
 	dir   string
 	files []mediaFile
@@ -59,7 +59,7 @@ func (s *mediaStore) put(name string, body []byte) (dropped []mediaFile, err err
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
 		return nil, err
 	}
-	// The name is the hash, so a file that a killed daemon left incomplete is detected when it is read.
+	// The name is the hash, so reading detects a file that a killed daemon left incomplete.
 	if err := os.WriteFile(filepath.Join(s.dir, name), body, 0o600); err != nil {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ var extensions = map[string]string{
 	"audio/L16": ".pcm",
 }
 
-// saveMedia saves the bytes of a result by their hash. mu is held.
+// saveMedia saves the bytes of a result under their hash. The caller holds mu.
 func (s *localSession) saveMedia(f glasses.Frame, body []byte) {
 	var media glasses.Media
 	_ = json.Unmarshal(f.Payload, &media)
@@ -99,8 +99,8 @@ func hashOf(name string) string { return name[:min(len(name), sha256.Size*2)] }
 
 var hashPattern = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
-// Media returns media that a local session's glasses took, and the name of its file. The error is a *backend.Problem:
-// not_found for media that does not exist, or no longer.
+// Media returns media recorded by the glasses of a local session, and the name of the file. The error is a
+// *backend.Problem: not_found for media that does not exist or was deleted.
 func (m *Manager) Media(id, sha string) (name string, body []byte, err error) {
 	s := m.local.find(id)
 	if s == nil || !hashPattern.MatchString(sha) {

@@ -19,17 +19,17 @@ import (
 )
 
 // ManifestName is the file that contains a project's app id: a JSON object with the field "project", e.g.
-// {"project":"com.example.app"}. It is searched for in the caller's directory and upward; other fields and manifests
-// without the field are ignored.
+// {"project":"com.example.app"}. It is looked up in the caller's directory and in the directories above. Other fields,
+// and manifests without this field, are ignored.
 const ManifestName = "service.json"
 
-// Limits of the search for a manifest: bytes of a file, folders upward.
+// Limits of the search for a manifest: bytes of a file, and folders upward.
 const (
 	maxManifest = 64 << 10
 	maxUpward   = 64
 )
 
-// Platforms are the platforms an app may run on; the first is the default.
+// Platforms are the platforms on which an app may run; the first is the default.
 var Platforms = []string{"web", "ios", "android", "desktop"}
 
 func platformOf(platform string) (string, error) {
@@ -48,10 +48,10 @@ var (
 	projectPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)+$`)
 )
 
-// maxProject is the longest app id in bytes.
+// maxProject bounds an app id, in bytes.
 const maxProject = 155
 
-// checkDeviceModel refuses a string that cannot be a model's id; only the backend knows whether the model exists.
+// checkDeviceModel rejects a string that cannot be a model's id. Only the backend knows whether the model exists.
 func checkDeviceModel(model string) error {
 	if model != "" && !modelPattern.MatchString(model) {
 		return invalid("deviceModel is not the id of a device model", "pass an id such as rayban_display, or leave it out")
@@ -64,14 +64,14 @@ func checkProject(project string) bool {
 	return len(project) <= maxProject && projectPattern.MatchString(project)
 }
 
-// projectOf returns the project that a call is about: the argument, else that of the manifest found upward from the
-// caller's directory, else a random id that is remembered for the directory.
+// projectOf returns the project that a call is about: the argument, or else the project of the manifest in the
+// caller's directory or above, or else a random id that is stored for the directory.
 func (m *Manager) projectOf(ctx context.Context, argument string, who caller.Caller) (string, error) {
 	return projectFrom(ctx, argument, who, m.projects.assign)
 }
 
-// Project returns the project that a call is about, for calls that need an existing one. It chooses as Open does, but
-// assigns no new id: the result is empty if nothing names a project.
+// Project returns the project for calls that need an existing one. It chooses as Open does but assigns no new id: the
+// result is empty if nothing names a project.
 func (m *Manager) Project(ctx context.Context, argument string, who caller.Caller) (string, error) {
 	return projectFrom(ctx, argument, who, m.projects.find)
 }
@@ -84,7 +84,7 @@ func projectFrom(
 		return project, err
 	}
 	if project, err = ofDirectory(who.Cwd); err != nil {
-		return "", stateProblem("remember the directory's project", err)
+		return "", stateProblem("save the directory's project", err)
 	}
 	return project, nil
 }
@@ -101,7 +101,7 @@ func namedProject(ctx context.Context, argument string, who caller.Caller) (stri
 	return argument, nil
 }
 
-// fromManifest searches upward for a manifest that names a project; empty if none does.
+// fromManifest searches upward for a manifest that names a project; the result is empty if there is none.
 func fromManifest(ctx context.Context, files clientio.Files, dir string) (string, error) {
 	for range maxUpward {
 		if !filepath.IsAbs(dir) {
@@ -113,7 +113,7 @@ func fromManifest(ctx context.Context, files clientio.Files, dir string) (string
 			return "", manifestProblem(ManifestName, "it is longer than 64 KiB")
 		case ctx.Err() != nil:
 			return "", ctx.Err()
-		case err != nil: // there is none, or this client's files cannot be read
+		case err != nil: // there is none, or the client's files cannot be read
 			return "", nil
 		}
 		project, err := parseManifest(path, data)
@@ -156,12 +156,12 @@ func manifestProblem(path, why string) error {
 		`repair the file, e.g. {"project":"com.example.app"}, or pass project`)
 }
 
-// invalid returns the problem of an argument.
+// invalid returns the problem for an invalid argument.
 func invalid(message, hint string) error {
 	return problem(CodeInvalidRequest, message, hint)
 }
 
-// projectsName is the file that remembers random app ids by directory.
+// projectsName is the file that stores random app ids by directory.
 const projectsName = "projects.json"
 
 // projects assigns app ids to directories without a manifest.
@@ -177,7 +177,7 @@ type directoryProject struct {
 
 func (p directoryProject) lastUse() int64 { return p.UsedAt }
 
-// assign returns the directory's id; one that has none gets a random id. Callers without a directory share one.
+// assign returns the directory's id, or a new random id if it has none. Callers without a directory share one.
 func (p *projects) assign(dir string) (string, error) {
 	dir = cleanDir(dir)
 	p.mu.Lock()
@@ -191,7 +191,7 @@ func (p *projects) assign(dir string) (string, error) {
 	case !isKnown:
 		entry.Project = "app.local." + strings.ToLower(rand.Text()[:10])
 	case now-entry.UsedAt < (24 * time.Hour).Milliseconds():
-		return entry.Project, nil // one write a day keeps the order of use
+		return entry.Project, nil // one write a day is enough to keep the order of use
 	}
 	entry.UsedAt = now
 	entries[dir] = entry

@@ -12,7 +12,7 @@ import (
 	"github.com/service-dev/service/proto/glasses/scenario"
 )
 
-// ReadScript reads an assistant script through the client's process. path is that of a script, or of a scenario with
+// ReadScript reads an assistant script through the client's process. path names a script, or a scenario that contains
 // one; relative paths start at the caller's directory. Without a path there is no script. Errors are *backend.Problem.
 func ReadScript(ctx context.Context, who caller.Caller, path string) (*assistantscript.Script, error) {
 	if path == "" {

@@ -61,12 +61,12 @@ func TestManager_ContinuesAfterRestart(t *testing.T) {
 			open := tr.opened[len(tr.opened)-1]
 			if open.NowMs != 1234 || open.Snapshot == nil || open.Snapshot.State.Battery.Level != 7 ||
 				open.Snapshot.View.Tree.Text != "hello" {
-				t.Errorf("opened again with %+v", open)
+				t.Errorf("reopened with %+v, want the saved state", open)
 			}
 			b, p := admit(t, again, back, nil)
 			send(t, b, glasses.TypeDisplayShow, "a-1", hello)
 			if seq := p.ack(t, "a-1"); seq != 3 {
-				t.Errorf("the frame from before the restart is row %d", seq)
+				t.Errorf("a frame repeated after the restart is row %d, want 3", seq)
 			}
 			want += " glasses.detached glasses.attached app.attached"
 			if got := types(rowsOf(t, again, back.SessionID)); got != want {
@@ -76,7 +76,7 @@ func TestManager_ContinuesAfterRestart(t *testing.T) {
 	}
 }
 
-// A daemon that was killed while it wrote leaves temporary files, which nothing else removes.
+// A daemon that is killed while it writes leaves temporary files, which nothing else removes.
 func TestManager_RemovesTheFilesOfKilledDaemons(t *testing.T) {
 	dir := t.TempDir()
 	f := &fakeBackend{}
@@ -95,7 +95,7 @@ func TestManager_RemovesTheFilesOfKilledDaemons(t *testing.T) {
 	}
 	again := newLocal(t, dir, &fakeTransports{}, nil)
 	if again.LocalCount() != 1 {
-		t.Fatal("the session is not open")
+		t.Fatal("the session is not open after the restart")
 	}
 	for _, path := range left {
 		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
@@ -104,7 +104,7 @@ func TestManager_RemovesTheFilesOfKilledDaemons(t *testing.T) {
 	}
 }
 
-// Virtual time does not go back, even if nothing happened meanwhile.
+// Virtual time does not go back, even if nothing happened in the meantime.
 func TestVirtualTime_SurvivesRestart(t *testing.T) {
 	dir := t.TempDir()
 	tr := &fakeTransports{}
@@ -112,7 +112,7 @@ func TestVirtualTime_SurvivesRestart(t *testing.T) {
 	m := New(Options{StateDir: dir, Backend: f, Secrets: f, Events: f, Transports: tr, Endpoints: fakeEndpoints{}})
 	stop := serve(t, m)
 	o := start(t, m, LocalRequest{Project: "com.example.app", Clock: "virtual"})
-	// The session does this every second.
+	// The session does this once a second.
 	if err := m.local.find(o.SessionID).state.save(); err != nil {
 		t.Fatal(err)
 	}
@@ -122,11 +122,11 @@ func TestVirtualTime_SurvivesRestart(t *testing.T) {
 	stop()
 	again := newLocal(t, dir, tr, nil)
 	if s, err := again.Get(t.Context(), backend.Target{}, o.SessionID); err != nil || s.NowMs != 1234 || s.LastSeq != 2 {
-		t.Errorf("before it is used: at %d ms, row %d, %v", s.NowMs, s.LastSeq, err)
+		t.Errorf("before its first use: at %d ms, row %d, error %v; want 1234 ms and row 2", s.NowMs, s.LastSeq, err)
 	}
 	if back := start(t, again, LocalRequest{Project: "com.example.app"}); back.SessionID != o.SessionID ||
 		back.NowMs != 1234 {
-		t.Errorf("back at %d ms", back.NowMs)
+		t.Errorf("after reopening: at %d ms, want no less than before", back.NowMs)
 	}
 }
 
@@ -139,14 +139,14 @@ func TestSave_RetriesAfterFailure(t *testing.T) {
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink("elsewhere", path); err != nil { // save refuses symbolic links
-		t.Skip("no symbolic links here:", err)
+	if err := os.Symlink("elsewhere", path); err != nil { // save rejects symbolic links
+		t.Skip("this file system has no symbolic links:", err)
 	}
 	if _, _, err := m.Advance(t.Context(), o.SessionID, 1234); err != nil {
 		t.Fatal(err)
 	}
 	if state.save() == nil {
-		t.Fatal("a link was written")
+		t.Fatal("save wrote through a symbolic link")
 	}
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
@@ -183,7 +183,7 @@ func TestWait_ReturnsNewRows(t *testing.T) {
 	begin := time.Now()
 	page, err := m.Wait(t.Context(), backend.Target{}, o.SessionID, 3, 10, 20*time.Millisecond)
 	if err != nil || len(page.Events) != 0 || page.Next != 3 || time.Since(begin) > 5*time.Second {
-		t.Errorf("nothing arrived: %+v, %v", page, err)
+		t.Errorf("nothing was written: page %+v, error %v; want an empty page", page, err)
 	}
 	go func() {
 		page, _ := m.Wait(context.Background(), backend.Target{}, o.SessionID, 3, 10, 30*time.Second)
@@ -195,11 +195,11 @@ func TestWait_ReturnsNewRows(t *testing.T) {
 	// Closing the session ends the wait.
 	<-got
 	if _, err := os.Stat(filepath.Dir(o.AppTokenFile)); !os.IsNotExist(err) {
-		t.Errorf("the folder is still there: %v", err)
+		t.Errorf("the folder still exists: %v", err)
 	}
 }
 
-// An app that hangs delays one call, not every call.
+// An app that hangs delays only one call.
 func TestSettle_WaitsOnceForHangingApp(t *testing.T) {
 	m := newLocal(t, t.TempDir(), &fakeTransports{}, nil)
 	o := start(t, m, LocalRequest{Project: "com.example.app", Clock: "virtual"})
@@ -209,27 +209,27 @@ func TestSettle_WaitsOnceForHangingApp(t *testing.T) {
 	p.mu.Unlock()
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	// The call was either given up or returned unsettled just in time.
+	// The call either gave up or returned unsettled just in time.
 	if _, settled, err := m.Advance(ctx, o.SessionID, 10); settled {
 		t.Errorf("settled, %v", err)
 	}
 	a.isStuck.Store(true)
 	base, settled, err := m.Advance(t.Context(), o.SessionID, 10)
-	// The abandoned call may or may not have moved the clock.
+	// The abandoned call may have moved the clock.
 	if settled || err != nil || base != 10 && base != 20 {
-		t.Errorf("now %d, settled %v, %v", base, settled, err)
+		t.Errorf("now %d, settled %v, error %v; want it unsettled at 10 or 20", base, settled, err)
 	}
 	send(t, a, glasses.TypeDisplayShow, "a-1", hello)
 	p.mu.Lock()
 	p.app = a
 	p.mu.Unlock()
 	if now, settled, err := m.Advance(t.Context(), o.SessionID, 10); !settled || err != nil || now != base+10 {
-		t.Errorf("it is back: now %d after %d, settled %v, %v", now, base, settled, err)
+		t.Errorf("after the app recovered: now %d after %d, settled %v, error %v", now, base, settled, err)
 	}
 	a.Leave()
 }
 
-// An app without barriers is at rest after a moment without frames.
+// An app without barriers counts as settled after a moment without frames.
 func TestWaitQuiet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := &App{active: make(chan struct{}), gone: make(chan struct{})}
@@ -241,7 +241,7 @@ func TestWaitQuiet(t *testing.T) {
 			}
 		}()
 		if !a.waitQuiet(t.Context()) || time.Since(began) != 170*time.Millisecond {
-			t.Errorf("quiet after %v", time.Since(began))
+			t.Errorf("settled after %v, want 170 ms", time.Since(began))
 		}
 	})
 }

@@ -16,14 +16,15 @@ import (
 	"github.com/service-dev/service/proto/credential"
 )
 
-// appSecret is the secret that opens a local session to apps. The file holds it; the state only has its hash.
+// appSecret is the secret with which apps attach to a local session. The file contains the secret; the state contains
+// only its hash.
 type appSecret struct {
 	path  string
 	state *stateFile
 	mu    sync.Mutex // held while the secret is read or replaced; taken before the state's locks
 }
 
-// ensure makes a secret unless the file holds one that is valid.
+// ensure creates a secret unless the file contains a valid one.
 func (s *appSecret) ensure() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -44,7 +45,7 @@ func (s *appSecret) renew() error {
 	return s.replace()
 }
 
-// replace writes a new secret. mu is held.
+// replace writes a new secret. The caller holds mu.
 func (s *appSecret) replace() error {
 	secret := newSecret(credential.Session)
 	if err := statefile.Write(s.path, []byte(secret)); err != nil {
@@ -63,13 +64,13 @@ func (s *appSecret) matches(secret string) bool {
 	return want != "" && subtle.ConstantTimeCompare([]byte(hashSecret(secret)), []byte(want)) == 1
 }
 
-// hashSecret needs no key: a secret has 256 random bits.
+// hashSecret uses no key, because a secret has 256 random bits.
 func hashSecret(secret string) string {
 	sum := sha256.Sum256([]byte(secret))
 	return hex.EncodeToString(sum[:])
 }
 
-// newSecret returns a secret in the form of the backend's, so that secret scanners find it too.
+// newSecret returns a secret in the backend's format, so that secret scanners find it too.
 func newSecret(prefix string) string {
 	var random [32]byte
 	rand.Read(random[:])

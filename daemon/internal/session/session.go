@@ -1,7 +1,7 @@
-// Package session is the daemon's side of glasses sessions: it opens, finds, lists and closes them, reads their event
-// log, keeps each session's app secret in a file that an app can read, and decides which project a call is about. Local
-// sessions live here: this package hosts proto/glasses/broker between their apps and glasses. It does not know which
-// backend or transport adapter carries a session.
+// Package session is the daemon's side of glasses sessions. It opens, finds, lists and closes them, reads their event
+// log, stores each session's app secret in a file that an app can read, and decides which project a call is about. It
+// also runs local sessions, with proto/glasses/broker between their apps and glasses. It does not know which backend
+// or transport adapter carries a session.
 package session
 
 import (
@@ -35,7 +35,7 @@ type Backend interface {
 	CloseSession(ctx context.Context, target backend.Target, id string) (backend.Session, error)
 }
 
-// Secrets mints the secrets with which apps attach to a session.
+// Secrets creates the secrets with which apps attach to a session.
 type Secrets interface {
 	MintSessionSecret(ctx context.Context, target backend.Target, id string) (string, error)
 }
@@ -50,13 +50,13 @@ type Scripts interface {
 	SetAssistantScript(ctx context.Context, target backend.Target, id string, script []byte) error
 }
 
-// Dir is the folder in the state directory that this package writes.
+// Dir is the folder in the state directory to which this package writes.
 const Dir = "sessions"
 
 // tokenName is the file in a session's folder that contains the app secret, without a line end.
 const tokenName = "app.token"
 
-// maxToken is the most bytes that are read of a token file.
+// maxToken bounds how much of a token file is read, in bytes.
 const maxToken = 4 << 10
 
 // Bounds of a page of events.
@@ -65,7 +65,7 @@ const (
 	MaxLimit     = 500
 )
 
-// Options are the dependencies of a Manager; those for browser sessions are required.
+// Options are the dependencies of a Manager. Those for browser sessions are required.
 type Options struct {
 	// StateDir is the state directory.
 	StateDir string
@@ -75,16 +75,16 @@ type Options struct {
 	Live     Live
 	Scripts  Scripts
 
-	// Transports and Endpoints serve local sessions. Without them every local session fails with LocalRefused.
+	// Transports and Endpoints are needed for local sessions. Without them, every local session fails with LocalRefused.
 	Transports   Transports
 	Endpoints    Endpoints
 	LocalRefused error
-	// Log and Now default to no log and the machine's clock.
+	// Log and Now default to a discarding log and the machine's clock.
 	Log *slog.Logger
 	Now func() time.Time
 }
 
-// Manager is safe for concurrent use.
+// Manager manages sessions. It is safe for concurrent use.
 type Manager struct {
 	opts     Options
 	projects *projects
@@ -93,10 +93,10 @@ type Manager struct {
 	latest   *latestSessions
 }
 
-// warnEvery is the least time between warnings that every frame may cause.
+// warnEvery is the shortest time between two warnings that every frame could cause.
 const warnEvery = 10 * time.Second
 
-// New returns a manager; it touches nothing on disk. Serve must run for local sessions to end cleanly.
+// New returns a manager without touching the disk. Serve must run, so that local sessions end cleanly.
 func New(opts Options) *Manager {
 	opts.Log = cmp.Or(opts.Log, slog.New(slog.DiscardHandler))
 	opts.LocalRefused = cmp.Or[error](opts.LocalRefused, &backend.Problem{
@@ -118,35 +118,35 @@ func New(opts Options) *Manager {
 	}
 }
 
-// Serve waits until ctx ends, then ends every local session's life in this process; their state is on disk.
+// Serve waits until ctx ends and then stops every local session; their state is on disk.
 func (m *Manager) Serve(ctx context.Context) error {
 	m.local.serve(ctx)
 	return nil
 }
 
-// Attached returns how many apps are attached to local sessions.
+// Attached returns the number of apps attached to local sessions.
 func (m *Manager) Attached() int { return int(m.local.attached.Load()) }
 
-// AnyLocal reports whether a local session is open, to which apps may reconnect.
+// AnyLocal reports whether a local session is open. Apps may reconnect to it.
 func (m *Manager) AnyLocal() bool { return len(m.local.list()) > 0 }
 
-// LocalCount returns how many local sessions are open.
+// LocalCount returns the number of open local sessions.
 func (m *Manager) LocalCount() int { return len(m.local.list()) }
 
-// Request asks for a session. Empty fields mean: the project of the caller's directory, platform web, the session's
-// own or the backend's default device model.
+// Request requests a session. An empty Project means the project of the caller's directory, an empty Platform web, and
+// an empty DeviceModel the session's own or the backend's default.
 type Request struct {
 	Project     string
 	Platform    string
 	DeviceModel string
-	// AssistantScript is the path of a script, or of a scenario with one; a relative path starts at the caller's
-	// directory. Empty leaves the script that the session has.
+	// AssistantScript is the path of a script, or of a scenario that contains one; a relative path starts at the caller's
+	// directory. If empty, the session keeps its script.
 	AssistantScript string
-	// Fresh asks for another session even if one is open.
+	// Fresh requests another session even if one is open.
 	Fresh bool
 }
 
-// Opened is a session that is ready for an app.
+// Opened is a session to which an app can attach.
 type Opened struct {
 	backend.Session
 	// Created is false if the session was open before.
@@ -155,8 +155,7 @@ type Opened struct {
 	AppTokenFile string
 }
 
-// Open creates the session of (account, project, platform) or finds the open one. Errors are
-// *backend.Problem.
+// Open creates the session for (account, project, platform) or finds the open one. Errors are *backend.Problem.
 func (m *Manager) Open(ctx context.Context, target backend.Target, who caller.Caller, req Request) (Opened, error) {
 	platform, err := platformOf(req.Platform)
 	if err != nil {
@@ -196,7 +195,7 @@ func (m *Manager) Open(ctx context.Context, target backend.Target, who caller.Ca
 	return Opened{Session: m.browser(s), Created: created, AppTokenFile: path}, nil
 }
 
-// AppTokenFile returns the path of the file with an open session's app secret, or "" if this machine has none.
+// AppTokenFile returns the path of the file with an open session's app secret, or "" if there is none on this machine.
 func (m *Manager) AppTokenFile(id string) string {
 	if IsLocal(id) {
 		if s := m.local.find(id); s != nil {
@@ -214,7 +213,7 @@ func (m *Manager) AppTokenFile(id string) string {
 	return path
 }
 
-// Get returns one session. For a local one target is ignored.
+// Get returns one session. It ignores target for a local one.
 func (m *Manager) Get(ctx context.Context, target backend.Target, id string) (backend.Session, error) {
 	if IsLocal(id) {
 		if s := m.local.find(id); s != nil {
@@ -229,8 +228,8 @@ func (m *Manager) Get(ctx context.Context, target backend.Target, id string) (ba
 	return m.browser(s), err
 }
 
-// List returns the open sessions: the local ones, then those of the account. Without an account (a target without a
-// Bearer) it returns only the local ones.
+// List returns the open sessions: the local ones first, then those of the account. Without an account (a target
+// without a Bearer) it returns only the local ones.
 func (m *Manager) List(ctx context.Context, target backend.Target) ([]backend.Session, error) {
 	open := []backend.Session{}
 	for _, s := range m.local.list() {
@@ -251,7 +250,7 @@ func (m *Manager) List(ctx context.Context, target backend.Target) ([]backend.Se
 	return open, nil
 }
 
-// withEndpoint returns a local session with its address, which is empty if the app server cannot start.
+// withEndpoint returns a local session with its app endpoint, which is empty if the app server cannot start.
 func (m *Manager) withEndpoint(ctx context.Context, s *localSession) backend.Session {
 	described := s.describe()
 	described.AppEndpoint, _ = m.opts.Endpoints.AppEndpoint(ctx, s.id)
@@ -263,8 +262,8 @@ func (m *Manager) browser(s backend.Session) backend.Session {
 	return s
 }
 
-// Close ends a session and removes its files: the app secret of a browser session, everything of a local one. Closing a
-// closed session is not an error.
+// Close closes a session and removes its files: the app secret of a browser session, all files of a local one. Closing
+// a closed session is not an error.
 func (m *Manager) Close(ctx context.Context, target backend.Target, id string) (backend.Session, error) {
 	m.latest.forget(id)
 	if IsLocal(id) {
@@ -298,7 +297,7 @@ func (m *Manager) Since(
 	return m.opts.Events.ListEvents(ctx, target, id, max(since, 0), clampLimit(limit))
 }
 
-// token returns the path of a browser session's secret, and mints one if there is none.
+// token returns the path of a browser session's secret, and creates the secret if there is none.
 func (m *Manager) token(ctx context.Context, target backend.Target, id string, created bool) (string, error) {
 	unlock := m.minting.lock(id)
 	defer unlock()
@@ -317,7 +316,7 @@ func (m *Manager) token(ctx context.Context, target backend.Target, id string, c
 		return "", err
 	}
 	if err := os.MkdirAll(m.folder(id), 0o700); err != nil {
-		return "", stateProblem("make the session's folder", err)
+		return "", stateProblem("create the session's folder", err)
 	}
 	if err := statefile.Write(path, []byte(secret)); err != nil {
 		return "", stateProblem("write the session's app token", err)
@@ -329,16 +328,16 @@ func (m *Manager) folder(id string) string { return filepath.Join(m.opts.StateDi
 
 var idPattern = regexp.MustCompile(`^ses_[a-z0-9]{8,64}$`)
 
-// validID reports whether id may be a session's, and with it a folder's name.
+// validID reports whether id has the form of a session id. A session id is also used as a folder name.
 func validID(id string) bool { return idPattern.MatchString(id) }
 
 func notFound() error {
-	return problem(backend.CodeNotFound, "there is no such session",
+	return problem(backend.CodeNotFound, "no such session",
 		"call getSessionStatus without sessionId to list the open sessions, or startLocalSimulation or "+
 			"createSimulatorSession to open one")
 }
 
-// Codes of this package's own problems.
+// Codes of the problems that this package defines.
 const (
 	CodeInvalidRequest  = "invalid_request"
 	CodeInvalidManifest = "invalid_manifest"
@@ -349,10 +348,10 @@ func problem(code, message, hint string) error {
 	return &backend.Problem{Code: code, Message: message, FixHint: hint}
 }
 
-// stateProblem returns the problem of an action on the state directory that failed.
+// stateProblem returns the problem for a failed action on the state directory.
 func stateProblem(action string, err error) error {
 	return &backend.Problem{
 		Code: CodeStateUnwritable, Message: fmt.Sprintf("%s: %v", action, err), Retryable: true,
-		FixHint: "check that the state directory is yours, writable and not full, then repeat the call",
+		FixHint: "check that you own the state directory and can write to it, free disk space, then repeat the call",
 	}
 }

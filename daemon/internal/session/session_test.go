@@ -20,7 +20,7 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-// from returns a client of this process in a directory.
+// from returns the caller of a client in this process and in the given directory.
 func from(cwd string) caller.Caller { return caller.Caller{Cwd: cwd, IO: local.New()} }
 
 const testID = "ses_abcdefgh234567abcdef"
@@ -111,10 +111,10 @@ func TestOpen_SavesSecretInFile(t *testing.T) {
 	first := open(Request{Project: "com.example.app"})
 	data, err := os.ReadFile(first.AppTokenFile)
 	if err != nil || string(data) != "sst_1" || !first.Created {
-		t.Fatalf("secret %q, %v, created %v", data, err, first.Created)
+		t.Fatalf("secret %q, error %v, created %v; want a new session with sst_1", data, err, first.Created)
 	}
 	if want := filepath.Join(dir, "sessions", first.SessionID, "app.token"); first.AppTokenFile != want {
-		t.Errorf("file is %s, want %s", first.AppTokenFile, want)
+		t.Errorf("the file is %s, want %s", first.AppTokenFile, want)
 	}
 	if runtime.GOOS != "windows" {
 		for path, mode := range map[string]fs.FileMode{first.AppTokenFile: 0o600, filepath.Dir(first.AppTokenFile): 0o700,
@@ -126,20 +126,20 @@ func TestOpen_SavesSecretInFile(t *testing.T) {
 	}
 	again := open(Request{Project: "com.example.app"})
 	if again.Created || again.SessionID != first.SessionID || f.minted != 1 {
-		t.Errorf("again: %+v after %d secrets", again, f.minted)
+		t.Errorf("opened again: %+v after %d secrets; want the same session and one secret", again, f.minted)
 	}
 	if err := os.Remove(first.AppTokenFile); err != nil {
 		t.Fatal(err)
 	}
 	open(Request{Project: "com.example.app"})
 	if data, _ := os.ReadFile(first.AppTokenFile); string(data) != "sst_2" {
-		t.Errorf("a missing file was filled with %q", data)
+		t.Errorf("a missing file was rewritten with %q, want sst_2", data)
 	}
 	if _, err := m.Close(t.Context(), backend.Target{}, first.SessionID); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(filepath.Dir(first.AppTokenFile)); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the secret outlived its session: %v", err)
+		t.Errorf("the secret still exists after its session closed: %v", err)
 	}
 }
 
@@ -161,7 +161,7 @@ func TestOpen_MintsOneSecretConcurrently(t *testing.T) {
 	}
 	all.Wait()
 	if f.minted != 2 {
-		t.Errorf("%d secrets were minted, want the first and one for all others", f.minted)
+		t.Errorf("%d secrets were created, want the first and one for all others", f.minted)
 	}
 	if len(m.minting.locks) != 0 {
 		t.Errorf("%d locks are left", len(m.minting.locks))
@@ -188,7 +188,7 @@ func TestOpen_ChecksRequest(t *testing.T) {
 			t.Errorf("%+v: %v", test.req, err)
 		}
 		if test.code != "" && f.asked.Project != "" {
-			t.Errorf("%+v reached the backend", test.req)
+			t.Errorf("the invalid request %+v was sent to the backend", test.req)
 		}
 	}
 }
@@ -203,7 +203,7 @@ func TestManager_RefusesInvalidIDs(t *testing.T) {
 			t.Errorf("close %q: %v", id, err)
 		}
 		if _, err := m.Since(t.Context(), backend.Target{}, id, 0, 0); code(err) != backend.CodeNotFound {
-			t.Errorf("events of %q: %v", id, err)
+			t.Errorf("events of %q: %v, want not_found", id, err)
 		}
 	}
 }
@@ -212,7 +212,7 @@ func TestManager_ListsSessionsAndEvents(t *testing.T) {
 	m, f, _ := newManager(t)
 	if open, err := m.List(t.Context(), backend.Target{Bearer: "svc_x"}); err != nil || len(open) != 1 ||
 		open[0].SessionID != "ses_a" {
-		t.Errorf("open sessions: %v, %v", open, err)
+		t.Errorf("open sessions: %v, error %v", open, err)
 	}
 	for _, test := range []struct {
 		since      int64
@@ -222,12 +222,12 @@ func TestManager_ListsSessionsAndEvents(t *testing.T) {
 	}{{0, 0, 0, 100}, {-1, -1, 0, 100}, {7, 9999, 7, 500}} {
 		if _, err := m.Since(t.Context(), backend.Target{Bearer: "svc_x"}, testID, test.since, test.limit); err != nil ||
 			f.since != test.wantSince || f.limit != test.wantLimits {
-			t.Errorf("%+v: asked since %d limit %d, %v", test, f.since, f.limit, err)
+			t.Errorf("%+v: requested since %d limit %d, error %v", test, f.since, f.limit, err)
 		}
 	}
 	f.err = &backend.Problem{Code: backend.CodeUnreachable, Message: "down"}
 	if _, err := m.List(t.Context(), backend.Target{Bearer: "svc_x"}); code(err) != backend.CodeUnreachable {
-		t.Errorf("listing without a backend: %v", err)
+		t.Errorf("listing without a backend: %v, want unreachable", err)
 	}
 }
 
@@ -263,12 +263,12 @@ func TestOpen_ChoosesProject(t *testing.T) {
 		}
 	}
 	if got, _ := open(deep, Request{Project: "org.other.app"}); got != "org.other.app" {
-		t.Errorf("the argument does not win: %q", got)
+		t.Errorf("the project is %q, want the argument", got)
 	}
 	for i, text := range []string{"{", `{"project":7}`, `{"project":"x"}`, `[]`, `{"a":"` + strings.Repeat("x", 70<<10) +
 		`"}`} {
 		if _, err := open(write(fmt.Sprint("bad", i), text), Request{}); code(err) != CodeInvalidManifest {
-			t.Errorf("manifest %.20q: %v", text, err)
+			t.Errorf("manifest %.20q: %v, want invalid_manifest", text, err)
 		}
 	}
 
@@ -286,16 +286,16 @@ func TestOpen_ChoosesProject(t *testing.T) {
 		}
 	}
 	if got, err := m.Project(t.Context(), "a.b", from(deep)); got != "a.b" || err != nil {
-		t.Errorf("the argument does not win: %q, %v", got, err)
+		t.Errorf("the project is %q (error %v), want the argument", got, err)
 	}
 	if _, err := m.Project(t.Context(), "../x", from(deep)); code(err) != CodeInvalidRequest {
-		t.Errorf("a project that is not an app id: %v", err)
+		t.Errorf("a project that is not an app id: %v, want invalid_request", err)
 	}
 	if other, _ := open(there, Request{}); other == first {
-		t.Error("two directories share an id")
+		t.Error("two directories have the same id")
 	}
 	if nowhere, err := open("", Request{}); err != nil || !strings.HasPrefix(nowhere, "app.local.") {
-		t.Errorf("no directory: %q, %v", nowhere, err)
+		t.Errorf("without a directory: %q, error %v; want a random id", nowhere, err)
 	}
 }
 
@@ -313,23 +313,23 @@ func TestProjects_LimitDirectories(t *testing.T) {
 	}
 	known, err := loadDirectories[directoryProject](p.path)
 	if _, old := known["/d/0"]; err != nil || len(known) != maxDirectories || old || known["/new"].Project == "" {
-		t.Errorf("%d directories, the oldest is there: %v, %v", len(known), old, err)
+		t.Errorf("%d directories, the oldest is still there: %v, error %v", len(known), old, err)
 	}
 	if got := known["/d/1"].UsedAt; got != 1001 {
-		t.Errorf("usedAt became %d", got)
+		t.Errorf("usedAt is %d, want 1001", got)
 	}
 	if _, err := p.assign("/d/1"); err != nil {
 		t.Fatal(err)
 	}
 	known, _ = loadDirectories[directoryProject](p.path)
 	if time.Since(time.UnixMilli(known["/d/1"].UsedAt)) > time.Minute {
-		t.Error("a used directory stays the oldest")
+		t.Error("a used directory is still the oldest")
 	}
 	if err := os.WriteFile(p.path, []byte("garbage"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := p.assign("/d/1"); err != nil {
-		t.Errorf("a broken file: %v", err)
+		t.Errorf("a broken file: %v, want no error", err)
 	}
 }
 
@@ -342,10 +342,10 @@ func FuzzManifest(f *testing.F) {
 		project, err := parseManifest("service.json", data)
 		if err != nil && (code(err) != CodeInvalidManifest || project != "") || err == nil && project != "" &&
 			!checkProject(project) {
-			t.Errorf("%q gave %q, %v", data, project, err)
+			t.Errorf("%q: project %q, error %v", data, project, err)
 		}
 		if err != nil && json.Valid(data) == false && project != "" {
-			t.Errorf("%q gave %q", data, project)
+			t.Errorf("%q: project %q, want none", data, project)
 		}
 	})
 }

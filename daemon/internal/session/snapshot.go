@@ -9,8 +9,8 @@ import (
 	"github.com/service-dev/service/proto/glasses/render"
 )
 
-// Glasses continue from the snapshot after a restart. It follows the rows of the log, so that after a kill the
-// saved snapshot and the rows since restore it. Its maps and slices are replaced, never changed.
+// Glasses continue from the snapshot after a restart. The snapshot follows the rows of the log: after a kill, the
+// saved snapshot and the rows after it restore the current one. Its maps and slices are replaced, never changed.
 
 // applyEvent applies a row to the snapshot and to the standing state. answered is the command that a result answers.
 func (m *meta) applyEvent(row glasses.Event, answered *broker.Command) {
@@ -40,7 +40,7 @@ func (m *meta) applyEvent(row glasses.Event, answered *broker.Command) {
 	}
 }
 
-// applyCommand applies the changes of a successful command.
+// applyCommand applies the effects of a successful command.
 func applyCommand(s *glasses.Snapshot, c *broker.Command) {
 	parsed, _ := glasses.ParseCommand(c.Type, c.Payload)
 	switch c.Type {
@@ -64,7 +64,7 @@ func applyCommand(s *glasses.Snapshot, c *broker.Command) {
 	}
 }
 
-// startedStreams and stoppedStreams name the streams of State.Running that commands start and stop.
+// startedStreams and stoppedStreams map commands to the streams of State.Running that they start and stop.
 var (
 	startedStreams = map[string]string{
 		glasses.TypeAudioStart: glasses.StreamAudio, glasses.TypeVideoStart: glasses.StreamVideo,
@@ -76,7 +76,7 @@ var (
 	}
 )
 
-// applyInput applies the focus and scroll changes of an input.
+// applyInput applies the effect of an input on focus and scrolling.
 func applyInput(s *glasses.Snapshot, row glasses.Event) {
 	var in glasses.Input
 	if row.Type == glasses.TypeInput && json.Unmarshal(row.Payload, &in) == nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// Glasses that start again after the link was lost and came back have a clear panel, as before.
+// After glasses restart, their panel is clear if the link was lost and restored before the restart.
 func TestSnapshot_IsClearAfterALostLink(t *testing.T) {
 	for _, test := range []struct {
 		links   []string
@@ -27,7 +27,7 @@ func TestSnapshot_IsClearAfterALostLink(t *testing.T) {
 			p.wait(t, link, func(f glasses.Frame) bool { return f.Type == glasses.TypeLink && string(f.Payload) == payload })
 		}
 		_ = tr.last().Close()
-		p.wait(t, "link gone", func(f glasses.Frame) bool {
+		p.wait(t, "the link to be lost", func(f glasses.Frame) bool {
 			return f.Type == glasses.TypeLink && string(f.Payload) == `{"state":"disconnected"}`
 		})
 		if _, err := m.Control(t.Context(), backend.Target{}, o.SessionID, glasses.SimState, nil, nil); err != nil {
@@ -37,7 +37,7 @@ func TestSnapshot_IsClearAfterALostLink(t *testing.T) {
 		open := tr.opened[len(tr.opened)-1]
 		tr.mu.Unlock()
 		if isClear := open.Snapshot.View.Tree == nil; isClear != test.isClear {
-			t.Errorf("link %v: clear %v", test.links, isClear)
+			t.Errorf("link states %v: panel clear %v, want the opposite", test.links, isClear)
 		}
 	}
 }

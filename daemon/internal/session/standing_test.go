@@ -13,7 +13,7 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// standing waits for the next sim.standing of these glasses and returns it as JSON.
+// standing waits for the next sim.standing sent to these glasses and returns it as JSON.
 func (g *fakeGlasses) standing(t *testing.T) string {
 	t.Helper()
 	select {
@@ -49,7 +49,7 @@ func welcome(t *testing.T, a *App) (w glasses.Welcome) {
 	return w
 }
 
-// replace ends the session's glasses and returns those that follow.
+// replace detaches the session's glasses and returns the pair that replaces them.
 func (t *fakeTransports) replace() *fakeGlasses {
 	_ = t.last().Close()
 	return <-t.begun
@@ -75,33 +75,33 @@ func TestStanding_IsRestoredOnGlasses(t *testing.T) {
 	send(t, a, glasses.TypeTranscriptionStart, "a-2", `{"language":"fr"}`)
 	p.result(t, "a-2")
 	if got := tr.replace().standing(t); got != phrasesOnly {
-		t.Errorf("after a start that was refused: %s", got)
+		t.Errorf("after a refused start: %s, want only phrases", got)
 	}
 	succeed(t, a, p, glasses.TypeTranscriptionStart, "a-3", `{"language":"de"}`)
 	if got := tr.replace().standing(t); got != bothStand {
-		t.Errorf("on other glasses: %s", got)
+		t.Errorf("on other glasses: %s, want both", got)
 	}
 	cursor := a.lastSeq
 	a.Leave()
 	if got := tr.last().standing(t); got != phrasesOnly {
-		t.Errorf("without an app: %s", got)
+		t.Errorf("without an app: %s, want only phrases", got)
 	}
 	back, _ := admit(t, m, o, &cursor)
 	if got := tr.last().standing(t); got != bothStand {
-		t.Errorf("the app is back: %s", got)
+		t.Errorf("after the app returned: %s, want both", got)
 	}
 	back.Leave()
 	tr.last().standing(t)
 	if got := tr.replace().standing(t); got != phrasesOnly {
-		t.Errorf("glasses that attach without an app: %s", got)
+		t.Errorf("glasses that attach without an app: %s, want only phrases", got)
 	}
 	admit(t, m, o, nil) // a new process, which did not start transcription
 	if got := tr.replace().standing(t); got != phrasesOnly {
-		t.Errorf("a new app: %s", got)
+		t.Errorf("with a new app: %s, want only phrases", got)
 	}
 }
 
-// TestStanding_WaitsForGlasses checks phrases that are announced before glasses attach.
+// TestStanding_WaitsForGlasses checks phrases announced before glasses attach.
 func TestStanding_WaitsForGlasses(t *testing.T) {
 	tr := &fakeTransports{}
 	m := newLocal(t, t.TempDir(), tr, nil)
@@ -112,17 +112,17 @@ func TestStanding_WaitsForGlasses(t *testing.T) {
 	tr.mu.Unlock()
 	old := tr.last()
 	_ = old.Close()
-	p.wait(t, "link lost", func(f glasses.Frame) bool { return f.Type == glasses.TypeLink })
+	p.wait(t, "the link to be lost", func(f glasses.Frame) bool { return f.Type == glasses.TypeLink })
 	succeed(t, a, p, glasses.TypePhrasesAnnounce, "a-1", `{"phrases":["next page"]}`)
 	succeed(t, a, p, glasses.TypeTranscriptionStop, "a-2", `{}`)
 	send(t, a, glasses.TypeTranscriptionStart, "a-3", `{}`)
 	if res := p.result(t, "a-3"); res.Error == nil || res.Error.Code != glasses.CodeNotConnected {
-		t.Errorf("nobody can listen: %+v", res)
+		t.Errorf("without glasses: %+v, want not_connected", res)
 	}
 	tr.mu.Lock()
 	tr.err = nil
 	tr.mu.Unlock()
-	p.wait(t, "link back", func(f glasses.Frame) bool {
+	p.wait(t, "the link to be restored", func(f glasses.Frame) bool {
 		return f.Type == glasses.TypeLink && string(f.Payload) == `{"state":"connected"}`
 	})
 	if got := tr.last().standing(t); got != phrasesOnly {
@@ -130,7 +130,7 @@ func TestStanding_WaitsForGlasses(t *testing.T) {
 	}
 }
 
-// TestStanding_SurvivesTrimmedLog checks the welcome and the standing state after a restart, when the rows that set it
+// TestStanding_SurvivesTrimmedLog checks the welcome and the standing state after a restart if the rows that set them
 // were trimmed.
 func TestStanding_SurvivesTrimmedLog(t *testing.T) {
 	dir, tr, f := t.TempDir(), &fakeTransports{}, &fakeBackend{}
@@ -140,7 +140,7 @@ func TestStanding_SurvivesTrimmedLog(t *testing.T) {
 	a, p := admit(t, m, o, nil)
 	if w := welcome(t, a); w.Glasses.Battery.Level != 100 || w.Glasses.Link != glasses.LinkConnected ||
 		w.Glasses.Clock != glasses.ClockVirtual || w.Glasses.Permissions["camera"] != glasses.PermissionGranted {
-		t.Errorf("fresh glasses: %+v", w.Glasses)
+		t.Errorf("fresh glasses: %+v, want the default state", w.Glasses)
 	}
 	succeed(t, a, p, glasses.TypePhrasesAnnounce, "a-1", `{"phrases":["next page"]}`)
 	succeed(t, a, p, glasses.TypeTranscriptionStart, "a-2", `{"language":"de"}`)
@@ -164,14 +164,14 @@ func TestStanding_SurvivesTrimmedLog(t *testing.T) {
 	b, _ := admit(t, again, back, &cursor)
 	w := welcome(t, b)
 	if w.Glasses.Battery.Level != 7 || w.Glasses.Permissions["camera"] != "denied" || len(w.Glasses.Disabled) != 1 {
-		t.Errorf("after the restart: %+v", w.Glasses)
+		t.Errorf("after the restart: %+v, want the saved state", w.Glasses)
 	}
 	got := tr.last().standing(t)
-	for got == phrasesOnly { // the glasses attached before the app
+	for got == phrasesOnly { // the glasses may attach before the app
 		got = tr.last().standing(t)
 	}
 	if got != bothStand {
-		t.Errorf("after the restart the standing state is %s", got)
+		t.Errorf("after the restart the standing state is %s, want both", got)
 	}
 }
 
@@ -184,8 +184,8 @@ func TestControl_RefusesStanding(t *testing.T) {
 	}
 }
 
-// TestStanding_OfEarlierVersion checks that phrases still stand if they were announced by a version whose session.json
-// had no standing state.
+// TestStanding_OfEarlierVersion checks that phrases survive an upgrade from a version whose session.json had no
+// standing state.
 func TestStanding_OfEarlierVersion(t *testing.T) {
 	dir, f := t.TempDir(), &fakeBackend{}
 	tr := &fakeTransports{}
@@ -217,11 +217,11 @@ func TestStanding_OfEarlierVersion(t *testing.T) {
 	succeed(t, b, q, glasses.TypeTranscriptionStart, "b-1", `{"language":"de"}`)
 	b.Leave()
 	if got := tr.last().standing(t); got != phrasesOnly {
-		t.Errorf("after the upgrade the standing state is %s", got)
+		t.Errorf("after the upgrade the standing state is %s, want the phrases", got)
 	}
 }
 
-// TestStanding_ReportsEndByNewApp checks that an app learns on reconnecting that its transcription ended.
+// TestStanding_ReportsEndByNewApp checks that a reconnecting app learns that its transcription has ended.
 func TestStanding_ReportsEndByNewApp(t *testing.T) {
 	m := newLocal(t, t.TempDir(), &fakeTransports{}, nil)
 	o := start(t, m, LocalRequest{Project: "com.example.app", Clock: "virtual"})
@@ -229,7 +229,7 @@ func TestStanding_ReportsEndByNewApp(t *testing.T) {
 	succeed(t, a, p, glasses.TypeTranscriptionStart, "a-1", `{"language":"de"}`)
 	cursor := a.lastSeq
 	a.Leave()
-	admit(t, m, o, nil) // another app attaches before the first is back
+	admit(t, m, o, nil) // another app attaches before the first one returns
 	back, _ := admit(t, m, o, &cursor)
 	var ended []string
 	err := back.Replay(t.Context(), func(frame []byte) error {
@@ -240,6 +240,6 @@ func TestStanding_ReportsEndByNewApp(t *testing.T) {
 		return err
 	})
 	if err != nil || len(ended) != 1 || ended[0] != `{"running":false}` {
-		t.Errorf("the app that is back: %v, %v", ended, err)
+		t.Errorf("the app that returned got %v, error %v; want one row", ended, err)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/service-dev/service/proto/glasses/broker"
 )
 
-// meta is the content of session.json. It contains no secret, only the hash of one.
+// meta is the content of session.json. It contains the hash of a secret but no secret.
 type meta struct {
 	SessionID    string    `json:"sessionId"`
 	Project      string    `json:"project"`
@@ -22,13 +22,13 @@ type meta struct {
 	SecretHash   string    `json:"secretHash"`
 	CreatedAt    time.Time `json:"createdAt"`
 	LastActiveAt time.Time `json:"lastActiveAt"`
-	// Attached counts how often glasses were started; the first are fresh, the others continue from the snapshot.
+	// Attached counts how often glasses were started. The first pair is fresh; the others continue from the snapshot.
 	Attached int `json:"attached"`
-	// NowMs is virtual time; Seq is the row up to which Snapshot describes the glasses.
+	// NowMs is virtual time. Seq is the last row that Snapshot includes.
 	NowMs    int64            `json:"nowMs"`
 	Seq      int64            `json:"seq"`
 	Snapshot glasses.Snapshot `json:"snapshot"`
-	// Standing is the state that the apps set and that outlives a pair of glasses.
+	// Standing is the state that apps have set and that is passed on to the next pair of glasses.
 	Standing glasses.Standing `json:"standing"`
 }
 
@@ -43,17 +43,17 @@ type stateFile struct {
 
 	mu      sync.Mutex
 	meta    meta
-	isDirty bool // the file differs from meta
+	isDirty bool // whether the file differs from meta
 }
 
-// read returns a copy. The maps and slices of its snapshot must not be changed.
+// read returns a copy. The caller must not change the maps and slices of its snapshot.
 func (f *stateFile) read() meta {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.meta
 }
 
-// update changes the state; save writes it.
+// update changes the state in memory; save writes it.
 func (f *stateFile) update(change func(*meta)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -61,7 +61,7 @@ func (f *stateFile) update(change func(*meta)) {
 	f.isDirty = true
 }
 
-// isVirtual reports whether the session's time is virtual; that never changes.
+// isVirtual reports whether the session's time is virtual. That never changes.
 func (f *stateFile) isVirtual() bool { return f.meta.Clock == backend.ClockVirtual }
 
 // nowMs returns the session's time.
@@ -74,7 +74,7 @@ func (f *stateFile) nowMs() int64 {
 	return f.meta.NowMs
 }
 
-// advanceTo moves virtual time to that of the glasses, which keep it.
+// advanceTo moves virtual time to the time of the glasses.
 func (f *stateFile) advanceTo(at int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -83,14 +83,14 @@ func (f *stateFile) advanceTo(at int64) {
 	}
 }
 
-// setSeq sets the row up to which the snapshot describes the glasses.
+// setSeq sets the last row that the snapshot includes.
 func (f *stateFile) setSeq(seq int64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.meta.Seq = seq
 }
 
-// restore applies a row of an earlier life, which a killed daemon may not have saved.
+// restore applies a row from an earlier process, which may have been killed before it saved the state.
 func (f *stateFile) restore(row glasses.Event, answered *broker.Command) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -109,7 +109,7 @@ func (f *stateFile) apply(row glasses.Event, answered *broker.Command) {
 	})
 }
 
-// applyAnswer applies the state that glasses reported when they were asked.
+// applyAnswer applies the state that the glasses reported when asked.
 func (f *stateFile) applyAnswer(res glasses.Result) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

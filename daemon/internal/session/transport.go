@@ -11,19 +11,20 @@ import (
 	"github.com/service-dev/service/proto/glasses/broker"
 )
 
-// Pauses between attempts to attach glasses whose adapter does not start.
+// Pauses between attempts to attach glasses if their adapter does not start.
 const (
 	attachPause    = 100 * time.Millisecond
 	maxAttachPause = 5 * time.Second
 	attachTimeout  = 20 * time.Second
 )
 
-// transport is the connection to a session's glasses, which come and go, and the control frames they have not answered.
+// transport holds the connection to a session's glasses, which may be replaced, and the control frames that they have
+// not answered.
 type transport struct {
 	mu       sync.Mutex
 	glasses  backend.Glasses // nil while none are attached
 	attached chan struct{}   // closed while glasses are attached
-	failed   chan struct{}   // closed and replaced after each attempt that failed
+	failed   chan struct{}   // closed and replaced after each failed attempt
 	err      error           // of the last attempt
 	answers  map[string]chan glasses.Result
 }
@@ -51,7 +52,7 @@ func (t *transport) attach(g backend.Glasses) {
 	close(t.attached)
 }
 
-// detach removes the glasses; callers that wait for an answer fail.
+// detach removes the glasses. Callers that wait for an answer fail.
 func (t *transport) detach() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -71,7 +72,7 @@ func (t *transport) fail(err error) {
 	t.failed = make(chan struct{})
 }
 
-// wait waits until glasses are attached. It fails if their adapter does.
+// wait waits until glasses are attached. It fails if their adapter fails.
 func (t *transport) wait(ctx, life context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, attachTimeout)
 	defer cancel()
@@ -107,8 +108,8 @@ func (t *transport) send(data []byte, binary bool) error {
 	return t.glasses.Send(data, binary)
 }
 
-// sendControl is send for a control frame. Its result is sent to the returned channel, which is closed if the glasses
-// leave before.
+// sendControl sends a control frame. Its result is sent to the returned channel, which is closed if the glasses
+// disconnect first.
 func (t *transport) sendControl(id string, data []byte, binary bool) (<-chan glasses.Result, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -116,14 +117,14 @@ func (t *transport) sendControl(id string, data []byte, binary bool) (<-chan gla
 		return nil, notConnected("the session's glasses are not attached")
 	}
 	if t.glasses.Send(data, binary) != nil {
-		return nil, notConnected("the session's glasses are gone")
+		return nil, notConnected("the session's glasses were detached")
 	}
 	answer := make(chan glasses.Result, 1)
 	t.answers[id] = answer // mu is held, so a result that has already arrived waits for it
 	return answer, nil
 }
 
-// takeAnswer returns the channel for the result of a control frame and forgets it; nil for every other result.
+// takeAnswer returns the channel for the result of a control frame and removes it; nil for any other result.
 func (t *transport) takeAnswer(id string) chan<- glasses.Result {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -132,7 +133,8 @@ func (t *transport) takeAnswer(id string) chan<- glasses.Result {
 	return answer
 }
 
-// attachTransport keeps a pair of glasses attached: when their adapter dies, a new pair continues as they were.
+// attachTransport keeps a pair of glasses attached. When their adapter exits, a new pair continues with the same
+// state.
 func (s *localSession) attachTransport(ctx context.Context) {
 	pause := attachPause
 	for ctx.Err() == nil {
@@ -167,11 +169,11 @@ func (s *localSession) openTransport(ctx context.Context) (backend.Glasses, erro
 	attempt, cancel := context.WithTimeout(ctx, attachTimeout)
 	defer cancel()
 	g, err := s.owner.transports.Attach(attempt, localSim, open)
-	switch { // neither is the caller's: no call was cancelled
+	switch { // report neither as a cancelled call, because no caller cancelled
 	case errors.Is(err, context.DeadlineExceeded):
 		err = notConnected("the simulated glasses did not start in time")
 	case err != nil && ctx.Err() != nil:
-		err = notConnected("the session starts again")
+		err = notConnected("the session is restarting")
 	}
 	return g, err
 }
@@ -189,7 +191,7 @@ func (s *localSession) attached(g backend.Glasses) {
 }
 
 // sendStanding restores the standing state of the apps on the glasses. Without glasses it does nothing: the next pair
-// receives it when it attaches. mu is held.
+// receives the state when it attaches. The caller holds mu.
 func (s *localSession) sendStanding() {
 	id := s.newID("ctl")
 	standing := broker.ForGlasses(s.state.read().Standing, len(s.apps.all()))
@@ -197,21 +199,21 @@ func (s *localSession) sendStanding() {
 	_, _ = s.transport.sendControl(id, data, false) // the answer only updates the snapshot
 }
 
-// detached answers the commands that wait for the glasses that left.
+// detached answers the commands that wait for the detached glasses.
 func (s *localSession) detached(ctx context.Context, why error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.transport.detach()
 	s.logStreams(s.streams.TakeAll())
 	if ctx.Err() == nil {
-		s.owner.log.Warn("lost the glasses", "session", s.id, "err", why)
+		s.owner.log.Warn("glasses disconnected", "session", s.id, "err", why)
 	}
-	_ = s.perform(nil, s.broker.GlassesGone(s.now(), "the glasses are gone"))
+	_ = s.perform(nil, s.broker.GlassesGone(s.now(), "the glasses were detached"))
 	s.publishLink()
 	s.logService(glasses.RowGlassesDetached, struct{}{})
 }
 
-// receive handles the glasses' frames until their stream ends.
+// receive handles the frames from the glasses until their stream ends.
 func (s *localSession) receive(ctx context.Context, g backend.Glasses) error {
 	for {
 		data, binary, err := g.Receive(ctx)

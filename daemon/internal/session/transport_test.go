@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// deafGlasses are gone, but their stream has not ended yet.
+// deafGlasses are disconnected, but their stream has not ended yet.
 type deafGlasses struct{}
 
 func (deafGlasses) Send([]byte, bool) error { return errors.New("the pipe is closed") }
@@ -19,7 +19,7 @@ func TestSendControl_ForgetsWhatWasNotSent(t *testing.T) {
 	tr := newTransport()
 	tr.attach(deafGlasses{})
 	if _, err := tr.sendControl("ctl-1", []byte(`{}`), false); err == nil {
-		t.Fatal("a frame that could not be sent succeeded")
+		t.Fatal("sendControl succeeded although the frame could not be sent")
 	}
 	if tr.takeAnswer("ctl-1") != nil {
 		t.Error("the transport waits for the answer to a frame that was not sent")

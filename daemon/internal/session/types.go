@@ -13,14 +13,14 @@ import (
 
 // Transports starts the glasses of a session. Errors are *backend.Problem.
 type Transports interface {
-	// Attach starts one pair of glasses at a transport adapter. ctx limits the start alone.
+	// Attach starts one pair of glasses at a transport adapter. ctx bounds only the start.
 	Attach(ctx context.Context, name string, open backend.TransportOpen) (backend.Glasses, error)
 }
 
 // localSim is the adapter of local sessions.
 const localSim = "localsim"
 
-// Endpoints knows where apps attach to local sessions.
+// Endpoints provides the addresses to which apps connect.
 type Endpoints interface {
 	// AppEndpoint starts the app server if necessary and returns the WebSocket address of a session.
 	AppEndpoint(ctx context.Context, id string) (string, error)
@@ -28,9 +28,9 @@ type Endpoints interface {
 	GatewayURL(ctx context.Context) (string, error)
 }
 
-// Live is a backend's access to a live session. Errors are *backend.Problem.
+// Live is a backend's access to open sessions. Errors are *backend.Problem.
 type Live interface {
-	// WaitEvents is ListEvents, but waits up to wait for a row if there is none.
+	// WaitEvents is like ListEvents, but waits up to wait for a row if there is none.
 	WaitEvents(
 		ctx context.Context, target backend.Target, id string, since int64, limit int, wait time.Duration,
 	) (backendapi.EventPage, error)
@@ -41,33 +41,33 @@ type Live interface {
 	) (json.RawMessage, error)
 }
 
-// LocalRequest asks for a local session. Empty fields mean: the project of the caller's directory, the session's own or
-// the default model, the session's own clock or the real one, no fixtures.
+// LocalRequest requests a local session. Defaults for empty fields: the project of the caller's directory, the
+// session's own device model or the default one, the session's own clock or the real one, and no fixtures.
 type LocalRequest struct {
 	Project     string
 	DeviceModel string
 	Clock       string // backend.ClockVirtual or backend.ClockReal
 	// FixturesDir is relative to the caller's directory unless it is absolute.
 	FixturesDir string
-	// AssistantScript is the path of a script, or of a scenario with one, relative like FixturesDir. Empty leaves the
-	// session's as it is.
+	// AssistantScript is the path of a script, or of a scenario that contains one, relative like FixturesDir. If empty,
+	// the session keeps its script.
 	AssistantScript string
-	// Fresh asks for another session even if one is open for the project and the directory.
+	// Fresh requests another session even if one is open for the project and the directory.
 	Fresh bool
 }
 
 // Bounds of local sessions.
 const (
-	MaxLocal   = 100                 // sessions open at once
+	MaxLocal   = 100                 // open sessions
 	MaxApps    = 64                  // apps attached to one session
 	MaxMedia   = 64 << 20            // bytes of one session's media; the oldest are deleted
 	MaxLog     = 64 << 20            // bytes of one session's event log; the oldest rows are deleted
 	MaxRows    = 100_000             // rows of one session's event log; the oldest are deleted
-	MaxAdvance = 24 * 60 * 60 * 1000 // ms at once
+	MaxAdvance = 24 * 60 * 60 * 1000 // ms per call
 	MaxUpload  = 1 << 20             // bytes of a picture or a WAV for the glasses
 )
 
 var localPattern = regexp.MustCompile(`^loc_[a-z2-7]{20}$`)
 
-// IsLocal reports whether id is that of a local session.
+// IsLocal reports whether id is the id of a local session.
 func IsLocal(id string) bool { return strings.HasPrefix(id, "loc_") }

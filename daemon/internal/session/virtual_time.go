@@ -10,23 +10,23 @@ import (
 	"github.com/service-dev/service/proto/glasses/broker"
 )
 
-// All of these are real time.
+// All of these are in real time.
 const (
 	controlTimeout = 10 * time.Second      // for the result of a control frame
 	barrierTimeout = 10 * time.Second      // for an app's answer to a barrier
-	quietPeriod    = 50 * time.Millisecond // without a frame, after which an app without barriers is at rest
+	quietPeriod    = 50 * time.Millisecond // time without a frame after which an app without barriers counts as settled
 	callPause      = 2 * time.Millisecond  // between two barriers while an app waits for the gateway
-	maxRounds      = 1000                  // barriers of an app before it counts as one that never rests
+	maxRounds      = 1000                  // barriers for an app before it counts as one that never settles
 )
 
-// turns orders who acts on a session's glasses.
+// turns decides who may act on a session's glasses.
 type turns struct {
-	// operation is held by the caller that advances virtual time or makes the glasses do something.
+	// operation is held by the caller that advances virtual time or sends a control frame.
 	operation lock
-	// exchange is held during one question and its answer, so that in virtual time the answer comes before the next
-	// question. It is taken after operation.
+	// exchange is held during one question and its answer, so that in virtual time the answer precedes the next question.
+	// It is taken after operation.
 	exchange lock
-	// unconfirmed counts the commands since the glasses last answered a question. It is guarded by exchange.
+	// unconfirmed counts the commands since the glasses last answered a question. exchange guards it.
 	unconfirmed int
 }
 
@@ -49,7 +49,7 @@ func (s *localSession) ask(ctx context.Context, typ string, payload any, media [
 	select {
 	case res, ok := <-answer:
 		if !ok {
-			return res, notConnected("the session's glasses are gone")
+			return res, notConnected("the session's glasses were detached")
 		}
 		return res, nil
 	case <-ctx.Done():
@@ -68,7 +68,7 @@ func controlFrame(f glasses.Frame, media []byte) (data []byte, err error) {
 	if media != nil {
 		data, err = glasses.EncodeBinary(f, media)
 	} else if data, err = f.Encode(); len(data) > glasses.MaxFrame {
-		return nil, invalid("the payload is longer than a frame may be", "send less at once")
+		return nil, invalid("the payload exceeds the size limit of a frame", "send less per call")
 	}
 	if err != nil {
 		return nil, invalid("the payload cannot be sent: "+err.Error(), "send a JSON object, and a smaller file")
@@ -76,8 +76,8 @@ func controlFrame(f glasses.Frame, media []byte) (data []byte, err error) {
 	return data, nil
 }
 
-// step advances the glasses to the next instant at which something happens, at most to `to`. It returns once that was
-// relayed. exchange is held.
+// step advances the glasses to the next instant at which something happens, but not beyond `to`. It returns after
+// relaying that. The caller holds exchange.
 func (s *localSession) step(ctx context.Context, to int64) (reached bool, err error) {
 	for {
 		res, err := s.ask(ctx, glasses.SimAdvance, glasses.Advance{ToMs: to}, nil)
@@ -99,8 +99,8 @@ func (s *localSession) step(ctx context.Context, to int64) (reached bool, err er
 	}
 }
 
-// settle waits in real time until every app has handled what it was sent and waits for the glasses again. It returns
-// false if an app does not come to rest.
+// settle waits in real time until every app has handled the frames sent to it and waits for the glasses again. It
+// returns false if an app does not settle.
 func (s *localSession) settle(ctx context.Context) bool {
 	for range maxRounds {
 		atRest := true
@@ -120,11 +120,11 @@ func (s *localSession) settle(ctx context.Context) bool {
 	return false
 }
 
-// isAtRest reports whether the app has handled everything that it was sent.
+// isAtRest reports whether the app has handled every frame sent to it.
 func (a *App) isAtRest() bool { return a.handled.Load() >= a.sent.Load() }
 
-// rest waits until the app has handled what it was sent so far. An app that once did not come to rest is not waited for
-// again before it has sent something.
+// rest waits until the app has handled the frames sent to it so far. It does not wait again for an app that once did
+// not settle, until that app has sent something.
 func (a *App) rest(ctx context.Context) bool {
 	if a.isStuck.Load() {
 		return false
@@ -144,7 +144,7 @@ func (a *App) rest(ctx context.Context) bool {
 	return true
 }
 
-// waitBarrier waits until the app answers a barrier, and until no call of its assistant is on its way.
+// waitBarrier waits until the app answers a barrier and no call from its assistant is still on its way.
 func (a *App) waitBarrier(ctx context.Context) bool {
 	for {
 		calls, ok := a.askBarrier(ctx)
@@ -164,8 +164,8 @@ func (a *App) waitBarrier(ctx context.Context) bool {
 	}
 }
 
-// askBarrier sends a barrier. calls counts the gateway calls that the app waits for, or is -1 if the app does not count
-// them.
+// askBarrier sends a barrier. calls is the number of gateway calls that the app waits for, or -1 if the app does not
+// count them.
 func (a *App) askBarrier(ctx context.Context) (calls int, ok bool) {
 	id := a.session.newID("bar")
 	answered := make(chan int, 1)
@@ -186,7 +186,7 @@ func (a *App) askBarrier(ctx context.Context) (calls int, ok bool) {
 	return 0, false
 }
 
-// waitQuiet waits until nothing was sent to or by the app for quietPeriod.
+// waitQuiet waits until no frame was sent to or by the app for quietPeriod.
 func (a *App) waitQuiet(ctx context.Context) bool {
 	for {
 		a.mu.Lock()
@@ -204,7 +204,7 @@ func (a *App) waitQuiet(ctx context.Context) bool {
 	}
 }
 
-// advance moves virtual time by ms, and stops for the apps to react wherever something happens.
+// advance moves virtual time by ms. Wherever something happens, it stops and lets the apps react.
 func (s *localSession) advance(ctx context.Context, ms int64) (nowMs int64, settled bool, err error) {
 	if err := s.turns.operation.take(ctx); err != nil {
 		return 0, false, err
@@ -230,7 +230,7 @@ func (s *localSession) advance(ctx context.Context, ms int64) (nowMs int64, sett
 	}
 }
 
-// stepToward steps to target, or to the time of the service's next action if that is earlier, and performs the action.
+// stepToward advances to target, or to the service's next action if that is earlier, and performs the action.
 func (s *localSession) stepToward(ctx context.Context, target int64) (reached bool, err error) {
 	s.mu.Lock()
 	if due, ok := s.nextDue(); ok {
@@ -250,7 +250,7 @@ func (s *localSession) stepToward(ctx context.Context, target int64) (reached bo
 	return reached, nil
 }
 
-// isBusy reports whether an app has something to react to.
+// isBusy reports whether there is something for an app to react to.
 func (s *localSession) isBusy() bool {
 	for _, a := range s.apps.all() {
 		if !a.isAtRest() {

@@ -7,9 +7,9 @@ import (
 	"os"
 )
 
-// EnsureDir creates dir with mode 0700 if it is missing, and removes other users' permission to read it. It refuses a
-// directory that other users could have changed: a symbolic link, one of another owner, or one writable by group or
-// world.
+// EnsureDir creates dir with mode 0700 if it does not exist, and removes other users' permission to read it. It
+// refuses a directory that other users could have changed: a symbolic link, a directory of another owner, or one
+// writable by group or world.
 func EnsureDir(dir string) error {
 	info, err := os.Lstat(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -23,11 +23,11 @@ func EnsureDir(dir string) error {
 	}
 	switch {
 	case info.Mode()&fs.ModeSymlink != 0:
-		return fmt.Errorf("directory %s: %w; name the directory itself", dir, ErrSymlink)
+		return fmt.Errorf("directory %s: %w; pass the path of the directory itself", dir, ErrSymlink)
 	case !info.IsDir():
 		return fmt.Errorf("directory %s: it is a file", dir)
 	case !mine(info):
-		return fmt.Errorf("directory %s: it belongs to another user; use one of your own", dir)
+		return fmt.Errorf("directory %s: it belongs to another user; use one that you own", dir)
 	case shared(info)&0o022 != 0:
 		return fmt.Errorf("directory %s: other users can write to it (mode %04o); run chmod 700 on it", dir,
 			info.Mode().Perm())

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// On a full disk the old content stays complete, and no partial file is left beside it.
+// When the disk is full, the old content stays complete and no partial file is left.
 func TestFullDisk(t *testing.T) {
 	dir := t.TempDir()
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=64k"); err != nil {
@@ -29,16 +29,16 @@ func TestFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := Write(path, []byte(strings.Repeat("x", 200<<10))); !errors.Is(err, syscall.ENOSPC) {
-		t.Errorf("writing to a full disk: %v", err)
+		t.Errorf("writing to a full disk: %v, want ENOSPC", err)
 	}
 	if data, err := Read(path, 100); err != nil || string(data) != "old" {
-		t.Errorf("afterwards: %q, %v", data, err)
+		t.Errorf("read after the failed write: %q, %v; want the old content", data, err)
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) != 1 {
-		t.Errorf("left behind: %v, %v", entries, err)
+		t.Errorf("files were left behind: %v, %v", entries, err)
 	}
 	if err := Write(path, []byte("new")); err != nil {
-		t.Errorf("once there is room: %v", err)
+		t.Errorf("after freeing space: %v, want no error", err)
 	}
 }

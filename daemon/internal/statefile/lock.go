@@ -10,11 +10,12 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// LockWait is how long Do waits for another process, which holds the lock for one change of a file.
+// LockWait is how long Do waits for another process to release the lock. Each process holds it for one change of a
+// file.
 const LockWait = 200 * time.Millisecond
 
-// ErrLocked is returned when another process held the lock for all of LockWait.
-var ErrLocked = errors.New("another process holds it")
+// ErrLocked means that another process held the lock for all of LockWait.
+var ErrLocked = errors.New("another process holds the lock")
 
 // Lock serialises changes of files that several processes share. It is safe for concurrent use.
 type Lock struct {
@@ -23,12 +24,12 @@ type Lock struct {
 	file *flock.Flock
 }
 
-// NewLock returns the lock at path, a file that is created with mode 0600 and stays.
+// NewLock returns the lock at path. The file is created with mode 0600 and never removed.
 func NewLock(path string) *Lock {
 	return &Lock{path: path, file: flock.New(path, flock.SetPermissions(0o600))}
 }
 
-// Do runs act while it holds the lock. Without the lock act does not run, and the error names the file.
+// Do runs act while it holds the lock. If it cannot get the lock, it does not run act, and the error names the file.
 func (l *Lock) Do(act func() error) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -40,6 +41,6 @@ func (l *Lock) Do(act func() error) error {
 		}
 		return fmt.Errorf("lock %s: %w", l.path, cause(err))
 	}
-	defer l.file.Unlock() //nolint:errcheck // closing the file releases it in any case
+	defer l.file.Unlock() //nolint:errcheck // closing the file releases the lock in any case
 	return act()
 }

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// openPlain neither follows a link that was put in place after the check nor blocks on a pipe.
+// openPlain neither follows a link created after the check nor blocks on a pipe.
 func openPlain(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
 }
@@ -23,5 +23,5 @@ func mine(info fs.FileInfo) bool {
 	return ok && int(st.Uid) == os.Getuid()
 }
 
-// shared returns the permissions of other users.
+// shared returns the permissions that other users have.
 func shared(info fs.FileInfo) fs.FileMode { return info.Mode().Perm() & 0o077 }

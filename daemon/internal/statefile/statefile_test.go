@@ -19,7 +19,7 @@ import (
 	"github.com/service-dev/service/packaging/reaper"
 )
 
-// TestMain can also act as the writer that a test kills: it replaces a file until it dies.
+// TestMain can also act as the writer that a test kills. It then replaces a file until it is killed.
 func TestMain(m *testing.M) {
 	if path := os.Getenv("STATEFILE_WRITER"); path != "" {
 		for i := 0; ; i++ {
@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	os.Exit(reaper.Run(m.Run))
 }
 
-// content returns 64 KB from which a reader can tell whether they are complete.
+// content returns 64 KB in a form that lets a reader check that they are complete.
 func content(i int) []byte {
 	return bytes.Repeat([]byte{byte('a' + i%26)}, 64<<10)
 }
@@ -37,7 +37,7 @@ func content(i int) []byte {
 func whole(t *testing.T, data []byte) {
 	t.Helper()
 	if len(data) != 64<<10 || len(bytes.Trim(data, string(data[:1]))) != 0 {
-		t.Errorf("a torn file of %d bytes was seen", len(data))
+		t.Errorf("read a torn file of %d bytes", len(data))
 	}
 }
 
@@ -92,7 +92,7 @@ func TestWritersReadersAndKills(t *testing.T) {
 		t.Fatal(err)
 	}
 	if entries, _ := os.ReadDir(dir); len(entries) != 1 {
-		t.Errorf("left in the directory: %v", entries)
+		t.Errorf("files were left in the directory: %v", entries)
 	}
 }
 
@@ -106,7 +106,7 @@ func TestSweepSparesLivingWriters(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(young); err != nil {
-		t.Error("the file of a living writer was deleted")
+		t.Error("the temporary file of a running writer was deleted")
 	}
 }
 
@@ -117,25 +117,25 @@ func TestReadRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := os.Symlink(file, link); err != nil {
-		t.Skip("no symbolic links here:", err)
+		t.Skip("this file system has no symbolic links:", err)
 	}
 	if _, err := Read(file, 4); !errors.Is(err, ErrTooLarge) {
-		t.Errorf("too large: %v", err)
+		t.Errorf("above the limit: %v, want ErrTooLarge", err)
 	}
 	if data, err := Read(file, 5); err != nil || string(data) != "12345" {
-		t.Errorf("just right: %q %v", data, err)
+		t.Errorf("at the limit: %q %v, want the content", data, err)
 	}
 	if _, err := Read(link, 100); !errors.Is(err, ErrSymlink) {
-		t.Errorf("reading a link: %v", err)
+		t.Errorf("reading a link: %v, want ErrSymlink", err)
 	}
 	if err := Write(link, []byte("x")); !errors.Is(err, ErrSymlink) {
-		t.Errorf("writing a link: %v", err)
+		t.Errorf("writing a link: %v, want ErrSymlink", err)
 	}
 	if data, _ := os.ReadFile(file); string(data) != "12345" {
 		t.Errorf("the link's target was changed to %q", data)
 	}
 	if _, err := Read(dir, 100); err == nil {
-		t.Error("a directory was read")
+		t.Error("Read accepted a directory")
 	}
 }
 
@@ -160,13 +160,13 @@ func TestCreateHasOneWinner(t *testing.T) {
 	all.Wait()
 	data, err := Read(path, 100)
 	if err != nil || len(won) != 1 || won[0] != string(data) {
-		t.Errorf("winners %v, the file says %q, %v", won, data, err)
+		t.Errorf("calls that succeeded: %v; the file contains %q, %v; want the content of the only one", won, data, err)
 	}
 }
 
 func TestEnsureDir(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("modes mean nothing here")
+		t.Skip("modes have no effect on this system")
 	}
 	root := t.TempDir()
 	dir := filepath.Join(root, "a", "b")
@@ -175,11 +175,11 @@ func TestEnsureDir(t *testing.T) {
 	}
 	mode := func() fs.FileMode { info, _ := os.Stat(dir); return info.Mode().Perm() }
 	if mode() != 0o700 {
-		t.Errorf("made with %04o", mode())
+		t.Errorf("the directory was created with %04o, want 0700", mode())
 	}
 	_ = os.Chmod(dir, 0o755)
 	if err := EnsureDir(dir); err != nil || mode() != 0o700 {
-		t.Errorf("0755 is now %04o, %v", mode(), err)
+		t.Errorf("mode 0755 is now %04o, error %v; want 0700", mode(), err)
 	}
 	_ = os.Chmod(dir, 0o777)
 	if err := EnsureDir(dir); err == nil || !strings.Contains(err.Error(), "chmod 700") {
@@ -188,11 +188,11 @@ func TestEnsureDir(t *testing.T) {
 	link := filepath.Join(root, "link")
 	_ = os.Symlink(dir, link)
 	if err := EnsureDir(link); !errors.Is(err, ErrSymlink) {
-		t.Errorf("a link: %v", err)
+		t.Errorf("EnsureDir on a link: %v, want ErrSymlink", err)
 	}
 }
 
-// Each change is reported in under a second.
+// Each change is reported in less than a second.
 func TestWatchSeesEveryWayToChange(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	path, aside := filepath.Join(dir, "auth.json"), filepath.Join(dir, "auth.json.swp")
@@ -245,10 +245,11 @@ func TestWatchSeesEveryWayToChange(t *testing.T) {
 	}
 }
 
-// A secret file that others can access is tightened before it is read; the target of a symbolic link is left alone.
+// The mode of a secret file that others can access is restricted before the file is read. The target of a symbolic
+// link stays unchanged.
 func TestReadPrivate(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("modes mean nothing on Windows")
+		t.Skip("modes have no effect on Windows")
 	}
 	dir := t.TempDir()
 	file, link := filepath.Join(dir, "file"), filepath.Join(dir, "link")
@@ -264,19 +265,19 @@ func TestReadPrivate(t *testing.T) {
 			want, now = 0, mode
 		}
 		if err != nil || string(data) != "secret" || before != want || info.Mode().Perm() != now {
-			t.Errorf("%04o: %q, before %04o, now %v, %v", mode, data, before, info.Mode(), err)
+			t.Errorf("mode %04o: read %q, before %04o, now %v, error %v; want 0600", mode, data, before, info.Mode(), err)
 		}
 	}
 	if err := errors.Join(os.Chmod(file, 0o644), os.Symlink(file, link)); err != nil {
 		t.Fatal(err)
 	}
 	if _, before, err := ReadPrivate(link, 100); !errors.Is(err, ErrSymlink) || before != 0 {
-		t.Errorf("a link: %04o, %v", before, err)
+		t.Errorf("a link: before %04o, error %v; want 0 and ErrSymlink", before, err)
 	}
 	if info, _ := os.Stat(file); info.Mode().Perm() != 0o644 {
-		t.Errorf("the link's target became %v", info.Mode())
+		t.Errorf("the mode of the link's target changed to %v", info.Mode())
 	}
 	if _, before, err := ReadPrivate(filepath.Join(dir, "none"), 100); !errors.Is(err, fs.ErrNotExist) || before != 0 {
-		t.Errorf("no file: %04o, %v", before, err)
+		t.Errorf("a missing file: before %04o, error %v; want 0 and ErrNotExist", before, err)
 	}
 }

@@ -25,7 +25,7 @@ func TestModeUnderAnyUmask(t *testing.T) {
 		for _, p := range []string{path, fresh} {
 			info, err := os.Stat(p)
 			if err != nil || info.Mode().Perm() != 0o600 {
-				t.Errorf("umask %04o: %v, %v", mask, info.Mode(), err)
+				t.Errorf("umask %04o: mode %v, error %v; want 0600", mask, info.Mode(), err)
 			}
 		}
 	}

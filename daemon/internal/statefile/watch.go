@@ -14,7 +14,7 @@ import (
 )
 
 // Timing of a watch. A burst of events causes one check, at most debounce after its first event. Polling finds changes
-// without an event, and a directory that was created again.
+// for which there was no event, and a recreated directory.
 const (
 	debounce = 60 * time.Millisecond
 	slowPoll = 2 * time.Second
@@ -24,8 +24,8 @@ const (
 // maxWatched bounds how much of a file is compared, in bytes.
 const maxWatched = 1 << 20
 
-// Watch reports when the contents of named files in one directory change, whoever changes them and however: in place,
-// by rename, or together with the directory. A signal is a hint to read the file again.
+// Watch reports when the contents of named files in one directory change, whichever program changes them: in place, by
+// rename, or together with the directory. A signal is a hint to read the file again.
 type Watch struct {
 	dir string
 	log *slog.Logger
@@ -41,13 +41,13 @@ type watched struct {
 	hint chan struct{}
 }
 
-// NewWatch returns a watch over dir, which does nothing before Serve.
+// NewWatch returns a watch over dir. It does nothing until Serve runs.
 func NewWatch(dir string, log *slog.Logger) *Watch {
 	return &Watch{dir: dir, log: log, files: map[string]*watched{}, gone: make(chan struct{}, 1)}
 }
 
-// Changed returns the file's channel. It holds at most one signal and is for one receiver. Changes are relative to
-// the file's content at the time of this call.
+// Changed returns the file's channel. The channel holds at most one signal and is for one receiver. A signal means a
+// change since the content at the time of this call.
 func (w *Watch) Changed(name string) <-chan struct{} {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -80,7 +80,7 @@ type watching struct {
 	*Watch
 	notify *fsnotify.Watcher
 	works  bool
-	seen   os.FileInfo // the directory that notify watches; nil for none
+	seen   os.FileInfo // the directory that notify watches; nil if it watches none
 }
 
 func (s *watching) run(ctx context.Context) error {
@@ -104,7 +104,7 @@ func (s *watching) run(ctx context.Context) error {
 			poll.Stop()
 			continue
 		case err := <-s.notify.Errors:
-			s.log.Warn("failed to watch the state directory", "err", err) // usually an overflow: check every file
+			s.log.Warn("failed to watch the state directory", "err", err) // usually an overflow, so check every file
 		case <-soon:
 			soon = nil
 		case <-poll.C:
@@ -115,7 +115,7 @@ func (s *watching) run(ctx context.Context) error {
 	}
 }
 
-// attach finds the directory by name again, because it may have been deleted, moved away or created again.
+// attach looks up the directory by name again, because it may have been deleted, moved or recreated.
 func (s *watching) attach() {
 	info, err := os.Stat(s.dir)
 	if err != nil {
@@ -139,12 +139,12 @@ func (s *watching) watches() bool { return len(s.notify.WatchList()) > 0 }
 
 func (s *watching) detach() {
 	if s.seen != nil {
-		_ = s.notify.Remove(s.dir) // fails when the system dropped it with the directory
+		_ = s.notify.Remove(s.dir) // fails if the system removed it together with the directory
 		s.seen = nil
 	}
 }
 
-// check signals every file whose content has changed.
+// check sends a signal for every file whose content has changed.
 func (w *Watch) check() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -161,8 +161,8 @@ func (w *Watch) check() {
 	}
 }
 
-// Wrote must be called after this process itself changed a file: with the data written, or with nil after removing
-// it. Later changes are compared with that, so that a change right afterwards is noticed even if it restores the
+// Wrote must be called after this process itself changed a file: with the written data, or with nil after removing the
+// file. Later content is compared with that, so that a change right afterwards is noticed even if it restores the
 // previous content.
 func (w *Watch) Wrote(name string, data []byte) {
 	var err error
@@ -176,7 +176,7 @@ func (w *Watch) Wrote(name string, data []byte) {
 	}
 }
 
-// sum returns a hash of a file's content, or of the error of reading it.
+// sum returns a hash of a file's content, or of the error if reading it failed.
 func (w *Watch) sum(name string) [sha256.Size]byte {
 	return sumOf(Read(filepath.Join(w.dir, name), maxWatched))
 }

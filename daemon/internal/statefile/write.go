@@ -13,19 +13,21 @@ import (
 	"time"
 )
 
-// ErrSymlink refuses a state file that is a symbolic link: whoever created it could redirect our writes.
+// ErrSymlink means that a state file is a symbolic link. It is refused because whoever created it could redirect our
+// writes.
 var ErrSymlink = errors.New("is a symbolic link")
 
-// ErrTooLarge refuses a file that is larger than its reader expects.
+// ErrTooLarge means that a file is larger than its reader allows.
 var ErrTooLarge = errors.New("is larger than expected")
 
-// ErrNotRegular refuses a directory, pipe, socket or device in place of a file.
-var ErrNotRegular = errors.New("it is not a file")
+// ErrNotRegular means that a directory, pipe, socket or device is at a file's path.
+var ErrNotRegular = errors.New("it is not a regular file")
 
-// tempMark is contained in the name of every temporary file, so that those of a killed writer can be found.
+// tempMark is part of the name of every temporary file, so that files of killed writers can be found.
 const tempMark = ".tmp-"
 
-// Read reads a file of at most limit bytes. The error is fs.ErrNotExist, ErrSymlink, ErrTooLarge or the system's.
+// Read reads a file of at most limit bytes. The error is fs.ErrNotExist, ErrSymlink, ErrTooLarge or an error of the
+// system.
 func Read(path string, limit int64) ([]byte, error) {
 	info, err := os.Lstat(path)
 	if err != nil {
@@ -37,8 +39,8 @@ func Read(path string, limit int64) ([]byte, error) {
 	return readAll(path, info, limit, openPlain)
 }
 
-// ReadFollowing is Read for a file that may be a symbolic link, as settings edited by people often are. Like Read it
-// refuses a pipe or a device without blocking on it.
+// ReadFollowing is like Read but follows symbolic links, which people often use for settings. Like Read it refuses a
+// pipe or a device without blocking on it.
 func ReadFollowing(path string, limit int64) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -47,7 +49,7 @@ func ReadFollowing(path string, limit int64) ([]byte, error) {
 	return readAll(path, info, limit, openFollowing)
 }
 
-// readAll reads the file that open opens, if seen is a regular file. It also refuses a file that replaced seen in the
+// readAll reads the file that open opens if seen is a regular file. It also refuses a file that replaced seen in the
 // meantime.
 func readAll(path string, seen fs.FileInfo, limit int64, open func(string) (*os.File, error)) ([]byte, error) {
 	if !seen.Mode().IsRegular() {
@@ -71,8 +73,8 @@ func readAll(path string, seen fs.FileInfo, limit int64, open func(string) (*os.
 	return data, nil
 }
 
-// Write replaces a file atomically, with mode 0600 under any umask: a reader or a crash sees the old content or the new
-// one. A symbolic link in its place is refused.
+// Write replaces a file atomically, with mode 0600 under any umask: readers see either the old or the new content,
+// even after a crash. It refuses a symbolic link at path.
 func Write(path string, data []byte) error {
 	if info, err := os.Lstat(path); err == nil && info.Mode()&fs.ModeSymlink != 0 {
 		return fmt.Errorf("write %s: it %w", path, ErrSymlink)
@@ -102,7 +104,7 @@ func fill(f *os.File, data []byte) error {
 	return f.Sync()
 }
 
-// Remove deletes a file durably; was is false if there was none.
+// Remove deletes a file durably; was is false if it did not exist.
 func Remove(path string) (was bool, err error) {
 	if err = os.Remove(path); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
@@ -125,7 +127,7 @@ func syncDir(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// Sweep deletes temporary files of killed writers in dir. Only those older than a minute are deleted, because newer
+// Sweep deletes the temporary files of killed writers in dir. It deletes only files older than a minute, because newer
 // ones may be in use.
 func Sweep(dir string, now time.Time) error {
 	entries, err := os.ReadDir(dir)
@@ -143,8 +145,8 @@ func Sweep(dir string, now time.Time) error {
 	return nil
 }
 
-// ReadPrivate is Read for a file that contains a secret: it first removes other users' permissions. before is the
-// file's mode if it had such permissions, else 0.
+// ReadPrivate is Read for a file that contains a secret. It first removes other users' permissions. before is the
+// file's mode if others had permissions, otherwise 0.
 func ReadPrivate(path string, limit int64) (data []byte, before fs.FileMode, err error) {
 	info, err := os.Lstat(path)
 	if err == nil && info.Mode().IsRegular() && shared(info) != 0 {
@@ -158,7 +160,7 @@ func ReadPrivate(path string, limit int64) (data []byte, before fs.FileMode, err
 	return data, before, err
 }
 
-// tighten sets mode 0600 on the file that was checked, not on one that has replaced it.
+// tighten sets mode 0600 on the file that was checked. It does not change a file that has replaced it.
 func tighten(path string, seen fs.FileInfo) error {
 	f, err := openPlain(path)
 	if err != nil {
@@ -170,7 +172,7 @@ func tighten(path string, seen fs.FileInfo) error {
 		return err
 	}
 	if !os.SameFile(info, seen) {
-		return errors.New("it was replaced meanwhile")
+		return errors.New("it was replaced in the meantime")
 	}
 	return f.Chmod(0o600)
 }

@@ -11,24 +11,24 @@ import (
 	"github.com/service-dev/service/daemon/internal/statefile"
 )
 
-// countersName is the file of the counters, beside the log.
+// countersName is the name of the counters' file, in the folder of the log.
 const countersName = "state.json"
 
-// maxHolders bounds the backends that may hold events of this install at the same time.
+// maxHolders bounds the backends that may hold events of this install.
 const maxHolders = 16
 
 // counters is the content of the file.
 type counters struct {
-	// Dropped counts lost events that were not reported to the backend yet.
+	// Dropped counts lost events that have not been reported to the backend.
 	Dropped int64 `json:"dropped"`
-	// UploadedAt is when the last batch was uploaded, in Unix ms, and Uploaded how many events it had.
+	// UploadedAt is when the last batch was uploaded, in Unix ms. Uploaded is the number of events in it.
 	UploadedAt int64 `json:"uploadedAt"`
 	Uploaded   int   `json:"uploaded"`
-	// Holders are the backends that received events and have not been asked to erase them since.
+	// Holders are the backends that have received events since they were last asked to erase them.
 	Holders []string `json:"holders,omitempty"`
 }
 
-// counterFile stores the counters; its methods that write are called under the lock.
+// counterFile stores the counters. Methods that write are called under the lock.
 type counterFile struct{ path string }
 
 // read returns zero counters for a file that cannot be parsed.
@@ -51,7 +51,7 @@ func (t counterFile) change(change func(*counters)) error {
 	return statefile.Write(t.path, append(data, '\n'))
 }
 
-// addDropped counts events that will never be sent.
+// addDropped counts events that will never be uploaded.
 func (t counterFile) addDropped(n int64) error {
 	if n == 0 {
 		return nil
@@ -59,8 +59,8 @@ func (t counterFile) addDropped(n int64) error {
 	return t.change(func(c *counters) { c.Dropped += n })
 }
 
-// hold records, before events are sent to a backend, that it has some: the answer may be lost although the events
-// arrived.
+// hold records that a backend has events. It is called before they are sent, because they may arrive even if the
+// answer is lost.
 func (s *spool) hold(url string) error {
 	if slices.Contains(s.counterFile.read().Holders, url) {
 		return nil
@@ -75,7 +75,7 @@ func (s *spool) hold(url string) error {
 	})
 }
 
-// erased removes backends that have no events any more, and the file if none is left.
+// erased removes backends that have no events any more. It removes the file if no backend is left.
 func (s *spool) erased(urls []string) error {
 	return s.withLock(func() error {
 		left := slices.DeleteFunc(s.counterFile.read().Holders, func(url string) bool { return slices.Contains(urls, url) })

@@ -8,10 +8,10 @@ import (
 	"github.com/service-dev/service/proto/telemetry"
 )
 
-// plain matches names of programs and versions.
+// plain matches the names of programs and versions.
 var plain = regexp.MustCompile(`^[A-Za-z0-9._+ -]+$`)
 
-// encode encodes a field as JSON; ok is false for values that the list does not allow and for empty ones.
+// encode encodes a field as JSON; ok is false for an empty value or one that the list of fields does not allow.
 func encode(f telemetry.Field, value any) (data json.RawMessage, ok bool) {
 	switch v := value.(type) {
 	case string:
@@ -22,7 +22,7 @@ func encode(f telemetry.Field, value any) (data json.RawMessage, ok bool) {
 			if f.Kind == telemetry.Word {
 				return nil, false
 			}
-			v = telemetry.Other // it may be a credential, or a person's name
+			v = telemetry.Other // the value may be a credential or a person's name
 		}
 		value = v
 	case int64:
@@ -37,8 +37,8 @@ func encode(f telemetry.Field, value any) (data json.RawMessage, ok bool) {
 	return data, err == nil
 }
 
-// clean reduces the name that a program gives itself to its first telemetry.MaxWord bytes. A name with any other
-// character may contain a path, an address or a person's name, and becomes empty.
+// clean reduces a program's self-given name to its first telemetry.MaxWord bytes. It returns "" for a name with any
+// unexpected character, because it may contain a path, an address or a person's name.
 func clean(s string) string {
 	if s = strings.TrimSpace(s); !plain.MatchString(s) {
 		return ""

@@ -11,7 +11,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/statefile"
 )
 
-// lockedDir is the directory of the log and the spool, with the lock of all processes that change files there: the
+// lockedDir is the directory of the log and the spool, with the lock for all processes that change files in it: the
 // daemon, and the in-process mode of an agent in a sandbox.
 type lockedDir struct {
 	dir  string
@@ -22,7 +22,7 @@ func newLockedDir(dir string) *lockedDir {
 	return &lockedDir{dir: dir, lock: statefile.NewLock(filepath.Join(dir, lockName))}
 }
 
-// withLock runs act under the lock; it fails if the directory is not our own.
+// withLock runs act under the lock. It fails if the directory is not a directory itself.
 func (a *lockedDir) withLock(act func() error) error {
 	if err := makeDir(a.dir); err != nil {
 		return err
@@ -30,8 +30,8 @@ func (a *lockedDir) withLock(act func() error) error {
 	return a.lock.Do(act)
 }
 
-// makeDir creates a missing directory and refuses a symbolic link. It never creates the state directory above, which
-// may have been deleted on purpose.
+// makeDir creates a missing directory and refuses a symbolic link. It never creates the state directory above it,
+// which may have been deleted on purpose.
 func makeDir(dir string) error {
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
@@ -39,17 +39,18 @@ func makeDir(dir string) error {
 	return checkDir(dir)
 }
 
-// checkDir refuses anything but a directory, e.g. a link to one: the files behind it are not ours to delete.
+// checkDir refuses anything except a directory, for example a link to one, because the files behind it are not ours to
+// delete.
 func checkDir(dir string) error {
 	info, err := os.Lstat(dir)
 	if err == nil && !info.IsDir() {
-		err = fmt.Errorf("%s is not a directory of its own", dir)
+		err = fmt.Errorf("%s is not a directory", dir)
 	}
 	return err
 }
 
 // appendLine appends a line to a file. It first terminates a torn line, and removes a line that could not be written
-// completely, so that a full disk loses one event and not the next one.
+// completely. A full disk thus loses one event but not the next.
 func appendLine(path string, line []byte) error {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
 	if err != nil {

@@ -26,14 +26,14 @@ func TestTornLineCostsOneEvent(t *testing.T) {
 	w.Record(as(t), telemetry.Linked, nil)
 	data, err := os.ReadFile(w.log.path)
 	if events, lost := parse(data); err != nil || len(events) != 4 || lost != 3 {
-		t.Errorf("the log has %d events and %d torn lines, %v", len(events), lost, err)
+		t.Errorf("the log has %d events and %d torn lines, error %v; want 4 and 3", len(events), lost, err)
 	}
 	if _, err := w.send(t.Context()); err != nil || len(w.events()) != 4 {
-		t.Errorf("%d events were sent, %v", len(w.events()), err)
+		t.Errorf("%d events were sent, error %v; want 4", len(w.events()), err)
 	}
 }
 
-// Processes that rotate the same log at once lose no generation.
+// Processes that rotate the same log concurrently lose no generation.
 func TestTwoProcessesTurnTheLog(t *testing.T) {
 	for range 40 {
 		dir := filepath.Join(t.TempDir(), Dir)
@@ -58,7 +58,7 @@ func TestTwoProcessesTurnTheLog(t *testing.T) {
 		close(begin)
 		all.Wait()
 		if old, err := os.Stat(one.path + oldSuffix); err != nil || old.Size() != maxLog+1 {
-			t.Fatalf("the older generation: %v, %v", old, err)
+			t.Fatalf("the older generation is %v, error %v; want its full size", old, err)
 		}
 	}
 }
@@ -75,7 +75,7 @@ func TestLogIsBoundedAndWhole(t *testing.T) {
 	}
 	wg.Wait()
 	if n := len(logged(t, w)); n != 50 {
-		t.Errorf("%d events after the turn, want 50", n)
+		t.Errorf("%d events after the rotation, want 50", n)
 	}
 	if _, err := os.Stat(w.log.path + oldSuffix); err != nil {
 		t.Error(err)

@@ -34,6 +34,6 @@ func TestFullDiskLeavesWholeLines(t *testing.T) {
 	}
 	data, err := os.ReadFile(path)
 	if err != nil || n == 100 || len(data) != n*len(text) {
-		t.Errorf("%d bytes of %d lines, %v", len(data), n, err)
+		t.Errorf("%d bytes with %d lines, error %v; want only complete lines", len(data), n, err)
 	}
 }

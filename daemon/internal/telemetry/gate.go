@@ -9,28 +9,28 @@ import (
 	"github.com/service-dev/service/daemon/internal/consent"
 )
 
-// The switches that decide about an upload, as returned by Gate.
+// The switches that decide on an upload, as returned by Gate.
 const (
 	ByEnv               = "SERVICE_TELEMETRY"
 	ByDNT               = "DO_NOT_TRACK"
 	ByCI                = "CI"
 	ByConsent           = "consent"
-	ByUnreadableConsent = "consent_unreadable"  // the decision is unknown
+	ByUnreadableConsent = "consent_unreadable"  // the decision cannot be read
 	ByEmbedded          = "embedded"            // there is no backend to upload to
 	ByBackend           = "SERVICE_BACKEND_URL" // this shell uses another backend
 	ByNotice            = "notice"              // the first-run notice was not shown yet
 	ByDefault           = "default"
 )
 
-// Gate reports whether the caller's events may be uploaded, and which switch decided, strongest first. The shell's own
-// switches take precedence over the stored decision; they are never stored.
+// Gate reports whether the caller's events may be uploaded, and which switch decided. The first applicable switch in
+// order of strength decides. The shell's own switches take precedence over the stored decision and are never stored.
 func (r *Recorder) Gate(who caller.Caller) (allowed bool, decidedBy string) {
 	allowed, decidedBy, _ = r.gate(who)
 	return allowed, decidedBy
 }
 
-// gate is Gate that also returns the daemon's own backend at the time of the decision; it is empty if no backend was
-// involved.
+// gate is like Gate but also returns the daemon's own backend at the time of the decision; empty if the decision did
+// not depend on a backend.
 func (r *Recorder) gate(who caller.Caller) (allowed bool, decidedBy string, own config.Backend) {
 	if by := disabledBy(who); by != "" {
 		return false, by, own
@@ -69,15 +69,15 @@ func disabledBy(who caller.Caller) string {
 	return ""
 }
 
-// isNo reports whether a variable has one of the usual values for no.
+// isNo reports whether a variable has one of the usual values for "no".
 func isNo(value string) bool {
 	return slices.Contains([]string{"0", "no", "off", "false"}, strings.ToLower(value))
 }
 
 func isYes(value string) bool { return value != "" && !isNo(value) }
 
-// usesBackend reports whether the caller uses the daemon's own backend. Events about the use of another backend are not
-// sent to this one.
+// usesBackend reports whether the caller uses the daemon's own backend. Events of calls to another backend are not
+// sent to the daemon's.
 func (r *Recorder) usesBackend(own config.Backend, who caller.Caller) bool {
 	if who.Env["SERVICE_BACKEND_URL"] == "" {
 		return true

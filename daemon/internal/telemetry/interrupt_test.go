@@ -31,7 +31,7 @@ func otherProcess(t *testing.T, w *world) (release func()) {
 	return func() { close(let); <-gone }
 }
 
-// Consent may be declined after an upload has checked it and while it waits for its batch. Nothing is sent then,
+// Consent may be declined after an upload has checked it, while the upload waits for its batch. Nothing is sent then,
 // whether this daemon or another program stored the decision.
 func TestNoBetweenGateAndUploadIsObeyed(t *testing.T) {
 	for _, ours := range []bool{true, false} {
@@ -64,12 +64,13 @@ func TestNoBetweenGateAndUploadIsObeyed(t *testing.T) {
 		}
 		<-decided
 		if _, err := w.send(t.Context()); err != nil || len(w.batches) != 0 || w.Status(shell()).Waiting != 0 {
-			t.Errorf("ours %v: %d batches, %v", ours, len(w.batches), err)
+			t.Errorf("declined by this daemon %v: %d batches sent, error %v; want none", ours, len(w.batches), err)
 		}
 	}
 }
 
-// Declining takes effect even if the spool is locked at that moment; the next attempt empties it and sends nothing.
+// Declining takes effect even if the spool is locked at that moment. The next attempt empties the spool and sends
+// nothing.
 func TestNoCountsWhileTheSpoolIsLocked(t *testing.T) {
 	w := told(t)
 	w.Record(as(t), telemetry.Linked, nil)
@@ -78,7 +79,7 @@ func TestNoCountsWhileTheSpoolIsLocked(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.Decided(consent.Declined)
-	if s := w.Status(shell()); s.Waiting != 1 || !strings.Contains(s.LastError, "another process holds it") ||
+	if s := w.Status(shell()); s.Waiting != 1 || !strings.Contains(s.LastError, "another process holds the lock") ||
 		!strings.Contains(s.LastError, lockName) {
 		t.Errorf("%+v", s)
 	}
@@ -89,7 +90,7 @@ func TestNoCountsWhileTheSpoolIsLocked(t *testing.T) {
 	}
 }
 
-// An erasure that interrupts an upload is not a failed upload: no error is reported and no back-off begins.
+// An erasure that interrupts an upload does not make it a failure: no error is reported and no back-off begins.
 func TestInterruptionIsNoFailure(t *testing.T) {
 	w := told(t)
 	w.entered = make(chan struct{})
@@ -114,7 +115,7 @@ func TestUnreadableConsentIsNoDecision(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := w.send(t.Context()); err != nil || len(w.batches) != 0 {
-		t.Errorf("%v, %d batches", err, len(w.batches))
+		t.Errorf("error %v, %d batches; want none", err, len(w.batches))
 	}
 	if s := w.Status(shell()); s.Allowed || s.DecidedBy != ByUnreadableConsent || s.Waiting != 1 {
 		t.Errorf("%+v", s)
@@ -127,7 +128,7 @@ func TestUnreadableConsentIsNoDecision(t *testing.T) {
 	}
 }
 
-// Events are sent only to the backend that they were recorded for.
+// Events are sent only to the backend for which they were recorded.
 func TestEventsGoToTheirOwnBackend(t *testing.T) {
 	w := told(t)
 	w.Record(as(t), telemetry.Linked, nil)
@@ -138,14 +139,14 @@ func TestEventsGoToTheirOwnBackend(t *testing.T) {
 	}
 	if e := w.events(); len(e) != 1 || e[0].Name != telemetry.ToolCalled || w.targets[0].BaseURL != w.backend ||
 		w.batches[0].Dropped != 0 {
-		t.Errorf("%v to %v", e, w.targets)
+		t.Errorf("sent %v to %v, want one event to the daemon's backend", e, w.targets)
 	}
 	if s := w.Status(caller.Caller{}); s.Waiting != 0 {
 		t.Errorf("%+v", s)
 	}
 }
 
-// A segment that cannot be read loses its events but blocks nothing, and status reports it.
+// An unreadable segment loses its events but blocks nothing, and status reports it.
 func TestUnreadableSegmentsStopNothing(t *testing.T) {
 	w := told(t)
 	w.Record(as(t), telemetry.Linked, nil)
@@ -153,7 +154,7 @@ func TestUnreadableSegmentsStopNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	none := put(t, w.spool, ours, 2, string(line(t)))
-	// Root can still read it.
+	// Root can still read the segment.
 	_ = os.Chmod(none, 0)
 	for n, make := range map[int]func(path string) error{
 		3: func(path string) error { return os.MkdirAll(filepath.Join(path, "x"), 0o700) },
@@ -163,7 +164,7 @@ func TestUnreadableSegmentsStopNothing(t *testing.T) {
 			t.Log(err)
 		}
 	}
-	// A segment that cannot even be sealed stays and is skipped.
+	// A segment that cannot be sealed either is kept and skipped.
 	put(t, w.spool, ours, 5, string(line(t)))
 	if err := os.MkdirAll(filepath.Join(w.spool.dir, strings.TrimSuffix(named(ours, 5), segmentEnd)+sentMark+segmentEnd),
 		0o700); err != nil {
@@ -176,7 +177,7 @@ func TestUnreadableSegmentsStopNothing(t *testing.T) {
 		t.Errorf("uploaded %v", events)
 	}
 	if s := w.Status(shell()); s.Waiting != 0 || s.LastError == "" || w.batches[0].Dropped == 0 {
-		t.Errorf("%+v, %d dropped", s, w.batches[0].Dropped)
+		t.Errorf("status %+v, %d dropped; want an error and lost events", s, w.batches[0].Dropped)
 	}
 	w.upload1(t)
 	if err := w.flush(t.Context()); err != nil || w.Status(shell()).LastError != "" { // the problem is solved

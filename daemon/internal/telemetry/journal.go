@@ -11,12 +11,12 @@ import (
 	"github.com/service-dev/service/daemon/internal/statefile"
 )
 
-// The local log: Dir/FileName, and one older generation beside it with oldSuffix.
+// The local log is Dir/FileName. The older generation has the same name with oldSuffix.
 const (
 	Dir       = "telemetry"
 	FileName  = "events.jsonl"
 	oldSuffix = ".old"
-	maxLog    = 2 << 20 // bytes, then the file becomes the older generation
+	maxLog    = 2 << 20 // bytes, after which the file becomes the older generation
 )
 
 // journal is the local log of all events, including those that may not be uploaded.
@@ -43,7 +43,7 @@ func (j *journal) add(line []byte) error {
 	return err
 }
 
-// rotate renames a log that is full.
+// rotate renames a full log.
 func (j *journal) rotate() error {
 	info, err := os.Lstat(j.path)
 	switch {
@@ -52,14 +52,14 @@ func (j *journal) rotate() error {
 	case err != nil:
 		return err
 	case !info.Mode().IsRegular():
-		return fmt.Errorf("%s is not a file", j.path)
+		return fmt.Errorf("%s is not a regular file", j.path)
 	case info.Size() > maxLog:
 		return os.Rename(j.path, j.path+oldSuffix)
 	}
 	return nil
 }
 
-// clear deletes the log with its older generation and returns how many events it held.
+// clear deletes the log and its older generation, and returns the number of their events.
 func (j *journal) clear() (events int64, err error) {
 	err = j.withLock(func() error {
 		var all error

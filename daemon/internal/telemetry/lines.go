@@ -7,8 +7,7 @@ import (
 	"github.com/service-dev/service/proto/telemetry"
 )
 
-// parse reads the lines of a segment. Torn lines and events that are not on the list are dropped, as are fields that
-// are not on it.
+// parse reads the lines of a segment. It drops torn lines, undeclared events and undeclared fields.
 func parse(data []byte) (events []telemetry.Event, lost int64) {
 	for line := range bytes.Lines(data) {
 		line = bytes.TrimSpace(line)

@@ -8,16 +8,16 @@ import (
 	"github.com/service-dev/service/daemon/internal/consent"
 )
 
-// notice records whether a response with the first-run notice is under way.
+// notice records whether a response with the first-run notice is being sent.
 type notice struct {
 	sync.Mutex
 	taken bool
 }
 
-// Take claims the first-run notice for the response to a tool call; of concurrent calls only one gets it. ok is false
-// if it was shown before, if the person has decided, or if this shell's switches stop uploads (the reader of its
-// responses need not be the person). done must be called once, with whether the response was written to the client;
-// if it was not, the next call gets the notice.
+// Take claims the first-run notice for the response to a tool call. Only one of several concurrent calls gets it. ok
+// is false if the notice was shown before, if the person has decided, or if this shell's switches stop uploads (the
+// reader of its responses need not be the person). Call done once and report whether the response was written to the
+// client; if it was not, the next call gets the notice.
 func (r *Recorder) Take(who caller.Caller) (text string, done func(written bool), ok bool) {
 	if disabledBy(who) != "" || !r.o.Memory.NoticeShownAt().IsZero() {
 		return "", nil, false

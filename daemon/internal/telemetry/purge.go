@@ -13,24 +13,24 @@ import (
 
 // Purged is the outcome of a purge.
 type Purged struct {
-	// Local events were erased from the log, Waiting ones from the spool, Deleted ones at backends.
+	// Local counts the events erased from the log, Waiting those from the spool, Deleted those at backends.
 	Local, Waiting, Deleted int64
 	// Backend is PurgeErased, PurgeNothing or PurgeFailed.
 	Backend string
-	// Err is why backends failed to erase events; it names each of them.
+	// Err says why backends failed to erase events, and names each of them.
 	Err error
 }
 
 // The values of Purged.Backend.
 const (
 	PurgeErased  = "erased"
-	PurgeNothing = "nothing" // no backend received any since the last erasure, and none is configured
+	PurgeNothing = "nothing" // no backend has received any since the last erasure, and none is configured
 	PurgeFailed  = "failed"
 )
 
-// Purge erases the local log, the spool, and this install's events at backends: the daemon's own backend and each that
-// received events before. It asks them whatever the switches say, because erasing withdraws what was sent. A backend
-// that cannot be reached is remembered for the next purge. The error concerns this machine only.
+// Purge erases the local log, the spool, and this install's events at the daemon's own backend and at every backend
+// that received some before. The switches do not matter, because erasing withdraws what was sent. A backend that
+// cannot be reached is recorded for the next purge. The error concerns this machine only.
 func (r *Recorder) Purge(ctx context.Context) (p Purged, err error) {
 	err = r.withLock(func() error {
 		local, logErr := r.log.clear()
@@ -59,7 +59,7 @@ func (r *Recorder) Purge(ctx context.Context) (p Purged, err error) {
 	return p, err
 }
 
-// eraseAtBackends asks backends, in parallel, to erase this install's events. err names each that did not.
+// eraseAtBackends asks backends, in parallel, to erase this install's events. err names each backend that failed.
 func (r *Recorder) eraseAtBackends(ctx context.Context, urls []string) (erased []string, deleted int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, uploadWait)
 	defer cancel()
@@ -79,7 +79,7 @@ func (r *Recorder) eraseAtBackends(ctx context.Context, urls []string) (erased [
 		}
 		if problem == nil {
 			problem = &backend.Problem{Code: backend.CodeUnreachable, Retryable: true,
-				FixHint: "Each is remembered and asked again by the next purge."}
+				FixHint: "The next purge asks each of them again."}
 		}
 		problem.Message = joined(problem.Message, url+": "+errs[i].Error())
 	}

@@ -41,11 +41,12 @@ func TestPurge(t *testing.T) {
 	}
 	w.backend = config.EmbeddedURL
 	if p, err = w.Purge(t.Context()); err != nil || p.Backend != PurgeNothing || len(w.purged) != 2 {
-		t.Errorf("%+v, %v: nothing was ever sent", p, err)
+		t.Errorf("got %+v, error %v; want nothing, because nothing was ever sent", p, err)
 	}
 }
 
-// A purge asks every backend that received events, even one that is no longer configured, until it has erased them.
+// A purge asks every backend that received events, even one that is no longer configured, until the backend has erased
+// them.
 func TestPurgeAsksEveryBackendThatWasSentEvents(t *testing.T) {
 	const first, second, third = "https://first.example", "https://second.example", "https://third.example"
 	w := told(t)
@@ -53,7 +54,7 @@ func TestPurgeAsksEveryBackendThatWasSentEvents(t *testing.T) {
 		w.backend = url
 		w.upload1(t)
 	}
-	// If the answer is lost, the backend may have the events.
+	// If the answer is lost, the backend may still have the events.
 	w.backend = third
 	w.refuse = down()
 	w.Record(as(t), telemetry.Linked, nil)
@@ -61,27 +62,28 @@ func TestPurgeAsksEveryBackendThatWasSentEvents(t *testing.T) {
 	w.refuse = nil
 
 	w.backend = config.EmbeddedURL
-	// Declining empties the spool, but the backends to erase from stay recorded, also across a restart.
+	// Declining empties the spool. The backends that must erase events stay recorded, even across a restart.
 	w.Decided(consent.Declined)
 	w.Recorder = w.again()
 	w.refuses = map[string]error{first: down()}
 	p, err := w.Purge(t.Context())
 	if err != nil || p.Backend != PurgeFailed || p.Deleted != 14 || len(w.purged) != 3 {
-		t.Fatalf("%+v, %v, asked %v", p, err, w.purged)
+		t.Fatalf("got %+v, error %v, asked %v; want 14 erased and one failure", p, err, w.purged)
 	}
 	if why := p.Err.Error(); !strings.Contains(why, first) || strings.Contains(why, second) {
 		t.Error(why)
 	}
 	w.refuses, w.purged = nil, nil
 	if p, err = w.Purge(t.Context()); err != nil || p.Backend != PurgeErased || !slices.Equal(w.purged, []string{first}) {
-		t.Errorf("%+v, %v, asked %v", p, err, w.purged)
+		t.Errorf("got %+v, error %v, asked %v; want the remaining backend erased", p, err, w.purged)
 	}
 	if p, err = w.Purge(t.Context()); err != nil || p.Backend != PurgeNothing {
 		t.Errorf("%+v, %v", p, err)
 	}
 }
 
-// Once the list of backends to erase from is full, no other backend is sent events, and the error says so.
+// Once the list of backends that must erase events is full, no events are sent to any other backend, and the error
+// says so.
 func TestNoBackendHoldsEventsUnremembered(t *testing.T) {
 	w := told(t)
 	for i := range maxHolders {
@@ -92,7 +94,7 @@ func TestNoBackendHoldsEventsUnremembered(t *testing.T) {
 	w.Record(as(t), telemetry.Linked, nil)
 	if _, err := w.send(t.Context()); err == nil || !strings.Contains(err.Error(), "purge") ||
 		len(w.batches) != maxHolders {
-		t.Errorf("%v, %d batches", err, len(w.batches))
+		t.Errorf("error %v, %d batches; want an error and no batch", err, len(w.batches))
 	}
 	if p, err := w.Purge(t.Context()); err != nil || p.Backend != PurgeErased || len(w.purged) != maxHolders+1 {
 		t.Errorf("%+v, %v", p, err)
@@ -100,7 +102,7 @@ func TestNoBackendHoldsEventsUnremembered(t *testing.T) {
 	w.upload1(t)
 }
 
-// Symbolic links to other directories and files with other names are left alone.
+// Symbolic links to other directories, and files with other names, are kept.
 func TestForeignFilesAreNotErased(t *testing.T) {
 	for _, link := range []string{Dir, filepath.Join(Dir, spoolDir)} {
 		w := told(t)

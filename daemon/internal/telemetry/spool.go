@@ -17,32 +17,33 @@ import (
 	"github.com/service-dev/service/proto/telemetry"
 )
 
-// The spool consists of segments of JSON lines in Dir/spoolDir. A segment is never longer than a batch. Its name begins
-// with a UUIDv7, so that names sort by age, followed by the mark of the backend that its events are for.
+// The spool consists of segments of JSON lines in Dir/spoolDir. A segment is never longer than a batch. Its name
+// begins with a UUIDv7, so that names sort by age, followed by the mark of the backend for which its events are
+// spooled.
 const (
 	spoolDir   = "spool"
 	segmentEnd = ".jsonl"
-	// sentMark is in the name of a segment that was passed to the uploader; nothing more is appended to it.
+	// sentMark is in the name of a segment that was passed to the uploader. No more events are appended to it.
 	sentMark   = ".sent"
 	lockName   = "spool.lock"
 	spoolCap   = 4 << 20                   // bytes of all segments
-	segmentCap = 128 << 10                 // bytes of one
+	segmentCap = 128 << 10                 // bytes of one segment
 	loadCap    = telemetry.MaxBody - 4<<10 // bytes of the segments of one batch
 	maxLine    = 4 << 10                   // bytes per event
 )
 
-// segmentName matches our files in the spool; no other file is read or deleted there. Early builds wrote no mark:
-// such a segment is never uploaded.
+// segmentName matches the names of segments; no other file in the spool is read or deleted. Early builds wrote no
+// mark, and their segments are never uploaded.
 var segmentName = regexp.MustCompile(`^([0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12})(?:\.([0-9a-f]{16}))?(\.sent)?\.jsonl$`)
 
-// markOf returns the mark of a backend in names of segments.
+// markOf returns the mark for a backend in the names of segments.
 func markOf(url string) string {
 	sum := sha256.Sum256([]byte(url))
 	return hex.EncodeToString(sum[:8])
 }
 
-// spool stores events until they are uploaded. Several processes may use it, one of which uploads. Each change is
-// made under the lock; while another process holds the lock, events are only written to the local log.
+// spool stores events until they are uploaded. Several processes may use it, one of which uploads. Each change is made
+// under the lock. While another process holds the lock, events are written only to the local log.
 type spool struct {
 	lockedDir   *lockedDir
 	dir         string
@@ -50,11 +51,11 @@ type spool struct {
 	counterFile counterFile
 	// unlink is os.Remove; tests replace it.
 	unlink func(path string) error
-	// sent are segments that were uploaded but could not be deleted. Changed under the lock.
+	// sent holds segments that were uploaded but could not be deleted. It changes only under the lock.
 	sent map[string]bool
 
-	// The segment that this process appends to. Changed under the lock.
-	current string // empty for none
+	// The segment to which this process appends. It changes only under the lock.
+	current string // empty if there is none
 	mark    string
 	count   int // its events
 	bytes   int64
@@ -97,7 +98,7 @@ func (s *spool) add(url string, line []byte) (full bool, err error) {
 	return full, err
 }
 
-// begin starts a segment and evicts the oldest ones until it fits below the limit.
+// begin starts a segment and evicts the oldest ones until the spool is below the limit.
 func (s *spool) begin(mark string) error {
 	id, err := uuid.NewV7()
 	if err != nil {
@@ -149,7 +150,7 @@ func (s *spool) segments() (list []segment, total int64, err error) {
 	return list, total, nil
 }
 
-// remove deletes a segment and returns how many of its events are lost; an unreadable segment counts as one.
+// remove deletes a segment and returns the number of events lost with it; an unreadable segment counts as one event.
 func (s *spool) remove(name string) (events int64, err error) {
 	path := filepath.Join(s.dir, name)
 	data, readErr := statefile.Read(path, s.cap)
@@ -169,18 +170,18 @@ func (s *spool) remove(name string) (events int64, err error) {
 	return int64(bytes.Count(data, []byte("\n"))), nil
 }
 
-// batch is what one upload sends.
+// batch is the content of one upload.
 type batch struct {
 	telemetry.Batch
 	names []string // its segments
-	// unread is the reason for skipping a segment, or nil.
+	// unread says why a segment was skipped; nil if none was.
 	unread error
 }
 
 // next seals the oldest segments that make one batch for a backend and reads them. Lines that are not events count as
-// lost. An unreadable segment counts as lost and is deleted, or skipped if it cannot be. Events for another backend are
-// deleted, as are segments that were sent before and could not be deleted then. An empty batch means that nothing is
-// spooled.
+// lost. An unreadable segment counts as lost and is deleted, or skipped if it cannot be deleted. Events for another
+// backend are deleted, as are segments that were sent earlier but could not be deleted. An empty batch means that
+// nothing is spooled.
 func (s *spool) next(url string) (l batch, err error) {
 	mark := markOf(url)
 	err = s.withLock(func() error {
@@ -221,7 +222,8 @@ func (s *spool) next(url string) (l batch, err error) {
 	return l, nil
 }
 
-// addDropped deletes an unreadable segment and counts it; one that cannot be deleted either stays.
+// addDropped deletes an unreadable segment and counts it. It keeps a segment that cannot be deleted and does not count
+// it.
 func (s *spool) addDropped(name string) error {
 	n, err := s.remove(name)
 	if err != nil {
@@ -240,7 +242,7 @@ func (s *spool) batch(l *batch, seg segment) (done bool, err error) {
 		return false, err
 	}
 	events, lost := parse(data)
-	if more := len(events) - telemetry.MaxBatch; more > 0 { // not written by us
+	if more := len(events) - telemetry.MaxBatch; more > 0 { // the segment was not written by this program
 		events, lost = events[:telemetry.MaxBatch], lost+int64(more)
 	}
 	if len(l.Events)+len(events) > telemetry.MaxBatch {
@@ -255,7 +257,7 @@ func (s *spool) batch(l *batch, seg segment) (done bool, err error) {
 			s.current = ""
 		}
 		seg.name = sealed
-		// Counted now, once: the next try reads the sealed segment again.
+		// Counted only now: the next attempt reads the sealed segment again.
 		if err := s.counterFile.addDropped(lost); err != nil {
 			return false, err
 		}
@@ -264,8 +266,8 @@ func (s *spool) batch(l *batch, seg segment) (done bool, err error) {
 	return false, nil
 }
 
-// drop deletes the segments of a batch and changes the counters in the same step. A segment that cannot be deleted is
-// remembered, because its events are already counted.
+// drop deletes the segments of a batch and updates the counters in the same step. A segment that cannot be deleted is
+// recorded in sent, because its events are already counted.
 func (s *spool) drop(l batch, change func(*counters)) error {
 	return s.withLock(func() (err error) {
 		for _, name := range l.names {
@@ -278,8 +280,8 @@ func (s *spool) drop(l batch, change func(*counters)) error {
 	})
 }
 
-// clear deletes all spooled events and the count of lost events, and returns how many were spooled. Files that cannot
-// be deleted are reported in the error and do not stop the others.
+// clear deletes all spooled events, resets the count of lost events, and returns the number of spooled events. Files
+// that cannot be deleted are reported in the error but do not stop the others from being deleted.
 func (s *spool) clear() (events int64, err error) {
 	err = s.withLock(func() error {
 		segments, _, err := s.segments()

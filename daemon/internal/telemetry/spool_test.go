@@ -27,7 +27,7 @@ func line(t testing.TB) []byte {
 	return append(data, '\n')
 }
 
-// named returns the name of a segment that is older than current ones; n orders such segments.
+// named returns the name of a segment that is older than current ones; n determines the order of such segments.
 func named(url string, n int) string {
 	return fmt.Sprintf("00000000-0000-7000-8000-%012d.%s.jsonl", n, markOf(url))
 }
@@ -61,15 +61,15 @@ func TestFullSpoolLosesTheOldestAndCountsThem(t *testing.T) {
 	waiting, bytes := s.waiting()
 	lost := s.counterFile.read().Dropped
 	if lost == 0 || int64(waiting)+lost != written || bytes > s.cap {
-		t.Errorf("%d wait in %d bytes, %d lost", waiting, bytes, lost)
+		t.Errorf("%d events wait in %d bytes, %d lost; want the bytes bounded and all events counted", waiting, bytes, lost)
 	}
 	l, err := s.next(ours)
 	if err != nil || l.Dropped != lost || len(l.Events) != telemetry.MaxBatch {
-		t.Errorf("%d events, dropped %d, %v", len(l.Events), l.Dropped, err)
+		t.Errorf("the batch has %d events, dropped %d, error %v", len(l.Events), l.Dropped, err)
 	}
 }
 
-// Lines that a killed writer or another program left in the spool are skipped; nothing else is lost.
+// Lines that a killed writer or another program left in the spool are skipped. Nothing else is lost.
 func TestForeignBytesInTheSpool(t *testing.T) {
 	s := newSpool(newLockedDir(filepath.Join(t.TempDir(), Dir)))
 	fill(t, s, 2)
@@ -103,7 +103,7 @@ func TestForeignBytesInTheSpool(t *testing.T) {
 		body, err := json.Marshal(l.Batch)
 		if err != nil || len(body) > telemetry.MaxBody || len(l.Events) > telemetry.MaxBatch ||
 			strings.Contains(string(body), "secret") {
-			t.Errorf("%d events in %d bytes, %v", len(l.Events), len(body), err)
+			t.Errorf("a batch of %d events in %d bytes, error %v; above a limit", len(l.Events), len(body), err)
 		}
 		total += len(l.Events)
 		if err := s.drop(l, func(*counters) {}); err != nil {
@@ -111,10 +111,10 @@ func TestForeignBytesInTheSpool(t *testing.T) {
 		}
 	}
 	if want := 2 + 1 + 1 + 1 + telemetry.MaxBatch + 1; total != want {
-		t.Errorf("%d events, want %d", total, want)
+		t.Errorf("read %d events, want %d", total, want)
 	}
 	if lost := s.counterFile.read().Dropped; lost != 1+1+1+1+3+1+1+5 {
-		t.Errorf("%d lost", lost)
+		t.Errorf("%d events count as lost", lost)
 	}
 }
 
@@ -128,7 +128,7 @@ func stuck(s *spool, part string) {
 	}
 }
 
-// A segment that cannot be deleted does not keep others from being erased, and the error names it.
+// If one segment cannot be deleted, the others are still erased, and the error names it.
 func TestClearGoesOnAfterWhatCannotBeDeleted(t *testing.T) {
 	s := newSpool(newLockedDir(filepath.Join(t.TempDir(), Dir)))
 	for n := range 3 {
@@ -144,7 +144,7 @@ func TestClearGoesOnAfterWhatCannotBeDeleted(t *testing.T) {
 	}
 }
 
-// Segments of early builds name no backend; they are counted and erased but never sent.
+// Segments of early builds name no backend. They are counted and erased but never sent.
 func TestSegmentsWithoutABackendAreErased(t *testing.T) {
 	s := newSpool(newLockedDir(filepath.Join(t.TempDir(), Dir)))
 	old := func() {
@@ -168,7 +168,7 @@ func TestSegmentsWithoutABackendAreErased(t *testing.T) {
 	}
 }
 
-// If two processes share a directory and one uploads, nothing is lost and nothing is sent twice.
+// If two processes share a directory and one of them uploads, nothing is lost and nothing is sent twice.
 func TestTwoProcessesShareTheSpool(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), Dir)
 	daemon, other := newSpool(newLockedDir(dir)), newSpool(newLockedDir(dir))
@@ -195,7 +195,7 @@ func TestTwoProcessesShareTheSpool(t *testing.T) {
 		}
 		for _, e := range l.Events {
 			if seen[e.ID] {
-				t.Errorf("%s came twice", e.ID)
+				t.Errorf("the event %s was sent twice", e.ID)
 			}
 			seen[e.ID] = true
 		}
@@ -215,21 +215,21 @@ func TestTwoProcessesShareTheSpool(t *testing.T) {
 		collect()
 	}
 	if len(seen)+refused != 2*each {
-		t.Errorf("%d of %d events, %d refused", len(seen), 2*each, refused)
+		t.Errorf("%d of %d events arrived, and %d were refused", len(seen), 2*each, refused)
 	}
 }
 
-// A deleted state directory is not created again.
+// A deleted state directory is not recreated.
 func TestDeletedDirectoryIsNotMadeAgain(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "gone")
 	if _, err := newSpool(newLockedDir(filepath.Join(dir, Dir))).add(ours, line(t)); err == nil {
-		t.Error("no error")
+		t.Error("the spool accepted an event without a state directory")
 	}
 	if err := newJournal(newLockedDir(filepath.Join(dir, Dir))).add(line(t)); err == nil {
-		t.Error("no error")
+		t.Error("the log accepted an event without a state directory")
 	}
 	if _, err := os.Stat(dir); err == nil {
-		t.Error("it is back")
+		t.Error("the state directory was recreated")
 	}
 }
 
@@ -248,7 +248,7 @@ func FuzzParse(f *testing.F) {
 				t.Fatal(err)
 			}
 			if again, lost := parse(append(out, '\n')); len(again) != 1 || lost != 0 || fmt.Sprint(again[0].ID) != e.ID {
-				t.Errorf("%s does not survive its own reading", out)
+				t.Errorf("%s cannot be parsed again", out)
 			}
 		}
 	})

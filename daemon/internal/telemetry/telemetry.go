@@ -1,7 +1,7 @@
-// Package telemetry records events about the use of the service, only those declared in proto/telemetry: always in a
-// local log that the person can read, and in a spool until they are uploaded if the person's switches allow it. It
-// issues the first-run notice, before which nothing is uploaded. The package knows no account and no transport; its
-// Uploader reaches the backend.
+// Package telemetry records events about the use of the service. It records only events declared in proto/telemetry:
+// always in a local log that the person can read and, if the person's switches allow it, in a spool until they are
+// uploaded. It also issues the first-run notice, before which nothing is uploaded. The package knows no account and no
+// transport; its Uploader sends events to the backend.
 package telemetry
 
 import (
@@ -32,7 +32,7 @@ type Consents interface {
 	Get() (consent.State, error)
 }
 
-// Memory is what the install stores.
+// Memory is the part of the install's state that telemetry needs.
 type Memory interface {
 	// NoticeShownAt returns the zero time until the first-run notice was shown.
 	NoticeShownAt() time.Time
@@ -42,23 +42,23 @@ type Memory interface {
 	SetLastVersion(string) error
 }
 
-// Uploader reaches the backend. Errors are *backend.Problem, or the context's.
+// Uploader sends events to the backend. Errors are *backend.Problem, or that of the context.
 type Uploader interface {
 	UploadTelemetry(ctx context.Context, t backend.Target, batch []byte) (backendapi.TelemetryReceipt, error)
 	PurgeTelemetry(ctx context.Context, t backend.Target) (deleted int64, err error)
 }
 
-// Options configure a Recorder. All are required but Now and Jitter.
+// Options configure a Recorder. All except Now and Jitter are required.
 type Options struct {
 	// Dir is the state directory.
 	Dir       string
 	InstallID string
-	// Version is the build version that events carry.
+	// Version is the build version recorded in events.
 	Version  string
 	Consents Consents
 	Memory   Memory
-	// Backend returns the backend of a caller's calls. For the zero Caller it is the daemon's own, which receives the
-	// events.
+	// Backend returns the backend that serves a caller. For the zero Caller it returns the daemon's own, which receives
+	// the events.
 	Backend  func(caller.Caller) (config.Backend, error)
 	Uploader Uploader
 	Log      *slog.Logger
@@ -67,7 +67,7 @@ type Options struct {
 	Jitter func() float64
 }
 
-// warnEvery is how often events that cannot be written are logged.
+// warnEvery is the interval at which a failure to write events is logged.
 const warnEvery = time.Minute
 
 // Recorder records and uploads events. It is safe for concurrent use.
@@ -84,7 +84,7 @@ type Recorder struct {
 	upload        upload
 }
 
-// New returns the recorder of a state directory. It writes nothing.
+// New returns the recorder for a state directory. It writes nothing.
 func New(o Options) *Recorder {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -97,9 +97,9 @@ func New(o Options) *Recorder {
 		writeFailures: ratelog.New(o.Log, warnEvery, o.Now)}
 }
 
-// Record writes an event to the local log, and to the spool if the caller's switches may allow its upload. Fields that
-// are not declared are dropped, and texts are shortened to the declared limits. A failure is only logged: telemetry
-// never disturbs other work.
+// Record writes an event to the local log and, if the caller's switches may allow its upload, to the spool. It drops
+// undeclared fields and shortens texts to the declared limits. A failure is only logged, because telemetry must never
+// disturb other work.
 func (r *Recorder) Record(ctx context.Context, name string, fields map[string]any) {
 	who := caller.From(ctx)
 	if r.starting.CompareAndSwap(true, false) {
@@ -108,8 +108,8 @@ func (r *Recorder) Record(ctx context.Context, name string, fields map[string]an
 	r.write(who, name, fields)
 }
 
-// write records an event under the switches of who. Failures are logged at a limited rate: a full disk must not fill
-// the log as well.
+// write records an event under the switches of who. It logs failures at a limited rate, so that a full disk does not
+// fill the log as well.
 func (r *Recorder) write(who caller.Caller, name string, fields map[string]any) {
 	line, err := r.format(name, fields)
 	if err != nil {
@@ -125,7 +125,7 @@ func (r *Recorder) write(who caller.Caller, name string, fields map[string]any) 
 func (r *Recorder) format(name string, fields map[string]any) (line []byte, err error) {
 	d, known := telemetry.Of(name)
 	if !known {
-		return nil, errors.New("it is not on the list")
+		return nil, errors.New("it is not declared")
 	}
 	id, err := uuid.NewV7()
 	if err == nil {
@@ -152,7 +152,7 @@ func (r *Recorder) spoolEvent(who caller.Caller, line []byte) error {
 	return err
 }
 
-// selectFields returns the declared fields and adds those that the recorder knows.
+// selectFields returns the declared fields and adds those whose values the recorder knows.
 func (r *Recorder) selectFields(d telemetry.Description, fields map[string]any) map[string]json.RawMessage {
 	own := map[string]any{"version": r.o.Version, "os": runtime.GOOS, "arch": runtime.GOARCH}
 	kept := make(map[string]json.RawMessage, len(d.Fields))
@@ -168,8 +168,8 @@ func (r *Recorder) selectFields(d telemetry.Description, fields map[string]any) 
 	return kept
 }
 
-// Started is called when a daemon starts. If it is the first start, or the first of a newer version, the next event
-// is preceded by one that reports it. No caller is involved in the start, so the switches of the first caller apply.
+// Started is called when a daemon starts. At the first start, or the first start of a newer version, the next event is
+// preceded by one that reports it. The start itself has no caller, so the switches of the first caller apply.
 func (r *Recorder) Started() { r.starting.Store(true) }
 
 func (r *Recorder) install(who caller.Caller) {
@@ -184,6 +184,6 @@ func (r *Recorder) install(who caller.Caller) {
 		r.write(who, telemetry.InstallUpdated, map[string]any{"previous": last})
 	}
 	if err := r.o.Memory.SetLastVersion(r.o.Version); err != nil {
-		r.o.Log.Warn("failed to save the version that runs", "err", err)
+		r.o.Log.Warn("failed to save the running version", "err", err)
 	}
 }

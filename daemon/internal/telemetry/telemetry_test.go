@@ -35,9 +35,9 @@ type world struct {
 	mu      sync.Mutex
 	batches []telemetry.Batch
 	targets []backend.Target
-	purged  []string // the backends that were asked to erase
+	purged  []string // the backends that were asked to erase events
 	refuse  error
-	refuses map[string]error // each backend's error for an erasure; takes precedence over refuse
+	refuses map[string]error // the error of each backend when asked to erase; takes precedence over refuse
 	entered chan struct{}    // if set, an upload sends on it when it begins and then blocks
 }
 
@@ -131,7 +131,7 @@ func logged(t *testing.T, w *world) []telemetry.Event {
 	for lines := bufio.NewScanner(f); lines.Scan(); {
 		var e telemetry.Event
 		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
-			t.Fatalf("a line is not whole: %v", err)
+			t.Fatalf("a line is not complete JSON: %v", err)
 		}
 		all = append(all, e)
 	}
@@ -184,7 +184,7 @@ func TestOnlyListedFieldsAreWritten(t *testing.T) {
 	for _, path := range []string{FileName, spoolDir, lockName, countersName} {
 		info, err := os.Stat(filepath.Join(w.dir, Dir, path))
 		if err != nil || info.Mode().Perm()&0o077 != 0 {
-			t.Errorf("%s is open to others: %v, %v", path, info.Mode(), err)
+			t.Errorf("other users have access to %s: %v, %v", path, info.Mode(), err)
 		}
 	}
 }
@@ -203,7 +203,7 @@ func TestWordsNameProgramsOnly(t *testing.T) {
 	}
 }
 
-// The switches, strongest first. Events from a shell with its own switch are not even spooled.
+// The switches, strongest first. Events from a shell with a switch of its own are not even spooled.
 func TestGateNamesTheSwitchThatWon(t *testing.T) {
 	for _, c := range []struct {
 		env     string
@@ -244,25 +244,26 @@ func TestGateNamesTheSwitchThatWon(t *testing.T) {
 		}
 		who := shell(strings.Fields(c.env)...)
 		if allowed, by := w.Gate(who); allowed != c.allowed || by != c.by {
-			t.Errorf("%v: %v by %s", c, allowed, by)
+			t.Errorf("%v: allowed %v by %s", c, allowed, by)
 		}
 		w.Record(caller.With(t.Context(), who), telemetry.Linked, nil)
 		if s := w.Status(who); s.Waiting != c.spooled || s.DecidedBy != c.by {
-			t.Errorf("%v: %d wait, by %s", c, s.Waiting, s.DecidedBy)
+			t.Errorf("%v: %d events wait, decided by %s", c, s.Waiting, s.DecidedBy)
 		}
 		if len(logged(t, w)) != 1 {
-			t.Errorf("%v: the log lacks it", c)
+			t.Errorf("%v: the event is not in the log", c)
 		}
 	}
 }
 
-// The first start is recorded once, with the first caller, whose switches decide whether it is uploaded.
+// The first start is recorded once, together with the first call. That caller's switches decide whether it is
+// uploaded.
 func TestFirstStartIsToldOnce(t *testing.T) {
 	w := told(t)
 	w.Started()
 	w.Record(as(t, "SERVICE_TELEMETRY=0"), telemetry.Linked, nil)
 	if s := w.Status(shell()); s.Waiting != 0 {
-		t.Errorf("%d wait", s.Waiting)
+		t.Errorf("%d events wait, want none", s.Waiting)
 	}
 	second := w.again()
 	second.Started()
@@ -286,7 +287,7 @@ func TestFirstStartIsToldOnce(t *testing.T) {
 	}
 }
 
-// Another build of the same version and an older version do not count as updates.
+// Neither another build of the same version nor an older version counts as an update.
 func TestOnlyANewerVersionIsAnUpdate(t *testing.T) {
 	for last, want := range map[string]int{
 		"1.2.2": 1, "1.2.3-rc.1": 1, "1.2.3": 0, "1.2.3+deb12": 0, "1.3.0": 0, "dev": 1,
@@ -304,17 +305,17 @@ func TestOnlyANewerVersionIsAnUpdate(t *testing.T) {
 			}
 		}
 		if updates != want || w.install.LastVersion() != "1.2.3" {
-			t.Errorf("after %s: %d updates, and %s ran last", last, updates, w.install.LastVersion())
+			t.Errorf("after version %s: %d updates recorded, last version %s", last, updates, w.install.LastVersion())
 		}
 	}
 }
 
-// Of many concurrent calls exactly one shows the notice; a call whose client disconnected releases its claim.
+// Exactly one of many concurrent calls shows the notice. A call whose client disconnected releases its claim.
 func TestNoticeIsToldOnce(t *testing.T) {
 	w := newWorld(t)
 	for _, quiet := range []string{"SERVICE_TELEMETRY=0", "DO_NOT_TRACK=1", "CI=1"} {
 		if _, _, ok := w.Take(shell(quiet)); ok {
-			t.Errorf("the notice was shown despite %s", quiet)
+			t.Errorf("the notice was shown although %s is set", quiet)
 		}
 	}
 	var wg sync.WaitGroup
@@ -333,19 +334,19 @@ func TestNoticeIsToldOnce(t *testing.T) {
 	}
 	wg.Wait()
 	if len(claims) != 1 {
-		t.Fatalf("told %d times", len(claims))
+		t.Fatalf("%d calls got the notice, want 1", len(claims))
 	}
 	(<-claims)(false)
 	if !w.install.NoticeShownAt().IsZero() {
-		t.Error("recorded as shown, though no response was sent")
+		t.Error("the notice counts as shown although no response was sent")
 	}
 	_, done, ok := w.Take(shell())
 	if !ok {
-		t.Fatal("it was not given back")
+		t.Fatal("the claim on the notice was not released")
 	}
 	done(true)
 	if _, _, ok := w.again().Take(shell()); ok || w.install.NoticeShownAt().IsZero() {
-		t.Error("told again")
+		t.Error("the notice was shown twice")
 	}
 }
 
@@ -369,15 +370,15 @@ func TestRecord_ClientThatIsASecret(t *testing.T) {
 		for _, f := range []telemetry.Field{{Name: "client", Kind: telemetry.Name},
 			{Name: "clientVersion", Kind: telemetry.Version}} {
 			if data, ok := encode(f, secret); !ok || string(data) != `"other"` {
-				t.Errorf("%s became %s, %v", f.Name, data, ok)
+				t.Errorf("%s was encoded as %s, %v; want other", f.Name, data, ok)
 			}
 		}
 		if data, ok := encode(telemetry.Field{Name: "tool", Kind: telemetry.Word}, secret); ok && secret != "WDJB-MJHT" {
-			t.Errorf("a word became %s", data)
+			t.Errorf("a secret word was encoded as %s", data)
 		}
 	}
 	if data, ok := encode(telemetry.Field{Name: "client", Kind: telemetry.Name}, "Claude Code\n"); !ok ||
 		string(data) != `"Claude Code"` {
-		t.Errorf("a name became %s, %v", data, ok)
+		t.Errorf("a name was encoded as %s, %v", data, ok)
 	}
 }

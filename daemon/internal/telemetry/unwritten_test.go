@@ -17,7 +17,7 @@ func TestUnwrittenEventsAreOneWarning(t *testing.T) {
 	if err := os.RemoveAll(filepath.Join(w.dir, Dir)); err != nil {
 		t.Fatal(err)
 	}
-	// A file in place of the directory: neither log nor spool can be created.
+	// A file is at the directory's path, so that neither the log nor the spool can be created.
 	if err := os.WriteFile(filepath.Join(w.dir, Dir), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -30,12 +30,12 @@ func TestUnwrittenEventsAreOneWarning(t *testing.T) {
 		r.Record(as(t), telemetry.Linked, nil)
 	}
 	if n := strings.Count(log.String(), "\n"); n != 1 {
-		t.Errorf("50 events gave %d lines:\n%s", n, log.String())
+		t.Errorf("50 events caused %d lines, want 1:\n%s", n, log.String())
 	}
 	log.Reset()
 	at = at.Add(warnEvery)
 	r.Record(as(t), telemetry.Linked, nil)
 	if !strings.Contains(log.String(), "leftOut=49") {
-		t.Errorf("a minute later: %s", log.String())
+		t.Errorf("a minute later the log has %s, want leftOut=49", log.String())
 	}
 }

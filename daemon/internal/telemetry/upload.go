@@ -19,24 +19,24 @@ import (
 // When uploads happen.
 const (
 	flushEvery = time.Minute
-	// drainWait bounds the last upload when the daemon stops.
+	// drainWait bounds the last upload while the daemon stops.
 	drainWait  = 2 * time.Second
 	uploadWait = 30 * time.Second
 	minBackoff = time.Second
 	maxBackoff = 15 * time.Minute
-	// maxRetryAfter bounds how long a backend's Retry-After is honoured.
+	// maxRetryAfter bounds the Retry-After of a backend.
 	maxRetryAfter = 24 * time.Hour
 )
 
 // upload is the state of the uploader.
 type upload struct {
-	// sending is held during an upload, so that a decision or a purge happens before or after it.
+	// sending is held during an upload, so that a decision or a purge happens before or after it, never during it.
 	sending sync.Mutex
 
 	mu     sync.Mutex
-	cancel context.CancelCauseFunc // ends the attempt under way
-	last   string                  // the outcome of the last attempt; empty if it was accepted
-	// the last problem of reading or emptying the spool; empty once it is solved
+	cancel context.CancelCauseFunc // cancels the attempt in progress
+	last   string                  // the error of the last attempt; empty if the batch was accepted
+	// the last problem with reading or emptying the spool; empty once it is solved
 	spoolProblem string
 	isNew        bool // the problem was reported since the flush began
 	next         time.Time
@@ -56,7 +56,7 @@ func (r *Recorder) Serve(ctx context.Context) error {
 		case <-ctx.Done():
 			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainWait)
 			defer cancel()
-			_, _ = r.send(last) // whatever is not accepted stays in the spool
+			_, _ = r.send(last) // a batch that is not accepted stays in the spool
 			return nil
 		case <-timer.C:
 		case <-full:
@@ -65,8 +65,8 @@ func (r *Recorder) Serve(ctx context.Context) error {
 	}
 }
 
-// flush sends batches until nothing is left or one fails. Solved problems of the spool are cleared only at its end, so
-// that a person can see them.
+// flush sends batches until none is left or one fails. It clears solved problems of the spool only at its end, so that
+// a person can see them.
 func (r *Recorder) flush(ctx context.Context) error {
 	r.upload.mu.Lock()
 	r.upload.isNew = false
@@ -83,11 +83,11 @@ func (r *Recorder) flush(ctx context.Context) error {
 	}
 }
 
-// errInterrupted ends an upload because of a decision or a purge: nothing failed, so there is no back-off.
+// errInterrupted ends an upload because of a decision or a purge. That is no failure, so there is no back-off.
 var errInterrupted = errors.New("interrupted by a decision of the person")
 
 // send makes one attempt with the oldest batch; more reports that it was uploaded and that others may follow. The
-// attempt can be interrupted from the start, so that nothing is sent after a decision that forbids it.
+// attempt can be interrupted from its start, so that nothing is sent after a decision that forbids it.
 func (r *Recorder) send(ctx context.Context) (more bool, err error) {
 	r.upload.sending.Lock()
 	defer r.upload.sending.Unlock()
@@ -102,7 +102,7 @@ func (r *Recorder) send(ctx context.Context) (more bool, err error) {
 	return more, err
 }
 
-// try checks the person's switches again: spooled events may have to stay, or to be deleted.
+// try checks the person's switches again, because spooled events may have to stay or to be deleted.
 func (r *Recorder) try(ctx context.Context) (more bool, err error) {
 	allowed, by, own := r.gate(caller.Caller{})
 	if !allowed {
@@ -119,7 +119,7 @@ func (r *Recorder) try(ctx context.Context) (more bool, err error) {
 	if err != nil || len(batch.names) == 0 {
 		return false, err
 	}
-	if len(batch.Events) == 0 { // none of it could be read
+	if len(batch.Events) == 0 { // no event could be read
 		return true, r.spool.drop(batch, func(*counters) {})
 	}
 	receipt, err := r.attempt(ctx, own, batch)
@@ -136,14 +136,14 @@ func (r *Recorder) try(ctx context.Context) (more bool, err error) {
 	return false, err
 }
 
-// attempt uploads a batch, as the anonymous install, to the backend for which it was loaded. It checks the gate
+// attempt uploads a batch, as the anonymous install, to the backend for which the batch was loaded. It checks the gate
 // again, because reading took some time.
 func (r *Recorder) attempt(ctx context.Context, own config.Backend, l batch) (backendapi.TelemetryReceipt, error) {
 	body, err := json.Marshal(l.Batch)
 	if err != nil {
 		return backendapi.TelemetryReceipt{}, err
 	}
-	if len(body) > telemetry.MaxBody { // cannot happen with our own lines; no backend would accept it
+	if len(body) > telemetry.MaxBody { // impossible with lines written here; no backend would accept it
 		return backendapi.TelemetryReceipt{}, &backend.Problem{HTTPStatus: http.StatusRequestEntityTooLarge,
 			Message: "the batch is too large"}
 	}
@@ -167,7 +167,7 @@ func (u *upload) set(cancel context.CancelCauseFunc) {
 	u.cancel = cancel
 }
 
-// settle clears the problem of the spool; a new one is only cleared once the spool was emptied.
+// settle clears the problem with the spool; a problem of this flush is cleared only once the spool is empty.
 func (u *upload) settle(emptied bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -176,7 +176,7 @@ func (u *upload) settle(emptied bool) {
 	}
 }
 
-// reportSpoolProblem stores a problem of the spool for the status, and logs it once.
+// reportSpoolProblem stores a problem with the spool for the status, and logs it once.
 func (r *Recorder) reportSpoolProblem(doing string, err error) {
 	text := doing + ": " + err.Error()
 	r.upload.mu.Lock()
@@ -188,7 +188,7 @@ func (r *Recorder) reportSpoolProblem(doing string, err error) {
 	}
 }
 
-// isRejected reports whether another attempt would be refused as well.
+// isRejected reports whether another attempt would be rejected as well.
 func isRejected(err error) bool {
 	var p *backend.Problem
 	if !errors.As(err, &p) {
@@ -204,7 +204,7 @@ func (r *Recorder) failing() bool {
 	return r.upload.failures > 0
 }
 
-// plan records how an attempt ended and returns how long to wait for the next.
+// plan records how an attempt ended and returns how long to wait before the next.
 func (r *Recorder) plan(err error) time.Duration {
 	u := &r.upload
 	u.mu.Lock()
@@ -220,8 +220,8 @@ func (r *Recorder) plan(err error) time.Duration {
 	return wait
 }
 
-// backoff doubles from a second to a quarter of an hour. The upper half of each step is random, so that the installs
-// of a backend that was down do not all return at once. Retry-After is honoured.
+// backoff doubles the wait from a second up to a quarter of an hour. The upper half of each step is random, so that
+// installs do not all return at the same moment after their backend was down. It honours Retry-After.
 func backoff(failures int, jitter float64, err error) time.Duration {
 	d := maxBackoff
 	if failures <= 10 {
@@ -235,8 +235,8 @@ func backoff(failures int, jitter float64, err error) time.Duration {
 	return d
 }
 
-// Decided is called after the person's decision was stored. A refusal ends the upload under way and empties the
-// spool; if that fails, the next attempt does it and sends nothing either.
+// Decided is called after the person's decision was stored. A refusal cancels the upload in progress and empties the
+// spool. If emptying fails, the next attempt does it, and sends nothing either.
 func (r *Recorder) Decided(state consent.State) {
 	if state != consent.Declined {
 		return
@@ -252,7 +252,7 @@ func (r *Recorder) Decided(state consent.State) {
 	r.upload.settle(true)
 }
 
-// withLock interrupts the upload under way and runs act before the next.
+// withLock cancels the upload in progress and runs act before the next one.
 func (r *Recorder) withLock(act func() error) error {
 	r.upload.mu.Lock()
 	if r.upload.cancel != nil {

@@ -31,7 +31,7 @@ func serve(t *testing.T, w *world) (stop func()) {
 	}
 }
 
-// Nothing is sent before the notice was shown; then all spooled events are.
+// Nothing is sent before the notice was shown. After that, all spooled events are sent.
 func TestEventsWaitForTheNotice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -39,7 +39,7 @@ func TestEventsWaitForTheNotice(t *testing.T) {
 		w.Record(as(t), telemetry.Linked, nil)
 		time.Sleep(time.Hour)
 		if len(w.batches) != 0 {
-			t.Fatal("uploaded before the notice")
+			t.Fatal("events were uploaded before the notice was shown")
 		}
 		_, done, _ := w.Take(shell())
 		done(true)
@@ -56,7 +56,7 @@ func TestEventsWaitForTheNotice(t *testing.T) {
 	})
 }
 
-// A complete batch is sent without waiting for the minute, and so is the rest when the daemon stops.
+// A complete batch is sent without waiting for the minute, and the rest is sent when the daemon stops.
 func TestFullBatchAndDrainAreUploadedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := told(t)
@@ -66,18 +66,18 @@ func TestFullBatchAndDrainAreUploadedAtOnce(t *testing.T) {
 		}
 		synctest.Wait()
 		if len(w.batches) < 1 || len(w.batches[0].Events) != telemetry.MaxBatch {
-			t.Fatalf("%d batches", len(w.batches))
+			t.Fatalf("%d batches, want the first one full", len(w.batches))
 		}
 		w.Record(as(t), telemetry.Linked, nil)
 		stop()
-		if n := len(w.events()); n != telemetry.MaxBatch+2 { // plus install.started
-			t.Errorf("%d events", n)
+		if n := len(w.events()); n != telemetry.MaxBatch+2 { // including install.started
+			t.Errorf("%d events were sent, want a full batch and two more", n)
 		}
 	})
 }
 
-// A backend that is down is tried less and less often. Spooled events survive a restart of the daemon and are sent once
-// the backend is back.
+// A backend that is down is tried less and less often. Spooled events survive a restart of the daemon and are sent
+// once the backend is up again.
 func TestBackendThatIsDownIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := told(t)
@@ -87,7 +87,7 @@ func TestBackendThatIsDownIsWaitedFor(t *testing.T) {
 		time.Sleep(2 * time.Hour)
 		synctest.Wait()
 		if tries := len(w.batches); tries < 10 || tries > 40 {
-			t.Errorf("%d tries in two hours", tries)
+			t.Errorf("%d attempts in two hours, want 10 to 40", tries)
 		}
 		if s := w.Status(shell()); s.Waiting != 2 || s.LastError == "" || s.Next.IsZero() {
 			t.Errorf("%+v", s)
@@ -106,7 +106,7 @@ func TestBackendThatIsDownIsWaitedFor(t *testing.T) {
 	})
 }
 
-// A batch that was accepted and cannot be deleted is not sent again and does not block newer ones. Status reports it
+// A batch that was accepted but cannot be deleted is not sent again and does not block newer ones. Status reports it
 // until it is deleted.
 func TestSentBatchThatCannotBeDeletedIsSentOnce(t *testing.T) {
 	w := told(t)
@@ -120,13 +120,13 @@ func TestSentBatchThatCannotBeDeletedIsSentOnce(t *testing.T) {
 		w.plan(w.flush(t.Context()))
 		if s := w.Status(shell()); len(w.batches) != 2 || w.events()[len(w.events())-1].Name != telemetry.ToolCalled ||
 			s.Dropped != 0 || !strings.Contains(s.LastError, "permission") {
-			t.Fatalf("%d batches, %+v", len(w.batches), s)
+			t.Fatalf("%d batches, status %+v; want the second batch sent", len(w.batches), s)
 		}
 	}
 	w.spool.unlink = os.Remove
 	w.plan(w.flush(t.Context()))
 	if s := w.Status(shell()); len(w.batches) != 2 || s.Waiting != 0 || s.LastError != "" {
-		t.Errorf("%d batches, %+v", len(w.batches), s)
+		t.Errorf("%d batches, status %+v; want the segment deleted", len(w.batches), s)
 	}
 }
 
@@ -162,7 +162,7 @@ func TestBackoff(t *testing.T) {
 	}
 }
 
-// A batch that the backend rejects for good is dropped, and the next one says how many events were lost.
+// A batch that the backend rejects permanently is dropped, and the next one reports the number of lost events.
 func TestRefusedBatchIsDroppedAndCounted(t *testing.T) {
 	w := told(t)
 	for status, dropped := range map[int]bool{400: true, 404: true, 413: true, 408: false, 429: false, 500: false,
@@ -188,7 +188,7 @@ func TestRefusedBatchIsDroppedAndCounted(t *testing.T) {
 	}
 }
 
-// Declining aborts an upload and empties the spool, and no request follows.
+// Declining cancels an upload and empties the spool, and no further request is made.
 func TestDecliningEndsItAtOnce(t *testing.T) {
 	w := told(t)
 	w.entered = make(chan struct{})
@@ -207,14 +207,14 @@ func TestDecliningEndsItAtOnce(t *testing.T) {
 	w.entered = nil
 	_, _ = w.send(t.Context())
 	if s := w.Status(shell()); s.Waiting != 0 || len(w.batches) != 0 {
-		t.Errorf("%+v, %d requests", s, len(w.batches))
+		t.Errorf("status %+v, %d requests; want an empty spool and none", s, len(w.batches))
 	}
-	// A decision that another program wrote into the file counts as well.
+	// A decision that another program wrote to the file counts as well.
 	_ = w.consent.Set(consent.Unset)
 	w.Record(as(t), telemetry.Linked, nil)
 	_ = w.consent.Set(consent.Declined)
 	_, _ = w.send(t.Context())
 	if s := w.Status(shell()); s.Waiting != 0 || len(w.batches) != 0 {
-		t.Errorf("%+v, %d requests", s, len(w.batches))
+		t.Errorf("status %+v, %d requests; want an empty spool and none", s, len(w.batches))
 	}
 }

@@ -47,7 +47,7 @@ func (t advanceTime) definition() definition {
 func (t advanceTime) run(ctx context.Context, c call, args advanceTimeArgs) (any, error) {
 	if args.Ms == nil || *args.Ms < 0 || *args.Ms > session.MaxAdvance {
 		return nil, invalid(fmt.Sprintf("argument \"ms\" is missing or not 0 to %d", session.MaxAdvance),
-			"pass how many milliseconds shall pass, e.g. 1000")
+			"pass the number of milliseconds to advance, e.g. 1000")
 	}
 	return t.onSession(ctx, c, args.SessionID, func(ctx context.Context, target backend.Target, id string) (any, error) {
 		since := t.mark(ctx, target, id)

@@ -12,11 +12,11 @@ import (
 	"strings"
 )
 
-// maxArgs is the most bytes of a call's arguments.
+// maxArgs bounds the arguments of a call, in bytes.
 const maxArgs = 256 << 10
 
-// decode reads a call's arguments into a struct. Names must match the schema exactly: an error helps an agent more than
-// a misspelt argument that is silently ignored.
+// decode reads a call's arguments into a struct. Names must match the schema exactly: an error helps an agent more
+// than silently ignoring a misspelt argument.
 func decode[A any](args json.RawMessage, into *A) error {
 	return decodeInto(args, into)
 }
@@ -47,7 +47,7 @@ func decodeInto(args json.RawMessage, into any) error {
 	return nil
 }
 
-// objectOf returns the arguments of a call, {} if it has none.
+// objectOf returns the arguments of a call; {} if it has none.
 func objectOf(args json.RawMessage, names []string) (json.RawMessage, error) {
 	args = bytes.TrimSpace(args)
 	if len(args) == 0 || string(args) == "null" {
@@ -92,7 +92,7 @@ func kindName(t reflect.Type) string {
 	}
 }
 
-// clip shortens a caller's text so that it can be quoted.
+// clip shortens a caller's text for quoting.
 func clip(s string) string { return cut(s, 60) }
 
 // cut shortens a text to about n bytes.
@@ -103,8 +103,8 @@ func cut(s string, n int) string {
 	return s
 }
 
-// Arguments that several tools take. The server's instructions describe them once; a tool whose default differs says so
-// in its own schema.
+// Arguments shared by several tools. The server's instructions describe them once; a tool with a different default
+// says so in its own schema.
 type (
 	sessionArg struct {
 		SessionID string `json:"sessionId"`
@@ -118,7 +118,7 @@ type (
 )
 
 // integer accepts every JSON number without a fraction, 5.0 as well as 5, as JSON Schema does. A number that an int64
-// cannot hold becomes its nearest bound, and is clamped like any other.
+// cannot hold becomes the nearest bound, and is clamped like any other.
 type integer int64
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -141,7 +141,7 @@ func (i *integer) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// clamp returns an optional integer within its bounds, or def for nil.
+// clamp returns an optional integer limited to its bounds, or def for nil.
 func clamp(given *integer, def, low, high int64) int64 {
 	if given == nil {
 		return def

@@ -18,21 +18,22 @@ import (
 
 // Links is the part of the device-code flow that the tools need.
 type Links interface {
-	// Target returns where the caller's calls go and as whom; its Bearer is empty unless the link may be used there.
+	// Target returns the backend of the caller's calls and the identity to use. Its Bearer is empty unless the link may
+	// be used there.
 	Target(ctx context.Context, who caller.Caller) (backend.Target, account.Link, error)
-	// Ask returns the live code of (backend, install) and remembers the call that needs it. If there is none, request
-	// makes the call, which the backend refuses with a new code.
+	// Ask returns the live code for (backend, install) and stores the call that needs it. If there is none, request makes
+	// the call, and the backend's refusal contains a new code.
 	Ask(ctx context.Context, target backend.Target, gated link.GatedCall,
 		request func(context.Context) error) (link.Code, error)
 	// Complete waits for the approval of a code. Errors are *backend.Problem.
 	Complete(ctx context.Context, who caller.Caller, deviceCode string, wait link.Wait) (link.Outcome, error)
-	// TakeGated returns the call that asked for a code, once.
+	// TakeGated returns the call that needed a code, and removes it.
 	TakeGated(deviceCode string) (link.GatedCall, bool)
-	// Revoked records that the backend refused a token.
+	// Revoked records that the backend rejected a token.
 	Revoked(token string)
 }
 
-// Sessions is the part of glasses sessions, local and in the browser, that the tools need. Each interface is next to
+// Sessions is the part of local and browser sessions that the tools need. Each of the interfaces is declared next to
 // its tool.
 type Sessions interface {
 	sessionOpener
@@ -48,28 +49,28 @@ type Sessions interface {
 	tokenFinder
 }
 
-// Accounts reports on the link from local data; the caller is in the context. It needs no adapter, so it also works
-// in a sandbox that allows none.
+// Accounts reports on the link using local data; the caller is in the context. It needs no adapter, so it also works
+// in a sandbox that forbids adapters.
 type Accounts interface {
 	// InstallID is the anonymous id of this install.
 	InstallID() string
 	// Link is a snapshot; its State is OtherBackend if the caller's backend did not issue it.
 	Link(ctx context.Context) account.Link
-	// BackendURL is where the caller's calls go: a URL, or "embedded:" with the id if it is known.
+	// BackendURL is the backend of the caller's calls: a URL, or "embedded:" followed by the id if it is known.
 	BackendURL(ctx context.Context) string
 }
 
-// Browser opens a URL in the caller's desktop; reason says why it did not.
+// Browser opens a URL on the caller's desktop; reason says why it did not.
 type Browser interface {
 	Open(ctx context.Context, who caller.Caller, url string) (opened bool, reason string)
 }
 
-// Recorder takes telemetry events of proto/telemetry; a field is a string or an int64.
+// Recorder records telemetry events of proto/telemetry. A field is a string or an int64.
 type Recorder interface {
 	Record(ctx context.Context, event string, fields map[string]any)
 }
 
-// Options are the parts of a Catalogue; all but Now are required.
+// Options are the components of a Catalogue. All except Now are required.
 type Options struct {
 	Links     Links
 	Accounts  Accounts
@@ -77,7 +78,7 @@ type Options struct {
 	Scenarios Scenarios
 	Browser   Browser
 	Telemetry Recorder
-	// Scaffold creates keys of projects.
+	// Scaffold creates project keys.
 	Scaffold Scaffold
 	// Records reads and changes the records of the account's projects.
 	Records Records
@@ -86,13 +87,13 @@ type Options struct {
 	Now  func() time.Time
 }
 
-// Catalogue holds every tool. It is safe for concurrent use.
+// Catalogue contains every tool. It is safe for concurrent use.
 type Catalogue struct {
 	opts  Options
 	tools []definition
 }
 
-// definition is a tool and its handler, whose first result becomes the structured answer.
+// definition is a tool with its handler. The handler's first result becomes the structured answer.
 type definition struct {
 	Tool
 	run func(ctx context.Context, c call) (any, error)
@@ -111,7 +112,7 @@ var descriptions = sync.OnceValue(func() map[string]string {
 	return texts
 })
 
-// define returns the definition of a tool whose handler takes the arguments A; options complete their schema.
+// define returns the definition of a tool whose handler has the arguments A; options complete their schema.
 func define[A any](tool Tool, run func(context.Context, call, A) (any, error), options ...option) definition {
 	tool.Description = descriptions()[tool.Name]
 	read := decode[A]
@@ -129,7 +130,7 @@ func define[A any](tool Tool, run func(context.Context, call, A) (any, error), o
 	}}
 }
 
-// readOnly is a tool that changes nothing.
+// readOnly marks a tool as changing nothing.
 func readOnly(name, title string, answers json.RawMessage) Tool {
 	return Tool{
 		Name: name, Title: title, Annotations: Annotations{ReadOnly: true, Idempotent: true}, OutputSchema: answers,
@@ -144,7 +145,7 @@ type call struct {
 	io   IO
 }
 
-// New returns a catalogue with every tool.
+// New returns a catalogue of every tool.
 func New(opts Options) *Catalogue {
 	if opts.Now == nil {
 		opts.Now = time.Now
@@ -168,7 +169,7 @@ func (c *Catalogue) all(g *gate) []definition {
 		getVoiceCommandGuidance{}.definition(),
 		getProductionChecklist{records: rec, source: o.Records}.definition(),
 		searchDocs{docs: o.Docs}.definition(),
-		// The project.
+		// Project.
 		getCodeExample{}.definition(),
 		generateConnectionModule{gate: g, keys: o.Scaffold, pages: o.Records, turn: make(chan struct{}, 1)}.definition(),
 		inspectIntegration{}.definition(),
@@ -181,7 +182,7 @@ func (c *Catalogue) all(g *gate) []definition {
 		getEventLog{sessionGate: r, sessions: o.Sessions}.definition(),
 		waitForEvent{sessionGate: r, sessions: o.Sessions, notes: o.Scenarios}.definition(),
 		closeSession{sessionGate: r, sessions: o.Sessions}.definition(),
-		// The glasses of a session.
+		// Glasses of a session.
 		getDisplayState{sessionGate: r, sessions: o.Sessions}.definition(),
 		expectDisplay{sessionGate: r, sessions: o.Sessions, notes: o.Scenarios}.definition(),
 		injectInput{in}.definition(),
@@ -191,10 +192,10 @@ func (c *Catalogue) all(g *gate) []definition {
 		setDevice{in}.definition(),
 		advanceTime{sessionGate: r, sessions: o.Sessions}.definition(),
 		runSteps{sessionGate: r, scenarios: o.Scenarios}.definition(),
-		// Tests that stay.
+		// Permanent tests.
 		recordSession{sessionGate: r, scenarios: o.Scenarios}.definition(),
 		replaySession{sessionGate: r, scenarios: o.Scenarios}.definition(),
-		// The account and what belongs to its projects.
+		// The account and its projects.
 		listProjects{records: rec, source: o.Records}.definition(),
 		getAssistantConfig(rec, o.Records),
 		setAssistantConfig{records: rec, source: o.Records}.definition(),
@@ -217,7 +218,7 @@ func (c *Catalogue) List() []Tool {
 	return list
 }
 
-// Call runs a tool for the caller in ctx and records that it ran. It does not record an unknown name, which is the
+// Call runs a tool for the caller in ctx and records the call. It does not record an unknown tool name, which is the
 // caller's own text. Call never panics and always returns a result.
 func (c *Catalogue) Call(ctx context.Context, name string, args json.RawMessage, io IO) Result {
 	start := c.opts.Now()
@@ -233,7 +234,7 @@ func (c *Catalogue) Call(ctx context.Context, name string, args json.RawMessage,
 	return result
 }
 
-// dispatch runs the tool; errors and panics become results.
+// dispatch runs the tool and converts errors and panics into results.
 func (c *Catalogue) dispatch(ctx context.Context, call call) (result Result) {
 	defer func() {
 		if recover() != nil {
@@ -247,7 +248,7 @@ func (c *Catalogue) dispatch(ctx context.Context, call call) (result Result) {
 			return resultOf(out, err)
 		}
 	}
-	return failure(&Error{Code: "unknown_tool", Message: "there is no tool of this name",
+	return failure(&Error{Code: "unknown_tool", Message: "there is no tool with this name",
 		FixHint: "list the tools and call one of those"})
 }
 

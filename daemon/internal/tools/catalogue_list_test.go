@@ -10,14 +10,14 @@ import (
 	"github.com/service-dev/service/daemon/internal/backend"
 )
 
-// asksForApproval is the rule by which an unattended client refuses a call: the tool destroys something, or changes
+// asksForApproval is the rule by which an unattended client refuses a call: the tool is destructive, or changes
 // something outside the server's own world.
 func asksForApproval(a Annotations) bool {
 	return a.Destructive || !a.ReadOnly && a.OpenWorld
 }
 
-// TestTools_OnlyChangesForOtherPeopleNeedApproval makes sure that unattended
-// clients can call every tool on the account's own sessions.
+// TestTools_OnlyChangesForOtherPeopleNeedApproval checks that unattended clients can call every tool on the account's
+// own sessions.
 func TestTools_OnlyChangesForOtherPeopleNeedApproval(t *testing.T) {
 	var asks []string
 	for _, tool := range newWorld().catalogue().List() {
@@ -25,9 +25,9 @@ func TestTools_OnlyChangesForOtherPeopleNeedApproval(t *testing.T) {
 			asks = append(asks, tool.Name)
 		}
 	}
-	// Everybody who uses the shipped app sees what these two change.
+	// The changes made by these two are visible to everybody who uses the shipped app.
 	if want := []string{"setAssistantConfig", "setConnectionPageConfig"}; !slices.Equal(asks, want) {
-		t.Errorf("refused without a person: %v, want %v", asks, want)
+		t.Errorf("tools that need approval: %v, want %v", asks, want)
 	}
 }
 
@@ -54,7 +54,7 @@ func TestCompact_RemovesDescriptions(t *testing.T) {
 			t.Errorf("%s: %s", tool.Name, short)
 		}
 		if !bytes.Contains(short, []byte(`"summary":{"type":"string"}`)) {
-			t.Errorf("%s: its own fields are gone: %s", tool.Name, short)
+			t.Errorf("%s: its own fields were removed: %s", tool.Name, short)
 		}
 	}
 }
@@ -79,39 +79,39 @@ func TestToolset_LocalOmitsTheAccount(t *testing.T) {
 	var left []string
 	for _, tool := range newWorld().catalogue().List() {
 		if !tool.In(ToolsetAll) {
-			t.Errorf("%s is in no toolset", tool.Name)
+			t.Errorf("%s belongs to no toolset", tool.Name)
 		}
 		if !tool.In(ToolsetLocal) {
 			left = append(left, tool.Name)
 		}
 		if tool.NeedsAccount && tool.In(ToolsetLocal) {
-			t.Errorf("%s needs an account", tool.Name)
+			t.Errorf("%s is in the local toolset but needs an account", tool.Name)
 		}
 	}
 	for _, name := range []string{"createSimulatorSession", "completeAuthLink", "generateConnectionModule",
 		"listProjects", "whoAmI"} {
 		if !slices.Contains(left, name) {
-			t.Errorf("%s is in the local toolset", name)
+			t.Errorf("the local toolset contains %s", name)
 		}
 	}
 	for _, name := range []string{"startLocalSimulation", "getDisplayState", "recordSession", "searchDocs"} {
 		if slices.Contains(left, name) {
-			t.Errorf("%s is not in the local toolset", name)
+			t.Errorf("the local toolset does not contain %s", name)
 		}
 	}
 }
 
 func TestCloseSession_ClosesTheDirectorysLastSession(t *testing.T) {
-	w := newWorld().linked() // another directory's session is open
+	w := newWorld().linked() // a session of another directory is open
 	if result, fields := w.call(t, "closeSession", `{}`, IO{}); !result.IsError ||
 		fields["code"] != backend.CodeNotFound {
-		t.Errorf("a session of another directory: %v", fields)
+		t.Errorf("closing a session of another directory: %v, want a refusal", fields)
 	}
 	if _, fields := w.locally().call(t, "closeSession", `{}`, IO{}); fields["status"] != "closed" ||
 		fields["sessionId"] != testLocal {
-		t.Errorf("its own: %v", fields)
+		t.Errorf("closing the directory's own session: %v, want closed", fields)
 	}
 	if _, fields := w.call(t, "closeSession", `{"sessionId":"`+testID+`"}`, IO{}); fields["sessionId"] != testID {
-		t.Errorf("a named one: %v", fields)
+		t.Errorf("closing a named session: %v, want closed", fields)
 	}
 }

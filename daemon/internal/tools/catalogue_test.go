@@ -21,7 +21,7 @@ var update = flag.Bool("update", false, "rewrite the schema snapshots")
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestTools_MatchSnapshots compares everything agents read of each tool with testdata; -update rewrites it.
+// TestTools_MatchSnapshots compares everything that agents read about each tool with testdata; -update rewrites it.
 func TestTools_MatchSnapshots(t *testing.T) {
 	for _, tool := range newWorld().catalogue().List() {
 		data, err := json.MarshalIndent(tool, "", "  ")
@@ -40,7 +40,7 @@ func TestTools_MatchSnapshots(t *testing.T) {
 			t.Fatal(err)
 		}
 		if string(data) != string(want) {
-			t.Errorf("%s has changed; look at it, then run the test with -update\n%s", tool.Name, data)
+			t.Errorf("%s has changed; review it, then run the test with -update\n%s", tool.Name, data)
 		}
 	}
 }
@@ -49,7 +49,7 @@ func TestTools_AreDescribed(t *testing.T) {
 	list := newWorld().catalogue().List()
 	for _, tool := range list {
 		if n := len(tool.Description); n == 0 || n >= 1000 {
-			t.Errorf("%s: description of %d characters", tool.Name, n)
+			t.Errorf("%s: the description has %d characters, want fewer than 1000", tool.Name, n)
 		}
 		if tool.Title == "" {
 			t.Errorf("%s has no title", tool.Name)
@@ -59,7 +59,7 @@ func TestTools_AreDescribed(t *testing.T) {
 			sibling = sibling || other.Name != tool.Name && strings.Contains(tool.Description, other.Name)
 		}
 		if !sibling {
-			t.Errorf("%s names no sibling", tool.Name)
+			t.Errorf("%s: the description names no other tool", tool.Name)
 		}
 		var in struct {
 			Type   string `json:"type"`
@@ -70,7 +70,7 @@ func TestTools_AreDescribed(t *testing.T) {
 			t.Errorf("%s: input schema %s", tool.Name, tool.InputSchema)
 		}
 		if strings.Contains(string(tool.OutputSchema)+string(tool.InputSchema), `"type":[`) {
-			t.Errorf("%s: a list of types, which some clients refuse", tool.Name)
+			t.Errorf("%s: the schema has a list of types, which some clients reject", tool.Name)
 		}
 		if tool.NeedsAccount && !strings.Contains(string(tool.OutputSchema), `"auth_required"`) {
 			t.Errorf("%s: its schema does not say that it may ask for a link", tool.Name)
@@ -78,12 +78,12 @@ func TestTools_AreDescribed(t *testing.T) {
 	}
 }
 
-// TestSchemas_SayWhatIdsLookLike makes sure that an agent need not guess a model's or an app's id in its first call.
+// TestSchemas_SayWhatIdsLookLike checks that an agent need not guess the id of a model or an app in its first call.
 func TestSchemas_SayWhatIdsLookLike(t *testing.T) {
 	for tool, argument := range map[string]string{"getCapabilityGuide": "deviceModel",
 		"startLocalSimulation": "deviceModel", "setDevice": "deviceModel"} {
 		if got := argumentOf(t, tool, argument); !slices.Equal(got.Enum, glasses.ModelIDs()) {
-			t.Errorf("%s of %s is one of %v", argument, tool, got.Enum)
+			t.Errorf("%s of %s accepts %v, want the model ids", argument, tool, got.Enum)
 		}
 	}
 	for _, tool := range []string{"startLocalSimulation", "createSimulatorSession", "generateConnectionModule"} {
@@ -106,7 +106,7 @@ func argumentOf(t *testing.T, tool, argument string) (found struct {
 		t.Fatal(err)
 	}
 	if err := json.Unmarshal(schema.Properties[argument], &found); err != nil {
-		t.Fatalf("%s of %s: %v", argument, tool, err)
+		t.Fatalf("argument %s of %s: %v", argument, tool, err)
 	}
 	return found
 }
@@ -139,7 +139,7 @@ func TestCall_RefusesWrongArguments(t *testing.T) {
 			t.Errorf("%s %s: %q does not mention %q", test.tool, test.args, message, test.mention)
 		}
 		if w.gated != nil || len(w.browsed) > 0 {
-			t.Errorf("%s %s: something happened before the arguments were refused", test.tool, test.args)
+			t.Errorf("%s %s: the call had an effect before its arguments were refused", test.tool, test.args)
 		}
 	}
 	if result, fields := newWorld().call(t, "nope", `{}`, IO{}); !result.IsError || fields["code"] != "unknown_tool" {
@@ -168,12 +168,12 @@ func TestCall_RecordsNoContent(t *testing.T) {
 		}
 		for _, value := range event {
 			if text := fmt.Sprint(value); strings.Contains(text, testUser) || strings.Contains(text, testDevice) {
-				t.Errorf("event %d holds a code: %v", i, event)
+				t.Errorf("event %d contains a code: %v", i, event)
 			}
 		}
 	}
 	if len(w.events) != len(want) {
-		t.Errorf("%d events", len(w.events))
+		t.Errorf("%d events, want one per call", len(w.events))
 	}
 }
 
@@ -193,7 +193,7 @@ func TestCall_ReturnsBackendErrors(t *testing.T) {
 				t.Errorf("%s: %v", tool, fields)
 			}
 			if p.FixHint != "" && fields["fixHint"] != p.FixHint {
-				t.Errorf("%s: hint %v", tool, fields["fixHint"])
+				t.Errorf("%s: the fix hint is %v", tool, fields["fixHint"])
 			}
 		}
 	}

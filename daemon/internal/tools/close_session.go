@@ -44,7 +44,7 @@ func (t closeSession) definition() definition {
 
 func (t closeSession) run(ctx context.Context, c call, args closeSessionArgs) (any, error) {
 	if args.SessionID == "" {
-		latest, ok := t.sessionGate.sessions.Latest(ctx, c.who) // only this directory's: closing ends it for all
+		latest, ok := t.sessionGate.sessions.Latest(ctx, c.who) // closing ends it for everybody
 		if !ok {
 			return nil, noSessionHere()
 		}

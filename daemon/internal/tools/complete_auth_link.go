@@ -11,7 +11,7 @@ import (
 
 type completeAuthLink struct {
 	links linkCompleter
-	// retry repeats the call that asked for the link.
+	// retry repeats the call that needed the link.
 	retry   func(ctx context.Context, c call) Result
 	retries *retries
 }
@@ -51,7 +51,7 @@ func (t completeAuthLink) definition() definition {
 		Name: "completeAuthLink", Title: "Wait for the account link",
 		Waits:       true,
 		Annotations: Annotations{Idempotent: true}, AboutAccount: true,
-		// The schema has no bounds: values are clamped here, and a validating client would refuse them instead.
+		// The schema has no bounds: out-of-range values are clamped here, while a validating client would reject them.
 		OutputSchema: answersOf[linkedAnswer](required("linked", "tier", "accountId", "linkedAt", "expiresAt",
 			"authTokenFile", "pollCount", "retried", "summary"),
 			on("authTokenFile", mustHave("path", "written", "error")),
@@ -100,7 +100,7 @@ func (t completeAuthLink) answer(ctx context.Context, deviceCode string, o link.
 	return answer
 }
 
-// repeat repeats the call that asked for the link.
+// repeat repeats the call that needed the link.
 func (t completeAuthLink) repeat(ctx context.Context, deviceCode string) (tool string, answer json.RawMessage) {
 	gated, ok := t.links.TakeGated(deviceCode)
 	if !ok {

@@ -17,14 +17,14 @@ type glassesControl interface {
 		media []byte) (glasses.Result, error)
 }
 
-// injector is embedded by the inject tools.
+// injector contains what the inject tools share; each of them embeds it.
 type injector struct {
 	sessionGate
 	glasses glassesControl
 	notes   noter
 }
 
-// injection is a control frame and its description in the answer.
+// injection is a control frame and its description for the answer.
 type injection struct {
 	typ     string
 	payload any
@@ -42,7 +42,7 @@ type injectAnswer struct {
 	Summary   string         `json:"summary"`
 }
 
-// injectAnswers is the schema of an answer that embeds injectAnswer.
+// injectAnswers is the schema of answers that embed injectAnswer.
 func injectAnswers[T any]() json.RawMessage {
 	return gatedAnswersOf[T]([]string{"ok"},
 		on("since", says("The event log's last row before the change; waitForEvent starts there by default.")),
@@ -69,20 +69,20 @@ func (t injector) inject(ctx context.Context, c call, id string, list []injectio
 			t.noteMotion(ctx, target, id, in)
 			answer.Done, answer.State = append(answer.Done, in.done), result.State
 		}
-		answer.Summary = fmt.Sprintf("Done in session %s: %s. What the app does about it comes after row %d of the "+
+		answer.Summary = fmt.Sprintf("Done in session %s: %s. The app's reaction follows row %d of the "+
 			"event log.", id, strings.Join(answer.Done, "; "), answer.Since)
 		return answer, nil
 	})
 }
 
-// noteMotion remembers a movement of the head, which leaves no row, for a recording.
+// noteMotion records a movement of the head for a later recording, because it leaves no row.
 func (t injector) noteMotion(ctx context.Context, target backend.Target, id string, in injection) {
 	if motion, ok := in.payload.(*glasses.Motion); ok {
 		t.notes.Note(ctx, target, id, scenario.Step{Motion: motion}, 0, 0)
 	}
 }
 
-// refusedBy returns the error for a refusal by the glasses themselves.
+// refusedBy returns the error for a refusal by the glasses.
 func refusedBy(e *glasses.Error, typ string, done []string) error {
 	message := e.Message
 	if len(done) > 0 {
@@ -92,27 +92,27 @@ func refusedBy(e *glasses.Error, typ string, done []string) error {
 		Retryable: e.Code == glasses.CodeTimeout}
 }
 
-// controlHint returns the next step after glasses refused a control frame.
+// controlHint returns the next step after the glasses refused a control frame.
 func controlHint(e *glasses.Error, typ string) string {
 	if hint := transcriptHint(e); typ == glasses.SimTranscript && hint != "" {
 		return hint
 	}
 	switch e.Code {
 	case glasses.CodeUnsupported:
-		return "this device model has no such part; getPlatformInfo lists what each has, setDevice changes the model"
+		return "this device model lacks it; getPlatformInfo lists the parts of each model, setDevice changes it"
 	case glasses.CodeUnreachable:
 		return "change the app so that this wearer can select it too: fewer targets on a screen, another order, " +
 			"overflow scroll, or focus at the root of the tree; setDevice changes the model"
 	case glasses.CodeBadPayload:
-		return "change the argument that the message names"
+		return "change the argument named in the message"
 	case glasses.CodeNotConnected:
 		return `undo a lost link with injectSensor {"state":{"link":"connected"}}, or open the page of a browser ` +
 			`session (createSimulatorSession with openBrowser true)`
 	}
-	return "look at the glasses' state with getDisplayState, change it with injectSensor, then repeat the call"
+	return "read the glasses' state with getDisplayState, change it with injectSensor, then repeat the call"
 }
 
-// transcriptHint returns the next step after a transcript that no app heard. It returns "" for reasons that are not
+// transcriptHint returns the next step after a transcript that reached no app. It returns "" if the reason is not
 // specific to transcripts.
 func transcriptHint(e *glasses.Error) string {
 	change := func(state string) string {
@@ -135,7 +135,7 @@ func transcriptHint(e *glasses.Error) string {
 	return ""
 }
 
-// controlProblem adds the next step to a session's refusal that lacks one.
+// controlProblem adds the next step to a session's refusal that has none.
 func controlProblem(err error) error {
 	p := problemOf(err)
 	if p == nil || p.FixHint != "" {
@@ -144,10 +144,10 @@ func controlProblem(err error) error {
 	with := *p
 	switch p.Code {
 	case glasses.CodeNotConnected:
-		with.FixHint, with.Retryable = "no simulator page is open: have the person open sessionUrl "+
+		with.FixHint, with.Retryable = "no simulator page is open: ask the person to open sessionUrl "+
 			"(createSimulatorSession with openBrowser true), then repeat the call", true
 	case glasses.CodeTimeout:
-		with.FixHint, with.Retryable = "the page did not answer; have the person look at it or reload it, then repeat "+
+		with.FixHint, with.Retryable = "the page did not answer; ask the person to check or reload it, then repeat "+
 			"the call", true
 	default:
 		return err

@@ -31,10 +31,10 @@ type createSimulatorSessionArgs struct {
 	freshArgs
 }
 
-// freshArgs are the arguments that ask for a new session instead of the open one.
+// freshArgs are the arguments for opening a new session instead of returning the open one.
 type freshArgs struct {
 	Fresh         bool `json:"fresh" jsonschema:"Open another session even if one is open."`
-	ClosePrevious bool `json:"closePrevious" jsonschema:"With fresh: close the one before."`
+	ClosePrevious bool `json:"closePrevious" jsonschema:"With fresh: close the previous one."`
 }
 
 func (a freshArgs) check() error {
@@ -44,7 +44,7 @@ func (a freshArgs) check() error {
 	return nil
 }
 
-// scriptArg is the argument with a script that answers the app's assistant.
+// scriptArg is the argument for a script that answers the app's assistant.
 type scriptArg struct {
 	AssistantScript string `json:"assistantScript"`
 }
@@ -59,7 +59,7 @@ type previousSession interface {
 	sessionCloser
 }
 
-// replacing returns the session that the caller's directory used last, if another one is to replace it.
+// replacing returns the session that the caller's directory used last if a new one is to replace it.
 func (a freshArgs) replacing(ctx context.Context, sessions previousSession, who caller.Caller) string {
 	if !a.ClosePrevious {
 		return ""
@@ -68,8 +68,8 @@ func (a freshArgs) replacing(ctx context.Context, sessions previousSession, who 
 	return id
 }
 
-// closeReplaced closes the previous session if the one that replaces it has the same kind and project. It returns the
-// closed session's id, or "". A session that cannot be closed ends by itself and does not fail the call.
+// closeReplaced closes the previous session if it has the same kind and project as the new one. It returns the closed
+// session's id, or "". A session that cannot be closed expires by itself and does not make the call fail.
 func closeReplaced(ctx context.Context, sessions previousSession, target backend.Target, id string,
 	by session.Opened) string {
 	if id == "" || id == by.SessionID || session.IsLocal(id) != session.IsLocal(by.SessionID) {
@@ -85,10 +85,10 @@ func closeReplaced(ctx context.Context, sessions previousSession, target backend
 	return id
 }
 
-// sessionAddress identifies a session and says where people and apps reach it.
+// sessionAddress identifies a session and contains its addresses for people and apps.
 type sessionAddress struct {
 	SessionID   string  `json:"sessionId"`
-	Project     string  `json:"project" jsonschema:"The app id the session belongs to."`
+	Project     string  `json:"project" jsonschema:"The app id of the session."`
 	Platform    string  `json:"platform,omitempty"`
 	DeviceModel string  `json:"deviceModel" jsonschema:"The simulated glasses."`
 	SessionURL  string  `json:"sessionUrl,omitempty" jsonschema:"The page for the person to sign in." format:"uri"`
@@ -102,7 +102,7 @@ type simulatorSession struct {
 	AppTokenFile  string            `json:"appTokenFile" jsonschema:"File with the secret of the app's first frame."`
 	BrowserOpened bool              `json:"browserOpened" jsonschema:"Whether a page was opened in the person's browser."`
 	Environment   map[string]string `json:"environment" jsonschema:"Start the app with these variables."`
-	Closed        string            `json:"closedSessionId,omitempty" jsonschema:"The session before, with closePrevious."`
+	Closed        string            `json:"closedSessionId,omitempty" jsonschema:"With closePrevious: the one before."`
 	Next          []nextCall        `json:"nextCalls"`
 	Summary       string            `json:"summary"`
 }
@@ -163,7 +163,7 @@ func (t createSimulatorSession) answer(ctx context.Context, c call, args createS
 				"wait until the person has opened the page"),
 			suggest("waitForEvent", fmt.Sprintf(`{"sessionId":%q,"type":%q}`, s.SessionID, glasses.RowAppAttached),
 				"wait until the app has attached"),
-			suggest("getDisplayState", fmt.Sprintf(`{"sessionId":%q}`, s.SessionID), "see what the person sees"),
+			suggest("getDisplayState", fmt.Sprintf(`{"sessionId":%q}`, s.SessionID), "see the wearer's view"),
 		},
 		Summary: fmt.Sprintf("Simulator session %s for %s is %s. Give the person %s (they sign in there), and start the "+
 			"app with the variables in environment. The app waits until the page is open: before that its commands are "+

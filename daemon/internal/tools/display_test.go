@@ -19,10 +19,10 @@ func TestGetDisplayState(t *testing.T) {
 	result, fields := w.call(t, "getDisplayState", `{}`, IO{})
 	if len(result.Images) != 1 || result.Images[0].MIME != "image/png" ||
 		string(result.Images[0].Data) != string(w.display.PNG) {
-		t.Fatalf("%d images", len(result.Images))
+		t.Fatalf("%d images, want one PNG", len(result.Images))
 	}
 	if strings.Contains(result.Text, strings.Repeat("A", 200)) {
-		t.Error("the answer holds the image's data")
+		t.Error("the answer contains the image's data")
 	}
 	targets, _ := fields["targets"].([]any)
 	if target, _ := targets[0].(map[string]any); len(targets) != 1 || target["id"] != "done" ||
@@ -38,14 +38,14 @@ func TestGetDisplayState(t *testing.T) {
 
 	if _, fields := w.call(t, "getDisplayState", `{"pictureFile":"/tmp/a.png"}`,
 		IO{}); fields["code"] != CodeInvalidRequest {
-		t.Errorf("a file to write: %v", fields)
+		t.Errorf("pictureFile: %v, want it refused", fields)
 	}
 
 	w.display.Model, _ = glasses.Model("rayban_meta")
 	w.display.PNG, w.display.View.Tree = nil, nil
 	if result, fields := w.call(t, "getDisplayState", `{}`, IO{}); result.Images != nil || fields["picture"] != nil ||
 		fields["tree"] != nil {
-		t.Errorf("without a panel: %v", fields)
+		t.Errorf("a model without a panel: %v, want no picture", fields)
 	}
 }
 
@@ -72,7 +72,7 @@ func TestExpectDisplay(t *testing.T) {
 		w.opened.Clock = backend.ClockVirtual
 		if _, fields := w.call(t, "expectDisplay", `{"text":["Milk"],"withinMs":120}`, IO{}); fields["status"] != "fail" ||
 			len(w.advanced) != 3 || w.advanced[2] != 20 {
-			t.Errorf("in virtual time: %v, advanced %v", fields, w.advanced)
+			t.Errorf("in virtual time: %v, advanced %v; want a failure after 120 ms", fields, w.advanced)
 		}
 	})
 }
@@ -129,8 +129,8 @@ func TestExpectDisplay_CountsOnlyWhatTheWearerSees(t *testing.T) {
 			func(s *glasses.State) { s.Worn = false }, `{"text":["Workout"],"allowPartial":true}`, "fail"},
 		{"image by alt", "rayban_display", picture, nil, `{"images":["the way home"]}`, "pass"},
 		{"image by id", "rayban_display", picture, nil, `{"images":["map"]}`, "pass"},
-		{"image that is clipped", "rayban_display", picture, nil, `{"images":["far below"]}`, "fail"},
-		{"image that is clipped, in part", "rayban_display", picture, nil,
+		{"clipped image", "rayban_display", picture, nil, `{"images":["far below"]}`, "fail"},
+		{"clipped image, partly visible", "rayban_display", picture, nil,
 			`{"images":["far below"],"allowPartial":true}`, "pass"},
 	} {
 		w := newWorld().locally()
@@ -142,7 +142,7 @@ func TestExpectDisplay_CountsOnlyWhatTheWearerSees(t *testing.T) {
 		}
 		args := strings.Replace(test.args, "{", `{"withinMs":0,`, 1)
 		if _, fields := w.call(t, "expectDisplay", args, IO{}); fields["status"] != test.want {
-			t.Errorf("%s: %v", test.name, fields["summary"])
+			t.Errorf("%s: wrong status: %v", test.name, fields["summary"])
 		}
 	}
 }
@@ -157,7 +157,7 @@ func TestGetDisplayState_TellsWhatIsOffScreen(t *testing.T) {
 		found[0].(map[string]any)["kind"] != "clipped" ||
 		!strings.Contains(fields["summary"].(string), "Battery 14 %") ||
 		strings.Contains(fmt.Sprint(fields["text"]), "Battery") {
-		t.Errorf("off screen: %v", fields)
+		t.Errorf("offScreen: %v", fields)
 	}
 	w.display.State.Hinge = glasses.HingeFolded
 	w.display = session.NewDisplay(w.display.Model, w.display.State, w.display.View)
@@ -174,7 +174,7 @@ func TestGetDisplayState_OnEveryModel(t *testing.T) {
 	result, fields := w.call(t, "getDisplayState", `{"models":["all"]}`, IO{})
 	models, _ := fields["models"].([]any)
 	if len(models) != 6 || len(result.Images) != 1 || len(result.Images[0].Data) < 1000 {
-		t.Fatalf("%d models, %d images", len(models), len(result.Images))
+		t.Fatalf("%d models, %d images; want 6 models on one sheet", len(models), len(result.Images))
 	}
 	misfits := map[string]int{}
 	for _, m := range models {
@@ -185,6 +185,6 @@ func TestGetDisplayState_OnEveryModel(t *testing.T) {
 		t.Errorf("findings: %v", misfits)
 	}
 	if _, fields := w.call(t, "getDisplayState", `{"models":["rayban_meta"]}`, IO{}); fields["code"] != CodeInvalidRequest {
-		t.Errorf("a model without a display: %v", fields)
+		t.Errorf("a model without a display: %v, want invalid_request", fields)
 	}
 }

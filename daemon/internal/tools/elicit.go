@@ -8,12 +8,12 @@ import (
 	"github.com/service-dev/service/daemon/internal/link"
 )
 
-// quietWait is how long a call may wait for the person if its client sees no progress: clients abort silent calls after
+// quietWait bounds the wait for the person if the client shows no progress, because clients abort silent calls after
 // 60 s.
 const quietWait = 50 * time.Second
 
 // elicit asks the person through the client and, if they agree, waits for the approval and makes the call. answered is
-// false if the client could not ask; then the answer has to show the code.
+// false if the client could not ask; the answer must then show the code.
 func (g *gate) elicit(ctx context.Context, c call, code link.Code, refused *refusal,
 	do gatedWork) (out any, answered bool, err error) {
 	limit := quietWait
@@ -38,7 +38,7 @@ func (g *gate) elicit(ctx context.Context, c call, code link.Code, refused *refu
 		return out, true, err
 	case err != nil:
 		return nil, false, nil
-	case !accepted: // the person declined: do not open the page
+	case !accepted: // the person declined, so the page stays closed
 		return authRequired(code, refused.state, false), true, nil
 	}
 	wait := link.Wait{Max: max(time.Until(deadline), time.Second), OnPoll: progress.onPoll()}
@@ -47,7 +47,7 @@ func (g *gate) elicit(ctx context.Context, c call, code link.Code, refused *refu
 	return out, true, err
 }
 
-// afterApproval makes the call after the wait for the person ended with err.
+// afterApproval makes the call once the wait for the person has ended with err.
 func (g *gate) afterApproval(ctx context.Context, c call, code link.Code, err error, refused *refusal,
 	do gatedWork) (any, error) {
 	if p := problemOf(err); p != nil && p.Code == link.CodeAuthTimeout {
@@ -56,7 +56,7 @@ func (g *gate) afterApproval(ctx context.Context, c call, code link.Code, err er
 	if err != nil {
 		return nil, err
 	}
-	g.links.TakeGated(code.DeviceCode.DeviceCode) // already repeated here
+	g.links.TakeGated(code.DeviceCode.DeviceCode) // the call is repeated here
 	out, again, err := g.attempt(ctx, c, do)
 	if again != nil {
 		return nil, errLinkRefused
@@ -64,7 +64,7 @@ func (g *gate) afterApproval(ctx context.Context, c call, code link.Code, err er
 	return out, err
 }
 
-// askAgain answers with the code that is live now and its remaining lifetime.
+// askAgain answers with the code that is currently live and its remaining lifetime.
 func (g *gate) askAgain(ctx context.Context, c call, refused *refusal, do gatedWork) (any, error) {
 	code, err := g.ask(ctx, c, refused, do)
 	if err != nil {

@@ -21,17 +21,17 @@ func TestElicit_ContinuesAfterApproval(t *testing.T) {
 	}}
 	_, fields := w.call(t, "createSimulatorSession", `{"openBrowser":false}`, io)
 	if fields["status"] != "active" || !strings.Contains(asked, testUser) || !strings.Contains(asked, testURL) {
-		t.Errorf("asked %q, answered %v", asked, fields)
+		t.Errorf("asked %q, answered %v; want the code, the page and an active session", asked, fields)
 	}
 	if w.wait.Max > 50*time.Second || w.wait.Max < 49*time.Second || len(w.browsed) != 0 {
-		t.Errorf("a silent call waits %v, opened %v", w.wait.Max, w.browsed)
+		t.Errorf("a call without progress waits %v, opened %v; want 50 s and no page", w.wait.Max, w.browsed)
 	}
 
 	w = newWorld()
 	io.Progress = func(float64, float64, string) {}
 	w.call(t, "createSimulatorSession", `{}`, io)
 	if w.wait.Max > 600*time.Second || w.wait.Max < 599*time.Second {
-		t.Errorf("a call with progress waits %v", w.wait.Max)
+		t.Errorf("a call with progress waits %v, want 600 s", w.wait.Max)
 	}
 }
 
@@ -80,7 +80,7 @@ func TestElicit_WithoutAnAnswer(t *testing.T) {
 			if test.progress {
 				io.Progress = func(done, _ float64, _ string) {
 					if beats++; done <= last {
-						t.Errorf("%s: progress %v after %v", test.name, done, last)
+						t.Errorf("%s: progress %v after %v, want it to grow", test.name, done, last)
 					}
 					last = done
 				}
@@ -91,7 +91,7 @@ func TestElicit_WithoutAnAnswer(t *testing.T) {
 				t.Errorf("%s: took %v with %d progress reports", test.name, took, beats)
 			}
 			if result.IsError || fields["status"] != "auth_required" || len(w.browsed) != 0 {
-				t.Errorf("%s: %v, opened %v", test.name, fields, w.browsed)
+				t.Errorf("%s: %v, opened %v; want auth_required and no page", test.name, fields, w.browsed)
 			}
 		})
 	}

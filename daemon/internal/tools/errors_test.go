@@ -9,7 +9,7 @@ import (
 )
 
 // TestErrors_AreShortAndNameJSONTypes passes values of every JSON type, and very long ones, for every argument of
-// every tool. Errors must be short and name JSON's types, not Go's.
+// every tool. Errors must be short and name JSON types instead of Go types.
 func TestErrors_AreShortAndNameJSONTypes(t *testing.T) {
 	long := quote(strings.Repeat("x", 100_000))
 	values := []string{`7`, `-1.5`, `1e400`, `true`, `"x"`, long, `[]`, `[7]`, `[` + long + `]`, `{}`, `{"a":1}`,
@@ -44,12 +44,12 @@ func TestErrors_AreShortAndNameJSONTypes(t *testing.T) {
 		for _, args := range []string{`{"` + strings.Repeat("x", 100_000) + `":1}`, `[` + long + `]`, long, `7`} {
 			result := c.Call(ctx, tool.Name, json.RawMessage(args), IO{})
 			if !result.IsError {
-				t.Errorf("%s takes %.40s", tool.Name, args)
+				t.Errorf("%s accepts %.40s", tool.Name, args)
 			}
 			checkWords(t, tool.Name+" "+args[:min(len(args), 30)], result)
 		}
 		if len(schema.Properties) > 0 && refused == 0 {
-			t.Errorf("%s refused nothing", tool.Name)
+			t.Errorf("%s accepted every wrong value", tool.Name)
 		}
 	}
 }
@@ -65,11 +65,11 @@ func encode(args map[string]json.RawMessage) json.RawMessage {
 func checkWords(t *testing.T, what string, result Result) {
 	t.Helper()
 	if len(result.Structured) > 2000 {
-		t.Errorf("%s: an error of %d bytes: %.300s", what, len(result.Structured), result.Structured)
+		t.Errorf("%s: an error of %d bytes, want at most 2000: %.300s", what, len(result.Structured), result.Structured)
 	}
 	for _, word := range []string{"Go ", "json:", "unmarshal", "int64", "tools.", "%!", "struct", "[]string", "map["} {
 		if strings.Contains(string(result.Structured), word) {
-			t.Errorf("%s: an error that names Go's types: %.400s", what, result.Structured)
+			t.Errorf("%s: an error names Go types: %.400s", what, result.Structured)
 		}
 	}
 }

@@ -39,7 +39,7 @@ type expectAnswer struct {
 	Status      string        `json:"status"`
 	SessionID   string        `json:"sessionId"`
 	DeviceModel string        `json:"deviceModel"`
-	Missing     []string      `json:"missing" jsonschema:"With fail: each expectation that does not hold."`
+	Missing     []string      `json:"missing" jsonschema:"With fail: each unmet expectation."`
 	Text        []string      `json:"text" jsonschema:"The readable text."`
 	Focus       string        `json:"focus" jsonschema:"Id of the focused node; empty: none."`
 	Picture     *pictureFacts `json:"picture" jsonschema:"null: the model has no display."`
@@ -55,7 +55,7 @@ func (a expectAnswer) images() []Image {
 	return []Image{{MIME: "image/png", Data: a.image}}
 }
 
-// Bounds of withinMs, and how much virtual time passes between two looks.
+// Bounds of withinMs, and the virtual time between two reads of the display.
 const (
 	expectDefault = 5000
 	expectMost    = 50_000
@@ -143,9 +143,9 @@ func verdictOf(id string, d session.Display, args expectDisplayArgs) expectAnswe
 	answer := expectAnswer{Status: "pass", SessionID: id, DeviceModel: d.Model.ID, Text: shown.Text, Focus: d.Focus(),
 		Picture: shown.Picture, image: d.PNG}
 	answer.Missing = orEmpty(d.Unmet(args.ExpectDisplay))
-	answer.Summary = "It holds. " + shown.Summary
+	answer.Summary = "As expected. " + shown.Summary
 	if len(answer.Missing) > 0 {
-		answer.Status, answer.Summary = "fail", "It does not hold: "+strings.Join(answer.Missing, "; ")+". "+shown.Summary
+		answer.Status, answer.Summary = "fail", "Not as expected: "+strings.Join(answer.Missing, "; ")+". "+shown.Summary
 	}
 	return answer
 }

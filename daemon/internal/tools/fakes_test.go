@@ -33,16 +33,16 @@ const (
 
 var testTime = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// world is everything around the catalogue; tests set what they need.
+// world contains everything that the catalogue depends on; tests set what they need.
 type world struct {
 	mu      sync.Mutex
 	link    account.Link
 	fresh   bool
-	askAt   string // the page of a code; empty: testURL
+	askAt   string // the page of a code; testURL if empty
 	gated   *link.GatedCall
 	wait    link.Wait
 	revoked []string
-	// complete is what Complete does; the default approves.
+	// complete replaces Complete; the default approves.
 	complete func(ctx context.Context, wait link.Wait) error
 
 	opened     session.Opened
@@ -55,14 +55,14 @@ type world struct {
 	opens      int
 	limit      int
 
-	// local sessions and what was done to their glasses
+	// local sessions, and the control frames sent to their glasses
 	here     string // the project of the caller's directory
 	latest   string
 	local    session.LocalRequest
 	display  session.Display
 	refusal  *glasses.Error
 	controls []control
-	pages    []backendapi.EventPage // of Wait, one after another; then nothing
+	pages    []backendapi.EventPage // returned by Wait one after another, then nothing
 	waited   []int64
 	advanced []int64
 	settled  bool
@@ -77,7 +77,7 @@ type world struct {
 	keys    *keys
 	account accountRecords
 	browsed []string
-	closed  []string // sessions
+	closed  []string // ids of closed sessions
 	events  []map[string]any
 }
 
@@ -168,7 +168,7 @@ func (w *world) Revoked(token string) {
 	w.link.State = account.Revoked
 }
 
-// sessions is the world with the Open method that Sessions needs.
+// sessions is the world with the Open method of Sessions.
 type sessions struct{ *world }
 
 func (s sessions) Open(_ context.Context, _ backend.Target, who caller.Caller,
@@ -325,7 +325,7 @@ func (w *world) catalogue() *Catalogue {
 	})
 }
 
-// call runs a tool and checks the rules for every answer: it fits the tool's schema and has a summary or an error.
+// call runs a tool and checks the rules for every answer: it matches the tool's schema and has a summary or an error.
 func (w *world) call(t *testing.T, name, args string, io IO) (Result, map[string]any) {
 	t.Helper()
 	return w.callIn(caller.With(context.Background(), caller.Caller{
@@ -349,21 +349,21 @@ func (w *world) callIn(ctx context.Context, t *testing.T, name, args string, io 
 			validate(t, tool.OutputSchema, fields)
 			validate(t, Compact(tool.OutputSchema), fields)
 			if len(result.Images) > 0 && !tool.Pictures {
-				t.Errorf("%s answers with a picture and does not declare it", name)
+				t.Errorf("%s returned a picture but does not declare it", name)
 			}
 		}
 	}
 	if result.Text == "" {
-		t.Errorf("%s answered without text", name)
+		t.Errorf("%s returned no text", name)
 	}
 	if result.IsError {
 		for _, field := range []string{"code", "message", "retryable", "fixHint"} {
 			if fields[field] == nil || fields[field] == "" {
-				t.Errorf("%s: error without %s: %v", name, field, fields)
+				t.Errorf("%s: the error has no %s: %v", name, field, fields)
 			}
 		}
 	} else if fields["summary"] == "" || fields["summary"] == nil {
-		t.Errorf("%s: success without summary", name)
+		t.Errorf("%s: the answer has no summary", name)
 	}
 	return result, fields
 }
@@ -379,6 +379,6 @@ func validate(t *testing.T, schema json.RawMessage, value any) {
 		t.Fatal(err)
 	}
 	if err := resolved.Validate(value); err != nil {
-		t.Errorf("the answer does not fit its schema: %v", err)
+		t.Errorf("the answer does not match its schema: %v", err)
 	}
 }

@@ -15,14 +15,14 @@ import (
 	contract "github.com/service-dev/service/proto/clientio"
 )
 
-// Error codes for files that the agent named.
+// Error codes for files that an agent named.
 const (
 	CodeFileUnreadable = "file_unreadable"
 	CodeFileExists     = "file_exists"
 	CodeFileUnwritable = "file_unwritable"
 )
 
-// fileKind is a file type and the test of its first bytes.
+// fileKind is a file type and a check of a file's first bytes.
 type fileKind struct {
 	name  string
 	magic func([]byte) bool
@@ -38,7 +38,7 @@ var (
 	}}}
 )
 
-// pathOf returns an argument as an absolute path; a relative one is below the caller's working directory.
+// pathOf returns an argument as an absolute path. A relative one is resolved in the caller's working directory.
 func pathOf(who caller.Caller, argument, path string) (string, error) {
 	switch {
 	case strings.ContainsRune(path, 0):
@@ -52,7 +52,7 @@ func pathOf(who caller.Caller, argument, path string) (string, error) {
 	return filepath.Join(who.Cwd, path), nil
 }
 
-// listDir returns an argument's path and the content of that folder, which is empty if the folder does not exist.
+// listDir returns an argument's path and the entries of that folder; none if the folder does not exist.
 func listDir(
 	ctx context.Context, who caller.Caller, files clientio.Files, argument, path string,
 ) (dir string, entries []contract.Entry, err error) {
@@ -65,12 +65,12 @@ func listDir(
 		return dir, nil, nil
 	}
 	if err != nil {
-		return "", nil, fileError(CodeFileUnwritable, err, "pass a folder that may be read and written")
+		return "", nil, fileError(CodeFileUnwritable, err, "pass a readable and writable folder")
 	}
 	return dir, entries, nil
 }
 
-// readFile reads a regular file of at most limit bytes. Its content, whatever its name, must be of one of the kinds.
+// readFile reads a regular file of at most limit bytes. Whatever its name, its content must be of one of the kinds.
 func readFile(ctx context.Context, who caller.Caller, argument, path string, limit int64,
 	kinds []fileKind) ([]byte, error) {
 	full, err := pathOf(who, argument, path)
@@ -88,15 +88,15 @@ func readFile(ctx context.Context, who caller.Caller, argument, path string, lim
 	return data, nil
 }
 
-// fileContent is a file in an answer to a client that writes none. One of Text and Base64 is set.
+// fileContent is a file in an answer to a client that cannot write files. Either Text or Base64 is set.
 type fileContent struct {
 	Path   string `json:"path"`
 	Text   string `json:"text,omitempty"`
 	Base64 []byte `json:"base64,omitempty"`
 }
 
-// writable returns the client's files. If the client cannot write files, it returns a collector whose files become part
-// of the answer.
+// writable returns the client's files. If the client cannot write files, it returns a collector, whose files are
+// returned in the answer.
 func writable(who caller.Caller) (clientio.Files, *clientio.Collector) {
 	if files := clientio.FilesOf(who); files.Available() {
 		return files, nil
@@ -121,10 +121,10 @@ func contentsOf(collector *clientio.Collector) []fileContent {
 	return contents
 }
 
-// notWritten ends the summary of an answer with files.
-const notWritten = " This client writes no files: write those of contents yourself."
+// notWritten is appended to the summary of an answer that contains files.
+const notWritten = " This client cannot write files: write those in contents yourself."
 
-// fileError returns the agent's error for an error of the client's files.
+// fileError converts an error of the client's files into an error for the agent.
 func fileError(code string, err error, hint string) error {
 	if clientio.IsUnavailable(err) {
 		return &Error{Code: clientio.CodeUnavailable, Message: err.Error(),

@@ -37,13 +37,13 @@ func TestGatedTools_AskForALink(t *testing.T) {
 		hint, _ := fields["fixHint"].(string)
 		if result.IsError || !strings.Contains(hint, testUser) || !strings.Contains(hint, testURL) ||
 			!strings.Contains(hint, "completeAuthLink") {
-			t.Errorf("%s: error %v, hint %q", tool, result.IsError, hint)
+			t.Errorf("%s: error %v, hint %q; want the code and the page in the hint", tool, result.IsError, hint)
 		}
 		if len(w.browsed) != 1 || w.browsed[0] != testURL {
-			t.Errorf("%s: browser got %v", tool, w.browsed)
+			t.Errorf("%s: opened %v, want the page of the code", tool, w.browsed)
 		}
 		if w.gated == nil || w.gated.Tool != tool || w.gated.Caller.Cwd != "/home/a/app" {
-			t.Errorf("%s: remembered %+v", tool, w.gated)
+			t.Errorf("%s: the stored call is %+v", tool, w.gated)
 		}
 	}
 }
@@ -98,7 +98,7 @@ func TestCreateSimulatorSession(t *testing.T) {
 	w.call(t, "createSimulatorSession", `{"project":"a.b","platform":"ios","deviceModel":"even_g1","fresh":true}`, IO{})
 	if r := w.request; r.Project != "a.b" || r.Platform != "ios" || r.DeviceModel != "even_g1" || !r.Fresh ||
 		w.caller.Cwd != "/home/a/app" {
-		t.Errorf("asked for %+v", r)
+		t.Errorf("requested %+v, want the arguments passed on", r)
 	}
 }
 
@@ -114,7 +114,7 @@ func TestGate_AsksAgainAfterRevocation(t *testing.T) {
 		t.Errorf("summary %q does not say that the link was revoked", summary)
 	}
 	if len(w.revoked) != 1 || w.revoked[0] != testToken {
-		t.Errorf("marked %v as revoked", w.revoked)
+		t.Errorf("tokens marked as revoked: %v, want the link's", w.revoked)
 	}
 }
 
@@ -127,26 +127,26 @@ func TestCompleteAuthLink(t *testing.T) {
 		t.Errorf("answered %v", fields)
 	}
 	if value, present := fields["expiresAt"]; !present || value != nil {
-		t.Errorf("expiresAt is %v, present %v", value, present)
+		t.Errorf("expiresAt is %v, present %v; want null", value, present)
 	}
 	file, _ := fields["authTokenFile"].(map[string]any)
 	if value, present := file["error"]; file["path"] != "/state/auth.json" || file["written"] != true || !present ||
 		value != nil {
-		t.Errorf("authTokenFile is %v", file)
+		t.Errorf("authTokenFile is %v, want it written", file)
 	}
 	retried, _ := fields["retried"].(map[string]any)
 	if retried["status"] != "active" || retried["sessionId"] != testID || fields["retriedTool"] != "createSimulatorSession" {
-		t.Errorf("retried is %v of %v", retried, fields["retriedTool"])
+		t.Errorf("retried is %v of %v, want the active session", retried, fields["retriedTool"])
 	}
 	if w.caller.Cwd != "/home/a/app" || len(w.browsed) != 0 {
-		t.Errorf("retried for %+v, opened %v", w.caller, w.browsed)
+		t.Errorf("retried for %+v, opened %v; want the first caller and no page", w.caller, w.browsed)
 	}
 	if strings.Contains(result.Text, testToken) {
-		t.Error("the token is shown")
+		t.Error("the answer contains the token")
 	}
 }
 
-// TestCompleteAuthLink_NamesTheRetriedTool links for a tool other than createSimulatorSession.
+// TestCompleteAuthLink_NamesTheRetriedTool links on behalf of a tool other than createSimulatorSession.
 func TestCompleteAuthLink_NamesTheRetriedTool(t *testing.T) {
 	w := newWorld()
 	w.call(t, "listProjects", `{"openBrowser":false}`, IO{})
@@ -157,11 +157,12 @@ func TestCompleteAuthLink_NamesTheRetriedTool(t *testing.T) {
 	}
 	_, fields = w.call(t, "completeAuthLink", `{"deviceCode":"`+testDevice+`x"}`, IO{})
 	if _, named := fields["retriedTool"]; named || strings.Contains(fields["summary"].(string), "The call of") {
-		t.Errorf("nothing was retried: %v", fields)
+		t.Errorf("without a stored call: %v, want no retry", fields)
 	}
 }
 
-// TestFresh_ClosesThePreviousSession replaces the directory's session of the same kind and project, and no other.
+// TestFresh_ClosesThePreviousSession checks that only the directory's session of the same kind and project is
+// replaced.
 func TestFresh_ClosesThePreviousSession(t *testing.T) {
 	const other = "loc_zzzzzzzzzzzzzzzzzzzz"
 	for _, test := range []struct {
@@ -181,12 +182,12 @@ func TestFresh_ClosesThePreviousSession(t *testing.T) {
 		result, fields := w.call(t, test.tool, test.args, IO{})
 		closed, _ := fields["closedSessionId"].(string)
 		if result.IsError || !slices.Equal(w.closed, test.want) || closed != strings.Join(test.want, "") {
-			t.Errorf("%s: closed %v, answered %v", test.name, w.closed, fields)
+			t.Errorf("%s: closed %v, answer %v", test.name, w.closed, fields)
 		}
 	}
 	if _, fields := newWorld().call(t, "startLocalSimulation", `{"closePrevious":true}`,
 		IO{}); fields["code"] != CodeInvalidRequest {
-		t.Errorf("without fresh: %v", fields)
+		t.Errorf("closePrevious without fresh: %v, want it refused", fields)
 	}
 }
 
@@ -205,11 +206,11 @@ func TestCompleteAuthLink_SharesTheRetriedCall(t *testing.T) {
 	}
 	all.Wait()
 	if w.opens != 1 {
-		t.Errorf("the call was repeated %d times", w.opens)
+		t.Errorf("the call was repeated %d times, want 1", w.opens)
 	}
 	if result := c.Call(t.Context(), "completeAuthLink", json.RawMessage(`{"deviceCode":"sdc_other"}`),
 		IO{}); !strings.Contains(result.Text, `"retried":null`) {
-		t.Errorf("a code without a call that asked for it: %s", result.Text)
+		t.Errorf("a code without a stored call: %s, want no retry", result.Text)
 	}
 }
 
@@ -222,7 +223,7 @@ func TestRetries_AreBounded(t *testing.T) {
 		}
 	}
 	if runs != 3*maxRetries || len(r.byCode.values) != maxRetries || len(r.byCode.order) != maxRetries {
-		t.Errorf("%d runs, %d remembered", runs, len(r.byCode.values))
+		t.Errorf("%d calls, %d remembered; want at most maxRetries remembered", runs, len(r.byCode.values))
 	}
 }
 
@@ -241,7 +242,7 @@ func TestCompleteAuthLink_ClampsWaits(t *testing.T) {
 		w := newWorld()
 		w.call(t, "completeAuthLink", `{"deviceCode":"x"`+test.args+`}`, IO{})
 		if w.wait.Max != test.max || w.wait.Interval != test.interval {
-			t.Errorf("%s: waits %v at %v", test.args, w.wait.Max, w.wait.Interval)
+			t.Errorf("%s: waits %v, polls every %v", test.args, w.wait.Max, w.wait.Interval)
 		}
 	}
 }
@@ -274,12 +275,12 @@ func TestProgress_OnlyGrows(t *testing.T) {
 	count := 0
 	w.call(t, "completeAuthLink", `{"deviceCode":"x"}`, IO{Progress: func(done, total float64, message string) {
 		if count++; done <= last || total != 600 || message == "" {
-			t.Errorf("progress %v of %v after %v: %q", done, total, last, message)
+			t.Errorf("progress %v of %v after %v with message %q; want it to grow", done, total, last, message)
 		}
 		last = done
 	}})
 	if count != 4 {
-		t.Errorf("%d notifications for 4 polls", count)
+		t.Errorf("%d notifications for 4 polls, want 4", count)
 	}
 }
 
@@ -305,12 +306,12 @@ func TestSessionTools(t *testing.T) {
 	}
 	_, fields = w.call(t, "getSessionStatus", `{"sessionId":"`+testID+`"}`, IO{})
 	if s, _ := fields["session"].(map[string]any); s["state"] != "open" || s["lastSeq"] != 3.0 || s["closedAt"] != nil {
-		t.Errorf("status is %v", fields)
+		t.Errorf("status is %v, want the open session", fields)
 	}
 	_, fields = w.call(t, "getEventLog", `{"since":2,"limit":9999}`, IO{})
 	if fields["sessionId"] != testID || fields["next"] != 1.0 || fields["more"] != true || w.since != 2 ||
 		w.limit != 500 {
-		t.Errorf("log is %v, asked since %d limit %d", fields, w.since, w.limit)
+		t.Errorf("log is %v, requested since %d limit %d", fields, w.since, w.limit)
 	}
 	_, fields = w.call(t, "closeSession", `{"sessionId":"`+testID+`"}`, IO{})
 	if fields["status"] != "closed" || fields["closedAt"] != "2026-01-02T03:04:05Z" {
@@ -319,10 +320,10 @@ func TestSessionTools(t *testing.T) {
 	w.open = nil
 	_, fields = w.call(t, "getSessionStatus", ``, IO{})
 	if list, ok := fields["sessions"].([]any); !ok || len(list) != 0 {
-		t.Errorf("no session: %v", fields)
+		t.Errorf("without a session: %v, want an empty list", fields)
 	}
 	if _, fields = w.call(t, "getEventLog", ``, IO{}); fields["code"] != backend.CodeNotFound {
-		t.Errorf("log of no session: %v", fields)
+		t.Errorf("the log of a missing session: %v, want not_found", fields)
 	}
 }
 
@@ -346,8 +347,8 @@ func TestWhoAmI(t *testing.T) {
 	}
 }
 
-// A tool cannot complete a code if the account is linked at another backend. The answer says so before the person is
-// sent to a page.
+// A tool cannot complete a code if the account is linked at another backend. The answer says so before the person
+// opens a page.
 func TestAuthRequired_OtherBackendIsLinked(t *testing.T) {
 	code := link.Code{DeviceCode: backend.DeviceCode{UserCode: testUser, VerificationURL: testURL}, Fresh: true,
 		Replaces: account.Link{State: account.Linked, AccountID: "acc", BackendURL: "embedded:x"}}
@@ -357,7 +358,7 @@ func TestAuthRequired_OtherBackendIsLinked(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	if !conflicting(code, account.OtherBackend) {
-		t.Error("the browser would be opened")
+		t.Error("the page would be opened")
 	}
 	code.Replaces.State = account.Revoked
 	if got := authRequired(code, account.OtherBackend, false); !strings.Contains(got.FixHint, testUser) ||

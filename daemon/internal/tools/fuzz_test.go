@@ -34,7 +34,7 @@ func FuzzArguments(f *testing.F) {
 				t.Errorf("%q: %v", data, err)
 			}
 			if err == nil && len(bytes.TrimSpace(data)) > 0 && !json.Valid(data) {
-				t.Errorf("%q was taken", data)
+				t.Errorf("%q was accepted", data)
 			}
 			if args, ok := into.(*completeAuthLinkArgs); ok && err == nil {
 				if wait := clamp(args.MaxWaitSeconds, 600, 1, 600); wait < 1 || wait > 600 {
@@ -45,8 +45,8 @@ func FuzzArguments(f *testing.F) {
 	})
 }
 
-// FuzzCalls calls tools with arbitrary arguments: no tool may panic, no tool may send the glasses a frame that the
-// protocol does not know, and every answer is an object.
+// FuzzCalls calls tools with arbitrary arguments. No tool may panic, no tool may send the glasses a frame that the
+// protocol does not define, and every answer is an object.
 func FuzzCalls(f *testing.F) {
 	names := []string{"getCapabilityGuide", "getPermissions", "getVoiceCommandGuidance", "getProductionChecklist",
 		"startLocalSimulation", "getSessionStatus",
@@ -73,7 +73,7 @@ func FuzzCalls(f *testing.F) {
 	f.Add(uint8(slices.Index(names, "recordSession")),
 		[]byte("{\"dir\":\"a\x7f\"}")) // Go and JSON quote this character differently
 	w := newWorld().linked()
-	// A model without a panel has no picture that a call could write.
+	// Without a panel, the model has no picture that a call could write.
 	w.latest, w.display.Model = testLocal, glasses.Models()[1]
 	catalogue := w.catalogue()
 	f.Fuzz(func(t *testing.T, which uint8, args []byte) {
@@ -87,7 +87,7 @@ func FuzzCalls(f *testing.F) {
 		}
 		for _, c := range w.controls {
 			if _, err := glasses.ParseControl(c.typ, []byte(c.payload)); err != nil {
-				t.Errorf("%s with %s was sent: %v", c.typ, c.payload, err)
+				t.Errorf("sent %s with %s: %v", c.typ, c.payload, err)
 			}
 		}
 	})

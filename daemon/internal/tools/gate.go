@@ -8,7 +8,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/link"
 )
 
-// gatedWork is what a tool does once it knows where the caller's calls go and as whom.
+// gatedWork is the part of a tool that runs once the caller's backend and credential are known.
 type gatedWork func(ctx context.Context, target backend.Target) (any, error)
 
 // gate finds the caller's link for a tool that needs an account, or asks the person to link one.
@@ -20,7 +20,7 @@ type gate struct {
 // statusAuthRequired is the status and the code of an answer that asks for a link.
 const statusAuthRequired = "auth_required"
 
-// AuthRequired is the answer of a gated tool without a link. It is a step of the flow, not an error.
+// AuthRequired is the answer of a gated tool if there is no link. It is a step of the flow, not an error.
 type AuthRequired struct {
 	Status string `json:"status"`
 	linkRequest
@@ -32,7 +32,8 @@ type AuthRequired struct {
 	Summary    string `json:"summary"`
 }
 
-// linkRequest holds what the person needs to link an account. Every gated tool's output schema has these properties.
+// linkRequest contains what the person needs to link an account. The output schema of every gated tool has these
+// properties.
 type linkRequest struct {
 	Reason           string `json:"reason" jsonschema:"With auth_required: what is wrong with the link."`
 	DeviceCode       string `json:"deviceCode" jsonschema:"With auth_required: for completeAuthLink, not for the person."`
@@ -44,8 +45,8 @@ type linkRequest struct {
 
 func (AuthRequired) outcome() string { return statusAuthRequired }
 
-// run makes the call with the caller's link. Without one, or if the backend refuses it, the person is asked: through
-// the client if it can show URLs, otherwise by the answer.
+// run makes the call with the caller's link. If there is none, or if the backend rejects it, the person is asked:
+// through the client if it can open URLs, otherwise in the answer.
 func (g *gate) run(ctx context.Context, c call, openBrowser *bool, do gatedWork) (any, error) {
 	out, refused, err := g.attempt(ctx, c, do)
 	if refused == nil {
@@ -64,8 +65,8 @@ func (g *gate) run(ctx context.Context, c call, openBrowser *bool, do gatedWork)
 	return authRequired(code, refused.state, g.open(ctx, c, code, refused.state, openBrowser)), nil
 }
 
-// ask returns a code. If there is no live one, the call goes to the backend as the anonymous install, which refuses it
-// with a new code.
+// ask returns a code. If none is live, the call is sent to the backend as the anonymous install, and the backend's
+// refusal contains a new code.
 func (g *gate) ask(ctx context.Context, c call, refused *refusal, do gatedWork) (link.Code, error) {
 	gated := link.GatedCall{Tool: c.tool, Args: c.args, Caller: c.who}
 	return g.links.Ask(ctx, refused.target, gated, func(ctx context.Context) error {
@@ -81,7 +82,7 @@ func (g *gate) ask(ctx context.Context, c call, refused *refusal, do gatedWork) 
 type refusal struct {
 	target backend.Target
 	state  account.State
-	// problem is the backend's 401; nil when the call was not sent.
+	// problem is the backend's 401; nil if the call was not sent.
 	problem *backend.Problem
 }
 
@@ -102,12 +103,12 @@ func (g *gate) attempt(ctx context.Context, c call, do gatedWork) (any, *refusal
 	return out, nil, err
 }
 
-// conflicting reports whether the code would replace a live link of another backend, which no tool does.
+// conflicting reports whether the code would replace a live link of another backend, which tools never do.
 func conflicting(code link.Code, state account.State) bool {
 	return state == account.OtherBackend && code.Replaces.State == account.Linked
 }
 
-// open opens the page unless the caller or the shell forbids it, or an approval could not take effect. By default it
+// open opens the page unless the caller or the shell forbids it, or an approval would have no effect. By default it
 // opens the page of each code only once.
 func (g *gate) open(ctx context.Context, c call, code link.Code, state account.State, openBrowser *bool) bool {
 	if conflicting(code, state) || !isWebPage(code.VerificationURL) {

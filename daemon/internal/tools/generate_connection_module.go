@@ -15,7 +15,7 @@ import (
 	"github.com/service-dev/service/proto/glasses/guide"
 )
 
-// Scaffold creates project keys for generated modules.
+// Scaffold creates the project keys for generated modules.
 type Scaffold interface {
 	MintProjectKey(ctx context.Context, target backend.Target, project, name string) (backend.ProjectKey, error)
 }
@@ -29,7 +29,7 @@ type generateConnectionModule struct {
 	gate  *gate
 	keys  Scaffold
 	pages pageFiler
-	turn  chan struct{} // one call writes at a time: two could create two keys for a folder
+	turn  chan struct{} // one call writes at a time, because two could create two keys for a folder
 }
 
 type generateConnectionModuleArgs struct {
@@ -56,7 +56,7 @@ type generatedModule struct {
 	Dir          string          `json:"dir" jsonschema:"The module's folder."`
 	Files        []generatedFile `json:"files"`
 	KeyFile      string          `json:"keyFile"`
-	KeyMinted    bool            `json:"keyMinted" jsonschema:"false: the existing key is used."`
+	KeyMinted    bool            `json:"keyMinted" jsonschema:"false: the existing key is kept."`
 	Page         string          `json:"connectionPage"`
 	Setting      string          `json:"setting"`
 	Example      string          `json:"example" jsonschema:"A complete small app that uses the module."`
@@ -143,7 +143,7 @@ func (t generateConnectionModule) answer(w scaffold.Written, page bool, collecto
 		Status: "unchanged", Project: w.Project, Language: w.Language, Version: w.Version, Capabilities: w.Capabilities,
 		Dir:     w.Dir,
 		KeyFile: w.KeyFile, KeyMinted: w.KeyMinted, Example: hello.Code, Run: hello.Run,
-		Setting: envGlassesTransport + " is simulator or device; left out it is simulator in a development build and " +
+		Setting: envGlassesTransport + " is simulator or device; its default is simulator in a development build and " +
 			"device in a release build, which refuses simulators. " +
 			"A simulator's address and secret come from " + envGlassesURL + " and " + envGlassesSecret + ".",
 	}
@@ -157,11 +157,11 @@ func (t generateConnectionModule) answer(w scaffold.Written, page bool, collecto
 	}
 	a.Next = []nextCall{
 		suggest("getCodeExample", `{"language":"`+w.Language+`","topic":"state"}`,
-			"see how an app survives refusals and changes of state"),
+			"see how an app handles refusals and changes of state"),
 		suggest("startLocalSimulation", `{}`, "get glasses for the app to attach to"),
 		suggest("validateIntegration", `{}`, "check the project once the app uses the module"),
 	}
-	a.Summary = fmt.Sprintf("The %s module for %s is in %s (%s): %s. The app imports it as in example; commit "+
+	a.Summary = fmt.Sprintf("The %s module for %s is in %s (%s): %s. The app imports it as the example does; commit "+
 		"everything but %s, which is ignored.",
 		w.Language, strings.Join(w.Capabilities, ", "), w.Dir, a.Status, strings.Join(names, ", "), scaffold.KeyName)
 	var note string
@@ -169,22 +169,22 @@ func (t generateConnectionModule) answer(w scaffold.Written, page bool, collecto
 	a.Summary += note
 	if collector != nil {
 		a.Contents, a.KeyFile = contentsOf(collector), ""
-		a.Summary += notWritten + " No project key was made, for it is put into a file only: make one in the dashboard."
+		a.Summary += notWritten + " No project key was created, because keys go only into files: create one in the dashboard."
 	}
 	if w.Language == scaffold.Swift {
-		a.Summary += " The Swift module is parsed by a grammar in this service's own tests, not compiled and not run: " +
-			"build it at once."
+		a.Summary += " This service's tests parse the Swift module but neither compile nor run it: " +
+			"build it now."
 	}
 	return a, nil
 }
 
-// pageOf returns what happened to the connection page, as a word and a sentence.
+// pageOf returns the outcome for the connection page, as a word and a sentence.
 func pageOf(w scaffold.Written, asked bool) (word, note string) {
 	if !asked {
 		return "left_out", ""
 	}
 	if w.PageErr != nil {
-		return "unavailable", " The connection page (" + scaffold.PageName + ") could not be had: " + w.PageErr.Error() +
+		return "unavailable", " The connection page (" + scaffold.PageName + ") could not be fetched: " + w.PageErr.Error() +
 			"; call again later to place it."
 	}
 	for _, f := range w.Files {
@@ -195,7 +195,7 @@ func pageOf(w scaffold.Written, asked bool) (word, note string) {
 	return "placed", ""
 }
 
-// scaffoldError returns the agent's error for an error of the scaffold.
+// scaffoldError converts an error of package scaffold into an error for the agent.
 func scaffoldError(err error) error {
 	if clientio.IsUnavailable(err) {
 		return fileError("", err, "")
@@ -207,7 +207,7 @@ func scaffoldError(err error) error {
 	return err
 }
 
-// projectDir returns the folder of a call: the argument, or the caller's working directory.
+// projectDir returns the folder that a call is about: the argument, or else the caller's working directory.
 func projectDir(c call, dir string) (string, error) {
 	if dir == "" {
 		return c.who.Cwd, nil
@@ -215,8 +215,8 @@ func projectDir(c call, dir string) (string, error) {
 	return pathOf(c.who, "dir", dir)
 }
 
-// arguments returns a nextCall's arguments as JSON.
+// arguments returns the arguments of a nextCall as JSON.
 func arguments(fields map[string]any) string {
-	data, _ := json.Marshal(fields) // strings and lists of them always encode
+	data, _ := json.Marshal(fields) // strings and lists of strings can always be encoded
 	return string(data)
 }

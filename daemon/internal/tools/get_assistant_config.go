@@ -19,11 +19,11 @@ type assistantAnswer struct {
 	Summary string `json:"summary"`
 }
 
-// assistantFields completes the schema of answers that hold a configuration.
+// assistantFields completes the schema of answers that contain a configuration.
 var assistantFields = with(
 	on("version", notNegative, says("Counts changes. Pass it to setAssistantConfig.")),
-	on("textModel", says("What apps get that ask the AI gateway for assistant; empty: the operator's default.")),
-	on("sessionMemory", says("Whether the assistant remembers what was said earlier in a session.")),
+	on("textModel", says("The model behind the name assistant at the AI gateway; empty: the operator's default.")),
+	on("sessionMemory", says("Whether it remembers earlier parts of a session.")),
 	on("sounds", says("Whether it plays sounds, e.g. when it begins to listen.")),
 	on("updatedAt", format("date-time")),
 	on("access", oneOf(levels...), says("What agents may do with each field.")),
@@ -36,8 +36,8 @@ var assistantFields = with(
 )
 
 var assistantCost = with(
-	on("cost", says("In millionths of a US dollar; null: not known.")),
-	on("cost.textModel", says("Of a million tokens.")),
+	on("cost", says("In millionths of a US dollar; null: unknown.")),
+	on("cost.textModel", says("Per million tokens.")),
 	on("cost.beforeTextModel", opaque),
 )
 
@@ -87,7 +87,7 @@ func onOff(on *bool, hidden string) string {
 	return "off"
 }
 
-// describeCost describes the cost of a minute and of the text model, now and before a change.
+// describeCost describes the cost of a minute and of the text model, before and after a change.
 func describeCost(c backendapi.AssistantCost) string {
 	words := describeMinute(c)
 	if c.TextModel == nil {
@@ -111,7 +111,7 @@ func describeMinute(c backendapi.AssistantCost) string {
 	}
 	switch now, before := c.MicroUSDPerMinute, c.BeforeMicroUSDPerMinute; {
 	case now == nil:
-		return "What it costs is not known" + note + "."
+		return "The cost is unknown" + note + "."
 	case before == nil:
 		return "A minute of conversation costs " + backendapi.Dollars(*now) + note + "."
 	case *now == *before:

@@ -18,7 +18,7 @@ type getCapabilityGuideArgs struct {
 	DeviceModel string `json:"deviceModel" jsonschema:"Only this model."`
 }
 
-// commandWords and eventWords are guides as agents read them: each field is one line of text.
+// commandWords and eventWords are guides in the form that agents read: each field is one line of text.
 type (
 	commandWords struct {
 		Type    string   `json:"type"`
@@ -35,7 +35,7 @@ type (
 	}
 )
 
-// capabilityAnswer is the guide of a capability, or the table of errors that all of them share.
+// capabilityAnswer is the guide of a capability, or the table of errors that all capabilities share.
 type capabilityAnswer struct {
 	Capability   string              `json:"capability"`
 	About        string              `json:"about"`
@@ -51,20 +51,20 @@ type capabilityAnswer struct {
 	Summary      string              `json:"summary"`
 }
 
-// errorsGuide is the argument that asks for the table of errors.
+// errorsGuide is the argument that requests the table of errors.
 const errorsGuide = "errors"
 
-// guideNames are the values of the argument capability.
+// guideNames are the valid values of the argument capability.
 func guideNames() []string { return append(guide.CapabilityIDs(), errorsGuide) }
 
 func (t getCapabilityGuide) definition() definition {
 	return define(readOnly("getCapabilityGuide", "Learn one capability",
 		answersOf[capabilityAnswer](required("capability", "about", "summary"),
-			on("nodes", says("Of display: what a tree is made of, by type: what it is, then its fields.")),
-			on("deviceModels", says("Those that have it, and how; without a note in brackets from the vendor's documents.")),
-			on("part", says("What the wearer may refuse or switch off; absent: nothing.")),
-			on("commands.answer", says("What the result means besides ok.")),
-			on("commands.errors", says("Codes that it can fail with, besides those of any command.")),
+			on("nodes", says("Of display: node types of a tree, each with its description and its fields.")),
+			on("deviceModels", says("Models that have it, and how; facts without a note in brackets are the vendor's.")),
+			on("part", says("The part that the wearer may refuse or switch off; absent: none.")),
+			on("commands.answer", says("The meaning of the result besides ok.")),
+			on("commands.errors", says("Its error codes, besides those of any command.")),
 			on("events.binary", says("A binary frame: two bytes with the header's length (big-endian), the header as JSON, "+
 				"the bytes.")),
 			on("events.stream", says("Counted in the event log (stream.counted) instead of listed.")),
@@ -112,16 +112,16 @@ func (t getCapabilityGuide) run(_ context.Context, c call, args getCapabilityGui
 	return answer, nil
 }
 
-// anyCommandFails are the codes that any command can fail with; the first only if it has a payload.
+// anyCommandFails are the error codes of every command; the first applies only to commands with a payload.
 var anyCommandFails = []string{glasses.CodeBadPayload, glasses.CodeNotConnected, glasses.CodeTimeout,
 	glasses.CodePlatform}
 
-// errorTable is the answer with the errors of all capabilities.
+// errorTable is the answer that lists the errors of all capabilities.
 func errorTable() capabilityAnswer {
 	answer := capabilityAnswer{
-		Capability: errorsGuide, About: "What a command can fail with: result {error: {code, message}}.",
+		Capability: errorsGuide, About: "The errors of commands: result {error: {code, message}}.",
 		Errors: errorGuides(),
-		Next:   []nextCall{suggest("injectFault", `{"code":"busy"}`, "see what the app does when a command fails")},
+		Next:   []nextCall{suggest("injectFault", `{"code":"busy"}`, "see how the app handles a failed command")},
 	}
 	for i := range answer.Errors {
 		answer.Errors[i].Any = slices.Contains(anyCommandFails, answer.Errors[i].Code)
@@ -177,7 +177,7 @@ func fieldLines(fields []field) []string {
 	return list
 }
 
-// line describes a field in a line of text, such as "fps: integer 1..30, default 5; frames a second".
+// line describes a field in one line, such as "fps: integer 1..30, default 5; frames a second".
 func (f field) line() string {
 	line := f.Name + ": " + f.Type
 	if f.Min != nil && f.Max != nil {
@@ -204,7 +204,7 @@ func (f field) line() string {
 	return line
 }
 
-// modelSupports returns the models that have a capability, with the capability's particulars on each.
+// modelSupports returns the models that have a capability, with details for each model.
 func modelSupports(models []glasses.DeviceModel, capability string) map[string]string {
 	all := map[string]string{}
 	for _, m := range models {
@@ -256,6 +256,6 @@ func panelWords(p glasses.Panel) string {
 // notOneOf returns the error for an argument that is not in a list.
 func notOneOf(argument string, words []string) error {
 	words = slices.Clone(words)
-	return invalid(fmt.Sprintf("argument %q is missing or not one that is known", argument),
+	return invalid(fmt.Sprintf("argument %q is missing or unknown", argument),
 		"pass one of: "+strings.Join(words, ", "))
 }

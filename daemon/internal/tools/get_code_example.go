@@ -32,7 +32,7 @@ type codeExampleAnswer struct {
 	Files        []exampleFile           `json:"files" jsonschema:"Write each to its path below the project's folder."`
 	Run          string                  `json:"run" jsonschema:"How to start the app, in the project's folder."`
 	Environment  map[string]string       `json:"environment"`
-	Capabilities []string                `json:"capabilities" jsonschema:"What the module must be generated for."`
+	Capabilities []string                `json:"capabilities" jsonschema:"Those that the module must be generated with."`
 	Topics       []scaffold.ExampleTopic `json:"topics"`
 	Next         []nextCall              `json:"nextCalls"`
 	Summary      string                  `json:"summary"`
@@ -43,7 +43,7 @@ func (t getCodeExample) definition() definition {
 		Name: "getCodeExample", Title: "Get a complete example",
 		Annotations: Annotations{Idempotent: true},
 		OutputSchema: answersOf[codeExampleAnswer](required("files", "run", "capabilities", "topics", "summary"),
-			on("environment", says("What the app reads, and where its values come from.")),
+			on("environment", says("The variables that the app reads, and the sources of their values.")),
 			on("files.state", oneOf("created", "updated", "unchanged", "kept"),
 				says("With dir. kept: the example was changed by hand.")),
 		),
@@ -79,7 +79,7 @@ func (t getCodeExample) run(ctx context.Context, c call, args getCodeExampleArgs
 		a.Next = append([]nextCall{suggest("generateConnectionModule",
 			arguments(map[string]any{"language": e.Language, "capabilities": e.Capabilities}),
 			"write the module that the app imports; without an account repeat this call with includeModule")}, a.Next...)
-		a.Summary = fmt.Sprintf("%s: write it beside the folder %s, which generateConnectionModule fills.", e.Name,
+		a.Summary = fmt.Sprintf("%s: write it next to the folder %s, which generateConnectionModule creates.", e.Name,
 			scaffold.DefaultDir)
 		return a, nil
 	}
@@ -93,12 +93,12 @@ func (t getCodeExample) run(ctx context.Context, c call, args getCodeExampleArgs
 	}
 	a.Summary = fmt.Sprintf("%s and its module: write the files, set the environment, and run it.", e.Name)
 	if args.Dir != "" {
-		a.Summary += " This client writes no files: write them yourself."
+		a.Summary += " This client cannot write files: write them yourself."
 	}
 	return a, nil
 }
 
-// place writes the example and its module into a folder.
+// place writes the example and its module to a folder.
 func (t getCodeExample) place(
 	ctx context.Context, c call, args getCodeExampleArgs, e scaffold.Example, a codeExampleAnswer,
 ) (any, error) {

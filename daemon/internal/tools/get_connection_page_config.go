@@ -21,20 +21,21 @@ type pageAnswer struct {
 
 var pageThemes = []string{"auto", "light", "dark"}
 
-// pageSettings completes the schema of settings in answers. The backend checks them; arguments are described shortly.
+// pageSettings completes the schema of settings in answers. The backend checks them; for arguments the description is
+// shorter.
 var pageSettings = with(
 	on("theme", oneOf(pageThemes...)),
-	on("phrases", maxItems, mustHave("phrase"), says("What the user can say, and what it does.")),
+	on("phrases", maxItems, mustHave("phrase"), says("A phrase that the user can say, and its effect.")),
 	on("phrases.phrase", notEmpty, upTo(80)),
 	on("phrases.does", upTo(120)),
 	on("toggles", maxItems, mustHave("id", "label"), says("Switches that the user sees.")),
 	on("toggles.id", matches(`^[a-z][a-z0-9_-]{0,31}$`)),
 	on("toggles.label", notEmpty, upTo(80)),
 	on("toggles.on", says("Its initial state.")),
-	on("capabilities", oneOf(guide.CapabilityIDs()...), says("What the page says the app does with the glasses.")),
+	on("capabilities", oneOf(guide.CapabilityIDs()...), says("The app's uses of the glasses, as shown on the page.")),
 )
 
-// pageFields completes the schema of answers that hold a page.
+// pageFields completes the schema of answers that contain a page.
 var pageFields = with(
 	pageSettings,
 	on("version", notNegative, says("Counts changes. Pass it to setConnectionPageConfig.")),
@@ -61,6 +62,6 @@ func tidyPage(p backendapi.ConnectionPage) backendapi.ConnectionPage {
 
 func describePage(p backendapi.ConnectionPage) string {
 	return fmt.Sprintf("The connection page of %s at version %d is %q (%s, %s), capabilities: %d, phrases: %d, "+
-		"switches: %d. The person can look at it at %s.",
+		"switches: %d. The person can open it at %s.",
 		p.Project, p.Version, p.Title, p.Theme, p.Accent, len(p.Capabilities), len(p.Phrases), len(p.Toggles), p.PageURL)
 }

@@ -54,7 +54,7 @@ func describeCredentials(list backendapi.CredentialList) string {
 		words = "Set for " + list.Project + ": " + strings.Join(set, "; ") + "."
 	}
 	if len(missing) > 0 {
-		words += " Not set: " + listed(missing, 10) + "; setCredential gives a page on which the person sets one."
+		words += " Not set: " + listed(missing, 10) + "; setCredential returns a page on which the person sets one."
 	}
 	return words
 }

@@ -30,7 +30,7 @@ type getDisplayStateArgs struct {
 	Models  []string `json:"models" jsonschema:"Also draw the tree on these; [\"all\"]: on every model."`
 }
 
-// displayTarget is what the wearer can tap or select.
+// displayTarget is an element that the wearer can tap or select.
 type displayTarget struct {
 	ID      string `json:"id"`
 	Focused bool   `json:"focused"`
@@ -50,7 +50,7 @@ type hiddenText struct {
 	Missing string `json:"missing,omitempty"`
 }
 
-// displayImage is an image of the tree.
+// displayImage is an image in the tree.
 type displayImage struct {
 	ID      string `json:"id,omitempty"`
 	Path    string `json:"path"`
@@ -58,14 +58,14 @@ type displayImage struct {
 	Visible string `json:"visible"`
 }
 
-// modelDisplay is the tree on another model, as the wearer sees it first.
+// modelDisplay is the initial view of the tree on another model.
 type modelDisplay struct {
 	DeviceModel string            `json:"deviceModel"`
 	Text        []string          `json:"text"`
 	Findings    []glasses.Finding `json:"findings"`
 }
 
-// pictureFacts describe the picture beside the answer.
+// pictureFacts describe the picture that accompanies the answer.
 type pictureFacts struct {
 	MIME   string `json:"mime"`
 	Width  int    `json:"width"`
@@ -111,15 +111,15 @@ func (t getDisplayState) definition() definition {
 		Annotations: Annotations{ReadOnly: true, Idempotent: true},
 		Pictures:    true,
 		OutputSchema: gatedAnswersOf[displayAnswer]([]string{"ok"},
-			on("tree", says("What the app shows; null: the panel is clear. Long image data is left out.")),
-			on("text", says("What the wearer can read in full, in reading order; none with folded or unworn glasses.")),
+			on("tree", says("What the app shows; null: the panel is clear. Long image data is omitted.")),
+			on("text", says("The texts that the wearer can read in full, in reading order; none while folded or not worn.")),
 			on("offScreen", says("Texts of the tree that are clipped, scrolled out or covered, or have missing characters.")),
-			on("findings", says("What never fits this model.")),
-			on("models", says("The tree on the models asked for.")),
+			on("findings", says("Content that never fits this model.")),
+			on("models", says("The tree on the requested models.")),
 			on("targets", says("Buttons and list entries on the panel, in drawing order; tap inside one, or select the "+
 				"focused one.")),
 			on("state.running", says("Running streams.")),
-			on("state.phrases", says("What the app announced.")),
+			on("state.phrases", says("The phrases that the app announced.")),
 			on("state.faults", opaque, says("Faults waiting for a command.")),
 			pictureHash,
 		),
@@ -149,7 +149,7 @@ func (t getDisplayState) run(ctx context.Context, c call, args getDisplayStateAr
 	})
 }
 
-// modelsOf returns the models with a panel that ids name; "all" names every one.
+// modelsOf returns the models with a panel named by ids; "all" means every model with a panel.
 func modelsOf(ids []string) ([]glasses.DeviceModel, error) {
 	var list []glasses.DeviceModel
 	for _, id := range ids {
@@ -211,7 +211,7 @@ func displayOf(id string, d session.Display) displayAnswer {
 func displayWordsOf(a displayAnswer, d session.Display) string {
 	switch {
 	case d.Model.Panel == nil:
-		return fmt.Sprintf("%s has no display; state tells of the rest.", d.Model.ID)
+		return fmt.Sprintf("%s has no display; see state.", d.Model.ID)
 	case d.DarkReason() != "":
 		return fmt.Sprintf("The wearer sees nothing: %s.", d.DarkReason())
 	case d.View.Tree == nil:
@@ -224,7 +224,7 @@ func displayWordsOf(a displayAnswer, d session.Display) string {
 		}
 	}
 	if len(a.OffScreen) > 0 {
-		words += fmt.Sprintf(" Not or not wholly on the panel: %d texts, see offScreen.", len(a.OffScreen))
+		words += fmt.Sprintf(" Not fully on the panel: %d texts, see offScreen.", len(a.OffScreen))
 	}
 	if len(a.Findings) > 0 {
 		words += fmt.Sprintf(" Does not fit: %s", cut(a.Findings[0].Message(), 200))
@@ -248,10 +248,10 @@ func factsOf(png []byte, width, height int) *pictureFacts {
 	return &pictureFacts{MIME: "image/png", Width: width, Height: height, SHA256: hex.EncodeToString(sum[:])}
 }
 
-// maxShownData is the longest base64 image data of a tree in an answer.
+// maxShownData bounds the base64 image data of a tree in an answer, in characters.
 const maxShownData = 100
 
-// withoutData returns a copy of a tree without long image data, which is of no use to an agent.
+// withoutData returns a copy of a tree without long image data, which is useless to an agent.
 func withoutData(tree *glasses.Node) *glasses.Node {
 	if tree == nil {
 		return nil

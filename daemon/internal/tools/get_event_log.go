@@ -40,7 +40,7 @@ func (t getEventLog) definition() definition {
 		gatedAnswersOf[eventLogAnswer]([]string{"ok"},
 			on("events", says("Rows with seq, at, kind (request, result, event), chip, type, id, sender (app, glasses, "+
 				"service) and payload.")),
-			on("truncated", says("Rows between since and these are gone: the log keeps the latest 100,000 rows and 64 MB.")),
+			on("truncated", says("Rows between since and these were deleted: the log keeps the latest 100,000 rows and 64 MB.")),
 		),
 	), t.run,
 		on("since", byDefault(0)),
@@ -72,7 +72,7 @@ func eventLog(id string, since int64, page backendapi.EventPage) eventLogAnswer 
 		answer.Summary += " There are more."
 	}
 	if page.Truncated {
-		answer.Summary += " Rows before these are gone: the log keeps the latest ones only."
+		answer.Summary += " Earlier rows were deleted: the log keeps only the latest ones."
 	}
 	return answer
 }

@@ -11,14 +11,14 @@ func TestGatewayUsage(t *testing.T) {
 	_, fields := w.record(t, "getGatewayUsage", nil)
 	if w.account.spent != (backend.UsageQuery{}) || fields["status"] != "ok" || len(fields["refusals"].([]any)) != 0 ||
 		fields["totals"].(map[string]any)["microUsd"] != 126800.0 || fields["summary"] != "41 calls cost $0.1268." {
-		t.Errorf("asked for %+v, got %v", w.account.spent, fields)
+		t.Errorf("requested %+v, got %v", w.account.spent, fields)
 	}
 	if hidden, there := fields["byModel"]; !there || hidden != nil {
 		t.Errorf("hidden: %v", hidden)
 	}
 	w.record(t, "getGatewayUsage", map[string]any{"range": "24h", "interval": "hour"})
 	if w.account.spent != (backend.UsageQuery{Range: "24h", Interval: "hour"}) {
-		t.Errorf("asked for %+v", w.account.spent)
+		t.Errorf("requested %+v, want the arguments passed on", w.account.spent)
 	}
 	for _, args := range []map[string]any{{"range": "1y"}, {"interval": "minute"}} {
 		w := newWorld().linked()

@@ -52,7 +52,7 @@ func (t getPermissions) run(_ context.Context, c call, args getPermissionsArgs) 
 		Platform: args.Platform, Declare: []guide.Declaration{}, Ask: []guide.Ask{},
 		Next: []nextCall{suggest("getVoiceCommandGuidance", `{}`, "if people speak to the app"),
 			suggest("getProductionChecklist", `{"platform":"`+args.Platform+`"}`,
-				"what else to mind before people get the app")},
+				"see what else to check before release")},
 	}
 	for _, d := range guide.Declarations(args.Platform) {
 		if len(d.Capabilities) == 0 || anyOf(d.Capabilities, wanted) {

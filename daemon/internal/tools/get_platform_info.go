@@ -16,7 +16,7 @@ import (
 )
 
 type getPlatformInfo struct {
-	// programs is the folder of the installed programs; empty: that of the running one.
+	// programs is the folder of the installed programs; if empty, the folder of the running one.
 	programs string
 }
 
@@ -26,7 +26,7 @@ type platformTransport struct {
 	NeedsAccount bool   `json:"needsAccount"`
 }
 
-// attachment is how an app attaches to a session.
+// attachment describes how an app attaches to a session.
 type attachment struct {
 	URLVariable    string          `json:"urlVariable"`
 	SecretVariable string          `json:"secretVariable"`
@@ -36,7 +36,7 @@ type attachment struct {
 	Rules          []string        `json:"rules"`
 }
 
-// platformGuide is guides/platform.json.
+// platformGuide is the content of guides/platform.json.
 type platformGuide struct {
 	Steps      []string            `json:"steps"`
 	Transports []platformTransport `json:"transports"`
@@ -46,8 +46,8 @@ type platformGuide struct {
 type platformInfoAnswer struct {
 	About        string              `json:"about"`
 	Steps        []string            `json:"steps"`
-	DeviceModels map[string]string   `json:"deviceModels" jsonschema:"What each has, by its id."`
-	Capabilities map[string]string   `json:"capabilities" jsonschema:"What each is, by its id."`
+	DeviceModels map[string]string   `json:"deviceModels" jsonschema:"The features of each, by id."`
+	Capabilities map[string]string   `json:"capabilities" jsonschema:"A description of each, by id."`
 	Transports   []platformTransport `json:"transports"`
 	Attach       attachment          `json:"attach" jsonschema:"How an app attaches to a session."`
 	Limits       map[string]int64    `json:"limits"`
@@ -89,7 +89,7 @@ func (t getPlatformInfo) run(_ context.Context, _ call, _ struct{}) (any, error)
 	return answer, nil
 }
 
-// servicectl returns the path of the command line beside the daemon; empty if it is not installed there.
+// servicectl returns the path of the command-line tool in the daemon's folder; empty if it is not installed there.
 func (t getPlatformInfo) servicectl() string {
 	dir := t.programs
 	if dir == "" {
@@ -106,7 +106,7 @@ func (t getPlatformInfo) servicectl() string {
 	return path
 }
 
-// programSuffix is the suffix of program names.
+// programSuffix is the file extension of programs.
 func programSuffix() string {
 	if runtime.GOOS == "windows" {
 		return ".exe"
@@ -114,8 +114,8 @@ func programSuffix() string {
 	return ""
 }
 
-// modelFactsOf describes the parts of a model: panel, inputs, camera by its largest picture, other parts, and which of
-// these facts are not from the vendor's documents.
+// modelFactsOf describes the parts of a model: panel, inputs, camera by its largest picture, and other parts. It marks
+// the facts that are not from the vendor's documents.
 func modelFactsOf(m glasses.DeviceModel) string {
 	var facts, unsure []string
 	if m.Panel != nil {
@@ -146,7 +146,7 @@ func modelFactsOf(m glasses.DeviceModel) string {
 	return strings.Join(facts, "; ")
 }
 
-// platformLimits are those of frames; those of a command are in its guide.
+// platformLimits are the limits of frames. The limits of a command are in its guide.
 func platformLimits() map[string]int64 {
 	return map[string]int64{
 		"textFrameBytes": glasses.MaxFrame, "binaryFrameBytes": glasses.MaxBinary, "helloBytes": glasses.MaxHello,

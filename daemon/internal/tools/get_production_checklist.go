@@ -11,13 +11,13 @@ import (
 	"github.com/service-dev/service/proto/glasses/guide"
 )
 
-// getProductionChecklist works without an account; with one it also reports which items hold.
+// getProductionChecklist works without an account. With an account it also reports which items are met.
 type getProductionChecklist struct {
 	records
 	source gatewayUsageReader
 }
 
-// factsWithin bounds the wait for the backend, because the checklist is of use without it.
+// factsWithin bounds the wait for the backend, because the checklist is useful without it.
 const factsWithin = 5 * time.Second
 
 type getProductionChecklistArgs struct {
@@ -25,8 +25,8 @@ type getProductionChecklistArgs struct {
 	Capabilities []string `json:"capabilities"`
 }
 
-// checkItem is an item of the checklist; Prove is a call that shows whether it holds. Holds is nil if that is not
-// known.
+// checkItem is an item of the checklist. Prove is a call that shows whether it is met. Holds is nil if that is
+// unknown.
 type checkItem struct {
 	ID    string    `json:"id"`
 	Area  string    `json:"area"`
@@ -36,20 +36,21 @@ type checkItem struct {
 	Prove *nextCall `json:"prove,omitempty"`
 }
 
-// checklistEntry is an item of guides/checklist.json with the capabilities and the platform that it applies to; without
-// them it applies to every app.
+// checklistEntry is an item of guides/checklist.json with the capabilities and the platform to which it applies.
+// Without them it applies to every app.
 type checklistEntry struct {
 	checkItem
 	Needs []string `json:"needs"`
 	On    string   `json:"on"`
-	// Fact names what is known of the project, see gatewayFacts; empty for items that only the app's author can judge.
+	// Fact names the fact about the project that decides, see gatewayFacts; empty for items that only the app's author
+	// can judge.
 	Fact string `json:"fact"`
 }
 
 type checklistAnswer struct {
 	Items []checkItem `json:"items"`
-	// CannotPublishYet is true of every app, whatever the items say.
-	CannotPublishYet string     `json:"cannotPublishYet" jsonschema:"What is not in this version."`
+	// CannotPublishYet applies to every app, whatever the items say.
+	CannotPublishYet string     `json:"cannotPublishYet" jsonschema:"What this version cannot do."`
 	Next             []nextCall `json:"nextCalls"`
 	Summary          string     `json:"summary"`
 }
@@ -58,8 +59,8 @@ func (t getProductionChecklist) definition() definition {
 	return define(readOnly("getProductionChecklist", "See what must hold before release",
 		answersOf[checklistAnswer](required("items", "cannotPublishYet", "summary"),
 			on("items.area", oneOf("robustness", "privacy", "release", "tests")),
-			on("items.prove", says("A call that proves it.")),
-			on("items.holds", says("Of this directory's project; absent: not known.")),
+			on("items.prove", says("A call that shows whether it is met.")),
+			on("items.holds", says("For this directory's project; absent: unknown.")),
 		),
 	), t.run,
 		on("platform", oneOf(guide.Platforms()...)),
@@ -77,7 +78,7 @@ func (t getProductionChecklist) run(ctx context.Context, c call, args getProduct
 	}
 	answer := checklistAnswer{
 		Items: []checkItem{}, CannotPublishYet: guide.NotInThisVersion,
-		Next: []nextCall{suggest("validateIntegration", `{}`, "let the app's files be checked")},
+		Next: []nextCall{suggest("validateIntegration", `{}`, "check the app's files")},
 	}
 	var facts map[string]bool
 	if slices.Contains(wanted, guide.Assistant) {
@@ -92,12 +93,12 @@ func (t getProductionChecklist) run(ctx context.Context, c call, args getProduct
 			answer.Items = append(answer.Items, item.checkItem)
 		}
 	}
-	answer.Summary = fmt.Sprintf("%d items; those with prove name the call that shows whether they hold. "+
+	answer.Summary = fmt.Sprintf("%d items; those with prove name the call that shows whether they are met. "+
 		"Cannot be published yet: %s", len(answer.Items), guide.NotInThisVersion)
 	return answer, nil
 }
 
-// facts returns what the backend knows of the directory's project, or nil without a link or a project.
+// facts returns what the backend reports about the directory's project, or nil without a link or a project.
 func (t getProductionChecklist) facts(ctx context.Context, c call) map[string]bool {
 	project, err := t.projects.Project(ctx, "", c.who)
 	if err != nil || project == "" {
@@ -116,8 +117,8 @@ func (t getProductionChecklist) facts(ctx context.Context, c call) map[string]bo
 	return gatewayFacts(usage)
 }
 
-// gatewayFacts returns which facts of the checklist hold. Credit has to cover calls only if credit pays for them;
-// what pays is null if the owner hides it from agents.
+// gatewayFacts returns which facts of the checklist are true. Calls need credit only if credit pays for them.
+// KeySource is null if the owner hides it from agents.
 func gatewayFacts(u backendapi.GatewayUsage) map[string]bool {
 	facts := map[string]bool{"day_cap": u.Caps.Day != nil}
 	covered := u.Credit.BalanceMicroUSD > 0 && !u.Credit.Locked

@@ -6,7 +6,7 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-// holdsOf returns the items of a checklist by id; nil is unknown.
+// holdsOf returns the items of a checklist by id; nil means unknown.
 func holdsOf(t *testing.T, w *world, args string) map[string]any {
 	t.Helper()
 	_, answer := w.call(t, "getProductionChecklist", args, IO{})
@@ -43,17 +43,17 @@ func TestChecklist_TellsWhatHoldsOfTheGateway(t *testing.T) {
 	}
 }
 
-// Without a link or a project nothing is known, and nobody is asked for a link.
+// Without a link or a project nothing is known, and the person is not asked for a link.
 func TestChecklist_WorksWithoutAnAccount(t *testing.T) {
 	nowhere := newWorld().linked()
 	nowhere.here = ""
 	for name, w := range map[string]*world{"no link": newWorld(), "no project": nowhere} {
 		if holds := holdsOf(t, w, `{}`); holds["spending_cap"] != nil || w.account.calls != 0 || len(holds) < 20 {
-			t.Errorf("%s: %v, %d calls", name, holds, w.account.calls)
+			t.Errorf("%s: %v, %d calls; want unknown items and no call", name, holds, w.account.calls)
 		}
 	}
 	w := newWorld().linked()
 	if holds := holdsOf(t, w, `{"capabilities":["display"]}`); w.account.calls != 0 || len(holds) == 0 {
-		t.Errorf("an app without an assistant: %d calls, %v", w.account.calls, holds)
+		t.Errorf("an app without an assistant: %d calls, %v; want no call", w.account.calls, holds)
 	}
 }

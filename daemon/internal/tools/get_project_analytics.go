@@ -35,7 +35,7 @@ type analyticsAnswer struct {
 	Summary string `json:"summary"`
 }
 
-// analyticsRanges are the periods up to now; the second is the default.
+// analyticsRanges are the periods that end now; the second is the default.
 var analyticsRanges = []string{"24h", "7d", "30d", "90d"}
 
 var analyticsIntervals = []string{"hour", "day"}
@@ -50,8 +50,8 @@ func (t getProjectAnalytics) definition() definition {
 			on("totals.peakActiveInstalls", says("The most active installs of one day.")),
 			onEach(says("Most frequent first."), "events", "errors", "versions", "platforms", "devices"),
 			on("estimated", says("Whether counts are scaled up from a sample, because a day's quota was used up.")),
-			on("approximate", says("The fields that are not exact.")),
-			on("reading", says("What stands out, in words.")),
+			on("approximate", says("Fields with approximate values.")),
+			on("reading", says("Notable findings, in words.")),
 			recordErrors,
 		),
 	}, t.run,
@@ -93,21 +93,21 @@ func (a getProjectAnalyticsArgs) query() (backend.AnalyticsQuery, error) {
 		return q, nil
 	}
 	if a.Range != "" {
-		return bad("range is given together with from or to", "pass range, or from and to")
+		return bad("range cannot be combined with from or to", "pass range, or from and to")
 	}
 	from, fromOK := parseTime(a.From)
 	to, toOK := parseTime(a.To)
 	if !fromOK || !toOK {
-		return bad("from and to are not both times", `pass both like "2026-01-02T00:00:00Z" or "2026-01-02", or pass range`)
+		return bad("from and to must both be times", `pass both like "2026-01-02T00:00:00Z" or "2026-01-02", or pass range`)
 	}
 	if !from.Before(to) {
-		return bad("from is not before to", "pass the earlier time as from")
+		return bad("from must be before to", "pass the earlier time as from")
 	}
 	q.From, q.To = from.UTC().Format(time.RFC3339), to.UTC().Format(time.RFC3339)
 	return q, nil
 }
 
-// parseTime parses a time, or a date as its beginning in UTC.
+// parseTime parses a time. It parses a date as the beginning of that day in UTC.
 func parseTime(s string) (time.Time, bool) {
 	for _, form := range []string{time.RFC3339, time.DateOnly} {
 		if at, err := time.Parse(form, s); err == nil {

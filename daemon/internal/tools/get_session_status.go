@@ -21,7 +21,7 @@ type getSessionStatusArgs struct {
 	SessionID string `json:"sessionId" jsonschema:"Default: list the open sessions."`
 }
 
-// sessionState is a session as the agent sees it.
+// sessionState is a session in the form shown to the agent.
 type sessionState struct {
 	sessionAddress
 	State        string  `json:"state" jsonschema:"open or closed."`
@@ -40,7 +40,7 @@ type sessionStatusAnswer struct {
 	Status   string         `json:"status"`
 	Session  *sessionState  `json:"session,omitempty"`
 	Sessions []sessionState `json:"sessions,omitzero"`
-	// Environment is set for one open session whose app secret this machine has.
+	// Environment is set for a single open session whose app secret is on this machine.
 	Environment map[string]string `json:"environment,omitempty"`
 	Summary     string            `json:"summary"`
 }
@@ -64,7 +64,7 @@ func (t getSessionStatus) run(ctx context.Context, c call, args getSessionStatus
 	}))
 }
 
-// list never asks for a link: without one it lists local sessions only.
+// list never asks for a link. Without a link it lists only local sessions.
 func (t getSessionStatus) list(ctx context.Context, c call) (any, error) {
 	target, _, _ := t.gate.links.Target(ctx, c.who)
 	open, err := t.sessions.List(ctx, target)

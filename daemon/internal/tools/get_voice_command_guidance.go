@@ -34,16 +34,16 @@ func (t getVoiceCommandGuidance) definition() definition {
 func (t getVoiceCommandGuidance) run(_ context.Context, c call, args getVoiceCommandGuidanceArgs) (any, error) {
 	answer := voiceAnswer{
 		Rules: []string{
-			fmt.Sprintf("Two to four words, at most %d; at least %d letters. A verb and its object are said the same way "+
-				"by everybody.", guide.MaxPhraseWords, guide.MinPhraseLetters),
+			fmt.Sprintf("Two to four words, at most %d; at least %d letters. A verb and its object are "+
+				"something that everybody says the same way.", guide.MaxPhraseWords, guide.MinPhraseLetters),
 			"Phrases differ at their beginning and in their sound; none is the beginning of another.",
 			"No wake word of an assistant, no digits or symbols: write what is spoken.",
 			fmt.Sprintf("Announce the phrases of the present screen with %s (at most %d; people remember about %d).",
 				glasses.TypePhrasesAnnounce, glasses.MaxPhrases, guide.ManyPhrases),
 			"Listen with " + glasses.TypeTranscriptionStart + ", act on transcript events with final true, compare without " +
 				"case and punctuation.",
-			"Offer the same by input as well: speech fails in noise, during calls and without permission.",
-			"Confirm by what is shown, or by a sound; ask before anything that cannot be undone.",
+			"Offer the same through input as well: speech fails in noise, during calls and without permission.",
+			"Confirm on the display or with a sound; ask before anything that cannot be undone.",
 		},
 		WakeWords: guide.WakeWords(), Problems: guide.CheckPhrases(args.Phrases), Checked: len(args.Phrases),
 		Next: []nextCall{
@@ -56,9 +56,9 @@ func (t getVoiceCommandGuidance) run(_ context.Context, c call, args getVoiceCom
 	}
 	switch {
 	case answer.Checked == 0:
-		answer.Summary = "No phrase may hold one of the wake words; pass phrases to have them checked."
+		answer.Summary = "No phrase may contain one of the wake words; pass phrases to have them checked."
 	case len(answer.Problems) == 0:
-		answer.Summary = fmt.Sprintf("%d phrases checked, all are good.", answer.Checked)
+		answer.Summary = fmt.Sprintf("%d phrases checked, without problems.", answer.Checked)
 	default:
 		answer.Summary = fmt.Sprintf("%d phrases checked, %d problems: %s", answer.Checked, len(answer.Problems),
 			problemWords(answer.Problems[0]))

@@ -40,7 +40,7 @@ func TestStartLocalSimulation(t *testing.T) {
 		`{"project":"a.b","deviceModel":"even_g1","clock":"virtual","fixturesDir":"media","fresh":true}`, IO{})
 	if w.local.Project != "a.b" || w.local.DeviceModel != "even_g1" || w.local.Clock != "virtual" ||
 		w.local.FixturesDir != "media" || !w.local.Fresh {
-		t.Errorf("asked for %+v", w.local)
+		t.Errorf("requested %+v, want the arguments passed on", w.local)
 	}
 	env, _ := fields["environment"].(map[string]any)
 	if fields["status"] != "active" || env["SERVICE_GLASSES_URL"] != w.opened.AppEndpoint ||
@@ -50,7 +50,7 @@ func TestStartLocalSimulation(t *testing.T) {
 	w.opened.Created = false
 	result, fields := w.call(t, "startLocalSimulation", `{}`, IO{})
 	if fields["status"] != "resumed" {
-		t.Errorf("the second time: %v", fields)
+		t.Errorf("the second call: %v, want resumed", fields)
 	}
 	checkNext(t, w.catalogue().List(), "startLocalSimulation", result)
 }
@@ -66,7 +66,7 @@ func TestSessionTools_WithoutASession(t *testing.T) {
 		}
 	}
 	if w.gated != nil || len(w.browsed) > 0 {
-		t.Error("somebody was asked for a link")
+		t.Error("a tool that needs no account asked for a link")
 	}
 	_, fields := w.call(t, "getSessionStatus", `{}`, IO{})
 	if list, ok := fields["sessions"].([]any); !ok || len(list) != 0 || fields["status"] != "ok" {
@@ -212,7 +212,7 @@ func TestInject_ReturnsRefusalsOfTheGlasses(t *testing.T) {
 	w.sessionErr = &backend.Problem{Code: glasses.CodeNotConnected, Message: "no page is open"}
 	if _, fields := w.call(t, "injectInput", `{"kind":"tap","sessionId":"`+testID+`"}`,
 		IO{}); fields["retryable"] != true || !strings.Contains(fields["fixHint"].(string), "sessionUrl") {
-		t.Errorf("no page: %v", fields)
+		t.Errorf("without a page: %v, want not_connected", fields)
 	}
 }
 
@@ -253,7 +253,7 @@ func TestWaitForEvent(t *testing.T) {
 	}
 }
 
-// Missing rows are reported: an answer without them does not prove that nothing happened.
+// Missing rows are reported, because an answer without them does not prove that nothing happened.
 func TestEventTools_ReportTruncatedLogs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld().locally()
@@ -274,7 +274,8 @@ func TestEventTools_ReportTruncatedLogs(t *testing.T) {
 		_, fields := w.call(t, "waitForEvent", `{"type":"input"}`, IO{})
 		if fields["status"] != "timeout" || fields["truncated"] != true || fields["next"] != 9.0 ||
 			time.Since(begun) > time.Second {
-			t.Errorf("waitForEvent on a log that is gone: %v after %v", fields, time.Since(begun))
+			t.Errorf("waitForEvent on a deleted part of the log: %v after %v; want a timeout with truncated",
+				fields, time.Since(begun))
 		}
 	})
 }
@@ -287,13 +288,13 @@ func TestWaitForEvent_StartsAtTheLastInjection(t *testing.T) {
 		c.Call(t.Context(), "waitForEvent", json.RawMessage(`{"timeoutSeconds":1}`), IO{})
 		c.Call(t.Context(), "waitForEvent", json.RawMessage(`{"timeoutSeconds":1,"since":0}`), IO{})
 		if w.waited[0] != 3 || w.waited[len(w.waited)-1] != 0 {
-			t.Errorf("waited from %v", w.waited)
+			t.Errorf("waited from %v, want 3 first and 0 last", w.waited)
 		}
 		beats := 0
 		c.Call(t.Context(), "waitForEvent", json.RawMessage(`{"timeoutSeconds":100}`),
 			IO{Progress: func(float64, float64, string) { beats++ }})
 		if beats < 4 {
-			t.Errorf("%d signs of life in 100 s", beats)
+			t.Errorf("%d progress reports in 100 s, want at least 4", beats)
 		}
 	})
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/service-dev/service/proto/glasses/guide"
 )
 
-// answerTo puts glasses into a state and returns the error code of their answer to a command; "" for ok or no answer
-// yet.
+// answerTo puts glasses into a state and returns the error code of their answer to a command; "" for ok or if there is
+// no answer yet.
 func answerTo(t *testing.T, model string, state string, c commandGuide) string {
 	t.Helper()
 	m, ok := glasses.Model(model)
@@ -46,7 +46,7 @@ func answerTo(t *testing.T, model string, state string, c commandGuide) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if state == `{}` { // the command is already under way
+	if state == `{}` { // the command is already in progress
 		send(c.Type, "first", string(payload))
 	}
 	return send(c.Type, "c", string(payload))
@@ -64,7 +64,7 @@ func TestGuides_ListExactlyTheErrorsThatOccur(t *testing.T) {
 			if code := answerTo(t, full, state, c); code != "" {
 				came[code] = true
 				if !slices.Contains(c.Errors, code) {
-					t.Errorf("%s in state %s is answered %s, which its guide does not list", c.Type, state, code)
+					t.Errorf("%s in state %s fails with %s, which its guide does not list", c.Type, state, code)
 				}
 			}
 		}
@@ -72,14 +72,14 @@ func TestGuides_ListExactlyTheErrorsThatOccur(t *testing.T) {
 			if code := answerTo(t, model, "", c); code != "" {
 				came[code] = true
 				if !slices.Contains(c.Errors, code) {
-					t.Errorf("%s on %s is answered %s, which its guide does not list", c.Type, model, code)
+					t.Errorf("%s on %s fails with %s, which its guide does not list", c.Type, model, code)
 				}
 			}
 		}
 		for _, code := range c.Errors {
 			switch code {
 			case glasses.CodeBadPayload, glasses.CodeTimeout, glasses.CodePlatform:
-				// The first is compared with the parser; the others can be injected into any command.
+				// The first is compared with the parser; the others can be injected for any command.
 				continue
 			}
 			if !came[code] {
@@ -89,7 +89,7 @@ func TestGuides_ListExactlyTheErrorsThatOccur(t *testing.T) {
 	}
 }
 
-// TestGuides_FaultsCanBeSet compares the faults of injectFault with what the glasses accept.
+// TestGuides_FaultsCanBeSet compares the faults of injectFault with those that the glasses accept.
 func TestGuides_FaultsCanBeSet(t *testing.T) {
 	for _, code := range glasses.CommandCodes() {
 		payload := json.RawMessage(fmt.Sprintf(`{"code":%q,"times":3}`, code))
@@ -120,11 +120,11 @@ func TestGuides_EventsHaveTheirFields(t *testing.T) {
 			}
 			heard[out.Frame.Type] = true
 			if (out.Body != nil) != events[0].Binary {
-				t.Errorf("%s: its guide says binary %v", out.Frame.Type, events[0].Binary)
+				t.Errorf("%s: its guide has binary %v, which is wrong", out.Frame.Type, events[0].Binary)
 			}
 			for _, f := range events[0].Payload {
 				if _, there := payload[f.Name]; f.Required && !there {
-					t.Errorf("%s was sent without %s: %s", out.Frame.Type, f.Name, out.Frame.Payload)
+					t.Errorf("%s was sent without the required field %s: %s", out.Frame.Type, f.Name, out.Frame.Payload)
 				}
 			}
 			for name := range payload {
@@ -156,7 +156,7 @@ func TestGuides_EventsHaveTheirFields(t *testing.T) {
 	}
 	for _, e := range eventGuides() {
 		switch e.Type {
-		case glasses.TypeMedia, glasses.TypeAudioChunk, glasses.TypeVideoFrame: // need a host with camera and microphone
+		case glasses.TypeMedia, glasses.TypeAudioChunk, glasses.TypeVideoFrame: // need a camera and a microphone
 		default:
 			if !heard[e.Type] {
 				t.Errorf("the event %s never occurred", e.Type)
@@ -165,7 +165,7 @@ func TestGuides_EventsHaveTheirFields(t *testing.T) {
 	}
 }
 
-// The guide of the display names the size of each text style on each model.
+// The guide of display names the size of each text style on each model.
 func TestGuides_NameTextSizes(t *testing.T) {
 	for _, m := range glasses.Models() {
 		if m.Panel == nil {
@@ -174,7 +174,7 @@ func TestGuides_NameTextSizes(t *testing.T) {
 		detail, _ := detailOf(m, guide.Display)
 		for _, style := range glasses.Styles() {
 			if !strings.Contains(detail, style+" ") {
-				t.Errorf("%s lacks %s: %s", m.ID, style, detail)
+				t.Errorf("%s does not list %s: %s", m.ID, style, detail)
 			}
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/service-dev/service/proto/glasses/render"
 )
 
-// guideFields returns the fields of all guides, by the type they belong to and their name.
+// guideFields returns the fields in all guides, by their owner's type and their name.
 func guideFields() map[string]field {
 	all := map[string]field{}
 	add := func(of string, list []field) {
@@ -52,7 +52,7 @@ func TestGuides_ListTheProtocolsChoices(t *testing.T) {
 	} {
 		f, ok := all[name]
 		if !ok || !slices.Equal(f.OneOf, want) {
-			t.Errorf("%s (%v) is one of %v, want %v", name, ok, f.OneOf, want)
+			t.Errorf("%s (found: %v) accepts %v, want %v", name, ok, f.OneOf, want)
 		}
 	}
 }
@@ -64,7 +64,7 @@ func TestGuides_NameTheProtocolsLimits(t *testing.T) {
 		"transcript.text": glasses.MaxSay, "fault.latencyMs": 60_000, "fault.times": 1000,
 	} {
 		if f := all[name]; f.Max == nil || *f.Max != want {
-			t.Errorf("%s is at most %v, want %d", name, f.Max, want)
+			t.Errorf("the maximum of %s is %v, want %d", name, f.Max, want)
 		}
 	}
 	for name, want := range map[string]string{
@@ -72,7 +72,7 @@ func TestGuides_NameTheProtocolsLimits(t *testing.T) {
 		"any.id":          fmt.Sprintf("1 to %d printable", glasses.MaxID),
 	} {
 		if !strings.Contains(all[name].About, want) {
-			t.Errorf("%s is %q, which lacks %q", name, all[name].About, want)
+			t.Errorf("the description of %s is %q, want %q in it", name, all[name].About, want)
 		}
 	}
 }

@@ -6,20 +6,20 @@ import (
 	"testing"
 )
 
-// Limits, in bytes, of answers that an agent reads before it writes any code.
+// Limits, in bytes, on answers that an agent reads before it writes any code.
 const (
 	maxPlatformInfo    = 4_800
 	maxCapabilityGuide = 5_000
 )
 
-// TestGuides_AreSmall measures the texts as agents read them.
+// TestGuides_AreSmall measures the texts that agents read.
 func TestGuides_AreSmall(t *testing.T) {
 	w := newWorld()
 	for name, most := range map[string]int{"getPlatformInfo": maxPlatformInfo, "getCapabilityGuide": maxCapabilityGuide} {
 		for _, args := range answersToWalk()[name] {
 			result, _ := w.call(t, name, args, IO{})
 			if n := len(result.Text); n > most || n == 0 {
-				t.Errorf("%s %s: %d bytes, the limit is %d", name, args, n, most)
+				t.Errorf("%s %s: %d bytes, want 1 to %d", name, args, n, most)
 			} else {
 				t.Logf("%s %s: %d bytes", name, args, n)
 			}
@@ -27,7 +27,7 @@ func TestGuides_AreSmall(t *testing.T) {
 	}
 }
 
-// TestGetPlatformInfo_NamesServicectl expects the program's path if it is installed beside the daemon, else none.
+// TestGetPlatformInfo_NamesServicectl expects the program's path if it is in the daemon's folder, otherwise none.
 func TestGetPlatformInfo_NamesServicectl(t *testing.T) {
 	dir := t.TempDir()
 	if got := (getPlatformInfo{programs: dir}).servicectl(); got != "" {
@@ -39,6 +39,6 @@ func TestGetPlatformInfo_NamesServicectl(t *testing.T) {
 	}
 	out, err := getPlatformInfo{programs: dir}.run(t.Context(), call{}, struct{}{})
 	if answer, ok := out.(platformInfoAnswer); err != nil || !ok || answer.Servicectl != path {
-		t.Errorf("%+v, %v, want %s", out, err, path)
+		t.Errorf("got %+v, %v; want %s", out, err, path)
 	}
 }

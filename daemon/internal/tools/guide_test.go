@@ -15,7 +15,7 @@ import (
 	"github.com/service-dev/service/proto/glasses/guide"
 )
 
-// payloadTypes are the protocol's own types; fields of guides are compared with them.
+// payloadTypes are the protocol's own types, with which fields in guides are compared.
 var payloadTypes = map[string]any{
 	glasses.TypeDisplayShow: glasses.Show{}, glasses.TypeSpeechSay: glasses.Say{}, glasses.TypeSoundPlay: glasses.Play{},
 	glasses.TypeAudioStart: glasses.AudioStart{}, glasses.TypeTranscriptionStart: glasses.TranscriptionStart{},
@@ -60,9 +60,9 @@ func TestGuides_HaveTheProtocolsFields(t *testing.T) {
 	for _, c := range commandGuides() {
 		all = append(all, c.Type)
 		if typ, ok := payloadTypes[c.Type]; ok && !slices.Equal(fieldNames(c.Payload), jsonNames(typ)) {
-			t.Errorf("%s has %v in guides, %v in the protocol", c.Type, fieldNames(c.Payload), jsonNames(typ))
+			t.Errorf("%s has the fields %v in guides, but %v in the protocol", c.Type, fieldNames(c.Payload), jsonNames(typ))
 		} else if !ok && len(c.Payload) > 0 {
-			t.Errorf("%s takes nothing, guides say %v", c.Type, fieldNames(c.Payload))
+			t.Errorf("%s has no payload, but guides list %v", c.Type, fieldNames(c.Payload))
 		}
 	}
 	var want []string
@@ -70,16 +70,16 @@ func TestGuides_HaveTheProtocolsFields(t *testing.T) {
 		want = append(want, c.Type)
 	}
 	if !slices.Equal(all, want) {
-		t.Errorf("guides know %v, the protocol %v", all, want)
+		t.Errorf("guides list %v, but the protocol %v", all, want)
 	}
 	for _, e := range eventGuides() {
 		if typ, ok := payloadTypes[e.Type]; ok && !slices.Equal(fieldNames(e.Payload), jsonNames(typ)) {
-			t.Errorf("%s has %v in guides, %v in the protocol", e.Type, fieldNames(e.Payload), jsonNames(typ))
+			t.Errorf("%s has the fields %v in guides, but %v in the protocol", e.Type, fieldNames(e.Payload), jsonNames(typ))
 		}
 	}
 	for _, c := range guide.Capabilities() {
 		if got := eventGuidesOf(c.Events); len(got) != len(c.Events) {
-			t.Errorf("%s: of %v guides know %d", c.ID, c.Events, len(got))
+			t.Errorf("%s: of the events %v, guides describe %d", c.ID, c.Events, len(got))
 		}
 	}
 	var codes []string
@@ -99,7 +99,7 @@ func TestGuides_HaveTheProtocolsFields(t *testing.T) {
 	}
 	for _, name := range jsonNames(glasses.Node{}) {
 		if name != "type" && !slices.Contains(node, name) {
-			t.Errorf("no guide describes a node's %s", name)
+			t.Errorf("no guide describes the field %s of a node", name)
 		}
 	}
 }
@@ -142,7 +142,7 @@ func TestGuides_BoundsAreThoseOfTheParser(t *testing.T) {
 			return err == nil
 		}
 		if !taken(sample(c)) {
-			t.Errorf("%s refuses %v", c.Type, sample(c))
+			t.Errorf("%s rejects %v", c.Type, sample(c))
 		}
 		for _, f := range c.Payload {
 			if f.Min == nil {
@@ -153,13 +153,13 @@ func TestGuides_BoundsAreThoseOfTheParser(t *testing.T) {
 				want bool
 			}{{*f.Min, true}, {*f.Max, true}, {*f.Max + 1, false}, {*f.Min - 1, false}} {
 				if probe.n < 0 && f.Type != "integer" || probe.n == 0 && !f.Required {
-					// A length is never negative, and 0 stands for the default.
+					// A length is never negative, and 0 means the default.
 					continue
 				}
 				payload := sample(c)
 				payload[f.Name] = sampleOf(f, &probe.n)
 				if taken(payload) != probe.want {
-					t.Errorf("%s with %s %d: taken %v", c.Type, f.Name, probe.n, !probe.want)
+					t.Errorf("%s with %s %d: accepted %v", c.Type, f.Name, probe.n, !probe.want)
 				}
 			}
 		}
@@ -190,10 +190,10 @@ func TestGuides_ExamplesParse(t *testing.T) {
 			case f.Type == glasses.TypeResult:
 				_, err = glasses.ParseResult(f.Payload)
 				if !asked[f.ID] {
-					t.Errorf("%s: %s answers nothing", id, raw)
+					t.Errorf("%s: %s answers no request", id, raw)
 				}
 			case !glasses.FromGlasses(f.Type):
-				t.Errorf("%s: %s is not of the glasses", id, raw)
+				t.Errorf("%s: %s is not a frame from the glasses", id, raw)
 			}
 			if err != nil {
 				t.Errorf("%s: %s: %v", id, raw, err)
@@ -205,7 +205,7 @@ func TestGuides_ExamplesParse(t *testing.T) {
 		t.Errorf("hello: %v", err)
 	}
 	if attach.URLVariable != envGlassesURL || attach.SecretVariable != envGlassesSecret {
-		t.Errorf("variables %s and %s", attach.URLVariable, attach.SecretVariable)
+		t.Errorf("the variables are %s and %s", attach.URLVariable, attach.SecretVariable)
 	}
 }
 
@@ -238,7 +238,7 @@ func TestTexts_NameOnlyWhatExists(t *testing.T) {
 	}
 	fieldsNamedSo := []string{"startedAt", "setAt", "setBy", "waitMs", "closePrevious", "expectNothingClipped"}
 	for _, page := range docs.Pages() {
-		// Of the tools that pages name, some are announced for a later version.
+		// Some of the tools named by pages are announced for a later version.
 		for _, word := range append(toolLike.FindAllString(page.Markdown, -1),
 			modelLike.FindAllString(page.Markdown, -1)...) {
 			_, model := glasses.Model(word)
@@ -257,7 +257,7 @@ func TestTexts_NameOnlyWhatExists(t *testing.T) {
 		for _, word := range commandLike.FindAllString(words, -1) {
 			if !glasses.IsCommand(word) && !glasses.FromGlasses(word) && !glasses.IsControl(word) &&
 				glasses.ChipOf(word) == glasses.ChipCustom {
-				t.Errorf("%s names %s, which the protocol does not have", where, word)
+				t.Errorf("%s names %s, which is not in the protocol", where, word)
 			}
 		}
 		for _, word := range modelLike.FindAllString(words, -1) {
@@ -268,7 +268,7 @@ func TestTexts_NameOnlyWhatExists(t *testing.T) {
 	}
 }
 
-// notYet are tools of later versions, which the pages announce as not yet existing.
+// notYet lists tools of later versions, which the pages announce as not yet available.
 var notYet = []string{}
 
 // answersToWalk are calls without a session.
@@ -314,7 +314,7 @@ func checkNext(t *testing.T, list []Tool, name string, result Result) {
 			if tool.Name == next.Tool {
 				var arguments any
 				if err := json.Unmarshal(next.Arguments, &arguments); err != nil {
-					t.Errorf("%s proposes %s with %s: %v", name, next.Tool, next.Arguments, err)
+					t.Errorf("%s proposes %s with the arguments %s: %v", name, next.Tool, next.Arguments, err)
 				}
 				validate(t, tool.InputSchema, arguments)
 			}

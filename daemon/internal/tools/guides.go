@@ -8,13 +8,13 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// Guides are written as JSON, as agents read them. Tests compare them with the protocol's own package, its parsers and
-// its simulated glasses.
+// Guides are JSON in the form that agents read. Tests compare them with the protocol's package, its parsers and its
+// simulated glasses.
 
 //go:embed guides/*.json
 var guideFiles embed.FS
 
-// readGuide decodes a file of guides. They are part of the program, and tests read each.
+// readGuide decodes a file of guides. The files are part of the program, and tests read each of them.
 func readGuide[T any](name string) T {
 	var value T
 	data, err := guideFiles.ReadFile("guides/" + name + ".json")
@@ -34,7 +34,7 @@ type capabilityGuide struct {
 	Next     []nextCall `json:"nextCalls"`
 }
 
-// example is an exchange of frames: what the app sends, and what the glasses send.
+// example is an exchange of frames: those that the app sends and those that the glasses send.
 type example struct {
 	App     []json.RawMessage `json:"app"`
 	Glasses []json.RawMessage `json:"glasses"`
@@ -44,14 +44,14 @@ func capabilityGuideOf(id string) capabilityGuide {
 	return readGuide[map[string]capabilityGuide]("capabilities")[id]
 }
 
-// Environment variables by which an app finds its glasses. The third is the one setting of a generated module.
+// Environment variables by which an app finds its glasses. The third is the only setting of a generated module.
 const (
 	envGlassesURL       = "SERVICE_GLASSES_URL"
 	envGlassesSecret    = "SERVICE_GLASSES_SECRET_FILE"
 	envGlassesTransport = "SERVICE_GLASSES_TRANSPORT"
 )
 
-// appEnvironment returns the variables for an app of a session.
+// appEnvironment returns the environment variables for the app of a session.
 func appEnvironment(s session.Opened) map[string]string {
 	return map[string]string{envGlassesURL: s.AppEndpoint, envGlassesSecret: s.AppTokenFile,
 		envGlassesTransport: "simulator"}
@@ -60,7 +60,7 @@ func appEnvironment(s session.Opened) map[string]string {
 // manifestName is the file that contains a project's app id.
 const manifestName = "service.json"
 
-// errorGuide is a code that can answer a command.
+// errorGuide describes an error code that a command can fail with.
 type errorGuide struct {
 	Code      string `json:"code"`
 	When      string `json:"when"`
@@ -69,10 +69,10 @@ type errorGuide struct {
 	Any       bool   `json:"any,omitempty"`
 }
 
-// errorGuides lists the codes in the order in which the glasses look for them.
+// errorGuides lists the error codes in the order in which the glasses check for them.
 func errorGuides() []errorGuide { return readGuide[[]errorGuide]("errors") }
 
-// ofTypes returns the elements of all whose type is one of types, in the order of types.
+// ofTypes returns the elements of all with one of types, in the order of types.
 func ofTypes[T any](all []T, types []string, typeOf func(T) string) []T {
 	some := []T{}
 	for _, typ := range types {
@@ -85,7 +85,8 @@ func ofTypes[T any](all []T, types []string, typeOf func(T) string) []T {
 	return some
 }
 
-// field is a field of a payload or of a node. The bounds of a text are its characters, those of an array its elements.
+// field is a field of a payload or of a node. The bounds apply to the characters of a text and to the elements of an
+// array.
 type field struct {
 	Name     string   `json:"name"`
 	Type     string   `json:"type"` // string, integer, boolean, object or array
@@ -142,15 +143,15 @@ type nodeGuide struct {
 	Fields []field `json:"fields"`
 }
 
-// nodeGuides lists every node type with its own fields, and under "any" those that every node may have.
+// nodeGuides lists every node type with its own fields; the type "any" has the fields of all nodes.
 func nodeGuides() []nodeGuide { return readGuide[[]nodeGuide]("nodes") }
 
-// partNames are the parts that a wearer may refuse or switch off.
+// partNames are the names of the parts that a wearer may refuse or switch off.
 func partNames() []string {
 	return []string{glasses.PartCamera, glasses.PartMicrophone, glasses.PartSpeech}
 }
 
-// nextCall is a call that the agent may make next; Arguments can be used as they are.
+// nextCall is a call that the agent may make next. Arguments can be used unchanged.
 type nextCall struct {
 	Tool      string          `json:"tool"`
 	Arguments json.RawMessage `json:"arguments"`

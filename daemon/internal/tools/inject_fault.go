@@ -17,7 +17,7 @@ type injectFaultArgs struct {
 
 func (injectFaultArgs) rules() strictjson.Rules {
 	rules := kindRules("fault", `{"command":"camera.photo","code":"busy"}`)
-	command := rules["command"] // too many commands to list here; getCapabilityGuide has them
+	command := rules["command"] // too many commands to list here; getCapabilityGuide lists them
 	command.Words, command.What, command.Form = nil, "E.g. camera.photo. Default: any.", "a command such as camera.photo"
 	rules["command"] = command
 	return rules
@@ -34,7 +34,7 @@ func (t injectFault) run(ctx context.Context, c call, args injectFaultArgs) (any
 	}
 	next := suggest("waitForEvent", `{"chip":"errors","kind":"result"}`, "wait until a command has failed")
 	if fault.DropApp {
-		next = suggest("waitForEvent", `{"type":"app.attached"}`, "wait until the app is back")
+		next = suggest("waitForEvent", `{"type":"app.attached"}`, "wait until the app has reconnected")
 	}
 	injected := injection{typ: glasses.SimFault, payload: fault, done: faultWords(fault)}
 	return t.inject(ctx, c, args.SessionID, []injection{injected}, next)
@@ -45,7 +45,7 @@ func faultWords(f glasses.Fault) string {
 		return "the app's connection is closed"
 	}
 	if f.Code == "" && f.LatencyMs == 0 {
-		return "all faults are forgotten"
+		return "all faults are cleared"
 	}
 	what := f.Command
 	if what == "" {
@@ -56,10 +56,10 @@ func faultWords(f glasses.Fault) string {
 		words = fmt.Sprintf("the next %d of %s", f.Times, what)
 	}
 	if f.Code != "" {
-		words += " is answered " + f.Code
+		words += " fails with " + f.Code
 	}
 	if f.LatencyMs > 0 {
-		words += fmt.Sprintf(" %d ms late", f.LatencyMs)
+		words += fmt.Sprintf(" %d ms later", f.LatencyMs)
 	}
 	return words
 }

@@ -32,8 +32,8 @@ func (t injectInput) run(ctx context.Context, c call, args injectInputArgs) (any
 	injected := injection{typ: glasses.SimInput, payload: input, done: "input " + cmp.Or(input.Kind, input.Target)}
 	return t.inject(ctx, c, args.SessionID, []injection{injected},
 		suggest("waitForEvent", `{"type":"display.show"}`, "wait for the app's next screen"),
-		suggest("getDisplayState", `{}`, "see what the wearer sees now"))
+		suggest("getDisplayState", `{}`, "see the wearer's view"))
 }
 
-// pixel clamps a coordinate to what a payload can hold.
+// pixel limits a coordinate to the range of a payload.
 func pixel(n int) int { return min(max(n, -glasses.MaxLength), glasses.MaxLength) }

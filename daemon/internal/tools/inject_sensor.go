@@ -21,7 +21,7 @@ type injectSensorArgs struct {
 	Motion          *glasses.Motion     `json:"motion,omitempty"`
 	CameraFile      string              `json:"cameraFile"`
 	MicrophoneFile  string              `json:"microphoneFile"`
-	ResetCamera     bool                `json:"resetCamera" jsonschema:"Back to its own picture."`
+	ResetCamera     bool                `json:"resetCamera" jsonschema:"Restore its own picture."`
 	ResetMicrophone bool                `json:"resetMicrophone"`
 }
 
@@ -50,11 +50,11 @@ func (t injectSensor) run(ctx context.Context, c call, args injectSensorArgs) (a
 		return nil, err
 	}
 	if len(list) == 0 {
-		return nil, invalid("nothing is to be changed", `pass state, motion, cameraFile or microphoneFile, e.g. `+
+		return nil, invalid("nothing to change", `pass state, motion, cameraFile or microphoneFile, e.g. `+
 			`{"state":{"worn":false}}; getDisplayState only looks`)
 	}
 	return t.inject(ctx, c, args.SessionID, list,
-		suggest("waitForEvent", `{"kind":"request"}`, "wait for what the app does about it"),
+		suggest("waitForEvent", `{"kind":"request"}`, "wait for the app's reaction"),
 		suggest("getDisplayState", `{}`, "see display and state"))
 }
 
@@ -69,7 +69,7 @@ func (t injectSensor) injections(ctx context.Context, c call, args injectSensorA
 		{args.MicrophoneFile, glasses.SimMicrophone, "microphone", args.ResetMicrophone, sounds},
 	} {
 		if f.reset {
-			list = append(list, injection{typ: f.typ, payload: struct{}{}, done: "the " + f.part + " is its own again"})
+			list = append(list, injection{typ: f.typ, payload: struct{}{}, done: "the " + f.part + " is restored"})
 		}
 		if f.path != "" {
 			data, err := readFile(ctx, c.who, f.part+"File", f.path, session.MaxUpload, f.kinds)
@@ -77,7 +77,7 @@ func (t injectSensor) injections(ctx context.Context, c call, args injectSensorA
 				return nil, err
 			}
 			list = append(list, injection{typ: f.typ, payload: struct{}{}, media: data,
-				done: fmt.Sprintf("the %s has %s (%d bytes)", f.part, clip(f.path), len(data))})
+				done: fmt.Sprintf("the %s now uses %s (%d bytes)", f.part, clip(f.path), len(data))})
 		}
 	}
 	if args.State != nil {
@@ -94,13 +94,13 @@ func (t injectSensor) injections(ctx context.Context, c call, args injectSensorA
 	return list, nil
 }
 
-// changeOf is the injection of a state or a motion.
+// changeOf returns the injection of a state or a motion.
 func changeOf[T any](typ, what string, payload *T) injection {
 	words, _ := json.Marshal(payload) // never fails: the struct has no interfaces
 	return injection{typ: typ, payload: payload, done: what + " " + clip(string(words))}
 }
 
-// decodeInner decodes an argument that is an object; unknown fields are errors.
+// decodeInner decodes an argument that is an object. Unknown fields are errors.
 func decodeInner(name string, raw json.RawMessage, into any) error {
 	err := decodeInto(raw, into)
 	var refused *Error

@@ -31,18 +31,18 @@ func (t injectTranscript) run(ctx context.Context, c call, args injectTranscript
 	}
 	injected := injection{typ: glasses.SimTranscript, payload: said, done: fmt.Sprintf("said %q", clip(said.Text))}
 	return t.inject(ctx, c, args.SessionID, []injection{injected},
-		suggest("waitForEvent", `{"kind":"request"}`, "wait for what the app does about it"),
-		suggest("getDisplayState", `{}`, "see what the wearer sees now"))
+		suggest("waitForEvent", `{"kind":"request"}`, "wait for the app's reaction"),
+		suggest("getDisplayState", `{}`, "see the wearer's view"))
 }
 
-// checkControl returns the protocol's error for a payload, before anything is sent.
+// checkControl returns the protocol's error for a payload. It is called before anything is sent.
 func checkControl(typ string, payload any) error {
 	data, err := json.Marshal(payload)
 	if err == nil {
 		_, err = glasses.ParseControl(typ, data)
 	}
 	if err != nil {
-		return invalid(err.Error(), "change the argument that the message names")
+		return invalid(err.Error(), "change the argument named in the message")
 	}
 	return nil
 }

@@ -17,15 +17,15 @@ type integrationArgs struct {
 
 type inspectionAnswer struct {
 	Dir          string                 `json:"dir"`
-	Project      string                 `json:"project" jsonschema:"The app id of service.json; empty: none."`
+	Project      string                 `json:"project" jsonschema:"The app id in service.json; empty: none."`
 	Languages    []scaffold.LanguageUse `json:"languages"`
 	Modules      []scaffold.ModuleState `json:"modules"`
 	Pages        []scaffold.FileState   `json:"connectionPages" jsonschema:"Copies of the connection page."`
 	Commands     []scaffold.Use         `json:"commands" jsonschema:"Commands of the glasses in the app's own files."`
 	Capabilities []string               `json:"capabilities" jsonschema:"The capabilities of those commands."`
 	Phrases      []scaffold.Use         `json:"phrases" jsonschema:"Phrases that the app announces."`
-	Unknown      []scaffold.Use         `json:"unknownPhrases" jsonschema:"Where it announces what was not found."`
-	Declared     []scaffold.Declared    `json:"declared" jsonschema:"What platform manifests ask for."`
+	Unknown      []scaffold.Use         `json:"unknownPhrases" jsonschema:"Places that announce unknown phrases."`
+	Declared     []scaffold.Declared    `json:"declared" jsonschema:"The permissions in platform manifests."`
 	Keys         []scaffold.KeyState    `json:"keys" jsonschema:"Files with a project key, never the key."`
 	FilesRead    int                    `json:"filesRead"`
 	Truncated    bool                   `json:"truncated"`
@@ -55,7 +55,7 @@ func (t inspectIntegration) run(ctx context.Context, c call, args integrationArg
 		Declared: orEmpty(in.Declared), Keys: orEmpty(in.Keys),
 		FilesRead: in.FilesRead, Truncated: in.Truncated,
 		Next: []nextCall{suggest("validateIntegration", arguments(map[string]any{"dir": in.Root}),
-			"find what is wrong with it")},
+			"find its problems")},
 	}
 	uses := "no command of the glasses"
 	if len(in.Capabilities) > 0 {
@@ -77,7 +77,7 @@ func inspect(ctx context.Context, c call, folder string) (scaffold.Inspection, e
 	return in, nil
 }
 
-// orEmpty returns an empty list for nil: agents read [] more easily than null.
+// orEmpty returns an empty list for nil, because agents read [] more easily than null.
 func orEmpty[T any](list []T) []T {
 	if list == nil {
 		return []T{}

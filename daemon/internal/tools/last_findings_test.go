@@ -48,7 +48,7 @@ func TestLastFindings(t *testing.T) {
 			models = append(models, f.DeviceModel)
 		}
 		if got := strings.Join(models, " "); got != c.want {
-			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+			t.Errorf("%s: findings %q, want %q", c.name, got, c.want)
 		}
 	}
 }

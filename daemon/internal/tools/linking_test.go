@@ -19,10 +19,10 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-// site fakes a backend and the daemon's stored state, enough for the real link and session managers.
+// site fakes a backend and the daemon's stored state, as far as the real link and session managers need them.
 type site struct {
 	mu       sync.Mutex
-	approved time.Time // when the person approves; zero for never
+	approved time.Time // when the person approves; zero means never
 	issued   int
 	polls    []time.Time
 	revoked  bool
@@ -120,7 +120,7 @@ func (s *site) Open(context.Context, caller.Caller, string) (bool, string) {
 	return false, "no desktop"
 }
 
-// agent runs tell with a catalogue over the real managers, on a clock that jumps.
+// agent runs tell with a catalogue over the real managers, on a simulated clock.
 func agent(t *testing.T, tell func(t *testing.T, s *site,
 	call func(ctx context.Context, name, args string, io tools.IO) map[string]any)) {
 	dir := t.TempDir()
@@ -157,7 +157,7 @@ func TestLinking_FromTheFirstCallToTheRetriedOne(t *testing.T) {
 		first := call(ctx, "createSimulatorSession", `{"project":"com.example.app"}`, tools.IO{})
 		again := call(ctx, "getSessionStatus", `{"sessionId":"ses_abcdefgh"}`, tools.IO{})
 		if first["status"] != "auth_required" || again["deviceCode"] != first["deviceCode"] || s.issued != 1 {
-			t.Fatalf("asked with %v, then %v, %d codes", first, again, s.issued)
+			t.Fatalf("first answer %v, then %v, %d codes; want the same code twice", first, again, s.issued)
 		}
 		call(ctx, "createSimulatorSession", `{"project":"com.example.app"}`, tools.IO{})
 		s.approved = time.Now().Add(2 * time.Minute)
@@ -167,43 +167,43 @@ func TestLinking_FromTheFirstCallToTheRetriedOne(t *testing.T) {
 		start := time.Now()
 		if got := call(short, "completeAuthLink", `{"deviceCode":"sdc_1"}`,
 			tools.IO{}); got["code"] != tools.CodeCancelled || time.Since(start) != 30*time.Second {
-			t.Errorf("a call that was cancelled: %v after %v", got, time.Since(start))
+			t.Errorf("a cancelled call: %v after %v", got, time.Since(start))
 		}
 		if got := call(ctx, "completeAuthLink", `{"deviceCode":"sdc_1","maxWaitSeconds":20}`,
 			tools.IO{}); got["code"] != link.CodeAuthTimeout || got["retryable"] != true || got["fixHint"] == "" {
-			t.Errorf("a wait that was too short: %v", got)
+			t.Errorf("a wait that is too short: %v, want a timeout", got)
 		}
 		last := time.Now()
 		got := call(ctx, "completeAuthLink", `{"deviceCode":"sdc_1"}`, tools.IO{Progress: func(float64, float64, string) {
 			if gap := time.Since(last); gap > 20*time.Second {
-				t.Errorf("%v without progress", gap)
+				t.Errorf("%v passed without progress", gap)
 			}
 			last = time.Now()
 		}})
 		retried, _ := got["retried"].(map[string]any)
 		if got["linked"] != true || got["accountId"] != "acc" || retried["status"] != "active" ||
 			retried["project"] != "com.example.app" {
-			t.Errorf("completed with %v", got)
+			t.Errorf("completed with %v, want the link and the retried call", got)
 		}
 		if file, _ := retried["appTokenFile"].(string); file == "" {
-			t.Error("no token file")
+			t.Error("the answer has no token file")
 		} else if data, err := os.ReadFile(file); err != nil || string(data) != "sst_1" {
-			t.Errorf("token file: %q, %v", data, err)
+			t.Errorf("the token file contains %q, error %v", data, err)
 		}
 		for i := 1; i < len(s.polls); i++ {
 			if gap := s.polls[i].Sub(s.polls[i-1]); gap < 5*time.Second {
-				t.Errorf("two polls %v apart", gap)
+				t.Errorf("two polls were only %v apart", gap)
 			}
 		}
 		s.revoked = true
 		if got := call(ctx, "createSimulatorSession", `{"project":"com.example.app"}`,
 			tools.IO{}); got["status"] != "auth_required" || got["reason"] != "revoked" {
-			t.Errorf("after the link was revoked: %v", got)
+			t.Errorf("after the link was revoked: %v, want auth_required", got)
 		}
 	})
 }
 
-// records is the site's side of one project's assistant.
+// records is the part of the site that holds one project's assistant.
 type records struct {
 	tools.Records
 	*site
@@ -228,14 +228,14 @@ func TestLinking_RetriesARecordTool(t *testing.T) {
 		got := call(ctx, "completeAuthLink", `{"deviceCode":"sdc_1"}`, tools.IO{})
 		if retried, _ := got["retried"].(map[string]any); retried["version"] != 3.0 ||
 			retried["project"] != "com.example.app" {
-			t.Errorf("completed with %v", got)
+			t.Errorf("completed with %v, want the retried answer", got)
 		}
 		if got := call(ctx, "getAssistantConfig", `{}`, tools.IO{}); got["code"] != tools.CodeInvalidRequest {
-			t.Errorf("without a project: %v", got)
+			t.Errorf("without a project: %v, want invalid_request", got)
 		}
 		s.revoked = true
 		if got := call(ctx, "getAssistantConfig", `{"project":"com.example.app"}`, tools.IO{}); got["reason"] != "revoked" {
-			t.Errorf("after the link was revoked: %v", got)
+			t.Errorf("after the link was revoked: %v, want the reason revoked", got)
 		}
 	})
 }
@@ -254,7 +254,7 @@ func TestLinking_WithElicitation(t *testing.T) {
 		got := call(t.Context(), "createSimulatorSession", `{"project":"a.b"}`, accept)
 		if took := time.Since(start); got["status"] != "auth_required" || took != 50*time.Second ||
 			got["expiresInSeconds"] != 550.0 {
-			t.Errorf("without approval: %v after %v", got, took)
+			t.Errorf("without approval: %v after %v; want auth_required after 50 s", got, took)
 		}
 	})
 }

@@ -9,7 +9,7 @@ import (
 )
 
 type projectLister interface {
-	// Projects lists the account's projects, by app id.
+	// Projects lists the account's projects, sorted by app id.
 	Projects(ctx context.Context, target backend.Target) ([]backendapi.Project, error)
 }
 
@@ -55,13 +55,13 @@ func (t listProjects) run(ctx context.Context, c call, args listProjectsArgs) (a
 		if err != nil {
 			return nil, err
 		}
-		current, _ := t.projects.Project(ctx, "", c.who) // an unreadable manifest must not prevent the list
+		current, _ := t.projects.Project(ctx, "", c.who) // an unreadable manifest must not prevent listing
 		return projectsAnswer{Status: "ok", Projects: tidyProjects(list), CurrentProject: current,
 			Summary: describeProjects(list, current)}, nil
 	})
 }
 
-// tidyProjects replaces nil lists and maps by empty ones, which agents read more easily than null.
+// tidyProjects replaces nil lists and maps with empty ones, which agents read more easily than null.
 func tidyProjects(list []backendapi.Project) []backendapi.Project {
 	for i := range list {
 		list[i].Platforms = orEmpty(list[i].Platforms)
@@ -78,12 +78,12 @@ func describeProjects(list []backendapi.Project, current string) string {
 	for _, p := range list {
 		names = append(names, p.Project)
 		if p.Project == current {
-			here = " The working directory is about " + current + "."
+			here = " The working directory belongs to " + current + "."
 		}
 	}
 	switch len(list) {
 	case 0:
-		return "The account has no project yet; createSimulatorSession or generateConnectionModule makes one."
+		return "The account has no project yet; createSimulatorSession or generateConnectionModule creates one."
 	case 1:
 		return "The account has one project, " + names[0] + "." + here
 	}

@@ -2,7 +2,7 @@ package tools
 
 import "sync"
 
-// recent keeps the values of the keys that were set last, at most limit of them. It is safe for concurrent use.
+// recent keeps the values of the last limit keys that were set. It is safe for concurrent use.
 type recent[V any] struct {
 	limit int
 
@@ -19,14 +19,14 @@ func (r *recent[V]) get(key string) V {
 	return r.values[key]
 }
 
-// set sets the value of a key, and forgets the key that was set first if there are too many.
+// set sets the value of a key. If there are too many, it removes the key that was set first.
 func (r *recent[V]) set(key string, value V) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.setLocked(key, value)
 }
 
-// getOrSet returns the value of a key. Without one it sets value, and added is true.
+// getOrSet returns the value of a key. If there is none, it sets value, and added is true.
 func (r *recent[V]) getOrSet(key string, value V) (current V, added bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -26,7 +26,7 @@ type Scenarios interface {
 	noter
 }
 
-// noter remembers facts for a later recording that leave no row in the event log.
+// noter stores facts that leave no row in the event log, for a later recording.
 type noter interface {
 	Note(ctx context.Context, target backend.Target, id string, step file.Step, row, at int64)
 }
@@ -46,16 +46,16 @@ type recordAnswer struct {
 	DurationMs int64         `json:"durationMs"`
 	Steps      int           `json:"steps"`
 	Requests   int           `json:"requests"`
-	Claims     int           `json:"claims" jsonschema:"Expectations that held meanwhile, kept as steps."`
+	Claims     int           `json:"claims" jsonschema:"Expectations that were met, kept as steps."`
 	Pictures   int           `json:"pictures"`
 	Media      int           `json:"media"`
-	Notes      []string      `json:"notes" jsonschema:"What could not be recorded."`
+	Notes      []string      `json:"notes" jsonschema:"Things that could not be recorded."`
 	Contents   []fileContent `json:"contents,omitempty"`
 	Next       []nextCall    `json:"nextCalls"`
 	Summary    string        `json:"summary"`
 }
 
-// Names inside a recording's folder.
+// Names of files in a recording's folder.
 const (
 	scenarioName = "scenario.json"
 	picturesName = "pictures"
@@ -95,9 +95,9 @@ func (t recordSession) run(ctx context.Context, c call, args recordSessionArgs) 
 			Pictures: rec.Pictures, Media: rec.Media, Notes: rec.Notes,
 			Next: []nextCall{
 				suggest("startLocalSimulation", `{"fresh":true,"clock":"virtual"}`,
-					"a fresh session for the next build of the app; start the app on it"),
+					"open a fresh session for the next build of the app, and start the app on it"),
 				suggest("replaySession", arguments(map[string]any{"file": rec.Path}),
-					"then see whether the app still does the same"),
+					"then check whether the app still behaves the same"),
 			},
 		}
 		if answer.Notes == nil {
@@ -114,8 +114,8 @@ func (t recordSession) run(ctx context.Context, c call, args recordSessionArgs) 
 	})
 }
 
-// recordingDir returns the path of a folder that a recording may be written to: one that does not exist, is empty, or
-// holds a recording and nothing else.
+// recordingDir returns the path of a folder to which a recording may be written: one that does not exist, is empty, or
+// contains only a recording.
 func recordingDir(ctx context.Context, who caller.Caller, files clientio.Files, path string) (string, error) {
 	if path == "" {
 		return "", missing("dir", "pass the recording's folder, e.g. glasses/main")
@@ -136,7 +136,7 @@ func recordingDir(ctx context.Context, who caller.Caller, files clientio.Files, 
 		if !ours {
 			return "", &Error{
 				Code: CodeFileExists, Message: dir + " contains files other than a recording",
-				FixHint: "pass a new folder; nothing is overwritten but recordings",
+				FixHint: "pass a new folder; only recordings are overwritten",
 			}
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-// Records is the access to the account's records that the tools need. Each interface is next to its tool.
+// Records gives the tools access to the account's records. Each of the interfaces is declared next to its tool.
 type Records interface {
 	projectLister
 	assistantReader
@@ -29,36 +29,36 @@ type Records interface {
 
 // projectFinder finds the project of a directory.
 type projectFinder interface {
-	// Project returns the argument, or the project that the directory names; empty if none is named.
+	// Project returns the argument, or else the project that the directory names; empty if neither names one.
 	Project(ctx context.Context, argument string, who caller.Caller) (string, error)
 }
 
-// records lets calls about a project's records through the gate and adds the next step to refusals.
+// records passes calls about a project's records through the gate and adds the next step to refusals.
 type records struct {
 	gate     *gate
 	projects projectFinder
 }
 
-// recordArgs are the arguments of every tool on a record.
+// recordArgs are the arguments of every tool for records.
 type recordArgs struct {
 	projectArg
 	linkArg
 }
 
-// recordCall is the record of a call.
+// recordCall identifies the record of a call.
 type recordCall struct {
 	recordArgs
-	// reads is the tool that returns the record's version; empty for records without a version.
+	// reads names the tool that returns the record's version; empty for records without a version.
 	reads string
-	// missing is the next step if something is not found; empty if that can only be the project.
+	// missing is the next step if something is not found; empty if only the project can be missing.
 	missing string
 }
 
-// recordWork is what a tool does with a record.
+// recordWork is the part of a tool that handles a record.
 type recordWork func(ctx context.Context, target backend.Target, project string) (any, error)
 
-// unnamedProject is the project in requests of a caller without a link whose directory names none. The backend refuses
-// them with a code before it looks at the project.
+// unnamedProject is the project in requests from a caller without a link whose directory names no project. The backend
+// refuses these requests with a code before it looks up the project.
 const unnamedProject = "app.local.unnamed"
 
 func (r records) run(ctx context.Context, c call, about recordCall, do recordWork) (any, error) {
@@ -83,8 +83,8 @@ func (r records) run(ctx context.Context, c call, about recordCall, do recordWor
 }
 
 func noProject() error {
-	return invalid("no project is named, and no "+manifestName+" in or above the working directory names one",
-		"call listProjects and pass the project of one, or call from the project's folder")
+	return invalid("project is missing, and no "+manifestName+" in or above the working directory names one",
+		"call listProjects and pass one of its projects, or call from the project's folder")
 }
 
 // refusal adds the next step to a refusal, because the backend does not know the tools.
@@ -98,11 +98,11 @@ func (about recordCall) refusal(err error, project string) error {
 	case backend.CodeNotFound:
 		told.Message = fmt.Sprintf("%s (project %s)", p.Message, clip(project))
 		told.FixHint = cmp.Or(about.missing, "call listProjects for the projects of the linked account; "+
-			"createSimulatorSession and generateConnectionModule make a new one")
+			"createSimulatorSession and generateConnectionModule create a new one")
 	case backend.CodeVersionConflict:
-		told.Retryable = false // the same call cannot succeed: it needs another version
+		told.Retryable = false // the same call cannot succeed: it needs the current version
 		told.FixHint = fmt.Sprintf("call %s again, see what somebody else changed, and repeat the change with the "+
-			"version that it tells", about.reads)
+			"version that it returns", about.reads)
 	case backend.CodePermissionDenied:
 		told.Message, told.FixHint = deniedMessage(p, project), deniedHint(p)
 	case backend.CodeNotConfigured:
@@ -114,7 +114,7 @@ func (about recordCall) refusal(err error, project string) error {
 	return &told
 }
 
-// deniedMessage names the missing grant even if the backend's own sentence does not.
+// deniedMessage names the missing grant even if the backend's message does not.
 func deniedMessage(p *backend.Problem, project string) string {
 	if p.Capability == "" {
 		return p.Message
@@ -123,10 +123,10 @@ func deniedMessage(p *backend.Problem, project string) string {
 		levelWord(p.Needed))
 }
 
-// deniedHint keeps the backend's own hint, which has the address of the page on which the owner changes grants.
+// deniedHint keeps the backend's own hint, which contains the address of the page for changing grants.
 func deniedHint(p *backend.Problem) string {
 	return "do not try another way; " + cmp.Or(p.FixHint,
-		"ask the account's owner whether agents may do this, at /account/mcp-access of the dashboard; the next call obeys")
+		"ask the account's owner to allow this to agents at /account/mcp-access of the dashboard, then repeat the call")
 }
 
 func capabilityOf(p *backend.Problem) string {
@@ -136,7 +136,7 @@ func capabilityOf(p *backend.Problem) string {
 	return p.Capability
 }
 
-// levelWord returns a level as the dashboard writes it.
+// levelWord returns the name of a level as shown on the dashboard.
 func levelWord(level string) string {
 	return cmp.Or(levelWords[level], level)
 }
@@ -145,7 +145,7 @@ var levelWords = map[string]string{
 	backendapi.LevelOff: "Off", backendapi.LevelRead: "Read", backendapi.LevelReadWrite: "Read + Write",
 }
 
-// recordErrors adds the properties of refusals about a record.
+// recordErrors adds the error properties for records.
 var recordErrors = alsoErrors("capability", "field", "needed", "granted", "currentVersion")
 
 // onRecord makes a request about a record; answer converts the reply.
@@ -156,8 +156,8 @@ func onRecord[T any](
 	return r.run(ctx, c, about, answering(request, answer))
 }
 
-// readRecord returns the definition of a tool that reads a record of a project by a request to source; answer converts
-// the reply, and options complete the schema of the answer. source may be nil where no call is made.
+// readRecord returns the definition of a tool that reads a record of a project with a request to source. answer
+// converts the reply, and options complete the schema of the answer. source may be nil if no call is made.
 func readRecord[S, T, A any](
 	r records, name, title string, source S, request func(S, context.Context, backend.Target, string) (T, error),
 	answer func(T) A, options ...option,
@@ -174,7 +174,7 @@ func readRecord[S, T, A any](
 	})
 }
 
-// recordChanger is a tool that changes a record of a project; options complete the schema of the answer A.
+// recordChanger defines a tool that changes a record of a project; options complete the schema of the answer A.
 func recordChanger[A any](name, title string, options ...option) Tool {
 	return Tool{
 		Name: name, Title: title, NeedsAccount: true, Annotations: Annotations{OpenWorld: true},
@@ -182,17 +182,17 @@ func recordChanger[A any](name, title string, options ...option) Tool {
 	}
 }
 
-// recordChange is a change of some fields of the version that the agent read.
+// recordChange changes some fields of the version that the agent read.
 type recordChange struct {
 	recordCall
 	version int64
 	fields  []string
 }
 
-// newChange returns a change to the fields of the struct to whose pointers are set.
+// newChange returns a change of the fields of the struct to whose pointers are set.
 func newChange(args recordArgs, reads string, version *integer, to any) (recordChange, error) {
 	change := recordChange{recordCall: recordCall{recordArgs: args, reads: reads}}
-	hint := "call " + reads + " and pass the version that it tells"
+	hint := "call " + reads + " and pass the version that it returns"
 	if version == nil {
 		return change, missing("version", hint)
 	}
@@ -220,14 +220,14 @@ func newChange(args recordArgs, reads string, version *integer, to any) (recordC
 // changed is the outcome of a change; Fields is empty if the record already had these values.
 type changed struct {
 	Status string   `json:"status" jsonschema:"unchanged: it already had these values."`
-	Fields []string `json:"changed" jsonschema:"The fields that have another value now; only these are in the answer."`
+	Fields []string `json:"changed" jsonschema:"The fields whose values changed; only these are in the answer."`
 }
 
-// outcome compares the record's version with the version before the change. differ are the fields whose values the
-// backend reports as changed; if it does not report them, every field of the call counts as changed.
+// outcome compares the record's version with the version before the change. differ are the fields that the backend
+// reports as changed. If it reports none, every field of the call counts as changed.
 func (c recordChange) outcome(version int64, differ []string) (outcome changed, words string) {
 	if version == c.version {
-		return changed{"unchanged", []string{}}, "Nothing was changed, it was set so already. "
+		return changed{"unchanged", []string{}}, "Nothing changed: it already had these values. "
 	}
 	differ = slices.DeleteFunc(slices.Clone(differ), func(field string) bool { return !slices.Contains(c.fields, field) })
 	if len(differ) == 0 {
@@ -236,7 +236,7 @@ func (c recordChange) outcome(version int64, differ []string) (outcome changed, 
 	return changed{"changed", differ}, fmt.Sprintf("Changed %s; the version is %d. ", strings.Join(differ, ", "), version)
 }
 
-// copyFields copies the fields of these JSON names from a record to an answer, whose fields are pointers to them.
+// copyFields copies the fields with these JSON names from a record to an answer, whose fields point to them.
 func copyFields(answer, record any, names []string) {
 	into, from := reflect.ValueOf(answer).Elem(), reflect.ValueOf(record)
 	for _, to := range jsonFields(into.Type()) {
@@ -255,7 +255,7 @@ func copyFields(answer, record any, names []string) {
 	}
 }
 
-// orNot returns an optional text, or none.
+// orNot returns an optional text, or none if it is nil.
 func orNot(s *string, none string) string {
 	if s == nil || *s == "" {
 		return none

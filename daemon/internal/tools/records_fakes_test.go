@@ -9,7 +9,7 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-// accountRecords is the backend's side of an account with one project, com.example.app.
+// accountRecords is a fake backend for an account with one project, com.example.app.
 type accountRecords struct {
 	err       error
 	projects  []backendapi.Project
@@ -20,7 +20,7 @@ type accountRecords struct {
 	usage     backendapi.GatewayUsage
 
 	calls   int
-	asked   string // project
+	asked   string // the requested project
 	query   backend.AnalyticsQuery
 	spent   backend.UsageQuery
 	changed backendapi.AssistantChange
@@ -51,7 +51,7 @@ func someRecords() accountRecords {
 	}
 }
 
-// authorise checks as a backend does: first the link, then the project.
+// authorise checks in a backend's order: first the link, then the project.
 func (r *accountRecords) authorise(t backend.Target, project string) error {
 	r.calls++
 	r.asked = project
@@ -131,7 +131,7 @@ func (r *accountRecords) ChangeConnectionPage(_ context.Context, t backend.Targe
 
 func (r *accountRecords) ConnectionPageFile(_ context.Context, t backend.Target,
 	project string) (backendapi.ConnectionPageFile, error) {
-	if err := r.authorise(t, ""); err != nil { // its project was just made
+	if err := r.authorise(t, ""); err != nil { // its project was just created
 		return backendapi.ConnectionPageFile{}, err
 	}
 	return backendapi.ConnectionPageFile{Name: "connect.html", HTML: r.html}, nil

@@ -15,7 +15,7 @@ import (
 	"github.com/service-dev/service/proto/backendapi"
 )
 
-// recordTools are the tools about records, with arguments that work.
+// recordTools are the tools for records, with valid arguments.
 var recordTools = map[string]map[string]any{
 	"listProjects": {}, "getAssistantConfig": {}, "getCredentialStatus": {}, "getProjectAnalytics": {},
 	"getGatewayUsage":         {},
@@ -36,7 +36,7 @@ func (w *world) record(t *testing.T, name string, more map[string]any) (Result, 
 	return w.call(t, name, string(data), IO{})
 }
 
-// Each tool asks for a link and does its work once there is one.
+// Each tool asks for a link, and works once there is one.
 func TestRecordTools_AreRepeatedAfterLinking(t *testing.T) {
 	for name := range recordTools {
 		for _, here := range []string{"com.example.app", ""} {
@@ -49,7 +49,7 @@ func TestRecordTools_AreRepeatedAfterLinking(t *testing.T) {
 			}
 			result := c.Call(t.Context(), name, data, IO{})
 			if result.Outcome != "auth_required" || !strings.Contains(result.Text, testUser) || w.account.calls != 0 {
-				t.Errorf("%s, unlinked: %s", name, result.Text)
+				t.Errorf("%s without a link: %s, want auth_required", name, result.Text)
 			}
 			result = c.Call(t.Context(), "completeAuthLink", json.RawMessage(`{"deviceCode":"`+testDevice+`"}`), IO{})
 			var linked struct {
@@ -62,16 +62,16 @@ func TestRecordTools_AreRepeatedAfterLinking(t *testing.T) {
 			case here == "" && name != "listProjects":
 				if hint, _ := linked.Retried["fixHint"].(string); linked.Retried["code"] != CodeInvalidRequest ||
 					!strings.Contains(hint, "listProjects") {
-					t.Errorf("%s without a project: %v", name, linked.Retried)
+					t.Errorf("%s without a project: %v, want invalid_request", name, linked.Retried)
 				}
 			case linked.Retried["summary"] == "" || linked.Retried["status"] == nil || linked.Retried["code"] != nil:
-				t.Errorf("%s, repeated: %v", name, linked.Retried)
+				t.Errorf("%s, repeated after linking: %v", name, linked.Retried)
 			}
 		}
 	}
 }
 
-// codeRequester has no live code, so the backend is asked anonymously and refuses with a new one.
+// codeRequester has no live code, so the backend is called anonymously and refuses with a new one.
 type codeRequester struct {
 	*world
 	refused error
@@ -94,10 +94,10 @@ func TestRecordTools_RequestACode(t *testing.T) {
 				return nil, w.account.authorise(to, project)
 			})
 		if _, ok := out.(AuthRequired); !ok || err != nil || w.account.asked != asked {
-			t.Errorf("%q: %v, %v, asked about %q", here, out, err, w.account.asked)
+			t.Errorf("directory of %q: got %v, %v; requested project %q", here, out, err, w.account.asked)
 		}
 		if p := problemOf(k.refused); p == nil || p.Code != backend.CodeAuthRequired {
-			t.Errorf("%q: refused with %v", here, k.refused)
+			t.Errorf("directory of %q: refused with %v, want auth_required", here, k.refused)
 		}
 	}
 }
@@ -127,7 +127,7 @@ func TestRecordTools_ReturnRefusals(t *testing.T) {
 				t.Errorf("%s %s: %v", name, test.p.Code, fields)
 			}
 			if name != "listProjects" && !strings.Contains(hint, test.hint) {
-				t.Errorf("%s %s: the hint %q does not say %q", name, test.p.Code, hint, test.hint)
+				t.Errorf("%s %s: the hint is %q, want %q in it", name, test.p.Code, hint, test.hint)
 			}
 			switch test.p.Code {
 			case backend.CodePermissionDenied:
@@ -137,7 +137,7 @@ func TestRecordTools_ReturnRefusals(t *testing.T) {
 				}
 				if name != "listProjects" && !strings.Contains(fields["message"].(string),
 					"assistant_config (voice) of com.example.app is Read for agents, and this needs Read + Write") {
-					t.Errorf("%s: %v", name, fields["message"])
+					t.Errorf("%s: %v, want the missing grant", name, fields["message"])
 				}
 			case backend.CodeVersionConflict:
 				if fields["currentVersion"] != 7.0 {
@@ -158,17 +158,17 @@ func TestRecordTools_ReturnRefusals(t *testing.T) {
 			!strings.Contains(fields["fixHint"].(string), "listProjects") ||
 			!strings.Contains(fields["message"].(string), "com.example.other") ||
 			strings.Contains(fields["fixHint"].(string), "getCredentialStatus") != (name == "setCredential") {
-			t.Errorf("%s of another project: %v", name, fields)
+			t.Errorf("%s for another project: %v", name, fields)
 		}
 		w.gated = nil
 		if _, fields := newWorld().record(t, name,
 			map[string]any{"project": "not-an-id"}); fields["code"] != CodeInvalidRequest {
-			t.Errorf("%s of no app id asks for %v", name, fields)
+			t.Errorf("%s with an invalid app id sent %v", name, fields)
 		}
 		w = newWorld().linked()
 		w.account.err = &backend.Problem{Code: backend.CodeAuthRequired, Message: "the token was revoked", HTTPStatus: 401}
 		if _, fields := w.record(t, name, nil); fields["status"] != "auth_required" || fields["reason"] != "revoked" {
-			t.Errorf("%s, revoked: %v", name, fields)
+			t.Errorf("%s with a revoked link: %v, want auth_required", name, fields)
 		}
 	}
 }
@@ -188,7 +188,7 @@ func TestListProjects(t *testing.T) {
 	w.account.projects = nil
 	if _, fields = w.record(t, "listProjects", nil); len(fields["projects"].([]any)) != 0 ||
 		!strings.Contains(fields["summary"].(string), "no project") {
-		t.Errorf("of an empty account: %v", fields)
+		t.Errorf("an empty account: %v, want no projects", fields)
 	}
 	for i := range 12 {
 		w.account.projects = append(w.account.projects, backendapi.Project{Project: fmt.Sprintf("com.example.a%d", i),
@@ -197,7 +197,7 @@ func TestListProjects(t *testing.T) {
 	}
 	if _, fields = w.record(t, "listProjects", nil); !strings.Contains(fields["summary"].(string), "12 projects") ||
 		!strings.Contains(fields["summary"].(string), "2 more") {
-		t.Errorf("of a large account: %v", fields["summary"])
+		t.Errorf("a large account: %v, want 12 projects", fields["summary"])
 	}
 }
 
@@ -211,7 +211,7 @@ func TestAssistantConfig(t *testing.T) {
 	for _, want := range []string{"voice ember", "memory within a session on", "sounds hidden from agents", "$0.061",
 		"(an estimate)"} {
 		if !strings.Contains(fields["summary"].(string), want) {
-			t.Errorf("summary %q lacks %q", fields["summary"], want)
+			t.Errorf("the summary is %q, want %q in it", fields["summary"], want)
 		}
 	}
 	_, fields = w.record(t, "setAssistantConfig", nil)
@@ -220,30 +220,30 @@ func TestAssistantConfig(t *testing.T) {
 		t.Errorf("changed %v", fields)
 	}
 	if c := w.account.changed; c.Version != 4 || *c.Voice != "slate" || c.Sounds != nil || c.RealtimeModel != nil {
-		t.Errorf("asked for %+v", c)
+		t.Errorf("requested the change %+v", c)
 	}
 	if s := fields["summary"].(string); !strings.Contains(s, "cost $0.061 before and costs $1.081 now") {
 		t.Errorf("summary %q", s)
 	}
-	// The answer holds only what changed, even if the call also sets a field to its current value.
+	// The answer contains only changed fields, even if the call also sets a field to its current value.
 	_, fields = w.record(t, "setAssistantConfig", map[string]any{"sessionMemory": true})
 	for _, name := range []string{"sessionMemory", "realtimeModel", "access", "choices"} {
 		if _, there := fields[name]; there || fmt.Sprint(fields["changed"]) != "[voice]" {
-			t.Errorf("changed %v, with %s", fields["changed"], name)
+			t.Errorf("changed %v, but the answer contains %s", fields["changed"], name)
 		}
 	}
 	_, fields = w.record(t, "setAssistantConfig", map[string]any{"voice": "ember"})
 	if fields["status"] != "unchanged" || len(fields["changed"].([]any)) != 0 {
-		t.Errorf("set to its current value: %v", fields)
+		t.Errorf("setting the current value: %v, want unchanged", fields)
 	}
 	w.record(t, "setAssistantConfig", map[string]any{"version": 0, "sounds": false, "sessionMemory": true})
 	if c := w.account.changed; c.Version != 0 || *c.Sounds || !*c.SessionMemory {
-		t.Errorf("asked for %+v", c)
+		t.Errorf("requested the change %+v", c)
 	}
 }
 
 func TestDescribeCost(t *testing.T) {
-	if got := describeCost(backendapi.AssistantCost{Note: "no prices are set"}); got != "What it costs is not known (no "+
+	if got := describeCost(backendapi.AssistantCost{Note: "no prices are set"}); got != "The cost is unknown (no "+
 		"prices are set)." {
 		t.Error(got)
 	}
@@ -289,7 +289,7 @@ func TestProjectAnalytics(t *testing.T) {
 	_, fields := w.record(t, "getProjectAnalytics", nil)
 	if w.account.query != (backend.AnalyticsQuery{Range: "7d"}) || fields["estimated"] != true ||
 		len(fields["series"].([]any)) != 0 {
-		t.Errorf("asked for %+v, got %v", w.account.query, fields)
+		t.Errorf("requested %+v, got %v", w.account.query, fields)
 	}
 	if s := fields["summary"].(string); !strings.Contains(s, "3 sessions, 2 events, 1 errors") ||
 		!strings.Contains(s, "Quiet.") || !strings.Contains(s, "estimates") {
@@ -305,7 +305,7 @@ func TestProjectAnalytics(t *testing.T) {
 	} {
 		w.record(t, "getProjectAnalytics", test.args)
 		if w.account.query != test.want {
-			t.Errorf("%v asked for %+v", test.args, w.account.query)
+			t.Errorf("%v requested %+v", test.args, w.account.query)
 		}
 	}
 	for _, args := range []map[string]any{
@@ -335,12 +335,12 @@ func TestConnectionPageConfig(t *testing.T) {
 		t.Errorf("changed %v", fields)
 	}
 	if _, there := fields["theme"]; there || fields["title"] != "New" {
-		t.Errorf("only what changed belongs in the answer: %v", fields)
+		t.Errorf("the answer must contain only the changed fields: %v", fields)
 	}
 	c := w.account.paged
 	if c.Version != 2 || *c.Title != "New" || (*c.Phrases)[0].Does != "takes one" || c.Toggles == nil ||
 		len(*c.Toggles) != 0 || *c.SupportURL != "" || c.Theme != nil {
-		t.Errorf("asked for %+v", c)
+		t.Errorf("requested the change %+v", c)
 	}
 }
 
@@ -356,7 +356,7 @@ func TestRecordChanges_NeedAVersionAndAField(t *testing.T) {
 			}
 		}
 		if _, fields := newWorld().call(t, name, `{}`, IO{}); !strings.Contains(fields["fixHint"].(string), get) {
-			t.Errorf("%s without a version: %v", name, fields)
+			t.Errorf("%s without a version: %v, want a hint to read it", name, fields)
 		}
 	}
 }
@@ -370,7 +370,8 @@ func TestRecordTools_ReportTheLinkOfAnotherBackend(t *testing.T) {
 	}
 }
 
-// A misnamed field of a phrase or a toggle is refused: a list replaces the whole list, so its value would be lost.
+// A misnamed field of a phrase or a toggle is rejected, because its value would be lost when the whole list is
+// replaced.
 func TestConnectionPage_RefusesUnknownNamesInLists(t *testing.T) {
 	for args, says := range map[string]string{
 		`{"version":2,"project":"com.example.app","phrases":[{"phrase":"a","does":"b"},` +
@@ -383,7 +384,7 @@ func TestConnectionPage_RefusesUnknownNamesInLists(t *testing.T) {
 		w := newWorld().linked()
 		_, fields := w.call(t, "setConnectionPageConfig", args, IO{})
 		if fields["code"] != CodeInvalidRequest || fields["message"] != says || w.account.calls != 0 {
-			t.Errorf("%s: %v, asked %d times", args, fields, w.account.calls)
+			t.Errorf("%s: %v after %d calls; want invalid_request and no call", args, fields, w.account.calls)
 		}
 	}
 }

@@ -8,11 +8,11 @@ import (
 	"github.com/service-dev/service/proto/docs"
 )
 
-// TestReference_NamesSharedFields makes sure that the documentation names the fields that many answers share.
+// TestReference_NamesSharedFields checks that the documentation names the fields that many answers share.
 func TestReference_NamesSharedFields(t *testing.T) {
 	page, ok := docs.Find("tool-results")
 	if !ok {
-		t.Fatal("there is no page tool-results")
+		t.Fatal("the documentation has no page tool-results")
 	}
 	fields := commonFields()
 	for _, shape := range []any{Error{}, AuthRequired{}, linkedAnswer{}, authTokenFile{}} {

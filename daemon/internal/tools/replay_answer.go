@@ -10,11 +10,11 @@ import (
 	"github.com/service-dev/service/daemon/internal/scenario"
 )
 
-// maxReplay bounds the answer of replaySession, in bytes, not counting the pictures of a film or the list of all steps.
-// The answer says how much was left out.
+// maxReplay bounds the answer of replaySession, in bytes, not counting the pictures of a film or the list of all
+// steps. The answer says how much was omitted.
 const maxReplay = 4096
 
-// replayAnswerOf returns the answer to a run. It lists what did not pass; all steps only if asked for.
+// replayAnswerOf returns the answer for a run. It lists the steps that did not pass, or all if requested.
 func replayAnswerOf(id string, r scenario.Report, allSteps bool) replayAnswer {
 	answer := replayAnswer{Status: "done", SessionID: id, Report: r, Summary: reportWords(r)}
 	if allSteps {
@@ -27,14 +27,14 @@ func replayAnswerOf(id string, r scenario.Report, allSteps bool) replayAnswer {
 	return answer
 }
 
-// cut leaves out the last entries until the answer is shorter than most bytes.
+// cut omits the last entries until the answer is shorter than most bytes.
 func (a *replayAnswer) cut(most int) {
-	const enough = 40 // steps; no answer has room for more
+	const enough = 40 // steps; no answer has space for more
 	a.cutSteps(enough)
 	a.MoreDiffs = maps.Clone(a.MoreDiffs)
 	for a.size() >= most {
 		switch {
-		case a.cutPictures(): // differences name them too
+		case a.cutPictures(): // the differences name them too
 		case len(a.Steps) > max(len(a.Diffs), 1):
 			a.cutSteps(len(a.Steps) - 1)
 		case len(a.Diffs) > 1:
@@ -49,7 +49,7 @@ func (a *replayAnswer) cut(most int) {
 func (a *replayAnswer) size() int {
 	rest := *a
 	rest.Frames = nil
-	raw, _ := json.Marshal(rest) // these values always encode
+	raw, _ := json.Marshal(rest) // these values can always be encoded
 	return len(raw)
 }
 
@@ -69,7 +69,7 @@ func (a *replayAnswer) cutDiff() {
 	a.MoreDiffs[last.Kind] += last.Times()
 }
 
-// cutPictures leaves out the pictures of differences and reports whether there were any.
+// cutPictures omits the pictures of differences and reports whether there were any.
 func (a *replayAnswer) cutPictures() bool {
 	of := map[string]bool{}
 	for _, d := range a.Diffs {
@@ -83,7 +83,7 @@ func (a *replayAnswer) cutPictures() bool {
 	return cut
 }
 
-// reportWords summarizes a report. It begins with the first failure, or with what was accepted.
+// reportWords summarizes a report. It begins with the first failure, or with the accepted differences.
 func reportWords(r scenario.Report) string {
 	failed, first := 0, ""
 	for _, step := range r.Steps {
@@ -96,7 +96,7 @@ func reportWords(r scenario.Report) string {
 	kinds, count := countsOf(r.Diffs, r.MoreDiffs)
 	switch {
 	case r.Accepted:
-		first = fmt.Sprintf("Accepted: %s taken into the recording, which is what the app does now. ", kinds)
+		first = fmt.Sprintf("Accepted: %s copied into the recording, which now matches the app. ", kinds)
 	case len(r.Diffs) > 0:
 		first = fmt.Sprintf("First divergence in %s. ", diffWords(r.Diffs[0])) + first
 	}
@@ -105,7 +105,7 @@ func reportWords(r scenario.Report) string {
 	}
 	if len(r.AcceptedSteps) > 0 {
 		taken, _ := countsOf(nil, r.AcceptedDiffs)
-		first = fmt.Sprintf("Accepted of %s: %s taken into the recording. ", stepWords(r.AcceptedSteps), taken) + first
+		first = fmt.Sprintf("Accepted of %s: %s copied into the recording. ", stepWords(r.AcceptedSteps), taken) + first
 		if len(r.DifferingSteps) > 0 {
 			first += fmt.Sprintf("Still different: %s. ", stepWords(r.DifferingSteps))
 		}
@@ -118,7 +118,7 @@ func reportWords(r scenario.Report) string {
 	return words + fmt.Sprintf(", %d differences.", count)
 }
 
-// diffWords describes a difference and where it is.
+// diffWords describes a difference and its location.
 func diffWords(d scenario.Diff) string {
 	words := fmt.Sprintf("step %d at %d ms: %s", d.Step, d.AtMs, d.Message)
 	if d.Count > 1 {
@@ -132,7 +132,7 @@ func stepWords(numbers []int) string {
 	return "step " + strings.ReplaceAll(strings.Trim(fmt.Sprint(numbers), "[]"), " ", ", ")
 }
 
-// countsOf counts differences, and says how many of each kind there are.
+// countsOf counts differences by kind and describes the counts.
 func countsOf(diffs []scenario.Diff, more map[string]int) (kinds string, count int) {
 	of := maps.Clone(more)
 	if of == nil {

@@ -37,7 +37,7 @@ type replayAnswer struct {
 	Summary   string `json:"summary"`
 }
 
-// replayQuiet is how long a run may take if the client does not listen to progress.
+// replayQuiet bounds a run if the client does not listen to progress.
 const replayQuiet = 50 * time.Second
 
 func (t replaySession) definition() definition {
@@ -48,12 +48,12 @@ func (t replaySession) definition() definition {
 			on("verdict", oneOf("pass", "fail")),
 			on("durationMs", says("On the session's clock.")),
 			on("steps.verdict", oneOf("pass", "fail", "skipped")),
-			on("steps.message", says("Why it failed.")),
-			on("steps", says("What did not pass; with allSteps every step.")),
-			on("diffs", says("Where the app differed from the recording, in order.")),
+			on("steps.message", says("The reason for the failure.")),
+			on("steps", says("Steps that did not pass; with allSteps, all.")),
+			on("diffs", says("Differences from the recording, in order.")),
 			on("diffs.kind", oneOf(scenario.DiffChanged, scenario.DiffMissing, scenario.DiffExtra, scenario.DiffPicture,
 				scenario.DiffTime)),
-			on("moreDiffs", says("How many more there are, by kind.")),
+			on("moreDiffs", says("The number of further ones, by kind.")),
 			on("rows", says("Rows of the event log that belong to the run.")),
 		),
 	}, t.run,
@@ -61,15 +61,15 @@ func (t replaySession) definition() definition {
 		on("file", says("A scenario file, or the folder of a recording.")),
 		on("deviceModel", says("Run on this model instead.")),
 		on("artifactsDir", says("A new or empty folder for pictures and their differences.")),
-		on("film", says("Also store what the panel showed, picture by picture.")),
-		on("accept", says("Make what the app does now the recording; its claims stay.")),
-		on("acceptSteps", says("Or only in the steps of these numbers.")),
+		on("film", says("Also store each picture that the panel showed.")),
+		on("accept", says("Update the recording to this run; its claims stay.")),
+		on("acceptSteps", says("Or only in the steps with these numbers.")),
 	)
 }
 
 func (t replaySession) run(ctx context.Context, c call, args replaySessionArgs) (any, error) {
 	if args.Accept && len(args.AcceptSteps) > 0 {
-		return nil, invalid("accept takes every difference, acceptSteps some", "pass one of them")
+		return nil, invalid("accept and acceptSteps cannot be combined", "pass one of them")
 	}
 	file, err := scenarioFile(ctx, c.who, args.File)
 	if err != nil {
@@ -94,7 +94,7 @@ func (t replaySession) replay(ctx context.Context, io IO, req scenario.Request, 
 	return replayAnswerOf(req.SessionID, report, allSteps), nil
 }
 
-// runQuietly runs steps with progress; for a client that does not listen to it, at most replayQuiet.
+// runQuietly runs steps with progress. If the client does not listen to progress, it runs for at most replayQuiet.
 func runQuietly[Q, R any](
 	ctx context.Context, io IO, doing string, run func(context.Context, Q) (R, error), req Q,
 ) (report R, err error) {
@@ -112,9 +112,9 @@ func runQuietly[Q, R any](
 	return report, err
 }
 
-// scenarioFile returns the path of the scenario that the agent named, or that is in the folder that it named.
+// scenarioFile returns the path of the scenario that the agent named, or the one in the folder that it named.
 func scenarioFile(ctx context.Context, who caller.Caller, path string) (string, error) {
-	const hint = "pass the file that recordSession told, or the path of a scenario"
+	const hint = "pass the file that recordSession returned, or the path of a scenario"
 	if path == "" {
 		return "", missing("file", hint)
 	}
@@ -137,7 +137,7 @@ func scenarioFile(ctx context.Context, who caller.Caller, path string) (string, 
 	return full, nil
 }
 
-// artifactsDir returns the path of a folder that does not exist or is empty; empty for none.
+// artifactsDir returns the path of a folder that does not exist or is empty; "" if none was requested.
 func artifactsDir(ctx context.Context, who caller.Caller, path string) (string, error) {
 	if path == "" {
 		return "", nil

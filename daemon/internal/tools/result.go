@@ -12,7 +12,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/config"
 )
 
-// Error is an error as the agent reads it.
+// Error is an error in the form shown to the agent.
 type Error struct {
 	Code      string `json:"code" jsonschema:"auth_required, or the code of an error."`
 	Message   string `json:"message" jsonschema:"What happened."`
@@ -24,7 +24,7 @@ type Error struct {
 	Needed     string `json:"needed,omitempty" jsonschema:"With permission_denied: the level that the call needs."`
 	Granted    string `json:"granted,omitempty" jsonschema:"With permission_denied: the level that the owner set."`
 
-	CurrentVersion *int64 `json:"currentVersion,omitempty" jsonschema:"With version_conflict: the version now."`
+	CurrentVersion *int64 `json:"currentVersion,omitempty" jsonschema:"With version_conflict: the current version."`
 }
 
 // Error returns the message.
@@ -40,7 +40,7 @@ func missing(argument, hint string) error {
 	return invalid(fmt.Sprintf("argument %q is missing", argument), hint)
 }
 
-// Codes of the catalogue's own errors.
+// Codes of errors that the catalogue itself returns.
 const (
 	CodeInvalidRequest = "invalid_request"
 	CodeInvalidConfig  = "invalid_config"
@@ -76,7 +76,7 @@ func resultOf(out any, err error) Result {
 	return result
 }
 
-// maxErrorText is the most bytes of message and fixHint, which may quote the caller's text.
+// maxErrorText bounds message and fixHint in bytes, because they may quote the caller's text.
 const maxErrorText = 600
 
 func failure(e *Error) Result {
@@ -89,7 +89,7 @@ func failure(e *Error) Result {
 	return Result{IsError: true, Structured: data, Text: string(data), Outcome: e.Code}
 }
 
-// errorOf returns any error with a code and a next step.
+// errorOf converts any error into one with a code and a next step.
 func errorOf(err error) *Error {
 	var own *Error
 	if errors.As(err, &own) {
@@ -121,10 +121,10 @@ func errorOf(err error) *Error {
 		return &Error{Code: CodeCancelled, Message: "the call was cancelled", Retryable: true,
 			FixHint: "repeat the call if you still need its answer"}
 	}
-	return &Error{Code: CodeInternal, Message: err.Error(), FixHint: "look at the daemon's log (servicectl daemon logs)"}
+	return &Error{Code: CodeInternal, Message: err.Error(), FixHint: "check the daemon's log (servicectl daemon logs)"}
 }
 
-// hints are the next steps for problems that lack one.
+// hints are the next steps for problems that have none.
 var hints = map[string]string{
 	backend.CodeUnreachable: "check the network and that the backend is up (servicectl status), then repeat " +
 		"the call",
@@ -140,7 +140,7 @@ func hintOf(code string, retryable bool) string {
 	if retryable {
 		return "repeat the call in a moment"
 	}
-	return "change the call as the message says; repeating it unchanged does not help"
+	return "change the call as described in the message; repeating it unchanged does not help"
 }
 
 // stamp formats a time as RFC 3339 in UTC.
@@ -162,7 +162,7 @@ func stampOf(t *time.Time) *string {
 	return stampOrNull(*t)
 }
 
-// problemOf returns the backend's refusal in an error, or nil.
+// problemOf returns the backend's refusal that an error wraps, or nil.
 func problemOf(err error) *backend.Problem {
 	var p *backend.Problem
 	if errors.As(err, &p) {

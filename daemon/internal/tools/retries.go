@@ -8,15 +8,15 @@ import (
 // maxRetries bounds how many retried calls are remembered.
 const maxRetries = 16
 
-// retries remembers the answers of repeated calls, so that everyone who waits for a code gets the same answer and the
-// call is repeated once.
+// retries remembers the answers of repeated calls, so that the call is repeated only once and everyone who waits for a
+// code gets the same answer.
 type retries struct{ byCode *recent[*retry] }
 
 func newRetries() *retries { return &retries{newRecent[*retry](maxRetries)} }
 
 type retry struct {
 	done chan struct{}
-	// tool is empty and answer is null if no call asked for the link.
+	// tool is empty and answer is null if no call needed the link.
 	tool   string
 	answer json.RawMessage
 }

@@ -50,7 +50,7 @@ type runStepsAnswer struct {
 
 func (a runStepsAnswer) images() []Image { return a.shown }
 
-// maxAgentSteps bounds a list that an agent writes; a file may have more.
+// maxAgentSteps bounds a list of steps written by an agent; a file may contain more.
 const maxAgentSteps = 200
 
 func (t runSteps) definition() definition {
@@ -82,7 +82,7 @@ func (t runSteps) run(ctx context.Context, c call, args runStepsArgs) (any, erro
 	})
 }
 
-// requestOf reads the steps of a call.
+// requestOf reads the steps from a call.
 func (t runSteps) requestOf(ctx context.Context, c call, args runStepsArgs) (scenario.StepsRequest, error) {
 	req := scenario.StepsRequest{Files: clientio.FilesOf(c.who), Dir: c.who.Cwd}
 	inline := len(args.Steps) > 0 && string(args.Steps) != "null"
@@ -92,7 +92,7 @@ func (t runSteps) requestOf(ctx context.Context, c call, args runStepsArgs) (sce
 	case inline:
 		list, err := steps.ParseSteps(args.Steps)
 		if err == nil && len(list) > maxAgentSteps {
-			return req, invalid(fmt.Sprintf("there are %d steps, the most are %d", len(list), maxAgentSteps),
+			return req, invalid(fmt.Sprintf("there are %d steps, which is more than %d", len(list), maxAgentSteps),
 				"pass fewer, or a scenario file")
 		}
 		req.Steps = list
@@ -107,13 +107,13 @@ func (t runSteps) requestOf(ctx context.Context, c call, args runStepsArgs) (sce
 	return req, err
 }
 
-// stepsError is the agent's error for steps that cannot be run.
+// stepsError is the error shown to an agent for steps that cannot be run.
 func stepsError(err error) error {
 	var refused *steps.Error
 	if !errors.As(err, &refused) {
 		return err
 	}
-	hint := "correct the place that is named"
+	hint := "correct the named place"
 	if refused.Example != "" {
 		hint += ", e.g. " + refused.Example
 	}
@@ -121,7 +121,7 @@ func stepsError(err error) error {
 	if refused.Want != "" {
 		message += "; expected " + refused.Want
 	}
-	return invalid(message, hint+"; searchDocs scenario-steps has every field")
+	return invalid(message, hint+"; searchDocs scenario-steps lists every field")
 }
 
 func (t runSteps) runAll(ctx context.Context, io IO, req scenario.StepsRequest) (any, error) {
@@ -182,7 +182,7 @@ func stepsWords(r scenario.StepsReport) string {
 		}
 	}
 	if left != "" {
-		return fmt.Sprintf("%sIts %d steps held; the session's clock is at %d ms.", left, len(r.Steps), r.NowMs)
+		return fmt.Sprintf("%sAll %d steps passed; the session's clock is at %d ms.", left, len(r.Steps), r.NowMs)
 	}
 	return fmt.Sprintf("pass: %d steps, the session's clock is at %d ms.", len(r.Steps), r.NowMs)
 }

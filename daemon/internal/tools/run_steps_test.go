@@ -30,27 +30,27 @@ func TestSteps_AndToolsTakeTheSameFields(t *testing.T) {
 		for _, f := range k.Fields() {
 			if slices.Contains(k.OnlyStep, f.Name) {
 				if _, ok := properties[f.Name]; ok {
-					t.Errorf("%s takes %s, too", k.Tool, f.Name)
+					t.Errorf("%s must not have the argument %s", k.Tool, f.Name)
 				}
 				continue
 			}
 			fields = append(fields, f.Name)
 			argument, ok := properties[f.Name].(map[string]any)
 			if !ok {
-				t.Errorf("%s takes %s, %s does not", k.Name, f.Name, k.Tool)
+				t.Errorf("the step %s has the field %s, but %s does not", k.Name, f.Name, k.Tool)
 				continue
 			}
 			if words, ok := argument["enum"].([]any); ok {
 				for _, word := range words {
 					if !strings.Contains(f.Want+",", " "+word.(string)+",") {
-						t.Errorf("%s.%s does not take %v, %s does", k.Name, f.Name, word, k.Tool)
+						t.Errorf("%s.%s does not allow %v, but %s does", k.Name, f.Name, word, k.Tool)
 					}
 				}
 			}
 		}
 		for name := range properties {
 			if name != "sessionId" && !slices.Contains(fields, name) && !slices.Contains(own[k.Tool], name) {
-				t.Errorf("%s takes %s, the step %s does not", k.Tool, name, k.Name)
+				t.Errorf("%s has the argument %s, but the step %s does not", k.Tool, name, k.Name)
 			}
 		}
 	}
@@ -87,7 +87,7 @@ func TestRunSteps(t *testing.T) {
 	summary, _ := fields["summary"].(string)
 	if fields["verdict"] != "fail" || fields["since"] != 9.0 || len(result.Images) != 1 ||
 		!strings.HasPrefix(summary, "fail: step 2 (expect display.show): nothing came; 1 steps after it were not run.") {
-		t.Errorf("answered %v with %d pictures", fields, len(result.Images))
+		t.Errorf("got %v with %d pictures, want a failure with one", fields, len(result.Images))
 	}
 	if s := w.stepped.Steps; len(s) != 2 || !s[1].Transcript.Final {
 		t.Errorf("ran %+v", w.stepped)
@@ -95,7 +95,7 @@ func TestRunSteps(t *testing.T) {
 	w.steps.Verdict, w.steps.Steps, w.steps.Pictures = scenario.Pass, []scenario.StepReport{}, nil
 	result, fields = w.call(t, "runSteps", `{"file":`+quote(filepath.Join(root, "s.json"))+`}`, IO{})
 	if fields["verdict"] != "pass" || len(result.Images) != 1 {
-		t.Errorf("answered %v with %d pictures", fields, len(result.Images))
+		t.Errorf("got %v with %d pictures, want a pass with one", fields, len(result.Images))
 	}
 	if w.stepped.DeviceModel != "even_g1" || w.stepped.Dir != root || len(w.stepped.Steps) != 1 {
 		t.Errorf("ran %+v", w.stepped)
@@ -103,7 +103,7 @@ func TestRunSteps(t *testing.T) {
 	_, fields = w.call(t, "runSteps", `{"file":`+quote(filepath.Join(root, "bad.json"))+`}`, IO{})
 	if message, _ := fields["message"].(string); !strings.HasPrefix(message, `bad.json: steps[0].advance: it is the string "5"; `+
 		`expected an integer from 0 to 86400000, e.g. {"advance": 1000}`) {
-		t.Errorf("a wrong file: %v", fields)
+		t.Errorf("a wrong file: %v, want its place", fields)
 	}
 	w.steps.Verdict, w.steps.NowMs = scenario.Unfinished, 70_000
 	w.steps.Steps = []scenario.StepReport{{Number: 1, Step: "advance 90000 ms",
@@ -114,7 +114,7 @@ func TestRunSteps(t *testing.T) {
 	if fields["verdict"] != "unfinished" || fields["nowMs"] != 70_000.0 || w.stepped.Limit != replayQuiet ||
 		!strings.HasPrefix(summary, "unfinished: step 1 (advance 90000 ms): time is up, at 70000 ms") ||
 		strings.Contains(summary, "virtual") {
-		t.Errorf("at the limit of %v: %v", w.stepped.Limit, fields)
+		t.Errorf("at the limit of %v: %v, want unfinished", w.stepped.Limit, fields)
 	}
 }
 

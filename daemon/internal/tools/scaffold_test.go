@@ -20,7 +20,7 @@ import (
 
 const mintedKey = "spk_abcdefghijklmnopqrstuvwxyz0123456789"
 
-// keys mints for linked callers, as the backend does.
+// keys creates project keys for linked callers, as the backend does.
 type keys struct {
 	mu     sync.Mutex
 	minted int
@@ -32,7 +32,7 @@ func (k *keys) MintProjectKey(_ context.Context, target backend.Target, project,
 	if target.Bearer == "" {
 		return backend.ProjectKey{}, &backend.Problem{Code: backend.CodeAuthRequired, Message: "link first"}
 	}
-	time.Sleep(k.slow) // a backend that takes its time
+	time.Sleep(k.slow) // a slow backend
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.minted++
@@ -59,11 +59,11 @@ func TestGenerate_WritesNothingWithoutALink(t *testing.T) {
 	}
 	left, err := os.ReadDir(dir)
 	if err != nil || len(left) != 0 || w.keys.minted != 0 {
-		t.Errorf("%v %v, %d keys", left, err, w.keys.minted)
+		t.Errorf("files %v, error %v, %d keys; want none", left, err, w.keys.minted)
 	}
 }
 
-// An agent whose client timed out repeats the call while the first call still runs.
+// An agent whose client timed out repeats the call while the first call is still running.
 func TestGenerate_ConcurrentCallsCreateOneKey(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -82,7 +82,7 @@ func TestGenerate_ConcurrentCallsCreateOneKey(t *testing.T) {
 		}
 		all.Wait()
 		if w.keys.minted != 1 {
-			t.Errorf("%d keys", w.keys.minted)
+			t.Errorf("%d keys were created, want 1", w.keys.minted)
 		}
 	})
 }
@@ -97,10 +97,10 @@ func TestGenerate_ThenUseAndValidate(t *testing.T) {
 		t.Fatalf("%s", result.Text)
 	}
 	if data, err := os.ReadFile(fields["keyFile"].(string)); err != nil || strings.TrimSpace(string(data)) != mintedKey {
-		t.Errorf("the key's file: %v", err)
+		t.Errorf("the key file does not contain the key: %v", err)
 	}
 	if _, again := w.in(dir, t, "generateConnectionModule", args); again["status"] != "unchanged" || w.keys.minted != 1 {
-		t.Errorf("%v, %d keys", again["status"], w.keys.minted)
+		t.Errorf("second call: %v, %d keys; want unchanged and 1", again["status"], w.keys.minted)
 	}
 	if _, fields := w.in(dir, t, "validateIntegration", nil); fields["verdict"] != "needs_work" {
 		t.Errorf("%v", fields["findings"])
@@ -112,7 +112,7 @@ func TestGenerate_ThenUseAndValidate(t *testing.T) {
 	if fields["verdict"] != "ready" || fields["errors"] != 0.0 || fields["warnings"] != 0.0 {
 		t.Errorf("%s", result.Text)
 	}
-	// The verdict ready covers only what was checked.
+	// The verdict ready covers only the parts that were checked.
 	if left, _ := fields["notChecked"].([]any); len(left) == 0 ||
 		fields["cannotPublishYet"] != guide.NotInThisVersion ||
 		!strings.Contains(fields["summary"].(string), "Cannot be published yet: "+guide.NotInThisVersion) {
@@ -129,7 +129,7 @@ func TestGenerate_ThenUseAndValidate(t *testing.T) {
 	_, incomplete := w.in(dir, t, "validateIntegration", nil)
 	if left, _ := incomplete["notChecked"].([]any); incomplete["verdict"] == "ready" || len(left) == 0 ||
 		!strings.Contains(left[0].(string), "voice.py:1") {
-		t.Errorf("phrases that could not be read: %v", incomplete)
+		t.Errorf("phrases that could not be read: %v, want them in notChecked", incomplete)
 	}
 	if err := os.Remove(dynamic); err != nil {
 		t.Fatal(err)
@@ -139,12 +139,12 @@ func TestGenerate_ThenUseAndValidate(t *testing.T) {
 	w.page = rows(`{"seq":1,"kind":"result","type":"result","id":"a-1","sender":"glasses","payload":{"ok":true,` +
 		`"findings":[{"kind":"cut","path":"tree.children[4]","text":"Next"}]}}`)
 	if result, _ = w.in(dir, t, "validateIntegration", nil); strings.Contains(result.Text, "display_misfit") {
-		t.Errorf("a session of another project: %s", result.Text)
+		t.Errorf("a session of another project: %s, want no display_misfit", result.Text)
 	}
 	w.opened.Project = "com.example.app"
 	result, fields = w.in(dir, t, "validateIntegration", nil)
 	if fields["verdict"] != "ready" || fields["warnings"] != 1.0 || !strings.Contains(result.Text, "display_misfit") {
-		t.Errorf("a session that showed something that does not fit: %s", result.Text)
+		t.Errorf("a session with content that does not fit: %s, want display_misfit", result.Text)
 	}
 	if _, fields := w.in(filepath.Dir(dir), t, "inspectIntegration",
 		map[string]any{"dir": dir}); fields["project"] != "com.example.app" {
@@ -167,7 +167,7 @@ func TestGenerate_ThenUseAndValidate(t *testing.T) {
 	}
 }
 
-// The connection page is next to the module; a failure to fetch it does not fail the call.
+// The connection page is written next to the module. A failure to fetch it does not make the call fail.
 func TestGenerate_WritesTheConnectionPage(t *testing.T) {
 	w, dir := newWorld().linked(), t.TempDir()
 	w.keys = &keys{}
@@ -188,15 +188,15 @@ func TestGenerate_WritesTheConnectionPage(t *testing.T) {
 	w.account.err = &backend.Problem{Code: backend.CodeUnreachable, Message: "no answer in time"}
 	if fields := generate("", nil); fields["connectionPage"] != "unavailable" || fields["status"] != "generated" ||
 		!strings.Contains(fields["summary"].(string), "no answer in time") {
-		t.Errorf("without an answer: %v", fields["summary"])
+		t.Errorf("without an answer: %v, want unavailable", fields["summary"])
 	}
 	w.account.err = nil
 	if fields := generate("connectionPage", false); fields["connectionPage"] != "left_out" ||
 		fields["status"] != "unchanged" {
-		t.Errorf("left out: %v", fields)
+		t.Errorf("without the page: %v, want left_out", fields)
 	}
 	if _, err := os.Stat(page); !os.IsNotExist(err) {
-		t.Errorf("the page is there although it was left out: %v", err)
+		t.Errorf("the page exists although it was not requested: %v", err)
 	}
 	if fields := generate("", nil); fields["connectionPage"] != "placed" || fields["status"] != "generated" {
 		t.Errorf("placed: %v", fields)
@@ -212,10 +212,10 @@ func TestGenerate_WritesTheConnectionPage(t *testing.T) {
 	}
 	if fields := generate("", nil); fields["connectionPage"] != "kept" || fields["status"] != "unchanged" ||
 		!strings.Contains(fields["summary"].(string), "force: true") {
-		t.Errorf("changed by hand: %v", fields)
+		t.Errorf("after a manual change: %v, want kept", fields)
 	}
 	if _, fields := w.in(dir, t, "inspectIntegration", nil); len(fields["connectionPages"].([]any)) != 1 {
-		t.Errorf("inspected %v", fields["connectionPages"])
+		t.Errorf("inspected %v, want one page", fields["connectionPages"])
 	}
 	if fields := generate("force", true); fields["connectionPage"] != "placed" {
 		t.Errorf("forced: %v", fields)
@@ -243,7 +243,7 @@ func TestCodeExamples(t *testing.T) {
 	}
 }
 
-// Without an account: take an example, use a capability that its module lacks, and follow the hint until it is ready.
+// Without an account: take an example, use a capability that its module lacks, and follow the hints until it is ready.
 func TestCodeExamples_AddACapabilityWithoutAnAccount(t *testing.T) {
 	w, dir := newWorld(), t.TempDir()
 	args := map[string]any{"language": "python", "topic": "hello", "dir": dir}
@@ -272,12 +272,12 @@ func TestCodeExamples_AddACapabilityWithoutAnAccount(t *testing.T) {
 		t.Errorf("%s", result.Text)
 	}
 	if data, err := os.ReadFile(app); err != nil || string(data) != mine {
-		t.Errorf("%v: the app was overwritten", err)
+		t.Errorf("the changed app was overwritten (error %v)", err)
 	}
 	if result, fields = w.in(dir, t, "validateIntegration", nil); fields["verdict"] != "ready" {
 		t.Errorf("%s", result.Text)
 	}
-	// Another example in the same folder removes nothing from the module.
+	// Adding another example to the folder removes nothing from the module.
 	if result, _ = w.in(dir, t, "getCodeExample", map[string]any{"language": "python", "topic": "voice",
 		"dir": dir}); !strings.Contains(result.Text, `"display","camera","transcription"`) {
 		t.Errorf("%s", result.Text)
@@ -290,11 +290,11 @@ func TestCodeExamples_AddACapabilityWithoutAnAccount(t *testing.T) {
 		t.Errorf("%s", result.Text)
 	}
 	if data, err := os.ReadFile(module); err != nil || string(data) != "mine" {
-		t.Errorf("%v: a module changed by hand was overwritten", err)
+		t.Errorf("a module changed by hand was overwritten (error %v)", err)
 	}
 }
 
-// Only generateConnectionModule writes the module of a project: another module would not match its manifest.
+// Only generateConnectionModule writes the module of a project, because another module would not match its manifest.
 func TestCodeExamples_LeaveAProjectsModule(t *testing.T) {
 	w, dir := newWorld().linked(), t.TempDir()
 	w.keys = &keys{}
@@ -314,7 +314,7 @@ func TestCodeExamples_AnswerTextToAClientWithoutFiles(t *testing.T) {
 	ctx := caller.With(t.Context(), caller.Caller{Cwd: t.TempDir(), Client: "agent"})
 	result, fields := newWorld().callIn(ctx, t, "getCodeExample",
 		`{"language":"python","dir":"app","capabilities":["camera"]}`, IO{})
-	if result.IsError || !strings.Contains(result.Text, "This client writes no files") ||
+	if result.IsError || !strings.Contains(result.Text, "This client cannot write files") ||
 		len(fields["files"].([]any)) != 2 || !strings.Contains(result.Text, "camera.photo") {
 		t.Errorf("%s", result.Text)
 	}

@@ -94,24 +94,25 @@ func TestReplaySession(t *testing.T) {
 		start := time.Now()
 		_, fields := w.call(t, "replaySession", `{"file":`+quote(filepath.Join(root, "main"))+`}`, IO{})
 		if fields["code"] != backend.CodeTimeout || time.Since(start) >= time.Minute {
-			t.Errorf("a run without end: %v after %v", fields, time.Since(start))
+			t.Errorf("a run without end: %v after %v, want a timeout within a minute", fields, time.Since(start))
 		}
 	})
 }
 
-// Accepted differences are not a failure: the summary begins with what was accepted.
+// Accepted differences are not a failure: the summary begins with them.
 func TestReplaySession_SaysWhatItAccepted(t *testing.T) {
 	words := reportWords(scenario.Report{Name: "main", Verdict: scenario.Pass, Accepted: true,
 		Steps: []scenario.StepReport{{}},
 		Diffs: []scenario.Diff{{Kind: scenario.DiffChanged, Step: 3, AtMs: 7, Message: "display.show a -> b", Count: 11},
 			{Kind: scenario.DiffExtra, Message: "display.show is extra"}}, MoreDiffs: map[string]int{scenario.DiffExtra: 4}})
-	if !strings.HasPrefix(words, "Accepted: 11 changed, 5 extra taken into the recording") ||
+	if !strings.HasPrefix(words, "Accepted: 11 changed, 5 extra copied into the recording") ||
 		strings.Contains(words, "divergence") || !strings.Contains(words, "main: pass") {
 		t.Error(words)
 	}
 }
 
-// However much differs or fails, the answer stays short enough for an agent and says how much was left out.
+// However many differences and failures there are, the answer stays short enough for an agent and says how much it
+// omits.
 func TestReplaySession_AnswerIsBoundedAndCounts(t *testing.T) {
 	r := scenario.Report{Name: "main", Verdict: scenario.Fail, Findings: []scenario.Finding{},
 		MoreDiffs: map[string]int{scenario.DiffExtra: 4}}
@@ -128,25 +129,25 @@ func TestReplaySession_AnswerIsBoundedAndCounts(t *testing.T) {
 	answer := replayAnswerOf("loc_a", r, false)
 	raw, err := json.Marshal(answer)
 	if err != nil || len(raw) >= maxReplay {
-		t.Errorf("%d bytes, %v", len(raw), err)
+		t.Errorf("%d bytes, error %v; want fewer than maxReplay", len(raw), err)
 	}
 	listed := 0
 	for _, d := range answer.Diffs {
 		listed += d.Times()
 	}
 	if listed == 0 || listed+answer.MoreDiffs[scenario.DiffChanged] != 24 || answer.MoreDiffs[scenario.DiffExtra] != 4 {
-		t.Errorf("%d listed, %v more", listed, answer.MoreDiffs)
+		t.Errorf("%d differences listed, %v more; want 28 in all", listed, answer.MoreDiffs)
 	}
 	if len(answer.Steps) == 0 || len(answer.Steps)+answer.MoreSteps != 9000 {
-		t.Errorf("%d steps, %d more", len(answer.Steps), answer.MoreSteps)
+		t.Errorf("%d steps listed, %d more; want 9000 in all", len(answer.Steps), answer.MoreSteps)
 	}
 	if !strings.Contains(answer.Summary, "28 differences") || len(answer.Pictures) != 1 {
-		t.Errorf("%q, %d pictures", answer.Summary, len(answer.Pictures))
+		t.Errorf("summary %q, %d pictures; want 28 differences and one picture", answer.Summary, len(answer.Pictures))
 	}
 	if all := replayAnswerOf("loc_a", r, true); len(all.Steps) != 9000 || len(all.Diffs) != 12 {
-		t.Errorf("with all steps: %d steps, %d differences", len(all.Steps), len(all.Diffs))
+		t.Errorf("with all steps: %d steps, %d differences; want 9000 and 12", len(all.Steps), len(all.Diffs))
 	}
 	if len(r.Diffs) != 12 || r.MoreDiffs[scenario.DiffChanged] != 0 {
-		t.Errorf("the report was changed: %v", r.MoreDiffs)
+		t.Errorf("the report itself was changed: %v", r.MoreDiffs)
 	}
 }

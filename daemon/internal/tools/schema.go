@@ -11,24 +11,24 @@ import (
 )
 
 // schema is a JSON Schema 2020-12 with the keywords that the tools use. Schemas are inferred from the structs of a
-// tool's arguments and answer: a field's jsonschema tag is its description, its format tag the format. Options add
-// keywords that have no tag and descriptions that do not fit on a line.
+// tool's arguments and answer: the jsonschema tag of a field is its description, the format tag its format. Options
+// add keywords that have no tag, and descriptions that do not fit on a line.
 //
-// github.com/google/jsonschema-go reads the same tag, but takes more than ten times as long, which every start of the
-// daemon would pay, and allows null by a list of types, which some clients refuse.
+// github.com/google/jsonschema-go reads the same tag, but takes more than ten times as long, which would slow every
+// start of the daemon. It also allows null through a list of types, which some clients reject.
 type schema struct {
 	Type, Format, Pattern, Description               string
 	Enum, Required                                   []string
 	Default                                          any
 	Minimum, Maximum, MinLength, MaxLength, MaxItems *int
 	Items                                            *schema // of a list
-	Values                                           *schema // of an object whose properties may have any name
+	Values                                           *schema // of an object with arbitrary property names
 	Properties                                       properties
 	AnyOf                                            []*schema
-	Closed                                           bool // refuses other properties
+	Closed                                           bool // no other properties are allowed
 }
 
-// properties keep the order of the struct's fields, which is the order in which agents read them.
+// properties keeps the order of the struct's fields, in which agents read them.
 type properties []property
 
 type property struct {
@@ -36,7 +36,8 @@ type property struct {
 	*schema
 }
 
-// appendTo appends the schema as JSON. encoding/json would read each inner schema again for every schema around it.
+// appendTo appends the schema as JSON. With encoding/json, each inner schema would be parsed again at every level
+// around it.
 func (s *schema) appendTo(out []byte) []byte {
 	out = append(out, '{')
 	add := func(keyword string, present bool, value any) {
@@ -107,12 +108,12 @@ func (p properties) find(name string) *schema {
 	return nil
 }
 
-// rawOf is an argument whose schema is that of T and which the tool decodes later.
+// rawOf is an argument that has the schema of T and is decoded later by the tool.
 type rawOf[T any] struct{ json.RawMessage }
 
 func (rawOf[T]) shape() reflect.Type { return reflect.TypeFor[T]() }
 
-// infer returns the schema of the values that t is marshalled into. A pointer may be null unless it is omitted then.
+// infer returns the schema of the values that t is marshalled into. A pointer may be null unless nil is omitted.
 func infer(t reflect.Type) *schema {
 	switch t {
 	case reflect.TypeFor[json.RawMessage](), reflect.TypeFor[glasses.Node]():
@@ -158,10 +159,10 @@ func inferFields(t reflect.Type) properties {
 	return list
 }
 
-// orNull is the schema of a value that may be null.
+// orNull returns the schema of a value that may be null.
 func orNull(s *schema) *schema { return &schema{AnyOf: []*schema{s, {Type: "null"}}} }
 
-// jsonField is a field of a struct with its name in JSON.
+// jsonField is a field of a struct with its JSON name.
 type jsonField struct {
 	reflect.StructField
 	json, options string
@@ -180,11 +181,11 @@ func jsonFields(t reflect.Type) []jsonField {
 	return list
 }
 
-// sharedAnswers describes properties that mean the same in several answers.
+// sharedAnswers describes properties that have the same meaning in several answers.
 var sharedAnswers = map[string]string{
 	"summary":   "The answer in a sentence.",
-	"nextCalls": "Useful next calls; their arguments can be used as they are.",
-	"contents":  "Only for a client that writes no files: the files it has to write.",
+	"nextCalls": "Useful next calls; use their arguments unchanged.",
+	"contents":  "Only for a client that cannot write files: the files to write.",
 }
 
 func (s *schema) describeShared() {
@@ -195,12 +196,12 @@ func (s *schema) describeShared() {
 	}
 }
 
-// argumentsOf is the schema of the arguments A: a closed object. It names no dialect: MCP says that schemas are JSON
-// Schema 2020-12.
+// argumentsOf returns the schema of the arguments A: a closed object. It names no dialect, because MCP defines schemas
+// as JSON Schema 2020-12.
 func argumentsOf[A any](options ...option) json.RawMessage {
 	root := infer(reflect.TypeFor[A]())
 	for _, p := range root.Properties {
-		if p.AnyOf != nil { // must be left out, cannot be null
+		if p.AnyOf != nil { // may be omitted but not null
 			*p.schema = schema{Type: p.AnyOf[0].Type, Items: p.AnyOf[0].Items, Description: p.Description}
 		}
 	}
@@ -209,7 +210,7 @@ func argumentsOf[A any](options ...option) json.RawMessage {
 	return root.appendTo(nil)
 }
 
-// answersOf is the one schema of a tool's answers: its successes, which look like T, and its errors.
+// answersOf returns the single schema for all answers of a tool: its successes, with the fields of T, and its errors.
 func answersOf[T any](options ...option) json.RawMessage {
 	root := infer(reflect.TypeFor[T]())
 	always, _ := errorFields()
@@ -221,7 +222,7 @@ func answersOf[T any](options ...option) json.RawMessage {
 	return root.appendTo(nil)
 }
 
-// gatedAnswersOf is answersOf for a tool that may answer auth_required. status lists its own words for that field.
+// gatedAnswersOf is answersOf for a tool that may answer auth_required. status lists the other values of that field.
 func gatedAnswersOf[T any](status []string, options ...option) json.RawMessage {
 	status = append([]string{statusAuthRequired}, status...)
 	return answersOf[T](required("status", "summary"), on("status", oneOf(status...)),

@@ -5,18 +5,18 @@ import (
 	"slices"
 )
 
-// shownDepth is how many levels of properties a compact schema has: those of the answer itself.
+// shownDepth is the number of property levels in a compact schema: only those of the answer itself.
 const shownDepth = 1
 
-// Compact returns an output schema for the list of tools. Clients check answers with it and do not show it to a
-// model, so it has only properties and types, and not the fields of errors and of auth_required, which every tool has.
-// Every answer that fits the whole schema fits it too.
+// Compact returns an output schema for the list of tools. Clients check answers with it and do not show it to a model.
+// It therefore contains only properties and types, without the fields of errors and of auth_required, which every tool
+// has. Every answer that matches the full schema matches it too.
 func Compact(schema json.RawMessage) json.RawMessage {
 	var whole map[string]any
 	if json.Unmarshal(schema, &whole) != nil {
 		return schema
 	}
-	delete(whole, "anyOf") // says which of the common fields occur together
+	delete(whole, "anyOf") // anyOf says which of the common fields occur together
 	if properties, ok := whole["properties"].(map[string]any); ok {
 		for _, name := range commonFields() {
 			delete(properties, name)
@@ -39,11 +39,11 @@ func commonFields() []string {
 	return names
 }
 
-// leftOut are the keywords that a compact schema does not have.
+// leftOut lists the keywords that a compact schema omits.
 var leftOut = []string{"description", "format", "pattern", "enum", "default", "minimum", "maximum", "minLength",
 	"maxLength", "maxItems", "required"}
 
-// bare removes the keywords of leftOut from a schema, and the properties of objects deeper than depth.
+// bare removes the keywords in leftOut from a schema, and the properties of objects below depth.
 func bare(schema any, depth int) any {
 	switch s := schema.(type) {
 	case []any:

@@ -2,11 +2,11 @@ package tools
 
 import "strings"
 
-// An option adds to an inferred schema what its struct does not say.
+// option adds to an inferred schema what its struct cannot express.
 type option func(root *schema)
 
 // on sets keywords of a property. A path such as "credentials.hint" leads through lists and through values that may be
-// null. A path that leads nowhere is a mistake in this package and panics.
+// null. A path to an unknown property is a mistake in this package and panics.
 func on(path string, set ...func(*schema)) option {
 	return func(s *schema) {
 		for name := range strings.SplitSeq(path, ".") {
@@ -20,7 +20,7 @@ func on(path string, set ...func(*schema)) option {
 	}
 }
 
-// onEach sets a keyword of several properties.
+// onEach sets keywords of several properties.
 func onEach(set func(*schema), paths ...string) option {
 	return func(root *schema) {
 		for _, path := range paths {
@@ -46,7 +46,7 @@ func (s *schema) addAll(list properties) {
 	}
 }
 
-// required names the arguments that a call needs, or what every success of a tool holds.
+// required names the required arguments of a call, or the properties of every successful answer.
 func required(names ...string) option {
 	return func(root *schema) { mustHave(names...)(root) }
 }
@@ -83,10 +83,10 @@ func notEmpty(s *schema) { s.MinLength = new(1) }
 
 func upTo(n int) func(*schema) { return func(s *schema) { s.MaxLength = &n } }
 
-// maxItems allows as many items as a connection page may have.
+// maxItems allows as many items as a connection page may contain.
 func maxItems(s *schema) { s.MaxItems = new(20) }
 
-// mustHave names the properties that an object always has.
+// mustHave names the required properties of an object.
 func mustHave(names ...string) func(*schema) {
 	return func(s *schema) {
 		s = innermost(s)
@@ -99,17 +99,17 @@ func mustHave(names ...string) func(*schema) {
 	}
 }
 
-// closed refuses other properties than those that are named.
+// closed allows only the named properties.
 func closed(s *schema) { s.Closed = true }
 
 // listOfObjects is the schema of a list that is decoded later.
 func listOfObjects(s *schema) { *s = schema{Type: "array", Items: &schema{Type: "object"}} }
 
-// opaque leaves the properties of an object out.
+// opaque omits the properties of an object.
 func opaque(s *schema) {
 	inner := innermost(s)
 	*inner = schema{Type: "object", Description: inner.Description}
 }
 
-// nullable is for values that may be null although they are not pointers.
+// nullable marks values that may be null although they are not pointers.
 func nullable(s *schema) { *s = *orNull(new(*s)) }

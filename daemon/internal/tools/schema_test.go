@@ -58,7 +58,7 @@ func TestOptions_PanicAtUnknownProperties(t *testing.T) {
 		func() {
 			defer func() {
 				if recover() == nil {
-					t.Errorf("%s names a property that does not exist", name)
+					t.Errorf("%s names a property that does not exist, but did not panic", name)
 				}
 			}()
 			argumentsOf[schemaArgs](o)

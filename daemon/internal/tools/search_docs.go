@@ -13,11 +13,11 @@ import (
 
 // Docs is the bundled documentation.
 type Docs interface {
-	// Search returns passages, best first, of one topic unless topic is empty. For the id of a passage it returns that
-	// passage, for the id of a page as many of its passages as fit. Without a query it returns the beginning of each
-	// page of the topic.
+	// Search returns passages, best first, limited to one topic unless topic is empty. For the id of a passage it returns
+	// that passage; for the id of a page, as many of its passages as fit. Without a query it returns the beginning of
+	// each page of the topic.
 	Search(query, topic string, limit int) []docs.Passage
-	// Nearest returns the id most similar to a query that looks like an id but is not one; otherwise "".
+	// Nearest returns the known id most similar to a query that looks like an id but matches none; "" for other queries.
 	Nearest(query string) string
 }
 
@@ -31,19 +31,19 @@ type searchDocsArgs struct {
 
 type searchDocsAnswer struct {
 	Passages []docs.Passage `json:"passages"`
-	Topics   []string       `json:"topics,omitempty" jsonschema:"If nothing was found: the topics that exist."`
+	Topics   []string       `json:"topics,omitempty" jsonschema:"If nothing was found: the known topics."`
 	Summary  string         `json:"summary"`
 }
 
 func (t searchDocs) definition() definition {
 	if t.docs == nil {
-		t.docs = docs.New() // the corpus of this build
+		t.docs = docs.New() // the documentation of this build
 	}
 	return define(readOnly("searchDocs", "Search the documentation",
 		answersOf[searchDocsAnswer](required("passages", "summary"),
 			on("passages.passage", says("Markdown.")),
-			on("passages.score", says("Comparable within this answer only.")),
-			on("passages.next", says("Ids of what to read after it; pass one as query.")),
+			on("passages.score", says("Comparable only within this answer.")),
+			on("passages.next", says("Ids for further reading; pass one as query.")),
 		),
 	), t.run,
 		on("query", upTo(docs.MaxQuery)),
@@ -58,7 +58,7 @@ func (t searchDocs) run(_ context.Context, c call, args searchDocsArgs) (any, er
 			strings.Join(corpus.Topics(), ", "))
 	}
 	if n := utf8.RuneCountInString(args.Query); n > docs.MaxQuery {
-		return nil, invalid(fmt.Sprintf("query has %d characters, the most are %d", n, docs.MaxQuery),
+		return nil, invalid(fmt.Sprintf("query has %d characters, which is more than %d", n, docs.MaxQuery),
 			"ask one thing in a few words; several questions are several calls")
 	}
 	if args.Topic != "" && !slices.Contains(corpus.Topics(), args.Topic) {
@@ -69,24 +69,24 @@ func (t searchDocs) run(_ context.Context, c call, args searchDocsArgs) (any, er
 		return nil, invalid(fmt.Sprintf("no passage has the id %q", args.Query),
 			fmt.Sprintf("the nearest id is %q; to search, ask in words", nearest))
 	}
-	limit := 0 // the page that is asked for, as far as it fits, or the default of a search
+	limit := 0 // the requested page, as far as it fits, or the default of a search
 	if args.Limit != nil {
 		limit = int(clamp(args.Limit, docs.DefaultLimit, 1, docs.MaxLimit))
 	}
 	found := t.docs.Search(args.Query, args.Topic, limit)
 	if len(found) == 0 {
-		summary := "Nothing was found. Ask in other words, or leave topic out."
+		summary := "Nothing was found. Ask in other words, or omit topic."
 		if nearest != "" {
 			summary = fmt.Sprintf("No page has the id %q; the nearest id is %q.", args.Query, nearest)
 		}
 		return searchDocsAnswer{Passages: []docs.Passage{}, Topics: corpus.Topics(), Summary: summary}, nil
 	}
 	summary := fmt.Sprintf("%d passages; the best is %q (%s).", len(found), found[0].Title, found[0].ID)
-	if found[0].ID == strings.TrimSpace(args.Query) { // asked for by its id
-		summary = fmt.Sprintf("%d passages of %s in order; next of the last says what follows.", len(found), found[0].Page)
+	if found[0].ID == strings.TrimSpace(args.Query) { // requested by its id
+		summary = fmt.Sprintf("%d passages of %s in order; next of the last names what follows.", len(found), found[0].Page)
 	}
 	if nearest != "" {
-		summary = fmt.Sprintf("No page has the id %q; the nearest id is %q. What its words find: %s", args.Query, nearest,
+		summary = fmt.Sprintf("No page has the id %q; the nearest id is %q. Results for its words: %s", args.Query, nearest,
 			summary)
 	}
 	return searchDocsAnswer{Passages: found, Summary: summary}, nil

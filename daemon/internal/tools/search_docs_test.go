@@ -9,7 +9,8 @@ import (
 	"github.com/service-dev/service/proto/docs"
 )
 
-// TestSearchDocs_ReturnsPassages asks, reads on by an id of the answer, and asks for nothing.
+// TestSearchDocs_ReturnsPassages asks a question, follows an id from the answer, and asks a question without an
+// answer.
 func TestSearchDocs_ReturnsPassages(t *testing.T) {
 	c := newWorld().catalogue()
 	ask := func(args string) (answer searchDocsAnswer, r Result) {
@@ -25,7 +26,7 @@ func TestSearchDocs_ReturnsPassages(t *testing.T) {
 	if second, r := ask(string(next)); len(second.Passages) != 1 || second.Passages[0].ID != first.Passages[0].Next[0] {
 		t.Errorf("%s", r.Structured)
 	}
-	// The topic of the first question does not hide a passage of another.
+	// The topic of the first question does not hide a passage of another topic.
 	if other, r := ask(`{"query":"errors#errors-of-account-tools","topic":"display"}`); len(other.Passages) != 1 ||
 		other.Passages[0].ID != "errors#errors-of-account-tools" {
 		t.Errorf("%s", r.Structured)
@@ -55,7 +56,7 @@ func TestSearchDocs_ReturnsPassages(t *testing.T) {
 	}
 	long := strings.Repeat("ä", 500)
 	if _, r := ask(`{"query":"` + long + `"}`); r.IsError {
-		t.Errorf("the longest query: %s", r.Structured)
+		t.Errorf("the longest query: %s, want no error", r.Structured)
 	}
 	for _, args := range []string{`{}`, `{"query":" "}`, `{"query":"` + long + `x"}`,
 		`{"query":"a","topic":"cooking"}`} {
@@ -65,13 +66,13 @@ func TestSearchDocs_ReturnsPassages(t *testing.T) {
 	}
 }
 
-// TestDocs_NameToolsThatExist checks tool names in the documentation. Pages may name planned tools if they say so.
+// TestDocs_NameToolsThatExist checks the tool names in the documentation. Pages may name planned tools if they say so.
 func TestDocs_NameToolsThatExist(t *testing.T) {
 	known := map[string]bool{
 		"getAssistantConfig": true, "setAssistantConfig": true, "setCredential": true,
 		"getCredentialStatus":      true,
 		"generateConnectionModule": true, "validateIntegration": true, "inspectIntegration": true, "getCodeExample": true,
-		// Not tools: of JavaScript, fields of a credential, an argument and a step of scenarios.
+		// Not tools: words of JavaScript, fields of a credential, an argument and a step of scenarios.
 		"setTimeout": true, "setAt": true, "setBy": true, "closePrevious": true, "expectNothingClipped": true,
 	}
 	for _, tool := range newWorld().catalogue().List() {

@@ -8,8 +8,8 @@ import (
 	"github.com/service-dev/service/daemon/internal/session"
 )
 
-// sessionGate finds the session of a call and lets the call through: local sessions need no account, browser sessions
-// are behind the gate.
+// sessionGate finds the session of a call. Local sessions need no account; for browser sessions the call passes
+// through the gate.
 type sessionGate struct {
 	gate     *gate
 	sessions sessionFinder
@@ -23,10 +23,10 @@ type sessionFinder interface {
 	List(ctx context.Context, target backend.Target) ([]backend.Session, error)
 }
 
-// sessionWork is what a tool does with a session.
+// sessionWork is the part of a tool that handles a session.
 type sessionWork func(ctx context.Context, target backend.Target, id string) (any, error)
 
-// answering is the work that makes a request about a session or a project; answer converts the reply.
+// answering returns the work that makes a request about a session or a project; answer converts the reply.
 func answering[T any](
 	request func(context.Context, backend.Target, string) (T, error), answer func(T) any,
 ) func(context.Context, backend.Target, string) (any, error) {
@@ -39,8 +39,8 @@ func answering[T any](
 	}
 }
 
-// onSession works on the session with this id. Without an id it is the session that the caller's directory used last,
-// or the open session that was used last anywhere.
+// onSession runs work on the session with this id. Without an id, it uses the session that the caller's directory used
+// last, or else the open session that was used last in any directory.
 func (r sessionGate) onSession(ctx context.Context, c call, id string, do sessionWork) (any, error) {
 	if id == "" {
 		latest, err := r.latest(ctx, c.who)
@@ -62,7 +62,7 @@ func (r sessionGate) latest(ctx context.Context, who caller.Caller) (string, err
 	if id, ok := r.sessions.Latest(ctx, who); ok {
 		return id, nil
 	}
-	// Without a usable link these are only the local sessions.
+	// Without a usable link, these are only the local sessions.
 	target, _, _ := r.gate.links.Target(ctx, who)
 	open, err := r.sessions.List(ctx, target)
 	if len(open) == 0 {
@@ -80,7 +80,7 @@ func (r sessionGate) latest(ctx context.Context, who caller.Caller) (string, err
 	return latest.SessionID, nil
 }
 
-// isAuth reports whether the backend refused the account; then there are no browser sessions to list.
+// isAuth reports whether the backend refused the account. There are then no browser sessions to list.
 func isAuth(err error) bool {
 	p := problemOf(err)
 	return p != nil && p.Code == backend.CodeAuthRequired
@@ -94,8 +94,8 @@ func noSession() error {
 	}
 }
 
-// mark remembers the last row of a session's log before an injection, where waitForEvent starts. A log that cannot be
-// read does not fail the call.
+// mark stores the last row of a session's log before an injection; waitForEvent starts there. An unreadable log does
+// not make the call fail.
 func (r sessionGate) mark(ctx context.Context, target backend.Target, id string) int64 {
 	s, err := r.sessions.Get(ctx, target, id)
 	if err != nil {
@@ -105,5 +105,5 @@ func (r sessionGate) mark(ctx context.Context, target backend.Target, id string)
 	return s.LastSeq
 }
 
-// maxCursors bounds how many sessions are remembered.
+// maxCursors bounds the number of sessions whose row is stored.
 const maxCursors = 256

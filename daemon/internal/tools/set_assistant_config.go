@@ -24,7 +24,7 @@ type setAssistantConfigArgs struct {
 	backendapi.AssistantChange
 }
 
-// changedAssistantAnswer holds only the settings that changed.
+// changedAssistantAnswer contains only the settings that changed.
 type changedAssistantAnswer struct {
 	changed
 	Project       string                   `json:"project"`
@@ -48,7 +48,7 @@ func (t setAssistantConfig) definition() definition {
 		on("voice", says("An id of choices.voices that the model can speak with.")),
 		on("memoryModel", says("An id of choices.memoryModels.")),
 		on("textModel", says("An id of choices.textModels, or empty.")),
-		on("sessionMemory", says("Remember what was said earlier in a session.")),
+		on("sessionMemory", says("Remember earlier parts of a session.")),
 	)
 }
 

@@ -23,12 +23,12 @@ type setConnectionPageConfigArgs struct {
 	recordArgs
 	Version *integer `json:"version"`
 	backendapi.ConnectionPageChange
-	// Items are decoded later, because unknown names in them are refused too.
+	// Items are decoded later, because unknown names in them are rejected too.
 	Phrases *[]rawOf[backendapi.ConnectionPagePhrase] `json:"phrases"`
 	Toggles *[]rawOf[backendapi.ConnectionPageToggle] `json:"toggles"`
 }
 
-// changedPageAnswer holds only the settings that changed.
+// changedPageAnswer contains only the settings that changed.
 type changedPageAnswer struct {
 	changed
 	Project      string                             `json:"project"`
@@ -83,13 +83,13 @@ func (t setConnectionPageConfig) run(ctx context.Context, c call, args setConnec
 		after = tidyPage(after)
 		outcome, words := change.outcome(after.Version, after.Changed)
 		answer := changedPageAnswer{changed: outcome, Project: after.Project, Version: after.Version,
-			PageURL: after.PageURL, Summary: words + "The person can look at it at " + after.PageURL + "."}
+			PageURL: after.PageURL, Summary: words + "The person can open it at " + after.PageURL + "."}
 		copyFields(&answer, after, outcome.Fields)
 		return answer
 	})
 }
 
-// decodeItems decodes a list whose items are as strict about names as the arguments are.
+// decodeItems decodes a list. It rejects unknown names in items, as for arguments.
 func decodeItems[T any](name string, raw *[]rawOf[T]) (*[]T, error) {
 	if raw == nil {
 		return nil, nil

@@ -54,16 +54,16 @@ func (t setCredential) definition() definition {
 
 func (t setCredential) run(ctx context.Context, c call, args setCredentialArgs) (any, error) {
 	if args.Provider == "" {
-		return nil, missing("provider", "call getCredentialStatus and pass the provider of one")
+		return nil, missing("provider", "call getCredentialStatus and pass one of its providers")
 	}
-	if !providerPattern.MatchString(args.Provider) { // do not quote it: it may be the secret
+	if !providerPattern.MatchString(args.Provider) { // the value may be the secret, so it is not quoted
 		return nil, invalid(`argument "provider" is no provider's id`,
 			"pass a provider of getCredentialStatus, e.g. openai; never pass the credential itself: the person pastes it "+
 				"on the page")
 	}
 	about := recordCall{
 		recordArgs: recordArgs{args.projectArg, linkArg{args.OpenBrowser}},
-		missing: "call getCredentialStatus for the providers that there are, or listProjects when it finds no such " +
+		missing: "call getCredentialStatus for the known providers, or listProjects if it does not find the " +
 			"project either",
 	}
 	return t.records.run(ctx, c, about, func(ctx context.Context, target backend.Target, project string) (any, error) {
@@ -79,7 +79,7 @@ func (t setCredential) run(ctx context.Context, c call, args setCredentialArgs) 
 			Status: "link", Project: project, Provider: link.Provider, URL: link.URL, ExpiresAt: link.ExpiresAt,
 			BrowserOpened: opened,
 			Summary: fmt.Sprintf("Give the person %s: they sign in there and paste the credential of %s for %s, once, "+
-				"until %s. Never ask them for the value; getCredentialStatus tells when it is set.",
+				"until %s. Never ask them for the value; getCredentialStatus shows when it is set.",
 				link.URL, link.Provider, project, link.ExpiresAt),
 		}, nil
 	})

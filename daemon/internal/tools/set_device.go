@@ -38,7 +38,7 @@ func (t setDevice) run(ctx context.Context, c call, args setDeviceArgs) (any, er
 		done: "the glasses are " + args.DeviceModel + " now",
 	}},
 		suggest("waitForEvent", `{"type":"display.show"}`, "wait until the app shows its screen again"),
-		suggest("getDisplayState", `{}`, "see it on the new panel"))
+		suggest("getDisplayState", `{}`, "see the screen on the new panel"))
 	if answer, ok := out.(injectAnswer); ok {
 		return deviceAnswer{answer, args.DeviceModel}, nil
 	}

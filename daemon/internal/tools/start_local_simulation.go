@@ -95,8 +95,8 @@ func localNext(s session.Opened) []nextCall {
 	id := fmt.Sprintf(`{"sessionId":%q`, s.SessionID)
 	next := []nextCall{
 		suggest("waitForEvent", id+`,"type":"app.attached"}`, "wait until the app has attached"),
-		suggest("getDisplayState", id+`}`, "see what the wearer sees"),
-		suggest("injectInput", id+`,"kind":"tap"}`, "do what the wearer does"),
+		suggest("getDisplayState", id+`}`, "see the wearer's view"),
+		suggest("injectInput", id+`,"kind":"tap"}`, "act as the wearer"),
 	}
 	if s.Clock == backend.ClockVirtual {
 		next = append(next, suggest("advanceTime", id+`,"ms":1000}`, "let time pass"))

@@ -1,6 +1,6 @@
 // Package tools is the catalogue of tools for agents. Each tool has a file with its arguments, its answer and its
-// handler; its schemas are inferred from the first two, and its description is in descriptions.md. The package knows
-// neither MCP nor the control socket, which both call it, nor how a backend is reached.
+// handler. Its schemas are inferred from the arguments and the answer; its description is in descriptions.md. The
+// package knows neither MCP nor the control socket, which both call it, nor how a backend is reached.
 package tools
 
 import (
@@ -20,62 +20,62 @@ type Tool struct {
 	InputSchema  json.RawMessage
 	OutputSchema json.RawMessage
 	Annotations  Annotations
-	// NeedsAccount is true if the tool does not work at all without a link. Tools on sessions answer auth_required only
+	// NeedsAccount is true if the tool does not work at all without a link. Tools for sessions answer auth_required only
 	// for browser sessions.
 	NeedsAccount bool
-	// Waits is true if a call may wait long for a person or an app. Such a call is not repeated on the agent's behalf and
-	// ends when the agent is gone.
+	// Waits is true if a call may wait a long time for a person or an app. Such a call is not repeated on the agent's
+	// behalf, and it ends when the agent disconnects.
 	Waits bool
-	// AboutAccount is true for a tool that works without a link but is about the account and nothing else.
+	// AboutAccount is true for a tool that works without a link but concerns only the account.
 	AboutAccount bool `json:",omitempty"`
 	// Pictures is true if the answer may contain pictures.
 	Pictures bool `json:",omitempty"`
 }
 
-// In reports whether a toolset lists the tool. Tools outside it still work.
+// In reports whether a toolset lists the tool. Tools outside it still work when called.
 func (t Tool) In(set string) bool {
 	return set != ToolsetLocal || !t.NeedsAccount && !t.AboutAccount
 }
 
-// Toolsets, as clients choose them for the list of tools.
+// The toolsets from which clients choose the list of tools.
 const (
 	ToolsetAll   = rendezvous.ToolsetAll
 	ToolsetLocal = rendezvous.ToolsetLocal // without the tools of the account
 )
 
-// Annotations are MCP's hints about what a call may do. Unattended clients refuse destructive calls and calls that
+// Annotations are MCP's hints about the effects of a call. Unattended clients refuse destructive calls and calls that
 // change something in an open world.
 type Annotations struct {
 	ReadOnly    bool
 	Destructive bool
 	Idempotent  bool
-	// OpenWorld is for what other people write or see: a shipped app's settings and what its users sent. The account's
-	// own sessions, link and projects are a closed world, wherever their backend runs.
+	// OpenWorld is true for data that other people write or see: a shipped app's settings and what its users sent. The
+	// account's own sessions, link and projects are a closed world, wherever their backend runs.
 	OpenWorld bool
 }
 
-// IO is what the caller's connection can do during a call.
+// IO contains the functions that the caller's connection offers during a call.
 type IO struct {
-	// Progress reports how far the call is; nil if the caller did not ask for it.
+	// Progress reports the progress of the call; nil if the caller did not request it.
 	Progress func(done, total float64, message string)
 	// Elicit asks the person to open a URL and returns whether they agreed; nil if the client cannot. It returns
 	// ErrDeferred if the answer comes with a repetition of the call.
 	Elicit func(ctx context.Context, message, url string) (accepted bool, err error)
 }
 
-// ErrDeferred ends a call that its caller will repeat with the person's answer; its Result is not shown.
+// ErrDeferred ends a call that its caller will repeat with the person's answer. Its Result is not shown.
 var ErrDeferred = errors.New("the person's answer comes with the repeated call")
 
 // Result is a tool's answer.
 type Result struct {
 	IsError bool
-	// Structured is one JSON object that the tool's output schema describes.
+	// Structured is a JSON object as described by the tool's output schema.
 	Structured json.RawMessage
-	// Text is the same for clients that only read text.
+	// Text contains the same for clients that read only text.
 	Text string
 	// Images are the answer's pictures, in the order in which Structured describes them.
 	Images []Image
-	// Outcome is "ok", "auth_required" or the code of the error: for telemetry and for the caller's transport.
+	// Outcome is "ok", "auth_required" or the code of the error. It is for telemetry and for the caller's transport.
 	Outcome string
 }
 

@@ -31,16 +31,16 @@ type validationAnswer struct {
 	Errors   int                `json:"errors"`
 	Warnings int                `json:"warnings"`
 	// NotChecked lists what a verdict of ready does not cover.
-	NotChecked       []string   `json:"notChecked" jsonschema:"What the verdict does not cover."`
-	CannotPublishYet string     `json:"cannotPublishYet" jsonschema:"What is not in this version."`
+	NotChecked       []string   `json:"notChecked" jsonschema:"Aspects that the verdict does not cover."`
+	CannotPublishYet string     `json:"cannotPublishYet" jsonschema:"What this version cannot do."`
 	Next             []nextCall `json:"nextCalls"`
 	Summary          string     `json:"summary"`
 }
 
-// maxFindings is the most findings of an answer; the most severe come first.
+// maxFindings bounds the findings in an answer; the most severe come first.
 const maxFindings = 100
 
-// maxUnknown is the most places of phrases that notChecked names; findings has all.
+// maxUnknown bounds the phrases that notChecked names; findings lists all.
 const maxUnknown = 10
 
 func (t validateIntegration) definition() definition {
@@ -81,15 +81,15 @@ func (t validateIntegration) run(ctx context.Context, c call, args integrationAr
 	again := suggest("validateIntegration", arguments(map[string]any{"dir": in.Root}), "check again after the fixes")
 	switch verdict {
 	case scaffold.VerdictReady:
-		a.Next = []nextCall{suggest("startLocalSimulation", `{}`, "see that the app works"),
-			suggest("getProductionChecklist", `{}`, "what files cannot tell")}
+		a.Next = []nextCall{suggest("startLocalSimulation", `{}`, "check that the app works"),
+			suggest("getProductionChecklist", `{}`, "check what files cannot show")}
 		a.Summary = fmt.Sprintf("The files of %s are ready: no errors, %d warnings.", in.Root, a.Warnings)
 	case scaffold.VerdictIncomplete:
 		a.Next = []nextCall{again}
 		a.Summary = fmt.Sprintf("%s: no errors, but not everything could be checked: %s.", in.Root, a.NotChecked[0])
 	case scaffold.VerdictNotIntegrated:
-		a.Next = []nextCall{suggest("getPlatformInfo", `{}`, "the way from nothing to an app that works")}
-		a.Summary = in.Root + " holds nothing of an app for glasses yet."
+		a.Next = []nextCall{suggest("getPlatformInfo", `{}`, "learn how to build a working app")}
+		a.Summary = in.Root + " contains no app for glasses yet."
 	default:
 		a.Next = []nextCall{again}
 		a.Summary = fmt.Sprintf("%s needs work: %d errors, %d warnings. First: %s (%s).", in.Root, a.Errors, a.Warnings,
@@ -99,20 +99,20 @@ func (t validateIntegration) run(ctx context.Context, c call, args integrationAr
 	return a, nil
 }
 
-// notChecked lists what a verdict does not cover, first what could not be read.
+// notChecked lists what a verdict does not cover, starting with what could not be read.
 func notChecked(in scaffold.Inspection) []string {
 	var list []string
 	if in.Truncated {
-		list = append(list, "files beyond the limits of what is read")
+		list = append(list, "files beyond the limits for reading")
 	}
 	for _, u := range in.UnknownPhrases[:min(len(in.UnknownPhrases), maxUnknown)] {
 		list = append(list, fmt.Sprintf("the phrases that %s:%d announces (%s)", u.File, u.Line, u.Name))
 	}
-	return append(list, "whether the app builds, runs and shows what it should (startLocalSimulation, expectDisplay)",
+	return append(list, "whether the app builds, runs and shows the right content (startLocalSimulation, expectDisplay)",
 		"how it behaves on real glasses")
 }
 
-// misfitFinding is the code of a finding about something that the app showed.
+// misfitFinding is the code of a finding about content that the app showed.
 const misfitFinding = "display_misfit"
 
 // severityOrder sorts the most severe findings first.
@@ -120,9 +120,9 @@ func severityOrder(severity string) int {
 	return slices.Index([]string{scaffold.SeverityError, scaffold.SeverityWarning, scaffold.SeverityInfo}, severity)
 }
 
-// misfits returns findings about what the app showed in the last local session and what does not fit the glasses, which
-// files cannot show. The session is the one used last from the inspected directory or the caller's, if it is of the
-// same project. misfits reads the last rows of the log.
+// misfits returns findings about content that the app showed in the last local session and that does not fit the
+// glasses, which files cannot reveal. The session is the last one used from the inspected directory or, if that has
+// none, from the caller's, if it belongs to the same project. misfits reads the last rows of the log.
 func (t validateIntegration) misfits(
 	ctx context.Context, who caller.Caller, in scaffold.Inspection,
 ) []scaffold.Finding {

@@ -40,20 +40,20 @@ type waitAnswer struct {
 	SessionID string            `json:"sessionId"`
 	Event     json.RawMessage   `json:"event,omitempty"`
 	Next      int64             `json:"next" jsonschema:"Pass it as since to wait for the row after this one."`
-	Looked    int               `json:"looked" jsonschema:"How many rows were checked."`
+	Looked    int               `json:"looked" jsonschema:"The number of checked rows."`
 	Truncated bool              `json:"truncated,omitempty"`
 	Last      []json.RawMessage `json:"last,omitempty" jsonschema:"With timeout: the last rows that did not match."`
 	Summary   string            `json:"summary"`
 }
 
-// Bounds of a wait in seconds. Some clients cut a call at 60 s unless it reports progress.
+// Bounds of a wait, in seconds. Some clients abort a call at 60 s unless it reports progress.
 const (
 	waitDefault = 30
 	waitQuiet   = 50
 	waitLong    = 600
-	// waitStep is the longest single wait; progress is reported between two.
+	// waitStep bounds a single wait; progress is reported between two waits.
 	waitStep = 20 * time.Second
-	// waitPause is the least time between two waits that return nothing.
+	// waitPause is the shortest time between two waits that return nothing.
 	waitPause = time.Second
 	lastRows  = 5
 )
@@ -65,7 +65,7 @@ func (t waitForEvent) definition() definition {
 		Annotations: Annotations{ReadOnly: true, Idempotent: true},
 		OutputSchema: gatedAnswersOf[waitAnswer]([]string{"found", "timeout"},
 			on("event", says("The row: seq, at, kind, chip, type, id, sender, payload.")),
-			on("truncated", says("Rows after since were gone and not checked: the log keeps only the latest.")),
+			on("truncated", says("Rows after since were deleted before the check: the log keeps only the latest.")),
 		),
 	}, t.run,
 		on("type", says("E.g. display.show, input, app.attached.")),
@@ -97,7 +97,7 @@ func (t waitForEvent) run(ctx context.Context, c call, args waitForEventArgs) (a
 	})
 }
 
-// noteClaim remembers for a recording that this row was seen. Rows of the service are left out: an app does not cause
+// noteClaim records, for a recording, that this row was seen. It ignores rows from the service, because no app causes
 // them.
 func (t waitForEvent) noteClaim(ctx context.Context, target backend.Target, id string, payload, row json.RawMessage) {
 	var e glasses.Event
@@ -121,7 +121,7 @@ func (t waitForEvent) wait(ctx context.Context, io IO, target backend.Target, id
 		if err != nil {
 			return nil, err
 		}
-		if len(page.Events) == 0 && time.Since(asked) < waitPause { // returned at once, e.g. for an expired session
+		if len(page.Events) == 0 && time.Since(asked) < waitPause { // returned immediately, e.g. for an expired session
 			select {
 			case <-time.After(min(time.Until(end), waitPause)):
 			case <-ctx.Done():
@@ -135,7 +135,7 @@ func (t waitForEvent) wait(ctx context.Context, io IO, target backend.Target, id
 			answer.Looked++
 			if seq, ok := filter.fits(row); ok {
 				answer.Status, answer.Event, answer.Next, answer.Last = "found", row, seq, nil
-				answer.Summary = fmt.Sprintf("Row %d of session %s fits%s.", seq, id, filter.words)
+				answer.Summary = fmt.Sprintf("Row %d of session %s matches%s.", seq, id, filter.words)
 				return answer, nil
 			}
 			if answer.Last = append(answer.Last, row); len(answer.Last) > lastRows {
@@ -144,18 +144,18 @@ func (t waitForEvent) wait(ctx context.Context, io IO, target backend.Target, id
 		}
 		answer.Next = max(answer.Next, page.Next)
 		if page.Truncated && len(page.Events) == 0 {
-			answer.Summary = fmt.Sprintf("The event log of session %s is gone: the session was closed, or nobody used it "+
-				"for long. No row will come.", id)
+			answer.Summary = fmt.Sprintf("The event log of session %s was deleted: the session was closed, or nobody used it "+
+				"for a long time. No row will come.", id)
 			return answer, nil
 		}
 		if !page.More && !time.Now().Before(end) {
-			answer.Summary = fmt.Sprintf("No row after %d of session %s fits%s within %v; %d rows came. "+
-				"Look at last, at the app's own output, and at getSessionStatus; with a virtual clock call advanceTime.",
+			answer.Summary = fmt.Sprintf("No row after %d of session %s matches%s within %v; %d rows came. "+
+				"Check last, the app's own output, and getSessionStatus; with a virtual clock call advanceTime.",
 				since, id, filter.words, wait, answer.Looked)
 			return answer, nil
 		}
 		if io.Progress != nil && len(page.Events) == 0 {
-			progress.report(fmt.Sprintf("waiting for a row that fits%s", filter.words))
+			progress.report(fmt.Sprintf("waiting for a row that matches%s", filter.words))
 		}
 	}
 }
@@ -186,7 +186,7 @@ func filterOf(args waitForEventArgs) (rowFilter, error) {
 	}
 	if len(args.Payload) > 0 && string(args.Payload) != "null" {
 		if json.Unmarshal(args.Payload, &f.payload) != nil || args.Payload[0] != '{' {
-			return f, invalid("payload is not an object", `pass the fields that the row's payload must have, e.g. `+
+			return f, invalid("payload must be an object", `pass the fields that the row's payload must have, e.g. `+
 				`{"target":"done"}`)
 		}
 		f.words += " payload " + clip(string(args.Payload))
@@ -212,7 +212,7 @@ func (f rowFilter) fits(raw json.RawMessage) (seq int64, ok bool) {
 	return row.Seq, json.Unmarshal(row.Payload, &payload) == nil && subset(f.payload, payload)
 }
 
-// subset reports whether got has every field of want; values other than objects must be equal.
+// subset reports whether got contains every field of want. Values other than objects must be equal.
 func subset(want, got any) bool {
 	switch w := want.(type) {
 	case map[string]any:

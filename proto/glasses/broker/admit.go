@@ -12,19 +12,19 @@ import (
 
 var (
 	errAppBinary  = badFrame("apps send text frames only")
-	errNotBinary  = badFrame("binary frames are media, audio.chunk, video.frame and motion")
-	errOnlyBinary = badFrame("media, audio.chunk and video.frame are binary frames")
+	errNotBinary  = badFrame("binary frames must be media, audio.chunk, video.frame or motion")
+	errOnlyBinary = badFrame("media, audio.chunk and video.frame must be binary frames")
 	errOnlooker   = badFrame("another page plays the glasses; this one only watches")
-	errUnasked    = badFrame("the result answers no command of this session")
+	errUnasked    = badFrame("the result does not answer a command of this session")
 )
 
 func badFrame(message string) *glasses.Error {
 	return &glasses.Error{Code: glasses.CodeBadFrame, Message: message}
 }
 
-// Admit reads a text frame and checks that sender, which is glasses.SenderApp or glasses.SenderGlasses, may send it. It
-// compacts the payload unless the frame belongs to a stream. The error is a *glasses.Error; the frame then holds the
-// fields that could be read, so that a refusal can name its id.
+// Admit reads a text frame and checks that sender, either glasses.SenderApp or glasses.SenderGlasses, may send it. It
+// compacts the payload unless the frame belongs to a stream. The error is a *glasses.Error. With an error, the frame
+// contains the fields that could be read, so that a refusal can name its id.
 func Admit(sender string, data []byte) (glasses.Frame, error) {
 	f, err := glasses.Parse(data)
 	if err == nil {
@@ -71,12 +71,12 @@ func compact(payload json.RawMessage) json.RawMessage {
 	return b.Bytes()
 }
 
-// streamTypes are the types of frames that arrive by the hundred.
+// streamTypes are the types of frames that arrive in large numbers.
 var streamTypes = []string{glasses.TypeVideoFrame, glasses.TypeAudioChunk, glasses.TypeMotion, glasses.TypeMedia}
 
 // parsePlain reads a binary frame whose header has the common form
 // {"v":1,"type":...,"id":...,"at":...,"payload":{...}} without decoding the header. ok is false for every other frame,
-// valid or not.
+// whether valid or not.
 func parsePlain(data []byte) (f glasses.Frame, body []byte, ok bool) {
 	if len(data) < 2 || len(data) > glasses.MaxBinary {
 		return f, nil, false
@@ -117,7 +117,7 @@ func parsePlain(data []byte) (f glasses.Frame, body []byte, ok bool) {
 		return f, nil, false
 	}
 	f.At = int64(at)
-	// The rest must be one object and the end of the frame: no field may follow, least of all a second type.
+	// The rest must be one object and then the end of the frame: no other field may follow, especially no second type.
 	f.Payload = bytes.TrimRight(payload[:len(payload)-1], " \t\r\n")
 	if f.Payload[0] != '{' || !json.Valid(f.Payload) || !json.Valid(header) || !utf8.Valid(header) {
 		return f, nil, false

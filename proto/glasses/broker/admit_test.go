@@ -16,7 +16,7 @@ func text(typ, id, payload string) []byte {
 
 func TestAdmit(t *testing.T) {
 	for _, tc := range []struct {
-		sender, frame, want string // want is part of the refusal
+		sender, frame, want string // part of the error
 	}{
 		{glasses.SenderApp, string(text("display.clear", "a", "{}")), ""},
 		{glasses.SenderApp, string(text("com.example.score", "a", "{}")), ""},
@@ -41,7 +41,7 @@ func TestAdmit(t *testing.T) {
 		}
 		if !errors.As(err, &refusal) || refusal.Code != glasses.CodeBadFrame || tc.want == "" ||
 			!strings.Contains(refusal.Message, tc.want) {
-			t.Errorf("%s %.60s: %v, want %q", tc.sender, tc.frame, err, tc.want)
+			t.Errorf("%s sends %.60s: %v, want %q", tc.sender, tc.frame, err, tc.want)
 		}
 	}
 }
@@ -73,7 +73,7 @@ func TestAdmitBinary(t *testing.T) {
 	} {
 		f, body, err := AdmitBinary(tc.sender, tc.data)
 		if !errors.Is(err, tc.want) || err == nil && (string(body) != "body" || f.ID != "g-1") {
-			t.Errorf("%s %q: %+v, %q, %v", tc.sender, tc.data, f, body, err)
+			t.Errorf("%s sends %q: got %+v, %q, %v", tc.sender, tc.data, f, body, err)
 		}
 	}
 }
@@ -87,12 +87,12 @@ func TestParsePlain_ReadsWhatOurEncoderWrites(t *testing.T) {
 		}
 		f, body, ok := parsePlain(data)
 		if !ok || f.Type != typ || f.At != frame.At || string(body) != "body" {
-			t.Errorf("%s: %+v, %q, %v", typ, f, body, ok)
+			t.Errorf("%s: parsed as %+v, %q, %v", typ, f, body, ok)
 		}
 	}
 }
 
-// For any input, parsePlain reads the same frame as the decoder or nothing.
+// For any input, parsePlain reads the same frame as the decoder, or reports ok = false.
 func FuzzAdmitBinary(f *testing.F) {
 	for _, header := range []string{
 		`{"v":1,"type":"video.frame","id":"g-1","at":1,"payload":{"width":640}}`,
@@ -113,7 +113,7 @@ func FuzzAdmitBinary(f *testing.F) {
 		want, rest, err := glasses.ParseBinary(data)
 		if err != nil || got.Type != want.Type || got.ID != want.ID || got.At != want.At || got.V != want.V ||
 			!bytes.Equal(got.Payload, want.Payload) || !bytes.Equal(body, rest) {
-			t.Fatalf("%q: read %+v, the decoder %+v, %v", data, got, want, err)
+			t.Fatalf("%q: parsed as %+v, but the decoder returns %+v, %v", data, got, want, err)
 		}
 	})
 }

@@ -8,25 +8,25 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// PeerID names a connection of a session's glasses, as its host numbers them.
+// PeerID identifies a connection to a session's glasses. The host assigns the numbers.
 type PeerID int64
 
-// Nobody is the PeerID of no connection.
+// Nobody is the PeerID that stands for no connection.
 const Nobody PeerID = 0
 
-// Action is what a host does with an Output.
+// Action says what a host must do with an Output.
 type Action int
 
-// Actions of a host.
+// The actions of a host.
 const (
-	// Refuse sends Data, an error frame, to the peer whose frame is being handled. Err says why.
+	// Refuse sends Data, an error frame, to the peer whose frame is being handled. Err is the reason.
 	Refuse Action = iota
-	// ToApps sends Data to every app that is attached.
+	// ToApps sends Data to every attached app.
 	ToApps
 	// ToGlasses sends Data to the glasses.
 	ToGlasses
-	// Append adds Row to the event log and acknowledges it to the sender of the frame being handled, except for a row
-	// of the service itself. Answered is the command that succeeded with the result in Row.
+	// Append adds Row to the event log and acknowledges it to the sender of the frame being handled, unless Row is from
+	// the service itself. Answered is the command that succeeded with the result in Row.
 	Append
 	// Acknowledge acknowledges Row, which an earlier frame has added to the log.
 	Acknowledge
@@ -43,11 +43,11 @@ type Output struct {
 
 // Options are the parameters of a Broker.
 type Options struct {
-	// Recent is how many frames are remembered; one that is repeated later than that counts as new.
+	// Recent is the number of frames that are remembered. A frame repeated later than that counts as new.
 	Recent int
-	// CommandWait is how long glasses have for an answer, besides the time that a command takes by itself.
+	// CommandWait is how long the glasses may take to answer, in addition to the duration of the command itself.
 	CommandWait time.Duration
-	// NoGlasses is the message that answers a command while no glasses are attached.
+	// NoGlasses is the message for commands that fail because no glasses are attached.
 	NoGlasses string
 }
 
@@ -56,7 +56,7 @@ type Broker struct {
 	options  Options
 	recent   *recentFrames
 	pending  map[string]Command
-	commands int64 // so far
+	commands int64 // number of commands so far
 }
 
 // New returns the broker of a new session.
@@ -64,8 +64,8 @@ func New(o Options) *Broker {
 	return &Broker{options: o, recent: newRecentFrames(o.Recent), pending: map[string]Command{}}
 }
 
-// Restore applies a row of an earlier broker of the session; call it in the order of the rows. A command without a
-// result waits for one from asked on. Restore returns the command that a result answers.
+// Restore applies a row of an earlier broker of the session. Call it in the order of the rows. A command without a
+// result waits for one as if it had been sent at asked. Restore returns the command that a result answers.
 func (b *Broker) Restore(row glasses.Event, asked time.Time) (answered Command) {
 	frame := sentFrame{seq: row.Seq}
 	if row.Sender != glasses.SenderService {
@@ -83,8 +83,8 @@ func (b *Broker) Restore(row glasses.Event, asked time.Time) (answered Command) 
 	return answered
 }
 
-// Logged records the seq of an appended row, with which a repeat of its frame is acknowledged. A host whose log
-// recognizes repeats itself need not call it.
+// Logged records the seq of an appended row. A repeat of the row's frame is acknowledged with this seq. A host whose
+// log detects repeats itself need not call it.
 func (b *Broker) Logged(row glasses.Event) {
 	key := keyOf(row.Sender, row.ID, row.Kind)
 	if frame, known := b.recent.find(key); known {
@@ -99,8 +99,8 @@ func (b *Broker) Knows(sender string, f glasses.Frame) bool {
 	return known
 }
 
-// FromApp handles an admitted frame of an app. player is the peer that plays the glasses, or Nobody. raw is the
-// unchanged frame, so that fields unknown to this version survive; it must not change while the command has no result.
+// FromApp handles an admitted frame from an app. player is the peer that plays the glasses, or Nobody. raw is the
+// unchanged frame, so that fields unknown to this version survive. It must not change until the command has a result.
 func (b *Broker) FromApp(now time.Time, player PeerID, f glasses.Frame, raw []byte) []Output {
 	if out, isRepeat := b.repeat(now, glasses.SenderApp, f); isRepeat {
 		return out
@@ -120,8 +120,8 @@ func (b *Broker) FromApp(now time.Time, player PeerID, f glasses.Frame, raw []by
 	return append(out, Output{Action: ToGlasses, Data: raw})
 }
 
-// FromGlasses handles an admitted result or event of glasses. It accepts frames of the player, and results of glasses
-// that were asked before another peer became the player.
+// FromGlasses handles an admitted result or event from glasses. It accepts frames from the player, and results from
+// glasses that received the command before another peer became the player.
 func (b *Broker) FromGlasses(now time.Time, from, player PeerID, f glasses.Frame, raw []byte) []Output {
 	cmd, isPending := b.pending[f.ID]
 	isResult := f.Type == glasses.TypeResult
@@ -157,8 +157,8 @@ func (b *Broker) FromGlasses(now time.Time, from, player PeerID, f glasses.Frame
 	return append(out, Output{Action: Append, Row: row, Answered: answered})
 }
 
-// repeat remembers a new frame. A frame that was sent before is acknowledged and not relayed. Results are not compared:
-// after a change of glasses both may answer, and the first answer counts.
+// repeat records a new frame. A frame that was sent before is acknowledged but not relayed. The contents of results
+// are not compared: after a change of glasses both pairs may answer, and the first answer counts.
 func (b *Broker) repeat(now time.Time, sender string, f glasses.Frame) (out []Output, isRepeat bool) {
 	kind, digest := glasses.KindOf(f.Type), b.recent.digest(f.Type, f.Payload)
 	key := keyOf(sender, f.ID, kind)
@@ -172,7 +172,7 @@ func (b *Broker) repeat(now time.Time, sender string, f glasses.Frame) (out []Ou
 			Message: "the command was answered already; this result is too late"}), true
 	case kind != glasses.KindResult && before.digest != digest:
 		return refuse(now, f.ID, &glasses.Error{Code: glasses.CodeIDReused,
-			Message: "id was used before in this session for another frame; start ids with something random"}), true
+			Message: "id was used before in this session for another frame; start ids with a random prefix"}), true
 	}
 	row := rowOf(now, sender, f)
 	row.Seq = before.seq
@@ -183,15 +183,15 @@ func refuse(now time.Time, id string, err error) []Output {
 	return []Output{{Action: Refuse, Data: ErrorFrame(now, id, err), Err: err}}
 }
 
-// ErrorFrame returns the frame that refuses another one. An err that is not a *glasses.Error becomes bad_frame.
+// ErrorFrame returns the frame that refuses another frame. An err that is not a *glasses.Error becomes bad_frame.
 func ErrorFrame(now time.Time, id string, err error) []byte {
 	refusal := badFrame(err.Error())
 	_ = errors.As(err, &refusal)
 	return Encode(now, glasses.TypeError, id, refusal)
 }
 
-// Replay returns the frame of a row, with its seq, for an app that attaches with a cursor; nil for rows that are not
-// for apps.
+// Replay returns the frame for a row, with the row's seq, for an app that attaches with a cursor; nil for rows that
+// are not meant for apps.
 func Replay(row glasses.Event) []byte {
 	if row.Sender == glasses.SenderApp || row.Type != glasses.TypeResult && !glasses.FromGlasses(row.Type) {
 		return nil
@@ -201,7 +201,7 @@ func Replay(row glasses.Event) []byte {
 	})
 }
 
-// rowOf returns the row of a peer's frame.
+// rowOf returns the row for a peer's frame.
 func rowOf(now time.Time, sender string, f glasses.Frame) glasses.Event {
 	chip := glasses.ChipOf(f.Type)
 	if sender == glasses.SenderApp && !glasses.IsCommand(f.Type) {
@@ -211,18 +211,18 @@ func rowOf(now time.Time, sender string, f glasses.Frame) glasses.Event {
 		Sender: sender, Payload: f.Payload}
 }
 
-// ServiceRow returns a row of the service itself, without an id.
+// ServiceRow returns a row from the service itself, without an id.
 func ServiceRow(now time.Time, typ string, payload any) glasses.Event {
 	return glasses.Event{At: now.UnixMilli(), Kind: glasses.KindEvent, Chip: glasses.ChipOf(typ), Type: typ,
 		Sender: glasses.SenderService, Payload: Payload(payload)}
 }
 
-// Encode returns a text frame of the service itself. Its payload must be one that encoding/json can encode.
+// Encode returns a text frame from the service itself. encoding/json must be able to encode its payload.
 func Encode(now time.Time, typ, id string, payload any) []byte {
 	return Payload(glasses.Frame{V: glasses.Version, Type: typ, ID: id, At: now.UnixMilli(), Payload: Payload(payload)})
 }
 
-// Payload encodes a structure of our own, which always succeeds.
+// Payload encodes a structure of this module, which always succeeds.
 func Payload(v any) json.RawMessage {
 	data, err := json.Marshal(v)
 	if err != nil {

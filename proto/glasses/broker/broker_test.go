@@ -23,7 +23,7 @@ func newBroker() *Broker {
 	return New(Options{Recent: 8, CommandWait: 10 * time.Second, NoGlasses: "no glasses"})
 }
 
-// summary describes outputs in short: an action, its frame or row, and the code of an error.
+// summary describes outputs briefly: an action, its frame or row, and the code of an error.
 func summary(out []Output) string {
 	var parts []string
 	for _, o := range out {
@@ -59,9 +59,9 @@ func code(payload json.RawMessage) string {
 	return ""
 }
 
-// step is one frame, or the time that passes before deadlines are checked.
+// step is one frame, or the time to pass before deadlines are checked.
 type step struct {
-	from   PeerID // Nobody for the app
+	from   PeerID // Nobody means the app
 	player PeerID
 	frame  []byte
 	pass   time.Duration
@@ -83,7 +83,7 @@ func TestBroker(t *testing.T) {
 			{frame: clear,
 				want: "append request a1 display, apps result a1 not_connected, append result a1 errors not_connected"},
 		},
-		"what stands without glasses": {
+		"standing state without glasses": {
 			{frame: text("phrases.announce", "a1", `{"phrases":["next page"]}`),
 				want: "append request a1 voice, apps result a1, append result a1 voice"},
 			{frame: text("transcription.stop", "a2", "{}"),
@@ -116,7 +116,7 @@ func TestBroker(t *testing.T) {
 			{pass: time.Second, want: "apps result a1 timeout, append result a1 errors timeout"},
 			{from: left, player: left, frame: text("result", "a1", ok), want: "refuse timeout"},
 		},
-		"a command that takes time by itself": {
+		"a command with a duration": {
 			{player: left, frame: text("clock.sleep", "a1", `{"ms":5000}`),
 				want: "append request a1 lifecycle, glasses clock.sleep a1"},
 			{pass: 14 * time.Second, want: ""},
@@ -143,7 +143,7 @@ func TestBroker(t *testing.T) {
 			{from: left, player: left, frame: text("wear", "a1", "{}"), want: "apps wear a1, append event a1 lifecycle"},
 			{from: left, player: left, frame: text("result", "a1", ok), want: "apps result a1, append result a1 display"},
 		},
-		"glasses that were asked before others took over": {
+		"glasses that received a command before others took over": {
 			{player: left, frame: clear, want: "append request a1 display, glasses display.clear a1"},
 			{from: left, player: right, frame: text("result", "a1", ok), want: "apps result a1, append result a1 display"},
 			{player: right, frame: text("display.clear", "a2", "{}"),
@@ -193,11 +193,11 @@ func TestBroker_HandsCommandsOverInTheirOrder(t *testing.T) {
 	frames := b.HandOver(left, right)
 	for i, data := range frames {
 		if f, _ := glasses.Parse(data); f.ID != fmt.Sprint("a", i) {
-			t.Errorf("command %d is %s", i, f.ID)
+			t.Errorf("command %d is %s, want the order of the app", i, f.ID)
 		}
 	}
 	if len(frames) != 12 || len(b.HandOver(left, right)) != 0 || len(b.HandOver(right, left)) != 12 {
-		t.Errorf("%d commands were handed over", len(frames))
+		t.Errorf("%d commands were handed over, want 12 to the new glasses only", len(frames))
 	}
 }
 
@@ -208,7 +208,7 @@ func TestBroker_FailsCommandsByTheirDeadline(t *testing.T) {
 		b.FromApp(noon, left, admitted(t, glasses.SenderApp, frame), frame)
 	}
 	if due, ok := b.NextDeadline(); !ok || !due.Equal(noon.Add(10*time.Second)) {
-		t.Errorf("the next deadline is %v, %v", due, ok)
+		t.Errorf("the next deadline is %v, %v; want 10 s later", due, ok)
 	}
 	var ids []string
 	for _, o := range b.GlassesGone(noon, "gone") {
@@ -217,11 +217,11 @@ func TestBroker_FailsCommandsByTheirDeadline(t *testing.T) {
 		}
 	}
 	if !slices.Equal(ids, []string{"a2", "a3", "a1"}) || b.Pending() != 0 {
-		t.Errorf("failed %v, %d are pending", ids, b.Pending())
+		t.Errorf("failed %v, %d pending; want the order of the deadlines", ids, b.Pending())
 	}
 }
 
-// A broker restored from the rows of an earlier one knows repeats and open commands.
+// A broker restored from the rows of an earlier one recognizes repeats and knows the open commands.
 func TestBroker_Restore(t *testing.T) {
 	before, rows := newBroker(), []glasses.Event(nil)
 	for _, frame := range [][]byte{text("display.clear", "a1", "{}"), text("display.clear", "a2", "{}"),
@@ -245,7 +245,7 @@ func TestBroker_Restore(t *testing.T) {
 		b.Restore(row, noon)
 	}
 	if _, isPending := b.Command("a2"); !isPending || b.Pending() != 1 {
-		t.Errorf("%d commands are pending", b.Pending())
+		t.Errorf("%d commands are pending, want 1", b.Pending())
 	}
 	for _, tc := range []struct {
 		broker *Broker
@@ -259,12 +259,12 @@ func TestBroker_Restore(t *testing.T) {
 	late := text("result", "a3", ok)
 	if got := summary(b.FromGlasses(noon, right, right, admitted(t, glasses.SenderGlasses, late),
 		late)); got != "refuse timeout" {
-		t.Errorf("a result after the service's: %s", got)
+		t.Errorf("a result after the service's own: %s, want it refused", got)
 	}
 	answer := text("result", "a2", ok)
 	got := summary(b.FromGlasses(noon, left, right, admitted(t, glasses.SenderGlasses, answer), answer))
 	if got != "apps result a2, append result a2 display" {
-		t.Errorf("a result after a restart: %s", got)
+		t.Errorf("a result after a restart: %s, want it accepted", got)
 	}
 }
 
@@ -274,7 +274,7 @@ func TestBroker_ExtendDeadlines(t *testing.T) {
 	b.FromApp(noon, left, admitted(t, glasses.SenderApp, frame), frame)
 	b.ExtendDeadlines(noon.Add(time.Minute))
 	if due, _ := b.NextDeadline(); !due.Equal(noon.Add(70 * time.Second)) {
-		t.Errorf("the deadline is %v", due)
+		t.Errorf("the deadline is %v, want 70 s after noon", due)
 	}
 }
 
@@ -286,12 +286,12 @@ func TestBroker_ForgetsTheOldestFrames(t *testing.T) {
 	}
 	for id, want := range map[string]bool{"a0": false, "a1": true, "a8": true} {
 		if got := b.Knows(glasses.SenderApp, glasses.Frame{Type: "com.example.x", ID: id}); got != want {
-			t.Errorf("%s is known: %v", id, got)
+			t.Errorf("Knows(%s) = %v", id, got)
 		}
 	}
 }
 
-// Whatever peers send, every command that reached the log gets exactly one result.
+// Whatever the peers send, every command in the log gets exactly one result.
 func FuzzBroker(f *testing.F) {
 	f.Add([]byte(`{"v":1,"type":"display.clear","id":"a1","at":1}` + "\n" +
 		`{"v":1,"type":"result","id":"a1","at":1,"payload":{"ok":true}}`))
@@ -309,7 +309,7 @@ func FuzzBroker(f *testing.F) {
 				case o.Action == Append && o.Row.Kind == glasses.KindResult:
 					results[o.Row.ID]++
 				case o.Action != Append && o.Action != Acknowledge && len(o.Data) == 0:
-					t.Fatalf("an empty frame: %+v", o)
+					t.Fatalf("an output without a frame: %+v", o)
 				}
 			}
 		}
@@ -326,11 +326,11 @@ func FuzzBroker(f *testing.F) {
 		count(b.ExpireCommands(now.Add(time.Hour)))
 		for id, n := range results {
 			if n != 1 {
-				t.Errorf("%s has %d results", id, n)
+				t.Errorf("%s has %d results, want 1", id, n)
 			}
 		}
 		if b.Pending() != 0 {
-			t.Errorf("%d commands are pending", b.Pending())
+			t.Errorf("%d commands are pending, want none", b.Pending())
 		}
 	})
 }

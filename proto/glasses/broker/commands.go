@@ -9,27 +9,27 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// Command is a command that has no result yet.
+// Command is a command without a result.
 type Command struct {
 	Type    string
 	Payload json.RawMessage
 
 	deadline time.Time
-	askedOf  PeerID // Nobody after a restart: then any glasses may answer
+	askedOf  PeerID // Nobody after a restart, when any glasses may answer
 	order    int64
 	raw      []byte
 }
 
-// Pending returns how many commands have no result yet.
+// Pending returns the number of commands without a result.
 func (b *Broker) Pending() int { return len(b.pending) }
 
-// Command returns the command with this id that has no result yet.
+// Command returns the pending command with this id.
 func (b *Broker) Command(id string) (Command, bool) {
 	c, ok := b.pending[id]
 	return c, ok
 }
 
-// NextDeadline returns the earliest deadline of a command; ok is false when none is pending.
+// NextDeadline returns the earliest deadline of a command; ok is false if none is pending.
 func (b *Broker) NextDeadline() (deadline time.Time, ok bool) {
 	for _, c := range b.pending {
 		if !ok || c.deadline.Before(deadline) {
@@ -39,7 +39,8 @@ func (b *Broker) NextDeadline() (deadline time.Time, ok bool) {
 	return deadline, ok
 }
 
-// ExtendDeadlines sets the deadline of every pending command to CommandWait from now, for glasses that restart.
+// ExtendDeadlines sets the deadline of every pending command to CommandWait from now. It is used when the glasses
+// restart.
 func (b *Broker) ExtendDeadlines(now time.Time) {
 	for id, c := range b.pending {
 		c.deadline = now.Add(b.options.CommandWait)
@@ -47,7 +48,7 @@ func (b *Broker) ExtendDeadlines(now time.Time) {
 	}
 }
 
-// ExpireCommands answers timeout to the commands whose deadline has passed, the earliest first.
+// ExpireCommands fails the commands past their deadline with timeout, the earliest first.
 func (b *Broker) ExpireCommands(now time.Time) (out []Output) {
 	for _, id := range b.byDeadline(func(c Command) bool { return !c.deadline.After(now) }) {
 		out = append(out, b.FailCommand(now, id, glasses.CodeTimeout, "the glasses did not answer in time")...)
@@ -55,8 +56,8 @@ func (b *Broker) ExpireCommands(now time.Time) (out []Output) {
 	return out
 }
 
-// GlassesGone answers every pending command after the last glasses left, the earliest deadline first. message is for
-// those that fail.
+// GlassesGone answers every pending command after the last glasses disconnected, the earliest deadline first. message
+// is the error message of those that fail.
 func (b *Broker) GlassesGone(now time.Time, message string) (out []Output) {
 	for _, id := range b.byDeadline(func(Command) bool { return true }) {
 		out = append(out, b.notConnected(now, id, message)...)
@@ -64,8 +65,8 @@ func (b *Broker) GlassesGone(now time.Time, message string) (out []Output) {
 	return out
 }
 
-// NotConnected answers a pending command for which there are no glasses: with not_connected, or with ok if it changes
-// only the standing state.
+// NotConnected answers a pending command for which there are no glasses: with ok if it changes only the standing
+// state, otherwise with not_connected.
 func (b *Broker) NotConnected(now time.Time, id string) []Output {
 	return b.notConnected(now, id, b.options.NoGlasses)
 }
@@ -81,13 +82,13 @@ func (b *Broker) byDeadline(match func(Command) bool) []string {
 	return b.sorted(match, func(a, b Command) int { return a.deadline.Compare(b.deadline) })
 }
 
-// FailCommand answers a command in place of the glasses.
+// FailCommand fails a command on behalf of the glasses.
 func (b *Broker) FailCommand(now time.Time, id, code, message string) []Output {
 	refusal := &glasses.Error{Code: code, Message: message}
 	return b.answer(now, id, glasses.Result{Error: refusal}, glasses.ChipErrors, nil)
 }
 
-// answer answers a command in place of the glasses. answered is the command if it succeeded.
+// answer answers a command on behalf of the glasses. answered is the command if it succeeded.
 func (b *Broker) answer(now time.Time, id string, result glasses.Result, chip string, answered *Command) []Output {
 	delete(b.pending, id)
 	b.recent.add(keyOf("", id, glasses.KindResult), sentFrame{})
@@ -101,8 +102,8 @@ func (b *Broker) answer(now time.Time, id string, result glasses.Result, chip st
 	}
 }
 
-// HandOver assigns the pending commands of glasses that left to other glasses, and returns their frames in the order in
-// which the apps sent them.
+// HandOver assigns the pending commands of disconnected glasses to other glasses, and returns the commands' frames in
+// the order in which the apps sent them.
 func (b *Broker) HandOver(left, next PeerID) (frames [][]byte) {
 	ids := b.sorted(func(c Command) bool { return c.askedOf == left },
 		func(a, b Command) int { return cmp.Compare(a.order, b.order) })
@@ -128,7 +129,7 @@ func (b *Broker) sorted(match func(Command) bool, order func(a, b Command) int) 
 	return ids
 }
 
-// add remembers a command that was sent at the given time. Its deadline allows for the command's own duration.
+// add records a command that was sent at the given time. Its deadline allows for the command's own duration.
 func (b *Broker) add(id string, c Command, asked time.Time, parsed any) {
 	c.deadline = asked.Add(b.options.CommandWait)
 	switch p := parsed.(type) {

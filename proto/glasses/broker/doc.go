@@ -1,16 +1,16 @@
-// Package broker is the state of a session between its apps and its glasses, shared by every host that connects the
-// two: the daemon's local sessions, the backend's relay, and whatever connects real glasses next.
+// Package broker holds the state of a session between its apps and its glasses. All hosts that connect the two share
+// it: the daemon's local sessions, the backend's relay, and later hosts for real glasses.
 //
-// It decides; the host acts. Every method takes what happened and the time, and returns the outputs that the host
-// carries out in their order: answer the sender, send to the apps or the glasses, append a row to the event log. There
-// is no I/O, no goroutine, no clock and no lock. A host calls a Broker under the lock that also orders what it sends
-// and logs, so that a replay followed by live frames is exact.
+// The broker decides and the host acts. Every method takes an input and the time, and returns outputs that the host
+// carries out in order: answer the sender, send to the apps or the glasses, append a row to the event log. The package
+// does no I/O and has no goroutine, clock or lock. A host calls a Broker under the lock that also orders its sending
+// and logging, so that a replay followed by live frames is exact.
 //
-// The package covers the admission of frames (size, form, direction, text or binary), the recognition of repeated ids,
+// The package covers the admission of frames (size, form, direction, text or binary), the detection of repeated ids,
 // commands with their results and deadlines, refusals and their codes, the rows of the log, the stream counters, and
 // the bounded queue of frames that a peer has not received.
 //
-// The hosts differ in these points, and handle them on their own:
+// The hosts differ in these points, which they handle themselves:
 //
 //   - Rates. The daemon slows down one connection, the relay a whole session across its connections.
 //   - Control frames. The relay hands their results over without the session's lock, which a slow store may hold.

@@ -1,37 +1,37 @@
 package broker
 
-// Bounds limit the frames that wait for one peer. Stream frames are counted separately from frames that must not be
+// Bounds limits the frames queued for one peer. Stream frames are counted separately from frames that must not be
 // lost.
 type Bounds struct {
-	Frames       int // frames that must not be lost
-	Bytes        int // of all frames
+	Frames       int // number of frames that must not be lost
+	Bytes        int // total size of all frames
 	StreamFrames int
 	StreamBytes  int
 }
 
-// Delivery says what happened to a frame for a peer.
+// Delivery is the outcome of queueing a frame for a peer.
 type Delivery int
 
-// Deliveries.
+// The values of Delivery.
 const (
 	Queued   Delivery = iota
-	Dropped           // a stream frame, because the peer is behind
-	Overflow          // the peer is too far behind: end its connection; it attaches again with its cursor
+	Dropped           // a stream frame was dropped because the peer is behind
+	Overflow          // the peer is too far behind: close its connection; it attaches again with its cursor
 )
 
-// Parcel is a frame on its way to a peer.
+// Parcel is a frame queued for a peer.
 type Parcel interface {
 	Size() int // bytes
 	// IsStream reports whether the frame may be dropped.
 	IsStream() bool
 }
 
-// Outbox holds the frames that one peer has not received: those that wait and those that are being written. It is not
+// Outbox holds the frames that one peer has not received: those that are queued and those being written. It is not
 // safe for concurrent use.
 type Outbox[P Parcel] struct {
 	bounds        Bounds
 	queue         []P
-	frames, bytes int // bytes of all, frames without streams
+	frames, bytes int // bytes of all frames, number of those that are no stream frames
 	streamFrames  int
 	streamBytes   int
 }
@@ -56,17 +56,17 @@ func (o *Outbox[P]) Put(p P) Delivery {
 	return Queued
 }
 
-// Take returns the waiting frames. They count until Written is called for each.
+// Take returns the queued frames. Each of them counts until Written is called for it.
 func (o *Outbox[P]) Take() []P {
 	batch := o.queue
 	o.queue = nil
 	return batch
 }
 
-// Len returns how many frames wait to be taken.
+// Len returns the number of frames that wait to be taken.
 func (o *Outbox[P]) Len() int { return len(o.queue) }
 
-// Written records that a taken frame was written.
+// Written records that a taken frame has been written.
 func (o *Outbox[P]) Written(p P) { o.account(p, -1) }
 
 func (o *Outbox[P]) account(p P, sign int) {
@@ -79,13 +79,13 @@ func (o *Outbox[P]) account(p P, sign int) {
 	o.frames += sign
 }
 
-// IsPressed reports whether so many stream frames wait that their sender should pause.
+// IsPressed reports whether so many stream frames are queued that their sender should pause.
 func (o *Outbox[P]) IsPressed() bool { return o.streamsExceed(4) }
 
 // IsRelieved reports whether a paused sender may continue.
 func (o *Outbox[P]) IsRelieved() bool { return !o.streamsExceed(8) }
 
-// streamsExceed reports whether the waiting stream frames exceed a fraction of their bounds.
+// streamsExceed reports whether the queued stream frames exceed a fraction of their bounds.
 func (o *Outbox[P]) streamsExceed(fraction int) bool {
 	return o.streamFrames > o.bounds.StreamFrames/fraction || o.streamBytes > o.bounds.StreamBytes/fraction
 }

@@ -53,24 +53,24 @@ func TestOutbox_CountsUntilWritten(t *testing.T) {
 	}
 	o.Written(batch[0])
 	if o.Put(parcel{10, false}) != Queued {
-		t.Error("a written frame counts")
+		t.Error("a written frame still counts")
 	}
 	if o.IsPressed() || !o.IsRelieved() {
-		t.Error("an outbox without streams is pressed")
+		t.Error("an outbox without stream frames must be relieved and not pressed")
 	}
 	o.Put(parcel{15, true})
 	if o.IsPressed() || o.IsRelieved() {
-		t.Error("neither pressed nor relieved is between a quarter and an eighth")
+		t.Error("between an eighth and a quarter, an outbox must be neither pressed nor relieved")
 	}
 	if o.Put(parcel{15, true}); !o.IsPressed() {
-		t.Error("not pressed beyond a quarter")
+		t.Error("above a quarter, an outbox must be pressed")
 	}
 }
 
 func TestStreamCounter(t *testing.T) {
 	s := NewStreamCounter(10 * time.Second)
 	if _, ok := s.NextDue(); ok || s.IsRunning() {
-		t.Error("a new counter counts")
+		t.Error("a new counter must not be running")
 	}
 	s.Add(noon, glasses.TypeVideoFrame, 100)
 	s.Add(noon.Add(time.Second), glasses.TypeAudioChunk, 10)
@@ -81,19 +81,19 @@ func TestStreamCounter(t *testing.T) {
 	video := glasses.StreamCount{Type: glasses.TypeVideoFrame, Frames: 2, Bytes: 200}
 	audio := glasses.StreamCount{Type: glasses.TypeAudioChunk, Frames: 1, Bytes: 10}
 	if got := s.TakeDue(noon.Add(10 * time.Second)); !slices.Equal(got, []glasses.StreamCount{video}) {
-		t.Errorf("due are %v", got)
+		t.Errorf("the due counts are %v, want only video", got)
 	}
 	s.Add(noon, glasses.TypeVideoFrame, 200)
 	s.Add(noon, glasses.TypeVideoFrame, 0)
 	if got := s.TakeStopped(glasses.TypeDisplayClear); len(got) > 0 {
-		t.Errorf("display.clear stopped %v", got)
+		t.Errorf("display.clear stopped %v, want nothing", got)
 	}
 	if got := s.TakeStopped(glasses.TypeVideoStop); !slices.Equal(got, []glasses.StreamCount{video}) {
-		t.Errorf("video.stop stopped %v", got)
+		t.Errorf("video.stop stopped %v, want video", got)
 	}
 	s.Add(noon, glasses.TypeVideoFrame, 200)
 	s.Add(noon, glasses.TypeVideoFrame, 0)
 	if got := s.TakeAll(); !slices.Equal(got, []glasses.StreamCount{audio, video}) || s.IsRunning() {
-		t.Errorf("all are %v", got)
+		t.Errorf("TakeAll returned %v, want audio and video", got)
 	}
 }

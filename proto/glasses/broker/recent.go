@@ -6,10 +6,10 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// frameKey names a frame as the log's uniqueness does.
+// frameKey identifies a frame in the same way as the log's uniqueness rule.
 type frameKey struct{ sender, id, kind string }
 
-// keyOf returns a frame's key. Results with the same id have the same key, whoever sends them.
+// keyOf returns a frame's key. Results with the same id have the same key, whichever peer sends them.
 func keyOf(sender, id, kind string) frameKey {
 	if kind == glasses.KindResult {
 		sender = ""
@@ -17,8 +17,8 @@ func keyOf(sender, id, kind string) frameKey {
 	return frameKey{sender, id, kind}
 }
 
-// sentFrame is the record of a frame: a digest of its content, 0 for frames of the service, and the seq of its row if
-// the host has reported one.
+// sentFrame is the record of a sent frame: a digest of its content, which is 0 for frames from the service, and the
+// seq of its row if the host has reported one.
 type sentFrame struct {
 	digest uint64
 	seq    int64
@@ -37,7 +37,7 @@ func newRecentFrames(limit int) *recentFrames {
 	return &recentFrames{seed: maphash.MakeSeed(), limit: limit, known: map[frameKey]sentFrame{}}
 }
 
-// digest returns a hash of a frame's content, comparable within one recentFrames.
+// digest returns a hash of a frame's content. Only hashes of the same recentFrames are comparable.
 func (r *recentFrames) digest(typ string, payload []byte) uint64 {
 	var h maphash.Hash
 	h.SetSeed(r.seed)
@@ -52,7 +52,7 @@ func (r *recentFrames) find(k frameKey) (sentFrame, bool) {
 	return known, ok
 }
 
-// add remembers a frame unless it is known already, and forgets the oldest frame over the limit.
+// add records a frame unless it is known, and removes the oldest frame if there are too many.
 func (r *recentFrames) add(k frameKey, frame sentFrame) {
 	if _, known := r.known[k]; known {
 		return

@@ -20,10 +20,10 @@ func TestStanding(t *testing.T) {
 		c := Command{Type: step.typ, Payload: json.RawMessage(step.payload)}
 		after := c.Standing(s)
 		if got := string(Payload(after)); got != step.want {
-			t.Errorf("after %s %s: %s", step.typ, step.payload, got)
+			t.Errorf("after %s %s: %s, want the expected state", step.typ, step.payload, got)
 		}
 		if changed := string(Payload(after)) != string(Payload(s)); changed && !c.ChangesStanding() {
-			t.Errorf("%s changes the standing state", step.typ)
+			t.Errorf("%s changes the standing state, but ChangesStanding is false", step.typ)
 		}
 		s = after
 	}
@@ -39,7 +39,8 @@ func TestForGlasses_WithholdsTranscriptionWithoutApp(t *testing.T) {
 	}
 }
 
-// TestGlassesGone_KeepsWhatStands checks that phrases do not fail if the glasses leave right after receiving them.
+// TestGlassesGone_KeepsWhatStands checks that announcing phrases does not fail if the glasses disconnect right after
+// receiving them.
 func TestGlassesGone_KeepsWhatStands(t *testing.T) {
 	b := newBroker()
 	for _, f := range []string{"phrases.announce", "display.clear"} {

@@ -11,7 +11,7 @@ import (
 // StreamCounter counts the frames of streams, which are relayed but not logged. It is not safe for concurrent use.
 type StreamCounter struct {
 	every  time.Duration
-	counts []streamCount // a handful
+	counts []streamCount // has only a few elements
 }
 
 type streamCount struct {
@@ -19,7 +19,7 @@ type streamCount struct {
 	due time.Time
 }
 
-// NewStreamCounter returns a counter whose counts are due after a period.
+// NewStreamCounter returns a counter whose counts become due after period.
 func NewStreamCounter(every time.Duration) *StreamCounter { return &StreamCounter{every: every} }
 
 // Add counts a frame.
@@ -33,10 +33,10 @@ func (s *StreamCounter) Add(now time.Time, typ string, size int) {
 	s.counts[i].Bytes += int64(size)
 }
 
-// IsRunning reports whether frames were counted that no count has reported yet.
+// IsRunning reports whether there are frames that no count has reported yet.
 func (s *StreamCounter) IsRunning() bool { return len(s.counts) > 0 }
 
-// NextDue returns when the next count is due; ok is false when nothing was counted.
+// NextDue returns when the next count is due; ok is false if nothing was counted.
 func (s *StreamCounter) NextDue() (due time.Time, ok bool) {
 	if len(s.counts) == 0 {
 		return due, false
@@ -54,7 +54,7 @@ func (s *StreamCounter) TakeAll() []glasses.StreamCount {
 	return s.take(func(streamCount) bool { return true })
 }
 
-// TakeStopped returns and resets the count of the stream that a command stops.
+// TakeStopped returns and resets the count of the stream that the command stops.
 func (s *StreamCounter) TakeStopped(command string) []glasses.StreamCount {
 	stream := ""
 	switch command {

@@ -6,11 +6,12 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// Kinds of Ask. The first four must be answered by Answer sooner or later; the host only carries out the others.
+// The kinds of Ask. The first four must eventually be answered through Answer; the others are only carried out by the
+// host.
 const (
-	AskPhoto = "photo" // a picture of Width
+	AskPhoto = "photo" // a picture with Width
 	AskVideo = "video" // a clip of DurationMs at FPS and Width
-	AskFrame = "frame" // the next picture of the video stream, of Width
+	AskFrame = "frame" // the next picture of the video stream, with Width
 	AskChunk = "chunk" // the next 100 ms of sound at SampleRate
 
 	AskSay       = "say"      // speak Text in Language
@@ -31,14 +32,14 @@ type Ask struct {
 	Text       string `json:"text,omitempty"`
 	Language   string `json:"language,omitempty"`
 	Sound      string `json:"sound,omitempty"` // one of glasses.Sounds
-	Width      int    `json:"width,omitempty"` // maximum in pixels; a wider picture is scaled down
+	Width      int    `json:"width,omitempty"` // maximum in pixels; the host scales a wider picture down
 	FPS        int    `json:"fps,omitempty"`
 	SampleRate int    `json:"sampleRate,omitempty"` // Hz
 	DurationMs int64  `json:"durationMs,omitempty"`
 }
 
-// Material is the host's answer: a JPEG or PNG of at most MaxPixels; a clip (video/x-motion-jpeg: concatenated
-// JPEGs); or sound (16-bit little-endian PCM, one channel). Only Bytes counts; the device derives the rest from them.
+// Material is the host's answer: a JPEG or PNG of at most MaxPixels; a clip (video/x-motion-jpeg: concatenated JPEGs);
+// or sound (16-bit little-endian PCM, one channel). Only Bytes matters; the device derives the other fields from it.
 type Material struct {
 	Bytes         []byte
 	MIME          string
@@ -52,26 +53,26 @@ type ask struct {
 	answer func(Material, *glasses.Error)
 }
 
-// ask sends an Ask whose answer is passed to answer.
+// ask sends an Ask and passes its answer to answer.
 func (d *Device) ask(a Ask, owner any, answer func(Material, *glasses.Error)) {
 	d.tell(a)
 	d.asks = append(d.asks, ask{d.lastAsk, owner, answer})
 }
 
-// tell sends an Ask to the host.
+// tell sends an Ask that needs no answer.
 func (d *Device) tell(a Ask) {
 	d.lastAsk++
 	a.ID = d.lastAsk
 	d.outs = append(d.outs, Out{Ask: &a})
 }
 
-// forget drops owner's asks; answers to them are ignored.
+// forget drops the asks of owner. Answers to them are ignored.
 func (d *Device) forget(owner any) {
 	d.asks = slices.DeleteFunc(d.asks, func(a ask) bool { return a.owner == owner })
 }
 
-// Answer passes the host's answer to the Ask with this id: material, or the reason for its absence. An answer that is
-// no longer expected is ignored.
+// Answer passes the host's answer to the Ask with this id: material, or the reason why there is none. An answer that
+// is no longer expected is ignored.
 func (d *Device) Answer(now int64, id int, m Material, err *glasses.Error) {
 	d.Tick(now)
 	i := slices.IndexFunc(d.asks, func(a ask) bool { return a.id == id })

@@ -40,7 +40,7 @@ func TestEachChangeIsToldOnce(t *testing.T) {
 	equal(t, "a fault", b.types(), []string{`fault{"command":"camera.photo","code":"timeout","times":1}`})
 	b.must(glasses.SimFault, `{"clear":true}`)
 	if faults := b.d.Snapshot().State.Faults; len(faults) != 0 {
-		t.Errorf("faults are left: %v", faults)
+		t.Errorf("the snapshot contains faults: %v", faults)
 	}
 }
 
@@ -49,7 +49,7 @@ func TestSpeech(t *testing.T) {
 	first := b.do(glasses.TypeSpeechSay, `{"text":"ten chars!"}`)
 	second := b.do(glasses.TypeSpeechSay, `{"text":"a"}`)
 	if b.code(first) != "ok" || b.code(second) != "ok" {
-		t.Error("speech.say waits")
+		t.Error("the result of speech.say is delayed")
 	}
 	b.wait(599)
 	equal(t, "too early", b.types(), []string{})
@@ -90,7 +90,7 @@ func TestStreamsLoseTheirGround(t *testing.T) {
 		}
 		b.must(c.typ, c.payload)
 		if got := strings.Join(b.d.Snapshot().State.Running, " "); got != c.left {
-			t.Errorf("%s: %q runs", c.payload, got)
+			t.Errorf("%s: still running: %q", c.payload, got)
 		}
 		b.types()
 		b.wait(1000)
@@ -98,7 +98,7 @@ func TestStreamsLoseTheirGround(t *testing.T) {
 			"motion": glasses.TypeMotion} {
 			comes := slices.ContainsFunc(b.out, func(o device.Out) bool { return o.Frame.Type == typ })
 			if comes != strings.Contains(c.left, stream) {
-				t.Errorf("%s: %s is sent: %v", c.payload, typ, comes)
+				t.Errorf("%s: %s is still sent: %v", c.payload, typ, comes)
 			}
 		}
 	}
@@ -116,12 +116,12 @@ func TestStreams(t *testing.T) {
 		}
 	}
 	if !slices.Equal(at, []int64{333, 666, 1000}) {
-		t.Errorf("motion at %v", at)
+		t.Errorf("motion frames at %v, want 333, 666 and 1000 ms", at)
 	}
 	b.must("motion.stop", "")
 	b.must("motion.stop", "")
 	if got := b.code(b.do("sim.transcript", `{"text":"hi"}`)); got != "paused" {
-		t.Errorf("a transcript that no app asked for: %s", got)
+		t.Errorf("a transcript that no app requested: %s, want paused", got)
 	}
 	b.types()
 	b.must("transcription.start", "")
@@ -149,17 +149,17 @@ func TestStreams(t *testing.T) {
 		}
 	}
 	if frames != 1 || chunks != 5 {
-		t.Errorf("%d frames, %d chunks", frames, chunks)
+		t.Errorf("%d frames and %d chunks, want 1 and 5", frames, chunks)
 	}
 }
 
-// After the machine slept, streams continue with the present instead of sending everything they missed.
+// After the machine was asleep, streams continue with current data instead of sending everything that they missed.
 func TestAMachineThatSlept(t *testing.T) {
 	b := newBench(t, "rayban_display")
 	b.must("motion.start", `{"hz":100}`)
 	b.d.Tick(8 * 3600_000)
 	if n := len(b.d.Take()); n > 200 {
-		t.Errorf("%d frames at once", n)
+		t.Errorf("%d frames were sent together, want at most 200", n)
 	}
 }
 
@@ -171,7 +171,7 @@ func TestAHostThatDoesNotAnswer(t *testing.T) {
 	video := b.do(glasses.TypeCameraVideo, `{"durationMs":500}`)
 	b.wait(10_500)
 	if b.code(photo) != "timeout" || b.code(video) != "timeout" {
-		t.Errorf("photo %s, video %s", b.code(photo), b.code(video))
+		t.Errorf("photo: %s, video: %s; want timeout for both", b.code(photo), b.code(video))
 	}
 	refused := b.do(glasses.TypeCameraPhoto, "")
 	b.d.Answer(b.now, b.asks[len(b.asks)-1].ID, device.Material{},
@@ -184,14 +184,14 @@ func TestAHostThatDoesNotAnswer(t *testing.T) {
 	b.must(glasses.SimState, `{"hinge":"folded"}`)
 	if b.code(refused) != "permission_denied" || b.code(broken) != "platform_error" ||
 		b.code(folded) != "hinge_closed" {
-		t.Errorf("refused %s, broken %s, folded %s", b.code(refused), b.code(broken), b.code(folded))
+		t.Errorf("refused: %s, broken: %s, folded: %s", b.code(refused), b.code(broken), b.code(folded))
 	}
 	b.must(glasses.SimState, `{"hinge":"open"}`)
 	b.must("video.start", `{"fps":30}`)
 	b.asks = nil
 	b.wait(1000)
 	if len(b.asks) != 1 {
-		t.Errorf("a host that had not delivered a frame was asked %d times", len(b.asks))
+		t.Errorf("the host was asked %d times before it delivered a frame, want once", len(b.asks))
 	}
 }
 
@@ -210,9 +210,9 @@ func TestPictureBeforeTheCamera(t *testing.T) {
 	if r == nil || r.Media == nil || r.Media.Width != 100 || r.Media.Height != 50 || len(b.asks) != 0 {
 		t.Fatalf("%+v, asks %v", r, b.asks)
 	}
-	// Byte for byte the same on every processor and as WebAssembly.
+	// The photo is the same, byte for byte, on every processor and as WebAssembly.
 	if want := "b421729d8ab8bdfe8cf7e89eb3e91164"; r.Media.SHA256[:32] != want {
-		t.Errorf("the photo's hash is %s", r.Media.SHA256[:32])
+		t.Errorf("the photo's hash is %s, want a fixed one", r.Media.SHA256[:32])
 	}
 	clip := b.do(glasses.TypeCameraVideo, `{"durationMs":2000,"fps":5,"width":100}`)
 	b.wait(2000)
@@ -220,17 +220,17 @@ func TestPictureBeforeTheCamera(t *testing.T) {
 		t.Errorf("a clip of ten such pictures: %+v", c)
 	}
 	if got := b.code(b.do(glasses.SimCamera, "", []byte("no picture")...)); got != "bad_payload" {
-		t.Errorf("a broken picture: %s", got)
+		t.Errorf("a broken picture: %s, want bad_payload", got)
 	}
 	clip = b.do(glasses.TypeCameraVideo, `{"durationMs":1000,"width":100}`)
 	b.must(glasses.SimCamera, "")
 	b.wait(1000)
 	if got := b.code(clip); got != "ok" {
-		t.Errorf("a clip of a picture that was removed meanwhile: %s", got)
+		t.Errorf("a clip whose picture was removed in the meantime: %s, want ok", got)
 	}
 	b.do(glasses.TypeCameraPhoto, "")
 	if len(b.asks) == 0 {
-		t.Error("the host's camera did not come back")
+		t.Error("the host's camera was not restored")
 	}
 }
 
@@ -252,12 +252,12 @@ func TestSoundBeforeTheMicrophone(t *testing.T) {
 	b.types()
 	b.wait(200)
 	if len(b.out) != 2 || b.out[0].Body[0] != 100 || b.out[0].Body[2] != 150 || b.out[0].Body[4] != 200 {
-		t.Fatalf("%d chunks, the first begins %v", len(b.out), b.out[0].Body[:8])
+		t.Fatalf("%d chunks, the first begins with %v", len(b.out), b.out[0].Body[:8])
 	}
 	if slices.ContainsFunc(b.out[1].Body, func(c byte) bool { return c != 0 }) {
-		t.Error("it is not silent after the end")
+		t.Error("sound was sent after the end of the file")
 	}
 	if got := b.code(b.do(glasses.SimMicrophone, "", []byte("RIFF")...)); got != "bad_payload" {
-		t.Errorf("a broken sound: %s", got)
+		t.Errorf("a broken sound: %s, want bad_payload", got)
 	}
 }

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// captureTimeout is how long the host may take for a picture, and for a clip after its end, in ms.
+	// captureTimeout bounds, in ms, how long the host may take to deliver a picture, or a clip after its end.
 	captureTimeout = 10_000
 	maxChunk       = 64 << 10 // bytes of sound in one answer
 )
@@ -20,12 +20,12 @@ type capture struct {
 	c     *command
 	video *glasses.Video // nil for a photo
 	width int
-	scene *picture  // what sim.camera showed at the start
+	scene *picture  // the picture of sim.camera at the start
 	taken *Material // the clip, if the host delivered it before its end
-	over  bool      // the clip's time has passed
+	over  bool      // whether the clip's time has passed
 }
 
-// photo takes the picture of sim.camera, or requests one from the host.
+// photo answers with the picture of sim.camera, or requests one from the host.
 func (d *Device) photo(c *command, p *glasses.Photo) {
 	if !d.free(c) {
 		return
@@ -40,7 +40,7 @@ func (d *Device) photo(c *command, p *glasses.Photo) {
 	d.ask(Ask{Kind: AskPhoto, Width: t.width}, t, func(m Material, err *glasses.Error) { d.take(t, m, err) })
 }
 
-// video takes a clip. Its result is sent when its time has passed and the host has delivered it.
+// video records a clip. Its result is sent once its time has passed and the host has delivered it.
 func (d *Device) video(c *command, p *glasses.Video) {
 	if !d.free(c) {
 		return
@@ -72,10 +72,10 @@ func (d *Device) video(c *command, p *glasses.Video) {
 	})
 }
 
-// frames returns the number of frames of a clip.
+// frames returns the number of frames in a clip.
 func frames(p *glasses.Video) int { return max(1, int(p.DurationMs*int64(p.FPS)/1000)) }
 
-// free reports whether no capture is in progress, and fails c otherwise.
+// free reports whether no capture is in progress; otherwise it fails c.
 func (d *Device) free(c *command) bool {
 	if d.capture != nil {
 		d.fail(c, refuse(glasses.CodeBusy, "a capture is in progress"))
@@ -121,7 +121,7 @@ func (d *Device) over(t *capture) {
 	d.capture = nil
 }
 
-// frame sends one picture of the video stream; an unreadable one is skipped.
+// frame sends one picture of the video stream; it skips an unreadable one.
 func (d *Device) frame(m Material, width int) {
 	if p, err := media.JPEG(m.Bytes, width); err == nil {
 		about := describe(glasses.Media{MIME: media.MIMEJPEG, Width: p.Width, Height: p.Height}, p.Bytes)
@@ -142,7 +142,7 @@ func describe(m glasses.Media, body []byte) glasses.Media {
 	return m
 }
 
-// picture is what sim.camera shows. It caches the scaled picture of the last requested width.
+// picture is the picture set by sim.camera. It caches the version scaled to the last requested width.
 type picture struct {
 	raw    []byte
 	width  int
@@ -156,7 +156,7 @@ func readPicture(body []byte) (*picture, *glasses.Error) {
 	return &picture{raw: bytes.Clone(body)}, nil
 }
 
-// at returns the picture as a JPEG of at most that width.
+// at returns the picture as a JPEG of at most the given width.
 func (p *picture) at(width int) []byte {
 	if p.width != width {
 		if made, err := media.JPEG(p.raw, width); err == nil {
@@ -166,5 +166,5 @@ func (p *picture) at(width int) []byte {
 	return p.scaled
 }
 
-// clip returns the picture repeated as a clip.
+// clip returns a clip that repeats the picture.
 func (p *picture) clip(frames, width int) []byte { return bytes.Repeat(p.at(width), frames) }

@@ -6,7 +6,7 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// needs are a command's requirements on the model and the state, in the order of the checks.
+// needs lists a command's requirements on the model and the state, in the order of the checks.
 type needs struct {
 	part   string // panel, camera, microphone, speaker, motion
 	link   bool
@@ -17,8 +17,9 @@ type needs struct {
 	noCall bool     // no active phone call
 }
 
-// needsOf is the table of commands. Stop commands need only the link: stopping something that is not running succeeds.
-// Announcing phrases and stopping transcription do not even need the link: they take effect without glasses in reach.
+// needsOf is the table of requirements. Stop commands need only the link: stopping something that is not running
+// succeeds. Announcing phrases and stopping transcription do not even need the link: they take effect without glasses
+// in reach.
 func needsOf(typ string) needs {
 	camera, mic, speech := glasses.PartCamera, glasses.PartMicrophone, glasses.PartSpeech
 	switch typ {
@@ -42,7 +43,7 @@ func needsOf(typ string) needs {
 	return needs{link: true}
 }
 
-// lacks returns an error if the model does not have the part.
+// lacks returns an error if the model does not have the required part.
 func (n needs) lacks(m glasses.DeviceModel) *glasses.Error {
 	has, isPart := map[string]bool{
 		"panel": m.Panel != nil, "camera": m.Camera != nil, "microphone": m.Microphone, "speaker": m.Speaker,
@@ -54,7 +55,7 @@ func (n needs) lacks(m glasses.DeviceModel) *glasses.Error {
 	return refuse(glasses.CodeUnsupported, m.ID+" has no "+n.part)
 }
 
-// refused returns the first condition of the state that prevents the command.
+// refused returns the error for the first condition of the state that prevents the command.
 func (n needs) refused(s glasses.State) *glasses.Error {
 	switch {
 	case n.link && s.Link == glasses.LinkLost:
@@ -82,7 +83,7 @@ func (n needs) refused(s glasses.State) *glasses.Error {
 	return nil
 }
 
-// partRefused returns the error for a part that the wearer did not allow or switched off; code says which.
+// partRefused returns the error for a part that the wearer did not allow or switched off; code distinguishes the two.
 func partRefused(code, part string) *glasses.Error {
 	if code == glasses.CodePermissionDenied {
 		return &glasses.Error{
@@ -92,7 +93,7 @@ func partRefused(code, part string) *glasses.Error {
 	return &glasses.Error{Code: code, Message: "the wearer switched " + part + " off", Part: part, By: glasses.BySwitch}
 }
 
-// faultOf returns the error of a fault, which an app cannot tell from the real condition.
+// faultOf returns the error for a fault. An app cannot distinguish it from the real condition.
 func (n needs) faultOf(code string) *glasses.Error {
 	isAboutPart := code == glasses.CodePermissionDenied || code == glasses.CodeDisabledByUser
 	if isAboutPart && len(n.grants) > 0 {

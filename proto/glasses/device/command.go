@@ -12,26 +12,26 @@ import (
 
 // Limits; times are in ms.
 const (
-	maxPending = 64 // commands without a result yet
+	maxPending = 64 // commands without a result
 	maxFaults  = 32
 	maxSays    = 16       // texts waiting to be spoken
 	maxTree    = 56 << 10 // bytes of a tree as JSON: the answer to sim.state must fit a frame
 	lossyDelay = 400
-	// longestLate is the delay after which a command times out, including a delay set by a fault.
+	// longestLate is the delay after which a command times out. It includes delays set by faults.
 	longestLate = 10_000
 )
 
 // command is one command waiting for its result.
 type command struct {
 	id, typ string
-	late    int64           // delay in ms, by faults and a lossy link
+	late    int64           // delay in ms caused by faults and a lossy link
 	faults  []glasses.Fault // the faults applied to it
-	arrived bool            // the delay is over
+	arrived bool            // whether the delay is over
 	done    bool
 }
 
 func (d *Device) command(f glasses.Frame) {
-	if d.pending >= maxPending && f.Type != glasses.TypeClockCancel { // cancelling makes room
+	if d.pending >= maxPending && f.Type != glasses.TypeClockCancel { // cancelling frees capacity
 		err := refuse(glasses.CodeBusy, fmt.Sprintf("%d commands are already waiting for their result", maxPending))
 		d.put(glasses.TypeResult, f.ID, glasses.Result{Error: err})
 		return
@@ -62,9 +62,9 @@ func (d *Device) command(f glasses.Frame) {
 	d.deliver(c, payload)
 }
 
-// deliver executes a command when it reaches the glasses. Each part of the glasses gets its commands in order: the next
-// show does not overtake a delayed one. The clock is not a part of the glasses, so for its commands only the answer is
-// late.
+// deliver executes a command when it reaches the glasses. Each part of the glasses gets its commands in order, so that
+// the next show does not overtake a delayed one. The clock is not a part of the glasses; only the answers to its
+// commands are delayed.
 func (d *Device) deliver(c *command, payload any) {
 	part, _, _ := strings.Cut(c.typ, ".")
 	at := max(d.now+c.late, d.arrivals[part])
@@ -82,7 +82,7 @@ func (d *Device) deliver(c *command, payload any) {
 // arrive executes a command if the model and the state allow it.
 func (d *Device) arrive(c *command, payload any) {
 	need := needsOf(c.typ)
-	err := need.lacks(d.model) // the model may have changed meanwhile
+	err := need.lacks(d.model) // the model may have changed in the meantime
 	if err == nil {
 		err = need.refused(d.state)
 	}
@@ -101,7 +101,7 @@ func asError(err error) *glasses.Error {
 	return refuse(glasses.CodePlatform, err.Error())
 }
 
-// run executes a command that passed all checks.
+// run executes a command that has passed all checks.
 func (d *Device) run(c *command, payload any) {
 	switch p := payload.(type) {
 	case *glasses.Show:
@@ -138,13 +138,13 @@ func (d *Device) run(c *command, payload any) {
 	}
 }
 
-// sleep answers a command in ms, or when it is woken.
+// sleep answers a command after ms, or earlier if it is woken.
 func (d *Device) sleep(c *command, ms int64) {
 	d.sleeping[c.id] = c
 	d.after(ms, c, func() { d.wake(c.id) })
 }
 
-// wake answers a sleeping command now.
+// wake answers a sleeping command immediately.
 func (d *Device) wake(id string) {
 	c := d.sleeping[id]
 	if c == nil {
@@ -172,7 +172,7 @@ func (d *Device) plain(c *command) {
 }
 
 func (d *Device) show(c *command, p *glasses.Show) {
-	// The limit applies to the fields of the tree that this build knows: sim.state answers with only those.
+	// The limit applies to the fields of the tree that this build knows, because sim.state answers with only those.
 	if raw, _ := json.Marshal(p.Tree); len(raw) > maxTree {
 		d.fail(c, refuse(glasses.CodeBadPayload, fmt.Sprintf("the tree is %d bytes, the limit is %d", len(raw),
 			maxTree)))
@@ -198,7 +198,7 @@ func (d *Device) fail(c *command, err *glasses.Error) {
 	d.finish(c, glasses.Result{Error: err}, nil)
 }
 
-// finish answers a command once, after its delay. body holds the bytes of the result's media.
+// finish answers a command once, after its delay. body contains the bytes of the result's media.
 func (d *Device) finish(c *command, r glasses.Result, body []byte) {
 	if c.done {
 		return
@@ -219,7 +219,7 @@ func (d *Device) finish(c *command, r glasses.Result, body []byte) {
 	d.after(c.late, nil, answer)
 }
 
-// fault applies the faults set for a command: the first that delays it and the first that fails it.
+// fault applies the faults set for a command: the first one that delays it and the first one that fails it.
 func (d *Device) fault(c *command, need needs) (err *glasses.Error) {
 	late := false
 	kept := []glasses.Fault{}

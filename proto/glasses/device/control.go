@@ -77,7 +77,7 @@ func (d *Device) perform(in glasses.Input) {
 	d.event(glasses.TypeInput, in)
 }
 
-// reach performs the inputs with which the wearer selects a target. They happen at once, before the app answers.
+// reach performs the inputs with which the wearer selects a target. All of them happen before the app answers.
 func (d *Device) reach(target string) *glasses.Error {
 	switch {
 	case d.model.Panel == nil:
@@ -113,7 +113,7 @@ func (d *Device) setFault(f glasses.Fault) *glasses.Error {
 	return nil
 }
 
-// become switches to another model and clears the panel. Everything running on the old model stops, except
+// become switches to another model and clears the panel. Everything that runs on the old model stops, except
 // transcription if the new one has a microphone.
 func (d *Device) become(id string) {
 	m, ok := glasses.Model(id)
@@ -135,7 +135,7 @@ func (d *Device) become(id string) {
 	}
 }
 
-// putBeforeCamera sets what the camera sees; an empty body restores the host's camera.
+// putBeforeCamera sets the picture that the camera sees. An empty body restores the host's camera.
 func (d *Device) putBeforeCamera(body []byte) *glasses.Error {
 	if d.model.Camera == nil {
 		return refuse(glasses.CodeUnsupported, d.model.ID+" has no camera")
@@ -151,8 +151,8 @@ func (d *Device) putBeforeCamera(body []byte) *glasses.Error {
 	return err
 }
 
-// putBeforeMicrophone sets the sound that the microphone hears once, from now or from the next audio.start; an empty
-// body restores the host's microphone.
+// putBeforeMicrophone sets the sound that the microphone hears once, from now on or from the next audio.start. An
+// empty body restores the host's microphone.
 func (d *Device) putBeforeMicrophone(body []byte) *glasses.Error {
 	if !d.model.Microphone {
 		return refuse(glasses.CodeUnsupported, d.model.ID+" has no microphone")

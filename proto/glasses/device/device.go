@@ -11,12 +11,11 @@ import (
 	"github.com/service-dev/service/proto/glasses/render"
 )
 
-// Options of New. All are optional.
+// Options configure a Device. All are optional.
 type Options struct {
-	// Snapshot restores the glasses from an earlier run. Streams, speech and captures of that run have ended.
+	// Snapshot restores the glasses from an earlier run, whose streams, speech and captures have ended.
 	Snapshot *glasses.Snapshot
-	// NewID returns the ids of frames that are not answers, unique within the session. The default is g-1, g-2 and so
-	// on.
+	// NewID returns ids for frames that are not answers, unique within the session. The default is g-1, g-2 and so on.
 	NewID func() string
 }
 
@@ -26,7 +25,7 @@ type Device struct {
 	model  glasses.DeviceModel
 	state  glasses.State
 	view   glasses.View
-	motion glasses.Motion // the current reading of the sensor
+	motion glasses.Motion // the current reading of the motion sensor
 
 	now   int64
 	goal  int64 // the target of the running Tick; now advances towards it
@@ -36,15 +35,15 @@ type Device struct {
 
 	asks    []ask
 	lastAsk int
-	pending int // commands without a result yet
+	pending int // number of commands without a result
 	// sleeping holds the commands that wait for the clock, by id.
 	sleeping map[string]*command
-	// arrivals are the times at which the last delayed command of each part reaches the glasses.
+	// arrivals holds, for each part, the time at which its last delayed command reaches the glasses.
 	arrivals map[string]int64
 	says     []saying
 	streams  []*stream
 	capture  *capture
-	// transcription is the transcription.start in effect; nil while transcription is off.
+	// transcription is the transcription.start in effect; nil if transcription is off.
 	transcription *glasses.TranscriptionStart
 	camera        *picture     // set by sim.camera; nil for the host's camera
 	sound         *media.Sound // set by sim.microphone; nil for the host's microphone
@@ -76,7 +75,7 @@ func New(model glasses.DeviceModel, o Options) *Device {
 
 func clearView() glasses.View { return glasses.View{Focus: -1} }
 
-// restore applies a snapshot; fields that it lacks keep their defaults.
+// restore applies a snapshot. Fields that it lacks keep their defaults.
 func (d *Device) restore(s glasses.Snapshot) {
 	fresh := d.state
 	d.state = cloneState(s.State)
@@ -100,10 +99,10 @@ func (d *Device) restore(s glasses.Snapshot) {
 	}
 }
 
-// Model returns the current model, which sim.device changes.
+// Model returns the current model, which sim.device may change.
 func (d *Device) Model() glasses.DeviceModel { return d.model }
 
-// Snapshot returns a copy of everything the glasses remember. Only the tree is shared, which is never modified.
+// Snapshot returns a copy of the complete state. It shares only the tree, which is never modified.
 func (d *Device) Snapshot() glasses.Snapshot {
 	return glasses.Snapshot{DeviceModel: d.model.ID, State: cloneState(d.state), View: d.view}
 }
@@ -132,8 +131,8 @@ func (d *Device) Tick(now int64) {
 	d.now = d.goal
 }
 
-// Handle processes a command of the app or a control frame; body is the body of a binary frame. Each is answered by
-// exactly one result of the same id, now or later. Frames of other types are ignored.
+// Handle processes a command from the app or a control frame; body is the body of a binary frame. Each is answered by
+// exactly one result with the same id, now or later. Frames of other types are ignored.
 func (d *Device) Handle(now int64, f glasses.Frame, body []byte) {
 	d.Tick(now)
 	switch {
@@ -144,7 +143,7 @@ func (d *Device) Handle(now int64, f glasses.Frame, body []byte) {
 	}
 }
 
-// Control executes a control frame for the host itself, such as the buttons of a page. Events are output as usual;
+// Control executes a control frame for the host itself, e.g. for the buttons of a page. Events are output as usual;
 // the result is returned instead.
 func (d *Device) Control(now int64, typ string, payload, body []byte) glasses.Result {
 	d.Tick(now)
@@ -166,11 +165,11 @@ func (d *Device) putBinary(typ, id string, m glasses.Media, body []byte) {
 	d.outs = append(d.outs, Out{Frame: f, Body: body})
 }
 
-// maxResult is the limit of a result's payload, which leaves 512 bytes for the envelope.
+// maxResult bounds a result's payload in bytes. It leaves 512 bytes for the envelope.
 const maxResult = glasses.MaxFrame - 512
 
-// putResult answers a control frame. A result must fit a text frame: the announced phrases are dropped first, then
-// the tree.
+// putResult answers a control frame. If the result does not fit a text frame, it drops first the announced phrases and
+// then the tree.
 func (d *Device) putResult(id string, r glasses.Result) {
 	f, _ := glasses.New(glasses.TypeResult, id, d.now, r)
 	if len(f.Payload) > maxResult && r.State != nil {
@@ -195,7 +194,7 @@ func cloneState(s glasses.State) glasses.State {
 	return s
 }
 
-// parts returns the parts that permissions and the wearer's switches apply to, in the order of events.
+// parts returns the parts to which permissions and the wearer's switches apply, in the order of events.
 func parts() []string {
 	return []string{glasses.PartCamera, glasses.PartMicrophone, glasses.PartSpeech}
 }

@@ -12,10 +12,10 @@ import (
 	"github.com/service-dev/service/proto/glasses/media"
 )
 
-// scene is what the host's camera sees.
+// scene is the picture that the host's camera sees.
 var scene = media.TestPicture(64, 48, 0)
 
-// bench is a pair of glasses with a host that answers every Ask at once.
+// bench is a pair of glasses with a host that answers every Ask immediately.
 type bench struct {
 	t    *testing.T
 	d    *device.Device
@@ -30,7 +30,7 @@ func newBench(t *testing.T, model string) *bench {
 	t.Helper()
 	m, ok := glasses.Model(model)
 	if !ok {
-		t.Fatalf("no model %s", model)
+		t.Fatalf("unknown model %s", model)
 	}
 	return &bench{t: t, d: device.New(m, device.Options{})}
 }
@@ -97,7 +97,7 @@ func (b *bench) result(id string) *glasses.Result {
 		}
 		r, err := glasses.ParseResult(o.Frame.Payload)
 		if err != nil || found != nil {
-			b.t.Fatalf("%s: a second or invalid answer: %s, %v", id, o.Frame.Payload, err)
+			b.t.Fatalf("%s: a second or invalid result: %s, %v", id, o.Frame.Payload, err)
 		}
 		found = &r
 	}
@@ -124,7 +124,7 @@ func (b *bench) must(typ, payload string, body ...byte) {
 	}
 }
 
-// types lists the types of the frames since the last call, without results, with their payloads.
+// types lists the types and payloads of the frames since the last call, without results.
 func (b *bench) types() []string {
 	list := []string{}
 	for _, o := range b.out {
@@ -152,7 +152,7 @@ func commands() map[string]string {
 	return all
 }
 
-// TestEveryFaultAnswersEveryCommand is the first half of the contract: a fault of every code, for every command.
+// TestEveryFaultAnswersEveryCommand is the first half of the contract: every fault code applies to every command.
 func TestEveryFaultAnswersEveryCommand(t *testing.T) {
 	for typ, payload := range commands() {
 		for _, code := range glasses.CommandCodes() {
@@ -162,17 +162,17 @@ func TestEveryFaultAnswersEveryCommand(t *testing.T) {
 			if code == glasses.CodeTimeout {
 				b.wait(9999)
 				if got := b.code(id); got != "none" {
-					t.Errorf("%s answered %s before its time", typ, got)
+					t.Errorf("%s was answered early, with %s", typ, got)
 				}
 				b.wait(1)
 			}
 			if got := b.code(id); got != code {
-				t.Errorf("%s with fault %s answered %s", typ, code, got)
+				t.Errorf("%s with fault %s failed with %s", typ, code, got)
 			}
 			again := b.do(typ, payload)
 			b.wait(2000)
 			if got := b.code(again); got != "ok" {
-				t.Errorf("%s after fault %s answered %s", typ, code, got)
+				t.Errorf("%s after fault %s: %s, want ok", typ, code, got)
 			}
 		}
 	}
@@ -203,7 +203,7 @@ func TestStateRefuses(t *testing.T) {
 		{"rayban_display", `{"thermal":"warm","route":"phone","battery":{"level":1}}`, "", ""},
 		{"system_audio", `{}`, "unsupported", strings.Join([]string{show, photo, video, stream, motion}, " ")},
 		{"even_g1", `{}`, "unsupported", strings.Join([]string{say, play, photo, video, stream, motion}, " ")},
-		// The order of the checks if every one of them fails.
+		// The order of the checks if all of them fail.
 		{"rayban_display", `{"link":"lost","hinge":"folded","thermal":"critical","worn":false}`, "not_connected",
 			strings.Join([]string{show, say, play, photo, video, audio, speech, stream, motion, "display.clear",
 				"speech.stop", "audio.stop", "video.stop", "motion.stop"}, " ")},
@@ -220,7 +220,7 @@ func TestStateRefuses(t *testing.T) {
 				want = c.code
 			}
 			if got := b.code(id); got != want {
-				t.Errorf("%s %s: %s answered %s, not %s", c.model, c.state, typ, got, want)
+				t.Errorf("%s %s: %s was answered with %s, want %s", c.model, c.state, typ, got, want)
 			}
 		}
 	}
@@ -232,10 +232,10 @@ func TestBusyAndBad(t *testing.T) {
 		b.must(stream+".start", "")
 		want := "busy"
 		if stream == "transcription" {
-			want = "ok" // it continues with the new language
+			want = "ok" // transcription continues in the new language
 		}
 		if got := b.code(b.do(stream+".start", "")); got != want {
-			t.Errorf("a second %s.start answered %s", stream, got)
+			t.Errorf("a second %s.start: %s, want %s", stream, got, want)
 		}
 	}
 	if got := b.d.Snapshot().State.Running; !slices.Equal(got, []string{"audio", "transcription", "video", "motion"}) {
@@ -243,26 +243,26 @@ func TestBusyAndBad(t *testing.T) {
 	}
 	first := b.do(glasses.TypeCameraVideo, `{"durationMs":1000}`)
 	if got := b.code(b.do(glasses.TypeCameraPhoto, "")); got != "busy" {
-		t.Errorf("a photo during a clip answered %s", got)
+		t.Errorf("a photo during a clip: %s, want busy", got)
 	}
 	b.wait(1000)
 	if r := b.result(first); r == nil || r.Media == nil || r.Media.MIME != "video/x-motion-jpeg" ||
 		r.Media.DurationMs != 1000 {
-		t.Errorf("the clip: %+v", r)
+		t.Errorf("the clip is %+v, want a motion JPEG", r)
 	}
 	for range 64 {
 		b.do(glasses.TypeClockSleep, `{"ms":60000}`)
 	}
 	if got := b.code(b.do(glasses.TypeClockSleep, `{"ms":1}`)); got != "busy" {
-		t.Errorf("the 65th command answered %s", got)
+		t.Errorf("the 65th command: %s, want busy", got)
 	}
-	// Cancelling frees a place when all are taken.
+	// Cancelling frees capacity when there is none left.
 	b.must(glasses.TypeClockCancel, fmt.Sprintf(`{"id":"a-%d"}`, b.n-1))
 	b.must(glasses.TypeDisplayClear, "")
 	for typ, payload := range map[string]string{"display.show": `{}`, "speech.say": `{"text":""}`,
 		"camera.photo": `{"width":1}`, "sim.input": `{"kind":"wink"}`} {
 		if got := newBench(t, "rayban_display"); got.code(got.do(typ, payload)) != "bad_payload" {
-			t.Errorf("%s %s was not bad_payload", typ, payload)
+			t.Errorf("%s %s was not rejected with bad_payload", typ, payload)
 		}
 	}
 }
@@ -274,33 +274,33 @@ func TestLatency(t *testing.T) {
 	id := b.do(glasses.TypeDisplayClear, "")
 	b.wait(1399)
 	if b.code(id) != "none" {
-		t.Error("answered too early")
+		t.Error("the command was answered early")
 	}
 	b.wait(1)
 	if b.code(id) != "ok" {
-		t.Error("not answered after 1400 ms")
+		t.Error("the command was not answered after 1400 ms")
 	}
 	photo := b.do(glasses.TypeCameraPhoto, "")
 	b.wait(1400)
 	last := b.out[len(b.out)-2:]
 	if b.code(photo) != "ok" || last[0].Frame.Type != glasses.TypeMedia || last[0].Frame.ID != photo ||
 		last[0].Frame.At != b.now || last[1].Frame.Type != glasses.TypeResult {
-		t.Errorf("media and result: %+v", last)
+		t.Errorf("media and result: %+v; want the media first", last)
 	}
 	third := b.do(glasses.TypeDisplayClear, "")
 	b.wait(400)
 	if b.code(third) != "ok" {
-		t.Error("the fault applied a second time")
+		t.Error("the fault applied twice")
 	}
 	b.must(glasses.SimFault, `{"latencyMs":60000}`)
 	never := b.do(glasses.TypeDisplayClear, "")
 	b.wait(10_000)
 	if got := b.code(never); got != "timeout" {
-		t.Errorf("an answer that is a minute late: %s", got)
+		t.Errorf("an answer delayed by a minute: %s, want timeout", got)
 	}
 }
 
-// The effect of a delayed command comes after the delay, in the order of the commands, and the result names the fault.
+// A delayed command takes effect after the delay, in the order of the commands, and the result names the fault.
 func TestLatency_DelaysTheEffect(t *testing.T) {
 	b := newBench(t, "rayban_display")
 	shown := func() string {
@@ -319,32 +319,32 @@ func TestLatency_DelaysTheEffect(t *testing.T) {
 	b.must(glasses.TypeSoundPlay, `{"sound":"chime"}`) // another part of the glasses
 	b.wait(999)
 	if shown() != "" || b.code(first) != "none" || b.code(second) != "none" {
-		t.Errorf("early: %q is shown, answers %s and %s", shown(), b.code(first), b.code(second))
+		t.Errorf("early: the panel shows %q, answers %s and %s; want nothing yet", shown(), b.code(first), b.code(second))
 	}
 	b.wait(1)
 	if shown() != "second" || b.code(first) != "ok" || b.code(second) != "ok" {
-		t.Errorf("%q is shown, answers %s and %s", shown(), b.code(first), b.code(second))
+		t.Errorf("the panel shows %q, answers %s and %s; want the second text", shown(), b.code(first), b.code(second))
 	}
 	for id, want := range map[string]string{
 		first:  `{"ok":true,"lateMs":1500,"faults":[{"command":"display.show","latencyMs":1500}]}`,
 		second: `{"ok":true,"lateMs":1000}`, show("third"): `{"ok":true}`,
 	} {
 		if got, _ := json.Marshal(b.result(id)); string(got) != want {
-			t.Errorf("%s is answered %s, want %s", id, got, want)
+			t.Errorf("%s has the result %s, want %s", id, got, want)
 		}
 	}
 	b.must(glasses.SimFault, `{"code":"busy","latencyMs":100}`)
 	failed := show("never")
 	b.wait(100)
 	if got, _ := json.Marshal(b.result(failed).Faults); string(got) != `[{"code":"busy","latencyMs":100}]` {
-		t.Errorf("a failed command names %s", got)
+		t.Errorf("a failed command names the faults %s", got)
 	}
 	b.must(glasses.SimState, `{"link":"lossy"}`)
 	late := show("late")
 	b.must(glasses.SimState, `{"hinge":"folded"}`)
 	b.wait(400)
 	if b.code(late) != "hinge_closed" || shown() != "third" {
-		t.Errorf("folded under way: %s, %q is shown", b.code(late), shown())
+		t.Errorf("folded before the command arrived: %s, the panel shows %q", b.code(late), shown())
 	}
 }
 
@@ -354,16 +354,16 @@ func TestTimers_CancelAnswersASleepAtOnce(t *testing.T) {
 	b.wait(100)
 	b.must(glasses.TypeClockCancel, `{"id":"`+cancelled+`"}`)
 	if b.code(cancelled) != "ok" || b.code(kept) != "none" {
-		t.Errorf("cancelled %s, kept %s", b.code(cancelled), b.code(kept))
+		t.Errorf("the cancelled sleep: %s, want ok; the other one: %s, want no answer", b.code(cancelled), b.code(kept))
 	}
 	if at, ok := b.d.Next(); !ok || at != 1000 {
-		t.Errorf("the next instant is %d, %v", at, ok)
+		t.Errorf("the next instant is %d, %v; want 1000", at, ok)
 	}
 	// Cancelling a finished command is not an error and sends no second answer.
 	b.must(glasses.TypeClockCancel, `{"id":"`+cancelled+`"}`)
 	b.must(glasses.TypeClockCancel, `{"id":"nobody"}`)
 	b.wait(1000)
 	if b.code(kept) != "ok" {
-		t.Errorf("the other sleep: %s", b.code(kept))
+		t.Errorf("the other sleep: %s, want ok", b.code(kept))
 	}
 }

@@ -17,7 +17,7 @@ import (
 
 const twoButtons = `{"tree":{"type":"column","children":[{"type":"button","id":"go","text":"Go"},{"type":"button","id":"no","text":"No"}]}}`
 
-// focus returns the id of the target that has the focus, "" for none.
+// focus returns the id of the focused target; "" if there is none.
 func (b *bench) focus() string {
 	v := b.d.Snapshot().View
 	if targets := render.Targets(b.d.Model(), v); v.Focus >= 0 {
@@ -54,12 +54,12 @@ func TestShow_KeepsTheFocusUntilItResets(t *testing.T) {
 	for _, focus := range []string{"none", "ü", strings.Repeat("x", 200)} {
 		payload := strings.Replace(twoButtons, `{"type"`, `{"focus":"`+focus+`","type"`, 1)
 		if got := b.code(b.do("display.show", payload)); got != "bad_payload" {
-			t.Errorf("a tree with the focus %q: %s", focus, got)
+			t.Errorf("a tree with the unknown focus %q: %s, want bad_payload", focus, got)
 		}
 	}
 	inner := strings.Replace(twoButtons, `[{`, `[{"focus":"go",`, 1)
 	if got := b.code(b.do("display.show", inner)); got != "bad_payload" {
-		t.Errorf("a focus below the root: %s", got)
+		t.Errorf("a focus below the root: %s, want bad_payload", got)
 	}
 }
 
@@ -92,10 +92,10 @@ func TestInputByTarget(t *testing.T) {
 		t.Helper()
 		r := b.result(b.do(typ, payload))
 		if r.Error == nil || r.Error.Code != code || !strings.Contains(r.Error.Message, word) {
-			t.Errorf("%s: %+v, want %s with %q", payload, r.Error, code, word)
+			t.Errorf("%s: error %+v, want %s with %q", payload, r.Error, code, word)
 		}
 	}
-	refused("sim.input", `{"target":"gone"}`, "unreachable", "there are go, no")
+	refused("sim.input", `{"target":"gone"}`, "unreachable", "the ids are go, no")
 	refused("sim.input", `{"target":"go","x":3}`, "bad_payload", "target")
 	refused("sim.input", `{"target":"two words"}`, "bad_payload", "target")
 	refused("sim.input", `{}`, "bad_payload", "kind")
@@ -113,8 +113,9 @@ func TestInputByTarget(t *testing.T) {
 	refused("sim.input", `{"target":"go"}`, "unsupported", "no panel")
 }
 
-// TestInputByTarget_AgreesWithASearch tries every input of the wearer on random trees. Selecting a target by its id
-// succeeds exactly if some sequence of inputs selects it while it is in sight, and uses the fewest inputs.
+// TestInputByTarget_AgreesWithASearch compares selecting by id with a search that tries every input on random trees.
+// Selecting a target by its id succeeds exactly if some sequence of inputs selects it while it is visible, and uses
+// the fewest inputs.
 func TestInputByTarget_AgreesWithASearch(t *testing.T) {
 	r := rand.New(rand.NewPCG(31, 32))
 	reached, refused, longest := 0, 0, 0
@@ -131,9 +132,9 @@ func TestInputByTarget_AgreesWithASearch(t *testing.T) {
 				want, ok := fewest[id]
 				switch {
 				case ok && (code != "" || len(events) != want || events[want-1].Target != id):
-					t.Fatalf("%s: %q needs %d inputs, got %s %+v", m.ID, id, want, code, events)
+					t.Fatalf("%s: %q needs %d inputs, got code %s and events %+v", m.ID, id, want, code, events)
 				case !ok && (code != glasses.CodeUnreachable || len(events) > 0):
-					t.Fatalf("%s: %q cannot be reached, got %q %+v", m.ID, id, code, events)
+					t.Fatalf("%s: %q is unreachable, got code %q and events %+v", m.ID, id, code, events)
 				case ok:
 					reached, longest = reached+1, max(longest, want)
 				default:
@@ -144,7 +145,7 @@ func TestInputByTarget_AgreesWithASearch(t *testing.T) {
 	}
 	if t.Logf("%d reached, %d refused, at most %d inputs", reached, refused, longest); reached < 100 || refused < 100 ||
 		longest < 5 {
-		t.Error("the trees are too simple")
+		t.Error("the random trees are too simple to test anything")
 	}
 }
 
@@ -174,13 +175,13 @@ func selectByID(t *testing.T, m glasses.DeviceModel, v glasses.View, id string) 
 	events, code := use(wearing(m, v), glasses.Input{Target: id})
 	for _, e := range events {
 		if !m.HasInput(e.Kind) || e.X != 0 || e.Y != 0 {
-			t.Fatalf("%s: its wearer cannot make the input %+v", m.ID, e)
+			t.Fatalf("%s: the model does not have the input %+v", m.ID, e)
 		}
 	}
 	return events, code
 }
 
-// search returns, for each id, the least number of inputs that select it in sight. It tries every input.
+// search returns, for each id, the lowest number of inputs that select the visible target. It tries every input.
 func search(m glasses.DeviceModel, start glasses.View) map[string]int {
 	type place struct{ focus, scroll int }
 	fewest := map[string]int{}
@@ -245,7 +246,8 @@ func ids(tree *glasses.Node) []string {
 	return list
 }
 
-// randomTargets is a tree of buttons, lists and texts that often does not fit, some of it in scrollers.
+// randomTargets returns a random tree of buttons, lists and texts. Many of the trees do not fit, and some parts are in
+// scrollers.
 func randomTargets(r *rand.Rand, depth int) glasses.Node {
 	n := glasses.Node{
 		Type: []string{"column", "row", "list", "text", "button"}[r.IntN(5)],
@@ -265,7 +267,8 @@ func randomTargets(r *rand.Rand, depth int) glasses.Node {
 	return n
 }
 
-// TestFocusWords_AreWhatTheGlassesDo builds the guide's sentence from each model's behaviour on a list of two entries.
+// TestFocusWords_AreWhatTheGlassesDo compares the guide's sentence with each model's behaviour on a list of two
+// entries.
 func TestFocusWords_AreWhatTheGlassesDo(t *testing.T) {
 	for _, m := range glasses.Models() {
 		if m.Panel == nil {
@@ -274,7 +277,7 @@ func TestFocusWords_AreWhatTheGlassesDo(t *testing.T) {
 			}
 			continue
 		}
-		targets := map[string]string{} // of each kind of input, on a list whose first entry has the focus
+		targets := map[string]string{} // for each kind of input, on a list whose first entry has the focus
 		for _, in := range everyInput(m) {
 			b := newBench(t, m.ID)
 			b.must("display.show", list)
@@ -296,7 +299,7 @@ func TestFocusWords_AreWhatTheGlassesDo(t *testing.T) {
 			want += "nothing moves the focus or scrolls: only the first target, or the tree's focus, can be selected"
 		}
 		if got := guide.FocusWords(m); got != want {
-			t.Errorf("%s: the guide says %q, the glasses do %q", m.ID, got, want)
+			t.Errorf("%s: the guide says %q, but the glasses behave as %q", m.ID, got, want)
 		}
 	}
 }

@@ -23,13 +23,13 @@ func everyType() []string {
 		glasses.SimCamera, glasses.SimMicrophone, glasses.SimAdvance)
 }
 
-// line returns one step of the fuzzed script: a type, the wait before it, whether the host answers, and a payload.
+// line is one step of the fuzzed script: a type, the wait before it, whether the host answers, and a payload.
 func line(typ string, wait byte, payload string) []byte {
 	return append([]byte{byte(slices.Index(everyType(), typ)), wait}, payload+"\n"...)
 }
 
-// FuzzHandle plays any script: nothing panics, every output frame can be sent, and every input frame is answered once,
-// at the latest after a long time.
+// FuzzHandle plays arbitrary scripts: nothing panics, every output frame can be sent, and every input frame is
+// answered exactly once, eventually.
 func FuzzHandle(f *testing.F) {
 	all := slices.Concat(line("display.show", 1, list), line("sim.input", 2, `{"kind":"tap","x":5,"y":5}`),
 		line("camera.photo", 3, "{}"),
@@ -64,7 +64,7 @@ func FuzzHandle(f *testing.F) {
 		}
 		for n := range p.sent {
 			if id := fmt.Sprint("a-", n); p.answers[id] != 1 {
-				t.Errorf("%s was answered %d times", id, p.answers[id])
+				t.Errorf("%s was answered %d times, want once", id, p.answers[id])
 			}
 		}
 	})

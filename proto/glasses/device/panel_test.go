@@ -31,7 +31,7 @@ func TestInput(t *testing.T) {
 	}
 	b.must("sim.state", `{"link":"lost"}`)
 	if got := b.code(b.do("sim.input", `{"kind":"tap"}`)); got != "not_connected" {
-		t.Errorf("out of reach: %s", got)
+		t.Errorf("an input while out of reach: %s, want not_connected", got)
 	}
 	one := newBench(t, "even_g1")
 	one.must("display.show", list)
@@ -40,7 +40,7 @@ func TestInput(t *testing.T) {
 		[]string{`input{"kind":"tap","x":0,"y":0,"side":"left","target":"one"}`})
 }
 
-// The glasses keep their last picture while the link is lost and clear the panel when it is back.
+// The glasses keep their last picture while the link is lost, and clear the panel when it is restored.
 func TestLostLink_ClearsThePanelWhenItIsBack(t *testing.T) {
 	for _, test := range []struct {
 		states  []string
@@ -55,7 +55,7 @@ func TestLostLink_ClearsThePanelWhenItIsBack(t *testing.T) {
 			b.must("sim.state", `{"link":"`+s+`"}`)
 		}
 		if isClear := b.d.Snapshot().View.Tree == nil; isClear != test.isClear {
-			t.Errorf("link %v: clear %v", test.states, isClear)
+			t.Errorf("link states %v: panel clear %v, want the opposite", test.states, isClear)
 		}
 	}
 }
@@ -64,17 +64,17 @@ func TestShow_ResultNamesWhatDoesNotFit(t *testing.T) {
 	b := newBench(t, "even_g1")
 	if f := b.result(b.do("display.show", list)).Findings; len(f) != 1 || f[0].Kind != glasses.FindingUnreachable ||
 		f[0].ID != "two" {
-		t.Errorf("a list on glasses that cannot navigate: %+v", f)
+		t.Errorf("a list on glasses that cannot navigate: findings %+v, want one unreachable", f)
 	}
 	many := `{"tree":{"type":"list","children":[` + strings.Repeat(`{"type":"text","text":"x"},`, 99) +
 		`{"type":"text","text":"x"}]}}`
 	if r := b.result(b.do("display.show", many)); len(r.Findings) != glasses.MaxFindings ||
 		r.MoreFindings+glasses.MaxFindings != 99+95 {
-		t.Errorf("100 entries: %d findings and %d more", len(r.Findings), r.MoreFindings)
+		t.Errorf("100 entries: %d findings and %d more, want MaxFindings", len(r.Findings), r.MoreFindings)
 	}
 	fits := newBench(t, "rayban_display")
 	if r := fits.result(fits.do("display.show", list)); !r.OK || r.Findings != nil || r.MoreFindings != 0 {
-		t.Errorf("a list that fits: %+v", r)
+		t.Errorf("a list that fits: %+v, want no findings", r)
 	}
 }
 
@@ -87,13 +87,14 @@ func TestOtherGlasses(t *testing.T) {
 	equal(t, "the same", b.types(), []string{})
 	b.must("sim.device", `{"deviceModel":"even_g1"}`)
 	if b.code(photo) != "platform_error" || b.d.Model().ID != "even_g1" || b.d.Snapshot().View.Tree != nil {
-		t.Errorf("photo %s, model %s, %+v", b.code(photo), b.d.Model().ID, b.d.Snapshot().View)
+		t.Errorf("photo %s, model %s, view %+v; want platform_error and a clear even_g1",
+			b.code(photo), b.d.Model().ID, b.d.Snapshot().View)
 	}
 	if got := b.types(); len(got) != 1 || !strings.HasPrefix(got[0], `device{"deviceModel":{"id":"even_g1"`) {
 		t.Errorf("events: %v", got)
 	}
 	if got := b.code(b.do("sim.advance", `{"toMs":5}`)); got != "unsupported" {
-		t.Errorf("sim.advance: %s", got)
+		t.Errorf("sim.advance in real time: %s, want unsupported", got)
 	}
 }
 
@@ -115,7 +116,7 @@ func TestSnapshot(t *testing.T) {
 	}
 	empty := device.New(b.d.Model(), device.Options{Snapshot: &glasses.Snapshot{}}).Snapshot().State
 	if empty.Link != "connected" || empty.Permissions["camera"] != "granted" || empty.Faults == nil {
-		t.Errorf("an empty snapshot: %+v", empty)
+		t.Errorf("an empty snapshot: %+v, want the defaults", empty)
 	}
 }
 
@@ -126,14 +127,14 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// Whatever an app showed and announced, the answer to sim.state fits a frame.
+// Whatever an app has shown and announced, the answer to sim.state fits a frame.
 func TestResultsFitAFrame(t *testing.T) {
 	b := newBench(t, "rayban_display")
 	big := func(n int) string {
 		return `{"tree":{"type":"text","text":"` + strings.Repeat("<", n) + `"}}`
 	}
 	if got := b.code(b.do("display.show", big(10_000))); got != "bad_payload" {
-		t.Errorf("a tree that grows beyond a frame: %s", got)
+		t.Errorf("a tree that grows beyond a frame: %s, want bad_payload", got)
 	}
 	b.must("display.show", big(9000))
 	b.must("phrases.announce", `{"phrases":[`+strings.TrimSuffix(strings.Repeat(`"`+strings.Repeat("<", 100)+`",`,
@@ -142,16 +143,16 @@ func TestResultsFitAFrame(t *testing.T) {
 		b.must("sim.fault", `{"command":"transcription.start","code":"permission_denied","latencyMs":59999,"times":1000}`)
 	}
 	if got := b.code(b.do("sim.fault", `{"latencyMs":1}`)); got != "busy" {
-		t.Errorf("the 33rd fault: %s", got)
+		t.Errorf("the 33rd fault: %s, want busy", got)
 	}
 	b.must("sim.state", `{"disabled":["camera"]}`)
 	for _, o := range b.out {
 		if raw, _ := o.Frame.Encode(); len(raw) > glasses.MaxFrame {
-			t.Errorf("%s is %d bytes", o.Frame.Type, len(raw))
+			t.Errorf("%s has %d bytes, want at most MaxFrame", o.Frame.Type, len(raw))
 		}
 	}
 	if r := b.result(fmt.Sprintf("a-%d", b.n)); r.View == nil || r.View.Tree == nil || r.State == nil {
-		t.Error("the view was left out")
+		t.Error("the answer does not contain the view")
 	}
 }
 
@@ -170,7 +171,7 @@ func TestShow_FindingsFitIntoAFrame(t *testing.T) {
 		findings := render.Fit(m, render.Clamp(m, glasses.View{Tree: &list}))
 		data, err := json.Marshal(glasses.Result{OK: true, Findings: findings[:min(len(findings), glasses.MaxFindings)]})
 		if err != nil || len(data) > 16<<10 {
-			t.Errorf("%s: the result has %d bytes, %v", m.ID, len(data), err)
+			t.Errorf("%s: the result has %d bytes, error %v", m.ID, len(data), err)
 		}
 	}
 }

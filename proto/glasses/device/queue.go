@@ -7,7 +7,7 @@ type queue struct{ timers []timer }
 
 type timer struct {
 	at int64
-	// owner identifies the timer for cancel; nil for one that is never cancelled.
+	// owner identifies the timer for cancel; nil for a timer that is never cancelled.
 	owner any
 	run   func()
 }
@@ -33,10 +33,10 @@ func (q *queue) pop() timer {
 	return t
 }
 
-// cancel removes all timers of owner, a pointer.
+// cancel removes all timers of owner, which is a pointer.
 func (q *queue) cancel(owner any) {
 	q.timers = slices.DeleteFunc(q.timers, func(t timer) bool { return t.owner == owner })
 }
 
-// after schedules run in ms from now.
+// after schedules run to be called in ms from now.
 func (d *Device) after(ms int64, owner any, run func()) { d.queue.add(d.now+ms, owner, run) }

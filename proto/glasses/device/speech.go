@@ -12,7 +12,7 @@ const (
 	shortestSpeech = 300
 )
 
-// saying is a text being spoken or waiting to be.
+// saying is a text that is being spoken or is waiting to be spoken.
 type saying struct {
 	id string
 	p  glasses.Say
@@ -30,7 +30,7 @@ func (d *Device) say(c *command, p *glasses.Say) {
 	}
 }
 
-// speak starts the first text.
+// speak starts the first queued text.
 func (d *Device) speak() {
 	s := d.says[0]
 	d.tell(Ask{Kind: AskSay, Text: s.p.Text, Language: s.p.Language})
@@ -44,7 +44,7 @@ func (d *Device) speak() {
 	})
 }
 
-// hush stops the current text and drops those that wait.
+// hush stops the current text and drops the queued ones.
 func (d *Device) hush() {
 	if len(d.says) == 0 {
 		return

@@ -6,7 +6,7 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// patch changes part of the state. It reports each change by an event, then stops everything that the new state
+// patch changes part of the state. It reports each change with an event, and then stops everything that the new state
 // forbids.
 func (d *Device) patch(p glasses.StatePatch) {
 	before := d.state
@@ -49,7 +49,7 @@ func (d *Device) report(before glasses.State) {
 	}
 }
 
-// settle ends everything that the state no longer allows.
+// settle stops everything that the state no longer allows.
 func (d *Device) settle() {
 	if len(d.says) > 0 && needsOf(glasses.TypeSpeechSay).refused(d.state) != nil {
 		d.hush()

@@ -8,7 +8,7 @@ import (
 
 const (
 	chunksPerSecond = 10
-	// maxLag is how far a stream may lag, in ms, before it skips the missed frames, e.g. on a machine that slept.
+	// maxLag bounds, in ms, how far a stream may lag before it skips missed frames, e.g. after the machine was asleep.
 	maxLag = 1000
 )
 
@@ -21,8 +21,8 @@ type stream struct {
 	language   string
 
 	begin, n int64 // frame n is due at begin + n*1000/rate
-	waiting  bool  // the host was asked for a frame
-	heard    int   // chunks of sim.microphone's sound already sent
+	waiting  bool  // whether the host was asked for a frame
+	heard    int   // number of chunks of sim.microphone's sound already sent
 }
 
 func (d *Device) running(name string) *stream {

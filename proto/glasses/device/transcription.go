@@ -2,21 +2,21 @@ package device
 
 import "github.com/service-dev/service/proto/glasses"
 
-// Transcription is in effect from transcription.start to transcription.stop. It runs while nothing prevents it: the
+// Transcription is in effect from transcription.start to transcription.stop. It runs while nothing prevents it. The
 // glasses resume it when they are unfolded, back in reach, permitted to, or changed to a model with a microphone.
 
-// stand restores the standing state of the apps, which the service remembers.
+// stand restores the standing state of the apps, which the service stores.
 func (d *Device) stand(p glasses.Standing) {
 	d.state.Phrases = append([]string{}, p.Phrases...)
 	d.transcription = p.Transcription
 	if p.Transcription == nil {
-		d.transcribe() // no app is left to notify
+		d.transcribe() // no app is attached that could be notified
 		return
 	}
 	d.settleTranscription()
 }
 
-// prevented returns the error with which transcription.start would be refused now; nil if transcription can run.
+// prevented returns the error with which transcription.start would currently be refused; nil if transcription can run.
 func (d *Device) prevented() *glasses.Error {
 	need := needsOf(glasses.TypeTranscriptionStart)
 	if err := need.lacks(d.model); err != nil {
@@ -26,7 +26,7 @@ func (d *Device) prevented() *glasses.Error {
 }
 
 // settleTranscription resumes or ends transcription as the state requires, and reports a change to the apps. Its event
-// must precede the events of the cause, so that an app that reacts to one of those already knows.
+// precedes the events of the cause, so that an app that reacts to one of those already knows about the change.
 func (d *Device) settleTranscription() {
 	if d.transcription == nil {
 		return
@@ -42,7 +42,7 @@ func (d *Device) settleTranscription() {
 	}
 }
 
-// transcribe starts or stops the stream to match the standing transcription and the state.
+// transcribe starts or stops the stream according to the standing transcription and the state.
 func (d *Device) transcribe() {
 	s := d.running(glasses.StreamTranscription)
 	shouldRun := d.transcription != nil && d.prevented() == nil
@@ -55,7 +55,7 @@ func (d *Device) transcribe() {
 	}
 }
 
-// hear passes speech to the app, or returns why no app listens.
+// hear passes speech to the app, or returns why no app is listening.
 func (d *Device) hear(t *glasses.Transcript) *glasses.Error {
 	if d.running(glasses.StreamTranscription) != nil {
 		d.event(glasses.TypeTranscript, t)

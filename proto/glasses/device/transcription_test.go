@@ -8,8 +8,8 @@ import (
 	"github.com/service-dev/service/proto/glasses/device"
 )
 
-// TestTranscription_Resumes checks that transcription ends and resumes with whatever prevents it, and that its event
-// names the reason and comes before the event of the cause.
+// TestTranscription_Resumes checks that transcription stops and resumes with everything that prevents it, and that its
+// event names the reason and precedes the event of the cause.
 func TestTranscription_Resumes(t *testing.T) {
 	for _, c := range []struct{ typ, on, off, reason, cause string }{
 		{"sim.state", `{"hinge":"folded"}`, `{"hinge":"open"}`, `"hinge_closed"`, "hinge"},
@@ -30,16 +30,16 @@ func TestTranscription_Resumes(t *testing.T) {
 			got := b.types()
 			want := `transcription{"running":false,"reason":` + c.reason + `}`
 			if len(got) != 2 || got[0] != want || !strings.HasPrefix(got[1], c.cause+"{") {
-				t.Errorf("stopped by %v, want %s before %s", got, want, c.cause)
+				t.Errorf("stopping caused %v, want %s before %s", got, want, c.cause)
 			}
 			b.must(c.typ, c.off)
 			got = b.types()
 			if len(got) != 2 || got[0] != `transcription{"running":true}` || !strings.HasPrefix(got[1], c.cause+"{") {
-				t.Errorf("resumed by %v", got)
+				t.Errorf("resuming caused %v", got)
 			}
 			b.must("sim.transcript", `{"text":"hallo"}`)
 			if last := b.asks[len(b.asks)-1]; last.Kind != device.AskListen || last.Language != "de" {
-				t.Errorf("the host was asked %+v", last)
+				t.Errorf("the host was asked for %+v, want to listen in German", last)
 			}
 		})
 	}
@@ -56,14 +56,14 @@ func TestTranscription_GoesOnWithAnotherModel(t *testing.T) {
 	b.must("sim.transcript", `{"text":"hello"}`)
 }
 
-// TestTranscription_StandsAsAnswered checks that transcription is on or off as the answers to the app said.
+// TestTranscription_StandsAsAnswered checks that transcription is on or off as reported in the answers to the app.
 func TestTranscription_StandsAsAnswered(t *testing.T) {
 	b := newBench(t, "rayban_display")
 	refuse := func(typ, code string) {
 		t.Helper()
 		b.must("sim.fault", `{"command":"`+typ+`","code":"`+code+`"}`)
 		if got := b.code(b.do(typ, "")); got != code {
-			t.Fatalf("%s answered %s", typ, got)
+			t.Fatalf("%s: %s, want the fault", typ, got)
 		}
 	}
 	fold := func() { b.must("sim.state", `{"hinge":"folded"}`); b.must("sim.state", `{"hinge":"open"}`) }
@@ -71,19 +71,19 @@ func TestTranscription_StandsAsAnswered(t *testing.T) {
 	refuse("transcription.start", "busy")
 	fold()
 	if hears() {
-		t.Error("a refused start took effect")
+		t.Error("transcription started although the start was refused")
 	}
 	b.must("transcription.start", "")
 	refuse("transcription.stop", "platform_error")
 	if fold(); !hears() {
-		t.Error("a refused stop ended transcription")
+		t.Error("transcription ended although the stop was refused")
 	}
 	b.must("sim.state", `{"link":"lost"}`)
 	// Stopping works without glasses in reach.
 	b.must("transcription.stop", "")
 	b.must("sim.state", `{"link":"connected"}`)
 	if hears() {
-		t.Error("transcription resumed after its end")
+		t.Error("transcription resumed after it was stopped")
 	}
 }
 
@@ -106,7 +106,7 @@ func TestStanding_IsRestored(t *testing.T) {
 	}
 }
 
-// TestTranscript_SaysWhyNobodyListens covers the reasons app, fold, permission and switch. For a missing page the
+// TestTranscript_SaysWhyNobodyListens covers the reasons app, fold, permission and switch. If no page is open, the
 // service itself answers.
 func TestTranscript_SaysWhyNobodyListens(t *testing.T) {
 	for _, c := range []struct{ state, code, part, message string }{
@@ -126,7 +126,7 @@ func TestTranscript_SaysWhyNobodyListens(t *testing.T) {
 	}
 }
 
-// TestRefusal_NamesThePart compares the refusal of a part with that of a fault.
+// TestRefusal_NamesThePart compares the refusal of a part with the corresponding fault.
 func TestRefusal_NamesThePart(t *testing.T) {
 	for _, c := range []struct{ command, state, fault, part, by string }{
 		{"camera.photo", `{"permissions":{"camera":"denied"}}`, "permission_denied", "camera", "permission"},
@@ -145,7 +145,7 @@ func TestRefusal_NamesThePart(t *testing.T) {
 		real := answer("sim.state", c.state)
 		fault := answer("sim.fault", `{"command":"`+c.command+`","code":"`+c.fault+`"}`)
 		if real != fault || real.Part != c.part || real.By != c.by || real.Code != c.fault {
-			t.Errorf("%s: %+v, by a fault %+v", c.command, real, fault)
+			t.Errorf("%s: refused with %+v, but the fault is %+v", c.command, real, fault)
 		}
 	}
 }

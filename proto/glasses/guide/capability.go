@@ -2,7 +2,7 @@ package guide
 
 import "github.com/service-dev/service/proto/glasses"
 
-// Ids of capabilities, which tools, guides and generated modules use to name what glasses can do.
+// Ids of capabilities. Tools, guides and generated modules use them to name what glasses can do.
 const (
 	Display       = "display"
 	Camera        = "camera"
@@ -22,9 +22,9 @@ const (
 type Capability struct {
 	ID    string
 	About string
-	// Commands and Events are the frame types that belong to it.
+	// Commands and Events are the frame types that belong to the capability.
 	Commands, Events []string
-	// Part is the part that the wearer may refuse or switch off: camera, microphone or speech; empty for none.
+	// Part is the part that the wearer may refuse or switch off: camera, microphone or speech; empty if there is none.
 	Part string
 }
 
@@ -48,7 +48,7 @@ func Capabilities() []Capability {
 		{ID: Speech, About: "Speak to the wearer.", Part: glasses.PartSpeech,
 			Commands: []string{glasses.TypeSpeechSay, glasses.TypeSpeechStop}, Events: []string{glasses.TypeSpeech}},
 		{ID: Sound, About: "Play one of the built-in sounds.", Commands: []string{glasses.TypeSoundPlay}},
-		{ID: Motion, About: "Stream how the head moves.",
+		{ID: Motion, About: "Stream the movements of the head.",
 			Commands: []string{glasses.TypeMotionStart, glasses.TypeMotionStop}, Events: []string{glasses.TypeMotion}},
 		{ID: Input, About: "Receive taps, swipes, selections and buttons.", Events: []string{glasses.TypeInput}},
 		{ID: State,
@@ -57,10 +57,10 @@ func Capabilities() []Capability {
 				glasses.TypeBattery, glasses.TypeWear, glasses.TypeHinge, glasses.TypeThermal, glasses.TypeLink,
 				glasses.TypeRoute, glasses.TypeCall, glasses.TypePermission, glasses.TypeDisabled, glasses.TypeDevice,
 			}},
-		{ID: Phrases, About: "Announce which phrases the app understands, so that people and agents can say them.",
+		{ID: Phrases, About: "Announce the phrases that the app understands, so that people and agents can say them.",
 			Commands: []string{glasses.TypePhrasesAnnounce}},
 		{ID: Assistant, About: "Ask a language model, which may call the app's tools."},
-		{ID: Time, About: "Wait on the session's clock, alike in real and in virtual time.",
+		{ID: Time, About: "Wait on the session's clock, in real and in virtual time.",
 			Commands: []string{glasses.TypeClockSleep, glasses.TypeClockCancel}},
 	}
 }

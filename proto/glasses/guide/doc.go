@@ -1,4 +1,4 @@
 // Package guide contains what authors of apps for glasses need to know and what programs can check for them: the
-// commands and events of each capability, what an app declares and requests on each platform, and which spoken phrases
-// work. It is data and pure functions; it does not know tools, sessions or an app's files.
+// commands and events of each capability, the declarations and requests that each platform requires, and which spoken
+// phrases work. It consists of data and pure functions. It does not know tools, sessions or an app's files.
 package guide

@@ -2,8 +2,8 @@ package guide
 
 import "github.com/service-dev/service/proto/glasses"
 
-// FocusWords describes which inputs select a target and move the focus on a model with a panel; "" for one without a
-// panel.
+// FocusWords describes which inputs select a target and move the focus on a model with a panel; "" for a model without
+// one.
 func FocusWords(m glasses.DeviceModel) string {
 	if m.Panel == nil {
 		return ""
@@ -13,7 +13,7 @@ func FocusWords(m glasses.DeviceModel) string {
 		words = m.SelectKind() + " selects the focused target, tap without x and y has no target; "
 	}
 	if m.MoveKind() == "" {
-		return words + "nothing moves the focus or scrolls: only the first target, or the tree's focus, can be selected"
+		return words + "no input moves the focus or scrolls: only the first target, or the tree's focus, can be selected"
 	}
 	return words + m.MoveKind() + " moves the focus, and scrolls where there is no next target"
 }

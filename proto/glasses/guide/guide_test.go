@@ -15,18 +15,18 @@ func TestEveryCommandBelongsToOneCapability(t *testing.T) {
 		for _, command := range c.Commands {
 			owners[command]++
 			if !glasses.IsCommand(command) {
-				t.Errorf("%s has %s, which is not a command", c.ID, command)
+				t.Errorf("%s lists %s, which is not a command", c.ID, command)
 			}
 		}
 		for _, event := range c.Events {
 			if !glasses.FromGlasses(event) {
-				t.Errorf("%s has %s, which is not an event of the glasses", c.ID, event)
+				t.Errorf("%s lists %s, which is not an event of the glasses", c.ID, event)
 			}
 		}
 	}
 	for _, command := range glasses.Commands() {
 		if owners[command.Type] != 1 {
-			t.Errorf("%s belongs to %d capabilities", command.Type, owners[command.Type])
+			t.Errorf("%s belongs to %d capabilities, want 1", command.Type, owners[command.Type])
 		}
 	}
 }
@@ -39,7 +39,7 @@ func TestHas(t *testing.T) {
 	}{{guide.Display, true}, {guide.Camera, false}, {guide.Transcription, true}, {guide.Speech, false},
 		{guide.Motion, false}, {guide.State, true}, {"smell", false}} {
 		if got := guide.Has(g1, test.capability); got != test.want {
-			t.Errorf("even_g1 has %s: %v", test.capability, got)
+			t.Errorf("even_g1 has the capability %s: %v", test.capability, got)
 		}
 	}
 }
@@ -66,12 +66,12 @@ func TestPhrases(t *testing.T) {
 		for _, p := range guide.CheckPhrases(test.phrases) {
 			got = append(got, p.Code)
 			if p.Message == "" || p.Fix == "" {
-				t.Errorf("%q: %+v says nothing", p.Phrase, p)
+				t.Errorf("%q: %+v has no message or no fix", p.Phrase, p)
 			}
 		}
 		if len(test.phrases) > glasses.MaxPhrases {
 			if got[0] != guide.PhraseTooMany {
-				t.Errorf("%d phrases: %v", len(test.phrases), got[:2])
+				t.Errorf("%d phrases: problems %v, want too many", len(test.phrases), got[:2])
 			}
 			continue
 		}
@@ -85,16 +85,16 @@ func TestDeclarationsNameCapabilities(t *testing.T) {
 	for _, platform := range guide.Platforms() {
 		list := guide.Declarations(platform)
 		if len(list) == 0 {
-			t.Errorf("%s declares nothing", platform)
+			t.Errorf("%s has no declarations", platform)
 		}
 		for _, d := range list {
 			for _, c := range d.Capabilities {
 				if _, ok := guide.CapabilityOf(c); !ok {
-					t.Errorf("%s: %s names %q", platform, d.Key, c)
+					t.Errorf("%s: %s names the unknown capability %q", platform, d.Key, c)
 				}
 			}
 			if d.File == "" || d.Key == "" || d.Value == "" || d.Why == "" || d.When == "" {
-				t.Errorf("%s: %+v is not complete", platform, d)
+				t.Errorf("%s: %+v has empty fields", platform, d)
 			}
 		}
 	}

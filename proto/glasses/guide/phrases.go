@@ -9,7 +9,7 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// Recommended bounds of phrases, beyond the limits of phrases.announce.
+// Recommended bounds of phrases, stricter than the limits of phrases.announce.
 const (
 	MinPhraseLetters = 5  // letters, without spaces
 	MaxPhraseWords   = 6  // words
@@ -24,7 +24,8 @@ func WakeWords() []string {
 		"hey even", "hey copilot", "hey bixby", "hi bixby", "hey cortana"}
 }
 
-// Codes of PhraseProblem. The glasses refuse the first two; the others are recognised badly.
+// Codes of a PhraseProblem. The glasses refuse phrases with the first two; phrases with the others are recognised
+// badly.
 const (
 	PhraseTooLong   = "too_long"
 	PhraseTooMany   = "too_many"
@@ -37,7 +38,7 @@ const (
 	PhraseSymbols   = "symbols"
 )
 
-// PhraseProblem describes what is wrong with a phrase, or with the whole list if Phrase is empty.
+// PhraseProblem is a problem with a phrase, or with the whole list if Phrase is empty.
 type PhraseProblem struct {
 	Phrase  string `json:"phrase"`
 	Code    string `json:"code"`
@@ -45,7 +46,7 @@ type PhraseProblem struct {
 	Fix     string `json:"fix"`
 }
 
-// CheckPhrases returns what would make phrases fail in practice; nil if nothing would.
+// CheckPhrases returns everything that would make phrases fail in practice; nil if nothing would.
 func CheckPhrases(phrases []string) []PhraseProblem {
 	var found []PhraseProblem
 	if len(phrases) > glasses.MaxPhrases {
@@ -73,7 +74,7 @@ func checkPhrase(phrase string) []PhraseProblem {
 		say(PhraseTooLong, "shorten it", "it has %d characters, the limit is %d", n, maxPhraseChars)
 	}
 	if wake := wakeWordIn(words); wake != "" {
-		say(PhraseWakeWord, "use a word of the app's own",
+		say(PhraseWakeWord, "use another word",
 			"it contains %q, which wakes an assistant before the app hears anything", wake)
 	}
 	if letters < MinPhraseLetters {
@@ -114,7 +115,7 @@ func clash(a, b string) (code, message string) {
 	return "", ""
 }
 
-// spoken returns the words of a phrase as spoken: lower case, without punctuation.
+// spoken returns the words of a phrase as spoken: in lower case and without punctuation.
 func spoken(phrase string) []string {
 	return strings.FieldsFunc(strings.ToLower(phrase), func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '\''
@@ -131,7 +132,7 @@ func wakeWordIn(words []string) string {
 	return ""
 }
 
-// EditDistance returns the Levenshtein distance of a and b. It is not bounded, as phrases and names are short.
+// EditDistance returns the Levenshtein distance of a and b. It has no bound, because phrases and names are short.
 func EditDistance(a, b []rune) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

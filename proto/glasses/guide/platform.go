@@ -3,13 +3,13 @@ package guide
 // NotInThisVersion lists what agents must not promise to a person.
 const NotInThisVersion = "Real glasses and the hosted assistant are not in this version: no app can be published yet."
 
-// Platforms returns the platforms that apps are built for.
+// Platforms returns the platforms for which apps are built.
 func Platforms() []string { return []string{"ios", "android", "web", "desktop"} }
 
-// When a declaration is needed.
+// The builds for which a declaration is needed.
 const (
 	WhenAlways    = "always"
-	WhenSimulator = "simulator" // debug builds only: the app attaches to a simulator on the developer's machine
+	WhenSimulator = "simulator" // only debug builds, which attach to a simulator on the developer's machine
 	WhenGlasses   = "glasses"   // only with real glasses
 )
 
@@ -18,13 +18,13 @@ type Declaration struct {
 	File  string `json:"file"`
 	Key   string `json:"key"`
 	Value string `json:"value"`
-	// Capabilities are those that need it; empty means every app.
+	// Capabilities are those that need the entry; if empty, every app needs it.
 	Capabilities []string `json:"capabilities"`
 	When         string   `json:"when"`
 	Why          string   `json:"why"`
 }
 
-// Declarations returns what an app for a platform declares; nil for an unknown platform.
+// Declarations returns the entries that an app for a platform declares; nil for an unknown platform.
 func Declarations(platform string) []Declaration {
 	return map[string][]Declaration{"ios": ios(), "android": android(), "web": web(), "desktop": desktop()}[platform]
 }
@@ -113,9 +113,9 @@ func Asks() []Ask {
 	return []Ask{
 		{"camera", "at the first picture, never at start-up; explain first what it is for",
 			"the command answers permission_denied: say that pictures are off and continue without, do not ask again " +
-				"by yourself"},
+				"automatically"},
 		{"microphone", "when the person starts a feature that listens, never at start-up",
-			"the command answers permission_denied: offer the same by input (a button, a list)"},
+			"the command answers permission_denied: offer the same through an input (a button, a list)"},
 		{"speech", "there is no dialog: the wearer mutes speech in the glasses' settings",
 			"the command answers permission_denied: show the text on the panel if there is one"},
 	}

@@ -5,14 +5,14 @@ import (
 	"errors"
 )
 
-// MaxFrames is the maximum number of frames of a clip: 30 s at 30 frames per second.
+// MaxFrames is the maximum number of frames in a clip: 30 s at 30 frames per second.
 const MaxFrames = 900
 
 // pixelsPerByte is the compression that ClipWidth assumes for a JPEG of medium quality.
 const pixelsPerByte = 6
 
-// ClipWidth returns the largest frame width, up to width, at which a clip with that many frames fits a binary frame
-// in medium quality. cameraWidth and cameraHeight determine the proportions.
+// ClipWidth returns the largest frame width, up to width, at which a clip with that many frames of medium quality fits
+// a binary frame. cameraWidth and cameraHeight determine the proportions.
 func ClipWidth(width, frames, cameraWidth, cameraHeight int) int {
 	pixels := MaxBytes / max(1, frames) * pixelsPerByte
 	for width > 16 && width*(width*cameraHeight/max(1, cameraWidth)) > pixels {
@@ -21,9 +21,9 @@ func ClipWidth(width, frames, cameraWidth, cameraHeight int) int {
 	return width
 }
 
-// Clip converts concatenated JPEGs to a clip of at most the given number of frames and width and of MaxBytes. Frames
-// that already fit are not changed; otherwise quality is reduced, then size. Width and height are those of the first
-// frame.
+// Clip converts concatenated JPEGs to a clip of at most the given number of frames and width and of MaxBytes. It does
+// not change frames that already fit; otherwise it reduces quality first, then size. Width and height of the result
+// are those of the first frame.
 func Clip(data []byte, frames, width int) (Picture, error) {
 	all := SplitJPEGs(data, frames)
 	if len(all) == 0 {
@@ -44,7 +44,7 @@ func Clip(data []byte, frames, width int) (Picture, error) {
 	return Picture{}, errors.New("the clip does not fit a binary frame")
 }
 
-// assemble builds the clip in one width and quality; it stops as soon as the clip is too long.
+// assemble builds the clip with one width and quality; it stops as soon as the clip is too long.
 func assemble(all [][]byte, width, limit int, quality []int) (clip Picture, err error) {
 	var out bytes.Buffer
 	var last []byte
@@ -68,7 +68,7 @@ func assemble(all [][]byte, width, limit int, quality []int) (clip Picture, err 
 	return clip, nil
 }
 
-// Markers of JPEG (ITU-T T.81, B.1.1.3).
+// JPEG markers (ITU-T T.81, B.1.1.3).
 const (
 	soi = 0xD8
 	eoi = 0xD9
@@ -99,7 +99,7 @@ func jpegLength(data []byte) int {
 			return 0
 		}
 		switch marker := data[i+1]; {
-		case marker == 0xFF: // fill
+		case marker == 0xFF: // fill byte
 			i++
 			continue
 		case marker == eoi:

@@ -14,7 +14,7 @@ import (
 	"github.com/service-dev/service/proto/glasses/media"
 )
 
-// noise returns the picture that JPEG compresses worst.
+// noise returns a picture that JPEG compresses particularly badly.
 func noise(w, h int) []byte {
 	r := rand.New(rand.NewPCG(1, 2))
 	img := image.NewRGBA(image.Rect(0, 0, w, h))
@@ -33,24 +33,24 @@ func TestJPEG(t *testing.T) {
 		t.Errorf("a picture that fits was changed: %v", err)
 	}
 	if p, err := media.JPEG(small, 80); err != nil || p.Width != 80 || p.Height != 60 {
-		t.Errorf("%d by %d, %v", p.Width, p.Height, err)
+		t.Errorf("scaled to %d by %d, error %v; want 80 by 60", p.Width, p.Height, err)
 	}
 	if p, err := media.JPEG(noise(1200, 900), 1200); err != nil || len(p.Bytes) > media.MaxBytes {
-		t.Errorf("noise: %d bytes, %v", len(p.Bytes), err)
+		t.Errorf("a picture of noise: %d bytes, error %v; want at most MaxBytes", len(p.Bytes), err)
 	}
 	img := image.NewNRGBA(image.Rect(0, 0, 10, 4000))
 	img.Set(0, 0, color.White)
 	var tall bytes.Buffer
 	_ = png.Encode(&tall, img)
 	if p, err := media.JPEG(tall.Bytes(), 1); err != nil || p.Width != 1 || p.Height != 400 {
-		t.Errorf("tall: %d by %d, %v", p.Width, p.Height, err)
+		t.Errorf("a tall picture: %d by %d, error %v; want 1 by 400", p.Width, p.Height, err)
 	}
 	bomb := bytes.Clone(tall.Bytes())
 	binary.BigEndian.PutUint32(bomb[16:], 1<<30) // the width, which is read before the checksum
 	for name, data := range map[string][]byte{"empty": nil, "GIF": []byte("GIF89a\x01\x00\x01\x00"),
 		"cut": small[:200], "bomb": bomb} {
 		if _, err := media.JPEG(data, 64); err == nil {
-			t.Errorf("%s was taken", name)
+			t.Errorf("%s was accepted", name)
 		}
 	}
 }
@@ -62,7 +62,7 @@ func TestClip(t *testing.T) {
 	}
 	if got := media.SplitJPEGs(append(bytes.Clone(clip), "tail"...), 100); len(got) != 20 ||
 		!bytes.Equal(got[7], media.TestPicture(320, 240, 7)) {
-		t.Errorf("%d frames", len(got))
+		t.Errorf("split into %d frames, want 20", len(got))
 	}
 	p, err := media.Clip(clip, 10, 320)
 	if err != nil || len(media.SplitJPEGs(p.Bytes, 100)) != 10 || !bytes.Equal(p.Bytes, clip[:len(p.Bytes)]) {
@@ -71,16 +71,16 @@ func TestClip(t *testing.T) {
 	loud := slices.Repeat(noise(640, 480), 150)
 	p, err = media.Clip(loud, 150, 640)
 	if err != nil || len(p.Bytes) > media.MaxBytes || len(media.SplitJPEGs(p.Bytes, 900)) != 150 {
-		t.Errorf("150 frames of noise: %d bytes, %d wide, %v", len(p.Bytes), p.Width, err)
+		t.Errorf("150 frames of noise: %d bytes, width %d, error %v", len(p.Bytes), p.Width, err)
 	}
 	if _, err := media.Clip([]byte("x"), 1, 64); err == nil {
-		t.Error("nothing was taken for a clip")
+		t.Error("Clip accepted data without a JPEG")
 	}
 	if w := media.ClipWidth(1280, 900, 3024, 4032); w < 64 || w > 200 {
-		t.Errorf("900 frames may be %d wide", w)
+		t.Errorf("width for 900 frames: %d, want 64 to 200", w)
 	}
 	if w := media.ClipWidth(640, 10, 1920, 1080); w != 640 {
-		t.Errorf("10 frames may be %d wide", w)
+		t.Errorf("width for 10 frames: %d, want 640", w)
 	}
 }
 
@@ -90,7 +90,7 @@ func riff(format []uint16, data []byte) []byte {
 	b.WriteString("RIFF\xff\xff\xff\xffWAVELIST\x03\x00\x00\x00abc\x00fmt ")
 	_ = binary.Write(&b, binary.LittleEndian, uint32(2*len(format)))
 	_ = binary.Write(&b, binary.LittleEndian, format)
-	b.WriteString("data\xff\xff\xff\xff") // unknown length, as streams write it
+	b.WriteString("data\xff\xff\xff\xff") // unknown length, as written by streams
 	b.Write(data)
 	return b.Bytes()
 }
@@ -113,19 +113,19 @@ func TestWAV(t *testing.T) {
 		t.Error("8 bits")
 	}
 	if c := eight.Chunk(1, 8000); !bytes.Equal(c, make([]byte, 1600)) {
-		t.Error("it continues after its end")
+		t.Error("the sound is not silent after its end")
 	}
 	var tone *media.Sound
 	a, b := tone.Chunk(0, 16000), tone.Chunk(1, 16000)
 	if bytes.Equal(a, make([]byte, 3200)) || !bytes.Equal(a[:1600], tone.Chunk(0, 16000)[:1600]) || len(b) != 3200 {
-		t.Error("the tone")
+		t.Error("the tone is silent, or differs between rates")
 	}
 	for name, data := range map[string][]byte{"empty": nil, "no data": []byte("RIFF\x00\x00\x00\x00WAVE"),
 		"float":   riff([]uint16{3, 1, 8000, 0, 0, 0, 4, 32}, nil),
 		"no rate": riff([]uint16{1, 1, 0, 0, 0, 0, 2, 16}, nil), "no channel": riff([]uint16{1, 0, 8000, 0, 0, 0, 2,
 			16}, nil), "short": riff([]uint16{1, 1}, nil)} {
 		if _, err := media.ParseWAV(data); err == nil {
-			t.Errorf("%s was taken", name)
+			t.Errorf("%s was accepted", name)
 		}
 	}
 }
@@ -135,7 +135,7 @@ func FuzzParseWAV(f *testing.F) {
 	f.Add(riff([]uint16{0xFFFE, 1, 8000, 0, 0, 0, 1, 8, 0, 0, 0, 0, 1}, []byte{1, 2, 3}))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if s, err := media.ParseWAV(data); err == nil && len(s.Chunk(0, 16000)) != 3200 {
-			t.Error("a chunk of another size")
+			t.Error("a chunk does not have 3200 bytes")
 		}
 	})
 }
@@ -149,7 +149,7 @@ func FuzzSplitJPEGs(f *testing.F) {
 			total += len(one)
 		}
 		if total > len(data) {
-			t.Error("the output is larger than the input")
+			t.Error("the frames are larger than the input")
 		}
 		if len(data) < 1<<12 {
 			_, _ = media.Clip(data, 3, 16)

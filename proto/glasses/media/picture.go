@@ -1,6 +1,6 @@
-// Package media converts pictures, clips and sounds for glasses: JPEGs of limited width, clips that fit a binary frame,
-// sound in chunks of 100 ms. It computes with integers only, so that results are identical on every platform, and
-// limits what it reads. It does not know where media come from or go to.
+// Package media converts pictures, clips and sounds for glasses: JPEGs of limited width, clips that fit a binary
+// frame, sound in chunks of 100 ms. It computes only with integers, so that results are identical on every platform,
+// and limits how much it reads. It does not know where media come from or where they are sent.
 package media
 
 import (
@@ -16,27 +16,27 @@ import (
 )
 
 const (
-	// MaxPixels is the maximum size of a picture.
+	// MaxPixels bounds the size of a picture.
 	MaxPixels = 16 << 20
-	// MaxBytes is the space for media in a binary frame beside the header.
+	// MaxBytes is the space for media in a binary frame besides the header.
 	MaxBytes = glasses.MaxBinary - glasses.MaxHeader - 2
 )
 
-// Values of glasses.Media.MIME.
+// The values of glasses.Media.MIME.
 const (
 	MIMEJPEG  = "image/jpeg"
 	MIMEClip  = "video/x-motion-jpeg"
 	MIMESound = "audio/L16"
 )
 
-// decoding limits how many pictures are decoded at once: a large one takes 100 MB, and many sessions may take one at
-// the same time.
+// decoding limits the number of pictures that are decoded concurrently. A large one needs 100 MB, and many sessions
+// may need one at the same time.
 var decoding = make(chan struct{}, 2)
 
 // qualities are tried in this order until a picture fits.
 var qualities = []int{90, 75, 60, 45, 30}
 
-// Picture is a JPEG.
+// Picture is an encoded JPEG.
 type Picture struct {
 	Bytes         []byte
 	Width, Height int // pixels
@@ -101,7 +101,7 @@ func fit(data []byte, width, limit int, qualities []int) (Picture, error) {
 	}
 }
 
-// scale makes a picture narrower: each pixel is the average of those that it replaces.
+// scale makes a picture narrower. Each pixel is the average of those that it replaces.
 func scale(src *image.RGBA, width int) *image.RGBA {
 	sw, sh := src.Rect.Dx(), src.Rect.Dy()
 	if width >= sw {
@@ -119,7 +119,7 @@ func scale(src *image.RGBA, width int) *image.RGBA {
 	return dst
 }
 
-// average writes the mean of box to the first four bytes of to.
+// average writes the mean of the pixels in box to the first four bytes of to.
 func average(to []byte, src *image.RGBA, box image.Rectangle) {
 	var sum [4]int
 	for y := box.Min.Y; y < box.Max.Y; y++ {

@@ -5,7 +5,7 @@ import (
 	"errors"
 )
 
-// Sound is one channel of 16-bit sound. A nil Sound is a quiet, endless tone of 440 Hz.
+// Sound is 16-bit sound with one channel. A nil Sound is a quiet, endless tone of 440 Hz.
 type Sound struct {
 	samples []int16
 	rate    int
@@ -64,8 +64,8 @@ func parsePCM(format, body []byte) (*Sound, error) {
 // toneHz is the frequency of a nil Sound.
 const toneHz = 440
 
-// Chunk returns chunk n (from 0) of 100 ms as 16-bit little-endian PCM at rate Hz. After the end it is silent; a nil
-// Sound never ends.
+// Chunk returns chunk n (from 0) of 100 ms as 16-bit little-endian PCM at rate Hz. After the end of the sound, chunks
+// are silent; a nil Sound never ends.
 func (s *Sound) Chunk(n, rate int) []byte {
 	count := rate / 10
 	out := make([]byte, 2*count)
@@ -92,7 +92,7 @@ func (s *Sound) at(i int64, rate int) int16 {
 	return int16(a + (b-a)*part/int64(rate))
 }
 
-// tone approximates a sine in integers (Bhaskara), as floating point may differ between processors.
+// tone approximates a sine with integers (Bhaskara's formula), because floating point may differ between processors.
 func tone(i int64, rate int) int16 {
 	const half, loud = 1 << 14, 3000
 	phase := i * toneHz % int64(rate) * 2 * half / int64(rate) // 0 to 2*half

@@ -7,10 +7,10 @@ import (
 	"image/jpeg"
 )
 
-// TestPictures is the period of TestPicture.
+// TestPictures is the number of pictures after which TestPicture repeats.
 const TestPictures = 20
 
-// TestPicture returns picture n of a camera without a scene as a JPEG: colour bars, a grey wedge below them and a
+// TestPicture returns picture n of a camera without a scene, as a JPEG: colour bars, a grey wedge below them and a
 // white line that moves from left to right.
 func TestPicture(width, height, n int) []byte {
 	bars := []color.RGBA{{192, 192, 192, 255}, {192, 192, 0, 255}, {0, 192, 192, 255}, {0, 192, 0, 255},
@@ -26,7 +26,7 @@ func TestPicture(width, height, n int) []byte {
 		img.SetRGBA(x, 0, above)
 		img.SetRGBA(x, height-1, grey)
 	}
-	// Every row equals the first or the last.
+	// Every row equals either the first or the last.
 	for y := 1; y < height-1; y++ {
 		from := 0
 		if y >= height*3/4 {

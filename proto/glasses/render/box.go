@@ -12,33 +12,33 @@ import (
 type box struct {
 	n      *glasses.Node
 	parent *box
-	index  int // among the parent's children
+	index  int // index among the parent's children
 	kids   []*box
-	text   *paragraph // of text and buttons
+	text   *paragraph // set for text and buttons
 	own    image.Point
-	align  string // of text
-	target int    // index among the targets, -1 for none
+	align  string // set for text
+	target int    // index among the targets; -1 for none
 
 	language  string
-	direction string // as a node above or this one says; empty for that of the first letter
+	direction string // set by this node or one above; if empty, that of the first letter
 	rtl       bool
 
 	natural    int // width without wrapping
 	padX, padY int
 	strip      int // space at the end of a scroller for its indicator
 	pageLabel  bool
-	shrinks    bool // may become lower if there is too little height
+	shrinks    bool // whether it may become lower if there is too little height
 
 	x, y, w, h int
-	content    int // height of the content; what does not fit can be scrolled
-	offset     int // pixels by which the content is scrolled
+	content    int // height of the content; content that does not fit can be scrolled
+	offset     int // number of pixels by which the content is scrolled
 }
 
 func isContainer(n *glasses.Node) bool {
 	return n.Type == glasses.NodeColumn || n.Type == glasses.NodeRow || n.Type == glasses.NodeList
 }
 
-// scrolls reports whether content that does not fit can be reached.
+// scrolls reports whether content that does not fit can be reached by scrolling.
 func (b *box) scrolls() bool {
 	return isContainer(b.n) && (b.n.Overflow == glasses.OverflowScroll || b.n.Overflow == glasses.OverflowPaginate)
 }
@@ -57,7 +57,7 @@ func (b *box) paginates() bool { return b.scrolls() && b.n.Overflow == glasses.O
 
 func (b *box) rect() image.Rectangle { return image.Rect(b.x, b.y, b.x+b.w, b.y+b.h) }
 
-// inner returns the part of r that is left for the content of b.
+// inner returns the part of r that is available for the content of b.
 func (b *box) inner(r image.Rectangle) image.Rectangle {
 	left, right := b.padX, b.padX+b.strip
 	if b.rtl {
@@ -93,8 +93,8 @@ func (b *box) within(offset int) int {
 	return offset
 }
 
-// reveal returns the offset nearest to the given one at which t, a descendant of b, is visible; if t is higher than b,
-// the one that shows its top.
+// reveal returns the offset nearest to the given one at which t, a descendant of b, is visible. If t is higher than b,
+// it returns the offset that shows the top of t.
 func (b *box) reveal(t *box, offset int) int {
 	top := t.y - b.inner(b.rect()).Min.Y
 	for p := t.parent; p != b; p = p.parent {

@@ -12,20 +12,20 @@ import (
 	"github.com/service-dev/service/proto/glasses/render/typeset"
 )
 
-// place is what a line needs to know about a glyph of a text that the primary font alone cannot draw.
+// place is what a line needs to know about one glyph in a text that the primary font cannot draw on its own.
 type place struct {
 	level, base uint8
-	mayBegin    bool // a line may begin with it
-	mayDivide   bool // a line may begin with it if nothing in the line before has mayBegin
+	mayBegin    bool // whether a line may begin with it
+	mayDivide   bool // whether a line may begin with it if nothing in the line before has mayBegin
 }
 
-// typesetText is a text after typesetting, which does not depend on the width. It is immutable.
+// typesetText is a typeset text. It does not depend on the width and is immutable.
 type typesetText struct {
 	glyphs []*glyph
 	places []place
 }
 
-// maxTypesetRunes is how many characters of typeset texts are cached.
+// maxTypesetRunes bounds the cache of typeset texts, in characters.
 const maxTypesetRunes = 64 << 10
 
 type typesetKey struct {
@@ -34,7 +34,7 @@ type typesetKey struct {
 	text string
 }
 
-// isPlain reports whether a text needs no typesetting: the primary font has its characters, which run from left to
+// isPlain reports whether a text needs no typesetting: the primary font has its characters, and they run from left to
 // right and do not affect each other. Its lines break at spaces.
 func isPlain(gs []*glyph) bool {
 	for _, g := range gs {
@@ -45,7 +45,7 @@ func isPlain(gs []*glyph) bool {
 	return true
 }
 
-// isComplex reports whether a character is not plain: see isPlain.
+// isComplex reports whether a character makes a text need typesetting, see isPlain.
 func isComplex(g *glyph) bool {
 	return g.missing || g.r >= 0x300 && g.r < 0x370 || g.r == 0x61c || g.r >= 0x200c && g.r <= 0x200f ||
 		g.r >= 0x202a && g.r <= 0x202e || g.r >= 0x2066 && g.r <= 0x2069 || g.r >= 0xfe00 && g.r <= 0xfe0f
@@ -81,8 +81,8 @@ func (c *glyphCache) typeset(f face, text []rune, o typeset.Options) typesetText
 	return t
 }
 
-// run sets the glyphs of cells that were shaped together. Cells of other fonts than the primary one keep their exact
-// distances, to a quarter of a pixel, so that joined letters meet; the primary font rounds each advance.
+// run sets the glyphs of cells that were shaped together. Cells in fonts other than the primary one keep their exact
+// distances, to a quarter of a pixel, so that joined letters meet. The primary font rounds each advance.
 func (c *glyphCache) run(f face, text []rune, cells []typeset.Cell, into []*glyph) {
 	exact, pen := 0, 0 // in 1/64 pixel, the latter rounded to 16/64
 	for k := range cells {
@@ -108,7 +108,7 @@ func (c *glyphCache) run(f face, text []rune, cells []typeset.Cell, into []*glyp
 	}
 }
 
-// cellKey identifies a cell: signature is its characters, glyphs and their positions.
+// cellKey identifies a cell. signature consists of its characters, glyphs and their positions.
 type cellKey struct {
 	size, phase, advance int
 	face                 *fonts.Face
@@ -117,7 +117,7 @@ type cellKey struct {
 
 // cell returns the glyph of a cell, moved right by phase/64 pixels.
 func (c *glyphCache) cell(f face, cell typeset.Cell, chars []rune, phase, advance int) *glyph {
-	// From right to left brackets are mirrored.
+	// In text from right to left, brackets are mirrored.
 	if cell.Face.Primary && len(chars) == 1 && len(cell.Glyphs) == 1 && cell.Level%2 == 0 {
 		return c.get(f, chars[0])
 	}
@@ -131,7 +131,7 @@ func (c *glyphCache) cell(f face, cell typeset.Cell, chars []rune, phase, advanc
 	if g == nil {
 		g = &glyph{r: chars[0], more: slices.Clone(chars[1:]), advance: advance}
 		g.left, g.top, g.mask = c.ras.glyph(c.outline(f.size, cell, phase))
-		if len(c.cells)%maxGlyphs == 0 { // there are none yet, or the cache is full
+		if len(c.cells)%maxGlyphs == 0 { // the cache is empty or full
 			c.cells = map[cellKey]*glyph{}
 		}
 		c.cells[key] = g
@@ -146,7 +146,7 @@ func (c *glyphCache) outline(size int, cell typeset.Cell, phase int) sfnt.Segmen
 	for _, g := range cell.Glyphs {
 		segments, err := cell.Face.Outlines.LoadGlyph(&c.buf, sfnt.GlyphIndex(g.ID), ppem, nil)
 		if err != nil {
-			continue // has no outline
+			continue // the glyph has no outline
 		}
 		dx := fixed.Int26_6(phase + g.X*size*64/cell.Face.Upem)
 		dy := fixed.Int26_6(-g.Y * size * 64 / cell.Face.Upem)
@@ -161,14 +161,14 @@ func (c *glyphCache) outline(size int, cell typeset.Cell, phase int) sfnt.Segmen
 	return all
 }
 
-// WantedFonts returns the names of the font files that this program needs to draw a view and does not have. It is empty
-// in programs that contain all of them.
+// WantedFonts returns the names of the font files that this program lacks and needs for drawing a view. It is empty in
+// programs that contain all of them.
 func WantedFonts(m glasses.DeviceModel, v glasses.View) []string {
-	laidOut(m, v) // asks for them
+	laidOut(m, v) // laying the view out requests the fonts
 	return fonts.Wanted()
 }
 
-// mayBegin reports whether a line may begin with glyph i, which is not the first.
+// mayBegin reports whether a line may begin with glyph i, which is not the first of the text.
 func (p *paragraph) mayBegin(i int) bool {
 	if p.places != nil {
 		return p.places[i].mayBegin
@@ -179,8 +179,8 @@ func (p *paragraph) mayBegin(i int) bool {
 // mayDivide reports whether a line may begin with glyph i, which is not the first, if the line before has no better end.
 func (p *paragraph) mayDivide(i int) bool { return p.places == nil || p.places[i].mayDivide }
 
-// direct sets the order in which a line is drawn, from left to right (rule L2 of Unicode Standard Annex 9), and whether
-// its paragraph runs from right to left.
+// direct determines the order in which a line is drawn, from left to right (rule L2 of Unicode Standard Annex 9), and
+// whether its paragraph runs from right to left.
 func (p *paragraph) direct(l *textLine) {
 	if p.places == nil || l.from == l.to {
 		return

@@ -8,15 +8,16 @@ import (
 	"github.com/service-dev/service/proto/glasses/render/typeset"
 )
 
-// firstRightToLeft is the first byte of the first letter that runs from right to left in UTF-8, U+0590. Later bytes of
-// other characters are less.
+// firstRightToLeft is the first byte, in UTF-8, of U+0590, the first letter that runs from right to left. Later bytes
+// of other characters are smaller.
 const firstRightToLeft = 0xd6
 
-// letters holds whether the first letter in the texts of a node and of those below it runs from right to left. It has
-// no entry for nodes without a letter.
+// letters records whether the first letter in the texts of a node and of those below it runs from right to left. It
+// has no entry for nodes without a letter.
 type letters map[*glasses.Node]bool
 
-// lettersOf returns nil for a tree that certainly has nothing from right to left, so that most trees cost nothing.
+// lettersOf returns nil for a tree that certainly contains no text from right to left, so that most trees cost
+// nothing.
 func lettersOf(tree *glasses.Node) letters {
 	if !mayMirror(tree, 1) {
 		return nil
@@ -65,9 +66,9 @@ func (l letters) add(n *glasses.Node, depth int) {
 
 func hasText(n *glasses.Node) bool { return n.Type == glasses.NodeText || n.Type == glasses.NodeButton }
 
-// direct sets the language and the direction of a box. A direction holds for everything below but texts, which run as
-// their first letter does. Containers without one run as the first letter below them does, and what has no letter as
-// its container.
+// direct sets the language and the direction of a box. A direction applies to everything below the box except texts,
+// which run in the direction of their first letter. A container without a direction takes that of the first letter
+// below it, and a box without letters takes that of its container.
 func (s *scene) direct(b *box) {
 	b.language, b.direction = b.n.Language, b.n.Direction
 	if p := b.parent; p != nil {
@@ -87,12 +88,12 @@ func (s *scene) direct(b *box) {
 	}
 }
 
-// typesetting returns the options for the text of a box.
+// typesetting returns the options for typesetting the text of a box.
 func (b *box) typesetting() typeset.Options {
 	return typeset.Options{Language: b.language, RTL: b.rtl, Auto: b.direction == ""}
 }
 
-// across returns the left edge of something of width w that begins at a distance from the edge of in where b begins.
+// across returns the left edge of a part of width w at the given distance from the edge of in where b begins.
 func (b *box) across(in image.Rectangle, distance, w int) int {
 	if b.rtl {
 		return in.Max.X - distance - w
@@ -100,7 +101,7 @@ func (b *box) across(in image.Rectangle, distance, w int) int {
 	return in.Min.X + distance
 }
 
-// indicator returns the strip of a scroller whose content is in.
+// indicator returns the strip for the indicator of a scroller whose content is in.
 func (b *box) indicator(in image.Rectangle) image.Rectangle {
 	if b.rtl {
 		return image.Rect(in.Min.X-b.strip, in.Min.Y, in.Min.X, in.Max.Y)
@@ -108,7 +109,7 @@ func (b *box) indicator(in image.Rectangle) image.Rectangle {
 	return image.Rect(in.Max.X, in.Min.Y, in.Max.X+b.strip, in.Max.Y)
 }
 
-// edge returns the part of a strip that is w wide and away from the content.
+// edge returns the part of a strip that is w wide and farthest from the content.
 func (b *box) edge(strip image.Rectangle, w int) image.Rectangle {
 	if b.rtl {
 		strip.Max.X = strip.Min.X + w
@@ -118,7 +119,7 @@ func (b *box) edge(strip image.Rectangle, w int) image.Rectangle {
 	return strip
 }
 
-// isMirrored reports whether the next target is at the left of b.
+// isMirrored reports whether the next target is to the left of b.
 func (b *box) isMirrored() bool {
 	return b.parent != nil && b.parent.n.Type == glasses.NodeRow && b.parent.rtl
 }

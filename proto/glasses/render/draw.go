@@ -1,6 +1,6 @@
 // Package render draws a display tree on the panel of a device model, identical to the pixel on every platform,
-// natively or as WebAssembly in a browser. It computes with integers only, has no I/O and no clock, and does not know
-// sessions, transports or its callers.
+// natively or as WebAssembly in a browser. It computes only with integers, does no I/O and uses no clock. It does not
+// know sessions, transports or its callers.
 package render
 
 import (
@@ -9,11 +9,11 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// maxSide is the maximum side of a panel in pixels; a model with a larger one counts as having no panel.
+// maxSide bounds the sides of a panel in pixels; a model with a larger one counts as having no panel.
 const maxSide = 4096
 
 // Draw returns the panel of m showing v, in the size and colours of the panel. Pixels are opaque; those outside a
-// round panel are black. It returns nil for a model without panel.
+// round panel are black. It returns nil for a model without a panel.
 func Draw(m glasses.DeviceModel, v glasses.View) *image.NRGBA {
 	sc, ok := newScreen(m)
 	if !ok {
@@ -33,7 +33,7 @@ func Draw(m glasses.DeviceModel, v glasses.View) *image.NRGBA {
 	return img
 }
 
-// paintOn paints the part of the panel that c covers, in colours that finish still has to round.
+// paintOn paints the part of the panel that c covers. finish must still round the colours.
 func (s *scene) paintOn(c *canvas) {
 	s.walk(func(b *box, r, clip image.Rectangle) {
 		if r.Overlaps(clip) {
@@ -43,20 +43,20 @@ func (s *scene) paintOn(c *canvas) {
 	s.painted += c.painted
 }
 
-// paintClip returns the part of the panel that a box at r paints, which leaves space for glyphs that extend beyond
+// paintClip returns the part of the panel that a box at r paints. It includes space for glyphs that extend beyond
 // their line.
 func (s *scene) paintClip(r, clip image.Rectangle) image.Rectangle {
 	return clip.Intersect(r.Inset(-s.body.size))
 }
 
-// canvas paints on the picture of a panel. Its colours are already those of the panel (see quantiser).
+// canvas paints on the picture of a panel, in the colours of that panel (see quantiser).
 type canvas struct {
 	img *image.NRGBA
 	q   quantiser
-	// pixels is how many pixels of pictures may still be decoded.
+	// pixels is the number of pixels of pictures that may still be decoded.
 	pixels int
-	// traces, if not nil, records which texts affect each pixel; it has the same rectangle as img. text is the text
-	// that is being painted, nil for anything else.
+	// traces, if not nil, records which texts affect each pixel; it has the same rectangle as img. text is the text that
+	// is being painted; nil while anything else is painted.
 	traces *traces
 	text   *box
 	// painted counts the pixels that were painted.
@@ -202,7 +202,7 @@ func blend(px []byte, ink rgb, a uint8) {
 	}
 }
 
-// maskRound blackens what is outside the inscribed circle.
+// maskRound blackens the pixels outside the inscribed circle.
 func maskRound(img *image.NRGBA) {
 	w, h := img.Rect.Dx(), img.Rect.Dy()
 	side := min(w, h)

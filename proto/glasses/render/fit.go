@@ -8,17 +8,17 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// maxFitViews is how many combinations of focus and scroll position Fit examines. Content that only later ones show
-// counts as not shown.
+// maxFitViews bounds the combinations of focus and scroll position that Fit examines. Content that is visible only in
+// later ones counts as not shown.
 const maxFitViews = 2000
 
-// maxFindingText bounds the text of a finding in bytes: the findings of a show are part of its result, which is one
-// frame.
+// maxFindingText bounds the text of a finding in bytes, because the findings of a show are part of its result, which
+// is one frame.
 const maxFindingText = 120
 
 // Fit returns the parts of a view's tree that the wearer cannot see or reach on this model with any of its inputs, in
-// drawing order. On a model without navigation only the given view is examined. The result is empty for a model without
-// panel and for a clear panel.
+// drawing order. On a model without navigation, Fit examines only the given view. The result is empty for a model
+// without a panel and for a clear panel.
 func Fit(m glasses.DeviceModel, v glasses.View) []glasses.Finding {
 	s, ok := laidOut(m, v)
 	if !ok || s.root == nil {
@@ -39,8 +39,8 @@ type fitting struct {
 	*scene
 	views   int
 	fits    map[*box]bool   // targets and images that were completely on the panel
-	lines   map[*box][]bool // of each text, the lines that were
-	focused []bool          // of each target, whether it had the focus
+	lines   map[*box][]bool // for each text, the lines that were
+	focused []bool          // for each target, whether it had the focus
 }
 
 // travel navigates in one direction until nothing changes.
@@ -55,7 +55,8 @@ func (f *fitting) travel(direction string) {
 	}
 }
 
-// look records what is completely on the panel. It reads only lines on the panel, because a long text has thousands.
+// look records what is completely on the panel. It examines only lines on the panel, because a long text has
+// thousands.
 func (f *fitting) look() {
 	f.views++
 	if f.focus >= 0 {
@@ -140,7 +141,7 @@ func (f *fitting) isInCutTarget(b *box) bool {
 	return false
 }
 
-// isClipped reports whether some of a text or an image was never on the panel.
+// isClipped reports whether part of a text or an image was never on the panel.
 func (f *fitting) isClipped(b *box) bool {
 	if b.n.Type == glasses.NodeImage {
 		return !f.fits[b]
@@ -157,7 +158,7 @@ func (f *fitting) isClipped(b *box) bool {
 	return false
 }
 
-// breaksWord reports whether a line ends within a word. Scripts that are written without spaces break anywhere.
+// breaksWord reports whether a line ends within a word. Scripts without spaces may break anywhere.
 func (p *paragraph) breaksWord() bool {
 	for i := 1; i < len(p.lines); i++ {
 		at := p.lines[i].from

@@ -21,7 +21,7 @@ const (
 	iconFine = 16 // coordinates of shapes are in 1/iconFine of the grid
 )
 
-// shape is one part of an icon, in 1/iconFine of the grid. An erasing shape removes what is below it.
+// shape is one part of an icon, in 1/iconFine of the grid. An erasing shape removes the parts below it.
 type shape struct {
 	kind  byte // one of the letters of iconShapes
 	erase bool
@@ -49,7 +49,7 @@ func parseIcon(spec string) []shape {
 	return shapes
 }
 
-// covers reports whether a point is inside.
+// covers reports whether a point is inside the shape.
 func (s *shape) covers(x, y int) bool {
 	const half = iconPen * iconFine / 2
 	v := s.v
@@ -76,7 +76,7 @@ func (s *shape) covers(x, y int) bool {
 	return false
 }
 
-// nearLine reports whether a point is at most r from a line segment.
+// nearLine reports whether a point is at most r away from a line segment.
 func nearLine(x, y, x0, y0, x1, y1, r int) bool {
 	dx, dy := x1-x0, y1-y0
 	length := dx*dx + dy*dy
@@ -106,8 +106,8 @@ func inPolygon(x, y int, v []int) bool {
 	return in
 }
 
-// drawIcon returns the mask of part of an icon whose sides are size pixels. Pixels are sampled at 16 points, those of
-// large icons at 4.
+// drawIcon returns the mask of part of an icon with sides of size pixels. It samples each pixel at 16 points, in large
+// icons at 4.
 func drawIcon(spec string, size int, part image.Rectangle) mask {
 	shapes := parseIcon(spec)
 	m := mask{w: part.Dx(), h: part.Dy(), pix: make([]uint8, part.Dx()*part.Dy())}
@@ -145,7 +145,7 @@ type iconKey struct {
 	size int
 }
 
-// iconCache caches masks of icons up to maxIconKept pixels wide. It is emptied when full.
+// iconCache caches masks of icons up to maxIconKept pixels wide. It is emptied when it is full.
 var iconCache struct {
 	sync.Mutex
 	masks map[iconKey]*mask
@@ -156,7 +156,7 @@ const (
 	maxIconKept = 128
 )
 
-// iconMask returns the mask of an icon of at most maxIconKept pixels.
+// iconMask returns the mask of an icon that is at most maxIconKept pixels wide.
 func iconMask(name string, size int) *mask {
 	key := iconKey{name, size}
 	iconCache.Lock()
@@ -184,7 +184,7 @@ func (c *canvas) icon(s *scene, b *box, r, clip image.Rectangle, ink rgb) {
 		c.frame(at, clip, s.border, ink)
 	case size <= maxIconKept:
 		c.stamp(iconMask(b.n.Icon, size), at.Min.X, at.Min.Y, clip, ink)
-	case !clip.Empty(): // only the visible part: a tree may have hundreds as large as the panel
+	case !clip.Empty(): // only the visible part, because a tree may have hundreds of icons as large as the panel
 		m := drawIcon(spec, size, clip.Sub(at.Min))
 		c.stamp(&m, clip.Min.X, clip.Min.Y, clip, ink)
 	}

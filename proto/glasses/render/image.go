@@ -6,19 +6,19 @@ import (
 	"fmt"
 	"image"
 	"image/draw"
-	_ "image/jpeg" // the two formats that a tree may contain
+	_ "image/jpeg" // decoders for the two formats that a tree may contain
 	_ "image/png"
 	"strconv"
 
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// maxPixels limits the pictures of a tree together before they are decoded: a few hundred bytes of PNG can declare
-// any size.
+// maxPixels bounds the total size of the pictures in a tree before they are decoded, because a few hundred bytes of
+// PNG can declare any size.
 const maxPixels = 4 << 20
 
-// CheckImages decodes the pictures of a tree. It returns a bad_payload error that names the node by its path if one
-// is not a readable PNG or JPEG, or if the pictures have more than 4 megapixels (4 194 304) together.
+// CheckImages decodes the pictures in a tree. It returns a bad_payload error that names the node by its path if one of
+// them is not a readable PNG or JPEG, or if together they have more than 4 megapixels (4 194 304).
 func CheckImages(tree glasses.Node) *glasses.Error {
 	left := maxPixels
 	return checkImages(&tree, "tree", 1, &left)
@@ -36,7 +36,7 @@ func checkImages(n *glasses.Node, path string, depth int, left *int) *glasses.Er
 		}
 		if err != nil {
 			return &glasses.Error{Code: glasses.CodeBadPayload,
-				Message: path + ".data is not a PNG or JPEG that can be read"}
+				Message: path + ".data is not a readable PNG or JPEG"}
 		}
 	}
 	if !isContainer(n) || depth == glasses.MaxTreeDepth {
@@ -50,8 +50,8 @@ func checkImages(n *glasses.Node, path string, depth int, left *int) *glasses.Er
 	return nil
 }
 
-// pictureSize returns the declared size of a picture without decoding it, limited so that the product of its sides does
-// not overflow.
+// pictureSize returns the declared size of a picture without decoding it. It is limited so that the product of its
+// sides does not overflow.
 func pictureSize(data string) (image.Point, error) {
 	raw, err := base64.StdEncoding.DecodeString(data)
 	if err != nil {
@@ -70,7 +70,8 @@ func pictureSize(data string) (image.Point, error) {
 	return image.Pt(c.Width, c.Height), nil
 }
 
-// decode returns a picture as premultiplied RGBA with its top left at 0, 0. Check its size first.
+// decode returns a picture as premultiplied RGBA with its top left corner at 0, 0. The caller must check its size
+// first.
 func decode(data string) (*image.RGBA, error) {
 	raw, err := base64.StdEncoding.DecodeString(data)
 	if err != nil {
@@ -85,7 +86,7 @@ func decode(data string) (*image.RGBA, error) {
 	return out, nil
 }
 
-// pictureBounds returns the size of an image node in a space of width w: its natural or requested size with its
+// pictureBounds returns the size of an image node in a space of width w: its natural or requested size, with its
 // proportions, limited by the panel.
 func (s *scene) pictureBounds(b *box, w int) image.Point {
 	size := b.own
@@ -102,7 +103,7 @@ func (s *scene) pictureBounds(b *box, w int) image.Point {
 	return size
 }
 
-// fit returns the largest size with the proportions of own that is not larger than room; at least one pixel.
+// fit returns the largest size with the proportions of own that is not larger than room, but at least one pixel.
 func fit(own, room image.Point) image.Point {
 	if own.X*room.Y > own.Y*room.X {
 		return image.Pt(max(room.X, 1), max(own.Y*room.X/own.X, 1))
@@ -110,7 +111,7 @@ func fit(own, room image.Point) image.Point {
 	return image.Pt(max(own.X*room.Y/own.Y, 1), max(room.Y, 1))
 }
 
-// picture paints an image node; a picture that cannot be decoded is shown as a crossed box.
+// picture paints an image node. A picture that cannot be decoded is shown as a crossed box.
 func (c *canvas) picture(b *box, r, clip image.Rectangle, ink rgb) {
 	r = b.inner(r)
 	clip = clip.Intersect(r)
@@ -155,7 +156,7 @@ func (c *canvas) picture(b *box, r, clip image.Rectangle, ink rgb) {
 	}
 }
 
-// average returns the pixel x, y of src scaled to size: the mean of all pixels that it covers, weighted by area.
+// average returns the pixel x, y of src scaled to size: the mean, weighted by area, of all pixels that it covers.
 func average(src *image.RGBA, size image.Point, x, y int) (px [4]int) {
 	w, h := src.Rect.Dx(), src.Rect.Dy()
 	x0, x1, y0, y1 := x*w, (x+1)*w, y*h, (y+1)*h // in parts of a pixel: 1/size.X across, 1/size.Y down

@@ -6,14 +6,14 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// layout positions every box: first widths and the resulting heights, then positions, where columns distribute the
-// remaining height.
+// layout positions every box. It determines first the widths and the resulting heights, then the positions, where
+// columns distribute the remaining height.
 func (s *scene) layout() {
 	s.measure(s.root, s.area.Dx())
 	s.place(s.root, s.area.Min.X, s.area.Min.Y, s.area.Dy())
 }
 
-// gaps returns the space between the children in total.
+// gaps returns the total space between the children.
 func (b *box) gaps() int { return b.n.Gap * max(len(b.kids)-1, 0) }
 
 // measure sets the width of b and the height that it needs at that width.
@@ -51,7 +51,7 @@ func (s *scene) measure(b *box, w int) {
 	b.h += 2 * b.padY
 }
 
-// fills reports whether a child takes the full width of its column.
+// fills reports whether a child has the full width of its column.
 func fills(k *box) bool {
 	switch k.n.Type {
 	case glasses.NodeText, glasses.NodeList:
@@ -91,14 +91,14 @@ func (s *scene) rowWidths(b *box, in int) []int {
 	return widths
 }
 
-// grow distributes the remaining space among the children with a Grow share.
+// grow distributes the remaining space among the children according to their Grow.
 func grow(kids []*box, sizes []int, left int) {
 	shares := 0
 	for _, k := range kids {
 		shares += max(k.n.Grow, 0)
 	}
 	for i, k := range kids {
-		if g := max(k.n.Grow, 0); g > 0 { // from what remains, so that rounding loses nothing
+		if g := max(k.n.Grow, 0); g > 0 { // from the remainder, so that rounding loses nothing
 			part := left * g / shares
 			sizes[i] += part
 			left, shares = left-part, shares-g
@@ -106,7 +106,7 @@ func grow(kids []*box, sizes []int, left int) {
 	}
 }
 
-// shrink takes much from the sizes, from the largest first, so that the result is as even as possible; none becomes
+// shrink reduces sizes by much in total, the largest first, so that the result is as even as possible. No size becomes
 // smaller than least.
 func shrink(sizes []*int, much, least int) {
 	total := -much
@@ -193,7 +193,7 @@ func (s *scene) placeRow(b *box, in image.Rectangle) {
 	}
 }
 
-// aligned returns the offset from the edge if left is free.
+// aligned returns the offset from the edge if the space left is free.
 func aligned(align string, left int) int {
 	switch {
 	case left <= 0:

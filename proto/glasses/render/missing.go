@@ -7,11 +7,12 @@ import (
 	"unicode"
 )
 
-// maxMissingNamed is how many missing characters of a text are named.
+// maxMissingNamed bounds the number of missing characters that are named.
 const maxMissingNamed = 8
 
 // missing names the characters of a paragraph that no font has, each once, in order: "ሀ U+1200 ETHIOPIC
-// SYLLABLE HA, ለ U+1208 ETHIOPIC SYLLABLE LA". It is empty if there are none.
+// SYLLABLE HA, ለ U+1208 ETHIOPIC SYLLABLE LA". It returns ""
+// if there are none.
 func (p *paragraph) missing() string {
 	var runes []rune
 	for _, g := range p.glyphs {
@@ -39,8 +40,8 @@ func nameRunes(runes []rune) string {
 	return strings.Join(names, ", ")
 }
 
-// legible returns the part of what a panel shows of a line that the wearer can read: a line with a missing character is
-// never read in full, and one of missing characters only not at all.
+// legible returns how much of the visible part of a line the wearer can read: a line with a missing character is never
+// read in full, and a line of only missing characters not at all.
 func (p *paragraph) legible(l textLine, v lineView) lineView {
 	some, missing := false, false
 	for _, g := range p.glyphs[l.from:l.to] {

@@ -2,8 +2,8 @@ package render
 
 import "github.com/service-dev/service/proto/glasses"
 
-// flow moves the content of a paginating box so that no page break cuts a line of text, a picture or a target, which
-// starts on the next page instead. Content higher than a page is cut.
+// flow moves the content of a paginating box so that no page break cuts a line of text, a picture or a target; these
+// start on the next page instead. Content higher than a page is cut.
 func (b *box) flow() {
 	p := pager{top: b.inner(b.rect()).Min.Y, page: b.page()}
 	shift, end := 0, p.top
@@ -20,7 +20,7 @@ func (b *box) flow() {
 // pager computes page breaks.
 type pager struct{ top, page int }
 
-// over returns how far something at y of height h must move to fit on one page.
+// over returns how far an element at y with height h must move to fit on one page.
 func (p pager) over(y, h int) int {
 	at := (y - p.top) % p.page
 	if at <= 0 || at+h <= p.page {
@@ -29,7 +29,7 @@ func (p pager) over(y, h int) int {
 	return p.page - at
 }
 
-// flow moves b by shift and past page breaks, and returns the shift of what follows.
+// flow moves b by shift and past page breaks, and returns the shift for the content after it.
 func (p pager) flow(b *box, shift int) int {
 	whole := b.n.Type != glasses.NodeText && b.n.Type != glasses.NodeColumn && b.n.Type != glasses.NodeList
 	if whole || b.target >= 0 && b.h <= p.page {

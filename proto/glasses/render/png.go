@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// encoders pools buffers, whose allocation costs as much as encoding a small panel.
+// encoders pools buffers, because allocating one costs as much as encoding a small panel.
 var encoders = &pool{}
 
 type pool struct{ sync.Pool }
@@ -23,15 +23,15 @@ func (p *pool) Get() *png.EncoderBuffer {
 // Put implements png.EncoderBufferPool.
 func (p *pool) Put(b *png.EncoderBuffer) { p.Pool.Put(b) }
 
-// PNG encodes a picture returned by Draw; nil for nil. The bytes are the same on every platform. Pictures with at
-// most 256 colours have a palette.
+// PNG encodes a picture returned by Draw; it returns nil for nil. The bytes are the same on every platform. Pictures
+// with at most 256 colours have a palette.
 func PNG(img *image.NRGBA) []byte {
 	if img == nil {
 		return nil
 	}
 	var out bytes.Buffer
 	var err error
-	// Panels are mostly black: the best compression takes twice as long for little gain.
+	// Panels are mostly black, so the best compression takes twice as long for little gain.
 	encoder := png.Encoder{CompressionLevel: png.BestSpeed, BufferPool: encoders}
 	if p := paletted(img); p != nil {
 		err = encoder.Encode(&out, p)
@@ -44,8 +44,8 @@ func PNG(img *image.NRGBA) []byte {
 	return out.Bytes()
 }
 
-// paletted returns img with a palette in order of first occurrence, or nil if it has too many colours. Most rows of a
-// panel repeat the one above, so those are copied.
+// paletted returns img with a palette in order of first occurrence, or nil if img has too many colours. It copies rows
+// that repeat the one above, as most rows of a panel do.
 func paletted(img *image.NRGBA) *image.Paletted {
 	out := image.NewPaletted(img.Rect, nil)
 	index := map[uint32]uint8{}
@@ -63,7 +63,7 @@ func paletted(img *image.NRGBA) *image.Paletted {
 	return out
 }
 
-// translate writes one row as palette indexes, adding new colours; it returns false if the palette is full.
+// translate writes one row as palette indexes and adds new colours. It returns false if the palette is full.
 func translate(to, row []byte, out *image.Paletted, index map[uint32]uint8) bool {
 	var last uint32
 	var at uint8

@@ -7,13 +7,13 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// rgb is a colour of a panel.
+// rgb is a colour on a panel.
 type rgb [3]uint8
 
-// quantiser maps colours to those that a panel has.
+// quantiser maps colours to those that a panel can show.
 type quantiser struct {
 	colour string
-	levels int // shades of a green panel
+	levels int // number of shades of a green panel
 }
 
 // framePalette is the default palette of Brilliant Frame, from its documentation ("display", names and colours of the
@@ -29,8 +29,8 @@ func newQuantiser(p *glasses.Panel) quantiser {
 	return quantiser{colour: p.Colour, levels: 1 << min(max(p.Bits, 1), 8)}
 }
 
-// ink returns the panel's colour for the #rrggbb of text and shapes; white if it is empty. On one-bit panels every
-// colour but the darkest is lit.
+// ink returns the panel's colour for the #rrggbb of text and shapes; white if that is empty. On one-bit panels every
+// colour except the darkest is lit.
 func (q quantiser) ink(colour string) rgb {
 	c := rgb{0xff, 0xff, 0xff}
 	if parsed, ok := glasses.ParseColour(colour); ok {
@@ -52,7 +52,7 @@ func (q quantiser) ink(colour string) rgb {
 	return c
 }
 
-// cover returns the coverage that the panel can show: all or nothing if it has no shades in between.
+// cover returns the coverage that the panel can show. On a panel without intermediate shades, it is all or nothing.
 func (q quantiser) cover(a uint8) uint8 {
 	if q.colour != glasses.ColourPalette && (q.colour != glasses.ColourGreen || q.levels > 2) {
 		return a
@@ -63,7 +63,7 @@ func (q quantiser) cover(a uint8) uint8 {
 	return 0
 }
 
-// hardEdge is the coverage from which a panel without shades in between lights a pixel.
+// hardEdge is the coverage from which a panel without intermediate shades lights a pixel.
 const hardEdge = 112
 
 // leastCover returns the coverage from which a panel lights a pixel at all.
@@ -74,7 +74,8 @@ func (q quantiser) leastCover() uint8 {
 	return 1
 }
 
-// leastSeen returns the coverage from which ink on ground differs visibly from the ground; false if none does.
+// leastSeen returns the lowest coverage at which ink on ground differs visibly from the ground; ok is false if there
+// is none.
 func (q quantiser) leastSeen(ink, ground rgb) (least uint8, ok bool) {
 	a := sort.Search(256, func(a int) bool {
 		px := ground
@@ -84,7 +85,7 @@ func (q quantiser) leastSeen(ink, ground rgb) (least uint8, ok bool) {
 	return uint8(a), a < 256
 }
 
-// shown returns the colour with which the panel shows a colour of its canvas.
+// shown returns the colour in which the panel shows a colour of its canvas.
 func (q quantiser) shown(c rgb) rgb {
 	if q.colour != glasses.ColourGreen {
 		return c
@@ -101,9 +102,9 @@ func (q quantiser) shade(v uint8) uint8 {
 // bayer is the ordered dithering matrix.
 var bayer = [4][4]int{{0, 8, 2, 10}, {12, 4, 14, 6}, {3, 11, 1, 9}, {15, 7, 13, 5}}
 
-// picture returns the panel's colour for a picture's pixel at x, y, dithered if the panel has few colours.
+// picture returns the panel's colour for the pixel x, y of a picture, dithered if the panel has few colours.
 func (q quantiser) picture(c rgb, x, y int) rgb {
-	threshold := 2*bayer[y&3][x&3] - 15 // -15 to 15, of 32 parts of a step
+	threshold := 2*bayer[y&3][x&3] - 15 // -15 to 15, in 32nds of a step
 	switch q.colour {
 	case glasses.ColourGreen:
 		top := q.levels - 1
@@ -134,8 +135,8 @@ func (q quantiser) finish(img *image.NRGBA) {
 	}
 }
 
-// brightness is between perceived brightness and the strongest component, so that no pure colour looks dark on a green
-// panel.
+// brightness returns a value between perceived brightness and the strongest component, so that no pure colour looks
+// dark on a green panel.
 func brightness(c rgb) uint8 {
 	eye := (299*int(c[0]) + 587*int(c[1]) + 114*int(c[2]) + 500) / 1000
 	return uint8((eye + int(max(c[0], c[1], c[2])) + 1) / 2)

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/image/math/fixed"
 )
 
-// rasteriser converts outlines to masks in integers only. (x/image/vector uses float32, whose curves may be rounded
-// differently where a processor fuses multiply and add.)
+// rasteriser converts outlines to masks using only integers. (x/image/vector uses float32, whose curves may be rounded
+// differently on processors that fuse multiply and add.)
 type rasteriser struct {
 	edges     []edge  // the highest first
 	active    []*edge // those that may cross the present row
@@ -16,18 +16,18 @@ type rasteriser struct {
 	cover     []int32
 }
 
-// edge runs down from y0 to y1, in 1/64 pixel; wind is +1, or -1 if the outline runs up.
+// edge runs down from y0 to y1, in 1/64 pixel. wind is +1, or -1 if the outline runs up.
 type edge struct{ x0, y0, x1, y1, wind int }
 
 type crossing struct{ x, wind int }
 
 const (
-	subLines   = 16 // sampled lines in a pixel's height
-	curveSteps = 8  // straight pieces of a curve
+	subLines   = 16 // sampled lines per pixel of height
+	curveSteps = 8  // straight pieces per curve
 )
 
-// glyph fills an outline by the non-zero rule. left and top are the position of the mask relative to the origin of
-// the outline.
+// glyph fills an outline by the non-zero rule. left and top are the position of the mask relative to the origin of the
+// outline.
 func (z *rasteriser) glyph(segments sfnt.Segments) (left, top int, m mask) {
 	bounds := segments.Bounds()
 	left, top = bounds.Min.X.Floor(), bounds.Min.Y.Floor()
@@ -51,7 +51,7 @@ func (z *rasteriser) glyph(segments sfnt.Segments) (left, top int, m mask) {
 	return left, top, m
 }
 
-// outline collects the edges of segments, moved by -dx, -dy. The fonts here have quadratic curves only.
+// outline collects the edges of segments, moved by -dx, -dy. The fonts here have only quadratic curves.
 func (z *rasteriser) outline(segments sfnt.Segments, dx, dy int) {
 	z.edges = z.edges[:0]
 	var first, pen [2]int
@@ -109,7 +109,7 @@ func (z *rasteriser) row(y, w int, into []uint8) {
 	}
 }
 
-// cross collects where the line at y crosses the active edges, from left to right.
+// cross collects the points at which the line at y crosses the active edges, from left to right.
 func (z *rasteriser) cross(y int) {
 	z.crossings = z.crossings[:0]
 	for _, e := range z.active {

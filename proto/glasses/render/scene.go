@@ -8,19 +8,19 @@ import (
 	"github.com/service-dev/service/proto/glasses/render/typeset"
 )
 
-// scene is a view laid out on a screen.
+// scene is the layout of a view on a screen.
 type scene struct {
 	screen
-	root    *box // nil while the panel is clear
+	root    *box // nil if the panel is clear
 	nodes   int
 	letters letters
 	targets []*box
-	focus   int // index of targets, -1 for none
-	// primary is the scroller that the view's scroll applies to: the first in drawing order with hidden content.
-	// Other scrollers follow the focus.
+	focus   int // index into targets; -1 for none
+	// primary is the scroller to which the view's scroll applies: the first in drawing order with hidden content. Other
+	// scrollers follow the focus.
 	primary   *box
 	scrollers []*box // in drawing order
-	// painted counts pixel changes of all paintings of the scene, one for every blended colour.
+	// painted counts the pixel changes of all paintings of the scene. Every blended colour counts once.
 	painted int
 }
 
@@ -54,7 +54,7 @@ func (s *scene) point(focus, scroll int) {
 	if s.primary != nil {
 		s.primary.offset = s.primary.within(scroll)
 	}
-	// from the inside out, as an outer one needs the inner offsets
+	// from the inside out, because an outer scroller needs the inner offsets
 	for i := len(s.scrollers) - 1; i >= 0 && s.focus >= 0; i-- {
 		if b, t := s.scrollers[i], s.targets[s.focus]; b != s.primary && b.has(t) {
 			b.offset = b.reveal(t, 0)
@@ -86,8 +86,8 @@ func (s *scene) walkBox(b *box, dy int, clip image.Rectangle, visit func(b *box,
 	}
 }
 
-// build creates the boxes with everything that does not depend on their width. What exceeds the limits of a tree is
-// left out; glasses.ParseShow refuses it.
+// build creates the boxes with all their properties that do not depend on width. It omits what exceeds the limits of a
+// tree; glasses.ParseShow rejects such trees.
 func (s *scene) build(n *glasses.Node, parent *box, index, depth int) *box {
 	s.nodes++
 	b := &box{n: n, parent: parent, index: index, target: -1, align: n.Align}
@@ -96,7 +96,7 @@ func (s *scene) build(n *glasses.Node, parent *box, index, depth int) *box {
 		b.target = len(s.targets)
 		s.targets = append(s.targets, b)
 	}
-	if inList && n.Type != glasses.NodeButton { // space for the focus
+	if inList && n.Type != glasses.NodeButton { // space for the focus outline
 		b.padX, b.padY = 4*s.border, s.entryPad
 	}
 	s.direct(b)
@@ -164,7 +164,7 @@ func (s *scene) iconSize(n *glasses.Node) int {
 	return min(or(n.Width, glasses.MaxLength), or(n.Height, glasses.MaxLength), or(max(n.Width, n.Height), s.body.line))
 }
 
-// labelPages replaces page dots by a label where the dots do not fit, and reports whether it did so anywhere.
+// labelPages replaces page dots with a label where the dots do not fit, and reports whether it did so anywhere.
 func (s *scene) labelPages() bool {
 	any := false
 	for _, b := range s.scrollers {
@@ -176,12 +176,12 @@ func (s *scene) labelPages() bool {
 	return any
 }
 
-// pageLabel returns the text "page/pages"; the first page is 0.
+// pageLabel returns the text "page/pages"; page counts from 0.
 func pageLabel(s *scene, page, pages int) *paragraph {
 	return newParagraph(strconv.Itoa(page+1)+"/"+strconv.Itoa(pages), s.caption, typeset.Options{})
 }
 
-// or returns v if it is positive, otherwise def.
+// or returns v if v is positive, otherwise def.
 func or(v, def int) int {
 	if v > 0 {
 		return v

@@ -10,9 +10,9 @@ import (
 
 // screen contains what layout and drawing need to know about a panel.
 type screen struct {
-	// area is the usable area: the panel, or the inscribed square of a round one.
+	// area is the usable area: the whole panel, or the inscribed square of a round one.
 	area image.Rectangle
-	// large, title, body and caption are the faces of the styles in sizes that are legible on this panel.
+	// large, title, body and caption are the faces of the text styles, in sizes that are legible on this panel.
 	large, title, body, caption face
 	// textWidth is the maximum width of a line of text in pixels.
 	textWidth int
@@ -23,13 +23,13 @@ type screen struct {
 	quantiser
 }
 
-// face is a font in a size. size and line, the distance between baselines, are in pixels.
+// face is a font at one size. size and line, the distance between baselines, are in pixels.
 type face struct {
 	bold       bool
 	size, line int
 }
 
-// newScreen returns false for a model without panel.
+// newScreen returns the screen of a model; ok is false for a model without a panel.
 func newScreen(m glasses.DeviceModel) (screen, bool) {
 	p := m.Panel
 	if p == nil || p.Width <= 0 || p.Height <= 0 || p.Width > maxSide || p.Height > maxSide {
@@ -56,7 +56,7 @@ func newScreen(m glasses.DeviceModel) (screen, bool) {
 }
 
 func (s *screen) setFaces(p *glasses.Panel) {
-	if p.TextLines > 0 { // exactly that many lines fit in every style, half as many in large
+	if p.TextLines > 0 { // in every style exactly that many lines fit, in large half as many
 		line := max(s.area.Dy()/p.TextLines, 1)
 		size := max(line*4/5, 1)
 		s.title, s.body, s.caption = face{true, size, line}, face{false, size, line}, face{false, max(size*4/5, 1),
@@ -70,7 +70,7 @@ func (s *screen) setFaces(p *glasses.Panel) {
 	s.body, s.caption = of(false, size), of(false, size*4/5)
 }
 
-// styled returns the face of a style; the empty and unknown styles are body.
+// styled returns the face of a style; body for the empty and for unknown styles.
 func (s *screen) styled(style string) face {
 	switch style {
 	case glasses.StyleLarge:
@@ -83,16 +83,16 @@ func (s *screen) styled(style string) face {
 	return s.body
 }
 
-// TextSize describes how a model draws a style of text.
+// TextSize describes how a model draws a text style.
 type TextSize struct {
 	Style string
 	// Size is the height of the font and Line the distance between baselines, in panel pixels.
 	Size, Line int
-	// Lines is how many lines fit on the panel.
+	// Lines is the number of lines that fit on the panel.
 	Lines int
 }
 
-// TextSizes returns the styles of a model from the largest to the smallest; nil for a model without panel.
+// TextSizes returns the text sizes of a model from the largest to the smallest; nil for a model without a panel.
 func TextSizes(m glasses.DeviceModel) []TextSize {
 	s, ok := newScreen(m)
 	if !ok {
@@ -106,7 +106,7 @@ func TextSizes(m glasses.DeviceModel) []TextSize {
 	return sizes
 }
 
-// TextSizeWords describes TextSizes on one line; empty for a model without panel.
+// TextSizeWords describes TextSizes in one line; empty for a model without a panel.
 func TextSizeWords(m glasses.DeviceModel) string {
 	var words []string
 	for _, s := range TextSizes(m) {

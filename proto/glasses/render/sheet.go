@@ -8,15 +8,15 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// Measures of a contact sheet, in pixels.
+// Dimensions of a contact sheet, in pixels.
 const (
 	sheetMargin  = 16
 	sheetCaption = 36
-	sheetWidth   = 1300 // of a row of panels
+	sheetWidth   = 1300 // width of a row of panels
 )
 
-// Sheet returns a contact sheet: a new tree on each model with a panel, with the model's name and the number of
-// findings.
+// Sheet returns a contact sheet that shows a new tree on each model with a panel, with the model's name and the number
+// of findings.
 func Sheet(models []glasses.DeviceModel, tree *glasses.Node) *image.NRGBA {
 	type panel struct {
 		picture *image.NRGBA

@@ -12,14 +12,14 @@ type Target struct {
 	ID string
 	// Path is the path of the node in its tree, e.g. tree.children[0].
 	Path string
-	// Rect is its position on the panel. If it is scrolled out of view or clipped, Rect is outside the panel or
-	// covered.
+	// Rect is the target's position on the panel. If the target is scrolled out of view or clipped, Rect is outside the
+	// panel or covered.
 	Rect image.Rectangle
-	// Visible is how much of Rect is on the panel: VisibleFull, VisiblePartial or VisibleNone.
+	// Visible says how much of Rect is on the panel: VisibleFull, VisiblePartial or VisibleNone.
 	Visible string
 }
 
-// Targets returns the nodes that can have the focus, in drawing order. View.Focus is an index into it.
+// Targets returns the nodes that can have the focus, in drawing order. View.Focus is an index into the result.
 func Targets(m glasses.DeviceModel, v glasses.View) []Target {
 	s, ok := laidOut(m, v)
 	if !ok {
@@ -47,8 +47,8 @@ func Hit(m glasses.DeviceModel, v glasses.View, x, y int) (Target, bool) {
 	return Targets(m, v)[i], true
 }
 
-// Clamp limits focus and scroll to valid values: focus -1 or an index of Targets, scroll from 0 to the end of the
-// content. A view with only a tree starts at its first target and at the top.
+// Clamp limits focus and scroll to valid values: focus to -1 or an index into Targets, scroll to 0 up to the end of
+// the content. A view that sets only a tree starts at its first target and at the top.
 func Clamp(m glasses.DeviceModel, v glasses.View) glasses.View {
 	s, ok := laidOut(m, v)
 	if !ok {
@@ -57,8 +57,8 @@ func Clamp(m glasses.DeviceModel, v glasses.View) glasses.View {
 	return s.view(v.Tree)
 }
 
-// Navigate moves the focus to the next target (down, right) or the previous one (up, left) and scrolls to it. If
-// there is no further target it scrolls on. Any other direction only clamps.
+// Navigate moves the focus to the next target (down, right) or the previous one (up, left) and scrolls to it. If there
+// is no further target, it only scrolls. Any other direction only clamps.
 func Navigate(m glasses.DeviceModel, v glasses.View, direction string) glasses.View {
 	s, ok := laidOut(m, v)
 	if !ok {
@@ -68,7 +68,7 @@ func Navigate(m glasses.DeviceModel, v glasses.View, direction string) glasses.V
 	return s.view(v.Tree)
 }
 
-// Words returns the text of a tree in reading order, one entry per node with text, visible or not.
+// Words returns the texts of a tree in reading order, one entry per node with text, whether visible or not.
 func Words(tree *glasses.Node) []string {
 	if tree == nil {
 		return []string{}

@@ -11,11 +11,11 @@ import (
 	"github.com/service-dev/service/proto/glasses/render/typeset"
 )
 
-// paragraph is a text in a face. Its lines depend on its width.
+// paragraph is a text in one face. Its lines depend on the available width.
 type paragraph struct {
 	face    face
 	glyphs  []*glyph
-	places  []place // of glyphs; nil for a plain text
+	places  []place // one per glyph; nil for a plain text
 	natural int     // width of the widest line without wrapping, in pixels
 	lines   []textLine
 }
@@ -23,11 +23,11 @@ type paragraph struct {
 // textLine is glyphs[from:to] of its paragraph. top is relative to the top of the node.
 type textLine struct {
 	from, to, width, top int
-	order                []int // indexes of the glyphs from left to right; nil for from to to
-	rtl                  bool  // the line begins at the right
+	order                []int // indexes of the glyphs from left to right; nil means from..to in order
+	rtl                  bool  // whether the line starts on the right
 }
 
-// zeroWidth reports whether a character has no width of its own.
+// zeroWidth reports whether a character takes up no width.
 func zeroWidth(r rune) bool { return unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf) }
 
 func newParagraph(text string, f face, o typeset.Options) *paragraph {
@@ -128,15 +128,15 @@ func (c *canvas) paragraph(b *box, r, clip image.Rectangle, ink rgb) {
 	}
 }
 
-// firstBelow returns the index of the first line that reaches to y or below it; y is relative to the first line.
+// firstBelow returns the index of the first line that ends at y or below; y is relative to the first line.
 func (p *paragraph) firstBelow(y int) int {
 	return sort.Search(len(p.lines), func(i int) bool { return p.lines[i].top+p.face.line >= y })
 }
 
-// lineAt returns the top left of a line of b, where b is at r. It returns false for a line that is left out because a
-// quarter or more of it is cut off at the bottom; in scrollers such a line is drawn as a hint at more content. If
-// glyphs extend beyond their line, such as the tail of a j, and would be cut, the line is moved so that they are not.
-// least is the coverage from which the panel shows a pixel.
+// lineAt returns the top left corner of a line of b, where b is at r. ok is false for a line that is omitted because a
+// quarter or more of it is cut off at the bottom. In scrollers such a line is drawn, as a hint that there is more
+// content. If glyphs extend beyond their line, such as the tail of a j, and would be cut, the line is moved so that
+// they are not. least is the coverage from which the panel shows a pixel.
 func (b *box) lineAt(l textLine, r, clip image.Rectangle, least uint8) (image.Point, bool) {
 	p := b.text
 	in := image.Rect(r.Min.X+b.padX, r.Min.Y+b.padY, r.Max.X-b.padX, r.Max.Y-b.padY)
@@ -183,15 +183,15 @@ func moveInside(from, to, first, last, low, high int) int {
 // baseline returns the distance from the top of a line to its baseline.
 func (f face) baseline() int { return (100*f.line-115*f.size)/200 + 94*f.size/100 }
 
-// line paints a line whose top left is at. Parts of glyphs beyond the line are clipped only by clip.
+// line paints a line whose top left corner is at. Parts of glyphs beyond the line are clipped only by clip.
 func (c *canvas) line(p *paragraph, l textLine, at image.Point, clip image.Rectangle, ink rgb) {
 	for g, offset := range p.masks(l) {
 		c.stamp(&g.mask, at.X+offset.X, at.Y+offset.Y, clip, ink)
 	}
 }
 
-// masks yields the glyphs of a line that have pixels, from left to right, with the top left of their masks relative to
-// the top left of the line.
+// masks yields the glyphs of a line that have pixels, from left to right, with the top left corner of each mask
+// relative to that of the line.
 func (p *paragraph) masks(l textLine) iter.Seq2[*glyph, image.Point] {
 	return func(yield func(*glyph, image.Point) bool) {
 		base, x := p.face.baseline(), 0
@@ -201,7 +201,7 @@ func (p *paragraph) masks(l textLine) iter.Seq2[*glyph, image.Point] {
 				g = p.glyphs[l.order[i-l.from]]
 			}
 			left := x + g.left
-			if g.advance == 0 && g.left >= 0 { // a combining mark, drawn over the glyph before it
+			if g.advance == 0 && g.left >= 0 { // a combining mark, drawn over the preceding glyph
 				left -= g.w
 			}
 			if g.w > 0 && !yield(g, image.Pt(left, base+g.top)) {
@@ -212,7 +212,7 @@ func (p *paragraph) masks(l textLine) iter.Seq2[*glyph, image.Point] {
 	}
 }
 
-// reach returns a rectangle that contains every pixel of a line, relative to its top left.
+// reach returns a rectangle that contains every pixel of a line, relative to the top left corner of the line.
 func (p *paragraph) reach(l textLine) image.Rectangle {
 	var all image.Rectangle
 	for g, at := range p.masks(l) {
@@ -221,8 +221,8 @@ func (p *paragraph) reach(l textLine) image.Rectangle {
 	return all
 }
 
-// inkOf returns the smallest rectangle that contains the pixels of a line with a coverage of least or more, relative to
-// its top left.
+// inkOf returns the smallest rectangle that contains the pixels of a line with a coverage of least or more, relative
+// to the top left corner of the line.
 func (p *paragraph) inkOf(l textLine, least uint8) image.Rectangle {
 	var all image.Rectangle
 	for g, at := range p.masks(l) {

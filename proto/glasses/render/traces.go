@@ -3,20 +3,20 @@ package render
 import "image"
 
 // traces records, for every pixel of a picture that is being painted, the texts that affect it: without them the pixel
-// would have another colour. One painting thus answers for all texts. Comparing two pictures for each text takes many
-// seconds for a tree of hundreds of large overlapping texts.
+// would have another colour. One painting is therefore enough for all texts. Comparing two pictures for each text
+// would take many seconds for a tree of hundreds of large overlapping texts.
 type traces struct {
 	rect  image.Rectangle
 	heads []int32 // index of the first trace of each pixel, row by row; 0 for none
-	all   []trace // all[0] is not used
-	free  int32   // first of the traces that are not in use, 0 for none
+	all   []trace // all[0] is unused
+	free  int32   // index of the first unused trace; 0 for none
 }
 
-// trace is a text that affects a pixel.
+// trace records a text that affects a pixel.
 type trace struct {
 	text    *box
 	without rgb   // colour of the pixel without the text
-	next    int32 // index of the next trace of the pixel, 0 for none
+	next    int32 // index of the next trace of the pixel; 0 for none
 }
 
 func newTraces(rect image.Rectangle) *traces {
@@ -28,7 +28,7 @@ func (t *traces) at(x, y int) *int32 {
 	return &t.heads[(y-t.rect.Min.Y)*t.rect.Dx()+x-t.rect.Min.X]
 }
 
-// cover removes the traces of a rectangle that is painted over.
+// cover removes the traces within a rectangle that is painted over.
 func (t *traces) cover(r image.Rectangle) {
 	for y := r.Min.Y; y < r.Max.Y; y++ {
 		for x := r.Min.X; x < r.Max.X; x++ {
@@ -39,8 +39,8 @@ func (t *traces) cover(r image.Rectangle) {
 	}
 }
 
-// mix paints the pixel x, y, whose colour is px, and the colours that it would have without each text. text is the text
-// that is being painted, nil for anything else. It returns how many colours were blended.
+// mix paints the pixel x, y, whose colour is px, and the colours that it would have without each text. text is the
+// text that is being painted; nil while anything else is painted. It returns the number of blended colours.
 func (t *traces) mix(x, y int, px []byte, text *box, mix func(px []byte)) int {
 	before, known, mixed := rgb(px), false, 1
 	mix(px)
@@ -85,7 +85,7 @@ func (t *traces) add(link *int32, tr trace) {
 	t.all[*link] = tr
 }
 
-// finish removes the traces of texts whose pixels look the same without them on the panel, which may have few shades.
+// finish removes the traces of a text where a pixel looks the same without it on the panel, which may have few shades.
 func (t *traces) finish(c *canvas) {
 	for y := t.rect.Min.Y; y < t.rect.Max.Y; y++ {
 		for x := t.rect.Min.X; x < t.rect.Max.X; x++ {

@@ -8,7 +8,7 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// Values of Visible: how much of a node the wearer sees.
+// The values of Visible, which says how much of a node the wearer sees.
 const (
 	VisibleFull    = "full"
 	VisiblePartial = "partial"
@@ -24,31 +24,31 @@ type Inspection struct {
 
 // Text is the text of a text node or a button.
 type Text struct {
-	// ID is the id of the node, if it has one; Path is its path in the tree, e.g. tree.children[0].
+	// ID is the id of the node, if it has one. Path is its path in the tree, e.g. tree.children[0].
 	ID, Path string
 	Text     string
-	// Visible is VisibleFull if every pixel of the text is on the picture of the panel, VisibleNone if none is. A text
-	// without pixels, e.g. a black one, is not visible, nor is one of missing characters only.
+	// Visible is VisibleFull if every pixel of the text is visible on the picture of the panel, VisibleNone if none is. A
+	// text without pixels, e.g. a black one, is not visible. Neither is a text of only missing characters.
 	Visible string
-	// Whole is the part of Text whose lines are visible in full, Seen the part whose lines have a pixel on the picture.
-	// Lines that do not follow each other are separated by a line feed.
+	// Whole is the part of Text whose lines are visible in full. Seen is the part whose lines have at least one pixel on
+	// the picture. Lines that are not adjacent are separated by a line feed.
 	Whole, Seen string
-	// Missing names the characters that no font has, e.g. "你 U+4F60", which are drawn as boxes: a line that contains one
-	// is never in Whole. It is empty if there are none.
+	// Missing names the characters that no font has, e.g. "你 U+4F60". They are drawn as boxes, and a line that contains
+	// one is never in Whole. It is empty if there are none.
 	Missing string
 }
 
-// Image is an image node.
+// Image describes an image node.
 type Image struct {
 	ID, Path string
 	// Alt is the node's description of the image.
 	Alt string
-	// Rect is its position, which may be outside the panel.
+	// Rect is the image's position, which may be outside the panel.
 	Rect    image.Rectangle
 	Visible string
 }
 
-// Inspect returns the texts, targets and images of a view and how much of each is on the picture that Draw returns.
+// Inspect returns the texts, targets and images in a view and how much of each is on the picture that Draw returns.
 func Inspect(m glasses.DeviceModel, v glasses.View) Inspection {
 	s, ok := laidOut(m, v)
 	if !ok {
@@ -80,7 +80,7 @@ func (s *scene) inspect() Inspection {
 	return found
 }
 
-// Hide marks everything as not visible, as on glasses whose panel is dark.
+// Hide marks everything as not visible, for glasses whose panel is dark.
 func (i *Inspection) Hide() {
 	for k := range i.Texts {
 		t := &i.Texts[k]
@@ -115,7 +115,7 @@ type paintedBox struct {
 	r, clip image.Rectangle
 }
 
-// inks returns the colours of the text of b and of the ground below it.
+// inks returns the colour of the text of b and that of the ground below it.
 func (s *scene) inks(b *box) (ink, ground rgb) {
 	ink = s.ink(b.n.Colour)
 	if b.n.Type == glasses.NodeButton && b.target == s.focus {
@@ -124,11 +124,11 @@ func (s *scene) inks(b *box) (ink, ground rgb) {
 	return ink, rgb{}
 }
 
-// lineView is how much of a line is on the picture.
+// lineView says how much of a line is on the picture.
 type lineView struct{ some, all bool }
 
-// textOf returns how much of a text is on the picture. places are the areas that other boxes paint; traces are
-// expensive.
+// textOf returns how much of a text is on the picture. places are the areas that other boxes paint. traces is a
+// function because computing them is expensive.
 func (s *scene) textOf(p paintedBox, places []paintedPlace, traces func() *traces) Text {
 	t := Text{ID: p.n.ID, Path: p.path(), Text: p.n.Text, Visible: VisibleNone, Missing: p.text.missing()}
 	views := s.linesOf(p, places, traces)
@@ -158,10 +158,10 @@ func (s *scene) textOf(p paintedBox, places []paintedPlace, traces func() *trace
 	return t
 }
 
-// appendLine appends line i with the spaces that follow it, or a line feed if it is not included.
+// appendLine appends line i with the spaces after it, or a line feed if the line is not included.
 func (p *paragraph) appendLine(text string, i int, included bool) string {
 	switch {
-	case !included && strings.HasSuffix(text, "\n"): // without a copy: there may be thousands
+	case !included && strings.HasSuffix(text, "\n"): // avoids copying the text: there may be thousands of lines
 		return text
 	case !included:
 		return text + "\n"
@@ -245,13 +245,13 @@ func (t *traces) lineOf(p paintedBox, l textLine, at image.Point, least uint8) l
 	return v
 }
 
-// paintedPlace is a rectangle that a box paints, apart from the ground of its own text.
+// paintedPlace is a rectangle that a box paints, not including the ground of its own text.
 type paintedPlace struct {
 	b     *box
 	place image.Rectangle
 }
 
-// isCovered reports whether another box, or the outline of b itself, may paint in r.
+// isCovered reports whether another box, or the outline of b itself, may paint within r.
 func isCovered(b *box, r image.Rectangle, places []paintedPlace) bool {
 	for _, p := range places {
 		if p.b != b && r.Overlaps(p.place) {
@@ -261,7 +261,7 @@ func isCovered(b *box, r image.Rectangle, places []paintedPlace) bool {
 	return false
 }
 
-// paintedPlaces returns the places that all boxes paint.
+// paintedPlaces returns the rectangles that all boxes paint.
 func (s *scene) paintedPlaces() []paintedPlace {
 	var places []paintedPlace
 	s.walk(func(b *box, r, clip image.Rectangle) {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Reading a file within the size limit must not take a hundred times its size in memory: the file may come from an
-// untrusted project.
+// Reading a file within the size limit must not use a hundred times its size in memory, because the file may come from
+// an untrusted project.
 func TestParse_ListsOfNothingAreRefusedBeforeTheyAreMade(t *testing.T) {
 	for name, file := range map[string][2]string{
 		"steps":    {`{"scenario":1,"name":"x","steps":[`, `]}`},
@@ -27,7 +27,7 @@ func TestParse_ListsOfNothingAreRefusedBeforeTheyAreMade(t *testing.T) {
 					t.Errorf("taken: %v", err)
 				}
 				if made := after.TotalAlloc - before.TotalAlloc; made > 200<<20 {
-					t.Errorf("%d bytes were allocated: %v", made, err)
+					t.Errorf("%d bytes were allocated, want at most 200 MB: %v", made, err)
 				}
 			})
 		}

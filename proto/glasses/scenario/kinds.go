@@ -8,23 +8,24 @@ import (
 	"github.com/service-dev/service/proto/strictjson"
 )
 
-// Kind is a kind of step. Its entry here and its Go type define everything about its fields: what Parse accepts, the
-// JSON Schema, the reference page, and the arguments of the tool that does the same in a single call.
+// Kind is a kind of step. Its entry in this file and its Go type define everything about its fields: the values that
+// Parse accepts, the JSON Schema, the reference page, and the arguments of the tool that does the same in a single
+// call.
 type Kind struct {
 	// Name is the field of a step.
 	Name string
-	// What describes it in a sentence.
+	// What describes the kind in a sentence.
 	What string
 	// Expects is true for a kind that checks something.
 	Expects bool
-	// Tool is the tool that does the same in a single call, or "" if there is none. Argument is the argument that takes
-	// the step's value; if it is empty, the arguments are the value's fields.
+	// Tool is the tool that does the same in a single call, or "" if there is none. Argument is the argument for the
+	// step's value; if it is empty, the arguments are the value's fields.
 	Tool, Argument string
-	// OnlyStep are the fields of the value that the tool does not take.
+	// OnlyStep lists the fields of the value that the tool does not accept.
 	OnlyStep []string
-	// Example is a whole step.
+	// Example is a complete step.
 	Example string
-	// rules are the rules of the value, by the place in it.
+	// rules are the rules for the value, by their place in it.
 	rules strictjson.Rules
 }
 
@@ -45,7 +46,7 @@ func within() strictjson.Rule {
 	return rule
 }
 
-// Kinds returns every kind of step in the order of the reference page. The result is the caller's.
+// Kinds returns every kind of step in the order of the reference page. The caller may modify the result.
 func Kinds() []Kind { return append(actions(), expectations()...) }
 
 func actions() []Kind {
@@ -95,7 +96,7 @@ func actions() []Kind {
 				"code":      words("", glasses.CommandCodes()...),
 				"latencyMs": integers("", 0, 60_000),
 				"times":     {What: "Commands.", Min: new(int64(1)), Max: new(int64(1000)), Default: int64(1)},
-				"clear":     says("Forget all faults first."),
+				"clear":     says("Clear all faults first."),
 				"dropApp":   says("Without command, code, latencyMs: close the app's connection; it has to attach again."),
 			}},
 		{Name: "device", What: "The wearer puts on other glasses.", Tool: "setDevice", Argument: "deviceModel",
@@ -136,13 +137,13 @@ func expectations() []Kind {
 				"inOrder":      says("text from top to bottom."),
 				"absent":       says("None may be readable."),
 				"images":       says("Alts or ids to be seen in full."),
-				"allowPartial": says("What is partly seen counts."),
+				"allowPartial": says("Partly visible content counts."),
 				"focus":        says("Id of a node; empty: none."),
 				"picture": {What: "SHA-256 of the picture, from getDisplayState or of a kept one.", Pattern: hashPattern,
 					Form: "a SHA-256 in lower-case hex"},
 				"withinMs": within(),
 			}},
-		{Name: "expectNothingClipped", What: "What is shown fits device models: nothing is clipped or cut, no word of a " +
+		{Name: "expectNothingClipped", What: "The display fits device models: nothing is clipped or cut, no word of a " +
 			"button is broken, and every target can be reached. {} means every model with a display.", Expects: true,
 			Example: `{"expectNothingClipped": {"models": ["even_g1"]}}`,
 			rules: strictjson.Rules{
@@ -175,7 +176,7 @@ func panelModels() (ids []string) {
 	return ids
 }
 
-// KindRules returns the rules of a kind's value, for arguments with the same fields.
+// KindRules returns the rules for a kind's value, for arguments with the same fields.
 func KindRules(name string) strictjson.Rules {
 	for _, k := range Kinds() {
 		if k.Name == name {
@@ -185,7 +186,7 @@ func KindRules(name string) strictjson.Rules {
 	return nil
 }
 
-// rulesOfSteps are the rules of a list of steps at this place.
+// rulesOfSteps returns the rules for a list of steps at this place.
 func rulesOfSteps(place string) strictjson.Rules {
 	step := place + "[]"
 	rules := strictjson.Rules{
@@ -212,7 +213,7 @@ func rulesOfSteps(place string) strictjson.Rules {
 	return rules
 }
 
-// rulesOfFile are the rules of a scenario.
+// rulesOfFile returns the rules for a scenario.
 func rulesOfFile() strictjson.Rules {
 	clock := words("virtual by default.", "virtual", "real")
 	rules := rulesOfSteps("steps")
@@ -234,7 +235,7 @@ func rulesOfFile() strictjson.Rules {
 		"assistant": {What: "A script for the app's assistant: its rules, or a file.",
 			ExactlyOne: []string{"file", "rules"}, Example: `{"file": "assistant.json"}`},
 		"assistant.file":             {MinLength: 1, Form: "the path of an assistant script"},
-		"recorded":                   {What: "What the app did in a recording.", Required: []string{"clock"}},
+		"recorded":                   {What: "The app's commands and events in a recording.", Required: []string{"clock"}},
 		"recorded.clock":             words("", "virtual", "real"),
 		"recorded.trace":             {MaxItems: MaxTrace},
 		"recorded.pictures":          {MaxItems: MaxTrace},

@@ -13,8 +13,8 @@ import (
 	"github.com/service-dev/service/proto/strictjson"
 )
 
-// Error says why a file or a list of steps is not valid: the place, e.g. steps[3].expect.type, what is wrong there,
-// what was expected and an example.
+// Error says why a file or a list of steps is invalid: the place, e.g. steps[3].expect.type, the problem, the expected
+// value and an example.
 type Error = strictjson.Error
 
 var (
@@ -22,12 +22,12 @@ var (
 	stepsShape = sync.OnceValue(func() *strictjson.Shape[list] { return strictjson.Of[list](rulesOfSteps("steps")) })
 )
 
-// list is a list of steps on its own.
+// list is a list of steps without a file.
 type list struct {
 	Steps []Step `json:"steps"`
 }
 
-// Parse decodes and checks a file. The error is an *Error. Files that the scenario names are not checked.
+// Parse decodes and checks a file. The error is an *Error. It does not check other files that the scenario names.
 func Parse(data []byte) (Scenario, error) {
 	if len(data) > MaxFile {
 		return Scenario{}, &Error{Message: fmt.Sprintf("the file is %d bytes, the limit is %d", len(data), MaxFile)}
@@ -64,7 +64,7 @@ var schema []byte
 // Schema returns the JSON Schema of a file. The result is shared and must not be modified.
 func Schema() []byte { return schema }
 
-// writeSchema returns the content of scenario.schema.json.
+// writeSchema returns the content for scenario.schema.json.
 func writeSchema() ([]byte, error) {
 	schema := fileShape().Schema()
 	schema["$schema"], schema["$id"] = "https://json-schema.org/draft/2020-12/schema", SchemaURI
@@ -76,12 +76,12 @@ func writeSchema() ([]byte, error) {
 // Fields returns the fields of a kind's value, for documentation; nil if it is not an object.
 func (k Kind) Fields() []strictjson.Field { return stepsShape().Fields("steps[]." + k.Name) }
 
-// Want says what a kind's value must be.
+// Want describes the valid values of a kind.
 func (k Kind) Want() string { return stepsShape().Want("steps[]." + k.Name) }
 
 var stepPattern = regexp.MustCompile(`^steps\[(\d+)\]`)
 
-// numbered adds the example of a step to an error without one.
+// numbered adds the example of a step to an error that has none.
 func numbered(err error) error {
 	var e *Error
 	if errors.As(err, &e) && e.Example == "" && stepPattern.MatchString(e.Path) {
@@ -99,7 +99,7 @@ func check(steps []Step) error {
 	return nil
 }
 
-// check checks the rules that involve several fields of a step.
+// check applies the rules that involve several fields of a step.
 func (s *Step) check(path string) error {
 	path += "." + s.Act()
 	refuse := func(message string) error {
@@ -125,12 +125,12 @@ func (s *Step) check(path string) error {
 	return nil
 }
 
-// isEmpty reports whether nothing is expected although fields are present.
+// isEmpty reports whether a step expects nothing although it has fields.
 func (e *ExpectDisplay) isEmpty() bool {
 	return len(e.Text)+len(e.Absent)+len(e.Images) == 0 && e.Focus == nil && e.Picture == ""
 }
 
-// control returns the control frame of a step that makes something happen without a file.
+// control returns the control frame for a step that makes something happen without a file.
 func (s *Step) control() (typ string, payload any) {
 	switch s.Act() {
 	case "input":
@@ -149,8 +149,8 @@ func (s *Step) control() (typ string, payload any) {
 	return "", nil
 }
 
-// Control returns the control frame of a step that makes something happen; ok is false for other steps. file is the
-// path of the picture or sound that belongs to it, if any.
+// Control returns the control frame for a step that makes something happen; ok is false for other steps. file is the
+// path of the picture or sound that the step names, if any.
 func (s *Step) Control() (typ string, payload any, file string, ok bool) {
 	switch s.Act() {
 	case "camera":
@@ -162,7 +162,7 @@ func (s *Step) Control() (typ string, payload any, file string, ok bool) {
 	return typ, payload, "", typ != ""
 }
 
-// DeviceModels returns the models that must fit.
+// DeviceModels returns the models that the display must fit.
 func (e *ExpectNothingClipped) DeviceModels() []glasses.DeviceModel {
 	var list []glasses.DeviceModel
 	for _, m := range glasses.Models() {

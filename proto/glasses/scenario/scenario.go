@@ -1,6 +1,7 @@
-// Package scenario is the file format of tests for apps: JSON steps that say what happens to the glasses and what the
-// app is expected to do. Parsing is strict, so that a misspelt word is an error rather than a test that checks nothing.
-// A recording is a scenario that also contains what the app did. The package reads and writes files; it runs nothing.
+// Package scenario defines the file format of tests for apps: JSON steps that say what happens to the glasses and what
+// the app is expected to do. Parsing is strict, so that a misspelt word is an error and not a test that checks
+// nothing. A recording is a scenario that also contains the app's commands and events. The package reads and writes
+// files and runs nothing.
 package scenario
 
 import (
@@ -23,7 +24,7 @@ const (
 	MaxTrace   = 100_000             // recorded requests
 )
 
-// SchemaURI names the JSON Schema of a scenario. MCP clients read it as a resource; `servicectl session schema`
+// SchemaURI identifies the JSON Schema for scenarios. MCP clients read it as a resource; `servicectl session schema`
 // prints it.
 const SchemaURI = "docs://service/scenario.schema.json"
 
@@ -32,7 +33,7 @@ const DefaultWithin = 1000
 
 // Scenario is the content of one file.
 type Scenario struct {
-	// Schema is SchemaURI, for editors; it changes nothing.
+	// Schema is SchemaURI. It is for editors and has no other effect.
 	Schema   string `json:"$schema,omitempty"`
 	Scenario int    `json:"scenario"` // Version
 	Name     string `json:"name"`
@@ -42,13 +43,12 @@ type Scenario struct {
 	Clock string `json:"clock,omitempty"`
 	// App says how to start the app, for programs that start it.
 	App *App `json:"app,omitempty"`
-	// FixturesDir is the folder with the fixtures of camera and microphone; a relative path starts at the file's
-	// folder.
+	// FixturesDir is the folder with fixtures for the camera and microphone; a relative path starts at the file's folder.
 	FixturesDir string `json:"fixturesDir,omitempty"`
 	// Assistant answers the calls of the app's assistant.
 	Assistant *Assistant `json:"assistant,omitempty"`
 	Steps     []Step     `json:"steps"`
-	// Recorded is what the app did during the recording; a run compares with it.
+	// Recorded contains the app's commands and events during the recording; runs are compared with it.
 	Recorded *Recorded `json:"recorded,omitempty"`
 }
 
@@ -60,7 +60,7 @@ type Assistant struct {
 	Rules []assistantscript.Rule `json:"rules,omitempty"`
 }
 
-// Script returns the script that the scenario itself holds, or nil.
+// Script returns the script that the scenario itself contains, or nil.
 func (a *Assistant) Script() *assistantscript.Script {
 	if a == nil || a.File != "" {
 		return nil
@@ -89,7 +89,7 @@ type Step struct {
 	Device     *string             `json:"device,omitempty"`     // id of a model
 	Camera     *string             `json:"camera,omitempty"`     // path of a picture; "" for the host's camera
 	Microphone *string             `json:"microphone,omitempty"` // path of a WAV file; "" for the host's microphone
-	Advance    *int64              `json:"advance,omitempty"`    // ms; a session in real time waits
+	Advance    *int64              `json:"advance,omitempty"`    // ms; in real time the step waits
 
 	Expect               *Expect               `json:"expect,omitempty"`
 	ExpectDisplay        *ExpectDisplay        `json:"expectDisplay,omitempty"`
@@ -98,31 +98,31 @@ type Step struct {
 	Picture *string `json:"picture,omitempty"` // save the panel under this name
 }
 
-// Expect is a row of the event log that must arrive, or with Absent must not, within WithinMs of the session's clock.
-// Only rows since the last step that made something happen match, each for one expectation.
+// Expect is a row of the event log that must arrive within WithinMs of the session's clock or, with Absent, must not.
+// Only rows since the last step that made something happen match, and each matches only one expectation.
 type Expect struct {
-	// Type, Kind, Chip and Sender are those of the row; an empty one matches any.
+	// Type, Kind, Chip and Sender must equal those of the row; an empty one matches any.
 	Type   string `json:"type,omitempty"`
 	Kind   string `json:"kind,omitempty"`
 	Chip   string `json:"chip,omitempty"`
 	Sender string `json:"sender,omitempty"`
 	// Payload matches partially: objects may have more fields, lists and values must be equal.
 	Payload  json.RawMessage `json:"payload,omitempty"`
-	WithinMs *int64          `json:"withinMs,omitempty"` // 0 to MaxWithin; DefaultWithin when missing
+	WithinMs *int64          `json:"withinMs,omitempty"` // 0 to MaxWithin; DefaultWithin if missing
 	Absent   bool            `json:"absent,omitempty"`
 }
 
 // ExpectDisplay is what the wearer must see within WithinMs.
 type ExpectDisplay struct {
-	// Text lists texts that must all be on the panel in full, each as part of one node's text.
+	// Text lists texts that must be completely on the panel, each as part of one node's text.
 	Text []string `json:"text,omitempty"`
 	// InOrder requires Text to be readable in this order from top to bottom.
 	InOrder bool `json:"inOrder,omitempty"`
-	// Absent lists texts, and alts or ids of images, that must not be on the panel in full.
+	// Absent lists texts, and alts or ids of images, that must not be completely on the panel.
 	Absent []string `json:"absent,omitempty"`
-	// Images lists alts or ids of images that must be on the panel in full.
+	// Images lists alts or ids of images that must be completely on the panel.
 	Images []string `json:"images,omitempty"`
-	// AllowPartial treats content that is partly on the panel as if it were there in full, also for Absent.
+	// AllowPartial treats content that is partly on the panel as if it were completely visible, also for Absent.
 	AllowPartial bool `json:"allowPartial,omitempty"`
 	// Focus is the id of the focused button or list entry.
 	Focus *string `json:"focus,omitempty"`
@@ -139,12 +139,12 @@ type ExpectNothingClipped struct {
 	WithinMs *int64   `json:"withinMs,omitempty"`
 }
 
-// Recorded is what an app did. Times are ms since the app attached.
+// Recorded contains an app's commands and events. Times are in ms since the app attached.
 type Recorded struct {
-	// Clock is the clock of the recording; times are compared only between virtual clocks.
+	// Clock is the clock of the recording. Times are compared only between virtual clocks.
 	Clock      string `json:"clock"`
 	DurationMs int64  `json:"durationMs"`
-	// AppLeft reports whether the app had left at the end. If so, it may leave in a run too.
+	// AppLeft reports whether the app had left by the end. If so, it may leave in a run as well.
 	AppLeft  bool      `json:"appLeft,omitempty"`
 	Trace    []Request `json:"trace"`
 	Pictures []Picture `json:"pictures"`
@@ -152,7 +152,7 @@ type Recorded struct {
 	Media []string `json:"media,omitempty"`
 }
 
-// Request is a command or an event of the app.
+// Request is one of the app's commands or events.
 type Request struct {
 	At      int64           `json:"at"`
 	Type    string          `json:"type"`
@@ -165,7 +165,7 @@ type Picture struct {
 	SHA256 string `json:"sha256"`
 }
 
-// Act returns the name of the one field that is set; empty if none or several are.
+// Act returns the name of the single field that is set; empty if none or several are.
 func (s *Step) Act() string {
 	name, count := "", 0
 	for _, f := range []struct {
@@ -197,7 +197,7 @@ func Within(ms *int64) int64 {
 	return *ms
 }
 
-// Encode returns the file of a scenario. It names the schema.
+// Encode returns the file content of a scenario, including the name of the schema.
 func (s Scenario) Encode() ([]byte, error) {
 	s.Schema, s.Scenario, s.Steps = SchemaURI, Version, orEmpty(s.Steps)
 	if s.Recorded != nil {

@@ -44,16 +44,16 @@ func TestParseAndEncode(t *testing.T) {
 	one, _ := s.Encode()
 	two, _ := again.Encode()
 	if string(one) != string(two) || !reflect.DeepEqual(len(s.Steps), len(again.Steps)) {
-		t.Errorf("encoding and parsing changed it:\n%s\n%s", one, two)
+		t.Errorf("encoding and parsing changed the scenario:\n%s\n%s", one, two)
 	}
 	for i := range s.Steps {
 		if s.Steps[i].Act() == "" {
-			t.Errorf("step %d is nothing", i)
+			t.Errorf("step %d has no action", i)
 		}
 	}
 }
 
-// Every refusal names the place, what was expected there and an example, so that the author can fix the file.
+// Every error names the place, the expected value and an example, so that the author can fix the file.
 func TestRefusals(t *testing.T) {
 	step := func(s string) string { return `{"scenario":1,"name":"x","steps":[{"advance":1},` + s + `]}` }
 	tap := `, e.g. {"input": {"kind": "tap", "x": 300, "y": 240}}`

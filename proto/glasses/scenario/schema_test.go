@@ -12,7 +12,7 @@ import (
 
 const schemaFile = "scenario.schema.json"
 
-// TestSchema_IsTheCheckedInFile compares the shipped file with the table of kinds. UPDATE_SCHEMA=1 writes it.
+// TestSchema_IsTheCheckedInFile compares the shipped file with the table of kinds. UPDATE_SCHEMA=1 rewrites it.
 func TestSchema_IsTheCheckedInFile(t *testing.T) {
 	want, err := writeSchema()
 	if err != nil {
@@ -51,7 +51,7 @@ func TestSchema_AcceptsAllOfIt(t *testing.T) {
 	}
 }
 
-// FuzzSchema compares two readers of the same rules: an implementation of JSON Schema and the decoder.
+// FuzzSchema compares two implementations of the same rules: one of JSON Schema and the decoder.
 func FuzzSchema(f *testing.F) {
 	f.Add([]byte(whole))
 	for _, k := range Kinds() {
@@ -73,9 +73,9 @@ func FuzzSchema(f *testing.F) {
 		var refused *Error
 		switch {
 		case err == nil && valid != nil:
-			t.Fatalf("the decoder accepts a file that the schema refuses: %v", valid)
+			t.Fatalf("the decoder accepts a file that the schema rejects: %v", valid)
 		case valid == nil && errors.As(err, &refused) && !refused.Beyond:
-			t.Fatalf("the schema accepts a file that the decoder refuses: %v", err)
+			t.Fatalf("the schema accepts a file that the decoder rejects: %v", err)
 		}
 	})
 }
