@@ -25,6 +25,9 @@ type typesetText struct {
 	places []place
 }
 
+// maxCellBytes bounds the cached cells: one with many marks is large.
+const maxCellBytes = 16 << 20
+
 // maxTypesetRunes bounds the cache of typeset texts, in characters.
 const maxTypesetRunes = 64 << 10
 
@@ -131,10 +134,13 @@ func (c *glyphCache) cell(f face, cell typeset.Cell, chars []rune, phase, advanc
 	if g == nil {
 		g = &glyph{r: chars[0], more: slices.Clone(chars[1:]), advance: advance}
 		g.left, g.top, g.mask = c.ras.glyph(c.outline(f.size, cell, phase))
-		if len(c.cells)%maxGlyphs == 0 { // the cache is empty or full
-			c.cells = map[cellKey]*glyph{}
+		cost := len(g.pix) + len(sign) + 4*len(chars)
+		if c.cells == nil || len(c.cells) >= maxGlyphs || c.bytes+cost > maxCellBytes {
+			c.cells, c.bytes = map[cellKey]*glyph{}, 0
+			c.texts, c.runes = map[typesetKey]typesetText{}, 0 // they hold the same glyphs
 		}
 		c.cells[key] = g
+		c.bytes += cost
 	}
 	return g
 }

@@ -61,6 +61,7 @@ type glyphCache struct {
 
 	setter typeset.Typesetter
 	cells  map[cellKey]*glyph
+	bytes  int // of cells
 	texts  map[typesetKey]typesetText
 	runes  int // in texts
 	fonts  int // generation of the fonts that texts were typeset with
