@@ -71,7 +71,7 @@ func TestAccount_ExportAndDeletion(t *testing.T) {
 				text += readAll(t, database) // including its free pages
 			}
 			if !strings.Contains(text, "stays@example.org") {
-				t.Error("the dump lacks the other account")
+				t.Error("the dump lacks the account that was not deleted")
 			}
 			for what, trace := range traces {
 				if i := strings.Index(text, trace); i >= 0 {

@@ -160,7 +160,7 @@ func (s *simulated) next(typ, id string) appFrame {
 				m.err = ctx.Err()
 			}
 			if m.err != nil {
-				s.t.Fatalf("no %s %s: %v; the app received %v", typ, id, m.err, s.heard)
+				s.t.Fatalf("no frame %s %s arrived: %v; the app received %v", typ, id, m.err, s.heard)
 			}
 			var f appFrame
 			var err error

@@ -29,6 +29,7 @@ type Cluster struct {
 	next     atomic.Int32
 }
 
+// ErrMissing is the error of Start on a machine without a PostgreSQL server.
 var ErrMissing = errors.New("PostgreSQL is not installed (apt-get install postgresql)")
 
 // Start creates and starts a cluster in a temporary directory. The cluster stops when this process ends, even if it is

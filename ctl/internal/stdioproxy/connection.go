@@ -13,7 +13,7 @@ type connection struct {
 	lines   *lineReader
 	writeMu sync.Mutex
 	broken  error         // error of the first failed write
-	changed chan struct{} // capacity 1: signals that a response arrived or the connection ended
+	changed chan struct{} // receives a value when a response arrived or the connection ended; capacity 1
 
 	mu       sync.Mutex
 	ended    bool
