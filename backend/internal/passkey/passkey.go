@@ -77,10 +77,10 @@ type Store interface {
 	// PasskeyHolder returns ErrUnknown for an unknown account.
 	PasskeyHolder(ctx context.Context, accountID string) (Holder, error)
 	// TryCeremony counts a response to a ceremony, across all processes. It returns false if the ceremony is finished or
-	// has already had limit responses. The store may delete the count after until.
+	// has already had the maximum number of responses, most. The store may delete the count after until.
 	TryCeremony(ctx context.Context, challenge string, until, now time.Time, most int) (bool, error)
-	// InsertPasskey finishes a ceremony and stores its passkey in one transaction. It returns ErrTooMany if the account
-	// already has most passkeys, and ErrInvalid for a known credential or a finished ceremony.
+	// InsertPasskey finishes a ceremony and stores its passkey in one transaction. most is the maximum number of passkeys
+	// per account: beyond it the error is ErrTooMany. It is ErrInvalid for a known credential or a finished ceremony.
 	InsertPasskey(ctx context.Context, p Stored, most int, challenge string, e audit.Entry) error
 	// UsePasskey finishes a ceremony and stores the passkey's new state in one transaction. It returns false if the
 	// stored counter no longer equals was, and ErrInvalid if the ceremony is finished.

@@ -14,7 +14,7 @@ import (
 
 // Catalog stores projects. Every method is atomic. IDs may be project IDs or aliases of the account.
 type Catalog interface {
-	// Projects lists an account's projects by ID, or only the project id unless that is empty. Sessions count as open at
+	// Projects lists an account's projects by ID, or only the given project unless id is empty. Sessions count as open at
 	// now.
 	Projects(ctx context.Context, accountID, id string, now time.Time) ([]Project, error)
 	// ProjectID returns id itself, the ID of the project it was merged into, or ErrNotFound.

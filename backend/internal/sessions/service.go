@@ -280,8 +280,8 @@ func (s *Service) Control(
 	return s.Live.Control(ctx, id, typ, payload, media)
 }
 
-// Open returns the open session that an attaching app has a secret of. The error is ErrBadSecret, or ErrClosed if the
-// secret is right but the session is not open.
+// Open returns the open session for an app that attaches with one of the session's secrets. The error is ErrBadSecret,
+// or ErrClosed if the secret is right but the session is not open.
 func (s *Service) Open(ctx context.Context, id, sst string) (Session, error) {
 	if !secret.Valid(credential.Session, sst) {
 		return Session{}, ErrBadSecret

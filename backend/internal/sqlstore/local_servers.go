@@ -26,7 +26,8 @@ func (s *Store) LocalServers(ctx context.Context, account, project string) ([]ga
 		WHERE account_id = $1 AND app_id = $2 ORDER BY id`, account, project)
 }
 
-// PutLocalServer inserts or replaces a server of the entry's project, which may have up to most servers.
+// PutLocalServer inserts or replaces a server of the entry's project. most is the maximum number of servers per
+// project.
 func (s *Store) PutLocalServer(ctx context.Context, l gateway.LocalServer, most int, e audit.Entry) error {
 	models, err := json.Marshal(l.Models)
 	if err != nil {

@@ -72,7 +72,7 @@ func (s *Store) ProjectID(ctx context.Context, accountID, id string) (string, er
 	return resolveProject(ctx, s.reads, accountID, id)
 }
 
-// Projects lists an account's projects by ID, or only the project id unless that is empty.
+// Projects lists an account's projects by ID, or only the given project unless id is empty.
 func (s *Store) Projects(ctx context.Context, accountID, id string, now time.Time) ([]projects.Project, error) {
 	one, args := "", []any{accountID, toMS(now)}
 	if id != "" {

@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// maxConflictTries is how often a transaction that conflicts with others is run.
+	// maxConflictTries is how many times a conflicting transaction is run.
 	maxConflictTries = 5
 	// maxOutage is how long a write waits while PostgreSQL restarts or fails over to another server.
 	maxOutage   = 5 * time.Second

@@ -22,7 +22,7 @@ import (
 const (
 	// Kept is the maximum age of an event, counted from its time or its arrival, whichever is earlier.
 	Kept = 90 * 24 * time.Hour
-	// ahead is how fast the clock of an install may be.
+	// ahead is how far the clock of an install may run ahead.
 	ahead = 24 * time.Hour
 )
 

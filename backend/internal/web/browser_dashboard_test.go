@@ -25,7 +25,7 @@ func walkIn(t *testing.T, site *httptest.Server, flags ...string) *pageTest {
 	return s
 }
 
-// agentChange records a change of the voice by an agent.
+// agentChange makes an agent change the voice.
 func agentChange(t *testing.T, h *fakeDashboard, voice string) {
 	t.Helper()
 	h.mu.Lock()

@@ -22,7 +22,7 @@ type fakeSettings struct {
 	mail       bool
 	verified   map[string]bool // by account id
 	visits     map[string]account.Visit
-	since      map[string]time.Time // of sessions, by secret
+	since      map[string]time.Time // sign-in times of sessions, by secret
 	tokens     map[string]string    // mailed token to account id
 	mails      []string
 	identities map[string][]account.LinkedIdentity
