@@ -308,8 +308,8 @@ func parseNetworks(list string) (networks []netip.Prefix, err error) {
 	return networks, nil
 }
 
-// secretText returns the content of the environment variable if it is set, otherwise that of the file named by the
-// setting key.
+// secretText returns variable, the value of an environment variable, if it is not empty. Otherwise it returns the
+// content of the file named by the setting key.
 func secretText(variable, key string, v *viper.Viper) (string, error) {
 	file := v.GetString(key)
 	if variable != "" || file == "" {
