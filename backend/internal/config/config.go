@@ -270,8 +270,8 @@ func (c *Config) checkURLs() error {
 			return fmt.Errorf("setting %s: not an http or https address with a host", a.key)
 		}
 		if u.Scheme == "http" && !isThisMachine(u.Hostname()) {
-			return fmt.Errorf("setting %s: plain http works on this machine only, because browsers would not keep anybody "+
-				"signed in; use a TLS proxy and set its https address", a.key)
+			return fmt.Errorf("setting %s: plain http is allowed only on this machine, because elsewhere browsers drop the "+
+				"sign-in cookie; use a TLS proxy and set its https address", a.key)
 		}
 		*a.address = strings.TrimRight(*a.address, "/")
 	}
