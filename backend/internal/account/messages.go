@@ -108,7 +108,7 @@ var linkMarks = regexp.MustCompile(`(:)(//)|([.。．｡])(\pL)`)
 // close.
 func quoteUntrusted(s string) string {
 	if s == "" {
-		return "not told"
+		return "not reported"
 	}
 	s = strings.NewReplacer("“", "'", "”", "'", `"`, "'").Replace(s)
 	return "“" + linkMarks.ReplaceAllString(s, "[$1$3]$2$4") + "”"
@@ -119,7 +119,7 @@ func newLinkMail(a Account, l NewLink, page string) mail.Message {
 		"An agent was linked to your account and can now act on your behalf. This is what it "+
 			"says of itself:",
 		"Computer: "+quoteUntrusted(l.Host), "System: "+quoteUntrusted(l.OS),
-		"Program: "+quoteUntrusted(l.Client), "Network address: "+cmp.Or(l.Address, "not told"),
+		"Program: "+quoteUntrusted(l.Client), "Network address: "+cmp.Or(l.Address, "not reported"),
 		"Time: "+l.At.UTC().Format("2006-01-02 15:04 UTC"),
 		"If you approved that, there is nothing to do. If not, revoke it on your account's page, and change your "+
 			"password:"),

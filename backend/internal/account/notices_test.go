@@ -110,8 +110,8 @@ func TestNewLinkMail_ContainsNoForeignLink(t *testing.T) {
 		}
 	}
 	if said := strings.Join(newLinkMail(Account{}, NewLink{}, "").Text, "\n"); !strings.Contains(said,
-		"Computer: not told\n") {
-		t.Errorf("mail for a link without details: got %q, want the line Computer: not told", said)
+		"Computer: not reported\n") {
+		t.Errorf("mail for a link without details: got %q, want the line Computer: not reported", said)
 	}
 }
 

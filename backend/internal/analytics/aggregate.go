@@ -19,7 +19,7 @@ const (
 // Kind says what a counter counts. The numbers are stored in the database.
 type Kind int
 
-// Kinds of counters. Each counts by a name, as noted.
+// Kinds of counters, and the names that each counts by.
 const (
 	KindTotal        Kind = 0 // by Session, Custom, Failure and the names below
 	KindEvent        Kind = 1 // events by name

@@ -13,7 +13,7 @@ import (
 
 const usagePath = appPath + backendapi.PathGatewayUsage
 
-// twoModels offers the model assistant, and lists a second model as not offered.
+// twoModels lists assistant, whose model has no price, and a second model that can be called.
 type twoModels struct{}
 
 func (twoModels) Available(context.Context, gateway.Caller) ([]gateway.Availability, error) {

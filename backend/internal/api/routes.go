@@ -32,7 +32,7 @@ type route struct {
 	query        []string          // accepted query parameters; any other is refused
 	capability   grants.Capability // "" if no grant is needed
 	grant        grants.Level
-	fields       func(*call) ([]string, error) // names of the requested fields, for a grant per field
+	fields       func(*call) ([]string, error) // field names in the request, if each has a grant
 	reads        string                        // action in the account's audit log
 	handler      func(*call) (any, error)      // returns the response, which is sent as JSON with the call's status
 	raw          http.HandlerFunc              // instead of handler, for callers that are not installs

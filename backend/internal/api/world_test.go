@@ -153,7 +153,7 @@ func (nobody) Control(context.Context, string, string, json.RawMessage, []byte) 
 	return nil, sessions.ErrNoGlasses
 }
 
-// logs collects what is logged.
+// logs collects the log output.
 type logs struct {
 	mu sync.Mutex
 	b  bytes.Buffer

@@ -32,7 +32,7 @@ func TestGateway_CapsDoNotCountOwnKeys(t *testing.T) {
 	}, withOwnKeys(t))
 }
 
-// Whatever is wrong with a project's own key or its provider, the call is never paid from credit instead.
+// If a project's own key or its provider fails in any way, the call is not paid from credit instead.
 func TestGateway_CreditNeverStandsInForAnOwnKey(t *testing.T) {
 	eachGateway(t, func(t *testing.T, w *gatewayWorld) {
 		f := &failures{gatewayWorld: w, owner: w.signIn()}
@@ -98,7 +98,7 @@ func TestGateway_OwnKeyChangesDuringACall(t *testing.T) {
 	}
 }
 
-// payByOwnKey makes the project pay with a key of its own.
+// payByOwnKey makes the project pay with its own key.
 func (f *failures) payByOwnKey(key string) {
 	f.set("/credentials/openai", url.Values{"value": {key}})
 	f.set("/gateway/key-source", url.Values{"source": {"own"}})

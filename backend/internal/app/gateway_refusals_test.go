@@ -88,7 +88,7 @@ func TestGateway_NoCreditWithoutAPaymentPage(t *testing.T) {
 	w := startGateway(t, func(c *config.Config) { c.FreeCredit = "0.00" })
 	w.refusedTopUp(nil)
 	if page := w.signIn().get("/account/credit"); w.usage("").Credit.TopUp != nil || strings.Contains(page, "Pay in") {
-		t.Error("without a pay page, neither the agent nor the owner must be given a link")
+		t.Error("without a top-up page, neither the agent nor the owner may be given a link")
 	}
 }
 

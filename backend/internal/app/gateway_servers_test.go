@@ -94,14 +94,14 @@ func testLocalServer(t *testing.T, w *gatewayWorld) {
 	if status := add("ollama", server.URL, ""); status != http.StatusSeeOther || w.offered() != "" {
 		t.Fatalf("server without its key: got status %d, models %q; want 303 and none", status, w.offered())
 	}
-	page("it asks for a key", "paid by: nothing")
+	page("it requires a key", "paid by: nothing")
 	if status := add("ollama", server.URL, llmtest.Key); status != http.StatusSeeOther {
 		t.Fatalf("add a server: got status %d, want 303", status)
 	}
 	w.restart()
 	const want = "assistant=ollama/good ollama/good ollama/llama3.2:1b"
 	if got := w.offered(); got != want {
-		t.Fatalf("got models %q, want those of the server", got)
+		t.Fatalf("got models %q, want the server's models", got)
 	}
 	for _, path := range []string{"ollama/llama3.2:1b", "ollama%2Fllama3.2:1b"} { // official clients escape the ID
 		if res, text := w.ask("GET", "/v1/models/"+path, ""); res.StatusCode != http.StatusOK ||

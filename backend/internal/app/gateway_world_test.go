@@ -31,7 +31,7 @@ type gatewayWorld struct {
 	log      *logText
 }
 
-// logText collects what is logged.
+// logText collects the log output.
 type logText struct {
 	mu   sync.Mutex
 	text bytes.Buffer

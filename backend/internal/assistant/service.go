@@ -19,7 +19,7 @@ type Stored struct {
 
 // Store stores configs. Every method is atomic.
 type Store interface {
-	// AssistantConfig returns a project's config. Its version is 0 if nobody has changed it.
+	// AssistantConfig returns a project's config. Its version is 0 if it was never changed.
 	AssistantConfig(ctx context.Context, accountID, project string) (Stored, error)
 	// SaveAssistant stores version n of a config over version n-1, together with its audit entry. It returns a
 	// *ConflictError or ErrNoProject.

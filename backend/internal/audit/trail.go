@@ -59,13 +59,13 @@ type Trace struct {
 	At     time.Time
 	// Address is the caller's address in plain text. Only its hash is stored.
 	Address string
-	// Once, if not empty, limits the lines with this text to the first one.
+	// If Once is not empty, only the first line with this text is stored.
 	Once string
 	Ref  TrailRef
 }
 
-// TrailLine is a stored line: a time and hashes. Code is the hash of a user code, Account that of an account ID, and
-// Link that of a link ID.
+// TrailLine is a stored line: a time and hashes. Code, Account and Link are the hashes of a user code, an account ID
+// and a link ID.
 type TrailLine struct {
 	ID                           string
 	At                           time.Time

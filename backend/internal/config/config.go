@@ -270,8 +270,8 @@ func (c *Config) checkURLs() error {
 			return fmt.Errorf("setting %s: not an http or https address with a host", a.key)
 		}
 		if u.Scheme == "http" && !isThisMachine(u.Hostname()) {
-			return fmt.Errorf("setting %s: plain http works on this machine only, because browsers would not keep anybody "+
-				"signed in; use a TLS proxy and set its https address", a.key)
+			return fmt.Errorf("setting %s: plain http is allowed only on this machine, because elsewhere browsers drop the "+
+				"sign-in cookie; use a TLS proxy and set its https address", a.key)
 		}
 		*a.address = strings.TrimRight(*a.address, "/")
 	}
@@ -308,8 +308,8 @@ func parseNetworks(list string) (networks []netip.Prefix, err error) {
 	return networks, nil
 }
 
-// secretText returns the content of the environment variable if it is set, otherwise that of the file named by the
-// setting key.
+// secretText returns variable, the value of an environment variable, if it is not empty. Otherwise it returns the
+// content of the file named by the setting key.
 func secretText(variable, key string, v *viper.Viper) (string, error) {
 	file := v.GetString(key)
 	if variable != "" || file == "" {

@@ -75,7 +75,6 @@ func byWhom(s Stored) string {
 	return "agent on " + s.Host
 }
 
-// apply applies the change to the page.
 func (c Change) apply(p *Page) {
 	set(&p.Title, c.Title)
 	set(&p.Description, c.Description)

@@ -60,8 +60,8 @@ var (
 	ErrNoBook = errors.New("account has no balance yet")
 )
 
-// NoCredit reports that the account's balance does not cover a hold. Held is the amount held by calls in flight, in
-// addition to what is available.
+// NoCredit reports that the account's balance does not cover a hold. Held is the amount held by calls in flight. It is
+// not included in Available.
 type NoCredit struct {
 	Needed, Available, Held Amount
 	TopUp                   string // page where the account's owner adds credit; "" if there is none

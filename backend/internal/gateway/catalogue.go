@@ -228,7 +228,7 @@ func (e providerEntry) provider(readKey func(string) (key, error)) (*Provider, e
 	case e.KeyFile == "" && !e.Local && e.OwnKeys == "":
 		return nil, errors.New("key_file is missing: it is optional only for local providers and those with own_keys")
 	case e.OwnKeys != "" && e.Local:
-		return nil, errors.New("own_keys: a local provider costs nothing, so it takes none")
+		return nil, errors.New("own_keys: not allowed for a local provider, which costs nothing")
 	}
 	p.base = strings.TrimRight(u.String(), "/")
 	if e.KeyFile != "" {

@@ -29,7 +29,7 @@ type Purse interface {
 
 // Keys reports which project keys are still valid and which sessions are open.
 type Keys interface {
-	// LiveKeys returns those of the given key IDs (see Caller) that are not revoked and whose account is active.
+	// LiveKeys returns the given key IDs (see Caller) that are not revoked and whose account is active.
 	LiveKeys(ctx context.Context, ids []string) ([]string, error)
 }
 

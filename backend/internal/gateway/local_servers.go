@@ -24,7 +24,7 @@ const (
 	maxLocalModels   = 50 // models per server
 	maxModelsAnswer  = 1 << 20
 	checkTimeout     = 5 * time.Second
-	localContext     = 131_072 // tokens; limits only what is counted, because local models cost nothing
+	localContext     = 131_072 // tokens; limits only the counts, because local models cost nothing
 	localOutput      = 16_384
 	localOutputField = "max_tokens"
 )

@@ -177,7 +177,7 @@ func (t *transfer) readWhole(response *http.Response) ([]byte, error) {
 	return body.Bytes(), err
 }
 
-// resetting restarts the limit between two reads at each read.
+// resetting is a reader that restarts the limit between two reads at each read.
 type resetting struct {
 	t    *transfer
 	from io.Reader

@@ -89,8 +89,8 @@ func AllowAnyOrigin(w http.ResponseWriter) {
 	w.Header().Set("Access-Control-Expose-Headers", "Retry-After")
 }
 
-// Preflight responds to a browser that asks whether it may send a request with the methods and headers to a route open
-// to any origin.
+// Preflight responds to a CORS preflight request for a route that any origin may call. It allows the given methods and
+// headers.
 func Preflight(w http.ResponseWriter, methods, headers string) {
 	AllowAnyOrigin(w)
 	h := w.Header()

@@ -30,8 +30,8 @@ func New(perMinute int, now func() time.Time) *Limiter {
 // Take spends one attempt and returns 0. If none is left, it returns how long the caller must wait for the next one.
 func (l *Limiter) Take(address string) time.Duration { return l.TakeN(address, 1) }
 
-// TakeN spends n attempts, or none of them if fewer than n are left. It then returns the wait as Take does. n is at
-// most the burst.
+// TakeN spends n attempts and returns 0. If fewer than n are left, it spends none and returns the wait, as Take does.
+// n is at most the burst.
 func (l *Limiter) TakeN(address string, n int) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()

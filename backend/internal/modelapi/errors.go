@@ -62,7 +62,7 @@ var statuses = map[string]int{
 	codeRateLimited:      http.StatusTooManyRequests,
 }
 
-// types maps a status to the error type in the chat and responses interfaces, and to that in the messages interface.
+// types maps a status to two error types: one for the chat and responses interfaces, one for the messages interface.
 var types = map[int][2]string{
 	http.StatusUnauthorized:          {"authentication_error", "authentication_error"},
 	http.StatusPaymentRequired:       {"insufficient_quota", "billing_error"},

@@ -246,7 +246,7 @@ func (r Report) unitName() string {
 
 func dollars(a credit.Amount) string { return "$" + a.String() }
 
-// addCaps adds those caps that are set.
+// addCaps adds the caps that are set.
 func (r *Report) addCaps(of string, caps credit.Caps, day, month credit.Spent) {
 	dayEnds, monthEnds := credit.Resets(r.To)
 	if caps.Day != nil {

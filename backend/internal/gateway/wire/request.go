@@ -70,7 +70,7 @@ func (r *Request) InputBound(imageTokens int64) int64 {
 	return bound
 }
 
-// InputEstimate returns the usual size of such an input in tokens, for calls whose usage was never reported.
+// InputEstimate returns the usual size of the request's input in tokens, for calls whose usage was never reported.
 func (r *Request) InputEstimate(imageTokens int64) int64 { return (r.text+3)/4 + r.Images*imageTokens }
 
 // Encode returns the body for a provider. model is the provider's name of the model. outputField is the field in which
