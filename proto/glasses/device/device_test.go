@@ -235,7 +235,7 @@ func TestBusyAndBad(t *testing.T) {
 			want = "ok" // transcription continues in the new language
 		}
 		if got := b.code(b.do(stream+".start", "")); got != want {
-			t.Errorf("a second %s.start: %s, want %s", stream, got)
+			t.Errorf("a second %s.start: %s, want ok only for transcription", stream, got)
 		}
 	}
 	if got := b.d.Snapshot().State.Running; !slices.Equal(got, []string{"audio", "transcription", "video", "motion"}) {
