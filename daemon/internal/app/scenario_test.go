@@ -159,10 +159,10 @@ func TestWhatWasMissed(t *testing.T) {
 			{"camera":"missing.png"},
 			{"picture":"never"}]}`)
 		r := runFile(t, l, o.SessionID, path, filepath.Join(dir, "out"))
-		want := []string{"", `payload.tree.type is "column", not "row"`, "no speech.say came within 50 ms; what came: ", "",
-			"display.show came, though it should not", `"count 7" cannot be read: the panel shows "count 2`,
+		want := []string{"", `payload.tree.type is "column", not "row"`, "no speech.say came within 50 ms; these came: ", "",
+			"display.show came, but should not have", `"count 7" cannot be read: the panel shows "count 2`,
 			`the focus is on "next", not on "elsewhere"`,
-			"the glasses refused it: unsupported", "", "read the step's file", ""}
+			"the glasses refused the request: unsupported", "", "read the step's file", ""}
 		for i, s := range r.Steps {
 			if !strings.Contains(s.Message, want[i]) || (want[i] == "") != (s.Verdict != scenario.Fail) {
 				t.Errorf("%s: step %d (%s): %s %q, want %q", clock, i, s.Step, s.Verdict, s.Message, want[i])

@@ -259,7 +259,7 @@ func TestEventTools_ReportTruncatedLogs(t *testing.T) {
 		w := newWorld().locally()
 		w.page = backendapi.EventPage{Next: 7, Truncated: true}
 		if _, fields := w.call(t, "getEventLog", `{"since":3}`, IO{}); fields["truncated"] != true ||
-			!strings.Contains(fields["summary"].(string), "gone") {
+			!strings.Contains(fields["summary"].(string), "deleted") {
 			t.Errorf("getEventLog: %v", fields)
 		}
 		left := rows(`{"seq":9,"kind":"event","type":"input","sender":"glasses","payload":{}}`)

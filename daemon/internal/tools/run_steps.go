@@ -182,7 +182,7 @@ func stepsWords(r scenario.StepsReport) string {
 		}
 	}
 	if left != "" {
-		return fmt.Sprintf("%sAll %d steps passed; the session's clock is at %d ms.", left, len(r.Steps), r.NowMs)
+		return fmt.Sprintf("%sIts %d steps held; the session's clock is at %d ms.", left, len(r.Steps), r.NowMs)
 	}
 	return fmt.Sprintf("pass: %d steps, the session's clock is at %d ms.", len(r.Steps), r.NowMs)
 }

@@ -38,7 +38,7 @@ type localSession struct {
 	AppEndpoint  string            `json:"appEndpoint" jsonschema:"The WebSocket address the app attaches to."`
 	AppTokenFile string            `json:"appTokenFile"`
 	Environment  map[string]string `json:"environment" jsonschema:"Start the app with these variables."`
-	Closed       string            `json:"closedSessionId,omitempty" jsonschema:"The session before, with closePrevious."`
+	Closed       string            `json:"closedSessionId,omitempty" jsonschema:"With closePrevious: the one before."`
 	Next         []nextCall        `json:"nextCalls"`
 	Summary      string            `json:"summary"`
 }

@@ -32,7 +32,7 @@ func TestAdmit(t *testing.T) {
 		{glasses.SenderGlasses, string(text("barrier", "a", "{}")), "comes from an app"},
 		{glasses.SenderGlasses, string(text("display.clear", "a", "{}")), "comes from an app"},
 		{glasses.SenderGlasses, string(text("error", "a", "{}")), "may not be sent by a peer"},
-		{glasses.SenderGlasses, string(text("video.frame", "a", "{}")), "are binary frames"},
+		{glasses.SenderGlasses, string(text("video.frame", "a", "{}")), "must be binary frames"},
 	} {
 		_, err := Admit(tc.sender, []byte(tc.frame))
 		var refusal *glasses.Error

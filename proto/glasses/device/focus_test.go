@@ -296,7 +296,7 @@ func TestFocusWords_AreWhatTheGlassesDo(t *testing.T) {
 		case targets["swipe"]:
 			want += "swipe moves the focus, and scrolls where there is no next target"
 		default:
-			want += "nothing moves the focus or scrolls: only the first target, or the tree's focus, can be selected"
+			want += "no input moves the focus or scrolls: only the first target, or the tree's focus, can be selected"
 		}
 		if got := guide.FocusWords(m); got != want {
 			t.Errorf("%s: the guide says %q, but the glasses behave as %q", m.ID, got, want)

@@ -48,7 +48,7 @@ func Capabilities() []Capability {
 		{ID: Speech, About: "Speak to the wearer.", Part: glasses.PartSpeech,
 			Commands: []string{glasses.TypeSpeechSay, glasses.TypeSpeechStop}, Events: []string{glasses.TypeSpeech}},
 		{ID: Sound, About: "Play one of the built-in sounds.", Commands: []string{glasses.TypeSoundPlay}},
-		{ID: Motion, About: "Stream the movements of the head.",
+		{ID: Motion, About: "Stream head movements.",
 			Commands: []string{glasses.TypeMotionStart, glasses.TypeMotionStop}, Events: []string{glasses.TypeMotion}},
 		{ID: Input, About: "Receive taps, swipes, selections and buttons.", Events: []string{glasses.TypeInput}},
 		{ID: State,

@@ -36,7 +36,7 @@ func checkImages(n *glasses.Node, path string, depth int, left *int) *glasses.Er
 		}
 		if err != nil {
 			return &glasses.Error{Code: glasses.CodeBadPayload,
-				Message: path + ".data is not a readable PNG or JPEG"}
+				Message: path + ".data is not a PNG or JPEG that can be read"}
 		}
 	}
 	if !isContainer(n) || depth == glasses.MaxTreeDepth {
