@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"hash/crc32"
 	"image"
+	"image/color/palette"
 	"image/jpeg"
 	"image/png"
 	"strings"
@@ -21,7 +22,7 @@ func picture(data []byte) glasses.Node {
 func encoded(t testing.TB, w, h int) []byte {
 	t.Helper()
 	var out bytes.Buffer
-	if err := png.Encode(&out, image.NewGray(image.Rect(0, 0, w, h))); err != nil {
+	if err := png.Encode(&out, image.NewPaletted(image.Rect(0, 0, w, h), palette.Plan9)); err != nil {
 		t.Fatal(err)
 	}
 	return out.Bytes()

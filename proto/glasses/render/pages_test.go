@@ -13,8 +13,8 @@ import (
 // TestEveryLineIsOnOnePage checks in the layout which line is completely on which page.
 func TestEveryLineIsOnOnePage(t *testing.T) {
 	for i, sample := range Samples {
-		for _, m := range glasses.Models() {
-			if sc, ok := newScreen(m); ok {
+		for j, m := range glasses.Models() {
+			if sc, ok := newScreen(m); ok && (i+j)%3 == 0 { // every model meets several of them
 				everyLineIsOnOnePage(t, m.ID, sc, sample, Directions[i%len(Directions)])
 			}
 		}
@@ -136,7 +136,7 @@ func TestTextLimitsOfThePanel(t *testing.T) {
 }
 
 func TestCachesAreBounded(t *testing.T) {
-	for size := range 20 {
+	for size := range 8 {
 		runes := make([]rune, 600)
 		for i := range runes {
 			runes[i] = rune(0x20 + i)
