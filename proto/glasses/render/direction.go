@@ -88,8 +88,8 @@ func (s *scene) direct(b *box) {
 }
 
 // typesetting returns the options for the text of a box.
-func (b *box) typesetting() typeset.Options {
-	return typeset.Options{Language: b.language, RTL: b.rtl, Auto: b.direction == ""}
+func (s *scene) typesetting(b *box) typeset.Options {
+	return typeset.Options{Language: b.language, RTL: b.rtl, Auto: b.direction == "", WithoutAdded: s.withoutAdded}
 }
 
 // across returns the left edge of something of width w that begins at a distance from the edge of in where b begins.
