@@ -97,6 +97,11 @@ func TestStories(t *testing.T) {
 			e.Setenv("HOME", home)
 			e.Setenv("STATE", filepath.Join(home, ".service"))
 			e.Setenv("BIN", bin)
+			fonts, err := filepath.Abs("../../../proto/glasses/render/fonts/testdata")
+			if err != nil {
+				return err
+			}
+			e.Setenv("FONTS", fonts)
 			e.Setenv("DISPLAY", ":99")
 			e.Defer(func() { stopDaemonOf(home) })
 			return nil

@@ -97,6 +97,8 @@ type Report struct {
 	// Diffs are the first maxDiffs differences from the recording, in order of time; empty for a scenario without a
 	// recording. Equal differences are one entry with a count.
 	Diffs []Diff `json:"diffs"`
+	// MissingFonts says which fonts of the scenario are not here, so that pictures differ; a sentence each.
+	MissingFonts []string `json:"missingFonts,omitempty"`
 	// Accepted reports that the recording was updated to what the app does now; Diffs are the changes.
 	Accepted bool `json:"accepted,omitempty"`
 	// AcceptedSteps are the steps whose differences were taken into the recording, of a request with AcceptSteps.

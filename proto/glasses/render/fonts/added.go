@@ -149,3 +149,16 @@ func readAdded(path string) ([]byte, error) {
 	defer f.Close()
 	return io.ReadAll(io.LimitReader(f, MaxFile+1))
 }
+
+// HasAdded reports whether texts are drawn with the added font of this hash.
+func HasAdded(sha256 string) bool {
+	faces.mu.Lock()
+	var font *addedFont
+	for _, f := range added.list {
+		if f.SHA256 == sha256 {
+			font = f
+		}
+	}
+	faces.mu.Unlock()
+	return font != nil && font.load() != nil
+}
