@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"runtime"
 	"time"
 
@@ -88,7 +86,7 @@ const codeFontUnreadable = "font_unreadable"
 // checkedFont reads a font file and checks it. It abandons a check that takes too long or too much memory, which goes on
 // until the process ends.
 func checkedFont(ctx context.Context, path string) ([]byte, error) {
-	data, err := readFont(path)
+	data, err := fonts.ReadFile(path)
 	if err != nil {
 		return nil, &client.Error{Code: codeFontUnreadable, Message: err.Error(),
 			FixHint: "pass the path of a font file that you may read"}
@@ -124,21 +122,4 @@ func checkedFont(ctx context.Context, path string) ([]byte, error) {
 func runawayFont(needs string) error {
 	return &client.Error{Code: fonts.CodeDamaged, Message: "the font is damaged: reading it takes " + needs,
 		FixHint: "use another font"}
-}
-
-// readFont reads a file of little more than the largest font.
-func readFont(path string) ([]byte, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is not a file", path)
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, fonts.MaxFile+1))
 }

@@ -96,7 +96,7 @@ func (f *addedFont) load() *Face {
 }
 
 func (f *addedFont) open() (*Face, error) {
-	data, err := readAdded(f.File)
+	data, err := ReadFile(f.File)
 	if err != nil {
 		return nil, err
 	}
@@ -133,21 +133,21 @@ func Hash(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// readAdded reads a font file, which must be a regular file of at most MaxFile bytes.
-func readAdded(path string) ([]byte, error) {
-	info, err := os.Lstat(path)
-	if err != nil {
+// ReadFile reads a font file, or so much of a larger file that Check refuses it.
+func ReadFile(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
 		return nil, err
-	}
-	if !info.Mode().IsRegular() || info.Size() > MaxFile {
-		return nil, fmt.Errorf("%s is not a file of at most %d bytes", path, MaxFile)
+	case !info.Mode().IsRegular(): // opening a pipe might block
+		return nil, fmt.Errorf("%s is not a file", path)
 	}
 	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		defer f.Close()
+		return io.ReadAll(io.LimitReader(f, MaxFile+1))
 	}
-	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, MaxFile+1))
+	return nil, err
 }
 
 // HasAdded reports whether texts are drawn with the added font of this hash.
