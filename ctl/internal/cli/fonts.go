@@ -77,7 +77,7 @@ func (a *app) showFonts(list []*client.Font) {
 // process can end itself when a hostile file makes the parsers run away.
 const (
 	fontCheckTime   = 20 * time.Second
-	fontCheckMemory = 1 << 30
+	fontCheckMemory = 512 << 20
 )
 
 // codeFontUnreadable is the code for a font file that cannot be read.
@@ -109,7 +109,7 @@ func checkedFont(ctx context.Context, path string) ([]byte, error) {
 			var m runtime.MemStats
 			runtime.ReadMemStats(&m)
 			if m.HeapInuse > fontCheckMemory {
-				return nil, runawayFont("more than 1 GB of memory")
+				return nil, runawayFont("more than 512 MB of memory")
 			}
 		case <-late.C:
 			return nil, runawayFont(fmt.Sprintf("longer than %v", fontCheckTime))

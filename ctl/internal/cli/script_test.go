@@ -133,6 +133,7 @@ func verbs() map[string]func(*testscript.TestScript, bool, []string) {
 		"opened":   func(ts *testscript.TestScript, _ bool, _ []string) { ts.Logf("%s", openedURL(ts)) },
 		"attached": appAttached,
 		"follows":  telemetryFollows,
+		"fontbomb": writeFontBomb,
 	}
 }
 
