@@ -114,3 +114,30 @@ func TestAddedFont_BoundsWhatACellCovers(t *testing.T) {
 		}
 	}
 }
+
+// Whatever the check accepts, texts can be drawn with.
+func FuzzAddedFont(f *testing.F) {
+	for _, name := range []string{"cherokee-regular.ttf", "cherokee-bold.woff", "cff.otf"} {
+		data, err := os.ReadFile(filepath.Join("fonts", "testdata", name))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+	file := filepath.Join(f.TempDir(), "font")
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if _, err := fonts.Check(data); err != nil {
+			return
+		}
+		if err := os.WriteFile(file, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		fonts.SetAdded([]fonts.Added{{Name: "fuzzed", SHA256: fonts.Hash(data), File: file}}, func(_ fonts.Added, err error) {
+			t.Log(err)
+		})
+		defer fonts.SetAdded(nil, nil)
+		m, v := cherokeeView()
+		PNG(Draw(m, v))
+		Fit(m, v)
+	})
+}
