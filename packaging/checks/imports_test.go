@@ -107,7 +107,7 @@ func TestImports_PointDown(t *testing.T) {
 		"daemon/internal/": {
 			{"caller", "backend", "descriptors", "ratelog"},
 			{"statefile", "clientio"},
-			{"config", "account", "identity", "consent", "codes"},
+			{"config", "account", "identity", "consent", "codes", "fontstore"},
 			{"telemetry"},
 			{"session", "link", "scaffold", "docs"},
 			{"scenario"},

@@ -14,9 +14,9 @@ import (
 
 // logKeys are the permitted attributes of log records: one key per idea.
 var logKeys = []string{
-	"account", "activated", "adapter", "address", "backend", "code", "control", "count", "err", "event", "events", "leftOut",
-	"link", "managed", "method", "mode", "model", "ms", "panic", "path", "pid", "provider", "reason", "revoked", "rows",
-	"session", "stack", "status", "try", "type", "version",
+	"account", "activated", "adapter", "address", "backend", "code", "control", "count", "err", "event", "events", "font",
+	"leftOut", "link", "managed", "method", "mode", "model", "ms", "panic", "path", "pid", "provider", "reason", "revoked",
+	"rows", "session", "sha256", "stack", "status", "try", "type", "version",
 }
 
 // A log message states the outcome first: it begins neither with an article nor with the name of an activity.

@@ -18,6 +18,9 @@ type DeviceModel struct {
 	// Fidelity maps each fact (panel, inputs, camera, microphone, speaker, motion) to its source: measured, documented or
 	// guessed.
 	Fidelity map[string]string `json:"fidelity"`
+	// WithoutAddedFonts is set for glasses in a browser page, which does not have the fonts that a person added to this
+	// machine.
+	WithoutAddedFonts bool `json:"-"`
 }
 
 // Panel is the display of a device model.

@@ -19,6 +19,7 @@ import (
 	"github.com/service-dev/service/ctl/internal/dialer"
 	"github.com/service-dev/service/ctl/internal/term"
 	"github.com/service-dev/service/proto/buildinfo"
+	"github.com/service-dev/service/proto/glasses/render/fonts"
 )
 
 // Exit codes.
@@ -80,7 +81,7 @@ func (a *app) root() *cobra.Command {
 		root.CompletionOptions.DisableDefaultCmd = true
 		return root
 	}
-	root.AddCommand(a.status(), a.doctor(), a.tool(), a.daemon(), a.service(), a.session(), a.plugin(), a.agent(),
+	root.AddCommand(a.status(), a.doctor(), a.tool(), a.daemon(), a.service(), a.session(), a.plugin(), a.agent(), a.fonts(),
 		a.version(), a.demo(), a.telemetry(), a.usage(), a.clientIO())
 	return root
 }
@@ -110,7 +111,8 @@ func (a *app) code(err error) int {
 func exitOf(code string) int {
 	switch code {
 	case "auth_required", "link_conflict", "device_code_denied", "device_code_expired", "unknown_device_code",
-		"auth_timeout", "permission_denied", codeNoAgent, codeNoService:
+		"auth_timeout", "permission_denied", codeNoAgent, codeNoService, fonts.CodeDamaged, fonts.CodeTooLarge,
+		fonts.CodeUnsupported, "font_duplicate", "font_too_many", "font_not_found":
 		return exitNo
 	}
 	return exitUnknown

@@ -97,6 +97,11 @@ func TestStories(t *testing.T) {
 			e.Setenv("HOME", home)
 			e.Setenv("STATE", filepath.Join(home, ".service"))
 			e.Setenv("BIN", bin)
+			fonts, err := filepath.Abs("../../../proto/glasses/render/fonts/testdata")
+			if err != nil {
+				return err
+			}
+			e.Setenv("FONTS", fonts)
 			e.Setenv("DISPLAY", ":99")
 			e.Defer(func() { stopDaemonOf(home) })
 			return nil
@@ -128,6 +133,7 @@ func verbs() map[string]func(*testscript.TestScript, bool, []string) {
 		"opened":   func(ts *testscript.TestScript, _ bool, _ []string) { ts.Logf("%s", openedURL(ts)) },
 		"attached": appAttached,
 		"follows":  telemetryFollows,
+		"fontbomb": writeFontBomb,
 	}
 }
 

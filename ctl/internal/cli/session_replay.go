@@ -102,8 +102,9 @@ type report struct {
 		Count                          int
 		AlsoSteps                      []int
 	}
-	MoreDiffs map[string]int
-	Accepted  bool
+	MissingFonts []string
+	MoreDiffs    map[string]int
+	Accepted     bool
 
 	AcceptedSteps, DifferingSteps []int
 	Pictures                      []struct {
@@ -195,7 +196,7 @@ func (r *report) summary() term.Report {
 			out.Pictures = append(out.Pictures, p.File)
 		}
 	}
-	out.Notes = append(out.Notes, r.moreDiffs()...)
+	out.Notes = append(append(out.Notes, r.MissingFonts...), r.moreDiffs()...)
 	if r.Accepted {
 		out.Notes = append(out.Notes, "the recording was updated to the app's new behaviour")
 	}

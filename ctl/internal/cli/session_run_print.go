@@ -69,6 +69,11 @@ func (r *report) failures() (list []term.Failure) {
 	if r.AppLeft != "" { // first, because other failures may follow from it
 		list = append(list, term.Failure{What: stepAppRuns, Why: r.AppLeft})
 	}
+	for _, missing := range r.MissingFonts { // the same
+		if r.Verdict != "pass" {
+			list = append(list, term.Failure{What: missing})
+		}
+	}
 	for i, s := range r.Steps {
 		if s.Verdict == "fail" {
 			list = append(list, term.Failure{What: fmt.Sprintf("step %d  %s", i+1, s.Step), Why: s.Message})

@@ -112,7 +112,7 @@ func (b *batch) pageRun(i int, stopped bool) page.Run {
 		return r
 	}
 	r.Duration = time.Duration(res.report.DurationMs) * time.Millisecond
-	r.Notes = append(append(r.Notes, res.report.moreDiffs()...), res.report.misfits()...)
+	r.Notes = append(append(append(r.Notes, res.report.MissingFonts...), res.report.moreDiffs()...), res.report.misfits()...)
 	for n, s := range res.report.allSteps() {
 		step := page.Step{Number: n + 1, Name: s.Step, At: time.Duration(s.AtMs) * time.Millisecond, Verdict: s.Verdict,
 			Seen: s.Message}

@@ -22,6 +22,7 @@ import (
 	"github.com/service-dev/service/daemon/internal/consent"
 	"github.com/service-dev/service/daemon/internal/control"
 	"github.com/service-dev/service/daemon/internal/docs"
+	"github.com/service-dev/service/daemon/internal/fontstore"
 	"github.com/service-dev/service/daemon/internal/identity"
 	"github.com/service-dev/service/daemon/internal/link"
 	"github.com/service-dev/service/daemon/internal/mcpgate"
@@ -51,6 +52,7 @@ type daemon struct {
 	files    *statefile.Watch
 	config   *config.Store
 	accounts *account.Store
+	fonts    *fontstore.Store // nil in a sandbox
 	consent  *consent.Store
 	recorder *telemetry.Recorder
 	clients  *clientio.Registry
@@ -85,6 +87,7 @@ func compose(o Options, paths rendezvous.Paths, log *slog.Logger, level *slog.Le
 	if err := p.assemble(); err != nil {
 		return nil, err
 	}
+	p.fonts = fontstore.Open(fontstore.Options{StateDir: paths.Dir, Use: host.UseFonts, Log: log, Now: o.Now})
 	p.recorder.Started()
 	f := facade{p}
 	p.control = control.New(control.Options{
@@ -92,7 +95,7 @@ func compose(o Options, paths rendezvous.Paths, log *slog.Logger, level *slog.Le
 			Version: buildinfo.Version, PID: os.Getpid(), Started: o.Now(), Managed: o.Managed, SocketActivated: o.activated,
 			Paths: paths, Program: p.program.path,
 		},
-		Accounts: f, Logins: f, Consents: f, Telemetry: f, Tools: p.tools, System: f, ClientIO: p.clients.ForToken,
+		Accounts: f, Logins: f, Consents: f, Telemetry: f, Tools: p.tools, Fonts: p.fonts, System: f, ClientIO: p.clients.ForToken,
 		Log: log, Now: o.Now,
 	})
 	return p, nil

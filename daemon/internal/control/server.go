@@ -43,7 +43,9 @@ type Options struct {
 	// Telemetry is declared in telemetry.go.
 	Telemetry Telemetry
 	Tools     Catalogue
-	System    System
+	// Fonts is declared in fonts.go.
+	Fonts  Fonts
+	System System
 	// ClientIO returns the process that carries out a caller's operations, identified by its token; nil if there is none.
 	ClientIO func(token string) caller.IO
 	// Limits defaults to the zero value.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/proto/glasses/render/fonts"
 )
 
 // Names of the shipped adapters; an adapter's binary is service-plugin-<name>.
@@ -64,7 +65,9 @@ type Host struct {
 	end         context.CancelFunc
 	supervisors sync.WaitGroup
 	contacts    contacts
-	unavailable error // the result of every call; nil for a host that runs adapters
+	fontsMu     sync.Mutex
+	fonts       []fonts.Added // that the person added
+	unavailable error         // the result of every call; nil for a host that runs adapters
 }
 
 // Unavailable returns a host that runs no adapter: every call that needs one fails with err.

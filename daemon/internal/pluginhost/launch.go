@@ -172,6 +172,9 @@ func (h *Host) describe(ctx context.Context, name string, client plugin.ClientPr
 		var d *pluginv1.DescribeTransportResponse
 		d, err = inst.transport.DescribeTransport(ctx, req)
 		inst.about = &pluginv1.DescribeResponse{Name: d.GetName(), Version: d.GetVersion()}
+		if err == nil {
+			err = h.sendFonts(ctx, inst)
+		}
 	} else {
 		inst.about, err = inst.rpc.Describe(ctx, &pluginv1.DescribeRequest{ConfigDir: []byte(h.opts.ConfigDir)})
 	}

@@ -61,7 +61,9 @@ func (x *run) accept(ctx context.Context) error {
 	rec.Trace = traceOf(x.rows, x.base)
 	_, rec.AppLeft = leftAtEnd(x.rows)
 	var pictures []mergedPicture
-	for _, p := range panels(x.rows, x.base, x.model) {
+	shown := panels(x.rows, x.base, x.model, x.req.SessionID)
+	x.s.Fonts = fontsOf(shown)
+	for _, p := range shown {
 		pictures = append(pictures, mergedPicture{scenario.Picture{At: p.at}, p.png})
 	}
 	if err := x.update(ctx, rec, pictures); err != nil {
@@ -94,6 +96,9 @@ func (x *run) acceptSteps(ctx context.Context) error {
 	rec := *x.s.Recorded
 	var pictures []mergedPicture
 	rec.Trace, pictures = m.recording()
+	for _, f := range fontsOf(panels(x.rows, x.base, x.model, x.req.SessionID)) {
+		x.s.Fonts = withFont(x.s.Fonts, f)
+	}
 	if err := x.update(ctx, rec, pictures); err != nil {
 		return err
 	}

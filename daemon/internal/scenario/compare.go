@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/service-dev/service/daemon/internal/session"
 	"github.com/service-dev/service/proto/glasses"
 	"github.com/service-dev/service/proto/glasses/render"
 	"github.com/service-dev/service/proto/glasses/scenario"
@@ -56,8 +57,8 @@ func (p panel) png() []byte {
 
 // panels returns the panel after each successful display command, with the focus set by earlier inputs. model is the
 // device model before the first row.
-func panels(rows []glasses.Event, base int64, model string) []panel {
-	m, _ := glasses.Model(model)
+func panels(rows []glasses.Event, base int64, model, sessionID string) []panel {
+	m, _ := session.ModelOf(sessionID, model)
 	asked := map[string]glasses.Event{}
 	view := glasses.View{Focus: -1}
 	var state glasses.State
@@ -75,7 +76,7 @@ func panels(rows []glasses.Event, base int64, model string) []panel {
 		case e.Type == glasses.TypeDevice:
 			var p glasses.DeviceChange
 			if json.Unmarshal(e.Payload, &p) == nil {
-				if next, ok := glasses.Model(p.DeviceModel.ID); ok {
+				if next, ok := session.ModelOf(sessionID, p.DeviceModel.ID); ok {
 					m, view = next, glasses.View{Focus: -1}
 				}
 			}
@@ -140,7 +141,7 @@ func sum(data []byte) string {
 
 // compare compares the run with its recording and reports the differences in the order in which they happened.
 func (x *run) compare(ctx context.Context) {
-	shown := panels(x.rows, x.base, x.model)
+	shown := panels(x.rows, x.base, x.model, x.req.SessionID)
 	want, matched := recordedFrames(x.s.Recorded)
 	got := framesOf(x.rows, x.base, shown)
 	if !matched {

@@ -18,7 +18,7 @@ func (x *run) film(ctx context.Context) {
 		return
 	}
 	last := ""
-	for _, p := range panels(x.rows, x.base, x.model) {
+	for _, p := range panels(x.rows, x.base, x.model, x.req.SessionID) {
 		if len(x.report.Frames) == maxFrames {
 			x.report.MoreFrames++
 			continue

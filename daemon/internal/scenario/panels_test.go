@@ -32,7 +32,7 @@ func TestPanels_KeepTheFocus(t *testing.T) {
 	}
 	rows = append(rows, command("5", glasses.TypeDisplayShow, tree)...)
 	want := []int{0, 1, -1, 0, 0}
-	list := panels(rows, 0, "rayban_display")
+	list := panels(rows, 0, "rayban_display", "")
 	if len(list) != len(want) {
 		t.Fatalf("%d panels, want %d", len(list), len(want))
 	}

@@ -161,7 +161,9 @@ func notesOf(rows []glasses.Event, first int64) []string {
 func (r *Runner) write(ctx context.Context, req RecordRequest, sc *scenario.Scenario, rows []glasses.Event,
 	rec *recorder, out *Recording) error {
 	dir := filepath.Dir(req.Path)
-	for _, p := range panels(rows, rec.base, rec.model) {
+	shown := panels(rows, rec.base, rec.model, req.SessionID)
+	sc.Fonts = fontsOf(shown)
+	for _, p := range shown {
 		data := p.png()
 		sc.Recorded.Pictures = append(sc.Recorded.Pictures, scenario.Picture{At: p.at, SHA256: sum(data)})
 		if err := writeFile(ctx, req.Files, dir, "pictures", sum(data)+".png", data); err != nil {

@@ -353,7 +353,7 @@ func (x *run) end(ctx context.Context) error {
 	if err := x.fetch(ctx, 0); err != nil {
 		return err
 	}
-	x.report.Rows = len(x.rows)
+	x.report.Rows, x.report.MissingFonts = len(x.rows), missingFonts(x.s, x.req.SessionID)
 	found := Findings(x.rows, x.model)
 	x.report.Findings = found[:min(len(found), maxFindings)]
 	x.report.MoreFindings = len(found) - len(x.report.Findings)

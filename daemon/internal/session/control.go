@@ -144,7 +144,7 @@ func (m *Manager) Look(ctx context.Context, target backend.Target, id string) (D
 	if err != nil {
 		return Display{}, err
 	}
-	model, _ := glasses.Model(described.DeviceModel)
+	model, _ := ModelOf(id, described.DeviceModel)
 	return NewDisplay(model, *res.State, *res.View), nil
 }
 

@@ -169,7 +169,7 @@ func modelsOf(ids []string) ([]glasses.DeviceModel, error) {
 // showOn adds the tree on other models, with a contact sheet as the picture.
 func (a *displayAnswer) showOn(d session.Display, models []glasses.DeviceModel) {
 	a.Models = []modelDisplay{}
-	misfits := 0
+	misfits, models := 0, d.On(models)
 	for _, m := range models {
 		other := session.NewDisplay(m, glasses.FreshState(), render.Clamp(m, glasses.View{Tree: d.View.Tree}))
 		found := orEmpty(other.Findings())
@@ -232,6 +232,9 @@ func displayWordsOf(a displayAnswer, d session.Display) string {
 			words += fmt.Sprintf(" and %d more", more)
 		}
 		words += "."
+	}
+	if d.IsMissingAddedFont() {
+		words += " A font that the person added has the missing characters; only local sessions (startLocalSimulation) use it."
 	}
 	return words
 }

@@ -100,6 +100,9 @@ func reportWords(r scenario.Report) string {
 	case len(r.Diffs) > 0:
 		first = fmt.Sprintf("First divergence in %s. ", diffWords(r.Diffs[0])) + first
 	}
+	for _, missing := range r.MissingFonts { // first, because differences may follow from it
+		first = strings.ToUpper(missing[:1]) + missing[1:] + ". " + first
+	}
 	if r.AppLeft != "" {
 		first = "Fail: " + r.AppLeft + ". " + first
 	}

@@ -2775,6 +2775,376 @@ func (x *ListPluginsResponse) GetPlugins() []*Plugin {
 	return nil
 }
 
+type ListFontsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Caller        *Caller                `protobuf:"bytes,1,opt,name=caller,proto3" json:"caller,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListFontsRequest) Reset() {
+	*x = ListFontsRequest{}
+	mi := &file_control_v1_control_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListFontsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListFontsRequest) ProtoMessage() {}
+
+func (x *ListFontsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_control_v1_control_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListFontsRequest.ProtoReflect.Descriptor instead.
+func (*ListFontsRequest) Descriptor() ([]byte, []int) {
+	return file_control_v1_control_proto_rawDescGZIP(), []int{38}
+}
+
+func (x *ListFontsRequest) GetCaller() *Caller {
+	if x != nil {
+		return x.Caller
+	}
+	return nil
+}
+
+type ListFontsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Fonts         []*Font                `protobuf:"bytes,1,rep,name=fonts,proto3" json:"fonts,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListFontsResponse) Reset() {
+	*x = ListFontsResponse{}
+	mi := &file_control_v1_control_proto_msgTypes[39]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListFontsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListFontsResponse) ProtoMessage() {}
+
+func (x *ListFontsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_control_v1_control_proto_msgTypes[39]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListFontsResponse.ProtoReflect.Descriptor instead.
+func (*ListFontsResponse) Descriptor() ([]byte, []int) {
+	return file_control_v1_control_proto_rawDescGZIP(), []int{39}
+}
+
+func (x *ListFontsResponse) GetFonts() []*Font {
+	if x != nil {
+		return x.Fonts
+	}
+	return nil
+}
+
+// Font is a font that the person added.
+type Font struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// SHA-256 of the file in lower-case hex.
+	Sha256 string `protobuf:"bytes,2,opt,name=sha256,proto3" json:"sha256,omitempty"`
+	// 1 to 1000; 400 is regular, 700 bold.
+	Weight uint32 `protobuf:"varint,3,opt,name=weight,proto3" json:"weight,omitempty"`
+	Italic bool   `protobuf:"varint,4,opt,name=italic,proto3" json:"italic,omitempty"`
+	Bytes  int64  `protobuf:"varint,5,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	// Why the font is not used; empty if it is.
+	Problem       string `protobuf:"bytes,6,opt,name=problem,proto3" json:"problem,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Font) Reset() {
+	*x = Font{}
+	mi := &file_control_v1_control_proto_msgTypes[40]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Font) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Font) ProtoMessage() {}
+
+func (x *Font) ProtoReflect() protoreflect.Message {
+	mi := &file_control_v1_control_proto_msgTypes[40]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Font.ProtoReflect.Descriptor instead.
+func (*Font) Descriptor() ([]byte, []int) {
+	return file_control_v1_control_proto_rawDescGZIP(), []int{40}
+}
+
+func (x *Font) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Font) GetSha256() string {
+	if x != nil {
+		return x.Sha256
+	}
+	return ""
+}
+
+func (x *Font) GetWeight() uint32 {
+	if x != nil {
+		return x.Weight
+	}
+	return 0
+}
+
+func (x *Font) GetItalic() bool {
+	if x != nil {
+		return x.Italic
+	}
+	return false
+}
+
+func (x *Font) GetBytes() int64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+func (x *Font) GetProblem() string {
+	if x != nil {
+		return x.Problem
+	}
+	return ""
+}
+
+type AddFontRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// In the first message only.
+	Caller        *Caller `protobuf:"bytes,1,opt,name=caller,proto3" json:"caller,omitempty"`
+	Data          []byte  `protobuf:"bytes,2,opt,name=data,proto3" json:"data,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AddFontRequest) Reset() {
+	*x = AddFontRequest{}
+	mi := &file_control_v1_control_proto_msgTypes[41]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AddFontRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AddFontRequest) ProtoMessage() {}
+
+func (x *AddFontRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_control_v1_control_proto_msgTypes[41]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AddFontRequest.ProtoReflect.Descriptor instead.
+func (*AddFontRequest) Descriptor() ([]byte, []int) {
+	return file_control_v1_control_proto_rawDescGZIP(), []int{41}
+}
+
+func (x *AddFontRequest) GetCaller() *Caller {
+	if x != nil {
+		return x.Caller
+	}
+	return nil
+}
+
+func (x *AddFontRequest) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
+type AddFontResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Font          *Font                  `protobuf:"bytes,1,opt,name=font,proto3" json:"font,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AddFontResponse) Reset() {
+	*x = AddFontResponse{}
+	mi := &file_control_v1_control_proto_msgTypes[42]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AddFontResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AddFontResponse) ProtoMessage() {}
+
+func (x *AddFontResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_control_v1_control_proto_msgTypes[42]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AddFontResponse.ProtoReflect.Descriptor instead.
+func (*AddFontResponse) Descriptor() ([]byte, []int) {
+	return file_control_v1_control_proto_rawDescGZIP(), []int{42}
+}
+
+func (x *AddFontResponse) GetFont() *Font {
+	if x != nil {
+		return x.Font
+	}
+	return nil
+}
+
+type RemoveFontRequest struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Caller *Caller                `protobuf:"bytes,1,opt,name=caller,proto3" json:"caller,omitempty"`
+	// The font's name, or the first 8 or more digits of its SHA-256.
+	Name          string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveFontRequest) Reset() {
+	*x = RemoveFontRequest{}
+	mi := &file_control_v1_control_proto_msgTypes[43]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveFontRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveFontRequest) ProtoMessage() {}
+
+func (x *RemoveFontRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_control_v1_control_proto_msgTypes[43]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveFontRequest.ProtoReflect.Descriptor instead.
+func (*RemoveFontRequest) Descriptor() ([]byte, []int) {
+	return file_control_v1_control_proto_rawDescGZIP(), []int{43}
+}
+
+func (x *RemoveFontRequest) GetCaller() *Caller {
+	if x != nil {
+		return x.Caller
+	}
+	return nil
+}
+
+func (x *RemoveFontRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+type RemoveFontResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Font          *Font                  `protobuf:"bytes,1,opt,name=font,proto3" json:"font,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveFontResponse) Reset() {
+	*x = RemoveFontResponse{}
+	mi := &file_control_v1_control_proto_msgTypes[44]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveFontResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveFontResponse) ProtoMessage() {}
+
+func (x *RemoveFontResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_control_v1_control_proto_msgTypes[44]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveFontResponse.ProtoReflect.Descriptor instead.
+func (*RemoveFontResponse) Descriptor() ([]byte, []int) {
+	return file_control_v1_control_proto_rawDescGZIP(), []int{44}
+}
+
+func (x *RemoveFontResponse) GetFont() *Font {
+	if x != nil {
+		return x.Font
+	}
+	return nil
+}
+
 type DoctorRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Caller        *Caller                `protobuf:"bytes,1,opt,name=caller,proto3" json:"caller,omitempty"`
@@ -2784,7 +3154,7 @@ type DoctorRequest struct {
 
 func (x *DoctorRequest) Reset() {
 	*x = DoctorRequest{}
-	mi := &file_control_v1_control_proto_msgTypes[38]
+	mi := &file_control_v1_control_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2796,7 +3166,7 @@ func (x *DoctorRequest) String() string {
 func (*DoctorRequest) ProtoMessage() {}
 
 func (x *DoctorRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_v1_control_proto_msgTypes[38]
+	mi := &file_control_v1_control_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2809,7 +3179,7 @@ func (x *DoctorRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DoctorRequest.ProtoReflect.Descriptor instead.
 func (*DoctorRequest) Descriptor() ([]byte, []int) {
-	return file_control_v1_control_proto_rawDescGZIP(), []int{38}
+	return file_control_v1_control_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *DoctorRequest) GetCaller() *Caller {
@@ -2828,7 +3198,7 @@ type DoctorResponse struct {
 
 func (x *DoctorResponse) Reset() {
 	*x = DoctorResponse{}
-	mi := &file_control_v1_control_proto_msgTypes[39]
+	mi := &file_control_v1_control_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2840,7 +3210,7 @@ func (x *DoctorResponse) String() string {
 func (*DoctorResponse) ProtoMessage() {}
 
 func (x *DoctorResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_v1_control_proto_msgTypes[39]
+	mi := &file_control_v1_control_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2853,7 +3223,7 @@ func (x *DoctorResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DoctorResponse.ProtoReflect.Descriptor instead.
 func (*DoctorResponse) Descriptor() ([]byte, []int) {
-	return file_control_v1_control_proto_rawDescGZIP(), []int{39}
+	return file_control_v1_control_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *DoctorResponse) GetChecks() []*Check {
@@ -2876,7 +3246,7 @@ type Check struct {
 
 func (x *Check) Reset() {
 	*x = Check{}
-	mi := &file_control_v1_control_proto_msgTypes[40]
+	mi := &file_control_v1_control_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2888,7 +3258,7 @@ func (x *Check) String() string {
 func (*Check) ProtoMessage() {}
 
 func (x *Check) ProtoReflect() protoreflect.Message {
-	mi := &file_control_v1_control_proto_msgTypes[40]
+	mi := &file_control_v1_control_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2901,7 +3271,7 @@ func (x *Check) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Check.ProtoReflect.Descriptor instead.
 func (*Check) Descriptor() ([]byte, []int) {
-	return file_control_v1_control_proto_rawDescGZIP(), []int{40}
+	return file_control_v1_control_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Check) GetName() string {
@@ -2941,7 +3311,7 @@ type StopRequest struct {
 
 func (x *StopRequest) Reset() {
 	*x = StopRequest{}
-	mi := &file_control_v1_control_proto_msgTypes[41]
+	mi := &file_control_v1_control_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2953,7 +3323,7 @@ func (x *StopRequest) String() string {
 func (*StopRequest) ProtoMessage() {}
 
 func (x *StopRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_v1_control_proto_msgTypes[41]
+	mi := &file_control_v1_control_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2966,7 +3336,7 @@ func (x *StopRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopRequest.ProtoReflect.Descriptor instead.
 func (*StopRequest) Descriptor() ([]byte, []int) {
-	return file_control_v1_control_proto_rawDescGZIP(), []int{41}
+	return file_control_v1_control_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *StopRequest) GetCaller() *Caller {
@@ -2985,7 +3355,7 @@ type StopResponse struct {
 
 func (x *StopResponse) Reset() {
 	*x = StopResponse{}
-	mi := &file_control_v1_control_proto_msgTypes[42]
+	mi := &file_control_v1_control_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2997,7 +3367,7 @@ func (x *StopResponse) String() string {
 func (*StopResponse) ProtoMessage() {}
 
 func (x *StopResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_v1_control_proto_msgTypes[42]
+	mi := &file_control_v1_control_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3010,7 +3380,7 @@ func (x *StopResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopResponse.ProtoReflect.Descriptor instead.
 func (*StopResponse) Descriptor() ([]byte, []int) {
-	return file_control_v1_control_proto_rawDescGZIP(), []int{42}
+	return file_control_v1_control_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *StopResponse) GetPid() int64 {
@@ -3256,7 +3626,28 @@ const file_control_v1_control_proto_rawDesc = "" +
 	"\x12ListPluginsRequest\x122\n" +
 	"\x06caller\x18\x01 \x01(\v2\x1a.service.control.v1.CallerR\x06caller\"K\n" +
 	"\x13ListPluginsResponse\x124\n" +
-	"\aplugins\x18\x01 \x03(\v2\x1a.service.control.v1.PluginR\aplugins\"C\n" +
+	"\aplugins\x18\x01 \x03(\v2\x1a.service.control.v1.PluginR\aplugins\"F\n" +
+	"\x10ListFontsRequest\x122\n" +
+	"\x06caller\x18\x01 \x01(\v2\x1a.service.control.v1.CallerR\x06caller\"C\n" +
+	"\x11ListFontsResponse\x12.\n" +
+	"\x05fonts\x18\x01 \x03(\v2\x18.service.control.v1.FontR\x05fonts\"\x92\x01\n" +
+	"\x04Font\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
+	"\x06sha256\x18\x02 \x01(\tR\x06sha256\x12\x16\n" +
+	"\x06weight\x18\x03 \x01(\rR\x06weight\x12\x16\n" +
+	"\x06italic\x18\x04 \x01(\bR\x06italic\x12\x14\n" +
+	"\x05bytes\x18\x05 \x01(\x03R\x05bytes\x12\x18\n" +
+	"\aproblem\x18\x06 \x01(\tR\aproblem\"X\n" +
+	"\x0eAddFontRequest\x122\n" +
+	"\x06caller\x18\x01 \x01(\v2\x1a.service.control.v1.CallerR\x06caller\x12\x12\n" +
+	"\x04data\x18\x02 \x01(\fR\x04data\"?\n" +
+	"\x0fAddFontResponse\x12,\n" +
+	"\x04font\x18\x01 \x01(\v2\x18.service.control.v1.FontR\x04font\"[\n" +
+	"\x11RemoveFontRequest\x122\n" +
+	"\x06caller\x18\x01 \x01(\v2\x1a.service.control.v1.CallerR\x06caller\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\"B\n" +
+	"\x12RemoveFontResponse\x12,\n" +
+	"\x04font\x18\x01 \x01(\v2\x18.service.control.v1.FontR\x04font\"C\n" +
 	"\rDoctorRequest\x122\n" +
 	"\x06caller\x18\x01 \x01(\v2\x1a.service.control.v1.CallerR\x06caller\"C\n" +
 	"\x0eDoctorResponse\x121\n" +
@@ -3269,7 +3660,7 @@ const file_control_v1_control_proto_rawDesc = "" +
 	"\vStopRequest\x122\n" +
 	"\x06caller\x18\x01 \x01(\v2\x1a.service.control.v1.CallerR\x06caller\" \n" +
 	"\fStopResponse\x12\x10\n" +
-	"\x03pid\x18\x01 \x01(\x03R\x03pid2\xda\t\n" +
+	"\x03pid\x18\x01 \x01(\x03R\x03pid2\xe7\v\n" +
 	"\aControl\x12L\n" +
 	"\x05Hello\x12 .service.control.v1.HelloRequest\x1a!.service.control.v1.HelloResponse\x12O\n" +
 	"\x06Status\x12!.service.control.v1.StatusRequest\x1a\".service.control.v1.StatusResponse\x12O\n" +
@@ -3283,7 +3674,11 @@ const file_control_v1_control_proto_rawDesc = "" +
 	"\tListTools\x12$.service.control.v1.ListToolsRequest\x1a%.service.control.v1.ListToolsResponse\x12W\n" +
 	"\bCallTool\x12#.service.control.v1.CallToolRequest\x1a$.service.control.v1.CallToolResponse0\x01\x12o\n" +
 	"\x10OpenLocalSession\x12+.service.control.v1.OpenLocalSessionRequest\x1a,.service.control.v1.OpenLocalSessionResponse0\x01\x12^\n" +
-	"\vListPlugins\x12&.service.control.v1.ListPluginsRequest\x1a'.service.control.v1.ListPluginsResponse\x12O\n" +
+	"\vListPlugins\x12&.service.control.v1.ListPluginsRequest\x1a'.service.control.v1.ListPluginsResponse\x12X\n" +
+	"\tListFonts\x12$.service.control.v1.ListFontsRequest\x1a%.service.control.v1.ListFontsResponse\x12T\n" +
+	"\aAddFont\x12\".service.control.v1.AddFontRequest\x1a#.service.control.v1.AddFontResponse(\x01\x12[\n" +
+	"\n" +
+	"RemoveFont\x12%.service.control.v1.RemoveFontRequest\x1a&.service.control.v1.RemoveFontResponse\x12O\n" +
 	"\x06Doctor\x12!.service.control.v1.DoctorRequest\x1a\".service.control.v1.DoctorResponse\x12I\n" +
 	"\x04Stop\x12\x1f.service.control.v1.StopRequest\x1a .service.control.v1.StopResponseB;Z9github.com/service-dev/service/proto/control/v1;controlv1b\x06proto3"
 
@@ -3299,7 +3694,7 @@ func file_control_v1_control_proto_rawDescGZIP() []byte {
 	return file_control_v1_control_proto_rawDescData
 }
 
-var file_control_v1_control_proto_msgTypes = make([]protoimpl.MessageInfo, 44)
+var file_control_v1_control_proto_msgTypes = make([]protoimpl.MessageInfo, 51)
 var file_control_v1_control_proto_goTypes = []any{
 	(*Caller)(nil),                   // 0: service.control.v1.Caller
 	(*HelloRequest)(nil),             // 1: service.control.v1.HelloRequest
@@ -3339,15 +3734,22 @@ var file_control_v1_control_proto_goTypes = []any{
 	(*OpenLocalSessionResponse)(nil), // 35: service.control.v1.OpenLocalSessionResponse
 	(*ListPluginsRequest)(nil),       // 36: service.control.v1.ListPluginsRequest
 	(*ListPluginsResponse)(nil),      // 37: service.control.v1.ListPluginsResponse
-	(*DoctorRequest)(nil),            // 38: service.control.v1.DoctorRequest
-	(*DoctorResponse)(nil),           // 39: service.control.v1.DoctorResponse
-	(*Check)(nil),                    // 40: service.control.v1.Check
-	(*StopRequest)(nil),              // 41: service.control.v1.StopRequest
-	(*StopResponse)(nil),             // 42: service.control.v1.StopResponse
-	nil,                              // 43: service.control.v1.Caller.EnvEntry
+	(*ListFontsRequest)(nil),         // 38: service.control.v1.ListFontsRequest
+	(*ListFontsResponse)(nil),        // 39: service.control.v1.ListFontsResponse
+	(*Font)(nil),                     // 40: service.control.v1.Font
+	(*AddFontRequest)(nil),           // 41: service.control.v1.AddFontRequest
+	(*AddFontResponse)(nil),          // 42: service.control.v1.AddFontResponse
+	(*RemoveFontRequest)(nil),        // 43: service.control.v1.RemoveFontRequest
+	(*RemoveFontResponse)(nil),       // 44: service.control.v1.RemoveFontResponse
+	(*DoctorRequest)(nil),            // 45: service.control.v1.DoctorRequest
+	(*DoctorResponse)(nil),           // 46: service.control.v1.DoctorResponse
+	(*Check)(nil),                    // 47: service.control.v1.Check
+	(*StopRequest)(nil),              // 48: service.control.v1.StopRequest
+	(*StopResponse)(nil),             // 49: service.control.v1.StopResponse
+	nil,                              // 50: service.control.v1.Caller.EnvEntry
 }
 var file_control_v1_control_proto_depIdxs = []int32{
-	43, // 0: service.control.v1.Caller.env:type_name -> service.control.v1.Caller.EnvEntry
+	50, // 0: service.control.v1.Caller.env:type_name -> service.control.v1.Caller.EnvEntry
 	0,  // 1: service.control.v1.HelloRequest.caller:type_name -> service.control.v1.Caller
 	0,  // 2: service.control.v1.StatusRequest.caller:type_name -> service.control.v1.Caller
 	5,  // 3: service.control.v1.StatusResponse.link:type_name -> service.control.v1.Link
@@ -3378,42 +3780,54 @@ var file_control_v1_control_proto_depIdxs = []int32{
 	32, // 28: service.control.v1.OpenLocalSessionResponse.result:type_name -> service.control.v1.ToolResult
 	0,  // 29: service.control.v1.ListPluginsRequest.caller:type_name -> service.control.v1.Caller
 	8,  // 30: service.control.v1.ListPluginsResponse.plugins:type_name -> service.control.v1.Plugin
-	0,  // 31: service.control.v1.DoctorRequest.caller:type_name -> service.control.v1.Caller
-	40, // 32: service.control.v1.DoctorResponse.checks:type_name -> service.control.v1.Check
-	0,  // 33: service.control.v1.StopRequest.caller:type_name -> service.control.v1.Caller
-	1,  // 34: service.control.v1.Control.Hello:input_type -> service.control.v1.HelloRequest
-	3,  // 35: service.control.v1.Control.Status:input_type -> service.control.v1.StatusRequest
-	9,  // 36: service.control.v1.Control.Whoami:input_type -> service.control.v1.WhoamiRequest
-	11, // 37: service.control.v1.Control.Login:input_type -> service.control.v1.LoginRequest
-	18, // 38: service.control.v1.Control.Logout:input_type -> service.control.v1.LogoutRequest
-	20, // 39: service.control.v1.Control.SetConsent:input_type -> service.control.v1.SetConsentRequest
-	22, // 40: service.control.v1.Control.Telemetry:input_type -> service.control.v1.TelemetryRequest
-	24, // 41: service.control.v1.Control.PurgeTelemetry:input_type -> service.control.v1.PurgeTelemetryRequest
-	26, // 42: service.control.v1.Control.ListTools:input_type -> service.control.v1.ListToolsRequest
-	29, // 43: service.control.v1.Control.CallTool:input_type -> service.control.v1.CallToolRequest
-	34, // 44: service.control.v1.Control.OpenLocalSession:input_type -> service.control.v1.OpenLocalSessionRequest
-	36, // 45: service.control.v1.Control.ListPlugins:input_type -> service.control.v1.ListPluginsRequest
-	38, // 46: service.control.v1.Control.Doctor:input_type -> service.control.v1.DoctorRequest
-	41, // 47: service.control.v1.Control.Stop:input_type -> service.control.v1.StopRequest
-	2,  // 48: service.control.v1.Control.Hello:output_type -> service.control.v1.HelloResponse
-	4,  // 49: service.control.v1.Control.Status:output_type -> service.control.v1.StatusResponse
-	10, // 50: service.control.v1.Control.Whoami:output_type -> service.control.v1.WhoamiResponse
-	12, // 51: service.control.v1.Control.Login:output_type -> service.control.v1.LoginResponse
-	19, // 52: service.control.v1.Control.Logout:output_type -> service.control.v1.LogoutResponse
-	21, // 53: service.control.v1.Control.SetConsent:output_type -> service.control.v1.SetConsentResponse
-	23, // 54: service.control.v1.Control.Telemetry:output_type -> service.control.v1.TelemetryResponse
-	25, // 55: service.control.v1.Control.PurgeTelemetry:output_type -> service.control.v1.PurgeTelemetryResponse
-	27, // 56: service.control.v1.Control.ListTools:output_type -> service.control.v1.ListToolsResponse
-	30, // 57: service.control.v1.Control.CallTool:output_type -> service.control.v1.CallToolResponse
-	35, // 58: service.control.v1.Control.OpenLocalSession:output_type -> service.control.v1.OpenLocalSessionResponse
-	37, // 59: service.control.v1.Control.ListPlugins:output_type -> service.control.v1.ListPluginsResponse
-	39, // 60: service.control.v1.Control.Doctor:output_type -> service.control.v1.DoctorResponse
-	42, // 61: service.control.v1.Control.Stop:output_type -> service.control.v1.StopResponse
-	48, // [48:62] is the sub-list for method output_type
-	34, // [34:48] is the sub-list for method input_type
-	34, // [34:34] is the sub-list for extension type_name
-	34, // [34:34] is the sub-list for extension extendee
-	0,  // [0:34] is the sub-list for field type_name
+	0,  // 31: service.control.v1.ListFontsRequest.caller:type_name -> service.control.v1.Caller
+	40, // 32: service.control.v1.ListFontsResponse.fonts:type_name -> service.control.v1.Font
+	0,  // 33: service.control.v1.AddFontRequest.caller:type_name -> service.control.v1.Caller
+	40, // 34: service.control.v1.AddFontResponse.font:type_name -> service.control.v1.Font
+	0,  // 35: service.control.v1.RemoveFontRequest.caller:type_name -> service.control.v1.Caller
+	40, // 36: service.control.v1.RemoveFontResponse.font:type_name -> service.control.v1.Font
+	0,  // 37: service.control.v1.DoctorRequest.caller:type_name -> service.control.v1.Caller
+	47, // 38: service.control.v1.DoctorResponse.checks:type_name -> service.control.v1.Check
+	0,  // 39: service.control.v1.StopRequest.caller:type_name -> service.control.v1.Caller
+	1,  // 40: service.control.v1.Control.Hello:input_type -> service.control.v1.HelloRequest
+	3,  // 41: service.control.v1.Control.Status:input_type -> service.control.v1.StatusRequest
+	9,  // 42: service.control.v1.Control.Whoami:input_type -> service.control.v1.WhoamiRequest
+	11, // 43: service.control.v1.Control.Login:input_type -> service.control.v1.LoginRequest
+	18, // 44: service.control.v1.Control.Logout:input_type -> service.control.v1.LogoutRequest
+	20, // 45: service.control.v1.Control.SetConsent:input_type -> service.control.v1.SetConsentRequest
+	22, // 46: service.control.v1.Control.Telemetry:input_type -> service.control.v1.TelemetryRequest
+	24, // 47: service.control.v1.Control.PurgeTelemetry:input_type -> service.control.v1.PurgeTelemetryRequest
+	26, // 48: service.control.v1.Control.ListTools:input_type -> service.control.v1.ListToolsRequest
+	29, // 49: service.control.v1.Control.CallTool:input_type -> service.control.v1.CallToolRequest
+	34, // 50: service.control.v1.Control.OpenLocalSession:input_type -> service.control.v1.OpenLocalSessionRequest
+	36, // 51: service.control.v1.Control.ListPlugins:input_type -> service.control.v1.ListPluginsRequest
+	38, // 52: service.control.v1.Control.ListFonts:input_type -> service.control.v1.ListFontsRequest
+	41, // 53: service.control.v1.Control.AddFont:input_type -> service.control.v1.AddFontRequest
+	43, // 54: service.control.v1.Control.RemoveFont:input_type -> service.control.v1.RemoveFontRequest
+	45, // 55: service.control.v1.Control.Doctor:input_type -> service.control.v1.DoctorRequest
+	48, // 56: service.control.v1.Control.Stop:input_type -> service.control.v1.StopRequest
+	2,  // 57: service.control.v1.Control.Hello:output_type -> service.control.v1.HelloResponse
+	4,  // 58: service.control.v1.Control.Status:output_type -> service.control.v1.StatusResponse
+	10, // 59: service.control.v1.Control.Whoami:output_type -> service.control.v1.WhoamiResponse
+	12, // 60: service.control.v1.Control.Login:output_type -> service.control.v1.LoginResponse
+	19, // 61: service.control.v1.Control.Logout:output_type -> service.control.v1.LogoutResponse
+	21, // 62: service.control.v1.Control.SetConsent:output_type -> service.control.v1.SetConsentResponse
+	23, // 63: service.control.v1.Control.Telemetry:output_type -> service.control.v1.TelemetryResponse
+	25, // 64: service.control.v1.Control.PurgeTelemetry:output_type -> service.control.v1.PurgeTelemetryResponse
+	27, // 65: service.control.v1.Control.ListTools:output_type -> service.control.v1.ListToolsResponse
+	30, // 66: service.control.v1.Control.CallTool:output_type -> service.control.v1.CallToolResponse
+	35, // 67: service.control.v1.Control.OpenLocalSession:output_type -> service.control.v1.OpenLocalSessionResponse
+	37, // 68: service.control.v1.Control.ListPlugins:output_type -> service.control.v1.ListPluginsResponse
+	39, // 69: service.control.v1.Control.ListFonts:output_type -> service.control.v1.ListFontsResponse
+	42, // 70: service.control.v1.Control.AddFont:output_type -> service.control.v1.AddFontResponse
+	44, // 71: service.control.v1.Control.RemoveFont:output_type -> service.control.v1.RemoveFontResponse
+	46, // 72: service.control.v1.Control.Doctor:output_type -> service.control.v1.DoctorResponse
+	49, // 73: service.control.v1.Control.Stop:output_type -> service.control.v1.StopResponse
+	57, // [57:74] is the sub-list for method output_type
+	40, // [40:57] is the sub-list for method input_type
+	40, // [40:40] is the sub-list for extension type_name
+	40, // [40:40] is the sub-list for extension extendee
+	0,  // [0:40] is the sub-list for field type_name
 }
 
 func init() { file_control_v1_control_proto_init() }
@@ -3440,7 +3854,7 @@ func file_control_v1_control_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_control_v1_control_proto_rawDesc), len(file_control_v1_control_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   44,
+			NumMessages:   51,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -36,6 +36,9 @@ const (
 	Control_CallTool_FullMethodName         = "/service.control.v1.Control/CallTool"
 	Control_OpenLocalSession_FullMethodName = "/service.control.v1.Control/OpenLocalSession"
 	Control_ListPlugins_FullMethodName      = "/service.control.v1.Control/ListPlugins"
+	Control_ListFonts_FullMethodName        = "/service.control.v1.Control/ListFonts"
+	Control_AddFont_FullMethodName          = "/service.control.v1.Control/AddFont"
+	Control_RemoveFont_FullMethodName       = "/service.control.v1.Control/RemoveFont"
 	Control_Doctor_FullMethodName           = "/service.control.v1.Control/Doctor"
 	Control_Stop_FullMethodName             = "/service.control.v1.Control/Stop"
 )
@@ -71,6 +74,12 @@ type ControlClient interface {
 	OpenLocalSession(ctx context.Context, in *OpenLocalSessionRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[OpenLocalSessionResponse], error)
 	// ListPlugins lists the adapters with their state.
 	ListPlugins(ctx context.Context, in *ListPluginsRequest, opts ...grpc.CallOption) (*ListPluginsResponse, error)
+	// ListFonts lists the fonts that the person added to this machine, in the order of their addition.
+	ListFonts(ctx context.Context, in *ListFontsRequest, opts ...grpc.CallOption) (*ListFontsResponse, error)
+	// AddFont adds a font. The messages contain its file in pieces of at most 1 MiB.
+	AddFont(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[AddFontRequest, AddFontResponse], error)
+	// RemoveFont removes a font that was added.
+	RemoveFont(ctx context.Context, in *RemoveFontRequest, opts ...grpc.CallOption) (*RemoveFontResponse, error)
 	// Doctor runs every check and returns a fix for each that fails.
 	Doctor(ctx context.Context, in *DoctorRequest, opts ...grpc.CallOption) (*DoctorResponse, error)
 	// Stop asks the daemon to drain and exit. The response is sent before it exits.
@@ -232,6 +241,39 @@ func (c *controlClient) ListPlugins(ctx context.Context, in *ListPluginsRequest,
 	return out, nil
 }
 
+func (c *controlClient) ListFonts(ctx context.Context, in *ListFontsRequest, opts ...grpc.CallOption) (*ListFontsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListFontsResponse)
+	err := c.cc.Invoke(ctx, Control_ListFonts_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *controlClient) AddFont(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[AddFontRequest, AddFontResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Control_ServiceDesc.Streams[3], Control_AddFont_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[AddFontRequest, AddFontResponse]{ClientStream: stream}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Control_AddFontClient = grpc.ClientStreamingClient[AddFontRequest, AddFontResponse]
+
+func (c *controlClient) RemoveFont(ctx context.Context, in *RemoveFontRequest, opts ...grpc.CallOption) (*RemoveFontResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RemoveFontResponse)
+	err := c.cc.Invoke(ctx, Control_RemoveFont_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *controlClient) Doctor(ctx context.Context, in *DoctorRequest, opts ...grpc.CallOption) (*DoctorResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(DoctorResponse)
@@ -283,6 +325,12 @@ type ControlServer interface {
 	OpenLocalSession(*OpenLocalSessionRequest, grpc.ServerStreamingServer[OpenLocalSessionResponse]) error
 	// ListPlugins lists the adapters with their state.
 	ListPlugins(context.Context, *ListPluginsRequest) (*ListPluginsResponse, error)
+	// ListFonts lists the fonts that the person added to this machine, in the order of their addition.
+	ListFonts(context.Context, *ListFontsRequest) (*ListFontsResponse, error)
+	// AddFont adds a font. The messages contain its file in pieces of at most 1 MiB.
+	AddFont(grpc.ClientStreamingServer[AddFontRequest, AddFontResponse]) error
+	// RemoveFont removes a font that was added.
+	RemoveFont(context.Context, *RemoveFontRequest) (*RemoveFontResponse, error)
 	// Doctor runs every check and returns a fix for each that fails.
 	Doctor(context.Context, *DoctorRequest) (*DoctorResponse, error)
 	// Stop asks the daemon to drain and exit. The response is sent before it exits.
@@ -332,6 +380,15 @@ func (UnimplementedControlServer) OpenLocalSession(*OpenLocalSessionRequest, grp
 }
 func (UnimplementedControlServer) ListPlugins(context.Context, *ListPluginsRequest) (*ListPluginsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListPlugins not implemented")
+}
+func (UnimplementedControlServer) ListFonts(context.Context, *ListFontsRequest) (*ListFontsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListFonts not implemented")
+}
+func (UnimplementedControlServer) AddFont(grpc.ClientStreamingServer[AddFontRequest, AddFontResponse]) error {
+	return status.Error(codes.Unimplemented, "method AddFont not implemented")
+}
+func (UnimplementedControlServer) RemoveFont(context.Context, *RemoveFontRequest) (*RemoveFontResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RemoveFont not implemented")
 }
 func (UnimplementedControlServer) Doctor(context.Context, *DoctorRequest) (*DoctorResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Doctor not implemented")
@@ -555,6 +612,49 @@ func _Control_ListPlugins_Handler(srv interface{}, ctx context.Context, dec func
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Control_ListFonts_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListFontsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ControlServer).ListFonts(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Control_ListFonts_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ControlServer).ListFonts(ctx, req.(*ListFontsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Control_AddFont_Handler(srv interface{}, stream grpc.ServerStream) error {
+	return srv.(ControlServer).AddFont(&grpc.GenericServerStream[AddFontRequest, AddFontResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Control_AddFontServer = grpc.ClientStreamingServer[AddFontRequest, AddFontResponse]
+
+func _Control_RemoveFont_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RemoveFontRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ControlServer).RemoveFont(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Control_RemoveFont_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ControlServer).RemoveFont(ctx, req.(*RemoveFontRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Control_Doctor_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(DoctorRequest)
 	if err := dec(in); err != nil {
@@ -635,6 +735,14 @@ var Control_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _Control_ListPlugins_Handler,
 		},
 		{
+			MethodName: "ListFonts",
+			Handler:    _Control_ListFonts_Handler,
+		},
+		{
+			MethodName: "RemoveFont",
+			Handler:    _Control_RemoveFont_Handler,
+		},
+		{
 			MethodName: "Doctor",
 			Handler:    _Control_Doctor_Handler,
 		},
@@ -658,6 +766,11 @@ var Control_ServiceDesc = grpc.ServiceDesc{
 			StreamName:    "OpenLocalSession",
 			Handler:       _Control_OpenLocalSession_Handler,
 			ServerStreams: true,
+		},
+		{
+			StreamName:    "AddFont",
+			Handler:       _Control_AddFont_Handler,
+			ClientStreams: true,
 		},
 	},
 	Metadata: "control/v1/control.proto",

@@ -132,8 +132,12 @@ func (c *glyphCache) cell(f face, cell typeset.Cell, chars []rune, phase, advanc
 	key := cellKey{f.size, phase, advance, cell.Face, string(sign)}
 	g := c.cells[key]
 	if g == nil {
-		g = &glyph{r: chars[0], more: slices.Clone(chars[1:]), advance: advance}
-		g.left, g.top, g.mask = c.ras.glyph(c.outline(f.size, cell, phase))
+		g = &glyph{r: chars[0], more: slices.Clone(chars[1:]), advance: advance, font: cell.Face.Added}
+		if cell.Face.Added == nil {
+			g.left, g.top, g.mask = c.ras.glyph(c.outline(f.size, cell, phase))
+		} else if !c.addedGlyph(g, f.size, cell, phase) {
+			return boxOf(f, chars[0])
+		}
 		cost := len(g.pix) + len(sign) + 4*len(chars)
 		if c.cells == nil || len(c.cells) >= maxGlyphs || c.bytes+cost > maxCellBytes {
 			c.cells, c.bytes = map[cellKey]*glyph{}, 0

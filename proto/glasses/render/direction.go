@@ -89,8 +89,8 @@ func (s *scene) direct(b *box) {
 }
 
 // typesetting returns the options for typesetting the text of a box.
-func (b *box) typesetting() typeset.Options {
-	return typeset.Options{Language: b.language, RTL: b.rtl, Auto: b.direction == ""}
+func (s *scene) typesetting(b *box) typeset.Options {
+	return typeset.Options{Language: b.language, RTL: b.rtl, Auto: b.direction == "", WithoutAdded: s.withoutAdded}
 }
 
 // across returns the left edge of a part of width w at the given distance from the edge of in where b begins.

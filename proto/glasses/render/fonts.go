@@ -9,6 +9,7 @@ import (
 	"golang.org/x/image/font/sfnt"
 	"golang.org/x/image/math/fixed"
 
+	"github.com/service-dev/service/proto/glasses/render/fonts"
 	"github.com/service-dev/service/proto/glasses/render/typeset"
 )
 
@@ -25,8 +26,9 @@ type glyph struct {
 	more      []rune // the characters after r
 	advance   int
 	left, top int
-	missing   bool // no font has the character
-	complex   bool // see isPlain
+	missing   bool         // no font has the character
+	complex   bool         // see isPlain
+	font      *fonts.Added // the font that a person added; nil for one of ours
 	mask
 }
 

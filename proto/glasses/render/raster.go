@@ -51,7 +51,7 @@ func (z *rasteriser) glyph(segments sfnt.Segments) (left, top int, m mask) {
 	return left, top, m
 }
 
-// outline collects the edges of segments, moved by -dx, -dy. The fonts here have only quadratic curves.
+// outline collects the edges of segments, moved by -dx, -dy. The fonts of this module have only quadratic curves.
 func (z *rasteriser) outline(segments sfnt.Segments, dx, dy int) {
 	z.edges = z.edges[:0]
 	var first, pen [2]int
@@ -77,6 +77,9 @@ func (z *rasteriser) outline(segments sfnt.Segments, dx, dy int) {
 				z.line(pen, p)
 				pen = p
 			}
+		case sfnt.SegmentOpCubeTo: // only added fonts have them
+			z.cube(pen, at(s.Args[0]), at(s.Args[1]), at(s.Args[2]))
+			pen = at(s.Args[2])
 		}
 	}
 	z.line(pen, first)

@@ -137,13 +137,13 @@ func (s *scene) buildLeaf(b *box) {
 		if p := b.parent; b.align == "" && p != nil && p.n.Type != glasses.NodeRow {
 			b.align = p.n.Align
 		}
-		b.text = newParagraph(n.Text, s.styled(n.Style), b.typesetting())
+		b.text = newParagraph(n.Text, s.styled(n.Style), s.typesetting(b))
 		b.natural = min(b.text.natural, s.textWidth)
 	case glasses.NodeButton:
 		if p := b.parent; b.align == "" && (p == nil || p.n.Type != glasses.NodeList) {
 			b.align = glasses.AlignCenter
 		}
-		b.text = newParagraph(n.Text, s.styled(n.Style), b.typesetting())
+		b.text = newParagraph(n.Text, s.styled(n.Style), s.typesetting(b))
 		b.padX, b.padY = s.body.size*2/3, s.body.size/6+s.border
 		b.natural = min(b.text.natural, s.textWidth)
 	case glasses.NodeImage:

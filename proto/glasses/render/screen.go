@@ -20,6 +20,8 @@ type screen struct {
 	entryPad  int // padding above and below a list entry
 	focusEdge int // width of the outline of a focused entry
 	dot       int // side of a page dot; a scroll bar is half as wide
+	// withoutAdded leaves out the fonts that a person added.
+	withoutAdded bool
 	quantiser
 }
 
@@ -35,7 +37,8 @@ func newScreen(m glasses.DeviceModel) (screen, bool) {
 	if p == nil || p.Width <= 0 || p.Height <= 0 || p.Width > maxSide || p.Height > maxSide {
 		return screen{}, false
 	}
-	s := screen{area: image.Rect(0, 0, p.Width, p.Height), quantiser: newQuantiser(p)}
+	s := screen{area: image.Rect(0, 0, p.Width, p.Height), quantiser: newQuantiser(p),
+		withoutAdded: m.WithoutAddedFonts}
 	if p.Shape == glasses.ShapeRound {
 		side := min(p.Width, p.Height) * 70710 / 100000
 		x, y := (p.Width-side)/2, (p.Height-side)/2

@@ -22,6 +22,7 @@ const (
 	MaxAdvance = 24 * 60 * 60 * 1000 // ms in one step
 	MaxWithin  = 600_000             // ms
 	MaxTrace   = 100_000             // recorded requests
+	MaxFonts   = 64                  // added fonts
 )
 
 // SchemaURI identifies the JSON Schema for scenarios. MCP clients read it as a resource; `servicectl session schema`
@@ -47,9 +48,17 @@ type Scenario struct {
 	FixturesDir string `json:"fixturesDir,omitempty"`
 	// Assistant answers the calls of the app's assistant.
 	Assistant *Assistant `json:"assistant,omitempty"`
-	Steps     []Step     `json:"steps"`
+	// Fonts are those that a person added to the machine and that the app's texts were drawn with.
+	Fonts []Font `json:"fonts,omitempty"`
+	Steps []Step `json:"steps"`
 	// Recorded contains the app's commands and events during the recording; runs are compared with it.
 	Recorded *Recorded `json:"recorded,omitempty"`
+}
+
+// Font is a font file that does not ship with the service.
+type Font struct {
+	Name   string `json:"name"`
+	SHA256 string `json:"sha256"`
 }
 
 // Assistant is an assistant script: exactly one of its fields is set.

@@ -10,6 +10,7 @@ import (
 )
 
 const whole = `{"scenario":1,"name":"all of it","deviceModel":"even_g1","clock":"virtual","fixturesDir":"fix",
+"fonts":[{"name":"Noto","sha256":"0000000000000000000000000000000000000000000000000000000000000000"}],
 "app":{"command":["node","app.js"],"dir":"..","env":{"A":"b"}},
 "steps":[
  {"note":"they say hello","transcript":{"text":"hello","final":true}},
@@ -64,7 +65,7 @@ func TestRefusals(t *testing.T) {
 		{`{`, "it is not JSON: it ends too early"},
 		{`{"scenario":1,"name":"x","steps":[]} {}`, "unexpected data after the end of the JSON"},
 		{`[]`, "it is a list; expected an object with $schema, scenario, name, deviceModel, clock, app, fixturesDir, " +
-			"assistant, steps, recorded" + file},
+			"assistant, fonts, steps, recorded" + file},
 		{`{"scenario":2,"name":"x","steps":[]}`, "scenario: it is 2; expected the integer 1" + file},
 		{`{"scenario":1,"steps":[]}`, "name: it is missing; expected a name of 1 to 100 printable characters" + file},
 		{`{"scenario":1,"name":"x","name":"y","steps":[]}`, "name: it occurs twice"},

@@ -120,6 +120,157 @@ func (x *DescribeTransportResponse) GetVersion() string {
 	return ""
 }
 
+type UseFontsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Fonts         []*AddedFont           `protobuf:"bytes,1,rep,name=fonts,proto3" json:"fonts,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UseFontsRequest) Reset() {
+	*x = UseFontsRequest{}
+	mi := &file_plugin_v1_transport_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UseFontsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UseFontsRequest) ProtoMessage() {}
+
+func (x *UseFontsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_plugin_v1_transport_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UseFontsRequest.ProtoReflect.Descriptor instead.
+func (*UseFontsRequest) Descriptor() ([]byte, []int) {
+	return file_plugin_v1_transport_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *UseFontsRequest) GetFonts() []*AddedFont {
+	if x != nil {
+		return x.Fonts
+	}
+	return nil
+}
+
+// AddedFont is a font to use where none of ours has a character, in the order of the list.
+type AddedFont struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// SHA-256 of the file in lower-case hex. A file with another one is ignored.
+	Sha256 string `protobuf:"bytes,2,opt,name=sha256,proto3" json:"sha256,omitempty"`
+	Bold   bool   `protobuf:"varint,3,opt,name=bold,proto3" json:"bold,omitempty"`
+	// Its absolute path.
+	File          []byte `protobuf:"bytes,4,opt,name=file,proto3" json:"file,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AddedFont) Reset() {
+	*x = AddedFont{}
+	mi := &file_plugin_v1_transport_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AddedFont) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AddedFont) ProtoMessage() {}
+
+func (x *AddedFont) ProtoReflect() protoreflect.Message {
+	mi := &file_plugin_v1_transport_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AddedFont.ProtoReflect.Descriptor instead.
+func (*AddedFont) Descriptor() ([]byte, []int) {
+	return file_plugin_v1_transport_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *AddedFont) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *AddedFont) GetSha256() string {
+	if x != nil {
+		return x.Sha256
+	}
+	return ""
+}
+
+func (x *AddedFont) GetBold() bool {
+	if x != nil {
+		return x.Bold
+	}
+	return false
+}
+
+func (x *AddedFont) GetFile() []byte {
+	if x != nil {
+		return x.File
+	}
+	return nil
+}
+
+type UseFontsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UseFontsResponse) Reset() {
+	*x = UseFontsResponse{}
+	mi := &file_plugin_v1_transport_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UseFontsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UseFontsResponse) ProtoMessage() {}
+
+func (x *UseFontsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_plugin_v1_transport_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UseFontsResponse.ProtoReflect.Descriptor instead.
+func (*UseFontsResponse) Descriptor() ([]byte, []int) {
+	return file_plugin_v1_transport_proto_rawDescGZIP(), []int{4}
+}
+
 type AttachRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Types that are valid to be assigned to Message:
@@ -134,7 +285,7 @@ type AttachRequest struct {
 
 func (x *AttachRequest) Reset() {
 	*x = AttachRequest{}
-	mi := &file_plugin_v1_transport_proto_msgTypes[2]
+	mi := &file_plugin_v1_transport_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -146,7 +297,7 @@ func (x *AttachRequest) String() string {
 func (*AttachRequest) ProtoMessage() {}
 
 func (x *AttachRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_transport_proto_msgTypes[2]
+	mi := &file_plugin_v1_transport_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -159,7 +310,7 @@ func (x *AttachRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachRequest.ProtoReflect.Descriptor instead.
 func (*AttachRequest) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_transport_proto_rawDescGZIP(), []int{2}
+	return file_plugin_v1_transport_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *AttachRequest) GetMessage() isAttachRequest_Message {
@@ -238,7 +389,7 @@ type AttachOpen struct {
 
 func (x *AttachOpen) Reset() {
 	*x = AttachOpen{}
-	mi := &file_plugin_v1_transport_proto_msgTypes[3]
+	mi := &file_plugin_v1_transport_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -250,7 +401,7 @@ func (x *AttachOpen) String() string {
 func (*AttachOpen) ProtoMessage() {}
 
 func (x *AttachOpen) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_transport_proto_msgTypes[3]
+	mi := &file_plugin_v1_transport_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -263,7 +414,7 @@ func (x *AttachOpen) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachOpen.ProtoReflect.Descriptor instead.
 func (*AttachOpen) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_transport_proto_rawDescGZIP(), []int{3}
+	return file_plugin_v1_transport_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *AttachOpen) GetSessionId() string {
@@ -322,7 +473,7 @@ type AttachResponse struct {
 
 func (x *AttachResponse) Reset() {
 	*x = AttachResponse{}
-	mi := &file_plugin_v1_transport_proto_msgTypes[4]
+	mi := &file_plugin_v1_transport_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -334,7 +485,7 @@ func (x *AttachResponse) String() string {
 func (*AttachResponse) ProtoMessage() {}
 
 func (x *AttachResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_transport_proto_msgTypes[4]
+	mi := &file_plugin_v1_transport_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -347,7 +498,7 @@ func (x *AttachResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachResponse.ProtoReflect.Descriptor instead.
 func (*AttachResponse) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_transport_proto_rawDescGZIP(), []int{4}
+	return file_plugin_v1_transport_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *AttachResponse) GetMessage() isAttachResponse_Message {
@@ -415,7 +566,7 @@ type AttachOpened struct {
 
 func (x *AttachOpened) Reset() {
 	*x = AttachOpened{}
-	mi := &file_plugin_v1_transport_proto_msgTypes[5]
+	mi := &file_plugin_v1_transport_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -427,7 +578,7 @@ func (x *AttachOpened) String() string {
 func (*AttachOpened) ProtoMessage() {}
 
 func (x *AttachOpened) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_transport_proto_msgTypes[5]
+	mi := &file_plugin_v1_transport_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -440,7 +591,7 @@ func (x *AttachOpened) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachOpened.ProtoReflect.Descriptor instead.
 func (*AttachOpened) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_transport_proto_rawDescGZIP(), []int{5}
+	return file_plugin_v1_transport_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *AttachOpened) GetDeviceModel() string {
@@ -460,7 +611,15 @@ const file_plugin_v1_transport_proto_rawDesc = "" +
 	"config_dir\x18\x01 \x01(\fR\tconfigDir\"I\n" +
 	"\x19DescribeTransportResponse\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
-	"\aversion\x18\x02 \x01(\tR\aversion\"\x81\x01\n" +
+	"\aversion\x18\x02 \x01(\tR\aversion\"E\n" +
+	"\x0fUseFontsRequest\x122\n" +
+	"\x05fonts\x18\x01 \x03(\v2\x1c.service.plugin.v1.AddedFontR\x05fonts\"_\n" +
+	"\tAddedFont\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
+	"\x06sha256\x18\x02 \x01(\tR\x06sha256\x12\x12\n" +
+	"\x04bold\x18\x03 \x01(\bR\x04bold\x12\x12\n" +
+	"\x04file\x18\x04 \x01(\fR\x04file\"\x12\n" +
+	"\x10UseFontsResponse\"\x81\x01\n" +
 	"\rAttachRequest\x123\n" +
 	"\x04open\x18\x01 \x01(\v2\x1d.service.plugin.v1.AttachOpenH\x00R\x04open\x12\x16\n" +
 	"\x05frame\x18\x02 \x01(\fH\x00R\x05frame\x12\x18\n" +
@@ -481,9 +640,10 @@ const file_plugin_v1_transport_proto_rawDesc = "" +
 	"\x06binary\x18\x03 \x01(\fH\x00R\x06binaryB\t\n" +
 	"\amessage\"1\n" +
 	"\fAttachOpened\x12!\n" +
-	"\fdevice_model\x18\x01 \x01(\tR\vdeviceModel2\xce\x01\n" +
+	"\fdevice_model\x18\x01 \x01(\tR\vdeviceModel2\xa3\x02\n" +
 	"\tTransport\x12n\n" +
-	"\x11DescribeTransport\x12+.service.plugin.v1.DescribeTransportRequest\x1a,.service.plugin.v1.DescribeTransportResponse\x12Q\n" +
+	"\x11DescribeTransport\x12+.service.plugin.v1.DescribeTransportRequest\x1a,.service.plugin.v1.DescribeTransportResponse\x12S\n" +
+	"\bUseFonts\x12\".service.plugin.v1.UseFontsRequest\x1a#.service.plugin.v1.UseFontsResponse\x12Q\n" +
 	"\x06Attach\x12 .service.plugin.v1.AttachRequest\x1a!.service.plugin.v1.AttachResponse(\x010\x01B9Z7github.com/service-dev/service/proto/plugin/v1;pluginv1b\x06proto3"
 
 var (
@@ -498,27 +658,33 @@ func file_plugin_v1_transport_proto_rawDescGZIP() []byte {
 	return file_plugin_v1_transport_proto_rawDescData
 }
 
-var file_plugin_v1_transport_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
+var file_plugin_v1_transport_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
 var file_plugin_v1_transport_proto_goTypes = []any{
 	(*DescribeTransportRequest)(nil),  // 0: service.plugin.v1.DescribeTransportRequest
 	(*DescribeTransportResponse)(nil), // 1: service.plugin.v1.DescribeTransportResponse
-	(*AttachRequest)(nil),             // 2: service.plugin.v1.AttachRequest
-	(*AttachOpen)(nil),                // 3: service.plugin.v1.AttachOpen
-	(*AttachResponse)(nil),            // 4: service.plugin.v1.AttachResponse
-	(*AttachOpened)(nil),              // 5: service.plugin.v1.AttachOpened
+	(*UseFontsRequest)(nil),           // 2: service.plugin.v1.UseFontsRequest
+	(*AddedFont)(nil),                 // 3: service.plugin.v1.AddedFont
+	(*UseFontsResponse)(nil),          // 4: service.plugin.v1.UseFontsResponse
+	(*AttachRequest)(nil),             // 5: service.plugin.v1.AttachRequest
+	(*AttachOpen)(nil),                // 6: service.plugin.v1.AttachOpen
+	(*AttachResponse)(nil),            // 7: service.plugin.v1.AttachResponse
+	(*AttachOpened)(nil),              // 8: service.plugin.v1.AttachOpened
 }
 var file_plugin_v1_transport_proto_depIdxs = []int32{
-	3, // 0: service.plugin.v1.AttachRequest.open:type_name -> service.plugin.v1.AttachOpen
-	5, // 1: service.plugin.v1.AttachResponse.opened:type_name -> service.plugin.v1.AttachOpened
-	0, // 2: service.plugin.v1.Transport.DescribeTransport:input_type -> service.plugin.v1.DescribeTransportRequest
-	2, // 3: service.plugin.v1.Transport.Attach:input_type -> service.plugin.v1.AttachRequest
-	1, // 4: service.plugin.v1.Transport.DescribeTransport:output_type -> service.plugin.v1.DescribeTransportResponse
-	4, // 5: service.plugin.v1.Transport.Attach:output_type -> service.plugin.v1.AttachResponse
-	4, // [4:6] is the sub-list for method output_type
-	2, // [2:4] is the sub-list for method input_type
-	2, // [2:2] is the sub-list for extension type_name
-	2, // [2:2] is the sub-list for extension extendee
-	0, // [0:2] is the sub-list for field type_name
+	3, // 0: service.plugin.v1.UseFontsRequest.fonts:type_name -> service.plugin.v1.AddedFont
+	6, // 1: service.plugin.v1.AttachRequest.open:type_name -> service.plugin.v1.AttachOpen
+	8, // 2: service.plugin.v1.AttachResponse.opened:type_name -> service.plugin.v1.AttachOpened
+	0, // 3: service.plugin.v1.Transport.DescribeTransport:input_type -> service.plugin.v1.DescribeTransportRequest
+	2, // 4: service.plugin.v1.Transport.UseFonts:input_type -> service.plugin.v1.UseFontsRequest
+	5, // 5: service.plugin.v1.Transport.Attach:input_type -> service.plugin.v1.AttachRequest
+	1, // 6: service.plugin.v1.Transport.DescribeTransport:output_type -> service.plugin.v1.DescribeTransportResponse
+	4, // 7: service.plugin.v1.Transport.UseFonts:output_type -> service.plugin.v1.UseFontsResponse
+	7, // 8: service.plugin.v1.Transport.Attach:output_type -> service.plugin.v1.AttachResponse
+	6, // [6:9] is the sub-list for method output_type
+	3, // [3:6] is the sub-list for method input_type
+	3, // [3:3] is the sub-list for extension type_name
+	3, // [3:3] is the sub-list for extension extendee
+	0, // [0:3] is the sub-list for field type_name
 }
 
 func init() { file_plugin_v1_transport_proto_init() }
@@ -526,12 +692,12 @@ func file_plugin_v1_transport_proto_init() {
 	if File_plugin_v1_transport_proto != nil {
 		return
 	}
-	file_plugin_v1_transport_proto_msgTypes[2].OneofWrappers = []any{
+	file_plugin_v1_transport_proto_msgTypes[5].OneofWrappers = []any{
 		(*AttachRequest_Open)(nil),
 		(*AttachRequest_Frame)(nil),
 		(*AttachRequest_Binary)(nil),
 	}
-	file_plugin_v1_transport_proto_msgTypes[4].OneofWrappers = []any{
+	file_plugin_v1_transport_proto_msgTypes[7].OneofWrappers = []any{
 		(*AttachResponse_Opened)(nil),
 		(*AttachResponse_Frame)(nil),
 		(*AttachResponse_Binary)(nil),
@@ -542,7 +708,7 @@ func file_plugin_v1_transport_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_plugin_v1_transport_proto_rawDesc), len(file_plugin_v1_transport_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   6,
+			NumMessages:   9,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -23,6 +23,7 @@ const _ = grpc.SupportPackageIsVersion9
 
 const (
 	Transport_DescribeTransport_FullMethodName = "/service.plugin.v1.Transport/DescribeTransport"
+	Transport_UseFonts_FullMethodName          = "/service.plugin.v1.Transport/UseFonts"
 	Transport_Attach_FullMethodName            = "/service.plugin.v1.Transport/Attach"
 )
 
@@ -34,6 +35,9 @@ const (
 type TransportClient interface {
 	// DescribeTransport returns the adapter's name.
 	DescribeTransport(ctx context.Context, in *DescribeTransportRequest, opts ...grpc.CallOption) (*DescribeTransportResponse, error)
+	// UseFonts replaces the fonts that a person added to this machine, at first none. The host calls it after the
+	// description and whenever they change. An adapter whose glasses draw with their own fonts need not implement it.
+	UseFonts(ctx context.Context, in *UseFontsRequest, opts ...grpc.CallOption) (*UseFontsResponse, error)
 	// Attach provides the glasses of one session until the stream ends. The first request is open, answered by opened;
 	// then both sides send frames. Every command and every control frame is answered by a result frame. A refusal is a
 	// status with a Problem, as in backend.proto.
@@ -52,6 +56,16 @@ func (c *transportClient) DescribeTransport(ctx context.Context, in *DescribeTra
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(DescribeTransportResponse)
 	err := c.cc.Invoke(ctx, Transport_DescribeTransport_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *transportClient) UseFonts(ctx context.Context, in *UseFontsRequest, opts ...grpc.CallOption) (*UseFontsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(UseFontsResponse)
+	err := c.cc.Invoke(ctx, Transport_UseFonts_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -79,6 +93,9 @@ type Transport_AttachClient = grpc.BidiStreamingClient[AttachRequest, AttachResp
 type TransportServer interface {
 	// DescribeTransport returns the adapter's name.
 	DescribeTransport(context.Context, *DescribeTransportRequest) (*DescribeTransportResponse, error)
+	// UseFonts replaces the fonts that a person added to this machine, at first none. The host calls it after the
+	// description and whenever they change. An adapter whose glasses draw with their own fonts need not implement it.
+	UseFonts(context.Context, *UseFontsRequest) (*UseFontsResponse, error)
 	// Attach provides the glasses of one session until the stream ends. The first request is open, answered by opened;
 	// then both sides send frames. Every command and every control frame is answered by a result frame. A refusal is a
 	// status with a Problem, as in backend.proto.
@@ -95,6 +112,9 @@ type UnimplementedTransportServer struct{}
 
 func (UnimplementedTransportServer) DescribeTransport(context.Context, *DescribeTransportRequest) (*DescribeTransportResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method DescribeTransport not implemented")
+}
+func (UnimplementedTransportServer) UseFonts(context.Context, *UseFontsRequest) (*UseFontsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method UseFonts not implemented")
 }
 func (UnimplementedTransportServer) Attach(grpc.BidiStreamingServer[AttachRequest, AttachResponse]) error {
 	return status.Error(codes.Unimplemented, "method Attach not implemented")
@@ -138,6 +158,24 @@ func _Transport_DescribeTransport_Handler(srv interface{}, ctx context.Context, 
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Transport_UseFonts_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(UseFontsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(TransportServer).UseFonts(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Transport_UseFonts_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(TransportServer).UseFonts(ctx, req.(*UseFontsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Transport_Attach_Handler(srv interface{}, stream grpc.ServerStream) error {
 	return srv.(TransportServer).Attach(&grpc.GenericServerStream[AttachRequest, AttachResponse]{ServerStream: stream})
 }
@@ -155,6 +193,10 @@ var Transport_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "DescribeTransport",
 			Handler:    _Transport_DescribeTransport_Handler,
+		},
+		{
+			MethodName: "UseFonts",
+			Handler:    _Transport_UseFonts_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

@@ -27,8 +27,11 @@ type Face struct {
 	Upem int
 	// Primary is set for the Go fonts, which are used wherever they have a character.
 	Primary bool
+	// Added is set for a font that a person added to this machine.
+	Added *Added
 
 	nominal *font.Face
+	os2     []byte // table OS/2 of an added font
 }
 
 // Has reports whether the font has a glyph for a character.

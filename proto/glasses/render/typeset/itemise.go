@@ -100,7 +100,7 @@ func (t *Typesetter) faceOf(grapheme []rune, from int, script language.Script) *
 			return f
 		}
 	}
-	return nil
+	return t.addedFace(grapheme, from, script)
 }
 
 // has reports whether a font has a character with its marks, possibly as one composed character.

@@ -48,6 +48,8 @@ type Options struct {
 	Language string
 	// RTL is the direction of the paragraphs; with Auto, only of those that have no letter.
 	RTL, Auto bool
+	// WithoutAdded leaves out the fonts that a person added to this machine.
+	WithoutAdded bool
 }
 
 // Typesetter lays out texts. It keeps buffers for the next text and is not safe for concurrent use.
@@ -169,7 +171,7 @@ func (t *Typesetter) breaks() []bool {
 // shape appends the cells of an item.
 func (t *Typesetter) shape(it item) {
 	run := t.run()
-	if it.face == nil {
+	if it.face == nil || it.face.Added != nil && !t.canShape(it) {
 		for i := it.from; i < it.to; i++ {
 			t.cells = append(t.cells, Cell{From: i, To: i + 1, Level: it.level, Run: run})
 		}

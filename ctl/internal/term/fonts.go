@@ -1,0 +1,53 @@
+package term
+
+import "strconv"
+
+// Font is a line of `fonts list`.
+type Font struct {
+	Name, SHA256 string
+	Weight       int
+	Italic       bool
+	Bytes        int64
+	// Problem is why it is not used; empty if it is.
+	Problem string
+}
+
+// shownHash is how many digits of a hash are printed.
+const shownHash = 16
+
+// Fonts lists the fonts that were added.
+func (t *Terminal) Fonts(list []Font) {
+	if len(list) == 0 {
+		t.Say("No fonts were added.")
+		t.Remark("  next: `servicectl fonts add FILE` adds one")
+		return
+	}
+	rows := make([][]Cell, 0, len(list))
+	damaged := false
+	for _, f := range list {
+		style, state := strconv.Itoa(f.Weight), Cell{Text: "used", Severity: Good}
+		if f.Italic {
+			style += " italic"
+		}
+		if f.Problem != "" {
+			state, damaged = Cell{Text: "ignored: " + f.Problem, Severity: Bad}, true
+		}
+		rows = append(rows, []Cell{{Text: f.Name}, {Text: style}, {Text: size(f.Bytes)},
+			{Text: f.SHA256[:min(len(f.SHA256), shownHash)]}, state})
+	}
+	t.Grid([]string{"NAME", "WEIGHT", "SIZE", "SHA-256", "STATE"}, rows)
+	if damaged {
+		t.Remark("  next: `servicectl fonts add FILE` with the same font repairs it; `fonts remove NAME` removes it")
+	}
+}
+
+// FontAdded reports a new font.
+func (t *Terminal) FontAdded(name string) {
+	t.Say("Added %s. Local sessions draw with it now, where the service's own fonts lack a character.", name)
+	t.Remark("  next: show a text, or remove the font with `servicectl fonts remove %q`", name)
+}
+
+// FontRemoved reports that a font is gone.
+func (t *Terminal) FontRemoved(name string) {
+	t.Say("Removed %s. Local sessions no longer draw with it.", name)
+}

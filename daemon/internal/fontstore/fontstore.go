@@ -1,0 +1,272 @@
+// Package fontstore keeps the font files that a person adds to this machine, in the folder fonts of the state directory.
+// Programs that draw local sessions use them after the fonts that ship with them.
+package fontstore
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/service-dev/service/daemon/internal/backend"
+	"github.com/service-dev/service/daemon/internal/statefile"
+	"github.com/service-dev/service/proto/glasses/render/fonts"
+)
+
+// Dir is the folder inside the state directory, and indexName the list in it. The other files are the fonts, named by
+// their hash.
+const (
+	Dir       = "fonts"
+	indexName = "fonts.json"
+)
+
+// maxIndex bounds the list, in bytes.
+const maxIndex = 64 << 10
+
+// Codes of the problems of Add and Remove, in addition to those of fonts.FileError.
+const (
+	CodeDuplicate   = "font_duplicate"
+	CodeTooMany     = "font_too_many"
+	CodeNotFound    = "font_not_found"
+	CodeUnwritable  = "state_unwritable"
+	minHashPrefix   = 8
+	unreadableIndex = indexName + ".corrupt-"
+)
+
+// Font is a font that a person added.
+type Font struct {
+	Name   string `json:"name"`
+	SHA256 string `json:"sha256"`
+	Weight int    `json:"weight"`
+	Italic bool   `json:"italic"`
+	Bytes  int64  `json:"bytes"`
+	// Problem is why it is not used; empty if it is.
+	Problem string `json:"-"`
+}
+
+// index is the content of the list.
+type index struct {
+	Fonts []Font `json:"fonts"`
+}
+
+// Options configure a Store.
+type Options struct {
+	// StateDir is the state directory.
+	StateDir string
+	// Use tells the adapters which fonts there are.
+	Use func(ctx context.Context, list []fonts.Added)
+	Log *slog.Logger
+	Now func() time.Time
+}
+
+// Store is the added fonts. It is safe for concurrent use. A process has one, because drawing knows one list of fonts.
+type Store struct {
+	o   Options
+	dir string
+
+	mu   sync.Mutex
+	list []Font
+
+	failedMu sync.Mutex
+	failed   map[string]error // by hash, why drawing ignores a font
+}
+
+// Open reads the list and passes it on to drawing. A list that cannot be read is set aside.
+func Open(o Options) *Store {
+	s := &Store{o: o, dir: filepath.Join(o.StateDir, Dir), failed: map[string]error{}}
+	if err := s.read(); err != nil {
+		o.Log.Warn("failed to read the list of added fonts", "err", err)
+		corrupt := filepath.Join(s.dir, unreadableIndex+o.Now().UTC().Format("20060102T150405Z"))
+		_ = os.Rename(filepath.Join(s.dir, indexName), corrupt) // if it fails, the next addition replaces the list
+	}
+	s.use(context.Background())
+	return s
+}
+
+func (s *Store) read() error {
+	data, err := statefile.Read(filepath.Join(s.dir, indexName), maxIndex)
+	if errors.Is(err, fs.ErrNotExist) {
+		return s.sweep()
+	}
+	if err != nil {
+		return err
+	}
+	var all index
+	if err := json.Unmarshal(data, &all); err != nil {
+		return err
+	}
+	for _, f := range all.Fonts {
+		if hash, err := hex.DecodeString(f.SHA256); err != nil || len(hash) != 32 || len(all.Fonts) > fonts.MaxAdded {
+			return fmt.Errorf("%q is not the hash of a font, or there are more than %d", f.SHA256, fonts.MaxAdded)
+		}
+	}
+	s.list = all.Fonts
+	return s.sweep()
+}
+
+// sweep removes what a killed writer left behind.
+func (s *Store) sweep() error {
+	entries, err := os.ReadDir(s.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, e := range entries {
+		if hash, err := hex.DecodeString(e.Name()); err != nil || len(hash) != 32 || s.find(e.Name()) >= 0 {
+			continue
+		}
+		if err := os.Remove(filepath.Join(s.dir, e.Name())); err != nil {
+			return err
+		}
+	}
+	return errors.Join(err, statefile.Sweep(s.dir, s.o.Now()))
+}
+
+// find returns the index of the font with a hash, or -1.
+func (s *Store) find(hash string) int {
+	return slices.IndexFunc(s.list, func(f Font) bool { return f.SHA256 == hash })
+}
+
+// List returns the fonts in the order of their addition, and what is wrong with their files.
+func (s *Store) List() []Font {
+	s.mu.Lock()
+	list := slices.Clone(s.list)
+	s.mu.Unlock()
+	for i := range list {
+		f := &list[i]
+		data, err := statefile.Read(s.file(*f), fonts.MaxFile)
+		switch {
+		case err != nil:
+			f.Problem = "its file cannot be read: " + err.Error()
+		case fonts.Hash(data) != f.SHA256:
+			f.Problem = "its file has changed"
+		default:
+			f.Problem = s.problem(f.SHA256)
+		}
+	}
+	return list
+}
+
+func (s *Store) problem(hash string) string {
+	s.failedMu.Lock()
+	defer s.failedMu.Unlock()
+	if err := s.failed[hash]; err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+// Add checks a font file and stores it. The font is in use when Add returns. Errors are *backend.Problem.
+func (s *Store) Add(ctx context.Context, data []byte) (Font, error) {
+	info, err := fonts.Check(data)
+	var refused *fonts.FileError
+	if errors.As(err, &refused) {
+		return Font{}, &backend.Problem{Code: refused.Code, Message: refused.Message, FixHint: refused.FixHint}
+	}
+	f := Font{Name: info.Name, SHA256: fonts.Hash(data), Weight: info.Weight, Italic: info.Italic, Bytes: int64(len(data))}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	at := s.find(f.SHA256)
+	switch {
+	case at >= 0 && s.isWhole(s.list[at]):
+		return Font{}, &backend.Problem{Code: CodeDuplicate, Message: "this font was added before, as " + f.Name,
+			FixHint: "nothing; `servicectl fonts list` shows it"}
+	case at < 0 && len(s.list) >= fonts.MaxAdded:
+		return Font{}, &backend.Problem{Code: CodeTooMany, Message: fmt.Sprintf("%d fonts were added already", len(s.list)),
+			FixHint: "remove one that is not needed with `servicectl fonts remove NAME`, then add this one"}
+	}
+	if err := errors.Join(statefile.EnsureDir(s.o.StateDir), statefile.EnsureDir(s.dir)); err != nil {
+		return Font{}, unwritable(err)
+	}
+	if err := statefile.Write(s.file(f), data); err != nil {
+		return Font{}, unwritable(err)
+	}
+	if at < 0 { // else its damaged file is whole again
+		if err := s.write(append(slices.Clone(s.list), f)); err != nil {
+			_, _ = statefile.Remove(s.file(f)) // if it fails, the next start removes it
+			return Font{}, unwritable(err)
+		}
+	}
+	s.use(ctx)
+	return f, nil
+}
+
+// isWhole reports whether the file of a font is the one that was added.
+func (s *Store) isWhole(f Font) bool {
+	data, err := statefile.Read(s.file(f), fonts.MaxFile)
+	return err == nil && fonts.Hash(data) == f.SHA256
+}
+
+// Remove removes the font of a name, or whose hash begins with it. Errors are *backend.Problem.
+func (s *Store) Remove(ctx context.Context, name string) (Font, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var found []Font
+	for _, f := range s.list {
+		if strings.EqualFold(f.Name, name) ||
+			len(name) >= minHashPrefix && strings.HasPrefix(f.SHA256, strings.ToLower(name)) {
+			found = append(found, f)
+		}
+	}
+	if len(found) != 1 {
+		return Font{}, &backend.Problem{Code: CodeNotFound, Message: fmt.Sprintf("%d added fonts have the name %q",
+			len(found), name),
+			FixHint: "pass a name or the start of a SHA-256 that `servicectl fonts list` shows"}
+	}
+	f := found[0]
+	rest := slices.DeleteFunc(slices.Clone(s.list), func(o Font) bool { return o.SHA256 == f.SHA256 })
+	if err := s.write(rest); err != nil {
+		return Font{}, unwritable(err)
+	}
+	if _, err := statefile.Remove(s.file(f)); err != nil {
+		s.o.Log.Warn("failed to remove the file of a removed font", "font", f.Name, "err", err)
+	}
+	s.use(ctx)
+	return f, nil
+}
+
+// write replaces the list. mu is held.
+func (s *Store) write(list []Font) error {
+	data, err := json.MarshalIndent(index{list}, "", "  ")
+	if err == nil {
+		err = statefile.Write(filepath.Join(s.dir, indexName), append(data, '\n'))
+	}
+	if err == nil {
+		s.list = list
+	}
+	return err
+}
+
+func (s *Store) file(f Font) string { return filepath.Join(s.dir, f.SHA256) }
+
+// use passes the list on to drawing in this process and in the adapters.
+func (s *Store) use(ctx context.Context) {
+	list := make([]fonts.Added, 0, len(s.list))
+	for _, f := range s.list {
+		list = append(list, fonts.Added{Name: f.Name, SHA256: f.SHA256, Bold: fonts.Info{Weight: f.Weight}.Bold(),
+			File: s.file(f)})
+	}
+	s.failedMu.Lock()
+	clear(s.failed)
+	s.failedMu.Unlock()
+	fonts.SetAdded(list, func(a fonts.Added, err error) {
+		s.o.Log.Warn("ignored an added font", "font", a.Name, "sha256", a.SHA256, "err", err)
+		s.failedMu.Lock()
+		defer s.failedMu.Unlock()
+		s.failed[a.SHA256] = err
+	})
+	s.o.Use(context.WithoutCancel(ctx), list) // the list has changed, even if the caller gave up
+}
+
+func unwritable(err error) error {
+	return &backend.Problem{Code: CodeUnwritable, Message: "the font could not be stored: " + err.Error(),
+		FixHint: "check the space and the permissions of the state directory; `servicectl doctor` names it"}
+}

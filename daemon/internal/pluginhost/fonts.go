@@ -1,0 +1,57 @@
+package pluginhost
+
+import (
+	"context"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/service-dev/service/proto/glasses/render/fonts"
+	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
+)
+
+// UseFonts tells the transport adapters which fonts the person added, in order. One that runs uses them when UseFonts
+// returns; the others get them when they start. A failure is logged only: a stuck adapter is replaced, and starts with
+// the new list.
+func (h *Host) UseFonts(ctx context.Context, list []fonts.Added) {
+	h.fontsMu.Lock()
+	h.fonts = list
+	h.fontsMu.Unlock()
+	for name, a := range h.adapters {
+		if !isTransport(name) || !a.hasBegun() {
+			continue
+		}
+		inst, err := a.get(ctx)
+		if err == nil {
+			err = h.sendFonts(ctx, inst)
+		}
+		if err != nil {
+			h.opts.Log.Warn("failed to pass the added fonts on", "adapter", name, "err", err)
+		}
+	}
+}
+
+// hasBegun reports whether the adapter runs or starts.
+func (a *adapter) hasBegun() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.status.State == Running || a.status.State == Starting
+}
+
+// sendFonts passes the list on to an instance. mu is held meanwhile, so that the last list is the last one to arrive.
+func (h *Host) sendFonts(ctx context.Context, inst *instance) error {
+	h.fontsMu.Lock()
+	defer h.fontsMu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	request := &pluginv1.UseFontsRequest{}
+	for _, f := range h.fonts {
+		request.Fonts = append(request.Fonts, &pluginv1.AddedFont{Name: f.Name, Sha256: f.SHA256, Bold: f.Bold,
+			File: []byte(f.File)})
+	}
+	_, err := inst.transport.UseFonts(ctx, request)
+	if status.Code(err) == codes.Unimplemented {
+		return nil // its glasses have their own fonts
+	}
+	return err
+}

@@ -1,0 +1,34 @@
+package session
+
+import (
+	"slices"
+
+	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/proto/glasses/render"
+)
+
+// ModelOf returns the device model of a session's glasses. The page of a browser session does not have the fonts that
+// the person added to this machine, so its display is drawn without them here as well.
+func ModelOf(sessionID, model string) (m glasses.DeviceModel, ok bool) {
+	m, ok = glasses.Model(model)
+	m.WithoutAddedFonts = !IsLocal(sessionID)
+	return m, ok
+}
+
+// On returns models that draw with the fonts of these glasses.
+func (d Display) On(models []glasses.DeviceModel) []glasses.DeviceModel {
+	models = slices.Clone(models)
+	for i := range models {
+		models[i].WithoutAddedFonts = d.Model.WithoutAddedFonts
+	}
+	return models
+}
+
+// IsMissingAddedFont reports whether characters are missing only because the glasses are in a browser's page: a local
+// session draws them with a font that the person added.
+func (d Display) IsMissingAddedFont() bool {
+	missing := slices.ContainsFunc(d.Shown.Texts, func(t render.Text) bool { return t.Missing != "" })
+	local := d.Model
+	local.WithoutAddedFonts = false
+	return missing && d.Model.WithoutAddedFonts && len(render.AddedFonts(local, d.View)) > 0
+}

@@ -1,0 +1,48 @@
+package session
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/proto/glasses/render"
+	"github.com/service-dev/service/proto/glasses/render/fonts"
+)
+
+// The page of a browser session does not have the fonts that a person added: its characters are missing here as well,
+// and the display says that a local session has them.
+func TestDisplay_OfABrowserSessionLacksAddedFonts(t *testing.T) {
+	path, err := filepath.Abs("../../../proto/glasses/render/fonts/testdata/cherokee-regular.ttf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	displayOf := func(id string) Display {
+		model, ok := ModelOf(id, glasses.DefaultDeviceModel)
+		if !ok {
+			t.Fatal("no model")
+		}
+		view := render.Clamp(model, glasses.View{Tree: &glasses.Node{Type: glasses.NodeText, Text: "ᏣᎳᎩ"}})
+		return NewDisplay(model, glasses.FreshState(), view)
+	}
+	const browser, local = "ses_abcdefgh234567abcdef", "loc_abcdefgh234567abcdef"
+	if displayOf(browser).IsMissingAddedFont() {
+		t.Error("without an added font it claims one")
+	}
+	fonts.SetAdded([]fonts.Added{{Name: "Cherokee", SHA256: fonts.Hash(data), File: path}}, nil)
+	t.Cleanup(func() { fonts.SetAdded(nil, nil) })
+	if d := displayOf(local); len(d.Findings()) > 0 || len(d.Text()) != 1 || d.IsMissingAddedFont() {
+		t.Errorf("a local session: %v", d.Findings())
+	}
+	d := displayOf(browser)
+	if len(d.Findings()) != 1 || len(d.Text()) != 0 || !d.IsMissingAddedFont() {
+		t.Errorf("a browser session: %v", d.Findings())
+	}
+	if len(Misfits(d.View.Tree, d.On(glasses.Models()))) == 0 {
+		t.Error("it fits other models of a browser session")
+	}
+}

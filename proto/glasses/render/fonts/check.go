@@ -1,0 +1,214 @@
+package fonts
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode"
+
+	"github.com/go-text/typesetting/harfbuzz"
+	"golang.org/x/image/font/sfnt"
+	"golang.org/x/image/math/fixed"
+)
+
+// Bounds of the fonts that a person adds.
+const (
+	MaxFile  = 20 << 20 // bytes of a file
+	MaxAdded = 16       // fonts
+	// maxName is how many characters of a font's name are kept.
+	maxName = 60
+	// maxSegments bounds the outline of a glyph, which is filled in one go.
+	maxSegments = 20_000
+	// maxMeanArea bounds the mean area of all glyphs in square ems, so that masks of a text stay small.
+	maxMeanArea = 4
+	// maxTrial is how many characters the check shapes.
+	maxTrial = 2000
+)
+
+// Codes of FileError.
+const (
+	CodeDamaged     = "font_damaged"
+	CodeTooLarge    = "font_too_large"
+	CodeUnsupported = "font_unsupported"
+)
+
+// FileError says why a font file cannot be added, and what to do.
+type FileError struct{ Code, Message, FixHint string }
+
+func (e *FileError) Error() string { return e.Message }
+
+// Info describes a font file.
+type Info struct {
+	// Name is the font's full name, printable characters only.
+	Name string
+	// Weight is from 1 to 1000, 400 for regular; Italic is set for slanted fonts.
+	Weight int
+	Italic bool
+	// Glyphs counts them.
+	Glyphs int
+}
+
+// boldWeight is the weight from which a font is used for bold text.
+const boldWeight = 600
+
+// Bold reports whether the font is meant for bold text.
+func (i Info) Bold() bool { return i.Weight >= boldWeight }
+
+// Check parses a font file as drawing does, with every glyph, and describes it. Errors are *FileError. The parsers are
+// not ours: Check recovers from their panics, but a hostile file can make them take long or much memory. Run it first in
+// a process that may end.
+func Check(data []byte) (info Info, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			info, err = Info{}, damaged(fmt.Errorf("parsing it failed: %v", r))
+		}
+	}()
+	if err := checkFormat(data); err != nil {
+		return Info{}, err
+	}
+	f, err := parseAdded(data)
+	var refused *FileError
+	switch {
+	case errors.As(err, &refused):
+		return Info{}, refused
+	case err != nil:
+		return Info{}, damaged(err)
+	}
+	if err := f.checkGlyphs(); err != nil {
+		return Info{}, err
+	}
+	if err := f.tryShaping(); err != nil {
+		return Info{}, err
+	}
+	info = Info{Name: f.name(), Glyphs: f.Outlines.NumGlyphs()}
+	info.Weight, info.Italic = f.style()
+	return info, nil
+}
+
+func damaged(cause error) error {
+	return &FileError{CodeDamaged, "the font is damaged: " + cause.Error(), "download it again, or use another font"}
+}
+
+func unsupported(what, hint string) error { return &FileError{CodeUnsupported, what, hint} }
+
+func noOutlines() error {
+	return unsupported("the font has no outlines that can be drawn", "use a font with outlines (glyf or CFF)")
+}
+
+// checkFormat refuses what the parsers do not draw.
+func checkFormat(data []byte) error {
+	const others = "use its TTF, OTF or WOFF file"
+	if len(data) > MaxFile {
+		return &FileError{CodeTooLarge, fmt.Sprintf("the font is larger than %d MB", MaxFile>>20),
+			"use a font of fewer characters, e.g. of one script"}
+	}
+	if len(data) < 4 {
+		return damaged(errTruncated)
+	}
+	switch string(data[:4]) {
+	case "wOF2":
+		return unsupported("the file is WOFF2, which is not supported", others)
+	case "ttcf":
+		return unsupported("the file is a collection of fonts", "extract one font from it, and add that")
+	case "\x00\x01\x00\x00", "OTTO", "true", "wOFF":
+		return nil
+	}
+	return unsupported("the file is not a font", others)
+}
+
+// checkGlyphs loads the outline of every glyph.
+func (f *Face) checkGlyphs() error {
+	const em = 64 << 6 // in 1/64 pixel
+	if f.Upem < 16 || f.Upem > 16384 {
+		return damaged(fmt.Errorf("it has %d units in an em", f.Upem))
+	}
+	var buf sfnt.Buffer
+	var area float64
+	drawn := 0
+	for id := range f.Outlines.NumGlyphs() {
+		segments, err := f.Outlines.LoadGlyph(&buf, sfnt.GlyphIndex(id), fixed.Int26_6(em), nil)
+		switch {
+		case err != nil:
+			return damaged(fmt.Errorf("glyph %d: %w", id, err))
+		case len(segments) > maxSegments:
+			return &FileError{CodeTooLarge, fmt.Sprintf("glyph %d has %d curves, more than %d", id, len(segments),
+				maxSegments), "use another font"}
+		case len(segments) > 0:
+			drawn++
+		}
+		b := segments.Bounds()
+		area += float64(b.Max.X-b.Min.X) * float64(b.Max.Y-b.Min.Y) / (em * em)
+	}
+	if drawn < 2 { // .notdef may be one
+		return noOutlines()
+	}
+	if mean := area / float64(drawn); mean > maxMeanArea {
+		return damaged(fmt.Errorf("its glyphs cover %.0f square ems on average", mean))
+	}
+	return nil
+}
+
+// tryShaping shapes the font's first characters.
+func (f *Face) tryShaping() error {
+	var text []rune
+	for all := f.nominal.Cmap.Iter(); all.Next() && len(text) < maxTrial; {
+		r, _ := all.Char()
+		text = append(text, r)
+	}
+	if len(text) == 0 {
+		return damaged(errors.New("it has no characters"))
+	}
+	b := harfbuzz.NewBuffer()
+	b.AddRunes(text, 0, len(text))
+	b.GuessSegmentProperties()
+	b.Shape(f.Shaper, nil)
+	if len(b.Info) > MaxGrowth*len(text) {
+		return damaged(fmt.Errorf("%d characters become %d glyphs", len(text), len(b.Info)))
+	}
+	return nil
+}
+
+// MaxGrowth is how many glyphs an added font may use for a character, on average over a text.
+const MaxGrowth = 16
+
+// name returns the font's full name, its family if it has none.
+func (f *Face) name() string {
+	var buf sfnt.Buffer
+	for _, id := range []sfnt.NameID{sfnt.NameIDFull, sfnt.NameIDFamily, sfnt.NameIDPostScript} {
+		text, err := f.Outlines.Name(&buf, id)
+		if name := printable(text); err == nil && name != "" {
+			return name
+		}
+	}
+	return "unnamed"
+}
+
+// printable returns the characters of a text that can be seen, at most maxName, with single spaces.
+func printable(text string) string {
+	text = strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r):
+			return ' '
+		case !unicode.IsGraphic(r) || r == unicode.ReplacementChar:
+			return -1
+		}
+		return r
+	}, text)
+	runes := []rune(strings.Join(strings.Fields(text), " "))
+	return strings.TrimSpace(string(runes[:min(len(runes), maxName)]))
+}
+
+// style returns the weight and whether the font is slanted, from table OS/2.
+func (f *Face) style() (weight int, italic bool) {
+	const weightClass, selection = 4, 62
+	if len(f.os2) < selection+2 {
+		return 400, false
+	}
+	be := binary.BigEndian
+	weight = int(be.Uint16(f.os2[weightClass:]))
+	if weight < 1 || weight > 1000 {
+		weight = 400
+	}
+	return weight, be.Uint16(f.os2[selection:])&1 != 0
+}
