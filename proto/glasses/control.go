@@ -210,7 +210,7 @@ func (p *Input) check() *Error {
 func (p *Input) checkTarget() *Error {
 	switch {
 	case *p != Input{Target: p.Target}:
-		return badPayload("target without kind goes without x, y, direction and side: the glasses choose the inputs")
+		return badPayload("target without kind takes no x, y, direction or side: the glasses choose the inputs")
 	case !validWord(p.Target, MaxID):
 		return badPayload("target is not 1 to %d printable ASCII characters without spaces", MaxID)
 	}

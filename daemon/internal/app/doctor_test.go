@@ -30,7 +30,7 @@ func TestDoctorSeesWhatStopsTheSwitches(t *testing.T) {
 			func() error { return os.WriteFile(at("spool"), nil, 0o600) }, true},
 		{"spool leads elsewhere", "telemetry", "spool is not a directory",
 			func() error { return os.Symlink(t.TempDir(), at("spool")) }, true},
-		{"log is a directory", "telemetry", "events.jsonl is not a file",
+		{"log is a directory", "telemetry", "events.jsonl is not a regular file",
 			func() error { return os.Mkdir(at("events.jsonl"), 0o700) }, true},
 		{"telemetry cannot be written to", "telemetry", "permission denied", lock(at()), false},
 		{"state directory cannot be written to", "state directory", "permission denied", lock(d.paths.Dir), false},
