@@ -58,7 +58,8 @@ func TestAdminLedger_ReportsDifferences(t *testing.T) {
 	d := newDesk(t)
 	d.creditOf("--add", "5.00", "--reference", "INV-7")
 	code, out, errs := run("admin", "--database", d.file, "ledger")
-	for _, want := range []string{"every sum matches", "7.00 USD of 1 accounts", "5.00 USD paid in, 2.00 USD free", "next"} {
+	for _, want := range []string{"every sum matches", "7.00 USD of 1 accounts",
+		"5.00 USD paid in, 2.00 USD free", "next"} {
 		if code != 0 || !strings.Contains(out, want) {
 			t.Errorf("got exit code %d, want %q in %s%s", code, want, out, errs)
 		}

@@ -40,7 +40,8 @@ func TestAnotherKeyIsRefused(t *testing.T) {
 		t.Helper()
 		t.Setenv("SERVICE_BACKEND_HMAC_KEY", key)
 		for command := range commands {
-			if exit, out, errs := d.admin(strings.Fields(command)...); exit != 1 || out != "" || !strings.Contains(errs, "first used with") || !strings.Contains(errs, "hmac_key_file") {
+			if exit, out, errs := d.admin(strings.Fields(command)...); exit != 1 || out != "" || !strings.Contains(errs,
+				"first used with") || !strings.Contains(errs, "hmac_key_file") {
 				t.Errorf("%s with another key: got exit code %d, %q, %q", command, exit, out, errs)
 			}
 		}
@@ -90,7 +91,8 @@ func TestEmbeddedKeyThatWasLost(t *testing.T) {
 	if err := os.Remove(filepath.Join(dir, keyFile)); err != nil {
 		t.Fatal(err)
 	}
-	if err := begin(); !errors.Is(err, ErrOtherKey) || !strings.Contains(err.Error(), keyFile) || !strings.Contains(err.Error(), "restore the key") {
+	if err := begin(); !errors.Is(err, ErrOtherKey) || !strings.Contains(err.Error(), keyFile) ||
+		!strings.Contains(err.Error(), "restore the key") {
 		t.Errorf("%v", err)
 	}
 	t.Setenv("SERVICE_BACKEND_HMAC_KEY", "") // the command needs only the options named in the error

@@ -218,7 +218,8 @@ func TestAdminTrail(t *testing.T) {
 		t.Errorf("as text: got exit code %d, %q", exit, out)
 	}
 	for says, args := range map[string][]string{"user code": {"--code", "nonsense"}, "network address": {"--address", "nonsense"},
-		"no account has that e-mail address": {"--account", "typo@example.org"}, "--limit must be 1 to 1000": {"--limit=-5"}, "1 to 1000": {"--limit=0"},
+		"no account has that e-mail address": {"--account", "typo@example.org"},
+		"--limit must be 1 to 1000":          {"--limit=-5"}, "1 to 1000": {"--limit=0"},
 		"to 1000": {"--limit=1001"}} {
 		if exit, _, errs := d.admin(append([]string{"trail"}, args...)...); exit != 1 || !strings.Contains(errs, says) {
 			t.Errorf("%v: got exit code %d, %q", args, exit, errs)

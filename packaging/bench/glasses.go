@@ -61,7 +61,8 @@ func (b *bench) firstTexts() error {
 	return nil
 }
 
-// sizes lists what is installed, what the simulator page loads, and the font files, of which it loads what a text needs.
+// sizes lists what is installed, what the simulator page loads, and the font files, of which it loads what a text
+// needs.
 func (b *bench) sizes() error {
 	var files []string
 	for _, pattern := range []string{filepath.Join(b.bin, "*"), "backend/internal/web/wasm/*.gz",

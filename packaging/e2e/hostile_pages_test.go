@@ -322,7 +322,8 @@ func slowPage(t *testing.T, a arena, _ target) {
 		// Commands sent long before the page disconnected may have reached their timeout of ten seconds.
 		if !strings.Contains(string(f.Payload), `"not_connected"`) &&
 			!strings.Contains(string(f.Payload), `"timeout"`) {
-			t.Fatalf("%s: got %s, want an error; the app has %d frames, reconnected: %v", id, f.Payload, len(app.all()), again != nil)
+			t.Fatalf("%s: got %s, want an error; the app has %d frames, reconnected: %v", id, f.Payload, len(app.all()),
+				again != nil)
 		}
 	}
 }

@@ -81,7 +81,8 @@ func (a *app) root() *cobra.Command {
 		root.CompletionOptions.DisableDefaultCmd = true
 		return root
 	}
-	root.AddCommand(a.status(), a.doctor(), a.tool(), a.daemon(), a.service(), a.session(), a.plugin(), a.agent(), a.fonts(),
+	root.AddCommand(a.status(), a.doctor(), a.tool(), a.daemon(), a.service(), a.session(), a.plugin(), a.agent(),
+		a.fonts(),
 		a.version(), a.demo(), a.telemetry(), a.usage(), a.clientIO())
 	return root
 }

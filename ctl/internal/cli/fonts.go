@@ -17,8 +17,8 @@ import (
 func (a *app) fonts() *cobra.Command {
 	add := &cobra.Command{
 		Use: "add FILE", Short: "Add a TTF, OTF or WOFF file", Args: cobra.ExactArgs(1),
-		Long: "Checks the font and copies it into the state directory. Local sessions draw with it at once, also those that\n" +
-			"are open. At most 16 fonts of 20 MB each.\n" +
+		Long: "Checks the font and copies it into the state directory. Local sessions draw with it immediately,\n" +
+			"including those that are open. At most 16 fonts of 20 MB each.\n" +
 			"Exit code: 0 added, 1 the font is refused, 2 it could not be added.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			data, err := checkedFont(cmd.Context(), args[0])
@@ -73,8 +73,8 @@ func (a *app) showFonts(list []*client.Font) {
 	a.Fonts(rows)
 }
 
-// Bounds of the check of a font in this process. The daemon parses only what passed here, because unlike the daemon this
-// process can end itself when a hostile file makes the parsers run away.
+// Bounds of the check of a font in this process. The daemon parses only what passed here, because unlike the daemon
+// this process can end itself when a hostile file makes the parsers run away.
 const (
 	fontCheckTime   = 20 * time.Second
 	fontCheckMemory = 512 << 20
@@ -83,8 +83,8 @@ const (
 // codeFontUnreadable is the code for a font file that cannot be read.
 const codeFontUnreadable = "font_unreadable"
 
-// checkedFont reads a font file and checks it. It abandons a check that takes too long or too much memory, which goes on
-// until the process ends.
+// checkedFont reads a font file and checks it. It abandons a check that takes too long or too much memory, which goes
+// on until the process ends.
 func checkedFont(ctx context.Context, path string) ([]byte, error) {
 	data, err := fonts.ReadFile(path)
 	if err != nil {

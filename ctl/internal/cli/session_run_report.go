@@ -112,7 +112,8 @@ func (b *batch) pageRun(i int, stopped bool) page.Run {
 		return r
 	}
 	r.Duration = time.Duration(res.report.DurationMs) * time.Millisecond
-	r.Notes = append(append(append(r.Notes, res.report.MissingFonts...), res.report.moreDiffs()...), res.report.misfits()...)
+	r.Notes = append(append(append(r.Notes, res.report.MissingFonts...), res.report.moreDiffs()...),
+		res.report.misfits()...)
 	for n, s := range res.report.allSteps() {
 		step := page.Step{Number: n + 1, Name: s.Step, At: time.Duration(s.AtMs) * time.Millisecond, Verdict: s.Verdict,
 			Seen: s.Message}
@@ -195,8 +196,8 @@ type filmFrame struct {
 	failed             bool
 }
 
-// film returns the run's pictures in chronological order. If a step's picture equals an earlier frame, that frame gets
-// the step's caption instead of a second frame.
+// film returns the run's pictures in chronological order. If a step's picture equals an earlier frame, that frame
+// gets the step's caption instead of a second frame.
 func (r *report) film() []filmFrame {
 	var list []filmFrame
 	for _, f := range r.Frames {

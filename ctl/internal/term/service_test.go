@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestServiceHealth checks that doctor reports the service in one line, with a next step only if there is something to
-// do.
+// TestServiceHealth checks that doctor reports the service in one line, with a next step only if there is something
+// to do.
 func TestServiceHealth(t *testing.T) {
 	base := Service{System: "systemd", Name: "serviced", State: "running", PID: 7, AtLogin: true, Program: "/bin/serviced"}
 	for name, c := range map[string]struct {
@@ -18,8 +18,9 @@ func TestServiceHealth(t *testing.T) {
 		"failed":        {func(s *Service) { s.State, s.Detail = "failed", "exit-code" }, "failed: exit-code", "daemon logs"},
 		"moved":         {func(s *Service) { s.ProgramMissing = true }, "running", "service install"},
 		"outdated":      {func(s *Service) { s.Outdated = true }, "running", "service install"},
-		"no bus":        {func(s *Service) { s.State, s.Detail = "unknown", "no bus" }, "cannot tell: no bus", "log in again"},
-		"Windows":       {func(s *Service) { s.State = "unknown" }, "installed, kept by", ""},
+		"no bus": {func(s *Service) { s.State, s.Detail = "unknown", "no bus" }, "cannot tell: no bus",
+			"log in again"},
+		"Windows": {func(s *Service) { s.State = "unknown" }, "installed, kept by", ""},
 	} {
 		s := base
 		c.change(&s)

@@ -95,8 +95,9 @@ func compose(o Options, paths rendezvous.Paths, log *slog.Logger, level *slog.Le
 			Version: buildinfo.Version, PID: os.Getpid(), Started: o.Now(), Managed: o.Managed, SocketActivated: o.activated,
 			Paths: paths, Program: p.program.path,
 		},
-		Accounts: f, Logins: f, Consents: f, Telemetry: f, Tools: p.tools, Fonts: p.fonts, System: f, ClientIO: p.clients.ForToken,
-		Log: log, Now: o.Now,
+		Accounts: f, Logins: f, Consents: f, Telemetry: f, Tools: p.tools, Fonts: p.fonts, System: f,
+		ClientIO: p.clients.ForToken,
+		Log:      log, Now: o.Now,
 	})
 	return p, nil
 }

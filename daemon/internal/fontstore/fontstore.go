@@ -1,5 +1,5 @@
-// Package fontstore keeps the font files that a person adds to this machine, in the folder fonts of the state directory.
-// Programs that draw local sessions use them after the fonts that ship with them.
+// Package fontstore keeps the font files that a person adds to this machine, in the folder fonts of the state
+// directory. Programs that draw local sessions use them after the fonts that ship with them.
 package fontstore
 
 import (
@@ -68,7 +68,8 @@ type Options struct {
 	Now func() time.Time
 }
 
-// Store is the added fonts. It is safe for concurrent use. A process has one, because drawing knows one list of fonts.
+// Store is the added fonts. It is safe for concurrent use. A process has one, because drawing knows one list of
+// fonts.
 type Store struct {
 	o   Options
 	dir string

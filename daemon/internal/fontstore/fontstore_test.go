@@ -119,7 +119,8 @@ func TestStore_RefusesWhatItCannotKeep(t *testing.T) {
 	if _, err := s.Remove(t.Context(), "CFFTest"); refusal(t, err) != CodeNotFound {
 		t.Errorf("a name of several fonts: %v", err)
 	}
-	if _, err := s.Add(t.Context(), testFont(t, "cff.otf")); refusal(t, err) != CodeTooMany || len(s.List()) != fonts.MaxAdded {
+	if _, err := s.Add(t.Context(), testFont(t, "cff.otf")); refusal(t, err) != CodeTooMany ||
+		len(s.List()) != fonts.MaxAdded {
 		t.Errorf("one more: %v", err)
 	}
 }

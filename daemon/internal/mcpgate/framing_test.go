@@ -170,10 +170,12 @@ func TestBatch(t *testing.T) {
 	}
 }
 
-// Each element of a batch that expects an answer gets it inside the array, even if the element is not a valid message.
+// Each element of a batch that expects an answer gets it inside the array, even if the element is not a valid
+// message.
 func TestBatchWithElementsThatAreRefused(t *testing.T) {
 	for _, test := range []struct{ name, line, ids string }{
-		{"among valid ones", `[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"1.0","id":2,"method":"ping"},{"jsonrpc":"2.0","id":3.0,"method":"ping"},7,{"jsonrpc":"2.0","id":1,"method":"ping"}]`, "[1 2 3 <nil> 1]"},
+		{"among valid ones", `[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"1.0","id":2,"method":"ping"},` +
+			`{"jsonrpc":"2.0","id":3.0,"method":"ping"},7,{"jsonrpc":"2.0","id":1,"method":"ping"}]`, "[1 2 3 <nil> 1]"},
 		{"alone", `[1,{"foo":"boo"}]`, "[<nil> <nil>]"},
 		{"too many", "[" + strings.Repeat(`{"jsonrpc":"2.0","id":4,"method":"ping"},`, maxCalls) +
 			`{"jsonrpc":"2.0","id":4,"method":"ping"}]`, "[4" + strings.Repeat(" 4", maxCalls) + "]"},

@@ -234,7 +234,8 @@ func displayWordsOf(a displayAnswer, d session.Display) string {
 		words += "."
 	}
 	if d.IsMissingAddedFont() {
-		words += " A font that the person added has the missing characters; only local sessions (startLocalSimulation) use it."
+		words += " A font that the person added has the missing characters; " +
+			"only local sessions (startLocalSimulation) use it."
 	}
 	return words
 }

@@ -71,7 +71,8 @@ func TestAddedFont_DrawsCubicCurves(t *testing.T) {
 			t.Fatal(err)
 		}
 		left, top, m := c.ras.glyph(segments)
-		for at, want := range map[image.Point]uint8{{14, 40}: 0xff, {30, 40}: 0, {45, 30}: 0xff, {10, 75}: 0, {30, 75}: 0xff} {
+		for at, want := range map[image.Point]uint8{{14, 40}: 0xff, {30, 40}: 0, {45, 30}: 0xff, {10, 75}: 0, {30,
+			75}: 0xff} {
 			if got := m.pix[(-at.Y-top)*m.w+at.X-left]; got != want {
 				t.Errorf("coverage %d at %v, not %d", got, at, want)
 			}

@@ -171,8 +171,8 @@ func (c *glyphCache) outline(size int, cell typeset.Cell, phase int) sfnt.Segmen
 	return all
 }
 
-// WantedFonts returns the names of the font files that this program lacks and needs for drawing a view. It is empty in
-// programs that contain all of them.
+// WantedFonts returns the names of the font files that this program lacks and needs for drawing a view. It is empty
+// in programs that contain all of them.
 func WantedFonts(m glasses.DeviceModel, v glasses.View) []string {
 	laidOut(m, v) // laying the view out requests the fonts
 	return fonts.Wanted()
@@ -186,7 +186,8 @@ func (p *paragraph) mayBegin(i int) bool {
 	return p.glyphs[i-1].r == ' '
 }
 
-// mayDivide reports whether a line may begin with glyph i, which is not the first, if the line before has no better end.
+// mayDivide reports whether a line may begin with glyph i, which is not the first, if the line before has no better
+// end.
 func (p *paragraph) mayDivide(i int) bool { return p.places == nil || p.places[i].mayDivide }
 
 // direct determines the order in which a line is drawn, from left to right (rule L2 of Unicode Standard Annex 9), and

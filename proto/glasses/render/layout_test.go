@@ -131,8 +131,9 @@ func TestNavigationReachesEveryTargetAndShowsIt(t *testing.T) {
 			inner, alone := list(25, overflow), list(25, overflow)
 			wrapped := glasses.Node{Type: glasses.NodeColumn,
 				Children: []glasses.Node{{Type: glasses.NodeText, Text: "above"}, inner}}
-			both := glasses.Node{Type: glasses.NodeRow, Direction: glasses.DirectionRTL, Children: []glasses.Node{list(12, overflow),
-				list(12, overflow)}}
+			both := glasses.Node{Type: glasses.NodeRow, Direction: glasses.DirectionRTL,
+				Children: []glasses.Node{list(12, overflow),
+					list(12, overflow)}}
 			for name, tree := range map[string]glasses.Node{"alone": alone, "wrapped": wrapped,
 				"two side by side": both} {
 				v := render.Clamp(m, glasses.View{Tree: &tree})

@@ -5,15 +5,15 @@ package render
 // IsRace reports whether the race detector is on, with which drawing takes ten times as long.
 const IsRace = true
 
-// misreadTrees is how many trees with hidden text TestInspect_IsWhatThePixelsSay examines. Each takes ten times as long
-// with the race detector.
+// misreadTrees is how many trees with hidden text TestInspect_IsWhatThePixelsSay examines. Each takes ten times as
+// long with the race detector.
 const misreadTrees = 25
 
 // hostileShare is the part, one in so many, of each hostile text that is shown.
 const hostileShare = 16
 
-// isCrowdedCase chooses the trees that TestInspect_PaintsABoundedNumberOfPixels inspects: those that paint the most on a
-// panel with antialiasing and on one without.
+// isCrowdedCase chooses the trees that TestInspect_PaintsABoundedNumberOfPixels inspects: those that paint the most
+// on a panel with antialiasing and on one without.
 func isCrowdedCase(tree, model string) bool {
 	if model == "rayban_display" {
 		return tree == "captions in a row"

@@ -1,6 +1,6 @@
-// Command drawing prints how many nanoseconds a picture takes on a device model: the median for a typical display tree.
-// A second argument changes that: "png" also encodes the picture, "han" draws Chinese text, and "first=TEXT" measures
-// the first picture of a text. It is built natively and as WebAssembly.
+// Command drawing prints how many nanoseconds a picture takes on a device model: the median for a typical display
+// tree. A second argument changes that: "png" also encodes the picture, "han" draws Chinese text, and "first=TEXT"
+// measures the first picture of a text. It is built natively and as WebAssembly.
 package main
 
 import (
@@ -23,11 +23,14 @@ const tree = `{"tree":{"type":"column","padding":12,"gap":8,"children":[
 
 // han has as many words as tree. %s is text that differs from picture to picture, as subtitles do.
 const han = `{"tree":{"type":"column","padding":12,"gap":8,"children":[
- {"type":"row","gap":8,"children":[{"type":"icon","icon":"battery"},{"type":"text","text":"桌面助手","style":"title","grow":1}]},
+ {"type":"row","gap":8,"children":[{"type":"icon","icon":"battery"},
+  {"type":"text","text":"桌面助手","style":"title","grow":1}]},
  {"type":"text","text":"%s今天还有三件事要做。下一件十分钟后开始，在大楼的另一头。"},
  {"type":"progress","value":40},
- {"type":"list","gap":4,"children":[{"type":"text","id":"a","text":"给修理店打电话"},{"type":"text","id":"b","text":"取包裹"},{"type":"text","id":"c","text":"给植物浇水"}]},
- {"type":"row","gap":8,"children":[{"type":"button","id":"next","text":"下一步"},{"type":"button","id":"later","text":"稍后"}]}]}}`
+ {"type":"list","gap":4,"children":[{"type":"text","id":"a","text":"给修理店打电话"},
+  {"type":"text","id":"b","text":"取包裹"},{"type":"text","id":"c","text":"给植物浇水"}]},
+ {"type":"row","gap":8,"children":[{"type":"button","id":"next","text":"下一步"},
+  {"type":"button","id":"later","text":"稍后"}]}]}}`
 
 func main() {
 	id := "rayban_display"

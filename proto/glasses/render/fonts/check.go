@@ -55,9 +55,9 @@ const boldWeight = 600
 // Bold reports whether the font is meant for bold text.
 func (i Info) Bold() bool { return i.Weight >= boldWeight }
 
-// Check parses a font file as drawing does, with every glyph, and describes it. Errors are *FileError. The parsers are
-// not ours: Check recovers from their panics, but a hostile file can make them take long or much memory. Run it first in
-// a process that may end.
+// Check parses a font file as drawing does, with every glyph, and describes it. Errors are *FileError. The parsers
+// are not ours: Check recovers from their panics, but a hostile file can make them take long or much memory. Run it
+// first in a process that may end.
 func Check(data []byte) (info Info, err error) {
 	defer func() {
 		if r := recover(); r != nil {
