@@ -29,7 +29,7 @@ func TestLeaks_IgnoreFailedCounts(t *testing.T) {
 	}
 	w := &testbed{results: newResults(), seam: t.TempDir()}
 	if w.settled("nobody", 1<<30, true); len(w.results.findings) != 1 ||
-		!strings.Contains(w.results.findings[0], "could not be counted") {
+		!strings.Contains(w.results.findings[0], "failed to count") {
 		t.Errorf("findings: got %q, want one that names the failed count", w.results.findings)
 	}
 }
