@@ -96,7 +96,7 @@ func passkeyAddedMail(a Account) mail.Message {
 
 func identityLinkedMail(a Account, provider string) mail.Message {
 	return toOwner(a, "A new way to sign in to your account",
-		"The sign-in provider “"+provider+"” was linked to your account. It signs in from now on.",
+		"The sign-in provider “"+provider+"” was linked to your account. You can now sign in with it.",
 		"If that was not you, unlink it in the account's settings and sign out all other browsers there. "+howToRecover)
 }
 

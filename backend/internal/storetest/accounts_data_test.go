@@ -75,7 +75,7 @@ func exportThenGone(t *testing.T, f *people) {
 	f.passkey(t, ada.ID, "phone")
 	want(t, "identity", f.LinkIdentity(t.Context(), ada.ID, account.Identity{Provider: "acme", Subject: "ada-there",
 		Email: "ada@acme.example"}, audit.Person()), nil)
-	f.told(t, ada, "signs in")
+	f.told(t, ada, "sign in")
 	want(t, "mail", f.ChangeEmail(t.Context(), ada.ID, "ada@new.example", password, audit.Person()), nil)
 	mailed := f.token(t, "ada@new.example", "/verify")
 	f.fill(ada.ID)

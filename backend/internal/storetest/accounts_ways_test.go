@@ -55,7 +55,7 @@ func forgottenPassword(t *testing.T, f *people) {
 	cookie := f.open(t, ada, account.ByPassword)
 	want(t, "keep an identity", f.LinkIdentity(t.Context(), ada.ID, account.Identity{Provider: "acme", Subject: "1"},
 		audit.Person()), nil)
-	f.told(t, ada, "signs in")
+	f.told(t, ada, "sign in")
 	want(t, "no address", f.ForgotPassword(t.Context(), "ada"), account.ErrBadEmail)
 	over, end := context.WithCancel(t.Context())
 	end()
@@ -97,7 +97,7 @@ func madeByAnother(t *testing.T, f *people) {
 	want(t, "ada with her provider", errOf(f.SignInWith(t.Context(), id)), account.ErrUnverifiedAccount)
 	want(t, "mallory's identity", f.LinkIdentity(t.Context(), ada.ID, account.Identity{Provider: "acme",
 		Subject: "mallory"}, audit.Person()), nil)
-	f.told(t, ada, "signs in")
+	f.told(t, ada, "sign in")
 	f.passkey(t, ada.ID, "mallory's")
 	token := f.install(t, ada.ID)
 	pending := must(f.links.Start(t.Context(), link.Requester{}))(t)
@@ -211,7 +211,7 @@ func identities(t *testing.T, f *people) {
 	if got, err := with("1", " ADA@example.org", true); err != nil || got.ID != ada.ID {
 		t.Errorf("ada signs in: got %v, %v", got.ID, err)
 	}
-	f.told(t, ada, "signs in")
+	f.told(t, ada, "sign in")
 	f.clock.pass(time.Hour)
 	// The identity is now known, so the address does not matter.
 	if got, err := with("1", "else@example.org", false); err != nil || got.ID != ada.ID {

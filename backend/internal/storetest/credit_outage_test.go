@@ -117,7 +117,7 @@ func outageAtTheEnd(t *testing.T, f *purses) {
 	ended, end := context.WithCancel(t.Context())
 	end()
 	_ = ledger.Serve(ended)
-	if text := log.String(); !strings.Contains(text, "not charged") || !strings.Contains(text, "cost=0.001234") ||
+	if text := log.String(); !strings.Contains(text, "failed to charge") || !strings.Contains(text, "cost=0.001234") ||
 		!strings.Contains(text, kept.ID) {
 		t.Error(text)
 	}
