@@ -24,12 +24,13 @@ const (
 	codeBusy          = "busy"
 )
 
-const freshCodeHint = "Call createSimulatorSession again for a fresh code."
+// expired, unknownCode and a denial have no fix hint: each surface has its own next step, such as linkHints of package
+// tools for agents.
 
 func expired() *backend.Problem {
 	return &backend.Problem{
 		Code: backend.CodeDeviceCodeExpired, Retryable: true, HTTPStatus: http.StatusGone,
-		Message: "the device code expired before anybody approved it", FixHint: freshCodeHint,
+		Message: "the device code expired before anybody approved it",
 	}
 }
 
@@ -37,7 +38,6 @@ func unknownCode() *backend.Problem {
 	return &backend.Problem{
 		Code: backend.CodeUnknownDeviceCode, HTTPStatus: http.StatusNotFound,
 		Message: "the backend does not know the device code: it never issued it, or the code was already used",
-		FixHint: freshCodeHint,
 	}
 }
 
@@ -110,7 +110,6 @@ func outcomeOf(p *backend.Problem, answerLost bool) (problem *backend.Problem, o
 	case p.Code == backend.CodeDeviceCodeDenied:
 		return &backend.Problem{
 			Code: p.Code, Message: "the person declined on the verification page", Retryable: true, HTTPStatus: p.HTTPStatus,
-			FixHint: "Ask the person whether to try again; then call createSimulatorSession for a fresh code.",
 		}, telemetry.OutcomeUserDenied
 	case p.Code == backend.CodeInvalidResponse:
 		return &backend.Problem{

@@ -260,6 +260,9 @@ func TestCompleteAuthLink_Errors(t *testing.T) {
 		if !result.IsError || fields["code"] != code || fields["retryable"] != retryable {
 			t.Errorf("%s: %v", code, fields)
 		}
+		if want := linkHints[code]; want != "" && fields["fixHint"] != want {
+			t.Errorf("%s: fixHint %q, want %q", code, fields["fixHint"], want)
+		}
 	}
 }
 

@@ -11,7 +11,8 @@ import (
 	"github.com/service-dev/service/daemon/internal/link"
 )
 
-// All texts about linking an account that an agent or its client reads are in this file.
+// The texts about linking an account that an agent or its client reads are in this file; what package link refuses by
+// itself, such as a conflict, has its text there.
 
 // waiting is the progress message of a call that waits for the approval.
 const waiting = "waiting for the person to approve"
@@ -23,8 +24,8 @@ const freshCode = "call createSimulatorSession again for a fresh code and show t
 var linkHints = map[string]string{
 	backend.CodeUnknownDeviceCode: freshCode,
 	backend.CodeDeviceCodeExpired: freshCode,
-	backend.CodeDeviceCodeDenied: "the person declined; ask whether they want to link an account; if so, call " +
-		"createSimulatorSession again and ask them to accept",
+	backend.CodeDeviceCodeDenied: "ask the person whether to try again; if so, call createSimulatorSession for a " +
+		"fresh code",
 }
 
 // errLinkRefused means that a backend rejects a token that it has just issued.
