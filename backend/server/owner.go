@@ -31,7 +31,7 @@ func protect(o Options, listeners []net.Listener) (protection, error) {
 		probe = peerowner.Probe
 	}
 	if err := probe(); err != nil {
-		o.Log.Warn("failed to determine the owners of connections; signing in requires a word", "err", err)
+		o.Log.Warn("cannot determine who owns a connection; signing up and in requires the sign-in word now", "err", err)
 		word := newWord()
 		return protection{listeners: listeners, word: word}, writeKept(o.DataDir, wordFile, word)
 	}

@@ -38,7 +38,7 @@ func TestProvider_SignUpApprovesDeviceCode(t *testing.T) {
 	run(t, browser, "agree", until(`location.pathname === "/signin/welcome" && document.body.innerText.includes("ada@example.org")`),
 		chromedp.Click("#accept"), chromedp.Click("main button[type=submit]"), chromedp.WaitVisible("#approve"))
 	if shown := strings.TrimSpace(textOf(t, browser, "#user-code")); shown != asked.str(t, "userCode") {
-		t.Errorf("after the provider the page shows the code %q, the agent %q", shown, asked.str(t, "userCode"))
+		t.Errorf("after signing in at the provider: the page shows code %q, the agent %q", shown, asked.str(t, "userCode"))
 	}
 	run(t, browser, "approve", chromedp.Click("#approve"), until(`location.pathname === "/activate/approved"`))
 	if linked := a.call("completeAuthLink",

@@ -1,7 +1,7 @@
 package glasses
 
-// State is the state of a pair of glasses of any model. Simulators show and change it. An event reports each change to
-// the apps; it has the name of the field that changed.
+// State is what glasses of every model report about themselves. Simulators display and modify it. Apps receive each
+// change as an event that is named after the changed field.
 type State struct {
 	Battery Battery `json:"battery"`
 	// Worn is false while the glasses are taken off; display and speech are then paused.

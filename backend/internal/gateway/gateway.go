@@ -27,7 +27,7 @@ type Purse interface {
 	Record(ctx context.Context, call credit.Call) error
 }
 
-// Keys reports which project keys are still valid and which sessions are open.
+// Keys reports which of the keys and sessions that make calls are still valid.
 type Keys interface {
 	// LiveKeys returns the given key IDs (see Caller) that are not revoked and whose account is active.
 	LiveKeys(ctx context.Context, ids []string) ([]string, error)

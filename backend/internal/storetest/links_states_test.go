@@ -170,7 +170,7 @@ func (f *fixture) collisions(t *testing.T) {
 	}
 }
 
-// sweptMeanwhile runs a function between the read of a link and the record of its use.
+// sweptMeanwhile runs a function after a link is read and before its use is recorded.
 type sweptMeanwhile struct {
 	link.TokenStores
 	happen func()

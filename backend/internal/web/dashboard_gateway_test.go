@@ -49,7 +49,7 @@ func TestGateway_SaysWhatToDoAboutRefusals(t *testing.T) {
 	v.lacks("Your last 30 days", "<svg class=\"chart\"")
 }
 
-// Every next step that a person takes on a page has a link to it.
+// The dashboard has a link to every page on which a person takes a next step.
 func TestGateway_EveryPlaceOfANextStepHasALink(t *testing.T) {
 	for _, at := range []usage.Place{usage.AtCredit, usage.AtSettings, usage.AtCaps, usage.AtPayer, usage.AtModels,
 		usage.AtRequests} {

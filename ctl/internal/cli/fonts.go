@@ -30,7 +30,7 @@ func (a *app) fonts() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return a.print(map[string]any{"font": fontJSON(f)}, func() { a.FontAdded(f.GetName()) })
+				return a.print(map[string]any{"font": fontJSON(f)}, func() { a.FontAdded(f.GetName(), f.GetSha256()) })
 			})
 		},
 	}

@@ -28,7 +28,7 @@ func (c *connection) keepForRepeat(m message, line []byte) {
 	}
 }
 
-// takeRepeatable removes from the open calls those to repeat, and returns them. The caller must hold p.mu.
+// takeRepeatable removes the calls that can be repeated from left, and returns their lines. The caller must hold p.mu.
 func (p *Proxy) takeRepeatable(left map[string]pending) [][]byte {
 	var lines [][]byte
 	for id, call := range left {

@@ -127,7 +127,7 @@ func (s *Store) Remove(deviceCode string) error {
 	return s.save()
 }
 
-// storableCall returns the call in the form that may be stored, or nil.
+// storableCall returns c, or nil if c must not be stored because it is too long or contains a secret.
 func storableCall(c *Call) *Call {
 	if c == nil || len(c.Args) > maxArgs || secretscan.Contains(string(c.Args)) {
 		return nil

@@ -81,54 +81,106 @@ type Store struct {
 	failed   map[string]error // by hash, why drawing ignores a font
 }
 
-// Open reads the list and passes it on to drawing. A list that cannot be read is set aside.
+// Open reads the list and passes it on to drawing. A list that cannot be used is set aside and rebuilt from the files.
 func Open(o Options) *Store {
 	s := &Store{o: o, dir: filepath.Join(o.StateDir, Dir), failed: map[string]error{}}
-	if err := s.read(); err != nil {
-		o.Log.Warn("failed to read the list of added fonts", "err", err)
+	list, err := s.read()
+	switch {
+	case err == nil:
+		s.list = list
+		s.sweep()
+	case errors.Is(err, errCorrupt):
 		corrupt := filepath.Join(s.dir, unreadableIndex+o.Now().UTC().Format("20060102T150405Z"))
-		_ = os.Rename(filepath.Join(s.dir, indexName), corrupt) // if it fails, the next addition replaces the list
+		_ = os.Rename(filepath.Join(s.dir, indexName), corrupt) // if it fails, the rebuilt list replaces it
+		fallthrough
+	default:
+		s.list = s.rebuilt()
+		if len(s.list) > 0 || !errors.Is(err, fs.ErrNotExist) {
+			o.Log.Warn("rebuilt the list of added fonts from their files", "fonts", len(s.list), "err", err)
+			s.keep(err)
+		}
 	}
 	s.use(context.Background())
 	return s
 }
 
-func (s *Store) read() error {
-	data, err := statefile.Read(filepath.Join(s.dir, indexName), maxIndex)
-	if errors.Is(err, fs.ErrNotExist) {
-		return s.sweep()
+// keep writes a rebuilt list, unless the present one might become readable again.
+func (s *Store) keep(cause error) {
+	if !errors.Is(cause, errCorrupt) && !errors.Is(cause, fs.ErrNotExist) {
+		return
 	}
+	if err := errors.Join(statefile.EnsureDir(s.dir), s.write(s.list)); err != nil {
+		s.o.Log.Warn("failed to write the list of added fonts", "err", err)
+	}
+}
+
+// errCorrupt marks a list that was read and cannot be used.
+var errCorrupt = errors.New("the list is corrupt")
+
+func (s *Store) read() ([]Font, error) {
+	data, err := statefile.Read(filepath.Join(s.dir, indexName), maxIndex)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var all index
 	if err := json.Unmarshal(data, &all); err != nil {
-		return err
+		return nil, fmt.Errorf("%w: %w", errCorrupt, err)
 	}
 	for _, f := range all.Fonts {
-		if hash, err := hex.DecodeString(f.SHA256); err != nil || len(hash) != 32 || len(all.Fonts) > fonts.MaxAdded {
-			return fmt.Errorf("%q is not the hash of a font, or there are more than %d", f.SHA256, fonts.MaxAdded)
+		if !isHash(f.SHA256) || len(all.Fonts) > fonts.MaxAdded {
+			return nil, fmt.Errorf("%w: %q is not the hash of a font, or there are more than %d", errCorrupt, f.SHA256,
+				fonts.MaxAdded)
 		}
 	}
-	s.list = all.Fonts
-	return s.sweep()
+	return all.Fonts, nil
+}
+
+func isHash(name string) bool {
+	hash, err := hex.DecodeString(name)
+	return err == nil && len(hash) == 32
+}
+
+// rebuilt returns the fonts whose files are whole, in the order in which the files were written.
+func (s *Store) rebuilt() []Font {
+	entries, _ := os.ReadDir(s.dir)
+	written := map[string]time.Time{}
+	var list []Font
+	for _, e := range entries {
+		data, err := statefile.Read(filepath.Join(s.dir, e.Name()), fonts.MaxFile)
+		if !isHash(e.Name()) || err != nil || fonts.Hash(data) != e.Name() {
+			continue
+		}
+		info, err := fonts.Check(data)
+		stat, statErr := e.Info()
+		if err != nil || statErr != nil {
+			continue
+		}
+		written[e.Name()] = stat.ModTime()
+		list = append(list, fontOf(info, data))
+	}
+	slices.SortFunc(list, func(a, b Font) int { return written[a.SHA256].Compare(written[b.SHA256]) })
+	return list[:min(len(list), fonts.MaxAdded)]
+}
+
+func fontOf(info fonts.Info, data []byte) Font {
+	return Font{Name: info.Name, SHA256: fonts.Hash(data), Weight: info.Weight, Italic: info.Italic,
+		Bytes: int64(len(data))}
 }
 
 // sweep removes what a killed writer left behind.
-func (s *Store) sweep() error {
+func (s *Store) sweep() {
 	entries, err := os.ReadDir(s.dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+	if err != nil {
+		return // there is no folder, or nothing can be removed
 	}
 	for _, e := range entries {
-		if hash, err := hex.DecodeString(e.Name()); err != nil || len(hash) != 32 || s.find(e.Name()) >= 0 {
-			continue
-		}
-		if err := os.Remove(filepath.Join(s.dir, e.Name())); err != nil {
-			return err
+		if isHash(e.Name()) && s.find(e.Name()) < 0 {
+			err = errors.Join(err, os.Remove(filepath.Join(s.dir, e.Name())))
 		}
 	}
-	return errors.Join(err, statefile.Sweep(s.dir, s.o.Now()))
+	if err := errors.Join(err, statefile.Sweep(s.dir, s.o.Now())); err != nil {
+		s.o.Log.Warn("failed to remove leftover font files", "err", err)
+	}
 }
 
 // find returns the index of the font with a hash, or -1.
@@ -172,7 +224,7 @@ func (s *Store) Add(ctx context.Context, data []byte) (Font, error) {
 	if errors.As(err, &refused) {
 		return Font{}, &backend.Problem{Code: refused.Code, Message: refused.Message, FixHint: refused.FixHint}
 	}
-	f := Font{Name: info.Name, SHA256: fonts.Hash(data), Weight: info.Weight, Italic: info.Italic, Bytes: int64(len(data))}
+	f := fontOf(info, data)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	at := s.find(f.SHA256)
@@ -217,10 +269,15 @@ func (s *Store) Remove(ctx context.Context, name string) (Font, error) {
 			found = append(found, f)
 		}
 	}
-	if len(found) != 1 {
+	switch len(found) {
+	case 0:
+		return Font{}, &backend.Problem{Code: CodeNotFound, Message: fmt.Sprintf("no added font has the name %q", name),
+			FixHint: "pass a name or the start of a SHA-256 that `servicectl fonts list` shows"}
+	case 1:
+	default:
 		return Font{}, &backend.Problem{Code: CodeNotFound, Message: fmt.Sprintf("%d added fonts have the name %q",
 			len(found), name),
-			FixHint: "pass a name or the start of a SHA-256 that `servicectl fonts list` shows"}
+			FixHint: "pass the start of the SHA-256 of one of them, which `servicectl fonts list` shows"}
 	}
 	f := found[0]
 	rest := slices.DeleteFunc(slices.Clone(s.list), func(o Font) bool { return o.SHA256 == f.SHA256 })

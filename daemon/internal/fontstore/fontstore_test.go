@@ -153,10 +153,25 @@ func TestStore_OutlivesADamagedList(t *testing.T) {
 		}
 		s := open(t, dir)
 		kept, _ := filepath.Glob(filepath.Join(dir, Dir, unreadableIndex+"*"))
-		if len(s.List()) != 0 || len(kept) != 1 || !strings.Contains(s.log.String(), "list of added fonts") {
-			t.Errorf("%s: %v, %v, %s", list, s.List(), kept, s.log.String())
+		if len(s.List()) != 1 || len(kept) != 1 || !strings.Contains(s.log.String(), "list of added fonts") {
+			t.Errorf("%s: fonts %v, set aside %v, log %s; want the font back", list, s.List(), kept, s.log.String())
 		}
-		add(t, s, "cherokee-regular.ttf")
+		if again := open(t, dir); !slices.Equal(again.List(), s.List()) || again.log.String() != "" {
+			t.Errorf("%s: after another start: fonts %v, log %s", list, again.List(), again.log.String())
+		}
+	}
+}
+
+func TestStore_KeepsItsListIfLeftoversCannotBeRemoved(t *testing.T) {
+	dir := t.TempDir()
+	want := []Font{add(t, open(t, dir), "cherokee-regular.ttf")}
+	if err := os.MkdirAll(filepath.Join(dir, Dir, strings.Repeat("ab", 32), "x"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if s := open(t, dir); !slices.Equal(s.List(), want) || !strings.Contains(s.log.String(), "leftover") {
+			t.Errorf("fonts %v, want %v; log %s", s.List(), want, s.log.String())
+		}
 	}
 }
 

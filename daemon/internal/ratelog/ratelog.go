@@ -24,7 +24,7 @@ type suppression struct {
 	leftOut int
 }
 
-// New returns a Logger that writes each message at most once per every.
+// New returns a Logger that writes each message at most once in the interval every.
 func New(log *slog.Logger, every time.Duration, now func() time.Time) *Logger {
 	return &Logger{log: log, every: every, now: now, messages: map[string]*suppression{}}
 }

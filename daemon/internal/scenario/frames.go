@@ -9,7 +9,8 @@ import (
 	"github.com/service-dev/service/proto/glasses/scenario"
 )
 
-// frame is one of the app's commands or events. If it is a display command that succeeded, it has the panel after it.
+// frame is one of the app's commands or events. For a display command that succeeded, it also holds the resulting
+// panel.
 type frame struct {
 	at      int64
 	seq     int64 // the number of its row; 0 in a recording

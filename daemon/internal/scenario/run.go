@@ -139,7 +139,7 @@ func left(rows []glasses.Event) bool {
 	return false
 }
 
-// fetch reads new rows of the log; with a wait it waits for at least one.
+// fetch reads new rows of the log. If there are none, it waits for the first one, at most for wait.
 func (x *run) fetch(ctx context.Context, wait time.Duration) error {
 	for {
 		page, err := x.r.sessions.Wait(ctx, x.req.Target, x.req.SessionID, x.next, session.MaxLimit, wait)

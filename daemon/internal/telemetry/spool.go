@@ -257,7 +257,7 @@ func (s *spool) batch(l *batch, seg segment) (done bool, err error) {
 			s.current = ""
 		}
 		seg.name = sealed
-		// Counted only now: the next attempt reads the sealed segment again.
+		// Count the lost events only once the segment is sealed: a later attempt does not count them again.
 		if err := s.counterFile.addDropped(lost); err != nil {
 			return false, err
 		}

@@ -13,7 +13,7 @@ import (
 type sessionGate struct {
 	gate     *gate
 	sessions sessionFinder
-	// cursors are the last rows of the sessions' logs before the last injection.
+	// cursors maps a session to the number of the last log row before its most recent injection.
 	cursors *recent[int64]
 }
 

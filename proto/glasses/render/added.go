@@ -23,7 +23,7 @@ func (c *glyphCache) addedGlyph(g *glyph, size int, cell typeset.Cell, phase int
 	}()
 	outline := c.outline(size, cell, phase)
 	b := outline.Bounds()
-	if w, h := int(b.Max.X-b.Min.X)>>6, int(b.Max.Y-b.Min.Y)>>6; w*h > maxAddedArea*size*size {
+	if w, h := int(b.Max.X-b.Min.X+63)>>6, int(b.Max.Y-b.Min.Y+63)>>6; w*h > maxAddedArea*size*size {
 		return false
 	}
 	g.left, g.top, g.mask = c.ras.glyph(outline)

@@ -104,7 +104,7 @@ func fontsInUse() (list []fonts.Added) {
 	return list
 }
 
-// A glyph that covers more than a text may is drawn as a box.
+// A glyph that exceeds the area allowed for one is replaced by the box of a missing character.
 func TestAddedFont_BoundsWhatACellCovers(t *testing.T) {
 	addFont(t, "cherokee-regular.ttf")
 	var c glyphCache
@@ -141,4 +141,27 @@ func FuzzAddedFont(f *testing.F) {
 		PNG(Draw(m, v))
 		Fit(m, v)
 	})
+}
+
+// A removed font must not stay in memory.
+func TestAddedFont_LeavesTheCachesWhenRemoved(t *testing.T) {
+	m, v := cherokeeView()
+	addFont(t, "cherokee-regular.ttf")
+	Draw(m, v)
+	held := func() bool {
+		for key := range glyphs.cells {
+			if key.face.Added != nil {
+				return true
+			}
+		}
+		return false
+	}
+	if !held() {
+		t.Fatal("no cell of the added font is cached")
+	}
+	fonts.SetAdded(nil, nil)
+	Draw(m, v)
+	if held() {
+		t.Error("the caches still hold the removed font")
+	}
 }

@@ -63,6 +63,9 @@ func (c *glyphCache) typeset(f face, text []rune, o typeset.Options) typesetText
 		return t
 	}
 	if c.texts == nil || c.fonts != fonts.Generation() || c.runes+len(text) > maxTypesetRunes {
+		if c.fonts != fonts.Generation() {
+			c.cells, c.bytes = nil, 0 // they keep the fonts of before in memory
+		}
 		c.texts, c.runes, c.fonts = map[typesetKey]typesetText{}, 0, fonts.Generation()
 	}
 	cells := c.setter.Cells(text, o)

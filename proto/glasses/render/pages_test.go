@@ -153,7 +153,7 @@ func TestCachesAreBounded(t *testing.T) {
 	}
 }
 
-// Thai has no spaces between words, and no dictionary finds them here.
+// Thai has no spaces between words, and the renderer has no dictionary with which to find the boundaries.
 func TestWrap_DividesThaiBetweenCharactersOnly(t *testing.T) {
 	f := face{size: 20, line: 25}
 	text := []rune("มนุษย์ทั้งปวงเกิดมามีอิสระและเสมอภาคกันในศักดิ์ศรีและสิทธิที่น้ำ")

@@ -87,7 +87,8 @@ func Check(data []byte) (info Info, err error) {
 }
 
 func damaged(cause error) error {
-	return &FileError{CodeDamaged, "the font is damaged: " + cause.Error(), "download it again, or use another font"}
+	return &FileError{CodeDamaged, "the font is damaged or of an unsupported kind: " + cause.Error(),
+		"download it again, or use another file of the font"}
 }
 
 func unsupported(what, hint string) error { return &FileError{CodeUnsupported, what, hint} }
