@@ -97,7 +97,8 @@ func TestSecondDaemon_IsRefused(t *testing.T) {
 	}
 	second := w.command("serviced", "run")
 	out, err := second.CombinedOutput()
-	if err == nil || !strings.Contains(string(out), "another serviced is already running") || !strings.Contains(string(out), w.dir) {
+	if err == nil || !strings.Contains(string(out), "another serviced is already running") ||
+		!strings.Contains(string(out), w.dir) {
 		t.Errorf("the second daemon was not refused with a clear error: %v: %s", err, out)
 	}
 	if after, err := os.Stat(socket); err != nil || !os.SameFile(before, after) {

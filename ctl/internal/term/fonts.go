@@ -37,11 +37,12 @@ func (t *Terminal) Fonts(list []Font) {
 	}
 	t.Grid([]string{"NAME", "WEIGHT", "SIZE", "SHA-256", "STATE"}, rows)
 	if damaged {
-		t.Remark("  next: `servicectl fonts add FILE` with the same font repairs it; `servicectl fonts remove SHA-256` removes it")
+		t.Remark("  next: `servicectl fonts add FILE` with the same font repairs it; " +
+			"`servicectl fonts remove SHA-256` removes it")
 	}
 }
 
-// FontAdded reports a new font. The next step names it by its hash, because a font's name may mean something to a shell.
+// FontAdded reports a new font. The next step names it by its hash, because a font's name may contain what a shell runs.
 func (t *Terminal) FontAdded(name, hash string) {
 	t.Say("Added %s. Local sessions draw with it now, where the service's own fonts lack a character.", name)
 	t.Remark("  next: show a text, or remove the font with `servicectl fonts remove %s`", hash[:min(len(hash), shownHash)])

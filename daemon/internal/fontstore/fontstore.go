@@ -96,7 +96,7 @@ func Open(o Options) *Store {
 	default:
 		s.list = s.rebuilt()
 		if len(s.list) > 0 || !errors.Is(err, fs.ErrNotExist) {
-			o.Log.Warn("rebuilt the list of added fonts from their files", "fonts", len(s.list), "err", err)
+			o.Log.Warn("rebuilt the list of added fonts from their files", "count", len(s.list), "err", err)
 			s.keep(err)
 		}
 	}
