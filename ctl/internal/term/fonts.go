@@ -42,7 +42,7 @@ func (t *Terminal) Fonts(list []Font) {
 	}
 }
 
-// FontAdded reports a new font. The next step names it by its hash, because a font's name may contain what a shell runs.
+// FontAdded reports a new font. The next step names it by its hash, because a name may contain what a shell would run.
 func (t *Terminal) FontAdded(name, hash string) {
 	t.Say("Added %s. Local sessions draw with it now, where the service's own fonts lack a character.", name)
 	t.Remark("  next: show a text, or remove the font with `servicectl fonts remove %s`", hash[:min(len(hash), shownHash)])

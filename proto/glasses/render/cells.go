@@ -186,7 +186,7 @@ func (p *paragraph) mayBegin(i int) bool {
 	if p.places != nil {
 		return p.places[i].mayBegin
 	}
-	return p.glyphs[i-1].r == ' '
+	return p.breaks != nil && p.breaks[i]
 }
 
 // mayDivide reports whether a line may begin with glyph i, which is not the first, if the line before has no better

@@ -62,9 +62,6 @@ func TestLanguages_TheCorpusIsComposedAndCoversEveryDirection(t *testing.T) {
 func TestLanguages_LookAsTheyDid(t *testing.T) {
 	all := translations(t)
 	for _, m := range panels() {
-		if render.IsRace && !isLanguageModel(m) {
-			continue
-		}
 		file := filepath.Join("testdata", "languages", m.ID+".png")
 		drawn := make([]*image.NRGBA, len(all))
 		for i, l := range all {
@@ -88,11 +85,6 @@ func TestLanguages_LookAsTheyDid(t *testing.T) {
 			}
 		}
 	}
-}
-
-// isLanguageModel chooses two models for slow tests: one with shades of colours and one without.
-func isLanguageModel(m glasses.DeviceModel) bool {
-	return m.ID == "even_g1" || m.ID == "android_xr_display"
 }
 
 // sheetColumns is how many pictures a row of a sheet has; sheetGap is the width of the line between two in pixels.

@@ -176,6 +176,37 @@ func TestWrap_DividesThaiBetweenCharactersOnly(t *testing.T) {
 	}
 }
 
+// A text that needs no typesetting breaks where the annex allows, like any other.
+func TestWrap_BreaksPlainTextWhereTheAnnexAllows(t *testing.T) {
+	for text, want := range map[string]string{
+		"state-of-the-art":       "state-|of-|the-|art",
+		"http://a.bc/defgh/ij":   "http://|a.bc/|defgh/|ij",
+		"one\u200btwo":           "one\u200b|two",
+		"a dash\u2014and a word": "a |dash|\u2014|and |a |word",
+		"3.5-4.5 (or so)":        "3.5-4.5 |(or |so)",
+	} {
+		p := newParagraph(text, face{size: 20, line: 25}, typeset.Options{Auto: true})
+		if p.places != nil {
+			t.Fatalf("%q is not plain", text)
+		}
+		p.wrap(p.natural - 1)
+		var got strings.Builder
+		for i, g := range p.glyphs {
+			if i > 0 && p.mayBegin(i) {
+				got.WriteByte('|')
+			}
+			got.WriteRune(g.r)
+		}
+		if got.String() != want {
+			t.Errorf("%q, want %q", got.String(), want)
+		}
+		for _, l := range p.lines[1:] {
+			if !p.mayBegin(l.from) {
+				t.Errorf("%q: a line begins with %q", text, text[l.from:])
+			}
+		}
+	}
+}
 func countTrue(list []bool) (n int) {
 	for _, is := range list {
 		if is {

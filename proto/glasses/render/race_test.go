@@ -2,9 +2,6 @@
 
 package render
 
-// IsRace reports whether the race detector is on, with which drawing takes ten times as long.
-const IsRace = true
-
 // misreadTrees is how many trees with hidden text TestInspect_IsWhatThePixelsSay examines. Each takes ten times as
 // long with the race detector.
 const misreadTrees = 25

@@ -16,6 +16,7 @@ type paragraph struct {
 	face    face
 	glyphs  []*glyph
 	places  []place // one per glyph; nil for a plain text
+	breaks  []bool  // of a plain text that does not fit in one line: whether a line may begin with each glyph
 	natural int     // width of the widest line without wrapping, in pixels
 	lines   []textLine
 }
@@ -75,6 +76,7 @@ func (p *paragraph) trimmed(from, to int) textLine {
 // marks. One that is wider than w has its own line.
 func (p *paragraph) wrap(w int) {
 	p.lines = p.lines[:0]
+	p.findBreaks(w)
 	from, next, division, width := 0, 0, 0, 0 // a line may begin with next, else with division, if they are after from
 	for i := 0; i < len(p.glyphs); i++ {
 		g := p.glyphs[i]
@@ -100,6 +102,18 @@ func (p *paragraph) wrap(w int) {
 		width += g.advance
 	}
 	p.add(from, len(p.glyphs))
+}
+
+// findBreaks finds where the lines of a plain text may begin, unless it fits in w pixels.
+func (p *paragraph) findBreaks(w int) {
+	if p.places != nil || p.breaks != nil || p.natural <= w {
+		return
+	}
+	text := make([]rune, len(p.glyphs))
+	for i, g := range p.glyphs {
+		text[i] = g.r
+	}
+	p.breaks = typeset.Breaks(text)
 }
 
 func (p *paragraph) add(from, to int) {

@@ -131,8 +131,8 @@ func codePoints(t *testing.T, hex []string) []rune {
 	return text
 }
 
-// breaksOf reads a line of a break test: code points between marks, ÷ where a break is allowed and × where it is not.
-func breaksOf(t *testing.T, line string) (text []rune, breaks []int) {
+// marksOf reads a line of a break test: code points between marks, ÷ where a break is allowed and × where it is not.
+func marksOf(t *testing.T, line string) (text []rune, breaks []int) {
 	t.Helper()
 	for _, field := range strings.Fields(line) {
 		switch field {
@@ -158,7 +158,7 @@ func TestBreaks_AreThoseOfTheConformanceFiles(t *testing.T) {
 		of    func(text []rune) []int
 	}{
 		{"auxiliary/LineBreakTest.txt", 7_600, func(text []rune) (at []int) {
-			for i, may := range (&Typesetter{text: text}).breaks() {
+			for i, may := range Breaks(text) {
 				if may {
 					at = append(at, i)
 				}
@@ -177,7 +177,7 @@ func TestBreaks_AreThoseOfTheConformanceFiles(t *testing.T) {
 	} {
 		count := 0
 		for n, line := range unicodeTest(t, c.file) {
-			text, want := breaksOf(t, line)
+			text, want := marksOf(t, line)
 			got := c.of(text)
 			_, differs := notAsTheAnnexSays[string(text)]
 			if slices.Equal(got, want) == differs {

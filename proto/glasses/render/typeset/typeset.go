@@ -137,7 +137,7 @@ func (t *Typesetter) paragraph(text []rune, offset int) {
 	for _, it := range t.items {
 		t.shape(it)
 	}
-	breaks := t.breaks()
+	breaks := breaksOf(&t.lines, t.text)
 	for i := first; i < len(t.cells); i++ {
 		c := &t.cells[i]
 		c.Break, c.Base = breaks[c.From], base
@@ -155,17 +155,6 @@ func (t *Typesetter) baseLevel() uint8 {
 		return 1
 	}
 	return 0
-}
-
-// breaks reports for each character whether a line may begin with it.
-func (t *Typesetter) breaks() []bool {
-	at := make([]bool, len(t.text)+1)
-	t.lines.Init(t.text)
-	for lines := t.lines.LineIterator(); lines.Next(); {
-		l := lines.Line()
-		at[l.Offset+len(l.Text)] = true
-	}
-	return at
 }
 
 // shape appends the cells of an item.

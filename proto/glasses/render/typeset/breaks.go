@@ -2,6 +2,23 @@ package typeset
 
 import "github.com/go-text/typesetting/segmenter"
 
+// Breaks reports for each character, and for the end of the text, whether a line may begin there (Unicode Standard
+// Annex 14).
+func Breaks(text []rune) []bool {
+	var s segmenter.Segmenter
+	return breaksOf(&s, text)
+}
+
+func breaksOf(s *segmenter.Segmenter, text []rune) []bool {
+	may := make([]bool, len(text)+1)
+	s.Init(text)
+	for lines := s.LineIterator(); lines.Next(); {
+		l := lines.Line()
+		may[l.Offset+len(l.Text)] = true
+	}
+	return may
+}
+
 // Divisions reports for each character whether a line may begin with it if a word, or a text without spaces, is wider
 // than the line: not within what a reader sees as one character (Unicode Standard Annex 29), nor between a Thai
 // consonant and a vowel that is written before or after it.
