@@ -142,7 +142,8 @@ func wantSlow(t *testing.T, s *socket) {
 	}
 }
 
-// stubbornApp declares barriers but does not answer them. Time still advances, and the agent is told.
+// stubbornApp tests an app that declares barriers and never answers them: time still advances, and the answer to the
+// agent says so.
 func stubbornApp(t *testing.T, a arena, _ target) {
 	if a.agent == nil {
 		return // a browser session uses real time

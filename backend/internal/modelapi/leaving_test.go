@@ -63,7 +63,7 @@ func TestCall_ThousandAppsLeave(t *testing.T) {
 	}
 }
 
-// A proxy that buffers answers unless it is told not to, as nginx does, forwards each event immediately.
+// Some proxies, such as nginx, buffer responses unless a header forbids it. Each event must pass through one immediately.
 func TestCall_PassesABufferingProxy(t *testing.T) {
 	for _, obeys := range []bool{true, false} {
 		w := newWorld(t, 0, gateway.Limits{})

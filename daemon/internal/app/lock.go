@@ -166,8 +166,8 @@ func (h *instance) release() {
 	_ = h.lock.Unlock()
 }
 
-// removeAdapterDirs empties the adapters' directory. It also removes the short directory that stands in for a long
-// path.
+// removeAdapterDirs deletes everything in the adapters' directory. If its path is too long for sockets, it also deletes
+// the directory with a short path that is used instead.
 func (h *instance) removeAdapterDirs() {
 	adapters := h.paths.Adapters()
 	removeEntries(adapters)

@@ -12,8 +12,8 @@ import (
 	"github.com/service-dev/service/proto/clientio"
 )
 
-// Collector stands in for a client whose process cannot write files: it collects the files for the response to the
-// call. It has no files to read. It is safe for concurrent use.
+// Collector is used for a client whose process cannot write files: it collects the files, which are then returned in
+// the response to the call. It has no files to read. It is safe for concurrent use.
 type Collector struct {
 	mu    sync.Mutex
 	files []Collected

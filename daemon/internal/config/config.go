@@ -45,7 +45,7 @@ type Config struct {
 	BackendURL string
 	// BackendFixed refuses calls whose environment names a backend other than this configuration's.
 	BackendFixed bool
-	// IdleTimeout is how long an idle daemon keeps running; 0 means for ever.
+	// IdleTimeout is how long the daemon keeps running while it is idle. With 0 it never stops by itself.
 	IdleTimeout time.Duration
 	LogLevel    slog.Level
 }
