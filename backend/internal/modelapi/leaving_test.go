@@ -63,7 +63,8 @@ func TestCall_ThousandAppsLeave(t *testing.T) {
 	}
 }
 
-// Some proxies, such as nginx, buffer responses unless a header forbids it. Each event must pass through one immediately.
+// Some proxies, such as nginx, buffer responses unless a header forbids it. Each event must pass such a proxy
+// immediately.
 func TestCall_PassesABufferingProxy(t *testing.T) {
 	for _, obeys := range []bool{true, false} {
 		w := newWorld(t, 0, gateway.Limits{})

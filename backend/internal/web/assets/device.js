@@ -216,6 +216,8 @@ export class Device {
       // offline or too slow
     }
     const problem = this.running ? this.program?.font(name, ttf) : "";
-    if (!ttf || problem) this.on.refused(`The font ${name} could not be loaded, so characters are missing. Reload this page.`);
+    if (!ttf || problem) {
+      this.on.refused(`The font ${name} could not be loaded, so characters are missing. Reload this page.`);
+    }
   }
 }
