@@ -2,7 +2,6 @@ package fonts
 
 import (
 	"bytes"
-	"encoding/binary"
 	"fmt"
 	"maps"
 	"slices"
@@ -41,7 +40,11 @@ func (f *Face) Has(r rune) bool {
 }
 
 func parse(name string, ttf []byte) (*Face, error) {
-	nominal, err := font.ParseTTF(bytes.NewReader(withoutOutlines(ttf)))
+	shaped, err := withoutOutlines(ttf)
+	if err != nil {
+		return nil, fmt.Errorf("parse font %s: %w", name, err)
+	}
+	nominal, err := font.ParseTTF(bytes.NewReader(shaped))
 	if err != nil {
 		return nil, fmt.Errorf("parse font %s: %w", name, err)
 	}
@@ -51,33 +54,6 @@ func parse(name string, ttf []byte) (*Face, error) {
 	}
 	return &Face{Name: name, Shaper: harfbuzz.NewFont(nominal), Outlines: outlines, Upem: int(nominal.Upem()),
 		nominal: nominal}, nil
-}
-
-// withoutOutlines returns the tables of a font that shaping needs. Its library would parse every outline, which takes
-// most of the time and memory of a large font.
-func withoutOutlines(ttf []byte) []byte {
-	be := binary.BigEndian
-	if len(ttf) < sfntHeader {
-		return ttf
-	}
-	n := min(int(be.Uint16(ttf[4:])), (len(ttf)-sfntHeader)/sfntEntry)
-	header := slices.Clone(ttf[:sfntHeader+sfntEntry*n])
-	var tables []byte
-	kept := 0
-	for i := range n {
-		entry := ttf[sfntHeader+sfntEntry*i:][:sfntEntry]
-		tag, offset, size := string(entry[:4]), uint64(be.Uint32(entry[8:])), uint64(be.Uint32(entry[12:]))
-		if tag == "glyf" || tag == "loca" || offset+size > uint64(len(ttf)) {
-			continue
-		}
-		to := header[sfntHeader+sfntEntry*kept:]
-		copy(to, entry)
-		be.PutUint32(to[8:], uint32(len(header)+len(tables)))
-		tables = append(tables, ttf[offset:offset+size]...)
-		kept++
-	}
-	be.PutUint16(header[4:], uint16(kept))
-	return append(header, tables...)
 }
 
 var (

@@ -35,55 +35,93 @@ func parseAdded(data []byte) (f *Face, err error) {
 	return f, nil
 }
 
+// withoutOutlines returns a font for shaping only. Its library would parse every outline, which takes most of the time
+// and memory of a large font.
+func withoutOutlines(ttf []byte) ([]byte, error) {
+	tables, err := tablesOf(ttf, func(tag string) bool { return tag != "glyf" && tag != "loca" })
+	if err != nil {
+		return nil, err
+	}
+	return fontOf(ttf[:4], tables), nil
+}
+
 // onlyDrawn returns a font file with the drawn tables of another one, and its table OS/2.
 func onlyDrawn(ttf []byte) (out, os2 []byte, err error) {
-	be := binary.BigEndian
-	if len(ttf) < sfntHeader || len(ttf) < sfntHeader+sfntEntry*int(be.Uint16(ttf[4:])) {
-		return nil, nil, errTruncated
+	tables, err := tablesOf(ttf, func(tag string) bool { return slices.Contains(drawnTables, tag) })
+	if err != nil {
+		return nil, nil, err
 	}
-	type table struct{ tag, sum, data []byte }
-	var kept []table
-	size := 0
-	for i := range int(be.Uint16(ttf[4:])) {
-		entry := ttf[sfntHeader+sfntEntry*i:][:sfntEntry]
-		if !slices.Contains(drawnTables, string(entry[:4])) {
-			continue
-		}
-		from, length := int64(be.Uint32(entry[8:])), int64(be.Uint32(entry[12:]))
-		if from+length > int64(len(ttf)) {
-			return nil, nil, fmt.Errorf("table %q: %w", entry[:4], errTruncated)
-		}
-		if slices.ContainsFunc(kept, func(t table) bool { return string(t.tag) == string(entry[:4]) }) {
-			return nil, nil, fmt.Errorf("table %q: it is there twice", entry[:4])
-		}
-		kept = append(kept, table{entry[:4], entry[4:8], ttf[from : from+length]})
-		size += int(length) + 3
-	}
-	if !slices.ContainsFunc(kept, func(t table) bool { return string(t.tag) == "glyf" || string(t.tag) == "CFF " }) {
+	if !slices.ContainsFunc(tables, func(t sfntTable) bool { return t.tag == "glyf" || t.tag == "CFF " }) {
 		return nil, nil, noOutlines()
+	}
+	size := 0
+	for _, t := range tables {
+		size += len(t.data) + 3
+		if t.tag == "OS/2" {
+			os2 = t.data
+		}
 	}
 	if size > maxUnpacked {
 		return nil, nil, fmt.Errorf("the font is larger than %d bytes", maxUnpacked)
 	}
-	out = make([]byte, sfntHeader+sfntEntry*len(kept), sfntHeader+sfntEntry*len(kept)+size)
-	copy(out, ttf[:4])
-	if string(ttf[:4]) == "true" { // Apple's name of the same format
-		be.PutUint32(out, 0x00010000)
+	version := ttf[:4]
+	if string(version) == "true" { // Apple's name of the same format
+		version = []byte{0, 1, 0, 0}
 	}
-	be.PutUint16(out[4:], uint16(len(kept)))
-	for i, t := range kept {
+	return fontOf(version, tables), os2, nil
+}
+
+// sfntTable is a table of a font file.
+type sfntTable struct {
+	tag       string
+	sum, data []byte
+}
+
+// tablesOf returns the tables of a font file that are to be kept, in their order. None may be there twice.
+func tablesOf(ttf []byte, keep func(tag string) bool) ([]sfntTable, error) {
+	be := binary.BigEndian
+	if len(ttf) < sfntHeader || len(ttf) < sfntHeader+sfntEntry*int(be.Uint16(ttf[4:])) {
+		return nil, errTruncated
+	}
+	var kept []sfntTable
+	for i := range int(be.Uint16(ttf[4:])) {
+		entry := ttf[sfntHeader+sfntEntry*i:][:sfntEntry]
+		tag := string(entry[:4])
+		if !keep(tag) {
+			continue
+		}
+		from, length := int64(be.Uint32(entry[8:])), int64(be.Uint32(entry[12:]))
+		if from+length > int64(len(ttf)) {
+			return nil, fmt.Errorf("table %q: %w", tag, errTruncated)
+		}
+		if slices.ContainsFunc(kept, func(t sfntTable) bool { return t.tag == tag }) {
+			return nil, fmt.Errorf("table %q: it is there twice", tag)
+		}
+		kept = append(kept, sfntTable{tag, entry[4:8], ttf[from : from+length]})
+	}
+	return kept, nil
+}
+
+// fontOf returns a font file of tables.
+func fontOf(version []byte, tables []sfntTable) []byte {
+	be := binary.BigEndian
+	size := sfntHeader + sfntEntry*len(tables)
+	for _, t := range tables {
+		size += len(t.data) + 3
+	}
+	out := make([]byte, sfntHeader+sfntEntry*len(tables), size)
+	copy(out, version)
+	be.PutUint16(out[4:], uint16(len(tables)))
+	for i, t := range tables {
 		to := out[sfntHeader+sfntEntry*i:]
 		copy(to, t.tag)
 		copy(to[4:], t.sum)
 		be.PutUint32(to[8:], uint32(len(out)))
 		be.PutUint32(to[12:], uint32(len(t.data)))
-		if string(t.tag) == "OS/2" {
-			os2 = t.data
-		}
 		out = append(out, t.data...)
 		for len(out)%4 != 0 {
 			out = append(out, 0)
 		}
 	}
-	return out, os2, nil
+	return out
 }
