@@ -81,35 +81,36 @@ type Store struct {
 	failed   map[string]error // by hash, why drawing ignores a font
 }
 
-// Open reads the list and passes it on to drawing. A list that cannot be used is set aside and rebuilt from the files.
+// Open reads the list and passes it on to drawing. A list that cannot be used is rebuilt from the files.
 func Open(o Options) *Store {
 	s := &Store{o: o, dir: filepath.Join(o.StateDir, Dir), failed: map[string]error{}}
-	list, err := s.read()
-	switch {
-	case err == nil:
+	if list, err := s.read(); err != nil {
+		s.rebuild(err)
+	} else {
 		s.list = list
 		s.sweep()
-	case errors.Is(err, errCorrupt):
-		corrupt := filepath.Join(s.dir, unreadableIndex+o.Now().UTC().Format("20060102T150405Z"))
-		_ = os.Rename(filepath.Join(s.dir, indexName), corrupt) // if it fails, the rebuilt list replaces it
-		fallthrough
-	default:
-		s.list = s.rebuilt()
-		if len(s.list) > 0 || !errors.Is(err, fs.ErrNotExist) {
-			o.Log.Warn("rebuilt the list of added fonts from their files", "count", len(s.list), "err", err)
-			s.keep(err)
-		}
 	}
 	s.use(context.Background())
 	return s
 }
 
-// keep writes a rebuilt list, unless the present one might become readable again.
-func (s *Store) keep(cause error) {
-	if !errors.Is(cause, errCorrupt) && !errors.Is(cause, fs.ErrNotExist) {
+// rebuild lists the fonts whose files are whole, because the list cannot be used. It replaces a list that is missing or
+// corrupt; one that cannot be read may become readable again.
+func (s *Store) rebuild(cause error) {
+	s.list = s.wholeFonts()
+	isMissing := errors.Is(cause, fs.ErrNotExist)
+	if isMissing && len(s.list) == 0 {
+		return // no font was added yet
+	}
+	s.o.Log.Warn("rebuilt the list of added fonts from their files", "count", len(s.list), "err", cause)
+	switch {
+	case errors.Is(cause, errCorrupt):
+		corrupt := filepath.Join(s.dir, unreadableIndex+s.o.Now().UTC().Format("20060102T150405Z"))
+		_ = os.Rename(filepath.Join(s.dir, indexName), corrupt) // if it fails, the rebuilt list replaces it
+	case !isMissing:
 		return
 	}
-	if err := errors.Join(statefile.EnsureDir(s.dir), s.write(s.list)); err != nil {
+	if err := s.write(s.list); err != nil {
 		s.o.Log.Warn("failed to write the list of added fonts", "err", err)
 	}
 }
@@ -140,8 +141,8 @@ func isHash(name string) bool {
 	return err == nil && len(hash) == 32
 }
 
-// rebuilt returns the fonts whose files are whole, in the order in which the files were written.
-func (s *Store) rebuilt() []Font {
+// wholeFonts returns the fonts whose files are whole, in the order in which the files were written.
+func (s *Store) wholeFonts() []Font {
 	entries, _ := os.ReadDir(s.dir)
 	written := map[string]time.Time{}
 	var list []Font
