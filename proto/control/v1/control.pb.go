@@ -765,7 +765,13 @@ type Plugin struct {
 	SinceMs   int64 `protobuf:"varint,9,opt,name=since_ms,json=sinceMs,proto3" json:"since_ms,omitempty"`
 	CrashedMs int64 `protobuf:"varint,10,opt,name=crashed_ms,json=crashedMs,proto3" json:"crashed_ms,omitempty"`
 	// Unix ms of the next start if the state is backoff.
-	ResumeMs      int64 `protobuf:"varint,11,opt,name=resume_ms,json=resumeMs,proto3" json:"resume_ms,omitempty"`
+	ResumeMs int64 `protobuf:"varint,11,opt,name=resume_ms,json=resumeMs,proto3" json:"resume_ms,omitempty"`
+	// Set for an adapter that the person added: when (Unix ms), the SHA-256 of its file in hexadecimal, its owner, and the
+	// adapter's name for people.
+	AddedMs       int64  `protobuf:"varint,12,opt,name=added_ms,json=addedMs,proto3" json:"added_ms,omitempty"`
+	Sha256        string `protobuf:"bytes,13,opt,name=sha256,proto3" json:"sha256,omitempty"`
+	Owner         string `protobuf:"bytes,14,opt,name=owner,proto3" json:"owner,omitempty"`
+	Title         string `protobuf:"bytes,15,opt,name=title,proto3" json:"title,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -875,6 +881,34 @@ func (x *Plugin) GetResumeMs() int64 {
 		return x.ResumeMs
 	}
 	return 0
+}
+
+func (x *Plugin) GetAddedMs() int64 {
+	if x != nil {
+		return x.AddedMs
+	}
+	return 0
+}
+
+func (x *Plugin) GetSha256() string {
+	if x != nil {
+		return x.Sha256
+	}
+	return ""
+}
+
+func (x *Plugin) GetOwner() string {
+	if x != nil {
+		return x.Owner
+	}
+	return ""
+}
+
+func (x *Plugin) GetTitle() string {
+	if x != nil {
+		return x.Title
+	}
+	return ""
 }
 
 type WhoamiRequest struct {
@@ -2775,6 +2809,207 @@ func (x *ListPluginsResponse) GetPlugins() []*Plugin {
 	return nil
 }
 
+type AddPluginRequest struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Caller *Caller                `protobuf:"bytes,1,opt,name=caller,proto3" json:"caller,omitempty"`
+	// The program's absolute path without symbolic links, and the SHA-256 in hexadecimal that the person approved.
+	Path          []byte `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
+	Sha256        string `protobuf:"bytes,3,opt,name=sha256,proto3" json:"sha256,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AddPluginRequest) Reset() {
+	*x = AddPluginRequest{}
+	mi := &file_control_v1_control_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AddPluginRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AddPluginRequest) ProtoMessage() {}
+
+func (x *AddPluginRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_control_v1_control_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AddPluginRequest.ProtoReflect.Descriptor instead.
+func (*AddPluginRequest) Descriptor() ([]byte, []int) {
+	return file_control_v1_control_proto_rawDescGZIP(), []int{38}
+}
+
+func (x *AddPluginRequest) GetCaller() *Caller {
+	if x != nil {
+		return x.Caller
+	}
+	return nil
+}
+
+func (x *AddPluginRequest) GetPath() []byte {
+	if x != nil {
+		return x.Path
+	}
+	return nil
+}
+
+func (x *AddPluginRequest) GetSha256() string {
+	if x != nil {
+		return x.Sha256
+	}
+	return ""
+}
+
+type AddPluginResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Plugin        *Plugin                `protobuf:"bytes,1,opt,name=plugin,proto3" json:"plugin,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AddPluginResponse) Reset() {
+	*x = AddPluginResponse{}
+	mi := &file_control_v1_control_proto_msgTypes[39]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AddPluginResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AddPluginResponse) ProtoMessage() {}
+
+func (x *AddPluginResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_control_v1_control_proto_msgTypes[39]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AddPluginResponse.ProtoReflect.Descriptor instead.
+func (*AddPluginResponse) Descriptor() ([]byte, []int) {
+	return file_control_v1_control_proto_rawDescGZIP(), []int{39}
+}
+
+func (x *AddPluginResponse) GetPlugin() *Plugin {
+	if x != nil {
+		return x.Plugin
+	}
+	return nil
+}
+
+type RemovePluginRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Caller        *Caller                `protobuf:"bytes,1,opt,name=caller,proto3" json:"caller,omitempty"`
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemovePluginRequest) Reset() {
+	*x = RemovePluginRequest{}
+	mi := &file_control_v1_control_proto_msgTypes[40]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemovePluginRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemovePluginRequest) ProtoMessage() {}
+
+func (x *RemovePluginRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_control_v1_control_proto_msgTypes[40]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemovePluginRequest.ProtoReflect.Descriptor instead.
+func (*RemovePluginRequest) Descriptor() ([]byte, []int) {
+	return file_control_v1_control_proto_rawDescGZIP(), []int{40}
+}
+
+func (x *RemovePluginRequest) GetCaller() *Caller {
+	if x != nil {
+		return x.Caller
+	}
+	return nil
+}
+
+func (x *RemovePluginRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+type RemovePluginResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Plugin        *Plugin                `protobuf:"bytes,1,opt,name=plugin,proto3" json:"plugin,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemovePluginResponse) Reset() {
+	*x = RemovePluginResponse{}
+	mi := &file_control_v1_control_proto_msgTypes[41]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemovePluginResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemovePluginResponse) ProtoMessage() {}
+
+func (x *RemovePluginResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_control_v1_control_proto_msgTypes[41]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemovePluginResponse.ProtoReflect.Descriptor instead.
+func (*RemovePluginResponse) Descriptor() ([]byte, []int) {
+	return file_control_v1_control_proto_rawDescGZIP(), []int{41}
+}
+
+func (x *RemovePluginResponse) GetPlugin() *Plugin {
+	if x != nil {
+		return x.Plugin
+	}
+	return nil
+}
+
 type ListFontsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Caller        *Caller                `protobuf:"bytes,1,opt,name=caller,proto3" json:"caller,omitempty"`
@@ -2784,7 +3019,7 @@ type ListFontsRequest struct {
 
 func (x *ListFontsRequest) Reset() {
 	*x = ListFontsRequest{}
-	mi := &file_control_v1_control_proto_msgTypes[38]
+	mi := &file_control_v1_control_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2796,7 +3031,7 @@ func (x *ListFontsRequest) String() string {
 func (*ListFontsRequest) ProtoMessage() {}
 
 func (x *ListFontsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_v1_control_proto_msgTypes[38]
+	mi := &file_control_v1_control_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2809,7 +3044,7 @@ func (x *ListFontsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListFontsRequest.ProtoReflect.Descriptor instead.
 func (*ListFontsRequest) Descriptor() ([]byte, []int) {
-	return file_control_v1_control_proto_rawDescGZIP(), []int{38}
+	return file_control_v1_control_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ListFontsRequest) GetCaller() *Caller {
@@ -2828,7 +3063,7 @@ type ListFontsResponse struct {
 
 func (x *ListFontsResponse) Reset() {
 	*x = ListFontsResponse{}
-	mi := &file_control_v1_control_proto_msgTypes[39]
+	mi := &file_control_v1_control_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2840,7 +3075,7 @@ func (x *ListFontsResponse) String() string {
 func (*ListFontsResponse) ProtoMessage() {}
 
 func (x *ListFontsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_v1_control_proto_msgTypes[39]
+	mi := &file_control_v1_control_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2853,7 +3088,7 @@ func (x *ListFontsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListFontsResponse.ProtoReflect.Descriptor instead.
 func (*ListFontsResponse) Descriptor() ([]byte, []int) {
-	return file_control_v1_control_proto_rawDescGZIP(), []int{39}
+	return file_control_v1_control_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *ListFontsResponse) GetFonts() []*Font {
@@ -2881,7 +3116,7 @@ type Font struct {
 
 func (x *Font) Reset() {
 	*x = Font{}
-	mi := &file_control_v1_control_proto_msgTypes[40]
+	mi := &file_control_v1_control_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2893,7 +3128,7 @@ func (x *Font) String() string {
 func (*Font) ProtoMessage() {}
 
 func (x *Font) ProtoReflect() protoreflect.Message {
-	mi := &file_control_v1_control_proto_msgTypes[40]
+	mi := &file_control_v1_control_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2906,7 +3141,7 @@ func (x *Font) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Font.ProtoReflect.Descriptor instead.
 func (*Font) Descriptor() ([]byte, []int) {
-	return file_control_v1_control_proto_rawDescGZIP(), []int{40}
+	return file_control_v1_control_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Font) GetName() string {
@@ -2962,7 +3197,7 @@ type AddFontRequest struct {
 
 func (x *AddFontRequest) Reset() {
 	*x = AddFontRequest{}
-	mi := &file_control_v1_control_proto_msgTypes[41]
+	mi := &file_control_v1_control_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2974,7 +3209,7 @@ func (x *AddFontRequest) String() string {
 func (*AddFontRequest) ProtoMessage() {}
 
 func (x *AddFontRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_v1_control_proto_msgTypes[41]
+	mi := &file_control_v1_control_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2987,7 +3222,7 @@ func (x *AddFontRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddFontRequest.ProtoReflect.Descriptor instead.
 func (*AddFontRequest) Descriptor() ([]byte, []int) {
-	return file_control_v1_control_proto_rawDescGZIP(), []int{41}
+	return file_control_v1_control_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *AddFontRequest) GetCaller() *Caller {
@@ -3013,7 +3248,7 @@ type AddFontResponse struct {
 
 func (x *AddFontResponse) Reset() {
 	*x = AddFontResponse{}
-	mi := &file_control_v1_control_proto_msgTypes[42]
+	mi := &file_control_v1_control_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3025,7 +3260,7 @@ func (x *AddFontResponse) String() string {
 func (*AddFontResponse) ProtoMessage() {}
 
 func (x *AddFontResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_v1_control_proto_msgTypes[42]
+	mi := &file_control_v1_control_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3038,7 +3273,7 @@ func (x *AddFontResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddFontResponse.ProtoReflect.Descriptor instead.
 func (*AddFontResponse) Descriptor() ([]byte, []int) {
-	return file_control_v1_control_proto_rawDescGZIP(), []int{42}
+	return file_control_v1_control_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *AddFontResponse) GetFont() *Font {
@@ -3059,7 +3294,7 @@ type RemoveFontRequest struct {
 
 func (x *RemoveFontRequest) Reset() {
 	*x = RemoveFontRequest{}
-	mi := &file_control_v1_control_proto_msgTypes[43]
+	mi := &file_control_v1_control_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3071,7 +3306,7 @@ func (x *RemoveFontRequest) String() string {
 func (*RemoveFontRequest) ProtoMessage() {}
 
 func (x *RemoveFontRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_v1_control_proto_msgTypes[43]
+	mi := &file_control_v1_control_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3084,7 +3319,7 @@ func (x *RemoveFontRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveFontRequest.ProtoReflect.Descriptor instead.
 func (*RemoveFontRequest) Descriptor() ([]byte, []int) {
-	return file_control_v1_control_proto_rawDescGZIP(), []int{43}
+	return file_control_v1_control_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *RemoveFontRequest) GetCaller() *Caller {
@@ -3110,7 +3345,7 @@ type RemoveFontResponse struct {
 
 func (x *RemoveFontResponse) Reset() {
 	*x = RemoveFontResponse{}
-	mi := &file_control_v1_control_proto_msgTypes[44]
+	mi := &file_control_v1_control_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3122,7 +3357,7 @@ func (x *RemoveFontResponse) String() string {
 func (*RemoveFontResponse) ProtoMessage() {}
 
 func (x *RemoveFontResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_v1_control_proto_msgTypes[44]
+	mi := &file_control_v1_control_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3135,12 +3370,607 @@ func (x *RemoveFontResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveFontResponse.ProtoReflect.Descriptor instead.
 func (*RemoveFontResponse) Descriptor() ([]byte, []int) {
-	return file_control_v1_control_proto_rawDescGZIP(), []int{44}
+	return file_control_v1_control_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *RemoveFontResponse) GetFont() *Font {
 	if x != nil {
 		return x.Font
+	}
+	return nil
+}
+
+type ListGlassesRequest struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Caller *Caller                `protobuf:"bytes,1,opt,name=caller,proto3" json:"caller,omitempty"`
+	// How long to look for glasses in range, from 1 to 60; 0 only lists those that are remembered.
+	Seconds       uint32 `protobuf:"varint,2,opt,name=seconds,proto3" json:"seconds,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListGlassesRequest) Reset() {
+	*x = ListGlassesRequest{}
+	mi := &file_control_v1_control_proto_msgTypes[49]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListGlassesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListGlassesRequest) ProtoMessage() {}
+
+func (x *ListGlassesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_control_v1_control_proto_msgTypes[49]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListGlassesRequest.ProtoReflect.Descriptor instead.
+func (*ListGlassesRequest) Descriptor() ([]byte, []int) {
+	return file_control_v1_control_proto_rawDescGZIP(), []int{49}
+}
+
+func (x *ListGlassesRequest) GetCaller() *Caller {
+	if x != nil {
+		return x.Caller
+	}
+	return nil
+}
+
+func (x *ListGlassesRequest) GetSeconds() uint32 {
+	if x != nil {
+		return x.Seconds
+	}
+	return 0
+}
+
+type ListGlassesResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Those remembered first, most recently used first. At most 96.
+	Glasses []*Glasses `protobuf:"bytes,1,rep,name=glasses,proto3" json:"glasses,omitempty"`
+	// Why it was not possible to look; not set if it was.
+	Problem       *Error `protobuf:"bytes,2,opt,name=problem,proto3" json:"problem,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListGlassesResponse) Reset() {
+	*x = ListGlassesResponse{}
+	mi := &file_control_v1_control_proto_msgTypes[50]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListGlassesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListGlassesResponse) ProtoMessage() {}
+
+func (x *ListGlassesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_control_v1_control_proto_msgTypes[50]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListGlassesResponse.ProtoReflect.Descriptor instead.
+func (*ListGlassesResponse) Descriptor() ([]byte, []int) {
+	return file_control_v1_control_proto_rawDescGZIP(), []int{50}
+}
+
+func (x *ListGlassesResponse) GetGlasses() []*Glasses {
+	if x != nil {
+		return x.Glasses
+	}
+	return nil
+}
+
+func (x *ListGlassesResponse) GetProblem() *Error {
+	if x != nil {
+		return x.Problem
+	}
+	return nil
+}
+
+// Glasses is one pair of real glasses.
+type Glasses struct {
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Name        string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	DeviceModel string                 `protobuf:"bytes,2,opt,name=device_model,json=deviceModel,proto3" json:"device_model,omitempty"`
+	// Unix ms of its last connection; 0 for a pair that was never connected.
+	UsedMs int64 `protobuf:"varint,3,opt,name=used_ms,json=usedMs,proto3" json:"used_ms,omitempty"`
+	// The parts of a pair that is in range, at least one of them found; empty for a pair that is not.
+	Parts []*GlassesPart `protobuf:"bytes,4,rep,name=parts,proto3" json:"parts,omitempty"`
+	// The open session to which the pair is connected; empty if there is none. Connected glasses are not in range of
+	// others.
+	SessionId     string `protobuf:"bytes,5,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
+	Panel         *Panel `protobuf:"bytes,6,opt,name=panel,proto3" json:"panel,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Glasses) Reset() {
+	*x = Glasses{}
+	mi := &file_control_v1_control_proto_msgTypes[51]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Glasses) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Glasses) ProtoMessage() {}
+
+func (x *Glasses) ProtoReflect() protoreflect.Message {
+	mi := &file_control_v1_control_proto_msgTypes[51]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Glasses.ProtoReflect.Descriptor instead.
+func (*Glasses) Descriptor() ([]byte, []int) {
+	return file_control_v1_control_proto_rawDescGZIP(), []int{51}
+}
+
+func (x *Glasses) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Glasses) GetDeviceModel() string {
+	if x != nil {
+		return x.DeviceModel
+	}
+	return ""
+}
+
+func (x *Glasses) GetUsedMs() int64 {
+	if x != nil {
+		return x.UsedMs
+	}
+	return 0
+}
+
+func (x *Glasses) GetParts() []*GlassesPart {
+	if x != nil {
+		return x.Parts
+	}
+	return nil
+}
+
+func (x *Glasses) GetSessionId() string {
+	if x != nil {
+		return x.SessionId
+	}
+	return ""
+}
+
+func (x *Glasses) GetPanel() *Panel {
+	if x != nil {
+		return x.Panel
+	}
+	return nil
+}
+
+// Panel is what a person said about the panel of a pair.
+type Panel struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Whether it lights the pixels of colour 0, and how many rows it has; 0 for the model's.
+	Inverted bool  `protobuf:"varint,1,opt,name=inverted,proto3" json:"inverted,omitempty"`
+	Rows     int32 `protobuf:"varint,2,opt,name=rows,proto3" json:"rows,omitempty"`
+	// Whether the person has seen a test picture that was right.
+	Checked       bool `protobuf:"varint,3,opt,name=checked,proto3" json:"checked,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Panel) Reset() {
+	*x = Panel{}
+	mi := &file_control_v1_control_proto_msgTypes[52]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Panel) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Panel) ProtoMessage() {}
+
+func (x *Panel) ProtoReflect() protoreflect.Message {
+	mi := &file_control_v1_control_proto_msgTypes[52]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Panel.ProtoReflect.Descriptor instead.
+func (*Panel) Descriptor() ([]byte, []int) {
+	return file_control_v1_control_proto_rawDescGZIP(), []int{52}
+}
+
+func (x *Panel) GetInverted() bool {
+	if x != nil {
+		return x.Inverted
+	}
+	return false
+}
+
+func (x *Panel) GetRows() int32 {
+	if x != nil {
+		return x.Rows
+	}
+	return 0
+}
+
+func (x *Panel) GetChecked() bool {
+	if x != nil {
+		return x.Checked
+	}
+	return false
+}
+
+type ForgetGlassesRequest struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Caller *Caller                `protobuf:"bytes,1,opt,name=caller,proto3" json:"caller,omitempty"`
+	// The pair's name, ignoring case.
+	Name          string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ForgetGlassesRequest) Reset() {
+	*x = ForgetGlassesRequest{}
+	mi := &file_control_v1_control_proto_msgTypes[53]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ForgetGlassesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ForgetGlassesRequest) ProtoMessage() {}
+
+func (x *ForgetGlassesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_control_v1_control_proto_msgTypes[53]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ForgetGlassesRequest.ProtoReflect.Descriptor instead.
+func (*ForgetGlassesRequest) Descriptor() ([]byte, []int) {
+	return file_control_v1_control_proto_rawDescGZIP(), []int{53}
+}
+
+func (x *ForgetGlassesRequest) GetCaller() *Caller {
+	if x != nil {
+		return x.Caller
+	}
+	return nil
+}
+
+func (x *ForgetGlassesRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+type ForgetGlassesResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ForgetGlassesResponse) Reset() {
+	*x = ForgetGlassesResponse{}
+	mi := &file_control_v1_control_proto_msgTypes[54]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ForgetGlassesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ForgetGlassesResponse) ProtoMessage() {}
+
+func (x *ForgetGlassesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_control_v1_control_proto_msgTypes[54]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ForgetGlassesResponse.ProtoReflect.Descriptor instead.
+func (*ForgetGlassesResponse) Descriptor() ([]byte, []int) {
+	return file_control_v1_control_proto_rawDescGZIP(), []int{54}
+}
+
+type SetPanelRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Caller        *Caller                `protobuf:"bytes,1,opt,name=caller,proto3" json:"caller,omitempty"`
+	SessionId     string                 `protobuf:"bytes,2,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
+	Panel         *Panel                 `protobuf:"bytes,3,opt,name=panel,proto3" json:"panel,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetPanelRequest) Reset() {
+	*x = SetPanelRequest{}
+	mi := &file_control_v1_control_proto_msgTypes[55]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetPanelRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetPanelRequest) ProtoMessage() {}
+
+func (x *SetPanelRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_control_v1_control_proto_msgTypes[55]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetPanelRequest.ProtoReflect.Descriptor instead.
+func (*SetPanelRequest) Descriptor() ([]byte, []int) {
+	return file_control_v1_control_proto_rawDescGZIP(), []int{55}
+}
+
+func (x *SetPanelRequest) GetCaller() *Caller {
+	if x != nil {
+		return x.Caller
+	}
+	return nil
+}
+
+func (x *SetPanelRequest) GetSessionId() string {
+	if x != nil {
+		return x.SessionId
+	}
+	return ""
+}
+
+func (x *SetPanelRequest) GetPanel() *Panel {
+	if x != nil {
+		return x.Panel
+	}
+	return nil
+}
+
+type SetPanelResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetPanelResponse) Reset() {
+	*x = SetPanelResponse{}
+	mi := &file_control_v1_control_proto_msgTypes[56]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetPanelResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetPanelResponse) ProtoMessage() {}
+
+func (x *SetPanelResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_control_v1_control_proto_msgTypes[56]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetPanelResponse.ProtoReflect.Descriptor instead.
+func (*SetPanelResponse) Descriptor() ([]byte, []int) {
+	return file_control_v1_control_proto_rawDescGZIP(), []int{56}
+}
+
+// GlassesPart is one radio of a pair, e.g. its left arm.
+type GlassesPart struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Key   string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	Found bool                   `protobuf:"varint,2,opt,name=found,proto3" json:"found,omitempty"`
+	// The signal in dBm; 0 if unknown.
+	Rssi          int32 `protobuf:"varint,3,opt,name=rssi,proto3" json:"rssi,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GlassesPart) Reset() {
+	*x = GlassesPart{}
+	mi := &file_control_v1_control_proto_msgTypes[57]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GlassesPart) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GlassesPart) ProtoMessage() {}
+
+func (x *GlassesPart) ProtoReflect() protoreflect.Message {
+	mi := &file_control_v1_control_proto_msgTypes[57]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GlassesPart.ProtoReflect.Descriptor instead.
+func (*GlassesPart) Descriptor() ([]byte, []int) {
+	return file_control_v1_control_proto_rawDescGZIP(), []int{57}
+}
+
+func (x *GlassesPart) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *GlassesPart) GetFound() bool {
+	if x != nil {
+		return x.Found
+	}
+	return false
+}
+
+func (x *GlassesPart) GetRssi() int32 {
+	if x != nil {
+		return x.Rssi
+	}
+	return 0
+}
+
+type DisconnectGlassesRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Caller        *Caller                `protobuf:"bytes,1,opt,name=caller,proto3" json:"caller,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DisconnectGlassesRequest) Reset() {
+	*x = DisconnectGlassesRequest{}
+	mi := &file_control_v1_control_proto_msgTypes[58]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DisconnectGlassesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DisconnectGlassesRequest) ProtoMessage() {}
+
+func (x *DisconnectGlassesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_control_v1_control_proto_msgTypes[58]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DisconnectGlassesRequest.ProtoReflect.Descriptor instead.
+func (*DisconnectGlassesRequest) Descriptor() ([]byte, []int) {
+	return file_control_v1_control_proto_rawDescGZIP(), []int{58}
+}
+
+func (x *DisconnectGlassesRequest) GetCaller() *Caller {
+	if x != nil {
+		return x.Caller
+	}
+	return nil
+}
+
+type DisconnectGlassesResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The sessions that were closed.
+	SessionIds    []string `protobuf:"bytes,1,rep,name=session_ids,json=sessionIds,proto3" json:"session_ids,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DisconnectGlassesResponse) Reset() {
+	*x = DisconnectGlassesResponse{}
+	mi := &file_control_v1_control_proto_msgTypes[59]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DisconnectGlassesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DisconnectGlassesResponse) ProtoMessage() {}
+
+func (x *DisconnectGlassesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_control_v1_control_proto_msgTypes[59]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DisconnectGlassesResponse.ProtoReflect.Descriptor instead.
+func (*DisconnectGlassesResponse) Descriptor() ([]byte, []int) {
+	return file_control_v1_control_proto_rawDescGZIP(), []int{59}
+}
+
+func (x *DisconnectGlassesResponse) GetSessionIds() []string {
+	if x != nil {
+		return x.SessionIds
 	}
 	return nil
 }
@@ -3154,7 +3984,7 @@ type DoctorRequest struct {
 
 func (x *DoctorRequest) Reset() {
 	*x = DoctorRequest{}
-	mi := &file_control_v1_control_proto_msgTypes[45]
+	mi := &file_control_v1_control_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3166,7 +3996,7 @@ func (x *DoctorRequest) String() string {
 func (*DoctorRequest) ProtoMessage() {}
 
 func (x *DoctorRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_v1_control_proto_msgTypes[45]
+	mi := &file_control_v1_control_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3179,7 +4009,7 @@ func (x *DoctorRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DoctorRequest.ProtoReflect.Descriptor instead.
 func (*DoctorRequest) Descriptor() ([]byte, []int) {
-	return file_control_v1_control_proto_rawDescGZIP(), []int{45}
+	return file_control_v1_control_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *DoctorRequest) GetCaller() *Caller {
@@ -3198,7 +4028,7 @@ type DoctorResponse struct {
 
 func (x *DoctorResponse) Reset() {
 	*x = DoctorResponse{}
-	mi := &file_control_v1_control_proto_msgTypes[46]
+	mi := &file_control_v1_control_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3210,7 +4040,7 @@ func (x *DoctorResponse) String() string {
 func (*DoctorResponse) ProtoMessage() {}
 
 func (x *DoctorResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_v1_control_proto_msgTypes[46]
+	mi := &file_control_v1_control_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3223,7 +4053,7 @@ func (x *DoctorResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DoctorResponse.ProtoReflect.Descriptor instead.
 func (*DoctorResponse) Descriptor() ([]byte, []int) {
-	return file_control_v1_control_proto_rawDescGZIP(), []int{46}
+	return file_control_v1_control_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *DoctorResponse) GetChecks() []*Check {
@@ -3246,7 +4076,7 @@ type Check struct {
 
 func (x *Check) Reset() {
 	*x = Check{}
-	mi := &file_control_v1_control_proto_msgTypes[47]
+	mi := &file_control_v1_control_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3258,7 +4088,7 @@ func (x *Check) String() string {
 func (*Check) ProtoMessage() {}
 
 func (x *Check) ProtoReflect() protoreflect.Message {
-	mi := &file_control_v1_control_proto_msgTypes[47]
+	mi := &file_control_v1_control_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3271,7 +4101,7 @@ func (x *Check) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Check.ProtoReflect.Descriptor instead.
 func (*Check) Descriptor() ([]byte, []int) {
-	return file_control_v1_control_proto_rawDescGZIP(), []int{47}
+	return file_control_v1_control_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *Check) GetName() string {
@@ -3311,7 +4141,7 @@ type StopRequest struct {
 
 func (x *StopRequest) Reset() {
 	*x = StopRequest{}
-	mi := &file_control_v1_control_proto_msgTypes[48]
+	mi := &file_control_v1_control_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3323,7 +4153,7 @@ func (x *StopRequest) String() string {
 func (*StopRequest) ProtoMessage() {}
 
 func (x *StopRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_control_v1_control_proto_msgTypes[48]
+	mi := &file_control_v1_control_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3336,7 +4166,7 @@ func (x *StopRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopRequest.ProtoReflect.Descriptor instead.
 func (*StopRequest) Descriptor() ([]byte, []int) {
-	return file_control_v1_control_proto_rawDescGZIP(), []int{48}
+	return file_control_v1_control_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *StopRequest) GetCaller() *Caller {
@@ -3355,7 +4185,7 @@ type StopResponse struct {
 
 func (x *StopResponse) Reset() {
 	*x = StopResponse{}
-	mi := &file_control_v1_control_proto_msgTypes[49]
+	mi := &file_control_v1_control_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3367,7 +4197,7 @@ func (x *StopResponse) String() string {
 func (*StopResponse) ProtoMessage() {}
 
 func (x *StopResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_control_v1_control_proto_msgTypes[49]
+	mi := &file_control_v1_control_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3380,7 +4210,7 @@ func (x *StopResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopResponse.ProtoReflect.Descriptor instead.
 func (*StopResponse) Descriptor() ([]byte, []int) {
-	return file_control_v1_control_proto_rawDescGZIP(), []int{49}
+	return file_control_v1_control_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *StopResponse) GetPid() int64 {
@@ -3466,7 +4296,7 @@ const file_control_v1_control_proto_rawDesc = "" +
 	"\tchosen_by\x18\x03 \x01(\tR\bchosenBy\x12\x14\n" +
 	"\x05state\x18\x04 \x01(\tR\x05state\x12\x16\n" +
 	"\x06detail\x18\x05 \x01(\tR\x06detail\x12#\n" +
-	"\rdashboard_url\x18\x06 \x01(\tR\fdashboardUrl\"\xa0\x02\n" +
+	"\rdashboard_url\x18\x06 \x01(\tR\fdashboardUrl\"\xff\x02\n" +
 	"\x06Plugin\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04path\x18\x02 \x01(\tR\x04path\x12\x14\n" +
@@ -3481,7 +4311,11 @@ const file_control_v1_control_proto_rawDesc = "" +
 	"\n" +
 	"crashed_ms\x18\n" +
 	" \x01(\x03R\tcrashedMs\x12\x1b\n" +
-	"\tresume_ms\x18\v \x01(\x03R\bresumeMs\"]\n" +
+	"\tresume_ms\x18\v \x01(\x03R\bresumeMs\x12\x19\n" +
+	"\badded_ms\x18\f \x01(\x03R\aaddedMs\x12\x16\n" +
+	"\x06sha256\x18\r \x01(\tR\x06sha256\x12\x14\n" +
+	"\x05owner\x18\x0e \x01(\tR\x05owner\x12\x14\n" +
+	"\x05title\x18\x0f \x01(\tR\x05title\"]\n" +
 	"\rWhoamiRequest\x122\n" +
 	"\x06caller\x18\x01 \x01(\v2\x1a.service.control.v1.CallerR\x06caller\x12\x18\n" +
 	"\arefresh\x18\x02 \x01(\bR\arefresh\"w\n" +
@@ -3626,7 +4460,18 @@ const file_control_v1_control_proto_rawDesc = "" +
 	"\x12ListPluginsRequest\x122\n" +
 	"\x06caller\x18\x01 \x01(\v2\x1a.service.control.v1.CallerR\x06caller\"K\n" +
 	"\x13ListPluginsResponse\x124\n" +
-	"\aplugins\x18\x01 \x03(\v2\x1a.service.control.v1.PluginR\aplugins\"F\n" +
+	"\aplugins\x18\x01 \x03(\v2\x1a.service.control.v1.PluginR\aplugins\"r\n" +
+	"\x10AddPluginRequest\x122\n" +
+	"\x06caller\x18\x01 \x01(\v2\x1a.service.control.v1.CallerR\x06caller\x12\x12\n" +
+	"\x04path\x18\x02 \x01(\fR\x04path\x12\x16\n" +
+	"\x06sha256\x18\x03 \x01(\tR\x06sha256\"G\n" +
+	"\x11AddPluginResponse\x122\n" +
+	"\x06plugin\x18\x01 \x01(\v2\x1a.service.control.v1.PluginR\x06plugin\"]\n" +
+	"\x13RemovePluginRequest\x122\n" +
+	"\x06caller\x18\x01 \x01(\v2\x1a.service.control.v1.CallerR\x06caller\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\"J\n" +
+	"\x14RemovePluginResponse\x122\n" +
+	"\x06plugin\x18\x01 \x01(\v2\x1a.service.control.v1.PluginR\x06plugin\"F\n" +
 	"\x10ListFontsRequest\x122\n" +
 	"\x06caller\x18\x01 \x01(\v2\x1a.service.control.v1.CallerR\x06caller\"C\n" +
 	"\x11ListFontsResponse\x12.\n" +
@@ -3647,7 +4492,44 @@ const file_control_v1_control_proto_rawDesc = "" +
 	"\x06caller\x18\x01 \x01(\v2\x1a.service.control.v1.CallerR\x06caller\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\"B\n" +
 	"\x12RemoveFontResponse\x12,\n" +
-	"\x04font\x18\x01 \x01(\v2\x18.service.control.v1.FontR\x04font\"C\n" +
+	"\x04font\x18\x01 \x01(\v2\x18.service.control.v1.FontR\x04font\"b\n" +
+	"\x12ListGlassesRequest\x122\n" +
+	"\x06caller\x18\x01 \x01(\v2\x1a.service.control.v1.CallerR\x06caller\x12\x18\n" +
+	"\aseconds\x18\x02 \x01(\rR\aseconds\"\x81\x01\n" +
+	"\x13ListGlassesResponse\x125\n" +
+	"\aglasses\x18\x01 \x03(\v2\x1b.service.control.v1.GlassesR\aglasses\x123\n" +
+	"\aproblem\x18\x02 \x01(\v2\x19.service.control.v1.ErrorR\aproblem\"\xe0\x01\n" +
+	"\aGlasses\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12!\n" +
+	"\fdevice_model\x18\x02 \x01(\tR\vdeviceModel\x12\x17\n" +
+	"\aused_ms\x18\x03 \x01(\x03R\x06usedMs\x125\n" +
+	"\x05parts\x18\x04 \x03(\v2\x1f.service.control.v1.GlassesPartR\x05parts\x12\x1d\n" +
+	"\n" +
+	"session_id\x18\x05 \x01(\tR\tsessionId\x12/\n" +
+	"\x05panel\x18\x06 \x01(\v2\x19.service.control.v1.PanelR\x05panel\"Q\n" +
+	"\x05Panel\x12\x1a\n" +
+	"\binverted\x18\x01 \x01(\bR\binverted\x12\x12\n" +
+	"\x04rows\x18\x02 \x01(\x05R\x04rows\x12\x18\n" +
+	"\achecked\x18\x03 \x01(\bR\achecked\"^\n" +
+	"\x14ForgetGlassesRequest\x122\n" +
+	"\x06caller\x18\x01 \x01(\v2\x1a.service.control.v1.CallerR\x06caller\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\"\x17\n" +
+	"\x15ForgetGlassesResponse\"\x95\x01\n" +
+	"\x0fSetPanelRequest\x122\n" +
+	"\x06caller\x18\x01 \x01(\v2\x1a.service.control.v1.CallerR\x06caller\x12\x1d\n" +
+	"\n" +
+	"session_id\x18\x02 \x01(\tR\tsessionId\x12/\n" +
+	"\x05panel\x18\x03 \x01(\v2\x19.service.control.v1.PanelR\x05panel\"\x12\n" +
+	"\x10SetPanelResponse\"I\n" +
+	"\vGlassesPart\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05found\x18\x02 \x01(\bR\x05found\x12\x12\n" +
+	"\x04rssi\x18\x03 \x01(\x05R\x04rssi\"N\n" +
+	"\x18DisconnectGlassesRequest\x122\n" +
+	"\x06caller\x18\x01 \x01(\v2\x1a.service.control.v1.CallerR\x06caller\"<\n" +
+	"\x19DisconnectGlassesResponse\x12\x1f\n" +
+	"\vsession_ids\x18\x01 \x03(\tR\n" +
+	"sessionIds\"C\n" +
 	"\rDoctorRequest\x122\n" +
 	"\x06caller\x18\x01 \x01(\v2\x1a.service.control.v1.CallerR\x06caller\"C\n" +
 	"\x0eDoctorResponse\x121\n" +
@@ -3660,7 +4542,7 @@ const file_control_v1_control_proto_rawDesc = "" +
 	"\vStopRequest\x122\n" +
 	"\x06caller\x18\x01 \x01(\v2\x1a.service.control.v1.CallerR\x06caller\" \n" +
 	"\fStopResponse\x12\x10\n" +
-	"\x03pid\x18\x01 \x01(\x03R\x03pid2\xe7\v\n" +
+	"\x03pid\x18\x01 \x01(\x03R\x03pid2\xb3\x10\n" +
 	"\aControl\x12L\n" +
 	"\x05Hello\x12 .service.control.v1.HelloRequest\x1a!.service.control.v1.HelloResponse\x12O\n" +
 	"\x06Status\x12!.service.control.v1.StatusRequest\x1a\".service.control.v1.StatusResponse\x12O\n" +
@@ -3675,10 +4557,16 @@ const file_control_v1_control_proto_rawDesc = "" +
 	"\bCallTool\x12#.service.control.v1.CallToolRequest\x1a$.service.control.v1.CallToolResponse0\x01\x12o\n" +
 	"\x10OpenLocalSession\x12+.service.control.v1.OpenLocalSessionRequest\x1a,.service.control.v1.OpenLocalSessionResponse0\x01\x12^\n" +
 	"\vListPlugins\x12&.service.control.v1.ListPluginsRequest\x1a'.service.control.v1.ListPluginsResponse\x12X\n" +
+	"\tAddPlugin\x12$.service.control.v1.AddPluginRequest\x1a%.service.control.v1.AddPluginResponse\x12a\n" +
+	"\fRemovePlugin\x12'.service.control.v1.RemovePluginRequest\x1a(.service.control.v1.RemovePluginResponse\x12X\n" +
 	"\tListFonts\x12$.service.control.v1.ListFontsRequest\x1a%.service.control.v1.ListFontsResponse\x12T\n" +
 	"\aAddFont\x12\".service.control.v1.AddFontRequest\x1a#.service.control.v1.AddFontResponse(\x01\x12[\n" +
 	"\n" +
-	"RemoveFont\x12%.service.control.v1.RemoveFontRequest\x1a&.service.control.v1.RemoveFontResponse\x12O\n" +
+	"RemoveFont\x12%.service.control.v1.RemoveFontRequest\x1a&.service.control.v1.RemoveFontResponse\x12^\n" +
+	"\vListGlasses\x12&.service.control.v1.ListGlassesRequest\x1a'.service.control.v1.ListGlassesResponse\x12p\n" +
+	"\x11DisconnectGlasses\x12,.service.control.v1.DisconnectGlassesRequest\x1a-.service.control.v1.DisconnectGlassesResponse\x12d\n" +
+	"\rForgetGlasses\x12(.service.control.v1.ForgetGlassesRequest\x1a).service.control.v1.ForgetGlassesResponse\x12U\n" +
+	"\bSetPanel\x12#.service.control.v1.SetPanelRequest\x1a$.service.control.v1.SetPanelResponse\x12O\n" +
 	"\x06Doctor\x12!.service.control.v1.DoctorRequest\x1a\".service.control.v1.DoctorResponse\x12I\n" +
 	"\x04Stop\x12\x1f.service.control.v1.StopRequest\x1a .service.control.v1.StopResponseB;Z9github.com/service-dev/service/proto/control/v1;controlv1b\x06proto3"
 
@@ -3694,62 +4582,77 @@ func file_control_v1_control_proto_rawDescGZIP() []byte {
 	return file_control_v1_control_proto_rawDescData
 }
 
-var file_control_v1_control_proto_msgTypes = make([]protoimpl.MessageInfo, 51)
+var file_control_v1_control_proto_msgTypes = make([]protoimpl.MessageInfo, 66)
 var file_control_v1_control_proto_goTypes = []any{
-	(*Caller)(nil),                   // 0: service.control.v1.Caller
-	(*HelloRequest)(nil),             // 1: service.control.v1.HelloRequest
-	(*HelloResponse)(nil),            // 2: service.control.v1.HelloResponse
-	(*StatusRequest)(nil),            // 3: service.control.v1.StatusRequest
-	(*StatusResponse)(nil),           // 4: service.control.v1.StatusResponse
-	(*Link)(nil),                     // 5: service.control.v1.Link
-	(*Consent)(nil),                  // 6: service.control.v1.Consent
-	(*Backend)(nil),                  // 7: service.control.v1.Backend
-	(*Plugin)(nil),                   // 8: service.control.v1.Plugin
-	(*WhoamiRequest)(nil),            // 9: service.control.v1.WhoamiRequest
-	(*WhoamiResponse)(nil),           // 10: service.control.v1.WhoamiResponse
-	(*LoginRequest)(nil),             // 11: service.control.v1.LoginRequest
-	(*LoginResponse)(nil),            // 12: service.control.v1.LoginResponse
-	(*DeviceCode)(nil),               // 13: service.control.v1.DeviceCode
-	(*Waiting)(nil),                  // 14: service.control.v1.Waiting
-	(*Opened)(nil),                   // 15: service.control.v1.Opened
-	(*Linked)(nil),                   // 16: service.control.v1.Linked
-	(*Error)(nil),                    // 17: service.control.v1.Error
-	(*LogoutRequest)(nil),            // 18: service.control.v1.LogoutRequest
-	(*LogoutResponse)(nil),           // 19: service.control.v1.LogoutResponse
-	(*SetConsentRequest)(nil),        // 20: service.control.v1.SetConsentRequest
-	(*SetConsentResponse)(nil),       // 21: service.control.v1.SetConsentResponse
-	(*TelemetryRequest)(nil),         // 22: service.control.v1.TelemetryRequest
-	(*TelemetryResponse)(nil),        // 23: service.control.v1.TelemetryResponse
-	(*PurgeTelemetryRequest)(nil),    // 24: service.control.v1.PurgeTelemetryRequest
-	(*PurgeTelemetryResponse)(nil),   // 25: service.control.v1.PurgeTelemetryResponse
-	(*ListToolsRequest)(nil),         // 26: service.control.v1.ListToolsRequest
-	(*ListToolsResponse)(nil),        // 27: service.control.v1.ListToolsResponse
-	(*Tool)(nil),                     // 28: service.control.v1.Tool
-	(*CallToolRequest)(nil),          // 29: service.control.v1.CallToolRequest
-	(*CallToolResponse)(nil),         // 30: service.control.v1.CallToolResponse
-	(*Progress)(nil),                 // 31: service.control.v1.Progress
-	(*ToolResult)(nil),               // 32: service.control.v1.ToolResult
-	(*ToolImage)(nil),                // 33: service.control.v1.ToolImage
-	(*OpenLocalSessionRequest)(nil),  // 34: service.control.v1.OpenLocalSessionRequest
-	(*OpenLocalSessionResponse)(nil), // 35: service.control.v1.OpenLocalSessionResponse
-	(*ListPluginsRequest)(nil),       // 36: service.control.v1.ListPluginsRequest
-	(*ListPluginsResponse)(nil),      // 37: service.control.v1.ListPluginsResponse
-	(*ListFontsRequest)(nil),         // 38: service.control.v1.ListFontsRequest
-	(*ListFontsResponse)(nil),        // 39: service.control.v1.ListFontsResponse
-	(*Font)(nil),                     // 40: service.control.v1.Font
-	(*AddFontRequest)(nil),           // 41: service.control.v1.AddFontRequest
-	(*AddFontResponse)(nil),          // 42: service.control.v1.AddFontResponse
-	(*RemoveFontRequest)(nil),        // 43: service.control.v1.RemoveFontRequest
-	(*RemoveFontResponse)(nil),       // 44: service.control.v1.RemoveFontResponse
-	(*DoctorRequest)(nil),            // 45: service.control.v1.DoctorRequest
-	(*DoctorResponse)(nil),           // 46: service.control.v1.DoctorResponse
-	(*Check)(nil),                    // 47: service.control.v1.Check
-	(*StopRequest)(nil),              // 48: service.control.v1.StopRequest
-	(*StopResponse)(nil),             // 49: service.control.v1.StopResponse
-	nil,                              // 50: service.control.v1.Caller.EnvEntry
+	(*Caller)(nil),                    // 0: service.control.v1.Caller
+	(*HelloRequest)(nil),              // 1: service.control.v1.HelloRequest
+	(*HelloResponse)(nil),             // 2: service.control.v1.HelloResponse
+	(*StatusRequest)(nil),             // 3: service.control.v1.StatusRequest
+	(*StatusResponse)(nil),            // 4: service.control.v1.StatusResponse
+	(*Link)(nil),                      // 5: service.control.v1.Link
+	(*Consent)(nil),                   // 6: service.control.v1.Consent
+	(*Backend)(nil),                   // 7: service.control.v1.Backend
+	(*Plugin)(nil),                    // 8: service.control.v1.Plugin
+	(*WhoamiRequest)(nil),             // 9: service.control.v1.WhoamiRequest
+	(*WhoamiResponse)(nil),            // 10: service.control.v1.WhoamiResponse
+	(*LoginRequest)(nil),              // 11: service.control.v1.LoginRequest
+	(*LoginResponse)(nil),             // 12: service.control.v1.LoginResponse
+	(*DeviceCode)(nil),                // 13: service.control.v1.DeviceCode
+	(*Waiting)(nil),                   // 14: service.control.v1.Waiting
+	(*Opened)(nil),                    // 15: service.control.v1.Opened
+	(*Linked)(nil),                    // 16: service.control.v1.Linked
+	(*Error)(nil),                     // 17: service.control.v1.Error
+	(*LogoutRequest)(nil),             // 18: service.control.v1.LogoutRequest
+	(*LogoutResponse)(nil),            // 19: service.control.v1.LogoutResponse
+	(*SetConsentRequest)(nil),         // 20: service.control.v1.SetConsentRequest
+	(*SetConsentResponse)(nil),        // 21: service.control.v1.SetConsentResponse
+	(*TelemetryRequest)(nil),          // 22: service.control.v1.TelemetryRequest
+	(*TelemetryResponse)(nil),         // 23: service.control.v1.TelemetryResponse
+	(*PurgeTelemetryRequest)(nil),     // 24: service.control.v1.PurgeTelemetryRequest
+	(*PurgeTelemetryResponse)(nil),    // 25: service.control.v1.PurgeTelemetryResponse
+	(*ListToolsRequest)(nil),          // 26: service.control.v1.ListToolsRequest
+	(*ListToolsResponse)(nil),         // 27: service.control.v1.ListToolsResponse
+	(*Tool)(nil),                      // 28: service.control.v1.Tool
+	(*CallToolRequest)(nil),           // 29: service.control.v1.CallToolRequest
+	(*CallToolResponse)(nil),          // 30: service.control.v1.CallToolResponse
+	(*Progress)(nil),                  // 31: service.control.v1.Progress
+	(*ToolResult)(nil),                // 32: service.control.v1.ToolResult
+	(*ToolImage)(nil),                 // 33: service.control.v1.ToolImage
+	(*OpenLocalSessionRequest)(nil),   // 34: service.control.v1.OpenLocalSessionRequest
+	(*OpenLocalSessionResponse)(nil),  // 35: service.control.v1.OpenLocalSessionResponse
+	(*ListPluginsRequest)(nil),        // 36: service.control.v1.ListPluginsRequest
+	(*ListPluginsResponse)(nil),       // 37: service.control.v1.ListPluginsResponse
+	(*AddPluginRequest)(nil),          // 38: service.control.v1.AddPluginRequest
+	(*AddPluginResponse)(nil),         // 39: service.control.v1.AddPluginResponse
+	(*RemovePluginRequest)(nil),       // 40: service.control.v1.RemovePluginRequest
+	(*RemovePluginResponse)(nil),      // 41: service.control.v1.RemovePluginResponse
+	(*ListFontsRequest)(nil),          // 42: service.control.v1.ListFontsRequest
+	(*ListFontsResponse)(nil),         // 43: service.control.v1.ListFontsResponse
+	(*Font)(nil),                      // 44: service.control.v1.Font
+	(*AddFontRequest)(nil),            // 45: service.control.v1.AddFontRequest
+	(*AddFontResponse)(nil),           // 46: service.control.v1.AddFontResponse
+	(*RemoveFontRequest)(nil),         // 47: service.control.v1.RemoveFontRequest
+	(*RemoveFontResponse)(nil),        // 48: service.control.v1.RemoveFontResponse
+	(*ListGlassesRequest)(nil),        // 49: service.control.v1.ListGlassesRequest
+	(*ListGlassesResponse)(nil),       // 50: service.control.v1.ListGlassesResponse
+	(*Glasses)(nil),                   // 51: service.control.v1.Glasses
+	(*Panel)(nil),                     // 52: service.control.v1.Panel
+	(*ForgetGlassesRequest)(nil),      // 53: service.control.v1.ForgetGlassesRequest
+	(*ForgetGlassesResponse)(nil),     // 54: service.control.v1.ForgetGlassesResponse
+	(*SetPanelRequest)(nil),           // 55: service.control.v1.SetPanelRequest
+	(*SetPanelResponse)(nil),          // 56: service.control.v1.SetPanelResponse
+	(*GlassesPart)(nil),               // 57: service.control.v1.GlassesPart
+	(*DisconnectGlassesRequest)(nil),  // 58: service.control.v1.DisconnectGlassesRequest
+	(*DisconnectGlassesResponse)(nil), // 59: service.control.v1.DisconnectGlassesResponse
+	(*DoctorRequest)(nil),             // 60: service.control.v1.DoctorRequest
+	(*DoctorResponse)(nil),            // 61: service.control.v1.DoctorResponse
+	(*Check)(nil),                     // 62: service.control.v1.Check
+	(*StopRequest)(nil),               // 63: service.control.v1.StopRequest
+	(*StopResponse)(nil),              // 64: service.control.v1.StopResponse
+	nil,                               // 65: service.control.v1.Caller.EnvEntry
 }
 var file_control_v1_control_proto_depIdxs = []int32{
-	50, // 0: service.control.v1.Caller.env:type_name -> service.control.v1.Caller.EnvEntry
+	65, // 0: service.control.v1.Caller.env:type_name -> service.control.v1.Caller.EnvEntry
 	0,  // 1: service.control.v1.HelloRequest.caller:type_name -> service.control.v1.Caller
 	0,  // 2: service.control.v1.StatusRequest.caller:type_name -> service.control.v1.Caller
 	5,  // 3: service.control.v1.StatusResponse.link:type_name -> service.control.v1.Link
@@ -3780,54 +4683,79 @@ var file_control_v1_control_proto_depIdxs = []int32{
 	32, // 28: service.control.v1.OpenLocalSessionResponse.result:type_name -> service.control.v1.ToolResult
 	0,  // 29: service.control.v1.ListPluginsRequest.caller:type_name -> service.control.v1.Caller
 	8,  // 30: service.control.v1.ListPluginsResponse.plugins:type_name -> service.control.v1.Plugin
-	0,  // 31: service.control.v1.ListFontsRequest.caller:type_name -> service.control.v1.Caller
-	40, // 32: service.control.v1.ListFontsResponse.fonts:type_name -> service.control.v1.Font
-	0,  // 33: service.control.v1.AddFontRequest.caller:type_name -> service.control.v1.Caller
-	40, // 34: service.control.v1.AddFontResponse.font:type_name -> service.control.v1.Font
-	0,  // 35: service.control.v1.RemoveFontRequest.caller:type_name -> service.control.v1.Caller
-	40, // 36: service.control.v1.RemoveFontResponse.font:type_name -> service.control.v1.Font
-	0,  // 37: service.control.v1.DoctorRequest.caller:type_name -> service.control.v1.Caller
-	47, // 38: service.control.v1.DoctorResponse.checks:type_name -> service.control.v1.Check
-	0,  // 39: service.control.v1.StopRequest.caller:type_name -> service.control.v1.Caller
-	1,  // 40: service.control.v1.Control.Hello:input_type -> service.control.v1.HelloRequest
-	3,  // 41: service.control.v1.Control.Status:input_type -> service.control.v1.StatusRequest
-	9,  // 42: service.control.v1.Control.Whoami:input_type -> service.control.v1.WhoamiRequest
-	11, // 43: service.control.v1.Control.Login:input_type -> service.control.v1.LoginRequest
-	18, // 44: service.control.v1.Control.Logout:input_type -> service.control.v1.LogoutRequest
-	20, // 45: service.control.v1.Control.SetConsent:input_type -> service.control.v1.SetConsentRequest
-	22, // 46: service.control.v1.Control.Telemetry:input_type -> service.control.v1.TelemetryRequest
-	24, // 47: service.control.v1.Control.PurgeTelemetry:input_type -> service.control.v1.PurgeTelemetryRequest
-	26, // 48: service.control.v1.Control.ListTools:input_type -> service.control.v1.ListToolsRequest
-	29, // 49: service.control.v1.Control.CallTool:input_type -> service.control.v1.CallToolRequest
-	34, // 50: service.control.v1.Control.OpenLocalSession:input_type -> service.control.v1.OpenLocalSessionRequest
-	36, // 51: service.control.v1.Control.ListPlugins:input_type -> service.control.v1.ListPluginsRequest
-	38, // 52: service.control.v1.Control.ListFonts:input_type -> service.control.v1.ListFontsRequest
-	41, // 53: service.control.v1.Control.AddFont:input_type -> service.control.v1.AddFontRequest
-	43, // 54: service.control.v1.Control.RemoveFont:input_type -> service.control.v1.RemoveFontRequest
-	45, // 55: service.control.v1.Control.Doctor:input_type -> service.control.v1.DoctorRequest
-	48, // 56: service.control.v1.Control.Stop:input_type -> service.control.v1.StopRequest
-	2,  // 57: service.control.v1.Control.Hello:output_type -> service.control.v1.HelloResponse
-	4,  // 58: service.control.v1.Control.Status:output_type -> service.control.v1.StatusResponse
-	10, // 59: service.control.v1.Control.Whoami:output_type -> service.control.v1.WhoamiResponse
-	12, // 60: service.control.v1.Control.Login:output_type -> service.control.v1.LoginResponse
-	19, // 61: service.control.v1.Control.Logout:output_type -> service.control.v1.LogoutResponse
-	21, // 62: service.control.v1.Control.SetConsent:output_type -> service.control.v1.SetConsentResponse
-	23, // 63: service.control.v1.Control.Telemetry:output_type -> service.control.v1.TelemetryResponse
-	25, // 64: service.control.v1.Control.PurgeTelemetry:output_type -> service.control.v1.PurgeTelemetryResponse
-	27, // 65: service.control.v1.Control.ListTools:output_type -> service.control.v1.ListToolsResponse
-	30, // 66: service.control.v1.Control.CallTool:output_type -> service.control.v1.CallToolResponse
-	35, // 67: service.control.v1.Control.OpenLocalSession:output_type -> service.control.v1.OpenLocalSessionResponse
-	37, // 68: service.control.v1.Control.ListPlugins:output_type -> service.control.v1.ListPluginsResponse
-	39, // 69: service.control.v1.Control.ListFonts:output_type -> service.control.v1.ListFontsResponse
-	42, // 70: service.control.v1.Control.AddFont:output_type -> service.control.v1.AddFontResponse
-	44, // 71: service.control.v1.Control.RemoveFont:output_type -> service.control.v1.RemoveFontResponse
-	46, // 72: service.control.v1.Control.Doctor:output_type -> service.control.v1.DoctorResponse
-	49, // 73: service.control.v1.Control.Stop:output_type -> service.control.v1.StopResponse
-	57, // [57:74] is the sub-list for method output_type
-	40, // [40:57] is the sub-list for method input_type
-	40, // [40:40] is the sub-list for extension type_name
-	40, // [40:40] is the sub-list for extension extendee
-	0,  // [0:40] is the sub-list for field type_name
+	0,  // 31: service.control.v1.AddPluginRequest.caller:type_name -> service.control.v1.Caller
+	8,  // 32: service.control.v1.AddPluginResponse.plugin:type_name -> service.control.v1.Plugin
+	0,  // 33: service.control.v1.RemovePluginRequest.caller:type_name -> service.control.v1.Caller
+	8,  // 34: service.control.v1.RemovePluginResponse.plugin:type_name -> service.control.v1.Plugin
+	0,  // 35: service.control.v1.ListFontsRequest.caller:type_name -> service.control.v1.Caller
+	44, // 36: service.control.v1.ListFontsResponse.fonts:type_name -> service.control.v1.Font
+	0,  // 37: service.control.v1.AddFontRequest.caller:type_name -> service.control.v1.Caller
+	44, // 38: service.control.v1.AddFontResponse.font:type_name -> service.control.v1.Font
+	0,  // 39: service.control.v1.RemoveFontRequest.caller:type_name -> service.control.v1.Caller
+	44, // 40: service.control.v1.RemoveFontResponse.font:type_name -> service.control.v1.Font
+	0,  // 41: service.control.v1.ListGlassesRequest.caller:type_name -> service.control.v1.Caller
+	51, // 42: service.control.v1.ListGlassesResponse.glasses:type_name -> service.control.v1.Glasses
+	17, // 43: service.control.v1.ListGlassesResponse.problem:type_name -> service.control.v1.Error
+	57, // 44: service.control.v1.Glasses.parts:type_name -> service.control.v1.GlassesPart
+	52, // 45: service.control.v1.Glasses.panel:type_name -> service.control.v1.Panel
+	0,  // 46: service.control.v1.ForgetGlassesRequest.caller:type_name -> service.control.v1.Caller
+	0,  // 47: service.control.v1.SetPanelRequest.caller:type_name -> service.control.v1.Caller
+	52, // 48: service.control.v1.SetPanelRequest.panel:type_name -> service.control.v1.Panel
+	0,  // 49: service.control.v1.DisconnectGlassesRequest.caller:type_name -> service.control.v1.Caller
+	0,  // 50: service.control.v1.DoctorRequest.caller:type_name -> service.control.v1.Caller
+	62, // 51: service.control.v1.DoctorResponse.checks:type_name -> service.control.v1.Check
+	0,  // 52: service.control.v1.StopRequest.caller:type_name -> service.control.v1.Caller
+	1,  // 53: service.control.v1.Control.Hello:input_type -> service.control.v1.HelloRequest
+	3,  // 54: service.control.v1.Control.Status:input_type -> service.control.v1.StatusRequest
+	9,  // 55: service.control.v1.Control.Whoami:input_type -> service.control.v1.WhoamiRequest
+	11, // 56: service.control.v1.Control.Login:input_type -> service.control.v1.LoginRequest
+	18, // 57: service.control.v1.Control.Logout:input_type -> service.control.v1.LogoutRequest
+	20, // 58: service.control.v1.Control.SetConsent:input_type -> service.control.v1.SetConsentRequest
+	22, // 59: service.control.v1.Control.Telemetry:input_type -> service.control.v1.TelemetryRequest
+	24, // 60: service.control.v1.Control.PurgeTelemetry:input_type -> service.control.v1.PurgeTelemetryRequest
+	26, // 61: service.control.v1.Control.ListTools:input_type -> service.control.v1.ListToolsRequest
+	29, // 62: service.control.v1.Control.CallTool:input_type -> service.control.v1.CallToolRequest
+	34, // 63: service.control.v1.Control.OpenLocalSession:input_type -> service.control.v1.OpenLocalSessionRequest
+	36, // 64: service.control.v1.Control.ListPlugins:input_type -> service.control.v1.ListPluginsRequest
+	38, // 65: service.control.v1.Control.AddPlugin:input_type -> service.control.v1.AddPluginRequest
+	40, // 66: service.control.v1.Control.RemovePlugin:input_type -> service.control.v1.RemovePluginRequest
+	42, // 67: service.control.v1.Control.ListFonts:input_type -> service.control.v1.ListFontsRequest
+	45, // 68: service.control.v1.Control.AddFont:input_type -> service.control.v1.AddFontRequest
+	47, // 69: service.control.v1.Control.RemoveFont:input_type -> service.control.v1.RemoveFontRequest
+	49, // 70: service.control.v1.Control.ListGlasses:input_type -> service.control.v1.ListGlassesRequest
+	58, // 71: service.control.v1.Control.DisconnectGlasses:input_type -> service.control.v1.DisconnectGlassesRequest
+	53, // 72: service.control.v1.Control.ForgetGlasses:input_type -> service.control.v1.ForgetGlassesRequest
+	55, // 73: service.control.v1.Control.SetPanel:input_type -> service.control.v1.SetPanelRequest
+	60, // 74: service.control.v1.Control.Doctor:input_type -> service.control.v1.DoctorRequest
+	63, // 75: service.control.v1.Control.Stop:input_type -> service.control.v1.StopRequest
+	2,  // 76: service.control.v1.Control.Hello:output_type -> service.control.v1.HelloResponse
+	4,  // 77: service.control.v1.Control.Status:output_type -> service.control.v1.StatusResponse
+	10, // 78: service.control.v1.Control.Whoami:output_type -> service.control.v1.WhoamiResponse
+	12, // 79: service.control.v1.Control.Login:output_type -> service.control.v1.LoginResponse
+	19, // 80: service.control.v1.Control.Logout:output_type -> service.control.v1.LogoutResponse
+	21, // 81: service.control.v1.Control.SetConsent:output_type -> service.control.v1.SetConsentResponse
+	23, // 82: service.control.v1.Control.Telemetry:output_type -> service.control.v1.TelemetryResponse
+	25, // 83: service.control.v1.Control.PurgeTelemetry:output_type -> service.control.v1.PurgeTelemetryResponse
+	27, // 84: service.control.v1.Control.ListTools:output_type -> service.control.v1.ListToolsResponse
+	30, // 85: service.control.v1.Control.CallTool:output_type -> service.control.v1.CallToolResponse
+	35, // 86: service.control.v1.Control.OpenLocalSession:output_type -> service.control.v1.OpenLocalSessionResponse
+	37, // 87: service.control.v1.Control.ListPlugins:output_type -> service.control.v1.ListPluginsResponse
+	39, // 88: service.control.v1.Control.AddPlugin:output_type -> service.control.v1.AddPluginResponse
+	41, // 89: service.control.v1.Control.RemovePlugin:output_type -> service.control.v1.RemovePluginResponse
+	43, // 90: service.control.v1.Control.ListFonts:output_type -> service.control.v1.ListFontsResponse
+	46, // 91: service.control.v1.Control.AddFont:output_type -> service.control.v1.AddFontResponse
+	48, // 92: service.control.v1.Control.RemoveFont:output_type -> service.control.v1.RemoveFontResponse
+	50, // 93: service.control.v1.Control.ListGlasses:output_type -> service.control.v1.ListGlassesResponse
+	59, // 94: service.control.v1.Control.DisconnectGlasses:output_type -> service.control.v1.DisconnectGlassesResponse
+	54, // 95: service.control.v1.Control.ForgetGlasses:output_type -> service.control.v1.ForgetGlassesResponse
+	56, // 96: service.control.v1.Control.SetPanel:output_type -> service.control.v1.SetPanelResponse
+	61, // 97: service.control.v1.Control.Doctor:output_type -> service.control.v1.DoctorResponse
+	64, // 98: service.control.v1.Control.Stop:output_type -> service.control.v1.StopResponse
+	76, // [76:99] is the sub-list for method output_type
+	53, // [53:76] is the sub-list for method input_type
+	53, // [53:53] is the sub-list for extension type_name
+	53, // [53:53] is the sub-list for extension extendee
+	0,  // [0:53] is the sub-list for field type_name
 }
 
 func init() { file_control_v1_control_proto_init() }
@@ -3854,7 +4782,7 @@ func file_control_v1_control_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_control_v1_control_proto_rawDesc), len(file_control_v1_control_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   51,
+			NumMessages:   66,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -24,23 +24,29 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	Control_Hello_FullMethodName            = "/service.control.v1.Control/Hello"
-	Control_Status_FullMethodName           = "/service.control.v1.Control/Status"
-	Control_Whoami_FullMethodName           = "/service.control.v1.Control/Whoami"
-	Control_Login_FullMethodName            = "/service.control.v1.Control/Login"
-	Control_Logout_FullMethodName           = "/service.control.v1.Control/Logout"
-	Control_SetConsent_FullMethodName       = "/service.control.v1.Control/SetConsent"
-	Control_Telemetry_FullMethodName        = "/service.control.v1.Control/Telemetry"
-	Control_PurgeTelemetry_FullMethodName   = "/service.control.v1.Control/PurgeTelemetry"
-	Control_ListTools_FullMethodName        = "/service.control.v1.Control/ListTools"
-	Control_CallTool_FullMethodName         = "/service.control.v1.Control/CallTool"
-	Control_OpenLocalSession_FullMethodName = "/service.control.v1.Control/OpenLocalSession"
-	Control_ListPlugins_FullMethodName      = "/service.control.v1.Control/ListPlugins"
-	Control_ListFonts_FullMethodName        = "/service.control.v1.Control/ListFonts"
-	Control_AddFont_FullMethodName          = "/service.control.v1.Control/AddFont"
-	Control_RemoveFont_FullMethodName       = "/service.control.v1.Control/RemoveFont"
-	Control_Doctor_FullMethodName           = "/service.control.v1.Control/Doctor"
-	Control_Stop_FullMethodName             = "/service.control.v1.Control/Stop"
+	Control_Hello_FullMethodName             = "/service.control.v1.Control/Hello"
+	Control_Status_FullMethodName            = "/service.control.v1.Control/Status"
+	Control_Whoami_FullMethodName            = "/service.control.v1.Control/Whoami"
+	Control_Login_FullMethodName             = "/service.control.v1.Control/Login"
+	Control_Logout_FullMethodName            = "/service.control.v1.Control/Logout"
+	Control_SetConsent_FullMethodName        = "/service.control.v1.Control/SetConsent"
+	Control_Telemetry_FullMethodName         = "/service.control.v1.Control/Telemetry"
+	Control_PurgeTelemetry_FullMethodName    = "/service.control.v1.Control/PurgeTelemetry"
+	Control_ListTools_FullMethodName         = "/service.control.v1.Control/ListTools"
+	Control_CallTool_FullMethodName          = "/service.control.v1.Control/CallTool"
+	Control_OpenLocalSession_FullMethodName  = "/service.control.v1.Control/OpenLocalSession"
+	Control_ListPlugins_FullMethodName       = "/service.control.v1.Control/ListPlugins"
+	Control_AddPlugin_FullMethodName         = "/service.control.v1.Control/AddPlugin"
+	Control_RemovePlugin_FullMethodName      = "/service.control.v1.Control/RemovePlugin"
+	Control_ListFonts_FullMethodName         = "/service.control.v1.Control/ListFonts"
+	Control_AddFont_FullMethodName           = "/service.control.v1.Control/AddFont"
+	Control_RemoveFont_FullMethodName        = "/service.control.v1.Control/RemoveFont"
+	Control_ListGlasses_FullMethodName       = "/service.control.v1.Control/ListGlasses"
+	Control_DisconnectGlasses_FullMethodName = "/service.control.v1.Control/DisconnectGlasses"
+	Control_ForgetGlasses_FullMethodName     = "/service.control.v1.Control/ForgetGlasses"
+	Control_SetPanel_FullMethodName          = "/service.control.v1.Control/SetPanel"
+	Control_Doctor_FullMethodName            = "/service.control.v1.Control/Doctor"
+	Control_Stop_FullMethodName              = "/service.control.v1.Control/Stop"
 )
 
 // ControlClient is the client API for Control service.
@@ -74,12 +80,27 @@ type ControlClient interface {
 	OpenLocalSession(ctx context.Context, in *OpenLocalSessionRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[OpenLocalSessionResponse], error)
 	// ListPlugins lists the adapters with their state.
 	ListPlugins(ctx context.Context, in *ListPluginsRequest, opts ...grpc.CallOption) (*ListPluginsResponse, error)
+	// AddPlugin adds a transport adapter of the person's own, after starting it once to read its description. The client
+	// must have approved it in the state directory (proto/rendezvous).
+	AddPlugin(ctx context.Context, in *AddPluginRequest, opts ...grpc.CallOption) (*AddPluginResponse, error)
+	// RemovePlugin removes and stops an adapter that was added. Its file stays.
+	RemovePlugin(ctx context.Context, in *RemovePluginRequest, opts ...grpc.CallOption) (*RemovePluginResponse, error)
 	// ListFonts lists the fonts that the person added to this machine, in the order of their addition.
 	ListFonts(ctx context.Context, in *ListFontsRequest, opts ...grpc.CallOption) (*ListFontsResponse, error)
 	// AddFont adds a font. The messages contain its file in pieces of at most 1 MiB.
 	AddFont(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[AddFontRequest, AddFontResponse], error)
 	// RemoveFont removes a font that was added.
 	RemoveFont(ctx context.Context, in *RemoveFontRequest, opts ...grpc.CallOption) (*RemoveFontResponse, error)
+	// ListGlasses lists the real glasses that this computer remembers and, unless told otherwise, those in range. It
+	// answers when it has looked for long enough.
+	ListGlasses(ctx context.Context, in *ListGlassesRequest, opts ...grpc.CallOption) (*ListGlassesResponse, error)
+	// DisconnectGlasses closes the sessions of real glasses that were opened from the caller's directory.
+	DisconnectGlasses(ctx context.Context, in *DisconnectGlassesRequest, opts ...grpc.CallOption) (*DisconnectGlassesResponse, error)
+	// ForgetGlasses forgets a pair: its addresses and what a person said about its panel. A session that has it keeps it.
+	ForgetGlasses(ctx context.Context, in *ForgetGlassesRequest, opts ...grpc.CallOption) (*ForgetGlassesResponse, error)
+	// SetPanel stores what a person said about the panel of a session's glasses. If that changes their pictures, the
+	// session disconnects them and connects them again by itself.
+	SetPanel(ctx context.Context, in *SetPanelRequest, opts ...grpc.CallOption) (*SetPanelResponse, error)
 	// Doctor runs every check and returns a fix for each that fails.
 	Doctor(ctx context.Context, in *DoctorRequest, opts ...grpc.CallOption) (*DoctorResponse, error)
 	// Stop asks the daemon to drain and exit. The response is sent before it exits.
@@ -241,6 +262,26 @@ func (c *controlClient) ListPlugins(ctx context.Context, in *ListPluginsRequest,
 	return out, nil
 }
 
+func (c *controlClient) AddPlugin(ctx context.Context, in *AddPluginRequest, opts ...grpc.CallOption) (*AddPluginResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(AddPluginResponse)
+	err := c.cc.Invoke(ctx, Control_AddPlugin_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *controlClient) RemovePlugin(ctx context.Context, in *RemovePluginRequest, opts ...grpc.CallOption) (*RemovePluginResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RemovePluginResponse)
+	err := c.cc.Invoke(ctx, Control_RemovePlugin_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *controlClient) ListFonts(ctx context.Context, in *ListFontsRequest, opts ...grpc.CallOption) (*ListFontsResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ListFontsResponse)
@@ -268,6 +309,46 @@ func (c *controlClient) RemoveFont(ctx context.Context, in *RemoveFontRequest, o
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(RemoveFontResponse)
 	err := c.cc.Invoke(ctx, Control_RemoveFont_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *controlClient) ListGlasses(ctx context.Context, in *ListGlassesRequest, opts ...grpc.CallOption) (*ListGlassesResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ListGlassesResponse)
+	err := c.cc.Invoke(ctx, Control_ListGlasses_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *controlClient) DisconnectGlasses(ctx context.Context, in *DisconnectGlassesRequest, opts ...grpc.CallOption) (*DisconnectGlassesResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DisconnectGlassesResponse)
+	err := c.cc.Invoke(ctx, Control_DisconnectGlasses_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *controlClient) ForgetGlasses(ctx context.Context, in *ForgetGlassesRequest, opts ...grpc.CallOption) (*ForgetGlassesResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ForgetGlassesResponse)
+	err := c.cc.Invoke(ctx, Control_ForgetGlasses_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *controlClient) SetPanel(ctx context.Context, in *SetPanelRequest, opts ...grpc.CallOption) (*SetPanelResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(SetPanelResponse)
+	err := c.cc.Invoke(ctx, Control_SetPanel_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -325,12 +406,27 @@ type ControlServer interface {
 	OpenLocalSession(*OpenLocalSessionRequest, grpc.ServerStreamingServer[OpenLocalSessionResponse]) error
 	// ListPlugins lists the adapters with their state.
 	ListPlugins(context.Context, *ListPluginsRequest) (*ListPluginsResponse, error)
+	// AddPlugin adds a transport adapter of the person's own, after starting it once to read its description. The client
+	// must have approved it in the state directory (proto/rendezvous).
+	AddPlugin(context.Context, *AddPluginRequest) (*AddPluginResponse, error)
+	// RemovePlugin removes and stops an adapter that was added. Its file stays.
+	RemovePlugin(context.Context, *RemovePluginRequest) (*RemovePluginResponse, error)
 	// ListFonts lists the fonts that the person added to this machine, in the order of their addition.
 	ListFonts(context.Context, *ListFontsRequest) (*ListFontsResponse, error)
 	// AddFont adds a font. The messages contain its file in pieces of at most 1 MiB.
 	AddFont(grpc.ClientStreamingServer[AddFontRequest, AddFontResponse]) error
 	// RemoveFont removes a font that was added.
 	RemoveFont(context.Context, *RemoveFontRequest) (*RemoveFontResponse, error)
+	// ListGlasses lists the real glasses that this computer remembers and, unless told otherwise, those in range. It
+	// answers when it has looked for long enough.
+	ListGlasses(context.Context, *ListGlassesRequest) (*ListGlassesResponse, error)
+	// DisconnectGlasses closes the sessions of real glasses that were opened from the caller's directory.
+	DisconnectGlasses(context.Context, *DisconnectGlassesRequest) (*DisconnectGlassesResponse, error)
+	// ForgetGlasses forgets a pair: its addresses and what a person said about its panel. A session that has it keeps it.
+	ForgetGlasses(context.Context, *ForgetGlassesRequest) (*ForgetGlassesResponse, error)
+	// SetPanel stores what a person said about the panel of a session's glasses. If that changes their pictures, the
+	// session disconnects them and connects them again by itself.
+	SetPanel(context.Context, *SetPanelRequest) (*SetPanelResponse, error)
 	// Doctor runs every check and returns a fix for each that fails.
 	Doctor(context.Context, *DoctorRequest) (*DoctorResponse, error)
 	// Stop asks the daemon to drain and exit. The response is sent before it exits.
@@ -381,6 +477,12 @@ func (UnimplementedControlServer) OpenLocalSession(*OpenLocalSessionRequest, grp
 func (UnimplementedControlServer) ListPlugins(context.Context, *ListPluginsRequest) (*ListPluginsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListPlugins not implemented")
 }
+func (UnimplementedControlServer) AddPlugin(context.Context, *AddPluginRequest) (*AddPluginResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method AddPlugin not implemented")
+}
+func (UnimplementedControlServer) RemovePlugin(context.Context, *RemovePluginRequest) (*RemovePluginResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RemovePlugin not implemented")
+}
 func (UnimplementedControlServer) ListFonts(context.Context, *ListFontsRequest) (*ListFontsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListFonts not implemented")
 }
@@ -389,6 +491,18 @@ func (UnimplementedControlServer) AddFont(grpc.ClientStreamingServer[AddFontRequ
 }
 func (UnimplementedControlServer) RemoveFont(context.Context, *RemoveFontRequest) (*RemoveFontResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method RemoveFont not implemented")
+}
+func (UnimplementedControlServer) ListGlasses(context.Context, *ListGlassesRequest) (*ListGlassesResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ListGlasses not implemented")
+}
+func (UnimplementedControlServer) DisconnectGlasses(context.Context, *DisconnectGlassesRequest) (*DisconnectGlassesResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method DisconnectGlasses not implemented")
+}
+func (UnimplementedControlServer) ForgetGlasses(context.Context, *ForgetGlassesRequest) (*ForgetGlassesResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ForgetGlasses not implemented")
+}
+func (UnimplementedControlServer) SetPanel(context.Context, *SetPanelRequest) (*SetPanelResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method SetPanel not implemented")
 }
 func (UnimplementedControlServer) Doctor(context.Context, *DoctorRequest) (*DoctorResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Doctor not implemented")
@@ -612,6 +726,42 @@ func _Control_ListPlugins_Handler(srv interface{}, ctx context.Context, dec func
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Control_AddPlugin_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(AddPluginRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ControlServer).AddPlugin(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Control_AddPlugin_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ControlServer).AddPlugin(ctx, req.(*AddPluginRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Control_RemovePlugin_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RemovePluginRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ControlServer).RemovePlugin(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Control_RemovePlugin_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ControlServer).RemovePlugin(ctx, req.(*RemovePluginRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Control_ListFonts_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ListFontsRequest)
 	if err := dec(in); err != nil {
@@ -651,6 +801,78 @@ func _Control_RemoveFont_Handler(srv interface{}, ctx context.Context, dec func(
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(ControlServer).RemoveFont(ctx, req.(*RemoveFontRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Control_ListGlasses_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ListGlassesRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ControlServer).ListGlasses(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Control_ListGlasses_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ControlServer).ListGlasses(ctx, req.(*ListGlassesRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Control_DisconnectGlasses_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DisconnectGlassesRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ControlServer).DisconnectGlasses(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Control_DisconnectGlasses_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ControlServer).DisconnectGlasses(ctx, req.(*DisconnectGlassesRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Control_ForgetGlasses_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ForgetGlassesRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ControlServer).ForgetGlasses(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Control_ForgetGlasses_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ControlServer).ForgetGlasses(ctx, req.(*ForgetGlassesRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Control_SetPanel_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SetPanelRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ControlServer).SetPanel(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Control_SetPanel_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ControlServer).SetPanel(ctx, req.(*SetPanelRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -735,12 +957,36 @@ var Control_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _Control_ListPlugins_Handler,
 		},
 		{
+			MethodName: "AddPlugin",
+			Handler:    _Control_AddPlugin_Handler,
+		},
+		{
+			MethodName: "RemovePlugin",
+			Handler:    _Control_RemovePlugin_Handler,
+		},
+		{
 			MethodName: "ListFonts",
 			Handler:    _Control_ListFonts_Handler,
 		},
 		{
 			MethodName: "RemoveFont",
 			Handler:    _Control_RemoveFont_Handler,
+		},
+		{
+			MethodName: "ListGlasses",
+			Handler:    _Control_ListGlasses_Handler,
+		},
+		{
+			MethodName: "DisconnectGlasses",
+			Handler:    _Control_DisconnectGlasses_Handler,
+		},
+		{
+			MethodName: "ForgetGlasses",
+			Handler:    _Control_ForgetGlasses_Handler,
+		},
+		{
+			MethodName: "SetPanel",
+			Handler:    _Control_SetPanel_Handler,
 		},
 		{
 			MethodName: "Doctor",

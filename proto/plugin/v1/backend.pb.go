@@ -459,7 +459,9 @@ type DescribeResponse struct {
 	BaseUrl string `protobuf:"bytes,4,opt,name=base_url,json=baseUrl,proto3" json:"base_url,omitempty"`
 	// The word that people must enter to sign up or in at the embedded backend if the owners of connections cannot be
 	// determined; otherwise empty.
-	SignInWord    string `protobuf:"bytes,5,opt,name=sign_in_word,json=signInWord,proto3" json:"sign_in_word,omitempty"`
+	SignInWord string `protobuf:"bytes,5,opt,name=sign_in_word,json=signInWord,proto3" json:"sign_in_word,omitempty"`
+	// Its address for calls with a token. It leads to its own listener; at localhost, another user's on ::1 could answer.
+	LoopbackUrl   string `protobuf:"bytes,6,opt,name=loopback_url,json=loopbackUrl,proto3" json:"loopback_url,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -525,6 +527,13 @@ func (x *DescribeResponse) GetBaseUrl() string {
 func (x *DescribeResponse) GetSignInWord() string {
 	if x != nil {
 		return x.SignInWord
+	}
+	return ""
+}
+
+func (x *DescribeResponse) GetLoopbackUrl() string {
+	if x != nil {
+		return x.LoopbackUrl
 	}
 	return ""
 }
@@ -1393,1035 +1402,6 @@ func (*RevokeLinkResponse) Descriptor() ([]byte, []int) {
 	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{21}
 }
 
-type Session struct {
-	state       protoimpl.MessageState `protogen:"open.v1"`
-	SessionId   string                 `protobuf:"bytes,1,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
-	Project     string                 `protobuf:"bytes,2,opt,name=project,proto3" json:"project,omitempty"`
-	Platform    string                 `protobuf:"bytes,3,opt,name=platform,proto3" json:"platform,omitempty"`
-	DeviceModel string                 `protobuf:"bytes,4,opt,name=device_model,json=deviceModel,proto3" json:"device_model,omitempty"`
-	// open | closed
-	State string `protobuf:"bytes,5,opt,name=state,proto3" json:"state,omitempty"`
-	// The page, {base_url}/s/<id>.
-	SessionUrl string `protobuf:"bytes,6,opt,name=session_url,json=sessionUrl,proto3" json:"session_url,omitempty"`
-	// The WebSocket address that an app attaches to.
-	AppEndpoint  string `protobuf:"bytes,7,opt,name=app_endpoint,json=appEndpoint,proto3" json:"app_endpoint,omitempty"`
-	CreatedAt    string `protobuf:"bytes,8,opt,name=created_at,json=createdAt,proto3" json:"created_at,omitempty"`
-	LastActiveAt string `protobuf:"bytes,9,opt,name=last_active_at,json=lastActiveAt,proto3" json:"last_active_at,omitempty"`
-	ExpiresAt    string `protobuf:"bytes,10,opt,name=expires_at,json=expiresAt,proto3" json:"expires_at,omitempty"`
-	ClosedAt     string `protobuf:"bytes,11,opt,name=closed_at,json=closedAt,proto3" json:"closed_at,omitempty"`
-	// Currently attached apps and pages.
-	Apps  uint32 `protobuf:"varint,12,opt,name=apps,proto3" json:"apps,omitempty"`
-	Pages uint32 `protobuf:"varint,13,opt,name=pages,proto3" json:"pages,omitempty"`
-	// The sequence number of the newest event.
-	LastSeq       int64 `protobuf:"varint,14,opt,name=last_seq,json=lastSeq,proto3" json:"last_seq,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Session) Reset() {
-	*x = Session{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[22]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Session) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Session) ProtoMessage() {}
-
-func (x *Session) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[22]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Session.ProtoReflect.Descriptor instead.
-func (*Session) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{22}
-}
-
-func (x *Session) GetSessionId() string {
-	if x != nil {
-		return x.SessionId
-	}
-	return ""
-}
-
-func (x *Session) GetProject() string {
-	if x != nil {
-		return x.Project
-	}
-	return ""
-}
-
-func (x *Session) GetPlatform() string {
-	if x != nil {
-		return x.Platform
-	}
-	return ""
-}
-
-func (x *Session) GetDeviceModel() string {
-	if x != nil {
-		return x.DeviceModel
-	}
-	return ""
-}
-
-func (x *Session) GetState() string {
-	if x != nil {
-		return x.State
-	}
-	return ""
-}
-
-func (x *Session) GetSessionUrl() string {
-	if x != nil {
-		return x.SessionUrl
-	}
-	return ""
-}
-
-func (x *Session) GetAppEndpoint() string {
-	if x != nil {
-		return x.AppEndpoint
-	}
-	return ""
-}
-
-func (x *Session) GetCreatedAt() string {
-	if x != nil {
-		return x.CreatedAt
-	}
-	return ""
-}
-
-func (x *Session) GetLastActiveAt() string {
-	if x != nil {
-		return x.LastActiveAt
-	}
-	return ""
-}
-
-func (x *Session) GetExpiresAt() string {
-	if x != nil {
-		return x.ExpiresAt
-	}
-	return ""
-}
-
-func (x *Session) GetClosedAt() string {
-	if x != nil {
-		return x.ClosedAt
-	}
-	return ""
-}
-
-func (x *Session) GetApps() uint32 {
-	if x != nil {
-		return x.Apps
-	}
-	return 0
-}
-
-func (x *Session) GetPages() uint32 {
-	if x != nil {
-		return x.Pages
-	}
-	return 0
-}
-
-func (x *Session) GetLastSeq() int64 {
-	if x != nil {
-		return x.LastSeq
-	}
-	return 0
-}
-
-type CreateSessionRequest struct {
-	state    protoimpl.MessageState `protogen:"open.v1"`
-	Target   *Target                `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
-	Project  string                 `protobuf:"bytes,2,opt,name=project,proto3" json:"project,omitempty"`
-	Platform string                 `protobuf:"bytes,3,opt,name=platform,proto3" json:"platform,omitempty"`
-	// Empty keeps the model of an existing session and means the backend's default for a new one.
-	DeviceModel   string `protobuf:"bytes,4,opt,name=device_model,json=deviceModel,proto3" json:"device_model,omitempty"`
-	Fresh         bool   `protobuf:"varint,5,opt,name=fresh,proto3" json:"fresh,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *CreateSessionRequest) Reset() {
-	*x = CreateSessionRequest{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[23]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *CreateSessionRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*CreateSessionRequest) ProtoMessage() {}
-
-func (x *CreateSessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[23]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use CreateSessionRequest.ProtoReflect.Descriptor instead.
-func (*CreateSessionRequest) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{23}
-}
-
-func (x *CreateSessionRequest) GetTarget() *Target {
-	if x != nil {
-		return x.Target
-	}
-	return nil
-}
-
-func (x *CreateSessionRequest) GetProject() string {
-	if x != nil {
-		return x.Project
-	}
-	return ""
-}
-
-func (x *CreateSessionRequest) GetPlatform() string {
-	if x != nil {
-		return x.Platform
-	}
-	return ""
-}
-
-func (x *CreateSessionRequest) GetDeviceModel() string {
-	if x != nil {
-		return x.DeviceModel
-	}
-	return ""
-}
-
-func (x *CreateSessionRequest) GetFresh() bool {
-	if x != nil {
-		return x.Fresh
-	}
-	return false
-}
-
-type CreateSessionResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Session       *Session               `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
-	Created       bool                   `protobuf:"varint,2,opt,name=created,proto3" json:"created,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *CreateSessionResponse) Reset() {
-	*x = CreateSessionResponse{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[24]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *CreateSessionResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*CreateSessionResponse) ProtoMessage() {}
-
-func (x *CreateSessionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[24]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use CreateSessionResponse.ProtoReflect.Descriptor instead.
-func (*CreateSessionResponse) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{24}
-}
-
-func (x *CreateSessionResponse) GetSession() *Session {
-	if x != nil {
-		return x.Session
-	}
-	return nil
-}
-
-func (x *CreateSessionResponse) GetCreated() bool {
-	if x != nil {
-		return x.Created
-	}
-	return false
-}
-
-type GetSessionRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Target        *Target                `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
-	SessionId     string                 `protobuf:"bytes,2,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *GetSessionRequest) Reset() {
-	*x = GetSessionRequest{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[25]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *GetSessionRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*GetSessionRequest) ProtoMessage() {}
-
-func (x *GetSessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[25]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use GetSessionRequest.ProtoReflect.Descriptor instead.
-func (*GetSessionRequest) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{25}
-}
-
-func (x *GetSessionRequest) GetTarget() *Target {
-	if x != nil {
-		return x.Target
-	}
-	return nil
-}
-
-func (x *GetSessionRequest) GetSessionId() string {
-	if x != nil {
-		return x.SessionId
-	}
-	return ""
-}
-
-type GetSessionResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Session       *Session               `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *GetSessionResponse) Reset() {
-	*x = GetSessionResponse{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[26]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *GetSessionResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*GetSessionResponse) ProtoMessage() {}
-
-func (x *GetSessionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[26]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use GetSessionResponse.ProtoReflect.Descriptor instead.
-func (*GetSessionResponse) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{26}
-}
-
-func (x *GetSessionResponse) GetSession() *Session {
-	if x != nil {
-		return x.Session
-	}
-	return nil
-}
-
-type ListSessionsRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Target        *Target                `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ListSessionsRequest) Reset() {
-	*x = ListSessionsRequest{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[27]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ListSessionsRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ListSessionsRequest) ProtoMessage() {}
-
-func (x *ListSessionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[27]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ListSessionsRequest.ProtoReflect.Descriptor instead.
-func (*ListSessionsRequest) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{27}
-}
-
-func (x *ListSessionsRequest) GetTarget() *Target {
-	if x != nil {
-		return x.Target
-	}
-	return nil
-}
-
-type ListSessionsResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Sessions      []*Session             `protobuf:"bytes,1,rep,name=sessions,proto3" json:"sessions,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ListSessionsResponse) Reset() {
-	*x = ListSessionsResponse{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[28]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ListSessionsResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ListSessionsResponse) ProtoMessage() {}
-
-func (x *ListSessionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[28]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ListSessionsResponse.ProtoReflect.Descriptor instead.
-func (*ListSessionsResponse) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{28}
-}
-
-func (x *ListSessionsResponse) GetSessions() []*Session {
-	if x != nil {
-		return x.Sessions
-	}
-	return nil
-}
-
-type CloseSessionRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Target        *Target                `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
-	SessionId     string                 `protobuf:"bytes,2,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *CloseSessionRequest) Reset() {
-	*x = CloseSessionRequest{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[29]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *CloseSessionRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*CloseSessionRequest) ProtoMessage() {}
-
-func (x *CloseSessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[29]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use CloseSessionRequest.ProtoReflect.Descriptor instead.
-func (*CloseSessionRequest) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{29}
-}
-
-func (x *CloseSessionRequest) GetTarget() *Target {
-	if x != nil {
-		return x.Target
-	}
-	return nil
-}
-
-func (x *CloseSessionRequest) GetSessionId() string {
-	if x != nil {
-		return x.SessionId
-	}
-	return ""
-}
-
-type CloseSessionResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Session       *Session               `protobuf:"bytes,1,opt,name=session,proto3" json:"session,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *CloseSessionResponse) Reset() {
-	*x = CloseSessionResponse{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[30]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *CloseSessionResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*CloseSessionResponse) ProtoMessage() {}
-
-func (x *CloseSessionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[30]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use CloseSessionResponse.ProtoReflect.Descriptor instead.
-func (*CloseSessionResponse) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{30}
-}
-
-func (x *CloseSessionResponse) GetSession() *Session {
-	if x != nil {
-		return x.Session
-	}
-	return nil
-}
-
-type MintSessionSecretRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Target        *Target                `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
-	SessionId     string                 `protobuf:"bytes,2,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *MintSessionSecretRequest) Reset() {
-	*x = MintSessionSecretRequest{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[31]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *MintSessionSecretRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*MintSessionSecretRequest) ProtoMessage() {}
-
-func (x *MintSessionSecretRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[31]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use MintSessionSecretRequest.ProtoReflect.Descriptor instead.
-func (*MintSessionSecretRequest) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{31}
-}
-
-func (x *MintSessionSecretRequest) GetTarget() *Target {
-	if x != nil {
-		return x.Target
-	}
-	return nil
-}
-
-func (x *MintSessionSecretRequest) GetSessionId() string {
-	if x != nil {
-		return x.SessionId
-	}
-	return ""
-}
-
-type MintSessionSecretResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	AppSecret     string                 `protobuf:"bytes,1,opt,name=app_secret,json=appSecret,proto3" json:"app_secret,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *MintSessionSecretResponse) Reset() {
-	*x = MintSessionSecretResponse{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[32]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *MintSessionSecretResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*MintSessionSecretResponse) ProtoMessage() {}
-
-func (x *MintSessionSecretResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[32]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use MintSessionSecretResponse.ProtoReflect.Descriptor instead.
-func (*MintSessionSecretResponse) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{32}
-}
-
-func (x *MintSessionSecretResponse) GetAppSecret() string {
-	if x != nil {
-		return x.AppSecret
-	}
-	return ""
-}
-
-type ListEventsRequest struct {
-	state     protoimpl.MessageState `protogen:"open.v1"`
-	Target    *Target                `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
-	SessionId string                 `protobuf:"bytes,2,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
-	// Rows after this sequence number.
-	Since int64 `protobuf:"varint,3,opt,name=since,proto3" json:"since,omitempty"`
-	// 1 to 500; 0 means 100.
-	Limit uint32 `protobuf:"varint,4,opt,name=limit,proto3" json:"limit,omitempty"`
-	// How long to wait for a row if there is none, in ms; at most 25 000.
-	WaitMs        int32 `protobuf:"varint,5,opt,name=wait_ms,json=waitMs,proto3" json:"wait_ms,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ListEventsRequest) Reset() {
-	*x = ListEventsRequest{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[33]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ListEventsRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ListEventsRequest) ProtoMessage() {}
-
-func (x *ListEventsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[33]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ListEventsRequest.ProtoReflect.Descriptor instead.
-func (*ListEventsRequest) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{33}
-}
-
-func (x *ListEventsRequest) GetTarget() *Target {
-	if x != nil {
-		return x.Target
-	}
-	return nil
-}
-
-func (x *ListEventsRequest) GetSessionId() string {
-	if x != nil {
-		return x.SessionId
-	}
-	return ""
-}
-
-func (x *ListEventsRequest) GetSince() int64 {
-	if x != nil {
-		return x.Since
-	}
-	return 0
-}
-
-func (x *ListEventsRequest) GetLimit() uint32 {
-	if x != nil {
-		return x.Limit
-	}
-	return 0
-}
-
-func (x *ListEventsRequest) GetWaitMs() int32 {
-	if x != nil {
-		return x.WaitMs
-	}
-	return 0
-}
-
-type ListEventsResponse struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// Each row as JSON text (proto/glasses.Event), so that fields unknown to this build survive.
-	Events []string `protobuf:"bytes,1,rep,name=events,proto3" json:"events,omitempty"`
-	// The cursor for the next call.
-	Next int64 `protobuf:"varint,2,opt,name=next,proto3" json:"next,omitempty"`
-	More bool  `protobuf:"varint,3,opt,name=more,proto3" json:"more,omitempty"`
-	// Rows after the cursor of the request are no longer in the log, which keeps a limited number for a limited time.
-	Truncated     bool `protobuf:"varint,4,opt,name=truncated,proto3" json:"truncated,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ListEventsResponse) Reset() {
-	*x = ListEventsResponse{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[34]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ListEventsResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ListEventsResponse) ProtoMessage() {}
-
-func (x *ListEventsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[34]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ListEventsResponse.ProtoReflect.Descriptor instead.
-func (*ListEventsResponse) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{34}
-}
-
-func (x *ListEventsResponse) GetEvents() []string {
-	if x != nil {
-		return x.Events
-	}
-	return nil
-}
-
-func (x *ListEventsResponse) GetNext() int64 {
-	if x != nil {
-		return x.Next
-	}
-	return 0
-}
-
-func (x *ListEventsResponse) GetMore() bool {
-	if x != nil {
-		return x.More
-	}
-	return false
-}
-
-func (x *ListEventsResponse) GetTruncated() bool {
-	if x != nil {
-		return x.Truncated
-	}
-	return false
-}
-
-type ControlRequest struct {
-	state     protoimpl.MessageState `protogen:"open.v1"`
-	Target    *Target                `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
-	SessionId string                 `protobuf:"bytes,2,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
-	// The type of a control frame of proto/glasses, e.g. sim.input.
-	Type string `protobuf:"bytes,3,opt,name=type,proto3" json:"type,omitempty"`
-	// Its payload, a JSON object.
-	Payload []byte `protobuf:"bytes,4,opt,name=payload,proto3" json:"payload,omitempty"`
-	// The picture of sim.camera or the WAV of sim.microphone; at most 1 MiB.
-	Media         []byte `protobuf:"bytes,5,opt,name=media,proto3" json:"media,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ControlRequest) Reset() {
-	*x = ControlRequest{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[35]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ControlRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ControlRequest) ProtoMessage() {}
-
-func (x *ControlRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[35]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ControlRequest.ProtoReflect.Descriptor instead.
-func (*ControlRequest) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{35}
-}
-
-func (x *ControlRequest) GetTarget() *Target {
-	if x != nil {
-		return x.Target
-	}
-	return nil
-}
-
-func (x *ControlRequest) GetSessionId() string {
-	if x != nil {
-		return x.SessionId
-	}
-	return ""
-}
-
-func (x *ControlRequest) GetType() string {
-	if x != nil {
-		return x.Type
-	}
-	return ""
-}
-
-func (x *ControlRequest) GetPayload() []byte {
-	if x != nil {
-		return x.Payload
-	}
-	return nil
-}
-
-func (x *ControlRequest) GetMedia() []byte {
-	if x != nil {
-		return x.Media
-	}
-	return nil
-}
-
-type ControlResponse struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// The payload of the result (glasses.Result), which may be an error of the glasses.
-	Result        []byte `protobuf:"bytes,1,opt,name=result,proto3" json:"result,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ControlResponse) Reset() {
-	*x = ControlResponse{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[36]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ControlResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ControlResponse) ProtoMessage() {}
-
-func (x *ControlResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[36]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ControlResponse.ProtoReflect.Descriptor instead.
-func (*ControlResponse) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{36}
-}
-
-func (x *ControlResponse) GetResult() []byte {
-	if x != nil {
-		return x.Result
-	}
-	return nil
-}
-
-type SetAssistantScriptRequest struct {
-	state     protoimpl.MessageState `protogen:"open.v1"`
-	Target    *Target                `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
-	SessionId string                 `protobuf:"bytes,2,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
-	// The script as JSON (proto/assistantscript), at most 64 KiB.
-	Script        []byte `protobuf:"bytes,3,opt,name=script,proto3" json:"script,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *SetAssistantScriptRequest) Reset() {
-	*x = SetAssistantScriptRequest{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[37]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *SetAssistantScriptRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*SetAssistantScriptRequest) ProtoMessage() {}
-
-func (x *SetAssistantScriptRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[37]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use SetAssistantScriptRequest.ProtoReflect.Descriptor instead.
-func (*SetAssistantScriptRequest) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{37}
-}
-
-func (x *SetAssistantScriptRequest) GetTarget() *Target {
-	if x != nil {
-		return x.Target
-	}
-	return nil
-}
-
-func (x *SetAssistantScriptRequest) GetSessionId() string {
-	if x != nil {
-		return x.SessionId
-	}
-	return ""
-}
-
-func (x *SetAssistantScriptRequest) GetScript() []byte {
-	if x != nil {
-		return x.Script
-	}
-	return nil
-}
-
-type SetAssistantScriptResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *SetAssistantScriptResponse) Reset() {
-	*x = SetAssistantScriptResponse{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[38]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *SetAssistantScriptResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*SetAssistantScriptResponse) ProtoMessage() {}
-
-func (x *SetAssistantScriptResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[38]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use SetAssistantScriptResponse.ProtoReflect.Descriptor instead.
-func (*SetAssistantScriptResponse) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{38}
-}
-
 type MintProjectKeyRequest struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Target *Target                `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
@@ -2435,7 +1415,7 @@ type MintProjectKeyRequest struct {
 
 func (x *MintProjectKeyRequest) Reset() {
 	*x = MintProjectKeyRequest{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[39]
+	mi := &file_plugin_v1_backend_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2447,7 +1427,7 @@ func (x *MintProjectKeyRequest) String() string {
 func (*MintProjectKeyRequest) ProtoMessage() {}
 
 func (x *MintProjectKeyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[39]
+	mi := &file_plugin_v1_backend_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2460,7 +1440,7 @@ func (x *MintProjectKeyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MintProjectKeyRequest.ProtoReflect.Descriptor instead.
 func (*MintProjectKeyRequest) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{39}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *MintProjectKeyRequest) GetTarget() *Target {
@@ -2498,7 +1478,7 @@ type MintProjectKeyResponse struct {
 
 func (x *MintProjectKeyResponse) Reset() {
 	*x = MintProjectKeyResponse{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[40]
+	mi := &file_plugin_v1_backend_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2510,7 +1490,7 @@ func (x *MintProjectKeyResponse) String() string {
 func (*MintProjectKeyResponse) ProtoMessage() {}
 
 func (x *MintProjectKeyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[40]
+	mi := &file_plugin_v1_backend_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2523,7 +1503,7 @@ func (x *MintProjectKeyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MintProjectKeyResponse.ProtoReflect.Descriptor instead.
 func (*MintProjectKeyResponse) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{40}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *MintProjectKeyResponse) GetProjectKey() string {
@@ -2568,7 +1548,7 @@ type RecordRequest struct {
 
 func (x *RecordRequest) Reset() {
 	*x = RecordRequest{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[41]
+	mi := &file_plugin_v1_backend_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2580,7 +1560,7 @@ func (x *RecordRequest) String() string {
 func (*RecordRequest) ProtoMessage() {}
 
 func (x *RecordRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[41]
+	mi := &file_plugin_v1_backend_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2593,7 +1573,7 @@ func (x *RecordRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordRequest.ProtoReflect.Descriptor instead.
 func (*RecordRequest) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{41}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *RecordRequest) GetTarget() *Target {
@@ -2655,7 +1635,7 @@ type RecordResponse struct {
 
 func (x *RecordResponse) Reset() {
 	*x = RecordResponse{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[42]
+	mi := &file_plugin_v1_backend_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2667,7 +1647,7 @@ func (x *RecordResponse) String() string {
 func (*RecordResponse) ProtoMessage() {}
 
 func (x *RecordResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[42]
+	mi := &file_plugin_v1_backend_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2680,7 +1660,7 @@ func (x *RecordResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordResponse.ProtoReflect.Descriptor instead.
 func (*RecordResponse) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{42}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *RecordResponse) GetBody() []byte {
@@ -2701,7 +1681,7 @@ type UploadTelemetryRequest struct {
 
 func (x *UploadTelemetryRequest) Reset() {
 	*x = UploadTelemetryRequest{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[43]
+	mi := &file_plugin_v1_backend_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2713,7 +1693,7 @@ func (x *UploadTelemetryRequest) String() string {
 func (*UploadTelemetryRequest) ProtoMessage() {}
 
 func (x *UploadTelemetryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[43]
+	mi := &file_plugin_v1_backend_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2726,7 +1706,7 @@ func (x *UploadTelemetryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UploadTelemetryRequest.ProtoReflect.Descriptor instead.
 func (*UploadTelemetryRequest) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{43}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *UploadTelemetryRequest) GetTarget() *Target {
@@ -2755,7 +1735,7 @@ type UploadTelemetryResponse struct {
 
 func (x *UploadTelemetryResponse) Reset() {
 	*x = UploadTelemetryResponse{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[44]
+	mi := &file_plugin_v1_backend_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2767,7 +1747,7 @@ func (x *UploadTelemetryResponse) String() string {
 func (*UploadTelemetryResponse) ProtoMessage() {}
 
 func (x *UploadTelemetryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[44]
+	mi := &file_plugin_v1_backend_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2780,7 +1760,7 @@ func (x *UploadTelemetryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UploadTelemetryResponse.ProtoReflect.Descriptor instead.
 func (*UploadTelemetryResponse) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{44}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *UploadTelemetryResponse) GetAccepted() uint32 {
@@ -2813,7 +1793,7 @@ type PurgeTelemetryRequest struct {
 
 func (x *PurgeTelemetryRequest) Reset() {
 	*x = PurgeTelemetryRequest{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[45]
+	mi := &file_plugin_v1_backend_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2825,7 +1805,7 @@ func (x *PurgeTelemetryRequest) String() string {
 func (*PurgeTelemetryRequest) ProtoMessage() {}
 
 func (x *PurgeTelemetryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[45]
+	mi := &file_plugin_v1_backend_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2838,7 +1818,7 @@ func (x *PurgeTelemetryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeTelemetryRequest.ProtoReflect.Descriptor instead.
 func (*PurgeTelemetryRequest) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{45}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *PurgeTelemetryRequest) GetTarget() *Target {
@@ -2858,7 +1838,7 @@ type PurgeTelemetryResponse struct {
 
 func (x *PurgeTelemetryResponse) Reset() {
 	*x = PurgeTelemetryResponse{}
-	mi := &file_plugin_v1_backend_proto_msgTypes[46]
+	mi := &file_plugin_v1_backend_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2870,7 +1850,7 @@ func (x *PurgeTelemetryResponse) String() string {
 func (*PurgeTelemetryResponse) ProtoMessage() {}
 
 func (x *PurgeTelemetryResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_backend_proto_msgTypes[46]
+	mi := &file_plugin_v1_backend_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2883,7 +1863,7 @@ func (x *PurgeTelemetryResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PurgeTelemetryResponse.ProtoReflect.Descriptor instead.
 func (*PurgeTelemetryResponse) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{46}
+	return file_plugin_v1_backend_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *PurgeTelemetryResponse) GetDeleted() int64 {
@@ -2938,7 +1918,7 @@ const file_plugin_v1_backend_proto_rawDesc = "" +
 	"\x15poll_interval_seconds\x18\x05 \x01(\rR\x13pollIntervalSeconds\"0\n" +
 	"\x0fDescribeRequest\x12\x1d\n" +
 	"\n" +
-	"config_dir\x18\x01 \x01(\fR\tconfigDir\"\x9e\x01\n" +
+	"config_dir\x18\x01 \x01(\fR\tconfigDir\"\xc1\x01\n" +
 	"\x10DescribeResponse\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12\x1f\n" +
@@ -2946,7 +1926,8 @@ const file_plugin_v1_backend_proto_rawDesc = "" +
 	"embeddedId\x12\x19\n" +
 	"\bbase_url\x18\x04 \x01(\tR\abaseUrl\x12 \n" +
 	"\fsign_in_word\x18\x05 \x01(\tR\n" +
-	"signInWord\"\x11\n" +
+	"signInWord\x12!\n" +
+	"\floopback_url\x18\x06 \x01(\tR\vloopbackUrl\"\x11\n" +
 	"\x0fActivityRequest\"Y\n" +
 	"\x10ActivityResponse\x12 \n" +
 	"\vconnections\x18\x01 \x01(\rR\vconnections\x12#\n" +
@@ -3009,86 +1990,7 @@ const file_plugin_v1_backend_proto_rawDesc = "" +
 	"\v_expires_at\"F\n" +
 	"\x11RevokeLinkRequest\x121\n" +
 	"\x06target\x18\x01 \x01(\v2\x19.service.plugin.v1.TargetR\x06target\"\x14\n" +
-	"\x12RevokeLinkResponse\"\xa1\x03\n" +
-	"\aSession\x12\x1d\n" +
-	"\n" +
-	"session_id\x18\x01 \x01(\tR\tsessionId\x12\x18\n" +
-	"\aproject\x18\x02 \x01(\tR\aproject\x12\x1a\n" +
-	"\bplatform\x18\x03 \x01(\tR\bplatform\x12!\n" +
-	"\fdevice_model\x18\x04 \x01(\tR\vdeviceModel\x12\x14\n" +
-	"\x05state\x18\x05 \x01(\tR\x05state\x12\x1f\n" +
-	"\vsession_url\x18\x06 \x01(\tR\n" +
-	"sessionUrl\x12!\n" +
-	"\fapp_endpoint\x18\a \x01(\tR\vappEndpoint\x12\x1d\n" +
-	"\n" +
-	"created_at\x18\b \x01(\tR\tcreatedAt\x12$\n" +
-	"\x0elast_active_at\x18\t \x01(\tR\flastActiveAt\x12\x1d\n" +
-	"\n" +
-	"expires_at\x18\n" +
-	" \x01(\tR\texpiresAt\x12\x1b\n" +
-	"\tclosed_at\x18\v \x01(\tR\bclosedAt\x12\x12\n" +
-	"\x04apps\x18\f \x01(\rR\x04apps\x12\x14\n" +
-	"\x05pages\x18\r \x01(\rR\x05pages\x12\x19\n" +
-	"\blast_seq\x18\x0e \x01(\x03R\alastSeq\"\xb8\x01\n" +
-	"\x14CreateSessionRequest\x121\n" +
-	"\x06target\x18\x01 \x01(\v2\x19.service.plugin.v1.TargetR\x06target\x12\x18\n" +
-	"\aproject\x18\x02 \x01(\tR\aproject\x12\x1a\n" +
-	"\bplatform\x18\x03 \x01(\tR\bplatform\x12!\n" +
-	"\fdevice_model\x18\x04 \x01(\tR\vdeviceModel\x12\x14\n" +
-	"\x05fresh\x18\x05 \x01(\bR\x05fresh\"g\n" +
-	"\x15CreateSessionResponse\x124\n" +
-	"\asession\x18\x01 \x01(\v2\x1a.service.plugin.v1.SessionR\asession\x12\x18\n" +
-	"\acreated\x18\x02 \x01(\bR\acreated\"e\n" +
-	"\x11GetSessionRequest\x121\n" +
-	"\x06target\x18\x01 \x01(\v2\x19.service.plugin.v1.TargetR\x06target\x12\x1d\n" +
-	"\n" +
-	"session_id\x18\x02 \x01(\tR\tsessionId\"J\n" +
-	"\x12GetSessionResponse\x124\n" +
-	"\asession\x18\x01 \x01(\v2\x1a.service.plugin.v1.SessionR\asession\"H\n" +
-	"\x13ListSessionsRequest\x121\n" +
-	"\x06target\x18\x01 \x01(\v2\x19.service.plugin.v1.TargetR\x06target\"N\n" +
-	"\x14ListSessionsResponse\x126\n" +
-	"\bsessions\x18\x01 \x03(\v2\x1a.service.plugin.v1.SessionR\bsessions\"g\n" +
-	"\x13CloseSessionRequest\x121\n" +
-	"\x06target\x18\x01 \x01(\v2\x19.service.plugin.v1.TargetR\x06target\x12\x1d\n" +
-	"\n" +
-	"session_id\x18\x02 \x01(\tR\tsessionId\"L\n" +
-	"\x14CloseSessionResponse\x124\n" +
-	"\asession\x18\x01 \x01(\v2\x1a.service.plugin.v1.SessionR\asession\"l\n" +
-	"\x18MintSessionSecretRequest\x121\n" +
-	"\x06target\x18\x01 \x01(\v2\x19.service.plugin.v1.TargetR\x06target\x12\x1d\n" +
-	"\n" +
-	"session_id\x18\x02 \x01(\tR\tsessionId\":\n" +
-	"\x19MintSessionSecretResponse\x12\x1d\n" +
-	"\n" +
-	"app_secret\x18\x01 \x01(\tR\tappSecret\"\xaa\x01\n" +
-	"\x11ListEventsRequest\x121\n" +
-	"\x06target\x18\x01 \x01(\v2\x19.service.plugin.v1.TargetR\x06target\x12\x1d\n" +
-	"\n" +
-	"session_id\x18\x02 \x01(\tR\tsessionId\x12\x14\n" +
-	"\x05since\x18\x03 \x01(\x03R\x05since\x12\x14\n" +
-	"\x05limit\x18\x04 \x01(\rR\x05limit\x12\x17\n" +
-	"\await_ms\x18\x05 \x01(\x05R\x06waitMs\"r\n" +
-	"\x12ListEventsResponse\x12\x16\n" +
-	"\x06events\x18\x01 \x03(\tR\x06events\x12\x12\n" +
-	"\x04next\x18\x02 \x01(\x03R\x04next\x12\x12\n" +
-	"\x04more\x18\x03 \x01(\bR\x04more\x12\x1c\n" +
-	"\ttruncated\x18\x04 \x01(\bR\ttruncated\"\xa6\x01\n" +
-	"\x0eControlRequest\x121\n" +
-	"\x06target\x18\x01 \x01(\v2\x19.service.plugin.v1.TargetR\x06target\x12\x1d\n" +
-	"\n" +
-	"session_id\x18\x02 \x01(\tR\tsessionId\x12\x12\n" +
-	"\x04type\x18\x03 \x01(\tR\x04type\x12\x18\n" +
-	"\apayload\x18\x04 \x01(\fR\apayload\x12\x14\n" +
-	"\x05media\x18\x05 \x01(\fR\x05media\")\n" +
-	"\x0fControlResponse\x12\x16\n" +
-	"\x06result\x18\x01 \x01(\fR\x06result\"\x85\x01\n" +
-	"\x19SetAssistantScriptRequest\x121\n" +
-	"\x06target\x18\x01 \x01(\v2\x19.service.plugin.v1.TargetR\x06target\x12\x1d\n" +
-	"\n" +
-	"session_id\x18\x02 \x01(\tR\tsessionId\x12\x16\n" +
-	"\x06script\x18\x03 \x01(\fR\x06script\"\x1c\n" +
-	"\x1aSetAssistantScriptResponse\"x\n" +
+	"\x12RevokeLinkResponse\"x\n" +
 	"\x15MintProjectKeyRequest\x121\n" +
 	"\x06target\x18\x01 \x01(\v2\x19.service.plugin.v1.TargetR\x06target\x12\x18\n" +
 	"\aproject\x18\x02 \x01(\tR\aproject\x12\x12\n" +
@@ -3125,7 +2027,7 @@ const file_plugin_v1_backend_proto_rawDesc = "" +
 	"\x15PurgeTelemetryRequest\x121\n" +
 	"\x06target\x18\x01 \x01(\v2\x19.service.plugin.v1.TargetR\x06target\"2\n" +
 	"\x16PurgeTelemetryResponse\x12\x18\n" +
-	"\adeleted\x18\x01 \x01(\x03R\adeleted2\x91\x0f\n" +
+	"\adeleted\x18\x01 \x01(\x03R\adeleted2\x80\t\n" +
 	"\aBackend\x12S\n" +
 	"\bDescribe\x12\".service.plugin.v1.DescribeRequest\x1a#.service.plugin.v1.DescribeResponse\x12S\n" +
 	"\bActivity\x12\".service.plugin.v1.ActivityRequest\x1a#.service.plugin.v1.ActivityResponse\x12M\n" +
@@ -3136,17 +2038,7 @@ const file_plugin_v1_backend_proto_rawDesc = "" +
 	"\n" +
 	"GetAccount\x12$.service.plugin.v1.GetAccountRequest\x1a%.service.plugin.v1.GetAccountResponse\x12Y\n" +
 	"\n" +
-	"RevokeLink\x12$.service.plugin.v1.RevokeLinkRequest\x1a%.service.plugin.v1.RevokeLinkResponse\x12b\n" +
-	"\rCreateSession\x12'.service.plugin.v1.CreateSessionRequest\x1a(.service.plugin.v1.CreateSessionResponse\x12Y\n" +
-	"\n" +
-	"GetSession\x12$.service.plugin.v1.GetSessionRequest\x1a%.service.plugin.v1.GetSessionResponse\x12_\n" +
-	"\fListSessions\x12&.service.plugin.v1.ListSessionsRequest\x1a'.service.plugin.v1.ListSessionsResponse\x12_\n" +
-	"\fCloseSession\x12&.service.plugin.v1.CloseSessionRequest\x1a'.service.plugin.v1.CloseSessionResponse\x12n\n" +
-	"\x11MintSessionSecret\x12+.service.plugin.v1.MintSessionSecretRequest\x1a,.service.plugin.v1.MintSessionSecretResponse\x12Y\n" +
-	"\n" +
-	"ListEvents\x12$.service.plugin.v1.ListEventsRequest\x1a%.service.plugin.v1.ListEventsResponse\x12P\n" +
-	"\aControl\x12!.service.plugin.v1.ControlRequest\x1a\".service.plugin.v1.ControlResponse\x12q\n" +
-	"\x12SetAssistantScript\x12,.service.plugin.v1.SetAssistantScriptRequest\x1a-.service.plugin.v1.SetAssistantScriptResponse\x12e\n" +
+	"RevokeLink\x12$.service.plugin.v1.RevokeLinkRequest\x1a%.service.plugin.v1.RevokeLinkResponse\x12e\n" +
 	"\x0eMintProjectKey\x12(.service.plugin.v1.MintProjectKeyRequest\x1a).service.plugin.v1.MintProjectKeyResponse\x12M\n" +
 	"\x06Record\x12 .service.plugin.v1.RecordRequest\x1a!.service.plugin.v1.RecordResponse\x12h\n" +
 	"\x0fUploadTelemetry\x12).service.plugin.v1.UploadTelemetryRequest\x1a*.service.plugin.v1.UploadTelemetryResponse\x12e\n" +
@@ -3164,63 +2056,46 @@ func file_plugin_v1_backend_proto_rawDescGZIP() []byte {
 	return file_plugin_v1_backend_proto_rawDescData
 }
 
-var file_plugin_v1_backend_proto_msgTypes = make([]protoimpl.MessageInfo, 49)
+var file_plugin_v1_backend_proto_msgTypes = make([]protoimpl.MessageInfo, 32)
 var file_plugin_v1_backend_proto_goTypes = []any{
-	(*Target)(nil),                     // 0: service.plugin.v1.Target
-	(*Requester)(nil),                  // 1: service.plugin.v1.Requester
-	(*Problem)(nil),                    // 2: service.plugin.v1.Problem
-	(*DeviceCode)(nil),                 // 3: service.plugin.v1.DeviceCode
-	(*DescribeRequest)(nil),            // 4: service.plugin.v1.DescribeRequest
-	(*DescribeResponse)(nil),           // 5: service.plugin.v1.DescribeResponse
-	(*ActivityRequest)(nil),            // 6: service.plugin.v1.ActivityRequest
-	(*ActivityResponse)(nil),           // 7: service.plugin.v1.ActivityResponse
-	(*HealthRequest)(nil),              // 8: service.plugin.v1.HealthRequest
-	(*HealthResponse)(nil),             // 9: service.plugin.v1.HealthResponse
-	(*IssueDeviceCodeRequest)(nil),     // 10: service.plugin.v1.IssueDeviceCodeRequest
-	(*IssueDeviceCodeResponse)(nil),    // 11: service.plugin.v1.IssueDeviceCodeResponse
-	(*PollDeviceTokenRequest)(nil),     // 12: service.plugin.v1.PollDeviceTokenRequest
-	(*PollDeviceTokenResponse)(nil),    // 13: service.plugin.v1.PollDeviceTokenResponse
-	(*Pending)(nil),                    // 14: service.plugin.v1.Pending
-	(*Token)(nil),                      // 15: service.plugin.v1.Token
-	(*CancelDeviceCodeRequest)(nil),    // 16: service.plugin.v1.CancelDeviceCodeRequest
-	(*CancelDeviceCodeResponse)(nil),   // 17: service.plugin.v1.CancelDeviceCodeResponse
-	(*GetAccountRequest)(nil),          // 18: service.plugin.v1.GetAccountRequest
-	(*GetAccountResponse)(nil),         // 19: service.plugin.v1.GetAccountResponse
-	(*RevokeLinkRequest)(nil),          // 20: service.plugin.v1.RevokeLinkRequest
-	(*RevokeLinkResponse)(nil),         // 21: service.plugin.v1.RevokeLinkResponse
-	(*Session)(nil),                    // 22: service.plugin.v1.Session
-	(*CreateSessionRequest)(nil),       // 23: service.plugin.v1.CreateSessionRequest
-	(*CreateSessionResponse)(nil),      // 24: service.plugin.v1.CreateSessionResponse
-	(*GetSessionRequest)(nil),          // 25: service.plugin.v1.GetSessionRequest
-	(*GetSessionResponse)(nil),         // 26: service.plugin.v1.GetSessionResponse
-	(*ListSessionsRequest)(nil),        // 27: service.plugin.v1.ListSessionsRequest
-	(*ListSessionsResponse)(nil),       // 28: service.plugin.v1.ListSessionsResponse
-	(*CloseSessionRequest)(nil),        // 29: service.plugin.v1.CloseSessionRequest
-	(*CloseSessionResponse)(nil),       // 30: service.plugin.v1.CloseSessionResponse
-	(*MintSessionSecretRequest)(nil),   // 31: service.plugin.v1.MintSessionSecretRequest
-	(*MintSessionSecretResponse)(nil),  // 32: service.plugin.v1.MintSessionSecretResponse
-	(*ListEventsRequest)(nil),          // 33: service.plugin.v1.ListEventsRequest
-	(*ListEventsResponse)(nil),         // 34: service.plugin.v1.ListEventsResponse
-	(*ControlRequest)(nil),             // 35: service.plugin.v1.ControlRequest
-	(*ControlResponse)(nil),            // 36: service.plugin.v1.ControlResponse
-	(*SetAssistantScriptRequest)(nil),  // 37: service.plugin.v1.SetAssistantScriptRequest
-	(*SetAssistantScriptResponse)(nil), // 38: service.plugin.v1.SetAssistantScriptResponse
-	(*MintProjectKeyRequest)(nil),      // 39: service.plugin.v1.MintProjectKeyRequest
-	(*MintProjectKeyResponse)(nil),     // 40: service.plugin.v1.MintProjectKeyResponse
-	(*RecordRequest)(nil),              // 41: service.plugin.v1.RecordRequest
-	(*RecordResponse)(nil),             // 42: service.plugin.v1.RecordResponse
-	(*UploadTelemetryRequest)(nil),     // 43: service.plugin.v1.UploadTelemetryRequest
-	(*UploadTelemetryResponse)(nil),    // 44: service.plugin.v1.UploadTelemetryResponse
-	(*PurgeTelemetryRequest)(nil),      // 45: service.plugin.v1.PurgeTelemetryRequest
-	(*PurgeTelemetryResponse)(nil),     // 46: service.plugin.v1.PurgeTelemetryResponse
-	nil,                                // 47: service.plugin.v1.HealthResponse.HintsEntry
-	nil,                                // 48: service.plugin.v1.RecordRequest.QueryEntry
+	(*Target)(nil),                   // 0: service.plugin.v1.Target
+	(*Requester)(nil),                // 1: service.plugin.v1.Requester
+	(*Problem)(nil),                  // 2: service.plugin.v1.Problem
+	(*DeviceCode)(nil),               // 3: service.plugin.v1.DeviceCode
+	(*DescribeRequest)(nil),          // 4: service.plugin.v1.DescribeRequest
+	(*DescribeResponse)(nil),         // 5: service.plugin.v1.DescribeResponse
+	(*ActivityRequest)(nil),          // 6: service.plugin.v1.ActivityRequest
+	(*ActivityResponse)(nil),         // 7: service.plugin.v1.ActivityResponse
+	(*HealthRequest)(nil),            // 8: service.plugin.v1.HealthRequest
+	(*HealthResponse)(nil),           // 9: service.plugin.v1.HealthResponse
+	(*IssueDeviceCodeRequest)(nil),   // 10: service.plugin.v1.IssueDeviceCodeRequest
+	(*IssueDeviceCodeResponse)(nil),  // 11: service.plugin.v1.IssueDeviceCodeResponse
+	(*PollDeviceTokenRequest)(nil),   // 12: service.plugin.v1.PollDeviceTokenRequest
+	(*PollDeviceTokenResponse)(nil),  // 13: service.plugin.v1.PollDeviceTokenResponse
+	(*Pending)(nil),                  // 14: service.plugin.v1.Pending
+	(*Token)(nil),                    // 15: service.plugin.v1.Token
+	(*CancelDeviceCodeRequest)(nil),  // 16: service.plugin.v1.CancelDeviceCodeRequest
+	(*CancelDeviceCodeResponse)(nil), // 17: service.plugin.v1.CancelDeviceCodeResponse
+	(*GetAccountRequest)(nil),        // 18: service.plugin.v1.GetAccountRequest
+	(*GetAccountResponse)(nil),       // 19: service.plugin.v1.GetAccountResponse
+	(*RevokeLinkRequest)(nil),        // 20: service.plugin.v1.RevokeLinkRequest
+	(*RevokeLinkResponse)(nil),       // 21: service.plugin.v1.RevokeLinkResponse
+	(*MintProjectKeyRequest)(nil),    // 22: service.plugin.v1.MintProjectKeyRequest
+	(*MintProjectKeyResponse)(nil),   // 23: service.plugin.v1.MintProjectKeyResponse
+	(*RecordRequest)(nil),            // 24: service.plugin.v1.RecordRequest
+	(*RecordResponse)(nil),           // 25: service.plugin.v1.RecordResponse
+	(*UploadTelemetryRequest)(nil),   // 26: service.plugin.v1.UploadTelemetryRequest
+	(*UploadTelemetryResponse)(nil),  // 27: service.plugin.v1.UploadTelemetryResponse
+	(*PurgeTelemetryRequest)(nil),    // 28: service.plugin.v1.PurgeTelemetryRequest
+	(*PurgeTelemetryResponse)(nil),   // 29: service.plugin.v1.PurgeTelemetryResponse
+	nil,                              // 30: service.plugin.v1.HealthResponse.HintsEntry
+	nil,                              // 31: service.plugin.v1.RecordRequest.QueryEntry
 }
 var file_plugin_v1_backend_proto_depIdxs = []int32{
 	1,  // 0: service.plugin.v1.Target.requester:type_name -> service.plugin.v1.Requester
 	3,  // 1: service.plugin.v1.Problem.device_code:type_name -> service.plugin.v1.DeviceCode
 	0,  // 2: service.plugin.v1.HealthRequest.target:type_name -> service.plugin.v1.Target
-	47, // 3: service.plugin.v1.HealthResponse.hints:type_name -> service.plugin.v1.HealthResponse.HintsEntry
+	30, // 3: service.plugin.v1.HealthResponse.hints:type_name -> service.plugin.v1.HealthResponse.HintsEntry
 	0,  // 4: service.plugin.v1.IssueDeviceCodeRequest.target:type_name -> service.plugin.v1.Target
 	3,  // 5: service.plugin.v1.IssueDeviceCodeResponse.device_code:type_name -> service.plugin.v1.DeviceCode
 	0,  // 6: service.plugin.v1.PollDeviceTokenRequest.target:type_name -> service.plugin.v1.Target
@@ -3229,68 +2104,40 @@ var file_plugin_v1_backend_proto_depIdxs = []int32{
 	0,  // 9: service.plugin.v1.CancelDeviceCodeRequest.target:type_name -> service.plugin.v1.Target
 	0,  // 10: service.plugin.v1.GetAccountRequest.target:type_name -> service.plugin.v1.Target
 	0,  // 11: service.plugin.v1.RevokeLinkRequest.target:type_name -> service.plugin.v1.Target
-	0,  // 12: service.plugin.v1.CreateSessionRequest.target:type_name -> service.plugin.v1.Target
-	22, // 13: service.plugin.v1.CreateSessionResponse.session:type_name -> service.plugin.v1.Session
-	0,  // 14: service.plugin.v1.GetSessionRequest.target:type_name -> service.plugin.v1.Target
-	22, // 15: service.plugin.v1.GetSessionResponse.session:type_name -> service.plugin.v1.Session
-	0,  // 16: service.plugin.v1.ListSessionsRequest.target:type_name -> service.plugin.v1.Target
-	22, // 17: service.plugin.v1.ListSessionsResponse.sessions:type_name -> service.plugin.v1.Session
-	0,  // 18: service.plugin.v1.CloseSessionRequest.target:type_name -> service.plugin.v1.Target
-	22, // 19: service.plugin.v1.CloseSessionResponse.session:type_name -> service.plugin.v1.Session
-	0,  // 20: service.plugin.v1.MintSessionSecretRequest.target:type_name -> service.plugin.v1.Target
-	0,  // 21: service.plugin.v1.ListEventsRequest.target:type_name -> service.plugin.v1.Target
-	0,  // 22: service.plugin.v1.ControlRequest.target:type_name -> service.plugin.v1.Target
-	0,  // 23: service.plugin.v1.SetAssistantScriptRequest.target:type_name -> service.plugin.v1.Target
-	0,  // 24: service.plugin.v1.MintProjectKeyRequest.target:type_name -> service.plugin.v1.Target
-	0,  // 25: service.plugin.v1.RecordRequest.target:type_name -> service.plugin.v1.Target
-	48, // 26: service.plugin.v1.RecordRequest.query:type_name -> service.plugin.v1.RecordRequest.QueryEntry
-	0,  // 27: service.plugin.v1.UploadTelemetryRequest.target:type_name -> service.plugin.v1.Target
-	0,  // 28: service.plugin.v1.PurgeTelemetryRequest.target:type_name -> service.plugin.v1.Target
-	4,  // 29: service.plugin.v1.Backend.Describe:input_type -> service.plugin.v1.DescribeRequest
-	6,  // 30: service.plugin.v1.Backend.Activity:input_type -> service.plugin.v1.ActivityRequest
-	8,  // 31: service.plugin.v1.Backend.Health:input_type -> service.plugin.v1.HealthRequest
-	10, // 32: service.plugin.v1.Backend.IssueDeviceCode:input_type -> service.plugin.v1.IssueDeviceCodeRequest
-	12, // 33: service.plugin.v1.Backend.PollDeviceToken:input_type -> service.plugin.v1.PollDeviceTokenRequest
-	16, // 34: service.plugin.v1.Backend.CancelDeviceCode:input_type -> service.plugin.v1.CancelDeviceCodeRequest
-	18, // 35: service.plugin.v1.Backend.GetAccount:input_type -> service.plugin.v1.GetAccountRequest
-	20, // 36: service.plugin.v1.Backend.RevokeLink:input_type -> service.plugin.v1.RevokeLinkRequest
-	23, // 37: service.plugin.v1.Backend.CreateSession:input_type -> service.plugin.v1.CreateSessionRequest
-	25, // 38: service.plugin.v1.Backend.GetSession:input_type -> service.plugin.v1.GetSessionRequest
-	27, // 39: service.plugin.v1.Backend.ListSessions:input_type -> service.plugin.v1.ListSessionsRequest
-	29, // 40: service.plugin.v1.Backend.CloseSession:input_type -> service.plugin.v1.CloseSessionRequest
-	31, // 41: service.plugin.v1.Backend.MintSessionSecret:input_type -> service.plugin.v1.MintSessionSecretRequest
-	33, // 42: service.plugin.v1.Backend.ListEvents:input_type -> service.plugin.v1.ListEventsRequest
-	35, // 43: service.plugin.v1.Backend.Control:input_type -> service.plugin.v1.ControlRequest
-	37, // 44: service.plugin.v1.Backend.SetAssistantScript:input_type -> service.plugin.v1.SetAssistantScriptRequest
-	39, // 45: service.plugin.v1.Backend.MintProjectKey:input_type -> service.plugin.v1.MintProjectKeyRequest
-	41, // 46: service.plugin.v1.Backend.Record:input_type -> service.plugin.v1.RecordRequest
-	43, // 47: service.plugin.v1.Backend.UploadTelemetry:input_type -> service.plugin.v1.UploadTelemetryRequest
-	45, // 48: service.plugin.v1.Backend.PurgeTelemetry:input_type -> service.plugin.v1.PurgeTelemetryRequest
-	5,  // 49: service.plugin.v1.Backend.Describe:output_type -> service.plugin.v1.DescribeResponse
-	7,  // 50: service.plugin.v1.Backend.Activity:output_type -> service.plugin.v1.ActivityResponse
-	9,  // 51: service.plugin.v1.Backend.Health:output_type -> service.plugin.v1.HealthResponse
-	11, // 52: service.plugin.v1.Backend.IssueDeviceCode:output_type -> service.plugin.v1.IssueDeviceCodeResponse
-	13, // 53: service.plugin.v1.Backend.PollDeviceToken:output_type -> service.plugin.v1.PollDeviceTokenResponse
-	17, // 54: service.plugin.v1.Backend.CancelDeviceCode:output_type -> service.plugin.v1.CancelDeviceCodeResponse
-	19, // 55: service.plugin.v1.Backend.GetAccount:output_type -> service.plugin.v1.GetAccountResponse
-	21, // 56: service.plugin.v1.Backend.RevokeLink:output_type -> service.plugin.v1.RevokeLinkResponse
-	24, // 57: service.plugin.v1.Backend.CreateSession:output_type -> service.plugin.v1.CreateSessionResponse
-	26, // 58: service.plugin.v1.Backend.GetSession:output_type -> service.plugin.v1.GetSessionResponse
-	28, // 59: service.plugin.v1.Backend.ListSessions:output_type -> service.plugin.v1.ListSessionsResponse
-	30, // 60: service.plugin.v1.Backend.CloseSession:output_type -> service.plugin.v1.CloseSessionResponse
-	32, // 61: service.plugin.v1.Backend.MintSessionSecret:output_type -> service.plugin.v1.MintSessionSecretResponse
-	34, // 62: service.plugin.v1.Backend.ListEvents:output_type -> service.plugin.v1.ListEventsResponse
-	36, // 63: service.plugin.v1.Backend.Control:output_type -> service.plugin.v1.ControlResponse
-	38, // 64: service.plugin.v1.Backend.SetAssistantScript:output_type -> service.plugin.v1.SetAssistantScriptResponse
-	40, // 65: service.plugin.v1.Backend.MintProjectKey:output_type -> service.plugin.v1.MintProjectKeyResponse
-	42, // 66: service.plugin.v1.Backend.Record:output_type -> service.plugin.v1.RecordResponse
-	44, // 67: service.plugin.v1.Backend.UploadTelemetry:output_type -> service.plugin.v1.UploadTelemetryResponse
-	46, // 68: service.plugin.v1.Backend.PurgeTelemetry:output_type -> service.plugin.v1.PurgeTelemetryResponse
-	49, // [49:69] is the sub-list for method output_type
-	29, // [29:49] is the sub-list for method input_type
-	29, // [29:29] is the sub-list for extension type_name
-	29, // [29:29] is the sub-list for extension extendee
-	0,  // [0:29] is the sub-list for field type_name
+	0,  // 12: service.plugin.v1.MintProjectKeyRequest.target:type_name -> service.plugin.v1.Target
+	0,  // 13: service.plugin.v1.RecordRequest.target:type_name -> service.plugin.v1.Target
+	31, // 14: service.plugin.v1.RecordRequest.query:type_name -> service.plugin.v1.RecordRequest.QueryEntry
+	0,  // 15: service.plugin.v1.UploadTelemetryRequest.target:type_name -> service.plugin.v1.Target
+	0,  // 16: service.plugin.v1.PurgeTelemetryRequest.target:type_name -> service.plugin.v1.Target
+	4,  // 17: service.plugin.v1.Backend.Describe:input_type -> service.plugin.v1.DescribeRequest
+	6,  // 18: service.plugin.v1.Backend.Activity:input_type -> service.plugin.v1.ActivityRequest
+	8,  // 19: service.plugin.v1.Backend.Health:input_type -> service.plugin.v1.HealthRequest
+	10, // 20: service.plugin.v1.Backend.IssueDeviceCode:input_type -> service.plugin.v1.IssueDeviceCodeRequest
+	12, // 21: service.plugin.v1.Backend.PollDeviceToken:input_type -> service.plugin.v1.PollDeviceTokenRequest
+	16, // 22: service.plugin.v1.Backend.CancelDeviceCode:input_type -> service.plugin.v1.CancelDeviceCodeRequest
+	18, // 23: service.plugin.v1.Backend.GetAccount:input_type -> service.plugin.v1.GetAccountRequest
+	20, // 24: service.plugin.v1.Backend.RevokeLink:input_type -> service.plugin.v1.RevokeLinkRequest
+	22, // 25: service.plugin.v1.Backend.MintProjectKey:input_type -> service.plugin.v1.MintProjectKeyRequest
+	24, // 26: service.plugin.v1.Backend.Record:input_type -> service.plugin.v1.RecordRequest
+	26, // 27: service.plugin.v1.Backend.UploadTelemetry:input_type -> service.plugin.v1.UploadTelemetryRequest
+	28, // 28: service.plugin.v1.Backend.PurgeTelemetry:input_type -> service.plugin.v1.PurgeTelemetryRequest
+	5,  // 29: service.plugin.v1.Backend.Describe:output_type -> service.plugin.v1.DescribeResponse
+	7,  // 30: service.plugin.v1.Backend.Activity:output_type -> service.plugin.v1.ActivityResponse
+	9,  // 31: service.plugin.v1.Backend.Health:output_type -> service.plugin.v1.HealthResponse
+	11, // 32: service.plugin.v1.Backend.IssueDeviceCode:output_type -> service.plugin.v1.IssueDeviceCodeResponse
+	13, // 33: service.plugin.v1.Backend.PollDeviceToken:output_type -> service.plugin.v1.PollDeviceTokenResponse
+	17, // 34: service.plugin.v1.Backend.CancelDeviceCode:output_type -> service.plugin.v1.CancelDeviceCodeResponse
+	19, // 35: service.plugin.v1.Backend.GetAccount:output_type -> service.plugin.v1.GetAccountResponse
+	21, // 36: service.plugin.v1.Backend.RevokeLink:output_type -> service.plugin.v1.RevokeLinkResponse
+	23, // 37: service.plugin.v1.Backend.MintProjectKey:output_type -> service.plugin.v1.MintProjectKeyResponse
+	25, // 38: service.plugin.v1.Backend.Record:output_type -> service.plugin.v1.RecordResponse
+	27, // 39: service.plugin.v1.Backend.UploadTelemetry:output_type -> service.plugin.v1.UploadTelemetryResponse
+	29, // 40: service.plugin.v1.Backend.PurgeTelemetry:output_type -> service.plugin.v1.PurgeTelemetryResponse
+	29, // [29:41] is the sub-list for method output_type
+	17, // [17:29] is the sub-list for method input_type
+	17, // [17:17] is the sub-list for extension type_name
+	17, // [17:17] is the sub-list for extension extendee
+	0,  // [0:17] is the sub-list for field type_name
 }
 
 func init() { file_plugin_v1_backend_proto_init() }
@@ -3314,7 +2161,7 @@ func file_plugin_v1_backend_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_plugin_v1_backend_proto_rawDesc), len(file_plugin_v1_backend_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   49,
+			NumMessages:   32,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

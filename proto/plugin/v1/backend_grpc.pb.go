@@ -24,26 +24,18 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	Backend_Describe_FullMethodName           = "/service.plugin.v1.Backend/Describe"
-	Backend_Activity_FullMethodName           = "/service.plugin.v1.Backend/Activity"
-	Backend_Health_FullMethodName             = "/service.plugin.v1.Backend/Health"
-	Backend_IssueDeviceCode_FullMethodName    = "/service.plugin.v1.Backend/IssueDeviceCode"
-	Backend_PollDeviceToken_FullMethodName    = "/service.plugin.v1.Backend/PollDeviceToken"
-	Backend_CancelDeviceCode_FullMethodName   = "/service.plugin.v1.Backend/CancelDeviceCode"
-	Backend_GetAccount_FullMethodName         = "/service.plugin.v1.Backend/GetAccount"
-	Backend_RevokeLink_FullMethodName         = "/service.plugin.v1.Backend/RevokeLink"
-	Backend_CreateSession_FullMethodName      = "/service.plugin.v1.Backend/CreateSession"
-	Backend_GetSession_FullMethodName         = "/service.plugin.v1.Backend/GetSession"
-	Backend_ListSessions_FullMethodName       = "/service.plugin.v1.Backend/ListSessions"
-	Backend_CloseSession_FullMethodName       = "/service.plugin.v1.Backend/CloseSession"
-	Backend_MintSessionSecret_FullMethodName  = "/service.plugin.v1.Backend/MintSessionSecret"
-	Backend_ListEvents_FullMethodName         = "/service.plugin.v1.Backend/ListEvents"
-	Backend_Control_FullMethodName            = "/service.plugin.v1.Backend/Control"
-	Backend_SetAssistantScript_FullMethodName = "/service.plugin.v1.Backend/SetAssistantScript"
-	Backend_MintProjectKey_FullMethodName     = "/service.plugin.v1.Backend/MintProjectKey"
-	Backend_Record_FullMethodName             = "/service.plugin.v1.Backend/Record"
-	Backend_UploadTelemetry_FullMethodName    = "/service.plugin.v1.Backend/UploadTelemetry"
-	Backend_PurgeTelemetry_FullMethodName     = "/service.plugin.v1.Backend/PurgeTelemetry"
+	Backend_Describe_FullMethodName         = "/service.plugin.v1.Backend/Describe"
+	Backend_Activity_FullMethodName         = "/service.plugin.v1.Backend/Activity"
+	Backend_Health_FullMethodName           = "/service.plugin.v1.Backend/Health"
+	Backend_IssueDeviceCode_FullMethodName  = "/service.plugin.v1.Backend/IssueDeviceCode"
+	Backend_PollDeviceToken_FullMethodName  = "/service.plugin.v1.Backend/PollDeviceToken"
+	Backend_CancelDeviceCode_FullMethodName = "/service.plugin.v1.Backend/CancelDeviceCode"
+	Backend_GetAccount_FullMethodName       = "/service.plugin.v1.Backend/GetAccount"
+	Backend_RevokeLink_FullMethodName       = "/service.plugin.v1.Backend/RevokeLink"
+	Backend_MintProjectKey_FullMethodName   = "/service.plugin.v1.Backend/MintProjectKey"
+	Backend_Record_FullMethodName           = "/service.plugin.v1.Backend/Record"
+	Backend_UploadTelemetry_FullMethodName  = "/service.plugin.v1.Backend/UploadTelemetry"
+	Backend_PurgeTelemetry_FullMethodName   = "/service.plugin.v1.Backend/PurgeTelemetry"
 )
 
 // BackendClient is the client API for Backend service.
@@ -71,22 +63,6 @@ type BackendClient interface {
 	// RevokeLink permanently revokes the bearer of its target. A token that is no longer valid is refused with
 	// auth_required.
 	RevokeLink(ctx context.Context, in *RevokeLinkRequest, opts ...grpc.CallOption) (*RevokeLinkResponse, error)
-	// CreateSession creates or resumes the browser-simulator session of (account, link, project, platform).
-	CreateSession(ctx context.Context, in *CreateSessionRequest, opts ...grpc.CallOption) (*CreateSessionResponse, error)
-	// GetSession reads one session.
-	GetSession(ctx context.Context, in *GetSessionRequest, opts ...grpc.CallOption) (*GetSessionResponse, error)
-	// ListSessions lists the open sessions of the linked account, newest first.
-	ListSessions(ctx context.Context, in *ListSessionsRequest, opts ...grpc.CallOption) (*ListSessionsResponse, error)
-	// CloseSession ends a session and revokes its secrets. It may be repeated.
-	CloseSession(ctx context.Context, in *CloseSessionRequest, opts ...grpc.CallOption) (*CloseSessionResponse, error)
-	// MintSessionSecret creates another app secret for an open session.
-	MintSessionSecret(ctx context.Context, in *MintSessionSecretRequest, opts ...grpc.CallOption) (*MintSessionSecretResponse, error)
-	// ListEvents reads the event log after a cursor.
-	ListEvents(ctx context.Context, in *ListEventsRequest, opts ...grpc.CallOption) (*ListEventsResponse, error)
-	// Control sends one control frame to the simulated glasses of a session and returns its result.
-	Control(ctx context.Context, in *ControlRequest, opts ...grpc.CallOption) (*ControlResponse, error)
-	// SetAssistantScript gives the assistant of a session's apps a script.
-	SetAssistantScript(ctx context.Context, in *SetAssistantScriptRequest, opts ...grpc.CallOption) (*SetAssistantScriptResponse, error)
 	// MintProjectKey creates a key for a project of the linked account.
 	MintProjectKey(ctx context.Context, in *MintProjectKeyRequest, opts ...grpc.CallOption) (*MintProjectKeyResponse, error)
 	// Record reads or changes one record of the account: its projects, or a record of one of them. The bodies are those
@@ -186,86 +162,6 @@ func (c *backendClient) RevokeLink(ctx context.Context, in *RevokeLinkRequest, o
 	return out, nil
 }
 
-func (c *backendClient) CreateSession(ctx context.Context, in *CreateSessionRequest, opts ...grpc.CallOption) (*CreateSessionResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(CreateSessionResponse)
-	err := c.cc.Invoke(ctx, Backend_CreateSession_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *backendClient) GetSession(ctx context.Context, in *GetSessionRequest, opts ...grpc.CallOption) (*GetSessionResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(GetSessionResponse)
-	err := c.cc.Invoke(ctx, Backend_GetSession_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *backendClient) ListSessions(ctx context.Context, in *ListSessionsRequest, opts ...grpc.CallOption) (*ListSessionsResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(ListSessionsResponse)
-	err := c.cc.Invoke(ctx, Backend_ListSessions_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *backendClient) CloseSession(ctx context.Context, in *CloseSessionRequest, opts ...grpc.CallOption) (*CloseSessionResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(CloseSessionResponse)
-	err := c.cc.Invoke(ctx, Backend_CloseSession_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *backendClient) MintSessionSecret(ctx context.Context, in *MintSessionSecretRequest, opts ...grpc.CallOption) (*MintSessionSecretResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(MintSessionSecretResponse)
-	err := c.cc.Invoke(ctx, Backend_MintSessionSecret_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *backendClient) ListEvents(ctx context.Context, in *ListEventsRequest, opts ...grpc.CallOption) (*ListEventsResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(ListEventsResponse)
-	err := c.cc.Invoke(ctx, Backend_ListEvents_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *backendClient) Control(ctx context.Context, in *ControlRequest, opts ...grpc.CallOption) (*ControlResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(ControlResponse)
-	err := c.cc.Invoke(ctx, Backend_Control_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *backendClient) SetAssistantScript(ctx context.Context, in *SetAssistantScriptRequest, opts ...grpc.CallOption) (*SetAssistantScriptResponse, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(SetAssistantScriptResponse)
-	err := c.cc.Invoke(ctx, Backend_SetAssistantScript_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
 func (c *backendClient) MintProjectKey(ctx context.Context, in *MintProjectKeyRequest, opts ...grpc.CallOption) (*MintProjectKeyResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(MintProjectKeyResponse)
@@ -331,22 +227,6 @@ type BackendServer interface {
 	// RevokeLink permanently revokes the bearer of its target. A token that is no longer valid is refused with
 	// auth_required.
 	RevokeLink(context.Context, *RevokeLinkRequest) (*RevokeLinkResponse, error)
-	// CreateSession creates or resumes the browser-simulator session of (account, link, project, platform).
-	CreateSession(context.Context, *CreateSessionRequest) (*CreateSessionResponse, error)
-	// GetSession reads one session.
-	GetSession(context.Context, *GetSessionRequest) (*GetSessionResponse, error)
-	// ListSessions lists the open sessions of the linked account, newest first.
-	ListSessions(context.Context, *ListSessionsRequest) (*ListSessionsResponse, error)
-	// CloseSession ends a session and revokes its secrets. It may be repeated.
-	CloseSession(context.Context, *CloseSessionRequest) (*CloseSessionResponse, error)
-	// MintSessionSecret creates another app secret for an open session.
-	MintSessionSecret(context.Context, *MintSessionSecretRequest) (*MintSessionSecretResponse, error)
-	// ListEvents reads the event log after a cursor.
-	ListEvents(context.Context, *ListEventsRequest) (*ListEventsResponse, error)
-	// Control sends one control frame to the simulated glasses of a session and returns its result.
-	Control(context.Context, *ControlRequest) (*ControlResponse, error)
-	// SetAssistantScript gives the assistant of a session's apps a script.
-	SetAssistantScript(context.Context, *SetAssistantScriptRequest) (*SetAssistantScriptResponse, error)
 	// MintProjectKey creates a key for a project of the linked account.
 	MintProjectKey(context.Context, *MintProjectKeyRequest) (*MintProjectKeyResponse, error)
 	// Record reads or changes one record of the account: its projects, or a record of one of them. The bodies are those
@@ -389,30 +269,6 @@ func (UnimplementedBackendServer) GetAccount(context.Context, *GetAccountRequest
 }
 func (UnimplementedBackendServer) RevokeLink(context.Context, *RevokeLinkRequest) (*RevokeLinkResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method RevokeLink not implemented")
-}
-func (UnimplementedBackendServer) CreateSession(context.Context, *CreateSessionRequest) (*CreateSessionResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method CreateSession not implemented")
-}
-func (UnimplementedBackendServer) GetSession(context.Context, *GetSessionRequest) (*GetSessionResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method GetSession not implemented")
-}
-func (UnimplementedBackendServer) ListSessions(context.Context, *ListSessionsRequest) (*ListSessionsResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method ListSessions not implemented")
-}
-func (UnimplementedBackendServer) CloseSession(context.Context, *CloseSessionRequest) (*CloseSessionResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method CloseSession not implemented")
-}
-func (UnimplementedBackendServer) MintSessionSecret(context.Context, *MintSessionSecretRequest) (*MintSessionSecretResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method MintSessionSecret not implemented")
-}
-func (UnimplementedBackendServer) ListEvents(context.Context, *ListEventsRequest) (*ListEventsResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method ListEvents not implemented")
-}
-func (UnimplementedBackendServer) Control(context.Context, *ControlRequest) (*ControlResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method Control not implemented")
-}
-func (UnimplementedBackendServer) SetAssistantScript(context.Context, *SetAssistantScriptRequest) (*SetAssistantScriptResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method SetAssistantScript not implemented")
 }
 func (UnimplementedBackendServer) MintProjectKey(context.Context, *MintProjectKeyRequest) (*MintProjectKeyResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method MintProjectKey not implemented")
@@ -591,150 +447,6 @@ func _Backend_RevokeLink_Handler(srv interface{}, ctx context.Context, dec func(
 	return interceptor(ctx, in, info, handler)
 }
 
-func _Backend_CreateSession_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(CreateSessionRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(BackendServer).CreateSession(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: Backend_CreateSession_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(BackendServer).CreateSession(ctx, req.(*CreateSessionRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _Backend_GetSession_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(GetSessionRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(BackendServer).GetSession(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: Backend_GetSession_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(BackendServer).GetSession(ctx, req.(*GetSessionRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _Backend_ListSessions_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(ListSessionsRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(BackendServer).ListSessions(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: Backend_ListSessions_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(BackendServer).ListSessions(ctx, req.(*ListSessionsRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _Backend_CloseSession_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(CloseSessionRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(BackendServer).CloseSession(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: Backend_CloseSession_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(BackendServer).CloseSession(ctx, req.(*CloseSessionRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _Backend_MintSessionSecret_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(MintSessionSecretRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(BackendServer).MintSessionSecret(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: Backend_MintSessionSecret_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(BackendServer).MintSessionSecret(ctx, req.(*MintSessionSecretRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _Backend_ListEvents_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(ListEventsRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(BackendServer).ListEvents(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: Backend_ListEvents_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(BackendServer).ListEvents(ctx, req.(*ListEventsRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _Backend_Control_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(ControlRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(BackendServer).Control(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: Backend_Control_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(BackendServer).Control(ctx, req.(*ControlRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _Backend_SetAssistantScript_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(SetAssistantScriptRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(BackendServer).SetAssistantScript(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: Backend_SetAssistantScript_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(BackendServer).SetAssistantScript(ctx, req.(*SetAssistantScriptRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
 func _Backend_MintProjectKey_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(MintProjectKeyRequest)
 	if err := dec(in); err != nil {
@@ -845,38 +557,6 @@ var Backend_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "RevokeLink",
 			Handler:    _Backend_RevokeLink_Handler,
-		},
-		{
-			MethodName: "CreateSession",
-			Handler:    _Backend_CreateSession_Handler,
-		},
-		{
-			MethodName: "GetSession",
-			Handler:    _Backend_GetSession_Handler,
-		},
-		{
-			MethodName: "ListSessions",
-			Handler:    _Backend_ListSessions_Handler,
-		},
-		{
-			MethodName: "CloseSession",
-			Handler:    _Backend_CloseSession_Handler,
-		},
-		{
-			MethodName: "MintSessionSecret",
-			Handler:    _Backend_MintSessionSecret_Handler,
-		},
-		{
-			MethodName: "ListEvents",
-			Handler:    _Backend_ListEvents_Handler,
-		},
-		{
-			MethodName: "Control",
-			Handler:    _Backend_Control_Handler,
-		},
-		{
-			MethodName: "SetAssistantScript",
-			Handler:    _Backend_SetAssistantScript_Handler,
 		},
 		{
 			MethodName: "MintProjectKey",

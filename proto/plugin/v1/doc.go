@@ -1,5 +1,6 @@
-// Package pluginv1 is the contract between the daemon and its adapters: the code generated from backend.proto and
-// transport.proto, and the handshake that both sides use. It is independent of the daemon and of every adapter.
+// Package pluginv1 is the contract between the daemon and its adapters: the code generated from backend.proto,
+// transport.proto and sessions.proto, and the handshake that both sides use. It is independent of the daemon and of
+// every adapter.
 package pluginv1
 
 // The handshake of hashicorp/go-plugin. The cookie is not a secret: it makes an adapter that a person starts by hand
@@ -17,4 +18,7 @@ const (
 
 	// TransportPlugin is the name under which an adapter serves the Transport service.
 	TransportPlugin = "transport"
+
+	// SessionsPlugin is the name under which a transport adapter serves the HostedSessions service.
+	SessionsPlugin = "sessions"
 )

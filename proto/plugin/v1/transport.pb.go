@@ -25,8 +25,9 @@ const (
 )
 
 type DescribeTransportRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	ConfigDir     []byte                 `protobuf:"bytes,1,opt,name=config_dir,json=configDir,proto3" json:"config_dir,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The daemon's state directory; empty for an adapter that a person added.
+	ConfigDir     []byte `protobuf:"bytes,1,opt,name=config_dir,json=configDir,proto3" json:"config_dir,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -69,9 +70,20 @@ func (x *DescribeTransportRequest) GetConfigDir() []byte {
 }
 
 type DescribeTransportResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	Version       string                 `protobuf:"bytes,2,opt,name=version,proto3" json:"version,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// 1 to 32 of a-z, 0-9 and -, by which sessions select the transport.
+	Name    string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Version string `protobuf:"bytes,2,opt,name=version,proto3" json:"version,omitempty"`
+	// The name for people, at most 80 characters, e.g. "Simulated glasses on this machine".
+	Title string `protobuf:"bytes,3,opt,name=title,proto3" json:"title,omitempty"`
+	// The ids of its device models; empty for every model that the daemon knows.
+	DeviceModels []string `protobuf:"bytes,4,rep,name=device_models,json=deviceModels,proto3" json:"device_models,omitempty"`
+	// Whether its sessions need a linked account.
+	NeedsAccount bool `protobuf:"varint,5,opt,name=needs_account,json=needsAccount,proto3" json:"needs_account,omitempty"`
+	// Whether its glasses support virtual time (AttachOpen.virtual_clock).
+	VirtualClock bool `protobuf:"varint,6,opt,name=virtual_clock,json=virtualClock,proto3" json:"virtual_clock,omitempty"`
+	// Whether a backend hosts its sessions. The adapter then serves HostedSessions (sessions.proto) and not Attach.
+	HostsSessions bool `protobuf:"varint,7,opt,name=hosts_sessions,json=hostsSessions,proto3" json:"hosts_sessions,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -118,6 +130,41 @@ func (x *DescribeTransportResponse) GetVersion() string {
 		return x.Version
 	}
 	return ""
+}
+
+func (x *DescribeTransportResponse) GetTitle() string {
+	if x != nil {
+		return x.Title
+	}
+	return ""
+}
+
+func (x *DescribeTransportResponse) GetDeviceModels() []string {
+	if x != nil {
+		return x.DeviceModels
+	}
+	return nil
+}
+
+func (x *DescribeTransportResponse) GetNeedsAccount() bool {
+	if x != nil {
+		return x.NeedsAccount
+	}
+	return false
+}
+
+func (x *DescribeTransportResponse) GetVirtualClock() bool {
+	if x != nil {
+		return x.VirtualClock
+	}
+	return false
+}
+
+func (x *DescribeTransportResponse) GetHostsSessions() bool {
+	if x != nil {
+		return x.HostsSessions
+	}
+	return false
 }
 
 type UseFontsRequest struct {
@@ -271,6 +318,176 @@ func (*UseFontsResponse) Descriptor() ([]byte, []int) {
 	return file_plugin_v1_transport_proto_rawDescGZIP(), []int{4}
 }
 
+type ScanRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How long to look, from 1 to 60; 0 is 10.
+	Seconds       int32 `protobuf:"varint,1,opt,name=seconds,proto3" json:"seconds,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ScanRequest) Reset() {
+	*x = ScanRequest{}
+	mi := &file_plugin_v1_transport_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ScanRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ScanRequest) ProtoMessage() {}
+
+func (x *ScanRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_plugin_v1_transport_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ScanRequest.ProtoReflect.Descriptor instead.
+func (*ScanRequest) Descriptor() ([]byte, []int) {
+	return file_plugin_v1_transport_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *ScanRequest) GetSeconds() int32 {
+	if x != nil {
+		return x.Seconds
+	}
+	return 0
+}
+
+// ScanResponse is one pair of glasses. It is repeated when more of its parts are found.
+type ScanResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The name by which AttachOpen selects the pair, e.g. "Even G1_27".
+	Name          string       `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	DeviceModel   string       `protobuf:"bytes,2,opt,name=device_model,json=deviceModel,proto3" json:"device_model,omitempty"`
+	Links         []*FoundLink `protobuf:"bytes,3,rep,name=links,proto3" json:"links,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ScanResponse) Reset() {
+	*x = ScanResponse{}
+	mi := &file_plugin_v1_transport_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ScanResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ScanResponse) ProtoMessage() {}
+
+func (x *ScanResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_plugin_v1_transport_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ScanResponse.ProtoReflect.Descriptor instead.
+func (*ScanResponse) Descriptor() ([]byte, []int) {
+	return file_plugin_v1_transport_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *ScanResponse) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ScanResponse) GetDeviceModel() string {
+	if x != nil {
+		return x.DeviceModel
+	}
+	return ""
+}
+
+func (x *ScanResponse) GetLinks() []*FoundLink {
+	if x != nil {
+		return x.Links
+	}
+	return nil
+}
+
+// FoundLink is one radio of a pair, e.g. its left arm.
+type FoundLink struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Key   string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	// Whether it was found; false for a part that is missing so far.
+	Found bool `protobuf:"varint,2,opt,name=found,proto3" json:"found,omitempty"`
+	// The signal in dBm; 0 if unknown.
+	Rssi          int32 `protobuf:"varint,3,opt,name=rssi,proto3" json:"rssi,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FoundLink) Reset() {
+	*x = FoundLink{}
+	mi := &file_plugin_v1_transport_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FoundLink) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FoundLink) ProtoMessage() {}
+
+func (x *FoundLink) ProtoReflect() protoreflect.Message {
+	mi := &file_plugin_v1_transport_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FoundLink.ProtoReflect.Descriptor instead.
+func (*FoundLink) Descriptor() ([]byte, []int) {
+	return file_plugin_v1_transport_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *FoundLink) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *FoundLink) GetFound() bool {
+	if x != nil {
+		return x.Found
+	}
+	return false
+}
+
+func (x *FoundLink) GetRssi() int32 {
+	if x != nil {
+		return x.Rssi
+	}
+	return 0
+}
+
 type AttachRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Types that are valid to be assigned to Message:
@@ -285,7 +502,7 @@ type AttachRequest struct {
 
 func (x *AttachRequest) Reset() {
 	*x = AttachRequest{}
-	mi := &file_plugin_v1_transport_proto_msgTypes[5]
+	mi := &file_plugin_v1_transport_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -297,7 +514,7 @@ func (x *AttachRequest) String() string {
 func (*AttachRequest) ProtoMessage() {}
 
 func (x *AttachRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_transport_proto_msgTypes[5]
+	mi := &file_plugin_v1_transport_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -310,7 +527,7 @@ func (x *AttachRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachRequest.ProtoReflect.Descriptor instead.
 func (*AttachRequest) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_transport_proto_rawDescGZIP(), []int{5}
+	return file_plugin_v1_transport_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *AttachRequest) GetMessage() isAttachRequest_Message {
@@ -382,14 +599,21 @@ type AttachOpen struct {
 	// The state to restore, as JSON of glasses.Snapshot; empty for new glasses.
 	Snapshot []byte `protobuf:"bytes,5,opt,name=snapshot,proto3" json:"snapshot,omitempty"`
 	// An absolute folder with fixtures for camera and microphone; empty for the adapter's own pictures and sound.
-	FixturesDir   []byte `protobuf:"bytes,6,opt,name=fixtures_dir,json=fixturesDir,proto3" json:"fixtures_dir,omitempty"`
+	FixturesDir []byte `protobuf:"bytes,6,opt,name=fixtures_dir,json=fixturesDir,proto3" json:"fixtures_dir,omitempty"`
+	// Whether a simulated panel takes the time of a real one for each picture (glasses.Panel.FullMs).
+	Pace bool `protobuf:"varint,8,opt,name=pace,proto3" json:"pace,omitempty"`
+	// The pair of real glasses. Without a name the adapter takes the only one of this model in range.
+	Pair *Pair `protobuf:"bytes,7,opt,name=pair,proto3" json:"pair,omitempty"`
+	// What should connect real glasses: bluez, browser (a page in the person's browser), or auto, which is bluez where
+	// BlueZ has a Bluetooth adapter and browser elsewhere. Empty is auto.
+	Via           string `protobuf:"bytes,9,opt,name=via,proto3" json:"via,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *AttachOpen) Reset() {
 	*x = AttachOpen{}
-	mi := &file_plugin_v1_transport_proto_msgTypes[6]
+	mi := &file_plugin_v1_transport_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -401,7 +625,7 @@ func (x *AttachOpen) String() string {
 func (*AttachOpen) ProtoMessage() {}
 
 func (x *AttachOpen) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_transport_proto_msgTypes[6]
+	mi := &file_plugin_v1_transport_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -414,7 +638,7 @@ func (x *AttachOpen) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachOpen.ProtoReflect.Descriptor instead.
 func (*AttachOpen) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_transport_proto_rawDescGZIP(), []int{6}
+	return file_plugin_v1_transport_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *AttachOpen) GetSessionId() string {
@@ -459,6 +683,27 @@ func (x *AttachOpen) GetFixturesDir() []byte {
 	return nil
 }
 
+func (x *AttachOpen) GetPace() bool {
+	if x != nil {
+		return x.Pace
+	}
+	return false
+}
+
+func (x *AttachOpen) GetPair() *Pair {
+	if x != nil {
+		return x.Pair
+	}
+	return nil
+}
+
+func (x *AttachOpen) GetVia() string {
+	if x != nil {
+		return x.Via
+	}
+	return ""
+}
+
 type AttachResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Types that are valid to be assigned to Message:
@@ -466,6 +711,7 @@ type AttachResponse struct {
 	//	*AttachResponse_Opened
 	//	*AttachResponse_Frame
 	//	*AttachResponse_Binary
+	//	*AttachResponse_Hardware
 	Message       isAttachResponse_Message `protobuf_oneof:"message"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -473,7 +719,7 @@ type AttachResponse struct {
 
 func (x *AttachResponse) Reset() {
 	*x = AttachResponse{}
-	mi := &file_plugin_v1_transport_proto_msgTypes[7]
+	mi := &file_plugin_v1_transport_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -485,7 +731,7 @@ func (x *AttachResponse) String() string {
 func (*AttachResponse) ProtoMessage() {}
 
 func (x *AttachResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_transport_proto_msgTypes[7]
+	mi := &file_plugin_v1_transport_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -498,7 +744,7 @@ func (x *AttachResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachResponse.ProtoReflect.Descriptor instead.
 func (*AttachResponse) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_transport_proto_rawDescGZIP(), []int{7}
+	return file_plugin_v1_transport_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *AttachResponse) GetMessage() isAttachResponse_Message {
@@ -535,6 +781,15 @@ func (x *AttachResponse) GetBinary() []byte {
 	return nil
 }
 
+func (x *AttachResponse) GetHardware() *Hardware {
+	if x != nil {
+		if x, ok := x.Message.(*AttachResponse_Hardware); ok {
+			return x.Hardware
+		}
+	}
+	return nil
+}
+
 type isAttachResponse_Message interface {
 	isAttachResponse_Message()
 }
@@ -551,11 +806,338 @@ type AttachResponse_Binary struct {
 	Binary []byte `protobuf:"bytes,3,opt,name=binary,proto3,oneof"`
 }
 
+type AttachResponse_Hardware struct {
+	// Of real glasses: sent when anything in it changes.
+	Hardware *Hardware `protobuf:"bytes,4,opt,name=hardware,proto3,oneof"`
+}
+
 func (*AttachResponse_Opened) isAttachResponse_Message() {}
 
 func (*AttachResponse_Frame) isAttachResponse_Message() {}
 
 func (*AttachResponse_Binary) isAttachResponse_Message() {}
+
+func (*AttachResponse_Hardware) isAttachResponse_Message() {}
+
+// Pair identifies one pair of real glasses, and holds what a person said about its panel.
+type Pair struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// ScanResponse.name, e.g. "Even G1_27".
+	Name  string      `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Links []*PairLink `protobuf:"bytes,2,rep,name=links,proto3" json:"links,omitempty"`
+	// Whether the panel lights the pixels of colour 0, and how many rows it has; 0 for the model's.
+	Inverted bool  `protobuf:"varint,3,opt,name=inverted,proto3" json:"inverted,omitempty"`
+	Rows     int32 `protobuf:"varint,4,opt,name=rows,proto3" json:"rows,omitempty"`
+	// Whether another pair of the model may be taken while this one is away, because no person chose it.
+	OrOther       bool `protobuf:"varint,5,opt,name=or_other,json=orOther,proto3" json:"or_other,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Pair) Reset() {
+	*x = Pair{}
+	mi := &file_plugin_v1_transport_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Pair) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Pair) ProtoMessage() {}
+
+func (x *Pair) ProtoReflect() protoreflect.Message {
+	mi := &file_plugin_v1_transport_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Pair.ProtoReflect.Descriptor instead.
+func (*Pair) Descriptor() ([]byte, []int) {
+	return file_plugin_v1_transport_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *Pair) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Pair) GetLinks() []*PairLink {
+	if x != nil {
+		return x.Links
+	}
+	return nil
+}
+
+func (x *Pair) GetInverted() bool {
+	if x != nil {
+		return x.Inverted
+	}
+	return false
+}
+
+func (x *Pair) GetRows() int32 {
+	if x != nil {
+		return x.Rows
+	}
+	return 0
+}
+
+func (x *Pair) GetOrOther() bool {
+	if x != nil {
+		return x.OrOther
+	}
+	return false
+}
+
+// PairLink is where one radio of a pair was last found.
+type PairLink struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Key           string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	Address       string                 `protobuf:"bytes,2,opt,name=address,proto3" json:"address,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PairLink) Reset() {
+	*x = PairLink{}
+	mi := &file_plugin_v1_transport_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PairLink) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PairLink) ProtoMessage() {}
+
+func (x *PairLink) ProtoReflect() protoreflect.Message {
+	mi := &file_plugin_v1_transport_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PairLink.ProtoReflect.Descriptor instead.
+func (*PairLink) Descriptor() ([]byte, []int) {
+	return file_plugin_v1_transport_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *PairLink) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *PairLink) GetAddress() string {
+	if x != nil {
+		return x.Address
+	}
+	return ""
+}
+
+// Hardware is what an adapter of real glasses knows about them.
+type Hardware struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The pair; without a name until one is chosen. The host stores it for the next session.
+	Pair *Pair `protobuf:"bytes,1,opt,name=pair,proto3" json:"pair,omitempty"`
+	// What connects them: bluez or browser.
+	Carrier string  `protobuf:"bytes,2,opt,name=carrier,proto3" json:"carrier,omitempty"`
+	Links   []*Link `protobuf:"bytes,3,rep,name=links,proto3" json:"links,omitempty"`
+	// What keeps them from being connected; not set while nothing does.
+	Problem *Problem `protobuf:"bytes,4,opt,name=problem,proto3" json:"problem,omitempty"`
+	// The page on which a person connects them, which only this computer can open. It admits one browser; the next
+	// address is another one. Empty unless the carrier is browser. It must not be logged.
+	ConnectUrl string `protobuf:"bytes,5,opt,name=connect_url,json=connectUrl,proto3" json:"connect_url,omitempty"`
+	// What the person does to get the glasses ready, in order.
+	Steps         []string `protobuf:"bytes,6,rep,name=steps,proto3" json:"steps,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Hardware) Reset() {
+	*x = Hardware{}
+	mi := &file_plugin_v1_transport_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Hardware) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Hardware) ProtoMessage() {}
+
+func (x *Hardware) ProtoReflect() protoreflect.Message {
+	mi := &file_plugin_v1_transport_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Hardware.ProtoReflect.Descriptor instead.
+func (*Hardware) Descriptor() ([]byte, []int) {
+	return file_plugin_v1_transport_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *Hardware) GetPair() *Pair {
+	if x != nil {
+		return x.Pair
+	}
+	return nil
+}
+
+func (x *Hardware) GetCarrier() string {
+	if x != nil {
+		return x.Carrier
+	}
+	return ""
+}
+
+func (x *Hardware) GetLinks() []*Link {
+	if x != nil {
+		return x.Links
+	}
+	return nil
+}
+
+func (x *Hardware) GetProblem() *Problem {
+	if x != nil {
+		return x.Problem
+	}
+	return nil
+}
+
+func (x *Hardware) GetConnectUrl() string {
+	if x != nil {
+		return x.ConnectUrl
+	}
+	return ""
+}
+
+func (x *Hardware) GetSteps() []string {
+	if x != nil {
+		return x.Steps
+	}
+	return nil
+}
+
+// Link is the connection to one radio of a pair.
+type Link struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Key   string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	// up, opening or down.
+	State string `protobuf:"bytes,2,opt,name=state,proto3" json:"state,omitempty"`
+	// The ATT MTU in bytes, the signal in dBm and the battery in percent; 0 if unknown.
+	Mtu            int32 `protobuf:"varint,3,opt,name=mtu,proto3" json:"mtu,omitempty"`
+	Rssi           int32 `protobuf:"varint,4,opt,name=rssi,proto3" json:"rssi,omitempty"`
+	BatteryPercent int32 `protobuf:"varint,5,opt,name=battery_percent,json=batteryPercent,proto3" json:"battery_percent,omitempty"`
+	// When the glasses last sent anything, in ms since 1970; 0 if they have not.
+	HeardMs       int64  `protobuf:"varint,6,opt,name=heard_ms,json=heardMs,proto3" json:"heard_ms,omitempty"`
+	Firmware      string `protobuf:"bytes,7,opt,name=firmware,proto3" json:"firmware,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Link) Reset() {
+	*x = Link{}
+	mi := &file_plugin_v1_transport_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Link) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Link) ProtoMessage() {}
+
+func (x *Link) ProtoReflect() protoreflect.Message {
+	mi := &file_plugin_v1_transport_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Link.ProtoReflect.Descriptor instead.
+func (*Link) Descriptor() ([]byte, []int) {
+	return file_plugin_v1_transport_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *Link) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *Link) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
+func (x *Link) GetMtu() int32 {
+	if x != nil {
+		return x.Mtu
+	}
+	return 0
+}
+
+func (x *Link) GetRssi() int32 {
+	if x != nil {
+		return x.Rssi
+	}
+	return 0
+}
+
+func (x *Link) GetBatteryPercent() int32 {
+	if x != nil {
+		return x.BatteryPercent
+	}
+	return 0
+}
+
+func (x *Link) GetHeardMs() int64 {
+	if x != nil {
+		return x.HeardMs
+	}
+	return 0
+}
+
+func (x *Link) GetFirmware() string {
+	if x != nil {
+		return x.Firmware
+	}
+	return ""
+}
 
 type AttachOpened struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -566,7 +1148,7 @@ type AttachOpened struct {
 
 func (x *AttachOpened) Reset() {
 	*x = AttachOpened{}
-	mi := &file_plugin_v1_transport_proto_msgTypes[8]
+	mi := &file_plugin_v1_transport_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -578,7 +1160,7 @@ func (x *AttachOpened) String() string {
 func (*AttachOpened) ProtoMessage() {}
 
 func (x *AttachOpened) ProtoReflect() protoreflect.Message {
-	mi := &file_plugin_v1_transport_proto_msgTypes[8]
+	mi := &file_plugin_v1_transport_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -591,7 +1173,7 @@ func (x *AttachOpened) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachOpened.ProtoReflect.Descriptor instead.
 func (*AttachOpened) Descriptor() ([]byte, []int) {
-	return file_plugin_v1_transport_proto_rawDescGZIP(), []int{8}
+	return file_plugin_v1_transport_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *AttachOpened) GetDeviceModel() string {
@@ -605,13 +1187,18 @@ var File_plugin_v1_transport_proto protoreflect.FileDescriptor
 
 const file_plugin_v1_transport_proto_rawDesc = "" +
 	"\n" +
-	"\x19plugin/v1/transport.proto\x12\x11service.plugin.v1\"9\n" +
+	"\x19plugin/v1/transport.proto\x12\x11service.plugin.v1\x1a\x17plugin/v1/backend.proto\"9\n" +
 	"\x18DescribeTransportRequest\x12\x1d\n" +
 	"\n" +
-	"config_dir\x18\x01 \x01(\fR\tconfigDir\"I\n" +
+	"config_dir\x18\x01 \x01(\fR\tconfigDir\"\xf5\x01\n" +
 	"\x19DescribeTransportResponse\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
-	"\aversion\x18\x02 \x01(\tR\aversion\"E\n" +
+	"\aversion\x18\x02 \x01(\tR\aversion\x12\x14\n" +
+	"\x05title\x18\x03 \x01(\tR\x05title\x12#\n" +
+	"\rdevice_models\x18\x04 \x03(\tR\fdeviceModels\x12#\n" +
+	"\rneeds_account\x18\x05 \x01(\bR\fneedsAccount\x12#\n" +
+	"\rvirtual_clock\x18\x06 \x01(\bR\fvirtualClock\x12%\n" +
+	"\x0ehosts_sessions\x18\a \x01(\bR\rhostsSessions\"E\n" +
 	"\x0fUseFontsRequest\x122\n" +
 	"\x05fonts\x18\x01 \x03(\v2\x1c.service.plugin.v1.AddedFontR\x05fonts\"_\n" +
 	"\tAddedFont\x12\x12\n" +
@@ -619,12 +1206,22 @@ const file_plugin_v1_transport_proto_rawDesc = "" +
 	"\x06sha256\x18\x02 \x01(\tR\x06sha256\x12\x12\n" +
 	"\x04bold\x18\x03 \x01(\bR\x04bold\x12\x12\n" +
 	"\x04file\x18\x04 \x01(\fR\x04file\"\x12\n" +
-	"\x10UseFontsResponse\"\x81\x01\n" +
+	"\x10UseFontsResponse\"'\n" +
+	"\vScanRequest\x12\x18\n" +
+	"\aseconds\x18\x01 \x01(\x05R\aseconds\"y\n" +
+	"\fScanResponse\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12!\n" +
+	"\fdevice_model\x18\x02 \x01(\tR\vdeviceModel\x122\n" +
+	"\x05links\x18\x03 \x03(\v2\x1c.service.plugin.v1.FoundLinkR\x05links\"G\n" +
+	"\tFoundLink\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05found\x18\x02 \x01(\bR\x05found\x12\x12\n" +
+	"\x04rssi\x18\x03 \x01(\x05R\x04rssi\"\x81\x01\n" +
 	"\rAttachRequest\x123\n" +
 	"\x04open\x18\x01 \x01(\v2\x1d.service.plugin.v1.AttachOpenH\x00R\x04open\x12\x16\n" +
 	"\x05frame\x18\x02 \x01(\fH\x00R\x05frame\x12\x18\n" +
 	"\x06binary\x18\x03 \x01(\fH\x00R\x06binaryB\t\n" +
-	"\amessage\"\xc9\x01\n" +
+	"\amessage\"\x9c\x02\n" +
 	"\n" +
 	"AttachOpen\x12\x1d\n" +
 	"\n" +
@@ -633,17 +1230,47 @@ const file_plugin_v1_transport_proto_rawDesc = "" +
 	"\rvirtual_clock\x18\x03 \x01(\bR\fvirtualClock\x12\x15\n" +
 	"\x06now_ms\x18\x04 \x01(\x03R\x05nowMs\x12\x1a\n" +
 	"\bsnapshot\x18\x05 \x01(\fR\bsnapshot\x12!\n" +
-	"\ffixtures_dir\x18\x06 \x01(\fR\vfixturesDir\"\x88\x01\n" +
+	"\ffixtures_dir\x18\x06 \x01(\fR\vfixturesDir\x12\x12\n" +
+	"\x04pace\x18\b \x01(\bR\x04pace\x12+\n" +
+	"\x04pair\x18\a \x01(\v2\x17.service.plugin.v1.PairR\x04pair\x12\x10\n" +
+	"\x03via\x18\t \x01(\tR\x03via\"\xc3\x01\n" +
 	"\x0eAttachResponse\x129\n" +
 	"\x06opened\x18\x01 \x01(\v2\x1f.service.plugin.v1.AttachOpenedH\x00R\x06opened\x12\x16\n" +
 	"\x05frame\x18\x02 \x01(\fH\x00R\x05frame\x12\x18\n" +
-	"\x06binary\x18\x03 \x01(\fH\x00R\x06binaryB\t\n" +
-	"\amessage\"1\n" +
+	"\x06binary\x18\x03 \x01(\fH\x00R\x06binary\x129\n" +
+	"\bhardware\x18\x04 \x01(\v2\x1b.service.plugin.v1.HardwareH\x00R\bhardwareB\t\n" +
+	"\amessage\"\x98\x01\n" +
+	"\x04Pair\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x121\n" +
+	"\x05links\x18\x02 \x03(\v2\x1b.service.plugin.v1.PairLinkR\x05links\x12\x1a\n" +
+	"\binverted\x18\x03 \x01(\bR\binverted\x12\x12\n" +
+	"\x04rows\x18\x04 \x01(\x05R\x04rows\x12\x19\n" +
+	"\bor_other\x18\x05 \x01(\bR\aorOther\"6\n" +
+	"\bPairLink\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x18\n" +
+	"\aaddress\x18\x02 \x01(\tR\aaddress\"\xed\x01\n" +
+	"\bHardware\x12+\n" +
+	"\x04pair\x18\x01 \x01(\v2\x17.service.plugin.v1.PairR\x04pair\x12\x18\n" +
+	"\acarrier\x18\x02 \x01(\tR\acarrier\x12-\n" +
+	"\x05links\x18\x03 \x03(\v2\x17.service.plugin.v1.LinkR\x05links\x124\n" +
+	"\aproblem\x18\x04 \x01(\v2\x1a.service.plugin.v1.ProblemR\aproblem\x12\x1f\n" +
+	"\vconnect_url\x18\x05 \x01(\tR\n" +
+	"connectUrl\x12\x14\n" +
+	"\x05steps\x18\x06 \x03(\tR\x05steps\"\xb4\x01\n" +
+	"\x04Link\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05state\x18\x02 \x01(\tR\x05state\x12\x10\n" +
+	"\x03mtu\x18\x03 \x01(\x05R\x03mtu\x12\x12\n" +
+	"\x04rssi\x18\x04 \x01(\x05R\x04rssi\x12'\n" +
+	"\x0fbattery_percent\x18\x05 \x01(\x05R\x0ebatteryPercent\x12\x19\n" +
+	"\bheard_ms\x18\x06 \x01(\x03R\aheardMs\x12\x1a\n" +
+	"\bfirmware\x18\a \x01(\tR\bfirmware\"1\n" +
 	"\fAttachOpened\x12!\n" +
-	"\fdevice_model\x18\x01 \x01(\tR\vdeviceModel2\xa3\x02\n" +
+	"\fdevice_model\x18\x01 \x01(\tR\vdeviceModel2\xee\x02\n" +
 	"\tTransport\x12n\n" +
 	"\x11DescribeTransport\x12+.service.plugin.v1.DescribeTransportRequest\x1a,.service.plugin.v1.DescribeTransportResponse\x12S\n" +
-	"\bUseFonts\x12\".service.plugin.v1.UseFontsRequest\x1a#.service.plugin.v1.UseFontsResponse\x12Q\n" +
+	"\bUseFonts\x12\".service.plugin.v1.UseFontsRequest\x1a#.service.plugin.v1.UseFontsResponse\x12I\n" +
+	"\x04Scan\x12\x1e.service.plugin.v1.ScanRequest\x1a\x1f.service.plugin.v1.ScanResponse0\x01\x12Q\n" +
 	"\x06Attach\x12 .service.plugin.v1.AttachRequest\x1a!.service.plugin.v1.AttachResponse(\x010\x01B9Z7github.com/service-dev/service/proto/plugin/v1;pluginv1b\x06proto3"
 
 var (
@@ -658,33 +1285,50 @@ func file_plugin_v1_transport_proto_rawDescGZIP() []byte {
 	return file_plugin_v1_transport_proto_rawDescData
 }
 
-var file_plugin_v1_transport_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
+var file_plugin_v1_transport_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
 var file_plugin_v1_transport_proto_goTypes = []any{
 	(*DescribeTransportRequest)(nil),  // 0: service.plugin.v1.DescribeTransportRequest
 	(*DescribeTransportResponse)(nil), // 1: service.plugin.v1.DescribeTransportResponse
 	(*UseFontsRequest)(nil),           // 2: service.plugin.v1.UseFontsRequest
 	(*AddedFont)(nil),                 // 3: service.plugin.v1.AddedFont
 	(*UseFontsResponse)(nil),          // 4: service.plugin.v1.UseFontsResponse
-	(*AttachRequest)(nil),             // 5: service.plugin.v1.AttachRequest
-	(*AttachOpen)(nil),                // 6: service.plugin.v1.AttachOpen
-	(*AttachResponse)(nil),            // 7: service.plugin.v1.AttachResponse
-	(*AttachOpened)(nil),              // 8: service.plugin.v1.AttachOpened
+	(*ScanRequest)(nil),               // 5: service.plugin.v1.ScanRequest
+	(*ScanResponse)(nil),              // 6: service.plugin.v1.ScanResponse
+	(*FoundLink)(nil),                 // 7: service.plugin.v1.FoundLink
+	(*AttachRequest)(nil),             // 8: service.plugin.v1.AttachRequest
+	(*AttachOpen)(nil),                // 9: service.plugin.v1.AttachOpen
+	(*AttachResponse)(nil),            // 10: service.plugin.v1.AttachResponse
+	(*Pair)(nil),                      // 11: service.plugin.v1.Pair
+	(*PairLink)(nil),                  // 12: service.plugin.v1.PairLink
+	(*Hardware)(nil),                  // 13: service.plugin.v1.Hardware
+	(*Link)(nil),                      // 14: service.plugin.v1.Link
+	(*AttachOpened)(nil),              // 15: service.plugin.v1.AttachOpened
+	(*Problem)(nil),                   // 16: service.plugin.v1.Problem
 }
 var file_plugin_v1_transport_proto_depIdxs = []int32{
-	3, // 0: service.plugin.v1.UseFontsRequest.fonts:type_name -> service.plugin.v1.AddedFont
-	6, // 1: service.plugin.v1.AttachRequest.open:type_name -> service.plugin.v1.AttachOpen
-	8, // 2: service.plugin.v1.AttachResponse.opened:type_name -> service.plugin.v1.AttachOpened
-	0, // 3: service.plugin.v1.Transport.DescribeTransport:input_type -> service.plugin.v1.DescribeTransportRequest
-	2, // 4: service.plugin.v1.Transport.UseFonts:input_type -> service.plugin.v1.UseFontsRequest
-	5, // 5: service.plugin.v1.Transport.Attach:input_type -> service.plugin.v1.AttachRequest
-	1, // 6: service.plugin.v1.Transport.DescribeTransport:output_type -> service.plugin.v1.DescribeTransportResponse
-	4, // 7: service.plugin.v1.Transport.UseFonts:output_type -> service.plugin.v1.UseFontsResponse
-	7, // 8: service.plugin.v1.Transport.Attach:output_type -> service.plugin.v1.AttachResponse
-	6, // [6:9] is the sub-list for method output_type
-	3, // [3:6] is the sub-list for method input_type
-	3, // [3:3] is the sub-list for extension type_name
-	3, // [3:3] is the sub-list for extension extendee
-	0, // [0:3] is the sub-list for field type_name
+	3,  // 0: service.plugin.v1.UseFontsRequest.fonts:type_name -> service.plugin.v1.AddedFont
+	7,  // 1: service.plugin.v1.ScanResponse.links:type_name -> service.plugin.v1.FoundLink
+	9,  // 2: service.plugin.v1.AttachRequest.open:type_name -> service.plugin.v1.AttachOpen
+	11, // 3: service.plugin.v1.AttachOpen.pair:type_name -> service.plugin.v1.Pair
+	15, // 4: service.plugin.v1.AttachResponse.opened:type_name -> service.plugin.v1.AttachOpened
+	13, // 5: service.plugin.v1.AttachResponse.hardware:type_name -> service.plugin.v1.Hardware
+	12, // 6: service.plugin.v1.Pair.links:type_name -> service.plugin.v1.PairLink
+	11, // 7: service.plugin.v1.Hardware.pair:type_name -> service.plugin.v1.Pair
+	14, // 8: service.plugin.v1.Hardware.links:type_name -> service.plugin.v1.Link
+	16, // 9: service.plugin.v1.Hardware.problem:type_name -> service.plugin.v1.Problem
+	0,  // 10: service.plugin.v1.Transport.DescribeTransport:input_type -> service.plugin.v1.DescribeTransportRequest
+	2,  // 11: service.plugin.v1.Transport.UseFonts:input_type -> service.plugin.v1.UseFontsRequest
+	5,  // 12: service.plugin.v1.Transport.Scan:input_type -> service.plugin.v1.ScanRequest
+	8,  // 13: service.plugin.v1.Transport.Attach:input_type -> service.plugin.v1.AttachRequest
+	1,  // 14: service.plugin.v1.Transport.DescribeTransport:output_type -> service.plugin.v1.DescribeTransportResponse
+	4,  // 15: service.plugin.v1.Transport.UseFonts:output_type -> service.plugin.v1.UseFontsResponse
+	6,  // 16: service.plugin.v1.Transport.Scan:output_type -> service.plugin.v1.ScanResponse
+	10, // 17: service.plugin.v1.Transport.Attach:output_type -> service.plugin.v1.AttachResponse
+	14, // [14:18] is the sub-list for method output_type
+	10, // [10:14] is the sub-list for method input_type
+	10, // [10:10] is the sub-list for extension type_name
+	10, // [10:10] is the sub-list for extension extendee
+	0,  // [0:10] is the sub-list for field type_name
 }
 
 func init() { file_plugin_v1_transport_proto_init() }
@@ -692,15 +1336,17 @@ func file_plugin_v1_transport_proto_init() {
 	if File_plugin_v1_transport_proto != nil {
 		return
 	}
-	file_plugin_v1_transport_proto_msgTypes[5].OneofWrappers = []any{
+	file_plugin_v1_backend_proto_init()
+	file_plugin_v1_transport_proto_msgTypes[8].OneofWrappers = []any{
 		(*AttachRequest_Open)(nil),
 		(*AttachRequest_Frame)(nil),
 		(*AttachRequest_Binary)(nil),
 	}
-	file_plugin_v1_transport_proto_msgTypes[7].OneofWrappers = []any{
+	file_plugin_v1_transport_proto_msgTypes[10].OneofWrappers = []any{
 		(*AttachResponse_Opened)(nil),
 		(*AttachResponse_Frame)(nil),
 		(*AttachResponse_Binary)(nil),
+		(*AttachResponse_Hardware)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -708,7 +1354,7 @@ func file_plugin_v1_transport_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_plugin_v1_transport_proto_rawDesc), len(file_plugin_v1_transport_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   9,
+			NumMessages:   16,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -24,6 +24,7 @@ const _ = grpc.SupportPackageIsVersion9
 const (
 	Transport_DescribeTransport_FullMethodName = "/service.plugin.v1.Transport/DescribeTransport"
 	Transport_UseFonts_FullMethodName          = "/service.plugin.v1.Transport/UseFonts"
+	Transport_Scan_FullMethodName              = "/service.plugin.v1.Transport/Scan"
 	Transport_Attach_FullMethodName            = "/service.plugin.v1.Transport/Attach"
 )
 
@@ -33,11 +34,15 @@ const (
 //
 // Transport is served by a transport adapter.
 type TransportClient interface {
-	// DescribeTransport returns the adapter's name.
+	// DescribeTransport returns the adapter's name and what its glasses can do. An adapter that a person added is described
+	// once when it is added, too, and must always have the same name.
 	DescribeTransport(ctx context.Context, in *DescribeTransportRequest, opts ...grpc.CallOption) (*DescribeTransportResponse, error)
 	// UseFonts replaces the fonts that a person added to this machine, at first none. The host calls it after the
 	// description and whenever they change. An adapter whose glasses draw with their own fonts need not implement it.
 	UseFonts(ctx context.Context, in *UseFontsRequest, opts ...grpc.CallOption) (*UseFontsResponse, error)
+	// Scan reports the real glasses in range until the caller cancels it or the adapter has looked for long enough. A
+	// refusal is a status with a Problem. An adapter without a radio need not implement it.
+	Scan(ctx context.Context, in *ScanRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ScanResponse], error)
 	// Attach provides the glasses of one session until the stream ends. The first request is open, answered by opened;
 	// then both sides send frames. Every command and every control frame is answered by a result frame. A refusal is a
 	// status with a Problem, as in backend.proto.
@@ -72,9 +77,28 @@ func (c *transportClient) UseFonts(ctx context.Context, in *UseFontsRequest, opt
 	return out, nil
 }
 
+func (c *transportClient) Scan(ctx context.Context, in *ScanRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[ScanResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Transport_ServiceDesc.Streams[0], Transport_Scan_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[ScanRequest, ScanResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Transport_ScanClient = grpc.ServerStreamingClient[ScanResponse]
+
 func (c *transportClient) Attach(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[AttachRequest, AttachResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Transport_ServiceDesc.Streams[0], Transport_Attach_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Transport_ServiceDesc.Streams[1], Transport_Attach_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -91,11 +115,15 @@ type Transport_AttachClient = grpc.BidiStreamingClient[AttachRequest, AttachResp
 //
 // Transport is served by a transport adapter.
 type TransportServer interface {
-	// DescribeTransport returns the adapter's name.
+	// DescribeTransport returns the adapter's name and what its glasses can do. An adapter that a person added is described
+	// once when it is added, too, and must always have the same name.
 	DescribeTransport(context.Context, *DescribeTransportRequest) (*DescribeTransportResponse, error)
 	// UseFonts replaces the fonts that a person added to this machine, at first none. The host calls it after the
 	// description and whenever they change. An adapter whose glasses draw with their own fonts need not implement it.
 	UseFonts(context.Context, *UseFontsRequest) (*UseFontsResponse, error)
+	// Scan reports the real glasses in range until the caller cancels it or the adapter has looked for long enough. A
+	// refusal is a status with a Problem. An adapter without a radio need not implement it.
+	Scan(*ScanRequest, grpc.ServerStreamingServer[ScanResponse]) error
 	// Attach provides the glasses of one session until the stream ends. The first request is open, answered by opened;
 	// then both sides send frames. Every command and every control frame is answered by a result frame. A refusal is a
 	// status with a Problem, as in backend.proto.
@@ -115,6 +143,9 @@ func (UnimplementedTransportServer) DescribeTransport(context.Context, *Describe
 }
 func (UnimplementedTransportServer) UseFonts(context.Context, *UseFontsRequest) (*UseFontsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method UseFonts not implemented")
+}
+func (UnimplementedTransportServer) Scan(*ScanRequest, grpc.ServerStreamingServer[ScanResponse]) error {
+	return status.Error(codes.Unimplemented, "method Scan not implemented")
 }
 func (UnimplementedTransportServer) Attach(grpc.BidiStreamingServer[AttachRequest, AttachResponse]) error {
 	return status.Error(codes.Unimplemented, "method Attach not implemented")
@@ -176,6 +207,17 @@ func _Transport_UseFonts_Handler(srv interface{}, ctx context.Context, dec func(
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Transport_Scan_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(ScanRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(TransportServer).Scan(m, &grpc.GenericServerStream[ScanRequest, ScanResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Transport_ScanServer = grpc.ServerStreamingServer[ScanResponse]
+
 func _Transport_Attach_Handler(srv interface{}, stream grpc.ServerStream) error {
 	return srv.(TransportServer).Attach(&grpc.GenericServerStream[AttachRequest, AttachResponse]{ServerStream: stream})
 }
@@ -200,6 +242,11 @@ var Transport_ServiceDesc = grpc.ServiceDesc{
 		},
 	},
 	Streams: []grpc.StreamDesc{
+		{
+			StreamName:    "Scan",
+			Handler:       _Transport_Scan_Handler,
+			ServerStreams: true,
+		},
 		{
 			StreamName:    "Attach",
 			Handler:       _Transport_Attach_Handler,

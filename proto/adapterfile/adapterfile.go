@@ -1,0 +1,91 @@
+// Package adapterfile describes the program of a transport adapter that a person adds to the daemon, and how the
+// person's own process shows the daemon that it was approved. Both sides import it, so they agree.
+package adapterfile
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// ApprovalName is the file in the state directory that approves one program: a client writes it before it asks the
+// daemon to add that program, and the daemon deletes it. A process that may connect to the daemon but not write there,
+// such as a sandboxed agent, can therefore not make the daemon run a program.
+const ApprovalName = "adapter.approved"
+
+// MaxApproval bounds an approval, in bytes.
+const MaxApproval = 8 << 10
+
+// maxFile bounds a program, in bytes.
+const maxFile = 512 << 20
+
+// File is a program at one moment.
+type File struct {
+	// Path is absolute and has no symbolic links.
+	Path string
+	// SHA256 is in lower-case hexadecimal.
+	SHA256 string
+	// Owner is the name of the user who owns the file, or the number if there is no name.
+	Owner string
+}
+
+// Inspect resolves the symbolic links of path, which may be relative, and reads the file.
+func Inspect(path string) (File, error) {
+	absolute, err := filepath.Abs(path)
+	if err != nil {
+		return File{}, err
+	}
+	var f File
+	if f.Path, err = filepath.EvalSymlinks(absolute); err != nil {
+		return File{}, err
+	}
+	info, err := os.Lstat(f.Path)
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s is not a regular file", f.Path)
+	}
+	if err == nil {
+		f.SHA256, err = checksum(f.Path)
+	}
+	if err == nil {
+		f.Owner, err = ownerOf(f.Path, info)
+	}
+	return f, err
+}
+
+func checksum(path string) (string, error) {
+	program, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.New()
+	n, err := io.Copy(sum, io.LimitReader(program, maxFile+1))
+	if n > maxFile {
+		err = fmt.Errorf("%s has more than %d bytes", path, maxFile)
+	}
+	return hex.EncodeToString(sum.Sum(nil)), errors.Join(err, program.Close())
+}
+
+// Approval is the content of the file that approves f.
+func (f File) Approval() []byte { return []byte(f.SHA256 + "  " + f.Path + "\n") }
+
+// Approve writes the approval of f into the state directory, which must exist. The returned function deletes it; call
+// it once the daemon has answered.
+func Approve(stateDir string, f File) (withdraw func(), err error) {
+	temp, err := os.CreateTemp(stateDir, "."+ApprovalName+".tmp-*") // mode 0600
+	if err != nil {
+		return nil, err
+	}
+	_, err = temp.Write(f.Approval())
+	if err = errors.Join(err, temp.Close()); err == nil {
+		path := filepath.Join(stateDir, ApprovalName)
+		if err = os.Rename(temp.Name(), path); err == nil {
+			return func() { _ = os.Remove(path) }, nil // the daemon has deleted it if it added the program
+		}
+	}
+	_ = os.Remove(temp.Name())
+	return nil, err
+}
