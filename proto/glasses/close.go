@@ -1,6 +1,6 @@
 package glasses
 
-// Close codes with which the service ends a connection.
+// Codes with which the service closes a connection.
 const (
 	CloseTooBig      = 1009 // a frame was too large
 	CloseStore       = 1011 // the log or the store failed

@@ -88,10 +88,10 @@ func TestWhoMaySendWhat(t *testing.T) {
 		{"role", false, false}, {"com.example.x", true, true},
 	} {
 		if got := glasses.MaySend(glasses.SenderApp, test.typ) == nil; got != test.app {
-			t.Errorf("MaySend for an app and %s: %v", test.typ, got)
+			t.Errorf("an app may send %s: got %v, want %v", test.typ, got, test.app)
 		}
 		if got := glasses.MaySend(glasses.SenderGlasses, test.typ) == nil; got != test.fromGlass {
-			t.Errorf("MaySend for glasses and %s: %v", test.typ, got)
+			t.Errorf("glasses may send %s: got %v, want %v", test.typ, got, test.fromGlass)
 		}
 	}
 }
@@ -118,7 +118,7 @@ func TestBinaryFrames(t *testing.T) {
 	for name, bad := range map[string][]byte{"empty": {}, "one byte": {0}, "long header": {0xff, 0xff, '{'},
 		"no header": {0, 0}, "not JSON": {0, 1, 'x'}} {
 		if _, _, err := glasses.ParseBinary(bad); err == nil {
-			t.Errorf("%s was accepted", name)
+			t.Errorf("ParseBinary accepted the case %s", name)
 		}
 	}
 	if _, err := glasses.EncodeBinary(f, make([]byte, glasses.MaxBinary)); err == nil {

@@ -60,7 +60,7 @@ type Fault struct {
 	DropApp   bool   `json:"dropApp,omitempty"`
 }
 
-// DropsApp reports whether an event of the glasses makes the apps lose their connections.
+// DropsApp reports whether an event of the glasses closes the connections of the apps.
 func DropsApp(typ string, payload []byte) bool {
 	var f Fault
 	return typ == TypeFault && json.Unmarshal(payload, &f) == nil && f.DropApp

@@ -92,7 +92,7 @@ func ChipOf(typ string) string {
 
 // MaySend returns an error if sender, either SenderApp or SenderGlasses, may not send frames of this type. Neither may
 // send frames of the service, apps may not send events of the glasses, and glasses may not send commands. Apps may
-// send transcription, because they used that name for an event of their own before the glasses did.
+// send transcription, because they used that name for a custom event before the glasses did.
 func MaySend(sender, typ string) *Error {
 	switch typ {
 	case TypeHello, TypeWelcome, TypeAck, TypeError, TypeRow, TypeCursor, TypePeers, TypeRole, TypeBeat,

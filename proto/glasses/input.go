@@ -110,13 +110,13 @@ type (
 	PermissionState struct {
 		Part  string `json:"part"`
 		State string `json:"state"`
-		// By is ByPermission.
+		// By is always ByPermission.
 		By string `json:"by,omitempty"`
 	}
 	// DisabledState is the payload of disabled.
 	DisabledState struct {
 		Parts []string `json:"parts"`
-		// By is BySwitch.
+		// By is always BySwitch.
 		By string `json:"by,omitempty"`
 	}
 	// TranscriptionState is the payload of transcription.

@@ -2,7 +2,7 @@ package glasses
 
 import "slices"
 
-// DeviceModel describes one kind of glasses. Ids are open strings; Models lists those that this build knows.
+// DeviceModel describes one kind of glasses. Any string may be an id; Models lists the ones that this build knows.
 type DeviceModel struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
@@ -15,11 +15,10 @@ type DeviceModel struct {
 	Microphone bool    `json:"microphone"`
 	Speaker    bool    `json:"speaker"`
 	Motion     bool    `json:"motion"`
-	// Fidelity maps each fact (panel, inputs, camera, microphone, speaker, motion) to its source: measured, documented or
-	// guessed.
+	// Fidelity maps each fact (panel, inputs, camera, microphone, speaker, motion, pace) to its source: measured,
+	// documented or guessed.
 	Fidelity map[string]string `json:"fidelity"`
-	// WithoutAddedFonts is set for glasses in a browser page, which does not have the fonts that a person added to this
-	// machine.
+	// WithoutAddedFonts is set for glasses in a browser page, which lacks the fonts added to this machine.
 	WithoutAddedFonts bool `json:"-"`
 }
 
@@ -39,6 +38,9 @@ type Panel struct {
 	// limit except the panel.
 	TextWidth int `json:"textWidth,omitempty"`
 	TextLines int `json:"textLines,omitempty"`
+	// FullMs is how long the glasses take to show a whole picture, in ms; 0 if unknown. Fidelity has its source as
+	// "pace". Simulated glasses take this time only on request (pace real).
+	FullMs int64 `json:"fullMs,omitempty"`
 }
 
 // Camera is the camera of a device model. The size is that of its largest picture.
@@ -87,8 +89,9 @@ func Models() []DeviceModel {
 			Panel: &Panel{
 				Width: 576, Height: 136, Shape: ShapeRect, Colour: ColourGreen, Bits: 1, Additive: true,
 				TextWidth: 488, TextLines: 5,
+				FullMs: 1600, // the vendor's own test; a user measured 3 s (EvenDemoApp, issue 36)
 			},
-			Inputs: []string{InputTap, InputDoubleTap, InputHold}, Microphone: true, Fidelity: known(),
+			Inputs: []string{InputTap, InputDoubleTap, InputHold}, Microphone: true, Fidelity: known("pace", Measured),
 		},
 		{
 			ID: "even_g2", Name: "Even G2",
@@ -97,14 +100,17 @@ func Models() []DeviceModel {
 		},
 		{
 			ID: "brilliant_frame", Name: "Brilliant Frame",
-			Panel:  &Panel{Width: 640, Height: 400, Shape: ShapeRect, Colour: ColourPalette, Bits: 4, Additive: true},
-			Inputs: []string{InputTap}, Camera: &Camera{720, 720}, Microphone: true, Motion: true, Fidelity: known(),
+			Panel: &Panel{Width: 640, Height: 400, Shape: ShapeRect, Colour: ColourPalette, Bits: 4, Additive: true,
+				FullMs: 8000}, // 527 packets, each acknowledged within a connection interval of 15 ms
+			Inputs: []string{InputTap}, Camera: &Camera{720, 720}, Microphone: true, Motion: true,
+			Fidelity: known("pace", Guessed),
 		},
 		{
 			ID: "brilliant_halo", Name: "Brilliant Halo",
-			Panel:  &Panel{Width: 256, Height: 256, Shape: ShapeRound, Colour: ColourRGB, Additive: true},
-			Inputs: []string{InputTap, InputSelect}, Camera: &Camera{640, 480},
-			Microphone: true, Speaker: true, Motion: true, Fidelity: known("camera", Guessed),
+			Panel: &Panel{Width: 256, Height: 256, Shape: ShapeRound, Colour: ColourRGB, Bits: 24, Additive: true,
+				FullMs: 1000}, // 4 bits a pixel: 65 packets of 512 bytes at an interval of 15 ms
+			Inputs: []string{InputTap, InputDoubleTap, InputHold, InputSelect}, Camera: &Camera{640, 480},
+			Microphone: true, Speaker: true, Motion: true, Fidelity: known("pace", Guessed),
 		},
 		{
 			ID: "android_xr_display", Name: "Android XR display glasses",

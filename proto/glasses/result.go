@@ -24,9 +24,11 @@ type Result struct {
 	// MoreFindings counts further ones.
 	Findings     []Finding `json:"findings,omitempty"`
 	MoreFindings int       `json:"moreFindings,omitempty"`
+	// Superseded reports that a later change of the panel replaced this one before real glasses could show it.
+	Superseded bool `json:"superseded,omitempty"`
 	// LateMs is how late the command reached the glasses because of faults, a lossy link or an earlier late command.
-	// Faults are the injected faults that applied to it. Both explain a log. Real glasses send neither, so apps ignore
-	// them.
+	// Faults are the injected faults that applied to it. Both help to read a log. Real glasses send neither, so apps
+	// ignore them.
 	LateMs int64   `json:"lateMs,omitempty"`
 	Faults []Fault `json:"faults,omitempty"`
 }
@@ -43,7 +45,7 @@ type Finding struct {
 	ID   string `json:"id,omitempty"`
 	// Text is the node's text, or the alt of an image.
 	Text string `json:"text,omitempty"`
-	// Missing names the characters of a missing_glyph, e.g. "ሀ U+1200 ETHIOPIC SYLLABLE HA"; a page has no names.
+	// Missing names the characters of a missing_glyph, e.g. "ሀ U+1200 ETHIOPIC SYLLABLE HA"; a page omits the names.
 	Missing string `json:"missing,omitempty"`
 }
 

@@ -1,7 +1,7 @@
 package glasses
 
-// State is what glasses of every model report about themselves. Simulators display and modify it. Apps receive each
-// change as an event that is named after the changed field.
+// State is the state that glasses of every model report. Simulators display and modify it. Apps receive each change as
+// an event named after the changed field.
 type State struct {
 	Battery Battery `json:"battery"`
 	// Worn is false while the glasses are taken off; display and speech are then paused.
@@ -22,7 +22,7 @@ type State struct {
 	Running []string `json:"running"`
 	// Phrases are the phrases that the app announced last.
 	Phrases []string `json:"phrases"`
-	// Faults lists the faults that commands have not used up yet.
+	// Faults lists the faults that still apply to commands.
 	Faults []Fault `json:"faults"`
 }
 

@@ -11,10 +11,10 @@ import (
 )
 
 var (
-	errAppBinary  = badFrame("apps send text frames only")
+	errAppBinary  = badFrame("apps may send only text frames")
 	errNotBinary  = badFrame("binary frames must be media, audio.chunk, video.frame or motion")
 	errOnlyBinary = badFrame("media, audio.chunk and video.frame must be binary frames")
-	errOnlooker   = badFrame("another page plays the glasses; this one only watches")
+	errOnlooker   = badFrame("another page acts as the glasses; this one only watches")
 	errUnasked    = badFrame("the result does not answer a command of this session")
 )
 
@@ -117,7 +117,7 @@ func parsePlain(data []byte) (f glasses.Frame, body []byte, ok bool) {
 		return f, nil, false
 	}
 	f.At = int64(at)
-	// The rest must be one object and then the end of the frame: no other field may follow, especially no second type.
+	// The rest must be one object and then the end of the frame: no other field may follow, in particular no second type.
 	f.Payload = bytes.TrimRight(payload[:len(payload)-1], " \t\r\n")
 	if f.Payload[0] != '{' || !json.Valid(f.Payload) || !json.Valid(header) || !utf8.Valid(header) {
 		return f, nil, false

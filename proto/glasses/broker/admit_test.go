@@ -73,7 +73,7 @@ func TestAdmitBinary(t *testing.T) {
 	} {
 		f, body, err := AdmitBinary(tc.sender, tc.data)
 		if !errors.Is(err, tc.want) || err == nil && (string(body) != "body" || f.ID != "g-1") {
-			t.Errorf("%s sends %q: got %+v, %q, %v", tc.sender, tc.data, f, body, err)
+			t.Errorf("%s sends %q: got %+v, %q, %v, want error %v", tc.sender, tc.data, f, body, err, tc.want)
 		}
 	}
 }
@@ -87,7 +87,7 @@ func TestParsePlain_ReadsWhatOurEncoderWrites(t *testing.T) {
 		}
 		f, body, ok := parsePlain(data)
 		if !ok || f.Type != typ || f.At != frame.At || string(body) != "body" {
-			t.Errorf("%s: parsed as %+v, %q, %v", typ, f, body, ok)
+			t.Errorf("%s: parsed as %+v, %q, %v, want the encoded frame", typ, f, body, ok)
 		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 // PeerID identifies a connection to a session's glasses. The host assigns the numbers.
 type PeerID int64
 
-// Nobody is the PeerID that stands for no connection.
+// Nobody is the PeerID for no connection.
 const Nobody PeerID = 0
 
 // Action says what a host must do with an Output.
@@ -43,7 +43,7 @@ type Output struct {
 
 // Options are the parameters of a Broker.
 type Options struct {
-	// Recent is the number of frames that are remembered. A frame repeated later than that counts as new.
+	// Recent is the number of remembered frames. A repeat of an older frame counts as new.
 	Recent int
 	// CommandWait is how long the glasses may take to answer, in addition to the duration of the command itself.
 	CommandWait time.Duration
@@ -56,7 +56,7 @@ type Broker struct {
 	options  Options
 	recent   *recentFrames
 	pending  map[string]Command
-	commands int64 // number of commands so far
+	commands int64 // number of commands from apps
 }
 
 // New returns the broker of a new session.
@@ -65,7 +65,8 @@ func New(o Options) *Broker {
 }
 
 // Restore applies a row of an earlier broker of the session. Call it in the order of the rows. A command without a
-// result waits for one as if it had been sent at asked. Restore returns the command that a result answers.
+// result waits for one as if it had been sent at asked. If row is a result, Restore returns the command that it
+// answers.
 func (b *Broker) Restore(row glasses.Event, asked time.Time) (answered Command) {
 	frame := sentFrame{seq: row.Seq}
 	if row.Sender != glasses.SenderService {
@@ -99,7 +100,7 @@ func (b *Broker) Knows(sender string, f glasses.Frame) bool {
 	return known
 }
 
-// FromApp handles an admitted frame from an app. player is the peer that plays the glasses, or Nobody. raw is the
+// FromApp handles an admitted frame from an app. player is the peer that acts as the glasses, or Nobody. raw is the
 // unchanged frame, so that fields unknown to this version survive. It must not change until the command has a result.
 func (b *Broker) FromApp(now time.Time, player PeerID, f glasses.Frame, raw []byte) []Output {
 	if out, isRepeat := b.repeat(now, glasses.SenderApp, f); isRepeat {
@@ -169,10 +170,10 @@ func (b *Broker) repeat(now time.Time, sender string, f glasses.Frame) (out []Ou
 		return nil, false
 	case kind == glasses.KindResult && before.digest == 0:
 		return refuse(now, f.ID, &glasses.Error{Code: glasses.CodeTimeout,
-			Message: "the command was answered already; this result is too late"}), true
+			Message: "the command has already been answered; this result is too late"}), true
 	case kind != glasses.KindResult && before.digest != digest:
 		return refuse(now, f.ID, &glasses.Error{Code: glasses.CodeIDReused,
-			Message: "id was used before in this session for another frame; start ids with a random prefix"}), true
+			Message: "id was already used for another frame in this session; start ids with a random prefix"}), true
 	}
 	row := rowOf(now, sender, f)
 	row.Seq = before.seq

@@ -193,7 +193,7 @@ func TestBroker_HandsCommandsOverInTheirOrder(t *testing.T) {
 	frames := b.HandOver(left, right)
 	for i, data := range frames {
 		if f, _ := glasses.Parse(data); f.ID != fmt.Sprint("a", i) {
-			t.Errorf("command %d is %s, want the order of the app", i, f.ID)
+			t.Errorf("command %d is %s, want the commands in the order of the app", i, f.ID)
 		}
 	}
 	if len(frames) != 12 || len(b.HandOver(left, right)) != 0 || len(b.HandOver(right, left)) != 12 {
@@ -217,7 +217,7 @@ func TestBroker_FailsCommandsByTheirDeadline(t *testing.T) {
 		}
 	}
 	if !slices.Equal(ids, []string{"a2", "a3", "a1"}) || b.Pending() != 0 {
-		t.Errorf("failed %v, %d pending; want the order of the deadlines", ids, b.Pending())
+		t.Errorf("failed %v, %d pending; want all failed, in the order of their deadlines", ids, b.Pending())
 	}
 }
 
@@ -286,7 +286,7 @@ func TestBroker_ForgetsTheOldestFrames(t *testing.T) {
 	}
 	for id, want := range map[string]bool{"a0": false, "a1": true, "a8": true} {
 		if got := b.Knows(glasses.SenderApp, glasses.Frame{Type: "com.example.x", ID: id}); got != want {
-			t.Errorf("Knows(%s) = %v", id, got)
+			t.Errorf("Knows(%s) = %v, want %v", id, got, want)
 		}
 	}
 }

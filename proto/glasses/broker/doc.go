@@ -14,11 +14,11 @@
 //
 //   - Rates. The daemon slows down one connection, the relay a whole session across its connections.
 //   - Control frames. The relay hands their results over without the session's lock, which a slow store may hold.
-//   - The log. The daemon's assigns a row its seq at once (see Broker.Logged); the relay's store does so later and
+//   - The log. The daemon's assigns a row its seq immediately (see Broker.Logged); the relay's store does so later and
 //     recognizes repeats itself.
 //   - Unsolicited frames of glasses. The daemon renames events after their rows and treats an error frame as a result;
 //     the relay keeps the names, refuses error frames, and validates link and device events.
 //   - Backpressure. The relay delays the glasses while a stream piles up for an app; the daemon only drops frames.
-//   - Knowledge of the glasses. The daemon keeps a snapshot from which glasses restart, the relay the last display and
+//   - State of the glasses. The daemon keeps a snapshot from which glasses restart, the relay the last display and
 //     the state. Both keep the standing state (Command.Standing) and decide when to send it.
 package broker

@@ -31,7 +31,7 @@ type Parcel interface {
 type Outbox[P Parcel] struct {
 	bounds        Bounds
 	queue         []P
-	frames, bytes int // bytes of all frames, number of those that are no stream frames
+	frames, bytes int // number of frames that are not stream frames; bytes of all frames
 	streamFrames  int
 	streamBytes   int
 }

@@ -49,34 +49,34 @@ func TestOutbox_CountsUntilWritten(t *testing.T) {
 	o.Put(parcel{10, false})
 	batch := o.Take()
 	if o.Len() != 0 || len(batch) != 1 || o.Put(parcel{10, false}) != Overflow {
-		t.Errorf("took %v", batch)
+		t.Errorf("took %v, want one frame, and an overflow for the next", batch)
 	}
 	o.Written(batch[0])
 	if o.Put(parcel{10, false}) != Queued {
 		t.Error("a written frame still counts")
 	}
 	if o.IsPressed() || !o.IsRelieved() {
-		t.Error("an outbox without stream frames must be relieved and not pressed")
+		t.Error("an outbox without stream frames is pressed or not relieved")
 	}
 	o.Put(parcel{15, true})
 	if o.IsPressed() || o.IsRelieved() {
-		t.Error("between an eighth and a quarter, an outbox must be neither pressed nor relieved")
+		t.Error("between an eighth and a quarter, an outbox is pressed or relieved, want neither")
 	}
 	if o.Put(parcel{15, true}); !o.IsPressed() {
-		t.Error("above a quarter, an outbox must be pressed")
+		t.Error("above a quarter, an outbox is not pressed")
 	}
 }
 
 func TestStreamCounter(t *testing.T) {
 	s := NewStreamCounter(10 * time.Second)
 	if _, ok := s.NextDue(); ok || s.IsRunning() {
-		t.Error("a new counter must not be running")
+		t.Error("a new counter is running")
 	}
 	s.Add(noon, glasses.TypeVideoFrame, 100)
 	s.Add(noon.Add(time.Second), glasses.TypeAudioChunk, 10)
 	s.Add(noon.Add(2*time.Second), glasses.TypeVideoFrame, 100)
 	if due, ok := s.NextDue(); !ok || !due.Equal(noon.Add(10*time.Second)) {
-		t.Errorf("due %v, %v", due, ok)
+		t.Errorf("NextDue() = %v, %v, want 10 s after noon", due, ok)
 	}
 	video := glasses.StreamCount{Type: glasses.TypeVideoFrame, Frames: 2, Bytes: 200}
 	audio := glasses.StreamCount{Type: glasses.TypeAudioChunk, Frames: 1, Bytes: 10}

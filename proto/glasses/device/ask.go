@@ -6,13 +6,15 @@ import (
 	"github.com/service-dev/service/proto/glasses"
 )
 
-// The kinds of Ask. The first four must eventually be answered through Answer; the others are only carried out by the
-// host.
+// The kinds of Ask. The first six must eventually be answered through Answer; the others are only carried out by the
+// host. Only a host with Options.Hardware gets AskShow and AskDark, one of them at a time.
 const (
 	AskPhoto = "photo" // a picture with Width
 	AskVideo = "video" // a clip of DurationMs at FPS and Width
 	AskFrame = "frame" // the next picture of the video stream, with Width
 	AskChunk = "chunk" // the next 100 ms of sound at SampleRate
+	AskShow  = "show"  // show the view of the latest Snapshot on the panel
+	AskDark  = "dark"  // clear the panel
 
 	AskSay       = "say"      // speak Text in Language
 	AskHush      = "hush"     // stop speaking

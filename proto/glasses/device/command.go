@@ -38,7 +38,7 @@ func (d *Device) command(f glasses.Frame) {
 	}
 	d.pending++
 	c := &command{id: f.ID, typ: f.Type}
-	if d.state.Link == glasses.LinkLossy {
+	if d.state.Link == glasses.LinkLossy && !d.panel.isReal {
 		c.late = lossyDelay
 	}
 	payload, err := glasses.ParseCommand(f.Type, f.Payload)
@@ -160,6 +160,8 @@ func (d *Device) plain(c *command) {
 	switch c.typ {
 	case glasses.TypeDisplayClear:
 		d.view = clearView()
+		d.paint(c, glasses.Result{OK: true})
+		return
 	case glasses.TypeSpeechStop:
 		d.hush()
 	case glasses.TypeTranscriptionStop:
@@ -189,7 +191,7 @@ func (d *Device) show(c *command, p *glasses.Show) {
 	} else {
 		r.MoreFindings = 0
 	}
-	d.finish(c, r, nil)
+	d.paint(c, r)
 }
 
 func (d *Device) ok(c *command) { d.finish(c, glasses.Result{OK: true}, nil) }

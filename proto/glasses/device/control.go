@@ -73,8 +73,12 @@ func (d *Device) input(in glasses.Input) *glasses.Error {
 
 // perform applies an input to the panel and reports it.
 func (d *Device) perform(in glasses.Input) {
+	before := d.view
 	d.view, in.Target = render.Use(d.model, d.view, in)
 	d.event(glasses.TypeInput, in)
+	if d.view.Focus != before.Focus || d.view.Scroll != before.Scroll {
+		d.repaint()
+	}
 }
 
 // reach performs the inputs with which the wearer selects a target. All of them happen before the app answers.

@@ -17,6 +17,11 @@ type Options struct {
 	Snapshot *glasses.Snapshot
 	// NewID returns ids for frames that are not answers, unique within the session. The default is g-1, g-2 and so on.
 	NewID func() string
+	// Hardware is set by a host that drives real glasses: it carries out AskShow and AskDark, and the commands that
+	// change the panel are answered when it has.
+	Hardware bool
+	// Pace makes each picture take the time that the panel of the model needs (glasses.Panel.FullMs).
+	Pace bool
 }
 
 // Device is one simulated pair of glasses. It is not safe for concurrent use. All times are ms of the session's
@@ -32,6 +37,7 @@ type Device struct {
 	newID func() string
 	queue queue
 	outs  []Out
+	panel panel
 
 	asks    []ask
 	lastAsk int
@@ -61,7 +67,7 @@ type Out struct {
 func New(model glasses.DeviceModel, o Options) *Device {
 	d := &Device{
 		model: model, state: glasses.FreshState(), view: clearView(), motion: glasses.Motion{AZ: 1000}, newID: o.NewID,
-		sleeping: map[string]*command{}, arrivals: map[string]int64{},
+		panel: panel{isReal: o.Hardware, isSlow: o.Pace}, sleeping: map[string]*command{}, arrivals: map[string]int64{},
 	}
 	if d.newID == nil {
 		n := 0

@@ -13,6 +13,7 @@ func (d *Device) patch(p glasses.StatePatch) {
 	d.state = before.Patched(p)
 	if glasses.PanelClears(before.Link, d.state.Link) {
 		d.view = clearView()
+		d.repaint()
 	}
 	d.settleTranscription()
 	d.report(before)
@@ -51,6 +52,9 @@ func (d *Device) report(before glasses.State) {
 
 // settle stops everything that the state no longer allows.
 func (d *Device) settle() {
+	if d.state.Link == glasses.LinkLost {
+		d.dropPictures()
+	}
 	if len(d.says) > 0 && needsOf(glasses.TypeSpeechSay).refused(d.state) != nil {
 		d.hush()
 	}

@@ -39,7 +39,7 @@ func TestHas(t *testing.T) {
 	}{{guide.Display, true}, {guide.Camera, false}, {guide.Transcription, true}, {guide.Speech, false},
 		{guide.Motion, false}, {guide.State, true}, {"smell", false}} {
 		if got := guide.Has(g1, test.capability); got != test.want {
-			t.Errorf("even_g1 has the capability %s: %v", test.capability, got)
+			t.Errorf("even_g1 has the capability %s: got %v, want %v", test.capability, got, test.want)
 		}
 	}
 }

@@ -50,7 +50,7 @@ func TestJPEG(t *testing.T) {
 	for name, data := range map[string][]byte{"empty": nil, "GIF": []byte("GIF89a\x01\x00\x01\x00"),
 		"cut": small[:200], "bomb": bomb} {
 		if _, err := media.JPEG(data, 64); err == nil {
-			t.Errorf("%s was accepted", name)
+			t.Errorf("JPEG accepted the case %s", name)
 		}
 	}
 }
@@ -71,7 +71,7 @@ func TestClip(t *testing.T) {
 	loud := slices.Repeat(noise(640, 480), 150)
 	p, err = media.Clip(loud, 150, 640)
 	if err != nil || len(p.Bytes) > media.MaxBytes || len(media.SplitJPEGs(p.Bytes, 900)) != 150 {
-		t.Errorf("150 frames of noise: %d bytes, width %d, error %v", len(p.Bytes), p.Width, err)
+		t.Errorf("150 frames of noise: %d bytes, width %d, error %v; want all within MaxBytes", len(p.Bytes), p.Width, err)
 	}
 	if _, err := media.Clip([]byte("x"), 1, 64); err == nil {
 		t.Error("Clip accepted data without a JPEG")
@@ -125,7 +125,7 @@ func TestWAV(t *testing.T) {
 		"no rate": riff([]uint16{1, 1, 0, 0, 0, 0, 2, 16}, nil), "no channel": riff([]uint16{1, 0, 8000, 0, 0, 0, 2,
 			16}, nil), "short": riff([]uint16{1, 1}, nil)} {
 		if _, err := media.ParseWAV(data); err == nil {
-			t.Errorf("%s was accepted", name)
+			t.Errorf("ParseWAV accepted the case %s", name)
 		}
 	}
 }

@@ -18,7 +18,7 @@ import (
 const (
 	// MaxPixels bounds the size of a picture.
 	MaxPixels = 16 << 20
-	// MaxBytes is the space for media in a binary frame besides the header.
+	// MaxBytes is the maximum size of media in a binary frame, which also holds the header.
 	MaxBytes = glasses.MaxBinary - glasses.MaxHeader - 2
 )
 

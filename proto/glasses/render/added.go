@@ -10,10 +10,10 @@ import (
 	"github.com/service-dev/service/proto/glasses/render/typeset"
 )
 
-// maxAddedArea bounds what a cell of an added font covers, in square ems: its tables decide where glyphs are drawn.
+// maxAddedArea bounds the area of a cell in square ems, because the tables of an added font may place glyphs anywhere.
 const maxAddedArea = 16
 
-// addedGlyph sets the mask of a cell of a font that a person added. It returns false if it cannot be drawn.
+// addedGlyph sets the mask of a cell of an added font. It returns false if the cell cannot be drawn.
 func (c *glyphCache) addedGlyph(g *glyph, size int, cell typeset.Cell, phase int) (ok bool) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -45,7 +45,7 @@ func (z *rasteriser) cube(a, b, c, d [2]int) {
 	}
 }
 
-// AddedFonts returns the fonts that a person added which the texts of a view use, in the order of their first use.
+// AddedFonts returns the added fonts that the texts of a view use, in the order of their first use.
 func AddedFonts(m glasses.DeviceModel, v glasses.View) []fonts.Added {
 	s, ok := laidOut(m, v)
 	if !ok || s.root == nil || m.WithoutAddedFonts {

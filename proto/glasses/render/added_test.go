@@ -12,7 +12,7 @@ import (
 	"github.com/service-dev/service/proto/glasses/render/typeset"
 )
 
-// addFont adds a font of testdata until the test ends.
+// addFont adds a font from testdata for the duration of the test.
 func addFont(t *testing.T, name string) fonts.Added {
 	t.Helper()
 	file := filepath.Join("fonts", "testdata", name)
@@ -37,31 +37,31 @@ func TestAddedFont_DrawsWhatOursLack(t *testing.T) {
 	m, v := cherokeeView()
 	boxes := PNG(Draw(m, v))
 	if len(Fit(m, v)) != 1 || AddedFonts(m, v) != nil {
-		t.Fatalf("without the font: %v", Fit(m, v))
+		t.Fatalf("without the font: got findings %v, want one", Fit(m, v))
 	}
 	a := addFont(t, "cherokee-regular.ttf")
 	if found := Fit(m, v); len(found) != 0 || Inspect(m, v).Texts[0].Visible != VisibleFull {
-		t.Errorf("with the font: %v", found)
+		t.Errorf("with the font: got findings %v, or the text is not visible", found)
 	}
 	drawn := PNG(Draw(m, v))
 	if bytes.Equal(boxes, drawn) {
-		t.Error("the picture is the same")
+		t.Error("the font does not change the picture")
 	}
 	if used := AddedFonts(m, v); len(used) != 1 || used[0] != a {
-		t.Errorf("used %v", used)
+		t.Errorf("got fonts %v, want only %v", used, a)
 	}
 	browser := m
 	browser.WithoutAddedFonts = true
 	if !bytes.Equal(PNG(Draw(browser, v)), boxes) || len(Fit(browser, v)) != 1 || AddedFonts(browser, v) != nil {
-		t.Error("glasses without added fonts use one")
+		t.Error("glasses without added fonts use an added font")
 	}
 	fonts.SetAdded(nil, nil)
 	if !bytes.Equal(PNG(Draw(m, v)), boxes) {
-		t.Error("after its removal the font is still used")
+		t.Error("the font is still used after its removal")
 	}
 }
 
-// The zero of this OpenType font is a ring of cubic curves.
+// The digit zero of this OpenType font is a ring of cubic curves.
 func TestAddedFont_DrawsCubicCurves(t *testing.T) {
 	addFont(t, "cff.otf")
 	var c glyphCache
@@ -74,7 +74,7 @@ func TestAddedFont_DrawsCubicCurves(t *testing.T) {
 		for at, want := range map[image.Point]uint8{{14, 40}: 0xff, {30, 40}: 0, {45, 30}: 0xff, {10, 75}: 0, {30,
 			75}: 0xff} {
 			if got := m.pix[(-at.Y-top)*m.w+at.X-left]; got != want {
-				t.Errorf("coverage %d at %v, not %d", got, at, want)
+				t.Errorf("got coverage %d at %v, want %d", got, at, want)
 			}
 		}
 	}
@@ -92,7 +92,7 @@ func TestAddedFont_IsDroppedWhenDrawingPanics(t *testing.T) {
 	fonts.SetAdded(fontsInUse(), func(a fonts.Added, _ error) { dropped = a.Name })
 	Draw(m, v)
 	if !bytes.Equal(PNG(Draw(m, v)), boxes) || dropped != "cherokee-regular.ttf" {
-		t.Errorf("dropped %q", dropped)
+		t.Errorf("the dropped font is %q, or the font is still used", dropped)
 	}
 }
 
@@ -111,12 +111,12 @@ func TestAddedFont_BoundsWhatACellCovers(t *testing.T) {
 	for f := range fonts.AddedFaces(false) {
 		cell := typeset.Cell{Face: f, Glyphs: []typeset.Glyph{{ID: 3}, {ID: 3, X: 30 * f.Upem, Y: 30 * f.Upem}}}
 		if g := c.cell(face{size: 20}, cell, []rune("Ꮳ"), 0, 10); !g.missing || g.w > 20 {
-			t.Errorf("%d x %d pixels, missing %v", g.w, g.h, g.missing)
+			t.Errorf("got a glyph of %d x %d pixels, missing %v; want the box of a missing character", g.w, g.h, g.missing)
 		}
 	}
 }
 
-// Whatever the check accepts, texts can be drawn with.
+// Texts can be drawn with every font that the check accepts.
 func FuzzAddedFont(f *testing.F) {
 	for _, name := range []string{"cherokee-regular.ttf", "cherokee-bold.woff", "cff.otf"} {
 		data, err := os.ReadFile(filepath.Join("fonts", "testdata", name))

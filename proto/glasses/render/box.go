@@ -20,14 +20,14 @@ type box struct {
 	target int    // index among the targets; -1 for none
 
 	language  string
-	direction string // set by this node or one above; if empty, that of the first letter
+	direction string // set by this node or an ancestor; if empty, the first letter determines it
 	rtl       bool
 
 	natural    int // width without wrapping
 	padX, padY int
 	strip      int // space at the end of a scroller for its indicator
 	pageLabel  bool
-	shrinks    bool // whether it may become lower if there is too little height
+	shrinks    bool // whether its height may be reduced if there is too little space
 
 	x, y, w, h int
 	content    int // height of the content; content that does not fit can be scrolled

@@ -103,7 +103,7 @@ func caseHash(m glasses.DeviceModel, name string, v glasses.View) string {
 	return hash.(string)
 }
 
-// gradient returns a picture with every shade and a transparent hole.
+// gradient returns a picture that contains every shade and a transparent hole.
 func gradient(w, h int) []byte {
 	img := image.NewNRGBA(image.Rect(0, 0, w, h))
 	for y := range h {

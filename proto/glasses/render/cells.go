@@ -12,11 +12,11 @@ import (
 	"github.com/service-dev/service/proto/glasses/render/typeset"
 )
 
-// place is what a line needs to know about one glyph in a text that the primary font cannot draw on its own.
+// place describes one glyph of a text that is not plain: its direction, and whether a line may begin with it.
 type place struct {
 	level, base uint8
 	mayBegin    bool // whether a line may begin with it
-	mayDivide   bool // whether a line may begin with it if nothing in the line before has mayBegin
+	mayDivide   bool // whether a line may begin with it if no glyph of the previous line has mayBegin
 }
 
 // typesetText is a typeset text. It does not depend on the width and is immutable.
@@ -25,7 +25,7 @@ type typesetText struct {
 	places []place
 }
 
-// maxCellBytes bounds the cached cells: one with many marks is large.
+// maxCellBytes bounds the size of all cached cells, because a cell with many marks is large.
 const maxCellBytes = 16 << 20
 
 // maxTypesetRunes bounds the cache of typeset texts, in characters.
@@ -48,7 +48,7 @@ func isPlain(gs []*glyph) bool {
 	return true
 }
 
-// isComplex reports whether a character makes a text need typesetting, see isPlain.
+// isComplex reports whether a text with this character needs typesetting (see isPlain).
 func isComplex(g *glyph) bool {
 	return g.missing || g.r >= 0x300 && g.r < 0x370 || g.r == 0x61c || g.r >= 0x200c && g.r <= 0x200f ||
 		g.r >= 0x202a && g.r <= 0x202e || g.r >= 0x2066 && g.r <= 0x2069 || g.r >= 0xfe00 && g.r <= 0xfe0f
@@ -64,7 +64,7 @@ func (c *glyphCache) typeset(f face, text []rune, o typeset.Options) typesetText
 	}
 	if c.texts == nil || c.fonts != fonts.Generation() || c.runes+len(text) > maxTypesetRunes {
 		if c.fonts != fonts.Generation() {
-			c.cells, c.bytes = nil, 0 // they keep the fonts of before in memory
+			c.cells, c.bytes = nil, 0 // they keep the previous fonts in memory
 		}
 		c.texts, c.runes, c.fonts = map[typesetKey]typesetText{}, 0, fonts.Generation()
 	}
@@ -189,7 +189,7 @@ func (p *paragraph) mayBegin(i int) bool {
 	return p.breaks != nil && p.breaks[i]
 }
 
-// mayDivide reports whether a line may begin with glyph i, which is not the first, if the line before has no better
+// mayDivide reports whether a line may begin with glyph i, which is not the first, if the previous line has no better
 // end.
 func (p *paragraph) mayDivide(i int) bool { return p.places == nil || p.places[i].mayDivide }
 

@@ -34,10 +34,10 @@ func TestDirection_MirrorsRows(t *testing.T) {
 		s, _ := laidOut(m, Clamp(m, glasses.View{Tree: &tree}))
 		b := s.root.kids[0]
 		if got := b.kids[0].x > b.kids[1].x; got != c.mirrored {
-			t.Errorf("%s: mirrored %v", c.name, got)
+			t.Errorf("%s: mirrored is %v, want %v", c.name, got, c.mirrored)
 		}
 		if got := b.kids[1].text.lines[0].rtl; got != c.right {
-			t.Errorf("%s: the text begins at the right %v", c.name, got)
+			t.Errorf("%s: the text begins at the right is %v, want %v", c.name, got, c.right)
 		}
 	}
 }
@@ -67,7 +67,7 @@ func TestDirection_IsAMirrorImage(t *testing.T) {
 				got := Draw(m, Clamp(m, glasses.View{Tree: &mirrored}))
 				sc, _ := newScreen(m)
 				if p := differsFromMirror(want, got, sc.area); p != nil {
-					t.Errorf("%s, %s, %q: differs at %v", m.ID, overflow, align, *p)
+					t.Errorf("%s, %s, %q: the picture differs from the mirror image at %v", m.ID, overflow, align, *p)
 				}
 			}
 		}
@@ -92,7 +92,7 @@ func TestNavigate_RightIsThePreviousTargetOfAMirroredRow(t *testing.T) {
 			{Type: glasses.NodeButton, ID: "a", Text: "A"}, {Type: glasses.NodeButton, ID: "b", Text: "B"}}}
 		v := Clamp(m, glasses.View{Tree: &tree})
 		if v = Navigate(m, v, "right"); v.Focus != want {
-			t.Errorf("%q: right leads to %d, want %d", direction, v.Focus, want)
+			t.Errorf("%q: right moves the focus to %d, want %d", direction, v.Focus, want)
 		}
 	}
 }

@@ -26,7 +26,7 @@ func TestWords(t *testing.T) {
 		t.Error(diff)
 	}
 	if got := render.Words(nil); got == nil || len(got) != 0 {
-		t.Errorf("a clear panel: %#v", got)
+		t.Errorf("words of a clear panel: got %#v, want an empty list", got)
 	}
 }
 
@@ -41,14 +41,14 @@ func TestTargetsAndHit(t *testing.T) {
 			{Type: glasses.NodeText, Text: "without id"}}}}}
 	v := render.Clamp(m, glasses.View{Tree: &tree})
 	if v.Focus != 0 {
-		t.Errorf("a new tree starts at %d", v.Focus)
+		t.Errorf("a new tree has the focus on %d, want 0", v.Focus)
 	}
 	var got []string
 	for _, target := range render.Targets(m, v) {
 		got = append(got, target.ID+" "+target.Path)
 		at := target.Rect.Min
 		if hit, ok := render.Hit(m, v, at.X+3, at.Y+3); !ok || hit != target {
-			t.Errorf("a tap on %+v meets %+v", target, hit)
+			t.Errorf("a tap on %+v hits %+v", target, hit)
 		}
 	}
 	want := []string{"top tree.children[0]", "row tree.children[1].children[0]",
@@ -58,7 +58,7 @@ func TestTargetsAndHit(t *testing.T) {
 	}
 	for _, at := range [][2]int{{599, 599}, {-1, 0}, {5000, 5000}} {
 		if hit, ok := render.Hit(m, v, at[0], at[1]); ok {
-			t.Errorf("a tap at %v meets %+v", at, hit)
+			t.Errorf("a tap at %v hits %+v, want nothing", at, hit)
 		}
 	}
 }
@@ -73,7 +73,7 @@ func TestFocusIsSeen(t *testing.T) {
 			pictures[string(render.Draw(m, glasses.View{Tree: &tree, Focus: focus}).Pix)] = focus
 		}
 		if len(pictures) != 4 {
-			t.Errorf("%s: %d pictures of 4", m.ID, len(pictures))
+			t.Errorf("%s: got %d different pictures, want 4", m.ID, len(pictures))
 		}
 	}
 }
@@ -109,7 +109,7 @@ func TestTreesBeyondTheLimitsAreDrawnInPart(t *testing.T) {
 	}
 	for _, p := range []glasses.Panel{{}, {Width: -1, Height: 5}, {Width: 1 << 30, Height: 1 << 30}} {
 		if render.Draw(glasses.DeviceModel{Panel: &p}, glasses.View{}) != nil {
-			t.Errorf("%+v is drawn", p)
+			t.Errorf("the invalid panel %+v was drawn", p)
 		}
 	}
 	for _, p := range []glasses.Panel{{Width: 1, Height: 1},
@@ -117,7 +117,7 @@ func TestTreesBeyondTheLimitsAreDrawnInPart(t *testing.T) {
 		tree := list(30, glasses.OverflowPaginate)
 		if img := render.Draw(glasses.DeviceModel{Panel: &p}, glasses.View{Tree: &tree}); img.Rect.Dx() != p.Width ||
 			img.Rect.Dy() != p.Height {
-			t.Errorf("%+v: %v", p, img.Rect)
+			t.Errorf("panel %+v: the picture has the size %v", p, img.Rect)
 		}
 	}
 }
@@ -131,7 +131,7 @@ func TestDrawingAtTheSameTime(t *testing.T) {
 	for range 8 {
 		wait.Go(func() {
 			if !bytes.Equal(want, render.PNG(render.Draw(m, glasses.View{Tree: &tree}))) {
-				t.Error("another picture")
+				t.Error("concurrent drawing returned a different picture")
 			}
 		})
 	}
@@ -170,7 +170,7 @@ func FuzzDraw(f *testing.F) {
 			}
 			v = render.Navigate(m, v, "down")
 			if n := len(render.Targets(m, v)); v != render.Clamp(m, v) || v.Focus >= n {
-				t.Fatalf("%+v of %d", v, n)
+				t.Fatalf("view %+v of %d targets is not valid", v, n)
 			}
 			if took := time.Since(began); took > 5*time.Second {
 				t.Fatalf("%s took %v", m.ID, took)

@@ -75,7 +75,7 @@ func TestFit_IsBoundedForLongTexts(t *testing.T) {
 		tree.Children = append(tree.Children, text("x\nx\nx\nx\nx\nx\nx\nx\nx\nx\nx\nx\nx\nx\nx\nx\nx\nx\nx\nx\nx\nx"))
 	}
 	if n := len(render.Fit(m, render.Clamp(m, glasses.View{Tree: &tree}))); n == 0 {
-		t.Error("nothing is reported of a tree that is all padding")
+		t.Error("there is no finding for a tree whose padding fills the panel")
 	}
 }
 

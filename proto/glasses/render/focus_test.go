@@ -49,7 +49,7 @@ func TestShow_KeepsTheFocusOfAnIDThatSurvives(t *testing.T) {
 	}
 	headset, _ := glasses.Model("system_audio")
 	if v := render.Show(headset, glasses.View{Focus: -1}, buttons("a")); v.Focus != -1 {
-		t.Errorf("without a panel the focus is %d", v.Focus)
+		t.Errorf("without a panel the focus is %d, want -1", v.Focus)
 	}
 }
 
@@ -72,7 +72,7 @@ func TestShow_OfTheSameTreeChangesNothing(t *testing.T) {
 		}
 	}
 	if kept < 100 {
-		t.Fatalf("only %d views had a focus", kept)
+		t.Fatalf("only %d views had a focus, want at least 100", kept)
 	}
 }
 
@@ -90,12 +90,12 @@ func TestShow_ScrollsToTheFocusThatItKeeps(t *testing.T) {
 				shorter.Children = long.Children[cut:]
 				after := render.Show(m, v, &shorter)
 				if after.Focus != 15-cut {
-					t.Fatalf("%s %s: %d entries less, the focus is %d", m.ID, overflow, cut, after.Focus)
+					t.Fatalf("%s %s: with %d entries less the focus moved to %d", m.ID, overflow, cut, after.Focus)
 				}
 				seen(t, m, after, overflow)
 				back := render.Show(m, after, &long)
 				if back.Focus != 15 {
-					t.Fatalf("%s %s: the focus came back to %d", m.ID, overflow, back.Focus)
+					t.Fatalf("%s %s: with the entries back the focus is %d, want 15", m.ID, overflow, back.Focus)
 				}
 				seen(t, m, back, overflow)
 			}
@@ -103,7 +103,7 @@ func TestShow_ScrollsToTheFocusThatItKeeps(t *testing.T) {
 			named.Focus = "entry-20"
 			after := render.Show(m, v, &named)
 			if after.Focus != 20 {
-				t.Fatalf("%s %s: the tree's focus is at %d", m.ID, overflow, after.Focus)
+				t.Fatalf("%s %s: the focus is %d, want 20, as the tree says", m.ID, overflow, after.Focus)
 			}
 			seen(t, m, after, overflow)
 		}

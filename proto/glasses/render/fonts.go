@@ -28,7 +28,7 @@ type glyph struct {
 	left, top int
 	missing   bool         // no font has the character
 	complex   bool         // see isPlain
-	font      *fonts.Added // the font that a person added; nil for one of ours
+	font      *fonts.Added // the added font; nil for one of the service's fonts
 	mask
 }
 
@@ -97,7 +97,7 @@ func (c *glyphCache) get(f face, r rune) *glyph {
 	return g
 }
 
-// load rasterises a glyph. A character that the font lacks becomes a box, or nothing if it has no width of its own
+// load rasterises a glyph. A character that the font lacks becomes a box, or nothing if it takes up no width
 // (combining marks, joiners).
 func (c *glyphCache) load(f face, r rune) *glyph {
 	src := regular()

@@ -12,7 +12,7 @@ import (
 	_ "github.com/service-dev/service/proto/glasses/render/fonts/packs"
 )
 
-var update = flag.Bool("update", false, "write the golden pictures anew")
+var update = flag.Bool("update", false, "rewrite the golden pictures")
 
 // iconRows returns a tree with every icon.
 func iconRows() glasses.Node {

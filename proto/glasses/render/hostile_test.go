@@ -12,7 +12,7 @@ import (
 	"github.com/service-dev/service/proto/glasses/render/typeset"
 )
 
-// hostileTexts returns texts that no person writes, each as long as a frame allows or nearly so.
+// hostileTexts returns texts that nobody would write, each about as long as a frame allows.
 func hostileTexts() map[string]string {
 	return map[string]string{
 		"marks above a letter":           "x" + strings.Repeat("\u0301", 10000),
@@ -48,7 +48,7 @@ func hostileFrame(tb testing.TB, style, text string) []byte {
 // maxMaskBytes bounds the masks of the glyphs of a scene.
 const maxMaskBytes = 1 << 20
 
-// showHostile takes a payload through everything that a panel does with it and checks how much work it was.
+// showHostile does everything that a panel does with a payload, and checks the amount of work.
 func showHostile(t *testing.T, name string, payload []byte) {
 	show, bad := glasses.ParseShow(payload)
 	if bad != nil {
@@ -65,7 +65,7 @@ func showHostile(t *testing.T, name string, payload []byte) {
 				return
 			}
 			if runes := len([]rune(b.n.Text)); len(b.text.glyphs) > 2*runes || len(b.text.lines) > 2*runes+1 {
-				t.Errorf("%s, %s: %d glyphs on %d lines", name, id, len(b.text.glyphs), len(b.text.lines))
+				t.Errorf("%s, %s: too many glyphs (%d) or lines (%d)", name, id, len(b.text.glyphs), len(b.text.lines))
 			}
 			for _, g := range b.text.glyphs {
 				if !masks[g] {
@@ -78,7 +78,7 @@ func showHostile(t *testing.T, name string, payload []byte) {
 		s.inspect()
 		perPixel := s.painted / (m.Panel.Width * m.Panel.Height)
 		if bytes > maxMaskBytes || perPixel > maxPaintedPerPixel {
-			t.Errorf("%s, %s: masks of %d bytes, %d painted for each pixel", name, id, bytes, perPixel)
+			t.Errorf("%s, %s: too many bytes of masks (%d) or paintings per pixel (%d)", name, id, bytes, perPixel)
 		}
 		Draw(m, v)
 		Fit(m, v)
@@ -93,7 +93,7 @@ func TestHostileTexts_AreBoundedWork(t *testing.T) {
 	}
 }
 
-// A cell with many marks is large, so the number of cells alone bounds nothing.
+// A cell with many marks is large, so limiting the number of cells is not enough.
 func TestHostileTexts_CachedCellsAreBounded(t *testing.T) {
 	var c glyphCache
 	letter := typeset.Cell{Face: fonts.Primary(false)}
@@ -101,11 +101,11 @@ func TestHostileTexts_CachedCellsAreBounded(t *testing.T) {
 		c.cell(face{size: 20}, letter, make([]rune, 5000), 0, i)
 	}
 	if c.bytes > maxCellBytes || len(c.cells) == 0 || len(c.cells) > maxCellBytes/20000 {
-		t.Errorf("%d cells of %d bytes", len(c.cells), c.bytes)
+		t.Errorf("%d cells of %d bytes in total are cached, want some within the limit", len(c.cells), c.bytes)
 	}
 }
 
-// A pile of marks leaves its letter on its line.
+// A letter with a pile of marks stays on its line.
 func TestHostileTexts_MarksDoNotMoveTheirLetter(t *testing.T) {
 	for _, m := range glasses.Models() {
 		s, ok := newScreen(m)
@@ -123,17 +123,17 @@ func TestHostileTexts_MarksDoNotMoveTheirLetter(t *testing.T) {
 		}
 		plain, piled := lowest("x"), lowest("x"+strings.Repeat("\u0301", 10000))
 		if plain < 0 || piled < plain || piled > plain+s.body.maxShift() {
-			t.Errorf("%s: the letter ends at %d, with marks at %d", m.ID, plain, piled)
+			t.Errorf("%s: the letter ends at %d alone and at %d with marks, want about the same", m.ID, plain, piled)
 		}
 	}
 }
 
-// JSON may name half of a character beyond U+FFFF, which is none.
+// JSON may contain an unpaired surrogate, which is not a character.
 func TestHostileTexts_LoneSurrogatesAreRefusedOrReplaced(t *testing.T) {
 	for _, half := range []string{`\ud83d`, `\ude42`, `\ud83d\ud83d`, `\ude42\ud83d`} {
 		show, bad := glasses.ParseShow([]byte(`{"tree":{"type":"text","text":"a` + half + `b"}}`))
 		if bad == nil && !strings.Contains(show.Tree.Text, "\ufffd") {
-			t.Errorf("%s became %q", half, show.Tree.Text)
+			t.Errorf("%s became %q, want U+FFFD or an error", half, show.Tree.Text)
 		}
 		showHostile(t, half, []byte(`{"tree":{"type":"text","text":"a`+half+`b"}}`))
 	}

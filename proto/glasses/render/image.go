@@ -36,7 +36,7 @@ func checkImages(n *glasses.Node, path string, depth int, left *int) *glasses.Er
 		}
 		if err != nil {
 			return &glasses.Error{Code: glasses.CodeBadPayload,
-				Message: path + ".data is not a PNG or JPEG that can be read"}
+				Message: path + ".data is not a readable PNG or JPEG"}
 		}
 	}
 	if !isContainer(n) || depth == glasses.MaxTreeDepth {
@@ -103,7 +103,7 @@ func (s *scene) pictureBounds(b *box, w int) image.Point {
 	return size
 }
 
-// fit returns the largest size with the proportions of own that is not larger than room, but at least one pixel.
+// fit returns the largest size with the proportions of own that fits into room, but at least one pixel.
 func fit(own, room image.Point) image.Point {
 	if own.X*room.Y > own.Y*room.X {
 		return image.Pt(max(room.X, 1), max(own.Y*room.X/own.X, 1))

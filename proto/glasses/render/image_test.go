@@ -66,16 +66,16 @@ func TestCheckImages(t *testing.T) {
 		"more together": {column(picture(encoded(t, 2000, 2000)), picture(encoded(t, 1000, 1000))),
 			"tree.children[1].data: with this picture"},
 		"claims to be huge": {picture(claim(t, 1<<15, 1<<15)), "4194304"},
-		"claims a bit more": {picture(claim(t, 9, 9)), "not a PNG or JPEG"},
+		"claims a bit more": {picture(claim(t, 9, 9)), "not a readable PNG or JPEG"},
 		"cut": {column(column(picture(gradient(90, 90)[:200]))),
 			"tree.children[0].children[0].data is not"},
-		"no picture": {picture([]byte("GIF89a")), "not a PNG or JPEG"},
-		"not base64": {glasses.Node{Type: glasses.NodeImage, Data: "%"}, "not a PNG or JPEG"},
+		"no picture": {picture([]byte("GIF89a")), "not a readable PNG or JPEG"},
+		"not base64": {glasses.Node{Type: glasses.NodeImage, Data: "%"}, "not a readable PNG or JPEG"},
 	} {
 		err := render.CheckImages(c.tree)
 		if (err == nil) != (c.says == "") || err != nil && (err.Code != glasses.CodeBadPayload ||
 			!strings.Contains(err.Message, c.says)) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: got error %v, want %q", name, err, c.says)
 		}
 		render.Draw(panels()[0], glasses.View{Tree: &c.tree}) // draws something even if the image is refused
 	}
@@ -111,7 +111,7 @@ func TestPicturesKeepTheirProportionsAndMeanColour(t *testing.T) {
 				if px := img.NRGBAAt(x, y); px.R != 0 {
 					lit = lit.Union(image.Rect(x, y, x+1, y+1))
 					if px.R != 200 || px.G != 200 || px.B != 200 {
-						t.Fatalf("%s: %v at %d,%d", name, px, x, y)
+						t.Fatalf("%s: got %v at %d,%d, want grey 200", name, px, x, y)
 					}
 				}
 			}

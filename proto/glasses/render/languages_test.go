@@ -54,11 +54,11 @@ func TestLanguages_TheCorpusIsComposedAndCoversEveryDirection(t *testing.T) {
 		}
 	}
 	if directions["ltr"] < 40 || directions["rtl"] < 7 || len(directions) != 2 {
-		t.Errorf("%v", directions)
+		t.Errorf("unexpected numbers of languages by direction: %v", directions)
 	}
 }
 
-// TestLanguages_LookAsTheyDid compares the picture of each language on each model with a tile of the model's sheet.
+// TestLanguages_LookAsTheyDid compares the picture of each language on each model with its tile on the model's sheet.
 func TestLanguages_LookAsTheyDid(t *testing.T) {
 	all := translations(t)
 	for _, m := range panels() {
@@ -90,7 +90,7 @@ func TestLanguages_LookAsTheyDid(t *testing.T) {
 // sheetColumns is how many pictures a row of a sheet has; sheetGap is the width of the line between two in pixels.
 const sheetColumns, sheetGap = 6, 2
 
-// tile returns the place of picture i, whose bounds are those of all, on a sheet.
+// tile returns the position of picture i on a sheet. All pictures have the same bounds.
 func tile(i int, bounds image.Rectangle) image.Rectangle {
 	column, row := i%sheetColumns, i/sheetColumns
 	return bounds.Add(image.Pt(column*(bounds.Dx()+sheetGap), row*(bounds.Dy()+sheetGap)))
@@ -128,7 +128,7 @@ func writeSheet(t *testing.T, file string, pictures []*image.NRGBA) {
 	}
 }
 
-// sheet is a golden picture of many pictures.
+// sheet is a golden file that contains many pictures.
 type sheet struct{ *image.Paletted }
 
 func readSheet(t *testing.T, file string) sheet {

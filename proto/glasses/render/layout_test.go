@@ -45,7 +45,7 @@ func TestNothingOutsideARoundPanel(t *testing.T) {
 		use := image.Rect(0, 0, side, side).Add(image.Pt((256-side)/2, (256-side)/2))
 		for i := 0; i < len(img.Pix); i += 4 {
 			if p := image.Pt(i/4%256, i/4/256); !p.In(use) && img.Pix[i]|img.Pix[i+1]|img.Pix[i+2] != 0 {
-				t.Fatalf("%v is lit, outside %v", p, use)
+				t.Fatalf("pixel %v is lit, but the usable area is %v", p, use)
 			}
 		}
 	}
@@ -57,7 +57,7 @@ func TestDrawHasThePanelsSizeAndColours(t *testing.T) {
 		if m.Panel == nil {
 			if render.Draw(m, glasses.View{}) != nil || render.PNG(nil) != nil ||
 				render.Targets(m, glasses.View{}) != nil {
-				t.Errorf("%s has no panel and yet a picture", m.ID)
+				t.Errorf("%s has a picture or targets, but no panel", m.ID)
 			}
 			continue
 		}
@@ -81,7 +81,7 @@ func TestDrawHasThePanelsSizeAndColours(t *testing.T) {
 			}
 		}
 		if most > 0 && len(colours) > most {
-			t.Errorf("%s shows %d colours of %d", m.ID, len(colours), most)
+			t.Errorf("%s shows %d colours, want at most %d", m.ID, len(colours), most)
 		}
 	}
 }
@@ -95,10 +95,10 @@ func TestClampIsIdempotentAndInBounds(t *testing.T) {
 			once := render.Clamp(m, v)
 			n := len(render.Targets(m, v))
 			if once.Focus < -1 || once.Focus >= n || once.Scroll < 0 {
-				t.Fatalf("%s: %d targets, focus %d, scroll %d", m.ID, n, once.Focus, once.Scroll)
+				t.Fatalf("%s: invalid focus %d of %d targets, or scroll %d", m.ID, once.Focus, n, once.Scroll)
 			}
 			if diff := cmp.Diff(once, render.Clamp(m, once)); diff != "" {
-				t.Fatalf("%s: clamped twice it differs: %s", m.ID, diff)
+				t.Fatalf("%s: clamping twice differs from clamping once: %s", m.ID, diff)
 			}
 			if i%10 == 0 && !bytes.Equal(render.Draw(m, v).Pix, render.Draw(m, once).Pix) {
 				t.Fatalf("%s: clamping changes the picture", m.ID)
@@ -107,7 +107,7 @@ func TestClampIsIdempotentAndInBounds(t *testing.T) {
 	}
 	headset, _ := glasses.Model("system_audio")
 	if v := render.Clamp(headset, glasses.View{Focus: 3, Scroll: 9}); v.Focus != -1 || v.Scroll != 0 {
-		t.Errorf("without a panel: %+v", v)
+		t.Errorf("without a panel: got %+v, want focus -1 and scroll 0", v)
 	}
 }
 
@@ -147,12 +147,12 @@ func TestNavigationReachesEveryTargetAndShowsIt(t *testing.T) {
 				}
 				for want := n - 1; want >= 0; want-- {
 					if v.Focus != want {
-						t.Fatalf("%s %s %s back: focus %d, want %d", m.ID, name, overflow, v.Focus, want)
+						t.Fatalf("%s %s %s: on the way back: focus %d, want %d", m.ID, name, overflow, v.Focus, want)
 					}
 					v = render.Navigate(m, v, "left")
 				}
 				if v = render.Navigate(m, v, "up"); v.Focus != 0 || v.Scroll != 0 {
-					t.Errorf("%s %s %s: at the top: focus %d, scroll %d", m.ID, name, overflow, v.Focus, v.Scroll)
+					t.Errorf("%s %s %s: at the top: focus %d, scroll %d, want 0, 0", m.ID, name, overflow, v.Focus, v.Scroll)
 				}
 			}
 		}
@@ -166,15 +166,15 @@ func seen(t *testing.T, m glasses.DeviceModel, v glasses.View, name string) {
 	for y := target.Rect.Min.Y; y < target.Rect.Max.Y; y++ {
 		if got, ok := render.Hit(m, v, (target.Rect.Min.X+target.Rect.Max.X)/2, y); ok {
 			if got.Path != target.Path || got.ID != target.ID {
-				t.Fatalf("%s %s: a tap on %s meets %s", m.ID, name, target.Path, got.Path)
+				t.Fatalf("%s %s: a tap on %s hits %s", m.ID, name, target.Path, got.Path)
 			}
 			if target.Rect.Dy() < m.Panel.Height/3 && y != target.Rect.Min.Y {
-				t.Fatalf("%s %s: the top of %s is not in sight: %v", m.ID, name, target.Path, target.Rect)
+				t.Fatalf("%s %s: the top of %s is not visible: %v", m.ID, name, target.Path, target.Rect)
 			}
 			return
 		}
 	}
-	t.Fatalf("%s %s: %s is not in sight at %v", m.ID, name, target.Path, target.Rect)
+	t.Fatalf("%s %s: %s is not visible at %v", m.ID, name, target.Path, target.Rect)
 }
 
 func TestScrollingWithoutTargetsReachesTheEnd(t *testing.T) {
@@ -184,7 +184,7 @@ func TestScrollingWithoutTargetsReachesTheEnd(t *testing.T) {
 				Children: []glasses.Node{{Type: glasses.NodeText, Text: strings.Repeat("line\n", 60)}}}
 			v := render.Clamp(m, glasses.View{Tree: &tree})
 			if v.Focus != -1 {
-				t.Fatalf("focus %d without targets", v.Focus)
+				t.Fatalf("the focus is %d in a tree without targets, want -1", v.Focus)
 			}
 			end := render.Clamp(m, glasses.View{Tree: &tree, Scroll: 1 << 20}).Scroll
 			steps := 0
@@ -195,10 +195,10 @@ func TestScrollingWithoutTargetsReachesTheEnd(t *testing.T) {
 				v = render.Navigate(m, v, "up")
 			}
 			if end == 0 || steps < 4 || steps >= 200 {
-				t.Errorf("%s %s: %d steps over %d pixels", m.ID, overflow, steps, end)
+				t.Errorf("%s %s: scrolling %d pixels took %d steps, want 4 to 199", m.ID, overflow, end, steps)
 			}
 			if again := render.Navigate(m, v, "sideways"); again != v {
-				t.Errorf("an unknown direction moved to %+v", again)
+				t.Errorf("an unknown direction changed the view to %+v", again)
 			}
 		}
 	}

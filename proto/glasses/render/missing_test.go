@@ -7,7 +7,7 @@ import (
 	"github.com/service-dev/service/proto/glasses/render"
 )
 
-// The characters here are for private use, so no font has them.
+// These are private-use characters, so no font has them.
 func TestInspect_ATextWithMissingCharactersIsNotReadInFull(t *testing.T) {
 	m, _ := glasses.Model("rayban_display")
 	for _, c := range []struct{ text, visible, whole, missing string }{
@@ -22,7 +22,7 @@ func TestInspect_ATextWithMissingCharactersIsNotReadInFull(t *testing.T) {
 		tree := column(text(c.text))
 		got := render.Inspect(m, render.Clamp(m, glasses.View{Tree: &tree})).Texts[0]
 		if got.Visible != c.visible || got.Whole != c.whole || got.Missing != c.missing {
-			t.Errorf("%q: visible %q, whole %q, missing %q", c.text, got.Visible, got.Whole, got.Missing)
+			t.Errorf("%q: got visible %q, whole %q, missing %q", c.text, got.Visible, got.Whole, got.Missing)
 		}
 	}
 }
@@ -34,6 +34,6 @@ func TestFit_NamesMissingCharacters(t *testing.T) {
 	want := glasses.Finding{Kind: glasses.FindingMissingGlyph, Path: "tree.children[1]",
 		Text: "no \ue001\u1200", Missing: "U+E001, \u1200 U+1200 ETHIOPIC SYLLABLE HA"}
 	if len(found) != 1 || found[0] != want {
-		t.Errorf("findings %+v", found)
+		t.Errorf("got findings %+v, want only %+v", found, want)
 	}
 }

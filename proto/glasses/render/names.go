@@ -9,7 +9,7 @@ import (
 )
 
 // nameOf returns the name of a character in the Unicode Character Database, e.g. "ETHIOPIC SYLLABLE HA", or "" if it
-// has none of its own.
+// has no individual name.
 func nameOf(r rune) string {
 	name := runenames.Name(r)
 	if strings.HasPrefix(name, "<") { // a group, such as <Private Use>

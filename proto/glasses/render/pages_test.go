@@ -14,7 +14,7 @@ import (
 func TestEveryLineIsOnOnePage(t *testing.T) {
 	for i, sample := range Samples {
 		for j, m := range glasses.Models() {
-			if sc, ok := newScreen(m); ok && (i+j)%3 == 0 { // every model meets several of them
+			if sc, ok := newScreen(m); ok && (i+j)%3 == 0 { // every model gets several of them
 				everyLineIsOnOnePage(t, m.ID, sc, sample, Directions[i%len(Directions)])
 			}
 		}
@@ -40,7 +40,7 @@ func everyLineIsOnOnePage(t *testing.T, model string, sc screen, sample, directi
 	for page := range pages {
 		s := newScene(sc, glasses.View{Tree: &tree, Scroll: page * root.page()})
 		if s.scroll() != page*root.page() {
-			t.Fatalf("%s: page %d is at %d", model, page, s.scroll())
+			t.Fatalf("%s: page %d is at scroll position %d, want a multiple of the page", model, page, s.scroll())
 		}
 		s.walk(func(b *box, r, clip image.Rectangle) {
 			switch {
@@ -57,11 +57,11 @@ func everyLineIsOnOnePage(t *testing.T, model string, sc screen, sample, directi
 	}
 	for what, times := range whole {
 		if times != 1 {
-			t.Errorf("%s: %s is on %d pages of %d", model, what, times, pages)
+			t.Errorf("%s: %s is completely on %d of %d pages, want 1", model, what, times, pages)
 		}
 	}
 	if len(whole) < 12 || pages < 2 {
-		t.Errorf("%s: only %d lines on %d pages", model, len(whole), pages)
+		t.Errorf("%s: %d lines on %d pages, want at least 12 on 2", model, len(whole), pages)
 	}
 }
 
@@ -70,7 +70,7 @@ func note(t *testing.T, whole map[string]int, what string, r, clip image.Rectang
 	case r.In(clip):
 		whole[what]++
 	case !seen.Empty():
-		t.Errorf("%s is cut: %v of %v", what, seen, r)
+		t.Errorf("%s is cut: only %v of %v is visible", what, seen, r)
 	default:
 		whole[what] += 0
 	}
@@ -100,16 +100,16 @@ func TestWrap(t *testing.T) {
 			}
 			got = append(got, line)
 			if l.width > width {
-				t.Errorf("%q: line %q is %d wide of %d", text, line, l.width, width)
+				t.Errorf("%q: line %q is %d pixels wide, want at most %d", text, line, l.width, width)
 			}
 		}
 		if strings.Join(got, "|") != strings.Join(want, "|") {
-			t.Errorf("%q: %q, want %q", text, got, want)
+			t.Errorf("%q: got lines %q, want %q", text, got, want)
 		}
 	}
 	p := newParagraph("narrow", f, typeset.Options{})
 	if p.wrap(0); len(p.lines) != 6 {
-		t.Errorf("no width: %d lines", len(p.lines))
+		t.Errorf("without any width: got %d lines, want 6", len(p.lines))
 	}
 }
 
@@ -126,11 +126,11 @@ func TestTextLimitsOfThePanel(t *testing.T) {
 				shown++
 			}
 			if l.width > 488 {
-				t.Errorf("%s: a line of %d pixels", style, l.width)
+				t.Errorf("%s: a line is %d pixels wide, want at most 488", style, l.width)
 			}
 		}
 		if shown != 5 {
-			t.Errorf("%s: %d lines", style, shown)
+			t.Errorf("%s: %d lines are shown, want 5", style, shown)
 		}
 	}
 }
@@ -149,11 +149,11 @@ func TestCachesAreBounded(t *testing.T) {
 		}
 	}
 	if len(glyphs.glyphs) > maxGlyphs || len(iconCache.masks) > maxIcons {
-		t.Errorf("%d glyphs, %d icons", len(glyphs.glyphs), len(iconCache.masks))
+		t.Errorf("the caches hold %d glyphs and %d icons, more than allowed", len(glyphs.glyphs), len(iconCache.masks))
 	}
 }
 
-// Thai has no spaces between words, and the renderer has no dictionary with which to find the boundaries.
+// Thai has no spaces between words, and the renderer has no dictionary to find their boundaries.
 func TestWrap_DividesThaiBetweenCharactersOnly(t *testing.T) {
 	f := face{size: 20, line: 25}
 	text := []rune("มนุษย์ทั้งปวงเกิดมามีอิสระและเสมอภาคกันในศักดิ์ศรีและสิทธิที่น้ำ")
@@ -170,13 +170,13 @@ func TestWrap_DividesThaiBetweenCharactersOnly(t *testing.T) {
 				t.Fatalf("width %d: line %d begins within a character, with %q", w, i, string(text[at:]))
 			}
 			if units := countTrue(may[at:min(at+l.to-l.from, len(may))]); l.width > w && units > 1 {
-				t.Fatalf("width %d: line %d is %d wide", w, i, l.width)
+				t.Fatalf("width %d: line %d is %d pixels wide, although it could be broken", w, i, l.width)
 			}
 		}
 	}
 }
 
-// A text that needs no typesetting breaks where the annex allows, like any other.
+// A text that needs no typesetting also breaks where the annex allows.
 func TestWrap_BreaksPlainTextWhereTheAnnexAllows(t *testing.T) {
 	for text, want := range map[string]string{
 		"state-of-the-art":       "state-|of-|the-|art",

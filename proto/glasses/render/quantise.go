@@ -25,6 +25,15 @@ var framePalette = [16]rgb{
 	{0x1b, 0x26, 0x32}, {0x00, 0x57, 0x84}, {0x31, 0xa2, 0xf2}, {0xb2, 0xdc, 0xef},
 }
 
+// FramePalette returns the colours of a panel with a palette, as red, green and blue.
+func FramePalette() [16][3]uint8 {
+	var list [16][3]uint8
+	for i, c := range framePalette {
+		list[i] = c
+	}
+	return list
+}
+
 func newQuantiser(p *glasses.Panel) quantiser {
 	return quantiser{colour: p.Colour, levels: 1 << min(max(p.Bits, 1), 8)}
 }

@@ -2,11 +2,11 @@
 
 package render
 
-// misreadTrees is how many trees with hidden text TestInspect_IsWhatThePixelsSay examines. Each takes ten times as
-// long with the race detector.
+// misreadTrees is how many trees with hidden text TestInspect_IsWhatThePixelsSay examines. With the race detector each
+// tree takes ten times as long.
 const misreadTrees = 25
 
-// hostileShare is the part, one in so many, of each hostile text that is shown.
+// hostileShare is the divisor of the length of each hostile text: the tests show that fraction of it.
 const hostileShare = 16
 
 // isCrowdedCase chooses the trees that TestInspect_PaintsABoundedNumberOfPixels inspects: those that paint the most

@@ -11,7 +11,7 @@ import (
 // differently on processors that fuse multiply and add.)
 type rasteriser struct {
 	edges     []edge  // the highest first
-	active    []*edge // those that may cross the present row
+	active    []*edge // those that may cross the current row
 	crossings []crossing
 	cover     []int32
 }
@@ -51,7 +51,7 @@ func (z *rasteriser) glyph(segments sfnt.Segments) (left, top int, m mask) {
 	return left, top, m
 }
 
-// outline collects the edges of segments, moved by -dx, -dy. The fonts of this module have only quadratic curves.
+// outline collects the edges of segments, moved by -dx, -dy. The service's fonts have only quadratic curves.
 func (z *rasteriser) outline(segments sfnt.Segments, dx, dy int) {
 	z.edges = z.edges[:0]
 	var first, pen [2]int

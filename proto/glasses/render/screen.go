@@ -20,9 +20,15 @@ type screen struct {
 	entryPad  int // padding above and below a list entry
 	focusEdge int // width of the outline of a focused entry
 	dot       int // side of a page dot; a scroll bar is half as wide
-	// withoutAdded leaves out the fonts that a person added.
+	// withoutAdded excludes added fonts.
 	withoutAdded bool
 	quantiser
+}
+
+// Area returns the part of a model's panel that is used; it is empty for a model without a panel.
+func Area(m glasses.DeviceModel) image.Rectangle {
+	s, _ := newScreen(m)
+	return s.area
 }
 
 // face is a font at one size. size and line, the distance between baselines, are in pixels.
@@ -73,7 +79,7 @@ func (s *screen) setFaces(p *glasses.Panel) {
 	s.body, s.caption = of(false, size), of(false, size*4/5)
 }
 
-// styled returns the face of a style; body for the empty and for unknown styles.
+// styled returns the face of a style, or body if the style is empty or unknown.
 func (s *screen) styled(style string) face {
 	switch style {
 	case glasses.StyleLarge:

@@ -72,12 +72,12 @@ func (p *paragraph) trimmed(from, to int) textLine {
 	return l
 }
 
-// wrap breaks the text into lines of at most w pixels, between words if possible, else between characters with their
-// marks. One that is wider than w has its own line.
+// wrap breaks the text into lines of at most w pixels, between words if possible, otherwise between characters with
+// their marks. A character wider than w gets a separate line.
 func (p *paragraph) wrap(w int) {
 	p.lines = p.lines[:0]
 	p.findBreaks(w)
-	from, next, division, width := 0, 0, 0, 0 // a line may begin with next, else with division, if they are after from
+	from, next, division, width := 0, 0, 0, 0 // next and division: where the next line may begin
 	for i := 0; i < len(p.glyphs); i++ {
 		g := p.glyphs[i]
 		if g.r == '\n' {
@@ -149,8 +149,8 @@ func (p *paragraph) firstBelow(y int) int {
 
 // lineAt returns the top left corner of a line of b, where b is at r. ok is false for a line that is omitted because a
 // quarter or more of it is cut off at the bottom. In scrollers such a line is drawn, as a hint that there is more
-// content. If glyphs extend beyond their line, such as the tail of a j, and would be cut, the line is moved so that
-// they are not. least is the coverage from which the panel shows a pixel.
+// content. If glyphs that extend beyond their line, such as the tail of a j, would be cut, the line is moved to
+// prevent that. least is the coverage from which the panel shows a pixel.
 func (b *box) lineAt(l textLine, r, clip image.Rectangle, least uint8) (image.Point, bool) {
 	p := b.text
 	in := image.Rect(r.Min.X+b.padX, r.Min.Y+b.padY, r.Max.X-b.padX, r.Max.Y-b.padY)

@@ -85,7 +85,8 @@ func (t *traces) add(link *int32, tr trace) {
 	t.all[*link] = tr
 }
 
-// finish removes the traces of a text where a pixel looks the same without it on the panel, which may have few shades.
+// finish removes the traces of a text from pixels that look the same on the panel without the text, because the panel
+// has few shades.
 func (t *traces) finish(c *canvas) {
 	for y := t.rect.Min.Y; y < t.rect.Max.Y; y++ {
 		for x := t.rect.Min.X; x < t.rect.Max.X; x++ {

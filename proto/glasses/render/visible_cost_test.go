@@ -38,7 +38,7 @@ func crowdedTrees() []crowdedTree {
 	row := func(kids []glasses.Node) glasses.Node {
 		return glasses.Node{Type: glasses.NodeRow, Children: kids}
 	}
-	// narrow leaves a row 58 pixels of the widest panel, so that most children have no width and the same position.
+	// narrow leaves 58 pixels of the widest panel to a row, so that most children have no width and share a position.
 	narrow := func(kids []glasses.Node) glasses.Node {
 		return row([]glasses.Node{row(kids), {Type: glasses.NodeProgress, Width: 542, Height: 5}})
 	}
@@ -69,7 +69,7 @@ func crowdedTrees() []crowdedTree {
 	}
 }
 
-// veilPicture returns a picture that lets half of what is below it through.
+// veilPicture returns a picture that is half transparent.
 func veilPicture() string {
 	img := image.NewNRGBA(image.Rect(0, 0, 1, 8))
 	for y := range 8 {
@@ -123,9 +123,9 @@ func TestInspect_PaintsABoundedNumberOfPixels(t *testing.T) {
 			s, _ := laidOut(m, Clamp(m, glasses.View{Tree: tree}))
 			s.inspect()
 			perPixel := s.painted / (m.Panel.Width * m.Panel.Height)
-			t.Logf("%s, %s: %d painted for each pixel", c.name, id, perPixel)
+			t.Logf("%s, %s: each pixel was painted %d times", c.name, id, perPixel)
 			if perPixel > maxPaintedPerPixel {
-				t.Errorf("%s, %s: %d pixels were painted for each of the panel", c.name, id, perPixel)
+				t.Errorf("%s, %s: each pixel of the panel was painted %d times, more than allowed", c.name, id, perPixel)
 			}
 		}
 	}

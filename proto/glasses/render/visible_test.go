@@ -52,8 +52,8 @@ func seededView(seed uint64) (glasses.DeviceModel, glasses.View) {
 	return m, Clamp(m, glasses.View{Tree: &tree, Focus: r.IntN(8) - 1, Scroll: r.IntN(2) * r.IntN(700)})
 }
 
-// pixelsSay returns how much of the text of b is on the picture, found by drawing alone: the pixels that differ between
-// the panel with and without the text, against those of the text on a canvas that clips nothing.
+// pixelsSay determines only by drawing how much of the text of b is visible. It compares the pixels that differ
+// between the panel with and without the text with the pixels of the text on a canvas that clips nothing.
 func pixelsSay(s *scene, p paintedBox) string {
 	panel := reach(s, p).Intersect(p.clip)
 	with, without := image.NewNRGBA(panel), image.NewNRGBA(panel)
@@ -143,7 +143,7 @@ func checkInspect(t *testing.T, seed uint64) (misread int) {
 		}
 		want := pixelsSay(s, paintedBox{b, r, clip})
 		if got[i].Path != b.path() || got[i].Visible != want {
-			t.Errorf("seed %d, %s, %s %q at %v in %v, focus %d: %s, the pixels say %s", seed, m.ID, b.path(), b.n.Text, r,
+			t.Errorf("seed %d, %s, %s %q at %v in %v, focus %d: got %s, the pixels say %s", seed, m.ID, b.path(), b.n.Text, r,
 				clip, s.focus, got[i].Visible, want)
 		}
 		if want != VisibleFull {
@@ -154,7 +154,8 @@ func checkInspect(t *testing.T, seed uint64) (misread int) {
 	return misread
 }
 
-// TestInspect_IsWhatThePixelsSay draws seeded trees until misreadTrees of them had text that is not completely visible.
+// TestInspect_IsWhatThePixelsSay draws seeded trees until misreadTrees of them contain text that is not completely
+// visible.
 func TestInspect_IsWhatThePixelsSay(t *testing.T) {
 	const workers = 4
 	var seed, misread atomic.Uint64
@@ -198,14 +199,14 @@ func TestInspect_FindsTheMarkerColour(t *testing.T) {
 			want := amount(red, unclipped(s, paintedBox{b, r, clip}))
 			for _, got := range Inspect(m, v).Texts {
 				if got.Path == b.path() && got.Visible != want {
-					t.Errorf("seed %d, %s, %s: %s, the picture says %s", seed, m.ID, got.Path, got.Visible, want)
+					t.Errorf("seed %d, %s, %s: got %s, but the picture says %s", seed, m.ID, got.Path, got.Visible, want)
 				}
 			}
 			checked++
 		})
 	}
 	if checked < 50 {
-		t.Errorf("only %d texts were looked for", checked)
+		t.Errorf("only %d texts were checked, want at least 50", checked)
 	}
 }
 

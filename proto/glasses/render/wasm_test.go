@@ -19,9 +19,9 @@ func TestWasmDrawsTheSame(t *testing.T) {
 	node, err := exec.LookPath("node")
 	if err != nil {
 		if os.Getenv("CI") != "" {
-			t.Fatal("node is missing: nothing shows that browsers draw the same pictures")
+			t.Fatal("node is missing: cannot compare with the pictures that browsers draw")
 		}
-		t.Skip("SKIPPED: node is missing, so nothing shows here that browsers draw the same pictures")
+		t.Skip("SKIPPED: node is missing: cannot compare with the pictures that browsers draw")
 	}
 	type drawing struct {
 		Model glasses.DeviceModel
@@ -69,11 +69,11 @@ func TestWasmDrawsTheSame(t *testing.T) {
 	}
 	got := strings.Fields(string(out))
 	if len(got) != len(want) {
-		t.Fatalf("%d pictures of %d", len(got), len(want))
+		t.Fatalf("got %d pictures, want %d", len(got), len(want))
 	}
 	for i := range want {
 		if got[i] != want[i] {
-			t.Errorf("%s is another picture in WebAssembly than on %s/%s", names[i], runtime.GOOS, runtime.GOARCH)
+			t.Errorf("the picture of %s in WebAssembly differs from the one on %s/%s", names[i], runtime.GOOS, runtime.GOARCH)
 		}
 	}
 }

@@ -24,10 +24,10 @@ func TestParse_ListsOfNothingAreRefusedBeforeTheyAreMade(t *testing.T) {
 				runtime.ReadMemStats(&after)
 				var refused *Error
 				if !errors.As(err, &refused) {
-					t.Errorf("taken: %v", err)
+					t.Errorf("got %v, want an *Error", err)
 				}
 				if made := after.TotalAlloc - before.TotalAlloc; made > 200<<20 {
-					t.Errorf("%d bytes were allocated, want at most 200 MB: %v", made, err)
+					t.Errorf("%d bytes were allocated, want at most 200 MB; the error is %v", made, err)
 				}
 			})
 		}

@@ -52,19 +52,19 @@ func Kinds() []Kind { return append(actions(), expectations()...) }
 func actions() []Kind {
 	parts := []string{glasses.PartCamera, glasses.PartMicrophone, glasses.PartSpeech}
 	return []Kind{
-		{Name: "input", What: "The wearer taps, swipes or selects. target alone makes the inputs with which this model's " +
-			"wearer reaches that id, and fails with unreachable if there are none.",
+		{Name: "input", What: "The wearer taps, swipes or selects. target alone performs the inputs with which this " +
+			"model's wearer reaches that id, and fails with unreachable if there are none.",
 			Tool: "injectInput", Example: `{"input": {"kind": "tap", "x": 300, "y": 240}}`,
 			rules: strictjson.Rules{
 				"":     {ExactlyOne: []string{"kind", "target"}},
 				"kind": words("", glasses.InputKinds()...),
-				"target": {What: "Without kind: do what selects this id.", Pattern: word, MaxLength: glasses.MaxID,
+				"target": {What: "Without kind: perform the inputs that select this id.", Pattern: word, MaxLength: glasses.MaxID,
 					Form: idForm},
 				"x":         says("Of tap, in panel pixels."),
 				"direction": words("For swipe and navigate.", "up", "down", "left", "right"),
 				"side":      words("If there are two touch bars.", "left", "right"),
 			}},
-		{Name: "transcript", What: "Somebody speaks. The app has to have started transcription.",
+		{Name: "transcript", What: "Somebody speaks. The app must have started transcription.",
 			Tool: "injectTranscript", Example: `{"transcript": {"text": "add milk"}}`,
 			rules: strictjson.Rules{
 				"":           {Required: []string{"text"}},
@@ -73,7 +73,7 @@ func actions() []Kind {
 				"language":   {What: "E.g. en.", Pattern: word, MaxLength: 35, Form: "a BCP 47 tag such as en"},
 				"confidence": integers("Percent.", 0, 100),
 			}},
-		{Name: "state", What: "The state of the glasses changes. What is left out stays.",
+		{Name: "state", What: "The state of the glasses changes. Omitted fields stay unchanged.",
 			Tool: "injectSensor", Argument: "state", Example: `{"state": {"battery": {"level": 5, "charging": false}}}`,
 			rules: strictjson.Rules{
 				"battery.level": integers("Percent.", 0, 100),
@@ -97,7 +97,7 @@ func actions() []Kind {
 				"latencyMs": integers("", 0, 60_000),
 				"times":     {What: "Commands.", Min: new(int64(1)), Max: new(int64(1000)), Default: int64(1)},
 				"clear":     says("Clear all faults first."),
-				"dropApp":   says("Without command, code, latencyMs: close the app's connection; it has to attach again."),
+				"dropApp":   says("Without command, code, latencyMs: close the app's connection; it must attach again."),
 			}},
 		{Name: "device", What: "The wearer puts on other glasses.", Tool: "setDevice", Argument: "deviceModel",
 			Example: `{"device": "even_g1"}`, rules: strictjson.Rules{"": words("", glasses.ModelIDs()...)}},
@@ -115,8 +115,8 @@ func actions() []Kind {
 
 func expectations() []Kind {
 	return []Kind{
-		{Name: "expect", What: "A row of the event log must come, or with absent must not. Only rows since the last step " +
-			"that made something happen count, each for one expectation.", Expects: true,
+		{Name: "expect", What: "A row of the event log must arrive or, with absent, must not. Only rows since the last " +
+			"step that made something happen count, each for one expectation.", Expects: true,
 			Tool: "waitForEvent", OnlyStep: []string{"absent", "withinMs"},
 			Example: `{"expect": {"type": "display.show", "withinMs": 1000}}`,
 			rules: strictjson.Rules{
@@ -127,7 +127,7 @@ func expectations() []Kind {
 				"sender":   words("", glasses.SenderApp, glasses.SenderGlasses, glasses.SenderService),
 				"payload":  {What: "Fields that it must have; lists and values must be equal.", Object: true},
 				"withinMs": within(),
-				"absent":   says("It must not come within withinMs."),
+				"absent":   says("It must not arrive within withinMs."),
 			}},
 		{Name: "expectDisplay", What: "The wearer sees this within withinMs.", Expects: true,
 			Tool: "expectDisplay", Example: `{"expectDisplay": {"text": ["Milk"], "absent": ["Eggs"]}}`,
@@ -136,10 +136,10 @@ func expectations() []Kind {
 				"text":         says("Each must be readable in full, e.g. [\"Milk\",\"2 of 5\"]."),
 				"inOrder":      says("text from top to bottom."),
 				"absent":       says("None may be readable."),
-				"images":       says("Alts or ids to be seen in full."),
+				"images":       says("Alts or ids of images that must be fully visible."),
 				"allowPartial": says("Partly visible content counts."),
 				"focus":        says("Id of a node; empty: none."),
-				"picture": {What: "SHA-256 of the picture, from getDisplayState or of a kept one.", Pattern: hashPattern,
+				"picture": {What: "SHA-256 of the picture, from getDisplayState or a saved picture.", Pattern: hashPattern,
 					Form: "a SHA-256 in lower-case hex"},
 				"withinMs": within(),
 			}},
@@ -231,7 +231,7 @@ func rulesOfFile() strictjson.Rules {
 			Example: appExample},
 		"app.command": says("The program and its arguments."),
 		"app.dir":     says("Its working directory, relative to this file's."),
-		"fixturesDir": says("The folder with fixtures of camera and microphone."),
+		"fixturesDir": says("The folder with fixtures for camera and microphone."),
 		"assistant": {What: "A script for the app's assistant: its rules, or a file.",
 			ExactlyOne: []string{"file", "rules"}, Example: `{"file": "assistant.json"}`},
 		"fonts": {What: "Fonts added with servicectl fonts add that the app's texts need.",

@@ -130,7 +130,7 @@ func (e *ExpectDisplay) isEmpty() bool {
 	return len(e.Text)+len(e.Absent)+len(e.Images) == 0 && e.Focus == nil && e.Picture == ""
 }
 
-// control returns the control frame for a step that makes something happen without a file.
+// control returns the control frame for an action that needs no file.
 func (s *Step) control() (typ string, payload any) {
 	switch s.Act() {
 	case "input":
@@ -149,7 +149,7 @@ func (s *Step) control() (typ string, payload any) {
 	return "", nil
 }
 
-// Control returns the control frame for a step that makes something happen; ok is false for other steps. file is the
+// Control returns the control frame for an action; ok is false for other steps. file is the
 // path of the picture or sound that the step names, if any.
 func (s *Step) Control() (typ string, payload any, file string, ok bool) {
 	switch s.Act() {

@@ -48,14 +48,14 @@ type Scenario struct {
 	FixturesDir string `json:"fixturesDir,omitempty"`
 	// Assistant answers the calls of the app's assistant.
 	Assistant *Assistant `json:"assistant,omitempty"`
-	// Fonts are those that a person added to the machine and that the app's texts were drawn with.
+	// Fonts lists the added fonts with which the app's texts were drawn.
 	Fonts []Font `json:"fonts,omitempty"`
 	Steps []Step `json:"steps"`
 	// Recorded contains the app's commands and events during the recording; runs are compared with it.
 	Recorded *Recorded `json:"recorded,omitempty"`
 }
 
-// Font is a font file that does not ship with the service.
+// Font identifies a font file that does not ship with the service.
 type Font struct {
 	Name   string `json:"name"`
 	SHA256 string `json:"sha256"`
@@ -153,7 +153,7 @@ type Recorded struct {
 	// Clock is the clock of the recording. Times are compared only between virtual clocks.
 	Clock      string `json:"clock"`
 	DurationMs int64  `json:"durationMs"`
-	// AppLeft reports whether the app had left by the end. If so, it may leave in a run as well.
+	// AppLeft reports whether the app had left at the end of the recording. If so, it may also leave during a run.
 	AppLeft  bool      `json:"appLeft,omitempty"`
 	Trace    []Request `json:"trace"`
 	Pictures []Picture `json:"pictures"`

@@ -10,11 +10,11 @@ import (
 	"os"
 )
 
-// Added is a font file that a person added to this machine. It is used where no font of ours has a character.
+// Added is a font file that the user added to this machine. It is used for characters that the service's fonts lack.
 type Added struct {
 	// Name is for people; SHA256 identifies the file, in lower-case hex.
 	Name, SHA256 string
-	// Bold fonts come first for bold text, the others for other text.
+	// Bold fonts are tried first for bold text, the others for other text.
 	Bold bool
 	// File is its absolute path.
 	File string
@@ -27,14 +27,14 @@ type addedFont struct {
 	read bool
 }
 
-// added are the fonts that a person added, in the order of their addition. The lock of faces guards it.
+// added lists the added fonts in the order of their addition. The lock of faces guards it.
 var added struct {
 	list    []*addedFont
 	ignored func(Added, error)
 }
 
-// SetAdded replaces the fonts that a person added. One that cannot be read, is not the file of its hash or fails while
-// a text is drawn is passed to ignored and not used. ignored is called with a lock held: it must not draw.
+// SetAdded replaces the added fonts. A font whose file cannot be read or has another hash, or that fails while a text
+// is drawn, is passed to ignored and not used. ignored is called with a lock held, so it must not draw.
 func SetAdded(list []Added, ignored func(Added, error)) {
 	faces.mu.Lock()
 	defer faces.mu.Unlock()
@@ -43,7 +43,7 @@ func SetAdded(list []Added, ignored func(Added, error)) {
 	added.list, added.ignored = nil, ignored
 	for _, a := range list {
 		f := &addedFont{Added: a}
-		for _, b := range before { // keep what is parsed; a failed one gets another chance
+		for _, b := range before { // keep parsed fonts; try failed ones again
 			if b.Added == a && b.face != nil {
 				f = b
 			}
@@ -52,7 +52,7 @@ func SetAdded(list []Added, ignored func(Added, error)) {
 	}
 }
 
-// AddedFaces yields the fonts that a person added, those of the weight first, each in the order of addition.
+// AddedFaces yields the added fonts, those of the given weight first, and each group in the order of addition.
 func AddedFaces(isBold bool) iter.Seq[*Face] {
 	return func(yield func(*Face) bool) {
 		for _, weight := range []bool{isBold, !isBold} {
@@ -77,7 +77,7 @@ func addedFaces(isBold bool) []*addedFont {
 	return list
 }
 
-// load returns the parsed font, nil if it is ignored.
+// load returns the parsed font, or nil if it is ignored.
 func (f *addedFont) load() *Face {
 	faces.mu.Lock()
 	defer faces.mu.Unlock()
@@ -106,14 +106,14 @@ func (f *addedFont) open() (*Face, error) {
 	return parseAdded(data)
 }
 
-// ignore reports a font that is not used. The caller holds the lock.
+// ignore reports a font that is not used. The caller must hold the lock.
 func ignore(a Added, err error) {
 	if added.ignored != nil {
 		added.ignored(a, err)
 	}
 }
 
-// Drop stops using an added font that failed while a text was drawn: parsers of fonts may panic on files that they
+// Drop stops using an added font that failed while a text was drawn: font parsers may panic even on files that they
 // accepted. Texts are then drawn with the other fonts.
 func Drop(f *Face, cause any) {
 	faces.mu.Lock()
@@ -133,14 +133,14 @@ func Hash(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// ReadFile reads a font file, or so much of a larger file that Check refuses it.
+// ReadFile reads a font file. It reads at most MaxFile+1 bytes, so that Check refuses a larger file.
 func ReadFile(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
 		return nil, err
 	case !info.Mode().IsRegular(): // opening a pipe might block
-		return nil, fmt.Errorf("%s is not a file", path)
+		return nil, fmt.Errorf("%s is not a regular file", path)
 	}
 	f, err := os.Open(path)
 	if err == nil {
@@ -150,7 +150,7 @@ func ReadFile(path string) ([]byte, error) {
 	return nil, err
 }
 
-// HasAdded reports whether texts are drawn with the added font of this hash.
+// HasAdded reports whether the added font with this hash is in use.
 func HasAdded(sha256 string) bool {
 	faces.mu.Lock()
 	var font *addedFont

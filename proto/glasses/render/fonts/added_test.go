@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// addTestFonts adds copies of font files for a test, and returns what is ignored.
+// addTestFonts adds copies of font files for a test, and returns the fonts and a list that collects the ignored ones.
 func addTestFonts(t *testing.T, names ...string) (list []Added, ignored *[]string) {
 	t.Helper()
 	ignored = new([]string)
@@ -61,7 +61,7 @@ func TestAddedFaces_IgnoreFilesThatChanged(t *testing.T) {
 	}
 	usedNames(false)
 	if len(*ignored) != 2 || !strings.Contains((*ignored)[0], "cff.otf: its content has changed") {
-		t.Errorf("%q", *ignored)
+		t.Errorf("got ignored fonts %q, want the changed and the removed one", *ignored)
 	}
 }
 

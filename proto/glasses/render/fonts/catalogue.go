@@ -1,5 +1,5 @@
-// Package fonts lists the font files of every script and parses them. It contains none of them: programs that draw any
-// text import its package packs, and a page provides a file when a text needs it.
+// Package fonts lists the font files of every script and parses them. It does not contain the files: programs that
+// draw text import its package packs, and a page provides a file when a text needs it.
 package fonts
 
 import (
@@ -8,12 +8,13 @@ import (
 	"github.com/go-text/typesetting/language"
 )
 
-// pack is the font files of some scripts.
+// pack names the font files of some scripts.
 type pack struct {
 	regular, bold string // base names; bold is empty if there is none
 }
 
-// The packs of each family. Noto Sans of a script has no Latin letters here: those come from the Go fonts, then latin.
+// The packs of each family. These files of Noto Sans have no Latin letters: those come from the Go fonts, then from
+// latin.
 var (
 	common     = []pack{both("latin"), both("hebrew")} // punctuation of every script; only the latter has U+2010
 	latin      = []pack{both("latin-ext"), both("vietnamese")}
@@ -51,7 +52,7 @@ var byScript = map[language.Script][]pack{
 // Region selects the forms of Han characters, which differ between countries.
 type Region int
 
-// The regions. RegionChina is that of text that says nothing about its language.
+// The regions. RegionChina applies to text of unknown language.
 const (
 	RegionChina Region = iota
 	RegionTaiwan
@@ -66,8 +67,8 @@ var byRegion = map[Region][]pack{
 	RegionKorea:  {korean, japanese, traditional, simplified},
 }
 
-// packsOf returns the packs to search for a character of a script, the best first. A character of no script of its own,
-// such as a full stop or an emoji, has the script of the text around it.
+// packsOf returns the packs to search for a character of a script, the best first. A character that belongs to no
+// script, such as a full stop or an emoji, has the script of the text around it.
 func packsOf(r rune, script language.Script, region Region, asEmoji bool) []pack {
 	list := byScript[script]
 	if script == language.Han || isEastAsian(r) {

@@ -11,11 +11,11 @@ import (
 
 const suffix = ".ttf.zst"
 
-// Every file of the catalogue exists, every file is in the catalogue, and each can be drawn.
+// Every file of the catalogue exists and can be parsed, and every file is in the catalogue.
 func TestCatalogue_NamesEveryFile(t *testing.T) {
 	files, err := filepath.Glob("packs/*" + suffix)
 	if err != nil || len(files) == 0 {
-		t.Fatalf("%d font files, %v", len(files), err)
+		t.Fatalf("found %d font files, error %v", len(files), err)
 	}
 	unnamed := map[string]bool{}
 	for _, file := range files {
@@ -52,6 +52,6 @@ func TestCatalogue_NamesEveryFile(t *testing.T) {
 		}
 	}
 	if len(unnamed) > 0 {
-		t.Errorf("nothing draws with %v", unnamed)
+		t.Errorf("the catalogue does not contain %v", unnamed)
 	}
 }

@@ -12,17 +12,17 @@ import (
 	"golang.org/x/image/math/fixed"
 )
 
-// Bounds of the fonts that a person adds.
+// Limits of added fonts.
 const (
 	MaxFile  = 20 << 20 // bytes of a file
 	MaxAdded = 16       // fonts
-	// maxName is how many characters of a font's name are kept.
+	// maxName is the maximum length of a font's name in characters; longer names are truncated.
 	maxName = 60
 	// maxSegments bounds the outline of a glyph, which is filled in one go.
 	maxSegments = 20_000
 	// maxMeanArea bounds the mean area of all glyphs in square ems, so that masks of a text stay small.
 	maxMeanArea = 4
-	// maxTrial is how many characters the check shapes.
+	// maxTrial is the number of characters that the check shapes.
 	maxTrial = 2000
 )
 
@@ -33,31 +33,31 @@ const (
 	CodeUnsupported = "font_unsupported"
 )
 
-// FileError says why a font file cannot be added, and what to do.
+// FileError says why a font file cannot be added, and gives the next step.
 type FileError struct{ Code, Message, FixHint string }
 
 func (e *FileError) Error() string { return e.Message }
 
 // Info describes a font file.
 type Info struct {
-	// Name is the font's full name, printable characters only.
+	// Name is the font's full name; it contains only printable characters.
 	Name string
 	// Weight is from 1 to 1000, 400 for regular; Italic is set for slanted fonts.
 	Weight int
 	Italic bool
-	// Glyphs counts them.
+	// Glyphs is the number of glyphs.
 	Glyphs int
 }
 
-// boldWeight is the weight from which a font is used for bold text.
+// boldWeight is the minimum weight of a font for bold text.
 const boldWeight = 600
 
 // Bold reports whether the font is meant for bold text.
 func (i Info) Bold() bool { return i.Weight >= boldWeight }
 
-// Check parses a font file as drawing does, with every glyph, and describes it. Errors are *FileError. The parsers
-// are not ours: Check recovers from their panics, but a hostile file can make them take long or much memory. Run it
-// first in a process that may end.
+// Check parses a font file and all its glyphs, as drawing does, and describes the font. The error is a *FileError.
+// Check recovers from panics of the third-party parsers, but a hostile file can make them use much time or memory. So
+// first run it in a process that can be killed.
 func Check(data []byte) (info Info, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -88,7 +88,7 @@ func Check(data []byte) (info Info, err error) {
 
 func damaged(cause error) error {
 	return &FileError{CodeDamaged, "the font is damaged or of an unsupported kind: " + cause.Error(),
-		"download it again, or use another file of the font"}
+		"download it again, or use another file of this font"}
 }
 
 func unsupported(what, hint string) error { return &FileError{CodeUnsupported, what, hint} }
@@ -97,12 +97,12 @@ func noOutlines() error {
 	return unsupported("the font has no outlines that can be drawn", "use a font with outlines (glyf or CFF)")
 }
 
-// checkFormat refuses what the parsers do not draw.
+// checkFormat refuses large files and formats that the parsers do not support.
 func checkFormat(data []byte) error {
 	const others = "use its TTF, OTF or WOFF file"
 	if len(data) > MaxFile {
 		return &FileError{CodeTooLarge, fmt.Sprintf("the font is larger than %d MB", MaxFile>>20),
-			"use a font of fewer characters, e.g. of one script"}
+			"use a font with fewer characters, e.g. for one script"}
 	}
 	if len(data) < 4 {
 		return damaged(errTruncated)
@@ -133,7 +133,7 @@ func (f *Face) checkGlyphs() error {
 		case err != nil:
 			return damaged(fmt.Errorf("glyph %d: %w", id, err))
 		case len(segments) > maxSegments:
-			return &FileError{CodeTooLarge, fmt.Sprintf("glyph %d has %d curves, more than %d", id, len(segments),
+			return &FileError{CodeTooLarge, fmt.Sprintf("glyph %d has %d curves, the limit is %d", id, len(segments),
 				maxSegments), "use another font"}
 		case len(segments) > 0:
 			drawn++
@@ -170,10 +170,10 @@ func (f *Face) tryShaping() error {
 	return nil
 }
 
-// MaxGrowth is how many glyphs an added font may use for a character, on average over a text.
+// MaxGrowth is the maximum number of glyphs per character that an added font may use, on average over a text.
 const MaxGrowth = 16
 
-// name returns the font's full name, its family if it has none.
+// name returns the font's full name, or its family or PostScript name if it has none.
 func (f *Face) name() string {
 	var buf sfnt.Buffer
 	for _, id := range []sfnt.NameID{sfnt.NameIDFull, sfnt.NameIDFamily, sfnt.NameIDPostScript} {
@@ -185,7 +185,7 @@ func (f *Face) name() string {
 	return "unnamed"
 }
 
-// printable returns the characters of a text that can be seen, at most maxName, with single spaces.
+// printable returns the printable characters of a text, at most maxName, with single spaces.
 func printable(text string) string {
 	text = strings.Map(func(r rune) rune {
 		switch {

@@ -28,12 +28,12 @@ func TestCheck_DescribesFonts(t *testing.T) {
 		"cff.otf":              {Name: "CFFTest", Weight: 400, Italic: true, Glyphs: 5},
 	} {
 		if got, err := Check(testFont(t, name)); err != nil || got != want {
-			t.Errorf("%s: %+v, %v", name, got, err)
+			t.Errorf("%s: got %+v, %v, want %+v", name, got, err, want)
 		}
 	}
 }
 
-// without returns a font file whose tables of these names are called otherwise.
+// without returns a font file in which the tables with these names are renamed.
 func without(ttf []byte, tags ...string) []byte {
 	ttf = bytes.Clone(ttf)
 	for i := range int(binary.BigEndian.Uint16(ttf[4:])) {
@@ -88,7 +88,7 @@ func TestCheck_SaysWhyAFontIsRefused(t *testing.T) {
 	} {
 		var refused *FileError
 		if _, err := Check(c.data); !errors.As(err, &refused) || refused.Code != c.code || refused.FixHint == "" {
-			t.Errorf("%s: %+v", name, err)
+			t.Errorf("%s: got error %+v, want code %s and a hint", name, err, c.code)
 		}
 	}
 }
@@ -99,12 +99,12 @@ func TestPrintable_KeepsWhatCanBeSeen(t *testing.T) {
 		strings.Repeat("ᏣᎳ ", 60): strings.TrimSpace(strings.Repeat("ᏣᎳ ", 20)),
 	} {
 		if got := printable(in); got != want {
-			t.Errorf("%q: %q", in, got)
+			t.Errorf("printable(%q) = %q, want %q", in, got, want)
 		}
 	}
 }
 
-// What the check accepts can be drawn with: nothing panics, and no glyph is unbounded.
+// Fonts that the check accepts can be drawn: nothing panics, and the size of every glyph is limited.
 func FuzzCheck(f *testing.F) {
 	for _, name := range []string{"cherokee-regular.ttf", "cherokee-bold.woff", "cherokee-regular.woff2", "cff.otf"} {
 		data := testFont(f, name)
@@ -117,9 +117,9 @@ func FuzzCheck(f *testing.F) {
 		var refused *FileError
 		switch {
 		case err != nil && (!errors.As(err, &refused) || refused.FixHint == ""):
-			t.Fatalf("%v", err)
+			t.Fatalf("got error %v, want a FileError with a hint", err)
 		case err == nil && (info.Name == "" || info.Name != printable(info.Name) || info.Weight < 1 || info.Weight > 1000):
-			t.Fatalf("%+v", info)
+			t.Fatalf("invalid description %+v", info)
 		}
 	})
 }

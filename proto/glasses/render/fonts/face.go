@@ -18,7 +18,7 @@ import (
 // Face is a parsed font file. Shaper is not safe for concurrent use.
 type Face struct {
 	Name string
-	// Shaper works in font units, so that its results are integers and hold for every size.
+	// Shaper works in font units, so that its results are integers and apply to every size.
 	Shaper *harfbuzz.Font
 	// Outlines is the same file for drawing.
 	Outlines *sfnt.Font
@@ -26,7 +26,7 @@ type Face struct {
 	Upem int
 	// Primary is set for the Go fonts, which are used wherever they have a character.
 	Primary bool
-	// Added is set for a font that a person added to this machine.
+	// Added describes an added font; nil for the service's fonts.
 	Added *Added
 
 	nominal *font.Face
@@ -70,7 +70,7 @@ func primary(name string, ttf []byte) *Face {
 	return f
 }
 
-// Primary returns the font of Latin, Greek and Cyrillic.
+// Primary returns the font for Latin, Greek and Cyrillic.
 func Primary(isBold bool) *Face {
 	if isBold {
 		return bold()
@@ -78,16 +78,16 @@ func Primary(isBold bool) *Face {
 	return regular()
 }
 
-// faces are the font files that this program has, parsed when they are first asked for.
+// faces holds the font files of this program, which are parsed on first use.
 var faces struct {
 	mu         sync.Mutex
-	read       func(name string) ([]byte, error) // nil in a program that is given files by Add
+	read       func(name string) ([]byte, error) // nil in a program that receives files through Add
 	parsed     map[string]*Face                  // nil values are files that cannot be loaded
 	wanted     map[string]bool
 	generation int
 }
 
-// Use sets the reader of the TrueType file of a name. Packs calls it.
+// Use sets the function that reads the TrueType file with a name. Package packs calls it.
 func Use(read func(name string) ([]byte, error)) {
 	faces.mu.Lock()
 	defer faces.mu.Unlock()
@@ -102,15 +102,15 @@ func Generation() int {
 	return faces.generation
 }
 
-// Wanted returns the names of the font files that were asked for and that this program does not have, in order. Pass
-// each to Add. Names are those of the files in packs without their suffix.
+// Wanted returns the sorted names of font files that were requested and that this program lacks. Pass each file to
+// Add. A name is a file name in packs without the suffix.
 func Wanted() []string {
 	faces.mu.Lock()
 	defer faces.mu.Unlock()
 	return slices.Sorted(maps.Keys(faces.wanted))
 }
 
-// Add provides a TrueType file. Nil stands for one that cannot be loaded: other fonts are then used instead.
+// Add provides a TrueType file. A nil ttf means that it cannot be loaded: other fonts are then used instead.
 func Add(name string, ttf []byte) error {
 	faces.mu.Lock()
 	defer faces.mu.Unlock()
@@ -118,7 +118,8 @@ func Add(name string, ttf []byte) error {
 	return add(name, ttf)
 }
 
-// add parses a font file. A file that cannot be parsed counts as one that cannot be loaded. The caller holds the lock.
+// add parses a font file. A file that cannot be parsed counts as one that cannot be loaded. The caller must hold the
+// lock.
 func add(name string, ttf []byte) (err error) {
 	if faces.parsed == nil {
 		faces.parsed = map[string]*Face{}
@@ -131,7 +132,7 @@ func add(name string, ttf []byte) (err error) {
 	return err
 }
 
-// load returns a font file, parsed: nil if it cannot be loaded. It returns false if it has yet to be provided.
+// load returns the parsed font file, or nil if it cannot be loaded. ok is false if Add has yet to provide it.
 func load(name string) (f *Face, ok bool) {
 	faces.mu.Lock()
 	defer faces.mu.Unlock()
@@ -150,9 +151,9 @@ func load(name string) (f *Face, ok bool) {
 	return faces.parsed[name], true
 }
 
-// Fallbacks yields the fonts that may have a character that the primary font lacks, the best first. Each is loaded when
-// it is asked for; the list ends at one that has yet to be provided. asEmoji prefers the emoji to the symbol. Without a
-// bold font of a script its regular one is used.
+// Fallbacks yields the fonts that may have a character that the primary font lacks, the best first. It loads each font
+// when the iteration reaches it, and ends at a font that Add has yet to provide. asEmoji prefers emoji to symbols. For
+// a script without a bold font it yields the regular one.
 func Fallbacks(r rune, script language.Script, region Region, isBold, asEmoji bool) func(yield func(*Face) bool) {
 	return func(yield func(*Face) bool) {
 		for _, p := range packsOf(r, script, region, asEmoji) {

@@ -7,12 +7,12 @@ import (
 	"slices"
 )
 
-// drawnTables are the tables that drawing needs. Others, such as those of Apple's shaping, of bitmaps, colours and
-// variations, are left out of an added font, so that their parsers see nothing of it.
+// drawnTables are the tables that drawing needs. The other tables of an added font, such as those for Apple's shaping,
+// bitmaps, colours and variations, are removed, so that no parser reads them.
 var drawnTables = []string{"CFF ", "GDEF", "GPOS", "GSUB", "OS/2", "cmap", "glyf", "head", "hhea", "hmtx", "loca",
 	"maxp", "name", "post"}
 
-// parseAdded parses a TrueType, OpenType or WOFF file that somebody else made.
+// parseAdded parses a TrueType, OpenType or WOFF file from an untrusted source.
 func parseAdded(data []byte) (f *Face, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -35,8 +35,8 @@ func parseAdded(data []byte) (f *Face, err error) {
 	return f, nil
 }
 
-// withoutOutlines returns a font for shaping only. Its library would parse every outline, which takes most of the time
-// and memory of a large font.
+// withoutOutlines returns a font for shaping only. The shaping library would parse every outline, which takes most of
+// the time and memory that a large font needs.
 func withoutOutlines(ttf []byte) ([]byte, error) {
 	tables, err := tablesOf(ttf, func(tag string) bool { return tag != "glyf" && tag != "loca" })
 	if err != nil {
@@ -45,7 +45,7 @@ func withoutOutlines(ttf []byte) ([]byte, error) {
 	return fontOf(ttf[:4], tables), nil
 }
 
-// onlyDrawn returns a font file with the drawn tables of another one, and its table OS/2.
+// onlyDrawn returns a copy of a font file with only its drawnTables, and separately its OS/2 table.
 func onlyDrawn(ttf []byte) (out, os2 []byte, err error) {
 	tables, err := tablesOf(ttf, func(tag string) bool { return slices.Contains(drawnTables, tag) })
 	if err != nil {
@@ -77,7 +77,8 @@ type sfntTable struct {
 	sum, data []byte
 }
 
-// tablesOf returns the tables of a font file that are to be kept, in their order. None may be there twice.
+// tablesOf returns the tables of a font file for which keep returns true, in the order of the file. A duplicate table
+// is an error.
 func tablesOf(ttf []byte, keep func(tag string) bool) ([]sfntTable, error) {
 	be := binary.BigEndian
 	if len(ttf) < sfntHeader || len(ttf) < sfntHeader+sfntEntry*int(be.Uint16(ttf[4:])) {
@@ -95,14 +96,14 @@ func tablesOf(ttf []byte, keep func(tag string) bool) ([]sfntTable, error) {
 			return nil, fmt.Errorf("table %q: %w", tag, errTruncated)
 		}
 		if slices.ContainsFunc(kept, func(t sfntTable) bool { return t.tag == tag }) {
-			return nil, fmt.Errorf("table %q: it is there twice", tag)
+			return nil, fmt.Errorf("table %q occurs twice", tag)
 		}
 		kept = append(kept, sfntTable{tag, entry[4:8], ttf[from : from+length]})
 	}
 	return kept, nil
 }
 
-// fontOf returns a font file of tables.
+// fontOf returns a font file that contains the tables.
 func fontOf(version []byte, tables []sfntTable) []byte {
 	be := binary.BigEndian
 	size := sfntHeader + sfntEntry*len(tables)

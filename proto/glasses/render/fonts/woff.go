@@ -55,7 +55,7 @@ func Unpack(woff []byte) ([]byte, error) {
 	return out, nil
 }
 
-// unpackedSize returns the size that the header of a WOFF file states, within bounds because it may be wrong.
+// unpackedSize returns the size stated in the header of a WOFF file, limited because it may be wrong.
 func unpackedSize(woff []byte) int {
 	return min(int(binary.BigEndian.Uint32(woff[16:])), maxUnpacked, 8*len(woff))
 }

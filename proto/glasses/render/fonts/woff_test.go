@@ -28,7 +28,7 @@ func TestUnpack_TakesWOFFOnly(t *testing.T) {
 	for name, data := range map[string][]byte{"empty": nil, "other": []byte(strings.Repeat("OTTO", 20)),
 		"header": woff[:woffHeader], "half": woff[:len(woff)/2], "huge": huge} {
 		if _, err := Unpack(data); err == nil {
-			t.Errorf("%s: no error", name)
+			t.Errorf("%s was unpacked, want an error", name)
 		}
 	}
 }
@@ -38,7 +38,7 @@ func FuzzUnpack(f *testing.F) {
 	f.Add(sample(f)[:woffHeader+2*woffEntry])
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if ttf, err := Unpack(data); err == nil && len(ttf) > maxUnpacked+4 {
-			t.Fatalf("unpacked to %d bytes", len(ttf))
+			t.Fatalf("got an unpacked font of %d bytes, more than maxUnpacked", len(ttf))
 		}
 	})
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/service-dev/service/proto/glasses/render/fonts"
 )
 
-// addedFace returns the first font that a person added which has a character with its marks, nil if there is none.
+// addedFace returns the first added font that has a character with its marks, or nil if there is none.
 func (t *Typesetter) addedFace(grapheme []rune, from int, script language.Script) *fonts.Face {
 	if t.options.WithoutAdded {
 		return nil
@@ -33,8 +33,8 @@ func (t *Typesetter) canShape(it item) bool {
 	})
 }
 
-// guard calls do, which uses an added font. The check of added fonts tries what it can, but not every text: a font with
-// which do panics is dropped.
+// guard calls do, which uses an added font, and drops the font if do panics. fonts.Check cannot try every text, so an
+// accepted font may still fail.
 func (t *Typesetter) guard(f *fonts.Face, do func() bool) (ok bool) {
 	defer func() {
 		if r := recover(); r != nil {

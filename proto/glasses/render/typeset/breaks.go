@@ -20,8 +20,8 @@ func breaksOf(s *segmenter.Segmenter, text []rune) []bool {
 }
 
 // Divisions reports for each character whether a line may begin with it if a word, or a text without spaces, is wider
-// than the line: not within what a reader sees as one character (Unicode Standard Annex 29), nor between a Thai
-// consonant and a vowel that is written before or after it.
+// than the line. It may not begin within what a reader sees as one character (Unicode Standard Annex 29), or between a
+// Thai consonant and a vowel written before or after it.
 func Divisions(text []rune) []bool {
 	may := make([]bool, len(text))
 	var s segmenter.Segmenter
@@ -33,7 +33,7 @@ func Divisions(text []rune) []bool {
 	return may
 }
 
-// joinsConsonants reports whether r is a virama, which joins two consonants to one character (rule GB9c).
+// joinsConsonants reports whether r is a virama, which joins two consonants into one character (rule GB9c).
 func joinsConsonants(r rune) bool { return r == 0x94d || r == 0x9cd }
 
 // isThaiLeader reports whether r is a vowel that precedes its consonant.

@@ -20,7 +20,7 @@ func unicodeTest(t *testing.T, name string) func(yield func(line int, text strin
 	t.Helper()
 	file, err := os.Open(filepath.Join("/usr/share/unicode", name))
 	if errors.Is(err, fs.ErrNotExist) && os.Getenv("CI") == "" {
-		t.Skip("SKIPPED, the conformance files of Unicode are missing: apt-get install unicode-data")
+		t.Skip("SKIPPED: the conformance files of Unicode are missing: apt-get install unicode-data")
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -146,7 +146,7 @@ func marksOf(t *testing.T, line string) (text []rune, breaks []int) {
 	return text, breaks
 }
 
-// notAsTheAnnexSays are the lines of the conformance files for which the library gives another result, with the reason.
+// notAsTheAnnexSays lists the lines of the conformance files for which the library returns another result, and why.
 var notAsTheAnnexSays = map[string]string{
 	"\U0001f02c\U0001f3ff": "rule LB30b for code points that are reserved for pictographs: no font has them",
 }
@@ -186,7 +186,7 @@ func TestBreaks_AreThoseOfTheConformanceFiles(t *testing.T) {
 			count++
 		}
 		if count < c.least {
-			t.Errorf("%s: only %d cases", c.file, count)
+			t.Errorf("%s: only %d cases, want more", c.file, count)
 		}
 	}
 }

@@ -23,7 +23,7 @@ import (
 	"github.com/service-dev/service/proto/glasses/render/fonts/packs"
 )
 
-// shaping is what one call of hb-shape can do: lines of one font, direction, script and language.
+// shaping holds the options of one call of hb-shape: all its lines share font, direction, script and language.
 type shaping struct {
 	face     *fonts.Face
 	rtl      bool
@@ -36,7 +36,8 @@ type hbGlyph struct {
 	G, Cl, DX, DY, AX, AY int
 }
 
-// mixtures returns seeded texts of parts of others, with numbers, punctuation and controls of direction between them.
+// mixtures returns seeded texts composed of parts of other texts, with numbers, punctuation and directional controls
+// between them.
 func mixtures(texts []string, n int) []string {
 	random := rand.New(rand.NewPCG(14, 45))
 	between := []string{" ", " 12:30 ", ", ", " (", ") ", "\u2067",
@@ -59,9 +60,9 @@ func TestGlyphs_AreThoseOfHarfBuzz(t *testing.T) {
 	hb, err := exec.LookPath("hb-shape")
 	if err != nil {
 		if os.Getenv("CI") != "" {
-			t.Fatal("hb-shape is missing: nothing judges our shaping (apt-get install libharfbuzz-bin)")
+			t.Fatal("hb-shape is missing: cannot check the shaping (apt-get install libharfbuzz-bin)")
 		}
-		t.Skip("SKIPPED, hb-shape is missing: apt-get install libharfbuzz-bin")
+		t.Skip("SKIPPED: hb-shape is missing: apt-get install libharfbuzz-bin")
 	}
 	groups := map[shaping]map[string]bool{}
 	texts := corpus(t)
@@ -99,7 +100,7 @@ func compareShapings(a, b shaping) int {
 		cmp.Compare(a.language, b.language))
 }
 
-// itemsOf returns the items of the first paragraph of a text, which the typesetter then holds.
+// itemsOf returns the items of the first paragraph of a text and leaves the paragraph in the typesetter.
 func (t *Typesetter) itemsOf(text string, o Options) []item {
 	text, _, _ = strings.Cut(text, "\n")
 	t.Cells([]rune(text), o)
@@ -166,7 +167,7 @@ func hbShape(t *testing.T, hb, font string, key shaping, lines []string) [][]hbG
 	}
 	printed := bytes.Split(bytes.TrimSuffix(out, []byte("\n")), []byte("\n"))
 	if len(printed) != len(lines) {
-		t.Fatalf("%s: %d lines of output for %d", fmt.Sprint(c.Args), len(printed), len(lines))
+		t.Fatalf("%s: got %d lines of output for %d lines of input", fmt.Sprint(c.Args), len(printed), len(lines))
 	}
 	all := make([][]hbGlyph, len(lines))
 	for i, p := range printed {
@@ -177,7 +178,7 @@ func hbShape(t *testing.T, hb, font string, key shaping, lines []string) [][]hbG
 	return all
 }
 
-// corpus is texts of many languages.
+// corpus returns texts in many languages.
 func corpus(t *testing.T) []string {
 	t.Helper()
 	data, err := os.ReadFile("../testdata/languages/articles.txt")

@@ -9,7 +9,7 @@ import (
 	"github.com/service-dev/service/proto/glasses/render/fonts"
 )
 
-// item is part of a paragraph that is shaped at once: characters of one level, script and font.
+// item is a part of a paragraph that is shaped in one call: characters of one level, script and font.
 type item struct {
 	from, to int
 	level    uint8
@@ -17,13 +17,13 @@ type item struct {
 	face     *fonts.Face
 }
 
-// FirstLetter reports whether the first letter of a text runs from right to left (rules P2, P3), and whether there is
-// one.
+// FirstLetter reports whether the first letter of a text runs from right to left (rules P2, P3), and whether the text
+// has a letter.
 func FirstLetter(text []rune) (rtl, found bool) {
 	isolates := 0
 	for _, r := range text {
 		switch c := classOf(r); {
-		case c == bidi.LRI || c == bidi.RLI || c == bidi.FSI: // isolates are skipped with what they contain
+		case c == bidi.LRI || c == bidi.RLI || c == bidi.FSI: // isolates and their content are skipped
 			isolates++
 		case c == bidi.PDI:
 			isolates = max(isolates-1, 0)
@@ -88,8 +88,8 @@ func firstScript(text []rune) language.Script {
 	return language.Latin
 }
 
-// faceOf returns the best font that has a character with its marks, nil if there is none. from is its place in
-// the text.
+// faceOf returns the best font that has a character with its marks, or nil if there is none. from is the character's
+// position in the text.
 func (t *Typesetter) faceOf(grapheme []rune, from int, script language.Script) *fonts.Face {
 	asEmoji := len(grapheme) > 1 && grapheme[1] == '\ufe0f'
 	if f := fonts.Primary(t.options.Bold); !asEmoji && t.has(f, grapheme, from, script) {
@@ -126,8 +126,8 @@ func (t *Typesetter) has(f *fonts.Face, grapheme []rune, from int, script langua
 	return true
 }
 
-// IsInvisible reports whether a character that a font lacks is rightly drawn as nothing: joiners, marks of direction
-// and variation selectors. A combining mark is not one of them.
+// IsInvisible reports whether nothing need be drawn for a character that a font lacks: joiners, directional marks and
+// variation selectors. A combining mark is not one of them.
 func IsInvisible(r rune) bool {
 	return unicode.In(r, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
 }

@@ -4,8 +4,7 @@ import "golang.org/x/text/unicode/bidi"
 
 const maxLevel = 125 // rule BD2
 
-// leveller finds the embedding levels of a paragraph (Unicode Standard Annex 9). It keeps its buffers for the next
-// paragraph.
+// leveller computes the embedding levels of a paragraph (Unicode Standard Annex 9). It reuses its buffers.
 type leveller struct {
 	text     []rune
 	original []bidi.Class // as in the Unicode Character Database
@@ -15,8 +14,8 @@ type leveller struct {
 	base     uint8
 }
 
-// find returns the level of each character of a paragraph whose own level is base, 0 or 1, as if it were one line. The
-// result is valid until the next call.
+// find returns the level of each character of a paragraph with the level base, 0 or 1, as if the paragraph were one
+// line. The result is valid until the next call.
 func (v *leveller) find(text []rune, base uint8) []uint8 {
 	v.text, v.base = text, base
 	v.original, v.levels, v.partner = v.original[:0], v.levels[:0], v.partner[:0]
@@ -86,7 +85,7 @@ func (v *leveller) explicit() {
 		case bidi.RLI, bidi.LRI, bidi.FSI:
 			v.put(i, top)
 			if tooManyIsolates > 0 || tooManyEmbeddings > 0 {
-				tooManyIsolates++ // without a look at its text, so that deep nesting stays cheap
+				tooManyIsolates++ // without reading its text, so that deep nesting stays cheap
 				continue
 			}
 			level := next(top.level, c == bidi.RLI || c == bidi.FSI && v.startsRTL(i))
@@ -124,7 +123,7 @@ func (v *leveller) explicit() {
 	}
 }
 
-// put gives a character the level of an embedding, and the direction of an override.
+// put assigns the level of an embedding, and the direction of an override, to a character.
 func (v *leveller) put(i int, e embedding) {
 	v.levels[i] = e.level
 	if e.override != bidi.ON {
@@ -132,7 +131,7 @@ func (v *leveller) put(i int, e embedding) {
 	}
 }
 
-// next returns the least level above another that is odd for right to left, even for left to right.
+// next returns the lowest level above level that is odd for right to left, or even for left to right.
 func next(level uint8, rtl bool) uint8 {
 	if rtl {
 		return level + 1 | 1
@@ -159,15 +158,15 @@ func isRemoved(c bidi.Class) bool {
 	return false
 }
 
-// sequence is an isolating run sequence (BD13): the characters at some places in the text, and the classes before the
-// first and after the last of them (sos and eos).
+// sequence is an isolating run sequence (BD13): the positions of its characters in the text, and the classes before
+// the first and after the last of them (sos and eos).
 type sequence struct {
 	at            []int
 	level         uint8
 	before, after bidi.Class
 }
 
-// direction returns the class of the letters of a sequence that have its direction.
+// direction returns the class of letters in the direction of the sequence: bidi.L or bidi.R.
 func (s *sequence) direction() bidi.Class { return directionOf(s.level) }
 
 func directionOf(level uint8) bidi.Class {
@@ -180,9 +179,9 @@ func directionOf(level uint8) bidi.Class {
 // sequences returns the isolating run sequences of the paragraph (X10).
 func (v *leveller) sequences() []*sequence {
 	var all []*sequence
-	waiting := map[int]*sequence{} // by the PDI with which they go on
+	waiting := map[int]*sequence{} // by the PDI with which they continue
 	var current *sequence
-	previous := v.base // level of the character before
+	previous := v.base // level of the previous character
 	end := func(next uint8) {
 		last := current.at[len(current.at)-1]
 		if isInitiator(v.original[last]) {
@@ -216,8 +215,8 @@ func (v *leveller) sequences() []*sequence {
 	return all
 }
 
-// endings gives separators, and spaces before them and at the end, the level of the paragraph (L1). Removed characters
-// have that of the character before them, so that they do not split a word.
+// endings assigns the level of the paragraph to separators, and to spaces before them and at the end (L1). Removed
+// characters get the level of the previous character, so that they do not split a word.
 func (v *leveller) endings() {
 	for i := range v.levels {
 		if isRemoved(v.original[i]) {

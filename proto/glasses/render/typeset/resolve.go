@@ -54,7 +54,7 @@ func (v *leveller) weak(s *sequence) {
 	}
 }
 
-// terminators makes currency signs and the like part of the number beside them (W5).
+// terminators treats currency signs and similar characters as part of an adjacent number (W5).
 func (v *leveller) terminators(s *sequence) {
 	for k := 0; k < len(s.at); k++ {
 		to := k
@@ -74,7 +74,7 @@ func (v *leveller) set(at []int, c bidi.Class) {
 	}
 }
 
-// brackets gives both brackets of a pair one direction (N0).
+// brackets assigns the same direction to both brackets of a pair (N0).
 func (v *leveller) brackets(s *sequence) {
 	for _, p := range v.bracketPairs(s) {
 		c := v.directionWithin(s, p)
@@ -90,8 +90,8 @@ func (v *leveller) brackets(s *sequence) {
 	}
 }
 
-// directionWithin returns the direction for a pair of brackets by the letters within it and before it: bidi.ON if there
-// are none within.
+// directionWithin returns the direction of a pair of brackets, determined by the letters in it and before it, or
+// bidi.ON if there are no letters in it.
 func (v *leveller) directionWithin(s *sequence, pair [2]int) bidi.Class {
 	found := bidi.ON
 	for _, i := range s.at[pair[0]+1 : pair[1]] {
@@ -118,7 +118,8 @@ func (v *leveller) directionWithin(s *sequence, pair [2]int) bidi.Class {
 	return s.direction()
 }
 
-// strength returns bidi.L or bidi.R for a letter or a number, for which numbers count as right to left, else bidi.ON.
+// strength returns bidi.L or bidi.R for a letter or number, and bidi.ON for anything else. Numbers count as right to
+// left.
 func (v *leveller) strength(i int) bidi.Class {
 	switch v.classes[i] {
 	case bidi.L:
@@ -129,7 +130,7 @@ func (v *leveller) strength(i int) bidi.Class {
 	return bidi.ON
 }
 
-// bracketPairs returns the places of paired brackets in a sequence, by the first bracket (BD16).
+// bracketPairs returns the positions of paired brackets in a sequence, ordered by the first bracket (BD16).
 func (v *leveller) bracketPairs(s *sequence) [][2]int {
 	type bracket struct {
 		closing rune
@@ -168,7 +169,7 @@ func closingBracket(r rune) rune {
 	return canonical(closing)
 }
 
-// canonical returns the canonical equivalent of a bracket, which only two do not equal.
+// canonical returns the canonical equivalent of a bracket. Only two brackets differ from theirs.
 func canonical(r rune) rune {
 	if r == '\u2329' || r == '\u232a' {
 		return r - '\u2329' + '\u3008'
@@ -176,7 +177,7 @@ func canonical(r rune) rune {
 	return r
 }
 
-// neutral gives spaces, punctuation and the like the direction of what is around them (N1, N2).
+// neutral assigns the direction of the surrounding text to spaces, punctuation and similar characters (N1, N2).
 func (v *leveller) neutral(s *sequence) {
 	before := s.before
 	for k := 0; k < len(s.at); k++ {

@@ -18,15 +18,15 @@ import (
 // maxCellGlyphs bounds the glyphs of a cell. A character with more marks than that cannot be read anyway.
 const maxCellGlyphs = 32
 
-// Cell is what is drawn and moved as a whole: a character with its marks, or a ligature of several.
+// Cell is a unit that is drawn and moved as a whole: a character with its marks, or a ligature.
 type Cell struct {
 	// From and To delimit its characters in the text.
 	From, To int
 	// Level is its embedding level: odd for right to left. Base is the level of its paragraph.
 	Level, Base uint8
-	// Break reports whether a line may begin with the cell.
+	// Break is true if a line may begin with the cell.
 	Break bool
-	// Run numbers the cells that were shaped together. They follow each other in the text.
+	// Run is the same number for cells that were shaped together. They are adjacent in the text.
 	Run int
 	// Face is the font; nil if none has the character, or for a line feed.
 	Face *fonts.Face
@@ -41,18 +41,18 @@ type Glyph struct {
 	X, Y int
 }
 
-// Options say how a text is meant.
+// Options describe the language and direction of a text.
 type Options struct {
 	Bold bool
-	// Language is a BCP 47 tag, which selects the forms of characters; empty if it is not known.
+	// Language is a BCP 47 tag that selects the forms of characters; empty if it is unknown.
 	Language string
-	// RTL is the direction of the paragraphs; with Auto, only of those that have no letter.
+	// RTL makes paragraphs run from right to left; with Auto, only those without a letter.
 	RTL, Auto bool
-	// WithoutAdded leaves out the fonts that a person added to this machine.
+	// WithoutAdded excludes added fonts.
 	WithoutAdded bool
 }
 
-// Typesetter lays out texts. It keeps buffers for the next text and is not safe for concurrent use.
+// Typesetter lays out texts. It reuses its buffers and is not safe for concurrent use.
 type Typesetter struct {
 	levels  leveller
 	lines   segmenter.Segmenter
@@ -65,8 +65,8 @@ type Typesetter struct {
 	nextRun int
 }
 
-// Cells returns the cells of a text in the order of its characters. Line feeds and other separators of paragraphs are
-// cells of their own.
+// Cells returns the cells of a text in the order of its characters. Each line feed or other paragraph separator is a
+// separate cell.
 func (t *Typesetter) Cells(text []rune, o Options) []Cell {
 	if t.shaper == nil {
 		t.shaper = harfbuzz.NewBuffer()
@@ -91,7 +91,7 @@ func (t *Typesetter) run() int {
 	return t.nextRun
 }
 
-// regionOf returns the region of Han characters by the language, or by the characters beside them.
+// regionOf returns the region of Han characters, determined by the language or by adjacent characters.
 func regionOf(text []rune, tag string) fonts.Region {
 	primary, rest, _ := strings.Cut(strings.ToLower(tag), "-")
 	switch primary {
@@ -196,7 +196,7 @@ func (t *Typesetter) shape(it item) {
 	t.cells = append(t.cells, cells...)
 }
 
-// noKerning keeps the primary font as it is without shaping: each advance is that of one character.
+// noKerning disables kerning in the primary font, so that shaped text has the same advances as plain text.
 var noKerning = []harfbuzz.Feature{{Tag: 'k'<<24 | 'e'<<16 | 'r'<<8 | 'n', Start: 0, End: harfbuzz.FeatureGlobalEnd}}
 
 // glyphs shapes an item, with the text around it as context.
@@ -223,7 +223,7 @@ func (t *Typesetter) language() language.Language {
 	return languages[t.region]
 }
 
-// languages choose the forms of a font that has those of several regions.
+// languages select the Han forms of a region in a font that has the forms of several.
 var languages = map[fonts.Region]language.Language{
 	fonts.RegionChina: "", fonts.RegionTaiwan: language.NewLanguage("zh-hant"),
 	fonts.RegionJapan: language.NewLanguage("ja"), fonts.RegionKorea: language.NewLanguage("ko"),

@@ -104,7 +104,7 @@ func FuzzCells(f *testing.F) {
 		"👩‍👩‍👧 e\ufe0f", "لا إله", "\xff\xfe", "\u1100\u1161\u11a8"} {
 		f.Add(s, false)
 	}
-	cells("\u65e5\ufffd\U0010ffff") // parses the large fonts, which is not part of any text's time
+	cells("\u65e5\ufffd\U0010ffff") // parses the large fonts before any text is timed
 	f.Fuzz(func(t *testing.T, s string, bold bool) {
 		if len(s) > 4096 {
 			return
@@ -116,19 +116,19 @@ func FuzzCells(f *testing.F) {
 		at := 0
 		for _, c := range list {
 			if c.From != at || c.To <= c.From || len(c.Glyphs) > 32 {
-				t.Fatalf("%q: a cell of %d to %d with %d glyphs, after %d", s, c.From, c.To, len(c.Glyphs), at)
+				t.Fatalf("%q: an invalid cell from %d to %d with %d glyphs, after %d", s, c.From, c.To, len(c.Glyphs), at)
 			}
 			at = c.To
 		}
 		if at != len(text) {
-			t.Fatalf("%q: the cells end at %d of %d", s, at, len(text))
+			t.Fatalf("%q: the cells end at %d, want %d", s, at, len(text))
 		}
 		again := setter.Cells(text, o)
 		if !slices.EqualFunc(list, again, func(a, b typeset.Cell) bool {
 			return a.From == b.From && a.To == b.To && a.Level == b.Level && a.Break == b.Break && a.Advance == b.Advance &&
 				a.Face == b.Face && slices.Equal(a.Glyphs, b.Glyphs)
 		}) {
-			t.Fatalf("%q: another result the second time", s)
+			t.Fatalf("%q: the second result differs from the first", s)
 		}
 	})
 }

@@ -1,5 +1,5 @@
-// Package packs embeds the font files of every script, compressed. Import it for its effect: the renderer then draws
-// them. A file is unpacked when a text first needs it.
+// Package packs embeds the compressed font files of every script. Import it for its side effect: the renderer then
+// uses them. A file is unpacked when a text first needs it.
 package packs
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/service-dev/service/proto/glasses/render/fonts"
 )
 
-// Files are the fonts, compressed with Zstandard (RFC 8878), and their licence.
+// Files contains the fonts, compressed with Zstandard (RFC 8878), and their licence.
 //
 //go:embed *.zst *.txt
 var Files embed.FS
@@ -20,18 +20,18 @@ var Files embed.FS
 // Suffix follows the name of a font in Files.
 const Suffix = ".ttf.zst"
 
-// maxUnpacked bounds the memory for a font in bytes.
+// maxUnpacked is the maximum size of an unpacked font in bytes.
 const maxUnpacked = 32 << 20
 
 func init() { fonts.Use(Read) }
 
-// decoder is made when the first font is needed.
+// decoder is created when the first font is needed.
 var decoder = sync.OnceValues(func() (*zstd.Decoder, error) {
 	return zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
 		zstd.WithDecoderMaxMemory(maxUnpacked))
 })
 
-// Read returns a TrueType font by its name, e.g. "thai-400".
+// Read returns the TrueType font with a name, e.g. "thai-400".
 func Read(name string) ([]byte, error) {
 	ttf, err := Files.ReadFile(name + Suffix)
 	if err == nil {

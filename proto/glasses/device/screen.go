@@ -1,0 +1,93 @@
+package device
+
+import "github.com/service-dev/service/proto/glasses"
+
+// panel sends pictures to a panel that needs time for each: a real one, or a simulated one with its pace. Only one
+// picture is on its way at a time, and of those that come meanwhile only the latest is sent.
+type panel struct {
+	isReal bool            // the host shows pictures
+	isSlow bool            // pictures take the model's time
+	active *picturePending // on its way
+	next   *picturePending // sent when active is answered
+}
+
+// picturePending is a change of the panel. c is the command that caused it and r its result; c is nil for a change that
+// the wearer caused.
+type picturePending struct {
+	c *command
+	r glasses.Result
+}
+
+// paint brings the panel up to date with the view and then answers c with r. Simulated glasses without a pace do so
+// immediately.
+func (d *Device) paint(c *command, r glasses.Result) {
+	p := &picturePending{c, r}
+	switch {
+	case !d.panel.isReal && !d.panel.isSlow:
+		d.finish(c, r, nil)
+	case d.panel.active == nil:
+		d.send(p)
+	default:
+		if old := d.panel.next; old != nil {
+			old.r.Superseded = true
+			d.answerPicture(old)
+		}
+		d.panel.next = p
+	}
+}
+
+// repaint brings a real panel up to date after a change that no command caused.
+func (d *Device) repaint() {
+	if (d.panel.isReal || d.panel.isSlow) && d.state.Link != glasses.LinkLost {
+		d.paint(nil, glasses.Result{})
+	}
+}
+
+// send asks the host for the picture of the view, or waits for as long as the panel of the model needs.
+func (d *Device) send(p *picturePending) {
+	d.panel.active = p
+	kind := AskShow
+	if d.view.Tree == nil {
+		kind = AskDark
+	}
+	switch {
+	case d.panel.isReal:
+		d.ask(Ask{Kind: kind}, &d.panel, func(_ Material, err *glasses.Error) { d.sent(p, err) })
+	case kind == AskShow && d.model.Panel != nil:
+		d.after(d.model.Panel.FullMs, &d.panel, func() { d.sent(p, nil) })
+	default:
+		d.sent(p, nil)
+	}
+}
+
+// sent answers the command whose picture the panel shows or refused, and sends the next one.
+func (d *Device) sent(p *picturePending, err *glasses.Error) {
+	if err != nil {
+		p.r = glasses.Result{Error: err}
+	}
+	next := d.panel.next
+	d.panel.active, d.panel.next = nil, nil
+	d.answerPicture(p)
+	if next != nil {
+		d.send(next)
+	}
+}
+
+func (d *Device) answerPicture(p *picturePending) {
+	if p.c != nil {
+		d.finish(p.c, p.r, nil)
+	}
+}
+
+// dropPictures refuses the commands whose pictures have not arrived when the link is lost.
+func (d *Device) dropPictures() {
+	d.forget(&d.panel)
+	d.queue.cancel(&d.panel)
+	for _, p := range []*picturePending{d.panel.active, d.panel.next} {
+		if p != nil {
+			p.r = glasses.Result{Error: reason(glasses.CodeNotConnected)}
+			d.answerPicture(p)
+		}
+	}
+	d.panel.active, d.panel.next = nil, nil
+}

@@ -1,0 +1,46 @@
+package driver
+
+import "slices"
+
+// Timers holds functions to run at points in time. The zero value has none.
+type Timers struct{ list []*Timer }
+
+// Timer is a function that runs once at a point in time unless it is stopped first.
+type Timer struct {
+	at  int64
+	run func()
+}
+
+// Add runs f at a point in time, after those that are due earlier or were added before for the same time.
+func (t *Timers) Add(at int64, f func()) *Timer {
+	i := len(t.list)
+	for i > 0 && t.list[i-1].at > at {
+		i--
+	}
+	one := &Timer{at, f}
+	t.list = slices.Insert(t.list, i, one)
+	return one
+}
+
+// Stop removes a timer. A timer that ran, and nil, are ignored.
+func (t *Timers) Stop(one *Timer) {
+	t.list = slices.DeleteFunc(t.list, func(other *Timer) bool { return other == one })
+}
+
+// Next returns the time of the first timer; ok is false if there is none.
+func (t *Timers) Next() (at int64, ok bool) {
+	if len(t.list) == 0 {
+		return 0, false
+	}
+	return t.list[0].at, true
+}
+
+// Pop removes the first timer if it is due by now, and returns its time and function; f is nil if none is due.
+func (t *Timers) Pop(now int64) (at int64, f func()) {
+	if len(t.list) == 0 || t.list[0].at > now {
+		return 0, nil
+	}
+	first := t.list[0]
+	t.list = slices.Delete(t.list, 0, 1)
+	return first.at, first.run
+}

@@ -1,0 +1,206 @@
+// Carries bytes between a driver (package driver) and glasses over Web Bluetooth. It decides nothing: its user says
+// which link to open, to write and to drop, and is told what happened. Each link is one Bluetooth LE peripheral.
+
+/**
+ * A link as driver.LinkSpec describes it.
+ * @typedef {{key: string, namePrefix: string, service: string, write: string, notify: string}} LinkSpec
+ */
+
+/**
+ * What happened to a link: driver.Event. up and down answer open; a down also follows the loss of an open link.
+ * written answers write. problem is a code of package driver, or "".
+ * @typedef {{kind: "up"|"down"|"notify"|"written", link: string, data?: Uint8Array<ArrayBuffer>, problem: string}} LinkEvent
+ */
+
+/**
+ * A device that a person chose for a link.
+ * @typedef {object} Link
+ * @property {LinkSpec} spec
+ * @property {BluetoothDevice} device
+ * @property {object | null} opening identifies the attempt to open it; null unless there is one
+ * @property {BluetoothCharacteristic | null} input where to write; null unless the link is open
+ * @property {BluetoothCharacteristic | null} output where notifications come from
+ * @property {Promise<void>} writes ends with the last write
+ * @property {() => void} stop removes the listeners
+ */
+
+/** @typedef {"choose"|"connect"|"services"|"subscribe"|"write"} Step */
+
+const openTime = 20_000; // ms; some systems try to connect for ever
+
+/**
+ * The code for each DOMException by the step that failed. Its text differs between browsers and is never read.
+ * @type {Record<Step, Record<string, string>>}
+ */
+const problems = {
+  choose: { NotFoundError: "cancelled", AbortError: "cancelled", SecurityError: "no_permission",
+    NotAllowedError: "no_permission", NotSupportedError: "no_web_bluetooth", InvalidStateError: "no_permission" },
+  connect: { NetworkError: "not_in_range", NotFoundError: "not_in_range", AbortError: "timeout",
+    SecurityError: "no_permission", NotSupportedError: "busy_elsewhere" },
+  services: { NetworkError: "lost", NotFoundError: "services_missing", SecurityError: "services_missing" },
+  subscribe: { NetworkError: "lost", NotSupportedError: "not_paired", SecurityError: "not_paired",
+    InvalidStateError: "lost", NotAllowedError: "not_paired" },
+  write: { NetworkError: "lost", InvalidStateError: "lost", InvalidModificationError: "small_mtu",
+    NotSupportedError: "refused" },
+};
+
+/**
+ * @param {Step} step
+ * @param {unknown} e
+ */
+function problemOf(step, e) {
+  const name = e instanceof DOMException ? e.name : "";
+  return problems[step][name] ?? (step === "write" ? "refused" : "timeout");
+}
+
+/** The links that a page carries. */
+export class Bluetooth {
+  /** @param {(e: LinkEvent) => void} on */
+  constructor(on) {
+    this.on = on;
+    /** @type {Map<string, Link>} */
+    this.links = new Map();
+  }
+
+  /** Resolves to why this browser cannot reach glasses at the moment, or to "". */
+  static async problem() {
+    if (!navigator.bluetooth) return "no_web_bluetooth";
+    try {
+      return await navigator.bluetooth.getAvailability() ? "" : "no_bluetooth";
+    } catch {
+      return "no_permission";
+    }
+  }
+
+  /**
+   * Lets the person choose the peripheral of a link, from a list of the browser. It replaces the one chosen before.
+   * It must be called in the handler of a click. The link is not opened.
+   * @param {LinkSpec} spec
+   * @returns {Promise<{name: string, problem: string}>} the advertised name, or why nothing was chosen
+   */
+  async choose(spec) {
+    if (!navigator.bluetooth) return { name: "", problem: "no_web_bluetooth" };
+    let device;
+    try {
+      device = await navigator.bluetooth.requestDevice({
+        filters: [{ namePrefix: spec.namePrefix }], optionalServices: [spec.service],
+      });
+    } catch (e) {
+      const problem = problemOf("choose", e);
+      // The list that cannot be shown has the same name as the one that was closed.
+      return { name: "", problem: problem === "cancelled" && await Bluetooth.problem() || problem };
+    }
+    this.forget(spec.key);
+    const lost = () => this.end(spec.key, "lost");
+    device.addEventListener("gattserverdisconnected", lost);
+    this.links.set(spec.key, { spec, device, opening: null, input: null, output: null, writes: Promise.resolve(),
+      stop: () => device.removeEventListener("gattserverdisconnected", lost) });
+    return { name: device.name ?? "", problem: "" };
+  }
+
+  /**
+   * Reports whether a person chose the peripheral of a link.
+   * @param {string} key
+   */
+  has(key) {
+    return this.links.has(key);
+  }
+
+  /**
+   * Opens a link to the peripheral that was chosen for it. It needs no click, also after the link was lost.
+   * @param {string} key
+   */
+  async open(key) {
+    const link = this.links.get(key);
+    if (!link) return this.on({ kind: "down", link: key, problem: "not_chosen" });
+    if (link.input) return this.on({ kind: "up", link: key, problem: "" }); // its user may have missed that
+    if (link.opening) return;
+    const attempt = {};
+    link.opening = attempt;
+    const timer = setTimeout(() => link.opening === attempt && this.end(key, "timeout"), openTime);
+    /** @type {Step} */
+    let step = "connect";
+    try {
+      const server = await link.device.gatt.connect();
+      step = "services";
+      const service = await server.getPrimaryService(link.spec.service);
+      const input = await service.getCharacteristic(link.spec.write);
+      const output = await service.getCharacteristic(link.spec.notify);
+      step = "subscribe";
+      await output.startNotifications();
+      if (link.opening !== attempt) return;
+      link.opening = null;
+      link.input = input;
+      link.output = output;
+      output.oncharacteristicvaluechanged = () => {
+        const value = output.value;
+        if (link.output !== output || !value) return;
+        const data = new Uint8Array(value.buffer, value.byteOffset, value.byteLength).slice();
+        this.on({ kind: "notify", link: key, data, problem: "" });
+      };
+      this.on({ kind: "up", link: key, problem: "" });
+    } catch (e) {
+      if (link.opening === attempt) this.end(key, problemOf(step, e));
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  /**
+   * Writes one value after those that wait.
+   * @param {string} key
+   * @param {Uint8Array<ArrayBuffer>} data
+   * @param {boolean} withResponse
+   */
+  write(key, data, withResponse) {
+    const link = this.links.get(key);
+    const input = link?.input;
+    if (!link || !input) return this.on({ kind: "written", link: key, problem: "lost" });
+    link.writes = link.writes.then(async () => {
+      let problem = "";
+      try {
+        await (withResponse ? input.writeValueWithResponse(data) : input.writeValueWithoutResponse(data));
+      } catch (e) {
+        problem = problemOf("write", e);
+      }
+      if (link.input === input) this.on({ kind: "written", link: key, problem });
+    });
+  }
+
+  /**
+   * Closes a link, which may be opened again.
+   * @param {string} key
+   */
+  drop(key) {
+    this.end(key, "");
+  }
+
+  /**
+   * Closes a link and forgets the peripheral that was chosen for it.
+   * @param {string} key
+   */
+  forget(key) {
+    this.end(key, "");
+    this.links.get(key)?.stop();
+    this.links.delete(key);
+  }
+
+  /** Closes and forgets all links. */
+  close() {
+    for (const key of [...this.links.keys()]) this.forget(key);
+  }
+
+  /**
+   * Ends a link that is open or being opened.
+   * @param {string} key
+   * @param {string} problem
+   */
+  end(key, problem) {
+    const link = this.links.get(key);
+    if (!link || !link.opening && !link.input) return;
+    if (link.output) link.output.oncharacteristicvaluechanged = null;
+    link.opening = link.input = link.output = null;
+    link.device.gatt.disconnect();
+    this.on({ kind: "down", link: key, problem });
+  }
+}

@@ -1,0 +1,153 @@
+package glasses
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// RecordVersion is the version of BenchRecord.
+const RecordVersion = 1
+
+// What a bench ran against, as the person who ran it said.
+const (
+	AgainstReal     = "real"
+	AgainstEmulated = "emulated"
+	AgainstUnknown  = "unknown" // nobody was there to ask
+)
+
+// Capabilities that a bench can show.
+const (
+	CapabilityDisplay    = "display"
+	CapabilityInput      = "input"
+	CapabilityMicrophone = "microphone"
+	CapabilityBattery    = "battery"
+	CapabilityReconnect  = "reconnect"
+)
+
+// BenchRecord is what one run of `servicectl glasses bench` measured. Times are in ms. It contains no address and no
+// serial number, and the name of the pair only on request.
+type BenchRecord struct {
+	Record int       `json:"record"` // RecordVersion
+	At     time.Time `json:"at"`     // the begin of the run
+	// Against is one of the Against constants.
+	Against     string `json:"against"`
+	DeviceModel string `json:"deviceModel"`
+	Carrier     string `json:"carrier"` // e.g. bluez
+	Name        string `json:"name,omitempty"`
+	// Firmware is what each link said about itself, by key; without those that said nothing.
+	Firmware map[string]string `json:"firmware"`
+	Service  string            `json:"service"` // version of this service
+	System   string            `json:"system"`  // operating system and architecture, e.g. linux/amd64
+	// Panel is what the person said about the panel before.
+	Panel BenchPanel `json:"panel"`
+
+	// Connect is the time from the request until all links were up and the batteries known, with the search for the
+	// glasses.
+	Connect    BenchConnect    `json:"connect"`
+	Pictures   BenchPictures   `json:"pictures"`
+	Battery    map[string]int  `json:"battery"` // percent, by link
+	Inputs     BenchInputs     `json:"inputs"`
+	Microphone BenchMicrophone `json:"microphone"`
+	Reconnect  BenchReconnect  `json:"reconnect"`
+}
+
+// BenchPanel is what a person said about a panel.
+type BenchPanel struct {
+	Inverted bool `json:"inverted"`
+	Rows     int  `json:"rows"` // 0 for the model's
+	Checked  bool `json:"checked"`
+}
+
+// BenchConnect is the first step of a bench.
+type BenchConnect struct {
+	Skipped string `json:"skipped,omitempty"` // why, as in the other steps
+	Ms      int64  `json:"ms"`
+}
+
+// BenchPictures is the time of each full picture, from the command until all links had acknowledged it.
+type BenchPictures struct {
+	Asked    int     `json:"asked"`
+	Ms       []int64 `json:"ms"` // of those that were shown
+	MedianMs int64   `json:"medianMs"`
+	LeastMs  int64   `json:"leastMs"`
+	MostMs   int64   `json:"mostMs"`
+	// Error is why the last picture that was not shown was refused.
+	Error string `json:"error,omitempty"`
+}
+
+// BenchInputs are the inputs that the person made.
+type BenchInputs struct {
+	Skipped string   `json:"skipped,omitempty"`
+	Seen    []string `json:"seen"` // kinds, with the side where it is known: tap right
+}
+
+// BenchMicrophone is what the microphone sent. Levels are in dB of full scale.
+type BenchMicrophone struct {
+	Skipped  string  `json:"skipped,omitempty"`
+	Chunks   int     `json:"chunks"` // of 100 ms
+	ListenMs int64   `json:"listenMs"`
+	LevelDB  float64 `json:"levelDb"` // root mean square
+	PeakDB   float64 `json:"peakDb"`
+	Error    string  `json:"error,omitempty"`
+}
+
+// BenchReconnect is a connection that a person broke.
+type BenchReconnect struct {
+	Skipped string `json:"skipped,omitempty"`
+	State   string `json:"state,omitempty"` // lossy or lost, while it was broken
+	AwayMs  int64  `json:"awayMs"`          // from the break until all links were up again; 0 if they did not come back
+}
+
+// maxRecord bounds a record in bytes.
+const maxRecord = 64 << 10
+
+// ParseBenchRecord decodes and checks a record.
+func ParseBenchRecord(data []byte) (r BenchRecord, err error) {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if len(data) > maxRecord {
+		return r, fmt.Errorf("the record has %d bytes, at most %d are allowed", len(data), maxRecord)
+	}
+	if err = d.Decode(&r); err != nil {
+		return r, fmt.Errorf("read the record: %w", err)
+	}
+	_, isKnown := Model(r.DeviceModel)
+	switch {
+	case d.More():
+		err = fmt.Errorf("the record continues after its end")
+	case r.Record != RecordVersion:
+		err = fmt.Errorf("record is %d, this version reads %d", r.Record, RecordVersion)
+	case !isKnown:
+		err = fmt.Errorf("deviceModel %.50q is not known", r.DeviceModel)
+	case !slices.Contains([]string{AgainstReal, AgainstEmulated, AgainstUnknown}, r.Against):
+		err = fmt.Errorf("against is %.50q, not real, emulated or unknown", r.Against)
+	case r.At.IsZero() || r.Carrier == "" || r.Service == "" || r.System == "":
+		err = fmt.Errorf("at, carrier, service or system is missing")
+	case len(r.Pictures.Ms) > r.Pictures.Asked:
+		err = fmt.Errorf("pictures.ms has %d times of %d pictures", len(r.Pictures.Ms), r.Pictures.Asked)
+	}
+	return r, err
+}
+
+// quiet is the level in dB of full scale below which a microphone counts as silent.
+const quiet = -70
+
+// Shown returns the capabilities that the measurements of a record show.
+func (r BenchRecord) Shown() (list []string) {
+	for capability, isShown := range map[string]bool{
+		CapabilityDisplay:    len(r.Pictures.Ms) > 0 && len(r.Pictures.Ms) == r.Pictures.Asked,
+		CapabilityInput:      len(r.Inputs.Seen) > 0,
+		CapabilityMicrophone: r.Microphone.Chunks > 0 && r.Microphone.LevelDB > quiet,
+		CapabilityBattery:    len(r.Battery) > 0,
+		CapabilityReconnect:  r.Reconnect.AwayMs > 0,
+	} {
+		if isShown {
+			list = append(list, capability)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
