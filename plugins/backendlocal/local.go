@@ -49,7 +49,7 @@ func (l *local) Describe(_ context.Context, r *pluginv1.DescribeRequest) (*plugi
 	}
 	return &pluginv1.DescribeResponse{
 		Name: "backendlocal", Version: buildinfo.Version, EmbeddedId: "embedded:" + l.server.ID(), BaseUrl: l.server.URL(),
-		SignInWord: l.server.SignInWord(),
+		SignInWord: l.server.SignInWord(), LoopbackUrl: l.server.LoopbackURL(),
 	}, nil
 }
 

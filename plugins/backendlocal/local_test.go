@@ -20,7 +20,7 @@ func problem(t *testing.T, err error) (codes.Code, *pluginv1.Problem) {
 			return st.Code(), p
 		}
 	}
-	t.Fatalf("no Problem in error %v", err)
+	t.Fatalf("the error contains no Problem: %v", err)
 	return 0, nil
 }
 
@@ -47,7 +47,7 @@ func TestLostKeyIsNotToBeTriedAgain(t *testing.T) {
 	for _, says := range []string{"service-backend admin replace-key", key, filepath.Join(dir, dataDir, "service.db"),
 		"move the directory away"} {
 		if !strings.Contains(p.GetMessage(), says) {
-			t.Errorf("no %q in message %q", says, p.GetMessage())
+			t.Errorf("%q is missing from the message %q", says, p.GetMessage())
 		}
 	}
 	if code != codes.FailedPrecondition || p.GetRetryable() || strings.Contains(p.GetFixHint(), "try again") {
@@ -59,7 +59,7 @@ func TestLostKeyIsNotToBeTriedAgain(t *testing.T) {
 	}
 }
 
-// Calls with a token use the IP address of our own listener, because another user could listen on the name localhost.
+// Calls with a token use the IP address of our own listener, because another user could listen on localhost.
 func TestCallsGoToOurOwnListener(t *testing.T) {
 	l := newLocal(nil)
 	d, err := l.Describe(t.Context(), &pluginv1.DescribeRequest{ConfigDir: []byte(t.TempDir())})
@@ -69,10 +69,10 @@ func TestCallsGoToOurOwnListener(t *testing.T) {
 	defer func() { _ = l.Close(t.Context()) }()
 	at, err := l.locate(t.Context(), nil)
 	if err != nil || strings.Replace(d.GetBaseUrl(), "localhost", "127.0.0.1", 1) != at {
-		t.Errorf("people use %s, calls use %s, %v", d.GetBaseUrl(), at, err)
+		t.Errorf("people use %s, calls use %s, error %v; want localhost and 127.0.0.1", d.GetBaseUrl(), at, err)
 	}
 	if h, err := l.Health(t.Context(), &pluginv1.HealthRequest{}); err != nil || !h.GetOk() {
-		t.Errorf("health: got %v, %v", h, err)
+		t.Errorf("got health %v, error %v; want ok", h, err)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"path/filepath"
 
+	"github.com/service-dev/service/plugins/internal/attach"
 	"github.com/service-dev/service/proto/glasses/render/fonts"
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
@@ -14,7 +15,7 @@ func (s *sim) UseFonts(_ context.Context, r *pluginv1.UseFontsRequest) (*pluginv
 	for _, f := range r.GetFonts() {
 		a := fonts.Added{Name: f.GetName(), SHA256: f.GetSha256(), Bold: f.GetBold(), File: string(f.GetFile())}
 		if !filepath.IsAbs(a.File) || len(list) == fonts.MaxAdded {
-			return nil, invalid("the path of a font is not absolute, or there are too many")
+			return nil, attach.Invalid("the path of a font is not absolute, or there are too many")
 		}
 		list = append(list, a)
 	}

@@ -2,14 +2,12 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"log/slog"
-	"strconv"
 	"time"
 
+	"github.com/service-dev/service/plugins/internal/attach"
 	"github.com/service-dev/service/proto/glasses"
 	"github.com/service-dev/service/proto/glasses/device"
 	_ "github.com/service-dev/service/proto/glasses/render/fonts/packs" // fonts for the text of every script
@@ -20,16 +18,11 @@ import (
 // missed steps are skipped.
 const maxCatchUp = 2000
 
-// sender is the stream to the host.
-type sender interface {
-	Send(*pluginv1.AttachResponse) error
-}
-
 // session is the glasses of one session, run by one goroutine.
 type session struct {
 	device   *device.Device
 	fixtures *fixtures
-	to       sender
+	out      *attach.Frames
 	log      *slog.Logger
 	newID    func() string
 	virtual  bool
@@ -38,34 +31,26 @@ type session struct {
 	script   []line       // lines not yet spoken, by session time
 	frames   int          // pictures taken by the camera so far
 	chunks   int          // audio chunks sent since the microphone was switched on
-	broken   error        // set after sending failed because the host has exited
 }
 
-func newSession(o *pluginv1.AttachOpen, to sender, log *slog.Logger) (*session, error) {
-	model, snapshot, err := parseOpen(o)
+func newSession(o *pluginv1.AttachOpen, to attach.Sender, log *slog.Logger) (*session, error) {
+	model, snapshot, err := attach.ParseOpen(o)
 	if err != nil {
 		return nil, err
 	}
 	fix, err := openFixtures(string(o.GetFixturesDir()))
 	if err != nil {
-		return nil, invalid(err.Error())
+		return nil, attach.Invalid(err.Error())
 	}
-	s := &session{fixtures: fix, to: to, log: log.With("session", o.GetSessionId()), virtual: o.GetVirtualClock(),
+	s := &session{fixtures: fix, log: log.With("session", o.GetSessionId()), virtual: o.GetVirtualClock(),
 		clock: o.GetNowMs()}
+	s.out = &attach.Frames{To: to, Log: s.log}
 	begin := time.Now()
 	s.wall = func() int64 { return begin.UnixMilli() + time.Since(begin).Milliseconds() }
-	s.newID = newIDs()
-	s.device = device.New(model, device.Options{Snapshot: snapshot, NewID: s.newID})
+	s.newID = attach.NewIDs()
+	s.device = device.New(model, device.Options{Snapshot: snapshot, NewID: s.newID, Pace: o.GetPace()})
 	s.device.Tick(s.now())
 	return s, nil
-}
-
-// newIDs returns a generator of ids that no earlier glasses of the same session have used.
-func newIDs() func() string {
-	random := make([]byte, 4)
-	_, _ = rand.Read(random)
-	prefix, n := "g"+hex.EncodeToString(random)+"-", 0
-	return func() string { n++; return prefix + strconv.Itoa(n) }
 }
 
 func (s *session) now() int64 {
@@ -75,11 +60,14 @@ func (s *session) now() int64 {
 	return s.wall()
 }
 
-// serve handles requests until in is closed, ctx ends or sending to the host fails.
-func (s *session) serve(ctx context.Context, in <-chan *pluginv1.AttachRequest) error {
+// Close implements attach.Session.
+func (s *session) Close() { s.fixtures.close() }
+
+// Serve implements attach.Session.
+func (s *session) Serve(ctx context.Context, in <-chan *pluginv1.AttachRequest) error {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
-	for s.broken == nil {
+	for s.out.Broken == nil {
 		timer.Stop()
 		if at, ok := s.next(); ok && !s.virtual {
 			timer.Reset(time.Duration(max(0, at-s.now())) * time.Millisecond)
@@ -96,20 +84,12 @@ func (s *session) serve(ctx context.Context, in <-chan *pluginv1.AttachRequest) 
 			return nil
 		}
 	}
-	return s.broken
+	return s.out.Broken
 }
 
 // request handles one request.
 func (s *session) request(m *pluginv1.AttachRequest) {
-	var f glasses.Frame
-	var body []byte
-	err := error(&glasses.Error{Code: glasses.CodeBadFrame, Message: "the request is neither a frame nor a binary frame"})
-	switch m := m.GetMessage().(type) {
-	case *pluginv1.AttachRequest_Frame:
-		f, err = glasses.Parse(m.Frame)
-	case *pluginv1.AttachRequest_Binary:
-		f, body, err = glasses.ParseBinary(m.Binary)
-	}
+	f, body, err := attach.ParseRequest(m)
 	if err != nil {
 		s.refuse(f.ID, err)
 		return
@@ -128,25 +108,14 @@ func (s *session) request(m *pluginv1.AttachRequest) {
 
 // refuse sends an error for a frame that could not be parsed.
 func (s *session) refuse(id string, err error) {
-	var e *glasses.Error
-	if !errors.As(err, &e) {
-		e = &glasses.Error{Code: glasses.CodeBadFrame, Message: err.Error()}
-	}
 	if id == "" {
 		id = s.newID()
 	}
-	s.send(glasses.TypeError, id, e)
+	s.send(glasses.TypeError, id, err)
 }
 
 // send sends a frame created by the session itself.
-func (s *session) send(typ, id string, payload any) {
-	f, err := glasses.New(typ, id, s.now(), payload)
-	if err != nil {
-		s.log.Error("failed to encode a frame", "type", typ, "err", err)
-		return
-	}
-	s.emit(device.Out{Frame: f})
-}
+func (s *session) send(typ, id string, payload any) { s.out.Put(typ, id, s.now(), payload) }
 
 // next returns the time of the next step of the glasses or the script that is independent of requests.
 func (s *session) next() (at int64, ok bool) {
@@ -159,7 +128,7 @@ func (s *session) next() (at int64, ok bool) {
 
 // catchUp runs all steps that are due in real time.
 func (s *session) catchUp(now int64) {
-	for s.broken == nil {
+	for s.out.Broken == nil {
 		at, ok := s.next()
 		if !ok || at > now {
 			return
@@ -175,7 +144,7 @@ func (s *session) catchUp(now int64) {
 func (s *session) advance(f glasses.Frame) {
 	parsed, err := glasses.ParseControl(f.Type, f.Payload)
 	p, ok := parsed.(*glasses.Advance)
-	if err != nil || !ok || p.ToMs > maxClock {
+	if err != nil || !ok || p.ToMs > attach.MaxClock {
 		e := &glasses.Error{Code: glasses.CodeBadPayload, Message: "toMs is greater than the maximum time"}
 		_ = errors.As(err, &e)
 		s.send(glasses.TypeResult, f.ID, glasses.Result{Error: e})
@@ -215,34 +184,10 @@ func (s *session) settle() {
 			if o.Ask != nil {
 				s.fulfil(*o.Ask)
 			} else {
-				s.emit(o)
+				s.out.Send(o.Frame, o.Body)
 			}
 		}
 	}
-}
-
-// emit sends one frame to the host.
-func (s *session) emit(o device.Out) {
-	if s.broken != nil {
-		return
-	}
-	m := &pluginv1.AttachResponse{}
-	if o.Body != nil {
-		data, err := glasses.EncodeBinary(o.Frame, o.Body)
-		if err != nil {
-			s.log.Error("failed to encode a binary frame", "type", o.Frame.Type, "err", err)
-			return
-		}
-		m.Message = &pluginv1.AttachResponse_Binary{Binary: data}
-	} else {
-		data, err := o.Frame.Encode()
-		if err != nil {
-			s.log.Error("failed to encode a frame", "type", o.Frame.Type, "err", err)
-			return
-		}
-		m.Message = &pluginv1.AttachResponse_Frame{Frame: data}
-	}
-	s.broken = s.to.Send(m)
 }
 
 // fulfil fulfils a request of the glasses. It does not play speech and sounds; the glasses report their end after the

@@ -12,54 +12,72 @@ import (
 
 	"google.golang.org/grpc/status"
 
+	"github.com/service-dev/service/plugins/internal/attach"
 	"github.com/service-dev/service/proto/glasses"
 	"github.com/service-dev/service/proto/glasses/media"
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
 func TestVirtualTime(t *testing.T) {
-	p := attach(t, serveSim(t), &pluginv1.AttachOpen{VirtualClock: true, NowMs: 5000})
-	say, sleep := p.start("speech.say", `{"text":"hello"}`), p.start("clock.sleep", `{"ms":250}`)
-	p.await(say)
-	c := p.must(glasses.SimAdvance, `{"toMs":6000}`).Clock
-	if c.NowMs != 5250 || c.Reached || p.frames[0].ID != sleep || p.frames[0].At != 5250 {
-		t.Errorf("first step: got %+v, %v, want a frame at 5250", c, p.take())
+	p := attachPair(t, serveSim(t), &pluginv1.AttachOpen{VirtualClock: true, NowMs: 5000})
+	say, sleep := p.Start("speech.say", `{"text":"hello"}`), p.Start("clock.sleep", `{"ms":250}`)
+	p.Await(say)
+	c := p.Must(glasses.SimAdvance, `{"toMs":6000}`).Clock
+	if c.NowMs != 5250 || c.Reached || p.Frames[0].ID != sleep || p.Frames[0].At != 5250 {
+		t.Errorf("first step: got %+v, %v, want a frame at 5250", c, p.Take())
 	}
-	p.frames = nil
+	p.Frames = nil
 	if steps := p.advance(6000); steps != 2 {
 		t.Errorf("got %d steps, want 2", steps)
 	}
-	if got := p.take(); len(got) != 1 || got[0] != fmt.Sprintf(`5300 speech {"id":%q,"state":"finished"}`, say) {
+	if got := p.Take(); len(got) != 1 || got[0] != fmt.Sprintf(`5300 speech {"id":%q,"state":"finished"}`, say) {
 		t.Errorf("frames after advance: got %v", got)
 	}
-	if c := p.must(glasses.SimAdvance, `{"toMs":10}`).Clock; c.NowMs != 6000 || !c.Reached {
+	if c := p.Must(glasses.SimAdvance, `{"toMs":10}`).Clock; c.NowMs != 6000 || !c.Reached {
 		t.Errorf("advance to the past: got %+v, want an unchanged clock", c)
 	}
 	for _, to := range []string{"-1", "9223372036854775807"} {
-		if r := p.do(glasses.SimAdvance, `{"toMs":`+to+`}`); r.Error == nil || r.Error.Code != "bad_payload" {
+		if r := p.Do(glasses.SimAdvance, `{"toMs":`+to+`}`); r.Error == nil || r.Error.Code != "bad_payload" {
 			t.Errorf("advance to %s: got %+v, want bad_payload", to, r)
 		}
 	}
 	before := time.Now()
-	p.must("motion.start", `{"hz":1}`)
+	p.Must("motion.start", `{"hz":1}`)
 	if steps := p.advance(3_606_000); steps != 3600 {
 		t.Errorf("an hour took %d steps, want 3600", steps)
 	}
 	t.Logf("an hour at 1 Hz took %v", time.Since(before))
 }
 
+func TestPace(t *testing.T) {
+	p := attachPair(t, serveSim(t), &pluginv1.AttachOpen{VirtualClock: true, DeviceModel: "even_g1", Pace: true})
+	first, second := p.Start("display.show", `{"tree":{"type":"text","text":"1"}}`),
+		p.Start("display.show", `{"tree":{"type":"text","text":"2"}}`)
+	last := p.Start("display.show", `{"tree":{"type":"text","text":"3"}}`)
+	if r := p.Await(second); !r.OK || !r.Superseded {
+		t.Errorf("the picture that waited: got %+v, want it superseded", r)
+	}
+	p.advance(4000)
+	got := strings.Join(p.Take(), "\n")
+	for id, at := range map[string]int{first: 1600, last: 3200} {
+		if !strings.Contains(got, fmt.Sprint(at)+" result ") {
+			t.Errorf("%s: got %s, want a result at %d ms", id, got, at)
+		}
+	}
+}
+
 func TestRealTime(t *testing.T) {
-	p := attach(t, serveSim(t), &pluginv1.AttachOpen{})
+	p := attachPair(t, serveSim(t), &pluginv1.AttachOpen{})
 	begin := time.Now()
-	p.must("clock.sleep", `{"ms":50}`)
+	p.Must("clock.sleep", `{"ms":50}`)
 	if took := time.Since(begin); took < 45*time.Millisecond {
 		t.Errorf("50 ms of real time took only %v", took)
 	}
-	if r := p.do(glasses.SimAdvance, `{"toMs":1}`); r.Error == nil || r.Error.Code != "unsupported" {
+	if r := p.Do(glasses.SimAdvance, `{"toMs":1}`); r.Error == nil || r.Error.Code != "unsupported" {
 		t.Errorf("sim.advance in real time: got %+v, want unsupported", r)
 	}
-	p.must("motion.start", `{"hz":100}`)
-	f := p.next()
+	p.Must("motion.start", `{"hz":100}`)
+	f := p.Next()
 	if f.Type != glasses.TypeMotion || f.At < begin.UnixMilli() || f.At > time.Now().UnixMilli()+1 {
 		t.Errorf("unexpected motion frame: %+v", f)
 	}
@@ -69,29 +87,29 @@ func TestRealTime(t *testing.T) {
 // session.
 func TestOneCannotDisturbAnother(t *testing.T) {
 	c := serveSim(t)
-	good, bad := attach(t, c, &pluginv1.AttachOpen{VirtualClock: true}), attach(t, c,
+	good, bad := attachPair(t, c, &pluginv1.AttachOpen{VirtualClock: true}), attachPair(t, c,
 		&pluginv1.AttachOpen{VirtualClock: true})
 	for _, m := range []*pluginv1.AttachRequest{
 		{}, {Message: &pluginv1.AttachRequest_Frame{Frame: []byte("{")}}, {Message: &pluginv1.AttachRequest_Binary{Binary: []byte{255, 255}}},
 		{Message: &pluginv1.AttachRequest_Open{Open: &pluginv1.AttachOpen{}}}, {Message: &pluginv1.AttachRequest_Frame{Frame: []byte(strings.Repeat("x", 3<<20))}},
 		{Message: &pluginv1.AttachRequest_Frame{Frame: []byte(`{"v":1,"type":"display.show","id":"x","payload":[]}`)}},
 	} {
-		bad.send(m)
-		if f := bad.next(); f.Type != glasses.TypeError || !strings.Contains(string(f.Payload), `"bad_frame"`) || f.ID == "" {
+		bad.Send(m)
+		if f := bad.Next(); f.Type != glasses.TypeError || !strings.Contains(string(f.Payload), `"bad_frame"`) || f.ID == "" {
 			t.Errorf("response to %.40v: got %s %s, want bad_frame", m, f.Type, f.Payload)
 		}
 	}
-	bad.start("com.example.unknown", "{}")
-	if r := bad.do("sim.camera", "{}"); r.Error != nil {
+	bad.Start("com.example.unknown", "{}")
+	if r := bad.Do("sim.camera", "{}"); r.Error != nil {
 		t.Errorf("the next command failed: %+v", r.Error)
 	}
 	// This is more than gRPC accepts.
-	bad.send(&pluginv1.AttachRequest{Message: &pluginv1.AttachRequest_Frame{Frame: make([]byte, 5<<20)}})
-	good.must("display.show", `{"tree":{"type":"text","text":"still here"}}`)
-	if _, err := bad.stream.Recv(); err == nil {
+	bad.Send(&pluginv1.AttachRequest{Message: &pluginv1.AttachRequest_Frame{Frame: make([]byte, 5<<20)}})
+	good.Must("display.show", `{"tree":{"type":"text","text":"still here"}}`)
+	if _, err := bad.Receive(); err == nil {
 		t.Error("a request over the size limit was accepted")
 	}
-	good.must("display.clear", "{}")
+	good.Must("display.clear", "{}")
 }
 
 func TestOpeningIsRefused(t *testing.T) {
@@ -124,25 +142,25 @@ func TestOpeningIsRefused(t *testing.T) {
 		_ = stream.Send(m)
 		_, err = stream.Recv()
 		details := status.Convert(err).Details()
-		if len(details) != 1 || details[0].(*pluginv1.Problem).GetCode() != codeInvalid {
-			t.Errorf("%s: got %v, want codeInvalid", name, err)
+		if len(details) != 1 || details[0].(*pluginv1.Problem).GetCode() != attach.CodeInvalid {
+			t.Errorf("%s: got %v, want attach.CodeInvalid", name, err)
 		}
 	}
 }
 
 func TestSnapshotIsTakenUp(t *testing.T) {
 	c := serveSim(t)
-	p := attach(t, c, &pluginv1.AttachOpen{VirtualClock: true})
-	p.must("sim.device", `{"deviceModel":"even_g2"}`)
-	p.must("display.show", `{"tree":{"type":"text","text":"kept"}}`)
-	r := p.must("sim.state", `{"battery":{"level":3}}`)
+	p := attachPair(t, c, &pluginv1.AttachOpen{VirtualClock: true})
+	p.Must("sim.device", `{"deviceModel":"even_g2"}`)
+	p.Must("display.show", `{"tree":{"type":"text","text":"kept"}}`)
+	r := p.Must("sim.state", `{"battery":{"level":3}}`)
 	raw, _ := json.Marshal(glasses.Snapshot{DeviceModel: "even_g2", State: *r.State, View: *r.View})
-	again := attach(t, c, &pluginv1.AttachOpen{VirtualClock: true, Snapshot: raw})
-	r = again.must("sim.state", `{}`)
+	again := attachPair(t, c, &pluginv1.AttachOpen{VirtualClock: true, Snapshot: raw})
+	r = again.Must("sim.state", `{}`)
 	if r.State.Battery.Level != 3 || r.View.Tree == nil || r.View.Tree.Text != "kept" {
 		t.Errorf("restored session: got %+v %+v", r.State, r.View)
 	}
-	if r := again.do("camera.photo", "{}"); r.Error == nil || r.Error.Code != "unsupported" {
+	if r := again.Do("camera.photo", "{}"); r.Error == nil || r.Error.Code != "unsupported" {
 		t.Errorf("the model was not restored: got %+v, want unsupported", r)
 	}
 }
@@ -162,32 +180,32 @@ func TestFixtures(t *testing.T) {
 	write("photos/readme.txt", nil)
 	write("clip.mjpeg", slices.Concat(media.TestPicture(64, 64, 1), media.TestPicture(64, 64, 2)))
 	write("transcripts.json", []byte(`[{"atMs":900,"text":"two","final":true,"language":"en"},{"atMs":300,"text":"one"}]`))
-	p := attach(t, serveSim(t), &pluginv1.AttachOpen{VirtualClock: true, FixturesDir: []byte(dir)})
+	p := attachPair(t, serveSim(t), &pluginv1.AttachOpen{VirtualClock: true, FixturesDir: []byte(dir)})
 	for i := range 3 {
-		id := p.start("camera.photo", "{}")
-		r := p.await(id)
-		if r.Media == nil || !slices.Equal(p.bodies[id], photos[i%2]) {
+		id := p.Start("camera.photo", "{}")
+		r := p.Await(id)
+		if r.Media == nil || !slices.Equal(p.Bodies[id], photos[i%2]) {
 			t.Errorf("unexpected photo %d: %+v", i, r)
 		}
 	}
-	p.frames = nil
-	p.must("transcription.start", "{}")
+	p.Frames = nil
+	p.Must("transcription.start", "{}")
 	p.advance(400)
-	p.must("transcription.stop", "{}")
-	p.must("transcription.start", "{}")
+	p.Must("transcription.stop", "{}")
+	p.Must("transcription.start", "{}")
 	p.advance(2000)
 	want := []string{`300 transcript {"text":"one","final":false}`, `700 transcript {"text":"one","final":false}`,
 		`1300 transcript {"text":"two","final":true,"language":"en"}`}
-	if got := p.take(); !slices.Equal(got, want) {
+	if got := p.Take(); !slices.Equal(got, want) {
 		t.Errorf("transcripts: got %v", got)
 	}
-	id := p.start("camera.video", `{"durationMs":1000,"fps":4}`)
+	id := p.Start("camera.video", `{"durationMs":1000,"fps":4}`)
 	p.advance(3000)
-	if got := len(media.SplitJPEGs(p.bodies[id], 100)); got != 4 {
+	if got := len(media.SplitJPEGs(p.Bodies[id], 100)); got != 4 {
 		t.Errorf("the clip has %d frames, want 4", got)
 	}
 	// A photo that has become unreadable is reported, as is a symbolic link out of the folder.
-	p.frames = nil
+	p.Frames = nil
 	secret := filepath.Join(t.TempDir(), "secret.jpg")
 	if err := os.WriteFile(secret, photos[0], 0o600); err != nil {
 		t.Fatal(err)
@@ -198,7 +216,7 @@ func TestFixtures(t *testing.T) {
 		t.Skip(err)
 	}
 	for range 2 {
-		if r := p.do("camera.photo", "{}"); r.Error == nil || r.Error.Code != "platform_error" ||
+		if r := p.Do("camera.photo", "{}"); r.Error == nil || r.Error.Code != "platform_error" ||
 			strings.Contains(r.Error.Message, secret) {
 			t.Errorf("got %+v, want platform_error without the file's content", r)
 		}
@@ -206,17 +224,17 @@ func TestFixtures(t *testing.T) {
 }
 
 func TestWithoutFixtures(t *testing.T) {
-	p := attach(t, serveSim(t), &pluginv1.AttachOpen{VirtualClock: true, DeviceModel: "brilliant_halo"})
-	r := p.must("camera.photo", `{"width":320}`)
+	p := attachPair(t, serveSim(t), &pluginv1.AttachOpen{VirtualClock: true, DeviceModel: "brilliant_halo"})
+	r := p.Must("camera.photo", `{"width":320}`)
 	if r.Media == nil || r.Media.Width != 320 || r.Media.Height != 240 || r.Media.MIME != "image/jpeg" {
 		t.Errorf("unexpected media: %+v", r.Media)
 	}
-	p.frames = nil
-	p.must("audio.start", "{}")
-	p.must("video.start", `{"fps":10,"width":64}`)
+	p.Frames = nil
+	p.Must("audio.start", "{}")
+	p.Must("video.start", `{"fps":10,"width":64}`)
 	p.advance(1000)
 	seen := map[string]int{}
-	for _, f := range p.frames {
+	for _, f := range p.Frames {
 		seen[f.Type]++
 	}
 	if seen[glasses.TypeAudioChunk] != 10 || seen[glasses.TypeVideoFrame] != 10 {

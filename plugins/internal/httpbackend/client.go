@@ -9,6 +9,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
+	"net/url"
 	"strings"
 	"time"
 
@@ -34,9 +36,30 @@ const (
 	maxHeader = 100
 )
 
-// newClient returns a client with at most atOnce connections per backend. It does not follow redirects, because
+// client calls backends.
+type client struct {
+	locate func(context.Context, *pluginv1.Target) (string, error)
+	http   *http.Client
+	// patient is the client for calls that the backend holds open for a long time, so that they do not use up the
+	// connections of other calls.
+	patient *http.Client
+	large   chan struct{} // semaphore for decoding large responses
+}
+
+func newClient(locate func(context.Context, *pluginv1.Target) (string, error)) *client {
+	return &client{locate: locate, http: newHTTP(32), patient: newHTTP(1024), large: make(chan struct{}, 1)}
+}
+
+// Close closes idle connections.
+func (c *client) Close(context.Context) error {
+	c.http.CloseIdleConnections()
+	c.patient.CloseIdleConnections()
+	return nil
+}
+
+// newHTTP returns an HTTP client with at most atOnce connections per backend. It does not follow redirects, because
 // credentials must go only to the configured URL.
-func newClient(atOnce int) *http.Client {
+func newHTTP(atOnce int) *http.Client {
 	dialer := &net.Dialer{Timeout: dialTimeout}
 	return &http.Client{
 		Timeout: callTimeout,
@@ -54,6 +77,30 @@ func newClient(atOnce int) *http.Client {
 	}
 }
 
+// remote validates and returns the URL in the target.
+func remote(_ context.Context, t *pluginv1.Target) (string, error) {
+	u, err := url.Parse(t.GetBaseUrl())
+	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") || u.User != nil {
+		return "", unfit("the backend URL is not an absolute http or https URL",
+			"Check SERVICE_BACKEND_URL and backend_url in config.yaml.")
+	}
+	if u.Scheme == "http" && !isLoopback(u.Hostname()) {
+		return "", unfit("plain http would send the token over the network unencrypted",
+			"Use https:// in SERVICE_BACKEND_URL and backend_url of config.yaml. Plain http is only for this machine.")
+	}
+	u.RawQuery, u.Fragment = "", ""
+	return u.String(), nil
+}
+
+// isLoopback reports whether a URL's host is this machine.
+func isLoopback(host string) bool {
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.Unmap().IsLoopback()
+}
+
 // request is one call. path may include a query; in is nil for a call without a body; out points to a struct, or is
 // nil if the response has no body.
 type request struct {
@@ -68,15 +115,15 @@ type request struct {
 }
 
 // fetch makes one call and returns the decoded response.
-func fetch[T any](ctx context.Context, s *Server, r request) (answer T, err error) {
+func fetch[T any](ctx context.Context, c *client, r request) (answer T, err error) {
 	r.out = &answer
-	err = s.do(ctx, r)
+	err = c.do(ctx, r)
 	return answer, err
 }
 
 // do makes one call. The error is a gRPC status with a Problem, or the caller's cancellation.
-func (s *Server) do(ctx context.Context, r request) error {
-	base, err := s.locate(ctx, r.target)
+func (c *client) do(ctx context.Context, r request) error {
+	base, err := c.locate(ctx, r.target)
 	if err != nil {
 		return err
 	}
@@ -84,12 +131,12 @@ func (s *Server) do(ctx context.Context, r request) error {
 	if err != nil {
 		return err
 	}
-	client := *s.client
+	caller := *c.http
 	if r.longer > 0 {
-		client = *s.patient
-		client.Timeout += r.longer
+		caller = *c.patient
+		caller.Timeout += r.longer
 	}
-	resp, err := client.Do(req)
+	resp, err := caller.Do(req)
 	if err != nil {
 		return transport(ctx, err)
 	}
@@ -107,7 +154,7 @@ func (s *Server) do(ctx context.Context, r request) error {
 	if len(body) > maxBody {
 		return malformed(resp.StatusCode, "its response is longer than 1 MB")
 	}
-	err = s.decode(ctx, body, r.out)
+	err = c.decode(ctx, body, r.out)
 	switch {
 	case ctx.Err() != nil:
 		return transport(ctx, ctx.Err())
@@ -117,12 +164,12 @@ func (s *Server) do(ctx context.Context, r request) error {
 	return nil
 }
 
-// decode decodes a response; of all calls, only one decodes a large response at a time.
-func (s *Server) decode(ctx context.Context, body []byte, out any) error {
+// decode decodes a response. Only one large response is decoded at a time.
+func (c *client) decode(ctx context.Context, body []byte, out any) error {
 	if len(body) > largeBody {
 		select {
-		case s.large <- struct{}{}:
-			defer func() { <-s.large }()
+		case c.large <- struct{}{}:
+			defer func() { <-c.large }()
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -173,7 +220,7 @@ func build(ctx context.Context, base string, r request) (*http.Request, error) {
 	return req, nil
 }
 
-// credential sets exactly one credential and the headers about the requester.
+// credential sets the bearer token or else the install id, never both, and the headers about the requester.
 func credential(h http.Header, t *pluginv1.Target) {
 	if bearer := t.GetBearer(); bearer != "" {
 		h.Set("Authorization", "Bearer "+bearer)
@@ -241,7 +288,7 @@ func cause(err error) string {
 	}
 }
 
-// printable replaces all characters except printable ASCII by ? and truncates s to n bytes.
+// printable replaces all characters except printable ASCII with ? and truncates s to n bytes.
 func printable(s string, n int) string {
 	var b strings.Builder
 	for _, r := range s {

@@ -25,7 +25,7 @@ func problemOf(t *testing.T, err error) *pluginv1.Problem {
 			return p
 		}
 	}
-	t.Fatalf("no Problem in error %v", err)
+	t.Fatalf("the error contains no Problem: %v", err)
 	return nil
 }
 
@@ -94,7 +94,7 @@ func TestPollRefusals(t *testing.T) {
 			p := problemOf(t, err)
 			if p.Code != c.want || p.Retryable != c.retry || p.RetryAfterSeconds != c.after ||
 				p.HttpStatus != uint32(c.status) || p.Message == "" {
-				t.Fatalf("unexpected problem %v", p)
+				t.Fatalf("got problem %v, want the case's code, retry and status", p)
 			}
 			if strings.Contains(err.Error()+p.FixHint, "svc_1") || strings.Contains(err.Error(), "sdc_1") {
 				t.Fatalf("the error contains a secret: %v", err)
@@ -125,11 +125,11 @@ func TestPollAnswers(t *testing.T) {
 func TestAuthRequiredBringsItsCode(t *testing.T) {
 	body := `{"status":401,"code":"auth_required","detail":"link first","retryable":true,"fixHint":"show the code","deviceCode":"sdc_1",
 		"userCode":"BCDF-GHJK","verificationUrl":"http://x/activate","expiresInSeconds":600,"pollIntervalSeconds":5}`
-	_, err := New("x").CreateSession(t.Context(), &pluginv1.CreateSessionRequest{Target: answer(t, 401, nil, body)})
+	_, err := NewSessions().CreateSession(t.Context(), &pluginv1.CreateSessionRequest{Target: answer(t, 401, nil, body)})
 	p := problemOf(t, err)
 	if p.Code != "auth_required" || !p.Retryable || p.FixHint != "show the code" ||
 		p.DeviceCode.GetUserCode() != "BCDF-GHJK" || p.DeviceCode.GetExpiresInSeconds() != 600 {
-		t.Fatalf("unexpected problem %v", p)
+		t.Fatalf("got problem %v, want auth_required with the device code", p)
 	}
 	if strings.Contains(err.Error(), "sdc_1") {
 		t.Fatal("the error text contains the device code")
@@ -177,21 +177,21 @@ func TestOneCredentialAndWhoAsks(t *testing.T) {
 	defer srv.Close()
 	who := &pluginv1.Requester{Host: "my\nhost", Os: strings.Repeat("x", 500), Client: "claude"}
 	list := func(target *pluginv1.Target) {
-		if _, err := New("x").ListSessions(t.Context(), &pluginv1.ListSessionsRequest{Target: target}); err != nil {
+		if _, err := NewSessions().ListSessions(t.Context(), &pluginv1.ListSessionsRequest{Target: target}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	list(&pluginv1.Target{BaseUrl: srv.URL + "/", Requester: who, Credential: &pluginv1.Target_Bearer{Bearer: "svc_1"}})
 	if got.Get("Authorization") != "Bearer svc_1" || got.Get("X-Service-Install-Id") != "" {
-		t.Errorf("credential headers with a bearer: %v", got)
+		t.Errorf("with a bearer: got headers %v, want no install ID", got)
 	}
 	if got.Get("X-Service-Host") != "my?host" || len(got.Get("X-Service-Os")) != 100 ||
 		got.Get("X-Service-Client") != "claude" {
-		t.Errorf("headers about the requester: %v", got)
+		t.Errorf("got headers %v, want the requester's in printable ASCII", got)
 	}
 	list(&pluginv1.Target{BaseUrl: srv.URL, Credential: &pluginv1.Target_InstallId{InstallId: "inst_1"}})
 	if got.Get("Authorization") != "" || got.Get("X-Service-Install-Id") != "inst_1" {
-		t.Errorf("credential headers with an install id: %v", got)
+		t.Errorf("with an install id: got headers %v, want no bearer", got)
 	}
 }
 
@@ -204,7 +204,7 @@ func TestNoRedirectIsFollowed(t *testing.T) {
 		target.Credential = &pluginv1.Target_Bearer{Bearer: "svc_1"}
 		_, err := New("x").GetAccount(t.Context(), &pluginv1.GetAccountRequest{Target: target})
 		if p := problemOf(t, err); p.Code != "backend_invalid_response" || reached {
-			t.Errorf("status %d: got %v, redirect followed: %v", st, p, reached)
+			t.Errorf("status %d: got %v, redirect followed: %v; want backend_invalid_response, false", st, p, reached)
 		}
 	}
 }
@@ -251,14 +251,14 @@ func FuzzAnswers(f *testing.F) {
 	f.Fuzz(func(t *testing.T, st int, body []byte) {
 		var p poll
 		if decode(body, &p) == nil && !p.Pending && (p.AuthToken == "" || p.AccountID == "" || p.LinkedAt == "") {
-			t.Fatalf("accepted a response without required fields: %q", body)
+			t.Fatalf("a response without required fields was accepted: %q", body)
 		}
 		for _, out := range answers() {
 			_ = decode(body, out)
 		}
 		err := refusal(&http.Response{StatusCode: st, Header: http.Header{}}, body, pollStatuses)
 		if problem := problemOf(t, err); problem.Code == "" || problem.Message == "" || !isCode(problem.Code) {
-			t.Fatalf("a problem without code or message: %v", problem)
+			t.Fatalf("got a problem without a code or message: %v", problem)
 		}
 	})
 }
@@ -266,7 +266,7 @@ func FuzzAnswers(f *testing.F) {
 // A permission_denied from our backend has our body. A 403 from a proxy or another site has nothing to do with grants.
 func TestForeignForbiddenIsNoGrant(t *testing.T) {
 	target := answer(t, http.StatusForbidden, map[string]string{"Content-Type": "text/html"}, "<h1>Forbidden</h1>")
-	_, err := New("x").CreateSession(t.Context(), &pluginv1.CreateSessionRequest{Target: target})
+	_, err := NewSessions().CreateSession(t.Context(), &pluginv1.CreateSessionRequest{Target: target})
 	if p := problemOf(t, err); p.Code != codeInvalidResponse || p.FixHint == "" {
 		t.Errorf("got %v, want codeInvalidResponse with a fixHint", p)
 	}

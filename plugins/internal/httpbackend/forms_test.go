@@ -105,7 +105,7 @@ func TestForms_HostileAnswers(t *testing.T) {
 			_, err := poll1(t, answer(t, 200, nil, strings.Replace(token, field, `"`+value+`"`, 1)))
 			wantUnusable(t, what+" for "+field, err, value)
 		}
-		_, err := New("x").ListSessions(t.Context(), &pluginv1.ListSessionsRequest{
+		_, err := NewSessions().ListSessions(t.Context(), &pluginv1.ListSessionsRequest{
 			Target: answer(t, 200, nil, strings.Replace(golden(t, "session_list"), "rayban_display", value, 1))})
 		wantUnusable(t, what+" in a session", err, value)
 	}
@@ -113,7 +113,7 @@ func TestForms_HostileAnswers(t *testing.T) {
 		wantUnusable(t, "a long "+field, issue(t, codeWith(field, strings.Repeat("A", long))), "AAAAAAAAAAA")
 	}
 	for _, plain := range []string{`"ws://glasses.example/app"`, `"https://glasses.example/app"`, `"wss:///app"`} {
-		_, err := New("x").ListSessions(t.Context(), &pluginv1.ListSessionsRequest{
+		_, err := NewSessions().ListSessions(t.Context(), &pluginv1.ListSessionsRequest{
 			Target: answer(t, 200, nil, strings.Replace(golden(t, "session_list"),
 				`"wss://glasses.example/api/sessions/ses_abcdefghijklmnopqrst/app"`, plain, 1))})
 		wantUnusable(t, "app endpoint "+plain, err, "glasses.example")
@@ -160,7 +160,7 @@ func TestForms_PollToken(t *testing.T) {
 	for _, value := range []string{"svc_1", "a", "AZaz09-._~+/==", strings.Repeat("a", 4096)} {
 		r, err := poll1(t, answer(t, 200, nil, strings.Replace(token, "svc_1", value, 1)))
 		if err != nil || r.GetToken().GetAuthToken() != value {
-			t.Errorf("token %.20s: got %v", value, err)
+			t.Errorf("token %.20s: got error %v, want the token", value, err)
 		}
 	}
 }
@@ -173,16 +173,16 @@ func TestRefusal_Texts(t *testing.T) {
 			long)
 	}
 	for code, hinted := range map[string]bool{"conflict": true, "run_this_command": false} {
-		_, err := New("x").CreateSession(t.Context(),
+		_, err := NewSessions().CreateSession(t.Context(),
 			&pluginv1.CreateSessionRequest{Target: answer(t, 409, nil, body(code))})
 		p := problemOf(t, err)
 		if p.Code != code || len(p.Message) > maxMessage || len(p.FixHint) > maxFixHint ||
 			(p.FixHint != "") != hinted ||
 			strings.ContainsAny(p.Message+p.FixHint, "\x1b\u009b\a\n") {
-			t.Errorf("%s: got message %q, hint %q", code, p.Message, p.FixHint)
+			t.Errorf("%s: got message %q, hint %q; want bounded lines", code, p.Message, p.FixHint)
 		}
 	}
-	_, err := New("x").CreateSession(t.Context(), &pluginv1.CreateSessionRequest{Target: answer(t, 401, nil,
+	_, err := NewSessions().CreateSession(t.Context(), &pluginv1.CreateSessionRequest{Target: answer(t, 401, nil,
 		`{"code":"auth_required","deviceCode":"sdc_1","userCode":"\u001b[2J","verificationUrl":"https://x.test","expiresInSeconds":600}`)})
 	wantUnusable(t, "a refusal's user code", err, "\x1b")
 }
@@ -211,19 +211,19 @@ func TestRevokeLink(t *testing.T) {
 	target := &pluginv1.Target{BaseUrl: srv.URL, Credential: &pluginv1.Target_Bearer{Bearer: "svc_1"}}
 	if _, err := New("x").RevokeLink(t.Context(), &pluginv1.RevokeLinkRequest{Target: target}); err != nil ||
 		got != "DELETE /api/account/link Bearer svc_1" {
-		t.Errorf("got request %s, %v", got, err)
+		t.Errorf("got request %s, error %v; want a DELETE with the bearer", got, err)
 	}
 	for st, want := range map[int]string{401: "auth_required", 404: codeInvalidResponse, 503: codeUnreachable} {
 		status = st
 		_, err := New("x").RevokeLink(t.Context(), &pluginv1.RevokeLinkRequest{Target: target})
 		if p := problemOf(t, err); p.Code != want {
-			t.Errorf("revoke with status %d: %v", st, p)
+			t.Errorf("revoke with status %d: got %v, want the case's code", st, p)
 		}
 	}
 	got = ""
 	_, err := New("x").RevokeLink(t.Context(), &pluginv1.RevokeLinkRequest{Target: &pluginv1.Target{BaseUrl: srv.URL}})
 	if p := problemOf(t, err); p.Code != "invalid_request" || got != "" {
-		t.Errorf("without a token: got %v, sent %q", p, got)
+		t.Errorf("without a token: got %v, sent %q; want invalid_request and nothing sent", p, got)
 	}
 }
 
@@ -255,7 +255,7 @@ func TestForms_ManyEntries(t *testing.T) {
 			wantUnusable(t, name, err, "com.example.a")
 		}
 	}
-	_, err := New("x").ListEvents(t.Context(), &pluginv1.ListEventsRequest{
+	_, err := NewSessions().ListEvents(t.Context(), &pluginv1.ListEventsRequest{
 		Target: answer(t, 200, nil, `{"events":[`+times(1001, "0")+`]}`), SessionId: "ses_1"})
 	wantUnusable(t, "too many events", err, "0,0")
 }

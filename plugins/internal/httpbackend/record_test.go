@@ -66,7 +66,7 @@ func TestRecordsGoWhereTheContractSays(t *testing.T) {
 			body, _ := io.ReadAll(r.Body)
 			got, sent = r.Method+" "+r.RequestURI, string(body)
 			if r.Header.Get("Authorization") != "Bearer svc_1" {
-				t.Errorf("%s was sent without the bearer: %v", got, r.Header)
+				t.Errorf("%s was sent without the bearer, with headers %v", got, r.Header)
 			}
 			_, _ = io.WriteString(w, c.answer)
 		}))
@@ -74,7 +74,7 @@ func TestRecordsGoWhereTheContractSays(t *testing.T) {
 		r, err := New("x").Record(t.Context(), c.ask)
 		srv.Close()
 		if err != nil || got != c.want || sent != c.sent {
-			t.Errorf("%s: got request %s with body %q, %v", c.want, got, sent, err)
+			t.Errorf("want request %s, got %s with body %q, error %v", c.want, got, sent, err)
 			continue
 		}
 		var whole bytes.Buffer
@@ -145,15 +145,15 @@ func TestRecordRefusalsTellWhatIsLacking(t *testing.T) {
 	p := ask(403, golden(t, "permission_denied"))
 	if p.Code != "permission_denied" || p.Capability != "assistant_config" || p.Field != "voice" ||
 		p.Needed != "read_write" || p.Granted != "read" || p.Retryable {
-		t.Errorf("unexpected permission_denied: %v", p)
+		t.Errorf("got %v, want permission_denied with its fields", p)
 	}
 	p = ask(409, golden(t, "version_conflict"))
 	if p.Code != "version_conflict" || p.CurrentVersion != 9007199254740993 || p.Capability != "" {
-		t.Errorf("unexpected version_conflict: %v", p)
+		t.Errorf("got %v, want version_conflict with the current version", p)
 	}
 	p = ask(409, `{"code":"not_configured","detail":"the operator set no key","capability":"x","currentVersion":3}`)
 	if p.Code != "not_configured" || p.Retryable || p.Capability != "" || p.CurrentVersion != 0 {
-		t.Errorf("unexpected not_configured: %v", p)
+		t.Errorf("got %v, want not_configured without other fields", p)
 	}
 	p = ask(403, `{"code":"permission_denied","capability":"a\nb`+strings.Repeat("x", 500)+`"}`)
 	if len(p.Capability) != 64 || strings.Contains(p.Capability, "\n") {

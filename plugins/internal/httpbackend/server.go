@@ -1,31 +1,26 @@
-// Package httpbackend implements the adapter contract by calling a backend over the HTTP contract of proto/backendapi.
-// It converts every error response, malformed response and network failure into a typed Problem. backendhttp and
-// backendlocal share it. It must not depend on the daemon or on which of the two uses it, stores no links or sessions,
-// and never logs the content of requests or responses.
+// Package httpbackend implements contracts of adapters by calling a backend over the HTTP contract of
+// proto/backendapi: Server implements Backend for backendhttp and backendlocal, Sessions HostedSessions for browsersim.
+// Every error response, malformed response and network failure becomes a typed Problem. The package must not depend on
+// the daemon or on which adapter uses it, stores no links or sessions, and never logs the content of requests or
+// responses.
 package httpbackend
 
 import (
 	"context"
 	"net/http"
-	"net/netip"
 	"net/url"
-	"strings"
+	"time"
 
 	"github.com/service-dev/service/proto/backendapi"
 	"github.com/service-dev/service/proto/buildinfo"
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
-// Server implements the adapter contract over HTTP.
+// Server implements the Backend contract over HTTP.
 type Server struct {
 	pluginv1.UnimplementedBackendServer
-	name   string
-	locate func(context.Context, *pluginv1.Target) (string, error)
-	client *http.Client
-	// patient is the client for calls that the backend holds open for a long time, so that they do not use up the
-	// connections of other calls.
-	patient *http.Client
-	large   chan struct{} // semaphore for decoding large responses
+	*client
+	name string
 }
 
 // New returns a server whose targets contain the URL of their backend: an absolute https URL, or an http URL of this
@@ -35,40 +30,7 @@ func New(name string) *Server { return NewAt(name, remote) }
 // NewAt returns a server that gets the URL of a target's backend from locate. It returns the errors of locate
 // unchanged.
 func NewAt(name string, locate func(context.Context, *pluginv1.Target) (string, error)) *Server {
-	return &Server{
-		name: name, locate: locate, client: newClient(32), patient: newClient(1024), large: make(chan struct{}, 1),
-	}
-}
-
-// remote validates and returns the URL in the target.
-func remote(_ context.Context, t *pluginv1.Target) (string, error) {
-	u, err := url.Parse(t.GetBaseUrl())
-	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") || u.User != nil {
-		return "", unfit("the backend URL is not an absolute http or https URL",
-			"Check SERVICE_BACKEND_URL and backend_url in config.yaml.")
-	}
-	if u.Scheme == "http" && !isLoopback(u.Hostname()) {
-		return "", unfit("plain http would send the token over the network unencrypted",
-			"Use https:// in SERVICE_BACKEND_URL and backend_url of config.yaml. Plain http is only for this machine.")
-	}
-	u.RawQuery, u.Fragment = "", ""
-	return u.String(), nil
-}
-
-// isLoopback reports whether a URL's host is this machine.
-func isLoopback(host string) bool {
-	if strings.EqualFold(host, "localhost") {
-		return true
-	}
-	ip, err := netip.ParseAddr(host)
-	return err == nil && ip.Unmap().IsLoopback()
-}
-
-// Close closes idle connections.
-func (s *Server) Close(context.Context) error {
-	s.client.CloseIdleConnections()
-	s.patient.CloseIdleConnections()
-	return nil
+	return &Server{client: newClient(locate), name: name}
 }
 
 // Describe returns the adapter's name and version.
@@ -83,7 +45,7 @@ func (s *Server) Activity(context.Context, *pluginv1.ActivityRequest) (*pluginv1
 
 // Health returns the backend's health.
 func (s *Server) Health(ctx context.Context, r *pluginv1.HealthRequest) (*pluginv1.HealthResponse, error) {
-	h, err := fetch[backendapi.Health](ctx, s, request{
+	h, err := fetch[backendapi.Health](ctx, s.client, request{
 		target: r.GetTarget(), method: http.MethodGet, path: backendapi.PathHealth, anonymous: true,
 	})
 	return &pluginv1.HealthResponse{
@@ -96,7 +58,7 @@ func (s *Server) Health(ctx context.Context, r *pluginv1.HealthRequest) (*plugin
 func (s *Server) IssueDeviceCode(
 	ctx context.Context, r *pluginv1.IssueDeviceCodeRequest,
 ) (*pluginv1.IssueDeviceCodeResponse, error) {
-	c, err := fetch[backendapi.DeviceCode](ctx, s, request{
+	c, err := fetch[backendapi.DeviceCode](ctx, s.client, request{
 		target: r.GetTarget(), method: http.MethodPost, path: backendapi.PathDeviceCode,
 		in: backendapi.DeviceCodeRequest{Scope: r.GetScope()},
 	})
@@ -107,7 +69,7 @@ func (s *Server) IssueDeviceCode(
 func (s *Server) PollDeviceToken(
 	ctx context.Context, r *pluginv1.PollDeviceTokenRequest,
 ) (*pluginv1.PollDeviceTokenResponse, error) {
-	p, err := fetch[poll](ctx, s, request{
+	p, err := fetch[poll](ctx, s.client, request{
 		target: r.GetTarget(), method: http.MethodPost, path: backendapi.PathDeviceToken, statuses: pollStatuses,
 		in: backendapi.TokenRequest{DeviceCode: r.GetDeviceCode()},
 	})
@@ -146,10 +108,25 @@ func (s *Server) RevokeLink(ctx context.Context, r *pluginv1.RevokeLinkRequest) 
 
 // GetAccount returns the account that a token belongs to.
 func (s *Server) GetAccount(ctx context.Context, r *pluginv1.GetAccountRequest) (*pluginv1.GetAccountResponse, error) {
-	a, err := fetch[backendapi.Account](ctx, s, request{
+	a, err := fetch[backendapi.Account](ctx, s.client, request{
 		target: r.GetTarget(), method: http.MethodGet, path: backendapi.PathAccount,
 	})
 	return &pluginv1.GetAccountResponse{
 		AccountId: a.AccountID, Tier: a.Tier, LinkedAt: a.LinkedAt, ExpiresAt: a.ExpiresAt,
+	}, err
+}
+
+// MintProjectKey creates a project key.
+func (s *Server) MintProjectKey(
+	ctx context.Context, r *pluginv1.MintProjectKeyRequest,
+) (*pluginv1.MintProjectKeyResponse, error) {
+	out, err := fetch[backendapi.ProjectKey](ctx, s.client, request{
+		target: r.GetTarget(), method: http.MethodPost,
+		path: backendapi.PathProjects + "/" + url.PathEscape(r.GetProject()) + "/keys",
+		in:   backendapi.ProjectKeyRequest{Name: r.GetName()},
+	})
+	created, _ := time.Parse(time.RFC3339Nano, out.CreatedAt) // fetch has checked the format
+	return &pluginv1.MintProjectKeyResponse{
+		ProjectKey: out.ProjectKey, Hint: out.Hint, CreatedAt: created.UnixMilli(),
 	}, err
 }

@@ -13,11 +13,20 @@ import (
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
+// Sessions implements the HostedSessions contract over HTTP.
+type Sessions struct {
+	pluginv1.UnimplementedHostedSessionsServer
+	*client
+}
+
+// NewSessions returns a server whose targets are those of New.
+func NewSessions() *Sessions { return &Sessions{client: newClient(remote)} }
+
 // CreateSession creates or resumes a session.
-func (s *Server) CreateSession(
+func (s *Sessions) CreateSession(
 	ctx context.Context, r *pluginv1.CreateSessionRequest,
 ) (*pluginv1.CreateSessionResponse, error) {
-	out, err := fetch[backendapi.CreatedSession](ctx, s, request{
+	out, err := fetch[backendapi.CreatedSession](ctx, s.client, request{
 		target: r.GetTarget(), method: http.MethodPost, path: backendapi.PathSessions,
 		in: backendapi.SessionRequest{
 			Project: r.GetProject(), Platform: r.GetPlatform(), DeviceModel: r.GetDeviceModel(), Fresh: r.GetFresh(),
@@ -27,18 +36,18 @@ func (s *Server) CreateSession(
 }
 
 // GetSession reads one session.
-func (s *Server) GetSession(ctx context.Context, r *pluginv1.GetSessionRequest) (*pluginv1.GetSessionResponse, error) {
-	out, err := fetch[backendapi.Session](ctx, s, request{
-		target: r.GetTarget(), method: http.MethodGet, path: sessionPath(r.GetSessionId()),
-	})
-	return &pluginv1.GetSessionResponse{Session: sessionProto(out)}, err
+func (s *Sessions) GetSession(
+	ctx context.Context, r *pluginv1.GetSessionRequest,
+) (*pluginv1.GetSessionResponse, error) {
+	out, err := s.one(ctx, r.GetTarget(), http.MethodGet, r.GetSessionId())
+	return &pluginv1.GetSessionResponse{Session: out}, err
 }
 
 // ListSessions lists the open sessions, newest first.
-func (s *Server) ListSessions(
+func (s *Sessions) ListSessions(
 	ctx context.Context, r *pluginv1.ListSessionsRequest,
 ) (*pluginv1.ListSessionsResponse, error) {
-	out, err := fetch[backendapi.SessionList](ctx, s, request{
+	out, err := fetch[backendapi.SessionList](ctx, s.client, request{
 		target: r.GetTarget(), method: http.MethodGet, path: backendapi.PathSessions,
 	})
 	list := make([]*pluginv1.Session, 0, len(out.Sessions))
@@ -49,20 +58,24 @@ func (s *Server) ListSessions(
 }
 
 // CloseSession closes a session.
-func (s *Server) CloseSession(
+func (s *Sessions) CloseSession(
 	ctx context.Context, r *pluginv1.CloseSessionRequest,
 ) (*pluginv1.CloseSessionResponse, error) {
-	out, err := fetch[backendapi.Session](ctx, s, request{
-		target: r.GetTarget(), method: http.MethodDelete, path: sessionPath(r.GetSessionId()),
-	})
-	return &pluginv1.CloseSessionResponse{Session: sessionProto(out)}, err
+	out, err := s.one(ctx, r.GetTarget(), http.MethodDelete, r.GetSessionId())
+	return &pluginv1.CloseSessionResponse{Session: out}, err
+}
+
+// one makes a request about a session that is answered with the session.
+func (s *Sessions) one(ctx context.Context, t *pluginv1.Target, method, id string) (*pluginv1.Session, error) {
+	out, err := fetch[backendapi.Session](ctx, s.client, request{target: t, method: method, path: sessionPath(id)})
+	return sessionProto(out), err
 }
 
 // MintSessionSecret creates an additional app secret for a session.
-func (s *Server) MintSessionSecret(
+func (s *Sessions) MintSessionSecret(
 	ctx context.Context, r *pluginv1.MintSessionSecretRequest,
 ) (*pluginv1.MintSessionSecretResponse, error) {
-	out, err := fetch[backendapi.SessionSecret](ctx, s, request{
+	out, err := fetch[backendapi.SessionSecret](ctx, s.client, request{
 		target: r.GetTarget(), method: http.MethodPost, path: sessionPath(r.GetSessionId()) + "/secrets",
 		in: struct{}{},
 	})
@@ -70,7 +83,9 @@ func (s *Server) MintSessionSecret(
 }
 
 // ListEvents returns the rows of the event log after a cursor.
-func (s *Server) ListEvents(ctx context.Context, r *pluginv1.ListEventsRequest) (*pluginv1.ListEventsResponse, error) {
+func (s *Sessions) ListEvents(
+	ctx context.Context, r *pluginv1.ListEventsRequest,
+) (*pluginv1.ListEventsResponse, error) {
 	limit := r.GetLimit()
 	if limit == 0 {
 		limit = 100
@@ -83,7 +98,7 @@ func (s *Server) ListEvents(ctx context.Context, r *pluginv1.ListEventsRequest) 
 	if wait > 0 {
 		query.Set("waitMs", strconv.Itoa(int(wait)))
 	}
-	out, err := fetch[backendapi.EventPage](ctx, s, request{
+	out, err := fetch[backendapi.EventPage](ctx, s.client, request{
 		target: r.GetTarget(), method: http.MethodGet,
 		path:   sessionPath(r.GetSessionId()) + "/events?" + query.Encode(),
 		longer: time.Duration(wait) * time.Millisecond,
@@ -99,7 +114,7 @@ func (s *Server) ListEvents(ctx context.Context, r *pluginv1.ListEventsRequest) 
 const controlWait = 10 * time.Second
 
 // Control sends one control frame to the session's simulator page and returns its result.
-func (s *Server) Control(ctx context.Context, r *pluginv1.ControlRequest) (*pluginv1.ControlResponse, error) {
+func (s *Sessions) Control(ctx context.Context, r *pluginv1.ControlRequest) (*pluginv1.ControlResponse, error) {
 	in := backendapi.Control{Type: r.GetType(), Payload: r.GetPayload(), Media: r.GetMedia()}
 	if len(in.Payload) == 0 {
 		in.Payload = json.RawMessage("{}")
@@ -107,7 +122,7 @@ func (s *Server) Control(ctx context.Context, r *pluginv1.ControlRequest) (*plug
 	if !json.Valid(in.Payload) {
 		return nil, unfit("the payload is not JSON", "Send a JSON object.")
 	}
-	out, err := fetch[backendapi.Controlled](ctx, s, request{
+	out, err := fetch[backendapi.Controlled](ctx, s.client, request{
 		target: r.GetTarget(), method: http.MethodPost, path: sessionPath(r.GetSessionId()) + "/control",
 		in: in, longer: controlWait,
 	})
@@ -115,32 +130,17 @@ func (s *Server) Control(ctx context.Context, r *pluginv1.ControlRequest) (*plug
 }
 
 // SetAssistantScript sets the script of a session's assistant.
-func (s *Server) SetAssistantScript(
+func (s *Sessions) SetAssistantScript(
 	ctx context.Context, r *pluginv1.SetAssistantScriptRequest,
 ) (*pluginv1.SetAssistantScriptResponse, error) {
 	if !json.Valid(r.GetScript()) {
 		return nil, unfit("the script is not JSON", "Send a JSON object.")
 	}
-	_, err := fetch[backendapi.Session](ctx, s, request{
+	_, err := fetch[backendapi.Session](ctx, s.client, request{
 		target: r.GetTarget(), method: http.MethodPost,
 		path: sessionPath(r.GetSessionId()) + backendapi.PathAssistantScript, in: json.RawMessage(r.GetScript()),
 	})
 	return &pluginv1.SetAssistantScriptResponse{}, err
-}
-
-// MintProjectKey creates a project key.
-func (s *Server) MintProjectKey(
-	ctx context.Context, r *pluginv1.MintProjectKeyRequest,
-) (*pluginv1.MintProjectKeyResponse, error) {
-	out, err := fetch[backendapi.ProjectKey](ctx, s, request{
-		target: r.GetTarget(), method: http.MethodPost,
-		path: backendapi.PathProjects + "/" + url.PathEscape(r.GetProject()) + "/keys",
-		in:   backendapi.ProjectKeyRequest{Name: r.GetName()},
-	})
-	created, _ := time.Parse(time.RFC3339Nano, out.CreatedAt) // fetch has checked the format
-	return &pluginv1.MintProjectKeyResponse{
-		ProjectKey: out.ProjectKey, Hint: out.Hint, CreatedAt: created.UnixMilli(),
-	}, err
 }
 
 func sessionPath(id string) string { return backendapi.PathSessions + "/" + url.PathEscape(id) }

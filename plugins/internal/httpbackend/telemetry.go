@@ -21,7 +21,7 @@ func (s *Server) UploadTelemetry(
 	if len(batch) > telemetry.MaxBody || !json.Valid(batch) {
 		return nil, unfit("the batch is too large or not JSON", "Send a batch of proto/telemetry.")
 	}
-	done, err := fetch[receipt](ctx, s, request{
+	done, err := fetch[receipt](ctx, s.client, request{
 		target: r.GetTarget(), method: http.MethodPost, path: backendapi.PathTelemetry, unnamed: true, in: batch,
 	})
 	if err != nil {
@@ -39,7 +39,7 @@ func (s *Server) PurgeTelemetry(
 	if err := installOnly(r.GetTarget()); err != nil {
 		return nil, err
 	}
-	done, err := fetch[purged](ctx, s, request{
+	done, err := fetch[purged](ctx, s.client, request{
 		target: r.GetTarget(), method: http.MethodDelete, path: backendapi.PathTelemetry, unnamed: true,
 	})
 	if err != nil {

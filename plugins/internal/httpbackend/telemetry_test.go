@@ -27,7 +27,7 @@ func TestUploadTelemetry(t *testing.T) {
 		t.Fatalf("got %v, %v, want counts 3, 2 and 1", r, err)
 	}
 	if last.Method != http.MethodPost || last.URL.Path != backendapi.PathTelemetry || string(*sent) != usage {
-		t.Errorf("unexpected request: %s, %s %s", *sent, last.Method, last.URL)
+		t.Errorf("got request %s, %s %s; want the batch posted", *sent, last.Method, last.URL)
 	}
 	onlyInstall(t, last.Header)
 }
@@ -39,7 +39,7 @@ func TestPurgeTelemetry(t *testing.T) {
 		t.Fatalf("got %v, %v, want 1234 deleted", r, err)
 	}
 	if last.Method != http.MethodDelete || last.URL.Path != backendapi.PathTelemetry || len(*sent) != 0 {
-		t.Errorf("unexpected request: %q, %s %s", *sent, last.Method, last.URL)
+		t.Errorf("got request %q, %s %s; want a DELETE without a body", *sent, last.Method, last.URL)
 	}
 	onlyInstall(t, last.Header)
 }
@@ -53,7 +53,7 @@ func onlyInstall(t *testing.T, h http.Header) {
 	for _, name := range []string{"Authorization", "Cookie", backendapi.HeaderHost, backendapi.HeaderOS,
 		backendapi.HeaderClient} {
 		if h.Get(name) != "" {
-			t.Errorf("header %s was sent", name)
+			t.Errorf("header %s was sent, want only the install id", name)
 		}
 	}
 }
@@ -73,7 +73,7 @@ func TestTelemetryNeverCarriesAToken(t *testing.T) {
 		}
 	}
 	if last.Method != "" {
-		t.Error("a request was sent")
+		t.Error("a request was sent, want none")
 	}
 	for _, batch := range []string{"", "{", `{"events":["` + strings.Repeat("x", telemetry.MaxBody) + `"]}`} {
 		_, err := New("x").UploadTelemetry(t.Context(), &pluginv1.UploadTelemetryRequest{Target: of(target),
@@ -113,7 +113,7 @@ func TestTelemetryRefusals(t *testing.T) {
 		p := problemOf(t, err)
 		if p.GetCode() != c.code || p.GetRetryable() != c.retry || p.GetRetryAfterSeconds() != c.wait ||
 			p.GetHttpStatus() != uint32(c.status) {
-			t.Errorf("%d %s: unexpected problem %v", c.status, c.body, p)
+			t.Errorf("%d %s: got problem %v, want the case's code and pause", c.status, c.body, p)
 		}
 	}
 }

@@ -11,8 +11,8 @@ import (
 	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
 )
 
-// required lists the JSON names of required fields for each type of response or part of one, so that a response of
-// another version, or from something that is not a backend, is not mistaken for an empty one.
+// required lists the JSON names of the required fields of each type of response or part of one. Without it, a
+// response of another version, or of a server that is not a backend, would look like an empty response.
 var required = map[reflect.Type][]string{
 	reflect.TypeFor[backendapi.Health]():             {"service"},
 	reflect.TypeFor[backendapi.DeviceCode]():         {"deviceCode", "userCode", "verificationUrl", "expiresInSeconds"},

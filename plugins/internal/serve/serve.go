@@ -8,7 +8,9 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"os/signal"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -45,8 +47,8 @@ type Transport interface {
 	Adapter
 }
 
-// Main serves the adapter returned by open, as Backend, Transport or both, until its host asks it to stop or exits.
-// Then it exits the process. It logs JSON lines to stderr, which the host reads.
+// Main serves the adapter returned by open, with every service that it implements, until its host asks it to stop or
+// exits. Then it exits the process. It logs JSON lines to stderr, which the host reads.
 func Main[A Adapter](name string, open func(log *slog.Logger) A) {
 	if len(os.Args) == 2 && os.Args[1] == "version" {
 		fmt.Println("service-plugin-"+name, buildinfo.Version)
@@ -56,6 +58,9 @@ func Main[A Adapter](name string, open func(log *slog.Logger) A) {
 		fmt.Fprintf(os.Stderr, "service-plugin-%s is started by serviced and does nothing by itself\n", name)
 		os.Exit(2)
 	}
+	// When the host is killed, nobody reads stderr any more. Without this, the first log line would end the process before
+	// Close is done.
+	signal.Ignore(syscall.SIGPIPE)
 	// go-plugin replaces os.Stderr while it serves, so the logger keeps the original file.
 	log := slog.New(slog.NewJSONHandler(os.Stderr, nil))
 	b := open(log)
@@ -95,14 +100,15 @@ func waitForHost(stdin io.Reader) { _, _ = io.Copy(io.Discard, stdin) }
 // services returns the services that the adapter implements.
 func services(a Adapter) plugin.PluginSet {
 	set := plugin.PluginSet{}
+	add := func(name string, register func(*grpc.Server)) { set[name] = &grpcService{register: register} }
 	if b, ok := a.(pluginv1.BackendServer); ok {
-		set[pluginv1.BackendPlugin] = &grpcService{register: func(s *grpc.Server) { pluginv1.RegisterBackendServer(s, b) }}
+		add(pluginv1.BackendPlugin, func(s *grpc.Server) { pluginv1.RegisterBackendServer(s, b) })
 	}
 	if t, ok := a.(pluginv1.TransportServer); ok {
-		set[pluginv1.TransportPlugin] = &grpcService{register: func(s *grpc.Server) {
-			pluginv1.RegisterTransportServer(s,
-				t)
-		}}
+		add(pluginv1.TransportPlugin, func(s *grpc.Server) { pluginv1.RegisterTransportServer(s, t) })
+	}
+	if h, ok := a.(pluginv1.HostedSessionsServer); ok {
+		add(pluginv1.SessionsPlugin, func(s *grpc.Server) { pluginv1.RegisterHostedSessionsServer(s, h) })
 	}
 	return set
 }

@@ -1,0 +1,31 @@
+// Command service-plugin-browsersim is the transport adapter for the browser simulator: a backend hosts its sessions,
+// and a page there is the glasses. It calls whichever backend a target names over HTTPS, or over HTTP on this machine.
+// It stores nothing and is independent of what a session is for.
+package main
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/service-dev/service/plugins/internal/httpbackend"
+	"github.com/service-dev/service/plugins/internal/serve"
+	"github.com/service-dev/service/proto/buildinfo"
+	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
+)
+
+func main() {
+	serve.Main("browsersim", func(*slog.Logger) serve.Transport { return adapter{Sessions: httpbackend.NewSessions()} })
+}
+
+// adapter implements the Transport contract without Attach, and HostedSessions.
+type adapter struct {
+	pluginv1.UnimplementedTransportServer
+	*httpbackend.Sessions
+}
+
+// DescribeTransport returns the adapter's name.
+func (adapter) DescribeTransport(context.Context,
+	*pluginv1.DescribeTransportRequest) (*pluginv1.DescribeTransportResponse, error) {
+	return &pluginv1.DescribeTransportResponse{Name: "browsersim", Version: buildinfo.Version,
+		Title: "Browser simulator", NeedsAccount: true, HostsSessions: true}, nil
+}

@@ -1,0 +1,48 @@
+package bluez
+
+import (
+	"context"
+
+	"github.com/godbus/dbus/v5"
+)
+
+const (
+	agentPath      dbus.ObjectPath = "/dev/service/agent"
+	agentInterface                 = "org.bluez.Agent1"
+	managerPath    dbus.ObjectPath = "/org/bluez"
+)
+
+// registerAgent lets this program answer BlueZ's questions about one device until leave is called.
+func (r *Radio) registerAgent(ctx context.Context, device dbus.ObjectPath) (leave func(), err error) {
+	if err := r.bus.Export(agent{device}, agentPath, agentInterface); err != nil {
+		return nil, r.failure(err, "offer a pairing agent")
+	}
+	unexport := func() { _ = r.bus.Export(nil, agentPath, agentInterface) } // fails only for an invalid path
+	err = r.call(ctx, managerPath, "org.bluez.AgentManager1.RegisterAgent", agentPath, "NoInputNoOutput").Err
+	if err != nil {
+		unexport()
+		return nil, r.failure(err, "register a pairing agent")
+	}
+	return func() {
+		r.undo(ctx, managerPath, "org.bluez.AgentManager1.UnregisterAgent", agentPath)
+		unexport()
+	}, nil
+}
+
+// agent allows the device that the person wants to pair with, and nothing else. BlueZ calls its methods; those that it
+// lacks need a keyboard or a display and are answered with an error.
+type agent struct{ device dbus.ObjectPath }
+
+// RequestAuthorization allows just-works pairing.
+func (a agent) RequestAuthorization(device dbus.ObjectPath) *dbus.Error {
+	if device != a.device {
+		return dbus.NewError("org.bluez.Error.Rejected", []any{"another device is being paired"})
+	}
+	return nil
+}
+
+// Cancel is called when BlueZ gives up a question.
+func (agent) Cancel() *dbus.Error { return nil }
+
+// Release is called when BlueZ forgets the agent.
+func (agent) Release() *dbus.Error { return nil }

@@ -1,0 +1,99 @@
+// Package bluez connects to Bluetooth Low Energy devices on Linux, through the D-Bus interface of BlueZ, the system's
+// Bluetooth service. It knows nothing of glasses: it scans, connects, writes values and delivers notifications. It
+// never switches the radio on. On other systems Open fails.
+package bluez
+
+import (
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+)
+
+// Limits of a radio.
+const (
+	// maxName is the maximum length of a name in characters. The air allows 248 bytes.
+	maxName = 64
+	// maxDevices is the number of devices that a scan remembers. It ignores more.
+	maxDevices = 1000
+	// maxNotifications is the number of notifications that may wait to be received. More are lost, and counted.
+	maxNotifications = 1024
+	// minMTU is assumed if BlueZ does not name the MTU of a connection, as before 5.62.
+	minMTU = 23
+	// maxValue is the maximum length of a value, by the ATT protocol.
+	maxValue = 512
+)
+
+// Options says where BlueZ is and how long it may take. Zero values are replaced by the defaults.
+type Options struct {
+	// Address is that of the D-Bus; the default is the system's.
+	Address string
+	// Find limits the search for a device before it is connected (10 s), Connect one attempt to connect or pair (25 s),
+	// Resolve the search for its services (10 s), and Write one write or subscription (5 s).
+	Find, Connect, Resolve, Write time.Duration
+}
+
+func (o Options) withDefaults() Options {
+	for _, d := range []struct {
+		limit   *time.Duration
+		seconds time.Duration
+	}{{&o.Find, 10}, {&o.Connect, 25}, {&o.Resolve, 10}, {&o.Write, 5}} {
+		if *d.limit <= 0 {
+			*d.limit = d.seconds * time.Second
+		}
+	}
+	return o
+}
+
+// Filter selects devices that have one of the name prefixes or advertise one of the services. The zero value selects
+// all devices.
+type Filter struct {
+	NamePrefixes []string
+	Services     []string // UUIDs
+}
+
+// Found is a device in range.
+type Found struct {
+	Address string // six bytes in upper-case hex with colons
+	// Name is what the device calls itself: at most 64 printable characters, or empty.
+	Name string
+	RSSI int // dBm; 0 if Connected
+	// Connected devices are connected to this computer, so they do not advertise.
+	Connected bool
+	Services  []string // UUIDs in lower case
+}
+
+func (f Filter) matches(d Found) bool {
+	if len(f.NamePrefixes)+len(f.Services) == 0 {
+		return true
+	}
+	if slices.ContainsFunc(f.NamePrefixes, func(prefix string) bool { return strings.HasPrefix(d.Name, prefix) }) {
+		return true
+	}
+	return slices.ContainsFunc(f.Services, func(uuid string) bool {
+		return slices.Contains(d.Services, strings.ToLower(uuid))
+	})
+}
+
+// Target is a device and the two characteristics of one of its services that a connection uses.
+type Target struct {
+	Address                string // as in Found
+	Service, Write, Notify string // UUIDs
+	// Pair lets the device and this computer store a bond if they have none. Only just-works pairing is possible:
+	// a request for a code is refused.
+	Pair bool
+}
+
+// clean makes a name that a stranger's device chose safe to show.
+func clean(name string) string {
+	var out []rune
+	for _, r := range strings.TrimSpace(strings.ToValidUTF8(name, "")) {
+		if len(out) == maxName {
+			break
+		}
+		if unicode.IsPrint(r) {
+			out = append(out, r)
+		}
+	}
+	return string(out)
+}

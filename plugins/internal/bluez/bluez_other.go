@@ -1,0 +1,47 @@
+//go:build !linux
+
+package bluez
+
+import "context"
+
+// Radio is BlueZ, which exists on Linux only.
+type Radio struct{}
+
+// Open fails with NoBluetooth.
+func Open(context.Context, Options) (*Radio, error) {
+	return nil, &Error{Code: NoBluetooth, Message: "this system offers Bluetooth to the service only through a browser",
+		FixHint: "Connect the glasses with via browser."}
+}
+
+// Close does nothing.
+func (*Radio) Close() {}
+
+// Scan finds nothing.
+func (*Radio) Scan(context.Context, Filter, func(Found)) error { return ErrClosed }
+
+// Connect fails.
+func (*Radio) Connect(context.Context, Target) (*Conn, error) { return nil, ErrClosed }
+
+// Conn is a connection, of which there are none.
+type Conn struct{}
+
+// Notifications returns nil.
+func (*Conn) Notifications() <-chan []byte { return nil }
+
+// Done returns nil.
+func (*Conn) Done() <-chan struct{} { return nil }
+
+// Err returns ErrClosed.
+func (*Conn) Err() error { return ErrClosed }
+
+// MTU returns the minimum.
+func (*Conn) MTU() int { return minMTU }
+
+// Dropped returns 0.
+func (*Conn) Dropped() int { return 0 }
+
+// Write fails.
+func (*Conn) Write(context.Context, []byte, bool) error { return ErrClosed }
+
+// Close does nothing.
+func (*Conn) Close() {}

@@ -1,0 +1,319 @@
+package bluez
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/godbus/dbus/v5"
+)
+
+// Conn is a connection to one service of a device. Close must be called, also if the connection was lost.
+type Conn struct {
+	r             *Radio
+	to            Target
+	device        string // for messages
+	path          dbus.ObjectPath
+	adapter       dbus.ObjectPath
+	write, notify dbus.ObjectPath
+	watch         *watch
+	reason        string // that BlueZ gave for the latest disconnection; guarded by the radio
+
+	notifications chan []byte
+	done          chan struct{}
+	resolved      event // set once the services are found
+	writing       lock
+
+	mu      sync.Mutex
+	up      bool // BlueZ said that the device is connected
+	mtu     int
+	dropped int
+	err     error // set before done is closed
+}
+
+// Notifications returns the values that the device sends, in order. It is closed when the connection ends.
+func (c *Conn) Notifications() <-chan []byte { return c.notifications }
+
+// Done is closed when the connection has ended; Err says why.
+func (c *Conn) Done() <-chan struct{} { return c.done }
+
+// Err returns nil while the connection lasts, then an Error with the code Lost, or ErrClosed.
+func (c *Conn) Err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err
+}
+
+// MTU returns the size of a packet. A value may have 3 bytes less, and at most 512. It is 23 if BlueZ does not tell
+// it.
+func (c *Conn) MTU() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.mtu
+}
+
+// Dropped returns the number of notifications that were lost because nobody received them in time.
+func (c *Conn) Dropped() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.dropped
+}
+
+func newConn(r *Radio, adapter, path dbus.ObjectPath, to Target, device string) *Conn {
+	c := &Conn{
+		r: r, to: to, device: device, path: path, adapter: adapter, mtu: minMTU,
+		notifications: make(chan []byte, maxNotifications), done: make(chan struct{}),
+		resolved: make(event, 1), writing: make(lock, 1),
+	}
+	// The adapter's changes cover the device and its characteristics.
+	c.watch = &watch{path: adapter, changed: c.changed, conn: c, gone: c.lost}
+	return c
+}
+
+// changed receives news of the adapter and all that is below it.
+func (c *Conn) changed(n change) {
+	switch {
+	case n.path == c.adapter && n.iface == adapterInterface:
+		switch {
+		case n.removed:
+			c.lost("the Bluetooth adapter was removed")
+		case n.became("Powered", false):
+			c.lost("Bluetooth was switched off")
+		}
+	case n.path == c.path && n.iface == deviceInterface:
+		switch {
+		case n.removed:
+			c.lost("it was removed from this computer's Bluetooth devices")
+		case n.reason != "":
+			c.reason = n.reason
+		case n.became("Connected", false):
+			c.lost(cmp.Or(reasons[c.reason], "the device ended it or is out of range"))
+		case n.became("ServicesResolved", true):
+			c.resolved.set()
+		}
+	case n.path == c.notify && n.iface == characteristicInterface:
+		if v, ok := n.values["Value"].Value().([]byte); ok {
+			c.deliver(v)
+		}
+		c.setMTU(n.values)
+	}
+}
+
+// reasons explain why BlueZ reports the end of a connection. Older versions do not say why.
+var reasons = map[string]string{
+	"org.bluez.Reason.Timeout":        "the device is out of range or switched off",
+	"org.bluez.Reason.Remote":         "the device ended it",
+	"org.bluez.Reason.Local":          "this computer ended it",
+	"org.bluez.Reason.Authentication": "the device refused the stored bond",
+	"org.bluez.Reason.Suspend":        "this computer went to sleep",
+}
+
+func (c *Conn) deliver(value []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err != nil {
+		return
+	}
+	select {
+	case c.notifications <- value:
+	default:
+		c.dropped++
+	}
+}
+
+func (c *Conn) setMTU(p properties) {
+	if mtu, ok := p["MTU"].Value().(uint16); ok && mtu >= minMTU {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.mtu = int(mtu)
+	}
+}
+
+// lost ends a connection that had begun.
+func (c *Conn) lost(reason string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.up {
+		c.end(problem(Lost, fmt.Sprintf("the connection to %s was lost: %s", c.device, reason), nil))
+	}
+}
+
+// end ends the connection. It is locked.
+func (c *Conn) end(err error) {
+	if c.err == nil {
+		c.err = err
+		close(c.done)
+		close(c.notifications)
+	}
+}
+
+// Close disconnects the device and waits until BlueZ has done so, at most 2 seconds.
+func (c *Conn) Close() {
+	c.mu.Lock()
+	before := c.err
+	c.end(ErrClosed)
+	c.mu.Unlock()
+	c.r.unwatch(context.Background(), c.watch)
+	if before == nil {
+		c.r.undo(context.Background(), c.path, deviceInterface+".Disconnect")
+	}
+}
+
+// Write writes a value, one at a time. With response it returns after the device has received the value; otherwise
+// after BlueZ has queued it, which says nothing of the air. A value that does not fit into a packet is ErrTooLong.
+func (c *Conn) Write(ctx context.Context, value []byte, withResponse bool) error {
+	if most := min(c.MTU()-3, maxValue); len(value) > most {
+		return fmt.Errorf("write %d bytes to %s, of at most %d: %w", len(value), c.device, most, ErrTooLong)
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.r.limits.Write)
+	defer cancel()
+	if err := c.writing.acquire(ctx); err != nil {
+		return c.failure(err, "write to")
+	}
+	defer c.writing.release()
+	kind := "command"
+	if withResponse {
+		kind = "request"
+	}
+	options := properties{"type": dbus.MakeVariant(kind)}
+	return c.persist(ctx, func() error {
+		return c.call(ctx, c.write, characteristicInterface+".WriteValue", value, options)
+	}, "write to")
+}
+
+// persist repeats a call while BlueZ is busy with another one.
+func (c *Conn) persist(ctx context.Context, call func() error, doing string) error {
+	wait := 10 * time.Millisecond
+	for {
+		err := call()
+		if name(err) != "org.bluez.Error.InProgress" || wait > 100*time.Millisecond {
+			return c.failure(err, doing)
+		}
+		select {
+		case <-time.After(wait):
+			wait *= 2
+		case <-ctx.Done():
+			return c.failure(ctx.Err(), doing)
+		case <-c.done:
+			return c.Err()
+		}
+	}
+}
+
+// call calls a method of BlueZ until it answers, ctx ends or the connection ends.
+func (c *Conn) call(ctx context.Context, path dbus.ObjectPath, method string, args ...any) error {
+	if err := c.Err(); err != nil {
+		return err
+	}
+	call := c.r.bus.Object(service, path).GoWithContext(ctx, method, 0, make(chan *dbus.Call, 1), args...)
+	select {
+	case <-call.Done:
+		return call.Err
+	case <-c.done:
+		return c.Err()
+	}
+}
+
+// failure returns the error of a connected device for an error of D-Bus, or nil for nil.
+func (c *Conn) failure(err error, doing string) error {
+	if err == nil {
+		return nil
+	}
+	if lost := c.Err(); lost != nil {
+		return lost
+	}
+	return c.r.failure(err, doing+" "+c.device)
+}
+
+// Connect connects to a device, finds the service, and subscribes to its notifications. The device must be in range
+// or connected already. Errors have the codes NotInRange, BusyElsewhere, NotPaired, ServicesMissing, Timeout, and
+// those of Open.
+func (r *Radio) Connect(ctx context.Context, to Target) (*Conn, error) {
+	to.Address = strings.ToUpper(to.Address)
+	c, err := r.connect(ctx, to)
+	if err == nil {
+		return c, nil
+	}
+	if CodeOf(err) != ServicesMissing || !r.forget(ctx, c) {
+		return nil, err
+	}
+	// BlueZ may remember the services of an earlier firmware. Without a bond nothing is lost by forgetting the device.
+	if c, err = r.connect(ctx, to); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// forget removes a device that is not paired and reports whether it did.
+func (r *Radio) forget(ctx context.Context, c *Conn) bool {
+	ctx, cancel := context.WithTimeout(ctx, r.limits.Write)
+	defer cancel()
+	var paired bool
+	err := r.call(ctx, c.path, propertiesInterface+".Get", deviceInterface, "Paired").Store(&paired)
+	return err == nil && !paired && r.call(ctx, c.adapter, adapterInterface+".RemoveDevice", c.path).Err == nil
+}
+
+// connect makes one attempt. After ServicesMissing the closed connection is returned, too.
+func (r *Radio) connect(ctx context.Context, to Target) (*Conn, error) {
+	c, err := r.find(ctx, to)
+	if err != nil {
+		return nil, err
+	}
+	for _, step := range []func(context.Context) error{c.open, c.link, c.resolve, c.pair, c.locate, c.subscribe} {
+		if err = step(ctx); err != nil {
+			c.Close()
+			return c, err
+		}
+	}
+	return c, nil
+}
+
+// find waits until the device advertises, so that an attempt to connect has a chance.
+func (r *Radio) find(ctx context.Context, to Target) (c *Conn, err error) {
+	limited, cancel := context.WithTimeout(ctx, r.limits.Find)
+	defer cancel()
+	adapter, _, err := r.adapter(limited)
+	if err != nil {
+		return nil, err
+	}
+	err = r.discover(limited, func(d sighting) bool {
+		if d.Address != to.Address {
+			return false
+		}
+		device := d.Address
+		if d.Name != "" {
+			device = fmt.Sprintf("%q (%s)", d.Name, d.Address)
+		}
+		c = newConn(r, adapter, d.path, to, device)
+		return true
+	})
+	if limited.Err() != nil && ctx.Err() == nil && c == nil {
+		return nil, problem(NotInRange, to.Address+" is not in range", err)
+	}
+	if err != nil {
+		return nil, r.failure(err, "find "+to.Address)
+	}
+	return c, nil
+}
+
+// matches reports whether an object has a UUID, in any case.
+func matches(p properties, uuid string) bool {
+	return strings.EqualFold(value[string](p, "UUID"), uuid)
+}
+
+// children returns the paths of objects with an interface directly below a path, in order.
+func children(all objects, parent dbus.ObjectPath, iface string) []dbus.ObjectPath {
+	var paths []dbus.ObjectPath
+	for path, o := range all {
+		rest, ok := strings.CutPrefix(string(path), string(parent)+"/")
+		if ok && !strings.Contains(rest, "/") && o[iface] != nil {
+			paths = append(paths, path)
+		}
+	}
+	slices.Sort(paths)
+	return paths
+}

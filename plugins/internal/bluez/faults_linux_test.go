@@ -1,0 +1,264 @@
+package bluez
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/service-dev/service/packaging/glassestest/fakebluez"
+	"github.com/service-dev/service/packaging/glassestest/peripheral/echo"
+)
+
+func TestOpen_SaysWhyBluetoothIsUnusable(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		opts    fakebluez.Options
+		prepare func(pair)
+		want    Code
+	}{
+		{"switched off", fakebluez.Options{PoweredOff: true}, nil, RadioOff},
+		{"no adapter", fakebluez.Options{WithoutAdapter: true}, nil, NoBluetooth},
+		{"no BlueZ", fakebluez.Options{}, func(p pair) { p.Vanish() }, NoBluetooth},
+		{"not allowed", fakebluez.Options{Denied: true}, nil, NoPermission},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			p := newPair(t, test.opts)
+			if test.prepare != nil {
+				test.prepare(p)
+			}
+			_, err := Open(t.Context(), Options{Address: p.Address})
+			wantCode(t, err, test.want)
+		})
+	}
+	_, err := Open(t.Context(), Options{Address: "unix:path=" + filepath.Join(t.TempDir(), "bus")})
+	wantCode(t, err, NoBluetooth)
+}
+
+func TestScan_EndsWithTheRadio(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		fault func(pair)
+		want  Code
+	}{
+		{"switched off", func(p pair) { p.SetPowered(false) }, RadioOff},
+		{"unplugged", func(p pair) { p.SetAdapter(false) }, NoBluetooth},
+		{"BlueZ crashed", func(p pair) { p.Vanish() }, NoBluetooth},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			p := newPair(t, fakebluez.Options{})
+			faulty := false
+			wantCode(t, p.open(t).Scan(t.Context(), Filter{}, func(Found) {
+				if !faulty {
+					faulty = true
+					test.fault(p)
+				}
+			}), test.want)
+		})
+	}
+}
+
+func TestScan_ReportsNewNames(t *testing.T) {
+	p := newPair(t, fakebluez.Options{})
+	hostile := "Echo_L\x1b[2J\u202e\n" + strings.Repeat("ü", 100)
+	var names []string
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	if err := p.open(t).Scan(ctx, Filter{NamePrefixes: []string{"Echo_L"}}, func(d Found) {
+		if len(names) == 0 || names[len(names)-1] != d.Name {
+			names = append(names, d.Name)
+			p.Rename(p.left, hostile)
+		}
+		if len(names) == 2 {
+			stop()
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if want := "Echo_L[2J" + strings.Repeat("ü", 64-len("Echo_L[2J")); len(names) != 2 || names[1] != want {
+		t.Errorf("the names are %q, want Echo_L and %q", names, want)
+	}
+}
+
+func TestConnect_SaysWhyItFails(t *testing.T) {
+	const soon = 300 * time.Millisecond
+	for _, test := range []struct {
+		name   string
+		faults fakebluez.Faults
+		limits Options
+		change func(*echo.Device)
+		pair   bool
+		want   Code
+	}{
+		{name: "aborted", faults: fakebluez.Faults{AbortConnects: -1}, want: BusyElsewhere},
+		{name: "hangs", faults: fakebluez.Faults{HangConnect: true}, limits: Options{Connect: soon}, want: Timeout},
+		{name: "never resolved", faults: fakebluez.Faults{NeverResolve: true}, limits: Options{Resolve: soon},
+			want: ServicesMissing},
+		{name: "pairing rejected", faults: fakebluez.Faults{RejectPairing: true}, pair: true, want: NotPaired},
+		{name: "bound to another host", change: func(d *echo.Device) { d.Bound = true }, pair: true, want: BusyElsewhere},
+		{name: "needs a bond", change: func(d *echo.Device) { d.Guarded = true }, want: NotPaired},
+		{name: "silent", change: func(d *echo.Device) { d.Silent = true }, limits: Options{Find: soon}, want: NotInRange},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			p := newPair(t, fakebluez.Options{})
+			p.SetFaults(p.left, test.faults)
+			if test.change != nil {
+				p.Emulate(func(int64) { test.change(p.left) })
+			}
+			test.limits.Address = p.Address
+			r, err := Open(t.Context(), test.limits)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer r.Close()
+			to := target(leftAddress)
+			to.Pair = test.pair
+			_, err = r.Connect(t.Context(), to)
+			wantCode(t, err, test.want)
+			if p.Connected(p.left) || p.Agents() > 0 {
+				t.Error("the failure left a connection or an agent behind")
+			}
+			// The other device is as good as before.
+			c := connect(t, p.open(t), target(rightAddress))
+			if err := c.Write(t.Context(), []byte("x"), true); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestConnect_ServiceOrCharacteristicMissing(t *testing.T) {
+	p := newPair(t, fakebluez.Options{})
+	r := p.open(t)
+	for _, change := range []func(*Target){
+		func(to *Target) { to.Service = strings.Replace(echo.Service, "6e", "7a", 1) },
+		func(to *Target) { to.Write = strings.Replace(echo.Write, "6e", "7a", 1) },
+		func(to *Target) { to.Notify = echo.Write },
+	} {
+		to := target(leftAddress)
+		change(&to)
+		_, err := r.Connect(t.Context(), to)
+		wantCode(t, err, ServicesMissing)
+	}
+}
+
+func TestConnect_RetriesWhatInterferenceAborts(t *testing.T) {
+	p := newPair(t, fakebluez.Options{})
+	p.SetFaults(p.left, fakebluez.Faults{AbortConnects: 2})
+	connect(t, p.open(t), target(leftAddress))
+}
+
+func TestConnect_ForgetsStaleServicesOnceUnlessPaired(t *testing.T) {
+	p := newPair(t, fakebluez.Options{})
+	r := p.open(t)
+	to := target(rightAddress)
+	to.Pair = true
+	connect(t, r, to).Close() // and remains paired
+	for _, d := range []*echo.Device{p.left, p.right} {
+		p.SetFaults(d, fakebluez.Faults{StaleServices: true})
+	}
+	connect(t, r, target(leftAddress))
+	if n := p.Calls("RemoveDevice"); n != 1 {
+		t.Errorf("the device was removed %d times, want once", n)
+	}
+	_, err := r.Connect(t.Context(), target(rightAddress))
+	wantCode(t, err, ServicesMissing)
+	if n := p.Calls("RemoveDevice"); n != 1 {
+		t.Error("a bond was destroyed")
+	}
+}
+
+func TestConnect_PairsWhenAsked(t *testing.T) {
+	p := newPair(t, fakebluez.Options{})
+	p.Emulate(func(int64) { p.left.Guarded = true })
+	r := p.open(t)
+	to := target(leftAddress)
+	to.Pair = true
+	for range 2 { // the second time there is a bond
+		c := connect(t, r, to)
+		if err := c.Write(t.Context(), []byte("hello"), true); err != nil {
+			t.Fatal(err)
+		}
+		receive(t, c, 1)
+		c.Close()
+	}
+	if n, m, left := p.Calls("RegisterAgent"), p.Calls("Pair"), p.Agents(); n != 1 || m != 1 || left != 0 {
+		t.Errorf("%d agents registered, %d pairings, %d agents left; want 1, 1, 0", n, m, left)
+	}
+}
+
+// whileConnecting runs f while BlueZ tries in vain to connect the left device.
+func whileConnecting(t *testing.T, p pair, f func()) {
+	t.Helper()
+	p.SetFaults(p.left, fakebluez.Faults{HangConnect: true})
+	var done sync.WaitGroup
+	t.Cleanup(done.Wait)
+	done.Go(func() {
+		for p.Calls("Connect") == 0 { // each call waits for the radio
+			if t.Context().Err() != nil {
+				return
+			}
+		}
+		f()
+	})
+}
+
+func TestConnect_EndsWithItsContext(t *testing.T) {
+	p := newPair(t, fakebluez.Options{})
+	r := p.open(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	whileConnecting(t, p, cancel)
+	if _, err := r.Connect(ctx, target(leftAddress)); !errors.Is(err, context.Canceled) {
+		t.Errorf("Connect returned %v", err)
+	}
+	if p.Calls("Disconnect") == 0 {
+		t.Error("BlueZ still tries to connect")
+	}
+}
+
+func TestConnect_EndsWithTheRadio(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		fault func(pair)
+		want  Code
+	}{
+		{"switched off", func(p pair) { p.SetPowered(false) }, RadioOff},
+		{"unplugged", func(p pair) { p.SetAdapter(false) }, NoBluetooth},
+		{"BlueZ crashed", func(p pair) { p.Vanish() }, NoBluetooth},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			p := newPair(t, fakebluez.Options{})
+			r := p.open(t)
+			whileConnecting(t, p, func() { test.fault(p) })
+			_, err := r.Connect(t.Context(), target(leftAddress))
+			wantCode(t, err, test.want)
+		})
+	}
+}
+
+func TestConnect_SharesADeviceThatIsConnected(t *testing.T) {
+	p := newPair(t, fakebluez.Options{})
+	first := connect(t, p.open(t), target(leftAddress))
+	r := p.open(t)
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	if err := r.Scan(ctx, Filter{NamePrefixes: []string{"Echo_L"}}, func(d Found) {
+		if !d.Connected {
+			t.Errorf("found %+v, want it to be connected", d)
+		}
+		stop()
+	}); err != nil {
+		t.Fatal(err)
+	}
+	second := connect(t, r, target(leftAddress))
+	if err := second.Write(t.Context(), []byte("both"), true); err != nil {
+		t.Fatal(err)
+	}
+	receive(t, first, 1)
+	receive(t, second, 1)
+	first.Close()
+	wantLost(t, second, "out of range")
+}

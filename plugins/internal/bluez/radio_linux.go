@@ -1,0 +1,185 @@
+package bluez
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/godbus/dbus/v5"
+)
+
+const (
+	service                 = "org.bluez"
+	adapterInterface        = "org.bluez.Adapter1"
+	deviceInterface         = "org.bluez.Device1"
+	serviceInterface        = "org.bluez.GattService1"
+	characteristicInterface = "org.bluez.GattCharacteristic1"
+	propertiesInterface     = "org.freedesktop.DBus.Properties"
+	managerInterface        = "org.freedesktop.DBus.ObjectManager"
+)
+
+// undoLimit is the maximum duration of a call that undoes something after its context may have ended.
+const undoLimit = 2 * time.Second
+
+type (
+	properties = map[string]dbus.Variant
+	objects    = map[dbus.ObjectPath]map[string]properties
+)
+
+// Radio is a connection to BlueZ. Its methods may be called from any goroutine.
+type Radio struct {
+	bus     *dbus.Conn
+	limits  Options
+	hangUp  context.CancelFunc
+	pairing lock // held while an agent is registered
+
+	discovery   lock // held while discovering changes
+	discovering int  // scans under way, which share BlueZ's one discovery for this connection
+
+	mu      sync.Mutex
+	owner   string // the unique name of BlueZ, or "" while it is not running
+	watches map[*watch]struct{}
+}
+
+// Open connects to BlueZ. It fails with NoBluetooth, RadioOff or NoPermission; later calls report the same codes if
+// that changes. ctx limits only Open itself.
+func Open(ctx context.Context, opts Options) (*Radio, error) {
+	lifetime, hangUp := context.WithCancel(context.WithoutCancel(ctx))
+	r := &Radio{
+		limits: opts.withDefaults(), hangUp: hangUp, watches: map[*watch]struct{}{},
+		pairing: make(lock, 1), discovery: make(lock, 1),
+	}
+	defer context.AfterFunc(ctx, hangUp)()
+	dial := []dbus.ConnOption{dbus.WithContext(lifetime), dbus.WithSignalHandler(r)}
+	var err error
+	if opts.Address == "" {
+		r.bus, err = dbus.ConnectSystemBus(dial...)
+	} else {
+		r.bus, err = dbus.Connect(opts.Address, dial...)
+	}
+	if err != nil {
+		hangUp()
+		return nil, busError(ctx, err)
+	}
+	if err = r.follow(ctx); err == nil {
+		_, _, err = r.adapter(ctx)
+	}
+	if err == nil {
+		err = r.identify(ctx)
+	}
+	if err != nil {
+		r.Close()
+		return nil, err
+	}
+	return r, nil
+}
+
+// Close ends all connections to devices and the connection to BlueZ.
+func (r *Radio) Close() {
+	r.mu.Lock()
+	var conns []*Conn
+	for w := range r.watches {
+		if w.conn != nil {
+			conns = append(conns, w.conn)
+		}
+	}
+	r.mu.Unlock()
+	for _, c := range conns {
+		c.Close()
+	}
+	r.hangUp()
+	_ = r.bus.Close() // it is of no interest why the bus could not be left
+}
+
+// follow starts to follow who owns BlueZ's name.
+func (r *Radio) follow(ctx context.Context) error {
+	err := r.bus.AddMatchSignalContext(ctx, dbus.WithMatchSender("org.freedesktop.DBus"),
+		dbus.WithMatchMember("NameOwnerChanged"), dbus.WithMatchArg(0, service))
+	if err != nil {
+		return r.failure(err, "start to use Bluetooth")
+	}
+	return nil
+}
+
+// identify learns who owns BlueZ's name, unless follow has told already.
+func (r *Radio) identify(ctx context.Context) error {
+	var owner string
+	err := r.bus.BusObject().CallWithContext(ctx, "org.freedesktop.DBus.GetNameOwner", 0, service).Store(&owner)
+	if err != nil {
+		return r.failure(err, "find the Bluetooth service")
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.owner == "" {
+		r.owner = owner
+	}
+	return nil
+}
+
+// adapter returns the first adapter that is switched on, and all objects of BlueZ.
+func (r *Radio) adapter(ctx context.Context) (dbus.ObjectPath, objects, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.limits.Write)
+	defer cancel()
+	var all objects
+	// The call starts BlueZ if the system does so on demand.
+	if err := r.call(ctx, "/", managerInterface+".GetManagedObjects").Store(&all); err != nil {
+		return "", nil, r.failure(err, "ask for Bluetooth adapters")
+	}
+	off := false
+	for _, path := range slices.Sorted(maps.Keys(all)) {
+		if adapter, ok := all[path][adapterInterface]; ok {
+			if value[bool](adapter, "Powered") {
+				return path, all, nil
+			}
+			off = true
+		}
+	}
+	if off {
+		return "", nil, problem(RadioOff, "Bluetooth is switched off", nil)
+	}
+	return "", nil, problem(NoBluetooth, "this computer has no Bluetooth adapter", nil)
+}
+
+// call calls a method of BlueZ. It never hangs: BlueZ or the end of ctx ends it.
+func (r *Radio) call(ctx context.Context, path dbus.ObjectPath, method string, args ...any) *dbus.Call {
+	return r.bus.Object(service, path).CallWithContext(ctx, method, 0, args...)
+}
+
+// undo calls a method after ctx may have ended. Nobody could act on its failure.
+func (r *Radio) undo(ctx context.Context, path dbus.ObjectPath, method string, args ...any) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoLimit)
+	defer cancel()
+	_ = r.call(ctx, path, method, args...).Err
+}
+
+// value returns a property, or the zero value if it is missing or of another type.
+func value[T any](p properties, name string) T {
+	v, _ := p[name].Value().(T)
+	return v
+}
+
+// lock is a mutex whose wait ends with a context. It has room for one value.
+type lock chan struct{}
+
+func (l lock) acquire(ctx context.Context) error {
+	select {
+	case l <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (l lock) release() { <-l }
+
+// event makes one receiver continue, now or when it comes to wait. It has room for one value.
+type event chan struct{}
+
+func (e event) set() {
+	select {
+	case e <- struct{}{}:
+	default:
+	}
+}

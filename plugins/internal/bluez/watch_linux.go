@@ -1,0 +1,181 @@
+package bluez
+
+import (
+	"context"
+	"strings"
+
+	"github.com/godbus/dbus/v5"
+)
+
+// change is news of one object of BlueZ.
+type change struct {
+	path    dbus.ObjectPath
+	iface   string
+	values  properties
+	invalid []string // properties that have no value any more
+	removed bool     // the object lost the interface
+	reason  string   // why a device was disconnected, just before Connected changes; older versions do not say
+}
+
+// became reports whether a property has changed to a value.
+func (c change) became(property string, want bool) bool {
+	got, ok := c.values[property].Value().(bool)
+	return ok && got == want
+}
+
+// watch receives changes of an object and of all objects below it, in order. Its functions are called by the goroutine
+// that reads from the bus while the radio is locked, so they must neither block nor call the radio.
+type watch struct {
+	path    dbus.ObjectPath
+	changed func(change)
+	gone    func(reason string) // BlueZ or the bus has ended
+	conn    *Conn               // that the watch belongs to, or nil
+
+	rules [][]dbus.MatchOption // guarded by the radio
+}
+
+func (w *watch) covers(path dbus.ObjectPath) bool {
+	return path == w.path || strings.HasPrefix(string(path), string(w.path)+"/")
+}
+
+// watch starts a watch, which is already in effect for the answer to the next call. The rules say which signals the bus
+// sends: only those of the objects in question, because other programs use BlueZ as well.
+func (r *Radio) watch(ctx context.Context, w *watch, rules ...[]dbus.MatchOption) error {
+	r.mu.Lock()
+	r.watches[w] = struct{}{}
+	r.mu.Unlock()
+	return r.listen(ctx, w, rules...)
+}
+
+// listen adds rules to a watch.
+func (r *Radio) listen(ctx context.Context, w *watch, rules ...[]dbus.MatchOption) error {
+	for _, rule := range rules {
+		rule = append(rule, dbus.WithMatchSender(service))
+		if err := r.bus.AddMatchSignalContext(ctx, rule...); err != nil {
+			return r.failure(err, "watch for Bluetooth events")
+		}
+		r.mu.Lock()
+		w.rules = append(w.rules, rule)
+		r.mu.Unlock()
+	}
+	return nil
+}
+
+// unwatch ends a watch: none of its functions is called after it.
+func (r *Radio) unwatch(ctx context.Context, w *watch) {
+	r.mu.Lock()
+	delete(r.watches, w)
+	rules := w.rules
+	w.rules = nil
+	r.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoLimit)
+	defer cancel()
+	for _, rule := range rules {
+		_ = r.bus.RemoveMatchSignalContext(ctx, rule...) // fails only if the bus has ended
+	}
+}
+
+// Rules for PropertiesChanged of one object, or of all below one, for the reason of a disconnection, and for what is
+// added or removed.
+func changesOf(path dbus.ObjectPath) []dbus.MatchOption {
+	return []dbus.MatchOption{dbus.WithMatchInterface(propertiesInterface), dbus.WithMatchObjectPath(path)}
+}
+
+func changesBelow(path dbus.ObjectPath) []dbus.MatchOption {
+	return []dbus.MatchOption{dbus.WithMatchInterface(propertiesInterface), dbus.WithMatchPathNamespace(path)}
+}
+
+func reasonsOf(path dbus.ObjectPath) []dbus.MatchOption {
+	return []dbus.MatchOption{dbus.WithMatchInterface(deviceInterface), dbus.WithMatchObjectPath(path)}
+}
+
+func existenceOf(path dbus.ObjectPath) []dbus.MatchOption {
+	return []dbus.MatchOption{dbus.WithMatchInterface(managerInterface), dbus.WithMatchArgPath(0, string(path))}
+}
+
+// DeliverSignal implements dbus.SignalHandler. godbus' own handlers would lose the order or wait without a bound.
+func (r *Radio) DeliverSignal(_, _ string, s *dbus.Signal) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if s.Sender == "org.freedesktop.DBus" {
+		var name, from, to string
+		if s.Name == "org.freedesktop.DBus.NameOwnerChanged" && dbus.Store(s.Body, &name, &from, &to) == nil &&
+			name == service {
+			r.owner = to
+			if from != "" {
+				r.end("the system's Bluetooth service has stopped")
+			}
+		}
+		return
+	}
+	if s.Sender != r.owner {
+		return // any program may send us signals
+	}
+	for _, c := range parse(s) {
+		for w := range r.watches {
+			if w.covers(c.path) {
+				w.changed(c)
+			}
+		}
+	}
+}
+
+// Terminate implements dbus.Terminator.
+func (r *Radio) Terminate() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.end("the connection to the system's D-Bus has ended")
+}
+
+// end tells all watches that nothing will follow. The radio is locked.
+func (r *Radio) end(reason string) {
+	for w := range r.watches {
+		w.gone(reason)
+	}
+}
+
+// parse returns the changes that a signal contains, or none if it is not understood.
+func parse(s *dbus.Signal) []change {
+	switch s.Name {
+	case propertiesInterface + ".PropertiesChanged":
+		c := change{path: s.Path}
+		if dbus.Store(s.Body, &c.iface, &c.values, &c.invalid) == nil {
+			return []change{c}
+		}
+	case deviceInterface + ".Disconnected":
+		c := change{path: s.Path, iface: deviceInterface}
+		var message string
+		if dbus.Store(s.Body, &c.reason, &message) == nil {
+			return []change{c}
+		}
+	case managerInterface + ".InterfacesAdded":
+		var added map[string]properties
+		if path, ok := first(s, &added); ok {
+			return each(path, added, false)
+		}
+	case managerInterface + ".InterfacesRemoved":
+		var names []string
+		if path, ok := first(s, &names); ok {
+			removed := map[string]properties{}
+			for _, iface := range names {
+				removed[iface] = nil
+			}
+			return each(path, removed, true)
+		}
+	}
+	return nil
+}
+
+// first reads a signal that has a path and one other value.
+func first(s *dbus.Signal, other any) (path dbus.ObjectPath, ok bool) {
+	ok = dbus.Store(s.Body, &path, other) == nil
+	return path, ok
+}
+
+// each returns a change for each interface of an object.
+func each(path dbus.ObjectPath, interfaces map[string]properties, removed bool) (all []change) {
+	for iface, values := range interfaces {
+		all = append(all, change{path: path, iface: iface, values: values, removed: removed})
+	}
+	return all
+}

@@ -1,0 +1,113 @@
+package glassespage
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/coder/websocket"
+
+	"github.com/service-dev/service/proto/glasses/driver"
+)
+
+// Limits of the messages of a page.
+const (
+	maxValue   = 512 // bytes of one value, by the ATT protocol
+	maxText    = 2048
+	maxMessage = max(maxText, 1+maxValue)
+	maxName    = 248 // bytes of an advertised name
+)
+
+// The types of text messages. A binary message from the page is a notification: the index of the link and the value. A
+// binary message to the page is a value to write: the index, 1 if the peripheral has to respond or else 0, the value.
+const (
+	typeChosen  = "chosen"  // from the page: the person chose a peripheral for Link, which advertises Name
+	typeProblem = "problem" // from the page: no peripheral could be chosen for Link, or for all if it is empty
+	typeUp      = driver.LinkUp
+	typeDown    = driver.LinkDown
+	typeWritten = driver.Written
+
+	typeSetup  = "setup"  // to the page, first
+	typeState  = "state"  // to the page
+	typeOpen   = "open"   // to the page: open Link
+	typeDrop   = "drop"   // to the page: close Link
+	typeForget = "forget" // to the page: close Link and forget its peripheral
+	typeOver   = "over"   // to the page: the session has ended
+)
+
+// fromPage is a message of the page.
+type fromPage struct {
+	Type    string `json:"type"`
+	Link    string `json:"link"`
+	Name    string `json:"name"`
+	Problem string `json:"problem"`
+	data    []byte // of a notification
+}
+
+// toPage is a text message to the page.
+type toPage struct {
+	Type  string            `json:"type"`
+	Link  string            `json:"link,omitempty"`
+	Title string            `json:"title,omitempty"`
+	Steps []string          `json:"steps,omitempty"`
+	Specs []driver.LinkSpec `json:"specs,omitempty"`
+	State *view             `json:"state,omitempty"`
+}
+
+// message is a WebSocket message to the page.
+type message struct {
+	typ  websocket.MessageType
+	data []byte
+}
+
+func textMessage(m toPage) message {
+	data, err := json.Marshal(m)
+	if err != nil {
+		panic(err) // it has only text, numbers and booleans
+	}
+	return message{websocket.MessageText, data}
+}
+
+func writeMessage(index byte, data []byte, withResponse bool) message {
+	head := []byte{index, 0}
+	if withResponse {
+		head[1] = 1
+	}
+	return message{websocket.MessageBinary, append(head, data...)}
+}
+
+// parse reads a message of a page with these links.
+func parse(typ websocket.MessageType, data []byte, links []driver.LinkSpec) (fromPage, error) {
+	if typ == websocket.MessageBinary {
+		switch {
+		case len(data) == 0 || int(data[0]) >= len(links):
+			return fromPage{}, errors.New("a notification without a link")
+		case len(data) > 1+maxValue:
+			return fromPage{}, fmt.Errorf("a notification of %d bytes, more than %d", len(data)-1, maxValue)
+		}
+		return fromPage{Type: driver.Notified, Link: links[data[0]].Key, data: data[1:]}, nil
+	}
+	var m fromPage
+	if err := json.Unmarshal(data, &m); err != nil {
+		return m, errors.New("a text message that is no JSON object")
+	}
+	known := slices.ContainsFunc(links, func(s driver.LinkSpec) bool { return s.Key == m.Link })
+	switch {
+	case !slices.Contains([]string{typeChosen, typeProblem, typeUp, typeDown, typeWritten}, m.Type):
+		return m, errors.New("a message of an unknown type")
+	case !known && (m.Type != typeProblem || m.Link != ""):
+		return m, errors.New("a message without a link")
+	case m.Problem != "" && !slices.Contains(driver.Problems(), m.Problem):
+		return m, errors.New("an unknown problem")
+	case m.Type == typeProblem && m.Problem == "" || m.Type == typeChosen && m.Name == "":
+		return m, errors.New("a message without its content")
+	case len(m.Name) > maxName || !utf8.ValidString(m.Name) ||
+		strings.ContainsFunc(m.Name, func(r rune) bool { return !unicode.IsPrint(r) }):
+		return m, errors.New("a name that cannot be shown")
+	}
+	return m, nil
+}

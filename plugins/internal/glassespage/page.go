@@ -1,0 +1,225 @@
+// Package glassespage serves the page on which a person connects real glasses with the Bluetooth of their browser, and
+// carries bytes between a driver in this process and that page. It knows nothing of vendors: its user says which links
+// there are and which peripherals fit. The server listens on the loopback interface until the page is closed.
+package glassespage
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/service-dev/service/proto/glasses/driver"
+	"github.com/service-dev/service/proto/peerowner"
+)
+
+// Options describes the glasses of a page.
+type Options struct {
+	Log *slog.Logger
+	// Title names the glasses for people, e.g. "Even G1". Steps say how to get them ready.
+	Title string
+	Steps []string
+	Links []driver.LinkSpec
+	// Accept returns why a peripheral that the person chose for a link does not fit, or nil. others has the names of
+	// those chosen for the other links, by key.
+	Accept func(key, name string, others map[string]string) *Problem
+	// Changed is called, without waiting for it, when Waits or URL may return something else.
+	Changed func()
+}
+
+// Page is the page of one session. Close ends it.
+type Page struct {
+	o       Options
+	address string // host and port
+	server  *http.Server
+	workers sync.WaitGroup
+
+	mu     sync.Mutex
+	token  string // admits the next browser; replaced once its page is open
+	wanted bool   // whether a person has to open the page
+	missed *time.Timer
+	cookie string // of the browser that was admitted last; "" for none
+	tab    *tab   // nil while the page is not open
+	links  []*link
+	shown  Shown
+	closed bool
+}
+
+// link is one radio of the glasses.
+type link struct {
+	spec    driver.LinkSpec
+	index   byte
+	name    string      // of the peripheral that is chosen in the tab; "" for none
+	problem *Problem    // why the person's last choice was not accepted
+	waiting chan opened // where Open waits; nil if it does not
+	asked   bool        // whether the tab was asked to open it
+	conn    *Conn       // nil unless it is open
+}
+
+// opened is the answer of Open.
+type opened struct {
+	conn *Conn
+	err  error
+}
+
+// Serve starts the server of a page. ctx bounds only the start.
+func Serve(ctx context.Context, o Options) (*Page, error) {
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp4", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("listen for the page of the glasses: %w", err)
+	}
+	// The token does not suffice: whoever can list processes sees the address that a browser was started with.
+	if err := peerowner.Probe(); err != nil {
+		o.Log.Warn("cannot determine who owns a connection; only its token keeps other users from the page", "err", err)
+	} else {
+		listener = peerowner.Guard(listener, func(err error) { o.Log.Warn("refused a browser's connection", "err", err) })
+	}
+	p := &Page{o: o, address: listener.Addr().String(), token: newSecret(), wanted: true}
+	for i, spec := range o.Links {
+		p.links = append(p.links, &link{spec: spec, index: byte(i)})
+	}
+	p.server = &http.Server{
+		Handler: p.guard(p.routes()), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
+		IdleTimeout:    time.Minute,
+		MaxHeaderBytes: 16 << 10, ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug),
+	}
+	p.workers.Go(func() { _ = p.server.Serve(listener) }) // it ends when the server is closed
+	return p, nil
+}
+
+// URL returns the address that a person has to open, or "" while the page is open or being reloaded. It has a token
+// that admits one browser; the next address is another one.
+func (p *Page) URL() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.wanted {
+		return ""
+	}
+	return "http://" + p.address + "/#" + p.token
+}
+
+// reloadTime is how long a page may take to be loaded again.
+const reloadTime = 3 * time.Second
+
+// missPage lets URL return an address unless a page is open soon. mu must be held.
+func (p *Page) missPage() {
+	p.missed = time.AfterFunc(reloadTime, func() {
+		p.mu.Lock()
+		p.wanted = p.tab == nil && !p.closed
+		p.mu.Unlock()
+		p.o.Changed()
+	})
+}
+
+// Waits returns what a person has to do on the page before the links can be opened, or nil.
+func (p *Page) Waits() *Problem {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.tab == nil {
+		return &Problem{Code: driver.ProblemNotChosen, Message: "the page of the glasses is not open in a browser",
+			FixHint: "open it in Chrome or Edge, and choose the glasses there"}
+	}
+	for _, l := range p.links {
+		if l.name != "" {
+			continue
+		}
+		if l.problem != nil {
+			return l.problem
+		}
+		return problem(driver.ProblemNotChosen)
+	}
+	return nil
+}
+
+// names returns the names of the peripherals that are chosen for the other links, by key. mu must be held.
+func (p *Page) names(without string) map[string]string {
+	names := map[string]string{}
+	for _, l := range p.links {
+		if l.name != "" && l.spec.Key != without {
+			names[l.spec.Key] = l.name
+		}
+	}
+	return names
+}
+
+// Close tells the page that the session has ended, and stops the server.
+func (p *Page) Close() {
+	p.mu.Lock()
+	p.closed = true
+	if p.tab != nil {
+		p.tab.send(textMessage(toPage{Type: typeOver}))
+		p.leave(p.tab)
+	}
+	if p.missed != nil {
+		p.missed.Stop()
+	}
+	p.mu.Unlock()
+	_ = p.server.Close()
+	p.workers.Wait()
+}
+
+// Open opens a link. It waits until the page is open and the person has chosen the peripheral on it. Errors are those
+// of ctx, or a *Problem.
+func (p *Page) Open(ctx context.Context, key string) (*Conn, error) {
+	answer := make(chan opened, 1)
+	p.mu.Lock()
+	l := p.link(key)
+	if l == nil || p.closed {
+		p.mu.Unlock()
+		return nil, problem(driver.ProblemLost)
+	}
+	l.waiting = answer
+	p.ask(l)
+	p.mu.Unlock()
+	select {
+	case a := <-answer:
+		return a.conn, a.err
+	case <-ctx.Done():
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	select {
+	case a := <-answer: // meanwhile
+		return a.conn, a.err
+	default:
+	}
+	l.waiting = nil
+	if l.asked {
+		l.asked = false
+		p.tell(toPage{Type: typeDrop, Link: key})
+	}
+	return nil, ctx.Err()
+}
+
+// ask asks the tab to open a link that Open waits for. mu must be held.
+func (p *Page) ask(l *link) {
+	if l.waiting != nil && !l.asked && l.name != "" && p.tab != nil {
+		l.asked = true
+		p.tell(toPage{Type: typeOpen, Link: l.spec.Key})
+	}
+}
+
+// answer ends the wait of Open. mu must be held.
+func (l *link) answer(a opened) {
+	l.waiting <- a
+	l.waiting, l.asked = nil, false
+}
+
+func (p *Page) link(key string) *link {
+	i := slices.IndexFunc(p.links, func(l *link) bool { return l.spec.Key == key })
+	if i < 0 {
+		return nil
+	}
+	return p.links[i]
+}
+
+// tell sends a message to the tab, if there is one. mu must be held.
+func (p *Page) tell(m toPage) {
+	if p.tab != nil {
+		p.tab.send(textMessage(m))
+	}
+}

@@ -1,0 +1,72 @@
+package glassespage
+
+import (
+	"reflect"
+
+	"github.com/service-dev/service/proto/glasses/driver"
+)
+
+// Shown is what the page shows about the glasses.
+type Shown struct {
+	Pair  string // the name of the pair, once it is known
+	Links []ShownLink
+}
+
+// ShownLink is the state of a link.
+type ShownLink struct {
+	Key     string
+	State   string // up, opening or down
+	Battery int    // percent; 0 if unknown
+	Problem string // why it is down: a code of package driver, or ""
+}
+
+// view is Shown with what the page itself knows, as JSON.
+type view struct {
+	Pair  string     `json:"pair"`
+	Links []viewLink `json:"links"`
+}
+
+type viewLink struct {
+	Key     string   `json:"key"`
+	State   string   `json:"state"` // choose, waiting, opening, up or down
+	Name    string   `json:"name"`
+	Battery int      `json:"battery"`
+	Problem *Problem `json:"problem"`
+}
+
+// Show updates what the page shows.
+func (p *Page) Show(s Shown) {
+	p.mu.Lock()
+	p.shown = s
+	p.refresh()
+	p.mu.Unlock()
+}
+
+// refresh sends the state to the tab if it changed. mu must be held.
+func (p *Page) refresh() {
+	if p.tab == nil {
+		return
+	}
+	v := view{Pair: p.shown.Pair, Links: make([]viewLink, len(p.links))}
+	for i, l := range p.links {
+		one := viewLink{Key: l.spec.Key, State: "choose", Name: l.name, Problem: l.problem}
+		if l.name != "" {
+			one.State = driver.LinkDown
+		}
+		for _, s := range p.shown.Links {
+			if s.Key != l.spec.Key || l.name == "" {
+				continue
+			}
+			one.State, one.Battery = s.State, s.Battery
+			if s.State == driver.LinkDown && s.Problem != "" && one.Problem == nil {
+				one.Problem = problem(s.Problem)
+			}
+		}
+		v.Links[i] = one
+	}
+	if p.tab.sent != nil && reflect.DeepEqual(*p.tab.sent, v) {
+		return
+	}
+	p.tab.sent = &v
+	p.tell(toPage{Type: typeState, State: &v})
+}

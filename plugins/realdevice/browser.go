@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"google.golang.org/grpc/codes"
+
+	"github.com/service-dev/service/plugins/internal/attach"
+	"github.com/service-dev/service/plugins/internal/bluez"
+	"github.com/service-dev/service/plugins/internal/glassespage"
+	"github.com/service-dev/service/plugins/internal/serve"
+	"github.com/service-dev/service/proto/glasses/driver"
+	"github.com/service-dev/service/proto/glasses/driver/kinds"
+	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
+)
+
+// The carriers. viaAuto is BlueZ where it has a Bluetooth adapter, and the browser elsewhere.
+const (
+	viaAuto    = "auto"
+	viaBlueZ   = "bluez"
+	viaBrowser = "browser"
+)
+
+// chooseCarrier serves the page if the browser is the carrier. The choice is final for the session.
+func (s *session) chooseCarrier(ctx context.Context, via string) error {
+	switch via {
+	case viaBlueZ:
+		return nil
+	case viaBrowser:
+	case viaAuto, "":
+		if _, err := s.adapter.openRadio(ctx); bluez.CodeOf(err) != bluez.NoBluetooth {
+			return nil // also if the radio is off: the session says so, and uses it once it is on
+		}
+	default:
+		return attach.Invalid("unknown carrier of the glasses")
+	}
+	model := s.glasses.Model()
+	page, err := glassespage.Serve(ctx, glassespage.Options{
+		Log: s.log, Title: model.Name, Steps: s.kind.Steps, Links: s.kind.New(kinds.Settings{}).Links(), Accept: s.accept,
+		Changed: func() {
+			select {
+			case s.changed <- struct{}{}:
+			default: // it will be noticed
+			}
+		},
+	})
+	if err != nil {
+		return serve.Refuse(codes.Unavailable, &pluginv1.Problem{Code: "unavailable", Message: err.Error(), Retryable: true})
+	}
+	s.page = page
+	return nil
+}
+
+// accept judges the peripheral that a person chose for a link: its name must be that of this link of the pair.
+func (s *session) accept(key, name string, others map[string]string) *glassespage.Problem {
+	refuse := func(message, fixHint string) *glassespage.Problem {
+		return &glassespage.Problem{Code: driver.ProblemRefused, Message: message, FixHint: fixHint}
+	}
+	model := s.glasses.Model().Name
+	pair, link, ok := s.kind.Pair(name)
+	switch {
+	case !ok:
+		return refuse(fmt.Sprintf("%q are no %s", name, model), "choose another device of the list")
+	case link != key:
+		return refuse(fmt.Sprintf("%q is the %s arm", name, link),
+			fmt.Sprintf("choose the %s arm of the same pair here", key))
+	case s.wanted != "" && !strings.EqualFold(pair, s.wanted):
+		return refuse(fmt.Sprintf("%q belongs to %q, but the session is for %q", name, pair, s.wanted),
+			fmt.Sprintf("choose %q, or connect the glasses without a name", s.wanted))
+	}
+	for _, other := range others {
+		if is, _, _ := s.kind.Pair(other); is != pair {
+			return refuse(fmt.Sprintf("%q and %q belong to different pairs", name, other),
+				"choose both arms of one pair: they have the same number")
+		}
+	}
+	if holder := s.adapter.claim(s.life, name, s); holder != "" {
+		return &glassespage.Problem{Code: driver.ProblemBusyElsewhere, Message: heldBy(holder).Message,
+			FixHint: heldBy(holder).FixHint}
+	}
+	return nil
+}
+
+// openOnPage opens a link that the page carries.
+func (s *session) openOnPage(spec driver.LinkSpec, e *event) (conn, error) {
+	c, err := s.page.Open(s.life, spec.Key)
+	if err != nil {
+		return nil, err
+	}
+	if name, _, ok := s.kind.Pair(c.Name()); ok && name != s.pair.GetName() {
+		e.found = &pluginv1.Pair{Name: name}
+	}
+	return c, nil
+}
+
+// showPage adds what the page knows to the state of the hardware, and shows the state on it.
+func (s *session) showPage(h *pluginv1.Hardware) {
+	h.Carrier = viaBrowser
+	if p := s.page.Waits(); p != nil {
+		h.Problem = problemOf(p)
+		h.ConnectUrl = s.page.URL()
+	}
+	shown := glassespage.Shown{Pair: s.pair.GetName()}
+	problems := map[string]string{}
+	for _, l := range s.glasses.Links() {
+		problems[l.Key] = l.Problem
+	}
+	for _, l := range h.GetLinks() {
+		shown.Links = append(shown.Links, glassespage.ShownLink{
+			Key: l.GetKey(), State: l.GetState(), Battery: int(l.GetBatteryPercent()), Problem: problems[l.GetKey()],
+		})
+	}
+	s.page.Show(shown)
+}

@@ -1,0 +1,258 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	"github.com/service-dev/service/packaging/glassestest/chromium"
+	"github.com/service-dev/service/packaging/glassestest/fakebluez"
+	emulated "github.com/service-dev/service/packaging/glassestest/peripheral/g1"
+	"github.com/service-dev/service/plugins/internal/attachtest"
+	"github.com/service-dev/service/proto/glasses"
+	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
+)
+
+// visit is a person with the page of a session in a real Chromium, whose Bluetooth is the world's.
+type visit struct {
+	*world
+	t       *testing.T
+	glasses *attachtest.Pair
+	tab     context.Context
+	chooser *chromium.Chooser
+}
+
+// newVisit opens a session whose carrier is the browser, and its page.
+func newVisit(t *testing.T, channels ...int) *visit {
+	t.Helper()
+	w := newWorld(t, fakebluez.Options{}, channels...)
+	v := &visit{world: w, t: t, tab: chromium.Open(t, w.Address)}
+	v.glasses = attachtest.Attach(t, w.client, &pluginv1.AttachOpen{
+		DeviceModel: "even_g1", SessionId: "loc_visit", Via: viaBrowser,
+	})
+	v.chooser = chromium.NewChooser(v.tab, t)
+	v.do(chromedp.Navigate(v.url()))
+	return v
+}
+
+// url waits for the address of the page.
+func (v *visit) url() string {
+	return v.glasses.AwaitHardware(func(h *pluginv1.Hardware) bool { return h.GetConnectUrl() != "" }).GetConnectUrl()
+}
+
+func (v *visit) do(steps ...chromedp.Action[chromedp.Void]) {
+	v.t.Helper()
+	if err := chromedp.Do(v.tab, steps...); err != nil {
+		v.t.Fatal(err)
+	}
+}
+
+// await waits until JavaScript is true on the page.
+func (v *visit) await(js string) {
+	v.t.Helper()
+	isTrue := chromedp.Poll[bool](js, chromedp.WithPollingInterval(50*time.Millisecond))
+	if _, err := chromedp.Run(v.tab, isTrue); err != nil {
+		text, _ := chromedp.Run(v.tab, chromedp.Evaluate[string]("document.body.innerText"))
+		v.t.Fatalf("wait for %s: %v; the page shows %s", js, err, text)
+	}
+}
+
+// awaitText waits until an element of the page that is not hidden contains a text.
+func (v *visit) awaitText(selector, text string) {
+	v.t.Helper()
+	v.await(fmt.Sprintf("(e => e?.offsetParent && e.innerText.includes(%q))(document.querySelector(%q))", text, selector))
+}
+
+// connect clicks the button of an arm and chooses a device by name.
+func (v *visit) connect(side emulated.Side, name string) {
+	v.t.Helper()
+	v.do(chromium.Press(fmt.Sprintf("[data-key=%s] button", side)))
+	v.chooser.Pick(name)
+}
+
+func (v *visit) connectPair(pair *emulated.Pair) {
+	v.t.Helper()
+	v.connect(emulated.Left, v.nameOf(pair.Left()))
+	v.connect(emulated.Right, v.nameOf(pair.Right()))
+	v.glasses.AwaitHardware(func(h *pluginv1.Hardware) bool { return isUp(h) && h.GetProblem() == nil })
+}
+
+// picturesOnBoth checks that both arms show a picture.
+func (v *visit) picturesOnBoth() {
+	v.t.Helper()
+	v.Emulate(func(int64) {
+		for _, side := range []emulated.Side{emulated.Left, emulated.Right} {
+			if _, ok := v.pairs[0].Picture(side); !ok {
+				v.t.Errorf("the %v arm shows no picture", side)
+			}
+		}
+	})
+}
+
+// nameOf returns the name that an arm advertises.
+func (w *world) nameOf(arm *emulated.Arm) (name string) {
+	w.Emulate(func(int64) {
+		adv, _ := arm.Advertisement()
+		name = adv.Name
+	})
+	return name
+}
+
+func TestPage_ConnectsAPairWithTwoClicks(t *testing.T) {
+	v := newVisit(t, 27)
+	v.awaitText("h1", "Even G1")
+	v.connectPair(v.pairs[0])
+	v.awaitText("#done", "Even G1_27 are connected")
+	if h := v.glasses.Hardware; h.GetPair().GetName() != "Even G1_27" || h.GetCarrier() != "browser" ||
+		h.GetConnectUrl() != "" || h.GetProblem() != nil {
+		t.Errorf("got the hardware %v, want the pair Even G1_27 over the browser", h)
+	}
+	v.glasses.Must(glasses.TypeDisplayShow, hello)
+	v.picturesOnBoth()
+	v.Emulate(func(now int64) { v.pairs[0].Tap(now, emulated.Right) })
+	for f := v.glasses.Next(); f.Type != glasses.TypeInput; f = v.glasses.Next() {
+	}
+	v.glasses.End()
+	v.awaitText("main", "The session has ended")
+	v.Emulate(func(int64) {
+		if _, ok := v.pairs[0].Picture(emulated.Left); ok {
+			t.Error("the left arm still shows a picture after the session")
+		}
+		if broken := v.pairs[0].Violations(); len(broken) > 0 {
+			t.Errorf("the adapter broke the protocol: %v", broken)
+		}
+	})
+}
+
+// An arm that is lost comes back by itself, and the page says what happens. Then the page is reloaded: the session goes
+// on, and one click for each arm connects it again.
+func TestPage_SurvivesALostArmAndAReload(t *testing.T) {
+	v := newVisit(t, 27)
+	v.connectPair(v.pairs[0])
+	v.Drop(v.pairs[0].Left())
+	v.awaitText("[data-key=left]", "The connection to the glasses was lost")
+	v.glasses.AwaitHardware(func(h *pluginv1.Hardware) bool { return !isUp(h) })
+	v.glasses.AwaitHardware(isUp)
+	v.awaitText("[data-key=left] .state", "connected")
+	v.glasses.Must(glasses.TypeDisplayShow, hello)
+	v.picturesOnBoth()
+
+	v.do(chromedp.Reload())
+	h := v.glasses.AwaitHardware(func(h *pluginv1.Hardware) bool { return h.GetProblem().GetCode() == "not_chosen" })
+	if h.GetPair().GetName() != "Even G1_27" {
+		t.Errorf("got the pair %v, want the one of before", h.GetPair())
+	}
+	v.awaitText("[data-key=left] button", "Connect left arm")
+	v.connectPair(v.pairs[0])
+	v.glasses.Must(glasses.TypeDisplayShow, `{"tree":{"type":"text","text":"after the reload"}}`)
+}
+
+// What a person may do wrong is named on the page and to the host, with the next step.
+func TestPage_SaysWhatWentWrong(t *testing.T) {
+	v := newVisit(t, 27, 31)
+	v.do(chromedp.Click("[data-key=left] button"))
+	v.chooser.Cancel()
+	v.awaitText("[data-key=left] .note", "No glasses were chosen")
+	v.glasses.AwaitHardware(hasProblem("cancelled"))
+
+	v.connect(emulated.Left, v.nameOf(v.pairs[0].Right()))
+	v.awaitText("[data-key=left] .note", "is the right arm")
+	v.connect(emulated.Left, v.nameOf(v.pairs[0].Left()))
+	v.awaitText("[data-key=left] .name", v.nameOf(v.pairs[0].Left()))
+	v.connect(emulated.Right, v.nameOf(v.pairs[1].Right()))
+	v.awaitText("[data-key=right] .note", "belong to different pairs")
+	v.glasses.AwaitHardware(func(h *pluginv1.Hardware) bool {
+		m := h.GetProblem().GetMessage()
+		return strings.Contains(m, v.nameOf(v.pairs[0].Left())) && strings.Contains(m, v.nameOf(v.pairs[1].Right()))
+	})
+	v.SetFaults(v.pairs[0].Right(), fakebluez.Faults{AbortConnects: 1})
+	v.connect(emulated.Right, v.nameOf(v.pairs[0].Right()))
+	v.awaitText("[data-key=right] .note", "The glasses do not answer")
+	v.glasses.AwaitHardware(isUp) // it tries again by itself
+	if v.Connected(v.pairs[1].Right()) {
+		t.Error("an arm of the other pair is connected")
+	}
+}
+
+func TestPage_HasOneTab(t *testing.T) {
+	v := newVisit(t, 27)
+	address, _, _ := strings.Cut(v.url(), "#")
+	v.connectPair(v.pairs[0])
+	first, second := v.tab, chromium.Tab(v.tab, t)
+	v.tab = second
+	v.do(chromedp.Navigate(address))
+	v.awaitText("main", "Another tab has the glasses")
+	v.chooser = chromium.NewChooser(second, t)
+	v.do(chromedp.Click("#take"))
+	v.awaitText("[data-key=left] button", "Connect left arm")
+	v.tab = first
+	v.awaitText("main", "Another tab has taken the glasses")
+	v.glasses.AwaitHardware(hasProblem("not_chosen"))
+	v.tab = second
+	v.connectPair(v.pairs[0])
+	v.glasses.Must(glasses.TypeDisplayShow, hello)
+}
+
+// The arms disconnect after 32 s without a heartbeat. A browser slows the timers of a hidden page down, but the
+// heartbeats are not its timers.
+func TestPage_KeepsTheGlassesAliveInAHiddenTab(t *testing.T) {
+	v := newVisit(t, 27)
+	v.connectPair(v.pairs[0])
+	front := chromium.Tab(v.tab, t)
+	if err := chromedp.Do(front, chromedp.Navigate("about:blank")); err != nil {
+		t.Fatal(err)
+	}
+	v.await("document.hidden")
+	beats := 2
+	if os.Getenv("SERVICE_TEST_FULL") != "" {
+		beats = 5 // more than 32 s
+	}
+	for left, right := 0, 0; left < beats || right < beats; {
+		v.await("document.hidden")
+		v.Emulate(func(int64) {
+			left, right = v.pairs[0].Heartbeats(emulated.Left), v.pairs[0].Heartbeats(emulated.Right)
+		})
+	}
+	v.glasses.Must(glasses.TypeDisplayShow, hello)
+	v.picturesOnBoth()
+	v.Emulate(func(int64) {
+		if broken := v.pairs[0].Violations(); len(broken) > 0 {
+			t.Errorf("the adapter broke the protocol: %v", broken)
+		}
+	})
+}
+
+// A browser without Web Bluetooth leaves the address good for another one.
+func TestPage_SendsThePersonToAnotherBrowser(t *testing.T) {
+	w := newWorld(t, fakebluez.Options{}, 27)
+	v := &visit{world: w, t: t, tab: chromium.Open(t, w.Address, chromedp.Flag("disable-blink-features", "WebBluetooth"))}
+	v.glasses = attachtest.Attach(t, w.client, &pluginv1.AttachOpen{
+		DeviceModel: "even_g1", SessionId: "loc_visit", Via: viaBrowser,
+	})
+	url := v.url()
+	v.do(chromedp.Navigate(url))
+	v.do(chromedp.WaitVisible("#address"))
+	v.awaitText("main", "This browser cannot use Bluetooth")
+	v.await(fmt.Sprintf("document.querySelector('#address').value === %q", url))
+}
+
+// A page that hung may answer an earlier request late, so that the service asks it to open a link that is open. It must
+// answer: the service waits for that.
+func TestBluetooth_AnswersForALinkThatIsOpen(t *testing.T) {
+	v := newVisit(t, 27)
+	answer, err := chromedp.Run(v.tab, chromedp.Evaluate[string](`import("/bluetooth.js").then(({ Bluetooth }) => {
+		const events = [];
+		const bluetooth = new Bluetooth((e) => events.push(e.kind));
+		bluetooth.links.set("left", { input: {}, opening: null });
+		bluetooth.open("left");
+		return events.join();
+	})`, chromedp.EvalAwaitPromise))
+	if err != nil || answer != "up" {
+		t.Errorf("got the events %q (error %v), want up", answer, err)
+	}
+}

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/service-dev/service/plugins/internal/bluez"
+	"github.com/service-dev/service/proto/glasses/driver"
+	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
+)
+
+// tell passes an event to the session. It waits while too many are queued; meanwhile the connection drops what it
+// cannot hold.
+func (s *session) tell(ctx context.Context, e event) {
+	select {
+	case s.events <- e:
+	case <-ctx.Done():
+	}
+}
+
+// open opens one link. If the pair or the place of the peripheral is unknown, it looks for the pair first.
+func (s *session) open(spec driver.LinkSpec) {
+	e := event{Event: driver.Event{Link: spec.Key}}
+	conn, err := s.connect(spec, &e)
+	if err != nil {
+		e.Kind, e.err, e.Problem = driver.LinkDown, err, codeOf(err)
+		s.tell(s.life, e)
+		return
+	}
+	l := &link{conn: conn, writes: make(chan driver.Write, 1)}
+	e.Kind, e.MTU, e.opened = driver.LinkUp, conn.MTU(), l
+	life, end := context.WithCancel(s.life)
+	l.end = end
+	s.workers.Go(func() { s.write(life, spec.Key, l) })
+	s.tell(s.life, e)
+}
+
+func (s *session) connect(spec driver.LinkSpec, e *event) (conn, error) {
+	if s.page != nil {
+		return s.openOnPage(spec, e)
+	}
+	ctx, cancel := context.WithTimeout(s.life, openTime+scanTime)
+	defer cancel()
+	radio, err := s.adapter.openRadio(ctx)
+	if err != nil {
+		return nil, err
+	}
+	address := addressOf(s.pair, spec.Key)
+	if address == "" {
+		p, err := find(ctx, radio, s.kind.DeviceModel, s.pair, s.adapter.scanTime)
+		if err != nil {
+			s.adapter.dropRadio(radio, err)
+			return nil, err
+		}
+		e.found, e.rssi = pairOf(s.pair, p), map[string]int{}
+		for key, one := range p.links {
+			e.rssi[key] = one.RSSI
+		}
+		address = addressOf(e.found, spec.Key)
+	}
+	if holder := s.adapter.claim(ctx, address, s); holder != "" {
+		return nil, heldBy(holder)
+	}
+	conn, err := radio.Connect(ctx, targetOf(address, spec))
+	if err != nil {
+		s.adapter.dropRadio(radio, err)
+		return nil, err
+	}
+	return conn, nil
+}
+
+// heldBy is why glasses cannot be used that another session has.
+func heldBy(session string) *bluez.Error {
+	return linkProblem(driver.ProblemBusyElsewhere, fmt.Sprintf("session %s uses these glasses", session),
+		"close that session first, or choose another pair")
+}
+
+func addressOf(p *pluginv1.Pair, key string) string {
+	for _, l := range p.GetLinks() {
+		if l.GetKey() == key {
+			return l.GetAddress()
+		}
+	}
+	return ""
+}
+
+// pairOf returns what the session stores about a pair that was found. What a person said about the panel stays if it is
+// the same pair.
+func pairOf(old *pluginv1.Pair, p *foundPair) *pluginv1.Pair {
+	pair, _ := proto.Clone(old).(*pluginv1.Pair)
+	if !strings.EqualFold(pair.Name, p.name) {
+		pair = &pluginv1.Pair{}
+	}
+	pair.Name, pair.Links = p.name, nil
+	for _, m := range scanResponse(p).Links {
+		pair.Links = append(pair.Links, &pluginv1.PairLink{Key: m.GetKey(), Address: p.links[m.GetKey()].Address})
+	}
+	return pair
+}
+
+// read passes on the notifications of a link until it ends, and then its end.
+func (s *session) read(key string, l *link) {
+	for data := range l.conn.Notifications() {
+		s.tell(s.life, event{Event: driver.Event{Kind: driver.Notified, Link: key, Data: data}})
+	}
+	l.end()
+	l.conn.Close()
+	err := l.conn.Err()
+	s.tell(s.life, event{Event: driver.Event{Kind: driver.LinkDown, Link: key, Problem: codeOf(err)}, err: err})
+}
+
+// write writes values one after the other until the link ends.
+func (s *session) write(life context.Context, key string, l *link) {
+	defer l.conn.Close() // ends read
+	for {
+		select {
+		case w := <-l.writes:
+			e := event{Event: driver.Event{Kind: driver.Written, Link: key}}
+			if err := l.conn.Write(life, w.Data, w.WithResponse); err != nil {
+				e.Problem = driver.ProblemTimeout
+			}
+			s.tell(life, e)
+		case <-life.Done():
+			return
+		}
+	}
+}

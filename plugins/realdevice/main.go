@@ -1,0 +1,15 @@
+// Command service-plugin-realdevice is the transport adapter for real glasses over Bluetooth LE. The drivers of
+// proto/glasses/driver decide what to send; this adapter only carries bytes: over BlueZ on Linux, or with the Bluetooth
+// of the person's browser, for which it serves a page.
+package main
+
+import (
+	"log/slog"
+
+	"github.com/service-dev/service/plugins/internal/bluez"
+	"github.com/service-dev/service/plugins/internal/serve"
+)
+
+func main() {
+	serve.Main("realdevice", func(log *slog.Logger) serve.Transport { return newAdapter(log, bluez.Options{}) })
+}

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"regexp"
+	"strings"
+
+	"github.com/service-dev/service/plugins/internal/bluez"
+	"github.com/service-dev/service/plugins/internal/glassespage"
+	"github.com/service-dev/service/proto/glasses/driver"
+	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
+)
+
+// openRadio opens the radio when it is first needed, and again once it has failed.
+func (a *adapter) openRadio(ctx context.Context) (*bluez.Radio, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.radio == nil {
+		r, err := bluez.Open(ctx, a.options)
+		if err != nil {
+			return nil, err
+		}
+		a.radio = r
+	}
+	return a.radio, nil
+}
+
+// dropRadio closes a radio that no longer works, so that the next attempt opens a new one.
+func (a *adapter) dropRadio(r *bluez.Radio, err error) {
+	if !errors.Is(err, bluez.ErrClosed) && bluez.CodeOf(err) != bluez.NoBluetooth {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.radio == r {
+		a.radio = nil
+		r.Close()
+	}
+}
+
+// targetOf returns what to connect to for a link of a driver.
+func targetOf(address string, spec driver.LinkSpec) bluez.Target {
+	return bluez.Target{Address: address, Service: spec.Service, Write: spec.Write, Notify: spec.Notify, Pair: spec.Bonded}
+}
+
+// linkProblem returns an error of this adapter's own, with the codes of package driver.
+func linkProblem(code, message, fixHint string) *bluez.Error {
+	return &bluez.Error{Code: bluez.Code(code), Message: message, FixHint: fixHint}
+}
+
+// codeOf returns the code of an error for a driver.
+func codeOf(err error) string {
+	if code := bluez.CodeOf(err); code != "" {
+		return string(code)
+	}
+	if p := (*glassespage.Problem)(nil); errors.As(err, &p) {
+		return p.Code
+	}
+	return driver.ProblemTimeout
+}
+
+// address is a Bluetooth address, with the brackets that set it off from a name.
+var address = regexp.MustCompile(`(?i) ?\((?:[0-9A-F]{2}[:_]){5}[0-9A-F]{2}\)|(?:[0-9A-F]{2}[:_]){5}[0-9A-F]{2}`)
+
+// withoutAddresses removes the addresses from a text for people and agents: they identify the owner of the glasses.
+func withoutAddresses(text string) string {
+	return address.ReplaceAllStringFunc(text, func(found string) string {
+		if strings.HasSuffix(found, ")") {
+			return ""
+		}
+		return "the device"
+	})
+}
+
+// problemOf returns an error for the host.
+func problemOf(err error) *pluginv1.Problem {
+	p := &pluginv1.Problem{Code: codeOf(err), Message: withoutAddresses(err.Error()), Retryable: true}
+	if e := (*bluez.Error)(nil); errors.As(err, &e) {
+		p.FixHint = e.FixHint
+	}
+	if e := (*glassespage.Problem)(nil); errors.As(err, &e) {
+		p.FixHint = e.FixHint
+	}
+	return p
+}

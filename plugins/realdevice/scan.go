@@ -1,0 +1,180 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/service-dev/service/plugins/internal/bluez"
+	"github.com/service-dev/service/proto/glasses/driver"
+	"github.com/service-dev/service/proto/glasses/driver/kinds"
+	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
+)
+
+// Times of a scan.
+const (
+	scanTime = 10 * time.Second
+	// secondPair is how long to look for another pair after one is complete, which may have the same name.
+	secondPair = 2 * time.Second
+	maxScan    = 60 * time.Second
+)
+
+// maxPairs bounds the pairs of a scan, so that a hostile radio cannot fill the memory.
+const maxPairs = 64
+
+// foundPair is one pair of glasses in range.
+type foundPair struct {
+	name  string
+	kind  kinds.Kind
+	links map[string]bluez.Found // by key
+	// isDouble is set if two peripherals have the name of one link: another pair has the same name.
+	isDouble bool
+}
+
+func (p *foundPair) isComplete() bool { return len(p.missing()) == 0 }
+
+// missing returns the keys of the links that were not found.
+func (p *foundPair) missing() []string {
+	var keys []string
+	for _, spec := range p.kind.New(kinds.Settings{}).Links() {
+		if _, ok := p.links[spec.Key]; !ok {
+			keys = append(keys, spec.Key)
+		}
+	}
+	return keys
+}
+
+// pairs groups advertisements into pairs of glasses.
+type pairs struct{ list []*foundPair }
+
+// add returns the pair to which an advertisement belongs, or nil.
+func (p *pairs) add(a bluez.Found) *foundPair {
+	kind, name, link, ok := kinds.Identify(a.Name)
+	if !ok {
+		return nil
+	}
+	i := slices.IndexFunc(p.list, func(f *foundPair) bool { return f.name == name })
+	if i < 0 {
+		if len(p.list) == maxPairs {
+			return nil
+		}
+		i = len(p.list)
+		p.list = append(p.list, &foundPair{name: name, kind: kind, links: map[string]bluez.Found{}})
+	}
+	f := p.list[i]
+	earlier, known := f.links[link]
+	f.isDouble = f.isDouble || known && earlier.Address != a.Address
+	f.links[link] = a
+	return f
+}
+
+// Scan reports the glasses in range.
+func (a *adapter) Scan(r *pluginv1.ScanRequest, stream grpc.ServerStreamingServer[pluginv1.ScanResponse]) error {
+	radio, err := a.openRadio(stream.Context())
+	if err != nil {
+		return refuse(err)
+	}
+	length := a.scanTime
+	if s := time.Duration(r.GetSeconds()) * time.Second; s > 0 {
+		length = min(s, maxScan)
+	}
+	ctx, cancel := context.WithTimeout(stream.Context(), length)
+	defer cancel()
+	var all pairs
+	err = radio.Scan(ctx, bluez.Filter{}, func(one bluez.Found) {
+		if p := all.add(one); p != nil && stream.Send(scanResponse(p)) != nil {
+			cancel()
+		}
+	})
+	if err != nil && ctx.Err() == nil {
+		a.dropRadio(radio, err)
+		return refuse(err)
+	}
+	return nil
+}
+
+func scanResponse(p *foundPair) *pluginv1.ScanResponse {
+	m := &pluginv1.ScanResponse{Name: p.name, DeviceModel: p.kind.DeviceModel}
+	for _, spec := range p.kind.New(kinds.Settings{}).Links() {
+		one, found := p.links[spec.Key]
+		m.Links = append(m.Links, &pluginv1.FoundLink{Key: spec.Key, Found: found, Rssi: int32(one.RSSI)})
+	}
+	return m
+}
+
+// find looks for a pair of a model, for at most the given time: the one with the name of wanted or, if that is empty or
+// wanted may be replaced and is away, the only one in range.
+func find(ctx context.Context, radio *bluez.Radio, model string, wanted *pluginv1.Pair,
+	most time.Duration) (*foundPair, error) {
+	ctx, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	var all pairs
+	var second *time.Timer
+	name := wanted.GetName()
+	err := radio.Scan(ctx, bluez.Filter{}, func(one bluez.Found) {
+		p := all.add(one)
+		if p == nil || p.kind.DeviceModel != model || !p.isComplete() {
+			return
+		}
+		if isWanted := name == "" || wanted.GetOrOther() || strings.EqualFold(p.name, name); isWanted && second == nil {
+			second = time.AfterFunc(secondPair, cancel)
+		}
+	})
+	if second != nil {
+		second.Stop()
+	}
+	if err != nil && ctx.Err() == nil {
+		return nil, err
+	}
+	f, err := all.choose(model, name)
+	if err != nil && wanted.GetOrOther() && bluez.CodeOf(err) == driver.ProblemNotInRange {
+		if other, otherErr := all.choose(model, ""); otherErr == nil {
+			return other, nil
+		}
+	}
+	return f, err
+}
+
+func (p *pairs) choose(model, name string) (*foundPair, error) {
+	var complete []*foundPair
+	var partial *foundPair
+	for _, f := range p.list {
+		switch {
+		case f.kind.DeviceModel != model || name != "" && !strings.EqualFold(f.name, name):
+		case f.isComplete():
+			complete = append(complete, f)
+		default:
+			partial = f
+		}
+	}
+	switch {
+	case len(complete) == 1 && complete[0].isDouble:
+		return nil, linkProblem(driver.ProblemSeveral, fmt.Sprintf("two pairs of glasses named %q are in range",
+			complete[0].name), "close one of them in its case until the other is connected: from then on the service "+
+			"tells them apart by their addresses")
+	case len(complete) == 1:
+		return complete[0], nil
+	case len(complete) > 1:
+		var names []string
+		for _, f := range complete {
+			names = append(names, fmt.Sprintf("%q", f.name))
+		}
+		return nil, linkProblem(driver.ProblemSeveral, "several pairs of glasses are in range: "+strings.Join(names, ", "),
+			"name one of them")
+	case partial != nil:
+		return nil, linkProblem(driver.ProblemNotInRange, fmt.Sprintf("of %q the %s is not in range", partial.name,
+			strings.Join(partial.missing(), " and the ")+" arm"), "take both arms out of the case, or open its lid")
+	}
+	if name != "" {
+		return nil, linkProblem(driver.ProblemNotInRange, fmt.Sprintf("%q is not in range", name), notInRangeHint)
+	}
+	return nil, linkProblem(driver.ProblemNotInRange, "no such glasses are in range", notInRangeHint)
+}
+
+// notInRangeHint is the next step for glasses that do not advertise.
+const notInRangeHint = "put the glasses in the open case next to this computer, and disconnect the phone's app from " +
+	"them (or switch the phone's Bluetooth off): while it is connected, nothing else finds them"

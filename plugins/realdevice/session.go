@@ -1,0 +1,289 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/service-dev/service/plugins/internal/attach"
+	"github.com/service-dev/service/plugins/internal/glassespage"
+	"github.com/service-dev/service/proto/glasses"
+	"github.com/service-dev/service/proto/glasses/device"
+	"github.com/service-dev/service/proto/glasses/driver"
+	"github.com/service-dev/service/proto/glasses/driver/kinds"
+	pluginv1 "github.com/service-dev/service/proto/plugin/v1"
+)
+
+const (
+	// maxEvents bounds the events of all links that wait for the session; beyond that, the links wait.
+	maxEvents = 256
+	// leaveTime is how long the glasses may take to be cleared when the session ends. The host waits a little longer.
+	leaveTime = time.Second
+	openTime  = 20 * time.Second
+)
+
+// session is one pair of real glasses, run by one goroutine. Each open link has two more, which only carry bytes.
+type session struct {
+	id      string
+	adapter *adapter
+	glasses *driver.Glasses
+	kind    kinds.Kind
+	out     *attach.Frames
+	log     *slog.Logger
+	newID   func() string
+	wall    func() int64
+
+	page     *glassespage.Page // nil unless a page in the browser carries the links
+	wanted   string            // the pair that the page may use; "" for any
+	pair     *pluginv1.Pair
+	links    map[string]*link // open ones, by key
+	rssi     map[string]int
+	infos    map[string]driver.Info
+	problem  error // why a link is down; nil once one is up
+	reported *pluginv1.Hardware
+
+	events  chan event
+	changed chan struct{}   // has one element if the page may have changed
+	life    context.Context // of the links
+	end     context.CancelFunc
+	workers sync.WaitGroup
+	left    chan struct{} // closed when the glasses were left
+}
+
+// event is what a worker tells the session.
+type event struct {
+	driver.Event
+	opened *link          // of a driver.LinkUp
+	found  *pluginv1.Pair // the pair that was chosen meanwhile
+	rssi   map[string]int
+	err    error // of a driver.LinkDown
+}
+
+// conn is an open connection of a carrier. Write waits until the carrier has taken the value.
+type conn interface {
+	Notifications() <-chan []byte // closed when the connection ends; Err says why
+	Err() error
+	MTU() int // 0 if unknown
+	Write(ctx context.Context, data []byte, withResponse bool) error
+	Close()
+}
+
+// link is one open connection.
+type link struct {
+	conn   conn
+	writes chan driver.Write // at most one waits
+	end    context.CancelFunc
+}
+
+func newSession(ctx context.Context, a *adapter, o *pluginv1.AttachOpen, to attach.Sender) (*session, error) {
+	model, snapshot, err := attach.ParseOpen(o)
+	if err != nil {
+		return nil, err
+	}
+	kind, ok := kinds.Of(model.ID)
+	switch {
+	case !ok:
+		return nil, attach.Invalid("this adapter has no driver for " + model.ID)
+	case o.GetVirtualClock():
+		return nil, attach.Invalid("real glasses have no virtual time")
+	}
+	pair := o.GetPair()
+	if pair == nil {
+		pair = &pluginv1.Pair{}
+	}
+	s := &session{
+		id: o.GetSessionId(), adapter: a, kind: kind, log: a.log.With("session", o.GetSessionId()), newID: attach.NewIDs(),
+		pair: pair, links: map[string]*link{}, rssi: map[string]int{}, infos: map[string]driver.Info{},
+		events: make(chan event, maxEvents), changed: make(chan struct{}, 1), left: make(chan struct{}),
+	}
+	if !pair.GetOrOther() {
+		s.wanted = pair.GetName()
+	}
+	s.out = &attach.Frames{To: to, Log: s.log}
+	begin := time.Now()
+	s.wall = func() int64 { return begin.UnixMilli() + time.Since(begin).Milliseconds() }
+	settings := kinds.Settings{Inverted: pair.GetInverted(), Rows: int(pair.GetRows())}
+	s.glasses = driver.NewGlasses(model, kind.New(settings), device.Options{Snapshot: snapshot, NewID: s.newID})
+	s.life, s.end = context.WithCancel(context.Background())
+	if err := s.chooseCarrier(ctx, o.GetVia()); err != nil {
+		s.end()
+		return nil, err
+	}
+	return s, nil
+}
+
+// Serve implements attach.Session.
+func (s *session) Serve(ctx context.Context, in <-chan *pluginv1.AttachRequest) error {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for s.out.Broken == nil {
+		s.settle()
+		s.arm(timer)
+		select {
+		case m, ok := <-in:
+			if !ok {
+				return nil
+			}
+			s.request(m)
+		case e := <-s.events:
+			s.handle(e)
+		case <-s.changed: // settle reports it
+		case <-timer.C:
+			s.glasses.Tick(s.wall())
+		case <-ctx.Done():
+			return nil
+		}
+	}
+	return s.out.Broken
+}
+
+// arm sets the timer to the next step of the glasses.
+func (s *session) arm(timer *time.Timer) {
+	timer.Stop()
+	if at, ok := s.glasses.Next(); ok {
+		timer.Reset(time.Duration(max(0, at-s.wall())) * time.Millisecond)
+	}
+}
+
+// Close leaves the glasses as they were and disconnects them.
+func (s *session) Close() {
+	s.glasses.Close(s.wall())
+	over := time.NewTimer(leaveTime)
+	defer over.Stop()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	s.out.Broken = errors.New("the session has ended") // nobody receives more frames
+	for s.settle(); !s.glasses.Closed() && len(s.links) > 0; s.settle() {
+		s.arm(timer)
+		select {
+		case e := <-s.events:
+			s.handle(e)
+		case <-s.changed:
+		case <-timer.C:
+			s.glasses.Tick(s.wall())
+		case <-over.C:
+			s.log.Warn("failed to clear the glasses in time")
+			s.links = nil
+		}
+	}
+	s.end()
+	s.workers.Wait()
+	if s.page != nil {
+		s.page.Close()
+	}
+	s.adapter.release(s)
+}
+
+func (s *session) request(m *pluginv1.AttachRequest) {
+	f, body, err := attach.ParseRequest(m)
+	if err != nil {
+		id := f.ID
+		if id == "" {
+			id = s.newID()
+		}
+		s.out.Put(glasses.TypeError, id, s.wall(), err)
+		return
+	}
+	s.glasses.Handle(s.wall(), f, body)
+}
+
+// settle carries out what the glasses ask for, and reports what changed.
+func (s *session) settle() {
+	for outs := s.glasses.Take(); len(outs) > 0; outs = s.glasses.Take() {
+		for _, o := range outs {
+			switch {
+			case o.Frame != nil:
+				s.out.Send(*o.Frame, o.Body)
+			case o.Write != nil:
+				if l := s.links[o.Write.Link]; l != nil {
+					l.writes <- *o.Write // it has room: the glasses wait for the event of the last one
+				}
+			case o.Connect != nil:
+				s.workers.Go(func() { s.open(*o.Connect) })
+			case o.Drop != "":
+				if l := s.links[o.Drop]; l != nil {
+					l.end()
+				}
+			case o.Info != nil:
+				s.infos[o.Info.Link] = merged(s.infos[o.Info.Link], *o.Info)
+			case o.Note != "":
+				s.log.Info("received a report of the glasses", "event", o.Note)
+			}
+		}
+	}
+	s.report()
+}
+
+func merged(old, update driver.Info) driver.Info {
+	if update.Serial != "" {
+		old.Serial = update.Serial
+	}
+	if update.Firmware != "" {
+		old.Firmware = update.Firmware
+	}
+	if update.BatteryLevel != nil {
+		old.BatteryLevel = update.BatteryLevel
+	}
+	return old
+}
+
+func (s *session) handle(e event) {
+	if e.found != nil {
+		s.pair, s.rssi = e.found, e.rssi
+	}
+	switch e.Kind {
+	case driver.LinkUp:
+		s.links[e.Link], s.problem = e.opened, nil
+		if s.pair.GetOrOther() { // from here on it is this pair
+			s.pair, _ = proto.Clone(s.pair).(*pluginv1.Pair)
+			s.pair.OrOther = false
+		}
+		s.workers.Go(func() { s.read(e.Link, e.opened) })
+	case driver.LinkDown:
+		delete(s.links, e.Link)
+		s.problem = e.err
+		if e.Problem == driver.ProblemNotInRange { // its address may have changed
+			s.pair, _ = proto.Clone(s.pair).(*pluginv1.Pair)
+			s.pair.Links = nil
+		}
+	}
+	s.glasses.Event(s.wall(), e.Event)
+}
+
+// report sends the state of the hardware if it changed.
+func (s *session) report() {
+	h := &pluginv1.Hardware{Pair: s.pair, Carrier: viaBlueZ, Steps: s.kind.Steps}
+	if s.problem != nil {
+		h.Problem = problemOf(s.problem)
+	}
+	for _, l := range s.glasses.Links() {
+		one := &pluginv1.Link{Key: l.Key, State: "down", Mtu: int32(l.MTU), Rssi: int32(s.rssi[l.Key]),
+			Firmware: s.infos[l.Key].Firmware}
+		if level := s.infos[l.Key].BatteryLevel; level != nil {
+			one.BatteryPercent = int32(*level)
+		}
+		switch {
+		case l.Up:
+			one.State = "up"
+		case l.Opening:
+			one.State = "opening"
+		}
+		if l.Problem == driver.ProblemSmallMTU && !l.Up {
+			h.Problem = problemOf(linkProblem(l.Problem, "the connection carries too few bytes at once for these glasses",
+				"update BlueZ to version 5.62 or later"))
+		}
+		h.Links = append(h.Links, one)
+	}
+	if s.page != nil {
+		s.showPage(h)
+	}
+	if proto.Equal(h, s.reported) || s.out.Broken != nil {
+		return
+	}
+	s.reported = h
+	s.out.Broken = s.out.To.Send(&pluginv1.AttachResponse{Message: &pluginv1.AttachResponse_Hardware{Hardware: h}})
+}
